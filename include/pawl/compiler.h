@@ -1,0 +1,39 @@
+// Compiler: turns a JSON Schema, a regex or a list of choices into a Grammar over one vocabulary.
+//
+//   pawl::Compiler compiler(vocabulary);
+//   auto grammar = compiler.CompileJsonSchema(schema_text, options);
+//
+// Thread safety: all methods may be called from several threads at once.
+#ifndef PAWL_COMPILER_H_
+#define PAWL_COMPILER_H_
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "pawl/grammar.h"
+#include "pawl/json_schema_options.h"
+#include "pawl/result.h"
+#include "pawl/vocabulary.h"
+
+namespace pawl {
+
+class Compiler {
+ public:
+  explicit Compiler(std::shared_ptr<const Vocabulary> vocabulary);
+
+  // Errors name the keyword by JSON Pointer; kUnsatisfiable when no value fits.
+  Result<Grammar> CompileJsonSchema(std::string_view schema, const JsonSchemaOptions& options = {}) const;
+  // The output matches the whole pattern (ECMA-262 syntax, see docs/regex.md). Place: "byte N".
+  Result<Grammar> CompileRegex(std::string_view pattern) const;
+  // The output is one of the strings.
+  Result<Grammar> CompileChoice(std::span<const std::string> choices) const;
+
+ private:
+  std::shared_ptr<const Vocabulary> vocabulary_;
+};
+
+}  // namespace pawl
+
+#endif  // PAWL_COMPILER_H_

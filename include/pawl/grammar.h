@@ -1,0 +1,88 @@
+// Grammar and State: what may come next, as values.
+//
+//   auto compiler = pawl::Compiler::Create(vocabulary);
+//   auto grammar = compiler->CompileJsonSchema(R"({"type":"integer","minimum":3})");
+//   pawl::State state = grammar->Start();
+//   const pawl::Mask& mask = *state.mask();        // tokens allowed first
+//   std::optional<pawl::State> next = state.Advance(token);   // nullopt: the token is refused
+//   if (next->accepting()) ...                      // the text so far is complete
+//
+// A State is a small immutable value: copying it forks, keeping an old one rolls back. Every State
+// that Advance hands out is live: some continuation completes it (docs/architecture.md names the two
+// cases where that is checked at the closing byte instead).
+#ifndef PAWL_GRAMMAR_H_
+#define PAWL_GRAMMAR_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pawl/json_schema_options.h"
+#include "pawl/mask.h"
+#include "pawl/result.h"
+#include "pawl/vocabulary.h"
+
+namespace pawl {
+
+class Machine;
+class GrammarImpl;
+
+// Where a text stands in a grammar. Valid as long as its Grammar (or a copy of it) lives.
+// Thread safety: a value; different threads may use states of one grammar at the same time.
+class State {
+ public:
+  // The state after `bytes` or after the token's bytes; nullopt when they do not fit.
+  // A special token never fits, an end-of-output token neither: ask accepting() for the end.
+  std::optional<State> Advance(std::string_view bytes) const;
+  std::optional<State> Advance(TokenId token) const;
+
+  // Length of the longest prefix of `bytes` that fits.
+  size_t MatchedPrefix(std::string_view bytes) const;
+
+  // Tokens that Advance takes, plus every end-of-output token when accepting().
+  std::shared_ptr<const Mask> mask() const;
+
+  // The text so far is a complete sentence of the grammar.
+  bool accepting() const;
+
+  // Bytes that must come next whatever is chosen; empty when there is a choice or the text may end here.
+  // At most `limit` bytes.
+  std::string forced(size_t limit = 256) const;
+
+  // Bytes of a short completion: advancing by them gives an accepting state. Empty when accepting().
+  // nullopt when none was found within the limits.
+  std::optional<std::string> ShortestCompletion() const;
+  // Tokens needed to spell ShortestCompletion(); -1 when there is none.
+  int shortest_close() const;
+
+  friend bool operator==(const State&, const State&) = default;
+
+ private:
+  friend class Grammar;
+  State(const GrammarImpl* grammar, uint64_t key) : grammar_(grammar), key_(key) {}
+  const GrammarImpl* grammar_;
+  uint64_t key_;
+};
+
+// A compiled grammar. Cheap to copy (copies share everything), immutable, thread-safe.
+class Grammar {
+ public:
+  // For front ends: binds an automaton over bytes to a vocabulary.
+  Grammar(std::shared_ptr<Machine> machine, std::shared_ptr<const Vocabulary> vocabulary);
+
+  State Start() const;
+  const Vocabulary& vocabulary() const;
+  // Remarks of the compiler that are not errors, e.g. what was treated as an annotation.
+  const std::vector<std::string>& notes() const;
+
+ private:
+  std::shared_ptr<GrammarImpl> impl_;
+};
+
+}  // namespace pawl
+
+#endif  // PAWL_GRAMMAR_H_

@@ -1,0 +1,42 @@
+// Options and limits of compiling a JSON Schema, one documented struct.
+#ifndef PAWL_JSON_SCHEMA_OPTIONS_H_
+#define PAWL_JSON_SCHEMA_OPTIONS_H_
+
+#include <cstdint>
+#include <string>
+
+namespace pawl {
+
+struct JsonSchemaOptions {
+  // Order of named properties. kSchema: as they stand in `properties` (keys that only patterns or
+  // additionalProperties allow come after them); kAny: any order.
+  enum class Order { kSchema, kAny };
+  Order order = Order::kSchema;
+
+  // White space between the tokens of JSON: none; at most `max_whitespace` characters at each place;
+  // any amount. Separators: after ',' and ':' kCompact still allows what `separator_space` says.
+  enum class Whitespace { kCompact, kBounded, kAny };
+  Whitespace whitespace = Whitespace::kCompact;
+  int max_whitespace = 24;
+
+  // The dialect when the schema has no "$schema": "draft4", "draft6", "draft7", "2019-09", "2020-12".
+  std::string default_dialect = "2020-12";
+  // When not empty, used in place of "$schema".
+  std::string force_dialect;
+
+  // "format" is an assertion for the formats that Pawl knows; unknown ones are annotations.
+  bool assert_formats = true;
+
+  // Numbers under a bound or multipleOf are written without exponent unless this is set.
+  bool allow_exponents = true;
+
+  // Limits. Fuel is counted in steps, so the same input always ends the same way.
+  int64_t max_schema_bytes = 16 << 20;
+  int max_depth = 256;            // nesting of the schema text, and of the values it describes
+  int64_t compile_fuel = 20'000'000;
+  int64_t step_fuel = 2'000'000;  // for one question "can this still be completed?"
+};
+
+}  // namespace pawl
+
+#endif  // PAWL_JSON_SCHEMA_OPTIONS_H_

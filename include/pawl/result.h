@@ -1,0 +1,97 @@
+// Result<T>: a value or an Error, the way every Pawl function that reads user input answers.
+//
+//   pawl::Result<pawl::Grammar> grammar = compiler.CompileJsonSchema(text);
+//   if (!grammar.ok()) {
+//     std::cerr << grammar.error().ToString() << "\n";   // "#/properties/age/minimum: must be a number"
+//     return 2;
+//   }
+//   Use(*grammar);
+//
+// Nothing in Pawl throws across its API. Reading value() of a failed Result is a programming error
+// (checked by assert in debug builds).
+#ifndef PAWL_RESULT_H_
+#define PAWL_RESULT_H_
+
+#include <cassert>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+
+namespace pawl {
+
+enum class ErrorCode {
+  kInvalid,        // the input is malformed: not JSON, not a regex, a keyword with a wrong value
+  kUnsupported,    // well formed, but this version does not enforce it
+  kUnsatisfiable,  // well formed and supported, but no value can ever fit
+  kLimit,          // a documented limit (size, depth, fuel, memory, tokens) was reached
+  kIo,             // a file could not be read or written
+  kInternal,       // a bug in Pawl
+};
+
+// What went wrong and where. `place` is a JSON Pointer ("#/properties/a"), "line:column", "byte 17",
+// a file path, or empty when the whole input is meant.
+struct Error {
+  ErrorCode code = ErrorCode::kInternal;
+  std::string message;
+  std::string place;
+
+  std::string ToString() const { return place.empty() ? message : place + ": " + message; }
+};
+
+inline const char* ErrorCodeName(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kInvalid: return "invalid";
+    case ErrorCode::kUnsupported: return "unsupported";
+    case ErrorCode::kUnsatisfiable: return "unsatisfiable";
+    case ErrorCode::kLimit: return "limit";
+    case ErrorCode::kIo: return "io";
+    case ErrorCode::kInternal: return "internal";
+  }
+  return "unknown";
+}
+
+template <typename T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT: implicit by design
+  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT
+
+  bool ok() const { return state_.index() == 0; }
+  explicit operator bool() const { return ok(); }
+
+  T& value() & { assert(ok()); return *std::get_if<0>(&state_); }
+  const T& value() const& { assert(ok()); return *std::get_if<0>(&state_); }
+  T&& value() && { assert(ok()); return std::move(*std::get_if<0>(&state_)); }
+  T& operator*() & { return value(); }
+  const T& operator*() const& { return value(); }
+  T&& operator*() && { return std::move(*this).value(); }
+  T* operator->() { return &value(); }
+  const T* operator->() const { return &value(); }
+
+  const Error& error() const { assert(!ok()); return *std::get_if<1>(&state_); }
+
+ private:
+  std::variant<T, Error> state_;
+};
+
+// Success without a value.
+template <>
+class [[nodiscard]] Result<void> {
+ public:
+  Result() = default;
+  Result(Error error) : error_(std::move(error)) {}  // NOLINT
+
+  bool ok() const { return !error_.has_value(); }
+  explicit operator bool() const { return ok(); }
+  const Error& error() const { assert(!ok()); return *error_; }
+
+ private:
+  std::optional<Error> error_;
+};
+
+using Status = Result<void>;
+
+}  // namespace pawl
+
+#endif  // PAWL_RESULT_H_

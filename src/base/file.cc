@@ -1,0 +1,96 @@
+#include "src/base/file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+namespace pawl {
+namespace {
+
+Error IoError(const std::string& path, const char* action) {
+  return {ErrorCode::kIo, std::string(action) + ": " + std::strerror(errno), path};
+}
+
+// Opens for reading and checks that it is no directory; -1 with errno set on failure.
+int OpenRegular(const std::string& path, struct stat& info) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return -1;
+  if (::fstat(fd, &info) != 0 || S_ISDIR(info.st_mode)) {
+    const int saved = S_ISDIR(info.st_mode) ? EISDIR : errno;
+    ::close(fd);
+    errno = saved;
+    return -1;
+  }
+  return fd;
+}
+
+}  // namespace
+
+Result<std::string> ReadFile(const std::string& path) {
+  struct stat info = {};
+  const int fd = OpenRegular(path, info);
+  if (fd < 0) return IoError(path, "cannot read");
+  std::string content;
+  char buffer[1 << 16];
+  while (true) {
+    const ssize_t got = ::read(fd, buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) {
+      const Error error = IoError(path, "cannot read");
+      ::close(fd);
+      return error;
+    }
+    if (got == 0) break;
+    content.append(buffer, static_cast<size_t>(got));
+  }
+  ::close(fd);
+  return content;
+}
+
+Status WriteFile(const std::string& path, std::string_view content) {
+  std::FILE* file = std::fopen(path.c_str(), "wb");
+  if (file == nullptr) return IoError(path, "cannot write");
+  const bool written = std::fwrite(content.data(), 1, content.size(), file) == content.size();
+  const bool closed = std::fclose(file) == 0;
+  if (!written || !closed) return IoError(path, "cannot write");
+  return {};
+}
+
+Result<MappedFile> MappedFile::Open(const std::string& path) {
+  struct stat info = {};
+  const int fd = OpenRegular(path, info);
+  if (fd < 0) return IoError(path, "cannot map");
+  MappedFile file;
+  file.size_ = static_cast<size_t>(info.st_size);
+  if (file.size_ > 0) {
+    void* mapped = ::mmap(nullptr, file.size_, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (mapped == MAP_FAILED) {
+      const Error error = IoError(path, "cannot map");
+      ::close(fd);
+      return error;
+    }
+    file.data_ = static_cast<const std::byte*>(mapped);
+  }
+  ::close(fd);
+  return file;
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept { *this = std::move(other); }
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+}  // namespace pawl

@@ -1,0 +1,232 @@
+#include "src/base/json.h"
+
+#include <nlohmann/json.hpp>
+#include <unordered_set>
+
+#include "src/base/utf8.h"
+
+namespace pawl::json {
+namespace {
+
+// long double so that numbers beyond a double's range (1e400), which are legal JSON, still parse.
+using Parser = nlohmann::basic_json<std::map, std::vector, std::string, bool, int64_t, uint64_t, long double>;
+
+// Builds the tree on an explicit stack of open containers. Pointers into `items` and `members` stay
+// valid because only the innermost container grows.
+class TreeBuilder {
+ public:
+  using number_integer_t = Parser::number_integer_t;
+  using number_unsigned_t = Parser::number_unsigned_t;
+  using number_float_t = Parser::number_float_t;
+  using string_t = Parser::string_t;
+  using binary_t = Parser::binary_t;
+
+  TreeBuilder(std::string_view text, const ParseLimits& limits) : text_(text), limits_(limits) {}
+
+  bool null() { return Add({Type::kNull, {}, {}, {}}); }
+  bool boolean(bool value) { return Add({value ? Type::kTrue : Type::kFalse, {}, {}, {}}); }
+  // nlohmann hands over integers as values only; their text is canonical unless it was "-0".
+  bool number_integer(number_integer_t value) {
+    return Add({Type::kNumber, value == 0 ? "-0" : std::to_string(value), {}, {}});
+  }
+  bool number_unsigned(number_unsigned_t value) { return Add({Type::kNumber, std::to_string(value), {}, {}}); }
+  bool number_float(number_float_t, const string_t& raw) { return Add({Type::kNumber, raw, {}, {}}); }
+  bool string(string_t& value) { return Add({Type::kString, std::move(value), {}, {}}); }
+  bool binary(binary_t&) { return false; }
+
+  bool start_object(size_t) { return Open(Type::kObject); }
+  bool start_array(size_t) { return Open(Type::kArray); }
+  bool end_object() { return Close(); }
+  bool end_array() { return Close(); }
+
+  bool key(string_t& name) {
+    if (!limits_.allow_duplicate_keys && !keys_.back().insert(name).second) {
+      error_ = Error{ErrorCode::kInvalid, "duplicate key " + Quote(name), pointer()};
+      return false;
+    }
+    stack_.back()->members.emplace_back(std::move(name), Value{});
+    return true;
+  }
+
+  bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception& e) {
+    // nlohmann's text begins with "[json.exception...] parse error at line L, column C: "; keep the reason.
+    std::string what = e.what();
+    const size_t colon = what.find(": ");
+    if (colon != std::string::npos) what = what.substr(colon + 2);
+    error_ = Error{ErrorCode::kInvalid, "not JSON: " + what, "byte " + std::to_string(position == 0 ? 0 : position - 1)};
+    return false;
+  }
+
+  // nlohmann reports numbers that overflow a double as an error; the position is all that is known.
+  Value Take() { return std::move(root_); }
+  Error error() const { return error_; }
+
+ private:
+  bool Add(Value value) {
+    if (stack_.empty()) {
+      root_ = std::move(value);
+      return true;
+    }
+    Place(std::move(value));
+    return true;
+  }
+  Value* Place(Value value) {
+    if (stack_.empty()) {
+      root_ = std::move(value);
+      return &root_;
+    }
+    Value* top = stack_.back();
+    if (top->type == Type::kArray) {
+      top->items.push_back(std::move(value));
+      return &top->items.back();
+    }
+    top->members.back().second = std::move(value);
+    return &top->members.back().second;
+  }
+  bool Open(Type type) {
+    if (static_cast<int>(stack_.size()) >= limits_.max_depth) {
+      error_ = Error{ErrorCode::kLimit,
+                     "nested deeper than the limit of " + std::to_string(limits_.max_depth) + " levels", ""};
+      return false;
+    }
+    stack_.push_back(Place({type, {}, {}, {}}));
+    keys_.emplace_back();
+    return true;
+  }
+  bool Close() {
+    stack_.pop_back();
+    keys_.pop_back();
+    return true;
+  }
+  std::string pointer() const {
+    std::string out = "#";
+    for (size_t i = 0; i + 1 < stack_.size(); ++i) {
+      const Value& v = *stack_[i];
+      out = v.type == Type::kArray ? PointerJoin(out, std::to_string(v.items.size() - 1))
+                                   : PointerJoin(out, v.members.back().first);
+    }
+    return out;
+  }
+
+  std::string_view text_;
+  const ParseLimits& limits_;
+  Value root_;
+  std::vector<Value*> stack_;
+  std::vector<std::unordered_set<std::string>> keys_;
+  Error error_{ErrorCode::kInvalid, "not JSON", ""};
+};
+
+}  // namespace
+
+const Value* Value::Find(std::string_view key) const {
+  for (const auto& [name, value] : members) {
+    if (name == key) return &value;
+  }
+  return nullptr;
+}
+
+Result<Value> Parse(std::string_view text, const ParseLimits& limits) {
+  if (text.size() > limits.max_bytes) {
+    return Error{ErrorCode::kLimit,
+                 std::to_string(text.size()) + " bytes are more than the limit of " +
+                     std::to_string(limits.max_bytes),
+                 ""};
+  }
+  TreeBuilder builder(text, limits);
+  if (!Parser::sax_parse(text.begin(), text.end(), &builder)) return builder.error();
+  return builder.Take();
+}
+
+std::string Quote(std::string_view text) {
+  static constexpr char kHex[] = "0123456789abcdef";
+  std::string out = "\"";
+  for (const char c : text) {
+    switch (c) {
+      case '"': out += "\\\""; break;
+      case '\\': out += "\\\\"; break;
+      case '\b': out += "\\b"; break;
+      case '\f': out += "\\f"; break;
+      case '\n': out += "\\n"; break;
+      case '\r': out += "\\r"; break;
+      case '\t': out += "\\t"; break;
+      default:
+        if (static_cast<unsigned char>(c) < 0x20) {
+          out += "\\u00";
+          out += kHex[(c >> 4) & 15];
+          out += kHex[c & 15];
+        } else {
+          out += c;
+        }
+    }
+  }
+  out += '"';
+  return out;
+}
+
+std::string Dump(const Value& value) {
+  // Explicit stack: (container, next child).
+  std::string out;
+  std::vector<std::pair<const Value*, size_t>> stack;
+  const auto open = [&](const Value& v) {
+    switch (v.type) {
+      case Type::kNull: out += "null"; return;
+      case Type::kFalse: out += "false"; return;
+      case Type::kTrue: out += "true"; return;
+      case Type::kNumber: out += v.text; return;
+      case Type::kString: out += Quote(v.text); return;
+      case Type::kArray: out += '['; break;
+      case Type::kObject: out += '{'; break;
+    }
+    stack.emplace_back(&v, 0);
+  };
+  open(value);
+  while (!stack.empty()) {
+    auto& [container, next] = stack.back();
+    const bool object = container->type == Type::kObject;
+    if (next == container->size()) {
+      out += object ? '}' : ']';
+      stack.pop_back();
+      continue;
+    }
+    if (next > 0) out += ',';
+    const size_t i = next++;
+    if (object) {
+      out += Quote(container->members[i].first);
+      out += ':';
+      open(container->members[i].second);
+    } else {
+      open(container->items[i]);
+    }
+  }
+  return out;
+}
+
+std::string PointerJoin(std::string_view pointer, std::string_view token) {
+  std::string out(pointer);
+  out += '/';
+  for (const char c : token) {
+    if (c == '~') {
+      out += "~0";
+    } else if (c == '/') {
+      out += "~1";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+const char* TypeName(Type type) {
+  switch (type) {
+    case Type::kNull: return "null";
+    case Type::kFalse:
+    case Type::kTrue: return "boolean";
+    case Type::kNumber: return "number";
+    case Type::kString: return "string";
+    case Type::kArray: return "array";
+    case Type::kObject: return "object";
+  }
+  return "unknown";
+}
+
+}  // namespace pawl::json

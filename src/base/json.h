@@ -1,0 +1,55 @@
+// JSON text -> tree, keeping what a schema needs and nlohmann's tree drops: the raw text of numbers, the
+// order of members, duplicate keys as errors, and no recursion on the depth of the input.
+//
+// Parsing is nlohmann/json's SAX parser; this is its handler and the tree it builds.
+#ifndef PAWL_SRC_BASE_JSON_H_
+#define PAWL_SRC_BASE_JSON_H_
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "pawl/result.h"
+
+namespace pawl::json {
+
+enum class Type { kNull, kFalse, kTrue, kNumber, kString, kArray, kObject };
+
+struct Value {
+  Type type = Type::kNull;
+  std::string text;  // kString: the decoded UTF-8; kNumber: the number as written
+  std::vector<Value> items;                            // kArray
+  std::vector<std::pair<std::string, Value>> members;  // kObject, in the order of the text
+
+  bool is_bool() const { return type == Type::kTrue || type == Type::kFalse; }
+  // The member called `key`, nullptr when absent or when this is no object. O(members).
+  const Value* Find(std::string_view key) const;
+  // Number of members or items.
+  size_t size() const { return type == Type::kObject ? members.size() : items.size(); }
+};
+
+struct ParseLimits {
+  size_t max_bytes = size_t{64} << 20;
+  int max_depth = 512;
+  bool allow_duplicate_keys = false;
+};
+
+// Errors: kInvalid with place "byte N" for bad syntax, bad UTF-8 and duplicate keys; kLimit.
+Result<Value> Parse(std::string_view text, const ParseLimits& limits = {});
+
+// Compact JSON text, members in their order, numbers as they were written.
+std::string Dump(const Value& value);
+// `text` as a JSON string with quotes; only what must be escaped is.
+std::string Quote(std::string_view text);
+// Appends "/token" to a JSON Pointer (RFC 6901 escaping of ~ and /).
+std::string PointerJoin(std::string_view pointer, std::string_view token);
+
+// "null", "boolean", "number", ...
+const char* TypeName(Type type);
+
+}  // namespace pawl::json
+
+#endif  // PAWL_SRC_BASE_JSON_H_

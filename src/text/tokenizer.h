@@ -1,0 +1,57 @@
+// Tokenizer: text <-> token ids, as a Hugging Face tokenizer.json defines it.
+//
+//   auto tokenizer = pawl::Tokenizer::FromFile("models/tiny-extract/tokenizer.json");
+//   std::vector<pawl::TokenId> ids = (*tokenizer)->Encode("Pay $12");
+//   std::string text = (*tokenizer)->Decode(ids);
+//
+// Immutable after loading; all const methods are thread-safe.
+#ifndef PAWL_SRC_TEXT_TOKENIZER_H_
+#define PAWL_SRC_TEXT_TOKENIZER_H_
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pawl/result.h"
+#include "pawl/vocabulary.h"
+
+namespace pawl {
+
+struct EncodeOptions {
+  // What the post-processor adds (BOS, EOS), as `add_special_tokens` does in Hugging Face's library.
+  bool add_special_tokens = false;
+  // Whether the text of a special token ("<|eot_id|>") in the input becomes that token. Off by default:
+  // text from a user must never turn into control tokens.
+  bool parse_special = false;
+};
+
+class Tokenizer {
+ public:
+  // `path`: a tokenizer.json, or a folder that holds one. tokenizer_config.json and
+  // generation_config.json beside it, when present, tell the BOS and end-of-output tokens.
+  // Errors: kIo; kInvalid / kUnsupported with the JSON Pointer of what is wrong or not supported.
+  static Result<std::shared_ptr<const Tokenizer>> FromFile(const std::string& path);
+  static Result<std::shared_ptr<const Tokenizer>> FromJson(std::string_view tokenizer_json);
+  virtual ~Tokenizer() = default;
+
+  // Bytes that are not UTF-8 are encoded where the format can (byte level, byte fallback), else as unknown.
+  virtual std::vector<TokenId> Encode(std::string_view text, const EncodeOptions& options = {}) const = 0;
+  // The bytes that the tokens stand for; special tokens are left out unless `keep_special`.
+  virtual std::string Decode(std::span<const TokenId> ids, bool keep_special = false) const = 0;
+
+  virtual int size() const = 0;  // number of token ids, added tokens included
+  virtual TokenId IdOf(std::string_view token) const = 0;     // by its written form; kNoToken when absent
+  virtual std::string_view NameOf(TokenId id) const = 0;       // its written form in the file
+  virtual TokenId bos() const = 0;                             // kNoToken when unknown
+  virtual std::span<const TokenId> end_tokens() const = 0;
+
+  // The tokens as the bytes they add in the middle of a text, for masks. The model's logits may be wider
+  // than the tokenizer: ids from size() to `padded_size` become special (never allowed).
+  virtual Result<std::shared_ptr<const Vocabulary>> MakeVocabulary(int padded_size = 0) const = 0;
+};
+
+}  // namespace pawl
+
+#endif  // PAWL_SRC_TEXT_TOKENIZER_H_

@@ -22,7 +22,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 Mask MaskOf(int size, const std::vector<TokenId>& tokens) {
   std::vector<uint32_t> words((static_cast<size_t>(size) + 31) / 32);
   for (TokenId t : tokens) words[static_cast<size_t>(t) / 32] |= 1u << (t % 32);
-  return Mask(std::move(words));
+  return Mask(0, std::move(words));
 }
 
 std::vector<TokenId> AllTokens(int size) {

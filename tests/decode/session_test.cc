@@ -101,7 +101,7 @@ class OpenClose : public Constraint {
       if (Next(t).has_value()) bits |= 1u << t;
     }
     if (done_) bits |= 1u << kEndToken;
-    return std::make_shared<Mask>(std::vector<uint32_t>{bits});
+    return std::make_shared<Mask>(0, std::vector<uint32_t>{bits});
   }
   std::shared_ptr<const Constraint> Advance(TokenId token) const override {
     const std::optional<OpenClose> next = Next(token);

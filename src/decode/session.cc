@@ -264,6 +264,8 @@ Result<Generation> Session::Generate(std::span<const TokenId> prompt,
 
 Status Session::Reserve(int positions) {
   if (positions <= capacity_) return {};
+  // A new sequence starts empty, so growing doubles: calls that get longer and longer rarely lose the cache.
+  positions = std::max(positions, std::min(2 * capacity_, model_.info().context_length));
   if (sequence_ >= 0) model_.FreeSequence(sequence_);
   sequence_ = -1;
   capacity_ = 0;

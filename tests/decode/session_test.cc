@@ -213,7 +213,9 @@ TEST(SessionTest, TheCacheOfTheLastCallChangesNothing) {
     EXPECT_EQ(got->text, want->text);
     EXPECT_EQ(want->stats.reused_tokens, 0);
   }
-  const auto again = session.Generate(prompts.back(), std::make_shared<OpenClose>(0), {});
+  GenerateOptions options;
+  options.max_tokens = 30;
+  const auto again = session.Generate(prompts.back(), std::make_shared<OpenClose>(0), options);
   EXPECT_EQ(again->stats.reused_tokens, 7);  // all but the last, whose logits are needed
   EXPECT_EQ(model.alive, 1);
 }

@@ -176,7 +176,10 @@ class Session::Run {
       if (Status status = Flush(); !status.ok()) return status.error();
     }
     Timer timer(stats().sample_seconds);
-    return sampler_.Sample(session_.logits_, mask, out_.tokens.size(), {prompt_, out_.tokens});
+    // Logits beyond the vocabulary are padding of the weights: no token stands for them.
+    const std::span<const float> logits = session_.logits_;
+    const size_t known = std::min(logits.size(), static_cast<size_t>(vocabulary_.size()));
+    return sampler_.Sample(logits.first(known), mask, out_.tokens.size(), {prompt_, out_.tokens});
   }
 
   // Appends the shortest completion of the current state.
@@ -245,12 +248,6 @@ Result<Generation> Session::Generate(std::span<const TokenId> prompt,
     return Error{ErrorCode::kInvalid, "must be at least 0", "max_tokens"};
   }
   const int width = model_.info().vocabulary_size;
-  if (vocabulary_->size() < width) {
-    return Error{ErrorCode::kInvalid,
-                 "the vocabulary has " + std::to_string(vocabulary_->size()) +
-                     " tokens, but the model's logits have " + std::to_string(width),
-                 ""};
-  }
   for (TokenId token : prompt) {
     if (token < 0 || token >= width) {
       return Error{ErrorCode::kInvalid,
@@ -264,7 +261,8 @@ Result<Generation> Session::Generate(std::span<const TokenId> prompt,
 
 Status Session::Reserve(int positions) {
   if (positions <= capacity_) return {};
-  // A new sequence starts empty, so growing doubles: calls that get longer and longer rarely lose the cache.
+  // A new sequence starts empty, so growing doubles: calls that get longer and longer rarely lose
+  // the cache.
   positions = std::max(positions, std::min(2 * capacity_, model_.info().context_length));
   if (sequence_ >= 0) model_.FreeSequence(sequence_);
   sequence_ = -1;

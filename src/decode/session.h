@@ -73,7 +73,7 @@ struct Generation {
 // outlive it.
 class Session {
  public:
-  // `vocabulary`: of the model's tokenizer, as wide as the model's logits.
+  // `vocabulary`: of the model's tokenizer. Logits beyond its size are never chosen.
   Session(Model& model, std::shared_ptr<const Vocabulary> vocabulary);
   ~Session();
   Session(const Session&) = delete;

@@ -73,7 +73,7 @@ std::vector<std::string> Gpus() {
 std::string Build() {
   std::string out = fmt::format("{}, {}", PAWL_BUILD_TYPE, PAWL_COMPILER);
   out += PAWL_BUILD_CUDA ? ", CUDA kernels" : ", CPU only";
-  if (std::string(PAWL_BUILD_SANITIZE)[0] != '\0') out += ", sanitizers " PAWL_BUILD_SANITIZE;
+  if (std::string_view(PAWL_BUILD_SANITIZE).size() > 0) out += ", sanitizers " PAWL_BUILD_SANITIZE;
   return out;
 }
 
@@ -95,7 +95,7 @@ int Info(const Flags& flags) {
   } else {
     Result<Text> text = LoadText(kName, *folder);
     if (!text.ok()) return Fail(kName, text.error());
-    Result<std::unique_ptr<Model>> model = LoadWeights(kName, *folder, 1);
+    Result<std::unique_ptr<Model>> model = LoadWeights(kName, *folder, 0);
     if (!model.ok()) return Fail(kName, model.error());
     const ModelInfo& info = (*model)->info();
     rows.emplace_back("model", *folder);
@@ -105,6 +105,7 @@ int Info(const Flags& flags) {
                                              static_cast<double>(info.weight_bytes) / (1 << 20)));
     rows.emplace_back("shape", fmt::format("{} layers, width {}, {} heads, {} key-value heads",
                                            info.layers, info.hidden, info.heads, info.kv_heads));
+    rows.emplace_back("kernels", fmt::format("{}, {} threads", info.kernels, info.threads));
     rows.emplace_back("context", fmt::format("{} tokens", info.context_length));
     rows.emplace_back("vocabulary", fmt::format("{} tokens", text->tokenizer->size()));
     std::string ends;

@@ -218,8 +218,11 @@ class Session::Run {
   }
 
   bool IsEnd(TokenId token) const {
+    // Under a constraint the mask knows where the end may be, and it knows the vocabulary's end tokens only: to
+    // stop at another one would cut the output.
+    if (vocabulary_.is_end(token) || at_ != nullptr) return vocabulary_.is_end(token);
     const auto& ends = session_.model_.info().end_tokens;
-    return vocabulary_.is_end(token) || std::find(ends.begin(), ends.end(), token) != ends.end();
+    return std::find(ends.begin(), ends.end(), token) != ends.end();
   }
 
   Session& session_;

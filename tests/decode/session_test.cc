@@ -274,6 +274,10 @@ TEST(SessionTest, WithoutConstraintItEndsAtTheEndTokenOrTheBudget) {
   const auto out = session.Generate(kPrompt, nullptr, {});
   ASSERT_TRUE(out.ok());
   EXPECT_TRUE(out->tokens.empty());
+  // Under a constraint it does not: the output would be cut.
+  const auto whole = session.Generate(kPrompt, std::make_shared<OpenClose>(3), {});
+  ASSERT_TRUE(whole.ok());
+  EXPECT_TRUE(Complete(whole->text));
 }
 
 TEST(SessionTest, TheCallbackSeesEveryTokenAndCanStop) {

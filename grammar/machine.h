@@ -5,9 +5,10 @@
 // States are made lazily. 0 is the dead state; every other key that Step returns is live: some byte
 // string leads from it to acceptance (a machine that cannot decide that within its fuel may say live).
 //
-// The key has two halves: the upper 32 bits say where the text stands outside the current lexeme (the
-// frames), the lower 32 bits where it stands inside it. Step keeps the upper half while it stays inside
-// the lexeme, and inside a lexeme the lower half alone decides; masks are shared on the strength of it.
+// The key has two halves. The upper 32 bits (the frame) say where the text stands outside the current
+// lexeme, the lower 32 bits (the lexeme state) where it stands inside it. StepLexeme answers from the lower half
+// alone as long as the byte stays inside the lexeme, whatever the frame is; so the tokens that stay inside a
+// lexeme are found once for each lexeme state and shared by all frames (mask_builder.h).
 //
 // Thread safety: a machine may grow in every call; GrammarImpl serialises the calls.
 #ifndef PAWL_GRAMMAR_MACHINE_H_
@@ -16,7 +17,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace pawl {
@@ -25,17 +25,35 @@ class Machine {
  public:
   using Key = uint64_t;
   static constexpr Key kDead = 0;
+  static constexpr uint32_t kDeadLexeme = 0;
+  static constexpr uint32_t kLeavesLexeme = UINT32_MAX;  // ask Step: the answer depends on the frame
+
+  static Key MakeKey(uint32_t frame, uint32_t lexeme) { return (uint64_t{frame} << 32) | lexeme; }
+  static uint32_t FrameOf(Key key) { return static_cast<uint32_t>(key >> 32); }
+  static uint32_t LexemeOf(Key key) { return static_cast<uint32_t>(key); }
 
   virtual ~Machine() = default;
   virtual Key Start() = 0;
-  virtual Key Step(Key state, uint8_t byte) = 0;
+  // The lexeme state after `byte`, kDeadLexeme, or kLeavesLexeme.
+  virtual uint32_t StepLexeme(uint32_t lexeme, uint8_t byte) = 0;
+  // The state after a byte for which StepLexeme said kLeavesLexeme; kDead when it does not fit.
+  virtual Key StepFrame(Key state, uint8_t byte) = 0;
   virtual bool Accepting(Key state) = 0;
   // A short byte string that leads to acceptance, nullopt when none was found.
   virtual std::optional<std::string> ShortestCompletion(Key state) = 0;
 
-  const std::vector<std::string>& notes() const { return notes_; }
+  Key Step(Key state, uint8_t byte) {
+    const uint32_t lexeme = StepLexeme(LexemeOf(state), byte);
+    if (lexeme == kDeadLexeme) return kDead;
+    if (lexeme == kLeavesLexeme) return StepFrame(state, byte);
+    return MakeKey(FrameOf(state), lexeme);
+  }
 
- protected:
+  // Remarks of the compiler that are no errors, e.g. what it treated as an annotation.
+  const std::vector<std::string>& notes() const { return notes_; }
+  void AddNote(std::string note) { notes_.push_back(std::move(note)); }
+
+ private:
   std::vector<std::string> notes_;
 };
 

@@ -1,1 +1,92 @@
 #include "pawl/vocabulary.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "grammar/token_trie.h"
+
+namespace pawl {
+
+Vocabulary::~Vocabulary() = default;
+
+Result<std::shared_ptr<const Vocabulary>> Vocabulary::Create(VocabularyInit init) {
+  constexpr size_t kMaxTokens = size_t{1} << 24;
+  if (init.tokens.empty()) return Error{ErrorCode::kInvalid, "a vocabulary needs at least one token", ""};
+  if (init.tokens.size() > kMaxTokens) {
+    return Error{ErrorCode::kLimit, "more than 2^24 tokens: " + std::to_string(init.tokens.size()), ""};
+  }
+  for (size_t i = 0; i < init.tokens.size(); ++i) {
+    if (init.tokens[i].size() > std::numeric_limits<uint16_t>::max()) {
+      return Error{ErrorCode::kLimit, "a token is longer than 65535 bytes", "token " + std::to_string(i)};
+    }
+  }
+  std::shared_ptr<Vocabulary> vocabulary(new Vocabulary());
+  vocabulary->special_.assign(init.tokens.size(), 0);
+  const auto mark = [&](const std::vector<TokenId>& ids, uint8_t value, const char* what) -> Status {
+    for (const TokenId id : ids) {
+      if (id < 0 || static_cast<size_t>(id) >= init.tokens.size()) {
+        return Error{ErrorCode::kInvalid,
+                     std::string(what) + " token id " + std::to_string(id) + " is outside 0.." +
+                         std::to_string(init.tokens.size() - 1),
+                     ""};
+      }
+      vocabulary->special_[static_cast<size_t>(id)] = value;
+    }
+    return {};
+  };
+  if (Status s = mark(init.special, 1, "special"); !s.ok()) return s.error();
+  if (Status s = mark(init.end_tokens, 2, "end-of-output"); !s.ok()) return s.error();
+  vocabulary->tokens_ = std::move(init.tokens);
+  vocabulary->end_tokens_ = std::move(init.end_tokens);
+  std::sort(vocabulary->end_tokens_.begin(), vocabulary->end_tokens_.end());
+  vocabulary->end_tokens_.erase(
+      std::unique(vocabulary->end_tokens_.begin(), vocabulary->end_tokens_.end()),
+      vocabulary->end_tokens_.end());
+
+  std::vector<TokenId> text;
+  for (int id = 0; id < vocabulary->size(); ++id) {
+    if (!vocabulary->is_special(id)) text.push_back(id);
+  }
+  vocabulary->trie_ = std::make_unique<TokenTrie>(vocabulary->tokens_, text);
+  return std::shared_ptr<const Vocabulary>(std::move(vocabulary));
+}
+
+TokenId Vocabulary::LongestPrefix(std::string_view bytes) const {
+  TokenId best = kNoToken;
+  uint32_t node = TokenTrie::kRoot;
+  for (const char c : bytes) {
+    node = trie_->Child(node, static_cast<uint8_t>(c));
+    if (node == TokenTrie::kNone) break;
+    if (trie_->nodes()[node].token != kNoToken) best = trie_->nodes()[node].token;
+  }
+  return best;
+}
+
+std::vector<TokenId> Vocabulary::FewestTokens(std::string_view bytes) const {
+  // Shortest path from the end: fewest[i] tokens spell bytes[i..].
+  constexpr int kImpossible = std::numeric_limits<int>::max();
+  std::vector<int> fewest(bytes.size() + 1, kImpossible);
+  std::vector<TokenId> first(bytes.size() + 1, kNoToken);
+  fewest[bytes.size()] = 0;
+  for (size_t i = bytes.size(); i-- > 0;) {
+    uint32_t node = TokenTrie::kRoot;
+    for (size_t j = i; j < bytes.size(); ++j) {
+      node = trie_->Child(node, static_cast<uint8_t>(bytes[j]));
+      if (node == TokenTrie::kNone) break;
+      const TokenId token = trie_->nodes()[node].token;
+      if (token != kNoToken && fewest[j + 1] != kImpossible && fewest[j + 1] + 1 < fewest[i]) {
+        fewest[i] = fewest[j + 1] + 1;
+        first[i] = token;
+      }
+    }
+  }
+  std::vector<TokenId> out;
+  if (fewest[0] == kImpossible) return out;
+  for (size_t i = 0; i < bytes.size();) {
+    out.push_back(first[i]);
+    i += tokens_[static_cast<size_t>(first[i])].size();
+  }
+  return out;
+}
+
+}  // namespace pawl

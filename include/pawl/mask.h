@@ -1,7 +1,7 @@
 // Masks: which tokens may come next. Bit i of word i/32 is 1 when token i is allowed.
 //
-// A mask is an interned value: equal masks of one pool have equal ids, so a decode loop can pass ids
-// around, compare them, and let a device mirror the pool.
+// A mask is an interned value: equal masks of one grammar have the same id (and, while somebody
+// holds them, the same address), so a decode loop can pass ids around and a device can mirror the masks.
 #ifndef PAWL_MASK_H_
 #define PAWL_MASK_H_
 
@@ -14,28 +14,32 @@
 
 namespace pawl {
 
-using MaskId = int32_t;
+using MaskId = int64_t;
 
-// One mask, immutable once handed out. Holders keep it alive; the pool may forget it.
+// One mask, immutable. Thread-safe.
 class Mask {
  public:
-  explicit Mask(std::vector<uint32_t> words);
+  // Bits at and beyond the vocabulary size must be 0.
+  Mask(MaskId id, std::vector<uint32_t> words);
 
+  MaskId id() const { return id_; }
   std::span<const uint32_t> words() const { return words_; }
+  // REQUIRES: 0 <= token < vocabulary size.
   bool Allows(TokenId token) const {
     return (words_[static_cast<size_t>(token) >> 5] >> (token & 31)) & 1;
   }
   // Number of allowed tokens.
   int count() const { return count_; }
   // The only allowed token when count() is 1, else kNoToken.
-  TokenId singleton() const { return singleton_; }
+  TokenId singleton() const { return count_ == 1 ? first_ : kNoToken; }
   // Every allowed token in ascending order; O(words).
   std::vector<TokenId> Tokens() const;
 
  private:
+  MaskId id_;
   std::vector<uint32_t> words_;
   int count_ = 0;
-  TokenId singleton_ = kNoToken;
+  TokenId first_ = kNoToken;
 };
 
 }  // namespace pawl

@@ -1,0 +1,142 @@
+// State and Grammar: the public face of a Machine bound to a vocabulary.
+//
+// A machine grows lazily in every question, so one mutex per grammar serialises the questions; they
+// are short once warm (a hash look-up). Masks are memoised by state key.
+#include "pawl/grammar.h"
+
+#include <mutex>
+#include <unordered_map>
+
+#include "grammar/machine.h"
+#include "grammar/mask_builder.h"
+#include "grammar/mask_pool.h"
+
+namespace pawl {
+namespace {
+constexpr size_t kMaskPoolBytes = size_t{256} << 20;
+constexpr size_t kMaxMemoEntries = size_t{1} << 20;
+}  // namespace
+
+class GrammarImpl {
+ public:
+  GrammarImpl(std::shared_ptr<Machine> machine, std::shared_ptr<const Vocabulary> vocabulary)
+      : machine_(std::move(machine)),
+        vocabulary_(std::move(vocabulary)),
+        builder_(*machine_, *vocabulary_),
+        pool_(kMaskPoolBytes) {}
+
+  const Vocabulary& vocabulary() const { return *vocabulary_; }
+  const std::vector<std::string>& notes() const { return machine_->notes(); }
+
+  Machine::Key Start() const {
+    std::lock_guard lock(mutex_);
+    return machine_->Start();
+  }
+
+  // Steps as long as the bytes fit; returns how many did, and the state after them.
+  size_t Run(Machine::Key& key, std::string_view bytes) const {
+    std::lock_guard lock(mutex_);
+    for (size_t i = 0; i < bytes.size(); ++i) {
+      const Machine::Key next = machine_->Step(key, static_cast<uint8_t>(bytes[i]));
+      if (next == Machine::kDead) return i;
+      key = next;
+    }
+    return bytes.size();
+  }
+
+  std::shared_ptr<const Mask> MaskOf(Machine::Key key) const {
+    std::lock_guard lock(mutex_);
+    if (const auto it = memo_.find(key); it != memo_.end()) return it->second;
+    std::shared_ptr<const Mask> mask = pool_.Intern(builder_.Build(key));
+    // The memo pins masks, so it is bounded together with the pool.
+    if (memo_.size() >= kMaxMemoEntries || pool_.bytes() + memo_bytes_ > 2 * kMaskPoolBytes) {
+      memo_.clear();
+      memo_bytes_ = 0;
+    }
+    memo_bytes_ += mask->words().size() * 4;
+    memo_.emplace(key, mask);
+    return mask;
+  }
+
+  bool Accepting(Machine::Key key) const {
+    std::lock_guard lock(mutex_);
+    return machine_->Accepting(key);
+  }
+
+  std::string Forced(Machine::Key key, size_t limit) const {
+    std::lock_guard lock(mutex_);
+    std::string out;
+    while (out.size() < limit && !machine_->Accepting(key)) {
+      Machine::Key only = Machine::kDead;
+      int byte = -1;
+      for (int b = 0; b < 256; ++b) {
+        const Machine::Key next = machine_->Step(key, static_cast<uint8_t>(b));
+        if (next == Machine::kDead) continue;
+        if (byte >= 0) return out;
+        byte = b;
+        only = next;
+      }
+      if (byte < 0) return out;
+      out.push_back(static_cast<char>(byte));
+      key = only;
+    }
+    return out;
+  }
+
+  std::optional<std::string> ShortestCompletion(Machine::Key key) const {
+    std::lock_guard lock(mutex_);
+    return machine_->ShortestCompletion(key);
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::shared_ptr<Machine> machine_;
+  std::shared_ptr<const Vocabulary> vocabulary_;
+  mutable MaskBuilder builder_;
+  mutable MaskPool pool_;
+  mutable std::unordered_map<Machine::Key, std::shared_ptr<const Mask>> memo_;
+  mutable size_t memo_bytes_ = 0;
+};
+
+std::optional<State> State::Advance(std::string_view bytes) const {
+  Machine::Key key = key_;
+  if (grammar_->Run(key, bytes) != bytes.size()) return std::nullopt;
+  return State(grammar_, key);
+}
+
+std::optional<State> State::Advance(TokenId token) const {
+  const Vocabulary& vocabulary = grammar_->vocabulary();
+  if (token < 0 || token >= vocabulary.size() || vocabulary.is_special(token)) return std::nullopt;
+  const std::string_view bytes = vocabulary.bytes(token);
+  if (bytes.empty()) return std::nullopt;
+  return Advance(bytes);
+}
+
+size_t State::MatchedPrefix(std::string_view bytes) const {
+  Machine::Key key = key_;
+  return grammar_->Run(key, bytes);
+}
+
+std::shared_ptr<const Mask> State::mask() const { return grammar_->MaskOf(key_); }
+bool State::accepting() const { return grammar_->Accepting(key_); }
+std::string State::forced(size_t limit) const { return grammar_->Forced(key_, limit); }
+std::optional<std::string> State::ShortestCompletion() const {
+  return grammar_->ShortestCompletion(key_);
+}
+
+int State::shortest_close() const {
+  const std::optional<std::string> bytes = ShortestCompletion();
+  if (!bytes) return -1;
+  if (bytes->empty()) return 0;
+  const size_t tokens = grammar_->vocabulary().FewestTokens(*bytes).size();
+  return tokens == 0 ? -1 : static_cast<int>(tokens);
+}
+
+Grammar::Grammar(std::shared_ptr<Machine> machine, std::shared_ptr<const Vocabulary> vocabulary)
+    : impl_(std::make_shared<GrammarImpl>(std::move(machine), std::move(vocabulary))) {}
+
+State Grammar::Start() const { return State(impl_.get(), impl_->Start()); }
+const Vocabulary& Grammar::vocabulary() const { return impl_->vocabulary(); }
+const std::vector<std::string>& Grammar::notes() const { return impl_->notes(); }
+
+}  // namespace pawl

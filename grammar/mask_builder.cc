@@ -1,0 +1,82 @@
+// One pass over the trie finds, for a lexeme state, the tokens that stay inside the lexeme and the places
+// where a token leaves it. Both depend on the lexeme state alone, so they are kept; what remains for
+// a new frame are the subtrees behind the crossing places (for a JSON string: the few hundred tokens with
+// a closing quote), walked with full steps. Where every byte leaves the lexeme (structure, the start of a
+// value) the first half is empty and the second is the whole walk, which is narrow there.
+#include "grammar/mask_builder.h"
+
+namespace pawl {
+namespace {
+constexpr size_t kMaxInsideBytes = size_t{256} << 20;  // forget everything beyond that: it can be recomputed
+}  // namespace
+
+MaskBuilder::MaskBuilder(Machine& machine, const Vocabulary& vocabulary)
+    : machine_(machine), vocabulary_(vocabulary) {
+  const size_t depth = static_cast<size_t>(vocabulary.trie().max_depth()) + 1;
+  stack_.resize(depth);
+  lexeme_stack_.resize(depth);
+}
+
+const MaskBuilder::Inside& MaskBuilder::InsideOf(uint32_t lexeme) {
+  auto it = inside_.find(lexeme);
+  if (it != inside_.end()) return *it->second;
+  auto inside = std::make_unique<Inside>();
+  inside->words.assign(static_cast<size_t>(vocabulary_.mask_words()), 0);
+  const TokenTrie& trie = vocabulary_.trie();
+  const auto nodes = trie.nodes();
+  lexeme_stack_[0] = lexeme;
+  for (uint32_t i = 0; i < nodes.size();) {
+    const TokenTrie::Node& node = nodes[i];
+    const uint32_t before = lexeme_stack_[node.depth - 1u];
+    const uint32_t after = machine_.StepLexeme(before, node.byte);
+    if (after == Machine::kLeavesLexeme) {
+      inside->crossings.push_back({i, before});
+      i = node.end;
+    } else if (after == Machine::kDeadLexeme) {
+      i = node.end;
+    } else {
+      lexeme_stack_[node.depth] = after;
+      trie.SetBits(node, inside->words.data());
+      ++i;
+    }
+  }
+  inside_bytes_ += inside->words.size() * 4 + inside->crossings.size() * sizeof(Inside::Crossing) + 64;
+  if (inside_bytes_ > kMaxInsideBytes) {
+    inside_.clear();
+    inside_bytes_ = 0;
+  }
+  return *(inside_[lexeme] = std::move(inside));
+}
+
+std::vector<uint32_t> MaskBuilder::Build(Machine::Key state) {
+  const Inside& inside = InsideOf(Machine::LexemeOf(state));
+  std::vector<uint32_t> words = inside.words;
+  const TokenTrie& trie = vocabulary_.trie();
+  const auto nodes = trie.nodes();
+  const uint32_t frame = Machine::FrameOf(state);
+  for (const Inside::Crossing& crossing : inside.crossings) {
+    const TokenTrie::Node& start = nodes[crossing.node];
+    const Machine::Key entered =
+        machine_.StepFrame(Machine::MakeKey(frame, crossing.lexeme), start.byte);
+    if (entered == Machine::kDead) continue;
+    trie.SetBits(start, words.data());
+    stack_[start.depth] = entered;
+    for (uint32_t i = crossing.node + 1; i < start.end;) {
+      const TokenTrie::Node& node = nodes[i];
+      const Machine::Key after = machine_.Step(stack_[node.depth - 1u], node.byte);
+      if (after == Machine::kDead) {
+        i = node.end;
+        continue;
+      }
+      stack_[node.depth] = after;
+      trie.SetBits(node, words.data());
+      ++i;
+    }
+  }
+  if (machine_.Accepting(state)) {
+    for (const TokenId id : vocabulary_.end_tokens()) words[static_cast<size_t>(id) >> 5] |= 1u << (id & 31);
+  }
+  return words;
+}
+
+}  // namespace pawl

@@ -1,0 +1,46 @@
+// MaskBuilder: computes mask(state) = inside(lexeme state) ∪ crossing(state) over the token trie.
+#ifndef PAWL_GRAMMAR_MASK_BUILDER_H_
+#define PAWL_GRAMMAR_MASK_BUILDER_H_
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "grammar/machine.h"
+#include "grammar/token_trie.h"
+#include "pawl/mask.h"
+#include "pawl/vocabulary.h"
+
+namespace pawl {
+
+class MaskBuilder {
+ public:
+  MaskBuilder(Machine& machine, const Vocabulary& vocabulary);
+
+  // Words of the mask of `state`, end-of-output tokens included when it accepts. Not memoised.
+  std::vector<uint32_t> Build(Machine::Key state);
+
+ private:
+  // The half of a mask that depends on the lexeme state alone.
+  struct Inside {
+    std::vector<uint32_t> words;  // tokens that end inside the lexeme
+    struct Crossing {
+      uint32_t node;    // trie node whose byte leaves the lexeme
+      uint32_t lexeme;  // the lexeme state before that byte
+    };
+    std::vector<Crossing> crossings;
+  };
+  const Inside& InsideOf(uint32_t lexeme);
+
+  Machine& machine_;
+  const Vocabulary& vocabulary_;
+  std::unordered_map<uint32_t, std::unique_ptr<Inside>> inside_;
+  size_t inside_bytes_ = 0;
+  std::vector<Machine::Key> stack_;       // scratch: state at each depth
+  std::vector<uint32_t> lexeme_stack_;
+};
+
+}  // namespace pawl
+
+#endif  // PAWL_GRAMMAR_MASK_BUILDER_H_

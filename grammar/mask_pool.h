@@ -1,0 +1,33 @@
+// MaskPool: interns masks by content, within a bound on memory.
+#ifndef PAWL_GRAMMAR_MASK_POOL_H_
+#define PAWL_GRAMMAR_MASK_POOL_H_
+
+#include <cstddef>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "pawl/mask.h"
+
+namespace pawl {
+
+// Not thread-safe; GrammarImpl locks. Ids are never reused, also not for masks that were forgotten.
+class MaskPool {
+ public:
+  explicit MaskPool(size_t max_bytes) : max_bytes_(max_bytes) {}
+
+  // The one mask with these words. Forgets everything first when the pool is full; masks in use live on
+  // with their holders.
+  std::shared_ptr<const Mask> Intern(std::vector<uint32_t> words);
+  size_t bytes() const { return bytes_; }
+
+ private:
+  size_t max_bytes_;
+  size_t bytes_ = 0;
+  MaskId next_id_ = 0;
+  std::unordered_multimap<uint64_t, std::shared_ptr<const Mask>> masks_;
+};
+
+}  // namespace pawl
+
+#endif  // PAWL_GRAMMAR_MASK_POOL_H_

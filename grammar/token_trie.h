@@ -1,0 +1,55 @@
+// TokenTrie: all text tokens of a vocabulary as one byte trie, stored in depth-first order.
+//
+// A walk visits nodes by index; when a byte is refused it jumps to `end`, past the whole subtree. This is
+// the layout that makes computing a mask one linear pass (the idea is old; llguidance's toktrie and
+// XGrammar's sorted vocabulary use it as well).
+#ifndef PAWL_GRAMMAR_TOKEN_TRIE_H_
+#define PAWL_GRAMMAR_TOKEN_TRIE_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "pawl/vocabulary.h"
+
+namespace pawl {
+
+class TokenTrie {
+ public:
+  struct Node {
+    uint32_t end;    // index after the last node of this subtree
+    TokenId token;   // a token that ends here, or kNoToken
+    uint16_t depth;  // bytes from the root, 1 for its children
+    uint8_t byte;
+  };
+
+  // `ids`: the text tokens; empty strings are left out (they would never make progress).
+  TokenTrie(std::span<const std::string> tokens, std::span<const TokenId> ids);
+
+  std::span<const Node> nodes() const { return nodes_; }
+  uint32_t size() const { return static_cast<uint32_t>(nodes_.size()); }
+  int max_depth() const { return max_depth_; }
+  // Further tokens with the same bytes as `token`, as a chain; kNoToken ends it.
+  TokenId NextSame(TokenId token) const { return next_same_[static_cast<size_t>(token)]; }
+
+  // Index of the child of `node` (kRoot for the root) along `byte`; kNone when there is none.
+  static constexpr uint32_t kRoot = UINT32_MAX;
+  static constexpr uint32_t kNone = UINT32_MAX;
+  uint32_t Child(uint32_t node, uint8_t byte) const;
+
+  // Sets the bits of all tokens that end at `node`.
+  void SetBits(const Node& node, uint32_t* words) const {
+    for (TokenId t = node.token; t != kNoToken; t = NextSame(t)) words[t >> 5] |= 1u << (t & 31);
+  }
+
+ private:
+  std::vector<Node> nodes_;
+  std::vector<TokenId> next_same_;
+  std::vector<uint32_t> first_child_;  // of the root, by byte
+  int max_depth_ = 0;
+};
+
+}  // namespace pawl
+
+#endif  // PAWL_GRAMMAR_TOKEN_TRIE_H_

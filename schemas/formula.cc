@@ -1,0 +1,317 @@
+// Smart constructors keep formulas small: junctions are flattened, sorted and free of duplicates, constants
+// vanish, kind sets merge, x with not-x decides. Everything is interned, so ids compare as values.
+#include "schemas/formula.h"
+
+#include <algorithm>
+
+namespace pawl::schema {
+namespace {
+
+uint64_t Mix(uint64_t h, uint64_t v) {
+  h = (h ^ v) * 0x9E3779B97F4A7C15u;
+  return h ^ (h >> 29);
+}
+
+// a ∪ b of sorted vectors.
+std::vector<AtomId> Merge(const std::vector<AtomId>& a, const std::vector<AtomId>& b) {
+  std::vector<AtomId> out;
+  std::set_union(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(out));
+  return out;
+}
+
+bool Intersects(const std::vector<AtomId>& a, const std::vector<AtomId>& b) {
+  for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
+    if (a[i] == b[j]) return true;
+    a[i] < b[j] ? ++i : ++j;
+  }
+  return false;
+}
+
+}  // namespace
+
+FormulaArena::FormulaArena() {
+  Intern(Op::kFalse, 0, {});
+  Intern(Op::kTrue, 0, {});
+}
+
+FormulaId FormulaArena::Intern(Op op, uint32_t value, std::vector<FormulaId> kids, Kind kind) {
+  uint64_t hash = Mix(static_cast<uint64_t>(op), value);
+  for (const FormulaId kid : kids) hash = Mix(hash, kid);
+  const auto [first, last] = index_.equal_range(hash);
+  for (auto it = first; it != last; ++it) {
+    const Node& node = nodes_[it->second];
+    if (node.op == op && node.value == value && node.kids == kids) return it->second;
+  }
+  const FormulaId id = static_cast<FormulaId>(nodes_.size());
+  nodes_.push_back({op, kind, value, std::move(kids)});
+  index_.emplace(hash, id);
+  return id;
+}
+
+FormulaId FormulaArena::Kinds(KindSet kinds) {
+  kinds &= kAllKinds;
+  if (kinds == 0) return kFalseFormula;
+  if (kinds == kAllKinds) return kTrueFormula;
+  return Intern(Op::kKinds, kinds, {});
+}
+
+FormulaId FormulaArena::Atom(AtomId atom, Kind kind) { return Intern(Op::kAtom, atom, {}, kind); }
+
+FormulaId FormulaArena::NewReference() {
+  const uint32_t index = static_cast<uint32_t>(targets_.size());
+  targets_.push_back(kFalseFormula);
+  references_.push_back(Intern(Op::kReference, index, {}));
+  return references_.back();
+}
+
+void FormulaArena::Define(FormulaId reference, FormulaId target) { targets_[nodes_[reference].value] = target; }
+
+FormulaId FormulaArena::Junction(Op op, std::span<const FormulaId> kids) {
+  const FormulaId absorbing = op == Op::kAnd ? kFalseFormula : kTrueFormula;
+  const FormulaId neutral = op == Op::kAnd ? kTrueFormula : kFalseFormula;
+  std::vector<FormulaId> flat;
+  KindSet kinds = op == Op::kAnd ? kAllKinds : 0;
+  const auto add = [&](FormulaId kid) {
+    const Node& node = nodes_[kid];
+    if (node.op == Op::kKinds) {
+      kinds = op == Op::kAnd ? kinds & static_cast<KindSet>(node.value) : kinds | static_cast<KindSet>(node.value);
+    } else if (kid != neutral) {
+      flat.push_back(kid);
+    }
+  };
+  for (const FormulaId kid : kids) {
+    if (nodes_[kid].op == op) {
+      for (const FormulaId inner : nodes_[kid].kids) add(inner);
+    } else {
+      add(kid);
+    }
+  }
+  const FormulaId kind_test = Kinds(kinds);
+  if (kind_test != neutral) flat.push_back(kind_test);
+  std::sort(flat.begin(), flat.end());
+  flat.erase(std::unique(flat.begin(), flat.end()), flat.end());
+  for (const FormulaId kid : flat) {
+    if (kid == absorbing) return absorbing;
+    if (nodes_[kid].op == Op::kNot && std::binary_search(flat.begin(), flat.end(), nodes_[kid].kids[0])) {
+      return absorbing;
+    }
+  }
+  if (flat.empty()) return neutral;
+  if (flat.size() == 1) return flat[0];
+  return Intern(op, 0, std::move(flat));
+}
+
+FormulaId FormulaArena::And(std::span<const FormulaId> kids) { return Junction(Op::kAnd, kids); }
+FormulaId FormulaArena::Or(std::span<const FormulaId> kids) { return Junction(Op::kOr, kids); }
+
+FormulaId FormulaArena::Not(FormulaId f) {
+  if (f <= kTrueFormula) return 1 - f;
+  const Node& node = nodes_[f];
+  if (node.op == Op::kNot) return node.kids[0];
+  if (node.op == Op::kKinds) return Kinds(static_cast<KindSet>(~node.value));
+  return Intern(Op::kNot, 0, {f});
+}
+
+FormulaId FormulaArena::ExactlyOne(std::span<const FormulaId> kids) {
+  std::vector<FormulaId> open;
+  std::vector<FormulaId> impossible;  // kids that are in twice can never be the one
+  bool one_is_true = false;
+  std::vector<FormulaId> sorted(kids.begin(), kids.end());
+  std::sort(sorted.begin(), sorted.end());
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    if (sorted[i] == kFalseFormula) continue;
+    if (sorted[i] == kTrueFormula) {
+      if (one_is_true) return kFalseFormula;
+      one_is_true = true;
+    } else if (i + 1 < sorted.size() && sorted[i + 1] == sorted[i]) {
+      impossible.push_back(Not(sorted[i]));
+      while (i + 1 < sorted.size() && sorted[i + 1] == sorted[i]) ++i;
+    } else {
+      open.push_back(sorted[i]);
+    }
+  }
+  FormulaId one;
+  if (one_is_true) {
+    for (FormulaId& kid : open) kid = Not(kid);
+    one = And(open);
+  } else if (open.empty()) {
+    return kFalseFormula;
+  } else if (open.size() == 1) {
+    one = open[0];
+  } else {
+    one = Intern(Op::kExactlyOne, 0, std::move(open));
+  }
+  impossible.push_back(one);
+  return And(impossible);
+}
+
+FormulaId FormulaArena::ForKind(FormulaId f, Kind kind) {
+  if (f <= kTrueFormula) return f;
+  const uint64_t key = (uint64_t{f} << 3) | kind;
+  if (const auto it = for_kind_.find(key); it != for_kind_.end()) return it->second;
+  const Node node = nodes_[f];  // a copy: nodes_ may grow below
+  FormulaId out = f;
+  std::vector<FormulaId> kids;
+  switch (node.op) {
+    case Op::kFalse:
+    case Op::kTrue: break;
+    case Op::kKinds: out = (node.value >> kind) & 1 ? kTrueFormula : kFalseFormula; break;
+    case Op::kAtom: out = node.kind == kind ? f : kTrueFormula; break;
+    case Op::kReference: out = ForKind(targets_[node.value], kind); break;
+    case Op::kNot: out = Not(ForKind(node.kids[0], kind)); break;
+    case Op::kAnd:
+    case Op::kOr:
+    case Op::kExactlyOne:
+      kids.reserve(node.kids.size());
+      for (const FormulaId kid : node.kids) kids.push_back(ForKind(kid, kind));
+      out = node.op == Op::kAnd ? And(kids) : node.op == Op::kOr ? Or(kids) : ExactlyOne(kids);
+      break;
+  }
+  for_kind_.emplace(key, out);
+  return out;
+}
+
+bool FormulaArena::BadReference(FormulaId f, int depth, std::vector<uint8_t>& state) const {
+  // 1: on the path, 2: done.
+  if (state[f] == 2) return false;
+  if (state[f] == 1 || depth <= 0) return true;
+  state[f] = 1;
+  const Node& node = nodes_[f];
+  if (node.op == Op::kReference && BadReference(targets_[node.value], depth - 1, state)) return true;
+  for (const FormulaId kid : node.kids) {
+    if (BadReference(kid, depth - 1, state)) return true;
+  }
+  state[f] = 2;
+  return false;
+}
+
+FormulaId FormulaArena::FindBadReference(int max_depth) const {
+  std::vector<uint8_t> state(nodes_.size(), 0);
+  for (const FormulaId reference : references_) {
+    if (BadReference(reference, max_depth, state)) return reference;
+  }
+  return kTrueFormula;
+}
+
+const std::vector<AtomId>& FormulaArena::Atoms(FormulaId f) {
+  if (const auto it = atoms_.find(f); it != atoms_.end()) return it->second;
+  std::vector<AtomId> out;
+  if (nodes_[f].op == Op::kAtom) out.push_back(nodes_[f].value);
+  for (const FormulaId kid : nodes_[f].kids) out = Merge(out, Atoms(kid));
+  return atoms_.emplace(f, std::move(out)).first->second;
+}
+
+FormulaId FormulaArena::Assign(FormulaId f, std::span<const std::pair<AtomId, bool>> values) {
+  if (f <= kTrueFormula || values.empty()) return f;
+  const Node node = nodes_[f];
+  switch (node.op) {
+    case Op::kAtom: {
+      const auto it = std::lower_bound(values.begin(), values.end(), std::pair(node.value, false));
+      if (it == values.end() || it->first != node.value) return f;
+      return it->second ? kTrueFormula : kFalseFormula;
+    }
+    case Op::kNot: return Not(Assign(node.kids[0], values));
+    case Op::kAnd:
+    case Op::kOr:
+    case Op::kExactlyOne: {
+      std::vector<FormulaId> kids;
+      kids.reserve(node.kids.size());
+      for (const FormulaId kid : node.kids) kids.push_back(Assign(kid, values));
+      return node.op == Op::kAnd ? And(kids) : node.op == Op::kOr ? Or(kids) : ExactlyOne(kids);
+    }
+    default: return f;
+  }
+}
+
+std::vector<AtomId> FormulaArena::MustAtoms(FormulaId f) const {
+  std::vector<AtomId> out;
+  const Node& node = nodes_[f];
+  if (node.op == Op::kAtom) out.push_back(node.value);
+  if (node.op == Op::kAnd) {
+    for (const FormulaId kid : node.kids) {
+      if (nodes_[kid].op == Op::kAtom) out.push_back(nodes_[kid].value);
+    }
+    std::sort(out.begin(), out.end());
+  }
+  return out;
+}
+
+std::vector<Cube> FormulaArena::Cubes(FormulaId f, size_t limit, bool& complete) const {
+  complete = true;
+  return Dnf(f, true, limit, complete);
+}
+
+std::vector<Cube> FormulaArena::Dnf(FormulaId f, bool positive, size_t limit, bool& complete) const {
+  const Node& node = nodes_[f];
+  std::vector<Cube> out;
+  const auto append = [&](std::vector<Cube> more) {
+    for (Cube& cube : more) {
+      if (out.size() >= limit) {
+        complete = false;
+        return;
+      }
+      out.push_back(std::move(cube));
+    }
+  };
+  // The conjunction of `left` with one disjunction after another.
+  const auto conjoin = [&](std::vector<Cube> left, FormulaId kid, bool sign) {
+    const std::vector<Cube> right = Dnf(kid, sign, limit, complete);
+    std::vector<Cube> product;
+    for (const Cube& a : left) {
+      for (const Cube& b : right) {
+        Cube cube{Merge(a.positive, b.positive), Merge(a.negative, b.negative)};
+        if (Intersects(cube.positive, cube.negative)) continue;
+        if (product.size() >= limit) {
+          complete = false;
+          return product;
+        }
+        product.push_back(std::move(cube));
+      }
+    }
+    return product;
+  };
+  switch (node.op) {
+    case Op::kFalse:
+    case Op::kTrue:
+      if ((node.op == Op::kTrue) == positive) out.emplace_back();
+      break;
+    case Op::kAtom:
+      out.emplace_back();
+      (positive ? out.back().positive : out.back().negative).push_back(node.value);
+      break;
+    case Op::kNot: return Dnf(node.kids[0], !positive, limit, complete);
+    case Op::kAnd:
+    case Op::kOr:
+      if ((node.op == Op::kOr) == positive) {
+        for (const FormulaId kid : node.kids) append(Dnf(kid, positive, limit, complete));
+      } else {
+        out.emplace_back();
+        for (const FormulaId kid : node.kids) out = conjoin(std::move(out), kid, positive);
+      }
+      break;
+    case Op::kExactlyOne:
+      if (positive) {
+        for (size_t i = 0; i < node.kids.size(); ++i) {
+          std::vector<Cube> cubes(1);
+          for (size_t j = 0; j < node.kids.size(); ++j) cubes = conjoin(std::move(cubes), node.kids[j], i == j);
+          append(std::move(cubes));
+        }
+      } else {
+        // None, or two of them.
+        std::vector<Cube> none(1);
+        for (const FormulaId kid : node.kids) none = conjoin(std::move(none), kid, false);
+        append(std::move(none));
+        for (size_t i = 0; i < node.kids.size(); ++i) {
+          for (size_t j = i + 1; j < node.kids.size(); ++j) {
+            append(conjoin(conjoin(std::vector<Cube>(1), node.kids[i], true), node.kids[j], true));
+          }
+        }
+      }
+      break;
+    case Op::kKinds:
+    case Op::kReference: complete = false; break;
+  }
+  return out;
+}
+
+}  // namespace pawl::schema

@@ -1,0 +1,21 @@
+// Unicode normalization forms (UAX #15) and lower case, on UTF-8 text. No state, thread-safe.
+#ifndef PAWL_SRC_TEXT_UNICODE_NORMALIZE_H_
+#define PAWL_SRC_TEXT_UNICODE_NORMALIZE_H_
+
+#include <string>
+#include <string_view>
+
+namespace pawl {
+
+enum class NormalizationForm { kNfc, kNfd, kNfkc, kNfkd };
+
+// Bytes that are not UTF-8 stay as they are, and nothing is reordered or composed across them.
+std::string NormalizeUnicode(std::string_view text, NormalizationForm form);
+
+// The lower case of each code point by itself: no rules that look at neighbours (final sigma) or at
+// the language. Bytes that are not UTF-8 stay as they are.
+std::string LowercaseUnicode(std::string_view text);
+
+}  // namespace pawl
+
+#endif  // PAWL_SRC_TEXT_UNICODE_NORMALIZE_H_

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "src/base/cpu_features.h"
 #include "src/base/json.h"
 #include "src/cli/command.h"
 #include "src/cli/engine.h"
@@ -18,29 +19,15 @@ namespace {
 
 constexpr const char* kName = "info";
 
+struct Row {
+  std::string key;
+  std::string value;
+};
+
 struct Flags {
   std::string model;
   bool json = false;
 };
-
-std::string CpuFeatures() {
-  std::string out;
-  const auto add = [&out](bool has, const char* name) {
-    if (has) out += (out.empty() ? "" : " ") + std::string(name);
-  };
-#if defined(__x86_64__)
-  __builtin_cpu_init();
-  add(__builtin_cpu_supports("avx2") != 0, "avx2");
-  add(__builtin_cpu_supports("fma") != 0, "fma");
-  add(__builtin_cpu_supports("avx512f") != 0, "avx512f");
-  add(__builtin_cpu_supports("avx512bw") != 0, "avx512bw");
-  add(__builtin_cpu_supports("avx512vl") != 0, "avx512vl");
-  add(__builtin_cpu_supports("avx512bf16") != 0, "avx512bf16");
-#elif defined(__aarch64__)
-  add(true, "neon");
-#endif
-  return out.empty() ? "none that is used" : out;
-}
 
 // GPUs that the CUDA driver lists. The driver is looked for at run time, so that any build can
 // tell.
@@ -78,42 +65,45 @@ std::string Build() {
 }
 
 int Info(const Flags& flags) {
-  std::vector<std::pair<std::string, std::string>> rows;
-  rows.emplace_back("version", PAWL_VERSION);
-  rows.emplace_back("build", Build());
-  rows.emplace_back(
-      "cpu", fmt::format("{} threads, {}", std::thread::hardware_concurrency(), CpuFeatures()));
+  std::vector<Row> rows;
+  const auto add = [&rows](const char* key, std::string value) {
+    rows.push_back(Row{key, std::move(value)});
+  };
+  add("version", PAWL_VERSION);
+  add("build", Build());
+  add("cpu", fmt::format("{}, {} threads, {}", CpuName(), std::thread::hardware_concurrency(),
+                         ToString(DetectCpu())));
   const std::vector<std::string> gpus = Gpus();
   std::string gpu = gpus.empty() ? "none" : "";
   for (const std::string& name : gpus) gpu += (gpu.empty() ? "" : ", ") + name;
-  rows.emplace_back("gpu", gpu);
+  add("gpu", gpu);
 
   Result<std::string> folder = FindModelFolder(flags.model);
   if (!folder.ok() && !flags.model.empty()) return Fail(kName, folder.error());
   if (!folder.ok()) {
-    rows.emplace_back("model", "none found");
+    add("model", "none found");
   } else {
     Result<Text> text = LoadText(kName, *folder);
     if (!text.ok()) return Fail(kName, text.error());
     Result<std::unique_ptr<Model>> model = LoadWeights(kName, *folder, 0);
     if (!model.ok()) return Fail(kName, model.error());
     const ModelInfo& info = (*model)->info();
-    rows.emplace_back("model", *folder);
-    rows.emplace_back("architecture", info.architecture);
-    rows.emplace_back("parameters", fmt::format("{}", info.parameters));
-    rows.emplace_back("weights", fmt::format("{}, {:.2f} MiB", info.dtype,
-                                             static_cast<double>(info.weight_bytes) / (1 << 20)));
-    rows.emplace_back("shape", fmt::format("{} layers, width {}, {} heads, {} key-value heads",
-                                           info.layers, info.hidden, info.heads, info.kv_heads));
-    rows.emplace_back("kernels", fmt::format("{}, {} threads", info.kernels, info.threads));
-    rows.emplace_back("context", fmt::format("{} tokens", info.context_length));
-    rows.emplace_back("vocabulary", fmt::format("{} tokens", text->tokenizer->size()));
+    add("model", *folder);
+    add("architecture", info.architecture);
+    add("parameters", fmt::format("{}", info.parameters));
+    add("weights", fmt::format("{}, {:.2f} MiB", info.dtype,
+                               static_cast<double>(info.weight_bytes) / (1 << 20)));
+    add("shape", fmt::format("{} layers, width {}, {} heads, {} key-value heads", info.layers,
+                             info.hidden, info.heads, info.kv_heads));
+    add("kernels", fmt::format("{}, {} threads", info.kernels, info.threads));
+    add("context", fmt::format("{} tokens", info.context_length));
+    add("vocabulary", fmt::format("{} tokens", text->tokenizer->size()));
     std::string ends;
     for (TokenId id : text->tokenizer->end_tokens()) {
       ends += fmt::format("{}{} {}", ends.empty() ? "" : ", ", id,
                           Readable(text->tokenizer->NameOf(id)));
     }
-    rows.emplace_back("end tokens", ends.empty() ? "none" : ends);
+    add("end tokens", ends.empty() ? "none" : ends);
   }
   if (flags.json) {
     std::string out;

@@ -275,7 +275,7 @@ TEST(SessionTest, WithoutConstraintItEndsAtTheEndTokenOrTheBudget) {
   ASSERT_TRUE(out.ok());
   EXPECT_TRUE(out->tokens.empty());
   // Under a constraint it does not: the output would be cut.
-  const auto whole = session.Generate(kPrompt, std::make_shared<OpenClose>(3), {});
+  const auto whole = session.Generate(kPrompt, std::make_shared<OpenClose>(0), {});
   ASSERT_TRUE(whole.ok());
   EXPECT_TRUE(Complete(whole->text));
 }

@@ -92,7 +92,8 @@ std::string ByteTokenizerJson() {
   std::string vocab;
   int shifted = 0;
   for (int byte = 0; byte < 256; ++byte) {
-    const bool plain = (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
+    const bool plain =
+        (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
     std::string name;
     AppendUtf8(static_cast<char32_t>(plain ? byte : 256 + shifted++), name);
     vocab += (vocab.empty() ? "" : ",") + json::Quote(name) + ":" + std::to_string(byte);
@@ -104,9 +105,11 @@ std::string ByteTokenizerJson() {
   };
   return "{\"version\":\"1.0\",\"truncation\":null,\"padding\":null,\"added_tokens\":[" +
          added(256, "<s>") + "," + added(257, "</s>") +
-         "],\"normalizer\":null,\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false,"
+         "],\"normalizer\":null,\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":"
+         "false,"
          "\"trim_offsets\":true,\"use_regex\":false},\"post_processor\":null,\"decoder\":{\"type\":"
-         "\"ByteLevel\",\"add_prefix_space\":true,\"trim_offsets\":true,\"use_regex\":true},\"model\":{"
+         "\"ByteLevel\",\"add_prefix_space\":true,\"trim_offsets\":true,\"use_regex\":true},"
+         "\"model\":{"
          "\"type\":\"BPE\",\"dropout\":null,\"unk_token\":null,\"continuing_subword_prefix\":null,"
          "\"end_of_word_suffix\":null,\"fuse_unk\":false,\"byte_fallback\":false,\"vocab\":{" +
          vocab + "},\"merges\":[]}}";

@@ -22,8 +22,8 @@ std::string ScratchPath(const std::string& name);
 // Writes a scratch file and returns its path.
 std::string WriteScratch(const std::string& name, std::string_view content);
 
-// A model folder: a tiny Llama model with random weights from tests/data/models, context 256, with a tokenizer of
-// single bytes (ids 0 to 255), <s> (256) and </s> (257). Made once.
+// A model folder: a tiny Llama model with random weights from tests/data/models, context 256, with
+// a tokenizer of single bytes (ids 0 to 255), <s> (256) and </s> (257). Made once.
 const std::string& RandomModelFolder();
 
 // The byte-level tokenizer.json of that folder.

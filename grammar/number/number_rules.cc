@@ -110,7 +110,7 @@ Result<NumberRules> NumberRules::Create(const NumberConstraint& c, bool allow_ex
   if (divisor && (divisor->is_zero() || divisor->negative())) {
     return Error{ErrorCode::kInvalid, "a divisor must be greater than 0", ""};
   }
-  if (c.integer) {
+  if (c.integer || c.integer_text) {
     // Every multiple of an integer is one.
     if (!divisor) {
       divisor = Decimal(1);
@@ -136,7 +136,9 @@ Result<NumberRules> NumberRules::Create(const NumberConstraint& c, bool allow_ex
   }
   rules.trivial_ = !divisor && !c.minimum && !c.maximum;
   rules.exponents_ = rules.trivial_ || allow_exponents;
-  rules.exponent_limit_ = allow_exponents ? kMaxTextExponent : 0;
+  rules.integer_text_ = c.integer_text;
+  // An integer text has no exponent; one that is read all the same is past hope.
+  rules.exponent_limit_ = allow_exponents && !c.integer_text ? kMaxTextExponent : 0;
   const Decimal zero;
   rules.zero_ok_ =
       !(c.minimum && (*c.minimum > zero || (*c.minimum == zero && c.exclusive_minimum))) &&
@@ -359,6 +361,9 @@ std::optional<NumberRules::Prefix> NumberRules::Next(const Prefix& prefix, int s
         return std::nullopt;
       }
       break;
+  }
+  if (integer_text_ && (p.phase == Phase::kPoint || p.phase == Phase::kExponent)) {
+    p.hope = Hope::kLostForever;
   }
   Normalize(p);
   return p;

@@ -22,6 +22,7 @@ struct NumberConstraint {
   bool exclusive_maximum = false;
   std::optional<Decimal> multiple_of;  // greater than 0
   bool integer = false;                // by value: 5.0 is an integer
+  bool integer_text = false;  // draft 4's "integer": by value, and written without '.' and 'e'
 };
 
 // Immutable after Create; any number of threads may use one.
@@ -136,7 +137,8 @@ class NumberRules {
   std::string CompleteFraction(const Prefix& p) const;
   std::string CompleteExponent(const Prefix& p) const;
 
-  bool trivial_ = false;        // every number
+  bool trivial_ = false;  // every number
+  bool integer_text_ = false;
   bool exponents_ = false;      // 'e' is read
   int32_t exponent_limit_ = 0;  // of the texts, where it matters
   bool zero_ok_ = true;

@@ -27,7 +27,7 @@ Decimal D(const std::string& text) {
 }
 
 std::string Describe(const NumberConstraint& c) {
-  std::string out = c.integer ? "integer" : "number";
+  std::string out = c.integer_text ? "integer text" : c.integer ? "integer" : "number";
   if (c.minimum) out += (c.exclusive_minimum ? " > " : " >= ") + c.minimum->ToString();
   if (c.maximum) out += (c.exclusive_maximum ? " < " : " <= ") + c.maximum->ToString();
   if (c.multiple_of) out += " multiple of " + c.multiple_of->ToString();
@@ -38,7 +38,11 @@ bool Fulfils(const NumberConstraint& c, const Decimal& v) {
   if (c.minimum && (v < *c.minimum || (c.exclusive_minimum && v == *c.minimum))) return false;
   if (c.maximum && (v > *c.maximum || (c.exclusive_maximum && v == *c.maximum))) return false;
   if (c.multiple_of && !v.IsMultipleOf(*c.multiple_of)) return false;
-  return !c.integer || v.IsInteger();
+  return (!c.integer && !c.integer_text) || v.IsInteger();
+}
+
+bool FulfilsText(const NumberConstraint& c, const std::string& text) {
+  return Fulfils(c, D(text)) && (!c.integer_text || text.find_first_of(".eE") == text.npos);
 }
 
 // The texts the automaton is documented to read.
@@ -46,7 +50,7 @@ bool Readable(const NumberConstraint& c, bool allow_exponents, const std::string
   if (!Decimal::Parse(text).ok()) return false;
   const size_t e = text.find_first_of("eE");
   if (e == std::string::npos) return true;
-  if (!c.minimum && !c.maximum && !c.multiple_of && !c.integer) return true;
+  if (!c.minimum && !c.maximum && !c.multiple_of && !c.integer && !c.integer_text) return true;
   return allow_exponents;
 }
 
@@ -73,7 +77,7 @@ class Walker {
     return state;
   }
   bool Expected(const std::string& text) const {
-    return Readable(constraint_, exponents_, text) && Fulfils(constraint_, D(text));
+    return Readable(constraint_, exponents_, text) && FulfilsText(constraint_, text);
   }
   NumberAutomaton& automaton() { return *automaton_; }
 
@@ -90,7 +94,7 @@ class Walker {
         return;
       }
       ASSERT_EQ(automaton_->Complete(state), readable) << context;
-      ASSERT_EQ(automaton_->Accepting(state), readable && Fulfils(constraint_, D(prefix)))
+      ASSERT_EQ(automaton_->Accepting(state), readable && FulfilsText(constraint_, prefix))
           << context;
       ASSERT_TRUE(!automaton_->Accepting(state) || automaton_->CanAccept(state)) << context;
       if (automaton_->CanAccept(state)) {
@@ -194,6 +198,7 @@ NumberConstraint RandomConstraint(Random& random) {
     c.exclusive_maximum = random() % 3 == 0;
     if (random() % 2 == 0) c.multiple_of = RandomDivisor(random);
     c.integer = random() % 4 == 0;
+    c.integer_text = random() % 16 == 0;
     if (NumberAutomaton::Create(c, false).ok()) return c;  // the common divisor may be too long
   }
 }

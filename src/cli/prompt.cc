@@ -45,6 +45,12 @@ std::vector<Part> Fill(std::string_view prompt, std::string_view schema, std::st
   return parts;
 }
 
+// Whether the tokenizer's own post-processor begins a text with the begin-of-sequence token.
+bool AddsBos(const Tokenizer& tokenizer) {
+  const std::vector<TokenId> tokens = tokenizer.Encode("x", {.add_special_tokens = true});
+  return tokenizer.bos() != kNoToken && !tokens.empty() && tokens.front() == tokenizer.bos();
+}
+
 Result<PromptTemplate> ParsePromptFile(std::string_view text) {
   Result<json::Value> root = json::Parse(text);
   if (!root.ok()) return root.error();
@@ -79,7 +85,7 @@ Result<PromptTemplate> LoadExtractPrompt(const std::string& folder, const Tokeni
   const std::string path = folder + "/pawl.json";
   struct stat info = {};
   if (::stat(path.c_str(), &info) != 0) {
-    return PromptTemplate{kGeneralPrompt, tokenizer.bos() != kNoToken};
+    return PromptTemplate{kGeneralPrompt, AddsBos(tokenizer)};
   }
   Result<std::string> text = ReadFile(path);
   if (!text.ok()) return text.error();

@@ -23,7 +23,8 @@ struct PromptTemplate {
   bool bos = false;  // begin with the tokenizer's begin-of-sequence token
 };
 
-// pawl.json of a model folder; without that file a general instruction. Errors name the file and
+// pawl.json of a model folder; without that file a general instruction, and `bos` as the tokenizer's
+// post-processor has it. Errors name the file and
 // the key.
 Result<PromptTemplate> LoadExtractPrompt(const std::string& folder, const Tokenizer& tokenizer);
 

@@ -3,7 +3,9 @@ function(pawl_target name)
   target_include_directories(${name} PUBLIC
     $<BUILD_INTERFACE:${pawl_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
   target_include_directories(${name} PRIVATE ${pawl_SOURCE_DIR})
-  target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wno-unused-parameter>)
+  target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wno-unused-parameter>
+    # GCC 12 reports -Wrestrict wrongly for std::string operator+ (GCC bug 105651).
+    $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>)
   if(PAWL_WERROR)
     target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
   endif()

@@ -40,6 +40,7 @@ std::optional<NumberConstraint> Merge(NumberConstraint a, const NumberConstraint
     }
   }
   a.integer |= b.integer;
+  a.integer_text |= b.integer_text;
   return a;
 }
 

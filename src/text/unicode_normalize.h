@@ -1,4 +1,7 @@
 // Unicode normalization forms (UAX #15) and lower case, on UTF-8 text. No state, thread-safe.
+//
+// Normalization is that of Unicode 9.0, which Hugging Face's library applies: a model has to be given the ids that
+// it was trained on, so code points added later keep their places and their forms.
 #ifndef PAWL_SRC_TEXT_UNICODE_NORMALIZE_H_
 #define PAWL_SRC_TEXT_UNICODE_NORMALIZE_H_
 

@@ -8,7 +8,7 @@ full (recursive) canonical and compatibility decompositions, the combining class
 composites and the lower-case mappings; Hangul is arithmetic and is not in them (UAX #15, section 12).
 Normalization is pinned to Unicode 9.0: that is the version of Hugging Face's `tokenizers`, and a text must get
 the ids that a model was trained on. (Normalization is stable, so that is today's without the code points that
-came later.) Lower case is today's. The result is checked against Python's unicodedata on every code point that both know.
+came later.) Its Punctuation pre-tokenizer is at Unicode 8.0, so there is a list of that too. Lower case is today's. The result is checked against Python's unicodedata on every code point that both know.
 """
 import os
 import sys
@@ -28,15 +28,23 @@ def rows(name):
 PINNED = (9, 0)
 combining, canonical, compatible, lower = {}, {}, {}, {}
 known = set()
+age = {}
 for fields in rows("DerivedAge.txt"):
-    if tuple(int(n) for n in fields[1].split(".")) <= PINNED:
-        first, _, last = fields[0].partition("..")
-        known.update(range(int(first, 16), int(last or first, 16) + 1))
+    version_added = tuple(int(n) for n in fields[1].split("."))
+    first, _, last = fields[0].partition("..")
+    for code in range(int(first, 16), int(last or first, 16) + 1):
+        age[code] = version_added
+        if version_added <= PINNED:
+            known.add(code)
+# U+166D and U+111C9 were punctuation in Unicode 8.0 and are not today; nothing went the other way.
+punctuation = {0x166D, 0x111C9}
 version = "?"
 with open(os.path.join(FOLDER, "DerivedNormalizationProps.txt"), encoding="utf-8") as f:
     version = f.readline().strip().split("-")[-1].removesuffix(".txt")
 for fields in rows("UnicodeData.txt"):
     code = int(fields[0], 16)
+    if fields[2][0] == "P" and age[code] <= (8, 0):
+        punctuation.add(code)
     if fields[13]:
         lower[code] = [int(fields[13], 16)]
     if code not in known:
@@ -154,3 +162,10 @@ emit("Mapping", "kLowercase", lower_rows)
 emit("CombiningRange", "kCombining", ["{%d,%d,%d}" % tuple(c) for c in classes])
 emit("Composite", "kComposites", ["{%d,%d,%d}" % (a, b, c) for (a, b), c in sorted(composites.items())])
 emit("char32_t", "kStarterSeconds", [str(c) for c in seconds])
+ranges = []
+for code in sorted(punctuation):
+    if ranges and ranges[-1][1] == code - 1:
+        ranges[-1][1] = code
+    else:
+        ranges.append([code, code])
+emit("CodepointRange", "kPunctuation", ["{%d,%d}" % tuple(r) for r in ranges])

@@ -16,7 +16,8 @@ namespace pawl {
 struct AddedToken {
   TokenId id = kNoToken;
   std::string content;  // as the file writes it
-  std::string form;     // what is looked for and what it decodes to: the content, normalized if `normalized`
+  std::string
+      form;  // what is looked for and what it decodes to: the content, normalized if `normalized`
   bool special = false;
   bool normalized = false;   // looked for after normalizing, else before
   bool single_word = false;  // only where no word character touches it

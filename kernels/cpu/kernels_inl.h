@@ -1,16 +1,19 @@
-// The kernels, written once over a vector of 16 floats. A variant (portable.cc, avx2.cc, avx512.cc) defines the
-// vector type Vec in an unnamed namespace and includes this file, which defines everything inside that
-// namespace too: code compiled for AVX-512 must never be picked by the linker to stand for code of the same name
-// compiled for less, so nothing here is an inline function with a shared name, the standard library's templates
-// included.
+// The kernels, written once over a vector of 16 floats. A variant (portable.cc, avx2.cc, avx512.cc)
+// defines the vector type Vec in an unnamed namespace and includes this file, which defines
+// everything inside that namespace too: code compiled for AVX-512 must never be picked by the
+// linker to stand for code of the same name compiled for less, so nothing here is an inline
+// function with a shared name, the standard library's templates included.
 //
-// What fixes every bit of a result: a sum over k keeps 16 partial sums, lane i taking the elements with k % 16 == i in
-// ascending order by fused multiply-add; then lanes are folded 16 -> 8 -> 4 -> 2 -> 1, the upper half added to the
-// lower. Tiling changes which sums are computed together, never the order inside one. The files are compiled
-// with -ffp-contract=off, so that a * b + c is two roundings everywhere unless Fma says otherwise.
+// What fixes every bit of a result: a sum over k keeps 16 partial sums, lane i taking the elements
+// with k % 16 == i in ascending order by fused multiply-add; then lanes are folded 16 -> 8 -> 4 ->
+// 2 -> 1, the upper half added to the lower. Tiling changes which sums are computed together, never
+// the order inside one. The files are compiled with -ffp-contract=off, so that a * b + c is two
+// roundings everywhere unless Fma says otherwise.
 //
-// Vec has: Zero, Set1, Load, LoadN (n < 16 values, the rest 0) for float, Bf16 and F16, Store, StoreN, Fma(a, b, c) = ab + c,
-// +, -, *, /, Max(a, b) = a > b ? a : b, Min(a, b) = a < b ? a : b, PowerOfTwo, Sum, Sum4, and the tile sizes that suit its registers.
+// Vec has: Zero, Set1, Load, LoadN (n < 16 values, the rest 0) for float, Bf16 and F16, Store,
+// StoreN, Fma(a, b, c) = ab + c,
+// +, -, *, /, Max(a, b) = a > b ? a : b, Min(a, b) = a < b ? a : b, PowerOfTwo, Sum, Sum4, and the
+// tile sizes that suit its registers.
 
 #include <cstddef>
 #include <cstdint>
@@ -24,10 +27,12 @@ constexpr int kLanes = 16;
 
 inline int64_t Smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
-// ---- Matrix product -----------------------------------------------------------------------------------------
+// ---- Matrix product
+// -----------------------------------------------------------------------------------------
 
-// O outputs times R input rows: O * R sums advance together, which hides the latency of the multiply-add (4 cycles, up to 2
-// per cycle) and uses each loaded weight R times and each loaded input O times. sums[r * O + o].
+// O outputs times R input rows: O * R sums advance together, which hides the latency of the
+// multiply-add (4 cycles, up to 2 per cycle) and uses each loaded weight R times and each loaded
+// input O times. sums[r * O + o].
 template <typename W, int O, int R>
 inline void Tile(const W* w, int64_t w_stride, const float* x, int64_t x_stride, int64_t n,
                  float* sums) {
@@ -109,13 +114,17 @@ void MatMulTyped(const MatMulArgs& args, int64_t begin, int64_t end) {
 
 void MatMul(const MatMulArgs& args, int64_t begin, int64_t end) {
   switch (args.w.type) {
-    case WeightType::kF32: return MatMulTyped<float>(args, begin, end);
-    case WeightType::kBf16: return MatMulTyped<Bf16>(args, begin, end);
-    case WeightType::kF16: return MatMulTyped<F16>(args, begin, end);
+    case WeightType::kF32:
+      return MatMulTyped<float>(args, begin, end);
+    case WeightType::kBf16:
+      return MatMulTyped<Bf16>(args, begin, end);
+    case WeightType::kF16:
+      return MatMulTyped<F16>(args, begin, end);
   }
 }
 
-// ---- Element-wise -------------------------------------------------------------------------------------------
+// ---- Element-wise
+// -------------------------------------------------------------------------------------------
 
 // Calls f(offset, count) for blocks of 16 and the rest.
 template <typename F>
@@ -166,8 +175,9 @@ void Rope(float* x, const float* cos_sin, int heads, int head_dim) {
   }
 }
 
-// e^x for x clamped to [-87, 88]; NaN stays NaN. x = n ln 2 + r with |r| <= ln 2 / 2, e^r by the polynomial of Cephes' expf
-// (Moshier, 1992), within 2 units in the last place. n is rounded by adding 1.5 * 2^23, which leaves it in the low bits.
+// e^x for x clamped to [-87, 88]; NaN stays NaN. x = n ln 2 + r with |r| <= ln 2 / 2, e^r by the
+// polynomial of Cephes' expf (Moshier, 1992), within 2 units in the last place. n is rounded by
+// adding 1.5 * 2^23, which leaves it in the low bits.
 inline Vec Exp(const Vec& x) {
   const Vec clamped = Max(Vec::Set1(-87.0f), Min(Vec::Set1(88.0f), x));
   const Vec magic = Vec::Set1(12582912.0f);
@@ -206,24 +216,27 @@ void ToFloatTyped(const void* data, int64_t n, float* out) {
 
 void ToFloat(const void* data, WeightType type, int64_t n, float* out) {
   switch (type) {
-    case WeightType::kF32: return ToFloatTyped<float>(data, n, out);
-    case WeightType::kBf16: return ToFloatTyped<Bf16>(data, n, out);
-    case WeightType::kF16: return ToFloatTyped<F16>(data, n, out);
+    case WeightType::kF32:
+      return ToFloatTyped<float>(data, n, out);
+    case WeightType::kBf16:
+      return ToFloatTyped<Bf16>(data, n, out);
+    case WeightType::kF16:
+      return ToFloatTyped<F16>(data, n, out);
   }
 }
 
 // x * 0 is 0 or -0 for a finite x and NaN otherwise, and NaN survives the sum.
 bool AllFinite(const float* x, int64_t n) {
   Vec sum = Vec::Zero();
-  ForBlocks(n, [&](int64_t i, int count) {
-    sum = Fma(LoadUpTo(x + i, count), Vec::Zero(), sum);
-  });
+  ForBlocks(n, [&](int64_t i, int count) { sum = Fma(LoadUpTo(x + i, count), Vec::Zero(), sum); });
   return Sum(sum) == 0.0f;
 }
 
-// ---- Attention ----------------------------------------------------------------------------------------------
+// ---- Attention
+// ----------------------------------------------------------------------------------------------
 
-// Scores of R query heads against `count` consecutive keys: the keys are a matrix of weights, the heads its input rows.
+// Scores of R query heads against `count` consecutive keys: the keys are a matrix of weights, the
+// heads its input rows.
 template <int R>
 inline void ScoresFor(const AttentionArgs& a, const float* keys, int64_t count, int head,
                       int64_t stride, float* scores) {
@@ -252,7 +265,8 @@ inline void Scores(const AttentionArgs& a, const float* keys, int64_t count, int
   for (; head < a.group; ++head) ScoresFor<1>(a, keys, count, head, stride, scores);
 }
 
-// scores[0 .. n-1] -> e^(score * scale - max), rounded up to whole blocks with zeros; returns their sum.
+// scores[0 .. n-1] -> e^(score * scale - max), rounded up to whole blocks with zeros; returns their
+// sum.
 inline float Softmax(float* scores, int64_t n, float scale) {
   const int64_t blocks = (n + kLanes - 1) / kLanes * kLanes;
   for (int64_t i = n; i < blocks; ++i) scores[i] = -__builtin_huge_valf();
@@ -275,8 +289,8 @@ inline float Softmax(float* scores, int64_t n, float scale) {
   return Sum(sum);
 }
 
-// out[r] = sum over positions of p[r][j] * values[j], for R heads and B blocks of 16 elements that start at `offset`; `last`
-// is how many elements the last block has.
+// out[r] = sum over positions of p[r][j] * values[j], for R heads and B blocks of 16 elements that
+// start at `offset`; `last` is how many elements the last block has.
 template <int R, int B>
 inline void WeightedSum(const AttentionArgs& a, int head, int offset, int last, int64_t stride,
                         const float* inverse) {

@@ -1,15 +1,18 @@
 // The forward pass of Llama (Touvron et al., 2023): for each layer
 //   x += O * attention(RoPE(Q * norm(x)), RoPE(K * norm(x)), V * norm(x))
 //   x += down * (silu(gate * norm(x)) . (up * norm(x)))
-// and logits = head * norm(x), with grouped query heads (Ainslie et al., 2023). Activations, keys and values are float.
+// and logits = head * norm(x), with grouped query heads (Ainslie et al., 2023). Activations, keys
+// and values are float.
 //
-// A call is cut into blocks of kBlockRows rows, which run through all layers one block after the other; scratch memory thus
-// has a fixed size. That changes no bit: the kernels give each row the same result in any company, and rows only look
-// at rows before them. Within a block, weights are read once for all rows. In the last layer rows whose logits nobody wants
-// stop after their keys and values.
+// A call is cut into blocks of kBlockRows rows, which run through all layers one block after the
+// other; scratch memory thus has a fixed size. That changes no bit: the kernels give each row the
+// same result in any company, and rows only look at rows before them. Within a block, weights are
+// read once for all rows. In the last layer rows whose logits nobody wants stop after their keys
+// and values.
 //
-// Work is cut between threads along outputs, rows and heads, never along a sum. A loop is handed to the pool only when it is
-// worth waking a thread: a model of a million parameters decodes on the calling thread alone.
+// Work is cut between threads along outputs, rows and heads, never along a sum. A loop is handed to
+// the pool only when it is worth waking a thread: a model of a million parameters decodes on the
+// calling thread alone.
 #include "src/model/llama_cpu.h"
 
 #include <algorithm>
@@ -23,28 +26,31 @@ namespace pawl {
 namespace {
 
 constexpr int kBlockRows = 128;
-// In multiply-adds; a core does some 10 to 40 of them per nanosecond.
-constexpr int64_t kWorthThreads = int64_t{1} << 20;
-constexpr int64_t kRangeWork = int64_t{1} << 18;
-// Outputs per range of a matrix product are a multiple of this, so that ranges consist of whole tiles.
+// Outputs per range of a matrix product are a multiple of this, so that ranges consist of whole
+// tiles.
 constexpr int64_t kOutputMultiple = 32;
 
 const char* DtypeName(WeightType type) {
   switch (type) {
-    case WeightType::kF32: return "fp32";
-    case WeightType::kBf16: return "bf16";
-    case WeightType::kF16: return "fp16";
+    case WeightType::kF32:
+      return "fp32";
+    case WeightType::kBf16:
+      return "bf16";
+    case WeightType::kF16:
+      return "fp16";
   }
   return "";
 }
 
 }  // namespace
 
-LlamaCpu::LlamaCpu(LlamaConfig config, LlamaWeights weights, const KernelSet& kernels, int threads)
+LlamaCpu::LlamaCpu(LlamaConfig config, LlamaWeights weights, const KernelSet& kernels, int threads,
+                   int64_t worth_threads)
     : config_(std::move(config)),
       weights_(std::move(weights)),
       kernels_(kernels),
       pool_(threads),
+      worth_threads_(worth_threads),
       frequencies_(RopeFrequencies(config_.rope, config_.head_dim)) {
   info_.architecture = config_.architecture;
   info_.dtype = DtypeName(weights_.embedding.type);
@@ -79,7 +85,8 @@ LlamaCpu::LlamaCpu(LlamaConfig config, LlamaWeights weights, const KernelSet& ke
   outputs_.reserve(kBlockRows);
 }
 
-// ---- Sequences ----------------------------------------------------------------------------------------------
+// ---- Sequences
+// ----------------------------------------------------------------------------------------------
 
 bool LlamaCpu::Known(SequenceId sequence) const {
   return sequence >= 0 && static_cast<size_t>(sequence) < sequences_.size() &&
@@ -96,7 +103,8 @@ float* LlamaCpu::CacheAt(SequenceId sequence, int layer, int value, int kv_head)
 }
 
 Result<SequenceId> LlamaCpu::NewSequence(int capacity) {
-  if (capacity < 1) return Error{ErrorCode::kInvalid, "a sequence needs a capacity of 1 or more", ""};
+  if (capacity < 1)
+    return Error{ErrorCode::kInvalid, "a sequence needs a capacity of 1 or more", ""};
   if (capacity > config_.context_length) {
     return Error{ErrorCode::kLimit,
                  "a capacity of " + std::to_string(capacity) +
@@ -104,21 +112,22 @@ Result<SequenceId> LlamaCpu::NewSequence(int capacity) {
                      std::to_string(config_.context_length),
                  ""};
   }
-  // Below 2^11 * 2^20 * 2^27: no overflow. The memory is not touched here, so that unused capacity costs address space only.
+  // Below 2^11 * 2^20 * 2^27: no overflow. The memory is not touched here, so that unused capacity
+  // costs address space only.
   const int64_t floats = int64_t{config_.layers} * 2 * config_.kv_heads * config_.head_dim *
                          (int64_t{capacity} + kMaxTreeRows);
   Cache cache(static_cast<float*>(std::malloc(static_cast<size_t>(floats) * sizeof(float))));
   const auto no_memory = [&] {
     return Error{ErrorCode::kLimit,
-                 "not enough memory for a sequence of " + std::to_string(capacity) + " positions (" +
-                     std::to_string(floats * 4 >> 20) + " MiB)",
+                 "not enough memory for a sequence of " + std::to_string(capacity) +
+                     " positions (" + std::to_string(floats * 4 >> 20) + " MiB)",
                  ""};
   };
   if (cache == nullptr) return no_memory();
   try {
     if (capacity > largest_capacity_) {
-      const int64_t scores = AttentionScratch(int64_t{capacity} + kMaxTreeRows,
-                                              config_.heads / config_.kv_heads);
+      const int64_t scores =
+          AttentionScratch(int64_t{capacity} + kMaxTreeRows, config_.heads / config_.kv_heads);
       for (std::vector<float>& scratch : attention_scratch_) {
         scratch.resize(static_cast<size_t>(scores));
       }
@@ -183,8 +192,8 @@ Status LlamaCpu::CommitTree(SequenceId sequence, int row) {
   return {};
 }
 
-// The angle is rounded to float before the cosine is taken, as in the reference implementation, whose trained models
-// have never seen the exact one.
+// The angle is rounded to float before the cosine is taken, as in the reference implementation,
+// whose trained models have never seen the exact one.
 void LlamaCpu::ExtendRopeTable(int positions) {
   const size_t half = frequencies_.size();
   for (; rope_positions_ < positions; ++rope_positions_) {
@@ -197,14 +206,16 @@ void LlamaCpu::ExtendRopeTable(int positions) {
   }
 }
 
-// ---- The forward pass ---------------------------------------------------------------------------------------
+// ---- The forward pass
+// ---------------------------------------------------------------------------------------
 
 template <typename Body>
 void LlamaCpu::Parallel(int64_t n, int64_t cost, int64_t multiple, const Body& body) {
   int64_t grain = n;
-  if (n * cost >= kWorthThreads && pool_.size() > 1) {
+  if (n * cost >= worth_threads_ && pool_.size() > 1) {
     // A few ranges for each thread even out their speeds.
-    grain = std::max(n / (int64_t{4} * pool_.size()), kRangeWork / std::max<int64_t>(cost, 1));
+    grain =
+        std::max(n / (int64_t{4} * pool_.size()), worth_threads_ / 4 / std::max<int64_t>(cost, 1));
     grain = (grain / multiple + 1) * multiple;
   }
   pool_.ParallelFor(n, grain, body);
@@ -395,8 +406,8 @@ Status LlamaCpu::Forward(std::span<const Row> rows, std::span<float> logits) {
 Result<std::unique_ptr<Model>> LoadModel(const std::string& folder, const ModelOptions& options) {
   const KernelSet* kernels = FindKernels(options.kernels);
   if (kernels == nullptr) {
-    return Error{ErrorCode::kUnsupported, "this processor lacks the instructions of the kernels asked for",
-                 ""};
+    return Error{ErrorCode::kUnsupported,
+                 "this processor lacks the instructions of the kernels asked for", ""};
   }
   Result<LlamaConfig> config = ReadLlamaConfig(folder);
   if (!config.ok()) return config.error();

@@ -1,4 +1,5 @@
-// Checkpoints that are damaged, hostile, or not ours: each is refused with the file and the tensor or key, whatever its bytes.
+// Checkpoints that are damaged, hostile, or not ours: each is refused with the file and the tensor
+// or key, whatever its bytes.
 #include <unistd.h>
 
 #include <filesystem>
@@ -85,8 +86,8 @@ TEST_F(LoadingTest, ConfigKeys) {
       {"\"hidden_size\": 64", "\"hidden_size\": 99999999999999999999", invalid, "#/hidden_size",
        "must be an integer"},
       {"\"hidden_size\"", "\"hidden\"", invalid, "#/hidden_size", "is missing"},
-      {"\"num_key_value_heads\": 2", "\"num_key_value_heads\": 3", invalid,
-       "#/num_key_value_heads", "must divide"},
+      {"\"num_key_value_heads\": 2", "\"num_key_value_heads\": 3", invalid, "#/num_key_value_heads",
+       "must divide"},
       {"\"head_dim\": 16", "\"head_dim\": 15", unsupported, "#/head_dim", "must be even"},
       {"\"tie_word_embeddings\": true", "\"tie_word_embeddings\": 1", invalid,
        "#/tie_word_embeddings", "true or false"},
@@ -142,9 +143,8 @@ TEST_F(LoadingTest, RopeSpellings) {
   const std::string scaling =
       R"("rope_type": "llama3", "factor": 32.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,)"
       R"( "original_max_position_embeddings": 8192})";
-  for (const std::string& rope :
-       {R"("rope_theta": 500000.0, "rope_scaling": {)" + scaling,
-        R"("rope_parameters": {"rope_theta": 500000.0, )" + scaling}) {
+  for (const std::string& rope : {R"("rope_theta": 500000.0, "rope_scaling": {)" + scaling,
+                                  R"("rope_parameters": {"rope_theta": 500000.0, )" + scaling}) {
     Write("config.json", base + rope + "}");
     const Result<LlamaConfig> config = ReadLlamaConfig(folder_);
     ASSERT_TRUE(config.ok()) << config.error().ToString();
@@ -278,7 +278,8 @@ TEST_F(LoadingTest, UnalignedData) {
   CopyGolden("llama-fp32-tied");
   const std::string whole = Read("model.safetensors");
   size_t header_bytes = 0;
-  for (size_t i = 8; i-- > 0;) header_bytes = header_bytes << 8 | static_cast<unsigned char>(whole[i]);
+  for (size_t i = 8; i-- > 0;)
+    header_bytes = header_bytes << 8 | static_cast<unsigned char>(whole[i]);
   const std::string header = whole.substr(8, header_bytes) + " ";
   std::string shifted = Safetensors(header, 0) + whole.substr(8 + header_bytes);
   Write("model.safetensors", shifted);
@@ -297,10 +298,10 @@ TEST_F(LoadingTest, NotANumberIsReported) {
   std::string whole = Read("model.safetensors");
   // One weight of the last norm: every logit of every row becomes NaN.
   const size_t data = whole.size() - static_cast<size_t>([&] {
-    int64_t total = 0;
-    for (const auto& [name, tensor] : file->tensors()) total += tensor.bytes;
-    return total;
-  }());
+                        int64_t total = 0;
+                        for (const auto& [name, tensor] : file->tensors()) total += tensor.bytes;
+                        return total;
+                      }());
   const std::byte* start = nullptr;
   for (const auto& [name, tensor] : file->tensors()) {
     if (start == nullptr || tensor.data < start) start = tensor.data;

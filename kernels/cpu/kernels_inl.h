@@ -25,17 +25,14 @@ namespace {
 
 constexpr int kLanes = 16;
 
-inline int64_t Smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-
-// ---- Matrix product
-// -----------------------------------------------------------------------------------------
+// ---- Matrix product ----
 
 // O outputs times R input rows: O * R sums advance together, which hides the latency of the
 // multiply-add (4 cycles, up to 2 per cycle) and uses each loaded weight R times and each loaded
-// input O times. sums[r * O + o].
+// input O times. sums[r * sums_stride + o].
 template <typename W, int O, int R>
 inline void Tile(const W* w, int64_t w_stride, const float* x, int64_t x_stride, int64_t n,
-                 float* sums) {
+                 float* sums, int64_t sums_stride) {
   Vec acc[O * R];
 #pragma GCC unroll 32
   for (int i = 0; i < O * R; ++i) acc[i] = Vec::Zero();
@@ -63,12 +60,17 @@ inline void Tile(const W* w, int64_t w_stride, const float* x, int64_t x_stride,
       for (int o = 0; o < O; ++o) acc[r * O + o] = Fma(weight[o], input, acc[r * O + o]);
     }
   }
-  if constexpr (O * R % 4 == 0) {
 #pragma GCC unroll 8
-    for (int i = 0; i < O * R; i += 4) Sum4(acc[i], acc[i + 1], acc[i + 2], acc[i + 3], sums + i);
-  } else {
-#pragma GCC unroll 32
-    for (int i = 0; i < O * R; ++i) sums[i] = Sum(acc[i]);
+  for (int r = 0; r < R; ++r) {
+    float* out = sums + r * sums_stride;
+    const Vec* a = acc + r * O;
+    if constexpr (O % 4 == 0) {
+#pragma GCC unroll 8
+      for (int o = 0; o < O; o += 4) Sum4(a[o], a[o + 1], a[o + 2], a[o + 3], out + o);
+    } else {
+#pragma GCC unroll 8
+      for (int o = 0; o < O; ++o) out[o] = Sum(a[o]);
+    }
   }
 }
 
@@ -76,7 +78,7 @@ template <typename W, int O, int R>
 inline void TileToOutput(const MatMulArgs& args, const W* w, int64_t output, int row) {
   float sums[O * R];
   Tile<W, O, R>(w + output * args.w.cols, args.w.cols, args.x + row * args.x_stride, args.x_stride,
-                args.w.cols, sums);
+                args.w.cols, sums, O);
   for (int r = 0; r < R; ++r) {
     const int64_t y_row = args.y_rows != nullptr ? args.y_rows[row + r] : row + r;
     float* y = args.y + y_row * args.y_stride + output;
@@ -123,8 +125,7 @@ void MatMul(const MatMulArgs& args, int64_t begin, int64_t end) {
   }
 }
 
-// ---- Element-wise
-// -------------------------------------------------------------------------------------------
+// ---- Element-wise ----
 
 // Calls f(offset, count) for blocks of 16 and the rest.
 template <typename F>
@@ -232,8 +233,7 @@ bool AllFinite(const float* x, int64_t n) {
   return Sum(sum) == 0.0f;
 }
 
-// ---- Attention
-// ----------------------------------------------------------------------------------------------
+// ---- Attention ----
 
 // Scores of R query heads against `count` consecutive keys: the keys are a matrix of weights, the
 // heads its input rows.
@@ -241,28 +241,26 @@ template <int R>
 inline void ScoresFor(const AttentionArgs& a, const float* keys, int64_t count, int head,
                       int64_t stride, float* scores) {
   const float* q = a.q + static_cast<int64_t>(head) * a.head_dim;
+  float* out = scores + head * stride;
   int64_t j = 0;
-  float sums[4 * R];
   for (; j + 4 <= count; j += 4) {
-    Tile<float, 4, R>(keys + j * a.head_dim, a.head_dim, q, a.head_dim, a.head_dim, sums);
-    for (int r = 0; r < R; ++r) {
-      for (int o = 0; o < 4; ++o) scores[(head + r) * stride + j + o] = sums[r * 4 + o];
-    }
+    Tile<float, 4, R>(keys + j * a.head_dim, a.head_dim, q, a.head_dim, a.head_dim, out + j,
+                      stride);
   }
   for (; j < count; ++j) {
-    Tile<float, 1, R>(keys + j * a.head_dim, a.head_dim, q, a.head_dim, a.head_dim, sums);
-    for (int r = 0; r < R; ++r) scores[(head + r) * stride + j] = sums[r];
+    Tile<float, 1, R>(keys + j * a.head_dim, a.head_dim, q, a.head_dim, a.head_dim, out + j,
+                      stride);
   }
 }
 
-inline void Scores(const AttentionArgs& a, const float* keys, int64_t count, int64_t stride,
-                   float* scores) {
-  constexpr int kHeads = Vec::kAttentionHeads;
-  int head = 0;
-  for (; head + kHeads <= a.group; head += kHeads) {
-    ScoresFor<kHeads>(a, keys, count, head, stride, scores);
+// All heads from `head` on, R at a time, then the R' < R that are left.
+template <int R>
+inline void Scores(const AttentionArgs& a, const float* keys, int64_t count, int head,
+                   int64_t stride, float* scores) {
+  for (; head + R <= a.group; head += R) ScoresFor<R>(a, keys, count, head, stride, scores);
+  if constexpr (R > 1) {
+    if (head < a.group) Scores<R - 1>(a, keys, count, head, stride, scores);
   }
-  for (; head < a.group; ++head) ScoresFor<1>(a, keys, count, head, stride, scores);
 }
 
 // scores[0 .. n-1] -> e^(score * scale - max), rounded up to whole blocks with zeros; returns their
@@ -317,50 +315,50 @@ inline void WeightedSum(const AttentionArgs& a, int head, int offset, int last, 
   }
   for (int r = 0; r < R; ++r) {
     float* out = a.out + static_cast<int64_t>(head + r) * a.head_dim + offset;
-    const Vec factor = Vec::Set1(inverse[head + r]);
+    const Vec factor = Vec::Set1(inverse[r]);
 #pragma GCC unroll 8
     for (int b = 0; b < B - 1; ++b) (acc[r * B + b] * factor).Store(out + b * kLanes);
     StoreUpTo(acc[r * B + B - 1] * factor, out + (B - 1) * kLanes, last);
   }
 }
 
-template <int R>
-inline void WeightedSums(const AttentionArgs& a, int head, int64_t stride, const float* inverse) {
-  constexpr int kBlocks = Vec::kAttentionBlocks;
-  int offset = 0;
-  for (; offset + kBlocks * kLanes <= a.head_dim; offset += kBlocks * kLanes) {
-    WeightedSum<R, kBlocks>(a, head, offset, kLanes, stride, inverse);
+template <int R, int B>
+inline void WeightedBlocks(const AttentionArgs& a, int head, int offset, int64_t stride,
+                           const float* inverse) {
+  for (; offset + B * kLanes <= a.head_dim; offset += B * kLanes) {
+    WeightedSum<R, B>(a, head, offset, kLanes, stride, inverse);
   }
-  for (; offset < a.head_dim; offset += kLanes) {
-    const int last = static_cast<int>(Smaller(kLanes, a.head_dim - offset));
-    WeightedSum<R, 1>(a, head, offset, last, stride, inverse);
+  if constexpr (B > 1) {
+    WeightedBlocks<R, B - 1>(a, head, offset, stride, inverse);
+  } else if (offset < a.head_dim) {
+    WeightedSum<R, 1>(a, head, offset, a.head_dim - offset, stride, inverse);
+  }
+}
+
+template <int R>
+inline void WeightedSums(const AttentionArgs& a, int head, int64_t n, int64_t stride) {
+  for (; head + R <= a.group; head += R) {
+    float inverse[R];
+    for (int i = 0; i < R; ++i) {
+      inverse[i] = 1.0f / Softmax(a.scratch + (head + i) * stride, n, a.scale);
+    }
+    WeightedBlocks<R, Vec::kAttentionBlocks>(a, head, 0, stride, inverse);
+  }
+  if constexpr (R > 1) {
+    if (head < a.group) WeightedSums<R - 1>(a, head, n, stride);
   }
 }
 
 void Attention(const AttentionArgs& a) {
+  constexpr int kHeads = Vec::kAttentionHeads;
   const int64_t n = a.prefix + a.extra_count;
   const int64_t stride = (n + kLanes - 1) / kLanes * kLanes;
-  Scores(a, a.keys, a.prefix, stride, a.scratch);
+  Scores<kHeads>(a, a.keys, a.prefix, 0, stride, a.scratch);
   for (int i = 0; i < a.extra_count; ++i) {
     const float* key = a.keys + static_cast<int64_t>(a.extra[i]) * a.head_dim;
-    Scores(a, key, 1, stride, a.scratch + a.prefix + i);
+    Scores<kHeads>(a, key, 1, 0, stride, a.scratch + a.prefix + i);
   }
-  constexpr int kHeads = Vec::kAttentionHeads;
-  int head = 0;
-  while (head < a.group) {
-    // The reciprocals of a few heads at a time, so that the array has a fixed size for any group.
-    const int heads = a.group - head >= kHeads ? kHeads : 1;
-    float inverse[kHeads];
-    for (int i = 0; i < heads; ++i) {
-      inverse[i] = 1.0f / Softmax(a.scratch + (head + i) * stride, n, a.scale);
-    }
-    if (heads == kHeads) {
-      WeightedSums<kHeads>(a, head, stride, inverse - head);
-    } else {
-      WeightedSums<1>(a, head, stride, inverse - head);
-    }
-    head += heads;
-  }
+  WeightedSums<kHeads>(a, 0, n, stride);
 }
 
 constexpr KernelSet TableNamed(const char* name) {

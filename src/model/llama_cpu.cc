@@ -67,8 +67,11 @@ LlamaCpu::LlamaCpu(LlamaConfig config, LlamaWeights weights, const KernelSet& ke
   info_.kernels = kernels_.name;
   info_.threads = pool_.size();
 
+  // LoadModel turns bad_alloc into an error.
   const auto scratch = [](int64_t width) {
-    return std::vector<float>(static_cast<size_t>(width * kBlockRows));
+    Floats floats = AllocateFloats(width * kBlockRows);
+    if (floats == nullptr) throw std::bad_alloc();
+    return floats;
   };
   const int64_t q_width = int64_t{config_.heads} * config_.head_dim;
   const int64_t kv_width = int64_t{config_.kv_heads} * config_.head_dim;
@@ -85,8 +88,7 @@ LlamaCpu::LlamaCpu(LlamaConfig config, LlamaWeights weights, const KernelSet& ke
   outputs_.reserve(kBlockRows);
 }
 
-// ---- Sequences
-// ----------------------------------------------------------------------------------------------
+// ---- Sequences ----
 
 bool LlamaCpu::Known(SequenceId sequence) const {
   return sequence >= 0 && static_cast<size_t>(sequence) < sequences_.size() &&
@@ -100,6 +102,12 @@ int64_t LlamaCpu::Slots(SequenceId sequence) const {
 float* LlamaCpu::CacheAt(SequenceId sequence, int layer, int value, int kv_head) const {
   const int64_t block = (int64_t{layer} * 2 + value) * config_.kv_heads + kv_head;
   return caches_[static_cast<size_t>(sequence)].get() + block * Slots(sequence) * config_.head_dim;
+}
+
+LlamaCpu::Floats LlamaCpu::AllocateFloats(int64_t count) {
+  constexpr size_t kLine = 64;
+  const size_t bytes = (static_cast<size_t>(count) * sizeof(float) + kLine - 1) / kLine * kLine;
+  return Floats(static_cast<float*>(std::aligned_alloc(kLine, bytes)));
 }
 
 Result<SequenceId> LlamaCpu::NewSequence(int capacity) {
@@ -116,7 +124,7 @@ Result<SequenceId> LlamaCpu::NewSequence(int capacity) {
   // costs address space only.
   const int64_t floats = int64_t{config_.layers} * 2 * config_.kv_heads * config_.head_dim *
                          (int64_t{capacity} + kMaxTreeRows);
-  Cache cache(static_cast<float*>(std::malloc(static_cast<size_t>(floats) * sizeof(float))));
+  Floats cache = AllocateFloats(floats);
   const auto no_memory = [&] {
     return Error{ErrorCode::kLimit,
                  "not enough memory for a sequence of " + std::to_string(capacity) +
@@ -206,8 +214,7 @@ void LlamaCpu::ExtendRopeTable(int positions) {
   }
 }
 
-// ---- The forward pass
-// ---------------------------------------------------------------------------------------
+// ---- The forward pass ----
 
 template <typename Body>
 void LlamaCpu::Parallel(int64_t n, int64_t cost, int64_t multiple, const Body& body) {
@@ -243,8 +250,8 @@ void LlamaCpu::Norm(const std::vector<float>& weight, int64_t rows) {
   const int64_t hidden = config_.hidden;
   Parallel(rows, 2 * hidden, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t r = begin; r < end; ++r) {
-      kernels_.rmsnorm(x_.data() + r * hidden, weight.data(), config_.norm_epsilon, hidden,
-                       normed_.data() + r * hidden);
+      kernels_.rmsnorm(x_.get() + r * hidden, weight.data(), config_.norm_epsilon, hidden,
+                       normed_.get() + r * hidden);
     }
   });
 }
@@ -259,14 +266,14 @@ void LlamaCpu::AttentionLayer(int layer_index, std::span<const Row> rows, size_t
   const int64_t kv_width = config_.kv_heads * head_dim;
 
   Norm(layer.attention_norm, count);
-  MatMul(layer.k, normed_.data(), k_.data(), false, count);
-  MatMul(layer.v, normed_.data(), v_.data(), false, count);
+  MatMul(layer.k, normed_.get(), k_.get(), false, count);
+  MatMul(layer.v, normed_.get(), v_.get(), false, count);
   Parallel(count, 4 * kv_width, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t r = begin; r < end; ++r) {
       const Row& row = rows[static_cast<size_t>(r)];
       const PlannedRow& planned = plan_.rows[first + static_cast<size_t>(r)];
-      float* keys = k_.data() + r * kv_width;
-      const float* values = v_.data() + r * kv_width;
+      float* keys = k_.get() + r * kv_width;
+      const float* values = v_.get() + r * kv_width;
       kernels_.rope(keys, rope_table_.data() + row.position * head_dim, config_.kv_heads,
                     config_.head_dim);
       for (int h = 0; h < config_.kv_heads; ++h) {
@@ -286,8 +293,8 @@ void LlamaCpu::AttentionLayer(int layer_index, std::span<const Row> rows, size_t
       if (rows[static_cast<size_t>(r)].output < 0) continue;
       const auto to = static_cast<int64_t>(kept);
       if (to != r) {
-        std::copy_n(x_.data() + r * hidden, hidden, x_.data() + to * hidden);
-        std::copy_n(normed_.data() + r * hidden, hidden, normed_.data() + to * hidden);
+        std::copy_n(x_.get() + r * hidden, hidden, x_.get() + to * hidden);
+        std::copy_n(normed_.get() + r * hidden, hidden, normed_.get() + to * hidden);
       }
       active_[kept++] = r;
     }
@@ -296,7 +303,7 @@ void LlamaCpu::AttentionLayer(int layer_index, std::span<const Row> rows, size_t
   }
   const auto active = static_cast<int64_t>(active_.size());
 
-  MatMul(layer.q, normed_.data(), q_.data(), false, active);
+  MatMul(layer.q, normed_.get(), q_.get(), false, active);
   int64_t seen = 0;
   for (const int32_t r : active_) {
     const PlannedRow& planned = plan_.rows[first + static_cast<size_t>(r)];
@@ -311,7 +318,7 @@ void LlamaCpu::AttentionLayer(int layer_index, std::span<const Row> rows, size_t
       const int32_t r = active_[static_cast<size_t>(a)];
       const Row& row = rows[static_cast<size_t>(r)];
       const PlannedRow& planned = plan_.rows[first + static_cast<size_t>(r)];
-      float* q = q_.data() + a * q_width + head * group * head_dim;
+      float* q = q_.get() + a * q_width + head * group * head_dim;
       kernels_.rope(q, rope_table_.data() + row.position * head_dim, group, config_.head_dim);
       AttentionArgs args;
       args.q = q;
@@ -324,31 +331,31 @@ void LlamaCpu::AttentionLayer(int layer_index, std::span<const Row> rows, size_t
       args.head_dim = config_.head_dim;
       args.scale = scale;
       args.scratch = attention_scratch_[static_cast<size_t>(thread)].data();
-      args.out = attended_.data() + a * q_width + head * group * head_dim;
+      args.out = attended_.get() + a * q_width + head * group * head_dim;
       kernels_.attention(args);
     }
   });
-  MatMul(layer.o, attended_.data(), x_.data(), true, active);
+  MatMul(layer.o, attended_.get(), x_.get(), true, active);
 }
 
 void LlamaCpu::MlpLayer(const LlamaLayer& layer) {
   const auto rows = static_cast<int64_t>(active_.size());
   Norm(layer.mlp_norm, rows);
-  MatMul(layer.gate, normed_.data(), gate_.data(), false, rows);
-  MatMul(layer.up, normed_.data(), up_.data(), false, rows);
+  MatMul(layer.gate, normed_.get(), gate_.get(), false, rows);
+  MatMul(layer.up, normed_.get(), up_.get(), false, rows);
   const int64_t width = config_.intermediate;
   Parallel(rows, 4 * width, 1, [&](int64_t begin, int64_t end, int) {
-    kernels_.silu_mul(gate_.data() + begin * width, up_.data() + begin * width,
-                      (end - begin) * width, gate_.data() + begin * width);
+    kernels_.silu_mul(gate_.get() + begin * width, up_.get() + begin * width, (end - begin) * width,
+                      gate_.get() + begin * width);
   });
-  MatMul(layer.down, gate_.data(), x_.data(), true, rows);
+  MatMul(layer.down, gate_.get(), x_.get(), true, rows);
 }
 
 Status LlamaCpu::Head(std::span<const Row> rows, size_t first, std::span<float> logits) {
   Norm(weights_.final_norm, static_cast<int64_t>(active_.size()));
   MatMulArgs args;
   args.w = weights_.head;
-  args.x = normed_.data();
+  args.x = normed_.get();
   args.x_stride = config_.hidden;
   args.rows = static_cast<int>(active_.size());
   args.y = logits.data();
@@ -376,7 +383,7 @@ Status LlamaCpu::ForwardBlock(std::span<const Row> rows, size_t first, std::span
     const std::byte* embedding =
         static_cast<const std::byte*>(weights_.embedding.data) + rows[r].token * bytes_per_row;
     kernels_.to_float(embedding, weights_.embedding.type, hidden,
-                      x_.data() + static_cast<int64_t>(r) * hidden);
+                      x_.get() + static_cast<int64_t>(r) * hidden);
   }
   for (int layer = 0; layer < config_.layers; ++layer) {
     AttentionLayer(layer, rows, first);

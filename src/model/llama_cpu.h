@@ -37,8 +37,10 @@ class LlamaCpu final : public Model {
   struct Free {
     void operator()(float* p) const { std::free(p); }
   };
-  // Keys and values, float, [layer][keys, values][kv head][slot][head_dim].
-  using Cache = std::unique_ptr<float[], Free>;
+  // Floats that start on a cache line: a vector load that crosses a line costs two.
+  using Floats = std::unique_ptr<float[], Free>;
+  // Untouched memory; null when there is not enough.
+  static Floats AllocateFloats(int64_t count);
 
   bool Known(SequenceId sequence) const;
   int64_t Slots(SequenceId sequence) const;
@@ -66,7 +68,7 @@ class LlamaCpu final : public Model {
   ModelInfo info_;
 
   std::vector<SequenceState> sequences_;
-  std::vector<Cache> caches_;
+  std::vector<Floats> caches_;  // [layer][keys, values][kv head][slot][head_dim]
   RowPlan plan_;
 
   std::vector<float> frequencies_;
@@ -75,7 +77,7 @@ class LlamaCpu final : public Model {
   int largest_capacity_ = 0;
 
   // Scratch for one block, [row][...].
-  std::vector<float> x_, normed_, q_, k_, v_, attended_, gate_, up_;
+  Floats x_, normed_, q_, k_, v_, attended_, gate_, up_;
   std::vector<std::vector<float>> attention_scratch_;  // by thread
   std::vector<int32_t> active_;   // rows of the block whose results are still wanted
   std::vector<int32_t> outputs_;  // and where their logits go

@@ -115,8 +115,7 @@ const char* Name(WeightType type) {
   return type == WeightType::kF32 ? "fp32" : type == WeightType::kBf16 ? "bf16" : "fp16";
 }
 
-// ---- Matrix product
-// -----------------------------------------------------------------------------------------
+// ---- Matrix product ----
 
 struct MatMulCase {
   int64_t outputs, inputs;
@@ -238,8 +237,7 @@ TEST(KernelsTest, MatMulRowsAreIndependent) {
   }
 }
 
-// ---- Conversion
-// ---------------------------------------------------------------------------------------------
+// ---- Conversion ----
 
 TEST(KernelsTest, ToFloatIsExactForEveryHalf) {
   std::vector<uint16_t> all(65536);
@@ -265,8 +263,7 @@ TEST(KernelsTest, ToFloatIsExactForEveryHalf) {
   }
 }
 
-// ---- Element-wise
-// -------------------------------------------------------------------------------------------
+// ---- Element-wise ----
 
 TEST(KernelsTest, RmsNorm) {
   Random random(3);
@@ -380,8 +377,7 @@ TEST(KernelsTest, NanAndInfinityAreSeenAndKept) {
   }
 }
 
-// ---- Attention
-// ----------------------------------------------------------------------------------------------
+// ---- Attention ----
 
 struct AttentionCase {
   int64_t prefix;

@@ -242,8 +242,7 @@ INSTANTIATE_TEST_SUITE_P(All, RowsTest, testing::ValuesIn(GoldenNames()), [](con
   return name;
 });
 
-// ---- Refused calls
-// ------------------------------------------------------------------------------------------
+// ---- Refused calls ----
 
 class BadRowsTest : public testing::Test {
  protected:

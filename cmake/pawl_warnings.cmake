@@ -3,9 +3,6 @@ function(pawl_target name)
   target_include_directories(${name} PUBLIC
     $<BUILD_INTERFACE:${pawl_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
   target_include_directories(${name} PRIVATE ${pawl_SOURCE_DIR})
-  target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wno-unused-parameter>
-    # GCC 12 reports -Wrestrict wrongly for std::string operator+ (GCC bug 105651).
-    $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>)
   target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wno-unused-parameter>)
   # GCC 12 sees an overlap that cannot be in "literal" + std::string (GCC bug 105651).
   target_compile_options(${name} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>)

@@ -1,5 +1,5 @@
-// The kernels for AVX2, FMA and F16C: sixteen lanes are two 8-float registers. There are 16 registers, hence the
-// small tiles: 2 x 3 sums take 12.
+// The kernels for AVX2, FMA and F16C: sixteen lanes are two 8-float registers. There are 16
+// registers, hence the small tiles: 2 x 3 sums take 12.
 #include <immintrin.h>
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// The kernels for AVX-512 (F, BW, DQ, VL): one register of sixteen lanes, 32 registers, masks for the ends of rows. The
-// bfloat16 dot-product instructions stay unused: they round activations to 8 bits and add in their own order.
+// The kernels for AVX-512 (F, BW, DQ, VL): one register of sixteen lanes, 32 registers, masks for
+// the ends of rows. The bfloat16 dot-product instructions stay unused: they round activations to 8
+// bits and add in their own order.
 #include <immintrin.h>
 
 #include <cstdint>
@@ -62,8 +63,8 @@ inline Vec PowerOfTwo(const Vec& shifted) {
 
 // 16 -> 8 -> 4 lanes.
 inline __m128 Fold(const Vec& v) {
-  const __m256 sum = _mm256_add_ps(_mm512_castps512_ps256(v.lanes),
-                                   _mm512_extractf32x8_ps(v.lanes, 1));
+  const __m256 sum =
+      _mm256_add_ps(_mm512_castps512_ps256(v.lanes), _mm512_extractf32x8_ps(v.lanes, 1));
   return _mm_add_ps(_mm256_castps256_ps128(sum), _mm256_extractf128_ps(sum, 1));
 }
 inline float Sum(const Vec& v) {

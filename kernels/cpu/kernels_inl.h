@@ -1,16 +1,19 @@
-// The kernels, written once over a vector of 16 floats. A variant (portable.cc, avx2.cc, avx512.cc) defines the
-// vector type Vec in an unnamed namespace and includes this file, which defines everything inside that
-// namespace too: code compiled for AVX-512 must never be picked by the linker to stand for code of the same name
-// compiled for less, so nothing here is an inline function with a shared name, the standard library's templates
-// included.
+// The kernels, written once over a vector of 16 floats. A variant (portable.cc, avx2.cc, avx512.cc)
+// defines the vector type Vec in an unnamed namespace and includes this file, which defines
+// everything inside that namespace too: code compiled for AVX-512 must never be picked by the
+// linker to stand for code of the same name compiled for less, so nothing here is an inline
+// function with a shared name, the standard library's templates included.
 //
-// What fixes every bit of a result: a sum over k keeps 16 partial sums, lane i taking the elements with k % 16 == i in
-// ascending order by fused multiply-add; then lanes are folded 16 -> 8 -> 4 -> 2 -> 1, the upper half added to the
-// lower. Tiling changes which sums are computed together, never the order inside one. The files are compiled
-// with -ffp-contract=off, so that a * b + c is two roundings everywhere unless Fma says otherwise.
+// What fixes every bit of a result: a sum over k keeps 16 partial sums, lane i taking the elements
+// with k % 16 == i in ascending order by fused multiply-add; then lanes are folded 16 -> 8 -> 4 ->
+// 2 -> 1, the upper half added to the lower. Tiling changes which sums are computed together, never
+// the order inside one. The files are compiled with -ffp-contract=off, so that a * b + c is two
+// roundings everywhere unless Fma says otherwise.
 //
-// Vec has: Zero, Set1, Load, LoadN (n < 16 values, the rest 0) for float, Bf16 and F16, Store, StoreN, Fma(a, b, c) = ab + c,
-// +, -, *, /, Max(a, b) = a > b ? a : b, Min(a, b) = a < b ? a : b, PowerOfTwo, Sum, Sum4, and the tile sizes that suit its registers.
+// Vec has: Zero, Set1, Load, LoadN (n < 16 values, the rest 0) for float, Bf16 and F16, Store,
+// StoreN, Fma(a, b, c) = ab + c,
+// +, -, *, /, Max(a, b) = a > b ? a : b, Min(a, b) = a < b ? a : b, PowerOfTwo, Sum, Sum4, and the
+// tile sizes that suit its registers.
 
 #include <cstddef>
 #include <cstdint>
@@ -22,15 +25,14 @@ namespace {
 
 constexpr int kLanes = 16;
 
-inline int64_t Smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+// ---- Matrix product ----
 
-// ---- Matrix product -----------------------------------------------------------------------------------------
-
-// O outputs times R input rows: O * R sums advance together, which hides the latency of the multiply-add (4 cycles, up to 2
-// per cycle) and uses each loaded weight R times and each loaded input O times. sums[r * O + o].
+// O outputs times R input rows: O * R sums advance together, which hides the latency of the
+// multiply-add (4 cycles, up to 2 per cycle) and uses each loaded weight R times and each loaded
+// input O times. sums[r * sums_stride + o].
 template <typename W, int O, int R>
 inline void Tile(const W* w, int64_t w_stride, const float* x, int64_t x_stride, int64_t n,
-                 float* sums) {
+                 float* sums, int64_t sums_stride) {
   Vec acc[O * R];
 #pragma GCC unroll 32
   for (int i = 0; i < O * R; ++i) acc[i] = Vec::Zero();
@@ -58,12 +60,17 @@ inline void Tile(const W* w, int64_t w_stride, const float* x, int64_t x_stride,
       for (int o = 0; o < O; ++o) acc[r * O + o] = Fma(weight[o], input, acc[r * O + o]);
     }
   }
-  if constexpr (O * R % 4 == 0) {
 #pragma GCC unroll 8
-    for (int i = 0; i < O * R; i += 4) Sum4(acc[i], acc[i + 1], acc[i + 2], acc[i + 3], sums + i);
-  } else {
-#pragma GCC unroll 32
-    for (int i = 0; i < O * R; ++i) sums[i] = Sum(acc[i]);
+  for (int r = 0; r < R; ++r) {
+    float* out = sums + r * sums_stride;
+    const Vec* a = acc + r * O;
+    if constexpr (O % 4 == 0) {
+#pragma GCC unroll 8
+      for (int o = 0; o < O; o += 4) Sum4(a[o], a[o + 1], a[o + 2], a[o + 3], out + o);
+    } else {
+#pragma GCC unroll 8
+      for (int o = 0; o < O; ++o) out[o] = Sum(a[o]);
+    }
   }
 }
 
@@ -71,7 +78,7 @@ template <typename W, int O, int R>
 inline void TileToOutput(const MatMulArgs& args, const W* w, int64_t output, int row) {
   float sums[O * R];
   Tile<W, O, R>(w + output * args.w.cols, args.w.cols, args.x + row * args.x_stride, args.x_stride,
-                args.w.cols, sums);
+                args.w.cols, sums, O);
   for (int r = 0; r < R; ++r) {
     const int64_t y_row = args.y_rows != nullptr ? args.y_rows[row + r] : row + r;
     float* y = args.y + y_row * args.y_stride + output;
@@ -109,13 +116,16 @@ void MatMulTyped(const MatMulArgs& args, int64_t begin, int64_t end) {
 
 void MatMul(const MatMulArgs& args, int64_t begin, int64_t end) {
   switch (args.w.type) {
-    case WeightType::kF32: return MatMulTyped<float>(args, begin, end);
-    case WeightType::kBf16: return MatMulTyped<Bf16>(args, begin, end);
-    case WeightType::kF16: return MatMulTyped<F16>(args, begin, end);
+    case WeightType::kF32:
+      return MatMulTyped<float>(args, begin, end);
+    case WeightType::kBf16:
+      return MatMulTyped<Bf16>(args, begin, end);
+    case WeightType::kF16:
+      return MatMulTyped<F16>(args, begin, end);
   }
 }
 
-// ---- Element-wise -------------------------------------------------------------------------------------------
+// ---- Element-wise ----
 
 // Calls f(offset, count) for blocks of 16 and the rest.
 template <typename F>
@@ -166,8 +176,9 @@ void Rope(float* x, const float* cos_sin, int heads, int head_dim) {
   }
 }
 
-// e^x for x clamped to [-87, 88]; NaN stays NaN. x = n ln 2 + r with |r| <= ln 2 / 2, e^r by the polynomial of Cephes' expf
-// (Moshier, 1992), within 2 units in the last place. n is rounded by adding 1.5 * 2^23, which leaves it in the low bits.
+// e^x for x clamped to [-87, 88]; NaN stays NaN. x = n ln 2 + r with |r| <= ln 2 / 2, e^r by the
+// polynomial of Cephes' expf (Moshier, 1992), within 2 units in the last place. n is rounded by
+// adding 1.5 * 2^23, which leaves it in the low bits.
 inline Vec Exp(const Vec& x) {
   const Vec clamped = Max(Vec::Set1(-87.0f), Min(Vec::Set1(88.0f), x));
   const Vec magic = Vec::Set1(12582912.0f);
@@ -206,53 +217,54 @@ void ToFloatTyped(const void* data, int64_t n, float* out) {
 
 void ToFloat(const void* data, WeightType type, int64_t n, float* out) {
   switch (type) {
-    case WeightType::kF32: return ToFloatTyped<float>(data, n, out);
-    case WeightType::kBf16: return ToFloatTyped<Bf16>(data, n, out);
-    case WeightType::kF16: return ToFloatTyped<F16>(data, n, out);
+    case WeightType::kF32:
+      return ToFloatTyped<float>(data, n, out);
+    case WeightType::kBf16:
+      return ToFloatTyped<Bf16>(data, n, out);
+    case WeightType::kF16:
+      return ToFloatTyped<F16>(data, n, out);
   }
 }
 
 // x * 0 is 0 or -0 for a finite x and NaN otherwise, and NaN survives the sum.
 bool AllFinite(const float* x, int64_t n) {
   Vec sum = Vec::Zero();
-  ForBlocks(n, [&](int64_t i, int count) {
-    sum = Fma(LoadUpTo(x + i, count), Vec::Zero(), sum);
-  });
+  ForBlocks(n, [&](int64_t i, int count) { sum = Fma(LoadUpTo(x + i, count), Vec::Zero(), sum); });
   return Sum(sum) == 0.0f;
 }
 
-// ---- Attention ----------------------------------------------------------------------------------------------
+// ---- Attention ----
 
-// Scores of R query heads against `count` consecutive keys: the keys are a matrix of weights, the heads its input rows.
+// Scores of R query heads against `count` consecutive keys: the keys are a matrix of weights, the
+// heads its input rows.
 template <int R>
 inline void ScoresFor(const AttentionArgs& a, const float* keys, int64_t count, int head,
                       int64_t stride, float* scores) {
   const float* q = a.q + static_cast<int64_t>(head) * a.head_dim;
+  float* out = scores + head * stride;
   int64_t j = 0;
-  float sums[4 * R];
   for (; j + 4 <= count; j += 4) {
-    Tile<float, 4, R>(keys + j * a.head_dim, a.head_dim, q, a.head_dim, a.head_dim, sums);
-    for (int r = 0; r < R; ++r) {
-      for (int o = 0; o < 4; ++o) scores[(head + r) * stride + j + o] = sums[r * 4 + o];
-    }
+    Tile<float, 4, R>(keys + j * a.head_dim, a.head_dim, q, a.head_dim, a.head_dim, out + j,
+                      stride);
   }
   for (; j < count; ++j) {
-    Tile<float, 1, R>(keys + j * a.head_dim, a.head_dim, q, a.head_dim, a.head_dim, sums);
-    for (int r = 0; r < R; ++r) scores[(head + r) * stride + j] = sums[r];
+    Tile<float, 1, R>(keys + j * a.head_dim, a.head_dim, q, a.head_dim, a.head_dim, out + j,
+                      stride);
   }
 }
 
-inline void Scores(const AttentionArgs& a, const float* keys, int64_t count, int64_t stride,
-                   float* scores) {
-  constexpr int kHeads = Vec::kAttentionHeads;
-  int head = 0;
-  for (; head + kHeads <= a.group; head += kHeads) {
-    ScoresFor<kHeads>(a, keys, count, head, stride, scores);
+// All heads from `head` on, R at a time, then the R' < R that are left.
+template <int R>
+inline void Scores(const AttentionArgs& a, const float* keys, int64_t count, int head,
+                   int64_t stride, float* scores) {
+  for (; head + R <= a.group; head += R) ScoresFor<R>(a, keys, count, head, stride, scores);
+  if constexpr (R > 1) {
+    if (head < a.group) Scores<R - 1>(a, keys, count, head, stride, scores);
   }
-  for (; head < a.group; ++head) ScoresFor<1>(a, keys, count, head, stride, scores);
 }
 
-// scores[0 .. n-1] -> e^(score * scale - max), rounded up to whole blocks with zeros; returns their sum.
+// scores[0 .. n-1] -> e^(score * scale - max), rounded up to whole blocks with zeros; returns their
+// sum.
 inline float Softmax(float* scores, int64_t n, float scale) {
   const int64_t blocks = (n + kLanes - 1) / kLanes * kLanes;
   for (int64_t i = n; i < blocks; ++i) scores[i] = -__builtin_huge_valf();
@@ -275,8 +287,8 @@ inline float Softmax(float* scores, int64_t n, float scale) {
   return Sum(sum);
 }
 
-// out[r] = sum over positions of p[r][j] * values[j], for R heads and B blocks of 16 elements that start at `offset`; `last`
-// is how many elements the last block has.
+// out[r] = sum over positions of p[r][j] * values[j], for R heads and B blocks of 16 elements that
+// start at `offset`; `last` is how many elements the last block has.
 template <int R, int B>
 inline void WeightedSum(const AttentionArgs& a, int head, int offset, int last, int64_t stride,
                         const float* inverse) {
@@ -303,50 +315,50 @@ inline void WeightedSum(const AttentionArgs& a, int head, int offset, int last, 
   }
   for (int r = 0; r < R; ++r) {
     float* out = a.out + static_cast<int64_t>(head + r) * a.head_dim + offset;
-    const Vec factor = Vec::Set1(inverse[head + r]);
+    const Vec factor = Vec::Set1(inverse[r]);
 #pragma GCC unroll 8
     for (int b = 0; b < B - 1; ++b) (acc[r * B + b] * factor).Store(out + b * kLanes);
     StoreUpTo(acc[r * B + B - 1] * factor, out + (B - 1) * kLanes, last);
   }
 }
 
-template <int R>
-inline void WeightedSums(const AttentionArgs& a, int head, int64_t stride, const float* inverse) {
-  constexpr int kBlocks = Vec::kAttentionBlocks;
-  int offset = 0;
-  for (; offset + kBlocks * kLanes <= a.head_dim; offset += kBlocks * kLanes) {
-    WeightedSum<R, kBlocks>(a, head, offset, kLanes, stride, inverse);
+template <int R, int B>
+inline void WeightedBlocks(const AttentionArgs& a, int head, int offset, int64_t stride,
+                           const float* inverse) {
+  for (; offset + B * kLanes <= a.head_dim; offset += B * kLanes) {
+    WeightedSum<R, B>(a, head, offset, kLanes, stride, inverse);
   }
-  for (; offset < a.head_dim; offset += kLanes) {
-    const int last = static_cast<int>(Smaller(kLanes, a.head_dim - offset));
-    WeightedSum<R, 1>(a, head, offset, last, stride, inverse);
+  if constexpr (B > 1) {
+    WeightedBlocks<R, B - 1>(a, head, offset, stride, inverse);
+  } else if (offset < a.head_dim) {
+    WeightedSum<R, 1>(a, head, offset, a.head_dim - offset, stride, inverse);
+  }
+}
+
+template <int R>
+inline void WeightedSums(const AttentionArgs& a, int head, int64_t n, int64_t stride) {
+  for (; head + R <= a.group; head += R) {
+    float inverse[R];
+    for (int i = 0; i < R; ++i) {
+      inverse[i] = 1.0f / Softmax(a.scratch + (head + i) * stride, n, a.scale);
+    }
+    WeightedBlocks<R, Vec::kAttentionBlocks>(a, head, 0, stride, inverse);
+  }
+  if constexpr (R > 1) {
+    if (head < a.group) WeightedSums<R - 1>(a, head, n, stride);
   }
 }
 
 void Attention(const AttentionArgs& a) {
+  constexpr int kHeads = Vec::kAttentionHeads;
   const int64_t n = a.prefix + a.extra_count;
   const int64_t stride = (n + kLanes - 1) / kLanes * kLanes;
-  Scores(a, a.keys, a.prefix, stride, a.scratch);
+  Scores<kHeads>(a, a.keys, a.prefix, 0, stride, a.scratch);
   for (int i = 0; i < a.extra_count; ++i) {
     const float* key = a.keys + static_cast<int64_t>(a.extra[i]) * a.head_dim;
-    Scores(a, key, 1, stride, a.scratch + a.prefix + i);
+    Scores<kHeads>(a, key, 1, 0, stride, a.scratch + a.prefix + i);
   }
-  constexpr int kHeads = Vec::kAttentionHeads;
-  int head = 0;
-  while (head < a.group) {
-    // The reciprocals of a few heads at a time, so that the array has a fixed size for any group.
-    const int heads = a.group - head >= kHeads ? kHeads : 1;
-    float inverse[kHeads];
-    for (int i = 0; i < heads; ++i) {
-      inverse[i] = 1.0f / Softmax(a.scratch + (head + i) * stride, n, a.scale);
-    }
-    if (heads == kHeads) {
-      WeightedSums<kHeads>(a, head, stride, inverse - head);
-    } else {
-      WeightedSums<1>(a, head, stride, inverse - head);
-    }
-    head += heads;
-  }
+  WeightedSums<kHeads>(a, 0, n, stride);
 }
 
 constexpr KernelSet TableNamed(const char* name) {

@@ -1,5 +1,6 @@
-// The kernels in plain C++: any processor, and the reference for the bits of the other two. The fused
-// multiply-add is the language's fmaf, exact everywhere; a processor with the instruction (every arm64) inlines it.
+// The kernels in plain C++: any processor, and the reference for the bits of the other two. The
+// fused multiply-add is the language's fmaf, exact everywhere; a processor with the instruction
+// (every arm64) inlines it.
 #include <cstdint>
 #include <cstring>
 

@@ -1,6 +1,7 @@
-// The compiler's __builtin_cpu_supports asks CPUID and XGETBV, so that a feature whose registers the operating
-// system does not save counts as absent. F16C is missing from its list in older compilers and is read from CPUID
-// leaf 1 here (ECX bit 29); it uses the AVX registers, so AVX stands for the system's support.
+// The compiler's __builtin_cpu_supports asks CPUID and XGETBV, so that a feature whose registers
+// the operating system does not save counts as absent. F16C is missing from its list in older
+// compilers and is read from CPUID leaf 1 here (ECX bit 29); it uses the AVX registers, so AVX
+// stands for the system's support.
 #include "src/base/cpu_features.h"
 
 #if defined(__x86_64__)

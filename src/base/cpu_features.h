@@ -6,8 +6,8 @@
 
 namespace pawl {
 
-// A feature is set when both the processor and the operating system (saved registers) support it. All false on
-// processors other than x86-64.
+// A feature is set when both the processor and the operating system (saved registers) support it.
+// All false on processors other than x86-64.
 struct CpuFeatures {
   bool avx2 = false, fma = false, f16c = false;
   bool avx512f = false, avx512bw = false, avx512dq = false, avx512vl = false;

@@ -1,10 +1,11 @@
-// One loop at a time. The caller publishes it, wakes sleepers, takes ranges from a shared counter like everyone else,
-// and when the counter is used up closes the loop and waits only for the workers that joined it: a worker that the
-// system has not scheduled yet delays nobody, it finds the loop closed and goes back to sleep.
+// One loop at a time. The caller publishes it, wakes sleepers, takes ranges from a shared counter
+// like everyone else, and when the counter is used up closes the loop and waits only for the
+// workers that joined it: a worker that the system has not scheduled yet delays nobody, it finds
+// the loop closed and goes back to sleep.
 //
-// A matrix product of a middling model takes tens of microseconds and a sleeping thread takes about as long to
-// wake, so a worker that ran dry looks for the next loop for a few microseconds before it sleeps. The bound keeps an
-// idle process at zero load.
+// A matrix product of a middling model takes tens of microseconds and a sleeping thread takes about
+// as long to wake, so a worker that ran dry looks for the next loop for a few microseconds before
+// it sleeps. The bound keeps an idle process at zero load.
 #include "src/base/thread_pool.h"
 
 #include <algorithm>

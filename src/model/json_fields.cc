@@ -1,4 +1,5 @@
-// Numbers keep their text in json::Value, so that reading one here decides what counts as an integer.
+// Numbers keep their text in json::Value, so that reading one here decides what counts as an
+// integer.
 #include "src/model/json_fields.h"
 
 #include <charconv>

@@ -1,5 +1,5 @@
-// Reading typed members of a parsed JSON file: absent is a value, of the wrong type is an error that names the file
-// and the JSON Pointer.
+// Reading typed members of a parsed JSON file: absent is a value, of the wrong type is an error
+// that names the file and the JSON Pointer.
 #ifndef PAWL_SRC_MODEL_JSON_FIELDS_H_
 #define PAWL_SRC_MODEL_JSON_FIELDS_H_
 

@@ -1,10 +1,13 @@
-// Two spellings are in use: older files have torch_dtype, rope_theta and rope_scaling {type | rope_type, ...}; newer ones
-// dtype and rope_parameters {rope_theta, rope_type, ...}. The dtype is read from the tensors themselves.
+// Two spellings are in use: older files have torch_dtype, rope_theta and rope_scaling {type |
+// rope_type, ...}; newer ones dtype and rope_parameters {rope_theta, rope_type, ...}. The dtype is
+// read from the tensors themselves.
 //
-// A key that would change the result and is not implemented is an error that names it, never ignored.
+// A key that would change the result and is not implemented is an error that names it, never
+// ignored.
 //
-// RoPE: Su et al., "RoFormer" (2021); linear position interpolation: Chen et al. (2023); the Llama 3.1 rule keeps wavelengths
-// below original_context / high_freq_factor, divides those above original_context / low_freq_factor, and blends between.
+// RoPE: Su et al., "RoFormer" (2021); linear position interpolation: Chen et al. (2023); the
+// Llama 3.1 rule keeps wavelengths below original_context / high_freq_factor, divides those above
+// original_context / low_freq_factor, and blends between.
 #include "src/model/llama_config.h"
 
 #include <sys/stat.h>
@@ -119,7 +122,8 @@ Status ReadRope(const json::Value& root, const JsonFields& fields, RopeConfig& r
       reader.Fail(ErrorCode::kInvalid, "high_freq_factor", "must be above low_freq_factor");
     }
   } else if (type.empty()) {
-    // rope_parameters may hold the base alone; a scaling without a type says nothing that could be followed.
+    // rope_parameters may hold the base alone; a scaling without a type says nothing that could be
+    // followed.
     if (std::string_view(key) == "rope_scaling") {
       reader.Fail(ErrorCode::kInvalid, "rope_type", "is missing");
     }
@@ -156,9 +160,9 @@ Status ReadTokens(const JsonFields& fields, std::string_view key, int vocabulary
     good = add(*value);
   }
   if (!good) {
-    return fields.ErrorAt(ErrorCode::kInvalid, key,
-                          "must be a token id below " + std::to_string(vocabulary) +
-                              " or a list of them");
+    return fields.ErrorAt(
+        ErrorCode::kInvalid, key,
+        "must be a token id below " + std::to_string(vocabulary) + " or a list of them");
   }
   return {};
 }
@@ -212,9 +216,9 @@ Result<LlamaConfig> ReadLlamaConfig(const std::string& folder) {
   config.mlp_bias = reader.Bool("mlp_bias", false);
   const std::string activation = reader.String("hidden_act", "silu");
   if (activation != "silu") {
-    reader.Fail(ErrorCode::kUnsupported, "hidden_act",
-                "the activation " + json::Quote(activation.substr(0, 50)) +
-                    " is not supported; silu is");
+    reader.Fail(
+        ErrorCode::kUnsupported, "hidden_act",
+        "the activation " + json::Quote(activation.substr(0, 50)) + " is not supported; silu is");
   }
   if (fields.Find("quantization_config") != nullptr) {
     reader.Fail(ErrorCode::kUnsupported, "quantization_config",
@@ -271,9 +275,9 @@ std::vector<float> RopeFrequencies(const RopeConfig& rope, int head_dim) {
     } else if (rope.type == RopeType::kLlama3) {
       const double wavelength = 2.0 * std::numbers::pi / frequency;
       const double turns = rope.original_context / wavelength;
-      const double keep = std::clamp((turns - rope.low_freq_factor) /
-                                         (rope.high_freq_factor - rope.low_freq_factor),
-                                     0.0, 1.0);
+      const double keep = std::clamp(
+          (turns - rope.low_freq_factor) / (rope.high_freq_factor - rope.low_freq_factor), 0.0,
+          1.0);
       frequency = (1.0 - keep) * frequency / rope.factor + keep * frequency;
     }
     frequencies[i] = static_cast<float>(frequency);

@@ -1,15 +1,18 @@
 // The forward pass of Llama (Touvron et al., 2023): for each layer
 //   x += O * attention(RoPE(Q * norm(x)), RoPE(K * norm(x)), V * norm(x))
 //   x += down * (silu(gate * norm(x)) . (up * norm(x)))
-// and logits = head * norm(x), with grouped query heads (Ainslie et al., 2023). Activations, keys and values are float.
+// and logits = head * norm(x), with grouped query heads (Ainslie et al., 2023). Activations, keys
+// and values are float.
 //
-// A call is cut into blocks of kBlockRows rows, which run through all layers one block after the other; scratch memory thus
-// has a fixed size. That changes no bit: the kernels give each row the same result in any company, and rows only look
-// at rows before them. Within a block, weights are read once for all rows. In the last layer rows whose logits nobody wants
-// stop after their keys and values.
+// A call is cut into blocks of kBlockRows rows, which run through all layers one block after the
+// other; scratch memory thus has a fixed size. That changes no bit: the kernels give each row the
+// same result in any company, and rows only look at rows before them. Within a block, weights are
+// read once for all rows. In the last layer rows whose logits nobody wants stop after their keys
+// and values.
 //
-// Work is cut between threads along outputs, rows and heads, never along a sum. A loop is handed to the pool only when it is
-// worth waking a thread: a model of a million parameters decodes on the calling thread alone.
+// Work is cut between threads along outputs, rows and heads, never along a sum. A loop is handed to
+// the pool only when it is worth waking a thread: a model of a million parameters decodes on the
+// calling thread alone.
 #include "src/model/llama_cpu.h"
 
 #include <algorithm>
@@ -23,28 +26,31 @@ namespace pawl {
 namespace {
 
 constexpr int kBlockRows = 128;
-// In multiply-adds; a core does some 10 to 40 of them per nanosecond.
-constexpr int64_t kWorthThreads = int64_t{1} << 20;
-constexpr int64_t kRangeWork = int64_t{1} << 18;
-// Outputs per range of a matrix product are a multiple of this, so that ranges consist of whole tiles.
+// Outputs per range of a matrix product are a multiple of this, so that ranges consist of whole
+// tiles.
 constexpr int64_t kOutputMultiple = 32;
 
 const char* DtypeName(WeightType type) {
   switch (type) {
-    case WeightType::kF32: return "fp32";
-    case WeightType::kBf16: return "bf16";
-    case WeightType::kF16: return "fp16";
+    case WeightType::kF32:
+      return "fp32";
+    case WeightType::kBf16:
+      return "bf16";
+    case WeightType::kF16:
+      return "fp16";
   }
   return "";
 }
 
 }  // namespace
 
-LlamaCpu::LlamaCpu(LlamaConfig config, LlamaWeights weights, const KernelSet& kernels, int threads)
+LlamaCpu::LlamaCpu(LlamaConfig config, LlamaWeights weights, const KernelSet& kernels, int threads,
+                   int64_t worth_threads)
     : config_(std::move(config)),
       weights_(std::move(weights)),
       kernels_(kernels),
       pool_(threads),
+      worth_threads_(worth_threads),
       frequencies_(RopeFrequencies(config_.rope, config_.head_dim)) {
   info_.architecture = config_.architecture;
   info_.dtype = DtypeName(weights_.embedding.type);
@@ -61,8 +67,11 @@ LlamaCpu::LlamaCpu(LlamaConfig config, LlamaWeights weights, const KernelSet& ke
   info_.kernels = kernels_.name;
   info_.threads = pool_.size();
 
+  // LoadModel turns bad_alloc into an error.
   const auto scratch = [](int64_t width) {
-    return std::vector<float>(static_cast<size_t>(width * kBlockRows));
+    Floats floats = AllocateFloats(width * kBlockRows);
+    if (floats == nullptr) throw std::bad_alloc();
+    return floats;
   };
   const int64_t q_width = int64_t{config_.heads} * config_.head_dim;
   const int64_t kv_width = int64_t{config_.kv_heads} * config_.head_dim;
@@ -79,7 +88,7 @@ LlamaCpu::LlamaCpu(LlamaConfig config, LlamaWeights weights, const KernelSet& ke
   outputs_.reserve(kBlockRows);
 }
 
-// ---- Sequences ----------------------------------------------------------------------------------------------
+// ---- Sequences ----
 
 bool LlamaCpu::Known(SequenceId sequence) const {
   return sequence >= 0 && static_cast<size_t>(sequence) < sequences_.size() &&
@@ -95,8 +104,15 @@ float* LlamaCpu::CacheAt(SequenceId sequence, int layer, int value, int kv_head)
   return caches_[static_cast<size_t>(sequence)].get() + block * Slots(sequence) * config_.head_dim;
 }
 
+LlamaCpu::Floats LlamaCpu::AllocateFloats(int64_t count) {
+  constexpr size_t kLine = 64;
+  const size_t bytes = (static_cast<size_t>(count) * sizeof(float) + kLine - 1) / kLine * kLine;
+  return Floats(static_cast<float*>(std::aligned_alloc(kLine, bytes)));
+}
+
 Result<SequenceId> LlamaCpu::NewSequence(int capacity) {
-  if (capacity < 1) return Error{ErrorCode::kInvalid, "a sequence needs a capacity of 1 or more", ""};
+  if (capacity < 1)
+    return Error{ErrorCode::kInvalid, "a sequence needs a capacity of 1 or more", ""};
   if (capacity > config_.context_length) {
     return Error{ErrorCode::kLimit,
                  "a capacity of " + std::to_string(capacity) +
@@ -104,21 +120,22 @@ Result<SequenceId> LlamaCpu::NewSequence(int capacity) {
                      std::to_string(config_.context_length),
                  ""};
   }
-  // Below 2^11 * 2^20 * 2^27: no overflow. The memory is not touched here, so that unused capacity costs address space only.
+  // Below 2^11 * 2^20 * 2^27: no overflow. The memory is not touched here, so that unused capacity
+  // costs address space only.
   const int64_t floats = int64_t{config_.layers} * 2 * config_.kv_heads * config_.head_dim *
                          (int64_t{capacity} + kMaxTreeRows);
-  Cache cache(static_cast<float*>(std::malloc(static_cast<size_t>(floats) * sizeof(float))));
+  Floats cache = AllocateFloats(floats);
   const auto no_memory = [&] {
     return Error{ErrorCode::kLimit,
-                 "not enough memory for a sequence of " + std::to_string(capacity) + " positions (" +
-                     std::to_string(floats * 4 >> 20) + " MiB)",
+                 "not enough memory for a sequence of " + std::to_string(capacity) +
+                     " positions (" + std::to_string(floats * 4 >> 20) + " MiB)",
                  ""};
   };
   if (cache == nullptr) return no_memory();
   try {
     if (capacity > largest_capacity_) {
-      const int64_t scores = AttentionScratch(int64_t{capacity} + kMaxTreeRows,
-                                              config_.heads / config_.kv_heads);
+      const int64_t scores =
+          AttentionScratch(int64_t{capacity} + kMaxTreeRows, config_.heads / config_.kv_heads);
       for (std::vector<float>& scratch : attention_scratch_) {
         scratch.resize(static_cast<size_t>(scores));
       }
@@ -183,8 +200,8 @@ Status LlamaCpu::CommitTree(SequenceId sequence, int row) {
   return {};
 }
 
-// The angle is rounded to float before the cosine is taken, as in the reference implementation, whose trained models
-// have never seen the exact one.
+// The angle is rounded to float before the cosine is taken, as in the reference implementation,
+// whose trained models have never seen the exact one.
 void LlamaCpu::ExtendRopeTable(int positions) {
   const size_t half = frequencies_.size();
   for (; rope_positions_ < positions; ++rope_positions_) {
@@ -197,14 +214,15 @@ void LlamaCpu::ExtendRopeTable(int positions) {
   }
 }
 
-// ---- The forward pass ---------------------------------------------------------------------------------------
+// ---- The forward pass ----
 
 template <typename Body>
 void LlamaCpu::Parallel(int64_t n, int64_t cost, int64_t multiple, const Body& body) {
   int64_t grain = n;
-  if (n * cost >= kWorthThreads && pool_.size() > 1) {
+  if (n * cost >= worth_threads_ && pool_.size() > 1) {
     // A few ranges for each thread even out their speeds.
-    grain = std::max(n / (int64_t{4} * pool_.size()), kRangeWork / std::max<int64_t>(cost, 1));
+    grain =
+        std::max(n / (int64_t{4} * pool_.size()), worth_threads_ / 4 / std::max<int64_t>(cost, 1));
     grain = (grain / multiple + 1) * multiple;
   }
   pool_.ParallelFor(n, grain, body);
@@ -232,8 +250,8 @@ void LlamaCpu::Norm(const std::vector<float>& weight, int64_t rows) {
   const int64_t hidden = config_.hidden;
   Parallel(rows, 2 * hidden, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t r = begin; r < end; ++r) {
-      kernels_.rmsnorm(x_.data() + r * hidden, weight.data(), config_.norm_epsilon, hidden,
-                       normed_.data() + r * hidden);
+      kernels_.rmsnorm(x_.get() + r * hidden, weight.data(), config_.norm_epsilon, hidden,
+                       normed_.get() + r * hidden);
     }
   });
 }
@@ -248,14 +266,14 @@ void LlamaCpu::AttentionLayer(int layer_index, std::span<const Row> rows, size_t
   const int64_t kv_width = config_.kv_heads * head_dim;
 
   Norm(layer.attention_norm, count);
-  MatMul(layer.k, normed_.data(), k_.data(), false, count);
-  MatMul(layer.v, normed_.data(), v_.data(), false, count);
+  MatMul(layer.k, normed_.get(), k_.get(), false, count);
+  MatMul(layer.v, normed_.get(), v_.get(), false, count);
   Parallel(count, 4 * kv_width, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t r = begin; r < end; ++r) {
       const Row& row = rows[static_cast<size_t>(r)];
       const PlannedRow& planned = plan_.rows[first + static_cast<size_t>(r)];
-      float* keys = k_.data() + r * kv_width;
-      const float* values = v_.data() + r * kv_width;
+      float* keys = k_.get() + r * kv_width;
+      const float* values = v_.get() + r * kv_width;
       kernels_.rope(keys, rope_table_.data() + row.position * head_dim, config_.kv_heads,
                     config_.head_dim);
       for (int h = 0; h < config_.kv_heads; ++h) {
@@ -275,8 +293,8 @@ void LlamaCpu::AttentionLayer(int layer_index, std::span<const Row> rows, size_t
       if (rows[static_cast<size_t>(r)].output < 0) continue;
       const auto to = static_cast<int64_t>(kept);
       if (to != r) {
-        std::copy_n(x_.data() + r * hidden, hidden, x_.data() + to * hidden);
-        std::copy_n(normed_.data() + r * hidden, hidden, normed_.data() + to * hidden);
+        std::copy_n(x_.get() + r * hidden, hidden, x_.get() + to * hidden);
+        std::copy_n(normed_.get() + r * hidden, hidden, normed_.get() + to * hidden);
       }
       active_[kept++] = r;
     }
@@ -285,7 +303,7 @@ void LlamaCpu::AttentionLayer(int layer_index, std::span<const Row> rows, size_t
   }
   const auto active = static_cast<int64_t>(active_.size());
 
-  MatMul(layer.q, normed_.data(), q_.data(), false, active);
+  MatMul(layer.q, normed_.get(), q_.get(), false, active);
   int64_t seen = 0;
   for (const int32_t r : active_) {
     const PlannedRow& planned = plan_.rows[first + static_cast<size_t>(r)];
@@ -300,7 +318,7 @@ void LlamaCpu::AttentionLayer(int layer_index, std::span<const Row> rows, size_t
       const int32_t r = active_[static_cast<size_t>(a)];
       const Row& row = rows[static_cast<size_t>(r)];
       const PlannedRow& planned = plan_.rows[first + static_cast<size_t>(r)];
-      float* q = q_.data() + a * q_width + head * group * head_dim;
+      float* q = q_.get() + a * q_width + head * group * head_dim;
       kernels_.rope(q, rope_table_.data() + row.position * head_dim, group, config_.head_dim);
       AttentionArgs args;
       args.q = q;
@@ -313,31 +331,31 @@ void LlamaCpu::AttentionLayer(int layer_index, std::span<const Row> rows, size_t
       args.head_dim = config_.head_dim;
       args.scale = scale;
       args.scratch = attention_scratch_[static_cast<size_t>(thread)].data();
-      args.out = attended_.data() + a * q_width + head * group * head_dim;
+      args.out = attended_.get() + a * q_width + head * group * head_dim;
       kernels_.attention(args);
     }
   });
-  MatMul(layer.o, attended_.data(), x_.data(), true, active);
+  MatMul(layer.o, attended_.get(), x_.get(), true, active);
 }
 
 void LlamaCpu::MlpLayer(const LlamaLayer& layer) {
   const auto rows = static_cast<int64_t>(active_.size());
   Norm(layer.mlp_norm, rows);
-  MatMul(layer.gate, normed_.data(), gate_.data(), false, rows);
-  MatMul(layer.up, normed_.data(), up_.data(), false, rows);
+  MatMul(layer.gate, normed_.get(), gate_.get(), false, rows);
+  MatMul(layer.up, normed_.get(), up_.get(), false, rows);
   const int64_t width = config_.intermediate;
   Parallel(rows, 4 * width, 1, [&](int64_t begin, int64_t end, int) {
-    kernels_.silu_mul(gate_.data() + begin * width, up_.data() + begin * width,
-                      (end - begin) * width, gate_.data() + begin * width);
+    kernels_.silu_mul(gate_.get() + begin * width, up_.get() + begin * width, (end - begin) * width,
+                      gate_.get() + begin * width);
   });
-  MatMul(layer.down, gate_.data(), x_.data(), true, rows);
+  MatMul(layer.down, gate_.get(), x_.get(), true, rows);
 }
 
 Status LlamaCpu::Head(std::span<const Row> rows, size_t first, std::span<float> logits) {
   Norm(weights_.final_norm, static_cast<int64_t>(active_.size()));
   MatMulArgs args;
   args.w = weights_.head;
-  args.x = normed_.data();
+  args.x = normed_.get();
   args.x_stride = config_.hidden;
   args.rows = static_cast<int>(active_.size());
   args.y = logits.data();
@@ -365,7 +383,7 @@ Status LlamaCpu::ForwardBlock(std::span<const Row> rows, size_t first, std::span
     const std::byte* embedding =
         static_cast<const std::byte*>(weights_.embedding.data) + rows[r].token * bytes_per_row;
     kernels_.to_float(embedding, weights_.embedding.type, hidden,
-                      x_.data() + static_cast<int64_t>(r) * hidden);
+                      x_.get() + static_cast<int64_t>(r) * hidden);
   }
   for (int layer = 0; layer < config_.layers; ++layer) {
     AttentionLayer(layer, rows, first);
@@ -395,8 +413,8 @@ Status LlamaCpu::Forward(std::span<const Row> rows, std::span<float> logits) {
 Result<std::unique_ptr<Model>> LoadModel(const std::string& folder, const ModelOptions& options) {
   const KernelSet* kernels = FindKernels(options.kernels);
   if (kernels == nullptr) {
-    return Error{ErrorCode::kUnsupported, "this processor lacks the instructions of the kernels asked for",
-                 ""};
+    return Error{ErrorCode::kUnsupported,
+                 "this processor lacks the instructions of the kernels asked for", ""};
   }
   Result<LlamaConfig> config = ReadLlamaConfig(folder);
   if (!config.ok()) return config.error();

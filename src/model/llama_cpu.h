@@ -17,9 +17,14 @@
 
 namespace pawl {
 
+// Loops of fewer multiply-adds than this stay on the calling thread: some 40 microseconds of one
+// core, a few times what it takes to wake another.
+inline constexpr int64_t kWorthThreads = int64_t{1} << 20;
+
 class LlamaCpu final : public Model {
  public:
-  LlamaCpu(LlamaConfig config, LlamaWeights weights, const KernelSet& kernels, int threads);
+  LlamaCpu(LlamaConfig config, LlamaWeights weights, const KernelSet& kernels, int threads,
+           int64_t worth_threads = kWorthThreads);
 
   const ModelInfo& info() const override { return info_; }
   Result<SequenceId> NewSequence(int capacity) override;
@@ -32,8 +37,10 @@ class LlamaCpu final : public Model {
   struct Free {
     void operator()(float* p) const { std::free(p); }
   };
-  // Keys and values, float, [layer][keys, values][kv head][slot][head_dim].
-  using Cache = std::unique_ptr<float[], Free>;
+  // Floats that start on a cache line: a vector load that crosses a line costs two.
+  using Floats = std::unique_ptr<float[], Free>;
+  // Untouched memory; null when there is not enough.
+  static Floats AllocateFloats(int64_t count);
 
   bool Known(SequenceId sequence) const;
   int64_t Slots(SequenceId sequence) const;
@@ -57,10 +64,11 @@ class LlamaCpu final : public Model {
   LlamaWeights weights_;
   const KernelSet& kernels_;
   ThreadPool pool_;
+  const int64_t worth_threads_;
   ModelInfo info_;
 
   std::vector<SequenceState> sequences_;
-  std::vector<Cache> caches_;
+  std::vector<Floats> caches_;  // [layer][keys, values][kv head][slot][head_dim]
   RowPlan plan_;
 
   std::vector<float> frequencies_;
@@ -69,7 +77,7 @@ class LlamaCpu final : public Model {
   int largest_capacity_ = 0;
 
   // Scratch for one block, [row][...].
-  std::vector<float> x_, normed_, q_, k_, v_, attended_, gate_, up_;
+  Floats x_, normed_, q_, k_, v_, attended_, gate_, up_;
   std::vector<std::vector<float>> attention_scratch_;  // by thread
   std::vector<int32_t> active_;   // rows of the block whose results are still wanted
   std::vector<int32_t> outputs_;  // and where their logits go

@@ -1,4 +1,5 @@
-// Fetching a tensor states what is expected of it; the answer is the tensor or an error with both sides.
+// Fetching a tensor states what is expected of it; the answer is the tensor or an error with both
+// sides.
 #include "src/model/llama_weights.h"
 
 #include <cstring>
@@ -63,10 +64,9 @@ class Binder {
       return std::nullopt;
     }
     if (view->shape != shape) {
-      error_ = Error{ErrorCode::kInvalid,
-                     "has shape " + ShapeToString(view->shape) + "; expected " +
-                         ShapeToString(shape),
-                     place};
+      error_ = Error{
+          ErrorCode::kInvalid,
+          "has shape " + ShapeToString(view->shape) + "; expected " + ShapeToString(shape), place};
       return std::nullopt;
     }
     const std::optional<WeightType> type = TypeOf(view->dtype);
@@ -80,8 +80,8 @@ class Binder {
     return Tensor{view, *type};
   }
 
-  // The tensor's bytes at an address fit for its elements. Older writers did not pad the header to eight bytes; only
-  // the tensors of such files are copied.
+  // The tensor's bytes at an address fit for its elements. Older writers did not pad the header to
+  // eight bytes; only the tensors of such files are copied.
   const void* Aligned(const TensorView& view, WeightType type) {
     const auto alignment = static_cast<uintptr_t>(WeightBytes(type));
     if (reinterpret_cast<uintptr_t>(view.data) % alignment == 0) return view.data;
@@ -124,9 +124,11 @@ Result<LlamaWeights> LoadLlamaWeights(const std::string& folder, const LlamaConf
     layer.k = binder.FetchLinear(attention + "k_proj", kv_width, hidden, bias);
     layer.v = binder.FetchLinear(attention + "v_proj", kv_width, hidden, bias);
     layer.o = binder.FetchLinear(attention + "o_proj", hidden, q_width, bias);
-    layer.gate = binder.FetchLinear(mlp + "gate_proj", config.intermediate, hidden, config.mlp_bias);
+    layer.gate =
+        binder.FetchLinear(mlp + "gate_proj", config.intermediate, hidden, config.mlp_bias);
     layer.up = binder.FetchLinear(mlp + "up_proj", config.intermediate, hidden, config.mlp_bias);
-    layer.down = binder.FetchLinear(mlp + "down_proj", hidden, config.intermediate, config.mlp_bias);
+    layer.down =
+        binder.FetchLinear(mlp + "down_proj", hidden, config.intermediate, config.mlp_bias);
     weights.layers.push_back(std::move(layer));
     if (progress) progress(static_cast<double>(i + 1) / config.layers);
   }

@@ -1,5 +1,5 @@
-// The tensors of a Llama-shaped model under their roles, each checked for name, shape and dtype. Matrices stay where the
-// file is mapped; vectors (norms, biases) are converted to float.
+// The tensors of a Llama-shaped model under their roles, each checked for name, shape and dtype.
+// Matrices stay where the file is mapped; vectors (norms, biases) are converted to float.
 #ifndef PAWL_SRC_MODEL_LLAMA_WEIGHTS_H_
 #define PAWL_SRC_MODEL_LLAMA_WEIGHTS_H_
 
@@ -40,8 +40,8 @@ struct LlamaWeights {
   Checkpoint checkpoint;
 };
 
-// Errors: those of Checkpoint::Open; kInvalid for a missing tensor or a wrong shape, kUnsupported for a dtype other than F32, F16
-// and BF16, with expected and actual, place "FILE: tensor NAME".
+// Errors: those of Checkpoint::Open; kInvalid for a missing tensor or a wrong shape, kUnsupported
+// for a dtype other than F32, F16 and BF16, with expected and actual, place "FILE: tensor NAME".
 Result<LlamaWeights> LoadLlamaWeights(const std::string& folder, const LlamaConfig& config,
                                       const std::function<void(double)>& progress);
 

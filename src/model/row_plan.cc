@@ -1,10 +1,12 @@
-// One pass. The first row of a sequence sets its base; plain rows must continue from there position by position; a tree
-// row must name exactly the path to its parent. Because a row's ancestors come before it in the call, the parent is the
-// highest bit, and by induction the whole path is right if it equals the parent's path plus the parent.
+// One pass. The first row of a sequence sets its base; plain rows must continue from there position
+// by position; a tree row must name exactly the path to its parent. Because a row's ancestors come
+// before it in the call, the parent is the highest bit, and by induction the whole path is right if
+// it equals the parent's path plus the parent.
 //
-// On the path to a tree row the plain rows come first and lie in consecutive slots behind the committed positions, so
-// they only lengthen the prefix; the list of further slots holds tree rows alone, in ascending position. Attention thus
-// adds up a path in the same order whether it was given as a tree or as a plain run.
+// On the path to a tree row the plain rows come first and lie in consecutive slots behind the
+// committed positions, so they only lengthen the prefix; the list of further slots holds tree rows
+// alone, in ascending position. Attention thus adds up a path in the same order whether it was
+// given as a tree or as a plain run.
 #include "src/model/row_plan.h"
 
 #include <bit>
@@ -85,8 +87,9 @@ Status PlanRow(const Row& row, size_t index, std::span<SequenceState> sequences,
   if (change_index < 0) {
     if (row.position > state.length) {
       return RowError(ErrorCode::kInvalid, index,
-                      "position " + std::to_string(row.position) + " leaves a gap: its sequence has " +
-                          std::to_string(state.length) + " positions");
+                      "position " + std::to_string(row.position) +
+                          " leaves a gap: its sequence has " + std::to_string(state.length) +
+                          " positions");
     }
     change_index = static_cast<int32_t>(plan.changes.size());
     plan.changes.push_back({row.sequence, row.position, row.position});

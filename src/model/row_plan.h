@@ -1,5 +1,5 @@
-// From the rows of a Forward call to where each row's keys and values are stored and what it attends to. Both backends
-// share this, so that the rules of model.h are checked in one place.
+// From the rows of a Forward call to where each row's keys and values are stored and what it
+// attends to. Both backends share this, so that the rules of model.h are checked in one place.
 #ifndef PAWL_SRC_MODEL_ROW_PLAN_H_
 #define PAWL_SRC_MODEL_ROW_PLAN_H_
 
@@ -13,14 +13,15 @@
 
 namespace pawl {
 
-// A sequence as the planner sees it. Its storage has capacity + kMaxTreeRows slots: slot p < capacity is position p, slot
-// capacity + i belongs to row i of a draft tree.
+// A sequence as the planner sees it. Its storage has capacity + kMaxTreeRows slots: slot p <
+// capacity is position p, slot capacity + i belongs to row i of a draft tree.
 struct SequenceState {
   bool used = false;
   int capacity = 0;
   int length = 0;  // positions 0 .. length-1 are committed
 
-  // The rows of the last call, for CommitTree: the path to row i (itself excluded) as bits, its position, and its slot.
+  // The rows of the last call, for CommitTree: the path to row i (itself excluded) as bits, its
+  // position, and its slot.
   int tree_rows = 0;
   std::array<uint64_t, kMaxTreeRows> path = {};
   std::array<int32_t, kMaxTreeRows> position = {};
@@ -52,8 +53,9 @@ struct PlanLimits {
   int64_t logits = 0;  // how many floats the caller gave room for
 };
 
-// Fills `plan`, reusing its memory, and the last-call fields of the sequences. Errors: as Model::Forward; nothing that matters is
-// changed then. The lengths of the sequences are the caller's to change.
+// Fills `plan`, reusing its memory, and the last-call fields of the sequences. Errors: as
+// Model::Forward; nothing that matters is changed then. The lengths of the sequences are the
+// caller's to change.
 Status PlanRows(std::span<const Row> rows, std::span<SequenceState> sequences,
                 const PlanLimits& limits, RowPlan& plan);
 

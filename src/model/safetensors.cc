@@ -1,9 +1,11 @@
-// The safetensors format (github.com/huggingface/safetensors, "Format"): 8 bytes little-endian header length, a JSON
-// object {name: {dtype, shape, data_offsets}}, then the data, which the tensors cover without holes or overlaps.
+// The safetensors format (github.com/huggingface/safetensors, "Format"): 8 bytes little-endian
+// header length, a JSON object {name: {dtype, shape, data_offsets}}, then the data, which the
+// tensors cover without holes or overlaps.
 //
-// The header comes from outside, so nothing of it is used before it is checked: its length against the file, every product
-// of dimensions against overflow, every range against the data. What remains trusted is that the file keeps its length
-// while it is mapped; the operating system answers a read past a shortened end with a signal.
+// The header comes from outside, so nothing of it is used before it is checked: its length against
+// the file, every product of dimensions against overflow, every range against the data. What
+// remains trusted is that the file keeps its length while it is mapped; the operating system
+// answers a read past a shortened end with a signal.
 #include "src/model/safetensors.h"
 
 #include <sys/stat.h>
@@ -25,8 +27,8 @@ constexpr size_t kMaxRank = 8;
 
 std::optional<int64_t> DtypeBits(std::string_view dtype) {
   static constexpr std::pair<std::string_view, int> kBits[] = {
-      {"F64", 64}, {"I64", 64}, {"U64", 64}, {"F32", 32},     {"I32", 32},    {"U32", 32},
-      {"F16", 16}, {"BF16", 16}, {"I16", 16}, {"U16", 16},     {"I8", 8},      {"U8", 8},
+      {"F64", 64}, {"I64", 64},    {"U64", 64},    {"F32", 32},   {"I32", 32}, {"U32", 32},
+      {"F16", 16}, {"BF16", 16},   {"I16", 16},    {"U16", 16},   {"I8", 8},   {"U8", 8},
       {"BOOL", 8}, {"F8_E4M3", 8}, {"F8_E5M2", 8}, {"F8_E8M0", 8}};
   for (const auto& [name, bits] : kBits) {
     if (name == dtype) return bits;
@@ -107,16 +109,18 @@ Result<SafetensorsFile> SafetensorsFile::Open(const std::string& path) {
   const std::byte* bytes = file.file_.data();
   const uint64_t size = file.file_.size();
   if (size < 8) {
-    return Error{ErrorCode::kInvalid,
-                 "not a safetensors file: " + std::to_string(size) + " bytes, the header length needs 8",
-                 path};
+    return Error{
+        ErrorCode::kInvalid,
+        "not a safetensors file: " + std::to_string(size) + " bytes, the header length needs 8",
+        path};
   }
   uint64_t header_bytes = 0;
   for (int i = 7; i >= 0; --i) header_bytes = header_bytes << 8 | static_cast<uint64_t>(bytes[i]);
   if (header_bytes > size - 8) {
     return Error{ErrorCode::kInvalid,
-                 "header length " + std::to_string(header_bytes) + " at byte 0 exceeds the file's " +
-                     std::to_string(size) + " bytes: truncated, or not a safetensors file",
+                 "header length " + std::to_string(header_bytes) +
+                     " at byte 0 exceeds the file's " + std::to_string(size) +
+                     " bytes: truncated, or not a safetensors file",
                  path};
   }
   if (header_bytes > kMaxHeaderBytes) {
@@ -175,8 +179,8 @@ Status SafetensorsFile::ParseHeader(std::string_view header, const std::byte* da
   }
   if (covered != data_bytes) {
     return Error{ErrorCode::kInvalid,
-                 "the file holds " + std::to_string(data_bytes) + " bytes of data, its tensors need " +
-                     std::to_string(covered),
+                 "the file holds " + std::to_string(data_bytes) +
+                     " bytes of data, its tensors need " + std::to_string(covered),
                  path_};
   }
   return {};

@@ -19,8 +19,8 @@
 
 namespace pawl {
 
-// One tensor where it lies in the mapped file. Its bytes need not be aligned: files written by others may place
-// them anywhere.
+// One tensor where it lies in the mapped file. Its bytes need not be aligned: files written by
+// others may place them anywhere.
 struct TensorView {
   std::string dtype;  // as in the file: "F32", "BF16", "F16", "I64", ...
   std::vector<int64_t> shape;
@@ -31,11 +31,12 @@ struct TensorView {
 // "[64, 320]"
 std::string ShapeToString(const std::vector<int64_t>& shape);
 
-// Immutable once opened; safe to read from any thread. The file must not be cut short while it is mapped.
+// Immutable once opened; safe to read from any thread. The file must not be cut short while it is
+// mapped.
 class SafetensorsFile {
  public:
-  // Errors: kIo; kInvalid or kLimit with place "FILE" or "FILE: tensor NAME" when the header is damaged, tensors overlap or
-  // leave holes, or the file is shorter or longer than its header says.
+  // Errors: kIo; kInvalid or kLimit with place "FILE" or "FILE: tensor NAME" when the header is
+  // damaged, tensors overlap or leave holes, or the file is shorter or longer than its header says.
   static Result<SafetensorsFile> Open(const std::string& path);
 
   const std::string& path() const { return path_; }
@@ -51,11 +52,12 @@ class SafetensorsFile {
   std::unordered_map<std::string, TensorView> tensors_;
 };
 
-// All tensors of a model folder: model.safetensors, or the files that model.safetensors.index.json lists.
+// All tensors of a model folder: model.safetensors, or the files that model.safetensors.index.json
+// lists.
 class Checkpoint {
  public:
-  // Errors: those of SafetensorsFile; kIo when the folder has neither; kInvalid for an index that names a missing
-  // tensor or a file outside the folder.
+  // Errors: those of SafetensorsFile; kIo when the folder has neither; kInvalid for an index that
+  // names a missing tensor or a file outside the folder.
   static Result<Checkpoint> Open(const std::string& folder);
 
   const TensorView* Find(std::string_view name) const;

@@ -54,10 +54,10 @@ size_t SpacesAtEnd(std::string_view text) {
 
 }  // namespace
 
-void AddedTokenMatcher::Add(const AddedToken& token, std::string_view content) {
-  if (content.empty()) return;
+void AddedTokenMatcher::Add(const AddedToken& token) {
+  if (token.form.empty()) return;  // nothing is left of it after normalizing
   int32_t node = 0;
-  for (const char c : content) {
+  for (const char c : token.form) {
     const auto byte = static_cast<unsigned char>(c);
     int32_t child = Child(node, byte);
     if (child < 0) {

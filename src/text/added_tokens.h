@@ -15,7 +15,9 @@ namespace pawl {
 
 struct AddedToken {
   TokenId id = kNoToken;
-  std::string content;
+  std::string content;  // as the file writes it
+  std::string
+      form;  // what is looked for and what it decodes to: the content, normalized if `normalized`
   bool special = false;
   bool normalized = false;   // looked for after normalizing, else before
   bool single_word = false;  // only where no word character touches it
@@ -30,8 +32,7 @@ class AddedTokenMatcher {
     TokenId token = kNoToken;  // kNoToken: ordinary text
   };
 
-  // `content` is what is looked for, which for normalized tokens is not the content of the token.
-  void Add(const AddedToken& token, std::string_view content);
+  void Add(const AddedToken& token);
   bool empty() const { return tokens_.empty(); }
 
   // Cuts `text` at its leftmost, longest added tokens. Without `parse_special` special tokens are

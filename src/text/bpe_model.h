@@ -37,16 +37,16 @@ class TokenIndex {
 };
 
 struct BpeInit {
-  std::vector<std::pair<std::string, TokenId>> vocab;
-  std::vector<std::pair<std::string, std::string>> merges;  // first has the highest priority
-  std::string unk_token;                                    // empty: none
+  std::vector<std::pair<std::string, TokenId>> vocab = {};
+  std::vector<std::pair<std::string, std::string>> merges = {};  // first has the highest priority
+  std::string unk_token = {};                                    // empty: none
   bool fuse_unk = false;       // neighbouring unknown characters become one unknown token
   bool byte_fallback = false;  // unknown characters become their bytes' <0xNN> tokens
   bool ignore_merges =
       false;  // a word that is in the vocabulary is that token, whatever the merges say
   bool byte_level = false;  // the vocabulary is written in the byte-level alphabet, words are bytes
   // Tokens that no text may become, even where the vocabulary spells them: the special tokens.
-  std::vector<std::string> forbidden;
+  std::vector<std::string> forbidden = {};
 };
 
 class BpeModel {

@@ -17,20 +17,19 @@ BpeTokenizer::BpeTokenizer(TokenizerParts parts) : parts_(std::move(parts)) {
   for (TokenId id = 0; id < parts_.model.size(); ++id) {
     const std::string_view name = parts_.model.name(id);
     // The view of a used id points somewhere even where the name is empty.
-    if (name.data() != nullptr) tokens_[static_cast<size_t>(id)] = {name, Kind::kText};
+    if (name.data() != nullptr) tokens_[static_cast<size_t>(id)] = {name, name, Kind::kText};
   }
   added_index_.Reserve(parts_.added.size());
-  for (const AddedToken& token : parts_.added) {
+  for (AddedToken& token : parts_.added) {
     TokenInfo& info = tokens_[static_cast<size_t>(token.id)];
     const bool in_model = info.kind != Kind::kUnused;
-    info = {token.content, token.special ? Kind::kSpecial
-                           : in_model    ? Kind::kText
-                                         : Kind::kVerbatim};
+    token.form = token.normalized ? parts_.normalizer.Apply(token.content) : token.content;
+    info = {token.content, token.form,
+            token.special ? Kind::kSpecial
+            : in_model    ? Kind::kText
+                          : Kind::kVerbatim};
     added_index_.Insert(token.content, token.id);
-    if (token.normalized)
-      normalized_matcher_.Add(token, parts_.normalizer.Apply(token.content));
-    else
-      raw_matcher_.Add(token, token.content);
+    (token.normalized ? normalized_matcher_ : raw_matcher_).Add(token);
   }
 }
 
@@ -75,7 +74,7 @@ std::string BpeTokenizer::Decode(std::span<const TokenId> ids, bool keep_special
     if (id < 0 || id >= size()) continue;
     const TokenInfo& info = tokens_[static_cast<size_t>(id)];
     if (info.kind == Kind::kUnused || (info.kind == Kind::kSpecial && !keep_special)) continue;
-    tokens.push_back({std::string(info.name), info.kind != Kind::kText});
+    tokens.push_back({std::string(info.text), info.kind != Kind::kText});
   }
   return parts_.decoder.DecodeAll(tokens);
 }
@@ -109,7 +108,7 @@ Result<std::shared_ptr<const Vocabulary>> BpeTokenizer::MakeVocabulary(int padde
         std::find(init.end_tokens.begin(), init.end_tokens.end(), id) != init.end_tokens.end();
     if (!special) {
       init.tokens[i] =
-          parts_.decoder.DecodeInside({std::string(info.name), info.kind != Kind::kText});
+          parts_.decoder.DecodeInside({std::string(info.text), info.kind != Kind::kText});
       special = init.tokens[i].empty();  // adds nothing to a text: a mask could allow it for ever
     }
     if (!special) continue;

@@ -46,6 +46,7 @@ class BpeTokenizer final : public Tokenizer {
   enum class Kind : uint8_t { kUnused, kText, kVerbatim, kSpecial };
   struct TokenInfo {
     std::string_view name;
+    std::string_view text;  // what the decoder is given
     Kind kind = Kind::kUnused;
   };
 

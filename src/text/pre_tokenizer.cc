@@ -6,6 +6,7 @@
 #include "src/text/pre_tokenizer.h"
 
 #include <algorithm>
+#include <cstdio>
 
 #include "src/base/utf8.h"
 #include "src/text/normalizer.h"
@@ -74,12 +75,20 @@ void PreTokenizer::Add(const JsonNode& node, int depth) {
   } else if (type == "Punctuation") {
     node.OnlyMembers({"type", "behavior"});
     const JsonNode behavior = node.Member("behavior");
-    AddSplit(R"([\p{P}!-/:-@\[-`{-~])",
-             behavior.present() ? LoadBehavior(behavior) : Behavior::kIsolated, node);
+    std::string pattern = R"([!-/:-@\[-`{-~)";
+    for (const CodepointRange& range : PunctuationRanges()) {
+      char text[32];
+      std::snprintf(text, sizeof text, "\\x{%X}-\\x{%X}", static_cast<unsigned>(range.lo),
+                    static_cast<unsigned>(range.hi));
+      pattern += text;
+    }
+    AddSplit(pattern + "]", behavior.present() ? LoadBehavior(behavior) : Behavior::kIsolated,
+             node);
   } else if (type == "Whitespace") {
-    // Here \w holds the two join controls as well: this one is matched by Rust's regex library.
+    // \w+|[^\w\s]+ with the word characters of UTS #18: this one is not matched by Oniguruma.
     node.OnlyMembers({"type"});
-    AddSplit(R"([\w\x{200C}\x{200D}]+|[^\w\s\x{200C}\x{200D}]+)", Behavior::kRemoved, node);
+    const std::string word = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control})";
+    AddSplit("[" + word + "]+|[^\\s" + word + "]+", Behavior::kRemoved, node);
     steps_.back().invert = true;
   } else if (type == "WhitespaceSplit") {
     node.OnlyMembers({"type"});

@@ -315,8 +315,9 @@ class SplitRegexCompiler {
     return {};
   }
 
+  // Oniguruma keeps the superscripts and fractions of Latin-1 among the word characters.
   static Ranges WordRanges() {
-    Ranges out;
+    Ranges out = {{0xB2, 0xB3}, {0xB9, 0xB9}, {0xBC, 0xBE}};
     for (const std::string_view name : {"Alphabetic", "M", "Nd", "Pc"}) {
       const auto span = UnicodeProperty(name);
       out.insert(out.end(), span.begin(), span.end());

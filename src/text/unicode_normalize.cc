@@ -210,4 +210,6 @@ std::string LowercaseUnicode(std::string_view text) {
   return out;
 }
 
+std::span<const CodepointRange> PunctuationRanges() { return kPunctuation; }
+
 }  // namespace pawl

@@ -48,7 +48,8 @@ struct Golden {
 };
 
 inline std::vector<Golden> ReadGoldens(const std::string& name) {
-  const Result<SafetensorsFile> file = SafetensorsFile::Open(GoldenFolder(name) + "/golden.safetensors");
+  const Result<SafetensorsFile> file =
+      SafetensorsFile::Open(GoldenFolder(name) + "/golden.safetensors");
   std::vector<Golden> goldens;
   if (!file.ok()) {
     ADD_FAILURE() << file.error().ToString();
@@ -91,12 +92,12 @@ inline SequenceId MakeSequence(Model& model, int capacity) {
 }
 
 // Logits of the rows that have an output, poisoned beforehand.
-inline std::vector<float> Run(Model& model, const std::vector<Row>& rows) {
+inline std::vector<float> RunRows(Model& model, const std::vector<Row>& rows) {
   int outputs = 0;
   for (const Row& row : rows) outputs = std::max(outputs, row.output + 1);
-  std::vector<float> logits(static_cast<size_t>(outputs) *
-                                static_cast<size_t>(model.info().vocabulary_size),
-                            std::numeric_limits<float>::quiet_NaN());
+  std::vector<float> logits(
+      static_cast<size_t>(outputs) * static_cast<size_t>(model.info().vocabulary_size),
+      std::numeric_limits<float>::quiet_NaN());
   const Status status = model.Forward(rows, logits);
   if (!status.ok()) ADD_FAILURE() << status.error().ToString();
   return logits;
@@ -110,7 +111,7 @@ inline std::vector<float> RunChunk(Model& model, SequenceId sequence, int positi
     const auto n = static_cast<int32_t>(i);
     rows.push_back({tokens[i], position + n, sequence, 0, n});
   }
-  return Run(model, rows);
+  return RunRows(model, rows);
 }
 
 inline TokenId Argmax(std::span<const float> logits) {

@@ -42,7 +42,7 @@ D("contact", [
       "I work for {}", "I work at {}", "+ from {}", "+ of {}", "+ at {}", "[he|she] works for {}", "[he|she] works at {}", "the company is {}",
       "I am with {}", "[he|she] is with {}", "I represent {}", "+, {}", "I am calling on behalf of {}", "our company is called {}", "employer: {}",
       "[he|she] is employed by {}", "[he|she] joined {} [last year|recently|in spring]", "we are {}", "the firm is {}", "[he|she] runs {}"),
-    S("role", V.pick(W.ROLE), "job_title role title position", "Job title|Role|Title|Position|Function",
+    S("role", V.ROLE, "job_title role title position", "Job title|Role|Title|Position|Function",
       "I am the {}", "[he|she] is [a|the|their|our] {}", "[he|she] works as [a|the] {}", "my job title is {}", "+ as {}", "+, {}", "+, the {}",
       "[his|her] title is {}", "[his|her] role is {}", "I work as [a|] {}", "position: {}", "[his|her] position there is {}", "by trade a {}",
       "[he|she] was hired as {}", "+ ({})"),
@@ -179,7 +179,7 @@ D("product", [
       "it is priced at {}", "get it for {}", "+ at a price of {}", "for just {}", "it goes for {}", "you pay {}", "it retails at {}", "only {} each", "asking {}"),
     S("sku", V.CODE, "sku product_id article_number code item_number", "SKU|Article number|Item no.|Product code|Code|Art. no.", "+ (SKU {})", "article number {}", "the SKU is {}", "product code: {}", "item number {}", "+ with code {}", "order it under {}", "its item number is {}", "sku {}",
       "the article number is {}", "catalogue number {}"),
-    S("colour", V.pick(W.COLOUR), "color colour", "Color|Colour|Finish", "+ in {}", "the colour is {}", "it comes in {}", "color: {}", "+, {}", "it is {}", "available in {}", "painted {}", "its colour is {}"),
+    S("colour", V.COLOUR, "color colour", "Color|Colour|Finish", "+ in {}", "the colour is {}", "it comes in {}", "color: {}", "+, {}", "it is {}", "available in {}", "painted {}", "its colour is {}"),
     S("weight", V.Decimal(0.1, 90), "weight_kg weight", "Weight|Weight (kg)|Net weight", "it weighs {} kg", "weight: {} kg", "+ weighing {} kg", "+, {} kg", "the weight is {} kilograms", "at {} kg it is light", "it is {} kilos", "{} kg"),
     S("stock", V.Integer(0, 3000), "stock quantity in_stock available units", "Stock|In stock|Quantity|Available|Units in stock", "we have {} in stock", "{} pieces are left", "stock: {}", "there are {} units in the warehouse", "{} are available", "only {} left",
       "we still have {} of them", "{} units available", "currently {} on the shelf", "quantity available: {}", "inventory shows {}"),
@@ -237,7 +237,7 @@ D("ticket", [
          "this is the {~int}th time", "I already called on {~day}"])
 
 D("job", [
-    S("title", V.pick(W.ROLE), "title job_title position role", "Job title|Position|Title|Role|Job|Vacancy", "we are looking for [a|an] {}", "[we are |now |]hiring: {}", "we need a {}", "join us as {}", "open position: {}", "wanted: {}", "+ for a {}", "the role is {}", "become our new {}", "we want to hire a {}",
+    S("title", V.ROLE, "title job_title position role", "Job title|Position|Title|Role|Job|Vacancy", "we are looking for [a|an] {}", "[we are |now |]hiring: {}", "we need a {}", "join us as {}", "open position: {}", "wanted: {}", "+ for a {}", "the role is {}", "become our new {}", "we want to hire a {}",
       "vacancy: {}", "the position of {} is open", "we have an opening for a {}", "our team needs a {}", "apply now as {}", "seeking a {}"),
     S("company", V.COMPANY, "company employer organization", "Company|Employer|Organization|Firm", "{} is hiring", "+ at {}", "the employer is {}", "work for {}", "company: {}", "+ for {}", "{} is looking for you", "{} is growing", "join {}", "come and work at {}", "at {} we care about people", "{} wants you"),
     S("location", V.CITY, "location city place office", "Location|City|Place|Office|Workplace", "+ in {}", "the office is in {}", "based in {}", "location: {}", "you will work in {}", "the job is in {}", "place of work: {}", "our office in {} is growing", "the workplace is {}"),

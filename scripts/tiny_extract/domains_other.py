@@ -69,7 +69,7 @@ D("employee", [
     person_slot("name", "name employee full_name", "Employee|Name|Full name", "our new colleague is {}", "please welcome {}", "{} joins us", "{} has been hired", "employee: {}", "we hired {}", "{} works here", "staff member: {}"),
     S("id", V.CODE, "employee_id id staff_number personnel_number", "Employee ID|ID|Staff number|Personnel no.", "employee ID {}", "+ (ID {})", "staff number {}", "the personnel number is {}"),
     S("department", V.pick(W.DEPARTMENT), "department team unit", "Department|Team|Unit", "+ in {}", "[he|she] works in {}", "the department is {}", "department: {}", "[he|she] joins the {} team", "+ in the {} department"),
-    S("role", V.pick(W.ROLE), "position job_title role", "Position|Role|Job title", "+ as {}", "[he|she] works as [a|] {}", "[his|her] position is {}", "[he|she] is our {}", "job title: {}", "hired as {}"),
+    S("role", V.ROLE, "position job_title role", "Position|Role|Job title", "+ as {}", "[he|she] works as [a|] {}", "[his|her] position is {}", "[he|she] is our {}", "job title: {}", "hired as {}"),
     S("start", V.Date(), "start_date hired_on joined", "Start date|Hired|Joined|First day", "[he|she] starts on {}", "+ from {}", "the first day is {}", "hired on {}", "joined on {}", "with us since {}", "start date: {}"),
     S("salary", V.Money(20000, 150000, 0), "amount:salary|annual_salary currency:currency", "Salary|Annual salary|Pay", "the salary is {}", "[he|she] earns {}", "+ for {} a year", "annual pay {}"),
     person_slot("manager", "manager reports_to supervisor boss", "Manager|Reports to|Supervisor", "[he|she] reports to {}", "the manager is {}", "[his|her] boss is {}", "supervised by {}"),
@@ -305,7 +305,7 @@ D("match", [
 
 D("lost_item", [
     S("item", V.PRODUCT, "item object lost_item", "Item|Object", "I lost my {}", "the item is a {}", "lost: {}", "item: {}", "somebody found a {}"),
-    S("colour", V.pick(W.COLOUR), "color colour", "Color|Colour", "the colour is {}", "it is {}", "+ in {}"),
+    S("colour", V.COLOUR, "color colour", "Color|Colour", "the colour is {}", "it is {}", "+ in {}"),
     date_slot("date", "date lost_on", "Date|Lost on", "lost on {}", "it happened on {}", "found on {}"),
     S("place", V.VENUE, "place location", "Place|Location", "+ at {}", "+ in {}", "the place was {}"),
     person_slot("owner", "owner name reported_by", "Owner|Name", "my name is {}", "it belongs to {}", "{} is looking for it"),

@@ -85,7 +85,7 @@ def make(rng, held=False, domains=None, named=None) -> Example:
         taken = {path[-1] for path, *_ in layout.fields}
         extra = [n for n in domain.slots if n not in asked and not taken & {k for keys in domain.slots[n].keys.values() for k in keys}
                  and not clashes(domain, n, asked)]
-        if extra and rng.random() < 0.45:
+        if extra and rng.random() < 0.3:
             present = present + rng.sample(extra, min(len(extra), rng.randint(1, 3)))
         writer = Writer(rng, domain, held)
         text = writer.text(present, absent)
@@ -143,6 +143,7 @@ def main():
     show.add_argument("--held", action="store_true")
     examples = commands.add_parser("examples")
     examples.add_argument("--out", required=True)
+    examples.add_argument("--names", default=" ".join(MAIN + ["recipe", "shipment", "appointment", "flight", "review", "order"]))
     commands.add_parser("list")
     options = parser.parse_args()
     if options.command == "show":
@@ -153,7 +154,7 @@ def main():
     elif options.command == "examples":
         folder = Path(options.out)
         folder.mkdir(parents=True, exist_ok=True)
-        for name in DOMAINS:
+        for name in options.names.split():
             schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": name.replace("_", " ")} | named_layout(DOMAINS[name]).schema()
             (folder / f"{name}.json").write_text(json.dumps(schema, indent=2, ensure_ascii=False) + "\n")
     else:

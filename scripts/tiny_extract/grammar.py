@@ -75,12 +75,12 @@ def D(name, slots, canonical="", required="", **more):
 
 
 RANDOM_KINDS = {
-    "person": V.person, "city": V.city, "company": V.company, "phone": V.phone, "email": V.email, "code": V.code, "product": V.product,
+    "person": lambda c: V.PERSON.make(c).surface, "city": V.city, "company": V.company, "phone": V.phone, "email": V.email, "code": V.code, "product": V.product,
     "venue": V.venue, "url": V.url, "noun": lambda c: c.rng.choice(W.NOUN), "adj": lambda c: c.rng.choice(W.ADJ),
     "first": V.first_name, "verb": lambda c: c.rng.choice(W.VERB), "int": lambda c: str(c.rng.randint(2, 99)),
     "date": lambda c: V.Date().make(c).surface, "time": lambda c: V.Time().make(c).surface,
     "money": lambda c: V.Money(2, 5000).make(c).surface, "clause": V.clause_text, "day": lambda c: c.rng.choice(V.DAYS),
-    "thing": lambda c: c.rng.choice(W.THING), "role": lambda c: c.rng.choice(W.ROLE), "year": lambda c: str(c.rng.randint(1950, 2025)),
+    "thing": lambda c: c.rng.choice(W.THING), "role": V.role_text, "year": lambda c: str(c.rng.randint(1950, 2025)),
 }
 
 OPTIONAL = re.compile(r"<([^<>]*)>")
@@ -423,7 +423,7 @@ def named_layout(domain: Domain) -> Layout:
 def random_layout(rng, domain: Domain) -> Layout:
     """A variant: some slots, in some order, under synonyms, flat or nested."""
     names = list(domain.slots)
-    count = min(len(names), rng.choice([2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 8, 9]))
+    count = min(len(names), rng.choice([2, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 10]))
     chosen = rng.sample(names, count)
     if rng.random() < 0.5:
         chosen.sort(key=names.index)

@@ -20,9 +20,9 @@ BOS, EOS, PAD, VOCABULARY = 256, 257, 258, 260
 @dataclass
 class Config:
     width: int = 192
-    layers: int = 5
+    layers: int = 4
     heads: int = 3
-    inner: int = 512
+    inner: int = 384
     context: int = 1024
     rope_theta: float = 10000.0
     norm_eps: float = 1e-5

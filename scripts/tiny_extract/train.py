@@ -14,9 +14,11 @@ import math
 import multiprocessing
 import os
 import random
+import signal
 import sys
 import time
 from pathlib import Path
+from queue import Full
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -33,6 +35,7 @@ TOKENS = 7680                                        # per step; every bucket le
 LENGTHS = [96, 128, 160, 192, 240, 320, 384, 480, 640, 960]
 
 SHORT_STEPS = 500                                    # first short texts only: copying is found sooner there
+LONG_SHARE = 0.35                                    # of the texts above 384 bytes this share is kept
 
 
 def produce(queue, seed, start_batch):
@@ -40,13 +43,14 @@ def produce(queue, seed, start_batch):
     import gen
 
     os.nice(3)
+    parent = os.getppid()
     rng = random.Random(f"{seed}/{start_batch}")
     buckets = {length: [] for length in LENGTHS}
     made = start_batch
     while True:
         ids, mask = gen.tokens(gen.make(rng))
         length = next((n for n in LENGTHS if n >= len(ids) - 1), None)
-        if length is None or (made < SHORT_STEPS and length > 240):
+        if length is None or (made < SHORT_STEPS and length > 240) or (length > 384 and rng.random() > LONG_SHARE):
             continue
         buckets[length].append((ids, mask))
         rows = TOKENS // length
@@ -57,7 +61,14 @@ def produce(queue, seed, start_batch):
                 batch_ids[row, :len(i)] = i
                 batch_mask[row, :len(m)] = m
             buckets[length] = []
-            queue.put((batch_ids, batch_mask))
+            while os.getppid() == parent:
+                try:
+                    queue.put((batch_ids, batch_mask), timeout=5)
+                    break
+                except Full:
+                    pass
+            else:
+                return
             made += 1
 
 
@@ -120,9 +131,9 @@ def main():
     parser.add_argument("--adam-rate", type=float, default=0.003)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--width", type=int, default=192)
-    parser.add_argument("--layers", type=int, default=5)
+    parser.add_argument("--layers", type=int, default=4)
     parser.add_argument("--heads", type=int, default=3)
-    parser.add_argument("--inner", type=int, default=512)
+    parser.add_argument("--inner", type=int, default=384)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     torch._dynamo.config.recompile_limit = 64
@@ -164,9 +175,11 @@ def main():
     log = open(folder / "log.jsonl", "a", buffering=1)
     began, last_save, loss_sum, hits, count, window = time.time(), time.time(), 0.0, 0, 0, time.time()
     spent_before, wait, doubles = spent, 0.0, 0
+    stopped = []
+    signal.signal(signal.SIGTERM, lambda *_: stopped.append(True))
     while True:
         left = deadline - time.time()
-        if left <= 0:
+        if left <= 0 or stopped:
             break
         if options.threads > 1:
             threads = free_threads(options.threads)

@@ -88,8 +88,15 @@ def company(ctx) -> str:
         return f"{stem} {rng.choice(W.COMPANY_B)} {rng.choice(W.COMPANY_END)}"
     if roll < 0.85:
         return f"{last_name(ctx)} & {last_name(ctx)}"
-    if roll < 0.92:
+    if roll < 0.88:
         return f"{last_name(ctx)} {rng.choice(W.COMPANY_B)}"
+    if roll < 0.98:
+        c = rng.choice
+        noun, thing = c(W.NOUN).capitalize(), c(W.NOUN + W.THING).capitalize()
+        return c([f"{noun} & {thing}", f"{noun}{c(['soft', 'works', 'line', 'tech', 'hub', 'craft', 'ly', 'ware', 'land', 'way'])}", f"{c(W.ADJ).capitalize()} {noun} {c(W.COMPANY_B)}",
+                  f"{last_name(ctx)}'s {thing}s", f"{city(ctx)} {thing} {c(['Club', 'Shop', 'Store', 'Market', 'Hospital', 'School', 'Council', 'Service'])}",
+                  f"St {first_name(ctx)}'s {c(['Hospital', 'Church', 'School', 'College'])}", f"University of {city(ctx)}", f"{city(ctx)} {c(W.COMPANY_B)}",
+                  f"{c(W.ADJ).capitalize()}{c(W.NOUN)} {c(W.COMPANY_B)}", f"{noun} {c(W.COMPANY_B)}", f"The {c(W.ADJ).capitalize()} {thing}", f"{last_name(ctx)} and {c(['Sons', 'Daughters', 'Partners', last_name(ctx)])}"])
     return stem
 
 
@@ -189,8 +196,17 @@ def code(ctx) -> str:
 def product(ctx) -> str:
     rng = ctx.rng
     thing = rng.choice(W.THING)
+    if rng.random() < 0.25:
+        thing = rng.choice(W.NOUN) + " " + thing
+    if rng.random() < 0.22:
+        thing = thing + ("es" if thing[-1] in "sxh" else "s")
     roll = rng.random()
-    if roll < 0.45:
+    if roll < 0.08:
+        text = f"{rng.choice(['bottles', 'bags', 'boxes', 'packs', 'sheets', 'rolls', 'cans', 'hours', 'sets', 'pairs', 'metres'])} of {rng.choice(W.NOUN + W.FOOD + W.THING)}"
+    elif roll < 0.2:
+        camel = rng.choice(W.NOUN).capitalize() + rng.choice(["Mate", "Pro", "Max", "Go", "Pad", "Lite", "Air", "One", "Star", rng.choice(W.NOUN).capitalize()])
+        return f"{camel} {rng.choice(['', str(rng.randint(1, 900)) + ' ', 'X' + str(rng.randint(1, 9)) + ' '])}{thing}"
+    elif roll < 0.45:
         text = f"{rng.choice(W.ADJ)} {thing}"
     elif roll < 0.6:
         text = f"{rng.choice(W.ADJ)} {rng.choice(W.ADJ)} {thing}"
@@ -263,6 +279,13 @@ def random_sentence(ctx) -> str:
     ])()
 
 
+TROUBLE = ("does not open|shows error 404|shows a blank page|keeps restarting|never arrives|is too slow|makes noise|is out of order|fails|stopped working|"
+           "crashes|will not turn on|has the wrong name|is empty|cannot be reached|is offline|drains too fast|jams|flickers|drops|is wrong|is not responding|"
+           "overheats|loses its settings|does not print|gives an error|smells strange|is stuck|does not charge|looks wrong|was charged twice|disappeared").split("|")
+WHEN = ("when I open it|every morning|after the update|all the time|since yesterday|when it rains|on startup|after an hour|constantly|again and again|at night|"
+        "when I save a file|in the afternoon|after a few minutes|since Monday|when two people use it|from time to time|during calls").split("|")
+
+
 def clause_text(ctx) -> str:
     """A short free description, as in a ticket subject or a note."""
     rng = ctx.rng
@@ -277,6 +300,13 @@ def clause_text(ctx) -> str:
         lambda: f"{c(W.NOUN)} {c(['error', 'failure', 'outage', 'request', 'question', 'problem'])}",
         lambda: f"{c(['please', 'need to', 'must'])} {c(['bring', 'check', 'replace', 'clean', 'return'])} the {c(W.ADJ)} {c(W.NOUN)}",
         lambda: f"{c(W.ADJ)} {c(W.THING)} {c(['arrived damaged', 'stopped working', 'never arrived', 'has the wrong colour'])}",
+        lambda: f"{c(['the', 'my', 'our', 'the new'])} {c(W.NOUN + W.THING)} {c(TROUBLE)}{c(['', ' ' + c(WHEN)])}",
+        lambda: f"{c(W.NOUN + W.THING)} {c(TROUBLE)} {c(WHEN)}",
+        lambda: f"{c(W.NOUN).capitalize()} {c(W.NOUN)} {c(TROUBLE)}",
+        lambda: f"{c(W.NOUN + W.THING).capitalize()} {c(W.PREP)} the {c(W.NOUN)} {c(TROUBLE)}",
+        lambda: f"{c(W.NOUN)} {c(W.PREP)} {c(W.NOUN)} {c(W.NOUN)}",
+        lambda: f"{c(['a', 'one', 'two', 'some'])} {c(W.ADJ)} {c(W.NOUN)}{c(['', ' please', ' ' + c(W.PREP) + ' the ' + c(W.NOUN)])}",
+        lambda: f"we {c(['need', 'would like', 'want', 'bring', 'have', 'prefer'])} {c(['a', 'our own', 'some', 'no'])} {c(W.NOUN + W.THING)}",
         lambda: f"{c(W.NOUN)} {c(W.NOUN)} {c(W.ADVERB)} {c(['freezes', 'fails', 'disappears', 'restarts', 'times out'])}",
     ])()
 
@@ -305,10 +335,48 @@ def pick(options):
     return Text(lambda ctx: invented(ctx.rng) if ctx.rng.random() < 0.12 else ctx.rng.choice(options))
 
 
-PERSON, CITY, COMPANY, STREET = Text(person), Text(city), Text(company), Text(street)
+
+
+class Person(Kind):
+    """A name; an honorific before it is not part of the value, and now and then only one of the names is known."""
+
+    def make(self, ctx):
+        roll, name = ctx.rng.random(), person(ctx)
+        if roll < 0.03:
+            name = last_name(ctx)
+        elif roll < 0.06:
+            name = first_name(ctx)
+        shown = ctx.rng.choice(["Mr", "Mr.", "Mrs", "Mrs.", "Ms", "Ms.", "Dr.", "Dr", "Prof."]) + " " + name if roll < 0.1 else name
+        return Value(shown, {"value": name})
+
+
+PERSON, CITY, COMPANY, STREET = Person(), Text(city), Text(company), Text(street)
 POSTCODE, PHONE, EMAIL, URL, CODE = Text(postcode), Text(phone), Text(email), Text(url), Text(code)
 PRODUCT, TITLE, EVENT, VENUE, CLAUSE = Text(product), Text(title_text), Text(event_title), Text(venue), Text(clause_text)
 COUNTRY = pick(W.COUNTRY)
+
+
+def role_text(ctx):
+    """A job title: from the list, or put together."""
+    rng = ctx.rng
+    if rng.random() < 0.5:
+        text = rng.choice(W.ROLE)
+    elif rng.random() < 0.3:
+        text = f"head of {rng.choice(W.DEPARTMENT)}"
+    else:
+        text = " ".join([rng.choice(["senior", "junior", "lead", "chief", "assistant", "deputy", "regional", "principal", "field", "night", "freelance"])] * (rng.random() < 0.4)
+                        + [rng.choice(W.DEPARTMENT + W.TOPIC + W.NOUN)] * (rng.random() < 0.75)
+                        + [rng.choice("manager engineer officer assistant specialist analyst director coordinator buyer clerk agent designer developer consultant technician founder "
+                                      "owner lead teacher advisor instructor operator planner supervisor trainer secretary representative partner administrator".split())])
+    return text if rng.random() < 0.7 else text.title()
+
+
+def colour_text(ctx):
+    rng = ctx.rng
+    return rng.choice(["", "", "", "", "dark ", "light ", "bright ", "pale ", "matt "]) + (invented(rng).lower() if rng.random() < 0.08 else rng.choice(W.COLOUR))
+
+
+ROLE, COLOUR = Text(role_text), Text(colour_text)
 
 
 class Integer(Kind):

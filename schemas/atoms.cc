@@ -41,7 +41,8 @@ FormulaId SchemaTable::AddString(StringAtom atom) {
 }
 
 FormulaId SchemaTable::AddNumber(NumberConstraint constraint) {
-  if (!constraint.minimum && !constraint.maximum && !constraint.multiple_of && !constraint.integer) {
+  if (!constraint.minimum && !constraint.maximum && !constraint.multiple_of && !constraint.integer &&
+      !constraint.integer_text) {
     return kTrueFormula;
   }
   std::string key = "d";
@@ -49,6 +50,7 @@ FormulaId SchemaTable::AddNumber(NumberConstraint constraint) {
   if (constraint.maximum) key += (constraint.exclusive_maximum ? "<" : "[") + constraint.maximum->ToString();
   if (constraint.multiple_of) key += "*" + constraint.multiple_of->ToString();
   if (constraint.integer) key += "i";
+  if (constraint.integer_text) key += "t";
   auto [it, fresh] = interned_.try_emplace(std::move(key), 0);
   if (fresh) {
     numbers_.push_back(std::move(constraint));

@@ -6,16 +6,6 @@
 
 namespace pawl::schema {
 
-std::u32string DecodeCodepoints(std::string_view utf8) {
-  std::u32string out;
-  for (size_t i = 0; i < utf8.size();) {
-    const DecodedCodepoint d = DecodeUtf8(utf8.substr(i));
-    out.push_back(d.codepoint);
-    i += static_cast<size_t>(d.length);
-  }
-  return out;
-}
-
 Result<FormulaId> ConstantFormula(SchemaTable& table, const json::Value& value) {
   return EnumFormula(table, {&value});
 }

@@ -19,8 +19,6 @@ Result<FormulaId> EnumFormula(SchemaTable& table, const std::vector<const json::
 // Text that is equal for exactly the values JSON Schema calls equal: members sorted, numbers normalised.
 std::string CanonicalText(const json::Value& value);
 
-std::u32string DecodeCodepoints(std::string_view utf8);
-
 }  // namespace pawl::schema
 
 #endif  // PAWL_SCHEMAS_CONSTANT_H_

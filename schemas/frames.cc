@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "schemas/constant.h"
+#include "src/base/utf8.h"
 
 namespace pawl::schema {
 namespace {

@@ -173,9 +173,7 @@ std::optional<std::string> CompleteString(StringSearch& search, StringPosition p
   }
   const auto rest = search.Shortest(position.state, max_length);
   if (!rest) return std::nullopt;
-  std::string utf8;
-  for (const char32_t c : *rest) AppendUtf8(c, utf8);
-  return out + json::Quote(utf8).substr(1);
+  return out + json::Quote(EncodeCodepoints(*rest)).substr(1);
 }
 
 }  // namespace pawl::schema

@@ -1,7 +1,7 @@
 // The usual case is a conjunction (a schema's bounds, or the bounds of several allOf branches): the
 // constraints merge into one and its automaton knows exactly what is still possible. Otherwise (anyOf of ranges, not,
-// enums) the product of the automata is searched breadth first, along plain digits: forms with an exponent are
-// followed only when the text already has one, because their states are unbounded.
+// enums) the product of the automata is searched breadth first; it reads plain digits only, because with exponents its states
+// would be unbounded.
 #include "schemas/number_program.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace pawl::schema {
 namespace {
 
-constexpr char kAlphabet[] = "0123456789.-+eE";
+constexpr char kAlphabet[] = "0123456789.-";
 
 // The conjunction of two constraints; nullopt when their multiples are too big to combine.
 std::optional<NumberConstraint> Merge(NumberConstraint a, const NumberConstraint& b) {
@@ -40,6 +40,7 @@ std::optional<NumberConstraint> Merge(NumberConstraint a, const NumberConstraint
     }
   }
   a.integer |= b.integer;
+  a.integer_text |= b.integer_text;
   return a;
 }
 
@@ -60,6 +61,8 @@ Result<std::unique_ptr<NumberProgram>> NumberProgram::Create(const SchemaTable& 
     }
   }
   program->merged_ = conjunction && merged.has_value();
+  // With exponents an automaton has to remember whole mantissas; a product of such is searched in vain.
+  allow_exponents = allow_exponents && (program->merged_ || program->atoms_.empty());
   auto first = NumberAutomaton::Create(merged.value_or(NumberConstraint{}), allow_exponents);
   if (!first.ok()) return first.error();
   program->automata_.push_back(std::move(*first));
@@ -151,7 +154,6 @@ void NumberProgram::Decide(StateId start) {
       return;
     }
     for (const char* c = kAlphabet; *c != 0; ++c) {
-      if (*c == 'e' || *c == 'E') continue;
       const StateId next = RawStep(state, *c);
       if (next == 0 || states_[next].live == 0 || visited.contains(next)) continue;
       visited.emplace(next, Visit{state, *c});

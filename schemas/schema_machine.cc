@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "schemas/constant.h"
+#include "src/base/utf8.h"
 #include "src/base/json.h"
 
 namespace pawl::schema {

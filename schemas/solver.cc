@@ -6,6 +6,9 @@
 
 #include <algorithm>
 
+#include "src/base/json.h"
+#include "src/base/utf8.h"
+
 namespace pawl::schema {
 namespace {
 
@@ -83,9 +86,7 @@ Found Solver::SolveValue(FormulaId formula) {
     if (search.Live(search.program().start())) {
       Found found{Answer::kYes, std::nullopt};
       if (const auto text = search.Shortest(search.program().start(), kMaxWitness)) {
-        std::string utf8;
-        for (const char32_t c : *text) AppendUtf8(c, utf8);
-        found.text = json::Quote(utf8);
+        found.text = json::Quote(EncodeCodepoints(*text));
       }
       Improve(best, std::move(found));
     }

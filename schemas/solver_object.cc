@@ -9,6 +9,8 @@
 
 #include "schemas/constant.h"
 #include "schemas/solver.h"
+#include "src/base/json.h"
+#include "src/base/utf8.h"
 
 namespace pawl::schema {
 namespace {
@@ -86,8 +88,7 @@ Found Solver::SolveObject(const Frame& frame, const Cube& cube) {
       for (const ObjectAtom::Pattern& pattern : table_.object(atom).patterns) {
         StringSearch& search = scalars_.String({pattern.name, {}, kNoFrame});
         if (const auto text = search.Shortest(search.program().start(), 200)) {
-          std::string utf8;
-          for (const char32_t c : *text) AppendUtf8(c, utf8);
+          const std::string utf8 = EncodeCodepoints(*text);
           candidates.push_back(utf8);
           for (char c = 'a'; c <= 'e'; ++c) candidates.push_back(utf8 + c);
           for (char c = '0'; c <= '4'; ++c) candidates.push_back(utf8 + c);
@@ -97,9 +98,7 @@ Found Solver::SolveObject(const Frame& frame, const Cube& cube) {
       if (names != kTrueFormula) {
         StringSearch& search = scalars_.String({names, {}, kNoFrame});
         if (const auto text = search.Shortest(search.program().start(), 200)) {
-          std::string utf8;
-          for (const char32_t c : *text) AppendUtf8(c, utf8);
-          candidates.push_back(utf8);
+          candidates.push_back(EncodeCodepoints(*text));
         }
       }
     }

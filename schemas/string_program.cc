@@ -77,7 +77,7 @@ void StringProgram::BuildClasses() {
     char32_t& chosen = representative_[it->second];
     const auto plain = [](char32_t p) { return p >= 0x20 && p < 0x7F && p != '"' && p != '\\'; };
     if (!plain(chosen)) {
-      for (const char32_t candidate : {U'a', U'0', U'A', U' ', c, c + 1}) {
+      for (const char32_t candidate : {U'a', U'0', U'A', U' ', c, static_cast<char32_t>(c + 1)}) {
         if (candidate >= c && candidate <= last && plain(candidate)) {
           chosen = candidate;
           break;

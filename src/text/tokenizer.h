@@ -20,10 +20,11 @@
 namespace pawl {
 
 struct EncodeOptions {
-  // What the post-processor adds (BOS, EOS), as `add_special_tokens` does in Hugging Face's library.
+  // What the post-processor adds (BOS, EOS), as `add_special_tokens` does in Hugging Face's
+  // library.
   bool add_special_tokens = false;
-  // Whether the text of a special token ("<|eot_id|>") in the input becomes that token. Off by default:
-  // text from a user must never turn into control tokens.
+  // Whether the text of a special token ("<|eot_id|>") in the input becomes that token. Off by
+  // default: text from a user must never turn into control tokens.
   bool parse_special = false;
 };
 
@@ -36,19 +37,22 @@ class Tokenizer {
   static Result<std::shared_ptr<const Tokenizer>> FromJson(std::string_view tokenizer_json);
   virtual ~Tokenizer() = default;
 
-  // Bytes that are not UTF-8 are encoded where the format can (byte level, byte fallback), else as unknown.
-  virtual std::vector<TokenId> Encode(std::string_view text, const EncodeOptions& options = {}) const = 0;
+  // Bytes that are not UTF-8 are encoded where the format can (byte level, byte fallback), else as
+  // unknown.
+  virtual std::vector<TokenId> Encode(std::string_view text,
+                                      const EncodeOptions& options = {}) const = 0;
   // The bytes that the tokens stand for; special tokens are left out unless `keep_special`.
   virtual std::string Decode(std::span<const TokenId> ids, bool keep_special = false) const = 0;
 
   virtual int size() const = 0;  // number of token ids, added tokens included
-  virtual TokenId IdOf(std::string_view token) const = 0;     // by its written form; kNoToken when absent
-  virtual std::string_view NameOf(TokenId id) const = 0;       // its written form in the file
-  virtual TokenId bos() const = 0;                             // kNoToken when unknown
+  virtual TokenId IdOf(
+      std::string_view token) const = 0;  // by its written form; kNoToken when absent
+  virtual std::string_view NameOf(TokenId id) const = 0;  // its written form in the file
+  virtual TokenId bos() const = 0;                        // kNoToken when unknown
   virtual std::span<const TokenId> end_tokens() const = 0;
 
-  // The tokens as the bytes they add in the middle of a text, for masks. The model's logits may be wider
-  // than the tokenizer: ids from size() to `padded_size` become special (never allowed).
+  // The tokens as the bytes they add in the middle of a text, for masks. The model's logits may be
+  // wider than the tokenizer: ids from size() to `padded_size` become special (never allowed).
   virtual Result<std::shared_ptr<const Vocabulary>> MakeVocabulary(int padded_size = 0) const = 0;
 };
 

@@ -1,0 +1,62 @@
+// BpeTokenizer: a tokenizer.json with a BPE model, put together from its parts. Internal to
+// src/text: callers see Tokenizer.
+#ifndef PAWL_SRC_TEXT_BPE_TOKENIZER_H_
+#define PAWL_SRC_TEXT_BPE_TOKENIZER_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/text/added_tokens.h"
+#include "src/text/bpe_model.h"
+#include "src/text/normalizer.h"
+#include "src/text/post_processor.h"
+#include "src/text/pre_tokenizer.h"
+#include "src/text/token_decoder.h"
+#include "src/text/tokenizer.h"
+
+namespace pawl {
+
+struct TokenizerParts {
+  BpeModel model;
+  TextNormalizer normalizer;
+  PreTokenizer pre_tokenizer;
+  PostProcessor post_processor;
+  TokenDecoder decoder;
+  std::vector<AddedToken> added;
+  TokenId bos = kNoToken;
+  std::vector<TokenId> end_tokens;
+};
+
+class BpeTokenizer final : public Tokenizer {
+ public:
+  // REQUIRES: the ids of all parts are in range and agree with each other (the loader checks).
+  explicit BpeTokenizer(TokenizerParts parts);
+
+  std::vector<TokenId> Encode(std::string_view text, const EncodeOptions& options) const override;
+  std::string Decode(std::span<const TokenId> ids, bool keep_special) const override;
+  int size() const override { return static_cast<int>(tokens_.size()); }
+  TokenId IdOf(std::string_view token) const override;
+  std::string_view NameOf(TokenId id) const override;
+  TokenId bos() const override { return parts_.bos; }
+  std::span<const TokenId> end_tokens() const override { return parts_.end_tokens; }
+  Result<std::shared_ptr<const Vocabulary>> MakeVocabulary(int padded_size) const override;
+
+ private:
+  enum class Kind : uint8_t { kUnused, kText, kVerbatim, kSpecial };
+  struct TokenInfo {
+    std::string_view name;
+    std::string_view text;  // what the decoder is given
+    Kind kind = Kind::kUnused;
+  };
+
+  TokenizerParts parts_;
+  std::vector<TokenInfo> tokens_;
+  TokenIndex added_index_;
+  AddedTokenMatcher raw_matcher_;         // before normalizing
+  AddedTokenMatcher normalized_matcher_;  // after
+};
+
+}  // namespace pawl
+
+#endif  // PAWL_SRC_TEXT_BPE_TOKENIZER_H_

@@ -1,0 +1,141 @@
+#include "src/text/normalizer.h"
+
+#include <algorithm>
+
+namespace pawl {
+namespace {
+
+constexpr int kMaxNesting = 16;
+
+bool IsAscii(std::string_view text) {
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+}
+
+std::string Strip(std::string_view text, bool left, bool right) {
+  std::vector<char32_t> units;
+  DecodeUnits(text, units);
+  const auto is_space = [](char32_t unit) {
+    const auto spaces = UnicodeProperty("White_Space");
+    return std::any_of(spaces.begin(), spaces.end(),
+                       [unit](const CodepointRange& r) { return r.lo <= unit && unit <= r.hi; });
+  };
+  if (left) {
+    size_t i = 0;
+    for (; i < units.size() && is_space(units[i]); ++i) text.remove_prefix(UnitLength(units[i]));
+    units.erase(units.begin(), units.begin() + static_cast<ptrdiff_t>(i));
+  }
+  if (right) {
+    for (; !units.empty() && is_space(units.back()); units.pop_back()) {
+      text.remove_suffix(UnitLength(units.back()));
+    }
+  }
+  return std::string(text);
+}
+
+}  // namespace
+
+SplitRegex LoadPattern(const JsonNode& node) {
+  node.OnlyMembers({"String", "Regex"});
+  const JsonNode literal = node.Member("String"), regex = node.Member("Regex");
+  if (literal.present()) {
+    if (regex.present()) node.Fail(ErrorCode::kInvalid, "both String and Regex");
+    if (literal.String().empty()) literal.Unsupported("an empty pattern");
+    return SplitRegex::Literal(literal.String());
+  }
+  Result<SplitRegex> compiled = SplitRegex::Compile(regex.String());
+  if (compiled.ok()) return std::move(*compiled);
+  regex.Fail(compiled.error().code,
+             "in the pattern, " + compiled.error().place + ": " + compiled.error().message);
+  return {};
+}
+
+std::string ReplaceMatches(std::string_view text, const SplitRegex& pattern,
+                           std::string_view content) {
+  std::vector<char32_t> units;
+  DecodeUnits(text, units);
+  std::vector<SplitRegex::Match> matches;
+  pattern.FindAll(units, matches);
+  std::string out;
+  out.reserve(text.size());
+  size_t unit = 0, byte = 0;
+  const auto advance = [&](size_t to) {
+    const size_t from = byte;
+    while (unit < to) byte += UnitLength(units[unit++]);
+    return text.substr(from, byte - from);
+  };
+  for (const SplitRegex::Match& match : matches) {
+    out.append(advance(match.begin));
+    advance(match.end);
+    out.append(content);
+  }
+  out.append(text.substr(byte));
+  return out;
+}
+
+TextNormalizer TextNormalizer::Load(const JsonNode& node) {
+  TextNormalizer normalizer;
+  if (node.present()) normalizer.Add(node, 0);
+  return normalizer;
+}
+
+void TextNormalizer::Add(const JsonNode& node, int depth) {
+  if (depth > kMaxNesting) return node.Fail(ErrorCode::kLimit, "nested too deeply");
+  const std::string& type = node.Member("type").String();
+  if (type == "Sequence") {
+    node.OnlyMembers({"type", "normalizers"});
+    const JsonNode list = node.Member("normalizers");
+    for (size_t i = 0, n = list.ArraySize(); i < n; ++i) Add(list.Item(i), depth + 1);
+  } else if (type == "NFC" || type == "NFD" || type == "NFKC" || type == "NFKD") {
+    node.OnlyMembers({"type"});
+    steps_.push_back({.kind = Kind::kUnicode,
+                      .form = type == "NFC"    ? NormalizationForm::kNfc
+                              : type == "NFD"  ? NormalizationForm::kNfd
+                              : type == "NFKC" ? NormalizationForm::kNfkc
+                                               : NormalizationForm::kNfkd});
+  } else if (type == "Lowercase") {
+    node.OnlyMembers({"type"});
+    steps_.push_back({.kind = Kind::kLowercase});
+  } else if (type == "Prepend") {
+    node.OnlyMembers({"type", "prepend"});
+    steps_.push_back({.kind = Kind::kPrepend, .content = node.Member("prepend").String()});
+  } else if (type == "Replace") {
+    node.OnlyMembers({"type", "pattern", "content"});
+    steps_.push_back({.kind = Kind::kReplace,
+                      .content = node.Member("content").String(),
+                      .pattern = LoadPattern(node.Member("pattern"))});
+  } else if (type == "Strip") {
+    node.OnlyMembers({"type", "strip_left", "strip_right"});
+    steps_.push_back({.kind = Kind::kStrip,
+                      .left = node.Member("strip_left").Bool(),
+                      .right = node.Member("strip_right").Bool()});
+  } else {
+    node.Member("type").Unsupported("normalizer " + json::Quote(type));
+  }
+}
+
+std::string TextNormalizer::Apply(std::string_view text) const {
+  std::string out(text);
+  for (const Step& step : steps_) {
+    switch (step.kind) {
+      case Kind::kUnicode:
+        if (!IsAscii(out)) out = NormalizeUnicode(out, step.form);
+        break;
+      case Kind::kLowercase:
+        out = LowercaseUnicode(out);
+        break;
+      case Kind::kPrepend:
+        if (!out.empty()) out.insert(0, step.content);
+        break;
+      case Kind::kReplace:
+        out = ReplaceMatches(out, step.pattern, step.content);
+        break;
+      case Kind::kStrip:
+        out = Strip(out, step.left, step.right);
+        break;
+    }
+  }
+  return out;
+}
+
+}  // namespace pawl

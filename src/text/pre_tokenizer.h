@@ -1,0 +1,70 @@
+// PreTokenizer: the "pre_tokenizer" of a tokenizer.json, which cuts text into the words that
+// merging works on. Immutable after Load; thread-safe.
+#ifndef PAWL_SRC_TEXT_PRE_TOKENIZER_H_
+#define PAWL_SRC_TEXT_PRE_TOKENIZER_H_
+
+#include <deque>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/text/json_node.h"
+#include "src/text/split_regex.h"
+
+namespace pawl {
+
+// A stretch of the text on its way to tokens. `text` points into the input or into a PieceStore.
+struct Piece {
+  std::string_view text;
+  bool at_start = false;  // begins where the whole input begins
+};
+using PieceStore = std::deque<std::string>;
+
+class PreTokenizer {
+ public:
+  // ByteLevel, Split, Metaspace, Digits, Punctuation, Whitespace, WhitespaceSplit,
+  // CharDelimiterSplit, Sequence; anything else is an error. `node` may be null or absent: a text
+  // is one word.
+  static PreTokenizer Load(const JsonNode& node);
+
+  // Whether the words are to be read as bytes, with a vocabulary in the byte-level alphabet.
+  bool byte_level() const { return byte_level_; }
+  // Replaces the pieces by words, none of them empty.
+  void Apply(std::vector<Piece>& pieces, PieceStore& store) const;
+
+ private:
+  enum class Kind { kSplit, kMetaspace, kPrefixSpace };
+  enum class Behavior { kRemoved, kIsolated, kMergedWithPrevious, kMergedWithNext, kContiguous };
+  enum class Scheme { kAlways, kFirst, kNever };
+  struct Step {
+    Kind kind = Kind::kSplit;
+    SplitRegex pattern = {};
+    Behavior behavior = Behavior::kIsolated;
+    bool invert = false;
+    std::string replacement = {};
+    Scheme scheme = Scheme::kAlways;
+  };
+  struct Scratch {
+    std::vector<char32_t> units;
+    std::vector<SplitRegex::Match> matches;
+    struct Part {
+      size_t begin, end;  // bytes
+      bool is_match;
+    };
+    std::vector<Part> parts;
+  };
+
+  void Add(const JsonNode& node, int depth);
+  void AddMetaspace(const JsonNode& node);
+  void AddSplit(std::string_view pattern, Behavior behavior, const JsonNode& node);
+  static Behavior LoadBehavior(const JsonNode& node);
+  static void Split(const Step& step, const Piece& piece, Scratch& scratch,
+                    std::vector<Piece>& out);
+
+  std::vector<Step> steps_;
+  bool byte_level_ = false;
+};
+
+}  // namespace pawl
+
+#endif  // PAWL_SRC_TEXT_PRE_TOKENIZER_H_

@@ -1,0 +1,163 @@
+// A backtracking matcher over code points with an explicit stack, after the virtual machine of
+// Thompson and Pike as Russ Cox tells it ("Regular Expression Matching: the Virtual Machine
+// Approach", 2009). Backtracking rather than an automaton, because these patterns depend on the
+// order of alternatives and on lookahead.
+//
+// A repetition of a single class, which is nearly all of such patterns, is one instruction and at
+// most one stack frame: the frame holds the range of ends still to try. Lookahead and atomic groups
+// call the matcher again, so C++ recursion is bounded by the nesting of the pattern, never by the
+// text.
+#include "src/text/split_regex.h"
+
+#include <algorithm>
+
+namespace pawl {
+namespace {
+constexpr uint64_t kStepsPerUnit = 2000;
+constexpr uint64_t kStepsAtLeast = 1'000'000;
+}  // namespace
+
+// A choice to come back to: go on at `pc` from `position`, and after that from the positions up to
+// `bound`.
+struct SplitRegex::Frame {
+  uint32_t pc;
+  int direction;  // 0: this position only, -1: shorter and shorter, +1: longer and longer
+  size_t position;
+  size_t bound;
+};
+
+struct SplitRegex::Run {
+  std::span<const char32_t> units;
+  uint64_t steps_left;
+  bool exhausted = false;
+  std::vector<Frame> stack;
+};
+
+bool SplitRegex::Step(Run& run, uint32_t pc, size_t position, size_t& end) const {
+  const size_t base = run.stack.size();
+  const std::span<const char32_t> units = run.units;
+  const auto spend = [&run](uint64_t steps) {
+    if (run.steps_left >= steps) {
+      run.steps_left -= steps;
+    } else {
+      run.exhausted = true;
+    }
+    return !run.exhausted;
+  };
+  while (true) {
+    bool ok = spend(1);
+    if (!ok) {
+      run.stack.resize(base);
+      return false;
+    }
+    const Instruction& in = program_[pc];
+    switch (in.op) {
+      case Op::kSet:
+        ok = position < units.size() && sets_[in.set].Contains(units[position]);
+        ++position;
+        ++pc;
+        break;
+      case Op::kSetLoop: {
+        const CodepointSet& set = sets_[in.set];
+        const size_t most = std::min<size_t>(in.max, units.size() - position);
+        const size_t wanted = in.mode == Mode::kLazy ? std::min<size_t>(in.min, most) : most;
+        size_t n = 0;
+        while (n < wanted && set.Contains(units[position + n])) ++n;
+        spend(n);
+        ok = n >= in.min;
+        if (!ok) break;
+        ++pc;
+        if (in.mode == Mode::kGreedy && n > in.min) {
+          run.stack.push_back({pc, -1, position + n - 1, position + in.min});
+        } else if (in.mode == Mode::kLazy && n < most) {
+          run.stack.push_back({pc, +1, position + n, position + most});
+        }
+        position += n;
+        break;
+      }
+      case Op::kSplit:
+        run.stack.push_back({in.y, 0, position, position});
+        pc = in.x;
+        break;
+      case Op::kJump:
+        pc = in.x;
+        break;
+      case Op::kLook:
+      case Op::kAtomic: {
+        size_t inner_end = position;
+        const bool matched = Step(run, pc + 1, position, inner_end);
+        if (run.exhausted)
+          ok = false;
+        else
+          ok = matched != in.negative;
+        if (in.op == Op::kAtomic) position = inner_end;
+        pc = in.x;
+        break;
+      }
+      case Op::kBeginLine:
+        ok = position == 0 || (units[position - 1] == '\n' && position < units.size());
+        ++pc;
+        break;
+      case Op::kEndLine:
+        ok = position == units.size() || units[position] == '\n';
+        ++pc;
+        break;
+      case Op::kBeginText:
+        ok = position == 0;
+        ++pc;
+        break;
+      case Op::kEndText:
+        ok = position == units.size();
+        ++pc;
+        break;
+      case Op::kAccept:
+        end = position;
+        run.stack.resize(base);
+        return true;
+    }
+    while (!ok) {
+      if (run.stack.size() == base) return false;
+      Frame& frame = run.stack.back();
+      pc = frame.pc;
+      ok = true;
+      if (frame.direction == 0) {
+        position = frame.position;
+        run.stack.pop_back();
+      } else if (frame.direction < 0) {
+        position = frame.position;
+        if (frame.position == frame.bound)
+          run.stack.pop_back();
+        else
+          --frame.position;
+      } else {
+        ok = sets_[program_[pc - 1].set].Contains(units[frame.position]);
+        position = ++frame.position;
+        if (!ok || frame.position == frame.bound) run.stack.pop_back();
+      }
+    }
+  }
+}
+
+void SplitRegex::FindAll(std::span<const char32_t> units, std::vector<Match>& out) const {
+  Run run{units, kStepsAtLeast + kStepsPerUnit * units.size(), false, {}};
+  size_t start = 0;
+  size_t last_end = SIZE_MAX;
+  while (start <= units.size()) {
+    size_t begin = start, end = 0;
+    bool found = false;
+    for (; begin <= units.size() && !found; ++begin) {
+      found = Step(run, 0, begin, end);
+      if (run.exhausted) return;
+    }
+    if (!found) return;
+    --begin;
+    if (begin == end && end == last_end) {
+      ++start;
+      continue;
+    }
+    out.push_back({begin, end});
+    start = last_end = end;
+  }
+}
+
+}  // namespace pawl

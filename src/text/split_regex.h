@@ -1,0 +1,81 @@
+// SplitRegex: the regular expressions of tokenizer.json files ("Split", "Replace").
+//
+//   auto regex = SplitRegex::Compile(R"(\p{L}+|\s+(?!\S))");
+//   std::vector<SplitRegex::Match> matches;
+//   regex->FindAll(units, matches);
+//
+// The syntax is the part of Oniguruma's that such files use: literals, ".", classes (nested too),
+// \s \d \w and their complements, \p{..} with any property of src/base/unicode.h, groups, (?i:..),
+// (?>..), (?=..),
+// (?!..), ^ $ \A \z, alternation, and greedy, lazy and possessive repetition. Everything else is an
+// error (kUnsupported, or kInvalid for bad syntax) whose place is "byte N" of the pattern.
+//
+// Immutable after Compile; all const methods are thread-safe.
+#ifndef PAWL_SRC_TEXT_SPLIT_REGEX_H_
+#define PAWL_SRC_TEXT_SPLIT_REGEX_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pawl/result.h"
+#include "src/text/codepoint_set.h"
+
+namespace pawl {
+
+class SplitRegex {
+ public:
+  struct Match {
+    size_t begin, end;  // units
+    friend bool operator==(const Match&, const Match&) = default;
+  };
+
+  static Result<SplitRegex> Compile(std::string_view pattern);
+  // A pattern that matches `text` as it stands.
+  static SplitRegex Literal(std::string_view text);
+
+  // Appends all matches from left to right, none overlapping; an empty match never touches the end
+  // of the match before it. Work is limited to a fixed number of steps for each unit of the text:
+  // where a pattern would need more (only contrived ones do), the rest of the text counts as
+  // without a match.
+  void FindAll(std::span<const char32_t> units, std::vector<Match>& out) const;
+
+ private:
+  friend class SplitRegexCompiler;
+  enum class Op : uint8_t {
+    kSet,      // one unit of sets_[set]
+    kSetLoop,  // min..max units of sets_[set], by `mode`
+    kSplit,    // try x, then y
+    kJump,     // to x
+    kLook,     // run from the next instruction; go on at x, where this was, if it (`negative`: did
+               // not) accept
+    kAtomic,   // run from the next instruction; go on at x, where it ended
+    kBeginLine,
+    kEndLine,
+    kBeginText,
+    kEndText,
+    kAccept,
+  };
+  enum class Mode : uint8_t { kGreedy, kLazy, kPossessive };
+  struct Instruction {
+    Op op;
+    Mode mode = Mode::kGreedy;
+    bool negative = false;
+    uint32_t set = 0;
+    uint32_t x = 0, y = 0;
+    uint32_t min = 0, max = 0;
+  };
+  struct Frame;
+  struct Run;
+
+  bool Step(Run& run, uint32_t pc, size_t position, size_t& end) const;
+
+  std::vector<Instruction> program_;
+  std::vector<CodepointSet> sets_;
+};
+
+}  // namespace pawl
+
+#endif  // PAWL_SRC_TEXT_SPLIT_REGEX_H_

@@ -1,0 +1,130 @@
+// A decoder of the file is a chain over a list of strings. In every chain in use the steps up to
+// "Fuse" look at one token at a time (and at whether it is the first), and what follows only cuts
+// the front of the text. Chains of that shape are all that is accepted, because it is what makes
+// "the bytes of a token" well defined, which masks and streaming rest on.
+#include "src/text/token_decoder.h"
+
+#include "src/text/byte_alphabet.h"
+#include "src/text/normalizer.h"
+
+namespace pawl {
+namespace {
+constexpr int kMaxNesting = 16;
+}
+
+TokenDecoder TokenDecoder::Load(const JsonNode& node) {
+  TokenDecoder out;
+  if (node.present())
+    out.Add(node, 0);
+  else
+    out.join_with_space_ = true;
+  return out;
+}
+
+void TokenDecoder::Add(const JsonNode& node, int depth) {
+  if (depth > kMaxNesting) return node.Fail(ErrorCode::kLimit, "nested too deeply");
+  const std::string& type = node.Member("type").String();
+  if (type == "Sequence") {
+    node.OnlyMembers({"type", "decoders"});
+    const JsonNode list = node.Member("decoders");
+    for (size_t i = 0, n = list.ArraySize(); i < n; ++i) Add(list.Item(i), depth + 1);
+    return;
+  }
+  if (type == "Fuse") {
+    node.OnlyMembers({"type"});
+    joined_ = true;
+    return;
+  }
+  if (type == "Strip") {
+    node.OnlyMembers({"type", "content", "start", "stop"});
+    Step step{.kind = Kind::kStrip, .content = node.Member("content").String()};
+    const int64_t start = node.Member("start").Integer(), stop = node.Member("stop").Integer();
+    if (start < 0) node.Member("start").Fail(ErrorCode::kInvalid, "must not be negative");
+    if (stop < 0) node.Member("stop").Fail(ErrorCode::kInvalid, "must not be negative");
+    if (step.content.empty())
+      node.Member("content").Fail(ErrorCode::kInvalid, "must be one character");
+    if (joined_ && stop > 0) node.Member("stop").Unsupported("cutting the end of the whole text");
+    step.start = static_cast<size_t>(start);
+    step.stop = static_cast<size_t>(stop);
+    (joined_ ? text_steps_ : steps_).push_back(std::move(step));
+    return;
+  }
+  if (joined_)
+    return node.Member("type").Unsupported("decoder " + json::Quote(type) + " on the joined text");
+  if (type == "ByteLevel") {
+    node.OnlyMembers({"type", "add_prefix_space", "trim_offsets", "use_regex"});
+    steps_.push_back({.kind = Kind::kByteLevel});
+    joined_ = true;
+  } else if (type == "Replace") {
+    node.OnlyMembers({"type", "pattern", "content"});
+    steps_.push_back({.kind = Kind::kReplace,
+                      .pattern = LoadPattern(node.Member("pattern")),
+                      .content = node.Member("content").String()});
+  } else if (type == "ByteFallback") {
+    node.OnlyMembers({"type"});
+    steps_.push_back({.kind = Kind::kByteFallback});
+  } else if (type == "Metaspace") {
+    node.OnlyMembers(
+        {"type", "replacement", "add_prefix_space", "prepend_scheme", "split", "str_rep"});
+    Step step{.kind = Kind::kMetaspace};
+    const JsonNode replacement = node.Member("replacement"), scheme = node.Member("prepend_scheme");
+    if (replacement.String().empty())
+      replacement.Fail(ErrorCode::kInvalid, "must be one character");
+    step.pattern = SplitRegex::Literal(replacement.String());
+    const std::string name = scheme.StringOr("always");
+    if (name != "always" && name != "first" && name != "never") {
+      scheme.Unsupported("prepend scheme " + json::Quote(name));
+    }
+    step.drop_first = name != "never" && node.Member("add_prefix_space").BoolOr(true);
+    steps_.push_back(std::move(step));
+  } else {
+    node.Member("type").Unsupported("decoder " + json::Quote(type));
+  }
+}
+
+void TokenDecoder::StripFront(std::string& text, std::string_view content, size_t most) {
+  size_t cut = 0;
+  for (; most > 0 && std::string_view(text).substr(cut).starts_with(content); --most)
+    cut += content.size();
+  text.erase(0, cut);
+}
+
+std::string TokenDecoder::DecodeOne(const Token& token, bool first) const {
+  std::string text = token.text;
+  for (const Step& step : steps_) {
+    switch (step.kind) {
+      case Kind::kByteLevel:
+        if (token.verbatim) break;
+        if (auto bytes = AlphabetToBytes(text)) text = std::move(*bytes);
+        break;
+      case Kind::kReplace:
+        text = ReplaceMatches(text, step.pattern, step.content);
+        break;
+      case Kind::kByteFallback:
+        if (const int byte = ByteFallbackValue(text); byte >= 0)
+          text.assign(1, static_cast<char>(byte));
+        break;
+      case Kind::kMetaspace:
+        text = ReplaceMatches(text, step.pattern, first && step.drop_first ? "" : " ");
+        break;
+      case Kind::kStrip: {
+        StripFront(text, step.content, step.start);
+        for (size_t left = step.stop; left > 0 && text.ends_with(step.content); --left) {
+          text.resize(text.size() - step.content.size());
+        }
+        break;
+      }
+    }
+  }
+  if (join_with_space_ && !first) text.insert(text.begin(), ' ');
+  return text;
+}
+
+std::string TokenDecoder::DecodeAll(const std::vector<Token>& tokens) const {
+  std::string out;
+  for (size_t i = 0; i < tokens.size(); ++i) out += DecodeOne(tokens[i], i == 0);
+  for (const Step& step : text_steps_) StripFront(out, step.content, step.start);
+  return out;
+}
+
+}  // namespace pawl

@@ -1,0 +1,353 @@
+// tokenizer.json -> BpeTokenizer, and what the files beside it say about special tokens.
+//
+// Whatever a file asks for and this library does not do is an error with its JSON Pointer: an
+// ignored normalizer would silently give other ids than the model was trained on.
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+#include <optional>
+
+#include "src/base/file.h"
+#include "src/base/json.h"
+#include "src/base/utf8.h"
+#include "src/text/bpe_tokenizer.h"
+#include "src/text/json_node.h"
+
+namespace pawl {
+namespace {
+
+constexpr size_t kMaxAddedToken = 4096;  // bytes
+constexpr TokenId kMaxTokenId = (TokenId{1} << 24) - 1;
+
+// Special tokens as the files beside a tokenizer.json name them.
+struct SpecialTokens {
+  struct Reference {
+    std::string name;
+    std::optional<int64_t> id;  // instead of the name
+    std::string place;
+  };
+  std::vector<Reference> bos, end, other;
+};
+
+void AddName(const JsonNode& node, std::vector<SpecialTokens::Reference>& out) {
+  if (!node.present()) return;
+  const JsonNode name = node.IsObject() ? node.Member("content") : node;
+  out.push_back({name.String(), std::nullopt, name.pointer()});
+}
+
+void AddIds(const JsonNode& node, std::vector<SpecialTokens::Reference>& out) {
+  if (!node.present()) return;
+  if (node.value()->type != json::Type::kArray) {
+    out.push_back({"", node.Integer(), node.pointer()});
+    return;
+  }
+  for (size_t i = 0; i < node.ArraySize(); ++i) {
+    out.push_back({"", node.Item(i).Integer(), node.Item(i).pointer()});
+  }
+}
+
+class Loader {
+ public:
+  // `file` is put before the JSON Pointers of errors.
+  Result<json::Value> Parse(std::string_view text, const std::string& file) {
+    Result<json::Value> value = json::Parse(text);
+    if (value.ok()) return value;
+    Error error = value.error();
+    error.place = file.empty()          ? error.place
+                  : error.place.empty() ? file
+                                        : file + ": " + error.place;
+    return error;
+  }
+
+  // Reads the files beside a tokenizer.json. Absent ones are fine.
+  Status LoadSpecialTokens(const std::filesystem::path& folder, SpecialTokens& out) {
+    // config.json holds defaults of the library it was written by, so it counts only when nothing
+    // else speaks.
+    for (const char* name : {"tokenizer_config.json", "generation_config.json", "config.json"}) {
+      const std::filesystem::path path = folder / name;
+      std::error_code ignored;
+      if (!std::filesystem::is_regular_file(path, ignored)) continue;
+      Result<std::string> text = ReadFile(path.string());
+      if (!text.ok()) return text.error();
+      Result<json::Value> value = Parse(*text, path.string());
+      if (!value.ok()) return value.error();
+      const JsonNode root(&*value, path.string() + "#", &errors_);
+      if (!root.IsObject()) root.Fail(ErrorCode::kInvalid, "must be an object");
+      if (name == std::string_view("tokenizer_config.json")) {
+        AddName(root.Member("bos_token"), out.bos);
+        AddName(root.Member("eos_token"), out.end);
+        for (const char* kind :
+             {"unk_token", "pad_token", "sep_token", "cls_token", "mask_token"}) {
+          AddName(root.Member(kind), out.other);
+        }
+        if (const JsonNode list = root.Member("additional_special_tokens"); list.present()) {
+          for (size_t i = 0, n = list.ArraySize(); i < n; ++i) AddName(list.Item(i), out.other);
+        }
+      } else {
+        const bool last_resort = name == std::string_view("config.json");
+        if (out.bos.empty()) AddIds(root.Member("bos_token_id"), out.bos);
+        if (!last_resort || out.end.empty()) AddIds(root.Member("eos_token_id"), out.end);
+      }
+      if (errors_.any()) return errors_.first();
+    }
+    return {};
+  }
+
+  Result<std::shared_ptr<const Tokenizer>> Load(std::string_view text, const std::string& file,
+                                                const SpecialTokens& special) {
+    Result<json::Value> value = Parse(text, file);
+    if (!value.ok()) return value.error();
+    const JsonNode root(&*value, file + "#", &errors_);
+    root.OnlyMembers({"version", "truncation", "padding", "added_tokens", "normalizer",
+                      "pre_tokenizer", "post_processor", "decoder", "model"});
+    if (root.Member("truncation").present()) root.Member("truncation").Unsupported("truncation");
+    // Padding to the longest of a batch does nothing to a single text.
+    const JsonNode padding = root.Member("padding");
+    if (padding.present() && padding.Member("strategy").StringOr("") != "BatchLongest") {
+      padding.Unsupported("padding to a fixed length");
+    }
+    TextNormalizer normalizer = TextNormalizer::Load(root.Member("normalizer"));
+    PreTokenizer pre_tokenizer = PreTokenizer::Load(root.Member("pre_tokenizer"));
+    PostProcessor post_processor = PostProcessor::Load(root.Member("post_processor"));
+    TokenDecoder decoder = TokenDecoder::Load(root.Member("decoder"));
+    std::vector<AddedToken> added = LoadAddedTokens(root.Member("added_tokens"));
+    if (errors_.any()) return errors_.first();
+
+    BpeInit init = LoadModel(root.Member("model"));
+    init.byte_level = pre_tokenizer.byte_level();
+    if (errors_.any()) return errors_.first();
+    MarkSpecial(special, added, init);
+    Result<BpeModel> model = BpeModel::Create(std::move(init));
+    if (!model.ok()) {
+      Error error = model.error();
+      error.place = file + "#/model" + error.place;
+      return error;
+    }
+    CheckAddedTokens(root.Member("added_tokens"), added, *model);
+    if (errors_.any()) return errors_.first();
+
+    TokenizerParts parts{std::move(*model),
+                         std::move(normalizer),
+                         std::move(pre_tokenizer),
+                         std::move(post_processor),
+                         std::move(decoder),
+                         std::move(added),
+                         kNoToken,
+                         {}};
+    std::vector<TokenId> bos;
+    Resolve(special.bos, parts, bos);
+    Resolve(special.end, parts, parts.end_tokens);
+    if (!bos.empty()) parts.bos = bos[0];
+    std::vector<TokenId> template_ids;
+    parts.post_processor.CollectIds(template_ids);
+    for (const TokenId id : template_ids) {
+      if (NameOf(id, parts)) continue;
+      root.Member("post_processor")
+          .Fail(ErrorCode::kInvalid, "there is no token " + std::to_string(id));
+    }
+    if (errors_.any()) return errors_.first();
+    return std::shared_ptr<const Tokenizer>(std::make_shared<BpeTokenizer>(std::move(parts)));
+  }
+
+ private:
+  static std::vector<AddedToken> LoadAddedTokens(const JsonNode& node) {
+    std::vector<AddedToken> out;
+    if (!node.present()) return out;
+    const size_t count = node.ArraySize();
+    for (size_t i = 0; i < count; ++i) {
+      const JsonNode item = node.Item(i);
+      item.OnlyMembers(
+          {"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special"});
+      const int64_t id = item.Member("id").Integer();
+      AddedToken token;
+      token.content = item.Member("content").String();
+      token.single_word = item.Member("single_word").BoolOr(false);
+      token.lstrip = item.Member("lstrip").BoolOr(false);
+      token.rstrip = item.Member("rstrip").BoolOr(false);
+      token.special = item.Member("special").BoolOr(false);
+      token.normalized = item.Member("normalized").BoolOr(!token.special);
+      if (token.content.empty())
+        item.Member("content").Fail(ErrorCode::kInvalid, "must not be empty");
+      if (token.content.size() > kMaxAddedToken) {
+        item.Member("content").Fail(ErrorCode::kLimit, "longer than the limit of 4,096 bytes");
+      }
+      if (id < 0 || id > kMaxTokenId)
+        item.Member("id").Fail(ErrorCode::kLimit, "token id out of range");
+      else
+        token.id = static_cast<TokenId>(id);
+      if (node.errors()->any()) return {};
+      out.push_back(std::move(token));
+    }
+    return out;
+  }
+
+  static BpeInit LoadModel(const JsonNode& node) {
+    BpeInit out;
+    const JsonNode type = node.Member("type");
+    if (type.present() && type.String() != "BPE")
+      type.Unsupported("model " + json::Quote(type.String()));
+    node.OnlyMembers({"type", "dropout", "unk_token", "continuing_subword_prefix",
+                      "end_of_word_suffix", "fuse_unk", "byte_fallback", "ignore_merges", "vocab",
+                      "merges"});
+    const JsonNode dropout = node.Member("dropout");
+    if (dropout.present() &&
+        dropout.value()->text.find_first_of("123456789") != std::string::npos) {
+      dropout.Unsupported("dropout");
+    }
+    for (const char* name : {"continuing_subword_prefix", "end_of_word_suffix"}) {
+      if (!node.Member(name).StringOr("").empty())
+        node.Member(name).Unsupported("marks inside words");
+    }
+    out.unk_token = node.Member("unk_token").StringOr("");
+    out.fuse_unk = node.Member("fuse_unk").BoolOr(false);
+    out.byte_fallback = node.Member("byte_fallback").BoolOr(false);
+    out.ignore_merges = node.Member("ignore_merges").BoolOr(false);
+
+    const JsonNode vocab = node.Member("vocab"), merges = node.Member("merges");
+    if (!vocab.IsObject()) vocab.Fail(ErrorCode::kInvalid, "must be an object of token: id");
+    const size_t merge_count = merges.ArraySize();
+    if (node.errors()->any()) return out;
+    out.vocab.reserve(vocab.value()->members.size());
+    for (const auto& [name, id] : vocab.value()->members) {
+      // Pointers are built only for errors: there are hundreds of thousands of these.
+      const bool number = id.type == json::Type::kNumber && id.text.size() <= 9 &&
+                          id.text.find_first_not_of("0123456789") == std::string::npos;
+      if (!number) {
+        vocab.Member(name).Fail(ErrorCode::kInvalid, "must be a token id");
+        return out;
+      }
+      out.vocab.emplace_back(name, static_cast<TokenId>(std::stol(id.text)));
+    }
+    out.merges.reserve(merge_count);
+    for (size_t i = 0; i < merge_count; ++i) {
+      const json::Value& merge = merges.value()->items[i];
+      if (merge.type == json::Type::kString) {
+        const size_t space = merge.text.find(' ');
+        if (space != std::string::npos && merge.text.find(' ', space + 1) == std::string::npos) {
+          out.merges.emplace_back(merge.text.substr(0, space), merge.text.substr(space + 1));
+          continue;
+        }
+      } else if (merge.type == json::Type::kArray && merge.items.size() == 2 &&
+                 merge.items[0].type == json::Type::kString &&
+                 merge.items[1].type == json::Type::kString) {
+        out.merges.emplace_back(merge.items[0].text, merge.items[1].text);
+        continue;
+      }
+      merges.Item(i).Fail(ErrorCode::kInvalid, "must be two tokens");
+      return out;
+    }
+    return out;
+  }
+
+  // Added tokens that the files beside call special are special, and text may spell none of the
+  // special ones.
+  static void MarkSpecial(const SpecialTokens& special, std::vector<AddedToken>& added,
+                          BpeInit& init) {
+    std::vector<TokenId> ids;
+    for (const auto* list : {&special.bos, &special.end, &special.other}) {
+      for (const auto& reference : *list) {
+        for (AddedToken& token : added) {
+          if (reference.id ? token.id == *reference.id : token.content == reference.name)
+            token.special = true;
+        }
+        if (reference.id)
+          ids.push_back(static_cast<TokenId>(std::clamp<int64_t>(*reference.id, -1, kMaxTokenId)));
+        else if (list != &special.other)
+          init.forbidden.push_back(reference.name);
+      }
+    }
+    for (const AddedToken& token : added) {
+      if (token.special) init.forbidden.push_back(token.content);
+    }
+    if (ids.empty()) return;
+    for (const auto& [name, id] : init.vocab) {
+      if (std::find(ids.begin(), ids.end(), id) != ids.end()) init.forbidden.push_back(name);
+    }
+  }
+
+  static void CheckAddedTokens(const JsonNode& node, const std::vector<AddedToken>& added,
+                               const BpeModel& model) {
+    std::vector<std::pair<TokenId, size_t>> seen;
+    for (size_t i = 0; i < added.size(); ++i) {
+      const AddedToken& token = added[i];
+      const TokenId known = model.Find(token.content);
+      const bool taken = token.id < model.size() && model.name(token.id).data() != nullptr;
+      if (known != token.id && (known != kNoToken || taken)) {
+        node.Item(i).Fail(ErrorCode::kInvalid,
+                          "the vocabulary has another id for it, or another token for its id");
+      }
+      seen.emplace_back(token.id, i);
+    }
+    std::sort(seen.begin(), seen.end());
+    TokenId free = model.size() + 65536;  // a bound on gaps, as in the vocabulary
+    for (size_t k = 0; k < seen.size(); ++k) {
+      const auto [id, i] = seen[k];
+      if (k > 0 && seen[k - 1].first == id)
+        node.Item(i).Fail(ErrorCode::kInvalid, "its id is used twice");
+      if (id >= free) node.Item(i).Fail(ErrorCode::kLimit, "token id out of range");
+      free = std::max(free, id + 65536);
+    }
+    std::vector<std::string_view> contents;
+    for (const AddedToken& token : added) contents.push_back(token.content);
+    std::sort(contents.begin(), contents.end());
+    if (const auto twice = std::adjacent_find(contents.begin(), contents.end());
+        twice != contents.end()) {
+      node.Fail(ErrorCode::kInvalid, json::Quote(*twice) + " is there twice");
+    }
+  }
+
+  static std::optional<std::string_view> NameOf(TokenId id, const TokenizerParts& parts) {
+    if (id >= 0 && id < parts.model.size() && parts.model.name(id).data() != nullptr)
+      return parts.model.name(id);
+    for (const AddedToken& token : parts.added) {
+      if (token.id == id) return token.content;
+    }
+    return std::nullopt;
+  }
+
+  void Resolve(const std::vector<SpecialTokens::Reference>& references, const TokenizerParts& parts,
+               std::vector<TokenId>& out) {
+    for (const auto& reference : references) {
+      TokenId id = kNoToken;
+      if (reference.id) {
+        if (*reference.id >= 0 && *reference.id <= kMaxTokenId)
+          id = static_cast<TokenId>(*reference.id);
+        if (!NameOf(id, parts)) id = kNoToken;
+      } else {
+        id = parts.model.Find(reference.name);
+        for (const AddedToken& token : parts.added) {
+          if (token.content == reference.name) id = token.id;
+        }
+      }
+      if (id == kNoToken) {
+        errors_.Add(ErrorCode::kInvalid, "no token of tokenizer.json", reference.place);
+      } else if (std::find(out.begin(), out.end(), id) == out.end()) {
+        out.push_back(id);
+      }
+    }
+  }
+
+  LoadErrors errors_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<const Tokenizer>> Tokenizer::FromJson(std::string_view tokenizer_json) {
+  return Loader().Load(tokenizer_json, "", {});
+}
+
+Result<std::shared_ptr<const Tokenizer>> Tokenizer::FromFile(const std::string& path) {
+  std::filesystem::path file = path;
+  std::error_code ignored;
+  if (std::filesystem::is_directory(file, ignored)) file /= "tokenizer.json";
+  Result<std::string> text = ReadFile(file.string());
+  if (!text.ok()) return text.error();
+  Loader loader;
+  SpecialTokens special;
+  if (Status status = loader.LoadSpecialTokens(file.parent_path(), special); !status.ok()) {
+    return status.error();
+  }
+  return loader.Load(*text, file.string(), special);
+}
+
+}  // namespace pawl

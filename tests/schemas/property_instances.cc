@@ -189,9 +189,16 @@ std::string SpelledString(Dice& dice, const std::string& text) {
   return out;
 }
 
-std::string SpelledNumber(Dice& dice, const std::string& text) {
+std::string SpelledNumber(Dice& dice, const std::string& text, bool exponents) {
   const auto value = Decimal::Parse(text);
-  if (!value.ok() || dice.Percent(60)) return text;
+  if (!value.ok()) return text;
+  if (!exponents) {
+    const std::string plain = value->ToString();
+    return dice.Percent(70)                       ? plain
+           : plain.find('.') == std::string::npos ? plain + ".0"
+                                                  : plain + "0";
+  }
+  if (dice.Percent(60)) return text;
   if (value->is_zero()) return dice.Percent(50) ? "-0" : "0.0e5";
   std::string out = value->negative() ? "-" : "";
   const auto exponent = static_cast<int>(value->exponent());
@@ -278,11 +285,11 @@ Value Mutated(Dice& dice, const Value& value) {
   }
 }
 
-std::string Spelled(Dice& dice, const Value& value) {
+std::string Spelled(Dice& dice, const Value& value, bool exponents) {
   std::string out = Space(dice);
   switch (value.type) {
     case Type::kNumber:
-      out += SpelledNumber(dice, value.text);
+      out += SpelledNumber(dice, value.text, exponents);
       break;
     case Type::kString:
       out += SpelledString(dice, value.text);
@@ -291,7 +298,7 @@ std::string Spelled(Dice& dice, const Value& value) {
       out += "[" + (value.items.empty() ? Space(dice) : "");
       for (size_t i = 0; i < value.items.size(); ++i) {
         if (i > 0) out += ",";
-        out += Spelled(dice, value.items[i]);
+        out += Spelled(dice, value.items[i], exponents);
       }
       out += "]";
       break;
@@ -300,7 +307,7 @@ std::string Spelled(Dice& dice, const Value& value) {
       for (size_t i = 0; i < value.members.size(); ++i) {
         if (i > 0) out += ",";
         out += Space(dice) + SpelledString(dice, value.members[i].first) + Space(dice) + ":";
-        out += Spelled(dice, value.members[i].second);
+        out += Spelled(dice, value.members[i].second, exponents);
       }
       out += "}";
       break;

@@ -42,11 +42,18 @@ class Machine {
   // A short byte string that leads to acceptance, nullopt when none was found.
   virtual std::optional<std::string> ShortestCompletion(Key state) = 0;
 
+  // Some frames have to remember the text inside a lexeme (the key of an object, to refuse it a second
+  // time). For those every byte makes a new frame, which changes nothing inside the lexeme.
+  virtual bool TracksText(uint32_t frame) { return false; }
+  virtual uint32_t AppendText(uint32_t frame, uint8_t byte) { return frame; }
+
   Key Step(Key state, uint8_t byte) {
     const uint32_t lexeme = StepLexeme(LexemeOf(state), byte);
     if (lexeme == kDeadLexeme) return kDead;
     if (lexeme == kLeavesLexeme) return StepFrame(state, byte);
-    return MakeKey(FrameOf(state), lexeme);
+    uint32_t frame = FrameOf(state);
+    if (TracksText(frame)) frame = AppendText(frame, byte);
+    return MakeKey(frame, lexeme);
   }
 
   // Remarks of the compiler that are no errors, e.g. what it treated as an annotation.

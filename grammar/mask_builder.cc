@@ -54,10 +54,20 @@ std::vector<uint32_t> MaskBuilder::Build(Machine::Key state) {
   const TokenTrie& trie = vocabulary_.trie();
   const auto nodes = trie.nodes();
   const uint32_t frame = Machine::FrameOf(state);
+  const bool tracks_text = machine_.TracksText(frame);
   for (const Inside::Crossing& crossing : inside.crossings) {
     const TokenTrie::Node& start = nodes[crossing.node];
-    const Machine::Key entered =
-        machine_.StepFrame(Machine::MakeKey(frame, crossing.lexeme), start.byte);
+    Machine::Key before = Machine::MakeKey(frame, crossing.lexeme);
+    if (tracks_text && start.depth > 1) {
+      // The frame has to see the bytes up to here; any token below this node begins with them.
+      uint32_t below = crossing.node;
+      while (nodes[below].token == kNoToken) ++below;
+      const std::string_view path = vocabulary_.bytes(nodes[below].token).substr(0, start.depth - 1u);
+      uint32_t tracked = frame;
+      for (const char c : path) tracked = machine_.AppendText(tracked, static_cast<uint8_t>(c));
+      before = Machine::MakeKey(tracked, crossing.lexeme);
+    }
+    const Machine::Key entered = machine_.StepFrame(before, start.byte);
     if (entered == Machine::kDead) continue;
     trie.SetBits(start, words.data());
     stack_[start.depth] = entered;

@@ -52,7 +52,7 @@ FormulaId FormulaArena::Kinds(KindSet kinds) {
   kinds &= kAllKinds;
   if (kinds == 0) return kFalseFormula;
   if (kinds == kAllKinds) return kTrueFormula;
-  return Intern(Op::kKinds, kinds, {});
+  return Intern(Op::kKindSet, kinds, {});
 }
 
 FormulaId FormulaArena::Atom(AtomId atom, Kind kind) { return Intern(Op::kAtom, atom, {}, kind); }
@@ -73,7 +73,7 @@ FormulaId FormulaArena::Junction(Op op, std::span<const FormulaId> kids) {
   KindSet kinds = op == Op::kAnd ? kAllKinds : 0;
   const auto add = [&](FormulaId kid) {
     const Node& node = nodes_[kid];
-    if (node.op == Op::kKinds) {
+    if (node.op == Op::kKindSet) {
       kinds = op == Op::kAnd ? kinds & static_cast<KindSet>(node.value) : kinds | static_cast<KindSet>(node.value);
     } else if (kid != neutral) {
       flat.push_back(kid);
@@ -108,7 +108,7 @@ FormulaId FormulaArena::Not(FormulaId f) {
   if (f <= kTrueFormula) return 1 - f;
   const Node& node = nodes_[f];
   if (node.op == Op::kNot) return node.kids[0];
-  if (node.op == Op::kKinds) return Kinds(static_cast<KindSet>(~node.value));
+  if (node.op == Op::kKindSet) return Kinds(static_cast<KindSet>(~node.value));
   return Intern(Op::kNot, 0, {f});
 }
 
@@ -155,7 +155,7 @@ FormulaId FormulaArena::ForKind(FormulaId f, Kind kind) {
   switch (node.op) {
     case Op::kFalse:
     case Op::kTrue: break;
-    case Op::kKinds: out = (node.value >> kind) & 1 ? kTrueFormula : kFalseFormula; break;
+    case Op::kKindSet: out = (node.value >> kind) & 1 ? kTrueFormula : kFalseFormula; break;
     case Op::kAtom: out = node.kind == kind ? f : kTrueFormula; break;
     case Op::kReference: out = ForKind(targets_[node.value], kind); break;
     case Op::kNot: out = Not(ForKind(node.kids[0], kind)); break;
@@ -308,7 +308,7 @@ std::vector<Cube> FormulaArena::Dnf(FormulaId f, bool positive, size_t limit, bo
         }
       }
       break;
-    case Op::kKinds:
+    case Op::kKindSet:
     case Op::kReference: complete = false; break;
   }
   return out;

@@ -36,7 +36,7 @@ struct Cube {
 // Not thread-safe.
 class FormulaArena {
  public:
-  enum class Op : uint8_t { kFalse, kTrue, kKinds, kAtom, kReference, kAnd, kOr, kNot, kExactlyOne };
+  enum class Op : uint8_t { kFalse, kTrue, kKindSet, kAtom, kReference, kAnd, kOr, kNot, kExactlyOne };
 
   FormulaArena();
 
@@ -95,7 +95,7 @@ class FormulaArena {
         for (const FormulaId kid : node.kids) count += Evaluate(kid, truth) ? 1 : 0;
         return count == 1;
       }
-      case Op::kKinds:
+      case Op::kKindSet:
       case Op::kReference: break;  // ForKind removed them
     }
     return false;
@@ -110,7 +110,7 @@ class FormulaArena {
   struct Node {
     Op op;
     Kind kind;       // kAtom: the kind it speaks of
-    uint32_t value;  // kAtom: atom; kKinds: set; kReference: index into targets_
+    uint32_t value;  // kAtom: atom; kKindSet: set; kReference: index into targets_
     std::vector<FormulaId> kids;
   };
   FormulaId Intern(Op op, uint32_t value, std::vector<FormulaId> kids, Kind kind = kNullValue);

@@ -1,6 +1,6 @@
 // Counter-based random numbers: Philox4x32-10 (Salmon et al., "Parallel Random Numbers: As Easy as
-// 1, 2, 3", SC 2011). A draw is a pure function of (seed, position, index): no state, so any draw can be
-// made again, in any order, on any thread or device. Header only so that kernels share it.
+// 1, 2, 3", SC 2011). A draw is a pure function of (seed, position, index): no state, so any draw
+// can be made again, in any order, on any thread or device. Header only so that kernels share it.
 #ifndef PAWL_SRC_BASE_RANDOM_H_
 #define PAWL_SRC_BASE_RANDOM_H_
 
@@ -39,15 +39,29 @@ PAWL_HOST_DEVICE inline PhiloxBlock Philox4x32(uint64_t seed, uint64_t high, uin
   return {{c0, c1, c2, c3}};
 }
 
-// Uniform in the open interval (0, 1), 24 bits: word `index % 4` of block `index / 4` at `position`.
+// Uniform in the open interval (0, 1), 23 bits: word `index % 4` of block `index / 4` at
+// `position`. 23 and not 24 bits: one half is added to keep 0 out, and with 24 bits that sum would
+// round up to 1.
 PAWL_HOST_DEVICE inline float UniformAt(uint64_t seed, uint64_t position, uint64_t index) {
   const PhiloxBlock block = Philox4x32(seed, position, index >> 2);
-  return (static_cast<float>(block.word[index & 3] >> 8) + 0.5f) * (1.0f / 16777216.0f);
+  return (static_cast<float>(block.word[index & 3] >> 9) + 0.5f) * (1.0f / 8388608.0f);
 }
 
-// Standard Gumbel noise -log(-log(u)) at (seed, position, index).
+// The largest value that GumbelFromWord gives, rounded up: samplers use it to skip hopeless tokens.
+inline constexpr float kMaxGumbel = 22.875f;
+
+// Standard Gumbel noise from 32 random bits. It is -log(E) with E = -log(1 - v) exponential and v
+// small for the large values, the ones that win an argmax: a float is fine-grained near 0 but not
+// near 1, so the plain -log(-log(u)) would have a coarse upper tail. Always finite: -2.82 to 22.88.
+PAWL_HOST_DEVICE inline float GumbelFromWord(uint32_t word) {
+  float v = (static_cast<float>(word) + 0.5f) * (1.0f / 4294967296.0f);
+  if (v > 0.99999994f) v = 0.99999994f;
+  return -logf(-log1pf(-v));
+}
+
+// Standard Gumbel noise at (seed, position, index).
 PAWL_HOST_DEVICE inline float GumbelAt(uint64_t seed, uint64_t position, uint64_t index) {
-  return -logf(-logf(UniformAt(seed, position, index)));
+  return GumbelFromWord(Philox4x32(seed, position, index >> 2).word[index & 3]);
 }
 
 }  // namespace pawl

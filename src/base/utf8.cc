@@ -49,6 +49,22 @@ void AppendUtf8(char32_t c, std::string& out) {
   }
 }
 
+std::string EncodeCodepoints(std::u32string_view codepoints) {
+  std::string out;
+  for (const char32_t c : codepoints) AppendUtf8(c, out);
+  return out;
+}
+
+std::u32string DecodeCodepoints(std::string_view utf8) {
+  std::u32string out;
+  for (size_t i = 0; i < utf8.size();) {
+    const DecodedCodepoint d = DecodeUtf8(utf8.substr(i));
+    out.push_back(d.codepoint);
+    i += static_cast<size_t>(d.length);
+  }
+  return out;
+}
+
 size_t FindInvalidUtf8(std::string_view text) {
   for (size_t i = 0; i < text.size();) {
     const DecodedCodepoint d = DecodeUtf8(text.substr(i));

@@ -21,6 +21,9 @@ struct DecodedCodepoint {
 DecodedCodepoint DecodeUtf8(std::string_view text);
 // Appends the UTF-8 of `codepoint` (surrogates are written as they are: callers decide).
 void AppendUtf8(char32_t codepoint, std::string& out);
+// Whole texts; invalid bytes decode to kReplacement each.
+std::string EncodeCodepoints(std::u32string_view codepoints);
+std::u32string DecodeCodepoints(std::string_view utf8);
 // Offset of the first byte that is not part of valid UTF-8, npos when all is valid.
 size_t FindInvalidUtf8(std::string_view text);
 // Length of the longest prefix of `text` that ends at a code point boundary; a sequence cut short at

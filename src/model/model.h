@@ -1,8 +1,38 @@
-// Model: the backend interface that the decode loop sees. One implementation runs on the CPU, one will on
-// CUDA; both answer the same ragged batch of rows.
+// Model: the backend interface that the decode loop sees. One implementation runs on the CPU, one
+// will on CUDA; both answer the same ragged batch of rows.
 //
-// A row is one token at one position of one sequence. Decoding one token, prefilling a chunk, and verifying a draft
-// tree are the same call with different rows. A row's logits do not depend on what other rows are in the call, bit for bit.
+// A row is one token at one position of one sequence. Decoding one token, prefilling a chunk, and
+// verifying a draft tree are the same call with different rows. A row's logits depend only on the
+// tokens it sees: bit for bit the same alone, in a batch, in a chunk of any size, in a tree, and
+// for any number of threads.
+//
+//   auto model = LoadModel("models/tiny-extract");                       //
+//   Result<std::unique_ptr<Model>> const SequenceId s = *(*model)->NewSequence(256);
+//   std::vector<float> logits((*model)->info().vocabulary_size);
+//   const Row rows[] = {{.token = 7, .position = 0, .sequence = s},
+//                       {.token = 9, .position = 1, .sequence = s, .output = 0}};
+//   Status status = (*model)->Forward(rows, logits);                     // logits after the tokens
+//   7, 9
+//
+// What a row sees
+//   The first row of a sequence in a call is plain (ancestors == 0); its position is the call's
+//   base for that sequence and at most the sequence's length. Positions from base on are forgotten
+//   first. A plain row sees the committed positions [0, base), the plain rows of its sequence
+//   before it in the call, and itself. The plain rows of a sequence have the positions base, base +
+//   1, ...: a decode step is one, a prefill chunk is many. A tree row (ancestors != 0) sees [0,
+//   base), the rows in its ancestor word, and itself. Bit i stands for the i-th row (from 0) of the
+//   same sequence in this call, plain rows counted. The word must be exactly the path: a parent
+//   earlier in the call, and the parent's own path (for a plain parent: all plain rows before it).
+//   Its position is its parent's plus one, so siblings share a position. A sequence with tree rows
+//   has at most kMaxTreeRows rows in the call up to the last of them.
+//
+// What stays
+//   After the call the plain rows are committed: the length is base + their number. Tree rows are
+//   not part of the sequence; CommitTree, called before the next Forward or Truncate with that
+//   sequence, commits the path to one of them. Example: the last sampled token 5 at position 9 with
+//   the drafts 6 and 7 after it and 8 after 7:
+//     {5, 9, s, 0, 0}  {6, 10, s, 0b0001, 1}  {7, 10, s, 0b0001, 2}  {8, 11, s, 0b0101, 3}
+//   CommitTree(s, 3) then keeps 5, 7, 8 (length 12); CommitTree(s, 1) would keep 5, 6 (length 11).
 #ifndef PAWL_SRC_MODEL_MODEL_H_
 #define PAWL_SRC_MODEL_MODEL_H_
 
@@ -18,22 +48,25 @@
 
 namespace pawl {
 
-class ThreadPool;
+enum class KernelVariant : int;
 
 using SequenceId = int32_t;
 
+constexpr int kMaxTreeRows = 64;
+
 struct Row {
   TokenId token;
-  int32_t position;        // 0-based position in the sequence
+  int32_t position;  // 0-based position in the sequence
   SequenceId sequence;
-  uint64_t ancestors = 0;  // draft trees: bit i = this row also sees row i of its tree; 0 for plain rows, which
-                           // see every committed position of the sequence and earlier rows of the call
-  int32_t output = -1;     // where this row's logits go, -1 when they are not wanted
+  uint64_t ancestors =
+      0;  // draft trees: bit i = this row also sees row i of its tree; 0 for plain rows, which
+          // see every committed position of the sequence and earlier plain rows of the call
+  int32_t output = -1;  // where this row's logits go, -1 when they are not wanted
 };
 
 struct ModelInfo {
   std::string architecture;  // "LlamaForCausalLM"
-  std::string dtype;         // "bf16", ...
+  std::string dtype;         // "bf16", "fp16" or "fp32": of the embedding
   int vocabulary_size = 0;   // width of the logits
   int context_length = 0;    // longest sequence
   int layers = 0, hidden = 0, heads = 0, kv_heads = 0;
@@ -41,31 +74,49 @@ struct ModelInfo {
   int64_t weight_bytes = 0;
   std::vector<TokenId> end_tokens;  // from generation_config.json / config.json
   TokenId bos = kNoToken;
+  std::string kernels;  // "avx512", ...
+  int threads = 1;
 };
 
+// Thread safety: one call at a time.
 class Model {
  public:
   virtual ~Model() = default;
   virtual const ModelInfo& info() const = 0;
 
-  // A new, empty sequence with room for `capacity` positions. Errors: kLimit when memory does not allow it.
+  // A new, empty sequence with room for `capacity` positions, at most the context length. Errors:
+  // kInvalid for a capacity below 1, kLimit when it exceeds the context length or memory does not
+  // allow it.
   virtual Result<SequenceId> NewSequence(int capacity) = 0;
+  // Ids of freed sequences are given out again. Unknown ids are ignored, here and in Truncate.
   virtual void FreeSequence(SequenceId sequence) = 0;
   // Forgets positions >= length.
   virtual void Truncate(SequenceId sequence, int length) = 0;
 
-  // Runs the rows; the keys and values of each are written at (sequence, position). Logits of rows with output >= 0 go to
-  // logits[output * vocabulary_size ...]. Errors: kInvalid (token or position out of range), kLimit, kInternal (NaN).
+  // Runs the rows; see the top of this file. Logits of rows with output >= 0 go to
+  // logits[output * vocabulary_size ...]. Errors, with the row as place: kInvalid (token, sequence,
+  // position, ancestors or output out of range), kLimit (position beyond the capacity, tree too
+  // large): nothing has changed then; kInternal (a logit is NaN or infinite): the sequences of the
+  // call then end at their bases.
   virtual Status Forward(std::span<const Row> rows, std::span<float> logits) = 0;
+
+  // Commits the path to row `row` (counted as in ancestor words) of the sequence's last call; other
+  // tree rows, and plain rows off the path, are forgotten. Errors: kInvalid when there is no such
+  // row, kUnsupported by backends without trees.
+  virtual Status CommitTree(SequenceId sequence, int row) {
+    return Error{ErrorCode::kUnsupported, "this backend has no draft trees", ""};
+  }
 };
 
 struct ModelOptions {
   int threads = 0;  // 0: all cores
   std::function<void(double fraction)> progress;
+  KernelVariant kernels = KernelVariant{};  // kAuto: the best this processor has
 };
 
 // Loads a folder with config.json and *.safetensors. Errors name the file and the tensor or key.
-Result<std::unique_ptr<Model>> LoadModel(const std::string& folder, const ModelOptions& options = {});
+Result<std::unique_ptr<Model>> LoadModel(const std::string& folder,
+                                         const ModelOptions& options = {});
 
 }  // namespace pawl
 

@@ -1,0 +1,66 @@
+// The syntax tree of an ECMA-262 pattern, in flat arrays. Internal to grammar/regex.
+#ifndef PAWL_GRAMMAR_REGEX_ECMA_AST_H_
+#define PAWL_GRAMMAR_REGEX_ECMA_AST_H_
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "grammar/regex/codepoint_set.h"
+#include "grammar/regex/ecma_parser.h"
+#include "pawl/result.h"
+
+namespace pawl {
+
+struct EcmaNode {
+  enum class Kind : uint8_t {
+    kEmpty,
+    kChar,         // code point a
+    kSet,          // sets[a]
+    kConcat,       // lists[a .. a+b)
+    kAlternation,  // lists[a .. a+b)
+    kRepeat,       // node a, min..max times
+    kLook,         // node a; negative, behind
+    kTextStart,
+    kTextEnd,
+    kLineStart,
+    kLineEnd,
+    kWordBoundary,  // negative: \B
+  };
+  Kind kind = Kind::kEmpty;
+  bool negative = false;
+  bool behind = false;
+  uint32_t a = 0;
+  uint32_t b = 0;
+  uint32_t min = 0;
+  uint32_t max = 0;    // kEcmaInfinite: no limit
+  uint32_t place = 0;  // byte of the pattern
+};
+
+inline constexpr uint32_t kEcmaInfinite = std::numeric_limits<uint32_t>::max();
+
+struct EcmaTree {
+  std::vector<EcmaNode> nodes;
+  std::vector<uint32_t> lists;
+  std::vector<CodepointSet> sets;
+  uint32_t root = 0;
+
+  std::span<const uint32_t> children(const EcmaNode& node) const {
+    return std::span<const uint32_t>(lists).subspan(node.a, node.b);
+  }
+};
+
+// Errors as for ParseEcma, but for kUnsupported: assertions are all kept in the tree.
+Result<EcmaTree> ParseEcmaSyntax(std::string_view pattern, const RegexSyntaxOptions& options);
+
+// The classes \w, \d, \s and the line terminators.
+CodepointSet EcmaWord(bool unicode);
+CodepointSet EcmaDigit(bool unicode);
+CodepointSet EcmaSpace();
+CodepointSet EcmaLineTerminator();
+
+}  // namespace pawl
+
+#endif  // PAWL_GRAMMAR_REGEX_ECMA_AST_H_

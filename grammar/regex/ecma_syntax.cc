@@ -1,0 +1,782 @@
+// A recursive-descent parser for ECMA-262 patterns (section 22.2.1 and Annex B.1.2). The depth of
+// recursion is the nesting of groups, which is limited. Case folding is applied to the sets here,
+// so the rest of the way knows no flags.
+//
+// Where ECMA-262 leaves a construct undefined that other engines define (\A, (?i), [[:alpha:]],
+// ...) their meaning is taken when it is the same in all of them; docs/regex.md has the list.
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "grammar/regex/ecma_ast.h"
+#include "src/base/utf8.h"
+
+namespace pawl {
+
+CodepointSet EcmaDigit(bool unicode) {
+  return unicode ? CodepointSet::FromRanges(UnicodeProperty("Nd")) : CodepointSet::Of('0', '9');
+}
+
+CodepointSet EcmaWord(bool unicode) {
+  const CodepointRange ascii[] = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
+  CodepointSet set = CodepointSet::FromRanges(ascii);
+  if (!unicode) return set;
+  for (const char* name : {"Alphabetic", "M", "Nd", "Pc", "Join_Control"}) {
+    set = set.Union(CodepointSet::FromRanges(UnicodeProperty(name)));
+  }
+  return set;
+}
+
+CodepointSet EcmaSpace() {
+  const CodepointRange controls[] = {{'\t', '\r'}, {0x2028, 0x2029}, {0xFEFF, 0xFEFF}};
+  return CodepointSet::FromRanges(controls).Union(CodepointSet::FromRanges(UnicodeProperty("Zs")));
+}
+
+CodepointSet EcmaLineTerminator() {
+  const CodepointRange ranges[] = {{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}};
+  return CodepointSet::FromRanges(ranges);
+}
+
+namespace {
+
+using Kind = EcmaNode::Kind;
+
+struct SyntaxFlags {
+  bool ignore_case;
+  bool dot_all;
+  bool multi_line;
+};
+
+int HexDigit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+// What an escape stands for: a code point or a set.
+struct Escape {
+  bool is_set = false;
+  char32_t codepoint = 0;
+  CodepointSet set;
+};
+
+class EcmaSyntax {
+ public:
+  EcmaSyntax(std::string_view text, const RegexSyntaxOptions& options)
+      : text_(text),
+        options_(options),
+        flags_{options.ignore_case, options.dot_all, options.multi_line} {}
+
+  Result<EcmaTree> Parse() {
+    if (text_.size() > options_.max_pattern_bytes) {
+      return Error{
+          ErrorCode::kLimit,
+          "the pattern is longer than " + std::to_string(options_.max_pattern_bytes) + " bytes",
+          ""};
+    }
+    if (const size_t bad = FindInvalidUtf8(text_); bad != std::string_view::npos) {
+      return Error{ErrorCode::kInvalid, "the pattern is not valid UTF-8", Place(bad)};
+    }
+    const std::optional<uint32_t> root = Disjunction(0);
+    if (root && !AtEnd()) Fail("unmatched ')'", at_);
+    if (error_) return *error_;
+    tree_.root = *root;
+    return std::move(tree_);
+  }
+
+ private:
+  static std::string Place(size_t at) { return "byte " + std::to_string(at); }
+  bool AtEnd() const { return at_ >= text_.size(); }
+  char Peek(size_t ahead = 0) const {
+    return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0';
+  }
+  bool LooksAt(std::string_view what) const { return text_.substr(at_).starts_with(what); }
+  bool Take(std::string_view what) {
+    if (!LooksAt(what)) return false;
+    at_ += what.size();
+    return true;
+  }
+  std::nullopt_t Fail(std::string message, size_t at, ErrorCode code = ErrorCode::kInvalid) {
+    if (!error_) error_ = Error{code, std::move(message), Place(at)};
+    return std::nullopt;
+  }
+
+  uint32_t Add(EcmaNode node, size_t place) {
+    node.place = static_cast<uint32_t>(place);
+    tree_.nodes.push_back(node);
+    return static_cast<uint32_t>(tree_.nodes.size() - 1);
+  }
+  uint32_t AddKind(Kind kind, size_t place) {
+    EcmaNode node;
+    node.kind = kind;
+    return Add(node, place);
+  }
+  uint32_t AddList(Kind kind, const std::vector<uint32_t>& list, size_t place) {
+    if (list.size() == 1) return list[0];
+    EcmaNode node;
+    node.kind = list.empty() ? Kind::kEmpty : kind;
+    node.a = static_cast<uint32_t>(tree_.lists.size());
+    node.b = static_cast<uint32_t>(list.size());
+    tree_.lists.insert(tree_.lists.end(), list.begin(), list.end());
+    return Add(node, place);
+  }
+  uint32_t AddSet(CodepointSet set, size_t place) {
+    EcmaNode node;
+    node.kind = Kind::kSet;
+    node.a = static_cast<uint32_t>(tree_.sets.size());
+    tree_.sets.push_back(std::move(set));
+    return Add(node, place);
+  }
+  uint32_t AddChar(char32_t codepoint, size_t place) {
+    if (flags_.ignore_case) {
+      CodepointSet set = CodepointSet::Of(codepoint).CaseClosure();
+      if (set.size() > 1) return AddSet(std::move(set), place);
+    }
+    EcmaNode node;
+    node.kind = Kind::kChar;
+    node.a = codepoint;
+    return Add(node, place);
+  }
+  CodepointSet Folded(CodepointSet set) const {
+    return flags_.ignore_case ? set.CaseClosure() : set;
+  }
+
+  std::optional<uint32_t> Disjunction(int depth);
+  std::optional<uint32_t> Sequence(int depth);
+  std::optional<uint32_t> Group(int depth);
+  // The atom or assertion at the cursor; `quantifiable` says whether a quantifier may follow.
+  std::optional<uint32_t> Term(int depth, bool& quantifiable);
+  std::optional<uint32_t> EscapedTerm(bool& quantifiable);
+  std::optional<uint32_t> Quantified(uint32_t atom, bool quantifiable);
+  // {m}, {m,} or {m,n} at the cursor; nullopt (and the cursor kept) when it is none.
+  std::optional<std::pair<uint32_t, uint32_t>> Braces();
+  bool InlineFlags();
+  std::optional<Escape> ReadEscape(bool in_class);
+  std::optional<Escape> ReadProperty(size_t start, bool negative);
+  std::optional<char32_t> ReadHex(size_t start, int digits);
+  std::optional<uint32_t> Class();
+  std::optional<Escape> ClassAtom();
+  std::optional<CodepointSet> PosixClass();
+  void JoinSurrogates(std::vector<uint32_t>& list);
+
+  std::string_view text_;
+  const RegexSyntaxOptions& options_;
+  SyntaxFlags flags_;
+  EcmaTree tree_;
+  std::optional<Error> error_;
+  size_t at_ = 0;
+};
+
+std::optional<uint32_t> EcmaSyntax::Disjunction(int depth) {
+  const size_t start = at_;
+  const SyntaxFlags outer = flags_;
+  std::vector<uint32_t> alternatives;
+  do {
+    const auto sequence = Sequence(depth);
+    if (!sequence) return std::nullopt;
+    alternatives.push_back(*sequence);
+  } while (Take("|"));
+  flags_ = outer;
+  return AddList(Kind::kAlternation, alternatives, start);
+}
+
+std::optional<uint32_t> EcmaSyntax::Sequence(int depth) {
+  const size_t start = at_;
+  std::vector<uint32_t> terms;
+  while (!AtEnd() && Peek() != '|' && Peek() != ')') {
+    if (Take("\\Q")) {
+      const size_t end = std::min(text_.find("\\E", at_), text_.size());
+      while (at_ < end) {
+        const DecodedCodepoint c = DecodeUtf8(text_.substr(at_));
+        terms.push_back(AddChar(c.codepoint, at_));
+        at_ += c.length;
+      }
+      Take("\\E");
+      if (!terms.empty()) {
+        const auto last = Quantified(terms.back(), true);
+        if (!last) return std::nullopt;
+        terms.back() = *last;
+      }
+      continue;
+    }
+    if (LooksAt("(?")) {
+      if (LooksAt("(?#")) {
+        const size_t end = text_.find(')', at_);
+        if (end == std::string_view::npos) return Fail("expected ')' to end the comment", at_);
+        at_ = end + 1;
+        continue;
+      }
+      if (InlineFlags()) continue;
+      if (error_) return std::nullopt;
+    }
+    bool quantifiable = true;
+    const auto term = Term(depth, quantifiable);
+    if (!term) return std::nullopt;
+    const auto quantified = Quantified(*term, quantifiable);
+    if (!quantified) return std::nullopt;
+    terms.push_back(*quantified);
+  }
+  JoinSurrogates(terms);
+  return AddList(Kind::kConcat, terms, start);
+}
+
+// (?i) and the like: takes effect until the end of the group. Leaves the cursor when it is no such
+// thing.
+// (?i:...) is handled by Group.
+bool EcmaSyntax::InlineFlags() {
+  size_t i = at_ + 2;
+  while (i < text_.size() && (IsLetter(text_[i]) || text_[i] == '-')) ++i;
+  if (i == at_ + 2 || i >= text_.size() || text_[i] != ')') return false;
+  SyntaxFlags flags = flags_;
+  bool on = true;
+  for (size_t k = at_ + 2; k < i; ++k) {
+    switch (text_[k]) {
+      case '-':
+        on = false;
+        break;
+      case 'i':
+        flags.ignore_case = on;
+        break;
+      case 's':
+        flags.dot_all = on;
+        break;
+      case 'm':
+        flags.multi_line = on;
+        break;
+      case 'u':
+        break;
+      default:
+        Fail(std::string("unsupported flag '") + text_[k] + "'", k, ErrorCode::kUnsupported);
+        return false;
+    }
+  }
+  flags_ = flags;
+  at_ = i + 1;
+  return true;
+}
+
+std::optional<uint32_t> EcmaSyntax::Group(int depth) {
+  const size_t start = at_;
+  if (depth >= options_.max_nesting) {
+    return Fail("groups nest deeper than " + std::to_string(options_.max_nesting), start,
+                ErrorCode::kLimit);
+  }
+  const SyntaxFlags outer = flags_;
+  EcmaNode look;
+  ++at_;
+  if (Take("?")) {
+    if (Take("=") || Take("!")) {
+      look.kind = Kind::kLook;
+      look.negative = text_[at_ - 1] == '!';
+    } else if (Take("<=") || Take("<!")) {
+      look.kind = Kind::kLook;
+      look.behind = true;
+      look.negative = text_[at_ - 1] == '!';
+    } else if (Take(":")) {
+    } else if (Take(">")) {
+      return Fail("atomic groups are not supported", start, ErrorCode::kUnsupported);
+    } else if (LooksAt("P=")) {
+      return Fail("back references are not supported", start, ErrorCode::kUnsupported);
+    } else if (Take("P<") || Take("<") || Take("'")) {
+      const char close = text_[at_ - 1] == '\'' ? '\'' : '>';
+      const size_t end = text_.find(close, at_);
+      if (end == std::string_view::npos || end == at_) return Fail("expected a group name", at_);
+      const std::string_view name = text_.substr(at_, end - at_);
+      const bool plain = std::all_of(name.begin(), name.end(), [](char c) {
+        return IsLetter(c) || IsDigit(c) || c == '_' || c == '$' || (c & 0x80) != 0;
+      });
+      if (!plain || IsDigit(name[0])) return Fail("not a group name", at_);
+      at_ = end + 1;
+    } else if (IsLetter(Peek()) || Peek() == '-') {
+      bool on = true;
+      for (; !AtEnd() && Peek() != ':'; ++at_) {
+        switch (Peek()) {
+          case '-':
+            on = false;
+            break;
+          case 'i':
+            flags_.ignore_case = on;
+            break;
+          case 's':
+            flags_.dot_all = on;
+            break;
+          case 'm':
+            flags_.multi_line = on;
+            break;
+          case 'u':
+            break;
+          case 'x':
+          case 'R':
+          case 'U':
+          case 'a':
+          case 'L':
+            return Fail("unsupported flag in a group", at_, ErrorCode::kUnsupported);
+          default:
+            return Fail("expected ':' after the flags of a group", at_);
+        }
+      }
+      if (!Take(":")) return Fail("expected ':' after the flags of a group", at_);
+    } else if (Peek() == '(' || Peek() == '|' || Peek() == '&') {
+      return Fail("this kind of group is not supported", start, ErrorCode::kUnsupported);
+    } else {
+      return Fail("expected ':', '=', '!', '<' or flags after '(?'", at_);
+    }
+  }
+  const auto body = Disjunction(depth + 1);
+  flags_ = outer;
+  if (!body) return std::nullopt;
+  if (!Take(")")) return Fail("expected ')'", at_);
+  if (look.kind != Kind::kLook) return body;
+  look.a = *body;
+  return Add(look, start);
+}
+
+std::optional<uint32_t> EcmaSyntax::Term(int depth, bool& quantifiable) {
+  const size_t start = at_;
+  switch (Peek()) {
+    case '(': {
+      const auto group = Group(depth);
+      if (group) {
+        // A lookbehind takes no quantifier; a lookahead does by Annex B.
+        const EcmaNode& node = tree_.nodes[*group];
+        quantifiable = node.kind != Kind::kLook || !node.behind || node.place != start;
+      }
+      return group;
+    }
+    case '^':
+      ++at_;
+      quantifiable = false;
+      return AddKind(flags_.multi_line ? Kind::kLineStart : Kind::kTextStart, start);
+    case '$':
+      ++at_;
+      quantifiable = false;
+      return AddKind(flags_.multi_line ? Kind::kLineEnd : Kind::kTextEnd, start);
+    case '.':
+      ++at_;
+      return AddSet(flags_.dot_all ? CodepointSet::All() : EcmaLineTerminator().Complement(),
+                    start);
+    case '[':
+      return Class();
+    case '*':
+    case '+':
+    case '?':
+      return Fail(std::string("nothing before '") + Peek() + "' to repeat", start);
+    case '{':
+      if (Braces()) return Fail("nothing before '{' to repeat", start);
+      ++at_;
+      return AddChar('{', start);
+    case '\\':
+      return EscapedTerm(quantifiable);
+    default: {
+      const DecodedCodepoint c = DecodeUtf8(text_.substr(at_));
+      at_ += c.length;
+      return AddChar(c.codepoint, start);
+    }
+  }
+}
+
+std::optional<uint32_t> EcmaSyntax::EscapedTerm(bool& quantifiable) {
+  const size_t start = at_;
+  const char c = Peek(1);
+  Kind assertion = Kind::kEmpty;
+  switch (c) {
+    case 'b':
+    case 'B':
+      assertion = Kind::kWordBoundary;
+      break;
+    case 'A':
+      assertion = Kind::kTextStart;
+      break;
+    case 'z':
+    case 'Z':
+      assertion = Kind::kTextEnd;
+      break;
+    case 'k':
+      if (Peek(2) == '<' || Peek(2) == '{' || Peek(2) == '\'') {
+        return Fail("back references are not supported", start, ErrorCode::kUnsupported);
+      }
+      break;
+    case 'G':
+    case 'K':
+    case 'X':
+    case 'C':
+      return Fail(std::string("'\\") + c + "' is not supported", start, ErrorCode::kUnsupported);
+    case 'R': {
+      at_ += 2;
+      const CodepointRange breaks[] = {{'\n', '\r'}, {0x85, 0x85}, {0x2028, 0x2029}};
+      const std::vector<uint32_t> crlf{AddChar('\r', start), AddChar('\n', start)};
+      const std::vector<uint32_t> either{AddList(Kind::kConcat, crlf, start),
+                                         AddSet(CodepointSet::FromRanges(breaks), start)};
+      return AddList(Kind::kAlternation, either, start);
+    }
+    default:
+      if (c >= '1' && c <= '9') {
+        return Fail("back references are not supported", start, ErrorCode::kUnsupported);
+      }
+  }
+  if (assertion != Kind::kEmpty) {
+    at_ += 2;
+    quantifiable = false;
+    EcmaNode node;
+    node.kind = assertion;
+    node.negative = c == 'B';
+    return Add(node, start);
+  }
+  auto escape = ReadEscape(/*in_class=*/false);
+  if (!escape) return std::nullopt;
+  return escape->is_set ? AddSet(std::move(escape->set), start) : AddChar(escape->codepoint, start);
+}
+
+std::optional<std::pair<uint32_t, uint32_t>> EcmaSyntax::Braces() {
+  size_t i = at_ + 1;
+  const auto number = [&]() -> std::optional<uint64_t> {
+    const size_t first = i;
+    uint64_t value = 0;
+    for (; i < text_.size() && IsDigit(text_[i]); ++i) {
+      value = std::min<uint64_t>(value * 10 + static_cast<uint64_t>(text_[i] - '0'), UINT32_MAX);
+    }
+    if (i == first) return std::nullopt;
+    return value;
+  };
+  const auto min = number();
+  if (!min) return std::nullopt;
+  std::optional<uint64_t> max = min;
+  if (i < text_.size() && text_[i] == ',') {
+    ++i;
+    max = number();
+  }
+  if (i >= text_.size() || text_[i] != '}') return std::nullopt;
+  if (*min > options_.max_repeat || (max && *max > options_.max_repeat)) {
+    Fail("a number in '{}' is larger than " + std::to_string(options_.max_repeat), at_,
+         ErrorCode::kLimit);
+  } else if (max && *max < *min) {
+    Fail("the numbers in '{}' are out of order", at_);
+  }
+  at_ = i + 1;
+  return std::pair{static_cast<uint32_t>(*min), max ? static_cast<uint32_t>(*max) : kEcmaInfinite};
+}
+
+std::optional<uint32_t> EcmaSyntax::Quantified(uint32_t atom, bool quantifiable) {
+  const size_t start = at_;
+  EcmaNode node;
+  node.kind = Kind::kRepeat;
+  node.a = atom;
+  if (Take("*")) {
+    node.max = kEcmaInfinite;
+  } else if (Take("+")) {
+    node.min = 1;
+    node.max = kEcmaInfinite;
+  } else if (Take("?")) {
+    node.max = 1;
+  } else {
+    if (Peek() != '{') return atom;
+    const auto braces = Braces();
+    if (error_) return std::nullopt;
+    if (!braces) return atom;
+    node.min = braces->first;
+    node.max = braces->second;
+  }
+  if (!quantifiable) return Fail("an assertion cannot be repeated", start);
+  if (Peek() == '+') {
+    return Fail("possessive quantifiers are not supported", at_, ErrorCode::kUnsupported);
+  }
+  Take("?");
+  if (Peek() == '*' || Peek() == '+' || Peek() == '?') {
+    return Fail("a quantifier follows a quantifier", at_);
+  }
+  if (Peek() == '{') {
+    const size_t second = at_;
+    if (Braces()) return Fail("a quantifier follows a quantifier", second);
+  }
+  return Add(node, start);
+}
+
+std::optional<char32_t> EcmaSyntax::ReadHex(size_t start, int digits) {
+  char32_t value = 0;
+  for (int i = 0; i < digits; ++i) {
+    const int digit = HexDigit(Peek());
+    if (digit < 0) {
+      return Fail("expected " + std::to_string(digits) + " hexadecimal digits", start);
+    }
+    value = value * 16 + static_cast<char32_t>(digit);
+    ++at_;
+  }
+  return value;
+}
+
+std::optional<Escape> EcmaSyntax::ReadProperty(size_t start, bool negative) {
+  std::string_view name;
+  if (Take("{")) {
+    const size_t end = text_.find('}', at_);
+    if (end == std::string_view::npos) return Fail("expected '}' after a property name", start);
+    name = text_.substr(at_, end - at_);
+    at_ = end + 1;
+    if (name.starts_with('^')) {
+      negative = !negative;
+      name.remove_prefix(1);
+    }
+  } else {
+    name = text_.substr(at_, 1);
+    if (name.empty() || !IsLetter(name[0])) return Fail("expected a property name", start);
+    ++at_;
+  }
+  auto ranges = UnicodeProperty(name == "L&" ? std::string_view("LC") : name);
+  if (ranges.empty() && (name.starts_with("Is") || name.starts_with("is"))) {
+    ranges = UnicodeProperty(name.substr(2));
+  }
+  if (ranges.empty()) {
+    return Fail("unknown Unicode property '" + std::string(name.substr(0, 80)) + "'", start);
+  }
+  Escape escape;
+  escape.is_set = true;
+  escape.set = Folded(CodepointSet::FromRanges(ranges));
+  if (negative) escape.set = escape.set.Complement();
+  return escape;
+}
+
+// At a backslash.
+std::optional<Escape> EcmaSyntax::ReadEscape(bool in_class) {
+  const size_t start = at_++;
+  if (AtEnd()) return Fail("expected a character after '\\'", start);
+  Escape escape;
+  const auto set = [&](CodepointSet positive, bool negative) {
+    escape.is_set = true;
+    escape.set = Folded(std::move(positive));
+    if (negative) escape.set = escape.set.Complement();
+    return escape;
+  };
+  const auto codepoint = [&](char32_t value) {
+    escape.codepoint = value;
+    return escape;
+  };
+  const DecodedCodepoint decoded = DecodeUtf8(text_.substr(at_));
+  at_ += decoded.length;
+  const char32_t c = decoded.codepoint;
+  const bool unicode = options_.unicode_classes;
+  switch (c) {
+    case 'd':
+    case 'D':
+      return set(EcmaDigit(unicode), c == 'D');
+    case 'w':
+    case 'W':
+      return set(EcmaWord(unicode), c == 'W');
+    case 's':
+    case 'S':
+      return set(EcmaSpace(), c == 'S');
+    case 'h':
+    case 'H':
+      return set(CodepointSet::Of('\t').Union(CodepointSet::FromRanges(UnicodeProperty("Zs"))),
+                 c == 'H');
+    case 'p':
+    case 'P':
+      return ReadProperty(start, c == 'P');
+    case 't':
+      return codepoint('\t');
+    case 'n':
+      return codepoint('\n');
+    case 'v':
+      return codepoint('\v');
+    case 'f':
+      return codepoint('\f');
+    case 'r':
+      return codepoint('\r');
+    case 'e':
+      return codepoint(0x1B);
+    case 'b':
+      if (in_class) return codepoint('\b');
+      break;
+    case 'c':
+      if (IsLetter(Peek())) return codepoint(static_cast<char32_t>(text_[at_++]) % 32);
+      return Fail("expected a letter after '\\c'", start);
+    case '0': {
+      // \0, and the octal escapes of Annex B that start with it.
+      char32_t value = 0;
+      for (int i = 0; i < 2 && Peek() >= '0' && Peek() <= '7'; ++i) {
+        value = value * 8 + static_cast<char32_t>(text_[at_++] - '0');
+      }
+      return codepoint(value);
+    }
+    case 'x':
+      if (Peek() != '{') {
+        const auto value = ReadHex(start, 2);
+        if (!value) return std::nullopt;
+        return codepoint(*value);
+      }
+      [[fallthrough]];
+    case 'u': {
+      if (Take("{")) {
+        char32_t value = 0;
+        size_t digits = 0;
+        for (; HexDigit(Peek()) >= 0; ++at_, ++digits) {
+          value = value * 16 + static_cast<char32_t>(HexDigit(Peek()));
+          if (value > kMaxCodepoint) return Fail("no code point is that large", start);
+        }
+        if (digits == 0 || !Take("}")) return Fail("expected hexadecimal digits and '}'", start);
+        return codepoint(value);
+      }
+      const auto value = ReadHex(start, 4);
+      if (!value) return std::nullopt;
+      if (*value >= 0xD800 && *value < 0xDC00 && LooksAt("\\u")) {
+        const size_t second = at_;
+        at_ += 2;
+        char32_t low = 0;
+        int digits = 0;
+        for (; digits < 4 && HexDigit(Peek()) >= 0; ++digits, ++at_) {
+          low = low * 16 + static_cast<char32_t>(HexDigit(Peek()));
+        }
+        if (digits == 4 && low >= 0xDC00 && low < 0xE000) {
+          return codepoint(0x10000 + ((*value - 0xD800) << 10) + (low - 0xDC00));
+        }
+        at_ = second;
+      }
+      return codepoint(*value);
+    }
+    default:
+      break;
+  }
+  // Any other sign stands for itself; an unknown letter or digit is more likely a mistake.
+  if (c < 0x80 && (IsLetter(static_cast<char>(c)) || IsDigit(static_cast<char>(c)))) {
+    return Fail(std::string("unknown escape '\\") + static_cast<char>(c) + "'", start);
+  }
+  return codepoint(c);
+}
+
+// [:alpha:] at the cursor inside a class.
+std::optional<CodepointSet> EcmaSyntax::PosixClass() {
+  struct Posix {
+    std::string_view name;
+    CodepointRange ranges[4];
+    size_t count;
+  };
+  static constexpr Posix kClasses[] = {
+      {"alnum", {{'0', '9'}, {'A', 'Z'}, {'a', 'z'}}, 3},
+      {"alpha", {{'A', 'Z'}, {'a', 'z'}}, 2},
+      {"ascii", {{0, 0x7F}}, 1},
+      {"blank", {{'\t', '\t'}, {' ', ' '}}, 2},
+      {"cntrl", {{0, 0x1F}, {0x7F, 0x7F}}, 2},
+      {"digit", {{'0', '9'}}, 1},
+      {"graph", {{'!', '~'}}, 1},
+      {"lower", {{'a', 'z'}}, 1},
+      {"print", {{' ', '~'}}, 1},
+      {"punct", {{'!', '/'}, {':', '@'}, {'[', '`'}, {'{', '~'}}, 4},
+      {"space", {{'\t', '\r'}, {' ', ' '}}, 2},
+      {"upper", {{'A', 'Z'}}, 1},
+      {"word", {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}}, 4},
+      {"xdigit", {{'0', '9'}, {'A', 'F'}, {'a', 'f'}}, 3},
+  };
+  if (!LooksAt("[:")) return std::nullopt;
+  const size_t end = text_.substr(0, at_ + 12).find(":]", at_ + 2);
+  if (end == std::string_view::npos) return std::nullopt;
+  std::string_view name = text_.substr(at_ + 2, end - at_ - 2);
+  const bool negative = name.starts_with('^');
+  if (negative) name.remove_prefix(1);
+  for (const Posix& posix : kClasses) {
+    if (posix.name != name) continue;
+    at_ = end + 2;
+    CodepointSet set = CodepointSet::FromRanges(std::span(posix.ranges).first(posix.count));
+    return negative ? set.Complement() : set;
+  }
+  return std::nullopt;
+}
+
+std::optional<Escape> EcmaSyntax::ClassAtom() {
+  if (Peek() == '\\') return ReadEscape(/*in_class=*/true);
+  Escape atom;
+  if (auto posix = PosixClass()) {
+    atom.is_set = true;
+    atom.set = std::move(*posix);
+    return atom;
+  }
+  const DecodedCodepoint c = DecodeUtf8(text_.substr(at_));
+  at_ += c.length;
+  atom.codepoint = c.codepoint;
+  return atom;
+}
+
+std::optional<uint32_t> EcmaSyntax::Class() {
+  const size_t start = at_++;
+  const bool negative = Take("^");
+  std::vector<CodepointRange> ranges;
+  const auto add = [&](const Escape& atom) {
+    if (atom.is_set) {
+      ranges.insert(ranges.end(), atom.set.ranges().begin(), atom.set.ranges().end());
+    } else {
+      ranges.push_back({atom.codepoint, atom.codepoint});
+    }
+  };
+  for (;;) {
+    if (AtEnd()) return Fail("expected ']' to end the class", start);
+    if (Take("]")) break;
+    const size_t at = at_;
+    const auto low = ClassAtom();
+    if (!low) return std::nullopt;
+    if (Peek() == '-' && at_ + 1 < text_.size() && Peek(1) != ']') {
+      ++at_;
+      const auto high = ClassAtom();
+      if (!high) return std::nullopt;
+      if (low->is_set || high->is_set) {
+        // [\w-.]: the '-' is itself (Annex B).
+        add(*low);
+        add(*high);
+        ranges.push_back({'-', '-'});
+      } else if (low->codepoint > high->codepoint) {
+        return Fail("the range in the class is out of order", at);
+      } else {
+        ranges.push_back({low->codepoint, high->codepoint});
+      }
+      continue;
+    }
+    add(*low);
+  }
+  CodepointSet set = Folded(CodepointSet::FromRanges(ranges));
+  return AddSet(negative ? set.Complement() : std::move(set), start);
+}
+
+// Patterns written for UTF-16 say [\uD800-\uDBFF][\uDC00-\uDFFF] for the code points above U+FFFF.
+// Two neighbours of that kind become the set of those code points.
+void EcmaSyntax::JoinSurrogates(std::vector<uint32_t>& list) {
+  const auto surrogates = [&](uint32_t id, char32_t lo, char32_t hi) {
+    const EcmaNode& node = tree_.nodes[id];
+    CodepointSet set;
+    if (node.kind == Kind::kChar) set = CodepointSet::Of(node.a);
+    if (node.kind == Kind::kSet) set = tree_.sets[node.a];
+    const bool all = !set.empty() && set.ranges().front().lo >= lo && set.ranges().back().hi <= hi;
+    return all ? set : CodepointSet();
+  };
+  const auto maybe = [&](uint32_t id) {
+    const EcmaNode& node = tree_.nodes[id];
+    return (node.kind == Kind::kChar && node.a >= 0xD800 && node.a < 0xDC00) ||
+           (node.kind == Kind::kSet && !tree_.sets[node.a].empty() &&
+            tree_.sets[node.a].ranges().front().lo >= 0xD800 &&
+            tree_.sets[node.a].ranges().back().hi < 0xDC00);
+  };
+  for (size_t i = 0; i + 1 < list.size(); ++i) {
+    if (!maybe(list[i])) continue;
+    const CodepointSet high = surrogates(list[i], 0xD800, 0xDBFF);
+    const CodepointSet low = surrogates(list[i + 1], 0xDC00, 0xDFFF);
+    if (high.empty() || low.empty()) continue;
+    std::vector<CodepointRange> ranges;
+    for (const CodepointRange& h : high.ranges()) {
+      for (char32_t unit = h.lo; unit <= h.hi; ++unit) {
+        for (const CodepointRange& l : low.ranges()) {
+          const char32_t base = 0x10000 + ((unit - 0xD800) << 10);
+          ranges.push_back({base + (l.lo - 0xDC00), base + (l.hi - 0xDC00)});
+        }
+      }
+    }
+    list[i] = AddSet(CodepointSet::FromRanges(ranges), tree_.nodes[list[i]].place);
+    list.erase(list.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+  }
+}
+
+}  // namespace
+
+Result<EcmaTree> ParseEcmaSyntax(std::string_view pattern, const RegexSyntaxOptions& options) {
+  return EcmaSyntax(pattern, options).Parse();
+}
+
+}  // namespace pawl

@@ -1,0 +1,178 @@
+// RegexArena: regular expressions over Unicode characters, closed under and/or/not, as hash-consed
+// terms.
+//
+//   RegexArena arena;
+//   ReId word = arena.Repeat(arena.Set(letters), 1, std::nullopt);
+//   ReId not_foo = arena.And(word, arena.Not(arena.Literal(U"foo")));
+//   ReId after_f = arena.Derive(not_foo, U'f');     // what may follow an 'f'
+//   bool done = arena.Nullable(after_f);            // may the text end here?
+//
+// Equal ids mean equal languages; the converse holds only as far as the simplifications reach.
+//
+// The alphabet is the Unicode scalar values: surrogates are never part of a text. Set() drops them
+// and Derive() by one is kNothing.
+//
+// Thread safety: none; the caller locks. Ids are valid as long as the arena lives. Nothing throws;
+// when a limit of RegexLimits is reached, overflow() becomes true and results since then mean
+// nothing.
+#ifndef PAWL_GRAMMAR_REGEX_REGEX_ARENA_H_
+#define PAWL_GRAMMAR_REGEX_REGEX_ARENA_H_
+
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "grammar/regex/codepoint_set.h"
+
+namespace pawl {
+
+using ReId = uint32_t;
+
+struct RegexLimits {
+  // Terms an arena may hold (about 50 bytes each).
+  uint32_t max_terms = 8u << 20;
+  // Nested operators that Derive() follows; concatenation does not nest.
+  int max_depth = 2000;
+};
+
+class RegexArena {
+ public:
+  static constexpr ReId kNothing = 0;   // no string at all
+  static constexpr ReId kEpsilon = 1;   // the empty string
+  static constexpr ReId kAnything = 2;  // every string
+  static constexpr ReId kAnyChar = 3;   // every string of one character
+  static constexpr uint32_t kInfinite = std::numeric_limits<uint32_t>::max();
+
+  explicit RegexArena(const RegexLimits& limits = {});
+  RegexArena(const RegexArena&) = delete;
+  RegexArena& operator=(const RegexArena&) = delete;
+
+  // One character out of a set; surrogates are dropped.
+  ReId Set(const CodepointSet& set);
+  ReId Char(char32_t codepoint);
+  ReId Literal(std::u32string_view text);
+  // Build long concatenations from the right: O(1) then, O(length of the left side) otherwise.
+  ReId Concat(ReId left, ReId right);
+  ReId Concat(std::span<const ReId> parts);
+  ReId Concat(std::initializer_list<ReId> parts) {
+    return Concat(std::span<const ReId>(parts.begin(), parts.size()));
+  }
+  ReId Or(std::span<const ReId> alternatives);
+  ReId Or(ReId a, ReId b);
+  ReId And(std::span<const ReId> operands);
+  ReId And(ReId a, ReId b);
+  ReId Not(ReId id);
+  // Between min and max times (nullopt: no upper limit). Kept as a counter, not unrolled. A max
+  // below min gives kNothing.
+  ReId Repeat(ReId id, uint32_t min, std::optional<uint32_t> max);
+  ReId Optional(ReId id) { return Repeat(id, 0, 1); }
+  ReId Star(ReId id) { return Repeat(id, 0, std::nullopt); }
+
+  // For front ends with lookahead. Look(r) matches the empty string where the whole rest of the
+  // text is in r; terms that hold one are open: what follows them in a concatenation is part of
+  // that rest. Close() ends the rest at the end of the term. And, Not and Derive close their
+  // operands.
+  ReId Look(ReId rest);
+  ReId Close(ReId id);
+  bool IsOpen(ReId id) const { return (nodes_[id].flags & kOpen) != 0; }
+
+  bool Nullable(ReId id) const { return (nodes_[id].flags & kNullable) != 0; }
+  // The strings w with (codepoint w) in the language of id.
+  ReId Derive(ReId id, char32_t codepoint);
+  // Holds And, Not or lookahead anywhere: only then can an id other than kNothing have an empty
+  // language.
+  bool HasBoolean(ReId id) const { return (nodes_[id].flags & kBoolean) != 0; }
+  // Bounds on the number of characters of every string of the language (kInfinite: no bound known).
+  uint32_t MinLength(ReId id) const { return nodes_[id].min_length; }
+  uint32_t MaxLength(ReId id) const { return nodes_[id].max_length; }
+  // Every distinct character set in the term.
+  std::vector<const CodepointSet*> Sets(ReId id) const;
+
+  // A term in a notation of its own, for tests and messages; cut at about `limit` bytes.
+  std::string ToString(ReId id, size_t limit = 2000) const;
+
+  size_t size() const { return nodes_.size(); }
+  bool overflow() const { return overflow_; }
+  // Steps done so far: a deterministic measure of time (a few ten nanoseconds each).
+  uint64_t work() const { return work_; }
+  const RegexLimits& limits() const { return limits_; }
+
+ private:
+  enum class Kind : uint8_t {
+    kEmptySet,
+    kEpsilon,
+    kSet,
+    kConcat,
+    kRepeat,
+    kOr,
+    kAnd,
+    kNot,
+    kLook,
+    kScope
+  };
+  enum Flags : uint8_t { kNullable = 1, kBoolean = 2, kOpen = 4 };
+
+  struct Node {
+    Kind kind;
+    uint8_t flags;
+    uint32_t a;    // kSet: index in sets_; kOr, kAnd: offset in lists_; else the (left) operand
+    uint32_t b;    // kConcat: the right operand; kOr, kAnd: number of operands
+    uint32_t min;  // kRepeat
+    uint32_t max;  // kRepeat, kInfinite for none
+    uint32_t min_length;
+    uint32_t max_length;
+    uint32_t hash;
+  };
+  struct Alternative;
+
+  const Node& node(ReId id) const { return nodes_[id]; }
+  Kind kind(ReId id) const { return nodes_[id].kind; }
+  std::span<const ReId> operands(ReId id) const {
+    return std::span<const ReId>(lists_).subspan(nodes_[id].a, nodes_[id].b);
+  }
+  // A concatenation's first factor and rest; (id, kEpsilon) for other terms.
+  ReId Head(ReId id) const { return kind(id) == Kind::kConcat ? nodes_[id].a : id; }
+  ReId Tail(ReId id) const { return kind(id) == Kind::kConcat ? nodes_[id].b : ReId{kEpsilon}; }
+
+  ReId Intern(const Node& node, std::span<const ReId> list, const CodepointSet* set);
+  void GrowTable();
+  ReId MakeConcat(ReId head, ReId tail);
+  ReId MakeRepeat(ReId id, uint32_t min, uint32_t max);
+  ReId MakeList(Kind kind, std::span<const ReId> list);
+  ReId MakeUnary(Kind kind, ReId id);
+  ReId ConcatOne(ReId head, ReId tail);
+
+  ReId OrOfDistinct(std::vector<ReId> alternatives, int depth);
+  bool MergeRepeats(std::vector<ReId>& alternatives);
+  bool FactorPrefixes(std::vector<ReId>& alternatives, int depth);
+  bool MergeHeads(std::vector<ReId>& alternatives);
+  void DropSubsumed(std::vector<ReId>& alternatives);
+  ReId AndRepeatedSets(std::vector<ReId>& operands);
+
+  ReId CloseWith(ReId id, ReId rest, int depth);
+  ReId DeriveAt(ReId id, char32_t codepoint, int depth);
+  ReId DeriveScope(ReId id, char32_t codepoint, int depth);
+
+  RegexLimits limits_;
+  std::vector<Node> nodes_;
+  std::vector<ReId> lists_;
+  std::vector<CodepointSet> sets_;
+  std::vector<ReId> table_;  // open addressing over nodes_, kNothing marks a free slot
+  std::unordered_map<char32_t, ReId> chars_;
+  std::unordered_map<uint64_t, ReId> derivatives_;
+  std::unordered_set<ReId> scopes_in_progress_;
+  bool derivation_cut_ = false;  // a derivative met a scope that is being derived
+  bool overflow_ = false;
+  uint64_t work_ = 0;
+};
+
+}  // namespace pawl
+
+#endif  // PAWL_GRAMMAR_REGEX_REGEX_ARENA_H_

@@ -1,0 +1,282 @@
+// Derivatives, and lookahead.
+//
+// The derivative of a product follows its spine in a loop, so long texts cost no stack: the parts
+// that a character can start in are the first factor and, as long as factors are nullable, the ones
+// behind it. An Or that comes out of a first factor is distributed over the rest (V. Antimirov,
+// "Partial derivatives of regular expressions and finite automaton constructions", TCS 1996), which
+// lets equal parts meet.
+//
+// Lookahead. Look(r) constrains the whole rest of the text, so with a known rest K it is a
+// conjunction: Look(r) K = r & K. CloseWith applies that from right to left through products and
+// alternatives. Only a loop whose body looks ahead has no finite form of that kind; it stays, with
+// its rest, as a Scope term
+//   scope(b{m,n} K)  =  b scope(b{m-1,n-1} K)  (| K if m = 0),
+// unrolled one step when it is derived. When b can be empty that unrolling meets the same scope
+// again before a character is read; the least fixed point then adds nothing, so it counts as
+// kNothing there.
+#include <string>
+
+#include "grammar/regex/regex_arena.h"
+
+namespace pawl {
+namespace {
+
+constexpr uint32_t kInf = RegexArena::kInfinite;
+// A loop that runs at most this often is written out by CloseWith.
+constexpr uint32_t kMaxUnrolled = 4;
+// Derivatives remembered at a time (about 40 bytes each).
+constexpr size_t kMaxRemembered = size_t{1} << 20;
+
+}  // namespace
+
+ReId RegexArena::Look(ReId rest) {
+  rest = Close(rest);
+  if (rest == kNothing) return kNothing;
+  if (rest == kAnything) return kEpsilon;
+  return MakeUnary(Kind::kLook, rest);
+}
+
+ReId RegexArena::Close(ReId id) { return IsOpen(id) ? CloseWith(id, kEpsilon, 0) : id; }
+
+// The closed term for `id` followed by `rest`, where `rest` is closed and reaches to the end.
+ReId RegexArena::CloseWith(ReId id, ReId rest, int depth) {
+  if (!IsOpen(id)) return Concat(id, rest);
+  if (depth > limits_.max_depth) {
+    overflow_ = true;
+    return kNothing;
+  }
+  switch (kind(id)) {
+    case Kind::kConcat: {
+      std::vector<ReId> factors;
+      for (; kind(id) == Kind::kConcat; id = node(id).b) factors.push_back(node(id).a);
+      rest = CloseWith(id, rest, depth + 1);
+      for (size_t i = factors.size(); i-- > 0;) rest = CloseWith(factors[i], rest, depth + 1);
+      return rest;
+    }
+    case Kind::kLook:
+      return And(node(id).a, rest);
+    case Kind::kOr: {
+      const auto list = operands(id);
+      std::vector<ReId> closed(list.begin(), list.end());
+      for (ReId& alternative : closed) alternative = CloseWith(alternative, rest, depth + 1);
+      return Or(closed);
+    }
+    case Kind::kRepeat: {
+      const Node n = node(id);
+      if (n.max <= kMaxUnrolled) {
+        // K | b (K | b K) for b{0,2}, b (K | b K) for b{1,2}
+        ReId result = rest;
+        for (uint32_t count = n.max; count-- > 0;) {
+          result = CloseWith(n.a, result, depth + 1);
+          if (count >= n.min) result = Or(rest, result);
+        }
+        return result;
+      }
+      return MakeUnary(Kind::kScope, Concat(id, rest));
+    }
+    default:
+      return Concat(id, rest);  // closed kinds
+  }
+}
+
+ReId RegexArena::Derive(ReId id, char32_t codepoint) {
+  if (codepoint >= 0xD800 && codepoint <= 0xDFFF) return kNothing;
+  return DeriveAt(Close(id), codepoint, 0);
+}
+
+ReId RegexArena::DeriveAt(ReId id, char32_t codepoint, int depth) {
+  ++work_;
+  switch (kind(id)) {
+    case Kind::kEmptySet:
+    case Kind::kEpsilon:
+    case Kind::kLook:
+      return kNothing;
+    case Kind::kSet:
+      return sets_[node(id).a].Contains(codepoint) ? kEpsilon : kNothing;
+    default:
+      break;
+  }
+  if (id == kAnything) return kAnything;
+  if (depth > limits_.max_depth) {
+    overflow_ = true;
+    return kNothing;
+  }
+  const uint64_t key = uint64_t{id} << 32 | codepoint;
+  if (const auto known = derivatives_.find(key); known != derivatives_.end()) return known->second;
+  ReId result = kNothing;
+  switch (kind(id)) {
+    case Kind::kConcat: {
+      std::vector<ReId> parts;
+      ReId at = id;
+      for (; kind(at) == Kind::kConcat; at = node(at).b) {
+        const Node n = node(at);
+        const ReId first = DeriveAt(n.a, codepoint, depth + 1);
+        if (kind(first) == Kind::kOr) {
+          const auto list = operands(first);
+          const std::vector<ReId> alternatives(list.begin(), list.end());
+          for (const ReId alternative : alternatives) parts.push_back(Concat(alternative, n.b));
+        } else if (first != kNothing) {
+          parts.push_back(Concat(first, n.b));
+        }
+        if (!Nullable(n.a)) break;
+      }
+      if (kind(at) != Kind::kConcat) parts.push_back(DeriveAt(at, codepoint, depth + 1));
+      result = parts.size() == 1 ? parts[0] : Or(parts);
+      break;
+    }
+    case Kind::kRepeat: {
+      const Node n = node(id);
+      const ReId first = DeriveAt(n.a, codepoint, depth + 1);
+      if (first == kNothing) break;
+      const ReId again =
+          MakeRepeat(n.a, n.min == 0 ? 0 : n.min - 1, n.max == kInf ? kInf : n.max - 1);
+      if (kind(first) == Kind::kOr) {
+        const auto list = operands(first);
+        std::vector<ReId> parts(list.begin(), list.end());
+        for (ReId& part : parts) part = Concat(part, again);
+        result = Or(parts);
+      } else {
+        result = Concat(first, again);
+      }
+      break;
+    }
+    case Kind::kOr:
+    case Kind::kAnd: {
+      const bool is_or = kind(id) == Kind::kOr;
+      const auto list = operands(id);
+      const std::vector<ReId> given(list.begin(), list.end());
+      std::vector<ReId> parts;
+      parts.reserve(given.size());
+      for (const ReId operand : given) {
+        const ReId part = DeriveAt(operand, codepoint, depth + 1);
+        if (part == kNothing) {
+          if (is_or) continue;
+          parts.clear();
+          break;
+        }
+        parts.push_back(part);
+      }
+      if (!parts.empty()) result = is_or ? Or(parts) : And(parts);
+      break;
+    }
+    case Kind::kNot:
+      result = Not(DeriveAt(node(id).a, codepoint, depth + 1));
+      break;
+    case Kind::kScope:
+      return DeriveScope(id, codepoint, depth);
+    default:
+      break;
+  }
+  if (!derivation_cut_) {
+    if (derivatives_.size() >= kMaxRemembered) derivatives_.clear();
+    derivatives_.emplace(key, result);
+  }
+  return result;
+}
+
+ReId RegexArena::DeriveScope(ReId id, char32_t codepoint, int depth) {
+  if (!scopes_in_progress_.insert(id).second) {
+    derivation_cut_ = true;
+    return kNothing;
+  }
+  const ReId loop = Head(node(id).a);
+  const ReId rest = Tail(node(id).a);
+  const Node n = node(loop);
+  const ReId again = MakeRepeat(n.a, n.min == 0 ? 0 : n.min - 1, n.max == kInf ? kInf : n.max - 1);
+  const ReId step = CloseWith(n.a, CloseWith(again, rest, 0), depth + 1);
+  ReId result = DeriveAt(step, codepoint, depth + 1);
+  if (n.min == 0) result = Or(result, DeriveAt(rest, codepoint, depth + 1));
+  scopes_in_progress_.erase(id);
+  // Inside another scope's derivation a result that was cut is not the whole derivative of its
+  // term.
+  if (scopes_in_progress_.empty()) derivation_cut_ = false;
+  if (!derivation_cut_) derivatives_.emplace(uint64_t{id} << 32 | codepoint, result);
+  return result;
+}
+
+std::string RegexArena::ToString(ReId id, size_t limit) const {
+  // An explicit stack of terms and texts still to write.
+  struct Item {
+    ReId id;
+    const char* text;
+  };
+  std::string out;
+  std::vector<Item> pending{{id, nullptr}};
+  while (!pending.empty() && out.size() < limit) {
+    const Item item = pending.back();
+    pending.pop_back();
+    if (item.text != nullptr) {
+      out += item.text;
+      continue;
+    }
+    const Node& n = node(item.id);
+    switch (n.kind) {
+      case Kind::kEmptySet:
+        out += "{}";
+        break;
+      case Kind::kEpsilon:
+        out += "\"\"";
+        break;
+      case Kind::kSet: {
+        if (item.id == kAnyChar) {
+          out += ".";
+          break;
+        }
+        out += '[';
+        for (const CodepointRange& r : sets_[n.a].ranges()) {
+          for (const char32_t c : {r.lo, r.hi}) {
+            if (c > ' ' && c < 0x7F && c != '\\' && c != ']') {
+              out += static_cast<char>(c);
+            } else {
+              out += "\\u{";
+              out += std::to_string(static_cast<uint32_t>(c));
+              out += '}';
+            }
+            if (r.lo == r.hi) break;
+            if (c == r.lo) out += '-';
+          }
+          if (out.size() > limit) break;
+        }
+        out += ']';
+        break;
+      }
+      case Kind::kConcat:
+        pending.push_back({n.b, nullptr});
+        pending.push_back({n.a, nullptr});
+        break;
+      case Kind::kRepeat: {
+        // The counter stands before its body: the stack then holds constant texts only.
+        out += '{';
+        out += std::to_string(n.min);
+        out += ',';
+        if (n.max != kInf) out += std::to_string(n.max);
+        out += "}(";
+        pending.push_back({0, ")"});
+        pending.push_back({n.a, nullptr});
+        break;
+      }
+      case Kind::kOr:
+      case Kind::kAnd: {
+        const auto list = operands(item.id);
+        out += "(";
+        pending.push_back({0, ")"});
+        for (size_t i = list.size(); i-- > 0;) {
+          pending.push_back({list[i], nullptr});
+          if (i > 0) pending.push_back({0, n.kind == Kind::kOr ? "|" : "&"});
+        }
+        break;
+      }
+      case Kind::kNot:
+      case Kind::kLook:
+      case Kind::kScope:
+        out += n.kind == Kind::kNot ? "!(" : n.kind == Kind::kLook ? "look(" : "scope(";
+        pending.push_back({0, ")"});
+        pending.push_back({n.a, nullptr});
+        break;
+    }
+  }
+  if (!pending.empty()) out += "...";
+  return out;
+}
+
+}  // namespace pawl

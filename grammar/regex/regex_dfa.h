@@ -1,0 +1,95 @@
+// RegexDfa: the deterministic automaton of one regular expression, built as far as it is walked.
+//
+//   RegexDfa dfa(arena, id);
+//   uint32_t state = dfa.Start();
+//   for (char32_t c : text) state = dfa.Next(state, dfa.ClassOf(c));
+//   bool matches = dfa.Accepting(state);
+//
+// Thread safety: none, and it grows its arena: the caller locks both.
+#ifndef PAWL_GRAMMAR_REGEX_REGEX_DFA_H_
+#define PAWL_GRAMMAR_REGEX_REGEX_DFA_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "grammar/regex/regex_arena.h"
+
+namespace pawl {
+
+struct RegexDfaLimits {
+  // States, those that only the search for emptiness saw included.
+  int64_t max_states = 1 << 20;
+  // Steps of the arena (RegexArena::work) that this DFA may cause in all; about 50 ns each.
+  uint64_t max_work = 1u << 28;
+  // States that one search for an accepted string may look at before it gives up.
+  int emptiness_fuel = 4000;
+};
+
+class RegexDfa {
+ public:
+  static constexpr uint32_t kDead = 0;
+
+  // REQUIRES: start is an id of *arena.
+  RegexDfa(std::shared_ptr<RegexArena> arena, ReId start, const RegexDfaLimits& limits = {});
+
+  // kDead when nothing is accepted at all.
+  uint32_t Start();
+
+  // Code points that no state can tell apart share a class. boundaries()[i] is the first code point
+  // of interval i (boundaries()[0] == 0) and interval_class()[i] its class. Surrogates have a class
+  // of their own, which leads to kDead.
+  std::span<const char32_t> boundaries() const { return boundaries_; }
+  std::span<const uint16_t> interval_class() const { return interval_class_; }
+  int classes() const { return static_cast<int>(representatives_.size()); }
+  int ClassOf(char32_t codepoint) const;
+  // A member of the class; a printable ASCII character where there is one.
+  char32_t Representative(int cls) const { return representatives_[cls]; }
+
+  // kDead when no accepted string can follow. Exact, but where the search for an accepted string of
+  // a Boolean expression runs out of fuel the state is kept.
+  uint32_t Next(uint32_t state, int cls);
+  bool Accepting(uint32_t state) const { return arena_->Nullable(states_[state].term); }
+  ReId Term(uint32_t state) const { return states_[state].term; }
+  // Lower bound of the number of characters up to acceptance.
+  uint32_t MinLength(uint32_t state) const { return arena_->MinLength(states_[state].term); }
+
+  int64_t StateCount() const { return static_cast<int64_t>(states_.size()) - 1; }
+  void SetStateLimit(int64_t max_states) { limits_.max_states = max_states; }
+  // A limit was reached; Next has answered kDead where it could not go on.
+  bool overflow() const { return overflow_ || arena_->overflow(); }
+  const RegexArena& arena() const { return *arena_; }
+
+ private:
+  enum class Life : uint8_t { kUnknown, kLive, kDead };
+  struct State {
+    ReId term;
+    uint32_t row;  // in cells_, kNoRow until the first step
+    Life life;
+  };
+
+  uint32_t Intern(ReId term);
+  uint32_t RawNext(uint32_t state, int cls);
+  bool IsLive(uint32_t state);
+  void FindClasses(ReId start);
+
+  std::shared_ptr<RegexArena> arena_;
+  RegexDfaLimits limits_;
+  ReId start_;
+  std::vector<char32_t> boundaries_;
+  std::vector<uint16_t> interval_class_;
+  std::vector<char32_t> representatives_;
+  uint16_t ascii_class_[128];
+  int surrogate_class_ = 0;
+  std::vector<State> states_;
+  std::vector<uint32_t> cells_;
+  std::unordered_map<ReId, uint32_t> state_of_;
+  uint64_t work_ = 0;
+  bool overflow_ = false;
+};
+
+}  // namespace pawl
+
+#endif  // PAWL_GRAMMAR_REGEX_REGEX_DFA_H_

@@ -1,0 +1,120 @@
+// UTF-8 on top of a DFA over code points: inside a sequence the position keeps the bits read so far, and is
+// live when some code point that begins with them leads on.
+#include "grammar/regex/regex_machine.h"
+
+#include <algorithm>
+#include <deque>
+
+#include "src/base/utf8.h"
+
+namespace pawl {
+namespace {
+constexpr size_t kMaxCompletion = size_t{1} << 16;  // code points
+constexpr size_t kMaxVisits = size_t{1} << 20;
+}  // namespace
+
+RegexMachine::RegexMachine(std::shared_ptr<RegexArena> arena, ReId regex) : dfa_(std::move(arena), regex) {
+  positions_.push_back({RegexDfa::kDead});
+}
+
+Machine::Key RegexMachine::Start() {
+  const uint32_t start = dfa_.Start();
+  return start == RegexDfa::kDead ? kDead : MakeKey(1, Intern({start}));
+}
+
+uint32_t RegexMachine::Intern(const Position& position) {
+  auto& bucket = index_[uint64_t{position.state} << 32 | position.value];
+  for (const uint32_t id : bucket) {
+    if (positions_[id] == position) return id;
+  }
+  positions_.push_back(position);
+  bucket.push_back(static_cast<uint32_t>(positions_.size() - 1));
+  return bucket.back();
+}
+
+std::pair<char32_t, char32_t> RegexMachine::Range(const Position& p) {
+  const uint32_t shift = 6u * p.missing;
+  const char32_t least = p.length == 2 ? 0x80 : p.length == 3 ? 0x800 : 0x10000;
+  return {std::max<char32_t>(p.value << shift, least),
+          std::min<char32_t>((p.value << shift) | ((1u << shift) - 1), kMaxCodepoint)};
+}
+
+std::optional<char32_t> RegexMachine::Pick(uint32_t state, char32_t lo, char32_t hi) {
+  const auto boundaries = dfa_.boundaries();
+  const auto classes = dfa_.interval_class();
+  if (lo > hi) return std::nullopt;
+  size_t i = static_cast<size_t>(std::upper_bound(boundaries.begin(), boundaries.end(), lo) - boundaries.begin()) - 1;
+  for (; i < boundaries.size() && boundaries[i] <= hi; ++i) {
+    char32_t c = std::max(lo, boundaries[i]);
+    const char32_t last = std::min<char32_t>(hi, i + 1 < boundaries.size() ? boundaries[i + 1] - 1 : kMaxCodepoint);
+    if (c >= 0xD800 && c <= 0xDFFF) c = 0xE000;
+    if (c <= last && dfa_.Next(state, classes[i]) != RegexDfa::kDead) return c;
+  }
+  return std::nullopt;
+}
+
+uint32_t RegexMachine::StepLexeme(uint32_t lexeme, uint8_t byte) {
+  Position p = positions_[lexeme];
+  if (p.missing == 0) {
+    if (byte < 0x80) {
+      const uint32_t next = dfa_.Next(p.state, dfa_.ClassOf(byte));
+      return next == RegexDfa::kDead ? kDeadLexeme : Intern({next});
+    }
+    if (byte < 0xC2 || byte > 0xF4) return kDeadLexeme;
+    p.length = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : 2;
+    p.missing = static_cast<uint8_t>(p.length - 1);
+    p.value = byte & (0x7Fu >> p.length);
+  } else {
+    if ((byte & 0xC0) != 0x80) return kDeadLexeme;
+    p.value = p.value << 6 | (byte & 0x3F);
+    --p.missing;
+  }
+  const auto [lo, hi] = Range(p);
+  if (!Pick(p.state, lo, hi)) return kDeadLexeme;
+  if (p.missing > 0) return Intern(p);
+  return Intern({dfa_.Next(p.state, dfa_.ClassOf(p.value))});
+}
+
+bool RegexMachine::Accepting(Key state) {
+  const Position& p = positions_[LexemeOf(state)];
+  return p.missing == 0 && p.state != RegexDfa::kDead && dfa_.Accepting(p.state);
+}
+
+std::optional<std::string> RegexMachine::ShortestCompletion(Key key) {
+  Position p = positions_[LexemeOf(key)];
+  std::string out;
+  if (p.missing > 0) {
+    const auto [lo, hi] = Range(p);
+    const auto c = Pick(p.state, lo, hi);
+    if (!c) return std::nullopt;
+    std::string whole;
+    AppendUtf8(*c, whole);
+    out = whole.substr(whole.size() - p.missing);
+    p = {dfa_.Next(p.state, dfa_.ClassOf(*c))};
+  }
+  // Breadth first over the DFA.
+  std::unordered_map<uint32_t, std::pair<uint32_t, int>> from = {{p.state, {p.state, -1}}};
+  std::deque<uint32_t> queue = {p.state};
+  while (!queue.empty() && from.size() < kMaxVisits) {
+    const uint32_t state = queue.front();
+    queue.pop_front();
+    if (dfa_.Accepting(state)) {
+      std::u32string path;
+      for (uint32_t s = state; from.at(s).second >= 0 && path.size() <= kMaxCompletion; s = from.at(s).first) {
+        path.push_back(dfa_.Representative(from.at(s).second));
+      }
+      if (path.size() > kMaxCompletion) return std::nullopt;
+      for (auto it = path.rbegin(); it != path.rend(); ++it) AppendUtf8(*it, out);
+      return out;
+    }
+    for (int cls = 0; cls < dfa_.classes(); ++cls) {
+      const uint32_t next = dfa_.Next(state, cls);
+      if (next == RegexDfa::kDead || from.contains(next)) continue;
+      from.emplace(next, std::pair(state, cls));
+      queue.push_back(next);
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace pawl

@@ -1,0 +1,44 @@
+// RegexMachine: the automaton over bytes of a RegexDfa, which reads code points.
+#ifndef PAWL_GRAMMAR_REGEX_REGEX_MACHINE_H_
+#define PAWL_GRAMMAR_REGEX_REGEX_MACHINE_H_
+
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "grammar/machine.h"
+#include "grammar/regex/regex_dfa.h"
+
+namespace pawl {
+
+class RegexMachine : public Machine {
+ public:
+  RegexMachine(std::shared_ptr<RegexArena> arena, ReId regex);
+
+  Key Start() override;
+  uint32_t StepLexeme(uint32_t lexeme, uint8_t byte) override;
+  Key StepFrame(Key, uint8_t) override { return kDead; }  // the whole text is one lexeme
+  bool Accepting(Key state) override;
+  std::optional<std::string> ShortestCompletion(Key state) override;
+
+ private:
+  // A state of the DFA, and the bytes of a UTF-8 sequence that has begun.
+  struct Position {
+    uint32_t state;
+    uint8_t missing = 0, length = 0;
+    uint32_t value = 0;
+    friend bool operator==(const Position&, const Position&) = default;
+  };
+  uint32_t Intern(const Position& position);
+  // A code point in lo..hi that leads on from the state; nullopt when there is none.
+  std::optional<char32_t> Pick(uint32_t state, char32_t lo, char32_t hi);
+  static std::pair<char32_t, char32_t> Range(const Position& position);
+
+  RegexDfa dfa_;
+  std::vector<Position> positions_;
+  std::unordered_map<uint64_t, std::vector<uint32_t>> index_;
+};
+
+}  // namespace pawl
+
+#endif  // PAWL_GRAMMAR_REGEX_REGEX_MACHINE_H_

@@ -1,0 +1,88 @@
+// The kernels for AVX-512 (F, BW, DQ, VL): one register of sixteen lanes, 32 registers, masks for
+// the ends of rows. The bfloat16 dot-product instructions stay unused: they round activations to 8
+// bits and add in their own order.
+#include <immintrin.h>
+
+#include <cstdint>
+
+#include "kernels/cpu/kernels.h"
+#include "kernels/cpu/variants.h"
+
+namespace pawl {
+namespace {
+
+struct Bf16 {
+  uint16_t bits;
+};
+struct F16 {
+  uint16_t bits;
+};
+
+inline __m512 Widen(const Bf16*, __m256i half) {
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
+}
+inline __m512 Widen(const F16*, __m256i half) { return _mm512_cvtph_ps(half); }
+
+inline __mmask16 FirstLanes(int n) { return static_cast<__mmask16>((1u << n) - 1); }
+
+struct Vec {
+  static constexpr int kOutputsOneRow = 8, kOutputs = 4, kRows = 6;
+  static constexpr int kAttentionHeads = 4, kAttentionBlocks = 4;
+  __m512 lanes;
+
+  static Vec Zero() { return {_mm512_setzero_ps()}; }
+  static Vec Set1(float value) { return {_mm512_set1_ps(value)}; }
+  static Vec Load(const float* p) { return {_mm512_loadu_ps(p)}; }
+  static Vec LoadN(const float* p, int n) { return {_mm512_maskz_loadu_ps(FirstLanes(n), p)}; }
+  template <typename W>
+  static Vec Load(const W* p) {
+    return {Widen(p, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
+  }
+  template <typename W>
+  static Vec LoadN(const W* p, int n) {
+    return {Widen(p, _mm256_maskz_loadu_epi16(FirstLanes(n), p))};
+  }
+  void Store(float* p) const { _mm512_storeu_ps(p, lanes); }
+  void StoreN(float* p, int n) const { _mm512_mask_storeu_ps(p, FirstLanes(n), lanes); }
+};
+
+inline Vec operator+(const Vec& a, const Vec& b) { return {_mm512_add_ps(a.lanes, b.lanes)}; }
+inline Vec operator-(const Vec& a, const Vec& b) { return {_mm512_sub_ps(a.lanes, b.lanes)}; }
+inline Vec operator*(const Vec& a, const Vec& b) { return {_mm512_mul_ps(a.lanes, b.lanes)}; }
+inline Vec operator/(const Vec& a, const Vec& b) { return {_mm512_div_ps(a.lanes, b.lanes)}; }
+inline Vec Fma(const Vec& a, const Vec& b, const Vec& c) {
+  return {_mm512_fmadd_ps(a.lanes, b.lanes, c.lanes)};
+}
+inline Vec Max(const Vec& a, const Vec& b) { return {_mm512_max_ps(a.lanes, b.lanes)}; }
+inline Vec Min(const Vec& a, const Vec& b) { return {_mm512_min_ps(a.lanes, b.lanes)}; }
+// 2^n from the low bits of n + 1.5 * 2^23.
+inline Vec PowerOfTwo(const Vec& shifted) {
+  const __m512i bits = _mm512_slli_epi32(_mm512_castps_si512(shifted.lanes), 23);
+  return {_mm512_castsi512_ps(_mm512_add_epi32(bits, _mm512_set1_epi32(127 << 23)))};
+}
+
+// 16 -> 8 -> 4 lanes.
+inline __m128 Fold(const Vec& v) {
+  const __m256 sum =
+      _mm256_add_ps(_mm512_castps512_ps256(v.lanes), _mm512_extractf32x8_ps(v.lanes, 1));
+  return _mm_add_ps(_mm256_castps256_ps128(sum), _mm256_extractf128_ps(sum, 1));
+}
+inline float Sum(const Vec& v) {
+  const __m128 four = Fold(v);
+  const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
+}
+inline void Sum4(const Vec& a, const Vec& b, const Vec& c, const Vec& d, float* out) {
+  __m128 r0 = Fold(a), r1 = Fold(b), r2 = Fold(c), r3 = Fold(d);
+  _MM_TRANSPOSE4_PS(r0, r1, r2, r3);
+  _mm_storeu_ps(out, _mm_add_ps(_mm_add_ps(r0, r2), _mm_add_ps(r1, r3)));
+}
+
+}  // namespace
+}  // namespace pawl
+
+#include "kernels/cpu/kernels_inl.h"
+
+namespace pawl {
+const KernelSet kAvx512Kernels = TableNamed("avx512");
+}  // namespace pawl

@@ -1,0 +1,97 @@
+// The arithmetic of a transformer layer on the CPU, behind one table of functions.
+//
+//   const pawl::KernelSet& k = *pawl::FindKernels(pawl::KernelVariant::kAuto);
+//   k.rmsnorm(x, weight, 1e-5f, hidden, y);
+//   k.matmul(args, 0, args.w.rows);
+//
+// There are three variants of the same source (kernels_inl.h), compiled for plain C++, AVX2+FMA and
+// AVX-512. All of them do the same operations on 16 lanes in the same order, so their results are
+// equal bit for bit; only speed differs. For each element of a result the order of additions
+// depends on the length of the sum alone: not on how many rows are in the call, where a row stands
+// in it, or how the work is cut between threads.
+//
+// Everything here is thread-safe: functions touch only what their arguments name. Pointers need the
+// alignment of their element type and no more. Nothing is allocated.
+#ifndef PAWL_KERNELS_CPU_KERNELS_H_
+#define PAWL_KERNELS_CPU_KERNELS_H_
+
+#include <cstdint>
+
+namespace pawl {
+
+enum class WeightType : uint8_t { kF32, kBf16, kF16 };
+
+// Bytes of one element.
+inline int WeightBytes(WeightType type) { return type == WeightType::kF32 ? 4 : 2; }
+
+// A row-major matrix in memory that someone else owns, such as a mapped file.
+struct Matrix {
+  const void* data = nullptr;
+  WeightType type = WeightType::kF32;
+  int64_t rows = 0;
+  int64_t cols = 0;
+};
+
+// y[r] = w x[r] + bias for each of `rows` input rows; added to what y holds when `add` is set.
+struct MatMulArgs {
+  Matrix w;                     // rows: outputs, cols: inputs (the layout of nn.Linear)
+  const float* bias = nullptr;  // [w.rows], or none
+  const float* x = nullptr;     // row r at x + r * x_stride
+  int64_t x_stride = 0;
+  int rows = 0;
+  float* y = nullptr;  // row r at y + (y_rows ? y_rows[r] : r) * y_stride
+  int64_t y_stride = 0;
+  const int32_t* y_rows = nullptr;
+  bool add = false;
+};
+
+// One query position, all query heads that share one key-value head.
+struct AttentionArgs {
+  const float* q = nullptr;        // [group][head_dim]
+  const float* keys = nullptr;     // [slots][head_dim]
+  const float* values = nullptr;   // [slots][head_dim]
+  int64_t prefix = 0;              // the slots 0 .. prefix-1 are seen,
+  const int32_t* extra = nullptr;  // and then these, in this order
+  int extra_count = 0;
+  int group = 0;
+  int head_dim = 0;
+  float scale = 1.0f;
+  float* scratch = nullptr;  // AttentionScratch(prefix + extra_count, group) floats
+  float* out = nullptr;      // [group][head_dim]
+};
+
+inline int64_t AttentionScratch(int64_t positions, int group) {
+  return (positions + 15) / 16 * 16 * group;
+}
+
+struct KernelSet {
+  const char* name;  // "portable", "avx2", "avx512"
+
+  // Outputs begin .. end-1 of a matrix product. Reads (end - begin) * w.cols * WeightBytes bytes of
+  // weights from memory once, whatever the number of rows, as long as the rows of x fit the L2
+  // cache.
+  void (*matmul)(const MatMulArgs& args, int64_t begin, int64_t end);
+  // y = x / sqrt(mean(x^2) + eps) * weight. y may be x. 3 * 4 * n bytes.
+  void (*rmsnorm)(const float* x, const float* weight, float eps, int64_t n, float* y);
+  // Rotates each of `heads` heads of x in place, element i with element i + head_dim/2 (the
+  // "rotate_half" order of Hugging Face files). cos_sin: head_dim/2 cosines, then as many sines.
+  void (*rope)(float* x, const float* cos_sin, int heads, int head_dim);
+  // softmax(q k^T * scale) v. Reads 2 * 4 * head_dim bytes per position, once for the group.
+  void (*attention)(const AttentionArgs& args);
+  // y = gate / (1 + exp(-gate)) * up. y may be gate or up. 3 * 4 * n bytes.
+  void (*silu_mul)(const float* gate, const float* up, int64_t n, float* y);
+  // out = the n values at `data`, exactly.
+  void (*to_float)(const void* data, WeightType type, int64_t n, float* out);
+  // Whether no value is infinite or NaN. 4 * n bytes.
+  bool (*all_finite)(const float* x, int64_t n);
+};
+
+enum class KernelVariant : int { kAuto, kPortable, kAvx2, kAvx512 };
+
+// The kernels of that variant, or nullptr when this processor or this build lacks them. kAuto
+// always finds some.
+const KernelSet* FindKernels(KernelVariant variant);
+
+}  // namespace pawl
+
+#endif  // PAWL_KERNELS_CPU_KERNELS_H_

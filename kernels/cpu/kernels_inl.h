@@ -1,0 +1,369 @@
+// The kernels, written once over a vector of 16 floats. A variant (portable.cc, avx2.cc, avx512.cc)
+// defines the vector type Vec in an unnamed namespace and includes this file, which defines
+// everything inside that namespace too: code compiled for AVX-512 must never be picked by the
+// linker to stand for code of the same name compiled for less, so nothing here is an inline
+// function with a shared name, the standard library's templates included.
+//
+// What fixes every bit of a result: a sum over k keeps 16 partial sums, lane i taking the elements
+// with k % 16 == i in ascending order by fused multiply-add; then lanes are folded 16 -> 8 -> 4 ->
+// 2 -> 1, the upper half added to the lower. Tiling changes which sums are computed together, never
+// the order inside one. The files are compiled with -ffp-contract=off, so that a * b + c is two
+// roundings everywhere unless Fma says otherwise.
+//
+// Vec has: Zero, Set1, Load, LoadN (n < 16 values, the rest 0) for float, Bf16 and F16, Store,
+// StoreN, Fma(a, b, c) = ab + c,
+// +, -, *, /, Max(a, b) = a > b ? a : b, Min(a, b) = a < b ? a : b, PowerOfTwo, Sum, Sum4, and the
+// tile sizes that suit its registers.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/cpu/kernels.h"
+
+namespace pawl {
+namespace {
+
+constexpr int kLanes = 16;
+
+// ---- Matrix product ----
+
+// O outputs times R input rows: O * R sums advance together, which hides the latency of the
+// multiply-add (4 cycles, up to 2 per cycle) and uses each loaded weight R times and each loaded
+// input O times. sums[r * sums_stride + o].
+template <typename W, int O, int R>
+inline void Tile(const W* w, int64_t w_stride, const float* x, int64_t x_stride, int64_t n,
+                 float* sums, int64_t sums_stride) {
+  Vec acc[O * R];
+#pragma GCC unroll 32
+  for (int i = 0; i < O * R; ++i) acc[i] = Vec::Zero();
+  int64_t k = 0;
+  for (; k + kLanes <= n; k += kLanes) {
+    Vec weight[O];
+#pragma GCC unroll 8
+    for (int o = 0; o < O; ++o) weight[o] = Vec::Load(w + o * w_stride + k);
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      const Vec input = Vec::Load(x + r * x_stride + k);
+#pragma GCC unroll 8
+      for (int o = 0; o < O; ++o) acc[r * O + o] = Fma(weight[o], input, acc[r * O + o]);
+    }
+  }
+  if (k < n) {
+    const int rest = static_cast<int>(n - k);
+    Vec weight[O];
+#pragma GCC unroll 8
+    for (int o = 0; o < O; ++o) weight[o] = Vec::LoadN(w + o * w_stride + k, rest);
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      const Vec input = Vec::LoadN(x + r * x_stride + k, rest);
+#pragma GCC unroll 8
+      for (int o = 0; o < O; ++o) acc[r * O + o] = Fma(weight[o], input, acc[r * O + o]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) {
+    float* out = sums + r * sums_stride;
+    const Vec* a = acc + r * O;
+    if constexpr (O % 4 == 0) {
+#pragma GCC unroll 8
+      for (int o = 0; o < O; o += 4) Sum4(a[o], a[o + 1], a[o + 2], a[o + 3], out + o);
+    } else {
+#pragma GCC unroll 8
+      for (int o = 0; o < O; ++o) out[o] = Sum(a[o]);
+    }
+  }
+}
+
+template <typename W, int O, int R>
+inline void TileToOutput(const MatMulArgs& args, const W* w, int64_t output, int row) {
+  float sums[O * R];
+  Tile<W, O, R>(w + output * args.w.cols, args.w.cols, args.x + row * args.x_stride, args.x_stride,
+                args.w.cols, sums, O);
+  for (int r = 0; r < R; ++r) {
+    const int64_t y_row = args.y_rows != nullptr ? args.y_rows[row + r] : row + r;
+    float* y = args.y + y_row * args.y_stride + output;
+    for (int o = 0; o < O; ++o) {
+      float value = sums[r * O + o];
+      if (args.bias != nullptr) value += args.bias[output + o];
+      y[o] = args.add ? y[o] + value : value;
+    }
+  }
+}
+
+// All rows for O outputs, R rows at a time, then the R' < R that are left.
+template <typename W, int O, int R>
+inline void RowsFrom(const MatMulArgs& args, const W* w, int64_t output, int row) {
+  for (; row + R <= args.rows; row += R) TileToOutput<W, O, R>(args, w, output, row);
+  if constexpr (R > 1) {
+    if (row < args.rows) RowsFrom<W, O, R - 1>(args, w, output, row);
+  }
+}
+
+template <typename W>
+void MatMulTyped(const MatMulArgs& args, int64_t begin, int64_t end) {
+  const W* w = static_cast<const W*>(args.w.data);
+  int64_t output = begin;
+  if (args.rows == 1) {
+    constexpr int kWide = Vec::kOutputsOneRow;
+    for (; output + kWide <= end; output += kWide) TileToOutput<W, kWide, 1>(args, w, output, 0);
+  }
+  constexpr int kOutputs = Vec::kOutputs;
+  for (; output + kOutputs <= end; output += kOutputs) {
+    RowsFrom<W, kOutputs, Vec::kRows>(args, w, output, 0);
+  }
+  for (; output < end; ++output) RowsFrom<W, 1, Vec::kRows>(args, w, output, 0);
+}
+
+void MatMul(const MatMulArgs& args, int64_t begin, int64_t end) {
+  switch (args.w.type) {
+    case WeightType::kF32:
+      return MatMulTyped<float>(args, begin, end);
+    case WeightType::kBf16:
+      return MatMulTyped<Bf16>(args, begin, end);
+    case WeightType::kF16:
+      return MatMulTyped<F16>(args, begin, end);
+  }
+}
+
+// ---- Element-wise ----
+
+// Calls f(offset, count) for blocks of 16 and the rest.
+template <typename F>
+inline void ForBlocks(int64_t n, const F& f) {
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) f(i, kLanes);
+  if (i < n) f(i, static_cast<int>(n - i));
+}
+
+inline Vec LoadUpTo(const float* x, int count) {
+  return count == kLanes ? Vec::Load(x) : Vec::LoadN(x, count);
+}
+
+inline void StoreUpTo(const Vec& v, float* x, int count) {
+  if (count == kLanes) {
+    v.Store(x);
+  } else {
+    v.StoreN(x, count);
+  }
+}
+
+void RmsNorm(const float* x, const float* weight, float eps, int64_t n, float* y) {
+  Vec squares = Vec::Zero();
+  ForBlocks(n, [&](int64_t i, int count) {
+    const Vec v = LoadUpTo(x + i, count);
+    squares = Fma(v, v, squares);
+  });
+  const float mean = Sum(squares) / static_cast<float>(n);
+  const Vec inverse = Vec::Set1(1.0f / __builtin_sqrtf(mean + eps));
+  ForBlocks(n, [&](int64_t i, int count) {
+    StoreUpTo(LoadUpTo(weight + i, count) * (LoadUpTo(x + i, count) * inverse), y + i, count);
+  });
+}
+
+void Rope(float* x, const float* cos_sin, int heads, int head_dim) {
+  const int half = head_dim / 2;
+  for (int h = 0; h < heads; ++h) {
+    float* low = x + static_cast<int64_t>(h) * head_dim;
+    float* high = low + half;
+    ForBlocks(half, [&](int64_t i, int count) {
+      const Vec c = LoadUpTo(cos_sin + i, count);
+      const Vec s = LoadUpTo(cos_sin + half + i, count);
+      const Vec a = LoadUpTo(low + i, count);
+      const Vec b = LoadUpTo(high + i, count);
+      StoreUpTo(a * c - b * s, low + i, count);
+      StoreUpTo(b * c + a * s, high + i, count);
+    });
+  }
+}
+
+// e^x for x clamped to [-87, 88]; NaN stays NaN. x = n ln 2 + r with |r| <= ln 2 / 2, e^r by the
+// polynomial of Cephes' expf (Moshier, 1992), within 2 units in the last place. n is rounded by
+// adding 1.5 * 2^23, which leaves it in the low bits.
+inline Vec Exp(const Vec& x) {
+  const Vec clamped = Max(Vec::Set1(-87.0f), Min(Vec::Set1(88.0f), x));
+  const Vec magic = Vec::Set1(12582912.0f);
+  const Vec shifted = Fma(clamped, Vec::Set1(1.44269504088896341f), magic);
+  const Vec n = shifted - magic;
+  Vec r = Fma(n, Vec::Set1(-0.693359375f), clamped);
+  r = Fma(n, Vec::Set1(2.12194440e-4f), r);
+  Vec p = Vec::Set1(1.9875691500e-4f);
+  p = Fma(p, r, Vec::Set1(1.3981999507e-3f));
+  p = Fma(p, r, Vec::Set1(8.3334519073e-3f));
+  p = Fma(p, r, Vec::Set1(4.1665795894e-2f));
+  p = Fma(p, r, Vec::Set1(1.6666665459e-1f));
+  p = Fma(p, r, Vec::Set1(5.0000001201e-1f));
+  p = Fma(p, r * r, r) + Vec::Set1(1.0f);
+  return p * PowerOfTwo(shifted);
+}
+
+void SiluMul(const float* gate, const float* up, int64_t n, float* y) {
+  const Vec one = Vec::Set1(1.0f);
+  ForBlocks(n, [&](int64_t i, int count) {
+    const Vec g = LoadUpTo(gate + i, count);
+    const Vec s = g / (one + Exp(Vec::Zero() - g));
+    StoreUpTo(s * LoadUpTo(up + i, count), y + i, count);
+  });
+}
+
+template <typename W>
+void ToFloatTyped(const void* data, int64_t n, float* out) {
+  const W* in = static_cast<const W*>(data);
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) Vec::Load(in + i).Store(out + i);
+  if (i < n) {
+    Vec::LoadN(in + i, static_cast<int>(n - i)).StoreN(out + i, static_cast<int>(n - i));
+  }
+}
+
+void ToFloat(const void* data, WeightType type, int64_t n, float* out) {
+  switch (type) {
+    case WeightType::kF32:
+      return ToFloatTyped<float>(data, n, out);
+    case WeightType::kBf16:
+      return ToFloatTyped<Bf16>(data, n, out);
+    case WeightType::kF16:
+      return ToFloatTyped<F16>(data, n, out);
+  }
+}
+
+// x * 0 is 0 or -0 for a finite x and NaN otherwise, and NaN survives the sum.
+bool AllFinite(const float* x, int64_t n) {
+  Vec sum = Vec::Zero();
+  ForBlocks(n, [&](int64_t i, int count) { sum = Fma(LoadUpTo(x + i, count), Vec::Zero(), sum); });
+  return Sum(sum) == 0.0f;
+}
+
+// ---- Attention ----
+
+// Scores of R query heads against `count` consecutive keys: the keys are a matrix of weights, the
+// heads its input rows.
+template <int R>
+inline void ScoresFor(const AttentionArgs& a, const float* keys, int64_t count, int head,
+                      int64_t stride, float* scores) {
+  const float* q = a.q + static_cast<int64_t>(head) * a.head_dim;
+  float* out = scores + head * stride;
+  int64_t j = 0;
+  for (; j + 4 <= count; j += 4) {
+    Tile<float, 4, R>(keys + j * a.head_dim, a.head_dim, q, a.head_dim, a.head_dim, out + j,
+                      stride);
+  }
+  for (; j < count; ++j) {
+    Tile<float, 1, R>(keys + j * a.head_dim, a.head_dim, q, a.head_dim, a.head_dim, out + j,
+                      stride);
+  }
+}
+
+// All heads from `head` on, R at a time, then the R' < R that are left.
+template <int R>
+inline void Scores(const AttentionArgs& a, const float* keys, int64_t count, int head,
+                   int64_t stride, float* scores) {
+  for (; head + R <= a.group; head += R) ScoresFor<R>(a, keys, count, head, stride, scores);
+  if constexpr (R > 1) {
+    if (head < a.group) Scores<R - 1>(a, keys, count, head, stride, scores);
+  }
+}
+
+// scores[0 .. n-1] -> e^(score * scale - max), rounded up to whole blocks with zeros; returns their
+// sum.
+inline float Softmax(float* scores, int64_t n, float scale) {
+  const int64_t blocks = (n + kLanes - 1) / kLanes * kLanes;
+  for (int64_t i = n; i < blocks; ++i) scores[i] = -__builtin_huge_valf();
+  const Vec factor = Vec::Set1(scale);
+  Vec top = Vec::Set1(-__builtin_huge_valf());
+  for (int64_t i = 0; i < blocks; i += kLanes) {
+    const Vec v = Vec::Load(scores + i) * factor;
+    v.Store(scores + i);
+    top = Max(top, v);
+  }
+  float lanes[kLanes];
+  top.Store(lanes);
+  float largest = lanes[0];
+  for (int i = 1; i < kLanes; ++i) largest = lanes[i] > largest ? lanes[i] : largest;
+  const Vec shift = Vec::Set1(largest);
+  for (int64_t i = 0; i < blocks; i += kLanes) Exp(Vec::Load(scores + i) - shift).Store(scores + i);
+  for (int64_t i = n; i < blocks; ++i) scores[i] = 0.0f;
+  Vec sum = Vec::Zero();
+  for (int64_t i = 0; i < blocks; i += kLanes) sum = sum + Vec::Load(scores + i);
+  return Sum(sum);
+}
+
+// out[r] = sum over positions of p[r][j] * values[j], for R heads and B blocks of 16 elements that
+// start at `offset`; `last` is how many elements the last block has.
+template <int R, int B>
+inline void WeightedSum(const AttentionArgs& a, int head, int offset, int last, int64_t stride,
+                        const float* inverse) {
+  Vec acc[R * B];
+#pragma GCC unroll 32
+  for (int i = 0; i < R * B; ++i) acc[i] = Vec::Zero();
+  const float* p = a.scratch + head * stride;
+  const auto add = [&](const float* value, int64_t j) __attribute__((always_inline)) {
+    Vec v[B];
+#pragma GCC unroll 8
+    for (int b = 0; b < B - 1; ++b) v[b] = Vec::Load(value + b * kLanes);
+    v[B - 1] = LoadUpTo(value + (B - 1) * kLanes, last);
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      const Vec weight = Vec::Set1(p[r * stride + j]);
+#pragma GCC unroll 8
+      for (int b = 0; b < B; ++b) acc[r * B + b] = Fma(weight, v[b], acc[r * B + b]);
+    }
+  };
+  const float* values = a.values + offset;
+  for (int64_t j = 0; j < a.prefix; ++j) add(values + j * a.head_dim, j);
+  for (int i = 0; i < a.extra_count; ++i) {
+    add(values + static_cast<int64_t>(a.extra[i]) * a.head_dim, a.prefix + i);
+  }
+  for (int r = 0; r < R; ++r) {
+    float* out = a.out + static_cast<int64_t>(head + r) * a.head_dim + offset;
+    const Vec factor = Vec::Set1(inverse[r]);
+#pragma GCC unroll 8
+    for (int b = 0; b < B - 1; ++b) (acc[r * B + b] * factor).Store(out + b * kLanes);
+    StoreUpTo(acc[r * B + B - 1] * factor, out + (B - 1) * kLanes, last);
+  }
+}
+
+template <int R, int B>
+inline void WeightedBlocks(const AttentionArgs& a, int head, int offset, int64_t stride,
+                           const float* inverse) {
+  for (; offset + B * kLanes <= a.head_dim; offset += B * kLanes) {
+    WeightedSum<R, B>(a, head, offset, kLanes, stride, inverse);
+  }
+  if constexpr (B > 1) {
+    WeightedBlocks<R, B - 1>(a, head, offset, stride, inverse);
+  } else if (offset < a.head_dim) {
+    WeightedSum<R, 1>(a, head, offset, a.head_dim - offset, stride, inverse);
+  }
+}
+
+template <int R>
+inline void WeightedSums(const AttentionArgs& a, int head, int64_t n, int64_t stride) {
+  for (; head + R <= a.group; head += R) {
+    float inverse[R];
+    for (int i = 0; i < R; ++i) {
+      inverse[i] = 1.0f / Softmax(a.scratch + (head + i) * stride, n, a.scale);
+    }
+    WeightedBlocks<R, Vec::kAttentionBlocks>(a, head, 0, stride, inverse);
+  }
+  if constexpr (R > 1) {
+    if (head < a.group) WeightedSums<R - 1>(a, head, n, stride);
+  }
+}
+
+void Attention(const AttentionArgs& a) {
+  constexpr int kHeads = Vec::kAttentionHeads;
+  const int64_t n = a.prefix + a.extra_count;
+  const int64_t stride = (n + kLanes - 1) / kLanes * kLanes;
+  Scores<kHeads>(a, a.keys, a.prefix, 0, stride, a.scratch);
+  for (int i = 0; i < a.extra_count; ++i) {
+    const float* key = a.keys + static_cast<int64_t>(a.extra[i]) * a.head_dim;
+    Scores<kHeads>(a, key, 1, 0, stride, a.scratch + a.prefix + i);
+  }
+  WeightedSums<kHeads>(a, 0, n, stride);
+}
+
+constexpr KernelSet TableNamed(const char* name) {
+  return {name, MatMul, RmsNorm, Rope, Attention, SiluMul, ToFloat, AllFinite};
+}
+
+}  // namespace
+}  // namespace pawl

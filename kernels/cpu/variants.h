@@ -1,0 +1,17 @@
+// The tables of the compiled variants; kernels.cc picks one.
+#ifndef PAWL_KERNELS_CPU_VARIANTS_H_
+#define PAWL_KERNELS_CPU_VARIANTS_H_
+
+#include "kernels/cpu/kernels.h"
+
+namespace pawl {
+
+extern const KernelSet kPortableKernels;
+#if defined(PAWL_X86_KERNELS)
+extern const KernelSet kAvx2Kernels;
+extern const KernelSet kAvx512Kernels;
+#endif
+
+}  // namespace pawl
+
+#endif  // PAWL_KERNELS_CPU_VARIANTS_H_

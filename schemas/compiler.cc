@@ -1,0 +1,56 @@
+#include "pawl/compiler.h"
+
+#include "grammar/regex/ecma_parser.h"
+#include "grammar/regex/regex_machine.h"
+#include "schemas/schema_machine.h"
+#include "schemas/schema_reader.h"
+#include "src/base/utf8.h"
+
+namespace pawl {
+
+Compiler::Compiler(std::shared_ptr<const Vocabulary> vocabulary) : vocabulary_(std::move(vocabulary)) {}
+
+Result<Grammar> Compiler::CompileJsonSchema(std::string_view text, const JsonSchemaOptions& options) const {
+  json::ParseLimits limits;
+  limits.max_bytes = static_cast<size_t>(options.max_schema_bytes);
+  // A level of schema takes up to two levels of JSON (the keyword and what it holds).
+  limits.max_depth = 2 * options.max_depth + 8;
+  auto document = json::Parse(text, limits);
+  if (!document.ok()) return document.error();
+  auto read = schema::ReadJsonSchema(*document, options);
+  if (!read.ok()) return read.error();
+  auto machine = std::make_shared<schema::SchemaMachine>(std::move(read->table), options);
+  if (Status status = machine->CheckSatisfiable(); !status.ok()) return status.error();
+  for (std::string& note : read->notes) machine->AddNote(std::move(note));
+  return Grammar(std::move(machine), vocabulary_);
+}
+
+Result<Grammar> Compiler::CompileRegex(std::string_view pattern) const {
+  auto arena = std::make_shared<RegexArena>();
+  RegexSyntaxOptions syntax;
+  syntax.search = false;
+  auto regex = ParseEcma(*arena, pattern, syntax);
+  if (!regex.ok()) return regex.error();
+  auto machine = std::make_shared<RegexMachine>(std::move(arena), *regex);
+  if (machine->Start() == Machine::kDead) {
+    return Error{ErrorCode::kUnsatisfiable, "no text matches this pattern", ""};
+  }
+  return Grammar(std::move(machine), vocabulary_);
+}
+
+Result<Grammar> Compiler::CompileChoice(std::span<const std::string> choices) const {
+  auto arena = std::make_shared<RegexArena>();
+  std::vector<ReId> alternatives;
+  for (size_t i = 0; i < choices.size(); ++i) {
+    const size_t bad = FindInvalidUtf8(choices[i]);
+    if (bad != std::string::npos) {
+      return Error{ErrorCode::kInvalid, "not UTF-8", "choice " + std::to_string(i) + ", byte " + std::to_string(bad)};
+    }
+    alternatives.push_back(arena->Literal(DecodeCodepoints(choices[i])));
+  }
+  if (choices.empty()) return Error{ErrorCode::kInvalid, "no choices given", ""};
+  const ReId regex = arena->Or(alternatives);
+  return Grammar(std::make_shared<RegexMachine>(std::move(arena), regex), vocabulary_);
+}
+
+}  // namespace pawl

@@ -1,0 +1,179 @@
+// RFC 8259 section 7. A code point may be written as itself (UTF-8, except '"', '\' and controls), as a short escape,
+// or as one or two \uXXXX. Lone surrogates are refused: the value would be no Unicode text.
+//
+// After part of a code point, the rest may still choose among a range of code points; the position is live when some
+// code point of that range leads to a live state. The part read is packed into one word:
+//   bits 0-2 what, 3-5 digits or bytes (read so far / missing), 6-8 length of a UTF-8 sequence, 16-31 high surrogate, 32-63 value.
+#include "schemas/json_string.h"
+
+#include "src/base/json.h"
+#include "src/base/utf8.h"
+
+namespace pawl::schema {
+namespace {
+
+enum What : uint64_t { kNothing, kBackslash, kHex, kLowBackslash, kLowU, kLowHex, kUtf8 };
+
+struct Part {
+  uint64_t what = kNothing;
+  uint32_t digits = 0;  // kHex, kLowHex: digits read; kUtf8: bytes missing
+  uint32_t length = 0;  // kUtf8: bytes of the sequence
+  uint32_t high = 0;    // kLow*: high surrogate minus 0xD800
+  uint32_t value = 0;   // what has been read of the code point or unit
+
+  uint64_t Pack() const {
+    return what | uint64_t{digits} << 3 | uint64_t{length} << 6 | uint64_t{high} << 16 | uint64_t{value} << 32;
+  }
+  static Part Unpack(uint64_t word) {
+    return {word & 7, static_cast<uint32_t>(word >> 3) & 7, static_cast<uint32_t>(word >> 6) & 7,
+            static_cast<uint32_t>(word >> 16) & 0xFFFF, static_cast<uint32_t>(word >> 32)};
+  }
+};
+
+int HexDigit(uint8_t byte) {
+  if (byte >= '0' && byte <= '9') return byte - '0';
+  if (byte >= 'a' && byte <= 'f') return byte - 'a' + 10;
+  if (byte >= 'A' && byte <= 'F') return byte - 'A' + 10;
+  return -1;
+}
+
+// The code point of a short escape, 0 for none.
+char32_t ShortEscape(uint8_t byte) {
+  switch (byte) {
+    case '"': return U'"';
+    case '\\': return U'\\';
+    case '/': return U'/';
+    case 'b': return U'\b';
+    case 'f': return U'\f';
+    case 'n': return U'\n';
+    case 'r': return U'\r';
+    case 't': return U'\t';
+    default: return 0;
+  }
+}
+
+bool LiveUnits(StringSearch& search, StringSearch::StateId state, uint32_t lo, uint32_t hi) {
+  if (search.LiveWithin(state, lo, hi)) return true;  // leaves surrogates out
+  const uint32_t first = std::max<uint32_t>(lo, 0xD800), last = std::min<uint32_t>(hi, 0xDBFF);
+  return first <= last && search.LiveWithin(state, 0x10000 + ((first - 0xD800) << 10),
+                                            0x10000 + ((last - 0xD800) << 10) + 0x3FF);
+}
+
+// Whether some way to finish the code point is live.
+bool LivePart(StringSearch& search, StringSearch::StateId state, const Part& part) {
+  switch (part.what) {
+    case kBackslash: return LiveUnits(search, state, 0, 0xFFFF);
+    case kHex: {
+      const uint32_t shift = 4 * (4 - part.digits);
+      return LiveUnits(search, state, part.value << shift, (part.value << shift) | ((1u << shift) - 1));
+    }
+    case kLowBackslash:
+    case kLowU:
+    case kLowHex: {
+      const uint32_t shift = 4 * (4 - part.digits);
+      const uint32_t lo = std::max<uint32_t>(part.value << shift, 0xDC00);
+      const uint32_t hi = std::min<uint32_t>((part.value << shift) | ((1u << shift) - 1), 0xDFFF);
+      if (lo > hi) return false;
+      const char32_t base = 0x10000 + (part.high << 10);
+      return search.LiveWithin(state, base + (lo - 0xDC00), base + (hi - 0xDC00));
+    }
+    case kUtf8: {
+      const uint32_t shift = 6 * part.digits;
+      char32_t lo = part.value << shift, hi = (part.value << shift) | ((1u << shift) - 1);
+      lo = std::max<char32_t>(lo, part.length == 2 ? 0x80 : part.length == 3 ? 0x800 : 0x10000);
+      hi = std::min<char32_t>(hi, kMaxCodepoint);
+      return lo <= hi && search.LiveWithin(state, lo, hi);
+    }
+    default: return false;
+  }
+}
+
+StringStep EnterPart(StringSearch& search, StringPosition& position, const Part& part) {
+  if (!LivePart(search, position.state, part)) return StringStep::kDead;
+  position.part = part.Pack();
+  return StringStep::kInside;
+}
+
+StringStep Finish(StringSearch& search, StringPosition& position, char32_t c) {
+  const auto next = search.Next(position.state, c);
+  if (!next) return StringStep::kDead;
+  position = {*next, 0};
+  return StringStep::kInside;
+}
+
+}  // namespace
+
+StringStep StepString(StringSearch& search, StringPosition& position, uint8_t byte) {
+  if (position.part == 0) {
+    if (byte == '"') return search.Accepts(position.state) ? StringStep::kEnd : StringStep::kDead;
+    if (byte < 0x20) return StringStep::kDead;
+    if (byte == '\\') return EnterPart(search, position, {kBackslash, 0, 0, 0, 0});
+    if (byte < 0x80) return Finish(search, position, byte);
+    if (byte < 0xC2 || byte > 0xF4) return StringStep::kDead;
+    const uint32_t length = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : 2;
+    const uint32_t value = byte & (0x7Fu >> length);
+    return EnterPart(search, position, {kUtf8, length - 1, length, 0, value});
+  }
+  Part part = Part::Unpack(position.part);
+  switch (part.what) {
+    case kBackslash:
+      if (byte == 'u') return EnterPart(search, position, {kHex, 0, 0, 0, 0});
+      return ShortEscape(byte) != 0 ? Finish(search, position, ShortEscape(byte)) : StringStep::kDead;
+    case kHex:
+    case kLowHex: {
+      const int digit = HexDigit(byte);
+      if (digit < 0) return StringStep::kDead;
+      part.value = part.value << 4 | static_cast<uint32_t>(digit);
+      ++part.digits;
+      if (part.digits < 4) return EnterPart(search, position, part);
+      if (part.what == kLowHex) {
+        if (part.value < 0xDC00 || part.value > 0xDFFF) return StringStep::kDead;
+        return Finish(search, position, 0x10000 + (part.high << 10) + (part.value - 0xDC00));
+      }
+      if (part.value >= 0xD800 && part.value <= 0xDBFF) {
+        return EnterPart(search, position, {kLowBackslash, 0, 0, part.value - 0xD800, 0});
+      }
+      if (part.value >= 0xDC00 && part.value <= 0xDFFF) return StringStep::kDead;
+      return Finish(search, position, part.value);
+    }
+    case kLowBackslash:
+      return byte == '\\' ? EnterPart(search, position, {kLowU, 0, 0, part.high, 0}) : StringStep::kDead;
+    case kLowU:
+      return byte == 'u' ? EnterPart(search, position, {kLowHex, 0, 0, part.high, 0}) : StringStep::kDead;
+    case kUtf8:
+      if ((byte & 0xC0) != 0x80) return StringStep::kDead;
+      part.value = part.value << 6 | (byte & 0x3F);
+      --part.digits;
+      if (part.digits > 0) return EnterPart(search, position, part);
+      if (part.value < (part.length == 2 ? 0x80u : part.length == 3 ? 0x800u : 0x10000u) ||
+          part.value > kMaxCodepoint || (part.value >= 0xD800 && part.value <= 0xDFFF)) {
+        return StringStep::kDead;
+      }
+      return Finish(search, position, part.value);
+    default: return StringStep::kDead;
+  }
+}
+
+std::optional<std::string> CompleteString(StringSearch& search, StringPosition position, size_t max_length) {
+  static constexpr char kFinishing[] = "\"\\/bfnrtu0123456789abcdef";
+  std::string out;
+  while (position.part != 0) {
+    // Every step that is not dead is live, so the first one that works will do.
+    const bool utf8 = Part::Unpack(position.part).what == kUtf8;
+    bool moved = false;
+    for (int i = 0; !moved && i < (utf8 ? 64 : static_cast<int>(sizeof kFinishing) - 1); ++i) {
+      const uint8_t byte = utf8 ? static_cast<uint8_t>(0x80 + i) : static_cast<uint8_t>(kFinishing[i]);
+      StringPosition next = position;
+      if (StepString(search, next, byte) != StringStep::kInside) continue;
+      out.push_back(static_cast<char>(byte));
+      position = next;
+      moved = true;
+    }
+    if (!moved) return std::nullopt;
+  }
+  const auto rest = search.Shortest(position.state, max_length);
+  if (!rest) return std::nullopt;
+  return out + json::Quote(EncodeCodepoints(*rest)).substr(1);
+}
+
+}  // namespace pawl::schema

@@ -1,0 +1,62 @@
+// NumberProgram: several conditions on one number, run side by side over its JSON text, with the
+// answer to "can the text still be completed to an acceptable number".
+#ifndef PAWL_SCHEMAS_NUMBER_PROGRAM_H_
+#define PAWL_SCHEMAS_NUMBER_PROGRAM_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "grammar/number/number_automaton.h"
+#include "pawl/result.h"
+#include "schemas/atoms.h"
+
+namespace pawl::schema {
+
+class NumberProgram {
+ public:
+  using StateId = uint32_t;  // 0 is dead
+
+  // `atoms`: number atoms, sorted. `conjunction`: the numbers wanted fulfil all atoms (then liveness is decided by one
+  // merged automaton, exactly); otherwise `accept` decides at the end, from Truth.
+  static Result<std::unique_ptr<NumberProgram>> Create(const SchemaTable& table, std::vector<AtomId> atoms,
+                                                       bool conjunction, std::function<bool(StateId)> accept,
+                                                       bool allow_exponents, int64_t fuel);
+
+  StateId start() const { return 1; }
+  // Dead when `c` cannot continue the text or nothing acceptable can follow.
+  StateId Step(StateId state, char c);
+  // The text so far is a number and acceptable.
+  bool Accepts(StateId state);
+  bool Truth(StateId state, AtomId atom) const;
+  bool Live(StateId state);
+  // A short continuation to an acceptable number; nullopt when none is known.
+  std::optional<std::string> Shortest(StateId state);
+
+ private:
+  NumberProgram() = default;
+  StateId Intern(std::vector<uint32_t> key);
+  StateId RawStep(StateId state, char c);
+  void Decide(StateId state);
+  struct Info {
+    std::vector<uint32_t> key;  // states of the automata
+    int8_t live = -1;
+    char via = 0;               // next character on the way to acceptance
+  };
+
+  std::vector<AtomId> atoms_;
+  std::vector<std::unique_ptr<NumberAutomaton>> automata_;  // 0: merged or unconstrained; then one per atom
+  bool merged_ = false;  // automata_[0] is the conjunction of all atoms
+  std::function<bool(StateId)> accept_;
+  int64_t fuel_ = 0;
+  std::vector<Info> states_;
+  std::unordered_multimap<uint64_t, StateId> index_;
+};
+
+}  // namespace pawl::schema
+
+#endif  // PAWL_SCHEMAS_NUMBER_PROGRAM_H_

@@ -1,0 +1,113 @@
+#include "schemas/scalars.h"
+
+#include <algorithm>
+
+namespace pawl::schema {
+
+Scalars::Shape Scalars::ShapeFor(const Goal& goal, Kind kind) {
+  FormulaArena& formulas = table_.formulas;
+  std::vector<FormulaId> tracks;
+  bool constant = true;
+  for (const FormulaId track : goal.tracks) {
+    tracks.push_back(formulas.ForKind(track, kind));
+    constant = constant && formulas.IsConstant(tracks.back());
+  }
+  FormulaId must = formulas.ForKind(goal.must, kind);
+  if (constant) {
+    // The kind alone decides all tracks, so the frame around can be asked at once.
+    if (!tracks.empty()) {
+      std::vector<bool> truth;
+      for (const FormulaId track : tracks) truth.push_back(track == kTrueFormula);
+      if (!around_accepts_(goal.around, truth)) must = kFalseFormula;
+    }
+    return {must, {}, kNoFrame};
+  }
+  return {must, std::move(tracks), goal.around};
+}
+
+std::vector<AtomId> Scalars::AtomsOf(const Shape& shape) {
+  std::vector<AtomId> out = table_.formulas.Atoms(std::get<0>(shape));
+  for (const FormulaId track : std::get<1>(shape)) {
+    const std::vector<AtomId>& more = table_.formulas.Atoms(track);
+    out.insert(out.end(), more.begin(), more.end());
+  }
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+std::shared_ptr<StringProgram> Scalars::Program(std::vector<AtomId> atoms) {
+  auto& program = programs_[atoms];
+  if (!program) program = std::make_shared<StringProgram>(table_, atoms);
+  return program;
+}
+
+StringSearch& Scalars::String(const Goal& goal) {
+  Shape shape = ShapeFor(goal, kStringValue);
+  const auto found = strings_.find(shape);
+  if (found != strings_.end()) return *found->second.search;
+  std::shared_ptr<StringProgram> program = Program(AtomsOf(shape));
+  StringProgram* const p = program.get();
+  const auto accept = [this, p, shape](StringProgram::StateId state) {
+    const auto truth_of = [&](AtomId atom) { return p->Truth(state, atom); };
+    const auto& [must, tracks, around] = shape;
+    if (!table_.formulas.Evaluate(must, truth_of)) return false;
+    if (tracks.empty()) return true;
+    std::vector<bool> truth;
+    for (const FormulaId track : tracks) truth.push_back(table_.formulas.Evaluate(track, truth_of));
+    return around_accepts_(around, truth);
+  };
+  StringEntry entry{program, std::make_unique<StringSearch>(*p, accept, options_.step_fuel)};
+  return *strings_.emplace(std::move(shape), std::move(entry)).first->second.search;
+}
+
+NumberProgram* Scalars::Number(const Goal& goal) {
+  Shape shape = ShapeFor(goal, kNumberValue);
+  const auto found = numbers_.find(shape);
+  if (found != numbers_.end()) return found->second.get();
+  const auto& [must, tracks, around] = shape;
+  std::vector<AtomId> atoms = AtomsOf(shape);
+  const bool conjunction =
+      tracks.empty() && (must == kTrueFormula || table_.formulas.MustAtoms(must) == atoms);
+  auto& slot = numbers_[shape];
+  const auto holder = std::make_shared<NumberProgram*>(nullptr);  // the program asks about itself
+  const auto accept = [this, holder, shape](NumberProgram::StateId state) {
+    const auto truth_of = [&](AtomId atom) { return (*holder)->Truth(state, atom); };
+    if (!table_.formulas.Evaluate(std::get<0>(shape), truth_of)) return false;
+    if (std::get<1>(shape).empty()) return true;
+    std::vector<bool> truth;
+    for (const FormulaId track : std::get<1>(shape)) {
+      truth.push_back(table_.formulas.Evaluate(track, truth_of));
+    }
+    return around_accepts_(std::get<2>(shape), truth);
+  };
+  auto program = NumberProgram::Create(table_, std::move(atoms), conjunction, accept,
+                                       options_.allow_exponents, options_.step_fuel);
+  if (program.ok()) {
+    slot = std::move(*program);
+    *holder = slot.get();
+  }
+  return slot.get();
+}
+
+std::vector<bool> Scalars::StringTruth(const Goal& goal, StringProgram::StateId state) {
+  StringProgram& program = String(goal).program();
+  std::vector<bool> out;
+  for (const FormulaId track : goal.tracks) {
+    out.push_back(table_.formulas.Evaluate(table_.formulas.ForKind(track, kStringValue),
+                                           [&](AtomId atom) { return program.Truth(state, atom); }));
+  }
+  return out;
+}
+
+std::vector<bool> Scalars::NumberTruth(const Goal& goal, NumberProgram::StateId state) {
+  const NumberProgram* program = Number(goal);
+  std::vector<bool> out;
+  for (const FormulaId track : goal.tracks) {
+    out.push_back(table_.formulas.Evaluate(table_.formulas.ForKind(track, kNumberValue),
+                                           [&](AtomId atom) { return program->Truth(state, atom); }));
+  }
+  return out;
+}
+
+}  // namespace pawl::schema

@@ -1,0 +1,262 @@
+// A value is solved kind by kind; a container by turning what is still undecided into cubes (atoms that have to hold, atoms that have
+// to fail) and building the members or items that a cube needs. Purely positive cubes, which is what schemas
+// without not/oneOf give, are decided exactly. Recursion is cut where a formula meets itself: a value that needs itself is no value
+// (least fixpoint).
+#include "schemas/solver.h"
+
+#include <algorithm>
+
+#include "src/base/json.h"
+#include "src/base/utf8.h"
+
+namespace pawl::schema {
+namespace {
+
+constexpr size_t kMaxCubes = 64;
+constexpr size_t kMaxTracksEnumerated = 6;
+constexpr int kMaxDepth = 400;
+
+// Keeps the better of two answers: yes before unknown before no, the shorter text of two yeses.
+void Improve(Found& best, Found candidate) {
+  const auto length = [](const Found& f) { return f.text ? f.text->size() : Solver::kMaxWitness + 1; };
+  if (candidate.answer > best.answer ||
+      (candidate.answer == Answer::kYes && best.answer == Answer::kYes && length(candidate) < length(best))) {
+    best = std::move(candidate);
+  }
+}
+
+}  // namespace
+
+Solver::Solver(Frames& frames, const JsonSchemaOptions& options)
+    : frames_(frames),
+      table_(frames.table()),
+      options_(options),
+      scalars_(table_, options, [this](FrameId frame, const std::vector<bool>& truth) {
+        return AroundAccepts(frame, truth);
+      }) {}
+
+const Found& Solver::Value(FormulaId formula) {
+  if (const auto it = values_.find(formula); it != values_.end()) return it->second;
+  static const Found kNone{Answer::kNo, std::nullopt};
+  static const Found kOpen{Answer::kUnknown, std::nullopt};
+  if (const auto it = solving_.find(formula); it != solving_.end()) {
+    lowest_reused_ = std::min(lowest_reused_, it->second);
+    return kNone;
+  }
+  if (depth_ >= kMaxDepth) {
+    lowest_reused_ = 0;
+    return kOpen;
+  }
+  if (depth_ == 0) fuel_ = options_.step_fuel;
+  if (--fuel_ <= 0) {
+    lowest_reused_ = std::min(lowest_reused_, depth_ - 1);
+    return kOpen;
+  }
+  const int outer_reused = lowest_reused_;
+  lowest_reused_ = INT32_MAX;
+  solving_.emplace(formula, depth_);
+  ++depth_;
+  Found found = SolveValue(formula);
+  --depth_;
+  solving_.erase(formula);
+  const bool self_contained = lowest_reused_ >= depth_;
+  lowest_reused_ = std::min(outer_reused, self_contained ? INT32_MAX : lowest_reused_);
+  if (found.answer == Answer::kYes || self_contained) {
+    return values_.insert_or_assign(formula, std::move(found)).first->second;
+  }
+  return found.answer == Answer::kNo ? kNone : kOpen;
+}
+
+Found Solver::SolveValue(FormulaId formula) {
+  FormulaArena& formulas = table_.formulas;
+  if (formula == kFalseFormula) return {Answer::kNo, std::nullopt};
+  if (formula == kTrueFormula) return {Answer::kYes, "0"};
+  Found best;
+  const Goal goal{formula, {}, kNoFrame};
+  if (formulas.ForKind(formula, kNumberValue) != kFalseFormula) {
+    NumberProgram* program = scalars_.Number(goal);
+    if (program == nullptr) {
+      Improve(best, {Answer::kUnknown, std::nullopt});
+    } else if (program->Live(program->start())) {
+      Improve(best, {Answer::kYes, program->Shortest(program->start())});
+    }
+  }
+  if (formulas.ForKind(formula, kStringValue) != kFalseFormula) {
+    StringSearch& search = scalars_.String(goal);
+    if (search.Live(search.program().start())) {
+      Found found{Answer::kYes, std::nullopt};
+      if (const auto text = search.Shortest(search.program().start(), kMaxWitness)) {
+        found.text = json::Quote(EncodeCodepoints(*text));
+      }
+      Improve(best, std::move(found));
+    }
+  }
+  if (formulas.ForKind(formula, kNullValue) == kTrueFormula) Improve(best, {Answer::kYes, "null"});
+  if (formulas.ForKind(formula, kTrueValue) == kTrueFormula) Improve(best, {Answer::kYes, "true"});
+  if (formulas.ForKind(formula, kFalseValue) == kTrueFormula) Improve(best, {Answer::kYes, "false"});
+  if (best.answer == Answer::kYes && best.text && best.text->size() <= 5) return best;
+  for (const Kind kind : {kArrayValue, kObjectValue}) {
+    const FrameId frame = frames_.Open(kind, goal);
+    if (frame == kNoFrame) continue;
+    Found found = Container(frame);
+    if (found.text) found.text = kind == kArrayValue ? "[" + *found.text + "]" : "{" + *found.text + "}";
+    Improve(best, std::move(found));
+  }
+  return best;
+}
+
+const Found& Solver::Container(FrameId frame) {
+  if (const auto it = containers_.find(frame); it != containers_.end()) return it->second;
+  const int outer_reused = lowest_reused_;
+  lowest_reused_ = INT32_MAX;
+  if (depth_ == 0) fuel_ = options_.step_fuel;
+  ++depth_;
+  Found found = SolveContainer(frame);
+  --depth_;
+  const bool self_contained = lowest_reused_ >= depth_;
+  lowest_reused_ = std::min(outer_reused, self_contained ? INT32_MAX : lowest_reused_);
+  if (found.answer == Answer::kYes || self_contained) {
+    return containers_.insert_or_assign(frame, std::move(found)).first->second;
+  }
+  static const Found kNone{Answer::kNo, std::nullopt};
+  static const Found kOpen{Answer::kUnknown, std::nullopt};
+  return found.answer == Answer::kNo ? kNone : kOpen;
+}
+
+std::vector<std::vector<bool>> Solver::Vectors(const std::vector<FormulaId>& tracks, bool& complete) const {
+  const size_t m = tracks.size();
+  std::vector<std::vector<bool>> out;
+  const auto fits = [&](const std::vector<bool>& v) {
+    for (size_t i = 0; i < m; ++i) {
+      if (tracks[i] == (v[i] ? kFalseFormula : kTrueFormula)) return false;
+    }
+    return true;
+  };
+  const auto add = [&](std::vector<bool> v) {
+    if (fits(v) && std::find(out.begin(), out.end(), v) == out.end()) out.push_back(std::move(v));
+  };
+  complete = true;
+  size_t open = 0;
+  for (const FormulaId track : tracks) open += table_.formulas.IsConstant(track) ? 0 : 1;
+  if (open <= kMaxTracksEnumerated) {
+    // Most tracks true first: the usual completion satisfies them.
+    std::vector<bool> v(m, true);
+    for (size_t i = 0; i < m; ++i) {
+      if (tracks[i] == kFalseFormula) v[i] = false;
+    }
+    while (true) {
+      add(v);
+      size_t i = 0;
+      for (; i < m; ++i) {
+        if (table_.formulas.IsConstant(tracks[i])) continue;
+        v[i] = !v[i];
+        if (!v[i]) break;
+      }
+      if (i == m) break;
+    }
+    return out;
+  }
+  complete = false;
+  std::vector<bool> base(m);
+  for (size_t i = 0; i < m; ++i) base[i] = tracks[i] == kTrueFormula;
+  std::vector<bool> all(m, true);
+  for (size_t i = 0; i < m; ++i) all[i] = tracks[i] != kFalseFormula;
+  add(all);
+  for (size_t i = 0; i < m; ++i) {
+    std::vector<bool> one = base;
+    one[i] = true;
+    add(one);
+  }
+  add(base);
+  return out;
+}
+
+FormulaId Solver::WithOutcomes(FormulaId must, const std::vector<FormulaId>& tracks, const std::vector<bool>& truth) {
+  std::vector<FormulaId> parts = {must};
+  for (size_t i = 0; i < tracks.size(); ++i) {
+    parts.push_back(truth[i] ? tracks[i] : table_.formulas.Not(tracks[i]));
+  }
+  return table_.formulas.And(parts);
+}
+
+bool Solver::AroundAccepts(FrameId id, const std::vector<bool>& truth) {
+  const FrameId after = frames_.AfterValue(id, truth);
+  return after != kNoFrame && Live(after);
+}
+
+bool Solver::Closable(FrameId id) {
+  const Frame frame = frames_[id];
+  std::vector<bool> truth;
+  if (!frames_.EndTruth(frame, truth)) return false;
+  return frame.tracks.empty() || AroundAccepts(frame.around, truth);
+}
+
+bool Solver::LivePending(FrameId id) {
+  if (const auto it = pending_.find(id); it != pending_.end()) return it->second;
+  const Goal goal = frames_.PendingGoal(id);
+  bool complete;
+  bool live = false;
+  for (const std::vector<bool>& truth : Vectors(goal.tracks, complete)) {
+    const FrameId after = frames_.AfterValue(id, truth);
+    if (after == kNoFrame) continue;
+    if (Value(WithOutcomes(goal.must, goal.tracks, truth)).answer == Answer::kNo) continue;
+    if (!Live(after)) continue;
+    live = true;
+    break;
+  }
+  if (!live && !complete) live = Value(goal.must).answer != Answer::kNo;
+  pending_.emplace(id, live);
+  return live;
+}
+
+std::optional<std::string> Solver::PendingValue(FrameId id) {
+  const Goal goal = frames_.PendingGoal(id);
+  bool complete;
+  std::optional<std::string> best;
+  for (const std::vector<bool>& truth : Vectors(goal.tracks, complete)) {
+    const FrameId after = frames_.AfterValue(id, truth);
+    if (after == kNoFrame || Container(after).answer != Answer::kYes) continue;
+    const Found& found = Value(WithOutcomes(goal.must, goal.tracks, truth));
+    if (found.answer == Answer::kYes && found.text && (!best || found.text->size() < best->size())) best = found.text;
+  }
+  return best;
+}
+
+Found Solver::SolveContainer(FrameId id) {
+  const Frame frame = frames_[id];
+  if (frame.kind == kNullValue) return {Answer::kYes, ""};  // the root: the one value is there
+  if (Closable(id)) return {Answer::kYes, ""};
+  std::vector<FormulaId> wanted;
+  bool complete = true;
+  if (frame.tracks.empty()) {
+    wanted.push_back(frame.must);
+  } else {
+    for (const std::vector<bool>& truth : Vectors(frame.tracks, complete)) {
+      if (AroundAccepts(frame.around, truth)) wanted.push_back(WithOutcomes(frame.must, frame.tracks, truth));
+    }
+  }
+  Found best;
+  for (const FormulaId formula : wanted) {
+    bool all_cubes;
+    const std::vector<Cube> cubes = table_.formulas.Cubes(formula, kMaxCubes, all_cubes);
+    complete = complete && all_cubes;
+    size_t tried = 0;
+    for (const Cube& cube : cubes) {
+      // Once something is found a few more tries may find something shorter; that is enough.
+      if (best.answer == Answer::kYes && ++tried > 4) break;
+      Improve(best, SolveCube(frame, cube));
+    }
+  }
+  if (best.answer == Answer::kNo && !complete) best.answer = Answer::kUnknown;
+  return best;
+}
+
+Found Solver::SolveCube(const Frame& frame, const Cube& cube) {
+  if (--fuel_ <= 0) {
+    lowest_reused_ = std::min(lowest_reused_, depth_ - 1);
+    return {Answer::kUnknown, std::nullopt};
+  }
+  return frame.kind == kObjectValue ? SolveObject(frame, cube) : SolveArray(frame, cube);
+}
+
+}  // namespace pawl::schema

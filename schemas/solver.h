@@ -1,0 +1,81 @@
+// Solver: can it still be completed, and how? The look-ahead behind "no dead ends" and shortest_close.
+//
+// Satisfiability of a formula and of what is left of a frame, each with a witness text. Answers are memoised by
+// id, so equal positions of a schema are decided once. "No" is a proof; "yes" comes with a construction; where
+// neither is found within the fuel (some combinations of not/oneOf over containers) the answer is unknown, and the position counts as live: the byte that would
+// break the schema is refused when it comes, since frames decide exactly at the end.
+#ifndef PAWL_SCHEMAS_SOLVER_H_
+#define PAWL_SCHEMAS_SOLVER_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "pawl/json_schema_options.h"
+#include "schemas/frames.h"
+#include "schemas/scalars.h"
+
+namespace pawl::schema {
+
+enum class Answer : uint8_t { kNo, kUnknown, kYes };
+
+struct Found {
+  Answer answer = Answer::kNo;
+  // Witness text when answer is kYes and the text is not too long: a JSON value; for a frame the missing
+  // members or items joined by ',' (without the closing bracket).
+  std::optional<std::string> text;
+};
+
+class Solver {
+ public:
+  Solver(Frames& frames, const JsonSchemaOptions& options);
+
+  // Is there a value that makes the formula true?
+  const Found& Value(FormulaId formula);
+  // Can this container (nothing pending) be completed so that its goal is met?
+  const Found& Container(FrameId frame);
+  bool Live(FrameId frame) { return Container(frame).answer != Answer::kNo; }
+  // Is there a value for the pending place after which the frame is live?
+  bool LivePending(FrameId frame);
+  // A value for the pending place of the frame, after which it is live; nullopt when none is known.
+  std::optional<std::string> PendingValue(FrameId frame);
+  // Whether the frame can live with these outcomes of its pending tracks.
+  bool AroundAccepts(FrameId frame, const std::vector<bool>& truth);
+  // The container may end here.
+  bool Closable(FrameId frame);
+
+  Scalars& scalars() { return scalars_; }
+  Frames& frames() { return frames_; }
+
+  static constexpr size_t kMaxWitness = size_t{1} << 16;
+
+ private:
+  Found SolveValue(FormulaId formula);
+  Found SolveContainer(FrameId frame);
+  Found SolveCube(const Frame& frame, const Cube& cube);
+  Found SolveObject(const Frame& frame, const Cube& cube);
+  Found SolveArray(const Frame& frame, const Cube& cube);
+  // Outcome vectors of the tracks worth trying: all of them when they are few.
+  std::vector<std::vector<bool>> Vectors(const std::vector<FormulaId>& tracks, bool& complete) const;
+  FormulaId WithOutcomes(FormulaId must, const std::vector<FormulaId>& tracks, const std::vector<bool>& truth);
+
+  Frames& frames_;
+  SchemaTable& table_;
+  const JsonSchemaOptions& options_;
+  Scalars scalars_;
+  std::unordered_map<FormulaId, Found> values_;
+  std::unordered_map<FrameId, Found> containers_;
+  std::unordered_map<FrameId, bool> pending_;
+  // Formulas being solved further up, with their depth: meeting one again is no proof of anything but "not by this way", so
+  // answers that rest on it are not remembered above that depth.
+  std::unordered_map<FormulaId, int> solving_;
+  int depth_ = 0;
+  int lowest_reused_ = INT32_MAX;
+  int64_t fuel_ = 0;
+};
+
+}  // namespace pawl::schema
+
+#endif  // PAWL_SCHEMAS_SOLVER_H_

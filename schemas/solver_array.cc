@@ -1,0 +1,130 @@
+// Completing an array for one cube: items up to minItems, more while `contains` is short of matches, each item strengthened
+// by what is still wanted (a match of contains, a reason for a negative atom to fail, being different from the others).
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "schemas/constant.h"
+#include "schemas/solver.h"
+
+namespace pawl::schema {
+namespace {
+constexpr uint64_t kMaxBuiltItems = 4096;  // longer arrays are known to exist, but not written down
+}  // namespace
+
+Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
+  FormulaArena& formulas = table_.formulas;
+  const Found no{Answer::kNo, std::nullopt};
+  const Found unknown{Answer::kUnknown, std::nullopt};
+  const auto matches = [&](AtomId atom) {
+    for (const auto& [a, count] : frame.contained) {
+      if (a == atom) return count;
+    }
+    return uint64_t{0};
+  };
+
+  uint64_t min_count = frame.count, max_count = kUnbounded, prefix = 0;
+  bool unique = false;
+  std::map<AtomId, uint64_t> missing;  // matches of contains still wanted
+  uint64_t total_missing = 0;
+  for (const AtomId atom : cube.positive) {
+    const ArrayAtom& array = table_.array(atom);
+    min_count = std::max(min_count, array.min_items);
+    max_count = std::min(max_count, array.max_items);
+    prefix = std::max<uint64_t>(prefix, array.prefix.size());
+    unique = unique || array.unique;
+    if (array.has_contains && matches(atom) < array.min_contains) {
+      missing[atom] = array.min_contains - matches(atom);
+      total_missing = std::max(total_missing, missing[atom]);
+    }
+  }
+  if (min_count > max_count) return no;
+  std::set<AtomId> to_fail(cube.negative.begin(), cube.negative.end());
+  for (const AtomId atom : cube.negative) prefix = std::max<uint64_t>(prefix, table_.array(atom).prefix.size());
+  const auto fails_by_count = [&](AtomId atom, uint64_t count) {
+    const ArrayAtom& array = table_.array(atom);
+    return count < array.min_items || count > array.max_items ||
+           (array.has_contains && matches(atom) < array.min_contains && count == frame.count);
+  };
+  const bool simple = to_fail.empty() && missing.empty() && !unique;
+
+  std::vector<FormulaId> items;
+  std::vector<std::string> texts;
+  bool uncertain = false, has_text = true;
+  uint64_t limit = std::max({min_count, frame.count + total_missing + 1, prefix + 1}) + to_fail.size();
+  for (const AtomId atom : cube.negative) {
+    // Matches one too many, or one item too many, are reasons as well.
+    const ArrayAtom& array = table_.array(atom);
+    if (array.max_items < kMaxBuiltItems) limit = std::max(limit, array.max_items + 1);
+    if (array.has_contains && array.max_contains < kMaxBuiltItems) limit = std::max(limit, frame.count + array.max_contains + 1);
+  }
+  limit = std::min(limit, max_count);
+  for (uint64_t index = frame.count; index < limit; ++index) {
+    const uint64_t count = frame.count + items.size();
+    std::erase_if(to_fail, [&](AtomId atom) { return fails_by_count(atom, std::max(count, min_count)); });
+    if (count >= min_count && missing.empty() && to_fail.empty()) break;
+    FormulaId item = kTrueFormula;
+    for (const AtomId atom : cube.positive) item = formulas.And(item, frames_.ItemDemand(frame, atom, index));
+    if (unique) {  // the demands know of the items read, not of those planned here
+      for (const std::string& text : texts) {
+        auto value = json::Parse(text);
+        if (value.ok()) item = formulas.And(item, frames_.DifferentFrom(CanonicalText(*value)));
+      }
+    }
+    for (const AtomId atom : cube.positive) {
+      const ArrayAtom& array = table_.array(atom);
+      if (array.has_contains && matches(atom) >= array.max_contains) {
+        item = formulas.And(item, formulas.Not(array.contains));
+      }
+    }
+    Answer answer = Value(item).answer;
+    if (answer == Answer::kNo) {
+      if (count >= min_count && missing.empty()) break;
+      return cube.negative.empty() && missing.empty() ? no : unknown;
+    }
+    for (auto it = missing.begin(); it != missing.end();) {
+      const FormulaId better = formulas.And(item, table_.array(it->first).contains);
+      if (Value(better).answer != Answer::kYes) {
+        ++it;
+        continue;
+      }
+      item = better;
+      it = --it->second == 0 ? missing.erase(it) : std::next(it);
+    }
+    for (auto it = to_fail.begin(); it != to_fail.end();) {
+      const FormulaId demand = frames_.ItemDemand(frame, *it, index);
+      const FormulaId better = formulas.And(item, formulas.Not(demand));
+      if (demand == kTrueFormula || Value(better).answer != Answer::kYes) {
+        ++it;
+        continue;
+      }
+      item = better;
+      it = to_fail.erase(it);
+    }
+    const Found& found = Value(item);
+    uncertain = uncertain || found.answer == Answer::kUnknown;
+    items.push_back(item);
+    if (found.text) {
+      texts.push_back(*found.text);
+    } else {
+      has_text = false;
+    }
+    if (simple && index >= prefix && min_count - frame.count > kMaxBuiltItems) {
+      // Every further item is like this one.
+      return uncertain ? unknown : Found{Answer::kYes, std::nullopt};
+    }
+    if (items.size() > kMaxBuiltItems) return unknown;
+  }
+  const uint64_t count = frame.count + items.size();
+  std::erase_if(to_fail, [&](AtomId atom) { return fails_by_count(atom, count); });
+  if (count < min_count || !missing.empty() || !to_fail.empty() || uncertain) return unknown;
+  std::string text;
+  for (const std::string& one : texts) {
+    if (!text.empty()) text += ',';
+    text += one;
+    if (text.size() > kMaxWitness) has_text = false;
+  }
+  return {Answer::kYes, has_text ? std::optional(text) : std::nullopt};
+}
+
+}  // namespace pawl::schema

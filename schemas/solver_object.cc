@@ -1,0 +1,240 @@
+// Completing an object for one cube: the members that the positive atoms require, then one reason to fail for each
+// negative atom, then as many further members as minProperties wants.
+//
+// For the positive part every step is forced, so a failure there proves that the cube is empty. Reasons to fail are
+// picked greedily and checked at the end; when that does not work out the answer is unknown.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "schemas/constant.h"
+#include "schemas/solver.h"
+#include "src/base/json.h"
+#include "src/base/utf8.h"
+
+namespace pawl::schema {
+namespace {
+
+struct Member {
+  std::string name;
+  int rank;  // -1: not named in the schema
+  StringProgram::StateId state;
+  FormulaId demand;
+};
+
+}  // namespace
+
+Found Solver::SolveObject(const Frame& frame, const Cube& cube) {
+  FormulaArena& formulas = table_.formulas;
+  const Found no{Answer::kNo, std::nullopt};
+  const Found unknown{Answer::kUnknown, std::nullopt};
+  const ObjectLayout& layout = frames_.layout(frame.layout);
+  StringProgram& program = *layout.program;
+  const bool ordered = options_.order == JsonSchemaOptions::Order::kSchema;
+
+  const auto demand_of = [&](AtomId atom, StringProgram::StateId state, int rank) {
+    return frames_.PropertyDemand(layout, atom, program, state, rank);
+  };
+  const auto positive_demand = [&](StringProgram::StateId state, int rank) {
+    FormulaId demand = kTrueFormula;
+    for (const AtomId atom : cube.positive) demand = formulas.And(demand, demand_of(atom, state, rank));
+    return demand;
+  };
+  const auto available = [&](size_t rank) {
+    if (frames_.Seen(frame, layout.name_ids[rank])) return false;
+    return !ordered || static_cast<int64_t>(rank) > frame.last_rank;
+  };
+
+  std::map<int, Member> named;   // by rank
+  std::vector<Member> others;
+  std::set<std::string> other_names;
+  const auto planned = [&] { return frame.count + named.size() + others.size(); };
+  const auto add_named = [&](size_t rank) -> Member& {
+    const int r = static_cast<int>(rank);
+    return named.try_emplace(r, Member{layout.names[rank], r, layout.name_states[rank],
+                                       positive_demand(layout.name_states[rank], r)})
+        .first->second;
+  };
+
+  // What the positive atoms force.
+  uint64_t max_count = kUnbounded, min_count = 0;
+  for (const AtomId atom : cube.positive) {
+    const ObjectAtom& object = table_.object(atom);
+    max_count = std::min(max_count, object.max_properties);
+    min_count = std::max(min_count, object.min_properties);
+    for (const std::string& name : object.required) {
+      const NameId id = frames_.InternName(name);
+      if (frames_.Seen(frame, id)) continue;
+      const size_t rank = static_cast<size_t>(layout.rank_of.at(id));
+      if (!available(rank)) return no;
+      add_named(rank);
+    }
+  }
+  if (max_count != kUnbounded && planned() > max_count) return no;
+  bool uncertain = false;
+  for (const auto& [rank, member] : named) {
+    const Answer answer = Value(member.demand).answer;
+    if (answer == Answer::kNo) return no;
+    uncertain = uncertain || answer == Answer::kUnknown;
+  }
+
+  // Keys that the schema does not name, for members nobody required: a few plain names, and the shortest key that each
+  // pattern knows.
+  std::vector<std::pair<std::string, StringProgram::StateId>> spare;
+  const auto collect_spare = [&] {
+    if (!spare.empty()) return;
+    std::vector<std::string> candidates;
+    for (const AtomId atom : layout.atoms) {
+      for (const ObjectAtom::Pattern& pattern : table_.object(atom).patterns) {
+        StringSearch& search = scalars_.String({pattern.name, {}, kNoFrame});
+        if (const auto text = search.Shortest(search.program().start(), 200)) {
+          const std::string utf8 = EncodeCodepoints(*text);
+          candidates.push_back(utf8);
+          for (char c = 'a'; c <= 'e'; ++c) candidates.push_back(utf8 + c);
+          for (char c = '0'; c <= '4'; ++c) candidates.push_back(utf8 + c);
+        }
+      }
+      const FormulaId names = table_.object(atom).property_names;
+      if (names != kTrueFormula) {
+        StringSearch& search = scalars_.String({names, {}, kNoFrame});
+        if (const auto text = search.Shortest(search.program().start(), 200)) {
+          candidates.push_back(EncodeCodepoints(*text));
+        }
+      }
+    }
+    for (char c = 'a'; c <= 'z'; ++c) candidates.emplace_back(1, c);
+    for (int i = 0; i < 40; ++i) candidates.push_back("k" + std::to_string(i));
+    for (const std::string& name : candidates) {
+      const NameId id = frames_.InternName(name);
+      if (layout.rank_of.contains(id) || frames_.Seen(frame, id)) continue;
+      StringProgram::StateId state = program.start();
+      for (const char32_t c : DecodeCodepoints(name)) state = program.Next(state, program.ClassOf(c));
+      spare.emplace_back(name, state);
+    }
+  };
+
+  // One reason to fail for each negative atom.
+  std::set<std::string> forbidden;
+  const auto strengthen = [&](Member& member, FormulaId against) {
+    const FormulaId demand = formulas.And(member.demand, formulas.Not(against));
+    if (Value(demand).answer != Answer::kYes) return false;
+    member.demand = demand;
+    return true;
+  };
+  const auto fail_by_member = [&](AtomId atom) {
+    for (auto& [rank, member] : named) {
+      const FormulaId demand = demand_of(atom, member.state, rank);
+      if (demand != kTrueFormula && strengthen(member, demand)) return true;
+    }
+    for (Member& member : others) {
+      const FormulaId demand = demand_of(atom, member.state, -1);
+      if (demand != kTrueFormula && strengthen(member, demand)) return true;
+    }
+    if (planned() + 1 > max_count) return false;
+    for (size_t rank = 0; rank < layout.names.size(); ++rank) {
+      if (named.contains(static_cast<int>(rank)) || !available(rank) || forbidden.contains(layout.names[rank])) continue;
+      const FormulaId demand = demand_of(atom, layout.name_states[rank], static_cast<int>(rank));
+      if (demand == kTrueFormula) continue;
+      Member member{layout.names[rank], static_cast<int>(rank), layout.name_states[rank],
+                    positive_demand(layout.name_states[rank], static_cast<int>(rank))};
+      if (!strengthen(member, demand)) continue;
+      named.emplace(static_cast<int>(rank), std::move(member));
+      return true;
+    }
+    collect_spare();
+    for (const auto& [name, state] : spare) {
+      if (other_names.contains(name)) continue;
+      const FormulaId demand = demand_of(atom, state, -1);
+      if (demand == kTrueFormula) continue;
+      Member member{name, -1, state, positive_demand(state, -1)};
+      if (!strengthen(member, demand)) continue;
+      other_names.insert(name);
+      others.push_back(std::move(member));
+      return true;
+    }
+    return false;
+  };
+  for (const AtomId atom : cube.negative) {
+    const ObjectAtom& object = table_.object(atom);
+    const auto missing = std::find_if(object.required.begin(), object.required.end(), [&](const std::string& name) {
+      const NameId id = frames_.InternName(name);
+      return !frames_.Seen(frame, id) && !named.contains(layout.rank_of.at(id));
+    });
+    if (missing != object.required.end()) {
+      forbidden.insert(*missing);
+    } else if (object.min_properties > std::max<uint64_t>(planned(), min_count)) {
+      max_count = std::min(max_count, object.min_properties - 1);
+    } else if (!fail_by_member(atom)) {
+      if (object.max_properties == kUnbounded) return unknown;
+      min_count = std::max(min_count, object.max_properties + 1);
+    }
+  }
+
+  // As many members as the counts want.
+  if (max_count != kUnbounded && min_count > max_count) return cube.negative.empty() ? no : unknown;
+  bool exhausted = true;
+  if (planned() < min_count) {
+    for (size_t rank = 0; rank < layout.names.size() && planned() < min_count; ++rank) {
+      if (named.contains(static_cast<int>(rank)) || !available(rank) || forbidden.contains(layout.names[rank])) continue;
+      const FormulaId demand = positive_demand(layout.name_states[rank], static_cast<int>(rank));
+      const Answer answer = Value(demand).answer;
+      if (answer == Answer::kYes) {
+        named.emplace(static_cast<int>(rank), Member{layout.names[rank], static_cast<int>(rank), layout.name_states[rank], demand});
+      } else if (answer == Answer::kUnknown) {
+        exhausted = false;
+      }
+    }
+  }
+  if (planned() < min_count) {
+    collect_spare();
+    for (size_t i = 0; i < spare.size() && planned() < min_count; ++i) {
+      if (other_names.contains(spare[i].first)) continue;
+      const FormulaId demand = positive_demand(spare[i].second, -1);
+      if (Value(demand).answer != Answer::kYes) continue;
+      other_names.insert(spare[i].first);
+      others.push_back({spare[i].first, -1, spare[i].second, demand});
+    }
+    if (planned() < min_count) {
+      // Closed objects prove it; otherwise more keys may exist than were tried.
+      bool closed = exhausted && cube.negative.empty() && !layout.has_key_conditions;
+      if (closed && positive_demand(program.start(), -1) != kFalseFormula) closed = false;
+      return closed ? no : unknown;
+    }
+  }
+
+  // The reasons must still stand, and every member needs a value.
+  for (const AtomId atom : cube.negative) {
+    const ObjectAtom& object = table_.object(atom);
+    bool fails = planned() < object.min_properties || planned() > object.max_properties;
+    for (const std::string& name : object.required) {
+      const NameId id = frames_.InternName(name);
+      fails = fails || (!frames_.Seen(frame, id) && !named.contains(layout.rank_of.at(id)));
+    }
+    const auto refutes = [&](const Member& member) {
+      const FormulaId demand = demand_of(atom, member.state, member.rank);
+      return demand != kTrueFormula && Value(formulas.And(member.demand, demand)).answer == Answer::kNo;
+    };
+    for (const auto& [rank, member] : named) fails = fails || refutes(member);
+    for (const Member& member : others) fails = fails || refutes(member);
+    if (!fails) return unknown;
+  }
+  std::string text;
+  bool has_text = true;
+  const auto write = [&](const Member& member) {
+    const Found& value = Value(member.demand);
+    if (value.answer != Answer::kYes) uncertain = true;
+    if (!value.text) {
+      has_text = false;
+      return;
+    }
+    if (!text.empty()) text += ',';
+    text += json::Quote(member.name) + ":" + *value.text;
+    if (text.size() > kMaxWitness) has_text = false;
+  };
+  for (const auto& [rank, member] : named) write(member);
+  for (const Member& member : others) write(member);
+  if (uncertain) return unknown;
+  return {Answer::kYes, has_text ? std::optional(text) : std::nullopt};
+}
+
+}  // namespace pawl::schema

@@ -1,0 +1,195 @@
+// The classes of the program are the coarsest partition of the code points that refines those of all
+// regexes and keeps apart every code point that stands in a literal. Intervals of the line are cut at all
+// boundaries; intervals with equal signatures (one class per atom) are the same class.
+#include "schemas/string_program.h"
+
+#include <algorithm>
+
+#include "src/base/utf8.h"
+
+namespace pawl::schema {
+
+StringProgram::StringProgram(const SchemaTable& table, std::vector<AtomId> atoms)
+    : table_(table), atoms_(std::move(atoms)) {
+  for (const AtomId id : atoms_) {
+    const StringAtom& a = atom(id);
+    switch (a.type) {
+      case StringAtom::Type::kRegex:
+        regexes_.push_back({id, std::make_unique<RegexDfa>(table.regexes, a.regex), {}});
+        break;
+      case StringAtom::Type::kLiterals: tries_.push_back({id, {}}); break;
+      case StringAtom::Type::kLength:
+        counting_ = true;
+        critical_.push_back(a.min);
+        count_cap_ = std::max(count_cap_, a.min);
+        if (a.max != kUnbounded) {
+          critical_.push_back(a.max);
+          critical_.push_back(a.max + 1);
+          count_cap_ = std::max(count_cap_, a.max + 1);
+        }
+        break;
+    }
+  }
+  std::sort(critical_.begin(), critical_.end());
+  critical_.erase(std::unique(critical_.begin(), critical_.end()), critical_.end());
+  width_ = std::max<size_t>(1, regexes_.size() + tries_.size() + (counting_ ? 1 : 0));
+  BuildClasses();
+  std::vector<uint64_t> start(width_, 0);
+  for (size_t i = 0; i < regexes_.size(); ++i) start[i] = regexes_[i].dfa->Start();
+  Intern(start);
+}
+
+void StringProgram::BuildClasses() {
+  std::vector<char32_t> cuts = {0};
+  for (const Regex& regex : regexes_) {
+    cuts.insert(cuts.end(), regex.dfa->boundaries().begin(), regex.dfa->boundaries().end());
+  }
+  std::vector<char32_t> literal_points;
+  for (const Trie& trie : tries_) {
+    for (const std::u32string& literal : atom(trie.atom).literals) {
+      literal_points.insert(literal_points.end(), literal.begin(), literal.end());
+    }
+  }
+  std::sort(literal_points.begin(), literal_points.end());
+  literal_points.erase(std::unique(literal_points.begin(), literal_points.end()), literal_points.end());
+  for (const char32_t c : literal_points) {
+    cuts.push_back(c);
+    cuts.push_back(c + 1);
+  }
+  std::sort(cuts.begin(), cuts.end());
+  cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+  while (!cuts.empty() && cuts.back() > kMaxCodepoint) cuts.pop_back();
+  boundaries_ = std::move(cuts);
+
+  std::map<std::vector<uint32_t>, uint32_t> classes;
+  interval_class_.resize(boundaries_.size());
+  for (size_t i = 0; i < boundaries_.size(); ++i) {
+    const char32_t c = boundaries_[i];
+    std::vector<uint32_t> signature;
+    for (const Regex& regex : regexes_) signature.push_back(static_cast<uint32_t>(regex.dfa->ClassOf(c)));
+    const bool in_literal = std::binary_search(literal_points.begin(), literal_points.end(), c);
+    signature.push_back(in_literal ? c + 1 : 0);
+    const auto [it, fresh] = classes.try_emplace(std::move(signature), static_cast<uint32_t>(classes.size()));
+    interval_class_[i] = it->second;
+    if (fresh) representative_.push_back(c);
+    // A printable character reads better in completions than the control character that opens an interval.
+    const char32_t last = i + 1 < boundaries_.size() ? boundaries_[i + 1] - 1 : kMaxCodepoint;
+    char32_t& chosen = representative_[it->second];
+    const auto plain = [](char32_t p) { return p >= 0x20 && p < 0x7F && p != '"' && p != '\\'; };
+    if (!plain(chosen)) {
+      for (const char32_t candidate : {U'a', U'0', U'A', U' ', c, static_cast<char32_t>(c + 1)}) {
+        if (candidate >= c && candidate <= last && plain(candidate)) {
+          chosen = candidate;
+          break;
+        }
+      }
+      if (!plain(chosen) && chosen < 0x80 && last >= 0x80 && c < 0x80) chosen = 0x80 <= last ? last : chosen;
+      if (chosen >= 0xD800 && chosen <= 0xDFFF && last > 0xDFFF) chosen = 0xE000;
+    }
+  }
+  class_count_ = static_cast<int>(classes.size());
+  for (char32_t c = 0; c < 128; ++c) ascii_class_[c] = static_cast<int>(interval_class_[Interval(c)]);
+  for (Regex& regex : regexes_) {
+    regex.class_map.resize(static_cast<size_t>(class_count_));
+    for (size_t i = 0; i < boundaries_.size(); ++i) {
+      regex.class_map[interval_class_[i]] = regex.dfa->ClassOf(boundaries_[i]);
+    }
+  }
+  for (Trie& trie : tries_) {
+    trie.nodes.emplace_back();
+    const auto& literals = atom(trie.atom).literals;
+    for (size_t k = 0; k < literals.size(); ++k) {
+      uint32_t node = 0;
+      for (const char32_t c : literals[k]) {
+        const int cls = ClassOf(c);
+        auto& children = trie.nodes[node].children;
+        const auto it = std::lower_bound(children.begin(), children.end(), std::pair(cls, 0u));
+        if (it != children.end() && it->first == cls) {
+          node = it->second;
+        } else {
+          const uint32_t fresh = static_cast<uint32_t>(trie.nodes.size());
+          children.insert(it, {cls, fresh});
+          trie.nodes.emplace_back();
+          node = fresh;
+        }
+      }
+      trie.nodes[node].literal = static_cast<int>(k);
+    }
+  }
+}
+
+size_t StringProgram::Interval(char32_t c) const {
+  return static_cast<size_t>(std::upper_bound(boundaries_.begin(), boundaries_.end(), c) - boundaries_.begin()) - 1;
+}
+
+StringProgram::StateId StringProgram::Intern(const std::vector<uint64_t>& state_key) {
+  uint64_t hash = 0;
+  for (const uint64_t word : state_key) hash = (hash ^ word) * 0x9E3779B97F4A7C15u, hash ^= hash >> 31;
+  const auto [first, last] = index_.equal_range(hash);
+  for (auto it = first; it != last; ++it) {
+    if (std::equal(state_key.begin(), state_key.end(), key(it->second))) return it->second;
+  }
+  const StateId id = static_cast<StateId>(keys_.size() / width_);
+  keys_.insert(keys_.end(), state_key.begin(), state_key.end());
+  next_.resize(next_.size() + static_cast<size_t>(class_count_), kUnknown);
+  index_.emplace(hash, id);
+  return id;
+}
+
+void StringProgram::ComputeNext(StateId state, int cls) {
+  std::vector<uint64_t> after(key(state), key(state) + width_);
+  size_t slot = 0;
+  for (Regex& regex : regexes_) {
+    uint64_t& s = after[slot++];
+    if (s != RegexDfa::kDead) {
+      s = regex.dfa->Next(static_cast<uint32_t>(s), regex.class_map[static_cast<size_t>(cls)]);
+    }
+  }
+  for (const Trie& trie : tries_) {
+    uint64_t& s = after[slot++];
+    if (s == kNoNode) continue;
+    const auto& children = trie.nodes[s].children;
+    const auto it = std::lower_bound(children.begin(), children.end(), std::pair(cls, 0u));
+    s = it != children.end() && it->first == cls ? it->second : kNoNode;
+  }
+  if (counting_) after[slot] = std::min(after[slot] + 1, count_cap_);
+  const StateId next = Intern(after);
+  next_[static_cast<size_t>(state) * static_cast<size_t>(class_count_) + static_cast<size_t>(cls)] = next;
+}
+
+StringProgram::StateId StringProgram::WithCount(uint64_t count) {
+  std::vector<uint64_t> state(width_, 0);
+  state[width_ - 1] = counting_ ? std::min(count, count_cap_) : 0;
+  return Intern(state);
+}
+
+bool StringProgram::Truth(StateId state, AtomId id) const {
+  size_t slot = 0;
+  for (const Regex& regex : regexes_) {
+    if (regex.atom == id) {
+      const uint32_t s = static_cast<uint32_t>(key(state)[slot]);
+      return s != RegexDfa::kDead && regex.dfa->Accepting(s);
+    }
+    ++slot;
+  }
+  const StringAtom& a = atom(id);
+  if (a.type == StringAtom::Type::kLength) {
+    const uint64_t count = Count(state);
+    return count >= a.min && (a.max == kUnbounded || count <= a.max);
+  }
+  return Literal(state, id) >= 0;
+}
+
+int StringProgram::Literal(StateId state, AtomId id) const {
+  size_t slot = regexes_.size();
+  for (const Trie& trie : tries_) {
+    if (trie.atom == id) {
+      const uint64_t node = key(state)[slot];
+      return node == kNoNode ? -1 : trie.nodes[node].literal;
+    }
+    ++slot;
+  }
+  return -1;
+}
+
+}  // namespace pawl::schema

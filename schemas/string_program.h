@@ -1,0 +1,107 @@
+// StringProgram: several conditions on one string, run side by side over its code points.
+//
+// A state is the product of one DFA state per regex, one trie node per literal set and one counter; all
+// atoms keep their truth, so any Boolean combination of them can be asked at the end. States are
+// hash-consed and made lazily. JSON quoting and UTF-8 are not its business (string_lexeme.h).
+#ifndef PAWL_SCHEMAS_STRING_PROGRAM_H_
+#define PAWL_SCHEMAS_STRING_PROGRAM_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "grammar/regex/regex_dfa.h"
+#include "schemas/atoms.h"
+
+namespace pawl::schema {
+
+class StringProgram {
+ public:
+  using StateId = uint32_t;
+
+  // `atoms`: string atoms of `table`, sorted. The table must outlive the program.
+  StringProgram(const SchemaTable& table, std::vector<AtomId> atoms);
+
+  StateId start() const { return 0; }
+  // Classes of code points that no atom tells apart; class_of is O(log) off ASCII.
+  int classes() const { return class_count_; }
+  int ClassOf(char32_t c) const {
+    return c < 128 ? ascii_class_[c] : interval_class_[Interval(c)];
+  }
+  char32_t Representative(int cls) const { return representative_[static_cast<size_t>(cls)]; }
+  StateId Next(StateId state, int cls) {
+    StateId& next = next_[static_cast<size_t>(state) * static_cast<size_t>(class_count_) + static_cast<size_t>(cls)];
+    if (next == kUnknown) ComputeNext(state, cls);
+    return next_[static_cast<size_t>(state) * static_cast<size_t>(class_count_) + static_cast<size_t>(cls)];
+  }
+  // Calls fn(class) for the classes of the code points lo..hi until fn returns true; whether it did.
+  template <typename Fn>
+  bool AnyClassIn(char32_t lo, char32_t hi, const Fn& fn) const {
+    for (size_t i = Interval(lo); i < boundaries_.size() && boundaries_[i] <= hi; ++i) {
+      if (fn(static_cast<int>(interval_class_[i]))) return true;
+    }
+    return false;
+  }
+
+  // Whether the string read so far, taken as a whole, fulfils the atom. REQUIRES: atom is one of atoms().
+  bool Truth(StateId state, AtomId atom) const;
+  // Index of the literal of a kLiterals atom that the string read so far is; -1 when it is none.
+  int Literal(StateId state, AtomId atom) const;
+  const std::vector<AtomId>& atoms() const { return atoms_; }
+  // Only counters: every class leads to the same state, so questions about the future are arithmetic.
+  bool counts_only() const { return regexes_.empty() && tries_.empty(); }
+  uint64_t Count(StateId state) const { return counting_ ? key(state)[width_ - 1] : 0; }
+  // Counts at which the truth of a length atom changes, sorted.
+  const std::vector<uint64_t>& critical_counts() const { return critical_; }
+  StateId WithCount(uint64_t count);
+  size_t size() const { return keys_.size() / width_; }
+
+ private:
+  static constexpr StateId kUnknown = UINT32_MAX;
+  static constexpr uint32_t kNoNode = UINT32_MAX;
+  struct Regex {
+    AtomId atom;
+    std::unique_ptr<RegexDfa> dfa;
+    std::vector<int> class_map;  // our class -> its class
+  };
+  struct Trie {
+    AtomId atom;
+    struct Node {
+      std::vector<std::pair<int, uint32_t>> children;  // (our class, node), sorted by class
+      int literal = -1;
+    };
+    std::vector<Node> nodes;
+  };
+  size_t Interval(char32_t c) const;
+  void BuildClasses();
+  void ComputeNext(StateId state, int cls);
+  StateId Intern(const std::vector<uint64_t>& state_key);
+  const uint64_t* key(StateId state) const { return &keys_[static_cast<size_t>(state) * width_]; }
+  const StringAtom& atom(AtomId id) const { return table_.string(id); }
+
+  const SchemaTable& table_;
+  std::vector<AtomId> atoms_;
+  std::vector<Regex> regexes_;
+  std::vector<Trie> tries_;
+  bool counting_ = false;
+  uint64_t count_cap_ = 0;
+  std::vector<uint64_t> critical_;
+  size_t width_ = 1;  // words of a state's key: regexes, tries, count (at least 1)
+
+  int class_count_ = 1;
+  std::vector<char32_t> boundaries_;
+  std::vector<uint32_t> interval_class_;
+  std::vector<char32_t> representative_;
+  int ascii_class_[128];
+
+  std::vector<uint64_t> keys_;
+  std::vector<StateId> next_;
+  std::unordered_multimap<uint64_t, StateId> index_;
+};
+
+}  // namespace pawl::schema
+
+#endif  // PAWL_SCHEMAS_STRING_PROGRAM_H_

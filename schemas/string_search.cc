@@ -1,0 +1,137 @@
+// Breadth-first search to the nearest acceptable state, remembered for every state on the way: those on the
+// path found are live, and when nothing is found everything visited is dead. A program of counters alone is
+// decided by arithmetic, so maxLength may be as large as it likes.
+#include "schemas/string_search.h"
+
+#include <algorithm>
+#include <deque>
+#include <unordered_map>
+
+namespace pawl::schema {
+namespace {
+constexpr char32_t kSurrogatesBegin = 0xD800, kSurrogatesEnd = 0xDFFF;
+}  // namespace
+
+bool StringSearch::Accepts(StateId state) {
+  if (At(state).accepts == Verdict::kUnknown) {
+    const bool accepted = accept_(state);
+    At(state).accepts = accepted ? Verdict::kLive : Verdict::kDead;
+  }
+  return At(state).accepts == Verdict::kLive;
+}
+
+bool StringSearch::Live(StateId state) {
+  if (At(state).live == Verdict::kUnknown) {
+    program_.counts_only() ? DecideByCount(state) : Decide(state);
+  }
+  return At(state).live == Verdict::kLive;
+}
+
+void StringSearch::DecideByCount(StateId state) {
+  const uint64_t count = program_.Count(state);
+  Verdict verdict = Accepts(state) ? Verdict::kLive : Verdict::kDead;
+  uint64_t skip = 0;
+  for (const uint64_t critical : program_.critical_counts()) {
+    if (verdict == Verdict::kLive) break;
+    if (critical <= count || !Accepts(program_.WithCount(critical))) continue;
+    verdict = Verdict::kLive;
+    skip = critical - count;
+  }
+  At(state).live = verdict;
+  At(state).skip = skip;
+}
+
+void StringSearch::Decide(StateId start) {
+  struct Visit {
+    StateId from;
+    int via;
+  };
+  std::unordered_map<StateId, Visit> visited = {{start, {start, -1}}};
+  std::deque<StateId> queue = {start};
+  const auto mark_path = [&](StateId end) {
+    for (StateId s = end; s != start;) {
+      const Visit visit = visited.at(s);
+      At(visit.from).live = Verdict::kLive;
+      At(visit.from).via = visit.via;
+      s = visit.from;
+    }
+  };
+  int64_t fuel = fuel_;
+  while (!queue.empty()) {
+    const StateId state = queue.front();
+    queue.pop_front();
+    if (At(state).live == Verdict::kLive) return mark_path(state);
+    if (Accepts(state)) {
+      At(state).live = Verdict::kLive;
+      return mark_path(state);
+    }
+    for (int cls = 0; cls < program_.classes(); ++cls) {
+      const char32_t c = program_.Representative(cls);
+      if (c >= kSurrogatesBegin && c <= kSurrogatesEnd) continue;
+      const StateId next = program_.Next(state, cls);
+      if (At(next).live == Verdict::kDead || visited.contains(next)) continue;
+      visited.emplace(next, Visit{state, cls});
+      queue.push_back(next);
+    }
+    if (--fuel <= 0) {  // undecided: live, without a known way
+      At(start).live = Verdict::kLive;
+      return;
+    }
+  }
+  for (const auto& [state, visit] : visited) At(state).live = Verdict::kDead;
+}
+
+bool StringSearch::LiveWithin(StateId state, char32_t lo, char32_t hi) {
+  return Pick(state, lo, hi).has_value();
+}
+
+std::optional<char32_t> StringSearch::Pick(StateId state, char32_t lo, char32_t hi) {
+  if (lo < kSurrogatesBegin && hi > kSurrogatesEnd) {
+    if (auto c = Pick(state, lo, kSurrogatesBegin - 1)) return c;
+    return Pick(state, kSurrogatesEnd + 1, hi);
+  }
+  if (lo >= kSurrogatesBegin && lo <= kSurrogatesEnd) lo = kSurrogatesEnd + 1;
+  if (hi >= kSurrogatesBegin && hi <= kSurrogatesEnd) hi = kSurrogatesBegin - 1;
+  if (lo > hi) return std::nullopt;
+  int found = -1;
+  program_.AnyClassIn(lo, hi, [&](int cls) {
+    if (!Live(program_.Next(state, cls))) return false;
+    found = cls;
+    return true;
+  });
+  if (found < 0) return std::nullopt;
+  // The first code point of the range in that class: classes are unions of intervals, so bisecting is not
+  // possible, but the interval that was found begins at `lo` or at a boundary.
+  const char32_t representative = program_.Representative(found);
+  if (representative >= lo && representative <= hi) return representative;
+  for (char32_t c = lo; c <= hi; ++c) {
+    if (program_.ClassOf(c) == found) return c;
+  }
+  return std::nullopt;
+}
+
+std::optional<StringSearch::StateId> StringSearch::Next(StateId state, char32_t c) {
+  const StateId next = program_.Next(state, program_.ClassOf(c));
+  if (!Live(next)) return std::nullopt;
+  return next;
+}
+
+std::optional<std::u32string> StringSearch::Shortest(StateId state, size_t max_length) {
+  if (!Live(state)) return std::nullopt;
+  std::u32string out;
+  if (program_.counts_only()) {
+    if (At(state).skip > max_length) return std::nullopt;
+    out.assign(At(state).skip, U'a');
+    return out;
+  }
+  while (!Accepts(state)) {
+    if (At(state).via < 0 || out.size() >= max_length) return std::nullopt;
+    const int via = At(state).via;
+    out.push_back(program_.Representative(via));
+    state = program_.Next(state, via);
+    if (!Live(state)) return std::nullopt;
+  }
+  return out;
+}
+
+}  // namespace pawl::schema

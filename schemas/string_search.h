@@ -1,0 +1,59 @@
+// StringSearch: from which states of a StringProgram an acceptable string can still be reached, and how.
+#ifndef PAWL_SCHEMAS_STRING_SEARCH_H_
+#define PAWL_SCHEMAS_STRING_SEARCH_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "schemas/string_program.h"
+
+namespace pawl::schema {
+
+class StringSearch {
+ public:
+  using StateId = StringProgram::StateId;
+  // `accept`: whether the string may end in this state; asked at most once per state. `fuel`: states one question
+  // may visit; beyond it the state counts as live.
+  StringSearch(StringProgram& program, std::function<bool(StateId)> accept, int64_t fuel)
+      : program_(program), accept_(std::move(accept)), fuel_(fuel) {}
+
+  StringProgram& program() { return program_; }
+  bool Accepts(StateId state);
+  // Some continuation (possibly none) is accepted.
+  bool Live(StateId state);
+  // Some code point in lo..hi (surrogates do not count) leads to a live state.
+  bool LiveWithin(StateId state, char32_t lo, char32_t hi);
+  // The next state when it is live.
+  std::optional<StateId> Next(StateId state, char32_t c);
+  // A shortest accepted continuation; nullopt when none is known or it is longer than `max_length`.
+  std::optional<std::u32string> Shortest(StateId state, size_t max_length);
+  // A code point in lo..hi that leads to a live state; nullopt when there is none.
+  std::optional<char32_t> Pick(StateId state, char32_t lo, char32_t hi);
+
+ private:
+  enum class Verdict : uint8_t { kUnknown, kDead, kLive };
+  struct Info {
+    Verdict live = Verdict::kUnknown;
+    Verdict accepts = Verdict::kUnknown;
+    int via = -1;           // class that leads towards acceptance; -1: none known (or accepted here)
+    uint64_t skip = 0;      // counts_only programs: how many code points are missing
+  };
+  Info& At(StateId state) {
+    if (state >= info_.size()) info_.resize(static_cast<size_t>(state) + 1);
+    return info_[state];
+  }
+  void Decide(StateId state);
+  void DecideByCount(StateId state);
+
+  StringProgram& program_;
+  std::function<bool(StateId)> accept_;
+  int64_t fuel_;
+  std::vector<Info> info_;
+};
+
+}  // namespace pawl::schema
+
+#endif  // PAWL_SCHEMAS_STRING_SEARCH_H_

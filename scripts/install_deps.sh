@@ -1,0 +1,101 @@
+#!/usr/bin/env bash
+# Installs what Pawl needs to be built and tested. Debian 12/13 and Ubuntu 22.04/24.04 through apt-get; elsewhere
+# it says what is missing. Does nothing, fast, when everything is there.
+#
+#   scripts/install_deps.sh          compiler, build tools, libraries
+#   scripts/install_deps.sh --dev    also clang-format, clang-tidy and shellcheck, for scripts/check.sh
+set -euo pipefail
+
+dev=no
+for arg in "$@"; do
+  case "$arg" in
+    --dev) dev=yes ;;
+    -h | --help) sed -n '2,7s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    *) echo "install_deps.sh: unknown argument '$arg'" >&2; exit 2 ;;
+  esac
+done
+
+missing=()   # what, for a human
+packages=()  # the Debian packages that have it
+
+need_command() {  # command, package
+  if ! command -v "$1" >/dev/null 2>&1; then
+    missing+=("the command $1")
+    packages+=("$2")
+  fi
+}
+
+need_command g++ g++
+need_command cmake cmake
+need_command ninja ninja-build
+need_command pkg-config pkg-config
+need_command python3 python3
+if [[ $dev == yes ]]; then
+  need_command clang-format clang-format
+  need_command clang-tidy clang-tidy
+  need_command shellcheck shellcheck
+fi
+
+# One run of the preprocessor tells which headers are there: those that are not come out with their package.
+header_packages=(
+  "nlohmann/json.hpp:nlohmann-json3-dev"
+  "CLI/CLI.hpp:libcli11-dev"
+  "fmt/core.h:libfmt-dev"
+  "re2/re2.h:libre2-dev"
+  "gtest/gtest.h:libgtest-dev"
+  "benchmark/benchmark.h:libbenchmark-dev"
+)
+if command -v g++ >/dev/null 2>&1; then
+  probe=""
+  for entry in "${header_packages[@]}"; do
+    probe+="#if !__has_include(<${entry%%:*}>)"$'\n'"MISSING:$entry"$'\n'"#endif"$'\n'
+  done
+  absent=$(printf '%s' "$probe" | g++ -std=c++20 -E -P -x c++ - | grep '^MISSING:' || true)
+  for entry in $absent; do
+    entry=${entry#MISSING:}
+    missing+=("the header <${entry%%:*}>")
+    packages+=("${entry##*:}")
+  done
+else
+  for entry in "${header_packages[@]}"; do
+    missing+=("the header <${entry%%:*}>")
+    packages+=("${entry##*:}")
+  done
+fi
+
+if [[ ${#missing[@]} -eq 0 ]]; then
+  exit 0
+fi
+
+id=unknown
+version=""
+if [[ -r /etc/os-release ]]; then
+  id=$(sed -n 's/^ID=//p' /etc/os-release | tr -d '"')
+  version=$(sed -n 's/^VERSION_ID=//p' /etc/os-release | tr -d '"')
+fi
+if [[ $id != debian && $id != ubuntu ]] || ! command -v apt-get >/dev/null 2>&1; then
+  {
+    echo "install_deps.sh: this system ($id $version) is not one whose packages are known here. Missing:"
+    printf '  %s\n' "${missing[@]}"
+    echo "On Debian and Ubuntu they are in: ${packages[*]}"
+  } >&2
+  exit 1
+fi
+
+sudo=()
+if [[ $(id -u) -ne 0 ]]; then
+  if ! command -v sudo >/dev/null 2>&1; then
+    echo "install_deps.sh: not root and no sudo; ask for these packages: ${packages[*]}" >&2
+    exit 1
+  fi
+  sudo=(sudo)
+  [[ -t 0 ]] || sudo=(sudo -n)  # without a terminal nobody can type a password
+fi
+
+# ccache is welcome but not needed.
+command -v ccache >/dev/null 2>&1 || packages+=(ccache)
+echo "Installing: ${packages[*]}"
+apt=("${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o Acquire::Retries=3 -qq)
+"${apt[@]}" update
+"${apt[@]}" install -y --no-install-recommends "${packages[@]}" >/dev/null
+echo "Installed."

@@ -1,0 +1,27 @@
+// What this processor can do, asked of the processor at run time.
+#ifndef PAWL_SRC_BASE_CPU_FEATURES_H_
+#define PAWL_SRC_BASE_CPU_FEATURES_H_
+
+#include <string>
+
+namespace pawl {
+
+// A feature is set when both the processor and the operating system (saved registers) support it.
+// All false on processors other than x86-64.
+struct CpuFeatures {
+  bool avx2 = false, fma = false, f16c = false;
+  bool avx512f = false, avx512bw = false, avx512dq = false, avx512vl = false;
+  bool avx512_vnni = false, avx512_bf16 = false;
+};
+
+CpuFeatures DetectCpu();
+
+// "avx2 fma f16c ...", the features that are set; "baseline" when none is.
+std::string ToString(const CpuFeatures& features);
+
+// The processor's name as it gives it, or the architecture's when it gives none.
+std::string CpuName();
+
+}  // namespace pawl
+
+#endif  // PAWL_SRC_BASE_CPU_FEATURES_H_

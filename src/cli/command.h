@@ -1,0 +1,59 @@
+// What the subcommands of `pawl` share: exit codes, messages, reading of input.
+#ifndef PAWL_SRC_CLI_COMMAND_H_
+#define PAWL_SRC_CLI_COMMAND_H_
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "pawl/result.h"
+
+namespace pawl::cli {
+
+enum ExitCode : int {
+  kExitOk = 0,
+  kExitSomeFailed = 1,  // some of several inputs were refused
+  kExitBadInput = 2,    // usage, files, schemas, models, budgets
+  kExitBug = 3,         // an error of kind kInternal
+};
+
+// What a parsed subcommand does; returns the exit code.
+using Action = std::function<int()>;
+
+// Each adds its subcommand and sets `action` when that is the one chosen. One .cc file per
+// subcommand.
+void AddExtract(CLI::App& app, Action& action);
+void AddGenerate(CLI::App& app, Action& action);
+void AddValidate(CLI::App& app, Action& action);
+void AddMask(CLI::App& app, Action& action);
+void AddTokenize(CLI::App& app, Action& action);
+void AddInfo(CLI::App& app, Action& action);
+
+// Prints "pawl COMMAND: place: message" on stderr and returns the exit code for it.
+int Fail(std::string_view command, const Error& error);
+// Prints "pawl COMMAND: text" on stderr.
+void Note(std::string_view command, std::string_view text);
+
+// The error with `file` before its place: "schema.json: #/properties/a".
+Error InFile(const std::string& file, Error error);
+
+// The file, or standard input when `path` is "-" (`path` names it in errors otherwise).
+Result<std::string> ReadInput(const std::string& path);
+// kInvalid with the byte when `text` is not UTF-8.
+Status CheckUtf8(std::string_view text);
+
+// Writes to stdout; a failure is remembered and found by FlushOutput.
+void Print(std::string_view text);
+// Errors: kIo when not everything could be written.
+Status FlushOutput();
+
+// Bytes for a human: JSON quoting, bytes that are not UTF-8 as \xHH.
+std::string Readable(std::string_view bytes);
+
+// Folder of the running executable, empty when unknown.
+std::string ExecutableFolder();
+
+}  // namespace pawl::cli
+
+#endif  // PAWL_SRC_CLI_COMMAND_H_

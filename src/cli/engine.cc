@@ -1,0 +1,75 @@
+// Finding and loading tokenizers and models for the command line.
+#include "src/cli/engine.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "src/cli/command.h"
+#include "src/cli/progress.h"
+
+namespace pawl::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kShippedModel = "tiny-extract";
+
+bool IsFolder(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
+}  // namespace
+
+Result<std::string> FindModelFolder(const std::string& given) {
+  if (!given.empty()) {
+    if (IsFolder(given)) return given;
+    std::error_code ignored;
+    return Error{
+        ErrorCode::kIo,
+        fs::exists(given, ignored) ? "not a model folder but a file" : "no such model folder",
+        given};
+  }
+  std::vector<std::string> places;
+  const std::string executable = ExecutableFolder();
+  if (!executable.empty()) {
+    places.push_back(executable + "/../models/" + kShippedModel);
+    places.push_back(executable + "/../share/pawl/models/" + kShippedModel);
+  }
+  places.push_back(std::string(PAWL_SOURCE_DIR "/models/") + kShippedModel);
+  std::string looked;
+  for (const std::string& place : places) {
+    const std::string path = fs::path(place).lexically_normal().string();
+    if (IsFolder(path)) return path;
+    looked += (looked.empty() ? "" : ", ") + path;
+  }
+  return Error{ErrorCode::kIo,
+               "no model is given and the one that ships was not found (looked for " + looked + ")",
+               "--model"};
+}
+
+Result<Text> LoadText(const std::string& command, const std::string& path) {
+  Progress progress(command, "loading the tokenizer of " + path);
+  Result<std::shared_ptr<const Tokenizer>> tokenizer = Tokenizer::FromFile(path);
+  if (!tokenizer.ok()) return tokenizer.error();
+  Result<std::shared_ptr<const Vocabulary>> vocabulary = (*tokenizer)->MakeVocabulary();
+  if (!vocabulary.ok()) return InFile(path, vocabulary.error());
+  return Text{*std::move(tokenizer), *std::move(vocabulary)};
+}
+
+Result<std::unique_ptr<Model>> LoadWeights(const std::string& command, const std::string& folder,
+                                           int threads) {
+  Progress progress(command, "loading " + folder);
+  ModelOptions options;
+  options.threads = threads;
+  options.progress = [&](double fraction) {
+    progress.Set(fmt::format("loading {}: {:.0f} %", folder, fraction * 100));
+  };
+  return LoadModel(folder, options);
+}
+
+}  // namespace pawl::cli

@@ -1,0 +1,33 @@
+// Loading what a command runs on: a tokenizer, or a whole model folder.
+#ifndef PAWL_SRC_CLI_ENGINE_H_
+#define PAWL_SRC_CLI_ENGINE_H_
+
+#include <memory>
+#include <string>
+
+#include "pawl/result.h"
+#include "pawl/vocabulary.h"
+#include "src/model/model.h"
+#include "src/text/tokenizer.h"
+
+namespace pawl::cli {
+
+// `given`, or when it is empty the model that ships with Pawl: looked for beside the executable
+// (../models,
+// ../share/pawl/models) and in the source tree. Errors: kIo when the folder does not exist.
+Result<std::string> FindModelFolder(const std::string& given);
+
+struct Text {
+  std::shared_ptr<const Tokenizer> tokenizer;
+  std::shared_ptr<const Vocabulary> vocabulary;
+};
+// `path`: a tokenizer.json or a folder with one.
+Result<Text> LoadText(const std::string& command, const std::string& path);
+
+// `threads` 0: all cores.
+Result<std::unique_ptr<Model>> LoadWeights(const std::string& command, const std::string& folder,
+                                           int threads);
+
+}  // namespace pawl::cli
+
+#endif  // PAWL_SRC_CLI_ENGINE_H_

@@ -1,0 +1,248 @@
+// `pawl extract`: a record out of a text, as JSON that is valid for a schema.
+#include <fmt/format.h>
+#include <stdio.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "src/base/json.h"
+#include "src/cli/command.h"
+#include "src/cli/engine.h"
+#include "src/cli/options.h"
+#include "src/cli/progress.h"
+#include "src/cli/prompt.h"
+#include "src/cli/report.h"
+#include "src/decode/session.h"
+
+namespace pawl::cli {
+namespace {
+
+constexpr const char* kName = "extract";
+
+struct Flags {
+  GrammarFlags grammar{LayoutFlags("compact", "schema")};
+  SamplingFlags sampling;
+  std::optional<std::string> text;
+  std::string file = "-";
+  std::string model;
+  int threads = 0;
+  bool json_lines = false;
+  bool progress = false;
+  bool stats = false;
+};
+
+// Everything that is loaded once, and the session that is used for every text.
+class Extractor {
+ public:
+  static Result<std::unique_ptr<Extractor>> Create(const Flags& flags) {
+    if (Status status = flags.sampling.Check(); !status.ok()) return status.error();
+    if (flags.grammar.schema_file == "-" && flags.file == "-" && !flags.text.has_value()) {
+      return Error{ErrorCode::kInvalid,
+                   "the schema and the text cannot both come from standard input", ""};
+    }
+    // What fails fast comes first: the schema is compiled before the weights are read.
+    GrammarFlags grammar_flags = flags.grammar;
+    Result<std::string> schema = ReadInput(grammar_flags.schema_file);
+    if (!schema.ok()) return schema.error();
+    grammar_flags.schema_text = *schema;
+    Result<std::string> folder = FindModelFolder(flags.model);
+    if (!folder.ok()) return folder.error();
+    Result<Text> text = LoadText(kName, *folder);
+    if (!text.ok()) return text.error();
+    Result<Grammar> grammar = grammar_flags.Compile(text->vocabulary);
+    if (!grammar.ok()) return grammar.error();
+    Result<PromptTemplate> prompt = LoadExtractPrompt(*folder, *text->tokenizer);
+    if (!prompt.ok()) return prompt.error();
+    Result<std::unique_ptr<Model>> model = LoadWeights(kName, *folder, flags.threads);
+    if (!model.ok()) return model.error();
+
+    std::unique_ptr<Extractor> extractor(new Extractor(*std::move(text), *std::move(grammar),
+                                                       *std::move(prompt), *std::move(model)));
+    const Result<json::Value> tree = json::Parse(*schema);
+    extractor->schema_ = tree.ok() ? json::Dump(*tree) : *schema;
+    extractor->options_.sampling = flags.sampling.params;
+    extractor->options_.max_tokens = flags.sampling.max_tokens;
+    return extractor;
+  }
+
+  Result<Generation> Extract(std::string_view text) {
+    if (Status status = CheckUtf8(text); !status.ok()) return status.error();
+    const std::vector<TokenId> prompt = EncodePrompt(*text_.tokenizer, prompt_, schema_, text);
+    Result<Generation> output = session_.Generate(prompt, MakeConstraint(grammar_), options_);
+    if (!output.ok()) return output;
+    // The grammar promises this; a bug there must not reach whoever reads the output.
+    if (const Result<json::Value> parsed = json::Parse(output->text); !parsed.ok()) {
+      return Error{ErrorCode::kInternal, "the output is not JSON: " + parsed.error().ToString(),
+                   ""};
+    }
+    return output;
+  }
+
+  const std::vector<std::string>& notes() const { return grammar_.notes(); }
+
+ private:
+  Extractor(Text text, Grammar grammar, PromptTemplate prompt, std::unique_ptr<Model> model)
+      : text_(std::move(text)),
+        grammar_(std::move(grammar)),
+        prompt_(std::move(prompt)),
+        model_(std::move(model)),
+        session_(*model_, text_.vocabulary) {}
+
+  Text text_;
+  Grammar grammar_;
+  PromptTemplate prompt_;
+  std::unique_ptr<Model> model_;
+  Session session_;
+  std::string schema_;
+  GenerateOptions options_;
+};
+
+std::string ClosedNote(const Generation& output) {
+  return fmt::format(
+      "note: the budget of {} tokens was nearly spent, so the output was closed in the shortest "
+      "valid "
+      "way",
+      output.stats.budget);
+}
+
+int ExtractOne(const Flags& flags, Extractor& extractor) {
+  std::string input;
+  if (flags.text.has_value()) {
+    input = *flags.text;
+  } else {
+    Result<std::string> read = ReadInput(flags.file);
+    if (!read.ok()) return Fail(kName, read.error());
+    input = *std::move(read);
+  }
+  const std::string source = flags.text.has_value() ? "--text"
+                             : flags.file == "-"    ? "standard input"
+                                                    : flags.file;
+  Result<Generation> output = [&] {
+    Progress progress(kName, "extracting", flags.progress);
+    return extractor.Extract(input);
+  }();
+  if (!output.ok()) return Fail(kName, InFile(source, output.error()));
+  Print(output->text + "\n");
+  if (output->stop == StopReason::kClosed) Note(kName, ClosedNote(*output));
+  if (flags.stats) Note(kName, Describe(output->stats));
+  return kExitOk;
+}
+
+// The text of one line: a JSON string, or an object with one under "text".
+Result<std::string> TextOfLine(std::string_view line) {
+  Result<json::Value> value = json::Parse(line);
+  if (!value.ok()) return value.error();
+  const json::Value* text = &*value;
+  if (value->type == json::Type::kObject) text = value->Find("text");
+  if (text == nullptr || text->type != json::Type::kString) {
+    return Error{ErrorCode::kInvalid, "must be a JSON string, or an object with a string \"text\"",
+                 ""};
+  }
+  return text->text;
+}
+
+// One line in, one line out, in order. White space of the output that would break its line becomes
+// a space: inside JSON strings there is none.
+int ExtractLines(const Flags& flags, Extractor& extractor) {
+  std::FILE* input = flags.file == "-" ? stdin : std::fopen(flags.file.c_str(), "rb");
+  if (input == nullptr) {
+    return Fail(kName, Error{ErrorCode::kIo, std::string("cannot read: ") + std::strerror(errno),
+                             flags.file});
+  }
+  Progress progress(kName, "reading", flags.progress);
+  char* buffer = nullptr;
+  size_t capacity = 0;
+  int number = 0;
+  int failed = 0;
+  GenerationStats total;
+  bool read_error = false;
+  for (;;) {
+    const ssize_t length = ::getline(&buffer, &capacity, input);
+    if (length < 0) {
+      read_error = std::ferror(input) != 0;
+      break;
+    }
+    std::string_view line(buffer, static_cast<size_t>(length));
+    while (!line.empty() && (line.back() == '\n' || line.back() == '\r')) line.remove_suffix(1);
+    ++number;
+    progress.Set(fmt::format("line {}, {} failed", number, failed));
+    const std::string place = fmt::format("line {}", number);
+    Result<std::string> text = TextOfLine(line);
+    Result<Generation> output =
+        text.ok() ? extractor.Extract(*text) : Result<Generation>(text.error());
+    if (!output.ok()) {
+      ++failed;
+      const std::string message = output.error().ToString();
+      Note(kName, place + ": " + message);
+      Print(fmt::format("{{\"error\":{{\"line\":{},\"message\":{}}}}}\n", number,
+                        json::Quote(message)));
+    } else {
+      for (char& c : output->text) {
+        if (c == '\n' || c == '\r') c = ' ';
+      }
+      Print(output->text + "\n");
+      if (output->stop == StopReason::kClosed) Note(kName, place + ": " + ClosedNote(*output));
+      Add(output->stats, total);
+    }
+    if (!FlushOutput().ok()) break;  // reported once more, with its message, when the command ends
+  }
+  std::free(buffer);
+  const std::string reason = read_error ? std::strerror(errno) : "";
+  if (input != stdin) std::fclose(input);
+  if (read_error) {
+    return Fail(kName, Error{ErrorCode::kIo, "cannot read: " + reason, flags.file});
+  }
+  if (flags.stats) Note(kName, Describe(total));
+  return failed > 0 ? kExitSomeFailed : kExitOk;
+}
+
+int Extract(const Flags& flags) {
+  Result<std::unique_ptr<Extractor>> extractor = Extractor::Create(flags);
+  if (!extractor.ok()) return Fail(kName, extractor.error());
+  if (flags.stats) {
+    for (const std::string& note : (*extractor)->notes()) Note(kName, "note: " + note);
+  }
+  return flags.json_lines ? ExtractLines(flags, **extractor) : ExtractOne(flags, **extractor);
+}
+
+}  // namespace
+
+void AddExtract(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand(kName, "Extract a record from a text as JSON valid for a schema");
+  const auto flags = std::make_shared<Flags>();
+  flags->grammar.AddSchemaTo(command);
+  auto* text = command->add_option("--text", flags->text, "The text itself")->type_name("TEXT");
+  auto* file = command->add_option("--file", flags->file, "File with the text; -: standard input")
+                   ->type_name("FILE")
+                   ->capture_default_str()
+                   ->excludes(text);
+  (void)file;
+  command->add_option("--model", flags->model, "Model folder (default: the model that ships)")
+      ->type_name("DIR");
+  flags->sampling.AddTo(command);
+  command->add_option("--threads", flags->threads, "Threads; 0: all cores")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  command
+      ->add_flag(
+          "--json-lines", flags->json_lines,
+          "Many texts: every line of the input is a JSON string or {\"text\": ...}, every line of "
+          "the output a record or {\"error\": ...}")
+      ->excludes(text);
+  command->add_flag("--progress", flags->progress, "Show progress even when stderr is no terminal");
+  command->add_flag("--stats", flags->stats,
+                    "Tokens and seconds, and remarks on the schema, on stderr");
+  command->footer(
+      "Exit codes: 0 done; 1 with --json-lines, some lines failed; 2 bad input or usage.\n"
+      "Example:\n  pawl extract --schema schemas/examples/contact.json "
+      "--text \"Ann Lee, ann@example.org\"");
+  command->callback([flags, &action] { action = [flags] { return Extract(*flags); }; });
+}
+
+}  // namespace pawl::cli

@@ -1,0 +1,142 @@
+// `pawl generate`: continues a prompt, streaming, under at most one constraint.
+#include <fmt/format.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "src/base/utf8.h"
+#include "src/cli/command.h"
+#include "src/cli/engine.h"
+#include "src/cli/options.h"
+#include "src/cli/report.h"
+#include "src/decode/session.h"
+
+namespace pawl::cli {
+namespace {
+
+constexpr const char* kName = "generate";
+
+struct Flags {
+  GrammarFlags grammar{LayoutFlags("compact", "schema")};
+  SamplingFlags sampling;
+  std::string model;
+  std::optional<std::string> prompt;
+  std::string prompt_file;
+  int threads = 0;
+  bool special = false;
+  bool no_skip_forced = false;
+  bool stats = false;
+};
+
+// Passes bytes on as soon as they are whole code points.
+class Stream {
+ public:
+  void Add(std::string_view bytes) {
+    held_ += bytes;
+    const size_t whole = CompleteUtf8Prefix(held_);
+    if (whole == 0) return;
+    Print(std::string_view(held_).substr(0, whole));
+    held_.erase(0, whole);
+  }
+  void Finish() {
+    Print(held_ + "\n");
+    held_.clear();
+  }
+
+ private:
+  std::string held_;
+};
+
+int Generate(const Flags& flags) {
+  if (Status status = flags.grammar.Check(); !status.ok()) return Fail(kName, status.error());
+  if (Status status = flags.sampling.Check(); !status.ok()) return Fail(kName, status.error());
+  std::string prompt;
+  if (flags.prompt.has_value()) {
+    prompt = *flags.prompt;
+  } else {
+    Result<std::string> read = ReadInput(flags.prompt_file.empty() ? "-" : flags.prompt_file);
+    if (!read.ok()) return Fail(kName, read.error());
+    prompt = *std::move(read);
+  }
+  if (Status status = CheckUtf8(prompt); !status.ok()) {
+    return Fail(kName, InFile("the prompt", status.error()));
+  }
+  Result<std::string> folder = FindModelFolder(flags.model);
+  if (!folder.ok()) return Fail(kName, folder.error());
+  Result<Text> text = LoadText(kName, *folder);
+  if (!text.ok()) return Fail(kName, text.error());
+  std::shared_ptr<const Constraint> constraint;
+  if (flags.grammar.any()) {
+    Result<Grammar> grammar = flags.grammar.Compile(text->vocabulary);
+    if (!grammar.ok()) return Fail(kName, grammar.error());
+    constraint = MakeConstraint(*grammar);
+  }
+  Result<std::unique_ptr<Model>> model = LoadWeights(kName, *folder, flags.threads);
+  if (!model.ok()) return Fail(kName, model.error());
+
+  std::vector<TokenId> tokens =
+      text->tokenizer->Encode(prompt, {.add_special_tokens = true, .parse_special = flags.special});
+  const TokenId bos =
+      text->tokenizer->bos() != kNoToken ? text->tokenizer->bos() : (*model)->info().bos;
+  // An empty prompt still needs something to continue.
+  if (tokens.empty() && bos != kNoToken) tokens.push_back(bos);
+
+  Session session(**model, text->vocabulary);
+  Stream stream;
+  GenerateOptions options;
+  options.sampling = flags.sampling.params;
+  options.max_tokens = flags.sampling.max_tokens;
+  options.skip_forced = !flags.no_skip_forced;
+  options.on_token = [&](TokenId, std::string_view bytes) {
+    stream.Add(bytes);
+    return FlushOutput().ok();
+  };
+  Result<Generation> output = session.Generate(tokens, std::move(constraint), options);
+  if (!output.ok()) return Fail(kName, output.error());
+  stream.Finish();
+  if (output->stop == StopReason::kClosed) {
+    Note(kName,
+         fmt::format("note: the budget of {} tokens was nearly spent, so the output was closed "
+                     "in the shortest valid way",
+                     output->stats.budget));
+  }
+  if (output->stop == StopReason::kLength) {
+    Note(kName,
+         fmt::format("note: the output was cut at the budget of {} tokens", output->stats.budget));
+  }
+  if (flags.stats) Note(kName, Describe(output->stats));
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddGenerate(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand(kName, "Continue a prompt, under a constraint if one is given");
+  const auto flags = std::make_shared<Flags>();
+  command->add_option("--model", flags->model, "Model folder (default: the model that ships)")
+      ->type_name("DIR");
+  auto* prompt = command->add_option("--prompt", flags->prompt, "The prompt")->type_name("TEXT");
+  command
+      ->add_option("--prompt-file", flags->prompt_file, "File with the prompt; -: standard input")
+      ->type_name("FILE")
+      ->excludes(prompt);
+  flags->grammar.AddAllTo(command);
+  flags->sampling.AddTo(command);
+  command->add_option("--threads", flags->threads, "Threads; 0: all cores")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  command->add_flag("--special", flags->special,
+                    "Special tokens written out in the prompt become those tokens");
+  command->add_flag("--no-skip-forced", flags->no_skip_forced,
+                    "Ask the model even where only one token is allowed (same output, slower)");
+  command->add_flag("--stats", flags->stats, "Tokens and seconds on stderr");
+  command->footer(
+      "Example:\n  pawl generate --prompt \"The answer is \" --regex \"(yes|no), [a-z ]{3,40}\" "
+      "--temperature 0.8 --seed 7");
+  command->callback([flags, &action] { action = [flags] { return Generate(*flags); }; });
+}
+
+}  // namespace pawl::cli

@@ -1,0 +1,132 @@
+// `pawl info`: what this build is, what the machine has, what a model folder holds.
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <array>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "src/base/cpu_features.h"
+#include "src/base/json.h"
+#include "src/cli/command.h"
+#include "src/cli/engine.h"
+
+namespace pawl::cli {
+namespace {
+
+constexpr const char* kName = "info";
+
+struct Row {
+  std::string key;
+  std::string value;
+};
+
+struct Flags {
+  std::string model;
+  bool json = false;
+};
+
+// GPUs that the CUDA driver lists. The driver is looked for at run time, so that any build can
+// tell.
+std::vector<std::string> Gpus() {
+  std::vector<std::string> names;
+  void* library = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+  if (library == nullptr) return names;
+  const auto init = reinterpret_cast<int (*)(unsigned)>(::dlsym(library, "cuInit"));
+  const auto count_of = reinterpret_cast<int (*)(int*)>(::dlsym(library, "cuDeviceGetCount"));
+  const auto name_of =
+      reinterpret_cast<int (*)(char*, int, int)>(::dlsym(library, "cuDeviceGetName"));
+  const auto memory_of =
+      reinterpret_cast<int (*)(size_t*, int)>(::dlsym(library, "cuDeviceTotalMem_v2"));
+  int count = 0;
+  if (init != nullptr && count_of != nullptr && name_of != nullptr && memory_of != nullptr &&
+      init(0) == 0 && count_of(&count) == 0) {
+    for (int i = 0; i < count; ++i) {
+      std::array<char, 256> name{};
+      size_t memory = 0;
+      if (name_of(name.data(), static_cast<int>(name.size()) - 1, i) != 0) continue;
+      (void)memory_of(&memory, i);
+      names.push_back(fmt::format("{} ({:.0f} GiB)", name.data(),
+                                  static_cast<double>(memory) / (1024.0 * 1024 * 1024)));
+    }
+  }
+  // Not closed: drivers do not like being unloaded, and the process is about to end.
+  return names;
+}
+
+std::string Build() {
+  std::string out = fmt::format("{}, {}", PAWL_BUILD_TYPE, PAWL_COMPILER);
+  out += PAWL_BUILD_CUDA ? ", CUDA kernels" : ", CPU only";
+  if (std::string_view(PAWL_BUILD_SANITIZE).size() > 0) out += ", sanitizers " PAWL_BUILD_SANITIZE;
+  return out;
+}
+
+int Info(const Flags& flags) {
+  std::vector<Row> rows;
+  const auto add = [&rows](const char* key, std::string value) {
+    rows.push_back(Row{key, std::move(value)});
+  };
+  add("version", PAWL_VERSION);
+  add("build", Build());
+  add("cpu", fmt::format("{}, {} threads, {}", CpuName(), std::thread::hardware_concurrency(),
+                         ToString(DetectCpu())));
+  const std::vector<std::string> gpus = Gpus();
+  std::string gpu = gpus.empty() ? "none" : "";
+  for (const std::string& name : gpus) gpu += (gpu.empty() ? "" : ", ") + name;
+  add("gpu", gpu);
+
+  Result<std::string> folder = FindModelFolder(flags.model);
+  if (!folder.ok() && !flags.model.empty()) return Fail(kName, folder.error());
+  if (!folder.ok()) {
+    add("model", "none found");
+  } else {
+    Result<Text> text = LoadText(kName, *folder);
+    if (!text.ok()) return Fail(kName, text.error());
+    Result<std::unique_ptr<Model>> model = LoadWeights(kName, *folder, 0);
+    if (!model.ok()) return Fail(kName, model.error());
+    const ModelInfo& info = (*model)->info();
+    add("model", *folder);
+    add("architecture", info.architecture);
+    add("parameters", fmt::format("{}", info.parameters));
+    add("weights", fmt::format("{}, {:.2f} MiB", info.dtype,
+                               static_cast<double>(info.weight_bytes) / (1 << 20)));
+    add("shape", fmt::format("{} layers, width {}, {} heads, {} key-value heads", info.layers,
+                             info.hidden, info.heads, info.kv_heads));
+    add("kernels", fmt::format("{}, {} threads", info.kernels, info.threads));
+    add("context", fmt::format("{} tokens", info.context_length));
+    add("vocabulary", fmt::format("{} tokens", text->tokenizer->size()));
+    std::string ends;
+    for (TokenId id : text->tokenizer->end_tokens()) {
+      ends += fmt::format("{}{} {}", ends.empty() ? "" : ", ", id,
+                          Readable(text->tokenizer->NameOf(id)));
+    }
+    add("end tokens", ends.empty() ? "none" : ends);
+  }
+  if (flags.json) {
+    std::string out;
+    for (const auto& [key, value] : rows) {
+      out += (out.empty() ? "" : ",") + json::Quote(key) + ":" + json::Quote(value);
+    }
+    Print("{" + out + "}\n");
+  } else {
+    for (const auto& [key, value] : rows) Print(fmt::format("{:<13} {}\n", key, value));
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddInfo(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand(kName, "Show the build, the machine and a model");
+  const auto flags = std::make_shared<Flags>();
+  command->add_option("--model", flags->model, "Model folder (default: the model that ships)")
+      ->type_name("DIR");
+  command->add_flag("--json", flags->json, "Print JSON");
+  command->footer("Example:\n  pawl info --model models/tiny-extract");
+  command->callback([flags, &action] { action = [flags] { return Info(*flags); }; });
+}
+
+}  // namespace pawl::cli

@@ -1,0 +1,61 @@
+// The `pawl` command: finds the subcommand, runs it, turns every way of failing into one message
+// and an exit code.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <string>
+
+#include "src/cli/command.h"
+
+namespace pawl::cli {
+namespace {
+
+int Main(int argc, char** argv) {
+  CLI::App app{
+      "pawl: structured output for language models.\n"
+      "Whatever the model samples, the output is in the language you asked for."};
+  app.name("pawl");
+  app.set_version_flag("--version", "pawl " PAWL_VERSION);
+  app.require_subcommand(0, 1);
+  app.footer(
+      "Exit codes: 0 done; 1 some of several inputs were refused; 2 bad input or usage; 3 a bug in "
+      "pawl.\n"
+      "Example:\n  pawl extract --schema schemas/examples/invoice.json --text \"Invoice 7 from "
+      "Acme, 30 EUR\"");
+  Action action;
+  AddExtract(app, action);
+  AddGenerate(app, action);
+  AddValidate(app, action);
+  AddMask(app, action);
+  AddTokenize(app, action);
+  AddInfo(app, action);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& e) {
+    return app.exit(e);  // --help, --version
+  } catch (const CLI::ParseError& e) {
+    const auto chosen = app.get_subcommands();
+    const std::string name = chosen.empty() ? "pawl" : "pawl " + chosen.front()->get_name();
+    std::string message = e.what();
+    for (char& c : message) {
+      if (c == '\n') c = ' ';
+    }
+    fmt::print(stderr, "{}: {} (see {} --help)\n", name, message, name);
+    return kExitBadInput;
+  }
+  if (!action) {
+    fmt::print(stderr, "{}", app.help());
+    return kExitBadInput;
+  }
+  const int code = action();
+  if (Status status = FlushOutput(); !status.ok()) {
+    return Fail(app.get_subcommands().front()->get_name(), status.error());
+  }
+  return code;
+}
+
+}  // namespace
+}  // namespace pawl::cli
+
+int main(int argc, char** argv) { return pawl::cli::Main(argc, argv); }

@@ -1,0 +1,155 @@
+// Options that several subcommands share.
+#include "src/cli/options.h"
+
+#include <string>
+#include <utility>
+
+#include "src/cli/command.h"
+
+namespace pawl::cli {
+
+void LayoutFlags::AddTo(CLI::App* command) {
+  command
+      ->add_option("--whitespace", whitespace,
+                   "White space between the tokens of JSON: compact (none), bounded, any")
+      ->check(CLI::IsMember({"compact", "bounded", "any"}))
+      ->capture_default_str();
+  command
+      ->add_option("--order", order,
+                   "Order of properties: schema (as they stand in the schema), any")
+      ->check(CLI::IsMember({"schema", "any"}))
+      ->capture_default_str();
+}
+
+JsonSchemaOptions LayoutFlags::ToOptions() const {
+  JsonSchemaOptions options;
+  using Whitespace = JsonSchemaOptions::Whitespace;
+  options.whitespace = whitespace == "any"       ? Whitespace::kAny
+                       : whitespace == "bounded" ? Whitespace::kBounded
+                                                 : Whitespace::kCompact;
+  options.order =
+      order == "any" ? JsonSchemaOptions::Order::kAny : JsonSchemaOptions::Order::kSchema;
+  return options;
+}
+
+void GrammarFlags::AddSchemaTo(CLI::App* command) {
+  command->add_option("--schema", schema_file, "File with a JSON Schema")
+      ->required()
+      ->type_name("FILE");
+  layout.AddTo(command);
+}
+
+void GrammarFlags::AddAllTo(CLI::App* command) {
+  command->add_option("--schema", schema_file, "The output is JSON valid for this JSON Schema")
+      ->type_name("FILE");
+  command
+      ->add_option("--regex", regex, "The output matches this regular expression (ECMA-262) whole")
+      ->type_name("PATTERN");
+  command
+      ->add_option("--choice", choices,
+                   "The output is one of these strings (give it several times)")
+      ->type_name("TEXT")
+      ->take_all()
+      ->allow_extra_args(false);
+  command->add_option("--grammar", grammar_file, "Grammar files come in a later version")
+      ->type_name("FILE");
+  layout.AddTo(command);
+}
+
+bool GrammarFlags::any() const {
+  return !schema_file.empty() || regex.has_value() || !choices.empty() || !grammar_file.empty();
+}
+
+Status GrammarFlags::Check() const {
+  const int given = static_cast<int>(!schema_file.empty()) + static_cast<int>(regex.has_value()) +
+                    static_cast<int>(!choices.empty()) + static_cast<int>(!grammar_file.empty());
+  if (given > 1) {
+    return Error{ErrorCode::kInvalid,
+                 "at most one of --schema, --regex, --choice and --grammar may be given", ""};
+  }
+  if (!grammar_file.empty()) {
+    return Error{ErrorCode::kUnsupported,
+                 "grammar files (EBNF, GBNF, Lark) come in a later version; "
+                 "use --schema, --regex or --choice",
+                 "--grammar"};
+  }
+  return {};
+}
+
+Result<Grammar> GrammarFlags::Compile(const std::shared_ptr<const Vocabulary>& vocabulary) const {
+  const Compiler compiler(vocabulary);
+  if (regex.has_value()) {
+    Result<Grammar> grammar = compiler.CompileRegex(*regex);
+    if (!grammar.ok()) return InFile("--regex", grammar.error());
+    return grammar;
+  }
+  if (!choices.empty()) {
+    Result<Grammar> grammar = compiler.CompileChoice(choices);
+    if (!grammar.ok()) return InFile("--choice", grammar.error());
+    return grammar;
+  }
+  std::string text;
+  if (schema_text.has_value()) {
+    text = *schema_text;
+  } else {
+    Result<std::string> read = ReadInput(schema_file);
+    if (!read.ok()) return read.error();
+    text = *std::move(read);
+  }
+  Result<Grammar> grammar = compiler.CompileJsonSchema(text, layout.ToOptions());
+  if (!grammar.ok()) return InFile(schema_file, grammar.error());
+  return grammar;
+}
+
+void SamplingFlags::AddTo(CLI::App* command) {
+  command
+      ->add_option("--seed", params.seed, "Seed of the draws; the same seed gives the same output")
+      ->type_name("N")
+      ->capture_default_str();
+  command->add_option("--temperature", params.temperature, "0 takes the most probable token")
+      ->type_name("T")
+      ->capture_default_str();
+  command->add_option("--max-tokens", max_tokens, "Budget of the output in tokens")
+      ->type_name("N")
+      ->capture_default_str();
+  command->add_option("--top-k", params.top_k, "Keep the N most probable tokens; 0: all")
+      ->type_name("N")
+      ->capture_default_str();
+  command
+      ->add_option("--top-p", params.top_p, "Keep the most probable tokens that reach P together")
+      ->type_name("P")
+      ->capture_default_str();
+  command
+      ->add_option("--min-p", params.min_p,
+                   "Keep tokens with at least P times the best probability")
+      ->type_name("P")
+      ->capture_default_str();
+  command
+      ->add_option("--repetition-penalty", params.repetition_penalty,
+                   "Makes tokens of prompt and output less likely when above 1")
+      ->type_name("R");
+  command
+      ->add_option("--presence-penalty", params.presence_penalty,
+                   "Subtracted from the logit of every token of the output")
+      ->type_name("R");
+  command
+      ->add_option("--frequency-penalty", params.frequency_penalty,
+                   "Subtracted for each time a token is in the output")
+      ->type_name("R");
+}
+
+Status SamplingFlags::Check() const {
+  Status status = CheckSamplingParams(params);
+  if (!status.ok()) {
+    Error error = status.error();
+    for (char& c : error.place) {
+      if (c == '_') c = '-';
+    }
+    error.place = "--" + error.place;
+    return error;
+  }
+  if (max_tokens < 1) return Error{ErrorCode::kInvalid, "must be at least 1", "--max-tokens"};
+  return {};
+}
+
+}  // namespace pawl::cli

@@ -1,0 +1,65 @@
+// Groups of options that several subcommands have, and what they mean.
+#ifndef PAWL_SRC_CLI_OPTIONS_H_
+#define PAWL_SRC_CLI_OPTIONS_H_
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pawl/compiler.h"
+#include "pawl/grammar.h"
+#include "pawl/json_schema_options.h"
+#include "pawl/result.h"
+#include "pawl/vocabulary.h"
+#include "src/decode/sampler.h"
+
+namespace pawl::cli {
+
+// --whitespace and --order.
+struct LayoutFlags {
+  std::string whitespace;
+  std::string order;
+
+  LayoutFlags(const char* default_whitespace, const char* default_order)
+      : whitespace(default_whitespace), order(default_order) {}
+  void AddTo(CLI::App* command);
+  JsonSchemaOptions ToOptions() const;
+};
+
+// --schema, --regex, --choice, --grammar: at most one of them.
+struct GrammarFlags {
+  std::string schema_file;
+  std::optional<std::string> regex;
+  std::vector<std::string> choices;
+  std::string grammar_file;
+  LayoutFlags layout;
+
+  explicit GrammarFlags(LayoutFlags layout_flags) : layout(std::move(layout_flags)) {}
+  // Adds --schema alone, or all of them.
+  void AddSchemaTo(CLI::App* command);
+  void AddAllTo(CLI::App* command);
+  bool any() const;
+  // Fails when there is more than one, or --grammar.
+  Status Check() const;
+  // REQUIRES: any() and Check() is ok. Errors name the file or the option.
+  Result<Grammar> Compile(const std::shared_ptr<const Vocabulary>& vocabulary) const;
+
+  // The text of the schema file; Compile uses it when it is set.
+  std::optional<std::string> schema_text;
+};
+
+// --seed, --temperature, ...
+struct SamplingFlags {
+  SamplingParams params;
+  int max_tokens = 512;
+
+  void AddTo(CLI::App* command);
+  // Errors name the option.
+  Status Check() const;
+};
+
+}  // namespace pawl::cli
+
+#endif  // PAWL_SRC_CLI_OPTIONS_H_

@@ -1,0 +1,120 @@
+// Prompt templates.
+//
+// Where no literal part of a template holds a special token, the filled-in text is encoded in one
+// go: the tokens at the seams are then those that the model saw in training. Otherwise the parts
+// are encoded one by one, the literal ones with special tokens, the filled-in ones without.
+#include "src/cli/prompt.h"
+
+#include <sys/stat.h>
+
+#include <utility>
+
+#include "src/base/file.h"
+#include "src/base/json.h"
+#include "src/cli/command.h"
+
+namespace pawl::cli {
+namespace {
+
+constexpr const char* kGeneralPrompt =
+    "Extract a record from the text. Answer with JSON that is valid for the schema, nothing "
+    "else.\n\n"
+    "Schema: {schema}\n\nText: {text}\n\nJSON: ";
+
+struct Part {
+  std::string_view text;
+  bool literal;
+};
+
+std::vector<Part> Fill(std::string_view prompt, std::string_view schema, std::string_view text) {
+  std::vector<Part> parts;
+  size_t begin = 0;
+  for (size_t i = 0; i < prompt.size();) {
+    const bool is_text = prompt.substr(i).starts_with("{text}");
+    const bool is_schema = prompt.substr(i).starts_with("{schema}");
+    if (!is_text && !is_schema) {
+      ++i;
+      continue;
+    }
+    parts.push_back({prompt.substr(begin, i - begin), true});
+    parts.push_back({is_text ? text : schema, false});
+    i += is_text ? 6 : 8;
+    begin = i;
+  }
+  parts.push_back({prompt.substr(begin), true});
+  return parts;
+}
+
+Result<PromptTemplate> ParsePromptFile(std::string_view text) {
+  Result<json::Value> root = json::Parse(text);
+  if (!root.ok()) return root.error();
+  if (root->type != json::Type::kObject) {
+    return Error{ErrorCode::kInvalid, "must be an object", "#"};
+  }
+  PromptTemplate prompt{kGeneralPrompt, false};
+  if (const json::Value* bos = root->Find("bos")) {
+    if (!bos->is_bool()) return Error{ErrorCode::kInvalid, "must be true or false", "#/bos"};
+    prompt.bos = bos->type == json::Type::kTrue;
+  }
+  if (const json::Value* extract = root->Find("extract")) {
+    if (extract->type != json::Type::kObject) {
+      return Error{ErrorCode::kInvalid, "must be an object", "#/extract"};
+    }
+    if (const json::Value* value = extract->Find("prompt")) {
+      if (value->type != json::Type::kString) {
+        return Error{ErrorCode::kInvalid, "must be a string", "#/extract/prompt"};
+      }
+      if (value->text.find("{text}") == std::string::npos) {
+        return Error{ErrorCode::kInvalid, "must contain {text}", "#/extract/prompt"};
+      }
+      prompt.text = value->text;
+    }
+  }
+  return prompt;
+}
+
+}  // namespace
+
+Result<PromptTemplate> LoadExtractPrompt(const std::string& folder, const Tokenizer& tokenizer) {
+  const std::string path = folder + "/pawl.json";
+  struct stat info = {};
+  if (::stat(path.c_str(), &info) != 0) {
+    return PromptTemplate{kGeneralPrompt, tokenizer.bos() != kNoToken};
+  }
+  Result<std::string> text = ReadFile(path);
+  if (!text.ok()) return text.error();
+  Result<PromptTemplate> prompt = ParsePromptFile(*text);
+  if (!prompt.ok()) return InFile(path, prompt.error());
+  if (prompt->bos && tokenizer.bos() == kNoToken) {
+    return Error{ErrorCode::kInvalid, "the tokenizer has no begin-of-sequence token",
+                 path + ": #/bos"};
+  }
+  return prompt;
+}
+
+std::vector<TokenId> EncodePrompt(const Tokenizer& tokenizer, const PromptTemplate& prompt,
+                                  std::string_view schema, std::string_view text) {
+  std::vector<TokenId> tokens;
+  if (prompt.bos && tokenizer.bos() != kNoToken) tokens.push_back(tokenizer.bos());
+  const std::vector<Part> parts = Fill(prompt.text, schema, text);
+  constexpr EncodeOptions kSpecial{.add_special_tokens = false, .parse_special = true};
+  bool special = false;
+  for (const Part& part : parts) {
+    special |= part.literal && tokenizer.Encode(part.text, kSpecial) != tokenizer.Encode(part.text);
+  }
+  const auto append = [&](std::vector<TokenId> more) {
+    tokens.insert(tokens.end(), more.begin(), more.end());
+  };
+  if (special) {
+    for (const Part& part : parts) {
+      append(part.literal ? tokenizer.Encode(part.text, kSpecial) : tokenizer.Encode(part.text));
+    }
+  } else {
+    std::string whole;
+    for (const Part& part : parts) whole += part.text;
+    append(tokenizer.Encode(whole));
+  }
+  return tokens;
+}
+
+}  // namespace pawl::cli

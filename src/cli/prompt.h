@@ -1,0 +1,35 @@
+// The prompt of `pawl extract`: a template that a model folder brings along in pawl.json.
+//
+//   {"extract": {"prompt": "{text}\n"}, "bos": true}
+//
+// {text} and {schema} stand for the input and the schema (as compact JSON); everything else is
+// literal and may hold special tokens of the tokenizer. What stands in {text} and {schema} never
+// becomes a special token.
+#ifndef PAWL_SRC_CLI_PROMPT_H_
+#define PAWL_SRC_CLI_PROMPT_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pawl/result.h"
+#include "pawl/vocabulary.h"
+#include "src/text/tokenizer.h"
+
+namespace pawl::cli {
+
+struct PromptTemplate {
+  std::string text;
+  bool bos = false;  // begin with the tokenizer's begin-of-sequence token
+};
+
+// pawl.json of a model folder; without that file a general instruction. Errors name the file and
+// the key.
+Result<PromptTemplate> LoadExtractPrompt(const std::string& folder, const Tokenizer& tokenizer);
+
+std::vector<TokenId> EncodePrompt(const Tokenizer& tokenizer, const PromptTemplate& prompt,
+                                  std::string_view schema, std::string_view text);
+
+}  // namespace pawl::cli
+
+#endif  // PAWL_SRC_CLI_PROMPT_H_

@@ -1,0 +1,18 @@
+// Statistics of generations as text.
+#ifndef PAWL_SRC_CLI_REPORT_H_
+#define PAWL_SRC_CLI_REPORT_H_
+
+#include <string>
+
+#include "src/decode/session.h"
+
+namespace pawl::cli {
+
+// Sums `stats` into `total`.
+void Add(const GenerationStats& stats, GenerationStats& total);
+// One line.
+std::string Describe(const GenerationStats& stats);
+
+}  // namespace pawl::cli
+
+#endif  // PAWL_SRC_CLI_REPORT_H_

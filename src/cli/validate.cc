@@ -1,0 +1,134 @@
+// `pawl validate`: feeds JSON texts token by token through the masks of a schema. A text is
+// accepted when every one of its tokens is in the mask and the state at its end is accepting:
+// exactly the texts a model could have been led to write.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/cli/command.h"
+#include "src/cli/describe.h"
+#include "src/cli/engine.h"
+#include "src/cli/options.h"
+#include "src/cli/progress.h"
+
+namespace pawl::cli {
+namespace {
+
+constexpr const char* kName = "validate";
+
+struct Flags {
+  // Files are written by others: any layout.
+  GrammarFlags grammar{LayoutFlags("any", "any")};
+  std::string tokenizer;
+  std::vector<std::string> files;
+};
+
+std::string Got(std::string_view text, size_t byte) {
+  if (byte >= text.size()) return "the end of the text";
+  constexpr size_t kShown = 16;
+  size_t end = std::min(text.size(), byte + kShown);
+  while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) ++end;
+  return Readable(text.substr(byte, end - byte));
+}
+
+// nullopt when accepted, else what is wrong; kInternal when the mask and the state disagree.
+std::optional<Error> Walk(const Grammar& grammar, std::string_view text,
+                          const std::vector<TokenId>& tokens) {
+  State state = grammar.Start();
+  size_t byte = 0;
+  const auto refused = [&](const State& at, size_t where, int allowed_tokens) {
+    return Error{ErrorCode::kInvalid,
+                 fmt::format("refused at byte {} ({}): got {}, allowed there: {}{}", where,
+                             LineColumn(text, where), Got(text, where), DescribeAllowed(at),
+                             allowed_tokens < 0 ? ""
+                                                : fmt::format(" ({} of {} tokens)", allowed_tokens,
+                                                              grammar.vocabulary().size())),
+                 ""};
+  };
+  for (TokenId token : tokens) {
+    const std::string_view bytes = grammar.vocabulary().bytes(token);
+    const std::shared_ptr<const Mask> mask = state.mask();
+    const bool allowed = mask->Allows(token);
+    const std::optional<State> next = state.Advance(token);
+    if (allowed != next.has_value()) {
+      return Error{ErrorCode::kInternal,
+                   fmt::format("at byte {} the mask says {} to token {} {}, the state {}", byte,
+                               allowed ? "yes" : "no", token, Readable(bytes),
+                               next.has_value() ? "yes" : "no"),
+                   ""};
+    }
+    if (!allowed) {
+      const size_t fits = state.MatchedPrefix(bytes);
+      const std::optional<State> at = state.Advance(bytes.substr(0, fits));
+      return refused(at.value_or(state), byte + fits, fits == 0 ? mask->count() : -1);
+    }
+    state = *next;
+    byte += bytes.size();
+  }
+  if (!state.accepting()) return refused(state, byte, state.mask()->count());
+  return std::nullopt;
+}
+
+int Validate(const Flags& flags) {
+  if (std::count(flags.files.begin(), flags.files.end(), "-") +
+          static_cast<int>(flags.grammar.schema_file == "-") >
+      1) {
+    return Fail(kName, Error{ErrorCode::kInvalid, "standard input can be read only once", "-"});
+  }
+  Result<Text> text = LoadText(kName, flags.tokenizer);
+  if (!text.ok()) return Fail(kName, text.error());
+  Result<Grammar> grammar = flags.grammar.Compile(text->vocabulary);
+  if (!grammar.ok()) return Fail(kName, grammar.error());
+  int exit_code = kExitOk;
+  Progress progress(kName, "validating");
+  for (const std::string& file : flags.files) {
+    progress.Set("validating " + file);
+    Result<std::string> content = ReadInput(file);
+    if (!content.ok()) {
+      exit_code = std::max(exit_code, Fail(kName, content.error()));
+      continue;
+    }
+    Result<std::vector<TokenId>> tokens = SpellText(*text->tokenizer, *text->vocabulary, *content);
+    if (!tokens.ok()) {
+      exit_code = std::max(exit_code, Fail(kName, InFile(file, tokens.error())));
+      continue;
+    }
+    const std::optional<Error> problem = Walk(*grammar, *content, *tokens);
+    if (!problem.has_value()) {
+      Print(fmt::format("{}: accepted ({} tokens)\n", file, tokens->size()));
+    } else if (problem->code == ErrorCode::kInternal) {
+      exit_code = std::max(exit_code, Fail(kName, InFile(file, *problem)));
+    } else {
+      Print(fmt::format("{}: {}\n", file, problem->message));
+      exit_code = std::max(exit_code, static_cast<int>(kExitSomeFailed));
+    }
+  }
+  return exit_code;
+}
+
+}  // namespace
+
+void AddValidate(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand(kName, "Check JSON texts token by token against the masks of a schema");
+  const auto flags = std::make_shared<Flags>();
+  flags->grammar.AddSchemaTo(command);
+  command->add_option("--tokenizer", flags->tokenizer, "tokenizer.json, or a folder with one")
+      ->required()
+      ->type_name("PATH");
+  command->add_option("files", flags->files, "JSON texts; -: standard input")
+      ->required()
+      ->type_name("FILE");
+  command->footer(
+      "Exit codes: 0 all accepted; 1 some refused; 2 bad input or usage.\n"
+      "Example:\n  pawl validate --schema schemas/examples/contact.json --tokenizer "
+      "models/tiny-extract "
+      "record.json");
+  command->callback([flags, &action] { action = [flags] { return Validate(*flags); }; });
+}
+
+}  // namespace pawl::cli

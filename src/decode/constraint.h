@@ -1,0 +1,47 @@
+// Constraint: what the decode loop sees of whatever decides which tokens may come next.
+//
+//   std::shared_ptr<const pawl::Constraint> at = pawl::MakeConstraint(grammar);
+//   std::shared_ptr<const pawl::Mask> mask = at->mask();
+//   at = at->Advance(token);                                  // nullptr: the token is refused
+//
+// An immutable value behind a pointer: keeping an old one rolls back, sharing one forks.
+// Thread safety: all methods are const and may be called from several threads.
+#ifndef PAWL_SRC_DECODE_CONSTRAINT_H_
+#define PAWL_SRC_DECODE_CONSTRAINT_H_
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "pawl/grammar.h"
+#include "pawl/mask.h"
+#include "pawl/vocabulary.h"
+
+namespace pawl {
+
+class Constraint {
+ public:
+  virtual ~Constraint() = default;
+
+  // What may come next: tokens that Advance takes, and end-of-output tokens when accepting().
+  // nullptr: everything may.
+  virtual std::shared_ptr<const Mask> mask() const = 0;
+  // nullptr when the token may not come next; end-of-output tokens are never taken.
+  virtual std::shared_ptr<const Constraint> Advance(TokenId token) const = 0;
+  // The output may end here.
+  virtual bool accepting() const = 0;
+  // Tokens that lead to an accepting place, few of them; empty when accepting() already. nullopt
+  // when none were found.
+  virtual std::optional<std::vector<TokenId>> Closing() const = 0;
+  // How many tokens Closing() gives; -1 when none were found.
+  virtual int shortest_close() const = 0;
+};
+
+// Follows a grammar, which it keeps alive.
+std::shared_ptr<const Constraint> MakeConstraint(const Grammar& grammar);
+// Allows everything, may end anywhere.
+std::shared_ptr<const Constraint> Unconstrained();
+
+}  // namespace pawl
+
+#endif  // PAWL_SRC_DECODE_CONSTRAINT_H_

@@ -1,0 +1,194 @@
+// Sampling as a pure function.
+//
+// The draw is the Gumbel-max trick: with independent standard Gumbel noise g_v, argmax(l_v + g_v)
+// is distributed as softmax(l) (Gumbel 1954; Maddison, Tarlow, Minka, "A* Sampling", NeurIPS 2014).
+// The noise of token v is a hash of (seed, position, v), so there is no stream of random numbers
+// whose state depends on what else was sampled: neither the order in which tokens are looked at,
+// nor the number of threads, nor tokens that the filters removed change the answer. Speculative
+// decoding leans on that: a draft is a guess of this function's value.
+//
+// Penalties: repetition as in CTRL (Keskar et al., arXiv 1909.05858); presence and frequency as
+// OpenAI's API describes them. top-k: Fan et al., arXiv 1805.04833. top-p: Holtzman et al., arXiv
+// 1904.09751. min-p: Nguyen et al., arXiv 2407.01082.
+//
+// The mask comes before the filters. The other way round, top-k over the whole vocabulary may keep
+// only tokens that are not allowed, and nothing would be left to choose from.
+#include "src/decode/sampler.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "src/base/random.h"
+
+namespace pawl {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+Status Require(bool condition, const char* field, const char* message) {
+  if (condition) return {};
+  return Error{ErrorCode::kInvalid, message, field};
+}
+
+}  // namespace
+
+Status CheckSamplingParams(const SamplingParams& p) {
+  // Written so that NaN fails every comparison.
+  const Status checks[] = {
+      Require(p.temperature >= 0 && p.temperature < kInfinity, "temperature", "must be at least 0"),
+      Require(p.top_k >= 0, "top_k", "must be at least 0 (0 switches it off)"),
+      Require(p.top_p > 0 && p.top_p <= 1, "top_p", "must be above 0 and at most 1"),
+      Require(p.min_p >= 0 && p.min_p <= 1, "min_p", "must be between 0 and 1"),
+      Require(p.repetition_penalty > 0 && p.repetition_penalty < kInfinity, "repetition_penalty",
+              "must be above 0"),
+      Require(std::isfinite(p.presence_penalty), "presence_penalty", "must be a number"),
+      Require(std::isfinite(p.frequency_penalty), "frequency_penalty", "must be a number"),
+  };
+  for (const Status& status : checks) {
+    if (!status.ok()) return status;
+  }
+  return {};
+}
+
+Result<TokenId> Sampler::Sample(std::span<const float> logits, const Mask* mask, uint64_t position,
+                                const TokenHistory& history) {
+  if (Status status = Collect(logits, mask); !status.ok()) return status.error();
+  Penalise(history);
+  if (params_.temperature == 0 || candidates_.size() == 1) return Argmax();
+
+  // Relative to the largest, so that a small temperature cannot overflow: the best score is 0.
+  float largest = -kInfinity;
+  for (const Candidate& c : candidates_) largest = std::max(largest, c.score);
+  for (Candidate& c : candidates_) c.score = (c.score - largest) / params_.temperature;
+
+  if (params_.top_k > 0 && static_cast<size_t>(params_.top_k) < candidates_.size()) KeepTopK();
+  if (params_.top_p < 1) KeepTopP();
+  if (params_.min_p > 0) {
+    const float least = std::log(params_.min_p);
+    std::erase_if(candidates_, [least](const Candidate& c) { return c.score < least; });
+  }
+  return Draw(position);
+}
+
+Status Sampler::Collect(std::span<const float> logits, const Mask* mask) {
+  candidates_.clear();
+  bool finite = false;
+  bool broken = false;
+  auto add = [&](size_t i) {
+    const float logit = logits[i];
+    finite |= logit > -kInfinity;
+    broken |= !(logit < kInfinity);
+    candidates_.push_back({logit, static_cast<TokenId>(i)});
+  };
+  if (mask == nullptr) {
+    for (size_t i = 0; i < logits.size(); ++i) add(i);
+  } else {
+    const std::span<const uint32_t> words = mask->words();
+    for (size_t w = 0; w < words.size(); ++w) {
+      for (uint32_t word = words[w]; word != 0; word &= word - 1) {
+        const size_t i = w * 32 + static_cast<size_t>(std::countr_zero(word));
+        if (i < logits.size()) add(i);
+      }
+    }
+  }
+  if (candidates_.empty()) return Error{ErrorCode::kInvalid, "the mask allows no token", ""};
+  if (broken) {
+    const auto bad = std::find_if(candidates_.begin(), candidates_.end(),
+                                  [](const Candidate& c) { return !(c.score < kInfinity); });
+    return Error{ErrorCode::kInternal, "the model's logit is not a finite number",
+                 "token " + std::to_string(bad->token)};
+  }
+  if (finite) {
+    std::erase_if(candidates_, [](const Candidate& c) { return c.score == -kInfinity; });
+  } else {
+    for (Candidate& c : candidates_) c.score = 0;
+  }
+  return {};
+}
+
+void Sampler::Penalise(const TokenHistory& history) {
+  const bool counted = params_.presence_penalty != 0 || params_.frequency_penalty != 0;
+  if (params_.repetition_penalty == 1 && !counted) return;
+  if (params_.repetition_penalty != 1) {
+    std::unordered_set<TokenId> seen(history.prompt.begin(), history.prompt.end());
+    seen.insert(history.output.begin(), history.output.end());
+    for (Candidate& c : candidates_) {
+      if (!seen.contains(c.token)) continue;
+      c.score =
+          c.score > 0 ? c.score / params_.repetition_penalty : c.score * params_.repetition_penalty;
+    }
+  }
+  if (counted) {
+    std::unordered_map<TokenId, int> counts;
+    for (TokenId token : history.output) ++counts[token];
+    for (Candidate& c : candidates_) {
+      const auto it = counts.find(c.token);
+      if (it == counts.end()) continue;
+      c.score -=
+          params_.presence_penalty + params_.frequency_penalty * static_cast<float>(it->second);
+    }
+  }
+  // Penalties are finite but may overflow a float; keep scores comparable.
+  for (Candidate& c : candidates_) {
+    c.score = std::clamp(c.score, std::numeric_limits<float>::lowest(),
+                         std::numeric_limits<float>::max());
+  }
+}
+
+void Sampler::KeepTopK() {
+  const auto better = [](const Candidate& a, const Candidate& b) {
+    return a.score > b.score || (a.score == b.score && a.token < b.token);
+  };
+  std::nth_element(candidates_.begin(), candidates_.begin() + (params_.top_k - 1),
+                   candidates_.end(), better);
+  candidates_.resize(static_cast<size_t>(params_.top_k));
+}
+
+// A heap instead of a sort: usually a handful of tokens reach p.
+void Sampler::KeepTopP() {
+  double total = 0;
+  for (const Candidate& c : candidates_) total += std::exp(static_cast<double>(c.score));
+  const auto worse = [](const Candidate& a, const Candidate& b) {
+    return a.score < b.score || (a.score == b.score && a.token > b.token);
+  };
+  std::make_heap(candidates_.begin(), candidates_.end(), worse);
+  auto end = candidates_.end();
+  double reached = 0;
+  while (end != candidates_.begin() && reached < static_cast<double>(params_.top_p) * total) {
+    std::pop_heap(candidates_.begin(), end, worse);
+    --end;
+    reached += std::exp(static_cast<double>(end->score));
+  }
+  candidates_.erase(candidates_.begin(), end);
+}
+
+TokenId Sampler::Argmax() const {
+  const Candidate* best = &candidates_[0];
+  for (const Candidate& c : candidates_) {
+    if (c.score > best->score || (c.score == best->score && c.token < best->token)) best = &c;
+  }
+  return best->token;
+}
+
+TokenId Sampler::Draw(uint64_t position) const {
+  TokenId best = candidates_[0].token;
+  float best_value = -kInfinity;
+  for (const Candidate& c : candidates_) {
+    // Noise costs ten rounds of Philox and two logarithms; most tokens cannot win even with the
+    // largest.
+    if (c.score + kMaxGumbel < best_value) continue;
+    const float value = c.score + GumbelAt(params_.seed, position, static_cast<uint64_t>(c.token));
+    if (value > best_value || (value == best_value && c.token < best)) {
+      best = c.token;
+      best_value = value;
+    }
+  }
+  return best;
+}
+
+}  // namespace pawl

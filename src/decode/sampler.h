@@ -1,0 +1,89 @@
+// Sampler: from one row of logits to one token, as a pure function of (masked logits, seed,
+// position, history).
+//
+//   pawl::Sampler sampler({.temperature = 0.8f, .top_p = 0.95f, .seed = 7});
+//   pawl::Result<pawl::TokenId> token = sampler.Sample(logits, mask, position, {prompt, output});
+//
+// Order of operations:
+//   1. penalties   repetition (tokens of prompt and output), then presence and frequency (output
+//   only)
+//   2. mask        tokens that it does not allow are gone, so the filters below only rank what may
+//   be chosen
+//   3. temperature logits / T; T = 0 takes the largest logit, the lowest id among equals, and ends
+//   here
+//   4. top-k       the k largest
+//   5. top-p       the fewest of the largest whose probabilities, among what top-k left, reach p
+//   6. min-p       tokens with at least min_p times the probability of the most probable one
+//   7. the draw    argmax over what is left of logit / T + Gumbel noise at (seed, position, token)
+// Equal logits rank by token id, lowest first, in every step.
+#ifndef PAWL_SRC_DECODE_SAMPLER_H_
+#define PAWL_SRC_DECODE_SAMPLER_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "pawl/mask.h"
+#include "pawl/result.h"
+#include "pawl/vocabulary.h"
+
+namespace pawl {
+
+struct SamplingParams {
+  float temperature = 0;  // >= 0; 0 is greedy
+  int top_k = 0;          // 0: off
+  float top_p = 1;        // (0, 1]; 1: off
+  float min_p = 0;        // [0, 1]; 0: off
+  float repetition_penalty =
+      1;  // > 0; positive logits of seen tokens are divided by it, negative ones multiplied
+  float presence_penalty = 0;   // subtracted once from every token of the output
+  float frequency_penalty = 0;  // subtracted once for each time the token is in the output
+  uint64_t seed = 0;
+};
+
+// kInvalid with the field's name as place when a value is out of its range or not a number.
+Status CheckSamplingParams(const SamplingParams& params);
+
+// What was there before; the penalties look at it.
+struct TokenHistory {
+  std::span<const TokenId> prompt;
+  std::span<const TokenId> output;
+};
+
+// Holds only its parameters and scratch memory: the same arguments give the same token whatever was
+// sampled before. One thread at a time; different Samplers may run at the same time.
+class Sampler {
+ public:
+  // REQUIRES: CheckSamplingParams(params) is ok.
+  explicit Sampler(const SamplingParams& params) : params_(params) {}
+
+  // `mask` nullptr allows every token; else it has at least as many bits as there are logits, and
+  // tokens beyond the logits cannot be chosen. `position` is the number of tokens already in the
+  // output. When the logits of all allowed tokens are -infinity, they count as equal: the mask
+  // decides. Errors: kInvalid when nothing is allowed; kInternal when the logit of an allowed token
+  // is NaN or +infinity.
+  Result<TokenId> Sample(std::span<const float> logits, const Mask* mask, uint64_t position,
+                         const TokenHistory& history);
+
+  const SamplingParams& params() const { return params_; }
+
+ private:
+  struct Candidate {
+    float score;
+    TokenId token;
+  };
+  Status Collect(std::span<const float> logits, const Mask* mask);
+  void Penalise(const TokenHistory& history);
+  void KeepTopK();
+  void KeepTopP();
+  TokenId Argmax() const;
+  TokenId Draw(uint64_t position) const;
+
+  SamplingParams params_;
+  std::vector<Candidate>
+      candidates_;  // scratch: in ascending token order until a filter reorders it
+};
+
+}  // namespace pawl
+
+#endif  // PAWL_SRC_DECODE_SAMPLER_H_

@@ -1,0 +1,307 @@
+// The decode loop, and how it always ends in time.
+//
+// One step: mask of the constraint -> logits of the model -> sampler -> advance. The budget is kept
+// by an invariant that holds before each step:
+//
+//     tokens of the shortest completion that was found for the current state  <=  tokens left
+//
+// It is checked once for the start. A sampled token t is taken only when it holds for the state
+// after t with one token less; otherwise sampling stops and the completion of the current state,
+// which fits, is emitted whole. A single token can make the completion much longer (the `{` of an
+// object with many required keys), so the check runs for every token; a completion is remembered by
+// the grammar's states, it is cheap.
+//
+// Tokens that are the only allowed ones need no logits. They are collected and their rows run in
+// one Forward call together with the next token that does need them. A row's logits do not depend
+// on the other rows of its call, so this changes nothing but the time.
+#include "src/decode/session.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace pawl {
+namespace {
+
+// Rows of one Forward call; bounds the memory of activations.
+constexpr size_t kChunk = 256;
+
+// Adds the time until its destruction to `seconds`.
+class Timer {
+ public:
+  explicit Timer(double& seconds) : seconds_(seconds), start_(std::chrono::steady_clock::now()) {}
+  ~Timer() {
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start_;
+    seconds_ += elapsed.count();
+  }
+  Timer(const Timer&) = delete;
+  Timer& operator=(const Timer&) = delete;
+
+ private:
+  double& seconds_;
+  std::chrono::steady_clock::time_point start_;
+};
+
+Error Limit(std::string message) { return Error{ErrorCode::kLimit, std::move(message), ""}; }
+Error Internal(std::string message) { return Error{ErrorCode::kInternal, std::move(message), ""}; }
+
+}  // namespace
+
+// One call of Generate.
+class Session::Run {
+ public:
+  Run(Session& session, std::span<const TokenId> prompt,
+      std::shared_ptr<const Constraint> constraint, const GenerateOptions& options)
+      : session_(session),
+        vocabulary_(*session.vocabulary_),
+        prompt_(prompt),
+        at_(std::move(constraint)),
+        options_(options),
+        sampler_(options.sampling) {}
+
+  Result<Generation> Go() {
+    if (Status status = Prepare(); !status.ok()) return status.error();
+    for (;;) {
+      Result<bool> more = Step();
+      if (!more.ok()) return more.error();
+      if (!*more) break;
+    }
+    stats().output_tokens = static_cast<int>(out_.tokens.size());
+    return std::move(out_);
+  }
+
+ private:
+  GenerationStats& stats() { return out_.stats; }
+  int left() const { return out_.stats.budget - static_cast<int>(out_.tokens.size()); }
+
+  Status Prepare() {
+    const int context = session_.model_.info().context_length;
+    const int prompt_size = static_cast<int>(prompt_.size());
+    stats().prompt_tokens = prompt_size;
+    if (prompt_size == 0) return Error{ErrorCode::kInvalid, "the prompt has no tokens", ""};
+    if (prompt_size >= context) {
+      return Limit("the prompt has " + std::to_string(prompt_size) +
+                   " tokens, but the model's context holds " + std::to_string(context) +
+                   " with the output");
+    }
+    stats().budget = std::min(options_.max_tokens, context - prompt_size);
+    if (at_ != nullptr) {
+      int close = 0;
+      {
+        Timer timer(stats().constraint_seconds);
+        close = at_->shortest_close();
+      }
+      if (close < 0) return Limit("no output that completes the constraint was found");
+      if (close > stats().budget) {
+        std::string message = "the shortest output that was found takes " + std::to_string(close) +
+                              " tokens, but the budget is " + std::to_string(stats().budget);
+        if (stats().budget < options_.max_tokens) {
+          message += " (what a prompt of " + std::to_string(prompt_size) +
+                     " tokens leaves of the model's context of " + std::to_string(context) + ")";
+        }
+        return Limit(std::move(message));
+      }
+    }
+    if (Status status = session_.Reserve(prompt_size + stats().budget); !status.ok()) return status;
+    // What the last call left in the cache counts as far as it agrees; the last token runs again
+    // for its logits.
+    const auto& cached = session_.cached_;
+    const size_t most = std::min(cached.size(), prompt_.size() - 1);
+    const size_t common = static_cast<size_t>(
+        std::mismatch(cached.begin(), cached.begin() + static_cast<ptrdiff_t>(most),
+                      prompt_.begin())
+            .first -
+        cached.begin());
+    session_.model_.Truncate(session_.sequence_, static_cast<int>(common));
+    session_.cached_.resize(common);
+    stats().reused_tokens = static_cast<int>(common);
+    // Not run yet: forced tokens at the beginning of the output go along in the same call.
+    pending_.assign(prompt_.begin() + static_cast<ptrdiff_t>(common), prompt_.end());
+    return {};
+  }
+
+  // Runs the pending tokens through the model.
+  Status Flush() {
+    if (pending_.empty()) return {};
+    Status status = session_.Forward(pending_, &stats().forward_calls);
+    pending_.clear();
+    return status;
+  }
+
+  // One token; false when the output has ended.
+  Result<bool> Step() {
+    std::shared_ptr<const Mask> mask;
+    if (at_ != nullptr) {
+      Timer timer(stats().constraint_seconds);
+      mask = at_->mask();
+      if (at_->accepting() && mask != nullptr &&
+          mask->count() <= static_cast<int>(vocabulary_.end_tokens().size())) {
+        return Stop(StopReason::kEnd);
+      }
+    }
+    if (left() <= 0) return Stop(at_ != nullptr ? StopReason::kClosed : StopReason::kLength);
+
+    TokenId token = mask != nullptr && options_.skip_forced ? mask->singleton() : kNoToken;
+    const bool forced = token != kNoToken;
+    if (!forced) {
+      Result<TokenId> sampled = Ask(mask.get());
+      if (!sampled.ok()) return sampled.error();
+      token = *sampled;
+      if (IsEnd(token)) return Stop(StopReason::kEnd);
+    }
+    if (at_ != nullptr) {
+      std::shared_ptr<const Constraint> next;
+      int close = 0;
+      {
+        Timer timer(stats().constraint_seconds);
+        next = at_->Advance(token);
+        if (next != nullptr) close = next->shortest_close();
+      }
+      if (next == nullptr) {
+        return Internal("the mask allowed token " + std::to_string(token) + ", the state did not");
+      }
+      if (close < 0 || close > left() - 1) return Close();
+      at_ = std::move(next);
+    }
+    ++(forced ? stats().forced_tokens : stats().sampled_tokens);
+    return Emit(token);
+  }
+
+  Result<TokenId> Ask(const Mask* mask) {
+    {
+      Timer timer(prefilled_ ? stats().decode_seconds : stats().prefill_seconds);
+      prefilled_ = true;
+      if (Status status = Flush(); !status.ok()) return status.error();
+    }
+    Timer timer(stats().sample_seconds);
+    // Logits beyond the vocabulary are padding of the weights: no token stands for them.
+    const std::span<const float> logits = session_.logits_;
+    const size_t known = std::min(logits.size(), static_cast<size_t>(vocabulary_.size()));
+    return sampler_.Sample(logits.first(known), mask, out_.tokens.size(), {prompt_, out_.tokens});
+  }
+
+  // Appends the shortest completion of the current state.
+  Result<bool> Close() {
+    std::optional<std::vector<TokenId>> closing;
+    {
+      Timer timer(stats().constraint_seconds);
+      closing = at_->Closing();
+    }
+    if (!closing.has_value() || static_cast<int>(closing->size()) > left()) {
+      return Internal("the completion no longer fits the budget");
+    }
+    for (TokenId token : *closing) {
+      at_ = at_->Advance(token);
+      if (at_ == nullptr) return Internal("a token of the completion was refused");
+      ++stats().closing_tokens;
+      Result<bool> more = Emit(token);
+      if (!more.ok() || !*more) return more;
+    }
+    if (!at_->accepting()) return Internal("the completion does not complete the output");
+    return Stop(StopReason::kClosed);
+  }
+
+  Result<bool> Emit(TokenId token) {
+    const std::string_view bytes = vocabulary_.bytes(token);
+    out_.tokens.push_back(token);
+    out_.text += bytes;
+    pending_.push_back(token);
+    if (options_.on_token && !options_.on_token(token, bytes)) return Stop(StopReason::kCancelled);
+    return true;
+  }
+
+  Result<bool> Stop(StopReason reason) {
+    out_.stop = reason;
+    return false;
+  }
+
+  bool IsEnd(TokenId token) const {
+    // Under a constraint the mask knows where the end may be, and it knows the vocabulary's end tokens only: to
+    // stop at another one would cut the output.
+    if (vocabulary_.is_end(token) || at_ != nullptr) return vocabulary_.is_end(token);
+    const auto& ends = session_.model_.info().end_tokens;
+    return std::find(ends.begin(), ends.end(), token) != ends.end();
+  }
+
+  Session& session_;
+  const Vocabulary& vocabulary_;
+  std::span<const TokenId> prompt_;
+  std::shared_ptr<const Constraint> at_;
+  const GenerateOptions& options_;
+  Sampler sampler_;
+  std::vector<TokenId> pending_;  // of the prompt and the output, not yet seen by the model
+  bool prefilled_ = false;
+  Generation out_;
+};
+
+Session::Session(Model& model, std::shared_ptr<const Vocabulary> vocabulary)
+    : model_(model), vocabulary_(std::move(vocabulary)) {}
+
+Session::~Session() {
+  if (sequence_ >= 0) model_.FreeSequence(sequence_);
+}
+
+Result<Generation> Session::Generate(std::span<const TokenId> prompt,
+                                     std::shared_ptr<const Constraint> constraint,
+                                     const GenerateOptions& options) {
+  if (Status status = CheckSamplingParams(options.sampling); !status.ok()) return status.error();
+  if (options.max_tokens < 0) {
+    return Error{ErrorCode::kInvalid, "must be at least 0", "max_tokens"};
+  }
+  const int width = model_.info().vocabulary_size;
+  for (TokenId token : prompt) {
+    if (token < 0 || token >= width) {
+      return Error{ErrorCode::kInvalid,
+                   "the prompt has token " + std::to_string(token) +
+                       ", but the model's vocabulary ends at " + std::to_string(width - 1),
+                   ""};
+    }
+  }
+  return Run(*this, prompt, std::move(constraint), options).Go();
+}
+
+Status Session::Reserve(int positions) {
+  if (positions <= capacity_) return {};
+  // A new sequence starts empty, so growing doubles: calls that get longer and longer rarely lose
+  // the cache.
+  positions = std::max(positions, std::min(2 * capacity_, model_.info().context_length));
+  if (sequence_ >= 0) model_.FreeSequence(sequence_);
+  sequence_ = -1;
+  capacity_ = 0;
+  cached_.clear();
+  Result<SequenceId> sequence = model_.NewSequence(positions);
+  if (!sequence.ok()) return sequence.error();
+  sequence_ = *sequence;
+  capacity_ = positions;
+  return {};
+}
+
+Status Session::Forward(std::span<const TokenId> tokens, int* calls) {
+  logits_.resize(static_cast<size_t>(model_.info().vocabulary_size));
+  std::vector<Row> rows;
+  for (size_t begin = 0; begin < tokens.size(); begin += kChunk) {
+    const size_t end = std::min(begin + kChunk, tokens.size());
+    rows.clear();
+    for (size_t i = begin; i < end; ++i) {
+      const auto position = static_cast<int32_t>(cached_.size() + (i - begin));
+      rows.push_back({.token = tokens[i],
+                      .position = position,
+                      .sequence = sequence_,
+                      .ancestors = 0,
+                      .output = i + 1 == tokens.size() ? 0 : -1});
+    }
+    ++*calls;
+    if (Status status = model_.Forward(rows, logits_); !status.ok()) {
+      // What the failed call wrote is unknown.
+      model_.Truncate(sequence_, static_cast<int>(cached_.size()));
+      return status;
+    }
+    cached_.insert(cached_.end(), tokens.begin() + static_cast<ptrdiff_t>(begin),
+                   tokens.begin() + static_cast<ptrdiff_t>(end));
+  }
+  return {};
+}
+
+}  // namespace pawl

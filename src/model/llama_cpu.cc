@@ -1,0 +1,431 @@
+// The forward pass of Llama (Touvron et al., 2023): for each layer
+//   x += O * attention(RoPE(Q * norm(x)), RoPE(K * norm(x)), V * norm(x))
+//   x += down * (silu(gate * norm(x)) . (up * norm(x)))
+// and logits = head * norm(x), with grouped query heads (Ainslie et al., 2023). Activations, keys
+// and values are float.
+//
+// A call is cut into blocks of kBlockRows rows, which run through all layers one block after the
+// other; scratch memory thus has a fixed size. That changes no bit: the kernels give each row the
+// same result in any company, and rows only look at rows before them. Within a block, weights are
+// read once for all rows. In the last layer rows whose logits nobody wants stop after their keys
+// and values.
+//
+// Work is cut between threads along outputs, rows and heads, never along a sum. A loop is handed to
+// the pool only when it is worth waking a thread: a model of a million parameters decodes on the
+// calling thread alone.
+#include "src/model/llama_cpu.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <new>
+#include <string>
+#include <utility>
+
+namespace pawl {
+namespace {
+
+constexpr int kBlockRows = 128;
+// Outputs per range of a matrix product are a multiple of this, so that ranges consist of whole
+// tiles.
+constexpr int64_t kOutputMultiple = 32;
+
+const char* DtypeName(WeightType type) {
+  switch (type) {
+    case WeightType::kF32:
+      return "fp32";
+    case WeightType::kBf16:
+      return "bf16";
+    case WeightType::kF16:
+      return "fp16";
+  }
+  return "";
+}
+
+}  // namespace
+
+LlamaCpu::LlamaCpu(LlamaConfig config, LlamaWeights weights, const KernelSet& kernels, int threads,
+                   int64_t worth_threads)
+    : config_(std::move(config)),
+      weights_(std::move(weights)),
+      kernels_(kernels),
+      pool_(threads),
+      worth_threads_(worth_threads),
+      frequencies_(RopeFrequencies(config_.rope, config_.head_dim)) {
+  info_.architecture = config_.architecture;
+  info_.dtype = DtypeName(weights_.embedding.type);
+  info_.vocabulary_size = config_.vocabulary;
+  info_.context_length = config_.context_length;
+  info_.layers = config_.layers;
+  info_.hidden = config_.hidden;
+  info_.heads = config_.heads;
+  info_.kv_heads = config_.kv_heads;
+  info_.parameters = weights_.parameters;
+  info_.weight_bytes = weights_.bytes;
+  info_.end_tokens = config_.end_tokens;
+  info_.bos = config_.bos;
+  info_.kernels = kernels_.name;
+  info_.threads = pool_.size();
+
+  // LoadModel turns bad_alloc into an error.
+  const auto scratch = [](int64_t width) {
+    Floats floats = AllocateFloats(width * kBlockRows);
+    if (floats == nullptr) throw std::bad_alloc();
+    return floats;
+  };
+  const int64_t q_width = int64_t{config_.heads} * config_.head_dim;
+  const int64_t kv_width = int64_t{config_.kv_heads} * config_.head_dim;
+  x_ = scratch(config_.hidden);
+  normed_ = scratch(config_.hidden);
+  q_ = scratch(q_width);
+  k_ = scratch(kv_width);
+  v_ = scratch(kv_width);
+  attended_ = scratch(q_width);
+  gate_ = scratch(config_.intermediate);
+  up_ = scratch(config_.intermediate);
+  attention_scratch_.resize(static_cast<size_t>(pool_.size()));
+  active_.reserve(kBlockRows);
+  outputs_.reserve(kBlockRows);
+}
+
+// ---- Sequences ----
+
+bool LlamaCpu::Known(SequenceId sequence) const {
+  return sequence >= 0 && static_cast<size_t>(sequence) < sequences_.size() &&
+         sequences_[static_cast<size_t>(sequence)].used;
+}
+
+int64_t LlamaCpu::Slots(SequenceId sequence) const {
+  return int64_t{sequences_[static_cast<size_t>(sequence)].capacity} + kMaxTreeRows;
+}
+
+float* LlamaCpu::CacheAt(SequenceId sequence, int layer, int value, int kv_head) const {
+  const int64_t block = (int64_t{layer} * 2 + value) * config_.kv_heads + kv_head;
+  return caches_[static_cast<size_t>(sequence)].get() + block * Slots(sequence) * config_.head_dim;
+}
+
+LlamaCpu::Floats LlamaCpu::AllocateFloats(int64_t count) {
+  constexpr size_t kLine = 64;
+  const size_t bytes = (static_cast<size_t>(count) * sizeof(float) + kLine - 1) / kLine * kLine;
+  return Floats(static_cast<float*>(std::aligned_alloc(kLine, bytes)));
+}
+
+Result<SequenceId> LlamaCpu::NewSequence(int capacity) {
+  if (capacity < 1)
+    return Error{ErrorCode::kInvalid, "a sequence needs a capacity of 1 or more", ""};
+  if (capacity > config_.context_length) {
+    return Error{ErrorCode::kLimit,
+                 "a capacity of " + std::to_string(capacity) +
+                     " positions exceeds the model's context of " +
+                     std::to_string(config_.context_length),
+                 ""};
+  }
+  // Below 2^11 * 2^20 * 2^27: no overflow. The memory is not touched here, so that unused capacity
+  // costs address space only.
+  const int64_t floats = int64_t{config_.layers} * 2 * config_.kv_heads * config_.head_dim *
+                         (int64_t{capacity} + kMaxTreeRows);
+  Floats cache = AllocateFloats(floats);
+  const auto no_memory = [&] {
+    return Error{ErrorCode::kLimit,
+                 "not enough memory for a sequence of " + std::to_string(capacity) +
+                     " positions (" + std::to_string(floats * 4 >> 20) + " MiB)",
+                 ""};
+  };
+  if (cache == nullptr) return no_memory();
+  try {
+    if (capacity > largest_capacity_) {
+      const int64_t scores =
+          AttentionScratch(int64_t{capacity} + kMaxTreeRows, config_.heads / config_.kv_heads);
+      for (std::vector<float>& scratch : attention_scratch_) {
+        scratch.resize(static_cast<size_t>(scores));
+      }
+      rope_table_.resize(static_cast<size_t>(capacity) * static_cast<size_t>(config_.head_dim));
+      largest_capacity_ = capacity;
+    }
+    size_t id = 0;
+    while (id < sequences_.size() && sequences_[id].used) ++id;
+    if (id == sequences_.size()) {
+      sequences_.emplace_back();
+      caches_.emplace_back();
+    }
+    sequences_[id] = SequenceState();
+    sequences_[id].used = true;
+    sequences_[id].capacity = capacity;
+    caches_[id] = std::move(cache);
+    return static_cast<SequenceId>(id);
+  } catch (const std::bad_alloc&) {
+    return no_memory();
+  }
+}
+
+void LlamaCpu::FreeSequence(SequenceId sequence) {
+  if (!Known(sequence)) return;
+  sequences_[static_cast<size_t>(sequence)].used = false;
+  caches_[static_cast<size_t>(sequence)].reset();
+}
+
+void LlamaCpu::Truncate(SequenceId sequence, int length) {
+  if (!Known(sequence)) return;
+  SequenceState& state = sequences_[static_cast<size_t>(sequence)];
+  state.length = std::clamp(length, 0, state.length);
+  state.tree_rows = 0;
+}
+
+Status LlamaCpu::CommitTree(SequenceId sequence, int row) {
+  if (!Known(sequence)) {
+    return Error{ErrorCode::kInvalid, "there is no sequence " + std::to_string(sequence), ""};
+  }
+  SequenceState& state = sequences_[static_cast<size_t>(sequence)];
+  if (row < 0 || row >= std::min(state.tree_rows, kMaxTreeRows)) {
+    return Error{ErrorCode::kInvalid,
+                 "the last call with this sequence had no row " + std::to_string(row), ""};
+  }
+  const uint64_t path = state.path[static_cast<size_t>(row)] | uint64_t{1} << row;
+  const size_t bytes = static_cast<size_t>(config_.head_dim) * sizeof(float);
+  for (int i = 0; i <= row; ++i) {
+    const int64_t from = state.slot[static_cast<size_t>(i)];
+    const int64_t to = state.position[static_cast<size_t>(i)];
+    if ((path >> i & 1) == 0 || from == to) continue;
+    for (int layer = 0; layer < config_.layers; ++layer) {
+      for (int value = 0; value < 2; ++value) {
+        for (int head = 0; head < config_.kv_heads; ++head) {
+          float* slots = CacheAt(sequence, layer, value, head);
+          std::memcpy(slots + to * config_.head_dim, slots + from * config_.head_dim, bytes);
+        }
+      }
+    }
+  }
+  state.length = state.position[static_cast<size_t>(row)] + 1;
+  state.tree_rows = 0;
+  return {};
+}
+
+// The angle is rounded to float before the cosine is taken, as in the reference implementation,
+// whose trained models have never seen the exact one.
+void LlamaCpu::ExtendRopeTable(int positions) {
+  const size_t half = frequencies_.size();
+  for (; rope_positions_ < positions; ++rope_positions_) {
+    float* row = rope_table_.data() + static_cast<size_t>(rope_positions_) * 2 * half;
+    for (size_t i = 0; i < half; ++i) {
+      const float angle = static_cast<float>(rope_positions_) * frequencies_[i];
+      row[i] = static_cast<float>(std::cos(static_cast<double>(angle)));
+      row[half + i] = static_cast<float>(std::sin(static_cast<double>(angle)));
+    }
+  }
+}
+
+// ---- The forward pass ----
+
+template <typename Body>
+void LlamaCpu::Parallel(int64_t n, int64_t cost, int64_t multiple, const Body& body) {
+  int64_t grain = n;
+  if (n * cost >= worth_threads_ && pool_.size() > 1) {
+    // A few ranges for each thread even out their speeds.
+    grain =
+        std::max(n / (int64_t{4} * pool_.size()), worth_threads_ / 4 / std::max<int64_t>(cost, 1));
+    grain = (grain / multiple + 1) * multiple;
+  }
+  pool_.ParallelFor(n, grain, body);
+}
+
+void LlamaCpu::Multiply(const MatMulArgs& args) {
+  Parallel(args.w.rows, args.w.cols * args.rows, kOutputMultiple,
+           [&](int64_t begin, int64_t end, int) { kernels_.matmul(args, begin, end); });
+}
+
+void LlamaCpu::MatMul(const Linear& linear, const float* x, float* y, bool add, int64_t rows) {
+  MatMulArgs args;
+  args.w = linear.w;
+  args.bias = linear.bias.empty() ? nullptr : linear.bias.data();
+  args.x = x;
+  args.x_stride = linear.w.cols;
+  args.rows = static_cast<int>(rows);
+  args.y = y;
+  args.y_stride = linear.w.rows;
+  args.add = add;
+  Multiply(args);
+}
+
+void LlamaCpu::Norm(const std::vector<float>& weight, int64_t rows) {
+  const int64_t hidden = config_.hidden;
+  Parallel(rows, 2 * hidden, 1, [&](int64_t begin, int64_t end, int) {
+    for (int64_t r = begin; r < end; ++r) {
+      kernels_.rmsnorm(x_.get() + r * hidden, weight.data(), config_.norm_epsilon, hidden,
+                       normed_.get() + r * hidden);
+    }
+  });
+}
+
+void LlamaCpu::AttentionLayer(int layer_index, std::span<const Row> rows, size_t first) {
+  const LlamaLayer& layer = weights_.layers[static_cast<size_t>(layer_index)];
+  const auto count = static_cast<int64_t>(rows.size());
+  const int64_t hidden = config_.hidden;
+  const int64_t head_dim = config_.head_dim;
+  const int group = config_.heads / config_.kv_heads;
+  const int64_t q_width = config_.heads * head_dim;
+  const int64_t kv_width = config_.kv_heads * head_dim;
+
+  Norm(layer.attention_norm, count);
+  MatMul(layer.k, normed_.get(), k_.get(), false, count);
+  MatMul(layer.v, normed_.get(), v_.get(), false, count);
+  Parallel(count, 4 * kv_width, 1, [&](int64_t begin, int64_t end, int) {
+    for (int64_t r = begin; r < end; ++r) {
+      const Row& row = rows[static_cast<size_t>(r)];
+      const PlannedRow& planned = plan_.rows[first + static_cast<size_t>(r)];
+      float* keys = k_.get() + r * kv_width;
+      const float* values = v_.get() + r * kv_width;
+      kernels_.rope(keys, rope_table_.data() + row.position * head_dim, config_.kv_heads,
+                    config_.head_dim);
+      for (int h = 0; h < config_.kv_heads; ++h) {
+        const size_t bytes = static_cast<size_t>(head_dim) * sizeof(float);
+        std::memcpy(CacheAt(row.sequence, layer_index, 0, h) + planned.slot * head_dim,
+                    keys + h * head_dim, bytes);
+        std::memcpy(CacheAt(row.sequence, layer_index, 1, h) + planned.slot * head_dim,
+                    values + h * head_dim, bytes);
+      }
+    }
+  });
+
+  if (layer_index + 1 == config_.layers && outputs_.size() < active_.size()) {
+    // Keep the rows with an output, moved to the front.
+    size_t kept = 0;
+    for (const int32_t r : active_) {
+      if (rows[static_cast<size_t>(r)].output < 0) continue;
+      const auto to = static_cast<int64_t>(kept);
+      if (to != r) {
+        std::copy_n(x_.get() + r * hidden, hidden, x_.get() + to * hidden);
+        std::copy_n(normed_.get() + r * hidden, hidden, normed_.get() + to * hidden);
+      }
+      active_[kept++] = r;
+    }
+    active_.resize(kept);
+    if (kept == 0) return;
+  }
+  const auto active = static_cast<int64_t>(active_.size());
+
+  MatMul(layer.q, normed_.get(), q_.get(), false, active);
+  int64_t seen = 0;
+  for (const int32_t r : active_) {
+    const PlannedRow& planned = plan_.rows[first + static_cast<size_t>(r)];
+    seen += planned.prefix + planned.extra_count;
+  }
+  const float scale = 1.0f / std::sqrt(static_cast<float>(head_dim));
+  const int64_t cost = 2 * group * head_dim * (seen / active + 1);
+  Parallel(active * config_.kv_heads, cost, 1, [&](int64_t begin, int64_t end, int thread) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t a = i / config_.kv_heads;
+      const int head = static_cast<int>(i % config_.kv_heads);
+      const int32_t r = active_[static_cast<size_t>(a)];
+      const Row& row = rows[static_cast<size_t>(r)];
+      const PlannedRow& planned = plan_.rows[first + static_cast<size_t>(r)];
+      float* q = q_.get() + a * q_width + head * group * head_dim;
+      kernels_.rope(q, rope_table_.data() + row.position * head_dim, group, config_.head_dim);
+      AttentionArgs args;
+      args.q = q;
+      args.keys = CacheAt(row.sequence, layer_index, 0, head);
+      args.values = CacheAt(row.sequence, layer_index, 1, head);
+      args.prefix = planned.prefix;
+      args.extra = plan_.extra.data() + planned.extra_begin;
+      args.extra_count = planned.extra_count;
+      args.group = group;
+      args.head_dim = config_.head_dim;
+      args.scale = scale;
+      args.scratch = attention_scratch_[static_cast<size_t>(thread)].data();
+      args.out = attended_.get() + a * q_width + head * group * head_dim;
+      kernels_.attention(args);
+    }
+  });
+  MatMul(layer.o, attended_.get(), x_.get(), true, active);
+}
+
+void LlamaCpu::MlpLayer(const LlamaLayer& layer) {
+  const auto rows = static_cast<int64_t>(active_.size());
+  Norm(layer.mlp_norm, rows);
+  MatMul(layer.gate, normed_.get(), gate_.get(), false, rows);
+  MatMul(layer.up, normed_.get(), up_.get(), false, rows);
+  const int64_t width = config_.intermediate;
+  Parallel(rows, 4 * width, 1, [&](int64_t begin, int64_t end, int) {
+    kernels_.silu_mul(gate_.get() + begin * width, up_.get() + begin * width, (end - begin) * width,
+                      gate_.get() + begin * width);
+  });
+  MatMul(layer.down, gate_.get(), x_.get(), true, rows);
+}
+
+Status LlamaCpu::Head(std::span<const Row> rows, size_t first, std::span<float> logits) {
+  Norm(weights_.final_norm, static_cast<int64_t>(active_.size()));
+  MatMulArgs args;
+  args.w = weights_.head;
+  args.x = normed_.get();
+  args.x_stride = config_.hidden;
+  args.rows = static_cast<int>(active_.size());
+  args.y = logits.data();
+  args.y_stride = config_.vocabulary;
+  args.y_rows = outputs_.data();
+  Multiply(args);
+  for (size_t i = 0; i < active_.size(); ++i) {
+    const float* out = logits.data() + int64_t{outputs_[i]} * config_.vocabulary;
+    if (!kernels_.all_finite(out, config_.vocabulary)) {
+      return Error{ErrorCode::kInternal, "the model's logits are not finite numbers",
+                   "row " + std::to_string(first + static_cast<size_t>(active_[i]))};
+    }
+  }
+  return {};
+}
+
+Status LlamaCpu::ForwardBlock(std::span<const Row> rows, size_t first, std::span<float> logits) {
+  const int64_t hidden = config_.hidden;
+  const int64_t bytes_per_row = hidden * WeightBytes(weights_.embedding.type);
+  active_.clear();
+  outputs_.clear();
+  for (size_t r = 0; r < rows.size(); ++r) {
+    active_.push_back(static_cast<int32_t>(r));
+    if (rows[r].output >= 0) outputs_.push_back(rows[r].output);
+    const std::byte* embedding =
+        static_cast<const std::byte*>(weights_.embedding.data) + rows[r].token * bytes_per_row;
+    kernels_.to_float(embedding, weights_.embedding.type, hidden,
+                      x_.get() + static_cast<int64_t>(r) * hidden);
+  }
+  for (int layer = 0; layer < config_.layers; ++layer) {
+    AttentionLayer(layer, rows, first);
+    if (active_.empty()) return {};
+    MlpLayer(weights_.layers[static_cast<size_t>(layer)]);
+  }
+  return Head(rows, first, logits);
+}
+
+Status LlamaCpu::Forward(std::span<const Row> rows, std::span<float> logits) {
+  const PlanLimits limits = {config_.vocabulary, static_cast<int64_t>(logits.size())};
+  if (Status status = PlanRows(rows, sequences_, limits, plan_); !status.ok()) return status;
+  for (const Row& row : rows) ExtendRopeTable(row.position + 1);
+  Status status;
+  for (size_t first = 0; first < rows.size() && status.ok(); first += kBlockRows) {
+    status = ForwardBlock(rows.subspan(first, std::min<size_t>(kBlockRows, rows.size() - first)),
+                          first, logits);
+  }
+  for (const RowPlan::Change& change : plan_.changes) {
+    SequenceState& state = sequences_[static_cast<size_t>(change.sequence)];
+    state.length = status.ok() ? change.length : change.base;
+    if (!status.ok()) state.tree_rows = 0;
+  }
+  return status;
+}
+
+Result<std::unique_ptr<Model>> LoadModel(const std::string& folder, const ModelOptions& options) {
+  const KernelSet* kernels = FindKernels(options.kernels);
+  if (kernels == nullptr) {
+    return Error{ErrorCode::kUnsupported,
+                 "this processor lacks the instructions of the kernels asked for", ""};
+  }
+  Result<LlamaConfig> config = ReadLlamaConfig(folder);
+  if (!config.ok()) return config.error();
+  try {
+    Result<LlamaWeights> weights = LoadLlamaWeights(folder, *config, options.progress);
+    if (!weights.ok()) return weights.error();
+    return std::unique_ptr<Model>(std::make_unique<LlamaCpu>(
+        *std::move(config), *std::move(weights), *kernels, options.threads));
+  } catch (const std::bad_alloc&) {
+    return Error{ErrorCode::kLimit, "not enough memory to load the model", folder};
+  }
+}
+
+}  // namespace pawl

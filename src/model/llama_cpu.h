@@ -1,0 +1,88 @@
+// The Llama forward pass on the CPU.
+#ifndef PAWL_SRC_MODEL_LLAMA_CPU_H_
+#define PAWL_SRC_MODEL_LLAMA_CPU_H_
+
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "kernels/cpu/kernels.h"
+#include "src/base/thread_pool.h"
+#include "src/model/llama_config.h"
+#include "src/model/llama_weights.h"
+#include "src/model/model.h"
+#include "src/model/row_plan.h"
+
+namespace pawl {
+
+// Loops of fewer multiply-adds than this stay on the calling thread: some 40 microseconds of one
+// core, a few times what it takes to wake another.
+inline constexpr int64_t kWorthThreads = int64_t{1} << 20;
+
+class LlamaCpu final : public Model {
+ public:
+  LlamaCpu(LlamaConfig config, LlamaWeights weights, const KernelSet& kernels, int threads,
+           int64_t worth_threads = kWorthThreads);
+
+  const ModelInfo& info() const override { return info_; }
+  Result<SequenceId> NewSequence(int capacity) override;
+  void FreeSequence(SequenceId sequence) override;
+  void Truncate(SequenceId sequence, int length) override;
+  Status Forward(std::span<const Row> rows, std::span<float> logits) override;
+  Status CommitTree(SequenceId sequence, int row) override;
+
+ private:
+  struct Free {
+    void operator()(float* p) const { std::free(p); }
+  };
+  // Floats that start on a cache line: a vector load that crosses a line costs two.
+  using Floats = std::unique_ptr<float[], Free>;
+  // Untouched memory; null when there is not enough.
+  static Floats AllocateFloats(int64_t count);
+
+  bool Known(SequenceId sequence) const;
+  int64_t Slots(SequenceId sequence) const;
+  float* CacheAt(SequenceId sequence, int layer, int value, int kv_head) const;
+  void ExtendRopeTable(int positions);
+
+  // A block of at most kBlockRows rows, `first` being its first in the call.
+  Status ForwardBlock(std::span<const Row> rows, size_t first, std::span<float> logits);
+  void AttentionLayer(int layer, std::span<const Row> rows, size_t first);
+  void MlpLayer(const LlamaLayer& layer);
+  Status Head(std::span<const Row> rows, size_t first, std::span<float> logits);
+
+  void MatMul(const Linear& linear, const float* x, float* y, bool add, int64_t rows);
+  void Multiply(const MatMulArgs& args);
+  void Norm(const std::vector<float>& weight, int64_t rows);
+  // body(i, thread) for i < n, on several threads when n * cost (in multiply-adds) is worth it.
+  template <typename Body>
+  void Parallel(int64_t n, int64_t cost, int64_t multiple, const Body& body);
+
+  LlamaConfig config_;
+  LlamaWeights weights_;
+  const KernelSet& kernels_;
+  ThreadPool pool_;
+  const int64_t worth_threads_;
+  ModelInfo info_;
+
+  std::vector<SequenceState> sequences_;
+  std::vector<Floats> caches_;  // [layer][keys, values][kv head][slot][head_dim]
+  RowPlan plan_;
+
+  std::vector<float> frequencies_;
+  std::vector<float> rope_table_;  // [position][cosines, sines]
+  int rope_positions_ = 0;         // how many are filled in
+  int largest_capacity_ = 0;
+
+  // Scratch for one block, [row][...].
+  Floats x_, normed_, q_, k_, v_, attended_, gate_, up_;
+  std::vector<std::vector<float>> attention_scratch_;  // by thread
+  std::vector<int32_t> active_;   // rows of the block whose results are still wanted
+  std::vector<int32_t> outputs_;  // and where their logits go
+};
+
+}  // namespace pawl
+
+#endif  // PAWL_SRC_MODEL_LLAMA_CPU_H_

@@ -1,0 +1,75 @@
+// Weights in safetensors files: one mapped file, or the several files of a sharded checkpoint.
+//
+//   Result<SafetensorsFile> file = SafetensorsFile::Open("model.safetensors");
+//   const TensorView* norm = file->Find("model.norm.weight");
+#ifndef PAWL_SRC_MODEL_SAFETENSORS_H_
+#define PAWL_SRC_MODEL_SAFETENSORS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "pawl/result.h"
+#include "src/base/file.h"
+
+namespace pawl {
+
+// One tensor where it lies in the mapped file. Its bytes need not be aligned: files written by
+// others may place them anywhere.
+struct TensorView {
+  std::string dtype;  // as in the file: "F32", "BF16", "F16", "I64", ...
+  std::vector<int64_t> shape;
+  const std::byte* data = nullptr;
+  int64_t bytes = 0;
+};
+
+// "[64, 320]"
+std::string ShapeToString(const std::vector<int64_t>& shape);
+
+// Immutable once opened; safe to read from any thread. The file must not be cut short while it is
+// mapped.
+class SafetensorsFile {
+ public:
+  // Errors: kIo; kInvalid or kLimit with place "FILE" or "FILE: tensor NAME" when the header is
+  // damaged, tensors overlap or leave holes, or the file is shorter or longer than its header says.
+  static Result<SafetensorsFile> Open(const std::string& path);
+
+  const std::string& path() const { return path_; }
+  // nullptr when there is none.
+  const TensorView* Find(std::string_view name) const;
+  const std::unordered_map<std::string, TensorView>& tensors() const { return tensors_; }
+
+ private:
+  Status ParseHeader(std::string_view header, const std::byte* data, int64_t data_bytes);
+
+  std::string path_;
+  MappedFile file_;
+  std::unordered_map<std::string, TensorView> tensors_;
+};
+
+// All tensors of a model folder: model.safetensors, or the files that model.safetensors.index.json
+// lists.
+class Checkpoint {
+ public:
+  // Errors: those of SafetensorsFile; kIo when the folder has neither; kInvalid for an index that
+  // names a missing tensor or a file outside the folder.
+  static Result<Checkpoint> Open(const std::string& folder);
+
+  const TensorView* Find(std::string_view name) const;
+  // The file that holds a tensor, or for a missing one the file that should: for messages.
+  const std::string& PathOf(std::string_view name) const;
+
+ private:
+  std::vector<SafetensorsFile> files_;
+  std::unordered_map<std::string, size_t> shard_of_;  // empty for a single file
+  std::string index_path_;
+};
+
+}  // namespace pawl
+
+#endif  // PAWL_SRC_MODEL_SAFETENSORS_H_

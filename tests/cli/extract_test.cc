@@ -1,0 +1,161 @@
+// pawl extract through the command, on a model with random weights: what it writes is nonsense, and
+// must be valid.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/cli/cli_test_util.h"
+
+namespace pawl {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr const char* kSchema = R"({
+  "type": "object",
+  "properties": {
+    "name": {"type": "string", "maxLength": 12},
+    "age": {"type": ["integer", "null"], "minimum": 0, "maximum": 150},
+    "kind": {"enum": ["person", "company"]},
+    "tags": {"type": "array", "items": {"type": "string", "maxLength": 5}, "maxItems": 3}
+  },
+  "required": ["name", "age", "kind", "tags"],
+  "additionalProperties": false
+})";
+
+std::string SchemaFile() { return WriteScratch("record.json", kSchema); }
+
+// What kSchema says, by hand.
+void ExpectValid(const std::string& text) {
+  const Json value = Json::parse(text, nullptr, false);
+  ASSERT_TRUE(value.is_object()) << text;
+  EXPECT_EQ(value.size(), 4u) << text;
+  ASSERT_TRUE(value.contains("name") && value["name"].is_string()) << text;
+  ASSERT_TRUE(value.contains("age")) << text;
+  EXPECT_TRUE(value["age"].is_null() ||
+              (value["age"].is_number_integer() && value["age"] >= 0 && value["age"] <= 150))
+      << text;
+  ASSERT_TRUE(value.contains("kind")) << text;
+  EXPECT_TRUE(value["kind"] == "person" || value["kind"] == "company") << text;
+  ASSERT_TRUE(value.contains("tags") && value["tags"].is_array()) << text;
+  EXPECT_LE(value["tags"].size(), 3u) << text;
+}
+
+std::vector<std::string> Command(const std::vector<std::string>& more) {
+  std::vector<std::string> arguments = {"extract", "--schema", SchemaFile(), "--model",
+                                        RandomModelFolder()};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+TEST(ExtractTest, OutputIsValidAtEveryTemperatureAndSeed) {
+  for (const char* temperature : {"0", "0.7", "1.5", "50"}) {
+    for (int seed = 0; seed < 4; ++seed) {
+      const CommandResult result =
+          RunPawl(Command({"--text", "Ann Lee, 41", "--temperature", temperature, "--seed",
+                           std::to_string(seed), "--max-tokens", "150"}));
+      ASSERT_EQ(result.exit_code, 0) << result.err;
+      ExpectValid(result.out);
+    }
+  }
+}
+
+TEST(ExtractTest, TextComesFromOptionFileOrStandardInput) {
+  const std::string text = "Ann Lee, 41\nand more";
+  const CommandResult option = RunPawl(Command({"--text", text}));
+  const CommandResult file = RunPawl(Command({"--file", WriteScratch("text.txt", text)}));
+  const CommandResult input = RunPawl(Command({}), text);
+  EXPECT_EQ(option.exit_code, 0);
+  EXPECT_EQ(option.out, file.out);
+  EXPECT_EQ(option.out, input.out);
+  EXPECT_EQ(RunPawl(Command({"--text", ""})).exit_code, 0);
+}
+
+TEST(ExtractTest, SameSeedSameOutputForEveryNumberOfThreads) {
+  const std::vector<std::string> base = {"--text", "Bo, 7", "--temperature", "1.2", "--seed", "11"};
+  std::vector<std::string> outputs;
+  for (const char* threads : {"1", "2", "2", "3"}) {
+    std::vector<std::string> arguments = base;
+    arguments.insert(arguments.end(), {"--threads", threads});
+    outputs.push_back(RunPawl(Command(arguments)).out);
+  }
+  EXPECT_NE(outputs[0], "");
+  for (const std::string& output : outputs) EXPECT_EQ(output, outputs[0]);
+  std::vector<std::string> other = base;
+  other.back() = "12";
+  EXPECT_NE(RunPawl(Command(other)).out, outputs[0]);
+}
+
+TEST(ExtractTest, ATinyBudgetClosesTheOutputAndSaysSo) {
+  // The shortest record: {"name":"","age":0,"kind":"person","tags":[]} in single bytes.
+  const int shortest = 45;
+  int closed = 0;
+  for (int budget = shortest; budget < shortest + 12; ++budget) {
+    const CommandResult result = RunPawl(
+        Command({"--text", "x", "--temperature", "1.5", "--max-tokens", std::to_string(budget)}));
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    ExpectValid(result.out);
+    EXPECT_LE(static_cast<int>(result.out.size()), budget + 1);
+    if (result.err.find("closed in the shortest valid way") != std::string::npos) ++closed;
+  }
+  EXPECT_GT(closed, 6);
+  const CommandResult impossible =
+      RunPawl(Command({"--text", "x", "--max-tokens", std::to_string(shortest - 1)}));
+  EXPECT_EQ(impossible.exit_code, 2);
+  EXPECT_NE(impossible.err.find("takes 45 tokens"), std::string::npos) << impossible.err;
+}
+
+TEST(ExtractTest, JsonLinesKeepTheirOrderAndLoseNoLine) {
+  const std::string input =
+      "{\"text\": \"Ann, 41\", \"id\": 1}\n"
+      "\"Bo\"\n"
+      "not json\n"
+      "{\"txt\": \"no text\"}\n"
+      "\n"
+      "\"" +
+      std::string(300, 'x') +
+      "\"\n"
+      "\"last, without a new line\"";
+  const CommandResult result = RunPawl(Command({"--json-lines", "--temperature", "1"}), input);
+  EXPECT_EQ(result.exit_code, 1);
+  std::vector<std::string> lines;
+  std::istringstream stream(result.out);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  ASSERT_EQ(lines.size(), 7u) << result.out;
+  for (const int good : {0, 1, 6}) ExpectValid(lines[static_cast<size_t>(good)]);
+  for (const int bad : {2, 3, 4, 5}) {
+    const Json value = Json::parse(lines[static_cast<size_t>(bad)], nullptr, false);
+    ASSERT_TRUE(value.contains("error")) << lines[static_cast<size_t>(bad)];
+    EXPECT_EQ(value["error"]["line"], bad + 1);
+    EXPECT_NE(result.err.find("line " + std::to_string(bad + 1) + ": "), std::string::npos);
+  }
+  // Each line is what the command gives for that text alone.
+  EXPECT_EQ(lines[1] + "\n", RunPawl(Command({"--text", "Bo", "--temperature", "1"})).out);
+}
+
+TEST(ExtractTest, JsonLinesStayOnOneLineWithWhiteSpace) {
+  std::string input;
+  for (int i = 0; i < 5; ++i) input += "\"" + std::to_string(i) + "\"\n";
+  const CommandResult result = RunPawl(
+      Command({"--json-lines", "--whitespace", "any", "--temperature", "2", "--order", "any"}),
+      input);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  std::istringstream stream(result.out);
+  int lines = 0;
+  for (std::string line; std::getline(stream, line); ++lines) ExpectValid(line);
+  EXPECT_EQ(lines, 5);
+}
+
+TEST(ExtractTest, ProgressAndStatisticsGoToStandardError) {
+  const CommandResult result =
+      RunPawl(Command({"--json-lines", "--stats", "--progress"}), "\"a\"\n\"ab\"\n");
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_NE(result.err.find("output"), std::string::npos);
+  EXPECT_EQ(result.out.find("pawl"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace pawl

@@ -1,0 +1,92 @@
+// pawl generate through the command.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "src/base/utf8.h"
+#include "tests/cli/cli_test_util.h"
+
+namespace pawl {
+namespace {
+
+std::vector<std::string> Command(const std::vector<std::string>& more) {
+  std::vector<std::string> arguments = {"generate", "--model", RandomModelFolder(), "--prompt",
+                                        "Once "};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+TEST(GenerateTest, ChoiceIsOneOfTheStrings) {
+  std::set<std::string> seen;
+  for (int seed = 0; seed < 12; ++seed) {
+    const CommandResult result =
+        RunPawl(Command({"--choice", "red", "--choice", "green", "--choice", "gr\xC3\xBCn, a b",
+                         "--temperature", "5", "--seed", std::to_string(seed)}));
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    seen.insert(result.out);
+  }
+  for (const std::string& out : seen) {
+    EXPECT_TRUE(out == "red\n" || out == "green\n" || out == "gr\xC3\xBCn, a b\n") << out;
+  }
+  EXPECT_GT(seen.size(), 1u);
+}
+
+TEST(GenerateTest, RegexMatchesWhole) {
+  const std::regex pattern("(yes|no), [a-z ]{3,40}");
+  for (int seed = 0; seed < 8; ++seed) {
+    const CommandResult result =
+        RunPawl(Command({"--regex", "(yes|no), [a-z ]{3,40}", "--temperature", "2", "--seed",
+                         std::to_string(seed)}));
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_TRUE(std::regex_match(result.out.substr(0, result.out.size() - 1), pattern))
+        << result.out;
+  }
+}
+
+TEST(GenerateTest, SchemaGivesValidJson) {
+  const std::string schema = WriteScratch(
+      "pair.json", R"({"type":"array","items":{"type":"boolean"},"minItems":2,"maxItems":2})");
+  const CommandResult result = RunPawl(Command({"--schema", schema, "--temperature", "3"}));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto value = nlohmann::json::parse(result.out, nullptr, false);
+  ASSERT_TRUE(value.is_array()) << result.out;
+  EXPECT_EQ(value.size(), 2u);
+}
+
+TEST(GenerateTest, WithoutConstraintItIsCutAtTheBudgetAndSaysSo) {
+  const CommandResult result =
+      RunPawl(Command({"--max-tokens", "20", "--temperature", "1", "--seed", "3"}));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_LE(result.out.size(), 21u);
+  EXPECT_GE(result.out.size(), 2u);
+  EXPECT_NE(result.err.find("cut at the budget of 20 tokens"), std::string::npos) << result.err;
+}
+
+TEST(GenerateTest, ForcedTokensDoNotChangeTheOutput) {
+  for (int seed = 0; seed < 5; ++seed) {
+    const std::vector<std::string> options = {"--regex",       "(one|only|other) way( back)?",
+                                              "--temperature", "2",
+                                              "--seed",        std::to_string(seed)};
+    std::vector<std::string> slow = options;
+    slow.emplace_back("--no-skip-forced");
+    EXPECT_EQ(RunPawl(Command(options)).out, RunPawl(Command(slow)).out);
+  }
+}
+
+TEST(GenerateTest, SpecialTokensOfThePromptAreTextUnlessAsked) {
+  const auto tokens = [](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"generate", "--model", RandomModelFolder(), "--prompt",
+                                          "a</s>",    "--stats", "--max-tokens",      "1"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return RunPawl(arguments).err;
+  };
+  EXPECT_NE(tokens({}).find("prompt 5 tokens"), std::string::npos) << tokens({});
+  EXPECT_NE(tokens({"--special"}).find("prompt 2 tokens"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace pawl

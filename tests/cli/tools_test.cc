@@ -1,0 +1,138 @@
+// pawl validate, mask, tokenize and info through the command.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/cli/cli_test_util.h"
+
+namespace pawl {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string Schema() {
+  return WriteScratch("point.json", R"({
+    "type": "object",
+    "properties": {"x": {"type": "integer"}, "label": {"enum": ["near", "far"]}},
+    "required": ["x"],
+    "additionalProperties": false
+  })");
+}
+
+CommandResult Validate(const std::string& text, const std::vector<std::string>& more = {}) {
+  std::vector<std::string> arguments = {"validate", "--schema", Schema(), "--tokenizer",
+                                        RandomModelFolder() + "/tokenizer.json"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  arguments.emplace_back("-");
+  return RunPawl(arguments, text);
+}
+
+TEST(ValidateTest, AcceptsWhatTheSchemaAllows) {
+  for (const char* text : {"{\"x\":1}", "{ \"label\" : \"far\",\n  \"x\" : -20 }", "{\"x\":1}\n"}) {
+    const CommandResult result = Validate(text);
+    EXPECT_EQ(result.exit_code, 0) << text << result.out << result.err;
+    EXPECT_EQ(result.out,
+              "-: accepted (" + std::to_string(std::string(text).size()) + " tokens)\n");
+  }
+}
+
+TEST(ValidateTest, NamesTheByteAndWhatWasAllowed) {
+  const CommandResult type = Validate("{\"x\":\n \"1\"}");
+  EXPECT_EQ(type.exit_code, 1);
+  EXPECT_NE(type.out.find("refused at byte 7 (2:2): got \"\\\"1\\\"}\""), std::string::npos)
+      << type.out;
+  EXPECT_NE(type.out.find("'0'-'9'"), std::string::npos) << type.out;
+  const CommandResult name = Validate("{\"y\":1}");
+  EXPECT_EQ(name.exit_code, 1);
+  EXPECT_NE(name.out.find("refused at byte 2 (1:3)"), std::string::npos) << name.out;
+  EXPECT_NE(name.out.find("'x'"), std::string::npos) << name.out;
+  const CommandResult early = Validate("{\"x\":1");
+  EXPECT_EQ(early.exit_code, 1);
+  EXPECT_NE(early.out.find("refused at byte 6 (1:7): got the end of the text"), std::string::npos)
+      << early.out;
+  const CommandResult more = Validate("{\"x\":1} 2");
+  EXPECT_EQ(more.exit_code, 1);
+  EXPECT_NE(more.out.find("refused at byte 8"), std::string::npos) << more.out;
+  EXPECT_NE(more.out.find("the end"), std::string::npos) << more.out;
+  const CommandResult empty = Validate("");
+  EXPECT_EQ(empty.exit_code, 1);
+  EXPECT_NE(empty.out.find("refused at byte 0"), std::string::npos) << empty.out;
+}
+
+TEST(ValidateTest, LayoutOptionsDecideWhatIsAccepted) {
+  EXPECT_EQ(Validate("{\"label\":\"far\",\"x\":1}").exit_code, 0);
+  EXPECT_EQ(Validate("{\"label\":\"far\",\"x\":1}", {"--order", "schema"}).exit_code, 1);
+  EXPECT_EQ(Validate("{ \"x\":1}").exit_code, 0);
+  EXPECT_EQ(Validate("{ \"x\":1}", {"--whitespace", "compact"}).exit_code, 1);
+}
+
+TEST(ValidateTest, SeveralFilesAndTheWorstExitCode) {
+  const std::string good = WriteScratch("good-point.json", "{\"x\":1}");
+  const std::string bad = WriteScratch("bad-point.json", "[]");
+  std::vector<std::string> arguments = {"validate",          "--schema", Schema(), "--tokenizer",
+                                        RandomModelFolder(), good,       bad,      good};
+  CommandResult result = RunPawl(arguments);
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_NE(result.out.find("good-point.json: accepted (7 tokens)"), std::string::npos);
+  EXPECT_NE(result.out.find("bad-point.json: refused at byte 0 (1:1)"), std::string::npos);
+  arguments.push_back(ScratchPath("absent-point.json"));
+  EXPECT_EQ(RunPawl(arguments).exit_code, 2);
+}
+
+TEST(MaskTest, ListsTheAllowedTokens) {
+  const std::string tokenizer = RandomModelFolder();
+  const CommandResult table =
+      RunPawl({"mask", "--regex", "[0-9]{2,4}", "--tokenizer", tokenizer, "--prefix", "19"});
+  EXPECT_EQ(table.exit_code, 0) << table.err;
+  EXPECT_NE(table.out.find("11 of 258 tokens allowed"), std::string::npos) << table.out;
+  EXPECT_NE(table.out.find("end allowed: yes"), std::string::npos);
+  const CommandResult json = RunPawl(
+      {"mask", "--choice", "left", "--choice", "lever", "--tokenizer", tokenizer, "--json"});
+  const Json value = Json::parse(json.out, nullptr, false);
+  ASSERT_TRUE(value.is_object()) << json.out << json.err;
+  EXPECT_EQ(value["count"], 1);
+  EXPECT_EQ(value["end"], false);
+  EXPECT_EQ(value["forced"], "le");
+  EXPECT_EQ(value["tokens"][0]["text"], "l");
+  EXPECT_EQ(value["tokens"][0]["id"], 'l');
+}
+
+TEST(TokenizeTest, RoundTrip) {
+  const std::string tokenizer = RandomModelFolder();
+  const std::string text =
+      "Zo\xC3\xAB pays \xE2\x82\xAC"
+      "5 </s>\n";
+  const CommandResult json =
+      RunPawl({"tokenize", "--tokenizer", tokenizer, "--text", text, "--json"});
+  const Json value = Json::parse(json.out, nullptr, false);
+  ASSERT_TRUE(value.is_object()) << json.out << json.err;
+  EXPECT_EQ(value["count"], text.size());
+  EXPECT_EQ(value["ids"].size(), text.size());
+  const CommandResult back =
+      RunPawl({"tokenize", "--tokenizer", tokenizer, "--decode", value["ids"].dump()});
+  EXPECT_EQ(back.out, text + "\n");
+  const CommandResult special =
+      RunPawl({"tokenize", "--tokenizer", tokenizer, "--text", "a</s>", "--special", "--json"});
+  EXPECT_EQ(Json::parse(special.out, nullptr, false)["ids"], Json::parse("[97,257]"))
+      << special.out;
+  const CommandResult input = RunPawl({"tokenize", "--tokenizer", tokenizer}, "ab");
+  EXPECT_NE(input.out.find("2 tokens, 2 bytes"), std::string::npos) << input.out;
+}
+
+TEST(InfoTest, DescribesBuildMachineAndModel) {
+  const CommandResult result = RunPawl({"info", "--model", RandomModelFolder(), "--json"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const Json value = Json::parse(result.out, nullptr, false);
+  ASSERT_TRUE(value.is_object()) << result.out;
+  for (const char* key : {"version", "build", "cpu", "gpu", "model", "architecture", "context"}) {
+    EXPECT_TRUE(value.contains(key)) << key;
+  }
+  EXPECT_EQ(value["architecture"], "LlamaForCausalLM");
+  EXPECT_EQ(value["context"], "256 tokens");
+  EXPECT_EQ(value["end tokens"], "257 \"</s>\"");
+}
+
+}  // namespace
+}  // namespace pawl

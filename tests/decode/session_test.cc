@@ -1,0 +1,352 @@
+// The decode loop over a model whose logits are a hash of all tokens before, so that any slip in
+// what it was fed changes the output, and over a constraint whose closing cost can jump.
+#include "src/decode/session.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "src/base/random.h"
+
+namespace pawl {
+namespace {
+
+class HashModel : public Model {
+ public:
+  explicit HashModel(int vocabulary_size, int context_length = 1000) {
+    info_.vocabulary_size = vocabulary_size;
+    info_.context_length = context_length;
+  }
+  const ModelInfo& info() const override { return info_; }
+  ModelInfo& mutable_info() { return info_; }
+
+  Result<SequenceId> NewSequence(int capacity) override {
+    ++alive;
+    sequences_[next_] = {capacity, {}};
+    return next_++;
+  }
+  void FreeSequence(SequenceId sequence) override {
+    --alive;
+    sequences_.erase(sequence);
+  }
+  void Truncate(SequenceId sequence, int length) override {
+    std::vector<TokenId>& tokens = sequences_.at(sequence).tokens;
+    ASSERT_LE(static_cast<size_t>(length), tokens.size());
+    tokens.resize(static_cast<size_t>(length));
+  }
+  Status Forward(std::span<const Row> rows, std::span<float> logits) override {
+    ++forward_calls;
+    for (const Row& row : rows) {
+      Sequence& sequence = sequences_.at(row.sequence);
+      EXPECT_EQ(static_cast<size_t>(row.position), sequence.tokens.size()) << "a gap or an overlap";
+      EXPECT_LT(row.position, sequence.capacity);
+      sequence.tokens.push_back(row.token);
+      if (fail_at_position == row.position) return Error{ErrorCode::kInternal, "boom", ""};
+      if (row.output < 0) continue;
+      uint64_t hash = 1;
+      for (TokenId t : sequence.tokens) {
+        const PhiloxBlock block = Philox4x32(hash, 0, static_cast<uint64_t>(t));
+        hash = (uint64_t{block.word[0]} << 32) | block.word[1];
+      }
+      const auto width = static_cast<size_t>(info_.vocabulary_size);
+      for (size_t i = 0; i < width; ++i) {
+        logits[static_cast<size_t>(row.output) * width + i] = 4 * UniformAt(hash, 1, i);
+      }
+    }
+    return {};
+  }
+
+  int alive = 0;
+  int forward_calls = 0;
+  int fail_at_position = -1;
+
+ private:
+  struct Sequence {
+    int capacity;
+    std::vector<TokenId> tokens;
+  };
+  ModelInfo info_;
+  std::map<SequenceId, Sequence> sequences_;
+  SequenceId next_ = 0;
+};
+
+// Tokens: "a" opens one, "A" opens ten, "b" closes one, ";" ends when all are closed; after ten or
+// more open, only "b" may follow until five are left (a forced run).
+enum : TokenId { kOpen, kOpenTen, kShut, kDone, kEndToken, kTokens };
+
+std::shared_ptr<const Vocabulary> TestVocabulary() {
+  VocabularyInit init;
+  init.tokens = {"a", "A", "b", ";", "<end>"};
+  init.special = {kEndToken};
+  init.end_tokens = {kEndToken};
+  auto vocabulary = Vocabulary::Create(std::move(init));
+  EXPECT_TRUE(vocabulary.ok());
+  return *vocabulary;
+}
+
+class OpenClose : public Constraint {
+ public:
+  explicit OpenClose(int open, bool draining = false, bool done = false)
+      : open_(open), draining_(draining), done_(done) {}
+
+  std::shared_ptr<const Mask> mask() const override {
+    uint32_t bits = 0;
+    for (TokenId t = 0; t < kEndToken; ++t) {
+      if (Next(t).has_value()) bits |= 1u << t;
+    }
+    if (done_) bits |= 1u << kEndToken;
+    return std::make_shared<Mask>(0, std::vector<uint32_t>{bits});
+  }
+  std::shared_ptr<const Constraint> Advance(TokenId token) const override {
+    const std::optional<OpenClose> next = Next(token);
+    return next.has_value() ? std::make_shared<OpenClose>(*next) : nullptr;
+  }
+  bool accepting() const override { return done_; }
+  std::optional<std::vector<TokenId>> Closing() const override {
+    std::vector<TokenId> tokens;
+    if (done_) return tokens;
+    tokens.assign(static_cast<size_t>(open_), kShut);
+    tokens.push_back(kDone);
+    return tokens;
+  }
+  int shortest_close() const override { return done_ ? 0 : open_ + 1; }
+
+ private:
+  std::optional<OpenClose> Next(TokenId token) const {
+    if (done_) return std::nullopt;
+    if (draining_ && token != kShut) return std::nullopt;
+    if (token == kOpen) return OpenClose(open_ + 1, open_ + 1 >= 10);
+    if (token == kOpenTen) return OpenClose(open_ + 10, true);
+    if (token == kShut && open_ > 0) return OpenClose(open_ - 1, draining_ && open_ - 1 > 5);
+    if (token == kDone && open_ == 0) return OpenClose(0, false, true);
+    return std::nullopt;
+  }
+  int open_;
+  bool draining_;
+  bool done_;
+};
+
+bool Complete(const std::string& text) {
+  int open = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == 'a') open += 1;
+    if (text[i] == 'A') open += 10;
+    if (text[i] == 'b' && --open < 0) return false;
+    if (text[i] == ';') return open == 0 && i + 1 == text.size();
+  }
+  return false;
+}
+
+const std::vector<TokenId> kPrompt = {0, 1, 2, 3};
+
+TEST(SessionTest, OutputIsCompleteForEveryBudgetAndSeed) {
+  HashModel model(kTokens);
+  const auto vocabulary = TestVocabulary();
+  Session session(model, vocabulary);
+  int closed = 0, ended = 0;
+  for (int budget = 1; budget <= 40; ++budget) {
+    for (uint64_t seed = 0; seed < 40; ++seed) {
+      GenerateOptions options;
+      options.max_tokens = budget;
+      options.sampling = {.temperature = 1, .seed = seed};
+      const auto out = session.Generate(kPrompt, std::make_shared<OpenClose>(0), options);
+      ASSERT_TRUE(out.ok()) << out.error().ToString();
+      EXPECT_TRUE(Complete(out->text)) << out->text;
+      EXPECT_LE(static_cast<int>(out->tokens.size()), budget);
+      EXPECT_EQ(out->stats.output_tokens,
+                out->stats.sampled_tokens + out->stats.forced_tokens + out->stats.closing_tokens);
+      if (out->stop == StopReason::kClosed) {
+        ++closed;
+      } else {
+        ++ended;
+        EXPECT_EQ(out->stop, StopReason::kEnd);
+        EXPECT_EQ(out->stats.closing_tokens, 0);
+      }
+    }
+  }
+  EXPECT_GT(closed, 100);
+  EXPECT_GT(ended, 100);
+}
+
+TEST(SessionTest, ForcedTokensChangeNothingButTheNumberOfCalls) {
+  const auto vocabulary = TestVocabulary();
+  int saved = 0;
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    GenerateOptions options;
+    options.max_tokens = 60;
+    options.sampling = {.temperature = 1.5f, .top_p = 0.95f, .seed = seed};
+    HashModel model_on(kTokens), model_off(kTokens);
+    Session on(model_on, vocabulary), off(model_off, vocabulary);
+    const auto with = on.Generate(kPrompt, std::make_shared<OpenClose>(3), options);
+    options.skip_forced = false;
+    const auto without = off.Generate(kPrompt, std::make_shared<OpenClose>(3), options);
+    ASSERT_TRUE(with.ok() && without.ok());
+    EXPECT_EQ(with->text, without->text);
+    EXPECT_EQ(with->stop, without->stop);
+    EXPECT_EQ(without->stats.forced_tokens, 0);
+    EXPECT_LE(model_on.forward_calls, model_off.forward_calls);
+    saved += model_off.forward_calls - model_on.forward_calls;
+  }
+  EXPECT_GT(saved, 100);
+}
+
+TEST(SessionTest, TheCacheOfTheLastCallChangesNothing) {
+  HashModel model(kTokens);
+  const auto vocabulary = TestVocabulary();
+  Session session(model, vocabulary);
+  const std::vector<std::vector<TokenId>> prompts = {
+      {0, 1, 2, 3}, {0, 1, 2, 3}, {0, 1, 3, 3, 3}, {2}, {0, 1, 3, 3}, {0, 1, 3, 3, 3, 0, 0, 0}};
+  for (const auto& prompt : prompts) {
+    GenerateOptions options;
+    options.max_tokens = 30;
+    options.sampling = {.temperature = 1, .seed = 5};
+    Session fresh(model, vocabulary);
+    const auto want = fresh.Generate(prompt, std::make_shared<OpenClose>(0), options);
+    const auto got = session.Generate(prompt, std::make_shared<OpenClose>(0), options);
+    ASSERT_TRUE(want.ok() && got.ok());
+    EXPECT_EQ(got->text, want->text);
+    EXPECT_EQ(want->stats.reused_tokens, 0);
+  }
+  GenerateOptions options;
+  options.max_tokens = 30;
+  const auto again = session.Generate(prompts.back(), std::make_shared<OpenClose>(0), options);
+  EXPECT_EQ(again->stats.reused_tokens, 7);  // all but the last, whose logits are needed
+  EXPECT_EQ(model.alive, 1);
+}
+
+TEST(SessionTest, ABudgetThatCannotHoldTheShortestOutputIsAnError) {
+  HashModel model(kTokens, 20);
+  const auto vocabulary = TestVocabulary();
+  Session session(model, vocabulary);
+  GenerateOptions options;
+  options.max_tokens = 7;
+  const auto small = session.Generate(kPrompt, std::make_shared<OpenClose>(7), options);
+  ASSERT_FALSE(small.ok());
+  EXPECT_EQ(small.error().code, ErrorCode::kLimit);
+  EXPECT_NE(small.error().message.find("takes 8 tokens"), std::string::npos);
+  EXPECT_NE(small.error().message.find("budget is 7"), std::string::npos);
+  options.max_tokens = 8;
+  const auto exact = session.Generate(kPrompt, std::make_shared<OpenClose>(7), options);
+  ASSERT_TRUE(exact.ok());
+  EXPECT_EQ(exact->text, "bbbbbbb;");
+  // The context is what limits here: 20 - 4 = 16.
+  options.max_tokens = 100;
+  const auto context = session.Generate(kPrompt, std::make_shared<OpenClose>(16), options);
+  ASSERT_FALSE(context.ok());
+  EXPECT_NE(context.error().message.find("context of 20"), std::string::npos);
+  const std::vector<TokenId> full(20, 0);
+  const auto too_long = session.Generate(full, std::make_shared<OpenClose>(0), options);
+  ASSERT_FALSE(too_long.ok());
+  EXPECT_EQ(too_long.error().code, ErrorCode::kLimit);
+  EXPECT_NE(too_long.error().message.find("has 20 tokens"), std::string::npos);
+}
+
+TEST(SessionTest, WithoutConstraintItEndsAtTheEndTokenOrTheBudget) {
+  HashModel model(kTokens);
+  const auto vocabulary = TestVocabulary();
+  Session session(model, vocabulary);
+  int ended = 0, cut = 0;
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    GenerateOptions options;
+    options.max_tokens = 5;
+    options.sampling = {.temperature = 1, .seed = seed};
+    const auto out = session.Generate(kPrompt, nullptr, options);
+    ASSERT_TRUE(out.ok());
+    EXPECT_EQ(std::count(out->tokens.begin(), out->tokens.end(), kEndToken), 0);
+    if (out->stop == StopReason::kEnd) {
+      ++ended;
+    } else {
+      ++cut;
+      EXPECT_EQ(out->stop, StopReason::kLength);
+      EXPECT_EQ(out->tokens.size(), 5u);
+    }
+  }
+  EXPECT_GT(ended, 0);
+  EXPECT_GT(cut, 0);
+  // The model's own list of end tokens counts as well.
+  model.mutable_info().end_tokens = {kOpen, kOpenTen, kShut, kDone};
+  const auto out = session.Generate(kPrompt, nullptr, {});
+  ASSERT_TRUE(out.ok());
+  EXPECT_TRUE(out->tokens.empty());
+  // Under a constraint it does not: the output would be cut.
+  const auto whole = session.Generate(kPrompt, std::make_shared<OpenClose>(0), {});
+  ASSERT_TRUE(whole.ok());
+  EXPECT_TRUE(Complete(whole->text));
+}
+
+TEST(SessionTest, TheCallbackSeesEveryTokenAndCanStop) {
+  HashModel model(kTokens);
+  const auto vocabulary = TestVocabulary();
+  Session session(model, vocabulary);
+  GenerateOptions options;
+  options.max_tokens = 30;
+  std::string streamed;
+  options.on_token = [&](TokenId, std::string_view bytes) {
+    streamed += bytes;
+    return true;
+  };
+  const auto all = session.Generate(kPrompt, std::make_shared<OpenClose>(4), options);
+  ASSERT_TRUE(all.ok());
+  EXPECT_EQ(streamed, all->text);
+  streamed.clear();
+  options.on_token = [&](TokenId, std::string_view bytes) {
+    streamed += bytes;
+    return streamed.size() < 3;
+  };
+  const auto some = session.Generate(kPrompt, std::make_shared<OpenClose>(4), options);
+  ASSERT_TRUE(some.ok());
+  EXPECT_EQ(some->stop, StopReason::kCancelled);
+  EXPECT_EQ(some->tokens.size(), 3u);
+}
+
+TEST(SessionTest, ErrorsOfTheModelAndBadArgumentsComeBack) {
+  HashModel model(kTokens);
+  const auto vocabulary = TestVocabulary();
+  Session session(model, vocabulary);
+  EXPECT_FALSE(session.Generate({}, nullptr, {}).ok());
+  const std::vector<TokenId> unknown = {0, 99};
+  EXPECT_FALSE(session.Generate(unknown, nullptr, {}).ok());
+  GenerateOptions options;
+  options.max_tokens = -1;
+  EXPECT_FALSE(session.Generate(kPrompt, nullptr, options).ok());
+  options = {};
+  options.sampling.top_p = 2;
+  const auto bad = session.Generate(kPrompt, nullptr, options);
+  ASSERT_FALSE(bad.ok());
+  EXPECT_EQ(bad.error().place, "top_p");
+  // After a failed call the session goes on as if it had not been.
+  options = {};
+  options.max_tokens = 20;
+  const auto want = session.Generate(kPrompt, std::make_shared<OpenClose>(0), options);
+  model.fail_at_position = 3;
+  Session other(model, vocabulary);
+  const auto failed = other.Generate(kPrompt, std::make_shared<OpenClose>(0), options);
+  ASSERT_FALSE(failed.ok());
+  EXPECT_EQ(failed.error().message, "boom");
+  model.fail_at_position = -1;
+  const auto after = other.Generate(kPrompt, std::make_shared<OpenClose>(0), options);
+  ASSERT_TRUE(after.ok() && want.ok());
+  EXPECT_EQ(after->text, want->text);
+}
+
+TEST(SessionTest, LogitsBeyondTheVocabularyAreNeverChosen) {
+  HashModel model(kTokens + 30);
+  Session session(model, TestVocabulary());
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    GenerateOptions options;
+    options.max_tokens = 20;
+    options.sampling = {.temperature = 2, .seed = seed};
+    const auto out = session.Generate(kPrompt, nullptr, options);
+    ASSERT_TRUE(out.ok());
+    for (TokenId token : out->tokens) EXPECT_LT(token, kTokens);
+  }
+}
+
+}  // namespace
+}  // namespace pawl

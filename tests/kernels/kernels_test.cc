@@ -1,0 +1,486 @@
+// One table of cases for every kernel variant, against double precision. Outputs and scratch are
+// poisoned with NaN, and guards around outputs must survive. Two variants must agree to the bit.
+#include "kernels/cpu/kernels.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace pawl {
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr int kGuard = 19;  // also makes rows start at odd addresses
+
+std::vector<const KernelSet*> Variants() {
+  std::vector<const KernelSet*> variants;
+  for (const KernelVariant variant :
+       {KernelVariant::kPortable, KernelVariant::kAvx2, KernelVariant::kAvx512}) {
+    if (const KernelSet* kernels = FindKernels(variant)) variants.push_back(kernels);
+  }
+  return variants;
+}
+
+using Random = std::mt19937;
+
+std::vector<float> Normal(Random& random, size_t n, float spread = 1.0f) {
+  std::normal_distribution<float> normal(0.0f, spread);
+  std::vector<float> values(n);
+  for (float& v : values) v = normal(random);
+  return values;
+}
+
+// An output of n floats between guards, all poisoned.
+class Output {
+ public:
+  explicit Output(size_t n) : n_(n), memory_(n + 2 * kGuard, kNan) {}
+  float* data() { return memory_.data() + kGuard; }
+  float& operator[](size_t i) { return memory_[kGuard + i]; }
+  std::vector<float> values() const {
+    return {memory_.begin() + kGuard, memory_.begin() + kGuard + static_cast<long>(n_)};
+  }
+  bool GuardsIntact() const {
+    for (size_t i = 0; i < kGuard; ++i) {
+      if (!std::isnan(memory_[i]) || !std::isnan(memory_[memory_.size() - 1 - i])) return false;
+    }
+    return true;
+  }
+
+ private:
+  size_t n_;
+  std::vector<float> memory_;
+};
+
+// ||a - b|| / ||b||, NaN if any value is.
+double RelativeError(const std::vector<float>& a, const std::vector<double>& b) {
+  double difference = 0, norm = 0;
+  for (size_t i = 0; i < b.size(); ++i) {
+    difference += (a[i] - b[i]) * (a[i] - b[i]);
+    norm += b[i] * b[i];
+  }
+  return std::sqrt(difference / std::max(norm, 1e-300));
+}
+
+// Weights as stored, and what they are worth.
+struct Weights {
+  std::vector<uint16_t> halves;
+  std::vector<float> floats;
+  std::vector<double> exact;
+  const void* data() const {
+    return halves.empty() ? static_cast<const void*>(floats.data()) : halves.data();
+  }
+};
+
+double HalfToDouble(uint16_t bits) {
+  const int exponent = bits >> 10 & 31;
+  const double fraction = bits & 1023;
+  const double magnitude =
+      exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, exponent - 25);
+  return (bits & 0x8000) != 0 ? -magnitude : magnitude;
+}
+
+Weights MakeWeights(Random& random, WeightType type, size_t n) {
+  Weights weights;
+  for (const float value : Normal(random, n)) {
+    if (type == WeightType::kF32) {
+      weights.floats.push_back(value);
+      weights.exact.push_back(value);
+    } else if (type == WeightType::kBf16) {
+      uint32_t bits;
+      std::memcpy(&bits, &value, sizeof bits);
+      weights.halves.push_back(static_cast<uint16_t>(bits >> 16));
+      bits &= 0xffff0000u;
+      float rounded;
+      std::memcpy(&rounded, &bits, sizeof rounded);
+      weights.exact.push_back(rounded);
+    } else {
+      // Any finite half; large ones would drown the rest, so exponents stay small. Subnormals are
+      // among them.
+      const auto bits = static_cast<uint16_t>(random() & 0xc3ffu & ~0x4000u) |
+                        static_cast<uint16_t>((random() % 17) << 10);
+      weights.halves.push_back(static_cast<uint16_t>(bits));
+      weights.exact.push_back(HalfToDouble(static_cast<uint16_t>(bits)));
+    }
+  }
+  return weights;
+}
+
+const char* Name(WeightType type) {
+  return type == WeightType::kF32 ? "fp32" : type == WeightType::kBf16 ? "bf16" : "fp16";
+}
+
+// ---- Matrix product ----
+
+struct MatMulCase {
+  int64_t outputs, inputs;
+  int rows;
+  bool bias, add, scattered;
+};
+
+const MatMulCase kMatMulCases[] = {
+    {1, 1, 1, false, false, false},    {1, 16, 1, false, false, false},
+    {7, 15, 1, true, false, false},    {8, 17, 1, false, true, false},
+    {33, 64, 1, true, true, false},    {37, 100, 2, false, false, true},
+    {16, 48, 3, true, false, false},   {19, 33, 4, false, true, true},
+    {12, 129, 5, true, true, true},    {64, 64, 6, false, false, false},
+    {31, 257, 7, true, false, true},   {40, 96, 13, false, true, false},
+    {5, 1000, 24, true, true, true},   {130, 72, 50, false, false, false},
+    {257, 31, 128, false, false, true}};
+
+TEST(KernelsTest, MatMul) {
+  Random random(1);
+  for (const WeightType type : {WeightType::kF32, WeightType::kBf16, WeightType::kF16}) {
+    for (const MatMulCase& c : kMatMulCases) {
+      const auto outputs = static_cast<size_t>(c.outputs), inputs = static_cast<size_t>(c.inputs);
+      const auto rows = static_cast<size_t>(c.rows);
+      const Weights w = MakeWeights(random, type, outputs * inputs);
+      const size_t x_stride = inputs + random() % 5, y_stride = outputs + random() % 5;
+      const std::vector<float> x = Normal(random, rows * x_stride);
+      const std::vector<float> bias = Normal(random, outputs);
+      const std::vector<float> before = Normal(random, rows * y_stride);
+      std::vector<int32_t> places(rows);
+      for (size_t r = 0; r < rows; ++r) places[r] = static_cast<int32_t>(r);
+      if (c.scattered) std::shuffle(places.begin(), places.end(), random);
+
+      std::vector<double> expected(rows * outputs);
+      double magnitude = 0;  // of the terms, which may cancel in a sum
+      for (size_t r = 0; r < rows; ++r) {
+        for (size_t o = 0; o < outputs; ++o) {
+          double sum = c.bias ? bias[o] : 0.0;
+          for (size_t i = 0; i < inputs; ++i) {
+            const double term = w.exact[o * inputs + i] * x[r * x_stride + i];
+            sum += term;
+            magnitude += term * term;
+          }
+          const auto place = static_cast<size_t>(places[r]);
+          if (c.add) sum += before[place * y_stride + o];
+          expected[place * outputs + o] = sum;
+        }
+      }
+      std::vector<float> first;
+      for (const KernelSet* kernels : Variants()) {
+        Output y(rows * y_stride);
+        if (c.add) {
+          for (size_t r = 0; r < rows; ++r) {
+            for (size_t o = 0; o < outputs; ++o) y[r * y_stride + o] = before[r * y_stride + o];
+          }
+        }
+        MatMulArgs args;
+        args.w = {w.data(), type, c.outputs, c.inputs};
+        args.bias = c.bias ? bias.data() : nullptr;
+        args.x = x.data();
+        args.x_stride = static_cast<int64_t>(x_stride);
+        args.rows = c.rows;
+        args.y = y.data();
+        args.y_stride = static_cast<int64_t>(y_stride);
+        args.y_rows = c.scattered ? places.data() : nullptr;
+        args.add = c.add;
+        // Cut at random: the same bits whatever the ranges.
+        for (int64_t begin = 0; begin < c.outputs;) {
+          const int64_t end =
+              std::min<int64_t>(c.outputs, begin + 1 + static_cast<int64_t>(random() % 20));
+          kernels->matmul(args, begin, end);
+          begin = end;
+        }
+        std::vector<float> got;
+        for (size_t r = 0; r < rows; ++r) {
+          for (size_t o = 0; o < outputs; ++o) got.push_back(y[r * y_stride + o]);
+          for (size_t o = outputs; o < y_stride; ++o) EXPECT_TRUE(std::isnan(y[r * y_stride + o]));
+        }
+        const std::string label = std::string(kernels->name) + " " + Name(type) + " " +
+                                  std::to_string(c.outputs) + "x" + std::to_string(c.inputs) + " " +
+                                  std::to_string(c.rows) + " rows";
+        double error = 0;
+        for (size_t i = 0; i < got.size(); ++i) {
+          error += (got[i] - expected[i]) * (got[i] - expected[i]);
+        }
+        EXPECT_LT(std::sqrt(error / magnitude), 2e-7) << label;
+        EXPECT_TRUE(y.GuardsIntact()) << label;
+        if (first.empty()) first = got;
+        EXPECT_EQ(std::memcmp(first.data(), got.data(), got.size() * sizeof(float)), 0) << label;
+      }
+    }
+  }
+}
+
+TEST(KernelsTest, MatMulRowsAreIndependent) {
+  Random random(2);
+  const Weights w = MakeWeights(random, WeightType::kBf16, 50 * 90);
+  const std::vector<float> x = Normal(random, 40 * 90);
+  for (const KernelSet* kernels : Variants()) {
+    std::vector<float> alone(40 * 50);
+    MatMulArgs args;
+    args.w = {w.data(), WeightType::kBf16, 50, 90};
+    args.x_stride = 90;
+    args.y_stride = 50;
+    for (size_t r = 0; r < 40; ++r) {
+      args.x = x.data() + r * 90;
+      args.y = alone.data() + r * 50;
+      args.rows = 1;
+      kernels->matmul(args, 0, 50);
+    }
+    for (int rows = 2; rows <= 40; ++rows) {
+      std::vector<float> together(static_cast<size_t>(rows) * 50, kNan);
+      args.x = x.data();
+      args.y = together.data();
+      args.rows = rows;
+      kernels->matmul(args, 0, 50);
+      ASSERT_EQ(std::memcmp(alone.data(), together.data(), together.size() * sizeof(float)), 0)
+          << kernels->name << " " << rows;
+    }
+  }
+}
+
+// ---- Conversion ----
+
+TEST(KernelsTest, ToFloatIsExactForEveryHalf) {
+  std::vector<uint16_t> all(65536);
+  for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<uint16_t>(i);
+  for (const KernelSet* kernels : Variants()) {
+    for (const int64_t n : {65536, 65535, 3}) {
+      Output half(static_cast<size_t>(n)), brain(static_cast<size_t>(n));
+      kernels->to_float(all.data(), WeightType::kF16, n, half.data());
+      kernels->to_float(all.data(), WeightType::kBf16, n, brain.data());
+      EXPECT_TRUE(half.GuardsIntact() && brain.GuardsIntact());
+      for (size_t i = 0; i < static_cast<size_t>(n); ++i) {
+        uint32_t bits;
+        std::memcpy(&bits, &brain[i], sizeof bits);
+        ASSERT_EQ(bits, static_cast<uint32_t>(i << 16)) << kernels->name;
+        if ((i >> 10 & 31) == 31) {
+          ASSERT_EQ(std::isnan(half[i]), (i & 1023) != 0) << kernels->name << " " << i;
+          ASSERT_EQ(std::isinf(half[i]), (i & 1023) == 0) << kernels->name << " " << i;
+        } else {
+          ASSERT_EQ(half[i], HalfToDouble(all[i])) << kernels->name << " " << i;
+        }
+      }
+    }
+  }
+}
+
+// ---- Element-wise ----
+
+TEST(KernelsTest, RmsNorm) {
+  Random random(3);
+  for (const size_t n : {1, 5, 16, 31, 64, 100, 576, 4099}) {
+    for (const float spread : {1e-4f, 1.0f, 1e4f}) {
+      const std::vector<float> x = Normal(random, n, spread), weight = Normal(random, n);
+      double squares = 0;
+      for (const float v : x) squares += double{v} * v;
+      std::vector<double> expected(n);
+      for (size_t i = 0; i < n; ++i) {
+        expected[i] = x[i] / std::sqrt(squares / static_cast<double>(n) + 1e-5f) * weight[i];
+      }
+      std::vector<float> first;
+      for (const KernelSet* kernels : Variants()) {
+        Output y(n);
+        kernels->rmsnorm(x.data(), weight.data(), 1e-5f, static_cast<int64_t>(n), y.data());
+        EXPECT_LT(RelativeError(y.values(), expected), 1e-6) << kernels->name << " " << n;
+        EXPECT_TRUE(y.GuardsIntact());
+        Output in_place(n);
+        std::copy(x.begin(), x.end(), in_place.data());
+        kernels->rmsnorm(in_place.data(), weight.data(), 1e-5f, static_cast<int64_t>(n),
+                         in_place.data());
+        if (first.empty()) first = y.values();
+        EXPECT_EQ(y.values(), first) << kernels->name;
+        EXPECT_EQ(in_place.values(), first) << kernels->name;
+      }
+    }
+  }
+}
+
+TEST(KernelsTest, Rope) {
+  Random random(4);
+  for (const int head_dim : {2, 6, 16, 24, 32, 64, 80, 128, 130}) {
+    const int heads = 3;
+    const auto half = static_cast<size_t>(head_dim) / 2;
+    const std::vector<float> x = Normal(random, static_cast<size_t>(heads * head_dim));
+    const std::vector<float> angles = Normal(random, half, 3.0f);
+    std::vector<float> cos_sin(2 * half);
+    for (size_t i = 0; i < half; ++i) {
+      cos_sin[i] = std::cos(angles[i]);
+      cos_sin[half + i] = std::sin(angles[i]);
+    }
+    std::vector<double> expected(x.size());
+    for (size_t h = 0; h < heads; ++h) {
+      for (size_t i = 0; i < half; ++i) {
+        const size_t low = h * 2 * half + i, high = low + half;
+        const double c = cos_sin[i], s = cos_sin[half + i];
+        expected[low] = x[low] * c - x[high] * s;
+        expected[high] = x[high] * c + x[low] * s;
+      }
+    }
+    std::vector<float> first;
+    for (const KernelSet* kernels : Variants()) {
+      Output y(x.size());
+      std::copy(x.begin(), x.end(), y.data());
+      kernels->rope(y.data(), cos_sin.data(), heads, head_dim);
+      EXPECT_LT(RelativeError(y.values(), expected), 1e-6) << kernels->name << " " << head_dim;
+      EXPECT_TRUE(y.GuardsIntact());
+      if (first.empty()) first = y.values();
+      EXPECT_EQ(y.values(), first) << kernels->name;
+    }
+  }
+}
+
+TEST(KernelsTest, SiluMul) {
+  Random random(5);
+  for (const size_t n : {1, 15, 16, 17, 96, 1000}) {
+    std::vector<float> gate = Normal(random, n, 6.0f);
+    const std::vector<float> up = Normal(random, n);
+    const float extremes[] = {0.0f, 87.0f, -87.0f, 89.0f, -89.0f, 1e30f, -1e30f, 1e-30f};
+    for (size_t i = 0; i < std::min(n, std::size(extremes)); ++i) gate[i] = extremes[i];
+    std::vector<float> first;
+    for (const KernelSet* kernels : Variants()) {
+      Output y(n);
+      kernels->silu_mul(gate.data(), up.data(), static_cast<int64_t>(n), y.data());
+      for (size_t i = 0; i < n; ++i) {
+        const double expected = gate[i] / (1.0 + std::exp(-double{gate[i]})) * up[i];
+        // e^x is clamped at 88, which leaves -1e30 * e^-88 where -1e30 * e^(-1e30) = 0 is exact.
+        const double slack = gate[i] < -87.0f ? std::fabs(double{gate[i]}) * 1e-37 : 1e-37;
+        ASSERT_NEAR(y[i], expected, std::fabs(expected) * 1e-6 + slack * std::fabs(up[i]))
+            << kernels->name << " " << gate[i];
+      }
+      EXPECT_TRUE(y.GuardsIntact());
+      if (first.empty()) first = y.values();
+      EXPECT_EQ(y.values(), first) << kernels->name;
+      Output in_place(n);
+      std::copy(gate.begin(), gate.end(), in_place.data());
+      kernels->silu_mul(in_place.data(), up.data(), static_cast<int64_t>(n), in_place.data());
+      EXPECT_EQ(in_place.values(), first) << kernels->name;
+    }
+  }
+}
+
+TEST(KernelsTest, NanAndInfinityAreSeenAndKept) {
+  for (const KernelSet* kernels : Variants()) {
+    for (const size_t n : {1, 16, 17, 40}) {
+      for (size_t bad = 0; bad < n; ++bad) {
+        for (const float value : {kNan, std::numeric_limits<float>::infinity(),
+                                  -std::numeric_limits<float>::infinity()}) {
+          std::vector<float> x(n, -3e38f);
+          EXPECT_TRUE(kernels->all_finite(x.data(), static_cast<int64_t>(n))) << kernels->name;
+          x[bad] = value;
+          EXPECT_FALSE(kernels->all_finite(x.data(), static_cast<int64_t>(n))) << kernels->name;
+        }
+        std::vector<float> gate(n, 1.0f), up(n, 1.0f);
+        gate[bad] = kNan;
+        kernels->silu_mul(gate.data(), up.data(), static_cast<int64_t>(n), up.data());
+        for (size_t i = 0; i < n; ++i) EXPECT_EQ(std::isnan(up[i]), i == bad) << kernels->name;
+      }
+    }
+  }
+}
+
+// ---- Attention ----
+
+struct AttentionCase {
+  int64_t prefix;
+  int extra;
+  int group, head_dim;
+  float spread;  // of the queries: large ones make one position win
+};
+
+const AttentionCase kAttentionCases[] = {
+    {1, 0, 1, 16, 1},    {0, 1, 1, 16, 1},    {0, 3, 2, 24, 1},    {5, 0, 3, 32, 1},
+    {15, 2, 4, 64, 1},   {16, 0, 5, 64, 1},   {17, 9, 6, 48, 1},   {64, 0, 7, 128, 1},
+    {100, 5, 8, 80, 30}, {333, 63, 9, 2, 1},  {1000, 0, 1, 64, 1}, {1000, 17, 2, 100, 100},
+    {2000, 1, 4, 6, 5},  {31, 31, 12, 160, 1}};
+
+TEST(KernelsTest, Attention) {
+  Random random(6);
+  for (const AttentionCase& c : kAttentionCases) {
+    const auto dim = static_cast<size_t>(c.head_dim), group = static_cast<size_t>(c.group);
+    const int64_t positions = c.prefix + c.extra;
+    const auto slots = static_cast<size_t>(positions) * 2 + 8;
+    const std::vector<float> q = Normal(random, group * dim, c.spread);
+    std::vector<float> keys = Normal(random, slots * dim), values = Normal(random, slots * dim);
+    // Slots behind the prefix, in any order; what is not listed holds NaN.
+    std::vector<int32_t> extra;
+    for (size_t s = static_cast<size_t>(c.prefix); s < slots; ++s)
+      extra.push_back(static_cast<int32_t>(s));
+    std::shuffle(extra.begin(), extra.end(), random);
+    for (size_t i = static_cast<size_t>(c.extra); i < extra.size(); ++i) {
+      std::fill_n(keys.begin() + extra[i] * static_cast<long>(dim), dim, kNan);
+      std::fill_n(values.begin() + extra[i] * static_cast<long>(dim), dim, kNan);
+    }
+    std::vector<size_t> order;
+    for (size_t s = 0; s < static_cast<size_t>(c.prefix); ++s) order.push_back(s);
+    for (size_t i = 0; i < static_cast<size_t>(c.extra); ++i)
+      order.push_back(static_cast<size_t>(extra[i]));
+    const float scale = 1.0f / std::sqrt(static_cast<float>(dim));
+
+    std::vector<double> expected(group * dim, 0.0);
+    for (size_t h = 0; h < group; ++h) {
+      std::vector<double> scores;
+      for (const size_t s : order) {
+        double score = 0;
+        for (size_t i = 0; i < dim; ++i) score += double{q[h * dim + i]} * keys[s * dim + i];
+        scores.push_back(score * scale);
+      }
+      const double top = *std::max_element(scores.begin(), scores.end());
+      double sum = 0;
+      for (double& score : scores) sum += score = std::exp(score - top);
+      for (size_t j = 0; j < order.size(); ++j) {
+        for (size_t i = 0; i < dim; ++i) {
+          expected[h * dim + i] += scores[j] / sum * values[order[j] * dim + i];
+        }
+      }
+    }
+
+    std::vector<float> first;
+    for (const KernelSet* kernels : Variants()) {
+      Output out(group * dim);
+      std::vector<float> scratch(static_cast<size_t>(AttentionScratch(positions, c.group)) + kGuard,
+                                 kNan);
+      AttentionArgs args;
+      args.q = q.data();
+      args.keys = keys.data();
+      args.values = values.data();
+      args.prefix = c.prefix;
+      args.extra = extra.data();
+      args.extra_count = c.extra;
+      args.group = c.group;
+      args.head_dim = c.head_dim;
+      args.scale = scale;
+      args.scratch = scratch.data();
+      args.out = out.data();
+      kernels->attention(args);
+      const std::string label = std::string(kernels->name) + " " + std::to_string(c.prefix) + "+" +
+                                std::to_string(c.extra) + " group " + std::to_string(c.group) +
+                                " dim " + std::to_string(c.head_dim);
+      // Scores of some size lose their own size in units of the last place before they are
+      // exponents.
+      EXPECT_LT(RelativeError(out.values(), expected), 2e-6 * std::max(1.0f, c.spread)) << label;
+      EXPECT_TRUE(out.GuardsIntact()) << label;
+      for (size_t i = scratch.size() - kGuard; i < scratch.size(); ++i) {
+        EXPECT_TRUE(std::isnan(scratch[i])) << label;
+      }
+      if (first.empty()) first = out.values();
+      EXPECT_EQ(out.values(), first) << label;
+
+      // The same positions, all listed or copied into a prefix: the same bits.
+      std::vector<int32_t> listed(order.begin(), order.end());
+      args.prefix = 0;
+      args.extra = listed.data();
+      args.extra_count = static_cast<int>(listed.size());
+      Output again(group * dim);
+      args.out = again.data();
+      kernels->attention(args);
+      EXPECT_EQ(again.values(), first) << label << " listed";
+    }
+  }
+}
+
+TEST(KernelsTest, AutoIsTheWidestThatThisProcessorHas) {
+  EXPECT_EQ(FindKernels(KernelVariant::kAuto), Variants().back());
+  EXPECT_EQ(FindKernels(KernelVariant::kPortable), Variants().front());
+}
+
+}  // namespace
+}  // namespace pawl

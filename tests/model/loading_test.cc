@@ -1,0 +1,361 @@
+// Checkpoints that are damaged, hostile, or not ours: each is refused with the file and the tensor
+// or key, whatever its bytes.
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <random>
+
+#include "src/base/file.h"
+#include "src/model/llama_config.h"
+#include "tests/model/model_test_util.h"
+
+namespace pawl {
+namespace {
+
+namespace fs = std::filesystem;
+
+class LoadingTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "pawl-loading-XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  void CopyGolden(const std::string& name) {
+    for (const auto& entry : fs::directory_iterator(GoldenFolder(name))) {
+      fs::copy_file(entry.path(), fs::path(folder_) / entry.path().filename(),
+                    fs::copy_options::overwrite_existing);
+    }
+  }
+  std::string Path(const std::string& file) const { return folder_ + "/" + file; }
+  std::string Read(const std::string& file) const { return *ReadFile(Path(file)); }
+  void Write(const std::string& file, const std::string& content) const {
+    ASSERT_TRUE(WriteFile(Path(file), content).ok());
+  }
+  void Replace(const std::string& file, const std::string& from, const std::string& to) const {
+    std::string text = Read(file);
+    const size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << from << " in " << text;
+    Write(file, text.replace(at, from.size(), to));
+  }
+  // A safetensors file of a header and `bytes` bytes of data.
+  static std::string Safetensors(const std::string& header, size_t bytes) {
+    std::string file(8, '\0');
+    for (size_t i = 0; i < 8; ++i) {
+      file[i] = static_cast<char>(static_cast<uint64_t>(header.size()) >> 8 * i & 255);
+    }
+    return file + header + std::string(bytes, '\x3c');
+  }
+
+  void ExpectRefused(ErrorCode code, const std::string& place, const std::string& part) const {
+    const Result<std::unique_ptr<Model>> model = LoadModel(folder_);
+    ASSERT_FALSE(model.ok()) << part;
+    EXPECT_EQ(ErrorCodeName(model.error().code), std::string(ErrorCodeName(code)))
+        << model.error().ToString();
+    EXPECT_EQ(model.error().place, folder_ + place);
+    EXPECT_NE(model.error().message.find(part), std::string::npos) << model.error().ToString();
+  }
+
+  std::string folder_;
+};
+
+TEST_F(LoadingTest, MissingFiles) {
+  ExpectRefused(ErrorCode::kIo, "/config.json", "cannot read");
+  CopyGolden("llama-fp32-tied");
+  fs::remove(Path("model.safetensors"));
+  ExpectRefused(ErrorCode::kIo, "", "neither model.safetensors nor");
+}
+
+TEST_F(LoadingTest, ConfigKeys) {
+  const ErrorCode invalid = ErrorCode::kInvalid, unsupported = ErrorCode::kUnsupported;
+  const struct {
+    const char *from, *to;
+    ErrorCode code;
+    const char *place, *part;
+  } cases[] = {
+      {"LlamaForCausalLM", "Qwen2ForCausalLM", unsupported, "#/architectures", "Qwen2ForCausalLM"},
+      {"\"architectures\"", "\"architecture\"", invalid, "#/architectures", "list of one name"},
+      {"\"silu\"", "\"gelu\"", unsupported, "#/hidden_act", "gelu"},
+      {"\"hidden_size\": 64", "\"hidden_size\": \"64\"", invalid, "#/hidden_size", "is string"},
+      {"\"hidden_size\": 64", "\"hidden_size\": 64.5", invalid, "#/hidden_size", "is 64.5"},
+      {"\"hidden_size\": 64", "\"hidden_size\": 0", invalid, "#/hidden_size", "from 1 to"},
+      {"\"hidden_size\": 64", "\"hidden_size\": 99999999999999999999", invalid, "#/hidden_size",
+       "must be an integer"},
+      {"\"hidden_size\"", "\"hidden\"", invalid, "#/hidden_size", "is missing"},
+      {"\"num_key_value_heads\": 2", "\"num_key_value_heads\": 3", invalid, "#/num_key_value_heads",
+       "must divide"},
+      {"\"head_dim\": 16", "\"head_dim\": 15", unsupported, "#/head_dim", "must be even"},
+      {"\"tie_word_embeddings\": true", "\"tie_word_embeddings\": 1", invalid,
+       "#/tie_word_embeddings", "true or false"},
+      {"\"rms_norm_eps\": 1e-06", "\"rms_norm_eps\": -1", invalid, "#/rms_norm_eps", "above 0"},
+      {"\"rope_theta\": 10000.0", "\"rope_theta\": null, \"quantization_config\": {}", unsupported,
+       "#/quantization_config", "quantized"},
+      {"\"rope_theta\": 10000.0", "\"sliding_window\": 128", unsupported, "#/sliding_window",
+       "windows"},
+      {"\"rope_scaling\": null", "\"rope_scaling\": {\"type\": \"dynamic\", \"factor\": 2}",
+       unsupported, "#/rope_scaling/type", "dynamic"},
+      {"\"rope_scaling\": null", "\"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 2}",
+       unsupported, "#/rope_scaling/rope_type", "yarn"},
+      {"\"rope_scaling\": null", "\"rope_scaling\": {\"rope_type\": \"linear\"}", invalid,
+       "#/rope_scaling/factor", "is missing"},
+      {"\"rope_scaling\": null", "\"rope_scaling\": {\"factor\": 2}", invalid,
+       "#/rope_scaling/rope_type", "is missing"},
+      {"\"rope_scaling\": null", "\"rope_scaling\": 7", invalid, "#/rope_scaling",
+       "must be an object"},
+      {"\"rope_scaling\": null", "\"rope_parameters\": {\"full_attention\": {}}", unsupported,
+       "#/rope_parameters/full_attention", "without a rope_type"},
+      {"\"eos_token_id\": 2", "\"eos_token_id\": 257", invalid, "#/eos_token_id", "below 257"},
+      {"\"eos_token_id\": 2", "\"eos_token_id\": [2, -1]", invalid, "#/eos_token_id", "below 257"},
+      {"{", "[{", invalid, "", ""},
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.to);
+    CopyGolden("llama-fp32-tied");
+    Replace("config.json", c.from, c.to);
+    ExpectRefused(c.code, std::string("/config.json") + c.place, c.part);
+  }
+}
+
+TEST_F(LoadingTest, GenerationConfig) {
+  CopyGolden("llama-fp32-tied");
+  Write("generation_config.json", R"({"eos_token_id": [5, 6], "bos_token_id": 9})");
+  const Result<std::unique_ptr<Model>> model = LoadModel(folder_);
+  ASSERT_TRUE(model.ok()) << model.error().ToString();
+  EXPECT_EQ((*model)->info().end_tokens, (std::vector<TokenId>{5, 6}));
+  EXPECT_EQ((*model)->info().bos, 9);
+  Write("generation_config.json", R"({"eos_token_id": "two"})");
+  ExpectRefused(ErrorCode::kInvalid, "/generation_config.json#/eos_token_id", "token id");
+  fs::remove(Path("generation_config.json"));
+  const Result<std::unique_ptr<Model>> without = LoadModel(folder_);
+  ASSERT_TRUE(without.ok()) << without.error().ToString();
+  EXPECT_EQ((*without)->info().end_tokens, (std::vector<TokenId>{2}));
+}
+
+// Both spellings, read to the same numbers.
+TEST_F(LoadingTest, RopeSpellings) {
+  const std::string base =
+      R"({"architectures": ["LlamaForCausalLM"], "hidden_size": 64, "intermediate_size": 8, "num_hidden_layers": 1,)"
+      R"( "num_attention_heads": 4, "vocab_size": 10, )";
+  const std::string scaling =
+      R"("rope_type": "llama3", "factor": 32.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,)"
+      R"( "original_max_position_embeddings": 8192})";
+  for (const std::string& rope : {R"("rope_theta": 500000.0, "rope_scaling": {)" + scaling,
+                                  R"("rope_parameters": {"rope_theta": 500000.0, )" + scaling}) {
+    Write("config.json", base + rope + "}");
+    const Result<LlamaConfig> config = ReadLlamaConfig(folder_);
+    ASSERT_TRUE(config.ok()) << config.error().ToString();
+    EXPECT_EQ(config->rope.type, RopeType::kLlama3);
+    EXPECT_EQ(config->rope.theta, 500000.0);
+    EXPECT_EQ(config->rope.factor, 32.0);
+    EXPECT_EQ(config->rope.original_context, 8192.0);
+    EXPECT_EQ(config->kv_heads, 4);
+    EXPECT_EQ(config->head_dim, 16);
+    EXPECT_EQ(config->context_length, 2048);
+  }
+  Write("config.json", base + R"("rope_parameters": {"rope_theta": 7.5}})");
+  EXPECT_EQ(ReadLlamaConfig(folder_)->rope.theta, 7.5);
+  Write("config.json", base + R"("rope_scaling": {"type": "linear", "factor": 4}})");
+  EXPECT_EQ(ReadLlamaConfig(folder_)->rope.type, RopeType::kLinear);
+  EXPECT_EQ(ReadLlamaConfig(folder_)->rope.factor, 4.0);
+}
+
+TEST_F(LoadingTest, TensorsOfTheWrongKind) {
+  CopyGolden("llama-fp32-tied");
+  Replace("config.json", "\"intermediate_size\": 96", "\"intermediate_size\": 97");
+  ExpectRefused(ErrorCode::kInvalid,
+                "/model.safetensors: tensor \"model.layers.0.mlp.gate_proj.weight\"",
+                "has shape [96, 64]; expected [97, 64]");
+  CopyGolden("llama-fp32-tied");
+  Replace("config.json", "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 3");
+  ExpectRefused(ErrorCode::kInvalid,
+                "/model.safetensors: tensor \"model.layers.2.input_layernorm.weight\"",
+                "is missing; expected F32, F16 or BF16 [64]");
+  CopyGolden("llama-fp32-tied");
+  Replace("config.json", "\"tie_word_embeddings\": true", "\"tie_word_embeddings\": false");
+  ExpectRefused(ErrorCode::kInvalid, "/model.safetensors: tensor \"lm_head.weight\"", "is missing");
+  CopyGolden("llama-fp32-tied");
+  Replace("model.safetensors", "\"model.norm.weight\":{\"dtype\":\"F32\"",
+          "\"model.norm.weight\":{\"dtype\":\"I32\"");
+  ExpectRefused(ErrorCode::kUnsupported, "/model.safetensors: tensor \"model.norm.weight\"",
+                "has dtype I32; expected F32, F16 or BF16");
+}
+
+TEST_F(LoadingTest, Truncation) {
+  CopyGolden("llama-fp32-tied");
+  const std::string whole = Read("model.safetensors");
+  for (const size_t size : {size_t{0}, size_t{7}}) {
+    Write("model.safetensors", whole.substr(0, size));
+    ExpectRefused(ErrorCode::kInvalid, "/model.safetensors", "the header length needs 8");
+  }
+  for (const size_t size : {size_t{8}, size_t{9}, size_t{500}}) {
+    Write("model.safetensors", whole.substr(0, size));
+    ExpectRefused(ErrorCode::kInvalid, "/model.safetensors", "truncated");
+  }
+  Write("model.safetensors", whole.substr(0, whole.size() - 1));
+  const Result<std::unique_ptr<Model>> model = LoadModel(folder_);
+  ASSERT_FALSE(model.ok());
+  EXPECT_NE(model.error().message.find("truncated file?"), std::string::npos)
+      << model.error().ToString();
+  Write("model.safetensors", whole + "x");
+  ExpectRefused(ErrorCode::kInvalid, "/model.safetensors", "its tensors need");
+}
+
+TEST_F(LoadingTest, HostileHeaders) {
+  CopyGolden("llama-fp32-tied");
+  const std::string file = "/model.safetensors";
+  const std::string tensor = file + ": tensor \"a\"";
+  const struct {
+    std::string header;
+    size_t bytes;
+    std::string place, part;
+  } cases[] = {
+      {"", 0, file, "bad header"},
+      {"[]", 0, file, "not a JSON object"},
+      {"{\"a\":", 0, file, "bad header"},
+      {std::string(5000, '['), 0, file, "bad header"},
+      {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
+       4, file, "bad header"},
+      {R"({"a":3})", 0, tensor, "has no dtype"},
+      {R"({"a":{"dtype":"F32"}})", 0, tensor, "has no shape"},
+      {R"({"a":{"dtype":"F32","shape":[1]}})", 4, tensor, "has no data_offsets"},
+      {R"({"a":{"dtype":"F31","shape":[1],"data_offsets":[0,4]}})", 4, tensor, "unknown dtype"},
+      {R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", 4, tensor, "other than sizes"},
+      {R"({"a":{"dtype":"F32","shape":[1.0],"data_offsets":[0,4]}})", 4, tensor,
+       "other than sizes"},
+      {R"({"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}})", 0, tensor,
+       "overflows"},
+      {R"({"a":{"dtype":"F32","shape":[9223372036854775807],"data_offsets":[0,0]}})", 0, tensor,
+       "overflows"},
+      {R"({"a":{"dtype":"F32","shape":[1,1,1,1,1,1,1,1,1],"data_offsets":[0,4]}})", 4, tensor,
+       "more than 8 dimensions"},
+      {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}})", 4, tensor, "are no range"},
+      {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[-4,0]}})", 4, tensor, "are no range"},
+      {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,1e3]}})", 4, tensor, "are no range"},
+      {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 4, tensor, "truncated file?"},
+      {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", 4, tensor, "needs 8"},
+      {R"({"b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
+       4, file + ": tensor \"", "overlap"},
+      {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", 8, tensor, "leave a hole"},
+      {R"({"__metadata__":{"format":"pt"}})", 1, file, "its tensors need 0"},
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.header.substr(0, 120));
+    Write("model.safetensors", Safetensors(c.header, c.bytes));
+    const Result<SafetensorsFile> opened = SafetensorsFile::Open(Path("model.safetensors"));
+    ASSERT_FALSE(opened.ok());
+    EXPECT_EQ(opened.error().place.substr(0, (folder_ + c.place).size()), folder_ + c.place);
+    EXPECT_NE(opened.error().message.find(c.part), std::string::npos) << opened.error().ToString();
+  }
+  std::string lying(8, '\xff');
+  Write("model.safetensors", lying + "{}");
+  ExpectRefused(ErrorCode::kInvalid, file, "exceeds the file's 10 bytes");
+}
+
+TEST_F(LoadingTest, ShardIndex) {
+  const std::string index = "model.safetensors.index.json";
+  const ErrorCode invalid = ErrorCode::kInvalid;
+  CopyGolden("llama-fp16-headdim-sharded");
+  for (const std::string evil : {"../model-00001-of-00003.safetensors", "/etc/passwd", "..", ""}) {
+    Write(index, R"({"weight_map": {"model.norm.weight": ")" + evil + "\"}}");
+    ExpectRefused(invalid, "/" + index + "#/weight_map/model.norm.weight", "a file in this folder");
+  }
+  Write(index, R"({"weight_map": []})");
+  ExpectRefused(invalid, "/" + index, "no object weight_map");
+  Write(index, R"({"weight_map": {"nope": "model-00001-of-00003.safetensors"}})");
+  ExpectRefused(invalid, "/model-00001-of-00003.safetensors: tensor \"nope\"", "the file lacks it");
+  Write(index, R"({"weight_map": {"nope": "absent.safetensors"}})");
+  ExpectRefused(ErrorCode::kIo, "/absent.safetensors", "cannot map");
+  Write(index, R"({"weight_map": {}})");
+  ExpectRefused(invalid, "/" + index + ": tensor \"model.embed_tokens.weight\"", "is missing");
+}
+
+// Headers of other writers end anywhere; the weights then lie at odd addresses.
+TEST_F(LoadingTest, UnalignedData) {
+  CopyGolden("llama-fp32-tied");
+  const std::string whole = Read("model.safetensors");
+  size_t header_bytes = 0;
+  for (size_t i = 8; i-- > 0;)
+    header_bytes = header_bytes << 8 | static_cast<unsigned char>(whole[i]);
+  const std::string header = whole.substr(8, header_bytes) + " ";
+  std::string shifted = Safetensors(header, 0) + whole.substr(8 + header_bytes);
+  Write("model.safetensors", shifted);
+  const Result<std::unique_ptr<Model>> model = LoadModel(folder_);
+  ASSERT_TRUE(model.ok()) << model.error().ToString();
+  const std::unique_ptr<Model> original = LoadGolden("llama-fp32-tied");
+  const std::vector<TokenId> tokens = {3, 1, 4, 1, 5};
+  EXPECT_TRUE(SameBits(RunChunk(**model, MakeSequence(**model, 8), 0, tokens),
+                       RunChunk(*original, MakeSequence(*original, 8), 0, tokens)));
+}
+
+TEST_F(LoadingTest, NotANumberIsReported) {
+  CopyGolden("llama-fp32-tied");
+  const Result<SafetensorsFile> file = SafetensorsFile::Open(Path("model.safetensors"));
+  ASSERT_TRUE(file.ok());
+  std::string whole = Read("model.safetensors");
+  // One weight of the last norm: every logit of every row becomes NaN.
+  const size_t data = whole.size() - static_cast<size_t>([&] {
+                        int64_t total = 0;
+                        for (const auto& [name, tensor] : file->tensors()) total += tensor.bytes;
+                        return total;
+                      }());
+  const std::byte* start = nullptr;
+  for (const auto& [name, tensor] : file->tensors()) {
+    if (start == nullptr || tensor.data < start) start = tensor.data;
+  }
+  const auto offset = static_cast<size_t>(file->Find("model.norm.weight")->data - start);
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  std::memcpy(whole.data() + data + offset, &nan, sizeof nan);
+  Write("model.safetensors", whole);
+  const Result<std::unique_ptr<Model>> model = LoadModel(folder_);
+  ASSERT_TRUE(model.ok()) << model.error().ToString();
+  const SequenceId sequence = MakeSequence(**model, 8);
+  std::vector<float> logits(257);
+  const std::vector<Row> rows = {{1, 0, sequence, 0, -1}, {2, 1, sequence, 0, 0}};
+  const Status status = (*model)->Forward(rows, logits);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code, ErrorCode::kInternal);
+  EXPECT_EQ(status.error().place, "row 1");
+  // Nothing was committed.
+  const Status gap = (*model)->Forward(std::vector<Row>{{1, 1, sequence, 0, -1}}, logits);
+  ASSERT_FALSE(gap.ok());
+  EXPECT_NE(gap.error().message.find("gap"), std::string::npos);
+}
+
+// Random damage to the header: any answer but a crash.
+TEST_F(LoadingTest, RandomDamage) {
+  CopyGolden("mistral-bf16");
+  const std::string whole = Read("model.safetensors");
+  const std::string config = Read("config.json");
+  std::mt19937 random(7);
+  int loaded = 0;
+  for (int round = 0; round < 400; ++round) {
+    std::string damaged = round % 2 == 0 ? whole : config;
+    const size_t range = round % 2 == 0 ? 2600 : damaged.size();
+    const int changes = 1 + static_cast<int>(random() % 3);
+    for (int i = 0; i < changes; ++i) {
+      damaged[random() % range] = static_cast<char>(
+          random() % 2 == 0 ? '0' + static_cast<char>(random() % 10) : static_cast<char>(random()));
+    }
+    Write("model.safetensors", round % 2 == 0 ? damaged : whole);
+    Write("config.json", round % 2 == 0 ? config : damaged);
+    Result<std::unique_ptr<Model>> model = LoadModel(folder_);
+    if (!model.ok()) {
+      EXPECT_FALSE(model.error().message.empty());
+      continue;
+    }
+    ++loaded;
+    const Result<SequenceId> sequence = (*model)->NewSequence(4);
+    if (!sequence.ok()) continue;
+    std::vector<float> logits(static_cast<size_t>((*model)->info().vocabulary_size));
+    (void)(*model)->Forward(std::vector<Row>{{1, 0, *sequence, 0, 0}}, logits);
+  }
+  EXPECT_GT(loaded, 0) << "some damage is harmless";
+  EXPECT_LT(loaded, 400);
+}
+
+}  // namespace
+}  // namespace pawl

@@ -1,0 +1,332 @@
+// The rules at the top of model.h: a row's logits have the same bits however its call is made up,
+// and calls that break the rules are refused with nothing changed.
+#include <algorithm>
+#include <random>
+
+#include "src/model/llama_cpu.h"
+#include "tests/model/model_test_util.h"
+
+namespace pawl {
+namespace {
+
+constexpr int kLength = 200;  // more than one block of rows
+
+std::vector<TokenId> RandomTokens(std::mt19937& random, int count, int vocabulary) {
+  std::vector<TokenId> tokens;
+  for (int i = 0; i < count; ++i) {
+    tokens.push_back(static_cast<TokenId>(random() % static_cast<unsigned>(vocabulary)));
+  }
+  return tokens;
+}
+
+// Threads take part in every loop, however small.
+std::unique_ptr<Model> LoadThreaded(const std::string& name, int threads) {
+  Result<LlamaConfig> config = ReadLlamaConfig(GoldenFolder(name));
+  Result<LlamaWeights> weights = LoadLlamaWeights(GoldenFolder(name), *config, nullptr);
+  return std::make_unique<LlamaCpu>(*std::move(config), *std::move(weights),
+                                    *FindKernels(KernelVariant::kAuto), threads, 1);
+}
+
+class RowsTest : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    model_ = LoadGolden(GetParam());
+    ASSERT_NE(model_, nullptr);
+    vocabulary_ = static_cast<size_t>(model_->info().vocabulary_size);
+    tokens_ = RandomTokens(random_, kLength, static_cast<int>(vocabulary_));
+    alone_ = Alone(tokens_);
+  }
+
+  // Logits of every position, one row per call.
+  std::vector<float> Alone(const std::vector<TokenId>& tokens) {
+    const SequenceId sequence = MakeSequence(*model_, 256);
+    std::vector<float> all;
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      const std::vector<float> one =
+          RunChunk(*model_, sequence, static_cast<int>(i), std::span(tokens).subspan(i, 1));
+      all.insert(all.end(), one.begin(), one.end());
+    }
+    model_->FreeSequence(sequence);
+    return all;
+  }
+
+  std::span<const float> At(std::span<const float> logits, size_t i) const {
+    return logits.subspan(i * vocabulary_, vocabulary_);
+  }
+
+  std::mt19937 random_{20240117};
+  std::unique_ptr<Model> model_;
+  size_t vocabulary_ = 0;
+  std::vector<TokenId> tokens_;
+  std::vector<float> alone_;
+};
+
+TEST_P(RowsTest, ChunksOfAnySizeHaveTheSameBits) {
+  for (int round = 0; round < 6; ++round) {
+    const SequenceId sequence = MakeSequence(*model_, kLength);
+    size_t at = 0;
+    while (at < tokens_.size()) {
+      const size_t size =
+          std::min<size_t>(round == 0 ? tokens_.size() : 1 + random_() % 40, tokens_.size() - at);
+      const std::vector<float> logits =
+          RunChunk(*model_, sequence, static_cast<int>(at), std::span(tokens_).subspan(at, size));
+      ASSERT_TRUE(SameBits(logits, std::span(alone_).subspan(at * vocabulary_, size * vocabulary_)))
+          << "chunk of " << size << " at " << at;
+      at += size;
+    }
+    model_->FreeSequence(sequence);
+  }
+}
+
+TEST_P(RowsTest, RowsWithoutOutputChangeNothing) {
+  const SequenceId sequence = MakeSequence(*model_, kLength);
+  std::vector<Row> rows;
+  for (int i = 0; i < kLength; ++i) {
+    rows.push_back({tokens_[static_cast<size_t>(i)], i, sequence, 0, -1});
+  }
+  rows[50].output = 2;  // outputs in any order, gaps left alone
+  rows[199].output = 0;
+  const std::vector<float> logits = RunRows(*model_, rows);
+  EXPECT_TRUE(SameBits(At(logits, 2), At(alone_, 50)));
+  EXPECT_TRUE(SameBits(At(logits, 0), At(alone_, 199)));
+  EXPECT_TRUE(std::isnan(logits[vocabulary_]));
+}
+
+TEST_P(RowsTest, SequencesInOneCallDoNotMix) {
+  std::vector<std::vector<TokenId>> texts = {tokens_};
+  std::vector<std::vector<float>> expected = {alone_};
+  std::vector<SequenceId> sequences = {MakeSequence(*model_, 256)};
+  for (int i = 1; i < 4; ++i) {
+    texts.push_back(RandomTokens(random_, 60 + 20 * i, static_cast<int>(vocabulary_)));
+    expected.push_back(Alone(texts.back()));
+    sequences.push_back(MakeSequence(*model_, 256));
+  }
+  std::vector<size_t> at(4, 0);
+  for (int call = 0; call < 20; ++call) {
+    // Up to 20 further rows of each, interleaved at random.
+    std::vector<Row> rows;
+    std::vector<std::pair<size_t, size_t>> origin;
+    for (int i = 0; i < 50; ++i) {
+      const size_t s = random_() % 4;
+      if (at[s] == texts[s].size()) continue;
+      rows.push_back({texts[s][at[s]], static_cast<int32_t>(at[s]), sequences[s], 0,
+                      static_cast<int32_t>(rows.size())});
+      origin.emplace_back(s, at[s]++);
+    }
+    const std::vector<float> logits = RunRows(*model_, rows);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const auto [s, position] = origin[i];
+      ASSERT_TRUE(SameBits(At(logits, i), At(expected[s], position))) << s << " " << position;
+    }
+  }
+}
+
+TEST_P(RowsTest, ThreadsChangeNoBit) {
+  for (const int threads : {1, 2, 3, 5}) {
+    const std::unique_ptr<Model> model = LoadThreaded(GetParam(), threads);
+    const SequenceId sequence = MakeSequence(*model, kLength);
+    EXPECT_TRUE(SameBits(RunChunk(*model, sequence, 0, tokens_), alone_)) << threads;
+    const std::vector<float> again =
+        RunChunk(*model, sequence, 100, std::span(tokens_).subspan(100, 1));
+    EXPECT_TRUE(SameBits(again, At(alone_, 100))) << threads;
+  }
+}
+
+TEST_P(RowsTest, KernelVariantsHaveTheSameBits) {
+  for (const KernelVariant variant :
+       {KernelVariant::kPortable, KernelVariant::kAvx2, KernelVariant::kAvx512}) {
+    if (FindKernels(variant) == nullptr) continue;
+    const std::unique_ptr<Model> model = LoadGolden(GetParam(), 1, variant);
+    const SequenceId sequence = MakeSequence(*model, kLength);
+    EXPECT_TRUE(SameBits(RunChunk(*model, sequence, 0, tokens_), alone_)) << model->info().kernels;
+  }
+}
+
+TEST_P(RowsTest, TruncateForgets) {
+  const SequenceId sequence = MakeSequence(*model_, kLength);
+  const std::vector<TokenId> other = RandomTokens(random_, 40, static_cast<int>(vocabulary_));
+  RunChunk(*model_, sequence, 0, other);
+  model_->Truncate(sequence, 0);
+  RunChunk(*model_, sequence, 0, std::span(tokens_).first(30));
+  RunChunk(*model_, sequence, 30, other);
+  model_->Truncate(sequence, 30);
+  const std::vector<float> logits =
+      RunChunk(*model_, sequence, 30, std::span(tokens_).subspan(30, 20));
+  EXPECT_TRUE(SameBits(logits, std::span(alone_).subspan(30 * vocabulary_, 20 * vocabulary_)));
+  // A smaller position truncates too.
+  EXPECT_TRUE(
+      SameBits(RunChunk(*model_, sequence, 10, std::span(tokens_).subspan(10, 1)), At(alone_, 10)));
+}
+
+// A tree in the making: tokens and parents of its rows, the first being plain.
+struct Tree {
+  std::vector<TokenId> tokens;
+  std::vector<int> parents;
+  std::vector<Row> Rows(SequenceId sequence, int base, int plain, int first_output) const {
+    std::vector<Row> rows;
+    std::vector<uint64_t> path;
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      const int parent = parents[i];
+      const auto p = static_cast<size_t>(parent);
+      path.push_back(parent < 0 ? 0 : path[p] | uint64_t{1} << parent);
+      const int position = parent < 0 ? base : rows[p].position + 1;
+      rows.push_back({tokens[i], position, sequence, static_cast<int>(i) < plain ? 0 : path[i],
+                      first_output + static_cast<int32_t>(i)});
+    }
+    return rows;
+  }
+  std::vector<TokenId> Path(int row) const {
+    std::vector<TokenId> path;
+    for (; row >= 0; row = parents[static_cast<size_t>(row)]) {
+      path.insert(path.begin(), tokens[static_cast<size_t>(row)]);
+    }
+    return path;
+  }
+};
+
+TEST_P(RowsTest, TreesHaveTheBitsOfTheirPaths) {
+  for (int round = 0; round < 12; ++round) {
+    const int base = static_cast<int>(random_() % 60);
+    const int plain = 1 + static_cast<int>(random_() % 5);
+    const int size = round == 0 ? kMaxTreeRows : plain + static_cast<int>(random_() % 25);
+    Tree tree;
+    tree.tokens = RandomTokens(random_, size, static_cast<int>(vocabulary_));
+    for (int i = 0; i < size; ++i) {
+      tree.parents.push_back(i < plain ? i - 1
+                                       : static_cast<int>(random_() % static_cast<unsigned>(i)));
+    }
+    const SequenceId sequence = MakeSequence(*model_, 256);
+    const SequenceId neighbour = MakeSequence(*model_, 256);
+    if (base > 0)
+      RunChunk(*model_, sequence, 0, std::span(tokens_).first(static_cast<size_t>(base)));
+    // Another sequence's rows come between, enough of them that the tree crosses a block of rows.
+    std::vector<Row> rows;
+    const int crowd = static_cast<int>(random_() % 130);
+    for (int i = 0; i < crowd; ++i) {
+      rows.push_back({tokens_[static_cast<size_t>(i)], i, neighbour, 0, -1});
+    }
+    const std::vector<Row> tree_rows = tree.Rows(sequence, base, plain, 0);
+    rows.insert(rows.end(), tree_rows.begin(), tree_rows.end());
+    const std::vector<float> logits = RunRows(*model_, rows);
+
+    const SequenceId chain = MakeSequence(*model_, 256);
+    if (base > 0) RunChunk(*model_, chain, 0, std::span(tokens_).first(static_cast<size_t>(base)));
+    for (int i = 0; i < size; ++i) {
+      const std::vector<TokenId> path = tree.Path(i);
+      const std::vector<float> expected = RunChunk(*model_, chain, base, path);
+      ASSERT_TRUE(SameBits(At(logits, static_cast<size_t>(i)), At(expected, path.size() - 1)))
+          << "round " << round << " row " << i;
+    }
+    // Committing any row leaves the sequence as if its path had been fed.
+    const int kept = static_cast<int>(random_() % static_cast<unsigned>(size));
+    const std::vector<TokenId> path = tree.Path(kept);
+    ASSERT_TRUE(model_->CommitTree(sequence, kept).ok());
+    RunChunk(*model_, chain, base, path);
+    const int next = base + static_cast<int>(path.size());
+    EXPECT_TRUE(SameBits(RunChunk(*model_, sequence, next, std::span(tokens_).first(3)),
+                         RunChunk(*model_, chain, next, std::span(tokens_).first(3))));
+    for (const SequenceId id : {sequence, neighbour, chain}) model_->FreeSequence(id);
+  }
+}
+
+TEST_P(RowsTest, UncommittedTreeRowsAreForgotten) {
+  const SequenceId sequence = MakeSequence(*model_, 16);
+  RunRows(*model_, {{tokens_[0], 0, sequence, 0, -1}, {tokens_[5], 1, sequence, 1, -1}});
+  EXPECT_TRUE(SameBits(RunChunk(*model_, sequence, 1, std::span(tokens_).subspan(1, 2)),
+                       std::span(alone_).subspan(vocabulary_, 2 * vocabulary_)));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, RowsTest, testing::ValuesIn(GoldenNames()), [](const auto& param) {
+  std::string name = param.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+// ---- Refused calls ----
+
+class BadRowsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    model_ = LoadGolden("llama-fp32-tied");
+    ASSERT_NE(model_, nullptr);
+    sequence_ = MakeSequence(*model_, 16);
+    RunChunk(*model_, sequence_, 0, std::vector<TokenId>{1, 2, 3});
+    expected_ = RunChunk(*model_, sequence_, 3, std::vector<TokenId>{4});
+  }
+
+  void ExpectRefused(const std::vector<Row>& rows, ErrorCode code, const std::string& place,
+                     const std::string& part) {
+    std::vector<float> logits(257 * 4);
+    const Status status = model_->Forward(rows, logits);
+    ASSERT_FALSE(status.ok()) << part;
+    EXPECT_EQ(status.error().code, code) << status.error().ToString();
+    EXPECT_EQ(status.error().place, place);
+    EXPECT_NE(status.error().message.find(part), std::string::npos) << status.error().ToString();
+    // The sequence is as it was.
+    EXPECT_TRUE(SameBits(RunChunk(*model_, sequence_, 3, std::vector<TokenId>{4}), expected_));
+  }
+
+  std::unique_ptr<Model> model_;
+  SequenceId sequence_ = -1;
+  std::vector<float> expected_;
+};
+
+TEST_F(BadRowsTest, AreNamed) {
+  const SequenceId s = sequence_;
+  const ErrorCode invalid = ErrorCode::kInvalid;
+  ExpectRefused({{257, 4, s, 0, 0}}, invalid, "row 0", "token 257");
+  ExpectRefused({{-1, 4, s, 0, 0}}, invalid, "row 0", "token -1");
+  ExpectRefused({{1, -1, s, 0, 0}}, invalid, "row 0", "negative position");
+  ExpectRefused({{1, 4, s + 1, 0, 0}}, invalid, "row 0", "no sequence");
+  ExpectRefused({{1, 4, -5, 0, 0}}, invalid, "row 0", "no sequence");
+  ExpectRefused({{1, 6, s, 0, 0}}, invalid, "row 0", "gap");
+  ExpectRefused({{1, 4, s, 0, 4}}, invalid, "row 0", "output 4");
+  ExpectRefused({{1, 4, s, 0, 2147483647}}, invalid, "row 0", "output");
+  ExpectRefused({{1, 4, s, 0, -1}, {1, 4, s, 0, -1}}, invalid, "row 1", "where 5 was expected");
+  ExpectRefused({{1, 4, s, 0, -1}, {1, 6, s, 0, -1}}, invalid, "row 1", "where 5 was expected");
+  ExpectRefused({{1, 16, s, 0, -1}}, ErrorCode::kLimit, "row 0", "capacity of 16");
+  ExpectRefused({{1, 2147483647, s, 0, -1}}, ErrorCode::kLimit, "row 0", "capacity of 16");
+}
+
+TEST_F(BadRowsTest, Trees) {
+  const SequenceId s = sequence_;
+  const ErrorCode invalid = ErrorCode::kInvalid;
+  ExpectRefused({{1, 4, s, 1, 0}}, invalid, "row 0", "earlier rows");
+  ExpectRefused({{1, 4, s, 0, 0}, {1, 5, s, 2, 0}}, invalid, "row 1", "earlier rows");
+  ExpectRefused({{1, 4, s, 0, 0}, {1, 6, s, 1, 0}}, invalid, "row 1", "does not follow");
+  ExpectRefused({{1, 4, s, 0, 0}, {1, 5, s, 1, 0}, {1, 6, s, 2, 0}}, invalid, "row 2",
+                "all ancestors");
+  ExpectRefused({{1, 4, s, 0, 0}, {1, 5, s, 1, 0}, {2, 5, s, 1, 0}, {1, 6, s, 7, 0}}, invalid,
+                "row 3", "all ancestors");
+  std::vector<Row> wide = {{1, 4, s, 0, 0}};
+  for (int i = 0; i < kMaxTreeRows; ++i) wide.push_back({2, 5, s, 1, -1});
+  ExpectRefused(wide, ErrorCode::kLimit, "row 64", "at most 64");
+}
+
+TEST_F(BadRowsTest, CommitTree) {
+  EXPECT_FALSE(model_->CommitTree(sequence_, 1).ok());
+  EXPECT_FALSE(model_->CommitTree(sequence_, -1).ok());
+  EXPECT_FALSE(model_->CommitTree(99, 0).ok());
+  EXPECT_TRUE(model_->CommitTree(sequence_, 0).ok());
+  EXPECT_FALSE(model_->CommitTree(sequence_, 0).ok()) << "only once";
+  RunChunk(*model_, sequence_, 4, std::vector<TokenId>{4});
+  model_->Truncate(sequence_, 2);
+  EXPECT_FALSE(model_->CommitTree(sequence_, 0).ok()) << "not after Truncate";
+}
+
+TEST_F(BadRowsTest, Sequences) {
+  EXPECT_EQ(model_->NewSequence(0).error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(model_->NewSequence(-3).error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(model_->NewSequence(257).error().code, ErrorCode::kLimit);
+  model_->FreeSequence(77);
+  model_->Truncate(77, 0);
+  model_->FreeSequence(sequence_);
+  model_->FreeSequence(sequence_);
+  std::vector<float> logits(257);
+  EXPECT_FALSE(model_->Forward(std::vector<Row>{{1, 0, sequence_, 0, 0}}, logits).ok());
+  EXPECT_EQ(*model_->NewSequence(16), sequence_);
+  EXPECT_TRUE(model_->Forward({}, {}).ok());
+}
+
+}  // namespace
+}  // namespace pawl

@@ -53,7 +53,7 @@ TEST(RegexRandom, AgreesWithRe2) {
     auto arena = std::make_shared<RegexArena>();
     const Result<ReId> id = ParseEcma(*arena, pattern, syntax);
     if (!id.ok()) {
-      ASSERT_EQ(id.error().code, ErrorCode::kUnsupported) << pattern << id.error().ToString();
+      ASSERT_NE(id.error().code, ErrorCode::kInvalid) << pattern << id.error().ToString();
       ++refused;
       continue;
     }
@@ -73,7 +73,7 @@ TEST(RegexRandom, AgreesWithRe2) {
     }
   }
   EXPECT_GE(pairs, 50000);
-  EXPECT_LT(refused, 120);
+  EXPECT_LT(refused, 10);
   // The comparison is worth something only when both answers occur.
   EXPECT_GT(matched, 3000);
   EXPECT_LT(matched, pairs - 3000);
@@ -90,7 +90,7 @@ void CompareWithReference(uint32_t seed, const RefOptions& options, int rounds, 
     auto arena = std::make_shared<RegexArena>();
     const Result<ReId> id = ParseEcma(*arena, spelled, syntax);
     if (!id.ok()) {
-      ASSERT_EQ(id.error().code, ErrorCode::kUnsupported) << spelled << id.error().ToString();
+      ASSERT_NE(id.error().code, ErrorCode::kInvalid) << spelled << id.error().ToString();
       ++refused;
       continue;
     }
@@ -117,13 +117,13 @@ void CompareWithReference(uint32_t seed, const RefOptions& options, int rounds, 
 }
 
 TEST(RegexRandom, LookaheadAgreesWithReference) {
-  CompareWithReference(2, {.look_ahead = true}, 6000, 5);
+  CompareWithReference(2, {.look_ahead = true}, 6000, 10);
 }
 TEST(RegexRandom, LookbehindAgreesWithReference) {
-  CompareWithReference(3, {.look_behind = true}, 6000, 60);
+  CompareWithReference(3, {.look_behind = true}, 6000, 10);
 }
 TEST(RegexRandom, AllAssertionsAgreeWithReference) {
-  CompareWithReference(4, {.look_ahead = true, .look_behind = true, .boundaries = true}, 6000, 150);
+  CompareWithReference(4, {.look_ahead = true, .look_behind = true, .boundaries = true}, 6000, 10);
 }
 
 // A random Boolean expression over patterns, as a term and as a function.

@@ -105,7 +105,11 @@ Verdict Validator::FromOptional(std::optional<bool> holds, const Path& path,
 Verdict Validator::Validate(std::string_view text) {
   Result<Value> instance = json::Parse(text);
   if (!instance.ok()) {
-    if (instance.error().code == ErrorCode::kLimit) return Unknown("", instance.error().ToString());
+    // The reader has limits that JSON has not: depth, and numbers beyond a long double.
+    const bool overflow = instance.error().message.find("number overflow") != std::string::npos;
+    if (instance.error().code == ErrorCode::kLimit || overflow) {
+      return Unknown("", instance.error().ToString());
+    }
     return Refuse("", instance.error().ToString());
   }
   return Validate(*instance);

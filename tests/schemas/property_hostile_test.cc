@@ -1,0 +1,269 @@
+// Hostile schemas: each ends within a bounded time with a grammar that can be walked, or with a
+// clear error. The files stand in tests/hostile; what would be too big for a file is made here.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "pawl/compiler.h"
+#include "src/base/file.h"
+#include "tests/schemas/property_generators.h"
+
+namespace pawl::property {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Seconds that one schema may take, compiling and walking. Instrumented builds get more.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int kSeconds = 100;
+#else
+constexpr int kSeconds = 10;
+#endif
+
+// Ends the program, naming the schema, when a test hangs: a hang cannot be reported from inside.
+class Watchdog {
+ public:
+  explicit Watchdog(std::string name)
+      : thread_([this, name = std::move(name)] {
+          std::unique_lock lock(mutex_);
+          if (!done_cv_.wait_for(lock, std::chrono::seconds(3 * kSeconds),
+                                 [this] { return done_; })) {
+            std::fprintf(stderr, "%s: no end after %d seconds\n", name.c_str(), 3 * kSeconds);
+            std::_Exit(1);
+          }
+        }) {}
+  ~Watchdog() {
+    {
+      const std::lock_guard lock(mutex_);
+      done_ = true;
+    }
+    done_cv_.notify_all();
+    thread_.join();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable done_cv_;
+  bool done_ = false;
+  std::thread thread_;
+};
+
+enum class Expected { kAny, kGrammar, kError, kUnsatisfiable };
+
+// Compiles, and walks a little: masks, forced bytes and completions must end in time too.
+void Attempt(const std::string& name, const std::string& schema, Expected expected) {
+  SCOPED_TRACE(name);
+  const Watchdog watchdog(name);
+  const auto begin = Clock::now();
+  Dice dice(5);
+  static const auto vocabulary = RandomVocabulary(dice, 60);
+  const Compiler compiler(vocabulary);
+  auto grammar = compiler.CompileJsonSchema(schema);
+  if (grammar.ok()) {
+    EXPECT_TRUE(expected == Expected::kAny || expected == Expected::kGrammar) << "compiled";
+    State state = grammar->Start();
+    for (int step = 0; step < 20; ++step) {
+      const auto mask = state.mask();
+      state.forced(16);
+      if (step % 5 == 0) state.ShortestCompletion();
+      const std::vector<TokenId> tokens = mask->Tokens();
+      ASSERT_FALSE(tokens.empty());
+      const auto next = state.Advance(dice.Pick(tokens));
+      if (!next) break;
+      state = *next;
+    }
+  } else {
+    EXPECT_NE(expected, Expected::kGrammar) << grammar.error().ToString();
+    EXPECT_FALSE(grammar.error().message.empty());
+    EXPECT_NE(grammar.error().code, ErrorCode::kInternal) << grammar.error().ToString();
+    if (expected == Expected::kUnsatisfiable) {
+      EXPECT_EQ(grammar.error().code, ErrorCode::kUnsatisfiable) << grammar.error().ToString();
+    }
+  }
+  const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  EXPECT_LE(seconds, kSeconds);
+  if (std::getenv("PAWL_PROPERTY_VERBOSE") != nullptr) {
+    std::printf("%-28s %6.2f s  %s\n", name.c_str(), seconds,
+                grammar.ok() ? "a grammar" : grammar.error().ToString().substr(0, 120).c_str());
+  }
+}
+
+TEST(HostileTest, Files) {
+  const std::map<std::string, Expected> expected = {
+      {"regex_ambiguous", Expected::kGrammar},
+      {"max_length_billion", Expected::kGrammar},
+      {"max_items_billion", Expected::kGrammar},
+      {"ref_self", Expected::kError},
+      {"ref_mutual", Expected::kError},
+      {"ref_through_not", Expected::kError},
+      {"ref_missing", Expected::kError},
+      {"ref_remote", Expected::kError},
+      {"ref_endless_value", Expected::kUnsatisfiable},
+      {"ref_diamonds", Expected::kGrammar},
+      {"not_nested", Expected::kGrammar},
+      {"number_bound_2e10", Expected::kGrammar},
+      {"number_bounds_huge", Expected::kGrammar},
+      {"number_beyond_limits", Expected::kError},
+      {"number_divisor_tiny", Expected::kGrammar},
+      {"string_nul", Expected::kGrammar},
+      {"key_nul", Expected::kGrammar},
+      {"string_lone_surrogate", Expected::kError},
+      {"key_lone_surrogate", Expected::kError},
+      {"invalid_utf8", Expected::kError},
+      {"not_json", Expected::kError},
+      {"duplicate_keys", Expected::kError},
+      {"empty", Expected::kError},
+      {"unknown_keywords", Expected::kGrammar},
+      {"unsatisfiable_range", Expected::kUnsatisfiable},
+      {"unsatisfiable_enum", Expected::kUnsatisfiable},
+      {"unsatisfiable_required", Expected::kUnsatisfiable},
+      {"unsatisfiable_length", Expected::kUnsatisfiable},
+      {"unsatisfiable_pattern", Expected::kUnsatisfiable},
+      {"unsatisfiable_contains", Expected::kUnsatisfiable},
+      {"unsatisfiable_not", Expected::kUnsatisfiable},
+      {"unsatisfiable_deep", Expected::kUnsatisfiable},
+  };
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(PAWL_SOURCE_DIR "/tests/hostile")) {
+    const std::string name = entry.path().stem().string();
+    if (entry.path().extension() != ".json" || name == "malformed_keywords") continue;
+    const auto schema = ReadFile(entry.path().string());
+    ASSERT_TRUE(schema.ok());
+    const auto known = expected.find(name);
+    Attempt(name, *schema, known == expected.end() ? Expected::kAny : known->second);
+    ++files;
+  }
+  EXPECT_GE(files, 40);
+}
+
+TEST(HostileTest, MalformedKeywordsAreNamed) {
+  const auto text = ReadFile(PAWL_SOURCE_DIR "/tests/hostile/malformed_keywords.json");
+  ASSERT_TRUE(text.ok());
+  const auto list = json::Parse(*text);
+  ASSERT_TRUE(list.ok());
+  Dice dice(5);
+  const Compiler compiler(RandomVocabulary(dice, 0));
+  for (const json::Value& schema : list->items) {
+    const auto grammar = compiler.CompileJsonSchema(json::Dump(schema));
+    ASSERT_FALSE(grammar.ok()) << json::Dump(schema);
+    EXPECT_EQ(grammar.error().code, ErrorCode::kInvalid)
+        << json::Dump(schema) << ": " << grammar.error().ToString();
+    EXPECT_EQ(grammar.error().place.substr(0, 1), "#")
+        << json::Dump(schema) << ": " << grammar.error().ToString();
+  }
+}
+
+std::string Repeated(const std::string& text, size_t n) {
+  std::string out;
+  for (size_t i = 0; i < n; ++i) out += text;
+  return out;
+}
+
+// prefix + item(0) + "," + item(1) ... + suffix
+template <typename Item>
+std::string Joined(const std::string& prefix, size_t n, Item item, const std::string& suffix) {
+  std::string out = prefix;
+  for (size_t i = 0; i < n; ++i) out += (i > 0 ? "," : "") + item(std::to_string(i));
+  return out + suffix;
+}
+
+TEST(HostileTest, DeepSchemas) {
+  Attempt("nesting 100,000", Repeated("{\"items\":", 100'000) + "true" + Repeated("}", 100'000),
+          Expected::kError);
+  Attempt("brackets 1,000,000", Repeated("[", 1'000'000), Expected::kError);
+  Attempt("nesting 200",
+          Repeated("{\"type\":\"array\",\"items\":", 200) + "true" + Repeated("}", 200),
+          Expected::kAny);
+  Attempt("allOf 100,000", Repeated("{\"allOf\":[", 100'000) + "true" + Repeated("]}", 100'000),
+          Expected::kError);
+}
+
+TEST(HostileTest, WideSchemas) {
+  using S = const std::string&;
+  Attempt("enum 100,000",
+          Joined(
+              "{\"enum\":[", 100'000, [](S i) { return "\"value " + i + "\""; }, "]}"),
+          Expected::kAny);
+  Attempt("enum of numbers",
+          Joined(
+              "{\"enum\":[", 20'000, [](S i) { return i + ".5"; }, "]}"),
+          Expected::kAny);
+  Attempt("optional 5,000",
+          Joined(
+              "{\"type\":\"object\",\"properties\":{", 5'000,
+              [](S i) { return "\"p" + i + "\":{\"type\":\"integer\"}"; },
+              "},\"additionalProperties\":false}"),
+          Expected::kAny);
+  Attempt(
+      "required 2,000",
+      Joined(
+          "{\"type\":\"object\",\"required\":[", 2'000, [](S i) { return "\"p" + i + "\""; }, "]}"),
+      Expected::kAny);
+  Attempt("anyOf 5,000",
+          Joined(
+              "{\"anyOf\":[", 5'000, [](S i) { return "{\"const\":" + i + "}"; }, "]}"),
+          Expected::kAny);
+  Attempt("oneOf of objects 60",
+          Joined(
+              "{\"oneOf\":[", 60,
+              [](S i) {
+                return "{\"type\":\"object\",\"properties\":{\"k" + i +
+                       "\":{\"type\":\"string\"}},\"required\":[\"k" + i + "\"]}";
+              },
+              "]}"),
+          Expected::kAny);
+  Attempt("prefixItems 5,000",
+          Joined(
+              "{\"type\":\"array\",\"prefixItems\":[", 5'000,
+              [](S i) { return "{\"const\":" + i + "}"; }, "],\"items\":false,\"minItems\":5000}"),
+          Expected::kAny);
+}
+
+TEST(HostileTest, LongTexts) {
+  Attempt("literal 1,000,000", "{\"const\":\"" + std::string(1'000'000, 'a') + "\"}",
+          Expected::kAny);
+  Attempt("pattern 100,000",
+          "{\"type\":\"string\",\"pattern\":\"" + std::string(100'000, 'a') + "\"}",
+          Expected::kAny);
+  Attempt("groups 10,000",
+          "{\"type\":\"string\",\"pattern\":\"" + std::string(10'000, '(') +
+              std::string(10'000, ')') + "\"}",
+          Expected::kAny);
+  Attempt("key 100,000",
+          "{\"type\":\"object\",\"required\":[\"" + std::string(100'000, 'k') + "\"]}",
+          Expected::kAny);
+  Attempt("digits 9,000", "{\"type\":\"number\",\"minimum\":" + std::string(9'000, '9') + "}",
+          Expected::kAny);
+}
+
+TEST(HostileTest, DeepAndLongInstances) {
+  const Watchdog watchdog("deep instances");
+  Dice dice(5);
+  const Compiler compiler(RandomVocabulary(dice, 0));
+  const auto tree = compiler.CompileJsonSchema(R"({"type": "array", "items": {"$ref": "#"}})");
+  ASSERT_TRUE(tree.ok()) << tree.error().ToString();
+  const std::string deep = Repeated("[", 100'000);
+  const size_t fits = tree->Start().MatchedPrefix(deep);
+  EXPECT_GE(fits, 200u);
+  const auto state = tree->Start().Advance(deep.substr(0, fits));
+  ASSERT_TRUE(state.has_value());
+  state->mask();
+  EXPECT_TRUE(state->ShortestCompletion().has_value());
+
+  const auto string = compiler.CompileJsonSchema(R"({"type": "string", "maxLength": 1000000000})");
+  ASSERT_TRUE(string.ok());
+  const auto end = string->Start().Advance("\"" + std::string(1'000'000, 'a') + "\"");
+  ASSERT_TRUE(end.has_value());
+  EXPECT_TRUE(end->accepting());
+}
+
+}  // namespace
+}  // namespace pawl::property

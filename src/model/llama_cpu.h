@@ -55,7 +55,8 @@ class LlamaCpu final : public Model {
 
   void MatMul(const Linear& linear, const float* x, float* y, bool add, int64_t rows);
   void Multiply(const MatMulArgs& args);
-  void Norm(const std::vector<float>& weight, int64_t rows);
+  // x_ to normed_, ready for a product with weights of type `next`.
+  void Norm(const std::vector<float>& weight, WeightType next, int64_t rows);
   // body(i, thread) for i < n, on several threads when n * cost (in multiply-adds) is worth it.
   template <typename Body>
   void Parallel(int64_t n, int64_t cost, int64_t multiple, const Body& body);

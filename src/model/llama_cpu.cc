@@ -358,7 +358,7 @@ void LlamaCpu::MlpLayer(const LlamaLayer& layer) {
   MatMul(layer.down, gate_.get(), x_.get(), true, rows);
 }
 
-Status LlamaCpu::Head(std::span<const Row> rows, size_t first, std::span<float> logits) {
+Status LlamaCpu::Head(size_t first, std::span<float> logits) {
   Norm(weights_.final_norm, weights_.head.type, static_cast<int64_t>(active_.size()));
   MatMulArgs args;
   args.w = weights_.head;
@@ -397,7 +397,7 @@ Status LlamaCpu::ForwardBlock(std::span<const Row> rows, size_t first, std::span
     if (active_.empty()) return {};
     MlpLayer(weights_.layers[static_cast<size_t>(layer)]);
   }
-  return Head(rows, first, logits);
+  return Head(first, logits);
 }
 
 Status LlamaCpu::Forward(std::span<const Row> rows, std::span<float> logits) {

@@ -51,7 +51,7 @@ class LlamaCpu final : public Model {
   Status ForwardBlock(std::span<const Row> rows, size_t first, std::span<float> logits);
   void AttentionLayer(int layer, std::span<const Row> rows, size_t first);
   void MlpLayer(const LlamaLayer& layer);
-  Status Head(std::span<const Row> rows, size_t first, std::span<float> logits);
+  Status Head(size_t first, std::span<float> logits);
 
   void MatMul(const Linear& linear, const float* x, float* y, bool add, int64_t rows);
   void Multiply(const MatMulArgs& args);

@@ -193,18 +193,21 @@ FormulaId Frames::ItemDemand(const Frame& frame, AtomId atom, uint64_t index) {
   FormulaId demand = index < array.prefix.size() ? array.prefix[index] : array.items;
   if (!array.unique) return demand;
   // Uniqueness is one more demand on each item, so nothing else has to know of it.
-  for (const std::string& item : frame.items) demand = table_.formulas.And(demand, DifferentFrom(item));
-  return demand;
+  return frame.items.empty() ? demand : table_.formulas.And(demand, DifferentFrom(frame.items));
 }
 
-FormulaId Frames::DifferentFrom(const std::string& canonical) {
-  const auto it = different_.find(canonical);
+FormulaId Frames::DifferentFrom(const std::vector<std::string>& canonical) {
+  std::string list;
+  for (const std::string& text : canonical) list += (list.empty() ? "" : ",") + text;
+  const auto it = different_.find(list);
   if (it != different_.end()) return it->second;
   FormulaId formula = kTrueFormula;
-  if (auto value = json::Parse(canonical); value.ok()) {
-    if (auto same = ConstantFormula(table_, *value); same.ok()) formula = table_.formulas.Not(*same);
+  if (auto values = json::Parse("[" + list + "]", {.max_depth = 1 << 20}); values.ok()) {
+    std::vector<const json::Value*> items;
+    for (const json::Value& item : values->items) items.push_back(&item);
+    if (auto same = EnumFormula(table_, items); same.ok()) formula = table_.formulas.Not(*same);
   }
-  different_.emplace(canonical, formula);
+  different_.emplace(std::move(list), formula);
   return formula;
 }
 

@@ -128,8 +128,8 @@ class Frames {
   FormulaId PropertyDemand(const ObjectLayout& layout, AtomId atom, const StringProgram& program,
                            StringProgram::StateId state, int rank);
   FormulaId ItemDemand(const Frame& frame, AtomId atom, uint64_t index);
-  // "Different from this value", given its canonical text.
-  FormulaId DifferentFrom(const std::string& canonical);
+  // "Different from all of these values", given their canonical texts.
+  FormulaId DifferentFrom(const std::vector<std::string>& canonical);
 
   const ObjectLayout& layout(uint32_t index) const { return *layouts_[index]; }
   bool Seen(const Frame& frame, NameId name) const;

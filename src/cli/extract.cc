@@ -25,7 +25,7 @@ namespace {
 constexpr const char* kName = "extract";
 
 struct Flags {
-  GrammarFlags grammar{LayoutFlags("compact", "schema")};
+  GrammarFlags grammar{LayoutFlags::ForWriting()};
   SamplingFlags sampling;
   std::optional<std::string> text;
   std::string file = "-";

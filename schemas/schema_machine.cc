@@ -159,7 +159,7 @@ uint32_t SchemaMachine::StepLexeme(uint32_t id, uint8_t byte) {
     case Mode::kString:
     case Mode::kKey: {
       StringPosition position{lexeme.state, lexeme.part};
-      switch (StepString(*strings_[lexeme.search], position, byte, options_.canonical_strings)) {
+      switch (StepString(*strings_[lexeme.search], position, byte, options_.canonical_spelling)) {
         case StringStep::kDead: return kDeadLexeme;
         case StringStep::kEnd: return kLeavesLexeme;
         case StringStep::kInside: break;
@@ -413,7 +413,7 @@ std::optional<std::string> SchemaMachine::ShortestCompletion(Key state) {
       case Mode::kString:
       case Mode::kKey:
         piece = CompleteString(*strings_[lexeme.search], {lexeme.state, lexeme.part}, Solver::kMaxWitness,
-                               options_.canonical_strings);
+                               options_.canonical_spelling);
         break;
       case Mode::kNumber: {
         piece = numbers_[lexeme.search]->Shortest(lexeme.state);

@@ -410,8 +410,18 @@ std::optional<std::string> SchemaMachine::ShortestCompletion(Key state) {
     const Node node = nodes_[FrameOf(state)];
     std::optional<std::string> piece;
     switch (lexeme.mode) {
+      case Mode::kKey: {
+        // A key that was there already is no key: longer ones follow until one is new.
+        const auto key = CompleteString(*strings_[lexeme.search], {lexeme.state, lexeme.part}, Solver::kMaxWitness);
+        for (size_t extra = 0; key && !piece && extra <= frames_[node.frame].seen.size(); ++extra) {
+          std::string longer = key->substr(0, key->size() - 1) + std::string(extra, 'a') + "\"";
+          Key after = state;
+          for (size_t i = 0; i < longer.size() && after != kDead; ++i) after = Step(after, static_cast<uint8_t>(longer[i]));
+          if (after != kDead) piece = std::move(longer);
+        }
+        break;
+      }
       case Mode::kString:
-      case Mode::kKey:
         piece = CompleteString(*strings_[lexeme.search], {lexeme.state, lexeme.part}, Solver::kMaxWitness);
         break;
       case Mode::kNumber: {

@@ -71,6 +71,7 @@ Found Solver::SolveObject(const Frame& frame, const Cube& cube) {
     max_count = std::min(max_count, object.max_properties);
     min_count = std::max(min_count, object.min_properties);
   }
+  if (min_count > max_count) return no;
   // Most frames need no more than this: every missing key may still come and has a value.
   const bool plan = want_text_ || !cube.negative.empty() || cube.positive.size() > 1;
   for (const AtomId atom : cube.positive) {

@@ -78,17 +78,17 @@ std::string CanonicalText(const json::Value& value) {
       return decimal.ok() ? decimal->ToString() : value.text;
     }
     case json::Type::kArray: {
-      std::string out = "[";
-      for (const json::Value& item : value.items) out += CanonicalText(item) + ",";
-      return out + "]";
+      std::string out;
+      for (const json::Value& item : value.items) out += (out.empty() ? "" : ",") + CanonicalText(item);
+      return "[" + out + "]";
     }
     case json::Type::kObject: {
       std::vector<std::string> members;
       for (const auto& [name, member] : value.members) members.push_back(json::Quote(name) + ":" + CanonicalText(member));
       std::sort(members.begin(), members.end());
-      std::string out = "{";
-      for (const std::string& member : members) out += member + ",";
-      return out + "}";
+      std::string out;
+      for (const std::string& member : members) out += (out.empty() ? "" : ",") + member;
+      return "{" + out + "}";
     }
     default: return json::Dump(value);
   }

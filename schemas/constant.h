@@ -16,7 +16,7 @@ Result<FormulaId> ConstantFormula(SchemaTable& table, const json::Value& value);
 // One of `values`; strings share one literal set.
 Result<FormulaId> EnumFormula(SchemaTable& table, const std::vector<const json::Value*>& values);
 
-// Text that is equal for exactly the values JSON Schema calls equal: members sorted, numbers normalised.
+// JSON text that is equal for exactly the values JSON Schema calls equal: members sorted, numbers normalised.
 std::string CanonicalText(const json::Value& value);
 
 }  // namespace pawl::schema

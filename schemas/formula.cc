@@ -236,6 +236,14 @@ std::vector<AtomId> FormulaArena::MustAtoms(FormulaId f) const {
   return out;
 }
 
+bool FormulaArena::IsConjunction(FormulaId f) const {
+  const Node& node = nodes_[f];
+  if (node.op == Op::kTrue || node.op == Op::kAtom) return true;
+  return node.op == Op::kAnd && std::all_of(node.kids.begin(), node.kids.end(), [&](FormulaId kid) {
+           return nodes_[kid].op == Op::kAtom;
+         });
+}
+
 std::vector<Cube> FormulaArena::Cubes(FormulaId f, size_t limit, bool& complete) const {
   complete = true;
   return Dnf(f, true, limit, complete);

@@ -103,6 +103,8 @@ class FormulaArena {
   // Atoms that are true in every assignment making `f` true because `f` is that atom or a conjunction
   // with it; sorted.
   std::vector<AtomId> MustAtoms(FormulaId f) const;
+  // `f` is true, an atom, or a conjunction of atoms and nothing else.
+  bool IsConjunction(FormulaId f) const;
   // A disjunction of cubes equal to `f`, at most `limit` of them; `complete` tells whether all are there.
   std::vector<Cube> Cubes(FormulaId f, size_t limit, bool& complete) const;
 

@@ -10,6 +10,8 @@
 namespace pawl::schema {
 namespace {
 
+// States that one question may visit. A product state takes a few hundred bytes.
+constexpr int64_t kFuel = 50'000;
 constexpr char kAlphabet[] = "0123456789.-";
 
 // The conjunction of two constraints; nullopt when their multiples are too big to combine.
@@ -47,23 +49,24 @@ std::optional<NumberConstraint> Merge(NumberConstraint a, const NumberConstraint
 }  // namespace
 
 Result<std::unique_ptr<NumberProgram>> NumberProgram::Create(const SchemaTable& table, std::vector<AtomId> atoms,
-                                                             bool conjunction,
+                                                             const std::vector<AtomId>& must, bool conjunction,
                                                              std::function<bool(StateId)> accept,
-                                                             bool allow_exponents, int64_t fuel) {
+                                                             bool allow_exponents) {
   std::unique_ptr<NumberProgram> program(new NumberProgram());
   program->atoms_ = std::move(atoms);
   program->accept_ = std::move(accept);
-  program->fuel_ = fuel;
-  std::optional<NumberConstraint> merged = NumberConstraint{};
-  if (conjunction) {
-    for (const AtomId atom : program->atoms_) {
-      if (merged) merged = Merge(*std::move(merged), table.number(atom));
+  NumberConstraint common;
+  program->merged_ = conjunction;
+  for (const AtomId atom : must) {
+    if (auto both = Merge(common, table.number(atom))) {
+      common = *std::move(both);
+    } else {
+      program->merged_ = false;
     }
   }
-  program->merged_ = conjunction && merged.has_value();
   // With exponents an automaton has to remember whole mantissas; a product of such is searched in vain.
-  allow_exponents = allow_exponents && (program->merged_ || program->atoms_.empty());
-  auto first = NumberAutomaton::Create(merged.value_or(NumberConstraint{}), allow_exponents);
+  allow_exponents = allow_exponents && program->merged_;
+  auto first = NumberAutomaton::Create(common, allow_exponents);
   if (!first.ok()) return first.error();
   program->automata_.push_back(std::move(*first));
   if (!program->merged_) {
@@ -134,13 +137,17 @@ bool NumberProgram::Live(StateId state) {
 }
 
 void NumberProgram::Decide(StateId start) {
+  if (!automata_[0]->CanAccept(states_[start].key[0])) {
+    states_[start].live = 0;
+    return;
+  }
   struct Visit {
     StateId from;
     char via;
   };
   std::unordered_map<StateId, Visit> visited = {{start, {start, 0}}};
   std::deque<StateId> queue = {start};
-  int64_t fuel = fuel_;
+  int64_t fuel = kFuel;
   while (!queue.empty()) {
     const StateId state = queue.front();
     queue.pop_front();
@@ -155,6 +162,7 @@ void NumberProgram::Decide(StateId start) {
     }
     for (const char* c = kAlphabet; *c != 0; ++c) {
       const StateId next = RawStep(state, *c);
+      if (next != 0 && !automata_[0]->CanAccept(states_[next].key[0])) states_[next].live = 0;
       if (next == 0 || states_[next].live == 0 || visited.contains(next)) continue;
       visited.emplace(next, Visit{state, *c});
       queue.push_back(next);

@@ -21,11 +21,11 @@ class NumberProgram {
  public:
   using StateId = uint32_t;  // 0 is dead
 
-  // `atoms`: number atoms, sorted. `conjunction`: the numbers wanted fulfil all atoms (then liveness is decided by one
-  // merged automaton, exactly); otherwise `accept` decides at the end, from Truth.
+  // `atoms`: number atoms, sorted; `must`: those that every number wanted fulfils. `conjunction`: that is all that is wanted (then
+  // liveness is decided by one merged automaton, exactly); otherwise `accept` decides at the end, from Truth.
   static Result<std::unique_ptr<NumberProgram>> Create(const SchemaTable& table, std::vector<AtomId> atoms,
-                                                       bool conjunction, std::function<bool(StateId)> accept,
-                                                       bool allow_exponents, int64_t fuel);
+                                                       const std::vector<AtomId>& must, bool conjunction,
+                                                       std::function<bool(StateId)> accept, bool allow_exponents);
 
   StateId start() const { return 1; }
   // Dead when `c` cannot continue the text or nothing acceptable can follow.
@@ -49,10 +49,9 @@ class NumberProgram {
   };
 
   std::vector<AtomId> atoms_;
-  std::vector<std::unique_ptr<NumberAutomaton>> automata_;  // 0: merged or unconstrained; then one per atom
+  std::vector<std::unique_ptr<NumberAutomaton>> automata_;  // 0: the merged `must`; then one per atom unless merged_
   bool merged_ = false;  // automata_[0] is the conjunction of all atoms
   std::function<bool(StateId)> accept_;
-  int64_t fuel_ = 0;
   std::vector<Info> states_;
   std::unordered_multimap<uint64_t, StateId> index_;
 };

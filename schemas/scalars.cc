@@ -67,8 +67,8 @@ NumberProgram* Scalars::Number(const Goal& goal) {
   if (found != numbers_.end()) return found->second.get();
   const auto& [must, tracks, around] = shape;
   std::vector<AtomId> atoms = AtomsOf(shape);
-  const bool conjunction =
-      tracks.empty() && (must == kTrueFormula || table_.formulas.MustAtoms(must) == atoms);
+  const std::vector<AtomId> must_atoms = table_.formulas.MustAtoms(must);
+  const bool conjunction = tracks.empty() && table_.formulas.IsConjunction(must);
   auto& slot = numbers_[shape];
   const auto holder = std::make_shared<NumberProgram*>(nullptr);  // the program asks about itself
   const auto accept = [this, holder, shape](NumberProgram::StateId state) {
@@ -81,8 +81,8 @@ NumberProgram* Scalars::Number(const Goal& goal) {
     }
     return around_accepts_(std::get<2>(shape), truth);
   };
-  auto program = NumberProgram::Create(table_, std::move(atoms), conjunction, accept,
-                                       options_.allow_exponents, options_.step_fuel);
+  auto program = NumberProgram::Create(table_, std::move(atoms), must_atoms, conjunction, accept,
+                                       options_.allow_exponents);
   if (program.ok()) {
     slot = std::move(*program);
     *holder = slot.get();

@@ -268,6 +268,7 @@ Machine::Key SchemaMachine::BeginValue(NodeId id, uint8_t byte) {
     case '{': return OpenContainer(id, kObjectValue, byte);
     case '[': return OpenContainer(id, kArrayValue, byte);
     case '"': {
+      if (table_->formulas.ForKind(goal.must, kStringValue) == kFalseFormula) return kDead;
       StringSearch& search = solver_.scalars().String(goal);
       if (!search.Live(search.program().start())) return kDead;
       return MakeKey(id, InternLexeme({Mode::kString, IndexOf(search), search.program().start(), 0}));
@@ -287,6 +288,7 @@ Machine::Key SchemaMachine::BeginValue(NodeId id, uint8_t byte) {
     default: break;
   }
   if (byte != '-' && (byte < '0' || byte > '9')) return kDead;
+  if (table_->formulas.ForKind(goal.must, kNumberValue) == kFalseFormula) return kDead;
   NumberProgram* program = solver_.scalars().Number(goal);
   if (program == nullptr) return kDead;
   const NumberProgram::StateId state = program->Step(program->start(), static_cast<char>(byte));

@@ -41,11 +41,13 @@ constexpr size_t kMaxHistoryClasses = 256;
 // States through which one loop may run, and iterations that may be unrolled.
 constexpr size_t kMaxLoopStates = 12;
 constexpr uint32_t kMaxUnrolled = 64;
+// Up to here unrolling is preferred to a conjunction.
+constexpr uint32_t kShortLoop = 4;
 
 class Translator {
  public:
   Translator(RegexArena& arena, const EcmaTree& tree, const RegexSyntaxOptions& options)
-      : arena_(arena), tree_(tree), options_(options) {}
+      : arena_(arena), tree_(tree), options_(options), work_before_(arena.work()) {}
 
   // The texts that node `root` takes whole, with anything before it (`prefix`) and after it
   // (`suffix`). Inside a lookbehind nothing is known about what follows, so `ahead` is false there.
@@ -103,15 +105,19 @@ class Translator {
   // Rows of one loop body, by state; the states reached from `state` are closed under it.
   using Matrix = std::map<HistoryState, Row>;
   std::optional<Row> Star(const Matrix& body, HistoryState state);
+  std::optional<Row> Unrolled(uint32_t id, const Matrix& body, HistoryState state);
   // row * matrix of rows
   Row Product(const Row& row, const Matrix& next);
   Row Collect(std::map<HistoryState, std::vector<ReId>>& parts);
+  bool OutOfWork() const { return arena_.work() - work_before_ > options_.max_work; }
   Row Ahead(ReId look, HistoryState state) { return look == kNothing ? Row{} : Row{{state, look}}; }
 
   RegexArena& arena_;
   const EcmaTree& tree_;
   const RegexSyntaxOptions& options_;
+  const uint64_t work_before_;
   bool look_ahead_ = true;
+  bool last_character_decides_ = true;  // the step of the history depends on its class alone
   ReId word_ = kNothing;
   std::vector<ReId> facts_;                         // languages of the text so far
   std::unordered_map<uint32_t, uint32_t> fact_of_;  // assertion node -> index in facts_
@@ -219,6 +225,7 @@ bool Translator::BuildHistory(uint32_t root) {
       if (added) history_.push_back(next);
       row.push_back(entry->second);
     }
+    last_character_decides_ = last_character_decides_ && (state == 0 || row == steps_[0]);
     steps_.push_back(std::move(row));
     if (history_.size() > kMaxHistoryStates) {
       Fail(ErrorCode::kUnsupported, "the lookbehinds need too much memory of the past", root);
@@ -294,6 +301,9 @@ std::optional<Row> Translator::From(uint32_t node, HistoryState state) {
   auto row = Compute(node, state);
   if (arena_.overflow()) {
     return Fail(ErrorCode::kLimit, "the pattern needs more memory than the limit allows", node);
+  }
+  if (OutOfWork()) {
+    return Fail(ErrorCode::kLimit, "the pattern needs more work than the limit allows", node);
   }
   if (row) known_.emplace(key, *row);
   return row;
@@ -533,38 +543,25 @@ std::optional<Row> Translator::RepeatFrom(uint32_t id, HistoryState state) {
     }
     return Collect(parts);
   }
-  // Short loops and stars: M^min then M* or (1 | M)^(max-min).
-  const bool infinite = max == kEcmaInfinite;
-  if (infinite ? min <= 4 && body.size() <= kMaxLoopStates : max <= 4) {
-    Matrix rest;
-    for (const auto& [at, row] : body) {
-      if (!infinite) {
-        rest.emplace(at, Row{{at, kEpsilon}});
-        continue;
-      }
-      const auto star = Star(body, at);
-      if (!star) return std::nullopt;
-      rest.emplace(at, *star);
-    }
-    for (uint32_t i = infinite ? min : max; i-- > 0;) {
-      Matrix longer;
-      for (const auto& [at, row] : body) {
-        Row product = Product(row, rest);
-        if (!infinite && i >= min) {
-          std::map<HistoryState, std::vector<ReId>> parts;
-          parts[at].push_back(kEpsilon);
-          for (const auto& [end, text] : product) parts[end].push_back(text);
-          product = Collect(parts);
-        }
-        longer.emplace(at, std::move(product));
-      }
-      rest = std::move(longer);
-    }
-    return rest.at(state);
+  // Where the last character alone decides the state (anchors, word boundaries, lookbehind by one
+  // character), the last iteration decides it: r{m,n} = r{m-1,n-1} r.
+  const bool asks_past = AsksPast(node.a);
+  if (!asks_past && last_character_decides_ &&
+      std::all_of(first.begin(), first.end(),
+                  [&](const auto& entry) { return arena_.MinLength(entry.second) > 0; })) {
+    std::vector<ReId> texts;
+    for (const auto& [end, text] : first) texts.push_back(text);
+    const ReId before = counted(arena_.Or(texts), fewer(min), fewer(max));
+    std::map<HistoryState, std::vector<ReId>> parts;
+    if (min == 0) parts[state].push_back(kEpsilon);
+    for (const auto& [end, text] : first) parts[end].push_back(arena_.Concat(before, text));
+    return Collect(parts);
   }
-  // A body that does not ask about the past is the same in all states: the states are imposed on
-  // it.
-  if (!AsksPast(node.a)) {
+  // Short loops and stars: matrix powers.
+  const uint32_t powers = max == kEcmaInfinite ? min : max;
+  if (powers <= kShortLoop) return Unrolled(id, body, state);
+  // A body that does not ask about the past is the same in all states; they are imposed on it.
+  if (!asks_past) {
     std::vector<ReId> texts;
     for (const auto& [end, text] : first) texts.push_back(text);
     const ReId all = arena_.Or(texts);
@@ -580,8 +577,43 @@ std::optional<Row> Translator::RepeatFrom(uint32_t id, HistoryState state) {
       return row;
     }
   }
-  return Fail(ErrorCode::kUnsupported, "an assertion in or behind a repetition with these counts",
-              id);
+  if (powers <= kMaxUnrolled) return Unrolled(id, body, state);
+  return Fail(ErrorCode::kUnsupported, "an assertion in a repetition with these counts", id);
+}
+
+// M^min M*, or M^min (1 | M)^(max-min).
+std::optional<Row> Translator::Unrolled(uint32_t id, const Matrix& body, HistoryState state) {
+  const uint32_t min = tree_.nodes[id].min;
+  const uint32_t max = tree_.nodes[id].max;
+  const bool infinite = max == kEcmaInfinite;
+  Matrix rest;
+  for (const auto& [at, row] : body) {
+    if (!infinite) {
+      rest.emplace(at, Row{{at, kEpsilon}});
+      continue;
+    }
+    const auto star = Star(body, at);
+    if (!star) {
+      return Fail(ErrorCode::kUnsupported, "a loop through too many states of the past", id);
+    }
+    rest.emplace(at, *star);
+  }
+  for (uint32_t i = infinite ? min : max; i-- > 0;) {
+    Matrix longer;
+    for (const auto& [at, row] : body) {
+      Row product = Product(row, rest);
+      if (!infinite && i >= min) {
+        std::map<HistoryState, std::vector<ReId>> parts;
+        parts[at].push_back(kEpsilon);
+        for (const auto& [end, text] : product) parts[end].push_back(text);
+        product = Collect(parts);
+      }
+      longer.emplace(at, std::move(product));
+    }
+    rest = std::move(longer);
+    if (arena_.overflow() || OutOfWork()) break;  // From() reports it
+  }
+  return rest.at(state);
 }
 
 }  // namespace

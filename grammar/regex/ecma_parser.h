@@ -33,6 +33,8 @@ struct RegexSyntaxOptions {
   int max_nesting = 250;
   // Largest number in {m,n}.
   uint32_t max_repeat = 1'000'000'000;
+  // Steps of the arena (RegexArena::work), about 50 ns each.
+  uint64_t max_work = 20'000'000;
 };
 
 // The term of all texts (whole strings) that the pattern accepts. Errors, with place "byte N":

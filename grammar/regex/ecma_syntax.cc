@@ -190,13 +190,14 @@ std::optional<uint32_t> EcmaSyntax::Sequence(int depth) {
   while (!AtEnd() && Peek() != '|' && Peek() != ')') {
     if (Take("\\Q")) {
       const size_t end = std::min(text_.find("\\E", at_), text_.size());
+      const size_t before = terms.size();
       while (at_ < end) {
         const DecodedCodepoint c = DecodeUtf8(text_.substr(at_));
         terms.push_back(AddChar(c.codepoint, at_));
         at_ += c.length;
       }
       Take("\\E");
-      if (!terms.empty()) {
+      if (terms.size() > before) {
         const auto last = Quantified(terms.back(), true);
         if (!last) return std::nullopt;
         terms.back() = *last;

@@ -237,6 +237,10 @@ ReId RegexArena::MakeRepeat(ReId id, uint32_t min, uint32_t max) {
     if (max == 1) return id;
     min = 0;
   }
+  if (open && min == 0) {
+    id = NonEmpty(id);  // see regex_derive.cc
+    if (id == kNothing) return kEpsilon;
+  }
   if (kind(id) == Kind::kRepeat) {
     // (r{a,b}){c,d} = r{ac,bd} when the ranges [ka,kb], k = c..d, leave no gap.
     const Node inner = node(id);

@@ -40,6 +40,8 @@ struct RegexLimits {
   uint32_t max_terms = 8u << 20;
   // Nested operators that Derive() follows; concatenation does not nest.
   int max_depth = 2000;
+  // Steps (see RegexArena::work) that one derivative may take.
+  uint64_t max_derive_work = 1u << 22;
 };
 
 class RegexArena {
@@ -85,7 +87,9 @@ class RegexArena {
 
   bool Nullable(ReId id) const { return (nodes_[id].flags & kNullable) != 0; }
   // The strings w with (codepoint w) in the language of id.
+  // kNothing as well when a limit stopped it: derive_failed() then says so until the next call.
   ReId Derive(ReId id, char32_t codepoint);
+  bool derive_failed() const { return derive_failed_; }
   // Holds And, Not or lookahead anywhere: only then can an id other than kNothing have an empty
   // language.
   bool HasBoolean(ReId id) const { return (nodes_[id].flags & kBoolean) != 0; }
@@ -157,8 +161,10 @@ class RegexArena {
   ReId AndRepeatedSets(std::vector<ReId>& operands);
 
   ReId CloseWith(ReId id, ReId rest, int depth);
+  ReId CloseOpen(ReId id, ReId rest, int depth);
   ReId DeriveAt(ReId id, char32_t codepoint, int depth);
-  ReId DeriveScope(ReId id, char32_t codepoint, int depth);
+  ReId EmptyPart(ReId id);
+  ReId NonEmpty(ReId id);
 
   RegexLimits limits_;
   std::vector<Node> nodes_;
@@ -167,8 +173,13 @@ class RegexArena {
   std::vector<ReId> table_;  // open addressing over nodes_, kNothing marks a free slot
   std::unordered_map<char32_t, ReId> chars_;
   std::unordered_map<uint64_t, ReId> derivatives_;
-  std::unordered_set<ReId> scopes_in_progress_;
-  bool derivation_cut_ = false;  // a derivative met a scope that is being derived
+  std::unordered_map<uint64_t, ReId> closed_;
+  std::unordered_map<ReId, ReId> empty_parts_;
+  std::unordered_map<ReId, ReId> non_empty_;
+  bool in_or_ = false;
+  int64_t factor_fuel_ = 0;
+  bool derive_failed_ = false;
+  uint64_t derive_end_ = 0;  // work_ at which the derivative under way fails
   bool overflow_ = false;
   uint64_t work_ = 0;
 };

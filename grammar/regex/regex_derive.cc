@@ -22,8 +22,6 @@ namespace pawl {
 namespace {
 
 constexpr uint32_t kInf = RegexArena::kInfinite;
-// A loop that runs at most this often is written out by CloseWith.
-constexpr uint32_t kMaxUnrolled = 4;
 // Derivatives remembered at a time (about 40 bytes each).
 constexpr size_t kMaxRemembered = size_t{1} << 20;
 
@@ -40,11 +38,23 @@ ReId RegexArena::Close(ReId id) { return IsOpen(id) ? CloseWith(id, kEpsilon, 0)
 
 // The closed term for `id` followed by `rest`, where `rest` is closed and reaches to the end.
 ReId RegexArena::CloseWith(ReId id, ReId rest, int depth) {
+  ++work_;
   if (!IsOpen(id)) return Concat(id, rest);
   if (depth > limits_.max_depth) {
     overflow_ = true;
     return kNothing;
   }
+  if (kind(id) == Kind::kLook) return And(node(id).a, rest);
+  // Terms share parts: without memory the same part would be closed once for each way to it.
+  const uint64_t key = uint64_t{id} << 32 | rest;
+  if (const auto known = closed_.find(key); known != closed_.end()) return known->second;
+  const ReId closed = CloseOpen(id, rest, depth);
+  if (closed_.size() >= kMaxRemembered) closed_.clear();
+  closed_.emplace(key, closed);
+  return closed;
+}
+
+ReId RegexArena::CloseOpen(ReId id, ReId rest, int depth) {
   switch (kind(id)) {
     case Kind::kConcat: {
       std::vector<ReId> factors;
@@ -53,25 +63,15 @@ ReId RegexArena::CloseWith(ReId id, ReId rest, int depth) {
       for (size_t i = factors.size(); i-- > 0;) rest = CloseWith(factors[i], rest, depth + 1);
       return rest;
     }
-    case Kind::kLook:
-      return And(node(id).a, rest);
     case Kind::kOr: {
       const auto list = operands(id);
-      std::vector<ReId> closed(list.begin(), list.end());
-      for (ReId& alternative : closed) alternative = CloseWith(alternative, rest, depth + 1);
-      return Or(closed);
+      std::vector<ReId> alternatives(list.begin(), list.end());
+      for (ReId& alternative : alternatives) alternative = CloseWith(alternative, rest, depth + 1);
+      return Or(alternatives);
     }
     case Kind::kRepeat: {
       const Node n = node(id);
-      if (n.max <= kMaxUnrolled) {
-        // K | b (K | b K) for b{0,2}, b (K | b K) for b{1,2}
-        ReId result = rest;
-        for (uint32_t count = n.max; count-- > 0;) {
-          result = CloseWith(n.a, result, depth + 1);
-          if (count >= n.min) result = Or(rest, result);
-        }
-        return result;
-      }
+      if (n.max == 1) return Or(rest, CloseWith(n.a, rest, depth + 1));
       return MakeUnary(Kind::kScope, Concat(id, rest));
     }
     default:
@@ -81,7 +81,10 @@ ReId RegexArena::CloseWith(ReId id, ReId rest, int depth) {
 
 ReId RegexArena::Derive(ReId id, char32_t codepoint) {
   if (codepoint >= 0xD800 && codepoint <= 0xDFFF) return kNothing;
-  return DeriveAt(Close(id), codepoint, 0);
+  derive_failed_ = false;
+  derive_end_ = work_ + limits_.max_derive_work;
+  const ReId result = DeriveAt(Close(id), codepoint, 0);
+  return derive_failed_ ? ReId{kNothing} : result;
 }
 
 ReId RegexArena::DeriveAt(ReId id, char32_t codepoint, int depth) {
@@ -97,10 +100,8 @@ ReId RegexArena::DeriveAt(ReId id, char32_t codepoint, int depth) {
       break;
   }
   if (id == kAnything) return kAnything;
-  if (depth > limits_.max_depth) {
-    overflow_ = true;
-    return kNothing;
-  }
+  if (depth > limits_.max_depth || work_ > derive_end_) derive_failed_ = true;
+  if (derive_failed_) return kNothing;
   const uint64_t key = uint64_t{id} << 32 | codepoint;
   if (const auto known = derivatives_.find(key); known != derivatives_.end()) return known->second;
   ReId result = kNothing;
@@ -162,35 +163,106 @@ ReId RegexArena::DeriveAt(ReId id, char32_t codepoint, int depth) {
     case Kind::kNot:
       result = Not(DeriveAt(node(id).a, codepoint, depth + 1));
       break;
-    case Kind::kScope:
-      return DeriveScope(id, codepoint, depth);
+    case Kind::kScope: {
+      const ReId loop = Head(node(id).a);
+      const ReId rest = Tail(node(id).a);
+      const Node n = node(loop);
+      const ReId again =
+          MakeRepeat(n.a, n.min == 0 ? 0 : n.min - 1, n.max == kInf ? kInf : n.max - 1);
+      const ReId step = CloseWith(n.a, CloseWith(again, rest, depth + 1), depth + 1);
+      result = DeriveAt(step, codepoint, depth + 1);
+      if (n.min == 0) result = Or(result, DeriveAt(rest, codepoint, depth + 1));
+      break;
+    }
     default:
       break;
   }
-  if (!derivation_cut_) {
+  if (!derive_failed_) {
     if (derivatives_.size() >= kMaxRemembered) derivatives_.clear();
     derivatives_.emplace(key, result);
   }
   return result;
 }
 
-ReId RegexArena::DeriveScope(ReId id, char32_t codepoint, int depth) {
-  if (!scopes_in_progress_.insert(id).second) {
-    derivation_cut_ = true;
-    return kNothing;
+// What `id` matches without reading a character: an open term of conditions, kEpsilon or kNothing.
+ReId RegexArena::EmptyPart(ReId id) {
+  if (!IsOpen(id)) return Nullable(id) ? kEpsilon : kNothing;
+  const auto known = empty_parts_.find(id);
+  if (known != empty_parts_.end()) return known->second;
+  ReId result = id;
+  switch (kind(id)) {
+    case Kind::kConcat: {
+      std::vector<ReId> parts;
+      ReId at = id;
+      for (; kind(at) == Kind::kConcat; at = node(at).b) parts.push_back(EmptyPart(node(at).a));
+      parts.push_back(EmptyPart(at));
+      result = Concat(parts);
+      break;
+    }
+    case Kind::kOr: {
+      const auto list = operands(id);
+      std::vector<ReId> parts(list.begin(), list.end());
+      for (ReId& part : parts) part = EmptyPart(part);
+      result = Or(parts);
+      break;
+    }
+    case Kind::kRepeat:
+      result = node(id).min == 0 ? ReId{kEpsilon} : EmptyPart(node(id).a);
+      break;
+    default:
+      break;  // kLook
   }
-  const ReId loop = Head(node(id).a);
-  const ReId rest = Tail(node(id).a);
-  const Node n = node(loop);
-  const ReId again = MakeRepeat(n.a, n.min == 0 ? 0 : n.min - 1, n.max == kInf ? kInf : n.max - 1);
-  const ReId step = CloseWith(n.a, CloseWith(again, rest, 0), depth + 1);
-  ReId result = DeriveAt(step, codepoint, depth + 1);
-  if (n.min == 0) result = Or(result, DeriveAt(rest, codepoint, depth + 1));
-  scopes_in_progress_.erase(id);
-  // Inside another scope's derivation a result that was cut is not the whole derivative of its
-  // term.
-  if (scopes_in_progress_.empty()) derivation_cut_ = false;
-  if (!derivation_cut_) derivatives_.emplace(uint64_t{id} << 32 | codepoint, result);
+  empty_parts_.emplace(id, result);
+  return result;
+}
+
+// What `id` matches by reading at least one character. Depth: that of the term, and the least count
+// of a repetition that looks ahead.
+ReId RegexArena::NonEmpty(ReId id) {
+  if (EmptyPart(id) == kNothing) return id;
+  const auto known = non_empty_.find(id);
+  if (known != non_empty_.end()) return known->second;
+  ReId result = kNothing;
+  switch (kind(id)) {
+    case Kind::kConcat: {
+      std::vector<ReId> spine;
+      ReId at = id;
+      for (; kind(at) == Kind::kConcat; at = node(at).b) spine.push_back(at);
+      result = NonEmpty(at);
+      for (size_t i = spine.size(); i-- > 0;) {
+        const ReId head = node(spine[i]).a;
+        const ReId tail = node(spine[i]).b;
+        result = Or(Concat(NonEmpty(head), tail), Concat(EmptyPart(head), result));
+      }
+      break;
+    }
+    case Kind::kOr: {
+      const auto list = operands(id);
+      std::vector<ReId> parts(list.begin(), list.end());
+      for (ReId& part : parts) part = NonEmpty(part);
+      result = Or(parts);
+      break;
+    }
+    case Kind::kRepeat: {
+      const Node n = node(id);
+      const uint32_t fewer = n.max == kInf ? kInf : n.max - 1;
+      if (n.min <= 1) {
+        result = Concat(NonEmpty(n.a), MakeRepeat(n.a, 0, fewer));
+      } else {
+        const ReId again = MakeRepeat(n.a, n.min - 1, fewer);
+        result = Or(Concat(NonEmpty(n.a), again), Concat(EmptyPart(n.a), NonEmpty(again)));
+      }
+      break;
+    }
+    case Kind::kAnd:
+    case Kind::kNot:
+    case Kind::kScope:
+      result = And(id, MakeRepeat(kAnyChar, 1, kInf));
+      break;
+    default:
+      break;
+  }
+  non_empty_.emplace(id, result);
   return result;
 }
 

@@ -154,7 +154,8 @@ uint32_t RegexDfa::RawNext(uint32_t state, int cls) {
     const uint64_t before = arena_->work();
     const ReId term = arena_->Derive(states_[state].term, representatives_[cls]);
     work_ += arena_->work() - before;
-    if (arena_->overflow()) return kDead;
+    if (arena_->derive_failed()) overflow_ = true;
+    if (overflow()) return kDead;
     const uint32_t next = Intern(term);
     if (next == kDead && term != RegexArena::kNothing) return kDead;  // the limit: not remembered
     cells_[cell] = next;

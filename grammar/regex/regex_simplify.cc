@@ -22,6 +22,10 @@ namespace {
 constexpr uint32_t kInf = RegexArena::kInfinite;
 // Prefixes longer than this stay apart; bounds the recursion.
 constexpr int kMaxFactorDepth = 200;
+// Alternatives that pulling out prefixes may look at in one Or: two unions with much in common
+// below their first factors would otherwise be multiplied out.
+constexpr size_t kFactorFuel = 4000;
+constexpr size_t kFactorFuelEach = 64;
 
 uint64_t PairKey(uint32_t a, uint32_t b) { return uint64_t{a} << 32 | b; }
 
@@ -44,7 +48,14 @@ ReId RegexArena::And(ReId a, ReId b) {
 
 ReId RegexArena::Or(std::span<const ReId> alternatives) {
   if (alternatives.size() == 1) return alternatives[0];
-  return OrOfDistinct(std::vector<ReId>(alternatives.begin(), alternatives.end()), 0);
+  const bool outermost = !in_or_;
+  if (outermost) {
+    in_or_ = true;
+    factor_fuel_ = static_cast<int64_t>(kFactorFuel + kFactorFuelEach * alternatives.size());
+  }
+  const ReId id = OrOfDistinct(std::vector<ReId>(alternatives.begin(), alternatives.end()), 0);
+  if (outermost) in_or_ = false;
+  return id;
 }
 
 ReId RegexArena::OrOfDistinct(std::vector<ReId> pending, int depth) {
@@ -203,7 +214,8 @@ bool RegexArena::MergeRepeats(std::vector<ReId>& alternatives) {
 }
 
 bool RegexArena::FactorPrefixes(std::vector<ReId>& alternatives, int depth) {
-  if (depth >= kMaxFactorDepth) return false;
+  if (depth >= kMaxFactorDepth || factor_fuel_ <= 0) return false;
+  factor_fuel_ -= static_cast<int64_t>(alternatives.size());
   std::vector<std::pair<ReId, ReId>> by_head;  // (head, alternative)
   by_head.reserve(alternatives.size());
   for (const ReId id : alternatives) by_head.emplace_back(Head(id), id);

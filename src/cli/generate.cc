@@ -10,6 +10,7 @@
 #include "src/cli/command.h"
 #include "src/cli/engine.h"
 #include "src/cli/options.h"
+#include "src/cli/prompt.h"
 #include "src/cli/report.h"
 #include "src/decode/session.h"
 
@@ -73,15 +74,19 @@ int Generate(const Flags& flags) {
     if (!grammar.ok()) return Fail(kName, grammar.error());
     constraint = MakeConstraint(*grammar);
   }
+  Result<PromptTemplate> layout = LoadExtractPrompt(*folder, *text->tokenizer);
+  if (!layout.ok()) return Fail(kName, layout.error());
   Result<std::unique_ptr<Model>> model = LoadWeights(kName, *folder, flags.threads);
   if (!model.ok()) return Fail(kName, model.error());
 
-  std::vector<TokenId> tokens =
-      text->tokenizer->Encode(prompt, {.add_special_tokens = true, .parse_special = flags.special});
-  const TokenId bos =
-      text->tokenizer->bos() != kNoToken ? text->tokenizer->bos() : (*model)->info().bos;
-  // An empty prompt still needs something to continue.
-  if (tokens.empty() && bos != kNoToken) tokens.push_back(bos);
+  // Only the beginning of what a post-processor adds: an end token after the prompt would end the
+  // text.
+  std::vector<TokenId> tokens = text->tokenizer->Encode(prompt, {.parse_special = flags.special});
+  const TokenId bos = text->tokenizer->bos();
+  const bool wants_bos = layout->bos || tokens.empty();
+  if (wants_bos && bos != kNoToken && (tokens.empty() || tokens.front() != bos)) {
+    tokens.insert(tokens.begin(), bos);
+  }
 
   Session session(**model, text->vocabulary);
   Stream stream;

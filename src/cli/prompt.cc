@@ -45,6 +45,41 @@ std::vector<Part> Fill(std::string_view prompt, std::string_view schema, std::st
   return parts;
 }
 
+// Whether the tokenizer's own post-processor begins a text with the begin-of-sequence token.
+bool AddsBos(const Tokenizer& tokenizer) {
+  const std::vector<TokenId> tokens = tokenizer.Encode("x", {.add_special_tokens = true});
+  return tokenizer.bos() != kNoToken && !tokens.empty() && tokens.front() == tokenizer.bos();
+}
+
+Error Unknown(std::string_view pointer, std::string_view key) {
+  return Error{ErrorCode::kInvalid, "is not known here", json::PointerJoin(pointer, key)};
+}
+
+Status ReadExtract(const json::Value& extract, PromptTemplate& prompt) {
+  if (extract.type != json::Type::kObject) {
+    return Error{ErrorCode::kInvalid, "must be an object", "#/extract"};
+  }
+  for (const auto& [key, value] : extract.members) {
+    if (key == "bos") {
+      if (!value.is_bool()) {
+        return Error{ErrorCode::kInvalid, "must be true or false", "#/extract/bos"};
+      }
+      prompt.bos = value.type == json::Type::kTrue;
+    } else if (key == "prompt") {
+      if (value.type != json::Type::kString) {
+        return Error{ErrorCode::kInvalid, "must be a string", "#/extract/prompt"};
+      }
+      if (value.text.find("{text}") == std::string::npos) {
+        return Error{ErrorCode::kInvalid, "must contain {text}", "#/extract/prompt"};
+      }
+      prompt.text = value.text;
+    } else {
+      return Unknown("#/extract", key);
+    }
+  }
+  return {};
+}
+
 Result<PromptTemplate> ParsePromptFile(std::string_view text) {
   Result<json::Value> root = json::Parse(text);
   if (!root.ok()) return root.error();
@@ -52,22 +87,14 @@ Result<PromptTemplate> ParsePromptFile(std::string_view text) {
     return Error{ErrorCode::kInvalid, "must be an object", "#"};
   }
   PromptTemplate prompt{kGeneralPrompt, false};
-  if (const json::Value* bos = root->Find("bos")) {
-    if (!bos->is_bool()) return Error{ErrorCode::kInvalid, "must be true or false", "#/bos"};
-    prompt.bos = bos->type == json::Type::kTrue;
-  }
-  if (const json::Value* extract = root->Find("extract")) {
-    if (extract->type != json::Type::kObject) {
-      return Error{ErrorCode::kInvalid, "must be an object", "#/extract"};
-    }
-    if (const json::Value* value = extract->Find("prompt")) {
-      if (value->type != json::Type::kString) {
-        return Error{ErrorCode::kInvalid, "must be a string", "#/extract/prompt"};
-      }
-      if (value->text.find("{text}") == std::string::npos) {
-        return Error{ErrorCode::kInvalid, "must contain {text}", "#/extract/prompt"};
-      }
-      prompt.text = value->text;
+  for (const auto& [key, value] : root->members) {
+    if (key == "bos") {
+      if (!value.is_bool()) return Error{ErrorCode::kInvalid, "must be true or false", "#/bos"};
+      prompt.bos = value.type == json::Type::kTrue;
+    } else if (key == "extract") {
+      if (Status status = ReadExtract(value, prompt); !status.ok()) return status.error();
+    } else {
+      return Unknown("#", key);
     }
   }
   return prompt;
@@ -79,7 +106,7 @@ Result<PromptTemplate> LoadExtractPrompt(const std::string& folder, const Tokeni
   const std::string path = folder + "/pawl.json";
   struct stat info = {};
   if (::stat(path.c_str(), &info) != 0) {
-    return PromptTemplate{kGeneralPrompt, tokenizer.bos() != kNoToken};
+    return PromptTemplate{kGeneralPrompt, AddsBos(tokenizer)};
   }
   Result<std::string> text = ReadFile(path);
   if (!text.ok()) return text.error();
@@ -87,7 +114,7 @@ Result<PromptTemplate> LoadExtractPrompt(const std::string& folder, const Tokeni
   if (!prompt.ok()) return InFile(path, prompt.error());
   if (prompt->bos && tokenizer.bos() == kNoToken) {
     return Error{ErrorCode::kInvalid, "the tokenizer has no begin-of-sequence token",
-                 path + ": #/bos"};
+                 path + ": bos"};
   }
   return prompt;
 }

@@ -1,10 +1,11 @@
 // The prompt of `pawl extract`: a template that a model folder brings along in pawl.json.
 //
-//   {"extract": {"prompt": "{text}\n"}, "bos": true}
+//   {"extract": {"prompt": "{text}\n", "bos": true}}
 //
 // {text} and {schema} stand for the input and the schema (as compact JSON); everything else is
 // literal and may hold special tokens of the tokenizer. What stands in {text} and {schema} never
-// becomes a special token.
+// becomes a special token. `bos` begins every prompt, also those of `pawl generate`, with the
+// begin-of-sequence token; it may stand at the top level as well.
 #ifndef PAWL_SRC_CLI_PROMPT_H_
 #define PAWL_SRC_CLI_PROMPT_H_
 
@@ -23,8 +24,8 @@ struct PromptTemplate {
   bool bos = false;  // begin with the tokenizer's begin-of-sequence token
 };
 
-// pawl.json of a model folder; without that file a general instruction. Errors name the file and
-// the key.
+// pawl.json of a model folder; without that file a general instruction, and `bos` as the
+// tokenizer's post-processor has it. Errors name the file and the key.
 Result<PromptTemplate> LoadExtractPrompt(const std::string& folder, const Tokenizer& tokenizer);
 
 std::vector<TokenId> EncodePrompt(const Tokenizer& tokenizer, const PromptTemplate& prompt,

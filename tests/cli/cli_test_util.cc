@@ -115,21 +115,23 @@ std::string ByteTokenizerJson() {
          vocab + "},\"merges\":[]}}";
 }
 
+std::string ModelFolderWith(const std::string& name, std::string_view pawl_json) {
+  const std::string from = PAWL_SOURCE_DIR "/tests/data/models/llama-bf16-llama3/";
+  WriteScratch(name + "/tokenizer.json", ByteTokenizerJson());
+  WriteScratch(name + "/tokenizer_config.json",
+               R"({"bos_token":"<s>","eos_token":"</s>","add_bos_token":false})");
+  WriteScratch(name + "/generation_config.json", R"({"bos_token_id":256,"eos_token_id":257})");
+  if (!pawl_json.empty()) WriteScratch(name + "/pawl.json", pawl_json);
+  for (const char* file : {"config.json", "model.safetensors"}) {
+    std::error_code ignored;
+    fs::copy_file(from + file, ScratchPath(name + "/" + file), ignored);
+  }
+  return ScratchPath(name);
+}
+
 const std::string& RandomModelFolder() {
-  static const std::string folder = [] {
-    const std::string from = PAWL_SOURCE_DIR "/tests/data/models/llama-bf16-llama3/";
-    WriteScratch("random-model/tokenizer.json", ByteTokenizerJson());
-    WriteScratch("random-model/tokenizer_config.json",
-                 R"({"bos_token":"<s>","eos_token":"</s>","add_bos_token":false})");
-    WriteScratch("random-model/generation_config.json",
-                 R"({"bos_token_id":256,"eos_token_id":257})");
-    WriteScratch("random-model/pawl.json", R"({"extract":{"prompt":"{text}\n"},"bos":true})");
-    for (const char* name : {"config.json", "model.safetensors"}) {
-      std::error_code ignored;
-      fs::copy_file(from + name, ScratchPath(std::string("random-model/") + name), ignored);
-    }
-    return ScratchPath("random-model");
-  }();
+  static const std::string folder =
+      ModelFolderWith("random-model", R"({"extract":{"prompt":"{text}\n","bos":true}})");
   return folder;
 }
 

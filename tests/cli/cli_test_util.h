@@ -26,7 +26,11 @@ std::string WriteScratch(const std::string& name, std::string_view content);
 // a tokenizer of single bytes (ids 0 to 255), <s> (256) and </s> (257). Made once.
 const std::string& RandomModelFolder();
 
-// The byte-level tokenizer.json of that folder.
+// The same model with another pawl.json, in a folder of that name; without one when `pawl_json` is
+// empty.
+std::string ModelFolderWith(const std::string& name, std::string_view pawl_json);
+
+// The byte-level tokenizer.json of those folders.
 std::string ByteTokenizerJson();
 
 }  // namespace pawl

@@ -2,6 +2,7 @@
 // must be valid.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -147,6 +148,25 @@ TEST(ExtractTest, JsonLinesStayOnOneLineWithWhiteSpace) {
   int lines = 0;
   for (std::string line; std::getline(stream, line); ++lines) ExpectValid(line);
   EXPECT_EQ(lines, 5);
+}
+
+TEST(ExtractTest, ThePromptTemplateMayHoldSpecialTokensTheTextMayNot) {
+  const auto prompt_tokens = [](const std::string& folder, const std::string& text) {
+    const std::string schema = WriteScratch("true.json", R"({ "const": true })");
+    const CommandResult result =
+        RunPawl({"extract", "--schema", schema, "--model", folder, "--text", text, "--stats"});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    const size_t at = result.err.find("prompt ");
+    return at == std::string::npos ? -1 : std::atoi(result.err.c_str() + at + 7);
+  };
+  EXPECT_EQ(prompt_tokens(RandomModelFolder(), "abc"), 1 + 3 + 1);   // <s>abc\n
+  EXPECT_EQ(prompt_tokens(RandomModelFolder(), "</s>"), 1 + 4 + 1);  // four characters, no token
+  const std::string special =
+      ModelFolderWith("special", R"({"extract":{"prompt":"</s>{schema}</s>{text}{text}"}})");
+  EXPECT_EQ(prompt_tokens(special, "</s>"), 1 + 14 + 1 + 4 + 4);  // {"const":true} is compact
+  // Without pawl.json there is an instruction, and the begin token only if the tokenizer adds it.
+  const std::string general = ModelFolderWith("general", "");
+  EXPECT_GT(prompt_tokens(general, "abc"), 60);
 }
 
 TEST(ExtractTest, ProgressAndStatisticsGoToStandardError) {

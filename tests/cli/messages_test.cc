@@ -72,6 +72,24 @@ TEST(MessagesTest, BadModelFoldersNameTheFile) {
   ExpectRefused(with(ScratchPath("bad-config")), {"bad-config/config.json"});
 }
 
+TEST(MessagesTest, BadPromptFilesNameTheKey) {
+  const std::string schema = GoodSchema();
+  const std::pair<std::string, std::string> cases[] = {
+      {"{\"extract\":", "pawl.json: byte"},
+      {R"([])", "pawl.json: #: must be an object"},
+      {R"({"bos":1})", "pawl.json: #/bos: "},
+      {R"({"extract":{"prompt":7}})", "pawl.json: #/extract/prompt: "},
+      {R"({"extract":{"prompt":"no place for it"}})", "must contain {text}"},
+      {R"({"extract":{"promt":"{text}"}})", "pawl.json: #/extract/promt: "},
+      {R"({"extrakt":{}})", "pawl.json: #/extrakt: "},
+  };
+  int number = 0;
+  for (const auto& [content, message] : cases) {
+    const std::string folder = ModelFolderWith("prompt" + std::to_string(number++), content);
+    ExpectRefused({"extract", "--schema", schema, "--text", "x", "--model", folder}, {message});
+  }
+}
+
 TEST(MessagesTest, BadTexts) {
   const std::string schema = GoodSchema();
   ExpectRefused(Extract(schema, {"--text", "ab\xFF"}), {"--text: byte 2", "UTF-8"});

@@ -1,0 +1,130 @@
+"""Field accuracy of an exported model under constrained greedy decoding.
+
+    python evaluate.py --model models/tiny-extract [--count 300] [--out models/tiny-extract/eval/RESULTS.json] [--failures]
+
+Four sets: training phrasings with new values, held-out phrasings, held-out schemas, and the hand-written texts. A field is
+a leaf of the record (a list counts as one field); it is right if it is equal to the expected value (numbers by value).
+"""
+
+import argparse
+import collections
+import json
+import random
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import torch
+
+import gen
+from constrained import decode
+from model import load_hf_folder
+
+
+def leaves(record, path=()):
+    if isinstance(record, dict):
+        for key, value in record.items():
+            yield from leaves(value, path + (key,))
+    else:
+        yield path, record
+
+
+def same(a, b) -> bool:
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b))
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(same(a[k], b[k]) for k in a)
+    return a == b and isinstance(a, bool) == isinstance(b, bool)
+
+
+def score(model, examples, failures=None):
+    """examples: [(text, schema, record, scored paths or None, tag)]"""
+    jobs = [([256] + list(text.encode()) + [10], schema) for text, schema, *_ in examples]
+    outputs = decode(model, jobs)
+    right = total = whole = broken = nulls = null_right = 0
+    by_tag = collections.defaultdict(lambda: [0, 0])
+    for (text, schema, record, paths, tag), output in zip(examples, outputs):
+        try:
+            got = dict(leaves(json.loads(output.decode())))
+        except ValueError:
+            got, broken = {}, broken + 1
+        good = True
+        for path, want in leaves(record):
+            if paths is not None and path not in paths:
+                continue
+            ok = path in got and same(got[path], want)
+            total += 1
+            right += ok
+            good &= ok
+            nulls += want is None
+            null_right += ok and want is None
+            by_tag[tag][0] += ok
+            by_tag[tag][1] += 1
+            if not ok and failures is not None:
+                failures.append((tag, text, path, want, got.get(path)))
+        whole += good
+    return {"fields": total, "field_accuracy": round(right / max(total, 1), 4), "records": len(examples),
+            "record_accuracy": round(whole / max(len(examples), 1), 4),
+            "stated_field_accuracy": round((right - null_right) / max(total - nulls, 1), 4),
+            "unfinished": broken, "by_schema": {k: round(a / b, 3) for k, (a, b) in sorted(by_tag.items())}}
+
+
+def generated(seed, count, held=False, domains=None, named=None):
+    rng = random.Random(f"evaluation/{seed}")
+    out = []
+    while len(out) < count:
+        example = gen.make(rng, held, domains, named)
+        paths = {p for p in example.held_paths} if held else None
+        if held and not paths:
+            continue
+        record = json.loads(example.output.decode())
+        if held:   # an array or object field stands under the path of its slot
+            paths = {p for p, _ in leaves(record) if any(p[:len(h)] == h for h in paths)}
+        out.append((example.text, example.schema, record, paths, example.domain))
+    return out
+
+
+def handwritten(path):
+    out = []
+    for line in Path(path).read_text().splitlines():
+        if line.strip():
+            item = json.loads(line)
+            out.append((item["text"], item["schema"], item["record"], None, item.get("kind", "text")))
+    return out
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default="models/tiny-extract")
+    parser.add_argument("--count", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--out")
+    parser.add_argument("--failures", type=int, default=0, help="print this many wrong fields of each set")
+    parser.add_argument("--only", default="seen,templates,schemas,handwritten")
+    parser.add_argument("--threads", type=int, default=1)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    model = load_hf_folder(options.model)
+    sets = {"seen": lambda: generated(options.seed, options.count),
+            "templates": lambda: generated(options.seed + 1, options.count, held=True),
+            "schemas": lambda: generated(options.seed + 2, options.count, domains=sorted(gen.HELD_OUT_DOMAINS)),
+            "handwritten": lambda: handwritten(Path(options.model) / "eval" / "handwritten.jsonl")}
+    names = {"seen": "seen templates, new values", "templates": "held-out templates", "schemas": "held-out schemas", "handwritten": "hand-written texts"}
+    results = {}
+    for name in options.only.split(","):
+        began, failures = time.time(), []
+        results[names[name]] = result = score(model, sets[name](), failures)
+        print(f"{names[name]:28} fields {result['field_accuracy']:.3f} of {result['fields']}, not null {result['stated_field_accuracy']:.3f}, "
+              f"whole records {result['record_accuracy']:.3f}  ({time.time() - began:.0f} s)", flush=True)
+        random.Random(0).shuffle(failures)
+        for tag, text, path, want, got in failures[:options.failures]:
+            print(f"   {tag} {'.'.join(path)}: want {want!r}, got {got!r}\n      {text[:400]!r}")
+    if options.out:
+        command = f"python scripts/tiny_extract/evaluate.py --model {options.model} --count {options.count} --seed {options.seed} --out {options.out}"
+        Path(options.out).write_text(json.dumps({"command": command, "decoding": "greedy, constrained by the schema"} | results, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

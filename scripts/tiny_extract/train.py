@@ -1,0 +1,229 @@
+"""Trains the tiny extraction model on a CPU, from scratch, on examples made while it trains.
+
+    python train.py --run RUN_FOLDER --until 11:40 --decay-minutes 15 [--resume]
+
+The learning rate is constant after a short warm-up and falls linearly to zero in the last minutes before the deadline.
+A moving average of the weights is kept beside them: it is what `export.py` takes for a release before the decay.
+Matrices are trained with Muon (momentum made orthogonal by Newton-Schulz iterations), the embedding and the norms with Adam.
+"""
+
+import argparse
+import datetime
+import json
+import math
+import multiprocessing
+import os
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+from queue import Full
+
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import numpy as np
+import torch
+import torch._dynamo
+import torch._inductor.config
+import torch.nn.functional as F
+
+from model import PAD, Config, TinyLlama, config_dict
+
+TOKENS = 7680                                        # per step; every bucket length divides it, so shapes stay fixed
+LENGTHS = [96, 128, 160, 192, 240, 320, 384, 480, 640, 960]
+
+SHORT_STEPS = 500                                    # first short texts only: copying is found sooner there
+LONG_SHARE = 0.35                                    # of the texts above 384 bytes this share is kept
+
+
+def produce(queue, seed, start_batch):
+    """Fills the queue with (ids, mask) batches of one length each. Runs in a process of its own."""
+    import gen
+
+    os.nice(3)
+    parent = os.getppid()
+    rng = random.Random(f"{seed}/{start_batch}")
+    buckets = {length: [] for length in LENGTHS}
+    made = start_batch
+    while True:
+        ids, mask = gen.tokens(gen.make(rng))
+        length = next((n for n in LENGTHS if n >= len(ids) - 1), None)
+        if length is None or (made < SHORT_STEPS and length > 240) or (length > 384 and rng.random() > LONG_SHARE):
+            continue
+        buckets[length].append((ids, mask))
+        rows = TOKENS // length
+        if len(buckets[length]) == rows:
+            batch_ids = np.full((rows, length + 1), PAD, dtype=np.int16)
+            batch_mask = np.zeros((rows, length + 1), dtype=bool)
+            for row, (i, m) in enumerate(buckets[length]):
+                batch_ids[row, :len(i)] = i
+                batch_mask[row, :len(m)] = m
+            buckets[length] = []
+            while os.getppid() == parent:
+                try:
+                    queue.put((batch_ids, batch_mask), timeout=5)
+                    break
+                except Full:
+                    pass
+            else:
+                return
+            made += 1
+
+
+@torch.no_grad()
+def orthogonal(stack):
+    """Newton-Schulz iteration: the nearest (roughly) orthogonal matrix of every matrix in the stack."""
+    x = stack.bfloat16()
+    tall = x.shape[-2] > x.shape[-1]
+    x = x.mT if tall else x
+    x = x / (x.norm(dim=(-2, -1), keepdim=True) + 1e-7)
+    for _ in range(5):
+        gram = x @ x.mT
+        x = 3.4445 * x + (-4.7750 * gram + 2.0315 * gram @ gram) @ x
+    return (x.mT if tall else x).float()
+
+
+def free_threads(most: int) -> int:
+    """How many threads to use for the next step: a core that somebody else is using makes two threads slower than one."""
+    if most == 1:
+        return 1
+    runnable = int(Path("/proc/loadavg").read_text().split()[3].split("/")[0])
+    return most if runnable <= 1 else 1
+
+
+class Muon:
+    """Orthogonalised momentum for all block matrices, batched by shape."""
+
+    def __init__(self, model, momentum=0.95):
+        width = model.config.width
+        self.views = {}
+        for block in model.blocks:
+            for parameter in (block.qkv, block.out, block.gate_up, block.down):
+                rows = {block.qkv.shape: width, block.gate_up.shape: model.config.inner}.get(parameter.shape, parameter.shape[0])
+                self.views.setdefault((rows, parameter.shape[1]), []).append(parameter)
+        self.momentum = momentum
+        self.state = {shape: torch.zeros(sum(p.shape[0] // shape[0] for p in ps), *shape) for shape, ps in self.views.items()}
+
+    @torch.no_grad()
+    def step(self, rate, decay=0.01):
+        for (rows, columns), parameters in self.views.items():
+            gradient = torch.cat([p.grad.view(-1, rows, columns) for p in parameters])
+            state = self.state[rows, columns]
+            state.lerp_(gradient, 1 - self.momentum)
+            update = orthogonal(gradient.lerp(state, self.momentum)) * max(1, rows / columns) ** 0.5
+            place = 0
+            for p in parameters:
+                count = p.shape[0] // rows
+                p.mul_(1 - rate * decay).add_(update[place:place + count].reshape(p.shape), alpha=-rate)
+                place += count
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--run", required=True)
+    parser.add_argument("--until", required=True, help="HH:MM, local time; training ends then")
+    parser.add_argument("--decay-minutes", type=float, default=15)
+    parser.add_argument("--resume", action="store_true")
+    parser.add_argument("--seed", type=int, default=20)
+    parser.add_argument("--rate", type=float, default=0.02)
+    parser.add_argument("--adam-rate", type=float, default=0.003)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--width", type=int, default=192)
+    parser.add_argument("--layers", type=int, default=4)
+    parser.add_argument("--heads", type=int, default=3)
+    parser.add_argument("--inner", type=int, default=384)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    torch._dynamo.config.recompile_limit = 64
+    torch._inductor.config.cpp.dynamic_threads = True
+    folder = Path(options.run)
+    folder.mkdir(parents=True, exist_ok=True)
+    now = datetime.datetime.now()
+    hour, minute = map(int, options.until.split(":"))
+    deadline = now.replace(hour=hour, minute=minute, second=0).timestamp()
+
+    torch.manual_seed(options.seed)
+    model = TinyLlama(Config(options.width, options.layers, options.heads, options.inner))
+    model.dtype_inside = torch.bfloat16
+    model.compile_parts()
+    muon = Muon(model)
+    others = [model.embed, model.norm] + [p for b in model.blocks for p in (b.input_layernorm, b.post_attention_layernorm)]
+    adam = torch.optim.AdamW(others, lr=options.adam_rate, betas=(0.9, 0.95), weight_decay=0.0)
+    average = {name: p.detach().clone() for name, p in model.named_parameters()}
+    step = tokens = scored = 0
+    spent = 0.0
+    checkpoint = folder / "checkpoint.pt"
+    if options.resume and checkpoint.exists():
+        saved = torch.load(checkpoint, weights_only=False)
+        model.load_state_dict(saved["model"])
+        muon.state, average = saved["muon"], saved["average"]
+        adam.load_state_dict(saved["adam"])
+        step, tokens, scored, spent = saved["step"], saved["tokens"], saved["scored"], saved["spent"]
+
+    context = multiprocessing.get_context("spawn")
+    queue = context.Queue(maxsize=48)
+    worker = context.Process(target=produce, args=(queue, options.seed, step), daemon=True)
+    worker.start()
+
+    def save():
+        torch.save({"model": model.state_dict(), "muon": muon.state, "average": average, "adam": adam.state_dict(), "step": step,
+                    "tokens": tokens, "scored": scored, "spent": spent, "config": config_dict(model.config), "seed": options.seed}, folder / "checkpoint.tmp")
+        os.replace(folder / "checkpoint.tmp", checkpoint)
+
+    log = open(folder / "log.jsonl", "a", buffering=1)
+    began, last_save, loss_sum, hits, count, window = time.time(), time.time(), 0.0, 0, 0, time.time()
+    spent_before, wait, doubles = spent, 0.0, 0
+    stopped = []
+    signal.signal(signal.SIGTERM, lambda *_: stopped.append(True))
+    while True:
+        left = deadline - time.time()
+        if left <= 0 or stopped:
+            break
+        if options.threads > 1:
+            threads = free_threads(options.threads)
+            doubles += threads > 1
+            torch.set_num_threads(threads)
+        before = time.time()
+        ids, mask = queue.get()
+        wait += time.time() - before
+        ids = torch.from_numpy(ids.astype(np.int64))
+        chosen = torch.from_numpy(mask[:, 1:]).reshape(-1).nonzero()[:, 0]
+        target = ids[:, 1:].reshape(-1)[chosen]
+        logits = model.logits(model.hidden(ids[:, :-1].contiguous(), chosen))
+        loss = F.cross_entropy(logits, target)
+        loss.backward()
+        scale = min(1.0, (step + 1) / 60) * min(1.0, left / (60 * options.decay_minutes))
+        torch.nn.utils.clip_grad_norm_(others, 1.0)
+        muon.step(options.rate * scale)
+        for group in adam.param_groups:
+            group["lr"] = options.adam_rate * scale
+        adam.step()
+        for p in model.parameters():
+            p.grad = None
+        step, tokens, scored = step + 1, tokens + ids.shape[0] * (ids.shape[1] - 1), scored + len(chosen)
+        with torch.no_grad():
+            keep = min(0.995, (1 + step) / (10 + step))
+            for name, p in model.named_parameters():
+                average[name].lerp_(p, 1 - keep)
+            loss_sum += loss.item() * len(chosen)
+            hits += (logits.argmax(-1) == target).sum().item()
+            count += len(chosen)
+        if step % 50 == 0:
+            spent = spent_before + time.time() - began
+            log.write(json.dumps({"step": step, "tokens": tokens, "scored": scored, "loss": round(loss_sum / count, 4), "byte_accuracy": round(hits / count, 4),
+                                  "tokens_per_s": round(50 * TOKENS / (time.time() - window)), "wait": round(wait, 1), "two_threads": doubles, "scale": round(scale, 3),
+                                  "time": time.strftime("%H:%M:%S")}) + "\n")
+            loss_sum, hits, count, window, wait, doubles = 0.0, 0, 0, time.time(), 0.0, 0
+        if time.time() - last_save > 120:
+            spent = spent_before + time.time() - began
+            save()
+            last_save = time.time()
+    spent = spent_before + time.time() - began
+    save()
+    worker.kill()
+
+
+if __name__ == "__main__":
+    main()

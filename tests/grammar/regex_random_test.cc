@@ -1,0 +1,246 @@
+// Random patterns: ParseEcma with derivatives and with the DFA, against RE2 and against the matcher
+// of regex_reference.h; and that Boolean combinations mean what they say.
+#include <gtest/gtest.h>
+#include <re2/re2.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "tests/grammar/regex_reference.h"
+#include "tests/grammar/regex_test_util.h"
+
+namespace pawl {
+namespace {
+
+using regex_test::Decode;
+using regex_test::MatchesByDerivative;
+using regex_test::MatchesByDfa;
+using regex_test::RefFinds;
+using regex_test::RefGenerator;
+using regex_test::RefNode;
+using regex_test::RefOptions;
+using regex_test::RefPtr;
+using regex_test::RefTakesWhole;
+using regex_test::Spell;
+
+// Walks from `state` over at most `fuel` states looking for acceptance; true when found or
+// undecided.
+bool SomethingAccepted(RegexDfa& dfa, uint32_t state, size_t fuel = 5000) {
+  std::vector<uint32_t> pending{state}, seen{state};
+  for (size_t i = 0; i < pending.size(); ++i) {
+    if (dfa.Accepting(pending[i]) || i > fuel) return true;
+    for (int cls = 0; cls < dfa.classes(); ++cls) {
+      const uint32_t next = dfa.Next(pending[i], cls);
+      if (next == RegexDfa::kDead) continue;
+      if (std::find(pending.begin(), pending.end(), next) == pending.end()) pending.push_back(next);
+    }
+  }
+  return false;
+}
+
+TEST(RegexRandom, AgreesWithRe2) {
+  RefGenerator generator(1);
+  RefOptions options;
+  options.boundaries = true;
+  int pairs = 0, refused = 0, matched = 0;
+  for (int round = 0; round < 6000; ++round) {
+    const std::string pattern = Spell(*generator.Pattern(1 + generator.Below(12), options));
+    const RE2 re2(pattern, RE2::Quiet);
+    if (!re2.ok()) continue;  // RE2 allows no product of counters above 1000
+    RegexSyntaxOptions syntax;
+    syntax.search = round % 2 == 0;
+    auto arena = std::make_shared<RegexArena>();
+    const Result<ReId> id = ParseEcma(*arena, pattern, syntax);
+    if (!id.ok()) {
+      ASSERT_NE(id.error().code, ErrorCode::kInvalid) << pattern << id.error().ToString();
+      ++refused;
+      continue;
+    }
+    RegexDfa dfa(arena, *id);
+    for (int i = 0; i < 10; ++i) {
+      const std::string text = generator.Text(9);
+      const bool expected =
+          syntax.search ? RE2::PartialMatch(text, re2) : RE2::FullMatch(text, re2);
+      ASSERT_EQ(MatchesByDfa(dfa, Decode(text)), expected)
+          << pattern << " on '" << text << "' search " << syntax.search << " "
+          << arena->ToString(*id);
+      if (i < 3) {
+        ASSERT_EQ(MatchesByDerivative(*arena, *id, Decode(text)), expected) << pattern;
+      }
+      ++pairs;
+      matched += expected;
+    }
+  }
+  EXPECT_GE(pairs, 50000);
+  EXPECT_LT(refused, 10);
+  // The comparison is worth something only when both answers occur.
+  EXPECT_GT(matched, 3000);
+  EXPECT_LT(matched, pairs - 3000);
+}
+
+void CompareWithReference(uint32_t seed, const RefOptions& options, int rounds, int max_refused) {
+  RefGenerator generator(seed);
+  int pairs = 0, refused = 0;
+  for (int round = 0; round < rounds; ++round) {
+    const RefPtr pattern = generator.Pattern(1 + generator.Below(14), options);
+    const std::string spelled = Spell(*pattern);
+    RegexSyntaxOptions syntax;
+    syntax.search = round % 2 == 0;
+    auto arena = std::make_shared<RegexArena>();
+    const Result<ReId> id = ParseEcma(*arena, spelled, syntax);
+    if (!id.ok()) {
+      ASSERT_NE(id.error().code, ErrorCode::kInvalid) << spelled << id.error().ToString();
+      ++refused;
+      continue;
+    }
+    RegexDfa dfa(arena, *id);
+    for (int i = 0; i < 8; ++i) {
+      const std::string text = generator.Text(7);
+      const bool expected =
+          syntax.search ? RefFinds(*pattern, text) : RefTakesWhole(*pattern, text);
+      ASSERT_EQ(MatchesByDfa(dfa, Decode(text)), expected)
+          << spelled << " on '" << text << "' search " << syntax.search << " "
+          << arena->ToString(*id);
+      ASSERT_EQ(MatchesByDerivative(*arena, *id, Decode(text)), expected) << spelled;
+      ++pairs;
+    }
+    // What the DFA calls live has an accepted continuation.
+    const uint32_t start = dfa.Start();
+    if (start != RegexDfa::kDead) {
+      ASSERT_TRUE(SomethingAccepted(dfa, start)) << spelled;
+    }
+    ASSERT_FALSE(dfa.overflow()) << spelled;
+  }
+  EXPECT_LE(refused, max_refused) << "of " << rounds;
+  EXPECT_GT(pairs, rounds * 6);
+}
+
+TEST(RegexRandom, LookaheadAgreesWithReference) {
+  CompareWithReference(2, {.look_ahead = true}, 6000, 10);
+}
+TEST(RegexRandom, LookbehindAgreesWithReference) {
+  CompareWithReference(3, {.look_behind = true}, 6000, 10);
+}
+TEST(RegexRandom, AllAssertionsAgreeWithReference) {
+  CompareWithReference(4, {.look_ahead = true, .look_behind = true, .boundaries = true}, 6000, 10);
+}
+
+// A random Boolean expression over patterns, as a term and as a function.
+struct Combination {
+  ReId id;
+  std::vector<const RefNode*> patterns;
+  std::string shape;  // postfix: p pattern, & | !
+  bool Holds(std::string_view text) const {
+    std::vector<bool> stack;
+    size_t next = 0;
+    for (const char op : shape) {
+      if (op == 'p') {
+        stack.push_back(RefTakesWhole(*patterns[next++], text));
+        continue;
+      }
+      const bool last = stack.back();
+      stack.pop_back();
+      if (op == '!') {
+        stack.push_back(!last);
+      } else {
+        stack.back() = op == '&' ? (stack.back() && last) : (stack.back() || last);
+      }
+    }
+    return stack.back();
+  }
+};
+
+Combination Combine(RefGenerator& generator, RegexArena& arena, std::vector<RefPtr>& owner,
+                    int size) {
+  Combination made{};
+  if (size <= 1) {
+    owner.push_back(generator.Pattern(1 + generator.Below(7), {.anchors = false}));
+    RegexSyntaxOptions whole;
+    whole.search = false;
+    const Result<ReId> id = ParseEcma(arena, Spell(*owner.back()), whole);
+    EXPECT_TRUE(id.ok());
+    return {id.ok() ? *id : RegexArena::kNothing, {owner.back().get()}, "p"};
+  }
+  if (generator.Below(4) == 0) {
+    made = Combine(generator, arena, owner, size - 1);
+    made.id = arena.Not(made.id);
+    made.shape += '!';
+    return made;
+  }
+  made = Combine(generator, arena, owner, size / 2);
+  const Combination right = Combine(generator, arena, owner, size - size / 2);
+  const bool conjunction = generator.Below(2) == 0;
+  made.id = conjunction ? arena.And(made.id, right.id) : arena.Or(made.id, right.id);
+  made.patterns.insert(made.patterns.end(), right.patterns.begin(), right.patterns.end());
+  made.shape += right.shape + (conjunction ? '&' : '|');
+  return made;
+}
+
+TEST(RegexRandom, BooleanCombinations) {
+  RefGenerator generator(5);
+  int empty = 0;
+  for (int round = 0; round < 4000; ++round) {
+    auto arena = std::make_shared<RegexArena>();
+    std::vector<RefPtr> owner;
+    const Combination c = Combine(generator, *arena, owner, 2 + generator.Below(5));
+    RegexDfa dfa(arena, c.id);
+    bool any = false;
+    for (int i = 0; i < 12; ++i) {
+      const std::string text = generator.Text(6);
+      const bool expected = c.Holds(text);
+      any = any || expected;
+      ASSERT_EQ(MatchesByDfa(dfa, Decode(text)), expected) << text << " " << arena->ToString(c.id);
+      ASSERT_EQ(MatchesByDerivative(*arena, c.id, Decode(text)), expected);
+    }
+    const uint32_t start = dfa.Start();
+    empty += start == RegexDfa::kDead;
+    ASSERT_FALSE(any && start == RegexDfa::kDead);
+    if (start != RegexDfa::kDead) {
+      ASSERT_TRUE(SomethingAccepted(dfa, start));
+    }
+  }
+  EXPECT_GT(empty, 10);  // emptiness is met
+}
+
+// Laws, decided by emptiness of the symmetric difference.
+TEST(RegexRandom, BooleanLaws) {
+  RefGenerator generator(6);
+  for (int round = 0; round < 1000; ++round) {
+    auto arena = std::make_shared<RegexArena>();
+    std::vector<RefPtr> owner;
+    const ReId x = Combine(generator, *arena, owner, 1 + generator.Below(2)).id;
+    const ReId y = Combine(generator, *arena, owner, 1).id;
+    const ReId z = Combine(generator, *arena, owner, 1).id;
+    RegexArena& a = *arena;
+    const std::pair<ReId, ReId> equal[] = {
+        {a.Not(a.Or(x, y)), a.And(a.Not(x), a.Not(y))},
+        {a.Not(a.And(x, y)), a.Or(a.Not(x), a.Not(y))},
+        {a.And(x, a.Or(y, z)), a.Or(a.And(x, y), a.And(x, z))},
+        {a.Or(x, a.And(y, z)), a.And(a.Or(x, y), a.Or(x, z))},
+        {a.Concat(x, a.Or(y, z)), a.Or(a.Concat(x, y), a.Concat(x, z))},
+        {a.Concat(a.Or(x, y), z), a.Or(a.Concat(x, z), a.Concat(y, z))},
+        {a.Concat(a.Concat(x, y), z), a.Concat(x, a.Concat(y, z))},
+        {a.Star(a.Or(x, y)), a.Star(a.Or(a.Star(x), a.Star(y)))},
+        {a.Repeat(x, 2, 3), a.Or(a.Concat(x, x), a.Concat({x, x, x}))},
+        {a.Star(x), a.Or(RegexArena::kEpsilon, a.Concat(x, a.Star(x)))},
+        {a.Or(x, a.Not(x)), RegexArena::kAnything},
+        {a.And(x, a.Not(x)), RegexArena::kNothing},
+    };
+    for (const auto& [left, right] : equal) {
+      const ReId differ = a.Or(a.And(left, a.Not(right)), a.And(right, a.Not(left)));
+      RegexDfaLimits limits;
+      limits.emptiness_fuel = 100000;
+      RegexDfa dfa(arena, differ, limits);
+      ASSERT_EQ(dfa.Start(), RegexDfa::kDead)
+          << arena->ToString(left) << "   " << arena->ToString(right);
+    }
+    ASSERT_EQ(a.Or(x, y), a.Or(y, x));
+    ASSERT_EQ(a.And(x, y), a.And(y, x));
+    ASSERT_EQ(a.Or(x, x), x);
+    ASSERT_EQ(a.Not(a.Not(x)), x);
+  }
+}
+
+}  // namespace
+}  // namespace pawl

@@ -53,7 +53,21 @@ FormulaId SchemaTable::AddNumber(NumberConstraint constraint) {
   if (constraint.integer_text) key += "t";
   auto [it, fresh] = interned_.try_emplace(std::move(key), 0);
   if (fresh) {
-    numbers_.push_back(std::move(constraint));
+    numbers_.push_back({std::move(constraint), {}});
+    it->second = Add(kNumberValue, numbers_.size() - 1);
+  }
+  return it->second;
+}
+
+FormulaId SchemaTable::AddNumberSet(std::vector<Decimal> values) {
+  if (values.empty()) return kFalseFormula;
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  std::string key = "s";
+  for (const Decimal& value : values) key += value.ToString() + ",";
+  auto [it, fresh] = interned_.try_emplace(std::move(key), 0);
+  if (fresh) {
+    numbers_.push_back({{}, std::move(values)});
     it->second = Add(kNumberValue, numbers_.size() - 1);
   }
   return it->second;

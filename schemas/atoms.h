@@ -30,6 +30,12 @@ struct StringAtom {
   uint64_t min = 0, max = kUnbounded;    // kLength: number of code points
 };
 
+// One condition on a number: a constraint, or membership in `values` when there are any.
+struct NumberAtom {
+  NumberConstraint constraint;
+  std::vector<Decimal> values;
+};
+
 struct ObjectAtom {
   std::vector<std::pair<std::string, FormulaId>> properties;  // in the order of the schema
   struct Pattern {
@@ -63,11 +69,12 @@ class SchemaTable {
 
   FormulaId AddString(StringAtom atom);
   FormulaId AddNumber(NumberConstraint constraint);
+  FormulaId AddNumberSet(std::vector<Decimal> values);
   FormulaId AddObject(ObjectAtom atom);
   FormulaId AddArray(ArrayAtom atom);
 
   const StringAtom& string(AtomId id) const { return strings_[atoms_[id].index]; }
-  const NumberConstraint& number(AtomId id) const { return numbers_[atoms_[id].index]; }
+  const NumberAtom& number(AtomId id) const { return numbers_[atoms_[id].index]; }
   const ObjectAtom& object(AtomId id) const { return objects_[atoms_[id].index]; }
   const ArrayAtom& array(AtomId id) const { return arrays_[atoms_[id].index]; }
   Kind kind(AtomId id) const { return atoms_[id].kind; }
@@ -81,7 +88,7 @@ class SchemaTable {
   std::vector<Entry> atoms_;
   // Deques: references to atoms stay valid while the table grows.
   std::deque<StringAtom> strings_;
-  std::deque<NumberConstraint> numbers_;
+  std::deque<NumberAtom> numbers_;
   std::deque<ObjectAtom> objects_;
   std::deque<ArrayAtom> arrays_;
   // Equal string and number conditions share an atom, so that formulas over them simplify.

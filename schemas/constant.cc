@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "grammar/number/number_set.h"
+
 #include "src/base/utf8.h"
 
 namespace pawl::schema {
@@ -16,7 +18,7 @@ Result<FormulaId> EnumFormula(SchemaTable& table, const std::vector<const json::
   KindSet plain = 0;
   StringAtom strings;
   strings.type = StringAtom::Type::kLiterals;
-  std::vector<FormulaId> numbers;
+  std::vector<Decimal> numbers;
   for (const json::Value* value : values) {
     switch (value->type) {
       case json::Type::kNull: plain |= KindBit(kNullValue); break;
@@ -26,10 +28,7 @@ Result<FormulaId> EnumFormula(SchemaTable& table, const std::vector<const json::
       case json::Type::kNumber: {
         auto decimal = Decimal::Parse(value->text);
         if (!decimal.ok()) return decimal.error();
-        NumberConstraint equal;
-        equal.minimum = *decimal;
-        equal.maximum = *decimal;
-        numbers.push_back(table.AddNumber(std::move(equal)));
+        numbers.push_back(*std::move(decimal));
         break;
       }
       case json::Type::kArray: {
@@ -66,7 +65,10 @@ Result<FormulaId> EnumFormula(SchemaTable& table, const std::vector<const json::
         formulas.And(formulas.Kinds(KindBit(kStringValue)), table.AddString(std::move(strings))));
   }
   if (!numbers.empty()) {
-    alternatives.push_back(formulas.And(formulas.Kinds(KindBit(kNumberValue)), formulas.Or(numbers)));
+    // Limits are found here, where the caller can name the keyword.
+    if (auto set = NumberSet::Create(numbers); !set.ok()) return set.error();
+    alternatives.push_back(
+        formulas.And(formulas.Kinds(KindBit(kNumberValue)), table.AddNumberSet(std::move(numbers))));
   }
   return formulas.Or(alternatives);
 }

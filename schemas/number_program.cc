@@ -14,6 +14,14 @@ namespace {
 constexpr int64_t kFuel = 50'000;
 constexpr char kAlphabet[] = "0123456789.-";
 
+// The value fulfils the constraint.
+bool Fulfils(const Decimal& value, const NumberConstraint& c) {
+  if (c.minimum && (c.exclusive_minimum ? value <= *c.minimum : value < *c.minimum)) return false;
+  if (c.maximum && (c.exclusive_maximum ? value >= *c.maximum : value > *c.maximum)) return false;
+  if (c.multiple_of && !value.IsMultipleOf(*c.multiple_of)) return false;
+  return !c.integer || value.IsInteger();
+}
+
 // The conjunction of two constraints; nullopt when their multiples are too big to combine.
 std::optional<NumberConstraint> Merge(NumberConstraint a, const NumberConstraint& b) {
   if (b.minimum) {
@@ -55,33 +63,70 @@ Result<std::unique_ptr<NumberProgram>> NumberProgram::Create(const SchemaTable& 
   std::unique_ptr<NumberProgram> program(new NumberProgram());
   program->atoms_ = std::move(atoms);
   program->accept_ = std::move(accept);
-  NumberConstraint common;
+  NumberAtom common;
+  bool finite = false;
   program->merged_ = conjunction;
   for (const AtomId atom : must) {
-    if (auto both = Merge(common, table.number(atom))) {
-      common = *std::move(both);
+    const NumberAtom& number = table.number(atom);
+    if (!number.values.empty()) {
+      std::vector<Decimal> both;
+      if (finite) {
+        std::set_intersection(common.values.begin(), common.values.end(), number.values.begin(), number.values.end(),
+                              std::back_inserter(both));
+      }
+      common.values = finite ? std::move(both) : number.values;
+      finite = true;
+    } else if (auto both = Merge(common.constraint, number.constraint)) {
+      common.constraint = *std::move(both);
     } else {
       program->merged_ = false;
     }
   }
+  if (finite) {
+    std::erase_if(common.values, [&](const Decimal& value) { return !Fulfils(value, common.constraint); });
+    // "1.0" is no integer to draft 4; the set knows values only, so the spelling is left to the product.
+    if (common.constraint.integer_text) program->merged_ = false;
+  }
   // With exponents an automaton has to remember whole mantissas; a product of such is searched in vain.
   allow_exponents = allow_exponents && program->merged_;
-  auto first = NumberAutomaton::Create(common, allow_exponents);
-  if (!first.ok()) return first.error();
-  program->automata_.push_back(std::move(*first));
+  Part first;
+  if (finite) {
+    auto set = NumberSet::Create(common.values);
+    if (!set.ok()) return set.error();
+    first.set = *std::move(set);
+  } else {
+    auto automaton = Part::Create(common, allow_exponents);
+    if (!automaton.ok()) return automaton.error();
+    first = *std::move(automaton);
+  }
+  program->parts_.push_back(std::move(first));
   if (!program->merged_) {
     for (const AtomId atom : program->atoms_) {
-      auto automaton = NumberAutomaton::Create(table.number(atom), allow_exponents);
-      if (!automaton.ok()) return automaton.error();
-      program->automata_.push_back(std::move(*automaton));
+      auto part = Part::Create(table.number(atom), allow_exponents);
+      if (!part.ok()) return part.error();
+      program->parts_.push_back(*std::move(part));
     }
   }
   program->states_.emplace_back();  // dead
   program->states_[0].live = 0;
   std::vector<uint32_t> start;
-  for (const auto& automaton : program->automata_) start.push_back(automaton->Start());
+  for (const Part& part : program->parts_) start.push_back(part.Start());
   program->Intern(std::move(start));
   return program;
+}
+
+Result<NumberProgram::Part> NumberProgram::Part::Create(const NumberAtom& atom, bool allow_exponents) {
+  Part part;
+  if (!atom.values.empty()) {
+    auto set = NumberSet::Create(atom.values);
+    if (!set.ok()) return set.error();
+    part.set = *std::move(set);
+    return part;
+  }
+  auto automaton = NumberAutomaton::Create(atom.constraint, allow_exponents);
+  if (!automaton.ok()) return automaton.error();
+  part.automaton = *std::move(automaton);
+  return part;
 }
 
 NumberProgram::StateId NumberProgram::Intern(std::vector<uint32_t> key) {
@@ -100,8 +145,9 @@ NumberProgram::StateId NumberProgram::Intern(std::vector<uint32_t> key) {
 NumberProgram::StateId NumberProgram::RawStep(StateId state, char c) {
   std::vector<uint32_t> key = states_[state].key;
   for (size_t i = 0; i < key.size(); ++i) {
-    key[i] = automata_[i]->Step(key[i], c);
-    if (key[i] == NumberAutomaton::kDead) return 0;
+    key[i] = parts_[i].Step(key[i], c);
+    // The text must be a number for every automaton, and can be for the first part.
+    if (key[i] == 0 && (i == 0 || !parts_[i].set)) return 0;
   }
   return Intern(std::move(key));
 }
@@ -115,20 +161,20 @@ bool NumberProgram::Truth(StateId state, AtomId atom) const {
   const auto it = std::lower_bound(atoms_.begin(), atoms_.end(), atom);
   const size_t i = static_cast<size_t>(it - atoms_.begin());
   // Merged: only asked of accepted numbers, which fulfil everything.
-  if (merged_) return automata_[0]->Accepting(states_[state].key[0]);
-  return automata_[i + 1]->Accepting(states_[state].key[i + 1]);
+  if (merged_) return parts_[0].Accepting(states_[state].key[0]);
+  return parts_[i + 1].Accepting(states_[state].key[i + 1]);
 }
 
 bool NumberProgram::Accepts(StateId state) {
-  if (state == 0 || !automata_[0]->Complete(states_[state].key[0])) return false;
-  if (merged_) return automata_[0]->Accepting(states_[state].key[0]);
+  if (state == 0 || !parts_[0].Complete(states_[state].key[0])) return false;
+  if (merged_) return parts_[0].Accepting(states_[state].key[0]);
   return accept_(state);
 }
 
 bool NumberProgram::Live(StateId state) {
   if (states_[state].live < 0) {
     if (merged_) {
-      states_[state].live = automata_[0]->CanAccept(states_[state].key[0]) ? 1 : 0;
+      states_[state].live = parts_[0].CanAccept(states_[state].key[0]) ? 1 : 0;
     } else {
       Decide(state);
     }
@@ -137,7 +183,7 @@ bool NumberProgram::Live(StateId state) {
 }
 
 void NumberProgram::Decide(StateId start) {
-  if (!automata_[0]->CanAccept(states_[start].key[0])) {
+  if (!parts_[0].CanAccept(states_[start].key[0])) {
     states_[start].live = 0;
     return;
   }
@@ -162,7 +208,7 @@ void NumberProgram::Decide(StateId start) {
     }
     for (const char* c = kAlphabet; *c != 0; ++c) {
       const StateId next = RawStep(state, *c);
-      if (next != 0 && !automata_[0]->CanAccept(states_[next].key[0])) states_[next].live = 0;
+      if (next != 0 && !parts_[0].CanAccept(states_[next].key[0])) states_[next].live = 0;
       if (next == 0 || states_[next].live == 0 || visited.contains(next)) continue;
       visited.emplace(next, Visit{state, *c});
       queue.push_back(next);
@@ -177,7 +223,7 @@ void NumberProgram::Decide(StateId start) {
 
 std::optional<std::string> NumberProgram::Shortest(StateId state) {
   if (!Live(state)) return std::nullopt;
-  if (merged_) return automata_[0]->ShortestAccepting(states_[state].key[0]);
+  if (merged_) return parts_[0].ShortestAccepting(states_[state].key[0]);
   std::string out;
   while (!Accepts(state)) {
     if (!Live(state) || states_[state].via == 0) return std::nullopt;

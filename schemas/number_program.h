@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "grammar/number/number_automaton.h"
+#include "grammar/number/number_set.h"
 #include "pawl/result.h"
 #include "schemas/atoms.h"
 
@@ -48,9 +49,25 @@ class NumberProgram {
     char via = 0;               // next character on the way to acceptance
   };
 
+  // An automaton of either sort; a set's states may be dead without the number being malformed.
+  struct Part {
+    std::unique_ptr<NumberAutomaton> automaton;
+    std::optional<NumberSet> set;
+
+    static Result<Part> Create(const NumberAtom& atom, bool allow_exponents);
+    uint32_t Start() const { return set ? set->Start() : automaton->Start(); }
+    uint32_t Step(uint32_t state, char c) const { return set ? set->Step(state, c) : automaton->Step(state, c); }
+    bool Accepting(uint32_t state) const { return set ? set->Accepting(state) : automaton->Accepting(state); }
+    bool Complete(uint32_t state) const { return set ? set->Accepting(state) : automaton->Complete(state); }
+    bool CanAccept(uint32_t state) const { return set ? state != NumberSet::kDead : automaton->CanAccept(state); }
+    std::string ShortestAccepting(uint32_t state) const {
+      return set ? set->ShortestAccepting(state) : automaton->ShortestAccepting(state);
+    }
+  };
+
   std::vector<AtomId> atoms_;
-  std::vector<std::unique_ptr<NumberAutomaton>> automata_;  // 0: the merged `must`; then one per atom unless merged_
-  bool merged_ = false;  // automata_[0] is the conjunction of all atoms
+  std::vector<Part> parts_;  // 0: the merged `must`; then one per atom unless merged_
+  bool merged_ = false;  // parts_[0] is the conjunction of all atoms
   std::function<bool(StateId)> accept_;
   std::vector<Info> states_;
   std::unordered_multimap<uint64_t, StateId> index_;

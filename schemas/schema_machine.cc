@@ -422,7 +422,7 @@ std::optional<std::string> SchemaMachine::ShortestCompletion(Key state) {
               FrameOf(state), solver_.scalars().NumberTruth(frames_.PendingGoal(node.frame), lexeme.state), -1);
           if (ended == kDead) return std::nullopt;
           const FrameId frame = nodes_[FrameOf(ended)].frame;
-          const Found& rest = solver_.Container(frame);
+          const Found rest = solver_.ContainerText(frame);
           if (!rest.text) return std::nullopt;
           piece = (rest.text->empty() ? "" : "," + *rest.text) + (frames_[frame].kind == kArrayValue ? "]" : "}");
         }
@@ -435,7 +435,7 @@ std::optional<std::string> SchemaMachine::ShortestCompletion(Key state) {
       case Mode::kFirstKey:
       case Mode::kNextKey:
       case Mode::kAfter: {
-        const Found& rest = solver_.Container(node.frame);
+        const Found rest = solver_.ContainerText(node.frame);
         if (!rest.text) return std::nullopt;
         std::string text = *rest.text;
         if (lexeme.mode == Mode::kNextKey && text.empty()) {

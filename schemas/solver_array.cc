@@ -39,6 +39,16 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
     }
   }
   if (min_count > max_count) return no;
+  for (const auto& [atom, wanted] : missing) {
+    // Beyond the prefix all items have the same demands, so these few places tell whether any can match.
+    bool possible = false;
+    for (uint64_t index = frame.count; !possible && index <= std::max(frame.count, prefix); ++index) {
+      FormulaId item = table_.array(atom).contains;
+      for (const AtomId other : cube.positive) item = formulas.And(item, frames_.ItemDemand(frame, other, index));
+      possible = Value(item).answer != Answer::kNo;
+    }
+    if (!possible) return no;
+  }
   std::set<AtomId> to_fail(cube.negative.begin(), cube.negative.end());
   for (const AtomId atom : cube.negative) prefix = std::max<uint64_t>(prefix, table_.array(atom).prefix.size());
   const auto fails_by_count = [&](AtomId atom, uint64_t count) {
@@ -65,11 +75,12 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
     if (count >= min_count && missing.empty() && to_fail.empty()) break;
     FormulaId item = kTrueFormula;
     for (const AtomId atom : cube.positive) item = formulas.And(item, frames_.ItemDemand(frame, atom, index));
-    if (unique) {  // the demands know of the items read, not of those planned here
+    if (unique && !texts.empty()) {  // the demands know of the items read, not of those planned here
+      std::vector<std::string> planned;
       for (const std::string& text : texts) {
-        auto value = json::Parse(text);
-        if (value.ok()) item = formulas.And(item, frames_.DifferentFrom(CanonicalText(*value)));
+        if (auto value = json::Parse(text); value.ok()) planned.push_back(CanonicalText(*value));
       }
+      item = formulas.And(item, frames_.DifferentFrom(planned));
     }
     for (const AtomId atom : cube.positive) {
       const ArrayAtom& array = table_.array(atom);

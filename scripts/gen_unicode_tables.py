@@ -12,6 +12,7 @@ once. Names are stored in the loose form of UAX #44 (LM3): lower case, without s
 import collections
 import os
 import sys
+import unicodedata
 
 FOLDER = sys.argv[1] if len(sys.argv) > 1 else "/usr/share/unicode"
 MAX = 0x10FFFF
@@ -113,6 +114,29 @@ def scripts():
     return sc, scx, aliases
 
 
+def idna_valid(gc, binary):
+    """The code points that RFC 5892 derives as PVALID (internationalized host names, IDNA 2008)."""
+    def points(ranges):
+        return {c for lo, hi in ranges for c in range(lo, hi + 1)}
+
+    def stable(c):
+        once = unicodedata.normalize("NFKC", chr(c)).casefold()
+        return unicodedata.normalize("NFKC", once) == chr(c)
+
+    letters = points(r for name in ("Ll", "Lu", "Lo", "Nd", "Lm", "Mn", "Mc") for r in gc[name])
+    jamo = points([(0x1100, 0x11FF), (0xA960, 0xA97F), (0xD7B0, 0xD7FF)])
+    ignorable = points(binary["Default_Ignorable_Code_Point"] + binary["White_Space"] +
+                       binary["Noncharacter_Code_Point"])
+    blocks = points([(0x20D0, 0x20FF), (0x1D100, 0x1D1FF), (0x1D200, 0x1D24F)])
+    valid = {c for c in letters - jamo - ignorable - blocks if stable(c)}
+    valid |= points([(0x2D, 0x2D), (0x30, 0x39), (0x61, 0x7A)])
+    # Section 2.6, exceptions.
+    valid |= {0xDF, 0x3C2, 0x6FD, 0x6FE, 0xF0B, 0x3007}
+    valid -= {0x640, 0x7FA, 0x302E, 0x302F, 0x3031, 0x3032, 0x3033, 0x3034, 0x3035, 0x303B}
+    valid -= {0xB7, 0x375, 0x5F3, 0x5F4, 0x30FB} | set(range(0x660, 0x66A)) | set(range(0x6F0, 0x6FA))
+    return merge((c, c) for c in valid)
+
+
 def main():
     names = {}  # loose name -> ranges
 
@@ -148,6 +172,20 @@ def main():
                 add(prefix + alias, sc[long_name])
             for prefix in ("scx=", "Script_Extensions="):
                 add(prefix + alias, scx[long_name])
+
+    # What host names need beside (RFC 5892, RFC 5893).
+    for fields in rows("extracted/DerivedBidiClass.txt"):
+        if fields[1] in ("R", "AL", "AN", "EN", "L", "NSM", "ES", "CS", "ET", "ON", "BN"):
+            binary["bc=" + fields[1]].append(span(fields[0]))
+    for fields in rows("extracted/DerivedJoiningType.txt"):
+        if fields[1] in ("L", "R", "D", "T"):
+            binary["jt=" + fields[1]].append(span(fields[0]))
+    for fields in rows("extracted/DerivedCombiningClass.txt"):
+        if fields[1] == "9":
+            binary["ccc=9"].append(span(fields[0]))
+    for name in sorted(name for name in binary if "=" in name):
+        add(name, merge(binary[name]))
+    add("IDNA2008_PVALID", idna_valid(gc, binary))
 
     offsets, ranges = {}, []
     for value in names.values():

@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
-"""Makes the tiny random models of tests/data/models and what the reference implementation answers on them.
+"""Makes the tiny random models of tests/data/models and what the reference implementation answers.
 
-Each folder is a checkpoint as `transformers` saves it (config.json, generation_config.json, safetensors) and golden.safetensors:
+Each folder is a checkpoint as `transformers` saves it (config.json, generation_config.json,
+safetensors) and golden.safetensors:
   prompt.N   I64 [length]         a prompt
-  logits.N   F32 [length, vocab]  logits after each of its tokens, computed in fp32 on the weights as stored
+  logits.N   F32 [length, vocab]  logits after each token, computed in fp32 on the stored weights
   greedy.N   I64 [64]             its greedy continuation
-Weights are drawn with a spread that makes the logits far from flat, and a seed is taken only if no choice in the greedy
-continuations is a near tie, so that they say something about the forward pass and nothing about rounding.
+Weights are drawn with a spread that makes the logits far from flat, and a seed is taken only if no
+choice in the greedy continuations is a near tie, so that they say something about the forward pass
+and nothing about rounding.
 
-Usage: make_model_goldens.py [OUTPUT_FOLDER]      needs torch, transformers, safetensors; see versions.json for those used.
+Usage: make_model_goldens.py [OUTPUT_FOLDER]
+Needs torch, transformers and safetensors; versions.json has the versions that were used.
 """
 
 import json
@@ -48,7 +51,8 @@ MODELS = {
             vocab_size=320, intermediate_size=72, num_hidden_layers=3, num_attention_heads=8,
             num_key_value_heads=2, head_dim=16, max_position_embeddings=256,
             rope_parameters=LLAMA3_ROPE)),
-    # Explicit head_dim that is no multiple of 16, one key-value head, biases, linear scaling, shards, list of end tokens.
+    # Explicit head_dim that is no multiple of 16, one key-value head, biases, linear scaling,
+    # shards, a list of end tokens.
     "llama-fp16-headdim-sharded": dict(
         dtype="float16", shard="100KB", config=dict(
             vocab_size=320, intermediate_size=100, num_hidden_layers=2, num_attention_heads=4,
@@ -74,7 +78,8 @@ def randomize(model, generator):
         elif "embed_tokens" in name or "lm_head" in name:
             tensor.data = 0.5 * torch.randn(tensor.shape, generator=generator)
         else:
-            tensor.data = torch.randn(tensor.shape, generator=generator) * 1.5 / tensor.shape[1] ** 0.5
+            spread = 1.5 / tensor.shape[1] ** 0.5
+            tensor.data = spread * torch.randn(tensor.shape, generator=generator)
     model.tie_weights()
 
 
@@ -112,11 +117,13 @@ def make(name, spec, folder):
     for seed in range(1, 200):
         model, generator = build(spec, seed)
         dtype = getattr(torch, spec["dtype"])
-        # The stored weights, computed with in fp32. Not model.to(dtype), which would round the RoPE frequencies too.
+        # The stored weights, computed with in fp32. Not model.to(dtype), which would round the
+        # RoPE frequencies too.
         for parameter in model.parameters():
             parameter.data = parameter.data.to(dtype).float()
         tensors, margin = goldens(model, generator)
-        distinct = min(len(set(tensors[f"greedy.{i}"].tolist())) for i in range(len(PROMPT_LENGTHS)))
+        texts = [tensors[f"greedy.{i}"].tolist() for i in range(len(PROMPT_LENGTHS))]
+        distinct = min(len(set(text)) for text in texts)
         if margin > MIN_MARGIN and distinct > 8:
             break
     else:
@@ -138,7 +145,7 @@ def make(name, spec, folder):
     for file in target.iterdir():
         file.chmod(0o644)
     size = sum(f.stat().st_size for f in target.iterdir())
-    print(f"{name}: seed {seed}, margin {margin:.3f}, {distinct}+ distinct tokens, {size / 1024:.0f} KiB")
+    print(f"{name}: seed {seed}, margin {margin:.3f}, {distinct}+ tokens, {size / 1024:.0f} KiB")
 
 
 def main():

@@ -46,8 +46,9 @@ constexpr uint32_t kShortLoop = 4;
 
 class Translator {
  public:
-  Translator(RegexArena& arena, const EcmaTree& tree, const RegexSyntaxOptions& options)
-      : arena_(arena), tree_(tree), options_(options), work_before_(arena.work()) {}
+  Translator(RegexArena& arena, const EcmaTree& tree, const RegexSyntaxOptions& options,
+             const RegexArena::WorkBudget& budget)
+      : arena_(arena), tree_(tree), options_(options), budget_(budget) {}
 
   // The texts that node `root` takes whole, with anything before it (`prefix`) and after it
   // (`suffix`). Inside a lookbehind nothing is known about what follows, so `ahead` is false there.
@@ -67,13 +68,15 @@ class Translator {
       const auto row = From(root, state);
       if (!row) return *error_;
       for (const auto& [end, inner] : *row) {
-        const ReId rest = suffix ? arena_.Concat(inner, kAnything) : inner;
-        parts.push_back(arena_.Concat(text, rest));
+        parts.push_back(arena_.Concat(text, arena_.Close(inner, suffix ? kAnything : kEpsilon)));
       }
     }
-    const ReId id = arena_.Close(arena_.Or(parts));
+    const ReId id = arena_.Or(parts);
     if (arena_.overflow()) {
       return Error{ErrorCode::kLimit, "the pattern needs more memory than the limit allows", ""};
+    }
+    if (budget_.exhausted()) {
+      return Error{ErrorCode::kLimit, "the pattern needs more work than the limit allows", ""};
     }
     return id;
   }
@@ -109,13 +112,12 @@ class Translator {
   // row * matrix of rows
   Row Product(const Row& row, const Matrix& next);
   Row Collect(std::map<HistoryState, std::vector<ReId>>& parts);
-  bool OutOfWork() const { return arena_.work() - work_before_ > options_.max_work; }
   Row Ahead(ReId look, HistoryState state) { return look == kNothing ? Row{} : Row{{state, look}}; }
 
   RegexArena& arena_;
   const EcmaTree& tree_;
   const RegexSyntaxOptions& options_;
-  const uint64_t work_before_;
+  const RegexArena::WorkBudget& budget_;
   bool look_ahead_ = true;
   bool last_character_decides_ = true;  // the step of the history depends on its class alone
   ReId word_ = kNothing;
@@ -173,7 +175,7 @@ bool Translator::GatherFacts(uint32_t root) {
           pending.push_back(node.a);
           break;
         }
-        Translator inner(arena_, tree_, options_);
+        Translator inner(arena_, tree_, options_, budget_);
         const Result<ReId> body =
             inner.Whole(node.a, /*prefix=*/true, /*suffix=*/false, /*ahead=*/false);
         if (!body.ok()) {
@@ -302,7 +304,7 @@ std::optional<Row> Translator::From(uint32_t node, HistoryState state) {
   if (arena_.overflow()) {
     return Fail(ErrorCode::kLimit, "the pattern needs more memory than the limit allows", node);
   }
-  if (OutOfWork()) {
+  if (budget_.exhausted()) {
     return Fail(ErrorCode::kLimit, "the pattern needs more work than the limit allows", node);
   }
   if (row) known_.emplace(key, *row);
@@ -407,8 +409,8 @@ std::optional<Row> Translator::LookFrom(uint32_t id, HistoryState state) {
   const auto body = From(node.a, state);
   if (!body) return std::nullopt;
   std::vector<ReId> parts;
-  for (const auto& [end, text] : *body) parts.push_back(arena_.Concat(text, kAnything));
-  const ReId rest = arena_.Close(arena_.Or(parts));
+  for (const auto& [end, text] : *body) parts.push_back(arena_.Close(text, kAnything));
+  const ReId rest = arena_.Or(parts);
   return Ahead(arena_.Look(node.negative ? arena_.Not(rest) : rest), state);
 }
 
@@ -543,6 +545,22 @@ std::optional<Row> Translator::RepeatFrom(uint32_t id, HistoryState state) {
     }
     return Collect(parts);
   }
+  // The body either comes back to `state` or leads where it cannot go on.
+  const auto self = std::find_if(first.begin(), first.end(),
+                                 [&](const auto& entry) { return entry.first == state; });
+  const bool returns = std::all_of(first.begin(), first.end(), [&](const auto& entry) {
+    return entry.first == state || body.at(entry.first).empty();
+  });
+  if (returns) {
+    const ReId again = self == first.end() ? kNothing : self->second;
+    std::map<HistoryState, std::vector<ReId>> parts;
+    parts[state].push_back(counted(again, min, max));
+    const ReId before = counted(again, fewer(min), fewer(max));
+    for (const auto& [end, text] : first) {
+      if (end != state) parts[end].push_back(arena_.Concat(before, text));
+    }
+    return Collect(parts);
+  }
   // Where the last character alone decides the state (anchors, word boundaries, lookbehind by one
   // character), the last iteration decides it: r{m,n} = r{m-1,n-1} r.
   const bool asks_past = AsksPast(node.a);
@@ -611,7 +629,7 @@ std::optional<Row> Translator::Unrolled(uint32_t id, const Matrix& body, History
       longer.emplace(at, std::move(product));
     }
     rest = std::move(longer);
-    if (arena_.overflow() || OutOfWork()) break;  // From() reports it
+    if (arena_.overflow() || budget_.exhausted()) break;  // From() reports it
   }
   return rest.at(state);
 }
@@ -622,7 +640,9 @@ Result<ReId> ParseEcma(RegexArena& arena, std::string_view pattern,
                        const RegexSyntaxOptions& options) {
   const Result<EcmaTree> tree = ParseEcmaSyntax(pattern, options);
   if (!tree.ok()) return tree.error();
-  Translator translator(arena, *tree, options);
+  const RegexArena::WorkBudget budget(
+      arena, options.max_work + options.max_work_per_byte * pattern.size());
+  Translator translator(arena, *tree, options, budget);
   return translator.Whole(tree->root, options.search, options.search, /*ahead=*/true);
 }
 

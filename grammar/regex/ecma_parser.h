@@ -33,8 +33,9 @@ struct RegexSyntaxOptions {
   int max_nesting = 250;
   // Largest number in {m,n}.
   uint32_t max_repeat = 1'000'000'000;
-  // Steps of the arena (RegexArena::work), about 50 ns each.
-  uint64_t max_work = 20'000'000;
+  // Steps of the arena (RegexArena::work, about 200 ns each), and as many more for each byte.
+  uint64_t max_work = 2'000'000;
+  uint64_t max_work_per_byte = 16;
 };
 
 // The term of all texts (whole strings) that the pattern accepts. Errors, with place "byte N":

@@ -65,10 +65,21 @@ RegexArena::RegexArena(const RegexLimits& limits) : limits_(limits), table_(1024
   }
 }
 
+RegexArena::WorkBudget::WorkBudget(RegexArena& arena, uint64_t steps)
+    : arena_(arena), outer_end_(arena.work_end_), outer_stopped_(arena.stopped_) {
+  arena_.work_end_ = std::min(outer_end_, arena_.work_ + steps);
+}
+
+RegexArena::WorkBudget::~WorkBudget() {
+  arena_.work_end_ = outer_end_;
+  arena_.stopped_ = outer_stopped_ || arena_.work_ > outer_end_;
+}
+
 // The id of `candidate`, whose list or set, when it has one, is given apart.
 ReId RegexArena::Intern(const Node& candidate, std::span<const ReId> list,
                         const CodepointSet* set) {
   ++work_;
+  if (Stopped()) return kNothing;
   uint32_t hash = Mix(static_cast<uint32_t>(candidate.kind), candidate.min);
   hash = Mix(hash, candidate.max);
   if (set != nullptr) {
@@ -129,7 +140,9 @@ ReId RegexArena::Set(const CodepointSet& set) {
 ReId RegexArena::Char(char32_t codepoint) {
   const auto [entry, added] = chars_.try_emplace(codepoint, ReId{kNothing});
   if (added) entry->second = Set(CodepointSet::Of(codepoint));
-  return entry->second;
+  const ReId id = entry->second;
+  if (stopped_) chars_.erase(entry);
+  return id;
 }
 
 ReId RegexArena::Literal(std::u32string_view text) {

@@ -41,7 +41,7 @@ struct RegexLimits {
   // Nested operators that Derive() follows; concatenation does not nest.
   int max_depth = 2000;
   // Steps (see RegexArena::work) that one derivative may take.
-  uint64_t max_derive_work = 1u << 22;
+  uint64_t max_derive_work = 1u << 20;
 };
 
 class RegexArena {
@@ -82,7 +82,9 @@ class RegexArena {
   // that rest. Close() ends the rest at the end of the term. And, Not and Derive close their
   // operands.
   ReId Look(ReId rest);
-  ReId Close(ReId id);
+  ReId Close(ReId id) { return Close(id, kEpsilon); }
+  // Close(Concat(id, rest)) for a closed rest, in fewer steps.
+  ReId Close(ReId id, ReId rest);
   bool IsOpen(ReId id) const { return (nodes_[id].flags & kOpen) != 0; }
 
   bool Nullable(ReId id) const { return (nodes_[id].flags & kNullable) != 0; }
@@ -106,6 +108,21 @@ class RegexArena {
   bool overflow() const { return overflow_; }
   // Steps done so far: a deterministic measure of time (a few ten nanoseconds each).
   uint64_t work() const { return work_; }
+  // While a budget of so many steps stands, operations beyond it give up and answer kNothing; what
+  // they answered since exhausted() must be thrown away, the arena stays good. Budgets nest.
+  class WorkBudget {
+   public:
+    WorkBudget(RegexArena& arena, uint64_t steps);
+    ~WorkBudget();
+    WorkBudget(const WorkBudget&) = delete;
+    WorkBudget& operator=(const WorkBudget&) = delete;
+    bool exhausted() const { return arena_.stopped_; }
+
+   private:
+    RegexArena& arena_;
+    const uint64_t outer_end_;
+    const bool outer_stopped_;
+  };
   const RegexLimits& limits() const { return limits_; }
 
  private:
@@ -145,6 +162,8 @@ class RegexArena {
   ReId Head(ReId id) const { return kind(id) == Kind::kConcat ? nodes_[id].a : id; }
   ReId Tail(ReId id) const { return kind(id) == Kind::kConcat ? nodes_[id].b : ReId{kEpsilon}; }
 
+  // Whether the budget is exhausted; then results may be wrong and must not be remembered.
+  bool Stopped() { return stopped_ = stopped_ || work_ > work_end_; }
   ReId Intern(const Node& node, std::span<const ReId> list, const CodepointSet* set);
   void GrowTable();
   ReId MakeConcat(ReId head, ReId tail);
@@ -179,7 +198,8 @@ class RegexArena {
   bool in_or_ = false;
   int64_t factor_fuel_ = 0;
   bool derive_failed_ = false;
-  uint64_t derive_end_ = 0;  // work_ at which the derivative under way fails
+  uint64_t work_end_ = std::numeric_limits<uint64_t>::max();  // the innermost budget's
+  bool stopped_ = false;                                      // and whether it is exhausted
   bool overflow_ = false;
   uint64_t work_ = 0;
 };

@@ -34,11 +34,14 @@ ReId RegexArena::Look(ReId rest) {
   return MakeUnary(Kind::kLook, rest);
 }
 
-ReId RegexArena::Close(ReId id) { return IsOpen(id) ? CloseWith(id, kEpsilon, 0) : id; }
+ReId RegexArena::Close(ReId id, ReId rest) {
+  return rest == kEpsilon && !IsOpen(id) ? id : CloseWith(id, rest, 0);
+}
 
 // The closed term for `id` followed by `rest`, where `rest` is closed and reaches to the end.
 ReId RegexArena::CloseWith(ReId id, ReId rest, int depth) {
   ++work_;
+  if (Stopped()) return kNothing;
   if (!IsOpen(id)) return Concat(id, rest);
   if (depth > limits_.max_depth) {
     overflow_ = true;
@@ -49,6 +52,7 @@ ReId RegexArena::CloseWith(ReId id, ReId rest, int depth) {
   const uint64_t key = uint64_t{id} << 32 | rest;
   if (const auto known = closed_.find(key); known != closed_.end()) return known->second;
   const ReId closed = CloseOpen(id, rest, depth);
+  if (stopped_) return kNothing;
   if (closed_.size() >= kMaxRemembered) closed_.clear();
   closed_.emplace(key, closed);
   return closed;
@@ -82,8 +86,9 @@ ReId RegexArena::CloseOpen(ReId id, ReId rest, int depth) {
 ReId RegexArena::Derive(ReId id, char32_t codepoint) {
   if (codepoint >= 0xD800 && codepoint <= 0xDFFF) return kNothing;
   derive_failed_ = false;
-  derive_end_ = work_ + limits_.max_derive_work;
+  const WorkBudget budget(*this, limits_.max_derive_work);
   const ReId result = DeriveAt(Close(id), codepoint, 0);
+  derive_failed_ = derive_failed_ || stopped_;
   return derive_failed_ ? ReId{kNothing} : result;
 }
 
@@ -100,7 +105,7 @@ ReId RegexArena::DeriveAt(ReId id, char32_t codepoint, int depth) {
       break;
   }
   if (id == kAnything) return kAnything;
-  if (depth > limits_.max_depth || work_ > derive_end_) derive_failed_ = true;
+  if (depth > limits_.max_depth || Stopped()) derive_failed_ = true;
   if (derive_failed_) return kNothing;
   const uint64_t key = uint64_t{id} << 32 | codepoint;
   if (const auto known = derivatives_.find(key); known != derivatives_.end()) return known->second;
@@ -177,7 +182,7 @@ ReId RegexArena::DeriveAt(ReId id, char32_t codepoint, int depth) {
     default:
       break;
   }
-  if (!derive_failed_) {
+  if (!derive_failed_ && !stopped_) {
     if (derivatives_.size() >= kMaxRemembered) derivatives_.clear();
     derivatives_.emplace(key, result);
   }
@@ -187,6 +192,8 @@ ReId RegexArena::DeriveAt(ReId id, char32_t codepoint, int depth) {
 // What `id` matches without reading a character: an open term of conditions, kEpsilon or kNothing.
 ReId RegexArena::EmptyPart(ReId id) {
   if (!IsOpen(id)) return Nullable(id) ? kEpsilon : kNothing;
+  ++work_;
+  if (Stopped()) return kNothing;
   const auto known = empty_parts_.find(id);
   if (known != empty_parts_.end()) return known->second;
   ReId result = id;
@@ -212,7 +219,7 @@ ReId RegexArena::EmptyPart(ReId id) {
     default:
       break;  // kLook
   }
-  empty_parts_.emplace(id, result);
+  if (!stopped_) empty_parts_.emplace(id, result);
   return result;
 }
 
@@ -220,6 +227,8 @@ ReId RegexArena::EmptyPart(ReId id) {
 // of a repetition that looks ahead.
 ReId RegexArena::NonEmpty(ReId id) {
   if (EmptyPart(id) == kNothing) return id;
+  ++work_;
+  if (Stopped()) return kNothing;
   const auto known = non_empty_.find(id);
   if (known != non_empty_.end()) return known->second;
   ReId result = kNothing;
@@ -262,7 +271,7 @@ ReId RegexArena::NonEmpty(ReId id) {
     default:
       break;
   }
-  non_empty_.emplace(id, result);
+  if (!stopped_) non_empty_.emplace(id, result);
   return result;
 }
 

@@ -60,6 +60,7 @@ ReId RegexArena::Or(std::span<const ReId> alternatives) {
 
 ReId RegexArena::OrOfDistinct(std::vector<ReId> pending, int depth) {
   work_ += pending.size();
+  if (Stopped()) return kNothing;
   // Flatten, take out the empty string, unite sets, gather negations.
   std::vector<ReId> alternatives, negated, sets;
   bool epsilon = false;

@@ -26,6 +26,17 @@ inline __m256 Load8(const F16* p) {
   return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
 }
 
+inline __m256i Load256(const Bf16* p) {
+  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+}
+inline __m256 Even8(const Bf16* p) {
+  return _mm256_castsi256_ps(_mm256_slli_epi32(Load256(p), 16));
+}
+inline __m256 Odd8(const Bf16* p) {
+  const __m256i upper = _mm256_set1_epi32(static_cast<int>(0xffff0000u));
+  return _mm256_castsi256_ps(_mm256_and_si256(Load256(p), upper));
+}
+
 struct Vec {
   static constexpr int kOutputsOneRow = 4, kOutputs = 2, kRows = 3;
   static constexpr int kAttentionHeads = 2, kAttentionBlocks = 2;
@@ -43,6 +54,9 @@ struct Vec {
     for (int i = 0; i < n; ++i) padded[i] = p[i];
     return Load(padded);
   }
+  // The even, the odd elements of 32.
+  static Vec LoadEven(const Bf16* p) { return {Even8(p), Even8(p + 16)}; }
+  static Vec LoadOdd(const Bf16* p) { return {Odd8(p), Odd8(p + 16)}; }
   void Store(float* p) const {
     _mm256_storeu_ps(p, low);
     _mm256_storeu_ps(p + 8, high);

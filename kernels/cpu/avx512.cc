@@ -42,6 +42,14 @@ struct Vec {
   static Vec LoadN(const W* p, int n) {
     return {Widen(p, _mm256_maskz_loadu_epi16(FirstLanes(n), p))};
   }
+  // The even, the odd elements of 32.
+  static Vec LoadEven(const Bf16* p) {
+    return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_loadu_si512(p), 16))};
+  }
+  static Vec LoadOdd(const Bf16* p) {
+    const __m512i upper = _mm512_set1_epi32(static_cast<int>(0xffff0000u));
+    return {_mm512_castsi512_ps(_mm512_and_si512(_mm512_loadu_si512(p), upper))};
+  }
   void Store(float* p) const { _mm512_storeu_ps(p, lanes); }
   void StoreN(float* p, int n) const { _mm512_mask_storeu_ps(p, FirstLanes(n), lanes); }
 };

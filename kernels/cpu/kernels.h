@@ -36,7 +36,7 @@ struct Matrix {
 struct MatMulArgs {
   Matrix w;                     // rows: outputs, cols: inputs (the layout of nn.Linear)
   const float* bias = nullptr;  // [w.rows], or none
-  const float* x = nullptr;     // row r at x + r * x_stride
+  const float* x = nullptr;     // row r at x + r * x_stride, each one prepared for w.type
   int64_t x_stride = 0;
   int rows = 0;
   float* y = nullptr;  // row r at y + (y_rows ? y_rows[r] : r) * y_stride
@@ -67,6 +67,9 @@ inline int64_t AttentionScratch(int64_t positions, int group) {
 struct KernelSet {
   const char* name;  // "portable", "avx2", "avx512"
 
+  // Reorders n inputs in place the way matmul reads them beside weights of that type. Nothing moves
+  // for kF32 and kF16.
+  void (*prepare)(WeightType type, float* x, int64_t n);
   // Outputs begin .. end-1 of a matrix product. Reads (end - begin) * w.cols * WeightBytes bytes of
   // weights from memory once, whatever the number of rows, as long as the rows of x fit the L2
   // cache.

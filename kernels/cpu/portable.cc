@@ -60,6 +60,13 @@ struct Vec {
     for (int i = 0; i < n; ++i) v.lane[i] = Widen(p[i]);
     return v;
   }
+  // The even, the odd elements of 32.
+  static Vec LoadEven(const Bf16* p) {
+    Vec v;
+    for (int i = 0; i < 16; ++i) v.lane[i] = Widen(p[2 * i]);
+    return v;
+  }
+  static Vec LoadOdd(const Bf16* p) { return LoadEven(p + 1); }
   void Store(float* p) const { StoreN(p, 16); }
   void StoreN(float* p, int n) const {
     for (int i = 0; i < n; ++i) p[i] = lane[i];

@@ -92,7 +92,7 @@ Status CheckArchitecture(const JsonFields& fields, LlamaConfig& config) {
   return {};
 }
 
-Status ReadRope(const json::Value& root, const JsonFields& fields, RopeConfig& rope) {
+Status ReadRope(const JsonFields& fields, RopeConfig& rope) {
   Reader top(fields);
   rope.theta = top.Positive("rope_theta", 10000.0);
   const char* key = fields.Find("rope_parameters") != nullptr ? "rope_parameters" : "rope_scaling";
@@ -250,7 +250,7 @@ Result<LlamaConfig> ReadLlamaConfig(const std::string& folder) {
   }
   if (reader.error()) return *reader.error();
 
-  if (Status status = ReadRope(*root, fields, config.rope); !status.ok()) return status.error();
+  if (Status status = ReadRope(fields, config.rope); !status.ok()) return status.error();
   if (Status status = ReadSpecialTokens(fields, config); !status.ok()) return status.error();
   const std::string generation_path = folder + "/generation_config.json";
   struct stat info = {};

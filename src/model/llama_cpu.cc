@@ -246,12 +246,13 @@ void LlamaCpu::MatMul(const Linear& linear, const float* x, float* y, bool add, 
   Multiply(args);
 }
 
-void LlamaCpu::Norm(const std::vector<float>& weight, int64_t rows) {
+void LlamaCpu::Norm(const std::vector<float>& weight, WeightType next, int64_t rows) {
   const int64_t hidden = config_.hidden;
   Parallel(rows, 2 * hidden, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t r = begin; r < end; ++r) {
-      kernels_.rmsnorm(x_.get() + r * hidden, weight.data(), config_.norm_epsilon, hidden,
-                       normed_.get() + r * hidden);
+      float* normed = normed_.get() + r * hidden;
+      kernels_.rmsnorm(x_.get() + r * hidden, weight.data(), config_.norm_epsilon, hidden, normed);
+      kernels_.prepare(next, normed, hidden);
     }
   });
 }
@@ -265,7 +266,7 @@ void LlamaCpu::AttentionLayer(int layer_index, std::span<const Row> rows, size_t
   const int64_t q_width = config_.heads * head_dim;
   const int64_t kv_width = config_.kv_heads * head_dim;
 
-  Norm(layer.attention_norm, count);
+  Norm(layer.attention_norm, layer.q.w.type, count);
   MatMul(layer.k, normed_.get(), k_.get(), false, count);
   MatMul(layer.v, normed_.get(), v_.get(), false, count);
   Parallel(count, 4 * kv_width, 1, [&](int64_t begin, int64_t end, int) {
@@ -335,24 +336,30 @@ void LlamaCpu::AttentionLayer(int layer_index, std::span<const Row> rows, size_t
       kernels_.attention(args);
     }
   });
+  for (int64_t a = 0; a < active; ++a) {
+    kernels_.prepare(layer.o.w.type, attended_.get() + a * q_width, q_width);
+  }
   MatMul(layer.o, attended_.get(), x_.get(), true, active);
 }
 
 void LlamaCpu::MlpLayer(const LlamaLayer& layer) {
   const auto rows = static_cast<int64_t>(active_.size());
-  Norm(layer.mlp_norm, rows);
+  Norm(layer.mlp_norm, layer.gate.w.type, rows);
   MatMul(layer.gate, normed_.get(), gate_.get(), false, rows);
   MatMul(layer.up, normed_.get(), up_.get(), false, rows);
   const int64_t width = config_.intermediate;
   Parallel(rows, 4 * width, 1, [&](int64_t begin, int64_t end, int) {
-    kernels_.silu_mul(gate_.get() + begin * width, up_.get() + begin * width, (end - begin) * width,
-                      gate_.get() + begin * width);
+    for (int64_t r = begin; r < end; ++r) {
+      float* gate = gate_.get() + r * width;
+      kernels_.silu_mul(gate, up_.get() + r * width, width, gate);
+      kernels_.prepare(layer.down.w.type, gate, width);
+    }
   });
   MatMul(layer.down, gate_.get(), x_.get(), true, rows);
 }
 
-Status LlamaCpu::Head(std::span<const Row> rows, size_t first, std::span<float> logits) {
-  Norm(weights_.final_norm, static_cast<int64_t>(active_.size()));
+Status LlamaCpu::Head(size_t first, std::span<float> logits) {
+  Norm(weights_.final_norm, weights_.head.type, static_cast<int64_t>(active_.size()));
   MatMulArgs args;
   args.w = weights_.head;
   args.x = normed_.get();
@@ -390,7 +397,7 @@ Status LlamaCpu::ForwardBlock(std::span<const Row> rows, size_t first, std::span
     if (active_.empty()) return {};
     MlpLayer(weights_.layers[static_cast<size_t>(layer)]);
   }
-  return Head(rows, first, logits);
+  return Head(first, logits);
 }
 
 Status LlamaCpu::Forward(std::span<const Row> rows, std::span<float> logits) {

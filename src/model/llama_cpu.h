@@ -51,11 +51,12 @@ class LlamaCpu final : public Model {
   Status ForwardBlock(std::span<const Row> rows, size_t first, std::span<float> logits);
   void AttentionLayer(int layer, std::span<const Row> rows, size_t first);
   void MlpLayer(const LlamaLayer& layer);
-  Status Head(std::span<const Row> rows, size_t first, std::span<float> logits);
+  Status Head(size_t first, std::span<float> logits);
 
   void MatMul(const Linear& linear, const float* x, float* y, bool add, int64_t rows);
   void Multiply(const MatMulArgs& args);
-  void Norm(const std::vector<float>& weight, int64_t rows);
+  // x_ to normed_, ready for a product with weights of type `next`.
+  void Norm(const std::vector<float>& weight, WeightType next, int64_t rows);
   // body(i, thread) for i < n, on several threads when n * cost (in multiply-adds) is worth it.
   template <typename Body>
   void Parallel(int64_t n, int64_t cost, int64_t multiple, const Body& body);

@@ -3,6 +3,8 @@
 #include "src/model/llama_weights.h"
 
 #include <cstring>
+#include <initializer_list>
+#include <new>
 #include <optional>
 #include <utility>
 
@@ -10,6 +12,13 @@
 
 namespace pawl {
 namespace {
+
+constexpr size_t kLine = 64;
+// Weights that stay in the processor's caches are read 1.5 times as fast when no vector load
+// crosses a cache line (AVX-512, bf16: 41 against 28 multiply-adds per nanosecond), and copying
+// that much takes milliseconds. Larger ones come from memory, where it makes no difference, and
+// stay mapped.
+constexpr int64_t kCopyBelow = int64_t{32} << 20;
 
 std::optional<WeightType> TypeOf(const std::string& dtype) {
   if (dtype == "F32") return WeightType::kF32;
@@ -48,6 +57,16 @@ class Binder {
     return linear;
   }
 
+  // Matrices that read the same prepared input.
+  void RequireSameType(std::initializer_list<const Linear*> linears, const std::string& names) {
+    for (const Linear* linear : linears) {
+      if (!error_ && linear->w.type != (*linears.begin())->w.type) {
+        error_ = Error{ErrorCode::kUnsupported, "have different dtypes",
+                       weights_.checkpoint.PathOf("") + ": tensors " + names};
+      }
+    }
+  }
+
  private:
   struct Tensor {
     const TensorView* view;
@@ -80,14 +99,18 @@ class Binder {
     return Tensor{view, *type};
   }
 
-  // The tensor's bytes at an address fit for its elements. Older writers did not pad the header to
-  // eight bytes; only the tensors of such files are copied.
+  // The tensor's bytes at an address fit for its elements; in a small checkpoint, at the start of a
+  // cache line. Files place their data anywhere: writers pad the header to eight bytes, older ones
+  // not at all.
   const void* Aligned(const TensorView& view, WeightType type) {
-    const auto alignment = static_cast<uintptr_t>(WeightBytes(type));
+    const bool small = weights_.checkpoint.bytes() <= kCopyBelow;
+    const size_t alignment = small ? kLine : static_cast<size_t>(WeightBytes(type));
     if (reinterpret_cast<uintptr_t>(view.data) % alignment == 0) return view.data;
-    auto copy = std::make_unique<std::byte[]>(static_cast<size_t>(view.bytes));
-    std::memcpy(copy.get(), view.data, static_cast<size_t>(view.bytes));
-    return weights_.copies.emplace_back(std::move(copy)).get();
+    const auto size = static_cast<size_t>(view.bytes);
+    auto* copy = static_cast<std::byte*>(std::aligned_alloc(kLine, (size + kLine) / kLine * kLine));
+    if (copy == nullptr) throw std::bad_alloc();
+    std::memcpy(copy, view.data, size);
+    return weights_.copies.emplace_back(copy).get();
   }
 
   LlamaWeights& weights_;
@@ -129,6 +152,8 @@ Result<LlamaWeights> LoadLlamaWeights(const std::string& folder, const LlamaConf
     layer.up = binder.FetchLinear(mlp + "up_proj", config.intermediate, hidden, config.mlp_bias);
     layer.down =
         binder.FetchLinear(mlp + "down_proj", hidden, config.intermediate, config.mlp_bias);
+    binder.RequireSameType({&layer.q, &layer.k, &layer.v}, attention + "q_proj, k_proj, v_proj");
+    binder.RequireSameType({&layer.gate, &layer.up}, mlp + "gate_proj, up_proj");
     weights.layers.push_back(std::move(layer));
     if (progress) progress(static_cast<double>(i + 1) / config.layers);
   }

@@ -4,6 +4,7 @@
 #define PAWL_SRC_MODEL_LLAMA_WEIGHTS_H_
 
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <string>
@@ -35,8 +36,11 @@ struct LlamaWeights {
   int64_t parameters = 0;
   int64_t bytes = 0;
 
-  // What the matrices point into.
-  std::vector<std::unique_ptr<std::byte[]>> copies;  // tensors that the file has at an odd address
+  // What the matrices point into: the mapped files, and tensors copied to a better address.
+  struct Free {
+    void operator()(std::byte* p) const { std::free(p); }
+  };
+  std::vector<std::unique_ptr<std::byte[], Free>> copies;
   Checkpoint checkpoint;
 };
 

@@ -103,7 +103,7 @@ class Model {
   // Commits the path to row `row` (counted as in ancestor words) of the sequence's last call; other
   // tree rows, and plain rows off the path, are forgotten. Errors: kInvalid when there is no such
   // row, kUnsupported by backends without trees.
-  virtual Status CommitTree(SequenceId sequence, int row) {
+  virtual Status CommitTree(SequenceId /*sequence*/, int /*row*/) {
     return Error{ErrorCode::kUnsupported, "this backend has no draft trees", ""};
   }
 };

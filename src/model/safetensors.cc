@@ -257,6 +257,12 @@ const TensorView* Checkpoint::Find(std::string_view name) const {
   return found == shard_of_.end() ? nullptr : files_[found->second].Find(name);
 }
 
+int64_t Checkpoint::bytes() const {
+  int64_t total = 0;
+  for (const SafetensorsFile& file : files_) total += file.bytes();
+  return total;
+}
+
 const std::string& Checkpoint::PathOf(std::string_view name) const {
   if (index_path_.empty()) return files_[0].path();
   const auto found = shard_of_.find(std::string(name));

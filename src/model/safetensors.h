@@ -40,6 +40,7 @@ class SafetensorsFile {
   static Result<SafetensorsFile> Open(const std::string& path);
 
   const std::string& path() const { return path_; }
+  int64_t bytes() const { return static_cast<int64_t>(file_.size()); }
   // nullptr when there is none.
   const TensorView* Find(std::string_view name) const;
   const std::unordered_map<std::string, TensorView>& tensors() const { return tensors_; }
@@ -63,6 +64,8 @@ class Checkpoint {
   const TensorView* Find(std::string_view name) const;
   // The file that holds a tensor, or for a missing one the file that should: for messages.
   const std::string& PathOf(std::string_view name) const;
+  // The size of all files together.
+  int64_t bytes() const;
 
  private:
   std::vector<SafetensorsFile> files_;

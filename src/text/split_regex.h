@@ -10,6 +10,9 @@
 // (?!..), ^ $ \A \z, alternation, and greedy, lazy and possessive repetition. Everything else is an
 // error (kUnsupported, or kInvalid for bad syntax) whose place is "byte N" of the pattern.
 //
+// Properties are those of Unicode 15.0; Oniguruma 6.9.10 differs from that in nothing but the code
+// points which Unicode 15.1 and 16.0 added.
+//
 // Immutable after Compile; all const methods are thread-safe.
 #ifndef PAWL_SRC_TEXT_SPLIT_REGEX_H_
 #define PAWL_SRC_TEXT_SPLIT_REGEX_H_

@@ -63,6 +63,7 @@ class Loader {
   Status LoadSpecialTokens(const std::filesystem::path& folder, SpecialTokens& out) {
     // config.json holds defaults of the library it was written by, so it counts only when nothing
     // else speaks.
+    bool bos_settled = false;
     for (const char* name : {"tokenizer_config.json", "generation_config.json", "config.json"}) {
       const std::filesystem::path path = folder / name;
       std::error_code ignored;
@@ -75,6 +76,8 @@ class Loader {
       if (!root.IsObject()) root.Fail(ErrorCode::kInvalid, "must be an object");
       if (name == std::string_view("tokenizer_config.json")) {
         AddName(root.Member("bos_token"), out.bos);
+        // "bos_token": null says that there is none, whatever the ids of the other files.
+        bos_settled = root.Member("bos_token").value() != nullptr;
         AddName(root.Member("eos_token"), out.end);
         for (const char* kind :
              {"unk_token", "pad_token", "sep_token", "cls_token", "mask_token"}) {
@@ -85,7 +88,7 @@ class Loader {
         }
       } else {
         const bool last_resort = name == std::string_view("config.json");
-        if (out.bos.empty()) AddIds(root.Member("bos_token_id"), out.bos);
+        if (!bos_settled && out.bos.empty()) AddIds(root.Member("bos_token_id"), out.bos);
         if (!last_resort || out.end.empty()) AddIds(root.Member("eos_token_id"), out.end);
       }
       if (errors_.any()) return errors_.first();

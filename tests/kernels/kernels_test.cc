@@ -174,7 +174,11 @@ TEST(KernelsTest, MatMul) {
         MatMulArgs args;
         args.w = {w.data(), type, c.outputs, c.inputs};
         args.bias = c.bias ? bias.data() : nullptr;
-        args.x = x.data();
+        std::vector<float> prepared = x;
+        for (size_t r = 0; r < rows; ++r) {
+          kernels->prepare(type, prepared.data() + r * x_stride, c.inputs);
+        }
+        args.x = prepared.data();
         args.x_stride = static_cast<int64_t>(x_stride);
         args.rows = c.rows;
         args.y = y.data();

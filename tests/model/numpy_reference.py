@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""The Llama forward pass once more, in numpy and double precision, from the papers' formulas and nothing else: no torch, no
-transformers, no safetensors package. Re-derives the golden logits and greedy continuations of tests/data/models, so that two
-independent programs have to agree before the C++ one is compared with either.
+"""The Llama forward pass once more, in numpy and double precision, from the papers' formulas alone:
+no torch, no transformers, no safetensors package. Re-derives the golden logits and greedy
+continuations of tests/data/models, so that two independent programs have to agree before the C++
+one is compared with either.
 
-Usage: numpy_reference.py FOLDER...     exit status 0: all agree, 1: some do not, 77: numpy is not installed.
+Usage: numpy_reference.py FOLDER...
+Exit status 0: all agree; 1: some do not; 77: numpy is not installed.
 """
 
 import json
@@ -84,7 +86,7 @@ class Model:
         return x / scale * self.weights[name + ".weight"]
 
     def rotate(self, x):
-        """x[head, position, head_dim]; element i turns with element i + head_dim/2, as a complex number."""
+        """x[head, position, head_dim]: elements i and i + head_dim/2 are one complex number."""
         half = self.head_dim // 2
         angles = np.arange(x.shape[1])[:, None] * self.frequencies
         turned = (x[..., :half] + 1j * x[..., half:]) * np.exp(1j * angles)
@@ -107,7 +109,8 @@ class Model:
 
     def mlp(self, x, prefix):
         gate = self.linear(x, prefix + "gate_proj")
-        return self.linear(gate / (1 + np.exp(-gate)) * self.linear(x, prefix + "up_proj"), prefix + "down_proj")
+        inner = gate / (1 + np.exp(-gate)) * self.linear(x, prefix + "up_proj")
+        return self.linear(inner, prefix + "down_proj")
 
     def logits(self, tokens):
         x = self.weights["model.embed_tokens.weight"][tokens]
@@ -134,8 +137,9 @@ def check(folder):
         equal = equal and list(choices) == continuation
         prompts += 1
     good = prompts > 0 and worst < BOUND and equal
-    print(f"{folder.name}: {prompts} prompts, relative error of logits {worst:.1e} (bound {BOUND:.0e}), "
-          f"continuations {'equal' if equal else 'DIFFER'}: {'ok' if good else 'FAILED'}")
+    print(f"{folder.name}: {prompts} prompts, relative error of logits {worst:.1e} "
+          f"(bound {BOUND:.0e}), continuations {'equal' if equal else 'DIFFER'}: "
+          f"{'ok' if good else 'FAILED'}")
     return good
 
 

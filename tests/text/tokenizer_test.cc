@@ -368,6 +368,13 @@ TEST_F(FolderTest, BosAndEndTokens) {
   EXPECT_EQ(tokenizer->end_tokens().size(), 2u);
 }
 
+TEST_F(FolderTest, NullMeansNoBos) {
+  Write("generation_config.json", R"({"bos_token_id": 1})");
+  EXPECT_EQ(Load()->bos(), 1);
+  Write("tokenizer_config.json", R"({"bos_token": null})");
+  EXPECT_EQ(Load()->bos(), kNoToken);
+}
+
 TEST_F(FolderTest, Errors) {
   Write("tokenizer_config.json", R"({"eos_token": "<nope>"})");
   EXPECT_EQ(Error(), "DIR/tokenizer_config.json#/eos_token: no token of tokenizer.json");

@@ -1,0 +1,47 @@
+// NumberSet: the texts of JSON numbers whose value is one of a finite set, byte by byte.
+//
+// By value: the set {5} takes "5", "5.0" and "5.00". Forms with an exponent are not read.
+#ifndef PAWL_GRAMMAR_NUMBER_NUMBER_SET_H_
+#define PAWL_GRAMMAR_NUMBER_NUMBER_SET_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "grammar/number/decimal.h"
+#include "pawl/result.h"
+
+namespace pawl {
+
+// Immutable after Create; any number of threads may read one.
+class NumberSet {
+ public:
+  // Errors: kLimit for values whose plain form has more than kMaxPlaces characters.
+  static constexpr int64_t kMaxPlaces = 1000;
+  static Result<NumberSet> Create(const std::vector<Decimal>& values);
+
+  // States: 0 is dead; every other state leads to a value of the set.
+  static constexpr uint32_t kDead = 0;
+  uint32_t Start() const { return empty_ ? kDead : 1; }
+  uint32_t Step(uint32_t state, char c) const;
+  bool Accepting(uint32_t state) const { return nodes_[state].accepting; }
+  // A short continuation to a value. REQUIRES: state is not dead.
+  std::string ShortestAccepting(uint32_t state) const;
+
+ private:
+  struct Node {
+    std::vector<std::pair<char, uint32_t>> children;  // sorted
+    bool accepting = false;
+    bool zeros = false;  // in the fraction of an accepted value: any number of zeros may follow
+  };
+  uint32_t Child(uint32_t node, char c) const;
+  uint32_t AddChild(uint32_t node, char c);
+  void Insert(const std::string& plain);
+
+  std::vector<Node> nodes_;
+  bool empty_ = true;
+};
+
+}  // namespace pawl
+
+#endif  // PAWL_GRAMMAR_NUMBER_NUMBER_SET_H_

@@ -6,6 +6,9 @@
 //   bits 0-2 what, 3-5 digits or bytes (read so far / missing), 6-8 length of a UTF-8 sequence, 16-31 high surrogate, 32-63 value.
 #include "schemas/json_string.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "src/base/json.h"
 #include "src/base/utf8.h"
 
@@ -29,6 +32,23 @@ struct Part {
             static_cast<uint32_t>(word >> 16) & 0xFFFF, static_cast<uint32_t>(word >> 32)};
   }
 };
+
+// In canonical spelling only these code points are written as \u00XX; with lower-case digits.
+constexpr struct {
+  uint32_t lo, hi;
+} kLongEscapes[] = {{0, 7}, {0xB, 0xB}, {0xE, 0x1F}};
+
+bool IsLongEscape(uint32_t value) {
+  return std::any_of(std::begin(kLongEscapes), std::end(kLongEscapes),
+                     [value](const auto& range) { return range.lo <= value && value <= range.hi; });
+}
+
+bool LiveLongEscape(StringSearch& search, StringSearch::StateId state, uint32_t lo, uint32_t hi) {
+  return std::any_of(std::begin(kLongEscapes), std::end(kLongEscapes), [&](const auto& range) {
+    const uint32_t first = std::max(lo, range.lo), last = std::min(hi, range.hi);
+    return first <= last && search.LiveWithin(state, first, last);
+  });
+}
 
 int HexDigit(uint8_t byte) {
   if (byte >= '0' && byte <= '9') return byte - '0';
@@ -60,11 +80,17 @@ bool LiveUnits(StringSearch& search, StringSearch::StateId state, uint32_t lo, u
 }
 
 // Whether some way to finish the code point is live.
-bool LivePart(StringSearch& search, StringSearch::StateId state, const Part& part) {
+bool LivePart(StringSearch& search, StringSearch::StateId state, const Part& part, bool canonical) {
   switch (part.what) {
-    case kBackslash: return LiveUnits(search, state, 0, 0xFFFF);
+    case kBackslash:
+      if (!canonical) return LiveUnits(search, state, 0, 0xFFFF);
+      return search.LiveWithin(state, 0, 0x1F) || search.LiveWithin(state, '"', '"') ||
+             search.LiveWithin(state, '\\', '\\');
     case kHex: {
       const uint32_t shift = 4 * (4 - part.digits);
+      if (canonical) {
+        return LiveLongEscape(search, state, part.value << shift, (part.value << shift) | ((1u << shift) - 1));
+      }
       return LiveUnits(search, state, part.value << shift, (part.value << shift) | ((1u << shift) - 1));
     }
     case kLowBackslash:
@@ -88,8 +114,8 @@ bool LivePart(StringSearch& search, StringSearch::StateId state, const Part& par
   }
 }
 
-StringStep EnterPart(StringSearch& search, StringPosition& position, const Part& part) {
-  if (!LivePart(search, position.state, part)) return StringStep::kDead;
+StringStep EnterPart(StringSearch& search, StringPosition& position, const Part& part, bool canonical) {
+  if (!LivePart(search, position.state, part, canonical)) return StringStep::kDead;
   position.part = part.Pack();
   return StringStep::kInside;
 }
@@ -103,48 +129,50 @@ StringStep Finish(StringSearch& search, StringPosition& position, char32_t c) {
 
 }  // namespace
 
-StringStep StepString(StringSearch& search, StringPosition& position, uint8_t byte) {
+StringStep StepString(StringSearch& search, StringPosition& position, uint8_t byte, bool canonical) {
   if (position.part == 0) {
     if (byte == '"') return search.Accepts(position.state) ? StringStep::kEnd : StringStep::kDead;
     if (byte < 0x20) return StringStep::kDead;
-    if (byte == '\\') return EnterPart(search, position, {kBackslash, 0, 0, 0, 0});
+    if (byte == '\\') return EnterPart(search, position, {kBackslash, 0, 0, 0, 0}, canonical);
     if (byte < 0x80) return Finish(search, position, byte);
     if (byte < 0xC2 || byte > 0xF4) return StringStep::kDead;
     const uint32_t length = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : 2;
     const uint32_t value = byte & (0x7Fu >> length);
-    return EnterPart(search, position, {kUtf8, length - 1, length, 0, value});
+    return EnterPart(search, position, {kUtf8, length - 1, length, 0, value}, canonical);
   }
   Part part = Part::Unpack(position.part);
   switch (part.what) {
     case kBackslash:
-      if (byte == 'u') return EnterPart(search, position, {kHex, 0, 0, 0, 0});
+      if (byte == 'u') return EnterPart(search, position, {kHex, 0, 0, 0, 0}, canonical);
+      if (canonical && byte == '/') return StringStep::kDead;
       return ShortEscape(byte) != 0 ? Finish(search, position, ShortEscape(byte)) : StringStep::kDead;
     case kHex:
     case kLowHex: {
       const int digit = HexDigit(byte);
-      if (digit < 0) return StringStep::kDead;
+      if (digit < 0 || (canonical && byte >= 'A' && byte <= 'F')) return StringStep::kDead;
       part.value = part.value << 4 | static_cast<uint32_t>(digit);
       ++part.digits;
-      if (part.digits < 4) return EnterPart(search, position, part);
+      if (part.digits < 4) return EnterPart(search, position, part, canonical);
       if (part.what == kLowHex) {
         if (part.value < 0xDC00 || part.value > 0xDFFF) return StringStep::kDead;
         return Finish(search, position, 0x10000 + (part.high << 10) + (part.value - 0xDC00));
       }
+      if (canonical && !IsLongEscape(part.value)) return StringStep::kDead;
       if (part.value >= 0xD800 && part.value <= 0xDBFF) {
-        return EnterPart(search, position, {kLowBackslash, 0, 0, part.value - 0xD800, 0});
+        return EnterPart(search, position, {kLowBackslash, 0, 0, part.value - 0xD800, 0}, canonical);
       }
       if (part.value >= 0xDC00 && part.value <= 0xDFFF) return StringStep::kDead;
       return Finish(search, position, part.value);
     }
     case kLowBackslash:
-      return byte == '\\' ? EnterPart(search, position, {kLowU, 0, 0, part.high, 0}) : StringStep::kDead;
+      return byte == '\\' ? EnterPart(search, position, {kLowU, 0, 0, part.high, 0}, canonical) : StringStep::kDead;
     case kLowU:
-      return byte == 'u' ? EnterPart(search, position, {kLowHex, 0, 0, part.high, 0}) : StringStep::kDead;
+      return byte == 'u' ? EnterPart(search, position, {kLowHex, 0, 0, part.high, 0}, canonical) : StringStep::kDead;
     case kUtf8:
       if ((byte & 0xC0) != 0x80) return StringStep::kDead;
       part.value = part.value << 6 | (byte & 0x3F);
       --part.digits;
-      if (part.digits > 0) return EnterPart(search, position, part);
+      if (part.digits > 0) return EnterPart(search, position, part, canonical);
       if (part.value < (part.length == 2 ? 0x80u : part.length == 3 ? 0x800u : 0x10000u) ||
           part.value > kMaxCodepoint || (part.value >= 0xD800 && part.value <= 0xDFFF)) {
         return StringStep::kDead;
@@ -154,7 +182,8 @@ StringStep StepString(StringSearch& search, StringPosition& position, uint8_t by
   }
 }
 
-std::optional<std::string> CompleteString(StringSearch& search, StringPosition position, size_t max_length) {
+std::optional<std::string> CompleteString(StringSearch& search, StringPosition position, size_t max_length,
+                                          bool canonical) {
   static constexpr char kFinishing[] = "\"\\/bfnrtu0123456789abcdef";
   std::string out;
   while (position.part != 0) {
@@ -164,7 +193,7 @@ std::optional<std::string> CompleteString(StringSearch& search, StringPosition p
     for (int i = 0; !moved && i < (utf8 ? 64 : static_cast<int>(sizeof kFinishing) - 1); ++i) {
       const uint8_t byte = utf8 ? static_cast<uint8_t>(0x80 + i) : static_cast<uint8_t>(kFinishing[i]);
       StringPosition next = position;
-      if (StepString(search, next, byte) != StringStep::kInside) continue;
+      if (StepString(search, next, byte, canonical) != StringStep::kInside) continue;
       out.push_back(static_cast<char>(byte));
       position = next;
       moved = true;

@@ -19,10 +19,12 @@ struct StringPosition {
 enum class StringStep { kDead, kInside, kEnd };
 
 // Reads one byte. kInside: `position` has moved and is live. kEnd: it was the closing quote and the string is accepted.
-StringStep StepString(StringSearch& search, StringPosition& position, uint8_t byte);
+// `canonical`: each code point in the spelling of json::Quote alone.
+StringStep StepString(StringSearch& search, StringPosition& position, uint8_t byte, bool canonical);
 
 // Bytes that complete the string, closing quote included; nullopt when none are known.
-std::optional<std::string> CompleteString(StringSearch& search, StringPosition position, size_t max_length);
+std::optional<std::string> CompleteString(StringSearch& search, StringPosition position, size_t max_length,
+                                          bool canonical);
 
 }  // namespace pawl::schema
 

@@ -159,7 +159,7 @@ uint32_t SchemaMachine::StepLexeme(uint32_t id, uint8_t byte) {
     case Mode::kString:
     case Mode::kKey: {
       StringPosition position{lexeme.state, lexeme.part};
-      switch (StepString(*strings_[lexeme.search], position, byte)) {
+      switch (StepString(*strings_[lexeme.search], position, byte, options_.canonical_strings)) {
         case StringStep::kDead: return kDeadLexeme;
         case StringStep::kEnd: return kLeavesLexeme;
         case StringStep::kInside: break;
@@ -412,7 +412,8 @@ std::optional<std::string> SchemaMachine::ShortestCompletion(Key state) {
     switch (lexeme.mode) {
       case Mode::kKey: {
         // A key that was there already is no key: longer ones follow until one is new.
-        const auto key = CompleteString(*strings_[lexeme.search], {lexeme.state, lexeme.part}, Solver::kMaxWitness);
+        const auto key = CompleteString(*strings_[lexeme.search], {lexeme.state, lexeme.part}, Solver::kMaxWitness,
+                                        options_.canonical_strings);
         for (size_t extra = 0; key && !piece && extra <= frames_[node.frame].seen.size(); ++extra) {
           std::string longer = key->substr(0, key->size() - 1) + std::string(extra, 'a') + "\"";
           Key after = state;
@@ -422,7 +423,8 @@ std::optional<std::string> SchemaMachine::ShortestCompletion(Key state) {
         break;
       }
       case Mode::kString:
-        piece = CompleteString(*strings_[lexeme.search], {lexeme.state, lexeme.part}, Solver::kMaxWitness);
+        piece = CompleteString(*strings_[lexeme.search], {lexeme.state, lexeme.part}, Solver::kMaxWitness,
+                               options_.canonical_strings);
         break;
       case Mode::kNumber: {
         piece = numbers_[lexeme.search]->Shortest(lexeme.state);

@@ -30,6 +30,11 @@ struct JsonSchemaOptions {
   // Numbers under a bound or multipleOf are written without exponent unless this is set.
   bool allow_exponents = true;
 
+  // Strings and keys are written in one way only: escapes where JSON needs them (quotes, backslashes,
+  // controls) and nowhere else. For text that a model writes: keys are then forced bytes. Off, every spelling that
+  // JSON allows is accepted.
+  bool canonical_strings = false;
+
   // Limits. Fuel is counted in steps, so the same input always ends the same way.
   int64_t max_schema_bytes = 16 << 20;
   int max_depth = 256;            // nesting of the schema text, and of the values it describes

@@ -18,18 +18,31 @@ namespace pawl::json {
 
 enum class Type { kNull, kFalse, kTrue, kNumber, kString, kArray, kObject };
 
+struct Member;
+
 struct Value {
   Type type = Type::kNull;
   std::string text;  // kString: the decoded UTF-8; kNumber: the number as written
   std::vector<Value> items;                            // kArray
-  std::vector<std::pair<std::string, Value>> members;  // kObject, in the order of the text
+  std::vector<Member> members;  // kObject, in the order of the text
 
   bool is_bool() const { return type == Type::kTrue || type == Type::kFalse; }
   // The member called `key`, nullptr when absent or when this is no object. O(members).
   const Value* Find(std::string_view key) const;
   // Number of members or items.
-  size_t size() const { return type == Type::kObject ? members.size() : items.size(); }
+  size_t size() const;
 };
+
+// Not a std::pair: a vector of pairs of an incomplete type is more than Clang takes.
+struct Member {
+  Member(std::string name, Value value) : first(std::move(name)), second(std::move(value)) {}
+  std::string first;  // the key
+  Value second;
+};
+
+inline size_t Value::size() const {
+  return type == Type::kObject ? members.size() : items.size();
+}
 
 struct ParseLimits {
   size_t max_bytes = size_t{64} << 20;

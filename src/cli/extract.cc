@@ -25,7 +25,7 @@ namespace {
 constexpr const char* kName = "extract";
 
 struct Flags {
-  GrammarFlags grammar{LayoutFlags("compact", "schema")};
+  GrammarFlags grammar{LayoutFlags::ForWriting()};
   SamplingFlags sampling;
   std::optional<std::string> text;
   std::string file = "-";
@@ -178,7 +178,7 @@ int ExtractLines(const Flags& flags, Extractor& extractor) {
     if (!output.ok()) {
       ++failed;
       const std::string message = output.error().ToString();
-      Note(kName, place + ": " + message);
+      Note(kName, fmt::format("{}: {}", place, message));
       Print(fmt::format("{{\"error\":{{\"line\":{},\"message\":{}}}}}\n", number,
                         json::Quote(message)));
     } else {
@@ -186,7 +186,8 @@ int ExtractLines(const Flags& flags, Extractor& extractor) {
         if (c == '\n' || c == '\r') c = ' ';
       }
       Print(output->text + "\n");
-      if (output->stop == StopReason::kClosed) Note(kName, place + ": " + ClosedNote(*output));
+      if (output->stop == StopReason::kClosed)
+        Note(kName, fmt::format("{}: {}", place, ClosedNote(*output)));
       Add(output->stats, total);
     }
     if (!FlushOutput().ok()) break;  // reported once more, with its message, when the command ends

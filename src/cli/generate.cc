@@ -20,7 +20,7 @@ namespace {
 constexpr const char* kName = "generate";
 
 struct Flags {
-  GrammarFlags grammar{LayoutFlags("compact", "schema")};
+  GrammarFlags grammar{LayoutFlags::ForWriting()};
   SamplingFlags sampling;
   std::string model;
   std::optional<std::string> prompt;

@@ -4,6 +4,8 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <exception>
+#include <new>
 #include <string>
 
 #include "src/cli/command.h"
@@ -58,4 +60,16 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace pawl::cli
 
-int main(int argc, char** argv) { return pawl::cli::Main(argc, argv); }
+int main(int argc, char** argv) {
+  // Pawl's own code throws nothing; the standard library does when memory runs out.
+  try {
+    return pawl::cli::Main(argc, argv);
+  } catch (const std::bad_alloc&) {
+    std::fputs("pawl: out of memory\n", stderr);
+  } catch (const std::exception& e) {
+    std::fputs("pawl: ", stderr);
+    std::fputs(e.what(), stderr);
+    std::fputs("\n", stderr);
+  }
+  return pawl::cli::kExitBug;
+}

@@ -19,7 +19,7 @@ namespace {
 constexpr const char* kName = "mask";
 
 struct Flags {
-  GrammarFlags grammar{LayoutFlags("compact", "schema")};
+  GrammarFlags grammar{LayoutFlags::ForWriting()};
   std::string tokenizer;
   std::string prefix;
   int limit = 50;

@@ -19,6 +19,12 @@ void LayoutFlags::AddTo(CLI::App* command) {
                    "Order of properties: schema (as they stand in the schema), any")
       ->check(CLI::IsMember({"schema", "any"}))
       ->capture_default_str();
+  command
+      ->add_option("--spelling", spelling,
+                   "Spelling of strings and numbers: canonical (escapes only where needed, no "
+                   "exponents under a bound), any")
+      ->check(CLI::IsMember({"canonical", "any"}))
+      ->capture_default_str();
 }
 
 JsonSchemaOptions LayoutFlags::ToOptions() const {
@@ -29,6 +35,8 @@ JsonSchemaOptions LayoutFlags::ToOptions() const {
                                                  : Whitespace::kCompact;
   options.order =
       order == "any" ? JsonSchemaOptions::Order::kAny : JsonSchemaOptions::Order::kSchema;
+  options.canonical_strings = spelling == "canonical";
+  options.allow_exponents = spelling == "any";
   return options;
 }
 

@@ -17,13 +17,15 @@
 
 namespace pawl::cli {
 
-// --whitespace and --order.
+// --whitespace, --order and --spelling.
 struct LayoutFlags {
   std::string whitespace;
   std::string order;
+  std::string spelling;
 
-  LayoutFlags(const char* default_whitespace, const char* default_order)
-      : whitespace(default_whitespace), order(default_order) {}
+  // For texts that a model writes, and for texts that others wrote.
+  static LayoutFlags ForWriting() { return {"compact", "schema", "canonical"}; }
+  static LayoutFlags ForReading() { return {"any", "any", "any"}; }
   void AddTo(CLI::App* command);
   JsonSchemaOptions ToOptions() const;
 };

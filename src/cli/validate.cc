@@ -22,7 +22,7 @@ constexpr const char* kName = "validate";
 
 struct Flags {
   // Files are written by others: any layout.
-  GrammarFlags grammar{LayoutFlags("any", "any")};
+  GrammarFlags grammar{LayoutFlags::ForReading()};
   std::string tokenizer;
   std::vector<std::string> files;
 };

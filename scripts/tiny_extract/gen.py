@@ -19,7 +19,7 @@ import values as V
 import words as W
 from grammar import DOMAINS, Domain, S, Writer, encode_record, is_held_out, named_layout, object_schema, random_layout
 
-for module in ("domains_main", "domains_more", "domains_other"):
+for module in ("domains_main", "domains_more", "domains_other", "domains_extra"):
     try:
         importlib.import_module(module)
     except ModuleNotFoundError as problem:

@@ -129,7 +129,9 @@ uint32_t Frames::LayoutFor(const std::vector<AtomId>& atoms) {
     add_conditions(object.property_names);
   }
   for (const AtomId atom : atoms) {
-    for (const std::string& name : table_.object(atom).required) rank_of(name);
+    std::vector<NameId>& ids = layout->required[atom];
+    for (const std::string& name : table_.object(atom).required) ids.push_back(layout->name_ids[rank_of(name)]);
+    std::sort(ids.begin(), ids.end());
   }
   if (!layout->names.empty()) {
     StringAtom literals;
@@ -368,8 +370,8 @@ void Frames::DropSettled(Frame& frame) {
     std::erase_if(frame.seen, [&](NameId name) {
       if (!layout.rank_of.contains(name)) return false;
       for (const AtomId atom : atoms) {
-        const auto& required = table_.object(atom).required;
-        if (std::find(required.begin(), required.end(), names_[name]) != required.end()) return false;
+        const auto& required = Required(layout, atom);
+        if (std::binary_search(required.begin(), required.end(), name)) return false;
       }
       return true;
     });
@@ -388,11 +390,8 @@ bool Frames::AtomTruth(const Frame& frame, AtomId atom) const {
   if (frame.kind == kObjectValue) {
     const ObjectAtom& object = table_.object(atom);
     if (frame.count < object.min_properties) return false;
-    for (const std::string& name : object.required) {
-      const auto it = name_index_.find(name);
-      if (it == name_index_.end() || !Seen(frame, it->second)) return false;
-    }
-    return true;
+    const auto& required = Required(*layouts_[frame.layout], atom);
+    return std::includes(frame.seen.begin(), frame.seen.end(), required.begin(), required.end());
   }
   const ArrayAtom& array = table_.array(atom);
   if (frame.count < array.min_items) return false;

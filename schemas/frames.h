@@ -83,6 +83,7 @@ struct ObjectLayout {
   std::shared_ptr<StringProgram> program;       // over names_atom and the key conditions
   // properties by rank: (atom, formula)
   std::vector<std::vector<std::pair<AtomId, FormulaId>>> by_rank;
+  std::map<AtomId, std::vector<NameId>> required;  // of each atom, sorted
 };
 
 class Frames {
@@ -132,6 +133,10 @@ class Frames {
   FormulaId DifferentFrom(const std::vector<std::string>& canonical);
 
   const ObjectLayout& layout(uint32_t index) const { return *layouts_[index]; }
+  // The required keys of an atom of the layout, sorted.
+  const std::vector<NameId>& Required(const ObjectLayout& layout, AtomId atom) const {
+    return layout.required.at(atom);
+  }
   bool Seen(const Frame& frame, NameId name) const;
   NameId InternName(const std::string& name);
   const std::string& Name(NameId id) const { return names_[id]; }

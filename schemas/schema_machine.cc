@@ -410,8 +410,19 @@ std::optional<std::string> SchemaMachine::ShortestCompletion(Key state) {
     const Node node = nodes_[FrameOf(state)];
     std::optional<std::string> piece;
     switch (lexeme.mode) {
+      case Mode::kKey: {
+        // A key that was there already is no key: longer ones follow until one is new.
+        const auto key = CompleteString(*strings_[lexeme.search], {lexeme.state, lexeme.part}, Solver::kMaxWitness,
+                                        options_.canonical_strings);
+        for (size_t extra = 0; key && !piece && extra <= frames_[node.frame].seen.size(); ++extra) {
+          std::string longer = key->substr(0, key->size() - 1) + std::string(extra, 'a') + "\"";
+          Key after = state;
+          for (size_t i = 0; i < longer.size() && after != kDead; ++i) after = Step(after, static_cast<uint8_t>(longer[i]));
+          if (after != kDead) piece = std::move(longer);
+        }
+        break;
+      }
       case Mode::kString:
-      case Mode::kKey:
         piece = CompleteString(*strings_[lexeme.search], {lexeme.state, lexeme.part}, Solver::kMaxWitness,
                                options_.canonical_spelling);
         break;
@@ -423,7 +434,7 @@ std::optional<std::string> SchemaMachine::ShortestCompletion(Key state) {
               FrameOf(state), solver_.scalars().NumberTruth(frames_.PendingGoal(node.frame), lexeme.state), -1);
           if (ended == kDead) return std::nullopt;
           const FrameId frame = nodes_[FrameOf(ended)].frame;
-          const Found& rest = solver_.Container(frame);
+          const Found rest = solver_.ContainerText(frame);
           if (!rest.text) return std::nullopt;
           piece = (rest.text->empty() ? "" : "," + *rest.text) + (frames_[frame].kind == kArrayValue ? "]" : "}");
         }
@@ -436,7 +447,7 @@ std::optional<std::string> SchemaMachine::ShortestCompletion(Key state) {
       case Mode::kFirstKey:
       case Mode::kNextKey:
       case Mode::kAfter: {
-        const Found& rest = solver_.Container(node.frame);
+        const Found rest = solver_.ContainerText(node.frame);
         if (!rest.text) return std::nullopt;
         std::string text = *rest.text;
         if (lexeme.mode == Mode::kNextKey && text.empty()) {

@@ -98,29 +98,41 @@ Found Solver::SolveValue(FormulaId formula) {
   for (const Kind kind : {kArrayValue, kObjectValue}) {
     const FrameId frame = frames_.Open(kind, goal);
     if (frame == kNoFrame) continue;
-    Found found = Container(frame);
+    Found found = ContainerText(frame);
     if (found.text) found.text = kind == kArrayValue ? "[" + *found.text + "]" : "{" + *found.text + "}";
     Improve(best, std::move(found));
   }
   return best;
 }
 
-const Found& Solver::Container(FrameId frame) {
-  if (const auto it = containers_.find(frame); it != containers_.end()) return it->second;
+Found Solver::GuardedContainer(FrameId frame, bool want_text, bool& self_contained) {
   const int outer_reused = lowest_reused_;
+  const bool outer_text = want_text_;
   lowest_reused_ = INT32_MAX;
+  want_text_ = want_text;
   if (depth_ == 0) fuel_ = options_.step_fuel;
   ++depth_;
   Found found = SolveContainer(frame);
   --depth_;
-  const bool self_contained = lowest_reused_ >= depth_;
+  want_text_ = outer_text;
+  self_contained = lowest_reused_ >= depth_;
   lowest_reused_ = std::min(outer_reused, self_contained ? INT32_MAX : lowest_reused_);
-  if (found.answer == Answer::kYes || self_contained) {
-    return containers_.insert_or_assign(frame, std::move(found)).first->second;
-  }
-  static const Found kNone{Answer::kNo, std::nullopt};
-  static const Found kOpen{Answer::kUnknown, std::nullopt};
-  return found.answer == Answer::kNo ? kNone : kOpen;
+  return found;
+}
+
+Answer Solver::Container(FrameId frame) {
+  if (const auto it = containers_.find(frame); it != containers_.end()) return it->second;
+  bool self_contained;
+  const Answer answer = GuardedContainer(frame, false, self_contained).answer;
+  if (answer == Answer::kYes || self_contained) containers_.emplace(frame, answer);
+  return answer;
+}
+
+Found Solver::ContainerText(FrameId frame) {
+  bool self_contained;
+  Found found = GuardedContainer(frame, true, self_contained);
+  if (found.answer == Answer::kYes || self_contained) containers_.insert_or_assign(frame, found.answer);
+  return found;
 }
 
 std::vector<std::vector<bool>> Solver::Vectors(const std::vector<FormulaId>& tracks, bool& complete) const {
@@ -215,7 +227,7 @@ std::optional<std::string> Solver::PendingValue(FrameId id) {
   std::optional<std::string> best;
   for (const std::vector<bool>& truth : Vectors(goal.tracks, complete)) {
     const FrameId after = frames_.AfterValue(id, truth);
-    if (after == kNoFrame || Container(after).answer != Answer::kYes) continue;
+    if (after == kNoFrame || Container(after) != Answer::kYes) continue;
     const Found& found = Value(WithOutcomes(goal.must, goal.tracks, truth));
     if (found.answer == Answer::kYes && found.text && (!best || found.text->size() < best->size())) best = found.text;
   }
@@ -237,13 +249,14 @@ Found Solver::SolveContainer(FrameId id) {
   }
   Found best;
   for (const FormulaId formula : wanted) {
+    if (best.answer == Answer::kYes && !want_text_) break;
     bool all_cubes;
     const std::vector<Cube> cubes = table_.formulas.Cubes(formula, kMaxCubes, all_cubes);
     complete = complete && all_cubes;
     size_t tried = 0;
     for (const Cube& cube : cubes) {
       // Once something is found a few more tries may find something shorter; that is enough.
-      if (best.answer == Answer::kYes && ++tried > 4) break;
+      if (best.answer == Answer::kYes && (!want_text_ || ++tried > 4)) break;
       Improve(best, SolveCube(frame, cube));
     }
   }

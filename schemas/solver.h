@@ -8,6 +8,7 @@
 #define PAWL_SCHEMAS_SOLVER_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -35,8 +36,10 @@ class Solver {
   // Is there a value that makes the formula true?
   const Found& Value(FormulaId formula);
   // Can this container (nothing pending) be completed so that its goal is met?
-  const Found& Container(FrameId frame);
-  bool Live(FrameId frame) { return Container(frame).answer != Answer::kNo; }
+  Answer Container(FrameId frame);
+  bool Live(FrameId frame) { return Container(frame) != Answer::kNo; }
+  // The same with the text; not memoised, so that frames, of which there are many, do not each keep one.
+  Found ContainerText(FrameId frame);
   // Is there a value for the pending place after which the frame is live?
   bool LivePending(FrameId frame);
   // A value for the pending place of the frame, after which it is live; nullopt when none is known.
@@ -54,6 +57,7 @@ class Solver {
  private:
   Found SolveValue(FormulaId formula);
   Found SolveContainer(FrameId frame);
+  Found GuardedContainer(FrameId frame, bool want_text, bool& self_contained);
   Found SolveCube(const Frame& frame, const Cube& cube);
   Found SolveObject(const Frame& frame, const Cube& cube);
   Found SolveArray(const Frame& frame, const Cube& cube);
@@ -66,7 +70,14 @@ class Solver {
   const JsonSchemaOptions& options_;
   Scalars scalars_;
   std::unordered_map<FormulaId, Found> values_;
-  std::unordered_map<FrameId, Found> containers_;
+  std::unordered_map<FrameId, Answer> containers_;
+  // What the positive atoms of a cube demand of each named key, for a layout; filled as it is asked for.
+  struct NamedDemands {
+    std::vector<FormulaId> by_rank;  // kUnset where not asked yet
+  };
+  static constexpr FormulaId kUnset = UINT32_MAX;
+  std::map<std::pair<uint32_t, std::vector<AtomId>>, NamedDemands> named_demands_;
+  bool want_text_ = false;
   std::unordered_map<FrameId, bool> pending_;
   // Formulas being solved further up, with their depth: meeting one again is no proof of anything but "not by this way", so
   // answers that rest on it are not remembered above that depth.

@@ -40,6 +40,13 @@ Found Solver::SolveObject(const Frame& frame, const Cube& cube) {
     for (const AtomId atom : cube.positive) demand = formulas.And(demand, demand_of(atom, state, rank));
     return demand;
   };
+  NamedDemands& cached = named_demands_[{frame.layout, cube.positive}];
+  if (cached.by_rank.empty()) cached.by_rank.assign(layout.names.size(), kUnset);
+  const auto named_demand = [&](size_t rank) {
+    FormulaId& demand = cached.by_rank[rank];
+    if (demand == kUnset) demand = positive_demand(layout.name_states[rank], static_cast<int>(rank));
+    return demand;
+  };
   const auto available = [&](size_t rank) {
     if (frames_.Seen(frame, layout.name_ids[rank])) return false;
     return !ordered || static_cast<int64_t>(rank) > frame.last_rank;
@@ -51,31 +58,41 @@ Found Solver::SolveObject(const Frame& frame, const Cube& cube) {
   const auto planned = [&] { return frame.count + named.size() + others.size(); };
   const auto add_named = [&](size_t rank) -> Member& {
     const int r = static_cast<int>(rank);
-    return named.try_emplace(r, Member{layout.names[rank], r, layout.name_states[rank],
-                                       positive_demand(layout.name_states[rank], r)})
+    return named.try_emplace(r, Member{layout.names[rank], r, layout.name_states[rank], named_demand(rank)})
         .first->second;
   };
 
   // What the positive atoms force.
   uint64_t max_count = kUnbounded, min_count = 0;
+  uint64_t missing_names = 0;
+  bool uncertain = false;
   for (const AtomId atom : cube.positive) {
     const ObjectAtom& object = table_.object(atom);
     max_count = std::min(max_count, object.max_properties);
     min_count = std::max(min_count, object.min_properties);
-    for (const std::string& name : object.required) {
-      const NameId id = frames_.InternName(name);
+  }
+  if (min_count > max_count) return no;
+  // Most frames need no more than this: every missing key may still come and has a value.
+  const bool plan = want_text_ || !cube.negative.empty() || cube.positive.size() > 1;
+  for (const AtomId atom : cube.positive) {
+    for (const NameId id : frames_.Required(layout, atom)) {
       if (frames_.Seen(frame, id)) continue;
       const size_t rank = static_cast<size_t>(layout.rank_of.at(id));
       if (!available(rank)) return no;
-      add_named(rank);
+      const Answer answer = Value(named_demand(rank)).answer;
+      if (answer == Answer::kNo) return no;
+      uncertain = uncertain || answer == Answer::kUnknown;
+      ++missing_names;
+      if (plan) add_named(rank);
     }
   }
-  if (max_count != kUnbounded && planned() > max_count) return no;
-  bool uncertain = false;
-  for (const auto& [rank, member] : named) {
-    const Answer answer = Value(member.demand).answer;
-    if (answer == Answer::kNo) return no;
-    uncertain = uncertain || answer == Answer::kUnknown;
+  if (plan) missing_names = named.size();
+  if (max_count != kUnbounded && frame.count + missing_names > max_count) return no;
+  if (!plan) {
+    if (frame.count + missing_names >= min_count) return {uncertain ? Answer::kUnknown : Answer::kYes, std::nullopt};
+    for (const NameId id : frames_.Required(layout, cube.positive[0])) {
+      if (!frames_.Seen(frame, id)) add_named(static_cast<size_t>(layout.rank_of.at(id)));
+    }
   }
 
   // Keys that the schema does not name, for members nobody required: a few plain names, and the shortest key that each
@@ -156,12 +173,12 @@ Found Solver::SolveObject(const Frame& frame, const Cube& cube) {
   };
   for (const AtomId atom : cube.negative) {
     const ObjectAtom& object = table_.object(atom);
-    const auto missing = std::find_if(object.required.begin(), object.required.end(), [&](const std::string& name) {
-      const NameId id = frames_.InternName(name);
+    const auto& required = frames_.Required(layout, atom);
+    const auto missing = std::find_if(required.begin(), required.end(), [&](NameId id) {
       return !frames_.Seen(frame, id) && !named.contains(layout.rank_of.at(id));
     });
-    if (missing != object.required.end()) {
-      forbidden.insert(*missing);
+    if (missing != required.end()) {
+      forbidden.insert(frames_.Name(*missing));
     } else if (object.min_properties > std::max<uint64_t>(planned(), min_count)) {
       max_count = std::min(max_count, object.min_properties - 1);
     } else if (!fail_by_member(atom)) {
@@ -176,7 +193,7 @@ Found Solver::SolveObject(const Frame& frame, const Cube& cube) {
   if (planned() < min_count) {
     for (size_t rank = 0; rank < layout.names.size() && planned() < min_count; ++rank) {
       if (named.contains(static_cast<int>(rank)) || !available(rank) || forbidden.contains(layout.names[rank])) continue;
-      const FormulaId demand = positive_demand(layout.name_states[rank], static_cast<int>(rank));
+      const FormulaId demand = named_demand(rank);
       const Answer answer = Value(demand).answer;
       if (answer == Answer::kYes) {
         named.emplace(static_cast<int>(rank), Member{layout.names[rank], static_cast<int>(rank), layout.name_states[rank], demand});
@@ -206,8 +223,7 @@ Found Solver::SolveObject(const Frame& frame, const Cube& cube) {
   for (const AtomId atom : cube.negative) {
     const ObjectAtom& object = table_.object(atom);
     bool fails = planned() < object.min_properties || planned() > object.max_properties;
-    for (const std::string& name : object.required) {
-      const NameId id = frames_.InternName(name);
+    for (const NameId id : frames_.Required(layout, atom)) {
       fails = fails || (!frames_.Seen(frame, id) && !named.contains(layout.rank_of.at(id)));
     }
     const auto refutes = [&](const Member& member) {
@@ -219,14 +235,12 @@ Found Solver::SolveObject(const Frame& frame, const Cube& cube) {
     if (!fails) return unknown;
   }
   std::string text;
-  bool has_text = true;
+  bool has_text = want_text_;
   const auto write = [&](const Member& member) {
     const Found& value = Value(member.demand);
     if (value.answer != Answer::kYes) uncertain = true;
-    if (!value.text) {
-      has_text = false;
-      return;
-    }
+    if (!value.text) has_text = false;
+    if (!has_text) return;
     if (!text.empty()) text += ',';
     text += json::Quote(member.name) + ":" + *value.text;
     if (text.size() > kMaxWitness) has_text = false;

@@ -19,7 +19,7 @@ import values as V
 import words as W
 from grammar import DOMAINS, Domain, S, Writer, encode_record, is_held_out, named_layout, object_schema, random_layout
 
-for module in ("domains_main", "domains_more", "domains_other"):
+for module in ("domains_main", "domains_more", "domains_other", "domains_extra"):
     try:
         importlib.import_module(module)
     except ModuleNotFoundError as problem:
@@ -40,6 +40,7 @@ class Example:
     output: bytes
     mask: bytes
     held_paths: list      # paths of the fields that a held-out phrasing said
+    source: tuple = ()    # the domain and the writer, for further questions about the same text
 
 
 def free_domain(rng) -> Domain:
@@ -71,7 +72,7 @@ def make(rng, held=False, domains=None, named=None) -> Example:
             domain = free_domain(rng)
             layout = random_layout(rng, domain)
         else:
-            names = domains or (MAIN if rng.random() < 0.45 else TRAIN_DOMAINS)
+            names = domains or (MAIN if rng.random() < 0.55 else TRAIN_DOMAINS)
             domain = DOMAINS[rng.choice(names)]
             own = rng.random() < 0.35 if named is None else named
             layout = named_layout(domain) if own else random_layout(rng, domain)
@@ -91,26 +92,45 @@ def make(rng, held=False, domains=None, named=None) -> Example:
         text = writer.text(present, absent)
         if len(text.encode()) > 800:
             continue
-        shared = dict(writer.values)
-        record = layout.record(shared)
-        # The same fact may have been said by another slot (a city as part of an address).
-        for path, slot, part, schema in layout.fields:
-            if slot not in shared and schema.get("type") != "array":
-                for other, value in shared.items():
-                    found = [p for p, keys in domain.slots[other].keys.items() if path[-1] in keys and p in value.parts and p != "currency"]
-                    if found and domain.slots[other].kind.schemas[found[0]].get("type") == domain.slots[slot].kind.schemas[part].get("type"):
-                        set_path(record, path, value.parts[found[0]])
-        # A currency key stands for every amount of the text: it is known as soon as one amount is said.
-        for path, slot, part, schema in layout.fields:
-            if part == "currency" and slot not in shared and any("currency" in v.parts for v in shared.values()):
-                set_path(record, path, writer.ctx.currency)
-        schema = layout.schema()
-        output, mask = encode_record(record, schema)
-        held_paths = [tuple(p) for p, slot, *_ in layout.fields if slot in writer.said_held]
-        return Example(text, schema, record, domain.name, output, mask, held_paths)
+        return fill(domain, writer, layout, text)
 
 
-CLASH = [{"date", "due", "period", "start", "deadline", "created", "stay", "birthday"}, {"name", "customer", "operator", "guest", "organizer", "assignee"}]
+def fill(domain, writer, layout, text) -> Example:
+    """The record of a layout for a text that has been written."""
+    shared = writer.values
+    record = layout.record(shared)
+    # The same fact may have been said by another slot (a city as part of an address).
+    for path, slot, part, schema in layout.fields:
+        if slot not in shared and schema.get("type") != "array":
+            for other, value in shared.items():
+                found = [p for p, keys in domain.slots[other].keys.items() if path[-1] in keys and p in value.parts and p != "currency"]
+                if found and domain.slots[other].kind.schemas[found[0]].get("type") == domain.slots[slot].kind.schemas[part].get("type"):
+                    set_path(record, path, value.parts[found[0]])
+    # A currency key stands for every amount of the text: it is known as soon as one amount is said.
+    for path, slot, part, schema in layout.fields:
+        if part == "currency" and slot not in shared and any("currency" in v.parts for v in shared.values()):
+            set_path(record, path, writer.ctx.currency)
+    schema = layout.schema()
+    output, mask = encode_record(record, schema)
+    held_paths = [tuple(p) for p, slot, *_ in layout.fields if slot in writer.said_held]
+    example = Example(text, schema, record, domain.name, output, mask, held_paths)
+    example.source = (domain, writer)
+    return example
+
+
+def questions(rng, count) -> list[Example]:
+    """One text with several schemas. Training puts them into one sequence, so that the text is read once."""
+    first = make(rng)
+    domain, writer = first.source
+    out = [first]
+    while len(out) < count:
+        said = list(writer.values)
+        others = [n for n in domain.slots if n not in said and not any(clashes(domain, s, [n]) for s in said)]
+        names = said + rng.sample(others, min(len(others), rng.choice([0, 0, 1, 1, 2])))
+        layout = random_layout(rng, domain, names)
+        if any(f[1] in said for f in layout.fields):
+            out.append(fill(domain, writer, layout, first.text))
+    return out
 
 
 def clashes(domain, name, asked):
@@ -131,6 +151,25 @@ def tokens(example: Example):
     ids = prompt + list(example.output) + [257]
     mask = [0] * len(prompt) + list(example.mask) + [0]
     return ids, mask
+
+
+def sequence(rng, count):
+    """Token ids, loss mask, positions and part numbers of one text with several outputs.
+
+    Part 0 is the prompt; every output sees the prompt and itself only, and its positions follow the prompt's.
+    """
+    examples = questions(rng, count)
+    ids = [256] + list(examples[0].text.encode()) + [10]
+    start = len(ids)
+    mask, places, parts = [0] * start, list(range(start)), [0] * start
+    for number, example in enumerate(examples):
+        length = len(example.output) + 1
+        ids += list(example.output) + [257]
+        mask += list(example.mask) + [0]
+        places += range(start, start + length)
+        parts += [number + 1] * length
+    # The byte before an output is the line feed only for the first one; the first byte of an output is forced anyway.
+    return ids, mask, places, parts
 
 
 def main():

@@ -420,9 +420,9 @@ def named_layout(domain: Domain) -> Layout:
     return Layout(fields)
 
 
-def random_layout(rng, domain: Domain) -> Layout:
-    """A variant: some slots, in some order, under synonyms, flat or nested."""
-    names = list(domain.slots)
+def random_layout(rng, domain: Domain, only=None) -> Layout:
+    """A variant: some slots (of `only`, if given), in some order, under synonyms, flat or nested."""
+    names = [n for n in domain.slots if only is None or n in only]
     count = min(len(names), rng.choice([2, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 10]))
     chosen = rng.sample(names, count)
     if rng.random() < 0.5:

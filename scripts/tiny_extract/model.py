@@ -74,9 +74,10 @@ def attention_inputs(x, norm, qkv, cos, sin, heads: int, eps: float, dtype: torc
     return rotate(q.float(), cos, sin).to(dtype), rotate(k.float(), cos, sin).to(dtype), v
 
 
-def attend(q, k, v, bias):
+def attend(q, k, v, visible):
     """Plain attention: on this scale two batched products and a softmax beat the fused CPU kernel."""
-    scores = torch.matmul(q, k.transpose(-1, -2)).float() * (q.shape[-1] ** -0.5) + bias
+    scores = torch.matmul(q, k.transpose(-1, -2)).float() * (q.shape[-1] ** -0.5)
+    scores = torch.where(visible, scores, -1e9)
     return torch.matmul(torch.softmax(scores, -1).to(v.dtype), v)
 
 
@@ -107,19 +108,25 @@ class TinyLlama(nn.Module):
         self.after_attention_some = torch.compile(after_attention, dynamic=True)
         self.attend = torch.compile(attend, dynamic=False)
 
-    def hidden(self, ids, chosen=None):
-        """ids (B, T) -> final normed residual (B*T, width), or only its rows `chosen`."""
+    def hidden(self, ids, chosen=None, places=None, parts=None):
+        """ids (B, T) -> final normed residual (B*T, width), or only its rows `chosen`.
+
+        `places` are positions and `parts` part numbers: a token sees earlier tokens of part 0 (the prompt) and of its own part.
+        """
         config, dtype = self.config, self.dtype_inside
         batch, length = ids.shape
-        cos = self.cos[:length].repeat(batch, 1)
-        sin = self.sin[:length].repeat(batch, 1)
-        bias = torch.full((length, length), -1e9).triu(1)
+        flat = torch.arange(length).repeat(batch) if places is None else places.reshape(-1)
+        cos, sin = self.cos[flat], self.sin[flat]
+        visible = torch.ones(length, length, dtype=torch.bool).tril().expand(batch, 1, length, length)
+        if parts is not None:
+            keys = parts[:, None, None, :]
+            visible = visible & ((keys == 0) | (keys == parts[:, None, :, None]))
         x = F.embedding(ids.reshape(-1), self.embed)
         for number, block in enumerate(self.blocks):
             q, k, v = self.attention_inputs(x, block.input_layernorm, block.qkv, cos, sin, config.heads,
                                             config.norm_eps, dtype)
             q, k, v = (t.view(batch, length, config.heads, -1).transpose(1, 2) for t in (q, k, v))
-            attended = self.attend(q, k, v, bias).transpose(1, 2).reshape(batch * length, -1)
+            attended = self.attend(q, k, v, visible).transpose(1, 2).reshape(batch * length, -1)
             after = self.after_attention
             if chosen is not None and number == config.layers - 1:
                 # Only the scored places need the rest of the last block.

@@ -32,14 +32,15 @@ import torch.nn.functional as F
 from model import PAD, Config, TinyLlama, config_dict
 
 TOKENS = 7680                                        # per step; every bucket length divides it, so shapes stay fixed
-LENGTHS = [96, 128, 160, 192, 240, 320, 384, 480, 640, 960]
+LENGTHS = [128, 192, 240, 320, 384, 480, 640, 960]
 
 SHORT_STEPS = 500                                    # first short texts only: copying is found sooner there
-LONG_SHARE = 0.35                                    # of the texts above 384 bytes this share is kept
+LONG_SHARE = 0.4                                     # of the sequences above 480 tokens this share is kept
+OUTPUTS = [1, 2, 2, 3, 3, 3]                         # schemas asked of one text
 
 
 def produce(queue, seed, start_batch):
-    """Fills the queue with (ids, mask) batches of one length each. Runs in a process of its own."""
+    """Fills the queue with (ids, mask, positions, parts) batches of one length each. Runs in a process of its own."""
     import gen
 
     os.nice(3)
@@ -48,22 +49,21 @@ def produce(queue, seed, start_batch):
     buckets = {length: [] for length in LENGTHS}
     made = start_batch
     while True:
-        ids, mask = gen.tokens(gen.make(rng))
-        length = next((n for n in LENGTHS if n >= len(ids) - 1), None)
-        if length is None or (made < SHORT_STEPS and length > 240) or (length > 384 and rng.random() > LONG_SHARE):
+        example = gen.sequence(rng, rng.choice(OUTPUTS))
+        length = next((n for n in LENGTHS if n >= len(example[0]) - 1), None)
+        if length is None or (made < SHORT_STEPS and length > 384) or (length > 480 and rng.random() > LONG_SHARE):
             continue
-        buckets[length].append((ids, mask))
+        buckets[length].append(example)
         rows = TOKENS // length
         if len(buckets[length]) == rows:
-            batch_ids = np.full((rows, length + 1), PAD, dtype=np.int16)
-            batch_mask = np.zeros((rows, length + 1), dtype=bool)
-            for row, (i, m) in enumerate(buckets[length]):
-                batch_ids[row, :len(i)] = i
-                batch_mask[row, :len(m)] = m
+            batch = [np.full((rows, length + 1), fill, dtype=np.int16) for fill in (PAD, 0, 0, -1)]
+            for row, example in enumerate(buckets[length]):
+                for array, values in zip(batch, example):
+                    array[row, :len(values)] = values
             buckets[length] = []
             while os.getppid() == parent:
                 try:
-                    queue.put((batch_ids, batch_mask), timeout=5)
+                    queue.put(batch, timeout=5)
                     break
                 except Full:
                     pass
@@ -163,9 +163,14 @@ def main():
         step, tokens, scored, spent = saved["step"], saved["tokens"], saved["scored"], saved["spent"]
 
     context = multiprocessing.get_context("spawn")
-    queue = context.Queue(maxsize=48)
-    worker = context.Process(target=produce, args=(queue, options.seed, step), daemon=True)
-    worker.start()
+
+    def start_worker():
+        fresh = context.Queue(maxsize=24)
+        process = context.Process(target=produce, args=(fresh, options.seed, step), daemon=True)
+        process.start()
+        return process, fresh
+
+    (worker, queue), renew = start_worker(), []
 
     def save():
         torch.save({"model": model.state_dict(), "muon": muon.state, "average": average, "adam": adam.state_dict(), "step": step,
@@ -177,21 +182,27 @@ def main():
     spent_before, wait, doubles = spent, 0.0, 0
     stopped = []
     signal.signal(signal.SIGTERM, lambda *_: stopped.append(True))
+    signal.signal(signal.SIGUSR1, lambda *_: renew.append(True))     # read the generator anew
     while True:
         left = deadline - time.time()
         if left <= 0 or stopped:
             break
+        if renew:
+            renew.clear()
+            worker.terminate()
+            worker, queue = start_worker()
         if options.threads > 1:
             threads = free_threads(options.threads)
             doubles += threads > 1
             torch.set_num_threads(threads)
         before = time.time()
-        ids, mask = queue.get()
+        ids, mask, places, parts = queue.get()
         wait += time.time() - before
         ids = torch.from_numpy(ids.astype(np.int64))
         chosen = torch.from_numpy(mask[:, 1:]).reshape(-1).nonzero()[:, 0]
+        places, parts = torch.from_numpy(places[:, :-1].astype(np.int64)), torch.from_numpy(parts[:, :-1].astype(np.int64))
         target = ids[:, 1:].reshape(-1)[chosen]
-        logits = model.logits(model.hidden(ids[:, :-1].contiguous(), chosen))
+        logits = model.logits(model.hidden(ids[:, :-1].contiguous(), chosen, places, parts))
         loss = F.cross_entropy(logits, target)
         loss.backward()
         scale = min(1.0, (step + 1) / 60) * min(1.0, left / (60 * options.decay_minutes))

@@ -254,7 +254,9 @@ def venue(ctx) -> str:
     if roll < 0.65:
         return f"{invented(rng, 2, 3)} {rng.choice(W.VENUE_B)}"
     if roll < 0.75:
-        return f"the {rng.choice(W.ADJ).capitalize()} {rng.choice(W.NOUN).capitalize()}"
+        return f"{rng.choice(W.ADJ).capitalize()} {rng.choice(W.NOUN).capitalize()}"
+    if roll < 0.8:
+        return f"{rng.choice(W.NOUN)} {rng.choice(W.NOUN)}" if rng.random() < 0.5 else rng.choice(W.NOUN)
     if roll < 0.9:
         return f"{rng.choice(['Room', 'Hall', 'Conference Room', 'Meeting Room', 'Building', 'Studio'])} {rng.choice('ABCDEFG')}" + \
             rng.choice(["", str(rng.randint(1, 40))])
@@ -350,9 +352,17 @@ class Person(Kind):
         return Value(shown, {"value": name})
 
 
+class Venue(Kind):
+    """A place; an article before it is not part of the value."""
+
+    def make(self, ctx):
+        name = venue(ctx)
+        return Value(("the " if ctx.rng.random() < (0.35 if name[:1].isupper() else 0.7) else "") + name, {"value": name})
+
+
 PERSON, CITY, COMPANY, STREET = Person(), Text(city), Text(company), Text(street)
 POSTCODE, PHONE, EMAIL, URL, CODE = Text(postcode), Text(phone), Text(email), Text(url), Text(code)
-PRODUCT, TITLE, EVENT, VENUE, CLAUSE = Text(product), Text(title_text), Text(event_title), Text(venue), Text(clause_text)
+PRODUCT, TITLE, EVENT, VENUE, CLAUSE = Text(product), Text(title_text), Text(event_title), Venue(), Text(clause_text)
 COUNTRY = pick(W.COUNTRY)
 
 

@@ -413,7 +413,7 @@ std::optional<std::string> SchemaMachine::ShortestCompletion(Key state) {
       case Mode::kKey: {
         // A key that was there already is no key: longer ones follow until one is new.
         const auto key = CompleteString(*strings_[lexeme.search], {lexeme.state, lexeme.part}, Solver::kMaxWitness,
-                                        options_.canonical_strings);
+                                        options_.canonical_spelling);
         for (size_t extra = 0; key && !piece && extra <= frames_[node.frame].seen.size(); ++extra) {
           std::string longer = key->substr(0, key->size() - 1) + std::string(extra, 'a') + "\"";
           Key after = state;

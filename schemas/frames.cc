@@ -334,8 +334,32 @@ FrameId Frames::AfterValue(FrameId id, const std::vector<bool>& truth, const std
   frame.waiting.clear();
   frame.pending_name = kAnyName;
   frame.pending_rank = -1;
+  SettleTrue(frame);
+  if (frame.must == kFalseFormula) return kNoFrame;
   DropSettled(frame);
   return Intern(std::move(frame));
+}
+
+// Atoms that nothing can make false any more become true, so that what depends on them (a required key that has come, say, and the
+// schema that depends on it) is a plain demand from here on.
+void Frames::SettleTrue(Frame& frame) {
+  std::vector<std::pair<AtomId, bool>> settled;
+  for (const AtomId atom : Atoms(frame)) {
+    bool final = false;
+    if (frame.kind == kObjectValue) {
+      const ObjectAtom& object = table_.object(atom);
+      final = object.properties.empty() && object.patterns.empty() && object.additional == kTrueFormula &&
+              object.property_names == kTrueFormula && object.max_properties == kUnbounded;
+    } else {
+      const ArrayAtom& array = table_.array(atom);
+      final = array.prefix.size() <= frame.count && array.items == kTrueFormula && !array.unique &&
+              array.max_items == kUnbounded && (!array.has_contains || array.max_contains == kUnbounded);
+    }
+    if (final && AtomTruth(frame, atom)) settled.emplace_back(atom, true);
+  }
+  if (settled.empty()) return;
+  frame.must = table_.formulas.Assign(frame.must, settled);
+  for (FormulaId& track : frame.tracks) track = table_.formulas.Assign(track, settled);
 }
 
 uint64_t Frames::CountCap(const Frame& frame) {

@@ -145,6 +145,7 @@ class Frames {
  private:
   uint32_t LayoutFor(const std::vector<AtomId>& atoms);
   uint64_t CountCap(const Frame& frame);
+  void SettleTrue(Frame& frame);
   void DropSettled(Frame& frame);
 
   SchemaTable& table_;

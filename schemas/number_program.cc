@@ -145,6 +145,7 @@ NumberProgram::StateId NumberProgram::Intern(std::vector<uint32_t> key) {
 }
 
 NumberProgram::StateId NumberProgram::RawStep(StateId state, char c) {
+  if (!merged_ && (c == 'e' || c == 'E')) return 0;  // the first part alone would read it
   std::vector<uint32_t> key = states_[state].key;
   for (size_t i = 0; i < key.size(); ++i) {
     key[i] = parts_[i].Step(key[i], c);

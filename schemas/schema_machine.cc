@@ -29,7 +29,11 @@ SchemaMachine::SchemaMachine(std::unique_ptr<SchemaTable> table, const JsonSchem
 }
 
 Status SchemaMachine::CheckSatisfiable() {
-  if (solver_.LivePending(frames_.Root(table_->root))) return {};
+  const bool live = solver_.LivePending(frames_.Root(table_->root));
+  if (table_->regexes->overflow()) {
+    return Error{ErrorCode::kLimit, "the patterns of this schema need more states than the limit allows", "#"};
+  }
+  if (live) return {};
   return Error{ErrorCode::kUnsatisfiable, "no value can ever fit this schema", "#"};
 }
 
@@ -330,8 +334,8 @@ Machine::Key SchemaMachine::EndValue(NodeId id, const std::vector<bool>& truth, 
     std::string text = TextSince(node.text, node.start);
     if (last >= 0) text.push_back(static_cast<char>(last));
     auto value = json::Parse(text, {.max_depth = 1 << 20, .allow_duplicate_keys = true});
-    if (!value.ok()) return kDead;
-    canonical = CanonicalText(*value);
+    // Numbers beyond what the parser reads are told apart by their text.
+    canonical = value.ok() ? CanonicalText(*value) : text;
   }
   const FrameId after = frames_.AfterValue(node.frame, truth, item ? &canonical : nullptr);
   if (after == kNoFrame || !solver_.Live(after)) return kDead;
@@ -414,7 +418,9 @@ std::optional<std::string> SchemaMachine::ShortestCompletion(Key state) {
         // A key that was there already is no key: longer ones follow until one is new.
         const auto key = CompleteString(*strings_[lexeme.search], {lexeme.state, lexeme.part}, Solver::kMaxWitness,
                                         options_.canonical_spelling);
-        for (size_t extra = 0; key && !piece && extra <= frames_[node.frame].seen.size(); ++extra) {
+        const Frame& frame = frames_[node.frame];
+        const size_t taken = frame.seen.size() + frames_.layout(frame.layout).names.size();
+        for (size_t extra = 0; key && !piece && extra <= taken; ++extra) {
           std::string longer = key->substr(0, key->size() - 1) + std::string(extra, 'a') + "\"";
           Key after = state;
           for (size_t i = 0; i < longer.size() && after != kDead; ++i) after = Step(after, static_cast<uint8_t>(longer[i]));

@@ -163,6 +163,16 @@ StringProgram::StateId StringProgram::WithCount(uint64_t count) {
   return Intern(state);
 }
 
+uint32_t StringProgram::Distance(StateId state) const {
+  uint32_t distance = 0;
+  size_t slot = 0;
+  for (const Regex& regex : regexes_) {
+    const uint32_t s = static_cast<uint32_t>(key(state)[slot++]);
+    if (s != RegexDfa::kDead) distance = std::max(distance, regex.dfa->MinLength(s));
+  }
+  return distance;
+}
+
 bool StringProgram::Truth(StateId state, AtomId id) const {
   size_t slot = 0;
   for (const Regex& regex : regexes_) {

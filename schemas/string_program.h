@@ -51,6 +51,8 @@ class StringProgram {
   // Index of the literal of a kLiterals atom that the string read so far is; -1 when it is none.
   int Literal(StateId state, AtomId atom) const;
   const std::vector<AtomId>& atoms() const { return atoms_; }
+  // A guess at how many more characters an accepted string needs at least; guides searches.
+  uint32_t Distance(StateId state) const;
   // Only counters: every class leads to the same state, so questions about the future are arithmetic.
   bool counts_only() const { return regexes_.empty() && tries_.empty(); }
   uint64_t Count(StateId state) const { return counting_ ? key(state)[width_ - 1] : 0; }

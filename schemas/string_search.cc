@@ -1,10 +1,10 @@
-// Breadth-first search to the nearest acceptable state, remembered for every state on the way: those on the
+// Best-first search (A*) to a near acceptable state, guided by what each regex still needs, remembered for every state on the way: those on the
 // path found are live, and when nothing is found everything visited is dead. A program of counters alone is
 // decided by arithmetic, so maxLength may be as large as it likes.
 #include "schemas/string_search.h"
 
 #include <algorithm>
-#include <deque>
+#include <queue>
 #include <unordered_map>
 
 namespace pawl::schema {
@@ -47,7 +47,18 @@ void StringSearch::Decide(StateId start) {
     int via;
   };
   std::unordered_map<StateId, Visit> visited = {{start, {start, -1}}};
-  std::deque<StateId> queue = {start};
+  // Nearest first by steps taken plus steps still needed; of equals the deepest, so that long literals are walked straight.
+  struct Entry {
+    uint64_t total;
+    uint64_t depth;
+    StateId state;
+    bool operator<(const Entry& other) const {
+      if (total != other.total) return total > other.total;
+      return depth != other.depth ? depth < other.depth : state > other.state;
+    }
+  };
+  std::priority_queue<Entry> queue;
+  queue.push({program_.Distance(start), 0, start});
   const auto mark_path = [&](StateId end) {
     for (StateId s = end; s != start;) {
       const Visit visit = visited.at(s);
@@ -58,8 +69,8 @@ void StringSearch::Decide(StateId start) {
   };
   int64_t fuel = fuel_;
   while (!queue.empty()) {
-    const StateId state = queue.front();
-    queue.pop_front();
+    const auto [total, depth, state] = queue.top();
+    queue.pop();
     if (At(state).live == Verdict::kLive) return mark_path(state);
     if (Accepts(state)) {
       At(state).live = Verdict::kLive;
@@ -71,7 +82,7 @@ void StringSearch::Decide(StateId start) {
       const StateId next = program_.Next(state, cls);
       if (At(next).live == Verdict::kDead || visited.contains(next)) continue;
       visited.emplace(next, Visit{state, cls});
-      queue.push_back(next);
+      queue.push({depth + 1 + program_.Distance(next), depth + 1, next});
     }
     if (--fuel <= 0) {  // undecided: live, without a known way
       At(start).live = Verdict::kLive;

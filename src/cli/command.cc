@@ -27,6 +27,12 @@ void Note(std::string_view command, std::string_view text) {
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
+Error AtOption(Error error, const std::string& prompt_source) {
+  if (error.place == "max_tokens") error.place = "--max-tokens";
+  if (error.place == "prompt") error.place = prompt_source;
+  return error;
+}
+
 Error InFile(const std::string& file, Error error) {
   error.place = error.place.empty() ? file : file + ": " + error.place;
   return error;

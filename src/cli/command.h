@@ -35,6 +35,10 @@ int Fail(std::string_view command, const Error& error);
 // Prints "pawl COMMAND: text" on stderr.
 void Note(std::string_view command, std::string_view text);
 
+// The place of an error of a Session as an option: "max_tokens" is "--max-tokens", "prompt" is
+// `prompt_source`.
+Error AtOption(Error error, const std::string& prompt_source);
+
 // The error with `file` before its place: "schema.json: #/properties/a".
 Error InFile(const std::string& file, Error error);
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -58,6 +59,11 @@ std::string DescribeAllowed(const State& state) {
     other |= b >= 0x80;
     printable += static_cast<int>(b >= 0x20 && b < 0x7F);
   }
+  // The four characters of white space are one item, at the end.
+  constexpr std::string_view kSpace = " \t\n\r";
+  const bool space = std::all_of(kSpace.begin(), kSpace.end(), [&allowed](char c) {
+    return allowed[static_cast<unsigned char>(c)];
+  });
   std::string out;
   const auto add = [&out](const std::string& item) { out += (out.empty() ? "" : ", ") + item; };
   constexpr int kPrintable = 95;
@@ -72,6 +78,7 @@ std::string DescribeAllowed(const State& state) {
   for (int b = 0; b < 0x80; ++b) {
     if (!allowed[static_cast<size_t>(b)]) continue;
     if (printable > kPrintable - 8 && b >= 0x20 && b < 0x7F) continue;
+    if (space && kSpace.find(static_cast<char>(b)) != std::string_view::npos) continue;
     int last = b;
     while (last + 1 < 0x80 && allowed[static_cast<size_t>(last) + 1] && SameKind(b, last + 1))
       ++last;
@@ -83,6 +90,7 @@ std::string DescribeAllowed(const State& state) {
     }
   }
   if (other) add("characters beyond ASCII");
+  if (space) add("white space");
   if (state.accepting()) add("the end");
   return out;
 }

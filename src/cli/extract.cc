@@ -77,10 +77,13 @@ class Extractor {
     return extractor;
   }
 
-  Result<Generation> Extract(std::string_view text) {
-    if (Status status = CheckUtf8(text); !status.ok()) return status.error();
+  // `source`: how errors call the text.
+  Result<Generation> Extract(std::string_view text, const std::string& source) {
+    if (Status status = CheckUtf8(text); !status.ok()) return InFile(source, status.error());
     const std::vector<TokenId> prompt = EncodePrompt(*text_.tokenizer, prompt_, schema_, text);
-    return session_.Generate(prompt, MakeConstraint(grammar_), options_);
+    Result<Generation> output = session_.Generate(prompt, MakeConstraint(grammar_), options_);
+    if (!output.ok()) return AtOption(output.error(), source);
+    return output;
   }
 
   const std::vector<std::string>& notes() const { return grammar_.notes(); }
@@ -124,9 +127,9 @@ int ExtractOne(const Flags& flags, Extractor& extractor) {
                                                     : flags.file;
   Result<Generation> output = [&] {
     Progress progress(kName, "extracting", flags.progress);
-    return extractor.Extract(input);
+    return extractor.Extract(input, source);
   }();
-  if (!output.ok()) return Fail(kName, InFile(source, output.error()));
+  if (!output.ok()) return Fail(kName, output.error());
   Print(output->text + "\n");
   if (output->stop == StopReason::kClosed) Note(kName, ClosedNote(*output));
   if (flags.stats) Note(kName, Describe(output->stats));
@@ -174,7 +177,7 @@ int ExtractLines(const Flags& flags, Extractor& extractor) {
     const std::string place = fmt::format("line {}", number);
     Result<std::string> text = TextOfLine(line);
     Result<Generation> output =
-        text.ok() ? extractor.Extract(*text) : Result<Generation>(text.error());
+        text.ok() ? extractor.Extract(*text, "text") : Result<Generation>(text.error());
     if (!output.ok()) {
       ++failed;
       const std::string message = output.error().ToString();

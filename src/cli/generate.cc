@@ -99,7 +99,7 @@ int Generate(const Flags& flags) {
     return FlushOutput().ok();
   };
   Result<Generation> output = session.Generate(tokens, std::move(constraint), options);
-  if (!output.ok()) return Fail(kName, output.error());
+  if (!output.ok()) return Fail(kName, AtOption(output.error(), "the prompt"));
   stream.Finish();
   if (output->stop == StopReason::kClosed) {
     Note(kName,

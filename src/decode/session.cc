@@ -44,7 +44,9 @@ class Timer {
   std::chrono::steady_clock::time_point start_;
 };
 
-Error Limit(std::string message) { return Error{ErrorCode::kLimit, std::move(message), ""}; }
+Error Limit(const char* place, std::string message) {
+  return Error{ErrorCode::kLimit, std::move(message), place};
+}
 Error Internal(std::string message) { return Error{ErrorCode::kInternal, std::move(message), ""}; }
 
 }  // namespace
@@ -80,11 +82,11 @@ class Session::Run {
     const int context = session_.model_.info().context_length;
     const int prompt_size = static_cast<int>(prompt_.size());
     stats().prompt_tokens = prompt_size;
-    if (prompt_size == 0) return Error{ErrorCode::kInvalid, "the prompt has no tokens", ""};
+    if (prompt_size == 0) return Error{ErrorCode::kInvalid, "has no tokens", "prompt"};
     if (prompt_size >= context) {
-      return Limit("the prompt has " + std::to_string(prompt_size) +
-                   " tokens, but the model's context holds " + std::to_string(context) +
-                   " with the output");
+      return Limit("prompt", "has " + std::to_string(prompt_size) +
+                                 " tokens, but the model's context holds " +
+                                 std::to_string(context) + " with the output");
     }
     stats().budget = std::min(options_.max_tokens, context - prompt_size);
     if (at_ != nullptr) {
@@ -93,7 +95,7 @@ class Session::Run {
         Timer timer(stats().constraint_seconds);
         close = at_->shortest_close();
       }
-      if (close < 0) return Limit("no output that completes the constraint was found");
+      if (close < 0) return Limit("constraint", "no output that completes it was found");
       if (close > stats().budget) {
         std::string message = "the shortest output that was found takes " + std::to_string(close) +
                               " tokens, but the budget is " + std::to_string(stats().budget);
@@ -101,7 +103,7 @@ class Session::Run {
           message += " (what a prompt of " + std::to_string(prompt_size) +
                      " tokens leaves of the model's context of " + std::to_string(context) + ")";
         }
-        return Limit(std::move(message));
+        return Limit("max_tokens", std::move(message));
       }
     }
     if (Status status = session_.Reserve(prompt_size + stats().budget); !status.ok()) return status;
@@ -257,9 +259,9 @@ Result<Generation> Session::Generate(std::span<const TokenId> prompt,
   for (TokenId token : prompt) {
     if (token < 0 || token >= width) {
       return Error{ErrorCode::kInvalid,
-                   "the prompt has token " + std::to_string(token) +
-                       ", but the model's vocabulary ends at " + std::to_string(width - 1),
-                   ""};
+                   "has token " + std::to_string(token) + ", but the model's vocabulary ends at " +
+                       std::to_string(width - 1),
+                   "prompt"};
     }
   }
   return Run(*this, prompt, std::move(constraint), options).Go();

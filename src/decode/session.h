@@ -82,7 +82,8 @@ class Session {
 
   // `constraint` nullptr: none. Errors: kInvalid (sampling parameters, empty prompt, unknown
   // token), kLimit (the prompt does not fit the context, or the shortest output does not fit the
-  // budget: the message has both numbers), and what the model reports.
+  // budget: the message has both numbers), and what the model reports. Places: "prompt",
+  // "constraint", "max_tokens", or the field of the sampling parameters.
   Result<Generation> Generate(std::span<const TokenId> prompt,
                               std::shared_ptr<const Constraint> constraint,
                               const GenerateOptions& options);

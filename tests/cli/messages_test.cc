@@ -97,13 +97,14 @@ TEST(MessagesTest, BadTexts) {
   ExpectRefused(Extract(schema, {"--file", ScratchPath("absent.txt")}),
                 {"absent.txt", "No such file"});
   // Longer than the context of 256 tokens: both numbers.
-  ExpectRefused(Extract(schema, {"--text", std::string(300, 'x')}), {"302 tokens", "256"});
+  ExpectRefused(Extract(schema, {"--text", std::string(300, 'x')}),
+                {"--text: ", "302 tokens", "256"});
 }
 
 TEST(MessagesTest, ABudgetTooSmallForAnyOutput) {
   const std::string schema = WriteScratch("long.json", R"({"const":"0123456789"})");
   ExpectRefused(Extract(schema, {"--text", "x", "--max-tokens", "5"}),
-                {"12 tokens", "budget is 5"});
+                {"--max-tokens: ", "12 tokens", "budget is 5"});
 }
 
 TEST(MessagesTest, BadOptions) {

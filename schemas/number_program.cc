@@ -59,7 +59,7 @@ std::optional<NumberConstraint> Merge(NumberConstraint a, const NumberConstraint
 Result<std::unique_ptr<NumberProgram>> NumberProgram::Create(const SchemaTable& table, std::vector<AtomId> atoms,
                                                              const std::vector<AtomId>& must, bool conjunction,
                                                              std::function<bool(StateId)> accept,
-                                                             bool allow_exponents) {
+                                                             bool allow_exponents, bool canonical) {
   std::unique_ptr<NumberProgram> program(new NumberProgram());
   program->atoms_ = std::move(atoms);
   program->accept_ = std::move(accept);
@@ -91,10 +91,12 @@ Result<std::unique_ptr<NumberProgram>> NumberProgram::Create(const SchemaTable& 
   allow_exponents = allow_exponents && program->merged_;
   Part first;
   if (finite) {
-    auto set = NumberSet::Create(common.values);
+    auto set = NumberSet::Create(common.values, canonical);
     if (!set.ok()) return set.error();
     first.set = *std::move(set);
   } else {
+    // Only what every number has to fulfil is narrowed: under a `not` it would let more in.
+    common.constraint.integer_text |= canonical && common.constraint.integer;
     auto automaton = Part::Create(common, allow_exponents);
     if (!automaton.ok()) return automaton.error();
     first = *std::move(automaton);

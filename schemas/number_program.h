@@ -26,7 +26,8 @@ class NumberProgram {
   // liveness is decided by one merged automaton, exactly); otherwise `accept` decides at the end, from Truth.
   static Result<std::unique_ptr<NumberProgram>> Create(const SchemaTable& table, std::vector<AtomId> atoms,
                                                        const std::vector<AtomId>& must, bool conjunction,
-                                                       std::function<bool(StateId)> accept, bool allow_exponents);
+                                                       std::function<bool(StateId)> accept, bool allow_exponents,
+                                                       bool canonical);
 
   StateId start() const { return 1; }
   // Dead when `c` cannot continue the text or nothing acceptable can follow.

@@ -90,7 +90,7 @@ NumberProgram* Scalars::Number(const Goal& goal) {
     return around_accepts_(std::get<2>(shape), truth);
   };
   auto program = NumberProgram::Create(table_, std::move(atoms), must_atoms, conjunction, accept,
-                                       options_.allow_exponents);
+                                       options_.allow_exponents, options_.canonical_spelling);
   if (program.ok()) {
     slot = std::move(*program);
     *holder = slot.get();

@@ -163,7 +163,7 @@ uint32_t SchemaMachine::StepLexeme(uint32_t id, uint8_t byte) {
     case Mode::kString:
     case Mode::kKey: {
       StringPosition position{lexeme.state, lexeme.part};
-      switch (StepString(*strings_[lexeme.search], position, byte, options_.canonical_strings)) {
+      switch (StepString(*strings_[lexeme.search], position, byte, options_.canonical_spelling)) {
         case StringStep::kDead: return kDeadLexeme;
         case StringStep::kEnd: return kLeavesLexeme;
         case StringStep::kInside: break;
@@ -417,7 +417,7 @@ std::optional<std::string> SchemaMachine::ShortestCompletion(Key state) {
       case Mode::kKey: {
         // A key that was there already is no key: longer ones follow until one is new.
         const auto key = CompleteString(*strings_[lexeme.search], {lexeme.state, lexeme.part}, Solver::kMaxWitness,
-                                        options_.canonical_strings);
+                                        options_.canonical_spelling);
         const Frame& frame = frames_[node.frame];
         const size_t taken = frame.seen.size() + frames_.layout(frame.layout).names.size();
         for (size_t extra = 0; key && !piece && extra <= taken; ++extra) {
@@ -430,7 +430,7 @@ std::optional<std::string> SchemaMachine::ShortestCompletion(Key state) {
       }
       case Mode::kString:
         piece = CompleteString(*strings_[lexeme.search], {lexeme.state, lexeme.part}, Solver::kMaxWitness,
-                               options_.canonical_strings);
+                               options_.canonical_spelling);
         break;
       case Mode::kNumber: {
         piece = numbers_[lexeme.search]->Shortest(lexeme.state);

@@ -28,7 +28,7 @@ constexpr uint32_t kTail = 2;  // after the digits of a value: zeros only
 
 }  // namespace
 
-Result<NumberSet> NumberSet::Create(const std::vector<Decimal>& values) {
+Result<NumberSet> NumberSet::Create(const std::vector<Decimal>& values, bool canonical) {
   NumberSet set;
   set.nodes_.resize(3);
   set.nodes_[kTail].accepting = set.nodes_[kTail].zeros = true;
@@ -37,8 +37,8 @@ Result<NumberSet> NumberSet::Create(const std::vector<Decimal>& values) {
     if (places > kMaxPlaces) {
       return Error{ErrorCode::kLimit, "a number with more than " + std::to_string(kMaxPlaces) + " places when written out", ""};
     }
-    set.Insert(Plain(value));
-    if (value.is_zero()) set.Insert("-0");
+    set.Insert(Plain(value), canonical);
+    if (value.is_zero() && !canonical) set.Insert("-0", false);
   }
   // Zeros after a value that are also the beginning of a longer one.
   for (uint32_t i = 1; i < set.nodes_.size(); ++i) {
@@ -50,11 +50,12 @@ Result<NumberSet> NumberSet::Create(const std::vector<Decimal>& values) {
   return set;
 }
 
-void NumberSet::Insert(const std::string& plain) {
+void NumberSet::Insert(const std::string& plain, bool canonical) {
   empty_ = false;
   uint32_t node = 1;
   for (const char c : plain) node = AddChild(node, c);
   nodes_[node].accepting = true;
+  if (canonical) return;
   if (plain.find('.') != std::string::npos) {
     nodes_[node].zeros = true;
   } else {

@@ -18,7 +18,8 @@ class NumberSet {
  public:
   // Errors: kLimit for values whose plain form has more than kMaxPlaces characters.
   static constexpr int64_t kMaxPlaces = 1000;
-  static Result<NumberSet> Create(const std::vector<Decimal>& values);
+  // `canonical`: only the plain form of each value, "5" but not "5.0".
+  static Result<NumberSet> Create(const std::vector<Decimal>& values, bool canonical = false);
 
   // States: 0 is dead; every other state leads to a value of the set.
   static constexpr uint32_t kDead = 0;
@@ -36,7 +37,7 @@ class NumberSet {
   };
   uint32_t Child(uint32_t node, char c) const;
   uint32_t AddChild(uint32_t node, char c);
-  void Insert(const std::string& plain);
+  void Insert(const std::string& plain, bool canonical);
 
   std::vector<Node> nodes_;
   bool empty_ = true;

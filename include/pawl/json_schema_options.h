@@ -30,10 +30,10 @@ struct JsonSchemaOptions {
   // Numbers under a bound or multipleOf are written without exponent unless this is set.
   bool allow_exponents = true;
 
-  // Strings and keys are written in one way only: escapes where JSON needs them (quotes, backslashes,
-  // controls) and nowhere else. For text that a model writes: keys are then forced bytes. Off, every spelling that
-  // JSON allows is accepted.
-  bool canonical_strings = false;
+  // One spelling instead of all that JSON allows: strings and keys with escapes where JSON needs them (quotes,
+  // backslashes, controls) and nowhere else; integers, and numbers of an enum, without ".0". For text that a model
+  // writes: keys are then forced bytes.
+  bool canonical_spelling = false;
 
   // Limits. Fuel is counted in steps, so the same input always ends the same way.
   int64_t max_schema_bytes = 16 << 20;

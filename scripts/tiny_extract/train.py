@@ -27,6 +27,7 @@ import numpy as np
 import torch
 import torch._dynamo
 import torch._inductor.config
+import torch.distributed
 import torch.nn.functional as F
 
 from model import PAD, Config, TinyLlama, config_dict
@@ -85,6 +86,13 @@ def orthogonal(stack):
     return (x.mT if tall else x).float()
 
 
+def agreed(seconds: float) -> float:
+    """The time left as process 0 sees it, so that all processes use the same learning rate."""
+    value = torch.tensor([seconds], dtype=torch.float64)
+    torch.distributed.broadcast(value, 0)
+    return value.item()
+
+
 def free_threads(most: int) -> int:
     """How many threads to use for the next step: a core that somebody else is using makes two threads slower than one."""
     if most == 1:
@@ -130,6 +138,8 @@ def main():
     parser.add_argument("--rate", type=float, default=0.02)
     parser.add_argument("--adam-rate", type=float, default=0.003)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--rank", type=int, default=0, help="number of this process when several train together")
+    parser.add_argument("--ranks", type=int, default=1, help="processes that train together; each makes its own examples")
     parser.add_argument("--width", type=int, default=192)
     parser.add_argument("--layers", type=int, default=4)
     parser.add_argument("--heads", type=int, default=3)
@@ -144,6 +154,8 @@ def main():
     hour, minute = map(int, options.until.split(":"))
     deadline = now.replace(hour=hour, minute=minute, second=0).timestamp()
 
+    if options.ranks > 1:
+        torch.distributed.init_process_group("gloo", init_method=f"file://{folder.absolute()}/meeting", rank=options.rank, world_size=options.ranks)
     torch.manual_seed(options.seed)
     model = TinyLlama(Config(options.width, options.layers, options.heads, options.inner))
     model.dtype_inside = torch.bfloat16
@@ -166,13 +178,15 @@ def main():
 
     def start_worker():
         fresh = context.Queue(maxsize=24)
-        process = context.Process(target=produce, args=(fresh, options.seed, step), daemon=True)
+        process = context.Process(target=produce, args=(fresh, options.seed + 1000 * options.rank, step), daemon=True)
         process.start()
         return process, fresh
 
     (worker, queue), renew = start_worker(), []
 
     def save():
+        if options.rank:
+            return
         torch.save({"model": model.state_dict(), "muon": muon.state, "average": average, "adam": adam.state_dict(), "step": step,
                     "tokens": tokens, "scored": scored, "spent": spent, "config": config_dict(model.config), "seed": options.seed}, folder / "checkpoint.tmp")
         os.replace(folder / "checkpoint.tmp", checkpoint)
@@ -185,7 +199,7 @@ def main():
     signal.signal(signal.SIGUSR1, lambda *_: renew.append(True))     # read the generator anew
     while True:
         left = deadline - time.time()
-        if left <= 0 or stopped:
+        if options.ranks == 1 and (left <= 0 or stopped):
             break
         if renew:
             renew.clear()
@@ -205,6 +219,16 @@ def main():
         logits = model.logits(model.hidden(ids[:, :-1].contiguous(), chosen, places, parts))
         loss = F.cross_entropy(logits, target)
         loss.backward()
+        if options.ranks > 1:
+            flat = torch.cat([p.grad.reshape(-1) for p in model.parameters()] + [torch.tensor([float(bool(stopped or left <= 0))])])
+            torch.distributed.all_reduce(flat)
+            if flat[-1] > 0:
+                break
+            place = 0
+            for p in model.parameters():
+                p.grad.copy_(flat[place:place + p.numel()].view_as(p)).div_(options.ranks)
+                place += p.numel()
+            left = agreed(left)
         scale = min(1.0, (step + 1) / 60) * min(1.0, left / (60 * options.decay_minutes))
         torch.nn.utils.clip_grad_norm_(others, 1.0)
         muon.step(options.rate * scale)
@@ -213,7 +237,7 @@ def main():
         adam.step()
         for p in model.parameters():
             p.grad = None
-        step, tokens, scored = step + 1, tokens + ids.shape[0] * (ids.shape[1] - 1), scored + len(chosen)
+        step, tokens, scored = step + 1, tokens + options.ranks * ids.shape[0] * (ids.shape[1] - 1), scored + options.ranks * len(chosen)
         with torch.no_grad():
             keep = min(0.995, (1 + step) / (10 + step))
             for name, p in model.named_parameters():
@@ -221,10 +245,15 @@ def main():
             loss_sum += loss.item() * len(chosen)
             hits += (logits.argmax(-1) == target).sum().item()
             count += len(chosen)
-        if step % 50 == 0:
+        if options.ranks > 1 and step % 100 == 0:
+            for p in model.parameters():        # rounding must not let the copies drift apart
+                torch.distributed.broadcast(p.detach(), 0)
+        if step % 50 == 0 and options.rank:
+            loss_sum, hits, count = 0.0, 0, 0
+        elif step % 50 == 0:
             spent = spent_before + time.time() - began
             log.write(json.dumps({"step": step, "tokens": tokens, "scored": scored, "loss": round(loss_sum / count, 4), "byte_accuracy": round(hits / count, 4),
-                                  "tokens_per_s": round(50 * TOKENS / (time.time() - window)), "wait": round(wait, 1), "two_threads": doubles, "scale": round(scale, 3),
+                                  "tokens_per_s": round(50 * options.ranks * TOKENS / (time.time() - window)), "wait": round(wait, 1), "two_threads": doubles, "scale": round(scale, 3),
                                   "time": time.strftime("%H:%M:%S")}) + "\n")
             loss_sum, hits, count, window, wait, doubles = 0.0, 0, 0, time.time(), 0.0, 0
         if time.time() - last_save > 120:

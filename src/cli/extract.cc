@@ -56,6 +56,13 @@ class Extractor {
     if (!text.ok()) return text.error();
     Result<Grammar> grammar = grammar_flags.Compile(text->vocabulary);
     if (!grammar.ok()) return grammar.error();
+    if (grammar->Start().shortest_close() < 0) {
+      return Error{
+          ErrorCode::kLimit,
+          "no value that fits was found within the limits (which does not prove that there is "
+          "none)",
+          grammar_flags.schema_file + ": #"};
+    }
     Result<PromptTemplate> prompt = LoadExtractPrompt(*folder, *text->tokenizer);
     if (!prompt.ok()) return prompt.error();
     Result<std::unique_ptr<Model>> model = LoadWeights(kName, *folder, flags.threads);
@@ -73,14 +80,7 @@ class Extractor {
   Result<Generation> Extract(std::string_view text) {
     if (Status status = CheckUtf8(text); !status.ok()) return status.error();
     const std::vector<TokenId> prompt = EncodePrompt(*text_.tokenizer, prompt_, schema_, text);
-    Result<Generation> output = session_.Generate(prompt, MakeConstraint(grammar_), options_);
-    if (!output.ok()) return output;
-    // The grammar promises this; a bug there must not reach whoever reads the output.
-    if (const Result<json::Value> parsed = json::Parse(output->text); !parsed.ok()) {
-      return Error{ErrorCode::kInternal, "the output is not JSON: " + parsed.error().ToString(),
-                   ""};
-    }
-    return output;
+    return session_.Generate(prompt, MakeConstraint(grammar_), options_);
   }
 
   const std::vector<std::string>& notes() const { return grammar_.notes(); }

@@ -22,7 +22,7 @@ void LayoutFlags::AddTo(CLI::App* command) {
   command
       ->add_option("--spelling", spelling,
                    "Spelling of strings and numbers: canonical (escapes only where needed, no "
-                   "exponents under a bound), any")
+                   "exponents under a bound, integers without fraction), any")
       ->check(CLI::IsMember({"canonical", "any"}))
       ->capture_default_str();
 }
@@ -35,7 +35,7 @@ JsonSchemaOptions LayoutFlags::ToOptions() const {
                                                  : Whitespace::kCompact;
   options.order =
       order == "any" ? JsonSchemaOptions::Order::kAny : JsonSchemaOptions::Order::kSchema;
-  options.canonical_strings = spelling == "canonical";
+  options.canonical_spelling = spelling == "canonical";
   options.allow_exponents = spelling == "any";
   return options;
 }

@@ -204,7 +204,10 @@ class Session::Run {
   }
 
   Result<bool> Emit(TokenId token) {
-    const std::string_view bytes = vocabulary_.bytes(token);
+    // A special token that a model without constraint chooses is a token of the output, but no
+    // text.
+    const std::string_view bytes =
+        vocabulary_.is_special(token) ? std::string_view() : vocabulary_.bytes(token);
     out_.tokens.push_back(token);
     out_.text += bytes;
     pending_.push_back(token);
@@ -218,8 +221,8 @@ class Session::Run {
   }
 
   bool IsEnd(TokenId token) const {
-    // Under a constraint the mask knows where the end may be, and it knows the vocabulary's end tokens only: to
-    // stop at another one would cut the output.
+    // Under a constraint the mask knows where the end may be, and it knows the vocabulary's end
+    // tokens only: to stop at another one would cut the output.
     if (vocabulary_.is_end(token) || at_ != nullptr) return vocabulary_.is_end(token);
     const auto& ends = session_.model_.info().end_tokens;
     return std::find(ends.begin(), ends.end(), token) != ends.end();

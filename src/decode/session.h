@@ -41,7 +41,8 @@ struct GenerateOptions {
   // Tokens that are the only allowed ones are taken without asking the model, and its rows for them
   // run together in one call. Saves time; the output is the same either way.
   bool skip_forced = true;
-  // Called for every token of the output in order, with its bytes. false stops the generation.
+  // Called for every token of the output in order, with its bytes (none for special tokens). false
+  // stops the generation.
   std::function<bool(TokenId token, std::string_view bytes)> on_token;
 };
 
@@ -63,7 +64,7 @@ struct GenerationStats {
 
 struct Generation {
   std::vector<TokenId> tokens;  // without the end token
-  std::string text;             // their bytes
+  std::string text;             // their bytes; special tokens have none
   StopReason stop = StopReason::kEnd;
   GenerationStats stats;
 };

@@ -78,12 +78,12 @@ class HashModel : public Model {
 
 // Tokens: "a" opens one, "A" opens ten, "b" closes one, ";" ends when all are closed; after ten or
 // more open, only "b" may follow until five are left (a forced run).
-enum : TokenId { kOpen, kOpenTen, kShut, kDone, kEndToken, kTokens };
+enum : TokenId { kOpen, kOpenTen, kShut, kDone, kEndToken, kPad, kTokens };
 
 std::shared_ptr<const Vocabulary> TestVocabulary() {
   VocabularyInit init;
-  init.tokens = {"a", "A", "b", ";", "<end>"};
-  init.special = {kEndToken};
+  init.tokens = {"a", "A", "b", ";", "<end>", "<pad>"};
+  init.special = {kEndToken, kPad};
   init.end_tokens = {kEndToken};
   auto vocabulary = Vocabulary::Create(std::move(init));
   EXPECT_TRUE(vocabulary.ok());
@@ -251,7 +251,7 @@ TEST(SessionTest, WithoutConstraintItEndsAtTheEndTokenOrTheBudget) {
   HashModel model(kTokens);
   const auto vocabulary = TestVocabulary();
   Session session(model, vocabulary);
-  int ended = 0, cut = 0;
+  int ended = 0, cut = 0, padded = 0;
   for (uint64_t seed = 0; seed < 50; ++seed) {
     GenerateOptions options;
     options.max_tokens = 5;
@@ -259,6 +259,10 @@ TEST(SessionTest, WithoutConstraintItEndsAtTheEndTokenOrTheBudget) {
     const auto out = session.Generate(kPrompt, nullptr, options);
     ASSERT_TRUE(out.ok());
     EXPECT_EQ(std::count(out->tokens.begin(), out->tokens.end(), kEndToken), 0);
+    // Special tokens are no text.
+    const auto pads = std::count(out->tokens.begin(), out->tokens.end(), kPad);
+    EXPECT_EQ(out->text.size() + static_cast<size_t>(pads), out->tokens.size());
+    padded += static_cast<int>(pads);
     if (out->stop == StopReason::kEnd) {
       ++ended;
     } else {
@@ -269,6 +273,7 @@ TEST(SessionTest, WithoutConstraintItEndsAtTheEndTokenOrTheBudget) {
   }
   EXPECT_GT(ended, 0);
   EXPECT_GT(cut, 0);
+  EXPECT_GT(padded, 0);
   // The model's own list of end tokens counts as well.
   model.mutable_info().end_tokens = {kOpen, kOpenTen, kShut, kDone};
   const auto out = session.Generate(kPrompt, nullptr, {});

@@ -1,0 +1,114 @@
+// The main job from end to end: the command, the schemas and the model as they ship, judged by an
+// independent validator of JSON Schema.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "src/base/file.h"
+#include "src/base/json.h"
+#include "tests/cli/cli_test_util.h"
+#include "tests/oracle/json_schema_validator.h"
+
+namespace pawl {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> ExampleSchemas() {
+  std::vector<std::string> paths;
+  for (const auto& entry : fs::directory_iterator(PAWL_SOURCE_DIR "/schemas/examples")) {
+    if (entry.path().extension() == ".json") paths.push_back(entry.path().string());
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+void ExpectValid(const std::string& schema_file, const std::string& output) {
+  const auto schema = ReadFile(schema_file);
+  ASSERT_TRUE(schema.ok()) << schema_file;
+  auto validator = oracle::Validator::Create(*schema, {});
+  ASSERT_TRUE(validator.ok()) << schema_file << validator.error().ToString();
+  EXPECT_EQ((*validator)->Validate(output), oracle::Verdict::kValid)
+      << schema_file << ": " << (*validator)->reason() << "\n"
+      << output;
+}
+
+constexpr const char* kText =
+    "Invoice INV-2041 from Northwind Traders, issued to Alder & Sons on 3 March 2025. Please pay "
+    "1,240.50 EUR by 2 April 2025. Questions: ann.lee@example.org, 020 7946 0018.";
+
+TEST(ShippedModelTest, EveryExampleSchemaGivesValidRecords) {
+  const std::vector<std::string> schemas = ExampleSchemas();
+  ASSERT_GE(schemas.size(), 10u);
+  int seed = 0;
+  for (const std::string& schema : schemas) {
+    for (const char* temperature : {"0", "1.5"}) {
+      const CommandResult result =
+          RunPawl({"extract", "--schema", schema, "--text", kText, "--temperature", temperature,
+                   "--seed", std::to_string(seed++)});
+      ASSERT_EQ(result.exit_code, 0) << schema << result.err;
+      ExpectValid(schema, result.out);
+    }
+  }
+}
+
+TEST(ShippedModelTest, ARecordTakesLessThanTwoSecondsWithTheStart) {
+  const auto start = std::chrono::steady_clock::now();
+  const CommandResult result = RunPawl(
+      {"extract", "--schema", PAWL_SOURCE_DIR "/schemas/examples/invoice.json", "--text", kText});
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  EXPECT_LT(seconds.count(), 2.0);
+#endif
+}
+
+TEST(ShippedModelTest, HandwrittenTextsGiveValidRecordsAsJsonLines) {
+  const auto lines = ReadFile(PAWL_SOURCE_DIR "/models/tiny-extract/eval/handwritten.jsonl");
+  ASSERT_TRUE(lines.ok());
+  // The first eight texts of each kind of record, each kind in one run with its schema.
+  std::map<std::string, std::string> inputs;
+  std::map<std::string, int> counts;
+  std::istringstream stream(*lines);
+  for (std::string line; std::getline(stream, line);) {
+    const auto value = json::Parse(line);
+    ASSERT_TRUE(value.ok()) << line;
+    const std::string schema = json::Dump(*value->Find("schema"));
+    if (counts[schema]++ >= 8) continue;
+    inputs[schema] += json::Dump(*value) + "\n";
+  }
+  ASSERT_GE(inputs.size(), 3u);
+  for (const auto& [schema, input] : inputs) {
+    const std::string file = WriteScratch("handwritten.json", schema);
+    const CommandResult result = RunPawl({"extract", "--schema", file, "--json-lines"}, input);
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    std::istringstream outputs(result.out);
+    int number = 0;
+    for (std::string output; std::getline(outputs, output); ++number) ExpectValid(file, output);
+    EXPECT_EQ(number, std::min(counts[schema], 8));
+  }
+}
+
+TEST(ShippedModelTest, WhatExtractWritesValidateAccepts) {
+  for (const std::string& schema : ExampleSchemas()) {
+    const CommandResult written = RunPawl({"extract", "--schema", schema, "--text", kText,
+                                           "--temperature", "1", "--max-tokens", "300"});
+    ASSERT_EQ(written.exit_code, 0) << written.err;
+    for (const char* spelling : {"canonical", "any"}) {
+      const CommandResult read =
+          RunPawl({"validate", "--schema", schema, "--tokenizer",
+                   PAWL_SOURCE_DIR "/models/tiny-extract", "--spelling", spelling, "-"},
+                  written.out);
+      EXPECT_EQ(read.exit_code, 0) << written.out << read.out << read.err;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace pawl

@@ -67,7 +67,8 @@ FrameId Frames::Open(Kind kind, const Goal& goal) {
   for (const FormulaId track : goal.tracks) frame.tracks.push_back(table_.formulas.ForKind(track, kind));
   frame.around = goal.around;
   if (kind == kObjectValue) frame.layout = LayoutFor(Atoms(frame));
-  return Intern(std::move(frame));
+  SettleTrue(frame);
+  return frame.must == kFalseFormula ? kNoFrame : Intern(std::move(frame));
 }
 
 std::vector<AtomId> Frames::Atoms(const Frame& frame) {
@@ -348,8 +349,13 @@ void Frames::SettleTrue(Frame& frame) {
     bool final = false;
     if (frame.kind == kObjectValue) {
       const ObjectAtom& object = table_.object(atom);
-      final = object.properties.empty() && object.patterns.empty() && object.additional == kTrueFormula &&
-              object.property_names == kTrueFormula && object.max_properties == kUnbounded;
+      const auto harmless = [](const auto& entries, const auto& value_of) {
+        return std::all_of(entries.begin(), entries.end(), [&](const auto& e) { return value_of(e) == kTrueFormula; });
+      };
+      final = harmless(object.properties, [](const auto& e) { return e.second; }) &&
+              harmless(object.patterns, [](const auto& e) { return e.value; }) &&
+              object.additional == kTrueFormula && object.property_names == kTrueFormula &&
+              object.max_properties == kUnbounded;
     } else {
       const ArrayAtom& array = table_.array(atom);
       final = array.prefix.size() <= frame.count && array.items == kTrueFormula && !array.unique &&

@@ -42,6 +42,14 @@ std::shared_ptr<StringProgram> Scalars::Program(std::vector<AtomId> atoms) {
   return program;
 }
 
+bool Scalars::overflow() const {
+  if (table_.regexes->overflow()) return true;
+  for (const auto& [atoms, program] : programs_) {
+    if (program->overflow()) return true;
+  }
+  return false;
+}
+
 StringSearch& Scalars::String(const Goal& goal) {
   Shape shape = ShapeFor(goal, kStringValue);
   const auto found = strings_.find(shape);

@@ -31,6 +31,9 @@ class Scalars {
   std::vector<bool> StringTruth(const Goal& goal, StringProgram::StateId state);
   std::vector<bool> NumberTruth(const Goal& goal, NumberProgram::StateId state);
 
+  // Some regex ran into its limits, so "nothing fits" may be wrong.
+  bool overflow() const;
+
   std::shared_ptr<StringProgram> Program(std::vector<AtomId> atoms);
 
  private:

@@ -30,7 +30,7 @@ SchemaMachine::SchemaMachine(std::unique_ptr<SchemaTable> table, const JsonSchem
 
 Status SchemaMachine::CheckSatisfiable() {
   const bool live = solver_.LivePending(frames_.Root(table_->root));
-  if (table_->regexes->overflow()) {
+  if (solver_.scalars().overflow()) {
     return Error{ErrorCode::kLimit, "the patterns of this schema need more states than the limit allows", "#"};
   }
   if (live) return {};

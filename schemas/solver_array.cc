@@ -91,7 +91,8 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
     Answer answer = Value(item).answer;
     if (answer == Answer::kNo) {
       if (count >= min_count && missing.empty()) break;
-      return cube.negative.empty() && missing.empty() ? no : unknown;
+      // Only the choice of earlier items could have been better.
+      return items.empty() || (!unique && cube.negative.empty()) ? no : unknown;
     }
     for (auto it = missing.begin(); it != missing.end();) {
       const FormulaId better = formulas.And(item, table_.array(it->first).contains);

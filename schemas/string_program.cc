@@ -8,6 +8,10 @@
 #include "src/base/utf8.h"
 
 namespace pawl::schema {
+namespace {
+// About two seconds of work at worst; real patterns need a few thousand steps.
+constexpr RegexDfaLimits kRegexLimits{.max_states = 1 << 18, .max_work = 1u << 25};
+}  // namespace
 
 StringProgram::StringProgram(const SchemaTable& table, std::vector<AtomId> atoms)
     : table_(table), atoms_(std::move(atoms)) {
@@ -15,7 +19,7 @@ StringProgram::StringProgram(const SchemaTable& table, std::vector<AtomId> atoms
     const StringAtom& a = atom(id);
     switch (a.type) {
       case StringAtom::Type::kRegex:
-        regexes_.push_back({id, std::make_unique<RegexDfa>(table.regexes, a.regex), {}});
+        regexes_.push_back({id, std::make_unique<RegexDfa>(table.regexes, a.regex, kRegexLimits), {}});
         break;
       case StringAtom::Type::kLiterals: tries_.push_back({id, {}}); break;
       case StringAtom::Type::kLength:
@@ -161,6 +165,10 @@ StringProgram::StateId StringProgram::WithCount(uint64_t count) {
   std::vector<uint64_t> state(width_, 0);
   state[width_ - 1] = counting_ ? std::min(count, count_cap_) : 0;
   return Intern(state);
+}
+
+bool StringProgram::overflow() const {
+  return std::any_of(regexes_.begin(), regexes_.end(), [](const Regex& regex) { return regex.dfa->overflow(); });
 }
 
 uint32_t StringProgram::Distance(StateId state) const {

@@ -59,6 +59,8 @@ class StringProgram {
   // Counts at which the truth of a length atom changes, sorted.
   const std::vector<uint64_t>& critical_counts() const { return critical_; }
   StateId WithCount(uint64_t count);
+  // A regex needed more states or work than the limits allow, and answered "dead" where it could not go on.
+  bool overflow() const;
   size_t size() const { return keys_.size() / width_; }
 
  private:

@@ -7,7 +7,8 @@ UCD_FOLDER holds UnicodeData.txt, Scripts.txt, ... (Debian and Ubuntu: package u
 /usr/share/unicode). The format of the files is described in UAX #44.
 
 Every property becomes a list of disjoint, sorted, non-adjacent inclusive ranges; equal lists are stored
-once. Names are stored in the loose form of UAX #44 (LM3): lower case, without spaces, '-' and '_'.
+once. NFKC, which IDNA2008_PVALID needs, comes from the unicodedata module of the Python that runs this.
+Names are stored in the loose form of UAX #44 (LM3): lower case, without spaces, '-' and '_'.
 """
 import collections
 import os

@@ -251,7 +251,7 @@ ReId RegexArena::MakeRepeat(ReId id, uint32_t min, uint32_t max) {
     min = 0;
   }
   if (open && min == 0) {
-    id = NonEmpty(id);  // see regex_derive.cc
+    id = NonEmpty(id, 0);  // see regex_derive.cc
     if (id == kNothing) return kEpsilon;
   }
   if (kind(id) == Kind::kRepeat) {

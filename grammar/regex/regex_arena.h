@@ -38,7 +38,7 @@ using ReId = uint32_t;
 struct RegexLimits {
   // Terms an arena may hold (about 50 bytes each).
   uint32_t max_terms = 8u << 20;
-  // Nested operators that Derive() follows; concatenation does not nest.
+  // Nested operators that Derive() and Close() follow; concatenation does not nest.
   int max_depth = 2000;
   // Steps (see RegexArena::work) that one derivative may take.
   uint64_t max_derive_work = 1u << 20;
@@ -182,8 +182,9 @@ class RegexArena {
   ReId CloseWith(ReId id, ReId rest, int depth);
   ReId CloseOpen(ReId id, ReId rest, int depth);
   ReId DeriveAt(ReId id, char32_t codepoint, int depth);
-  ReId EmptyPart(ReId id);
-  ReId NonEmpty(ReId id);
+  ReId EmptyPart(ReId id, int depth);
+  ReId NonEmpty(ReId id, int depth);
+  bool TooDeep(int depth);
 
   RegexLimits limits_;
   std::vector<Node> nodes_;

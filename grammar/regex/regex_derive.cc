@@ -34,6 +34,14 @@ ReId RegexArena::Look(ReId rest) {
   return MakeUnary(Kind::kLook, rest);
 }
 
+// Deep terms end the operation like an exhausted budget; without a budget the arena is no good any
+// more.
+bool RegexArena::TooDeep(int depth) {
+  if (depth <= limits_.max_depth) return false;
+  (work_end_ == std::numeric_limits<uint64_t>::max() ? overflow_ : stopped_) = true;
+  return true;
+}
+
 ReId RegexArena::Close(ReId id, ReId rest) {
   return rest == kEpsilon && !IsOpen(id) ? id : CloseWith(id, rest, 0);
 }
@@ -43,10 +51,7 @@ ReId RegexArena::CloseWith(ReId id, ReId rest, int depth) {
   ++work_;
   if (Stopped()) return kNothing;
   if (!IsOpen(id)) return Concat(id, rest);
-  if (depth > limits_.max_depth) {
-    overflow_ = true;
-    return kNothing;
-  }
+  if (TooDeep(depth)) return kNothing;
   if (kind(id) == Kind::kLook) return And(node(id).a, rest);
   // Terms share parts: without memory the same part would be closed once for each way to it.
   const uint64_t key = uint64_t{id} << 32 | rest;
@@ -190,10 +195,10 @@ ReId RegexArena::DeriveAt(ReId id, char32_t codepoint, int depth) {
 }
 
 // What `id` matches without reading a character: an open term of conditions, kEpsilon or kNothing.
-ReId RegexArena::EmptyPart(ReId id) {
+ReId RegexArena::EmptyPart(ReId id, int depth) {
   if (!IsOpen(id)) return Nullable(id) ? kEpsilon : kNothing;
   ++work_;
-  if (Stopped()) return kNothing;
+  if (Stopped() || TooDeep(depth)) return kNothing;
   const auto known = empty_parts_.find(id);
   if (known != empty_parts_.end()) return known->second;
   ReId result = id;
@@ -201,20 +206,21 @@ ReId RegexArena::EmptyPart(ReId id) {
     case Kind::kConcat: {
       std::vector<ReId> parts;
       ReId at = id;
-      for (; kind(at) == Kind::kConcat; at = node(at).b) parts.push_back(EmptyPart(node(at).a));
-      parts.push_back(EmptyPart(at));
+      for (; kind(at) == Kind::kConcat; at = node(at).b)
+        parts.push_back(EmptyPart(node(at).a, depth + 1));
+      parts.push_back(EmptyPart(at, depth + 1));
       result = Concat(parts);
       break;
     }
     case Kind::kOr: {
       const auto list = operands(id);
       std::vector<ReId> parts(list.begin(), list.end());
-      for (ReId& part : parts) part = EmptyPart(part);
+      for (ReId& part : parts) part = EmptyPart(part, depth + 1);
       result = Or(parts);
       break;
     }
     case Kind::kRepeat:
-      result = node(id).min == 0 ? ReId{kEpsilon} : EmptyPart(node(id).a);
+      result = node(id).min == 0 ? ReId{kEpsilon} : EmptyPart(node(id).a, depth + 1);
       break;
     default:
       break;  // kLook
@@ -225,10 +231,10 @@ ReId RegexArena::EmptyPart(ReId id) {
 
 // What `id` matches by reading at least one character. Depth: that of the term, and the least count
 // of a repetition that looks ahead.
-ReId RegexArena::NonEmpty(ReId id) {
-  if (EmptyPart(id) == kNothing) return id;
+ReId RegexArena::NonEmpty(ReId id, int depth) {
+  if (EmptyPart(id, depth + 1) == kNothing) return id;
   ++work_;
-  if (Stopped()) return kNothing;
+  if (Stopped() || TooDeep(depth)) return kNothing;
   const auto known = non_empty_.find(id);
   if (known != non_empty_.end()) return known->second;
   ReId result = kNothing;
@@ -237,18 +243,19 @@ ReId RegexArena::NonEmpty(ReId id) {
       std::vector<ReId> spine;
       ReId at = id;
       for (; kind(at) == Kind::kConcat; at = node(at).b) spine.push_back(at);
-      result = NonEmpty(at);
+      result = NonEmpty(at, depth + 1);
       for (size_t i = spine.size(); i-- > 0;) {
         const ReId head = node(spine[i]).a;
         const ReId tail = node(spine[i]).b;
-        result = Or(Concat(NonEmpty(head), tail), Concat(EmptyPart(head), result));
+        result =
+            Or(Concat(NonEmpty(head, depth + 1), tail), Concat(EmptyPart(head, depth + 1), result));
       }
       break;
     }
     case Kind::kOr: {
       const auto list = operands(id);
       std::vector<ReId> parts(list.begin(), list.end());
-      for (ReId& part : parts) part = NonEmpty(part);
+      for (ReId& part : parts) part = NonEmpty(part, depth + 1);
       result = Or(parts);
       break;
     }
@@ -256,10 +263,11 @@ ReId RegexArena::NonEmpty(ReId id) {
       const Node n = node(id);
       const uint32_t fewer = n.max == kInf ? kInf : n.max - 1;
       if (n.min <= 1) {
-        result = Concat(NonEmpty(n.a), MakeRepeat(n.a, 0, fewer));
+        result = Concat(NonEmpty(n.a, depth + 1), MakeRepeat(n.a, 0, fewer));
       } else {
         const ReId again = MakeRepeat(n.a, n.min - 1, fewer);
-        result = Or(Concat(NonEmpty(n.a), again), Concat(EmptyPart(n.a), NonEmpty(again)));
+        result = Or(Concat(NonEmpty(n.a, depth + 1), again),
+                    Concat(EmptyPart(n.a, depth + 1), NonEmpty(again, depth + 1)));
       }
       break;
     }

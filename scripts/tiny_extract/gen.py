@@ -68,16 +68,16 @@ def rename(slot):
 def make(rng, held=False, domains=None, named=None) -> Example:
     """One example. `named`: True for the domain's own schema, False for a variant, None for either."""
     while True:
-        if domains is None and rng.random() < 0.08:
+        if domains is None and rng.random() < 0.05:
             domain = free_domain(rng)
             layout = random_layout(rng, domain)
         else:
-            names = domains or (MAIN if rng.random() < 0.55 else TRAIN_DOMAINS)
+            names = domains or (MAIN if rng.random() < 0.8 else TRAIN_DOMAINS)
             domain = DOMAINS[rng.choice(names)]
-            own = rng.random() < 0.35 if named is None else named
+            own = rng.random() < 0.5 if named is None else named
             layout = named_layout(domain) if own else random_layout(rng, domain)
         asked = list(dict.fromkeys(f[1] for f in layout.fields))
-        missing = rng.choice([0, 0, 0.1, 0.2, 0.3, 0.5])
+        missing = rng.choice([0, 0.1, 0.2, 0.3, 0.4, 0.6])
         nullables = {f[1] for f in layout.fields if f[3].get("type") == "array" or "null" in f[3].get("type", "") or None in f[3].get("enum", [])}
         present = [n for n in asked if n not in nullables or rng.random() >= missing]
         absent = [n for n in asked if n not in present]
@@ -126,7 +126,7 @@ def questions(rng, count) -> list[Example]:
     while len(out) < count:
         said = list(writer.values)
         others = [n for n in domain.slots if n not in said and not any(clashes(domain, s, [n]) for s in said)]
-        names = said + rng.sample(others, min(len(others), rng.choice([0, 0, 1, 1, 2])))
+        names = said + rng.sample(others, min(len(others), rng.choice([0, 1, 1, 2, 2, 3])))
         layout = random_layout(rng, domain, names)
         if any(f[1] in said for f in layout.fields):
             out.append(fill(domain, writer, layout, first.text))

@@ -120,8 +120,8 @@ class Writer:
     def __init__(self, rng, domain: Domain, held: bool):
         self.rng, self.domain, self.held = rng, domain, held
         self.ctx = V.Context(rng)
-        self.lower = rng.random() < 0.06
-        self.typos = 0.25 if rng.random() < 0.08 else 0.0
+        self.lower = rng.random() < 0.04
+        self.typos = 0.25 if rng.random() < 0.04 else 0.0
         self.values: dict[str, V.Value] = {}
         self.said_held: set[str] = set()
 
@@ -239,7 +239,7 @@ class Writer:
         """Joins sentences with the punctuation of some style."""
         rng = self.rng
         style = rng.random()
-        if style < 0.7:
+        if style < 0.8:
             out = []
             for i, text in enumerate(sentences):
                 text = text if text[-1:] in ".!?:\n)" else text + ("." if rng.random() < 0.95 else "!")
@@ -309,7 +309,7 @@ class Writer:
             text += "\n" + "\n".join(tail) if tail else ""
             return text.strip("\n")
         said, tail = self.prose(names)
-        count = rng.choice([0, 0, 0, 1, 1, 2, 3]) if rng.random() < 0.8 else 0
+        count = rng.choice([0, 0, 0, 0, 1, 1, 2])
         for _ in range(count):
             place = rng.randint(0, len(said))
             said.insert(place, V.random_sentence(self.ctx) if rng.random() < 0.3 else self.expand(rng.choice(extra))[0])

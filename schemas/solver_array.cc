@@ -39,11 +39,25 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
     }
   }
   if (min_count > max_count) return no;
+  if (max_count != kUnbounded && total_missing > max_count - std::min(max_count, frame.count)) return no;
   for (const auto& [atom, wanted] : missing) {
     // Beyond the prefix all items have the same demands, so these few places tell whether any can match.
     bool possible = false;
     for (uint64_t index = frame.count; !possible && index <= std::max(frame.count, prefix); ++index) {
       FormulaId item = table_.array(atom).contains;
+      for (const AtomId other : cube.positive) item = formulas.And(item, frames_.ItemDemand(frame, other, index));
+      possible = Value(item).answer != Answer::kNo;
+    }
+    if (!possible) return no;
+  }
+  for (const AtomId atom : cube.negative) {
+    // Whether anything could make it fail; when nothing can, the cube is empty.
+    const ArrayAtom& array = table_.array(atom);
+    uint64_t last = std::max<uint64_t>(frame.count, std::max<uint64_t>(prefix, array.prefix.size()));
+    bool possible = array.unique || array.has_contains || array.min_items > min_count || array.max_items < max_count;
+    for (uint64_t index = frame.count; !possible && index <= last; ++index) {
+      if (index >= max_count) break;
+      FormulaId item = formulas.Not(frames_.ItemDemand(frame, atom, index));
       for (const AtomId other : cube.positive) item = formulas.And(item, frames_.ItemDemand(frame, other, index));
       possible = Value(item).answer != Answer::kNo;
     }
@@ -91,8 +105,10 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
     Answer answer = Value(item).answer;
     if (answer == Answer::kNo) {
       if (count >= min_count && missing.empty()) break;
-      // Only the choice of earlier items could have been better.
-      return items.empty() || (!unique && cube.negative.empty()) ? no : unknown;
+      // A choice of earlier items could have been better, unless there was none, or all places are alike and the
+      // different values have run out.
+      const bool alike = cube.negative.empty() && total_missing == 0 && prefix <= frame.count;
+      return items.empty() || (cube.negative.empty() && (!unique || alike)) ? no : unknown;
     }
     for (auto it = missing.begin(); it != missing.end();) {
       const FormulaId better = formulas.And(item, table_.array(it->first).contains);

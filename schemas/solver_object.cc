@@ -101,21 +101,23 @@ Found Solver::SolveObject(const Frame& frame, const Cube& cube) {
   const auto collect_spare = [&] {
     if (!spare.empty()) return;
     std::vector<std::string> candidates;
+    const auto add_variants = [&](const std::string& key) {
+      candidates.push_back(key);
+      for (char c = 'a'; c <= 'e'; ++c) candidates.push_back(key + c);
+      for (char c = '0'; c <= '4'; ++c) candidates.push_back(key + c);
+    };
     for (const AtomId atom : layout.atoms) {
       for (const ObjectAtom::Pattern& pattern : table_.object(atom).patterns) {
         StringSearch& search = scalars_.String({pattern.name, {}, kNoFrame});
         if (const auto text = search.Shortest(search.program().start(), 200)) {
-          const std::string utf8 = EncodeCodepoints(*text);
-          candidates.push_back(utf8);
-          for (char c = 'a'; c <= 'e'; ++c) candidates.push_back(utf8 + c);
-          for (char c = '0'; c <= '4'; ++c) candidates.push_back(utf8 + c);
+          add_variants(EncodeCodepoints(*text));
         }
       }
       const FormulaId names = table_.object(atom).property_names;
       if (names != kTrueFormula) {
         StringSearch& search = scalars_.String({names, {}, kNoFrame});
         if (const auto text = search.Shortest(search.program().start(), 200)) {
-          candidates.push_back(EncodeCodepoints(*text));
+          add_variants(EncodeCodepoints(*text));
         }
       }
     }
@@ -128,6 +130,36 @@ Found Solver::SolveObject(const Frame& frame, const Cube& cube) {
       for (const char32_t c : DecodeCodepoints(name)) state = program.Next(state, program.ClassOf(c));
       spare.emplace_back(name, state);
     }
+  };
+
+  // No key beyond the named ones can have a value.
+  const auto closed_to_others = [&] {
+    FormulaId demand = kTrueFormula;
+    for (const AtomId atom : cube.positive) {
+      const ObjectAtom& object = table_.object(atom);
+      if (!object.patterns.empty()) return false;
+      demand = formulas.And(demand, object.additional);
+    }
+    return Value(demand).answer == Answer::kNo;
+  };
+  // Whether anything could make a negative atom fail; when nothing can, the cube is empty.
+  const std::map<int, Member> forced = named;
+  const auto can_fail = [&](AtomId atom) {
+    const ObjectAtom& object = table_.object(atom);
+    for (const NameId id : frames_.Required(layout, atom)) {
+      if (!frames_.Seen(frame, id) && !forced.contains(layout.rank_of.at(id))) return true;
+    }
+    if (frame.count + forced.size() < object.min_properties || object.max_properties < max_count) return true;
+    for (size_t rank = 0; rank < layout.names.size(); ++rank) {
+      if (!available(rank)) continue;
+      const FormulaId demand = demand_of(atom, layout.name_states[rank], static_cast<int>(rank));
+      if (demand == kTrueFormula) continue;
+      if (Value(formulas.And(named_demand(rank), formulas.Not(demand))).answer != Answer::kNo) return true;
+    }
+    // Other keys: none may come, or none can hurt.
+    const bool harmless = object.patterns.empty() && object.additional == kTrueFormula &&
+                          object.property_names == kTrueFormula;
+    return !closed_to_others() && !harmless;
   };
 
   // One reason to fail for each negative atom.
@@ -172,6 +204,9 @@ Found Solver::SolveObject(const Frame& frame, const Cube& cube) {
     return false;
   };
   for (const AtomId atom : cube.negative) {
+    if (!can_fail(atom)) return no;
+  }
+  for (const AtomId atom : cube.negative) {
     const ObjectAtom& object = table_.object(atom);
     const auto& required = frames_.Required(layout, atom);
     const auto missing = std::find_if(required.begin(), required.end(), [&](NameId id) {
@@ -192,10 +227,12 @@ Found Solver::SolveObject(const Frame& frame, const Cube& cube) {
   bool exhausted = true;
   if (planned() < min_count) {
     for (size_t rank = 0; rank < layout.names.size() && planned() < min_count; ++rank) {
-      if (named.contains(static_cast<int>(rank)) || !available(rank) || forbidden.contains(layout.names[rank])) continue;
+      if (named.contains(static_cast<int>(rank)) || !available(rank)) continue;
       const FormulaId demand = named_demand(rank);
       const Answer answer = Value(demand).answer;
-      if (answer == Answer::kYes) {
+      if (forbidden.contains(layout.names[rank])) {
+        exhausted = exhausted && answer == Answer::kNo;
+      } else if (answer == Answer::kYes) {
         named.emplace(static_cast<int>(rank), Member{layout.names[rank], static_cast<int>(rank), layout.name_states[rank], demand});
       } else if (answer == Answer::kUnknown) {
         exhausted = false;
@@ -213,8 +250,7 @@ Found Solver::SolveObject(const Frame& frame, const Cube& cube) {
     }
     if (planned() < min_count) {
       // Closed objects prove it; otherwise more keys may exist than were tried.
-      bool closed = exhausted && cube.negative.empty() && !layout.has_key_conditions;
-      if (closed && positive_demand(program.start(), -1) != kFalseFormula) closed = false;
+      const bool closed = exhausted && closed_to_others();
       return closed ? no : unknown;
     }
   }

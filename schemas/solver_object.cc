@@ -4,6 +4,7 @@
 // For the positive part every step is forced, so a failure there proves that the cube is empty. Reasons to fail are
 // picked greedily and checked at the end; when that does not work out the answer is unknown.
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <set>
 
@@ -121,11 +122,25 @@ Found Solver::SolveObject(const Frame& frame, const Cube& cube) {
         }
       }
     }
+    if (layout.has_key_conditions) {
+      // The shortest texts over one character of each class, whatever the patterns make of them.
+      std::deque<std::u32string> queue = {U""};
+      for (int tried = 0; tried < 100 && !queue.empty(); ++tried) {
+        const std::u32string key = std::move(queue.front());
+        queue.pop_front();
+        candidates.push_back(EncodeCodepoints(key));
+        for (int cls = 0; cls < program.classes() && queue.size() < 300; ++cls) {
+          const char32_t c = program.Representative(cls);
+          if (c < 0xD800 || c > 0xDFFF) queue.push_back(key + c);
+        }
+      }
+    }
     for (char c = 'a'; c <= 'z'; ++c) candidates.emplace_back(1, c);
     for (int i = 0; i < 40; ++i) candidates.push_back("k" + std::to_string(i));
+    std::set<std::string> known;
     for (const std::string& name : candidates) {
       const NameId id = frames_.InternName(name);
-      if (layout.rank_of.contains(id) || frames_.Seen(frame, id)) continue;
+      if (layout.rank_of.contains(id) || frames_.Seen(frame, id) || !known.insert(name).second) continue;
       StringProgram::StateId state = program.start();
       for (const char32_t c : DecodeCodepoints(name)) state = program.Next(state, program.ClassOf(c));
       spare.emplace_back(name, state);
@@ -137,8 +152,7 @@ Found Solver::SolveObject(const Frame& frame, const Cube& cube) {
     FormulaId demand = kTrueFormula;
     for (const AtomId atom : cube.positive) {
       const ObjectAtom& object = table_.object(atom);
-      if (!object.patterns.empty()) return false;
-      demand = formulas.And(demand, object.additional);
+      if (object.patterns.empty()) demand = formulas.And(demand, object.additional);
     }
     return Value(demand).answer == Answer::kNo;
   };

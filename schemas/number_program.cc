@@ -89,6 +89,7 @@ Result<std::unique_ptr<NumberProgram>> NumberProgram::Create(const SchemaTable& 
   }
   // With exponents an automaton has to remember whole mantissas; a product of such is searched in vain.
   allow_exponents = allow_exponents && program->merged_;
+  program->exponents_ = allow_exponents;
   Part first;
   if (finite) {
     auto set = NumberSet::Create(common.values, canonical);
@@ -145,7 +146,8 @@ NumberProgram::StateId NumberProgram::Intern(std::vector<uint32_t> key) {
 }
 
 NumberProgram::StateId NumberProgram::RawStep(StateId state, char c) {
-  if (!merged_ && (c == 'e' || c == 'E')) return 0;  // the first part alone would read it
+  // An empty constraint reads exponents whether they are wanted or not.
+  if (!exponents_ && (c == 'e' || c == 'E')) return 0;
   std::vector<uint32_t> key = states_[state].key;
   for (size_t i = 0; i < key.size(); ++i) {
     key[i] = parts_[i].Step(key[i], c);

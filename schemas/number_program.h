@@ -68,6 +68,7 @@ class NumberProgram {
 
   std::vector<AtomId> atoms_;
   std::vector<Part> parts_;  // 0: the merged `must`; then one per atom unless merged_
+  bool exponents_ = false;
   bool merged_ = false;  // parts_[0] is the conjunction of all atoms
   std::function<bool(StateId)> accept_;
   std::vector<Info> states_;

@@ -27,18 +27,17 @@ struct JsonSchemaOptions {
   // "format" is an assertion for the formats that Pawl knows; unknown ones are annotations.
   bool assert_formats = true;
 
-  // Numbers under a bound or multipleOf are written without exponent unless this is set.
-  bool allow_exponents = true;
-
   // One spelling instead of all that JSON allows: strings and keys with escapes where JSON needs them (quotes,
   // backslashes, controls) and nowhere else; integers, and numbers of an enum, without ".0". For text that a model
-  // writes: keys are then forced bytes.
-  bool canonical_spelling = false;
+  // writes: keys are then forced bytes. Turn it off to check texts that others wrote.
+  bool canonical_spelling = true;
+
+  // Numbers may be written with an exponent ("1e3"). Where not/oneOf/anyOf combine bounds they may not, in any case.
+  bool allow_exponents = false;
 
   // Limits. Fuel is counted in steps, so the same input always ends the same way.
   int64_t max_schema_bytes = 16 << 20;
   int max_depth = 256;            // nesting of the schema text, and of the values it describes
-  int64_t compile_fuel = 20'000'000;
   int64_t step_fuel = 2'000'000;  // for one question "can this still be completed?"
 };
 

@@ -91,6 +91,7 @@ JsonSchemaOptions RandomOptions(Dice& dice) {
                                            Whitespace::kAny};
   options.whitespace = dice.Pick(kSpaces);
   options.max_whitespace = dice.Between(1, 3);
+  options.canonical_spelling = dice.Percent(50);
   options.allow_exponents = dice.Percent(50);
   return options;
 }
@@ -99,6 +100,7 @@ JsonSchemaOptions MostPermissive() {
   JsonSchemaOptions options;
   options.order = JsonSchemaOptions::Order::kAny;
   options.whitespace = JsonSchemaOptions::Whitespace::kAny;
+  options.canonical_spelling = false;
   options.allow_exponents = true;
   return options;
 }

@@ -112,7 +112,10 @@ TEST(PropertyTest, Exponents) {
                {R"({"multipleOf": 0.01})", "12e-2", "12e-3"},
                {R"({"exclusiveMinimum": 0})", "1e-300", "0e5"}};
   for (const auto& c : cases) {
-    const auto grammar = compiler.CompileJsonSchema(c.schema);
+    JsonSchemaOptions options;
+    options.canonical_spelling = false;
+    options.allow_exponents = true;
+    const auto grammar = compiler.CompileJsonSchema(c.schema, options);
     ASSERT_TRUE(grammar.ok()) << c.schema << grammar.error().ToString();
     const auto accepts = [&](const char* text) {
       const auto state = grammar->Start().Advance(std::string_view(text));

@@ -74,6 +74,8 @@ def main():
         outcome, detail, seconds = one(options.pawl, schema, text, i, options.temperature, options.max_tokens)
         counts[outcome] += 1
         times.append(seconds)
+        if seconds > 3:
+            print(f"slow: {path.name}: {seconds:.1f} s", flush=True)
         if outcome in ("invalid", "failed") or (options.verbose and outcome == "refused"):
             print(f"{outcome}: {path.name}: {detail}", flush=True)
     times.sort()

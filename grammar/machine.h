@@ -1,14 +1,17 @@
-// Machine: an automaton over bytes with hash-consed states, the one thing a front end has to provide.
+// Machine: an automaton over bytes with hash-consed states, the one thing a front end has to
+// provide.
 //
 // Idea. Masks, forced bytes, completions and states know nothing of JSON or regexes; they ask a
-// Machine. A state is a 64-bit key, an immutable value that never goes away while the machine lives.
-// States are made lazily. 0 is the dead state; every other key that Step returns is live: some byte
-// string leads from it to acceptance (a machine that cannot decide that within its fuel may say live).
+// Machine. A state is a 64-bit key, an immutable value that never goes away while the machine
+// lives. States are made lazily. 0 is the dead state; every other key that Step returns is live:
+// some byte string leads from it to acceptance (a machine that cannot decide that within its fuel
+// may say live).
 //
-// The key has two halves. The upper 32 bits (the frame) say where the text stands outside the current
-// lexeme, the lower 32 bits (the lexeme state) where it stands inside it. StepLexeme answers from the lower half
-// alone as long as the byte stays inside the lexeme, whatever the frame is; so the tokens that stay inside a
-// lexeme are found once for each lexeme state and shared by all frames (mask_builder.h).
+// The key has two halves. The upper 32 bits (the frame) say where the text stands outside the
+// current lexeme, the lower 32 bits (the lexeme state) where it stands inside it. StepLexeme
+// answers from the lower half alone as long as the byte stays inside the lexeme, whatever the frame
+// is; so the tokens that stay inside a lexeme are found once for each lexeme state and shared by
+// all frames (mask_builder.h).
 //
 // Thread safety: a machine may grow in every call; GrammarImpl serialises the calls.
 #ifndef PAWL_GRAMMAR_MACHINE_H_
@@ -26,7 +29,8 @@ class Machine {
   using Key = uint64_t;
   static constexpr Key kDead = 0;
   static constexpr uint32_t kDeadLexeme = 0;
-  static constexpr uint32_t kLeavesLexeme = UINT32_MAX;  // ask Step: the answer depends on the frame
+  static constexpr uint32_t kLeavesLexeme =
+      UINT32_MAX;  // ask Step: the answer depends on the frame
 
   static Key MakeKey(uint32_t frame, uint32_t lexeme) { return (uint64_t{frame} << 32) | lexeme; }
   static uint32_t FrameOf(Key key) { return static_cast<uint32_t>(key >> 32); }
@@ -42,8 +46,8 @@ class Machine {
   // A short byte string that leads to acceptance, nullopt when none was found.
   virtual std::optional<std::string> ShortestCompletion(Key state) = 0;
 
-  // Some frames have to remember the text inside a lexeme (the key of an object, to refuse it a second
-  // time). For those every byte makes a new frame, which changes nothing inside the lexeme.
+  // Some frames have to remember the text inside a lexeme (the key of an object, to refuse it a
+  // second time). For those every byte makes a new frame, which changes nothing inside the lexeme.
   virtual bool TracksText(uint32_t frame) { return false; }
   virtual uint32_t AppendText(uint32_t frame, uint8_t byte) { return frame; }
 

@@ -1,13 +1,15 @@
-// One pass over the trie finds, for a lexeme state, the tokens that stay inside the lexeme and the places
-// where a token leaves it. Both depend on the lexeme state alone, so they are kept; what remains for
-// a new frame are the subtrees behind the crossing places (for a JSON string: the few hundred tokens with
-// a closing quote), walked with full steps. Where every byte leaves the lexeme (structure, the start of a
-// value) the first half is empty and the second is the whole walk, which is narrow there.
+// One pass over the trie finds, for a lexeme state, the tokens that stay inside the lexeme and the
+// places where a token leaves it. Both depend on the lexeme state alone, so they are kept; what
+// remains for a new frame are the subtrees behind the crossing places (for a JSON string: the few
+// hundred tokens with a closing quote), walked with full steps. Where every byte leaves the lexeme
+// (structure, the start of a value) the first half is empty and the second is the whole walk, which
+// is narrow there.
 #include "grammar/mask_builder.h"
 
 namespace pawl {
 namespace {
-constexpr size_t kMaxInsideBytes = size_t{256} << 20;  // forget everything beyond that: it can be recomputed
+constexpr size_t kMaxInsideBytes = size_t{256}
+                                   << 20;  // forget everything beyond that: it can be recomputed
 }  // namespace
 
 MaskBuilder::MaskBuilder(Machine& machine, const Vocabulary& vocabulary)
@@ -40,7 +42,8 @@ const MaskBuilder::Inside& MaskBuilder::InsideOf(uint32_t lexeme) {
       ++i;
     }
   }
-  inside_bytes_ += inside->words.size() * 4 + inside->crossings.size() * sizeof(Inside::Crossing) + 64;
+  inside_bytes_ +=
+      inside->words.size() * 4 + inside->crossings.size() * sizeof(Inside::Crossing) + 64;
   if (inside_bytes_ > kMaxInsideBytes) {
     inside_.clear();
     inside_bytes_ = 0;
@@ -62,7 +65,8 @@ std::vector<uint32_t> MaskBuilder::Build(Machine::Key state) {
       // The frame has to see the bytes up to here; any token below this node begins with them.
       uint32_t below = crossing.node;
       while (nodes[below].token == kNoToken) ++below;
-      const std::string_view path = vocabulary_.bytes(nodes[below].token).substr(0, start.depth - 1u);
+      const std::string_view path =
+          vocabulary_.bytes(nodes[below].token).substr(0, start.depth - 1u);
       uint32_t tracked = frame;
       for (const char c : path) tracked = machine_.AppendText(tracked, static_cast<uint8_t>(c));
       before = Machine::MakeKey(tracked, crossing.lexeme);
@@ -84,7 +88,8 @@ std::vector<uint32_t> MaskBuilder::Build(Machine::Key state) {
     }
   }
   if (machine_.Accepting(state)) {
-    for (const TokenId id : vocabulary_.end_tokens()) words[static_cast<size_t>(id) >> 5] |= 1u << (id & 31);
+    for (const TokenId id : vocabulary_.end_tokens())
+      words[static_cast<size_t>(id) >> 5] |= 1u << (id & 31);
   }
   return words;
 }

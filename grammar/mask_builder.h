@@ -37,7 +37,7 @@ class MaskBuilder {
   const Vocabulary& vocabulary_;
   std::unordered_map<uint32_t, std::unique_ptr<Inside>> inside_;
   size_t inside_bytes_ = 0;
-  std::vector<Machine::Key> stack_;       // scratch: state at each depth
+  std::vector<Machine::Key> stack_;  // scratch: state at each depth
   std::vector<uint32_t> lexeme_stack_;
 };
 

@@ -8,7 +8,8 @@ namespace pawl {
 Mask::Mask(MaskId id, std::vector<uint32_t> words) : id_(id), words_(std::move(words)) {
   for (size_t i = 0; i < words_.size(); ++i) {
     if (words_[i] == 0) continue;
-    if (first_ == kNoToken) first_ = static_cast<TokenId>(i * 32 + static_cast<size_t>(std::countr_zero(words_[i])));
+    if (first_ == kNoToken)
+      first_ = static_cast<TokenId>(i * 32 + static_cast<size_t>(std::countr_zero(words_[i])));
     count_ += std::popcount(words_[i]);
   }
 }

@@ -16,8 +16,8 @@ class MaskPool {
  public:
   explicit MaskPool(size_t max_bytes) : max_bytes_(max_bytes) {}
 
-  // The one mask with these words. Forgets everything first when the pool is full; masks in use live on
-  // with their holders.
+  // The one mask with these words. Forgets everything first when the pool is full; masks in use
+  // live on with their holders.
   std::shared_ptr<const Mask> Intern(std::vector<uint32_t> words);
   size_t bytes() const { return bytes_; }
 

@@ -1,6 +1,6 @@
-// Built from the sorted token list: two neighbours share their longest common prefix, so pushing tokens
-// in order emits nodes in depth-first order at once, and a node's subtree ends when a token no longer
-// shares it.
+// Built from the sorted token list: two neighbours share their longest common prefix, so pushing
+// tokens in order emits nodes in depth-first order at once, and a node's subtree ends when a token
+// no longer shares it.
 #include "grammar/token_trie.h"
 
 #include <algorithm>
@@ -14,7 +14,9 @@ TokenTrie::TokenTrie(std::span<const std::string> tokens, std::span<const TokenI
   for (const TokenId id : ids) {
     if (!tokens[static_cast<size_t>(id)].empty()) sorted.push_back(id);
   }
-  const auto bytes = [&](TokenId id) -> const std::string& { return tokens[static_cast<size_t>(id)]; };
+  const auto bytes = [&](TokenId id) -> const std::string& {
+    return tokens[static_cast<size_t>(id)];
+  };
   std::sort(sorted.begin(), sorted.end(), [&](TokenId a, TokenId b) {
     const int order = bytes(a).compare(bytes(b));
     return order != 0 ? order < 0 : a < b;

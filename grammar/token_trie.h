@@ -1,8 +1,8 @@
 // TokenTrie: all text tokens of a vocabulary as one byte trie, stored in depth-first order.
 //
-// A walk visits nodes by index; when a byte is refused it jumps to `end`, past the whole subtree. This is
-// the layout that makes computing a mask one linear pass (the idea is old; llguidance's toktrie and
-// XGrammar's sorted vocabulary use it as well).
+// A walk visits nodes by index; when a byte is refused it jumps to `end`, past the whole subtree.
+// This is the layout that makes computing a mask one linear pass (the idea is old; llguidance's
+// toktrie and XGrammar's sorted vocabulary use it as well).
 #ifndef PAWL_GRAMMAR_TOKEN_TRIE_H_
 #define PAWL_GRAMMAR_TOKEN_TRIE_H_
 

@@ -11,18 +11,22 @@ Vocabulary::~Vocabulary() = default;
 
 Result<std::shared_ptr<const Vocabulary>> Vocabulary::Create(VocabularyInit init) {
   constexpr size_t kMaxTokens = size_t{1} << 24;
-  if (init.tokens.empty()) return Error{ErrorCode::kInvalid, "a vocabulary needs at least one token", ""};
+  if (init.tokens.empty())
+    return Error{ErrorCode::kInvalid, "a vocabulary needs at least one token", ""};
   if (init.tokens.size() > kMaxTokens) {
-    return Error{ErrorCode::kLimit, "more than 2^24 tokens: " + std::to_string(init.tokens.size()), ""};
+    return Error{ErrorCode::kLimit, "more than 2^24 tokens: " + std::to_string(init.tokens.size()),
+                 ""};
   }
   for (size_t i = 0; i < init.tokens.size(); ++i) {
     if (init.tokens[i].size() > std::numeric_limits<uint16_t>::max()) {
-      return Error{ErrorCode::kLimit, "a token is longer than 65535 bytes", "token " + std::to_string(i)};
+      return Error{ErrorCode::kLimit, "a token is longer than 65535 bytes",
+                   "token " + std::to_string(i)};
     }
   }
   std::shared_ptr<Vocabulary> vocabulary(new Vocabulary());
   vocabulary->special_.assign(init.tokens.size(), 0);
-  const auto mark = [&](const std::vector<TokenId>& ids, uint8_t value, const char* what) -> Status {
+  const auto mark = [&](const std::vector<TokenId>& ids, uint8_t value,
+                        const char* what) -> Status {
     for (const TokenId id : ids) {
       if (id < 0 || static_cast<size_t>(id) >= init.tokens.size()) {
         return Error{ErrorCode::kInvalid,

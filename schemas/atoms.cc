@@ -20,7 +20,8 @@ FormulaId SchemaTable::AddString(StringAtom atom) {
       break;
     case StringAtom::Type::kLiterals:
       std::sort(atom.literals.begin(), atom.literals.end());
-      atom.literals.erase(std::unique(atom.literals.begin(), atom.literals.end()), atom.literals.end());
+      atom.literals.erase(std::unique(atom.literals.begin(), atom.literals.end()),
+                          atom.literals.end());
       key = "l";
       for (const std::u32string& literal : atom.literals) {
         key += std::to_string(literal.size()) + ":";
@@ -41,13 +42,15 @@ FormulaId SchemaTable::AddString(StringAtom atom) {
 }
 
 FormulaId SchemaTable::AddNumber(NumberConstraint constraint) {
-  if (!constraint.minimum && !constraint.maximum && !constraint.multiple_of && !constraint.integer &&
-      !constraint.integer_text) {
+  if (!constraint.minimum && !constraint.maximum && !constraint.multiple_of &&
+      !constraint.integer && !constraint.integer_text) {
     return kTrueFormula;
   }
   std::string key = "d";
-  if (constraint.minimum) key += (constraint.exclusive_minimum ? ">" : "]") + constraint.minimum->ToString();
-  if (constraint.maximum) key += (constraint.exclusive_maximum ? "<" : "[") + constraint.maximum->ToString();
+  if (constraint.minimum)
+    key += (constraint.exclusive_minimum ? ">" : "]") + constraint.minimum->ToString();
+  if (constraint.maximum)
+    key += (constraint.exclusive_maximum ? "<" : "[") + constraint.maximum->ToString();
   if (constraint.multiple_of) key += "*" + constraint.multiple_of->ToString();
   if (constraint.integer) key += "i";
   if (constraint.integer_text) key += "t";

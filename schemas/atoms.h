@@ -1,5 +1,5 @@
-// Atoms: what the keywords of one schema object say about values of one kind, and the table that holds
-// a whole compiled schema.
+// Atoms: what the keywords of one schema object say about values of one kind, and the table that
+// holds a whole compiled schema.
 #ifndef PAWL_SCHEMAS_ATOMS_H_
 #define PAWL_SCHEMAS_ATOMS_H_
 
@@ -39,7 +39,7 @@ struct NumberAtom {
 struct ObjectAtom {
   std::vector<std::pair<std::string, FormulaId>> properties;  // in the order of the schema
   struct Pattern {
-    FormulaId name;   // a formula on the key: a string atom
+    FormulaId name;  // a formula on the key: a string atom
     FormulaId value;
   };
   std::vector<Pattern> patterns;
@@ -59,8 +59,9 @@ struct ArrayAtom {
   bool unique = false;
 };
 
-// A schema, compiled as far as it can be without looking at text: the formula of the root and the tables
-// its leaves point into. Grows while it is used (formulas are derived lazily). Not thread-safe.
+// A schema, compiled as far as it can be without looking at text: the formula of the root and the
+// tables its leaves point into. Grows while it is used (formulas are derived lazily). Not
+// thread-safe.
 class SchemaTable {
  public:
   FormulaArena formulas;

@@ -8,9 +8,11 @@
 
 namespace pawl {
 
-Compiler::Compiler(std::shared_ptr<const Vocabulary> vocabulary) : vocabulary_(std::move(vocabulary)) {}
+Compiler::Compiler(std::shared_ptr<const Vocabulary> vocabulary)
+    : vocabulary_(std::move(vocabulary)) {}
 
-Result<Grammar> Compiler::CompileJsonSchema(std::string_view text, const JsonSchemaOptions& options) const {
+Result<Grammar> Compiler::CompileJsonSchema(std::string_view text,
+                                            const JsonSchemaOptions& options) const {
   json::ParseLimits limits;
   limits.max_bytes = static_cast<size_t>(options.max_schema_bytes);
   // A level of schema takes up to two levels of JSON (the keyword and what it holds).
@@ -44,7 +46,8 @@ Result<Grammar> Compiler::CompileChoice(std::span<const std::string> choices) co
   for (size_t i = 0; i < choices.size(); ++i) {
     const size_t bad = FindInvalidUtf8(choices[i]);
     if (bad != std::string::npos) {
-      return Error{ErrorCode::kInvalid, "not UTF-8", "choice " + std::to_string(i) + ", byte " + std::to_string(bad)};
+      return Error{ErrorCode::kInvalid, "not UTF-8",
+                   "choice " + std::to_string(i) + ", byte " + std::to_string(bad)};
     }
     alternatives.push_back(arena->Literal(DecodeCodepoints(choices[i])));
   }

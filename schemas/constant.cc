@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "grammar/number/number_set.h"
-
 #include "src/base/utf8.h"
 
 namespace pawl::schema {
@@ -21,10 +20,18 @@ Result<FormulaId> EnumFormula(SchemaTable& table, const std::vector<const json::
   std::vector<Decimal> numbers;
   for (const json::Value* value : values) {
     switch (value->type) {
-      case json::Type::kNull: plain |= KindBit(kNullValue); break;
-      case json::Type::kFalse: plain |= KindBit(kFalseValue); break;
-      case json::Type::kTrue: plain |= KindBit(kTrueValue); break;
-      case json::Type::kString: strings.literals.push_back(DecodeCodepoints(value->text)); break;
+      case json::Type::kNull:
+        plain |= KindBit(kNullValue);
+        break;
+      case json::Type::kFalse:
+        plain |= KindBit(kFalseValue);
+        break;
+      case json::Type::kTrue:
+        plain |= KindBit(kTrueValue);
+        break;
+      case json::Type::kString:
+        strings.literals.push_back(DecodeCodepoints(value->text));
+        break;
       case json::Type::kNumber: {
         auto decimal = Decimal::Parse(value->text);
         if (!decimal.ok()) return decimal.error();
@@ -67,8 +74,8 @@ Result<FormulaId> EnumFormula(SchemaTable& table, const std::vector<const json::
   if (!numbers.empty()) {
     // Limits are found here, where the caller can name the keyword.
     if (auto set = NumberSet::Create(numbers); !set.ok()) return set.error();
-    alternatives.push_back(
-        formulas.And(formulas.Kinds(KindBit(kNumberValue)), table.AddNumberSet(std::move(numbers))));
+    alternatives.push_back(formulas.And(formulas.Kinds(KindBit(kNumberValue)),
+                                        table.AddNumberSet(std::move(numbers))));
   }
   return formulas.Or(alternatives);
 }
@@ -81,18 +88,21 @@ std::string CanonicalText(const json::Value& value) {
     }
     case json::Type::kArray: {
       std::string out;
-      for (const json::Value& item : value.items) out += (out.empty() ? "" : ",") + CanonicalText(item);
+      for (const json::Value& item : value.items)
+        out += (out.empty() ? "" : ",") + CanonicalText(item);
       return "[" + out + "]";
     }
     case json::Type::kObject: {
       std::vector<std::string> members;
-      for (const auto& [name, member] : value.members) members.push_back(json::Quote(name) + ":" + CanonicalText(member));
+      for (const auto& [name, member] : value.members)
+        members.push_back(json::Quote(name) + ":" + CanonicalText(member));
       std::sort(members.begin(), members.end());
       std::string out;
       for (const std::string& member : members) out += (out.empty() ? "" : ",") + member;
       return "{" + out + "}";
     }
-    default: return json::Dump(value);
+    default:
+      return json::Dump(value);
   }
 }
 

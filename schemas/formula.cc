@@ -1,5 +1,6 @@
-// Smart constructors keep formulas small: junctions are flattened, sorted and free of duplicates, constants
-// vanish, kind sets merge, x with not-x decides. Everything is interned, so ids compare as values.
+// Smart constructors keep formulas small: junctions are flattened, sorted and free of duplicates,
+// constants vanish, kind sets merge, x with not-x decides. Everything is interned, so ids compare
+// as values.
 #include "schemas/formula.h"
 
 #include <algorithm>
@@ -64,7 +65,9 @@ FormulaId FormulaArena::NewReference() {
   return references_.back();
 }
 
-void FormulaArena::Define(FormulaId reference, FormulaId target) { targets_[nodes_[reference].value] = target; }
+void FormulaArena::Define(FormulaId reference, FormulaId target) {
+  targets_[nodes_[reference].value] = target;
+}
 
 FormulaId FormulaArena::Junction(Op op, std::span<const FormulaId> kids) {
   const FormulaId absorbing = op == Op::kAnd ? kFalseFormula : kTrueFormula;
@@ -74,7 +77,8 @@ FormulaId FormulaArena::Junction(Op op, std::span<const FormulaId> kids) {
   const auto add = [&](FormulaId kid) {
     const Node& node = nodes_[kid];
     if (node.op == Op::kKindSet) {
-      kinds = op == Op::kAnd ? kinds & static_cast<KindSet>(node.value) : kinds | static_cast<KindSet>(node.value);
+      kinds = op == Op::kAnd ? kinds & static_cast<KindSet>(node.value)
+                             : kinds | static_cast<KindSet>(node.value);
     } else if (kid != neutral) {
       flat.push_back(kid);
     }
@@ -92,7 +96,8 @@ FormulaId FormulaArena::Junction(Op op, std::span<const FormulaId> kids) {
   flat.erase(std::unique(flat.begin(), flat.end()), flat.end());
   for (const FormulaId kid : flat) {
     if (kid == absorbing) return absorbing;
-    if (nodes_[kid].op == Op::kNot && std::binary_search(flat.begin(), flat.end(), nodes_[kid].kids[0])) {
+    if (nodes_[kid].op == Op::kNot &&
+        std::binary_search(flat.begin(), flat.end(), nodes_[kid].kids[0])) {
       return absorbing;
     }
   }
@@ -154,11 +159,20 @@ FormulaId FormulaArena::ForKind(FormulaId f, Kind kind) {
   std::vector<FormulaId> kids;
   switch (node.op) {
     case Op::kFalse:
-    case Op::kTrue: break;
-    case Op::kKindSet: out = (node.value >> kind) & 1 ? kTrueFormula : kFalseFormula; break;
-    case Op::kAtom: out = node.kind == kind ? f : kTrueFormula; break;
-    case Op::kReference: out = ForKind(targets_[node.value], kind); break;
-    case Op::kNot: out = Not(ForKind(node.kids[0], kind)); break;
+    case Op::kTrue:
+      break;
+    case Op::kKindSet:
+      out = (node.value >> kind) & 1 ? kTrueFormula : kFalseFormula;
+      break;
+    case Op::kAtom:
+      out = node.kind == kind ? f : kTrueFormula;
+      break;
+    case Op::kReference:
+      out = ForKind(targets_[node.value], kind);
+      break;
+    case Op::kNot:
+      out = Not(ForKind(node.kids[0], kind));
+      break;
     case Op::kAnd:
     case Op::kOr:
     case Op::kExactlyOne:
@@ -177,7 +191,8 @@ bool FormulaArena::BadReference(FormulaId f, int depth, std::vector<uint8_t>& st
   if (state[f] == 1 || depth <= 0) return true;
   state[f] = 1;
   const Node& node = nodes_[f];
-  if (node.op == Op::kReference && BadReference(targets_[node.value], depth - 1, state)) return true;
+  if (node.op == Op::kReference && BadReference(targets_[node.value], depth - 1, state))
+    return true;
   for (const FormulaId kid : node.kids) {
     if (BadReference(kid, depth - 1, state)) return true;
   }
@@ -210,7 +225,8 @@ FormulaId FormulaArena::Assign(FormulaId f, std::span<const std::pair<AtomId, bo
       if (it == values.end() || it->first != node.value) return f;
       return it->second ? kTrueFormula : kFalseFormula;
     }
-    case Op::kNot: return Not(Assign(node.kids[0], values));
+    case Op::kNot:
+      return Not(Assign(node.kids[0], values));
     case Op::kAnd:
     case Op::kOr:
     case Op::kExactlyOne: {
@@ -219,7 +235,8 @@ FormulaId FormulaArena::Assign(FormulaId f, std::span<const std::pair<AtomId, bo
       for (const FormulaId kid : node.kids) kids.push_back(Assign(kid, values));
       return node.op == Op::kAnd ? And(kids) : node.op == Op::kOr ? Or(kids) : ExactlyOne(kids);
     }
-    default: return f;
+    default:
+      return f;
   }
 }
 
@@ -249,7 +266,8 @@ std::vector<Cube> FormulaArena::Cubes(FormulaId f, size_t limit, bool& complete)
   return Dnf(f, true, limit, complete);
 }
 
-std::vector<Cube> FormulaArena::Dnf(FormulaId f, bool positive, size_t limit, bool& complete) const {
+std::vector<Cube> FormulaArena::Dnf(FormulaId f, bool positive, size_t limit,
+                                    bool& complete) const {
   const Node& node = nodes_[f];
   std::vector<Cube> out;
   const auto append = [&](std::vector<Cube> more) {
@@ -287,7 +305,8 @@ std::vector<Cube> FormulaArena::Dnf(FormulaId f, bool positive, size_t limit, bo
       out.emplace_back();
       (positive ? out.back().positive : out.back().negative).push_back(node.value);
       break;
-    case Op::kNot: return Dnf(node.kids[0], !positive, limit, complete);
+    case Op::kNot:
+      return Dnf(node.kids[0], !positive, limit, complete);
     case Op::kAnd:
     case Op::kOr:
       if ((node.op == Op::kOr) == positive) {
@@ -301,7 +320,8 @@ std::vector<Cube> FormulaArena::Dnf(FormulaId f, bool positive, size_t limit, bo
       if (positive) {
         for (size_t i = 0; i < node.kids.size(); ++i) {
           std::vector<Cube> cubes(1);
-          for (size_t j = 0; j < node.kids.size(); ++j) cubes = conjoin(std::move(cubes), node.kids[j], i == j);
+          for (size_t j = 0; j < node.kids.size(); ++j)
+            cubes = conjoin(std::move(cubes), node.kids[j], i == j);
           append(std::move(cubes));
         }
       } else {
@@ -317,7 +337,9 @@ std::vector<Cube> FormulaArena::Dnf(FormulaId f, bool positive, size_t limit, bo
       }
       break;
     case Op::kKindSet:
-    case Op::kReference: complete = false; break;
+    case Op::kReference:
+      complete = false;
+      break;
   }
   return out;
 }

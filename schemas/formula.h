@@ -1,9 +1,10 @@
 // Formulas: what a JSON Schema demands of one value, as a hash-consed Boolean formula.
 //
-// Leaves are type tests, typed atoms (what the string/number/array/object keywords of one schema object say;
-// an atom is true of every value of another type, as the specification has it) and references, which
-// make recursion possible. allOf, anyOf, oneOf, not, if/then/else, enum and dependent* are operators over these, so no
-// later stage needs to know the keywords. Equal formulas have equal ids.
+// Leaves are type tests, typed atoms (what the string/number/array/object keywords of one schema
+// object say; an atom is true of every value of another type, as the specification has it) and
+// references, which make recursion possible. allOf, anyOf, oneOf, not, if/then/else, enum and
+// dependent* are operators over these, so no later stage needs to know the keywords. Equal formulas
+// have equal ids.
 #ifndef PAWL_SCHEMAS_FORMULA_H_
 #define PAWL_SCHEMAS_FORMULA_H_
 
@@ -16,7 +17,15 @@
 namespace pawl::schema {
 
 // The kinds of JSON value that a first byte can tell apart.
-enum Kind : uint8_t { kNullValue, kFalseValue, kTrueValue, kNumberValue, kStringValue, kArrayValue, kObjectValue };
+enum Kind : uint8_t {
+  kNullValue,
+  kFalseValue,
+  kTrueValue,
+  kNumberValue,
+  kStringValue,
+  kArrayValue,
+  kObjectValue
+};
 inline constexpr int kKinds = 7;
 using KindSet = uint8_t;  // bit k: Kind k
 inline constexpr KindSet kAllKinds = 0x7F;
@@ -36,7 +45,17 @@ struct Cube {
 // Not thread-safe.
 class FormulaArena {
  public:
-  enum class Op : uint8_t { kFalse, kTrue, kKindSet, kAtom, kReference, kAnd, kOr, kNot, kExactlyOne };
+  enum class Op : uint8_t {
+    kFalse,
+    kTrue,
+    kKindSet,
+    kAtom,
+    kReference,
+    kAnd,
+    kOr,
+    kNot,
+    kExactlyOne
+  };
 
   FormulaArena();
 
@@ -51,8 +70,12 @@ class FormulaArena {
   FormulaId ExactlyOne(std::span<const FormulaId> kids);
   FormulaId And(FormulaId a, FormulaId b) { return And(std::initializer_list<FormulaId>{a, b}); }
   FormulaId Or(FormulaId a, FormulaId b) { return Or(std::initializer_list<FormulaId>{a, b}); }
-  FormulaId And(std::initializer_list<FormulaId> kids) { return And(std::span(kids.begin(), kids.size())); }
-  FormulaId Or(std::initializer_list<FormulaId> kids) { return Or(std::span(kids.begin(), kids.size())); }
+  FormulaId And(std::initializer_list<FormulaId> kids) {
+    return And(std::span(kids.begin(), kids.size()));
+  }
+  FormulaId Or(std::initializer_list<FormulaId> kids) {
+    return Or(std::span(kids.begin(), kids.size()));
+  }
 
   Op op(FormulaId f) const { return nodes_[f].op; }
   uint32_t value(FormulaId f) const { return nodes_[f].value; }
@@ -76,10 +99,14 @@ class FormulaArena {
   bool Evaluate(FormulaId f, const Truth& truth) const {
     const Node& node = nodes_[f];
     switch (node.op) {
-      case Op::kFalse: return false;
-      case Op::kTrue: return true;
-      case Op::kAtom: return truth(node.value);
-      case Op::kNot: return !Evaluate(node.kids[0], truth);
+      case Op::kFalse:
+        return false;
+      case Op::kTrue:
+        return true;
+      case Op::kAtom:
+        return truth(node.value);
+      case Op::kNot:
+        return !Evaluate(node.kids[0], truth);
       case Op::kAnd:
         for (const FormulaId kid : node.kids) {
           if (!Evaluate(kid, truth)) return false;
@@ -96,16 +123,18 @@ class FormulaArena {
         return count == 1;
       }
       case Op::kKindSet:
-      case Op::kReference: break;  // ForKind removed them
+      case Op::kReference:
+        break;  // ForKind removed them
     }
     return false;
   }
-  // Atoms that are true in every assignment making `f` true because `f` is that atom or a conjunction
-  // with it; sorted.
+  // Atoms that are true in every assignment making `f` true because `f` is that atom or a
+  // conjunction with it; sorted.
   std::vector<AtomId> MustAtoms(FormulaId f) const;
   // `f` is true, an atom, or a conjunction of atoms and nothing else.
   bool IsConjunction(FormulaId f) const;
-  // A disjunction of cubes equal to `f`, at most `limit` of them; `complete` tells whether all are there.
+  // A disjunction of cubes equal to `f`, at most `limit` of them; `complete` tells whether all are
+  // there.
   std::vector<Cube> Cubes(FormulaId f, size_t limit, bool& complete) const;
 
  private:
@@ -122,8 +151,8 @@ class FormulaArena {
 
   std::vector<Node> nodes_;
   std::unordered_multimap<uint64_t, FormulaId> index_;
-  std::vector<FormulaId> targets_;      // of references
-  std::vector<FormulaId> references_;   // the formula of each reference
+  std::vector<FormulaId> targets_;     // of references
+  std::vector<FormulaId> references_;  // the formula of each reference
   std::unordered_map<uint64_t, FormulaId> for_kind_;
   std::unordered_map<FormulaId, std::vector<AtomId>> atoms_;
 };

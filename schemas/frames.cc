@@ -1,6 +1,7 @@
-// A value that closes reports one truth value per track; each waiting atom whose demand was not met has failed and is
-// false from then on. So a discriminated union becomes a single track at the discriminator, oneOf and not are
-// decided at the latest when the container ends, and a plain schema never has more than `must`.
+// A value that closes reports one truth value per track; each waiting atom whose demand was not met
+// has failed and is false from then on. So a discriminated union becomes a single track at the
+// discriminator, oneOf and not are decided at the latest when the container ends, and a plain
+// schema never has more than `must`.
 #include "schemas/frames.h"
 
 #include <algorithm>
@@ -64,7 +65,8 @@ FrameId Frames::Open(Kind kind, const Goal& goal) {
   frame.kind = kind;
   frame.must = table_.formulas.ForKind(goal.must, kind);
   if (frame.must == kFalseFormula) return kNoFrame;
-  for (const FormulaId track : goal.tracks) frame.tracks.push_back(table_.formulas.ForKind(track, kind));
+  for (const FormulaId track : goal.tracks)
+    frame.tracks.push_back(table_.formulas.ForKind(track, kind));
   frame.around = goal.around;
   if (kind == kObjectValue) frame.layout = LayoutFor(Atoms(frame));
   SettleTrue(frame);
@@ -108,7 +110,8 @@ uint32_t Frames::LayoutFor(const std::vector<AtomId>& atoms) {
   layout->atoms = atoms;
   const auto rank_of = [&](const std::string& name) {
     const NameId id = InternName(name);
-    const auto [it, fresh] = layout->rank_of.try_emplace(id, static_cast<int>(layout->names.size()));
+    const auto [it, fresh] =
+        layout->rank_of.try_emplace(id, static_cast<int>(layout->names.size()));
     if (fresh) {
       layout->names.push_back(name);
       layout->name_ids.push_back(id);
@@ -125,19 +128,22 @@ uint32_t Frames::LayoutFor(const std::vector<AtomId>& atoms) {
   };
   for (const AtomId atom : atoms) {
     const ObjectAtom& object = table_.object(atom);
-    for (const auto& [name, formula] : object.properties) layout->by_rank[rank_of(name)].emplace_back(atom, formula);
+    for (const auto& [name, formula] : object.properties)
+      layout->by_rank[rank_of(name)].emplace_back(atom, formula);
     for (const ObjectAtom::Pattern& pattern : object.patterns) add_conditions(pattern.name);
     add_conditions(object.property_names);
   }
   for (const AtomId atom : atoms) {
     std::vector<NameId>& ids = layout->required[atom];
-    for (const std::string& name : table_.object(atom).required) ids.push_back(layout->name_ids[rank_of(name)]);
+    for (const std::string& name : table_.object(atom).required)
+      ids.push_back(layout->name_ids[rank_of(name)]);
     std::sort(ids.begin(), ids.end());
   }
   if (!layout->names.empty()) {
     StringAtom literals;
     literals.type = StringAtom::Type::kLiterals;
-    for (const std::string& name : layout->names) literals.literals.push_back(DecodeCodepoints(name));
+    for (const std::string& name : layout->names)
+      literals.literals.push_back(DecodeCodepoints(name));
     const FormulaId formula = table_.AddString(std::move(literals));
     layout->names_atom = table_.formulas.value(formula);
     layout->has_names = true;
@@ -164,8 +170,9 @@ uint32_t Frames::LayoutFor(const std::vector<AtomId>& atoms) {
   return index;
 }
 
-FormulaId Frames::PropertyDemand(const ObjectLayout& layout, AtomId atom, const StringProgram& program,
-                                 StringProgram::StateId state, int rank) {
+FormulaId Frames::PropertyDemand(const ObjectLayout& layout, AtomId atom,
+                                 const StringProgram& program, StringProgram::StateId state,
+                                 int rank) {
   FormulaArena& formulas = table_.formulas;
   const ObjectAtom& object = table_.object(atom);
   const auto key_is = [&](FormulaId condition) {
@@ -226,10 +233,11 @@ static bool Fail(FormulaArena& formulas, Frame& frame, std::vector<AtomId>& fail
   return frame.must != kFalseFormula;
 }
 
-FrameId Frames::WithKey(FrameId id, const StringProgram& program, StringProgram::StateId state, int rank,
-                        NameId name) {
+FrameId Frames::WithKey(FrameId id, const StringProgram& program, StringProgram::StateId state,
+                        int rank, NameId name) {
   Frame frame = frames_[id];
-  if (options_.order == JsonSchemaOptions::Order::kSchema && rank >= 0 && rank <= frame.last_rank) return kNoFrame;
+  if (options_.order == JsonSchemaOptions::Order::kSchema && rank >= 0 && rank <= frame.last_rank)
+    return kNoFrame;
   if (name != kAnyName && Seen(frame, name)) return kNoFrame;
   const ObjectLayout& layout = *layouts_[frame.layout];
   const std::vector<AtomId> atoms = Atoms(frame);
@@ -238,7 +246,8 @@ FrameId Frames::WithKey(FrameId id, const StringProgram& program, StringProgram:
   for (const AtomId atom : atoms) {
     FormulaId demand = PropertyDemand(layout, atom, program, state, rank);
     const ObjectAtom& object = table_.object(atom);
-    if (object.max_properties != kUnbounded && frame.count >= object.max_properties) demand = kFalseFormula;
+    if (object.max_properties != kUnbounded && frame.count >= object.max_properties)
+      demand = kFalseFormula;
     if (demand == kFalseFormula) {
       failed.push_back(atom);
     } else if (demand != kTrueFormula) {
@@ -277,7 +286,8 @@ FrameId Frames::WithItem(FrameId id) {
     } else if (demand != kTrueFormula) {
       demands.push_back({atom, demand, false});
     }
-    if (table_.array(atom).has_contains) demands.push_back({atom, table_.array(atom).contains, true});
+    if (table_.array(atom).has_contains)
+      demands.push_back({atom, table_.array(atom).contains, true});
   }
   if (!Fail(table_.formulas, frame, failed)) return kNoFrame;
   const std::vector<AtomId> must = table_.formulas.MustAtoms(frame.must);
@@ -297,20 +307,24 @@ FrameId Frames::WithItem(FrameId id) {
   return Intern(std::move(frame));
 }
 
-FrameId Frames::AfterValue(FrameId id, const std::vector<bool>& truth, const std::string* canonical) {
+FrameId Frames::AfterValue(FrameId id, const std::vector<bool>& truth,
+                           const std::string* canonical) {
   Frame frame = frames_[id];
   const std::vector<FormulaId> tracks = Tracks(frame);
   std::vector<AtomId> failed;
   for (const Pending& p : frame.waiting) {
-    const size_t i = static_cast<size_t>(std::lower_bound(tracks.begin(), tracks.end(), p.formula) - tracks.begin());
+    const size_t i = static_cast<size_t>(std::lower_bound(tracks.begin(), tracks.end(), p.formula) -
+                                         tracks.begin());
     if (!p.contains) {
       if (!truth[i]) failed.push_back(p.atom);
       continue;
     }
     if (!truth[i]) continue;
     const ArrayAtom& array = table_.array(p.atom);
-    auto it = std::lower_bound(frame.contained.begin(), frame.contained.end(), std::pair(p.atom, uint64_t{0}));
-    if (it == frame.contained.end() || it->first != p.atom) it = frame.contained.insert(it, {p.atom, 0});
+    auto it = std::lower_bound(frame.contained.begin(), frame.contained.end(),
+                               std::pair(p.atom, uint64_t{0}));
+    if (it == frame.contained.end() || it->first != p.atom)
+      it = frame.contained.insert(it, {p.atom, 0});
     if (array.max_contains != kUnbounded && it->second >= array.max_contains) {
       failed.push_back(p.atom);
     } else if (array.max_contains != kUnbounded || it->second < array.min_contains) {
@@ -341,8 +355,8 @@ FrameId Frames::AfterValue(FrameId id, const std::vector<bool>& truth, const std
   return Intern(std::move(frame));
 }
 
-// Atoms that nothing can make false any more become true, so that what depends on them (a required key that has come, say, and the
-// schema that depends on it) is a plain demand from here on.
+// Atoms that nothing can make false any more become true, so that what depends on them (a required
+// key that has come, say, and the schema that depends on it) is a plain demand from here on.
 void Frames::SettleTrue(Frame& frame) {
   std::vector<std::pair<AtomId, bool>> settled;
   for (const AtomId atom : Atoms(frame)) {
@@ -350,7 +364,8 @@ void Frames::SettleTrue(Frame& frame) {
     if (frame.kind == kObjectValue) {
       const ObjectAtom& object = table_.object(atom);
       const auto harmless = [](const auto& entries, const auto& value_of) {
-        return std::all_of(entries.begin(), entries.end(), [&](const auto& e) { return value_of(e) == kTrueFormula; });
+        return std::all_of(entries.begin(), entries.end(),
+                           [&](const auto& e) { return value_of(e) == kTrueFormula; });
       };
       final = harmless(object.properties, [](const auto& e) { return e.second; }) &&
               harmless(object.patterns, [](const auto& e) { return e.value; }) &&
@@ -359,7 +374,8 @@ void Frames::SettleTrue(Frame& frame) {
     } else {
       const ArrayAtom& array = table_.array(atom);
       final = array.prefix.size() <= frame.count && array.items == kTrueFormula && !array.unique &&
-              array.max_items == kUnbounded && (!array.has_contains || array.max_contains == kUnbounded);
+              array.max_items == kUnbounded &&
+              (!array.has_contains || array.max_contains == kUnbounded);
     }
     if (final && AtomTruth(frame, atom)) settled.emplace_back(atom, true);
   }
@@ -435,7 +451,8 @@ bool Frames::AtomTruth(const Frame& frame, AtomId atom) const {
 bool Frames::EndTruth(const Frame& frame, std::vector<bool>& tracks) const {
   const auto truth = [&](AtomId atom) { return AtomTruth(frame, atom); };
   tracks.clear();
-  for (const FormulaId track : frame.tracks) tracks.push_back(table_.formulas.Evaluate(track, truth));
+  for (const FormulaId track : frame.tracks)
+    tracks.push_back(table_.formulas.Evaluate(track, truth));
   return table_.formulas.Evaluate(frame.must, truth);
 }
 

@@ -1,10 +1,11 @@
-// Frames: where a text stands in the arrays and objects around it, as interned values, and what finishing
-// a key, an item or a value does to them.
+// Frames: where a text stands in the arrays and objects around it, as interned values, and what
+// finishing a key, an item or a value does to them.
 //
-// A frame holds the formulas that its container still has to decide (over the array or object atoms in play) and the
-// progress that decides them: keys seen, items counted. An atom that has failed is replaced by false in the formulas,
-// so atoms that no longer matter vanish and equal situations become equal frames. Nothing here looks
-// ahead: whether a frame can still be completed is the solver's business (solver.h).
+// A frame holds the formulas that its container still has to decide (over the array or object atoms
+// in play) and the progress that decides them: keys seen, items counted. An atom that has failed is
+// replaced by false in the formulas, so atoms that no longer matter vanish and equal situations
+// become equal frames. Nothing here looks ahead: whether a frame can still be completed is the
+// solver's business (solver.h).
 #ifndef PAWL_SCHEMAS_FRAMES_H_
 #define PAWL_SCHEMAS_FRAMES_H_
 
@@ -27,9 +28,10 @@ using NameId = uint32_t;
 inline constexpr FrameId kNoFrame = 0;
 inline constexpr NameId kAnyName = 0;  // stands for "some key that is not named in the schema"
 
-// What a value has to be: `must` is true, and the outcomes of `tracks` are such that the frame around it
-// (`around`, which has this value pending) can live with them. Without tracks `around` is kNoFrame, so that equal
-// demands from different places are the same goal.
+// What a value has to be: `must` is true, and the outcomes of `tracks` are such that the frame
+// around it
+// (`around`, which has this value pending) can live with them. Without tracks `around` is kNoFrame,
+// so that equal demands from different places are the same goal.
 struct Goal {
   FormulaId must = kTrueFormula;
   std::vector<FormulaId> tracks;
@@ -45,20 +47,23 @@ struct Pending {
 };
 
 struct Frame {
-  Kind kind = kNullValue;  // kArrayValue, kObjectValue; kNullValue for the root, which holds one value
+  Kind kind =
+      kNullValue;  // kArrayValue, kObjectValue; kNullValue for the root, which holds one value
   // The formulas of the goal this container has to meet, over its atoms; see Goal.
   FormulaId must = kTrueFormula;
   std::vector<FormulaId> tracks;
   FrameId around = kNoFrame;
 
-  uint32_t layout = 0;       // objects: index of the ObjectLayout
-  int64_t last_rank = -1;    // objects, order kSchema: rank of the last named key; kPastNames after other keys
+  uint32_t layout = 0;  // objects: index of the ObjectLayout
+  int64_t last_rank =
+      -1;  // objects, order kSchema: rank of the last named key; kPastNames after other keys
   std::vector<NameId> seen;  // objects: keys so far, sorted (those that still matter)
   uint64_t count = 0;        // keys or items so far, as far as they matter
   std::vector<std::pair<AtomId, uint64_t>> contained;  // arrays: matches of `contains`, per atom
   std::vector<std::string> items;  // arrays under uniqueItems: canonical text of each item, sorted
 
-  // The value that is being read or about to be: its demands. Empty `waiting` and must = true otherwise.
+  // The value that is being read or about to be: its demands. Empty `waiting` and must = true
+  // otherwise.
   bool has_pending = false;
   FormulaId pending_must = kTrueFormula;
   std::vector<Pending> waiting;
@@ -72,15 +77,15 @@ struct Frame {
 // What the keys of an object mean to a set of atoms.
 struct ObjectLayout {
   std::vector<AtomId> atoms;
-  std::vector<std::string> names;               // named or required keys, in the order of the schema
-  std::vector<NameId> name_ids;                 // of names
-  std::unordered_map<NameId, int> rank_of;      // name id -> index in names
+  std::vector<std::string> names;           // named or required keys, in the order of the schema
+  std::vector<NameId> name_ids;             // of names
+  std::unordered_map<NameId, int> rank_of;  // name id -> index in names
   std::vector<StringProgram::StateId> name_states;  // `program` after reading names[i]
-  std::vector<int> literal_rank;                // literal index of names_atom -> rank
-  AtomId names_atom = 0;                        // the literal set of all names
+  std::vector<int> literal_rank;                    // literal index of names_atom -> rank
+  AtomId names_atom = 0;                            // the literal set of all names
   bool has_names = false;
-  bool has_key_conditions = false;              // patterns or propertyNames are in play
-  std::shared_ptr<StringProgram> program;       // over names_atom and the key conditions
+  bool has_key_conditions = false;         // patterns or propertyNames are in play
+  std::shared_ptr<StringProgram> program;  // over names_atom and the key conditions
   // properties by rank: (atom, formula)
   std::vector<std::vector<std::pair<AtomId, FormulaId>>> by_rank;
   std::map<AtomId, std::vector<NameId>> required;  // of each atom, sorted
@@ -99,22 +104,25 @@ class Frames {
 
   // The frame of a whole text with `root` to come, the value pending.
   FrameId Root(FormulaId root);
-  // An empty container of this kind under the goal. kNoFrame when the kind alone contradicts the goal's `must`.
+  // An empty container of this kind under the goal. kNoFrame when the kind alone contradicts the
+  // goal's `must`.
   FrameId Open(Kind kind, const Goal& goal);
   // The demands on the pending value. REQUIRES: has_pending.
   Goal PendingGoal(FrameId id) const;
   // The distinct formulas of `waiting`, in the order of PendingGoal().tracks.
   static std::vector<FormulaId> Tracks(const Frame& frame);
 
-  // With the value of a key pending. `state`: the key as read by `program`, which runs at least the atoms of the
-  // layout's program; `rank`: index in the layout's names, -1 for another key. kNoFrame when the key is not
-  // allowed here whatever its value is.
-  FrameId WithKey(FrameId id, const StringProgram& program, StringProgram::StateId state, int rank, NameId name);
+  // With the value of a key pending. `state`: the key as read by `program`, which runs at least the
+  // atoms of the layout's program; `rank`: index in the layout's names, -1 for another key.
+  // kNoFrame when the key is not allowed here whatever its value is.
+  FrameId WithKey(FrameId id, const StringProgram& program, StringProgram::StateId state, int rank,
+                  NameId name);
   // With the next item pending; kNoFrame when no item may come.
   FrameId WithItem(FrameId id);
-  // After the pending value, whose outcomes are `truth` (by Tracks). kNoFrame when `must` has become false.
-  // `canonical`: canonical text of the value, needed in arrays under uniqueItems.
-  FrameId AfterValue(FrameId id, const std::vector<bool>& truth, const std::string* canonical = nullptr);
+  // After the pending value, whose outcomes are `truth` (by Tracks). kNoFrame when `must` has
+  // become false. `canonical`: canonical text of the value, needed in arrays under uniqueItems.
+  FrameId AfterValue(FrameId id, const std::vector<bool>& truth,
+                     const std::string* canonical = nullptr);
 
   // Truth of an atom if the container ended here.
   bool AtomTruth(const Frame& frame, AtomId atom) const;

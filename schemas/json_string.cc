@@ -1,9 +1,12 @@
-// RFC 8259 section 7. A code point may be written as itself (UTF-8, except '"', '\' and controls), as a short escape,
-// or as one or two \uXXXX. Lone surrogates are refused: the value would be no Unicode text.
+// RFC 8259 section 7. A code point may be written as itself (UTF-8, except '"', '\' and controls),
+// as a short escape, or as one or two \uXXXX. Lone surrogates are refused: the value would be no
+// Unicode text.
 //
-// After part of a code point, the rest may still choose among a range of code points; the position is live when some
-// code point of that range leads to a live state. The part read is packed into one word:
-//   bits 0-2 what, 3-5 digits or bytes (read so far / missing), 6-8 length of a UTF-8 sequence, 16-31 high surrogate, 32-63 value.
+// After part of a code point, the rest may still choose among a range of code points; the position
+// is live when some code point of that range leads to a live state. The part read is packed into
+// one word:
+//   bits 0-2 what, 3-5 digits or bytes (read so far / missing), 6-8 length of a UTF-8 sequence,
+//   16-31 high surrogate, 32-63 value.
 #include "schemas/json_string.h"
 
 #include <algorithm>
@@ -25,7 +28,8 @@ struct Part {
   uint32_t value = 0;   // what has been read of the code point or unit
 
   uint64_t Pack() const {
-    return what | uint64_t{digits} << 3 | uint64_t{length} << 6 | uint64_t{high} << 16 | uint64_t{value} << 32;
+    return what | uint64_t{digits} << 3 | uint64_t{length} << 6 | uint64_t{high} << 16 |
+           uint64_t{value} << 32;
   }
   static Part Unpack(uint64_t word) {
     return {word & 7, static_cast<uint32_t>(word >> 3) & 7, static_cast<uint32_t>(word >> 6) & 7,
@@ -34,9 +38,7 @@ struct Part {
 };
 
 // In canonical spelling only these code points are written as \u00XX; with lower-case digits.
-constexpr struct {
-  uint32_t lo, hi;
-} kLongEscapes[] = {{0, 7}, {0xB, 0xB}, {0xE, 0x1F}};
+constexpr struct { uint32_t lo, hi; } kLongEscapes[] = {{0, 7}, {0xB, 0xB}, {0xE, 0x1F}};
 
 bool IsLongEscape(uint32_t value) {
   return std::any_of(std::begin(kLongEscapes), std::end(kLongEscapes),
@@ -60,15 +62,24 @@ int HexDigit(uint8_t byte) {
 // The code point of a short escape, 0 for none.
 char32_t ShortEscape(uint8_t byte) {
   switch (byte) {
-    case '"': return U'"';
-    case '\\': return U'\\';
-    case '/': return U'/';
-    case 'b': return U'\b';
-    case 'f': return U'\f';
-    case 'n': return U'\n';
-    case 'r': return U'\r';
-    case 't': return U'\t';
-    default: return 0;
+    case '"':
+      return U'"';
+    case '\\':
+      return U'\\';
+    case '/':
+      return U'/';
+    case 'b':
+      return U'\b';
+    case 'f':
+      return U'\f';
+    case 'n':
+      return U'\n';
+    case 'r':
+      return U'\r';
+    case 't':
+      return U'\t';
+    default:
+      return 0;
   }
 }
 
@@ -89,9 +100,11 @@ bool LivePart(StringSearch& search, StringSearch::StateId state, const Part& par
     case kHex: {
       const uint32_t shift = 4 * (4 - part.digits);
       if (canonical) {
-        return LiveLongEscape(search, state, part.value << shift, (part.value << shift) | ((1u << shift) - 1));
+        return LiveLongEscape(search, state, part.value << shift,
+                              (part.value << shift) | ((1u << shift) - 1));
       }
-      return LiveUnits(search, state, part.value << shift, (part.value << shift) | ((1u << shift) - 1));
+      return LiveUnits(search, state, part.value << shift,
+                       (part.value << shift) | ((1u << shift) - 1));
     }
     case kLowBackslash:
     case kLowU:
@@ -110,11 +123,13 @@ bool LivePart(StringSearch& search, StringSearch::StateId state, const Part& par
       hi = std::min<char32_t>(hi, kMaxCodepoint);
       return lo <= hi && search.LiveWithin(state, lo, hi);
     }
-    default: return false;
+    default:
+      return false;
   }
 }
 
-StringStep EnterPart(StringSearch& search, StringPosition& position, const Part& part, bool canonical) {
+StringStep EnterPart(StringSearch& search, StringPosition& position, const Part& part,
+                     bool canonical) {
   if (!LivePart(search, position.state, part, canonical)) return StringStep::kDead;
   position.part = part.Pack();
   return StringStep::kInside;
@@ -129,7 +144,8 @@ StringStep Finish(StringSearch& search, StringPosition& position, char32_t c) {
 
 }  // namespace
 
-StringStep StepString(StringSearch& search, StringPosition& position, uint8_t byte, bool canonical) {
+StringStep StepString(StringSearch& search, StringPosition& position, uint8_t byte,
+                      bool canonical) {
   if (position.part == 0) {
     if (byte == '"') return search.Accepts(position.state) ? StringStep::kEnd : StringStep::kDead;
     if (byte < 0x20) return StringStep::kDead;
@@ -145,7 +161,8 @@ StringStep StepString(StringSearch& search, StringPosition& position, uint8_t by
     case kBackslash:
       if (byte == 'u') return EnterPart(search, position, {kHex, 0, 0, 0, 0}, canonical);
       if (canonical && byte == '/') return StringStep::kDead;
-      return ShortEscape(byte) != 0 ? Finish(search, position, ShortEscape(byte)) : StringStep::kDead;
+      return ShortEscape(byte) != 0 ? Finish(search, position, ShortEscape(byte))
+                                    : StringStep::kDead;
     case kHex:
     case kLowHex: {
       const int digit = HexDigit(byte);
@@ -159,31 +176,37 @@ StringStep StepString(StringSearch& search, StringPosition& position, uint8_t by
       }
       if (canonical && !IsLongEscape(part.value)) return StringStep::kDead;
       if (part.value >= 0xD800 && part.value <= 0xDBFF) {
-        return EnterPart(search, position, {kLowBackslash, 0, 0, part.value - 0xD800, 0}, canonical);
+        return EnterPart(search, position, {kLowBackslash, 0, 0, part.value - 0xD800, 0},
+                         canonical);
       }
       if (part.value >= 0xDC00 && part.value <= 0xDFFF) return StringStep::kDead;
       return Finish(search, position, part.value);
     }
     case kLowBackslash:
-      return byte == '\\' ? EnterPart(search, position, {kLowU, 0, 0, part.high, 0}, canonical) : StringStep::kDead;
+      return byte == '\\' ? EnterPart(search, position, {kLowU, 0, 0, part.high, 0}, canonical)
+                          : StringStep::kDead;
     case kLowU:
-      return byte == 'u' ? EnterPart(search, position, {kLowHex, 0, 0, part.high, 0}, canonical) : StringStep::kDead;
+      return byte == 'u' ? EnterPart(search, position, {kLowHex, 0, 0, part.high, 0}, canonical)
+                         : StringStep::kDead;
     case kUtf8:
       if ((byte & 0xC0) != 0x80) return StringStep::kDead;
       part.value = part.value << 6 | (byte & 0x3F);
       --part.digits;
       if (part.digits > 0) return EnterPart(search, position, part, canonical);
-      if (part.value < (part.length == 2 ? 0x80u : part.length == 3 ? 0x800u : 0x10000u) ||
+      if (part.value < (part.length == 2   ? 0x80u
+                        : part.length == 3 ? 0x800u
+                                           : 0x10000u) ||
           part.value > kMaxCodepoint || (part.value >= 0xD800 && part.value <= 0xDFFF)) {
         return StringStep::kDead;
       }
       return Finish(search, position, part.value);
-    default: return StringStep::kDead;
+    default:
+      return StringStep::kDead;
   }
 }
 
-std::optional<std::string> CompleteString(StringSearch& search, StringPosition position, size_t max_length,
-                                          bool canonical) {
+std::optional<std::string> CompleteString(StringSearch& search, StringPosition position,
+                                          size_t max_length, bool canonical) {
   static constexpr char kFinishing[] = "\"\\/bfnrtu0123456789abcdef";
   std::string out;
   while (position.part != 0) {
@@ -191,7 +214,8 @@ std::optional<std::string> CompleteString(StringSearch& search, StringPosition p
     const bool utf8 = Part::Unpack(position.part).what == kUtf8;
     bool moved = false;
     for (int i = 0; !moved && i < (utf8 ? 64 : static_cast<int>(sizeof kFinishing) - 1); ++i) {
-      const uint8_t byte = utf8 ? static_cast<uint8_t>(0x80 + i) : static_cast<uint8_t>(kFinishing[i]);
+      const uint8_t byte =
+          utf8 ? static_cast<uint8_t>(0x80 + i) : static_cast<uint8_t>(kFinishing[i]);
       StringPosition next = position;
       if (StepString(search, next, byte, canonical) != StringStep::kInside) continue;
       out.push_back(static_cast<char>(byte));

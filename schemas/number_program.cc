@@ -1,7 +1,7 @@
 // The usual case is a conjunction (a schema's bounds, or the bounds of several allOf branches): the
-// constraints merge into one and its automaton knows exactly what is still possible. Otherwise (anyOf of ranges, not,
-// enums) the product of the automata is searched breadth first; it reads plain digits only, because with exponents its states
-// would be unbounded.
+// constraints merge into one and its automaton knows exactly what is still possible. Otherwise
+// (anyOf of ranges, not, enums) the product of the automata is searched breadth first; it reads
+// plain digits only, because with exponents its states would be unbounded.
 #include "schemas/number_program.h"
 
 #include <algorithm>
@@ -56,10 +56,9 @@ std::optional<NumberConstraint> Merge(NumberConstraint a, const NumberConstraint
 
 }  // namespace
 
-Result<std::unique_ptr<NumberProgram>> NumberProgram::Create(const SchemaTable& table, std::vector<AtomId> atoms,
-                                                             const std::vector<AtomId>& must, bool conjunction,
-                                                             std::function<bool(StateId)> accept,
-                                                             bool allow_exponents, bool canonical) {
+Result<std::unique_ptr<NumberProgram>> NumberProgram::Create(
+    const SchemaTable& table, std::vector<AtomId> atoms, const std::vector<AtomId>& must,
+    bool conjunction, std::function<bool(StateId)> accept, bool allow_exponents, bool canonical) {
   std::unique_ptr<NumberProgram> program(new NumberProgram());
   program->atoms_ = std::move(atoms);
   program->accept_ = std::move(accept);
@@ -71,8 +70,8 @@ Result<std::unique_ptr<NumberProgram>> NumberProgram::Create(const SchemaTable& 
     if (!number.values.empty()) {
       std::vector<Decimal> both;
       if (finite) {
-        std::set_intersection(common.values.begin(), common.values.end(), number.values.begin(), number.values.end(),
-                              std::back_inserter(both));
+        std::set_intersection(common.values.begin(), common.values.end(), number.values.begin(),
+                              number.values.end(), std::back_inserter(both));
       }
       common.values = finite ? std::move(both) : number.values;
       finite = true;
@@ -83,11 +82,14 @@ Result<std::unique_ptr<NumberProgram>> NumberProgram::Create(const SchemaTable& 
     }
   }
   if (finite) {
-    std::erase_if(common.values, [&](const Decimal& value) { return !Fulfils(value, common.constraint); });
-    // "1.0" is no integer to draft 4; the set knows values only, so the spelling is left to the product.
+    std::erase_if(common.values,
+                  [&](const Decimal& value) { return !Fulfils(value, common.constraint); });
+    // "1.0" is no integer to draft 4; the set knows values only, so the spelling is left to the
+    // product.
     if (common.constraint.integer_text) program->merged_ = false;
   }
-  // With exponents an automaton has to remember whole mantissas; a product of such is searched in vain.
+  // With exponents an automaton has to remember whole mantissas; a product of such is searched in
+  // vain.
   allow_exponents = allow_exponents && program->merged_;
   program->exponents_ = allow_exponents;
   Part first;
@@ -118,7 +120,8 @@ Result<std::unique_ptr<NumberProgram>> NumberProgram::Create(const SchemaTable& 
   return program;
 }
 
-Result<NumberProgram::Part> NumberProgram::Part::Create(const NumberAtom& atom, bool allow_exponents) {
+Result<NumberProgram::Part> NumberProgram::Part::Create(const NumberAtom& atom,
+                                                        bool allow_exponents) {
   Part part;
   if (!atom.values.empty()) {
     auto set = NumberSet::Create(atom.values);

@@ -22,12 +22,12 @@ class NumberProgram {
  public:
   using StateId = uint32_t;  // 0 is dead
 
-  // `atoms`: number atoms, sorted; `must`: those that every number wanted fulfils. `conjunction`: that is all that is wanted (then
-  // liveness is decided by one merged automaton, exactly); otherwise `accept` decides at the end, from Truth.
-  static Result<std::unique_ptr<NumberProgram>> Create(const SchemaTable& table, std::vector<AtomId> atoms,
-                                                       const std::vector<AtomId>& must, bool conjunction,
-                                                       std::function<bool(StateId)> accept, bool allow_exponents,
-                                                       bool canonical);
+  // `atoms`: number atoms, sorted; `must`: those that every number wanted fulfils. `conjunction`:
+  // that is all that is wanted (then liveness is decided by one merged automaton, exactly);
+  // otherwise `accept` decides at the end, from Truth.
+  static Result<std::unique_ptr<NumberProgram>> Create(
+      const SchemaTable& table, std::vector<AtomId> atoms, const std::vector<AtomId>& must,
+      bool conjunction, std::function<bool(StateId)> accept, bool allow_exponents, bool canonical);
 
   StateId start() const { return 1; }
   // Dead when `c` cannot continue the text or nothing acceptable can follow.
@@ -47,7 +47,7 @@ class NumberProgram {
   struct Info {
     std::vector<uint32_t> key;  // states of the automata
     int8_t live = -1;
-    char via = 0;               // next character on the way to acceptance
+    char via = 0;  // next character on the way to acceptance
   };
 
   // An automaton of either sort; a set's states may be dead without the number being malformed.
@@ -57,10 +57,18 @@ class NumberProgram {
 
     static Result<Part> Create(const NumberAtom& atom, bool allow_exponents);
     uint32_t Start() const { return set ? set->Start() : automaton->Start(); }
-    uint32_t Step(uint32_t state, char c) const { return set ? set->Step(state, c) : automaton->Step(state, c); }
-    bool Accepting(uint32_t state) const { return set ? set->Accepting(state) : automaton->Accepting(state); }
-    bool Complete(uint32_t state) const { return set ? set->Accepting(state) : automaton->Complete(state); }
-    bool CanAccept(uint32_t state) const { return set ? state != NumberSet::kDead : automaton->CanAccept(state); }
+    uint32_t Step(uint32_t state, char c) const {
+      return set ? set->Step(state, c) : automaton->Step(state, c);
+    }
+    bool Accepting(uint32_t state) const {
+      return set ? set->Accepting(state) : automaton->Accepting(state);
+    }
+    bool Complete(uint32_t state) const {
+      return set ? set->Accepting(state) : automaton->Complete(state);
+    }
+    bool CanAccept(uint32_t state) const {
+      return set ? state != NumberSet::kDead : automaton->CanAccept(state);
+    }
     std::string ShortestAccepting(uint32_t state) const {
       return set ? set->ShortestAccepting(state) : automaton->ShortestAccepting(state);
     }

@@ -19,7 +19,8 @@
 
 namespace pawl::schema {
 
-// Where the reader stands: a chain of tokens up to the root (or to a reference's target), made into a JSON Pointer only for messages.
+// Where the reader stands: a chain of tokens up to the root (or to a reference's target), made into
+// a JSON Pointer only for messages.
 struct Path {
   const Path* parent = nullptr;
   std::string_view token;
@@ -30,7 +31,8 @@ struct Path {
 
 class Reader {
  public:
-  Reader(const json::Value& document, const JsonSchemaOptions& options, Dialect dialect, SchemaTable& table);
+  Reader(const json::Value& document, const JsonSchemaOptions& options, Dialect dialect,
+         SchemaTable& table);
   Result<FormulaId> ReadAll();
   std::vector<std::string> TakeNotes() { return std::move(notes_); }
 
@@ -56,7 +58,8 @@ class Reader {
   FormulaResult Format(const Value& value, const Path& path);
   FormulaResult Pattern(std::string_view pattern, const Path& path);
   FormulaResult Requires(const std::string& name);
-  Result<std::vector<FormulaId>> SchemaList(const Value& value, const Path& path, const std::string& base);
+  Result<std::vector<FormulaId>> SchemaList(const Value& value, const Path& path,
+                                            const std::string& base);
   Status CheckKeywords(const Value& schema, const Path& path);
 
   // unevaluatedProperties / unevaluatedItems (reader_unevaluated.cc).
@@ -66,9 +69,15 @@ class Reader {
   Result<uint64_t> Count(const Value& value, const Path& path);
   Result<Decimal> Number(const Value& value, const Path& path);
   Result<std::vector<std::string>> Names(const Value& value, const Path& path);
-  Error Fail(ErrorCode code, const Path& path, std::string message) const { return {code, std::move(message), path.ToString()}; }
-  Error Wrong(const Path& path, const std::string& expected) const { return Fail(ErrorCode::kInvalid, path, "must be " + expected); }
-  void Note(const Path& path, const std::string& text) { notes_.push_back(path.ToString() + ": " + text); }
+  Error Fail(ErrorCode code, const Path& path, std::string message) const {
+    return {code, std::move(message), path.ToString()};
+  }
+  Error Wrong(const Path& path, const std::string& expected) const {
+    return Fail(ErrorCode::kInvalid, path, "must be " + expected);
+  }
+  void Note(const Path& path, const std::string& text) {
+    notes_.push_back(path.ToString() + ": " + text);
+  }
   bool At(Dialect dialect) const { return dialect_ >= dialect; }
 
   const Value& document_;

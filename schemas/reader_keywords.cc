@@ -10,11 +10,29 @@
 namespace pawl::schema {
 namespace {
 
-// Keywords that never constrain (annotations, identifiers, containers of definitions), in every dialect we know.
+// Keywords that never constrain (annotations, identifiers, containers of definitions), in every
+// dialect we know.
 const std::unordered_set<std::string_view>& Annotations() {
-  static const std::unordered_set<std::string_view> kNames = {
-      "$schema", "$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$vocabulary", "$comment", "$defs", "definitions",
-      "title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "contentEncoding", "contentMediaType", "contentSchema"};
+  static const std::unordered_set<std::string_view> kNames = {"$schema",
+                                                              "$id",
+                                                              "id",
+                                                              "$anchor",
+                                                              "$dynamicAnchor",
+                                                              "$recursiveAnchor",
+                                                              "$vocabulary",
+                                                              "$comment",
+                                                              "$defs",
+                                                              "definitions",
+                                                              "title",
+                                                              "description",
+                                                              "default",
+                                                              "examples",
+                                                              "deprecated",
+                                                              "readOnly",
+                                                              "writeOnly",
+                                                              "contentEncoding",
+                                                              "contentMediaType",
+                                                              "contentSchema"};
   return kNames;
 }
 
@@ -23,18 +41,52 @@ struct Keyword {
   Dialect first, last;
 };
 const std::unordered_map<std::string_view, Keyword>& Keywords() {
-  constexpr Dialect k4 = Dialect::kDraft4, k6 = Dialect::kDraft6, k7 = Dialect::kDraft7, k19 = Dialect::k2019, k20 = Dialect::k2020;
+  constexpr Dialect k4 = Dialect::kDraft4, k6 = Dialect::kDraft6, k7 = Dialect::kDraft7,
+                    k19 = Dialect::k2019, k20 = Dialect::k2020;
   static const std::unordered_map<std::string_view, Keyword> kKeywords = {
-      {"$ref", {k4, k20}}, {"type", {k4, k20}}, {"enum", {k4, k20}}, {"const", {k6, k20}}, {"properties", {k4, k20}},
-      {"required", {k4, k20}}, {"additionalProperties", {k4, k20}}, {"patternProperties", {k4, k20}}, {"propertyNames", {k6, k20}},
-      {"minProperties", {k4, k20}}, {"maxProperties", {k4, k20}}, {"dependentRequired", {k19, k20}}, {"dependentSchemas", {k19, k20}},
-      {"dependencies", {k4, k20}}, {"items", {k4, k20}}, {"prefixItems", {k20, k20}}, {"additionalItems", {k4, k20}},
-      {"minItems", {k4, k20}}, {"maxItems", {k4, k20}}, {"uniqueItems", {k4, k20}}, {"contains", {k6, k20}},
-      {"minContains", {k19, k20}}, {"maxContains", {k19, k20}}, {"minLength", {k4, k20}}, {"maxLength", {k4, k20}},
-      {"pattern", {k4, k20}}, {"format", {k4, k20}}, {"minimum", {k4, k20}}, {"maximum", {k4, k20}}, {"exclusiveMinimum", {k4, k20}},
-      {"exclusiveMaximum", {k4, k20}}, {"multipleOf", {k4, k20}}, {"allOf", {k4, k20}}, {"anyOf", {k4, k20}}, {"oneOf", {k4, k20}},
-      {"not", {k4, k20}}, {"if", {k7, k20}}, {"then", {k7, k20}}, {"else", {k7, k20}}, {"unevaluatedProperties", {k19, k20}},
-      {"unevaluatedItems", {k19, k20}}, {"$dynamicRef", {k20, k20}}, {"$recursiveRef", {k19, k19}}};
+      {"$ref", {k4, k20}},
+      {"type", {k4, k20}},
+      {"enum", {k4, k20}},
+      {"const", {k6, k20}},
+      {"properties", {k4, k20}},
+      {"required", {k4, k20}},
+      {"additionalProperties", {k4, k20}},
+      {"patternProperties", {k4, k20}},
+      {"propertyNames", {k6, k20}},
+      {"minProperties", {k4, k20}},
+      {"maxProperties", {k4, k20}},
+      {"dependentRequired", {k19, k20}},
+      {"dependentSchemas", {k19, k20}},
+      {"dependencies", {k4, k20}},
+      {"items", {k4, k20}},
+      {"prefixItems", {k20, k20}},
+      {"additionalItems", {k4, k20}},
+      {"minItems", {k4, k20}},
+      {"maxItems", {k4, k20}},
+      {"uniqueItems", {k4, k20}},
+      {"contains", {k6, k20}},
+      {"minContains", {k19, k20}},
+      {"maxContains", {k19, k20}},
+      {"minLength", {k4, k20}},
+      {"maxLength", {k4, k20}},
+      {"pattern", {k4, k20}},
+      {"format", {k4, k20}},
+      {"minimum", {k4, k20}},
+      {"maximum", {k4, k20}},
+      {"exclusiveMinimum", {k4, k20}},
+      {"exclusiveMaximum", {k4, k20}},
+      {"multipleOf", {k4, k20}},
+      {"allOf", {k4, k20}},
+      {"anyOf", {k4, k20}},
+      {"oneOf", {k4, k20}},
+      {"not", {k4, k20}},
+      {"if", {k7, k20}},
+      {"then", {k7, k20}},
+      {"else", {k7, k20}},
+      {"unevaluatedProperties", {k19, k20}},
+      {"unevaluatedItems", {k19, k20}},
+      {"$dynamicRef", {k20, k20}},
+      {"$recursiveRef", {k19, k19}}};
   return kKeywords;
 }
 
@@ -53,9 +105,12 @@ std::optional<KindSet> KindsOf(const std::string& type) {
 Status Reader::CheckKeywords(const Value& schema, const Path& path) {
   for (const auto& [name, value] : schema.members) {
     const auto it = Keywords().find(name);
-    const bool known = it != Keywords().end() && dialect_ >= it->second.first && dialect_ <= it->second.last;
-    // An unknown keyword is an annotation by the specification; worth a remark, since it is often a misspelling.
-    if (!known && !Annotations().contains(name)) Note({&path, name}, "not a keyword of this dialect, taken as an annotation");
+    const bool known =
+        it != Keywords().end() && dialect_ >= it->second.first && dialect_ <= it->second.last;
+    // An unknown keyword is an annotation by the specification; worth a remark, since it is often a
+    // misspelling.
+    if (!known && !Annotations().contains(name))
+      Note({&path, name}, "not a keyword of this dialect, taken as an annotation");
   }
   return {};
 }
@@ -67,7 +122,8 @@ Result<uint64_t> Reader::Count(const Value& value, const Path& path) {
   if (number->negative() || !number->IsInteger()) return Wrong(path, expected);
   if (number->is_zero()) return uint64_t{0};
   if (number->order() > 18) return uint64_t{1'000'000'000'000'000'000};
-  return static_cast<uint64_t>(std::stoull(number->digits() + std::string(static_cast<size_t>(number->exponent()), '0')));
+  return static_cast<uint64_t>(
+      std::stoull(number->digits() + std::string(static_cast<size_t>(number->exponent()), '0')));
 }
 
 Result<Decimal> Reader::Number(const Value& value, const Path& path) {
@@ -103,12 +159,14 @@ Result<FormulaId> Reader::Types(const Value& value, const Path& path) {
     alternatives.push_back(formula);
     return true;
   };
-  const std::string expected = "null, boolean, number, integer, string, array or object, or an array of these";
+  const std::string expected =
+      "null, boolean, number, integer, string, array or object, or an array of these";
   if (value.type == json::Type::kString) {
     if (!add(value)) return Wrong(path, expected);
   } else if (value.type == json::Type::kArray) {
     for (size_t i = 0; i < value.items.size(); ++i) {
-      if (!add(value.items[i])) return Wrong({&path, {}, i}, "null, boolean, number, integer, string, array or object");
+      if (!add(value.items[i]))
+        return Wrong({&path, {}, i}, "null, boolean, number, integer, string, array or object");
     }
   } else {
     return Wrong(path, expected);
@@ -120,7 +178,9 @@ Result<FormulaId> Reader::Pattern(std::string_view pattern, const Path& path) {
   auto regex = ParseEcma(*table_.regexes, pattern);
   if (!regex.ok()) {
     const Error& error = regex.error();
-    return Fail(error.code, path, error.message + (error.place.empty() ? "" : " (" + error.place + " of the pattern)"));
+    return Fail(
+        error.code, path,
+        error.message + (error.place.empty() ? "" : " (" + error.place + " of the pattern)"));
   }
   StringAtom atom;
   atom.type = StringAtom::Type::kRegex;
@@ -319,7 +379,8 @@ Result<FormulaId> Reader::Objects(const Value& schema, const Path& path, const s
     }
   }
   if (!any) return kTrueFormula;
-  if (atom.min_properties > atom.max_properties) return formulas_.Kinds(static_cast<KindSet>(~KindBit(kObjectValue)));
+  if (atom.min_properties > atom.max_properties)
+    return formulas_.Kinds(static_cast<KindSet>(~KindBit(kObjectValue)));
   return table_.AddObject(std::move(atom));
 }
 
@@ -330,7 +391,8 @@ Result<FormulaId> Reader::Requires(const std::string& name) {
 }
 
 // "If the key is there, then ...": the key's absence is the negation of an atom that requires it.
-Result<FormulaId> Reader::Dependencies(const Value& schema, const Path& path, const std::string& base) {
+Result<FormulaId> Reader::Dependencies(const Value& schema, const Path& path,
+                                       const std::string& base) {
   std::vector<FormulaId> parts;
   for (const auto& [keyword, value] : schema.members) {
     const bool both = keyword == "dependencies";

@@ -8,7 +8,8 @@ Result<FormulaId> Reader::Unevaluated(const Value& schema, const Path& path, con
   for (const char* name : {"unevaluatedProperties", "unevaluatedItems"}) {
     const Value* value = schema.Find(name);
     if (value == nullptr || value->type == json::Type::kTrue) continue;
-    return Fail(ErrorCode::kUnsupported, {&path, name}, "\"" + std::string(name) + "\" is not enforced yet");
+    return Fail(ErrorCode::kUnsupported, {&path, name},
+                "\"" + std::string(name) + "\" is not enforced yet");
   }
   return kTrueFormula;
 }

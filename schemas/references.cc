@@ -68,11 +68,16 @@ std::string RemoveDots(std::string_view path) {
   return joined;
 }
 
-std::string WithoutFragment(std::string_view uri) { return std::string(uri.substr(0, uri.find('#'))); }
+std::string WithoutFragment(std::string_view uri) {
+  return std::string(uri.substr(0, uri.find('#')));
+}
 
 std::string PercentDecode(std::string_view text) {
   const auto hex = [](char c) {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
   };
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -110,7 +115,8 @@ std::optional<Dialect> DialectOf(std::string_view name) {
   constexpr std::string_view kFolder = "draft/";
   if (name.substr(0, kFolder.size()) == kFolder) name.remove_prefix(kFolder.size());
   constexpr std::string_view kFile = "/schema";
-  if (name.size() >= kFile.size() && name.substr(name.size() - kFile.size()) == kFile) name.remove_suffix(kFile.size());
+  if (name.size() >= kFile.size() && name.substr(name.size() - kFile.size()) == kFile)
+    name.remove_suffix(kFile.size());
   if (name == "draft-04" || name == "draft4") return Dialect::kDraft4;
   if (name == "draft-06" || name == "draft6") return Dialect::kDraft6;
   if (name == "draft-07" || name == "draft7") return Dialect::kDraft7;
@@ -157,7 +163,8 @@ std::string ResolveUri(std::string_view base_text, std::string_view reference) {
   return out;
 }
 
-References::References(const json::Value& document, Dialect dialect) : document_(document), dialect_(dialect) {
+References::References(const json::Value& document, Dialect dialect)
+    : document_(document), dialect_(dialect) {
   Index(document);
 }
 
@@ -217,7 +224,8 @@ void References::Index(const json::Value& root) {
       }
     } else if (value.type == json::Type::kArray) {
       for (size_t i = value.items.size(); i-- > 0;) {
-        stack.push_back({&value.items[i], base, json::PointerJoin(visit.pointer, std::to_string(i))});
+        stack.push_back(
+            {&value.items[i], base, json::PointerJoin(visit.pointer, std::to_string(i))});
       }
     }
   }
@@ -228,20 +236,25 @@ int References::DynamicAnchors(const std::string& name) const {
   return it == dynamic_anchors_.end() ? 0 : it->second;
 }
 
-Result<References::Target> References::Resolve(std::string_view base, std::string_view reference) const {
+Result<References::Target> References::Resolve(std::string_view base,
+                                               std::string_view reference) const {
   const std::string uri = ResolveUri(base, reference);
   const size_t hash = uri.find('#');
   const std::string document = uri.substr(0, hash);
-  const std::string fragment = hash == std::string::npos ? "" : PercentDecode(std::string_view(uri).substr(hash + 1));
+  const std::string fragment =
+      hash == std::string::npos ? "" : PercentDecode(std::string_view(uri).substr(hash + 1));
   const auto resource = resources_.find(document);
   if (resource == resources_.end()) {
-    return Error{ErrorCode::kUnsupported, "reference to another document, " + json::Quote(uri) + ", which is not available", ""};
+    return Error{ErrorCode::kUnsupported,
+                 "reference to another document, " + json::Quote(uri) + ", which is not available",
+                 ""};
   }
   Target target{resource->second.value, document, resource->second.pointer};
   if (fragment.empty()) return target;
   if (fragment[0] != '/') {
     const auto anchor = anchors_.find(document + "#" + fragment);
-    if (anchor == anchors_.end()) return Error{ErrorCode::kInvalid, "there is no anchor " + json::Quote(fragment), ""};
+    if (anchor == anchors_.end())
+      return Error{ErrorCode::kInvalid, "there is no anchor " + json::Quote(fragment), ""};
     return Target{anchor->second.value, document, anchor->second.pointer};
   }
   for (size_t i = 1; i <= fragment.size();) {
@@ -251,12 +264,14 @@ Result<References::Target> References::Resolve(std::string_view base, std::strin
     if (target.value->type == json::Type::kObject) {
       next = target.value->Find(token);
     } else if (target.value->type == json::Type::kArray && !token.empty() && token.size() < 10 &&
-               token.find_first_not_of("0123456789") == std::string::npos && (token == "0" || token[0] != '0')) {
+               token.find_first_not_of("0123456789") == std::string::npos &&
+               (token == "0" || token[0] != '0')) {
       const size_t index = std::stoul(token);
       if (index < target.value->items.size()) next = &target.value->items[index];
     }
     if (next == nullptr) {
-      return Error{ErrorCode::kInvalid, "reference to a place that does not exist: " + json::Quote(reference), ""};
+      return Error{ErrorCode::kInvalid,
+                   "reference to a place that does not exist: " + json::Quote(reference), ""};
     }
     target.pointer = json::PointerJoin(target.pointer, token);
     target.value = next;

@@ -1,8 +1,10 @@
 // References: finding what "$ref" names, within one document.
 //
-// The document is indexed once: every "$id" (draft 4: "id") opens a resource with its own base URI, every
-// "$anchor" names a place in its resource. A reference is resolved against the base URI of the place where it stands
-// (RFC 3986 section 5.2), its fragment is a JSON Pointer (RFC 6901) or an anchor.
+// The document is indexed once: every "$id" (draft 4: "id") opens a resource with its own base URI,
+// every
+// "$anchor" names a place in its resource. A reference is resolved against the base URI of the
+// place where it stands (RFC 3986 section 5.2), its fragment is a JSON Pointer (RFC 6901) or an
+// anchor.
 #ifndef PAWL_SCHEMAS_REFERENCES_H_
 #define PAWL_SCHEMAS_REFERENCES_H_
 
@@ -21,7 +23,8 @@ enum class Dialect { kDraft4 = 4, kDraft6 = 6, kDraft7 = 7, k2019 = 8, k2020 = 9
 // The dialect that a "$schema" value or an option name means; nullopt when it is none we know.
 std::optional<Dialect> DialectOf(std::string_view name);
 
-// An absolute or relative URI reference, resolved against `base`. Neither needs to be valid; the algorithm is RFC 3986's.
+// An absolute or relative URI reference, resolved against `base`. Neither needs to be valid; the
+// algorithm is RFC 3986's.
 std::string ResolveUri(std::string_view base, std::string_view reference);
 
 class References {
@@ -34,7 +37,8 @@ class References {
     std::string base;     // base URI at the target
     std::string pointer;  // JSON Pointer of the target in the document, for messages
   };
-  // Errors: kInvalid when the place does not exist; kUnsupported when it is in another document. No place.
+  // Errors: kInvalid when the place does not exist; kUnsupported when it is in another document. No
+  // place.
   Result<Target> Resolve(std::string_view base, std::string_view reference) const;
 
   // The base URI inside `value`, given that of its surroundings.

@@ -102,8 +102,9 @@ std::vector<bool> Scalars::StringTruth(const Goal& goal, StringProgram::StateId 
   StringProgram& program = String(goal).program();
   std::vector<bool> out;
   for (const FormulaId track : goal.tracks) {
-    out.push_back(table_.formulas.Evaluate(table_.formulas.ForKind(track, kStringValue),
-                                           [&](AtomId atom) { return program.Truth(state, atom); }));
+    out.push_back(
+        table_.formulas.Evaluate(table_.formulas.ForKind(track, kStringValue),
+                                 [&](AtomId atom) { return program.Truth(state, atom); }));
   }
   return out;
 }
@@ -112,8 +113,9 @@ std::vector<bool> Scalars::NumberTruth(const Goal& goal, NumberProgram::StateId 
   const NumberProgram* program = Number(goal);
   std::vector<bool> out;
   for (const FormulaId track : goal.tracks) {
-    out.push_back(table_.formulas.Evaluate(table_.formulas.ForKind(track, kNumberValue),
-                                           [&](AtomId atom) { return program->Truth(state, atom); }));
+    out.push_back(
+        table_.formulas.Evaluate(table_.formulas.ForKind(track, kNumberValue),
+                                 [&](AtomId atom) { return program->Truth(state, atom); }));
   }
   return out;
 }

@@ -17,14 +17,16 @@ namespace pawl::schema {
 
 class Scalars {
  public:
-  // `around_accepts(frame, truth)`: whether the frame around can live with these outcomes of its tracks.
+  // `around_accepts(frame, truth)`: whether the frame around can live with these outcomes of its
+  // tracks.
   using AroundAccepts = std::function<bool(FrameId, const std::vector<bool>&)>;
   Scalars(SchemaTable& table, const JsonSchemaOptions& options, AroundAccepts around_accepts)
       : table_(table), options_(options), around_accepts_(std::move(around_accepts)) {}
 
   // A string value that meets the goal. The reference stays valid.
   StringSearch& String(const Goal& goal);
-  // A number that meets the goal. nullptr when its conditions exceed a limit (the compiler checks beforehand).
+  // A number that meets the goal. nullptr when its conditions exceed a limit (the compiler checks
+  // beforehand).
   NumberProgram* Number(const Goal& goal);
 
   // Outcomes of the goal's tracks for a string or number that ends in this state.

@@ -1,13 +1,13 @@
-// Reading JSON one byte at a time. Structure is a handful of modes; what is allowed comes from the frames (what
-// a key or item would mean) and the solver (whether that can still end well). A byte is taken only when the state after
-// it is live.
+// Reading JSON one byte at a time. Structure is a handful of modes; what is allowed comes from the
+// frames (what a key or item would mean) and the solver (whether that can still end well). A byte
+// is taken only when the state after it is live.
 #include "schemas/schema_machine.h"
 
 #include <algorithm>
 
 #include "schemas/constant.h"
-#include "src/base/utf8.h"
 #include "src/base/json.h"
+#include "src/base/utf8.h"
 
 namespace pawl::schema {
 namespace {
@@ -22,7 +22,10 @@ uint64_t Mix(uint64_t h, uint64_t v) {
 }  // namespace
 
 SchemaMachine::SchemaMachine(std::unique_ptr<SchemaTable> table, const JsonSchemaOptions& options)
-    : table_(std::move(table)), options_(options), frames_(*table_, options_), solver_(frames_, options_) {
+    : table_(std::move(table)),
+      options_(options),
+      frames_(*table_, options_),
+      solver_(frames_, options_) {
   lexemes_.push_back({Mode::kAfter, 0, UINT32_MAX, 0});  // index 0 is the dead lexeme
   nodes_.emplace_back();                                 // index 0 is no node
   texts_.push_back({0, 0});
@@ -31,7 +34,8 @@ SchemaMachine::SchemaMachine(std::unique_ptr<SchemaTable> table, const JsonSchem
 Status SchemaMachine::CheckSatisfiable() {
   const bool live = solver_.LivePending(frames_.Root(table_->root));
   if (solver_.scalars().overflow()) {
-    return Error{ErrorCode::kLimit, "the patterns of this schema need more states than the limit allows", "#"};
+    return Error{ErrorCode::kLimit,
+                 "the patterns of this schema need more states than the limit allows", "#"};
   }
   if (live) return {};
   return Error{ErrorCode::kUnsatisfiable, "no value can ever fit this schema", "#"};
@@ -46,7 +50,8 @@ Machine::Key SchemaMachine::Start() {
 }
 
 SchemaMachine::LexemeId SchemaMachine::InternLexeme(const Lexeme& lexeme) {
-  const uint64_t hash = Mix(Mix(Mix(static_cast<uint64_t>(lexeme.mode), lexeme.search), lexeme.state), lexeme.part);
+  const uint64_t hash =
+      Mix(Mix(Mix(static_cast<uint64_t>(lexeme.mode), lexeme.search), lexeme.state), lexeme.part);
   const auto [first, last] = lexeme_index_.equal_range(hash);
   for (auto it = first; it != last; ++it) {
     if (lexemes_[it->second] == lexeme) return it->second;
@@ -58,7 +63,8 @@ SchemaMachine::LexemeId SchemaMachine::InternLexeme(const Lexeme& lexeme) {
 
 SchemaMachine::NodeId SchemaMachine::InternNode(const Node& node) {
   uint64_t hash = Mix(Mix(node.parent, node.frame), node.text);
-  hash = Mix(hash, uint64_t{node.start} << 2 | (node.tracks_items ? 2 : 0) | (node.reads_key ? 1 : 0));
+  hash =
+      Mix(hash, uint64_t{node.start} << 2 | (node.tracks_items ? 2 : 0) | (node.reads_key ? 1 : 0));
   const auto [first, last] = node_index_.equal_range(hash);
   for (auto it = first; it != last; ++it) {
     if (nodes_[it->second] == node) return it->second;
@@ -77,7 +83,8 @@ uint32_t SchemaMachine::InternText(uint32_t before, uint8_t byte) {
 
 std::string SchemaMachine::TextSince(uint32_t text, uint32_t start) const {
   std::string out;
-  for (; text != start && text != 0; text = texts_[text].before) out.push_back(static_cast<char>(texts_[text].byte));
+  for (; text != start && text != 0; text = texts_[text].before)
+    out.push_back(static_cast<char>(texts_[text].byte));
   std::reverse(out.begin(), out.end());
   return out;
 }
@@ -95,13 +102,15 @@ SchemaMachine::NodeId SchemaMachine::WithFrame(NodeId id, FrameId frame) {
 }
 
 uint32_t SchemaMachine::IndexOf(StringSearch& search) {
-  const auto [it, fresh] = string_index_.try_emplace(&search, static_cast<uint32_t>(strings_.size()));
+  const auto [it, fresh] =
+      string_index_.try_emplace(&search, static_cast<uint32_t>(strings_.size()));
   if (fresh) strings_.push_back(&search);
   return it->second;
 }
 
 uint32_t SchemaMachine::IndexOf(NumberProgram* program) {
-  const auto [it, fresh] = number_index_.try_emplace(program, static_cast<uint32_t>(numbers_.size()));
+  const auto [it, fresh] =
+      number_index_.try_emplace(program, static_cast<uint32_t>(numbers_.size()));
   if (fresh) numbers_.push_back(program);
   return it->second;
 }
@@ -113,8 +122,8 @@ int SchemaMachine::RankOf(const ObjectLayout& layout, const StringProgram& progr
   return literal < 0 ? -1 : layout.literal_rank[static_cast<size_t>(literal)];
 }
 
-bool SchemaMachine::KeyAllowed(FrameId frame, StringProgram& program, StringProgram::StateId state, AtomId taken,
-                               bool has_taken) {
+bool SchemaMachine::KeyAllowed(FrameId frame, StringProgram& program, StringProgram::StateId state,
+                               AtomId taken, bool has_taken) {
   if (has_taken && program.Literal(state, taken) >= 0) return false;
   const ObjectLayout& layout = frames_.layout(frames_[frame].layout);
   const int rank = RankOf(layout, program, state);
@@ -132,11 +141,13 @@ StringSearch& SchemaMachine::KeySearch(FrameId id) {
   AtomId taken = 0;
   bool has_taken = false;
   if (layout.has_key_conditions) {
-    // Where patterns restrict the keys, those already used may exhaust them, so the search must know them.
+    // Where patterns restrict the keys, those already used may exhaust them, so the search must
+    // know them.
     StringAtom literals;
     literals.type = StringAtom::Type::kLiterals;
     for (const NameId name : frame.seen) {
-      if (!layout.rank_of.contains(name)) literals.literals.push_back(DecodeCodepoints(frames_.Name(name)));
+      if (!layout.rank_of.contains(name))
+        literals.literals.push_back(DecodeCodepoints(frames_.Name(name)));
     }
     if (!literals.literals.empty()) {
       const FormulaId formula = table_->AddString(std::move(literals));
@@ -164,15 +175,19 @@ uint32_t SchemaMachine::StepLexeme(uint32_t id, uint8_t byte) {
     case Mode::kKey: {
       StringPosition position{lexeme.state, lexeme.part};
       switch (StepString(*strings_[lexeme.search], position, byte, options_.canonical_spelling)) {
-        case StringStep::kDead: return kDeadLexeme;
-        case StringStep::kEnd: return kLeavesLexeme;
-        case StringStep::kInside: break;
+        case StringStep::kDead:
+          return kDeadLexeme;
+        case StringStep::kEnd:
+          return kLeavesLexeme;
+        case StringStep::kInside:
+          break;
       }
       return InternLexeme({lexeme.mode, lexeme.search, position.state, position.part});
     }
     case Mode::kNumber: {
       NumberProgram* program = numbers_[lexeme.search];
-      const bool part = (byte >= '0' && byte <= '9') || byte == '.' || byte == '-' || byte == '+' || byte == 'e' || byte == 'E';
+      const bool part = (byte >= '0' && byte <= '9') || byte == '.' || byte == '-' || byte == '+' ||
+                        byte == 'e' || byte == 'E';
       if (!part) return program->Accepts(lexeme.state) ? kLeavesLexeme : kDeadLexeme;
       const NumberProgram::StateId next = program->Step(lexeme.state, static_cast<char>(byte));
       return next == 0 ? kDeadLexeme : InternLexeme({Mode::kNumber, lexeme.search, next, 0});
@@ -181,22 +196,26 @@ uint32_t SchemaMachine::StepLexeme(uint32_t id, uint8_t byte) {
       const char* text = kLiterals[lexeme.state >> 3];
       const uint32_t read = lexeme.state & 7;
       if (static_cast<uint8_t>(text[read]) != byte) return kDeadLexeme;
-      return text[read + 1] == 0 ? kLeavesLexeme : InternLexeme({Mode::kLiteral, 0, lexeme.state + 1, 0});
+      return text[read + 1] == 0 ? kLeavesLexeme
+                                 : InternLexeme({Mode::kLiteral, 0, lexeme.state + 1, 0});
     }
-    default: return kLeavesLexeme;
+    default:
+      return kLeavesLexeme;
   }
 }
 
 Machine::Key SchemaMachine::Space(Key state, const Lexeme& lexeme) {
   const bool outermost = nodes_[FrameOf(state)].parent == 0;
   switch (options_.whitespace) {
-    case JsonSchemaOptions::Whitespace::kCompact: return kDead;
+    case JsonSchemaOptions::Whitespace::kCompact:
+      return kDead;
     case JsonSchemaOptions::Whitespace::kBounded:
       // Nothing asks for space around the whole text, and models like to dribble there.
       if (outermost && lexeme.mode == Mode::kAfter) return kDead;
       if (lexeme.state >= static_cast<uint32_t>(std::max(0, options_.max_whitespace))) return kDead;
       return MakeKey(FrameOf(state), Structure(lexeme.mode, lexeme.state + 1));
-    case JsonSchemaOptions::Whitespace::kAny: return MakeKey(FrameOf(state), Structure(lexeme.mode));
+    case JsonSchemaOptions::Whitespace::kAny:
+      return MakeKey(FrameOf(state), Structure(lexeme.mode));
   }
   return kDead;
 }
@@ -237,10 +256,17 @@ Machine::Key SchemaMachine::StepFrame(Key state, uint8_t byte) {
         after = MakeKey(node, Structure(Mode::kValue));
       }
       break;
-    case Mode::kAfter: after = IsSpace(byte) ? Space(state, lexeme) : AfterByte(node, byte); break;
-    case Mode::kKey: after = EndKey(node, lexeme, byte); break;
+    case Mode::kAfter:
+      after = IsSpace(byte) ? Space(state, lexeme) : AfterByte(node, byte);
+      break;
+    case Mode::kKey:
+      after = EndKey(node, lexeme, byte);
+      break;
     case Mode::kString:
-      after = EndValue(node, solver_.scalars().StringTruth(frames_.PendingGoal(nodes_[node].frame), lexeme.state), byte);
+      after = EndValue(
+          node,
+          solver_.scalars().StringTruth(frames_.PendingGoal(nodes_[node].frame), lexeme.state),
+          byte);
       break;
     case Mode::kLiteral: {
       const Kind kind = static_cast<Kind>(lexeme.state >> 3);
@@ -252,12 +278,14 @@ Machine::Key SchemaMachine::StepFrame(Key state, uint8_t byte) {
       break;
     }
     case Mode::kNumber: {
-      const Key ended =
-          EndValue(node, solver_.scalars().NumberTruth(frames_.PendingGoal(nodes_[node].frame), lexeme.state), -1);
+      const Key ended = EndValue(
+          node,
+          solver_.scalars().NumberTruth(frames_.PendingGoal(nodes_[node].frame), lexeme.state), -1);
       return ended == kDead ? kDead : StepFrame(ended, byte);  // kAfter: no further recursion
     }
   }
-  if (after != kDead && TracksText(FrameOf(after))) after = MakeKey(AppendText(FrameOf(after), byte), LexemeOf(after));
+  if (after != kDead && TracksText(FrameOf(after)))
+    after = MakeKey(AppendText(FrameOf(after), byte), LexemeOf(after));
   return after;
 }
 
@@ -269,13 +297,16 @@ Machine::Key SchemaMachine::BeginValue(NodeId id, uint8_t byte) {
   }
   const Goal goal = frames_.PendingGoal(nodes_[id].frame);
   switch (byte) {
-    case '{': return OpenContainer(id, kObjectValue, byte);
-    case '[': return OpenContainer(id, kArrayValue, byte);
+    case '{':
+      return OpenContainer(id, kObjectValue, byte);
+    case '[':
+      return OpenContainer(id, kArrayValue, byte);
     case '"': {
       if (table_->formulas.ForKind(goal.must, kStringValue) == kFalseFormula) return kDead;
       StringSearch& search = solver_.scalars().String(goal);
       if (!search.Live(search.program().start())) return kDead;
-      return MakeKey(id, InternLexeme({Mode::kString, IndexOf(search), search.program().start(), 0}));
+      return MakeKey(id,
+                     InternLexeme({Mode::kString, IndexOf(search), search.program().start(), 0}));
     }
     case 'n':
     case 'f':
@@ -284,19 +315,23 @@ Machine::Key SchemaMachine::BeginValue(NodeId id, uint8_t byte) {
       if (table_->formulas.ForKind(goal.must, kind) != kTrueFormula) return kDead;
       if (!goal.tracks.empty()) {
         std::vector<bool> truth;
-        for (const FormulaId track : goal.tracks) truth.push_back(table_->formulas.ForKind(track, kind) == kTrueFormula);
+        for (const FormulaId track : goal.tracks)
+          truth.push_back(table_->formulas.ForKind(track, kind) == kTrueFormula);
         if (!solver_.AroundAccepts(goal.around, truth)) return kDead;
       }
-      return MakeKey(id, InternLexeme({Mode::kLiteral, 0, static_cast<uint32_t>(kind) << 3 | 1u, 0}));
+      return MakeKey(id,
+                     InternLexeme({Mode::kLiteral, 0, static_cast<uint32_t>(kind) << 3 | 1u, 0}));
     }
-    default: break;
+    default:
+      break;
   }
   if (byte != '-' && (byte < '0' || byte > '9')) return kDead;
   if (table_->formulas.ForKind(goal.must, kNumberValue) == kFalseFormula) return kDead;
   NumberProgram* program = solver_.scalars().Number(goal);
   if (program == nullptr) return kDead;
   const NumberProgram::StateId state = program->Step(program->start(), static_cast<char>(byte));
-  return state == 0 ? kDead : MakeKey(id, InternLexeme({Mode::kNumber, IndexOf(program), state, 0}));
+  return state == 0 ? kDead
+                    : MakeKey(id, InternLexeme({Mode::kNumber, IndexOf(program), state, 0}));
 }
 
 Machine::Key SchemaMachine::OpenContainer(NodeId id, Kind kind, uint8_t) {
@@ -307,12 +342,14 @@ Machine::Key SchemaMachine::OpenContainer(NodeId id, Kind kind, uint8_t) {
   node.frame = frame;
   node.tracks_items = nodes_[id].tracks_items || frames_.NeedsCanonicalItems(frames_[frame]);
   if (node.tracks_items) node.text = node.start = nodes_[id].text;
-  return MakeKey(InternNode(node), Structure(kind == kArrayValue ? Mode::kFirstItem : Mode::kFirstKey));
+  return MakeKey(InternNode(node),
+                 Structure(kind == kArrayValue ? Mode::kFirstItem : Mode::kFirstKey));
 }
 
 Machine::Key SchemaMachine::CloseContainer(NodeId id, uint8_t byte) {
   const Node node = nodes_[id];
-  if (node.parent == 0 || frames_[node.frame].kind != (byte == ']' ? kArrayValue : kObjectValue)) return kDead;
+  if (node.parent == 0 || frames_[node.frame].kind != (byte == ']' ? kArrayValue : kObjectValue))
+    return kDead;
   if (!solver_.Closable(node.frame)) return kDead;
   std::vector<bool> truth;
   frames_.EndTruth(frames_[node.frame], truth);
@@ -367,7 +404,8 @@ Machine::Key SchemaMachine::BeginKey(NodeId id) {
   bool closed = !layout.has_key_conditions;
   if (closed) {
     const int rank = RankOf(layout, *layout.program, start);
-    closed = rank < 0 && frames_.WithKey(node.frame, *layout.program, start, -1, kAnyName) == kNoFrame;
+    closed =
+        rank < 0 && frames_.WithKey(node.frame, *layout.program, start, -1, kAnyName) == kNoFrame;
   }
   if (!closed) {
     node.reads_key = true;
@@ -408,7 +446,8 @@ bool SchemaMachine::Accepting(Key state) {
 
 std::optional<std::string> SchemaMachine::ShortestCompletion(Key state) {
   std::string out;
-  // Each round finishes the lexeme and one frame, and walks over what it wrote, so a wrong guess cannot pass.
+  // Each round finishes the lexeme and one frame, and walks over what it wrote, so a wrong guess
+  // cannot pass.
   while (!Accepting(state)) {
     const Lexeme lexeme = lexemes_[LexemeOf(state)];
     const Node node = nodes_[FrameOf(state)];
@@ -416,39 +455,49 @@ std::optional<std::string> SchemaMachine::ShortestCompletion(Key state) {
     switch (lexeme.mode) {
       case Mode::kKey: {
         // A key that was there already is no key: longer ones follow until one is new.
-        const auto key = CompleteString(*strings_[lexeme.search], {lexeme.state, lexeme.part}, Solver::kMaxWitness,
-                                        options_.canonical_spelling);
+        const auto key = CompleteString(*strings_[lexeme.search], {lexeme.state, lexeme.part},
+                                        Solver::kMaxWitness, options_.canonical_spelling);
         const Frame& frame = frames_[node.frame];
         const size_t taken = frame.seen.size() + frames_.layout(frame.layout).names.size();
         for (size_t extra = 0; key && !piece && extra <= taken; ++extra) {
           std::string longer = key->substr(0, key->size() - 1) + std::string(extra, 'a') + "\"";
           Key after = state;
-          for (size_t i = 0; i < longer.size() && after != kDead; ++i) after = Step(after, static_cast<uint8_t>(longer[i]));
+          for (size_t i = 0; i < longer.size() && after != kDead; ++i)
+            after = Step(after, static_cast<uint8_t>(longer[i]));
           if (after != kDead) piece = std::move(longer);
         }
         break;
       }
       case Mode::kString:
-        piece = CompleteString(*strings_[lexeme.search], {lexeme.state, lexeme.part}, Solver::kMaxWitness,
-                               options_.canonical_spelling);
+        piece = CompleteString(*strings_[lexeme.search], {lexeme.state, lexeme.part},
+                               Solver::kMaxWitness, options_.canonical_spelling);
         break;
       case Mode::kNumber: {
         piece = numbers_[lexeme.search]->Shortest(lexeme.state);
         if (piece && piece->empty()) {
-          // The number ends with the byte that comes after it; look at the frame as if it had ended.
+          // The number ends with the byte that comes after it; look at the frame as if it had
+          // ended.
           const Key ended = EndValue(
-              FrameOf(state), solver_.scalars().NumberTruth(frames_.PendingGoal(node.frame), lexeme.state), -1);
+              FrameOf(state),
+              solver_.scalars().NumberTruth(frames_.PendingGoal(node.frame), lexeme.state), -1);
           if (ended == kDead) return std::nullopt;
           const FrameId frame = nodes_[FrameOf(ended)].frame;
           const Found rest = solver_.ContainerText(frame);
           if (!rest.text) return std::nullopt;
-          piece = (rest.text->empty() ? "" : "," + *rest.text) + (frames_[frame].kind == kArrayValue ? "]" : "}");
+          piece = (rest.text->empty() ? "" : "," + *rest.text) +
+                  (frames_[frame].kind == kArrayValue ? "]" : "}");
         }
         break;
       }
-      case Mode::kLiteral: piece = kLiterals[lexeme.state >> 3] + (lexeme.state & 7); break;
-      case Mode::kColon: piece = ":"; break;
-      case Mode::kValue: piece = solver_.PendingValue(node.frame); break;
+      case Mode::kLiteral:
+        piece = kLiterals[lexeme.state >> 3] + (lexeme.state & 7);
+        break;
+      case Mode::kColon:
+        piece = ":";
+        break;
+      case Mode::kValue:
+        piece = solver_.PendingValue(node.frame);
+        break;
       case Mode::kFirstItem:
       case Mode::kFirstKey:
       case Mode::kNextKey:
@@ -467,7 +516,8 @@ std::optional<std::string> SchemaMachine::ShortestCompletion(Key state) {
         break;
       }
     }
-    if (!piece || piece->empty() || out.size() + piece->size() > 2 * Solver::kMaxWitness) return std::nullopt;
+    if (!piece || piece->empty() || out.size() + piece->size() > 2 * Solver::kMaxWitness)
+      return std::nullopt;
     for (const char c : *piece) {
       state = Step(state, static_cast<uint8_t>(c));
       if (state == kDead) return std::nullopt;

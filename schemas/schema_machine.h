@@ -1,8 +1,9 @@
 // SchemaMachine: the automaton over bytes of JSON texts that are valid for a schema.
 //
-// The upper half of a state is a node of the persistent stack of frames (frames.h), the lower half a lexeme
-// state: white space and structure, or a position in a string, number or literal together with the search that
-// knows which of its continuations are acceptable. docs/json_schema.md tells the whole story.
+// The upper half of a state is a node of the persistent stack of frames (frames.h), the lower half
+// a lexeme state: white space and structure, or a position in a string, number or literal together
+// with the search that knows which of its continuations are acceptable. docs/json_schema.md tells
+// the whole story.
 #ifndef PAWL_SCHEMAS_SCHEMA_MACHINE_H_
 #define PAWL_SCHEMAS_SCHEMA_MACHINE_H_
 
@@ -32,7 +33,9 @@ class SchemaMachine : public Machine {
   Key StepFrame(Key state, uint8_t byte) override;
   bool Accepting(Key state) override;
   std::optional<std::string> ShortestCompletion(Key state) override;
-  bool TracksText(uint32_t frame) override { return nodes_[frame].tracks_items || nodes_[frame].reads_key; }
+  bool TracksText(uint32_t frame) override {
+    return nodes_[frame].tracks_items || nodes_[frame].reads_key;
+  }
   uint32_t AppendText(uint32_t frame, uint8_t byte) override;
 
  private:
@@ -54,15 +57,17 @@ class SchemaMachine : public Machine {
   struct Lexeme {
     Mode mode;
     uint32_t search = 0;  // kString, kKey: index into strings_; kNumber: into numbers_
-    uint32_t state = 0;   // structure: white space read; scalars: state of the program; kLiteral: 8 * kind + bytes read
+    uint32_t state = 0;   // structure: white space read; scalars: state of the program; kLiteral: 8
+                          // * kind + bytes read
     uint64_t part = 0;    // kString, kKey: of a code point
     friend bool operator==(const Lexeme&, const Lexeme&) = default;
   };
   struct Node {
     NodeId parent = 0;
     FrameId frame = kNoFrame;
-    uint32_t text = 0;   // what was read so far, as a chain of bytes (texts_); only while it is tracked
-    uint32_t start = 0;  // the chain at the start of the item or key being read
+    uint32_t text =
+        0;  // what was read so far, as a chain of bytes (texts_); only while it is tracked
+    uint32_t start = 0;         // the chain at the start of the item or key being read
     bool tracks_items = false;  // inside an array with uniqueItems
     bool reads_key = false;     // inside a key that the schema may not name
     friend bool operator==(const Node&, const Node&) = default;
@@ -82,19 +87,24 @@ class SchemaMachine : public Machine {
   uint32_t IndexOf(StringSearch& search);
   uint32_t IndexOf(NumberProgram* program);
   StringSearch& KeySearch(FrameId frame);
-  bool KeyAllowed(FrameId frame, StringProgram& program, StringProgram::StateId state, AtomId taken, bool has_taken);
-  int RankOf(const ObjectLayout& layout, const StringProgram& program, StringProgram::StateId state) const;
+  bool KeyAllowed(FrameId frame, StringProgram& program, StringProgram::StateId state, AtomId taken,
+                  bool has_taken);
+  int RankOf(const ObjectLayout& layout, const StringProgram& program,
+             StringProgram::StateId state) const;
 
-  bool IsSpace(uint8_t byte) const { return byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r'; }
+  bool IsSpace(uint8_t byte) const {
+    return byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r';
+  }
   // The state after one more white space character, kDead when the options forbid it here.
-  Key Space(Key state, const Lexeme& lexeme) ;
+  Key Space(Key state, const Lexeme& lexeme);
   Key BeginValue(NodeId node, uint8_t byte);
   Key BeginKey(NodeId node);
   Key EndKey(NodeId node, const Lexeme& lexeme, uint8_t byte);
   Key OpenContainer(NodeId node, Kind kind, uint8_t byte);
   Key CloseContainer(NodeId node, uint8_t byte);
-  // The pending value of node's frame is there; `truth` are the outcomes of its tracks. `last`: the byte that ends the value when it
-  // belongs to it (a quote, a bracket, the last letter of a literal), -1 for numbers.
+  // The pending value of node's frame is there; `truth` are the outcomes of its tracks. `last`: the
+  // byte that ends the value when it belongs to it (a quote, a bracket, the last letter of a
+  // literal), -1 for numbers.
   Key EndValue(NodeId node, const std::vector<bool>& truth, int last);
   Key AfterByte(NodeId node, uint8_t byte);
 

@@ -1,5 +1,6 @@
-// A schema object becomes the conjunction of its keywords: each kind's keywords make one atom, the rest are operators
-// over formulas. References are read from a work list, so neither long chains of references nor cycles recurse.
+// A schema object becomes the conjunction of its keywords: each kind's keywords make one atom, the
+// rest are operators over formulas. References are read from a work list, so neither long chains of
+// references nor cycles recurse.
 #include "schemas/schema_reader.h"
 
 #include <algorithm>
@@ -21,12 +22,14 @@ std::string Path::ToString() const {
   for (; p->parent != nullptr; p = p->parent) chain.push_back(p);
   std::string out(p->root);
   for (auto it = chain.rbegin(); it != chain.rend(); ++it) {
-    out = json::PointerJoin(out, (*it)->index != SIZE_MAX ? std::to_string((*it)->index) : std::string((*it)->token));
+    out = json::PointerJoin(
+        out, (*it)->index != SIZE_MAX ? std::to_string((*it)->index) : std::string((*it)->token));
   }
   return out;
 }
 
-Reader::Reader(const json::Value& document, const JsonSchemaOptions& options, Dialect dialect, SchemaTable& table)
+Reader::Reader(const json::Value& document, const JsonSchemaOptions& options, Dialect dialect,
+               SchemaTable& table)
     : document_(document),
       options_(options),
       dialect_(dialect),
@@ -43,7 +46,8 @@ Result<FormulaId> Reader::ReadAll() {
     places.emplace(open.formula, open.target.pointer);
     Path path;
     path.root = open.target.pointer;
-    // The base URI of a target is the one inside it; Schema would apply its $id a second time, which is harmless.
+    // The base URI of a target is the one inside it; Schema would apply its $id a second time,
+    // which is harmless.
     auto formula = Schema(*open.target.value, path, open.target.base);
     if (!formula.ok()) return formula.error();
     formulas_.Define(open.formula, *formula);
@@ -51,7 +55,9 @@ Result<FormulaId> Reader::ReadAll() {
   const FormulaId bad = formulas_.FindBadReference(kMaxReferenceChain);
   if (bad != kTrueFormula) {
     const auto it = places.find(bad);
-    return Error{ErrorCode::kInvalid, "the reference leads back to itself without describing anything (or through too many others)",
+    return Error{ErrorCode::kInvalid,
+                 "the reference leads back to itself without describing anything (or through too "
+                 "many others)",
                  it == places.end() ? "#" : it->second};
   }
   return root;
@@ -70,9 +76,12 @@ Result<FormulaId> Reader::Schema(const Value& value, const Path& path, const std
   if (value.type == json::Type::kTrue) return kTrueFormula;
   if (value.type == json::Type::kFalse) return kFalseFormula;
   if (value.type != json::Type::kObject) return Wrong(path, "a schema (an object or a boolean)");
-  if (++schemas_ > kMaxSchemas) return Fail(ErrorCode::kLimit, path, "more than " + std::to_string(kMaxSchemas) + " schemas");
+  if (++schemas_ > kMaxSchemas)
+    return Fail(ErrorCode::kLimit, path, "more than " + std::to_string(kMaxSchemas) + " schemas");
   if (depth_ >= options_.max_depth) {
-    return Fail(ErrorCode::kLimit, path, "nested deeper than the limit of " + std::to_string(options_.max_depth) + " levels");
+    return Fail(
+        ErrorCode::kLimit, path,
+        "nested deeper than the limit of " + std::to_string(options_.max_depth) + " levels");
   }
   ++depth_;
   auto formula = ObjectSchema(value, path, references_.BaseInside(value, base));
@@ -80,7 +89,8 @@ Result<FormulaId> Reader::Schema(const Value& value, const Path& path, const std
   return formula;
 }
 
-Result<FormulaId> Reader::ObjectSchema(const Value& schema, const Path& path, const std::string& base) {
+Result<FormulaId> Reader::ObjectSchema(const Value& schema, const Path& path,
+                                       const std::string& base) {
   if (const Value* reference = schema.Find("$ref"); reference != nullptr && !At(Dialect::k2019)) {
     return Reference(*reference, {&path, "$ref"}, base);  // up to draft 7 its siblings do not count
   }
@@ -101,13 +111,16 @@ Result<FormulaId> Reader::ObjectSchema(const Value& schema, const Path& path, co
         const size_t hash = value.text.find('#');
         const std::string anchor = hash == std::string::npos ? "" : value.text.substr(hash + 1);
         if (references_.DynamicAnchors(anchor) > 1) {
-          return Fail(ErrorCode::kUnsupported, at, "\"$dynamicRef\" to an anchor that several resources define is not enforced yet");
+          return Fail(
+              ErrorCode::kUnsupported, at,
+              "\"$dynamicRef\" to an anchor that several resources define is not enforced yet");
         }
       }
       error = add(Reference(value, at, base));
     } else if (name == "$recursiveRef" && dialect_ == Dialect::k2019) {
       if (references_.has_recursive_anchor() && references_.resources() > 2) {
-        return Fail(ErrorCode::kUnsupported, at, "\"$recursiveRef\" across several resources is not enforced yet");
+        return Fail(ErrorCode::kUnsupported, at,
+                    "\"$recursiveRef\" across several resources is not enforced yet");
       }
       error = add(Reference(value, at, base));
     } else if (name == "type") {
@@ -144,7 +157,8 @@ Result<FormulaId> Reader::Reference(const Value& text, const Path& path, const s
   return ReferenceTo(*target);
 }
 
-Result<std::vector<FormulaId>> Reader::SchemaList(const Value& value, const Path& path, const std::string& base) {
+Result<std::vector<FormulaId>> Reader::SchemaList(const Value& value, const Path& path,
+                                                  const std::string& base) {
   if (value.type != json::Type::kArray) return Wrong(path, "an array of schemas");
   std::vector<FormulaId> out;
   for (size_t i = 0; i < value.items.size(); ++i) {
@@ -155,7 +169,8 @@ Result<std::vector<FormulaId>> Reader::SchemaList(const Value& value, const Path
   return out;
 }
 
-Result<FormulaId> Reader::Combinations(const Value& schema, const Path& path, const std::string& base) {
+Result<FormulaId> Reader::Combinations(const Value& schema, const Path& path,
+                                       const std::string& base) {
   std::vector<FormulaId> parts;
   for (const char* name : {"allOf", "anyOf", "oneOf"}) {
     const Value* value = schema.Find(name);
@@ -163,7 +178,9 @@ Result<FormulaId> Reader::Combinations(const Value& schema, const Path& path, co
     auto kids = SchemaList(*value, {&path, name}, base);
     if (!kids.ok()) return kids.error();
     if (kids->empty()) return Wrong({&path, name}, "a non-empty array of schemas");
-    parts.push_back(name[1] == 'l' ? formulas_.And(*kids) : name[1] == 'n' && name[0] == 'a' ? formulas_.Or(*kids) : formulas_.ExactlyOne(*kids));
+    parts.push_back(name[1] == 'l'                     ? formulas_.And(*kids)
+                    : name[1] == 'n' && name[0] == 'a' ? formulas_.Or(*kids)
+                                                       : formulas_.ExactlyOne(*kids));
   }
   if (const Value* value = schema.Find("not")) {
     auto formula = Schema(*value, {&path, "not"}, base);
@@ -190,20 +207,28 @@ Result<FormulaId> Reader::Combinations(const Value& schema, const Path& path, co
 Result<ReadSchema> ReadJsonSchema(const json::Value& schema, const JsonSchemaOptions& options) {
   const auto dialect_option = [](const std::string& name) -> Result<Dialect> {
     const auto dialect = DialectOf(name);
-    if (!dialect) return Error{ErrorCode::kInvalid, "unknown dialect " + json::Quote(name) + "; known: draft4, draft6, draft7, 2019-09, 2020-12", ""};
+    if (!dialect)
+      return Error{ErrorCode::kInvalid,
+                   "unknown dialect " + json::Quote(name) +
+                       "; known: draft4, draft6, draft7, 2019-09, 2020-12",
+                   ""};
     return *dialect;
   };
-  auto dialect = dialect_option(options.force_dialect.empty() ? options.default_dialect : options.force_dialect);
+  auto dialect = dialect_option(options.force_dialect.empty() ? options.default_dialect
+                                                              : options.force_dialect);
   if (!dialect.ok()) return dialect.error();
   ReadSchema out;
   out.table = std::make_unique<SchemaTable>();
   std::vector<std::string> notes;
-  if (const json::Value* named = schema.Find("$schema"); named != nullptr && options.force_dialect.empty()) {
-    if (named->type != json::Type::kString) return Error{ErrorCode::kInvalid, "must be a string", "#/$schema"};
+  if (const json::Value* named = schema.Find("$schema");
+      named != nullptr && options.force_dialect.empty()) {
+    if (named->type != json::Type::kString)
+      return Error{ErrorCode::kInvalid, "must be a string", "#/$schema"};
     if (const auto known = DialectOf(named->text)) {
       dialect = *known;
     } else {
-      notes.push_back("#/$schema: unknown dialect " + json::Quote(named->text) + ", read as " + options.default_dialect);
+      notes.push_back("#/$schema: unknown dialect " + json::Quote(named->text) + ", read as " +
+                      options.default_dialect);
     }
   }
   Reader reader(schema, options, *dialect, *out.table);

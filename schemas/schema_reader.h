@@ -1,4 +1,5 @@
-// SchemaReader: JSON Schema text -> formulas and atoms (atoms.h), for drafts 4, 6, 7, 2019-09 and 2020-12.
+// SchemaReader: JSON Schema text -> formulas and atoms (atoms.h), for drafts 4, 6, 7, 2019-09 and
+// 2020-12.
 #ifndef PAWL_SCHEMAS_SCHEMA_READER_H_
 #define PAWL_SCHEMAS_SCHEMA_READER_H_
 
@@ -18,8 +19,8 @@ struct ReadSchema {
   std::vector<std::string> notes;  // keywords and formats taken as annotations, with their place
 };
 
-// Errors name the keyword by JSON Pointer: kInvalid for values the dialect does not allow, kUnsupported for keywords that are
-// not enforced yet, kLimit.
+// Errors name the keyword by JSON Pointer: kInvalid for values the dialect does not allow,
+// kUnsupported for keywords that are not enforced yet, kLimit.
 Result<ReadSchema> ReadJsonSchema(const json::Value& schema, const JsonSchemaOptions& options);
 
 }  // namespace pawl::schema

@@ -1,7 +1,8 @@
-// A value is solved kind by kind; a container by turning what is still undecided into cubes (atoms that have to hold, atoms that have
-// to fail) and building the members or items that a cube needs. Purely positive cubes, which is what schemas
-// without not/oneOf give, are decided exactly. Recursion is cut where a formula meets itself: a value that needs itself is no value
-// (least fixpoint).
+// A value is solved kind by kind; a container by turning what is still undecided into cubes (atoms
+// that have to hold, atoms that have to fail) and building the members or items that a cube needs.
+// Purely positive cubes, which is what schemas without not/oneOf give, are decided exactly.
+// Recursion is cut where a formula meets itself: a value that needs itself is no value (least
+// fixpoint).
 #include "schemas/solver.h"
 
 #include <algorithm>
@@ -18,9 +19,12 @@ constexpr int kMaxDepth = 400;
 
 // Keeps the better of two answers: yes before unknown before no, the shorter text of two yeses.
 void Improve(Found& best, Found candidate) {
-  const auto length = [](const Found& f) { return f.text ? f.text->size() : Solver::kMaxWitness + 1; };
+  const auto length = [](const Found& f) {
+    return f.text ? f.text->size() : Solver::kMaxWitness + 1;
+  };
   if (candidate.answer > best.answer ||
-      (candidate.answer == Answer::kYes && best.answer == Answer::kYes && length(candidate) < length(best))) {
+      (candidate.answer == Answer::kYes && best.answer == Answer::kYes &&
+       length(candidate) < length(best))) {
     best = std::move(candidate);
   }
 }
@@ -93,13 +97,15 @@ Found Solver::SolveValue(FormulaId formula) {
   }
   if (formulas.ForKind(formula, kNullValue) == kTrueFormula) Improve(best, {Answer::kYes, "null"});
   if (formulas.ForKind(formula, kTrueValue) == kTrueFormula) Improve(best, {Answer::kYes, "true"});
-  if (formulas.ForKind(formula, kFalseValue) == kTrueFormula) Improve(best, {Answer::kYes, "false"});
+  if (formulas.ForKind(formula, kFalseValue) == kTrueFormula)
+    Improve(best, {Answer::kYes, "false"});
   if (best.answer == Answer::kYes && best.text && best.text->size() <= 5) return best;
   for (const Kind kind : {kArrayValue, kObjectValue}) {
     const FrameId frame = frames_.Open(kind, goal);
     if (frame == kNoFrame) continue;
     Found found = ContainerText(frame);
-    if (found.text) found.text = kind == kArrayValue ? "[" + *found.text + "]" : "{" + *found.text + "}";
+    if (found.text)
+      found.text = kind == kArrayValue ? "[" + *found.text + "]" : "{" + *found.text + "}";
     Improve(best, std::move(found));
   }
   return best;
@@ -131,11 +137,13 @@ Answer Solver::Container(FrameId frame) {
 Found Solver::ContainerText(FrameId frame) {
   bool self_contained;
   Found found = GuardedContainer(frame, true, self_contained);
-  if (found.answer == Answer::kYes || self_contained) containers_.insert_or_assign(frame, found.answer);
+  if (found.answer == Answer::kYes || self_contained)
+    containers_.insert_or_assign(frame, found.answer);
   return found;
 }
 
-std::vector<std::vector<bool>> Solver::Vectors(const std::vector<FormulaId>& tracks, bool& complete) const {
+std::vector<std::vector<bool>> Solver::Vectors(const std::vector<FormulaId>& tracks,
+                                               bool& complete) const {
   const size_t m = tracks.size();
   std::vector<std::vector<bool>> out;
   const auto fits = [&](const std::vector<bool>& v) {
@@ -183,7 +191,8 @@ std::vector<std::vector<bool>> Solver::Vectors(const std::vector<FormulaId>& tra
   return out;
 }
 
-FormulaId Solver::WithOutcomes(FormulaId must, const std::vector<FormulaId>& tracks, const std::vector<bool>& truth) {
+FormulaId Solver::WithOutcomes(FormulaId must, const std::vector<FormulaId>& tracks,
+                               const std::vector<bool>& truth) {
   std::vector<FormulaId> parts = {must};
   for (size_t i = 0; i < tracks.size(); ++i) {
     parts.push_back(truth[i] ? tracks[i] : table_.formulas.Not(tracks[i]));
@@ -229,7 +238,8 @@ std::optional<std::string> Solver::PendingValue(FrameId id) {
     const FrameId after = frames_.AfterValue(id, truth);
     if (after == kNoFrame || Container(after) != Answer::kYes) continue;
     const Found& found = Value(WithOutcomes(goal.must, goal.tracks, truth));
-    if (found.answer == Answer::kYes && found.text && (!best || found.text->size() < best->size())) best = found.text;
+    if (found.answer == Answer::kYes && found.text && (!best || found.text->size() < best->size()))
+      best = found.text;
   }
   return best;
 }
@@ -244,7 +254,8 @@ Found Solver::SolveContainer(FrameId id) {
     wanted.push_back(frame.must);
   } else {
     for (const std::vector<bool>& truth : Vectors(frame.tracks, complete)) {
-      if (AroundAccepts(frame.around, truth)) wanted.push_back(WithOutcomes(frame.must, frame.tracks, truth));
+      if (AroundAccepts(frame.around, truth))
+        wanted.push_back(WithOutcomes(frame.must, frame.tracks, truth));
     }
   }
   Found best;

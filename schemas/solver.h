@@ -1,9 +1,11 @@
-// Solver: can it still be completed, and how? The look-ahead behind "no dead ends" and shortest_close.
+// Solver: can it still be completed, and how? The look-ahead behind "no dead ends" and
+// shortest_close.
 //
-// Satisfiability of a formula and of what is left of a frame, each with a witness text. Answers are memoised by
-// id, so equal positions of a schema are decided once. "No" is a proof; "yes" comes with a construction; where
-// neither is found within the fuel (some combinations of not/oneOf over containers) the answer is unknown, and the position counts as live: the byte that would
-// break the schema is refused when it comes, since frames decide exactly at the end.
+// Satisfiability of a formula and of what is left of a frame, each with a witness text. Answers are
+// memoised by id, so equal positions of a schema are decided once. "No" is a proof; "yes" comes
+// with a construction; where neither is found within the fuel (some combinations of not/oneOf over
+// containers) the answer is unknown, and the position counts as live: the byte that would break the
+// schema is refused when it comes, since frames decide exactly at the end.
 #ifndef PAWL_SCHEMAS_SOLVER_H_
 #define PAWL_SCHEMAS_SOLVER_H_
 
@@ -24,8 +26,8 @@ enum class Answer : uint8_t { kNo, kUnknown, kYes };
 
 struct Found {
   Answer answer = Answer::kNo;
-  // Witness text when answer is kYes and the text is not too long: a JSON value; for a frame the missing
-  // members or items joined by ',' (without the closing bracket).
+  // Witness text when answer is kYes and the text is not too long: a JSON value; for a frame the
+  // missing members or items joined by ',' (without the closing bracket).
   std::optional<std::string> text;
 };
 
@@ -38,7 +40,8 @@ class Solver {
   // Can this container (nothing pending) be completed so that its goal is met?
   Answer Container(FrameId frame);
   bool Live(FrameId frame) { return Container(frame) != Answer::kNo; }
-  // The same with the text; not memoised, so that frames, of which there are many, do not each keep one.
+  // The same with the text; not memoised, so that frames, of which there are many, do not each keep
+  // one.
   Found ContainerText(FrameId frame);
   // Is there a value for the pending place after which the frame is live?
   bool LivePending(FrameId frame);
@@ -62,8 +65,10 @@ class Solver {
   Found SolveObject(const Frame& frame, const Cube& cube);
   Found SolveArray(const Frame& frame, const Cube& cube);
   // Outcome vectors of the tracks worth trying: all of them when they are few.
-  std::vector<std::vector<bool>> Vectors(const std::vector<FormulaId>& tracks, bool& complete) const;
-  FormulaId WithOutcomes(FormulaId must, const std::vector<FormulaId>& tracks, const std::vector<bool>& truth);
+  std::vector<std::vector<bool>> Vectors(const std::vector<FormulaId>& tracks,
+                                         bool& complete) const;
+  FormulaId WithOutcomes(FormulaId must, const std::vector<FormulaId>& tracks,
+                         const std::vector<bool>& truth);
 
   Frames& frames_;
   SchemaTable& table_;
@@ -71,7 +76,8 @@ class Solver {
   Scalars scalars_;
   std::unordered_map<FormulaId, Found> values_;
   std::unordered_map<FrameId, Answer> containers_;
-  // What the positive atoms of a cube demand of each named key, for a layout; filled as it is asked for.
+  // What the positive atoms of a cube demand of each named key, for a layout; filled as it is asked
+  // for.
   struct NamedDemands {
     std::vector<FormulaId> by_rank;  // kUnset where not asked yet
   };
@@ -79,8 +85,8 @@ class Solver {
   std::map<std::pair<uint32_t, std::vector<AtomId>>, NamedDemands> named_demands_;
   bool want_text_ = false;
   std::unordered_map<FrameId, bool> pending_;
-  // Formulas being solved further up, with their depth: meeting one again is no proof of anything but "not by this way", so
-  // answers that rest on it are not remembered above that depth.
+  // Formulas being solved further up, with their depth: meeting one again is no proof of anything
+  // but "not by this way", so answers that rest on it are not remembered above that depth.
   std::unordered_map<FormulaId, int> solving_;
   int depth_ = 0;
   int lowest_reused_ = INT32_MAX;

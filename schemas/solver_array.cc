@@ -1,5 +1,6 @@
-// Completing an array for one cube: items up to minItems, more while `contains` is short of matches, each item strengthened
-// by what is still wanted (a match of contains, a reason for a negative atom to fail, being different from the others).
+// Completing an array for one cube: items up to minItems, more while `contains` is short of
+// matches, each item strengthened by what is still wanted (a match of contains, a reason for a
+// negative atom to fail, being different from the others).
 #include <algorithm>
 #include <map>
 #include <set>
@@ -39,13 +40,17 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
     }
   }
   if (min_count > max_count) return no;
-  if (max_count != kUnbounded && total_missing > max_count - std::min(max_count, frame.count)) return no;
+  if (max_count != kUnbounded && total_missing > max_count - std::min(max_count, frame.count))
+    return no;
   for (const auto& [atom, wanted] : missing) {
-    // Beyond the prefix all items have the same demands, so these few places tell whether any can match.
+    // Beyond the prefix all items have the same demands, so these few places tell whether any can
+    // match.
     bool possible = false;
-    for (uint64_t index = frame.count; !possible && index <= std::max(frame.count, prefix); ++index) {
+    for (uint64_t index = frame.count; !possible && index <= std::max(frame.count, prefix);
+         ++index) {
       FormulaId item = table_.array(atom).contains;
-      for (const AtomId other : cube.positive) item = formulas.And(item, frames_.ItemDemand(frame, other, index));
+      for (const AtomId other : cube.positive)
+        item = formulas.And(item, frames_.ItemDemand(frame, other, index));
       possible = Value(item).answer != Answer::kNo;
     }
     if (!possible) return no;
@@ -53,18 +58,22 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
   for (const AtomId atom : cube.negative) {
     // Whether anything could make it fail; when nothing can, the cube is empty.
     const ArrayAtom& array = table_.array(atom);
-    uint64_t last = std::max<uint64_t>(frame.count, std::max<uint64_t>(prefix, array.prefix.size()));
-    bool possible = array.unique || array.has_contains || array.min_items > min_count || array.max_items < max_count;
+    uint64_t last =
+        std::max<uint64_t>(frame.count, std::max<uint64_t>(prefix, array.prefix.size()));
+    bool possible = array.unique || array.has_contains || array.min_items > min_count ||
+                    array.max_items < max_count;
     for (uint64_t index = frame.count; !possible && index <= last; ++index) {
       if (index >= max_count) break;
       FormulaId item = formulas.Not(frames_.ItemDemand(frame, atom, index));
-      for (const AtomId other : cube.positive) item = formulas.And(item, frames_.ItemDemand(frame, other, index));
+      for (const AtomId other : cube.positive)
+        item = formulas.And(item, frames_.ItemDemand(frame, other, index));
       possible = Value(item).answer != Answer::kNo;
     }
     if (!possible) return no;
   }
   std::set<AtomId> to_fail(cube.negative.begin(), cube.negative.end());
-  for (const AtomId atom : cube.negative) prefix = std::max<uint64_t>(prefix, table_.array(atom).prefix.size());
+  for (const AtomId atom : cube.negative)
+    prefix = std::max<uint64_t>(prefix, table_.array(atom).prefix.size());
   const auto fails_by_count = [&](AtomId atom, uint64_t count) {
     const ArrayAtom& array = table_.array(atom);
     return count < array.min_items || count > array.max_items ||
@@ -75,21 +84,26 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
   std::vector<FormulaId> items;
   std::vector<std::string> texts;
   bool uncertain = false, has_text = true;
-  uint64_t limit = std::max({min_count, frame.count + total_missing + 1, prefix + 1}) + to_fail.size();
+  uint64_t limit =
+      std::max({min_count, frame.count + total_missing + 1, prefix + 1}) + to_fail.size();
   for (const AtomId atom : cube.negative) {
     // Matches one too many, or one item too many, are reasons as well.
     const ArrayAtom& array = table_.array(atom);
     if (array.max_items < kMaxBuiltItems) limit = std::max(limit, array.max_items + 1);
-    if (array.has_contains && array.max_contains < kMaxBuiltItems) limit = std::max(limit, frame.count + array.max_contains + 1);
+    if (array.has_contains && array.max_contains < kMaxBuiltItems)
+      limit = std::max(limit, frame.count + array.max_contains + 1);
   }
   limit = std::min(limit, max_count);
   for (uint64_t index = frame.count; index < limit; ++index) {
     const uint64_t count = frame.count + items.size();
-    std::erase_if(to_fail, [&](AtomId atom) { return fails_by_count(atom, std::max(count, min_count)); });
+    std::erase_if(to_fail,
+                  [&](AtomId atom) { return fails_by_count(atom, std::max(count, min_count)); });
     if (count >= min_count && missing.empty() && to_fail.empty()) break;
     FormulaId item = kTrueFormula;
-    for (const AtomId atom : cube.positive) item = formulas.And(item, frames_.ItemDemand(frame, atom, index));
-    if (unique && !texts.empty()) {  // the demands know of the items read, not of those planned here
+    for (const AtomId atom : cube.positive)
+      item = formulas.And(item, frames_.ItemDemand(frame, atom, index));
+    if (unique &&
+        !texts.empty()) {  // the demands know of the items read, not of those planned here
       std::vector<std::string> planned;
       for (const std::string& text : texts) {
         if (auto value = json::Parse(text); value.ok()) planned.push_back(CanonicalText(*value));
@@ -105,8 +119,8 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
     Answer answer = Value(item).answer;
     if (answer == Answer::kNo) {
       if (count >= min_count && missing.empty()) break;
-      // A choice of earlier items could have been better, unless there was none, or all places are alike and the
-      // different values have run out.
+      // A choice of earlier items could have been better, unless there was none, or all places are
+      // alike and the different values have run out.
       const bool alike = cube.negative.empty() && total_missing == 0 && prefix <= frame.count;
       return items.empty() || (cube.negative.empty() && (!unique || alike)) ? no : unknown;
     }

@@ -1,8 +1,9 @@
-// Completing an object for one cube: the members that the positive atoms require, then one reason to fail for each
-// negative atom, then as many further members as minProperties wants.
+// Completing an object for one cube: the members that the positive atoms require, then one reason
+// to fail for each negative atom, then as many further members as minProperties wants.
 //
-// For the positive part every step is forced, so a failure there proves that the cube is empty. Reasons to fail are
-// picked greedily and checked at the end; when that does not work out the answer is unknown.
+// For the positive part every step is forced, so a failure there proves that the cube is empty.
+// Reasons to fail are picked greedily and checked at the end; when that does not work out the
+// answer is unknown.
 #include <algorithm>
 #include <deque>
 #include <map>
@@ -38,14 +39,16 @@ Found Solver::SolveObject(const Frame& frame, const Cube& cube) {
   };
   const auto positive_demand = [&](StringProgram::StateId state, int rank) {
     FormulaId demand = kTrueFormula;
-    for (const AtomId atom : cube.positive) demand = formulas.And(demand, demand_of(atom, state, rank));
+    for (const AtomId atom : cube.positive)
+      demand = formulas.And(demand, demand_of(atom, state, rank));
     return demand;
   };
   NamedDemands& cached = named_demands_[{frame.layout, cube.positive}];
   if (cached.by_rank.empty()) cached.by_rank.assign(layout.names.size(), kUnset);
   const auto named_demand = [&](size_t rank) {
     FormulaId& demand = cached.by_rank[rank];
-    if (demand == kUnset) demand = positive_demand(layout.name_states[rank], static_cast<int>(rank));
+    if (demand == kUnset)
+      demand = positive_demand(layout.name_states[rank], static_cast<int>(rank));
     return demand;
   };
   const auto available = [&](size_t rank) {
@@ -53,13 +56,14 @@ Found Solver::SolveObject(const Frame& frame, const Cube& cube) {
     return !ordered || static_cast<int64_t>(rank) > frame.last_rank;
   };
 
-  std::map<int, Member> named;   // by rank
+  std::map<int, Member> named;  // by rank
   std::vector<Member> others;
   std::set<std::string> other_names;
   const auto planned = [&] { return frame.count + named.size() + others.size(); };
   const auto add_named = [&](size_t rank) -> Member& {
     const int r = static_cast<int>(rank);
-    return named.try_emplace(r, Member{layout.names[rank], r, layout.name_states[rank], named_demand(rank)})
+    return named
+        .try_emplace(r, Member{layout.names[rank], r, layout.name_states[rank], named_demand(rank)})
         .first->second;
   };
 
@@ -90,14 +94,15 @@ Found Solver::SolveObject(const Frame& frame, const Cube& cube) {
   if (plan) missing_names = named.size();
   if (max_count != kUnbounded && frame.count + missing_names > max_count) return no;
   if (!plan) {
-    if (frame.count + missing_names >= min_count) return {uncertain ? Answer::kUnknown : Answer::kYes, std::nullopt};
+    if (frame.count + missing_names >= min_count)
+      return {uncertain ? Answer::kUnknown : Answer::kYes, std::nullopt};
     for (const NameId id : frames_.Required(layout, cube.positive[0])) {
       if (!frames_.Seen(frame, id)) add_named(static_cast<size_t>(layout.rank_of.at(id)));
     }
   }
 
-  // Keys that the schema does not name, for members nobody required: a few plain names, and the shortest key that each
-  // pattern knows.
+  // Keys that the schema does not name, for members nobody required: a few plain names, and the
+  // shortest key that each pattern knows.
   std::vector<std::pair<std::string, StringProgram::StateId>> spare;
   const auto collect_spare = [&] {
     if (!spare.empty()) return;
@@ -140,9 +145,11 @@ Found Solver::SolveObject(const Frame& frame, const Cube& cube) {
     std::set<std::string> known;
     for (const std::string& name : candidates) {
       const NameId id = frames_.InternName(name);
-      if (layout.rank_of.contains(id) || frames_.Seen(frame, id) || !known.insert(name).second) continue;
+      if (layout.rank_of.contains(id) || frames_.Seen(frame, id) || !known.insert(name).second)
+        continue;
       StringProgram::StateId state = program.start();
-      for (const char32_t c : DecodeCodepoints(name)) state = program.Next(state, program.ClassOf(c));
+      for (const char32_t c : DecodeCodepoints(name))
+        state = program.Next(state, program.ClassOf(c));
       spare.emplace_back(name, state);
     }
   };
@@ -163,12 +170,14 @@ Found Solver::SolveObject(const Frame& frame, const Cube& cube) {
     for (const NameId id : frames_.Required(layout, atom)) {
       if (!frames_.Seen(frame, id) && !forced.contains(layout.rank_of.at(id))) return true;
     }
-    if (frame.count + forced.size() < object.min_properties || object.max_properties < max_count) return true;
+    if (frame.count + forced.size() < object.min_properties || object.max_properties < max_count)
+      return true;
     for (size_t rank = 0; rank < layout.names.size(); ++rank) {
       if (!available(rank)) continue;
       const FormulaId demand = demand_of(atom, layout.name_states[rank], static_cast<int>(rank));
       if (demand == kTrueFormula) continue;
-      if (Value(formulas.And(named_demand(rank), formulas.Not(demand))).answer != Answer::kNo) return true;
+      if (Value(formulas.And(named_demand(rank), formulas.Not(demand))).answer != Answer::kNo)
+        return true;
     }
     // Other keys: none may come, or none can hurt.
     const bool harmless = object.patterns.empty() && object.additional == kTrueFormula &&
@@ -195,7 +204,9 @@ Found Solver::SolveObject(const Frame& frame, const Cube& cube) {
     }
     if (planned() + 1 > max_count) return false;
     for (size_t rank = 0; rank < layout.names.size(); ++rank) {
-      if (named.contains(static_cast<int>(rank)) || !available(rank) || forbidden.contains(layout.names[rank])) continue;
+      if (named.contains(static_cast<int>(rank)) || !available(rank) ||
+          forbidden.contains(layout.names[rank]))
+        continue;
       const FormulaId demand = demand_of(atom, layout.name_states[rank], static_cast<int>(rank));
       if (demand == kTrueFormula) continue;
       Member member{layout.names[rank], static_cast<int>(rank), layout.name_states[rank],
@@ -247,7 +258,8 @@ Found Solver::SolveObject(const Frame& frame, const Cube& cube) {
       if (forbidden.contains(layout.names[rank])) {
         exhausted = exhausted && answer == Answer::kNo;
       } else if (answer == Answer::kYes) {
-        named.emplace(static_cast<int>(rank), Member{layout.names[rank], static_cast<int>(rank), layout.name_states[rank], demand});
+        named.emplace(static_cast<int>(rank), Member{layout.names[rank], static_cast<int>(rank),
+                                                     layout.name_states[rank], demand});
       } else if (answer == Answer::kUnknown) {
         exhausted = false;
       }
@@ -278,7 +290,8 @@ Found Solver::SolveObject(const Frame& frame, const Cube& cube) {
     }
     const auto refutes = [&](const Member& member) {
       const FormulaId demand = demand_of(atom, member.state, member.rank);
-      return demand != kTrueFormula && Value(formulas.And(member.demand, demand)).answer == Answer::kNo;
+      return demand != kTrueFormula &&
+             Value(formulas.And(member.demand, demand)).answer == Answer::kNo;
     };
     for (const auto& [rank, member] : named) fails = fails || refutes(member);
     for (const Member& member : others) fails = fails || refutes(member);

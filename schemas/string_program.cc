@@ -1,6 +1,6 @@
-// The classes of the program are the coarsest partition of the code points that refines those of all
-// regexes and keeps apart every code point that stands in a literal. Intervals of the line are cut at all
-// boundaries; intervals with equal signatures (one class per atom) are the same class.
+// The classes of the program are the coarsest partition of the code points that refines those of
+// all regexes and keeps apart every code point that stands in a literal. Intervals of the line are
+// cut at all boundaries; intervals with equal signatures (one class per atom) are the same class.
 #include "schemas/string_program.h"
 
 #include <algorithm>
@@ -19,9 +19,12 @@ StringProgram::StringProgram(const SchemaTable& table, std::vector<AtomId> atoms
     const StringAtom& a = atom(id);
     switch (a.type) {
       case StringAtom::Type::kRegex:
-        regexes_.push_back({id, std::make_unique<RegexDfa>(table.regexes, a.regex, kRegexLimits), {}});
+        regexes_.push_back(
+            {id, std::make_unique<RegexDfa>(table.regexes, a.regex, kRegexLimits), {}});
         break;
-      case StringAtom::Type::kLiterals: tries_.push_back({id, {}}); break;
+      case StringAtom::Type::kLiterals:
+        tries_.push_back({id, {}});
+        break;
       case StringAtom::Type::kLength:
         counting_ = true;
         critical_.push_back(a.min);
@@ -55,7 +58,8 @@ void StringProgram::BuildClasses() {
     }
   }
   std::sort(literal_points.begin(), literal_points.end());
-  literal_points.erase(std::unique(literal_points.begin(), literal_points.end()), literal_points.end());
+  literal_points.erase(std::unique(literal_points.begin(), literal_points.end()),
+                       literal_points.end());
   for (const char32_t c : literal_points) {
     cuts.push_back(c);
     cuts.push_back(c + 1);
@@ -70,13 +74,16 @@ void StringProgram::BuildClasses() {
   for (size_t i = 0; i < boundaries_.size(); ++i) {
     const char32_t c = boundaries_[i];
     std::vector<uint32_t> signature;
-    for (const Regex& regex : regexes_) signature.push_back(static_cast<uint32_t>(regex.dfa->ClassOf(c)));
+    for (const Regex& regex : regexes_)
+      signature.push_back(static_cast<uint32_t>(regex.dfa->ClassOf(c)));
     const bool in_literal = std::binary_search(literal_points.begin(), literal_points.end(), c);
     signature.push_back(in_literal ? c + 1 : 0);
-    const auto [it, fresh] = classes.try_emplace(std::move(signature), static_cast<uint32_t>(classes.size()));
+    const auto [it, fresh] =
+        classes.try_emplace(std::move(signature), static_cast<uint32_t>(classes.size()));
     interval_class_[i] = it->second;
     if (fresh) representative_.push_back(c);
-    // A printable character reads better in completions than the control character that opens an interval.
+    // A printable character reads better in completions than the control character that opens an
+    // interval.
     const char32_t last = i + 1 < boundaries_.size() ? boundaries_[i + 1] - 1 : kMaxCodepoint;
     char32_t& chosen = representative_[it->second];
     const auto plain = [](char32_t p) { return p >= 0x20 && p < 0x7F && p != '"' && p != '\\'; };
@@ -87,12 +94,14 @@ void StringProgram::BuildClasses() {
           break;
         }
       }
-      if (!plain(chosen) && chosen < 0x80 && last >= 0x80 && c < 0x80) chosen = 0x80 <= last ? last : chosen;
+      if (!plain(chosen) && chosen < 0x80 && last >= 0x80 && c < 0x80)
+        chosen = 0x80 <= last ? last : chosen;
       if (chosen >= 0xD800 && chosen <= 0xDFFF && last > 0xDFFF) chosen = 0xE000;
     }
   }
   class_count_ = static_cast<int>(classes.size());
-  for (char32_t c = 0; c < 128; ++c) ascii_class_[c] = static_cast<int>(interval_class_[Interval(c)]);
+  for (char32_t c = 0; c < 128; ++c)
+    ascii_class_[c] = static_cast<int>(interval_class_[Interval(c)]);
   for (Regex& regex : regexes_) {
     regex.class_map.resize(static_cast<size_t>(class_count_));
     for (size_t i = 0; i < boundaries_.size(); ++i) {
@@ -123,12 +132,15 @@ void StringProgram::BuildClasses() {
 }
 
 size_t StringProgram::Interval(char32_t c) const {
-  return static_cast<size_t>(std::upper_bound(boundaries_.begin(), boundaries_.end(), c) - boundaries_.begin()) - 1;
+  return static_cast<size_t>(std::upper_bound(boundaries_.begin(), boundaries_.end(), c) -
+                             boundaries_.begin()) -
+         1;
 }
 
 StringProgram::StateId StringProgram::Intern(const std::vector<uint64_t>& state_key) {
   uint64_t hash = 0;
-  for (const uint64_t word : state_key) hash = (hash ^ word) * 0x9E3779B97F4A7C15u, hash ^= hash >> 31;
+  for (const uint64_t word : state_key)
+    hash = (hash ^ word) * 0x9E3779B97F4A7C15u, hash ^= hash >> 31;
   const auto [first, last] = index_.equal_range(hash);
   for (auto it = first; it != last; ++it) {
     if (std::equal(state_key.begin(), state_key.end(), key(it->second))) return it->second;
@@ -158,7 +170,8 @@ void StringProgram::ComputeNext(StateId state, int cls) {
   }
   if (counting_) after[slot] = std::min(after[slot] + 1, count_cap_);
   const StateId next = Intern(after);
-  next_[static_cast<size_t>(state) * static_cast<size_t>(class_count_) + static_cast<size_t>(cls)] = next;
+  next_[static_cast<size_t>(state) * static_cast<size_t>(class_count_) + static_cast<size_t>(cls)] =
+      next;
 }
 
 StringProgram::StateId StringProgram::WithCount(uint64_t count) {
@@ -168,7 +181,8 @@ StringProgram::StateId StringProgram::WithCount(uint64_t count) {
 }
 
 bool StringProgram::overflow() const {
-  return std::any_of(regexes_.begin(), regexes_.end(), [](const Regex& regex) { return regex.dfa->overflow(); });
+  return std::any_of(regexes_.begin(), regexes_.end(),
+                     [](const Regex& regex) { return regex.dfa->overflow(); });
 }
 
 uint32_t StringProgram::Distance(StateId state) const {

@@ -1,8 +1,8 @@
 // StringProgram: several conditions on one string, run side by side over its code points.
 //
-// A state is the product of one DFA state per regex, one trie node per literal set and one counter; all
-// atoms keep their truth, so any Boolean combination of them can be asked at the end. States are
-// hash-consed and made lazily. JSON quoting and UTF-8 are not its business (string_lexeme.h).
+// A state is the product of one DFA state per regex, one trie node per literal set and one counter;
+// all atoms keep their truth, so any Boolean combination of them can be asked at the end. States
+// are hash-consed and made lazily. JSON quoting and UTF-8 are not its business (string_lexeme.h).
 #ifndef PAWL_SCHEMAS_STRING_PROGRAM_H_
 #define PAWL_SCHEMAS_STRING_PROGRAM_H_
 
@@ -28,16 +28,17 @@ class StringProgram {
   StateId start() const { return 0; }
   // Classes of code points that no atom tells apart; class_of is O(log) off ASCII.
   int classes() const { return class_count_; }
-  int ClassOf(char32_t c) const {
-    return c < 128 ? ascii_class_[c] : interval_class_[Interval(c)];
-  }
+  int ClassOf(char32_t c) const { return c < 128 ? ascii_class_[c] : interval_class_[Interval(c)]; }
   char32_t Representative(int cls) const { return representative_[static_cast<size_t>(cls)]; }
   StateId Next(StateId state, int cls) {
-    StateId& next = next_[static_cast<size_t>(state) * static_cast<size_t>(class_count_) + static_cast<size_t>(cls)];
+    StateId& next = next_[static_cast<size_t>(state) * static_cast<size_t>(class_count_) +
+                          static_cast<size_t>(cls)];
     if (next == kUnknown) ComputeNext(state, cls);
-    return next_[static_cast<size_t>(state) * static_cast<size_t>(class_count_) + static_cast<size_t>(cls)];
+    return next_[static_cast<size_t>(state) * static_cast<size_t>(class_count_) +
+                 static_cast<size_t>(cls)];
   }
-  // Calls fn(class) for the classes of the code points lo..hi until fn returns true; whether it did.
+  // Calls fn(class) for the classes of the code points lo..hi until fn returns true; whether it
+  // did.
   template <typename Fn>
   bool AnyClassIn(char32_t lo, char32_t hi, const Fn& fn) const {
     for (size_t i = Interval(lo); i < boundaries_.size() && boundaries_[i] <= hi; ++i) {
@@ -46,20 +47,23 @@ class StringProgram {
     return false;
   }
 
-  // Whether the string read so far, taken as a whole, fulfils the atom. REQUIRES: atom is one of atoms().
+  // Whether the string read so far, taken as a whole, fulfils the atom. REQUIRES: atom is one of
+  // atoms().
   bool Truth(StateId state, AtomId atom) const;
   // Index of the literal of a kLiterals atom that the string read so far is; -1 when it is none.
   int Literal(StateId state, AtomId atom) const;
   const std::vector<AtomId>& atoms() const { return atoms_; }
   // A guess at how many more characters an accepted string needs at least; guides searches.
   uint32_t Distance(StateId state) const;
-  // Only counters: every class leads to the same state, so questions about the future are arithmetic.
+  // Only counters: every class leads to the same state, so questions about the future are
+  // arithmetic.
   bool counts_only() const { return regexes_.empty() && tries_.empty(); }
   uint64_t Count(StateId state) const { return counting_ ? key(state)[width_ - 1] : 0; }
   // Counts at which the truth of a length atom changes, sorted.
   const std::vector<uint64_t>& critical_counts() const { return critical_; }
   StateId WithCount(uint64_t count);
-  // A regex needed more states or work than the limits allow, and answered "dead" where it could not go on.
+  // A regex needed more states or work than the limits allow, and answered "dead" where it could
+  // not go on.
   bool overflow() const;
   size_t size() const { return keys_.size() / width_; }
 

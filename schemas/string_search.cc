@@ -1,6 +1,7 @@
-// Best-first search (A*) to a near acceptable state, guided by what each regex still needs, remembered for every state on the way: those on the
-// path found are live, and when nothing is found everything visited is dead. A program of counters alone is
-// decided by arithmetic, so maxLength may be as large as it likes.
+// Best-first search (A*) to a near acceptable state, guided by what each regex still needs,
+// remembered for every state on the way: those on the path found are live, and when nothing is
+// found everything visited is dead. A program of counters alone is decided by arithmetic, so
+// maxLength may be as large as it likes.
 #include "schemas/string_search.h"
 
 #include <algorithm>
@@ -47,7 +48,8 @@ void StringSearch::Decide(StateId start) {
     int via;
   };
   std::unordered_map<StateId, Visit> visited = {{start, {start, -1}}};
-  // Nearest first by steps taken plus steps still needed; of equals the deepest, so that long literals are walked straight.
+  // Nearest first by steps taken plus steps still needed; of equals the deepest, so that long
+  // literals are walked straight.
   struct Entry {
     uint64_t total;
     uint64_t depth;
@@ -111,8 +113,8 @@ std::optional<char32_t> StringSearch::Pick(StateId state, char32_t lo, char32_t 
     return true;
   });
   if (found < 0) return std::nullopt;
-  // The first code point of the range in that class: classes are unions of intervals, so bisecting is not
-  // possible, but the interval that was found begins at `lo` or at a boundary.
+  // The first code point of the range in that class: classes are unions of intervals, so bisecting
+  // is not possible, but the interval that was found begins at `lo` or at a boundary.
   const char32_t representative = program_.Representative(found);
   if (representative >= lo && representative <= hi) return representative;
   for (char32_t c = lo; c <= hi; ++c) {

@@ -1,4 +1,5 @@
-// StringSearch: from which states of a StringProgram an acceptable string can still be reached, and how.
+// StringSearch: from which states of a StringProgram an acceptable string can still be reached, and
+// how.
 #ifndef PAWL_SCHEMAS_STRING_SEARCH_H_
 #define PAWL_SCHEMAS_STRING_SEARCH_H_
 
@@ -15,8 +16,8 @@ namespace pawl::schema {
 class StringSearch {
  public:
   using StateId = StringProgram::StateId;
-  // `accept`: whether the string may end in this state; asked at most once per state. `fuel`: states one question
-  // may visit; beyond it the state counts as live.
+  // `accept`: whether the string may end in this state; asked at most once per state. `fuel`:
+  // states one question may visit; beyond it the state counts as live.
   StringSearch(StringProgram& program, std::function<bool(StateId)> accept, int64_t fuel)
       : program_(program), accept_(std::move(accept)), fuel_(fuel) {}
 
@@ -38,8 +39,8 @@ class StringSearch {
   struct Info {
     Verdict live = Verdict::kUnknown;
     Verdict accepts = Verdict::kUnknown;
-    int via = -1;           // class that leads towards acceptance; -1: none known (or accepted here)
-    uint64_t skip = 0;      // counts_only programs: how many code points are missing
+    int via = -1;       // class that leads towards acceptance; -1: none known (or accepted here)
+    uint64_t skip = 0;  // counts_only programs: how many code points are missing
   };
   Info& At(StateId state) {
     if (state >= info_.size()) info_.resize(static_cast<size_t>(state) + 1);

@@ -1,6 +1,7 @@
-// A trie of the plain decimal forms. JSON forbids leading zeros, so only zeros at the end of a fraction give a
-// value several texts: a node that ends a value and stands in a fraction takes zeros for ever, through a child for the zeros
-// where a longer value begins the same way, else through one shared tail state.
+// A trie of the plain decimal forms. JSON forbids leading zeros, so only zeros at the end of a
+// fraction give a value several texts: a node that ends a value and stands in a fraction takes
+// zeros for ever, through a child for the zeros where a longer value begins the same way, else
+// through one shared tail state.
 #include "grammar/number/number_set.h"
 
 #include <algorithm>
@@ -35,7 +36,9 @@ Result<NumberSet> NumberSet::Create(const std::vector<Decimal>& values, bool can
   for (const Decimal& value : values) {
     const int64_t places = static_cast<int64_t>(value.digits().size()) + std::abs(value.exponent());
     if (places > kMaxPlaces) {
-      return Error{ErrorCode::kLimit, "a number with more than " + std::to_string(kMaxPlaces) + " places when written out", ""};
+      return Error{
+          ErrorCode::kLimit,
+          "a number with more than " + std::to_string(kMaxPlaces) + " places when written out", ""};
     }
     set.Insert(Plain(value), canonical);
     if (value.is_zero() && !canonical) set.Insert("-0", false);
@@ -77,7 +80,8 @@ uint32_t NumberSet::AddChild(uint32_t node, char c) {
   const uint32_t fresh = static_cast<uint32_t>(nodes_.size());
   nodes_.emplace_back();
   auto& children = nodes_[node].children;
-  children.insert(std::lower_bound(children.begin(), children.end(), std::pair(c, uint32_t{0})), {c, fresh});
+  children.insert(std::lower_bound(children.begin(), children.end(), std::pair(c, uint32_t{0})),
+                  {c, fresh});
   return fresh;
 }
 

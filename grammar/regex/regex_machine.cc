@@ -1,5 +1,5 @@
-// UTF-8 on top of a DFA over code points: inside a sequence the position keeps the bits read so far, and is
-// live when some code point that begins with them leads on.
+// UTF-8 on top of a DFA over code points: inside a sequence the position keeps the bits read so
+// far, and is live when some code point that begins with them leads on.
 #include "grammar/regex/regex_machine.h"
 
 #include <algorithm>
@@ -13,7 +13,8 @@ constexpr size_t kMaxCompletion = size_t{1} << 16;  // code points
 constexpr size_t kMaxVisits = size_t{1} << 20;
 }  // namespace
 
-RegexMachine::RegexMachine(std::shared_ptr<RegexArena> arena, ReId regex) : dfa_(std::move(arena), regex) {
+RegexMachine::RegexMachine(std::shared_ptr<RegexArena> arena, ReId regex)
+    : dfa_(std::move(arena), regex) {
   positions_.push_back({RegexDfa::kDead});
 }
 
@@ -43,10 +44,13 @@ std::optional<char32_t> RegexMachine::Pick(uint32_t state, char32_t lo, char32_t
   const auto boundaries = dfa_.boundaries();
   const auto classes = dfa_.interval_class();
   if (lo > hi) return std::nullopt;
-  size_t i = static_cast<size_t>(std::upper_bound(boundaries.begin(), boundaries.end(), lo) - boundaries.begin()) - 1;
+  size_t i = static_cast<size_t>(std::upper_bound(boundaries.begin(), boundaries.end(), lo) -
+                                 boundaries.begin()) -
+             1;
   for (; i < boundaries.size() && boundaries[i] <= hi; ++i) {
     char32_t c = std::max(lo, boundaries[i]);
-    const char32_t last = std::min<char32_t>(hi, i + 1 < boundaries.size() ? boundaries[i + 1] - 1 : kMaxCodepoint);
+    const char32_t last =
+        std::min<char32_t>(hi, i + 1 < boundaries.size() ? boundaries[i + 1] - 1 : kMaxCodepoint);
     if (c >= 0xD800 && c <= 0xDFFF) c = 0xE000;
     if (c <= last && dfa_.Next(state, classes[i]) != RegexDfa::kDead) return c;
   }
@@ -100,7 +104,8 @@ std::optional<std::string> RegexMachine::ShortestCompletion(Key key) {
     queue.pop_front();
     if (dfa_.Accepting(state)) {
       std::u32string path;
-      for (uint32_t s = state; from.at(s).second >= 0 && path.size() <= kMaxCompletion; s = from.at(s).first) {
+      for (uint32_t s = state; from.at(s).second >= 0 && path.size() <= kMaxCompletion;
+           s = from.at(s).first) {
         path.push_back(dfa_.Representative(from.at(s).second));
       }
       if (path.size() > kMaxCompletion) return std::nullopt;

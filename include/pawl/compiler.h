@@ -24,7 +24,8 @@ class Compiler {
   explicit Compiler(std::shared_ptr<const Vocabulary> vocabulary);
 
   // Errors name the keyword by JSON Pointer; kUnsatisfiable when no value fits.
-  Result<Grammar> CompileJsonSchema(std::string_view schema, const JsonSchemaOptions& options = {}) const;
+  Result<Grammar> CompileJsonSchema(std::string_view schema,
+                                    const JsonSchemaOptions& options = {}) const;
   // The output matches the whole pattern (ECMA-262 syntax, see docs/regex.md). Place: "byte N".
   Result<Grammar> CompileRegex(std::string_view pattern) const;
   // The output is one of the strings.

@@ -8,8 +8,8 @@
 //   if (next->accepting()) ...                      // the text so far is complete
 //
 // A State is a small immutable value: copying it forks, keeping an old one rolls back. Every State
-// that Advance hands out is live: some continuation completes it (docs/architecture.md names the two
-// cases where that is checked at the closing byte instead).
+// that Advance hands out is live: some continuation completes it (docs/architecture.md names the
+// two cases where that is checked at the closing byte instead).
 #ifndef PAWL_GRAMMAR_H_
 #define PAWL_GRAMMAR_H_
 
@@ -49,12 +49,12 @@ class State {
   // The text so far is a complete sentence of the grammar.
   bool accepting() const;
 
-  // Bytes that must come next whatever is chosen; empty when there is a choice or the text may end here.
-  // At most `limit` bytes.
+  // Bytes that must come next whatever is chosen; empty when there is a choice or the text may end
+  // here. At most `limit` bytes.
   std::string forced(size_t limit = 256) const;
 
-  // Bytes of a short completion: advancing by them gives an accepting state. Empty when accepting().
-  // nullopt when none was found within the limits.
+  // Bytes of a short completion: advancing by them gives an accepting state. Empty when
+  // accepting(). nullopt when none was found within the limits.
   std::optional<std::string> ShortestCompletion() const;
   // Tokens needed to spell ShortestCompletion(); -1 when there is none.
   int shortest_close() const;

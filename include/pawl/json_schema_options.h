@@ -13,13 +13,15 @@ struct JsonSchemaOptions {
   enum class Order { kSchema, kAny };
   Order order = Order::kSchema;
 
-  // White space between the tokens of JSON: none; at most `max_whitespace` characters at each place;
-  // any amount. Separators: after ',' and ':' kCompact still allows what `separator_space` says.
+  // White space between the tokens of JSON: none; at most `max_whitespace` characters at each
+  // place; any amount. Separators: after ',' and ':' kCompact still allows what `separator_space`
+  // says.
   enum class Whitespace { kCompact, kBounded, kAny };
   Whitespace whitespace = Whitespace::kCompact;
   int max_whitespace = 24;
 
-  // The dialect when the schema has no "$schema": "draft4", "draft6", "draft7", "2019-09", "2020-12".
+  // The dialect when the schema has no "$schema": "draft4", "draft6", "draft7", "2019-09",
+  // "2020-12".
   std::string default_dialect = "2020-12";
   // When not empty, used in place of "$schema".
   std::string force_dialect;
@@ -27,12 +29,14 @@ struct JsonSchemaOptions {
   // "format" is an assertion for the formats that Pawl knows; unknown ones are annotations.
   bool assert_formats = true;
 
-  // One spelling instead of all that JSON allows: strings and keys with escapes where JSON needs them (quotes,
-  // backslashes, controls) and nowhere else; integers, and numbers of an enum, without ".0". For text that a model
-  // writes: keys are then forced bytes. Turn it off to check texts that others wrote.
+  // One spelling instead of all that JSON allows: strings and keys with escapes where JSON needs
+  // them (quotes, backslashes, controls) and nowhere else; integers, and numbers of an enum,
+  // without ".0". For text that a model writes: keys are then forced bytes. Turn it off to check
+  // texts that others wrote.
   bool canonical_spelling = true;
 
-  // Numbers may be written with an exponent ("1e3"). Where not/oneOf/anyOf combine bounds they may not, in any case.
+  // Numbers may be written with an exponent ("1e3"). Where not/oneOf/anyOf combine bounds they may
+  // not, in any case.
   bool allow_exponents = false;
 
   // Limits. Fuel is counted in steps, so the same input always ends the same way.

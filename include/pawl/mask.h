@@ -1,7 +1,8 @@
 // Masks: which tokens may come next. Bit i of word i/32 is 1 when token i is allowed.
 //
 // A mask is an interned value: equal masks of one grammar have the same id (and, while somebody
-// holds them, the same address), so a decode loop can pass ids around and a device can mirror the masks.
+// holds them, the same address), so a decode loop can pass ids around and a device can mirror the
+// masks.
 #ifndef PAWL_MASK_H_
 #define PAWL_MASK_H_
 

@@ -2,8 +2,8 @@
 //
 //   pawl::Result<pawl::Grammar> grammar = compiler.CompileJsonSchema(text);
 //   if (!grammar.ok()) {
-//     std::cerr << grammar.error().ToString() << "\n";   // "#/properties/age/minimum: must be a number"
-//     return 2;
+//     std::cerr << grammar.error().ToString() << "\n";   // "#/properties/age/minimum: must be a
+//     number" return 2;
 //   }
 //   Use(*grammar);
 //
@@ -29,8 +29,8 @@ enum class ErrorCode {
   kInternal,       // a bug in Pawl
 };
 
-// What went wrong and where. `place` is a JSON Pointer ("#/properties/a"), "line:column", "byte 17",
-// a file path, or empty when the whole input is meant.
+// What went wrong and where. `place` is a JSON Pointer ("#/properties/a"), "line:column", "byte
+// 17", a file path, or empty when the whole input is meant.
 struct Error {
   ErrorCode code = ErrorCode::kInternal;
   std::string message;
@@ -41,12 +41,18 @@ struct Error {
 
 inline const char* ErrorCodeName(ErrorCode code) {
   switch (code) {
-    case ErrorCode::kInvalid: return "invalid";
-    case ErrorCode::kUnsupported: return "unsupported";
-    case ErrorCode::kUnsatisfiable: return "unsatisfiable";
-    case ErrorCode::kLimit: return "limit";
-    case ErrorCode::kIo: return "io";
-    case ErrorCode::kInternal: return "internal";
+    case ErrorCode::kInvalid:
+      return "invalid";
+    case ErrorCode::kUnsupported:
+      return "unsupported";
+    case ErrorCode::kUnsatisfiable:
+      return "unsatisfiable";
+    case ErrorCode::kLimit:
+      return "limit";
+    case ErrorCode::kIo:
+      return "io";
+    case ErrorCode::kInternal:
+      return "internal";
   }
   return "unknown";
 }
@@ -54,22 +60,35 @@ inline const char* ErrorCodeName(ErrorCode code) {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT: implicit by design
+  Result(T value)
+      : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT: implicit by design
   Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT
 
   bool ok() const { return state_.index() == 0; }
   explicit operator bool() const { return ok(); }
 
-  T& value() & { assert(ok()); return *std::get_if<0>(&state_); }
-  const T& value() const& { assert(ok()); return *std::get_if<0>(&state_); }
-  T&& value() && { assert(ok()); return std::move(*std::get_if<0>(&state_)); }
+  T& value() & {
+    assert(ok());
+    return *std::get_if<0>(&state_);
+  }
+  const T& value() const& {
+    assert(ok());
+    return *std::get_if<0>(&state_);
+  }
+  T&& value() && {
+    assert(ok());
+    return std::move(*std::get_if<0>(&state_));
+  }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
   T&& operator*() && { return std::move(*this).value(); }
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
 
-  const Error& error() const { assert(!ok()); return *std::get_if<1>(&state_); }
+  const Error& error() const {
+    assert(!ok());
+    return *std::get_if<1>(&state_);
+  }
 
  private:
   std::variant<T, Error> state_;
@@ -84,7 +103,10 @@ class [[nodiscard]] Result<void> {
 
   bool ok() const { return !error_.has_value(); }
   explicit operator bool() const { return ok(); }
-  const Error& error() const { assert(!ok()); return *error_; }
+  const Error& error() const {
+    assert(!ok());
+    return *error_;
+  }
 
  private:
   std::optional<Error> error_;

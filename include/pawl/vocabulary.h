@@ -1,4 +1,5 @@
-// Vocabulary: the tokens of one tokenizer as byte strings, with the trie that masks are computed on.
+// Vocabulary: the tokens of one tokenizer as byte strings, with the trie that masks are computed
+// on.
 //
 //   pawl::VocabularyInit init;
 //   init.tokens = {"{", "}", "\"a\"", ":", "1", ""};   // bytes of token 0, 1, ...
@@ -27,9 +28,11 @@ inline constexpr TokenId kNoToken = -1;
 class TokenTrie;
 
 struct VocabularyInit {
-  std::vector<std::string> tokens;  // index = token id; bytes, not text: a token may hold part of a code point
-  std::vector<TokenId> special;     // control tokens: a grammar's text never matches them
-  std::vector<TokenId> end_tokens;  // end of output; a mask allows them exactly where the grammar accepts
+  std::vector<std::string>
+      tokens;  // index = token id; bytes, not text: a token may hold part of a code point
+  std::vector<TokenId> special;  // control tokens: a grammar's text never matches them
+  std::vector<TokenId>
+      end_tokens;  // end of output; a mask allows them exactly where the grammar accepts
 };
 
 class Vocabulary {

@@ -9,7 +9,8 @@ namespace pawl::json {
 namespace {
 
 // long double so that numbers beyond a double's range (1e400), which are legal JSON, still parse.
-using Parser = nlohmann::basic_json<std::map, std::vector, std::string, bool, int64_t, uint64_t, long double>;
+using Parser =
+    nlohmann::basic_json<std::map, std::vector, std::string, bool, int64_t, uint64_t, long double>;
 
 // Builds the tree on an explicit stack of open containers. Pointers into `items` and `members` stay
 // valid because only the innermost container grows.
@@ -29,8 +30,12 @@ class TreeBuilder {
   bool number_integer(number_integer_t value) {
     return Add({Type::kNumber, value == 0 ? "-0" : std::to_string(value), {}, {}});
   }
-  bool number_unsigned(number_unsigned_t value) { return Add({Type::kNumber, std::to_string(value), {}, {}}); }
-  bool number_float(number_float_t, const string_t& raw) { return Add({Type::kNumber, raw, {}, {}}); }
+  bool number_unsigned(number_unsigned_t value) {
+    return Add({Type::kNumber, std::to_string(value), {}, {}});
+  }
+  bool number_float(number_float_t, const string_t& raw) {
+    return Add({Type::kNumber, raw, {}, {}});
+  }
   bool string(string_t& value) { return Add({Type::kString, std::move(value), {}, {}}); }
   bool binary(binary_t&) { return false; }
 
@@ -49,11 +54,13 @@ class TreeBuilder {
   }
 
   bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception& e) {
-    // nlohmann's text begins with "[json.exception...] parse error at line L, column C: "; keep the reason.
+    // nlohmann's text begins with "[json.exception...] parse error at line L, column C: "; keep the
+    // reason.
     std::string what = e.what();
     const size_t colon = what.find(": ");
     if (colon != std::string::npos) what = what.substr(colon + 2);
-    error_ = Error{ErrorCode::kInvalid, "not JSON: " + what, "byte " + std::to_string(position == 0 ? 0 : position - 1)};
+    error_ = Error{ErrorCode::kInvalid, "not JSON: " + what,
+                   "byte " + std::to_string(position == 0 ? 0 : position - 1)};
     return false;
   }
 
@@ -85,8 +92,9 @@ class TreeBuilder {
   }
   bool Open(Type type) {
     if (static_cast<int>(stack_.size()) >= limits_.max_depth) {
-      error_ = Error{ErrorCode::kLimit,
-                     "nested deeper than the limit of " + std::to_string(limits_.max_depth) + " levels", ""};
+      error_ = Error{
+          ErrorCode::kLimit,
+          "nested deeper than the limit of " + std::to_string(limits_.max_depth) + " levels", ""};
       return false;
     }
     stack_.push_back(Place({type, {}, {}, {}}));
@@ -142,13 +150,27 @@ std::string Quote(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     switch (c) {
-      case '"': out += "\\\""; break;
-      case '\\': out += "\\\\"; break;
-      case '\b': out += "\\b"; break;
-      case '\f': out += "\\f"; break;
-      case '\n': out += "\\n"; break;
-      case '\r': out += "\\r"; break;
-      case '\t': out += "\\t"; break;
+      case '"':
+        out += "\\\"";
+        break;
+      case '\\':
+        out += "\\\\";
+        break;
+      case '\b':
+        out += "\\b";
+        break;
+      case '\f':
+        out += "\\f";
+        break;
+      case '\n':
+        out += "\\n";
+        break;
+      case '\r':
+        out += "\\r";
+        break;
+      case '\t':
+        out += "\\t";
+        break;
       default:
         if (static_cast<unsigned char>(c) < 0x20) {
           out += "\\u00";
@@ -169,13 +191,27 @@ std::string Dump(const Value& value) {
   std::vector<std::pair<const Value*, size_t>> stack;
   const auto open = [&](const Value& v) {
     switch (v.type) {
-      case Type::kNull: out += "null"; return;
-      case Type::kFalse: out += "false"; return;
-      case Type::kTrue: out += "true"; return;
-      case Type::kNumber: out += v.text; return;
-      case Type::kString: out += Quote(v.text); return;
-      case Type::kArray: out += '['; break;
-      case Type::kObject: out += '{'; break;
+      case Type::kNull:
+        out += "null";
+        return;
+      case Type::kFalse:
+        out += "false";
+        return;
+      case Type::kTrue:
+        out += "true";
+        return;
+      case Type::kNumber:
+        out += v.text;
+        return;
+      case Type::kString:
+        out += Quote(v.text);
+        return;
+      case Type::kArray:
+        out += '[';
+        break;
+      case Type::kObject:
+        out += '{';
+        break;
     }
     stack.emplace_back(&v, 0);
   };
@@ -218,13 +254,19 @@ std::string PointerJoin(std::string_view pointer, std::string_view token) {
 
 const char* TypeName(Type type) {
   switch (type) {
-    case Type::kNull: return "null";
+    case Type::kNull:
+      return "null";
     case Type::kFalse:
-    case Type::kTrue: return "boolean";
-    case Type::kNumber: return "number";
-    case Type::kString: return "string";
-    case Type::kArray: return "array";
-    case Type::kObject: return "object";
+    case Type::kTrue:
+      return "boolean";
+    case Type::kNumber:
+      return "number";
+    case Type::kString:
+      return "string";
+    case Type::kArray:
+      return "array";
+    case Type::kObject:
+      return "object";
   }
   return "unknown";
 }

@@ -1,5 +1,6 @@
-// JSON text -> tree, keeping what a schema needs and nlohmann's tree drops: the raw text of numbers, the
-// order of members, duplicate keys as errors, and no recursion on the depth of the input.
+// JSON text -> tree, keeping what a schema needs and nlohmann's tree drops: the raw text of
+// numbers, the order of members, duplicate keys as errors, and no recursion on the depth of the
+// input.
 //
 // Parsing is nlohmann/json's SAX parser; this is its handler and the tree it builds.
 #ifndef PAWL_SRC_BASE_JSON_H_
@@ -22,8 +23,8 @@ struct Member;
 
 struct Value {
   Type type = Type::kNull;
-  std::string text;  // kString: the decoded UTF-8; kNumber: the number as written
-  std::vector<Value> items;                            // kArray
+  std::string text;             // kString: the decoded UTF-8; kNumber: the number as written
+  std::vector<Value> items;     // kArray
   std::vector<Member> members;  // kObject, in the order of the text
 
   bool is_bool() const { return type == Type::kTrue || type == Type::kFalse; }
@@ -40,9 +41,7 @@ struct Member {
   Value second;
 };
 
-inline size_t Value::size() const {
-  return type == Type::kObject ? members.size() : items.size();
-}
+inline size_t Value::size() const { return type == Type::kObject ? members.size() : items.size(); }
 
 struct ParseLimits {
   size_t max_bytes = size_t{64} << 20;

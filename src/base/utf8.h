@@ -26,8 +26,8 @@ std::string EncodeCodepoints(std::u32string_view codepoints);
 std::u32string DecodeCodepoints(std::string_view utf8);
 // Offset of the first byte that is not part of valid UTF-8, npos when all is valid.
 size_t FindInvalidUtf8(std::string_view text);
-// Length of the longest prefix of `text` that ends at a code point boundary; a sequence cut short at
-// the end is left out, invalid bytes inside count as complete.
+// Length of the longest prefix of `text` that ends at a code point boundary; a sequence cut short
+// at the end is left out, invalid bytes inside count as complete.
 size_t CompleteUtf8Prefix(std::string_view text);
 
 }  // namespace pawl

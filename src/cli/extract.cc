@@ -25,7 +25,8 @@ namespace {
 constexpr const char* kName = "extract";
 
 struct Flags {
-  // A record is as long as its schema makes it; the grammar ends it, so the budget is only a backstop.
+  // A record is as long as its schema makes it; the grammar ends it, so the budget is only a
+  // backstop.
   Flags() { sampling.max_tokens = 4096; }
 
   GrammarFlags grammar{LayoutFlags::ForWriting()};

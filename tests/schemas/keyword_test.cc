@@ -1,0 +1,178 @@
+// One table for the keywords: what each schema accepts and what it refuses, by whole texts.
+#include <gtest/gtest.h>
+
+#include "pawl/compiler.h"
+
+namespace pawl {
+namespace {
+
+std::shared_ptr<const Vocabulary> Bytes() {
+  VocabularyInit init;
+  for (int b = 0; b < 256; ++b) init.tokens.push_back(std::string(1, static_cast<char>(b)));
+  init.tokens.push_back("<end>");
+  init.end_tokens = {256};
+  return *Vocabulary::Create(std::move(init));
+}
+
+JsonSchemaOptions AnyText() {
+  JsonSchemaOptions options;
+  options.order = JsonSchemaOptions::Order::kAny;
+  options.whitespace = JsonSchemaOptions::Whitespace::kAny;
+  options.canonical_spelling = false;
+  options.allow_exponents = true;
+  return options;
+}
+
+bool Accepts(const Grammar& grammar, const std::string& text) {
+  const auto state = grammar.Start().Advance(text);
+  return state && state->accepting();
+}
+
+struct Case {
+  const char* schema;
+  std::vector<const char*> accepted, refused;
+};
+
+TEST(KeywordTest, AcceptAndRefuse) {
+  const Compiler compiler(Bytes());
+  const std::vector<Case> cases = {
+      {R"({})",
+       {"null", " [1, {\"a\": \"\\ud83d\\ude00\"}] ", "-0.5e+7"},
+       {"nul", "[1,]", "\"\\ud800\"", "01", "\"\t\""}},
+      {R"({"type": "integer"})", {"3", "3.0", "-0", "30e-1"}, {"3.5", "\"3\"", "3."}},
+      {R"({"$schema": "http://json-schema.org/draft-04/schema#", "type": "integer"})",
+       {"3"},
+       {"3.0"}},
+      {R"({"type": ["string", "null"]})", {"null", "\"\""}, {"1", "[]"}},
+      {R"({"enum": ["a", 1, null, {"x": [1, 2]}]})",
+       {"\"\\u0061\"", "1.0", "null", "{\"x\":[1,2.0]}"},
+       {"2", "{\"x\":[2,1]}", "{}"}},
+      {R"({"const": 1e2})", {"100", "100.00"}, {"1", "1000"}},
+      {R"({"minimum": 1.5, "exclusiveMaximum": 3})",
+       {"1.5", "2.999", "\"x\"", "15e-1"},
+       {"1.49", "3", "3.0"}},
+      {R"({"multipleOf": 0.01})", {"4.35", "4.350", "7"}, {"4.355"}},
+      {R"({"minLength": 2, "maxLength": 3})",
+       {"\"\xC3\xA9\xC3\xA9\"", "\"abc\"", "[]"},
+       {"\"\xC3\xA9\"", "\"abcd\""}},
+      {R"({"pattern": "b+$"})", {"\"abb\"", "\"b\"", "7"}, {"\"ba\""}},
+      {R"({"format": "date"})", {"\"2024-02-29\"", "5"}, {"\"2023-02-29\"", "\"x\""}},
+      {R"({"format": "no-such-format"})", {"\"anything\""}, {}},
+      {R"({"properties": {"a": {"type": "null"}}, "required": ["a", "b"], "additionalProperties": false})",
+       {},
+       {"{\"a\":null}", "{\"a\":null,\"b\":1}"}},
+      {R"({"properties": {"a": {"type": "null"}}, "required": ["b"], "additionalProperties": {"type": "number"}})",
+       {"{\"b\":1}", "{\"c\":2,\"b\":1,\"a\":null}"},
+       {"{}", "{\"b\":\"x\"}", "{\"b\":1,\"a\":1}", "{\"b\":1,\"b\":2}",
+        "{\"b\":1,\"c\":1,\"c\":1}"}},
+      {R"({"patternProperties": {"^x": {"type": "number"}}, "propertyNames": {"maxLength": 2}})",
+       {"{\"x1\":1,\"y\":null}"},
+       {"{\"x1\":null}", "{\"abc\":1}"}},
+      {R"({"minProperties": 1, "maxProperties": 2})",
+       {"{\"a\":1}", "3"},
+       {"{}", "{\"a\":1,\"b\":1,\"c\":1}"}},
+      {R"({"dependentRequired": {"a": ["b"]}})", {"{\"b\":1}", "{\"a\":1,\"b\":1}"}, {"{\"a\":1}"}},
+      {R"({"dependentSchemas": {"a": {"maxProperties": 1}}})",
+       {"{\"a\":1}", "{\"b\":1,\"c\":1}"},
+       {"{\"a\":1,\"b\":1}"}},
+      {R"({"prefixItems": [{"type": "null"}], "items": {"type": "number"}, "minItems": 1, "maxItems": 3})",
+       {"[null]", "[null,1,2]"},
+       {"[]", "[1]", "[null,null]", "[null,1,2,3]"}},
+      {R"({"$schema": "http://json-schema.org/draft-07/schema#", "items": [{"type": "null"}], "additionalItems": false})",
+       {"[]", "[null]"},
+       {"[null,1]"}},
+      {R"({"uniqueItems": true})",
+       {"[1,2,\"1\"]", "[{\"a\":1},{\"a\":2}]"},
+       {"[1,1.0]", "[{\"a\":1,\"b\":2},{\"b\":2,\"a\":1}]"}},
+      {R"({"contains": {"type": "null"}, "maxContains": 1})",
+       {"[1,null]"},
+       {"[]", "[1]", "[null,null]"}},
+      {R"({"allOf": [{"minimum": 2}, {"maximum": 4}]})", {"3"}, {"1", "5"}},
+      {R"({"anyOf": [{"required": ["a"]}, {"required": ["b"]}]})",
+       {"{\"a\":1}", "{\"b\":1}"},
+       {"{}", "{\"c\":1}"}},
+      {R"({"oneOf": [{"multipleOf": 2}, {"multipleOf": 3}]})", {"2", "3"}, {"6", "1"}},
+      {R"({"not": {"type": "string", "maxLength": 1}})", {"1", "\"ab\""}, {"\"\"", "\"a\""}},
+      {R"({"if": {"properties": {"k": {"const": "n"}}, "required": ["k"]}, "then": {"properties": {"v": {"type": "number"}}}, "else": {"required": ["w"]}})",
+       {"{\"k\":\"n\",\"v\":1}", "{\"v\":\"x\",\"w\":0}"},
+       {"{\"k\":\"n\",\"v\":\"x\"}", "{\"v\":\"x\",\"k\":\"n\"}", "{\"k\":\"m\"}"}},
+      {R"({"$defs": {"t": {"type": "object", "properties": {"next": {"$ref": "#/$defs/t"}}, "additionalProperties": false}}, "$ref": "#/$defs/t"})",
+       {"{\"next\":{\"next\":{}}}"},
+       {"{\"next\":1}", "{\"nxt\":{}}"}},
+      {R"({"$id": "http://x.test/a", "$defs": {"n": {"$anchor": "num", "type": "number"}, "s": {"$id": "b", "type": "string"}}, "items": {"anyOf": [{"$ref": "#num"}, {"$ref": "b"}]}})",
+       {"[1,\"x\"]"},
+       {"[null]"}},
+  };
+  for (const Case& c : cases) {
+    auto grammar = compiler.CompileJsonSchema(c.schema, AnyText());
+    if (c.accepted.empty() && !grammar.ok()) {
+      EXPECT_EQ(grammar.error().code, ErrorCode::kUnsatisfiable) << c.schema;
+      continue;
+    }
+    ASSERT_TRUE(grammar.ok()) << c.schema << "\n" << grammar.error().ToString();
+    for (const char* text : c.accepted)
+      EXPECT_TRUE(Accepts(*grammar, text)) << c.schema << "\n" << text;
+    for (const char* text : c.refused)
+      EXPECT_FALSE(Accepts(*grammar, text)) << c.schema << "\n" << text;
+  }
+}
+
+TEST(KeywordTest, ErrorsNameThePlace) {
+  const Compiler compiler(Bytes());
+  const struct {
+    const char *schema, *place;
+    ErrorCode code;
+  } cases[] = {
+      {R"({"properties": {"age": {"minimum": "x"}}})", "#/properties/age/minimum",
+       ErrorCode::kInvalid},
+      {R"({"type": "strng"})", "#/type", ErrorCode::kInvalid},
+      {R"({"items": [{"maxItems": -1}]})", "#/items/0/maxItems", ErrorCode::kInvalid},
+      {R"({"pattern": "a("})", "#/pattern", ErrorCode::kInvalid},
+      {R"({"properties": {"a/b": {"pattern": "(a)\\1"}}})", "#/properties/a~1b/pattern",
+       ErrorCode::kUnsupported},
+      {R"({"unevaluatedProperties": false})", "#/unevaluatedProperties", ErrorCode::kUnsupported},
+      {R"({"allOf": [{"$ref": "http://elsewhere.test/s"}]})", "#/allOf/0/$ref",
+       ErrorCode::kUnsupported},
+      {R"({"$ref": "#/$defs/none"})", "#/$ref", ErrorCode::kInvalid},
+      {R"({"$ref": "#"})", "#", ErrorCode::kInvalid},
+      {R"({"type": "string", "enum": [1]})", "#", ErrorCode::kUnsatisfiable},
+      {R"({"a": 1, "a": 2})", "#", ErrorCode::kInvalid},
+      {"{", "byte 1", ErrorCode::kInvalid},
+  };
+  for (const auto& c : cases) {
+    auto grammar = compiler.CompileJsonSchema(c.schema);
+    ASSERT_FALSE(grammar.ok()) << c.schema;
+    EXPECT_EQ(grammar.error().place, c.place) << c.schema << ": " << grammar.error().message;
+    EXPECT_EQ(grammar.error().code, c.code) << c.schema << ": " << grammar.error().message;
+  }
+}
+
+TEST(KeywordTest, NotesTellWhatIsAnAnnotation) {
+  auto grammar = Compiler(Bytes()).CompileJsonSchema(
+      R"({"properties": {"a": {"format": "colour", "titel": "x", "title": "y"}}})");
+  ASSERT_TRUE(grammar.ok());
+  EXPECT_EQ(grammar->notes().size(), 2u);
+}
+
+TEST(KeywordTest, OrderWhitespaceAndSpelling) {
+  const Compiler compiler(Bytes());
+  const char* schema = R"({"properties": {"b": {}, "a": {}}, "required": ["b"], "type": "object"})";
+  auto strict = compiler.CompileJsonSchema(schema);
+  ASSERT_TRUE(strict.ok());
+  EXPECT_TRUE(Accepts(*strict, R"({"b":1,"a":2,"z":3})"));
+  EXPECT_FALSE(Accepts(*strict, R"({"a":2,"b":1})"));
+  EXPECT_FALSE(Accepts(*strict, R"({"b": 1})"));
+  EXPECT_FALSE(Accepts(*strict, R"({"\u0062":1})"));
+  EXPECT_FALSE(Accepts(*strict, R"({"b":1e3})"));
+  EXPECT_EQ(strict->Start().forced(), "{\"b\":");
+  JsonSchemaOptions bounded;
+  bounded.whitespace = JsonSchemaOptions::Whitespace::kBounded;
+  bounded.max_whitespace = 2;
+  auto spaced = compiler.CompileJsonSchema(schema, bounded);
+  ASSERT_TRUE(spaced.ok());
+  EXPECT_TRUE(Accepts(*spaced, "{  \"b\" :\n 1}"));
+  EXPECT_FALSE(Accepts(*spaced, "{   \"b\":1}"));
+}
+
+}  // namespace
+}  // namespace pawl

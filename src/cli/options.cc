@@ -22,7 +22,7 @@ void LayoutFlags::AddTo(CLI::App* command) {
   command
       ->add_option("--spelling", spelling,
                    "Spelling of strings and numbers: canonical (escapes only where needed, no "
-                   "exponents under a bound, integers without fraction), any")
+                   "exponents, integers without fraction), any")
       ->check(CLI::IsMember({"canonical", "any"}))
       ->capture_default_str();
 }

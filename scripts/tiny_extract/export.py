@@ -65,7 +65,8 @@ def main():
     write("config.json", {
         "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": config.width, "num_hidden_layers": config.layers,
         "num_attention_heads": config.heads, "num_key_value_heads": config.heads, "head_dim": config.head_width, "intermediate_size": config.inner,
-        "max_position_embeddings": config.context, "rope_theta": config.rope_theta, "rope_scaling": None, "rms_norm_eps": config.norm_eps,
+        "max_position_embeddings": 4096,  # records may be longer than any text of the training
+        "rope_theta": config.rope_theta, "rope_scaling": None, "rms_norm_eps": config.norm_eps,
         "hidden_act": "silu", "attention_bias": False, "mlp_bias": False, "attention_dropout": 0.0, "tie_word_embeddings": True,
         "vocab_size": VOCABULARY, "bos_token_id": BOS, "eos_token_id": EOS, "pad_token_id": PAD, "initializer_range": 0.02, "use_cache": True,
         "torch_dtype": "bfloat16"})

@@ -73,7 +73,7 @@ def main():
     write("generation_config.json", {"bos_token_id": BOS, "eos_token_id": EOS, "pad_token_id": PAD, "do_sample": False})
     write("tokenizer.json", tokenizer_json())
     write("tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast", "bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>",
-                                    "clean_up_tokenization_spaces": False, "model_max_length": config.context})
+                                    "clean_up_tokenization_spaces": False, "model_max_length": 4096})
     write("pawl.json", {"extract": {"prompt": "{text}\n", "bos": True}})
     size = sum(p.stat().st_size for p in folder.rglob("*") if p.is_file())
     print(f"step {saved['step']}, {saved['tokens']} tokens, {saved['scored']} scored bytes, {saved['spent'] / 60:.1f} min, "

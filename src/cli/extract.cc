@@ -30,7 +30,8 @@ struct Flags {
   Flags() { sampling.max_tokens = 4096; }
 
   GrammarFlags grammar{LayoutFlags::ForWriting()};
-  SamplingFlags sampling;
+  // A record in single bytes, as the model that ships writes it, easily has a thousand tokens.
+  SamplingFlags sampling{4096};
   std::optional<std::string> text;
   std::string file = "-";
   std::string model;

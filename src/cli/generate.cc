@@ -21,7 +21,7 @@ constexpr const char* kName = "generate";
 
 struct Flags {
   GrammarFlags grammar{LayoutFlags::ForWriting()};
-  SamplingFlags sampling;
+  SamplingFlags sampling{512};
   std::string model;
   std::optional<std::string> prompt;
   std::string prompt_file;

@@ -55,7 +55,9 @@ struct GrammarFlags {
 // --seed, --temperature, ...
 struct SamplingFlags {
   SamplingParams params;
-  int max_tokens = 512;
+  int max_tokens;
+
+  explicit SamplingFlags(int default_max_tokens) : max_tokens(default_max_tokens) {}
 
   void AddTo(CLI::App* command);
   // Errors name the option.

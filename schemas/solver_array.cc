@@ -79,6 +79,11 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
     return count < array.min_items || count > array.max_items ||
            (array.has_contains && matches(atom) < array.min_contains && count == frame.count);
   };
+  std::set<AtomId> avoiding;
+  for (const AtomId atom : cube.negative) {
+    const ArrayAtom& array = table_.array(atom);
+    if (array.has_contains && matches(atom) < array.min_contains) avoiding.insert(atom);
+  }
   const bool simple = to_fail.empty() && missing.empty() && !unique;
 
   std::vector<FormulaId> items;
@@ -98,7 +103,9 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
     const uint64_t count = frame.count + items.size();
     std::erase_if(to_fail,
                   [&](AtomId atom) { return fails_by_count(atom, std::max(count, min_count)); });
-    if (count >= min_count && missing.empty() && to_fail.empty()) break;
+    const bool avoided = std::all_of(to_fail.begin(), to_fail.end(),
+                                     [&](AtomId atom) { return avoiding.contains(atom); });
+    if (count >= min_count && missing.empty() && avoided) break;
     FormulaId item = kTrueFormula;
     for (const AtomId atom : cube.positive)
       item = formulas.And(item, frames_.ItemDemand(frame, atom, index));
@@ -133,6 +140,16 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
       item = better;
       it = --it->second == 0 ? missing.erase(it) : std::next(it);
     }
+    // `contains` fails when no item matches, so keep avoiding matches as long as that works.
+    for (auto it = avoiding.begin(); it != avoiding.end();) {
+      const FormulaId better = formulas.And(item, formulas.Not(table_.array(*it).contains));
+      if (Value(better).answer != Answer::kYes) {
+        it = avoiding.erase(it);
+      } else {
+        item = better;
+        ++it;
+      }
+    }
     for (auto it = to_fail.begin(); it != to_fail.end();) {
       const FormulaId demand = frames_.ItemDemand(frame, *it, index);
       const FormulaId better = formulas.And(item, formulas.Not(demand));
@@ -158,7 +175,8 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
     if (items.size() > kMaxBuiltItems) return unknown;
   }
   const uint64_t count = frame.count + items.size();
-  std::erase_if(to_fail, [&](AtomId atom) { return fails_by_count(atom, count); });
+  std::erase_if(
+      to_fail, [&](AtomId atom) { return fails_by_count(atom, count) || avoiding.contains(atom); });
   if (count < min_count || !missing.empty() || !to_fail.empty() || uncertain) return unknown;
   std::string text;
   for (const std::string& one : texts) {

@@ -12,6 +12,25 @@ namespace {
 using Parser =
     nlohmann::basic_json<std::map, std::vector, std::string, bool, int64_t, uint64_t, long double>;
 
+// `text` with every byte that is not UTF-8 written as \xHH.
+std::string Printable(std::string_view text) {
+  static constexpr char kHex[] = "0123456789ABCDEF";
+  std::string out;
+  for (size_t i = 0; i < text.size();) {
+    const DecodedCodepoint d = DecodeUtf8(text.substr(i));
+    if (d.valid) {
+      out += text.substr(i, static_cast<size_t>(d.length));
+    } else {
+      const unsigned char byte = static_cast<unsigned char>(text[i]);
+      out += "\\x";
+      out += kHex[byte >> 4];
+      out += kHex[byte & 15];
+    }
+    i += static_cast<size_t>(d.length);
+  }
+  return out;
+}
+
 // Builds the tree on an explicit stack of open containers. Pointers into `items` and `members` stay
 // valid because only the innermost container grows.
 class TreeBuilder {
@@ -54,13 +73,18 @@ class TreeBuilder {
   }
 
   bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception& e) {
+    const std::string place = "byte " + std::to_string(position == 0 ? 0 : position - 1);
+    constexpr int kNumberOverflow = 406;
+    if (e.id == kNumberOverflow) {
+      error_ = Error{ErrorCode::kLimit, "a number beyond 10^4932, which is not read", place};
+      return false;
+    }
     // nlohmann's text begins with "[json.exception...] parse error at line L, column C: "; keep the
-    // reason.
+    // reason, and of the text that it quotes only what can be printed.
     std::string what = e.what();
     const size_t colon = what.find(": ");
     if (colon != std::string::npos) what = what.substr(colon + 2);
-    error_ = Error{ErrorCode::kInvalid, "not JSON: " + what,
-                   "byte " + std::to_string(position == 0 ? 0 : position - 1)};
+    error_ = Error{ErrorCode::kInvalid, "not JSON: " + Printable(what), place};
     return false;
   }
 
@@ -139,6 +163,10 @@ Result<Value> Parse(std::string_view text, const ParseLimits& limits) {
                  std::to_string(text.size()) + " bytes are more than the limit of " +
                      std::to_string(limits.max_bytes),
                  ""};
+  }
+  // The parser takes a NUL for the end of its input; in JSON it is never legal.
+  if (const size_t nul = text.find('\0'); nul != std::string_view::npos) {
+    return Error{ErrorCode::kInvalid, "not JSON: a NUL byte", "byte " + std::to_string(nul)};
   }
   TreeBuilder builder(text, limits);
   if (!Parser::sax_parse(text.begin(), text.end(), &builder)) return builder.error();

@@ -25,10 +25,6 @@ namespace {
 constexpr const char* kName = "extract";
 
 struct Flags {
-  // A record is as long as its schema makes it; the grammar ends it, so the budget is only a
-  // backstop.
-  Flags() { sampling.max_tokens = 4096; }
-
   GrammarFlags grammar{LayoutFlags::ForWriting()};
   // A record in single bytes, as the model that ships writes it, easily has a thousand tokens.
   SamplingFlags sampling{4096};

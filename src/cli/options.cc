@@ -112,6 +112,9 @@ Result<Grammar> GrammarFlags::Compile(const std::shared_ptr<const Vocabulary>& v
 void SamplingFlags::AddTo(CLI::App* command) {
   command
       ->add_option("--seed", params.seed, "Seed of the draws; the same seed gives the same output")
+      ->check([](const std::string& text) {
+        return std::string(text.starts_with('-') ? "must be at least 0" : "");
+      })
       ->type_name("N")
       ->capture_default_str();
   command->add_option("--temperature", params.temperature, "0 takes the most probable token")

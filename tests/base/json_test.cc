@@ -34,6 +34,26 @@ TEST(JsonTest, SyntaxErrorsNameTheByte) {
   EXPECT_EQ(value.error().place, "byte 6");
 }
 
+TEST(JsonTest, NulIsNoEndOfInput) {
+  auto value = Parse(std::string_view("{}\0 garbage", 11));
+  ASSERT_FALSE(value.ok());
+  EXPECT_EQ(value.error().place, "byte 2");
+}
+
+TEST(JsonTest, MessagesAreUtf8) {
+  auto value = Parse("\"\xFF\"");
+  ASSERT_FALSE(value.ok());
+  EXPECT_EQ(value.error().message.find('\xFF'), std::string::npos);
+  EXPECT_NE(value.error().message.find("\\xFF"), std::string::npos);
+}
+
+TEST(JsonTest, NumbersBeyondEveryFormatAreALimit) {
+  auto value = Parse("[1e99999]");
+  ASSERT_FALSE(value.ok());
+  EXPECT_EQ(value.error().code, ErrorCode::kLimit);
+  EXPECT_EQ(value.error().message.find("exception"), std::string::npos);
+}
+
 TEST(JsonTest, HugeNumbersAreKept) {
   auto value = Parse("[1e400]");
   ASSERT_TRUE(value.ok()) << value.error().ToString();

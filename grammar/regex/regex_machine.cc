@@ -3,7 +3,7 @@
 #include "grammar/regex/regex_machine.h"
 
 #include <algorithm>
-#include <deque>
+#include <queue>
 
 #include "src/base/utf8.h"
 
@@ -96,12 +96,22 @@ std::optional<std::string> RegexMachine::ShortestCompletion(Key key) {
     out = whole.substr(whole.size() - p.missing);
     p = {dfa_.Next(p.state, dfa_.ClassOf(*c))};
   }
-  // Breadth first over the DFA.
+  // A* over the DFA: characters taken plus those that the term still needs at least; of equals the
+  // deepest first.
+  struct Entry {
+    uint64_t total, depth;
+    uint32_t state;
+    bool operator<(const Entry& other) const {
+      if (total != other.total) return total > other.total;
+      return depth != other.depth ? depth < other.depth : state > other.state;
+    }
+  };
   std::unordered_map<uint32_t, std::pair<uint32_t, int>> from = {{p.state, {p.state, -1}}};
-  std::deque<uint32_t> queue = {p.state};
+  std::priority_queue<Entry> queue;
+  queue.push({dfa_.MinLength(p.state), 0, p.state});
   while (!queue.empty() && from.size() < kMaxVisits) {
-    const uint32_t state = queue.front();
-    queue.pop_front();
+    const auto [total, depth, state] = queue.top();
+    queue.pop();
     if (dfa_.Accepting(state)) {
       std::u32string path;
       for (uint32_t s = state; from.at(s).second >= 0 && path.size() <= kMaxCompletion;
@@ -116,7 +126,7 @@ std::optional<std::string> RegexMachine::ShortestCompletion(Key key) {
       const uint32_t next = dfa_.Next(state, cls);
       if (next == RegexDfa::kDead || from.contains(next)) continue;
       from.emplace(next, std::pair(state, cls));
-      queue.push_back(next);
+      queue.push({depth + 1 + dfa_.MinLength(next), depth + 1, next});
     }
   }
   return std::nullopt;

@@ -51,7 +51,7 @@ std::vector<CodepointRange> ComplementRanges(std::vector<CodepointRange> ranges)
 
 std::vector<CodepointRange> FoldCaseRanges(std::vector<CodepointRange> ranges) {
   ranges = NormalizeRanges(std::move(ranges));
-  const CodepointSet set(ranges);
+  const UnitSet set(ranges);
   std::vector<char32_t> folded;  // what some member folds to
   for (const CaseFold& fold : SimpleCaseFolds()) {
     if (set.Contains(fold.from) || set.Contains(fold.to)) folded.push_back(fold.to);
@@ -65,7 +65,7 @@ std::vector<CodepointRange> FoldCaseRanges(std::vector<CodepointRange> ranges) {
   return NormalizeRanges(std::move(ranges));
 }
 
-CodepointSet::CodepointSet(std::vector<CodepointRange> ranges)
+UnitSet::UnitSet(std::vector<CodepointRange> ranges)
     : ranges_(NormalizeRanges(std::move(ranges))), page_of_((kMaxUnit >> 8) + 1) {
   std::map<Page, uint16_t> known;
   size_t r = 0;

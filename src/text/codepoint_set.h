@@ -1,4 +1,5 @@
-// CodepointSet: a set of code points with constant-time lookup, for the classes of a Split pattern.
+// UnitSet: a set of code points and invalid bytes with constant-time lookup, for the classes of a
+// Split pattern.
 #ifndef PAWL_SRC_TEXT_CODEPOINT_SET_H_
 #define PAWL_SRC_TEXT_CODEPOINT_SET_H_
 
@@ -24,20 +25,18 @@ inline size_t UnitLength(char32_t unit) {
   return unit < 0x80 || unit >= kInvalidByte ? 1 : unit < 0x800 ? 2 : unit < 0x10000 ? 3 : 4;
 }
 
-class CodepointSet {
+class UnitSet {
  public:
-  CodepointSet() = default;
+  UnitSet() = default;
   // Any order, overlaps allowed.
-  explicit CodepointSet(std::vector<CodepointRange> ranges);
+  explicit UnitSet(std::vector<CodepointRange> ranges);
 
   bool Contains(char32_t unit) const {
     if (unit < 128) return (ascii_[unit >> 6] >> (unit & 63)) & 1;
     return (pages_[page_of_[unit >> 8]][(unit >> 6) & 3] >> (unit & 63)) & 1;
   }
   std::span<const CodepointRange> ranges() const { return ranges_; }
-  friend bool operator==(const CodepointSet& a, const CodepointSet& b) {
-    return a.ranges_ == b.ranges_;
-  }
+  friend bool operator==(const UnitSet& a, const UnitSet& b) { return a.ranges_ == b.ranges_; }
 
  private:
   using Page = std::array<uint64_t, 4>;  // 256 units

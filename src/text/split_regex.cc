@@ -58,7 +58,7 @@ bool SplitRegex::Step(Run& run, uint32_t pc, size_t position, size_t& end) const
         ++pc;
         break;
       case Op::kSetLoop: {
-        const CodepointSet& set = sets_[in.set];
+        const UnitSet& set = sets_[in.set];
         const size_t most = std::min<size_t>(in.max, units.size() - position);
         const size_t wanted = in.mode == Mode::kLazy ? std::min<size_t>(in.min, most) : most;
         size_t n = 0;

@@ -76,7 +76,7 @@ class SplitRegex {
   bool Step(Run& run, uint32_t pc, size_t position, size_t& end) const;
 
   std::vector<Instruction> program_;
-  std::vector<CodepointSet> sets_;
+  std::vector<UnitSet> sets_;
 };
 
 }  // namespace pawl

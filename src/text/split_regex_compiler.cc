@@ -91,7 +91,7 @@ class SplitRegexCompiler {
     return d.codepoint;
   }
   uint32_t SetIndex(Ranges ranges) {
-    CodepointSet set(std::move(ranges));
+    UnitSet set(std::move(ranges));
     for (size_t i = 0; i < regex_.sets_.size(); ++i) {
       if (regex_.sets_[i] == set) return static_cast<uint32_t>(i);
     }

@@ -200,7 +200,7 @@ TEST(CodepointSetTest, AgreesWithItsRanges) {
       const char32_t lo = random() % (i % 2 ? 400u : 0x110100u);
       ranges.push_back({lo, std::min<char32_t>(kMaxUnit, lo + random() % 600)});
     }
-    const CodepointSet set(ranges), complement(ComplementRanges(ranges));
+    const UnitSet set(ranges), complement(ComplementRanges(ranges));
     for (int i = 0; i < 2000; ++i) {
       const char32_t c = random() % (i % 2 ? 1200u : 0x110100u);
       const bool expected = std::any_of(ranges.begin(), ranges.end(), [c](const CodepointRange& r) {

@@ -61,6 +61,10 @@ Result<Text> LoadText(const std::string& command, const std::string& path) {
   return Text{*std::move(tokenizer), *std::move(vocabulary)};
 }
 
+Encoder EncoderOf(const Text& text) {
+  return [tokenizer = text.tokenizer](std::string_view piece) { return tokenizer->Encode(piece); };
+}
+
 Result<std::unique_ptr<Model>> LoadWeights(const std::string& command, const std::string& folder,
                                            int threads) {
   Progress progress(command, "loading " + folder);

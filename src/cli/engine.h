@@ -7,6 +7,7 @@
 
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
+#include "src/decode/forced_spelling.h"
 #include "src/model/model.h"
 #include "src/text/tokenizer.h"
 
@@ -23,6 +24,9 @@ struct Text {
 };
 // `path`: a tokenizer.json or a folder with one.
 Result<Text> LoadText(const std::string& command, const std::string& path);
+
+// The tokenizer's spelling of forced text; keeps the tokenizer alive.
+Encoder EncoderOf(const Text& text);
 
 // `threads` 0: all cores.
 Result<std::unique_ptr<Model>> LoadWeights(const std::string& command, const std::string& folder,

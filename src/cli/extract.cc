@@ -95,7 +95,7 @@ class Extractor {
         grammar_(std::move(grammar)),
         prompt_(std::move(prompt)),
         model_(std::move(model)),
-        session_(*model_, text_.vocabulary) {}
+        session_(*model_, text_.vocabulary, EncoderOf(text_)) {}
 
   Text text_;
   Grammar grammar_;

@@ -88,7 +88,7 @@ int Generate(const Flags& flags) {
     tokens.insert(tokens.begin(), bos);
   }
 
-  Session session(**model, text->vocabulary);
+  Session session(**model, text->vocabulary, EncoderOf(*text));
   Stream stream;
   GenerateOptions options;
   options.sampling = flags.sampling.params;

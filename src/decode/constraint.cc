@@ -1,7 +1,6 @@
 // Adapters from the grammar core's State to the decode loop's Constraint.
 #include "src/decode/constraint.h"
 
-#include <string>
 #include <utility>
 
 namespace pawl {
@@ -20,6 +19,7 @@ class GrammarConstraint : public Constraint {
   }
 
   bool accepting() const override { return state_.accepting(); }
+  std::string forced(size_t limit) const override { return state_.forced(limit); }
 
   std::optional<std::vector<TokenId>> Closing() const override {
     const std::optional<std::string> bytes = state_.ShortestCompletion();

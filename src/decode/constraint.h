@@ -11,6 +11,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "pawl/grammar.h"
@@ -30,6 +31,9 @@ class Constraint {
   virtual std::shared_ptr<const Constraint> Advance(TokenId token) const = 0;
   // The output may end here.
   virtual bool accepting() const = 0;
+  // The bytes that must come next whatever the model says, at most `limit`; empty when there is a
+  // choice.
+  virtual std::string forced(size_t limit) const { return {}; }
   // Tokens that lead to an accepting place, few of them; empty when accepting() already. nullopt
   // when none were found.
   virtual std::optional<std::vector<TokenId>> Closing() const = 0;

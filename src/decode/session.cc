@@ -13,7 +13,8 @@
 //
 // Tokens that are the only allowed ones need no logits. They are collected and their rows run in
 // one Forward call together with the next token that does need them. A row's logits do not depend
-// on the other rows of its call, so this changes nothing but the time.
+// on the other rows of its call, so this changes nothing but the time. Forced bytes that several
+// tokens could spell are written as the tokenizer writes them (forced_spelling.h).
 #include "src/decode/session.h"
 
 #include <algorithm>
@@ -27,6 +28,10 @@ namespace {
 
 // Rows of one Forward call; bounds the memory of activations.
 constexpr size_t kChunk = 256;
+// A forced run of bytes is looked for where so few tokens are allowed: its prefixes. Where more
+// are, tokens reach beyond its end, and the choice is the model's.
+constexpr int kMostSpellings = 64;
+constexpr size_t kLongestRun = 256;  // bytes
 
 // Adds the time until its destruction to `seconds`.
 class Timer {
@@ -145,7 +150,7 @@ class Session::Run {
     }
     if (left() <= 0) return Stop(at_ != nullptr ? StopReason::kClosed : StopReason::kLength);
 
-    TokenId token = mask != nullptr && options_.skip_forced ? mask->singleton() : kNoToken;
+    TokenId token = mask != nullptr && options_.skip_forced ? Forced(*mask) : kNoToken;
     const bool forced = token != kNoToken;
     if (!forced) {
       Result<TokenId> sampled = Ask(mask.get());
@@ -169,6 +174,23 @@ class Session::Run {
     }
     ++(forced ? stats().forced_tokens : stats().sampled_tokens);
     return Emit(token);
+  }
+
+  // The token that has to come next, or kNoToken when the model is to be asked.
+  TokenId Forced(const Mask& mask) {
+    if (spelled_.empty() && mask.singleton() != kNoToken) return mask.singleton();
+    if (spelled_.empty() && session_.encode_ && mask.count() <= kMostSpellings) {
+      Timer timer(stats().constraint_seconds);
+      const std::string run = at_->forced(kLongestRun);
+      if (run.size() > 1) spelled_ = SpellForced(vocabulary_, session_.encode_, run);
+      std::reverse(spelled_.begin(), spelled_.end());
+    }
+    if (spelled_.empty()) return kNoToken;
+    const TokenId token = spelled_.back();
+    spelled_.pop_back();
+    if (mask.Allows(token)) return token;
+    spelled_.clear();
+    return mask.singleton();
   }
 
   Result<TokenId> Ask(const Mask* mask) {
@@ -236,13 +258,14 @@ class Session::Run {
   std::shared_ptr<const Constraint> at_;
   const GenerateOptions& options_;
   Sampler sampler_;
+  std::vector<TokenId> spelled_;  // of a forced run, not yet taken, the next one last
   std::vector<TokenId> pending_;  // of the prompt and the output, not yet seen by the model
   bool prefilled_ = false;
   Generation out_;
 };
 
-Session::Session(Model& model, std::shared_ptr<const Vocabulary> vocabulary)
-    : model_(model), vocabulary_(std::move(vocabulary)) {}
+Session::Session(Model& model, std::shared_ptr<const Vocabulary> vocabulary, Encoder encode)
+    : model_(model), vocabulary_(std::move(vocabulary)), encode_(std::move(encode)) {}
 
 Session::~Session() {
   if (sequence_ >= 0) model_.FreeSequence(sequence_);

@@ -21,6 +21,7 @@
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
 #include "src/decode/constraint.h"
+#include "src/decode/forced_spelling.h"
 #include "src/decode/sampler.h"
 #include "src/model/model.h"
 
@@ -38,8 +39,10 @@ struct GenerateOptions {
   SamplingParams sampling;
   int max_tokens = 512;  // budget of the output; the model's context may allow less. The end token
                          // is not counted.
-  // Tokens that are the only allowed ones are taken without asking the model, and its rows for them
-  // run together in one call. Saves time; the output is the same either way.
+  // What is forced is taken without asking the model, and its rows for it run together in one call:
+  // tokens that are the only allowed ones, and, with an encoder, runs of bytes that the constraint
+  // dictates, in the tokenizer's spelling. The first saves time only. The second chooses among the
+  // spellings of the same text, which the model would do from one step to the next otherwise.
   bool skip_forced = true;
   // Called for every token of the output in order, with its bytes (none for special tokens). false
   // stops the generation.
@@ -74,8 +77,9 @@ struct Generation {
 // outlive it.
 class Session {
  public:
-  // `vocabulary`: of the model's tokenizer. Logits beyond its size are never chosen.
-  Session(Model& model, std::shared_ptr<const Vocabulary> vocabulary);
+  // `vocabulary`: of the model's tokenizer. Logits beyond its size are never chosen. `encode`: the
+  // tokenizer's encoding of a piece of text, for forced runs; may be empty.
+  Session(Model& model, std::shared_ptr<const Vocabulary> vocabulary, Encoder encode = {});
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -98,6 +102,7 @@ class Session {
 
   Model& model_;
   std::shared_ptr<const Vocabulary> vocabulary_;
+  Encoder encode_;
   SequenceId sequence_ = -1;
   int capacity_ = 0;
   std::vector<TokenId> cached_;  // the tokens whose keys and values the sequence holds

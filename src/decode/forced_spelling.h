@@ -1,0 +1,31 @@
+// Forced spelling: in which tokens a run of bytes that the constraint dictates is written.
+//
+//   const auto tokens = pawl::SpellForced(vocabulary, encode, state.forced());
+//
+// A key such as "customer" is forced as text, but "c" "ustomer" spells it as well as "customer"
+// does, and a model that has to go on from an unusual spelling goes on worse. So the run is encoded
+// the way the model's training text was. Bytes at its end are left out where a longer token could
+// still swallow them together with what follows: there the model has a choice.
+#ifndef PAWL_SRC_DECODE_FORCED_SPELLING_H_
+#define PAWL_SRC_DECODE_FORCED_SPELLING_H_
+
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "pawl/vocabulary.h"
+
+namespace pawl {
+
+// A tokenizer's encoding of a piece of text, without special tokens.
+using Encoder = std::function<std::vector<TokenId>(std::string_view)>;
+
+// Tokens that spell a prefix of `forced` (perhaps all of it, perhaps nothing): no token of the
+// vocabulary begins with the bytes of its last tokens and goes on. Empty when the encoding is not
+// made of exactly these bytes, as with tokenizers that put a space before every text.
+std::vector<TokenId> SpellForced(const Vocabulary& vocabulary, const Encoder& encode,
+                                 std::string_view forced);
+
+}  // namespace pawl
+
+#endif  // PAWL_SRC_DECODE_FORCED_SPELLING_H_

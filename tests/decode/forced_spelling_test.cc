@@ -1,0 +1,150 @@
+// The spelling of forced runs against its definition, tried on all tails and all tokens, and its
+// use in the decode loop over a model with no taste at all.
+#include "src/decode/forced_spelling.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "pawl/compiler.h"
+#include "src/decode/session.h"
+
+namespace pawl {
+namespace {
+
+std::shared_ptr<const Vocabulary> Make(std::vector<std::string> tokens) {
+  VocabularyInit init;
+  init.tokens = std::move(tokens);
+  init.tokens.push_back("<end>");
+  init.special = {static_cast<TokenId>(init.tokens.size() - 1)};
+  init.end_tokens = init.special;
+  auto vocabulary = Vocabulary::Create(std::move(init));
+  EXPECT_TRUE(vocabulary.ok());
+  return *vocabulary;
+}
+
+// The longest token each time: a spelling that differs from the fewest tokens and is easy to tell.
+Encoder Greedy(const std::shared_ptr<const Vocabulary>& vocabulary) {
+  return [vocabulary](std::string_view text) {
+    std::vector<TokenId> out;
+    while (!text.empty()) {
+      const TokenId token = vocabulary->LongestPrefix(text);
+      if (token == kNoToken) return std::vector<TokenId>{};
+      out.push_back(token);
+      text.remove_prefix(vocabulary->bytes(token).size());
+    }
+    return out;
+  };
+}
+
+std::string Spelled(const Vocabulary& vocabulary, const Encoder& encode, std::string_view forced) {
+  std::string out;
+  for (const TokenId token : SpellForced(vocabulary, encode, forced)) {
+    out += vocabulary.bytes(token);
+    out += '|';
+  }
+  return out;
+}
+
+TEST(ForcedSpellingTest, LeavesOutWhatALongerTokenMaySwallow) {
+  const auto words = Make({"\"", ":", "a", "b", "c", "ab", "abc", "\":", "inter", "n", "internal"});
+  const Encoder encode = Greedy(words);
+  EXPECT_EQ(Spelled(*words, encode, "\"abc\":"), "\"|abc|\":|");
+  EXPECT_EQ(Spelled(*words, encode, "\"abc\""), "\"|abc|");  // the quote may become ":
+  EXPECT_EQ(Spelled(*words, encode, "\"ab"), "\"|");         // ab may become abc
+  EXPECT_EQ(Spelled(*words, encode, ":intern"), ":|");       // two tokens, one token later
+  EXPECT_EQ(Spelled(*words, encode, "x"), "");               // cannot be spelled
+  EXPECT_EQ(Spelled(*words, encode, ""), "");
+  const Encoder spaced = [&](std::string_view text) { return encode(":" + std::string(text)); };
+  EXPECT_EQ(Spelled(*words, spaced, "abc:"), "") << "an encoding of other bytes is not used";
+  const Encoder special = [&](std::string_view) { return std::vector<TokenId>{words->size() - 1}; };
+  EXPECT_EQ(Spelled(*words, special, "<end>"), "");
+}
+
+TEST(ForcedSpellingTest, AgreesWithItsDefinition) {
+  std::mt19937 rng(7);
+  for (int round = 0; round < 300; ++round) {
+    std::vector<std::string> tokens = {"a", "b", "c"};
+    for (int i = 0; i < 12; ++i) {
+      std::string token;
+      for (unsigned n = 2 + rng() % 4; n > 0; --n) token += static_cast<char>('a' + rng() % 3);
+      tokens.push_back(token);
+    }
+    const auto vocabulary = Make(tokens);
+    const Encoder encode = Greedy(vocabulary);
+    std::string forced;
+    for (unsigned n = 1 + rng() % 12; n > 0; --n) forced += static_cast<char>('a' + rng() % 3);
+    const std::vector<TokenId> all = encode(forced);
+    // Keep the first k tokens for the largest k such that no tail from a kept boundary is open.
+    size_t keep = all.size();
+    std::string tail;
+    for (size_t i = all.size(); i-- > 0;) {
+      tail = std::string(vocabulary->bytes(all[i])) + tail;
+      for (const std::string& token : tokens) {
+        if (token.size() > tail.size() && token.starts_with(tail)) keep = i;
+      }
+    }
+    std::string want;
+    for (size_t i = 0; i < keep; ++i) want += std::string(vocabulary->bytes(all[i])) + "|";
+    EXPECT_EQ(Spelled(*vocabulary, encode, forced), want) << forced;
+  }
+}
+
+// Likes short tokens best, whatever came before.
+class ByteLover : public Model {
+ public:
+  explicit ByteLover(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {
+    info_.vocabulary_size = vocabulary.size();
+    info_.context_length = 1000;
+  }
+  const ModelInfo& info() const override { return info_; }
+  Result<SequenceId> NewSequence(int) override { return 0; }
+  void FreeSequence(SequenceId) override {}
+  void Truncate(SequenceId, int) override {}
+  Status Forward(std::span<const Row> rows, std::span<float> logits) override {
+    for (const Row& row : rows) {
+      if (row.output < 0) continue;
+      for (TokenId t = 0; t < vocabulary_.size(); ++t) {
+        logits[static_cast<size_t>(row.output * vocabulary_.size() + t)] =
+            -static_cast<float>(vocabulary_.bytes(t).size());
+      }
+    }
+    return {};
+  }
+
+ private:
+  const Vocabulary& vocabulary_;
+  ModelInfo info_;
+};
+
+TEST(ForcedSpellingTest, TheSessionWritesForcedRunsAsTheTokenizerDoes) {
+  std::vector<std::string> tokens;
+  for (int byte = 32; byte < 127; ++byte) tokens.emplace_back(1, static_cast<char>(byte));
+  for (const char* word : {"customer", "custom", "cat", "dog", "\":"}) tokens.emplace_back(word);
+  const auto vocabulary = Make(tokens);
+  const auto grammar = Compiler(vocabulary).CompileRegex("\"customer\":(cat|dog)");
+  ASSERT_TRUE(grammar.ok());
+  ByteLover model(*vocabulary);
+  const auto run = [&](Encoder encode, bool skip_forced) {
+    Session session(model, vocabulary, std::move(encode));
+    GenerateOptions options;
+    options.max_tokens = 40;
+    options.skip_forced = skip_forced;
+    const std::vector<TokenId> prompt = {0};
+    const auto out = session.Generate(prompt, MakeConstraint(*grammar), options);
+    EXPECT_TRUE(out.ok());
+    std::string spelling;
+    for (const TokenId t : out->tokens) spelling += std::string(vocabulary->bytes(t)) + "|";
+    return spelling;
+  };
+  EXPECT_EQ(run({}, true), "\"|c|u|s|t|o|m|e|r|\"|:|c|a|t|");
+  EXPECT_EQ(run(Greedy(vocabulary), false), "\"|c|u|s|t|o|m|e|r|\"|:|c|a|t|");
+  // "cat" is not forced until its first letter is there.
+  EXPECT_EQ(run(Greedy(vocabulary), true), "\"|customer|\":|c|a|t|");
+}
+
+}  // namespace
+}  // namespace pawl

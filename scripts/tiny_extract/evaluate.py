@@ -1,6 +1,6 @@
-"""Field accuracy of an exported model under constrained greedy decoding.
+"""Field accuracy of an exported model under greedy decoding, as `pawl extract` decodes.
 
-    python evaluate.py --model models/tiny-extract [--count 300] [--out models/tiny-extract/eval/RESULTS.json] [--failures]
+    python evaluate.py --pawl build/pawl --model models/tiny-extract [--count 300] [--out models/tiny-extract/eval/RESULTS.json] [--failures]
 
 Four sets: training phrasings with new values, held-out phrasings, held-out schemas, and the hand-written texts. A field is
 a leaf of the record (a list counts as one field); it is right if it is equal to the expected value (numbers by value).
@@ -10,17 +10,15 @@ import argparse
 import collections
 import json
 import random
+import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-import torch
-
 import gen
-from constrained import decode
-from model import load_hf_folder
 
 
 def leaves(record, path=()):
@@ -39,15 +37,33 @@ def same(a, b) -> bool:
     return a == b and isinstance(a, bool) == isinstance(b, bool)
 
 
-def score(model, examples, failures=None):
+def extract(pawl, model, examples):
+    """The record that the command makes of each text, or what it said instead."""
+    groups = collections.defaultdict(list)
+    for number, (_, schema, *_) in enumerate(examples):
+        groups[json.dumps(schema, ensure_ascii=False)].append(number)
+    outputs = [None] * len(examples)
+    with tempfile.TemporaryDirectory() as folder:
+        for schema, numbers in groups.items():
+            file = Path(folder) / "schema.json"
+            file.write_text(schema)
+            lines = "".join(json.dumps({"text": examples[n][0]}, ensure_ascii=False) + "\n" for n in numbers)
+            run = subprocess.run([pawl, "extract", "--schema", file, "--model", model, "--json-lines", "--max-tokens", "700", "--threads", "1"],
+                                 input=lines, capture_output=True, text=True)
+            if run.returncode > 1:
+                sys.exit(f"{' '.join(map(str, run.args))}: {run.stderr}")
+            for number, line in zip(numbers, run.stdout.splitlines(), strict=True):
+                outputs[number] = line
+    return outputs
+
+
+def score(outputs, examples, failures=None):
     """examples: [(text, schema, record, scored paths or None, tag)]"""
-    jobs = [([256] + list(text.encode()) + [10], schema) for text, schema, *_ in examples]
-    outputs = decode(model, jobs)
     right = total = whole = broken = nulls = null_right = 0
     by_tag = collections.defaultdict(lambda: [0, 0])
     for (text, schema, record, paths, tag), output in zip(examples, outputs):
         try:
-            got = dict(leaves(json.loads(output.decode())))
+            got = dict(leaves(json.loads(output)))
         except ValueError:
             got, broken = {}, broken + 1
         good = True
@@ -97,25 +113,25 @@ def handwritten(path):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pawl", default="build/pawl")
     parser.add_argument("--model", default="models/tiny-extract")
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out")
     parser.add_argument("--failures", type=int, default=0, help="print this many wrong fields of each set")
     parser.add_argument("--only", default="seen,templates,schemas,handwritten")
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--handwritten", help="the hand-written texts (default: eval/handwritten.jsonl of the model)")
     options = parser.parse_args()
-    torch.set_num_threads(options.threads)
-    model = load_hf_folder(options.model)
     sets = {"seen": lambda: generated(options.seed, options.count),
             "templates": lambda: generated(options.seed + 1, options.count, held=True),
             "schemas": lambda: generated(options.seed + 2, options.count, domains=sorted(gen.HELD_OUT_DOMAINS)),
-            "handwritten": lambda: handwritten(Path(options.model) / "eval" / "handwritten.jsonl")}
+            "handwritten": lambda: handwritten(options.handwritten or Path(options.model) / "eval" / "handwritten.jsonl")}
     names = {"seen": "seen templates, new values", "templates": "held-out templates", "schemas": "held-out schemas", "handwritten": "hand-written texts"}
     results = {}
     for name in options.only.split(","):
         began, failures = time.time(), []
-        results[names[name]] = result = score(model, sets[name](), failures)
+        examples = sets[name]()
+        results[names[name]] = result = score(extract(options.pawl, options.model, examples), examples, failures)
         print(f"{names[name]:28} fields {result['field_accuracy']:.3f} of {result['fields']}, not null {result['stated_field_accuracy']:.3f}, "
               f"whole records {result['record_accuracy']:.3f}  ({time.time() - began:.0f} s)", flush=True)
         random.Random(0).shuffle(failures)

@@ -13,36 +13,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import torch
 from safetensors.torch import save_file
 
-from model import BOS, EOS, PAD, VOCABULARY, Config, TinyLlama, hf_state, load_hf_folder
-
-SPECIAL = {BOS: "<s>", EOS: "</s>", PAD: "<pad>", 259: "<unused>"}
-
-
-def byte_alphabet() -> dict[int, str]:
-    """The printable stand-in of every byte that byte-level tokenizers use."""
-    printable = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
-    table, spare = {}, 0
-    for byte in range(256):
-        if byte in printable:
-            table[byte] = chr(byte)
-        else:
-            table[byte] = chr(256 + spare)
-            spare += 1
-    return table
-
-
-def tokenizer_json() -> dict:
-    added = [{"id": i, "content": text, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
-             for i, text in SPECIAL.items()]
-    vocabulary = {text: byte for byte, text in byte_alphabet().items()} | {text: i for i, text in SPECIAL.items()}
-    level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False}
-    return {"version": "1.0", "truncation": None, "padding": None, "added_tokens": added, "normalizer": None, "pre_tokenizer": level,
-            "post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
-                               "pair": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
-                               "special_tokens": {"<s>": {"id": "<s>", "ids": [BOS], "tokens": ["<s>"]}}},
-            "decoder": level, "model": {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": None, "end_of_word_suffix": None,
-                                        "fuse_unk": False, "byte_fallback": False, "ignore_merges": False, "vocab": vocabulary, "merges": []}}
-
+from gen import BOS, EOS, PAD
+from model import Config, TinyLlama, hf_state, load_hf_folder
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -68,15 +40,15 @@ def main():
         "max_position_embeddings": 4096,  # records may be longer than any text of the training
         "rope_theta": config.rope_theta, "rope_scaling": None, "rms_norm_eps": config.norm_eps,
         "hidden_act": "silu", "attention_bias": False, "mlp_bias": False, "attention_dropout": 0.0, "tie_word_embeddings": True,
-        "vocab_size": VOCABULARY, "bos_token_id": BOS, "eos_token_id": EOS, "pad_token_id": PAD, "initializer_range": 0.02, "use_cache": True,
+        "vocab_size": config.vocabulary, "bos_token_id": BOS, "eos_token_id": EOS, "pad_token_id": PAD, "initializer_range": 0.02, "use_cache": True,
         "torch_dtype": "bfloat16"})
     write("generation_config.json", {"bos_token_id": BOS, "eos_token_id": EOS, "pad_token_id": PAD, "do_sample": False})
-    write("tokenizer.json", tokenizer_json())
+    write("tokenizer.json", json.loads((Path(options.run) / "tokenizer.json").read_text()))
     write("tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast", "bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>",
                                     "clean_up_tokenization_spaces": False, "model_max_length": 4096})
     write("pawl.json", {"extract": {"prompt": "{text}\n", "bos": True}})
     size = sum(p.stat().st_size for p in folder.rglob("*") if p.is_file())
-    print(f"step {saved['step']}, {saved['tokens']} tokens, {saved['scored']} scored bytes, {saved['spent'] / 60:.1f} min, "
+    print(f"step {saved['step']}, {saved['tokens']} tokens, {saved['scored']} scored, {saved['spent'] / 60:.1f} min, "
           f"{sum(p.numel() for p in model.parameters())} parameters, folder {size / 1e6:.2f} MB")
     assert size <= 8_000_000
     if options.no_check:
@@ -85,8 +57,9 @@ def main():
     from transformers import LlamaForCausalLM
 
     text = "Jürgen owes $1,200.50 by 3 May 2024 — “soon”.\n{\"name\":\""
-    ids = Tokenizer.from_file(str(folder / "tokenizer.json")).encode(text).ids
-    assert ids == [BOS, *text.encode()], ids
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    ids = tokenizer.encode(text).ids
+    assert ids[0] == BOS and tokenizer.decode(ids[1:]) == text, ids
     other = LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     mine = load_hf_folder(folder)
     with torch.no_grad():

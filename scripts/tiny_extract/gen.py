@@ -27,6 +27,7 @@ for module in ("domains_main", "domains_more", "domains_other", "domains_extra")
             raise
 
 HELD_OUT_DOMAINS = {"vet_visit", "rental", "donation", "match", "lost_item"}
+BOS, EOS, PAD = range(3)
 MAIN = ["contact", "invoice", "event", "product", "ticket", "job", "booking", "measurement"]
 TRAIN_DOMAINS = [name for name in DOMAINS if name not in HELD_OUT_DOMAINS]
 
@@ -145,30 +146,24 @@ def set_path(record, path, value):
     record[path[-1]] = value
 
 
-def tokens(example: Example):
-    """Token ids and the loss mask, aligned to the token that is predicted."""
-    prompt = [256] + list(example.text.encode()) + [10]
-    ids = prompt + list(example.output) + [257]
-    mask = [0] * len(prompt) + list(example.mask) + [0]
-    return ids, mask
-
-
-def sequence(rng, count):
+def sequence(rng, count, encode):
     """Token ids, loss mask, positions and part numbers of one text with several outputs.
 
-    Part 0 is the prompt; every output sees the prompt and itself only, and its positions follow the prompt's.
+    Part 0 is the prompt; every output sees the prompt and itself only, and its positions follow the prompt's. `encode` gives
+    the tokens of a text with their byte ranges. A token is scored if the model chooses its first byte or a later one.
     """
     examples = questions(rng, count)
-    ids = [256] + list(examples[0].text.encode()) + [10]
+    ids = [BOS] + [token for token, _, _ in encode(examples[0].text + "\n")]
     start = len(ids)
     mask, places, parts = [0] * start, list(range(start)), [0] * start
     for number, example in enumerate(examples):
-        length = len(example.output) + 1
-        ids += list(example.output) + [257]
-        mask += list(example.mask) + [0]
+        output = encode(example.output.decode())
+        length = len(output) + 1
+        ids += [token for token, _, _ in output] + [EOS]
+        mask += [int(any(example.mask[begin:end])) for _, begin, end in output] + [0]
         places += range(start, start + length)
         parts += [number + 1] * length
-    # The byte before an output is the line feed only for the first one; the first byte of an output is forced anyway.
+    # The token before an output is the line feed only for the first one; the first token of an output is forced anyway.
     return ids, mask, places, parts
 
 

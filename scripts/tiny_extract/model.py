@@ -14,15 +14,14 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-BOS, EOS, PAD, VOCABULARY = 256, 257, 258, 260
-
 
 @dataclass
 class Config:
     width: int = 192
     layers: int = 4
-    heads: int = 3
+    heads: int = 4
     inner: int = 384
+    vocabulary: int = 2048
     context: int = 1024
     rope_theta: float = 10000.0
     norm_eps: float = 1e-5
@@ -92,7 +91,7 @@ class TinyLlama(nn.Module):
     def __init__(self, config: Config):
         super().__init__()
         self.config = config
-        self.embed = nn.Parameter(torch.randn(VOCABULARY, config.width) * 0.05)
+        self.embed = nn.Parameter(torch.randn(config.vocabulary, config.width) * 0.05)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
         self.norm = nn.Parameter(torch.ones(config.width))
         cos, sin = rope_tables(config, config.context)
@@ -139,42 +138,6 @@ class TinyLlama(nn.Module):
         return F.linear(hidden, self.embed)
 
 
-class Decoder:
-    """Batched decoding with a key/value cache; every row keeps its own position."""
-
-    def __init__(self, model: TinyLlama, rows: int, length: int):
-        config = model.config
-        self.model, self.length = model, length
-        shape = (config.layers, rows, config.heads, length, config.head_width)
-        self.keys, self.values = torch.zeros(shape), torch.zeros(shape)
-        self.rows = torch.arange(rows)
-
-    @torch.no_grad()
-    def step(self, ids, start):
-        """ids (B, T) placed at positions start[b] ...; returns the logits of every place, (B, T, vocabulary)."""
-        model, config = self.model, self.model.config
-        batch, length = ids.shape
-        places = start[:, None] + torch.arange(length)[None, :]
-        flat = places.clamp(max=self.length - 1).reshape(-1)
-        cos, sin = model.cos[flat], model.sin[flat]
-        reach = int(flat.max()) + 1
-        mask = torch.arange(reach)[None, None, None, :] <= places[:, None, :, None]
-        x = F.embedding(ids.reshape(-1), model.embed)
-        row = self.rows[:batch, None].expand(batch, length).reshape(-1)
-        for number, block in enumerate(model.blocks):
-            q, k, v = attention_inputs(x, block.input_layernorm, block.qkv, cos, sin, config.heads, config.norm_eps,
-                                       torch.float32)
-            self.keys[number][row, :, flat] = k
-            self.values[number][row, :, flat] = v
-            q = q.view(batch, length, config.heads, -1).transpose(1, 2)
-            attended = F.scaled_dot_product_attention(q, self.keys[number][:batch, :, :reach],
-                                                      self.values[number][:batch, :, :reach], attn_mask=mask)
-            attended = attended.transpose(1, 2).reshape(batch * length, -1)
-            x = after_attention(x, attended, block.out, block.post_attention_layernorm, block.gate_up, block.down,
-                                config.norm_eps, torch.float32)
-        return model.logits(rms_norm(x, model.norm, config.norm_eps)).view(batch, length, -1)
-
-
 def hf_state(model: TinyLlama, dtype=torch.bfloat16):
     """Parameters under the names of Hugging Face's LlamaForCausalLM."""
     config = model.config
@@ -205,7 +168,7 @@ def load_hf_folder(folder) -> TinyLlama:
     folder = Path(folder)
     raw = json.loads((folder / "config.json").read_text())
     config = Config(raw["hidden_size"], raw["num_hidden_layers"], raw["num_attention_heads"],
-                    raw["intermediate_size"], raw["max_position_embeddings"], raw["rope_theta"], raw["rms_norm_eps"])
+                    raw["intermediate_size"], raw["vocab_size"], raw["max_position_embeddings"], raw["rope_theta"], raw["rms_norm_eps"])
     model = TinyLlama(config)
     state = {name: tensor.float() for name, tensor in load_file(folder / "model.safetensors").items()}
     with torch.no_grad():

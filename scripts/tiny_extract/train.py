@@ -30,34 +30,36 @@ import torch._inductor.config
 import torch.distributed
 import torch.nn.functional as F
 
-from model import PAD, Config, TinyLlama, config_dict
+from model import Config, TinyLlama, config_dict
 
 TOKENS = 7680                                        # per step; every bucket length divides it, so shapes stay fixed
-LENGTHS = [128, 192, 240, 320, 384, 480, 640, 960]
+LENGTHS = [64, 96, 128, 160, 192, 240, 320, 480, 640]
 
 SHORT_STEPS = 500                                    # first short texts only: copying is found sooner there
-LONG_SHARE = 0.4                                     # of the sequences above 480 tokens this share is kept
+LONG_SHARE = 0.5                                     # of the sequences above 320 tokens this share is kept
 OUTPUTS = [1, 2, 2, 3, 3, 3]                         # schemas asked of one text
 
 
-def produce(queue, seed, start_batch):
+def produce(queue, vocabulary, seed, start_batch):
     """Fills the queue with (ids, mask, positions, parts) batches of one length each. Runs in a process of its own."""
     import gen
+    from tokenizers import Tokenizer
+    from vocabulary import encoder
 
-    os.nice(3)
+    encode = encoder(Tokenizer.from_file(vocabulary))
     parent = os.getppid()
     rng = random.Random(f"{seed}/{start_batch}")
     buckets = {length: [] for length in LENGTHS}
     made = start_batch
     while True:
-        example = gen.sequence(rng, rng.choice(OUTPUTS))
+        example = gen.sequence(rng, rng.choice(OUTPUTS), encode)
         length = next((n for n in LENGTHS if n >= len(example[0]) - 1), None)
-        if length is None or (made < SHORT_STEPS and length > 384) or (length > 480 and rng.random() > LONG_SHARE):
+        if length is None or (made < SHORT_STEPS and length > 192) or (length > 320 and rng.random() > LONG_SHARE):
             continue
         buckets[length].append(example)
         rows = TOKENS // length
         if len(buckets[length]) == rows:
-            batch = [np.full((rows, length + 1), fill, dtype=np.int16) for fill in (PAD, 0, 0, -1)]
+            batch = [np.full((rows, length + 1), fill, dtype=np.int16) for fill in (gen.PAD, 0, 0, -1)]
             for row, example in enumerate(buckets[length]):
                 for array, values in zip(batch, example):
                     array[row, :len(values)] = values
@@ -142,7 +144,7 @@ def main():
     parser.add_argument("--ranks", type=int, default=1, help="processes that train together; each makes its own examples")
     parser.add_argument("--width", type=int, default=192)
     parser.add_argument("--layers", type=int, default=4)
-    parser.add_argument("--heads", type=int, default=3)
+    parser.add_argument("--heads", type=int, default=4)
     parser.add_argument("--inner", type=int, default=384)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
@@ -178,7 +180,7 @@ def main():
 
     def start_worker():
         fresh = context.Queue(maxsize=24)
-        process = context.Process(target=produce, args=(fresh, options.seed + 1000 * options.rank, step), daemon=True)
+        process = context.Process(target=produce, args=(fresh, str(folder / "tokenizer.json"), options.seed + 1000 * options.rank, step), daemon=True)
         process.start()
         return process, fresh
 

@@ -30,6 +30,7 @@ int Main(int argc, char** argv) {
   AddGenerate(app, action);
   AddValidate(app, action);
   AddMask(app, action);
+  AddMaskbench(app, action);
   AddTokenize(app, action);
   AddInfo(app, action);
   try {

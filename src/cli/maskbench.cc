@@ -1,0 +1,312 @@
+// `pawl maskbench`: the MaskBench protocol (guidance-ai/jsonschemabench) over a folder of its
+// files.
+//
+// A file holds a schema and instances with labels. Per instance: its text as Python's json.dumps
+// writes it, its tokens, and for every token the time of computing the mask plus taking the token
+// (TBM); per schema the time until the first mask could be computed (TTFM), which for Pawl is all
+// of compiling. Two points are stricter than the original: the mask's bit decides, not only the
+// state, and after a valid instance the end of the output has to be allowed.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "src/base/file.h"
+#include "src/base/json.h"
+#include "src/base/random.h"
+#include "src/cli/command.h"
+#include "src/cli/engine.h"
+#include "src/cli/maskbench_pool.h"
+#include "src/cli/options.h"
+#include "src/cli/progress.h"
+#include "src/cli/python_json.h"
+
+namespace pawl::cli {
+namespace {
+
+constexpr const char* kName = "maskbench";
+using Kind = MaskbenchOutcome::Kind;
+using Clock = std::chrono::steady_clock;
+
+struct Flags {
+  std::string tokenizer, data, json;
+  int jobs = 1;
+  int limit = 0;
+  double timeout = 10;
+  bool warm = false;
+  bool cold = false;  // says the default aloud
+  bool list_failures = false;
+  LayoutFlags layout = LayoutFlags::ForReading();
+};
+
+uint64_t NanosecondsSince(Clock::time_point start) {
+  return static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count());
+}
+
+class Bench {
+ public:
+  Bench(const Flags& flags, Text text)
+      : options_(flags.layout.ToOptions()), text_(std::move(text)) {
+    if (flags.warm) shared_ = std::make_unique<Compiler>(text_.vocabulary);
+  }
+
+  MaskbenchOutcome Run(const std::string& path) const {
+    MaskbenchOutcome outcome;
+    const auto bad = [&](std::string why) {
+      outcome.kind = Kind::kBadFile;
+      outcome.detail = std::move(why);
+      return outcome;
+    };
+    Result<std::string> content = ReadFile(path);
+    if (!content.ok()) return bad(content.error().ToString());
+    Result<json::Value> file =
+        json::Parse(*content, {.max_depth = 2000, .allow_duplicate_keys = true});
+    if (!file.ok()) return bad(file.error().ToString());
+    const json::Value* schema = file->Find("schema");
+    const json::Value* tests = file->Find("tests");
+    if (schema == nullptr) return bad("has no \"schema\"");
+    const std::string schema_text = json::Dump(*schema);
+
+    std::unique_ptr<Compiler> fresh;
+    if (shared_ == nullptr) fresh = std::make_unique<Compiler>(text_.vocabulary);
+    const auto start = Clock::now();
+    Result<Grammar> grammar =
+        (shared_ != nullptr ? *shared_ : *fresh).CompileJsonSchema(schema_text, options_);
+    if (!grammar.ok()) {
+      outcome.kind =
+          grammar.error().code == ErrorCode::kUnsatisfiable ? Kind::kUnsatisfiable : Kind::kRefused;
+      outcome.detail = grammar.error().ToString();
+      return outcome;
+    }
+    const State first = grammar->Start();
+    outcome.first_mask_ns = NanosecondsSince(start);
+    if (tests == nullptr) return outcome;
+    for (size_t i = 0; i < tests->items.size(); ++i) {
+      const json::Value* valid = tests->items[i].Find("valid");
+      const json::Value* data = tests->items[i].Find("data");
+      if (valid == nullptr || data == nullptr || !valid->is_bool())
+        return bad(fmt::format("test {} is not one", i));
+      const std::string instance = PythonJson(*data);
+      const Kind kind = Feed(first, instance, valid->type == json::Type::kTrue, outcome.token_ns);
+      if (kind != Kind::kPass && outcome.kind == Kind::kPass) {
+        outcome.kind = kind;
+        outcome.detail = fmt::format("test {}: {}", i, instance.substr(0, 300));
+      }
+    }
+    return outcome;
+  }
+
+ private:
+  Kind Feed(State state, const std::string& instance, bool valid,
+            std::vector<uint32_t>& times) const {
+    for (const TokenId token : text_.tokenizer->Encode(instance)) {
+      const auto start = Clock::now();
+      const bool allowed = state.mask()->Allows(token);
+      std::optional<State> next;
+      if (allowed) next = state.Advance(token);
+      times.push_back(
+          static_cast<uint32_t>(std::min<uint64_t>(NanosecondsSince(start), UINT32_MAX)));
+      if (!next.has_value()) return valid ? Kind::kValidRejected : Kind::kPass;
+      state = *next;
+    }
+    if (valid) return state.accepting() ? Kind::kPass : Kind::kEndRefused;
+    return state.accepting() ? Kind::kInvalidAccepted : Kind::kPass;
+  }
+
+  JsonSchemaOptions options_;
+  Text text_;
+  std::unique_ptr<Compiler> shared_;
+};
+
+constexpr std::pair<const char*, double> kPercentiles[] = {
+    {"p25", 0.25}, {"p50", 0.5},  {"p75", 0.75},    {"p90", 0.9},
+    {"p95", 0.95}, {"p99", 0.99}, {"p99.9", 0.999}, {"max", 1}};
+
+// avg and percentiles (nearest rank) in microseconds.
+std::vector<std::pair<std::string, double>> Summary(std::vector<uint64_t> ns) {
+  std::vector<std::pair<std::string, double>> out;
+  std::sort(ns.begin(), ns.end());
+  const double count = static_cast<double>(std::max<size_t>(1, ns.size()));
+  out.emplace_back("avg", std::accumulate(ns.begin(), ns.end(), 0.0) / count / 1000);
+  for (const auto& [name, share] : kPercentiles) {
+    const auto rank =
+        static_cast<size_t>(std::max(0.0, std::ceil(share * static_cast<double>(ns.size())) - 1));
+    out.emplace_back(name, ns.empty() ? 0 : static_cast<double>(ns[rank]) / 1000);
+  }
+  return out;
+}
+
+struct Failure {
+  std::string file, kind, detail;
+};
+
+struct Totals {
+  std::map<Kind, int> kinds;
+  std::vector<uint64_t> token_ns, first_ns;
+  uint64_t rss_bytes = 0;
+  std::vector<Failure> failures;
+
+  int Count(Kind kind) const {
+    const auto it = kinds.find(kind);
+    return it == kinds.end() ? 0 : it->second;
+  }
+  int refused() const { return Count(Kind::kRefused) + Count(Kind::kUnsatisfiable); }
+};
+
+std::string ToJson(const Totals& totals, size_t schemas, const Flags& flags) {
+  std::string out = fmt::format(
+      "{{\"schemas\":{},\"passing\":{},\"refused\":{},\"unsatisfiable\":{},\"valid_rejected\":{},"
+      "\"invalid_accepted\":{},"
+      "\"end_refused\":{},\"timeouts\":{},\"crashes\":{},\"bad_files\":{},\"tokens\":{},\"order\":{"
+      "},\"whitespace\":{},\"warm\":{},\"jobs\":{}",
+      schemas, totals.Count(Kind::kPass), totals.refused(), totals.Count(Kind::kUnsatisfiable),
+      totals.Count(Kind::kValidRejected), totals.Count(Kind::kInvalidAccepted),
+      totals.Count(Kind::kEndRefused), totals.Count(Kind::kTimeout), totals.Count(Kind::kCrash),
+      totals.Count(Kind::kBadFile), totals.token_ns.size(), json::Quote(flags.layout.order),
+      json::Quote(flags.layout.whitespace), flags.warm, flags.jobs);
+  for (const auto& [name, values] :
+       {std::pair("tbm_us", &totals.token_ns), std::pair("ttfm_us", &totals.first_ns)}) {
+    out += fmt::format(",\"{}\":{{", name);
+    const char* comma = "";
+    for (const auto& [key, value] : Summary(*values)) {
+      out += fmt::format("{}\"{}\":{:.3f}", comma, key, value);
+      comma = ",";
+    }
+    out += "}";
+  }
+  out +=
+      fmt::format(",\"rss_mb\":{:.1f},\"failures\":[", static_cast<double>(totals.rss_bytes) / 1e6);
+  const char* comma = "\n";
+  for (const Failure& failure : totals.failures) {
+    out += fmt::format("{}{{\"file\":{},\"kind\":\"{}\",\"detail\":{}}}", comma,
+                       json::Quote(failure.file), failure.kind, json::Quote(failure.detail));
+    comma = ",\n";
+  }
+  return out + "]}\n";
+}
+
+std::string Table(const Totals& totals, size_t schemas) {
+  std::string out = fmt::format(
+      "schemas {}: {} pass ({:.2f} %), {} refused ({} of them unsatisfiable)\n", schemas,
+      totals.Count(Kind::kPass),
+      100.0 * totals.Count(Kind::kPass) / static_cast<double>(std::max<size_t>(1, schemas)),
+      totals.refused(), totals.Count(Kind::kUnsatisfiable));
+  for (const Kind kind : {Kind::kValidRejected, Kind::kEndRefused, Kind::kInvalidAccepted,
+                          Kind::kTimeout, Kind::kCrash, Kind::kBadFile}) {
+    out += fmt::format("  {:<17}{}\n", MaskbenchKindName(kind), totals.Count(kind));
+  }
+  const auto masks = Summary(totals.token_ns), first = Summary(totals.first_ns);
+  out += fmt::format("{:>10}", "us");
+  for (const auto& [key, value] : masks) out += fmt::format("{:>10}", key);
+  out += fmt::format("\n{:>10}", "TBM");
+  for (const auto& [key, value] : masks) out += fmt::format("{:>10.2f}", value);
+  out += fmt::format("\n{:>10}", "TTFM");
+  for (const auto& [key, value] : first) out += fmt::format("{:>10.1f}", value);
+  return out + fmt::format("\n{} masks; memory {:.0f} MB\n", totals.token_ns.size(),
+                           static_cast<double>(totals.rss_bytes) / 1e6);
+}
+
+Result<std::vector<std::string>> Files(const Flags& flags) {
+  std::vector<std::string> files;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(flags.data, error)) {
+    if (entry.path().extension() == ".json") files.push_back(entry.path());
+  }
+  if (error) return Error{ErrorCode::kIo, error.message(), flags.data};
+  if (files.empty())
+    return Error{ErrorCode::kInvalid, "holds no .json files of MaskBench", flags.data};
+  // One order for every machine, and slow schemas of one origin not side by side.
+  std::sort(files.begin(), files.end());
+  for (size_t i = files.size(); i-- > 1;) {
+    std::swap(files[i],
+              files[static_cast<size_t>(UniformAt(1, 0, i) * static_cast<float>(i + 1)) % (i + 1)]);
+  }
+  if (flags.limit > 0 && files.size() > static_cast<size_t>(flags.limit))
+    files.resize(static_cast<size_t>(flags.limit));
+  return files;
+}
+
+int Maskbench(const Flags& flags) {
+  Result<std::vector<std::string>> files = Files(flags);
+  if (!files.ok()) return Fail(kName, files.error());
+  Result<Text> text = LoadText(kName, flags.tokenizer);
+  if (!text.ok()) return Fail(kName, text.error());
+  const Bench bench(flags, std::move(*text));
+  Totals totals;
+  size_t finished = 0;
+  {
+    Progress progress(kName, "starting");
+    Status status = RunMaskbench(
+        files->size(), flags.jobs, flags.timeout, [&](size_t i) { return bench.Run((*files)[i]); },
+        [&](size_t i, MaskbenchOutcome outcome) {
+          ++totals.kinds[outcome.kind];
+          totals.token_ns.insert(totals.token_ns.end(), outcome.token_ns.begin(),
+                                 outcome.token_ns.end());
+          if (outcome.first_mask_ns != 0) totals.first_ns.push_back(outcome.first_mask_ns);
+          totals.rss_bytes = std::max(totals.rss_bytes, outcome.rss_bytes);
+          if (outcome.kind != Kind::kPass) {
+            totals.failures.push_back({std::filesystem::path((*files)[i]).filename(),
+                                       MaskbenchKindName(outcome.kind), outcome.detail});
+          }
+          progress.Set(fmt::format("{} of {} schemas, {} failed", ++finished, files->size(),
+                                   totals.failures.size()));
+        });
+    if (!status.ok()) return Fail(kName, status.error());
+  }
+  std::sort(totals.failures.begin(), totals.failures.end(),
+            [](const Failure& a, const Failure& b) { return a.file < b.file; });
+  Print(Table(totals, files->size()));
+  if (flags.list_failures) {
+    for (const Failure& failure : totals.failures)
+      Print(fmt::format("{}: {}: {}\n", failure.file, failure.kind, failure.detail));
+  }
+  if (!flags.json.empty()) {
+    if (Status status = WriteFile(flags.json, ToJson(totals, files->size(), flags)); !status.ok())
+      return Fail(kName, status.error());
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddMaskbench(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand(kName, "Measure masks and correctness on the schemas of MaskBench");
+  const auto flags = std::make_shared<Flags>();
+  command->add_option("--tokenizer", flags->tokenizer, "tokenizer.json, or a folder with one")
+      ->required()
+      ->type_name("PATH");
+  command->add_option("--data", flags->data, "Folder with MaskBench files")
+      ->required()
+      ->type_name("DIR");
+  flags->layout.AddTo(command);
+  command->add_option("--jobs", flags->jobs, "Processes side by side; 1 for timings")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
+  command->add_option("--limit", flags->limit, "Only so many schemas, drawn evenly")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--timeout", flags->timeout, "Seconds that one schema may take")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  auto* warm =
+      command->add_flag("--warm", flags->warm, "One compiler for all schemas, as a server has");
+  command->add_flag("--cold", flags->cold, "A fresh compiler for every schema (the default)")
+      ->excludes(warm);
+  command->add_option("--json", flags->json, "File for the figures and failures")->type_name("OUT");
+  command->add_flag("--list-failures", flags->list_failures,
+                    "Print every schema that does not pass");
+  command->footer(
+      "Data: the folder maskbench/data of github.com/guidance-ai/jsonschemabench.\n"
+      "Example:\n  pawl maskbench --tokenizer llama3/tokenizer.json --data "
+      "jsonschemabench/maskbench/data --json out.json");
+  command->callback([flags, &action] { action = [flags] { return Maskbench(*flags); }; });
+}
+
+}  // namespace pawl::cli

@@ -22,6 +22,8 @@
 #include <string>
 #include <vector>
 
+#include "pawl/vocabulary.h"
+
 namespace pawl {
 
 class Machine {
@@ -50,6 +52,14 @@ class Machine {
   // second time). For those every byte makes a new frame, which changes nothing inside the lexeme.
   virtual bool TracksText(uint32_t frame) { return false; }
   virtual uint32_t AppendText(uint32_t frame, uint8_t byte) { return frame; }
+
+  // For machines that know a faster way than walking: sets the bits of all tokens below `node` of
+  // the vocabulary's trie (TokenTrie::kRoot: of all tokens) that may follow, `state` being the one
+  // after that node. false: nothing was done. `fresh`: the words are zero and node is the root.
+  virtual bool FillBelow(Key state, const Vocabulary& vocabulary, uint32_t node, bool fresh,
+                         uint32_t* words) {
+    return false;
+  }
 
   Key Step(Key state, uint8_t byte) {
     const uint32_t lexeme = StepLexeme(LexemeOf(state), byte);

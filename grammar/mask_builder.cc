@@ -3,8 +3,11 @@
 // remains for a new frame are the subtrees behind the crossing places (for a JSON string: the few
 // hundred tokens with a closing quote), walked with full steps. Where every byte leaves the lexeme
 // (structure, the start of a value) the first half is empty and the second is the whole walk, which
-// is narrow there.
+// is narrow there. A machine may know its lexemes better than that (Machine::FillBelow).
 #include "grammar/mask_builder.h"
+
+#include <array>
+#include <bitset>
 
 namespace pawl {
 namespace {
@@ -51,16 +54,21 @@ const MaskBuilder::Inside& MaskBuilder::InsideOf(uint32_t lexeme) {
   return *(inside_[lexeme] = std::move(inside));
 }
 
-std::vector<uint32_t> MaskBuilder::Build(Machine::Key state) {
-  const Inside& inside = InsideOf(Machine::LexemeOf(state));
-  std::vector<uint32_t> words = inside.words;
+void MaskBuilder::WalkTrie(Machine::Key state, std::vector<uint32_t>& words) {
+  const uint32_t lexeme = Machine::LexemeOf(state);
+  const Inside& inside = InsideOf(lexeme);
+  words = inside.words;
   const TokenTrie& trie = vocabulary_.trie();
   const auto nodes = trie.nodes();
   const uint32_t frame = Machine::FrameOf(state);
   const bool tracks_text = machine_.TracksText(frame);
+  // Many tokens leave the same lexeme by the same byte (white space before a bracket).
+  std::array<Machine::Key, 256> left;
+  std::bitset<256> known;
+  uint32_t known_lexeme = Machine::kDeadLexeme;
   for (const Inside::Crossing& crossing : inside.crossings) {
     const TokenTrie::Node& start = nodes[crossing.node];
-    Machine::Key before = Machine::MakeKey(frame, crossing.lexeme);
+    Machine::Key entered;
     if (tracks_text && start.depth > 1) {
       // The frame has to see the bytes up to here; any token below this node begins with them.
       uint32_t below = crossing.node;
@@ -69,11 +77,23 @@ std::vector<uint32_t> MaskBuilder::Build(Machine::Key state) {
           vocabulary_.bytes(nodes[below].token).substr(0, start.depth - 1u);
       uint32_t tracked = frame;
       for (const char c : path) tracked = machine_.AppendText(tracked, static_cast<uint8_t>(c));
-      before = Machine::MakeKey(tracked, crossing.lexeme);
+      entered = machine_.StepFrame(Machine::MakeKey(tracked, crossing.lexeme), start.byte);
+    } else {
+      if (crossing.lexeme != known_lexeme) {
+        known.reset();
+        known_lexeme = crossing.lexeme;
+      }
+      if (!known[start.byte]) {
+        known[start.byte] = true;
+        left[start.byte] = machine_.StepFrame(Machine::MakeKey(frame, crossing.lexeme), start.byte);
+      }
+      entered = left[start.byte];
     }
-    const Machine::Key entered = machine_.StepFrame(before, start.byte);
     if (entered == Machine::kDead) continue;
     trie.SetBits(start, words.data());
+    if (start.byte == '"' &&
+        machine_.FillBelow(entered, vocabulary_, crossing.node, false, words.data()))
+      continue;
     stack_[start.depth] = entered;
     for (uint32_t i = crossing.node + 1; i < start.end;) {
       const TokenTrie::Node& node = nodes[i];
@@ -84,9 +104,17 @@ std::vector<uint32_t> MaskBuilder::Build(Machine::Key state) {
       }
       stack_[node.depth] = after;
       trie.SetBits(node, words.data());
-      ++i;
+      const bool filled = node.byte == '"' && node.end > i + 1 &&
+                          machine_.FillBelow(after, vocabulary_, i, false, words.data());
+      i = filled ? node.end : i + 1;
     }
   }
+}
+
+std::vector<uint32_t> MaskBuilder::Build(Machine::Key state) {
+  std::vector<uint32_t> words(static_cast<size_t>(vocabulary_.mask_words()), 0);
+  if (!machine_.FillBelow(state, vocabulary_, TokenTrie::kRoot, true, words.data()))
+    WalkTrie(state, words);
   if (machine_.Accepting(state)) {
     for (const TokenId id : vocabulary_.end_tokens())
       words[static_cast<size_t>(id) >> 5] |= 1u << (id & 31);

@@ -32,6 +32,7 @@ class MaskBuilder {
     std::vector<Crossing> crossings;
   };
   const Inside& InsideOf(uint32_t lexeme);
+  void WalkTrie(Machine::Key state, std::vector<uint32_t>& words);
 
   Machine& machine_;
   const Vocabulary& vocabulary_;

@@ -56,6 +56,13 @@ TokenTrie::TokenTrie(std::span<const std::string> tokens, std::span<const TokenI
     last_same = id;
   }
   close_to(0);
+  order_.reserve(sorted.size());
+  first_token_.reserve(nodes_.size() + 1);
+  for (const Node& node : nodes_) {
+    first_token_.push_back(static_cast<uint32_t>(order_.size()));
+    for (TokenId t = node.token; t != kNoToken; t = NextSame(t)) order_.push_back(t);
+  }
+  first_token_.push_back(static_cast<uint32_t>(order_.size()));
 }
 
 uint32_t TokenTrie::Child(uint32_t node, uint8_t byte) const {

@@ -38,6 +38,11 @@ class TokenTrie {
   static constexpr uint32_t kNone = UINT32_MAX;
   uint32_t Child(uint32_t node, uint8_t byte) const;
 
+  // All tokens in depth-first order: those of the subtree of node i stand at
+  // FirstToken(i) ... FirstToken(nodes()[i].end) - 1.
+  std::span<const TokenId> order() const { return order_; }
+  uint32_t FirstToken(uint32_t node) const { return first_token_[node]; }
+
   // Sets the bits of all tokens that end at `node`.
   void SetBits(const Node& node, uint32_t* words) const {
     for (TokenId t = node.token; t != kNoToken; t = NextSame(t)) words[t >> 5] |= 1u << (t & 31);
@@ -47,6 +52,8 @@ class TokenTrie {
   std::vector<Node> nodes_;
   std::vector<TokenId> next_same_;
   std::vector<uint32_t> first_child_;  // of the root, by byte
+  std::vector<TokenId> order_;
+  std::vector<uint32_t> first_token_;  // by node, and one after the last
   int max_depth_ = 0;
 };
 

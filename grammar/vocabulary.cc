@@ -55,6 +55,15 @@ Result<std::shared_ptr<const Vocabulary>> Vocabulary::Create(VocabularyInit init
   return std::shared_ptr<const Vocabulary>(std::move(vocabulary));
 }
 
+const std::shared_ptr<const void>& Vocabulary::DerivedSlot(
+    std::type_index type, std::shared_ptr<const void> (*make)(const Vocabulary&)) const {
+  // Making a table under the lock is fine: it happens once, and everyone who waits needs it.
+  std::lock_guard lock(derived_->mutex);
+  std::shared_ptr<const void>& slot = derived_->tables[type];
+  if (slot == nullptr) slot = make(*this);
+  return slot;
+}
+
 TokenId Vocabulary::LongestPrefix(std::string_view bytes) const {
   TokenId best = kNoToken;
   uint32_t node = TokenTrie::kRoot;

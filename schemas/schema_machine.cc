@@ -4,6 +4,7 @@
 #include "schemas/schema_machine.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "schemas/constant.h"
 #include "src/base/json.h"
@@ -188,6 +189,7 @@ uint32_t SchemaMachine::StepLexeme(uint32_t id, uint8_t byte) {
       NumberProgram* program = numbers_[lexeme.search];
       const bool part = (byte >= '0' && byte <= '9') || byte == '.' || byte == '-' || byte == '+' ||
                         byte == 'e' || byte == 'E';
+      if (!part && !IsSpace(byte) && byte != ',' && byte != ']' && byte != '}') return kDeadLexeme;
       if (!part) return program->Accepts(lexeme.state) ? kLeavesLexeme : kDeadLexeme;
       const NumberProgram::StateId next = program->Step(lexeme.state, static_cast<char>(byte));
       return next == 0 ? kDeadLexeme : InternLexeme({Mode::kNumber, lexeme.search, next, 0});
@@ -200,8 +202,43 @@ uint32_t SchemaMachine::StepLexeme(uint32_t id, uint8_t byte) {
                                  : InternLexeme({Mode::kLiteral, 0, lexeme.state + 1, 0});
     }
     default:
-      return kLeavesLexeme;
+      break;
   }
+  // Structure: what could never come is sorted out before frames are asked.
+  if (IsSpace(byte)) {
+    switch (options_.whitespace) {
+      case JsonSchemaOptions::Whitespace::kCompact:
+        return kDeadLexeme;
+      case JsonSchemaOptions::Whitespace::kBounded:
+        return kLeavesLexeme;
+      case JsonSchemaOptions::Whitespace::kAny:
+        return id;
+    }
+  }
+  const char* follow = "";
+  switch (lexeme.mode) {
+    case Mode::kValue:
+      follow = "{[\"-0123456789ntf";
+      break;
+    case Mode::kFirstItem:
+      follow = "{[\"-0123456789ntf]";
+      break;
+    case Mode::kFirstKey:
+      follow = "\"}";
+      break;
+    case Mode::kNextKey:
+      follow = "\"";
+      break;
+    case Mode::kColon:
+      follow = ":";
+      break;
+    case Mode::kAfter:
+      follow = ",]}";
+      break;
+    default:
+      break;
+  }
+  return byte != 0 && std::strchr(follow, byte) != nullptr ? kLeavesLexeme : kDeadLexeme;
 }
 
 Machine::Key SchemaMachine::Space(Key state, const Lexeme& lexeme) {
@@ -416,7 +453,7 @@ Machine::Key SchemaMachine::BeginKey(NodeId id) {
 }
 
 Machine::Key SchemaMachine::EndKey(NodeId id, const Lexeme& lexeme, uint8_t) {
-  Node node = nodes_[id];
+  const Node node = nodes_[id];
   StringProgram& program = strings_[lexeme.search]->program();
   const ObjectLayout& layout = frames_.layout(frames_[node.frame].layout);
   const int rank = RankOf(layout, program, lexeme.state);
@@ -428,7 +465,13 @@ Machine::Key SchemaMachine::EndKey(NodeId id, const Lexeme& lexeme, uint8_t) {
     if (!key.ok()) return kDead;
     name = frames_.InternName(key->text);
   }
-  const FrameId after = frames_.WithKey(node.frame, program, lexeme.state, rank, name);
+  return AfterKey(id, program, lexeme.state, rank, name);
+}
+
+Machine::Key SchemaMachine::AfterKey(NodeId id, const StringProgram& program,
+                                     StringProgram::StateId state, int rank, NameId name) {
+  Node node = nodes_[id];
+  const FrameId after = frames_.WithKey(node.frame, program, state, rank, name);
   if (after == kNoFrame || !solver_.LivePending(after)) return kDead;
   node.frame = after;
   node.reads_key = false;

@@ -18,6 +18,8 @@
 #include "schemas/frames.h"
 #include "schemas/json_string.h"
 #include "schemas/solver.h"
+#include "schemas/string_tokens.h"
+#include "schemas/string_walk.h"
 
 namespace pawl::schema {
 
@@ -37,6 +39,8 @@ class SchemaMachine : public Machine {
     return nodes_[frame].tracks_items || nodes_[frame].reads_key;
   }
   uint32_t AppendText(uint32_t frame, uint8_t byte) override;
+  bool FillBelow(Key state, const Vocabulary& vocabulary, uint32_t node, bool fresh,
+                 uint32_t* words) override;
 
  private:
   using NodeId = uint32_t;
@@ -100,6 +104,8 @@ class SchemaMachine : public Machine {
   Key BeginValue(NodeId node, uint8_t byte);
   Key BeginKey(NodeId node);
   Key EndKey(NodeId node, const Lexeme& lexeme, uint8_t byte);
+  Key AfterKey(NodeId node, const StringProgram& program, StringProgram::StateId state, int rank,
+               NameId name);
   Key OpenContainer(NodeId node, Kind kind, uint8_t byte);
   Key CloseContainer(NodeId node, uint8_t byte);
   // The pending value of node's frame is there; `truth` are the outcomes of its tracks. `last`: the
@@ -107,6 +113,27 @@ class SchemaMachine : public Machine {
   // literal), -1 for numbers.
   Key EndValue(NodeId node, const std::vector<bool>& truth, int last);
   Key AfterByte(NodeId node, uint8_t byte);
+
+  // Masks inside strings, schema_masks.cc.
+  using Rests = std::vector<uint64_t>;  // bits of the texts behind a quote that may follow
+  struct Below {
+    Key state;
+    const Vocabulary& vocabulary;
+    uint32_t node;
+    const StringIndex& index;
+    uint32_t* words;
+  };
+  const StringTokens& TokensOf(const Vocabulary& vocabulary);
+  const Rests& RestsAfter(Key state);
+  void CloseStrings(const Below& below, const std::vector<StringClosings>& closings);
+  void CloseKeys(const Below& below, const std::vector<StringClosings>& closings);
+  template <typename Fn>
+  static void ForEach(const Below& below, const StringClosings& group, const Fn& fn);
+  static void Allow(const Below& below, const Rests& rests, const StringIndex::Crossing& crossing);
+  // Trie nodes of the quotes that would close a key which is there already, sorted.
+  std::vector<uint32_t> QuotesOfSeenKeys(const Below& below);
+  // A key that is not there yet.
+  NameId FreshName(const Frame& frame);
 
   std::unique_ptr<SchemaTable> table_;
   JsonSchemaOptions options_;
@@ -128,6 +155,9 @@ class SchemaMachine : public Machine {
     std::unique_ptr<StringSearch> search;
   };
   std::unordered_map<FrameId, KeyEntry> keys_;
+
+  const StringTokens* tokens_ = nullptr;
+  std::unordered_map<Key, Rests> rests_;
 };
 
 }  // namespace pawl::schema

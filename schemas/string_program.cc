@@ -174,10 +174,22 @@ void StringProgram::ComputeNext(StateId state, int cls) {
       next;
 }
 
-StringProgram::StateId StringProgram::WithCount(uint64_t count) {
-  std::vector<uint64_t> state(width_, 0);
-  state[width_ - 1] = counting_ ? std::min(count, count_cap_) : 0;
-  return Intern(state);
+StringProgram::StateId StringProgram::AtCount(StateId state, uint64_t count) {
+  std::vector<uint64_t> other(key(state), key(state) + width_);
+  other[width_ - 1] = std::min(count, count_cap_);
+  return Intern(other);
+}
+
+bool StringProgram::Quiet(StateId state) {
+  if (state >= quiet_.size()) quiet_.resize(size(), -1);
+  if (quiet_[state] >= 0) return quiet_[state] == 1;
+  bool quiet = true;
+  size_t slot = 0;
+  for (const Regex& regex : regexes_)
+    quiet = quiet && regex.dfa->Absorbing(static_cast<uint32_t>(key(state)[slot++]));
+  for (size_t i = 0; i < tries_.size(); ++i) quiet = quiet && key(state)[slot++] == kNoNode;
+  quiet_[state] = quiet;
+  return quiet;
 }
 
 bool StringProgram::overflow() const {

@@ -55,13 +55,15 @@ class StringProgram {
   const std::vector<AtomId>& atoms() const { return atoms_; }
   // A guess at how many more characters an accepted string needs at least; guides searches.
   uint32_t Distance(StateId state) const;
-  // Only counters: every class leads to the same state, so questions about the future are
-  // arithmetic.
-  bool counts_only() const { return regexes_.empty() && tries_.empty(); }
+  // Only the counter still looks at what follows: every class leads to the same state, so questions
+  // about the future are arithmetic.
+  bool Quiet(StateId state);
   uint64_t Count(StateId state) const { return counting_ ? key(state)[width_ - 1] : 0; }
   // Counts at which the truth of a length atom changes, sorted.
   const std::vector<uint64_t>& critical_counts() const { return critical_; }
-  StateId WithCount(uint64_t count);
+  bool counting() const { return counting_; }
+  // The state with another count. REQUIRES: counting().
+  StateId AtCount(StateId state, uint64_t count);
   // A regex needed more states or work than the limits allow, and answered "dead" where it could
   // not go on.
   bool overflow() const;
@@ -107,6 +109,7 @@ class StringProgram {
 
   std::vector<uint64_t> keys_;
   std::vector<StateId> next_;
+  std::vector<int8_t> quiet_;  // by state, -1 unknown
   std::unordered_multimap<uint64_t, StateId> index_;
 };
 

@@ -1,7 +1,7 @@
 // Best-first search (A*) to a near acceptable state, guided by what each regex still needs,
 // remembered for every state on the way: those on the path found are live, and when nothing is
-// found everything visited is dead. A program of counters alone is decided by arithmetic, so
-// maxLength may be as large as it likes.
+// found everything visited is dead. What only the counter still looks at is decided by arithmetic,
+// so maxLength may be as large as it likes.
 #include "schemas/string_search.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ bool StringSearch::Accepts(StateId state) {
 
 bool StringSearch::Live(StateId state) {
   if (At(state).live == Verdict::kUnknown) {
-    program_.counts_only() ? DecideByCount(state) : Decide(state);
+    program_.Quiet(state) ? DecideByCount(state) : Decide(state);
   }
   return At(state).live == Verdict::kLive;
 }
@@ -34,7 +34,7 @@ void StringSearch::DecideByCount(StateId state) {
   uint64_t skip = 0;
   for (const uint64_t critical : program_.critical_counts()) {
     if (verdict == Verdict::kLive) break;
-    if (critical <= count || !Accepts(program_.WithCount(critical))) continue;
+    if (critical <= count || !Accepts(program_.AtCount(state, critical))) continue;
     verdict = Verdict::kLive;
     skip = critical - count;
   }
@@ -42,7 +42,54 @@ void StringSearch::DecideByCount(StateId state) {
   At(state).skip = skip;
 }
 
+std::optional<StringSearch::Freedom> StringSearch::FreedomOf(StateId state) {
+  if (At(state).free == Verdict::kUnknown) {
+    At(state).free = Verdict::kDead;
+    if (program_.Quiet(state)) {
+      // Acceptance changes at the critical counts only; it has to be one interval.
+      const uint64_t count = program_.Count(state);
+      Freedom freedom{kUnbounded, kUnbounded};
+      bool accepted = Accepts(state), closed = false, interval = true;
+      if (accepted) freedom.min = 0;
+      for (const uint64_t critical : program_.critical_counts()) {
+        if (critical <= count) continue;
+        const bool next = Accepts(program_.AtCount(state, critical));
+        if (next && !accepted) {
+          interval = interval && !closed;
+          freedom.min = critical - count;
+        } else if (!next && accepted) {
+          freedom.max = critical - count - 1;
+          closed = true;
+        }
+        accepted = next;
+      }
+      if (interval && freedom.min != kUnbounded) {
+        At(state).free = Verdict::kLive;
+        At(state).freedom = freedom;
+      }
+    }
+  }
+  if (At(state).free != Verdict::kLive) return std::nullopt;
+  return At(state).freedom;
+}
+
 void StringSearch::Decide(StateId start) {
+  // Most states are one step away from one that is known, or from an end.
+  if (Accepts(start)) {
+    At(start).live = Verdict::kLive;
+    return;
+  }
+  for (int i = 0; i < program_.classes(); ++i) {
+    const int cls = (last_via_ + i) % program_.classes();
+    const char32_t c = program_.Representative(cls);
+    if (c >= kSurrogatesBegin && c <= kSurrogatesEnd) continue;
+    const StateId next = program_.Next(start, cls);
+    if (At(next).live == Verdict::kUnknown && program_.Quiet(next)) DecideByCount(next);
+    if (At(next).live != Verdict::kLive) continue;
+    At(start).live = Verdict::kLive;
+    At(start).via = last_via_ = cls;
+    return;
+  }
   struct Visit {
     StateId from;
     int via;
@@ -73,7 +120,9 @@ void StringSearch::Decide(StateId start) {
   while (!queue.empty()) {
     const auto [total, depth, state] = queue.top();
     queue.pop();
+    if (At(state).live == Verdict::kUnknown && program_.Quiet(state)) DecideByCount(state);
     if (At(state).live == Verdict::kLive) return mark_path(state);
+    if (At(state).live == Verdict::kDead) continue;
     if (Accepts(state)) {
       At(state).live = Verdict::kLive;
       return mark_path(state);
@@ -132,12 +181,11 @@ std::optional<StringSearch::StateId> StringSearch::Next(StateId state, char32_t 
 std::optional<std::u32string> StringSearch::Shortest(StateId state, size_t max_length) {
   if (!Live(state)) return std::nullopt;
   std::u32string out;
-  if (program_.counts_only()) {
-    if (At(state).skip > max_length) return std::nullopt;
-    out.assign(At(state).skip, U'a');
-    return out;
-  }
   while (!Accepts(state)) {
+    if (program_.Quiet(state)) {
+      if (out.size() + At(state).skip > max_length) return std::nullopt;
+      return out.append(At(state).skip, U'a');
+    }
     if (At(state).via < 0 || out.size() >= max_length) return std::nullopt;
     const int via = At(state).via;
     out.push_back(program_.Representative(via));

@@ -25,6 +25,12 @@ class StringSearch {
   bool Accepts(StateId state);
   // Some continuation (possibly none) is accepted.
   bool Live(StateId state);
+  // What follows is free: whatever comes, `max` code points may, and the string may end after
+  // any number of them from `min` on. nullopt when it matters what comes, or nothing may.
+  struct Freedom {
+    uint64_t min = 0, max = kUnbounded;
+  };
+  std::optional<Freedom> FreedomOf(StateId state);
   // Some code point in lo..hi (surrogates do not count) leads to a live state.
   bool LiveWithin(StateId state, char32_t lo, char32_t hi);
   // The next state when it is live.
@@ -39,8 +45,10 @@ class StringSearch {
   struct Info {
     Verdict live = Verdict::kUnknown;
     Verdict accepts = Verdict::kUnknown;
+    Verdict free = Verdict::kUnknown;
     int via = -1;       // class that leads towards acceptance; -1: none known (or accepted here)
-    uint64_t skip = 0;  // counts_only programs: how many code points are missing
+    uint64_t skip = 0;  // quiet states: how many code points are missing
+    Freedom freedom;
   };
   Info& At(StateId state) {
     if (state >= info_.size()) info_.resize(static_cast<size_t>(state) + 1);
@@ -52,6 +60,7 @@ class StringSearch {
   StringProgram& program_;
   std::function<bool(StateId)> accept_;
   int64_t fuel_;
+  int last_via_ = 0;  // what led to acceptance the last time: a good guess
   std::vector<Info> info_;
 };
 

@@ -201,4 +201,16 @@ bool RegexDfa::IsLive(uint32_t state) {
   return false;
 }
 
+bool RegexDfa::Absorbing(uint32_t state) {
+  if (state == kDead) return true;
+  if (states_[state].absorbing < 0) {
+    bool absorbing = true;
+    for (int cls = 0; absorbing && cls < classes(); ++cls) {
+      absorbing = cls == surrogate_class_ || Next(state, cls) == state;
+    }
+    states_[state].absorbing = absorbing;
+  }
+  return states_[state].absorbing == 1;
+}
+
 }  // namespace pawl

@@ -53,6 +53,8 @@ class RegexDfa {
   uint32_t Next(uint32_t state, int cls);
   bool Accepting(uint32_t state) const { return arena_->Nullable(states_[state].term); }
   ReId Term(uint32_t state) const { return states_[state].term; }
+  // No code point leads away from the state (nor from kDead).
+  bool Absorbing(uint32_t state);
   // Lower bound of the number of characters up to acceptance.
   uint32_t MinLength(uint32_t state) const { return arena_->MinLength(states_[state].term); }
 
@@ -68,6 +70,7 @@ class RegexDfa {
     ReId term;
     uint32_t row;  // in cells_, kNoRow until the first step
     Life life;
+    int8_t absorbing = -1;  // unknown
   };
 
   uint32_t Intern(ReId term);

@@ -6,6 +6,7 @@
 #ifndef PAWL_MASK_H_
 #define PAWL_MASK_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -29,18 +30,24 @@ class Mask {
   bool Allows(TokenId token) const {
     return (words_[static_cast<size_t>(token) >> 5] >> (token & 31)) & 1;
   }
-  // Number of allowed tokens.
-  int count() const { return count_; }
+  // Number of allowed tokens; O(words) the first time.
+  int count() const {
+    if (count_.load(std::memory_order_acquire) < 0) Count();
+    return count_.load(std::memory_order_relaxed);
+  }
   // The only allowed token when count() is 1, else kNoToken.
-  TokenId singleton() const { return count_ == 1 ? first_ : kNoToken; }
+  TokenId singleton() const {
+    return count() == 1 ? first_.load(std::memory_order_relaxed) : kNoToken;
+  }
   // Every allowed token in ascending order; O(words).
   std::vector<TokenId> Tokens() const;
 
  private:
   MaskId id_;
   std::vector<uint32_t> words_;
-  int count_ = 0;
-  TokenId first_ = kNoToken;
+  void Count() const;
+  mutable std::atomic<int> count_{-1};  // -1: not counted yet
+  mutable std::atomic<TokenId> first_{kNoToken};
 };
 
 }  // namespace pawl

@@ -12,10 +12,13 @@
 #define PAWL_VOCABULARY_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
+#include <typeindex>
 #include <vector>
 
 #include "pawl/result.h"
@@ -61,8 +64,26 @@ class Vocabulary {
 
   const TokenTrie& trie() const { return *trie_; }
 
+  // Tables that a front end derives from the tokens alone, made at the first call of each type T
+  // (as T(vocabulary)) and kept as long as the vocabulary. Thread-safe.
+  template <typename T>
+  const T& Derived() const {
+    const std::shared_ptr<const void>& slot = DerivedSlot(
+        typeid(T),
+        [](const Vocabulary& v) -> std::shared_ptr<const void> { return std::make_shared<T>(v); });
+    return *static_cast<const T*>(slot.get());
+  }
+
  private:
   Vocabulary() = default;
+  const std::shared_ptr<const void>& DerivedSlot(
+      std::type_index type, std::shared_ptr<const void> (*make)(const Vocabulary&)) const;
+
+  struct DerivedTables {
+    std::mutex mutex;
+    std::map<std::type_index, std::shared_ptr<const void>> tables;
+  };
+  std::unique_ptr<DerivedTables> derived_ = std::make_unique<DerivedTables>();
   std::vector<std::string> tokens_;
   std::vector<uint8_t> special_;  // 0 text, 1 special, 2 special and end of output
   std::vector<TokenId> end_tokens_;

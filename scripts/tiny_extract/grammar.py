@@ -496,13 +496,13 @@ def encode(item, schema, out: bytearray, mask: bytearray):
         return
     if isinstance(item, list):
         put("[", 0)
-        for value in item:
-            if out[-1:] != b"[":
+        first = len(mask)
+        for place, value in enumerate(item):
+            if place:
                 put(",", 1)
             encode(value, schema["items"], out, mask)
-            if len(item) and isinstance(value, dict):
-                continue
         put("]", 1)
+        mask[first] = 1     # the first item or the end: the model decides
         return
     if item is None:
         put("null", 1)

@@ -1,0 +1,185 @@
+// Masks inside strings. Which tokens close a string and how they go on depends on the string in one
+// way only: on the state of the machine after the closing quote, and most closings share one. So
+// the distinct texts behind a quote (StringTokens::rests, a few hundred) are tried once for each
+// such state, and a token is allowed when its own text behind the quote is.
+//
+// Keys that the schema does not name are the exception that would spoil this, for each makes a
+// state of its own: the key must not come again. But where any text may be such a key, all fresh
+// ones are alike, and one that stands for them all tells how they go on; the few that were seen
+// already are taken out.
+#include <algorithm>
+
+#include "schemas/schema_machine.h"
+#include "schemas/string_walk.h"
+#include "src/base/json.h"
+
+namespace pawl::schema {
+
+const StringTokens& SchemaMachine::TokensOf(const Vocabulary& vocabulary) {
+  if (tokens_ == nullptr) {
+    if (options_.canonical_spelling) {
+      tokens_ = &vocabulary.Derived<CanonicalStringTokens>();
+    } else {
+      tokens_ = &vocabulary.Derived<AnyStringTokens>();
+    }
+  }
+  return *tokens_;
+}
+
+const SchemaMachine::Rests& SchemaMachine::RestsAfter(Key state) {
+  const auto found = rests_.find(state);
+  if (found != rests_.end()) return found->second;
+  Rests out((tokens_->rest_count() + 63) / 64, 0);
+  if (state != kDead) {
+    out[0] = 1;  // nothing behind the quote
+    const TokenTrie& trie = tokens_->rests();
+    const auto nodes = trie.nodes();
+    std::vector<Key> stack(static_cast<size_t>(trie.max_depth()) + 1);
+    stack[0] = state;
+    for (uint32_t i = 0; i < nodes.size();) {
+      const TokenTrie::Node& node = nodes[i];
+      const Key after = Step(stack[node.depth - 1u], node.byte);
+      if (after == kDead) {
+        i = node.end;
+        continue;
+      }
+      stack[node.depth] = after;
+      if (node.token != kNoToken)
+        out[static_cast<size_t>(node.token) >> 6] |= uint64_t{1} << (node.token & 63);
+      ++i;
+    }
+  }
+  return rests_.emplace(state, std::move(out)).first->second;
+}
+
+bool SchemaMachine::FillBelow(Key state, const Vocabulary& vocabulary, uint32_t node, bool fresh,
+                              uint32_t* words) {
+  const Lexeme lexeme = lexemes_[LexemeOf(state)];
+  if ((lexeme.mode != Mode::kString && lexeme.mode != Mode::kKey) || lexeme.part != 0) return false;
+  if (nodes_[FrameOf(state)].tracks_items) return false;
+  const StringTokens& tokens = TokensOf(vocabulary);
+  const StringIndex* index = tokens.Below(node);
+  if (index == nullptr) return false;
+  std::vector<StringClosings> closings;
+  WalkString(*strings_[lexeme.search], lexeme.state, vocabulary.trie(), node, tokens, *index,
+             options_.canonical_spelling, fresh, words, closings);
+  const Below below{state, vocabulary, node, *index, words};
+  if (lexeme.mode == Mode::kString) {
+    CloseStrings(below, closings);
+  } else {
+    CloseKeys(below, closings);
+  }
+  return true;
+}
+
+// Calls fn(crossing) for those of a group whose length fits.
+template <typename Fn>
+void SchemaMachine::ForEach(const Below& below, const StringClosings& group, const Fn& fn) {
+  for (uint32_t i = group.begin; i < group.end; ++i) {
+    const StringIndex::Crossing& crossing = below.index.crossings()[i];
+    const uint64_t more = uint64_t{crossing.length} - group.read;
+    if (!group.free || (more >= group.min && more <= group.max)) fn(crossing);
+  }
+}
+
+void SchemaMachine::Allow(const Below& below, const Rests& rests,
+                          const StringIndex::Crossing& crossing) {
+  if ((rests[crossing.rest >> 6] >> (crossing.rest & 63)) & 1)
+    below.words[static_cast<size_t>(crossing.token) >> 5] |= 1u << (crossing.token & 31);
+}
+
+void SchemaMachine::CloseStrings(const Below& below, const std::vector<StringClosings>& closings) {
+  const NodeId node = FrameOf(below.state);
+  StringProgram& program = strings_[lexemes_[LexemeOf(below.state)].search]->program();
+  const Goal goal = frames_.PendingGoal(nodes_[node].frame);
+  const auto rests_after = [&](StringProgram::StateId s) -> const Rests& {
+    std::vector<bool> truth;
+    if (!goal.tracks.empty()) truth = solver_.scalars().StringTruth(goal, s);
+    return RestsAfter(EndValue(node, truth, '"'));
+  };
+  const Rests* same = nullptr;  // without tracks every string ends alike
+  for (const StringClosings& group : closings) {
+    if (goal.tracks.empty() || !group.free || !program.counting()) {
+      if (same == nullptr || !goal.tracks.empty()) same = &rests_after(group.state);
+      ForEach(below, group, [&](const auto& crossing) { Allow(below, *same, crossing); });
+      continue;
+    }
+    ForEach(below, group, [&](const auto& crossing) {
+      const uint64_t count = program.Count(group.state) + crossing.length - group.read;
+      Allow(below, rests_after(program.AtCount(group.state, count)), crossing);
+    });
+  }
+}
+
+void SchemaMachine::CloseKeys(const Below& below, const std::vector<StringClosings>& closings) {
+  const NodeId node = FrameOf(below.state);
+  StringProgram& program = strings_[lexemes_[LexemeOf(below.state)].search]->program();
+  const Frame frame = frames_[nodes_[node].frame];
+  const ObjectLayout& layout = frames_.layout(frame.layout);
+  const auto allow_if_walked = [&](const StringIndex::Crossing& crossing) {
+    Key key = below.state;
+    const std::string_view bytes = below.vocabulary.bytes(crossing.token);
+    const size_t from =
+        below.node == TokenTrie::kRoot ? 0 : below.vocabulary.trie().nodes()[below.node].depth;
+    for (size_t i = from; i < bytes.size() && key != kDead; ++i)
+      key = Step(key, static_cast<uint8_t>(bytes[i]));
+    if (key != kDead)
+      below.words[static_cast<size_t>(crossing.token) >> 5] |= 1u << (crossing.token & 31);
+  };
+  for (const StringClosings& group : closings) {
+    const int rank = RankOf(layout, program, group.state);
+    if (rank >= 0) {
+      const NameId name = layout.name_ids[static_cast<size_t>(rank)];
+      const Rests& rests = RestsAfter(AfterKey(node, program, group.state, rank, name));
+      ForEach(below, group, [&](const auto& crossing) { Allow(below, rests, crossing); });
+      continue;
+    }
+    // One key cannot stand for all where only so many are possible, or their lengths matter.
+    if (!group.free || group.max != kUnbounded || program.counting()) {
+      ForEach(below, group, allow_if_walked);
+      continue;
+    }
+    const std::vector<uint32_t> taken = QuotesOfSeenKeys(below);
+    const Rests& rests = RestsAfter(AfterKey(node, program, group.state, -1, FreshName(frame)));
+    ForEach(below, group, [&](const auto& crossing) {
+      if (crossing.intricate) {
+        allow_if_walked(crossing);
+      } else if (!std::binary_search(taken.begin(), taken.end(), crossing.quote)) {
+        Allow(below, rests, crossing);
+      }
+    });
+  }
+}
+
+std::vector<uint32_t> SchemaMachine::QuotesOfSeenKeys(const Below& below) {
+  std::vector<uint32_t> out;
+  const Node& node = nodes_[FrameOf(below.state)];
+  const Frame& frame = frames_[node.frame];
+  if (frame.seen.empty()) return out;
+  const auto begun = json::Parse(TextSince(node.text, node.start) + "\"");
+  if (!begun.ok()) return out;
+  const TokenTrie& trie = below.vocabulary.trie();
+  for (const NameId id : frame.seen) {
+    const std::string& name = frames_.Name(id);
+    if (!name.starts_with(begun->text)) continue;
+    const std::string rest = json::Quote(std::string_view(name).substr(begun->text.size()));
+    uint32_t at = below.node;
+    for (size_t i = 1; i < rest.size() && (i == 1 || at != TokenTrie::kNone); ++i)
+      at = trie.Child(at, static_cast<uint8_t>(rest[i]));
+    if (at != TokenTrie::kNone) out.push_back(at);
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+NameId SchemaMachine::FreshName(const Frame& frame) {
+  std::string name;
+  NameId id;
+  do {
+    name += "\xF4\x8F\xBF\xBF";  // U+10FFFF, no character
+    id = frames_.InternName(name);
+  } while (frames_.Seen(frame, id));
+  return id;
+}
+
+}  // namespace pawl::schema

@@ -1,0 +1,132 @@
+#include "schemas/string_tokens.h"
+
+#include <algorithm>
+
+#include "schemas/json_string.h"
+
+namespace pawl::schema {
+namespace {
+
+// The string without any condition.
+struct FreeString {
+  SchemaTable table;
+  StringProgram program{table, {}};
+  StringSearch search{program, [](StringProgram::StateId) { return true; }, 1};
+};
+
+}  // namespace
+
+std::pair<uint32_t, uint32_t> StringIndex::CrossingsOf(uint32_t first, uint32_t last) const {
+  const auto at = [this](uint32_t order) {
+    const auto it = std::lower_bound(crossings_.begin(), crossings_.end(), order,
+                                     [](const Crossing& c, uint32_t o) { return c.order < o; });
+    return static_cast<uint32_t>(it - crossings_.begin());
+  };
+  return {at(first), at(last)};
+}
+
+StringTokens::StringTokens(const Vocabulary& vocabulary, bool canonical) : vocabulary_(vocabulary) {
+  below_.emplace(TokenTrie::kRoot, Read(TokenTrie::kRoot, canonical));
+  const StringIndex& root = below_.at(TokenTrie::kRoot);
+  for (uint32_t i = root.first(); i < root.last(); ++i) {
+    if (root.length(i) == StringIndex::kOutside) continue;
+    longest_ = std::max(longest_, root.length(i));
+    ++inside_count_;
+  }
+  at_most_.resize(size_t{longest_} + 1);
+  FindOpenings(canonical);
+  std::vector<TokenId> ids;
+  for (size_t i = 1; i < rest_texts_.size(); ++i) ids.push_back(static_cast<TokenId>(i));
+  rests_ = std::make_unique<TokenTrie>(rest_texts_, ids);
+}
+
+void StringTokens::FindOpenings(bool canonical) {
+  const TokenTrie& trie = vocabulary_.trie();
+  const auto nodes = trie.nodes();
+  for (uint32_t i = 0; i < nodes.size();) {
+    const uint8_t byte = nodes[i].byte;
+    if (byte == '"') {
+      if (nodes[i].end > i + 1) below_.emplace(i, Read(i, canonical));
+      i = nodes[i].end;
+    } else if (std::string_view(" \t\n\r{}[]:,").find(static_cast<char>(byte)) !=
+               std::string_view::npos) {
+      ++i;
+    } else {
+      i = nodes[i].end;
+    }
+  }
+}
+
+StringIndex StringTokens::Read(uint32_t from, bool canonical) {
+  const TokenTrie& trie = vocabulary_.trie();
+  const auto nodes = trie.nodes();
+  const bool root = from == TokenTrie::kRoot;
+  const uint32_t begin = root ? 0 : from + 1;
+  const auto end = root ? static_cast<uint32_t>(nodes.size()) : nodes[from].end;
+  const uint16_t top = root ? 0 : nodes[from].depth;
+  StringIndex index;
+  index.first_ = trie.FirstToken(begin);
+  index.lengths_.assign(trie.FirstToken(end) - index.first_, StringIndex::kOutside);
+
+  FreeString free;
+  struct At {
+    StringPosition position;
+    uint16_t length = 0;
+    bool escaped = false;
+  };
+  std::vector<At> stack(static_cast<size_t>(trie.max_depth()) + 1);
+  stack[top].position = {free.program.start(), 0};
+  for (uint32_t i = begin; i < end;) {
+    const TokenTrie::Node& node = nodes[i];
+    At at = stack[node.depth - 1u];
+    if (at.position.part == 0) {
+      if (node.byte == '"') {
+        for (uint32_t t = trie.FirstToken(i); t < trie.FirstToken(node.end); ++t) {
+          const TokenId token = trie.order()[t];
+          const std::string rest(vocabulary_.bytes(token).substr(node.depth));
+          const auto [it, fresh] =
+              rest_ids_.try_emplace(rest, static_cast<uint32_t>(rest_texts_.size()));
+          if (fresh) rest_texts_.push_back(rest);
+          const bool intricate = at.escaped || std::count(rest.begin(), rest.end(), '"') > 1;
+          index.crossings_.push_back({t, i, token, it->second, at.length, intricate});
+        }
+        i = node.end;
+        continue;
+      }
+      ++at.length;
+      at.escaped = at.escaped || node.byte == '\\';
+    }
+    if (StepString(free.search, at.position, node.byte, canonical) != StringStep::kInside) {
+      i = node.end;
+      continue;
+    }
+    stack[node.depth] = at;
+    for (uint32_t t = trie.FirstToken(i); t < trie.FirstToken(i + 1); ++t)
+      index.lengths_[t - index.first_] = at.length;
+    ++i;
+  }
+  return index;
+}
+
+const StringIndex* StringTokens::Below(uint32_t node) const {
+  const auto it = below_.find(node);
+  return it == below_.end() ? nullptr : &it->second;
+}
+
+std::span<const uint32_t> StringTokens::AtMost(uint64_t most) const {
+  const size_t slot = std::min<uint64_t>(most, longest_);
+  std::lock_guard lock(mutex_);
+  if (at_most_[slot] == nullptr) {
+    auto words =
+        std::make_unique<std::vector<uint32_t>>(static_cast<size_t>(vocabulary_.mask_words()));
+    const StringIndex& root = below_.at(TokenTrie::kRoot);
+    for (uint32_t i = root.first(); i < root.last(); ++i) {
+      const auto token = static_cast<size_t>(vocabulary_.trie().order()[i]);
+      if (root.length(i) <= slot) (*words)[token >> 5] |= 1u << (token & 31);
+    }
+    at_most_[slot] = std::move(words);
+  }
+  return *at_most_[slot];
+}
+
+}  // namespace pawl::schema

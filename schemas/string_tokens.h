@@ -1,0 +1,96 @@
+// StringTokens: what the tokens of a vocabulary are as pieces of a JSON string, whatever the
+// schema.
+//
+// Most masks are wide because a string may go on with nearly any token. Which tokens stay inside a
+// string, how many code points they bring, and what is left of them behind a closing quote depends
+// on the vocabulary alone; so it is found once, and a schema has only to say where it differs
+// (string_walk.h).
+#ifndef PAWL_SCHEMAS_STRING_TOKENS_H_
+#define PAWL_SCHEMAS_STRING_TOKENS_H_
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "grammar/token_trie.h"
+#include "pawl/vocabulary.h"
+
+namespace pawl::schema {
+
+// The tokens below one node of the trie, read from there on as the inside of a free string.
+class StringIndex {
+ public:
+  static constexpr uint16_t kOutside = 0xFFFF;
+  // A token that holds the closing quote.
+  struct Crossing {
+    uint32_t order;  // its place in TokenTrie::order()
+    uint32_t quote;  // the trie node of the quote
+    TokenId token;
+    uint32_t rest;    // what follows the quote: place in StringTokens::rests(), 0 for nothing
+    uint16_t length;  // code points before the quote
+    bool intricate;   // an escape before the quote, or a whole string after it
+  };
+
+  // Code points that the token at this place of the order begins; kOutside when it does not stay
+  // inside the string. REQUIRES: first() <= order < last().
+  uint16_t length(uint32_t order) const { return lengths_[order - first_]; }
+  uint32_t first() const { return first_; }
+  uint32_t last() const { return first_ + static_cast<uint32_t>(lengths_.size()); }
+  // By order.
+  std::span<const Crossing> crossings() const { return crossings_; }
+  // Those of the tokens first ... last - 1 of the order, as places in crossings().
+  std::pair<uint32_t, uint32_t> CrossingsOf(uint32_t first, uint32_t last) const;
+
+ private:
+  friend class StringTokens;
+  uint32_t first_ = 0;
+  std::vector<uint16_t> lengths_;
+  std::vector<Crossing> crossings_;
+};
+
+// Thread-safe. One for each spelling; get it as vocabulary.Derived<CanonicalStringTokens>().
+class StringTokens {
+ public:
+  StringTokens(const Vocabulary& vocabulary, bool canonical);
+
+  // `node`: TokenTrie::kRoot, or one that an opening quote leads to after white space and brackets
+  // alone. nullptr for others.
+  const StringIndex* Below(uint32_t node) const;
+  // Longest length() of all.
+  uint16_t longest() const { return longest_; }
+  int inside_count() const { return inside_count_; }
+  // Words of the mask of the tokens with length() <= most below the root.
+  std::span<const uint32_t> AtMost(uint64_t most) const;
+  // The distinct texts behind a closing quote as a trie, whose tokens are their places from 1 on.
+  const TokenTrie& rests() const { return *rests_; }
+  size_t rest_count() const { return rest_texts_.size(); }
+
+ private:
+  StringIndex Read(uint32_t node, bool canonical);
+  void FindOpenings(bool canonical);
+
+  const Vocabulary& vocabulary_;
+  std::unordered_map<uint32_t, StringIndex> below_;
+  std::vector<std::string> rest_texts_ = {""};
+  std::unordered_map<std::string, uint32_t> rest_ids_ = {{"", 0}};
+  std::unique_ptr<TokenTrie> rests_;
+  uint16_t longest_ = 0;
+  int inside_count_ = 0;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::unique_ptr<std::vector<uint32_t>>> at_most_;
+};
+
+struct CanonicalStringTokens : StringTokens {
+  explicit CanonicalStringTokens(const Vocabulary& vocabulary) : StringTokens(vocabulary, true) {}
+};
+struct AnyStringTokens : StringTokens {
+  explicit AnyStringTokens(const Vocabulary& vocabulary) : StringTokens(vocabulary, false) {}
+};
+
+}  // namespace pawl::schema
+
+#endif  // PAWL_SCHEMAS_STRING_TOKENS_H_

@@ -1,0 +1,160 @@
+// Two ways to fill the words give the same: to begin with nothing and add what is alive, or to
+// begin with what any string allows and take away what is dead. The first bytes of the tokens tell
+// which has less to do.
+#include "schemas/string_walk.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "schemas/json_string.h"
+
+namespace pawl::schema {
+namespace {
+
+class Walk {
+ public:
+  Walk(StringSearch& search, const TokenTrie& trie, const StringTokens& tokens,
+       const StringIndex& index, bool canonical, uint32_t* words,
+       std::vector<StringClosings>& closings)
+      : search_(search),
+        trie_(trie),
+        tokens_(tokens),
+        index_(index),
+        canonical_(canonical),
+        words_(words),
+        closings_(closings) {}
+
+  void Run(StringSearch::StateId state, uint32_t node, bool fresh) {
+    const bool root = node == TokenTrie::kRoot;
+    const auto nodes = trie_.nodes();
+    const uint32_t begin = root ? 0 : node + 1;
+    const auto end = root ? static_cast<uint32_t>(nodes.size()) : nodes[node].end;
+    const uint16_t top = root ? 0 : nodes[node].depth;
+    if (const auto freedom = search_.FreedomOf(state)) {
+      if (fresh) {
+        CopyBase(freedom->max);
+        Close(index_.first(), index_.last(), state, 0, *freedom);
+      } else {
+        Free(begin, end, state, 0, *freedom);
+      }
+      return;
+    }
+    taking_away_ = fresh && MostIsFree(state);
+    if (taking_away_) CopyBase(kUnbounded);
+    stack_.resize(static_cast<size_t>(trie_.max_depth()) + 1);
+    stack_[top] = {{state, 0}, 0};
+    for (uint32_t i = begin; i < end;) i = Visit(i);
+  }
+
+ private:
+  struct At {
+    StringPosition position;
+    uint16_t read = 0;  // code points begun
+  };
+
+  // Returns the node to go on with.
+  uint32_t Visit(uint32_t i) {
+    const TokenTrie::Node& node = trie_.nodes()[i];
+    At at = stack_[node.depth - 1u];
+    if (at.position.part == 0) {
+      if (node.byte == '"') {
+        if (search_.Accepts(at.position.state)) {
+          const auto [first, last] =
+              index_.CrossingsOf(trie_.FirstToken(i), trie_.FirstToken(node.end));
+          if (first < last) closings_.push_back({first, last, at.position.state, at.read, false});
+        }
+        return node.end;
+      }
+      ++at.read;
+    }
+    if (StepString(search_, at.position, node.byte, canonical_) != StringStep::kInside) {
+      if (taking_away_) Remove(trie_.FirstToken(i), trie_.FirstToken(node.end));
+      return node.end;
+    }
+    if (at.position.part == 0) {
+      if (const auto freedom = search_.FreedomOf(at.position.state)) {
+        Free(i, node.end, at.position.state, at.read, *freedom);
+        return node.end;
+      }
+    }
+    if (!taking_away_) {
+      for (uint32_t t = trie_.FirstToken(i); t < trie_.FirstToken(i + 1); ++t)
+        Set(trie_.order()[t]);
+    }
+    stack_[node.depth] = at;
+    return i + 1;
+  }
+
+  // The tokens of the nodes begin ... end - 1, of which `read` code points have led to `state`.
+  void Free(uint32_t begin, uint32_t end, StringSearch::StateId state, uint16_t read,
+            const StringSearch::Freedom& freedom) {
+    const uint32_t first = trie_.FirstToken(begin), last = trie_.FirstToken(end);
+    const bool all = freedom.max >= tokens_.longest();
+    if (!all || !taking_away_) {
+      for (uint32_t t = first; t < last; ++t) {
+        const uint16_t length = index_.length(t);
+        if (length == StringIndex::kOutside) continue;
+        const bool allowed = all || uint64_t{length} - std::min(length, read) <= freedom.max;
+        if (allowed == taking_away_) continue;
+        if (allowed) {
+          Set(trie_.order()[t]);
+        } else {
+          Clear(trie_.order()[t]);
+        }
+      }
+    }
+    Close(first, last, state, read, freedom);
+  }
+
+  void Close(uint32_t first, uint32_t last, StringSearch::StateId state, uint16_t read,
+             const StringSearch::Freedom& freedom) {
+    const auto [begin, end] = index_.CrossingsOf(first, last);
+    if (begin < end) closings_.push_back({begin, end, state, read, true, freedom.min, freedom.max});
+  }
+
+  void CopyBase(uint64_t most) {
+    const auto base = tokens_.AtMost(most);
+    std::memcpy(words_, base.data(), base.size_bytes());
+  }
+  void Remove(uint32_t first, uint32_t last) {
+    for (uint32_t t = first; t < last; ++t) Clear(trie_.order()[t]);
+  }
+  void Set(TokenId token) { words_[static_cast<size_t>(token) >> 5] |= 1u << (token & 31); }
+  void Clear(TokenId token) { words_[static_cast<size_t>(token) >> 5] &= ~(1u << (token & 31)); }
+
+  bool MostIsFree(StringSearch::StateId state) {
+    const auto nodes = trie_.nodes();
+    int64_t balance = 0;
+    for (uint32_t i = 0; i < nodes.size(); i = nodes[i].end) {
+      const int64_t size = trie_.FirstToken(nodes[i].end) - trie_.FirstToken(i);
+      StringPosition position{state, 0};
+      if (nodes[i].byte == '"' ||
+          StepString(search_, position, nodes[i].byte, canonical_) != StringStep::kInside) {
+        balance -= size;
+      } else if (position.part == 0 && search_.FreedomOf(position.state)) {
+        balance += size;
+      }
+    }
+    return balance > 0;
+  }
+
+  StringSearch& search_;
+  const TokenTrie& trie_;
+  const StringTokens& tokens_;
+  const StringIndex& index_;
+  const bool canonical_;
+  uint32_t* words_;
+  std::vector<StringClosings>& closings_;
+  bool taking_away_ = false;
+  std::vector<At> stack_;
+};
+
+}  // namespace
+
+void WalkString(StringSearch& search, StringSearch::StateId state, const TokenTrie& trie,
+                uint32_t node, const StringTokens& tokens, const StringIndex& index, bool canonical,
+                bool fresh, uint32_t* words, std::vector<StringClosings>& closings) {
+  Walk(search, trie, tokens, index, canonical, words, closings).Run(state, node, fresh);
+}
+
+}  // namespace pawl::schema

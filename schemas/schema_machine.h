@@ -125,10 +125,15 @@ class SchemaMachine : public Machine {
   };
   const StringTokens& TokensOf(const Vocabulary& vocabulary);
   const Rests& RestsAfter(Key state);
+  // Of a key in the object of the node; rank -1: of a key that the schema does not name and that is
+  // not there yet.
+  const Rests& RestsAfterKey(NodeId node, const StringProgram& program,
+                             StringProgram::StateId state, int rank);
   void CloseStrings(const Below& below, const std::vector<StringClosings>& closings);
   void CloseKeys(const Below& below, const std::vector<StringClosings>& closings);
   template <typename Fn>
   static void ForEach(const Below& below, const StringClosings& group, const Fn& fn);
+  static bool Allows(const Rests& rests, const StringIndex::Crossing& crossing);
   static void Allow(const Below& below, const Rests& rests, const StringIndex::Crossing& crossing);
   // Trie nodes of the quotes that would close a key which is there already, sorted.
   std::vector<uint32_t> QuotesOfSeenKeys(const Below& below);
@@ -158,6 +163,7 @@ class SchemaMachine : public Machine {
 
   const StringTokens* tokens_ = nullptr;
   std::unordered_map<Key, Rests> rests_;
+  std::unordered_map<uint64_t, const Rests*> key_rests_;  // by node and state of the key's program
 };
 
 }  // namespace pawl::schema

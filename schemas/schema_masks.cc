@@ -8,6 +8,7 @@
 // ones are alike, and one that stands for them all tells how they go on; the few that were seen
 // already are taken out.
 #include <algorithm>
+#include <optional>
 
 #include "schemas/schema_machine.h"
 #include "schemas/string_walk.h"
@@ -82,9 +83,13 @@ void SchemaMachine::ForEach(const Below& below, const StringClosings& group, con
   }
 }
 
+bool SchemaMachine::Allows(const Rests& rests, const StringIndex::Crossing& crossing) {
+  return ((rests[crossing.rest >> 6] >> (crossing.rest & 63)) & 1) != 0;
+}
+
 void SchemaMachine::Allow(const Below& below, const Rests& rests,
                           const StringIndex::Crossing& crossing) {
-  if ((rests[crossing.rest >> 6] >> (crossing.rest & 63)) & 1)
+  if (Allows(rests, crossing))
     below.words[static_cast<size_t>(crossing.token) >> 5] |= 1u << (crossing.token & 31);
 }
 
@@ -98,9 +103,13 @@ void SchemaMachine::CloseStrings(const Below& below, const std::vector<StringClo
     return RestsAfter(EndValue(node, truth, '"'));
   };
   const Rests* same = nullptr;  // without tracks every string ends alike
+  StringProgram::StateId same_state = 0;
   for (const StringClosings& group : closings) {
     if (goal.tracks.empty() || !group.free || !program.counting()) {
-      if (same == nullptr || !goal.tracks.empty()) same = &rests_after(group.state);
+      if (same == nullptr || (!goal.tracks.empty() && same_state != group.state)) {
+        same = &rests_after(group.state);
+        same_state = group.state;
+      }
       ForEach(below, group, [&](const auto& crossing) { Allow(below, *same, crossing); });
       continue;
     }
@@ -111,40 +120,68 @@ void SchemaMachine::CloseStrings(const Below& below, const std::vector<StringClo
   }
 }
 
+const SchemaMachine::Rests& SchemaMachine::RestsAfterKey(NodeId id, const StringProgram& program,
+                                                         StringProgram::StateId state, int rank) {
+  // What was read of the key so far does not matter any more.
+  Node plain = nodes_[id];
+  plain.text = plain.start = 0;
+  plain.reads_key = false;
+  id = InternNode(plain);
+  const Rests*& rests = key_rests_[uint64_t{id} << 32 | state];
+  if (rests == nullptr) {
+    const Frame& frame = frames_[plain.frame];
+    const NameId name = rank >= 0 ? frames_.layout(frame.layout).name_ids[static_cast<size_t>(rank)]
+                                  : FreshName(frame);
+    rests = &RestsAfter(AfterKey(id, program, state, rank, name));
+  }
+  return *rests;
+}
+
 void SchemaMachine::CloseKeys(const Below& below, const std::vector<StringClosings>& closings) {
   const NodeId node = FrameOf(below.state);
   StringProgram& program = strings_[lexemes_[LexemeOf(below.state)].search]->program();
-  const Frame frame = frames_[nodes_[node].frame];
-  const ObjectLayout& layout = frames_.layout(frame.layout);
-  const auto allow_if_walked = [&](const StringIndex::Crossing& crossing) {
+  const ObjectLayout& layout = frames_.layout(frames_[nodes_[node].frame].layout);
+  const auto walk = [&](TokenId token, size_t end) {
     Key key = below.state;
-    const std::string_view bytes = below.vocabulary.bytes(crossing.token);
+    const std::string_view bytes = below.vocabulary.bytes(token);
     const size_t from =
         below.node == TokenTrie::kRoot ? 0 : below.vocabulary.trie().nodes()[below.node].depth;
-    for (size_t i = from; i < bytes.size() && key != kDead; ++i)
+    for (size_t i = from; i < std::min(end, bytes.size()) && key != kDead; ++i)
       key = Step(key, static_cast<uint8_t>(bytes[i]));
-    if (key != kDead)
+    return key;
+  };
+  const auto allow_if_walked = [&](const StringIndex::Crossing& crossing) {
+    if (walk(crossing.token, SIZE_MAX) != kDead)
       below.words[static_cast<size_t>(crossing.token) >> 5] |= 1u << (crossing.token & 31);
   };
+  std::optional<std::vector<uint32_t>> taken;
   for (const StringClosings& group : closings) {
     const int rank = RankOf(layout, program, group.state);
     if (rank >= 0) {
-      const NameId name = layout.name_ids[static_cast<size_t>(rank)];
-      const Rests& rests = RestsAfter(AfterKey(node, program, group.state, rank, name));
+      const Rests& rests = RestsAfterKey(node, program, group.state, rank);
+      ForEach(below, group, [&](const auto& crossing) { Allow(below, rests, crossing); });
+      continue;
+    }
+    if (!group.free) {
+      // One quote, so one key.
+      const StringIndex::Crossing& any = below.index.crossings()[group.begin];
+      const Rests& rests =
+          RestsAfter(walk(any.token, below.vocabulary.trie().nodes()[any.quote].depth));
       ForEach(below, group, [&](const auto& crossing) { Allow(below, rests, crossing); });
       continue;
     }
     // One key cannot stand for all where only so many are possible, or their lengths matter.
-    if (!group.free || group.max != kUnbounded || program.counting()) {
+    if (group.max != kUnbounded || program.counting()) {
       ForEach(below, group, allow_if_walked);
       continue;
     }
-    const std::vector<uint32_t> taken = QuotesOfSeenKeys(below);
-    const Rests& rests = RestsAfter(AfterKey(node, program, group.state, -1, FreshName(frame)));
+    if (!taken) taken = QuotesOfSeenKeys(below);
+    const Rests& rests = RestsAfterKey(node, program, group.state, -1);
     ForEach(below, group, [&](const auto& crossing) {
+      if (!Allows(rests, crossing)) return;
       if (crossing.intricate) {
         allow_if_walked(crossing);
-      } else if (!std::binary_search(taken.begin(), taken.end(), crossing.quote)) {
+      } else if (!std::binary_search(taken->begin(), taken->end(), crossing.quote)) {
         Allow(below, rests, crossing);
       }
     });
@@ -156,13 +193,17 @@ std::vector<uint32_t> SchemaMachine::QuotesOfSeenKeys(const Below& below) {
   const Node& node = nodes_[FrameOf(below.state)];
   const Frame& frame = frames_[node.frame];
   if (frame.seen.empty()) return out;
-  const auto begun = json::Parse(TextSince(node.text, node.start) + "\"");
-  if (!begun.ok()) return out;
+  std::string begun = TextSince(node.text, node.start).substr(1);
+  if (begun.find('\\') != std::string::npos) {
+    const auto parsed = json::Parse("\"" + begun + "\"");
+    if (!parsed.ok()) return out;
+    begun = parsed->text;
+  }
   const TokenTrie& trie = below.vocabulary.trie();
   for (const NameId id : frame.seen) {
     const std::string& name = frames_.Name(id);
-    if (!name.starts_with(begun->text)) continue;
-    const std::string rest = json::Quote(std::string_view(name).substr(begun->text.size()));
+    if (!name.starts_with(begun)) continue;
+    const std::string rest = json::Quote(std::string_view(name).substr(begun.size()));
     uint32_t at = below.node;
     for (size_t i = 1; i < rest.size() && (i == 1 || at != TokenTrie::kNone); ++i)
       at = trie.Child(at, static_cast<uint8_t>(rest[i]));

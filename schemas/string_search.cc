@@ -21,7 +21,7 @@ bool StringSearch::Accepts(StateId state) {
   return At(state).accepts == Verdict::kLive;
 }
 
-bool StringSearch::Live(StateId state) {
+bool StringSearch::DecideLive(StateId state) {
   if (At(state).live == Verdict::kUnknown) {
     program_.Quiet(state) ? DecideByCount(state) : Decide(state);
   }
@@ -42,7 +42,7 @@ void StringSearch::DecideByCount(StateId state) {
   At(state).skip = skip;
 }
 
-std::optional<StringSearch::Freedom> StringSearch::FreedomOf(StateId state) {
+std::optional<StringSearch::Freedom> StringSearch::FindFreedom(StateId state) {
   if (At(state).free == Verdict::kUnknown) {
     At(state).free = Verdict::kDead;
     if (program_.Quiet(state)) {

@@ -24,17 +24,30 @@ class StringSearch {
   StringProgram& program() { return program_; }
   bool Accepts(StateId state);
   // Some continuation (possibly none) is accepted.
-  bool Live(StateId state);
+  bool Live(StateId state) {
+    if (state < info_.size() && info_[state].live != Verdict::kUnknown)
+      return info_[state].live == Verdict::kLive;
+    return DecideLive(state);
+  }
   // What follows is free: whatever comes, `max` code points may, and the string may end after
   // any number of them from `min` on. nullopt when it matters what comes, or nothing may.
   struct Freedom {
     uint64_t min = 0, max = kUnbounded;
   };
-  std::optional<Freedom> FreedomOf(StateId state);
+  std::optional<Freedom> FreedomOf(StateId state) {
+    if (state < info_.size() && info_[state].free == Verdict::kDead) return std::nullopt;
+    return FindFreedom(state);
+  }
   // Some code point in lo..hi (surrogates do not count) leads to a live state.
   bool LiveWithin(StateId state, char32_t lo, char32_t hi);
   // The next state when it is live.
   std::optional<StateId> Next(StateId state, char32_t c);
+  // The same, kNoState when it is not.
+  static constexpr StateId kNoState = UINT32_MAX;
+  StateId NextOrNone(StateId state, char32_t c) {
+    const StateId next = program_.Next(state, program_.ClassOf(c));
+    return Live(next) ? next : kNoState;
+  }
   // A shortest accepted continuation; nullopt when none is known or it is longer than `max_length`.
   std::optional<std::u32string> Shortest(StateId state, size_t max_length);
   // A code point in lo..hi that leads to a live state; nullopt when there is none.
@@ -54,6 +67,8 @@ class StringSearch {
     if (state >= info_.size()) info_.resize(static_cast<size_t>(state) + 1);
     return info_[state];
   }
+  bool DecideLive(StateId state);
+  std::optional<Freedom> FindFreedom(StateId state);
   void Decide(StateId state);
   void DecideByCount(StateId state);
 

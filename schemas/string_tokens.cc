@@ -31,9 +31,18 @@ StringTokens::StringTokens(const Vocabulary& vocabulary, bool canonical) : vocab
   for (uint32_t i = root.first(); i < root.last(); ++i) {
     if (root.length(i) == StringIndex::kOutside) continue;
     longest_ = std::max(longest_, root.length(i));
-    ++inside_count_;
   }
   at_most_.resize(size_t{longest_} + 1);
+  const TokenTrie& trie = vocabulary.trie();
+  for (uint32_t i = 0; i < trie.size(); i = trie.nodes()[i].end) {
+    if (trie.nodes()[i].byte != '"') largest_.push_back(i);
+  }
+  const auto size = [&](uint32_t i) {
+    return trie.FirstToken(trie.nodes()[i].end) - trie.FirstToken(i);
+  };
+  std::sort(largest_.begin(), largest_.end(),
+            [&](uint32_t a, uint32_t b) { return size(a) > size(b); });
+  largest_.resize(std::min<size_t>(largest_.size(), 12));
   FindOpenings(canonical);
   std::vector<TokenId> ids;
   for (size_t i = 1; i < rest_texts_.size(); ++i) ids.push_back(static_cast<TokenId>(i));

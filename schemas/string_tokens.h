@@ -62,7 +62,8 @@ class StringTokens {
   const StringIndex* Below(uint32_t node) const;
   // Longest length() of all.
   uint16_t longest() const { return longest_; }
-  int inside_count() const { return inside_count_; }
+  // The children of the root, all but quotes, with the most tokens below, a dozen of them.
+  std::span<const uint32_t> largest() const { return largest_; }
   // Words of the mask of the tokens with length() <= most below the root.
   std::span<const uint32_t> AtMost(uint64_t most) const;
   // The distinct texts behind a closing quote as a trie, whose tokens are their places from 1 on.
@@ -79,7 +80,7 @@ class StringTokens {
   std::unordered_map<std::string, uint32_t> rest_ids_ = {{"", 0}};
   std::unique_ptr<TokenTrie> rests_;
   uint16_t longest_ = 0;
-  int inside_count_ = 0;
+  std::vector<uint32_t> largest_;
   mutable std::mutex mutex_;
   mutable std::vector<std::unique_ptr<std::vector<uint32_t>>> at_most_;
 };

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <tuple>
 
 #include "schemas/json_string.h"
 
@@ -37,13 +38,17 @@ class Walk {
       } else {
         Free(begin, end, state, 0, *freedom);
       }
-      return;
+    } else {
+      taking_away_ = fresh && MostIsFree(state);
+      if (taking_away_) CopyBase(kUnbounded);
+      stack_.resize(static_cast<size_t>(trie_.max_depth()) + 1);
+      stack_[top] = {{state, 0}, 0};
+      for (uint32_t i = begin; i < end;) i = Visit(i);
     }
-    taking_away_ = fresh && MostIsFree(state);
-    if (taking_away_) CopyBase(kUnbounded);
-    stack_.resize(static_cast<size_t>(trie_.max_depth()) + 1);
-    stack_[top] = {{state, 0}, 0};
-    for (uint32_t i = begin; i < end;) i = Visit(i);
+    // So far the groups held places in the order of the tokens.
+    for (StringClosings& group : closings_)
+      std::tie(group.begin, group.end) = index_.CrossingsOf(group.begin, group.end);
+    std::erase_if(closings_, [](const StringClosings& group) { return group.begin == group.end; });
   }
 
  private:
@@ -58,16 +63,14 @@ class Walk {
     At at = stack_[node.depth - 1u];
     if (at.position.part == 0) {
       if (node.byte == '"') {
-        if (search_.Accepts(at.position.state)) {
-          const auto [first, last] =
-              index_.CrossingsOf(trie_.FirstToken(i), trie_.FirstToken(node.end));
-          if (first < last) closings_.push_back({first, last, at.position.state, at.read, false});
-        }
+        if (search_.Accepts(at.position.state))
+          closings_.push_back(
+              {trie_.FirstToken(i), trie_.FirstToken(node.end), at.position.state, at.read, false});
         return node.end;
       }
       ++at.read;
     }
-    if (StepString(search_, at.position, node.byte, canonical_) != StringStep::kInside) {
+    if (!Advance(at.position, node.byte)) {
       if (taking_away_) Remove(trie_.FirstToken(i), trie_.FirstToken(node.end));
       return node.end;
     }
@@ -83,6 +86,15 @@ class Walk {
     }
     stack_[node.depth] = at;
     return i + 1;
+  }
+
+  // False: the byte may not come.
+  bool Advance(StringPosition& position, uint8_t byte) {
+    if (position.part == 0 && byte >= 0x20 && byte < 0x80 && byte != '\\') {
+      position.state = search_.NextOrNone(position.state, byte);
+      return position.state != StringSearch::kNoState;
+    }
+    return StepString(search_, position, byte, canonical_) == StringStep::kInside;
   }
 
   // The tokens of the nodes begin ... end - 1, of which `read` code points have led to `state`.
@@ -108,8 +120,16 @@ class Walk {
 
   void Close(uint32_t first, uint32_t last, StringSearch::StateId state, uint16_t read,
              const StringSearch::Freedom& freedom) {
-    const auto [begin, end] = index_.CrossingsOf(first, last);
-    if (begin < end) closings_.push_back({begin, end, state, read, true, freedom.min, freedom.max});
+    // Neighbours that are alike are one group.
+    if (!closings_.empty()) {
+      StringClosings& last_group = closings_.back();
+      if (last_group.free && last_group.end == first && last_group.state == state &&
+          last_group.read == read) {
+        last_group.end = last;
+        return;
+      }
+    }
+    closings_.push_back({first, last, state, read, true, freedom.min, freedom.max});
   }
 
   void CopyBase(uint64_t most) {
@@ -122,14 +142,13 @@ class Walk {
   void Set(TokenId token) { words_[static_cast<size_t>(token) >> 5] |= 1u << (token & 31); }
   void Clear(TokenId token) { words_[static_cast<size_t>(token) >> 5] &= ~(1u << (token & 31)); }
 
+  // The children of the root with the most tokens tell.
   bool MostIsFree(StringSearch::StateId state) {
-    const auto nodes = trie_.nodes();
     int64_t balance = 0;
-    for (uint32_t i = 0; i < nodes.size(); i = nodes[i].end) {
-      const int64_t size = trie_.FirstToken(nodes[i].end) - trie_.FirstToken(i);
+    for (const uint32_t i : tokens_.largest()) {
+      const int64_t size = trie_.FirstToken(trie_.nodes()[i].end) - trie_.FirstToken(i);
       StringPosition position{state, 0};
-      if (nodes[i].byte == '"' ||
-          StepString(search_, position, nodes[i].byte, canonical_) != StringStep::kInside) {
+      if (!Advance(position, trie_.nodes()[i].byte)) {
         balance -= size;
       } else if (position.part == 0 && search_.FreedomOf(position.state)) {
         balance += size;

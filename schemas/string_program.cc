@@ -192,6 +192,17 @@ bool StringProgram::Quiet(StateId state) {
   return quiet;
 }
 
+StringProgram::StateId StringProgram::NextBeyondAscii(StateId state) {
+  StateId same = kNoState;
+  for (size_t i = Interval(128); i < boundaries_.size(); ++i) {
+    if (boundaries_[i] >= 0xD800 && boundaries_[i] <= 0xDFFF) continue;
+    const StateId next = Next(state, static_cast<int>(interval_class_[i]));
+    if (same != kNoState && next != same) return kNoState;
+    same = next;
+  }
+  return same;
+}
+
 bool StringProgram::overflow() const {
   return std::any_of(regexes_.begin(), regexes_.end(),
                      [](const Regex& regex) { return regex.dfa->overflow(); });

@@ -47,6 +47,10 @@ class StringProgram {
     return false;
   }
 
+  // The one state that every code point beyond ASCII leads to; kNoState when they differ.
+  static constexpr StateId kNoState = UINT32_MAX;
+  StateId NextBeyondAscii(StateId state);
+
   // Whether the string read so far, taken as a whole, fulfils the atom. REQUIRES: atom is one of
   // atoms().
   bool Truth(StateId state, AtomId atom) const;

@@ -43,10 +43,19 @@ class StringSearch {
   // The next state when it is live.
   std::optional<StateId> Next(StateId state, char32_t c);
   // The same, kNoState when it is not.
-  static constexpr StateId kNoState = UINT32_MAX;
+  static constexpr StateId kNoState = StringProgram::kNoState;
   StateId NextOrNone(StateId state, char32_t c) {
     const StateId next = program_.Next(state, program_.ClassOf(c));
     return Live(next) ? next : kNoState;
+  }
+  // The one state that every code point beyond ASCII leads to; kNoState when they differ.
+  StateId NextBeyondAscii(StateId state) {
+    Info& info = At(state);
+    if (!info.knows_beyond) {
+      info.knows_beyond = true;
+      info.beyond = program_.NextBeyondAscii(state);
+    }
+    return info.beyond;
   }
   // A shortest accepted continuation; nullopt when none is known or it is longer than `max_length`.
   std::optional<std::u32string> Shortest(StateId state, size_t max_length);
@@ -62,6 +71,8 @@ class StringSearch {
     int via = -1;       // class that leads towards acceptance; -1: none known (or accepted here)
     uint64_t skip = 0;  // quiet states: how many code points are missing
     Freedom freedom;
+    bool knows_beyond = false;
+    StateId beyond = kNoState;
   };
   Info& At(StateId state) {
     if (state >= info_.size()) info_.resize(static_cast<size_t>(state) + 1);

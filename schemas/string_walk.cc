@@ -69,11 +69,18 @@ class Walk {
         return node.end;
       }
       ++at.read;
+      if (node.byte >= 0xC2) {
+        const StringSearch::StateId beyond = search_.NextBeyondAscii(at.position.state);
+        if (beyond != StringSearch::kNoState) {
+          if (!search_.Live(beyond)) return Dead(i);
+          if (const auto freedom = search_.FreedomOf(beyond)) {
+            Free(i, node.end, beyond, at.read, *freedom);
+            return node.end;
+          }
+        }
+      }
     }
-    if (!Advance(at.position, node.byte)) {
-      if (taking_away_) Remove(trie_.FirstToken(i), trie_.FirstToken(node.end));
-      return node.end;
-    }
+    if (!Advance(at.position, node.byte)) return Dead(i);
     if (at.position.part == 0) {
       if (const auto freedom = search_.FreedomOf(at.position.state)) {
         Free(i, node.end, at.position.state, at.read, *freedom);
@@ -86,6 +93,15 @@ class Walk {
     }
     stack_[node.depth] = at;
     return i + 1;
+  }
+
+  uint32_t Dead(uint32_t i) {
+    const uint32_t end = trie_.nodes()[i].end;
+    if (taking_away_) {
+      for (uint32_t t = trie_.FirstToken(i); t < trie_.FirstToken(end); ++t)
+        Clear(trie_.order()[t]);
+    }
+    return end;
   }
 
   // False: the byte may not come.
@@ -135,9 +151,6 @@ class Walk {
   void CopyBase(uint64_t most) {
     const auto base = tokens_.AtMost(most);
     std::memcpy(words_, base.data(), base.size_bytes());
-  }
-  void Remove(uint32_t first, uint32_t last) {
-    for (uint32_t t = first; t < last; ++t) Clear(trie_.order()[t]);
   }
   void Set(TokenId token) { words_[static_cast<size_t>(token) >> 5] |= 1u << (token & 31); }
   void Clear(TokenId token) { words_[static_cast<size_t>(token) >> 5] &= ~(1u << (token & 31)); }

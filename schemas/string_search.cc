@@ -21,6 +21,11 @@ bool StringSearch::Accepts(StateId state) {
   return At(state).accepts == Verdict::kLive;
 }
 
+StringSearch::StateId* StringSearch::NewRow() {
+  row_storage_.emplace_back().fill(kUnasked);
+  return row_storage_.back().data();
+}
+
 bool StringSearch::DecideLive(StateId state) {
   if (At(state).live == Verdict::kUnknown) {
     program_.Quiet(state) ? DecideByCount(state) : Decide(state);

@@ -3,7 +3,9 @@
 #ifndef PAWL_SCHEMAS_STRING_SEARCH_H_
 #define PAWL_SCHEMAS_STRING_SEARCH_H_
 
+#include <array>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <optional>
 #include <string>
@@ -42,11 +44,14 @@ class StringSearch {
   bool LiveWithin(StateId state, char32_t lo, char32_t hi);
   // The next state when it is live.
   std::optional<StateId> Next(StateId state, char32_t c);
-  // The same, kNoState when it is not.
+  // The same for an ASCII character, kNoState when it is not live. Remembered: one load when warm.
   static constexpr StateId kNoState = StringProgram::kNoState;
-  StateId NextOrNone(StateId state, char32_t c) {
-    const StateId next = program_.Next(state, program_.ClassOf(c));
-    return Live(next) ? next : kNoState;
+  StateId NextAscii(StateId state, uint8_t c) {
+    if (state >= rows_.size()) rows_.resize(static_cast<size_t>(state) + 1, nullptr);
+    if (rows_[state] == nullptr) rows_[state] = NewRow();
+    StateId& next = rows_[state][c];
+    if (next == kUnasked) next = Next(state, c).value_or(kNoState);
+    return next;
   }
   // The one state that every code point beyond ASCII leads to; kNoState when they differ.
   StateId NextBeyondAscii(StateId state) {
@@ -78,6 +83,8 @@ class StringSearch {
     if (state >= info_.size()) info_.resize(static_cast<size_t>(state) + 1);
     return info_[state];
   }
+  static constexpr StateId kUnasked = UINT32_MAX - 1;
+  StateId* NewRow();
   bool DecideLive(StateId state);
   std::optional<Freedom> FindFreedom(StateId state);
   void Decide(StateId state);
@@ -88,6 +95,8 @@ class StringSearch {
   int64_t fuel_;
   int last_via_ = 0;  // what led to acceptance the last time: a good guess
   std::vector<Info> info_;
+  std::vector<StateId*> rows_;  // by state, 128 next states each
+  std::deque<std::array<StateId, 128>> row_storage_;
 };
 
 }  // namespace pawl::schema

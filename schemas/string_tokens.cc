@@ -26,6 +26,7 @@ std::pair<uint32_t, uint32_t> StringIndex::CrossingsOf(uint32_t first, uint32_t 
 }
 
 StringTokens::StringTokens(const Vocabulary& vocabulary, bool canonical) : vocabulary_(vocabulary) {
+  places_.resize(vocabulary.trie().size(), Place::kOutside);
   below_.emplace(TokenTrie::kRoot, Read(TokenTrie::kRoot, canonical));
   const StringIndex& root = below_.at(TokenTrie::kRoot);
   for (uint32_t i = root.first(); i < root.last(); ++i) {
@@ -110,6 +111,7 @@ StringIndex StringTokens::Read(uint32_t from, bool canonical) {
       continue;
     }
     stack[node.depth] = at;
+    if (root) places_[i] = at.position.part == 0 ? Place::kBoundary : Place::kPart;
     for (uint32_t t = trie.FirstToken(i); t < trie.FirstToken(i + 1); ++t)
       index.lengths_[t - index.first_] = at.length;
     ++i;

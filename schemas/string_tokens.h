@@ -60,6 +60,10 @@ class StringTokens {
   // `node`: TokenTrie::kRoot, or one that an opening quote leads to after white space and brackets
   // alone. nullptr for others.
   const StringIndex* Below(uint32_t node) const;
+  // Of a node of the trie, read from the root as the inside of a string: whether it ends a code
+  // point, and whether no string has it inside.
+  bool AtBoundary(uint32_t node) const { return places_[node] == Place::kBoundary; }
+  bool IsOutside(uint32_t node) const { return places_[node] == Place::kOutside; }
   // Longest length() of all.
   uint16_t longest() const { return longest_; }
   // The children of the root, all but quotes, with the most tokens below, a dozen of them.
@@ -79,6 +83,8 @@ class StringTokens {
   std::vector<std::string> rest_texts_ = {""};
   std::unordered_map<std::string, uint32_t> rest_ids_ = {{"", 0}};
   std::unique_ptr<TokenTrie> rests_;
+  enum class Place : uint8_t { kOutside, kPart, kBoundary };
+  std::vector<Place> places_;  // by node
   uint16_t longest_ = 0;
   std::vector<uint32_t> largest_;
   mutable std::mutex mutex_;

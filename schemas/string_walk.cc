@@ -26,7 +26,7 @@ class Walk {
         closings_(closings) {}
 
   void Run(StringSearch::StateId state, uint32_t node, bool fresh) {
-    const bool root = node == TokenTrie::kRoot;
+    const bool root = root_ = node == TokenTrie::kRoot;
     const auto nodes = trie_.nodes();
     const uint32_t begin = root ? 0 : node + 1;
     const auto end = root ? static_cast<uint32_t>(nodes.size()) : nodes[node].end;
@@ -42,7 +42,8 @@ class Walk {
       taking_away_ = fresh && MostIsFree(state);
       if (taking_away_) CopyBase(kUnbounded);
       stack_.resize(static_cast<size_t>(trie_.max_depth()) + 1);
-      stack_[top] = {{state, 0}, 0};
+      parts_.resize(stack_.size());
+      stack_[top] = {state, 0, Where::kBoundary};
       for (uint32_t i = begin; i < end;) i = Visit(i);
     }
     // So far the groups held places in the order of the tokens.
@@ -52,46 +53,73 @@ class Walk {
   }
 
  private:
+  // Between two bytes of a token. kBeyond: inside a code point beyond ASCII, all of which lead to
+  // `state`; kPart: inside a code point that needs a closer look, see parts_.
+  enum class Where : uint8_t { kBoundary, kBeyond, kPart };
   struct At {
-    StringPosition position;
+    StringSearch::StateId state = 0;
     uint16_t read = 0;  // code points begun
+    Where where = Where::kBoundary;
   };
 
   // Returns the node to go on with.
   uint32_t Visit(uint32_t i) {
     const TokenTrie::Node& node = trie_.nodes()[i];
     At at = stack_[node.depth - 1u];
-    if (at.position.part == 0) {
+    StringPosition position{at.state, 0};
+    if (at.where == Where::kBoundary) {
       if (node.byte == '"') {
-        if (search_.Accepts(at.position.state))
+        if (search_.Accepts(at.state))
           closings_.push_back(
-              {trie_.FirstToken(i), trie_.FirstToken(node.end), at.position.state, at.read, false});
+              {trie_.FirstToken(i), trie_.FirstToken(node.end), at.state, at.read, false});
         return node.end;
       }
       ++at.read;
-      if (node.byte >= 0xC2) {
-        const StringSearch::StateId beyond = search_.NextBeyondAscii(at.position.state);
+      if (node.byte >= 0x20 && node.byte < 0x80 && node.byte != '\\') {
+        at.state = search_.NextAscii(at.state, node.byte);
+        if (at.state == StringSearch::kNoState) return Dead(i);
+        return Reached(i, at);
+      }
+      // Bytes of code points beyond ASCII: which of them may follow each other is the same for all
+      // strings, known from the root on.
+      if (root_ && node.byte >= 0xC2) {
+        const StringSearch::StateId beyond = search_.NextBeyondAscii(at.state);
         if (beyond != StringSearch::kNoState) {
-          if (!search_.Live(beyond)) return Dead(i);
-          if (const auto freedom = search_.FreedomOf(beyond)) {
-            Free(i, node.end, beyond, at.read, *freedom);
-            return node.end;
-          }
+          if (!search_.Live(beyond) || tokens_.IsOutside(i)) return Dead(i);
+          at.state = beyond;
+          at.where = Where::kBeyond;
+          return Reached(i, at);
         }
       }
+    } else if (at.where == Where::kBeyond) {
+      if (tokens_.IsOutside(i)) return Dead(i);
+      if (tokens_.AtBoundary(i)) at.where = Where::kBoundary;
+      return Keep(i, at);
+    } else {
+      position = parts_[node.depth - 1u];
     }
-    if (!Advance(at.position, node.byte)) return Dead(i);
-    if (at.position.part == 0) {
-      if (const auto freedom = search_.FreedomOf(at.position.state)) {
-        Free(i, node.end, at.position.state, at.read, *freedom);
-        return node.end;
-      }
+    if (StepString(search_, position, node.byte, canonical_) != StringStep::kInside) return Dead(i);
+    at.state = position.state;
+    at.where = position.part == 0 ? Where::kBoundary : Where::kPart;
+    parts_[node.depth] = position;
+    return position.part == 0 ? Reached(i, at) : Keep(i, at);
+  }
+
+  // At `at` after node i: the whole subtree at once where it is free.
+  uint32_t Reached(uint32_t i, const At& at) {
+    if (const auto freedom = search_.FreedomOf(at.state)) {
+      Free(i, trie_.nodes()[i].end, at.state, at.read, *freedom);
+      return trie_.nodes()[i].end;
     }
+    return Keep(i, at);
+  }
+
+  uint32_t Keep(uint32_t i, const At& at) {
     if (!taking_away_) {
       for (uint32_t t = trie_.FirstToken(i); t < trie_.FirstToken(i + 1); ++t)
         Set(trie_.order()[t]);
     }
-    stack_[node.depth] = at;
+    stack_[trie_.nodes()[i].depth] = at;
     return i + 1;
   }
 
@@ -102,15 +130,6 @@ class Walk {
         Clear(trie_.order()[t]);
     }
     return end;
-  }
-
-  // False: the byte may not come.
-  bool Advance(StringPosition& position, uint8_t byte) {
-    if (position.part == 0 && byte >= 0x20 && byte < 0x80 && byte != '\\') {
-      position.state = search_.NextOrNone(position.state, byte);
-      return position.state != StringSearch::kNoState;
-    }
-    return StepString(search_, position, byte, canonical_) == StringStep::kInside;
   }
 
   // The tokens of the nodes begin ... end - 1, of which `read` code points have led to `state`.
@@ -160,10 +179,16 @@ class Walk {
     int64_t balance = 0;
     for (const uint32_t i : tokens_.largest()) {
       const int64_t size = trie_.FirstToken(trie_.nodes()[i].end) - trie_.FirstToken(i);
-      StringPosition position{state, 0};
-      if (!Advance(position, trie_.nodes()[i].byte)) {
+      const uint8_t byte = trie_.nodes()[i].byte;
+      StringSearch::StateId next = StringSearch::kNoState;
+      if (byte >= 0x80) {
+        next = search_.NextBeyondAscii(state);
+      } else if (byte >= 0x20 && byte != '\\') {
+        next = search_.NextAscii(state, byte);
+      }
+      if (next == StringSearch::kNoState || !search_.Live(next)) {
         balance -= size;
-      } else if (position.part == 0 && search_.FreedomOf(position.state)) {
+      } else if (search_.FreedomOf(next)) {
         balance += size;
       }
     }
@@ -177,8 +202,10 @@ class Walk {
   const bool canonical_;
   uint32_t* words_;
   std::vector<StringClosings>& closings_;
+  bool root_ = false;
   bool taking_away_ = false;
   std::vector<At> stack_;
+  std::vector<StringPosition> parts_;
 };
 
 }  // namespace

@@ -205,26 +205,37 @@ class FormatBuilder {
 };
 
 // A leap second is the last second of a day in UTC, 23:59:60Z. At an offset the local time is 23:59
-// plus or minus it, so each of the 1440 local times has one offset with each sign.
+// plus or minus it: each of the 1440 local times has one offset with each sign. As minutes carry
+// into hours in one case only, hours and minutes are related apart, and intersected.
 ReId FormatBuilder::Time() {
-  const auto clock = [&](int minutes) {
-    std::u32string text = U"00:00";
-    text[0] += static_cast<char32_t>(minutes / 600);
-    text[1] += static_cast<char32_t>(minutes / 60 % 10);
-    text[3] += static_cast<char32_t>(minutes % 60 / 10);
-    text[4] += static_cast<char32_t>(minutes % 10);
-    return text;
+  const auto two_digits = [&](int value) {
+    const char32_t text[] = {U'0' + static_cast<char32_t>(value / 10),
+                             U'0' + static_cast<char32_t>(value % 10)};
+    return arena_.Literal(std::u32string(text, 2));
   };
-  constexpr int kDay = 24 * 60;
-  const ReId seconds = Parse(":60(?:\\.\\d+)?");
+  const ReId colon = Parse(":"), any = Parse("[0-9][0-9]"), leap = Parse(":60(?:\\.\\d+)?");
+  // Local hours and offset hours for each of `count` values, whatever the minutes are, and so on.
+  const auto related = [&](ReId sign, bool hours, int first, int count, auto local_of) {
+    std::vector<ReId> out;
+    for (int offset = first; offset < count; ++offset) {
+      const ReId local = two_digits(local_of(offset)), there = two_digits(offset);
+      out.push_back(hours ? arena_.Concat({local, colon, any, leap, sign, there, colon, any})
+                          : arena_.Concat({any, colon, local, leap, sign, any, colon, there}));
+    }
+    return arena_.Or(out);
+  };
+  const ReId east = Parse("\\+"), west = Parse("-");
   std::vector<ReId> alternatives{Parse(kTime), Parse("23:59:60(?:\\.\\d+)?[Zz]")};
-  for (int local = 0; local < kDay; ++local) {
-    const int east = (local + 1) % kDay;  // local = 23:59 + offset
-    const int west = kDay - 1 - local;    // local = 23:59 - offset
-    const ReId offset =
-        arena_.Or(arena_.Literal(U"+" + clock(east)), arena_.Literal(U"-" + clock(west)));
-    alternatives.push_back(arena_.Concat({arena_.Literal(clock(local)), seconds, offset}));
+  for (int offset = 0; offset < 24; ++offset) {
+    alternatives.push_back(arena_.Concat({two_digits((23 + offset) % 24), Parse(":59"), leap, east,
+                                          two_digits(offset), Parse(":00")}));
   }
+  const ReId carried[] = {related(east, true, 0, 24, [](int hour) { return hour; }),
+                          related(east, false, 1, 60, [](int minute) { return minute - 1; })};
+  const ReId taken[] = {related(west, true, 0, 24, [](int hour) { return 23 - hour; }),
+                        related(west, false, 0, 60, [](int minute) { return 59 - minute; })};
+  alternatives.push_back(arena_.And(carried));
+  alternatives.push_back(arena_.And(taken));
   return arena_.Or(alternatives);
 }
 

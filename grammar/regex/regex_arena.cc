@@ -228,8 +228,8 @@ ReId RegexArena::ConcatOne(ReId head, ReId tail) {
 ReId RegexArena::MakeConcat(ReId head, ReId tail) {
   const Node& h = node(head);
   const Node& t = node(tail);
-  const uint8_t flags = static_cast<uint8_t>((h.flags & t.flags & kNullable) |
-                                             ((h.flags | t.flags) & (kBoolean | kOpen)));
+  const uint8_t flags = static_cast<uint8_t>(
+      (h.flags & t.flags & kNullable) | ((h.flags | t.flags) & (kBoolean | kOpen | kDoubtful)));
   return Intern({Kind::kConcat, flags, head, tail, 0, 0, AddMin(h.min_length, t.min_length),
                  AddMax(h.max_length, t.max_length), 0},
                 {}, nullptr);
@@ -292,7 +292,8 @@ ReId RegexArena::MakeRepeat(ReId id, uint32_t min, uint32_t max) {
   }
   const Node& n = node(id);
   const uint8_t flags = static_cast<uint8_t>((n.flags & (kBoolean | kOpen)) |
-                                             (min == 0 || (n.flags & kNullable) ? kNullable : 0));
+                                             (min == 0 || (n.flags & kNullable) ? kNullable : 0) |
+                                             (min == 0 ? 0 : n.flags & kDoubtful));
   return Intern({Kind::kRepeat, flags, id, 0, min, max, MulCapped(n.min_length, min, kInf - 1),
                  MulCapped(n.max_length, max, kInf), 0},
                 {}, nullptr);
@@ -300,7 +301,7 @@ ReId RegexArena::MakeRepeat(ReId id, uint32_t min, uint32_t max) {
 
 ReId RegexArena::MakeUnary(Kind unary, ReId id) {
   const Node& n = node(id);
-  uint8_t flags = kBoolean;
+  uint8_t flags = kBoolean | kDoubtful;
   uint32_t min_length = 0;
   uint32_t max_length = kInf;
   if (unary == Kind::kNot) {
@@ -318,11 +319,12 @@ ReId RegexArena::MakeUnary(Kind unary, ReId id) {
 
 ReId RegexArena::MakeList(Kind list_kind, std::span<const ReId> list) {
   Node made{list_kind, 0, 0, 0, 0, 0, 0, 0, 0};
-  bool any_nullable = false, all_nullable = true;
+  bool any_nullable = false, all_nullable = true, all_doubtful = true;
   uint32_t least_min = kInf, most_min = 0, least_max = kInf, most_max = 0;
   for (const ReId id : list) {
     const Node& n = node(id);
     made.flags |= n.flags & (kBoolean | kOpen);
+    all_doubtful &= (n.flags & kDoubtful) != 0;
     const bool nullable = (n.flags & kNullable) != 0;
     any_nullable |= nullable;
     all_nullable &= nullable;
@@ -333,11 +335,12 @@ ReId RegexArena::MakeList(Kind list_kind, std::span<const ReId> list) {
   }
   if (list_kind == Kind::kOr) {
     if (any_nullable) made.flags |= kNullable;
+    if (all_doubtful) made.flags |= kDoubtful;
     made.min_length = least_min;
     made.max_length = most_max;
   } else {
     if (most_min > least_max) return kNothing;
-    made.flags |= kBoolean;
+    made.flags |= kBoolean | kDoubtful;
     if (all_nullable) made.flags |= kNullable;
     made.min_length = most_min;
     made.max_length = least_max;

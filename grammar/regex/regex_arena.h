@@ -92,9 +92,11 @@ class RegexArena {
   // kNothing as well when a limit stopped it: derive_failed() then says so until the next call.
   ReId Derive(ReId id, char32_t codepoint);
   bool derive_failed() const { return derive_failed_; }
-  // Holds And, Not or lookahead anywhere: only then can an id other than kNothing have an empty
-  // language.
+  // Holds And, Not or lookahead anywhere.
   bool HasBoolean(ReId id) const { return (nodes_[id].flags & kBoolean) != 0; }
+  // Whether the language may be empty, as far as a glance can tell: And, Not or lookahead stand
+  // where no alternative does without.
+  bool MayBeEmpty(ReId id) const { return id == kNothing || (nodes_[id].flags & kDoubtful) != 0; }
   // Bounds on the number of characters of every string of the language (kInfinite: no bound known).
   uint32_t MinLength(ReId id) const { return nodes_[id].min_length; }
   uint32_t MaxLength(ReId id) const { return nodes_[id].max_length; }
@@ -138,7 +140,7 @@ class RegexArena {
     kLook,
     kScope
   };
-  enum Flags : uint8_t { kNullable = 1, kBoolean = 2, kOpen = 4 };
+  enum Flags : uint8_t { kNullable = 1, kBoolean = 2, kOpen = 4, kDoubtful = 8 };
 
   struct Node {
     Kind kind;

@@ -128,7 +128,7 @@ uint32_t RegexDfa::Intern(ReId term) {
     return kDead;
   }
   const uint32_t state = static_cast<uint32_t>(states_.size());
-  const bool live = !arena_->HasBoolean(term) || arena_->Nullable(term);
+  const bool live = !arena_->MayBeEmpty(term) || arena_->Nullable(term);
   states_.push_back({term, kNoRow, live ? Life::kLive : Life::kUnknown});
   state_of_.emplace(term, state);
   return state;

@@ -3,7 +3,11 @@
 #define PAWL_JSON_SCHEMA_OPTIONS_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
+
+#include "pawl/result.h"
 
 namespace pawl {
 
@@ -39,9 +43,16 @@ struct JsonSchemaOptions {
   // not, in any case.
   bool allow_exponents = false;
 
+  // The text of another document that a "$ref" (or "$schema", for its "$vocabulary") names, by its
+  // absolute URI without fragment. Asked while compiling only, at most once for each document; an
+  // error refuses the schema at the reference, with the error's message. Not set: only the schema
+  // itself is there. Nothing is ever fetched by Pawl itself.
+  std::function<Result<std::string>(std::string_view uri)> resolve_document;
+  int max_documents = 256;  // how many it may give; together at most max_schema_bytes
+
   // Limits. Fuel is counted in steps, so the same input always ends the same way.
   int64_t max_schema_bytes = 16 << 20;
-  int max_depth = 256;            // nesting of the schema text, and of the values it describes
+  int max_depth = 256;          // nesting of the schema text, and of the values it describes
   int64_t step_fuel = 200'000;  // for one question "can this still be completed?"
 };
 

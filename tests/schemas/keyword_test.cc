@@ -1,6 +1,8 @@
 // One table for the keywords: what each schema accepts and what it refuses, by whole texts.
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "pawl/compiler.h"
 
 namespace pawl {
@@ -102,6 +104,24 @@ TEST(KeywordTest, AcceptAndRefuse) {
       {R"({"$id": "http://x.test/a", "$defs": {"n": {"$anchor": "num", "type": "number"}, "s": {"$id": "b", "type": "string"}}, "items": {"anyOf": [{"$ref": "#num"}, {"$ref": "b"}]}})",
        {"[1,\"x\"]"},
        {"[null]"}},
+      {R"({"properties": {"a": {}}, "unevaluatedProperties": false})",
+       {"{\"a\":1}"},
+       {"{\"b\":1}"}},
+      {R"({"anyOf": [{"properties": {"a": {"type": "null"}}, "required": ["a"]}, {"properties": {"b": {}}, "required": ["b"]}], "unevaluatedProperties": {"type": "number"}})",
+       {"{\"a\":null}", "{\"b\":[],\"a\":1}", "{\"c\":1,\"a\":null,\"b\":\"\"}"},
+       {"{\"a\":null,\"c\":null}", "{\"a\":\"\",\"b\":1}", "{\"a\":1}"}},
+      {R"({"$ref": "#/$defs/base", "properties": {"b": {}}, "unevaluatedProperties": false, "$defs": {"base": {"patternProperties": {"^a": {}}, "if": {"required": ["b"]}, "then": {"patternProperties": {"^c": {}}}, "not": {"properties": {"d": {}}, "required": ["z"]}}}})",
+       {"{\"b\":1}", "{\"a\":1,\"b\":1,\"c\":1}"},
+       {"{\"a\":1,\"c\":1}", "{\"d\":1}", "{\"b\":1,\"d\":1}"}},
+      {R"({"prefixItems": [{}], "contains": {"type": "null"}, "anyOf": [{"prefixItems": [{}, {"type": "boolean"}]}, true], "unevaluatedItems": {"type": "number"}})",
+       {"[\"\",null]", "[\"\",true,1,null]", "[null,3]"},
+       {"[1,\"x\",null]", "[1,true,true,null]"}},
+      {R"({"$id": "http://x.test/tree", "$dynamicAnchor": "node", "type": "object", "properties": {"kids": {"items": {"$dynamicRef": "#node"}}}, "$defs": {"closed": {"$id": "closed", "$dynamicAnchor": "node", "$ref": "tree", "unevaluatedProperties": false}}})",
+       {"{\"kids\":[{\"x\":1}]}"},
+       {"{\"kids\":[1]}"}},
+      {R"({"$ref": "http://x.test/closed", "$defs": {"tree": {"$id": "http://x.test/tree", "$dynamicAnchor": "node", "type": "object", "properties": {"kids": {"items": {"$dynamicRef": "#node"}}}}, "closed": {"$id": "http://x.test/closed", "$dynamicAnchor": "node", "$ref": "tree", "unevaluatedProperties": false}}})",
+       {"{\"kids\":[{}]}"},
+       {"{\"kids\":[{\"x\":1}]}", "{\"x\":1}"}},
   };
   for (const Case& c : cases) {
     auto grammar = compiler.CompileJsonSchema(c.schema, AnyText());
@@ -130,7 +150,11 @@ TEST(KeywordTest, ErrorsNameThePlace) {
       {R"({"pattern": "a("})", "#/pattern", ErrorCode::kInvalid},
       {R"({"properties": {"a/b": {"pattern": "(a)\\1"}}})", "#/properties/a~1b/pattern",
        ErrorCode::kUnsupported},
-      {R"({"unevaluatedProperties": false})", "#/unevaluatedProperties", ErrorCode::kUnsupported},
+      {R"({"unevaluatedProperties": 1})", "#/unevaluatedProperties", ErrorCode::kInvalid},
+      {R"({"anyOf": [true, {"patternProperties": {"a": {}, "b": {}, "c": {}, "d": {}, "e": {}, "f": {}, "g": {}}}], "unevaluatedProperties": false})",
+       "#/unevaluatedProperties", ErrorCode::kUnsupported},
+      {R"({"properties": {"a": {"$dynamicRef": "#none"}}})", "#/properties/a/$dynamicRef",
+       ErrorCode::kInvalid},
       {R"({"allOf": [{"$ref": "http://elsewhere.test/s"}]})", "#/allOf/0/$ref",
        ErrorCode::kUnsupported},
       {R"({"$ref": "#/$defs/none"})", "#/$ref", ErrorCode::kInvalid},
@@ -145,6 +169,53 @@ TEST(KeywordTest, ErrorsNameThePlace) {
     EXPECT_EQ(grammar.error().place, c.place) << c.schema << ": " << grammar.error().message;
     EXPECT_EQ(grammar.error().code, c.code) << c.schema << ": " << grammar.error().message;
   }
+}
+
+TEST(KeywordTest, ReferencesToOtherDocuments) {
+  const Compiler compiler(Bytes());
+  std::map<std::string, std::string> documents = {
+      {"http://x.test/a/list.json", R"({"items": {"$ref": "sub/item.json#leaf"}})"},
+      {"http://x.test/a/sub/item.json",
+       R"({"$id": "http://y.test/renamed.json", "$defs": {"l": {"$anchor": "leaf", "$ref": "next.json"}}})"},
+      {"http://y.test/next.json",
+       R"({"$schema": "http://json-schema.org/draft-04/schema#", "minimum": 1, "exclusiveMinimum": true})"},
+      {"http://x.test/bad", R"({"properties": {"p": {"type": 1}}})"},
+      {"http://x.test/text", "{"},
+      {"http://x.test/meta", R"({"$vocabulary": {"http://x.test/vocabulary": true}})"}};
+  int asked = 0;
+  JsonSchemaOptions options = AnyText();
+  options.resolve_document = [&](std::string_view uri) -> Result<std::string> {
+    ++asked;
+    const auto it = documents.find(std::string(uri));
+    if (it == documents.end()) return Error{ErrorCode::kIo, "no such file", std::string(uri)};
+    return it->second;
+  };
+  auto grammar = compiler.CompileJsonSchema(
+      R"({"$id": "http://x.test/a/root", "$ref": "list.json", "not": {"$ref": "list.json#/items"}})",
+      options);
+  ASSERT_TRUE(grammar.ok()) << grammar.error().ToString();
+  EXPECT_EQ(asked, 3);
+  EXPECT_TRUE(Accepts(*grammar, "0"));
+  EXPECT_FALSE(Accepts(*grammar, "[2]"));  // an array is no number, so item.json holds
+  EXPECT_FALSE(Accepts(*grammar, "2"));
+  const auto refusal = [&](const std::string& schema) {
+    auto refused = compiler.CompileJsonSchema(schema, options);
+    return refused.ok() ? "" : refused.error().ToString();
+  };
+  EXPECT_EQ(refusal(R"({"items": {"$ref": "http://x.test/bad"}})"),
+            "http://x.test/bad#/properties/p/type: must be null, boolean, number, integer, string, "
+            "array or object, or an array of these");
+  EXPECT_EQ(refusal(R"({"$ref": "http://x.test/none#a"})"),
+            "#/$ref: reference to another document, \"http://x.test/none\", which is not available "
+            "(http://x.test/none: no such file)");
+  EXPECT_TRUE(refusal(R"({"$ref": "http://x.test/text"})").starts_with("#/$ref: reference to"));
+  EXPECT_EQ(
+      refusal(R"({"$schema": "http://x.test/meta"})"),
+      "#/$schema: its metaschema requires the vocabulary \"http://x.test/vocabulary\", which is "
+      "not known");
+  options.max_documents = 2;
+  EXPECT_TRUE(
+      refusal(R"({"$ref": "http://x.test/a/list.json"})").ends_with("more than 2 documents"));
 }
 
 TEST(KeywordTest, NotesTellWhatIsAnAnnotation) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "schemas/constant.h"
+#include "schemas/distinct.h"
 #include "src/base/json.h"
 #include "src/base/utf8.h"
 
@@ -145,7 +146,7 @@ StringSearch& SchemaMachine::KeySearch(FrameId id) {
     // know them.
     StringAtom literals;
     literals.type = StringAtom::Type::kLiterals;
-    for (const NameId name : frame.seen) {
+    for (const NameId name : frames_.seen().Members(frame.seen)) {
       if (!layout.rank_of.contains(name))
         literals.literals.push_back(DecodeCodepoints(frames_.Name(name)));
     }
@@ -444,6 +445,41 @@ bool SchemaMachine::Accepting(Key state) {
   return lexeme.mode == Mode::kNumber && numbers_[lexeme.search]->Accepts(lexeme.state);
 }
 
+// Under uniqueItems the shortest completion may be an item that was there already; of the next
+// shortest one is new.
+std::optional<std::string> SchemaMachine::NewString(Key state, const std::string& shortest) {
+  const auto live = [&](Key from, const std::string& text) {
+    for (size_t i = 0; i < text.size() && from != kDead; ++i)
+      from = Step(from, static_cast<uint8_t>(text[i]));
+    return from;
+  };
+  if (live(state, shortest) != kDead) return shortest;
+  const std::string inside = shortest.substr(0, shortest.size() - 1);
+  state = live(state, inside);
+  if (state == kDead) return std::nullopt;
+  const Lexeme& lexeme = lexemes_[LexemeOf(state)];
+  const size_t taken = frames_.items().Size(frames_[nodes_[FrameOf(state)].frame].items);
+  for (const std::u32string& more :
+       Continuations(*strings_[lexeme.search], lexeme.state, taken + 1)) {
+    const std::string quoted = json::Quote(EncodeCodepoints(more));
+    if (live(state, quoted.substr(1)) != kDead) return inside + quoted.substr(1);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> SchemaMachine::NewNumber(Key state) {
+  const Lexeme& lexeme = lexemes_[LexemeOf(state)];
+  const size_t taken = frames_.items().Size(frames_[nodes_[FrameOf(state)].frame].items);
+  for (const std::string& more : Continuations(*numbers_[lexeme.search], lexeme.state, taken + 1)) {
+    Key after = state;
+    for (size_t i = 0; i < more.size() && after != kDead; ++i)
+      after = Step(after, static_cast<uint8_t>(more[i]));
+    if (after != kDead && Step(after, ']') != kDead) return more;
+    if (after != kDead && Step(after, ',') != kDead) return more;
+  }
+  return std::nullopt;
+}
+
 std::optional<std::string> SchemaMachine::ShortestCompletion(Key state) {
   std::string out;
   // Each round finishes the lexeme and one frame, and walks over what it wrote, so a wrong guess
@@ -458,7 +494,8 @@ std::optional<std::string> SchemaMachine::ShortestCompletion(Key state) {
         const auto key = CompleteString(*strings_[lexeme.search], {lexeme.state, lexeme.part},
                                         Solver::kMaxWitness, options_.canonical_spelling);
         const Frame& frame = frames_[node.frame];
-        const size_t taken = frame.seen.size() + frames_.layout(frame.layout).names.size();
+        const size_t taken =
+            frames_.seen().Size(frame.seen) + frames_.layout(frame.layout).names.size();
         for (size_t extra = 0; key && !piece && extra <= taken; ++extra) {
           std::string longer = key->substr(0, key->size() - 1) + std::string(extra, 'a') + "\"";
           Key after = state;
@@ -471,9 +508,11 @@ std::optional<std::string> SchemaMachine::ShortestCompletion(Key state) {
       case Mode::kString:
         piece = CompleteString(*strings_[lexeme.search], {lexeme.state, lexeme.part},
                                Solver::kMaxWitness, options_.canonical_spelling);
+        if (piece && frames_.PlainUnique(frames_[node.frame])) piece = NewString(state, *piece);
         break;
       case Mode::kNumber: {
         piece = numbers_[lexeme.search]->Shortest(lexeme.state);
+        if (piece && frames_.PlainUnique(frames_[node.frame])) piece = NewNumber(state);
         if (piece && piece->empty()) {
           // The number ends with the byte that comes after it; look at the frame as if it had
           // ended.

@@ -107,6 +107,10 @@ class SchemaMachine : public Machine {
   // literal), -1 for numbers.
   Key EndValue(NodeId node, const std::vector<bool>& truth, int last);
   Key AfterByte(NodeId node, uint8_t byte);
+  // What completes the item that is being read to one that the array does not have yet; `shortest`:
+  // what completes it to any. nullopt when none is found.
+  std::optional<std::string> NewString(Key state, const std::string& shortest);
+  std::optional<std::string> NewNumber(Key state);
 
   std::unique_ptr<SchemaTable> table_;
   JsonSchemaOptions options_;

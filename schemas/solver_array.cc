@@ -84,6 +84,7 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
     const ArrayAtom& array = table_.array(atom);
     if (array.has_contains && matches(atom) < array.min_contains) avoiding.insert(atom);
   }
+  const bool plain_unique = unique && frames_.PlainUnique(frame);
   const bool simple = to_fail.empty() && missing.empty() && !unique;
 
   std::vector<FormulaId> items;
@@ -109,13 +110,18 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
     FormulaId item = kTrueFormula;
     for (const AtomId atom : cube.positive)
       item = formulas.And(item, frames_.ItemDemand(frame, atom, index));
-    if (unique &&
-        !texts.empty()) {  // the demands know of the items read, not of those planned here
-      std::vector<std::string> planned;
-      for (const std::string& text : texts) {
-        if (auto value = json::Parse(text); value.ok()) planned.push_back(CanonicalText(*value));
+    if (unique) {
+      // Beyond the prefix all places are alike, so one answer does for the rest.
+      if (plain_unique && index >= prefix && items.empty() && count < min_count) {
+        if (auto found = SolveUnique(frame, item, min_count - count)) return *found;
       }
-      item = formulas.And(item, frames_.DifferentFrom(planned));
+      // The demands know of items read (of those that matter to them), not of those planned here.
+      IdSets::Id apart = frame.items;
+      for (const std::string& text : texts) {
+        if (auto value = json::Parse(text); value.ok())
+          apart = frames_.items().With(apart, frames_.InternItem(CanonicalText(*value)));
+      }
+      if (apart != IdSets::kEmpty) item = formulas.And(item, frames_.DifferentFrom(apart));
     }
     for (const AtomId atom : cube.positive) {
       const ArrayAtom& array = table_.array(atom);

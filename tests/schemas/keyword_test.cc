@@ -1,6 +1,7 @@
 // One table for the keywords: what each schema accepts and what it refuses, by whole texts.
 #include <gtest/gtest.h>
 
+#include <ctime>
 #include <map>
 
 #include "pawl/compiler.h"
@@ -216,6 +217,65 @@ TEST(KeywordTest, ReferencesToOtherDocuments) {
   options.max_documents = 2;
   EXPECT_TRUE(
       refusal(R"({"$ref": "http://x.test/a/list.json"})").ends_with("more than 2 documents"));
+}
+
+// Bug: reading n unique items, or n keys, took time that grew with the square of n (1,000 items
+// took five seconds).
+TEST(KeywordTest, LongContainersAreReadInLinearTime) {
+  const Compiler compiler(Bytes());
+  const auto read = [&](const char* schema, const std::string& text, const std::string& more) {
+    auto grammar = compiler.CompileJsonSchema(schema, AnyText());
+    ASSERT_TRUE(grammar.ok()) << grammar.error().ToString();
+    auto state = grammar->Start().Advance(text);
+    ASSERT_TRUE(state.has_value()) << schema;
+    EXPECT_TRUE(state->Advance(more).has_value()) << schema;
+    EXPECT_TRUE(state->ShortestCompletion().has_value()) << schema;
+  };
+  const int n = 5000;
+  std::string numbers = "[", strings = "[", keys = "{";
+  for (int i = 0; i < n; ++i) {
+    const std::string comma = i == 0 ? "" : ",", text = std::to_string(i);
+    numbers += comma + text;
+    strings += comma + "\"v" + text + "\"";
+    keys += comma + "\"v" + text + "\":1";
+  }
+  const std::clock_t begin = std::clock();
+  read(R"({"items": {"type": "integer"}, "uniqueItems": true})", numbers, ",5001]");
+  read(R"({"items": {"type": "string"}, "uniqueItems": true, "minItems": 5010})", strings,
+       ",\"v\"");
+  read(R"({"items": {"pattern": "^v[0-9]+$"}, "uniqueItems": true})", strings, ",\"v99999\"]");
+  read(R"({"additionalProperties": {"type": "number"}})", keys, ",\"v\":2}");
+  EXPECT_LE(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC, 5.0);
+}
+
+TEST(KeywordTest, UniqueItemsAreNew) {
+  const Compiler compiler(Bytes());
+  JsonSchemaOptions compact;
+  const struct {
+    const char *schema, *begin, *completion;
+  } cases[] = {
+      {R"({"items": {"type": "integer"}, "uniqueItems": true, "minItems": 3})", "[", "0,1,2]"},
+      {R"({"items": {"type": "integer"}, "uniqueItems": true})", "[5,5", "0]"},
+      {R"({"items": {"type": "integer"}, "uniqueItems": true})", "[0,1,2,", "3]"},
+      {R"({"items": {"type": "string"}, "uniqueItems": true})", "[\"\",\"a", "\"]"},
+      {R"({"items": {"type": "string"}, "uniqueItems": true})", "[\"a\",\"\",\"a", "a\"]"},
+      {R"({"items": {"enum": ["a", "ab"]}, "uniqueItems": true, "minItems": 2})", "[\"ab\",\"a",
+       "\"]"},
+      {R"({"items": {"type": "integer", "maximum": 1, "minimum": 0}, "uniqueItems": true, "minItems": 2})",
+       "[1,", "0]"},
+  };
+  for (const auto& c : cases) {
+    auto grammar = compiler.CompileJsonSchema(c.schema, compact);
+    ASSERT_TRUE(grammar.ok()) << grammar.error().ToString();
+    const auto state = grammar->Start().Advance(c.begin);
+    ASSERT_TRUE(state.has_value()) << c.schema << c.begin;
+    EXPECT_EQ(state->ShortestCompletion().value_or("none"), c.completion) << c.schema << c.begin;
+  }
+  auto grammar =
+      compiler.CompileJsonSchema(R"({"items": {"type": "integer"}, "uniqueItems": true})", compact);
+  EXPECT_FALSE(grammar->Start().Advance("[0,0").has_value());
+  EXPECT_TRUE(grammar->Start().Advance("[5,5").has_value());
+  EXPECT_FALSE(grammar->Start().Advance("[5,5,").has_value());
 }
 
 TEST(KeywordTest, NotesTellWhatIsAnAnnotation) {

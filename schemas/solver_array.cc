@@ -43,17 +43,20 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
   if (max_count != kUnbounded && total_missing > max_count - std::min(max_count, frame.count))
     return no;
   for (const auto& [atom, wanted] : missing) {
-    // Beyond the prefix all items have the same demands, so these few places tell whether any can
-    // match.
-    bool possible = false;
-    for (uint64_t index = frame.count; !possible && index <= std::max(frame.count, prefix);
-         ++index) {
+    // How many places can match: each of the prefix by itself, all of those beyond or none.
+    uint64_t places = 0;
+    for (uint64_t index = frame.count; places < wanted && index < max_count; ++index) {
       FormulaId item = table_.array(atom).contains;
       for (const AtomId other : cube.positive)
         item = formulas.And(item, frames_.ItemDemand(frame, other, index));
-      possible = Value(item).answer != Answer::kNo;
+      const bool possible = Value(item).answer != Answer::kNo;
+      if (index >= prefix) {
+        if (possible) places += std::min(wanted, max_count - index);
+        break;
+      }
+      places += possible ? 1 : 0;
     }
-    if (!possible) return no;
+    if (places < wanted) return no;
   }
   for (const AtomId atom : cube.negative) {
     // Whether anything could make it fail; when nothing can, the cube is empty.
@@ -134,7 +137,7 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
       if (count >= min_count && missing.empty()) break;
       // A choice of earlier items could have been better, unless there was none, or all places are
       // alike and the different values have run out.
-      const bool alike = cube.negative.empty() && total_missing == 0 && prefix <= frame.count;
+      const bool alike = cube.negative.empty() && prefix <= frame.count;
       return items.empty() || (cube.negative.empty() && (!unique || alike)) ? no : unknown;
     }
     for (auto it = missing.begin(); it != missing.end();) {

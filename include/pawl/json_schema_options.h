@@ -43,10 +43,10 @@ struct JsonSchemaOptions {
   // not, in any case.
   bool allow_exponents = false;
 
-  // The text of another document that a "$ref" (or "$schema", for its "$vocabulary") names, by its
-  // absolute URI without fragment. Asked while compiling only, at most once for each document; an
-  // error refuses the schema at the reference, with the error's message. Not set: only the schema
-  // itself is there. Nothing is ever fetched by Pawl itself.
+  // The text of another document that a reference leads to, by its absolute URI without fragment.
+  // Asked while compiling only; an error refuses the schema at the reference, with the error's
+  // message. Asked for the metaschema of an unknown "$schema" too, whose "$vocabulary" then counts.
+  // Not set: only the schema itself is there. Pawl itself never fetches anything.
   std::function<Result<std::string>(std::string_view uri)> resolve_document;
   int max_documents = 256;  // how many it may give; together at most max_schema_bytes
 

@@ -270,7 +270,14 @@ FormulaId Frames::DifferentFrom(IdSets::Id items) {
   if (auto values = json::Parse(list, {.max_depth = 1 << 20}); values.ok()) {
     std::vector<const json::Value*> parsed;
     for (const json::Value& item : values->items) parsed.push_back(&item);
-    if (auto same = EnumFormula(table_, parsed); same.ok()) formula = table_.formulas.Not(*same);
+    auto same = EnumFormula(table_, parsed);
+    if (!same.ok()) {
+      // Numbers beyond the limits are not kept apart, only refused at their end.
+      std::erase_if(parsed,
+                    [&](const json::Value* v) { return !ConstantFormula(table_, *v).ok(); });
+      same = EnumFormula(table_, parsed);
+    }
+    if (same.ok()) formula = table_.formulas.Not(*same);
   }
   different_.emplace(items, formula);
   return formula;

@@ -152,7 +152,7 @@ class Frames {
   FormulaId DifferentFrom(IdSets::Id items);
   uint32_t InternItem(const std::string& canonical);
   IdSets& items() { return item_sets_; }
-  const IdSets& seen() const { return name_sets_; }
+  IdSets& seen() { return name_sets_; }
 
   const ObjectLayout& layout(uint32_t index) const { return *layouts_[index]; }
   // The required keys of an atom of the layout, sorted.

@@ -150,7 +150,9 @@ Result<std::vector<Reader::Evaluated>> Reader::Evaluations(const Value& top, con
           const std::string pointer =
               json::PointerJoin(json::PointerJoin(visit.pointer, name), std::to_string(i));
           push(list->items[i],
-               name[1] == 'l' ? kTrueFormula : FormulaOf(list->items[i], here, pointer), pointer);
+               name[1] == 'l' || list->items.size() == 1 ? kTrueFormula
+                                                         : FormulaOf(list->items[i], here, pointer),
+               pointer);
         }
       }
       if (const Value* condition = schema.Find("if");

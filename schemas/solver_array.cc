@@ -11,6 +11,7 @@
 namespace pawl::schema {
 namespace {
 constexpr uint64_t kMaxBuiltItems = 4096;  // longer arrays are known to exist, but not written down
+constexpr size_t kMaxCompared = 8;         // different `contains`
 }  // namespace
 
 Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
@@ -40,6 +41,20 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
     }
   }
   if (min_count > max_count) return no;
+  if (missing.size() > 1 && missing.size() <= kMaxCompared && max_count != kUnbounded) {
+    // Where no item can match two of them, the matches need a place each.
+    bool apart = true;
+    uint64_t sum = 0;
+    for (auto a = missing.begin(); a != missing.end(); ++a) {
+      sum += std::min(a->second, max_count);
+      for (auto b = std::next(a); apart && b != missing.end(); ++b) {
+        const FormulaId both =
+            formulas.And(table_.array(a->first).contains, table_.array(b->first).contains);
+        apart = Value(both).answer == Answer::kNo;
+      }
+    }
+    if (apart) total_missing = std::max(total_missing, sum);
+  }
   if (max_count != kUnbounded && total_missing > max_count - std::min(max_count, frame.count))
     return no;
   for (const auto& [atom, wanted] : missing) {
@@ -63,8 +78,8 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
     const ArrayAtom& array = table_.array(atom);
     uint64_t last =
         std::max<uint64_t>(frame.count, std::max<uint64_t>(prefix, array.prefix.size()));
-    bool possible = array.unique || array.has_contains || array.min_items > min_count ||
-                    array.max_items < max_count;
+    bool possible = (array.unique && max_count >= 2) || array.has_contains ||
+                    array.min_items > min_count || array.max_items < max_count;
     for (uint64_t index = frame.count; !possible && index <= last; ++index) {
       if (index >= max_count) break;
       FormulaId item = formulas.Not(frames_.ItemDemand(frame, atom, index));

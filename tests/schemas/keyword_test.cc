@@ -245,6 +245,8 @@ TEST(KeywordTest, LongContainersAreReadInLinearTime) {
        ",\"v\"");
   read(R"({"items": {"pattern": "^v[0-9]+$"}, "uniqueItems": true})", strings, ",\"v99999\"]");
   read(R"({"additionalProperties": {"type": "number"}})", keys, ",\"v\":2}");
+  read(R"({"patternProperties": {"^v[0-9]+$": {}}, "additionalProperties": false})", keys,
+       ",\"v9999\":2}");
   EXPECT_LE(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC, 5.0);
 }
 

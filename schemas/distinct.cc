@@ -96,7 +96,7 @@ std::vector<std::string> Continuations(NumberProgram& program, NumberProgram::St
     queue.pop_front();
     if (program.Accepts(state)) out.push_back(text);
     if (queue.size() > 40 * count) continue;
-    for (const char c : {'0', '1', '2', '3', '4', '5', '6', '7', '8', '9', '.', '-'}) {
+    for (const char c : std::string_view("0123456789.-eE+")) {
       const NumberProgram::StateId next = program.Step(state, c);
       if (next != 0) queue.emplace_back(next, text + c);
     }

@@ -262,23 +262,21 @@ IdSets::Id Frames::Tight(FormulaId demand, IdSets::Id items) {
 FormulaId Frames::DifferentFrom(IdSets::Id items) {
   const auto it = different_.find(items);
   if (it != different_.end()) return it->second;
-  std::string list = "[";
-  for (const uint32_t item : item_sets_.Members(items))
-    list += (list.size() == 1 ? "" : ",") + item_texts_[item];
-  list += "]";
-  FormulaId formula = kTrueFormula;
-  if (auto values = json::Parse(list, {.max_depth = 1 << 20}); values.ok()) {
-    std::vector<const json::Value*> parsed;
-    for (const json::Value& item : values->items) parsed.push_back(&item);
-    auto same = EnumFormula(table_, parsed);
-    if (!same.ok()) {
-      // Numbers beyond the limits are not kept apart, only refused at their end.
-      std::erase_if(parsed,
-                    [&](const json::Value* v) { return !ConstantFormula(table_, *v).ok(); });
-      same = EnumFormula(table_, parsed);
-    }
-    if (same.ok()) formula = table_.formulas.Not(*same);
+  std::vector<json::Value> values;
+  for (const uint32_t item : item_sets_.Members(items)) {
+    // Numbers beyond the limits are not kept apart beforehand, only refused at their end.
+    auto value = json::Parse(item_texts_[item], {.max_depth = 1 << 20});
+    if (value.ok()) values.push_back(*std::move(value));
   }
+  std::vector<const json::Value*> pointers;
+  for (const json::Value& value : values) pointers.push_back(&value);
+  auto same = EnumFormula(table_, pointers);
+  if (!same.ok()) {
+    std::erase_if(pointers,
+                  [&](const json::Value* v) { return !ConstantFormula(table_, *v).ok(); });
+    same = EnumFormula(table_, pointers);
+  }
+  const FormulaId formula = same.ok() ? table_.formulas.Not(*same) : kTrueFormula;
   different_.emplace(items, formula);
   return formula;
 }

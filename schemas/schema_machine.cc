@@ -516,15 +516,18 @@ std::optional<std::string> SchemaMachine::NewString(Key state, const std::string
   return std::nullopt;
 }
 
-std::optional<std::string> SchemaMachine::NewNumber(Key state) {
+std::optional<std::string> SchemaMachine::NewNumber(Key state, const std::string& shortest) {
+  const auto fits = [&](const std::string& text) {
+    Key after = state;
+    for (size_t i = 0; i < text.size() && after != kDead; ++i)
+      after = Step(after, static_cast<uint8_t>(text[i]));
+    return after != kDead && (Step(after, ']') != kDead || Step(after, ',') != kDead);
+  };
+  if (fits(shortest)) return shortest;
   const Lexeme lexeme = lexemes_[LexemeOf(state)];
   const size_t taken = frames_.items().Size(frames_[nodes_[FrameOf(state)].frame].items);
   for (const std::string& more : Continuations(*numbers_[lexeme.search], lexeme.state, taken + 1)) {
-    Key after = state;
-    for (size_t i = 0; i < more.size() && after != kDead; ++i)
-      after = Step(after, static_cast<uint8_t>(more[i]));
-    if (after != kDead && Step(after, ']') != kDead) return more;
-    if (after != kDead && Step(after, ',') != kDead) return more;
+    if (fits(more)) return more;
   }
   return std::nullopt;
 }
@@ -564,7 +567,7 @@ std::optional<std::string> SchemaMachine::ShortestCompletion(Key state) {
         break;
       case Mode::kNumber: {
         piece = numbers_[lexeme.search]->Shortest(lexeme.state);
-        if (piece && frames_.PlainUnique(frames_[node.frame])) piece = NewNumber(state);
+        if (piece && frames_.PlainUnique(frames_[node.frame])) piece = NewNumber(state, *piece);
         if (piece && piece->empty()) {
           // The number ends with the byte that comes after it; look at the frame as if it had
           // ended.

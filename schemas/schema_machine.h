@@ -116,7 +116,7 @@ class SchemaMachine : public Machine {
   // What completes the item (or key) that is being read to one that is not among the `taken` ones
   // there already; `shortest`: what completes it to any. nullopt when none is found.
   std::optional<std::string> NewString(Key state, const std::string& shortest, size_t taken);
-  std::optional<std::string> NewNumber(Key state);
+  std::optional<std::string> NewNumber(Key state, const std::string& shortest);
 
   std::unique_ptr<SchemaTable> table_;
   JsonSchemaOptions options_;

@@ -114,6 +114,7 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
     // Matches one too many, or one item too many, are reasons as well.
     const ArrayAtom& array = table_.array(atom);
     if (array.max_items < kMaxBuiltItems) limit = std::max(limit, array.max_items + 1);
+    if (array.unique) limit = std::max(limit, frame.count + 2);
     if (array.has_contains && array.max_contains < kMaxBuiltItems)
       limit = std::max(limit, frame.count + array.max_contains + 1);
   }
@@ -176,8 +177,14 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
     }
     for (auto it = to_fail.begin(); it != to_fail.end();) {
       const FormulaId demand = frames_.ItemDemand(frame, *it, index);
-      const FormulaId better = formulas.And(item, formulas.Not(demand));
-      if (demand == kTrueFormula || Value(better).answer != Answer::kYes) {
+      FormulaId better = formulas.And(item, formulas.Not(demand));
+      if (table_.array(*it).unique && !texts.empty() && Value(better).answer != Answer::kYes) {
+        // The item planned before this one, once more.
+        const auto value = json::Parse(texts.back());
+        const auto again = value.ok() ? ConstantFormula(table_, *value) : kFalseFormula;
+        if (again.ok()) better = formulas.And(item, *again);
+      }
+      if (Value(better).answer != Answer::kYes) {
         ++it;
         continue;
       }

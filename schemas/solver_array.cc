@@ -109,7 +109,7 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
   std::vector<std::string> texts;
   bool uncertain = false, has_text = true;
   uint64_t limit =
-      std::max({min_count, frame.count + total_missing + 1, prefix + 1}) + to_fail.size();
+      std::max(min_count, std::max(frame.count, prefix) + total_missing + 1) + to_fail.size();
   for (const AtomId atom : cube.negative) {
     // Matches one too many, or one item too many, are reasons as well.
     const ArrayAtom& array = table_.array(atom);
@@ -121,11 +121,11 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
   limit = std::min(limit, max_count);
   for (uint64_t index = frame.count; index < limit; ++index) {
     const uint64_t count = frame.count + items.size();
-    std::erase_if(to_fail,
-                  [&](AtomId atom) { return fails_by_count(atom, std::max(count, min_count)); });
-    const bool avoided = std::all_of(to_fail.begin(), to_fail.end(),
-                                     [&](AtomId atom) { return avoiding.contains(atom); });
-    if (count >= min_count && missing.empty() && avoided) break;
+    // A count at which an atom fails is a reason only while the array ends with it.
+    const bool failing = std::all_of(to_fail.begin(), to_fail.end(), [&](AtomId atom) {
+      return avoiding.contains(atom) || fails_by_count(atom, count);
+    });
+    if (count >= min_count && missing.empty() && failing) break;
     FormulaId item = kTrueFormula;
     for (const AtomId atom : cube.positive)
       item = formulas.And(item, frames_.ItemDemand(frame, atom, index));
@@ -176,6 +176,10 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
       }
     }
     for (auto it = to_fail.begin(); it != to_fail.end();) {
+      if (fails_by_count(*it, std::max(count + 1, min_count))) {
+        ++it;
+        continue;
+      }
       const FormulaId demand = frames_.ItemDemand(frame, *it, index);
       FormulaId better = formulas.And(item, formulas.Not(demand));
       if (table_.array(*it).unique && !texts.empty() && Value(better).answer != Answer::kYes) {

@@ -21,7 +21,9 @@ Result<Grammar> Compiler::CompileJsonSchema(std::string_view text,
   if (!document.ok()) return document.error();
   auto read = schema::ReadJsonSchema(*document, options);
   if (!read.ok()) return read.error();
-  auto machine = std::make_shared<schema::SchemaMachine>(std::move(read->table), options);
+  JsonSchemaOptions kept = options;
+  kept.resolve_document = nullptr;  // the caller's; nothing asks it from here on
+  auto machine = std::make_shared<schema::SchemaMachine>(std::move(read->table), kept);
   if (Status status = machine->CheckSatisfiable(); !status.ok()) return status.error();
   for (std::string& note : read->notes) machine->AddNote(std::move(note));
   return Grammar(std::move(machine), vocabulary_);

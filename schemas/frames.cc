@@ -12,6 +12,9 @@
 namespace pawl::schema {
 namespace {
 
+// Items that are kept apart beforehand though that is rarely needed; each makes all others dearer.
+constexpr size_t kMaxSoft = 64;
+
 uint64_t Mix(uint64_t h, uint64_t v) {
   h = (h ^ v) * 0x9E3779B97F4A7C15u;
   return h ^ (h >> 29);
@@ -22,10 +25,9 @@ uint64_t Hash(const Frame& f) {
   for (const FormulaId t : f.tracks) h = Mix(h, t);
   h = Mix(h, f.layout);
   h = Mix(h, static_cast<uint64_t>(f.last_rank));
-  for (const NameId n : f.seen) h = Mix(h, n);
+  h = Mix(Mix(h, f.seen), f.items);
   h = Mix(h, f.count);
   for (const auto& [atom, count] : f.contained) h = Mix(Mix(h, atom), count);
-  for (const std::string& item : f.items) h = Mix(h, std::hash<std::string>()(item));
   if (!f.has_pending) return h;
   h = Mix(h, f.pending_must + 1);
   for (const Pending& p : f.waiting) h = Mix(Mix(h, p.atom * 2 + (p.contains ? 1 : 0)), p.formula);
@@ -99,8 +101,11 @@ Goal Frames::PendingGoal(FrameId id) const {
   return goal;
 }
 
-bool Frames::Seen(const Frame& frame, NameId name) const {
-  return std::binary_search(frame.seen.begin(), frame.seen.end(), name);
+uint32_t Frames::InternItem(const std::string& canonical) {
+  const auto [it, fresh] =
+      item_index_.try_emplace(canonical, static_cast<uint32_t>(item_texts_.size()));
+  if (fresh) item_texts_.push_back(canonical);
+  return it->second;
 }
 
 uint32_t Frames::LayoutFor(const std::vector<AtomId>& atoms) {
@@ -201,23 +206,78 @@ FormulaId Frames::ItemDemand(const Frame& frame, AtomId atom, uint64_t index) {
   const ArrayAtom& array = table_.array(atom);
   if (index >= array.max_items) return kFalseFormula;
   FormulaId demand = index < array.prefix.size() ? array.prefix[index] : array.items;
-  if (!array.unique) return demand;
+  if (!array.unique || frame.items == IdSets::kEmpty) return demand;
   // Uniqueness is one more demand on each item, so nothing else has to know of it.
-  return frame.items.empty() ? demand : table_.formulas.And(demand, DifferentFrom(frame.items));
+  IdSets::Id apart = frame.items;
+  if (PlainUnique(frame)) {
+    FormulaId all = demand;
+    for (const AtomId other : table_.formulas.MustAtoms(frame.must)) {
+      const ArrayAtom& o = table_.array(other);
+      all = table_.formulas.And(all, index < o.prefix.size() ? o.prefix[index] : o.items);
+    }
+    apart = Tight(all, frame.items);
+  }
+  return table_.formulas.And(demand, DifferentFrom(apart));
 }
 
-FormulaId Frames::DifferentFrom(const std::vector<std::string>& canonical) {
-  std::string list;
-  for (const std::string& text : canonical) list += (list.empty() ? "" : ",") + text;
-  const auto it = different_.find(list);
-  if (it != different_.end()) return it->second;
-  FormulaId formula = kTrueFormula;
-  if (auto values = json::Parse("[" + list + "]", {.max_depth = 1 << 20}); values.ok()) {
-    std::vector<const json::Value*> items;
-    for (const json::Value& item : values->items) items.push_back(&item);
-    if (auto same = EnumFormula(table_, items); same.ok()) formula = table_.formulas.Not(*same);
+bool Frames::PlainUnique(const Frame& frame) const {
+  if (frame.kind != kArrayValue || !frame.tracks.empty() ||
+      !table_.formulas.IsConjunction(frame.must))
+    return false;
+  bool unique = false;
+  for (const AtomId atom : table_.formulas.MustAtoms(frame.must)) {
+    if (table_.array(atom).has_contains) return false;
+    unique = unique || table_.array(atom).unique;
   }
-  different_.emplace(std::move(list), formula);
+  return unique;
+}
+
+IdSets::Id Frames::Tight(FormulaId demand, IdSets::Id items) {
+  if (!tight_) return items;
+  // Each set is the one before it with one item more, so the way back is short.
+  std::vector<IdSets::Id> way;
+  IdSets::Id out = IdSets::kEmpty;
+  for (; items != IdSets::kEmpty; items = item_sets_.Before(items)) {
+    const auto known = tight_items_.find({demand, items});
+    if (known != tight_items_.end()) {
+      out = known->second;
+      break;
+    }
+    way.push_back(items);
+  }
+  for (auto it = way.rbegin(); it != way.rend(); ++it) {
+    const uint32_t last = item_sets_.Last(*it);
+    const std::string& text = item_texts_[last];
+    const bool container = text[0] == '[' || text[0] == '{';  // not looked into
+    const Tightness tight = container ? Tightness::kSoft : tight_(demand, text);
+    if (tight == Tightness::kHard ||
+        (tight == Tightness::kSoft && item_sets_.Size(out) < kMaxSoft)) {
+      out = item_sets_.With(out, last);
+    }
+    tight_items_.emplace(std::pair(demand, *it), out);
+  }
+  return out;
+}
+
+FormulaId Frames::DifferentFrom(IdSets::Id items) {
+  const auto it = different_.find(items);
+  if (it != different_.end()) return it->second;
+  std::vector<json::Value> values;
+  for (const uint32_t item : item_sets_.Members(items)) {
+    // Numbers beyond the limits are not kept apart beforehand, only refused at their end.
+    auto value = json::Parse(item_texts_[item], {.max_depth = 1 << 20});
+    if (value.ok()) values.push_back(*std::move(value));
+  }
+  std::vector<const json::Value*> pointers;
+  for (const json::Value& value : values) pointers.push_back(&value);
+  auto same = EnumFormula(table_, pointers);
+  if (!same.ok()) {
+    std::erase_if(pointers,
+                  [&](const json::Value* v) { return !ConstantFormula(table_, *v).ok(); });
+    same = EnumFormula(table_, pointers);
+  }
+  const FormulaId formula = same.ok() ? table_.formulas.Not(*same) : kTrueFormula;
+  different_.emplace(items, formula);
   return formula;
 }
 
@@ -332,17 +392,23 @@ FrameId Frames::AfterValue(FrameId id, const std::vector<bool>& truth,
     }
   }
   if (canonical != nullptr && NeedsCanonicalItems(frame)) {
-    const auto it = std::lower_bound(frame.items.begin(), frame.items.end(), *canonical);
-    if (it == frame.items.end() || *it != *canonical) frame.items.insert(it, *canonical);
+    const uint32_t item = InternItem(*canonical);
+    if (item_sets_.Contains(frame.items, item)) {
+      for (const AtomId atom : Atoms(frame)) {
+        if (table_.array(atom).unique) failed.push_back(atom);
+      }
+    }
+    frame.items = item_sets_.With(frame.items, item);
   }
   if (!Fail(table_.formulas, frame, failed)) return kNoFrame;
   if (frame.kind == kObjectValue) {
-    const auto it = std::lower_bound(frame.seen.begin(), frame.seen.end(), frame.pending_name);
-    if (frame.pending_name != kAnyName) frame.seen.insert(it, frame.pending_name);
+    if (frame.pending_name != kAnyName)
+      frame.seen = name_sets_.With(frame.seen, frame.pending_name);
     if (options_.order == JsonSchemaOptions::Order::kSchema) {
       frame.last_rank = frame.pending_rank >= 0 ? frame.pending_rank : Frame::kPastNames;
     }
   }
+  const bool named_key = frame.pending_rank >= 0;
   ++frame.count;
   frame.has_pending = false;
   frame.pending_must = kTrueFormula;
@@ -351,7 +417,7 @@ FrameId Frames::AfterValue(FrameId id, const std::vector<bool>& truth,
   frame.pending_rank = -1;
   SettleTrue(frame);
   if (frame.must == kFalseFormula) return kNoFrame;
-  DropSettled(frame);
+  DropSettled(frame, named_key);
   return Intern(std::move(frame));
 }
 
@@ -403,24 +469,31 @@ uint64_t Frames::CountCap(const Frame& frame) {
 }
 
 // Forgets progress that no atom in play can still ask for, so that equal futures are equal frames.
-void Frames::DropSettled(Frame& frame) {
+void Frames::DropSettled(Frame& frame, bool named_key) {
   const std::vector<AtomId> atoms = Atoms(frame);
   frame.count = std::min(frame.count, CountCap(frame));
   std::erase_if(frame.contained, [&](const auto& entry) {
     return !std::binary_search(atoms.begin(), atoms.end(), entry.first);
   });
-  if (!frame.items.empty() && !NeedsCanonicalItems(frame)) frame.items.clear();
-  if (frame.kind == kObjectValue && options_.order == JsonSchemaOptions::Order::kSchema) {
-    // A named key cannot come again by its rank; it matters only while some atom requires it.
-    const ObjectLayout& layout = *layouts_[frame.layout];
-    std::erase_if(frame.seen, [&](NameId name) {
-      if (!layout.rank_of.contains(name)) return false;
-      for (const AtomId atom : atoms) {
-        const auto& required = Required(layout, atom);
-        if (std::binary_search(required.begin(), required.end(), name)) return false;
-      }
-      return true;
-    });
+  if (!NeedsCanonicalItems(frame)) frame.items = IdSets::kEmpty;
+  if (frame.kind != kObjectValue || options_.order != JsonSchemaOptions::Order::kSchema) return;
+  // A named key cannot come again by its rank; it matters only while some atom requires it. Named
+  // keys come first, so among many others there is nothing new to forget.
+  constexpr size_t kMany = 64;
+  if (!named_key && name_sets_.Size(frame.seen) > kMany) return;
+  const ObjectLayout& layout = *layouts_[frame.layout];
+  const auto matters = [&](NameId name) {
+    return !layout.rank_of.contains(name) ||
+           std::any_of(atoms.begin(), atoms.end(), [&](AtomId atom) {
+             const auto& required = Required(layout, atom);
+             return std::binary_search(required.begin(), required.end(), name);
+           });
+  };
+  const std::vector<NameId> names = name_sets_.Members(frame.seen);
+  if (std::all_of(names.begin(), names.end(), matters)) return;
+  frame.seen = IdSets::kEmpty;
+  for (const NameId name : names) {
+    if (matters(name)) frame.seen = name_sets_.With(frame.seen, name);
   }
 }
 
@@ -437,7 +510,8 @@ bool Frames::AtomTruth(const Frame& frame, AtomId atom) const {
     const ObjectAtom& object = table_.object(atom);
     if (frame.count < object.min_properties) return false;
     const auto& required = Required(*layouts_[frame.layout], atom);
-    return std::includes(frame.seen.begin(), frame.seen.end(), required.begin(), required.end());
+    return std::all_of(required.begin(), required.end(),
+                       [&](NameId name) { return Seen(frame, name); });
   }
   const ArrayAtom& array = table_.array(atom);
   if (frame.count < array.min_items) return false;

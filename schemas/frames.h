@@ -10,6 +10,7 @@
 #define PAWL_SCHEMAS_FRAMES_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -18,6 +19,7 @@
 
 #include "pawl/json_schema_options.h"
 #include "schemas/atoms.h"
+#include "schemas/id_set.h"
 #include "schemas/string_program.h"
 
 namespace pawl::schema {
@@ -57,10 +59,10 @@ struct Frame {
   uint32_t layout = 0;  // objects: index of the ObjectLayout
   int64_t last_rank =
       -1;  // objects, order kSchema: rank of the last named key; kPastNames after other keys
-  std::vector<NameId> seen;  // objects: keys so far, sorted (those that still matter)
-  uint64_t count = 0;        // keys or items so far, as far as they matter
+  IdSets::Id seen = IdSets::kEmpty;  // objects: keys so far (those that still matter)
+  uint64_t count = 0;                // keys or items so far, as far as they matter
   std::vector<std::pair<AtomId, uint64_t>> contained;  // arrays: matches of `contains`, per atom
-  std::vector<std::string> items;  // arrays under uniqueItems: canonical text of each item, sorted
+  IdSets::Id items = IdSets::kEmpty;  // arrays under uniqueItems: the items, by canonical text
 
   // The value that is being read or about to be: its demands. Empty `waiting` and must = true
   // otherwise.
@@ -130,6 +132,15 @@ class Frames {
   bool EndTruth(const Frame& frame, std::vector<bool>& tracks) const;
   // Whether an atom in play asks for unique items.
   bool NeedsCanonicalItems(const Frame& frame) const;
+  // Uniqueness is a plain demand, and nothing but plain demands is in play: then an item need only
+  // be kept apart from values that look-ahead could run into (SetTight), and the byte that would
+  // complete any other duplicate is refused when it comes.
+  bool PlainUnique(const Frame& frame) const;
+  // `tight(demand, canonical)`: whether some beginning of the value has so few continuations that
+  // fit the demand that ruling out the value may leave none. kSoft: in odd spellings only.
+  enum class Tightness : uint8_t { kNone, kSoft, kHard };
+  using TightnessOf = std::function<Tightness(FormulaId, const std::string&)>;
+  void SetTight(TightnessOf tight) { tight_ = std::move(tight); }
 
   // Atoms in play.
   std::vector<AtomId> Atoms(const Frame& frame);
@@ -137,15 +148,18 @@ class Frames {
   FormulaId PropertyDemand(const ObjectLayout& layout, AtomId atom, const StringProgram& program,
                            StringProgram::StateId state, int rank);
   FormulaId ItemDemand(const Frame& frame, AtomId atom, uint64_t index);
-  // "Different from all of these values", given their canonical texts.
-  FormulaId DifferentFrom(const std::vector<std::string>& canonical);
+  // "Different from all of these items."
+  FormulaId DifferentFrom(IdSets::Id items);
+  uint32_t InternItem(const std::string& canonical);
+  IdSets& items() { return item_sets_; }
+  IdSets& seen() { return name_sets_; }
 
   const ObjectLayout& layout(uint32_t index) const { return *layouts_[index]; }
   // The required keys of an atom of the layout, sorted.
   const std::vector<NameId>& Required(const ObjectLayout& layout, AtomId atom) const {
     return layout.required.at(atom);
   }
-  bool Seen(const Frame& frame, NameId name) const;
+  bool Seen(const Frame& frame, NameId name) const { return name_sets_.Contains(frame.seen, name); }
   NameId InternName(const std::string& name);
   const std::string& Name(NameId id) const { return names_[id]; }
   SchemaTable& table() { return table_; }
@@ -154,7 +168,9 @@ class Frames {
   uint32_t LayoutFor(const std::vector<AtomId>& atoms);
   uint64_t CountCap(const Frame& frame);
   void SettleTrue(Frame& frame);
-  void DropSettled(Frame& frame);
+  void DropSettled(Frame& frame, bool named_key);
+  // The members of `items` that are tight under the demand.
+  IdSets::Id Tight(FormulaId demand, IdSets::Id items);
 
   SchemaTable& table_;
   const JsonSchemaOptions& options_;
@@ -164,7 +180,12 @@ class Frames {
   std::map<std::vector<AtomId>, uint32_t> layout_of_;
   std::vector<std::string> names_;
   std::unordered_map<std::string, NameId> name_index_;
-  std::unordered_map<std::string, FormulaId> different_;
+  IdSets name_sets_, item_sets_;
+  std::vector<std::string> item_texts_;
+  std::unordered_map<std::string, uint32_t> item_index_;
+  std::unordered_map<IdSets::Id, FormulaId> different_;
+  TightnessOf tight_;
+  std::map<std::pair<FormulaId, IdSets::Id>, IdSets::Id> tight_items_;
 };
 
 }  // namespace pawl::schema

@@ -3,6 +3,7 @@
 #define PAWL_SCHEMAS_READER_INTERNAL_H_
 
 #include <deque>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -40,31 +41,54 @@ class Reader {
   using Value = json::Value;
   using FormulaResult = Result<FormulaId>;
 
-  // One schema at `path`, under the base URI of its surroundings.
-  FormulaResult Schema(const Value& value, const Path& path, const std::string& base);
-  FormulaResult ObjectSchema(const Value& schema, const Path& path, const std::string& base);
-  FormulaResult Reference(const Value& text, const Path& path, const std::string& base);
-  // A formula that stands for the schema at `target`, which is read later.
-  FormulaId ReferenceTo(const References::Target& target);
+  // The dynamic scope, as far as it can matter: for each dynamic anchor the outermost of the
+  // resources entered so far that has it ("$recursiveAnchor" counts as one, called kRecursive).
+  using Scope = std::map<std::string, const Resource*>;
+  using ScopeId = uint32_t;  // index into scopes_; 0: empty
+  static constexpr const char* kRecursive = "#";
+  // What a schema means depends on where it stands and on how one came there.
+  struct Here {
+    const Resource* resource;
+    ScopeId scope = 0;
+  };
+  // Inside `value`, which is a resource of its own or not.
+  Here Enter(const Value& value, Here around);
+  Here EnterResource(const Resource& resource, ScopeId scope);
+
+  // One schema at `path`, in the surroundings here_.
+  FormulaResult Schema(const Value& value, const Path& path);
+  FormulaResult ObjectSchema(const Value& schema, const Path& path);
+  // The schema that a "$ref", "$dynamicRef" or "$recursiveRef" at a place in `here` means. Errors
+  // have no place.
+  Result<References::Target> Referred(const std::string& keyword, const Value& text, Here here);
+  FormulaResult Reference(const std::string& keyword, const Value& text, const Path& path);
+  // The formula of the schema `value`, which stands in `around`: what was read already, or a
+  // reference that stands for it until it is read. `pointer`: its place.
+  FormulaId FormulaOf(const Value& value, Here around, const std::string& pointer);
 
   // The keywords of one kind in `schema`; kTrueFormula when there are none.
   FormulaResult Types(const Value& value, const Path& path);
   FormulaResult Strings(const Value& schema, const Path& path);
   FormulaResult Numbers(const Value& schema, const Path& path);
-  FormulaResult Arrays(const Value& schema, const Path& path, const std::string& base);
-  FormulaResult Objects(const Value& schema, const Path& path, const std::string& base);
-  FormulaResult Dependencies(const Value& schema, const Path& path, const std::string& base);
-  FormulaResult Combinations(const Value& schema, const Path& path, const std::string& base);
+  FormulaResult Arrays(const Value& schema, const Path& path);
+  FormulaResult Objects(const Value& schema, const Path& path);
+  FormulaResult Dependencies(const Value& schema, const Path& path);
+  FormulaResult Combinations(const Value& schema, const Path& path);
   FormulaResult Format(const Value& value, const Path& path);
   FormulaResult Pattern(std::string_view pattern, const Path& path);
-  FormulaResult Requires(const std::string& name);
-  Result<std::vector<FormulaId>> SchemaList(const Value& value, const Path& path,
-                                            const std::string& base);
+  FormulaId Present(const std::string& name);
+  Result<std::vector<FormulaId>> SchemaList(const Value& value, const Path& path);
   Status CheckKeywords(const Value& schema, const Path& path);
 
   // unevaluatedProperties / unevaluatedItems (reader_unevaluated.cc).
   struct Evaluated;
-  FormulaResult Unevaluated(const Value& schema, const Path& path, const std::string& base);
+  struct Visit;
+  FormulaResult Unevaluated(const Value& schema, const Path& path);
+  Result<std::vector<Evaluated>> Evaluations(const Value& schema, const Path& path);
+  FormulaResult UnevaluatedProperties(const std::vector<Evaluated>& seen, FormulaId value,
+                                      const Path& path);
+  FormulaResult UnevaluatedItems(const std::vector<Evaluated>& seen, FormulaId value,
+                                 const Path& path);
 
   Result<uint64_t> Count(const Value& value, const Path& path);
   Result<Decimal> Number(const Value& value, const Path& path);
@@ -78,20 +102,30 @@ class Reader {
   void Note(const Path& path, const std::string& text) {
     notes_.push_back(path.ToString() + ": " + text);
   }
-  bool At(Dialect dialect) const { return dialect_ >= dialect; }
+  Dialect dialect() const { return here_.resource->language.dialect; }
+  // Keywords that the metaschema leaves without meaning.
+  bool Ignored(std::string_view keyword) const;
+  bool IgnoresNone() const { return here_.resource->language.validation; }
+  bool At(Dialect first) const { return dialect() >= first; }
 
   const Value& document_;
   const JsonSchemaOptions& options_;
-  Dialect dialect_;
   SchemaTable& table_;
   FormulaArena& formulas_;
   References references_;
-  std::unordered_map<const Value*, FormulaId> targets_;
+  Here here_;
+  std::vector<Scope> scopes_;
+  std::map<Scope, ScopeId> scope_index_;
+  // By schema and the scope inside it: formulas of what has been read, references to the rest.
+  std::map<std::pair<const Value*, ScopeId>, FormulaId> read_, asked_;
   struct Open {
-    References::Target target;
+    const Value* value;
+    Here here;  // inside it
+    std::string pointer;
     FormulaId formula;
   };
   std::deque<Open> open_;  // references to be read
+  std::unordered_map<std::string, FormulaId> present_;
   std::vector<std::string> notes_;
   int depth_ = 0;
   int64_t schemas_ = 0;

@@ -102,11 +102,21 @@ std::optional<KindSet> KindsOf(const std::string& type) {
 
 }  // namespace
 
+bool Reader::Ignored(std::string_view keyword) const {
+  if (IgnoresNone()) return false;
+  static const std::unordered_set<std::string_view> kValidation = {
+      "type",        "enum",      "const",         "multipleOf",       "maximum",
+      "minimum",     "minLength", "maxLength",     "exclusiveMaximum", "exclusiveMinimum",
+      "pattern",     "minItems",  "maxItems",      "uniqueItems",      "minContains",
+      "maxContains", "required",  "maxProperties", "minProperties",    "dependentRequired"};
+  return kValidation.contains(keyword);
+}
+
 Status Reader::CheckKeywords(const Value& schema, const Path& path) {
   for (const auto& [name, value] : schema.members) {
     const auto it = Keywords().find(name);
     const bool known =
-        it != Keywords().end() && dialect_ >= it->second.first && dialect_ <= it->second.last;
+        it != Keywords().end() && dialect() >= it->second.first && dialect() <= it->second.last;
     // An unknown keyword is an annotation by the specification; worth a remark, since it is often a
     // misspelling.
     if (!known && !Annotations().contains(name))
@@ -153,7 +163,7 @@ Result<FormulaId> Reader::Types(const Value& value, const Path& path) {
     if (type.text == "integer") {
       NumberConstraint integer;
       integer.integer = true;
-      integer.integer_text = dialect_ == Dialect::kDraft4;
+      integer.integer_text = dialect() == Dialect::kDraft4;
       formula = formulas_.And(formula, table_.AddNumber(std::move(integer)));
     }
     alternatives.push_back(formula);
@@ -193,6 +203,7 @@ Result<FormulaId> Reader::Strings(const Value& schema, const Path& path) {
   StringAtom length;
   length.type = StringAtom::Type::kLength;
   for (const auto& [name, value] : schema.members) {
+    if (Ignored(name)) continue;
     const Path at{&path, name};
     if (name == "minLength" || name == "maxLength") {
       auto count = Count(value, at);
@@ -243,9 +254,10 @@ Result<FormulaId> Reader::Numbers(const Value& schema, const Path& path) {
   std::vector<FormulaId> parts;
   NumberConstraint constraint;
   for (const auto& [name, value] : schema.members) {
+    if (Ignored(name)) continue;
     const Path at{&path, name};
     const bool exclusive = name == "exclusiveMinimum" || name == "exclusiveMaximum";
-    if (exclusive && dialect_ == Dialect::kDraft4) {
+    if (exclusive && dialect() == Dialect::kDraft4) {
       if (!value.is_bool()) return Wrong(at, "a boolean (in draft 4)");
       continue;  // read with its bound
     }
@@ -255,7 +267,7 @@ Result<FormulaId> Reader::Numbers(const Value& schema, const Path& path) {
       NumberConstraint one;
       const bool lower = name == "minimum" || name == "exclusiveMinimum";
       bool strict = exclusive;
-      if (dialect_ == Dialect::kDraft4) {
+      if (dialect() == Dialect::kDraft4) {
         const Value* flag = schema.Find(lower ? "exclusiveMinimum" : "exclusiveMaximum");
         strict = flag != nullptr && flag->type == json::Type::kTrue;
       }
@@ -277,7 +289,7 @@ Result<FormulaId> Reader::Numbers(const Value& schema, const Path& path) {
   return formulas_.And(parts);
 }
 
-Result<FormulaId> Reader::Arrays(const Value& schema, const Path& path, const std::string& base) {
+Result<FormulaId> Reader::Arrays(const Value& schema, const Path& path) {
   ArrayAtom atom;
   bool any = false;
   const Value* tuple = schema.Find("prefixItems");
@@ -294,18 +306,19 @@ Result<FormulaId> Reader::Arrays(const Value& schema, const Path& path, const st
     rest_name = "additionalItems";
   }
   if (tuple != nullptr) {
-    auto prefix = SchemaList(*tuple, {&path, tuple_name}, base);
+    auto prefix = SchemaList(*tuple, {&path, tuple_name});
     if (!prefix.ok()) return prefix.error();
     atom.prefix = std::move(*prefix);
     any = true;
   }
   if (rest != nullptr) {
-    auto formula = Schema(*rest, {&path, rest_name}, base);
+    auto formula = Schema(*rest, {&path, rest_name});
     if (!formula.ok()) return formula.error();
     atom.items = *formula;
     any = true;
   }
   for (const auto& [name, value] : schema.members) {
+    if (Ignored(name)) continue;
     const Path at{&path, name};
     if (name == "minItems" || name == "maxItems") {
       auto count = Count(value, at);
@@ -313,7 +326,7 @@ Result<FormulaId> Reader::Arrays(const Value& schema, const Path& path, const st
       (name == "minItems" ? atom.min_items : atom.max_items) = *count;
       any = true;
     } else if (name == "contains" && At(Dialect::kDraft6)) {
-      auto formula = Schema(value, at, base);
+      auto formula = Schema(value, at);
       if (!formula.ok()) return formula.error();
       atom.contains = *formula;
       atom.has_contains = true;
@@ -336,16 +349,17 @@ Result<FormulaId> Reader::Arrays(const Value& schema, const Path& path, const st
   return table_.AddArray(std::move(atom));
 }
 
-Result<FormulaId> Reader::Objects(const Value& schema, const Path& path, const std::string& base) {
+Result<FormulaId> Reader::Objects(const Value& schema, const Path& path) {
   ObjectAtom atom;
   bool any = false;
   for (const auto& [name, value] : schema.members) {
+    if (Ignored(name)) continue;
     const Path at{&path, name};
     if (name == "properties" || name == "patternProperties") {
       if (value.type != json::Type::kObject) return Wrong(at, "an object");
       for (const auto& [key, member] : value.members) {
         const Path inner{&at, key};
-        auto formula = Schema(member, inner, base);
+        auto formula = Schema(member, inner);
         if (!formula.ok()) return formula.error();
         if (name == "properties") {
           atom.properties.emplace_back(key, *formula);
@@ -357,12 +371,12 @@ Result<FormulaId> Reader::Objects(const Value& schema, const Path& path, const s
         any = true;
       }
     } else if (name == "additionalProperties") {
-      auto formula = Schema(value, at, base);
+      auto formula = Schema(value, at);
       if (!formula.ok()) return formula.error();
       atom.additional = *formula;
       any = true;
     } else if (name == "propertyNames" && At(Dialect::kDraft6)) {
-      auto formula = Schema(value, at, base);
+      auto formula = Schema(value, at);
       if (!formula.ok()) return formula.error();
       atom.property_names = *formula;
       any = true;
@@ -384,17 +398,23 @@ Result<FormulaId> Reader::Objects(const Value& schema, const Path& path, const s
   return table_.AddObject(std::move(atom));
 }
 
-Result<FormulaId> Reader::Requires(const std::string& name) {
-  ObjectAtom atom;
-  atom.required.push_back(name);
-  return table_.AddObject(std::move(atom));
+// An object that has the key. One atom for each key, so that formulas over it simplify.
+FormulaId Reader::Present(const std::string& name) {
+  const auto [it, fresh] = present_.try_emplace(name, kTrueFormula);
+  if (fresh) {
+    ObjectAtom atom;
+    atom.required.push_back(name);
+    it->second =
+        formulas_.And(formulas_.Kinds(KindBit(kObjectValue)), table_.AddObject(std::move(atom)));
+  }
+  return it->second;
 }
 
 // "If the key is there, then ...": the key's absence is the negation of an atom that requires it.
-Result<FormulaId> Reader::Dependencies(const Value& schema, const Path& path,
-                                       const std::string& base) {
+Result<FormulaId> Reader::Dependencies(const Value& schema, const Path& path) {
   std::vector<FormulaId> parts;
   for (const auto& [keyword, value] : schema.members) {
+    if (Ignored(keyword)) continue;
     const bool both = keyword == "dependencies";
     const bool names_only = keyword == "dependentRequired" && At(Dialect::k2019);
     const bool schemas_only = keyword == "dependentSchemas" && At(Dialect::k2019);
@@ -414,13 +434,11 @@ Result<FormulaId> Reader::Dependencies(const Value& schema, const Path& path,
       } else if (names_only) {
         return Wrong(inner, "an array of strings");
       } else {
-        auto formula = Schema(dependency, inner, base);
+        auto formula = Schema(dependency, inner);
         if (!formula.ok()) return formula.error();
         consequence = *formula;
       }
-      auto present = Requires(name);
-      const FormulaId is_object = formulas_.Kinds(KindBit(kObjectValue));
-      parts.push_back(formulas_.Or(formulas_.Not(formulas_.And(is_object, *present)), consequence));
+      parts.push_back(formulas_.Or(formulas_.Not(Present(name)), consequence));
     }
   }
   return formulas_.And(parts);

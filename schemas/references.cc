@@ -1,3 +1,5 @@
+// One index of resources, filled document by document as references lead there. Nothing is fetched
+// here: what is not in the schema comes from the caller, counted in documents and bytes.
 #include "schemas/references.h"
 
 #include <algorithm>
@@ -163,99 +165,216 @@ std::string ResolveUri(std::string_view base_text, std::string_view reference) {
   return out;
 }
 
-References::References(const json::Value& document, Dialect dialect)
-    : document_(document), dialect_(dialect) {
-  Index(document);
+References::References(const json::Value& document, Dialect dialect,
+                       const JsonSchemaOptions& options)
+    : options_(options) {
+  Index(document, "", {dialect});
 }
 
-std::optional<std::string> References::IdOf(const json::Value& value) const {
+Language References::LanguageInside(const json::Value& value, Language around) {
+  const json::Value* named = value.Find("$schema");
+  if (named == nullptr || !options_.force_dialect.empty()) return around;
+  return LanguageOf(named->text, around).value_or(around);
+}
+
+bool References::Knows(const std::string& schema_uri) {
+  return LanguageOf(schema_uri, {}).has_value();
+}
+
+std::optional<Language> References::LanguageOf(const std::string& schema_uri, Language around) {
+  if (const auto dialect = DialectOf(schema_uri)) return Language{*dialect};
+  const auto [it, fresh] = languages_.try_emplace(schema_uri);
+  if (!fresh || !options_.resolve_document) return it->second;
+  const auto metaschema = Fetch(WithoutFragment(schema_uri));
+  if (!metaschema.ok()) return std::nullopt;
+  Language language = around;
+  if (const json::Value* own = metaschema->Find("$schema"))
+    language.dialect = DialectOf(own->text).value_or(around.dialect);
+  if (const json::Value* vocabularies = metaschema->Find("$vocabulary")) {
+    language.validation = false;
+    for (const auto& [name, required] : vocabularies->members) {
+      const size_t slash = name.rfind('/');
+      const std::string_view folder = std::string_view(name).substr(0, slash);
+      const bool known = folder == "https://json-schema.org/draft/2019-09/vocab" ||
+                         folder == "https://json-schema.org/draft/2020-12/vocab";
+      if (known && name.substr(slash) == "/validation") language.validation = true;
+      if (!known && required.type == json::Type::kTrue && status_.ok()) {
+        status_ = Error{
+            ErrorCode::kUnsupported,
+            "its metaschema requires the vocabulary " + json::Quote(name) + ", which is not known",
+            "#/$schema"};
+      }
+    }
+  }
+  return languages_[schema_uri] = language;
+}
+
+std::optional<std::string> References::IdOf(const json::Value& value, Dialect dialect) const {
   if (value.type != json::Type::kObject) return std::nullopt;
-  const bool old = dialect_ < Dialect::k2019;
   // Up to draft 7 nothing beside "$ref" counts.
-  if (old && value.Find("$ref") != nullptr) return std::nullopt;
-  const json::Value* id = value.Find(dialect_ == Dialect::kDraft4 ? "id" : "$id");
-  if (id == nullptr || id->type != json::Type::kString) return std::nullopt;
+  if (dialect < Dialect::k2019 && value.Find("$ref") != nullptr) return std::nullopt;
+  const json::Value* id = value.Find(dialect == Dialect::kDraft4 ? "id" : "$id");
+  if (id == nullptr || id->type != json::Type::kString || id->text.empty()) return std::nullopt;
   return id->text;
 }
 
-std::string References::BaseInside(const json::Value& value, std::string_view base) const {
-  const std::optional<std::string> id = IdOf(value);
-  if (!id || id->substr(0, 1) == "#") return std::string(base);
-  return WithoutFragment(ResolveUri(base, *id));
+const Resource& References::Inside(const json::Value& value, const Resource& around) const {
+  if (value.type != json::Type::kObject) return around;
+  const auto it = by_root_.find(&value);
+  return it == by_root_.end() ? around : *it->second;
 }
 
-void References::Index(const json::Value& root) {
-  struct Visit {
-    const json::Value* value;
-    std::string base, pointer;
-  };
-  std::vector<Visit> stack = {{&root, "", "#"}};
-  resources_.emplace("", Place{&root, "#"});
-  while (!stack.empty()) {
-    const Visit visit = std::move(stack.back());
-    stack.pop_back();
-    const json::Value& value = *visit.value;
-    std::string base = visit.base;
-    if (value.type == json::Type::kObject) {
-      if (const std::optional<std::string> id = IdOf(value)) {
-        const size_t hash = id->find('#');
-        if (hash != 0) {
-          base = WithoutFragment(ResolveUri(visit.base, *id));
-          resources_.emplace(base, Place{&value, visit.pointer});
-        }
-        if (dialect_ < Dialect::k2019 && hash != std::string::npos && hash + 1 < id->size()) {
-          anchors_.emplace(base + id->substr(hash), Place{&value, visit.pointer});
-        }
-      }
-      if (dialect_ >= Dialect::k2019) {
-        for (const char* keyword : {"$anchor", "$dynamicAnchor"}) {
-          const json::Value* anchor = value.Find(keyword);
-          if (anchor == nullptr || anchor->type != json::Type::kString) continue;
-          anchors_.emplace(base + "#" + anchor->text, Place{&value, visit.pointer});
-          if (keyword[1] == 'd') ++dynamic_anchors_[anchor->text];
-        }
-        const json::Value* recursive = value.Find("$recursiveAnchor");
-        if (recursive != nullptr && recursive->type == json::Type::kTrue) ++recursive_anchors_;
-      }
-      for (auto it = value.members.rbegin(); it != value.members.rend(); ++it) {
-        const std::string& name = it->first;
-        if (name == "enum" || name == "const" || name == "default" || name == "examples") continue;
-        stack.push_back({&it->second, base, json::PointerJoin(visit.pointer, name)});
-      }
-    } else if (value.type == json::Type::kArray) {
-      for (size_t i = value.items.size(); i-- > 0;) {
-        stack.push_back(
-            {&value.items[i], base, json::PointerJoin(visit.pointer, std::to_string(i))});
+Resource& References::AddResource(std::string uri, const Visit& visit, Language language) {
+  Resource& resource = resources_.emplace_back();
+  resource.uri = std::move(uri);
+  resource.root = visit.value;
+  resource.pointer = visit.pointer;
+  resource.language = language;
+  const json::Value* recursive = visit.value->Find("$recursiveAnchor");
+  resource.recursive_anchor = language.dialect == Dialect::k2019 && recursive != nullptr &&
+                              recursive->type == json::Type::kTrue;
+  by_uri_.emplace(resource.uri, &resource);
+  by_root_.emplace(visit.value, &resource);
+  return resource;
+}
+
+// First the places where keywords have schemas, then all others: an identifier in an unknown
+// keyword counts only when no proper one has that name.
+void References::Index(const json::Value& root, const std::string& uri, Language around) {
+  const Language language = LanguageInside(root, around);
+  const std::optional<std::string> id = IdOf(root, language.dialect);
+  const bool named = id && (*id)[0] != '#';
+  Visit first{&root, nullptr, uri + "#"};
+  first.resource =
+      &AddResource(named ? WithoutFragment(ResolveUri(uri, *id)) : uri, first, language);
+  by_uri_.emplace(uri, first.resource);
+  std::deque<Visit> schemas = {std::move(first)}, others;
+  while (!schemas.empty() || !others.empty()) {
+    std::deque<Visit>& queue = schemas.empty() ? others : schemas;
+    Visit visit = std::move(queue.front());
+    queue.pop_front();
+    if (visit.value->type == json::Type::kObject) {
+      IndexSchema(std::move(visit), schemas, others);
+    } else if (visit.value->type == json::Type::kArray) {
+      for (size_t i = 0; i < visit.value->items.size(); ++i) {
+        others.push_back({&visit.value->items[i], visit.resource,
+                          json::PointerJoin(visit.pointer, std::to_string(i))});
       }
     }
   }
 }
 
-int References::DynamicAnchors(const std::string& name) const {
-  const auto it = dynamic_anchors_.find(name);
-  return it == dynamic_anchors_.end() ? 0 : it->second;
+void References::IndexSchema(Visit visit, std::deque<Visit>& schemas, std::deque<Visit>& others) {
+  const json::Value& value = *visit.value;
+  Language language = visit.resource->language;
+  if (&value != visit.resource->root) language = LanguageInside(value, language);
+  if (const std::optional<std::string> id = IdOf(value, language.dialect)) {
+    const size_t hash = id->find('#');
+    if (hash != 0 && &value != visit.resource->root) {
+      visit.resource =
+          &AddResource(WithoutFragment(ResolveUri(visit.resource->uri, *id)), visit, language);
+    }
+    if (visit.resource->language.dialect < Dialect::k2019 && hash != std::string::npos &&
+        hash + 1 < id->size()) {
+      visit.resource->anchors.emplace(id->substr(hash + 1), Resource::Place{&value, visit.pointer});
+    }
+  }
+  if (visit.resource->language.dialect >= Dialect::k2019) {
+    for (const char* keyword : {"$anchor", "$dynamicAnchor"}) {
+      const json::Value* anchor = value.Find(keyword);
+      if (anchor == nullptr || anchor->type != json::Type::kString) continue;
+      const Resource::Place place{&value, visit.pointer};
+      visit.resource->anchors.emplace(anchor->text, place);
+      if (keyword[1] == 'd' && visit.resource->language.dialect == Dialect::k2020)
+        visit.resource->dynamic_anchors.emplace(anchor->text, place);
+    }
+  }
+  const auto any_of = [](std::string_view name, std::initializer_list<std::string_view> names) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  for (const auto& [name, member] : value.members) {
+    if (any_of(name, {"enum", "const", "default", "examples"})) continue;
+    const std::string pointer = json::PointerJoin(visit.pointer, name);
+    if (any_of(name, {"$defs", "definitions", "dependentSchemas", "patternProperties", "properties",
+                      "dependencies"})) {
+      for (const auto& [key, inner] : member.members)
+        schemas.push_back({&inner, visit.resource, json::PointerJoin(pointer, key)});
+    } else if (member.type == json::Type::kArray &&
+               any_of(name, {"allOf", "anyOf", "oneOf", "prefixItems", "items"})) {
+      for (size_t i = 0; i < member.items.size(); ++i) {
+        schemas.push_back(
+            {&member.items[i], visit.resource, json::PointerJoin(pointer, std::to_string(i))});
+      }
+    } else if (any_of(name, {"additionalItems", "additionalProperties", "contains", "else", "if",
+                             "then", "items", "not", "propertyNames", "unevaluatedItems",
+                             "unevaluatedProperties", "contentSchema"})) {
+      schemas.push_back({&member, visit.resource, pointer});
+    } else if (member.type == json::Type::kObject || member.type == json::Type::kArray) {
+      others.push_back({&member, visit.resource, pointer});
+    }
+  }
 }
 
-Result<References::Target> References::Resolve(std::string_view base,
-                                               std::string_view reference) const {
-  const std::string uri = ResolveUri(base, reference);
+Result<json::Value> References::Fetch(const std::string& uri) {
+  if (!options_.resolve_document)
+    return Error{ErrorCode::kUnsupported, ", which is not available", ""};
+  if (++fetched_ > options_.max_documents) {
+    return Error{ErrorCode::kLimit,
+                 ": more than " + std::to_string(options_.max_documents) + " documents", ""};
+  }
+  auto text = options_.resolve_document(uri);
+  if (!text.ok()) {
+    return Error{ErrorCode::kUnsupported,
+                 ", which is not available (" + text.error().ToString() + ")", ""};
+  }
+  fetched_bytes_ += static_cast<int64_t>(text->size());
+  if (fetched_bytes_ > options_.max_schema_bytes) {
+    return Error{
+        ErrorCode::kLimit,
+        ": more than " + std::to_string(options_.max_schema_bytes) + " bytes of other documents",
+        ""};
+  }
+  json::ParseLimits limits;
+  limits.max_depth = 2 * options_.max_depth + 8;
+  auto document = json::Parse(*text, limits);
+  if (!document.ok()) return Error{document.error().code, ": " + document.error().ToString(), ""};
+  return document;
+}
+
+Status References::Load(const std::string& uri, Language around) {
+  auto document = Fetch(uri);
+  if (!document.ok()) {
+    return Error{document.error().code,
+                 "reference to another document, " + json::Quote(uri) + document.error().message,
+                 ""};
+  }
+  documents_.push_back(std::move(*document));
+  Index(documents_.back(), uri, around);
+  return {};
+}
+
+Result<References::Target> References::Resolve(const Resource& from, std::string_view reference) {
+  const std::string uri = ResolveUri(from.uri, reference);
   const size_t hash = uri.find('#');
   const std::string document = uri.substr(0, hash);
   const std::string fragment =
       hash == std::string::npos ? "" : PercentDecode(std::string_view(uri).substr(hash + 1));
-  const auto resource = resources_.find(document);
-  if (resource == resources_.end()) {
-    return Error{ErrorCode::kUnsupported,
-                 "reference to another document, " + json::Quote(uri) + ", which is not available",
-                 ""};
+  const Resource* resource = &from;
+  if (document != from.uri) {
+    auto found = by_uri_.find(document);
+    if (found == by_uri_.end()) {
+      if (Status status = Load(document, from.language); !status.ok()) return status.error();
+      found = by_uri_.find(document);
+    }
+    resource = found->second;
   }
-  Target target{resource->second.value, document, resource->second.pointer};
+  Target target{resource->root, resource, resource->pointer, ""};
   if (fragment.empty()) return target;
   if (fragment[0] != '/') {
-    const auto anchor = anchors_.find(document + "#" + fragment);
-    if (anchor == anchors_.end())
+    const auto anchor = resource->anchors.find(fragment);
+    if (anchor == resource->anchors.end())
       return Error{ErrorCode::kInvalid, "there is no anchor " + json::Quote(fragment), ""};
-    return Target{anchor->second.value, document, anchor->second.pointer};
+    return Target{anchor->second.value, resource, anchor->second.pointer, fragment};
   }
   for (size_t i = 1; i <= fragment.size();) {
     const size_t slash = std::min(fragment.find('/', i), fragment.size());
@@ -275,7 +394,7 @@ Result<References::Target> References::Resolve(std::string_view base,
     }
     target.pointer = json::PointerJoin(target.pointer, token);
     target.value = next;
-    target.base = BaseInside(*next, target.base);
+    target.resource = &Inside(*next, *target.resource);
     i = slash + 1;
   }
   return target;

@@ -1,18 +1,21 @@
-// References: finding what "$ref" names, within one document.
+// References: finding what "$ref" names, within the schema and the documents that it refers to.
 //
-// The document is indexed once: every "$id" (draft 4: "id") opens a resource with its own base URI,
-// every
-// "$anchor" names a place in its resource. A reference is resolved against the base URI of the
-// place where it stands (RFC 3986 section 5.2), its fragment is a JSON Pointer (RFC 6901) or an
-// anchor.
+// Each document is indexed once: every "$id" (draft 4: "id") opens a resource with a base URI and a
+// dialect of its own, every "$anchor" names a place in its resource. A reference is resolved
+// against the base URI of the place where it stands (RFC 3986 section 5.2), its fragment is a JSON
+// Pointer (RFC 6901) or an anchor. A URI that no resource has is asked of the caller's
+// JsonSchemaOptions::resolve_document.
 #ifndef PAWL_SCHEMAS_REFERENCES_H_
 #define PAWL_SCHEMAS_REFERENCES_H_
 
+#include <deque>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 
+#include "pawl/json_schema_options.h"
 #include "pawl/result.h"
 #include "src/base/json.h"
 
@@ -27,41 +30,75 @@ std::optional<Dialect> DialectOf(std::string_view name);
 // algorithm is RFC 3986's.
 std::string ResolveUri(std::string_view base, std::string_view reference);
 
-class References {
- public:
-  // Both must outlive this object.
-  References(const json::Value& document, Dialect dialect);
+// What the keywords of a schema mean: its dialect, and whether its metaschema has the vocabulary of
+// type, minimum, required and the like (a "$vocabulary" without it makes them annotations).
+struct Language {
+  Dialect dialect = Dialect::k2020;
+  bool validation = true;
+};
 
-  struct Target {
-    const json::Value* value;
-    std::string base;     // base URI at the target
-    std::string pointer;  // JSON Pointer of the target in the document, for messages
-  };
-  // Errors: kInvalid when the place does not exist; kUnsupported when it is in another document. No
-  // place.
-  Result<Target> Resolve(std::string_view base, std::string_view reference) const;
-
-  // The base URI inside `value`, given that of its surroundings.
-  std::string BaseInside(const json::Value& value, std::string_view base) const;
-  // Places named "$dynamicAnchor": name; how many resources say "$recursiveAnchor": true.
-  int DynamicAnchors(const std::string& name) const;
-  bool has_recursive_anchor() const { return recursive_anchors_ > 0; }
-  int resources() const { return static_cast<int>(resources_.size()); }
-
- private:
-  void Index(const json::Value& root);
-  std::optional<std::string> IdOf(const json::Value& value) const;
-
-  const json::Value& document_;
-  Dialect dialect_;
+// A schema with a URI of its own: a document, or a subschema with an identifier.
+struct Resource {
+  std::string uri;  // without fragment; empty for a document that has none
+  const json::Value* root = nullptr;
+  std::string pointer;  // JSON Pointer of the root, for messages; after the URI in other documents
+  Language language;
   struct Place {
     const json::Value* value;
     std::string pointer;
   };
-  std::unordered_map<std::string, Place> resources_;  // by absolute URI without fragment
-  std::unordered_map<std::string, Place> anchors_;    // by URI#anchor
-  std::unordered_map<std::string, int> dynamic_anchors_;
-  int recursive_anchors_ = 0;
+  std::unordered_map<std::string, Place> anchors;
+  std::map<std::string, Place> dynamic_anchors;  // "$dynamicAnchor"; also in anchors
+  bool recursive_anchor = false;                 // "$recursiveAnchor": true at the root
+};
+
+class References {
+ public:
+  // `document` and `options` must outlive this object; so must what it hands out.
+  References(const json::Value& document, Dialect dialect, const JsonSchemaOptions& options);
+
+  struct Target {
+    const json::Value* value = nullptr;
+    const Resource* resource = nullptr;  // the innermost one that `value` is in
+    std::string pointer;                 // of `value`, for messages
+    std::string anchor;                  // the name by which it was found, if any
+  };
+  // Errors: kInvalid when the place does not exist; kUnsupported when it is in a document that is
+  // not available; kLimit. No place.
+  Result<Target> Resolve(const Resource& from, std::string_view reference);
+
+  // "$schema" is one we know, or its metaschema is available.
+  bool Knows(const std::string& schema_uri);
+  // An error when a metaschema requires a vocabulary that we do not know.
+  const Status& status() const { return status_; }
+  const Resource& root() const { return resources_.front(); }
+  // The resource inside `value`, given that of its surroundings.
+  const Resource& Inside(const json::Value& value, const Resource& around) const;
+
+ private:
+  struct Visit {
+    const json::Value* value;
+    Resource* resource;
+    std::string pointer;
+  };
+  Resource& AddResource(std::string uri, const Visit& visit, Language language);
+  void Index(const json::Value& root, const std::string& uri, Language around);
+  void IndexSchema(Visit visit, std::deque<Visit>& schemas, std::deque<Visit>& others);
+  Status Load(const std::string& uri, Language around);
+  Result<json::Value> Fetch(const std::string& uri);
+  std::optional<std::string> IdOf(const json::Value& value, Dialect dialect) const;
+  Language LanguageInside(const json::Value& value, Language around);
+  std::optional<Language> LanguageOf(const std::string& schema_uri, Language around);
+
+  const JsonSchemaOptions& options_;
+  std::deque<json::Value> documents_;  // other than the schema
+  int fetched_ = 0;
+  int64_t fetched_bytes_ = 0;
+  std::unordered_map<std::string, std::optional<Language>> languages_;  // by "$schema"
+  Status status_;
+  std::deque<Resource> resources_;
+  std::unordered_map<std::string, Resource*> by_uri_;
+  std::unordered_map<const json::Value*, Resource*> by_root_;
 };
 
 }  // namespace pawl::schema

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "schemas/constant.h"
+#include "schemas/distinct.h"
 #include "src/base/json.h"
 #include "src/base/utf8.h"
 
@@ -133,6 +134,57 @@ bool SchemaMachine::KeyAllowed(FrameId frame, StringProgram& program, StringProg
   return after != kNoFrame && solver_.LivePending(after);
 }
 
+IdSets::Id SchemaMachine::NamedKeys(uint32_t layout, IdSets::Id seen) {
+  std::vector<IdSets::Id> way;
+  IdSets::Id out = IdSets::kEmpty;
+  for (; seen != IdSets::kEmpty; seen = frames_.seen().Before(seen)) {
+    if (const auto known = named_keys_.find({layout, seen}); known != named_keys_.end()) {
+      out = known->second;
+      break;
+    }
+    way.push_back(seen);
+  }
+  for (auto it = way.rbegin(); it != way.rend(); ++it) {
+    const NameId last = frames_.seen().Last(*it);
+    if (frames_.layout(layout).rank_of.contains(last)) out = frames_.seen().With(out, last);
+    named_keys_.emplace(std::pair(layout, *it), out);
+  }
+  return out;
+}
+
+IdSets::Id SchemaMachine::KeysApart(const Frame& frame) {
+  Frame without_others = frame;
+  without_others.seen = NamedKeys(frame.layout, frame.seen);
+  if (without_others.seen == frame.seen) return IdSets::kEmpty;
+  const FrameId shape = frames_.Intern(std::move(without_others));
+  const ObjectLayout& layout = frames_.layout(frame.layout);
+  std::vector<IdSets::Id> way;
+  IdSets::Id out = IdSets::kEmpty;
+  for (IdSets::Id seen = frame.seen; seen != IdSets::kEmpty; seen = frames_.seen().Before(seen)) {
+    if (const auto known = keys_apart_.find({shape, seen}); known != keys_apart_.end()) {
+      out = known->second;
+      break;
+    }
+    way.push_back(seen);
+  }
+  StringSearch& search = KeySearch(shape);
+  for (auto it = way.rbegin(); it != way.rend(); ++it) {
+    const NameId last = frames_.seen().Last(*it);
+    if (!layout.rank_of.contains(last)) {
+      StringProgram& program = search.program();
+      StringProgram::StateId state = program.start();
+      bool live = true;
+      for (const char32_t c : DecodeCodepoints(frames_.Name(last))) {
+        state = program.Next(state, program.ClassOf(c));
+        live = live && search.Live(state);
+      }
+      if (live && !Endless(search, state)) out = frames_.seen().With(out, last);
+    }
+    keys_apart_.emplace(std::pair(shape, *it), out);
+  }
+  return out;
+}
+
 StringSearch& SchemaMachine::KeySearch(FrameId id) {
   const auto found = keys_.find(id);
   if (found != keys_.end()) return *found->second.search;
@@ -143,13 +195,11 @@ StringSearch& SchemaMachine::KeySearch(FrameId id) {
   bool has_taken = false;
   if (layout.has_key_conditions) {
     // Where patterns restrict the keys, those already used may exhaust them, so the search must
-    // know them.
+    // know those that matter.
     StringAtom literals;
     literals.type = StringAtom::Type::kLiterals;
-    for (const NameId name : frame.seen) {
-      if (!layout.rank_of.contains(name))
-        literals.literals.push_back(DecodeCodepoints(frames_.Name(name)));
-    }
+    for (const NameId name : frames_.seen().Members(KeysApart(frame)))
+      literals.literals.push_back(DecodeCodepoints(frames_.Name(name)));
     if (!literals.literals.empty()) {
       const FormulaId formula = table_->AddString(std::move(literals));
       taken = table_->formulas.value(formula);
@@ -487,6 +537,44 @@ bool SchemaMachine::Accepting(Key state) {
   return lexeme.mode == Mode::kNumber && numbers_[lexeme.search]->Accepts(lexeme.state);
 }
 
+// Under uniqueItems the shortest completion may be an item that was there already; of the next
+// shortest one is new.
+std::optional<std::string> SchemaMachine::NewString(Key state, const std::string& shortest,
+                                                    size_t taken) {
+  const auto live = [&](Key from, const std::string& text) {
+    for (size_t i = 0; i < text.size() && from != kDead; ++i)
+      from = Step(from, static_cast<uint8_t>(text[i]));
+    return from;
+  };
+  if (live(state, shortest) != kDead) return shortest;
+  const std::string inside = shortest.substr(0, shortest.size() - 1);
+  state = live(state, inside);
+  if (state == kDead) return std::nullopt;
+  const Lexeme lexeme = lexemes_[LexemeOf(state)];
+  for (const std::u32string& more :
+       Continuations(*strings_[lexeme.search], lexeme.state, taken + 1)) {
+    const std::string quoted = json::Quote(EncodeCodepoints(more));
+    if (live(state, quoted.substr(1)) != kDead) return inside + quoted.substr(1);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> SchemaMachine::NewNumber(Key state, const std::string& shortest) {
+  const auto fits = [&](const std::string& text) {
+    Key after = state;
+    for (size_t i = 0; i < text.size() && after != kDead; ++i)
+      after = Step(after, static_cast<uint8_t>(text[i]));
+    return after != kDead && (Step(after, ']') != kDead || Step(after, ',') != kDead);
+  };
+  if (fits(shortest)) return shortest;
+  const Lexeme lexeme = lexemes_[LexemeOf(state)];
+  const size_t taken = frames_.items().Size(frames_[nodes_[FrameOf(state)].frame].items);
+  for (const std::string& more : Continuations(*numbers_[lexeme.search], lexeme.state, taken + 1)) {
+    if (fits(more)) return more;
+  }
+  return std::nullopt;
+}
+
 std::optional<std::string> SchemaMachine::ShortestCompletion(Key state) {
   std::string out;
   // Each round finishes the lexeme and one frame, and walks over what it wrote, so a wrong guess
@@ -501,7 +589,8 @@ std::optional<std::string> SchemaMachine::ShortestCompletion(Key state) {
         const auto key = CompleteString(*strings_[lexeme.search], {lexeme.state, lexeme.part},
                                         Solver::kMaxWitness, options_.canonical_spelling);
         const Frame& frame = frames_[node.frame];
-        const size_t taken = frame.seen.size() + frames_.layout(frame.layout).names.size();
+        const size_t taken =
+            frames_.seen().Size(frame.seen) + frames_.layout(frame.layout).names.size();
         for (size_t extra = 0; key && !piece && extra <= taken; ++extra) {
           std::string longer = key->substr(0, key->size() - 1) + std::string(extra, 'a') + "\"";
           Key after = state;
@@ -509,14 +598,19 @@ std::optional<std::string> SchemaMachine::ShortestCompletion(Key state) {
             after = Step(after, static_cast<uint8_t>(longer[i]));
           if (after != kDead) piece = std::move(longer);
         }
+        if (key && !piece) piece = NewString(state, *key, taken);
         break;
       }
       case Mode::kString:
         piece = CompleteString(*strings_[lexeme.search], {lexeme.state, lexeme.part},
                                Solver::kMaxWitness, options_.canonical_spelling);
+        if (piece && frames_.PlainUnique(frames_[node.frame])) {
+          piece = NewString(state, *piece, frames_.items().Size(frames_[node.frame].items));
+        }
         break;
       case Mode::kNumber: {
         piece = numbers_[lexeme.search]->Shortest(lexeme.state);
+        if (piece && frames_.PlainUnique(frames_[node.frame])) piece = NewNumber(state, *piece);
         if (piece && piece->empty()) {
           // The number ends with the byte that comes after it; look at the frame as if it had
           // ended.

@@ -7,9 +7,11 @@
 #ifndef PAWL_SCHEMAS_SCHEMA_MACHINE_H_
 #define PAWL_SCHEMAS_SCHEMA_MACHINE_H_
 
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "grammar/machine.h"
@@ -91,6 +93,10 @@ class SchemaMachine : public Machine {
   uint32_t IndexOf(StringSearch& search);
   uint32_t IndexOf(NumberProgram* program);
   StringSearch& KeySearch(FrameId frame);
+  // Keys beyond the named ones that the frame has already and that a new key could run into: some
+  // beginning of theirs has few continuations that may be keys here.
+  IdSets::Id KeysApart(const Frame& frame);
+  IdSets::Id NamedKeys(uint32_t layout, IdSets::Id seen);
   bool KeyAllowed(FrameId frame, StringProgram& program, StringProgram::StateId state, AtomId taken,
                   bool has_taken);
   int RankOf(const ObjectLayout& layout, const StringProgram& program,
@@ -113,6 +119,10 @@ class SchemaMachine : public Machine {
   // literal), -1 for numbers.
   Key EndValue(NodeId node, const std::vector<bool>& truth, int last);
   Key AfterByte(NodeId node, uint8_t byte);
+  // What completes the item (or key) that is being read to one that is not among the `taken` ones
+  // there already; `shortest`: what completes it to any. nullopt when none is found.
+  std::optional<std::string> NewString(Key state, const std::string& shortest, size_t taken);
+  std::optional<std::string> NewNumber(Key state, const std::string& shortest);
 
   // Masks inside strings, schema_masks.cc.
   using Rests = std::vector<uint64_t>;  // bits of the texts behind a quote that may follow
@@ -160,6 +170,8 @@ class SchemaMachine : public Machine {
     std::unique_ptr<StringSearch> search;
   };
   std::unordered_map<FrameId, KeyEntry> keys_;
+  std::map<std::pair<FrameId, IdSets::Id>, IdSets::Id> keys_apart_;  // by frame without its others
+  std::map<std::pair<uint32_t, IdSets::Id>, IdSets::Id> named_keys_;
 
   const StringTokens* tokens_ = nullptr;
   std::unordered_map<Key, Rests> rests_;

@@ -192,7 +192,7 @@ std::vector<uint32_t> SchemaMachine::QuotesOfSeenKeys(const Below& below) {
   std::vector<uint32_t> out;
   const Node& node = nodes_[FrameOf(below.state)];
   const Frame& frame = frames_[node.frame];
-  if (frame.seen.empty()) return out;
+  if (frame.seen == IdSets::kEmpty) return out;
   std::string begun = TextSince(node.text, node.start).substr(1);
   if (begun.find('\\') != std::string::npos) {
     const auto parsed = json::Parse("\"" + begun + "\"");
@@ -200,7 +200,7 @@ std::vector<uint32_t> SchemaMachine::QuotesOfSeenKeys(const Below& below) {
     begun = parsed->text;
   }
   const TokenTrie& trie = below.vocabulary.trie();
-  for (const NameId id : frame.seen) {
+  for (const NameId id : frames_.seen().Members(frame.seen)) {
     const std::string& name = frames_.Name(id);
     if (!name.starts_with(begun)) continue;
     const std::string rest = json::Quote(std::string_view(name).substr(begun.size()));

@@ -32,26 +32,33 @@ Reader::Reader(const json::Value& document, const JsonSchemaOptions& options, Di
                SchemaTable& table)
     : document_(document),
       options_(options),
-      dialect_(dialect),
       table_(table),
       formulas_(table.formulas),
-      references_(document, dialect) {}
+      references_(document, dialect, options),
+      here_{&references_.root()},
+      scopes_(1),
+      scope_index_{{Scope(), 0}} {}
 
 Result<FormulaId> Reader::ReadAll() {
-  const FormulaId root = ReferenceTo({&document_, "", "#"});
+  if (const Value* named = document_.Find("$schema");
+      named != nullptr && options_.force_dialect.empty() && !references_.Knows(named->text)) {
+    notes_.push_back("#/$schema: unknown dialect " + json::Quote(named->text) + ", read as " +
+                     options_.default_dialect);
+  }
+  const FormulaId root = FormulaOf(document_, here_, "#");
   std::unordered_map<FormulaId, std::string> places;
   while (!open_.empty()) {
     const Open open = std::move(open_.front());
     open_.pop_front();
-    places.emplace(open.formula, open.target.pointer);
+    places.emplace(open.formula, open.pointer);
     Path path;
-    path.root = open.target.pointer;
-    // The base URI of a target is the one inside it; Schema would apply its $id a second time,
-    // which is harmless.
-    auto formula = Schema(*open.target.value, path, open.target.base);
+    path.root = open.pointer;
+    here_ = open.here;
+    auto formula = Schema(*open.value, path);
     if (!formula.ok()) return formula.error();
     formulas_.Define(open.formula, *formula);
   }
+  if (!references_.status().ok()) return references_.status().error();
   const FormulaId bad = formulas_.FindBadReference(kMaxReferenceChain);
   if (bad != kTrueFormula) {
     const auto it = places.find(bad);
@@ -63,19 +70,45 @@ Result<FormulaId> Reader::ReadAll() {
   return root;
 }
 
-FormulaId Reader::ReferenceTo(const References::Target& target) {
-  const auto [it, fresh] = targets_.try_emplace(target.value, 0);
+Reader::Here Reader::EnterResource(const Resource& resource, ScopeId scope_id) {
+  const Scope& scope = scopes_[scope_id];
+  const bool recursive = resource.recursive_anchor && !scope.contains(kRecursive);
+  const bool named = std::any_of(resource.dynamic_anchors.begin(), resource.dynamic_anchors.end(),
+                                 [&](const auto& anchor) { return !scope.contains(anchor.first); });
+  if (!recursive && !named) return {&resource, scope_id};
+  Scope inner = scope;
+  if (recursive) inner.emplace(kRecursive, &resource);
+  for (const auto& [name, place] : resource.dynamic_anchors) inner.emplace(name, &resource);
+  const auto [it, fresh] = scope_index_.try_emplace(inner, static_cast<ScopeId>(scopes_.size()));
+  if (fresh) scopes_.push_back(std::move(inner));
+  return {&resource, it->second};
+}
+
+Reader::Here Reader::Enter(const Value& value, Here around) {
+  return EnterResource(references_.Inside(value, *around.resource), around.scope);
+}
+
+FormulaId Reader::FormulaOf(const Value& value, Here around, const std::string& pointer) {
+  if (value.is_bool()) return value.type == json::Type::kTrue ? kTrueFormula : kFalseFormula;
+  const Here here = Enter(value, around);
+  const std::pair key(&value, here.scope);
+  if (const auto it = read_.find(key); it != read_.end()) return it->second;
+  const auto [it, fresh] = asked_.try_emplace(key, kTrueFormula);
   if (fresh) {
     it->second = formulas_.NewReference();
-    open_.push_back({target, it->second});
+    open_.push_back({&value, here, pointer, it->second});
   }
   return it->second;
 }
 
-Result<FormulaId> Reader::Schema(const Value& value, const Path& path, const std::string& base) {
+Result<FormulaId> Reader::Schema(const Value& value, const Path& path) {
   if (value.type == json::Type::kTrue) return kTrueFormula;
   if (value.type == json::Type::kFalse) return kFalseFormula;
   if (value.type != json::Type::kObject) return Wrong(path, "a schema (an object or a boolean)");
+  const Here around = here_;
+  const Here here = Enter(value, around);
+  const std::pair key(&value, here.scope);
+  if (const auto it = read_.find(key); it != read_.end()) return it->second;
   if (++schemas_ > kMaxSchemas)
     return Fail(ErrorCode::kLimit, path, "more than " + std::to_string(kMaxSchemas) + " schemas");
   if (depth_ >= options_.max_depth) {
@@ -84,15 +117,18 @@ Result<FormulaId> Reader::Schema(const Value& value, const Path& path, const std
         "nested deeper than the limit of " + std::to_string(options_.max_depth) + " levels");
   }
   ++depth_;
-  auto formula = ObjectSchema(value, path, references_.BaseInside(value, base));
+  here_ = here;
+  auto formula = ObjectSchema(value, path);
+  here_ = around;
   --depth_;
+  if (formula.ok()) read_.emplace(key, *formula);
   return formula;
 }
 
-Result<FormulaId> Reader::ObjectSchema(const Value& schema, const Path& path,
-                                       const std::string& base) {
+Result<FormulaId> Reader::ObjectSchema(const Value& schema, const Path& path) {
   if (const Value* reference = schema.Find("$ref"); reference != nullptr && !At(Dialect::k2019)) {
-    return Reference(*reference, {&path, "$ref"}, base);  // up to draft 7 its siblings do not count
+    // Up to draft 7 its siblings do not count.
+    return Reference("$ref", *reference, {&path, "$ref"});
   }
   if (Status status = CheckKeywords(schema, path); !status.ok()) return status.error();
   std::vector<FormulaId> parts;
@@ -102,27 +138,12 @@ Result<FormulaId> Reader::ObjectSchema(const Value& schema, const Path& path,
     return std::nullopt;
   };
   for (const auto& [name, value] : schema.members) {
+    if (Ignored(name)) continue;
     const Path at{&path, name};
     std::optional<Error> error;
-    if (name == "$ref") {
-      error = add(Reference(value, at, base));
-    } else if (name == "$dynamicRef" && At(Dialect::k2020)) {
-      if (value.type == json::Type::kString) {
-        const size_t hash = value.text.find('#');
-        const std::string anchor = hash == std::string::npos ? "" : value.text.substr(hash + 1);
-        if (references_.DynamicAnchors(anchor) > 1) {
-          return Fail(
-              ErrorCode::kUnsupported, at,
-              "\"$dynamicRef\" to an anchor that several resources define is not enforced yet");
-        }
-      }
-      error = add(Reference(value, at, base));
-    } else if (name == "$recursiveRef" && dialect_ == Dialect::k2019) {
-      if (references_.has_recursive_anchor() && references_.resources() > 2) {
-        return Fail(ErrorCode::kUnsupported, at,
-                    "\"$recursiveRef\" across several resources is not enforced yet");
-      }
-      error = add(Reference(value, at, base));
+    if (name == "$ref" || (name == "$dynamicRef" && At(Dialect::k2020)) ||
+        (name == "$recursiveRef" && dialect() == Dialect::k2019)) {
+      error = add(Reference(name, value, at));
     } else if (name == "type") {
       error = add(Types(value, at));
     } else if (name == "enum") {
@@ -142,40 +163,65 @@ Result<FormulaId> Reader::ObjectSchema(const Value& schema, const Path& path,
   for (FormulaResult part : {Strings(schema, path), Numbers(schema, path)}) {
     if (auto error = add(std::move(part))) return *error;
   }
-  if (auto error = add(Objects(schema, path, base))) return *error;
-  if (auto error = add(Arrays(schema, path, base))) return *error;
-  if (auto error = add(Dependencies(schema, path, base))) return *error;
-  if (auto error = add(Combinations(schema, path, base))) return *error;
-  if (auto error = add(Unevaluated(schema, path, base))) return *error;
+  if (auto error = add(Objects(schema, path))) return *error;
+  if (auto error = add(Arrays(schema, path))) return *error;
+  if (auto error = add(Dependencies(schema, path))) return *error;
+  if (auto error = add(Combinations(schema, path))) return *error;
+  if (auto error = add(Unevaluated(schema, path))) return *error;
   return formulas_.And(parts);
 }
 
-Result<FormulaId> Reader::Reference(const Value& text, const Path& path, const std::string& base) {
-  if (text.type != json::Type::kString) return Wrong(path, "a string");
-  auto target = references_.Resolve(base, text.text);
-  if (!target.ok()) return Fail(target.error().code, path, target.error().message);
-  return ReferenceTo(*target);
+Result<References::Target> Reader::Referred(const std::string& keyword, const Value& text,
+                                            Here here) {
+  if (text.type != json::Type::kString) return Error{ErrorCode::kInvalid, "must be a string", ""};
+  auto target = references_.Resolve(*here.resource, text.text);
+  if (!target.ok()) return target;
+  // A dynamic reference to a dynamic anchor means the outermost anchor of that name in the scope.
+  const Scope& scope = scopes_[here.scope];
+  const Resource& found = *target->resource;
+  if (keyword == "$dynamicRef") {
+    const auto own = found.dynamic_anchors.find(target->anchor);
+    const auto outermost = scope.find(target->anchor);
+    if (target->anchor.empty() || own == found.dynamic_anchors.end() ||
+        own->second.value != target->value || outermost == scope.end())
+      return target;
+    const Resource::Place& place = outermost->second->dynamic_anchors.at(target->anchor);
+    return References::Target{place.value, outermost->second, place.pointer, ""};
+  }
+  if (keyword == "$recursiveRef" && found.recursive_anchor && found.root == target->value) {
+    const auto outermost = scope.find(kRecursive);
+    if (outermost != scope.end()) {
+      const Resource& resource = *outermost->second;
+      return References::Target{resource.root, &resource, resource.pointer, ""};
+    }
+  }
+  return target;
 }
 
-Result<std::vector<FormulaId>> Reader::SchemaList(const Value& value, const Path& path,
-                                                  const std::string& base) {
+Result<FormulaId> Reader::Reference(const std::string& keyword, const Value& text,
+                                    const Path& path) {
+  auto target = Referred(keyword, text, here_);
+  if (!target.ok()) return Fail(target.error().code, path, target.error().message);
+  return FormulaOf(*target->value, EnterResource(*target->resource, here_.scope), target->pointer);
+}
+
+Result<std::vector<FormulaId>> Reader::SchemaList(const Value& value, const Path& path) {
   if (value.type != json::Type::kArray) return Wrong(path, "an array of schemas");
   std::vector<FormulaId> out;
   for (size_t i = 0; i < value.items.size(); ++i) {
-    auto formula = Schema(value.items[i], {&path, {}, i}, base);
+    auto formula = Schema(value.items[i], {&path, {}, i});
     if (!formula.ok()) return formula.error();
     out.push_back(*formula);
   }
   return out;
 }
 
-Result<FormulaId> Reader::Combinations(const Value& schema, const Path& path,
-                                       const std::string& base) {
+Result<FormulaId> Reader::Combinations(const Value& schema, const Path& path) {
   std::vector<FormulaId> parts;
   for (const char* name : {"allOf", "anyOf", "oneOf"}) {
     const Value* value = schema.Find(name);
     if (value == nullptr) continue;
-    auto kids = SchemaList(*value, {&path, name}, base);
+    auto kids = SchemaList(*value, {&path, name});
     if (!kids.ok()) return kids.error();
     if (kids->empty()) return Wrong({&path, name}, "a non-empty array of schemas");
     parts.push_back(name[1] == 'l'                     ? formulas_.And(*kids)
@@ -183,20 +229,20 @@ Result<FormulaId> Reader::Combinations(const Value& schema, const Path& path,
                                                        : formulas_.ExactlyOne(*kids));
   }
   if (const Value* value = schema.Find("not")) {
-    auto formula = Schema(*value, {&path, "not"}, base);
+    auto formula = Schema(*value, {&path, "not"});
     if (!formula.ok()) return formula.error();
     parts.push_back(formulas_.Not(*formula));
   }
   if (const Value* condition = schema.Find("if"); condition != nullptr && At(Dialect::kDraft7)) {
-    auto formula = Schema(*condition, {&path, "if"}, base);
+    auto formula = Schema(*condition, {&path, "if"});
     if (!formula.ok()) return formula.error();
     if (const Value* then = schema.Find("then")) {
-      auto consequence = Schema(*then, {&path, "then"}, base);
+      auto consequence = Schema(*then, {&path, "then"});
       if (!consequence.ok()) return consequence.error();
       parts.push_back(formulas_.Or(formulas_.Not(*formula), *consequence));
     }
     if (const Value* otherwise = schema.Find("else")) {
-      auto alternative = Schema(*otherwise, {&path, "else"}, base);
+      auto alternative = Schema(*otherwise, {&path, "else"});
       if (!alternative.ok()) return alternative.error();
       parts.push_back(formulas_.Or(*formula, *alternative));
     }
@@ -219,24 +265,14 @@ Result<ReadSchema> ReadJsonSchema(const json::Value& schema, const JsonSchemaOpt
   if (!dialect.ok()) return dialect.error();
   ReadSchema out;
   out.table = std::make_unique<SchemaTable>();
-  std::vector<std::string> notes;
   if (const json::Value* named = schema.Find("$schema");
-      named != nullptr && options.force_dialect.empty()) {
-    if (named->type != json::Type::kString)
-      return Error{ErrorCode::kInvalid, "must be a string", "#/$schema"};
-    if (const auto known = DialectOf(named->text)) {
-      dialect = *known;
-    } else {
-      notes.push_back("#/$schema: unknown dialect " + json::Quote(named->text) + ", read as " +
-                      options.default_dialect);
-    }
-  }
+      named != nullptr && named->type != json::Type::kString && options.force_dialect.empty())
+    return Error{ErrorCode::kInvalid, "must be a string", "#/$schema"};
   Reader reader(schema, options, *dialect, *out.table);
   auto root = reader.ReadAll();
   if (!root.ok()) return root.error();
   out.table->root = *root;
   out.notes = reader.TakeNotes();
-  out.notes.insert(out.notes.begin(), notes.begin(), notes.end());
   return out;
 }
 

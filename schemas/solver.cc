@@ -37,7 +37,10 @@ Solver::Solver(Frames& frames, const JsonSchemaOptions& options)
       options_(options),
       scalars_(table_, options, [this](FrameId frame, const std::vector<bool>& truth) {
         return AroundAccepts(frame, truth);
-      }) {}
+      }) {
+  frames_.SetTight(
+      [this](FormulaId demand, const std::string& canonical) { return Tight(demand, canonical); });
+}
 
 const Found& Solver::Value(FormulaId formula) {
   if (const auto it = values_.find(formula); it != values_.end()) return it->second;
@@ -232,6 +235,11 @@ bool Solver::LivePending(FrameId id) {
 
 std::optional<std::string> Solver::PendingValue(FrameId id) {
   const Goal goal = frames_.PendingGoal(id);
+  if (const Frame frame = frames_[id];
+      frame.items != IdSets::kEmpty && frames_.PlainUnique(frame) && Plentiful(goal.must)) {
+    std::vector<std::string> values = NewValues(goal.must, frame.items, 1);
+    if (!values.empty()) return std::move(values[0]);
+  }
   bool complete;
   std::optional<std::string> best;
   for (const std::vector<bool>& truth : Vectors(goal.tracks, complete)) {

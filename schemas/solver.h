@@ -64,6 +64,14 @@ class Solver {
   Found SolveCube(const Frame& frame, const Cube& cube);
   Found SolveObject(const Frame& frame, const Cube& cube);
   Found SolveArray(const Frame& frame, const Cube& cube);
+  // The array's further items when they have to be unique and there are values without end
+  // (solver_unique.cc); nullopt when that cannot be said.
+  std::optional<Found> SolveUnique(const Frame& frame, FormulaId item, uint64_t items);
+  // Whether the numbers and strings that fit have no end.
+  bool Plentiful(FormulaId formula);
+  Frames::Tightness Tight(FormulaId formula, const std::string& canonical);
+  // Up to `count` short values that fit and are none of `items`.
+  std::vector<std::string> NewValues(FormulaId formula, IdSets::Id items, size_t count);
   // Outcome vectors of the tracks worth trying: all of them when they are few.
   std::vector<std::vector<bool>> Vectors(const std::vector<FormulaId>& tracks,
                                          bool& complete) const;
@@ -83,6 +91,7 @@ class Solver {
   };
   static constexpr FormulaId kUnset = UINT32_MAX;
   std::map<std::pair<uint32_t, std::vector<AtomId>>, NamedDemands> named_demands_;
+  std::unordered_map<FormulaId, bool> plentiful_;
   bool want_text_ = false;
   std::unordered_map<FrameId, bool> pending_;
   // Formulas being solved further up, with their depth: meeting one again is no proof of anything

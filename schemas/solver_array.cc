@@ -11,6 +11,7 @@
 namespace pawl::schema {
 namespace {
 constexpr uint64_t kMaxBuiltItems = 4096;  // longer arrays are known to exist, but not written down
+constexpr size_t kMaxCompared = 8;         // different `contains`
 }  // namespace
 
 Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
@@ -40,28 +41,45 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
     }
   }
   if (min_count > max_count) return no;
+  if (missing.size() > 1 && missing.size() <= kMaxCompared && max_count != kUnbounded) {
+    // Where no item can match two of them, the matches need a place each.
+    bool apart = true;
+    uint64_t sum = 0;
+    for (auto a = missing.begin(); a != missing.end(); ++a) {
+      sum += std::min(a->second, max_count);
+      for (auto b = std::next(a); apart && b != missing.end(); ++b) {
+        const FormulaId both =
+            formulas.And(table_.array(a->first).contains, table_.array(b->first).contains);
+        apart = Value(both).answer == Answer::kNo;
+      }
+    }
+    if (apart) total_missing = std::max(total_missing, sum);
+  }
   if (max_count != kUnbounded && total_missing > max_count - std::min(max_count, frame.count))
     return no;
   for (const auto& [atom, wanted] : missing) {
-    // Beyond the prefix all items have the same demands, so these few places tell whether any can
-    // match.
-    bool possible = false;
-    for (uint64_t index = frame.count; !possible && index <= std::max(frame.count, prefix);
-         ++index) {
+    // How many places can match: each of the prefix by itself, all of those beyond or none.
+    uint64_t places = 0;
+    for (uint64_t index = frame.count; places < wanted && index < max_count; ++index) {
       FormulaId item = table_.array(atom).contains;
       for (const AtomId other : cube.positive)
         item = formulas.And(item, frames_.ItemDemand(frame, other, index));
-      possible = Value(item).answer != Answer::kNo;
+      const bool possible = Value(item).answer != Answer::kNo;
+      if (index >= prefix) {
+        if (possible) places += std::min(wanted, max_count - index);
+        break;
+      }
+      places += possible ? 1 : 0;
     }
-    if (!possible) return no;
+    if (places < wanted) return no;
   }
   for (const AtomId atom : cube.negative) {
     // Whether anything could make it fail; when nothing can, the cube is empty.
     const ArrayAtom& array = table_.array(atom);
     uint64_t last =
         std::max<uint64_t>(frame.count, std::max<uint64_t>(prefix, array.prefix.size()));
-    bool possible = array.unique || array.has_contains || array.min_items > min_count ||
-                    array.max_items < max_count;
+    bool possible = (array.unique && max_count >= 2) || array.has_contains ||
+                    array.min_items > min_count || array.max_items < max_count;
     for (uint64_t index = frame.count; !possible && index <= last; ++index) {
       if (index >= max_count) break;
       FormulaId item = formulas.Not(frames_.ItemDemand(frame, atom, index));
@@ -84,38 +102,45 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
     const ArrayAtom& array = table_.array(atom);
     if (array.has_contains && matches(atom) < array.min_contains) avoiding.insert(atom);
   }
+  const bool plain_unique = unique && frames_.PlainUnique(frame);
   const bool simple = to_fail.empty() && missing.empty() && !unique;
 
   std::vector<FormulaId> items;
   std::vector<std::string> texts;
   bool uncertain = false, has_text = true;
   uint64_t limit =
-      std::max({min_count, frame.count + total_missing + 1, prefix + 1}) + to_fail.size();
+      std::max(min_count, std::max(frame.count, prefix) + total_missing + 1) + to_fail.size();
   for (const AtomId atom : cube.negative) {
     // Matches one too many, or one item too many, are reasons as well.
     const ArrayAtom& array = table_.array(atom);
     if (array.max_items < kMaxBuiltItems) limit = std::max(limit, array.max_items + 1);
+    if (array.unique) limit = std::max(limit, frame.count + 2);
     if (array.has_contains && array.max_contains < kMaxBuiltItems)
       limit = std::max(limit, frame.count + array.max_contains + 1);
   }
   limit = std::min(limit, max_count);
   for (uint64_t index = frame.count; index < limit; ++index) {
     const uint64_t count = frame.count + items.size();
-    std::erase_if(to_fail,
-                  [&](AtomId atom) { return fails_by_count(atom, std::max(count, min_count)); });
-    const bool avoided = std::all_of(to_fail.begin(), to_fail.end(),
-                                     [&](AtomId atom) { return avoiding.contains(atom); });
-    if (count >= min_count && missing.empty() && avoided) break;
+    // A count at which an atom fails is a reason only while the array ends with it.
+    const bool failing = std::all_of(to_fail.begin(), to_fail.end(), [&](AtomId atom) {
+      return avoiding.contains(atom) || fails_by_count(atom, count);
+    });
+    if (count >= min_count && missing.empty() && failing) break;
     FormulaId item = kTrueFormula;
     for (const AtomId atom : cube.positive)
       item = formulas.And(item, frames_.ItemDemand(frame, atom, index));
-    if (unique &&
-        !texts.empty()) {  // the demands know of the items read, not of those planned here
-      std::vector<std::string> planned;
-      for (const std::string& text : texts) {
-        if (auto value = json::Parse(text); value.ok()) planned.push_back(CanonicalText(*value));
+    if (unique) {
+      // Beyond the prefix all places are alike, so one answer does for the rest.
+      if (plain_unique && index >= prefix && items.empty() && count < min_count) {
+        if (auto found = SolveUnique(frame, item, min_count - count)) return *found;
       }
-      item = formulas.And(item, frames_.DifferentFrom(planned));
+      // The demands know of items read (of those that matter to them), not of those planned here.
+      IdSets::Id apart = frame.items;
+      for (const std::string& text : texts) {
+        if (auto value = json::Parse(text); value.ok())
+          apart = frames_.items().With(apart, frames_.InternItem(CanonicalText(*value)));
+      }
+      if (apart != IdSets::kEmpty) item = formulas.And(item, frames_.DifferentFrom(apart));
     }
     for (const AtomId atom : cube.positive) {
       const ArrayAtom& array = table_.array(atom);
@@ -128,7 +153,7 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
       if (count >= min_count && missing.empty()) break;
       // A choice of earlier items could have been better, unless there was none, or all places are
       // alike and the different values have run out.
-      const bool alike = cube.negative.empty() && total_missing == 0 && prefix <= frame.count;
+      const bool alike = cube.negative.empty() && prefix <= frame.count;
       return items.empty() || (cube.negative.empty() && (!unique || alike)) ? no : unknown;
     }
     for (auto it = missing.begin(); it != missing.end();) {
@@ -151,9 +176,19 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
       }
     }
     for (auto it = to_fail.begin(); it != to_fail.end();) {
+      if (fails_by_count(*it, std::max(count + 1, min_count))) {
+        ++it;
+        continue;
+      }
       const FormulaId demand = frames_.ItemDemand(frame, *it, index);
-      const FormulaId better = formulas.And(item, formulas.Not(demand));
-      if (demand == kTrueFormula || Value(better).answer != Answer::kYes) {
+      FormulaId better = formulas.And(item, formulas.Not(demand));
+      if (table_.array(*it).unique && !texts.empty() && Value(better).answer != Answer::kYes) {
+        // The item planned before this one, once more.
+        const auto value = json::Parse(texts.back());
+        const auto again = value.ok() ? ConstantFormula(table_, *value) : kFalseFormula;
+        if (again.ok()) better = formulas.And(item, *again);
+      }
+      if (Value(better).answer != Answer::kYes) {
         ++it;
         continue;
       }

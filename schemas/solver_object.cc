@@ -186,7 +186,8 @@ Found Solver::SolveObject(const Frame& frame, const Cube& cube) {
   };
 
   // One reason to fail for each negative atom.
-  std::set<std::string> forbidden;
+  std::set<std::string> forbidden;  // keys whose absence is such a reason,
+  std::set<std::string> never;      // the only one there is
   const auto strengthen = [&](Member& member, FormulaId against) {
     const FormulaId demand = formulas.And(member.demand, formulas.Not(against));
     if (Value(demand).answer != Answer::kYes) return false;
@@ -239,6 +240,11 @@ Found Solver::SolveObject(const Frame& frame, const Cube& cube) {
     });
     if (missing != required.end()) {
       forbidden.insert(frames_.Name(*missing));
+      const bool only_way = required.size() == 1 && object.properties.empty() &&
+                            object.patterns.empty() && object.additional == kTrueFormula &&
+                            object.property_names == kTrueFormula && object.min_properties == 0 &&
+                            object.max_properties == kUnbounded;
+      if (only_way) never.insert(frames_.Name(*missing));
     } else if (object.min_properties > std::max<uint64_t>(planned(), min_count)) {
       max_count = std::min(max_count, object.min_properties - 1);
     } else if (!fail_by_member(atom)) {
@@ -256,7 +262,7 @@ Found Solver::SolveObject(const Frame& frame, const Cube& cube) {
       const FormulaId demand = named_demand(rank);
       const Answer answer = Value(demand).answer;
       if (forbidden.contains(layout.names[rank])) {
-        exhausted = exhausted && answer == Answer::kNo;
+        exhausted = exhausted && (answer == Answer::kNo || never.contains(layout.names[rank]));
       } else if (answer == Answer::kYes) {
         named.emplace(static_cast<int>(rank), Member{layout.names[rank], static_cast<int>(rank),
                                                      layout.name_states[rank], demand});

@@ -3,7 +3,11 @@
 #define PAWL_JSON_SCHEMA_OPTIONS_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
+
+#include "pawl/result.h"
 
 namespace pawl {
 
@@ -38,6 +42,13 @@ struct JsonSchemaOptions {
   // Numbers may be written with an exponent ("1e3"). Where not/oneOf/anyOf combine bounds they may
   // not, in any case.
   bool allow_exponents = false;
+
+  // The text of another document that a reference leads to, by its absolute URI without fragment.
+  // Asked while compiling only; an error refuses the schema at the reference, with the error's
+  // message. Asked for the metaschema of an unknown "$schema" too, whose "$vocabulary" then counts.
+  // Not set: only the schema itself is there. Pawl itself never fetches anything.
+  std::function<Result<std::string>(std::string_view uri)> resolve_document;
+  int max_documents = 256;  // how many it may give; together at most max_schema_bytes
 
   // Limits. Fuel is counted in steps, so the same input always ends the same way.
   int64_t max_schema_bytes = 16 << 20;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "src/cli/command.h"
+#include "src/cli/documents.h"
 
 namespace pawl::cli {
 
@@ -40,10 +41,23 @@ JsonSchemaOptions LayoutFlags::ToOptions() const {
   return options;
 }
 
+void GrammarFlags::AddReferencesTo(CLI::App* command) {
+  command
+      ->add_option(
+          "--ref-dir", ref_dir,
+          "Folder with the documents that references of the schema lead to, found by their "
+          "$id or by --ref-base and their path")
+      ->type_name("DIR");
+  command->add_option("--ref-base", ref_base, "The URI that --ref-dir stands for")
+      ->type_name("URI")
+      ->capture_default_str();
+}
+
 void GrammarFlags::AddSchemaTo(CLI::App* command) {
   command->add_option("--schema", schema_file, "File with a JSON Schema")
       ->required()
       ->type_name("FILE");
+  AddReferencesTo(command);
   layout.AddTo(command);
 }
 
@@ -61,6 +75,7 @@ void GrammarFlags::AddAllTo(CLI::App* command) {
       ->allow_extra_args(false);
   command->add_option("--grammar", grammar_file, "Grammar files come in a later version")
       ->type_name("FILE");
+  AddReferencesTo(command);
   layout.AddTo(command);
 }
 
@@ -104,7 +119,15 @@ Result<Grammar> GrammarFlags::Compile(const std::shared_ptr<const Vocabulary>& v
     if (!read.ok()) return read.error();
     text = *std::move(read);
   }
-  Result<Grammar> grammar = compiler.CompileJsonSchema(text, layout.ToOptions());
+  JsonSchemaOptions options = layout.ToOptions();
+  if (!ref_dir.empty()) {
+    auto folder = DocumentFolder::Open(ref_dir, ref_base);
+    if (!folder.ok()) return folder.error();
+    options.resolve_document = [folder = *folder](std::string_view uri) {
+      return folder->Find(uri);
+    };
+  }
+  Result<Grammar> grammar = compiler.CompileJsonSchema(text, options);
   if (!grammar.ok()) return InFile(schema_file, grammar.error());
   return grammar;
 }

@@ -30,12 +30,15 @@ struct LayoutFlags {
   JsonSchemaOptions ToOptions() const;
 };
 
-// --schema, --regex, --choice, --grammar: at most one of them.
+// --schema, --regex, --choice, --grammar: at most one of them. --ref-dir and --ref-base for
+// schemas.
 struct GrammarFlags {
   std::string schema_file;
   std::optional<std::string> regex;
   std::vector<std::string> choices;
   std::string grammar_file;
+  std::string ref_dir;
+  std::string ref_base = "http://localhost:1234/";
   LayoutFlags layout;
 
   explicit GrammarFlags(LayoutFlags layout_flags) : layout(std::move(layout_flags)) {}
@@ -47,6 +50,8 @@ struct GrammarFlags {
   Status Check() const;
   // REQUIRES: any() and Check() is ok. Errors name the file or the option.
   Result<Grammar> Compile(const std::shared_ptr<const Vocabulary>& vocabulary) const;
+
+  void AddReferencesTo(CLI::App* command);
 
   // The text of the schema file; Compile uses it when it is set.
   std::optional<std::string> schema_text;

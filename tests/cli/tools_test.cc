@@ -38,6 +38,35 @@ TEST(ValidateTest, AcceptsWhatTheSchemaAllows) {
   }
 }
 
+TEST(ValidateTest, ReferencesLeadIntoTheFolder) {
+  WriteScratch("leaf.json", R"({"$id": "http://leaf.test/l", "type": "integer"})");
+  const std::string list = WriteScratch("list.json", R"({"items": {"$ref": "leaf.json"}})");
+  const std::string folder = list.substr(0, list.rfind('/'));
+  const auto validate = [&](const char* schema, const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"validate", "--schema",
+                                          WriteScratch("refers.json", schema), "--tokenizer",
+                                          RandomModelFolder() + "/tokenizer.json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    arguments.emplace_back("-");
+    return RunPawl(arguments, "[1,2]");
+  };
+  const char* by_path = R"({"$ref": "http://localhost:1234/list.json"})";
+  EXPECT_EQ(validate(by_path, {"--ref-dir", folder}).exit_code, 0);
+  EXPECT_EQ(
+      validate(R"({"items": {"$ref": "http://leaf.test/l"}})", {"--ref-dir", folder}).exit_code, 0);
+  EXPECT_EQ(validate(R"({"$ref": "http://x.test/a/list.json"})",
+                     {"--ref-dir", folder, "--ref-base", "http://x.test/a"})
+                .exit_code,
+            0);
+  const CommandResult missing = validate(by_path, {});
+  EXPECT_EQ(missing.exit_code, 2);
+  EXPECT_NE(missing.err.find("#/$ref: reference to another document"), std::string::npos)
+      << missing.err;
+  const CommandResult no_folder = validate(by_path, {"--ref-dir", folder + "/absent"});
+  EXPECT_EQ(no_folder.exit_code, 2);
+  EXPECT_NE(no_folder.err.find("--ref-dir"), std::string::npos) << no_folder.err;
+}
+
 TEST(ValidateTest, NamesTheByteAndWhatWasAllowed) {
   const CommandResult type = Validate("{\"x\":\n \"1\"}");
   EXPECT_EQ(type.exit_code, 1);

@@ -1,6 +1,9 @@
 // One table for the keywords: what each schema accepts and what it refuses, by whole texts.
 #include <gtest/gtest.h>
 
+#include <ctime>
+#include <map>
+
 #include "pawl/compiler.h"
 
 namespace pawl {
@@ -102,6 +105,24 @@ TEST(KeywordTest, AcceptAndRefuse) {
       {R"({"$id": "http://x.test/a", "$defs": {"n": {"$anchor": "num", "type": "number"}, "s": {"$id": "b", "type": "string"}}, "items": {"anyOf": [{"$ref": "#num"}, {"$ref": "b"}]}})",
        {"[1,\"x\"]"},
        {"[null]"}},
+      {R"({"properties": {"a": {}}, "unevaluatedProperties": false})",
+       {"{\"a\":1}"},
+       {"{\"b\":1}"}},
+      {R"({"anyOf": [{"properties": {"a": {"type": "null"}}, "required": ["a"]}, {"properties": {"b": {}}, "required": ["b"]}], "unevaluatedProperties": {"type": "number"}})",
+       {"{\"a\":null}", "{\"b\":[],\"a\":1}", "{\"c\":1,\"a\":null,\"b\":\"\"}"},
+       {"{\"a\":null,\"c\":null}", "{\"a\":\"\",\"b\":1}", "{\"a\":1}"}},
+      {R"({"$ref": "#/$defs/base", "properties": {"b": {}}, "unevaluatedProperties": false, "$defs": {"base": {"patternProperties": {"^a": {}}, "if": {"required": ["b"]}, "then": {"patternProperties": {"^c": {}}}, "not": {"properties": {"d": {}}, "required": ["z"]}}}})",
+       {"{\"b\":1}", "{\"a\":1,\"b\":1,\"c\":1}"},
+       {"{\"a\":1,\"c\":1}", "{\"d\":1}", "{\"b\":1,\"d\":1}"}},
+      {R"({"prefixItems": [{}], "contains": {"type": "null"}, "anyOf": [{"prefixItems": [{}, {"type": "boolean"}]}, true], "unevaluatedItems": {"type": "number"}})",
+       {"[\"\",null]", "[\"\",true,1,null]", "[null,3]"},
+       {"[1,\"x\",null]", "[1,true,true,null]"}},
+      {R"({"$id": "http://x.test/tree", "$dynamicAnchor": "node", "type": "object", "properties": {"kids": {"items": {"$dynamicRef": "#node"}}}, "$defs": {"closed": {"$id": "closed", "$dynamicAnchor": "node", "$ref": "tree", "unevaluatedProperties": false}}})",
+       {"{\"kids\":[{\"x\":1}]}"},
+       {"{\"kids\":[1]}"}},
+      {R"({"$ref": "http://x.test/closed", "$defs": {"tree": {"$id": "http://x.test/tree", "$dynamicAnchor": "node", "type": "object", "properties": {"kids": {"items": {"$dynamicRef": "#node"}}}}, "closed": {"$id": "http://x.test/closed", "$dynamicAnchor": "node", "$ref": "tree", "unevaluatedProperties": false}}})",
+       {"{\"kids\":[{}]}"},
+       {"{\"kids\":[{\"x\":1}]}", "{\"x\":1}"}},
   };
   for (const Case& c : cases) {
     auto grammar = compiler.CompileJsonSchema(c.schema, AnyText());
@@ -130,7 +151,11 @@ TEST(KeywordTest, ErrorsNameThePlace) {
       {R"({"pattern": "a("})", "#/pattern", ErrorCode::kInvalid},
       {R"({"properties": {"a/b": {"pattern": "(a)\\1"}}})", "#/properties/a~1b/pattern",
        ErrorCode::kUnsupported},
-      {R"({"unevaluatedProperties": false})", "#/unevaluatedProperties", ErrorCode::kUnsupported},
+      {R"({"unevaluatedProperties": 1})", "#/unevaluatedProperties", ErrorCode::kInvalid},
+      {R"({"anyOf": [true, {"patternProperties": {"a": {}, "b": {}, "c": {}, "d": {}, "e": {}, "f": {}, "g": {}}}], "unevaluatedProperties": false})",
+       "#/unevaluatedProperties", ErrorCode::kUnsupported},
+      {R"({"properties": {"a": {"$dynamicRef": "#none"}}})", "#/properties/a/$dynamicRef",
+       ErrorCode::kInvalid},
       {R"({"allOf": [{"$ref": "http://elsewhere.test/s"}]})", "#/allOf/0/$ref",
        ErrorCode::kUnsupported},
       {R"({"$ref": "#/$defs/none"})", "#/$ref", ErrorCode::kInvalid},
@@ -145,6 +170,114 @@ TEST(KeywordTest, ErrorsNameThePlace) {
     EXPECT_EQ(grammar.error().place, c.place) << c.schema << ": " << grammar.error().message;
     EXPECT_EQ(grammar.error().code, c.code) << c.schema << ": " << grammar.error().message;
   }
+}
+
+TEST(KeywordTest, ReferencesToOtherDocuments) {
+  const Compiler compiler(Bytes());
+  std::map<std::string, std::string> documents = {
+      {"http://x.test/a/list.json", R"({"items": {"$ref": "sub/item.json#leaf"}})"},
+      {"http://x.test/a/sub/item.json",
+       R"({"$id": "http://y.test/renamed.json", "$defs": {"l": {"$anchor": "leaf", "$ref": "next.json"}}})"},
+      {"http://y.test/next.json",
+       R"({"$schema": "http://json-schema.org/draft-04/schema#", "minimum": 1, "exclusiveMinimum": true})"},
+      {"http://x.test/bad", R"({"properties": {"p": {"type": 1}}})"},
+      {"http://x.test/text", "{"},
+      {"http://x.test/meta", R"({"$vocabulary": {"http://x.test/vocabulary": true}})"}};
+  int asked = 0;
+  JsonSchemaOptions options = AnyText();
+  options.resolve_document = [&](std::string_view uri) -> Result<std::string> {
+    ++asked;
+    const auto it = documents.find(std::string(uri));
+    if (it == documents.end()) return Error{ErrorCode::kIo, "no such file", std::string(uri)};
+    return it->second;
+  };
+  auto grammar = compiler.CompileJsonSchema(
+      R"({"$id": "http://x.test/a/root", "$ref": "list.json", "not": {"$ref": "list.json#/items"}})",
+      options);
+  ASSERT_TRUE(grammar.ok()) << grammar.error().ToString();
+  EXPECT_EQ(asked, 3);
+  EXPECT_TRUE(Accepts(*grammar, "0"));
+  EXPECT_FALSE(Accepts(*grammar, "[2]"));  // an array is no number, so item.json holds
+  EXPECT_FALSE(Accepts(*grammar, "2"));
+  const auto refusal = [&](const std::string& schema) {
+    auto refused = compiler.CompileJsonSchema(schema, options);
+    return refused.ok() ? "" : refused.error().ToString();
+  };
+  EXPECT_EQ(refusal(R"({"items": {"$ref": "http://x.test/bad"}})"),
+            "http://x.test/bad#/properties/p/type: must be null, boolean, number, integer, string, "
+            "array or object, or an array of these");
+  EXPECT_EQ(refusal(R"({"$ref": "http://x.test/none#a"})"),
+            "#/$ref: reference to another document, \"http://x.test/none\", which is not available "
+            "(http://x.test/none: no such file)");
+  EXPECT_TRUE(refusal(R"({"$ref": "http://x.test/text"})").starts_with("#/$ref: reference to"));
+  EXPECT_EQ(
+      refusal(R"({"$schema": "http://x.test/meta"})"),
+      "#/$schema: its metaschema requires the vocabulary \"http://x.test/vocabulary\", which is "
+      "not known");
+  options.max_documents = 2;
+  EXPECT_TRUE(
+      refusal(R"({"$ref": "http://x.test/a/list.json"})").ends_with("more than 2 documents"));
+}
+
+// Bug: reading n unique items, or n keys, took time that grew with the square of n (1,000 items
+// took five seconds).
+TEST(KeywordTest, LongContainersAreReadInLinearTime) {
+  const Compiler compiler(Bytes());
+  const auto read = [&](const char* schema, const std::string& text, const std::string& more) {
+    auto grammar = compiler.CompileJsonSchema(schema, AnyText());
+    ASSERT_TRUE(grammar.ok()) << grammar.error().ToString();
+    auto state = grammar->Start().Advance(text);
+    ASSERT_TRUE(state.has_value()) << schema;
+    EXPECT_TRUE(state->Advance(more).has_value()) << schema;
+    EXPECT_TRUE(state->ShortestCompletion().has_value()) << schema;
+  };
+  const int n = 5000;
+  std::string numbers = "[", strings = "[", keys = "{";
+  for (int i = 0; i < n; ++i) {
+    const std::string comma = i == 0 ? "" : ",", text = std::to_string(i);
+    numbers += comma + text;
+    strings += comma + "\"v" + text + "\"";
+    keys += comma + "\"v" + text + "\":1";
+  }
+  const std::clock_t begin = std::clock();
+  read(R"({"items": {"type": "integer"}, "uniqueItems": true})", numbers, ",5001]");
+  read(R"({"items": {"type": "string"}, "uniqueItems": true, "minItems": 5010})", strings,
+       ",\"v\"");
+  read(R"({"items": {"pattern": "^v[0-9]+$"}, "uniqueItems": true})", strings, ",\"v99999\"]");
+  read(R"({"additionalProperties": {"type": "number"}})", keys, ",\"v\":2}");
+  read(R"({"patternProperties": {"^v[0-9]+$": {}}, "additionalProperties": false})", keys,
+       ",\"v9999\":2}");
+  EXPECT_LE(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC, 5.0);
+}
+
+TEST(KeywordTest, UniqueItemsAreNew) {
+  const Compiler compiler(Bytes());
+  JsonSchemaOptions compact;
+  const struct {
+    const char *schema, *begin, *completion;
+  } cases[] = {
+      {R"({"items": {"type": "integer"}, "uniqueItems": true, "minItems": 3})", "[", "0,1,2]"},
+      {R"({"items": {"type": "integer"}, "uniqueItems": true})", "[5,5", "0]"},
+      {R"({"items": {"type": "integer"}, "uniqueItems": true})", "[0,1,2,", "3]"},
+      {R"({"items": {"type": "string"}, "uniqueItems": true})", "[\"\",\"a", "\"]"},
+      {R"({"items": {"type": "string"}, "uniqueItems": true})", "[\"a\",\"\",\"a", "a\"]"},
+      {R"({"items": {"enum": ["a", "ab"]}, "uniqueItems": true, "minItems": 2})", "[\"ab\",\"a",
+       "\"]"},
+      {R"({"items": {"type": "integer", "maximum": 1, "minimum": 0}, "uniqueItems": true, "minItems": 2})",
+       "[1,", "0]"},
+  };
+  for (const auto& c : cases) {
+    auto grammar = compiler.CompileJsonSchema(c.schema, compact);
+    ASSERT_TRUE(grammar.ok()) << grammar.error().ToString();
+    const auto state = grammar->Start().Advance(c.begin);
+    ASSERT_TRUE(state.has_value()) << c.schema << c.begin;
+    EXPECT_EQ(state->ShortestCompletion().value_or("none"), c.completion) << c.schema << c.begin;
+  }
+  auto grammar =
+      compiler.CompileJsonSchema(R"({"items": {"type": "integer"}, "uniqueItems": true})", compact);
+  EXPECT_FALSE(grammar->Start().Advance("[0,0").has_value());
+  EXPECT_TRUE(grammar->Start().Advance("[5,5").has_value());
+  EXPECT_FALSE(grammar->Start().Advance("[5,5,").has_value());
 }
 
 TEST(KeywordTest, NotesTellWhatIsAnAnnotation) {

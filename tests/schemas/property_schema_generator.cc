@@ -30,11 +30,21 @@ class Generator {
 
   Value Root() {
     definitions_ = dice_.Percent(40) ? dice_.Between(1, 2) : 0;
+    resources_ = dice_.Percent(25);
     Value schema = Schema(dice_.Between(1, 3), false);
     if (schema.type != Type::kObject || definitions_ == 0) return schema;
+    // No definition refers to another in place, so this is no cycle.
+    if (dice_.Percent(25)) Refer(schema);
+    if (resources_ && dice_.Percent(50)) Set(schema, "$dynamicAnchor", MakeString("n"));
     Value defs{Type::kObject, {}, {}, {}};
     for (int i = 0; i < definitions_; ++i) {
-      defs.members.emplace_back("d" + std::to_string(i), Schema(dice_.Between(1, 2), false));
+      const std::string name = "d" + std::to_string(i);
+      Value definition = Schema(dice_.Between(1, 2), false);
+      if (resources_ && definition.type != Type::kObject) definition = {Type::kObject, {}, {}, {}};
+      if (resources_) Set(definition, "$id", MakeString(name));
+      if (resources_ && dice_.Percent(80)) Set(definition, "$dynamicAnchor", MakeString("n"));
+      if (resources_) Set(definition, "$anchor", MakeString("m"));
+      defs.members.emplace_back(name, std::move(definition));
     }
     schema.members.emplace_back("$defs", std::move(defs));
     return schema;
@@ -46,8 +56,7 @@ class Generator {
     if (dice_.Percent(depth <= 0 ? 12 : 4)) return MakeBool(dice_.Percent(75));
     Value schema{Type::kObject, {}, {}, {}};
     if (below && definitions_ > 0 && dice_.Percent(25)) {
-      Set(schema, "$ref",
-          MakeString("#/$defs/d" + std::to_string(dice_.Below(static_cast<size_t>(definitions_)))));
+      Refer(schema);
       if (dice_.Percent(80)) return schema;
     }
     if (dice_.Percent(12)) {
@@ -60,7 +69,22 @@ class Generator {
     }
     if (depth > 0 && dice_.Percent(30)) Combine(schema, depth - 1, below);
     if (dice_.Percent(schema.members.empty() ? 97 : 60)) Typed(schema, depth);
+    if (depth > 0 && !schema.members.empty() && dice_.Percent(10)) {
+      Set(schema, dice_.Percent(60) ? "unevaluatedProperties" : "unevaluatedItems",
+          dice_.Percent(60) ? MakeBool(false) : Schema(depth - 1, true));
+    }
     return schema;
+  }
+
+  void Refer(Value& schema) {
+    const std::string name = "d" + std::to_string(dice_.Below(static_cast<size_t>(definitions_)));
+    if (!resources_) {
+      Set(schema, "$ref", MakeString("#/$defs/" + name));
+    } else if (dice_.Percent(50)) {
+      Set(schema, "$dynamicRef", MakeString(name + (dice_.Percent(80) ? "#n" : "#m")));
+    } else {
+      Set(schema, "$ref", MakeString(name));
+    }
   }
 
   void Typed(Value& schema, int depth) {
@@ -193,6 +217,7 @@ class Generator {
 
   Dice& dice_;
   int definitions_ = 0;
+  bool resources_ = false;  // definitions have identifiers and dynamic anchors
 };
 
 // Calls `visit` with every variant of `value` that lacks one part.

@@ -1,0 +1,107 @@
+// A live state that a step leads back to itself can be passed any number of times, each time with
+// another value; looking for such a loop nearby is enough for the programs that schemas give
+// (patterns with a star, unbounded lengths and numbers).
+#include "schemas/distinct.h"
+
+#include <deque>
+#include <set>
+#include <string_view>
+#include <utility>
+
+namespace pawl::schema {
+namespace {
+
+constexpr size_t kMaxStates = 64;       // looked at for a loop
+constexpr size_t kMaxVisits = 200'000;  // for continuations
+constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyz0123456789";
+
+// A digit of `digits` that can follow for ever.
+bool Loops(NumberProgram& program, NumberProgram::StateId state, std::string_view digits) {
+  constexpr int kSteps = 25;  // bounds are left behind after their digits
+  for (const char digit : digits) {
+    NumberProgram::StateId at = state;
+    for (int i = 0; i < kSteps && at != 0; ++i) {
+      const NumberProgram::StateId next = program.Step(at, digit);
+      if (next == at) return true;
+      at = next;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+bool Endless(StringSearch& search, StringSearch::StateId start) {
+  StringProgram& program = search.program();
+  std::deque<StringSearch::StateId> queue = {start};
+  std::set<StringSearch::StateId> seen = {start};
+  while (!queue.empty()) {
+    const StringSearch::StateId state = queue.front();
+    queue.pop_front();
+    for (int cls = 0; cls < program.classes(); ++cls) {
+      const char32_t c = program.Representative(cls);
+      if (c >= 0xD800 && c <= 0xDFFF) continue;
+      const StringSearch::StateId next = program.Next(state, cls);
+      if (!search.Live(next)) continue;
+      if (next == state) return true;
+      if (seen.size() < kMaxStates && seen.insert(next).second) queue.push_back(next);
+    }
+  }
+  return false;
+}
+
+bool Endless(NumberProgram& program, NumberProgram::StateId state, const std::string& text,
+             bool every_spelling) {
+  if (state == 0) return false;
+  if (text.find_first_of("eE") != std::string::npos) return false;
+  if (text.find('.') != std::string::npos) return Loops(program, state, "123456789");
+  const NumberProgram::StateId dot = program.Step(state, '.');
+  if (dot != 0 && Loops(program, dot, "123456789")) return true;
+  if (dot != 0 && every_spelling) return false;
+  // Any digit makes an integer another one, unless it is zero.
+  return text != "0" && text != "-0" && Loops(program, state, "0123456789");
+}
+
+std::vector<std::u32string> Continuations(StringSearch& search, StringSearch::StateId start,
+                                          size_t count) {
+  StringProgram& program = search.program();
+  std::vector<char32_t> alphabet(kPlain.begin(), kPlain.end());
+  for (int cls = 0; cls < program.classes(); ++cls) {
+    const char32_t c = program.Representative(cls);
+    if (c >= 0xD800 && c <= 0xDFFF) continue;
+    if (c >= 128 || kPlain.find(static_cast<char>(c)) == std::string_view::npos)
+      alphabet.push_back(c);
+  }
+  std::vector<std::u32string> out;
+  std::deque<std::pair<StringSearch::StateId, std::u32string>> queue = {{start, U""}};
+  for (size_t visits = 0; !queue.empty() && visits < kMaxVisits && out.size() < count; ++visits) {
+    const auto [state, text] = std::move(queue.front());
+    queue.pop_front();
+    if (search.Accepts(state)) out.push_back(text);
+    if (queue.size() > 40 * count) continue;
+    for (const char32_t c : alphabet) {
+      const StringSearch::StateId next = program.Next(state, program.ClassOf(c));
+      if (search.Live(next)) queue.emplace_back(next, text + c);
+    }
+  }
+  return out;
+}
+
+std::vector<std::string> Continuations(NumberProgram& program, NumberProgram::StateId start,
+                                       size_t count) {
+  std::vector<std::string> out;
+  std::deque<std::pair<NumberProgram::StateId, std::string>> queue = {{start, ""}};
+  for (size_t visits = 0; !queue.empty() && visits < kMaxVisits && out.size() < count; ++visits) {
+    const auto [state, text] = std::move(queue.front());
+    queue.pop_front();
+    if (program.Accepts(state)) out.push_back(text);
+    if (queue.size() > 40 * count) continue;
+    for (const char c : std::string_view("0123456789.-eE+")) {
+      const NumberProgram::StateId next = program.Step(state, c);
+      if (next != 0) queue.emplace_back(next, text + c);
+    }
+  }
+  return out;
+}
+
+}  // namespace pawl::schema

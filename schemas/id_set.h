@@ -1,0 +1,57 @@
+// Sets of small integers as interned values: the same members are the same id, adding one costs
+// O(log) time and space, and an old set stays what it was.
+#ifndef PAWL_SCHEMAS_ID_SET_H_
+#define PAWL_SCHEMAS_ID_SET_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+namespace pawl::schema {
+
+// All sets of one kind. Not thread-safe.
+class IdSets {
+ public:
+  using Id = uint32_t;
+  static constexpr Id kEmpty = 0;
+
+  IdSets();
+  Id With(Id set, uint32_t member);
+  bool Contains(Id set, uint32_t member) const;
+  size_t Size(Id set) const { return sets_[set].size; }
+  // The set and the member that `set` was first made from. REQUIRES: not kEmpty.
+  Id Before(Id set) const { return sets_[set].before; }
+  uint32_t Last(Id set) const { return sets_[set].last; }
+  // In the order in which the set was first made.
+  std::vector<uint32_t> Members(Id set) const;
+
+ private:
+  // A trie over the bits of the members: `height` levels of inner nodes above leaves of 64 bits.
+  // As small as the largest member allows, so equal sets have equal tries.
+  static constexpr int kLeafBits = 6, kInnerBits = 4;
+  using Inner = std::array<uint32_t, 1 << kInnerBits>;
+  struct Set {
+    uint32_t root = 0;
+    int height = 0;
+    size_t size = 0;
+    Id before = kEmpty;
+    uint32_t last = 0;
+  };
+  static uint64_t Capacity(int height) { return uint64_t{1} << (kLeafBits + kInnerBits * height); }
+  uint32_t Insert(uint32_t node, int height, uint32_t member);
+  uint32_t InternLeaf(uint64_t bits);
+  uint32_t InternInner(const Inner& inner);
+
+  std::vector<Set> sets_;
+  std::vector<uint64_t> leaves_;  // 0: no member; the empty node of every height is 0
+  std::vector<Inner> inners_;
+  std::unordered_map<uint64_t, uint32_t> leaf_index_;
+  std::unordered_multimap<uint64_t, uint32_t> inner_index_;
+  std::unordered_map<uint64_t, Id> set_index_;  // by root and height
+};
+
+}  // namespace pawl::schema
+
+#endif  // PAWL_SCHEMAS_ID_SET_H_

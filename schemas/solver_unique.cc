@@ -1,0 +1,114 @@
+// uniqueItems where values have no end. Then an array can always be completed, whatever stands in
+// it, and only a text that shows it has to look at the items at all. What look-ahead needs to know
+// of single items (Tight) is which of them could be run into: a value all of whose beginnings have
+// endless other continuations never traps anybody.
+#include <algorithm>
+
+#include "schemas/constant.h"
+#include "schemas/distinct.h"
+#include "schemas/solver.h"
+#include "src/base/json.h"
+#include "src/base/utf8.h"
+
+namespace pawl::schema {
+
+bool Solver::Plentiful(FormulaId formula) {
+  const auto [it, fresh] = plentiful_.try_emplace(formula, false);
+  if (!fresh) return it->second;
+  FormulaArena& formulas = table_.formulas;
+  const Goal goal{formula, {}, kNoFrame};
+  bool endless = false;
+  if (formulas.ForKind(formula, kStringValue) != kFalseFormula) {
+    StringSearch& search = scalars_.String(goal);
+    const StringSearch::StateId start = search.program().start();
+    endless = search.Live(start) && Endless(search, start);
+  }
+  if (!endless && formulas.ForKind(formula, kNumberValue) != kFalseFormula) {
+    if (NumberProgram* program = scalars_.Number(goal); program != nullptr) {
+      // Any one number that can grow for ever is enough.
+      for (const char* text : {"1", "9", "0."}) {
+        NumberProgram::StateId state = program->start();
+        for (const char* c = text; *c != 0 && state != 0; ++c) state = program->Step(state, *c);
+        endless = endless || Endless(*program, state, text, false);
+      }
+    }
+  }
+  return plentiful_[formula] = endless;
+}
+
+Frames::Tightness Solver::Tight(FormulaId formula, const std::string& canonical) {
+  using Tightness = Frames::Tightness;
+  const auto value = json::Parse(canonical);
+  if (!value.ok()) return Tightness::kHard;
+  FormulaArena& formulas = table_.formulas;
+  const Goal goal{formula, {}, kNoFrame};
+  if (value->type == json::Type::kString) {
+    if (formulas.ForKind(formula, kStringValue) == kFalseFormula) return Tightness::kNone;
+    StringSearch& search = scalars_.String(goal);
+    StringSearch::StateId state = search.program().start();
+    for (const char32_t c : DecodeCodepoints(value->text)) {
+      state = search.program().Next(state, search.program().ClassOf(c));
+      if (!search.Live(state)) return Tightness::kNone;  // not a value that could come
+    }
+    return Endless(search, state) ? Tightness::kNone : Tightness::kHard;
+  }
+  if (value->type != json::Type::kNumber) return Tightness::kHard;
+  const FormulaId number = formulas.ForKind(formula, kNumberValue);
+  if (number == kFalseFormula) return Tightness::kNone;
+  NumberProgram* program = scalars_.Number(goal);
+  if (program == nullptr || canonical == "0") return Tightness::kHard;
+  NumberProgram::StateId state = program->start();
+  for (const char c : canonical) {
+    state = program->Step(state, c);
+    if (state == 0) return Tightness::kHard;
+  }
+  // Where a condition forbids fractions, spellings such as "5." or "50e-" lead to the one value.
+  const bool one_spelling =
+      number == kTrueFormula || (options_.canonical_spelling && !options_.allow_exponents);
+  if (!Endless(*program, state, canonical, one_spelling)) return Tightness::kHard;
+  return one_spelling ? Tightness::kNone : Tightness::kSoft;
+}
+
+std::vector<std::string> Solver::NewValues(FormulaId formula, IdSets::Id items, size_t count) {
+  FormulaArena& formulas = table_.formulas;
+  const Goal goal{formula, {}, kNoFrame};
+  const size_t wanted = count + frames_.items().Size(items);
+  std::vector<std::string> out;
+  IdSets::Id known = items;
+  const auto add = [&](std::string text) {
+    const auto value = json::Parse(text);
+    if (!value.ok() || out.size() >= count) return;
+    const uint32_t item = frames_.InternItem(CanonicalText(*value));
+    if (frames_.items().Contains(known, item)) return;
+    known = frames_.items().With(known, item);
+    out.push_back(std::move(text));
+  };
+  if (formulas.ForKind(formula, kNumberValue) != kFalseFormula) {
+    if (NumberProgram* program = scalars_.Number(goal); program != nullptr) {
+      for (std::string& text : Continuations(*program, program->start(), 2 * wanted))
+        add(std::move(text));
+    }
+  }
+  if (out.size() < count && formulas.ForKind(formula, kStringValue) != kFalseFormula) {
+    StringSearch& search = scalars_.String(goal);
+    if (search.Live(search.program().start())) {
+      for (const std::u32string& text : Continuations(search, search.program().start(), wanted)) {
+        add(json::Quote(EncodeCodepoints(text)));
+      }
+    }
+  }
+  return out;
+}
+
+std::optional<Found> Solver::SolveUnique(const Frame& frame, FormulaId item, uint64_t items) {
+  if (!Plentiful(item)) return std::nullopt;
+  if (!want_text_ || items > kMaxWitness) return Found{Answer::kYes, std::nullopt};
+  const std::vector<std::string> values = NewValues(item, frame.items, items);
+  if (values.size() < items) return Found{Answer::kYes, std::nullopt};
+  std::string text;
+  for (const std::string& value : values) text += (text.empty() ? "" : ",") + value;
+  if (text.size() > kMaxWitness) return Found{Answer::kYes, std::nullopt};
+  return Found{Answer::kYes, std::move(text)};
+}
+
+}  // namespace pawl::schema

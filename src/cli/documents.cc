@@ -1,0 +1,65 @@
+// Only files that the listing of the folder found are ever read, so no URI leads out of it.
+#include "src/cli/documents.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <vector>
+
+#include "src/base/file.h"
+#include "src/base/json.h"
+
+namespace pawl::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+constexpr size_t kMaxFiles = 10'000;
+}  // namespace
+
+Result<std::shared_ptr<const DocumentFolder>> DocumentFolder::Open(const std::string& folder,
+                                                                   const std::string& base) {
+  const std::string place = "--ref-dir " + folder;
+  std::error_code error;
+  std::vector<fs::path> files;
+  for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end;
+       it.increment(error)) {
+    if (it->path().extension() != ".json" || !it->is_regular_file(error)) continue;
+    files.push_back(it->path());
+    if (files.size() > kMaxFiles) {
+      return Error{ErrorCode::kLimit, "more than " + std::to_string(kMaxFiles) + " JSON files",
+                   place};
+    }
+  }
+  if (error) return Error{ErrorCode::kIo, error.message(), place};
+  std::sort(files.begin(), files.end());
+  auto out = std::make_shared<DocumentFolder>();
+  out->folder_ = folder;
+  const std::string slash = base.empty() || base.back() == '/' ? "" : "/";
+  for (const fs::path& file : files) {
+    out->file_of_.emplace(base + slash + file.lexically_relative(folder).generic_string(),
+                          file.string());
+  }
+  // Paths go before identifiers; among equal identifiers the first file in order of names counts.
+  for (const fs::path& file : files) {
+    const auto text = ReadFile(file.string());
+    if (!text.ok()) return Error{ErrorCode::kIo, text.error().ToString(), place};
+    const auto document = json::Parse(*text);
+    if (!document.ok()) continue;  // an error only for who refers to it
+    for (const char* name : {"$id", "id"}) {
+      const json::Value* id = document->Find(name);
+      if (id != nullptr && id->type == json::Type::kString)
+        out->file_of_.emplace(id->text.substr(0, id->text.find('#')), file.string());
+    }
+  }
+  return std::shared_ptr<const DocumentFolder>(std::move(out));
+}
+
+Result<std::string> DocumentFolder::Find(std::string_view uri) const {
+  const auto it = file_of_.find(uri);
+  if (it == file_of_.end())
+    return Error{ErrorCode::kIo, "no file in " + folder_ + " has this identifier or path", ""};
+  return ReadFile(it->second);
+}
+
+}  // namespace pawl::cli

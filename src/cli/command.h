@@ -29,6 +29,8 @@ void AddValidate(CLI::App& app, Action& action);
 void AddMask(CLI::App& app, Action& action);
 void AddTokenize(CLI::App& app, Action& action);
 void AddInfo(CLI::App& app, Action& action);
+void AddSample(CLI::App& app, Action& action);
+void AddSchemaTest(CLI::App& app, Action& action);
 
 // Prints "pawl COMMAND: place: message" on stderr and returns the exit code for it.
 int Fail(std::string_view command, const Error& error);

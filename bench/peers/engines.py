@@ -36,6 +36,8 @@ class XGrammar:
     """Masks through GrammarMatcher.fill_next_token_bitmask, as the documentation says for one request."""
 
     def __init__(self, tokenizer_dir, warm, **schema_options):
+        import importlib.metadata
+
         import torch
         import transformers
         import xgrammar
@@ -46,7 +48,7 @@ class XGrammar:
             tokenizer_file=str(pathlib.Path(tokenizer_dir) / "tokenizer.json"), eos_token=name)
         info = xgrammar.TokenizerInfo.from_huggingface(tokenizer, stop_token_ids=[end])
         self.xgrammar, self.end, self.schema_options = xgrammar, end, schema_options
-        self.version = xgrammar.__version__ if hasattr(xgrammar, "__version__") else ""
+        self.version = importlib.metadata.version("xgrammar")
         self.compiler = xgrammar.GrammarCompiler(info, max_threads=1, cache_enabled=warm)
         self.bitmask = xgrammar.allocate_token_bitmask(1, info.vocab_size)
         self.words = self.bitmask.numpy()[0]

@@ -229,6 +229,10 @@ def measure(args):
     if args.limit and args.limit < len(files):
         files = sorted(random.Random(args.seed).sample(files, args.limit))
     requests = read_requests(args, files)
+    here = machine()
+    if here["load"] > here["cores"] / 2:
+        print(f"note: load average {here['load']:.1f} on {here['cores']} cores: the times include waiting for others",
+              file=sys.stderr)
     engines = []
     if (pawl := run_pawl(args, files)) is not None:
         engines.append(pawl)
@@ -239,7 +243,7 @@ def measure(args):
         sys.exit("maskbench_peers.py: no engine could be run")
     return {"benchmark": "maskbench", "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
             "mode": "warm" if args.warm else "cold", "tokenizer": args.tokenizer.name, "schemas": len(files), "seed": args.seed,
-            "limit": args.limit, "machine": machine(), "engines": engines}
+            "limit": args.limit, "machine": here, "engines": engines}
 
 
 def main():

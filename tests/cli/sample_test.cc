@@ -45,17 +45,17 @@ TEST(SampleTest, EveryTextIsValid) {
   const std::vector<std::string> layouts[] = {
       {}, {"--whitespace", "any", "--order", "any", "--spelling", "any"}, {"--max-tokens", "40"}};
   for (const auto& layout : layouts) {
-    std::vector<std::string> arguments = {"--schema", schema, "--n", "100", "--seed", "5"};
+    std::vector<std::string> arguments = {"--schema", schema, "--n", "25", "--seed", "5"};
     arguments.insert(arguments.end(), layout.begin(), layout.end());
     const CommandResult result = Sample(arguments);
     EXPECT_EQ(result.exit_code, 0) << result.err;
     const std::vector<std::string> lines = Lines(result.out);
-    ASSERT_EQ(lines.size(), 100U);
+    ASSERT_EQ(lines.size(), 25U);
     for (const std::string& line : lines) {
       EXPECT_EQ((*validator)->Validate(line), oracle::Verdict::kValid)
           << line << ": " << (*validator)->reason();
     }
-    EXPECT_GT(std::set<std::string>(lines.begin(), lines.end()).size(), 50U);
+    EXPECT_GT(std::set<std::string>(lines.begin(), lines.end()).size(), 12U);
   }
 }
 

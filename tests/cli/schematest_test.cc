@@ -1,6 +1,8 @@
 // pawl schematest, on a suite of the tests' own that is laid out as the official one.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -118,6 +120,20 @@ TEST(SchemaTestTest, AnotherKindOfFailureIsNotTheKnownOne) {
   const CommandResult result = SchemaTest({"--ratchet", ratchet});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_NE(result.out.find("not expected: draft7/a.json: elsewhere"), std::string::npos);
+}
+
+// Every case of the official suite that is not exact stands in tests/data/schematest.ratchet.
+TEST(SchemaTestTest, TheOfficialSuite) {
+  const char* data = std::getenv("PAWL_DATA_DIR");
+  const std::string suite = std::string(data == nullptr ? "" : data) + "/json-schema-test-suite";
+  if (data == nullptr || !std::filesystem::is_directory(suite)) {
+    GTEST_SKIP() << "PAWL_DATA_DIR does not name a folder with json-schema-test-suite";
+  }
+  const CommandResult result =
+      RunPawl({"schematest", "--suite", suite, "--draft", "all", "--formats", "--ratchet",
+               PAWL_SOURCE_DIR "/tests/data/schematest.ratchet"});
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  EXPECT_EQ(result.out.find("exact now"), std::string::npos) << result.out;
 }
 
 void ExpectRefused(const CommandResult& result, const std::vector<std::string>& parts) {

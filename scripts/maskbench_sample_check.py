@@ -33,6 +33,8 @@ import time
 
 from maskbench_extract_check import judge
 
+sys.setrecursionlimit(10000)  # for texts and schemas that are nested deeply
+
 try:
     import jsonschema_rs
 except ImportError:

@@ -69,8 +69,9 @@ void RandomWalkModel::WriteLogits(const State& state, std::span<float> logits) c
     closing = vocabulary.LongestPrefix(*bytes);
   }
   if (closing == kNoToken) return;
+  // Never less than the others': where a `}` is one of two, it stays one of two.
   logits[static_cast<size_t>(closing)] =
-      std::log(ending_ / (1 - ending_) * static_cast<float>(allowed - 1));
+      std::max(0.0f, std::log(ending_ / (1 - ending_) * static_cast<float>(allowed - 1)));
 }
 
 }  // namespace pawl::cli

@@ -18,8 +18,8 @@
 namespace pawl::cli {
 
 // At temperature 1 each allowed token is as probable as any other, but one: the token that the
-// shortest completion goes on with (the end of output where the text may end) has the probability
-// `ending`. One sequence; one thread at a time.
+// shortest completion goes on with (the end of output where the text may end) has at least the
+// probability `ending`. One sequence; one thread at a time.
 class RandomWalkModel : public Model {
  public:
   // The only prompt it takes: a single token, whatever it means.

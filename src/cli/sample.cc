@@ -119,8 +119,7 @@ void AddSample(CLI::App& app, Action& action) {
       ->type_name("N");
   command
       ->add_option("--ending", flags->ending,
-                   "Probability, at each token, of the one that leads to the end; 0: as probable "
-                   "as any other")
+                   "Least probability, at each token, of the one that leads to the end")
       ->check(CLI::Range(0.0, 0.999))
       ->capture_default_str()
       ->type_name("P");

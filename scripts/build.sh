@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds Pawl; the release preset leaves the command at build/pawl.
 #
-#   scripts/build.sh [preset] [target ...]     presets: release (default), debug, asan, tsan, cuda
+#   scripts/build.sh [preset] [target ...]     presets: release (default), debug, asan, tsan, fuzz, cuda
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -10,8 +10,8 @@ preset=${1:-release}
 case "$preset" in
   -h | --help) sed -n '2,4s/^# \{0,1\}//p' "scripts/build.sh"; exit 0 ;;
   release) folder=build ;;
-  debug | asan | tsan | cuda) folder=build-$preset ;;
-  *) echo "build.sh: unknown preset '$preset' (release, debug, asan, tsan, cuda)" >&2; exit 2 ;;
+  debug | asan | tsan | fuzz | cuda) folder=build-$preset ;;
+  *) echo "build.sh: unknown preset '$preset' (release, debug, asan, tsan, fuzz, cuda)" >&2; exit 2 ;;
 esac
 for tool in cmake ninja; do
   if ! command -v "$tool" >/dev/null 2>&1; then

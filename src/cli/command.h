@@ -30,6 +30,8 @@ void AddMask(CLI::App& app, Action& action);
 void AddMaskbench(CLI::App& app, Action& action);
 void AddTokenize(CLI::App& app, Action& action);
 void AddInfo(CLI::App& app, Action& action);
+void AddSample(CLI::App& app, Action& action);
+void AddSchemaTest(CLI::App& app, Action& action);
 
 // Prints "pawl COMMAND: place: message" on stderr and returns the exit code for it.
 int Fail(std::string_view command, const Error& error);

@@ -33,6 +33,8 @@ int Main(int argc, char** argv) {
   AddMaskbench(app, action);
   AddTokenize(app, action);
   AddInfo(app, action);
+  AddSample(app, action);
+  AddSchemaTest(app, action);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& e) {

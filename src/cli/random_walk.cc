@@ -1,0 +1,77 @@
+// Why the walk leans toward the end: uniform over allowed tokens, a string without limits ends once
+// in a hundred bytes, and an object whose values are objects need not end at all. With a
+// probability of `ending` per token for the way to the shortest completion, what is open closes
+// after some 1/ending tokens on average at each place, and still nothing that is allowed is
+// impossible.
+//
+// A model is a function from the tokens so far to logits. This one follows the tokens with a state
+// of its own, counts what the mask allows, and lifts the logit of the closing token to where the
+// softmax over the allowed ones gives it its probability. The randomness is the sampler's, so a
+// seed means what it means elsewhere.
+#include "src/cli/random_walk.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "pawl/mask.h"
+
+namespace pawl::cli {
+
+RandomWalkModel::RandomWalkModel(const Grammar& grammar, float ending)
+    : grammar_(grammar), ending_(ending) {
+  info_.architecture = "random walk";
+  info_.vocabulary_size = grammar.vocabulary().size();
+  info_.context_length = std::numeric_limits<int>::max() / 2;
+}
+
+void RandomWalkModel::Truncate(SequenceId, int length) {
+  const auto most = static_cast<size_t>(std::max(0, length));
+  if (states_.size() > most)
+    states_.erase(states_.begin() + static_cast<ptrdiff_t>(most), states_.end());
+}
+
+Status RandomWalkModel::Forward(std::span<const Row> rows, std::span<float> logits) {
+  for (const Row& row : rows) {
+    const auto position = static_cast<size_t>(row.position);
+    Truncate(row.sequence, row.position);
+    if (position == 0) {
+      states_.push_back(grammar_.Start());  // the prompt
+    } else {
+      const std::optional<State> next =
+          position == states_.size() ? states_.back().Advance(row.token) : std::optional<State>();
+      if (!next.has_value()) {
+        return Error{ErrorCode::kInternal, "the grammar does not take the token",
+                     "position " + std::to_string(position)};
+      }
+      states_.push_back(*next);
+    }
+    if (row.output < 0) continue;
+    const auto width = static_cast<size_t>(info_.vocabulary_size);
+    WriteLogits(states_.back(), logits.subspan(static_cast<size_t>(row.output) * width, width));
+  }
+  return {};
+}
+
+void RandomWalkModel::WriteLogits(const State& state, std::span<float> logits) const {
+  std::fill(logits.begin(), logits.end(), 0.0f);
+  const int allowed = state.mask()->count();
+  if (ending_ <= 0 || allowed < 2) return;
+  const Vocabulary& vocabulary = grammar_.vocabulary();
+  TokenId closing = kNoToken;
+  if (state.accepting()) {
+    if (!vocabulary.end_tokens().empty()) closing = vocabulary.end_tokens().front();
+  } else if (const std::optional<std::string> bytes = state.ShortestCompletion();
+             bytes.has_value() && !bytes->empty()) {
+    closing = vocabulary.LongestPrefix(*bytes);
+  }
+  if (closing == kNoToken) return;
+  // Never less than the others': where a `}` is one of two, it stays one of two.
+  logits[static_cast<size_t>(closing)] =
+      std::max(0.0f, std::log(ending_ / (1 - ending_) * static_cast<float>(allowed - 1)));
+}
+
+}  // namespace pawl::cli

@@ -1,0 +1,48 @@
+// A model that knows nothing: random walks over the masks of a grammar, with the decode loop and
+// the token budget that real models have.
+//
+//   RandomWalkModel model(grammar, /*ending=*/0.1f);
+//   Session session(model, vocabulary);
+//   const TokenId prompt[] = {RandomWalkModel::kPrompt};
+//   auto text = session.Generate(prompt, MakeConstraint(grammar), {.sampling = {.temperature =
+//   1}});
+#ifndef PAWL_SRC_CLI_RANDOM_WALK_H_
+#define PAWL_SRC_CLI_RANDOM_WALK_H_
+
+#include <span>
+#include <vector>
+
+#include "pawl/grammar.h"
+#include "src/model/model.h"
+
+namespace pawl::cli {
+
+// At temperature 1 each allowed token is as probable as any other, but one: the token that the
+// shortest completion goes on with (the end of output where the text may end) has at least the
+// probability `ending`. One sequence; one thread at a time.
+class RandomWalkModel : public Model {
+ public:
+  // The only prompt it takes: a single token, whatever it means.
+  static constexpr TokenId kPrompt = 0;
+
+  // `ending`: 0 to less than 1; 0 makes all allowed tokens alike.
+  RandomWalkModel(const Grammar& grammar, float ending);
+
+  const ModelInfo& info() const override { return info_; }
+  Result<SequenceId> NewSequence(int capacity) override { return SequenceId{0}; }
+  void FreeSequence(SequenceId sequence) override { states_.clear(); }
+  void Truncate(SequenceId sequence, int length) override;
+  Status Forward(std::span<const Row> rows, std::span<float> logits) override;
+
+ private:
+  void WriteLogits(const State& state, std::span<float> logits) const;
+
+  Grammar grammar_;
+  float ending_;
+  ModelInfo info_;
+  std::vector<State> states_;  // after the token at each position
+};
+
+}  // namespace pawl::cli
+
+#endif  // PAWL_SRC_CLI_RANDOM_WALK_H_

@@ -1,0 +1,133 @@
+// `pawl sample`: texts that a grammar allows, drawn at random without a model (random_walk.h). For
+// tests of what is downstream of a schema, and for looking at what a schema really says.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "src/base/json.h"
+#include "src/base/random.h"
+#include "src/cli/command.h"
+#include "src/cli/engine.h"
+#include "src/cli/options.h"
+#include "src/cli/random_walk.h"
+#include "src/decode/session.h"
+
+namespace pawl::cli {
+namespace {
+
+constexpr const char* kName = "sample";
+
+struct Flags {
+  GrammarFlags grammar{LayoutFlags::ForWriting()};
+  std::string tokenizer;
+  int n = 1;
+  uint64_t seed = 0;
+  int max_tokens = 4096;
+  float ending = 0.1f;
+};
+
+// Each text has a seed of its own: the text with number i is the same for every --n.
+uint64_t SeedOf(uint64_t seed, int number) {
+  const PhiloxBlock block = Philox4x32(seed, 0, static_cast<uint64_t>(number));
+  return uint64_t{block.word[0]} << 32 | block.word[1];
+}
+
+// One line. JSON stays as it is; a raw line feed in it can only be white space between its tokens,
+// where a space means the same. Anything else becomes a JSON string.
+std::string Line(const Flags& flags, std::string text) {
+  if (flags.grammar.schema_file.empty()) return json::Quote(text) + "\n";
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  return text + "\n";
+}
+
+int Sample(const Flags& flags) {
+  if (!flags.grammar.any()) {
+    return Fail(kName,
+                Error{ErrorCode::kInvalid, "one of --schema, --regex and --choice is needed", ""});
+  }
+  if (Status status = flags.grammar.Check(); !status.ok()) return Fail(kName, status.error());
+  std::string place = flags.tokenizer;
+  if (place.empty()) {
+    Result<std::string> folder = FindModelFolder("");
+    if (!folder.ok()) return Fail(kName, folder.error());
+    place = *std::move(folder);
+  }
+  Result<Text> text = LoadText(kName, place);
+  if (!text.ok()) return Fail(kName, text.error());
+  Result<Grammar> grammar = flags.grammar.Compile(text->vocabulary);
+  if (!grammar.ok()) return Fail(kName, grammar.error());
+
+  RandomWalkModel model(*grammar, flags.ending);
+  Session session(model, text->vocabulary);
+  const TokenId prompt[] = {RandomWalkModel::kPrompt};
+  GenerateOptions options;
+  options.sampling.temperature = 1;
+  options.max_tokens = flags.max_tokens;
+  std::string written;
+  options.on_token = [&written](TokenId, std::string_view bytes) {
+    written += bytes;
+    return true;
+  };
+  int exit_code = kExitOk;
+  for (int i = 0; i < flags.n; ++i) {
+    written.clear();
+    options.sampling.seed = SeedOf(flags.seed, i);
+    Result<Generation> output = session.Generate(prompt, MakeConstraint(*grammar), options);
+    if (output.ok()) {
+      Print(Line(flags, std::move(output->text)));
+      if (Status status = FlushOutput(); !status.ok()) return Fail(kName, status.error());
+    } else if (output.error().code == ErrorCode::kInvalid) {
+      // See "Where the look-ahead ends" in docs/json_schema.md.
+      constexpr size_t kShown = 60;
+      const size_t begin = written.size() - std::min(written.size(), kShown);
+      Note(kName, fmt::format("text {}: a dead end, no token is allowed after {} bytes: ...{}", i,
+                              written.size(), Readable(std::string_view(written).substr(begin))));
+      exit_code = kExitSomeFailed;
+    } else {
+      return Fail(kName, AtOption(output.error(), "the prompt"));
+    }
+  }
+  return exit_code;
+}
+
+}  // namespace
+
+void AddSample(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand(kName, "Draw random texts that a constraint allows, without a model");
+  const auto flags = std::make_shared<Flags>();
+  flags->grammar.AddAllTo(command);
+  command
+      ->add_option("--tokenizer", flags->tokenizer,
+                   "tokenizer.json, or a folder with one (default: that of the model that ships)")
+      ->type_name("PATH");
+  command->add_option("--n", flags->n, "Number of texts")
+      ->check(CLI::Range(1, 1 << 30))
+      ->capture_default_str()
+      ->type_name("N");
+  command->add_option("--seed", flags->seed, "The same seed gives the same texts")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str()
+      ->type_name("N");
+  command->add_option("--max-tokens", flags->max_tokens, "Budget of each text in tokens")
+      ->check(CLI::Range(1, 1 << 30))
+      ->capture_default_str()
+      ->type_name("N");
+  command
+      ->add_option("--ending", flags->ending,
+                   "Least probability, at each token, of the one that leads to the end")
+      ->check(CLI::Range(0.0, 0.999))
+      ->capture_default_str()
+      ->type_name("P");
+  command->footer(
+      "One text on each line: JSON for --schema, else a JSON string. Exit codes: 0 done; 1 some "
+      "ended where nothing is allowed; 2 bad input or usage.\n"
+      "Example:\n  pawl sample --schema schemas/examples/contact.json --n 5 --seed 7");
+  command->callback([flags, &action] { action = [flags] { return Sample(*flags); }; });
+}
+
+}  // namespace pawl::cli

@@ -1,0 +1,122 @@
+// pawl sample: every text is one of the grammar, the same seed gives the same texts.
+#include <gtest/gtest.h>
+#include <re2/re2.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/cli/cli_test_util.h"
+#include "tests/oracle/json_schema_validator.h"
+
+namespace pawl {
+namespace {
+
+using Json = nlohmann::json;
+
+const char kPoint[] = R"({
+  "type": "object",
+  "properties": {"x": {"type": "integer", "minimum": 10, "maximum": 20},
+                 "tags": {"type": "array", "items": {"type": "string"}, "minItems": 1},
+                 "next": {"$ref": "#"}},
+  "required": ["x", "tags"],
+  "additionalProperties": false})";
+
+std::vector<std::string> Lines(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+CommandResult Sample(const std::vector<std::string>& more) {
+  std::vector<std::string> arguments = {"sample"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return RunPawl(arguments);
+}
+
+TEST(SampleTest, EveryTextIsValid) {
+  const std::string schema = WriteScratch("point.json", kPoint);
+  auto validator = oracle::Validator::Create(kPoint, {});
+  ASSERT_TRUE(validator.ok());
+  const std::vector<std::string> layouts[] = {
+      {}, {"--whitespace", "any", "--order", "any", "--spelling", "any"}, {"--max-tokens", "40"}};
+  for (const auto& layout : layouts) {
+    std::vector<std::string> arguments = {"--schema", schema, "--n", "25", "--seed", "5"};
+    arguments.insert(arguments.end(), layout.begin(), layout.end());
+    const CommandResult result = Sample(arguments);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    const std::vector<std::string> lines = Lines(result.out);
+    ASSERT_EQ(lines.size(), 25U);
+    for (const std::string& line : lines) {
+      EXPECT_EQ((*validator)->Validate(line), oracle::Verdict::kValid)
+          << line << ": " << (*validator)->reason();
+    }
+    EXPECT_GT(std::set<std::string>(lines.begin(), lines.end()).size(), 12U);
+  }
+}
+
+TEST(SampleTest, TheBudgetHolds) {
+  const std::string schema = WriteScratch("point.json", kPoint);
+  // One token is one byte with this tokenizer.
+  const CommandResult result = Sample({"--schema", schema, "--tokenizer", RandomModelFolder(),
+                                       "--n", "50", "--max-tokens", "30", "--ending", "0"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  for (const std::string& line : Lines(result.out)) EXPECT_LE(line.size(), 30U);
+}
+
+TEST(SampleTest, TheSeedDecides) {
+  const std::string schema = WriteScratch("point.json", kPoint);
+  const std::string one = Sample({"--schema", schema, "--n", "8", "--seed", "1"}).out;
+  EXPECT_EQ(Sample({"--schema", schema, "--n", "8", "--seed", "1"}).out, one);
+  EXPECT_NE(Sample({"--schema", schema, "--n", "8", "--seed", "2"}).out, one);
+  // A text does not depend on how many there are.
+  EXPECT_EQ(Sample({"--schema", schema, "--n", "3", "--seed", "1"}).out,
+            one.substr(0, Sample({"--schema", schema, "--n", "3", "--seed", "1"}).out.size()));
+}
+
+TEST(SampleTest, RegexesAndChoicesAreJsonStrings) {
+  const CommandResult regex = Sample({"--regex", "a[\\n\"b]{1,3}", "--n", "40"});
+  EXPECT_EQ(regex.exit_code, 0) << regex.err;
+  const std::vector<std::string> lines = Lines(regex.out);
+  ASSERT_EQ(lines.size(), 40U);
+  for (const std::string& line : lines) {
+    const Json text = Json::parse(line, nullptr, false);
+    ASSERT_TRUE(text.is_string()) << line;
+    EXPECT_TRUE(RE2::FullMatch(text.get<std::string>(), "a[\\n\"b]{1,3}")) << line;
+  }
+  const CommandResult choice = Sample({"--choice", "up", "--choice", "down", "--n", "30"});
+  const std::vector<std::string> chosen = Lines(choice.out);
+  EXPECT_EQ(std::set<std::string>(chosen.begin(), chosen.end()),
+            (std::set<std::string>{"\"up\"", "\"down\""}));
+}
+
+TEST(SampleTest, BadInput) {
+  const auto expect_refused = [](const std::vector<std::string>& arguments,
+                                 const std::vector<std::string>& parts) {
+    const CommandResult result = Sample(arguments);
+    EXPECT_EQ(result.exit_code, 2) << result.out;
+    EXPECT_EQ(result.out, "");
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+    for (const std::string& part : parts) {
+      EXPECT_NE(result.err.find(part), std::string::npos) << part << " is not in: " << result.err;
+    }
+  };
+  const std::string schema = WriteScratch("point.json", kPoint);
+  expect_refused({}, {"pawl sample: ", "--schema, --regex and --choice"});
+  expect_refused({"--regex", "a("}, {"pawl sample: --regex: byte "});
+  expect_refused({"--regex", "a", "--choice", "b"}, {"at most one"});
+  expect_refused({"--schema", ScratchPath("absent.json")}, {"absent.json", "No such file"});
+  expect_refused({"--schema", WriteScratch("never.json", R"({"enum":[]})")}, {"never.json: #"});
+  expect_refused({"--schema", schema, "--n", "0"}, {"--n"});
+  expect_refused({"--schema", schema, "--seed", "-1"}, {"--seed"});
+  expect_refused({"--schema", schema, "--ending", "1"}, {"--ending"});
+  expect_refused({"--schema", schema, "--tokenizer", ScratchPath("absent")}, {"absent"});
+  expect_refused({"--schema", schema, "--max-tokens", "3"}, {"--max-tokens: ", "budget is 3"});
+}
+
+}  // namespace
+}  // namespace pawl

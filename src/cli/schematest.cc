@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -28,6 +29,7 @@
 #include "src/base/utf8.h"
 #include "src/cli/command.h"
 #include "src/cli/describe.h"
+#include "src/cli/documents.h"
 #include "src/cli/engine.h"
 #include "src/cli/options.h"
 #include "src/cli/progress.h"
@@ -49,7 +51,11 @@ struct Flags {
   std::string ratchet_file;
   bool update_ratchet = false;
   std::string tokenizer;
+  std::string ref_dir;
 };
+
+// Asked for the documents that schemas of the suite refer to.
+using Resolver = std::function<Result<std::string>(std::string_view uri)>;
 
 struct Count {
   int64_t total = 0;
@@ -80,15 +86,37 @@ Result<Spelling> LoadSpelling(const std::string& path) {
   return Spelling{*std::move(vocabulary), nullptr};
 }
 
-JsonSchemaOptions OptionsFor(const Flags& flags, const SuiteDraft& draft, const SuiteFile& file) {
+// SUITE/remotes stands for http://localhost:1234/; what else there is has an $id.
+Result<Resolver> Documents(const Flags& flags) {
+  std::vector<std::shared_ptr<const DocumentFolder>> folders;
+  const std::string remotes = flags.suite + "/remotes";
+  if (std::filesystem::is_directory(remotes)) {
+    auto folder = DocumentFolder::Open(remotes, "http://localhost:1234/");
+    if (!folder.ok()) return folder.error();
+    folders.push_back(*std::move(folder));
+  }
+  if (!flags.ref_dir.empty()) {
+    auto folder = DocumentFolder::Open(flags.ref_dir, "");
+    if (!folder.ok()) return folder.error();
+    folders.push_back(*std::move(folder));
+  }
+  return Resolver([folders](std::string_view uri) -> Result<std::string> {
+    for (const auto& folder : folders) {
+      if (Result<std::string> text = folder->Find(uri); text.ok()) return text;
+    }
+    return Error{ErrorCode::kIo, "neither the suite's remotes nor --ref-dir have it", ""};
+  });
+}
+
+JsonSchemaOptions OptionsFor(const Flags& flags, const SuiteDraft& draft, const SuiteFile& file,
+                             const Resolver& resolver) {
   JsonSchemaOptions options = flags.layout.ToOptions();
   options.default_dialect = draft.dialect;
   // The suite's convention: "format" is an assertion in optional/format, and where a file is about
   // the vocabulary that makes it one.
   options.assert_formats =
       file.section == Section::kFormats || file.name.ends_with("/format-assertion.json");
-  // PLUG IN HERE: the resolver of references to other documents. SUITE/remotes is served at
-  // http://localhost:1234/. Until then such schemas are refused.
+  options.resolve_document = resolver;
   return options;
 }
 
@@ -141,9 +169,10 @@ std::optional<std::pair<const char*, std::string>> Judge(const Result<Grammar>& 
 }
 
 void RunFile(const Flags& flags, const SuiteDraft& draft, const SuiteFile& file,
-             const Spelling& spelling, Counts& counts, std::vector<Inexact>& failures) {
+             const Spelling& spelling, const Resolver& resolver, Counts& counts,
+             std::vector<Inexact>& failures) {
   const Compiler compiler(spelling.vocabulary);
-  const JsonSchemaOptions options = OptionsFor(flags, draft, file);
+  const JsonSchemaOptions options = OptionsFor(flags, draft, file, resolver);
   Count& count = counts[static_cast<size_t>(file.section)];
   for (const SuiteGroup& group : file.groups) {
     const Result<Grammar> grammar = compiler.CompileJsonSchema(group.schema, options);
@@ -230,6 +259,8 @@ int SchemaTest(const Flags& flags) {
   }
   const Result<Spelling> spelling = LoadSpelling(flags.tokenizer);
   if (!spelling.ok()) return Fail(kName, spelling.error());
+  const Result<Resolver> resolver = Documents(flags);
+  if (!resolver.ok()) return Fail(kName, resolver.error());
   Counts counts{};
   std::string drafts;
   std::vector<Inexact> failures;
@@ -242,7 +273,7 @@ int SchemaTest(const Flags& flags) {
     Counts own{};
     for (const SuiteFile& file : *files) {
       progress.Set(file.name);
-      RunFile(flags, draft, file, *spelling, own, failures);
+      RunFile(flags, draft, file, *spelling, *resolver, own, failures);
     }
     for (size_t i = 0; i < kSections; ++i) {
       counts[i].total += own[i].total;
@@ -296,6 +327,10 @@ void AddSchemaTest(CLI::App& app, Action& action) {
       ->add_option("--tokenizer", flags->tokenizer,
                    "Token by token through the masks (default: byte by byte)")
       ->type_name("PATH");
+  command
+      ->add_option("--ref-dir", flags->ref_dir,
+                   "Folder with more documents, found by their $id: the metaschemas of the drafts")
+      ->type_name("DIR");
   flags->layout.AddTo(command);
   command->footer(
       "Exit codes: 0 all exact (or in the ratchet file); 1 some are not; 2 bad input or usage.\n"

@@ -65,7 +65,12 @@ StringSearch& Scalars::String(const Goal& goal) {
     for (const FormulaId track : tracks) truth.push_back(table_.formulas.Evaluate(track, truth_of));
     return around_accepts_(around, truth);
   };
-  StringEntry entry{program, std::make_unique<StringSearch>(*p, accept, options_.step_fuel)};
+  const std::vector<AtomId>& atoms = program->atoms();
+  const bool one_regex = std::get<1>(shape).empty() && atoms.size() == 1 &&
+                         table_.string(atoms[0]).type == StringAtom::Type::kRegex &&
+                         table_.formulas.op(std::get<0>(shape)) == FormulaArena::Op::kAtom;
+  StringEntry entry{program,
+                    std::make_unique<StringSearch>(*p, accept, options_.step_fuel, one_regex)};
   return *strings_.emplace(std::move(shape), std::move(entry)).first->second.search;
 }
 

@@ -208,6 +208,12 @@ bool StringProgram::overflow() const {
                      [](const Regex& regex) { return regex.dfa->overflow(); });
 }
 
+bool StringProgram::SurelyLive(StateId state) const {
+  if (regexes_.size() != 1 || !tries_.empty() || counting_) return false;
+  const uint32_t s = static_cast<uint32_t>(key(state)[0]);
+  return s != RegexDfa::kDead && !regexes_[0].dfa->MayBeEmpty(s);
+}
+
 uint32_t StringProgram::Distance(StateId state) const {
   uint32_t distance = 0;
   size_t slot = 0;

@@ -57,6 +57,8 @@ class StringProgram {
   // Index of the literal of a kLiterals atom that the string read so far is; -1 when it is none.
   int Literal(StateId state, AtomId atom) const;
   const std::vector<AtomId>& atoms() const { return atoms_; }
+  // The program is one regex, and its state leads to acceptance without a doubt.
+  bool SurelyLive(StateId state) const;
   // A guess at how many more characters an accepted string needs at least; guides searches.
   uint32_t Distance(StateId state) const;
   // Only the counter still looks at what follows: every class leads to the same state, so questions

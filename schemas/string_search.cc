@@ -28,7 +28,13 @@ StringSearch::StateId* StringSearch::NewRow() {
 
 bool StringSearch::DecideLive(StateId state) {
   if (At(state).live == Verdict::kUnknown) {
-    program_.Quiet(state) ? DecideByCount(state) : Decide(state);
+    if (program_.Quiet(state)) {
+      DecideByCount(state);
+    } else if (one_regex_ && program_.SurelyLive(state)) {
+      At(state).live = Verdict::kLive;
+    } else {
+      Decide(state);
+    }
   }
   return At(state).live == Verdict::kLive;
 }
@@ -78,6 +84,13 @@ std::optional<StringSearch::Freedom> StringSearch::FindFreedom(StateId state) {
   return At(state).freedom;
 }
 
+bool StringSearch::HasWay(StateId state) {
+  const Info& info = At(state);
+  if (info.live != Verdict::kLive) return false;
+  // States of one regex are found live without a way.
+  return !one_regex_ || info.via >= 0 || info.accepts == Verdict::kLive || program_.Quiet(state);
+}
+
 void StringSearch::Decide(StateId start) {
   // Most states are one step away from one that is known, or from an end.
   if (Accepts(start)) {
@@ -90,7 +103,7 @@ void StringSearch::Decide(StateId start) {
     if (c >= kSurrogatesBegin && c <= kSurrogatesEnd) continue;
     const StateId next = program_.Next(start, cls);
     if (At(next).live == Verdict::kUnknown && program_.Quiet(next)) DecideByCount(next);
-    if (At(next).live != Verdict::kLive) continue;
+    if (!HasWay(next)) continue;
     At(start).live = Verdict::kLive;
     At(start).via = last_via_ = cls;
     return;
@@ -126,7 +139,7 @@ void StringSearch::Decide(StateId start) {
     const auto [total, depth, state] = queue.top();
     queue.pop();
     if (At(state).live == Verdict::kUnknown && program_.Quiet(state)) DecideByCount(state);
-    if (At(state).live == Verdict::kLive) return mark_path(state);
+    if (HasWay(state)) return mark_path(state);
     if (At(state).live == Verdict::kDead) continue;
     if (Accepts(state)) {
       At(state).live = Verdict::kLive;
@@ -191,6 +204,7 @@ std::optional<std::u32string> StringSearch::Shortest(StateId state, size_t max_l
       if (out.size() + At(state).skip > max_length) return std::nullopt;
       return out.append(At(state).skip, U'a');
     }
+    if (At(state).via < 0) Decide(state);  // live, but nobody has asked for the way yet
     if (At(state).via < 0 || out.size() >= max_length) return std::nullopt;
     const int via = At(state).via;
     out.push_back(program_.Representative(via));

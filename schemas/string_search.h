@@ -20,8 +20,11 @@ class StringSearch {
   using StateId = StringProgram::StateId;
   // `accept`: whether the string may end in this state; asked at most once per state. `fuel`:
   // states one question may visit; beyond it the state counts as live.
-  StringSearch(StringProgram& program, std::function<bool(StateId)> accept, int64_t fuel)
-      : program_(program), accept_(std::move(accept)), fuel_(fuel) {}
+  // `one_regex`: `accept` asks for nothing but the program's only regex, so that most states are
+  // known to be live without a search.
+  StringSearch(StringProgram& program, std::function<bool(StateId)> accept, int64_t fuel,
+               bool one_regex = false)
+      : program_(program), accept_(std::move(accept)), fuel_(fuel), one_regex_(one_regex) {}
 
   StringProgram& program() { return program_; }
   bool Accepts(StateId state);
@@ -88,11 +91,14 @@ class StringSearch {
   bool DecideLive(StateId state);
   std::optional<Freedom> FindFreedom(StateId state);
   void Decide(StateId state);
+  // Live, and it is known how to get to an end from there.
+  bool HasWay(StateId state);
   void DecideByCount(StateId state);
 
   StringProgram& program_;
   std::function<bool(StateId)> accept_;
   int64_t fuel_;
+  bool one_regex_;
   int last_via_ = 0;  // what led to acceptance the last time: a good guess
   std::vector<Info> info_;
   std::vector<StateId*> rows_;  // by state, 128 next states each

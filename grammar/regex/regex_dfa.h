@@ -53,6 +53,8 @@ class RegexDfa {
   uint32_t Next(uint32_t state, int cls);
   bool Accepting(uint32_t state) const { return arena_->Nullable(states_[state].term); }
   ReId Term(uint32_t state) const { return states_[state].term; }
+  // RegexArena::MayBeEmpty of what is left.
+  bool MayBeEmpty(uint32_t state) const { return arena_->MayBeEmpty(states_[state].term); }
   // No code point leads away from the state (nor from kDead).
   bool Absorbing(uint32_t state);
   // Lower bound of the number of characters up to acceptance.

@@ -45,10 +45,10 @@ def main():
             (Path(folder) / name).write_text(text + "\n")
 
         def refresh(block):
-            commands = re.findall(r"^\$ (.*)$", block.group(1), re.M)
             parts = []
-            for command in commands:
-                output = shown(command, folder)
+            for command, printed in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block.group(1), re.M):
+                # What lies in somebody's home folder is not there everywhere.
+                output = printed.rstrip("\n") if "~/" in command else shown(command, folder)
                 parts.append(f"$ {command}\n" + (output + "\n" if output else ""))
             return "```console\n" + "".join(parts) + "```"
 

@@ -21,9 +21,15 @@ bool StringSearch::Accepts(StateId state) {
   return At(state).accepts == Verdict::kLive;
 }
 
-StringSearch::StateId* StringSearch::NewRow() {
-  row_storage_.emplace_back().fill(kUnasked);
-  return row_storage_.back().data();
+StringSearch::StateId StringSearch::AskNextAscii(StateId state, uint8_t c) {
+  StateId next = Next(state, c).value_or(kNoState);
+  if (next != kNoState && FreedomOf(next)) next |= kFreeFlag;
+  if (state >= rows_.size()) rows_.resize(static_cast<size_t>(state) + 1, nullptr);
+  if (rows_[state] == nullptr) {
+    row_storage_.emplace_back().fill(kUnasked);
+    rows_[state] = row_storage_.back().data();
+  }
+  return rows_[state][c] = next;
 }
 
 bool StringSearch::DecideLive(StateId state) {

@@ -47,14 +47,14 @@ class StringSearch {
   bool LiveWithin(StateId state, char32_t lo, char32_t hi);
   // The next state when it is live.
   std::optional<StateId> Next(StateId state, char32_t c);
-  // The same for an ASCII character, kNoState when it is not live. Remembered: one load when warm.
+  // The same for an ASCII character, with kFreeFlag added when FreedomOf the state has a value;
+  // kNoState when it is not live. Remembered: one load when warm.
   static constexpr StateId kNoState = StringProgram::kNoState;
+  static constexpr StateId kFreeFlag = StateId{1} << 31;
   StateId NextAscii(StateId state, uint8_t c) {
-    if (state >= rows_.size()) rows_.resize(static_cast<size_t>(state) + 1, nullptr);
-    if (rows_[state] == nullptr) rows_[state] = NewRow();
-    StateId& next = rows_[state][c];
-    if (next == kUnasked) next = Next(state, c).value_or(kNoState);
-    return next;
+    if (state < rows_.size() && rows_[state] != nullptr && rows_[state][c] != kUnasked)
+      return rows_[state][c];
+    return AskNextAscii(state, c);
   }
   // The one state that every code point beyond ASCII leads to; kNoState when they differ.
   StateId NextBeyondAscii(StateId state) {
@@ -87,7 +87,7 @@ class StringSearch {
     return info_[state];
   }
   static constexpr StateId kUnasked = UINT32_MAX - 1;
-  StateId* NewRow();
+  StateId AskNextAscii(StateId state, uint8_t c);
   bool DecideLive(StateId state);
   std::optional<Freedom> FindFreedom(StateId state);
   void Decide(StateId state);

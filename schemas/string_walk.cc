@@ -44,7 +44,7 @@ class Walk {
       stack_.resize(static_cast<size_t>(trie_.max_depth()) + 1);
       parts_.resize(stack_.size());
       stack_[top] = {state, 0, Where::kBoundary};
-      for (uint32_t i = begin; i < end;) i = Visit(i);
+      for (uint32_t i = begin; i < end;) i = Plain(nodes[i].byte) ? VisitPlain(i) : Visit(i);
     }
     // So far the groups held places in the order of the tokens.
     for (StringClosings& group : closings_)
@@ -62,7 +62,28 @@ class Walk {
     Where where = Where::kBoundary;
   };
 
-  // Returns the node to go on with.
+  static bool Plain(uint8_t byte) {
+    return byte >= 0x20 && byte < 0x80 && byte != '"' && byte != '\\';
+  }
+
+  // Both return the node to go on with. VisitPlain is for bytes that stand for themselves: nearly
+  // all the nodes of a wide walk, so it is kept short.
+  uint32_t VisitPlain(uint32_t i) {
+    const TokenTrie::Node& node = trie_.nodes()[i];
+    At at = stack_[node.depth - 1u];
+    if (at.where != Where::kBoundary) return Visit(i);
+    ++at.read;
+    at.state = search_.NextAscii(at.state, node.byte);
+    if (at.state == StringSearch::kNoState) return Dead(i);
+    if ((at.state & StringSearch::kFreeFlag) != 0) {
+      at.state &= ~StringSearch::kFreeFlag;
+      return Reached(i, at);
+    }
+    if (!taking_away_) trie_.SetBits(node, words_);
+    stack_[node.depth] = at;
+    return i + 1;
+  }
+
   uint32_t Visit(uint32_t i) {
     const TokenTrie::Node& node = trie_.nodes()[i];
     At at = stack_[node.depth - 1u];
@@ -75,11 +96,6 @@ class Walk {
         return node.end;
       }
       ++at.read;
-      if (node.byte >= 0x20 && node.byte < 0x80 && node.byte != '\\') {
-        at.state = search_.NextAscii(at.state, node.byte);
-        if (at.state == StringSearch::kNoState) return Dead(i);
-        return Reached(i, at);
-      }
       // Bytes of code points beyond ASCII: which of them may follow each other is the same for all
       // strings, known from the root on.
       if (root_ && node.byte >= 0xC2) {
@@ -183,8 +199,9 @@ class Walk {
       StringSearch::StateId next = StringSearch::kNoState;
       if (byte >= 0x80) {
         next = search_.NextBeyondAscii(state);
-      } else if (byte >= 0x20 && byte != '\\') {
+      } else if (Plain(byte)) {
         next = search_.NextAscii(state, byte);
+        if (next != StringSearch::kNoState) next &= ~StringSearch::kFreeFlag;
       }
       if (next == StringSearch::kNoState || !search_.Live(next)) {
         balance -= size;

@@ -133,9 +133,9 @@ TEST(SchemaTestTest, TheOfficialSuite) {
   if (!std::filesystem::is_directory(metaschemas)) {
     GTEST_SKIP() << metaschemas << " is absent (scripts/get_metaschemas.py writes it)";
   }
-  const CommandResult result = RunPawl({"schematest", "--suite", suite, "--draft", "all",
-                                        "--formats", "--ref-dir", metaschemas, "--ratchet",
-                                        PAWL_SOURCE_DIR "/tests/data/schematest.ratchet"});
+  const CommandResult result =
+      RunPawl({"schematest", "--suite", suite, "--draft", "all", "--formats", "--ref-dir",
+               metaschemas, "--ratchet", PAWL_SOURCE_DIR "/tests/data/schematest.ratchet"});
   EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
   EXPECT_EQ(result.out.find("exact now"), std::string::npos) << result.out;
 }

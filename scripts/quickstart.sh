@@ -25,6 +25,6 @@ build/pawl extract --schema "$schema" --file examples/invoice.txt
 cat <<'END'
 
 Try next:
-    build/pawl extract --schema schemas/examples/contact.json --text "Ann Lee of Harrow Ltd, phone 020 7946 0018."
+    build/pawl extract --schema schemas/examples/contact.json --text "Ann Lee works at Harrow Ltd. Phone: 020 7946 0018."
     build/pawl generate --prompt "A colour: " --choice red --choice green --choice blue --temperature 1
 END

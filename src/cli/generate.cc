@@ -136,7 +136,7 @@ void AddGenerate(CLI::App& app, Action& action) {
   command->add_flag("--special", flags->special,
                     "Special tokens written out in the prompt become those tokens");
   command->add_flag("--no-skip-forced", flags->no_skip_forced,
-                    "Ask the model even where only one token is allowed (same output, slower)");
+                    "Ask the model for every token, also where the text is forced (slower)");
   command->add_flag("--stats", flags->stats, "Tokens and seconds on stderr");
   command->footer(
       "Example:\n  pawl generate --prompt \"The answer is \" --regex \"(yes|no), [a-z ]{3,40}\" "

@@ -203,12 +203,12 @@ std::string Table(const Totals& totals, size_t schemas) {
     out += fmt::format("  {:<17}{}\n", MaskbenchKindName(kind), totals.Count(kind));
   }
   const auto masks = Summary(totals.token_ns), first = Summary(totals.first_ns);
-  out += fmt::format("{:>10}", "us");
-  for (const auto& [key, value] : masks) out += fmt::format("{:>10}", key);
-  out += fmt::format("\n{:>10}", "TBM");
-  for (const auto& [key, value] : masks) out += fmt::format("{:>10.2f}", value);
-  out += fmt::format("\n{:>10}", "TTFM");
-  for (const auto& [key, value] : first) out += fmt::format("{:>10.1f}", value);
+  out += fmt::format("{:>12}", "us");
+  for (const auto& [key, value] : masks) out += fmt::format("{:>12}", key);
+  out += fmt::format("\n{:>12}", "TBM");
+  for (const auto& [key, value] : masks) out += fmt::format("{:>12.2f}", value);
+  out += fmt::format("\n{:>12}", "TTFM");
+  for (const auto& [key, value] : first) out += fmt::format("{:>12.1f}", value);
   return out + fmt::format("\n{} masks; memory {:.0f} MB\n", totals.token_ns.size(),
                            static_cast<double>(totals.rss_bytes) / 1e6);
 }

@@ -139,8 +139,8 @@ TEST(MessagesTest, HelpAndVersion) {
   const CommandResult version = RunPawl({"--version"});
   EXPECT_EQ(version.exit_code, 0);
   EXPECT_EQ(version.out.substr(0, 5), "pawl ");
-  for (const char* name :
-       {"extract", "generate", "validate", "mask", "tokenize", "info", "sample", "schematest"}) {
+  for (const char* name : {"extract", "generate", "validate", "mask", "tokenize", "info", "sample",
+                           "schematest", "maskbench"}) {
     const CommandResult help = RunPawl({name, "--help"});
     EXPECT_EQ(help.exit_code, 0);
     EXPECT_NE(help.out.find("Example:\n  pawl " + std::string(name)), std::string::npos) << name;

@@ -28,6 +28,7 @@ for module in ("domains_main", "domains_more", "domains_other", "domains_extra")
 
 HELD_OUT_DOMAINS = {"vet_visit", "rental", "donation", "match", "lost_item"}
 BOS, EOS, PAD = range(3)
+DECISION = 3                                         # weight of a token where the model decides, against one it copies on
 MAIN = ["contact", "invoice", "event", "product", "ticket", "job", "booking", "measurement"]
 TRAIN_DOMAINS = [name for name in DOMAINS if name not in HELD_OUT_DOMAINS]
 
@@ -150,7 +151,8 @@ def sequence(rng, count, encode):
     """Token ids, loss mask, positions and part numbers of one text with several outputs.
 
     Part 0 is the prompt; every output sees the prompt and itself only, and its positions follow the prompt's. `encode` gives
-    the tokens of a text with their byte ranges. A token is scored if the model chooses its first byte or a later one.
+    the tokens of a text with their byte ranges. A token is scored if the model chooses its first byte or a later one; the first
+    token after forced ones counts DECISION times, because there the model decides what to say: null, which name, which date.
     """
     examples = questions(rng, count)
     ids = [BOS] + [token for token, _, _ in encode(examples[0].text + "\n")]
@@ -160,7 +162,8 @@ def sequence(rng, count, encode):
         output = encode(example.output.decode())
         length = len(output) + 1
         ids += [token for token, _, _ in output] + [EOS]
-        mask += [int(any(example.mask[begin:end])) for _, begin, end in output] + [0]
+        chosen = [int(any(example.mask[begin:end])) for _, begin, end in output]
+        mask += [DECISION if now and not before else now for before, now in zip([0] + chosen, chosen)] + [0]
         places += range(start, start + length)
         parts += [number + 1] * length
     # The token before an output is the line feed only for the first one; the first token of an output is forced anyway.

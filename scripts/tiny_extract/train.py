@@ -215,12 +215,14 @@ def main():
         ids, mask, places, parts = queue.get()
         wait += time.time() - before
         ids = torch.from_numpy(ids.astype(np.int64))
-        chosen = torch.from_numpy(mask[:, 1:]).reshape(-1).nonzero()[:, 0]
+        weights = torch.from_numpy(mask[:, 1:].astype(np.float32)).reshape(-1)
+        chosen = weights.nonzero()[:, 0]
+        weights = weights[chosen]
         places, parts = torch.from_numpy(places[:, :-1].astype(np.int64)), torch.from_numpy(parts[:, :-1].astype(np.int64))
         target = ids[:, 1:].reshape(-1)[chosen]
         logits = model.logits(model.hidden(ids[:, :-1].contiguous(), chosen, places, parts))
-        loss = F.cross_entropy(logits, target)
-        loss.backward()
+        losses = F.cross_entropy(logits, target, reduction="none")
+        (losses @ weights / weights.sum()).backward()
         if options.ranks > 1:
             flat = torch.cat([p.grad.reshape(-1) for p in model.parameters()] + [torch.tensor([float(bool(stopped or left <= 0))])])
             torch.distributed.all_reduce(flat)
@@ -244,7 +246,7 @@ def main():
             keep = min(0.995, (1 + step) / (10 + step))
             for name, p in model.named_parameters():
                 average[name].lerp_(p, 1 - keep)
-            loss_sum += loss.item() * len(chosen)
+            loss_sum += losses.sum().item()
             hits += (logits.argmax(-1) == target).sum().item()
             count += len(chosen)
         if options.ranks > 1 and step % 100 == 0:

@@ -116,6 +116,20 @@ StringIndex StringTokens::Read(uint32_t from, bool canonical) {
       index.lengths_[t - index.first_] = at.length;
     ++i;
   }
+  std::vector<TokenId> inside;
+  for (uint32_t t = index.first(); t < index.last(); ++t) {
+    if (index.length(t) != StringIndex::kOutside) inside.push_back(trie.order()[t]);
+  }
+  std::sort(inside.begin(), inside.end());
+  for (const TokenId token : inside) {
+    const auto word = static_cast<uint32_t>(token) >> 5;
+    if (index.inside_.empty() || index.inside_.back().first != word)
+      index.inside_.emplace_back(word, 0);
+    index.inside_.back().second |= 1u << (token & 31);
+  }
+  for (uint32_t k = 0; k < index.crossings_.size(); ++k) {
+    if (index.crossings_[k].intricate) index.intricate_.push_back(k);
+  }
   return index;
 }
 

@@ -40,8 +40,12 @@ class StringIndex {
   uint16_t length(uint32_t order) const { return lengths_[order - first_]; }
   uint32_t first() const { return first_; }
   uint32_t last() const { return first_ + static_cast<uint32_t>(lengths_.size()); }
+  // The words of a mask that hold the tokens that stay inside: (index, bits).
+  std::span<const std::pair<uint32_t, uint32_t>> inside() const { return inside_; }
   // By order.
   std::span<const Crossing> crossings() const { return crossings_; }
+  // Places in crossings() of the intricate ones.
+  std::span<const uint32_t> intricate() const { return intricate_; }
   // Those of the tokens first ... last - 1 of the order, as places in crossings().
   std::pair<uint32_t, uint32_t> CrossingsOf(uint32_t first, uint32_t last) const;
 
@@ -49,7 +53,9 @@ class StringIndex {
   friend class StringTokens;
   uint32_t first_ = 0;
   std::vector<uint16_t> lengths_;
+  std::vector<std::pair<uint32_t, uint32_t>> inside_;
   std::vector<Crossing> crossings_;
+  std::vector<uint32_t> intricate_;
 };
 
 // Thread-safe. One for each spelling; get it as vocabulary.Derived<CanonicalStringTokens>().

@@ -14,9 +14,9 @@
 
 namespace pawl {
 
-// Sets the bits of the tokens at and below `node` of the vocabulary's trie that fit, `entered` being
-// the live state after the node. Where `leaves(state, node)` says so, the node below `state` is left
-// alone with all that is below it. `stack`: scratch for one state for each depth.
+// Sets the bits of the tokens at and below `node` of the vocabulary's trie that fit, `entered`
+// being the live state after the node. Where `leaves(state, node)` says so, the node below `state`
+// is left alone with all that is below it. `stack`: scratch for one state for each depth.
 template <typename Leaves>
 void WalkBelow(Machine& machine, const Vocabulary& vocabulary, uint32_t begin, Machine::Key entered,
                uint32_t* words, std::vector<Machine::Key>& stack, const Leaves& leaves) {

@@ -1,6 +1,6 @@
-// Masks inside keys, where keys are plain (plain_keys.h). The names that may still come are followed
-// through the trie, a few steps each; and where other keys may come as well, all that any string
-// allows is allowed, but for the tokens that would close a key which may not come.
+// Masks inside keys, where keys are plain (plain_keys.h). The names that may still come are
+// followed through the trie, a few steps each; and where other keys may come as well, all that any
+// string allows is allowed, but for the tokens that would close a key which may not come.
 #include <algorithm>
 
 #include "grammar/mask_builder.h"
@@ -16,8 +16,8 @@ PlainKeys* SchemaMachine::PlainKeysOf(FrameId id) {
     const Frame& frame = frames_[id];
     plain_[id] = kNotPlain;
     if (PlainKeys::Fits(frames_, options_, frame)) {
-      const auto [it, fresh] = plain_index_.try_emplace(
-          uint64_t{frame.layout} << 32 | frame.must, static_cast<uint32_t>(plain_keys_.size()));
+      const auto [it, fresh] = plain_index_.try_emplace(uint64_t{frame.layout} << 32 | frame.must,
+                                                        static_cast<uint32_t>(plain_keys_.size()));
       if (fresh)
         plain_keys_.push_back(std::make_unique<PlainKeys>(frames_, solver_, options_, frame));
       plain_[id] = it->second;
@@ -38,7 +38,7 @@ const SchemaMachine::SparseWords& SchemaMachine::SimpleClosings(const StringInde
   if (!fresh) return it->second;
   std::vector<std::pair<uint32_t, uint32_t>> bits;
   for (const StringIndex::Crossing& crossing : index.crossings()) {
-    if (crossing.intricate || !Allows(rests, crossing)) continue;
+    if (crossing.escaped || crossing.intricate || !Allows(rests, crossing)) continue;
     bits.emplace_back(static_cast<uint32_t>(crossing.token) >> 5, 1u << (crossing.token & 31));
   }
   std::sort(bits.begin(), bits.end());
@@ -80,9 +80,14 @@ bool SchemaMachine::FillPlainKeys(const Below& below, bool fresh) {
     const Rests& rests = RestsAfterKey(node, program, program.start(), -1);
     for (const auto& [word, bits] : SimpleClosings(below.index, rests)) below.words[word] |= bits;
     for (const uint32_t quote : QuotesOfSeenKeys(below)) clear(quote);
-    for (const uint32_t i : below.index.intricate()) {
-      const StringIndex::Crossing& crossing = below.index.crossings()[i];
-      const bool fits = Allows(rests, crossing) && WalkToken(below, crossing.token) != kDead;
+    const std::optional<std::string> begun = BegunKey(below);
+    for (const StringIndex::Special& special : below.index.special()) {
+      const StringIndex::Crossing& crossing = below.index.crossings()[special.place];
+      if (!Allows(rests, crossing)) continue;
+      // A key that nobody has heard of is like any other.
+      const bool unheard =
+          !crossing.intricate && begun && special.text && !frames_.IsName(*begun + *special.text);
+      const bool fits = unheard || WalkToken(below, crossing.token) != kDead;
       const auto token = static_cast<size_t>(crossing.token);
       if (fits) below.words[token >> 5] |= 1u << (token & 31);
     }
@@ -109,8 +114,8 @@ std::optional<uint32_t> SchemaMachine::FollowName(const Below& below, const Plai
   const TokenTrie& trie = below.vocabulary.trie();
   uint32_t at = below.node;
   for (size_t i = depth; i < name.text.size(); ++i) {
-    const uint32_t escape = others || options_.canonical_spelling ? TokenTrie::kNone
-                                                                  : trie.Child(at, '\\');
+    const uint32_t escape =
+        others || options_.canonical_spelling ? TokenTrie::kNone : trie.Child(at, '\\');
     if (escape != TokenTrie::kNone && std::ranges::find(escapes, escape) == escapes.end()) {
       escapes.push_back(escape);
       WalkEscape(below, escape);

@@ -52,8 +52,8 @@ class PlainKeys {
   std::vector<AtomId> atoms_;
   bool ordered_;
   std::vector<std::pair<int, NameId>> required_rank_;  // by rank
-  std::vector<int8_t> possible_;                      // by rank + 1: has a value; -1 unknown
-  std::vector<Name> sorted_;                          // by text
+  std::vector<int8_t> possible_;                       // by rank + 1: has a value; -1 unknown
+  std::vector<Name> sorted_;                           // by text
   std::unordered_map<StringProgram::StateId, Range> ranges_;
 };
 

@@ -316,7 +316,8 @@ uint32_t SchemaMachine::StepLexeme(uint32_t id, uint8_t byte) {
         return id;
     }
   }
-  return byte != 0 && std::strchr(Following(lexeme.mode), byte) != nullptr ? kLeavesLexeme : kDeadLexeme;
+  return byte != 0 && std::strchr(Following(lexeme.mode), byte) != nullptr ? kLeavesLexeme
+                                                                           : kDeadLexeme;
 }
 
 Machine::Key SchemaMachine::Space(Key state, const Lexeme& lexeme) {

@@ -199,6 +199,8 @@ class SchemaMachine : public Machine {
   static void ForEach(const Below& below, const StringClosings& group, const Fn& fn);
   static bool Allows(const Rests& rests, const StringIndex::Crossing& crossing);
   static void Allow(const Below& below, const Rests& rests, const StringIndex::Crossing& crossing);
+  // What was read of the key so far; nullopt when it is no text yet.
+  std::optional<std::string> BegunKey(const Below& below) const;
   // Trie nodes of the quotes that would close a key which is there already, sorted.
   std::vector<uint32_t> QuotesOfSeenKeys(const Below& below);
   // A key that is not there yet.
@@ -243,7 +245,7 @@ class SchemaMachine : public Machine {
   std::set<Rests> distinct_rests_;
   std::map<std::pair<const StringIndex*, const Rests*>, SparseWords> simple_closings_;
   std::unordered_map<Key, ValueRests> value_rests_;
-  std::unordered_map<uint64_t, const Rests*> key_rests_;  // by node and state of the key's program
+  std::unordered_map<uint64_t, const Rests*> key_rests_;  // by node, and rank or state of the key
 };
 
 }  // namespace pawl::schema

@@ -182,7 +182,8 @@ const SchemaMachine::Rests& SchemaMachine::RestsAfterKey(NodeId id, const String
   plain.text = plain.start = 0;
   plain.reads_key = false;
   id = InternNode(plain);
-  const Rests*& rests = key_rests_[uint64_t{id} << 32 | state];
+  const uint32_t which = rank >= 0 ? 1u << 31 | static_cast<uint32_t>(rank) : state;
+  const Rests*& rests = key_rests_[uint64_t{id} << 32 | which];
   if (rests == nullptr) {
     const Frame& frame = frames_[plain.frame];
     const NameId name = rank >= 0 ? frames_.layout(frame.layout).name_ids[static_cast<size_t>(rank)]
@@ -225,7 +226,7 @@ void SchemaMachine::CloseKeys(const Below& below, const std::vector<StringClosin
     const Rests& rests = RestsAfterKey(node, program, group.state, -1);
     ForEach(below, group, [&](const auto& crossing) {
       if (!Allows(rests, crossing)) return;
-      if (crossing.intricate) {
+      if (crossing.escaped || crossing.intricate) {
         allow_if_walked(crossing);
       } else if (!std::binary_search(taken->begin(), taken->end(), crossing.quote)) {
         Allow(below, rests, crossing);
@@ -234,17 +235,23 @@ void SchemaMachine::CloseKeys(const Below& below, const std::vector<StringClosin
   }
 }
 
+std::optional<std::string> SchemaMachine::BegunKey(const Below& below) const {
+  const Node& node = nodes_[FrameOf(below.state)];
+  std::string begun = TextSince(node.text, node.start).substr(1);
+  if (begun.find('\\') == std::string::npos) return begun;
+  auto parsed = json::Parse("\"" + begun + "\"");
+  if (!parsed.ok()) return std::nullopt;
+  return std::move(parsed->text);
+}
+
 std::vector<uint32_t> SchemaMachine::QuotesOfSeenKeys(const Below& below) {
   std::vector<uint32_t> out;
   const Node& node = nodes_[FrameOf(below.state)];
   const Frame& frame = frames_[node.frame];
   if (frame.seen == IdSets::kEmpty) return out;
-  std::string begun = TextSince(node.text, node.start).substr(1);
-  if (begun.find('\\') != std::string::npos) {
-    const auto parsed = json::Parse("\"" + begun + "\"");
-    if (!parsed.ok()) return out;
-    begun = parsed->text;
-  }
+  const std::optional<std::string> begun_key = BegunKey(below);
+  if (!begun_key) return out;
+  const std::string& begun = *begun_key;
   const TokenTrie& trie = below.vocabulary.trie();
   for (const NameId id : frames_.seen().Members(frame.seen)) {
     const std::string& name = frames_.Name(id);

@@ -97,7 +97,8 @@ bool StringSearch::HasWay(StateId state) {
   const Info& info = At(state);
   if (info.live != Verdict::kLive) return false;
   // Some states are known to be live without a way.
-  return !(one_regex_ || live_) || info.via >= 0 || info.accepts == Verdict::kLive || program_.Quiet(state);
+  return !(one_regex_ || live_) || info.via >= 0 || info.accepts == Verdict::kLive ||
+         program_.Quiet(state);
 }
 
 void StringSearch::Decide(StateId start) {

@@ -1,5 +1,5 @@
-// StructureTokens: where the tokens of a vocabulary have the bytes of JSON's structure, whatever the
-// schema.
+// StructureTokens: where the tokens of a vocabulary have the bytes of JSON's structure, whatever
+// the schema.
 //
 // Between two values stand white space and one byte that matters. Most tokens have nothing of the
 // kind, so a mask there asks only for the few trie nodes that do.

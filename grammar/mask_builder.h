@@ -23,7 +23,8 @@ void WalkBelow(Machine& machine, const Vocabulary& vocabulary, uint32_t begin, M
   const TokenTrie& trie = vocabulary.trie();
   const auto nodes = trie.nodes();
   const auto fill = [&](uint32_t i, Machine::Key state) {
-    return nodes[i].byte == '"' && nodes[i].end > i + 1 &&
+    const uint8_t byte = nodes[i].byte;
+    return (byte == '"' || (byte >= '0' && byte <= '9')) && nodes[i].end > i + 1 &&
            machine.FillBelow(state, vocabulary, i, false, words);
   };
   trie.SetBits(nodes[begin], words);

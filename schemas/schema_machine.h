@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "grammar/machine.h"
+#include "grammar/token_trie.h"
 #include "pawl/json_schema_options.h"
 #include "schemas/atoms.h"
 #include "schemas/frames.h"
@@ -137,6 +138,7 @@ class SchemaMachine : public Machine {
   // else, so all places that want the same share what was found for one.
   struct ValueMask {
     std::vector<uint32_t> words;  // tokens that end inside the value, or with it
+    bool ends_here = false;       // the value may be complete already
     std::vector<uint32_t> exits;  // trie nodes whose byte is the first behind the value
     // Tokens that close a string, which is the value, and have something behind the quote.
     std::vector<std::pair<TokenId, uint32_t>> closings;  // with the place of that in rests()
@@ -152,6 +154,17 @@ class SchemaMachine : public Machine {
   uint64_t SpacesAllowed(Key state) const;
   // The mask of a state outside strings by walking the trie. Its words are zero.
   void WalkAll(Key state, const Vocabulary& vocabulary, uint32_t* words);
+  // Whether a trie node leaves the value that is being seen apart; if so it is taken down.
+  auto Leaves(const Vocabulary& vocabulary) {
+    return [this, &vocabulary](Key before, uint32_t node) {
+      if (detaching_ == nullptr || !Exits(before, vocabulary.trie().nodes()[node].byte))
+        return false;
+      detaching_->exits.push_back(node);
+      return true;
+    };
+  }
+  // The tokens below a node that has led into a number.
+  void FillNumber(Key state, const Vocabulary& vocabulary, uint32_t node, uint32_t* words);
   bool FillValue(Key state, const Vocabulary& vocabulary, uint32_t* words);
 
   // Masks inside strings, schema_masks.cc.

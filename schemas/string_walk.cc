@@ -35,6 +35,9 @@ class Walk {
       if (fresh) {
         CopyBase(freedom->max);
         Close(index_.first(), index_.last(), state, 0, *freedom);
+      } else if (freedom->max >= tokens_.longest()) {
+        for (const auto& [word, bits] : index_.inside()) words_[word] |= bits;
+        Close(index_.first(), index_.last(), state, 0, *freedom);
       } else {
         Free(begin, end, state, 0, *freedom);
       }

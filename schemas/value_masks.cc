@@ -12,6 +12,9 @@
 #include "schemas/structure_tokens.h"
 
 namespace pawl::schema {
+namespace {
+constexpr size_t kDigitsAtOnce = 32;  // longer numbers in one token are walked like anything else
+}
 
 Machine::Key SchemaMachine::Detached(Key state) {
   const Lexeme& lexeme = lexemes_[LexemeOf(state)];
@@ -62,15 +65,14 @@ uint64_t SchemaMachine::SpacesAllowed(Key state) const {
 void SchemaMachine::WalkAll(Key state, const Vocabulary& vocabulary, uint32_t* words) {
   const TokenTrie& trie = vocabulary.trie();
   std::vector<Key> stack(static_cast<size_t>(trie.max_depth()) + 1);
-  const auto leaves = [&](Key before, uint32_t node) {
-    if (detaching_ == nullptr || !Exits(before, trie.nodes()[node].byte)) return false;
-    detaching_->exits.push_back(node);
-    return true;
-  };
+  const auto leaves = Leaves(vocabulary);
   const Mode mode = lexemes_[LexemeOf(state)].mode;
   if (mode == Mode::kNumber || mode == Mode::kLiteral) {
     for (uint32_t i = 0; i < trie.size(); i = trie.nodes()[i].end) {
-      if (leaves(state, i)) continue;
+      if (detaching_ != nullptr && Exits(state, trie.nodes()[i].byte)) {
+        detaching_->ends_here = true;
+        continue;
+      }
       if (const Key entered = Step(state, trie.nodes()[i].byte); entered != kDead)
         WalkBelow(*this, vocabulary, i, entered, words, stack, leaves);
     }
@@ -104,6 +106,58 @@ const SchemaMachine::ValueMask& SchemaMachine::ValueMaskOf(Key detached,
   return *slot;
 }
 
+void SchemaMachine::FillNumber(Key state, const Vocabulary& vocabulary, uint32_t begin,
+                               uint32_t* words) {
+  const TokenTrie& trie = vocabulary.trie();
+  const auto nodes = trie.nodes();
+  std::vector<Key> below;
+  std::array<LexemeId, kDigitsAtOnce> stack;
+  const uint16_t top = nodes[begin].depth;
+  stack[0] = LexemeOf(state);
+  const Lexeme lexeme = lexemes_[stack[0]];
+  const auto is_digit = [](uint8_t byte) { return byte >= '0' && byte <= '9'; };
+  const bool any_digits = numbers_[lexeme.search]->TakesAnyDigits(lexeme.state);
+  std::array<uint8_t, kDigitsAtOnce> path;  // byte by depth below `begin`
+  size_t passed = 0;                        // digits of the path that were taken without a look
+  for (uint32_t i = begin + 1; i < nodes[begin].end;) {
+    const TokenTrie::Node& node = nodes[i];
+    const auto depth = static_cast<size_t>(node.depth - top);
+    const bool fits = depth < kDigitsAtOnce;
+    passed = std::min(passed, depth - 1);
+    if (fits && any_digits && passed == depth - 1 && is_digit(node.byte)) {
+      path[depth] = node.byte;
+      passed = depth;
+      trie.SetBits(node, words);
+      ++i;
+      continue;
+    }
+    LexemeId before = stack[0];
+    if (passed == depth - 1) {
+      for (size_t k = 1; k < depth; ++k) before = StepNumber(before, path[k]);
+    } else {
+      before = stack[depth - 1];
+    }
+    const LexemeId after = StepNumber(before, node.byte);
+    if (after == kDeadLexeme) {
+      i = node.end;
+    } else if (after == kLeavesLexeme || !fits) {
+      const Key key = MakeKey(FrameOf(state), before);
+      if (detaching_ != nullptr && Exits(key, node.byte)) {
+        detaching_->exits.push_back(i);
+      } else if (const Key entered = Step(key, node.byte); entered != kDead) {
+        below.resize(static_cast<size_t>(trie.max_depth()) + 1);
+        WalkBelow(*this, vocabulary, i, entered, words, below, Leaves(vocabulary));
+      }
+      i = node.end;
+    } else {
+      path[depth] = node.byte;
+      stack[depth] = after;
+      trie.SetBits(node, words);
+      ++i;
+    }
+  }
+}
+
 bool SchemaMachine::FillValue(Key state, const Vocabulary& vocabulary, uint32_t* words) {
   if (TracksText(FrameOf(state))) return false;
   TokensOf(vocabulary);
@@ -114,9 +168,10 @@ bool SchemaMachine::FillValue(Key state, const Vocabulary& vocabulary, uint32_t*
   }
   const ValueMask& mask = ValueMaskOf(detached, vocabulary);
   std::copy(mask.words.begin(), mask.words.end(), words);
-  if (mask.exits.empty() && mask.closings.empty()) return true;
+  if (mask.exits.empty() && mask.closings.empty() && !mask.ends_here) return true;
   const Key after = AfterDetached(state);
   if (after == kDead) return true;
+  if (mask.ends_here) WalkAll(after, vocabulary, words);
   if (!mask.closings.empty()) {
     const Rests& rests = RestsAfter(after);
     for (const auto& [token, rest] : mask.closings) {

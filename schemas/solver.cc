@@ -42,8 +42,11 @@ Solver::Solver(Frames& frames, const JsonSchemaOptions& options)
       [this](FormulaId demand, const std::string& canonical) { return Tight(demand, canonical); });
 }
 
-const Found& Solver::Value(FormulaId formula) {
-  if (const auto it = values_.find(formula); it != values_.end()) return it->second;
+const Found& Solver::Value(FormulaId formula, bool want_text) {
+  if (const auto it = values_.find(formula);
+      it != values_.end() && (it->second.with_text || !want_text)) {
+    return it->second.found;
+  }
   static const Found kNone{Answer::kNo, std::nullopt};
   static const Found kOpen{Answer::kUnknown, std::nullopt};
   if (const auto it = solving_.find(formula); it != solving_.end()) {
@@ -63,13 +66,16 @@ const Found& Solver::Value(FormulaId formula) {
   lowest_reused_ = INT32_MAX;
   solving_.emplace(formula, depth_);
   ++depth_;
+  const bool outer_text = want_text_;
+  want_text_ = want_text;
   Found found = SolveValue(formula);
+  want_text_ = outer_text;
   --depth_;
   solving_.erase(formula);
   const bool self_contained = lowest_reused_ >= depth_;
   lowest_reused_ = std::min(outer_reused, self_contained ? INT32_MAX : lowest_reused_);
   if (found.answer == Answer::kYes || self_contained) {
-    return values_.insert_or_assign(formula, std::move(found)).first->second;
+    return values_.insert_or_assign(formula, Known{std::move(found), want_text}).first->second.found;
   }
   return found.answer == Answer::kNo ? kNone : kOpen;
 }
@@ -80,11 +86,17 @@ Found Solver::SolveValue(FormulaId formula) {
   if (formula == kTrueFormula) return {Answer::kYes, "0"};
   Found best;
   const Goal goal{formula, {}, kNoFrame};
+  if (!want_text_) {
+    for (const Kind kind : {kNullValue, kTrueValue, kFalseValue}) {
+      if (formulas.ForKind(formula, kind) == kTrueFormula) return {Answer::kYes, std::nullopt};
+    }
+  }
   if (formulas.ForKind(formula, kNumberValue) != kFalseFormula) {
     NumberProgram* program = scalars_.Number(goal);
     if (program == nullptr) {
       Improve(best, {Answer::kUnknown, std::nullopt});
     } else if (program->Live(program->start())) {
+      if (!want_text_) return {Answer::kYes, std::nullopt};
       Improve(best, {Answer::kYes, program->Shortest(program->start())});
     }
   }
@@ -92,6 +104,7 @@ Found Solver::SolveValue(FormulaId formula) {
     StringSearch& search = scalars_.String(goal);
     if (search.Live(search.program().start())) {
       Found found{Answer::kYes, std::nullopt};
+      if (!want_text_) return found;
       if (const auto text = search.Shortest(search.program().start(), kMaxWitness)) {
         found.text = json::Quote(EncodeCodepoints(*text));
       }
@@ -106,6 +119,11 @@ Found Solver::SolveValue(FormulaId formula) {
   for (const Kind kind : {kArrayValue, kObjectValue}) {
     const FrameId frame = frames_.Open(kind, goal);
     if (frame == kNoFrame) continue;
+    if (!want_text_) {
+      Improve(best, {Container(frame), std::nullopt});
+      if (best.answer == Answer::kYes) return best;
+      continue;
+    }
     Found found = ContainerText(frame);
     if (found.text)
       found.text = kind == kArrayValue ? "[" + *found.text + "]" : "{" + *found.text + "}";
@@ -245,7 +263,7 @@ std::optional<std::string> Solver::PendingValue(FrameId id) {
   for (const std::vector<bool>& truth : Vectors(goal.tracks, complete)) {
     const FrameId after = frames_.AfterValue(id, truth);
     if (after == kNoFrame || Container(after) != Answer::kYes) continue;
-    const Found& found = Value(WithOutcomes(goal.must, goal.tracks, truth));
+    const Found& found = Value(WithOutcomes(goal.must, goal.tracks, truth), true);
     if (found.answer == Answer::kYes && found.text && (!best || found.text->size() < best->size()))
       best = found.text;
   }

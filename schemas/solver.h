@@ -35,8 +35,9 @@ class Solver {
  public:
   Solver(Frames& frames, const JsonSchemaOptions& options);
 
-  // Is there a value that makes the formula true?
-  const Found& Value(FormulaId formula);
+  // Is there a value that makes the formula true? Its text is looked for only when it is wanted:
+  // most questions are about whether something is possible, and finding an example is dearer.
+  const Found& Value(FormulaId formula, bool want_text = false);
   // Can this container (nothing pending) be completed so that its goal is met?
   Answer Container(FrameId frame);
   bool Live(FrameId frame) { return Container(frame) != Answer::kNo; }
@@ -82,7 +83,11 @@ class Solver {
   SchemaTable& table_;
   const JsonSchemaOptions& options_;
   Scalars scalars_;
-  std::unordered_map<FormulaId, Found> values_;
+  struct Known {
+    Found found;
+    bool with_text;
+  };
+  std::unordered_map<FormulaId, Known> values_;
   std::unordered_map<FrameId, Answer> containers_;
   // What the positive atoms of a cube demand of each named key, for a layout; filled as it is asked
   // for.

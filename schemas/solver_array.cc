@@ -105,6 +105,11 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
   const bool plain_unique = unique && frames_.PlainUnique(frame);
   const bool simple = to_fail.empty() && missing.empty() && !unique;
 
+  // Where items have to differ, what was planned before matters to what comes next.
+  const bool needs_text =
+      want_text_ || unique || std::ranges::any_of(cube.negative, [&](AtomId atom) {
+        return table_.array(atom).unique;
+      });
   std::vector<FormulaId> items;
   std::vector<std::string> texts;
   bool uncertain = false, has_text = true;
@@ -195,7 +200,7 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
       item = better;
       it = to_fail.erase(it);
     }
-    const Found& found = Value(item);
+    const Found& found = Value(item, needs_text);
     uncertain = uncertain || found.answer == Answer::kUnknown;
     items.push_back(item);
     if (found.text) {

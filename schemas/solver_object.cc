@@ -306,7 +306,7 @@ Found Solver::SolveObject(const Frame& frame, const Cube& cube) {
   std::string text;
   bool has_text = want_text_;
   const auto write = [&](const Member& member) {
-    const Found& value = Value(member.demand);
+    const Found& value = Value(member.demand, want_text_);
     if (value.answer != Answer::kYes) uncertain = true;
     if (!value.text) has_text = false;
     if (!has_text) return;

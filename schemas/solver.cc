@@ -75,7 +75,8 @@ const Found& Solver::Value(FormulaId formula, bool want_text) {
   const bool self_contained = lowest_reused_ >= depth_;
   lowest_reused_ = std::min(outer_reused, self_contained ? INT32_MAX : lowest_reused_);
   if (found.answer == Answer::kYes || self_contained) {
-    return values_.insert_or_assign(formula, Known{std::move(found), want_text}).first->second.found;
+    return values_.insert_or_assign(formula, Known{std::move(found), want_text})
+        .first->second.found;
   }
   return found.answer == Answer::kNo ? kNone : kOpen;
 }

@@ -107,9 +107,8 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
 
   // Where items have to differ, what was planned before matters to what comes next.
   const bool needs_text =
-      want_text_ || unique || std::ranges::any_of(cube.negative, [&](AtomId atom) {
-        return table_.array(atom).unique;
-      });
+      want_text_ || unique ||
+      std::ranges::any_of(cube.negative, [&](AtomId atom) { return table_.array(atom).unique; });
   std::vector<FormulaId> items;
   std::vector<std::string> texts;
   bool uncertain = false, has_text = true;

@@ -11,6 +11,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <string>
 
 #include "grammar/regex/ecma_parser.h"
@@ -353,8 +356,32 @@ bool IsKnownFormat(std::string_view format) {
   return std::find(std::begin(kFormats), std::end(kFormats), format) != std::end(kFormats);
 }
 
+// The terms of the formats are constants, dear to make (a date knows its leap years): each is made
+// once, in an arena of its own that nothing changes afterwards.
 Result<ReId> FormatRegex(RegexArena& arena, std::string_view format) {
-  return FormatBuilder(arena).Build(format);
+  struct Made {
+    RegexArena arena;
+    Result<ReId> id = RegexArena::kNothing;
+  };
+  static std::mutex mutex;
+  static std::map<std::string, std::unique_ptr<const Made>, std::less<>> all;
+  const Made* made;
+  {
+    std::lock_guard lock(mutex);
+    auto it = all.find(format);
+    if (it == all.end()) {
+      if (!IsKnownFormat(format)) return FormatBuilder(arena).Build(format);
+      auto fresh = std::make_unique<Made>();
+      fresh->id = FormatBuilder(fresh->arena).Build(format);
+      it = all.emplace(format, std::move(fresh)).first;
+    }
+    made = it->second.get();
+  }
+  if (!made->id.ok()) return made->id.error();
+  const ReId id = arena.Import(made->arena, *made->id);
+  if (arena.overflow())
+    return Error{ErrorCode::kLimit, "the format needs more memory than the limit allows", ""};
+  return id;
 }
 
 }  // namespace pawl

@@ -299,6 +299,62 @@ ReId RegexArena::MakeRepeat(ReId id, uint32_t min, uint32_t max) {
                 {}, nullptr);
 }
 
+ReId RegexArena::Import(const RegexArena& other, ReId root) {
+  std::unordered_map<ReId, ReId> done = {{kNothing, kNothing}, {kEpsilon, kEpsilon}};
+  std::vector<ReId> open = {root};
+  while (!open.empty()) {
+    const ReId id = open.back();
+    if (done.contains(id)) {
+      open.pop_back();
+      continue;
+    }
+    const Node& n = other.node(id);
+    std::vector<ReId> kids;
+    if (n.kind == Kind::kOr || n.kind == Kind::kAnd) {
+      const auto list = other.operands(id);
+      kids.assign(list.begin(), list.end());
+    } else if (n.kind == Kind::kConcat) {
+      kids = {n.a, n.b};
+    } else if (n.kind != Kind::kSet) {
+      kids = {n.a};
+    }
+    const size_t before = open.size();
+    for (const ReId kid : kids) {
+      if (!done.contains(kid)) open.push_back(kid);
+    }
+    if (open.size() > before) continue;
+    open.pop_back();
+    for (ReId& kid : kids) kid = done.at(kid);
+    ReId made = kNothing;
+    switch (n.kind) {
+      case Kind::kEmptySet:
+      case Kind::kEpsilon:
+        break;  // both are known from the beginning
+      case Kind::kSet:
+        made = Set(other.sets_[n.a]);
+        break;
+      case Kind::kConcat:
+        made = MakeConcat(kids[0], kids[1]);
+        break;
+      case Kind::kRepeat:
+        made = MakeRepeat(kids[0], n.min, n.max);
+        break;
+      case Kind::kOr:
+      case Kind::kAnd:
+        std::sort(kids.begin(), kids.end());
+        made = MakeList(n.kind, kids);
+        break;
+      case Kind::kNot:
+      case Kind::kLook:
+      case Kind::kScope:
+        made = MakeUnary(n.kind, kids[0]);
+        break;
+    }
+    done.emplace(id, made);
+  }
+  return done.at(root);
+}
+
 ReId RegexArena::MakeUnary(Kind unary, ReId id) {
   const Node& n = node(id);
   uint8_t flags = kBoolean | kDoubtful;

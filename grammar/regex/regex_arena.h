@@ -77,6 +77,9 @@ class RegexArena {
   ReId Optional(ReId id) { return Repeat(id, 0, 1); }
   ReId Star(ReId id) { return Repeat(id, 0, std::nullopt); }
 
+  // The same term as `id` of another arena, as it stands there: nothing is simplified again.
+  ReId Import(const RegexArena& other, ReId id);
+
   // For front ends with lookahead. Look(r) matches the empty string where the whole rest of the
   // text is in r; terms that hold one are open: what follows them in a concatenation is part of
   // that rest. Close() ends the rest at the end of the term. And, Not and Derive close their

@@ -111,6 +111,7 @@ class Reader {
   const Value& document_;
   const JsonSchemaOptions& options_;
   SchemaTable& table_;
+  std::map<std::string, FormulaId> formats_;  // those met, which are dear to make
   FormulaArena& formulas_;
   References references_;
   Here here_;

@@ -242,12 +242,13 @@ Result<FormulaId> Reader::Format(const Value& value, const Path& path) {
     Note(path, "unknown format " + json::Quote(value.text) + ", taken as an annotation");
     return kTrueFormula;
   }
+  if (const auto known = formats_.find(value.text); known != formats_.end()) return known->second;
   auto regex = FormatRegex(*table_.regexes, value.text);
   if (!regex.ok()) return Fail(regex.error().code, path, regex.error().message);
   StringAtom atom;
   atom.type = StringAtom::Type::kRegex;
   atom.regex = *regex;
-  return table_.AddString(std::move(atom));
+  return formats_.emplace(value.text, table_.AddString(std::move(atom))).first->second;
 }
 
 Result<FormulaId> Reader::Numbers(const Value& schema, const Path& path) {

@@ -300,16 +300,19 @@ ReId RegexArena::MakeRepeat(ReId id, uint32_t min, uint32_t max) {
 }
 
 ReId RegexArena::Import(const RegexArena& other, ReId root) {
-  std::unordered_map<ReId, ReId> done = {{kNothing, kNothing}, {kEpsilon, kEpsilon}};
-  std::vector<ReId> open = {root};
+  constexpr ReId kUnknown = UINT32_MAX;
+  std::vector<ReId> done(other.nodes_.size(), kUnknown);
+  done[kNothing] = kNothing;
+  done[kEpsilon] = kEpsilon;
+  std::vector<ReId> open = {root}, kids;
   while (!open.empty()) {
     const ReId id = open.back();
-    if (done.contains(id)) {
+    if (done[id] != kUnknown) {
       open.pop_back();
       continue;
     }
     const Node& n = other.node(id);
-    std::vector<ReId> kids;
+    kids.clear();
     if (n.kind == Kind::kOr || n.kind == Kind::kAnd) {
       const auto list = other.operands(id);
       kids.assign(list.begin(), list.end());
@@ -320,11 +323,11 @@ ReId RegexArena::Import(const RegexArena& other, ReId root) {
     }
     const size_t before = open.size();
     for (const ReId kid : kids) {
-      if (!done.contains(kid)) open.push_back(kid);
+      if (done[kid] == kUnknown) open.push_back(kid);
     }
     if (open.size() > before) continue;
     open.pop_back();
-    for (ReId& kid : kids) kid = done.at(kid);
+    for (ReId& kid : kids) kid = done[kid];
     ReId made = kNothing;
     switch (n.kind) {
       case Kind::kEmptySet:
@@ -350,9 +353,9 @@ ReId RegexArena::Import(const RegexArena& other, ReId root) {
         made = MakeUnary(n.kind, kids[0]);
         break;
     }
-    done.emplace(id, made);
+    done[id] = made;
   }
-  return done.at(root);
+  return done[root];
 }
 
 ReId RegexArena::MakeUnary(Kind unary, ReId id) {

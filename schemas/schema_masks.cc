@@ -62,7 +62,7 @@ bool SchemaMachine::FillBelow(Key state, const Vocabulary& vocabulary, uint32_t 
   const StringIndex* index = tokens.Below(node);
   if (index == nullptr) return false;
   std::vector<StringClosings> closings;
-  WalkString(*strings_[lexeme.search], lexeme.state, vocabulary.trie(), node, tokens, *index,
+  WalkString(*strings_[lexeme.search], lexeme.state, vocabulary, node, tokens, *index,
              options_.canonical_spelling, fresh, words, closings);
   const Below below{state, vocabulary, node, *index, words};
   if (lexeme.mode == Mode::kString) {

@@ -21,15 +21,50 @@ bool StringSearch::Accepts(StateId state) {
   return At(state).accepts == Verdict::kLive;
 }
 
+StringSearch::StateId StringSearch::NextOf(StateId state, int cls) {
+  const StateId next = program_.Next(state, cls);
+  if (!Live(next)) return kNoState;
+  return FreedomOf(next) ? next | kFreeFlag : next;
+}
+
 StringSearch::StateId StringSearch::AskNextAscii(StateId state, uint8_t c) {
-  StateId next = Next(state, c).value_or(kNoState);
-  if (next != kNoState && FreedomOf(next)) next |= kFreeFlag;
+  const int cls = program_.ClassOf(c);
+  const StateId next = NextOf(state, cls);
   if (state >= rows_.size()) rows_.resize(static_cast<size_t>(state) + 1, nullptr);
   if (rows_[state] == nullptr) {
     row_storage_.emplace_back().fill(kUnasked);
     rows_[state] = row_storage_.back().data();
   }
-  return rows_[state][c] = next;
+  for (uint8_t like = 0; like < 128; ++like) {
+    if (program_.ClassOf(like) == cls) rows_[state][like] = next;
+  }
+  return next;
+}
+
+const StringSearch::ClassRow& StringSearch::FindRow(StateId state) {
+  // Many classes of characters share one class of the program.
+  next_of_.assign(static_cast<size_t>(program_.classes()), kUnasked);
+  ClassRow& row = class_row_storage_.emplace_back();
+  for (int like = 0; like < kCharClasses; ++like) {
+    StateId same = kUnasked;
+    for (const int cls : program_.ClassesOf(static_cast<CharClass>(like))) {
+      StateId& next = next_of_[static_cast<size_t>(cls)];
+      if (next == kUnasked) next = NextOf(state, cls);
+      same = same == kUnasked || same == next ? next : kMixed;
+      if (same == kMixed) break;
+    }
+    row.next[static_cast<size_t>(like)] = same;
+    if ((same & ~kFreeFlag) == state) row.loops |= uint64_t{1} << like;
+  }
+  if (state >= class_rows_.size()) class_rows_.resize(static_cast<size_t>(state) + 1, nullptr);
+  class_rows_[state] = &row;
+  return row;
+}
+
+bool StringSearch::FindAlwaysLive(StateId state) {
+  if (one_regex_) return program_.IsSearch(state);
+  const StateId ahead = program_.AlwaysAhead(state);
+  return ahead != StringProgram::kNoState && Accepts(ahead);
 }
 
 bool StringSearch::DecideLive(StateId state) {

@@ -25,7 +25,8 @@ std::pair<uint32_t, uint32_t> StringIndex::CrossingsOf(uint32_t first, uint32_t 
   return {at(first), at(last)};
 }
 
-StringTokens::StringTokens(const Vocabulary& vocabulary, bool canonical) : vocabulary_(vocabulary) {
+StringTokens::StringTokens(const Vocabulary& vocabulary, bool canonical)
+    : vocabulary_(vocabulary), classes_(vocabulary.Derived<ClassTrie>()) {
   places_.resize(vocabulary.trie().size(), Place::kOutside);
   below_.emplace(TokenTrie::kRoot, Read(TokenTrie::kRoot, canonical));
   const StringIndex& root = below_.at(TokenTrie::kRoot);
@@ -34,16 +35,6 @@ StringTokens::StringTokens(const Vocabulary& vocabulary, bool canonical) : vocab
     longest_ = std::max(longest_, root.length(i));
   }
   at_most_.resize(size_t{longest_} + 1);
-  const TokenTrie& trie = vocabulary.trie();
-  for (uint32_t i = 0; i < trie.size(); i = trie.nodes()[i].end) {
-    if (trie.nodes()[i].byte != '"') largest_.push_back(i);
-  }
-  const auto size = [&](uint32_t i) {
-    return trie.FirstToken(trie.nodes()[i].end) - trie.FirstToken(i);
-  };
-  std::sort(largest_.begin(), largest_.end(),
-            [&](uint32_t a, uint32_t b) { return size(a) > size(b); });
-  largest_.resize(std::min<size_t>(largest_.size(), 12));
   FindOpenings(canonical);
   std::vector<TokenId> ids;
   for (size_t i = 1; i < rest_texts_.size(); ++i) ids.push_back(static_cast<TokenId>(i));

@@ -18,7 +18,7 @@ constexpr StateId kNoState = StringSearch::kNoState;
 // are read token by token.
 constexpr uint32_t kWorthAsking = 256, kWorthComparing = 128;
 // Tokens to read one by one before the walk is given up.
-constexpr uint32_t kMostRead = 8000;
+constexpr uint32_t kMostRead = 4000;
 
 StateId WithoutFlag(StateId state) {
   return state == kNoState ? kNoState : state & ~StringSearch::kFreeFlag;

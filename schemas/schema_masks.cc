@@ -15,6 +15,10 @@
 #include "src/base/json.h"
 
 namespace pawl::schema {
+namespace {
+// So many texts behind one quote are tried by themselves; with more, all that there are.
+constexpr uint32_t kFewRests = 20;
+}  // namespace
 
 const StringTokens& SchemaMachine::TokensOf(const Vocabulary& vocabulary) {
   if (tokens_ == nullptr) {
@@ -165,9 +169,23 @@ void SchemaMachine::CloseKeys(const Below& below, const std::vector<StringClosin
     if (!group.free) {
       // One quote, so one key.
       const StringIndex::Crossing& any = below.index.crossings()[group.begin];
-      const Rests& rests =
-          RestsAfter(walk(any.token, below.vocabulary.trie().nodes()[any.quote].depth));
-      ForEach(below, group, [&](const auto& crossing) { Allow(below, rests, crossing); });
+      const size_t quote = below.vocabulary.trie().nodes()[any.quote].depth;
+      const Key after = walk(any.token, quote);
+      if (after == kDead) continue;
+      if (group.end - group.begin > kFewRests) {
+        const Rests& rests = RestsAfter(after);
+        ForEach(below, group, [&](const auto& crossing) { Allow(below, rests, crossing); });
+        continue;
+      }
+      // There are hundreds of such keys after most places in a pattern, with little behind each.
+      ForEach(below, group, [&](const auto& crossing) {
+        Key key = after;
+        for (const char c : below.vocabulary.bytes(crossing.token).substr(quote)) {
+          if (key != kDead) key = Step(key, static_cast<uint8_t>(c));
+        }
+        if (key != kDead)
+          below.words[static_cast<size_t>(crossing.token) >> 5] |= 1u << (crossing.token & 31);
+      });
       continue;
     }
     // One key cannot stand for all where only so many are possible, or their lengths matter.

@@ -43,8 +43,8 @@ struct ClassTrie::Builder {
 
   uint32_t Child(uint32_t draft, CharClass like, uint32_t byte_node) {
     if (drafts[draft].children[like] == kNoChild) {
-      const bool single = like >= kFirstSingle && drafts[draft].spelled != TokenTrie::kNone;
-      drafts[draft].children[like] = Add(like, single ? byte_node : TokenTrie::kNone);
+      const bool single = like >= kFirstSingle && drafts[draft].spelled != kManySpellings;
+      drafts[draft].children[like] = Add(like, single ? byte_node : kManySpellings);
     }
     return drafts[draft].children[like];
   }

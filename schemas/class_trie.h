@@ -31,11 +31,11 @@ class ClassTrie {
     uint32_t end;
     uint32_t place;    // the first token of the subtree, in order(); those that end here come first
     uint64_t below;    // classes of the nodes below, as bits
-    uint32_t spelled;  // the one node of the trie of bytes that all these tokens go through: kRoot
-                       // for the root, kNone where there are many
+    uint32_t spelled;  // the one node of the trie of bytes that all these tokens go through
     uint16_t depth;    // characters
     CharClass like;
   };
+  static constexpr uint32_t kManySpellings = UINT32_MAX - 1;  // no node; the root has TokenTrie's
   std::span<const Node> nodes() const { return nodes_; }
   uint16_t max_depth() const { return max_depth_; }
   // Places of the tokens that end at the node, and of all in its subtree.

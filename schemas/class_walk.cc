@@ -92,7 +92,7 @@ class ClassWalk {
     }
     Allow(node.place, classes_.EndsHere(i));
     stack_[node.depth] = {&row, next, 0};
-    if (node.spelled != TokenTrie::kNone) FindExceptions(i, node.below);
+    if (node.spelled != ClassTrie::kManySpellings) FindExceptions(i, node.below);
     return i + 1;
   }
 

@@ -7,6 +7,7 @@
 #ifndef PAWL_SCHEMAS_SCHEMA_MACHINE_H_
 #define PAWL_SCHEMAS_SCHEMA_MACHINE_H_
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -139,6 +140,10 @@ class SchemaMachine : public Machine {
   // not there yet.
   const Rests& RestsAfterKey(NodeId node, const StringProgram& program,
                              StringProgram::StateId state, int rank);
+  // Of the keys of a group that is not free, and of all others that end in its state; `walk` reads
+  // one of them. nullptr when there are not so many that they are all alike.
+  const Rests* RestsAfterKeys(const Below& below, const StringClosings& group,
+                              const std::function<Key()>& walk);
   void CloseStrings(const Below& below, const std::vector<StringClosings>& closings);
   void CloseKeys(const Below& below, const std::vector<StringClosings>& closings);
   template <typename Fn>

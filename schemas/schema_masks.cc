@@ -6,20 +6,18 @@
 // Keys that the schema does not name are the exception that would spoil this, for each makes a
 // state of its own: the key must not come again. But where any text may be such a key, all fresh
 // ones are alike, and one that stands for them all tells how they go on; the few that were seen
-// already are taken out.
+// already are taken out. The same goes for keys that end in one state of a pattern, as long as
+// there is no end of such keys.
 #include <algorithm>
+#include <functional>
 #include <optional>
 
+#include "schemas/distinct.h"
 #include "schemas/schema_machine.h"
 #include "schemas/string_walk.h"
 #include "src/base/json.h"
 
 namespace pawl::schema {
-namespace {
-// So many texts behind one quote are tried by themselves; with more, all that there are.
-constexpr uint32_t kFewRests = 20;
-}  // namespace
-
 const StringTokens& SchemaMachine::TokensOf(const Vocabulary& vocabulary) {
   if (tokens_ == nullptr) {
     if (options_.canonical_spelling) {
@@ -141,6 +139,21 @@ const SchemaMachine::Rests& SchemaMachine::RestsAfterKey(NodeId id, const String
   return *rests;
 }
 
+const SchemaMachine::Rests* SchemaMachine::RestsAfterKeys(const Below& below,
+                                                          const StringClosings& group,
+                                                          const std::function<Key()>& walk) {
+  Node plain = nodes_[FrameOf(below.state)];
+  plain.text = plain.start = 0;
+  plain.reads_key = false;
+  const Rests*& rests = key_rests_[uint64_t{InternNode(plain)} << 32 | group.state];
+  if (rests == nullptr) {
+    StringSearch& search = *strings_[lexemes_[LexemeOf(below.state)].search];
+    if (!Endless(search, group.state)) return nullptr;
+    rests = &RestsAfter(walk());
+  }
+  return rests;
+}
+
 void SchemaMachine::CloseKeys(const Below& below, const std::vector<StringClosings>& closings) {
   const NodeId node = FrameOf(below.state);
   StringProgram& program = strings_[lexemes_[LexemeOf(below.state)].search]->program();
@@ -170,19 +183,25 @@ void SchemaMachine::CloseKeys(const Below& below, const std::vector<StringClosin
       // One quote, so one key.
       const StringIndex::Crossing& any = below.index.crossings()[group.begin];
       const size_t quote = below.vocabulary.trie().nodes()[any.quote].depth;
-      const Key after = walk(any.token, quote);
-      if (after == kDead) continue;
-      if (group.end - group.begin > kFewRests) {
-        const Rests& rests = RestsAfter(after);
-        ForEach(below, group, [&](const auto& crossing) { Allow(below, rests, crossing); });
-        continue;
-      }
-      // There are hundreds of such keys after most places in a pattern, with little behind each.
+      if (!taken) taken = QuotesOfSeenKeys(below);
+      if (std::binary_search(taken->begin(), taken->end(), any.quote)) continue;
+      std::optional<Key> after;
+      const auto after_quote = [&] {
+        if (!after) after = walk(any.token, quote);
+        return *after;
+      };
+      const Rests* const rests =
+          any.intricate ? nullptr : RestsAfterKeys(below, group, after_quote);
       ForEach(below, group, [&](const auto& crossing) {
-        Key key = after;
-        for (const char c : below.vocabulary.bytes(crossing.token).substr(quote)) {
-          if (key != kDead) key = Step(key, static_cast<uint8_t>(c));
+        const std::string_view rest = below.vocabulary.bytes(crossing.token).substr(quote);
+        // What opens another key may run into this one.
+        if (rests != nullptr && rest.find('"') == std::string_view::npos) {
+          Allow(below, *rests, crossing);
+          return;
         }
+        Key key = after_quote();
+        for (size_t i = 0; i < rest.size() && key != kDead; ++i)
+          key = Step(key, static_cast<uint8_t>(rest[i]));
         if (key != kDead)
           below.words[static_cast<size_t>(crossing.token) >> 5] |= 1u << (crossing.token & 31);
       });

@@ -55,7 +55,7 @@ class ClassWalk {
 
  private:
   struct At {
-    const StringSearch::ClassRow* row;
+    StringSearch::ClassRow* row;
     StateId state;
     uint64_t assumed;  // mixed classes for which assumed_ has a state
   };
@@ -69,7 +69,7 @@ class ClassWalk {
   uint32_t Visit(uint32_t i) {
     const ClassTrie::Node& node = classes_.nodes()[i];
     const At& before = stack_[node.depth - 1u];
-    StateId next = before.row->next[node.like];
+    StateId next = search_.NextOfClass(*before.row, node.like);
     if (next == kNoState) return node.end;
     if (next == StringSearch::kMixed) {
       if ((before.assumed >> node.like & 1) == 0) {
@@ -85,14 +85,15 @@ class ClassWalk {
       Allow(node.place, end);
       return node.end;
     }
-    const StringSearch::ClassRow& row = search_.RowOf(next);
-    if ((node.below & ~row.loops) == 0) {
+    StringSearch::ClassRow& row = search_.RowOf(next);
+    if (search_.Loops(row, node.below)) {
       Allow(node.place, end);
       return node.end;
     }
     Allow(node.place, classes_.EndsHere(i));
     stack_[node.depth] = {&row, next, 0};
-    if (node.spelled != ClassTrie::kManySpellings) FindExceptions(i, node.below);
+    if (node.spelled != ClassTrie::kManySpellings && end - node.place >= kWorthComparing)
+      FindExceptions(i, node.below);
     return i + 1;
   }
 
@@ -112,11 +113,11 @@ class ClassWalk {
     const ClassTrie::Node& node = classes_.nodes()[i];
     At& at = stack_[node.depth];
     for (CharClass like = 0; like < kBeyondClass; ++like) {
-      if ((below >> like & 1) == 0 || at.row->next[like] != StringSearch::kMixed) continue;
-      if (node.depth > 0 && classes_.Place(node.end) - node.place < kWorthComparing) return;
+      if ((below >> like & 1) == 0) continue;
+      if (search_.NextOfClass(*at.row, like) != StringSearch::kMixed) continue;
       Assume(node, like, at);
     }
-    if (node.depth == 0 && at.row->next[kBeyondClass] == StringSearch::kMixed) {
+    if (node.depth == 0 && search_.NextOfClass(*at.row, kBeyondClass) == StringSearch::kMixed) {
       // Not so rare that one state could stand for most: none is assumed.
       if (assumed_.empty()) assumed_.resize(stack_.size());
       assumed_[0][kBeyondClass] = kNoState;
@@ -229,9 +230,9 @@ class ClassWalk {
         at.assumed.state = WithoutFlag(search_.NextAscii(at.assumed.state, node.byte));
     } else {
       if (boundary && at.assumed.state != kNoState) {
-        const StateId next = search_.RowOf(at.is.state).next[kBeyondClass];
+        const StateId next = search_.NextOfClass(search_.RowOf(at.is.state), kBeyondClass);
         if (next != StringSearch::kMixed &&
-            next == search_.RowOf(at.assumed.state).next[kBeyondClass])
+            next == search_.NextOfClass(search_.RowOf(at.assumed.state), kBeyondClass))
           return node.end;
       }
       for (StringPosition* position : {&at.is, &at.assumed}) {
@@ -288,11 +289,11 @@ bool WalkClasses(StringSearch& search, StateId state, const Vocabulary& vocabula
 uint32_t CountBeginnings(StringSearch& search, StateId state, const TokenTrie& trie,
                          const ClassTrie& classes) {
   uint32_t count = 0;
-  const StringSearch::ClassRow& row = search.RowOf(state);
+  StringSearch::ClassRow& row = search.RowOf(state);
   const auto nodes = classes.nodes();
   bool mixed = false;
   for (uint32_t i = 1; i < nodes.size(); i = nodes[i].end) {
-    const StateId next = row.next[nodes[i].like];
+    const StateId next = search.NextOfClass(row, nodes[i].like);
     if (next == kNoState) continue;
     mixed = mixed || (next == StringSearch::kMixed && nodes[i].like != kBeyondClass);
     if (next != StringSearch::kMixed || nodes[i].like == kBeyondClass)
@@ -300,7 +301,8 @@ uint32_t CountBeginnings(StringSearch& search, StateId state, const TokenTrie& t
   }
   if (!mixed) return count;
   ClassWalk::ForChildren(trie, TokenTrie::kRoot, [&](uint32_t child, uint8_t byte) {
-    if (!IsPlainAscii(byte) || row.next[ClassOfAscii(byte)] != StringSearch::kMixed) return;
+    if (!IsPlainAscii(byte)) return;
+    if (search.NextOfClass(row, ClassOfAscii(byte)) != StringSearch::kMixed) return;
     if (search.NextAscii(state, byte) != kNoState)
       count += trie.FirstToken(trie.nodes()[child].end) - trie.FirstToken(child);
   });

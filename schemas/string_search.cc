@@ -5,6 +5,7 @@
 #include "schemas/string_search.h"
 
 #include <algorithm>
+#include <bit>
 #include <queue>
 #include <unordered_map>
 
@@ -41,24 +42,32 @@ StringSearch::StateId StringSearch::AskNextAscii(StateId state, uint8_t c) {
   return next;
 }
 
-const StringSearch::ClassRow& StringSearch::FindRow(StateId state) {
-  // Many classes of characters share one class of the program.
-  next_of_.assign(static_cast<size_t>(program_.classes()), kUnasked);
-  ClassRow& row = class_row_storage_.emplace_back();
-  for (int like = 0; like < kCharClasses; ++like) {
-    StateId same = kUnasked;
-    for (const int cls : program_.ClassesOf(static_cast<CharClass>(like))) {
-      StateId& next = next_of_[static_cast<size_t>(cls)];
-      if (next == kUnasked) next = NextOf(state, cls);
-      same = same == kUnasked || same == next ? next : kMixed;
-      if (same == kMixed) break;
-    }
-    row.next[static_cast<size_t>(like)] = same;
-    if ((same & ~kFreeFlag) == state) row.loops |= uint64_t{1} << like;
-  }
+StringSearch::ClassRow& StringSearch::MakeRow(StateId state) {
   if (state >= class_rows_.size()) class_rows_.resize(static_cast<size_t>(state) + 1, nullptr);
-  class_rows_[state] = &row;
-  return row;
+  class_rows_[state] = &class_row_storage_.emplace_back();
+  class_rows_[state]->state = state;
+  return *class_rows_[state];
+}
+
+void StringSearch::AskClass(ClassRow& row, CharClass like) {
+  StateId same = kUnasked;
+  for (const int cls : program_.ClassesOf(like)) {
+    const StateId next = NextOf(row.state, cls);
+    same = same == kUnasked || same == next ? next : kMixed;
+    if (same == kMixed) break;
+  }
+  row.next[like] = same;
+  row.asked |= uint64_t{1} << like;
+  if ((same & ~kFreeFlag) == row.state) row.loops |= uint64_t{1} << like;
+}
+
+bool StringSearch::Loops(ClassRow& row, uint64_t classes) {
+  while ((classes & row.asked & ~row.loops) == 0) {
+    const uint64_t unasked = classes & ~row.asked;
+    if (unasked == 0) return true;
+    AskClass(row, static_cast<CharClass>(std::countr_zero(unasked)));
+  }
+  return false;
 }
 
 bool StringSearch::FindAlwaysLive(StateId state) {

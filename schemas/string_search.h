@@ -72,16 +72,25 @@ class StringSearch {
       info_[state].always = FindAlwaysLive(state) ? Verdict::kLive : Verdict::kDead;
     return info_[state].always == Verdict::kLive;
   }
-  // Where the characters of each class lead, as NextAscii has it; kMixed when they differ.
-  static constexpr StateId kMixed = UINT32_MAX - 2;
+  // Where the characters of each class lead. Filled as far as it is asked: derivatives are dear.
   struct ClassRow {
+    StateId state;
+    uint64_t asked = 0;
+    uint64_t loops = 0;  // those of the asked that lead back to the state
     std::array<StateId, kCharClasses> next;
-    uint64_t loops = 0;  // classes that lead back to the state, as bits
   };
-  const ClassRow& RowOf(StateId state) {
+  ClassRow& RowOf(StateId state) {
     if (state < class_rows_.size() && class_rows_[state] != nullptr) return *class_rows_[state];
-    return FindRow(state);
+    return MakeRow(state);
   }
+  // As NextAscii has it; kMixed when the characters of the class differ.
+  static constexpr StateId kMixed = UINT32_MAX - 2;
+  StateId NextOfClass(ClassRow& row, CharClass like) {
+    if ((row.asked >> like & 1) == 0) AskClass(row, like);
+    return row.next[like];
+  }
+  // Whether all of these classes lead back to the state.
+  bool Loops(ClassRow& row, uint64_t classes);
   // A shortest accepted continuation; nullopt when none is known or it is longer than `max_length`.
   std::optional<std::u32string> Shortest(StateId state, size_t max_length);
   // A code point in lo..hi that leads to a live state; nullopt when there is none.
@@ -109,7 +118,8 @@ class StringSearch {
   // The next state of a class of the program, as NextAscii has it.
   StateId NextOf(StateId state, int cls);
   bool FindAlwaysLive(StateId state);
-  const ClassRow& FindRow(StateId state);
+  ClassRow& MakeRow(StateId state);
+  void AskClass(ClassRow& row, CharClass like);
   bool DecideLive(StateId state);
   std::optional<Freedom> FindFreedom(StateId state);
   void Decide(StateId state);
@@ -125,9 +135,8 @@ class StringSearch {
   std::vector<Info> info_;
   std::vector<StateId*> rows_;  // by state, 128 next states each
   std::deque<std::array<StateId, 128>> row_storage_;
-  std::vector<const ClassRow*> class_rows_;  // by state
+  std::vector<ClassRow*> class_rows_;  // by state
   std::deque<ClassRow> class_row_storage_;
-  std::vector<StateId> next_of_;  // scratch of FindRow, by class of the program
 };
 
 }  // namespace pawl::schema

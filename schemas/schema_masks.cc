@@ -194,8 +194,11 @@ void SchemaMachine::CloseKeys(const Below& below, const std::vector<StringClosin
           any.intricate ? nullptr : RestsAfterKeys(below, group, after_quote);
       ForEach(below, group, [&](const auto& crossing) {
         const std::string_view rest = below.vocabulary.bytes(crossing.token).substr(quote);
-        // What opens another key may run into this one.
-        if (rests != nullptr && rest.find('"') == std::string_view::npos) {
+        const size_t first = rest.find_first_not_of(" \t\n\r");
+        if (first != std::string_view::npos && rest[first] != ':') return;
+        // What opens another key of the object may run into this one.
+        const bool other_key = rest.substr(0, rest.find('"')).find(',') != std::string_view::npos;
+        if (rests != nullptr && !crossing.intricate && !other_key) {
           Allow(below, *rests, crossing);
           return;
         }

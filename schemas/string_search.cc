@@ -29,17 +29,13 @@ StringSearch::StateId StringSearch::NextOf(StateId state, int cls) {
 }
 
 StringSearch::StateId StringSearch::AskNextAscii(StateId state, uint8_t c) {
-  const int cls = program_.ClassOf(c);
-  const StateId next = NextOf(state, cls);
+  const StateId next = NextOf(state, program_.ClassOf(c));
   if (state >= rows_.size()) rows_.resize(static_cast<size_t>(state) + 1, nullptr);
   if (rows_[state] == nullptr) {
     row_storage_.emplace_back().fill(kUnasked);
     rows_[state] = row_storage_.back().data();
   }
-  for (uint8_t like = 0; like < 128; ++like) {
-    if (program_.ClassOf(like) == cls) rows_[state][like] = next;
-  }
-  return next;
+  return rows_[state][c] = next;
 }
 
 StringSearch::ClassRow& StringSearch::MakeRow(StateId state) {

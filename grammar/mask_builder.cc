@@ -90,24 +90,8 @@ void MaskBuilder::WalkTrie(Machine::Key state, std::vector<uint32_t>& words) {
       entered = left[start.byte];
     }
     if (entered == Machine::kDead) continue;
-    trie.SetBits(start, words.data());
-    if (start.byte == '"' &&
-        machine_.FillBelow(entered, vocabulary_, crossing.node, false, words.data()))
-      continue;
-    stack_[start.depth] = entered;
-    for (uint32_t i = crossing.node + 1; i < start.end;) {
-      const TokenTrie::Node& node = nodes[i];
-      const Machine::Key after = machine_.Step(stack_[node.depth - 1u], node.byte);
-      if (after == Machine::kDead) {
-        i = node.end;
-        continue;
-      }
-      stack_[node.depth] = after;
-      trie.SetBits(node, words.data());
-      const bool filled = node.byte == '"' && node.end > i + 1 &&
-                          machine_.FillBelow(after, vocabulary_, i, false, words.data());
-      i = filled ? node.end : i + 1;
-    }
+    WalkBelow(machine_, vocabulary_, crossing.node, entered, words.data(), stack_,
+              [](Machine::Key, uint32_t) { return false; });
   }
 }
 

@@ -14,6 +14,40 @@
 
 namespace pawl {
 
+// Sets the bits of the tokens at and below `node` of the vocabulary's trie that fit, `entered`
+// being the live state after the node. Where `leaves(state, node)` says so, the node below `state`
+// is left alone with all that is below it. `stack`: scratch for one state for each depth.
+template <typename Leaves>
+void WalkBelow(Machine& machine, const Vocabulary& vocabulary, uint32_t begin, Machine::Key entered,
+               uint32_t* words, std::vector<Machine::Key>& stack, const Leaves& leaves) {
+  const TokenTrie& trie = vocabulary.trie();
+  const auto nodes = trie.nodes();
+  const auto fill = [&](uint32_t i, Machine::Key state) {
+    const uint8_t byte = nodes[i].byte;
+    return (byte == '"' || (byte >= '0' && byte <= '9')) && nodes[i].end > i + 1 &&
+           machine.FillBelow(state, vocabulary, i, false, words);
+  };
+  trie.SetBits(nodes[begin], words);
+  if (fill(begin, entered)) return;
+  stack[nodes[begin].depth] = entered;
+  for (uint32_t i = begin + 1; i < nodes[begin].end;) {
+    const TokenTrie::Node& node = nodes[i];
+    const Machine::Key before = stack[node.depth - 1u];
+    if (leaves(before, i)) {
+      i = node.end;
+      continue;
+    }
+    const Machine::Key after = machine.Step(before, node.byte);
+    if (after == Machine::kDead) {
+      i = node.end;
+      continue;
+    }
+    stack[node.depth] = after;
+    trie.SetBits(node, words);
+    i = fill(i, after) ? node.end : i + 1;
+  }
+}
+
 class MaskBuilder {
  public:
   MaskBuilder(Machine& machine, const Vocabulary& vocabulary);

@@ -8,7 +8,9 @@
 namespace pawl {
 
 TokenTrie::TokenTrie(std::span<const std::string> tokens, std::span<const TokenId> ids)
-    : next_same_(tokens.size(), kNoToken), first_child_(256, kNone) {
+    : next_same_(tokens.size(), kNoToken),
+      first_child_(256, kNone),
+      second_child_(256 * 256, kNone) {
   std::vector<TokenId> sorted;
   sorted.reserve(ids.size());
   for (const TokenId id : ids) {
@@ -47,6 +49,11 @@ TokenTrie::TokenTrie(std::span<const std::string> tokens, std::span<const TokenI
     for (size_t depth = shared; depth < text.size(); ++depth) {
       const uint8_t byte = static_cast<uint8_t>(text[depth]);
       if (depth == 0) first_child_[byte] = static_cast<uint32_t>(nodes_.size());
+      if (depth == 1) {
+        const auto first = static_cast<uint8_t>(text[0]);
+        second_child_[static_cast<size_t>(first) << 8 | byte] =
+            static_cast<uint32_t>(nodes_.size());
+      }
       path.push_back(static_cast<uint32_t>(nodes_.size()));
       nodes_.push_back({0, kNoToken, static_cast<uint16_t>(depth + 1), byte});
     }
@@ -67,6 +74,8 @@ TokenTrie::TokenTrie(std::span<const std::string> tokens, std::span<const TokenI
 
 uint32_t TokenTrie::Child(uint32_t node, uint8_t byte) const {
   if (node == kRoot) return first_child_[byte];
+  if (nodes_[node].depth == 1)
+    return second_child_[static_cast<size_t>(nodes_[node].byte) << 8 | byte];
   const uint32_t end = nodes_[node].end;
   for (uint32_t i = node + 1; i < end; i = nodes_[i].end) {
     if (nodes_[i].byte == byte) return i;

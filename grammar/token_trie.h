@@ -51,7 +51,8 @@ class TokenTrie {
  private:
   std::vector<Node> nodes_;
   std::vector<TokenId> next_same_;
-  std::vector<uint32_t> first_child_;  // of the root, by byte
+  std::vector<uint32_t> first_child_;   // of the root, by byte
+  std::vector<uint32_t> second_child_;  // of the children of the root, by both bytes
   std::vector<TokenId> order_;
   std::vector<uint32_t> first_token_;  // by node, and one after the last
   int max_depth_ = 0;

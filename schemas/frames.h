@@ -161,6 +161,7 @@ class Frames {
   }
   bool Seen(const Frame& frame, NameId name) const { return name_sets_.Contains(frame.seen, name); }
   NameId InternName(const std::string& name);
+  bool IsName(const std::string& name) const { return name_index_.contains(name); }
   const std::string& Name(NameId id) const { return names_[id]; }
   SchemaTable& table() { return table_; }
 

@@ -36,6 +36,11 @@ class NumberProgram {
   bool Accepts(StateId state);
   bool Truth(StateId state, AtomId atom) const;
   bool Live(StateId state);
+  // Any digits may follow, and after them the state is live. May say false where it is so.
+  bool TakesAnyDigits(StateId state) const {
+    return merged_ && parts_[0].automaton != nullptr &&
+           parts_[0].automaton->TakesAnyDigits(states_[state].key[0]);
+  }
   // A short continuation to an acceptable number; nullopt when none is known.
   std::optional<std::string> Shortest(StateId state);
 

@@ -14,6 +14,7 @@
 namespace pawl::schema {
 namespace {
 
+constexpr const char* kNumberSigns = ".-+eE";
 constexpr const char* kLiterals[] = {"null", "false", "true"};  // by Kind
 
 uint64_t Mix(uint64_t h, uint64_t v) {
@@ -188,6 +189,17 @@ IdSets::Id SchemaMachine::KeysApart(const Frame& frame) {
 StringSearch& SchemaMachine::KeySearch(FrameId id) {
   const auto found = keys_.find(id);
   if (found != keys_.end()) return *found->second.search;
+  if (PlainKeys* const plain = PlainKeysOf(id)) {
+    StringProgram& program = *frames_.layout(frames_[id].layout).program;
+    const auto accept = [this, id, plain, &program](StringProgram::StateId state) {
+      const int rank = RankOf(frames_.layout(frames_[id].layout), program, state);
+      return rank < 0 ? plain->OthersAllowed(id) : plain->NameAllowed(id, rank);
+    };
+    const auto live = [id, plain](StringProgram::StateId state) { return plain->Live(id, state); };
+    KeyEntry entry{nullptr,
+                   std::make_unique<StringSearch>(program, accept, live, options_.step_fuel)};
+    return *keys_.emplace(id, std::move(entry)).first->second.search;
+  }
   const Frame frame = frames_[id];
   const ObjectLayout& layout = frames_.layout(frame.layout);
   KeyEntry entry{layout.program, nullptr};
@@ -219,6 +231,52 @@ StringSearch& SchemaMachine::KeySearch(FrameId id) {
   return *keys_.emplace(id, std::move(entry)).first->second.search;
 }
 
+const char* SchemaMachine::Following(Mode mode) {
+  switch (mode) {
+    case Mode::kValue:
+      return "{[\"-0123456789ntf";
+    case Mode::kFirstItem:
+      return "{[\"-0123456789ntf]";
+    case Mode::kFirstKey:
+      return "\"}";
+    case Mode::kNextKey:
+      return "\"";
+    case Mode::kColon:
+      return ":";
+    case Mode::kAfter:
+      return ",]}";
+    default:
+      return "";
+  }
+}
+
+uint32_t SchemaMachine::StepNumber(LexemeId id, uint8_t byte) {
+  int symbol = -1;
+  if (byte >= '0' && byte <= '9') {
+    symbol = byte - '0';
+  } else if (const char* found = byte == 0 ? nullptr : std::strchr(kNumberSigns, byte)) {
+    symbol = 10 + static_cast<int>(found - kNumberSigns);
+  }
+  const Lexeme lexeme = lexemes_[id];
+  NumberProgram* program = numbers_[lexeme.search];
+  if (symbol < 0) {
+    const bool ends = IsSpace(byte) || byte == ',' || byte == ']' || byte == '}';
+    return ends && program->Accepts(lexeme.state) ? kLeavesLexeme : kDeadLexeme;
+  }
+  if (id >= number_row_.size()) number_row_.resize(lexemes_.size(), kNoRow);
+  if (number_row_[id] == kNoRow) {
+    number_row_[id] = static_cast<uint32_t>(number_rows_.size());
+    number_rows_.emplace_back().fill(kLeavesLexeme);  // not asked yet
+  }
+  const uint32_t row = number_row_[id];
+  if (const uint32_t known = number_rows_[row][static_cast<size_t>(symbol)]; known != kLeavesLexeme)
+    return known;
+  const NumberProgram::StateId next = program->Step(lexeme.state, static_cast<char>(byte));
+  const LexemeId after =
+      next == 0 ? kDeadLexeme : InternLexeme({Mode::kNumber, lexeme.search, next, 0});
+  return number_rows_[row][static_cast<size_t>(symbol)] = after;
+}
+
 uint32_t SchemaMachine::StepLexeme(uint32_t id, uint8_t byte) {
   const Lexeme lexeme = lexemes_[id];
   switch (lexeme.mode) {
@@ -235,15 +293,8 @@ uint32_t SchemaMachine::StepLexeme(uint32_t id, uint8_t byte) {
       }
       return InternLexeme({lexeme.mode, lexeme.search, position.state, position.part});
     }
-    case Mode::kNumber: {
-      NumberProgram* program = numbers_[lexeme.search];
-      const bool part = (byte >= '0' && byte <= '9') || byte == '.' || byte == '-' || byte == '+' ||
-                        byte == 'e' || byte == 'E';
-      if (!part && !IsSpace(byte) && byte != ',' && byte != ']' && byte != '}') return kDeadLexeme;
-      if (!part) return program->Accepts(lexeme.state) ? kLeavesLexeme : kDeadLexeme;
-      const NumberProgram::StateId next = program->Step(lexeme.state, static_cast<char>(byte));
-      return next == 0 ? kDeadLexeme : InternLexeme({Mode::kNumber, lexeme.search, next, 0});
-    }
+    case Mode::kNumber:
+      return StepNumber(id, byte);
     case Mode::kLiteral: {
       const char* text = kLiterals[lexeme.state >> 3];
       const uint32_t read = lexeme.state & 7;
@@ -265,30 +316,8 @@ uint32_t SchemaMachine::StepLexeme(uint32_t id, uint8_t byte) {
         return id;
     }
   }
-  const char* follow = "";
-  switch (lexeme.mode) {
-    case Mode::kValue:
-      follow = "{[\"-0123456789ntf";
-      break;
-    case Mode::kFirstItem:
-      follow = "{[\"-0123456789ntf]";
-      break;
-    case Mode::kFirstKey:
-      follow = "\"}";
-      break;
-    case Mode::kNextKey:
-      follow = "\"";
-      break;
-    case Mode::kColon:
-      follow = ":";
-      break;
-    case Mode::kAfter:
-      follow = ",]}";
-      break;
-    default:
-      break;
-  }
-  return byte != 0 && std::strchr(follow, byte) != nullptr ? kLeavesLexeme : kDeadLexeme;
+  return byte != 0 && std::strchr(Following(lexeme.mode), byte) != nullptr ? kLeavesLexeme
+                                                                           : kDeadLexeme;
 }
 
 Machine::Key SchemaMachine::Space(Key state, const Lexeme& lexeme) {

@@ -7,19 +7,23 @@
 #ifndef PAWL_SCHEMAS_SCHEMA_MACHINE_H_
 #define PAWL_SCHEMAS_SCHEMA_MACHINE_H_
 
+#include <array>
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "grammar/machine.h"
+#include "grammar/token_trie.h"
 #include "pawl/json_schema_options.h"
 #include "schemas/atoms.h"
 #include "schemas/frames.h"
 #include "schemas/json_string.h"
+#include "schemas/plain_keys.h"
 #include "schemas/solver.h"
 #include "schemas/string_tokens.h"
 #include "schemas/string_walk.h"
@@ -91,6 +95,9 @@ class SchemaMachine : public Machine {
   std::string TextSince(uint32_t text, uint32_t start) const;
   NodeId WithFrame(NodeId node, FrameId frame);
 
+  // Bytes beside white space that can come in a structural mode.
+  static const char* Following(Mode mode);
+  uint32_t StepNumber(LexemeId id, uint8_t byte);
   uint32_t IndexOf(StringSearch& search);
   uint32_t IndexOf(NumberProgram* program);
   StringSearch& KeySearch(FrameId frame);
@@ -125,8 +132,49 @@ class SchemaMachine : public Machine {
   std::optional<std::string> NewString(Key state, const std::string& shortest, size_t taken);
   std::optional<std::string> NewNumber(Key state, const std::string& shortest);
 
+  // Values seen apart from what is around them, value_masks.cc.
+  //
+  // While a value is read nothing but its goal matters; when it has ended nothing but what is
+  // around it does. A detached state is the same place in a text that is this value and nothing
+  // else, so all places that want the same share what was found for one.
+  struct ValueMask {
+    std::vector<uint32_t> words;  // tokens that end inside the value, or with it
+    bool ends_here = false;       // the value may be complete already
+    std::vector<uint32_t> exits;  // trie nodes whose byte is the first behind the value
+    // Tokens that close a string, which is the value, and have something behind the quote.
+    std::vector<std::pair<TokenId, uint32_t>> closings;  // with the place of that in rests()
+  };
+  // kDead where the value cannot be seen apart: its outcome matters to a choice, or its text does.
+  Key Detached(Key state);
+  // Of a detached state: the value is there, and `byte` does not belong to it.
+  bool Exits(Key state, uint8_t byte);
+  // The state of which `state` is the pending value's, after that value.
+  Key AfterDetached(Key state);
+  const ValueMask& ValueMaskOf(Key detached, const Vocabulary& vocabulary);
+  // White space that may come here.
+  uint64_t SpacesAllowed(Key state) const;
+  // The mask of a state outside strings by walking the trie. Its words are zero.
+  void WalkAll(Key state, const Vocabulary& vocabulary, uint32_t* words);
+  // Whether a trie node leaves the value that is being seen apart; if so it is taken down.
+  auto Leaves(const Vocabulary& vocabulary) {
+    return [this, &vocabulary](Key before, uint32_t node) {
+      if (detaching_ == nullptr || !Exits(before, vocabulary.trie().nodes()[node].byte))
+        return false;
+      detaching_->exits.push_back(node);
+      return true;
+    };
+  }
+  // The tokens below a node that has led into a number.
+  void FillNumber(Key state, const Vocabulary& vocabulary, uint32_t node, uint32_t* words);
+  bool FillValue(Key state, const Vocabulary& vocabulary, uint32_t* words);
+
   // Masks inside strings, schema_masks.cc.
   using Rests = std::vector<uint64_t>;  // bits of the texts behind a quote that may follow
+  // Of a detached state: what is there inside the value, and the nodes of rests() that leave it.
+  struct ValueRests {
+    Rests inside;
+    std::vector<uint32_t> exits;
+  };
   struct Below {
     Key state;
     const Vocabulary& vocabulary;
@@ -136,6 +184,7 @@ class SchemaMachine : public Machine {
   };
   const StringTokens& TokensOf(const Vocabulary& vocabulary);
   const Rests& RestsAfter(Key state);
+  const ValueRests& ValueRestsAfter(Key detached);
   // Of a key in the object of the node; rank -1: of a key that the schema does not name and that is
   // not there yet.
   const Rests& RestsAfterKey(NodeId node, const StringProgram& program,
@@ -144,12 +193,32 @@ class SchemaMachine : public Machine {
   // one of them. nullptr when there are not so many that they are all alike.
   const Rests* RestsAfterKeys(const Below& below, const StringClosings& group,
                               const std::function<Key()>& walk);
+  // Masks inside plain keys, key_masks.cc.
+  using SparseWords = std::vector<std::pair<uint32_t, uint32_t>>;  // (index of the word, bits)
+  PlainKeys* PlainKeysOf(FrameId frame);  // nullptr where keys are not plain
+  bool FillPlainKeys(const Below& below, bool fresh);
+  // The tokens of the index that close a string and go on with one of the rests, but for the
+  // intricate ones.
+  const SparseWords& SimpleClosings(const StringIndex& index, const Rests& rests);
+  void SetRests(const Below& below, const Rests& rests, uint32_t first, uint32_t last);
+  // The state after the bytes of the token below `below.node`, up to `end` of all its bytes.
+  Key WalkToken(const Below& below, TokenId token, size_t end = SIZE_MAX);
+  // Follows the name from its character number `depth` on through the trie, setting the bits of the
+  // tokens that are part of it (unless `others` are set already); the node of its closing quote.
+  // `escapes`: nodes of escapes on the way that were walked.
+  std::optional<uint32_t> FollowName(const Below& below, const PlainKeys::Name& name, size_t depth,
+                                     bool others, std::vector<uint32_t>& escapes);
+  // Sets the tokens that fit at and below a node on the way to which one name is spelled.
+  void WalkEscape(const Below& below, uint32_t escape);
+
   void CloseStrings(const Below& below, const std::vector<StringClosings>& closings);
   void CloseKeys(const Below& below, const std::vector<StringClosings>& closings);
   template <typename Fn>
   static void ForEach(const Below& below, const StringClosings& group, const Fn& fn);
   static bool Allows(const Rests& rests, const StringIndex::Crossing& crossing);
   static void Allow(const Below& below, const Rests& rests, const StringIndex::Crossing& crossing);
+  // What was read of the key so far; nullopt when it is no text yet.
+  std::optional<std::string> BegunKey(const Below& below) const;
   // Trie nodes of the quotes that would close a key which is there already, sorted.
   std::vector<uint32_t> QuotesOfSeenKeys(const Below& below);
   // A key that is not there yet.
@@ -169,6 +238,10 @@ class SchemaMachine : public Machine {
   std::vector<StringSearch*> strings_;
   std::unordered_map<StringSearch*, uint32_t> string_index_;
   std::vector<NumberProgram*> numbers_;
+  // What StepLexeme said inside numbers, by lexeme and character: numbers are read by the thousand.
+  static constexpr uint32_t kNoRow = UINT32_MAX;
+  std::vector<uint32_t> number_row_;  // by lexeme
+  std::vector<std::array<uint32_t, 16>> number_rows_;
   std::unordered_map<NumberProgram*, uint32_t> number_index_;
   struct KeyEntry {
     std::shared_ptr<StringProgram> program;
@@ -178,9 +251,19 @@ class SchemaMachine : public Machine {
   std::map<std::pair<FrameId, IdSets::Id>, IdSets::Id> keys_apart_;  // by frame without its others
   std::map<std::pair<uint32_t, IdSets::Id>, IdSets::Id> named_keys_;
 
+  static constexpr uint32_t kNotAsked = UINT32_MAX, kNotPlain = UINT32_MAX - 1;
+  std::vector<uint32_t> plain_;  // by frame: index into plain_keys_
+  std::vector<std::unique_ptr<PlainKeys>> plain_keys_;
+  std::unordered_map<uint64_t, uint32_t> plain_index_;  // by layout and formula
+
   const StringTokens* tokens_ = nullptr;
-  std::unordered_map<Key, Rests> rests_;
-  std::unordered_map<uint64_t, const Rests*> key_rests_;  // by node and state of the key's program
+  std::unordered_map<Key, std::unique_ptr<ValueMask>> value_masks_;  // by detached state
+  ValueMask* detaching_ = nullptr;  // the mask being made, which takes down what leaves the value
+  std::unordered_map<Key, const Rests*> rests_;
+  std::set<Rests> distinct_rests_;
+  std::map<std::pair<const StringIndex*, const Rests*>, SparseWords> simple_closings_;
+  std::unordered_map<Key, ValueRests> value_rests_;
+  std::unordered_map<uint64_t, const Rests*> key_rests_;  // by node, and rank or state of the key
 };
 
 }  // namespace pawl::schema

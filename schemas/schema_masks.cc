@@ -29,44 +29,95 @@ const StringTokens& SchemaMachine::TokensOf(const Vocabulary& vocabulary) {
   return *tokens_;
 }
 
+// Tries the rests below `state`; where `leaves(state, byte)` the node is only written down.
+template <typename Leaves>
+static void TryRests(Machine& machine, const TokenTrie& trie, Machine::Key state, uint32_t begin,
+                     uint32_t end, uint16_t depth, std::vector<uint64_t>& out,
+                     const Leaves& leaves) {
+  const auto nodes = trie.nodes();
+  std::vector<Machine::Key> stack(static_cast<size_t>(trie.max_depth()) + 1);
+  stack[depth] = state;
+  for (uint32_t i = begin; i < end;) {
+    const TokenTrie::Node& node = nodes[i];
+    const Machine::Key before = stack[node.depth - 1u];
+    if (leaves(before, i)) {
+      i = node.end;
+      continue;
+    }
+    const Machine::Key after = machine.Step(before, node.byte);
+    if (after == Machine::kDead) {
+      i = node.end;
+      continue;
+    }
+    stack[node.depth] = after;
+    if (node.token != kNoToken)
+      out[static_cast<size_t>(node.token) >> 6] |= uint64_t{1} << (node.token & 63);
+    ++i;
+  }
+}
+
+const SchemaMachine::ValueRests& SchemaMachine::ValueRestsAfter(Key detached) {
+  const auto found = value_rests_.find(detached);
+  if (found != value_rests_.end()) return found->second;
+  ValueRests out;
+  out.inside.assign((tokens_->rest_count() + 63) / 64, 0);
+  out.inside[0] = 1;  // nothing behind the quote
+  const TokenTrie& trie = tokens_->rests();
+  TryRests(*this, trie, detached, 0, trie.size(), 0, out.inside, [&](Key before, uint32_t node) {
+    if (!Exits(before, trie.nodes()[node].byte)) return false;
+    out.exits.push_back(node);
+    return true;
+  });
+  return value_rests_.emplace(detached, std::move(out)).first->second;
+}
+
 const SchemaMachine::Rests& SchemaMachine::RestsAfter(Key state) {
   const auto found = rests_.find(state);
-  if (found != rests_.end()) return found->second;
+  if (found != rests_.end()) return *found->second;
   Rests out((tokens_->rest_count() + 63) / 64, 0);
-  if (state != kDead) {
-    out[0] = 1;  // nothing behind the quote
-    const TokenTrie& trie = tokens_->rests();
-    const auto nodes = trie.nodes();
-    std::vector<Key> stack(static_cast<size_t>(trie.max_depth()) + 1);
-    stack[0] = state;
-    for (uint32_t i = 0; i < nodes.size();) {
-      const TokenTrie::Node& node = nodes[i];
-      const Key after = Step(stack[node.depth - 1u], node.byte);
-      if (after == kDead) {
-        i = node.end;
-        continue;
-      }
-      stack[node.depth] = after;
-      if (node.token != kNoToken)
-        out[static_cast<size_t>(node.token) >> 6] |= uint64_t{1} << (node.token & 63);
-      ++i;
+  const TokenTrie& trie = tokens_->rests();
+  const auto nothing = [](Key, uint32_t) { return false; };
+  if (state == kDead) {
+    // nothing may follow
+  } else if (const Key detached = Detached(state); detached != kDead) {
+    const ValueRests& value = ValueRestsAfter(detached);
+    out = value.inside;
+    const Key after = value.exits.empty() ? kDead : AfterDetached(state);
+    for (const uint32_t exit : value.exits) {
+      if (after == kDead) break;
+      TryRests(*this, trie, after, exit, trie.nodes()[exit].end, trie.nodes()[exit].depth - 1, out,
+               nothing);
     }
+  } else {
+    out[0] = 1;
+    TryRests(*this, trie, state, 0, trie.size(), 0, out, nothing);
   }
-  return rests_.emplace(state, std::move(out)).first->second;
+  const Rests& same = *distinct_rests_.insert(std::move(out)).first;
+  rests_.emplace(state, &same);
+  return same;
 }
 
 bool SchemaMachine::FillBelow(Key state, const Vocabulary& vocabulary, uint32_t node, bool fresh,
                               uint32_t* words) {
   const Lexeme lexeme = lexemes_[LexemeOf(state)];
-  if ((lexeme.mode != Mode::kString && lexeme.mode != Mode::kKey) || lexeme.part != 0) return false;
+  if (lexeme.mode != Mode::kString && lexeme.mode != Mode::kKey) {
+    if (fresh) return FillValue(state, vocabulary, words);
+    if (lexeme.mode != Mode::kNumber || TracksText(FrameOf(state))) return false;
+    FillNumber(state, vocabulary, node, words);
+    return true;
+  }
+  if (lexeme.part != 0) return false;
   if (nodes_[FrameOf(state)].tracks_items) return false;
+  // What is behind the quote may leave the value: only for the value itself that is taken down.
+  if (detaching_ != nullptr && nodes_[FrameOf(state)].parent != 0) return false;
   const StringTokens& tokens = TokensOf(vocabulary);
   const StringIndex* index = tokens.Below(node);
   if (index == nullptr) return false;
+  const Below below{state, vocabulary, node, *index, words};
+  if (lexeme.mode == Mode::kKey && FillPlainKeys(below, fresh)) return true;
   std::vector<StringClosings> closings;
   WalkString(*strings_[lexeme.search], lexeme.state, vocabulary, node, tokens, *index,
              options_.canonical_spelling, fresh, words, closings);
-  const Below below{state, vocabulary, node, *index, words};
   if (lexeme.mode == Mode::kString) {
     CloseStrings(below, closings);
   } else {
@@ -96,6 +147,14 @@ void SchemaMachine::Allow(const Below& below, const Rests& rests,
 }
 
 void SchemaMachine::CloseStrings(const Below& below, const std::vector<StringClosings>& closings) {
+  if (detaching_ != nullptr) {
+    for (const StringClosings& group : closings) {
+      ForEach(below, group, [&](const auto& crossing) {
+        detaching_->closings.emplace_back(crossing.token, crossing.rest);
+      });
+    }
+    return;
+  }
   const NodeId node = FrameOf(below.state);
   StringProgram& program = strings_[lexemes_[LexemeOf(below.state)].search]->program();
   const Goal goal = frames_.PendingGoal(nodes_[node].frame);
@@ -129,7 +188,8 @@ const SchemaMachine::Rests& SchemaMachine::RestsAfterKey(NodeId id, const String
   plain.text = plain.start = 0;
   plain.reads_key = false;
   id = InternNode(plain);
-  const Rests*& rests = key_rests_[uint64_t{id} << 32 | state];
+  const uint32_t which = rank >= 0 ? 1u << 31 | static_cast<uint32_t>(rank) : state;
+  const Rests*& rests = key_rests_[uint64_t{id} << 32 | which];
   if (rests == nullptr) {
     const Frame& frame = frames_[plain.frame];
     const NameId name = rank >= 0 ? frames_.layout(frame.layout).name_ids[static_cast<size_t>(rank)]
@@ -158,17 +218,8 @@ void SchemaMachine::CloseKeys(const Below& below, const std::vector<StringClosin
   const NodeId node = FrameOf(below.state);
   StringProgram& program = strings_[lexemes_[LexemeOf(below.state)].search]->program();
   const ObjectLayout& layout = frames_.layout(frames_[nodes_[node].frame].layout);
-  const auto walk = [&](TokenId token, size_t end) {
-    Key key = below.state;
-    const std::string_view bytes = below.vocabulary.bytes(token);
-    const size_t from =
-        below.node == TokenTrie::kRoot ? 0 : below.vocabulary.trie().nodes()[below.node].depth;
-    for (size_t i = from; i < std::min(end, bytes.size()) && key != kDead; ++i)
-      key = Step(key, static_cast<uint8_t>(bytes[i]));
-    return key;
-  };
   const auto allow_if_walked = [&](const StringIndex::Crossing& crossing) {
-    if (walk(crossing.token, SIZE_MAX) != kDead)
+    if (WalkToken(below, crossing.token) != kDead)
       below.words[static_cast<size_t>(crossing.token) >> 5] |= 1u << (crossing.token & 31);
   };
   std::optional<std::vector<uint32_t>> taken;
@@ -187,11 +238,10 @@ void SchemaMachine::CloseKeys(const Below& below, const std::vector<StringClosin
       if (std::binary_search(taken->begin(), taken->end(), any.quote)) continue;
       std::optional<Key> after;
       const auto after_quote = [&] {
-        if (!after) after = walk(any.token, quote);
+        if (!after) after = WalkToken(below, any.token, quote);
         return *after;
       };
-      const Rests* const rests =
-          any.intricate ? nullptr : RestsAfterKeys(below, group, after_quote);
+      const Rests* const rests = any.escaped ? nullptr : RestsAfterKeys(below, group, after_quote);
       ForEach(below, group, [&](const auto& crossing) {
         const std::string_view rest = below.vocabulary.bytes(crossing.token).substr(quote);
         const size_t first = rest.find_first_not_of(" \t\n\r");
@@ -219,7 +269,7 @@ void SchemaMachine::CloseKeys(const Below& below, const std::vector<StringClosin
     const Rests& rests = RestsAfterKey(node, program, group.state, -1);
     ForEach(below, group, [&](const auto& crossing) {
       if (!Allows(rests, crossing)) return;
-      if (crossing.intricate) {
+      if (crossing.escaped || crossing.intricate) {
         allow_if_walked(crossing);
       } else if (!std::binary_search(taken->begin(), taken->end(), crossing.quote)) {
         Allow(below, rests, crossing);
@@ -228,17 +278,23 @@ void SchemaMachine::CloseKeys(const Below& below, const std::vector<StringClosin
   }
 }
 
+std::optional<std::string> SchemaMachine::BegunKey(const Below& below) const {
+  const Node& node = nodes_[FrameOf(below.state)];
+  std::string begun = TextSince(node.text, node.start).substr(1);
+  if (begun.find('\\') == std::string::npos) return begun;
+  auto parsed = json::Parse("\"" + begun + "\"");
+  if (!parsed.ok()) return std::nullopt;
+  return std::move(parsed->text);
+}
+
 std::vector<uint32_t> SchemaMachine::QuotesOfSeenKeys(const Below& below) {
   std::vector<uint32_t> out;
   const Node& node = nodes_[FrameOf(below.state)];
   const Frame& frame = frames_[node.frame];
   if (frame.seen == IdSets::kEmpty) return out;
-  std::string begun = TextSince(node.text, node.start).substr(1);
-  if (begun.find('\\') != std::string::npos) {
-    const auto parsed = json::Parse("\"" + begun + "\"");
-    if (!parsed.ok()) return out;
-    begun = parsed->text;
-  }
+  const std::optional<std::string> begun_key = BegunKey(below);
+  if (!begun_key) return out;
+  const std::string& begun = *begun_key;
   const TokenTrie& trie = below.vocabulary.trie();
   for (const NameId id : frames_.seen().Members(frame.seen)) {
     const std::string& name = frames_.Name(id);

@@ -74,7 +74,10 @@ bool StringSearch::FindAlwaysLive(StateId state) {
 
 bool StringSearch::DecideLive(StateId state) {
   if (At(state).live == Verdict::kUnknown) {
-    if (program_.Quiet(state)) {
+    if (live_) {
+      const bool live = live_(state);
+      At(state).live = live ? Verdict::kLive : Verdict::kDead;
+    } else if (program_.Quiet(state)) {
       DecideByCount(state);
     } else if (one_regex_ && program_.SurelyLive(state)) {
       At(state).live = Verdict::kLive;
@@ -133,8 +136,9 @@ std::optional<StringSearch::Freedom> StringSearch::FindFreedom(StateId state) {
 bool StringSearch::HasWay(StateId state) {
   const Info& info = At(state);
   if (info.live != Verdict::kLive) return false;
-  // States of one regex are found live without a way.
-  return !one_regex_ || info.via >= 0 || info.accepts == Verdict::kLive || program_.Quiet(state);
+  // Some states are known to be live without a way.
+  return !(one_regex_ || live_) || info.via >= 0 || info.accepts == Verdict::kLive ||
+         program_.Quiet(state);
 }
 
 void StringSearch::Decide(StateId start) {

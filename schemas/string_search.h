@@ -25,6 +25,10 @@ class StringSearch {
   StringSearch(StringProgram& program, std::function<bool(StateId)> accept, int64_t fuel,
                bool one_regex = false)
       : program_(program), accept_(std::move(accept)), fuel_(fuel), one_regex_(one_regex) {}
+  // `live` answers what would otherwise be searched for.
+  StringSearch(StringProgram& program, std::function<bool(StateId)> accept,
+               std::function<bool(StateId)> live, int64_t fuel)
+      : program_(program), accept_(std::move(accept)), live_(std::move(live)), fuel_(fuel) {}
 
   StringProgram& program() { return program_; }
   bool Accepts(StateId state);
@@ -129,8 +133,9 @@ class StringSearch {
 
   StringProgram& program_;
   std::function<bool(StateId)> accept_;
+  std::function<bool(StateId)> live_;
   int64_t fuel_;
-  bool one_regex_;
+  bool one_regex_ = false;
   int last_via_ = 0;  // what led to acceptance the last time: a good guess
   std::vector<Info> info_;
   std::vector<StateId*> rows_;  // by state, 128 next states each

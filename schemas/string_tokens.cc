@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "schemas/json_string.h"
+#include "src/base/json.h"
 
 namespace pawl::schema {
 namespace {
@@ -13,6 +14,20 @@ struct FreeString {
   StringProgram program{table, {}};
   StringSearch search{program, [](StringProgram::StateId) { return true; }, 1};
 };
+
+// Whether the text behind a closing quote may hold a whole string after a comma.
+bool MayHoldKey(std::string_view rest) {
+  bool inside = false, after_comma = false;
+  for (const char c : rest) {
+    if (c == '"') {
+      if (inside && after_comma) return true;
+      inside = !inside;
+    } else if (!inside && std::string_view(" \t\r\n").find(c) == std::string_view::npos) {
+      after_comma = c == ',';
+    }
+  }
+  return false;
+}
 
 }  // namespace
 
@@ -88,8 +103,8 @@ StringIndex StringTokens::Read(uint32_t from, bool canonical) {
           const auto [it, fresh] =
               rest_ids_.try_emplace(rest, static_cast<uint32_t>(rest_texts_.size()));
           if (fresh) rest_texts_.push_back(rest);
-          const bool intricate = at.escaped || std::count(rest.begin(), rest.end(), '"') > 1;
-          index.crossings_.push_back({t, i, token, it->second, at.length, intricate});
+          index.crossings_.push_back(
+              {t, i, token, it->second, at.length, at.escaped, MayHoldKey(rest)});
         }
         i = node.end;
         continue;
@@ -106,6 +121,25 @@ StringIndex StringTokens::Read(uint32_t from, bool canonical) {
     for (uint32_t t = trie.FirstToken(i); t < trie.FirstToken(i + 1); ++t)
       index.lengths_[t - index.first_] = at.length;
     ++i;
+  }
+  std::vector<TokenId> inside;
+  for (uint32_t t = index.first(); t < index.last(); ++t) {
+    if (index.length(t) != StringIndex::kOutside) inside.push_back(trie.order()[t]);
+  }
+  std::sort(inside.begin(), inside.end());
+  for (const TokenId token : inside) {
+    const auto word = static_cast<uint32_t>(token) >> 5;
+    if (index.inside_.empty() || index.inside_.back().first != word)
+      index.inside_.emplace_back(word, 0);
+    index.inside_.back().second |= 1u << (token & 31);
+  }
+  for (uint32_t k = 0; k < index.crossings_.size(); ++k) {
+    const StringIndex::Crossing& crossing = index.crossings_[k];
+    if (!crossing.escaped && !crossing.intricate) continue;
+    const std::string_view bytes = vocabulary_.bytes(crossing.token);
+    const auto text =
+        json::Parse("\"" + std::string(bytes.substr(top, nodes[crossing.quote].depth - top)));
+    index.special_.push_back({k, text.ok() ? std::optional(text->text) : std::nullopt});
   }
   return index;
 }

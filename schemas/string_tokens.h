@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -33,7 +34,8 @@ class StringIndex {
     TokenId token;
     uint32_t rest;    // what follows the quote: place in StringTokens::rests(), 0 for nothing
     uint16_t length;  // code points before the quote
-    bool intricate;   // an escape before the quote, or a whole string after it
+    bool escaped;     // an escape before the quote
+    bool intricate;   // what follows the quote may be a whole key of the same object
   };
 
   // Code points that the token at this place of the order begins; kOutside when it does not stay
@@ -41,8 +43,17 @@ class StringIndex {
   uint16_t length(uint32_t order) const { return lengths_[order - first_]; }
   uint32_t first() const { return first_; }
   uint32_t last() const { return first_ + static_cast<uint32_t>(lengths_.size()); }
+  // The words of a mask that hold the tokens that stay inside: (index, bits).
+  std::span<const std::pair<uint32_t, uint32_t>> inside() const { return inside_; }
   // By order.
   std::span<const Crossing> crossings() const { return crossings_; }
+  // The crossings with an escape, and the intricate ones: their places in crossings(), and the text
+  // that they add to the string where that can be said.
+  struct Special {
+    uint32_t place;
+    std::optional<std::string> text;
+  };
+  std::span<const Special> special() const { return special_; }
   // Those of the tokens first ... last - 1 of the order, as places in crossings().
   std::pair<uint32_t, uint32_t> CrossingsOf(uint32_t first, uint32_t last) const;
 
@@ -50,7 +61,9 @@ class StringIndex {
   friend class StringTokens;
   uint32_t first_ = 0;
   std::vector<uint16_t> lengths_;
+  std::vector<std::pair<uint32_t, uint32_t>> inside_;
   std::vector<Crossing> crossings_;
+  std::vector<Special> special_;
 };
 
 // Thread-safe. One for each spelling; get it as vocabulary.Derived<CanonicalStringTokens>().

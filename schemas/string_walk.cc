@@ -40,6 +40,9 @@ class Walk {
     if (freedom && fresh) {
       CopyBase(freedom->max);
       Close(index_.first(), index_.last(), state, 0, *freedom);
+    } else if (freedom && freedom->max >= tokens_.longest()) {
+      for (const auto& [word, bits] : index_.inside()) words_[word] |= bits;
+      Close(index_.first(), index_.last(), state, 0, *freedom);
     } else if (freedom) {
       Free(begin, end, state, 0, *freedom);
     } else {

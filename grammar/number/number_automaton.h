@@ -59,6 +59,8 @@ class NumberAutomaton {
   bool Complete(uint32_t state) const { return states_[state].complete; }
   // Some continuation, maybe the empty one, is Accepting. Exact.
   bool CanAccept(uint32_t state) const { return states_[state].can_accept; }
+  // After any digits CanAccept is still true. May say false where it is so.
+  bool TakesAnyDigits(uint32_t state) const { return rules_.TakesAnyDigits(states_[state].prefix); }
   // A short continuation that leads to Accepting; empty when already there. REQUIRES:
   // CanAccept(state).
   std::string ShortestAccepting(uint32_t state);

@@ -153,6 +153,21 @@ Result<NumberRules> NumberRules::Create(const NumberConstraint& c, bool allow_ex
 }
 
 // The exact value of the mantissa matters, not only whether it is zero.
+bool NumberRules::TakesAnyDigits(const Prefix& p) const {
+  if (p.hope != Hope::kAlive) return false;
+  const Side& side = SideOf(p);
+  switch (p.phase) {
+    case Phase::kInteger:  // what is too small, or no multiple, may grow until it is
+      return trivial_ || (!side.empty && !side.high);
+    case Phase::kFraction:
+      return trivial_ || (!side.empty && !side.low && !side.high && divisor_ == 0 && !integer_text_);
+    case Phase::kDigits:
+      return trivial_;
+    default:
+      return false;
+  }
+}
+
 bool NumberRules::Tracked(const Prefix& p) const {
   const Side& side = SideOf(p);
   return !trivial_ && !side.empty && (side.low || side.high || divisor_ != 0);

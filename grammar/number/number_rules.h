@@ -86,6 +86,8 @@ class NumberRules {
   bool Accepts(const Prefix& prefix) const;
   // Some completion fulfils the constraint.
   bool CanReach(const Prefix& prefix) const;
+  // Whatever digits follow, however many, CanReach stays true. May say false where it is so.
+  bool TakesAnyDigits(const Prefix& prefix) const;
   // A short one. REQUIRES: CanReach(prefix).
   std::string ShortCompletion(const Prefix& prefix) const;
 

@@ -100,6 +100,8 @@ class StringTokens {
   enum class Place : uint8_t { kOutside, kPart, kBoundary };
   std::vector<Place> places_;  // by node
   uint16_t longest_ = 0;
+  std::vector<TokenId> by_length_;  // that stay inside, shortest first
+  std::vector<uint32_t> up_to_;     // by length: how many are shorter
   mutable std::mutex mutex_;
   mutable std::vector<std::unique_ptr<std::vector<uint32_t>>> at_most_;
 };

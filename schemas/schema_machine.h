@@ -8,6 +8,7 @@
 #define PAWL_SCHEMAS_SCHEMA_MACHINE_H_
 
 #include <array>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -188,6 +189,10 @@ class SchemaMachine : public Machine {
   // not there yet.
   const Rests& RestsAfterKey(NodeId node, const StringProgram& program,
                              StringProgram::StateId state, int rank);
+  // Of the keys of a group that is not free, and of all others that end in its state; `walk` reads
+  // one of them. nullptr when there are not so many that they are all alike.
+  const Rests* RestsAfterKeys(const Below& below, const StringClosings& group,
+                              const std::function<Key()>& walk);
   // Masks inside plain keys, key_masks.cc.
   using SparseWords = std::vector<std::pair<uint32_t, uint32_t>>;  // (index of the word, bits)
   PlainKeys* PlainKeysOf(FrameId frame);  // nullptr where keys are not plain

@@ -6,16 +6,18 @@
 // Keys that the schema does not name are the exception that would spoil this, for each makes a
 // state of its own: the key must not come again. But where any text may be such a key, all fresh
 // ones are alike, and one that stands for them all tells how they go on; the few that were seen
-// already are taken out.
+// already are taken out. The same goes for keys that end in one state of a pattern, as long as
+// there is no end of such keys.
 #include <algorithm>
+#include <functional>
 #include <optional>
 
+#include "schemas/distinct.h"
 #include "schemas/schema_machine.h"
 #include "schemas/string_walk.h"
 #include "src/base/json.h"
 
 namespace pawl::schema {
-
 const StringTokens& SchemaMachine::TokensOf(const Vocabulary& vocabulary) {
   if (tokens_ == nullptr) {
     if (options_.canonical_spelling) {
@@ -114,7 +116,7 @@ bool SchemaMachine::FillBelow(Key state, const Vocabulary& vocabulary, uint32_t 
   const Below below{state, vocabulary, node, *index, words};
   if (lexeme.mode == Mode::kKey && FillPlainKeys(below, fresh)) return true;
   std::vector<StringClosings> closings;
-  WalkString(*strings_[lexeme.search], lexeme.state, vocabulary.trie(), node, tokens, *index,
+  WalkString(*strings_[lexeme.search], lexeme.state, vocabulary, node, tokens, *index,
              options_.canonical_spelling, fresh, words, closings);
   if (lexeme.mode == Mode::kString) {
     CloseStrings(below, closings);
@@ -197,6 +199,21 @@ const SchemaMachine::Rests& SchemaMachine::RestsAfterKey(NodeId id, const String
   return *rests;
 }
 
+const SchemaMachine::Rests* SchemaMachine::RestsAfterKeys(const Below& below,
+                                                          const StringClosings& group,
+                                                          const std::function<Key()>& walk) {
+  Node plain = nodes_[FrameOf(below.state)];
+  plain.text = plain.start = 0;
+  plain.reads_key = false;
+  const Rests*& rests = key_rests_[uint64_t{InternNode(plain)} << 32 | group.state];
+  if (rests == nullptr) {
+    StringSearch& search = *strings_[lexemes_[LexemeOf(below.state)].search];
+    if (!Endless(search, group.state)) return nullptr;
+    rests = &RestsAfter(walk());
+  }
+  return rests;
+}
+
 void SchemaMachine::CloseKeys(const Below& below, const std::vector<StringClosings>& closings) {
   const NodeId node = FrameOf(below.state);
   StringProgram& program = strings_[lexemes_[LexemeOf(below.state)].search]->program();
@@ -216,9 +233,31 @@ void SchemaMachine::CloseKeys(const Below& below, const std::vector<StringClosin
     if (!group.free) {
       // One quote, so one key.
       const StringIndex::Crossing& any = below.index.crossings()[group.begin];
-      const Rests& rests =
-          RestsAfter(WalkToken(below, any.token, below.vocabulary.trie().nodes()[any.quote].depth));
-      ForEach(below, group, [&](const auto& crossing) { Allow(below, rests, crossing); });
+      const size_t quote = below.vocabulary.trie().nodes()[any.quote].depth;
+      if (!taken) taken = QuotesOfSeenKeys(below);
+      if (std::binary_search(taken->begin(), taken->end(), any.quote)) continue;
+      std::optional<Key> after;
+      const auto after_quote = [&] {
+        if (!after) after = WalkToken(below, any.token, quote);
+        return *after;
+      };
+      const Rests* const rests = any.escaped ? nullptr : RestsAfterKeys(below, group, after_quote);
+      ForEach(below, group, [&](const auto& crossing) {
+        const std::string_view rest = below.vocabulary.bytes(crossing.token).substr(quote);
+        const size_t first = rest.find_first_not_of(" \t\n\r");
+        if (first != std::string_view::npos && rest[first] != ':') return;
+        // What opens another key of the object may run into this one.
+        const bool other_key = rest.substr(0, rest.find('"')).find(',') != std::string_view::npos;
+        if (rests != nullptr && !crossing.intricate && !other_key) {
+          Allow(below, *rests, crossing);
+          return;
+        }
+        Key key = after_quote();
+        for (size_t i = 0; i < rest.size() && key != kDead; ++i)
+          key = Step(key, static_cast<uint8_t>(rest[i]));
+        if (key != kDead)
+          below.words[static_cast<size_t>(crossing.token) >> 5] |= 1u << (crossing.token & 31);
+      });
       continue;
     }
     // One key cannot stand for all where only so many are possible, or their lengths matter.

@@ -102,6 +102,26 @@ void StringProgram::BuildClasses() {
   class_count_ = static_cast<int>(classes.size());
   for (char32_t c = 0; c < 128; ++c)
     ascii_class_[c] = static_cast<int>(interval_class_[Interval(c)]);
+  const auto add = [](std::vector<int>& to, int cls) {
+    if (std::find(to.begin(), to.end(), cls) == to.end()) to.push_back(cls);
+  };
+  for (uint8_t c = 0; c < 128; ++c) {
+    if (IsPlainAscii(c)) add(classes_of_[ClassOfAscii(c)], ascii_class_[c]);
+  }
+  std::vector<bool> beyond(representative_.size()), apart(representative_.size());
+  for (size_t i = Interval(128); i < boundaries_.size(); ++i) {
+    const char32_t lo = std::max<char32_t>(boundaries_[i], 128);
+    if (lo >= 0xD800 && lo <= 0xDFFF) continue;
+    const char32_t hi = i + 1 < boundaries_.size() ? boundaries_[i + 1] - 1 : kMaxCodepoint;
+    (AllSetApart(lo, hi) ? apart : beyond)[interval_class_[i]] = true;
+  }
+  for (size_t cls = 0; cls < beyond.size(); ++cls) {
+    if (beyond[cls]) {
+      classes_of_[kBeyondClass].push_back(static_cast<int>(cls));
+    } else if (apart[cls]) {
+      classes_apart_.push_back(static_cast<int>(cls));
+    }
+  }
   for (Regex& regex : regexes_) {
     regex.class_map.resize(static_cast<size_t>(class_count_));
     for (size_t i = 0; i < boundaries_.size(); ++i) {
@@ -194,13 +214,34 @@ bool StringProgram::Quiet(StateId state) {
 
 StringProgram::StateId StringProgram::NextBeyondAscii(StateId state) {
   StateId same = kNoState;
-  for (size_t i = Interval(128); i < boundaries_.size(); ++i) {
-    if (boundaries_[i] >= 0xD800 && boundaries_[i] <= 0xDFFF) continue;
-    const StateId next = Next(state, static_cast<int>(interval_class_[i]));
-    if (same != kNoState && next != same) return kNoState;
-    same = next;
+  for (const std::vector<int>* classes : {&classes_of_[kBeyondClass], &classes_apart_}) {
+    for (const int cls : *classes) {
+      const StateId next = Next(state, cls);
+      if (same != kNoState && next != same) return kNoState;
+      same = next;
+    }
   }
   return same;
+}
+
+bool StringProgram::IsSearch(StateId state) const {
+  if (regexes_.size() != 1 || !tries_.empty() || counting_) return false;
+  return regexes_[0].dfa->IsSearch(static_cast<uint32_t>(key(state)[0]), false);
+}
+
+StringProgram::StateId StringProgram::AlwaysAhead(StateId state) {
+  if (counting_) return kNoState;
+  // What finds each regex, one behind the other, and then what leads out of the literals.
+  std::vector<uint64_t> ahead(key(state), key(state) + width_);
+  size_t slot = 0;
+  for (Regex& regex : regexes_) {
+    uint64_t& s = ahead[slot++];
+    if (regex.dfa->Absorbing(static_cast<uint32_t>(s))) continue;
+    if (!regex.dfa->IsSearch(static_cast<uint32_t>(s), true)) return kNoState;
+    s = regex.dfa->Anything();
+  }
+  for (size_t i = 0; i < tries_.size(); ++i) ahead[slot++] = kNoNode;
+  return Intern(ahead);
 }
 
 bool StringProgram::overflow() const {

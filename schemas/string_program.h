@@ -6,15 +6,18 @@
 #ifndef PAWL_SCHEMAS_STRING_PROGRAM_H_
 #define PAWL_SCHEMAS_STRING_PROGRAM_H_
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "grammar/regex/regex_dfa.h"
 #include "schemas/atoms.h"
+#include "schemas/char_class.h"
 
 namespace pawl::schema {
 
@@ -47,8 +50,11 @@ class StringProgram {
     return false;
   }
 
-  // The one state that every code point beyond ASCII leads to; kNoState when they differ.
+  // The program's classes of the characters that look alike from outside, each once.
+  std::span<const int> ClassesOf(CharClass like) const { return classes_of_[like]; }
+
   static constexpr StateId kNoState = UINT32_MAX;
+  // The one state that every code point beyond ASCII leads to; kNoState when they differ.
   StateId NextBeyondAscii(StateId state);
 
   // Whether the string read so far, taken as a whole, fulfils the atom. REQUIRES: atom is one of
@@ -59,6 +65,11 @@ class StringProgram {
   const std::vector<AtomId>& atoms() const { return atoms_; }
   // The program is one regex, and its state leads to acceptance without a doubt.
   bool SurelyLive(StateId state) const;
+  // A state that can be reached from here, and from whatever state follows; kNoState when none is
+  // known.
+  StateId AlwaysAhead(StateId state);
+  // The program is one regex, and whatever comes it can still be fulfilled.
+  bool IsSearch(StateId state) const;
   // A guess at how many more characters an accepted string needs at least; guides searches.
   uint32_t Distance(StateId state) const;
   // Only the counter still looks at what follows: every class leads to the same state, so questions
@@ -112,6 +123,8 @@ class StringProgram {
   std::vector<uint32_t> interval_class_;
   std::vector<char32_t> representative_;
   int ascii_class_[128];
+  std::array<std::vector<int>, kCharClasses> classes_of_;
+  std::vector<int> classes_apart_;  // of code points beyond ASCII, what classes_of_ does not hold
 
   std::vector<uint64_t> keys_;
   std::vector<StateId> next_;

@@ -5,6 +5,7 @@
 #include "schemas/string_search.h"
 
 #include <algorithm>
+#include <bit>
 #include <queue>
 #include <unordered_map>
 
@@ -21,15 +22,54 @@ bool StringSearch::Accepts(StateId state) {
   return At(state).accepts == Verdict::kLive;
 }
 
+StringSearch::StateId StringSearch::NextOf(StateId state, int cls) {
+  const StateId next = program_.Next(state, cls);
+  if (!Live(next)) return kNoState;
+  return FreedomOf(next) ? next | kFreeFlag : next;
+}
+
 StringSearch::StateId StringSearch::AskNextAscii(StateId state, uint8_t c) {
-  StateId next = Next(state, c).value_or(kNoState);
-  if (next != kNoState && FreedomOf(next)) next |= kFreeFlag;
+  const StateId next = NextOf(state, program_.ClassOf(c));
   if (state >= rows_.size()) rows_.resize(static_cast<size_t>(state) + 1, nullptr);
   if (rows_[state] == nullptr) {
     row_storage_.emplace_back().fill(kUnasked);
     rows_[state] = row_storage_.back().data();
   }
   return rows_[state][c] = next;
+}
+
+StringSearch::ClassRow& StringSearch::MakeRow(StateId state) {
+  if (state >= class_rows_.size()) class_rows_.resize(static_cast<size_t>(state) + 1, nullptr);
+  class_rows_[state] = &class_row_storage_.emplace_back();
+  class_rows_[state]->state = state;
+  return *class_rows_[state];
+}
+
+void StringSearch::AskClass(ClassRow& row, CharClass like) {
+  StateId same = kUnasked;
+  for (const int cls : program_.ClassesOf(like)) {
+    const StateId next = NextOf(row.state, cls);
+    same = same == kUnasked || same == next ? next : kMixed;
+    if (same == kMixed) break;
+  }
+  row.next[like] = same;
+  row.asked |= uint64_t{1} << like;
+  if ((same & ~kFreeFlag) == row.state) row.loops |= uint64_t{1} << like;
+}
+
+bool StringSearch::Loops(ClassRow& row, uint64_t classes) {
+  while ((classes & row.asked & ~row.loops) == 0) {
+    const uint64_t unasked = classes & ~row.asked;
+    if (unasked == 0) return true;
+    AskClass(row, static_cast<CharClass>(std::countr_zero(unasked)));
+  }
+  return false;
+}
+
+bool StringSearch::FindAlwaysLive(StateId state) {
+  if (one_regex_) return program_.IsSearch(state);
+  const StateId ahead = program_.AlwaysAhead(state);
+  return ahead != StringProgram::kNoState && Accepts(ahead);
 }
 
 bool StringSearch::DecideLive(StateId state) {

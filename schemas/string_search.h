@@ -69,6 +69,32 @@ class StringSearch {
     }
     return info.beyond;
   }
+  // Whatever comes, the string can still be completed. Found for searches, in the sense of
+  // RegexArena::IsSearch, and for nothing else.
+  bool AlwaysLive(StateId state) {
+    if (At(state).always == Verdict::kUnknown)
+      info_[state].always = FindAlwaysLive(state) ? Verdict::kLive : Verdict::kDead;
+    return info_[state].always == Verdict::kLive;
+  }
+  // Where the characters of each class lead. Filled as far as it is asked: derivatives are dear.
+  struct ClassRow {
+    StateId state;
+    uint64_t asked = 0;
+    uint64_t loops = 0;  // those of the asked that lead back to the state
+    std::array<StateId, kCharClasses> next;
+  };
+  ClassRow& RowOf(StateId state) {
+    if (state < class_rows_.size() && class_rows_[state] != nullptr) return *class_rows_[state];
+    return MakeRow(state);
+  }
+  // As NextAscii has it; kMixed when the characters of the class differ.
+  static constexpr StateId kMixed = UINT32_MAX - 2;
+  StateId NextOfClass(ClassRow& row, CharClass like) {
+    if ((row.asked >> like & 1) == 0) AskClass(row, like);
+    return row.next[like];
+  }
+  // Whether all of these classes lead back to the state.
+  bool Loops(ClassRow& row, uint64_t classes);
   // A shortest accepted continuation; nullopt when none is known or it is longer than `max_length`.
   std::optional<std::u32string> Shortest(StateId state, size_t max_length);
   // A code point in lo..hi that leads to a live state; nullopt when there is none.
@@ -83,6 +109,7 @@ class StringSearch {
     int via = -1;       // class that leads towards acceptance; -1: none known (or accepted here)
     uint64_t skip = 0;  // quiet states: how many code points are missing
     Freedom freedom;
+    Verdict always = Verdict::kUnknown;
     bool knows_beyond = false;
     StateId beyond = kNoState;
   };
@@ -92,6 +119,11 @@ class StringSearch {
   }
   static constexpr StateId kUnasked = UINT32_MAX - 1;
   StateId AskNextAscii(StateId state, uint8_t c);
+  // The next state of a class of the program, as NextAscii has it.
+  StateId NextOf(StateId state, int cls);
+  bool FindAlwaysLive(StateId state);
+  ClassRow& MakeRow(StateId state);
+  void AskClass(ClassRow& row, CharClass like);
   bool DecideLive(StateId state);
   std::optional<Freedom> FindFreedom(StateId state);
   void Decide(StateId state);
@@ -108,6 +140,8 @@ class StringSearch {
   std::vector<Info> info_;
   std::vector<StateId*> rows_;  // by state, 128 next states each
   std::deque<std::array<StateId, 128>> row_storage_;
+  std::vector<ClassRow*> class_rows_;  // by state
+  std::deque<ClassRow> class_row_storage_;
 };
 
 }  // namespace pawl::schema

@@ -1,6 +1,7 @@
 #include "schemas/string_tokens.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "schemas/json_string.h"
 #include "src/base/json.h"
@@ -40,7 +41,8 @@ std::pair<uint32_t, uint32_t> StringIndex::CrossingsOf(uint32_t first, uint32_t 
   return {at(first), at(last)};
 }
 
-StringTokens::StringTokens(const Vocabulary& vocabulary, bool canonical) : vocabulary_(vocabulary) {
+StringTokens::StringTokens(const Vocabulary& vocabulary, bool canonical)
+    : vocabulary_(vocabulary), classes_(vocabulary.Derived<ClassTrie>()) {
   places_.resize(vocabulary.trie().size(), Place::kOutside);
   below_.emplace(TokenTrie::kRoot, Read(TokenTrie::kRoot, canonical));
   const StringIndex& root = below_.at(TokenTrie::kRoot);
@@ -49,16 +51,18 @@ StringTokens::StringTokens(const Vocabulary& vocabulary, bool canonical) : vocab
     longest_ = std::max(longest_, root.length(i));
   }
   at_most_.resize(size_t{longest_} + 1);
-  const TokenTrie& trie = vocabulary.trie();
-  for (uint32_t i = 0; i < trie.size(); i = trie.nodes()[i].end) {
-    if (trie.nodes()[i].byte != '"') largest_.push_back(i);
+  up_to_.resize(at_most_.size() + 1, 0);
+  for (uint32_t i = root.first(); i < root.last(); ++i) {
+    if (root.length(i) != StringIndex::kOutside) ++up_to_[root.length(i) + 1u];
   }
-  const auto size = [&](uint32_t i) {
-    return trie.FirstToken(trie.nodes()[i].end) - trie.FirstToken(i);
-  };
-  std::sort(largest_.begin(), largest_.end(),
-            [&](uint32_t a, uint32_t b) { return size(a) > size(b); });
-  largest_.resize(std::min<size_t>(largest_.size(), 12));
+  std::partial_sum(up_to_.begin(), up_to_.end(), up_to_.begin());
+  by_length_.resize(up_to_.back());
+  std::vector<uint32_t> next = up_to_;
+  for (uint32_t i = root.first(); i < root.last(); ++i) {
+    if (root.length(i) != StringIndex::kOutside)
+      by_length_[next[root.length(i)]++] = vocabulary.trie().order()[i];
+  }
+  AtMost(longest_);
   FindOpenings(canonical);
   std::vector<TokenId> ids;
   for (size_t i = 1; i < rest_texts_.size(); ++i) ids.push_back(static_cast<TokenId>(i));
@@ -162,12 +166,15 @@ std::span<const uint32_t> StringTokens::AtMost(uint64_t most) const {
   const size_t slot = std::min<uint64_t>(most, longest_);
   std::lock_guard lock(mutex_);
   if (at_most_[slot] == nullptr) {
-    auto words =
-        std::make_unique<std::vector<uint32_t>>(static_cast<size_t>(vocabulary_.mask_words()));
-    const StringIndex& root = below_.at(TokenTrie::kRoot);
-    for (uint32_t i = root.first(); i < root.last(); ++i) {
-      const auto token = static_cast<size_t>(vocabulary_.trie().order()[i]);
-      if (root.length(i) <= slot) (*words)[token >> 5] |= 1u << (token & 31);
+    // From none or, where that is nearer, from all of them.
+    const size_t count = up_to_[slot + 1];
+    const bool from_all = slot < longest_ && count > by_length_.size() / 2;
+    auto words = from_all ? std::make_unique<std::vector<uint32_t>>(*at_most_[longest_])
+                          : std::make_unique<std::vector<uint32_t>>(
+                                static_cast<size_t>(vocabulary_.mask_words()));
+    for (size_t i = from_all ? count : 0; i < (from_all ? by_length_.size() : count); ++i) {
+      const auto token = static_cast<size_t>(by_length_[i]);
+      (*words)[token >> 5] ^= 1u << (token & 31);
     }
     at_most_[slot] = std::move(words);
   }

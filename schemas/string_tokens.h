@@ -19,6 +19,7 @@
 
 #include "grammar/token_trie.h"
 #include "pawl/vocabulary.h"
+#include "schemas/class_trie.h"
 
 namespace pawl::schema {
 
@@ -79,8 +80,7 @@ class StringTokens {
   bool IsOutside(uint32_t node) const { return places_[node] == Place::kOutside; }
   // Longest length() of all.
   uint16_t longest() const { return longest_; }
-  // The children of the root, all but quotes, with the most tokens below, a dozen of them.
-  std::span<const uint32_t> largest() const { return largest_; }
+  const ClassTrie& classes() const { return classes_; }
   // Words of the mask of the tokens with length() <= most below the root.
   std::span<const uint32_t> AtMost(uint64_t most) const;
   // The distinct texts behind a closing quote as a trie, whose tokens are their places from 1 on.
@@ -92,6 +92,7 @@ class StringTokens {
   void FindOpenings(bool canonical);
 
   const Vocabulary& vocabulary_;
+  const ClassTrie& classes_;
   std::unordered_map<uint32_t, StringIndex> below_;
   std::vector<std::string> rest_texts_ = {""};
   std::unordered_map<std::string, uint32_t> rest_ids_ = {{"", 0}};
@@ -99,7 +100,8 @@ class StringTokens {
   enum class Place : uint8_t { kOutside, kPart, kBoundary };
   std::vector<Place> places_;  // by node
   uint16_t longest_ = 0;
-  std::vector<uint32_t> largest_;
+  std::vector<TokenId> by_length_;  // that stay inside, shortest first
+  std::vector<uint32_t> up_to_;     // by length: how many are shorter
   mutable std::mutex mutex_;
   mutable std::vector<std::unique_ptr<std::vector<uint32_t>>> at_most_;
 };

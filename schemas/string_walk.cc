@@ -1,24 +1,29 @@
-// Two ways to fill the words give the same: to begin with nothing and add what is alive, or to
-// begin with what any string allows and take away what is dead. The first bytes of the tokens tell
-// which has less to do.
+// Where much may follow the plain tokens are left to WalkClasses, and the trie of bytes is walked
+// on the ways to the intricate ones alone (class_trie.h). Where little may, all of it is: most
+// branches end at the first byte.
 #include "schemas/string_walk.h"
 
 #include <algorithm>
 #include <cstring>
 #include <tuple>
 
+#include "schemas/class_walk.h"
 #include "schemas/json_string.h"
 
 namespace pawl::schema {
 namespace {
 
+// Plain tokens that make a position wide.
+constexpr uint32_t kWide = 3000;
+
 class Walk {
  public:
-  Walk(StringSearch& search, const TokenTrie& trie, const StringTokens& tokens,
+  Walk(StringSearch& search, const Vocabulary& vocabulary, const StringTokens& tokens,
        const StringIndex& index, bool canonical, uint32_t* words,
        std::vector<StringClosings>& closings)
       : search_(search),
-        trie_(trie),
+        vocabulary_(vocabulary),
+        trie_(vocabulary.trie()),
         tokens_(tokens),
         index_(index),
         canonical_(canonical),
@@ -31,28 +36,33 @@ class Walk {
     const uint32_t begin = root ? 0 : node + 1;
     const auto end = root ? static_cast<uint32_t>(nodes.size()) : nodes[node].end;
     const uint16_t top = root ? 0 : nodes[node].depth;
-    if (const auto freedom = search_.FreedomOf(state)) {
-      if (fresh) {
-        CopyBase(freedom->max);
-        Close(index_.first(), index_.last(), state, 0, *freedom);
-      } else if (freedom->max >= tokens_.longest()) {
-        for (const auto& [word, bits] : index_.inside()) words_[word] |= bits;
-        Close(index_.first(), index_.last(), state, 0, *freedom);
-      } else {
-        Free(begin, end, state, 0, *freedom);
-      }
+    const auto freedom = search_.FreedomOf(state);
+    if (freedom && fresh) {
+      CopyBase(freedom->max);
+      Close(index_.first(), index_.last(), state, 0, *freedom);
+    } else if (freedom && freedom->max >= tokens_.longest()) {
+      for (const auto& [word, bits] : index_.inside()) words_[word] |= bits;
+      Close(index_.first(), index_.last(), state, 0, *freedom);
+    } else if (freedom) {
+      Free(begin, end, state, 0, *freedom);
     } else {
-      taking_away_ = fresh && MostIsFree(state);
-      if (taking_away_) CopyBase(kUnbounded);
       stack_.resize(static_cast<size_t>(trie_.max_depth()) + 1);
       parts_.resize(stack_.size());
       stack_[top] = {state, 0, Where::kBoundary};
-      for (uint32_t i = begin; i < end;) i = Plain(nodes[i].byte) ? VisitPlain(i) : Visit(i);
+      const ClassTrie& classes = tokens_.classes();
+      const bool wide = fresh && CountBeginnings(search_, state, trie_, classes) >= kWide;
+      if (wide && WalkClasses(search_, state, vocabulary_, classes, words_)) {
+        steps_ = classes.intricate();
+        for (step_ = 0; step_ < steps_.size();) {
+          const ClassTrie::Step& step = steps_[step_];
+          const bool on = VisitAny(step.node) == step.node + 1;
+          step_ = on ? step_ + 1 : step.after;
+        }
+      } else {
+        for (uint32_t i = begin; i < end;) i = VisitAny(i);
+      }
     }
-    // So far the groups held places in the order of the tokens.
-    for (StringClosings& group : closings_)
-      std::tie(group.begin, group.end) = index_.CrossingsOf(group.begin, group.end);
-    std::erase_if(closings_, [](const StringClosings& group) { return group.begin == group.end; });
+    Gather();
   }
 
  private:
@@ -65,8 +75,26 @@ class Walk {
     Where where = Where::kBoundary;
   };
 
-  static bool Plain(uint8_t byte) {
-    return byte >= 0x20 && byte < 0x80 && byte != '"' && byte != '\\';
+  // So far the groups held places in the order of the tokens. Free neighbours that are alike become
+  // one.
+  void Gather() {
+    size_t kept = 0;
+    for (StringClosings group : closings_) {
+      std::tie(group.begin, group.end) = index_.CrossingsOf(group.begin, group.end);
+      if (group.begin == group.end) continue;
+      StringClosings* const last = kept > 0 ? &closings_[kept - 1] : nullptr;
+      if (last != nullptr && last->free && group.free && last->end == group.begin &&
+          last->state == group.state && last->read == group.read) {
+        last->end = group.end;
+      } else {
+        closings_[kept++] = group;
+      }
+    }
+    closings_.resize(kept);
+  }
+
+  uint32_t VisitAny(uint32_t i) {
+    return IsPlainAscii(trie_.nodes()[i].byte) ? VisitPlain(i) : Visit(i);
   }
 
   // Both return the node to go on with. VisitPlain is for bytes that stand for themselves: nearly
@@ -77,12 +105,12 @@ class Walk {
     if (at.where != Where::kBoundary) return Visit(i);
     ++at.read;
     at.state = search_.NextAscii(at.state, node.byte);
-    if (at.state == StringSearch::kNoState) return Dead(i);
+    if (at.state == StringSearch::kNoState) return node.end;
     if ((at.state & StringSearch::kFreeFlag) != 0) {
       at.state &= ~StringSearch::kFreeFlag;
       return Reached(i, at);
     }
-    if (!taking_away_) trie_.SetBits(node, words_);
+    trie_.SetBits(node, words_);
     stack_[node.depth] = at;
     return i + 1;
   }
@@ -104,20 +132,21 @@ class Walk {
       if (root_ && node.byte >= 0xC2) {
         const StringSearch::StateId beyond = search_.NextBeyondAscii(at.state);
         if (beyond != StringSearch::kNoState) {
-          if (!search_.Live(beyond) || tokens_.IsOutside(i)) return Dead(i);
+          if (!search_.Live(beyond) || tokens_.IsOutside(i)) return node.end;
           at.state = beyond;
           at.where = Where::kBeyond;
           return Reached(i, at);
         }
       }
     } else if (at.where == Where::kBeyond) {
-      if (tokens_.IsOutside(i)) return Dead(i);
+      if (tokens_.IsOutside(i)) return node.end;
       if (tokens_.AtBoundary(i)) at.where = Where::kBoundary;
       return Keep(i, at);
     } else {
       position = parts_[node.depth - 1u];
     }
-    if (StepString(search_, position, node.byte, canonical_) != StringStep::kInside) return Dead(i);
+    if (StepString(search_, position, node.byte, canonical_) != StringStep::kInside)
+      return node.end;
     at.state = position.state;
     at.where = position.part == 0 ? Where::kBoundary : Where::kPart;
     parts_[node.depth] = position;
@@ -134,55 +163,36 @@ class Walk {
   }
 
   uint32_t Keep(uint32_t i, const At& at) {
-    if (!taking_away_) {
-      for (uint32_t t = trie_.FirstToken(i); t < trie_.FirstToken(i + 1); ++t)
-        Set(trie_.order()[t]);
-    }
+    trie_.SetBits(trie_.nodes()[i], words_);
     stack_[trie_.nodes()[i].depth] = at;
     return i + 1;
-  }
-
-  uint32_t Dead(uint32_t i) {
-    const uint32_t end = trie_.nodes()[i].end;
-    if (taking_away_) {
-      for (uint32_t t = trie_.FirstToken(i); t < trie_.FirstToken(end); ++t)
-        Clear(trie_.order()[t]);
-    }
-    return end;
   }
 
   // The tokens of the nodes begin ... end - 1, of which `read` code points have led to `state`.
   void Free(uint32_t begin, uint32_t end, StringSearch::StateId state, uint16_t read,
             const StringSearch::Freedom& freedom) {
     const uint32_t first = trie_.FirstToken(begin), last = trie_.FirstToken(end);
-    const bool all = freedom.max >= tokens_.longest();
-    if (!all || !taking_away_) {
-      for (uint32_t t = first; t < last; ++t) {
-        const uint16_t length = index_.length(t);
-        if (length == StringIndex::kOutside) continue;
-        const bool allowed = all || uint64_t{length} - std::min(length, read) <= freedom.max;
-        if (allowed == taking_away_) continue;
-        if (allowed) {
-          Set(trie_.order()[t]);
-        } else {
-          Clear(trie_.order()[t]);
-        }
+    if (steps_.empty()) {
+      SetFree(first, last, read, freedom.max);
+    } else {
+      for (size_t s = step_; s < steps_[step_].after; ++s) {
+        const uint32_t node = steps_[s].node;
+        SetFree(trie_.FirstToken(node), trie_.FirstToken(node + 1), read, freedom.max);
       }
     }
     Close(first, last, state, read, freedom);
   }
 
+  void SetFree(uint32_t first, uint32_t last, uint16_t read, uint64_t max) {
+    for (uint32_t t = first; t < last; ++t) {
+      const uint16_t length = index_.length(t);
+      if (length != StringIndex::kOutside && uint64_t{length} - std::min(length, read) <= max)
+        Set(trie_.order()[t]);
+    }
+  }
+
   void Close(uint32_t first, uint32_t last, StringSearch::StateId state, uint16_t read,
              const StringSearch::Freedom& freedom) {
-    // Neighbours that are alike are one group.
-    if (!closings_.empty()) {
-      StringClosings& last_group = closings_.back();
-      if (last_group.free && last_group.end == first && last_group.state == state &&
-          last_group.read == read) {
-        last_group.end = last;
-        return;
-      }
-    }
     closings_.push_back({first, last, state, read, true, freedom.min, freedom.max});
   }
 
@@ -191,31 +201,9 @@ class Walk {
     std::memcpy(words_, base.data(), base.size_bytes());
   }
   void Set(TokenId token) { words_[static_cast<size_t>(token) >> 5] |= 1u << (token & 31); }
-  void Clear(TokenId token) { words_[static_cast<size_t>(token) >> 5] &= ~(1u << (token & 31)); }
-
-  // The children of the root with the most tokens tell.
-  bool MostIsFree(StringSearch::StateId state) {
-    int64_t balance = 0;
-    for (const uint32_t i : tokens_.largest()) {
-      const int64_t size = trie_.FirstToken(trie_.nodes()[i].end) - trie_.FirstToken(i);
-      const uint8_t byte = trie_.nodes()[i].byte;
-      StringSearch::StateId next = StringSearch::kNoState;
-      if (byte >= 0x80) {
-        next = search_.NextBeyondAscii(state);
-      } else if (Plain(byte)) {
-        next = search_.NextAscii(state, byte);
-        if (next != StringSearch::kNoState) next &= ~StringSearch::kFreeFlag;
-      }
-      if (next == StringSearch::kNoState || !search_.Live(next)) {
-        balance -= size;
-      } else if (search_.FreedomOf(next)) {
-        balance += size;
-      }
-    }
-    return balance > 0;
-  }
 
   StringSearch& search_;
+  const Vocabulary& vocabulary_;
   const TokenTrie& trie_;
   const StringTokens& tokens_;
   const StringIndex& index_;
@@ -223,17 +211,18 @@ class Walk {
   uint32_t* words_;
   std::vector<StringClosings>& closings_;
   bool root_ = false;
-  bool taking_away_ = false;
+  std::span<const ClassTrie::Step> steps_;  // the nodes to visit, where it is not all of them
+  size_t step_ = 0;
   std::vector<At> stack_;
   std::vector<StringPosition> parts_;
 };
 
 }  // namespace
 
-void WalkString(StringSearch& search, StringSearch::StateId state, const TokenTrie& trie,
+void WalkString(StringSearch& search, StringSearch::StateId state, const Vocabulary& vocabulary,
                 uint32_t node, const StringTokens& tokens, const StringIndex& index, bool canonical,
                 bool fresh, uint32_t* words, std::vector<StringClosings>& closings) {
-  Walk(search, trie, tokens, index, canonical, words, closings).Run(state, node, fresh);
+  Walk(search, vocabulary, tokens, index, canonical, words, closings).Run(state, node, fresh);
 }
 
 }  // namespace pawl::schema

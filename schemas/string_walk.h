@@ -31,7 +31,7 @@ struct StringClosings {
 // `state`: of the search at a boundary of code points, reached where `index` begins; live. Sets the
 // bits in `words` of the tokens that stay inside, and appends the others. `fresh`: words are zero,
 // and index is that of the root.
-void WalkString(StringSearch& search, StringSearch::StateId state, const TokenTrie& trie,
+void WalkString(StringSearch& search, StringSearch::StateId state, const Vocabulary& vocabulary,
                 uint32_t node, const StringTokens& tokens, const StringIndex& index, bool canonical,
                 bool fresh, uint32_t* words, std::vector<StringClosings>& closings);
 

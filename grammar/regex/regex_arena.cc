@@ -145,6 +145,23 @@ ReId RegexArena::Char(char32_t codepoint) {
   return id;
 }
 
+bool RegexArena::IsSearch(ReId id, bool then_anything) const {
+  if (kind(id) == Kind::kOr) {
+    const auto alternatives = operands(id);
+    return std::any_of(alternatives.begin(), alternatives.end(),
+                       [&](ReId each) { return IsSearch(each, then_anything); });
+  }
+  const auto skips = [&](ReId factor) {
+    const Node& n = node(factor);
+    return n.kind == Kind::kRepeat && n.a == kAnyChar && n.max == kInf;
+  };
+  if (MayBeEmpty(id) || !skips(Head(id))) return false;
+  if (!then_anything) return true;
+  ReId last = id;
+  while (kind(last) == Kind::kConcat) last = node(last).b;
+  return skips(last);
+}
+
 ReId RegexArena::Literal(std::u32string_view text) {
   ReId id = kEpsilon;
   for (size_t i = text.size(); i-- > 0;) id = Concat(Char(text[i]), id);

@@ -100,6 +100,9 @@ class RegexArena {
   // Whether the language may be empty, as far as a glance can tell: And, Not or lookahead stand
   // where no alternative does without.
   bool MayBeEmpty(ReId id) const { return id == kNothing || (nodes_[id].flags & kDoubtful) != 0; }
+  // Whatever is read, some continuation of it is in the language (`then_anything`: whatever follows
+  // that continuation), as far as a glance can tell: an alternative searches for what it needs.
+  bool IsSearch(ReId id, bool then_anything) const;
   // Bounds on the number of characters of every string of the language (kInfinite: no bound known).
   uint32_t MinLength(ReId id) const { return nodes_[id].min_length; }
   uint32_t MaxLength(ReId id) const { return nodes_[id].max_length; }

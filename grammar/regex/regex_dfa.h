@@ -55,6 +55,12 @@ class RegexDfa {
   ReId Term(uint32_t state) const { return states_[state].term; }
   // RegexArena::MayBeEmpty of what is left.
   bool MayBeEmpty(uint32_t state) const { return arena_->MayBeEmpty(states_[state].term); }
+  // RegexArena::IsSearch of what is left.
+  bool IsSearch(uint32_t state, bool then_anything) const {
+    return arena_->IsSearch(states_[state].term, then_anything);
+  }
+  // The state from where everything is accepted.
+  uint32_t Anything() { return Intern(RegexArena::kAnything); }
   // No code point leads away from the state (nor from kDead).
   bool Absorbing(uint32_t state);
   // Lower bound of the number of characters up to acceptance.

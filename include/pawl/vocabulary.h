@@ -65,7 +65,7 @@ class Vocabulary {
   const TokenTrie& trie() const { return *trie_; }
 
   // Tables that a front end derives from the tokens alone, made at the first call of each type T
-  // (as T(vocabulary)) and kept as long as the vocabulary. Thread-safe.
+  // (as T(vocabulary)) and kept as long as the vocabulary; T may ask for others. Thread-safe.
   template <typename T>
   const T& Derived() const {
     const std::shared_ptr<const void>& slot = DerivedSlot(
@@ -80,7 +80,7 @@ class Vocabulary {
       std::type_index type, std::shared_ptr<const void> (*make)(const Vocabulary&)) const;
 
   struct DerivedTables {
-    std::mutex mutex;
+    std::recursive_mutex mutex;
     std::map<std::type_index, std::shared_ptr<const void>> tables;
   };
   std::unique_ptr<DerivedTables> derived_ = std::make_unique<DerivedTables>();

@@ -152,6 +152,10 @@ class Frames {
   FormulaId DifferentFrom(IdSets::Id items);
   uint32_t InternItem(const std::string& canonical);
   IdSets& items() { return item_sets_; }
+  const IdSets& items() const { return item_sets_; }
+  // Items that were interned: how many, and their canonical texts.
+  uint32_t item_count() const { return static_cast<uint32_t>(item_texts_.size()); }
+  const std::string& ItemText(uint32_t item) const { return item_texts_[item]; }
   IdSets& seen() { return name_sets_; }
 
   const ObjectLayout& layout(uint32_t index) const { return *layouts_[index]; }

@@ -482,7 +482,7 @@ Machine::Key SchemaMachine::CloseContainer(NodeId id, uint8_t byte) {
 Machine::Key SchemaMachine::EndValue(NodeId id, const std::vector<bool>& truth, int last) {
   const Node node = nodes_[id];
   std::string canonical;
-  const bool item = frames_.NeedsCanonicalItems(frames_[node.frame]);
+  const bool item = node.tracks_items && frames_.NeedsCanonicalItems(frames_[node.frame]);
   if (item) {
     std::string text = TextSince(node.text, node.start);
     if (last >= 0) text.push_back(static_cast<char>(last));

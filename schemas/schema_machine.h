@@ -193,6 +193,17 @@ class SchemaMachine : public Machine {
   // one of them. nullptr when there are not so many that they are all alike.
   const Rests* RestsAfterKeys(const Below& below, const StringClosings& group,
                               const std::function<Key()>& walk);
+  // Masks under uniqueItems, unique_masks.cc.
+  bool FillTracked(Key state, const Vocabulary& vocabulary, uint32_t* words);
+  // The same place in a text of which nothing is remembered; its arrays take an item twice.
+  NodeId TwinNode(NodeId node);
+  // Arrays around (or at) the node that want unique items: whether they have any; whether one of
+  // those items has the string in it.
+  bool HasItems(NodeId node) const;
+  bool OccursInItems(NodeId node, const std::string& text);
+  // The string that is being read, decoded; nullopt where that cannot be said.
+  std::optional<std::string> BegunString(NodeId node) const;
+
   // Masks inside plain keys, key_masks.cc.
   using SparseWords = std::vector<std::pair<uint32_t, uint32_t>>;  // (index of the word, bits)
   PlainKeys* PlainKeysOf(FrameId frame);  // nullptr where keys are not plain
@@ -255,6 +266,9 @@ class SchemaMachine : public Machine {
   std::vector<uint32_t> plain_;  // by frame: index into plain_keys_
   std::vector<std::unique_ptr<PlainKeys>> plain_keys_;
   std::unordered_map<uint64_t, uint32_t> plain_index_;  // by layout and formula
+
+  uint32_t indexed_items_ = 0;
+  std::unordered_map<std::string, std::vector<uint32_t>> items_with_;  // items by strings in them
 
   const StringTokens* tokens_ = nullptr;
   std::unordered_map<Key, std::unique_ptr<ValueMask>> value_masks_;  // by detached state

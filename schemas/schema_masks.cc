@@ -100,14 +100,14 @@ const SchemaMachine::Rests& SchemaMachine::RestsAfter(Key state) {
 bool SchemaMachine::FillBelow(Key state, const Vocabulary& vocabulary, uint32_t node, bool fresh,
                               uint32_t* words) {
   const Lexeme lexeme = lexemes_[LexemeOf(state)];
+  if (lexeme.part != 0) return false;
+  if (nodes_[FrameOf(state)].tracks_items) return fresh && FillTracked(state, vocabulary, words);
   if (lexeme.mode != Mode::kString && lexeme.mode != Mode::kKey) {
     if (fresh) return FillValue(state, vocabulary, words);
     if (lexeme.mode != Mode::kNumber || TracksText(FrameOf(state))) return false;
     FillNumber(state, vocabulary, node, words);
     return true;
   }
-  if (lexeme.part != 0) return false;
-  if (nodes_[FrameOf(state)].tracks_items) return false;
   // What is behind the quote may leave the value: only for the value itself that is taken down.
   if (detaching_ != nullptr && nodes_[FrameOf(state)].parent != 0) return false;
   const StringTokens& tokens = TokensOf(vocabulary);

@@ -1,0 +1,142 @@
+// Masks under uniqueItems. There the text of every item is remembered, so hardly two states are the
+// same. But uniqueness can refuse a token only if an item ends in it; for all others a twin of the
+// state will do, which remembers nothing. The few that are left are tried on the state itself.
+#include <algorithm>
+
+#include "schemas/item_tokens.h"
+#include "schemas/schema_machine.h"
+#include "src/base/json.h"
+
+namespace pawl::schema {
+namespace {
+
+void CollectStrings(const json::Value& value, std::vector<std::string>& out) {
+  if (value.type == json::Type::kString) out.push_back(value.text);
+  for (const json::Value& item : value.items) CollectStrings(item, out);
+  for (const auto& [name, member] : value.members) {
+    out.push_back(name);
+    CollectStrings(member, out);
+  }
+}
+
+}  // namespace
+
+SchemaMachine::NodeId SchemaMachine::TwinNode(NodeId id) {
+  Node node = nodes_[id];
+  if (!node.tracks_items) return id;
+  const std::string key = node.reads_key ? TextSince(node.text, node.start) : "";
+  node.tracks_items = false;
+  node.parent = TwinNode(node.parent);
+  node.text = node.start = 0;
+  for (const char c : key) node.text = InternText(node.text, static_cast<uint8_t>(c));
+  return InternNode(node);
+}
+
+std::optional<std::string> SchemaMachine::BegunString(NodeId id) const {
+  const std::string text = TextSince(nodes_[id].text, nodes_[id].start);
+  size_t open = std::string::npos;
+  bool inside = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (inside && text[i] == '\\') {
+      ++i;
+    } else if (text[i] == '"') {
+      inside = !inside;
+      if (inside) open = i;
+    }
+  }
+  if (!inside) return std::nullopt;
+  if (text.find('\\', open) == std::string::npos) return text.substr(open + 1);
+  auto parsed = json::Parse(text.substr(open) + "\"");
+  if (!parsed.ok()) return std::nullopt;
+  return std::move(parsed->text);
+}
+
+bool SchemaMachine::HasItems(NodeId id) const {
+  for (; id != 0 && nodes_[id].tracks_items; id = nodes_[id].parent) {
+    if (frames_[nodes_[id].frame].items != IdSets::kEmpty) return true;
+  }
+  return false;
+}
+
+bool SchemaMachine::OccursInItems(NodeId id, const std::string& text) {
+  for (uint32_t item = indexed_items_; item < frames_.item_count(); ++item) {
+    std::vector<std::string> strings;
+    auto value = json::Parse(frames_.ItemText(item), {.max_depth = 1 << 20});
+    if (value.ok()) CollectStrings(*value, strings);
+    for (std::string& one : strings) items_with_[std::move(one)].push_back(item);
+  }
+  indexed_items_ = frames_.item_count();
+  const auto found = items_with_.find(text);
+  if (found == items_with_.end()) return false;
+  for (; id != 0 && nodes_[id].tracks_items; id = nodes_[id].parent) {
+    const IdSets::Id items = frames_[nodes_[id].frame].items;
+    for (const uint32_t item : found->second) {
+      if (frames_.items().Contains(items, item)) return true;
+    }
+  }
+  return false;
+}
+
+bool SchemaMachine::FillTracked(Key state, const Vocabulary& vocabulary, uint32_t* words) {
+  const Lexeme lexeme = lexemes_[LexemeOf(state)];
+  const NodeId node = FrameOf(state);
+  const Key twin = MakeKey(TwinNode(node), LexemeOf(state));
+  if (!FillBelow(twin, vocabulary, TokenTrie::kRoot, true, words)) return false;
+  const auto set = [&](TokenId token, bool fits) {
+    const uint32_t bit = 1u << (token & 31);
+    uint32_t& word = words[static_cast<size_t>(token) >> 5];
+    word = fits ? word | bit : word & ~bit;
+  };
+  if (lexeme.mode == Mode::kString || lexeme.mode == Mode::kKey) {
+    const StringIndex& index = *TokensOf(vocabulary).Below(TokenTrie::kRoot);
+    const Below below{state, vocabulary, TokenTrie::kRoot, index, words};
+    const std::optional<std::string> begun = BegunString(node);
+    const bool first = !HasItems(node);
+    for (const StringIndex::Crossing& crossing : index.crossings()) {
+      const auto token = static_cast<size_t>(crossing.token);
+      if (((words[token >> 5] >> (token & 31)) & 1) == 0) continue;
+      const std::string_view bytes = vocabulary.bytes(crossing.token);
+      const size_t quote = vocabulary.trie().nodes()[crossing.quote].depth - 1u;
+      // An item with a string that no item has is a new one.
+      const bool fresh =
+          first || (begun && !crossing.escaped &&
+                    !OccursInItems(node, *begun + std::string(bytes.substr(0, quote))));
+      if (fresh && !ItemTokens::HoldsValue(bytes.substr(quote + 1))) continue;
+      set(crossing.token, WalkToken(below, crossing.token) != kDead);
+    }
+    return true;
+  }
+  const auto ends = [&](Key key) {
+    const Goal goal = frames_.PendingGoal(nodes_[node].frame);
+    return EndValue(FrameOf(key), solver_.scalars().NumberTruth(goal, lexeme.state), -1) != kDead;
+  };
+  if (lexeme.mode == Mode::kNumber && numbers_[lexeme.search]->Accepts(lexeme.state) &&
+      ends(twin) && !ends(state)) {
+    // The number is there already: it has to go on.
+    const Key detached = Detached(twin);
+    if (detached == kDead) return false;
+    const ValueMask& mask = ValueMaskOf(detached, vocabulary);
+    std::copy(mask.words.begin(), mask.words.end(), words);
+  }
+  const ItemTokens& tokens = vocabulary.Derived<ItemTokens>();
+  for (const TokenId token : tokens.ids()) set(token, false);
+  const TokenTrie& trie = tokens.trie();
+  const auto nodes = trie.nodes();
+  std::vector<Key> stack(static_cast<size_t>(trie.max_depth()) + 1);
+  stack[0] = state;
+  for (uint32_t i = 0; i < nodes.size();) {
+    const TokenTrie::Node& at = nodes[i];
+    const Key after = Step(stack[at.depth - 1u], at.byte);
+    if (after == kDead) {
+      i = at.end;
+      continue;
+    }
+    stack[at.depth] = after;
+    for (TokenId place = at.token; place != kNoToken; place = trie.NextSame(place))
+      set(tokens.ids()[static_cast<size_t>(place)], true);
+    ++i;
+  }
+  return true;
+}
+
+}  // namespace pawl::schema

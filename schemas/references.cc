@@ -227,6 +227,8 @@ const Resource& References::Inside(const json::Value& value, const Resource& aro
 Resource& References::AddResource(std::string uri, const Visit& visit, Language language) {
   Resource& resource = resources_.emplace_back();
   resource.uri = std::move(uri);
+  resource.document = visit.resource == nullptr ? &resource : visit.resource->document;
+  resource.document = visit.resource == nullptr ? &resource : visit.resource->document;
   resource.root = visit.value;
   resource.pointer = visit.pointer;
   resource.language = language;
@@ -376,9 +378,23 @@ Result<References::Target> References::Resolve(const Resource& from, std::string
       return Error{ErrorCode::kInvalid, "there is no anchor " + json::Quote(fragment), ""};
     return Target{anchor->second.value, resource, anchor->second.pointer, fragment};
   }
-  for (size_t i = 1; i <= fragment.size();) {
-    const size_t slash = std::min(fragment.find('/', i), fragment.size());
-    const std::string token = UnescapePointer(std::string_view(fragment).substr(i, slash - i));
+  if (auto found = Follow(*resource, fragment)) return *std::move(found);
+  // Schemas in the field give an identifier to a part of theirs, and go on pointing from the top of
+  // the document as if they had not. By RFC 3986 such a reference leads nowhere, so there is nothing
+  // that it could mean but that.
+  if (reference.starts_with('#')) {
+    if (auto found = Follow(*from.document, fragment)) return *std::move(found);
+  }
+  return Error{ErrorCode::kInvalid,
+               "reference to a place that does not exist: " + json::Quote(reference), ""};
+}
+
+std::optional<References::Target> References::Follow(const Resource& resource,
+                                                     const std::string& pointer) const {
+  Target target{resource.root, &resource, resource.pointer, ""};
+  for (size_t i = 1; i <= pointer.size();) {
+    const size_t slash = std::min(pointer.find('/', i), pointer.size());
+    const std::string token = UnescapePointer(std::string_view(pointer).substr(i, slash - i));
     const json::Value* next = nullptr;
     if (target.value->type == json::Type::kObject) {
       next = target.value->Find(token);
@@ -388,10 +404,7 @@ Result<References::Target> References::Resolve(const Resource& from, std::string
       const size_t index = std::stoul(token);
       if (index < target.value->items.size()) next = &target.value->items[index];
     }
-    if (next == nullptr) {
-      return Error{ErrorCode::kInvalid,
-                   "reference to a place that does not exist: " + json::Quote(reference), ""};
-    }
+    if (next == nullptr) return std::nullopt;
     target.pointer = json::PointerJoin(target.pointer, token);
     target.value = next;
     target.resource = &Inside(*next, *target.resource);

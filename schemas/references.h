@@ -43,6 +43,7 @@ struct Resource {
   const json::Value* root = nullptr;
   std::string pointer;  // JSON Pointer of the root, for messages; after the URI in other documents
   Language language;
+  const Resource* document = nullptr;  // the outermost one of the same document
   struct Place {
     const json::Value* value;
     std::string pointer;
@@ -81,6 +82,8 @@ class References {
     Resource* resource;
     std::string pointer;
   };
+  // The place that a JSON Pointer leads to from the root of the resource.
+  std::optional<Target> Follow(const Resource& resource, const std::string& pointer) const;
   Resource& AddResource(std::string uri, const Visit& visit, Language language);
   void Index(const json::Value& root, const std::string& uri, Language around);
   void IndexSchema(Visit visit, std::deque<Visit>& schemas, std::deque<Visit>& others);

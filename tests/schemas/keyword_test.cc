@@ -60,6 +60,13 @@ TEST(KeywordTest, AcceptAndRefuse) {
        {"\"\xC3\xA9\"", "\"abcd\""}},
       {R"({"pattern": "b+$"})", {"\"abb\"", "\"b\"", "7"}, {"\"ba\""}},
       {R"({"format": "date"})", {"\"2024-02-29\"", "5"}, {"\"2023-02-29\"", "\"x\""}},
+      // A part with an identifier that points from the top of the document all the same.
+      {R"({"definitions": {"a": {"$id": "other", "definitions": {"b": {"type": "null"}},
+                                 "properties": {"x": {"$ref": "#/definitions/a/definitions/b"},
+                                                "y": {"$ref": "#/definitions/b"}}}},
+           "$ref": "#/definitions/a"})",
+       {"{\"x\":null,\"y\":null}"},
+       {"{\"x\":1}", "{\"y\":1}"}},
       {R"({"format": "no-such-format"})", {"\"anything\""}, {}},
       {R"({"properties": {"a": {"type": "null"}}, "required": ["a", "b"], "additionalProperties": false})",
        {},

@@ -2,17 +2,25 @@
 
 #include "grammar/regex/ecma_parser.h"
 #include "grammar/regex/regex_machine.h"
+#include "schemas/grammar_cache.h"
 #include "schemas/schema_machine.h"
 #include "schemas/schema_reader.h"
 #include "src/base/utf8.h"
 
 namespace pawl {
 
-Compiler::Compiler(std::shared_ptr<const Vocabulary> vocabulary)
-    : vocabulary_(std::move(vocabulary)) {}
+Compiler::Compiler(std::shared_ptr<const Vocabulary> vocabulary, const CompilerOptions& options)
+    : vocabulary_(std::move(vocabulary)) {
+  if (options.cached_grammars > 0) cache_ = std::make_shared<GrammarCache>(options.cached_grammars);
+}
 
 Result<Grammar> Compiler::CompileJsonSchema(std::string_view text,
                                             const JsonSchemaOptions& options) const {
+  const bool cached = cache_ != nullptr && !options.resolve_document;
+  const std::string key = cached ? GrammarCache::KeyOf(text, options) : "";
+  if (cached) {
+    if (std::optional<Grammar> known = cache_->Find(key)) return *std::move(known);
+  }
   json::ParseLimits limits;
   limits.max_bytes = static_cast<size_t>(options.max_schema_bytes);
   // A level of schema takes up to two levels of JSON (the keyword and what it holds).
@@ -26,7 +34,9 @@ Result<Grammar> Compiler::CompileJsonSchema(std::string_view text,
   auto machine = std::make_shared<schema::SchemaMachine>(std::move(read->table), kept);
   if (Status status = machine->CheckSatisfiable(); !status.ok()) return status.error();
   for (std::string& note : read->notes) machine->AddNote(std::move(note));
-  return Grammar(std::move(machine), vocabulary_);
+  Grammar grammar(std::move(machine), vocabulary_);
+  if (cached) cache_->Keep(key, grammar);
+  return grammar;
 }
 
 Result<Grammar> Compiler::CompileRegex(std::string_view pattern) const {

@@ -7,6 +7,7 @@
 #ifndef PAWL_COMPILER_H_
 #define PAWL_COMPILER_H_
 
+#include <cstddef>
 #include <memory>
 #include <span>
 #include <string>
@@ -19,9 +20,17 @@
 
 namespace pawl {
 
+struct CompilerOptions {
+  // Grammars of JSON Schemas to keep, with the masks found so far, for when the same schema comes
+  // again with the same options; those used longest ago go first. Not for schemas compiled with
+  // resolve_document, whose answers may change.
+  size_t cached_grammars = 0;
+};
+
 class Compiler {
  public:
-  explicit Compiler(std::shared_ptr<const Vocabulary> vocabulary);
+  explicit Compiler(std::shared_ptr<const Vocabulary> vocabulary,
+                    const CompilerOptions& options = {});
 
   // Errors name the keyword by JSON Pointer; kUnsatisfiable when no value fits.
   Result<Grammar> CompileJsonSchema(std::string_view schema,
@@ -33,6 +42,7 @@ class Compiler {
 
  private:
   std::shared_ptr<const Vocabulary> vocabulary_;
+  std::shared_ptr<class GrammarCache> cache_;  // none when nothing is kept
 };
 
 }  // namespace pawl

@@ -294,6 +294,24 @@ TEST(KeywordTest, NotesTellWhatIsAnAnnotation) {
   EXPECT_EQ(grammar->notes().size(), 2u);
 }
 
+TEST(CompilerTest, KeepsTheGrammarsUsedLast) {
+  const Compiler compiler(Bytes(), {.cached_grammars = 2});
+  const auto start = [&](const char* schema, const JsonSchemaOptions& options = {}) {
+    return *compiler.CompileJsonSchema(schema, options);
+  };
+  const Grammar one = start(R"({"const": 1})");
+  const Grammar two = start(R"({"const": 2})");
+  EXPECT_EQ(one.Start(), start(R"({"const": 1})").Start());
+  EXPECT_FALSE(one.Start() == start(R"({"const": 1})", AnyText()).Start());  // sends two away
+  EXPECT_EQ(one.Start(), start(R"({"const": 1})").Start());
+  EXPECT_FALSE(two.Start() == start(R"({"const": 2})").Start());
+  JsonSchemaOptions resolving;
+  resolving.resolve_document = [](std::string_view) -> Result<std::string> {
+    return std::string("{}");
+  };
+  EXPECT_FALSE(start("{}", resolving).Start() == start("{}", resolving).Start());
+}
+
 TEST(KeywordTest, OrderWhitespaceAndSpelling) {
   const Compiler compiler(Bytes());
   const char* schema = R"({"properties": {"b": {}, "a": {}}, "required": ["b"], "type": "object"})";

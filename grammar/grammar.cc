@@ -9,6 +9,7 @@
 
 #include "grammar/machine.h"
 #include "grammar/mask_builder.h"
+#include "grammar/mask_path.h"
 #include "grammar/mask_pool.h"
 
 namespace pawl {
@@ -46,6 +47,7 @@ class GrammarImpl {
 
   std::shared_ptr<const Mask> MaskOf(Machine::Key key) const {
     std::lock_guard lock(mutex_);
+    last_mask_path = MaskPath::kKnown;
     if (const auto it = memo_.find(key); it != memo_.end()) return it->second;
     std::shared_ptr<const Mask> mask = pool_.Intern(builder_.Build(key));
     // The memo pins masks, so it is bounded together with the pool.

@@ -9,6 +9,8 @@
 #include <array>
 #include <bitset>
 
+#include "grammar/mask_path.h"
+
 namespace pawl {
 namespace {
 constexpr size_t kMaxInsideBytes = size_t{256}
@@ -97,8 +99,10 @@ void MaskBuilder::WalkTrie(Machine::Key state, std::vector<uint32_t>& words) {
 
 std::vector<uint32_t> MaskBuilder::Build(Machine::Key state) {
   std::vector<uint32_t> words(static_cast<size_t>(vocabulary_.mask_words()), 0);
-  if (!machine_.FillBelow(state, vocabulary_, TokenTrie::kRoot, true, words.data()))
+  if (!machine_.FillBelow(state, vocabulary_, TokenTrie::kRoot, true, words.data())) {
     WalkTrie(state, words);
+    last_mask_path = MaskPath::kTrieWalk;
+  }
   if (machine_.Accepting(state)) {
     for (const TokenId id : vocabulary_.end_tokens())
       words[static_cast<size_t>(id) >> 5] |= 1u << (id & 31);

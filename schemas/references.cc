@@ -380,8 +380,8 @@ Result<References::Target> References::Resolve(const Resource& from, std::string
   }
   if (auto found = Follow(*resource, fragment)) return *std::move(found);
   // Schemas in the field give an identifier to a part of theirs, and go on pointing from the top of
-  // the document as if they had not. By RFC 3986 such a reference leads nowhere, so there is nothing
-  // that it could mean but that.
+  // the document as if they had not. By RFC 3986 such a reference leads nowhere, so there is
+  // nothing that it could mean but that.
   if (reference.starts_with('#')) {
     if (auto found = Follow(*from.document, fragment)) return *std::move(found);
   }

@@ -12,6 +12,7 @@
 #include <functional>
 #include <optional>
 
+#include "grammar/mask_path.h"
 #include "schemas/distinct.h"
 #include "schemas/schema_machine.h"
 #include "schemas/string_walk.h"
@@ -114,15 +115,20 @@ bool SchemaMachine::FillBelow(Key state, const Vocabulary& vocabulary, uint32_t 
   const StringIndex* index = tokens.Below(node);
   if (index == nullptr) return false;
   const Below below{state, vocabulary, node, *index, words};
-  if (lexeme.mode == Mode::kKey && FillPlainKeys(below, fresh)) return true;
+  if (lexeme.mode == Mode::kKey && FillPlainKeys(below, fresh)) {
+    last_mask_path = MaskPath::kKeys;
+    return true;
+  }
   std::vector<StringClosings> closings;
   WalkString(*strings_[lexeme.search], lexeme.state, vocabulary, node, tokens, *index,
              options_.canonical_spelling, fresh, words, closings);
+  const MaskPath path = last_mask_path;
   if (lexeme.mode == Mode::kString) {
     CloseStrings(below, closings);
   } else {
     CloseKeys(below, closings);
   }
+  last_mask_path = path;
   return true;
 }
 

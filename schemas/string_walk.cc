@@ -7,6 +7,7 @@
 #include <cstring>
 #include <tuple>
 
+#include "grammar/mask_path.h"
 #include "schemas/class_walk.h"
 #include "schemas/json_string.h"
 
@@ -37,6 +38,7 @@ class Walk {
     const auto end = root ? static_cast<uint32_t>(nodes.size()) : nodes[node].end;
     const uint16_t top = root ? 0 : nodes[node].depth;
     const auto freedom = search_.FreedomOf(state);
+    last_mask_path = freedom ? MaskPath::kFreeString : MaskPath::kNarrowString;
     if (freedom && fresh) {
       CopyBase(freedom->max);
       Close(index_.first(), index_.last(), state, 0, *freedom);
@@ -52,6 +54,7 @@ class Walk {
       const ClassTrie& classes = tokens_.classes();
       const bool wide = fresh && CountBeginnings(search_, state, trie_, classes) >= kWide;
       if (wide && WalkClasses(search_, state, vocabulary_, classes, words_)) {
+        last_mask_path = MaskPath::kWideString;
         steps_ = classes.intricate();
         for (step_ = 0; step_ < steps_.size();) {
           const ClassTrie::Step& step = steps_[step_];

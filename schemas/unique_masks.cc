@@ -3,6 +3,7 @@
 // state will do, which remembers nothing. The few that are left are tried on the state itself.
 #include <algorithm>
 
+#include "grammar/mask_path.h"
 #include "schemas/item_tokens.h"
 #include "schemas/schema_machine.h"
 #include "src/base/json.h"
@@ -104,6 +105,7 @@ bool SchemaMachine::FillTracked(Key state, const Vocabulary& vocabulary, uint32_
       if (fresh && !ItemTokens::HoldsValue(bytes.substr(quote + 1))) continue;
       set(crossing.token, WalkToken(below, crossing.token) != kDead);
     }
+    last_mask_path = MaskPath::kUniqueItems;
     return true;
   }
   const auto ends = [&](Key key) {
@@ -136,6 +138,7 @@ bool SchemaMachine::FillTracked(Key state, const Vocabulary& vocabulary, uint32_
       set(tokens.ids()[static_cast<size_t>(place)], true);
     ++i;
   }
+  last_mask_path = MaskPath::kUniqueItems;
   return true;
 }
 

@@ -8,6 +8,7 @@
 #include <bitset>
 
 #include "grammar/mask_builder.h"
+#include "grammar/mask_path.h"
 #include "schemas/schema_machine.h"
 #include "schemas/structure_tokens.h"
 
@@ -164,9 +165,11 @@ bool SchemaMachine::FillValue(Key state, const Vocabulary& vocabulary, uint32_t*
   const Key detached = Detached(state);
   if (detached == kDead) {
     WalkAll(state, vocabulary, words);
+    last_mask_path = MaskPath::kStructure;
     return true;
   }
   const ValueMask& mask = ValueMaskOf(detached, vocabulary);
+  last_mask_path = MaskPath::kValue;
   std::copy(mask.words.begin(), mask.words.end(), words);
   if (mask.exits.empty() && mask.closings.empty() && !mask.ends_here) return true;
   const Key after = AfterDetached(state);
@@ -193,6 +196,7 @@ bool SchemaMachine::FillValue(Key state, const Vocabulary& vocabulary, uint32_t*
       WalkBelow(*this, vocabulary, exit, left[node.byte], words, stack,
                 [](Key, uint32_t) { return false; });
   }
+  last_mask_path = MaskPath::kValue;
   return true;
 }
 

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "grammar/mask_path.h"
 #include "src/base/file.h"
 #include "src/base/json.h"
 #include "src/base/random.h"
@@ -40,6 +41,7 @@ struct Flags {
   int limit = 0;
   double timeout = 10;
   bool warm = false;
+  bool profile = false;
   bool cold = false;  // says the default aloud
   bool list_failures = false;
   LayoutFlags layout = LayoutFlags::ForReading();
@@ -113,7 +115,7 @@ class Bench {
       if (valid == nullptr || data == nullptr || !valid->is_bool())
         return bad(fmt::format("test {} is not one", i));
       const std::string instance = PythonJson(*data);
-      const Kind kind = Feed(first, instance, valid->type == json::Type::kTrue, outcome.token_ns);
+      const Kind kind = Feed(first, instance, valid->type == json::Type::kTrue, outcome);
       if (kind != Kind::kPass && outcome.kind == Kind::kPass) {
         outcome.kind = kind;
         outcome.detail = fmt::format("test {}: {}", i, instance.substr(0, 300));
@@ -122,15 +124,18 @@ class Bench {
     return outcome;
   }
 
-  Kind Feed(State state, const std::string& instance, bool valid,
-            std::vector<uint32_t>& times) const {
+  Kind Feed(State state, const std::string& instance, bool valid, MaskbenchOutcome& outcome) const {
+    outcome.layers.resize(2 * kMaskPaths);
     for (const TokenId token : text_.tokenizer->Encode(instance)) {
       const auto start = Clock::now();
       const bool allowed = state.mask()->Allows(token);
       std::optional<State> next;
       if (allowed) next = state.Advance(token);
-      times.push_back(
-          static_cast<uint32_t>(std::min<uint64_t>(NanosecondsSince(start), UINT32_MAX)));
+      const uint64_t ns = NanosecondsSince(start);
+      outcome.token_ns.push_back(static_cast<uint32_t>(std::min<uint64_t>(ns, UINT32_MAX)));
+      const auto path = static_cast<size_t>(last_mask_path);
+      outcome.layers[2 * path] += 1;
+      outcome.layers[2 * path + 1] += ns;
       if (!next.has_value()) return valid ? Kind::kValidRejected : Kind::kPass;
       state = *next;
     }
@@ -166,6 +171,7 @@ struct Failure {
 };
 
 struct Totals {
+  std::array<uint64_t, 2 * kMaskPaths> profile{};  // by MaskPath: masks, nanoseconds
   std::map<Kind, int> kinds;
   std::vector<uint64_t> token_ns, first_ns;
   uint64_t rss_bytes = 0;
@@ -231,6 +237,29 @@ std::string Table(const Totals& totals, size_t schemas) {
                            static_cast<double>(totals.rss_bytes) / 1e6);
 }
 
+// Where the time of the masks went.
+std::string Profile(const Totals& totals) {
+  std::string out = fmt::format("{:<16}{:>10}{:>10}{:>12}{:>10}{:>10}\n", "way", "masks", "%", "ms",
+                                "%", "avg us");
+  double masks = 1e-9, ns = 1e-9;
+  for (size_t i = 0; i < kMaskPaths; ++i) {
+    masks += static_cast<double>(totals.profile[2 * i]);
+    ns += static_cast<double>(totals.profile[2 * i + 1]);
+  }
+  for (size_t i = 0; i < kMaskPaths; ++i) {
+    const auto count = static_cast<double>(totals.profile[2 * i]);
+    const auto time = static_cast<double>(totals.profile[2 * i + 1]);
+    out += fmt::format("{:<16}{:>10}{:>10.2f}{:>12.1f}{:>10.2f}{:>10.2f}\n", kMaskPathNames[i],
+                       totals.profile[2 * i], 100 * count / masks, time / 1e6, 100 * time / ns,
+                       count == 0 ? 0 : time / count / 1000);
+  }
+  const double first = std::accumulate(totals.first_ns.begin(), totals.first_ns.end(), 0.0);
+  return out + fmt::format(
+                   "{:<16}{:>10}{:>10}{:>12.1f}{:>10}{:>10.2f}\n", "compile",
+                   totals.first_ns.size(), "", first / 1e6, "",
+                   first / 1000 / std::max<double>(1, static_cast<double>(totals.first_ns.size())));
+}
+
 Result<std::vector<std::string>> Files(const Flags& flags) {
   std::vector<std::string> files;
   std::error_code error;
@@ -267,6 +296,8 @@ int Maskbench(const Flags& flags) {
           ++totals.kinds[outcome.kind];
           totals.token_ns.insert(totals.token_ns.end(), outcome.token_ns.begin(),
                                  outcome.token_ns.end());
+          for (size_t k = 0; k < outcome.layers.size() && k < totals.profile.size(); ++k)
+            totals.profile[k] += outcome.layers[k];
           if (outcome.first_mask_ns != 0) totals.first_ns.push_back(outcome.first_mask_ns);
           totals.rss_bytes = std::max(totals.rss_bytes, outcome.rss_bytes);
           if (outcome.kind != Kind::kPass) {
@@ -281,6 +312,7 @@ int Maskbench(const Flags& flags) {
   std::sort(totals.failures.begin(), totals.failures.end(),
             [](const Failure& a, const Failure& b) { return a.file < b.file; });
   Print(Table(totals, files->size()));
+  if (flags.profile) Print(Profile(totals));
   if (flags.list_failures) {
     for (const Failure& failure : totals.failures)
       Print(fmt::format("{}: {}: {}\n", failure.file, failure.kind, failure.detail));
@@ -317,6 +349,8 @@ void AddMaskbench(CLI::App& app, Action& action) {
       command->add_flag("--warm", flags->warm,
                         "One compiler for all schemas, which keeps the last grammars, as in a "
                         "server;\neach schema and its texts are run once before they are timed");
+  command->add_flag("--profile", flags->profile,
+                    "Where the time of the masks went: a table by the way they were found");
   command->add_flag("--cold", flags->cold, "A fresh compiler for every schema (the default)")
       ->excludes(warm);
   command->add_option("--json", flags->json, "File for the figures and failures")->type_name("OUT");

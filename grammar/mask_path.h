@@ -1,0 +1,31 @@
+// MaskPath: by which way a mask was found, for profiles (`pawl maskbench --profile`).
+#ifndef PAWL_GRAMMAR_MASK_PATH_H_
+#define PAWL_GRAMMAR_MASK_PATH_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace pawl {
+
+enum class MaskPath : uint8_t {
+  kKnown,         // the state was asked before
+  kTrieWalk,      // the vocabulary's trie against the machine, byte by byte
+  kStructure,     // around values: the tokens with a byte of structure
+  kValue,         // shared by all places that want the same value
+  kKeys,          // the names that may come
+  kFreeString,    // what any string allows
+  kNarrowString,  // a restricted string, byte by byte
+  kWideString,    // a restricted string, by classes of characters
+  kUniqueItems,   // the twin's mask, less the items that are there
+};
+inline constexpr size_t kMaskPaths = 9;
+inline constexpr const char* kMaskPathNames[kMaskPaths] = {
+    "known state", "trie walk",     "structure",   "value",       "keys",
+    "free string", "narrow string", "wide string", "unique items"};
+
+// The way of this thread's last mask.
+inline thread_local MaskPath last_mask_path = MaskPath::kKnown;
+
+}  // namespace pawl
+
+#endif  // PAWL_GRAMMAR_MASK_PATH_H_

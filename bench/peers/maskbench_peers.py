@@ -178,7 +178,9 @@ def run_pawl(args, files):
             return None
         result = json.loads(out.read_text(encoding="utf-8"))
     version = subprocess.run([args.pawl, "--version"], capture_output=True, text=True).stdout.split()[-1]
-    return {"name": "pawl", "version": version, "command": " ".join(command[1:]), **result}
+    # The record stays, the folders of this machine do not.
+    told = {str(args.tokenizer): pathlib.Path(args.tokenizer).name, str(data): "FILES", str(out): "OUT"}
+    return {"name": "pawl", "version": version, "command": " ".join(told.get(word, word) for word in command[1:]), **result}
 
 
 def machine():

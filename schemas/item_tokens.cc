@@ -9,12 +9,27 @@ namespace {
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool EndsNumber(char c) { return std::string_view(" \t\r\n,]}").find(c) != std::string_view::npos; }
 
-// Literals are no matter: an item that could only become one that is there is never begun.
+bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+// A run of letters that may be the end of a literal.
+bool EndsLiteral(std::string_view letters) {
+  for (const std::string_view literal : {"true", "false", "null"}) {
+    if (literal.ends_with(letters)) return true;
+  }
+  return false;
+}
+
 bool MayEndValue(std::string_view token) {
   if (token.find_first_of("]}") != std::string_view::npos) return true;
   if (std::count(token.begin(), token.end(), '"') > 1) return true;
   for (size_t i = 1; i < token.size(); ++i) {
     if (IsDigit(token[i - 1]) && EndsNumber(token[i])) return true;
+  }
+  for (size_t i = 0; i < token.size(); ++i) {
+    size_t end = i;
+    while (end < token.size() && IsLetter(token[end])) ++end;
+    if (end > i && EndsLiteral(token.substr(i, end - i))) return true;
+    i = end;
   }
   return false;
 }

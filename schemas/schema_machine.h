@@ -195,6 +195,10 @@ class SchemaMachine : public Machine {
                               const std::function<Key()>& walk);
   // Masks under uniqueItems, unique_masks.cc.
   bool FillTracked(Key state, const Vocabulary& vocabulary, uint32_t* words);
+  // Takes away the tokens that end an item which is there already, inside a string.
+  void RefuseItems(const Below& below);
+  // The array takes all strings or none, wherever they come.
+  bool StringsAreFree(const Frame& frame);
   // The same place in a text of which nothing is remembered; its arrays take an item twice.
   NodeId TwinNode(NodeId node);
   // Arrays around (or at) the node that want unique items: whether they have any; whether one of

@@ -78,48 +78,82 @@ bool SchemaMachine::OccursInItems(NodeId id, const std::string& text) {
   return false;
 }
 
+bool SchemaMachine::StringsAreFree(const Frame& frame) {
+  if (!frames_.PlainUnique(frame)) return false;
+  FormulaArena& formulas = table_->formulas;
+  for (const AtomId id : formulas.MustAtoms(frame.must)) {
+    const ArrayAtom& array = table_->array(id);
+    const auto free = [&](FormulaId item) {
+      return formulas.IsConstant(formulas.ForKind(item, kStringValue));
+    };
+    if (!free(array.items) || !std::ranges::all_of(array.prefix, free)) return false;
+  }
+  return true;
+}
+
+// Where a string ends, three things may happen to the items around it: none of them ends there; the
+// string is an item, of an array that takes any string; or an item ends of which it is a part. Then
+// an item that is new is like any other new one.
+void SchemaMachine::RefuseItems(const Below& below) {
+  const NodeId id = FrameOf(below.state);
+  const Node node = nodes_[id];
+  const std::optional<std::string> begun = BegunString(id);
+  const bool first = !HasItems(id);
+  const bool item = frames_.NeedsCanonicalItems(frames_[node.frame]);
+  const bool free = item && StringsAreFree(frames_[node.frame]);
+  const bool around = !item || nodes_[node.parent].tracks_items;
+  std::unordered_map<uint32_t, bool> like_others;  // by rest
+  for (const StringIndex::Crossing& crossing : below.index.crossings()) {
+    uint32_t& word = below.words[static_cast<size_t>(crossing.token) >> 5];
+    const uint32_t bit = 1u << (crossing.token & 31);
+    if ((word & bit) == 0) continue;
+    const std::string_view bytes = below.vocabulary.bytes(crossing.token);
+    const size_t quote = below.vocabulary.trie().nodes()[crossing.quote].depth - 1u;
+    const std::string_view rest = bytes.substr(quote + 1);
+    const bool closes = rest.find_first_of("]}") != std::string_view::npos;
+    if (!item && !closes) continue;
+    const bool fresh =
+        !ItemTokens::HoldsValue(rest) &&
+        (first || (begun && !crossing.escaped &&
+                   !OccursInItems(id, *begun + std::string(bytes.substr(0, quote)))));
+    if (fresh && free && !(closes && around)) continue;
+    if (fresh && !item) {
+      const auto [it, unknown] = like_others.try_emplace(crossing.rest, false);
+      if (unknown) it->second = WalkToken(below, crossing.token) != kDead;
+      if (!it->second) word &= ~bit;
+      continue;
+    }
+    if (WalkToken(below, crossing.token) == kDead) word &= ~bit;
+  }
+}
+
 bool SchemaMachine::FillTracked(Key state, const Vocabulary& vocabulary, uint32_t* words) {
   const Lexeme lexeme = lexemes_[LexemeOf(state)];
   const NodeId node = FrameOf(state);
   const Key twin = MakeKey(TwinNode(node), LexemeOf(state));
   if (!FillBelow(twin, vocabulary, TokenTrie::kRoot, true, words)) return false;
+  if (lexeme.mode == Mode::kString || lexeme.mode == Mode::kKey) {
+    RefuseItems({state, vocabulary, TokenTrie::kRoot, *TokensOf(vocabulary).Below(TokenTrie::kRoot),
+                 words});
+    last_mask_path = MaskPath::kUniqueItems;
+    return true;
+  }
+  if (lexeme.mode == Mode::kNumber && numbers_[lexeme.search]->Accepts(lexeme.state)) {
+    // It goes on, or it is there; then the items are known that follow.
+    const Key detached = Detached(twin);
+    if (detached == kDead) return false;
+    const Goal goal = frames_.PendingGoal(nodes_[node].frame);
+    const Key after = EndValue(node, solver_.scalars().NumberTruth(goal, lexeme.state), -1);
+    std::vector<uint32_t> behind(static_cast<size_t>(vocabulary.mask_words()), 0);
+    if (after != kDead && !FillTracked(after, vocabulary, behind.data())) return false;
+    const ValueMask& mask = ValueMaskOf(detached, vocabulary);
+    for (size_t i = 0; i < behind.size(); ++i) words[i] = mask.words[i] | behind[i];
+  }
   const auto set = [&](TokenId token, bool fits) {
     const uint32_t bit = 1u << (token & 31);
     uint32_t& word = words[static_cast<size_t>(token) >> 5];
     word = fits ? word | bit : word & ~bit;
   };
-  if (lexeme.mode == Mode::kString || lexeme.mode == Mode::kKey) {
-    const StringIndex& index = *TokensOf(vocabulary).Below(TokenTrie::kRoot);
-    const Below below{state, vocabulary, TokenTrie::kRoot, index, words};
-    const std::optional<std::string> begun = BegunString(node);
-    const bool first = !HasItems(node);
-    for (const StringIndex::Crossing& crossing : index.crossings()) {
-      const auto token = static_cast<size_t>(crossing.token);
-      if (((words[token >> 5] >> (token & 31)) & 1) == 0) continue;
-      const std::string_view bytes = vocabulary.bytes(crossing.token);
-      const size_t quote = vocabulary.trie().nodes()[crossing.quote].depth - 1u;
-      // An item with a string that no item has is a new one.
-      const bool fresh =
-          first || (begun && !crossing.escaped &&
-                    !OccursInItems(node, *begun + std::string(bytes.substr(0, quote))));
-      if (fresh && !ItemTokens::HoldsValue(bytes.substr(quote + 1))) continue;
-      set(crossing.token, WalkToken(below, crossing.token) != kDead);
-    }
-    last_mask_path = MaskPath::kUniqueItems;
-    return true;
-  }
-  const auto ends = [&](Key key) {
-    const Goal goal = frames_.PendingGoal(nodes_[node].frame);
-    return EndValue(FrameOf(key), solver_.scalars().NumberTruth(goal, lexeme.state), -1) != kDead;
-  };
-  if (lexeme.mode == Mode::kNumber && numbers_[lexeme.search]->Accepts(lexeme.state) &&
-      ends(twin) && !ends(state)) {
-    // The number is there already: it has to go on.
-    const Key detached = Detached(twin);
-    if (detached == kDead) return false;
-    const ValueMask& mask = ValueMaskOf(detached, vocabulary);
-    std::copy(mask.words.begin(), mask.words.end(), words);
-  }
   const ItemTokens& tokens = vocabulary.Derived<ItemTokens>();
   for (const TokenId token : tokens.ids()) set(token, false);
   const TokenTrie& trie = tokens.trie();

@@ -229,6 +229,7 @@ void AddExtract(CLI::App& app, Action& action) {
                    ->excludes(text);
   (void)file;
   command->add_option("--model", flags->model, "Model folder (default: the model that ships)")
+      ->check(NotEmpty)
       ->type_name("DIR");
   flags->sampling.AddTo(command);
   command->add_option("--threads", flags->threads, "Threads; 0: all cores")

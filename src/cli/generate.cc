@@ -122,6 +122,7 @@ void AddGenerate(CLI::App& app, Action& action) {
       app.add_subcommand(kName, "Continue a prompt, under a constraint if one is given");
   const auto flags = std::make_shared<Flags>();
   command->add_option("--model", flags->model, "Model folder (default: the model that ships)")
+      ->check(NotEmpty)
       ->type_name("DIR");
   auto* prompt = command->add_option("--prompt", flags->prompt, "The prompt")->type_name("TEXT");
   command

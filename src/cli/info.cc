@@ -13,6 +13,7 @@
 #include "src/base/json.h"
 #include "src/cli/command.h"
 #include "src/cli/engine.h"
+#include "src/cli/options.h"
 
 namespace pawl::cli {
 namespace {
@@ -123,6 +124,7 @@ void AddInfo(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(kName, "Show the build, the machine and a model");
   const auto flags = std::make_shared<Flags>();
   command->add_option("--model", flags->model, "Model folder (default: the model that ships)")
+      ->check(NotEmpty)
       ->type_name("DIR");
   command->add_flag("--json", flags->json, "Print JSON");
   command->footer("Example:\n  pawl info --model models/tiny-extract");

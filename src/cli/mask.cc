@@ -101,6 +101,7 @@ void AddMask(CLI::App& app, Action& action) {
   const auto flags = std::make_shared<Flags>();
   flags->grammar.AddAllTo(command);
   command->add_option("--tokenizer", flags->tokenizer, "tokenizer.json, or a folder with one")
+      ->check(NotEmpty)
       ->required()
       ->type_name("PATH");
   command->add_option("--prefix", flags->prefix, "The output so far (default: nothing)")

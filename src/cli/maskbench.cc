@@ -331,6 +331,7 @@ void AddMaskbench(CLI::App& app, Action& action) {
       app.add_subcommand(kName, "Measure masks and correctness on the schemas of MaskBench");
   const auto flags = std::make_shared<Flags>();
   command->add_option("--tokenizer", flags->tokenizer, "tokenizer.json, or a folder with one")
+      ->check(NotEmpty)
       ->required()
       ->type_name("PATH");
   command->add_option("--data", flags->data, "Folder with MaskBench files")

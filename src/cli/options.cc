@@ -9,6 +9,8 @@
 
 namespace pawl::cli {
 
+std::string NotEmpty(const std::string& text) { return text.empty() ? "is empty" : ""; }
+
 void LayoutFlags::AddTo(CLI::App* command) {
   command
       ->add_option("--whitespace", whitespace,
@@ -55,6 +57,7 @@ void GrammarFlags::AddReferencesTo(CLI::App* command) {
 
 void GrammarFlags::AddSchemaTo(CLI::App* command) {
   command->add_option("--schema", schema_file, "File with a JSON Schema")
+      ->check(NotEmpty)
       ->required()
       ->type_name("FILE");
   AddReferencesTo(command);
@@ -63,6 +66,7 @@ void GrammarFlags::AddSchemaTo(CLI::App* command) {
 
 void GrammarFlags::AddAllTo(CLI::App* command) {
   command->add_option("--schema", schema_file, "The output is JSON valid for this JSON Schema")
+      ->check(NotEmpty)
       ->type_name("FILE");
   command
       ->add_option("--regex", regex, "The output matches this regular expression (ECMA-262) whole")

@@ -17,6 +17,10 @@
 
 namespace pawl::cli {
 
+// For options that name a file or folder: an unset variable of a script must not read as "none".
+// The message when the text is empty.
+std::string NotEmpty(const std::string& text);
+
 // --whitespace, --order and --spelling.
 struct LayoutFlags {
   std::string whitespace;

@@ -104,6 +104,7 @@ void AddSample(CLI::App& app, Action& action) {
   command
       ->add_option("--tokenizer", flags->tokenizer,
                    "tokenizer.json, or a folder with one (default: that of the model that ships)")
+      ->check(NotEmpty)
       ->type_name("PATH");
   command->add_option("--n", flags->n, "Number of texts")
       ->check(CLI::Range(1, 1 << 30))

@@ -12,6 +12,7 @@
 #include "src/base/utf8.h"
 #include "src/cli/command.h"
 #include "src/cli/engine.h"
+#include "src/cli/options.h"
 
 namespace pawl::cli {
 namespace {
@@ -103,6 +104,7 @@ void AddTokenize(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(kName, "Show the tokens of a text, or the text of tokens");
   const auto flags = std::make_shared<Flags>();
   command->add_option("--tokenizer", flags->tokenizer, "tokenizer.json, or a folder with one")
+      ->check(NotEmpty)
       ->required()
       ->type_name("PATH");
   auto* text = command->add_option("--text", flags->text, "The text itself")->type_name("TEXT");

@@ -73,6 +73,7 @@ void AddValidate(CLI::App& app, Action& action) {
   const auto flags = std::make_shared<Flags>();
   flags->grammar.AddSchemaTo(command);
   command->add_option("--tokenizer", flags->tokenizer, "tokenizer.json, or a folder with one")
+      ->check(NotEmpty)
       ->required()
       ->type_name("PATH");
   command->add_option("files", flags->files, "JSON texts; -: standard input")

@@ -160,7 +160,8 @@ bool NumberRules::TakesAnyDigits(const Prefix& p) const {
     case Phase::kInteger:  // what is too small, or no multiple, may grow until it is
       return trivial_ || (!side.empty && !side.high);
     case Phase::kFraction:
-      return trivial_ || (!side.empty && !side.low && !side.high && divisor_ == 0 && !integer_text_);
+      return trivial_ ||
+             (!side.empty && !side.low && !side.high && divisor_ == 0 && !integer_text_);
     case Phase::kDigits:
       return trivial_;
     default:

@@ -18,8 +18,7 @@ struct JsonSchemaOptions {
   Order order = Order::kSchema;
 
   // White space between the tokens of JSON: none; at most `max_whitespace` characters at each
-  // place; any amount. Separators: after ',' and ':' kCompact still allows what `separator_space`
-  // says.
+  // place; any amount.
   enum class Whitespace { kCompact, kBounded, kAny };
   Whitespace whitespace = Whitespace::kCompact;
   int max_whitespace = 24;

@@ -14,6 +14,27 @@
 
 namespace pawl {
 
+// Takes the machine through the nodes begin ... end - 1 of a trie in their order, past the subtrees
+// that do not fit or of which `leaves(state, node)` says so, `state` being the one before the node.
+// `reached(node, state)`: the state after it is live; answers the node to go on with. `stack`: one
+// state for each depth, that before `begin` given.
+template <typename Leaves, typename Reached>
+void StepThrough(Machine& machine, const TokenTrie& trie, uint32_t begin, uint32_t end,
+                 std::vector<Machine::Key>& stack, const Leaves& leaves, const Reached& reached) {
+  const auto nodes = trie.nodes();
+  for (uint32_t i = begin; i < end;) {
+    const TokenTrie::Node& node = nodes[i];
+    const Machine::Key before = stack[node.depth - 1u];
+    const Machine::Key after = leaves(before, i) ? Machine::kDead : machine.Step(before, node.byte);
+    if (after == Machine::kDead) {
+      i = node.end;
+      continue;
+    }
+    stack[node.depth] = after;
+    i = reached(i, after);
+  }
+}
+
 // Sets the bits of the tokens at and below `node` of the vocabulary's trie that fit, `entered`
 // being the live state after the node. Where `leaves(state, node)` says so, the node below `state`
 // is left alone with all that is below it. `stack`: scratch for one state for each depth.
@@ -30,22 +51,11 @@ void WalkBelow(Machine& machine, const Vocabulary& vocabulary, uint32_t begin, M
   trie.SetBits(nodes[begin], words);
   if (fill(begin, entered)) return;
   stack[nodes[begin].depth] = entered;
-  for (uint32_t i = begin + 1; i < nodes[begin].end;) {
-    const TokenTrie::Node& node = nodes[i];
-    const Machine::Key before = stack[node.depth - 1u];
-    if (leaves(before, i)) {
-      i = node.end;
-      continue;
-    }
-    const Machine::Key after = machine.Step(before, node.byte);
-    if (after == Machine::kDead) {
-      i = node.end;
-      continue;
-    }
-    stack[node.depth] = after;
-    trie.SetBits(node, words);
-    i = fill(i, after) ? node.end : i + 1;
-  }
+  StepThrough(machine, trie, begin + 1, nodes[begin].end, stack, leaves,
+              [&](uint32_t i, Machine::Key state) {
+                trie.SetBits(nodes[i], words);
+                return fill(i, state) ? nodes[i].end : i + 1;
+              });
 }
 
 class MaskBuilder {

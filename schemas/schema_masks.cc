@@ -12,6 +12,7 @@
 #include <functional>
 #include <optional>
 
+#include "grammar/mask_builder.h"
 #include "grammar/mask_path.h"
 #include "schemas/distinct.h"
 #include "schemas/schema_machine.h"
@@ -35,26 +36,13 @@ template <typename Leaves>
 static void TryRests(Machine& machine, const TokenTrie& trie, Machine::Key state, uint32_t begin,
                      uint32_t end, uint16_t depth, std::vector<uint64_t>& out,
                      const Leaves& leaves) {
-  const auto nodes = trie.nodes();
   std::vector<Machine::Key> stack(static_cast<size_t>(trie.max_depth()) + 1);
   stack[depth] = state;
-  for (uint32_t i = begin; i < end;) {
-    const TokenTrie::Node& node = nodes[i];
-    const Machine::Key before = stack[node.depth - 1u];
-    if (leaves(before, i)) {
-      i = node.end;
-      continue;
-    }
-    const Machine::Key after = machine.Step(before, node.byte);
-    if (after == Machine::kDead) {
-      i = node.end;
-      continue;
-    }
-    stack[node.depth] = after;
-    if (node.token != kNoToken)
-      out[static_cast<size_t>(node.token) >> 6] |= uint64_t{1} << (node.token & 63);
-    ++i;
-  }
+  StepThrough(machine, trie, begin, end, stack, leaves, [&](uint32_t i, Machine::Key) {
+    const TokenId rest = trie.nodes()[i].token;
+    if (rest != kNoToken) out[static_cast<size_t>(rest) >> 6] |= uint64_t{1} << (rest & 63);
+    return i + 1;
+  });
 }
 
 const SchemaMachine::ValueRests& SchemaMachine::ValueRestsAfter(Key detached) {

@@ -3,6 +3,7 @@
 // state will do, which remembers nothing. The few that are left are tried on the state itself.
 #include <algorithm>
 
+#include "grammar/mask_builder.h"
 #include "grammar/mask_path.h"
 #include "schemas/item_tokens.h"
 #include "schemas/schema_machine.h"
@@ -157,21 +158,15 @@ bool SchemaMachine::FillTracked(Key state, const Vocabulary& vocabulary, uint32_
   const ItemTokens& tokens = vocabulary.Derived<ItemTokens>();
   for (const TokenId token : tokens.ids()) set(token, false);
   const TokenTrie& trie = tokens.trie();
-  const auto nodes = trie.nodes();
   std::vector<Key> stack(static_cast<size_t>(trie.max_depth()) + 1);
   stack[0] = state;
-  for (uint32_t i = 0; i < nodes.size();) {
-    const TokenTrie::Node& at = nodes[i];
-    const Key after = Step(stack[at.depth - 1u], at.byte);
-    if (after == kDead) {
-      i = at.end;
-      continue;
-    }
-    stack[at.depth] = after;
-    for (TokenId place = at.token; place != kNoToken; place = trie.NextSame(place))
-      set(tokens.ids()[static_cast<size_t>(place)], true);
-    ++i;
-  }
+  StepThrough(
+      *this, trie, 0, trie.size(), stack, [](Key, uint32_t) { return false; },
+      [&](uint32_t i, Key) {
+        for (TokenId at = trie.nodes()[i].token; at != kNoToken; at = trie.NextSame(at))
+          set(tokens.ids()[static_cast<size_t>(at)], true);
+        return i + 1;
+      });
   last_mask_path = MaskPath::kUniqueItems;
   return true;
 }

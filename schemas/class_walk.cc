@@ -193,7 +193,7 @@ class ClassWalk {
       if (position.part == 0 && byte < 0x80) {
         position.state = WithoutFlag(search_.NextAscii(position.state, byte));
         if (position.state == kNoState) return false;
-      } else if (StepString(search_, position, byte, false) != StringStep::kInside) {
+      } else if (StepString(search_, position, byte, {false, false}) != StringStep::kInside) {
         return false;
       }
     }
@@ -237,7 +237,7 @@ class ClassWalk {
       }
       for (StringPosition* position : {&at.is, &at.assumed}) {
         if (position->state != kNoState &&
-            StepString(search_, *position, node.byte, false) != StringStep::kInside)
+            StepString(search_, *position, node.byte, {false, false}) != StringStep::kInside)
           *position = {kNoState, 0};
       }
     }

@@ -8,6 +8,30 @@
 #include "src/base/utf8.h"
 
 namespace pawl {
+namespace {
+
+constexpr size_t kMaxSeparator = 17;  // the mark and its white space
+
+Status CheckSeparators(const JsonSchemaOptions& options) {
+  const auto good = [](const std::string& text, char mark) {
+    return !text.empty() && text[0] == mark && text.size() <= kMaxSeparator &&
+           text.find_first_not_of(" \t\n\r", 1) == std::string::npos;
+  };
+  const auto wrong = [](const char* name, const char* mark) {
+    return Error{ErrorCode::kInvalid,
+                 std::string("must be ") + mark + " and up to 16 characters of white space", name};
+  };
+  if (!good(options.item_separator, ',')) return wrong("item_separator", "','");
+  if (!good(options.key_separator, ':')) return wrong("key_separator", "':'");
+  if (options.whitespace != JsonSchemaOptions::Whitespace::kCompact &&
+      options.item_separator.size() + options.key_separator.size() > 2) {
+    return Error{ErrorCode::kInvalid, "separators with white space need compact layout",
+                 "item_separator, key_separator"};
+  }
+  return {};
+}
+
+}  // namespace
 
 Compiler::Compiler(std::shared_ptr<const Vocabulary> vocabulary, const CompilerOptions& options)
     : vocabulary_(std::move(vocabulary)) {
@@ -21,6 +45,7 @@ Result<Grammar> Compiler::CompileJsonSchema(std::string_view text,
   if (cached) {
     if (std::optional<Grammar> known = cache_->Find(key)) return *std::move(known);
   }
+  if (Status status = CheckSeparators(options); !status.ok()) return status.error();
   json::ParseLimits limits;
   limits.max_bytes = static_cast<size_t>(options.max_schema_bytes);
   // A level of schema takes up to two levels of JSON (the keyword and what it holds).

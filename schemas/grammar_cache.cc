@@ -17,6 +17,10 @@ std::string GrammarCache::KeyOf(std::string_view schema, const JsonSchemaOptions
   number(options.order);
   number(options.whitespace);
   number(options.max_whitespace);
+  text(options.item_separator);
+  text(options.key_separator);
+  number(options.ascii);
+  number(options.additional_properties);
   text(options.default_dialect);
   text(options.force_dialect);
   number(options.assert_formats);

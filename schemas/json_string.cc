@@ -91,20 +91,20 @@ bool LiveUnits(StringSearch& search, StringSearch::StateId state, uint32_t lo, u
 }
 
 // Whether some way to finish the code point is live.
-bool LivePart(StringSearch& search, StringSearch::StateId state, const Part& part, bool canonical) {
+bool LivePart(StringSearch& search, StringSearch::StateId state, const Part& part,
+              StringSpelling spelling) {
   switch (part.what) {
     case kBackslash:
-      if (!canonical) return LiveUnits(search, state, 0, 0xFFFF);
+      if (!spelling.canonical) return LiveUnits(search, state, 0, 0xFFFF);
       return search.LiveWithin(state, 0, 0x1F) || search.LiveWithin(state, '"', '"') ||
-             search.LiveWithin(state, '\\', '\\');
+             search.LiveWithin(state, '\\', '\\') ||
+             (spelling.ascii && search.LiveWithin(state, 0x80, kMaxCodepoint));
     case kHex: {
       const uint32_t shift = 4 * (4 - part.digits);
-      if (canonical) {
-        return LiveLongEscape(search, state, part.value << shift,
-                              (part.value << shift) | ((1u << shift) - 1));
-      }
-      return LiveUnits(search, state, part.value << shift,
-                       (part.value << shift) | ((1u << shift) - 1));
+      const uint32_t lo = part.value << shift, hi = lo | ((1u << shift) - 1);
+      if (!spelling.canonical) return LiveUnits(search, state, lo, hi);
+      return LiveLongEscape(search, state, lo, hi) ||
+             (spelling.ascii && hi >= 0x80 && LiveUnits(search, state, std::max(lo, 0x80u), hi));
     }
     case kLowBackslash:
     case kLowU:
@@ -129,8 +129,8 @@ bool LivePart(StringSearch& search, StringSearch::StateId state, const Part& par
 }
 
 StringStep EnterPart(StringSearch& search, StringPosition& position, const Part& part,
-                     bool canonical) {
-  if (!LivePart(search, position.state, part, canonical)) return StringStep::kDead;
+                     StringSpelling spelling) {
+  if (!LivePart(search, position.state, part, spelling)) return StringStep::kDead;
   position.part = part.Pack();
   return StringStep::kInside;
 }
@@ -145,54 +145,56 @@ StringStep Finish(StringSearch& search, StringPosition& position, char32_t c) {
 }  // namespace
 
 StringStep StepString(StringSearch& search, StringPosition& position, uint8_t byte,
-                      bool canonical) {
+                      StringSpelling spelling) {
   if (position.part == 0) {
     if (byte == '"') return search.Accepts(position.state) ? StringStep::kEnd : StringStep::kDead;
     if (byte < 0x20) return StringStep::kDead;
-    if (byte == '\\') return EnterPart(search, position, {kBackslash, 0, 0, 0, 0}, canonical);
+    if (byte == '\\') return EnterPart(search, position, {kBackslash, 0, 0, 0, 0}, spelling);
     if (byte < 0x80) return Finish(search, position, byte);
-    if (byte < 0xC2 || byte > 0xF4) return StringStep::kDead;
+    if (spelling.ascii || byte < 0xC2 || byte > 0xF4) return StringStep::kDead;
     const uint32_t length = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : 2;
     const uint32_t value = byte & (0x7Fu >> length);
-    return EnterPart(search, position, {kUtf8, length - 1, length, 0, value}, canonical);
+    return EnterPart(search, position, {kUtf8, length - 1, length, 0, value}, spelling);
   }
   Part part = Part::Unpack(position.part);
   switch (part.what) {
     case kBackslash:
-      if (byte == 'u') return EnterPart(search, position, {kHex, 0, 0, 0, 0}, canonical);
-      if (canonical && byte == '/') return StringStep::kDead;
+      if (byte == 'u') return EnterPart(search, position, {kHex, 0, 0, 0, 0}, spelling);
+      if (spelling.canonical && byte == '/') return StringStep::kDead;
       return ShortEscape(byte) != 0 ? Finish(search, position, ShortEscape(byte))
                                     : StringStep::kDead;
     case kHex:
     case kLowHex: {
       const int digit = HexDigit(byte);
-      if (digit < 0 || (canonical && byte >= 'A' && byte <= 'F')) return StringStep::kDead;
+      if (digit < 0 || (spelling.canonical && byte >= 'A' && byte <= 'F')) return StringStep::kDead;
       part.value = part.value << 4 | static_cast<uint32_t>(digit);
       ++part.digits;
-      if (part.digits < 4) return EnterPart(search, position, part, canonical);
+      if (part.digits < 4) return EnterPart(search, position, part, spelling);
       if (part.what == kLowHex) {
         if (part.value < 0xDC00 || part.value > 0xDFFF) return StringStep::kDead;
         return Finish(search, position, 0x10000 + (part.high << 10) + (part.value - 0xDC00));
       }
-      if (canonical && !IsLongEscape(part.value)) return StringStep::kDead;
+      if (spelling.canonical && !IsLongEscape(part.value) &&
+          !(spelling.ascii && part.value >= 0x80)) {
+        return StringStep::kDead;
+      }
       if (part.value >= 0xD800 && part.value <= 0xDBFF) {
-        return EnterPart(search, position, {kLowBackslash, 0, 0, part.value - 0xD800, 0},
-                         canonical);
+        return EnterPart(search, position, {kLowBackslash, 0, 0, part.value - 0xD800, 0}, spelling);
       }
       if (part.value >= 0xDC00 && part.value <= 0xDFFF) return StringStep::kDead;
       return Finish(search, position, part.value);
     }
     case kLowBackslash:
-      return byte == '\\' ? EnterPart(search, position, {kLowU, 0, 0, part.high, 0}, canonical)
+      return byte == '\\' ? EnterPart(search, position, {kLowU, 0, 0, part.high, 0}, spelling)
                           : StringStep::kDead;
     case kLowU:
-      return byte == 'u' ? EnterPart(search, position, {kLowHex, 0, 0, part.high, 0}, canonical)
+      return byte == 'u' ? EnterPart(search, position, {kLowHex, 0, 0, part.high, 0}, spelling)
                          : StringStep::kDead;
     case kUtf8:
       if ((byte & 0xC0) != 0x80) return StringStep::kDead;
       part.value = part.value << 6 | (byte & 0x3F);
       --part.digits;
-      if (part.digits > 0) return EnterPart(search, position, part, canonical);
+      if (part.digits > 0) return EnterPart(search, position, part, spelling);
       if (part.value < (part.length == 2   ? 0x80u
                         : part.length == 3 ? 0x800u
                                            : 0x10000u) ||
@@ -206,7 +208,7 @@ StringStep StepString(StringSearch& search, StringPosition& position, uint8_t by
 }
 
 std::optional<std::string> CompleteString(StringSearch& search, StringPosition position,
-                                          size_t max_length, bool canonical) {
+                                          size_t max_length, StringSpelling spelling) {
   static constexpr char kFinishing[] = "\"\\/bfnrtu0123456789abcdef";
   std::string out;
   while (position.part != 0) {
@@ -217,7 +219,7 @@ std::optional<std::string> CompleteString(StringSearch& search, StringPosition p
       const uint8_t byte =
           utf8 ? static_cast<uint8_t>(0x80 + i) : static_cast<uint8_t>(kFinishing[i]);
       StringPosition next = position;
-      if (StepString(search, next, byte, canonical) != StringStep::kInside) continue;
+      if (StepString(search, next, byte, spelling) != StringStep::kInside) continue;
       out.push_back(static_cast<char>(byte));
       position = next;
       moved = true;
@@ -226,7 +228,28 @@ std::optional<std::string> CompleteString(StringSearch& search, StringPosition p
   }
   const auto rest = search.Shortest(position.state, max_length);
   if (!rest) return std::nullopt;
-  return out + json::Quote(EncodeCodepoints(*rest)).substr(1);
+  const std::string quoted = json::Quote(EncodeCodepoints(*rest)).substr(1);
+  return out + (spelling.ascii ? EscapeBeyondAscii(quoted) : quoted);
+}
+
+std::string EscapeBeyondAscii(std::string_view text) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string out;
+  const auto unit = [&out](uint32_t value) {
+    out += "\\u";
+    for (const int shift : {12, 8, 4, 0}) out.push_back(kDigits[value >> shift & 15]);
+  };
+  for (const char32_t c : DecodeCodepoints(text)) {
+    if (c < 0x80) {
+      out.push_back(static_cast<char>(c));
+    } else if (c < 0x10000) {
+      unit(c);
+    } else {
+      unit(0xD800 + ((c - 0x10000) >> 10));
+      unit(0xDC00 + ((c - 0x10000) & 0x3FF));
+    }
+  }
+  return out;
 }
 
 }  // namespace pawl::schema

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "schemas/string_search.h"
 
@@ -18,15 +19,26 @@ struct StringPosition {
   uint64_t part = 0;  // 0: at a boundary; else packed, see json_string.cc
 };
 
+// How the code points of a string may be written.
+struct StringSpelling {
+  bool canonical =
+      true;  // each in one way: that of json::Quote, or of EscapeBeyondAscii where `ascii`
+  bool ascii = false;  // what is not ASCII as \uXXXX
+};
+
 enum class StringStep { kDead, kInside, kEnd };
 
 // Reads one byte. kInside: `position` has moved and is live. kEnd: it was the closing quote and the
-// string is accepted. `canonical`: each code point in the spelling of json::Quote alone.
-StringStep StepString(StringSearch& search, StringPosition& position, uint8_t byte, bool canonical);
+// string is accepted.
+StringStep StepString(StringSearch& search, StringPosition& position, uint8_t byte,
+                      StringSpelling spelling);
 
 // Bytes that complete the string, closing quote included; nullopt when none are known.
 std::optional<std::string> CompleteString(StringSearch& search, StringPosition position,
-                                          size_t max_length, bool canonical);
+                                          size_t max_length, StringSpelling spelling);
+
+// JSON texts with the characters beyond ASCII as escapes; nothing else is changed.
+std::string EscapeBeyondAscii(std::string_view json);
 
 }  // namespace pawl::schema
 

@@ -114,13 +114,12 @@ std::optional<uint32_t> SchemaMachine::FollowName(const Below& below, const Plai
   const TokenTrie& trie = below.vocabulary.trie();
   uint32_t at = below.node;
   for (size_t i = depth; i < name.text.size(); ++i) {
-    const uint32_t escape =
-        others || options_.canonical_spelling ? TokenTrie::kNone : trie.Child(at, '\\');
+    const uint32_t escape = others || spelling_.canonical ? TokenTrie::kNone : trie.Child(at, '\\');
     if (escape != TokenTrie::kNone && std::ranges::find(escapes, escape) == escapes.end()) {
       escapes.push_back(escape);
       WalkEscape(below, escape);
     }
-    const std::string bytes = json::Quote(EncodeCodepoints({&name.text[i], 1}));
+    const std::string bytes = Quoted(EncodeCodepoints({&name.text[i], 1}));
     for (size_t b = 1; b + 1 < bytes.size(); ++b) {
       at = trie.Child(at, static_cast<uint8_t>(bytes[b]));
       if (at == TokenTrie::kNone) return std::nullopt;

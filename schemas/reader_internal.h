@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -51,20 +52,30 @@ class Reader {
     const Resource* resource;
     ScopeId scope = 0;
   };
+  // Whether a schema speaks of a value for itself, or together with others of the same value. Only
+  // the former closes its objects (JsonSchemaOptions::additional_properties).
+  enum class Stands : uint8_t { kAlone, kInPlace };
   // Inside `value`, which is a resource of its own or not.
   Here Enter(const Value& value, Here around);
   Here EnterResource(const Resource& resource, ScopeId scope);
 
   // One schema at `path`, in the surroundings here_.
-  FormulaResult Schema(const Value& value, const Path& path);
-  FormulaResult ObjectSchema(const Value& schema, const Path& path);
+  FormulaResult Schema(const Value& value, const Path& path, Stands stands = Stands::kAlone);
+  FormulaResult ObjectSchema(const Value& schema, const Path& path, Stands stands);
   // The schema that a "$ref", "$dynamicRef" or "$recursiveRef" at a place in `here` means. Errors
   // have no place.
   Result<References::Target> Referred(const std::string& keyword, const Value& text, Here here);
-  FormulaResult Reference(const std::string& keyword, const Value& text, const Path& path);
+  FormulaResult Reference(const std::string& keyword, const Value& text, const Path& path,
+                          Stands stands);
   // The formula of the schema `value`, which stands in `around`: what was read already, or a
   // reference that stands for it until it is read. `pointer`: its place.
-  FormulaId FormulaOf(const Value& value, Here around, const std::string& pointer);
+  FormulaId FormulaOf(const Value& value, Here around, const std::string& pointer,
+                      Stands stands = Stands::kInPlace);
+  // How what `schema` applies in place stands: alone where `schema` does nothing but choose or
+  // refer.
+  Stands Inside(const Value& schema, Stands stands) const;
+  // Nothing but what is evaluated may be there, though the schema does not say so.
+  FormulaResult Closed(const Value& schema, const Path& path);
 
   // The keywords of one kind in `schema`; kTrueFormula when there are none.
   FormulaResult Types(const Value& value, const Path& path);
@@ -73,11 +84,12 @@ class Reader {
   FormulaResult Arrays(const Value& schema, const Path& path);
   FormulaResult Objects(const Value& schema, const Path& path);
   FormulaResult Dependencies(const Value& schema, const Path& path);
-  FormulaResult Combinations(const Value& schema, const Path& path);
+  FormulaResult Combinations(const Value& schema, const Path& path, Stands inside);
   FormulaResult Format(const Value& value, const Path& path);
   FormulaResult Pattern(std::string_view pattern, const Path& path);
   FormulaId Present(const std::string& name);
-  Result<std::vector<FormulaId>> SchemaList(const Value& value, const Path& path);
+  Result<std::vector<FormulaId>> SchemaList(const Value& value, const Path& path,
+                                            Stands stands = Stands::kAlone);
   Status CheckKeywords(const Value& schema, const Path& path);
 
   // unevaluatedProperties / unevaluatedItems (reader_unevaluated.cc).
@@ -118,10 +130,15 @@ class Reader {
   std::vector<Scope> scopes_;
   std::map<Scope, ScopeId> scope_index_;
   // By schema and the scope inside it: formulas of what has been read, references to the rest.
-  std::map<std::pair<const Value*, ScopeId>, FormulaId> read_, asked_;
+  using Place = std::tuple<const Value*, ScopeId, Stands>;
+  std::map<Place, FormulaId> read_, asked_;
+  Place PlaceOf(const Value& value, Here here, Stands stands) const {
+    return {&value, here.scope, options_.additional_properties ? Stands::kAlone : stands};
+  }
   struct Open {
     const Value* value;
     Here here;  // inside it
+    Stands stands;
     std::string pointer;
     FormulaId formula;
   };

@@ -327,7 +327,7 @@ Result<FormulaId> Reader::Arrays(const Value& schema, const Path& path) {
       (name == "minItems" ? atom.min_items : atom.max_items) = *count;
       any = true;
     } else if (name == "contains" && At(Dialect::kDraft6)) {
-      auto formula = Schema(value, at);
+      auto formula = Schema(value, at, Stands::kInPlace);
       if (!formula.ok()) return formula.error();
       atom.contains = *formula;
       atom.has_contains = true;
@@ -435,7 +435,7 @@ Result<FormulaId> Reader::Dependencies(const Value& schema, const Path& path) {
       } else if (names_only) {
         return Wrong(inner, "an array of strings");
       } else {
-        auto formula = Schema(dependency, inner);
+        auto formula = Schema(dependency, inner, Stands::kInPlace);
         if (!formula.ok()) return formula.error();
         consequence = *formula;
       }

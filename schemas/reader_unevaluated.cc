@@ -207,6 +207,18 @@ Result<FormulaId> Reader::Unevaluated(const Value& schema, const Path& path) {
   return formulas_.And(parts);
 }
 
+Result<FormulaId> Reader::Closed(const Value& schema, const Path& path) {
+  if (schema.Find("additionalProperties") != nullptr ||
+      (At(Dialect::k2019) && schema.Find("unevaluatedProperties") != nullptr))
+    return kTrueFormula;
+  auto seen = Evaluations(schema, path);
+  if (!seen.ok()) return seen.error();
+  const bool speaks = std::any_of(seen->begin(), seen->end(), [](const Evaluated& one) {
+    return !one.names.empty() || !one.patterns.empty();
+  });
+  return speaks ? UnevaluatedProperties(*seen, kFalseFormula, path) : kTrueFormula;
+}
+
 Result<FormulaId> Reader::UnevaluatedProperties(const std::vector<Evaluated>& seen, FormulaId value,
                                                 const Path& path) {
   const auto in = [](const auto& list, const auto& item) {

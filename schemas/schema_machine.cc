@@ -27,6 +27,7 @@ uint64_t Mix(uint64_t h, uint64_t v) {
 SchemaMachine::SchemaMachine(std::unique_ptr<SchemaTable> table, const JsonSchemaOptions& options)
     : table_(std::move(table)),
       options_(options),
+      spelling_{options.canonical_spelling, options.ascii},
       frames_(*table_, options_),
       solver_(frames_, options_) {
   lexemes_.push_back({Mode::kAfter, 0, UINT32_MAX, 0});  // index 0 is the dead lexeme
@@ -283,7 +284,7 @@ uint32_t SchemaMachine::StepLexeme(uint32_t id, uint8_t byte) {
     case Mode::kString:
     case Mode::kKey: {
       StringPosition position{lexeme.state, lexeme.part};
-      switch (StepString(*strings_[lexeme.search], position, byte, options_.canonical_spelling)) {
+      switch (StepString(*strings_[lexeme.search], position, byte, spelling_)) {
         case StringStep::kDead:
           return kDeadLexeme;
         case StringStep::kEnd:
@@ -306,6 +307,8 @@ uint32_t SchemaMachine::StepLexeme(uint32_t id, uint8_t byte) {
       break;
   }
   // Structure: what could never come is sorted out before frames are asked.
+  if (const std::string_view owed = Owed(lexeme); !owed.empty())
+    return static_cast<uint8_t>(owed[0]) == byte ? kLeavesLexeme : kDeadLexeme;
   if (IsSpace(byte)) {
     switch (options_.whitespace) {
       case JsonSchemaOptions::Whitespace::kCompact:
@@ -320,7 +323,43 @@ uint32_t SchemaMachine::StepLexeme(uint32_t id, uint8_t byte) {
                                                                            : kDeadLexeme;
 }
 
-Machine::Key SchemaMachine::Space(Key state, const Lexeme& lexeme) {
+std::string_view SchemaMachine::Owed(const Lexeme& lexeme) const {
+  if (lexeme.mode > Mode::kAfter || lexeme.search == 0) return {};
+  const std::string_view separator =
+      lexeme.search == ',' ? options_.item_separator : options_.key_separator;
+  return separator.substr(1 + lexeme.state);
+}
+
+std::string SchemaMachine::Quoted(std::string_view text) const {
+  const std::string quoted = json::Quote(text);
+  return spelling_.ascii ? EscapeBeyondAscii(quoted) : quoted;
+}
+
+std::string SchemaMachine::Written(std::string text) const {
+  if (spelling_.ascii) text = EscapeBeyondAscii(text);
+  if (options_.item_separator.size() == 1 && options_.key_separator.size() == 1) return text;
+  std::string out;
+  bool inside = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (inside && c == '\\') {
+      out.append(text, i++, 2);
+    } else if (!inside && (c == ',' || c == ':')) {
+      out += c == ',' ? options_.item_separator : options_.key_separator;
+    } else {
+      inside = inside != (c == '"');
+      out.push_back(c);
+    }
+  }
+  return out;
+}
+
+Machine::Key SchemaMachine::Space(Key state, const Lexeme& lexeme, uint8_t byte) {
+  if (const std::string_view owed = Owed(lexeme); !owed.empty()) {
+    if (static_cast<uint8_t>(owed[0]) != byte) return kDead;
+    if (owed.size() == 1) return MakeKey(FrameOf(state), Structure(lexeme.mode));
+    return MakeKey(FrameOf(state), InternLexeme({lexeme.mode, lexeme.search, lexeme.state + 1, 0}));
+  }
   const bool outermost = nodes_[FrameOf(state)].parent == 0;
   switch (options_.whitespace) {
     case JsonSchemaOptions::Whitespace::kCompact:
@@ -342,11 +381,11 @@ Machine::Key SchemaMachine::StepFrame(Key state, uint8_t byte) {
   Key after = kDead;
   switch (lexeme.mode) {
     case Mode::kValue:
-      after = IsSpace(byte) ? Space(state, lexeme) : BeginValue(node, byte);
+      after = IsSpace(byte) ? Space(state, lexeme, byte) : BeginValue(node, byte);
       break;
     case Mode::kFirstItem:
       if (IsSpace(byte)) {
-        after = Space(state, lexeme);
+        after = Space(state, lexeme, byte);
       } else if (byte == ']') {
         after = CloseContainer(node, byte);
       } else {
@@ -358,7 +397,7 @@ Machine::Key SchemaMachine::StepFrame(Key state, uint8_t byte) {
     case Mode::kFirstKey:
     case Mode::kNextKey:
       if (IsSpace(byte)) {
-        after = Space(state, lexeme);
+        after = Space(state, lexeme, byte);
       } else if (byte == '"') {
         after = BeginKey(node);
       } else if (byte == '}' && lexeme.mode == Mode::kFirstKey) {
@@ -367,13 +406,13 @@ Machine::Key SchemaMachine::StepFrame(Key state, uint8_t byte) {
       break;
     case Mode::kColon:
       if (IsSpace(byte)) {
-        after = Space(state, lexeme);
+        after = Space(state, lexeme, byte);
       } else if (byte == ':') {
-        after = MakeKey(node, Structure(Mode::kValue));
+        after = MakeKey(node, Behind(byte, Mode::kValue));
       }
       break;
     case Mode::kAfter:
-      after = IsSpace(byte) ? Space(state, lexeme) : AfterByte(node, byte);
+      after = IsSpace(byte) ? Space(state, lexeme, byte) : AfterByte(node, byte);
       break;
     case Mode::kKey:
       after = EndKey(node, lexeme, byte);
@@ -502,12 +541,12 @@ Machine::Key SchemaMachine::AfterByte(NodeId id, uint8_t byte) {
   if (frame.kind == kArrayValue) {
     const FrameId next = frames_.WithItem(nodes_[id].frame);
     if (next == kNoFrame || !solver_.LivePending(next)) return kDead;
-    return MakeKey(WithFrame(id, next), Structure(Mode::kValue));
+    return MakeKey(WithFrame(id, next), Behind(byte, Mode::kValue));
   }
   if (frame.kind != kObjectValue) return kDead;
   StringSearch& search = KeySearch(nodes_[id].frame);
   if (!search.Live(search.program().start())) return kDead;
-  return MakeKey(id, Structure(Mode::kNextKey));
+  return MakeKey(id, Behind(byte, Mode::kNextKey));
 }
 
 Machine::Key SchemaMachine::BeginKey(NodeId id) {
@@ -582,7 +621,7 @@ std::optional<std::string> SchemaMachine::NewString(Key state, const std::string
   const Lexeme lexeme = lexemes_[LexemeOf(state)];
   for (const std::u32string& more :
        Continuations(*strings_[lexeme.search], lexeme.state, taken + 1)) {
-    const std::string quoted = json::Quote(EncodeCodepoints(more));
+    const std::string quoted = Quoted(EncodeCodepoints(more));
     if (live(state, quoted.substr(1)) != kDead) return inside + quoted.substr(1);
   }
   return std::nullopt;
@@ -612,11 +651,17 @@ std::optional<std::string> SchemaMachine::ShortestCompletion(Key state) {
     const Lexeme lexeme = lexemes_[LexemeOf(state)];
     const Node node = nodes_[FrameOf(state)];
     std::optional<std::string> piece;
+    if (!Owed(lexeme).empty()) {
+      const std::string owed(Owed(lexeme));
+      out += owed;
+      for (const char c : owed) state = Step(state, static_cast<uint8_t>(c));
+      continue;
+    }
     switch (lexeme.mode) {
       case Mode::kKey: {
         // A key that was there already is no key: longer ones follow until one is new.
         const auto key = CompleteString(*strings_[lexeme.search], {lexeme.state, lexeme.part},
-                                        Solver::kMaxWitness, options_.canonical_spelling);
+                                        Solver::kMaxWitness, spelling_);
         const Frame& frame = frames_[node.frame];
         const size_t taken =
             frames_.seen().Size(frame.seen) + frames_.layout(frame.layout).names.size();
@@ -632,7 +677,7 @@ std::optional<std::string> SchemaMachine::ShortestCompletion(Key state) {
       }
       case Mode::kString:
         piece = CompleteString(*strings_[lexeme.search], {lexeme.state, lexeme.part},
-                               Solver::kMaxWitness, options_.canonical_spelling);
+                               Solver::kMaxWitness, spelling_);
         if (piece && frames_.PlainUnique(frames_[node.frame])) {
           piece = NewString(state, *piece, frames_.items().Size(frames_[node.frame].items));
         }
@@ -682,6 +727,8 @@ std::optional<std::string> SchemaMachine::ShortestCompletion(Key state) {
         break;
       }
     }
+    if (piece && lexeme.mode != Mode::kString && lexeme.mode != Mode::kKey)
+      piece = Written(*std::move(piece));
     if (!piece || piece->empty() || out.size() + piece->size() > 2 * Solver::kMaxWitness)
       return std::nullopt;
     for (const char c : *piece) {

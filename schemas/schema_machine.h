@@ -13,6 +13,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -67,7 +68,8 @@ class SchemaMachine : public Machine {
   };
   struct Lexeme {
     Mode mode;
-    uint32_t search = 0;  // kString, kKey: index into strings_; kNumber: into numbers_
+    uint32_t search = 0;  // kString, kKey: index into strings_; kNumber: into numbers_; structure:
+                          // the separator (',' or ':') whose white space is being read, 0 for none
     uint32_t state = 0;   // structure: white space read; scalars: state of the program; kLiteral: 8
                           // * kind + bytes read
     uint64_t part = 0;    // kString, kKey: of a code point
@@ -90,6 +92,12 @@ class SchemaMachine : public Machine {
 
   LexemeId InternLexeme(const Lexeme& lexeme);
   LexemeId Structure(Mode mode, uint32_t spaces = 0) { return InternLexeme({mode, 0, spaces, 0}); }
+  // What comes after a comma or a colon.
+  LexemeId Behind(uint8_t separator, Mode mode) {
+    const bool spaced =
+        (separator == ',' ? options_.item_separator : options_.key_separator).size() > 1;
+    return spaced ? InternLexeme({mode, separator, 0, 0}) : Structure(mode);
+  }
   NodeId InternNode(const Node& node);
   uint32_t InternText(uint32_t before, uint8_t byte);
   std::string TextSince(uint32_t text, uint32_t start) const;
@@ -114,7 +122,13 @@ class SchemaMachine : public Machine {
     return byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r';
   }
   // The state after one more white space character, kDead when the options forbid it here.
-  Key Space(Key state, const Lexeme& lexeme);
+  Key Space(Key state, const Lexeme& lexeme, uint8_t byte);
+  // White space that must come before anything else: what is left of a separator.
+  std::string_view Owed(const Lexeme& lexeme) const;
+  // A JSON text as the options would have it written; `text` is compact and begins outside strings.
+  std::string Written(std::string text) const;
+  // A string as its shortest spelling, in quotes.
+  std::string Quoted(std::string_view text) const;
   Key BeginValue(NodeId node, uint8_t byte);
   Key BeginKey(NodeId node);
   Key EndKey(NodeId node, const Lexeme& lexeme, uint8_t byte);
@@ -241,6 +255,7 @@ class SchemaMachine : public Machine {
 
   std::unique_ptr<SchemaTable> table_;
   JsonSchemaOptions options_;
+  const StringSpelling spelling_;
   Frames frames_;
   Solver solver_;
 

@@ -22,11 +22,11 @@
 namespace pawl::schema {
 const StringTokens& SchemaMachine::TokensOf(const Vocabulary& vocabulary) {
   if (tokens_ == nullptr) {
-    if (options_.canonical_spelling) {
-      tokens_ = &vocabulary.Derived<CanonicalStringTokens>();
-    } else {
-      tokens_ = &vocabulary.Derived<AnyStringTokens>();
-    }
+    const auto choose = [&]<bool kAscii>() -> const StringTokens* {
+      if (spelling_.canonical) return &vocabulary.Derived<SpelledStringTokens<true, kAscii>>();
+      return &vocabulary.Derived<SpelledStringTokens<false, kAscii>>();
+    };
+    tokens_ = spelling_.ascii ? choose.operator()<true>() : choose.operator()<false>();
   }
   return *tokens_;
 }
@@ -108,8 +108,8 @@ bool SchemaMachine::FillBelow(Key state, const Vocabulary& vocabulary, uint32_t 
     return true;
   }
   std::vector<StringClosings> closings;
-  WalkString(*strings_[lexeme.search], lexeme.state, vocabulary, node, tokens, *index,
-             options_.canonical_spelling, fresh, words, closings);
+  WalkString(*strings_[lexeme.search], lexeme.state, vocabulary, node, tokens, *index, spelling_,
+             fresh, words, closings);
   const MaskPath path = last_mask_path;
   if (lexeme.mode == Mode::kString) {
     CloseStrings(below, closings);
@@ -293,7 +293,7 @@ std::vector<uint32_t> SchemaMachine::QuotesOfSeenKeys(const Below& below) {
   for (const NameId id : frames_.seen().Members(frame.seen)) {
     const std::string& name = frames_.Name(id);
     if (!name.starts_with(begun)) continue;
-    const std::string rest = json::Quote(std::string_view(name).substr(begun.size()));
+    const std::string rest = Quoted(std::string_view(name).substr(begun.size()));
     uint32_t at = below.node;
     for (size_t i = 1; i < rest.size() && (i == 1 || at != TokenTrie::kNone); ++i)
       at = trie.Child(at, static_cast<uint8_t>(rest[i]));

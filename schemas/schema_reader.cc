@@ -45,7 +45,7 @@ Result<FormulaId> Reader::ReadAll() {
     notes_.push_back("#/$schema: unknown dialect " + json::Quote(named->text) + ", read as " +
                      options_.default_dialect);
   }
-  const FormulaId root = FormulaOf(document_, here_, "#");
+  const FormulaId root = FormulaOf(document_, here_, "#", Stands::kAlone);
   std::unordered_map<FormulaId, std::string> places;
   while (!open_.empty()) {
     const Open open = std::move(open_.front());
@@ -54,7 +54,7 @@ Result<FormulaId> Reader::ReadAll() {
     Path path;
     path.root = open.pointer;
     here_ = open.here;
-    auto formula = Schema(*open.value, path);
+    auto formula = Schema(*open.value, path, open.stands);
     if (!formula.ok()) return formula.error();
     formulas_.Define(open.formula, *formula);
   }
@@ -88,26 +88,27 @@ Reader::Here Reader::Enter(const Value& value, Here around) {
   return EnterResource(references_.Inside(value, *around.resource), around.scope);
 }
 
-FormulaId Reader::FormulaOf(const Value& value, Here around, const std::string& pointer) {
+FormulaId Reader::FormulaOf(const Value& value, Here around, const std::string& pointer,
+                            Stands stands) {
   if (value.is_bool()) return value.type == json::Type::kTrue ? kTrueFormula : kFalseFormula;
   const Here here = Enter(value, around);
-  const std::pair key(&value, here.scope);
+  const Place key = PlaceOf(value, here, stands);
   if (const auto it = read_.find(key); it != read_.end()) return it->second;
   const auto [it, fresh] = asked_.try_emplace(key, kTrueFormula);
   if (fresh) {
     it->second = formulas_.NewReference();
-    open_.push_back({&value, here, pointer, it->second});
+    open_.push_back({&value, here, stands, pointer, it->second});
   }
   return it->second;
 }
 
-Result<FormulaId> Reader::Schema(const Value& value, const Path& path) {
+Result<FormulaId> Reader::Schema(const Value& value, const Path& path, Stands stands) {
   if (value.type == json::Type::kTrue) return kTrueFormula;
   if (value.type == json::Type::kFalse) return kFalseFormula;
   if (value.type != json::Type::kObject) return Wrong(path, "a schema (an object or a boolean)");
   const Here around = here_;
   const Here here = Enter(value, around);
-  const std::pair key(&value, here.scope);
+  const Place key = PlaceOf(value, here, stands);
   if (const auto it = read_.find(key); it != read_.end()) return it->second;
   if (++schemas_ > kMaxSchemas)
     return Fail(ErrorCode::kLimit, path, "more than " + std::to_string(kMaxSchemas) + " schemas");
@@ -118,18 +119,32 @@ Result<FormulaId> Reader::Schema(const Value& value, const Path& path) {
   }
   ++depth_;
   here_ = here;
-  auto formula = ObjectSchema(value, path);
+  auto formula = ObjectSchema(value, path, stands);
   here_ = around;
   --depth_;
   if (formula.ok()) read_.emplace(key, *formula);
   return formula;
 }
 
-Result<FormulaId> Reader::ObjectSchema(const Value& schema, const Path& path) {
+Reader::Stands Reader::Inside(const Value& schema, Stands stands) const {
+  int choices = 0;
+  for (const auto& [name, value] : schema.members) {
+    if (name == "properties" || name == "patternProperties" || name == "additionalProperties" ||
+        name == "unevaluatedProperties" || name == "if" || name == "dependentSchemas" ||
+        name == "dependencies" || (name == "allOf" && value.items.size() != 1))
+      return Stands::kInPlace;
+    choices += name == "anyOf" || name == "oneOf" || name == "allOf" || name == "$ref" ||
+               name == "$dynamicRef" || name == "$recursiveRef";
+  }
+  return choices == 1 ? stands : Stands::kInPlace;
+}
+
+Result<FormulaId> Reader::ObjectSchema(const Value& schema, const Path& path, Stands stands) {
   if (const Value* reference = schema.Find("$ref"); reference != nullptr && !At(Dialect::k2019)) {
     // Up to draft 7 its siblings do not count.
-    return Reference("$ref", *reference, {&path, "$ref"});
+    return Reference("$ref", *reference, {&path, "$ref"}, stands);
   }
+  const Stands inside = Inside(schema, stands);
   if (Status status = CheckKeywords(schema, path); !status.ok()) return status.error();
   std::vector<FormulaId> parts;
   const auto add = [&](FormulaResult part) -> std::optional<Error> {
@@ -143,7 +158,7 @@ Result<FormulaId> Reader::ObjectSchema(const Value& schema, const Path& path) {
     std::optional<Error> error;
     if (name == "$ref" || (name == "$dynamicRef" && At(Dialect::k2020)) ||
         (name == "$recursiveRef" && dialect() == Dialect::k2019)) {
-      error = add(Reference(name, value, at));
+      error = add(Reference(name, value, at, inside));
     } else if (name == "type") {
       error = add(Types(value, at));
     } else if (name == "enum") {
@@ -166,8 +181,11 @@ Result<FormulaId> Reader::ObjectSchema(const Value& schema, const Path& path) {
   if (auto error = add(Objects(schema, path))) return *error;
   if (auto error = add(Arrays(schema, path))) return *error;
   if (auto error = add(Dependencies(schema, path))) return *error;
-  if (auto error = add(Combinations(schema, path))) return *error;
+  if (auto error = add(Combinations(schema, path, inside))) return *error;
   if (auto error = add(Unevaluated(schema, path))) return *error;
+  if (!options_.additional_properties && stands == Stands::kAlone && inside == Stands::kInPlace) {
+    if (auto error = add(Closed(schema, path))) return *error;
+  }
   return formulas_.And(parts);
 }
 
@@ -198,30 +216,32 @@ Result<References::Target> Reader::Referred(const std::string& keyword, const Va
   return target;
 }
 
-Result<FormulaId> Reader::Reference(const std::string& keyword, const Value& text,
-                                    const Path& path) {
+Result<FormulaId> Reader::Reference(const std::string& keyword, const Value& text, const Path& path,
+                                    Stands stands) {
   auto target = Referred(keyword, text, here_);
   if (!target.ok()) return Fail(target.error().code, path, target.error().message);
-  return FormulaOf(*target->value, EnterResource(*target->resource, here_.scope), target->pointer);
+  return FormulaOf(*target->value, EnterResource(*target->resource, here_.scope), target->pointer,
+                   stands);
 }
 
-Result<std::vector<FormulaId>> Reader::SchemaList(const Value& value, const Path& path) {
+Result<std::vector<FormulaId>> Reader::SchemaList(const Value& value, const Path& path,
+                                                  Stands stands) {
   if (value.type != json::Type::kArray) return Wrong(path, "an array of schemas");
   std::vector<FormulaId> out;
   for (size_t i = 0; i < value.items.size(); ++i) {
-    auto formula = Schema(value.items[i], {&path, {}, i});
+    auto formula = Schema(value.items[i], {&path, {}, i}, stands);
     if (!formula.ok()) return formula.error();
     out.push_back(*formula);
   }
   return out;
 }
 
-Result<FormulaId> Reader::Combinations(const Value& schema, const Path& path) {
+Result<FormulaId> Reader::Combinations(const Value& schema, const Path& path, Stands inside) {
   std::vector<FormulaId> parts;
   for (const char* name : {"allOf", "anyOf", "oneOf"}) {
     const Value* value = schema.Find(name);
     if (value == nullptr) continue;
-    auto kids = SchemaList(*value, {&path, name});
+    auto kids = SchemaList(*value, {&path, name}, inside);
     if (!kids.ok()) return kids.error();
     if (kids->empty()) return Wrong({&path, name}, "a non-empty array of schemas");
     parts.push_back(name[1] == 'l'                     ? formulas_.And(*kids)
@@ -229,20 +249,20 @@ Result<FormulaId> Reader::Combinations(const Value& schema, const Path& path) {
                                                        : formulas_.ExactlyOne(*kids));
   }
   if (const Value* value = schema.Find("not")) {
-    auto formula = Schema(*value, {&path, "not"});
+    auto formula = Schema(*value, {&path, "not"}, Stands::kInPlace);
     if (!formula.ok()) return formula.error();
     parts.push_back(formulas_.Not(*formula));
   }
   if (const Value* condition = schema.Find("if"); condition != nullptr && At(Dialect::kDraft7)) {
-    auto formula = Schema(*condition, {&path, "if"});
+    auto formula = Schema(*condition, {&path, "if"}, Stands::kInPlace);
     if (!formula.ok()) return formula.error();
     if (const Value* then = schema.Find("then")) {
-      auto consequence = Schema(*then, {&path, "then"});
+      auto consequence = Schema(*then, {&path, "then"}, Stands::kInPlace);
       if (!consequence.ok()) return consequence.error();
       parts.push_back(formulas_.Or(formulas_.Not(*formula), *consequence));
     }
     if (const Value* otherwise = schema.Find("else")) {
-      auto alternative = Schema(*otherwise, {&path, "else"});
+      auto alternative = Schema(*otherwise, {&path, "else"}, Stands::kInPlace);
       if (!alternative.ok()) return alternative.error();
       parts.push_back(formulas_.Or(*formula, *alternative));
     }

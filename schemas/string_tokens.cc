@@ -41,10 +41,10 @@ std::pair<uint32_t, uint32_t> StringIndex::CrossingsOf(uint32_t first, uint32_t 
   return {at(first), at(last)};
 }
 
-StringTokens::StringTokens(const Vocabulary& vocabulary, bool canonical)
-    : vocabulary_(vocabulary), classes_(vocabulary.Derived<ClassTrie>()) {
+StringTokens::StringTokens(const Vocabulary& vocabulary, StringSpelling spelling)
+    : vocabulary_(vocabulary), spelling_(spelling), classes_(vocabulary.Derived<ClassTrie>()) {
   places_.resize(vocabulary.trie().size(), Place::kOutside);
-  below_.emplace(TokenTrie::kRoot, Read(TokenTrie::kRoot, canonical));
+  below_.emplace(TokenTrie::kRoot, Read(TokenTrie::kRoot));
   const StringIndex& root = below_.at(TokenTrie::kRoot);
   for (uint32_t i = root.first(); i < root.last(); ++i) {
     if (root.length(i) == StringIndex::kOutside) continue;
@@ -63,19 +63,19 @@ StringTokens::StringTokens(const Vocabulary& vocabulary, bool canonical)
       by_length_[next[root.length(i)]++] = vocabulary.trie().order()[i];
   }
   AtMost(longest_);
-  FindOpenings(canonical);
+  FindOpenings();
   std::vector<TokenId> ids;
   for (size_t i = 1; i < rest_texts_.size(); ++i) ids.push_back(static_cast<TokenId>(i));
   rests_ = std::make_unique<TokenTrie>(rest_texts_, ids);
 }
 
-void StringTokens::FindOpenings(bool canonical) {
+void StringTokens::FindOpenings() {
   const TokenTrie& trie = vocabulary_.trie();
   const auto nodes = trie.nodes();
   for (uint32_t i = 0; i < nodes.size();) {
     const uint8_t byte = nodes[i].byte;
     if (byte == '"') {
-      if (nodes[i].end > i + 1) below_.emplace(i, Read(i, canonical));
+      if (nodes[i].end > i + 1) below_.emplace(i, Read(i));
       i = nodes[i].end;
     } else if (std::string_view(" \t\n\r{}[]:,").find(static_cast<char>(byte)) !=
                std::string_view::npos) {
@@ -86,7 +86,7 @@ void StringTokens::FindOpenings(bool canonical) {
   }
 }
 
-StringIndex StringTokens::Read(uint32_t from, bool canonical) {
+StringIndex StringTokens::Read(uint32_t from) {
   const TokenTrie& trie = vocabulary_.trie();
   const auto nodes = trie.nodes();
   const bool root = from == TokenTrie::kRoot;
@@ -125,7 +125,7 @@ StringIndex StringTokens::Read(uint32_t from, bool canonical) {
       ++at.length;
       at.escaped = at.escaped || node.byte == '\\';
     }
-    if (StepString(free.search, at.position, node.byte, canonical) != StringStep::kInside) {
+    if (StepString(free.search, at.position, node.byte, spelling_) != StringStep::kInside) {
       i = node.end;
       continue;
     }

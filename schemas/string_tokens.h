@@ -20,6 +20,7 @@
 #include "grammar/token_trie.h"
 #include "pawl/vocabulary.h"
 #include "schemas/class_trie.h"
+#include "schemas/json_string.h"
 
 namespace pawl::schema {
 
@@ -66,10 +67,10 @@ class StringIndex {
   std::vector<Special> special_;
 };
 
-// Thread-safe. One for each spelling; get it as vocabulary.Derived<CanonicalStringTokens>().
+// Thread-safe. One for each spelling; get it as vocabulary.Derived<SpelledStringTokens<...>>().
 class StringTokens {
  public:
-  StringTokens(const Vocabulary& vocabulary, bool canonical);
+  StringTokens(const Vocabulary& vocabulary, StringSpelling spelling);
 
   // `node`: TokenTrie::kRoot, or one that an opening quote leads to after white space and brackets
   // alone. nullptr for others.
@@ -88,10 +89,11 @@ class StringTokens {
   size_t rest_count() const { return rest_texts_.size(); }
 
  private:
-  StringIndex Read(uint32_t node, bool canonical);
-  void FindOpenings(bool canonical);
+  StringIndex Read(uint32_t node);
+  void FindOpenings();
 
   const Vocabulary& vocabulary_;
+  const StringSpelling spelling_;
   const ClassTrie& classes_;
   std::unordered_map<uint32_t, StringIndex> below_;
   std::vector<std::string> rest_texts_ = {""};
@@ -106,11 +108,10 @@ class StringTokens {
   mutable std::vector<std::unique_ptr<std::vector<uint32_t>>> at_most_;
 };
 
-struct CanonicalStringTokens : StringTokens {
-  explicit CanonicalStringTokens(const Vocabulary& vocabulary) : StringTokens(vocabulary, true) {}
-};
-struct AnyStringTokens : StringTokens {
-  explicit AnyStringTokens(const Vocabulary& vocabulary) : StringTokens(vocabulary, false) {}
+template <bool kCanonical, bool kAscii>
+struct SpelledStringTokens : StringTokens {
+  explicit SpelledStringTokens(const Vocabulary& vocabulary)
+      : StringTokens(vocabulary, {kCanonical, kAscii}) {}
 };
 
 }  // namespace pawl::schema

@@ -20,14 +20,14 @@ constexpr uint32_t kWide = 3000;
 class Walk {
  public:
   Walk(StringSearch& search, const Vocabulary& vocabulary, const StringTokens& tokens,
-       const StringIndex& index, bool canonical, uint32_t* words,
+       const StringIndex& index, StringSpelling spelling, uint32_t* words,
        std::vector<StringClosings>& closings)
       : search_(search),
         vocabulary_(vocabulary),
         trie_(vocabulary.trie()),
         tokens_(tokens),
         index_(index),
-        canonical_(canonical),
+        spelling_(spelling),
         words_(words),
         closings_(closings) {}
 
@@ -52,7 +52,9 @@ class Walk {
       parts_.resize(stack_.size());
       stack_[top] = {state, 0, Where::kBoundary};
       const ClassTrie& classes = tokens_.classes();
-      const bool wide = fresh && CountBeginnings(search_, state, trie_, classes) >= kWide;
+      // Where all is ASCII the classes beyond it would mislead, and far fewer tokens fit.
+      const bool wide =
+          fresh && !spelling_.ascii && CountBeginnings(search_, state, trie_, classes) >= kWide;
       if (wide && WalkClasses(search_, state, vocabulary_, classes, words_)) {
         last_mask_path = MaskPath::kWideString;
         steps_ = classes.intricate();
@@ -148,8 +150,7 @@ class Walk {
     } else {
       position = parts_[node.depth - 1u];
     }
-    if (StepString(search_, position, node.byte, canonical_) != StringStep::kInside)
-      return node.end;
+    if (StepString(search_, position, node.byte, spelling_) != StringStep::kInside) return node.end;
     at.state = position.state;
     at.where = position.part == 0 ? Where::kBoundary : Where::kPart;
     parts_[node.depth] = position;
@@ -210,7 +211,7 @@ class Walk {
   const TokenTrie& trie_;
   const StringTokens& tokens_;
   const StringIndex& index_;
-  const bool canonical_;
+  const StringSpelling spelling_;
   uint32_t* words_;
   std::vector<StringClosings>& closings_;
   bool root_ = false;
@@ -223,9 +224,10 @@ class Walk {
 }  // namespace
 
 void WalkString(StringSearch& search, StringSearch::StateId state, const Vocabulary& vocabulary,
-                uint32_t node, const StringTokens& tokens, const StringIndex& index, bool canonical,
-                bool fresh, uint32_t* words, std::vector<StringClosings>& closings) {
-  Walk(search, vocabulary, tokens, index, canonical, words, closings).Run(state, node, fresh);
+                uint32_t node, const StringTokens& tokens, const StringIndex& index,
+                StringSpelling spelling, bool fresh, uint32_t* words,
+                std::vector<StringClosings>& closings) {
+  Walk(search, vocabulary, tokens, index, spelling, words, closings).Run(state, node, fresh);
 }
 
 }  // namespace pawl::schema

@@ -32,8 +32,9 @@ struct StringClosings {
 // bits in `words` of the tokens that stay inside, and appends the others. `fresh`: words are zero,
 // and index is that of the root.
 void WalkString(StringSearch& search, StringSearch::StateId state, const Vocabulary& vocabulary,
-                uint32_t node, const StringTokens& tokens, const StringIndex& index, bool canonical,
-                bool fresh, uint32_t* words, std::vector<StringClosings>& closings);
+                uint32_t node, const StringTokens& tokens, const StringIndex& index,
+                StringSpelling spelling, bool fresh, uint32_t* words,
+                std::vector<StringClosings>& closings);
 
 }  // namespace pawl::schema
 

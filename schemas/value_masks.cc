@@ -79,6 +79,17 @@ void SchemaMachine::WalkAll(Key state, const Vocabulary& vocabulary, uint32_t* w
     }
     return;
   }
+  if (const std::string_view owed = Owed(lexemes_[LexemeOf(state)]); !owed.empty()) {
+    uint32_t at = TokenTrie::kRoot;
+    for (const char c : owed) {
+      at = trie.Child(at, static_cast<uint8_t>(c));
+      if (at == TokenTrie::kNone) return;
+      state = StepFrame(state, static_cast<uint8_t>(c));
+      trie.SetBits(trie.nodes()[at], words);
+    }
+    WalkBelow(*this, vocabulary, at, state, words, stack, leaves);
+    return;
+  }
   const StructureTokens& structure = vocabulary.Derived<StructureTokens>();
   const uint64_t spaces = SpacesAllowed(state);
   structure.SetSpaces(spaces, {words, static_cast<size_t>(vocabulary.mask_words())});

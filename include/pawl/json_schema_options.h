@@ -17,11 +17,16 @@ struct JsonSchemaOptions {
   enum class Order { kSchema, kAny };
   Order order = Order::kSchema;
 
-  // White space between the tokens of JSON: none; at most `max_whitespace` characters at each
-  // place; any amount.
+  // White space between the tokens of JSON: none but what the separators have; at most
+  // `max_whitespace` characters at each place; any amount. Compact is what makes keys forced bytes.
   enum class Whitespace { kCompact, kBounded, kAny };
-  Whitespace whitespace = Whitespace::kCompact;
+  Whitespace whitespace = Whitespace::kBounded;
   int max_whitespace = 24;
+  // With kCompact: what stands between two items or members, and between a key and its value. A
+  // comma (a colon), then up to 16 characters of white space: ", " and ": " give what Python's
+  // json.dumps writes.
+  std::string item_separator = ",";
+  std::string key_separator = ":";
 
   // The dialect when the schema has no "$schema": "draft4", "draft6", "draft7", "2019-09",
   // "2020-12".
@@ -37,6 +42,17 @@ struct JsonSchemaOptions {
   // without ".0". For text that a model writes: keys are then forced bytes. Turn it off to check
   // texts that others wrote.
   bool canonical_spelling = true;
+
+  // Strings and keys are ASCII: every other character is written \uXXXX (two of them beyond the
+  // Basic Multilingual Plane).
+  bool ascii = false;
+
+  // What an object may have beyond the keys that the schema speaks of, where the schema says
+  // neither additionalProperties nor unevaluatedProperties. The specification: anything (true).
+  // false closes every object of which the schema names a key or a pattern, together with all that
+  // is applied to it in place (allOf, $ref, ...), as unevaluatedProperties would; each branch of a
+  // plain anyOf or oneOf is closed by itself. An object about which nothing is said stays open.
+  bool additional_properties = true;
 
   // Numbers may be written with an exponent ("1e3"). Where not/oneOf/anyOf combine bounds they may
   // not, in any case.

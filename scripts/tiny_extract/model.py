@@ -185,5 +185,25 @@ def load_hf_folder(folder) -> TinyLlama:
     return model
 
 
+@torch.no_grad()
+def take_weights(model: TinyLlama, smaller: TinyLlama):
+    """Copies the weights of a network with as many or fewer layers, so that `model` computes the same function.
+
+    A layer more than `smaller` has repeats the one before it, with output matrices of zeros: it adds nothing until it is trained.
+    """
+    model.embed.copy_(smaller.embed)
+    model.norm.copy_(smaller.norm)
+    layers, have = model.config.layers, smaller.config.layers
+    before = -1
+    for number, block in enumerate(model.blocks):
+        source = number * have // layers
+        for name, parameter in block.named_parameters():
+            parameter.copy_(getattr(smaller.blocks[source], name))
+        if source == before:
+            block.out.zero_()
+            block.down.zero_()
+        before = source
+
+
 def config_dict(config: Config):
     return asdict(config)

@@ -1,6 +1,6 @@
 """Trains the tiny extraction model on a CPU, from scratch, on examples made while it trains.
 
-    python train.py --run RUN_FOLDER --until 11:40 --decay-minutes 15 [--resume]
+    python train.py --run RUN_FOLDER --until 11:40 --decay-minutes 15 [--resume | --start models/tiny-extract]
 
 The learning rate is constant after a short warm-up and falls linearly to zero in the last minutes before the deadline.
 A moving average of the weights is kept beside them: it is what `export.py` takes for a release before the decay.
@@ -30,7 +30,7 @@ import torch._inductor.config
 import torch.distributed
 import torch.nn.functional as F
 
-from model import Config, TinyLlama, config_dict
+from model import Config, TinyLlama, config_dict, load_hf_folder, take_weights
 
 TOKENS = 7680                                        # per step; every bucket length divides it, so shapes stay fixed
 LENGTHS = [64, 96, 128, 160, 192, 240, 320, 480, 640]
@@ -136,6 +136,7 @@ def main():
     parser.add_argument("--until", required=True, help="HH:MM, local time; training ends then")
     parser.add_argument("--decay-minutes", type=float, default=15)
     parser.add_argument("--resume", action="store_true")
+    parser.add_argument("--start", help="begin with the weights of this exported folder; --layers may be more than it has")
     parser.add_argument("--seed", type=int, default=20)
     parser.add_argument("--rate", type=float, default=0.02)
     parser.add_argument("--adam-rate", type=float, default=0.003)
@@ -175,6 +176,14 @@ def main():
         muon.state, average = saved["muon"], saved["average"]
         adam.load_state_dict(saved["adam"])
         step, tokens, scored, spent = saved["step"], saved["tokens"], saved["scored"], saved["spent"]
+
+    elif options.start:
+        smaller = load_hf_folder(options.start)
+        take_weights(model, smaller)
+        average = {name: p.detach().clone() for name, p in model.named_parameters()}
+        past = json.loads((Path(options.start) / "training.json").read_text())
+        step, tokens, scored, spent = past["step"], past["tokens"], past["scored"], past["spent"]
+    first_step = step
 
     context = multiprocessing.get_context("spawn")
 
@@ -233,7 +242,7 @@ def main():
                 p.grad.copy_(flat[place:place + p.numel()].view_as(p)).div_(options.ranks)
                 place += p.numel()
             left = agreed(left)
-        scale = min(1.0, (step + 1) / 60) * min(1.0, left / (60 * options.decay_minutes))
+        scale = min(1.0, (step - first_step + 1) / 60) * min(1.0, left / (60 * options.decay_minutes))
         torch.nn.utils.clip_grad_norm_(others, 1.0)
         muon.step(options.rate * scale)
         for group in adam.param_groups:

@@ -28,6 +28,19 @@ void LayoutFlags::AddTo(CLI::App* command) {
                    "exponents, integers without fraction), any")
       ->check(CLI::IsMember({"canonical", "any"}))
       ->capture_default_str();
+  command
+      ->add_option("--separators", separators,
+                   "What stands between items and between key and value when --whitespace is "
+                   "compact, for example ', ' ': '")
+      ->expected(2)
+      ->type_name("ITEM KEY")
+      ->delimiter('\0');
+  command->add_flag("--ascii", ascii, "Write what is not ASCII as \\uXXXX");
+  command
+      ->add_option("--additional-properties", additional_properties,
+                   "Keys that the schema does not speak of, where it does not say: allow, forbid")
+      ->check(CLI::IsMember({"allow", "forbid"}))
+      ->capture_default_str();
 }
 
 JsonSchemaOptions LayoutFlags::ToOptions() const {
@@ -38,6 +51,10 @@ JsonSchemaOptions LayoutFlags::ToOptions() const {
                                                  : Whitespace::kCompact;
   options.order =
       order == "any" ? JsonSchemaOptions::Order::kAny : JsonSchemaOptions::Order::kSchema;
+  options.item_separator = separators[0];
+  options.key_separator = separators[1];
+  options.ascii = ascii;
+  options.additional_properties = additional_properties == "allow";
   options.canonical_spelling = spelling == "canonical";
   options.allow_exponents = spelling == "any";
   return options;

@@ -21,11 +21,14 @@ namespace pawl::cli {
 // The message when the text is empty.
 std::string NotEmpty(const std::string& text);
 
-// --whitespace, --order and --spelling.
+// --whitespace, --separators, --order, --spelling, --ascii and --additional-properties.
 struct LayoutFlags {
   std::string whitespace;
   std::string order;
   std::string spelling;
+  std::vector<std::string> separators = {",", ":"};
+  bool ascii = false;
+  std::string additional_properties = "allow";
 
   // For texts that a model writes, and for texts that others wrote.
   static LayoutFlags ForWriting() { return {"compact", "schema", "canonical"}; }

@@ -312,25 +312,5 @@ TEST(CompilerTest, KeepsTheGrammarsUsedLast) {
   EXPECT_FALSE(start("{}", resolving).Start() == start("{}", resolving).Start());
 }
 
-TEST(KeywordTest, OrderWhitespaceAndSpelling) {
-  const Compiler compiler(Bytes());
-  const char* schema = R"({"properties": {"b": {}, "a": {}}, "required": ["b"], "type": "object"})";
-  auto strict = compiler.CompileJsonSchema(schema);
-  ASSERT_TRUE(strict.ok());
-  EXPECT_TRUE(Accepts(*strict, R"({"b":1,"a":2,"z":3})"));
-  EXPECT_FALSE(Accepts(*strict, R"({"a":2,"b":1})"));
-  EXPECT_FALSE(Accepts(*strict, R"({"b": 1})"));
-  EXPECT_FALSE(Accepts(*strict, R"({"\u0062":1})"));
-  EXPECT_FALSE(Accepts(*strict, R"({"b":1e3})"));
-  EXPECT_EQ(strict->Start().forced(), "{\"b\":");
-  JsonSchemaOptions bounded;
-  bounded.whitespace = JsonSchemaOptions::Whitespace::kBounded;
-  bounded.max_whitespace = 2;
-  auto spaced = compiler.CompileJsonSchema(schema, bounded);
-  ASSERT_TRUE(spaced.ok());
-  EXPECT_TRUE(Accepts(*spaced, "{  \"b\" :\n 1}"));
-  EXPECT_FALSE(Accepts(*spaced, "{   \"b\":1}"));
-}
-
 }  // namespace
 }  // namespace pawl

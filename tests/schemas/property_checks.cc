@@ -93,6 +93,12 @@ JsonSchemaOptions RandomOptions(Dice& dice) {
   options.max_whitespace = dice.Between(1, 3);
   options.canonical_spelling = dice.Percent(50);
   options.allow_exponents = dice.Percent(50);
+  options.ascii = dice.Percent(20);
+  if (options.whitespace == Whitespace::kCompact && dice.Percent(40)) {
+    static constexpr const char* kBehind[] = {"", " ", "  ", "\n "};
+    options.item_separator += dice.Pick(kBehind);
+    options.key_separator += dice.Pick(kBehind);
+  }
   return options;
 }
 

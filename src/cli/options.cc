@@ -53,6 +53,12 @@ void GrammarFlags::AddReferencesTo(CLI::App* command) {
   command->add_option("--ref-base", ref_base, "The URI that --ref-dir stands for")
       ->type_name("URI")
       ->capture_default_str();
+  command
+      ->add_option("--profile", profile,
+                   "Keywords of the schema: full, strict (only those of OpenAI's strict structured "
+                   "outputs; anything else is an error)")
+      ->check(CLI::IsMember({"full", "strict"}))
+      ->capture_default_str();
 }
 
 void GrammarFlags::AddSchemaTo(CLI::App* command) {
@@ -124,6 +130,8 @@ Result<Grammar> GrammarFlags::Compile(const std::shared_ptr<const Vocabulary>& v
     text = *std::move(read);
   }
   JsonSchemaOptions options = layout.ToOptions();
+  using Profile = JsonSchemaOptions::Profile;
+  options.profile = profile == "strict" ? Profile::kStrict : Profile::kFull;
   if (!ref_dir.empty()) {
     auto folder = DocumentFolder::Open(ref_dir, ref_base);
     if (!folder.ok()) return folder.error();

@@ -43,6 +43,8 @@ struct GrammarFlags {
   std::string grammar_file;
   std::string ref_dir;
   std::string ref_base = "http://localhost:1234/";
+  // For schemas. --profile is not with LayoutFlags because maskbench has one of its own.
+  std::string profile = "full";
   LayoutFlags layout;
 
   explicit GrammarFlags(LayoutFlags layout_flags) : layout(std::move(layout_flags)) {}

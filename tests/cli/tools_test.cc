@@ -67,6 +67,27 @@ TEST(ValidateTest, ReferencesLeadIntoTheFolder) {
   EXPECT_NE(no_folder.err.find("--ref-dir"), std::string::npos) << no_folder.err;
 }
 
+TEST(ValidateTest, TheStrictProfileRefusesTheSchemaNotTheText) {
+  const std::string open = WriteScratch("open.json", R"({"type": "object"})");
+  const auto validate = [&](const std::string& schema, const std::string& profile) {
+    return RunPawl({"validate", "--schema", schema, "--tokenizer",
+                    RandomModelFolder() + "/tokenizer.json", "--profile", profile, "-"},
+                   "{}");
+  };
+  EXPECT_EQ(validate(open, "full").out, "-: accepted (2 tokens)\n");
+  const CommandResult strict = validate(open, "strict");
+  EXPECT_EQ(strict.exit_code, 2);
+  EXPECT_EQ(strict.out, "");
+  EXPECT_NE(strict.err.find("open.json: #: strict profile: an object must be closed; write "
+                            "\"additionalProperties\": false\n"),
+            std::string::npos)
+      << strict.err;
+  const std::string closed =
+      WriteScratch("closed.json", R"({"type": "object", "additionalProperties": false})");
+  EXPECT_EQ(validate(closed, "strict").out, "-: accepted (2 tokens)\n");
+  EXPECT_EQ(validate(closed, "loose").exit_code, 2);
+}
+
 TEST(ValidateTest, NamesTheByteAndWhatWasAllowed) {
   const CommandResult type = Validate("{\"x\":\n \"1\"}");
   EXPECT_EQ(type.exit_code, 1);

@@ -48,6 +48,11 @@ struct JsonSchemaOptions {
   enum class Profile { kFull, kStrict };
   Profile profile = Profile::kFull;
 
+  // Grammar::notes() also lists each keyword that demands nothing and why, one "POINTER: keyword:
+  // why" for each: annotations by the specification, and what the dialect or these options leave
+  // without effect. At most 1000, then one "and N more".
+  bool list_annotations = false;
+
   // The text of another document that a reference leads to, by its absolute URI without fragment.
   // Asked while compiling only; an error refuses the schema at the reference, with the error's
   // message. Asked for the metaschema of an unknown "$schema" too, whose "$vocabulary" then counts.

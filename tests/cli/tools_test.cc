@@ -149,6 +149,34 @@ TEST(MaskTest, ListsTheAllowedTokens) {
   EXPECT_EQ(value["tokens"][0]["id"], 'l');
 }
 
+// Each command with --schema lists them on stderr, and writes the same to stdout as without.
+TEST(AnnotationsOptionTest, OneLineEach) {
+  const std::string schema = WriteScratch(
+      "annotated.json", R"({"title": "t", "const": 7, "titel": "x", "format": "float"})");
+  const std::string model = RandomModelFolder();
+  const std::vector<std::vector<std::string>> commands = {
+      {"validate", "--tokenizer", model, "-"},
+      {"mask", "--tokenizer", model},
+      {"sample", "--tokenizer", model},
+      {"extract", "--model", model, "--text", "x"},
+      {"generate", "--model", model, "--prompt", "x"}};
+  for (std::vector<std::string> command : commands) {
+    command.insert(command.begin() + 1, {"--schema", schema});
+    const CommandResult plain = RunPawl(command, "7");
+    EXPECT_EQ(plain.exit_code, 0) << plain.err;
+    EXPECT_EQ(plain.err, "");
+    command.insert(command.begin() + 1, "--annotations");
+    const CommandResult listed = RunPawl(command, "7");
+    EXPECT_EQ(listed.exit_code, 0) << listed.err;
+    EXPECT_EQ(listed.out, plain.out);
+    const std::string start = "pawl " + command[0] + ": note: ";
+    EXPECT_EQ(listed.err,
+              start + "#/title: title: an annotation by the specification\n" + start +
+                  "#/format: format: \"float\" allows every number\n" + start +
+                  "#/titel: titel: not a keyword of this dialect, taken as an annotation\n");
+  }
+}
+
 TEST(TokenizeTest, RoundTrip) {
   const std::string tokenizer = RandomModelFolder();
   const std::string text =

@@ -5,6 +5,7 @@
 #include "schemas/grammar_cache.h"
 #include "schemas/schema_machine.h"
 #include "schemas/schema_reader.h"
+#include "schemas/strict_profile.h"
 #include "src/base/utf8.h"
 
 namespace pawl {
@@ -52,6 +53,10 @@ Result<Grammar> Compiler::CompileJsonSchema(std::string_view text,
   limits.max_depth = 2 * options.max_depth + 8;
   auto document = json::Parse(text, limits);
   if (!document.ok()) return document.error();
+  if (options.profile == JsonSchemaOptions::Profile::kStrict) {
+    if (Status status = schema::CheckStrictProfile(*document, options); !status.ok())
+      return status.error();
+  }
   auto read = schema::ReadJsonSchema(*document, options);
   if (!read.ok()) return read.error();
   JsonSchemaOptions kept = options;

@@ -26,6 +26,8 @@ std::string GrammarCache::KeyOf(std::string_view schema, const JsonSchemaOptions
   number(options.assert_formats);
   number(options.canonical_spelling);
   number(options.allow_exponents);
+  number(options.profile);
+  number(options.list_annotations);
   number(options.max_documents);
   number(options.max_schema_bytes);
   number(options.max_depth);

@@ -1,4 +1,4 @@
-// The reader's own parts, shared by schema_reader.cc, reader_keywords.cc and reader_unevaluated.cc.
+// The reader's own parts, shared by schema_reader.cc and reader_*.cc.
 #ifndef PAWL_SCHEMAS_READER_INTERNAL_H_
 #define PAWL_SCHEMAS_READER_INTERNAL_H_
 
@@ -10,6 +10,7 @@
 #include <string_view>
 #include <tuple>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -36,7 +37,7 @@ class Reader {
   Reader(const json::Value& document, const JsonSchemaOptions& options, Dialect dialect,
          SchemaTable& table);
   Result<FormulaId> ReadAll();
-  std::vector<std::string> TakeNotes() { return std::move(notes_); }
+  std::vector<std::string> TakeNotes();
 
  private:
   using Value = json::Value;
@@ -111,9 +112,14 @@ class Reader {
   Error Wrong(const Path& path, const std::string& expected) const {
     return Fail(ErrorCode::kInvalid, path, "must be " + expected);
   }
-  void Note(const Path& path, const std::string& text) {
-    notes_.push_back(path.ToString() + ": " + text);
+  // A remark on the keyword `value` at `path`, once for each place.
+  void Note(const Value& value, const Path& path, const std::string& why) {
+    if (noted_.insert(&value).second)
+      notes_.push_back(path.ToString() + ": " + std::string(path.token) + ": " + why);
   }
+  // With list_annotations (reader_annotations.cc): the keywords of `schema` that demand nothing.
+  void ListAnnotations(const Value& schema, const Path& path);
+  std::string WhyAnnotation(const std::string& name, const Value& value, const Value& schema) const;
   Dialect dialect() const { return here_.resource->language.dialect; }
   // Keywords that the metaschema leaves without meaning.
   bool Ignored(std::string_view keyword) const;
@@ -145,6 +151,8 @@ class Reader {
   std::deque<Open> open_;  // references to be read
   std::unordered_map<std::string, FormulaId> present_;
   std::vector<std::string> notes_;
+  std::unordered_set<const Value*> noted_;
+  size_t listed_ = 0;  // by ListAnnotations
   int depth_ = 0;
   int64_t schemas_ = 0;
 };

@@ -120,7 +120,7 @@ Status Reader::CheckKeywords(const Value& schema, const Path& path) {
     // An unknown keyword is an annotation by the specification; worth a remark, since it is often a
     // misspelling.
     if (!known && !Annotations().contains(name))
-      Note({&path, name}, "not a keyword of this dialect, taken as an annotation");
+      Note(value, {&path, name}, "not a keyword of this dialect, taken as an annotation");
   }
   return {};
 }
@@ -239,7 +239,7 @@ Result<FormulaId> Reader::Format(const Value& value, const Path& path) {
   }
   if (value.text == "float" || value.text == "double") return kTrueFormula;
   if (!IsKnownFormat(value.text)) {
-    Note(path, "unknown format " + json::Quote(value.text) + ", taken as an annotation");
+    Note(value, path, "unknown format " + json::Quote(value.text) + ", taken as an annotation");
     return kTrueFormula;
   }
   if (const auto known = formats_.find(value.text); known != formats_.end()) return known->second;

@@ -42,8 +42,8 @@ Reader::Reader(const json::Value& document, const JsonSchemaOptions& options, Di
 Result<FormulaId> Reader::ReadAll() {
   if (const Value* named = document_.Find("$schema");
       named != nullptr && options_.force_dialect.empty() && !references_.Knows(named->text)) {
-    notes_.push_back("#/$schema: unknown dialect " + json::Quote(named->text) + ", read as " +
-                     options_.default_dialect);
+    notes_.push_back("#/$schema: $schema: unknown dialect " + json::Quote(named->text) +
+                     ", read as " + options_.default_dialect);
   }
   const FormulaId root = FormulaOf(document_, here_, "#", Stands::kAlone);
   std::unordered_map<FormulaId, std::string> places;
@@ -140,6 +140,7 @@ Reader::Stands Reader::Inside(const Value& schema, Stands stands) const {
 }
 
 Result<FormulaId> Reader::ObjectSchema(const Value& schema, const Path& path, Stands stands) {
+  if (options_.list_annotations) ListAnnotations(schema, path);
   if (const Value* reference = schema.Find("$ref"); reference != nullptr && !At(Dialect::k2019)) {
     // Up to draft 7 its siblings do not count.
     return Reference("$ref", *reference, {&path, "$ref"}, stands);

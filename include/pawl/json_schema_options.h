@@ -58,6 +58,17 @@ struct JsonSchemaOptions {
   // not, in any case.
   bool allow_exponents = false;
 
+  // The keywords that may be used. kStrict: only those of "strict" structured outputs as OpenAI
+  // describes them (docs/json_schema.md has the rules); what breaks a rule is kUnsupported, with
+  // what to write instead. What is accepted means the same under both.
+  enum class Profile { kFull, kStrict };
+  Profile profile = Profile::kFull;
+
+  // Grammar::notes() also lists each keyword that demands nothing and why, one "POINTER: keyword:
+  // why" for each: annotations by the specification, and what the dialect or these options leave
+  // without effect. At most 1000, then one "and N more".
+  bool list_annotations = false;
+
   // The text of another document that a reference leads to, by its absolute URI without fragment.
   // Asked while compiling only; an error refuses the schema at the reference, with the error's
   // message. Asked for the metaschema of an unknown "$schema" too, whose "$vocabulary" then counts.

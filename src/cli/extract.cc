@@ -209,7 +209,7 @@ int ExtractLines(const Flags& flags, Extractor& extractor) {
 int Extract(const Flags& flags) {
   Result<std::unique_ptr<Extractor>> extractor = Extractor::Create(flags);
   if (!extractor.ok()) return Fail(kName, extractor.error());
-  if (flags.stats) {
+  if (flags.stats || flags.grammar.annotations) {
     for (const std::string& note : (*extractor)->notes()) Note(kName, "note: " + note);
   }
   return flags.json_lines ? ExtractLines(flags, **extractor) : ExtractOne(flags, **extractor);

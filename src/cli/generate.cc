@@ -72,6 +72,7 @@ int Generate(const Flags& flags) {
   if (flags.grammar.any()) {
     Result<Grammar> grammar = flags.grammar.Compile(text->vocabulary);
     if (!grammar.ok()) return Fail(kName, grammar.error());
+    flags.grammar.NoteAnnotations(kName, *grammar);
     constraint = MakeConstraint(*grammar);
   }
   Result<PromptTemplate> layout = LoadExtractPrompt(*folder, *text->tokenizer);

@@ -73,6 +73,7 @@ int ShowMask(const Flags& flags) {
   if (!text.ok()) return Fail(kName, text.error());
   Result<Grammar> grammar = flags.grammar.Compile(text->vocabulary);
   if (!grammar.ok()) return Fail(kName, grammar.error());
+  flags.grammar.NoteAnnotations(kName, *grammar);
   const State start = grammar->Start();
   const size_t fits = start.MatchedPrefix(flags.prefix);
   const std::optional<State> state = start.Advance(std::string_view(flags.prefix).substr(0, fits));

@@ -70,6 +70,14 @@ void GrammarFlags::AddReferencesTo(CLI::App* command) {
   command->add_option("--ref-base", ref_base, "The URI that --ref-dir stands for")
       ->type_name("URI")
       ->capture_default_str();
+  command
+      ->add_option("--profile", profile,
+                   "Keywords of the schema: full, strict (only those of OpenAI's strict structured "
+                   "outputs; anything else is an error)")
+      ->check(CLI::IsMember({"full", "strict"}))
+      ->capture_default_str();
+  command->add_flag("--annotations", annotations,
+                    "List on stderr what of the schema demands nothing, and why");
 }
 
 void GrammarFlags::AddSchemaTo(CLI::App* command) {
@@ -141,6 +149,9 @@ Result<Grammar> GrammarFlags::Compile(const std::shared_ptr<const Vocabulary>& v
     text = *std::move(read);
   }
   JsonSchemaOptions options = layout.ToOptions();
+  using Profile = JsonSchemaOptions::Profile;
+  options.profile = profile == "strict" ? Profile::kStrict : Profile::kFull;
+  options.list_annotations = annotations;
   if (!ref_dir.empty()) {
     auto folder = DocumentFolder::Open(ref_dir, ref_base);
     if (!folder.ok()) return folder.error();
@@ -151,6 +162,11 @@ Result<Grammar> GrammarFlags::Compile(const std::shared_ptr<const Vocabulary>& v
   Result<Grammar> grammar = compiler.CompileJsonSchema(text, options);
   if (!grammar.ok()) return InFile(schema_file, grammar.error());
   return grammar;
+}
+
+void GrammarFlags::NoteAnnotations(std::string_view command, const Grammar& grammar) const {
+  if (!annotations) return;
+  for (const std::string& note : grammar.notes()) Note(command, "note: " + note);
 }
 
 void SamplingFlags::AddTo(CLI::App* command) {

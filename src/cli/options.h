@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "pawl/compiler.h"
@@ -46,6 +47,9 @@ struct GrammarFlags {
   std::string grammar_file;
   std::string ref_dir;
   std::string ref_base = "http://localhost:1234/";
+  // For schemas. --profile is not with LayoutFlags because maskbench has one of its own.
+  std::string profile = "full";
+  bool annotations = false;
   LayoutFlags layout;
 
   explicit GrammarFlags(LayoutFlags layout_flags) : layout(std::move(layout_flags)) {}
@@ -57,6 +61,9 @@ struct GrammarFlags {
   Status Check() const;
   // REQUIRES: any() and Check() is ok. Errors name the file or the option.
   Result<Grammar> Compile(const std::shared_ptr<const Vocabulary>& vocabulary) const;
+
+  // With --annotations: what of the schema demands nothing, a line each on stderr.
+  void NoteAnnotations(std::string_view command, const Grammar& grammar) const;
 
   void AddReferencesTo(CLI::App* command);
 

@@ -60,6 +60,7 @@ int Sample(const Flags& flags) {
   if (!text.ok()) return Fail(kName, text.error());
   Result<Grammar> grammar = flags.grammar.Compile(text->vocabulary);
   if (!grammar.ok()) return Fail(kName, grammar.error());
+  flags.grammar.NoteAnnotations(kName, *grammar);
 
   RandomWalkModel model(*grammar, flags.ending);
   Session session(model, text->vocabulary);

@@ -38,6 +38,7 @@ int Validate(const Flags& flags) {
   if (!text.ok()) return Fail(kName, text.error());
   Result<Grammar> grammar = flags.grammar.Compile(text->vocabulary);
   if (!grammar.ok()) return Fail(kName, grammar.error());
+  flags.grammar.NoteAnnotations(kName, *grammar);
   int exit_code = kExitOk;
   Progress progress(kName, "validating");
   for (const std::string& file : flags.files) {

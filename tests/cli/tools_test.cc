@@ -67,6 +67,27 @@ TEST(ValidateTest, ReferencesLeadIntoTheFolder) {
   EXPECT_NE(no_folder.err.find("--ref-dir"), std::string::npos) << no_folder.err;
 }
 
+TEST(ValidateTest, TheStrictProfileRefusesTheSchemaNotTheText) {
+  const std::string open = WriteScratch("open.json", R"({"type": "object"})");
+  const auto validate = [&](const std::string& schema, const std::string& profile) {
+    return RunPawl({"validate", "--schema", schema, "--tokenizer",
+                    RandomModelFolder() + "/tokenizer.json", "--profile", profile, "-"},
+                   "{}");
+  };
+  EXPECT_EQ(validate(open, "full").out, "-: accepted (2 tokens)\n");
+  const CommandResult strict = validate(open, "strict");
+  EXPECT_EQ(strict.exit_code, 2);
+  EXPECT_EQ(strict.out, "");
+  EXPECT_NE(strict.err.find("open.json: #: strict profile: an object must be closed; write "
+                            "\"additionalProperties\": false\n"),
+            std::string::npos)
+      << strict.err;
+  const std::string closed =
+      WriteScratch("closed.json", R"({"type": "object", "additionalProperties": false})");
+  EXPECT_EQ(validate(closed, "strict").out, "-: accepted (2 tokens)\n");
+  EXPECT_EQ(validate(closed, "loose").exit_code, 2);
+}
+
 TEST(ValidateTest, NamesTheByteAndWhatWasAllowed) {
   const CommandResult type = Validate("{\"x\":\n \"1\"}");
   EXPECT_EQ(type.exit_code, 1);
@@ -126,6 +147,34 @@ TEST(MaskTest, ListsTheAllowedTokens) {
   EXPECT_EQ(value["forced"], "le");
   EXPECT_EQ(value["tokens"][0]["text"], "l");
   EXPECT_EQ(value["tokens"][0]["id"], 'l');
+}
+
+// Each command with --schema lists them on stderr, and writes the same to stdout as without.
+TEST(AnnotationsOptionTest, OneLineEach) {
+  const std::string schema = WriteScratch(
+      "annotated.json", R"({"title": "t", "const": 7, "titel": "x", "format": "float"})");
+  const std::string model = RandomModelFolder();
+  const std::vector<std::vector<std::string>> commands = {
+      {"validate", "--tokenizer", model, "-"},
+      {"mask", "--tokenizer", model},
+      {"sample", "--tokenizer", model},
+      {"extract", "--model", model, "--text", "x"},
+      {"generate", "--model", model, "--prompt", "x"}};
+  for (std::vector<std::string> command : commands) {
+    command.insert(command.begin() + 1, {"--schema", schema});
+    const CommandResult plain = RunPawl(command, "7");
+    EXPECT_EQ(plain.exit_code, 0) << plain.err;
+    EXPECT_EQ(plain.err, "");
+    command.insert(command.begin() + 1, "--annotations");
+    const CommandResult listed = RunPawl(command, "7");
+    EXPECT_EQ(listed.exit_code, 0) << listed.err;
+    EXPECT_EQ(listed.out, plain.out);
+    const std::string start = "pawl " + command[0] + ": note: ";
+    EXPECT_EQ(listed.err,
+              start + "#/title: title: an annotation by the specification\n" + start +
+                  "#/format: format: \"float\" allows every number\n" + start +
+                  "#/titel: titel: not a keyword of this dialect, taken as an annotation\n");
+  }
 }
 
 TEST(TokenizeTest, RoundTrip) {

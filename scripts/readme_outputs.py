@@ -19,8 +19,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 FILES = {
-    "age.json": '{"properties": {"age": {"type": "integer", "minimum": "18"}}}',
-    "never.json": '{"type": "integer", "minimum": 5, "maximum": 4}',
     "record.json": '{"name": "Ann Lee", "email": "ann@example.org",\n "phone": null, "company": null, "job_title": null, "city": 7}',
 }
 

@@ -296,7 +296,7 @@ std::vector<Cube> FormulaArena::Dnf(FormulaId f, bool positive, size_t limit,
     }
   };
   // The conjunction of `left` with one disjunction after another.
-  const auto conjoin = [&](std::vector<Cube> left, FormulaId kid, bool sign) {
+  const auto conjoin = [&](const std::vector<Cube>& left, FormulaId kid, bool sign) {
     const std::vector<Cube> right = Dnf(kid, sign, limit, complete);
     std::vector<Cube> product;
     for (const Cube& a : left) {
@@ -329,7 +329,7 @@ std::vector<Cube> FormulaArena::Dnf(FormulaId f, bool positive, size_t limit,
         for (const FormulaId kid : node.kids) append(Dnf(kid, positive, limit, complete));
       } else {
         out.emplace_back();
-        for (const FormulaId kid : node.kids) out = conjoin(std::move(out), kid, positive);
+        for (const FormulaId kid : node.kids) out = conjoin(out, kid, positive);
       }
       break;
     case Op::kExactlyOne:
@@ -337,13 +337,13 @@ std::vector<Cube> FormulaArena::Dnf(FormulaId f, bool positive, size_t limit,
         for (size_t i = 0; i < node.kids.size(); ++i) {
           std::vector<Cube> cubes(1);
           for (size_t j = 0; j < node.kids.size(); ++j)
-            cubes = conjoin(std::move(cubes), node.kids[j], i == j);
+            cubes = conjoin(cubes, node.kids[j], i == j);
           append(std::move(cubes));
         }
       } else {
         // None, or two of them.
         std::vector<Cube> none(1);
-        for (const FormulaId kid : node.kids) none = conjoin(std::move(none), kid, false);
+        for (const FormulaId kid : node.kids) none = conjoin(none, kid, false);
         append(std::move(none));
         for (size_t i = 0; i < node.kids.size(); ++i) {
           for (size_t j = i + 1; j < node.kids.size(); ++j) {

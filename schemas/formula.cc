@@ -185,27 +185,43 @@ FormulaId FormulaArena::ForKind(FormulaId f, Kind kind) {
   return out;
 }
 
-bool FormulaArena::BadReference(FormulaId f, int depth, std::vector<uint8_t>& state) const {
-  // 1: on the path, 2: done.
-  if (state[f] == 2) return false;
-  if (state[f] == 1 || depth <= 0) return true;
-  state[f] = 1;
-  const Node& node = nodes_[f];
-  if (node.op == Op::kReference && BadReference(targets_[node.value], depth - 1, state))
-    return true;
-  for (const FormulaId kid : node.kids) {
-    if (BadReference(kid, depth - 1, state)) return true;
-  }
-  state[f] = 2;
-  return false;
-}
-
-FormulaId FormulaArena::FindBadReference(int max_depth) const {
-  std::vector<uint8_t> state(nodes_.size(), 0);
+std::optional<FormulaArena::BadReference> FormulaArena::FindBadReference(int max_steps) const {
+  // The longest way from each formula to the end of a last reference, found depth first without
+  // recursion: what is too deep for ForKind would be too deep here.
+  constexpr int kUnknown = -2, kOnPath = -1;
+  std::vector<int> longest(nodes_.size(), kUnknown);
+  struct Visit {
+    FormulaId formula;
+    size_t next;
+  };
+  std::vector<Visit> path;
   for (const FormulaId reference : references_) {
-    if (BadReference(reference, max_depth, state)) return reference;
+    if (longest[reference] == kUnknown) path.push_back({reference, 0});
+    while (!path.empty()) {
+      const auto [f, next] = path.back();
+      const Node& node = nodes_[f];
+      const bool follows = node.op == Op::kReference;
+      longest[f] = kOnPath;
+      if (next < node.kids.size() + (follows ? 1 : 0)) {
+        ++path.back().next;
+        const FormulaId to = next < node.kids.size() ? node.kids[next] : targets_[node.value];
+        if (longest[to] == kOnPath) return BadReference{reference, true};
+        if (longest[to] == kUnknown) path.push_back({to, 0});
+        continue;
+      }
+      int steps = 0;  // what comes after the last reference is no deeper than the schema's text
+      for (const FormulaId kid : node.kids) {
+        if (longest[kid] > 0) steps = std::max(steps, longest[kid] + 1);
+      }
+      if (follows) steps = longest[targets_[node.value]] + 1;
+      longest[f] = steps;
+      path.pop_back();
+    }
   }
-  return kTrueFormula;
+  for (const FormulaId reference : references_) {
+    if (longest[reference] - 1 > max_steps) return BadReference{reference, false};
+  }
+  return std::nullopt;
 }
 
 const std::vector<AtomId>& FormulaArena::Atoms(FormulaId f) {
@@ -280,7 +296,7 @@ std::vector<Cube> FormulaArena::Dnf(FormulaId f, bool positive, size_t limit,
     }
   };
   // The conjunction of `left` with one disjunction after another.
-  const auto conjoin = [&](std::vector<Cube> left, FormulaId kid, bool sign) {
+  const auto conjoin = [&](const std::vector<Cube>& left, FormulaId kid, bool sign) {
     const std::vector<Cube> right = Dnf(kid, sign, limit, complete);
     std::vector<Cube> product;
     for (const Cube& a : left) {
@@ -313,7 +329,7 @@ std::vector<Cube> FormulaArena::Dnf(FormulaId f, bool positive, size_t limit,
         for (const FormulaId kid : node.kids) append(Dnf(kid, positive, limit, complete));
       } else {
         out.emplace_back();
-        for (const FormulaId kid : node.kids) out = conjoin(std::move(out), kid, positive);
+        for (const FormulaId kid : node.kids) out = conjoin(out, kid, positive);
       }
       break;
     case Op::kExactlyOne:
@@ -321,13 +337,13 @@ std::vector<Cube> FormulaArena::Dnf(FormulaId f, bool positive, size_t limit,
         for (size_t i = 0; i < node.kids.size(); ++i) {
           std::vector<Cube> cubes(1);
           for (size_t j = 0; j < node.kids.size(); ++j)
-            cubes = conjoin(std::move(cubes), node.kids[j], i == j);
+            cubes = conjoin(cubes, node.kids[j], i == j);
           append(std::move(cubes));
         }
       } else {
         // None, or two of them.
         std::vector<Cube> none(1);
-        for (const FormulaId kid : node.kids) none = conjoin(std::move(none), kid, false);
+        for (const FormulaId kid : node.kids) none = conjoin(none, kid, false);
         append(std::move(none));
         for (size_t i = 0; i < node.kids.size(); ++i) {
           for (size_t j = i + 1; j < node.kids.size(); ++j) {

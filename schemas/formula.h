@@ -9,6 +9,7 @@
 #define PAWL_SCHEMAS_FORMULA_H_
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <utility>
@@ -86,9 +87,13 @@ class FormulaArena {
   // What `f` says of a value of this kind: a formula over atoms of that kind alone. References are
   // followed. REQUIRES: no reference cycle without an atom in between (CheckReferences).
   FormulaId ForKind(FormulaId f, Kind kind);
-  // A reference that leads back to itself without consuming input, or whose chain is longer than
-  // `max_depth`; kTrueFormula when there is none.
-  FormulaId FindBadReference(int max_depth) const;
+  // A reference that nothing may follow: it leads to itself without consuming input, or through
+  // more than `max_steps` other references and operators, which is as deep as ForKind recurses.
+  struct BadReference {
+    FormulaId reference;
+    bool endless;  // leads to itself
+  };
+  std::optional<BadReference> FindBadReference(int max_steps) const;
 
   // The atoms of a formula made by ForKind, sorted.
   const std::vector<AtomId>& Atoms(FormulaId f);
@@ -146,7 +151,6 @@ class FormulaArena {
   };
   FormulaId Intern(Op op, uint32_t value, std::vector<FormulaId> kids, Kind kind = kNullValue);
   FormulaId Junction(Op op, std::span<const FormulaId> kids);
-  bool BadReference(FormulaId f, int depth, std::vector<uint8_t>& state) const;
   std::vector<Cube> Dnf(FormulaId f, bool positive, size_t limit, bool& complete) const;
 
   std::vector<Node> nodes_;

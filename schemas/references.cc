@@ -389,15 +389,26 @@ Result<References::Target> References::Resolve(const Resource& from, std::string
                "reference to a place that does not exist: " + json::Quote(reference), ""};
 }
 
+const json::Value* References::MemberOf(const json::Value& object, const std::string& name) {
+  constexpr size_t kLarge = 32;
+  if (object.members.size() < kLarge) return object.Find(name);
+  const auto [it, fresh] = members_.try_emplace(&object);
+  if (fresh) {
+    for (const auto& [key, value] : object.members) it->second.emplace(key, &value);
+  }
+  const auto found = it->second.find(name);
+  return found == it->second.end() ? nullptr : found->second;
+}
+
 std::optional<References::Target> References::Follow(const Resource& resource,
-                                                     const std::string& pointer) const {
+                                                     const std::string& pointer) {
   Target target{resource.root, &resource, resource.pointer, ""};
   for (size_t i = 1; i <= pointer.size();) {
     const size_t slash = std::min(pointer.find('/', i), pointer.size());
     const std::string token = UnescapePointer(std::string_view(pointer).substr(i, slash - i));
     const json::Value* next = nullptr;
     if (target.value->type == json::Type::kObject) {
-      next = target.value->Find(token);
+      next = MemberOf(*target.value, token);
     } else if (target.value->type == json::Type::kArray && !token.empty() && token.size() < 10 &&
                token.find_first_not_of("0123456789") == std::string::npos &&
                (token == "0" || token[0] != '0')) {

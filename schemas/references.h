@@ -83,7 +83,9 @@ class References {
     std::string pointer;
   };
   // The place that a JSON Pointer leads to from the root of the resource.
-  std::optional<Target> Follow(const Resource& resource, const std::string& pointer) const;
+  std::optional<Target> Follow(const Resource& resource, const std::string& pointer);
+  // Member of an object; those of large ones are indexed, since all of their members may be asked.
+  const json::Value* MemberOf(const json::Value& object, const std::string& name);
   Resource& AddResource(std::string uri, const Visit& visit, Language language);
   void Index(const json::Value& root, const std::string& uri, Language around);
   void IndexSchema(Visit visit, std::deque<Visit>& schemas, std::deque<Visit>& others);
@@ -102,6 +104,8 @@ class References {
   std::deque<Resource> resources_;
   std::unordered_map<std::string, Resource*> by_uri_;
   std::unordered_map<const json::Value*, Resource*> by_root_;
+  std::unordered_map<const json::Value*, std::unordered_map<std::string_view, const json::Value*>>
+      members_;  // of large objects
 };
 
 }  // namespace pawl::schema

@@ -59,13 +59,17 @@ Result<FormulaId> Reader::ReadAll() {
     formulas_.Define(open.formula, *formula);
   }
   if (!references_.status().ok()) return references_.status().error();
-  const FormulaId bad = formulas_.FindBadReference(kMaxReferenceChain);
-  if (bad != kTrueFormula) {
-    const auto it = places.find(bad);
-    return Error{ErrorCode::kInvalid,
-                 "the reference leads back to itself without describing anything (or through too "
-                 "many others)",
-                 it == places.end() ? "#" : it->second};
+  if (const auto bad = formulas_.FindBadReference(kMaxReferenceChain)) {
+    const auto it = places.find(bad->reference);
+    const std::string place = it == places.end() ? "#" : it->second;
+    if (bad->endless) {
+      return Error{ErrorCode::kInvalid,
+                   "the reference leads back to itself without describing anything", place};
+    }
+    return Error{ErrorCode::kLimit,
+                 "leads through more than " + std::to_string(kMaxReferenceChain) +
+                     " references (allOf, anyOf, oneOf, not and if on the way count too)",
+                 place};
   }
   return root;
 }
@@ -115,7 +119,7 @@ Result<FormulaId> Reader::Schema(const Value& value, const Path& path, Stands st
   if (depth_ >= options_.max_depth) {
     return Fail(
         ErrorCode::kLimit, path,
-        "nested deeper than the limit of " + std::to_string(options_.max_depth) + " levels");
+        "nested deeper than the limit of " + std::to_string(options_.max_depth) + " schemas");
   }
   ++depth_;
   here_ = here;

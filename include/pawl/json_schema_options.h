@@ -78,7 +78,7 @@ struct JsonSchemaOptions {
 
   // Limits. Fuel is counted in steps, so the same input always ends the same way.
   int64_t max_schema_bytes = 16 << 20;
-  int max_depth = 256;          // nesting of the schema text, and of the values it describes
+  int max_depth = 256;          // schemas in schemas; the JSON of the text: twice as deep, and 8
   int64_t step_fuel = 200'000;  // for one question "can this still be completed?"
 };
 

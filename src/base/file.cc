@@ -32,23 +32,27 @@ int OpenRegular(const std::string& path, struct stat& info) {
 
 }  // namespace
 
-Result<std::string> ReadFile(const std::string& path) {
-  struct stat info = {};
-  const int fd = OpenRegular(path, info);
-  if (fd < 0) return IoError(path, "cannot read");
+Result<std::string> ReadDescriptor(int fd, const std::string& name, size_t max_bytes) {
   std::string content;
   char buffer[1 << 16];
   while (true) {
     const ssize_t got = ::read(fd, buffer, sizeof buffer);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) {
-      const Error error = IoError(path, "cannot read");
-      ::close(fd);
-      return error;
+    if (got < 0) return IoError(name, "cannot read");
+    if (got == 0) return content;
+    if (static_cast<size_t>(got) > max_bytes - content.size()) {
+      return Error{ErrorCode::kLimit,
+                   "is larger than the limit of " + std::to_string(max_bytes >> 20) + " MiB", name};
     }
-    if (got == 0) break;
     content.append(buffer, static_cast<size_t>(got));
   }
+}
+
+Result<std::string> ReadFile(const std::string& path, size_t max_bytes) {
+  struct stat info = {};
+  const int fd = OpenRegular(path, info);
+  if (fd < 0) return IoError(path, "cannot read");
+  Result<std::string> content = ReadDescriptor(fd, path, max_bytes);
   ::close(fd);
   return content;
 }
@@ -59,6 +63,21 @@ Status WriteFile(const std::string& path, std::string_view content) {
   const bool written = std::fwrite(content.data(), 1, content.size(), file) == content.size();
   const bool closed = std::fclose(file) == 0;
   if (!written || !closed) return IoError(path, "cannot write");
+  return {};
+}
+
+Status CheckWritable(const std::string& path) {
+  struct stat info = {};
+  const bool fresh = ::lstat(path.c_str(), &info) != 0;  // also no link that leads nowhere
+  const bool exists = ::stat(path.c_str(), &info) == 0;
+  // Opening a pipe would wait for its reader, and closing it end what the reader gets.
+  if (exists && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) {
+    return ::access(path.c_str(), W_OK) == 0 ? Status() : IoError(path, "cannot write");
+  }
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  if (fd < 0) return IoError(path, "cannot write");
+  ::close(fd);
+  if (fresh) ::unlink(path.c_str());
   return {};
 }
 

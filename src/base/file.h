@@ -10,9 +10,18 @@
 
 namespace pawl {
 
-// The whole file. Errors (kIo) name the path and the reason; directories are refused.
-Result<std::string> ReadFile(const std::string& path);
+inline constexpr size_t kMaxFileBytes = size_t{64} << 20;
+
+// The whole file. Errors name the path: kIo with the reason (directories are refused), kLimit when
+// there is more than `max_bytes`, which devices and pipes may have without an end.
+Result<std::string> ReadFile(const std::string& path, size_t max_bytes = kMaxFileBytes);
+// What is left to read of an open file that errors call `name`.
+Result<std::string> ReadDescriptor(int fd, const std::string& name,
+                                   size_t max_bytes = kMaxFileBytes);
 Status WriteFile(const std::string& path, std::string_view content);
+// kIo when WriteFile would fail; asked before the work whose result is to be written. Leaves the
+// file as it is, and none where there was none.
+Status CheckWritable(const std::string& path);
 
 // A read-only mapping of a file; movable, unmapped on destruction. An empty file maps to no bytes.
 class MappedFile {

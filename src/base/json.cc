@@ -116,9 +116,10 @@ class TreeBuilder {
   }
   bool Open(Type type) {
     if (static_cast<int>(stack_.size()) >= limits_.max_depth) {
-      error_ = Error{
-          ErrorCode::kLimit,
-          "nested deeper than the limit of " + std::to_string(limits_.max_depth) + " levels", ""};
+      error_ = Error{ErrorCode::kLimit,
+                     "arrays and objects are nested deeper than the limit of " +
+                         std::to_string(limits_.max_depth) + " levels of JSON",
+                     ""};
       return false;
     }
     stack_.push_back(Place({type, {}, {}, {}}));

@@ -1,9 +1,11 @@
 // Messages, input and output of the command line. All printing of Pawl happens in this folder.
 #include "src/cli/command.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -16,6 +18,17 @@
 #include "src/base/utf8.h"
 
 namespace pawl::cli {
+namespace {
+
+constexpr const char* kStandardInput = "standard input";
+
+// The first reason why standard output could not be written; 0: none so far.
+int write_error = 0;
+void RememberWriteError() {
+  if (write_error == 0) write_error = errno;
+}
+
+}  // namespace
 
 int Fail(std::string_view command, const Error& error) {
   Note(command, error.ToString());
@@ -23,13 +36,60 @@ int Fail(std::string_view command, const Error& error) {
 }
 
 void Note(std::string_view command, std::string_view text) {
-  const std::string line = fmt::format("pawl {}: {}\n", command, text);
+  const std::string line = fmt::format("pawl{}{}: {}\n", command.empty() ? "" : " ", command, text);
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
-Error AtOption(Error error, const std::string& prompt_source) {
+std::string UsageMessage(const CLI::ParseError& error) {
+  // CLI11 knows the option in the text of its exceptions alone, so that is taken apart. What is not
+  // recognised stays as it is.
+  std::string text = error.what();
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  const std::string kind = error.get_name();
+  const auto before = [&text](std::string_view mark) { return text.substr(0, text.find(mark)); };
+  const auto after = [&text](std::string_view mark) {
+    return text.substr(text.find(mark) + mark.size());
+  };
+  const auto has = [&text](std::string_view mark) { return text.find(mark) != std::string::npos; };
+  if (kind == "RequiredError" && text.ends_with(" is required")) {
+    return before(" is required") + ": must be given";
+  }
+  if (kind == "ExcludesError" && has(" excludes ")) {
+    return fmt::format("{}: cannot be given together with {}", before(" excludes "),
+                       after(" excludes "));
+  }
+  if (has(" not expected: ")) {
+    // Of several the first is last, and the others are often its values.
+    std::string extra = after(" not expected: ");
+    if (has("arguments were")) extra.erase(0, extra.rfind(' ') + 1);
+    return extra + (extra.starts_with('-') ? ": there is no such option" : ": was not expected");
+  }
+  if (kind == "ArgumentMismatch" && has(": At Most 1 required")) {
+    return before(": ") + ": can be given only once";
+  }
+  if (kind == "ArgumentMismatch" && text.ends_with(" missing")) {
+    return before(": ") + ": needs a value";
+  }
+  if (kind == "ConversionError" && has("Could not convert: ") && has(" = ")) {
+    text = after("Could not convert: ");
+    return fmt::format("{}: cannot be {}", before(" = "), json::Quote(after(" = ")));
+  }
+  if (constexpr std::string_view kSet = " not in {";
+      kind == "ValidationError" && has(kSet) && text.ends_with('}')) {
+    std::string allowed;
+    for (const char c : after(kSet)) {
+      if (c != '}') allowed += c == ',' ? ", " : std::string(1, c);
+    }
+    text = before(kSet);
+    return fmt::format("{}: must be one of {}, not {}", before(": "), allowed, after(": "));
+  }
+  return text;
+}
+
+Error AtOption(Error error, const std::string& prompt_source, const std::string& grammar_source) {
   if (error.place == "max_tokens") error.place = "--max-tokens";
   if (error.place == "prompt") error.place = prompt_source;
+  if (error.place == "constraint") error.place = grammar_source;
   return error;
 }
 
@@ -38,19 +98,52 @@ Error InFile(const std::string& file, Error error) {
   return error;
 }
 
-Result<std::string> ReadInput(const std::string& path) {
-  if (path != "-") return ReadFile(path);
-  std::string content;
-  std::array<char, 1 << 16> buffer;
-  size_t got = 0;
-  while ((got = std::fread(buffer.data(), 1, buffer.size(), stdin)) > 0) {
-    content.append(buffer.data(), got);
+Result<std::string> ReadInput(const std::string& path, size_t max_bytes) {
+  if (path != "-") return ReadFile(path, max_bytes);
+  return ReadDescriptor(STDIN_FILENO, kStandardInput, max_bytes);
+}
+
+Result<LineReader> LineReader::Open(const std::string& path) {
+  if (path == "-") return LineReader(STDIN_FILENO, kStandardInput);
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) {
+    return Error{ErrorCode::kIo, std::string("cannot read: ") + std::strerror(errno), path};
   }
-  if (std::ferror(stdin) != 0) {
-    return Error{ErrorCode::kIo, std::string("cannot read: ") + std::strerror(errno),
-                 "standard input"};
+  return LineReader(fd, path);
+}
+
+LineReader::LineReader(LineReader&& other) noexcept
+    : fd_(std::exchange(other.fd_, STDIN_FILENO)), name_(std::move(other.name_)) {}
+
+LineReader::~LineReader() {
+  if (fd_ != STDIN_FILENO) ::close(fd_);
+}
+
+Result<std::optional<std::string>> LineReader::Next() {
+  // Not fread, which waits for a full buffer: a line is answered as soon as it is there.
+  std::array<char, 1 << 16> chunk;
+  size_t searched = 0;
+  size_t end = 0;
+  while ((end = buffer_.find('\n', searched)) == std::string::npos && !at_end_) {
+    searched = buffer_.size();
+    const ssize_t got = ::read(fd_, chunk.data(), chunk.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) {
+      return Error{ErrorCode::kIo, std::string("cannot read: ") + std::strerror(errno), name_};
+    }
+    at_end_ = got == 0;
+    buffer_.append(chunk.data(), static_cast<size_t>(got));
+    if (buffer_.size() > kMaxFileBytes + chunk.size()) {
+      return Error{ErrorCode::kLimit,
+                   fmt::format("a line is longer than the limit of {} MiB", kMaxFileBytes >> 20),
+                   name_};
+    }
   }
-  return content;
+  if (buffer_.empty()) return std::optional<std::string>();
+  std::string line = buffer_.substr(0, end);
+  buffer_.erase(0, end == std::string::npos ? end : end + 1);
+  while (line.ends_with('\r')) line.pop_back();
+  return std::optional(std::move(line));
 }
 
 Status CheckUtf8(std::string_view text) {
@@ -59,11 +152,14 @@ Status CheckUtf8(std::string_view text) {
   return Error{ErrorCode::kInvalid, "the text is not valid UTF-8", fmt::format("byte {}", bad)};
 }
 
-void Print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+void Print(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) RememberWriteError();
+}
 
 Status FlushOutput() {
-  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return {};
-  return Error{ErrorCode::kIo, std::string("cannot write: ") + std::strerror(errno),
+  if (std::fflush(stdout) != 0) RememberWriteError();
+  if (write_error == 0) return {};
+  return Error{ErrorCode::kIo, std::string("cannot write: ") + std::strerror(write_error),
                "standard output"};
 }
 

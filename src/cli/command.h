@@ -4,10 +4,13 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "pawl/result.h"
+#include "src/base/file.h"
 
 namespace pawl::cli {
 
@@ -33,20 +36,46 @@ void AddInfo(CLI::App& app, Action& action);
 void AddSample(CLI::App& app, Action& action);
 void AddSchemaTest(CLI::App& app, Action& action);
 
-// Prints "pawl COMMAND: place: message" on stderr and returns the exit code for it.
+// Prints "pawl COMMAND: place: message" on stderr ("pawl: " without a command) and returns the exit
+// code for it.
 int Fail(std::string_view command, const Error& error);
 // Prints "pawl COMMAND: text" on stderr.
 void Note(std::string_view command, std::string_view text);
 
+// What is wrong with the command line, in the words of this command; one line.
+std::string UsageMessage(const CLI::ParseError& error);
+
 // The place of an error of a Session as an option: "max_tokens" is "--max-tokens", "prompt" is
-// `prompt_source`.
-Error AtOption(Error error, const std::string& prompt_source);
+// `prompt_source`, "constraint" is `grammar_source`.
+Error AtOption(Error error, const std::string& prompt_source, const std::string& grammar_source);
 
 // The error with `file` before its place: "schema.json: #/properties/a".
 Error InFile(const std::string& file, Error error);
 
-// The file, or standard input when `path` is "-" (`path` names it in errors otherwise).
-Result<std::string> ReadInput(const std::string& path);
+// The file, or standard input when `path` is "-" (`path` names it in errors otherwise). kLimit when
+// it is larger.
+Result<std::string> ReadInput(const std::string& path, size_t max_bytes = kMaxFileBytes);
+
+// Lines of a file, or of standard input when the path is "-", as they come.
+class LineReader {
+ public:
+  // Errors: kIo.
+  static Result<LineReader> Open(const std::string& path);
+  LineReader(LineReader&& other) noexcept;
+  LineReader& operator=(LineReader&&) = delete;
+  ~LineReader();
+  // The next line without its end; nullopt after the last. Errors: kIo; kLimit for a line of more
+  // than kMaxFileBytes.
+  Result<std::optional<std::string>> Next();
+
+ private:
+  LineReader(int fd, std::string name) : fd_(fd), name_(std::move(name)) {}
+  int fd_;
+  std::string name_;
+  std::string buffer_;  // read, but not handed out
+  bool at_end_ = false;
+};
+
 // kInvalid with the byte when `text` is not UTF-8.
 Status CheckUtf8(std::string_view text);
 

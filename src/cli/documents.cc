@@ -6,6 +6,7 @@
 #include <system_error>
 #include <vector>
 
+#include "pawl/json_schema_options.h"
 #include "src/base/file.h"
 #include "src/base/json.h"
 
@@ -15,6 +16,8 @@ namespace fs = std::filesystem;
 
 namespace {
 constexpr size_t kMaxFiles = 10'000;
+
+size_t MaxBytes() { return static_cast<size_t>(JsonSchemaOptions().max_schema_bytes); }
 }  // namespace
 
 Result<std::shared_ptr<const DocumentFolder>> DocumentFolder::Open(const std::string& folder,
@@ -42,10 +45,12 @@ Result<std::shared_ptr<const DocumentFolder>> DocumentFolder::Open(const std::st
   }
   // Paths go before identifiers; among equal identifiers the first file in order of names counts.
   for (const fs::path& file : files) {
-    const auto text = ReadFile(file.string());
+    // What is too large or no JSON is an error only for who refers to it.
+    const auto text = ReadFile(file.string(), MaxBytes());
+    if (!text.ok() && text.error().code == ErrorCode::kLimit) continue;
     if (!text.ok()) return Error{ErrorCode::kIo, text.error().ToString(), place};
     const auto document = json::Parse(*text);
-    if (!document.ok()) continue;  // an error only for who refers to it
+    if (!document.ok()) continue;
     for (const char* name : {"$id", "id"}) {
       const json::Value* id = document->Find(name);
       if (id != nullptr && id->type == json::Type::kString)
@@ -59,7 +64,7 @@ Result<std::string> DocumentFolder::Find(std::string_view uri) const {
   const auto it = file_of_.find(uri);
   if (it == file_of_.end())
     return Error{ErrorCode::kIo, "no file in " + folder_ + " has this identifier or path", ""};
-  return ReadFile(it->second);
+  return ReadFile(it->second, MaxBytes());
 }
 
 }  // namespace pawl::cli

@@ -1,10 +1,6 @@
 // `pawl extract`: a record out of a text, as JSON that is valid for a schema.
 #include <fmt/format.h>
-#include <stdio.h>
 
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,6 +33,20 @@ struct Flags {
   bool stats = false;
 };
 
+// What errors call the one text.
+std::string SourceOf(const Flags& flags) {
+  if (flags.text.has_value()) return "--text";
+  return flags.file == "-" ? "standard input" : flags.file;
+}
+
+// From nothing a model makes up a record; more likely a variable was unset, or a file not written.
+Status CheckText(std::string_view text) {
+  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
+    return Error{ErrorCode::kInvalid, text.empty() ? "is empty" : "holds only white space", ""};
+  }
+  return CheckUtf8(text);
+}
+
 // Everything that is loaded once, and the session that is used for every text.
 class Extractor {
  public:
@@ -48,7 +58,7 @@ class Extractor {
     }
     // What fails fast comes first: the schema is compiled before the weights are read.
     GrammarFlags grammar_flags = flags.grammar;
-    Result<std::string> schema = ReadInput(grammar_flags.schema_file);
+    Result<std::string> schema = grammar_flags.ReadSchema();
     if (!schema.ok()) return schema.error();
     grammar_flags.schema_text = *schema;
     Result<std::string> folder = FindModelFolder(flags.model);
@@ -66,6 +76,15 @@ class Extractor {
     }
     Result<PromptTemplate> prompt = LoadExtractPrompt(*folder, *text->tokenizer);
     if (!prompt.ok()) return prompt.error();
+    std::string input;
+    if (!flags.json_lines) {
+      Result<std::string> read = flags.text.has_value() ? *flags.text : ReadInput(flags.file);
+      if (!read.ok()) return read.error();
+      input = *std::move(read);
+      if (Status status = CheckText(input); !status.ok()) {
+        return InFile(SourceOf(flags), status.error());
+      }
+    }
     Result<std::unique_ptr<Model>> model = LoadWeights(kName, *folder, flags.threads);
     if (!model.ok()) return model.error();
 
@@ -73,6 +92,8 @@ class Extractor {
                                                        *std::move(prompt), *std::move(model)));
     const Result<json::Value> tree = json::Parse(*schema);
     extractor->schema_ = tree.ok() ? json::Dump(*tree) : *schema;
+    extractor->input_ = std::move(input);
+    extractor->grammar_source_ = flags.grammar.source();
     extractor->options_.sampling = flags.sampling.params;
     extractor->options_.max_tokens = flags.sampling.max_tokens;
     return extractor;
@@ -80,14 +101,16 @@ class Extractor {
 
   // `source`: how errors call the text.
   Result<Generation> Extract(std::string_view text, const std::string& source) {
-    if (Status status = CheckUtf8(text); !status.ok()) return InFile(source, status.error());
+    if (Status status = CheckText(text); !status.ok()) return InFile(source, status.error());
     const std::vector<TokenId> prompt = EncodePrompt(*text_.tokenizer, prompt_, schema_, text);
     Result<Generation> output = session_.Generate(prompt, MakeConstraint(grammar_), options_);
-    if (!output.ok()) return AtOption(output.error(), source);
+    if (!output.ok()) return AtOption(output.error(), source, grammar_source_);
     return output;
   }
 
   const std::vector<std::string>& notes() const { return grammar_.notes(); }
+  // The one text; without --json-lines.
+  const std::string& input() const { return input_; }
 
  private:
   Extractor(Text text, Grammar grammar, PromptTemplate prompt, std::unique_ptr<Model> model)
@@ -103,6 +126,8 @@ class Extractor {
   std::unique_ptr<Model> model_;
   Session session_;
   std::string schema_;
+  std::string input_;
+  std::string grammar_source_;
   GenerateOptions options_;
 };
 
@@ -115,20 +140,9 @@ std::string ClosedNote(const Generation& output) {
 }
 
 int ExtractOne(const Flags& flags, Extractor& extractor) {
-  std::string input;
-  if (flags.text.has_value()) {
-    input = *flags.text;
-  } else {
-    Result<std::string> read = ReadInput(flags.file);
-    if (!read.ok()) return Fail(kName, read.error());
-    input = *std::move(read);
-  }
-  const std::string source = flags.text.has_value() ? "--text"
-                             : flags.file == "-"    ? "standard input"
-                                                    : flags.file;
   Result<Generation> output = [&] {
     Progress progress(kName, "extracting", flags.progress);
-    return extractor.Extract(input, source);
+    return extractor.Extract(extractor.input(), SourceOf(flags));
   }();
   if (!output.ok()) return Fail(kName, output.error());
   Print(output->text + "\n");
@@ -139,6 +153,7 @@ int ExtractOne(const Flags& flags, Extractor& extractor) {
 
 // The text of one line: a JSON string, or an object with one under "text".
 Result<std::string> TextOfLine(std::string_view line) {
+  if (Status status = CheckText(line); !status.ok()) return status.error();
   Result<json::Value> value = json::Parse(line);
   if (!value.ok()) return value.error();
   const json::Value* text = &*value;
@@ -153,30 +168,20 @@ Result<std::string> TextOfLine(std::string_view line) {
 // One line in, one line out, in order. White space of the output that would break its line becomes
 // a space: inside JSON strings there is none.
 int ExtractLines(const Flags& flags, Extractor& extractor) {
-  std::FILE* input = flags.file == "-" ? stdin : std::fopen(flags.file.c_str(), "rb");
-  if (input == nullptr) {
-    return Fail(kName, Error{ErrorCode::kIo, std::string("cannot read: ") + std::strerror(errno),
-                             flags.file});
-  }
+  Result<LineReader> input = LineReader::Open(flags.file);
+  if (!input.ok()) return Fail(kName, input.error());
   Progress progress(kName, "reading", flags.progress);
-  char* buffer = nullptr;
-  size_t capacity = 0;
   int number = 0;
   int failed = 0;
   GenerationStats total;
-  bool read_error = false;
   for (;;) {
-    const ssize_t length = ::getline(&buffer, &capacity, input);
-    if (length < 0) {
-      read_error = std::ferror(input) != 0;
-      break;
-    }
-    std::string_view line(buffer, static_cast<size_t>(length));
-    while (!line.empty() && (line.back() == '\n' || line.back() == '\r')) line.remove_suffix(1);
+    const Result<std::optional<std::string>> line = input->Next();
+    if (!line.ok()) return Fail(kName, line.error());
+    if (!line->has_value()) break;
     ++number;
     progress.Set(fmt::format("line {}, {} failed", number, failed));
     const std::string place = fmt::format("line {}", number);
-    Result<std::string> text = TextOfLine(line);
+    Result<std::string> text = TextOfLine(**line);
     Result<Generation> output =
         text.ok() ? extractor.Extract(*text, "text") : Result<Generation>(text.error());
     if (!output.ok()) {
@@ -194,13 +199,7 @@ int ExtractLines(const Flags& flags, Extractor& extractor) {
         Note(kName, fmt::format("{}: {}", place, ClosedNote(*output)));
       Add(output->stats, total);
     }
-    if (!FlushOutput().ok()) break;  // reported once more, with its message, when the command ends
-  }
-  std::free(buffer);
-  const std::string reason = read_error ? std::strerror(errno) : "";
-  if (input != stdin) std::fclose(input);
-  if (read_error) {
-    return Fail(kName, Error{ErrorCode::kIo, "cannot read: " + reason, flags.file});
+    if (!FlushOutput().ok()) break;  // reported when the command ends
   }
   if (flags.stats) Note(kName, Describe(total));
   return failed > 0 ? kExitSomeFailed : kExitOk;
@@ -224,6 +223,7 @@ void AddExtract(CLI::App& app, Action& action) {
   flags->grammar.AddSchemaTo(command);
   auto* text = command->add_option("--text", flags->text, "The text itself")->type_name("TEXT");
   auto* file = command->add_option("--file", flags->file, "File with the text; -: standard input")
+                   ->check(NotEmpty)
                    ->type_name("FILE")
                    ->capture_default_str()
                    ->excludes(text);
@@ -233,7 +233,8 @@ void AddExtract(CLI::App& app, Action& action) {
       ->type_name("DIR");
   flags->sampling.AddTo(command);
   command->add_option("--threads", flags->threads, "Threads; 0: all cores")
-      ->check(CLI::Range(0, 1024))
+      ->transform(WholeNumber(0, 1024))
+      ->type_name("N")
       ->capture_default_str();
   command
       ->add_flag(

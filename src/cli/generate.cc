@@ -100,7 +100,8 @@ int Generate(const Flags& flags) {
     return FlushOutput().ok();
   };
   Result<Generation> output = session.Generate(tokens, std::move(constraint), options);
-  if (!output.ok()) return Fail(kName, AtOption(output.error(), "the prompt"));
+  if (!output.ok())
+    return Fail(kName, AtOption(output.error(), "the prompt", flags.grammar.source()));
   stream.Finish();
   if (output->stop == StopReason::kClosed) {
     Note(kName,
@@ -128,12 +129,14 @@ void AddGenerate(CLI::App& app, Action& action) {
   auto* prompt = command->add_option("--prompt", flags->prompt, "The prompt")->type_name("TEXT");
   command
       ->add_option("--prompt-file", flags->prompt_file, "File with the prompt; -: standard input")
+      ->check(NotEmpty)
       ->type_name("FILE")
       ->excludes(prompt);
   flags->grammar.AddAllTo(command);
   flags->sampling.AddTo(command);
   command->add_option("--threads", flags->threads, "Threads; 0: all cores")
-      ->check(CLI::Range(0, 1024))
+      ->transform(WholeNumber(0, 1024))
+      ->type_name("N")
       ->capture_default_str();
   command->add_flag("--special", flags->special,
                     "Special tokens written out in the prompt become those tokens");

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <sstream>
 #include <string>
 
 #include "src/cli/command.h"
@@ -38,15 +39,15 @@ int Main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& e) {
-    return app.exit(e);  // --help, --version
+    std::ostringstream text;  // --help, --version
+    app.exit(e, text, text);
+    Print(text.str());
+    const Status status = FlushOutput();
+    return status.ok() ? kExitOk : Fail("", status.error());
   } catch (const CLI::ParseError& e) {
     const auto chosen = app.get_subcommands();
     const std::string name = chosen.empty() ? "pawl" : "pawl " + chosen.front()->get_name();
-    std::string message = e.what();
-    for (char& c : message) {
-      if (c == '\n') c = ' ';
-    }
-    fmt::print(stderr, "{}: {} (see {} --help)\n", name, message, name);
+    fmt::print(stderr, "{}: {} (see {} --help)\n", name, UsageMessage(e), name);
     return kExitBadInput;
   }
   if (!action) {

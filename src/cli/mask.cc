@@ -108,7 +108,7 @@ void AddMask(CLI::App& app, Action& action) {
   command->add_option("--prefix", flags->prefix, "The output so far (default: nothing)")
       ->type_name("TEXT");
   command->add_option("--limit", flags->limit, "Show at most N tokens; 0: all")
-      ->check(CLI::Range(0, 1 << 24))
+      ->transform(WholeNumber(0, 1 << 24))
       ->capture_default_str()
       ->type_name("N");
   command->add_flag("--json", flags->json, "Print JSON");

@@ -281,6 +281,9 @@ Result<std::vector<std::string>> Files(const Flags& flags) {
 }
 
 int Maskbench(const Flags& flags) {
+  if (!flags.json.empty()) {
+    if (Status status = CheckWritable(flags.json); !status.ok()) return Fail(kName, status.error());
+  }
   Result<std::vector<std::string>> files = Files(flags);
   if (!files.ok()) return Fail(kName, files.error());
   Result<Text> text = LoadText(kName, flags.tokenizer);
@@ -335,16 +338,21 @@ void AddMaskbench(CLI::App& app, Action& action) {
       ->required()
       ->type_name("PATH");
   command->add_option("--data", flags->data, "Folder with MaskBench files")
+      ->check(NotEmpty)
       ->required()
       ->type_name("DIR");
   flags->layout.AddTo(command);
   command->add_option("--jobs", flags->jobs, "Processes side by side; 1 for timings")
-      ->check(CLI::Range(1, 256))
+      ->transform(WholeNumber(1, 256))
+      ->type_name("N")
       ->capture_default_str();
-  command->add_option("--limit", flags->limit, "Only so many schemas, drawn evenly")
-      ->check(CLI::NonNegativeNumber);
+  command->add_option("--limit", flags->limit, "Only N schemas, drawn evenly; 0: all")
+      ->transform(WholeNumber(0, kMostCount))
+      ->type_name("N")
+      ->capture_default_str();
   command->add_option("--timeout", flags->timeout, "Seconds that one schema may take")
-      ->check(CLI::PositiveNumber)
+      ->transform(FiniteNumber(0.001, 1e6))
+      ->type_name("SECONDS")
       ->capture_default_str();
   auto* warm =
       command->add_flag("--warm", flags->warm,
@@ -354,7 +362,9 @@ void AddMaskbench(CLI::App& app, Action& action) {
                     "Where the time of the masks went: a table by the way they were found");
   command->add_flag("--cold", flags->cold, "A fresh compiler for every schema (the default)")
       ->excludes(warm);
-  command->add_option("--json", flags->json, "File for the figures and failures")->type_name("OUT");
+  command->add_option("--json", flags->json, "File for the figures and failures")
+      ->check(NotEmpty)
+      ->type_name("OUT");
   command->add_flag("--list-failures", flags->list_failures,
                     "Print every schema that does not pass");
   command->footer(

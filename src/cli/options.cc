@@ -1,15 +1,76 @@
 // Options that several subcommands share.
 #include "src/cli/options.h"
 
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 
+#include "src/base/json.h"
 #include "src/cli/command.h"
 #include "src/cli/documents.h"
 
 namespace pawl::cli {
 
 std::string NotEmpty(const std::string& text) { return text.empty() ? "is empty" : ""; }
+
+CLI::Validator WholeNumber(uint64_t least, uint64_t most) {
+  // Rewrites the text: CLI11 would read 010 as eight, and put the largest number that there is in
+  // place of a larger one.
+  return CLI::Validator(
+      [least, most](std::string& text) {
+        uint64_t value = 0;
+        const char* end = text.data() + text.size();
+        const auto [read, error] = std::from_chars(text.data(), end, value);
+        if (read == end && error == std::errc() && value >= least && value <= most) {
+          text = std::to_string(value);
+          return std::string();
+        }
+        return fmt::format("must be a whole number from {} to {}, not {}", least, most,
+                           json::Quote(text));
+      },
+      "");
+}
+
+namespace {
+
+// nullopt for what is no number, and for numbers beyond those of a float.
+std::optional<double> ParseFinite(const std::string& text) {
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  const bool whole = !text.empty() && end == text.c_str() + text.size();
+  // Written so that NaN fails the comparison.
+  const bool finite = std::abs(value) <= std::numeric_limits<float>::max();
+  return whole && finite ? std::optional(value) : std::nullopt;
+}
+
+}  // namespace
+
+CLI::Validator FiniteNumber() {
+  return CLI::Validator(
+      [](std::string& text) {
+        if (ParseFinite(text).has_value()) return std::string();
+        return fmt::format("must be a finite number, not {}", json::Quote(text));
+      },
+      "");
+}
+
+CLI::Validator FiniteNumber(double least, double most) {
+  return CLI::Validator(
+      [least, most](std::string& text) {
+        const std::optional<double> value = ParseFinite(text);
+        if (value.has_value() && *value >= least && *value <= most) return std::string();
+        return fmt::format("must be a number from {} to {}, not {}", least, most,
+                           json::Quote(text));
+      },
+      "");
+}
 
 void LayoutFlags::AddTo(CLI::App* command) {
   command
@@ -66,6 +127,7 @@ void GrammarFlags::AddReferencesTo(CLI::App* command) {
           "--ref-dir", ref_dir,
           "Folder with the documents that references of the schema lead to, found by their "
           "$id or by --ref-base and their path")
+      ->check(NotEmpty)
       ->type_name("DIR");
   command->add_option("--ref-base", ref_base, "The URI that --ref-dir stands for")
       ->type_name("URI")
@@ -128,23 +190,32 @@ Status GrammarFlags::Check() const {
   return {};
 }
 
+std::string GrammarFlags::source() const {
+  if (regex.has_value()) return "--regex";
+  return choices.empty() ? schema_file + ": #" : "--choice";
+}
+
+Result<std::string> GrammarFlags::ReadSchema() const {
+  return ReadInput(schema_file, static_cast<size_t>(JsonSchemaOptions().max_schema_bytes));
+}
+
 Result<Grammar> GrammarFlags::Compile(const std::shared_ptr<const Vocabulary>& vocabulary) const {
   const Compiler compiler(vocabulary);
   if (regex.has_value()) {
     Result<Grammar> grammar = compiler.CompileRegex(*regex);
-    if (!grammar.ok()) return InFile("--regex", grammar.error());
+    if (!grammar.ok()) return InFile(source(), grammar.error());
     return grammar;
   }
   if (!choices.empty()) {
     Result<Grammar> grammar = compiler.CompileChoice(choices);
-    if (!grammar.ok()) return InFile("--choice", grammar.error());
+    if (!grammar.ok()) return InFile(source(), grammar.error());
     return grammar;
   }
   std::string text;
   if (schema_text.has_value()) {
     text = *schema_text;
   } else {
-    Result<std::string> read = ReadInput(schema_file);
+    Result<std::string> read = ReadSchema();
     if (!read.ok()) return read.error();
     text = *std::move(read);
   }
@@ -172,40 +243,46 @@ void GrammarFlags::NoteAnnotations(std::string_view command, const Grammar& gram
 void SamplingFlags::AddTo(CLI::App* command) {
   command
       ->add_option("--seed", params.seed, "Seed of the draws; the same seed gives the same output")
-      ->check([](const std::string& text) {
-        return std::string(text.starts_with('-') ? "must be at least 0" : "");
-      })
+      ->transform(WholeNumber(0, std::numeric_limits<uint64_t>::max()))
       ->type_name("N")
       ->capture_default_str();
   command->add_option("--temperature", params.temperature, "0 takes the most probable token")
+      ->transform(FiniteNumber())
       ->type_name("T")
       ->capture_default_str();
   command->add_option("--max-tokens", max_tokens, "Budget of the output in tokens")
+      ->transform(WholeNumber(1, kMostCount))
       ->type_name("N")
       ->capture_default_str();
   command->add_option("--top-k", params.top_k, "Keep the N most probable tokens; 0: all")
+      ->transform(WholeNumber(0, kMostCount))
       ->type_name("N")
       ->capture_default_str();
   command
       ->add_option("--top-p", params.top_p, "Keep the most probable tokens that reach P together")
+      ->transform(FiniteNumber())
       ->type_name("P")
       ->capture_default_str();
   command
       ->add_option("--min-p", params.min_p,
                    "Keep tokens with at least P times the best probability")
+      ->transform(FiniteNumber())
       ->type_name("P")
       ->capture_default_str();
   command
       ->add_option("--repetition-penalty", params.repetition_penalty,
                    "Makes tokens of prompt and output less likely when above 1")
+      ->transform(FiniteNumber())
       ->type_name("R");
   command
       ->add_option("--presence-penalty", params.presence_penalty,
                    "Subtracted from the logit of every token of the output")
+      ->transform(FiniteNumber())
       ->type_name("R");
   command
       ->add_option("--frequency-penalty", params.frequency_penalty,
                    "Subtracted for each time a token is in the output")
+      ->transform(FiniteNumber())
       ->type_name("R");
 }
 

@@ -3,6 +3,7 @@
 #define PAWL_SRC_CLI_OPTIONS_H_
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,6 +22,14 @@ namespace pawl::cli {
 // For options that name a file or folder: an unset variable of a script must not read as "none".
 // The message when the text is empty.
 std::string NotEmpty(const std::string& text);
+
+// For options with a number: decimal digits, from `least` to `most`.
+CLI::Validator WholeNumber(uint64_t least, uint64_t most);
+// A number that a float holds, neither infinite nor NaN.
+CLI::Validator FiniteNumber();
+CLI::Validator FiniteNumber(double least, double most);
+// The most that an option of type int takes, where nothing else limits it.
+inline constexpr uint64_t kMostCount = 1 << 30;
 
 // --whitespace, --separators, --order, --spelling, --ascii and --additional-properties.
 struct LayoutFlags {
@@ -59,6 +68,10 @@ struct GrammarFlags {
   bool any() const;
   // Fails when there is more than one, or --grammar.
   Status Check() const;
+  // What errors call the constraint: the schema's file with its root, or the option.
+  std::string source() const;
+  // The text of the schema file, no more than a schema may have.
+  Result<std::string> ReadSchema() const;
   // REQUIRES: any() and Check() is ok. Errors name the file or the option.
   Result<Grammar> Compile(const std::shared_ptr<const Vocabulary>& vocabulary) const;
 

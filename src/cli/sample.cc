@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -80,16 +81,17 @@ int Sample(const Flags& flags) {
     Result<Generation> output = session.Generate(prompt, MakeConstraint(*grammar), options);
     if (output.ok()) {
       Print(Line(flags, std::move(output->text)));
-      if (Status status = FlushOutput(); !status.ok()) return Fail(kName, status.error());
+      if (!FlushOutput().ok()) break;  // reported when the command ends
     } else if (output.error().code == ErrorCode::kInvalid) {
       // See "Where the look-ahead ends" in docs/json_schema.md.
       constexpr size_t kShown = 60;
       const size_t begin = written.size() - std::min(written.size(), kShown);
-      Note(kName, fmt::format("text {}: a dead end, no token is allowed after {} bytes: ...{}", i,
-                              written.size(), Readable(std::string_view(written).substr(begin))));
+      Note(kName, fmt::format("{}: text {}: a dead end, no token is allowed after {} bytes: ...{}",
+                              flags.grammar.source(), i, written.size(),
+                              Readable(std::string_view(written).substr(begin))));
       exit_code = kExitSomeFailed;
     } else {
-      return Fail(kName, AtOption(output.error(), "the prompt"));
+      return Fail(kName, AtOption(output.error(), "the prompt", flags.grammar.source()));
     }
   }
   return exit_code;
@@ -108,21 +110,21 @@ void AddSample(CLI::App& app, Action& action) {
       ->check(NotEmpty)
       ->type_name("PATH");
   command->add_option("--n", flags->n, "Number of texts")
-      ->check(CLI::Range(1, 1 << 30))
+      ->transform(WholeNumber(1, kMostCount))
       ->capture_default_str()
       ->type_name("N");
   command->add_option("--seed", flags->seed, "The same seed gives the same texts")
-      ->check(CLI::NonNegativeNumber)
+      ->transform(WholeNumber(0, std::numeric_limits<uint64_t>::max()))
       ->capture_default_str()
       ->type_name("N");
   command->add_option("--max-tokens", flags->max_tokens, "Budget of each text in tokens")
-      ->check(CLI::Range(1, 1 << 30))
+      ->transform(WholeNumber(1, kMostCount))
       ->capture_default_str()
       ->type_name("N");
   command
       ->add_option("--ending", flags->ending,
                    "Least probability, at each token, of the one that leads to the end")
-      ->check(CLI::Range(0.0, 0.999))
+      ->transform(FiniteNumber(0, 0.999))
       ->capture_default_str()
       ->type_name("P");
   command->footer(

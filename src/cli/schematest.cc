@@ -225,26 +225,40 @@ std::string InexactLine(const Inexact& f) {
   return fmt::format("{}: {}: {}: {}\n", f.file, f.description, f.kind, f.detail);
 }
 
+// The ratchet file; with --update-ratchet it may be absent. Asked before the suite runs, as what is
+// wrong with the files that come last would be known only after minutes.
+Result<Ratchet> ReadRatchet(const Flags& flags) {
+  if (flags.ratchet_file.empty()) return Ratchet();
+  std::string text;
+  if (Result<std::string> read = ReadFile(flags.ratchet_file); read.ok()) {
+    text = *std::move(read);
+  } else if (!flags.update_ratchet) {
+    return read.error();
+  }
+  Result<Ratchet> ratchet = Ratchet::Parse(text);
+  if (!ratchet.ok()) return InFile(flags.ratchet_file, ratchet.error());
+  return ratchet;
+}
+
+Status CheckOutputs(const Flags& flags) {
+  if (!flags.json_file.empty()) {
+    if (Status status = CheckWritable(flags.json_file); !status.ok()) return status;
+  }
+  return flags.update_ratchet ? CheckWritable(flags.ratchet_file) : Status();
+}
+
 // Compares with the ratchet, or without one lists what is not exact. The exit code.
-int Conclude(const Flags& flags, const std::vector<Inexact>& failures,
+int Conclude(const Flags& flags, const Ratchet& ratchet, const std::vector<Inexact>& failures,
              const std::function<bool(const std::string&)>& ran) {
   if (flags.ratchet_file.empty()) {
     for (const Inexact& failure : failures) Print(InexactLine(failure));
     return failures.empty() ? kExitOk : kExitSomeFailed;
   }
-  std::string text;
-  if (Result<std::string> read = ReadFile(flags.ratchet_file); read.ok()) {
-    text = *std::move(read);
-  } else if (!flags.update_ratchet) {
-    return Fail(kName, read.error());
-  }
-  const Result<Ratchet> ratchet = Ratchet::Parse(text);
-  if (!ratchet.ok()) return Fail(kName, InFile(flags.ratchet_file, ratchet.error()));
   if (flags.update_ratchet) {
-    const Status written = WriteFile(flags.ratchet_file, ratchet->Updated(failures, ran));
+    const Status written = WriteFile(flags.ratchet_file, ratchet.Updated(failures, ran));
     return written.ok() ? kExitOk : Fail(kName, written.error());
   }
-  const Ratchet::Comparison found = ratchet->Compare(failures, ran);
+  const Ratchet::Comparison found = ratchet.Compare(failures, ran);
   for (const Inexact& failure : found.unexpected) Print("not expected: " + InexactLine(failure));
   for (const Inexact& line : found.passing) {
     Print(fmt::format("exact now: {}: {} (take it out of {}, or --update-ratchet)\n", line.file,
@@ -257,6 +271,9 @@ int SchemaTest(const Flags& flags) {
   if (flags.update_ratchet && flags.ratchet_file.empty()) {
     return Fail(kName, Error{ErrorCode::kInvalid, "needs --ratchet", "--update-ratchet"});
   }
+  if (Status status = CheckOutputs(flags); !status.ok()) return Fail(kName, status.error());
+  const Result<Ratchet> ratchet = ReadRatchet(flags);
+  if (!ratchet.ok()) return Fail(kName, ratchet.error());
   const Result<Spelling> spelling = LoadSpelling(flags.tokenizer);
   if (!spelling.ok()) return Fail(kName, spelling.error());
   const Result<Resolver> resolver = Documents(flags);
@@ -289,7 +306,7 @@ int SchemaTest(const Flags& flags) {
     const Status written = WriteFile(flags.json_file, ReportJson(counts, drafts, failures));
     if (!written.ok()) return Fail(kName, written.error());
   }
-  return Conclude(flags, failures, [&](const std::string& file) {
+  return Conclude(flags, *ratchet, failures, [&](const std::string& file) {
     const auto in = [&file](const std::string& folder) { return file.starts_with(folder); };
     if (std::none_of(folders.begin(), folders.end(), in)) return false;
     return flags.formats || file.find("/optional/format/") == std::string::npos;
@@ -305,6 +322,7 @@ void AddSchemaTest(CLI::App& app, Action& action) {
   command
       ->add_option("--suite", flags->suite,
                    "Folder of the suite (a clone of json-schema-org/JSON-Schema-Test-Suite)")
+      ->check(NotEmpty)
       ->required()
       ->type_name("DIR");
   std::vector<std::string> names = {"all"};
@@ -316,20 +334,24 @@ void AddSchemaTest(CLI::App& app, Action& action) {
   command->add_flag("--formats", flags->formats,
                     "Also run optional/format, with \"format\" as an assertion");
   command->add_option("--json", flags->json_file, "Write counts and inexact cases as JSON")
+      ->check(NotEmpty)
       ->type_name("FILE");
   command
       ->add_option("--ratchet", flags->ratchet_file,
                    "File that names the inexact cases; fail on others only")
+      ->check(NotEmpty)
       ->type_name("FILE");
   command->add_flag("--update-ratchet", flags->update_ratchet,
                     "Rewrite that file, reasons are kept");
   command
       ->add_option("--tokenizer", flags->tokenizer,
                    "Token by token through the masks (default: byte by byte)")
+      ->check(NotEmpty)
       ->type_name("PATH");
   command
       ->add_option("--ref-dir", flags->ref_dir,
                    "Folder with more documents, found by their $id: the metaschemas of the drafts")
+      ->check(NotEmpty)
       ->type_name("DIR");
   flags->layout.AddTo(command);
   command->footer(

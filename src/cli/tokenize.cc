@@ -109,6 +109,7 @@ void AddTokenize(CLI::App& app, Action& action) {
       ->type_name("PATH");
   auto* text = command->add_option("--text", flags->text, "The text itself")->type_name("TEXT");
   auto* file = command->add_option("--file", flags->file, "File with the text; -: standard input")
+                   ->check(NotEmpty)
                    ->type_name("FILE")
                    ->capture_default_str()
                    ->excludes(text);

@@ -40,12 +40,13 @@ Status Require(bool condition, const char* field, const char* message) {
 Status CheckSamplingParams(const SamplingParams& p) {
   // Written so that NaN fails every comparison.
   const Status checks[] = {
-      Require(p.temperature >= 0 && p.temperature < kInfinity, "temperature", "must be at least 0"),
+      Require(p.temperature >= 0 && p.temperature < kInfinity, "temperature",
+              "must be a finite number of at least 0"),
       Require(p.top_k >= 0, "top_k", "must be at least 0 (0 switches it off)"),
       Require(p.top_p > 0 && p.top_p <= 1, "top_p", "must be above 0 and at most 1"),
       Require(p.min_p >= 0 && p.min_p <= 1, "min_p", "must be between 0 and 1"),
       Require(p.repetition_penalty > 0 && p.repetition_penalty < kInfinity, "repetition_penalty",
-              "must be above 0"),
+              "must be a finite number above 0"),
       Require(std::isfinite(p.presence_penalty), "presence_penalty", "must be a number"),
       Require(std::isfinite(p.frequency_penalty), "frequency_penalty", "must be a number"),
   };

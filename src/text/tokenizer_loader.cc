@@ -96,10 +96,34 @@ class Loader {
     return {};
   }
 
+  // `folder`: of the files beside it, empty when there are none.
   Result<std::shared_ptr<const Tokenizer>> Load(std::string_view text, const std::string& file,
-                                                const SpecialTokens& special) {
+                                                const std::filesystem::path& folder) {
+    // Often it is another file altogether; its first unknown member would not say so.
+    static constexpr const char* kExpected =
+        "expected a tokenizer.json as the Hugging Face tokenizers library writes it";
+    if (text.empty())
+      return Error{ErrorCode::kInvalid, std::string("is empty; ") + kExpected, file};
     Result<json::Value> value = Parse(text, file);
-    if (!value.ok()) return value.error();
+    if (!value.ok()) {
+      Error error = value.error();
+      error.message += std::string("; ") + kExpected;
+      return error;
+    }
+    if (value->type != json::Type::kObject) {
+      return Error{
+          ErrorCode::kInvalid,
+          std::string("must be an object, not ") + json::TypeName(value->type) + "; " + kExpected,
+          file + "#"};
+    }
+    if (value->Find("model") == nullptr) {
+      return Error{ErrorCode::kInvalid, std::string("missing, must be an object; ") + kExpected,
+                   file + "#/model"};
+    }
+    SpecialTokens special;
+    if (!folder.empty()) {
+      if (Status status = LoadSpecialTokens(folder, special); !status.ok()) return status.error();
+    }
     const JsonNode root(&*value, file + "#", &errors_);
     root.OnlyMembers({"version", "truncation", "padding", "added_tokens", "normalizer",
                       "pre_tokenizer", "post_processor", "decoder", "model"});
@@ -336,21 +360,23 @@ class Loader {
 }  // namespace
 
 Result<std::shared_ptr<const Tokenizer>> Tokenizer::FromJson(std::string_view tokenizer_json) {
-  return Loader().Load(tokenizer_json, "", {});
+  return Loader().Load(tokenizer_json, "", "");
 }
 
 Result<std::shared_ptr<const Tokenizer>> Tokenizer::FromFile(const std::string& path) {
   std::filesystem::path file = path;
   std::error_code ignored;
-  if (std::filesystem::is_directory(file, ignored)) file /= "tokenizer.json";
+  if (std::filesystem::is_directory(file, ignored)) {
+    file /= "tokenizer.json";
+    if (!std::filesystem::exists(file, ignored)) {
+      return Error{ErrorCode::kIo, "no such file; the folder of a tokenizer or model needs one",
+                   file.string()};
+    }
+  }
   Result<std::string> text = ReadFile(file.string());
   if (!text.ok()) return text.error();
-  Loader loader;
-  SpecialTokens special;
-  if (Status status = loader.LoadSpecialTokens(file.parent_path(), special); !status.ok()) {
-    return status.error();
-  }
-  return loader.Load(*text, file.string(), special);
+  const std::filesystem::path folder = file.parent_path();
+  return Loader().Load(*text, file.string(), folder.empty() ? "." : folder);
 }
 
 }  // namespace pawl

@@ -2,6 +2,7 @@
 // must be valid.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -72,7 +73,39 @@ TEST(ExtractTest, TextComesFromOptionFileOrStandardInput) {
   EXPECT_EQ(option.exit_code, 0);
   EXPECT_EQ(option.out, file.out);
   EXPECT_EQ(option.out, input.out);
-  EXPECT_EQ(RunPawl(Command({"--text", ""})).exit_code, 0);
+}
+
+// Bug: from an empty text a record was made up, as long as the budget.
+TEST(ExtractTest, AnEmptyTextIsAMistake) {
+  const auto refusal = [](const std::vector<std::string>& more, std::string_view input = "") {
+    const CommandResult result = RunPawl(Command(more), input);
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_EQ(result.out, "");
+    return result.err;
+  };
+  EXPECT_EQ(refusal({"--text", ""}), "pawl extract: --text: is empty\n");
+  EXPECT_EQ(refusal({"--text", " \n\t"}), "pawl extract: --text: holds only white space\n");
+  EXPECT_EQ(refusal({}), "pawl extract: standard input: is empty\n");
+  const std::string file = WriteScratch("nothing.txt", "");
+  EXPECT_EQ(refusal({"--file", file}), "pawl extract: " + file + ": is empty\n");
+  // One of many does not stop the others.
+  const CommandResult lines = RunPawl(Command({"--json-lines"}), "\"\"\n\n\"Bo, 7\"\n");
+  EXPECT_EQ(lines.exit_code, 1);
+  const std::string errors = R"({"error":{"line":1,"message":"text: is empty"}})"
+                             "\n"
+                             R"({"error":{"line":2,"message":"is empty"}})"
+                             "\n";
+  ASSERT_TRUE(lines.out.starts_with(errors)) << lines.out;
+  ExpectValid(lines.out.substr(errors.size()));
+}
+
+TEST(ExtractTest, JsonLinesAreAnsweredInWholeWhateverTheirEnds) {
+  const std::string input = "\"a\"\r\n\"" + std::string(200'000, 'x') + "\"\n\"b\"";
+  const CommandResult result = RunPawl(Command({"--json-lines"}), input);
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(std::count(result.out.begin(), result.out.end(), '\n'), 3);
+  EXPECT_NE(result.err.find("line 2: text: has 200002 tokens"), std::string::npos) << result.err;
+  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
 }
 
 TEST(ExtractTest, SameSeedSameOutputForEveryNumberOfThreads) {

@@ -59,6 +59,21 @@ TEST(MaskbenchTest, CountsEveryKindOfOutcome) {
   }
 }
 
+// Bug: 0 meant all, and nothing said so.
+TEST(MaskbenchTest, LimitZeroMeansAll) {
+  const std::string data = Folder("maskbench_limit", {{"a.json", R"({"schema": {}})"},
+                                                      {"b.json", R"({"schema": {}})"},
+                                                      {"c.json", R"({"schema": {}})"}});
+  for (const auto& [limit, schemas] : {std::pair("0", "schemas 3:"), {"2", "schemas 2:"}}) {
+    const CommandResult result =
+        RunPawl({"maskbench", "--tokenizer", PAWL_SOURCE_DIR "/models/tiny-extract", "--data", data,
+                 "--limit", limit});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_TRUE(result.out.starts_with(schemas)) << result.out;
+  }
+  EXPECT_NE(RunPawl({"maskbench", "--help"}).out.find("0: all"), std::string::npos);
+}
+
 TEST(MaskbenchTest, BadInput) {
   const CommandResult empty =
       RunPawl({"maskbench", "--tokenizer", PAWL_SOURCE_DIR "/models/tiny-extract", "--data",

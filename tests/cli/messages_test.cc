@@ -2,7 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/cli/cli_test_util.h"
@@ -150,16 +155,157 @@ TEST(MessagesTest, HelpAndVersion) {
   EXPECT_NE(nothing.err.find("extract"), std::string::npos);
 }
 
-TEST(MessagesTest, AFullDiskIsNoticed) {
-  const CommandResult result =
-      RunPawl({"tokenize", "--tokenizer", RandomModelFolder(), "--text", "x"});
-  EXPECT_EQ(result.exit_code, 0);
+// The exit code, and what is on stderr, with standard output on a full disk.
+std::pair<int, std::string> OnFullDisk(const std::string& arguments) {
+  const std::string err = ScratchPath("full");
   // /dev/full answers every write with "no space left".
-  const int status =
-      std::system(("'" PAWL_COMMAND "' tokenize --tokenizer '" + RandomModelFolder() +
-                   "' --text x > /dev/full 2> '" + ScratchPath("full") + "'")
-                      .c_str());
-  EXPECT_EQ(WEXITSTATUS(status), 2);
+  const std::string command = "'" PAWL_COMMAND "' " + arguments + " > /dev/full 2> '" + err + "'";
+  const int status = std::system(command.c_str());
+  std::ifstream file(err);
+  return {WEXITSTATUS(status), std::string(std::istreambuf_iterator<char>(file), {})};
+}
+
+// Bugs: `sample` said it twice, --help and --version not at all.
+TEST(MessagesTest, AFullDiskIsNoticed) {
+  const std::string why = "standard output: cannot write: No space left on device\n";
+  const std::string model = " '" + RandomModelFolder() + "'";
+  const std::pair<std::string, std::string> cases[] = {
+      {"tokenize --text x --tokenizer" + model, "pawl tokenize: "},
+      {"sample --regex a --n 5 --tokenizer" + model, "pawl sample: "},
+      {"generate --prompt x --max-tokens 3 --model" + model, "pawl generate: "},
+      {"--help", "pawl: "},
+      {"--version", "pawl: "},
+      {"extract --help", "pawl: "},
+  };
+  for (const auto& [arguments, name] : cases) {
+    const auto [exit_code, err] = OnFullDisk(arguments);
+    EXPECT_EQ(exit_code, 2) << arguments;
+    EXPECT_EQ(err, name + why) << arguments;
+  }
+}
+
+// Bug: what has no end was read until the memory was full.
+TEST(MessagesTest, InputWithoutEnd) {
+  const std::string schema = GoodSchema();
+  const std::string model = RandomModelFolder();
+  const std::string limit = "/dev/zero: is larger than the limit of ";
+  ExpectRefused(Extract("/dev/zero", {"--text", "x"}), {"pawl extract: " + limit + "16 MiB"});
+  ExpectRefused({"validate", "--schema", "/dev/zero", "--tokenizer", model, "x"},
+                {limit + "16 MiB"});
+  ExpectRefused(Extract(schema, {"--file", "/dev/zero"}), {limit + "64 MiB"});
+  ExpectRefused({"tokenize", "--tokenizer", model, "--file", "/dev/zero"}, {limit + "64 MiB"});
+  ExpectRefused({"generate", "--model", model, "--prompt-file", "/dev/zero"}, {limit + "64 MiB"});
+  ExpectRefused({"tokenize", "--tokenizer", "/dev/zero", "--text", "x"}, {limit + "64 MiB"});
+  ExpectRefused(Extract(schema, {"--json-lines", "--file", "/dev/zero"}),
+                {"/dev/zero: a line is longer than the limit of 64 MiB"});
+}
+
+// Bugs: not a number, infinities and numbers that do not fit were taken, or clamped without a word;
+// messages wrote the largest double out, with 309 digits.
+TEST(MessagesTest, NumbersHaveARangeThatIsSaid) {
+  const std::string schema = GoodSchema();
+  const std::string whole = "must be a whole number from ", finite = "must be a finite number";
+  const auto sample = [&](const std::string& option, const std::string& value) {
+    return std::vector<std::string>{"sample", "--schema", schema, option, value};
+  };
+  for (const char* seed :
+       {"18446744073709551616", "99999999999999999999999", "-1", "1.5", "0x10", "1e3", "", "x"}) {
+    const std::string message = "--seed: " + whole + "0 to 18446744073709551615, not \"" + seed;
+    ExpectRefused(sample("--seed", seed), {"pawl sample: " + message});
+    ExpectRefused(Extract(schema, {"--text", "x", "--seed", seed}), {message});
+  }
+  for (const char* ending : {"nan", "inf", "-0.1", "1", "1e400", "x"}) {
+    ExpectRefused(sample("--ending", ending), {"--ending: must be a number from 0 to 0.999, not"});
+  }
+  ExpectRefused(sample("--n", "0"), {"--n: " + whole + "1 to 1073741824, not \"0\""});
+  for (const char* name : {"--temperature", "--top-p", "--min-p", "--repetition-penalty",
+                           "--presence-penalty", "--frequency-penalty"}) {
+    for (const char* value : {"inf", "-inf", "nan", "1e400", "1e39", "warm", ""}) {
+      ExpectRefused(Extract(schema, {"--text", "x", name, value}),
+                    {std::string(name) + ": " + finite + ", not \"" + value + "\""});
+    }
+  }
+  ExpectRefused(Extract(schema, {"--text", "x", "--max-tokens", "99999999999999999999"}),
+                {"--max-tokens: " + whole + "1 to"});
+  ExpectRefused(Extract(schema, {"--text", "x", "--threads", "-1"}),
+                {"--threads: " + whole + "0 to 1024, not \"-1\""});
+  for (const char* seconds : {"nan", "inf", "0", "-1"}) {
+    ExpectRefused({"maskbench", "--tokenizer", "t", "--data", "d", "--timeout", seconds},
+                  {"--timeout: must be a number from 0.001 to 1000000, not"});
+  }
+  ExpectRefused({"maskbench", "--tokenizer", "t", "--data", "d", "--limit", "-1"},
+                {"--limit: " + whole + "0 to"});
+  // Digits are decimal, also after a zero.
+  const auto drawn = [&](const char* seed) {
+    return RunPawl({"sample", "--regex", "[a-z]{40}", "--seed", seed}).out;
+  };
+  EXPECT_EQ(drawn("010"), drawn("10"));
+  EXPECT_NE(drawn("010"), drawn("8"));
+}
+
+// Bug: the wording of the library that reads the command line.
+TEST(MessagesTest, UsageErrorsBeginWithTheOption) {
+  const std::string schema = GoodSchema();
+  const auto refused = [&](const std::vector<std::string>& more, const std::string& message) {
+    ExpectRefused(Extract(schema, more),
+                  {"pawl extract: " + message + " (see pawl extract --help)"});
+  };
+  ExpectRefused({"extract"}, {"pawl extract: --schema: must be given (see"});
+  ExpectRefused({"extract", "--schema"}, {"pawl extract: --schema: needs a value (see"});
+  ExpectRefused({"fly"}, {"pawl: fly: was not expected (see pawl --help)"});
+  refused({"--fly"}, "--fly: there is no such option");
+  refused({"--fly", "7"}, "--fly: there is no such option");
+  refused({"--text", "x", "--file", "y"}, "--text: cannot be given together with --file");
+  refused({"--text", "x", "--text", "y"}, "--text: can be given only once");
+  refused({"--text", "x", "--whitespace", "lots"},
+          "--whitespace: must be one of compact, bounded, any, not lots");
+  refused({"--text", "x", "--stats=maybe"}, "--stats: cannot be \"maybe\"");
+  refused({"--file", ""}, "--file: is empty");
+}
+
+// Bug: a wrong file was called by its first unknown member or byte, not by what was expected.
+TEST(MessagesTest, WrongTokenizersSayWhatIsExpected) {
+  const auto with = [](const std::string& tokenizer) {
+    return std::vector<std::string>{"tokenize", "--text", "x", "--tokenizer", tokenizer};
+  };
+  const std::string expected = "expected a tokenizer.json";
+  ExpectRefused(with(PAWL_SOURCE_DIR "/schemas/examples/contact.json"),
+                {"contact.json#/model: missing", expected});
+  ExpectRefused(with(PAWL_SOURCE_DIR "/models/tiny-extract/model.safetensors"),
+                {"model.safetensors: byte ", "not JSON", expected});
+  ExpectRefused(with(WriteScratch("empty_tokenizer.json", "")),
+                {"empty_tokenizer.json: is empty; ", expected});
+  ExpectRefused(with(WriteScratch("list.json", "[]")), {"list.json#: must be an object", expected});
+  ExpectRefused(with(PAWL_SOURCE_DIR "/src"), {"/src/tokenizer.json: no such file", "needs one"});
+  ExpectRefused(with(ScratchPath("absent")), {"absent: cannot read: No such file"});
+}
+
+// Bug: whether a result can be written was known only after the work.
+TEST(MessagesTest, OutputFilesAreTriedFirst) {
+  const std::string absent = ScratchPath("no-such-folder") + "/out.json";
+  const std::string maskbench = ScratchPath("maskbench-out.json");
+  const std::vector<std::string> bench = {"maskbench", "--tokenizer", "no-tokenizer",
+                                          "--data",    "no-data",     "--json"};
+  const auto with = [](std::vector<std::string> arguments, const std::string& last) {
+    arguments.push_back(last);
+    return arguments;
+  };
+  ExpectRefused(with(bench, absent), {absent + ": cannot write: No such file"});
+  ExpectRefused(with(bench, testing::TempDir()), {"cannot write: Is a directory"});
+  ExpectRefused(with(bench, ""), {"--json: is empty"});
+  // Trying leaves nothing behind, and what was there.
+  ExpectRefused(with(bench, maskbench), {"no-data"});
+  EXPECT_FALSE(std::filesystem::exists(maskbench));
+  const std::string old = WriteScratch("old.json", "old");
+  ExpectRefused(with(bench, old), {"no-data"});
+  EXPECT_EQ(std::filesystem::file_size(old), 3u);
+  const std::vector<std::string> suite = {"schematest", "--suite", "no-suite", "--draft", "7"};
+  ExpectRefused(with(with(suite, "--json"), absent), {absent + ": cannot write"});
+  ExpectRefused(with(with(suite, "--ratchet"), absent), {absent + ": cannot read"});
+  ExpectRefused(with(with(with(suite, "--update-ratchet"), "--ratchet"), absent),
+                {absent + ": cannot write"});
+  ExpectRefused(with(with(suite, "--ratchet"), WriteScratch("bad.ratchet", "no tabs\n")),
+                {"bad.ratchet: line 1"});
 }
 
 }  // namespace

@@ -111,6 +111,10 @@ TEST(SampleTest, BadInput) {
   expect_refused({"--regex", "a", "--choice", "b"}, {"at most one"});
   expect_refused({"--schema", ScratchPath("absent.json")}, {"absent.json", "No such file"});
   expect_refused({"--schema", WriteScratch("never.json", R"({"enum":[]})")}, {"never.json: #"});
+  // Bug: errors of the session did not name the file.
+  expect_refused({"--schema", WriteScratch("brackets.json", "{\"const\":" + std::string(300, '[') +
+                                                                std::string(300, ']') + "}")},
+                 {"brackets.json: #: no output"});
   expect_refused({"--schema", schema, "--n", "0"}, {"--n"});
   expect_refused({"--schema", schema, "--seed", "-1"}, {"--seed"});
   expect_refused({"--schema", schema, "--ending", "1"}, {"--ending"});

@@ -226,6 +226,61 @@ TEST(KeywordTest, ReferencesToOtherDocuments) {
       refusal(R"({"$ref": "http://x.test/a/list.json"})").ends_with("more than 2 documents"));
 }
 
+// Bug: a limit said "520 levels" where the documentation says 256, not of what.
+TEST(KeywordTest, DepthLimitsSayOfWhat) {
+  const Compiler compiler(Bytes());
+  const auto refusal = [&](const std::string& open, const std::string& close, int n) {
+    std::string schema;
+    for (int i = 0; i < n; ++i) schema += open;
+    schema += "true";
+    for (int i = 0; i < n; ++i) schema += close;
+    auto grammar = compiler.CompileJsonSchema(schema);
+    return grammar.ok() ? "" : grammar.error().message;
+  };
+  EXPECT_EQ(refusal(R"({"items":)", "}", 255), "");
+  EXPECT_EQ(refusal(R"({"items":)", "}", 257), "nested deeper than the limit of 256 schemas");
+  EXPECT_EQ(refusal(R"({"properties":{"a":)", "}}", 255), "");
+  EXPECT_EQ(refusal(R"({"properties":{"a":)", "}}", 261),
+            "arrays and objects are nested deeper than the limit of 520 levels of JSON");
+}
+
+// Bugs: the limit had no number; where later references led into the chain before the first one
+// did, it was not noticed and the stack ran over; each link was looked up among all others.
+TEST(KeywordTest, LongChainsOfReferences) {
+  const Compiler compiler(Bytes());
+  // From `d0` through `n` references; those to every `step`-th link come first, the deepest first.
+  const auto chain = [](int n, int step) {
+    std::string schema = R"({"$defs":{)";
+    const auto to = [](int i) { return R"({"$ref":"#/$defs/d)" + std::to_string(i) + "\"}"; };
+    for (int i = 0; i < n - 1; ++i) schema += "\"d" + std::to_string(i) + "\":" + to(i + 1) + ",";
+    schema += "\"d" + std::to_string(n - 1) + R"(":{"type":"integer"}},)";
+    if (step == 0) return schema + R"("$ref":"#/$defs/d0"})";
+    schema += R"("properties":{)";
+    for (int i = n - 1; i > 0; i -= step) schema += "\"p" + std::to_string(i) + "\":" + to(i) + ",";
+    return schema + "\"first\":" + to(0) + R"(},"required":["first"]})";
+  };
+  for (const int step : {0, 1, 7}) {
+    auto grammar = compiler.CompileJsonSchema(chain(1000, step), AnyText());
+    ASSERT_TRUE(grammar.ok()) << grammar.error().ToString();
+    EXPECT_TRUE(Accepts(*grammar, step == 0 ? "7" : R"({"first":7})"));
+    EXPECT_FALSE(Accepts(*grammar, step == 0 ? "7.5" : R"({"first":7.5})"));
+  }
+  const std::clock_t begin = std::clock();
+  for (const auto& [n, step] : {std::pair(1001, 0), {20'000, 0}, {100'000, 400}}) {
+    auto grammar = compiler.CompileJsonSchema(chain(n, step));
+    ASSERT_FALSE(grammar.ok()) << n;
+    EXPECT_EQ(grammar.error().code, ErrorCode::kLimit);
+    EXPECT_TRUE(grammar.error().message.starts_with("leads through more than 1000 references"))
+        << grammar.error().message;
+  }
+  EXPECT_LE(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC, 5.0);
+  auto loop = compiler.CompileJsonSchema(
+      R"({"$ref":"#/$defs/a","$defs":{"a":{"not":{"$ref":"#/$defs/b"}},"b":{"$ref":"#/$defs/a"}}})");
+  ASSERT_FALSE(loop.ok());
+  EXPECT_EQ(loop.error().ToString(),
+            "#: the reference leads back to itself without describing anything");
+}
+
 // Bug: reading n unique items, or n keys, took time that grew with the square of n (1,000 items
 // took five seconds).
 TEST(KeywordTest, LongContainersAreReadInLinearTime) {

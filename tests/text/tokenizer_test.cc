@@ -124,7 +124,7 @@ TEST(TokenizerTest, UnsupportedIsNamedByJsonPointer) {
 
 TEST(TokenizerTest, HostileModels) {
   const std::pair<std::string, std::string> kCases[] = {
-      {"", "byte 0: not JSON"},
+      {"", "is empty; expected a tokenizer.json"},
       {"[]", "#: must be an object, not array"},
       {"{}", "#/model: missing, must be an object"},
       {R"({"model": {"type": "WordPiece", "vocab": {}}})", "#/model/type: model \"WordPiece\""},

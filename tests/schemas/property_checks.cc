@@ -82,26 +82,6 @@ Subject Prepare(const Compiler& compiler, const Value& schema, const JsonSchemaO
   return subject;
 }
 
-JsonSchemaOptions RandomOptions(Dice& dice) {
-  JsonSchemaOptions options;
-  using Order = JsonSchemaOptions::Order;
-  using Whitespace = JsonSchemaOptions::Whitespace;
-  options.order = dice.Percent(50) ? Order::kSchema : Order::kAny;
-  static constexpr Whitespace kSpaces[] = {Whitespace::kCompact, Whitespace::kBounded,
-                                           Whitespace::kAny};
-  options.whitespace = dice.Pick(kSpaces);
-  options.max_whitespace = dice.Between(1, 3);
-  options.canonical_spelling = dice.Percent(50);
-  options.allow_exponents = dice.Percent(50);
-  options.ascii = dice.Percent(20);
-  if (options.whitespace == Whitespace::kCompact && dice.Percent(40)) {
-    static constexpr const char* kBehind[] = {"", " ", "  ", "\n "};
-    options.item_separator += dice.Pick(kBehind);
-    options.key_separator += dice.Pick(kBehind);
-  }
-  return options;
-}
-
 JsonSchemaOptions MostPermissive() {
   JsonSchemaOptions options;
   options.order = JsonSchemaOptions::Order::kAny;
@@ -148,6 +128,26 @@ std::string Walk(Dice& dice, const Vocabulary& vocabulary, const Grammar& gramma
 }
 
 }  // namespace
+
+JsonSchemaOptions RandomOptions(Dice& dice) {
+  JsonSchemaOptions options;
+  using Order = JsonSchemaOptions::Order;
+  using Whitespace = JsonSchemaOptions::Whitespace;
+  options.order = dice.Percent(50) ? Order::kSchema : Order::kAny;
+  static constexpr Whitespace kSpaces[] = {Whitespace::kCompact, Whitespace::kBounded,
+                                           Whitespace::kAny};
+  options.whitespace = dice.Pick(kSpaces);
+  options.max_whitespace = dice.Between(1, 3);
+  options.canonical_spelling = dice.Percent(50);
+  options.allow_exponents = dice.Percent(50);
+  options.ascii = dice.Percent(20);
+  if (options.whitespace == Whitespace::kCompact && dice.Percent(40)) {
+    static constexpr const char* kBehind[] = {"", " ", "  ", "\n "};
+    options.item_separator += dice.Pick(kBehind);
+    options.key_separator += dice.Pick(kBehind);
+  }
+  return options;
+}
 
 Finding CheckMasks(const Compiler& compiler, const Vocabulary& vocabulary, const Value& schema,
                    uint64_t seed) {

@@ -9,8 +9,12 @@
 
 #include "pawl/compiler.h"
 #include "src/base/json.h"
+#include "tests/schemas/property_generators.h"
 
 namespace pawl::property {
+
+// Order, white space, separators and spelling at random.
+JsonSchemaOptions RandomOptions(Dice& dice);
 
 // What became of a schema.
 enum class Outcome { kChecked, kUnsatisfiable, kRefused };

@@ -44,7 +44,9 @@ FormulaId FormulaArena::Intern(Op op, uint32_t value, std::vector<FormulaId> kid
     if (node.op == op && node.value == value && node.kids == kids) return it->second;
   }
   const FormulaId id = static_cast<FormulaId>(nodes_.size());
-  nodes_.push_back({op, kind, value, std::move(kids)});
+  uint32_t size = 1;
+  for (const FormulaId kid : kids) size = std::min(kMostParts, size + nodes_[kid].size);
+  nodes_.push_back({op, kind, value, size, std::move(kids)});
   index_.emplace(hash, id);
   return id;
 }
@@ -212,13 +214,33 @@ const std::vector<AtomId>& FormulaArena::Atoms(FormulaId f) {
   if (const auto it = atoms_.find(f); it != atoms_.end()) return it->second;
   std::vector<AtomId> out;
   if (nodes_[f].op == Op::kAtom) out.push_back(nodes_[f].value);
-  for (const FormulaId kid : nodes_[f].kids) out = Merge(out, Atoms(kid));
+  for (const FormulaId kid : nodes_[f].kids) {
+    if (nodes_[kid].op == Op::kAtom) {
+      out.push_back(nodes_[kid].value);
+    } else {
+      const std::vector<AtomId>& more = Atoms(kid);
+      out.insert(out.end(), more.begin(), more.end());
+    }
+  }
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
   return atoms_.emplace(f, std::move(out)).first->second;
 }
 
 FormulaId FormulaArena::Assign(FormulaId f, std::span<const std::pair<AtomId, bool>> values) {
   if (f <= kTrueFormula || values.empty()) return f;
+  std::unordered_map<FormulaId, FormulaId> known;
+  return Assign(f, values, nodes_[f].size > kManyParts ? &known : nullptr);
+}
+
+FormulaId FormulaArena::Assign(FormulaId f, std::span<const std::pair<AtomId, bool>> values,
+                               std::unordered_map<FormulaId, FormulaId>* known) {
+  if (f <= kTrueFormula) return f;
+  if (known != nullptr) {
+    if (const auto it = known->find(f); it != known->end()) return it->second;
+  }
   const Node node = nodes_[f];
+  FormulaId out = f;
   switch (node.op) {
     case Op::kAtom: {
       const auto it = std::lower_bound(values.begin(), values.end(), std::pair(node.value, false));
@@ -226,18 +248,22 @@ FormulaId FormulaArena::Assign(FormulaId f, std::span<const std::pair<AtomId, bo
       return it->second ? kTrueFormula : kFalseFormula;
     }
     case Op::kNot:
-      return Not(Assign(node.kids[0], values));
+      out = Not(Assign(node.kids[0], values, known));
+      break;
     case Op::kAnd:
     case Op::kOr:
     case Op::kExactlyOne: {
       std::vector<FormulaId> kids;
       kids.reserve(node.kids.size());
-      for (const FormulaId kid : node.kids) kids.push_back(Assign(kid, values));
-      return node.op == Op::kAnd ? And(kids) : node.op == Op::kOr ? Or(kids) : ExactlyOne(kids);
+      for (const FormulaId kid : node.kids) kids.push_back(Assign(kid, values, known));
+      out = node.op == Op::kAnd ? And(kids) : node.op == Op::kOr ? Or(kids) : ExactlyOne(kids);
+      break;
     }
     default:
-      return f;
+      break;
   }
+  if (known != nullptr) known->emplace(f, out);
+  return out;
 }
 
 std::vector<AtomId> FormulaArena::MustAtoms(FormulaId f) const {
@@ -263,11 +289,31 @@ bool FormulaArena::IsConjunction(FormulaId f) const {
 
 std::vector<Cube> FormulaArena::Cubes(FormulaId f, size_t limit, bool& complete) const {
   complete = true;
-  return Dnf(f, true, limit, complete);
+  DnfMemory memory;
+  return Dnf(f, true, limit, complete, memory);
 }
 
-std::vector<Cube> FormulaArena::Dnf(FormulaId f, bool positive, size_t limit,
-                                    bool& complete) const {
+// The kids of an ExactlyOne are asked for with either sign again and again: nested, that doubles
+// with each level unless what was found is kept.
+std::vector<Cube> FormulaArena::Dnf(FormulaId f, bool positive, size_t limit, bool& complete,
+                                    DnfMemory& memory) const {
+  const Op op = nodes_[f].op;
+  if (op == Op::kFalse || op == Op::kTrue || op == Op::kAtom)
+    return DnfOf(f, positive, limit, complete, memory);
+  const uint64_t key = uint64_t{f} << 1 | (positive ? 1 : 0);
+  if (const auto it = memory.find(key); it != memory.end()) {
+    complete = complete && it->second.complete;
+    return it->second.cubes;
+  }
+  bool all = true;
+  std::vector<Cube> cubes = DnfOf(f, positive, limit, all, memory);
+  complete = complete && all;
+  memory.emplace(key, KnownCubes{cubes, all});
+  return cubes;
+}
+
+std::vector<Cube> FormulaArena::DnfOf(FormulaId f, bool positive, size_t limit, bool& complete,
+                                      DnfMemory& memory) const {
   const Node& node = nodes_[f];
   std::vector<Cube> out;
   const auto append = [&](std::vector<Cube> more) {
@@ -281,7 +327,7 @@ std::vector<Cube> FormulaArena::Dnf(FormulaId f, bool positive, size_t limit,
   };
   // The conjunction of `left` with one disjunction after another.
   const auto conjoin = [&](std::vector<Cube> left, FormulaId kid, bool sign) {
-    const std::vector<Cube> right = Dnf(kid, sign, limit, complete);
+    const std::vector<Cube> right = Dnf(kid, sign, limit, complete, memory);
     std::vector<Cube> product;
     for (const Cube& a : left) {
       for (const Cube& b : right) {
@@ -306,11 +352,11 @@ std::vector<Cube> FormulaArena::Dnf(FormulaId f, bool positive, size_t limit,
       (positive ? out.back().positive : out.back().negative).push_back(node.value);
       break;
     case Op::kNot:
-      return Dnf(node.kids[0], !positive, limit, complete);
+      return Dnf(node.kids[0], !positive, limit, complete, memory);
     case Op::kAnd:
     case Op::kOr:
       if ((node.op == Op::kOr) == positive) {
-        for (const FormulaId kid : node.kids) append(Dnf(kid, positive, limit, complete));
+        for (const FormulaId kid : node.kids) append(Dnf(kid, positive, limit, complete, memory));
       } else {
         out.emplace_back();
         for (const FormulaId kid : node.kids) out = conjoin(std::move(out), kid, positive);

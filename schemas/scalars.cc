@@ -71,6 +71,16 @@ StringSearch& Scalars::String(const Goal& goal) {
                          table_.formulas.op(std::get<0>(shape)) == FormulaArena::Op::kAtom;
   StringEntry entry{program,
                     std::make_unique<StringSearch>(*p, accept, options_.step_fuel, one_regex)};
+  const FormulaId must = std::get<0>(shape);
+  uint64_t least = 0;
+  for (const AtomId atom : table_.formulas.MustAtoms(must)) {
+    const StringAtom& string = table_.string(atom);
+    if (string.type == StringAtom::Type::kLength) least = std::max(least, string.min);
+  }
+  entry.search->SetHints(least, [this, p, must](StringProgram::StateId state) {
+    return table_.formulas.EvaluatePartly(
+               must, [&](AtomId atom) { return p->Settled(state, atom); }) == 0;
+  });
   return *strings_.emplace(std::move(shape), std::move(entry)).first->second.search;
 }
 

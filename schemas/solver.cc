@@ -237,6 +237,17 @@ bool Solver::Closable(FrameId id) {
 bool Solver::LivePending(FrameId id) {
   if (const auto it = pending_.find(id); it != pending_.end()) return it->second;
   const Goal goal = frames_.PendingGoal(id);
+  if (const Frame frame = frames_[id]; frame.items != IdSets::kEmpty) {
+    if (const auto left = FewLeftIn(frame)) {
+      uint64_t needed = 1;
+      for (const AtomId atom : table_.formulas.MustAtoms(frame.must)) {
+        const uint64_t least = table_.array(atom).min_items;
+        needed = std::max(needed, least - std::min(least, frame.count));
+      }
+      const FrameId after = left->count < needed ? kNoFrame : frames_.AfterValue(id, {});
+      return pending_[id] = after != kNoFrame && Live(after);
+    }
+  }
   bool complete;
   bool live = false;
   for (const std::vector<bool>& truth : Vectors(goal.tracks, complete)) {

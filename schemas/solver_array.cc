@@ -11,6 +11,7 @@
 namespace pawl::schema {
 namespace {
 constexpr uint64_t kMaxBuiltItems = 4096;  // longer arrays are known to exist, but not written down
+constexpr uint64_t kMaxPlannedApart = 40;  // each is kept apart from all before it
 constexpr size_t kMaxCompared = 8;         // different `contains`
 }  // namespace
 
@@ -41,6 +42,20 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
     }
   }
   if (min_count > max_count) return no;
+  if (cube.negative.empty()) {
+    if (const auto left = FewLeftIn(frame)) {
+      const uint64_t needed = min_count - frame.count;
+      if (left->count < needed) return no;
+      std::string text;
+      size_t written = 0;
+      for (size_t i = 0; want_text_ && written < needed; ++i) {
+        if (frames_.items().Contains(frame.items, left->values->items[i])) continue;
+        text += (written++ == 0 ? "" : ",") + left->values->texts[i];
+      }
+      const bool has_text = want_text_ && text.size() <= kMaxWitness;
+      return {Answer::kYes, has_text ? std::optional(std::move(text)) : std::nullopt};
+    }
+  }
   if (missing.size() > 1 && missing.size() <= kMaxCompared && max_count != kUnbounded) {
     // Where no item can match two of them, the matches need a place each.
     bool apart = true;
@@ -211,7 +226,7 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
       // Every further item is like this one.
       return uncertain ? unknown : Found{Answer::kYes, std::nullopt};
     }
-    if (items.size() > kMaxBuiltItems) return unknown;
+    if (items.size() > (unique ? kMaxPlannedApart : kMaxBuiltItems)) return unknown;
   }
   const uint64_t count = frame.count + items.size();
   std::erase_if(

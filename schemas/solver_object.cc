@@ -160,6 +160,12 @@ Found Solver::SolveObject(const Frame& frame, const Cube& cube) {
     for (const AtomId atom : cube.positive) {
       const ObjectAtom& object = table_.object(atom);
       if (object.patterns.empty()) demand = formulas.And(demand, object.additional);
+      const auto barren = [&](const ObjectAtom::Pattern& pattern) {
+        return Value(pattern.value).answer == Answer::kNo;
+      };
+      if (!object.patterns.empty() && std::ranges::all_of(object.patterns, barren) &&
+          Value(object.additional).answer == Answer::kNo)
+        return true;
     }
     return Value(demand).answer == Answer::kNo;
   };

@@ -70,8 +70,14 @@ class StringProgram {
   StateId AlwaysAhead(StateId state);
   // The program is one regex, and whatever comes it can still be fulfilled.
   bool IsSearch(StateId state) const;
-  // A guess at how many more characters an accepted string needs at least; guides searches.
-  uint32_t Distance(StateId state) const;
+  // Whether the atom will be true (1) or false (0) of the string whatever follows; -1: that
+  // depends. May say -1 where it does not.
+  int Settled(StateId state, AtomId atom);
+  // A guess at how many more characters an accepted string needs at least, given that what each
+  // regex needs can be read at once (or, with `apart`, only one behind the other); guides searches.
+  uint32_t Distance(StateId state, bool apart = false) const;
+  // What a step from a state costs, in about 10 ns.
+  int64_t StepCost() const { return static_cast<int64_t>(4 + width_) / 4; }
   // Only the counter still looks at what follows: every class leads to the same state, so questions
   // about the future are arithmetic.
   bool Quiet(StateId state);

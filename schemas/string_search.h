@@ -18,8 +18,8 @@ namespace pawl::schema {
 class StringSearch {
  public:
   using StateId = StringProgram::StateId;
-  // `accept`: whether the string may end in this state; asked at most once per state. `fuel`:
-  // states one question may visit; beyond it the state counts as live.
+  // `accept`: whether the string may end in this state; asked at most once per state. `fuel`: see
+  // Limits.
   // `one_regex`: `accept` asks for nothing but the program's only regex, so that most states are
   // known to be live without a search.
   StringSearch(StringProgram& program, std::function<bool(StateId)> accept, int64_t fuel,
@@ -29,6 +29,13 @@ class StringSearch {
   StringSearch(StringProgram& program, std::function<bool(StateId)> accept,
                std::function<bool(StateId)> live, int64_t fuel)
       : program_(program), accept_(std::move(accept)), live_(std::move(live)), fuel_(fuel) {}
+
+  // What makes searches shorter. `least`: code points that every accepted string has. `hopeless`:
+  // in this state already it is settled that nothing will be accepted; "no" may be wrong.
+  void SetHints(uint64_t least, std::function<bool(StateId)> hopeless) {
+    least_ = least;
+    hopeless_ = std::move(hopeless);
+  }
 
   StringProgram& program() { return program_; }
   bool Accepts(StateId state);
@@ -111,6 +118,7 @@ class StringSearch {
     Freedom freedom;
     Verdict always = Verdict::kUnknown;
     bool knows_beyond = false;
+    bool sought = false;  // a way, in vain
     StateId beyond = kNoState;
   };
   Info& At(StateId state) {
@@ -126,8 +134,26 @@ class StringSearch {
   void AskClass(ClassRow& row, CharClass like);
   bool DecideLive(StateId state);
   std::optional<Freedom> FindFreedom(StateId state);
+  // Which states are live must not depend on the order in which they were asked about. So a state
+  // is dead exactly when no end can be reached from it and
+  // - what can be reached from it takes no more than small() steps, or
+  // - what can be reached from the start of the program takes no more than whole() steps.
+  // Everything else is live: found to be, or undecided. How hard is looked for a way to an end
+  // makes no difference to that, so it may depend on what such searches have cost before.
+  int64_t small() const { return fuel_ / 25; }
+  int64_t whole() const { return fuel_ * 16; }
+  enum class Outcome : uint8_t { kLive, kDead, kUndecided };
+  // Looks for an accepted string, nearest first; `apart`: see StringProgram::Distance. `way`: one
+  // that can be told is wanted.
+  Outcome Explore(StateId start, bool apart, bool way, int64_t fuel);
   void Decide(StateId state);
-  // Live, and it is known how to get to an end from there.
+  // Decides every state that can be reached from the start of the program if they are not too many.
+  void DecideAll();
+  // Whether from `state` no more than small() steps reach everything that can be reached.
+  bool Close(StateId state);
+  bool OneStep(StateId start);
+  void FindWay(StateId state);
+  // An accepted continuation is known.
   bool HasWay(StateId state);
   void DecideByCount(StateId state);
 
@@ -136,7 +162,11 @@ class StringSearch {
   std::function<bool(StateId)> live_;
   int64_t fuel_;
   bool one_regex_ = false;
-  int last_via_ = 0;  // what led to acceptance the last time: a good guess
+  uint64_t least_ = 0;
+  std::function<bool(StateId)> hopeless_;
+  int64_t spent_ = 0;       // on searches that took more than small() steps
+  bool all_asked_ = false;  // DecideAll has run
+  int last_via_ = 0;        // what led to acceptance the last time: a good guess
   std::vector<Info> info_;
   std::vector<StateId*> rows_;  // by state, 128 next states each
   std::deque<std::array<StateId, 128>> row_storage_;

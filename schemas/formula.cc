@@ -20,6 +20,9 @@ std::vector<AtomId> Merge(const std::vector<AtomId>& a, const std::vector<AtomId
   return out;
 }
 
+// Steps of one product of disjunctions.
+constexpr size_t kMaxProductWork = 2'000'000;
+
 bool Intersects(const std::vector<AtomId>& a, const std::vector<AtomId>& b) {
   for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
     if (a[i] == b[j]) return true;
@@ -358,8 +361,7 @@ std::vector<Cube> FormulaArena::DnfOf(FormulaId f, bool positive, size_t limit, 
       if ((node.op == Op::kOr) == positive) {
         for (const FormulaId kid : node.kids) append(Dnf(kid, positive, limit, complete, memory));
       } else {
-        out.emplace_back();
-        for (const FormulaId kid : node.kids) out = conjoin(std::move(out), kid, positive);
+        out = ConjunctionOf(node.kids, positive, limit, complete, memory);
       }
       break;
     case Op::kExactlyOne:
@@ -386,6 +388,88 @@ std::vector<Cube> FormulaArena::DnfOf(FormulaId f, bool positive, size_t limit, 
     case Op::kReference:
       complete = false;
       break;
+  }
+  return out;
+}
+
+// Literals first: what they rule out leaves many a disjunction with one alternative, which is a
+// literal again, or with one that is there already.
+std::vector<Cube> FormulaArena::ConjunctionOf(const std::vector<FormulaId>& kids, bool positive,
+                                              size_t limit, bool& complete,
+                                              DnfMemory& memory) const {
+  std::unordered_map<AtomId, bool> fixed;
+  bool possible = true, changed = true;
+  const auto fix = [&](const Cube& cube) {
+    for (const AtomId atom : cube.positive) possible &= fixed.try_emplace(atom, true).first->second;
+    for (const AtomId atom : cube.negative)
+      possible &= !fixed.try_emplace(atom, false).first->second;
+    changed = true;
+  };
+  std::vector<std::vector<Cube>> open;
+  for (const FormulaId kid : kids) {
+    std::vector<Cube> cubes = Dnf(kid, positive, limit, complete, memory);
+    if (cubes.size() == 1) {
+      fix(cubes[0]);
+    } else {
+      open.push_back(std::move(cubes));
+    }
+  }
+  constexpr int kRounds = 16;
+  for (int round = 0; possible && changed && round < kRounds; ++round) {
+    changed = false;
+    std::erase_if(open, [&](std::vector<Cube>& cubes) {
+      const auto stands = [&](AtomId atom, bool value) {
+        const auto it = fixed.find(atom);
+        return it == fixed.end() ? -1 : it->second == value ? 1 : 0;
+      };
+      bool holds = false;
+      std::erase_if(cubes, [&](const Cube& cube) {
+        bool clashes = false, implied = true;
+        const auto look = [&](const std::vector<AtomId>& atoms, bool value) {
+          for (const AtomId atom : atoms) {
+            clashes = clashes || stands(atom, value) == 0;
+            implied = implied && stands(atom, value) == 1;
+          }
+        };
+        look(cube.positive, true);
+        look(cube.negative, false);
+        holds = holds || implied;
+        return clashes;
+      });
+      if (cubes.empty()) possible = false;
+      if (!holds && cubes.size() == 1) fix(cubes[0]);
+      return holds || cubes.size() <= 1;
+    });
+  }
+  if (!possible) return {};
+  std::vector<Cube> out(1);
+  for (const auto& [atom, value] : fixed)
+    (value ? out[0].positive : out[0].negative).push_back(atom);
+  std::ranges::sort(out[0].positive);
+  std::ranges::sort(out[0].negative);
+  size_t work = 0;
+  for (const std::vector<Cube>& cubes : open) {
+    std::vector<Cube> product;
+    for (const Cube& a : out) {
+      for (const Cube& b : cubes) {
+        if ((work += a.positive.size() + a.negative.size() + 8) > kMaxProductWork) {
+          complete = false;
+          return {};
+        }
+        Cube cube{Merge(a.positive, b.positive), Merge(a.negative, b.negative)};
+        if (Intersects(cube.positive, cube.negative)) continue;
+        if (product.size() >= limit) {
+          complete = false;
+          break;
+        }
+        product.push_back(std::move(cube));
+      }
+      if (product.size() >= limit) {
+        if (&a != &out.back()) complete = false;
+        break;
+      }
+    }
+    out = std::move(product);
   }
   return out;
 }

@@ -170,6 +170,8 @@ class FormulaArena {
                         DnfMemory& memory) const;
   std::vector<Cube> DnfOf(FormulaId f, bool positive, size_t limit, bool& complete,
                           DnfMemory& memory) const;
+  std::vector<Cube> ConjunctionOf(const std::vector<FormulaId>& kids, bool positive, size_t limit,
+                                  bool& complete, DnfMemory& memory) const;
   FormulaId Assign(FormulaId f, std::span<const std::pair<AtomId, bool>> values,
                    std::unordered_map<FormulaId, FormulaId>* known);
   // Formulas share parts: those with more than kManyParts are looked through with a memory.

@@ -73,6 +73,15 @@ class StringProgram {
   // Whether the atom will be true (1) or false (0) of the string whatever follows; -1: that
   // depends. May say -1 where it does not.
   int Settled(StateId state, AtomId atom);
+  // Nothing but one list of literals is in play.
+  bool OnlyLiterals() const { return tries_.size() == 1 && regexes_.empty() && !counting_; }
+  // REQUIRES: OnlyLiterals(). Some literal goes on from here; the class it goes on with, -1 at its
+  // end.
+  bool Begins(StateId state) const { return key(state)[0] != kNoNode; }
+  int AnyClassAhead(StateId state) const {
+    const auto& children = tries_[0].nodes[key(state)[0]].children;
+    return children.empty() ? -1 : children[0].first;
+  }
   // A guess at how many more characters an accepted string needs at least, given that what each
   // regex needs can be read at once (or, with `apart`, only one behind the other); guides searches.
   uint32_t Distance(StateId state, bool apart = false) const;

@@ -70,7 +70,7 @@ bool StringSearch::Loops(ClassRow& row, uint64_t classes) {
 }
 
 bool StringSearch::FindAlwaysLive(StateId state) {
-  if (one_regex_) return program_.IsSearch(state);
+  if (one_atom_) return program_.IsSearch(state);
   const StateId ahead = program_.AlwaysAhead(state);
   return ahead != StringProgram::kNoState && Accepts(ahead);
 }
@@ -82,8 +82,10 @@ bool StringSearch::DecideLive(StateId state) {
       At(state).live = live ? Verdict::kLive : Verdict::kDead;
     } else if (program_.Quiet(state)) {
       DecideByCount(state);
-    } else if (one_regex_ && program_.SurelyLive(state)) {
+    } else if (one_atom_ && program_.SurelyLive(state)) {
       At(state).live = Verdict::kLive;
+    } else if (one_atom_ && program_.OnlyLiterals()) {
+      At(state).live = program_.Begins(state) ? Verdict::kLive : Verdict::kDead;
     } else {
       Decide(state);
     }
@@ -167,7 +169,7 @@ void StringSearch::Decide(StateId start) {
     return;
   }
   if (OneStep(start)) return;
-  if (!one_regex_ && AlwaysLive(start)) {
+  if (!one_atom_ && AlwaysLive(start)) {
     At(start).live = Verdict::kLive;
     return;
   }
@@ -181,7 +183,12 @@ void StringSearch::Decide(StateId start) {
 }
 
 void StringSearch::FindWay(StateId start) {
-  if (At(start).sought || OneStep(start)) return;
+  if (At(start).sought) return;
+  if (one_atom_ && program_.OnlyLiterals()) {
+    At(start).via = program_.AnyClassAhead(start);
+    return;
+  }
+  if (OneStep(start)) return;
   const int64_t fuel = std::max(small(), std::min(fuel_, whole() - spent_));
   if (Explore(start, false, true, fuel) == Outcome::kLive ||
       Explore(start, true, true, fuel) == Outcome::kLive)

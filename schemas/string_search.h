@@ -20,11 +20,11 @@ class StringSearch {
   using StateId = StringProgram::StateId;
   // `accept`: whether the string may end in this state; asked at most once per state. `fuel`: see
   // Limits.
-  // `one_regex`: `accept` asks for nothing but the program's only regex, so that most states are
-  // known to be live without a search.
+  // `one_atom`: `accept` asks for nothing but the program's only regex or list, so that most states
+  // are known to be live without a search.
   StringSearch(StringProgram& program, std::function<bool(StateId)> accept, int64_t fuel,
-               bool one_regex = false)
-      : program_(program), accept_(std::move(accept)), fuel_(fuel), one_regex_(one_regex) {}
+               bool one_atom = false)
+      : program_(program), accept_(std::move(accept)), fuel_(fuel), one_atom_(one_atom) {}
   // `live` answers what would otherwise be searched for.
   StringSearch(StringProgram& program, std::function<bool(StateId)> accept,
                std::function<bool(StateId)> live, int64_t fuel)
@@ -161,7 +161,7 @@ class StringSearch {
   std::function<bool(StateId)> accept_;
   std::function<bool(StateId)> live_;
   int64_t fuel_;
-  bool one_regex_ = false;
+  bool one_atom_ = false;
   uint64_t least_ = 0;
   std::function<bool(StateId)> hopeless_;
   int64_t spent_ = 0;       // on searches that took more than small() steps

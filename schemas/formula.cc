@@ -20,8 +20,8 @@ std::vector<AtomId> Merge(const std::vector<AtomId>& a, const std::vector<AtomId
   return out;
 }
 
-// Steps of one product of disjunctions.
-constexpr size_t kMaxProductWork = 2'000'000;
+// Steps of all products of disjunctions that one question may take.
+constexpr size_t kMaxProductWork = 200'000;
 
 bool Intersects(const std::vector<AtomId>& a, const std::vector<AtomId>& b) {
   for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
@@ -304,14 +304,14 @@ std::vector<Cube> FormulaArena::Dnf(FormulaId f, bool positive, size_t limit, bo
   if (op == Op::kFalse || op == Op::kTrue || op == Op::kAtom)
     return DnfOf(f, positive, limit, complete, memory);
   const uint64_t key = uint64_t{f} << 1 | (positive ? 1 : 0);
-  if (const auto it = memory.find(key); it != memory.end()) {
+  if (const auto it = memory.known.find(key); it != memory.known.end()) {
     complete = complete && it->second.complete;
     return it->second.cubes;
   }
   bool all = true;
   std::vector<Cube> cubes = DnfOf(f, positive, limit, all, memory);
   complete = complete && all;
-  memory.emplace(key, KnownCubes{cubes, all});
+  memory.known.emplace(key, KnownCubes{cubes, all});
   return cubes;
 }
 
@@ -334,6 +334,10 @@ std::vector<Cube> FormulaArena::DnfOf(FormulaId f, bool positive, size_t limit, 
     std::vector<Cube> product;
     for (const Cube& a : left) {
       for (const Cube& b : right) {
+        if ((memory.work += a.positive.size() + a.negative.size() + 8) > kMaxProductWork) {
+          complete = false;
+          return std::vector<Cube>();
+        }
         Cube cube{Merge(a.positive, b.positive), Merge(a.negative, b.negative)};
         if (Intersects(cube.positive, cube.negative)) continue;
         if (product.size() >= limit) {
@@ -447,12 +451,11 @@ std::vector<Cube> FormulaArena::ConjunctionOf(const std::vector<FormulaId>& kids
     (value ? out[0].positive : out[0].negative).push_back(atom);
   std::ranges::sort(out[0].positive);
   std::ranges::sort(out[0].negative);
-  size_t work = 0;
   for (const std::vector<Cube>& cubes : open) {
     std::vector<Cube> product;
     for (const Cube& a : out) {
       for (const Cube& b : cubes) {
-        if ((work += a.positive.size() + a.negative.size() + 8) > kMaxProductWork) {
+        if ((memory.work += a.positive.size() + a.negative.size() + 8) > kMaxProductWork) {
           complete = false;
           return {};
         }

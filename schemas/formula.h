@@ -165,7 +165,10 @@ class FormulaArena {
     std::vector<Cube> cubes;
     bool complete;
   };
-  using DnfMemory = std::unordered_map<uint64_t, KnownCubes>;  // by formula and sign
+  struct DnfMemory {
+    std::unordered_map<uint64_t, KnownCubes> known;  // by formula and sign
+    size_t work = 0;
+  };
   std::vector<Cube> Dnf(FormulaId f, bool positive, size_t limit, bool& complete,
                         DnfMemory& memory) const;
   std::vector<Cube> DnfOf(FormulaId f, bool positive, size_t limit, bool& complete,

@@ -282,6 +282,18 @@ std::optional<std::string> Solver::PendingValue(FrameId id) {
   return best;
 }
 
+std::shared_ptr<const Solver::Cubes> Solver::CubesOf(FormulaId formula) {
+  if (const auto it = cubes_.find(formula); it != cubes_.end()) return it->second;
+  auto out = std::make_shared<Cubes>();
+  out->cubes = table_.formulas.Cubes(formula, kMaxCubes, out->complete);
+  constexpr size_t kMaxKept = 10'000;
+  if (!table_.formulas.IsConjunction(formula)) {
+    if (cubes_.size() >= kMaxKept) cubes_.clear();
+    cubes_.emplace(formula, out);
+  }
+  return out;
+}
+
 Found Solver::SolveContainer(FrameId id) {
   const Frame frame = frames_[id];
   if (frame.kind == kNullValue) return {Answer::kYes, ""};  // the root: the one value is there
@@ -299,11 +311,10 @@ Found Solver::SolveContainer(FrameId id) {
   Found best;
   for (const FormulaId formula : wanted) {
     if (best.answer == Answer::kYes && !want_text_) break;
-    bool all_cubes;
-    const std::vector<Cube> cubes = table_.formulas.Cubes(formula, kMaxCubes, all_cubes);
-    complete = complete && all_cubes;
+    const std::shared_ptr<const Cubes> cubes = CubesOf(formula);
+    complete = complete && cubes->complete;
     size_t tried = 0;
-    for (const Cube& cube : cubes) {
+    for (const Cube& cube : cubes->cubes) {
       // Once something is found a few more tries may find something shorter; that is enough.
       if (best.answer == Answer::kYes && (!want_text_ || ++tried > 4)) break;
       Improve(best, SolveCube(frame, cube));

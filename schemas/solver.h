@@ -92,6 +92,11 @@ class Solver {
   // Outcome vectors of the tracks worth trying: all of them when they are few.
   std::vector<std::vector<bool>> Vectors(const std::vector<FormulaId>& tracks,
                                          bool& complete) const;
+  struct Cubes {
+    std::vector<Cube> cubes;
+    bool complete;
+  };
+  std::shared_ptr<const Cubes> CubesOf(FormulaId formula);
   FormulaId WithOutcomes(FormulaId must, const std::vector<FormulaId>& tracks,
                          const std::vector<bool>& truth);
 
@@ -112,6 +117,7 @@ class Solver {
   };
   static constexpr FormulaId kUnset = UINT32_MAX;
   std::map<std::pair<uint32_t, std::vector<AtomId>>, NamedDemands> named_demands_;
+  std::unordered_map<FormulaId, std::shared_ptr<const Cubes>> cubes_;
   std::unordered_map<FormulaId, bool> plentiful_;
   std::unordered_map<FormulaId, std::unique_ptr<FewValues>> few_;
   bool want_text_ = false;

@@ -15,7 +15,7 @@
 
 namespace pawl::schema {
 namespace {
-constexpr size_t kMaxFew = 20'000;
+constexpr size_t kMaxFew = 20'000, kMaxTried = 1'000'000;
 }  // namespace
 
 bool Solver::Plentiful(FormulaId formula) {
@@ -110,9 +110,6 @@ Solver::FewValues* Solver::FewValuesOf(FormulaId formula) {
   const auto [it, fresh] = few_.try_emplace(formula);
   if (!fresh) return it->second.get();
   FormulaArena& formulas = table_.formulas;
-  if (formulas.ForKind(formula, kArrayValue) != kFalseFormula ||
-      formulas.ForKind(formula, kObjectValue) != kFalseFormula)
-    return nullptr;
   auto out = std::make_unique<FewValues>();
   const auto add = [&](std::string text) {
     const auto value = json::Parse(text);
@@ -120,6 +117,24 @@ Solver::FewValues* Solver::FewValuesOf(FormulaId formula) {
     out->items.push_back(frames_.InternItem(CanonicalText(*value)));
     out->texts.push_back(std::move(text));
   };
+  for (const Kind kind : {kArrayValue, kObjectValue}) {
+    const FormulaId f = formulas.ForKind(formula, kind);
+    if (f == kTrueFormula) return nullptr;
+    const auto constant = [&](AtomId a) -> const std::string& {
+      return kind == kArrayValue ? table_.array(a).constant : table_.object(a).constant;
+    };
+    const std::vector<AtomId> atoms = formulas.Atoms(f);
+    const auto listed = [&](AtomId a) { return !constant(a).empty(); };
+    if (!std::ranges::all_of(atoms, listed) || atoms.size() > kMaxFew ||
+        formulas.Evaluate(f, [](AtomId) { return false; }))
+      return nullptr;
+    std::set<std::string> texts;
+    for (const AtomId a : atoms) texts.insert(constant(a));
+    for (const std::string& text : texts) {
+      if (atoms.size() * texts.size() > kMaxTried) return nullptr;
+      if (formulas.Evaluate(f, [&](AtomId a) { return constant(a) == text; })) add(text);
+    }
+  }
   if (formulas.ForKind(formula, kNullValue) != kFalseFormula) add("null");
   if (formulas.ForKind(formula, kFalseValue) != kFalseFormula) add("false");
   if (formulas.ForKind(formula, kTrueValue) != kFalseFormula) add("true");

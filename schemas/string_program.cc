@@ -255,6 +255,19 @@ bool StringProgram::SurelyLive(StateId state) const {
   return s != RegexDfa::kDead && !regexes_[0].dfa->MayBeEmpty(s);
 }
 
+uint64_t StringProgram::FreshWork(StateId state, Met& met) const {
+  met.resize(regexes_.size());
+  uint64_t work = 0;
+  for (size_t slot = 0; slot < regexes_.size(); ++slot) {
+    const size_t s = key(state)[slot];
+    if (s >= met[slot].size()) met[slot].resize(s + 1);
+    if (met[slot][s]) continue;
+    met[slot][s] = true;
+    work += regexes_[slot].dfa->WorkAt(static_cast<uint32_t>(s));
+  }
+  return work;
+}
+
 int StringProgram::Settled(StateId state, AtomId id) {
   size_t slot = 0;
   for (const Regex& regex : regexes_) {

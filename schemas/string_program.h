@@ -85,6 +85,13 @@ class StringProgram {
   // A guess at how many more characters an accepted string needs at least, given that what each
   // regex needs can be read at once (or, with `apart`, only one behind the other); guides searches.
   uint32_t Distance(StateId state, bool apart = false) const;
+  // Steps of the regexes' arena so far.
+  uint64_t work() const { return table_.regexes->work(); }
+  // Which states of the regexes were met.
+  using Met = std::vector<std::vector<bool>>;
+  // The steps of the arena that the steps from this state took, of the regexes' states that are
+  // not in `met` yet. REQUIRES: all steps from the state have been taken.
+  uint64_t FreshWork(StateId state, Met& met) const;
   // What a step from a state costs, in about 10 ns.
   int64_t StepCost() const { return static_cast<int64_t>(4 + width_) / 4; }
   // Only the counter still looks at what follows: every class leads to the same state, so questions

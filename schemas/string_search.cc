@@ -12,6 +12,8 @@
 
 namespace pawl::schema {
 namespace {
+// Steps of the regexes' arena that one search may take, about 50 ns each.
+constexpr uint64_t kMaxWork = 1u << 20;
 constexpr char32_t kSurrogatesBegin = 0xD800, kSurrogatesEnd = 0xDFFF;
 
 bool IsSurrogate(char32_t c) { return c >= kSurrogatesBegin && c <= kSurrogatesEnd; }
@@ -233,6 +235,7 @@ StringSearch::Outcome StringSearch::Explore(StateId start, bool apart, bool way,
     }
   };
   const int64_t cost = program_.classes() * program_.StepCost();
+  const uint64_t work_before = program_.work();
   int64_t left = fuel;
   bool known_dead = false;
   Outcome outcome = Outcome::kDead;
@@ -259,7 +262,8 @@ StringSearch::Outcome StringSearch::Explore(StateId start, bool apart, bool way,
       outcome = Outcome::kLive;
       break;
     }
-    if ((left -= cost) <= 0) {
+    const bool dear = fuel - left > small() && program_.work() - work_before > kMaxWork;
+    if ((left -= cost) <= 0 || dear) {
       outcome = Outcome::kUndecided;
       break;
     }
@@ -318,6 +322,8 @@ void StringSearch::DecideAll() {
   };
   const int64_t cost = program_.classes() * program_.StepCost();
   int64_t left = whole();
+  StringProgram::Met met;
+  uint64_t work = 0;
   for (uint32_t at = 0; at < states.size(); ++at) {
     if (decided(states[at])) continue;
     if ((left -= cost) <= 0) return;
@@ -329,6 +335,7 @@ void StringSearch::DecideAll() {
       if (fresh) states.push_back(next);
       steps.emplace_back(it->second, at);
     }
+    if ((work += program_.FreshWork(states[at], met)) > kMaxWork) return;
     std::sort(steps.begin() + static_cast<ptrdiff_t>(begin), steps.end());
     steps.erase(std::unique(steps.begin() + static_cast<ptrdiff_t>(begin), steps.end()),
                 steps.end());

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -41,8 +42,8 @@ class StringSearch {
   bool Accepts(StateId state);
   // Some continuation (possibly none) is accepted.
   bool Live(StateId state) {
-    if (state < info_.size() && info_[state].live != Verdict::kUnknown)
-      return info_[state].live == Verdict::kLive;
+    const Info* const info = Known(state);
+    if (info != nullptr && info->live != Verdict::kUnknown) return info->live == Verdict::kLive;
     return DecideLive(state);
   }
   // What follows is free: whatever comes, `max` code points may, and the string may end after
@@ -51,7 +52,8 @@ class StringSearch {
     uint64_t min = 0, max = kUnbounded;
   };
   std::optional<Freedom> FreedomOf(StateId state) {
-    if (state < info_.size() && info_[state].free == Verdict::kDead) return std::nullopt;
+    const Info* const info = Known(state);
+    if (info != nullptr && info->free == Verdict::kDead) return std::nullopt;
     return FindFreedom(state);
   }
   // Some code point in lo..hi (surrogates do not count) leads to a live state.
@@ -79,9 +81,11 @@ class StringSearch {
   // Whatever comes, the string can still be completed. Found for searches, in the sense of
   // RegexArena::IsSearch, and for nothing else.
   bool AlwaysLive(StateId state) {
-    if (At(state).always == Verdict::kUnknown)
-      info_[state].always = FindAlwaysLive(state) ? Verdict::kLive : Verdict::kDead;
-    return info_[state].always == Verdict::kLive;
+    if (At(state).always == Verdict::kUnknown) {
+      const bool always = FindAlwaysLive(state);
+      At(state).always = always ? Verdict::kLive : Verdict::kDead;
+    }
+    return At(state).always == Verdict::kLive;
   }
   // Where the characters of each class lead. Filled as far as it is asked: derivatives are dear.
   struct ClassRow {
@@ -121,9 +125,19 @@ class StringSearch {
     bool sought = false;  // a way, in vain
     StateId beyond = kNoState;
   };
+  // In pieces: many searches share a program of which each sees a few states.
+  static constexpr int kPiece = 6;
+  using Piece = std::array<Info, 1 << kPiece>;
   Info& At(StateId state) {
-    if (state >= info_.size()) info_.resize(static_cast<size_t>(state) + 1);
-    return info_[state];
+    const size_t piece = state >> kPiece;
+    if (piece >= info_.size()) info_.resize(piece + 1);
+    if (info_[piece] == nullptr) info_[piece] = std::make_unique<Piece>();
+    return (*info_[piece])[state & ((1 << kPiece) - 1)];
+  }
+  const Info* Known(StateId state) const {
+    const size_t piece = state >> kPiece;
+    if (piece >= info_.size() || info_[piece] == nullptr) return nullptr;
+    return &(*info_[piece])[state & ((1 << kPiece) - 1)];
   }
   static constexpr StateId kUnasked = UINT32_MAX - 1;
   StateId AskNextAscii(StateId state, uint8_t c);
@@ -164,11 +178,11 @@ class StringSearch {
   bool one_atom_ = false;
   uint64_t least_ = 0;
   std::function<bool(StateId)> hopeless_;
-  int64_t spent_ = 0;       // on searches that took more than small() steps
-  bool all_asked_ = false;  // DecideAll has run
-  int last_via_ = 0;        // what led to acceptance the last time: a good guess
-  std::vector<Info> info_;
-  std::vector<StateId*> rows_;  // by state, 128 next states each
+  int64_t spent_ = 0;                         // on searches that took more than small() steps
+  bool all_asked_ = false;                    // DecideAll has run
+  int last_via_ = 0;                          // what led to acceptance the last time: a good guess
+  std::vector<std::unique_ptr<Piece>> info_;  // by state
+  std::vector<StateId*> rows_;                // by state, 128 next states each
   std::deque<std::array<StateId, 128>> row_storage_;
   std::vector<ClassRow*> class_rows_;  // by state
   std::deque<ClassRow> class_row_storage_;

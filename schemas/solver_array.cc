@@ -94,8 +94,16 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
     const ArrayAtom& array = table_.array(atom);
     uint64_t last =
         std::max<uint64_t>(frame.count, std::max<uint64_t>(prefix, array.prefix.size()));
-    bool possible = (array.unique && max_count >= 2) || array.has_contains ||
-                    array.min_items > min_count || array.max_items < max_count;
+    const auto can_come = [&](uint64_t index) {
+      FormulaId item = kTrueFormula;
+      for (const AtomId other : cube.positive)
+        item = formulas.And(item, frames_.ItemDemand(frame, other, index));
+      return Value(item).answer != Answer::kNo;
+    };
+    const bool twice =
+        array.unique && max_count >= 2 && can_come(frame.count) && (frame.count > 0 || can_come(1));
+    bool possible =
+        twice || array.has_contains || array.min_items > min_count || array.max_items < max_count;
     for (uint64_t index = frame.count; !possible && index <= last; ++index) {
       if (index >= max_count) break;
       FormulaId item = formulas.Not(frames_.ItemDemand(frame, atom, index));

@@ -102,8 +102,8 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
     };
     const bool twice =
         array.unique && max_count >= 2 && can_come(frame.count) && (frame.count > 0 || can_come(1));
-    bool possible =
-        twice || array.has_contains || array.min_items > min_count || array.max_items < max_count;
+    bool possible = twice || array.has_contains || array.min_items > min_count ||
+                    (array.max_items < max_count && can_come(frame.count));
     for (uint64_t index = frame.count; !possible && index <= last; ++index) {
       if (index >= max_count) break;
       FormulaId item = formulas.Not(frames_.ItemDemand(frame, atom, index));

@@ -47,6 +47,7 @@ struct ObjectAtom {
   FormulaId property_names = kTrueFormula;  // on every key
   std::vector<std::string> required;
   uint64_t min_properties = 0, max_properties = kUnbounded;
+  std::string constant;  // canonical text of the only object that fits, where it is known and short
 };
 
 struct ArrayAtom {
@@ -57,6 +58,7 @@ struct ArrayAtom {
   bool has_contains = false;
   uint64_t min_contains = 1, max_contains = kUnbounded;
   bool unique = false;
+  std::string constant;  // as for objects
 };
 
 // A schema, compiled as far as it can be without looking at text: the formula of the root and the

@@ -6,6 +6,30 @@
 #include "src/base/utf8.h"
 
 namespace pawl::schema {
+namespace {
+
+// Constants nest, so long ones would be kept over and over. `left`: characters, roughly.
+bool IsShort(const json::Value& value, size_t& left) {
+  const size_t size = value.text.size() + 2;
+  if (size > left) return false;
+  left -= size;
+  for (const json::Value& item : value.items) {
+    if (!IsShort(item, left)) return false;
+  }
+  for (const auto& [name, member] : value.members) {
+    if (name.size() > left) return false;
+    left -= name.size();
+    if (!IsShort(member, left)) return false;
+  }
+  return true;
+}
+
+std::string ShortText(const json::Value& value) {
+  size_t left = 256;
+  return IsShort(value, left) ? CanonicalText(value) : "";
+}
+
+}  // namespace
 
 Result<FormulaId> ConstantFormula(SchemaTable& table, const json::Value& value) {
   return EnumFormula(table, {&value});
@@ -45,6 +69,7 @@ Result<FormulaId> EnumFormula(SchemaTable& table, const std::vector<const json::
           if (!formula.ok()) return formula.error();
           atom.prefix.push_back(*formula);
         }
+        atom.constant = ShortText(*value);
         atom.items = kFalseFormula;
         atom.min_items = atom.max_items = value->items.size();
         alternatives.push_back(
@@ -59,6 +84,7 @@ Result<FormulaId> EnumFormula(SchemaTable& table, const std::vector<const json::
           atom.properties.emplace_back(name, *formula);
           atom.required.push_back(name);
         }
+        atom.constant = ShortText(*value);
         atom.additional = kFalseFormula;
         alternatives.push_back(
             formulas.And(formulas.Kinds(KindBit(kObjectValue)), table.AddObject(std::move(atom))));

@@ -20,6 +20,9 @@ std::vector<AtomId> Merge(const std::vector<AtomId>& a, const std::vector<AtomId
   return out;
 }
 
+// Steps of all products of disjunctions that one question may take.
+constexpr size_t kMaxProductWork = 200'000;
+
 bool Intersects(const std::vector<AtomId>& a, const std::vector<AtomId>& b) {
   for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
     if (a[i] == b[j]) return true;
@@ -44,7 +47,9 @@ FormulaId FormulaArena::Intern(Op op, uint32_t value, std::vector<FormulaId> kid
     if (node.op == op && node.value == value && node.kids == kids) return it->second;
   }
   const FormulaId id = static_cast<FormulaId>(nodes_.size());
-  nodes_.push_back({op, kind, value, std::move(kids)});
+  uint32_t size = 1;
+  for (const FormulaId kid : kids) size = std::min(kMostParts, size + nodes_[kid].size);
+  nodes_.push_back({op, kind, value, size, std::move(kids)});
   index_.emplace(hash, id);
   return id;
 }
@@ -228,13 +233,33 @@ const std::vector<AtomId>& FormulaArena::Atoms(FormulaId f) {
   if (const auto it = atoms_.find(f); it != atoms_.end()) return it->second;
   std::vector<AtomId> out;
   if (nodes_[f].op == Op::kAtom) out.push_back(nodes_[f].value);
-  for (const FormulaId kid : nodes_[f].kids) out = Merge(out, Atoms(kid));
+  for (const FormulaId kid : nodes_[f].kids) {
+    if (nodes_[kid].op == Op::kAtom) {
+      out.push_back(nodes_[kid].value);
+    } else {
+      const std::vector<AtomId>& more = Atoms(kid);
+      out.insert(out.end(), more.begin(), more.end());
+    }
+  }
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
   return atoms_.emplace(f, std::move(out)).first->second;
 }
 
 FormulaId FormulaArena::Assign(FormulaId f, std::span<const std::pair<AtomId, bool>> values) {
   if (f <= kTrueFormula || values.empty()) return f;
+  std::unordered_map<FormulaId, FormulaId> known;
+  return Assign(f, values, nodes_[f].size > kManyParts ? &known : nullptr);
+}
+
+FormulaId FormulaArena::Assign(FormulaId f, std::span<const std::pair<AtomId, bool>> values,
+                               std::unordered_map<FormulaId, FormulaId>* known) {
+  if (f <= kTrueFormula) return f;
+  if (known != nullptr) {
+    if (const auto it = known->find(f); it != known->end()) return it->second;
+  }
   const Node node = nodes_[f];
+  FormulaId out = f;
   switch (node.op) {
     case Op::kAtom: {
       const auto it = std::lower_bound(values.begin(), values.end(), std::pair(node.value, false));
@@ -242,18 +267,22 @@ FormulaId FormulaArena::Assign(FormulaId f, std::span<const std::pair<AtomId, bo
       return it->second ? kTrueFormula : kFalseFormula;
     }
     case Op::kNot:
-      return Not(Assign(node.kids[0], values));
+      out = Not(Assign(node.kids[0], values, known));
+      break;
     case Op::kAnd:
     case Op::kOr:
     case Op::kExactlyOne: {
       std::vector<FormulaId> kids;
       kids.reserve(node.kids.size());
-      for (const FormulaId kid : node.kids) kids.push_back(Assign(kid, values));
-      return node.op == Op::kAnd ? And(kids) : node.op == Op::kOr ? Or(kids) : ExactlyOne(kids);
+      for (const FormulaId kid : node.kids) kids.push_back(Assign(kid, values, known));
+      out = node.op == Op::kAnd ? And(kids) : node.op == Op::kOr ? Or(kids) : ExactlyOne(kids);
+      break;
     }
     default:
-      return f;
+      break;
   }
+  if (known != nullptr) known->emplace(f, out);
+  return out;
 }
 
 std::vector<AtomId> FormulaArena::MustAtoms(FormulaId f) const {
@@ -279,11 +308,31 @@ bool FormulaArena::IsConjunction(FormulaId f) const {
 
 std::vector<Cube> FormulaArena::Cubes(FormulaId f, size_t limit, bool& complete) const {
   complete = true;
-  return Dnf(f, true, limit, complete);
+  DnfMemory memory;
+  return Dnf(f, true, limit, complete, memory);
 }
 
-std::vector<Cube> FormulaArena::Dnf(FormulaId f, bool positive, size_t limit,
-                                    bool& complete) const {
+// The kids of an ExactlyOne are asked for with either sign again and again: nested, that doubles
+// with each level unless what was found is kept.
+std::vector<Cube> FormulaArena::Dnf(FormulaId f, bool positive, size_t limit, bool& complete,
+                                    DnfMemory& memory) const {
+  const Op op = nodes_[f].op;
+  if (op == Op::kFalse || op == Op::kTrue || op == Op::kAtom)
+    return DnfOf(f, positive, limit, complete, memory);
+  const uint64_t key = uint64_t{f} << 1 | (positive ? 1 : 0);
+  if (const auto it = memory.known.find(key); it != memory.known.end()) {
+    complete = complete && it->second.complete;
+    return it->second.cubes;
+  }
+  bool all = true;
+  std::vector<Cube> cubes = DnfOf(f, positive, limit, all, memory);
+  complete = complete && all;
+  memory.known.emplace(key, KnownCubes{cubes, all});
+  return cubes;
+}
+
+std::vector<Cube> FormulaArena::DnfOf(FormulaId f, bool positive, size_t limit, bool& complete,
+                                      DnfMemory& memory) const {
   const Node& node = nodes_[f];
   std::vector<Cube> out;
   const auto append = [&](std::vector<Cube> more) {
@@ -297,10 +346,14 @@ std::vector<Cube> FormulaArena::Dnf(FormulaId f, bool positive, size_t limit,
   };
   // The conjunction of `left` with one disjunction after another.
   const auto conjoin = [&](const std::vector<Cube>& left, FormulaId kid, bool sign) {
-    const std::vector<Cube> right = Dnf(kid, sign, limit, complete);
+    const std::vector<Cube> right = Dnf(kid, sign, limit, complete, memory);
     std::vector<Cube> product;
     for (const Cube& a : left) {
       for (const Cube& b : right) {
+        if ((memory.work += a.positive.size() + a.negative.size() + 8) > kMaxProductWork) {
+          complete = false;
+          return std::vector<Cube>();
+        }
         Cube cube{Merge(a.positive, b.positive), Merge(a.negative, b.negative)};
         if (Intersects(cube.positive, cube.negative)) continue;
         if (product.size() >= limit) {
@@ -322,14 +375,13 @@ std::vector<Cube> FormulaArena::Dnf(FormulaId f, bool positive, size_t limit,
       (positive ? out.back().positive : out.back().negative).push_back(node.value);
       break;
     case Op::kNot:
-      return Dnf(node.kids[0], !positive, limit, complete);
+      return Dnf(node.kids[0], !positive, limit, complete, memory);
     case Op::kAnd:
     case Op::kOr:
       if ((node.op == Op::kOr) == positive) {
-        for (const FormulaId kid : node.kids) append(Dnf(kid, positive, limit, complete));
+        for (const FormulaId kid : node.kids) append(Dnf(kid, positive, limit, complete, memory));
       } else {
-        out.emplace_back();
-        for (const FormulaId kid : node.kids) out = conjoin(out, kid, positive);
+        out = ConjunctionOf(node.kids, positive, limit, complete, memory);
       }
       break;
     case Op::kExactlyOne:
@@ -356,6 +408,87 @@ std::vector<Cube> FormulaArena::Dnf(FormulaId f, bool positive, size_t limit,
     case Op::kReference:
       complete = false;
       break;
+  }
+  return out;
+}
+
+// Literals first: what they rule out leaves many a disjunction with one alternative, which is a
+// literal again, or with one that is there already.
+std::vector<Cube> FormulaArena::ConjunctionOf(const std::vector<FormulaId>& kids, bool positive,
+                                              size_t limit, bool& complete,
+                                              DnfMemory& memory) const {
+  std::unordered_map<AtomId, bool> fixed;
+  bool possible = true, changed = true;
+  const auto fix = [&](const Cube& cube) {
+    for (const AtomId atom : cube.positive) possible &= fixed.try_emplace(atom, true).first->second;
+    for (const AtomId atom : cube.negative)
+      possible &= !fixed.try_emplace(atom, false).first->second;
+    changed = true;
+  };
+  std::vector<std::vector<Cube>> open;
+  for (const FormulaId kid : kids) {
+    std::vector<Cube> cubes = Dnf(kid, positive, limit, complete, memory);
+    if (cubes.size() == 1) {
+      fix(cubes[0]);
+    } else {
+      open.push_back(std::move(cubes));
+    }
+  }
+  constexpr int kRounds = 16;
+  for (int round = 0; possible && changed && round < kRounds; ++round) {
+    changed = false;
+    std::erase_if(open, [&](std::vector<Cube>& cubes) {
+      const auto stands = [&](AtomId atom, bool value) {
+        const auto it = fixed.find(atom);
+        return it == fixed.end() ? -1 : it->second == value ? 1 : 0;
+      };
+      bool holds = false;
+      std::erase_if(cubes, [&](const Cube& cube) {
+        bool clashes = false, implied = true;
+        const auto look = [&](const std::vector<AtomId>& atoms, bool value) {
+          for (const AtomId atom : atoms) {
+            clashes = clashes || stands(atom, value) == 0;
+            implied = implied && stands(atom, value) == 1;
+          }
+        };
+        look(cube.positive, true);
+        look(cube.negative, false);
+        holds = holds || implied;
+        return clashes;
+      });
+      if (cubes.empty()) possible = false;
+      if (!holds && cubes.size() == 1) fix(cubes[0]);
+      return holds || cubes.size() <= 1;
+    });
+  }
+  if (!possible) return {};
+  std::vector<Cube> out(1);
+  for (const auto& [atom, value] : fixed)
+    (value ? out[0].positive : out[0].negative).push_back(atom);
+  std::ranges::sort(out[0].positive);
+  std::ranges::sort(out[0].negative);
+  for (const std::vector<Cube>& cubes : open) {
+    std::vector<Cube> product;
+    for (const Cube& a : out) {
+      for (const Cube& b : cubes) {
+        if ((memory.work += a.positive.size() + a.negative.size() + 8) > kMaxProductWork) {
+          complete = false;
+          return {};
+        }
+        Cube cube{Merge(a.positive, b.positive), Merge(a.negative, b.negative)};
+        if (Intersects(cube.positive, cube.negative)) continue;
+        if (product.size() >= limit) {
+          complete = false;
+          break;
+        }
+        product.push_back(std::move(cube));
+      }
+      if (product.size() >= limit) {
+        if (&a != &out.back()) complete = false;
+        break;
+      }
+    }
+    out = std::move(product);
   }
   return out;
 }

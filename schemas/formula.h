@@ -102,36 +102,14 @@ class FormulaArena {
   // The truth of `f` when `truth(atom)` tells that of each atom.
   template <typename Truth>
   bool Evaluate(FormulaId f, const Truth& truth) const {
-    const Node& node = nodes_[f];
-    switch (node.op) {
-      case Op::kFalse:
-        return false;
-      case Op::kTrue:
-        return true;
-      case Op::kAtom:
-        return truth(node.value);
-      case Op::kNot:
-        return !Evaluate(node.kids[0], truth);
-      case Op::kAnd:
-        for (const FormulaId kid : node.kids) {
-          if (!Evaluate(kid, truth)) return false;
-        }
-        return true;
-      case Op::kOr:
-        for (const FormulaId kid : node.kids) {
-          if (Evaluate(kid, truth)) return true;
-        }
-        return false;
-      case Op::kExactlyOne: {
-        int count = 0;
-        for (const FormulaId kid : node.kids) count += Evaluate(kid, truth) ? 1 : 0;
-        return count == 1;
-      }
-      case Op::kKindSet:
-      case Op::kReference:
-        break;  // ForKind removed them
-    }
-    return false;
+    return EvaluatePartly(f, [&](AtomId atom) { return truth(atom) ? 1 : 0; }) == 1;
+  }
+  // The same when `truth(atom)` is 0 or 1 for what is settled and -1 for what may still go either
+  // way; -1 where that leaves the formula open.
+  template <typename Truth>
+  int EvaluatePartly(FormulaId f, const Truth& truth) const {
+    std::unordered_map<FormulaId, int> known;
+    return Evaluate(f, truth, nodes_[f].size > kManyParts ? &known : nullptr);
   }
   // Atoms that are true in every assignment making `f` true because `f` is that atom or a
   // conjunction with it; sorted.
@@ -143,15 +121,68 @@ class FormulaArena {
   std::vector<Cube> Cubes(FormulaId f, size_t limit, bool& complete) const;
 
  private:
+  template <typename Truth>
+  int Evaluate(FormulaId f, const Truth& truth, std::unordered_map<FormulaId, int>* known) const {
+    const Node& node = nodes_[f];
+    if (node.op == Op::kAtom) return truth(node.value);
+    if (known != nullptr) {
+      if (const auto it = known->find(f); it != known->end()) return it->second;
+    }
+    int out = node.op == Op::kTrue ? 1 : 0;
+    if (node.op == Op::kNot) {
+      out = Evaluate(node.kids[0], truth, known);
+      if (out >= 0) out = 1 - out;
+    } else if (node.op == Op::kAnd || node.op == Op::kOr) {
+      const int decisive = node.op == Op::kOr ? 1 : 0;
+      out = 1 - decisive;
+      for (const FormulaId kid : node.kids) {
+        const int value = Evaluate(kid, truth, known);
+        if (value < 0) out = value;
+        if (value != decisive) continue;
+        out = value;
+        break;
+      }
+    } else if (node.op == Op::kExactlyOne) {
+      int count = 0;
+      bool open = false;
+      for (const FormulaId kid : node.kids) {
+        const int value = Evaluate(kid, truth, known);
+        open = open || value < 0;
+        if (value == 1 && ++count > 1) break;
+      }
+      out = count > 1 ? 0 : open ? -1 : count;
+    }
+    // ForKind has removed what else there is.
+    if (known != nullptr) known->emplace(f, out);
+    return out;
+  }
   struct Node {
     Op op;
     Kind kind;       // kAtom: the kind it speaks of
     uint32_t value;  // kAtom: atom; kKindSet: set; kReference: index into targets_
+    uint32_t size;   // parts when it is written out, each as often as it stands there
     std::vector<FormulaId> kids;
   };
   FormulaId Intern(Op op, uint32_t value, std::vector<FormulaId> kids, Kind kind = kNullValue);
   FormulaId Junction(Op op, std::span<const FormulaId> kids);
-  std::vector<Cube> Dnf(FormulaId f, bool positive, size_t limit, bool& complete) const;
+  struct KnownCubes {
+    std::vector<Cube> cubes;
+    bool complete;
+  };
+  struct DnfMemory {
+    std::unordered_map<uint64_t, KnownCubes> known;  // by formula and sign
+    size_t work = 0;
+  };
+  std::vector<Cube> Dnf(FormulaId f, bool positive, size_t limit, bool& complete,
+                        DnfMemory& memory) const;
+  std::vector<Cube> DnfOf(FormulaId f, bool positive, size_t limit, bool& complete,
+                          DnfMemory& memory) const;
+  std::vector<Cube> ConjunctionOf(const std::vector<FormulaId>& kids, bool positive, size_t limit,
+                                  bool& complete, DnfMemory& memory) const;
+  FormulaId Assign(FormulaId f, std::span<const std::pair<AtomId, bool>> values,
+                   std::unordered_map<FormulaId, FormulaId>* known);
+  // Formulas share parts: those with more than kManyParts are looked through with a memory.
+  static constexpr uint32_t kManyParts = 1000, kMostParts = 1u << 30;
 
   std::vector<Node> nodes_;
   std::unordered_multimap<uint64_t, FormulaId> index_;

@@ -370,6 +370,9 @@ FrameId Frames::WithItem(FrameId id) {
 FrameId Frames::AfterValue(FrameId id, const std::vector<bool>& truth,
                            const std::string* canonical) {
   Frame frame = frames_[id];
+  const FormulaId must_before = frame.must;
+  const std::vector<FormulaId> tracks_before = frame.tracks;
+  const IdSets::Id seen_before = frame.seen;
   const std::vector<FormulaId> tracks = Tracks(frame);
   std::vector<AtomId> failed;
   for (const Pending& p : frame.waiting) {
@@ -417,7 +420,8 @@ FrameId Frames::AfterValue(FrameId id, const std::vector<bool>& truth,
   frame.pending_rank = -1;
   SettleTrue(frame);
   if (frame.must == kFalseFormula) return kNoFrame;
-  DropSettled(frame, named_key);
+  const bool same = frame.must == must_before && frame.tracks == tracks_before;
+  DropSettled(frame, named_key, same ? std::optional(seen_before) : std::nullopt);
   return Intern(std::move(frame));
 }
 
@@ -469,7 +473,7 @@ uint64_t Frames::CountCap(const Frame& frame) {
 }
 
 // Forgets progress that no atom in play can still ask for, so that equal futures are equal frames.
-void Frames::DropSettled(Frame& frame, bool named_key) {
+void Frames::DropSettled(Frame& frame, bool named_key, std::optional<IdSets::Id> settled) {
   const std::vector<AtomId> atoms = Atoms(frame);
   frame.count = std::min(frame.count, CountCap(frame));
   std::erase_if(frame.contained, [&](const auto& entry) {
@@ -489,6 +493,11 @@ void Frames::DropSettled(Frame& frame, bool named_key) {
              return std::binary_search(required.begin(), required.end(), name);
            });
   };
+  // `settled`: keys that are known to matter.
+  if (settled && frame.seen != *settled && name_sets_.Before(frame.seen) == *settled) {
+    if (!matters(name_sets_.Last(frame.seen))) frame.seen = *settled;
+    return;
+  }
   const std::vector<NameId> names = name_sets_.Members(frame.seen);
   if (std::all_of(names.begin(), names.end(), matters)) return;
   frame.seen = IdSets::kEmpty;

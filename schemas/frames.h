@@ -13,6 +13,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -173,7 +174,7 @@ class Frames {
   uint32_t LayoutFor(const std::vector<AtomId>& atoms);
   uint64_t CountCap(const Frame& frame);
   void SettleTrue(Frame& frame);
-  void DropSettled(Frame& frame, bool named_key);
+  void DropSettled(Frame& frame, bool named_key, std::optional<IdSets::Id> settled);
   // The members of `items` that are tight under the demand.
   IdSets::Id Tight(FormulaId demand, IdSets::Id items);
 

@@ -45,6 +45,8 @@ class PlainKeys {
 
  private:
   FormulaId Demand(int rank);
+  // Place in required_rank_ of the first required name that is not among `seen`.
+  size_t FirstMissing(IdSets::Id seen);
 
   Frames& frames_;
   Solver& solver_;
@@ -52,8 +54,10 @@ class PlainKeys {
   std::vector<AtomId> atoms_;
   bool ordered_;
   std::vector<std::pair<int, NameId>> required_rank_;  // by rank
-  std::vector<int8_t> possible_;                       // by rank + 1: has a value; -1 unknown
-  std::vector<Name> sorted_;                           // by text
+  std::unordered_map<IdSets::Id, size_t> first_missing_;
+  std::vector<int8_t> possible_;  // by rank + 1: has a value; -1 unknown
+  std::vector<Name> sorted_;      // by text
+  std::vector<uint32_t> place_;   // by rank: in sorted_
   std::unordered_map<StringProgram::StateId, Range> ranges_;
 };
 

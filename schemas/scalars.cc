@@ -66,11 +66,20 @@ StringSearch& Scalars::String(const Goal& goal) {
     return around_accepts_(around, truth);
   };
   const std::vector<AtomId>& atoms = program->atoms();
-  const bool one_regex = std::get<1>(shape).empty() && atoms.size() == 1 &&
-                         table_.string(atoms[0]).type == StringAtom::Type::kRegex &&
-                         table_.formulas.op(std::get<0>(shape)) == FormulaArena::Op::kAtom;
+  const bool one_atom = std::get<1>(shape).empty() && atoms.size() == 1 &&
+                        table_.formulas.op(std::get<0>(shape)) == FormulaArena::Op::kAtom;
   StringEntry entry{program,
-                    std::make_unique<StringSearch>(*p, accept, options_.step_fuel, one_regex)};
+                    std::make_unique<StringSearch>(*p, accept, options_.step_fuel, one_atom)};
+  const FormulaId must = std::get<0>(shape);
+  uint64_t least = 0;
+  for (const AtomId atom : table_.formulas.MustAtoms(must)) {
+    const StringAtom& string = table_.string(atom);
+    if (string.type == StringAtom::Type::kLength) least = std::max(least, string.min);
+  }
+  entry.search->SetHints(least, [this, p, must](StringProgram::StateId state) {
+    return table_.formulas.EvaluatePartly(
+               must, [&](AtomId atom) { return p->Settled(state, atom); }) == 0;
+  });
   return *strings_.emplace(std::move(shape), std::move(entry)).first->second.search;
 }
 

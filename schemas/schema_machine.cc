@@ -228,7 +228,8 @@ StringSearch& SchemaMachine::KeySearch(FrameId id) {
   const auto accept = [this, id, program, taken, has_taken](StringProgram::StateId state) {
     return KeyAllowed(id, *program, state, taken, has_taken);
   };
-  entry.search = std::make_unique<StringSearch>(*program, accept, options_.step_fuel);
+  // Each state asks for a frame.
+  entry.search = std::make_unique<StringSearch>(*program, accept, options_.step_fuel / 8);
   return *keys_.emplace(id, std::move(entry)).first->second.search;
 }
 

@@ -237,6 +237,17 @@ bool Solver::Closable(FrameId id) {
 bool Solver::LivePending(FrameId id) {
   if (const auto it = pending_.find(id); it != pending_.end()) return it->second;
   const Goal goal = frames_.PendingGoal(id);
+  if (const Frame frame = frames_[id]; frame.items != IdSets::kEmpty) {
+    if (const auto left = FewLeftIn(frame)) {
+      uint64_t needed = 1;
+      for (const AtomId atom : table_.formulas.MustAtoms(frame.must)) {
+        const uint64_t least = table_.array(atom).min_items;
+        needed = std::max(needed, least - std::min(least, frame.count));
+      }
+      const FrameId after = left->count < needed ? kNoFrame : frames_.AfterValue(id, {});
+      return pending_[id] = after != kNoFrame && Live(after);
+    }
+  }
   bool complete;
   bool live = false;
   for (const std::vector<bool>& truth : Vectors(goal.tracks, complete)) {
@@ -271,6 +282,18 @@ std::optional<std::string> Solver::PendingValue(FrameId id) {
   return best;
 }
 
+std::shared_ptr<const Solver::Cubes> Solver::CubesOf(FormulaId formula) {
+  if (const auto it = cubes_.find(formula); it != cubes_.end()) return it->second;
+  auto out = std::make_shared<Cubes>();
+  out->cubes = table_.formulas.Cubes(formula, kMaxCubes, out->complete);
+  constexpr size_t kMaxKept = 10'000;
+  if (!table_.formulas.IsConjunction(formula)) {
+    if (cubes_.size() >= kMaxKept) cubes_.clear();
+    cubes_.emplace(formula, out);
+  }
+  return out;
+}
+
 Found Solver::SolveContainer(FrameId id) {
   const Frame frame = frames_[id];
   if (frame.kind == kNullValue) return {Answer::kYes, ""};  // the root: the one value is there
@@ -288,11 +311,10 @@ Found Solver::SolveContainer(FrameId id) {
   Found best;
   for (const FormulaId formula : wanted) {
     if (best.answer == Answer::kYes && !want_text_) break;
-    bool all_cubes;
-    const std::vector<Cube> cubes = table_.formulas.Cubes(formula, kMaxCubes, all_cubes);
-    complete = complete && all_cubes;
+    const std::shared_ptr<const Cubes> cubes = CubesOf(formula);
+    complete = complete && cubes->complete;
     size_t tried = 0;
-    for (const Cube& cube : cubes) {
+    for (const Cube& cube : cubes->cubes) {
       // Once something is found a few more tries may find something shorter; that is enough.
       if (best.answer == Answer::kYes && (!want_text_ || ++tried > 4)) break;
       Improve(best, SolveCube(frame, cube));

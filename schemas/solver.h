@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -68,6 +69,21 @@ class Solver {
   // The array's further items when they have to be unique and there are values without end
   // (solver_unique.cc); nullopt when that cannot be said.
   std::optional<Found> SolveUnique(const Frame& frame, FormulaId item, uint64_t items);
+  // All values that fit, where they can be counted: those of an enum, say. nullptr elsewhere.
+  struct FewValues {
+    std::vector<uint32_t> items;  // as Frames::InternItem has them
+    std::vector<std::string> texts;
+    // How many of a set of items are among them; each set is the one before it and one item more.
+    std::unordered_map<IdSets::Id, size_t> taken;
+  };
+  FewValues* FewValuesOf(FormulaId formula);
+  // The demand on every further item of an array under plain uniqueItems, where all places are
+  // alike and few values fit.
+  struct FewLeft {
+    FewValues* values;
+    size_t count;  // values that are not there yet
+  };
+  std::optional<FewLeft> FewLeftIn(const Frame& frame);
   // Whether the numbers and strings that fit have no end.
   bool Plentiful(FormulaId formula);
   Frames::Tightness Tight(FormulaId formula, const std::string& canonical);
@@ -76,6 +92,11 @@ class Solver {
   // Outcome vectors of the tracks worth trying: all of them when they are few.
   std::vector<std::vector<bool>> Vectors(const std::vector<FormulaId>& tracks,
                                          bool& complete) const;
+  struct Cubes {
+    std::vector<Cube> cubes;
+    bool complete;
+  };
+  std::shared_ptr<const Cubes> CubesOf(FormulaId formula);
   FormulaId WithOutcomes(FormulaId must, const std::vector<FormulaId>& tracks,
                          const std::vector<bool>& truth);
 
@@ -96,7 +117,9 @@ class Solver {
   };
   static constexpr FormulaId kUnset = UINT32_MAX;
   std::map<std::pair<uint32_t, std::vector<AtomId>>, NamedDemands> named_demands_;
+  std::unordered_map<FormulaId, std::shared_ptr<const Cubes>> cubes_;
   std::unordered_map<FormulaId, bool> plentiful_;
+  std::unordered_map<FormulaId, std::unique_ptr<FewValues>> few_;
   bool want_text_ = false;
   std::unordered_map<FrameId, bool> pending_;
   // Formulas being solved further up, with their depth: meeting one again is no proof of anything

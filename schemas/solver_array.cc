@@ -11,7 +11,8 @@
 namespace pawl::schema {
 namespace {
 constexpr uint64_t kMaxBuiltItems = 4096;  // longer arrays are known to exist, but not written down
-constexpr size_t kMaxCompared = 8;         // different `contains`
+constexpr uint64_t kMaxPlannedApart = 40;  // each is kept apart from all before it
+constexpr size_t kMaxCompared = 32;        // different `contains`
 }  // namespace
 
 Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
@@ -28,7 +29,7 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
   uint64_t min_count = frame.count, max_count = kUnbounded, prefix = 0;
   bool unique = false;
   std::map<AtomId, uint64_t> missing;  // matches of contains still wanted
-  uint64_t total_missing = 0;
+  uint64_t total_missing = 0, sum_missing = 0;
   for (const AtomId atom : cube.positive) {
     const ArrayAtom& array = table_.array(atom);
     min_count = std::max(min_count, array.min_items);
@@ -38,9 +39,24 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
     if (array.has_contains && matches(atom) < array.min_contains) {
       missing[atom] = array.min_contains - matches(atom);
       total_missing = std::max(total_missing, missing[atom]);
+      sum_missing += std::min(missing[atom], kUnbounded / 64);
     }
   }
   if (min_count > max_count) return no;
+  if (cube.negative.empty()) {
+    if (const auto left = FewLeftIn(frame)) {
+      const uint64_t needed = min_count - frame.count;
+      if (left->count < needed) return no;
+      std::string text;
+      size_t written = 0;
+      for (size_t i = 0; want_text_ && written < needed; ++i) {
+        if (frames_.items().Contains(frame.items, left->values->items[i])) continue;
+        text += (written++ == 0 ? "" : ",") + left->values->texts[i];
+      }
+      const bool has_text = want_text_ && text.size() <= kMaxWitness;
+      return {Answer::kYes, has_text ? std::optional(std::move(text)) : std::nullopt};
+    }
+  }
   if (missing.size() > 1 && missing.size() <= kMaxCompared && max_count != kUnbounded) {
     // Where no item can match two of them, the matches need a place each.
     bool apart = true;
@@ -78,8 +94,16 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
     const ArrayAtom& array = table_.array(atom);
     uint64_t last =
         std::max<uint64_t>(frame.count, std::max<uint64_t>(prefix, array.prefix.size()));
-    bool possible = (array.unique && max_count >= 2) || array.has_contains ||
-                    array.min_items > min_count || array.max_items < max_count;
+    const auto can_come = [&](uint64_t index) {
+      FormulaId item = kTrueFormula;
+      for (const AtomId other : cube.positive)
+        item = formulas.And(item, frames_.ItemDemand(frame, other, index));
+      return Value(item).answer != Answer::kNo;
+    };
+    const bool twice =
+        array.unique && max_count >= 2 && can_come(frame.count) && (frame.count > 0 || can_come(1));
+    bool possible = twice || array.has_contains || array.min_items > min_count ||
+                    (array.max_items < max_count && can_come(frame.count));
     for (uint64_t index = frame.count; !possible && index <= last; ++index) {
       if (index >= max_count) break;
       FormulaId item = formulas.Not(frames_.ItemDemand(frame, atom, index));
@@ -103,17 +127,19 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
     if (array.has_contains && matches(atom) < array.min_contains) avoiding.insert(atom);
   }
   const bool plain_unique = unique && frames_.PlainUnique(frame);
-  const bool simple = to_fail.empty() && missing.empty() && !unique;
 
   // Where items have to differ, what was planned before matters to what comes next.
   const bool needs_text =
       want_text_ || unique ||
       std::ranges::any_of(cube.negative, [&](AtomId atom) { return table_.array(atom).unique; });
-  std::vector<FormulaId> items;
+  uint64_t planned = 0;
+  std::map<AtomId, uint64_t> matched;  // by items planned, of `contains`
   std::vector<std::string> texts;
+  size_t steps = 0, text_size = 0;
   bool uncertain = false, has_text = true;
-  uint64_t limit =
-      std::max(min_count, std::max(frame.count, prefix) + total_missing + 1) + to_fail.size();
+  uint64_t limit = std::max(min_count, std::max(frame.count, prefix) +
+                                           std::max(total_missing, sum_missing) + 1) +
+                   to_fail.size();
   for (const AtomId atom : cube.negative) {
     // Matches one too many, or one item too many, are reasons as well.
     const ArrayAtom& array = table_.array(atom);
@@ -124,7 +150,7 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
   }
   limit = std::min(limit, max_count);
   for (uint64_t index = frame.count; index < limit; ++index) {
-    const uint64_t count = frame.count + items.size();
+    const uint64_t count = frame.count + planned;
     // A count at which an atom fails is a reason only while the array ends with it.
     const bool failing = std::all_of(to_fail.begin(), to_fail.end(), [&](AtomId atom) {
       return avoiding.contains(atom) || fails_by_count(atom, count);
@@ -135,7 +161,7 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
       item = formulas.And(item, frames_.ItemDemand(frame, atom, index));
     if (unique) {
       // Beyond the prefix all places are alike, so one answer does for the rest.
-      if (plain_unique && index >= prefix && items.empty() && count < min_count) {
+      if (plain_unique && index >= prefix && planned == 0 && count < min_count) {
         if (auto found = SolveUnique(frame, item, min_count - count)) return *found;
       }
       // The demands know of items read (of those that matter to them), not of those planned here.
@@ -148,7 +174,7 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
     }
     for (const AtomId atom : cube.positive) {
       const ArrayAtom& array = table_.array(atom);
-      if (array.has_contains && matches(atom) >= array.max_contains) {
+      if (array.has_contains && matches(atom) + matched[atom] >= array.max_contains) {
         item = formulas.And(item, formulas.Not(array.contains));
       }
     }
@@ -157,9 +183,13 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
       if (count >= min_count && missing.empty()) break;
       // A choice of earlier items could have been better, unless there was none, or all places are
       // alike and the different values have run out.
-      const bool alike = cube.negative.empty() && prefix <= frame.count;
-      return items.empty() || (cube.negative.empty() && (!unique || alike)) ? no : unknown;
+      const bool all_alike = cube.negative.empty() && prefix <= frame.count;
+      return planned == 0 || (cube.negative.empty() && (!unique || all_alike)) ? no : unknown;
     }
+    // How often the same item can be planned: beyond the prefix one place is like the next.
+    const bool alike = index >= prefix && !unique && cube.negative.empty();
+    uint64_t times = missing.empty() && alike ? std::max(min_count, count + 1) - count : kUnbounded;
+    std::vector<AtomId> matching;
     for (auto it = missing.begin(); it != missing.end();) {
       const FormulaId better = formulas.And(item, table_.array(it->first).contains);
       if (Value(better).answer != Answer::kYes) {
@@ -167,7 +197,15 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
         continue;
       }
       item = better;
-      it = --it->second == 0 ? missing.erase(it) : std::next(it);
+      matching.push_back(it->first);
+      times = std::min(times, it->second);
+      ++it;
+    }
+    if (!alike || times == kUnbounded) times = 1;
+    times = std::min(times, limit - index);
+    for (const AtomId atom : matching) {
+      matched[atom] += times;
+      if ((missing[atom] -= times) == 0) missing.erase(atom);
     }
     // `contains` fails when no item matches, so keep avoiding matches as long as that works.
     for (auto it = avoiding.begin(); it != avoiding.end();) {
@@ -201,19 +239,18 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
     }
     const Found& found = Value(item, needs_text);
     uncertain = uncertain || found.answer == Answer::kUnknown;
-    items.push_back(item);
-    if (found.text) {
-      texts.push_back(*found.text);
-    } else {
+    planned += times;
+    index += times - 1;
+    if (!found.text) {
       has_text = false;
+    } else if (has_text) {
+      text_size += times > kMaxWitness ? times : times * (found.text->size() + 1);
+      has_text = text_size <= kMaxWitness;
+      if (has_text) texts.insert(texts.end(), times, *found.text);
     }
-    if (simple && index >= prefix && min_count - frame.count > kMaxBuiltItems) {
-      // Every further item is like this one.
-      return uncertain ? unknown : Found{Answer::kYes, std::nullopt};
-    }
-    if (items.size() > kMaxBuiltItems) return unknown;
+    if (++steps > (unique ? kMaxPlannedApart : kMaxBuiltItems)) return unknown;
   }
-  const uint64_t count = frame.count + items.size();
+  const uint64_t count = frame.count + planned;
   std::erase_if(
       to_fail, [&](AtomId atom) { return fails_by_count(atom, count) || avoiding.contains(atom); });
   if (count < min_count || !missing.empty() || !to_fail.empty() || uncertain) return unknown;

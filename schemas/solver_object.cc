@@ -10,6 +10,7 @@
 #include <set>
 
 #include "schemas/constant.h"
+#include "schemas/distinct.h"
 #include "schemas/solver.h"
 #include "src/base/json.h"
 #include "src/base/utf8.h"
@@ -23,6 +24,9 @@ struct Member {
   StringProgram::StateId state;
   FormulaId demand;
 };
+
+// Members beyond the named ones that are written down.
+constexpr uint64_t kMaxPlanned = 5000;
 
 }  // namespace
 
@@ -101,8 +105,16 @@ Found Solver::SolveObject(const Frame& frame, const Cube& cube) {
     }
   }
 
-  // Keys that the schema does not name, for members nobody required: a few plain names, and the
-  // shortest key that each pattern knows.
+  // Keys that the schema does not name and that can have a value.
+  StringSearch other_keys(
+      program,
+      [&](StringProgram::StateId state) {
+        if (layout.has_names && program.Literal(state, layout.names_atom) >= 0) return false;
+        return Value(positive_demand(state, -1)).answer == Answer::kYes;
+      },
+      options_.step_fuel / 8);
+  // For members nobody required: a few plain names, the shortest key that each pattern knows, and
+  // as many as are missing.
   std::vector<std::pair<std::string, StringProgram::StateId>> spare;
   const auto collect_spare = [&] {
     if (!spare.empty()) return;
@@ -141,7 +153,15 @@ Found Solver::SolveObject(const Frame& frame, const Cube& cube) {
       }
     }
     for (char c = 'a'; c <= 'z'; ++c) candidates.emplace_back(1, c);
-    for (int i = 0; i < 40; ++i) candidates.push_back("k" + std::to_string(i));
+    const uint64_t missing = std::min(min_count - std::min(min_count, planned()), kMaxPlanned);
+    if (layout.has_key_conditions && missing > 0 && other_keys.Live(program.start())) {
+      const size_t wanted = missing + frames_.seen().Size(frame.seen) + layout.names.size();
+      for (const std::u32string& key : Continuations(other_keys, program.start(), wanted))
+        candidates.push_back(EncodeCodepoints(key));
+    }
+    const uint64_t numbered = layout.has_key_conditions ? 40 : 40 + frame.count + missing;
+    for (uint64_t i = 0; i < std::min(numbered, kMaxPlanned); ++i)
+      candidates.push_back("k" + std::to_string(i));
     std::set<std::string> known;
     for (const std::string& name : candidates) {
       const NameId id = frames_.InternName(name);
@@ -160,6 +180,12 @@ Found Solver::SolveObject(const Frame& frame, const Cube& cube) {
     for (const AtomId atom : cube.positive) {
       const ObjectAtom& object = table_.object(atom);
       if (object.patterns.empty()) demand = formulas.And(demand, object.additional);
+      const auto barren = [&](const ObjectAtom::Pattern& pattern) {
+        return Value(pattern.value).answer == Answer::kNo;
+      };
+      if (!object.patterns.empty() && std::ranges::all_of(object.patterns, barren) &&
+          Value(object.additional).answer == Answer::kNo)
+        return true;
     }
     return Value(demand).answer == Answer::kNo;
   };
@@ -271,7 +297,9 @@ Found Solver::SolveObject(const Frame& frame, const Cube& cube) {
       }
     }
   }
-  if (planned() < min_count) {
+  const bool endless = planned() < min_count && !want_text_ && cube.negative.empty() &&
+                       other_keys.Live(program.start()) && Endless(other_keys, program.start());
+  if (planned() < min_count && !endless) {
     collect_spare();
     for (size_t i = 0; i < spare.size() && planned() < min_count; ++i) {
       if (other_names.contains(spare[i].first)) continue;

@@ -255,12 +255,46 @@ bool StringProgram::SurelyLive(StateId state) const {
   return s != RegexDfa::kDead && !regexes_[0].dfa->MayBeEmpty(s);
 }
 
-uint32_t StringProgram::Distance(StateId state) const {
+uint64_t StringProgram::FreshWork(StateId state, Met& met) const {
+  met.resize(regexes_.size());
+  uint64_t work = 0;
+  for (size_t slot = 0; slot < regexes_.size(); ++slot) {
+    const size_t s = key(state)[slot];
+    if (s >= met[slot].size()) met[slot].resize(s + 1);
+    if (met[slot][s]) continue;
+    met[slot][s] = true;
+    work += regexes_[slot].dfa->WorkAt(static_cast<uint32_t>(s));
+  }
+  return work;
+}
+
+int StringProgram::Settled(StateId state, AtomId id) {
+  size_t slot = 0;
+  for (const Regex& regex : regexes_) {
+    if (regex.atom == id) {
+      const uint32_t s = static_cast<uint32_t>(key(state)[slot]);
+      if (!regex.dfa->Absorbing(s)) return -1;
+      return s != RegexDfa::kDead && regex.dfa->Accepting(s) ? 1 : 0;
+    }
+    ++slot;
+  }
+  for (const Trie& trie : tries_) {
+    if (trie.atom == id) return key(state)[slot] == kNoNode ? 0 : -1;
+    ++slot;
+  }
+  const StringAtom& a = atom(id);
+  if (a.max != kUnbounded) return Count(state) > a.max ? 0 : -1;
+  return Count(state) >= a.min ? 1 : -1;
+}
+
+uint32_t StringProgram::Distance(StateId state, bool apart) const {
   uint32_t distance = 0;
   size_t slot = 0;
   for (const Regex& regex : regexes_) {
     const uint32_t s = static_cast<uint32_t>(key(state)[slot++]);
-    if (s != RegexDfa::kDead) distance = std::max(distance, regex.dfa->MinLength(s));
+    if (s == RegexDfa::kDead) continue;
+    const uint32_t needed = regex.dfa->MinLength(s);
+    distance = apart ? distance + std::min(needed, 1u << 20) : std::max(distance, needed);
   }
   return distance;
 }

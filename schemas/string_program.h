@@ -70,8 +70,30 @@ class StringProgram {
   StateId AlwaysAhead(StateId state);
   // The program is one regex, and whatever comes it can still be fulfilled.
   bool IsSearch(StateId state) const;
-  // A guess at how many more characters an accepted string needs at least; guides searches.
-  uint32_t Distance(StateId state) const;
+  // Whether the atom will be true (1) or false (0) of the string whatever follows; -1: that
+  // depends. May say -1 where it does not.
+  int Settled(StateId state, AtomId atom);
+  // Nothing but one list of literals is in play.
+  bool OnlyLiterals() const { return tries_.size() == 1 && regexes_.empty() && !counting_; }
+  // REQUIRES: OnlyLiterals(). Some literal goes on from here; the class it goes on with, -1 at its
+  // end.
+  bool Begins(StateId state) const { return key(state)[0] != kNoNode; }
+  int AnyClassAhead(StateId state) const {
+    const auto& children = tries_[0].nodes[key(state)[0]].children;
+    return children.empty() ? -1 : children[0].first;
+  }
+  // A guess at how many more characters an accepted string needs at least, given that what each
+  // regex needs can be read at once (or, with `apart`, only one behind the other); guides searches.
+  uint32_t Distance(StateId state, bool apart = false) const;
+  // Steps of the regexes' arena so far.
+  uint64_t work() const { return table_.regexes->work(); }
+  // Which states of the regexes were met.
+  using Met = std::vector<std::vector<bool>>;
+  // The steps of the arena that the steps from this state took, of the regexes' states that are
+  // not in `met` yet. REQUIRES: all steps from the state have been taken.
+  uint64_t FreshWork(StateId state, Met& met) const;
+  // What a step from a state costs, in about 10 ns.
+  int64_t StepCost() const { return static_cast<int64_t>(4 + width_) / 4; }
   // Only the counter still looks at what follows: every class leads to the same state, so questions
   // about the future are arithmetic.
   bool Quiet(StateId state);

@@ -8,10 +8,15 @@
 #include <bit>
 #include <queue>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace pawl::schema {
 namespace {
+// Steps of the regexes' arena that one search may take, about 50 ns each.
+constexpr uint64_t kMaxWork = 1u << 20;
 constexpr char32_t kSurrogatesBegin = 0xD800, kSurrogatesEnd = 0xDFFF;
+
+bool IsSurrogate(char32_t c) { return c >= kSurrogatesBegin && c <= kSurrogatesEnd; }
 }  // namespace
 
 bool StringSearch::Accepts(StateId state) {
@@ -67,7 +72,7 @@ bool StringSearch::Loops(ClassRow& row, uint64_t classes) {
 }
 
 bool StringSearch::FindAlwaysLive(StateId state) {
-  if (one_regex_) return program_.IsSearch(state);
+  if (one_atom_) return program_.IsSearch(state);
   const StateId ahead = program_.AlwaysAhead(state);
   return ahead != StringProgram::kNoState && Accepts(ahead);
 }
@@ -79,8 +84,10 @@ bool StringSearch::DecideLive(StateId state) {
       At(state).live = live ? Verdict::kLive : Verdict::kDead;
     } else if (program_.Quiet(state)) {
       DecideByCount(state);
-    } else if (one_regex_ && program_.SurelyLive(state)) {
+    } else if (one_atom_ && program_.SurelyLive(state)) {
       At(state).live = Verdict::kLive;
+    } else if (one_atom_ && program_.OnlyLiterals()) {
+      At(state).live = program_.Begins(state) ? Verdict::kLive : Verdict::kDead;
     } else {
       Decide(state);
     }
@@ -135,36 +142,72 @@ std::optional<StringSearch::Freedom> StringSearch::FindFreedom(StateId state) {
 
 bool StringSearch::HasWay(StateId state) {
   const Info& info = At(state);
-  if (info.live != Verdict::kLive) return false;
-  // Some states are known to be live without a way.
-  return !(one_regex_ || live_) || info.via >= 0 || info.accepts == Verdict::kLive ||
-         program_.Quiet(state);
+  return info.live == Verdict::kLive &&
+         (info.via >= 0 || info.accepts == Verdict::kLive || program_.Quiet(state));
 }
 
-void StringSearch::Decide(StateId start) {
-  // Most states are one step away from one that is known, or from an end.
+// Most states are one step away from one that is known, or from an end.
+bool StringSearch::OneStep(StateId start) {
   if (Accepts(start)) {
     At(start).live = Verdict::kLive;
-    return;
+    return true;
   }
   for (int i = 0; i < program_.classes(); ++i) {
     const int cls = (last_via_ + i) % program_.classes();
-    const char32_t c = program_.Representative(cls);
-    if (c >= kSurrogatesBegin && c <= kSurrogatesEnd) continue;
+    if (IsSurrogate(program_.Representative(cls))) continue;
     const StateId next = program_.Next(start, cls);
     if (At(next).live == Verdict::kUnknown && program_.Quiet(next)) DecideByCount(next);
     if (!HasWay(next)) continue;
     At(start).live = Verdict::kLive;
     At(start).via = last_via_ = cls;
+    return true;
+  }
+  return false;
+}
+
+void StringSearch::Decide(StateId start) {
+  if (hopeless_ && hopeless_(start)) {
+    At(start).live = Verdict::kDead;
     return;
   }
+  if (OneStep(start)) return;
+  if (!one_atom_ && AlwaysLive(start)) {
+    At(start).live = Verdict::kLive;
+    return;
+  }
+  const int64_t fuel = std::max(small(), std::min(fuel_, whole() - spent_));
+  Outcome outcome = Explore(start, false, false, fuel);
+  if (outcome == Outcome::kUndecided) outcome = Explore(start, true, false, fuel);
+  if (outcome == Outcome::kLive || At(start).live == Verdict::kDead) return;
+  if (!all_asked_) DecideAll();
+  if (At(start).live != Verdict::kUnknown) return;
+  At(start).live = Verdict::kLive;  // undecided
+}
+
+void StringSearch::FindWay(StateId start) {
+  if (At(start).sought) return;
+  if (one_atom_ && program_.OnlyLiterals()) {
+    At(start).via = program_.AnyClassAhead(start);
+    return;
+  }
+  if (OneStep(start)) return;
+  const int64_t fuel = std::max(small(), std::min(fuel_, whole() - spent_));
+  if (Explore(start, false, true, fuel) == Outcome::kLive ||
+      Explore(start, true, true, fuel) == Outcome::kLive)
+    return;
+  if (!all_asked_) DecideAll();
+  At(start).sought = At(start).via < 0;
+}
+
+StringSearch::Outcome StringSearch::Explore(StateId start, bool apart, bool way, int64_t fuel) {
   struct Visit {
     StateId from;
     int via;
   };
   std::unordered_map<StateId, Visit> visited = {{start, {start, -1}}};
   // Nearest first by steps taken plus steps still needed; of equals the deepest, so that long
-  // literals are walked straight.
+  // literals are walked straight. Where parts stand in each other's way that looks at nearly all
+  // states before it is through, so `apart` goes for what is still needed alone.
   struct Entry {
     uint64_t total;
     uint64_t depth;
@@ -175,40 +218,157 @@ void StringSearch::Decide(StateId start) {
     }
   };
   std::priority_queue<Entry> queue;
-  queue.push({program_.Distance(start), 0, start});
+  const auto push = [&](StateId state, uint64_t depth) {
+    uint64_t needed = program_.Distance(state, apart);
+    if (const uint64_t count = program_.Count(state); count < least_)
+      needed = std::max(needed, least_ - count);
+    queue.push({(apart ? 0 : depth) + needed, depth, state});
+  };
+  push(start, 0);
   const auto mark_path = [&](StateId end) {
+    const bool has_way = HasWay(end);
     for (StateId s = end; s != start;) {
       const Visit visit = visited.at(s);
       At(visit.from).live = Verdict::kLive;
-      At(visit.from).via = visit.via;
+      if (has_way) At(visit.from).via = visit.via;
       s = visit.from;
     }
   };
-  int64_t fuel = fuel_;
+  const int64_t cost = program_.classes() * program_.StepCost();
+  const uint64_t work_before = program_.work();
+  int64_t left = fuel;
+  bool known_dead = false;
+  Outcome outcome = Outcome::kDead;
   while (!queue.empty()) {
     const auto [total, depth, state] = queue.top();
     queue.pop();
     if (At(state).live == Verdict::kUnknown && program_.Quiet(state)) DecideByCount(state);
-    if (HasWay(state)) return mark_path(state);
-    if (At(state).live == Verdict::kDead) continue;
+    if (way ? HasWay(state) : At(state).live == Verdict::kLive && state != start) {
+      mark_path(state);
+      outcome = Outcome::kLive;
+      break;
+    }
+    if (At(state).live == Verdict::kDead) {
+      known_dead = known_dead || !program_.Quiet(state);
+      continue;
+    }
+    if (hopeless_ && hopeless_(state)) {
+      At(state).live = Verdict::kDead;
+      continue;
+    }
     if (Accepts(state)) {
       At(state).live = Verdict::kLive;
-      return mark_path(state);
+      mark_path(state);
+      outcome = Outcome::kLive;
+      break;
+    }
+    const bool dear = fuel - left > small() && program_.work() - work_before > kMaxWork;
+    if ((left -= cost) <= 0 || dear) {
+      outcome = Outcome::kUndecided;
+      break;
     }
     for (int cls = 0; cls < program_.classes(); ++cls) {
-      const char32_t c = program_.Representative(cls);
-      if (c >= kSurrogatesBegin && c <= kSurrogatesEnd) continue;
+      if (IsSurrogate(program_.Representative(cls))) continue;
       const StateId next = program_.Next(state, cls);
-      if (At(next).live == Verdict::kDead || visited.contains(next)) continue;
+      if (visited.contains(next)) continue;
       visited.emplace(next, Visit{state, cls});
-      queue.push({depth + 1 + program_.Distance(next), depth + 1, next});
-    }
-    if (--fuel <= 0) {  // undecided: live, without a known way
-      At(start).live = Verdict::kLive;
-      return;
+      push(next, depth + 1);
     }
   }
-  for (const auto& [state, visit] : visited) At(state).live = Verdict::kDead;
+  const int64_t used = fuel - left;
+  if (used > small()) spent_ += used;
+  if (outcome != Outcome::kDead || way) return outcome;
+  // Nothing can be reached; whether that may be said does not depend on what was known before.
+  if (used <= small() && (!known_dead || Close(start))) {
+    for (const auto& [state, visit] : visited) At(state).live = Verdict::kDead;
+  }
+  return outcome;
+}
+
+bool StringSearch::Close(StateId start) {
+  std::unordered_set<StateId> seen = {start};
+  std::vector<StateId> open = {start};
+  const int64_t cost = program_.classes() * program_.StepCost();
+  int64_t left = small();
+  while (!open.empty()) {
+    const StateId state = open.back();
+    open.pop_back();
+    if (program_.Quiet(state) || (hopeless_ && hopeless_(state))) continue;
+    if ((left -= cost) <= 0) return false;
+    for (int cls = 0; cls < program_.classes(); ++cls) {
+      if (IsSurrogate(program_.Representative(cls))) continue;
+      const StateId next = program_.Next(state, cls);
+      if (seen.insert(next).second) open.push_back(next);
+    }
+  }
+  return true;
+}
+
+// Forwards from the start to everything, then backwards from the ends: what was not met is dead.
+void StringSearch::DecideAll() {
+  all_asked_ = true;
+  std::unordered_map<StateId, uint32_t> place = {{program_.start(), 0}};
+  std::vector<StateId> states = {program_.start()};
+  std::vector<std::pair<uint32_t, uint32_t>> steps;  // (to, from), as places
+  const auto decided = [&](StateId state) {
+    if (program_.Quiet(state)) {
+      DecideByCount(state);
+    } else if (hopeless_ && hopeless_(state)) {
+      At(state).live = Verdict::kDead;
+    } else {
+      return false;
+    }
+    return true;
+  };
+  const int64_t cost = program_.classes() * program_.StepCost();
+  int64_t left = whole();
+  StringProgram::Met met;
+  uint64_t work = 0;
+  for (uint32_t at = 0; at < states.size(); ++at) {
+    if (decided(states[at])) continue;
+    if ((left -= cost) <= 0) return;
+    const size_t begin = steps.size();
+    for (int cls = 0; cls < program_.classes(); ++cls) {
+      if (IsSurrogate(program_.Representative(cls))) continue;
+      const StateId next = program_.Next(states[at], cls);
+      const auto [it, fresh] = place.try_emplace(next, static_cast<uint32_t>(states.size()));
+      if (fresh) states.push_back(next);
+      steps.emplace_back(it->second, at);
+    }
+    if ((work += program_.FreshWork(states[at], met)) > kMaxWork) return;
+    std::sort(steps.begin() + static_cast<ptrdiff_t>(begin), steps.end());
+    steps.erase(std::unique(steps.begin() + static_cast<ptrdiff_t>(begin), steps.end()),
+                steps.end());
+  }
+  std::vector<uint32_t> first(states.size() + 1, 0), from(steps.size());
+  for (const auto& [to, at] : steps) ++first[to + 1];
+  for (size_t i = 0; i < states.size(); ++i) first[i + 1] += first[i];
+  std::vector<uint32_t> fill(first.begin(), first.end() - 1);
+  for (const auto& [to, at] : steps) from[fill[to]++] = at;
+  std::vector<bool> reached(states.size());
+  std::vector<uint32_t> queue;
+  for (uint32_t i = 0; i < states.size(); ++i) {
+    const bool known =
+        program_.Quiet(states[i]) ? At(states[i]).live == Verdict::kLive : Accepts(states[i]);
+    if (!known) continue;
+    reached[i] = true;
+    queue.push_back(i);
+  }
+  for (size_t head = 0; head < queue.size(); ++head) {
+    for (uint32_t k = first[queue[head]]; k < first[queue[head] + 1]; ++k) {
+      if (reached[from[k]]) continue;
+      reached[from[k]] = true;
+      queue.push_back(from[k]);
+      const StateId state = states[from[k]];
+      for (int cls = 0; At(state).via < 0 && cls < program_.classes(); ++cls) {
+        if (!IsSurrogate(program_.Representative(cls)) &&
+            program_.Next(state, cls) == states[queue[head]])
+          At(state).via = cls;
+      }
+    }
+  }
+  for (uint32_t i = 0; i < states.size(); ++i)
+    At(states[i]).live = reached[i] ? Verdict::kLive : Verdict::kDead;
 }
 
 bool StringSearch::LiveWithin(StateId state, char32_t lo, char32_t hi) {
@@ -254,7 +414,7 @@ std::optional<std::u32string> StringSearch::Shortest(StateId state, size_t max_l
       if (out.size() + At(state).skip > max_length) return std::nullopt;
       return out.append(At(state).skip, U'a');
     }
-    if (At(state).via < 0) Decide(state);  // live, but nobody has asked for the way yet
+    if (At(state).via < 0) FindWay(state);  // live, but nobody has asked for the way yet
     if (At(state).via < 0 || out.size() >= max_length) return std::nullopt;
     const int via = At(state).via;
     out.push_back(program_.Representative(via));

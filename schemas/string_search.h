@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,24 +19,31 @@ namespace pawl::schema {
 class StringSearch {
  public:
   using StateId = StringProgram::StateId;
-  // `accept`: whether the string may end in this state; asked at most once per state. `fuel`:
-  // states one question may visit; beyond it the state counts as live.
-  // `one_regex`: `accept` asks for nothing but the program's only regex, so that most states are
-  // known to be live without a search.
+  // `accept`: whether the string may end in this state; asked at most once per state. `fuel`: see
+  // Limits.
+  // `one_atom`: `accept` asks for nothing but the program's only regex or list, so that most states
+  // are known to be live without a search.
   StringSearch(StringProgram& program, std::function<bool(StateId)> accept, int64_t fuel,
-               bool one_regex = false)
-      : program_(program), accept_(std::move(accept)), fuel_(fuel), one_regex_(one_regex) {}
+               bool one_atom = false)
+      : program_(program), accept_(std::move(accept)), fuel_(fuel), one_atom_(one_atom) {}
   // `live` answers what would otherwise be searched for.
   StringSearch(StringProgram& program, std::function<bool(StateId)> accept,
                std::function<bool(StateId)> live, int64_t fuel)
       : program_(program), accept_(std::move(accept)), live_(std::move(live)), fuel_(fuel) {}
 
+  // What makes searches shorter. `least`: code points that every accepted string has. `hopeless`:
+  // in this state already it is settled that nothing will be accepted; "no" may be wrong.
+  void SetHints(uint64_t least, std::function<bool(StateId)> hopeless) {
+    least_ = least;
+    hopeless_ = std::move(hopeless);
+  }
+
   StringProgram& program() { return program_; }
   bool Accepts(StateId state);
   // Some continuation (possibly none) is accepted.
   bool Live(StateId state) {
-    if (state < info_.size() && info_[state].live != Verdict::kUnknown)
-      return info_[state].live == Verdict::kLive;
+    const Info* const info = Known(state);
+    if (info != nullptr && info->live != Verdict::kUnknown) return info->live == Verdict::kLive;
     return DecideLive(state);
   }
   // What follows is free: whatever comes, `max` code points may, and the string may end after
@@ -44,7 +52,8 @@ class StringSearch {
     uint64_t min = 0, max = kUnbounded;
   };
   std::optional<Freedom> FreedomOf(StateId state) {
-    if (state < info_.size() && info_[state].free == Verdict::kDead) return std::nullopt;
+    const Info* const info = Known(state);
+    if (info != nullptr && info->free == Verdict::kDead) return std::nullopt;
     return FindFreedom(state);
   }
   // Some code point in lo..hi (surrogates do not count) leads to a live state.
@@ -72,9 +81,11 @@ class StringSearch {
   // Whatever comes, the string can still be completed. Found for searches, in the sense of
   // RegexArena::IsSearch, and for nothing else.
   bool AlwaysLive(StateId state) {
-    if (At(state).always == Verdict::kUnknown)
-      info_[state].always = FindAlwaysLive(state) ? Verdict::kLive : Verdict::kDead;
-    return info_[state].always == Verdict::kLive;
+    if (At(state).always == Verdict::kUnknown) {
+      const bool always = FindAlwaysLive(state);
+      At(state).always = always ? Verdict::kLive : Verdict::kDead;
+    }
+    return At(state).always == Verdict::kLive;
   }
   // Where the characters of each class lead. Filled as far as it is asked: derivatives are dear.
   struct ClassRow {
@@ -111,11 +122,22 @@ class StringSearch {
     Freedom freedom;
     Verdict always = Verdict::kUnknown;
     bool knows_beyond = false;
+    bool sought = false;  // a way, in vain
     StateId beyond = kNoState;
   };
+  // In pieces: many searches share a program of which each sees a few states.
+  static constexpr int kPiece = 6;
+  using Piece = std::array<Info, 1 << kPiece>;
   Info& At(StateId state) {
-    if (state >= info_.size()) info_.resize(static_cast<size_t>(state) + 1);
-    return info_[state];
+    const size_t piece = state >> kPiece;
+    if (piece >= info_.size()) info_.resize(piece + 1);
+    if (info_[piece] == nullptr) info_[piece] = std::make_unique<Piece>();
+    return (*info_[piece])[state & ((1 << kPiece) - 1)];
+  }
+  const Info* Known(StateId state) const {
+    const size_t piece = state >> kPiece;
+    if (piece >= info_.size() || info_[piece] == nullptr) return nullptr;
+    return &(*info_[piece])[state & ((1 << kPiece) - 1)];
   }
   static constexpr StateId kUnasked = UINT32_MAX - 1;
   StateId AskNextAscii(StateId state, uint8_t c);
@@ -126,8 +148,26 @@ class StringSearch {
   void AskClass(ClassRow& row, CharClass like);
   bool DecideLive(StateId state);
   std::optional<Freedom> FindFreedom(StateId state);
+  // Which states are live must not depend on the order in which they were asked about. So a state
+  // is dead exactly when no end can be reached from it and
+  // - what can be reached from it takes no more than small() steps, or
+  // - what can be reached from the start of the program takes no more than whole() steps.
+  // Everything else is live: found to be, or undecided. How hard is looked for a way to an end
+  // makes no difference to that, so it may depend on what such searches have cost before.
+  int64_t small() const { return fuel_ / 25; }
+  int64_t whole() const { return fuel_ * 16; }
+  enum class Outcome : uint8_t { kLive, kDead, kUndecided };
+  // Looks for an accepted string, nearest first; `apart`: see StringProgram::Distance. `way`: one
+  // that can be told is wanted.
+  Outcome Explore(StateId start, bool apart, bool way, int64_t fuel);
   void Decide(StateId state);
-  // Live, and it is known how to get to an end from there.
+  // Decides every state that can be reached from the start of the program if they are not too many.
+  void DecideAll();
+  // Whether from `state` no more than small() steps reach everything that can be reached.
+  bool Close(StateId state);
+  bool OneStep(StateId start);
+  void FindWay(StateId state);
+  // An accepted continuation is known.
   bool HasWay(StateId state);
   void DecideByCount(StateId state);
 
@@ -135,10 +175,14 @@ class StringSearch {
   std::function<bool(StateId)> accept_;
   std::function<bool(StateId)> live_;
   int64_t fuel_;
-  bool one_regex_ = false;
-  int last_via_ = 0;  // what led to acceptance the last time: a good guess
-  std::vector<Info> info_;
-  std::vector<StateId*> rows_;  // by state, 128 next states each
+  bool one_atom_ = false;
+  uint64_t least_ = 0;
+  std::function<bool(StateId)> hopeless_;
+  int64_t spent_ = 0;                         // on searches that took more than small() steps
+  bool all_asked_ = false;                    // DecideAll has run
+  int last_via_ = 0;                          // what led to acceptance the last time: a good guess
+  std::vector<std::unique_ptr<Piece>> info_;  // by state
+  std::vector<StateId*> rows_;                // by state, 128 next states each
   std::deque<std::array<StateId, 128>> row_storage_;
   std::vector<ClassRow*> class_rows_;  // by state
   std::deque<ClassRow> class_row_storage_;

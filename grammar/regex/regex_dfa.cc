@@ -153,7 +153,10 @@ uint32_t RegexDfa::RawNext(uint32_t state, int cls) {
     }
     const uint64_t before = arena_->work();
     const ReId term = arena_->Derive(states_[state].term, representatives_[cls]);
-    work_ += arena_->work() - before;
+    const uint64_t work = arena_->work() - before;
+    work_ += work;
+    states_[state].work = static_cast<uint32_t>(
+        std::min<uint64_t>(uint64_t{states_[state].work} + work, UINT32_MAX / 2));
     if (arena_->derive_failed()) overflow_ = true;
     if (overflow()) return kDead;
     const uint32_t next = Intern(term);

@@ -66,6 +66,9 @@ class RegexDfa {
   // Lower bound of the number of characters up to acceptance.
   uint32_t MinLength(uint32_t state) const { return arena_->MinLength(states_[state].term); }
 
+  // Steps of the arena that what is known of the steps from this state took.
+  uint32_t WorkAt(uint32_t state) const { return states_[state].work; }
+
   int64_t StateCount() const { return static_cast<int64_t>(states_.size()) - 1; }
   void SetStateLimit(int64_t max_states) { limits_.max_states = max_states; }
   // A limit was reached; Next has answered kDead where it could not go on.
@@ -79,6 +82,7 @@ class RegexDfa {
     uint32_t row;  // in cells_, kNoRow until the first step
     Life life;
     int8_t absorbing = -1;  // unknown
+    uint32_t work = 0;
   };
 
   uint32_t Intern(ReId term);

@@ -23,10 +23,12 @@ namespace {
 // Seconds of processor time that one schema may take, compiling and walking. Instrumented builds
 // get more.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int kSeconds = 100;
+constexpr int kSeconds = 40;
 #else
-constexpr int kSeconds = 10;
+constexpr int kSeconds = 2;
 #endif
+// What counts as a hang, on a clock on the wall.
+constexpr int kHang = 60 + kSeconds;
 
 // Ends the program, naming the schema, when a test hangs: a hang cannot be reported from inside.
 class Watchdog {
@@ -34,9 +36,8 @@ class Watchdog {
   explicit Watchdog(std::string name)
       : thread_([this, name = std::move(name)] {
           std::unique_lock lock(mutex_);
-          if (!done_cv_.wait_for(lock, std::chrono::seconds(3 * kSeconds),
-                                 [this] { return done_; })) {
-            std::fprintf(stderr, "%s: no end after %d seconds\n", name.c_str(), 3 * kSeconds);
+          if (!done_cv_.wait_for(lock, std::chrono::seconds(kHang), [this] { return done_; })) {
+            std::fprintf(stderr, "%s: no end after %d seconds\n", name.c_str(), kHang);
             std::_Exit(1);
           }
         }) {}
@@ -277,6 +278,110 @@ TEST(HostileTest, DeepAndLongInstances) {
   const auto end = string->Start().Advance("\"" + std::string(1'000'000, 'a') + "\"");
   ASSERT_TRUE(end.has_value());
   EXPECT_TRUE(end->accepting());
+}
+
+// Conditions on one string, whose product has more states than anybody could visit.
+TEST(HostileTest, ProductsOfPatterns) {
+  const auto patterns = [](const char* before, const char* after) {
+    std::string out = "{\"type\":\"string\",\"allOf\":[";
+    for (int i = 0; i < 24; ++i) {
+      out += std::string(i > 0 ? "," : "") + before + static_cast<char>('a' + i) + ".*" +
+             static_cast<char>('a' + (7 * i + 3) % 26) + after;
+    }
+    return out + "]}";
+  };
+  Attempt("patterns 24", patterns("{\"pattern\":\"", "\"}"), Expected::kGrammar);
+  Attempt("not patterns 24", patterns("{\"not\":{\"pattern\":\"", "\"}}"), Expected::kGrammar);
+  Attempt("formats 3",
+          R"({"type":"string","allOf":[{"format":"hostname"},{"format":"idn-hostname"},
+              {"format":"uri-reference"}]})",
+          Expected::kGrammar);
+  Attempt("formats apart", R"({"type":"string","allOf":[{"format":"idn-email"},{"format":"iri"}]})",
+          Expected::kAny);
+  Attempt("format and length",
+          R"({"type":"string","format":"regex","minLength":40,"maxLength":40})",
+          Expected::kGrammar);
+  Attempt("format and least length", R"({"format":"uri","type":"string","minLength":5000})",
+          Expected::kGrammar);
+  // 8,192 states each, and no string fits both.
+  Attempt("patterns apart",
+          R"({"type":"string","allOf":[{"pattern":"^(a|b)*a(a|b){12}$"},
+              {"pattern":"^(a|b)*b(a|b){12}$"}]})",
+          Expected::kAny);
+}
+
+TEST(HostileTest, UniqueItemsOfAnEnum) {
+  using S = const std::string&;
+  const auto all_of = [](size_t n, const auto& item) {
+    return Joined("{\"type\":\"array\",\"uniqueItems\":true,\"minItems\":" + std::to_string(n) +
+                      ",\"items\":{\"enum\":[",
+                  n, item, "]}}");
+  };
+  Attempt("unique numbers 60", all_of(60, [](S i) { return i; }), Expected::kGrammar);
+  Attempt("unique strings 300", all_of(300, [](S i) { return "\"value " + i + "\""; }),
+          Expected::kGrammar);
+  Attempt("unique objects 40", all_of(40, [](S i) { return "{\"a\":" + i + "}"; }),
+          Expected::kGrammar);
+}
+
+TEST(HostileTest, NestedChoices) {
+  std::string one_of = R"({"type":"object"})", diamonds;
+  for (int i = 0; i < 30; ++i) {
+    const std::string n = std::to_string(i), next = "{\"$ref\":\"#/$defs/s" + std::to_string(i + 1);
+    one_of = "{\"oneOf\":[" + one_of + ",{\"required\":[\"k" + n + "\"]}]}";
+    diamonds += "\"s" + n + "\":{\"oneOf\":[{\"allOf\":[" + next + "\"},{\"required\":[\"a" + n +
+                "\"]}]}," + next + "\",\"required\":[\"b" + n + "\"]}]},";
+  }
+  Attempt("oneOf nested 30", one_of, Expected::kGrammar);
+  Attempt("oneOf diamonds 30",
+          "{\"$ref\":\"#/$defs/s0\",\"$defs\":{" + diamonds + "\"s30\":{\"type\":\"object\"}}}",
+          Expected::kSatisfiable);
+}
+
+TEST(HostileTest, BigAndFlat) {
+  using S = const std::string&;
+  Attempt("anyOf 60,000",
+          Joined(
+              "{\"anyOf\":[", 60'000, [](S i) { return "{\"const\":" + i + "}"; }, "]}"),
+          Expected::kSatisfiable);
+  Attempt("dependentRequired 1,000",
+          Joined(
+              "{\"type\":\"object\",\"required\":[\"k0\"],\"dependentRequired\":{", 1'000,
+              [](S i) { return "\"k" + i + "\":[\"k" + std::to_string(std::stoi(i) + 1) + "\"]"; },
+              "}}"),
+          Expected::kSatisfiable);
+  Attempt("minContains 1,000",
+          R"({"type":"array","contains":{"type":"integer"},"minContains":1000})",
+          Expected::kGrammar);
+}
+
+// Easy, but with completions that have to be put together from many parts.
+TEST(HostileTest, LongCompletionsAreFound) {
+  Dice dice(5);
+  const Compiler compiler(RandomVocabulary(dice, 0));
+  const auto contains = [](int n) {
+    std::string out = "{\"type\":\"array\",\"allOf\":[";
+    for (int i = 0; i < n; ++i)
+      out += std::string(i > 0 ? "," : "") + "{\"contains\":{\"const\":" + std::to_string(i) + "}}";
+    return out + "]}";
+  };
+  for (const std::string& schema :
+       {std::string(R"({"type":"object","minProperties":100})"),
+        std::string(R"({"type":"array","minItems":5000})"), contains(12),
+        std::string(R"({"type":"object","patternProperties":{"^k1?[0-5]$":{"type":"integer"}},
+                        "additionalProperties":false,"minProperties":10})"),
+        std::string(R"({"type":"object","propertyNames":{"format":"date"},"minProperties":20})"),
+        std::string(R"({"type":"array","contains":{"type":"integer"},"minContains":3,
+                        "maxContains":3,"minItems":8})"),
+        std::string(R"({"type":"array","uniqueItems":true,"minItems":3,
+                        "items":{"enum":[{"a":1},[2],{"b":[3]}]}})")}) {
+    const auto grammar = compiler.CompileJsonSchema(schema);
+    ASSERT_TRUE(grammar.ok()) << schema << grammar.error().ToString();
+    const auto text = grammar->Start().ShortestCompletion();
+    ASSERT_TRUE(text.has_value()) << schema;
+    const auto end = grammar->Start().Advance(*text);
+    EXPECT_TRUE(end && end->accepting()) << schema << *text;
+  }
 }
 
 }  // namespace

@@ -131,9 +131,11 @@ Found Solver::SolveObject(const Frame& frame, const Cube& cube) {
           add_variants(EncodeCodepoints(*text));
         }
       }
+      // A key that fits propertyNames, and one that does not, for where that is to fail.
       const FormulaId names = table_.object(atom).property_names;
-      if (names != kTrueFormula) {
-        StringSearch& search = scalars_.String({names, {}, kNoFrame});
+      for (const FormulaId wanted : {names, formulas.Not(names)}) {
+        if (formulas.IsConstant(wanted)) continue;
+        StringSearch& search = scalars_.String({wanted, {}, kNoFrame});
         if (const auto text = search.Shortest(search.program().start(), 200)) {
           add_variants(EncodeCodepoints(*text));
         }

@@ -78,11 +78,11 @@ leading articles are not part of a value; what is not said is null).
 
 - Seed {saved['seed']}; {saved['step']} steps of 15,360 tokens; {saved['tokens'] / 1e6:.1f} M tokens, of which {saved['scored'] / 1e6:.2f} M were scored (only what the model chooses is
   in the loss).
-- Muon for the matrices (rate 0.02), Adam for embedding and norms (0.003). Three cycles: rates constant, then linear to zero over 45
-  minutes up to step 5,797; then from the full rate linearly to zero over 100 minutes, then from half the rate over 43 (`--resume`), with tokens where the model
-  decides (the first after forced ones: null or not, which name) weighted three times. The first 500 steps prefer short texts. One to
-  three schemas per text, which is read once for all of them.
-- The released weights are an average of those after the second (0.4) and the third cycle (0.6), a little better than either.
+- Muon for the matrices (rate 0.02), Adam for embedding and norms (0.003). Four cycles. The first three with 4 layers: rates constant, then
+  linear to zero over 45 minutes, up to step 5,797; from the full rate linearly to zero over 100 minutes; from half the rate over 43. The fourth
+  took up their weights (`--start`) with two layers more, which added nothing at first, and went from the full rate to zero over 125 minutes. From
+  the second cycle on, tokens where the model decides (the first after forced ones: null or not, which name) are weighted three times. The first
+  500 steps prefer short texts. One to three schemas per text, which is read once for all of them.
 - {saved['spent'] / 60:.0f} minutes on two shared CPU cores; no GPU. A mistake in the loss mask of lists was corrected at step 2,200, so the weights
   cannot be reproduced from the seed alone.
 

@@ -367,5 +367,28 @@ TEST(CompilerTest, KeepsTheGrammarsUsedLast) {
   EXPECT_FALSE(start("{}", resolving).Start() == start("{}", resolving).Start());
 }
 
+// Schemas that take a plan: more than the shortest value of each part.
+TEST(KeywordTest, CompletionsAreFound) {
+  const Compiler compiler(Bytes());
+  for (
+      const char* schema :
+      {R"({"type": "object", "minProperties": 100})",
+       R"({"type": "object", "propertyNames": {"format": "date"}, "minProperties": 2})",
+       R"({"type": "object", "not": {"propertyNames": {"not": {"const": "a4d"}}},
+            "patternProperties": {"[0-9]": {"type": "boolean"}}})",
+       R"({"type": "object", "patternProperties": {"^a$": {}, "^b$": {}, "^c$": {}, "^d$": {}, "^e$": {}},
+            "additionalProperties": false, "minProperties": 4})",
+       R"({"type": "array", "allOf": [{"contains": {"const": 1}}, {"contains": {"const": "b"}},
+            {"contains": {"type": "object", "required": ["c"]}}]})",
+       R"({"type": "array", "items": {"enum": [1, 2, 3, 4, 5, 6]}, "uniqueItems": true, "minItems": 6})",
+       R"({"type": "array", "minItems": 5000})", R"({"type": "string", "minLength": 5000})"}) {
+    const auto grammar = compiler.CompileJsonSchema(schema, AnyText());
+    ASSERT_TRUE(grammar.ok()) << schema << ": " << grammar.error().ToString();
+    const auto text = grammar->Start().ShortestCompletion();
+    ASSERT_TRUE(text.has_value()) << schema;
+    EXPECT_TRUE(Accepts(*grammar, *text)) << schema << " " << *text;
+  }
+}
+
 }  // namespace
 }  // namespace pawl

@@ -7,7 +7,9 @@
 // A model is a function from the tokens so far to logits. This one follows the tokens with a state
 // of its own, counts what the mask allows, and lifts the logit of the closing token to where the
 // softmax over the allowed ones gives it its probability. The randomness is the sampler's, so a
-// seed means what it means elsewhere.
+// seed means what it means elsewhere. Where completions are long, finding one for every token would
+// be dear: one is followed as long as the output does, and a new one is looked for only after a
+// 256th as many tokens as it had bytes.
 #include "src/cli/random_walk.h"
 
 #include <algorithm>
@@ -16,10 +18,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "pawl/mask.h"
 
 namespace pawl::cli {
+namespace {
+constexpr size_t kBytesPerToken = 256;  // of a completion, for one token without a new one
+}  // namespace
 
 RandomWalkModel::RandomWalkModel(const Grammar& grammar, float ending)
     : grammar_(grammar), ending_(ending) {
@@ -30,8 +36,9 @@ RandomWalkModel::RandomWalkModel(const Grammar& grammar, float ending)
 
 void RandomWalkModel::Truncate(SequenceId, int length) {
   const auto most = static_cast<size_t>(std::max(0, length));
-  if (states_.size() > most)
-    states_.erase(states_.begin() + static_cast<ptrdiff_t>(most), states_.end());
+  if (states_.size() <= most) return;
+  states_.erase(states_.begin() + static_cast<ptrdiff_t>(most), states_.end());
+  plans_.resize(most);
 }
 
 Status RandomWalkModel::Forward(std::span<const Row> rows, std::span<float> logits) {
@@ -40,6 +47,7 @@ Status RandomWalkModel::Forward(std::span<const Row> rows, std::span<float> logi
     Truncate(row.sequence, row.position);
     if (position == 0) {
       states_.push_back(grammar_.Start());  // the prompt
+      plans_.emplace_back();
     } else {
       const std::optional<State> next =
           position == states_.size() ? states_.back().Advance(row.token) : std::optional<State>();
@@ -48,15 +56,29 @@ Status RandomWalkModel::Forward(std::span<const Row> rows, std::span<float> logi
                      "position " + std::to_string(position)};
       }
       states_.push_back(*next);
+      plans_.push_back(plans_.back());
+      Follow(row.token, plans_.back());
     }
     if (row.output < 0) continue;
     const auto width = static_cast<size_t>(info_.vocabulary_size);
-    WriteLogits(states_.back(), logits.subspan(static_cast<size_t>(row.output) * width, width));
+    WriteLogits(states_.back(), position, plans_.back(),
+                logits.subspan(static_cast<size_t>(row.output) * width, width));
   }
   return {};
 }
 
-void RandomWalkModel::WriteLogits(const State& state, std::span<float> logits) const {
+void RandomWalkModel::Follow(TokenId token, Plan& plan) const {
+  if (plan.text == nullptr) return;
+  const std::string_view bytes = grammar_.vocabulary().bytes(token);
+  if (std::string_view(*plan.text).substr(plan.done).starts_with(bytes)) {
+    plan.done += bytes.size();
+  } else {
+    plan.text = nullptr;
+  }
+}
+
+void RandomWalkModel::WriteLogits(const State& state, size_t position, Plan& plan,
+                                  std::span<float> logits) const {
   std::fill(logits.begin(), logits.end(), 0.0f);
   const int allowed = state.mask()->count();
   if (ending_ <= 0 || allowed < 2) return;
@@ -64,9 +86,16 @@ void RandomWalkModel::WriteLogits(const State& state, std::span<float> logits) c
   TokenId closing = kNoToken;
   if (state.accepting()) {
     if (!vocabulary.end_tokens().empty()) closing = vocabulary.end_tokens().front();
-  } else if (const std::optional<std::string> bytes = state.ShortestCompletion();
-             bytes.has_value() && !bytes->empty()) {
-    closing = vocabulary.LongestPrefix(*bytes);
+  } else {
+    const bool over = plan.text == nullptr || plan.done == plan.text->size();
+    if (over && (plan.length == 0 || position - plan.asked > plan.length / kBytesPerToken)) {
+      plan = {};
+      if (std::optional<std::string> bytes = state.ShortestCompletion())
+        plan = {std::make_shared<const std::string>(*std::move(bytes)), 0, position, 0};
+      if (plan.text != nullptr) plan.length = plan.text->size();
+    }
+    if (plan.text != nullptr && plan.done < plan.text->size())
+      closing = vocabulary.LongestPrefix(std::string_view(*plan.text).substr(plan.done));
   }
   if (closing == kNoToken) return;
   // Never less than the others': where a `}` is one of two, it stays one of two.

@@ -9,7 +9,9 @@
 #ifndef PAWL_SRC_CLI_RANDOM_WALK_H_
 #define PAWL_SRC_CLI_RANDOM_WALK_H_
 
+#include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "pawl/grammar.h"
@@ -30,17 +32,25 @@ class RandomWalkModel : public Model {
 
   const ModelInfo& info() const override { return info_; }
   Result<SequenceId> NewSequence(int capacity) override { return SequenceId{0}; }
-  void FreeSequence(SequenceId sequence) override { states_.clear(); }
+  void FreeSequence(SequenceId sequence) override { Truncate(sequence, 0); }
   void Truncate(SequenceId sequence, int length) override;
   Status Forward(std::span<const Row> rows, std::span<float> logits) override;
 
  private:
-  void WriteLogits(const State& state, std::span<float> logits) const;
+  // A completion that was found at some position, followed from there.
+  struct Plan {
+    std::shared_ptr<const std::string> text;  // nullptr when the output has left it
+    size_t done = 0;                          // bytes of it that the output has
+    size_t asked = 0, length = 0;             // where it was found, and how long it was
+  };
+  void Follow(TokenId token, Plan& plan) const;
+  void WriteLogits(const State& state, size_t position, Plan& plan, std::span<float> logits) const;
 
   Grammar grammar_;
   float ending_;
   ModelInfo info_;
   std::vector<State> states_;  // after the token at each position
+  std::vector<Plan> plans_;    // the same
 };
 
 }  // namespace pawl::cli

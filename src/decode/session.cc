@@ -5,11 +5,13 @@
 //
 //     tokens of the shortest completion that was found for the current state  <=  tokens left
 //
-// It is checked once for the start. A sampled token t is taken only when it holds for the state
-// after t with one token less; otherwise sampling stops and the completion of the current state,
-// which fits, is emitted whole. A single token can make the completion much longer (the `{` of an
-// object with many required keys), so the check runs for every token; a completion is remembered by
-// the grammar's states, it is cheap.
+// It is checked once for the start. A sampled token t is kept only when it holds for the state
+// after t with one token less; otherwise sampling stops and the completion of the last state for
+// which it did hold is emitted whole. A single token can make the completion much longer (the `{`
+// of an object with many required keys), so the check runs for every token, unless completions are
+// so long that finding them is dear: then up to a 32nd as many tokens go on trial before they are
+// checked together, and are taken back together where that fails. The callback hears of a token
+// when it stays.
 //
 // Tokens that are the only allowed ones need no logits. They are collected and their rows run in
 // one Forward call together with the next token that does need them. A row's logits do not depend
@@ -32,6 +34,8 @@ constexpr size_t kChunk = 256;
 // are, tokens reach beyond its end, and the choice is the model's.
 constexpr int kMostSpellings = 64;
 constexpr size_t kLongestRun = 256;  // bytes
+// One token goes on trial for so many of the completion.
+constexpr int kClosingPerTrial = 32;
 
 // Adds the time until its destruction to `seconds`.
 class Timer {
@@ -110,6 +114,7 @@ class Session::Run {
         }
         return Limit("max_tokens", std::move(message));
       }
+      kept_ = {at_, close};
     }
     if (Status status = session_.Reserve(prompt_size + stats().budget); !status.ok()) return status;
     // What the last call left in the cache counts as far as it agrees; the last token runs again
@@ -148,6 +153,8 @@ class Session::Run {
         return Stop(StopReason::kEnd);
       }
     }
+    const bool stuck = mask != nullptr && mask->count() == 0;
+    if (OnTrial() > 0 && (stuck || (left() <= 0 && !Keep()))) return Close();
     if (left() <= 0) return Stop(at_ != nullptr ? StopReason::kClosed : StopReason::kLength);
 
     TokenId token = mask != nullptr && options_.skip_forced ? Forced(*mask) : kNoToken;
@@ -159,21 +166,36 @@ class Session::Run {
       if (IsEnd(token)) return Stop(StopReason::kEnd);
     }
     if (at_ != nullptr) {
-      std::shared_ptr<const Constraint> next;
-      int close = 0;
-      {
-        Timer timer(stats().constraint_seconds);
-        next = at_->Advance(token);
-        if (next != nullptr) close = next->shortest_close();
-      }
-      if (next == nullptr) {
+      Timer timer(stats().constraint_seconds);
+      at_ = at_->Advance(token);
+      if (at_ == nullptr) {
         return Internal("the mask allowed token " + std::to_string(token) + ", the state did not");
       }
-      if (close < 0 || close > left() - 1) return Close();
-      at_ = std::move(next);
     }
     ++(forced ? stats().forced_tokens : stats().sampled_tokens);
-    return Emit(token);
+    Append(token);
+    if (at_ == nullptr) return Tell();
+    if (OnTrial() <= kept_.close / kClosingPerTrial) return true;
+    return Keep() ? Tell() : Close();
+  }
+
+  // Tokens taken since the last place whose completion is known to fit.
+  int OnTrial() const {
+    return at_ == nullptr ? 0 : static_cast<int>(out_.tokens.size() - kept_.tokens);
+  }
+
+  // Whether the completion from here fits the budget; if so, here is the place to return to.
+  bool Keep() {
+    Timer timer(stats().constraint_seconds);
+    const int close = at_->shortest_close();
+    if (close < 0 || close > left()) return false;
+    kept_ = {at_,
+             close,
+             out_.tokens.size(),
+             out_.text.size(),
+             stats().forced_tokens,
+             stats().sampled_tokens};
+    return true;
   }
 
   // The token that has to come next, or kNoToken when the model is to be asked.
@@ -206,8 +228,15 @@ class Session::Run {
     return sampler_.Sample(logits.first(known), mask, out_.tokens.size(), {prompt_, out_.tokens});
   }
 
-  // Appends the shortest completion of the current state.
+  // Appends the shortest completion of the last state that was kept, instead of what is on trial.
   Result<bool> Close() {
+    if (OnTrial() > 0) {
+      at_ = kept_.at;
+      out_.tokens.resize(kept_.tokens);
+      out_.text.resize(kept_.text);
+      stats().forced_tokens = kept_.forced;
+      stats().sampled_tokens = kept_.sampled;
+    }
     std::optional<std::vector<TokenId>> closing;
     {
       Timer timer(stats().constraint_seconds);
@@ -220,27 +249,43 @@ class Session::Run {
       at_ = at_->Advance(token);
       if (at_ == nullptr) return Internal("a token of the completion was refused");
       ++stats().closing_tokens;
-      Result<bool> more = Emit(token);
+      Append(token);
+      Result<bool> more = Tell();
       if (!more.ok() || !*more) return more;
     }
     if (!at_->accepting()) return Internal("the completion does not complete the output");
     return Stop(StopReason::kClosed);
   }
 
-  Result<bool> Emit(TokenId token) {
-    // A special token that a model without constraint chooses is a token of the output, but no
-    // text.
-    const std::string_view bytes =
-        vocabulary_.is_special(token) ? std::string_view() : vocabulary_.bytes(token);
+  // A special token that a model without constraint chooses is a token of the output, but no text.
+  std::string_view BytesOf(TokenId token) const {
+    return vocabulary_.is_special(token) ? std::string_view() : vocabulary_.bytes(token);
+  }
+
+  void Append(TokenId token) {
     out_.tokens.push_back(token);
-    out_.text += bytes;
+    out_.text += BytesOf(token);
     pending_.push_back(token);
-    if (options_.on_token && !options_.on_token(token, bytes)) return Stop(StopReason::kCancelled);
+  }
+
+  // Calls back for the tokens that nobody was told of; false when that stops the generation.
+  Result<bool> Tell() {
+    while (told_ < out_.tokens.size()) {
+      const TokenId token = out_.tokens[told_++];
+      told_bytes_ += BytesOf(token).size();
+      if (options_.on_token && !options_.on_token(token, BytesOf(token))) {
+        out_.tokens.resize(told_);
+        out_.text.resize(told_bytes_);
+        out_.stop = StopReason::kCancelled;
+        return false;
+      }
+    }
     return true;
   }
 
   Result<bool> Stop(StopReason reason) {
-    out_.stop = reason;
+    Result<bool> more = Tell();
+    if (more.ok() && *more) out_.stop = reason;
     return false;
   }
 
@@ -261,6 +306,14 @@ class Session::Run {
   std::vector<TokenId> spelled_;  // of a forced run, not yet taken, the next one last
   std::vector<TokenId> pending_;  // of the prompt and the output, not yet seen by the model
   bool prefilled_ = false;
+  struct Kept {
+    std::shared_ptr<const Constraint> at;
+    int close = 0;                // tokens of its completion
+    size_t tokens = 0, text = 0;  // of the output
+    int forced = 0, sampled = 0;
+  };
+  Kept kept_;  // the last place whose completion is known to fit the budget
+  size_t told_ = 0, told_bytes_ = 0;
   Generation out_;
 };
 

@@ -44,8 +44,9 @@ struct GenerateOptions {
   // dictates, in the tokenizer's spelling. The first saves time only. The second chooses among the
   // spellings of the same text, which the model would do from one step to the next otherwise.
   bool skip_forced = true;
-  // Called for every token of the output in order, with its bytes (none for special tokens). false
-  // stops the generation.
+  // Called for every token of the output in order, with its bytes (none for special tokens), as
+  // soon as it is sure to stay; where the shortest completion takes hundreds of tokens that can be
+  // a few tokens later. false stops the generation.
   std::function<bool(TokenId token, std::string_view bytes)> on_token;
 };
 

@@ -174,6 +174,71 @@ TEST(SessionTest, OutputIsCompleteForEveryBudgetAndSeed) {
   EXPECT_GT(ended, 100);
 }
 
+// Where completions are long they are not looked for after every token.
+TEST(SessionTest, TokensGoOnTrialWhereCompletionsAreLong) {
+  class Counting : public OpenClose {
+   public:
+    Counting(OpenClose at, int* asked) : OpenClose(std::move(at)), asked_(asked) {}
+    std::shared_ptr<const Constraint> Advance(TokenId token) const override {
+      const auto next = OpenClose::Advance(token);
+      if (next == nullptr) return nullptr;
+      return std::make_shared<Counting>(static_cast<const OpenClose&>(*next), asked_);
+    }
+    int shortest_close() const override {
+      ++*asked_;
+      return OpenClose::shortest_close();
+    }
+
+   private:
+    int* asked_;
+  };
+  constexpr int kOpened = 1000;
+  HashModel model(kTokens, 5000);
+  Session session(model, TestVocabulary());
+  int taken_back = 0;
+  for (int budget = kOpened + 1; budget <= kOpened + 200; budget += 9) {
+    for (uint64_t seed = 0; seed < 4; ++seed) {
+      int asked = 0;
+      std::vector<TokenId> told;
+      GenerateOptions options;
+      options.max_tokens = budget;
+      options.sampling = {.temperature = 1, .seed = seed};
+      options.on_token = [&](TokenId token, std::string_view) {
+        told.push_back(token);
+        return true;
+      };
+      const auto start = std::make_shared<Counting>(OpenClose(kOpened), &asked);
+      const auto out = session.Generate(kPrompt, start, options);
+      ASSERT_TRUE(out.ok()) << out.error().ToString();
+      EXPECT_TRUE(Complete(std::string(kOpened, 'a') + out->text)) << out->text;
+      EXPECT_LE(static_cast<int>(out->tokens.size()), budget);
+      EXPECT_EQ(told, out->tokens);
+      EXPECT_EQ(out->stats.output_tokens,
+                out->stats.sampled_tokens + out->stats.forced_tokens + out->stats.closing_tokens);
+      EXPECT_EQ(out->text.size(), out->tokens.size());
+      EXPECT_LE(asked, 10 + out->stats.output_tokens / 3);
+      taken_back += out->stop == StopReason::kClosed;
+    }
+  }
+  EXPECT_GT(taken_back, 20);
+}
+
+TEST(SessionTest, TheCallbackMayStopTokensOnTrial) {
+  HashModel model(kTokens, 5000);
+  Session session(model, TestVocabulary());
+  GenerateOptions options;
+  options.max_tokens = 3000;
+  options.sampling = {.temperature = 1, .seed = 3};
+  int calls = 0;
+  options.on_token = [&](TokenId, std::string_view) { return ++calls < 20; };
+  const auto out = session.Generate(kPrompt, std::make_shared<OpenClose>(1000), options);
+  ASSERT_TRUE(out.ok());
+  EXPECT_EQ(out->stop, StopReason::kCancelled);
+  EXPECT_EQ(calls, 20);
+  EXPECT_EQ(out->tokens.size(), 20u);
+  EXPECT_EQ(out->text.size(), 20u);
+}
+
 TEST(SessionTest, ForcedTokensChangeNothingButTheNumberOfCalls) {
   const auto vocabulary = TestVocabulary();
   int saved = 0;

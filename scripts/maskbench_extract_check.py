@@ -30,7 +30,7 @@ try:
 except ImportError:
     sys.exit("maskbench_extract_check.py needs the Python package jsonschema (pip install jsonschema)")
 
-decimal.getcontext().prec = 500  # multipleOf of decimals is exact
+decimal.getcontext().prec = 50_000  # multipleOf of decimals is exact, and texts may hold long numbers
 
 WORDS = ("order invoice Maria 42 Berlin 2024-05-17 total 19.99 EUR ship to the warehouse before noon please contact "
          "support@example.com about item 7 blue large true none urgent https://example.com/a?b=1 version 3.2.1 "

@@ -269,6 +269,7 @@ FormulaId Frames::DifferentFrom(IdSets::Id items) {
     if (value.ok()) values.push_back(*std::move(value));
   }
   std::vector<const json::Value*> pointers;
+  pointers.reserve(values.size());
   for (const json::Value& value : values) pointers.push_back(&value);
   auto same = EnumFormula(table_, pointers);
   if (!same.ok()) {
@@ -287,6 +288,7 @@ static bool Fail(FormulaArena& formulas, Frame& frame, std::vector<AtomId>& fail
   std::sort(failed.begin(), failed.end());
   failed.erase(std::unique(failed.begin(), failed.end()), failed.end());
   std::vector<std::pair<AtomId, bool>> values;
+  values.reserve(failed.size());
   for (const AtomId atom : failed) values.emplace_back(atom, false);
   frame.must = formulas.Assign(frame.must, values);
   for (FormulaId& track : frame.tracks) track = formulas.Assign(track, values);

@@ -178,6 +178,7 @@ Result<std::vector<Reader::Evaluated>> Reader::Evaluations(const Value& top, con
   here_ = outer;
   if (!status.ok()) return status.error();
   std::vector<Evaluated> out;
+  out.reserve(order.size());
   for (const FormulaId condition : order) out.push_back(std::move(by_condition.at(condition)));
   return out;
 }
@@ -270,6 +271,7 @@ Result<FormulaId> Reader::UnevaluatedProperties(const std::vector<Evaluated>& se
     if (group == groups.end()) group = groups.insert(groups.end(), {condition, ObjectAtom()});
     group->second.properties.emplace_back(name, value);
   }
+  parts.reserve(groups.size());
   for (auto& [condition, atom] : groups)
     parts.push_back(formulas_.Or(condition, table_.AddObject(std::move(atom))));
   // Other keys, by the set of conditional patterns that they match.

@@ -17,6 +17,7 @@ Scalars::Shape Scalars::ShapeFor(const Goal& goal, Kind kind) {
     // The kind alone decides all tracks, so the frame around can be asked at once.
     if (!tracks.empty()) {
       std::vector<bool> truth;
+      truth.reserve(tracks.size());
       for (const FormulaId track : tracks) truth.push_back(track == kTrueFormula);
       if (!around_accepts_(goal.around, truth)) must = kFalseFormula;
     }
@@ -36,7 +37,7 @@ std::vector<AtomId> Scalars::AtomsOf(const Shape& shape) {
   return out;
 }
 
-std::shared_ptr<StringProgram> Scalars::Program(std::vector<AtomId> atoms) {
+std::shared_ptr<StringProgram> Scalars::Program(const std::vector<AtomId>& atoms) {
   auto& program = programs_[atoms];
   if (!program) program = std::make_shared<StringProgram>(table_, atoms);
   return program;

@@ -36,7 +36,7 @@ class Scalars {
   // Some regex ran into its limits, so "nothing fits" may be wrong.
   bool overflow() const;
 
-  std::shared_ptr<StringProgram> Program(std::vector<AtomId> atoms);
+  std::shared_ptr<StringProgram> Program(const std::vector<AtomId>& atoms);
 
  private:
   // Formulas of the goal for one kind; goals that agree on these share a search.

@@ -148,6 +148,18 @@ void StringProgram::BuildClasses() {
       }
       trie.nodes[node].literal = static_cast<int>(k);
     }
+    // Children stand behind their parents.
+    std::vector<uint32_t> missing(trie.nodes.size(), 0);
+    for (size_t node = trie.nodes.size(); node-- > 0;) {
+      Trie::Node& at = trie.nodes[node];
+      if (at.literal >= 0) continue;
+      missing[node] = UINT32_MAX;
+      for (const auto& [cls, child] : at.children) {
+        if (missing[child] + 1 >= missing[node]) continue;
+        missing[node] = missing[child] + 1;
+        at.towards_shortest = cls;
+      }
+    }
   }
 }
 

@@ -75,12 +75,11 @@ class StringProgram {
   int Settled(StateId state, AtomId atom);
   // Nothing but one list of literals is in play.
   bool OnlyLiterals() const { return tries_.size() == 1 && regexes_.empty() && !counting_; }
-  // REQUIRES: OnlyLiterals(). Some literal goes on from here; the class it goes on with, -1 at its
-  // end.
+  // REQUIRES: OnlyLiterals(). Some literal goes on from here; the class that the shortest such
+  // literal goes on with, -1 at its end.
   bool Begins(StateId state) const { return key(state)[0] != kNoNode; }
-  int AnyClassAhead(StateId state) const {
-    const auto& children = tries_[0].nodes[key(state)[0]].children;
-    return children.empty() ? -1 : children[0].first;
+  int ClassTowardsShortest(StateId state) const {
+    return tries_[0].nodes[key(state)[0]].towards_shortest;
   }
   // A guess at how many more characters an accepted string needs at least, given that what each
   // regex needs can be read at once (or, with `apart`, only one behind the other); guides searches.
@@ -121,6 +120,7 @@ class StringProgram {
     struct Node {
       std::vector<std::pair<int, uint32_t>> children;  // (our class, node), sorted by class
       int literal = -1;
+      int towards_shortest = -1;  // class of the child with the shortest literal; -1: it ends here
     };
     std::vector<Node> nodes;
   };

@@ -187,7 +187,7 @@ void StringSearch::Decide(StateId start) {
 void StringSearch::FindWay(StateId start) {
   if (At(start).sought) return;
   if (one_atom_ && program_.OnlyLiterals()) {
-    At(start).via = program_.AnyClassAhead(start);
+    At(start).via = program_.ClassTowardsShortest(start);
     return;
   }
   if (OneStep(start)) return;

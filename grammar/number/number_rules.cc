@@ -323,7 +323,7 @@ void NumberRules::NormalizeRemainder(Prefix& p) const {
   // Without exponents the zeros that a fraction ends in need no account of their own.
   if (exponent_limit_ == 0 && p.phase == Phase::kFraction && -p.places >= divisor_exponent_ &&
       p.weight > -p.places) {
-    const auto zeros = static_cast<uint64_t>(p.weight + p.places);
+    const auto zeros = static_cast<uint64_t>(int64_t{p.weight} + p.places);
     p.remainder = MulMod(p.remainder, Pow10Mod(zeros, divisor_), divisor_);
     p.weight = -p.places;
   }

@@ -17,8 +17,8 @@ constexpr size_t kMaxCompared = 32;        // different `contains`
 
 Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
   FormulaArena& formulas = table_.formulas;
-  const Found no{Answer::kNo, std::nullopt};
-  const Found unknown{Answer::kUnknown, std::nullopt};
+  Found no{Answer::kNo, std::nullopt};
+  Found unknown{Answer::kUnknown, std::nullopt};
   const auto matches = [&](AtomId atom) {
     for (const auto& [a, count] : frame.contained) {
       if (a == atom) return count;

@@ -32,8 +32,8 @@ constexpr uint64_t kMaxPlanned = 5000;
 
 Found Solver::SolveObject(const Frame& frame, const Cube& cube) {
   FormulaArena& formulas = table_.formulas;
-  const Found no{Answer::kNo, std::nullopt};
-  const Found unknown{Answer::kUnknown, std::nullopt};
+  Found no{Answer::kNo, std::nullopt};
+  Found unknown{Answer::kUnknown, std::nullopt};
   const ObjectLayout& layout = frames_.layout(frame.layout);
   StringProgram& program = *layout.program;
   const bool ordered = options_.order == JsonSchemaOptions::Order::kSchema;

@@ -36,7 +36,18 @@ int Fail(std::string_view command, const Error& error) {
 }
 
 void Note(std::string_view command, std::string_view text) {
-  const std::string line = fmt::format("pawl{}{}: {}\n", command.empty() ? "" : " ", command, text);
+  // What the user's files say must not end the line, nor speak to the terminal.
+  std::string shown;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7F) {
+      shown += fmt::format("\\x{:02X}", byte);
+    } else {
+      shown += c;
+    }
+  }
+  const std::string line =
+      fmt::format("pawl{}{}: {}\n", command.empty() ? "" : " ", command, shown);
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 

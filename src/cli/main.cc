@@ -47,11 +47,13 @@ int Main(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     const auto chosen = app.get_subcommands();
     const std::string name = chosen.empty() ? "pawl" : "pawl " + chosen.front()->get_name();
-    fmt::print(stderr, "{}: {} (see {} --help)\n", name, UsageMessage(e), name);
+    Note(chosen.empty() ? "" : chosen.front()->get_name(),
+         fmt::format("{} (see {} --help)", UsageMessage(e), name));
     return kExitBadInput;
   }
   if (!action) {
-    fmt::print(stderr, "{}", app.help());
+    const std::string help = app.help();
+    std::fwrite(help.data(), 1, help.size(), stderr);
     return kExitBadInput;
   }
   const int code = action();

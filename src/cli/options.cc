@@ -231,6 +231,13 @@ Result<Grammar> GrammarFlags::Compile(const std::shared_ptr<const Vocabulary>& v
     };
   }
   Result<Grammar> grammar = compiler.CompileJsonSchema(text, options);
+  if (!grammar.ok() && grammar.error().place.find("_separator") != std::string::npos) {
+    return Error{grammar.error().code,
+                 grammar.error().message + (layout.whitespace == "compact"
+                                                ? " (first ITEM, then KEY: ', ' ': ')"
+                                                : ": give --whitespace compact as well"),
+                 "--separators"};
+  }
   if (!grammar.ok()) return InFile(schema_file, grammar.error());
   return grammar;
 }

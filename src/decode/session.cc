@@ -104,7 +104,11 @@ class Session::Run {
         Timer timer(stats().constraint_seconds);
         close = at_->shortest_close();
       }
-      if (close < 0) return Limit("constraint", "no output that completes it was found");
+      if (close < 0) {
+        return Limit("constraint",
+                     "no output that fits was found within the limits (which does not prove that "
+                     "there is none)");
+      }
       if (close > stats().budget) {
         std::string message = "the shortest output that was found takes " + std::to_string(close) +
                               " tokens, but the budget is " + std::to_string(stats().budget);

@@ -372,8 +372,11 @@ Status LlamaCpu::Head(size_t first, std::span<float> logits) {
   for (size_t i = 0; i < active_.size(); ++i) {
     const float* out = logits.data() + int64_t{outputs_[i]} * config_.vocabulary;
     if (!kernels_.all_finite(out, config_.vocabulary)) {
-      return Error{ErrorCode::kInternal, "the model's logits are not finite numbers",
-                   "row " + std::to_string(first + static_cast<size_t>(active_[i]))};
+      return Error{ErrorCode::kInvalid,
+                   "the logits are not finite numbers (row " +
+                       std::to_string(first + static_cast<size_t>(active_[i])) +
+                       "): the weights are damaged, or too large for their type",
+                   "model"};
     }
   }
   return {};

@@ -212,7 +212,7 @@ class Loader {
     BpeInit out;
     const JsonNode type = node.Member("type");
     if (type.present() && type.String() != "BPE")
-      type.Unsupported("model " + json::Quote(type.String()));
+      type.Unsupported("model " + json::Quote(type.String()) + " (BPE is supported)");
     node.OnlyMembers({"type", "dropout", "unk_token", "continuing_subword_prefix",
                       "end_of_word_suffix", "fuse_unk", "byte_fallback", "ignore_merges", "vocab",
                       "merges"});

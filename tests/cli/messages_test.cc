@@ -40,6 +40,21 @@ std::vector<std::string> Extract(const std::string& schema, std::vector<std::str
   return arguments;
 }
 
+// What stands in a file does not reach the terminal as it is.
+TEST(MessagesTest, ControlCharactersAreShown) {
+  const std::string schema =
+      WriteScratch("controls.json", R"({"properties":{"a\nb\u001b[31m\u0000":{"type":"zz"}}})");
+  ExpectRefused({"sample", "--schema", schema}, {R"(a\x0Ab\x1B[31m\x00)"});
+}
+
+TEST(MessagesTest, SeparatorsAreNamedAsTheyAreGiven) {
+  const std::string schema = GoodSchema();
+  ExpectRefused({"sample", "--schema", schema, "--separators", ";", ":"},
+                {"--separators: must be ','"});
+  ExpectRefused({"sample", "--schema", schema, "--whitespace", "any", "--separators", ", ", ": "},
+                {"--separators: ", "--whitespace compact"});
+}
+
 TEST(MessagesTest, BadSchemasNameFileAndKeyword) {
   const std::string not_json = WriteScratch("not_json.json", "{\"type\": ");
   ExpectRefused(Extract(not_json, {"--text", "x"}), {"pawl extract: ", "not_json.json: byte 9"});

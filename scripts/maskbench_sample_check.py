@@ -31,7 +31,7 @@ import sys
 import tempfile
 import time
 
-from maskbench_extract_check import judge
+from maskbench_extract_check import LEAP_SECOND, judge
 
 sys.setrecursionlimit(10000)  # for texts and schemas that are nested deeply
 
@@ -39,10 +39,6 @@ try:
     import jsonschema_rs
 except ImportError:
     sys.exit("maskbench_sample_check.py needs the Python package jsonschema-rs (pip install jsonschema-rs)")
-
-
-# A message of jsonschema about a leap second.
-LEAP_SECOND = re.compile(r":60(\.\d+)?([zZ]|[+-]\d\d:\d\d)' is not a '(date-)?time'")
 
 
 def second_opinion(schema_text):

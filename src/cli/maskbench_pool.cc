@@ -160,6 +160,7 @@ Status RunMaskbench(size_t count, int workers, double timeout_seconds,
   std::vector<char> chunk(1 << 16);
   while (live > 0) {
     std::vector<pollfd> polls;
+    polls.reserve(pool.size());
     for (const Worker& worker : pool) polls.push_back({worker.fd, POLLIN, 0});
     poll(polls.data(), polls.size(), 100);
     live = 0;

@@ -15,7 +15,7 @@ namespace {
 // A folder with these files alone.
 std::string Folder(const std::string& name,
                    const std::vector<std::pair<std::string, std::string>>& files) {
-  const std::string folder = ScratchPath(name);
+  std::string folder = ScratchPath(name);
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
   for (const auto& [file, text] : files) EXPECT_TRUE(WriteFile(folder + "/" + file, text).ok());

@@ -138,7 +138,7 @@ TEST(MessagesTest, BadOptions) {
   ExpectRefused(Extract(schema, {"--text", "x", "--whitespace", "lots"}), {"--whitespace"});
   ExpectRefused(Extract(schema, {"--text", "x", "--file", "y"}), {"--text", "--file"});
   ExpectRefused(Extract("-"), {"standard input"});
-  const std::string model = RandomModelFolder();
+  const std::string& model = RandomModelFolder();
   ExpectRefused({"generate", "--model", model, "--prompt", "x", "--regex", "a", "--choice", "b"},
                 {"at most one"});
   ExpectRefused({"generate", "--model", model, "--prompt", "x", "--grammar", "g.ebnf"},
@@ -202,7 +202,7 @@ TEST(MessagesTest, AFullDiskIsNoticed) {
 // Bug: what has no end was read until the memory was full.
 TEST(MessagesTest, InputWithoutEnd) {
   const std::string schema = GoodSchema();
-  const std::string model = RandomModelFolder();
+  const std::string& model = RandomModelFolder();
   const std::string limit = "/dev/zero: is larger than the limit of ";
   ExpectRefused(Extract("/dev/zero", {"--text", "x"}), {"pawl extract: " + limit + "16 MiB"});
   ExpectRefused({"validate", "--schema", "/dev/zero", "--tokenizer", model, "x"},

@@ -132,7 +132,7 @@ TEST(ValidateTest, SeveralFilesAndTheWorstExitCode) {
 }
 
 TEST(MaskTest, ListsTheAllowedTokens) {
-  const std::string tokenizer = RandomModelFolder();
+  const std::string& tokenizer = RandomModelFolder();
   const CommandResult table =
       RunPawl({"mask", "--regex", "[0-9]{2,4}", "--tokenizer", tokenizer, "--prefix", "19"});
   EXPECT_EQ(table.exit_code, 0) << table.err;
@@ -153,7 +153,7 @@ TEST(MaskTest, ListsTheAllowedTokens) {
 TEST(AnnotationsOptionTest, OneLineEach) {
   const std::string schema = WriteScratch(
       "annotated.json", R"({"title": "t", "const": 7, "titel": "x", "format": "float"})");
-  const std::string model = RandomModelFolder();
+  const std::string& model = RandomModelFolder();
   const std::vector<std::vector<std::string>> commands = {
       {"validate", "--tokenizer", model, "-"},
       {"mask", "--tokenizer", model},
@@ -178,7 +178,7 @@ TEST(AnnotationsOptionTest, OneLineEach) {
 }
 
 TEST(TokenizeTest, RoundTrip) {
-  const std::string tokenizer = RandomModelFolder();
+  const std::string& tokenizer = RandomModelFolder();
   const std::string text =
       "Zo\xC3\xAB pays \xE2\x82\xAC"
       "5 </s>\n";

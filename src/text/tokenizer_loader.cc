@@ -315,6 +315,7 @@ class Loader {
       free = std::max(free, id + 65536);
     }
     std::vector<std::string_view> contents;
+    contents.reserve(added.size());
     for (const AddedToken& token : added) contents.push_back(token.content);
     std::sort(contents.begin(), contents.end());
     if (const auto twice = std::adjacent_find(contents.begin(), contents.end());

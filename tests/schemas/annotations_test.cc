@@ -6,19 +6,12 @@
 #include <vector>
 
 #include "pawl/compiler.h"
+#include "tests/schemas/byte_vocabulary.h"
 
 namespace pawl {
 namespace {
 
 using Notes = std::vector<std::string>;
-
-std::shared_ptr<const Vocabulary> Bytes() {
-  VocabularyInit init;
-  for (int b = 0; b < 256; ++b) init.tokens.push_back(std::string(1, static_cast<char>(b)));
-  init.tokens.push_back("<end>");
-  init.end_tokens = {256};
-  return *Vocabulary::Create(std::move(init));
-}
 
 Notes NotesOf(const std::string& schema, JsonSchemaOptions options, bool list = true) {
   options.list_annotations = list;

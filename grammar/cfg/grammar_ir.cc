@@ -1,0 +1,126 @@
+#include "grammar/cfg/grammar_ir.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "src/base/utf8.h"
+
+namespace pawl {
+
+GrammarIr::GrammarIr() : arena_(std::make_shared<RegexArena>()) {
+  exprs_.resize(2);
+  exprs_[kEmpty].kind = Kind::kEmpty;
+  exprs_[kNever].kind = Kind::kNever;
+}
+
+GrammarIr::ExprId GrammarIr::Intern(Expr expr) {
+  uint64_t hash = static_cast<uint64_t>(expr.kind) * 2 + (expr.lazy ? 1 : 0);
+  const auto mix = [&hash](uint64_t value) { hash = (hash ^ value) * 0x9E3779B97F4A7C15u; };
+  mix(expr.index);
+  mix(uint64_t{expr.min} << 32 | expr.max);
+  for (const ExprId operand : expr.operands) mix(operand);
+  const auto [begin, end] = index_.equal_range(hash);
+  for (auto it = begin; it != end; ++it) {
+    if (exprs_[it->second] == expr) return it->second;
+  }
+  exprs_.push_back(std::move(expr));
+  const auto id = static_cast<ExprId>(exprs_.size() - 1);
+  index_.emplace(hash, id);
+  return id;
+}
+
+GrammarIr::ExprId GrammarIr::Regex(ReId id, bool lazy) {
+  if (id == RegexArena::kNothing) return kNever;
+  if (id == RegexArena::kEpsilon || (lazy && arena_->Nullable(id))) return kEmpty;
+  return Intern({.kind = Kind::kRegex, .lazy = lazy, .index = id});
+}
+
+GrammarIr::ExprId GrammarIr::Literal(std::string_view text) {
+  return Regex(arena_->Literal(DecodeCodepoints(text)));
+}
+
+GrammarIr::ExprId GrammarIr::Terminal(Automaton automaton) {
+  automata_.push_back(std::move(automaton));
+  return Intern({.kind = Kind::kAutomaton, .index = static_cast<uint32_t>(automata_.size() - 1)});
+}
+
+GrammarIr::ExprId GrammarIr::Tokens(TokenSet set) {
+  const auto known = std::find(token_sets_.begin(), token_sets_.end(), set);
+  const auto index = static_cast<uint32_t>(known - token_sets_.begin());
+  if (known == token_sets_.end()) token_sets_.push_back(std::move(set));
+  return Intern({.kind = Kind::kTokens, .index = index});
+}
+
+GrammarIr::ExprId GrammarIr::Call(RuleId rule) {
+  return Intern({.kind = Kind::kCall, .index = rule});
+}
+
+GrammarIr::ExprId GrammarIr::Sequence(std::span<const ExprId> operands) {
+  Expr expr{.kind = Kind::kSequence};
+  for (const ExprId operand : operands) {
+    if (operand == kNever) return kNever;
+    if (operand == kEmpty) continue;
+    if (exprs_[operand].kind == Kind::kSequence) {
+      expr.operands.insert(expr.operands.end(), exprs_[operand].operands.begin(),
+                           exprs_[operand].operands.end());
+    } else {
+      expr.operands.push_back(operand);
+    }
+  }
+  if (expr.operands.empty()) return kEmpty;
+  if (expr.operands.size() == 1) return expr.operands[0];
+  return Intern(std::move(expr));
+}
+
+GrammarIr::ExprId GrammarIr::Choice(std::span<const ExprId> operands) {
+  Expr expr{.kind = Kind::kChoice};
+  for (const ExprId operand : operands) {
+    if (operand == kNever) continue;
+    if (exprs_[operand].kind == Kind::kChoice) {
+      expr.operands.insert(expr.operands.end(), exprs_[operand].operands.begin(),
+                           exprs_[operand].operands.end());
+    } else {
+      expr.operands.push_back(operand);
+    }
+  }
+  // The first of equal alternatives stays, so that grammars are printed in their own order.
+  std::vector<ExprId> distinct;
+  std::vector<ExprId> sorted = expr.operands;
+  std::sort(sorted.begin(), sorted.end());
+  if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) {
+    std::vector<bool> seen(exprs_.size());
+    for (const ExprId operand : expr.operands) {
+      if (!seen[operand]) distinct.push_back(operand);
+      seen[operand] = true;
+    }
+    expr.operands = std::move(distinct);
+  }
+  if (expr.operands.empty()) return kNever;
+  if (expr.operands.size() == 1) return expr.operands[0];
+  return Intern(std::move(expr));
+}
+
+GrammarIr::ExprId GrammarIr::Repeat(ExprId operand, uint32_t min, uint32_t max) {
+  if (max < min) return kNever;
+  if (max == 0 || operand == kEmpty) return kEmpty;
+  if (operand == kNever) return min == 0 ? kEmpty : kNever;
+  if (min == 1 && max == 1) return operand;
+  return Intern({.kind = Kind::kRepeat, .min = min, .max = max, .operands = {operand}});
+}
+
+GrammarIr::RuleId GrammarIr::AddRule(std::string name, std::string place) {
+  rules_.push_back({.name = std::move(name), .place = std::move(place)});
+  return static_cast<RuleId>(rules_.size() - 1);
+}
+
+void GrammarIr::Define(RuleId rule, ExprId body) {
+  rules_[rule].body = body;
+  rules_[rule].defined = true;
+}
+
+void GrammarIr::SetAttributes(RuleId rule, Attributes attributes) {
+  rules_[rule].attributes = std::move(attributes);
+}
+
+}  // namespace pawl

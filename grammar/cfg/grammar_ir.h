@@ -1,0 +1,155 @@
+// GrammarIr: a context-free grammar over bytes and tokens, the one form that every grammar language
+// (EBNF, GBNF, Lark, structural tags) is read into and that CfgMachine runs.
+//
+//   GrammarIr ir;
+//   const GrammarIr::RuleId list = ir.AddRule("list");
+//   const GrammarIr::ExprId item = ir.Regex(ir.arena().Literal(U"x"));
+//   ir.Define(list, ir.Choice({item, ir.Sequence({ir.Call(list), ir.Literal(","), item})}));
+//   ir.SetRoot(list);
+//
+// The language is that of the grammar as mathematics has it: every derivation counts, whatever the
+// order of alternatives, and a text is cut into terminals in every way that fits (no longest
+// match). Left, right and hidden recursion, empty rules, rules without any text, ambiguity are all
+// fine.
+//
+// Expressions are interned and may be shared; their operands exist before them, so a grammar is
+// only recursive through Call. Nothing here recurses on the depth of an expression.
+//
+// Thread safety: none.
+#ifndef PAWL_GRAMMAR_CFG_GRAMMAR_IR_H_
+#define PAWL_GRAMMAR_CFG_GRAMMAR_IR_H_
+
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "grammar/machine.h"
+#include "grammar/regex/regex_arena.h"
+#include "pawl/vocabulary.h"
+
+namespace pawl {
+
+// Tokens taken as a whole, whatever their bytes: special tokens by name, any token by id.
+struct TokenSet {
+  std::vector<std::string> names;                   // such as "<|eot_id|>"
+  std::vector<std::pair<TokenId, TokenId>> ranges;  // first and last id
+  bool complement = false;                          // every token but these (no end tokens)
+  std::string place;                                // where it stands, for errors: "line:column"
+  friend bool operator==(const TokenSet&, const TokenSet&) = default;
+};
+
+class GrammarIr {
+ public:
+  using ExprId = uint32_t;
+  using RuleId = uint32_t;
+  static constexpr ExprId kEmpty = 0;  // the empty text
+  static constexpr ExprId kNever = 1;  // no text at all
+  static constexpr uint32_t kUnbounded = UINT32_MAX;
+  static constexpr RuleId kNoRule = UINT32_MAX;
+
+  enum class Kind : uint8_t {
+    kEmpty,
+    kNever,
+    kRegex,      // regex, lazy
+    kAutomaton,  // automaton: a language that has its own machine, e.g. a JSON Schema
+    kTokens,     // tokens
+    kCall,       // rule
+    kSequence,   // operands
+    kChoice,     // operands
+    kRepeat      // operands[0], min, max
+  };
+
+  struct Expr {
+    Kind kind = Kind::kEmpty;
+    bool lazy = false;   // kRegex: ends as soon as it matches; what is matched has no proper prefix
+                         // that matches too
+    uint32_t index = 0;  // kRegex: ReId; kAutomaton, kTokens: index; kCall: RuleId
+    uint32_t min = 0, max = 0;
+    std::vector<ExprId> operands;
+    friend bool operator==(const Expr&, const Expr&) = default;
+  };
+
+  struct Automaton {
+    std::shared_ptr<Machine> machine;
+    std::string description;  // for printing, e.g. `%json {...}`
+  };
+
+  // What a rule's author asked for beside its language.
+  struct Attributes {
+    std::optional<std::string> capture;  // name under which the text of the rule is reported
+    std::optional<uint32_t> max_tokens;  // tokens that a text of the rule may have; only where the
+                                         // definition is one terminal
+    std::optional<double> temperature;   // for sampling while inside the rule
+    friend bool operator==(const Attributes&, const Attributes&) = default;
+  };
+
+  struct Rule {
+    std::string name;
+    ExprId body = kNever;
+    bool defined = false;
+    Attributes attributes;
+    std::string place;  // where it is defined, "line:column"; may be empty
+  };
+
+  GrammarIr();
+
+  // Where regexes are built (regex_arena.h).
+  RegexArena& arena() { return *arena_; }
+  const RegexArena& arena() const { return *arena_; }
+  const std::shared_ptr<RegexArena>& shared_arena() const { return arena_; }
+
+  ExprId Regex(ReId id, bool lazy = false);
+  // The text itself. REQUIRES: valid UTF-8.
+  ExprId Literal(std::string_view text);
+  ExprId Terminal(Automaton automaton);
+  ExprId Tokens(TokenSet set);
+  ExprId Call(RuleId rule);
+  ExprId Sequence(std::span<const ExprId> operands);
+  ExprId Sequence(std::initializer_list<ExprId> operands) {
+    return Sequence(std::span<const ExprId>(operands.begin(), operands.size()));
+  }
+  ExprId Choice(std::span<const ExprId> operands);
+  ExprId Choice(std::initializer_list<ExprId> operands) {
+    return Choice(std::span<const ExprId>(operands.begin(), operands.size()));
+  }
+  // Between min and max times (kUnbounded: no upper limit); a counter, never unrolled. A max below
+  // min gives kNever.
+  ExprId Repeat(ExprId operand, uint32_t min, uint32_t max);
+  ExprId Optional(ExprId operand) { return Repeat(operand, 0, 1); }
+
+  // Rules may be called before they are defined. A rule that is never defined has no text.
+  RuleId AddRule(std::string name, std::string place = "");
+  void Define(RuleId rule, ExprId body);
+  void SetAttributes(RuleId rule, Attributes attributes);
+  void SetRoot(RuleId rule) { root_ = rule; }
+
+  RuleId root() const { return root_; }
+  const Rule& rule(RuleId id) const { return rules_[id]; }
+  uint32_t rule_count() const { return static_cast<uint32_t>(rules_.size()); }
+  const Expr& expr(ExprId id) const { return exprs_[id]; }
+  uint32_t expr_count() const { return static_cast<uint32_t>(exprs_.size()); }
+  const Automaton& automaton(uint32_t index) const { return automata_[index]; }
+  const TokenSet& token_set(uint32_t index) const { return token_sets_[index]; }
+  uint32_t token_set_count() const { return static_cast<uint32_t>(token_sets_.size()); }
+
+ private:
+  ExprId Intern(Expr expr);
+
+  std::shared_ptr<RegexArena> arena_;
+  std::vector<Expr> exprs_;
+  std::unordered_multimap<uint64_t, ExprId> index_;
+  std::vector<Rule> rules_;
+  std::vector<Automaton> automata_;
+  std::vector<TokenSet> token_sets_;
+  RuleId root_ = kNoRule;
+};
+
+}  // namespace pawl
+
+#endif  // PAWL_GRAMMAR_CFG_GRAMMAR_IR_H_

@@ -110,7 +110,10 @@ GrammarIr::ExprId GrammarIr::Repeat(ExprId operand, uint32_t min, uint32_t max) 
 }
 
 GrammarIr::RuleId GrammarIr::AddRule(std::string name, std::string place) {
-  rules_.push_back({.name = std::move(name), .place = std::move(place)});
+  Rule rule;
+  rule.name = std::move(name);
+  rule.place = std::move(place);
+  rules_.push_back(std::move(rule));
   return static_cast<RuleId>(rules_.size() - 1);
 }
 

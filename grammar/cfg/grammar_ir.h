@@ -71,7 +71,7 @@ class GrammarIr {
                          // that matches too
     uint32_t index = 0;  // kRegex: ReId; kAutomaton, kTokens: index; kCall: RuleId
     uint32_t min = 0, max = 0;
-    std::vector<ExprId> operands;
+    std::vector<ExprId> operands = {};
     friend bool operator==(const Expr&, const Expr&) = default;
   };
 

@@ -45,6 +45,19 @@ class GrammarImpl {
     return bytes.size();
   }
 
+  // The state after a token; kDead when it does not fit.
+  Machine::Key RunToken(Machine::Key key, TokenId token) const {
+    Machine::Key after = Machine::kDead;
+    const std::string_view bytes = vocabulary_->bytes(token);
+    std::lock_guard lock(mutex_);
+    if (!vocabulary_->is_special(token) && !bytes.empty()) {
+      after = key;
+      for (size_t i = 0; i < bytes.size() && after != Machine::kDead; ++i)
+        after = machine_->Step(after, static_cast<uint8_t>(bytes[i]));
+    }
+    return machine_->StepToken(key, token, after);
+  }
+
   std::shared_ptr<const Mask> MaskOf(Machine::Key key) const {
     std::lock_guard lock(mutex_);
     last_mask_path = MaskPath::kKnown;
@@ -107,11 +120,10 @@ std::optional<State> State::Advance(std::string_view bytes) const {
 }
 
 std::optional<State> State::Advance(TokenId token) const {
-  const Vocabulary& vocabulary = grammar_->vocabulary();
-  if (token < 0 || token >= vocabulary.size() || vocabulary.is_special(token)) return std::nullopt;
-  const std::string_view bytes = vocabulary.bytes(token);
-  if (bytes.empty()) return std::nullopt;
-  return Advance(bytes);
+  if (token < 0 || token >= grammar_->vocabulary().size()) return std::nullopt;
+  const Machine::Key key = grammar_->RunToken(key_, token);
+  if (key == Machine::kDead) return std::nullopt;
+  return State(grammar_, key);
 }
 
 size_t State::MatchedPrefix(std::string_view bytes) const {

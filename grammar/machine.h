@@ -48,6 +48,16 @@ class Machine {
   // A short byte string that leads to acceptance, nullopt when none was found.
   virtual std::optional<std::string> ShortestCompletion(Key state) = 0;
 
+  // Nothing may follow an accepting state. false where that is not known.
+  virtual bool Ends(Key /*state*/) { return false; }
+
+  // Tokens taken as a whole, whatever their bytes. The state after the token where the machine has
+  // a place for it; `by_bytes` is the state after the token's bytes, kDead for a special token or
+  // where they do not fit. Most machines read bytes only.
+  virtual Key StepToken(Key /*state*/, TokenId /*token*/, Key by_bytes) { return by_bytes; }
+  // Sets the bits of the tokens for which StepToken adds to what their bytes allow.
+  virtual void FillTokens(Key /*state*/, const Vocabulary& /*vocabulary*/, uint32_t* /*words*/) {}
+
   // Some frames have to remember the text inside a lexeme (the key of an object, to refuse it a
   // second time). For those every byte makes a new frame, which changes nothing inside the lexeme.
   virtual bool TracksText(uint32_t frame) { return false; }

@@ -103,6 +103,7 @@ std::vector<uint32_t> MaskBuilder::Build(Machine::Key state) {
     WalkTrie(state, words);
     last_mask_path = MaskPath::kTrieWalk;
   }
+  machine_.FillTokens(state, vocabulary_, words.data());
   if (machine_.Accepting(state)) {
     for (const TokenId id : vocabulary_.end_tokens())
       words[static_cast<size_t>(id) >> 5] |= 1u << (id & 31);

@@ -37,10 +37,10 @@ namespace pawl {
 
 // Tokens taken as a whole, whatever their bytes: special tokens by name, any token by id.
 struct TokenSet {
-  std::vector<std::string> names;                   // such as "<|eot_id|>"
-  std::vector<std::pair<TokenId, TokenId>> ranges;  // first and last id
-  bool complement = false;                          // every token but these (no end tokens)
-  std::string place;                                // where it stands, for errors: "line:column"
+  std::vector<std::string> names = {};                   // such as "<|eot_id|>"
+  std::vector<std::pair<TokenId, TokenId>> ranges = {};  // first and last id
+  bool complement = false;                               // every token but these (no end tokens)
+  std::string place = {};  // where it stands, for errors: "line:column"
   friend bool operator==(const TokenSet&, const TokenSet&) = default;
 };
 
@@ -82,10 +82,10 @@ class GrammarIr {
 
   // What a rule's author asked for beside its language.
   struct Attributes {
-    std::optional<std::string> capture;  // name under which the text of the rule is reported
-    std::optional<uint32_t> max_tokens;  // tokens that a text of the rule may have; only where the
-                                         // definition is one terminal
-    std::optional<double> temperature;   // for sampling while inside the rule
+    std::optional<std::string> capture = {};  // name under which the text of the rule is reported
+    std::optional<uint32_t> max_tokens = {};  // tokens that a text of the rule may have; only where
+                                              // the definition is one terminal
+    std::optional<double> temperature = {};   // for sampling while inside the rule
     friend bool operator==(const Attributes&, const Attributes&) = default;
   };
 

@@ -27,14 +27,25 @@ constexpr char32_t kAfterSurrogates = 0xE000;
 }  // namespace
 
 RegexDfa::RegexDfa(std::shared_ptr<RegexArena> arena, ReId start, const RegexDfaLimits& limits)
-    : arena_(std::move(arena)), limits_(limits), start_(arena_->Close(start)) {
+    : RegexDfa(std::move(arena), std::span<const ReId>(&start, 1), limits) {}
+
+RegexDfa::RegexDfa(std::shared_ptr<RegexArena> arena, std::span<const ReId> starts,
+                   const RegexDfaLimits& limits)
+    : arena_(std::move(arena)), limits_(limits) {
+  for (const ReId start : starts) starts_.push_back(arena_->Close(start));
   states_.push_back({RegexArena::kNothing, kNoRow, Life::kDead});
   state_of_.emplace(RegexArena::kNothing, kDead);
-  FindClasses(start_);
+  FindClasses();
 }
 
-void RegexDfa::FindClasses(ReId start) {
-  const std::vector<const CodepointSet*> sets = arena_->Sets(start);
+void RegexDfa::FindClasses() {
+  std::vector<const CodepointSet*> sets;
+  for (const ReId start : starts_) {
+    const std::vector<const CodepointSet*> more = arena_->Sets(start);
+    sets.insert(sets.end(), more.begin(), more.end());
+  }
+  std::sort(sets.begin(), sets.end());
+  sets.erase(std::unique(sets.begin(), sets.end()), sets.end());
   boundaries_ = {0, kFirstSurrogate, kAfterSurrogates};
   for (const CodepointSet* set : sets) {
     for (const CodepointRange& range : set->ranges()) {
@@ -134,8 +145,8 @@ uint32_t RegexDfa::Intern(ReId term) {
   return state;
 }
 
-uint32_t RegexDfa::Start() {
-  const uint32_t state = Intern(start_);
+uint32_t RegexDfa::StartOf(size_t number) {
+  const uint32_t state = Intern(starts_[number]);
   return IsLive(state) ? state : kDead;
 }
 

@@ -34,9 +34,14 @@ class RegexDfa {
 
   // REQUIRES: start is an id of *arena.
   RegexDfa(std::shared_ptr<RegexArena> arena, ReId start, const RegexDfaLimits& limits = {});
+  // The automaton of several expressions, whose states are shared: StartOf tells where each begins.
+  RegexDfa(std::shared_ptr<RegexArena> arena, std::span<const ReId> starts,
+           const RegexDfaLimits& limits = {});
 
   // kDead when nothing is accepted at all.
-  uint32_t Start();
+  uint32_t Start() { return StartOf(0); }
+  // The same for the expression with that number.
+  uint32_t StartOf(size_t number);
 
   // Code points that no state can tell apart share a class. boundaries()[i] is the first code point
   // of interval i (boundaries()[0] == 0) and interval_class()[i] its class. Surrogates have a class
@@ -88,11 +93,11 @@ class RegexDfa {
   uint32_t Intern(ReId term);
   uint32_t RawNext(uint32_t state, int cls);
   bool IsLive(uint32_t state);
-  void FindClasses(ReId start);
+  void FindClasses();
 
   std::shared_ptr<RegexArena> arena_;
   RegexDfaLimits limits_;
-  ReId start_;
+  std::vector<ReId> starts_;
   std::vector<char32_t> boundaries_;
   std::vector<uint16_t> interval_class_;
   std::vector<char32_t> representatives_;

@@ -14,12 +14,15 @@ constexpr size_t kMaxVisits = size_t{1} << 20;
 }  // namespace
 
 RegexMachine::RegexMachine(std::shared_ptr<RegexArena> arena, ReId regex)
-    : dfa_(std::move(arena), regex) {
+    : RegexMachine(std::move(arena), std::span<const ReId>(&regex, 1)) {}
+
+RegexMachine::RegexMachine(std::shared_ptr<RegexArena> arena, std::span<const ReId> regexes)
+    : dfa_(std::move(arena), regexes) {
   positions_.push_back({RegexDfa::kDead});
 }
 
-Machine::Key RegexMachine::Start() {
-  const uint32_t start = dfa_.Start();
+Machine::Key RegexMachine::StartOf(size_t number) {
+  const uint32_t start = dfa_.StartOf(number);
   return start == RegexDfa::kDead ? kDead : MakeKey(1, Intern({start}));
 }
 
@@ -82,6 +85,11 @@ uint32_t RegexMachine::StepLexeme(uint32_t lexeme, uint8_t byte) {
 bool RegexMachine::Accepting(Key state) {
   const Position& p = positions_[LexemeOf(state)];
   return p.missing == 0 && p.state != RegexDfa::kDead && dfa_.Accepting(p.state);
+}
+
+bool RegexMachine::Ends(Key state) {
+  const Position& p = positions_[LexemeOf(state)];
+  return p.missing == 0 && dfa_.arena().MaxLength(dfa_.Term(p.state)) == 0;
 }
 
 std::optional<std::string> RegexMachine::ShortestCompletion(Key key) {

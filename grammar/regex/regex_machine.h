@@ -3,6 +3,7 @@
 #define PAWL_GRAMMAR_REGEX_REGEX_MACHINE_H_
 
 #include <memory>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -14,12 +15,18 @@ namespace pawl {
 class RegexMachine : public Machine {
  public:
   RegexMachine(std::shared_ptr<RegexArena> arena, ReId regex);
+  // Several expressions in one machine, so that they share states: StartOf tells where each begins.
+  RegexMachine(std::shared_ptr<RegexArena> arena, std::span<const ReId> regexes);
 
-  Key Start() override;
+  Key Start() override { return StartOf(0); }
+  Key StartOf(size_t number);
   uint32_t StepLexeme(uint32_t lexeme, uint8_t byte) override;
   Key StepFrame(Key, uint8_t) override { return kDead; }  // the whole text is one lexeme
   bool Accepting(Key state) override;
   std::optional<std::string> ShortestCompletion(Key state) override;
+  bool Ends(Key state) override;
+  // A limit of the automaton was reached: some answers since then are kDead for want of room.
+  bool overflow() const { return dfa_.overflow(); }
 
  private:
   // A state of the DFA, and the bytes of a UTF-8 sequence that has begun.

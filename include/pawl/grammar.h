@@ -36,7 +36,7 @@ class GrammarImpl;
 class State {
  public:
   // The state after `bytes` or after the token's bytes; nullopt when they do not fit.
-  // A special token never fits, an end-of-output token neither: ask accepting() for the end.
+  // A special token fits only where the grammar names it; ask accepting() for the end of output.
   std::optional<State> Advance(std::string_view bytes) const;
   std::optional<State> Advance(TokenId token) const;
 

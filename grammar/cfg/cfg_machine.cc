@@ -1,0 +1,273 @@
+#include "grammar/cfg/cfg_machine.h"
+
+#include <algorithm>
+
+#include "grammar/cfg/cfg_masks.h"
+#include "grammar/mask_path.h"
+#include "grammar/token_trie.h"
+
+namespace pawl {
+namespace {
+
+constexpr size_t kMaxCompletion = size_t{1} << 16;  // bytes
+
+using Op = CfgProgram::Op;
+
+}  // namespace
+
+Result<std::shared_ptr<CfgMachine>> CfgMachine::Create(GrammarIr& ir,
+                                                       const Vocabulary& vocabulary) {
+  auto program = CompileCfg(ir, vocabulary);
+  if (!program.ok()) return program.error();
+  return std::shared_ptr<CfgMachine>(new CfgMachine(std::move(*program)));
+}
+
+CfgMachine::CfgMachine(CfgProgram program) : program_(std::move(program)) {
+  continuations_ = std::make_unique<Continuations>(program_);
+  states_.push_back({Continuations::kNone, 0, 0});
+  start_ = StateOf(continuations_->Start());
+}
+
+CfgMachine::~CfgMachine() = default;
+
+CfgMachine::Thread CfgMachine::ThreadOf(const Continuations::Expansion::Begin& begin) const {
+  const CfgProgram::Terminal& terminal = program_.terminals[begin.what];
+  return {terminal.source * 2 + (terminal.lazy ? 1 : 0),
+          terminal.max_tokens == 0 ? kNoLimit : terminal.max_tokens, terminal.start, begin.then};
+}
+
+bool CfgMachine::OutlivesToken(StateId state) const {
+  if (!program_.counts_tokens || states_[state].fresh != Continuations::kNone) return true;
+  return std::ranges::any_of(threads(state),
+                             [](const Thread& thread) { return thread.tokens > 1; });
+}
+
+CfgMachine::StateId CfgMachine::Intern(ContId fresh, std::vector<Thread> threads) {
+  if (threads.size() > 1) {
+    // Lexemes at the same point of the same machine are one, with either continuation.
+    std::sort(threads.begin(), threads.end());
+    size_t kept = 0;
+    for (size_t i = 1; i < threads.size(); ++i) {
+      Thread& last = threads[kept];
+      if (last.source == threads[i].source && last.tokens == threads[i].tokens &&
+          last.key == threads[i].key) {
+        last.then = continuations_->Union(last.then, threads[i].then);
+      } else {
+        threads[++kept] = threads[i];
+      }
+    }
+    threads.resize(kept + 1);
+  }
+  if (threads.empty() && fresh == Continuations::kNone) return kDeadState;
+  uint64_t hash = fresh;
+  const auto mix = [&hash](uint64_t value) {
+    hash = (hash ^ value) * 0x9E3779B97F4A7C15u;
+    hash ^= hash >> 29;
+  };
+  for (const Thread& thread : threads) {
+    mix(thread.key);
+    mix(uint64_t{thread.then} << 32 | thread.source);
+    mix(thread.tokens);
+  }
+  const auto [begin, end] = index_.equal_range(hash);
+  for (auto it = begin; it != end; ++it) {
+    if (states_[it->second].fresh == fresh &&
+        std::ranges::equal(this->threads(it->second), threads)) {
+      return it->second;
+    }
+  }
+  states_.push_back(
+      {fresh, static_cast<uint32_t>(threads_.size()), static_cast<uint32_t>(threads.size())});
+  threads_.insert(threads_.end(), threads.begin(), threads.end());
+  const auto id = static_cast<StateId>(states_.size() - 1);
+  index_.emplace(hash, id);
+  return id;
+}
+
+CfgMachine::StateId CfgMachine::StepState(StateId state, uint8_t byte) {
+  const uint64_t key = uint64_t{state} << 8 | byte;
+  if (const StateId* known = steps_.Find(key)) return *known;
+  const StateId next = MakeStep(state, byte);
+  steps_.Insert(key, next);
+  return next;
+}
+
+CfgMachine::StateId CfgMachine::MakeStep(StateId state, uint8_t byte) {
+  std::vector<Thread> next;
+  ContId fresh = Continuations::kNone;
+  const auto add = [&](Thread thread) {
+    Machine& machine = machine_of(thread);
+    const bool accepting = machine.Accepting(thread.key);
+    if (accepting) fresh = continuations_->Union(fresh, thread.then);
+    if (!accepting || ((thread.source & 1) == 0 && !machine.Ends(thread.key)))
+      next.push_back(thread);
+  };
+  for (uint32_t i = 0; i < states_[state].count; ++i) {
+    Thread thread = threads_[states_[state].begin + i];
+    thread.key = machine_of(thread).Step(thread.key, byte);
+    if (thread.key != kDead) add(thread);
+  }
+  if (states_[state].fresh != Continuations::kNone) {
+    const Continuations::Expansion& expansion = continuations_->Expand(states_[state].fresh);
+    if (expansion.first_bytes[byte]) {
+      for (const auto& begin : expansion.terminals) {
+        Thread thread = ThreadOf(begin);
+        thread.key = program_.terminals[begin.what].first[byte];
+        if (thread.key != kDead) add(thread);
+      }
+    }
+  }
+  return Intern(fresh, std::move(next));
+}
+
+bool CfgMachine::Accepting(Key state) {
+  const ContId fresh = states_[FrameOf(state)].fresh;
+  return fresh != Continuations::kNone && continuations_->Expand(fresh).accepts;
+}
+
+// Tokens taken as a whole, and the number of tokens that a lexeme has had.
+Machine::Key CfgMachine::StepToken(Key state, TokenId token, Key by_bytes) {
+  const StateId from = FrameOf(state);
+  ContId fresh = Continuations::kNone;
+  if (states_[from].fresh != Continuations::kNone) {
+    for (const auto& begin : continuations_->Expand(states_[from].fresh).tokens) {
+      if (program_.token_sets[begin.what].Has(token))
+        fresh = continuations_->Union(fresh, begin.then);
+    }
+  }
+  if (by_bytes == kDead) return fresh == Continuations::kNone ? kDead : MakeKey(StateOf(fresh), 1);
+  const StateId to = FrameOf(by_bytes);
+  const std::span<const Thread> reached = threads(to);
+  const bool counts =
+      program_.counts_tokens &&
+      std::ranges::any_of(reached, [](const Thread& thread) { return thread.tokens != kNoLimit; });
+  if (fresh == Continuations::kNone && !counts) return by_bytes;
+  std::vector<Thread> next(reached.begin(), reached.end());
+  for (size_t i = next.size(); i-- > 0;) {
+    if (next[i].tokens != kNoLimit && --next[i].tokens == 0)
+      next.erase(next.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  const StateId id = Intern(continuations_->Union(fresh, states_[to].fresh), std::move(next));
+  return id == kDeadState ? kDead : MakeKey(id, 1);
+}
+
+void CfgMachine::FillTokens(Key state, const Vocabulary& vocabulary, uint32_t* words) {
+  const ContId fresh = states_[FrameOf(state)].fresh;
+  if (fresh == Continuations::kNone) return;
+  for (const auto& begin : continuations_->Expand(fresh).tokens) {
+    const CfgProgram::Tokens& tokens = program_.token_sets[begin.what];
+    if (!tokens.complement) {
+      for (const auto& [first, last] : tokens.ranges) {
+        for (TokenId id = first; id <= last; ++id) words[id >> 5] |= 1u << (id & 31);
+      }
+    } else {
+      for (TokenId id = 0; id < vocabulary.size(); ++id) {
+        if (tokens.Has(id)) words[id >> 5] |= 1u << (id & 31);
+      }
+    }
+  }
+}
+
+bool CfgMachine::FillBelow(Key state, const Vocabulary& vocabulary, uint32_t node, bool fresh,
+                           uint32_t* words) {
+  if (node != TokenTrie::kRoot || !fresh) return false;
+  if (masks_ == nullptr) masks_ = std::make_unique<CfgMasks>(*this, vocabulary);
+  masks_->Fill(FrameOf(state), words);
+  last_mask_path = MaskPath::kTrieWalk;
+  return true;
+}
+
+std::optional<std::string> CfgMachine::ShortestCompletion(Key state) {
+  if (Accepting(state)) return "";
+  const StateData at = states_[FrameOf(state)];
+  // What remains of the lexeme, and then what its continuation needs at least.
+  std::string best;
+  ContId then = at.fresh;
+  CfgProgram::Cost length = continuations_->Shortest(at.fresh);
+  for (uint32_t i = 0; i < at.count; ++i) {
+    const Thread thread = threads_[at.begin + i];
+    const CfgProgram::Cost after = continuations_->Shortest(thread.then);
+    if (after >= length) continue;
+    const std::optional<std::string> rest = machine_of(thread).ShortestCompletion(thread.key);
+    if (!rest || rest->size() * CfgProgram::kByteCost + after >= length) continue;
+    length = rest->size() * CfgProgram::kByteCost + after;
+    best = *rest;
+    then = thread.then;
+  }
+  if (length >= CfgProgram::kInfinite) return std::nullopt;
+  return Complete(then, std::move(best));
+}
+
+// Follows the shortest way from a continuation to the end.
+std::optional<std::string> CfgMachine::Complete(ContId then, std::string text) {
+  while (text.size() <= kMaxCompletion) {
+    const auto entries = continuations_->entries(then);
+    if (entries.empty()) return std::nullopt;
+    const auto best = *std::ranges::min_element(
+        entries, {}, [this](const auto& entry) { return continuations_->Shortest(entry); });
+    if (continuations_->Shortest(best) >= CfgProgram::kInfinite) return std::nullopt;
+    // Within a routine and those that it calls: a stack of nodes to go on with.
+    struct Frame {
+      uint32_t node, count;
+    };
+    std::vector<Frame> stack = {{best.node, best.count}};
+    while (!stack.empty() && text.size() <= kMaxCompletion) {
+      const auto [index, count] = stack.back();
+      stack.pop_back();
+      const CfgProgram::Node& node = program_.nodes[index];
+      switch (node.op) {
+        case Op::kAccept:
+          return text;
+        case Op::kReturn:
+          break;
+        case Op::kTokens:
+          return std::nullopt;
+        case Op::kTerminal: {
+          const CfgProgram::Terminal& terminal = program_.terminals[node.index];
+          Machine& machine = *program_.machines[terminal.source];
+          // At least one byte: the empty text has a way of its own.
+          std::optional<std::string> word;
+          if (!machine.Accepting(terminal.start)) {
+            word = machine.ShortestCompletion(terminal.start);
+          } else {
+            for (int byte = 0; byte < 256; ++byte) {
+              if (terminal.first[byte] == kDead) continue;
+              auto rest = machine.ShortestCompletion(terminal.first[byte]);
+              if (!rest || (word && word->size() <= rest->size() + 1)) continue;
+              word = std::string(1, static_cast<char>(byte)) + *rest;
+            }
+          }
+          if (!word) return std::nullopt;
+          text += *word;
+          stack.push_back({node.next, 0});
+          break;
+        }
+        case Op::kCall:
+          stack.push_back({node.next, 0});
+          stack.push_back({program_.routines[node.index].start, 0});
+          break;
+        case Op::kSplit: {
+          uint32_t chosen = program_.splits[node.index];
+          for (uint32_t i = 1; i < node.count; ++i) {
+            const uint32_t option = program_.splits[node.index + i];
+            if (program_.nodes[option].shortest < program_.nodes[chosen].shortest) chosen = option;
+          }
+          stack.push_back({chosen, 0});
+          break;
+        }
+        case Op::kRepeat:
+          if (count < node.min) {
+            stack.push_back({index, count + 1});
+            stack.push_back({program_.routines[node.index].start, 0});
+          } else {
+            stack.push_back({node.next, 0});
+          }
+          break;
+      }
+    }
+    then = best.then;
+  }
+  return std::nullopt;
+}
+
+}  // namespace pawl

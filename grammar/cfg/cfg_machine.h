@@ -1,0 +1,102 @@
+// CfgMachine: the automaton over bytes and tokens of a context-free grammar.
+//
+// A state is a set of threads and a continuation. A thread is a lexeme that has begun (a machine's
+// key) with what comes after it; the continuation says what may begin at this very place, because
+// some lexeme may have ended here. A byte takes every thread on and begins the lexemes that the
+// continuation allows, so every way of cutting the text into lexemes is followed. States are
+// interned.
+//
+// Every state is live: what has no text was left out when the program was made, and every lexeme's
+// machine keeps to what it can finish.
+#ifndef PAWL_GRAMMAR_CFG_CFG_MACHINE_H_
+#define PAWL_GRAMMAR_CFG_CFG_MACHINE_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "grammar/cfg/continuations.h"
+#include "grammar/cfg/flat_map.h"
+#include "grammar/cfg/program.h"
+#include "grammar/machine.h"
+#include "pawl/result.h"
+
+namespace pawl {
+
+class CfgMasks;
+
+class CfgMachine : public Machine {
+ public:
+  using StateId = uint32_t;
+  static constexpr StateId kDeadState = 0;
+
+  struct Thread {
+    uint32_t source;  // machines[source / 2]; odd: lazy, the lexeme ends where it first matches
+    uint32_t tokens;  // that the lexeme may still have, kNoLimit for any number
+    Key key;
+    ContId then;
+    friend auto operator<=>(const Thread&, const Thread&) = default;
+  };
+  static constexpr uint32_t kNoLimit = UINT32_MAX;
+
+  // Errors as CompileCfg's.
+  static Result<std::shared_ptr<CfgMachine>> Create(GrammarIr& ir, const Vocabulary& vocabulary);
+  ~CfgMachine() override;
+
+  Key Start() override { return MakeKey(start_, 1); }
+  uint32_t StepLexeme(uint32_t, uint8_t) override { return kLeavesLexeme; }
+  Key StepFrame(Key state, uint8_t byte) override {
+    const StateId next = StepState(FrameOf(state), byte);
+    return next == kDeadState ? kDead : MakeKey(next, 1);
+  }
+  bool Accepting(Key state) override;
+  std::optional<std::string> ShortestCompletion(Key state) override;
+  Key StepToken(Key state, TokenId token, Key by_bytes) override;
+  void FillTokens(Key state, const Vocabulary& vocabulary, uint32_t* words) override;
+  bool FillBelow(Key state, const Vocabulary& vocabulary, uint32_t node, bool fresh,
+                 uint32_t* words) override;
+
+  // For CfgMasks.
+  StateId StepState(StateId state, uint8_t byte);
+  // The state in which nothing but `then` may begin.
+  StateId StateOf(ContId then) { return Intern(then, {}); }
+  ContId fresh(StateId state) const { return states_[state].fresh; }
+  std::span<const Thread> threads(StateId state) const {
+    return std::span<const Thread>(threads_).subspan(states_[state].begin, states_[state].count);
+  }
+  Machine& machine_of(const Thread& thread) { return *program_.machines[thread.source / 2]; }
+  // Something remains of the state when a token ends here (lexemes may have had all their tokens).
+  bool OutlivesToken(StateId state) const;
+  Thread ThreadOf(const Continuations::Expansion::Begin& begin) const;
+  Continuations& continuations() { return *continuations_; }
+  const CfgProgram& program() const { return program_; }
+  size_t state_count() const { return states_.size(); }
+
+ private:
+  struct StateData {
+    ContId fresh;
+    uint32_t begin, count;  // in threads_
+  };
+
+  explicit CfgMachine(CfgProgram program);
+  StateId Intern(ContId fresh, std::vector<Thread> threads);
+  StateId MakeStep(StateId state, uint8_t byte);
+  std::optional<std::string> Complete(ContId then, std::string prefix);
+
+  CfgProgram program_;
+  std::unique_ptr<Continuations> continuations_;
+  std::vector<StateData> states_;
+  std::vector<Thread> threads_;
+  std::unordered_multimap<uint64_t, StateId> index_;
+  FlatMap<StateId> steps_;  // by state << 8 | byte
+  StateId start_ = kDeadState;
+  std::unique_ptr<CfgMasks> masks_;
+};
+
+}  // namespace pawl
+
+#endif  // PAWL_GRAMMAR_CFG_CFG_MACHINE_H_

@@ -1,0 +1,181 @@
+// The walk of a lexeme's machine over the trie notes every node before whose byte the lexeme may
+// have ended; they are kept sorted by that byte. For a continuation, only the nodes with a byte
+// that it can begin with are looked at, and there the continuation's own lexemes go on in the same
+// way: below a node with a large subtree (such as a space, below which half the vocabulary lies) by
+// what is known of each lexeme there, below small ones step by step.
+#include "grammar/cfg/cfg_masks.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace pawl {
+namespace {
+
+constexpr size_t kMaxBytes = size_t{256} << 20;  // all that is kept; forgotten beyond that
+constexpr uint32_t kSmallSubtree = 200;          // nodes that are rather walked than kept
+constexpr int kMaxDepth = 40;                    // of lexemes within one token
+
+}  // namespace
+
+CfgMasks::CfgMasks(CfgMachine& machine, const Vocabulary& vocabulary)
+    : machine_(machine), vocabulary_(vocabulary), trie_(vocabulary.trie()) {
+  stack_.resize(static_cast<size_t>(trie_.max_depth()) + 1);
+  key_stack_.resize(static_cast<size_t>(trie_.max_depth()) + 1);
+}
+
+void CfgMasks::Or(const TokenBits& tokens, uint32_t* words) {
+  for (const TokenId id : tokens.list) words[id >> 5] |= 1u << (id & 31);
+  for (size_t i = 0; i < tokens.words.size(); ++i) words[i] |= tokens.words[i];
+}
+
+CfgMasks::TokenBits CfgMasks::Pack(const std::vector<uint32_t>& words) const {
+  size_t count = 0;
+  for (const uint32_t word : words) count += static_cast<size_t>(std::popcount(word));
+  TokenBits tokens;
+  if (count > words.size() / 2) {
+    tokens.words = words;
+    return tokens;
+  }
+  tokens.list.reserve(count);
+  for (size_t i = 0; i < words.size(); ++i) {
+    for (uint32_t word = words[i]; word != 0; word &= word - 1)
+      tokens.list.push_back(static_cast<TokenId>(i * 32 + std::countr_zero(word)));
+  }
+  return tokens;
+}
+
+void CfgMasks::Fill(StateId state, uint32_t* words) {
+  if (bytes_ > kMaxBytes) {
+    inside_.clear();
+    threads_.clear();
+    fresh_.clear();
+    bytes_ = 0;
+  }
+  const std::vector<uint32_t> empty(static_cast<size_t>(vocabulary_.mask_words()), 0);
+  // Copies, since states grow while threads are followed.
+  const std::vector<Thread> threads(machine_.threads(state).begin(), machine_.threads(state).end());
+  for (const Thread& thread : threads) {
+    const auto key = std::tuple(thread.source, thread.tokens == 1, thread.key, thread.then);
+    auto known = threads_.find(key);
+    if (known == threads_.end()) {
+      std::vector<uint32_t> mask = empty;
+      FillThread(TokenTrie::kRoot, thread, mask.data(), 0);
+      known = threads_.emplace(key, Pack(mask)).first;
+      bytes_ += BytesOf(known->second);
+    }
+    Or(known->second, words);
+  }
+  const ContId fresh = machine_.fresh(state);
+  if (fresh == Continuations::kNone) return;
+  auto known = fresh_.find(fresh);
+  if (known == fresh_.end()) {
+    std::vector<uint32_t> mask = empty;
+    const auto begins = machine_.continuations().Expand(fresh).terminals;
+    for (const auto& begin : begins)
+      FillThread(TokenTrie::kRoot, machine_.ThreadOf(begin), mask.data(), 0);
+    known = fresh_.emplace(fresh, Pack(mask)).first;
+    bytes_ += BytesOf(known->second);
+  }
+  Or(known->second, words);
+}
+
+// `state` is the one after `node`.
+void CfgMasks::FillBelow(uint32_t node, StateId state, uint32_t* words, int depth) {
+  const TokenTrie::Node& at = trie_.nodes()[node];
+  if (machine_.OutlivesToken(state)) trie_.SetBits(at, words);
+  if (at.end == node + 1) return;
+  if (at.end - node <= kSmallSubtree || depth >= kMaxDepth) {
+    Walk(node, state, words);
+    return;
+  }
+  const std::vector<Thread> threads(machine_.threads(state).begin(), machine_.threads(state).end());
+  for (const Thread& thread : threads) FillThread(node, thread, words, depth);
+  const ContId fresh = machine_.fresh(state);
+  if (fresh == Continuations::kNone) return;
+  const auto begins = machine_.continuations().Expand(fresh).terminals;
+  for (const auto& begin : begins) FillThread(node, machine_.ThreadOf(begin), words, depth);
+}
+
+void CfgMasks::Walk(uint32_t node, StateId state, uint32_t* words) {
+  const auto nodes = trie_.nodes();
+  stack_[nodes[node].depth] = state;
+  for (uint32_t i = node + 1; i < nodes[node].end;) {
+    const StateId next = machine_.StepState(stack_[nodes[i].depth - 1u], nodes[i].byte);
+    if (next == CfgMachine::kDeadState) {
+      i = nodes[i].end;
+      continue;
+    }
+    stack_[nodes[i].depth] = next;
+    if (machine_.OutlivesToken(next)) trie_.SetBits(nodes[i], words);
+    ++i;
+  }
+}
+
+// The tokens below `node` that a lexeme allows which stands at the thread's key after the node.
+void CfgMasks::FillThread(uint32_t node, const Thread& thread, uint32_t* words, int depth) {
+  const Inside& inside = InsideOf(node, thread);
+  Or(inside.tokens, words);
+  if (inside.leaving.empty()) return;
+  const std::bitset<256> first = machine_.continuations().Expand(thread.then).first_bytes;
+  const StateId begin = machine_.StateOf(thread.then);
+  for (int byte = 0; byte < 256; ++byte) {
+    if (!first[byte]) continue;
+    const uint32_t from = inside.leaving_begin[byte], to = inside.leaving_begin[byte + 1];
+    if (from == to) continue;
+    const StateId after = machine_.StepState(begin, static_cast<uint8_t>(byte));
+    if (after == CfgMachine::kDeadState) continue;
+    for (uint32_t i = from; i < to; ++i) FillBelow(inside.leaving[i], after, words, depth + 1);
+  }
+}
+
+const CfgMasks::Inside& CfgMasks::InsideOf(uint32_t node, const Thread& thread) {
+  const InsideKey key{node, thread.source, thread.tokens == 1, thread.key};
+  if (const auto known = inside_.find(key); known != inside_.end()) return *known->second;
+  std::unique_ptr<Inside> inside = MakeInside(node, thread);
+  bytes_ += BytesOf(inside->tokens) + inside->leaving.size() * 4 + 257 * 4;
+  return *(inside_[key] = std::move(inside));
+}
+
+std::unique_ptr<CfgMasks::Inside> CfgMasks::MakeInside(uint32_t node, const Thread& thread) {
+  const auto nodes = trie_.nodes();
+  Machine& machine = machine_.machine_of(thread);
+  const bool lazy = (thread.source & 1) != 0;
+  const bool root = node == TokenTrie::kRoot;
+  const uint32_t top = root ? 0 : nodes[node].depth;  // bytes that came before the lexeme's
+  std::vector<uint32_t> words(static_cast<size_t>(vocabulary_.mask_words()), 0);
+  std::vector<std::pair<uint8_t, uint32_t>> leaving;
+  key_stack_[top] = thread.key;
+  for (uint32_t i = root ? 0 : node + 1, end = root ? trie_.size() : nodes[node].end; i < end;) {
+    const TokenTrie::Node& at = nodes[i];
+    const Machine::Key before = key_stack_[at.depth - 1u];
+    // Where the lexeme may end already at the top, the state itself says so.
+    if (at.depth > top + 1u && machine.Accepting(before)) {
+      leaving.emplace_back(at.byte, i);
+      if (lazy) {
+        i = at.end;
+        continue;
+      }
+    }
+    const Machine::Key after = machine.Step(before, at.byte);
+    if (after == Machine::kDead) {
+      i = at.end;
+      continue;
+    }
+    key_stack_[at.depth] = after;
+    if (thread.tokens > 1 || machine.Accepting(after)) trie_.SetBits(at, words.data());
+    ++i;
+  }
+  auto inside = std::make_unique<Inside>();
+  inside->tokens = Pack(words);
+  std::sort(leaving.begin(), leaving.end());
+  inside->leaving_begin.assign(257, 0);
+  for (const auto& [byte, at] : leaving) {
+    ++inside->leaving_begin[byte + 1u];
+    inside->leaving.push_back(at);
+  }
+  for (size_t byte = 0; byte < 256; ++byte)
+    inside->leaving_begin[byte + 1] += inside->leaving_begin[byte];
+  return inside;
+}
+
+}  // namespace pawl

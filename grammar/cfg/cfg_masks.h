@@ -1,0 +1,89 @@
+// CfgMasks: which tokens may follow a state of a CfgMachine.
+//
+// The mask of a state is the union of what its threads allow, and a thread allows the tokens that
+// stay inside its lexeme (they depend on the lexeme alone) and those that leave it at a place where
+// it may end and go on with what its continuation allows. The first half and the places are found
+// by one walk over the vocabulary's trie and kept; the second half looks only at places where the
+// next byte is one with which the continuation can begin.
+#ifndef PAWL_GRAMMAR_CFG_CFG_MASKS_H_
+#define PAWL_GRAMMAR_CFG_CFG_MASKS_H_
+
+#include <bitset>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "grammar/cfg/cfg_machine.h"
+#include "grammar/mask_builder.h"
+#include "grammar/token_trie.h"
+#include "pawl/vocabulary.h"
+
+namespace pawl {
+
+// Not thread-safe; asked about one vocabulary only.
+class CfgMasks {
+ public:
+  CfgMasks(CfgMachine& machine, const Vocabulary& vocabulary);
+
+  // Adds the bits of all tokens whose bytes may follow.
+  void Fill(CfgMachine::StateId state, uint32_t* words);
+  const Vocabulary& vocabulary() const { return vocabulary_; }
+
+ private:
+  using StateId = CfgMachine::StateId;
+  using Thread = CfgMachine::Thread;
+
+  // Tokens, as a list where they are few and as words where they are many.
+  struct TokenBits {
+    std::vector<TokenId> list;
+    std::vector<uint32_t> words;
+  };
+  // What a lexeme allows below a node of the trie, whatever comes after it.
+  struct Inside {
+    TokenBits tokens;                     // that end inside the lexeme
+    std::vector<uint32_t> leaving;        // nodes before whose byte the lexeme may end, by byte
+    std::vector<uint32_t> leaving_begin;  // of each byte in `leaving`; one more at the end
+  };
+  struct InsideKey {
+    uint32_t node, source;
+    bool last;  // the lexeme has to end with the token
+    Machine::Key key;
+    friend bool operator==(const InsideKey&, const InsideKey&) = default;
+  };
+  struct KeyHash {
+    size_t operator()(const InsideKey& k) const {
+      uint64_t h =
+          (uint64_t{k.node} << 32 | k.source << 1 | (k.last ? 1 : 0)) * 0x9E3779B97F4A7C15u;
+      return static_cast<size_t>((h ^ k.key ^ (h >> 31)) * 0xD6E8FEB86659FD93u);
+    }
+  };
+
+  void FillBelow(uint32_t node, StateId state, uint32_t* words, int depth);
+  void FillThread(uint32_t node, const Thread& thread, uint32_t* words, int depth);
+  void Walk(uint32_t node, StateId state, uint32_t* words);
+  const Inside& InsideOf(uint32_t node, const Thread& thread);
+  std::unique_ptr<Inside> MakeInside(uint32_t node, const Thread& thread);
+  TokenBits Pack(const std::vector<uint32_t>& words) const;
+  static void Or(const TokenBits& tokens, uint32_t* words);
+  size_t BytesOf(const TokenBits& tokens) const {
+    return tokens.list.size() * 4 + tokens.words.size() * 4 + 64;
+  }
+
+  CfgMachine& machine_;
+  const Vocabulary& vocabulary_;
+  const TokenTrie& trie_;
+  std::unordered_map<InsideKey, std::unique_ptr<Inside>, KeyHash> inside_;
+  std::map<std::tuple<uint32_t, bool, Machine::Key, ContId>, TokenBits> threads_;  // whole masks
+  std::unordered_map<ContId, TokenBits> fresh_;
+  size_t bytes_ = 0;
+  std::vector<StateId> stack_;
+  std::vector<Machine::Key> key_stack_;
+  std::vector<uint32_t> scratch_;
+};
+
+}  // namespace pawl
+
+#endif  // PAWL_GRAMMAR_CFG_CFG_MASKS_H_

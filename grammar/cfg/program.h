@@ -1,0 +1,89 @@
+// CfgProgram: a GrammarIr as a graph of points that a text moves through, with what is regular made
+// into terminals.
+//
+// A routine (a rule, or the body of a counted repetition) is a graph of nodes; a node says what may
+// come at this point and where it goes on. Routines call each other; what is left to do after a
+// call is the business of whoever runs the program (continuations.h).
+//
+// Only what can lead to the end of a text is in it: alternatives without any text are left out.
+#ifndef PAWL_GRAMMAR_CFG_PROGRAM_H_
+#define PAWL_GRAMMAR_CFG_PROGRAM_H_
+
+#include <array>
+#include <bitset>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "grammar/cfg/grammar_ir.h"
+#include "grammar/machine.h"
+#include "grammar/regex/regex_machine.h"
+#include "pawl/result.h"
+#include "pawl/vocabulary.h"
+
+namespace pawl {
+
+struct CfgProgram {
+  enum class Op : uint8_t {
+    kReturn,    // the routine ends
+    kAccept,    // the text may end
+    kTerminal,  // index: terminal; at least one byte
+    kTokens,    // index: token set; one token
+    kCall,      // index: routine
+    kSplit,     // any of the `count` nodes at splits[index]
+    kRepeat     // calls routine `index` until it ran min to max times; the entry counts
+  };
+  // How much a text costs: its bytes first, then the calls on the way to it, so that whoever
+  // follows the cheapest way gets to its end.
+  using Cost = uint64_t;
+  static constexpr Cost kByteCost = Cost{1} << 24;
+  static constexpr Cost kInfinite = Cost{1} << 60;  // no text of bytes
+  struct Node {
+    Op op = Op::kReturn;
+    uint32_t index = 0;
+    uint32_t count = 0;
+    uint32_t min = 0, max = 0;
+    uint32_t next = 0;
+    Cost shortest = kInfinite;  // to the end of the routine (count 0)
+  };
+  struct Routine {
+    uint32_t start = 0;
+    bool nullable = false;  // has the empty text
+    Cost shortest = kInfinite;
+  };
+  // A lexeme: where a machine starts. All regexes share one machine.
+  struct Terminal {
+    uint32_t source = 0;      // machines[source]
+    bool lazy = false;        // ends where it first matches
+    uint32_t max_tokens = 0;  // 0: no limit
+    Machine::Key start = Machine::kDead;
+    Cost shortest = kInfinite;
+    std::array<Machine::Key, 256> first{};  // the key after the first byte
+    std::bitset<256> first_bytes{};
+  };
+  struct Tokens {
+    std::vector<std::pair<TokenId, TokenId>> ranges;  // sorted, apart
+    bool complement = false;
+    bool Has(TokenId token) const;
+  };
+
+  static constexpr uint32_t kReturnNode = 0;
+  static constexpr uint32_t kAcceptNode = 1;
+
+  std::vector<Node> nodes;
+  std::vector<uint32_t> splits;
+  std::vector<Routine> routines;
+  uint32_t root = 0;  // routine
+  std::vector<Terminal> terminals;
+  std::vector<Tokens> token_sets;
+  std::vector<std::shared_ptr<Machine>> machines;
+  bool counts_tokens = false;  // some terminal has a limit
+};
+
+// Errors: kUnsatisfiable when the root has no text at all, kInvalid for a token name that the
+// vocabulary does not know or an id beyond it (place: the token set's), kLimit.
+Result<CfgProgram> CompileCfg(GrammarIr& ir, const Vocabulary& vocabulary);
+
+}  // namespace pawl
+
+#endif  // PAWL_GRAMMAR_CFG_PROGRAM_H_

@@ -127,6 +127,7 @@ class GrammarIr {
   RuleId AddRule(std::string name, std::string place = "");
   void Define(RuleId rule, ExprId body);
   void SetAttributes(RuleId rule, Attributes attributes);
+  void SetPlace(RuleId rule, std::string place) { rules_[rule].place = std::move(place); }
   void SetRoot(RuleId rule) { root_ = rule; }
 
   RuleId root() const { return root_; }

@@ -1,0 +1,326 @@
+// Reading of EBNF and GBNF by recursive descent, straight from the text (neither language needs
+// more than a name's end to know where a rule begins). Groups are the only recursion, and counted.
+//
+// Each expression is made as it is read. Pieces that are regular are joined to one regex where they
+// stand in one rule, `[a-z] [a-z0-9]*` as well as `("a" | "b")+`: a terminal is the cheapest thing
+// that the engine can run. References stay references. What joining costs is bounded; beyond that
+// the pieces stay pieces, which means the same.
+#include "grammar/languages/bnf_reader.h"
+
+#include "src/base/utf8.h"
+
+namespace pawl {
+namespace {
+
+constexpr uint64_t kMaxCount = 1'000'000'000;
+constexpr uint64_t kFoldSteps = 4'000'000;
+constexpr uint64_t kFoldStepsPerByte = 16;
+
+std::string Quoted(std::string_view name) {
+  constexpr size_t kShown = 80;
+  return "\"" + std::string(name.substr(0, kShown)) + (name.size() > kShown ? "...\"" : "\"");
+}
+
+}  // namespace
+
+BnfReader::BnfReader(std::string_view text, const LanguageOptions& options, Dialect dialect)
+    : text_(text),
+      options_(options),
+      dialect_(dialect),
+      fold_steps_(kFoldSteps + kFoldStepsPerByte * text.size()) {}
+
+Result<GrammarIr> BnfReader::Read() {
+  if (text_.size() > options_.max_bytes) {
+    return Error{ErrorCode::kLimit,
+                 "a grammar of more than " + std::to_string(options_.max_bytes) + " bytes", ""};
+  }
+  if (const size_t bad = FindInvalidUtf8(text_); bad != std::string_view::npos) {
+    Fail(ErrorCode::kInvalid, bad, "expected UTF-8, found a byte that is not");
+    return *error_;
+  }
+  SkipSpace(true);
+  while (!AtEnd() && !failed()) ReadRule();
+  Finish();
+  if (failed()) return *error_;
+  return std::move(ir_);
+}
+
+void BnfReader::ReadRule() {
+  const size_t name_at = at_;
+  const std::string_view name = ReadName("a rule name");
+  if (failed()) return;
+  RuleOptions options;
+  if (!gbnf() && Peek() == '[') options = ReadRuleOptions(name);
+  if (failed()) return;
+  SkipSpace(!gbnf());
+  if (!Consume("::=", "\"::=\" after the rule name")) return;
+  if (!gbnf() && !FirstOnLine(name_at)) {
+    Fail(ErrorCode::kInvalid, name_at,
+         "expected the rule " + Quoted(name) + " at the beginning of a line");
+    return;
+  }
+  const RuleId rule = RuleNamed(name, name_at);
+  if (ir_.rule(rule).defined) {
+    Fail(ErrorCode::kInvalid, name_at,
+         "rule " + Quoted(name) + " is defined a second time; the first is at " +
+             ir_.rule(rule).place);
+    return;
+  }
+  ir_.SetPlace(rule, PlaceOf(name_at));
+  SkipSpace(true);
+  const size_t body_at = at_;
+  const ExprId body = ReadChoices(false);
+  if (failed()) return;
+  ir_.Define(rule, ApplyOptions(options, body, body_at));
+  ir_.SetAttributes(rule, options.attributes);
+  if (failed()) return;
+  if (gbnf()) {
+    if (!AtEnd() && Peek() != '\n' && Peek() != '\r') Expected("an element or the end of the line");
+  } else if (Peek() == '(' && Peek(1) == '=') {
+    // What follows the rule anyway, as its author says, for XGrammar's tables of tokens. It has no
+    // part in the language: read for its errors only.
+    at_ += 2;
+    SkipSpace(true);
+    ReadChoices(true);
+    Consume(")", "')'");
+  }
+  SkipSpace(true);
+}
+
+GrammarIr::ExprId BnfReader::ReadChoices(bool nested) {
+  std::vector<ExprId> alternatives;
+  while (true) {
+    alternatives.push_back(ReadSequence(nested));
+    if (failed()) return GrammarIr::kNever;
+    if (Peek() != '|' || AtEnd()) break;
+    ++at_;
+    SkipSpace(true);
+  }
+  return Choice(alternatives);
+}
+
+GrammarIr::ExprId BnfReader::ReadSequence(bool nested) {
+  std::vector<ExprId> parts;
+  const bool newlines = nested || !gbnf();
+  bool any = false;
+  while (!failed()) {
+    const char c = Peek();
+    if (AtEnd() || c == '|' || c == ')' || c == '\n' || c == '\r') break;
+    if (!gbnf() && ((c == '(' && Peek(1) == '=') || AtRuleStart())) break;
+    if (gbnf() && c == ':') break;
+    const ExprId element = ReadElement(nested);
+    if (failed()) break;
+    SkipSpace(newlines);
+    parts.push_back(ReadQuantifiers(element, nested));
+    any = true;
+  }
+  if (failed()) return GrammarIr::kNever;
+  if (!any && !gbnf()) Expected("a string, a class, a rule name, a macro or '('");
+  return Sequence(parts);
+}
+
+GrammarIr::ExprId BnfReader::ReadElement(bool nested) {
+  const char c = Peek();
+  if (c == '"') return ir_.Regex(arena().Literal(ReadString()));
+  if (c == '[') return ReadClass();
+  if (c == '(') {
+    if (depth_ >= options_.max_nesting) {
+      Fail(ErrorCode::kLimit, at_,
+           "groups inside groups more than " + std::to_string(options_.max_nesting) + " deep");
+      return GrammarIr::kNever;
+    }
+    const size_t open = at_++;
+    SkipSpace(true);
+    if (!gbnf() && Peek() == ')') {
+      ++at_;
+      return GrammarIr::kEmpty;
+    }
+    ++depth_;
+    const ExprId group = ReadChoices(true);
+    --depth_;
+    if (!failed() && Peek() != ')')
+      Expected("')' to end the group that begins at " + PlaceOf(open));
+    ++at_;
+    return group;
+  }
+  if (gbnf() && c == '.') {
+    ++at_;
+    return ir_.Regex(RegexArena::kAnyChar);
+  }
+  if (gbnf() && (c == '<' || c == '!')) return ReadToken();
+  const size_t start = at_;
+  const std::string_view name = ReadName(nested ? "a string, a class, a rule name or ')'"
+                                                : "a string, a class or a rule name");
+  if (failed()) return GrammarIr::kNever;
+  if (!gbnf() && IsMacro(name)) return ReadMacro(name, start);
+  return ir_.Call(RuleNamed(name, start));
+}
+
+GrammarIr::ExprId BnfReader::ReadQuantifiers(ExprId element, bool nested) {
+  const bool newlines = nested || !gbnf();
+  // GBNF takes several, each for all that stands before; XGrammar takes one.
+  while (!failed() && !AtEnd()) {
+    const size_t start = at_;
+    uint32_t min = 0, max = GrammarIr::kUnbounded;
+    const char c = Peek();
+    if (c == '{') {
+      if (!ReadCounts(nested, min, max)) break;
+    } else if (c == '*' || c == '+' || c == '?') {
+      ++at_;
+      if (c == '+') min = 1;
+      if (c == '?') max = 1;
+    } else {
+      break;
+    }
+    element = Repeat(element, min, max);
+    SkipSpace(newlines);
+    const char next = Peek();
+    if (!gbnf() && (next == '*' || next == '+' || next == '?' || next == '{') && !AtEnd()) {
+      Fail(ErrorCode::kInvalid, at_,
+           "expected an element, found a second quantifier; the first is at " + PlaceOf(start) +
+               ": use parentheses");
+    }
+  }
+  return element;
+}
+
+bool BnfReader::ReadCounts(bool nested, uint32_t& min, uint32_t& max) {
+  const bool newlines = nested || !gbnf();
+  const size_t start = at_++;
+  SkipSpace(newlines);
+  const std::optional<uint64_t> low = ReadNumber(kMaxCount);
+  if (!low.has_value()) return false;
+  min = max = static_cast<uint32_t>(*low);
+  SkipSpace(newlines);
+  if (Peek() == ',') {
+    ++at_;
+    SkipSpace(newlines);
+    max = GrammarIr::kUnbounded;
+    if (!gbnf() && text_.substr(at_, 2) == "-1") {  // XGrammar prints "no limit" like this
+      at_ += 2;
+    } else if (Peek() != '}') {
+      const std::optional<uint64_t> high = ReadNumber(kMaxCount);
+      if (!high.has_value()) return false;
+      max = static_cast<uint32_t>(*high);
+    }
+    SkipSpace(newlines);
+    if (!Consume("}", "a number or '}'")) return false;
+  } else if (!Consume("}", "',' or '}'")) {
+    return false;
+  }
+  if (max < min) {
+    Fail(ErrorCode::kInvalid, start,
+         "expected counts from low to high, found " + std::to_string(min) + " to " +
+             std::to_string(max));
+    return false;
+  }
+  return true;
+}
+
+bool BnfReader::AtRuleStart() const {
+  size_t end = NameEnd(at_);
+  if (end == at_) return false;
+  if (end < text_.size() && text_[end] == '[') {
+    // name[options] ::=, or a reference and a class.
+    bool quoted = false;
+    for (++end; end < text_.size(); ++end) {
+      const char c = text_[end];
+      if (c == '\n' || c == '\r') return false;
+      if (c == '"') quoted = !quoted;
+      if (c == ']' && !quoted) break;
+    }
+    if (end == text_.size()) return false;
+    ++end;
+  }
+  return text_.substr(SpaceEnd(end, true), 3) == "::=";
+}
+
+bool BnfReader::FirstOnLine(size_t offset) const {
+  while (offset > 0 && (text_[offset - 1] == ' ' || text_[offset - 1] == '\t')) --offset;
+  return offset == 0 || text_[offset - 1] == '\n' || text_[offset - 1] == '\r';
+}
+
+GrammarIr::RuleId BnfReader::RuleNamed(std::string_view name, size_t offset) {
+  const auto [it, added] = rules_.try_emplace(std::string(name), NamedRule{0, offset});
+  if (added) it->second.rule = ir_.AddRule(it->first);
+  return it->second.rule;
+}
+
+void BnfReader::Finish() {
+  if (failed()) return;
+  if (arena().overflow()) {
+    error_ = Error{ErrorCode::kLimit, "the regular parts of the grammar are too large", ""};
+    return;
+  }
+  const NamedRule* missing = nullptr;
+  for (const auto& [name, known] : rules_) {
+    if (ir_.rule(known.rule).defined) continue;
+    if (missing == nullptr || known.first_use < missing->first_use) missing = &known;
+  }
+  if (missing != nullptr) {
+    Fail(ErrorCode::kInvalid, missing->first_use,
+         "rule " + Quoted(ir_.rule(missing->rule).name) + " is not defined");
+    return;
+  }
+  const auto root = rules_.find(options_.root);
+  if (root == rules_.end()) {
+    Fail(ErrorCode::kInvalid, text_.size(),
+         "expected a rule named " + Quoted(options_.root) + ", found the end of the grammar");
+    return;
+  }
+  ir_.SetRoot(root->second.rule);
+}
+
+GrammarIr::ExprId BnfReader::Sequence(const std::vector<ExprId>& parts) {
+  std::vector<ExprId> out;
+  std::vector<ReId> run;
+  for (size_t i = 0; i < parts.size();) {
+    run.clear();
+    size_t end = i;
+    for (; end < parts.size() && (IsPlain(parts[end]) || parts[end] == GrammarIr::kEmpty); ++end) {
+      if (parts[end] != GrammarIr::kEmpty) run.push_back(ir_.expr(parts[end]).index);
+    }
+    std::optional<ExprId> joined;
+    if (run.size() > 1) {
+      joined = Fold([&] { return arena().Concat(std::span<const ReId>(run)); });
+    }
+    if (end == i) {
+      out.push_back(parts[i++]);
+    } else if (joined.has_value()) {
+      out.push_back(*joined);
+    } else {
+      out.insert(out.end(), parts.begin() + static_cast<std::ptrdiff_t>(i),
+                 parts.begin() + static_cast<std::ptrdiff_t>(end));
+    }
+    i = std::max(i, end);
+  }
+  return ir_.Sequence(out);
+}
+
+GrammarIr::ExprId BnfReader::Choice(const std::vector<ExprId>& alternatives) {
+  if (alternatives.size() == 1) return alternatives[0];
+  std::vector<ReId> regexes;
+  for (const ExprId id : alternatives) {
+    if (IsPlain(id)) regexes.push_back(ir_.expr(id).index);
+    if (id == GrammarIr::kEmpty) regexes.push_back(RegexArena::kEpsilon);
+    if (id == GrammarIr::kNever) regexes.push_back(RegexArena::kNothing);
+  }
+  if (regexes.size() == alternatives.size()) {
+    const auto joined = Fold([&] { return arena().Or(regexes); });
+    if (joined.has_value()) return *joined;
+  }
+  return ir_.Choice(alternatives);
+}
+
+GrammarIr::ExprId BnfReader::Repeat(ExprId operand, uint32_t min, uint32_t max) {
+  if (IsPlain(operand)) {
+    const auto joined = Fold([&] {
+      return arena().Repeat(ir_.expr(operand).index, min,
+                            max == GrammarIr::kUnbounded ? std::nullopt : std::optional(max));
+    });
+    if (joined.has_value()) return *joined;
+  }
+  return ir_.Repeat(operand, min, max);
+}
+
+}  // namespace pawl

@@ -1,0 +1,26 @@
+// What every grammar language is given beside its text.
+#ifndef PAWL_GRAMMAR_LANGUAGES_LANGUAGE_OPTIONS_H_
+#define PAWL_GRAMMAR_LANGUAGES_LANGUAGE_OPTIONS_H_
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "grammar/cfg/grammar_ir.h"
+#include "pawl/result.h"
+
+namespace pawl {
+
+struct LanguageOptions {
+  // Compiles a JSON Schema that stands in a grammar; empty: such grammars are refused.
+  std::function<Result<GrammarIr::Automaton>(std::string_view json_schema_text)> json_schema;
+  size_t max_bytes = size_t{4} << 20;
+  int max_nesting = 250;
+  // The rule that the whole text is, where the language leaves that open.
+  std::string root = "root";
+};
+
+}  // namespace pawl
+
+#endif  // PAWL_GRAMMAR_LANGUAGES_LANGUAGE_OPTIONS_H_

@@ -1,0 +1,116 @@
+#include "grammar/languages/gbnf.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/grammar/bnf_random.h"
+#include "tests/grammar/bnf_test_util.h"
+
+namespace pawl {
+namespace {
+
+void Language(std::string_view text, const std::vector<std::string>& accepted,
+              const std::vector<std::string>& refused) {
+  ExpectLanguage(&ReadGbnf, text, accepted, refused);
+}
+void Refused(std::string_view text, std::string_view error) {
+  ExpectRefused(&ReadGbnf, text, error);
+}
+
+TEST(GbnfTest, RulesEndWithTheirLine) {
+  Language("# lists\nroot ::= (\"- \" item)+\nitem ::= [^\\n]+ \"\\n\"\n",
+           {"- a\n", "- a b\n- -\n"}, {"", "- \n", "- a"});
+  Language("root  ::= (\n  a # one\n  | b\n)\na ::= \"x\"\r\n\r\nb ::=\n  \"y\" |\n  \"z\"",
+           {"x", "y", "z"}, {""});
+  Language("root ::= a |\n  b\na ::= | \"1\"\nb ::= \"2\"", {"", "1", "2"}, {"12"});
+  Language("root ::= 0-rule\n0-rule ::= \"q\"", {"q"}, {""});
+  Language("root ::= snake_case\nsnake_case ::= ()", {""}, {"a"});
+  Refused("root ::= \"a\"\n  \"b\"", "2:3: expected a rule name, found '\"'");
+  Refused("root ::= \"a\"\n| \"b\"", "2:1: expected a rule name, found '|'");
+  Refused("root\n::= \"a\"",
+          "1:5: expected \"::=\" after the rule name, found the end of the line");
+  Refused("root ::= a b ::= \"c\"", "1:14: expected an element or the end of the line, found ':'");
+  Refused("root ::= \"a\"\nroot ::= \"b\"",
+          "2:1: rule \"root\" is defined a second time; the first is at 1:1");
+  Refused("root ::= (a\na ::= \"x\"", "2:3: expected ')' to end the group that begins at 1:10");
+  Refused("root ::= x", "1:10: rule \"x\" is not defined");
+  Refused("start ::= \"x\"", "1:14: expected a rule named \"root\"");
+}
+
+TEST(GbnfTest, Characters) {
+  Language("root ::= . [^a-c] [ぁ-ゟ]", {"xdあ", "\nzん"}, {"xaあ", "xd"});
+  Language(R"(root ::= "\x41\u00e9\U0001F600\t\r\n\\\"\[\]\-")", {"Aé\U0001F600\t\r\n\\\"[]-"},
+           {"A"});
+  Language(R"(root ::= [\]\[\\\"\-a-] ["^])", {"]\"", "-^", "a^"}, {"b^"});
+  Language("root ::= [-+*/] [=-]", {"--", "+="}, {"a="});
+  Language("root ::= \"\\x4142\"", {"A42"}, {});
+  Language("root ::= \"a\nb\"", {"a\nb"}, {});
+  Refused(R"(root ::= "\q")", "1:12: expected an escape sequence");
+  Refused(R"(root ::= "\b")", "1:12: expected an escape sequence");
+  Refused(R"(root ::= "\x4")", "1:14: expected 2 hexadecimal digits after \\x");
+  Refused("root ::= []", "1:11: expected a character, found ']'");
+  Refused("root ::= [^]", "1:12: expected a character, found ']'");
+  Refused("root ::= [b-a]", "1:11: expected a range from low to high");
+}
+
+TEST(GbnfTest, Quantifiers) {
+  Language("root ::= \"ab\"{2} [c]{1,} \"d\"{0,2} a?\na ::= \"e\"", {"ababc", "ababccdde"},
+           {"abab", "ababcddd"});
+  Language("root ::= \"a\"{2}{3}", {"aaaaaa"}, {"aaaaa", "aaa"});
+  Language("root ::= (\n\"a\"\n* )", {"", "aa"}, {"b"});
+  Language("root ::= \"a\" *", {"", "aa"}, {"b"});
+  Refused("root ::= *", "1:10: expected a string, a class or a rule name, found '*'");
+  Refused("root ::= \"a\"{,3}", "1:14: expected a number");
+  Refused("root ::= \"a\"{1,2", "1:17: expected a number or '}'");
+  Refused("root ::= \"a\"{3,1}", "1:13: expected counts from low to high");
+}
+
+TEST(GbnfTest, Tokens) {
+  Result<GrammarIr> ir = ReadGbnf("root ::= <think> rest <[12]>\nrest ::= !</think>* | !<[3]>", {});
+  ASSERT_TRUE(ir.ok()) << ir.error().ToString();
+  ASSERT_EQ(ir->token_set_count(), 4u);
+  EXPECT_EQ(ir->token_set(0).names, std::vector<std::string>{"<think>"});
+  EXPECT_EQ(ir->token_set(0).place, "1:10");
+  EXPECT_EQ(ir->token_set(1).ranges, (std::vector<std::pair<TokenId, TokenId>>{{12, 12}}));
+  EXPECT_EQ(ir->token_set(2).names, std::vector<std::string>{"</think>"});
+  EXPECT_TRUE(ir->token_set(2).complement);
+  EXPECT_TRUE(ir->token_set(3).complement);
+  Refused("root ::= <a", "1:12: expected '>' to end the token, found the end of the grammar");
+  Refused("root ::= <[a]>", "1:12: expected a number, found \"a\"");
+  Refused("root ::= <[1>", "1:13: expected \"]>\", found '>'");
+  Refused("root ::= !a", "1:11: expected '<', found \"a\"");
+}
+
+TEST(GbnfTest, LeftRecursionAndEmptyRules) {
+  Language("root ::= root \"+\" root | [0-9]", {"1", "1+2", "1+2+3"}, {"", "+", "1+"});
+  Language("root ::= | e root e \"x\"\ne ::= | e e", {"", "x", "xxx"}, {"y"});
+}
+
+TEST(GbnfTest, HostileTextsEndFast) {
+  Refused("root ::= " + std::string(1 << 20, '('),
+          "1:260: groups inside groups more than 250 deep");
+  std::string tokens = "root ::= ";
+  for (int i = 0; i < 20000; ++i) tokens += "<[" + std::to_string(i) + "]>";
+  EXPECT_TRUE(ReadGbnf(tokens, {}).ok());
+  EXPECT_FALSE(ReadGbnf("root ::= " + std::string(size_t{3} << 20, '|') + "(", {}).ok());
+}
+
+TEST(GbnfTest, RandomGrammarsMeanWhatTheySay) {
+  const std::vector<std::string> texts = TextsUpTo(4);
+  int accepted = 0;
+  for (uint64_t seed = 5000; seed < 9000; ++seed) {
+    RandomBnf random(seed, true);
+    const std::string grammar = random.Print();
+    Result<GrammarIr> ir = ReadGbnf(grammar, {});
+    ASSERT_TRUE(ir.ok()) << grammar << ir.error().ToString();
+    CfgReference reference(*ir);
+    for (size_t i = seed % 3; i < texts.size(); i += 3) {
+      const bool expected = random.Accepts(texts[i]);
+      ASSERT_EQ(reference.Accepts(texts[i]), expected) << grammar << texts[i];
+      accepted += expected ? 1 : 0;
+    }
+  }
+  EXPECT_GT(accepted, 2000);
+}
+
+}  // namespace
+}  // namespace pawl

@@ -24,7 +24,8 @@
 namespace pawl::lark {
 namespace {
 
-constexpr uint64_t kMaxSteps = 4'000'000;  // nodes lowered, all instances together
+constexpr uint64_t kMaxSteps = 1'000'000;  // nodes lowered, all instances together
+constexpr size_t kMaxTokenSets = 10'000;
 constexpr uint64_t kRegexWork = 30'000'000;
 constexpr uint64_t kRegexWorkPerByte = 64;
 
@@ -335,9 +336,18 @@ LarkLowering::ExprId LarkLowering::LowerLeaf(uint32_t scope, NodeId id) {
   const Node& node = state.source->tree.nodes[id];
   ExprId leaf = kFailed;
   switch (node.kind) {
-    case Node::Kind::kSpecialToken:
+    case Node::Kind::kSpecialToken: {
+      // The same tokens are one expression; an error names where they stand first.
+      if (const auto known = tokens_.find(node.text); known != tokens_.end()) return known->second;
+      if (tokens_.size() == kMaxTokenSets) {
+        return Fail(state,
+                    "more than " + std::to_string(kMaxTokenSets) + " different special tokens",
+                    node.place, ErrorCode::kLimit);
+      }
       leaf = SpecialToken(state, node);
+      tokens_.emplace(node.text, leaf);
       break;
+    }
     case Node::Kind::kJson:
       leaf = Json(state, node.text, node.place);
       break;

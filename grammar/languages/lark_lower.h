@@ -94,7 +94,9 @@ class LarkLowering {
   std::deque<ScopeState> scopes_;
   std::map<std::pair<const Source*, uint32_t>, uint32_t> scope_ids_;
   std::map<std::tuple<uint32_t, const Definition*, uint64_t, bool>, RuleId> rules_;
+  std::unordered_map<std::string_view, ExprId> tokens_;  // special tokens, as they are written
   std::deque<Instance> pending_;
+  std::unordered_map<char32_t, ReId> folded_;  // characters without regard to case
   uint64_t steps_ = 0;
   std::optional<Error> error_;
 };

@@ -138,7 +138,12 @@ ReId LarkLowering::TerminalLeaf(const ScopeState& scope, const Node& node) {
       if (!node.ignore_case) return arena.Literal(text);
       std::vector<ReId> letters;
       for (const char32_t c : text) {
-        letters.push_back(arena.Set(CodepointSet::Of(c).CaseClosure()));
+        const auto [known, fresh] = folded_.try_emplace(c);
+        if (fresh) {
+          known->second = arena.Set(CodepointSet::Of(c).CaseClosure());
+          steps_ += 100;
+        }
+        letters.push_back(known->second);
       }
       return arena.Concat(letters);
     }

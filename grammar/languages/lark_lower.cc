@@ -24,7 +24,7 @@
 namespace pawl::lark {
 namespace {
 
-constexpr uint64_t kMaxSteps = 1'000'000;  // nodes lowered, all instances together
+constexpr uint64_t kMaxSteps = 1'000'000;  // nodes lowered, beside four for each byte
 constexpr size_t kMaxTokenSets = 10'000;
 constexpr uint64_t kRegexWork = 30'000'000;
 constexpr uint64_t kRegexWorkPerByte = 64;
@@ -35,6 +35,7 @@ LarkLowering::LarkLowering(std::deque<Source> sources, const LanguageOptions& op
     : sources_(std::move(sources)), options_(options) {
   uint64_t bytes = 0;
   for (const Source& source : sources_) bytes += source.text.size();
+  max_steps_ = kMaxSteps + 4 * bytes;
   budget_.emplace(ir_.arena(), kRegexWork + kRegexWorkPerByte * bytes);
 }
 
@@ -48,10 +49,11 @@ uint32_t LarkLowering::Fail(const ScopeState& scope, std::string message, size_t
 }
 
 bool LarkLowering::Exhausted(const ScopeState& scope, size_t at) {
-  if (!ir_.arena().overflow() && !budget_->exhausted() && steps_ <= kMaxSteps) return false;
+  if (!ir_.arena().overflow() && !budget_->exhausted() && steps_ <= max_steps_) return false;
   Fail(scope,
-       steps_ > kMaxSteps ? "the grammar is too large with its parameters written out"
-                          : "the regular expressions of this grammar are too large",
+       steps_ > max_steps_
+           ? "the grammar is too large, counting each rule once for each value of its parameter"
+           : "the regular expressions of this grammar are too large",
        at, ErrorCode::kLimit);
   return true;
 }

@@ -97,7 +97,7 @@ class LarkLowering {
   std::unordered_map<std::string_view, ExprId> tokens_;  // special tokens, as they are written
   std::deque<Instance> pending_;
   std::unordered_map<char32_t, ReId> folded_;  // characters without regard to case
-  uint64_t steps_ = 0;
+  uint64_t steps_ = 0, max_steps_ = 0;
   std::optional<Error> error_;
 };
 

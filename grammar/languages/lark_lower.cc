@@ -1,0 +1,458 @@
+// Rules become rules, terminals become regexes, one for each place in a rule where one stands.
+//
+// %ignore. What is ignored may stand behind every terminal, except behind one that ends the whole
+// text. So each rule exists in up to two versions: one in which every terminal is followed by
+// ignored text, and one for the end of the text, in which the last terminal is not. In that one a
+// loop that could go on ends with ignored text nonetheless, as in llguidance: where another
+// terminal may follow, so may what stands before it. Rules with attributes are only made in the
+// second version, and what is ignored follows their call, so that a capture does not hold it.
+//
+// Parameters. A rule with a parameter is a family of rules; a member is made when it is first
+// called. Members that no call reaches do not exist, which is what keeps most such grammars small.
+//
+// stop= and suffix=. See docs/lark.md; the text of a rule with a suffix is one lazy terminal, that
+// of a rule with a stop is what stands before the stop's first match.
+#include "grammar/languages/lark_lower.h"
+
+#include <algorithm>
+#include <charconv>
+#include <unordered_set>
+
+#include "src/base/json.h"
+#include "src/base/utf8.h"
+
+namespace pawl::lark {
+namespace {
+
+constexpr uint64_t kMaxSteps = 1'000'000;  // nodes lowered, beside four for each byte
+constexpr size_t kMaxTokenSets = 10'000;
+constexpr uint64_t kRegexWork = 30'000'000;
+constexpr uint64_t kRegexWorkPerByte = 64;
+
+}  // namespace
+
+LarkLowering::LarkLowering(std::deque<Source> sources, const LanguageOptions& options)
+    : sources_(std::move(sources)), options_(options) {
+  uint64_t bytes = 0;
+  for (const Source& source : sources_) bytes += source.text.size();
+  max_steps_ = kMaxSteps + 4 * bytes;
+  budget_.emplace(ir_.arena(), kRegexWork + kRegexWorkPerByte * bytes);
+}
+
+uint32_t LarkLowering::Fail(const ScopeState& scope, std::string message, size_t at,
+                            ErrorCode code) {
+  if (error_) return kFailed;
+  std::string place = scope.source->is_json_schema ? std::string() : scope.source->map.Place(at);
+  if (!scope.source->name.empty()) place = "@" + scope.source->name + " " + place;
+  error_ = Error{code, std::move(message), std::move(place)};
+  return kFailed;
+}
+
+bool LarkLowering::Exhausted(const ScopeState& scope, size_t at) {
+  if (!ir_.arena().overflow() && !budget_->exhausted() && steps_ <= max_steps_) return false;
+  Fail(scope,
+       steps_ > max_steps_
+           ? "the grammar is too large, counting each rule once for each value of its parameter"
+           : "the regular expressions of this grammar are too large",
+       at, ErrorCode::kLimit);
+  return true;
+}
+
+Result<GrammarIr> LarkLowering::Run() {
+  const uint32_t root = ScopeOf(sources_.front(), 0);
+  if (root == kFailed) return *error_;
+  const ExprId start = StartOf(root, 0, scopes_[root]);
+  if (start == kFailed) return *error_;
+  if (scopes_[root].scope != nullptr && scopes_[root].scope->allow_initial_skip) {
+    const RuleId whole = ir_.AddRule("start.ignore");
+    ir_.Define(whole, ir_.Sequence({scopes_[root].ignore, start}));
+    ir_.SetRoot(whole);
+  } else if (ir_.expr(start).kind == GrammarIr::Kind::kCall) {
+    ir_.SetRoot(ir_.expr(start).index);
+  } else {
+    const RuleId whole = ir_.AddRule("start");
+    ir_.Define(whole, start);
+    ir_.SetRoot(whole);
+  }
+  while (!pending_.empty()) {
+    const Instance instance = pending_.front();
+    pending_.pop_front();
+    if (!DefineRule(instance)) return *error_;
+  }
+  budget_.reset();
+  return std::move(ir_);
+}
+
+uint32_t LarkLowering::ScopeOf(const Source& source, uint32_t scope) {
+  const auto [known, fresh] =
+      scope_ids_.try_emplace({&source, scope}, static_cast<uint32_t>(scopes_.size()));
+  const uint32_t id = known->second;
+  if (!fresh) return id;
+  ScopeState& state = scopes_.emplace_back();
+  state.source = &source;
+  state.scope = source.is_json_schema ? nullptr : &source.tree.scopes[scope];
+  if (!source.name.empty()) state.prefix = "@" + source.name + ".";
+  if (scope > 0) state.prefix += "lark" + std::to_string(scope) + ".";
+  if (state.scope == nullptr || state.scope->ignores.empty()) return id;
+  std::vector<ReId> ignores;
+  for (const NodeId node : state.scope->ignores) {
+    const ReId ignore = LowerTerminal(id, node);
+    if (ignore == kFailedRe) return kFailed;
+    ignores.push_back(ignore);
+  }
+  RegexArena& arena = ir_.arena();
+  const ReId any = arena.Or(ignores);
+  state.ignore = ir_.Regex(state.scope->ignore_once ? arena.Optional(any) : arena.Star(any));
+  return id;
+}
+
+// The whole text of a scope's grammar, as the last thing of it.
+LarkLowering::ExprId LarkLowering::StartOf(uint32_t scope, size_t at, const ScopeState& caller) {
+  const ScopeState& state = scopes_[scope];
+  if (state.source->is_json_schema) return Json(state, state.source->text, 0);
+  const auto start = state.scope->rules.find("start");
+  if (start == state.scope->rules.end()) {
+    return Fail(caller, "expected a rule 'start', found none", at);
+  }
+  if (start->second.parametric) {
+    return Fail(state, "the rule 'start' has no parameter", start->second.place);
+  }
+  return ir_.Call(RuleOf(scope, start->second, 0, /*last=*/true));
+}
+
+LarkLowering::RuleId LarkLowering::RuleOf(uint32_t scope, const Definition& definition,
+                                          uint64_t parameter, bool last) {
+  const ScopeState& state = scopes_[scope];
+  const auto [known, fresh] = rules_.try_emplace({scope, &definition, parameter, last}, 0);
+  if (!fresh) return known->second;
+  std::string name = state.prefix + definition.name;
+  if (definition.parametric) {
+    char digits[16];
+    const auto end = std::to_chars(digits, digits + sizeof digits, parameter, 16).ptr;
+    name += "::0x" + std::string(digits, end);
+  }
+  if (last && state.ignore != GrammarIr::kEmpty) name += ".end";
+  known->second = ir_.AddRule(std::move(name), state.source->map.Place(definition.place));
+  pending_.push_back({scope, &definition, parameter, last, known->second});
+  return known->second;
+}
+
+bool LarkLowering::DefineRule(const Instance& instance) {
+  const Definition& rule = *instance.definition;
+  const ScopeState& state = scopes_[instance.scope];
+  const auto refuse = [&](std::string message, size_t at, ErrorCode code = ErrorCode::kInvalid) {
+    Fail(state, std::move(message), at, code);
+    return false;
+  };
+  const bool stops = rule.stop != kNoNode || rule.suffix != kNoNode || rule.lazy;
+  if (rule.parametric && (stops || rule.max_tokens || rule.temperature)) {
+    return refuse(
+        "expected no lazy, stop, suffix, max_tokens or temperature at a rule with a "
+        "parameter",
+        rule.attribute_place);
+  }
+  if (rule.stop_capture) {
+    if (!stops) return refuse("expected stop or suffix beside stop_capture", rule.attribute_place);
+    return refuse("stop_capture is not supported", rule.stop_capture_place,
+                  ErrorCode::kUnsupported);
+  }
+  if (!stops && rule.parametric != UsesParameter(*state.source, rule.body)) {
+    return refuse(rule.parametric
+                      ? "the rule '" + rule.name + "' has a parameter, but does not use it"
+                      : "the rule '" + rule.name + "' has no parameter, but uses one",
+                  rule.place);
+  }
+  const ExprId body = Body(instance);
+  if (body == kFailed || Exhausted(state, rule.place)) return false;
+  ir_.Define(instance.rule, body);
+  GrammarIr::Attributes attributes;
+  attributes.capture = rule.capture;
+  if (rule.max_tokens != 0u) attributes.max_tokens = rule.max_tokens;
+  attributes.temperature = rule.temperature;
+  if (attributes != GrammarIr::Attributes()) ir_.SetAttributes(instance.rule, attributes);
+  return true;
+}
+
+LarkLowering::ExprId LarkLowering::Body(const Instance& instance) {
+  const Definition& rule = *instance.definition;
+  const ScopeState& state = scopes_[instance.scope];
+  if (rule.max_tokens == 0u) return GrammarIr::kEmpty;
+  if (rule.stop != kNoNode || rule.suffix != kNoNode || rule.lazy) return Lazy(instance);
+  if (!rule.max_tokens && !rule.temperature) return Lower(instance, rule.body, instance.last);
+  const Node& body = state.source->tree.nodes[rule.body];
+  if (body.kind == Node::Kind::kJson || body.kind == Node::Kind::kLark ||
+      body.kind == Node::Kind::kGrammarRef) {
+    if (rule.max_tokens) {
+      return Fail(state, "max_tokens is only supported where the rule is one terminal",
+                  rule.attribute_place, ErrorCode::kUnsupported);
+    }
+    return Lower(instance, rule.body, instance.last);
+  }
+  const ReId text = LowerTerminal(instance.scope, rule.body);
+  if (text == kFailedRe) {
+    error_->message += " (max_tokens and temperature need a rule that is one terminal)";
+    return kFailed;
+  }
+  return ir_.Regex(text);
+}
+
+LarkLowering::ExprId LarkLowering::Lazy(const Instance& instance) {
+  const Definition& rule = *instance.definition;
+  const ScopeState& state = scopes_[instance.scope];
+  const ReId text = LowerTerminal(instance.scope, rule.body);
+  if (text == kFailedRe) return kFailed;
+  const NodeId end = rule.stop != kNoNode ? rule.stop : rule.suffix;
+  if (end == kNoNode) return ir_.Regex(text, /*lazy=*/true);
+  const Node& end_node = state.source->tree.nodes[end];
+  if (end_node.kind == Node::Kind::kString && end_node.text.empty()) {
+    // The end of the output is the stop: nothing to add.
+    return ir_.Regex(text, rule.lazy);
+  }
+  const ReId stop = LowerTerminal(instance.scope, end);
+  if (stop == kFailedRe) return kFailed;
+  RegexArena& arena = ir_.arena();
+  const ReId whole = arena.Concat(text, stop);
+  if (rule.suffix != kNoNode) return ir_.Regex(whole, /*lazy=*/true);
+  return ir_.Regex(arena.And(text, arena.Not(arena.Concat(whole, ReId{RegexArena::kAnything}))));
+}
+
+// Recursion is limited by the parser: brackets nest no deeper than its limit.
+LarkLowering::ExprId LarkLowering::Lower(const Instance& in, NodeId id, bool last) {
+  const ScopeState& state = scopes_[in.scope];
+  const Node& node = state.source->tree.nodes[id];
+  ++steps_;
+  if (Exhausted(state, node.place)) return kFailed;
+  switch (node.kind) {
+    case Node::Kind::kChoice:
+      return LowerChoice(in, node, last);
+    case Node::Kind::kSequence:
+      return LowerSequence(in, node, last);
+    case Node::Kind::kRepeat:
+      return LowerRepeat(in, node, last);
+    case Node::Kind::kAnd:
+      return Fail(state,
+                  "'&' is for terminals; expected it in the definition of a name in capital "
+                  "letters",
+                  node.place);
+    case Node::Kind::kIf:
+      if (!state.source->tree.Holds(node.index, in.parameter)) return GrammarIr::kNever;
+      return Lower(in, state.source->tree.ChildrenOf(node)[0], last);
+    case Node::Kind::kName:
+      return LowerName(in, node, id, last);
+    case Node::Kind::kString:
+      if (node.text.empty()) return GrammarIr::kEmpty;
+      [[fallthrough]];
+    default: {
+      const ExprId leaf = LowerLeaf(in.scope, id);
+      return leaf == kFailed ? kFailed : Followed(in.scope, leaf, last);
+    }
+  }
+}
+
+LarkLowering::ExprId LarkLowering::LowerChoice(const Instance& in, const Node& node, bool last) {
+  std::vector<ExprId> alternatives;
+  std::unordered_set<ExprId> seen;
+  for (const NodeId child : scopes_[in.scope].source->tree.ChildrenOf(node)) {
+    const ExprId alternative = Lower(in, child, last);
+    if (alternative == kFailed) return kFailed;
+    if (seen.insert(alternative).second) alternatives.push_back(alternative);
+  }
+  return ir_.Choice(alternatives);
+}
+
+LarkLowering::ExprId LarkLowering::LowerSequence(const Instance& in, const Node& node, bool last) {
+  const Tree& tree = scopes_[in.scope].source->tree;
+  const auto children = tree.ChildrenOf(node);
+  size_t end = children.size();  // behind it stands nothing with text
+  while (end > 0 && tree.nodes[children[end - 1]].kind == Node::Kind::kString &&
+         tree.nodes[children[end - 1]].text.empty()) {
+    --end;
+  }
+  std::vector<ExprId> parts;
+  for (size_t i = 0; i < end; ++i) {
+    parts.push_back(Lower(in, children[i], last && i + 1 == end));
+    if (parts.back() == kFailed) return kFailed;
+  }
+  return ir_.Sequence(parts);
+}
+
+LarkLowering::ExprId LarkLowering::LowerRepeat(const Instance& in, const Node& node, bool last) {
+  const NodeId child = scopes_[in.scope].source->tree.ChildrenOf(node)[0];
+  const bool ends = last && scopes_[in.scope].ignore != GrammarIr::kEmpty;
+  if (!ends || node.max == kUnbounded) {
+    // A loop without end can always go on, so its last round is like the others.
+    const ExprId round = Lower(in, child, last && !ends);
+    if (round == kFailed) return kFailed;
+    return ir_.Repeat(round, node.min, node.max == kUnbounded ? GrammarIr::kUnbounded : node.max);
+  }
+  if (node.max == 0) return GrammarIr::kEmpty;
+  const ExprId final_round = Lower(in, child, /*last=*/true);
+  if (final_round == kFailed) return kFailed;
+  if (node.max == 1) return ir_.Repeat(final_round, node.min, 1);
+  const ExprId round = Lower(in, child, /*last=*/false);
+  if (round == kFailed) return kFailed;
+  const ExprId all = ir_.Sequence({ir_.Repeat(round, node.max - 1, node.max - 1), final_round});
+  if (node.min == node.max) return all;
+  return ir_.Choice({ir_.Repeat(round, node.min, node.max - 1), all});
+}
+
+LarkLowering::ExprId LarkLowering::LowerName(const Instance& in, const Node& node, NodeId id,
+                                             bool last) {
+  const ScopeState& state = scopes_[in.scope];
+  const auto found = state.scope->rules.find(node.text);
+  if (found == state.scope->rules.end()) {
+    if (node.has_parameter || !state.scope->terminals.contains(node.text)) {
+      return Fail(state, "the name '" + node.text + "' is not defined", node.place);
+    }
+    const ExprId leaf = LowerLeaf(in.scope, id);
+    return leaf == kFailed ? kFailed : Followed(in.scope, leaf, last);
+  }
+  const Definition& rule = found->second;
+  if (rule.parametric != node.has_parameter) {
+    return Fail(state,
+                rule.parametric
+                    ? "expected a parameter, as in '" + rule.name + "::0': this rule has one"
+                    : "the rule '" + rule.name + "' has no parameter",
+                node.place);
+  }
+  const uint64_t parameter =
+      rule.parametric ? state.source->tree.parameters[node.index].Of(in.parameter) : 0;
+  const bool ignores = state.ignore != GrammarIr::kEmpty;
+  if (!ignores) last = true;
+  if (last || !(rule.capture || rule.max_tokens || rule.temperature || rule.lazy ||
+                rule.stop != kNoNode || rule.suffix != kNoNode)) {
+    return ir_.Call(RuleOf(in.scope, rule, parameter, last));
+  }
+  return Followed(in.scope, ir_.Call(RuleOf(in.scope, rule, parameter, /*last=*/true)), last);
+}
+
+// What is ignored may stand behind a terminal.
+LarkLowering::ExprId LarkLowering::Followed(uint32_t scope, ExprId expr, bool last) {
+  return last ? expr : ir_.Sequence({expr, scopes_[scope].ignore});
+}
+
+// One terminal, special token, schema or nested grammar.
+LarkLowering::ExprId LarkLowering::LowerLeaf(uint32_t scope, NodeId id) {
+  ScopeState& state = scopes_[scope];
+  if (const auto known = state.leaves.find(id); known != state.leaves.end()) return known->second;
+  const Node& node = state.source->tree.nodes[id];
+  ExprId leaf = kFailed;
+  switch (node.kind) {
+    case Node::Kind::kSpecialToken: {
+      // The same tokens are one expression; an error names where they stand first.
+      if (const auto known = tokens_.find(node.text); known != tokens_.end()) return known->second;
+      if (tokens_.size() == kMaxTokenSets) {
+        return Fail(state,
+                    "more than " + std::to_string(kMaxTokenSets) + " different special tokens",
+                    node.place, ErrorCode::kLimit);
+      }
+      leaf = SpecialToken(state, node);
+      tokens_.emplace(node.text, leaf);
+      break;
+    }
+    case Node::Kind::kJson:
+      leaf = Json(state, node.text, node.place);
+      break;
+    case Node::Kind::kGrammarRef:
+      leaf = GrammarRef(state, node);
+      break;
+    case Node::Kind::kLark: {
+      const uint32_t nested = ScopeOf(*state.source, node.index);
+      if (nested != kFailed) leaf = StartOf(nested, node.place, state);
+      break;
+    }
+    default: {
+      const ReId text = LowerTerminal(scope, id);
+      if (text != kFailedRe) leaf = ir_.Regex(text);
+    }
+  }
+  if (leaf != kFailed) state.leaves.emplace(id, leaf);
+  return leaf;
+}
+
+LarkLowering::ExprId LarkLowering::GrammarRef(const ScopeState& scope, const Node& node) {
+  for (const Source& source : sources_) {
+    if (source.name.empty() || source.name != node.text) continue;
+    const uint32_t id = ScopeOf(source, 0);
+    return id == kFailed ? kFailed : StartOf(id, node.place, scope);
+  }
+  return Fail(scope, "there is no grammar of the name '" + node.text + "'", node.place);
+}
+
+LarkLowering::ExprId LarkLowering::Json(const ScopeState& scope, std::string_view text, size_t at) {
+  if (!options_.json_schema) {
+    return Fail(scope, "JSON Schemas are not supported here", at, ErrorCode::kUnsupported);
+  }
+  Result<GrammarIr::Automaton> automaton = options_.json_schema(text);
+  if (!automaton.ok()) {
+    return Fail(scope, "in this JSON Schema: " + automaton.error().ToString(), at,
+                automaton.error().code);
+  }
+  return ir_.Terminal(std::move(*automaton));
+}
+
+// <name>, <[1,5-10]>, <[^1,5-10]>, <[*]>
+LarkLowering::ExprId LarkLowering::SpecialToken(const ScopeState& scope, const Node& node) {
+  TokenSet set;
+  set.place = scope.source->map.Place(node.place);
+  std::string_view list = node.text;
+  if (!list.starts_with("<[") || !list.ends_with("]>") || list.size() < 4) {
+    set.names.push_back(node.text);
+    return ir_.Tokens(std::move(set));
+  }
+  list = list.substr(2, list.size() - 4);
+  if (list == "*") {
+    set.complement = true;
+    return ir_.Tokens(std::move(set));
+  }
+  if (list.starts_with('^')) {
+    set.complement = true;
+    list.remove_prefix(1);
+  }
+  while (!list.empty()) {
+    const size_t comma = std::min(list.find(','), list.size());
+    const std::string_view range = list.substr(0, comma);
+    list.remove_prefix(std::min(comma + 1, list.size()));
+    if (range.empty()) continue;
+    TokenId first = 0, last = 0;
+    const char* const end = range.data() + range.size();
+    auto [at, error] = std::from_chars(range.data(), end, first);
+    last = first;
+    if (error == std::errc() && at != end && *at == '-') {
+      std::tie(at, error) = [&] {
+        const auto result = std::from_chars(at + 1, end, last);
+        return std::pair(result.ptr, result.ec);
+      }();
+    }
+    if (error != std::errc() || at != end || first < 0 || last < first) {
+      return Fail(scope,
+                  "expected a token's id or a range such as 5-10, found '" +
+                      std::string(range.substr(0, 80)) + "'",
+                  node.place);
+    }
+    set.ranges.emplace_back(first, last);
+  }
+  if (set.ranges.empty()) return Fail(scope, "expected ids of tokens, found none", node.place);
+  return ir_.Tokens(std::move(set));
+}
+
+bool LarkLowering::UsesParameter(const Source& source, NodeId id) const {
+  std::vector<NodeId> todo = {id};
+  while (!todo.empty()) {
+    const Node& node = source.tree.nodes[todo.back()];
+    todo.pop_back();
+    if (node.kind == Node::Kind::kIf &&
+        source.tree.conditions[node.index].kind != Condition::Kind::kTrue) {
+      return true;
+    }
+    if (node.kind == Node::Kind::kName && node.has_parameter &&
+        source.tree.parameters[node.index].kind != ParameterExpr::Kind::kConstant) {
+      return true;
+    }
+    const auto children = source.tree.ChildrenOf(node);
+    todo.insert(todo.end(), children.begin(), children.end());
+  }
+  return false;
+}
+
+}  // namespace pawl::lark

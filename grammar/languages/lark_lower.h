@@ -1,0 +1,106 @@
+// LarkLowering: from the tree of lark_ast.h to the GrammarIr. Internal to grammar/languages.
+#ifndef PAWL_GRAMMAR_LANGUAGES_LARK_LOWER_H_
+#define PAWL_GRAMMAR_LANGUAGES_LARK_LOWER_H_
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "grammar/cfg/grammar_ir.h"
+#include "grammar/languages/lark.h"
+#include "grammar/languages/lark_ast.h"
+
+namespace pawl::lark {
+
+struct Source {
+  std::string name;  // empty: the whole text's grammar
+  std::string_view text;
+  SourceMap map;
+  Tree tree;
+  bool is_json_schema = false;
+};
+
+class LarkLowering {
+ public:
+  using ExprId = GrammarIr::ExprId;
+  using RuleId = GrammarIr::RuleId;
+
+  LarkLowering(std::deque<Source> sources, const LanguageOptions& options);
+  Result<GrammarIr> Run();
+
+ private:
+  // A scope of a source, and what is known of it so far.
+  struct ScopeState {
+    const Source* source;
+    const Scope* scope;
+    std::string prefix;  // of its rules' names
+    ExprId ignore = GrammarIr::kEmpty;
+    std::map<std::string_view, ReId> terminals;
+    std::unordered_map<NodeId, ExprId> leaves;  // of nodes that stand for one terminal
+  };
+  // A rule, with a value of its parameter, and whether it is the last thing of its grammar.
+  struct Instance {
+    uint32_t scope;
+    const Definition* definition;
+    uint64_t parameter;
+    bool last;
+    RuleId rule;
+  };
+
+  // Functions that answer kFailed have set error_.
+  static constexpr ExprId kFailed = UINT32_MAX;
+  static constexpr ReId kFailedRe = UINT32_MAX;
+  uint32_t Fail(const ScopeState& scope, std::string message, size_t at,
+                ErrorCode code = ErrorCode::kInvalid);
+  bool Exhausted(const ScopeState& scope, size_t at);
+
+  // lark_lower.cc
+  uint32_t ScopeOf(const Source& source, uint32_t scope);  // kFailed
+  RuleId RuleOf(uint32_t scope, const Definition& definition, uint64_t parameter, bool last);
+  ExprId StartOf(uint32_t scope, size_t at, const ScopeState& caller);
+  bool DefineRule(const Instance& instance);
+  ExprId Body(const Instance& instance);
+  ExprId Lazy(const Instance& instance);
+  ExprId Lower(const Instance& in, NodeId node, bool last);
+  ExprId LowerChoice(const Instance& in, const Node& node, bool last);
+  ExprId LowerSequence(const Instance& in, const Node& node, bool last);
+  ExprId LowerRepeat(const Instance& in, const Node& node, bool last);
+  ExprId LowerName(const Instance& in, const Node& node, NodeId id, bool last);
+  ExprId LowerLeaf(uint32_t scope, NodeId id);
+  ExprId SpecialToken(const ScopeState& scope, const Node& node);
+  ExprId Json(const ScopeState& scope, std::string_view text, size_t at);
+  ExprId GrammarRef(const ScopeState& scope, const Node& node);
+  ExprId Followed(uint32_t scope, ExprId expr, bool last);
+  bool UsesParameter(const Source& source, NodeId id) const;
+
+  // lark_terminals.cc
+  ReId Terminal(uint32_t scope, std::string_view name, size_t at);
+  ReId LowerTerminal(uint32_t scope, NodeId id);
+  ReId TerminalLeaf(const ScopeState& scope, const Node& node);
+  ReId RegexExt(const ScopeState& scope, const Node& node);
+  bool CollectNames(const ScopeState& scope, NodeId id, std::vector<NodeId>& names);
+
+  std::deque<Source> sources_;
+  const LanguageOptions& options_;
+  GrammarIr ir_;
+  std::optional<RegexArena::WorkBudget> budget_;
+  std::deque<ScopeState> scopes_;
+  std::map<std::pair<const Source*, uint32_t>, uint32_t> scope_ids_;
+  std::map<std::tuple<uint32_t, const Definition*, uint64_t, bool>, RuleId> rules_;
+  std::unordered_map<std::string_view, ExprId> tokens_;  // special tokens, as they are written
+  std::deque<Instance> pending_;
+  std::unordered_map<char32_t, ReId> folded_;  // characters without regard to case
+  uint64_t steps_ = 0, max_steps_ = 0;
+  std::optional<Error> error_;
+};
+
+}  // namespace pawl::lark
+
+#endif  // PAWL_GRAMMAR_LANGUAGES_LARK_LOWER_H_

@@ -1,0 +1,220 @@
+// Terminals are regular expressions over each other: everything is put into one term, so names are
+// resolved first. The order is found with a stack of its own, since a chain of names may be long.
+#include <algorithm>
+#include <charconv>
+#include <set>
+
+#include "grammar/languages/lark_lower.h"
+#include "grammar/languages/rust_regex.h"
+#include "grammar/languages/substring_regex.h"
+#include "src/base/json.h"
+#include "src/base/utf8.h"
+
+namespace pawl::lark {
+
+// The names in a body, each with its place. false: error_ is set.
+bool LarkLowering::CollectNames(const ScopeState& scope, NodeId id, std::vector<NodeId>& names) {
+  std::vector<NodeId> todo = {id};
+  while (!todo.empty()) {
+    const NodeId at = todo.back();
+    const Node& node = scope.source->tree.nodes[at];
+    todo.pop_back();
+    ++steps_;
+    if (node.kind == Node::Kind::kName) {
+      if (node.has_parameter) {
+        Fail(scope, "rules with parameters cannot be used in terminals", node.place);
+        return false;
+      }
+      if (!scope.scope->terminals.contains(node.text)) {
+        const bool rule = scope.scope->rules.contains(node.text);
+        Fail(scope,
+             rule ? "the rule '" + node.text + "' cannot be used in a terminal"
+                  : "the name '" + node.text + "' is not defined",
+             node.place);
+        return false;
+      }
+      names.push_back(at);
+    }
+    const auto children = scope.source->tree.ChildrenOf(node);
+    todo.insert(todo.end(), children.rbegin(), children.rend());
+  }
+  return true;
+}
+
+ReId LarkLowering::Terminal(uint32_t scope, std::string_view name, size_t at) {
+  ScopeState& state = scopes_[scope];
+  struct Frame {
+    const Definition* terminal;
+    std::vector<NodeId> names;
+    size_t next = 0;
+  };
+  std::vector<Frame> stack;
+  std::set<std::string_view> open;
+  const auto push = [&](std::string_view wanted) {
+    const auto found = state.scope->terminals.find(wanted);
+    Frame frame{&found->second, {}, 0};
+    if (!CollectNames(state, frame.terminal->body, frame.names)) return false;
+    open.insert(frame.terminal->name);
+    stack.push_back(std::move(frame));
+    return true;
+  };
+  if (const auto known = state.terminals.find(name); known != state.terminals.end()) {
+    return known->second;
+  }
+  if (!push(name)) return kFailedRe;
+  while (!stack.empty()) {
+    Frame& frame = stack.back();
+    if (frame.next < frame.names.size()) {
+      const Node& node = state.source->tree.nodes[frame.names[frame.next++]];
+      if (state.terminals.contains(node.text)) continue;
+      if (open.contains(node.text)) {
+        return Fail(state,
+                    "the terminal '" + node.text +
+                        "' uses itself; terminals cannot be recursive, rules can",
+                    node.place);
+      }
+      if (!push(node.text)) return kFailedRe;
+      continue;
+    }
+    const Definition& terminal = *frame.terminal;
+    const ReId id = LowerTerminal(scope, terminal.body);
+    if (id == kFailedRe || Exhausted(state, terminal.place)) return kFailedRe;
+    state.terminals.emplace(terminal.name, id);
+    open.erase(terminal.name);
+    stack.pop_back();
+  }
+  if (Exhausted(state, at)) return kFailedRe;
+  return state.terminals.at(name);
+}
+
+// Recursion is limited by the parser: brackets nest no deeper than its limit.
+ReId LarkLowering::LowerTerminal(uint32_t scope, NodeId id) {
+  const ScopeState& state = scopes_[scope];
+  const Tree& tree = state.source->tree;
+  const Node& node = tree.nodes[id];
+  RegexArena& arena = ir_.arena();
+  ++steps_;
+  if (Exhausted(state, node.place)) return kFailedRe;
+  std::vector<ReId> operands;
+  const auto lower_children = [&] {
+    for (const NodeId child : tree.ChildrenOf(node)) {
+      operands.push_back(LowerTerminal(scope, child));
+      if (operands.back() == kFailedRe) return false;
+    }
+    return true;
+  };
+  switch (node.kind) {
+    case Node::Kind::kChoice:
+      return lower_children() ? arena.Or(operands) : kFailedRe;
+    case Node::Kind::kSequence:
+      return lower_children() ? arena.Concat(operands) : kFailedRe;
+    case Node::Kind::kAnd:
+      return lower_children() ? arena.And(operands) : kFailedRe;
+    case Node::Kind::kNot:
+      return lower_children() ? arena.Not(operands[0]) : kFailedRe;
+    case Node::Kind::kRepeat: {
+      if (!lower_children()) return kFailedRe;
+      std::optional<uint32_t> max;
+      if (node.max != kUnbounded) max = node.max;
+      return arena.Repeat(operands[0], node.min, max);
+    }
+    case Node::Kind::kIf:
+      return Fail(state, "'%if' cannot be used in terminals", node.place);
+    case Node::Kind::kName: {
+      std::vector<NodeId> names;
+      if (!CollectNames(state, id, names)) return kFailedRe;
+      return Terminal(scope, node.text, node.place);
+    }
+    default:
+      return TerminalLeaf(state, node);
+  }
+}
+
+ReId LarkLowering::TerminalLeaf(const ScopeState& scope, const Node& node) {
+  RegexArena& arena = ir_.arena();
+  switch (node.kind) {
+    case Node::Kind::kString: {
+      const std::u32string text = DecodeCodepoints(node.text);
+      if (!node.ignore_case) return arena.Literal(text);
+      std::vector<ReId> letters;
+      for (const char32_t c : text) {
+        const auto [known, fresh] = folded_.try_emplace(c);
+        if (fresh) {
+          known->second = arena.Set(CodepointSet::Of(c).CaseClosure());
+          steps_ += 100;
+        }
+        letters.push_back(known->second);
+      }
+      return arena.Concat(letters);
+    }
+    case Node::Kind::kRange: {
+      const std::u32string ends = DecodeCodepoints(node.text);
+      return arena.Set(CodepointSet::Of(ends[0], ends[1]));
+    }
+    case Node::Kind::kRegex: {
+      const size_t bad = node.flags.find_first_not_of("imsux");
+      if (bad != std::string::npos) {
+        return Fail(scope,
+                    std::string("the flag '") + node.flags[bad] +
+                        "' is not supported in regular expressions (i m s u x are)",
+                    node.place, ErrorCode::kUnsupported);
+      }
+      const Result<ReId> id = ParseRustRegex(arena, node.text, node.flags);
+      if (id.ok()) return *id;
+      size_t at = 0;
+      const std::string& place = id.error().place;
+      constexpr std::string_view kByte = "byte ";
+      if (place.starts_with(kByte)) {
+        std::from_chars(place.data() + kByte.size(), place.data() + place.size(), at);
+      }
+      // The pattern stands behind a '/', but one of `%import common` stands elsewhere.
+      const bool here = scope.source->text.substr(node.place).starts_with('/');
+      return Fail(scope, "in this regular expression: " + id.error().message,
+                  node.place + (here ? 1 + at : 0), id.error().code);
+    }
+    case Node::Kind::kRegexExt:
+      return RegexExt(scope, node);
+    case Node::Kind::kSpecialToken:
+      return Fail(scope, "special tokens cannot be used in terminals", node.place);
+    case Node::Kind::kJson:
+      return Fail(scope, "%json cannot be used in terminals", node.place);
+    case Node::Kind::kLark:
+      return Fail(scope, "%lark cannot be used in terminals", node.place);
+    default:
+      return Fail(scope, "other grammars ('@" + node.text + "') cannot be used in terminals",
+                  node.place);
+  }
+}
+
+// %regex { "substring_words": "..." } and the like.
+ReId LarkLowering::RegexExt(const ScopeState& scope, const Node& node) {
+  const Result<json::Value> value = json::Parse(node.text);  // the parser has checked it
+  constexpr std::string_view kExpected =
+      "expected one of \"substring_chunks\", \"substring_words\", \"substring_chars\" in %regex";
+  if (!value.ok() || value->type != json::Type::kObject || value->members.size() != 1) {
+    return Fail(scope, std::string(kExpected), node.place);
+  }
+  const auto& [key, argument] = value->members[0];
+  std::vector<std::u32string> chunks;
+  if (key == "substring_chunks") {
+    bool strings = argument.type == json::Type::kArray;
+    for (const json::Value& item : argument.items) {
+      strings &= item.type == json::Type::kString;
+      chunks.push_back(DecodeCodepoints(item.text));
+    }
+    if (!strings) {
+      return Fail(scope, "expected a list of strings as \"substring_chunks\"", node.place);
+    }
+  } else if (key == "substring_words" || key == "substring_chars") {
+    if (argument.type != json::Type::kString) {
+      return Fail(scope, "expected a string as \"" + key + "\"", node.place);
+    }
+    chunks = key == "substring_words" ? ChunkWords(argument.text) : ChunkCharacters(argument.text);
+  } else {
+    return Fail(scope, std::string(kExpected) + ", found \"" + key.substr(0, 80) + "\"",
+                node.place);
+  }
+  return SubstringRegex(ir_.arena(), chunks);
+}
+
+}  // namespace pawl::lark

@@ -1,14 +1,15 @@
 // State and Grammar: the public face of a Machine bound to a vocabulary.
 //
 // A machine grows lazily in every question, so one mutex per grammar serialises the questions; they
-// are short once warm (a hash look-up). Masks are memoised by state key.
+// are short once warm (a hash look-up). Masks are memoised by state key; a mask that is known is
+// found without that mutex, so that nobody waits for another one's new state.
 #include "pawl/grammar.h"
 
 #include <mutex>
-#include <unordered_map>
 
 #include "grammar/machine.h"
 #include "grammar/mask_builder.h"
+#include "grammar/mask_memo.h"
 #include "grammar/mask_path.h"
 #include "grammar/mask_pool.h"
 
@@ -59,17 +60,20 @@ class GrammarImpl {
   }
 
   std::shared_ptr<const Mask> MaskOf(Machine::Key key) const {
-    std::lock_guard lock(mutex_);
     last_mask_path = MaskPath::kKnown;
-    if (const auto it = memo_.find(key); it != memo_.end()) return it->second;
+    if (std::shared_ptr<const Mask> known = memo_.Find(key)) return known;
+    std::lock_guard lock(mutex_);
+    if (std::shared_ptr<const Mask> known = memo_.Find(key)) return known;  // made meanwhile
     std::shared_ptr<const Mask> mask = pool_.Intern(builder_.Build(key));
     // The memo pins masks, so it is bounded together with the pool.
-    if (memo_.size() >= kMaxMemoEntries || pool_.bytes() + memo_bytes_ > 2 * kMaskPoolBytes) {
-      memo_.clear();
+    if (memo_entries_ >= kMaxMemoEntries || pool_.bytes() + memo_bytes_ > 2 * kMaskPoolBytes) {
+      memo_.Clear();
+      memo_entries_ = 0;
       memo_bytes_ = 0;
     }
+    ++memo_entries_;
     memo_bytes_ += mask->words().size() * 4;
-    memo_.emplace(key, mask);
+    memo_.Keep(key, mask);
     return mask;
   }
 
@@ -109,7 +113,8 @@ class GrammarImpl {
   std::shared_ptr<const Vocabulary> vocabulary_;
   mutable MaskBuilder builder_;
   mutable MaskPool pool_;
-  mutable std::unordered_map<Machine::Key, std::shared_ptr<const Mask>> memo_;
+  mutable MaskMemo memo_;            // has locks of its own
+  mutable size_t memo_entries_ = 0;  // both under mutex_
   mutable size_t memo_bytes_ = 0;
 };
 

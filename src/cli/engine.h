@@ -5,9 +5,9 @@
 #include <memory>
 #include <string>
 
+#include "grammar/forced_spelling.h"
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
-#include "src/decode/forced_spelling.h"
 #include "src/model/model.h"
 #include "src/text/tokenizer.h"
 

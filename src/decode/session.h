@@ -18,10 +18,10 @@
 #include <string_view>
 #include <vector>
 
+#include "grammar/forced_spelling.h"
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
 #include "src/decode/constraint.h"
-#include "src/decode/forced_spelling.h"
 #include "src/decode/sampler.h"
 #include "src/model/model.h"
 

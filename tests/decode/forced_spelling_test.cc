@@ -1,6 +1,6 @@
 // The spelling of forced runs against its definition, tried on all tails and all tokens, and its
 // use in the decode loop over a model with no taste at all.
-#include "src/decode/forced_spelling.h"
+#include "grammar/forced_spelling.h"
 
 #include <gtest/gtest.h>
 

@@ -6,19 +6,16 @@
 // does, and a model that has to go on from an unusual spelling goes on worse. So the run is encoded
 // the way the model's training text was. Bytes at its end are left out where a longer token could
 // still swallow them together with what follows: there the model has a choice.
-#ifndef PAWL_SRC_DECODE_FORCED_SPELLING_H_
-#define PAWL_SRC_DECODE_FORCED_SPELLING_H_
+#ifndef PAWL_GRAMMAR_FORCED_SPELLING_H_
+#define PAWL_GRAMMAR_FORCED_SPELLING_H_
 
-#include <functional>
 #include <string_view>
 #include <vector>
 
+#include "pawl/matcher.h"
 #include "pawl/vocabulary.h"
 
 namespace pawl {
-
-// A tokenizer's encoding of a piece of text, without special tokens.
-using Encoder = std::function<std::vector<TokenId>(std::string_view)>;
 
 // Tokens that spell a prefix of `forced` (perhaps all of it, perhaps nothing): no token of the
 // vocabulary begins with the bytes of its last tokens and goes on. Empty when the encoding is not
@@ -28,4 +25,4 @@ std::vector<TokenId> SpellForced(const Vocabulary& vocabulary, const Encoder& en
 
 }  // namespace pawl
 
-#endif  // PAWL_SRC_DECODE_FORCED_SPELLING_H_
+#endif  // PAWL_GRAMMAR_FORCED_SPELLING_H_

@@ -1,4 +1,4 @@
-#include "src/decode/forced_spelling.h"
+#include "grammar/forced_spelling.h"
 
 #include "grammar/token_trie.h"
 

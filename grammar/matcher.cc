@@ -1,0 +1,293 @@
+// A stack of states is all the history there is: states are values that never go away while their
+// grammar lives, so that taking a step back is forgetting the last one, and a clone is a copy of
+// the stack.
+//
+// A batch and a tree of drafts are loops over the same question, "the mask of this position". The
+// tree's positions are found parents first whatever the order of the nodes, by climbing from each
+// node to the nearest one that is known.
+#include "pawl/matcher.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "grammar/forced_spelling.h"
+#include "src/base/thread_pool.h"
+
+namespace pawl {
+namespace {
+
+void SetBit(std::span<uint32_t> row, TokenId token, bool value) {
+  const uint32_t bit = 1u << (token & 31);
+  uint32_t& word = row[static_cast<size_t>(token) >> 5];
+  word = value ? word | bit : word & ~bit;
+}
+
+std::vector<TokenId> LongestTokens(const Vocabulary& vocabulary, std::string_view bytes) {
+  std::vector<TokenId> tokens;
+  while (!bytes.empty()) {
+    const TokenId token = vocabulary.LongestPrefix(bytes);
+    if (token == kNoToken) break;
+    tokens.push_back(token);
+    bytes.remove_prefix(vocabulary.bytes(token).size());
+  }
+  return tokens;
+}
+
+}  // namespace
+
+Matcher::Matcher(Grammar grammar) : grammar_(std::move(grammar)) {
+  const auto ends = grammar_.vocabulary().end_tokens();
+  end_tokens_.assign(ends.begin(), ends.end());
+  history_.push_back({grammar_.Start(), false});
+}
+
+Result<Matcher> Matcher::Create(Grammar grammar, const MatcherOptions& options) {
+  const int size = grammar.vocabulary().size();
+  for (const TokenId token : options.end_tokens) {
+    if (token < 0 || token >= size) {
+      return Error{
+          ErrorCode::kInvalid,
+          "end token " + std::to_string(token) + " is outside 0.." + std::to_string(size - 1), ""};
+    }
+  }
+  Matcher matcher(std::move(grammar));
+  matcher.terminate_without_end_token_ = options.terminate_without_end_token;
+  if (options.terminate_without_end_token) {
+    matcher.own_end_tokens_ = true;
+    matcher.end_tokens_.clear();
+  } else if (!options.end_tokens.empty()) {
+    matcher.own_end_tokens_ = true;
+    matcher.end_tokens_ = options.end_tokens;
+    std::sort(matcher.end_tokens_.begin(), matcher.end_tokens_.end());
+  }
+  return matcher;
+}
+
+bool Matcher::IsEnd(TokenId token) const {
+  return std::binary_search(end_tokens_.begin(), end_tokens_.end(), token);
+}
+
+std::optional<Matcher::Position> Matcher::After(const Position& position, TokenId token) const {
+  if (position.ended) return std::nullopt;
+  if (IsEnd(token)) {
+    if (!position.state.accepting()) return std::nullopt;
+    return Position{position.state, true};
+  }
+  const std::optional<State> next = position.state.Advance(token);
+  if (!next) return std::nullopt;
+  return Position{*next, false};
+}
+
+bool Matcher::Accept(TokenId token) {
+  const std::optional<Position> next = After(history_.back(), token);
+  if (next) history_.push_back(*next);
+  return next.has_value();
+}
+
+bool Matcher::AcceptBytes(std::string_view bytes) {
+  if (history_.back().ended) return false;
+  const std::optional<State> next = state().Advance(bytes);
+  if (next) history_.push_back({*next, false});
+  return next.has_value();
+}
+
+bool Matcher::Rollback(size_t steps) {
+  if (steps >= history_.size()) return false;
+  history_.erase(history_.end() - static_cast<std::ptrdiff_t>(steps), history_.end());
+  return true;
+}
+
+void Matcher::Reset() { history_.erase(history_.begin() + 1, history_.end()); }
+
+bool Matcher::TerminatedAt(const Position& position) const {
+  if (position.ended) return true;
+  if (!terminate_without_end_token_ || !position.state.accepting()) return false;
+  // Complete, and the mask has nothing but the vocabulary's end tokens.
+  return static_cast<size_t>(position.state.mask()->count()) ==
+         grammar_.vocabulary().end_tokens().size();
+}
+
+bool Matcher::terminated() const { return TerminatedAt(history_.back()); }
+
+bool Matcher::FillMaskOf(const Position& position, std::span<uint32_t> row) const {
+  const Vocabulary& vocabulary = grammar_.vocabulary();
+  row = row.first(static_cast<size_t>(vocabulary.mask_words()));
+  if (position.ended) {
+    std::ranges::fill(row, 0u);
+    return false;
+  }
+  const std::shared_ptr<const Mask> mask = position.state.mask();
+  std::memcpy(row.data(), mask->words().data(), row.size_bytes());
+  if (!own_end_tokens_) return mask->count() > 0;
+  // A vocabulary without end tokens cannot tell by its mask where the text may end.
+  const auto theirs = vocabulary.end_tokens();
+  const bool accepting = theirs.empty() ? position.state.accepting() : mask->Allows(theirs.front());
+  for (const TokenId token : theirs) SetBit(row, token, false);
+  for (const TokenId token : end_tokens_) SetBit(row, token, accepting);
+  return std::ranges::any_of(row, [](uint32_t word) { return word != 0; });
+}
+
+bool Matcher::FillMask(std::span<uint32_t> row) const { return FillMaskOf(history_.back(), row); }
+
+size_t Matcher::ValidateTokens(std::span<const TokenId> tokens) const {
+  Position position = history_.back();
+  size_t taken = 0;
+  for (const TokenId token : tokens) {
+    const std::optional<Position> next = After(position, token);
+    if (!next) break;
+    position = *next;
+    ++taken;
+  }
+  return taken;
+}
+
+std::string Matcher::ForcedBytes(size_t limit) const {
+  return history_.back().ended ? std::string() : state().forced(limit);
+}
+
+std::vector<TokenId> Matcher::ForcedTokens(size_t limit, const Encoder& encode) const {
+  const Vocabulary& vocabulary = grammar_.vocabulary();
+  const std::string bytes = ForcedBytes(limit);
+  if (bytes.empty()) return {};
+  std::vector<TokenId> tokens;
+  if (encode) {
+    tokens = SpellForced(vocabulary, encode, bytes);
+  } else {
+    // Without a token for some byte, what stands before that byte is all there is to spell.
+    size_t spelled = 0;
+    for (const TokenId token : LongestTokens(vocabulary, bytes))
+      spelled += vocabulary.bytes(token).size();
+    tokens = SpellForced(
+        vocabulary, [&](std::string_view text) { return LongestTokens(vocabulary, text); },
+        std::string_view(bytes).substr(0, spelled));
+  }
+  // An end token of the caller's whose bytes fit as text is none here.
+  tokens.resize(ValidateTokens(tokens));
+  return tokens;
+}
+
+BatchFiller::BatchFiller(int threads) : pool_(std::make_unique<ThreadPool>(threads)) {}
+BatchFiller::~BatchFiller() = default;
+BatchFiller::BatchFiller(BatchFiller&&) noexcept = default;
+BatchFiller& BatchFiller::operator=(BatchFiller&&) noexcept = default;
+int BatchFiller::threads() const { return pool_->size(); }
+
+size_t BatchFiller::Fill(std::span<const Row> rows) const {
+  std::atomic<size_t> empty{0};
+  // Small ranges: one new state takes as long as hundreds of known ones.
+  constexpr int64_t kGrain = 4;
+  pool_->ParallelFor(static_cast<int64_t>(rows.size()), kGrain,
+                     [&](int64_t begin, int64_t end, int) {
+                       for (int64_t i = begin; i < end; ++i) {
+                         const Row& row = rows[static_cast<size_t>(i)];
+                         if (row.matcher != nullptr && !row.matcher->FillMask(row.words))
+                           empty.fetch_add(1, std::memory_order_relaxed);
+                       }
+                     });
+  return empty.load();
+}
+
+size_t BatchFiller::Fill(std::span<const Matcher* const> matchers, uint32_t* rows,
+                         size_t stride) const {
+  std::vector<Row> list(matchers.size());
+  for (size_t i = 0; i < matchers.size(); ++i)
+    list[i] = {matchers[i], {rows + i * stride, matchers[i] == nullptr ? 0 : stride}};
+  return Fill(list);
+}
+
+namespace {
+
+// The nodes such that each comes after its parent; fewer than there are when some are their own
+// ancestors.
+std::vector<int32_t> ParentsFirst(std::span<const int32_t> parents) {
+  enum : uint8_t { kNew, kClimbed, kPlaced };
+  std::vector<uint8_t> seen(parents.size(), kNew);
+  std::vector<int32_t> order;
+  std::vector<int32_t> path;
+  for (size_t i = 0; i < parents.size(); ++i) {
+    auto node = static_cast<int32_t>(i);
+    while (node >= 0 && seen[static_cast<size_t>(node)] == kNew) {
+      seen[static_cast<size_t>(node)] = kClimbed;
+      path.push_back(node);
+      node = parents[static_cast<size_t>(node)];
+    }
+    if (node >= 0 && seen[static_cast<size_t>(node)] == kClimbed) return order;
+    for (; !path.empty(); path.pop_back()) {
+      seen[static_cast<size_t>(path.back())] = kPlaced;
+      order.push_back(path.back());
+    }
+  }
+  return order;
+}
+
+}  // namespace
+
+Result<size_t> FillTreeMasks(const Matcher& matcher, std::span<const TokenId> tokens,
+                             std::span<const int32_t> parents, uint32_t* rows, size_t stride,
+                             std::span<uint8_t> accepted) {
+  const size_t n = tokens.size();
+  if (parents.size() != n || (!accepted.empty() && accepted.size() != n))
+    return Error{ErrorCode::kInvalid, "a draft tree needs as many parents as tokens", ""};
+  for (size_t i = 0; i < n; ++i) {
+    if (parents[i] < -1 || parents[i] >= static_cast<int64_t>(n)) {
+      return Error{ErrorCode::kInvalid,
+                   "parent " + std::to_string(parents[i]) + " is outside -1.." +
+                       std::to_string(static_cast<int64_t>(n) - 1),
+                   "node " + std::to_string(i)};
+    }
+  }
+  const std::vector<int32_t> order = ParentsFirst(parents);
+  if (order.size() != n) {
+    return Error{ErrorCode::kInvalid, "a node of the draft tree is its own ancestor", ""};
+  }
+  std::vector<std::optional<Matcher::Position>> positions(n);
+  size_t fit = 0;
+  const auto words = static_cast<size_t>(matcher.grammar().vocabulary().mask_words());
+  for (const int32_t node : order) {
+    const auto i = static_cast<size_t>(node);
+    const std::optional<Matcher::Position> above =
+        parents[i] < 0 ? matcher.history_.back() : positions[static_cast<size_t>(parents[i])];
+    if (above) positions[i] = tokens[i] == kNoToken ? above : matcher.After(*above, tokens[i]);
+    const std::span<uint32_t> row(rows + i * stride, words);
+    if (positions[i]) {
+      ++fit;
+      matcher.FillMaskOf(*positions[i], row);
+    } else {
+      std::ranges::fill(row, 0u);
+    }
+    if (!accepted.empty()) accepted[i] = positions[i] ? 1 : 0;
+  }
+  return fit;
+}
+
+Result<std::vector<int32_t>> DraftTreeParents(std::span<const int32_t> next_token,
+                                              std::span<const int32_t> next_sibling) {
+  const size_t n = next_token.size();
+  if (next_sibling.size() != n)
+    return Error{ErrorCode::kInvalid, "next_token and next_sibling differ in length", ""};
+  std::vector<int32_t> parents(n, -1);
+  std::vector<uint8_t> listed(n, 0);  // as somebody's first child or sibling
+  for (size_t i = 0; i < n; ++i) {
+    for (const int32_t other : {next_token[i], next_sibling[i]}) {
+      if (other == -1) continue;
+      if (other < 0 || static_cast<size_t>(other) >= n) {
+        return Error{ErrorCode::kInvalid, "no such node: " + std::to_string(other),
+                     "node " + std::to_string(i)};
+      }
+      if (listed[static_cast<size_t>(other)]++ != 0) {
+        return Error{ErrorCode::kInvalid, "listed twice in the draft tree",
+                     "node " + std::to_string(other)};
+      }
+    }
+  }
+  // Nothing is listed twice, so no list of siblings comes back to itself.
+  for (size_t i = 0; i < n; ++i) {
+    for (int32_t child = next_token[i]; child != -1;
+         child = next_sibling[static_cast<size_t>(child)])
+      parents[static_cast<size_t>(child)] = static_cast<int32_t>(i);
+  }
+  return parents;
+}
+
+}  // namespace pawl

@@ -89,7 +89,7 @@ Result<Grammar> Compiler::CompileChoice(std::span<const std::string> choices) co
     const size_t bad = FindInvalidUtf8(choices[i]);
     if (bad != std::string::npos) {
       return Error{ErrorCode::kInvalid, "not UTF-8",
-                   "choice " + std::to_string(i) + ", byte " + std::to_string(bad)};
+                   "choice " + std::to_string(i + 1) + ", byte " + std::to_string(bad)};
     }
     alternatives.push_back(arena->Literal(DecodeCodepoints(choices[i])));
   }

@@ -92,6 +92,7 @@ class Reader {
   Result<std::vector<FormulaId>> SchemaList(const Value& value, const Path& path,
                                             Stands stands = Stands::kAlone);
   Status CheckKeywords(const Value& schema, const Path& path);
+  Status CheckForm(const std::string& name, const Value& value, const Path& path);
 
   // unevaluatedProperties / unevaluatedItems (reader_unevaluated.cc).
   struct Evaluated;

@@ -1,5 +1,7 @@
 // The keywords of each kind of value: what is checked of the schema, and the atom they become.
 #include <algorithm>
+#include <cctype>
+#include <string_view>
 #include <unordered_set>
 
 #include "grammar/regex/ecma_parser.h"
@@ -100,6 +102,29 @@ std::optional<KindSet> KindsOf(const std::string& type) {
   return std::nullopt;
 }
 
+// RFC 3986 by its characters; beyond ASCII as RFC 3987 has it.
+bool MayBeUri(std::string_view text) {
+  const auto hex = [&](size_t i) {
+    return i < text.size() && std::isxdigit(static_cast<unsigned char>(text[i])) != 0;
+  };
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (static_cast<unsigned char>(text[i]) <= ' ' || text[i] == 0x7F) return false;
+    if (std::string_view("\"<>\\^`{|}").find(text[i]) != std::string_view::npos) return false;
+    if (text[i] == '%' && !(hex(i + 1) && hex(i + 2))) return false;
+  }
+  return std::count(text.begin(), text.end(), '#') <= 1;
+}
+
+bool IsAnchor(std::string_view text, Dialect dialect) {
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  const bool old = dialect < Dialect::k2020;
+  if (text.empty() || !(letter(text[0]) || (text[0] == '_' && !old))) return false;
+  return std::all_of(text.begin(), text.end(), [&](char c) {
+    return letter(c) || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.' ||
+           (c == ':' && old);
+  });
+}
+
 }  // namespace
 
 bool Reader::Ignored(std::string_view keyword) const {
@@ -112,8 +137,37 @@ bool Reader::Ignored(std::string_view keyword) const {
   return kValidation.contains(keyword);
 }
 
+// Keywords that demand nothing of a value, but have a form.
+Status Reader::CheckForm(const std::string& name, const Value& value, const Path& path) {
+  const bool is_string = value.type == json::Type::kString;
+  if (name == "$schema" && options_.force_dialect.empty() && !is_string)
+    return Wrong(path, "a string");
+  if (name == (At(Dialect::kDraft6) ? "$id" : "id") && !(is_string && MayBeUri(value.text)))
+    return Wrong(path, "a URI reference");
+  if (name == "$id" && At(Dialect::k2019) && value.text.find('#') + 1 < value.text.size() &&
+      value.text.find('#') != std::string::npos)
+    Note(value, path, "a fragment of it names nothing in this dialect; use $anchor");
+  if (((name == "$anchor" && At(Dialect::k2019)) ||
+       (name == "$dynamicAnchor" && At(Dialect::k2020))) &&
+      !(is_string && IsAnchor(value.text, dialect())))
+    return Wrong(path, "a name: a letter, then letters, digits, '-', '_' and '.'");
+  if (name == "$recursiveAnchor" && dialect() == Dialect::k2019 && !value.is_bool())
+    return Wrong(path, "a boolean");
+  if (name == "$vocabulary" && At(Dialect::k2019)) {
+    const bool fits = value.type == json::Type::kObject &&
+                      std::all_of(value.members.begin(), value.members.end(),
+                                  [](const auto& member) { return member.second.is_bool(); });
+    if (!fits) return Wrong(path, "an object of booleans");
+  }
+  if (name == "contentSchema" && At(Dialect::k2019) && !value.is_bool() &&
+      value.type != json::Type::kObject)
+    return Wrong(path, "a schema (an object or a boolean)");
+  return {};
+}
+
 Status Reader::CheckKeywords(const Value& schema, const Path& path) {
   for (const auto& [name, value] : schema.members) {
+    if (Status form = CheckForm(name, value, {&path, name}); !form.ok()) return form;
     const auto it = Keywords().find(name);
     const bool known =
         it != Keywords().end() && dialect() >= it->second.first && dialect() <= it->second.last;

@@ -184,6 +184,7 @@ bool NumberRules::OnlyZerosFollow(const Prefix& p) const {
 void NumberRules::Feed(Prefix& p, int digit) const {
   const bool fraction = p.phase == Phase::kFraction;
   if (OnlyZerosFollow(p) && digit != 0) {
+    p.nonzero = true;
     p = Lost(p);
     return;
   }
@@ -237,6 +238,7 @@ NumberRules::Prefix NumberRules::Lost(const Prefix& p) const {
   const bool any_exponent = !Tracked(p) || p.phase <= Phase::kMinus;
   lost.hope = any_exponent ? Hope::kLostForever : Hope::kLost;
   lost.exponent = any_exponent ? 0 : p.exponent;
+  lost.nonzero = !any_exponent && p.nonzero;
   return lost;
 }
 
@@ -245,11 +247,13 @@ void NumberRules::Normalize(Prefix& p) const {
   if (p.hope != Hope::kAlive) {
     const Hope hope = p.hope;
     const int32_t exponent = hope == Hope::kLost ? p.exponent : 0;
+    const bool nonzero = hope == Hope::kLost && p.nonzero;
     const Phase phase = p.phase;
     p = Prefix{};
     p.phase = phase;
     p.hope = hope;
     p.exponent = exponent;
+    p.nonzero = nonzero;
     return;
   }
   if (!Tracked(p)) {
@@ -342,7 +346,11 @@ std::optional<NumberRules::Prefix> NumberRules::Next(const Prefix& prefix, int s
       }
       if (!digit) return std::nullopt;
       p.phase = symbol == 0 ? Phase::kZero : Phase::kInteger;
-      if (p.hope == Hope::kAlive) Feed(p, symbol);
+      if (p.hope == Hope::kAlive) {
+        Feed(p, symbol);
+      } else {
+        p.nonzero = symbol != 0;
+      }
       break;
     case Phase::kZero:
     case Phase::kInteger:
@@ -351,7 +359,11 @@ std::optional<NumberRules::Prefix> NumberRules::Next(const Prefix& prefix, int s
       if (digit) {
         if (p.phase == Phase::kZero) return std::nullopt;
         if (p.phase == Phase::kPoint) p.phase = Phase::kFraction;
-        if (p.hope == Hope::kAlive) Feed(p, symbol);
+        if (p.hope == Hope::kAlive) {
+          Feed(p, symbol);
+        } else {
+          p.nonzero = p.nonzero || symbol != 0;
+        }
       } else if (symbol == kPoint && (p.phase == Phase::kZero || p.phase == Phase::kInteger)) {
         p.phase = Phase::kPoint;
       } else if (symbol == kExponent && exponents_ && p.phase != Phase::kPoint) {
@@ -364,8 +376,9 @@ std::optional<NumberRules::Prefix> NumberRules::Next(const Prefix& prefix, int s
     case Phase::kSign:
     case Phase::kDigits:
       if (digit) {
-        // Where the value of the exponent matters it is limited; elsewhere it need not be known.
-        if (p.hope == Hope::kLost || (p.hope == Hope::kAlive && Tracked(p))) {
+        // Where the value of the exponent matters it is limited; elsewhere, as for zero, it need
+        // not be known.
+        if (p.nonzero && (p.hope == Hope::kLost || (p.hope == Hope::kAlive && Tracked(p)))) {
           p.exponent = p.exponent * 10 + symbol;
           if (p.exponent > exponent_limit_) return std::nullopt;
         }

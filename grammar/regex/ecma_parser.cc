@@ -20,6 +20,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -56,7 +57,7 @@ class Translator {
     look_ahead_ = ahead;
     word_ = arena_.Set(EcmaWord(options_.unicode_classes));
     if (!GatherFacts(root)) return *error_;
-    if (!BuildHistory(root)) return *error_;
+    if (!BuildHistory()) return *error_;
     std::vector<ReId> parts;
     Row before{{0, kEpsilon}};
     if (prefix) {
@@ -90,7 +91,11 @@ class Translator {
   }
 
   bool GatherFacts(uint32_t root);
-  bool BuildHistory(uint32_t root);
+  bool BuildHistory();
+  // The assertion of `fact` that stands first in the pattern, and the fact that tells the most
+  // texts apart among the states found so far: what messages name.
+  uint32_t NodeOf(size_t fact) const;
+  size_t LargestFact() const;
   bool Holds(HistoryState state, uint32_t node) const {
     return arena_.Nullable(history_[state][fact_of_.at(node)]);
   }
@@ -192,7 +197,31 @@ bool Translator::GatherFacts(uint32_t root) {
   return true;
 }
 
-bool Translator::BuildHistory(uint32_t root) {
+uint32_t Translator::NodeOf(size_t fact) const {
+  uint32_t first = tree_.root;
+  bool found = false;
+  for (const auto& [node, index] : fact_of_) {
+    if (index != fact || (found && tree_.nodes[node].place >= tree_.nodes[first].place)) continue;
+    first = node;
+    found = true;
+  }
+  return first;
+}
+
+size_t Translator::LargestFact() const {
+  size_t largest = 0, most = 0;
+  for (size_t fact = 0; fact < facts_.size(); ++fact) {
+    std::set<ReId> texts;
+    for (const std::vector<ReId>& state : history_) texts.insert(state[fact]);
+    if (texts.size() > most) {
+      largest = fact;
+      most = texts.size();
+    }
+  }
+  return largest;
+}
+
+bool Translator::BuildHistory() {
   history_.push_back(facts_);
   if (facts_.empty()) {
     classes_.push_back(CodepointSet::All());
@@ -200,8 +229,8 @@ bool Translator::BuildHistory(uint32_t root) {
     return true;
   }
   classes_.push_back(CodepointSet::All());
-  for (const ReId fact : facts_) {
-    for (const CodepointSet* set : arena_.Sets(fact)) {
+  for (size_t fact = 0; fact < facts_.size(); ++fact) {
+    for (const CodepointSet* set : arena_.Sets(facts_[fact])) {
       std::vector<CodepointSet> refined;
       for (const CodepointSet& cls : classes_) {
         CodepointSet in = cls.Intersect(*set);
@@ -211,7 +240,8 @@ bool Translator::BuildHistory(uint32_t root) {
       }
       classes_ = std::move(refined);
       if (classes_.size() > kMaxHistoryClasses) {
-        Fail(ErrorCode::kUnsupported, "the lookbehinds tell too many characters apart", root);
+        Fail(ErrorCode::kUnsupported, "the lookbehinds tell too many characters apart",
+             NodeOf(fact));
         return false;
       }
     }
@@ -230,7 +260,8 @@ bool Translator::BuildHistory(uint32_t root) {
     last_character_decides_ = last_character_decides_ && (state == 0 || row == steps_[0]);
     steps_.push_back(std::move(row));
     if (history_.size() > kMaxHistoryStates) {
-      Fail(ErrorCode::kUnsupported, "the lookbehinds need too much memory of the past", root);
+      Fail(ErrorCode::kUnsupported, "the lookbehinds need too much memory of the past",
+           NodeOf(LargestFact()));
       return false;
     }
   }
@@ -429,7 +460,8 @@ std::optional<Row> Translator::AnythingFrom(HistoryState state) {
   }
   const auto row = Star(body, state);
   if (!row)
-    return Fail(ErrorCode::kUnsupported, "the lookbehinds need too much memory", tree_.root);
+    return Fail(ErrorCode::kUnsupported, "the lookbehinds need too much memory of the past",
+                NodeOf(LargestFact()));
   anything_.emplace(state, *row);
   return row;
 }

@@ -126,6 +126,24 @@ string UriTemplate() {
   return "(?:" + literal + "|\\{[+#./;?&=,!@|]?" + variable + "(?:," + variable + ")*\\})*";
 }
 
+// Base64 of RFC 4648, plain or in the armour of RFC 7468 (the "PEM" of certificates and keys),
+// which schemas mean as well when they say "byte". Of the lax grammar there: lines of any length
+// and padding at the end of the last; the RFC counts neither characters nor padding.
+string Byte() {
+  string armoured;
+  for (const char* label : {"CERTIFICATE", "X509 CERTIFICATE", "X\\.509 CERTIFICATE",
+                            "ATTRIBUTE CERTIFICATE", "X509 CRL", "CRL", "CERTIFICATE REQUEST",
+                            "NEW CERTIFICATE REQUEST", "PKCS7", "CMS", "PUBLIC KEY", "PRIVATE KEY",
+                            "ENCRYPTED PRIVATE KEY", "RSA PRIVATE KEY", "EC PRIVATE KEY"}) {
+    const string name = label;
+    armoured += (armoured.empty() ? "" : "|") + name + "-----\\r?\\n(?:[A-Za-z0-9+/]+\\r?\\n)*" +
+                "(?:[A-Za-z0-9+/]*={1,2}\\r?\\n)?-----END " + name;
+  }
+  return "(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?|"
+         "-----BEGIN (?:" +
+         armoured + ")-----(?:\\r?\\n)?";
+}
+
 constexpr char kJsonPointer[] = "(?:/(?:[^~/]|~[01])*)*";
 
 // Patterns of ECMA-262 with the "u" flag that are valid whatever surrounds them: no back references
@@ -334,7 +352,7 @@ Result<ReId> FormatBuilder::Build(std::string_view format) {
   } else if (format == "regex") {
     id = Parse(RegexFormat());
   } else if (format == "byte") {
-    id = Parse("(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?");
+    id = Parse(Byte());
   } else if (format == "binary") {
     id = RegexArena::kAnything;
   } else {

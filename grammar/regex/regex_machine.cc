@@ -116,17 +116,20 @@ std::optional<std::string> RegexMachine::ShortestCompletion(Key key) {
   };
   std::unordered_map<uint32_t, std::pair<uint32_t, int>> from = {{p.state, {p.state, -1}}};
   std::priority_queue<Entry> queue;
-  queue.push({dfa_.MinLength(p.state), 0, p.state});
+  // What needs more characters than a completion may have is not looked at.
+  const auto push = [&](uint64_t depth, uint32_t state) {
+    const uint64_t total = depth + dfa_.MinLength(state);
+    if (total <= kMaxCompletion) queue.push({total, depth, state});
+  };
+  push(0, p.state);
   while (!queue.empty() && from.size() < kMaxVisits) {
     const auto [total, depth, state] = queue.top();
     queue.pop();
     if (dfa_.Accepting(state)) {
       std::u32string path;
-      for (uint32_t s = state; from.at(s).second >= 0 && path.size() <= kMaxCompletion;
-           s = from.at(s).first) {
+      for (uint32_t s = state; from.at(s).second >= 0; s = from.at(s).first) {
         path.push_back(dfa_.Representative(from.at(s).second));
       }
-      if (path.size() > kMaxCompletion) return std::nullopt;
       for (auto it = path.rbegin(); it != path.rend(); ++it) AppendUtf8(*it, out);
       return out;
     }
@@ -134,7 +137,7 @@ std::optional<std::string> RegexMachine::ShortestCompletion(Key key) {
       const uint32_t next = dfa_.Next(state, cls);
       if (next == RegexDfa::kDead || from.contains(next)) continue;
       from.emplace(next, std::pair(state, cls));
-      queue.push({depth + 1 + dfa_.MinLength(next), depth + 1, next});
+      push(depth + 1, next);
     }
   }
   return std::nullopt;

@@ -78,6 +78,13 @@ std::string UsageMessage(const CLI::ParseError& error) {
   if (kind == "ArgumentMismatch" && has(": At Most 1 required")) {
     return before(": ") + ": can be given only once";
   }
+  for (const std::string_view bound : {": At least ", ": At Most "}) {
+    constexpr std::string_view kGot = " required but received ";
+    if (kind != "ArgumentMismatch" || !has(bound) || !has(kGot)) continue;
+    const std::string given = after(kGot);
+    text = before(kGot);
+    return fmt::format("{}: needs {} values, not {}", before(bound), after(bound), given);
+  }
   if (kind == "ArgumentMismatch" && text.ends_with(" missing")) {
     return before(": ") + ": needs a value";
   }
@@ -92,7 +99,9 @@ std::string UsageMessage(const CLI::ParseError& error) {
       if (c != '}') allowed += c == ',' ? ", " : std::string(1, c);
     }
     text = before(kSet);
-    return fmt::format("{}: must be one of {}, not {}", before(": "), allowed, after(": "));
+    const std::string given = after(": ");
+    return fmt::format("{}: must be one of {}, not {}", before(": "), allowed,
+                       given.empty() ? "an empty text" : given);
   }
   return text;
 }

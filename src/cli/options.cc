@@ -168,6 +168,7 @@ void GrammarFlags::AddAllTo(CLI::App* command) {
       ->type_name("FILE");
   AddReferencesTo(command);
   layout.AddTo(command);
+  command_ = command;
 }
 
 bool GrammarFlags::any() const {
@@ -186,6 +187,13 @@ Status GrammarFlags::Check() const {
                  "grammar files (EBNF, GBNF, Lark) come in a later version; "
                  "use --schema, --regex or --choice",
                  "--grammar"};
+  }
+  if (!schema_file.empty() || command_ == nullptr) return {};
+  for (const char* option :
+       {"--whitespace", "--order", "--spelling", "--separators", "--ascii",
+        "--additional-properties", "--ref-dir", "--ref-base", "--profile", "--annotations"}) {
+    if (command_->get_option(option)->count() > 0)
+      return Error{ErrorCode::kInvalid, "has a meaning with --schema only", option};
   }
   return {};
 }

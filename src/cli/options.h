@@ -66,7 +66,8 @@ struct GrammarFlags {
   void AddSchemaTo(CLI::App* command);
   void AddAllTo(CLI::App* command);
   bool any() const;
-  // Fails when there is more than one, or --grammar.
+  // Fails when there is more than one, or --grammar, or an option that only concerns schemas
+  // without one.
   Status Check() const;
   // What errors call the constraint: the schema's file with its root, or the option.
   std::string source() const;
@@ -82,6 +83,9 @@ struct GrammarFlags {
 
   // The text of the schema file; Compile uses it when it is set.
   std::optional<std::string> schema_text;
+
+ private:
+  const CLI::App* command_ = nullptr;  // after AddAllTo: knows which options were given
 };
 
 // --seed, --temperature, ...

@@ -55,6 +55,40 @@ TEST(MessagesTest, SeparatorsAreNamedAsTheyAreGiven) {
                 {"--separators: ", "--whitespace compact"});
 }
 
+TEST(MessagesTest, SeparatorsAreTwo) {
+  const std::string schema = GoodSchema();
+  ExpectRefused({"sample", "--schema", schema, "--separators", ","},
+                {"--separators: needs 2 values, not 1"});
+}
+
+// Bug: these options were taken and did nothing.
+TEST(MessagesTest, OptionsOfSchemasNeedASchema) {
+  const std::string& model = RandomModelFolder();
+  const std::vector<std::vector<std::string>> options = {{"--whitespace", "any"},
+                                                         {"--order", "any"},
+                                                         {"--spelling", "any"},
+                                                         {"--separators", ", ", ": "},
+                                                         {"--ascii"},
+                                                         {"--additional-properties", "forbid"},
+                                                         {"--ref-dir", "."},
+                                                         {"--ref-base", "http://a/"},
+                                                         {"--profile", "strict"},
+                                                         {"--annotations"}};
+  for (const auto& option : options) {
+    for (std::vector<std::string> command : {std::vector<std::string>{"sample", "--regex", "a"},
+                                             {"sample", "--choice", "a"},
+                                             {"mask", "--tokenizer", model, "--regex", "a"},
+                                             {"generate", "--model", model, "--prompt", "x"}}) {
+      command.insert(command.end(), option.begin(), option.end());
+      ExpectRefused(command, {option[0] + ": has a meaning with --schema only"});
+    }
+  }
+}
+
+TEST(MessagesTest, ChoicesAreCountedFromOne) {
+  ExpectRefused({"sample", "--choice", "a", "--choice", "b\xFF"}, {"--choice: choice 2, byte 1"});
+}
+
 TEST(MessagesTest, BadSchemasNameFileAndKeyword) {
   const std::string not_json = WriteScratch("not_json.json", "{\"type\": ");
   ExpectRefused(Extract(not_json, {"--text", "x"}), {"pawl extract: ", "not_json.json: byte 9"});
@@ -136,6 +170,8 @@ TEST(MessagesTest, BadOptions) {
   ExpectRefused(Extract(schema, {"--text", "x", "--top-p", "1.5"}), {"--top-p"});
   ExpectRefused(Extract(schema, {"--text", "x", "--max-tokens", "0"}), {"--max-tokens"});
   ExpectRefused(Extract(schema, {"--text", "x", "--whitespace", "lots"}), {"--whitespace"});
+  ExpectRefused(Extract(schema, {"--text", "x", "--profile", ""}),
+                {"--profile: must be one of full, strict, not an empty text"});
   ExpectRefused(Extract(schema, {"--text", "x", "--file", "y"}), {"--text", "--file"});
   ExpectRefused(Extract("-"), {"standard input"});
   const std::string& model = RandomModelFolder();

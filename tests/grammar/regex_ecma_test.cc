@@ -237,6 +237,7 @@ TEST(EcmaRegex, RefusesWithPlace) {
       {"a++", ErrorCode::kUnsupported, "byte 2"},
       {"(?>a)", ErrorCode::kUnsupported, "byte 0"},
       {"(?<=a$)", ErrorCode::kUnsupported, "byte 5"},
+      {"ab(?<=x)c(?<=c.{12})d", ErrorCode::kUnsupported, "byte 9"},
       {"a{9999999999}", ErrorCode::kLimit, "byte 1"},
       {std::string(300, '(') + std::string(300, ')'), ErrorCode::kLimit, "byte 250"},
   };

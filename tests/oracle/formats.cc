@@ -1,7 +1,7 @@
 // Recursive-descent checks, one for each format: date-time, date, time, duration (RFC 3339), email
 // (RFC 5321 with the dot-atom and quoted-string of RFC 5322), hostname (RFC 1123), ipv4, ipv6 (RFC
 // 4291), uri and its kin (RFC 3986, 3987), uri-template (RFC 6570), uuid (RFC 4122), json-pointer
-// (RFC 6901) and its relative draft.
+// (RFC 6901) and its relative draft, byte (RFC 4648, RFC 7468).
 #include "tests/oracle/formats.h"
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <string_view>
+#include <vector>
 
 #include "src/base/utf8.h"
 #include "tests/oracle/ecma_pattern.h"
@@ -291,11 +292,12 @@ bool UriReference(View in, bool need_scheme, bool international) {
   return UriChars(in, ":@/", international);
 }
 
-// name[:length][*]; the name of letters, digits, '_', percent-encoded characters and single dots
-// inside.
+// name, name:length or name*; the name of letters, digits, '_', percent-encoded characters and
+// single dots inside.
 bool VariableSpec(View in) {
-  if (in.size() > 1 && in.back() == '*') in.remove_suffix(1);
-  const size_t colon = in.find(':');
+  const bool explode = in.size() > 1 && in.back() == '*';
+  if (explode) in.remove_suffix(1);
+  const size_t colon = explode ? View::npos : in.find(':');
   if (colon != View::npos) {
     const View length = in.substr(colon + 1);
     if (length.empty() || length.size() > 4 || length[0] == '0') return false;
@@ -369,6 +371,58 @@ bool RelativeJsonPointer(View in) {
   return in == "#" || JsonPointer(in);
 }
 
+// Groups of four, of which the last may be padded; unused bits count for nothing.
+bool Base64(View in) {
+  if (in.size() % 4 != 0) return false;
+  for (int i = 0; i < 2 && !in.empty() && in.back() == '='; ++i) in.remove_suffix(1);
+  return std::all_of(in.begin(), in.end(), [](char c) { return Alnum(c) || OneOf(c, "+/"); });
+}
+
+// RFC 7468, line by line: armour around lines of base64, the last of which may be padded.
+bool Armour(View in) {
+  static const auto& labels = *new std::vector<View>{"CERTIFICATE",
+                                                     "X509 CERTIFICATE",
+                                                     "X.509 CERTIFICATE",
+                                                     "ATTRIBUTE CERTIFICATE",
+                                                     "X509 CRL",
+                                                     "CRL",
+                                                     "CERTIFICATE REQUEST",
+                                                     "NEW CERTIFICATE REQUEST",
+                                                     "PKCS7",
+                                                     "CMS",
+                                                     "PUBLIC KEY",
+                                                     "PRIVATE KEY",
+                                                     "ENCRYPTED PRIVATE KEY",
+                                                     "RSA PRIVATE KEY",
+                                                     "EC PRIVATE KEY"};
+  std::vector<View> lines;
+  while (!in.empty()) {
+    const size_t end = in.find('\n');
+    View line = in.substr(0, end);
+    in.remove_prefix(end == View::npos ? in.size() : end + 1);
+    if (end != View::npos && !line.empty() && line.back() == '\r') line.remove_suffix(1);
+    lines.push_back(line);
+  }
+  if (lines.size() < 2) return false;
+  const auto armoured = [&](View line, View name) {
+    return std::any_of(labels.begin(), labels.end(), [&](View label) {
+      return line == "-----" + std::string(name) + " " + std::string(label) + "-----";
+    });
+  };
+  if (!armoured(lines.front(), "BEGIN") || !armoured(lines.back(), "END") ||
+      lines.front().substr(11) != lines.back().substr(9))
+    return false;
+  for (size_t i = 1; i + 1 < lines.size(); ++i) {
+    View line = lines[i];
+    if (line.empty()) return false;
+    for (int k = 0; k < 2 && i + 2 == lines.size() && !line.empty() && line.back() == '='; ++k)
+      line.remove_suffix(1);
+    if (!std::all_of(line.begin(), line.end(), [](char c) { return Alnum(c) || OneOf(c, "+/"); }))
+      return false;
+  }
+  return true;
+}
+
 using Check = std::function<std::optional<bool>(const std::string&)>;
 
 const std::map<std::string, Check>& Checks() {
@@ -392,6 +446,7 @@ const std::map<std::string, Check>& Checks() {
       {"json-pointer", JsonPointer},
       {"relative-json-pointer", RelativeJsonPointer},
       {"regex", IsEcmaPattern},
+      {"byte", [](View in) { return Base64(in) || Armour(in); }},
   };
   return checks;
 }

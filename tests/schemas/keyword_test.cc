@@ -159,6 +159,23 @@ TEST(KeywordTest, ErrorsNameThePlace) {
       {R"({"allOf": [{"$ref": "http://elsewhere.test/s"}]})", "#/allOf/0/$ref",
        ErrorCode::kUnsupported},
       {R"({"$ref": "#/$defs/none"})", "#/$ref", ErrorCode::kInvalid},
+      // Identifiers and annotations that have a form.
+      {R"({"$id": 5})", "#/$id", ErrorCode::kInvalid},
+      {R"({"properties": {"a": {"$id": "no uri"}}})", "#/properties/a/$id", ErrorCode::kInvalid},
+      {R"({"items": {"$id": "http://x.test/%4"}})", "#/items/$id", ErrorCode::kInvalid},
+      {R"({"$schema": "http://json-schema.org/draft-04/schema#", "id": []})", "#/id",
+       ErrorCode::kInvalid},
+      {R"({"items": {"$schema": {}}})", "#/items/$schema", ErrorCode::kInvalid},
+      {R"({"$anchor": true})", "#/$anchor", ErrorCode::kInvalid},
+      {R"({"not": {"$anchor": "#a"}})", "#/not/$anchor", ErrorCode::kInvalid},
+      {R"({"$anchor": "a:b"})", "#/$anchor", ErrorCode::kInvalid},
+      {R"({"$dynamicAnchor": ""})", "#/$dynamicAnchor", ErrorCode::kInvalid},
+      {R"({"$dynamicAnchor": "1"})", "#/$dynamicAnchor", ErrorCode::kInvalid},
+      {R"({"$schema": "https://json-schema.org/draft/2019-09/schema", "$recursiveAnchor": "a"})",
+       "#/$recursiveAnchor", ErrorCode::kInvalid},
+      {R"({"$vocabulary": ["a"]})", "#/$vocabulary", ErrorCode::kInvalid},
+      {R"({"$vocabulary": {"http://x.test/v": 1}})", "#/$vocabulary", ErrorCode::kInvalid},
+      {R"({"contentSchema": "string"})", "#/contentSchema", ErrorCode::kInvalid},
       {R"({"$ref": "#"})", "#", ErrorCode::kInvalid},
       {R"({"type": "string", "enum": [1]})", "#", ErrorCode::kUnsatisfiable},
       {R"({"a": 1, "a": 2})", "#", ErrorCode::kInvalid},
@@ -170,6 +187,28 @@ TEST(KeywordTest, ErrorsNameThePlace) {
     EXPECT_EQ(grammar.error().place, c.place) << c.schema << ": " << grammar.error().message;
     EXPECT_EQ(grammar.error().code, c.code) << c.schema << ": " << grammar.error().message;
   }
+}
+
+// The same where the dialect has no such keyword, or the form is right.
+TEST(KeywordTest, FormsOfOtherDialectsDoNotMatter) {
+  const Compiler compiler(Bytes());
+  for (const char* schema :
+       {R"({"$schema": "http://json-schema.org/draft-04/schema#", "$id": 5, "$anchor": 5})",
+        R"({"$schema": "http://json-schema.org/draft-07/schema#", "id": {}, "$id": "#a",
+            "$vocabulary": 1, "contentSchema": 1})",
+        R"({"$schema": "https://json-schema.org/draft/2019-09/schema", "$anchor": "a:b",
+            "$dynamicAnchor": 5, "$recursiveAnchor": true})",
+        R"({"id": 5, "$recursiveAnchor": 5, "$id": "urn:x:\u00e9%41#", "$anchor": "_a.b-9",
+            "$vocabulary": {"http://x.test/v": false}, "contentSchema": {"type": "integer"}})",
+        R"({"properties": {"$id": {"type": "integer"}, "$anchor": {}}, "enum": [{"$id": 5}]})"}) {
+    const auto grammar = compiler.CompileJsonSchema(schema);
+    EXPECT_TRUE(grammar.ok()) << schema << ": " << grammar.error().ToString();
+  }
+  const auto fragment = compiler.CompileJsonSchema(R"({"items": {"$id": "#/items"}})");
+  ASSERT_TRUE(fragment.ok());
+  EXPECT_EQ(fragment->notes(),
+            std::vector<std::string>{
+                "#/items/$id: $id: a fragment of it names nothing in this dialect; use $anchor"});
 }
 
 TEST(KeywordTest, ReferencesToOtherDocuments) {

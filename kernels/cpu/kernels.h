@@ -50,13 +50,14 @@ struct AttentionArgs {
   const float* q = nullptr;        // [group][head_dim]
   const float* keys = nullptr;     // [slots][head_dim]
   const float* values = nullptr;   // [slots][head_dim]
-  int64_t prefix = 0;              // the slots 0 .. prefix-1 are seen,
+  int64_t first = 0, prefix = 0;   // the slots first .. prefix-1 are seen,
   const int32_t* extra = nullptr;  // and then these, in this order
   int extra_count = 0;
   int group = 0;
   int head_dim = 0;
   float scale = 1.0f;
-  float* scratch = nullptr;  // AttentionScratch(prefix + extra_count, group) floats
+  float soft_cap = 0.0f;     // c: scaled scores s become c tanh(s / c); 0: they stay
+  float* scratch = nullptr;  // AttentionScratch(prefix - first + extra_count, group) floats
   float* out = nullptr;      // [group][head_dim]
 };
 
@@ -79,10 +80,15 @@ struct KernelSet {
   // Rotates each of `heads` heads of x in place, element i with element i + head_dim/2 (the
   // "rotate_half" order of Hugging Face files). cos_sin: head_dim/2 cosines, then as many sines.
   void (*rope)(float* x, const float* cos_sin, int heads, int head_dim);
-  // softmax(q k^T * scale) v. Reads 2 * 4 * head_dim bytes per position, once for the group.
+  // softmax(soft_cap(q k^T * scale)) v. Reads 2 * 4 * head_dim bytes per position, once for the
+  // group.
   void (*attention)(const AttentionArgs& args);
   // y = gate / (1 + exp(-gate)) * up. y may be gate or up. 3 * 4 * n bytes.
   void (*silu_mul)(const float* gate, const float* up, int64_t n, float* y);
+  // y = gelu(gate) * up with gelu(x) = x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))). As above.
+  void (*gelu_mul)(const float* gate, const float* up, int64_t n, float* y);
+  // x = cap * tanh(x / cap), in place. NaN stays NaN. 2 * 4 * n bytes.
+  void (*soft_cap)(float* x, float cap, int64_t n);
   // out = the n values at `data`, exactly.
   void (*to_float)(const void* data, WeightType type, int64_t n, float* out);
   // Whether no value is infinite or NaN. 4 * n bytes.

@@ -204,15 +204,17 @@ void Rope(float* x, const float* cos_sin, int heads, int head_dim) {
   }
 }
 
-// e^x for x clamped to [-87, 88]; NaN stays NaN. x = n ln 2 + r with |r| <= ln 2 / 2, e^r by the
-// polynomial of Cephes' expf (Moshier, 1992), within 2 units in the last place. n is rounded by
-// adding 1.5 * 2^23, which leaves it in the low bits.
-inline Vec Exp(const Vec& x) {
-  const Vec clamped = Max(Vec::Set1(-87.0f), Min(Vec::Set1(88.0f), x));
+// What e^x is made of: x = n ln 2 + r with |r| <= ln 2 / 2, and power = 2^n, minus_one = e^r - 1 by
+// the polynomial of Cephes' expf (Moshier, 1992), within 2 units in the last place. x must lie in
+// [-87, 88]. n is rounded by adding 1.5 * 2^23, which leaves it in the low bits.
+struct ExpParts {
+  Vec power, minus_one;
+};
+inline ExpParts SplitExp(const Vec& x) {
   const Vec magic = Vec::Set1(12582912.0f);
-  const Vec shifted = Fma(clamped, Vec::Set1(1.44269504088896341f), magic);
+  const Vec shifted = Fma(x, Vec::Set1(1.44269504088896341f), magic);
   const Vec n = shifted - magic;
-  Vec r = Fma(n, Vec::Set1(-0.693359375f), clamped);
+  Vec r = Fma(n, Vec::Set1(-0.693359375f), x);
   r = Fma(n, Vec::Set1(2.12194440e-4f), r);
   Vec p = Vec::Set1(1.9875691500e-4f);
   p = Fma(p, r, Vec::Set1(1.3981999507e-3f));
@@ -220,8 +222,26 @@ inline Vec Exp(const Vec& x) {
   p = Fma(p, r, Vec::Set1(4.1665795894e-2f));
   p = Fma(p, r, Vec::Set1(1.6666665459e-1f));
   p = Fma(p, r, Vec::Set1(5.0000001201e-1f));
-  p = Fma(p, r * r, r) + Vec::Set1(1.0f);
-  return p * PowerOfTwo(shifted);
+  return {PowerOfTwo(shifted), Fma(p, r * r, r)};
+}
+
+// x within [low, high]; NaN stays NaN.
+inline Vec Clamp(const Vec& x, float low, float high) {
+  return Max(Vec::Set1(low), Min(Vec::Set1(high), x));
+}
+
+// e^x for x clamped to [-87, 88].
+inline Vec Exp(const Vec& x) {
+  const ExpParts parts = SplitExp(Clamp(x, -87.0f, 88.0f));
+  return (parts.minus_one + Vec::Set1(1.0f)) * parts.power;
+}
+
+// With m = e^2x - 1, which keeps all its digits near 0: tanh x = m / (m + 2). Beyond 20 it is 1 to
+// the last place.
+inline Vec Tanh(const Vec& x) {
+  const ExpParts parts = SplitExp(Clamp(x + x, -40.0f, 40.0f));
+  const Vec m = Fma(parts.minus_one, parts.power, parts.power - Vec::Set1(1.0f));
+  return m / (m + Vec::Set1(2.0f));
 }
 
 void SiluMul(const float* gate, const float* up, int64_t n, float* y) {
@@ -230,6 +250,25 @@ void SiluMul(const float* gate, const float* up, int64_t n, float* y) {
     const Vec g = LoadUpTo(gate + i, count);
     const Vec s = g / (one + Exp(Vec::Zero() - g));
     StoreUpTo(s * LoadUpTo(up + i, count), y + i, count);
+  });
+}
+
+// (1 + tanh u) / 2 = 1 / (1 + e^-2u), which needs no tanh and cancels nowhere.
+void GeluMul(const float* gate, const float* up, int64_t n, float* y) {
+  const Vec one = Vec::Set1(1.0f);
+  const Vec scale = Vec::Set1(-1.5957691216057308f);  // -2 sqrt(2 / pi)
+  const Vec cubic = Vec::Set1(0.044715f);
+  ForBlocks(n, [&](int64_t i, int count) {
+    const Vec g = LoadUpTo(gate + i, count);
+    const Vec u = scale * (g * Fma(cubic, g * g, one));
+    StoreUpTo(g / (one + Exp(u)) * LoadUpTo(up + i, count), y + i, count);
+  });
+}
+
+void SoftCap(float* x, float cap, int64_t n) {
+  const Vec factor = Vec::Set1(cap);
+  ForBlocks(n, [&](int64_t i, int count) {
+    StoreUpTo(factor * Tanh(LoadUpTo(x + i, count) / factor), x + i, count);
   });
 }
 
@@ -293,8 +332,16 @@ inline void Scores(const AttentionArgs& a, const float* keys, int64_t count, int
 
 // scores[0 .. n-1] -> e^(score * scale - max), rounded up to whole blocks with zeros; returns their
 // sum.
-inline float Softmax(float* scores, int64_t n, float scale) {
+inline float Softmax(float* scores, int64_t n, float scale, float soft_cap) {
   const int64_t blocks = (n + kLanes - 1) / kLanes * kLanes;
+  if (soft_cap > 0.0f) {
+    const Vec factor = Vec::Set1(scale), cap = Vec::Set1(soft_cap);
+    for (int64_t i = n; i < blocks; ++i) scores[i] = 0.0f;
+    for (int64_t i = 0; i < blocks; i += kLanes) {
+      (cap * Tanh(Vec::Load(scores + i) * factor / cap)).Store(scores + i);
+    }
+    scale = 1.0f;
+  }
   for (int64_t i = n; i < blocks; ++i) scores[i] = -__builtin_huge_valf();
   const Vec factor = Vec::Set1(scale);
   Vec top = Vec::Set1(-__builtin_huge_valf());
@@ -337,9 +384,9 @@ inline void WeightedSum(const AttentionArgs& a, int head, int offset, int last, 
     }
   };
   const float* values = a.values + offset;
-  for (int64_t j = 0; j < a.prefix; ++j) add(values + j * a.head_dim, j);
+  for (int64_t j = a.first; j < a.prefix; ++j) add(values + j * a.head_dim, j - a.first);
   for (int i = 0; i < a.extra_count; ++i) {
-    add(values + static_cast<int64_t>(a.extra[i]) * a.head_dim, a.prefix + i);
+    add(values + static_cast<int64_t>(a.extra[i]) * a.head_dim, a.prefix - a.first + i);
   }
   for (int r = 0; r < R; ++r) {
     float* out = a.out + static_cast<int64_t>(head + r) * a.head_dim + offset;
@@ -368,7 +415,7 @@ inline void WeightedSums(const AttentionArgs& a, int head, int64_t n, int64_t st
   for (; head + R <= a.group; head += R) {
     float inverse[R];
     for (int i = 0; i < R; ++i) {
-      inverse[i] = 1.0f / Softmax(a.scratch + (head + i) * stride, n, a.scale);
+      inverse[i] = 1.0f / Softmax(a.scratch + (head + i) * stride, n, a.scale, a.soft_cap);
     }
     WeightedBlocks<R, Vec::kAttentionBlocks>(a, head, 0, stride, inverse);
   }
@@ -379,18 +426,20 @@ inline void WeightedSums(const AttentionArgs& a, int head, int64_t n, int64_t st
 
 void Attention(const AttentionArgs& a) {
   constexpr int kHeads = Vec::kAttentionHeads;
-  const int64_t n = a.prefix + a.extra_count;
+  const int64_t run = a.prefix - a.first;
+  const int64_t n = run + a.extra_count;
   const int64_t stride = (n + kLanes - 1) / kLanes * kLanes;
-  Scores<kHeads>(a, a.keys, a.prefix, 0, stride, a.scratch);
+  Scores<kHeads>(a, a.keys + a.first * a.head_dim, run, 0, stride, a.scratch);
   for (int i = 0; i < a.extra_count; ++i) {
     const float* key = a.keys + static_cast<int64_t>(a.extra[i]) * a.head_dim;
-    Scores<kHeads>(a, key, 1, 0, stride, a.scratch + a.prefix + i);
+    Scores<kHeads>(a, key, 1, 0, stride, a.scratch + run + i);
   }
   WeightedSums<kHeads>(a, 0, n, stride);
 }
 
 constexpr KernelSet TableNamed(const char* name) {
-  return {name, Prepare, MatMul, RmsNorm, Rope, Attention, SiluMul, ToFloat, AllFinite};
+  return {name,    Prepare, MatMul,  RmsNorm, Rope,     Attention,
+          SiluMul, GeluMul, SoftCap, ToFloat, AllFinite};
 }
 
 }  // namespace

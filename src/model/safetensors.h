@@ -16,20 +16,9 @@
 
 #include "pawl/result.h"
 #include "src/base/file.h"
+#include "src/model/tensor_source.h"
 
 namespace pawl {
-
-// One tensor where it lies in the mapped file. Its bytes need not be aligned: files written by
-// others may place them anywhere.
-struct TensorView {
-  std::string dtype;  // as in the file: "F32", "BF16", "F16", "I64", ...
-  std::vector<int64_t> shape;
-  const std::byte* data = nullptr;
-  int64_t bytes = 0;
-};
-
-// "[64, 320]"
-std::string ShapeToString(const std::vector<int64_t>& shape);
 
 // Immutable once opened; safe to read from any thread. The file must not be cut short while it is
 // mapped.
@@ -55,17 +44,15 @@ class SafetensorsFile {
 
 // All tensors of a model folder: model.safetensors, or the files that model.safetensors.index.json
 // lists.
-class Checkpoint {
+class Checkpoint final : public TensorSource {
  public:
   // Errors: those of SafetensorsFile; kIo when the folder has neither; kInvalid for an index that
   // names a missing tensor or a file outside the folder.
   static Result<Checkpoint> Open(const std::string& folder);
 
-  const TensorView* Find(std::string_view name) const;
-  // The file that holds a tensor, or for a missing one the file that should: for messages.
-  const std::string& PathOf(std::string_view name) const;
-  // The size of all files together.
-  int64_t bytes() const;
+  const TensorView* Find(std::string_view name) const override;
+  const std::string& PathOf(std::string_view name) const override;
+  int64_t bytes() const override;
 
  private:
   std::vector<SafetensorsFile> files_;

@@ -361,6 +361,68 @@ TEST(KernelsTest, SiluMul) {
   }
 }
 
+TEST(KernelsTest, GeluMul) {
+  Random random(15);
+  for (const size_t n : {1, 15, 16, 17, 96, 1000}) {
+    std::vector<float> gate = Normal(random, n, 4.0f);
+    const std::vector<float> up = Normal(random, n);
+    const float extremes[] = {0.0f, 10.0f, -10.0f, 40.0f, -40.0f, 1e30f, 1e-30f, -1e-3f};
+    for (size_t i = 0; i < std::min(n, std::size(extremes)); ++i) gate[i] = extremes[i];
+    std::vector<float> first;
+    for (const KernelSet* kernels : Variants()) {
+      Output y(n);
+      kernels->gelu_mul(gate.data(), up.data(), static_cast<int64_t>(n), y.data());
+      for (size_t i = 0; i < n; ++i) {
+        const double g = gate[i];
+        // (1 + tanh u) / 2, written so that it does not cancel.
+        const double u = 0.7978845608028654 * (g + 0.044715 * g * g * g);
+        const double expected = g / (1.0 + std::exp(-2.0 * u)) * up[i];
+        ASSERT_NEAR(y[i], expected,
+                    std::fabs(expected) * 1e-6 * std::max(1.0, std::fabs(u)) +
+                        1e-37 * std::fabs(up[i]) * std::max(1.0, std::fabs(g)))
+            << kernels->name << " " << gate[i];
+      }
+      EXPECT_TRUE(y.GuardsIntact());
+      if (first.empty()) first = y.values();
+      EXPECT_EQ(y.values(), first) << kernels->name;
+      Output in_place(n);
+      std::copy(gate.begin(), gate.end(), in_place.data());
+      kernels->gelu_mul(in_place.data(), up.data(), static_cast<int64_t>(n), in_place.data());
+      EXPECT_EQ(in_place.values(), first) << kernels->name;
+    }
+  }
+}
+
+TEST(KernelsTest, SoftCap) {
+  Random random(16);
+  for (const size_t n : {1, 15, 16, 17, 96, 1000}) {
+    for (const float cap : {1.0f, 30.0f}) {
+      std::vector<float> x = Normal(random, n, 40.0f);
+      const float extremes[] = {0.0f, 1e-30f, -1e-3f, 1e30f, -1e30f, 0.3f, -600.0f};
+      for (size_t i = 0; i < std::min(n, std::size(extremes)); ++i) x[i] = extremes[i];
+      std::vector<float> first;
+      for (const KernelSet* kernels : Variants()) {
+        Output y(n);
+        std::copy(x.begin(), x.end(), y.data());
+        kernels->soft_cap(y.data(), cap, static_cast<int64_t>(n));
+        for (size_t i = 0; i < n; ++i) {
+          const double expected = cap * std::tanh(double{x[i]} / cap);
+          ASSERT_NEAR(y[i], expected, std::fabs(expected) * 1e-6) << kernels->name << " " << x[i];
+        }
+        EXPECT_TRUE(y.GuardsIntact());
+        if (first.empty()) first = y.values();
+        EXPECT_EQ(y.values(), first) << kernels->name;
+      }
+      x[n / 2] = kNan;
+      for (const KernelSet* kernels : Variants()) {
+        std::vector<float> y = x;
+        kernels->soft_cap(y.data(), cap, static_cast<int64_t>(n));
+        for (size_t i = 0; i < n; ++i) EXPECT_EQ(std::isnan(y[i]), i == n / 2) << kernels->name;
+      }
+    }
+  }
+}
+
 TEST(KernelsTest, NanAndInfinityAreSeenAndKept) {
   for (const KernelSet* kernels : Variants()) {
     for (const size_t n : {1, 16, 17, 40}) {
@@ -388,20 +450,38 @@ struct AttentionCase {
   int extra;
   int group, head_dim;
   float spread;  // of the queries: large ones make one position win
+  int64_t first = 0;
+  float soft_cap = 0;
 };
 
-const AttentionCase kAttentionCases[] = {
-    {1, 0, 1, 16, 1},    {0, 1, 1, 16, 1},    {0, 3, 2, 24, 1},    {5, 0, 3, 32, 1},
-    {15, 2, 4, 64, 1},   {16, 0, 5, 64, 1},   {17, 9, 6, 48, 1},   {64, 0, 7, 128, 1},
-    {100, 5, 8, 80, 30}, {333, 63, 9, 2, 1},  {1000, 0, 1, 64, 1}, {1000, 17, 2, 100, 100},
-    {2000, 1, 4, 6, 5},  {31, 31, 12, 160, 1}};
+const AttentionCase kAttentionCases[] = {{1, 0, 1, 16, 1},
+                                         {0, 1, 1, 16, 1},
+                                         {0, 3, 2, 24, 1},
+                                         {5, 0, 3, 32, 1},
+                                         {15, 2, 4, 64, 1},
+                                         {16, 0, 5, 64, 1},
+                                         {17, 9, 6, 48, 1},
+                                         {64, 0, 7, 128, 1},
+                                         {100, 5, 8, 80, 30},
+                                         {333, 63, 9, 2, 1},
+                                         {1000, 0, 1, 64, 1},
+                                         {1000, 17, 2, 100, 100},
+                                         {2000, 1, 4, 6, 5},
+                                         {31, 31, 12, 160, 1},
+                                         // With a first position, and with a soft cap.
+                                         {40, 0, 3, 32, 1, 39},
+                                         {40, 5, 2, 32, 1, 40},
+                                         {100, 7, 5, 48, 1, 33},
+                                         {500, 0, 4, 64, 3, 250, 2.0f},
+                                         {17, 9, 6, 48, 10, 0, 50.0f},
+                                         {31, 2, 1, 16, 100, 3, 1.0f}};
 
 TEST(KernelsTest, Attention) {
   Random random(6);
   for (const AttentionCase& c : kAttentionCases) {
     const auto dim = static_cast<size_t>(c.head_dim), group = static_cast<size_t>(c.group);
-    const int64_t positions = c.prefix + c.extra;
-    const auto slots = static_cast<size_t>(positions) * 2 + 8;
+    const int64_t positions = c.prefix - c.first + c.extra;
+    const auto slots = static_cast<size_t>(c.prefix + c.extra) * 2 + 8;
     const std::vector<float> q = Normal(random, group * dim, c.spread);
     std::vector<float> keys = Normal(random, slots * dim), values = Normal(random, slots * dim);
     // Slots behind the prefix, in any order; what is not listed holds NaN.
@@ -414,7 +494,12 @@ TEST(KernelsTest, Attention) {
       std::fill_n(values.begin() + extra[i] * static_cast<long>(dim), dim, kNan);
     }
     std::vector<size_t> order;
-    for (size_t s = 0; s < static_cast<size_t>(c.prefix); ++s) order.push_back(s);
+    for (auto s = static_cast<size_t>(c.first); s < static_cast<size_t>(c.prefix); ++s) {
+      order.push_back(s);
+    }
+    // What lies before the first position must not be looked at.
+    std::fill_n(keys.begin(), static_cast<size_t>(c.first) * dim, kNan);
+    std::fill_n(values.begin(), static_cast<size_t>(c.first) * dim, kNan);
     for (size_t i = 0; i < static_cast<size_t>(c.extra); ++i)
       order.push_back(static_cast<size_t>(extra[i]));
     const float scale = 1.0f / std::sqrt(static_cast<float>(dim));
@@ -425,7 +510,8 @@ TEST(KernelsTest, Attention) {
       for (const size_t s : order) {
         double score = 0;
         for (size_t i = 0; i < dim; ++i) score += double{q[h * dim + i]} * keys[s * dim + i];
-        scores.push_back(score * scale);
+        score *= scale;
+        scores.push_back(c.soft_cap > 0 ? c.soft_cap * std::tanh(score / c.soft_cap) : score);
       }
       const double top = *std::max_element(scores.begin(), scores.end());
       double sum = 0;
@@ -446,12 +532,14 @@ TEST(KernelsTest, Attention) {
       args.q = q.data();
       args.keys = keys.data();
       args.values = values.data();
+      args.first = c.first;
       args.prefix = c.prefix;
       args.extra = extra.data();
       args.extra_count = c.extra;
       args.group = c.group;
       args.head_dim = c.head_dim;
       args.scale = scale;
+      args.soft_cap = c.soft_cap;
       args.scratch = scratch.data();
       args.out = out.data();
       kernels->attention(args);
@@ -470,7 +558,7 @@ TEST(KernelsTest, Attention) {
 
       // The same positions, all listed or copied into a prefix: the same bits.
       std::vector<int32_t> listed(order.begin(), order.end());
-      args.prefix = 0;
+      args.first = args.prefix = 0;
       args.extra = listed.data();
       args.extra_count = static_cast<int>(listed.size());
       Output again(group * dim);

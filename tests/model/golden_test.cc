@@ -25,13 +25,14 @@ class GoldenTest : public testing::TestWithParam<
 };
 
 // The reference adds up in another order; what is left is float rounding. Weights are widened
-// exactly, so bf16 and fp16 have no wider bound than fp32. Measured: 4e-6 at most.
-constexpr double kBound = 1e-5;
+// exactly, so bf16 and fp16 have no wider bound than fp32. Measured: 4e-6 at most, 1.1e-5 with
+// dynamic RoPE, whose base the reference rounds to float for each length.
+constexpr double kBound = 2e-5;
 
 TEST_P(GoldenTest, LogitsOfEveryPromptPosition) {
   const auto vocabulary = static_cast<size_t>(model_->info().vocabulary_size);
   for (const Golden& golden : goldens_) {
-    const SequenceId sequence = MakeSequence(*model_, 128);
+    const SequenceId sequence = MakeSequence(*model_, 160);
     const std::vector<float> logits = RunChunk(*model_, sequence, 0, golden.prompt);
     ASSERT_EQ(logits.size(), golden.logits.size());
     double worst = 0;
@@ -48,7 +49,7 @@ TEST_P(GoldenTest, LogitsOfEveryPromptPosition) {
 
 TEST_P(GoldenTest, GreedyContinuation) {
   for (const Golden& golden : goldens_) {
-    const SequenceId sequence = MakeSequence(*model_, 128);
+    const SequenceId sequence = MakeSequence(*model_, 160);
     std::vector<float> logits = RunChunk(*model_, sequence, 0, golden.prompt);
     std::vector<TokenId> text;
     const auto vocabulary = static_cast<size_t>(model_->info().vocabulary_size);

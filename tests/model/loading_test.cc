@@ -8,7 +8,7 @@
 #include <random>
 
 #include "src/base/file.h"
-#include "src/model/llama_config.h"
+#include "src/model/transformer_config.h"
 #include "tests/model/model_test_util.h"
 
 namespace pawl {
@@ -77,7 +77,7 @@ TEST_F(LoadingTest, ConfigKeys) {
     ErrorCode code;
     const char *place, *part;
   } cases[] = {
-      {"LlamaForCausalLM", "Qwen2ForCausalLM", unsupported, "#/architectures", "Qwen2ForCausalLM"},
+      {"LlamaForCausalLM", "PhiForCausalLM", unsupported, "#/architectures", "PhiForCausalLM"},
       {"\"architectures\"", "\"architecture\"", invalid, "#/architectures", "list of one name"},
       {"\"silu\"", "\"gelu\"", unsupported, "#/hidden_act", "gelu"},
       {"\"hidden_size\": 64", "\"hidden_size\": \"64\"", invalid, "#/hidden_size", "is string"},
@@ -95,19 +95,24 @@ TEST_F(LoadingTest, ConfigKeys) {
       {"\"rope_theta\": 10000.0", "\"rope_theta\": null, \"quantization_config\": {}", unsupported,
        "#/quantization_config", "quantized"},
       {"\"rope_theta\": 10000.0", "\"sliding_window\": 128", unsupported, "#/sliding_window",
-       "windows"},
-      {"\"rope_scaling\": null", "\"rope_scaling\": {\"type\": \"dynamic\", \"factor\": 2}",
-       unsupported, "#/rope_scaling/type", "dynamic"},
-      {"\"rope_scaling\": null", "\"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 2}",
-       unsupported, "#/rope_scaling/rope_type", "yarn"},
+       "is 128; expected null or false"},
+      {"\"rope_theta\": 10000.0", "\"head_gates\": [1]", unsupported, "#/head_gates",
+       "is [1]; expected nothing, this setting is not known for LlamaForCausalLM"},
+      {"\"rope_scaling\": null", "\"rope_scaling\": {\"type\": \"longrope\", \"factor\": 2}",
+       unsupported, "#/rope_scaling/type", "longrope"},
+      {"\"rope_scaling\": null", "\"rope_scaling\": {\"rope_type\": \"yarn\"}", invalid,
+       "#/rope_scaling/factor", "is missing"},
+      {"\"rope_scaling\": null",
+       "\"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": 2, \"fast\": true}", unsupported,
+       "#/rope_scaling/fast", "is true; expected nothing"},
       {"\"rope_scaling\": null", "\"rope_scaling\": {\"rope_type\": \"linear\"}", invalid,
        "#/rope_scaling/factor", "is missing"},
       {"\"rope_scaling\": null", "\"rope_scaling\": {\"factor\": 2}", invalid,
        "#/rope_scaling/rope_type", "is missing"},
       {"\"rope_scaling\": null", "\"rope_scaling\": 7", invalid, "#/rope_scaling",
        "must be an object"},
-      {"\"rope_scaling\": null", "\"rope_parameters\": {\"full_attention\": {}}", unsupported,
-       "#/rope_parameters/full_attention", "without a rope_type"},
+      {"\"rope_scaling\": null", "\"rope_parameters\": {\"full_attention\": {\"factor\": 2}}",
+       unsupported, "#/rope_parameters/full_attention", "expected nothing"},
       {"\"eos_token_id\": 2", "\"eos_token_id\": 257", invalid, "#/eos_token_id", "below 257"},
       {"\"eos_token_id\": 2", "\"eos_token_id\": [2, -1]", invalid, "#/eos_token_id", "below 257"},
       {"{", "[{", invalid, "", ""},
@@ -118,6 +123,114 @@ TEST_F(LoadingTest, ConfigKeys) {
     Replace("config.json", c.from, c.to);
     ExpectRefused(c.code, std::string("/config.json") + c.place, c.part);
   }
+}
+
+// What only some families have.
+TEST_F(LoadingTest, FamilyKeys) {
+  const ErrorCode invalid = ErrorCode::kInvalid, unsupported = ErrorCode::kUnsupported;
+  const struct {
+    const char *model, *from, *to;
+    ErrorCode code;
+    const char *place, *part;
+  } cases[] = {
+      {"gemma3-bf16", "gelu_pytorch_tanh", "gelu", unsupported, "#/hidden_activation",
+       "is \"gelu\"; expected \"gelu_pytorch_tanh\""},
+      {"gemma3-bf16", "\"full_attention\",", "\"chunked_attention\",", unsupported, "#/layer_types",
+       "entry 1 is \"chunked_attention\"; expected"},
+      {"gemma3-bf16", "\"full_attention\",", "", invalid, "#/layer_types",
+       "a list of num_hidden_layers = 3 names, has 2"},
+      {"gemma3-bf16", "\"attn_logit_softcapping\": null", "\"attn_logit_softcapping\": 50",
+       unsupported, "#/attn_logit_softcapping", "is 50; expected null"},
+      {"gemma3-bf16", "\"use_bidirectional_attention\": false",
+       "\"use_bidirectional_attention\": true", unsupported, "#/use_bidirectional_attention",
+       "is true; expected null or false"},
+      {"gemma3-bf16", "\"rope_type\": \"linear\"", "\"rope_type\": \"round\"", unsupported,
+       "#/rope_parameters/full_attention/rope_type", "round"},
+      {"gemma2-bf16", "\"final_logit_softcapping\": 20.0", "\"final_logit_softcapping\": -1",
+       invalid, "#/final_logit_softcapping", "above 0"},
+      {"gemma2-bf16", "\"query_pre_attn_scalar\": 20", "\"query_pre_attn_scalar\": \"20\"", invalid,
+       "#/query_pre_attn_scalar", "is string"},
+      {"mistral-fp16-window", "\"sliding_window\": 17", "\"sliding_window\": 0", invalid,
+       "#/sliding_window", "from 1 to"},
+      {"mistral-fp16-window", "\"sliding_window\": 17", "\"attention_bias\": true", unsupported,
+       "#/attention_bias", "is true; expected null or false"},
+      {"qwen2-bf16-window-yarn", "\"max_window_layers\": 1", "\"max_window_layers\": -1", invalid,
+       "#/max_window_layers", "from 0 to"},
+      {"qwen3-bf16", "\"hidden_act\": \"silu\"", "\"hidden_act\": \"relu\"", unsupported,
+       "#/hidden_act", "is \"relu\"; expected \"silu\""},
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.to);
+    CopyGolden(c.model);
+    Replace("config.json", c.from, c.to);
+    ExpectRefused(c.code, std::string("/config.json") + c.place, c.part);
+  }
+}
+
+// A tensor that only the family's description asks for.
+TEST_F(LoadingTest, FamilyTensors) {
+  const struct {
+    const char *model, *from, *to, *place, *part;
+  } cases[] = {
+      {"qwen2-fp32-untied", "1.self_attn.k_proj.bias\"", "1.self_attn.k_proj.bIas\"",
+       "1.self_attn.k_proj.bias", "is missing; expected F32, F16 or BF16 [16]"},
+      {"qwen3-bf16", "0.self_attn.q_norm", "0.self_attn.q_nOrm", "0.self_attn.q_norm.weight",
+       "is missing; expected F32, F16 or BF16 [24]"},
+      {"gemma2-bf16", "1.post_feedforward", "1.post_feEdforward",
+       "1.post_feedforward_layernorm.weight", "is missing; expected F32, F16 or BF16 [48]"},
+  };
+  for (const auto& c : cases) {
+    CopyGolden(c.model);
+    Replace("model.safetensors", c.from, c.to);
+    ExpectRefused(ErrorCode::kInvalid,
+                  std::string("/model.safetensors: tensor \"model.layers.") + c.place + "\"",
+                  c.part);
+  }
+}
+
+// What a family's files leave out.
+TEST_F(LoadingTest, FamilyDefaults) {
+  const auto read = [&](const std::string& architecture, const std::string& more) {
+    Write("config.json",
+          R"({"architectures": [")" + architecture +
+              R"("], "hidden_size": 64, "intermediate_size": 8, "num_hidden_layers": 12, )"
+              R"("num_attention_heads": 8, "vocab_size": 10)" +
+              more + "}");
+    const Result<TransformerConfig> config = ReadTransformerConfig(folder_);
+    EXPECT_TRUE(config.ok()) << config.error().ToString();
+    return *config;
+  };
+  const TransformerConfig mistral = read("MistralForCausalLM", "");
+  EXPECT_EQ(mistral.kv_heads, 8);
+  EXPECT_EQ(mistral.layers[3].window, 4096);
+  EXPECT_EQ(read("MistralForCausalLM", R"(, "sliding_window": null)").layers[3].window, 0);
+  EXPECT_EQ(read("MistralForCausalLM", R"(, "max_position_embeddings": 4096)").layers[3].window, 0);
+  const TransformerConfig qwen2 = read("Qwen2ForCausalLM", R"(, "sliding_window": 100)");
+  EXPECT_TRUE(qwen2.qkv_bias && !qwen2.o_bias && !qwen2.tied_embeddings);
+  EXPECT_EQ(qwen2.layers[11].window, 0) << "use_sliding_window is false";
+  const TransformerConfig qwen3 = read("Qwen3ForCausalLM", "");
+  EXPECT_TRUE(qwen3.qk_norm && !qwen3.qkv_bias);
+  EXPECT_EQ(qwen3.head_dim, 128);
+  const TransformerConfig gemma2 = read("Gemma2ForCausalLM", "");
+  EXPECT_TRUE(gemma2.tied_embeddings && gemma2.post_norms && !gemma2.qk_norm);
+  EXPECT_EQ(gemma2.attention_soft_cap, 50.0f);
+  EXPECT_EQ(gemma2.logit_soft_cap, 30.0f);
+  EXPECT_EQ(gemma2.embedding_scale, 8.0f);
+  EXPECT_EQ(gemma2.attention_scale, 1.0f / 16);
+  EXPECT_EQ(gemma2.layers[4].window, 4096);
+  EXPECT_EQ(gemma2.layers[5].window, 0);
+  EXPECT_EQ(read("Gemma2ForCausalLM", R"(, "attn_logit_softcapping": null)").attention_soft_cap, 0);
+  const TransformerConfig gemma3 = read("Gemma3ForCausalLM", "");
+  EXPECT_EQ(gemma3.logit_soft_cap, 0.0f);
+  for (size_t i = 0; i < 12; ++i) {
+    EXPECT_EQ(gemma3.layers[i].window, i % 6 == 5 ? 0 : 4096) << i;
+    EXPECT_EQ(gemma3.ropes[static_cast<size_t>(gemma3.layers[i].rope)].theta,
+              i % 6 == 5 ? 1e6 : 1e4);
+  }
+  const TransformerConfig yarn =
+      read("Qwen2ForCausalLM", R"(, "rope_scaling": {"type": "yarn", "factor": 4.0})");
+  EXPECT_EQ(yarn.context_length, 131072);
+  EXPECT_EQ(yarn.ropes[0].original_context, 32768.0);
 }
 
 TEST_F(LoadingTest, GenerationConfig) {
@@ -146,21 +259,21 @@ TEST_F(LoadingTest, RopeSpellings) {
   for (const std::string& rope : {R"("rope_theta": 500000.0, "rope_scaling": {)" + scaling,
                                   R"("rope_parameters": {"rope_theta": 500000.0, )" + scaling}) {
     Write("config.json", base + rope + "}");
-    const Result<LlamaConfig> config = ReadLlamaConfig(folder_);
+    const Result<TransformerConfig> config = ReadTransformerConfig(folder_);
     ASSERT_TRUE(config.ok()) << config.error().ToString();
-    EXPECT_EQ(config->rope.type, RopeType::kLlama3);
-    EXPECT_EQ(config->rope.theta, 500000.0);
-    EXPECT_EQ(config->rope.factor, 32.0);
-    EXPECT_EQ(config->rope.original_context, 8192.0);
+    EXPECT_EQ(config->ropes[0].type, RopeType::kLlama3);
+    EXPECT_EQ(config->ropes[0].theta, 500000.0);
+    EXPECT_EQ(config->ropes[0].factor, 32.0);
+    EXPECT_EQ(config->ropes[0].original_context, 8192.0);
     EXPECT_EQ(config->kv_heads, 4);
     EXPECT_EQ(config->head_dim, 16);
     EXPECT_EQ(config->context_length, 2048);
   }
   Write("config.json", base + R"("rope_parameters": {"rope_theta": 7.5}})");
-  EXPECT_EQ(ReadLlamaConfig(folder_)->rope.theta, 7.5);
+  EXPECT_EQ(ReadTransformerConfig(folder_)->ropes[0].theta, 7.5);
   Write("config.json", base + R"("rope_scaling": {"type": "linear", "factor": 4}})");
-  EXPECT_EQ(ReadLlamaConfig(folder_)->rope.type, RopeType::kLinear);
-  EXPECT_EQ(ReadLlamaConfig(folder_)->rope.factor, 4.0);
+  EXPECT_EQ(ReadTransformerConfig(folder_)->ropes[0].type, RopeType::kLinear);
+  EXPECT_EQ(ReadTransformerConfig(folder_)->ropes[0].factor, 4.0);
 }
 
 TEST_F(LoadingTest, TensorsOfTheWrongKind) {

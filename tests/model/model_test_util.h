@@ -21,8 +21,12 @@
 namespace pawl {
 
 inline const std::vector<std::string>& GoldenNames() {
-  static const std::vector<std::string> names = {"llama-fp32-tied", "llama-bf16-llama3",
-                                                 "llama-fp16-headdim-sharded", "mistral-bf16"};
+  static const std::vector<std::string> names = {
+      "llama-fp32-tied",     "llama-bf16-llama3",      "llama-fp16-headdim-sharded",
+      "llama-bf16-dynamic",  "smollm2-bf16",           "mistral-bf16",
+      "mistral-fp16-window", "qwen2-bf16-window-yarn", "qwen2-fp32-untied",
+      "qwen3-bf16",          "qwen3-fp16-yarn",        "gemma2-bf16",
+      "gemma3-bf16",         "gemma3-fp16-pattern"};
   return names;
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The Llama forward pass once more, in numpy and double precision, from the papers' formulas alone:
+"""The forward pass once more, in numpy and double precision, from the papers' formulas alone:
 no torch, no transformers, no safetensors package. Re-derives the golden logits and greedy
 continuations of tests/data/models, so that two independent programs have to agree before the C++
 one is compared with either.
@@ -40,13 +40,35 @@ def read_safetensors(path):
     return tensors
 
 
-def rope_frequencies(config, head_dim):
+def rope_settings(config, sliding):
+    """The settings of one kind of layer, in either spelling, with theta filled in."""
     rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
-    theta = rope.get("rope_theta", config.get("rope_theta", 10000.0))
-    frequencies = theta ** (-np.arange(0, head_dim, 2) / head_dim)
+    theta = config.get("rope_theta", 10000.0)
+    if config["model_type"] == "gemma3_text":
+        nested = config.get("rope_parameters") or {}
+        if sliding:
+            rope = nested.get("sliding_attention") or {}
+            theta = config.get("rope_local_base_freq", 10000.0)
+        else:
+            rope = nested.get("full_attention") or config.get("rope_scaling") or {}
+            theta = config.get("rope_theta", 1000000.0)
+    return {"rope_theta": theta, **rope}
+
+
+def rope_angles(config, head_dim, rope, positions):
+    """Angles[position, head_dim / 2], and the factor of cosines and sines."""
+    theta = rope["rope_theta"]
+    steps = np.arange(0, head_dim, 2) / head_dim
+    frequencies = theta ** -steps
+    position = np.arange(positions)[:, None]
     kind = rope.get("rope_type", rope.get("type", "default"))
     if kind == "linear":
-        return frequencies / rope["factor"]
+        return position * frequencies / rope["factor"], 1.0
+    if kind == "dynamic":  # each position with the base of a context that ends there
+        context, factor = config["max_position_embeddings"], rope["factor"]
+        length = np.maximum(position + 1, context)
+        base = theta * (factor * length / context - (factor - 1)) ** (head_dim / (head_dim - 2))
+        return position * base**-steps, 1.0
     if kind == "llama3":
         out = []
         for f in frequencies:
@@ -60,9 +82,33 @@ def rope_frequencies(config, head_dim):
             else:
                 smooth = (old / wavelength - low) / (high - low)
                 out.append((1 - smooth) * f / rope["factor"] + smooth * f)
-        return np.array(out)
+        return position * np.array(out), 1.0
+    if kind == "yarn":
+        old = rope["original_max_position_embeddings"]
+        bounds = [head_dim * np.log(old / (2 * np.pi * turns)) / (2 * np.log(theta))
+                  for turns in (rope.get("beta_fast", 32), rope.get("beta_slow", 1))]
+        if rope.get("truncate", True):
+            bounds = [np.floor(bounds[0]), np.ceil(bounds[1])]
+        low, high = max(bounds[0], 0), min(bounds[1], head_dim - 1)
+        ramp = np.clip((np.arange(head_dim // 2) - low) / (high - low), 0, 1)
+        mixed = frequencies / rope["factor"] * ramp + frequencies * (1 - ramp)
+        return position * mixed, rope.get("attention_factor") or 0.1 * np.log(rope["factor"]) + 1
     assert kind == "default", kind
-    return frequencies
+    return position * frequencies, 1.0
+
+
+def sliding_layers(config):
+    layers = config["num_hidden_layers"]
+    kind = config["model_type"]
+    if kind == "mistral":
+        return [config["sliding_window"] is not None] * layers
+    if "layer_types" in config:
+        return [t == "sliding_attention" for t in config["layer_types"]]
+    if kind in ("qwen2", "qwen3") and config["use_sliding_window"]:
+        return [i >= config["max_window_layers"] for i in range(layers)]
+    if kind == "gemma3_text":
+        return [(i + 1) % config["sliding_window_pattern"] != 0 for i in range(layers)]
+    return [False] * layers
 
 
 class Model:
@@ -75,7 +121,8 @@ class Model:
         self.heads = c["num_attention_heads"]
         self.kv_heads = c.get("num_key_value_heads") or self.heads
         self.head_dim = c.get("head_dim") or c["hidden_size"] // self.heads
-        self.frequencies = rope_frequencies(c, self.head_dim)
+        self.gemma = c["model_type"].startswith("gemma")
+        self.sliding = sliding_layers(c)
 
     def linear(self, x, name):
         y = x @ self.weights[name + ".weight"].T
@@ -83,43 +130,73 @@ class Model:
 
     def norm(self, x, name):
         scale = np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + self.config["rms_norm_eps"])
-        return x / scale * self.weights[name + ".weight"]
+        return x / scale * (self.weights[name + ".weight"] + (1 if self.gemma else 0))
 
-    def rotate(self, x):
+    def rotate(self, x, sliding):
         """x[head, position, head_dim]: elements i and i + head_dim/2 are one complex number."""
         half = self.head_dim // 2
-        angles = np.arange(x.shape[1])[:, None] * self.frequencies
-        turned = (x[..., :half] + 1j * x[..., half:]) * np.exp(1j * angles)
+        rope = rope_settings(self.config, sliding)
+        angles, factor = rope_angles(self.config, self.head_dim, rope, x.shape[1])
+        turned = (x[..., :half] + 1j * x[..., half:]) * np.exp(1j * angles) * factor
         return np.concatenate([turned.real, turned.imag], axis=-1)
 
-    def attention(self, x, prefix):
+    def attention(self, x, prefix, sliding):
         n = x.shape[0]
-        split = lambda y, heads: y.reshape(n, heads, self.head_dim).transpose(1, 0, 2)
-        q = self.rotate(split(self.linear(x, prefix + "q_proj"), self.heads))
-        k = self.rotate(split(self.linear(x, prefix + "k_proj"), self.kv_heads))
-        v = split(self.linear(x, prefix + "v_proj"), self.kv_heads)
+        c = self.config
+
+        def heads(name, count):
+            y = self.linear(x, prefix + name + "_proj").reshape(n, count, self.head_dim)
+            if name != "v" and prefix + name + "_norm.weight" in self.weights:
+                y = self.norm(y, prefix + name + "_norm")
+            return y.transpose(1, 0, 2)
+
+        q = self.rotate(heads("q", self.heads), sliding)
+        k = self.rotate(heads("k", self.kv_heads), sliding)
+        v = heads("v", self.kv_heads)
+        scale = (c["query_pre_attn_scalar"] if self.gemma else self.head_dim) ** -0.5
+        cap = c.get("attn_logit_softcapping")
+        hidden = np.triu(np.ones((n, n), bool), 1)
+        if sliding:
+            hidden |= np.tril(np.ones((n, n), bool), -c["sliding_window"])
         out = np.empty_like(q)
         for head in range(self.heads):
             group = head // (self.heads // self.kv_heads)
-            scores = q[head] @ k[group].T / np.sqrt(self.head_dim)
-            scores[np.triu_indices(n, 1)] = -np.inf
+            scores = q[head] @ k[group].T * scale
+            if cap:
+                scores = cap * np.tanh(scores / cap)
+            scores[hidden] = -np.inf
             weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
             out[head] = weights / weights.sum(axis=-1, keepdims=True) @ v[group]
         return self.linear(out.transpose(1, 0, 2).reshape(n, -1), prefix + "o_proj")
 
     def mlp(self, x, prefix):
         gate = self.linear(x, prefix + "gate_proj")
-        inner = gate / (1 + np.exp(-gate)) * self.linear(x, prefix + "up_proj")
+        if self.gemma:
+            gate = gate / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (gate + 0.044715 * gate**3)))
+        else:
+            gate = gate / (1 + np.exp(-gate))
+        inner = gate * self.linear(x, prefix + "up_proj")
         return self.linear(inner, prefix + "down_proj")
 
     def logits(self, tokens):
         x = self.weights["model.embed_tokens.weight"][tokens]
+        if self.gemma:
+            x = x * np.sqrt(self.config["hidden_size"])
         for i in range(self.config["num_hidden_layers"]):
             layer = f"model.layers.{i}."
-            x = x + self.attention(self.norm(x, layer + "input_layernorm"), layer + "self_attn.")
-            x = x + self.mlp(self.norm(x, layer + "post_attention_layernorm"), layer + "mlp.")
+            y = self.attention(
+                self.norm(x, layer + "input_layernorm"), layer + "self_attn.", self.sliding[i])
+            if self.gemma:
+                x = x + self.norm(y, layer + "post_attention_layernorm")
+                y = self.mlp(self.norm(x, layer + "pre_feedforward_layernorm"), layer + "mlp.")
+                x = x + self.norm(y, layer + "post_feedforward_layernorm")
+            else:
+                x = x + y
+                x = x + self.mlp(self.norm(x, layer + "post_attention_layernorm"), layer + "mlp.")
         head = "model.embed_tokens" if self.config.get("tie_word_embeddings") else "lm_head"
-        return self.norm(x, "model.norm") @ self.weights[head + ".weight"].T
+        logits = self.norm(x, "model.norm") @ self.weights[head + ".weight"].T
+        cap = self.config.get("final_logit_softcapping")
+        return cap * np.tanh(logits / cap) if cap else logits
 
 
 def check(folder):

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <random>
 
-#include "src/model/llama_cpu.h"
+#include "src/model/transformer_cpu.h"
 #include "tests/model/model_test_util.h"
 
 namespace pawl {
@@ -21,10 +21,12 @@ std::vector<TokenId> RandomTokens(std::mt19937& random, int count, int vocabular
 
 // Threads take part in every loop, however small.
 std::unique_ptr<Model> LoadThreaded(const std::string& name, int threads) {
-  Result<LlamaConfig> config = ReadLlamaConfig(GoldenFolder(name));
-  Result<LlamaWeights> weights = LoadLlamaWeights(GoldenFolder(name), *config, nullptr);
-  return std::make_unique<LlamaCpu>(*std::move(config), *std::move(weights),
-                                    *FindKernels(KernelVariant::kAuto), threads, 1);
+  Result<TransformerConfig> config = ReadTransformerConfig(GoldenFolder(name));
+  Result<TransformerWeights> weights =
+      LoadTransformerWeights(std::make_unique<Checkpoint>(*Checkpoint::Open(GoldenFolder(name))),
+                             *config, HuggingFaceNames(*config), nullptr);
+  return std::make_unique<TransformerCpu>(*std::move(config), *std::move(weights),
+                                          *FindKernels(KernelVariant::kAuto), threads, 1);
 }
 
 class RowsTest : public testing::TestWithParam<std::string> {

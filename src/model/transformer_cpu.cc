@@ -1,8 +1,12 @@
-// The forward pass of Llama (Touvron et al., 2023): for each layer
+// The forward pass of the Llama family (Touvron et al., 2023): for each layer
 //   x += O * attention(RoPE(Q * norm(x)), RoPE(K * norm(x)), V * norm(x))
 //   x += down * (silu(gate * norm(x)) . (up * norm(x)))
-// and logits = head * norm(x), with grouped query heads (Ainslie et al., 2023). Activations, keys
-// and values are float.
+// and logits = head * norm(x), with grouped query heads (Ainslie et al., 2023). TransformerConfig
+// says what a family adds: windows, norms of queries and keys, norms behind attention and MLP, soft
+// caps, another activation, another RoPE for some layers. Activations, keys and values are float.
+//
+// A window only moves the first position that a row sees. What lies before it stays in the cache,
+// so that sequences can be cut back to any length.
 //
 // A call is cut into blocks of kBlockRows rows, which run through all layers one block after the
 // other; scratch memory thus has a fixed size. That changes no bit: the kernels give each row the
@@ -13,7 +17,7 @@
 // Work is cut between threads along outputs, rows and heads, never along a sum. A loop is handed to
 // the pool only when it is worth waking a thread: a model of a million parameters decodes on the
 // calling thread alone.
-#include "src/model/llama_cpu.h"
+#include "src/model/transformer_cpu.h"
 
 #include <algorithm>
 #include <cmath>
@@ -44,19 +48,25 @@ const char* DtypeName(WeightType type) {
 
 }  // namespace
 
-LlamaCpu::LlamaCpu(LlamaConfig config, LlamaWeights weights, const KernelSet& kernels, int threads,
-                   int64_t worth_threads)
+TransformerCpu::TransformerCpu(TransformerConfig config, TransformerWeights weights,
+                               const KernelSet& kernels, int threads, int64_t worth_threads)
     : config_(std::move(config)),
       weights_(std::move(weights)),
       kernels_(kernels),
       pool_(threads),
       worth_threads_(worth_threads),
-      frequencies_(RopeFrequencies(config_.rope, config_.head_dim)) {
+      rope_tables_(config_.ropes.size()) {
+  for (const RopeConfig& rope : config_.ropes) {
+    RopeFrequencies(rope, config_.head_dim, 0, frequencies_.emplace_back());
+  }
+  if (config_.attention_scale == 0.0f) {
+    config_.attention_scale = 1.0f / std::sqrt(static_cast<float>(config_.head_dim));
+  }
   info_.architecture = config_.architecture;
   info_.dtype = DtypeName(weights_.embedding.type);
   info_.vocabulary_size = config_.vocabulary;
   info_.context_length = config_.context_length;
-  info_.layers = config_.layers;
+  info_.layers = config_.layer_count();
   info_.hidden = config_.hidden;
   info_.heads = config_.heads;
   info_.kv_heads = config_.kv_heads;
@@ -83,6 +93,7 @@ LlamaCpu::LlamaCpu(LlamaConfig config, LlamaWeights weights, const KernelSet& ke
   attended_ = scratch(q_width);
   gate_ = scratch(config_.intermediate);
   up_ = scratch(config_.intermediate);
+  if (config_.post_norms) answer_ = scratch(config_.hidden);
   attention_scratch_.resize(static_cast<size_t>(pool_.size()));
   active_.reserve(kBlockRows);
   outputs_.reserve(kBlockRows);
@@ -90,27 +101,27 @@ LlamaCpu::LlamaCpu(LlamaConfig config, LlamaWeights weights, const KernelSet& ke
 
 // ---- Sequences ----
 
-bool LlamaCpu::Known(SequenceId sequence) const {
+bool TransformerCpu::Known(SequenceId sequence) const {
   return sequence >= 0 && static_cast<size_t>(sequence) < sequences_.size() &&
          sequences_[static_cast<size_t>(sequence)].used;
 }
 
-int64_t LlamaCpu::Slots(SequenceId sequence) const {
+int64_t TransformerCpu::Slots(SequenceId sequence) const {
   return int64_t{sequences_[static_cast<size_t>(sequence)].capacity} + kMaxTreeRows;
 }
 
-float* LlamaCpu::CacheAt(SequenceId sequence, int layer, int value, int kv_head) const {
+float* TransformerCpu::CacheAt(SequenceId sequence, int layer, int value, int kv_head) const {
   const int64_t block = (int64_t{layer} * 2 + value) * config_.kv_heads + kv_head;
   return caches_[static_cast<size_t>(sequence)].get() + block * Slots(sequence) * config_.head_dim;
 }
 
-LlamaCpu::Floats LlamaCpu::AllocateFloats(int64_t count) {
+TransformerCpu::Floats TransformerCpu::AllocateFloats(int64_t count) {
   constexpr size_t kLine = 64;
   const size_t bytes = (static_cast<size_t>(count) * sizeof(float) + kLine - 1) / kLine * kLine;
   return Floats(static_cast<float*>(std::aligned_alloc(kLine, bytes)));
 }
 
-Result<SequenceId> LlamaCpu::NewSequence(int capacity) {
+Result<SequenceId> TransformerCpu::NewSequence(int capacity) {
   if (capacity < 1)
     return Error{ErrorCode::kInvalid, "a sequence needs a capacity of 1 or more", ""};
   if (capacity > config_.context_length) {
@@ -122,7 +133,7 @@ Result<SequenceId> LlamaCpu::NewSequence(int capacity) {
   }
   // Below 2^11 * 2^20 * 2^27: no overflow. The memory is not touched here, so that unused capacity
   // costs address space only.
-  const int64_t floats = int64_t{config_.layers} * 2 * config_.kv_heads * config_.head_dim *
+  const int64_t floats = int64_t{config_.layer_count()} * 2 * config_.kv_heads * config_.head_dim *
                          (int64_t{capacity} + kMaxTreeRows);
   Floats cache = AllocateFloats(floats);
   const auto no_memory = [&] {
@@ -139,7 +150,9 @@ Result<SequenceId> LlamaCpu::NewSequence(int capacity) {
       for (std::vector<float>& scratch : attention_scratch_) {
         scratch.resize(static_cast<size_t>(scores));
       }
-      rope_table_.resize(static_cast<size_t>(capacity) * static_cast<size_t>(config_.head_dim));
+      for (std::vector<float>& table : rope_tables_) {
+        table.resize(static_cast<size_t>(capacity) * static_cast<size_t>(config_.head_dim));
+      }
       largest_capacity_ = capacity;
     }
     size_t id = 0;
@@ -158,20 +171,20 @@ Result<SequenceId> LlamaCpu::NewSequence(int capacity) {
   }
 }
 
-void LlamaCpu::FreeSequence(SequenceId sequence) {
+void TransformerCpu::FreeSequence(SequenceId sequence) {
   if (!Known(sequence)) return;
   sequences_[static_cast<size_t>(sequence)].used = false;
   caches_[static_cast<size_t>(sequence)].reset();
 }
 
-void LlamaCpu::Truncate(SequenceId sequence, int length) {
+void TransformerCpu::Truncate(SequenceId sequence, int length) {
   if (!Known(sequence)) return;
   SequenceState& state = sequences_[static_cast<size_t>(sequence)];
   state.length = std::clamp(length, 0, state.length);
   state.tree_rows = 0;
 }
 
-Status LlamaCpu::CommitTree(SequenceId sequence, int row) {
+Status TransformerCpu::CommitTree(SequenceId sequence, int row) {
   if (!Known(sequence)) {
     return Error{ErrorCode::kInvalid, "there is no sequence " + std::to_string(sequence), ""};
   }
@@ -186,7 +199,7 @@ Status LlamaCpu::CommitTree(SequenceId sequence, int row) {
     const int64_t from = state.slot[static_cast<size_t>(i)];
     const int64_t to = state.position[static_cast<size_t>(i)];
     if ((path >> i & 1) == 0 || from == to) continue;
-    for (int layer = 0; layer < config_.layers; ++layer) {
+    for (int layer = 0; layer < config_.layer_count(); ++layer) {
       for (int value = 0; value < 2; ++value) {
         for (int head = 0; head < config_.kv_heads; ++head) {
           float* slots = CacheAt(sequence, layer, value, head);
@@ -202,22 +215,33 @@ Status LlamaCpu::CommitTree(SequenceId sequence, int row) {
 
 // The angle is rounded to float before the cosine is taken, as in the reference implementation,
 // whose trained models have never seen the exact one.
-void LlamaCpu::ExtendRopeTable(int positions) {
-  const size_t half = frequencies_.size();
+void TransformerCpu::ExtendRopeTables(int positions) {
+  const size_t half = static_cast<size_t>(config_.head_dim) / 2;
   for (; rope_positions_ < positions; ++rope_positions_) {
-    float* row = rope_table_.data() + static_cast<size_t>(rope_positions_) * 2 * half;
-    for (size_t i = 0; i < half; ++i) {
-      const float angle = static_cast<float>(rope_positions_) * frequencies_[i];
-      row[i] = static_cast<float>(std::cos(static_cast<double>(angle)));
-      row[half + i] = static_cast<float>(std::sin(static_cast<double>(angle)));
+    for (size_t r = 0; r < rope_tables_.size(); ++r) {
+      const RopeConfig& rope = config_.ropes[r];
+      if (rope.type == RopeType::kDynamic && rope_positions_ >= rope.original_context) {
+        RopeFrequencies(rope, config_.head_dim, rope_positions_, frequencies_[r]);
+      }
+      float* row = rope_tables_[r].data() + static_cast<size_t>(rope_positions_) * 2 * half;
+      for (size_t i = 0; i < half; ++i) {
+        const double angle = static_cast<float>(rope_positions_) * frequencies_[r][i];
+        row[i] = static_cast<float>(std::cos(angle) * rope.attention_factor);
+        row[half + i] = static_cast<float>(std::sin(angle) * rope.attention_factor);
+      }
     }
   }
+}
+
+const float* TransformerCpu::RopeAt(int layer, int position) const {
+  const auto rope = static_cast<size_t>(config_.layers[static_cast<size_t>(layer)].rope);
+  return rope_tables_[rope].data() + int64_t{position} * config_.head_dim;
 }
 
 // ---- The forward pass ----
 
 template <typename Body>
-void LlamaCpu::Parallel(int64_t n, int64_t cost, int64_t multiple, const Body& body) {
+void TransformerCpu::Parallel(int64_t n, int64_t cost, int64_t multiple, const Body& body) {
   int64_t grain = n;
   if (n * cost >= worth_threads_ && pool_.size() > 1) {
     // A few ranges for each thread even out their speeds.
@@ -228,12 +252,13 @@ void LlamaCpu::Parallel(int64_t n, int64_t cost, int64_t multiple, const Body& b
   pool_.ParallelFor(n, grain, body);
 }
 
-void LlamaCpu::Multiply(const MatMulArgs& args) {
+void TransformerCpu::Multiply(const MatMulArgs& args) {
   Parallel(args.w.rows, args.w.cols * args.rows, kOutputMultiple,
            [&](int64_t begin, int64_t end, int) { kernels_.matmul(args, begin, end); });
 }
 
-void LlamaCpu::MatMul(const Linear& linear, const float* x, float* y, bool add, int64_t rows) {
+void TransformerCpu::MatMul(const Linear& linear, const float* x, float* y, bool add,
+                            int64_t rows) {
   MatMulArgs args;
   args.w = linear.w;
   args.bias = linear.bias.empty() ? nullptr : linear.bias.data();
@@ -246,7 +271,7 @@ void LlamaCpu::MatMul(const Linear& linear, const float* x, float* y, bool add, 
   Multiply(args);
 }
 
-void LlamaCpu::Norm(const std::vector<float>& weight, WeightType next, int64_t rows) {
+void TransformerCpu::Norm(const std::vector<float>& weight, WeightType next, int64_t rows) {
   const int64_t hidden = config_.hidden;
   Parallel(rows, 2 * hidden, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t r = begin; r < end; ++r) {
@@ -257,8 +282,8 @@ void LlamaCpu::Norm(const std::vector<float>& weight, WeightType next, int64_t r
   });
 }
 
-void LlamaCpu::AttentionLayer(int layer_index, std::span<const Row> rows, size_t first) {
-  const LlamaLayer& layer = weights_.layers[static_cast<size_t>(layer_index)];
+void TransformerCpu::AttentionLayer(int layer_index, std::span<const Row> rows, size_t first) {
+  const TransformerLayer& layer = weights_.layers[static_cast<size_t>(layer_index)];
   const auto count = static_cast<int64_t>(rows.size());
   const int64_t hidden = config_.hidden;
   const int64_t head_dim = config_.head_dim;
@@ -275,8 +300,11 @@ void LlamaCpu::AttentionLayer(int layer_index, std::span<const Row> rows, size_t
       const PlannedRow& planned = plan_.rows[first + static_cast<size_t>(r)];
       float* keys = k_.get() + r * kv_width;
       const float* values = v_.get() + r * kv_width;
-      kernels_.rope(keys, rope_table_.data() + row.position * head_dim, config_.kv_heads,
-                    config_.head_dim);
+      for (int h = 0; h < config_.kv_heads && config_.qk_norm; ++h) {
+        float* key = keys + h * head_dim;
+        kernels_.rmsnorm(key, layer.k_norm.data(), config_.norm_epsilon, head_dim, key);
+      }
+      kernels_.rope(keys, RopeAt(layer_index, row.position), config_.kv_heads, config_.head_dim);
       for (int h = 0; h < config_.kv_heads; ++h) {
         const size_t bytes = static_cast<size_t>(head_dim) * sizeof(float);
         std::memcpy(CacheAt(row.sequence, layer_index, 0, h) + planned.slot * head_dim,
@@ -287,7 +315,7 @@ void LlamaCpu::AttentionLayer(int layer_index, std::span<const Row> rows, size_t
     }
   });
 
-  if (layer_index + 1 == config_.layers && outputs_.size() < active_.size()) {
+  if (layer_index + 1 == config_.layer_count() && outputs_.size() < active_.size()) {
     // Keep the rows with an output, moved to the front.
     size_t kept = 0;
     for (const int32_t r : active_) {
@@ -305,12 +333,12 @@ void LlamaCpu::AttentionLayer(int layer_index, std::span<const Row> rows, size_t
   const auto active = static_cast<int64_t>(active_.size());
 
   MatMul(layer.q, normed_.get(), q_.get(), false, active);
+  const int window = config_.layers[static_cast<size_t>(layer_index)].window;
   int64_t seen = 0;
   for (const int32_t r : active_) {
-    const PlannedRow& planned = plan_.rows[first + static_cast<size_t>(r)];
-    seen += planned.prefix + planned.extra_count;
+    const int64_t all = int64_t{rows[static_cast<size_t>(r)].position} + 1;
+    seen += window > 0 ? std::min<int64_t>(window, all) : all;
   }
-  const float scale = 1.0f / std::sqrt(static_cast<float>(head_dim));
   const int64_t cost = 2 * group * head_dim * (seen / active + 1);
   Parallel(active * config_.kv_heads, cost, 1, [&](int64_t begin, int64_t end, int thread) {
     for (int64_t i = begin; i < end; ++i) {
@@ -320,7 +348,11 @@ void LlamaCpu::AttentionLayer(int layer_index, std::span<const Row> rows, size_t
       const Row& row = rows[static_cast<size_t>(r)];
       const PlannedRow& planned = plan_.rows[first + static_cast<size_t>(r)];
       float* q = q_.get() + a * q_width + head * group * head_dim;
-      kernels_.rope(q, rope_table_.data() + row.position * head_dim, group, config_.head_dim);
+      for (int h = 0; h < group && config_.qk_norm; ++h) {
+        float* query = q + h * head_dim;
+        kernels_.rmsnorm(query, layer.q_norm.data(), config_.norm_epsilon, head_dim, query);
+      }
+      kernels_.rope(q, RopeAt(layer_index, row.position), group, config_.head_dim);
       AttentionArgs args;
       args.q = q;
       args.keys = CacheAt(row.sequence, layer_index, 0, head);
@@ -328,9 +360,17 @@ void LlamaCpu::AttentionLayer(int layer_index, std::span<const Row> rows, size_t
       args.prefix = planned.prefix;
       args.extra = plan_.extra.data() + planned.extra_begin;
       args.extra_count = planned.extra_count;
+      if (window > 0 && row.position >= window) {
+        // The positions seen lie in the prefix and, behind it, one by one in `extra`.
+        const int64_t out_of_sight = row.position + 1 - window;
+        args.first = std::min<int64_t>(out_of_sight, planned.prefix);
+        args.extra += out_of_sight - args.first;
+        args.extra_count -= static_cast<int>(out_of_sight - args.first);
+      }
       args.group = group;
       args.head_dim = config_.head_dim;
-      args.scale = scale;
+      args.scale = config_.attention_scale;
+      args.soft_cap = config_.attention_soft_cap;
       args.scratch = attention_scratch_[static_cast<size_t>(thread)].data();
       args.out = attended_.get() + a * q_width + head * group * head_dim;
       kernels_.attention(args);
@@ -339,10 +379,25 @@ void LlamaCpu::AttentionLayer(int layer_index, std::span<const Row> rows, size_t
   for (int64_t a = 0; a < active; ++a) {
     kernels_.prepare(layer.o.w.type, attended_.get() + a * q_width, q_width);
   }
-  MatMul(layer.o, attended_.get(), x_.get(), true, active);
+  AddToResidual(layer.o, attended_.get(), layer.attention_post_norm, active);
 }
 
-void LlamaCpu::MlpLayer(const LlamaLayer& layer) {
+void TransformerCpu::AddToResidual(const Linear& linear, const float* x,
+                                   const std::vector<float>& post_norm, int64_t rows) {
+  if (post_norm.empty()) return MatMul(linear, x, x_.get(), true, rows);
+  const int64_t hidden = config_.hidden;
+  MatMul(linear, x, answer_.get(), false, rows);
+  Parallel(rows, 3 * hidden, 1, [&](int64_t begin, int64_t end, int) {
+    for (int64_t r = begin; r < end; ++r) {
+      float* answer = answer_.get() + r * hidden;
+      kernels_.rmsnorm(answer, post_norm.data(), config_.norm_epsilon, hidden, answer);
+      float* sum = x_.get() + r * hidden;
+      for (int64_t i = 0; i < hidden; ++i) sum[i] += answer[i];
+    }
+  });
+}
+
+void TransformerCpu::MlpLayer(const TransformerLayer& layer) {
   const auto rows = static_cast<int64_t>(active_.size());
   Norm(layer.mlp_norm, layer.gate.w.type, rows);
   MatMul(layer.gate, normed_.get(), gate_.get(), false, rows);
@@ -351,14 +406,18 @@ void LlamaCpu::MlpLayer(const LlamaLayer& layer) {
   Parallel(rows, 4 * width, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t r = begin; r < end; ++r) {
       float* gate = gate_.get() + r * width;
-      kernels_.silu_mul(gate, up_.get() + r * width, width, gate);
+      if (config_.activation == Activation::kSilu) {
+        kernels_.silu_mul(gate, up_.get() + r * width, width, gate);
+      } else {
+        kernels_.gelu_mul(gate, up_.get() + r * width, width, gate);
+      }
       kernels_.prepare(layer.down.w.type, gate, width);
     }
   });
-  MatMul(layer.down, gate_.get(), x_.get(), true, rows);
+  AddToResidual(layer.down, gate_.get(), layer.mlp_post_norm, rows);
 }
 
-Status LlamaCpu::Head(size_t first, std::span<float> logits) {
+Status TransformerCpu::Head(size_t first, std::span<float> logits) {
   Norm(weights_.final_norm, weights_.head.type, static_cast<int64_t>(active_.size()));
   MatMulArgs args;
   args.w = weights_.head;
@@ -370,7 +429,10 @@ Status LlamaCpu::Head(size_t first, std::span<float> logits) {
   args.y_rows = outputs_.data();
   Multiply(args);
   for (size_t i = 0; i < active_.size(); ++i) {
-    const float* out = logits.data() + int64_t{outputs_[i]} * config_.vocabulary;
+    float* out = logits.data() + int64_t{outputs_[i]} * config_.vocabulary;
+    if (config_.logit_soft_cap > 0.0f) {
+      kernels_.soft_cap(out, config_.logit_soft_cap, config_.vocabulary);
+    }
     if (!kernels_.all_finite(out, config_.vocabulary)) {
       return Error{ErrorCode::kInvalid,
                    "the logits are not finite numbers (row " +
@@ -382,7 +444,8 @@ Status LlamaCpu::Head(size_t first, std::span<float> logits) {
   return {};
 }
 
-Status LlamaCpu::ForwardBlock(std::span<const Row> rows, size_t first, std::span<float> logits) {
+Status TransformerCpu::ForwardBlock(std::span<const Row> rows, size_t first,
+                                    std::span<float> logits) {
   const int64_t hidden = config_.hidden;
   const int64_t bytes_per_row = hidden * WeightBytes(weights_.embedding.type);
   active_.clear();
@@ -392,10 +455,13 @@ Status LlamaCpu::ForwardBlock(std::span<const Row> rows, size_t first, std::span
     if (rows[r].output >= 0) outputs_.push_back(rows[r].output);
     const std::byte* embedding =
         static_cast<const std::byte*>(weights_.embedding.data) + rows[r].token * bytes_per_row;
-    kernels_.to_float(embedding, weights_.embedding.type, hidden,
-                      x_.get() + static_cast<int64_t>(r) * hidden);
+    float* x = x_.get() + static_cast<int64_t>(r) * hidden;
+    kernels_.to_float(embedding, weights_.embedding.type, hidden, x);
+    if (config_.embedding_scale != 1.0f) {
+      for (int64_t i = 0; i < hidden; ++i) x[i] *= config_.embedding_scale;
+    }
   }
-  for (int layer = 0; layer < config_.layers; ++layer) {
+  for (int layer = 0; layer < config_.layer_count(); ++layer) {
     AttentionLayer(layer, rows, first);
     if (active_.empty()) return {};
     MlpLayer(weights_.layers[static_cast<size_t>(layer)]);
@@ -403,10 +469,10 @@ Status LlamaCpu::ForwardBlock(std::span<const Row> rows, size_t first, std::span
   return Head(first, logits);
 }
 
-Status LlamaCpu::Forward(std::span<const Row> rows, std::span<float> logits) {
+Status TransformerCpu::Forward(std::span<const Row> rows, std::span<float> logits) {
   const PlanLimits limits = {config_.vocabulary, static_cast<int64_t>(logits.size())};
   if (Status status = PlanRows(rows, sequences_, limits, plan_); !status.ok()) return status;
-  for (const Row& row : rows) ExtendRopeTable(row.position + 1);
+  for (const Row& row : rows) ExtendRopeTables(row.position + 1);
   Status status;
   for (size_t first = 0; first < rows.size() && status.ok(); first += kBlockRows) {
     status = ForwardBlock(rows.subspan(first, std::min<size_t>(kBlockRows, rows.size() - first)),
@@ -418,24 +484,6 @@ Status LlamaCpu::Forward(std::span<const Row> rows, std::span<float> logits) {
     if (!status.ok()) state.tree_rows = 0;
   }
   return status;
-}
-
-Result<std::unique_ptr<Model>> LoadModel(const std::string& folder, const ModelOptions& options) {
-  const KernelSet* kernels = FindKernels(options.kernels);
-  if (kernels == nullptr) {
-    return Error{ErrorCode::kUnsupported,
-                 "this processor lacks the instructions of the kernels asked for", ""};
-  }
-  Result<LlamaConfig> config = ReadLlamaConfig(folder);
-  if (!config.ok()) return config.error();
-  try {
-    Result<LlamaWeights> weights = LoadLlamaWeights(folder, *config, options.progress);
-    if (!weights.ok()) return weights.error();
-    return std::unique_ptr<Model>(std::make_unique<LlamaCpu>(
-        *std::move(config), *std::move(weights), *kernels, options.threads));
-  } catch (const std::bad_alloc&) {
-    return Error{ErrorCode::kLimit, "not enough memory to load the model", folder};
-  }
 }
 
 }  // namespace pawl

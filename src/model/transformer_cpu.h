@@ -1,6 +1,6 @@
-// The Llama forward pass on the CPU.
-#ifndef PAWL_SRC_MODEL_LLAMA_CPU_H_
-#define PAWL_SRC_MODEL_LLAMA_CPU_H_
+// The transformer on the CPU, one implementation for all families.
+#ifndef PAWL_SRC_MODEL_TRANSFORMER_CPU_H_
+#define PAWL_SRC_MODEL_TRANSFORMER_CPU_H_
 
 #include <cstdint>
 #include <cstdlib>
@@ -10,10 +10,10 @@
 
 #include "kernels/cpu/kernels.h"
 #include "src/base/thread_pool.h"
-#include "src/model/llama_config.h"
-#include "src/model/llama_weights.h"
 #include "src/model/model.h"
 #include "src/model/row_plan.h"
+#include "src/model/transformer_config.h"
+#include "src/model/transformer_weights.h"
 
 namespace pawl {
 
@@ -21,10 +21,10 @@ namespace pawl {
 // core, a few times what it takes to wake another.
 inline constexpr int64_t kWorthThreads = int64_t{1} << 20;
 
-class LlamaCpu final : public Model {
+class TransformerCpu final : public Model {
  public:
-  LlamaCpu(LlamaConfig config, LlamaWeights weights, const KernelSet& kernels, int threads,
-           int64_t worth_threads = kWorthThreads);
+  TransformerCpu(TransformerConfig config, TransformerWeights weights, const KernelSet& kernels,
+                 int threads, int64_t worth_threads = kWorthThreads);
 
   const ModelInfo& info() const override { return info_; }
   Result<SequenceId> NewSequence(int capacity) override;
@@ -45,12 +45,17 @@ class LlamaCpu final : public Model {
   bool Known(SequenceId sequence) const;
   int64_t Slots(SequenceId sequence) const;
   float* CacheAt(SequenceId sequence, int layer, int value, int kv_head) const;
-  void ExtendRopeTable(int positions);
+  void ExtendRopeTables(int positions);
+  // head_dim / 2 cosines and as many sines.
+  const float* RopeAt(int layer, int position) const;
 
   // A block of at most kBlockRows rows, `first` being its first in the call.
   Status ForwardBlock(std::span<const Row> rows, size_t first, std::span<float> logits);
   void AttentionLayer(int layer, std::span<const Row> rows, size_t first);
-  void MlpLayer(const LlamaLayer& layer);
+  void MlpLayer(const TransformerLayer& layer);
+  // x_ += linear(x), the answer normed first when the family does so.
+  void AddToResidual(const Linear& linear, const float* x, const std::vector<float>& post_norm,
+                     int64_t rows);
   Status Head(size_t first, std::span<float> logits);
 
   void MatMul(const Linear& linear, const float* x, float* y, bool add, int64_t rows);
@@ -61,8 +66,8 @@ class LlamaCpu final : public Model {
   template <typename Body>
   void Parallel(int64_t n, int64_t cost, int64_t multiple, const Body& body);
 
-  LlamaConfig config_;
-  LlamaWeights weights_;
+  TransformerConfig config_;
+  TransformerWeights weights_;
   const KernelSet& kernels_;
   ThreadPool pool_;
   const int64_t worth_threads_;
@@ -72,13 +77,14 @@ class LlamaCpu final : public Model {
   std::vector<Floats> caches_;  // [layer][keys, values][kv head][slot][head_dim]
   RowPlan plan_;
 
-  std::vector<float> frequencies_;
-  std::vector<float> rope_table_;  // [position][cosines, sines]
-  int rope_positions_ = 0;         // how many are filled in
+  std::vector<std::vector<float>> frequencies_;  // by rope
+  std::vector<std::vector<float>> rope_tables_;  // by rope: [position][cosines, sines]
+  int rope_positions_ = 0;                       // how many are filled in
   int largest_capacity_ = 0;
 
   // Scratch for one block, [row][...].
   Floats x_, normed_, q_, k_, v_, attended_, gate_, up_;
+  Floats answer_;                                      // of attention and MLP, where it is normed
   std::vector<std::vector<float>> attention_scratch_;  // by thread
   std::vector<int32_t> active_;   // rows of the block whose results are still wanted
   std::vector<int32_t> outputs_;  // and where their logits go
@@ -86,4 +92,4 @@ class LlamaCpu final : public Model {
 
 }  // namespace pawl
 
-#endif  // PAWL_SRC_MODEL_LLAMA_CPU_H_
+#endif  // PAWL_SRC_MODEL_TRANSFORMER_CPU_H_

@@ -1,0 +1,68 @@
+// The tensors of a transformer under their roles, each checked for name, shape and dtype.
+// Matrices stay where the file is mapped; vectors (norms, biases) are converted to float.
+#ifndef PAWL_SRC_MODEL_TRANSFORMER_WEIGHTS_H_
+#define PAWL_SRC_MODEL_TRANSFORMER_WEIGHTS_H_
+
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/cpu/kernels.h"
+#include "pawl/result.h"
+#include "src/model/tensor_source.h"
+#include "src/model/transformer_config.h"
+
+namespace pawl {
+
+struct Linear {
+  Matrix w;                 // [outputs, inputs]
+  std::vector<float> bias;  // [outputs], or empty
+};
+
+struct TransformerLayer {
+  std::vector<float> attention_norm, mlp_norm;
+  std::vector<float> q_norm, k_norm;                      // [head_dim], or empty
+  std::vector<float> attention_post_norm, mlp_post_norm;  // or empty
+  Linear q, k, v, o;
+  Linear gate, up, down;
+};
+
+struct TransformerWeights {
+  Matrix embedding;  // [vocabulary, hidden]
+  Matrix head;       // the same memory when tied
+  std::vector<float> final_norm;
+  std::vector<TransformerLayer> layers;
+  int64_t parameters = 0;
+  int64_t bytes = 0;
+
+  // What the matrices point into: the mapped files, and tensors copied to a better address.
+  struct Free {
+    void operator()(std::byte* p) const { std::free(p); }
+  };
+  std::vector<std::unique_ptr<std::byte[], Free>> copies;
+  std::unique_ptr<TensorSource> source;
+};
+
+// Names of the tensors; those of a layer come between `layer` + its number + "." and ".weight" or
+// ".bias". A role that a model lacks is never asked for.
+struct TensorNames {
+  const char *embedding, *head, *final_norm, *layer;
+  const char *attention_norm, *attention_post_norm, *mlp_norm, *mlp_post_norm;
+  const char *q, *k, *v, *o, *q_norm, *k_norm, *gate, *up, *down;
+};
+// As the reference implementation saves them.
+const TensorNames& HuggingFaceNames(const TransformerConfig& config);
+
+// Errors: kInvalid for a missing tensor or a wrong shape, kUnsupported for a dtype other than F32,
+// F16 and BF16, with expected and actual, place "FILE: tensor NAME".
+Result<TransformerWeights> LoadTransformerWeights(std::unique_ptr<TensorSource> source,
+                                                  const TransformerConfig& config,
+                                                  const TensorNames& names,
+                                                  const std::function<void(double)>& progress);
+
+}  // namespace pawl
+
+#endif  // PAWL_SRC_MODEL_TRANSFORMER_WEIGHTS_H_

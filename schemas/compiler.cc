@@ -1,5 +1,9 @@
 #include "pawl/compiler.h"
 
+#include "grammar/cfg/cfg_machine.h"
+#include "grammar/languages/ebnf.h"
+#include "grammar/languages/gbnf.h"
+#include "grammar/languages/lark.h"
 #include "grammar/regex/ecma_parser.h"
 #include "grammar/regex/regex_machine.h"
 #include "schemas/grammar_cache.h"
@@ -39,13 +43,8 @@ Compiler::Compiler(std::shared_ptr<const Vocabulary> vocabulary, const CompilerO
   if (options.cached_grammars > 0) cache_ = std::make_shared<GrammarCache>(options.cached_grammars);
 }
 
-Result<Grammar> Compiler::CompileJsonSchema(std::string_view text,
-                                            const JsonSchemaOptions& options) const {
-  const bool cached = cache_ != nullptr && !options.resolve_document;
-  const std::string key = cached ? GrammarCache::KeyOf(text, options) : "";
-  if (cached) {
-    if (std::optional<Grammar> known = cache_->Find(key)) return *std::move(known);
-  }
+Result<std::shared_ptr<Machine>> Compiler::SchemaMachineOf(std::string_view text,
+                                                           const JsonSchemaOptions& options) const {
   if (Status status = CheckSeparators(options); !status.ok()) return status.error();
   json::ParseLimits limits;
   limits.max_bytes = static_cast<size_t>(options.max_schema_bytes);
@@ -64,9 +63,49 @@ Result<Grammar> Compiler::CompileJsonSchema(std::string_view text,
   auto machine = std::make_shared<schema::SchemaMachine>(std::move(read->table), kept);
   if (Status status = machine->CheckSatisfiable(); !status.ok()) return status.error();
   for (std::string& note : read->notes) machine->AddNote(std::move(note));
-  Grammar grammar(std::move(machine), vocabulary_);
+  return std::shared_ptr<Machine>(std::move(machine));
+}
+
+Result<Grammar> Compiler::CompileJsonSchema(std::string_view text,
+                                            const JsonSchemaOptions& options) const {
+  const bool cached = cache_ != nullptr && !options.resolve_document;
+  const std::string key = cached ? GrammarCache::KeyOf(text, options) : "";
+  if (cached) {
+    if (std::optional<Grammar> known = cache_->Find(key)) return *std::move(known);
+  }
+  auto machine = SchemaMachineOf(text, options);
+  if (!machine.ok()) return machine.error();
+  Grammar grammar(*std::move(machine), vocabulary_);
   if (cached) cache_->Keep(key, grammar);
   return grammar;
+}
+
+Result<Grammar> Compiler::CompileGrammar(std::string_view text, GrammarLanguage language,
+                                         const GrammarOptions& options) const {
+  LanguageOptions reading;
+  reading.max_bytes = options.max_bytes;
+  reading.max_nesting = options.max_nesting;
+  reading.root = options.root;
+  reading.json_schema = [&](std::string_view schema) -> Result<GrammarIr::Automaton> {
+    auto machine = SchemaMachineOf(schema, options.json_schema);
+    if (!machine.ok()) return machine.error();
+    return GrammarIr::Automaton{*std::move(machine), "%json " + std::string(schema)};
+  };
+  auto ir = [&]() -> Result<GrammarIr> {
+    switch (language) {
+      case GrammarLanguage::kEbnf:
+        return ReadEbnf(text, reading);
+      case GrammarLanguage::kGbnf:
+        return ReadGbnf(text, reading);
+      case GrammarLanguage::kLark:
+        break;
+    }
+    return ReadLark(text, reading);
+  }();
+  if (!ir.ok()) return ir.error();
+  auto machine = CfgMachine::Create(*ir, *vocabulary_);
+  if (!machine.ok()) return machine.error();
+  return Grammar(*std::move(machine), vocabulary_);
 }
 
 Result<Grammar> Compiler::CompileRegex(std::string_view pattern) const {

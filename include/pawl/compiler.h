@@ -1,4 +1,5 @@
-// Compiler: turns a JSON Schema, a regex or a list of choices into a Grammar over one vocabulary.
+// Compiler: turns a JSON Schema, a regex, a list of choices or a context-free grammar into a
+// Grammar over one vocabulary.
 //
 //   pawl::Compiler compiler(vocabulary);
 //   auto grammar = compiler.CompileJsonSchema(schema_text, options);
@@ -14,6 +15,7 @@
 #include <string_view>
 
 #include "pawl/grammar.h"
+#include "pawl/grammar_options.h"
 #include "pawl/json_schema_options.h"
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
@@ -39,8 +41,15 @@ class Compiler {
   Result<Grammar> CompileRegex(std::string_view pattern) const;
   // The output is one of the strings.
   Result<Grammar> CompileChoice(std::span<const std::string> choices) const;
+  // The output is a text of the grammar's root rule. Place: "line:column". kUnsatisfiable when the
+  // root has no text at all.
+  Result<Grammar> CompileGrammar(std::string_view text, GrammarLanguage language,
+                                 const GrammarOptions& options = {}) const;
 
  private:
+  Result<std::shared_ptr<Machine>> SchemaMachineOf(std::string_view schema,
+                                                   const JsonSchemaOptions& options) const;
+
   std::shared_ptr<const Vocabulary> vocabulary_;
   std::shared_ptr<class GrammarCache> cache_;  // none when nothing is kept
 };

@@ -164,8 +164,18 @@ void GrammarFlags::AddAllTo(CLI::App* command) {
       ->type_name("TEXT")
       ->take_all()
       ->allow_extra_args(false);
-  command->add_option("--grammar", grammar_file, "Grammar files come in a later version")
+  command->add_option("--grammar", grammar_file, "The output is a text of this grammar")
+      ->check(NotEmpty)
       ->type_name("FILE");
+  command
+      ->add_option("--grammar-language", grammar_language,
+                   "ebnf, gbnf or lark; where the file's name does not end so")
+      ->check(CLI::IsMember({"ebnf", "gbnf", "lark"}))
+      ->type_name("LANGUAGE");
+  command->add_option("--root", root, "The rule of an EBNF or GBNF grammar that the output is")
+      ->check(NotEmpty)
+      ->type_name("RULE")
+      ->capture_default_str();
   AddReferencesTo(command);
   layout.AddTo(command);
   command_ = command;
@@ -182,12 +192,14 @@ Status GrammarFlags::Check() const {
     return Error{ErrorCode::kInvalid,
                  "at most one of --schema, --regex, --choice and --grammar may be given", ""};
   }
-  if (!grammar_file.empty()) {
-    return Error{ErrorCode::kUnsupported,
-                 "grammar files (EBNF, GBNF, Lark) come in a later version; "
-                 "use --schema, --regex or --choice",
-                 "--grammar"};
+  if (command_ != nullptr && grammar_file.empty()) {
+    for (const char* option : {"--grammar-language", "--root"}) {
+      if (command_->get_option(option)->count() > 0)
+        return Error{ErrorCode::kInvalid, "has a meaning with --grammar only", option};
+    }
   }
+  // The schemas inside of a grammar have options too.
+  if (!grammar_file.empty()) return {};
   if (!schema_file.empty() || command_ == nullptr) return {};
   for (const char* option :
        {"--whitespace", "--order", "--spelling", "--separators", "--ascii",
@@ -200,7 +212,18 @@ Status GrammarFlags::Check() const {
 
 std::string GrammarFlags::source() const {
   if (regex.has_value()) return "--regex";
+  if (!grammar_file.empty()) return grammar_file;
   return choices.empty() ? schema_file + ": #" : "--choice";
+}
+
+Result<GrammarLanguage> GrammarFlags::LanguageOfFile() const {
+  const size_t dot = grammar_file.rfind('.');
+  const std::string extension = dot == std::string::npos ? "" : grammar_file.substr(dot + 1);
+  const auto language = GrammarLanguageOf(grammar_language.empty() ? extension : grammar_language);
+  if (language) return *language;
+  return Error{ErrorCode::kInvalid,
+               "its name does not end in .ebnf, .gbnf or .lark; give --grammar-language",
+               grammar_file};
 }
 
 Result<std::string> GrammarFlags::ReadSchema() const {
@@ -219,14 +242,6 @@ Result<Grammar> GrammarFlags::Compile(const std::shared_ptr<const Vocabulary>& v
     if (!grammar.ok()) return InFile(source(), grammar.error());
     return grammar;
   }
-  std::string text;
-  if (schema_text.has_value()) {
-    text = *schema_text;
-  } else {
-    Result<std::string> read = ReadSchema();
-    if (!read.ok()) return read.error();
-    text = *std::move(read);
-  }
   JsonSchemaOptions options = layout.ToOptions();
   using Profile = JsonSchemaOptions::Profile;
   options.profile = profile == "strict" ? Profile::kStrict : Profile::kFull;
@@ -237,6 +252,26 @@ Result<Grammar> GrammarFlags::Compile(const std::shared_ptr<const Vocabulary>& v
     options.resolve_document = [folder = *folder](std::string_view uri) {
       return folder->Find(uri);
     };
+  }
+  if (!grammar_file.empty()) {
+    const Result<GrammarLanguage> language = LanguageOfFile();
+    if (!language.ok()) return language.error();
+    GrammarOptions grammar_options;
+    grammar_options.root = root;
+    grammar_options.json_schema = options;
+    const Result<std::string> text = ReadInput(grammar_file, grammar_options.max_bytes);
+    if (!text.ok()) return text.error();
+    Result<Grammar> grammar = compiler.CompileGrammar(*text, *language, grammar_options);
+    if (!grammar.ok()) return InFile(grammar_file, grammar.error());
+    return grammar;
+  }
+  std::string text;
+  if (schema_text.has_value()) {
+    text = *schema_text;
+  } else {
+    Result<std::string> read = ReadSchema();
+    if (!read.ok()) return read.error();
+    text = *std::move(read);
   }
   Result<Grammar> grammar = compiler.CompileJsonSchema(text, options);
   if (!grammar.ok() && grammar.error().place.find("_separator") != std::string::npos) {

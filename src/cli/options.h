@@ -54,6 +54,8 @@ struct GrammarFlags {
   std::optional<std::string> regex;
   std::vector<std::string> choices;
   std::string grammar_file;
+  std::string grammar_language;  // empty: as the file's name says
+  std::string root = "root";
   std::string ref_dir;
   std::string ref_base = "http://localhost:1234/";
   // For schemas. --profile is not with LayoutFlags because maskbench has one of its own.
@@ -66,11 +68,13 @@ struct GrammarFlags {
   void AddSchemaTo(CLI::App* command);
   void AddAllTo(CLI::App* command);
   bool any() const;
-  // Fails when there is more than one, or --grammar, or an option that only concerns schemas
+  // Fails when there is more than one, or an option that only concerns schemas
   // without one.
   Status Check() const;
   // What errors call the constraint: the schema's file with its root, or the option.
   std::string source() const;
+  // The language of --grammar.
+  Result<GrammarLanguage> LanguageOfFile() const;
   // The text of the schema file, no more than a schema may have.
   Result<std::string> ReadSchema() const;
   // REQUIRES: any() and Check() is ok. Errors name the file or the option.

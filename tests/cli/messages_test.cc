@@ -177,8 +177,8 @@ TEST(MessagesTest, BadOptions) {
   const std::string& model = RandomModelFolder();
   ExpectRefused({"generate", "--model", model, "--prompt", "x", "--regex", "a", "--choice", "b"},
                 {"at most one"});
-  ExpectRefused({"generate", "--model", model, "--prompt", "x", "--grammar", "g.ebnf"},
-                {"--grammar", "later version"});
+  ExpectRefused({"generate", "--model", model, "--prompt", "x", "--grammar", "g.bnf"},
+                {"g.bnf", "--grammar-language"});
   ExpectRefused({"generate", "--model", model, "--prompt", "x", "--regex", "a("},
                 {"pawl generate: --regex: byte "});
   ExpectRefused({"mask", "--tokenizer", model}, {"--schema", "--regex"});

@@ -1,0 +1,41 @@
+// Options and limits of compiling a grammar, and the languages that grammars are written in.
+#ifndef PAWL_GRAMMAR_OPTIONS_H_
+#define PAWL_GRAMMAR_OPTIONS_H_
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "pawl/json_schema_options.h"
+
+namespace pawl {
+
+// The languages of grammars, see docs/grammars.md.
+enum class GrammarLanguage {
+  kEbnf,  // as XGrammar reads it
+  kGbnf,  // as llama.cpp reads it
+  kLark,  // in llguidance's dialect
+};
+
+struct GrammarOptions {
+  // The rule that the whole text is (EBNF and GBNF; Lark's is "start").
+  std::string root = "root";
+  // For JSON Schemas inside of grammars (Lark's %json).
+  JsonSchemaOptions json_schema;
+  size_t max_bytes = size_t{4} << 20;
+  int max_nesting = 250;  // groups in groups
+};
+
+// "ebnf", "gbnf" or "lark": the name of a language, or the extension of a file's name without its
+// dot.
+inline std::optional<GrammarLanguage> GrammarLanguageOf(std::string_view name) {
+  if (name == "ebnf") return GrammarLanguage::kEbnf;
+  if (name == "gbnf") return GrammarLanguage::kGbnf;
+  if (name == "lark") return GrammarLanguage::kLark;
+  return std::nullopt;
+}
+
+}  // namespace pawl
+
+#endif  // PAWL_GRAMMAR_OPTIONS_H_

@@ -30,6 +30,7 @@ void AddExtract(CLI::App& app, Action& action);
 void AddGenerate(CLI::App& app, Action& action);
 void AddValidate(CLI::App& app, Action& action);
 void AddMask(CLI::App& app, Action& action);
+void AddBench(CLI::App& app, Action& action);
 void AddMaskbench(CLI::App& app, Action& action);
 void AddTokenize(CLI::App& app, Action& action);
 void AddInfo(CLI::App& app, Action& action);

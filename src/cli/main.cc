@@ -31,6 +31,7 @@ int Main(int argc, char** argv) {
   AddGenerate(app, action);
   AddValidate(app, action);
   AddMask(app, action);
+  AddBench(app, action);
   AddMaskbench(app, action);
   AddTokenize(app, action);
   AddInfo(app, action);

@@ -27,6 +27,7 @@
 #include "src/cli/options.h"
 #include "src/cli/progress.h"
 #include "src/cli/python_json.h"
+#include "src/cli/times.h"
 
 namespace pawl::cli {
 namespace {
@@ -148,24 +149,6 @@ class Bench {
   std::unique_ptr<Compiler> shared_;
 };
 
-constexpr std::pair<const char*, double> kPercentiles[] = {
-    {"p25", 0.25}, {"p50", 0.5},  {"p75", 0.75},    {"p90", 0.9},
-    {"p95", 0.95}, {"p99", 0.99}, {"p99.9", 0.999}, {"max", 1}};
-
-// avg and percentiles (nearest rank) in microseconds.
-std::vector<std::pair<std::string, double>> Summary(std::vector<uint64_t> ns) {
-  std::vector<std::pair<std::string, double>> out;
-  std::sort(ns.begin(), ns.end());
-  const double count = static_cast<double>(std::max<size_t>(1, ns.size()));
-  out.emplace_back("avg", std::accumulate(ns.begin(), ns.end(), 0.0) / count / 1000);
-  for (const auto& [name, share] : kPercentiles) {
-    const auto rank =
-        static_cast<size_t>(std::max(0.0, std::ceil(share * static_cast<double>(ns.size())) - 1));
-    out.emplace_back(name, ns.empty() ? 0 : static_cast<double>(ns[rank]) / 1000);
-  }
-  return out;
-}
-
 struct Failure {
   std::string file, kind, detail;
 };
@@ -199,7 +182,7 @@ std::string ToJson(const Totals& totals, size_t schemas, const Flags& flags) {
        {std::pair("tbm_us", &totals.token_ns), std::pair("ttfm_us", &totals.first_ns)}) {
     out += fmt::format(",\"{}\":{{", name);
     const char* comma = "";
-    for (const auto& [key, value] : Summary(*values)) {
+    for (const auto& [key, value] : SummaryOfTimes(*values)) {
       out += fmt::format("{}\"{}\":{:.3f}", comma, key, value);
       comma = ",";
     }
@@ -226,7 +209,7 @@ std::string Table(const Totals& totals, size_t schemas) {
                           Kind::kTimeout, Kind::kCrash, Kind::kBadFile}) {
     out += fmt::format("  {:<17}{}\n", MaskbenchKindName(kind), totals.Count(kind));
   }
-  const auto masks = Summary(totals.token_ns), first = Summary(totals.first_ns);
+  const auto masks = SummaryOfTimes(totals.token_ns), first = SummaryOfTimes(totals.first_ns);
   out += fmt::format("{:>12}", "us");
   for (const auto& [key, value] : masks) out += fmt::format("{:>12}", key);
   out += fmt::format("\n{:>12}", "TBM");

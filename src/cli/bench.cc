@@ -1,0 +1,142 @@
+// `pawl bench masks`: how long masks take under one constraint while given texts are read, token by
+// token. What maskbench measures for JSON Schemas, for anything else.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "src/base/file.h"
+#include "src/cli/command.h"
+#include "src/cli/engine.h"
+#include "src/cli/options.h"
+#include "src/cli/times.h"
+
+namespace pawl::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr const char* kName = "bench masks";
+
+struct Flags {
+  GrammarFlags grammar{LayoutFlags::ForReading()};
+  std::string tokenizer;
+  std::vector<std::string> texts;
+  std::string json;
+  bool warm = false;
+};
+
+uint64_t NanosecondsSince(Clock::time_point start) {
+  return static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count());
+}
+
+struct Times {
+  std::vector<uint64_t> token_ns, first_ns;
+};
+
+// Reads a text's tokens; the time of each mask and step.
+Status Read(const State& first, const Text& text, const std::string& content, Times& times) {
+  State state = first;
+  size_t number = 0;
+  for (const TokenId token : text.tokenizer->Encode(content)) {
+    const auto start = Clock::now();
+    const bool allowed = state.mask()->Allows(token);
+    std::optional<State> next;
+    if (allowed) next = state.Advance(token);
+    times.token_ns.push_back(NanosecondsSince(start));
+    if (!next) {
+      return Error{ErrorCode::kInvalid,
+                   fmt::format("token {} is refused; pawl validate shows where", number), ""};
+    }
+    state = *next;
+    ++number;
+  }
+  if (!state.accepting()) return Error{ErrorCode::kInvalid, "the text ends too early", ""};
+  return {};
+}
+
+std::string Json(const Times& times) {
+  std::string out = fmt::format("{{\"tokens\":{}", times.token_ns.size());
+  for (const auto& [name, values] :
+       {std::pair("tbm_us", &times.token_ns), std::pair("ttfm_us", &times.first_ns)}) {
+    out += fmt::format(",\"{}\":{{", name);
+    const char* comma = "";
+    for (const auto& [key, value] : SummaryOfTimes(*values)) {
+      out += fmt::format("{}\"{}\":{:.3f}", comma, key, value);
+      comma = ",";
+    }
+    out += "}";
+  }
+  return out + "}\n";
+}
+
+int BenchMasks(const Flags& flags) {
+  if (!flags.grammar.any()) {
+    return Fail(kName, Error{ErrorCode::kInvalid,
+                             "one of --schema, --regex, --choice and --grammar is needed", ""});
+  }
+  if (Status status = flags.grammar.Check(); !status.ok()) return Fail(kName, status.error());
+  if (!flags.json.empty()) {
+    if (Status status = CheckWritable(flags.json); !status.ok()) return Fail(kName, status.error());
+  }
+  Result<Text> text = LoadText(kName, flags.tokenizer);
+  if (!text.ok()) return Fail(kName, text.error());
+  Times times;
+  const auto start = Clock::now();
+  Result<Grammar> grammar = flags.grammar.Compile(text->vocabulary);
+  if (!grammar.ok()) return Fail(kName, grammar.error());
+  grammar->Start().mask();
+  times.first_ns.push_back(NanosecondsSince(start));
+  for (const std::string& file : flags.texts) {
+    const Result<std::string> content = ReadInput(file);
+    if (!content.ok()) return Fail(kName, content.error());
+    Times before;
+    if (flags.warm) {
+      if (Status status = Read(grammar->Start(), *text, *content, before); !status.ok())
+        return Fail(kName, InFile(file, status.error()));
+    }
+    if (Status status = Read(grammar->Start(), *text, *content, times); !status.ok())
+      return Fail(kName, InFile(file, status.error()));
+  }
+  const auto masks = SummaryOfTimes(times.token_ns);
+  std::string table = fmt::format("{:>8}", "us");
+  for (const auto& [key, value] : masks) table += fmt::format("{:>10}", key);
+  table += fmt::format("\n{:>8}", "TBM");
+  for (const auto& [key, value] : masks) table += fmt::format("{:>10.2f}", value);
+  Print(table + fmt::format("\n{} masks; first mask after {:.0f} us\n", times.token_ns.size(),
+                            static_cast<double>(times.first_ns[0]) / 1000));
+  if (!flags.json.empty()) {
+    if (Status status = WriteFile(flags.json, Json(times)); !status.ok())
+      return Fail(kName, status.error());
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddBench(CLI::App& app, Action& action) {
+  CLI::App* bench = app.add_subcommand("bench", "Measure");
+  bench->require_subcommand(1);
+  CLI::App* command =
+      bench->add_subcommand("masks", "Time the masks of a constraint while texts are read");
+  const auto flags = std::make_shared<Flags>();
+  flags->grammar.AddAllTo(command);
+  command->add_option("--tokenizer", flags->tokenizer, "tokenizer.json, or a folder with one")
+      ->check(NotEmpty)
+      ->required()
+      ->type_name("PATH");
+  command->add_option("texts", flags->texts, "Texts that fit")->required()->type_name("FILE...");
+  command->add_flag("--warm", flags->warm, "Read each text once before it counts");
+  command->add_option("--json", flags->json, "Write the times to this file")->type_name("FILE");
+  command->footer(
+      "Example:\n  pawl bench masks --grammar grammar/examples/c.ebnf --tokenizer "
+      "models/tiny-extract program.c");
+  command->callback([flags, &action] { action = [flags] { return BenchMasks(*flags); }; });
+}
+
+}  // namespace pawl::cli

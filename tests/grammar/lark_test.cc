@@ -1,6 +1,7 @@
 #include "grammar/languages/lark.h"
 
 #include <gtest/gtest.h>
+#include <re2/re2.h>
 
 #include <filesystem>
 #include <fstream>
@@ -755,6 +756,51 @@ TEST(RustRegex, Language) {
       EXPECT_FALSE(Matches(c.pattern, text, c.flags)) << c.pattern << " " << text;
     }
   }
+}
+
+// RE2 reads the same dialect, but for set operations in classes and Unicode's \\w \\d \\s.
+TEST(RustRegex, AgreesWithRe2) {
+  std::mt19937 random(11);
+  const std::vector<std::string> texts = TextsUpTo(4, "aB\n");
+  const std::vector<std::string> atoms = {
+      "a",      "B",   "b",           ".",       "[aB]",  "[^a]", "(?i:b)",
+      "(?s:.)", "\\n", "[[:upper:]]", "[a\\n-]", "^",     "$",    "\\bB",
+      "\\A",    "\\z", "(?m:^)",      "(?m:$)",  "\\x41", "(?:)", "[^\\x{61}]"};
+  int matches = 0;
+  for (int round = 0; round < 400; ++round) {
+    std::string pattern;
+    int open = 0;
+    for (uint32_t i = 1 + random() % 6; i > 0; --i) {
+      if (random() % 4 == 0) {
+        pattern += "(";
+        ++open;
+      }
+      const std::string& atom = atoms[random() % atoms.size()];
+      pattern += atom;
+      const bool assertion = atom == "^" || atom == "$" || atom == "\\A" || atom == "\\z";
+      const std::string_view counts[] = {"*", "+", "?", "{2}", "{1,2}", "{1,}", "*?", "??"};
+      if (!assertion && random() % 3 == 0) pattern += counts[random() % std::size(counts)];
+      if (open > 0 && random() % 3 == 0) {
+        pattern += random() % 2 == 0 ? ")" : ")?";
+        --open;
+      }
+      if (random() % 5 == 0) pattern += "|";
+    }
+    for (; open > 0; --open) pattern += ")";
+    const RE2 oracle(pattern, RE2::Quiet);
+    ASSERT_TRUE(oracle.ok()) << pattern;
+    RegexArena arena;
+    const Result<ReId> id = ParseRustRegex(arena, pattern);
+    ASSERT_TRUE(id.ok()) << pattern << ": " << id.error().ToString();
+    for (const std::string& text : texts) {
+      ReId rest = *id;
+      for (const char c : text) rest = arena.Derive(rest, static_cast<char32_t>(c));
+      const bool expected = RE2::FullMatch(text, oracle);
+      matches += expected ? 1 : 0;
+      ASSERT_EQ(arena.Nullable(rest), expected) << pattern << "\n" << text;
+    }
+  }
+  EXPECT_GT(matches, 500);
 }
 
 TEST(RustRegex, Errors) {

@@ -10,6 +10,9 @@
 // Parameters. A rule with a parameter is a family of rules; a member is made when it is first
 // called. Members that no call reaches do not exist, which is what keeps most such grammars small.
 //
+// Lazy rules. A terminal ends where a lazy rule that may stand in its place matches (lark_lazy.cc),
+// so instances of a rule differ by the lazy rules around them as well.
+//
 // stop= and suffix=. See docs/lark.md; the text of a rule with a suffix is one lazy terminal, that
 // of a rule with a stop is what stands before the stop's first match.
 #include "grammar/languages/lark_lower.h"
@@ -93,6 +96,15 @@ uint32_t LarkLowering::ScopeOf(const Source& source, uint32_t scope) {
   state.scope = source.is_json_schema ? nullptr : &source.tree.scopes[scope];
   if (!source.name.empty()) state.prefix = "@" + source.name + ".";
   if (scope > 0) state.prefix += "lark" + std::to_string(scope) + ".";
+  if (state.scope != nullptr) {
+    state.lazy.emplace(source.tree, *state.scope);
+    if (state.lazy->too_many()) {
+      return Fail(state, "more than " + std::to_string(LazyRules::kMost) + " lazy rules",
+                  state.scope->place, ErrorCode::kLimit);
+    }
+    if (state.lazy->any()) steps_ += source.tree.nodes.size();
+    if (Exhausted(state, state.scope->place)) return kFailed;
+  }
   if (state.scope == nullptr || state.scope->ignores.empty()) return id;
   std::vector<ReId> ignores;
   for (const NodeId node : state.scope->ignores) {
@@ -117,13 +129,13 @@ LarkLowering::ExprId LarkLowering::StartOf(uint32_t scope, size_t at, const Scop
   if (start->second.parametric) {
     return Fail(state, "the rule 'start' has no parameter", start->second.place);
   }
-  return ir_.Call(RuleOf(scope, start->second, 0, /*last=*/true));
+  return ir_.Call(RuleOf(scope, start->second, 0, /*last=*/true, {}));
 }
 
 LarkLowering::RuleId LarkLowering::RuleOf(uint32_t scope, const Definition& definition,
-                                          uint64_t parameter, bool last) {
+                                          uint64_t parameter, bool last, Around around) {
   const ScopeState& state = scopes_[scope];
-  const auto [known, fresh] = rules_.try_emplace({scope, &definition, parameter, last}, 0);
+  const auto [known, fresh] = rules_.try_emplace({scope, &definition, parameter, last, around}, 0);
   if (!fresh) return known->second;
   std::string name = state.prefix + definition.name;
   if (definition.parametric) {
@@ -132,8 +144,9 @@ LarkLowering::RuleId LarkLowering::RuleOf(uint32_t scope, const Definition& defi
     name += "::0x" + std::string(digits, end);
   }
   if (last && state.ignore != GrammarIr::kEmpty) name += ".end";
+  if (around != Around()) name += "." + std::to_string(ir_.rule_count());
   known->second = ir_.AddRule(std::move(name), state.source->map.Place(definition.place));
-  pending_.push_back({scope, &definition, parameter, last, known->second});
+  pending_.push_back({scope, &definition, parameter, last, around, known->second});
   return known->second;
 }
 
@@ -178,7 +191,8 @@ LarkLowering::ExprId LarkLowering::Body(const Instance& instance) {
   const ScopeState& state = scopes_[instance.scope];
   if (rule.max_tokens == 0u) return GrammarIr::kEmpty;
   if (rule.stop != kNoNode || rule.suffix != kNoNode || rule.lazy) return Lazy(instance);
-  if (!rule.max_tokens && !rule.temperature) return Lower(instance, rule.body, instance.last);
+  if (!rule.max_tokens && !rule.temperature)
+    return Lower(instance, rule.body, instance.last, instance.around);
   const Node& body = state.source->tree.nodes[rule.body];
   if (body.kind == Node::Kind::kJson || body.kind == Node::Kind::kLark ||
       body.kind == Node::Kind::kGrammarRef) {
@@ -186,49 +200,95 @@ LarkLowering::ExprId LarkLowering::Body(const Instance& instance) {
       return Fail(state, "max_tokens is only supported where the rule is one terminal",
                   rule.attribute_place, ErrorCode::kUnsupported);
     }
-    return Lower(instance, rule.body, instance.last);
+    return Lower(instance, rule.body, instance.last, instance.around);
   }
   const ReId text = LowerTerminal(instance.scope, rule.body);
   if (text == kFailedRe) {
     error_->message += " (max_tokens and temperature need a rule that is one terminal)";
     return kFailed;
   }
-  return ir_.Regex(text);
+  return ir_.Regex(Without(instance.scope, text, instance.around.beside, /*lazy=*/false));
 }
 
 LarkLowering::ExprId LarkLowering::Lazy(const Instance& instance) {
   const Definition& rule = *instance.definition;
-  const ScopeState& state = scopes_[instance.scope];
-  const ReId text = LowerTerminal(instance.scope, rule.body);
+  ScopeState& state = scopes_[instance.scope];
+  const LazySet self = state.lazy->BitOf(rule);
+  if (self != 0) {
+    const ReId whole = LazyText(instance.scope, rule);
+    if (whole == kFailedRe) return kFailed;
+    return ir_.Regex(Without(instance.scope, whole, instance.around.beside & ~self, /*lazy=*/true),
+                     /*lazy=*/true);
+  }
+  ReId text = LowerTerminal(instance.scope, rule.body);
   if (text == kFailedRe) return kFailed;
   const NodeId end = rule.stop != kNoNode ? rule.stop : rule.suffix;
-  if (end == kNoNode) return ir_.Regex(text, /*lazy=*/true);
   const Node& end_node = state.source->tree.nodes[end];
-  if (end_node.kind == Node::Kind::kString && end_node.text.empty()) {
-    // The end of the output is the stop: nothing to add.
-    return ir_.Regex(text, rule.lazy);
+  // The end of the output as the stop has nothing to add.
+  if (end_node.kind != Node::Kind::kString || !end_node.text.empty()) {
+    const ReId stop = LowerTerminal(instance.scope, end);
+    if (stop == kFailedRe) return kFailed;
+    RegexArena& arena = ir_.arena();
+    const ReId stopped = arena.Concat({text, stop, ReId{RegexArena::kAnything}});
+    text = arena.And(text, arena.Not(stopped));
   }
-  const ReId stop = LowerTerminal(instance.scope, end);
-  if (stop == kFailedRe) return kFailed;
+  return ir_.Regex(Without(instance.scope, text, instance.around.beside, /*lazy=*/false));
+}
+
+// What a lazy rule matches, before laziness.
+ReId LarkLowering::LazyText(uint32_t scope, const Definition& rule) {
+  ScopeState& state = scopes_[scope];
+  if (const auto known = state.lazy_texts.find(&rule); known != state.lazy_texts.end()) {
+    return known->second;
+  }
+  ReId text = LowerTerminal(scope, rule.body);
+  if (text == kFailedRe) return kFailedRe;
+  if (rule.suffix != kNoNode) {
+    const ReId suffix = LowerTerminal(scope, rule.suffix);
+    if (suffix == kFailedRe) return kFailedRe;
+    text = ir_.arena().Concat(text, suffix);
+  }
+  state.lazy_texts.emplace(&rule, text);
+  return text;
+}
+
+// The texts in which none of the rules has matched. Another lazy rule may match at the same time.
+ReId LarkLowering::Without(uint32_t scope, ReId text, LazySet beside, bool lazy) {
+  if (beside == 0 || text == kFailedRe) return text;
+  ScopeState& state = scopes_[scope];
+  if (const auto known = state.restricted.find({text, beside, lazy});
+      known != state.restricted.end()) {
+    return known->second;
+  }
   RegexArena& arena = ir_.arena();
-  const ReId whole = arena.Concat(text, stop);
-  if (rule.suffix != kNoNode) return ir_.Regex(whole, /*lazy=*/true);
-  return ir_.Regex(arena.And(text, arena.Not(arena.Concat(whole, ReId{RegexArena::kAnything}))));
+  std::vector<ReId> matched;
+  const auto& rules = state.lazy->rules();
+  for (size_t i = 0; i < rules.size(); ++i) {
+    if ((beside >> i & 1) == 0) continue;
+    const ReId one = LazyText(scope, *rules[i]);
+    if (one == kFailedRe) return kFailedRe;
+    matched.push_back(one);
+  }
+  const ReId more =
+      lazy ? arena.Repeat(RegexArena::kAnyChar, 1, std::nullopt) : ReId{RegexArena::kAnything};
+  const ReId without = arena.And(text, arena.Not(arena.Concat(arena.Or(matched), more)));
+  state.restricted.emplace(std::tuple{text, beside, lazy}, without);
+  return without;
 }
 
 // Recursion is limited by the parser: brackets nest no deeper than its limit.
-LarkLowering::ExprId LarkLowering::Lower(const Instance& in, NodeId id, bool last) {
+LarkLowering::ExprId LarkLowering::Lower(const Instance& in, NodeId id, bool last, Around around) {
   const ScopeState& state = scopes_[in.scope];
   const Node& node = state.source->tree.nodes[id];
   ++steps_;
   if (Exhausted(state, node.place)) return kFailed;
   switch (node.kind) {
     case Node::Kind::kChoice:
-      return LowerChoice(in, node, last);
+      return LowerChoice(in, node, last, around);
     case Node::Kind::kSequence:
-      return LowerSequence(in, node, last);
+      return LowerSequence(in, node, last, around);
     case Node::Kind::kRepeat:
-      return LowerRepeat(in, node, last);
+      return LowerRepeat(in, node, last, around);
     case Node::Kind::kAnd:
       return Fail(state,
                   "'&' is for terminals; expected it in the definition of a name in capital "
@@ -236,31 +296,48 @@ LarkLowering::ExprId LarkLowering::Lower(const Instance& in, NodeId id, bool las
                   node.place);
     case Node::Kind::kIf:
       if (!state.source->tree.Holds(node.index, in.parameter)) return GrammarIr::kNever;
-      return Lower(in, state.source->tree.ChildrenOf(node)[0], last);
+      return Lower(in, state.source->tree.ChildrenOf(node)[0], last, around);
     case Node::Kind::kName:
-      return LowerName(in, node, id, last);
+      return LowerName(in, node, id, last, around);
     case Node::Kind::kString:
       if (node.text.empty()) return GrammarIr::kEmpty;
       [[fallthrough]];
-    default: {
-      const ExprId leaf = LowerLeaf(in.scope, id);
-      return leaf == kFailed ? kFailed : Followed(in.scope, leaf, last);
-    }
+    default:
+      return LeafAt(in.scope, id, last, around.beside);
   }
 }
 
-LarkLowering::ExprId LarkLowering::LowerChoice(const Instance& in, const Node& node, bool last) {
+LarkLowering::ExprId LarkLowering::LowerChoice(const Instance& in, const Node& node, bool last,
+                                               Around around) {
   std::vector<ExprId> alternatives;
   std::unordered_set<ExprId> seen;
-  for (const NodeId child : scopes_[in.scope].source->tree.ChildrenOf(node)) {
-    const ExprId alternative = Lower(in, child, last);
+  const auto children = scopes_[in.scope].source->tree.ChildrenOf(node);
+  const LazyRules& lazy = *scopes_[in.scope].lazy;
+  // How many alternatives may begin with each lazy rule: those of the others are beside each.
+  LazySet some = 0, several = 0;
+  int empty = 0;
+  if (lazy.any()) {
+    for (const NodeId child : children) {
+      several |= some & lazy.Of(child).first;
+      some |= lazy.Of(child).first;
+      empty += lazy.Of(child).empty ? 1 : 0;
+    }
+  }
+  for (const NodeId child : children) {
+    Around inside = around;
+    if (lazy.any()) {
+      inside.beside |= several | (some & ~lazy.Of(child).first);
+      if (empty > (lazy.Of(child).empty ? 1 : 0)) inside.beside |= around.behind;
+    }
+    const ExprId alternative = Lower(in, child, last, inside);
     if (alternative == kFailed) return kFailed;
     if (seen.insert(alternative).second) alternatives.push_back(alternative);
   }
   return ir_.Choice(alternatives);
 }
 
-LarkLowering::ExprId LarkLowering::LowerSequence(const Instance& in, const Node& node, bool last) {
+LarkLowering::ExprId LarkLowering::LowerSequence(const Instance& in, const Node& node, bool last,
+                                                 Around around) {
   const Tree& tree = scopes_[in.scope].source->tree;
   const auto children = tree.ChildrenOf(node);
   size_t end = children.size();  // behind it stands nothing with text
@@ -268,28 +345,49 @@ LarkLowering::ExprId LarkLowering::LowerSequence(const Instance& in, const Node&
          tree.nodes[children[end - 1]].text.empty()) {
     --end;
   }
+  const LazyRules& lazy = *scopes_[in.scope].lazy;
+  std::vector<Around> at(end, around);
+  if (lazy.any()) {
+    for (size_t i = end; i-- > 1;) {
+      const LazyRules::Facts& part = lazy.Of(children[i]);
+      at[i - 1].behind = part.first | (part.empty ? at[i].behind : 0);
+    }
+    for (size_t i = 1; i < end; ++i) {
+      const LazyRules::Facts& before = lazy.Of(children[i - 1]);
+      at[i].beside = before.again | (before.empty ? before.first | at[i - 1].beside : 0);
+    }
+  }
   std::vector<ExprId> parts;
   for (size_t i = 0; i < end; ++i) {
-    parts.push_back(Lower(in, children[i], last && i + 1 == end));
+    parts.push_back(Lower(in, children[i], last && i + 1 == end, at[i]));
     if (parts.back() == kFailed) return kFailed;
   }
   return ir_.Sequence(parts);
 }
 
-LarkLowering::ExprId LarkLowering::LowerRepeat(const Instance& in, const Node& node, bool last) {
+LarkLowering::ExprId LarkLowering::LowerRepeat(const Instance& in, const Node& node, bool last,
+                                               Around around) {
   const NodeId child = scopes_[in.scope].source->tree.ChildrenOf(node)[0];
   const bool ends = last && scopes_[in.scope].ignore != GrammarIr::kEmpty;
+  if (const LazyRules& lazy = *scopes_[in.scope].lazy; lazy.any()) {
+    const LazyRules::Facts& round = lazy.Of(child);
+    if (node.min < node.max) around.beside |= around.behind;
+    if (node.max > 1) {
+      around.beside |= round.again;
+      around.behind |= round.first;
+    }
+  }
   if (!ends || node.max == kUnbounded) {
     // A loop without end can always go on, so its last round is like the others.
-    const ExprId round = Lower(in, child, last && !ends);
+    const ExprId round = Lower(in, child, last && !ends, around);
     if (round == kFailed) return kFailed;
     return ir_.Repeat(round, node.min, node.max == kUnbounded ? GrammarIr::kUnbounded : node.max);
   }
   if (node.max == 0) return GrammarIr::kEmpty;
-  const ExprId final_round = Lower(in, child, /*last=*/true);
+  const ExprId final_round = Lower(in, child, /*last=*/true, around);
   if (final_round == kFailed) return kFailed;
   if (node.max == 1) return ir_.Repeat(final_round, node.min, 1);
-  const ExprId round = Lower(in, child, /*last=*/false);
+  const ExprId round = Lower(in, child, /*last=*/false, around);
   if (round == kFailed) return kFailed;
   const ExprId all = ir_.Sequence({ir_.Repeat(round, node.max - 1, node.max - 1), final_round});
   if (node.min == node.max) return all;
@@ -297,15 +395,14 @@ LarkLowering::ExprId LarkLowering::LowerRepeat(const Instance& in, const Node& n
 }
 
 LarkLowering::ExprId LarkLowering::LowerName(const Instance& in, const Node& node, NodeId id,
-                                             bool last) {
+                                             bool last, Around around) {
   const ScopeState& state = scopes_[in.scope];
   const auto found = state.scope->rules.find(node.text);
   if (found == state.scope->rules.end()) {
     if (node.has_parameter || !state.scope->terminals.contains(node.text)) {
       return Fail(state, "the name '" + node.text + "' is not defined", node.place);
     }
-    const ExprId leaf = LowerLeaf(in.scope, id);
-    return leaf == kFailed ? kFailed : Followed(in.scope, leaf, last);
+    return LeafAt(in.scope, id, last, around.beside);
   }
   const Definition& rule = found->second;
   if (rule.parametric != node.has_parameter) {
@@ -321,9 +418,22 @@ LarkLowering::ExprId LarkLowering::LowerName(const Instance& in, const Node& nod
   if (!ignores) last = true;
   if (last || !(rule.capture || rule.max_tokens || rule.temperature || rule.lazy ||
                 rule.stop != kNoNode || rule.suffix != kNoNode)) {
-    return ir_.Call(RuleOf(in.scope, rule, parameter, last));
+    return ir_.Call(RuleOf(in.scope, rule, parameter, last, around));
   }
-  return Followed(in.scope, ir_.Call(RuleOf(in.scope, rule, parameter, /*last=*/true)), last);
+  return Followed(in.scope, ir_.Call(RuleOf(in.scope, rule, parameter, /*last=*/true, around)),
+                  last);
+}
+
+// A terminal where the lazy rules `beside` may stand as well.
+LarkLowering::ExprId LarkLowering::LeafAt(uint32_t scope, NodeId id, bool last, LazySet beside) {
+  ExprId leaf = LowerLeaf(scope, id);
+  if (leaf == kFailed) return kFailed;
+  if (beside != 0 && ir_.expr(leaf).kind == GrammarIr::Kind::kRegex) {
+    const ReId text = Without(scope, ir_.expr(leaf).index, beside, /*lazy=*/false);
+    if (text == kFailedRe) return kFailed;
+    leaf = ir_.Regex(text);
+  }
+  return Followed(scope, leaf, last);
 }
 
 // What is ignored may stand behind a terminal.

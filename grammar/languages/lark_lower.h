@@ -2,6 +2,7 @@
 #ifndef PAWL_GRAMMAR_LANGUAGES_LARK_LOWER_H_
 #define PAWL_GRAMMAR_LANGUAGES_LARK_LOWER_H_
 
+#include <compare>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -16,6 +17,7 @@
 #include "grammar/cfg/grammar_ir.h"
 #include "grammar/languages/lark.h"
 #include "grammar/languages/lark_ast.h"
+#include "grammar/languages/lark_lazy.h"
 
 namespace pawl::lark {
 
@@ -44,13 +46,24 @@ class LarkLowering {
     ExprId ignore = GrammarIr::kEmpty;
     std::map<std::string_view, ReId> terminals;
     std::unordered_map<NodeId, ExprId> leaves;  // of nodes that stand for one terminal
+    std::optional<LazyRules> lazy;
+    std::map<const Definition*, ReId> lazy_texts;
+    std::map<std::tuple<ReId, LazySet, bool>, ReId> restricted;
   };
-  // A rule, with a value of its parameter, and whether it is the last thing of its grammar.
+  // Where an expression stands: the lazy rules that may stand there instead, and those that may
+  // follow it.
+  struct Around {
+    LazySet beside = 0, behind = 0;
+    friend auto operator<=>(const Around&, const Around&) = default;
+  };
+  // A rule, with a value of its parameter, whether it is the last thing of its grammar, and where
+  // it stands.
   struct Instance {
     uint32_t scope;
     const Definition* definition;
     uint64_t parameter;
     bool last;
+    Around around;
     RuleId rule;
   };
 
@@ -63,16 +76,20 @@ class LarkLowering {
 
   // lark_lower.cc
   uint32_t ScopeOf(const Source& source, uint32_t scope);  // kFailed
-  RuleId RuleOf(uint32_t scope, const Definition& definition, uint64_t parameter, bool last);
+  RuleId RuleOf(uint32_t scope, const Definition& definition, uint64_t parameter, bool last,
+                Around around);
   ExprId StartOf(uint32_t scope, size_t at, const ScopeState& caller);
   bool DefineRule(const Instance& instance);
   ExprId Body(const Instance& instance);
   ExprId Lazy(const Instance& instance);
-  ExprId Lower(const Instance& in, NodeId node, bool last);
-  ExprId LowerChoice(const Instance& in, const Node& node, bool last);
-  ExprId LowerSequence(const Instance& in, const Node& node, bool last);
-  ExprId LowerRepeat(const Instance& in, const Node& node, bool last);
-  ExprId LowerName(const Instance& in, const Node& node, NodeId id, bool last);
+  ExprId Lower(const Instance& in, NodeId node, bool last, Around around);
+  ExprId LowerChoice(const Instance& in, const Node& node, bool last, Around around);
+  ExprId LowerSequence(const Instance& in, const Node& node, bool last, Around around);
+  ExprId LowerRepeat(const Instance& in, const Node& node, bool last, Around around);
+  ExprId LowerName(const Instance& in, const Node& node, NodeId id, bool last, Around around);
+  ExprId LeafAt(uint32_t scope, NodeId id, bool last, LazySet beside);
+  ReId LazyText(uint32_t scope, const Definition& rule);
+  ReId Without(uint32_t scope, ReId text, LazySet beside, bool lazy);
   ExprId LowerLeaf(uint32_t scope, NodeId id);
   ExprId SpecialToken(const ScopeState& scope, const Node& node);
   ExprId Json(const ScopeState& scope, std::string_view text, size_t at);
@@ -93,7 +110,7 @@ class LarkLowering {
   std::optional<RegexArena::WorkBudget> budget_;
   std::deque<ScopeState> scopes_;
   std::map<std::pair<const Source*, uint32_t>, uint32_t> scope_ids_;
-  std::map<std::tuple<uint32_t, const Definition*, uint64_t, bool>, RuleId> rules_;
+  std::map<std::tuple<uint32_t, const Definition*, uint64_t, bool, Around>, RuleId> rules_;
   std::unordered_map<std::string_view, ExprId> tokens_;  // special tokens, as they are written
   std::deque<Instance> pending_;
   std::unordered_map<char32_t, ReId> folded_;  // characters without regard to case

@@ -1,6 +1,7 @@
 #include "grammar/languages/lark.h"
 
 #include <gtest/gtest.h>
+#include <re2/re2.h>
 
 #include <filesystem>
 #include <fstream>
@@ -183,6 +184,30 @@ TEST(Lark, LazyAndSuffix) {
   Check("start: foo\nfoo[suffix=END]: /.*/\nEND: /[xy]/", {"ax", "y"}, {"axy", "a"});
   Check("start: foo\nfoo[lazy]: /.*/", {""}, {"a"});
   Check("start: foo \"x\"\nfoo[lazy]: /[0-9]+/", {"1x"}, {"12x", "x"});
+}
+
+// Where a lazy rule matches, everything that began with it ends.
+TEST(Lark, LazyRulesEndWhatStandsBesideThem) {
+  const char* const tools = R"(
+    start: ( f_foo | f_bar | f_baz )* f_end
+    f_end: TEXT
+    f_foo_hd[lazy]: TEXT "<function"
+    f_foo: f_foo_hd "=foo>" /[a-z]+/ "</function>"
+    f_bar_hd[lazy]: TEXT "<function"
+    f_bar: f_bar_hd "=bar>" /[A-Z]+/ "</function>"
+    f_baz_hd[suffix="<tool"]: TEXT
+    f_baz: f_baz_hd "=baz>" /[0-9]+/ "</tool>"
+    TEXT: /(\n|.)*/
+  )";
+  Check(
+      tools,
+      {"", "text", "a<function=foo>abc</function>b<tool=baz>12</tool><function=bar>AB</function>"},
+      {"<function", "a<function=baz>1</function>", "<tool=foo>abc</function>",
+       "<tool=baz>1</tool><tool", "x<tool=baz>1<function=foo>a</function></tool>"});
+  Check("start: WORD* end\nWORD: /[a-z.]/+ \" \"\nend[suffix=\".\"]: /[a-z]+/", {"ab cd e.", "e."},
+        {"a. b.", "a.b ", "a b"});
+  Check("start: \"(\" TEXT \")\" | TEXT \"!\" | hd\nhd[lazy]: TEXT \"x\"\nTEXT: /[a-z]*/",
+        {"(axb)", "ax", "ab!"}, {"axb!", "x!"});
 }
 
 TEST(Lark, StopIsNotPartOfTheText) {
@@ -731,6 +756,51 @@ TEST(RustRegex, Language) {
       EXPECT_FALSE(Matches(c.pattern, text, c.flags)) << c.pattern << " " << text;
     }
   }
+}
+
+// RE2 reads the same dialect, but for set operations in classes and Unicode's \\w \\d \\s.
+TEST(RustRegex, AgreesWithRe2) {
+  std::mt19937 random(11);
+  const std::vector<std::string> texts = TextsUpTo(4, "aB\n");
+  const std::vector<std::string> atoms = {
+      "a",      "B",   "b",           ".",       "[aB]",  "[^a]", "(?i:b)",
+      "(?s:.)", "\\n", "[[:upper:]]", "[a\\n-]", "^",     "$",    "\\bB",
+      "\\A",    "\\z", "(?m:^)",      "(?m:$)",  "\\x41", "(?:)", "[^\\x{61}]"};
+  int matches = 0;
+  for (int round = 0; round < 400; ++round) {
+    std::string pattern;
+    int open = 0;
+    for (uint32_t i = 1 + random() % 6; i > 0; --i) {
+      if (random() % 4 == 0) {
+        pattern += "(";
+        ++open;
+      }
+      const std::string& atom = atoms[random() % atoms.size()];
+      pattern += atom;
+      const bool assertion = atom == "^" || atom == "$" || atom == "\\A" || atom == "\\z";
+      const std::string_view counts[] = {"*", "+", "?", "{2}", "{1,2}", "{1,}", "*?", "??"};
+      if (!assertion && random() % 3 == 0) pattern += counts[random() % std::size(counts)];
+      if (open > 0 && random() % 3 == 0) {
+        pattern += random() % 2 == 0 ? ")" : ")?";
+        --open;
+      }
+      if (random() % 5 == 0) pattern += "|";
+    }
+    for (; open > 0; --open) pattern += ")";
+    const RE2 oracle(pattern, RE2::Quiet);
+    ASSERT_TRUE(oracle.ok()) << pattern;
+    RegexArena arena;
+    const Result<ReId> id = ParseRustRegex(arena, pattern);
+    ASSERT_TRUE(id.ok()) << pattern << ": " << id.error().ToString();
+    for (const std::string& text : texts) {
+      ReId rest = *id;
+      for (const char c : text) rest = arena.Derive(rest, static_cast<char32_t>(c));
+      const bool expected = RE2::FullMatch(text, oracle);
+      matches += expected ? 1 : 0;
+      ASSERT_EQ(arena.Nullable(rest), expected) << pattern << "\n" << text;
+    }
+  }
+  EXPECT_GT(matches, 500);
 }
 
 TEST(RustRegex, Errors) {

@@ -33,6 +33,7 @@ int Main(int argc, char** argv) {
   AddMask(app, action);
   AddMaskbench(app, action);
   AddTokenize(app, action);
+  AddGrammar(app, action);
   AddInfo(app, action);
   AddSample(app, action);
   AddSchemaTest(app, action);

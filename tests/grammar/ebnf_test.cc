@@ -234,7 +234,7 @@ TEST(EbnfTest, HostileTextsEndFast) {
 TEST(EbnfTest, RandomGrammarsMeanWhatTheySay) {
   const std::vector<std::string> texts = TextsUpTo(4);
   int accepted = 0;
-  for (uint64_t seed = 0; seed < 4000; ++seed) {
+  for (uint64_t seed = 0; seed < 2500; ++seed) {
     RandomBnf random(seed, false);
     const std::string grammar = random.Print();
     Result<GrammarIr> ir = ReadEbnf(grammar, {});
@@ -246,7 +246,7 @@ TEST(EbnfTest, RandomGrammarsMeanWhatTheySay) {
       accepted += expected ? 1 : 0;
     }
   }
-  EXPECT_GT(accepted, 2000);
+  EXPECT_GT(accepted, 1000);
 }
 
 }  // namespace

@@ -216,8 +216,7 @@ TEST(EbnfTest, HostileTextsEndFast) {
   EXPECT_FALSE(ReadEbnf(std::string((size_t{4} << 20) + 1, 'a'), {}).ok());
   EXPECT_FALSE(ReadEbnf(std::string(size_t{4} << 20, 'a'), {}).ok());
   EXPECT_TRUE(ReadEbnf("root ::= " + std::string((size_t{4} << 20) - 10, '"'), {}).ok());
-  EXPECT_TRUE(
-      ReadEbnf("root ::= \"" + std::string((size_t{4} << 20) - 20, 'a') + "\"", {}).ok());
+  EXPECT_TRUE(ReadEbnf("root ::= \"" + std::string((size_t{4} << 20) - 20, 'a') + "\"", {}).ok());
   EXPECT_TRUE(ReadEbnf("root ::= ((\"a\"{1000000000}){1000000000} [b]?){1000000000}", {}).ok());
   std::string words = "root ::= \"w0\"";
   for (int i = 1; i < 200000; ++i) words += " | \"w" + std::to_string(i * 7919) + "\"";

@@ -10,6 +10,7 @@
 
 #include "grammar/languages/ebnf.h"
 #include "grammar/languages/gbnf.h"
+#include "grammar/languages/lark.h"
 #include "grammar/languages/print.h"
 #include "src/cli/command.h"
 #include "src/cli/describe.h"
@@ -24,7 +25,7 @@ using Reader = Result<GrammarIr> (*)(std::string_view, const LanguageOptions&);
 
 struct Language {
   GrammarLanguage language;
-  Reader read;  // null: only written
+  Reader read;
 };
 
 // By name, and by extension with a dot before it.
@@ -32,7 +33,7 @@ const std::map<std::string, Language, std::less<>>& Languages() {
   static const std::map<std::string, Language, std::less<>> languages = {
       {"ebnf", {GrammarLanguage::kEbnf, &ReadEbnf}},
       {"gbnf", {GrammarLanguage::kGbnf, &ReadGbnf}},
-      {"lark", {GrammarLanguage::kLark, nullptr}},
+      {"lark", {GrammarLanguage::kLark, &ReadLark}},
   };
   return languages;
 }
@@ -53,11 +54,6 @@ int RunGrammar(const Flags& flags) {
     return Fail(kName,
                 Error{ErrorCode::kInvalid,
                       "the file's name does not tell its language; give --language", flags.file});
-  }
-  if (source->second.read == nullptr) {
-    return Fail(kName,
-                Error{ErrorCode::kUnsupported,
-                      fmt::format("grammars in {} cannot be read yet", source->first), flags.file});
   }
   const Result<std::string> text = ReadInput(flags.file);
   if (!text.ok()) return Fail(kName, text.error());

@@ -15,6 +15,7 @@
 #include <cstdlib>
 
 #include "grammar/languages/bnf_reader.h"
+#include "grammar/languages/substring_regex.h"
 #include "grammar/regex/ecma_parser.h"
 #include "src/base/utf8.h"
 
@@ -291,16 +292,7 @@ GrammarIr::ExprId BnfReader::SubstringMacro(const MacroArguments& arguments, siz
     }
     if (!value.text.empty()) chunks.push_back(DecodeCodepoints(value.text));
   }
-  const auto regex = Fold([&] {
-    // from = "" | chunk (from of the next one); any of them is a beginning.
-    ReId from = RegexArena::kEpsilon;
-    std::vector<ReId> beginnings = {from};
-    for (size_t i = chunks.size(); i-- > 0;) {
-      from = arena().Optional(arena().Concat(arena().Literal(chunks[i]), from));
-      beginnings.push_back(from);
-    }
-    return arena().Or(beginnings);
-  });
+  const auto regex = Fold([&] { return SubstringRegex(arena(), chunks); });
   if (!regex.has_value()) {
     Fail(ErrorCode::kLimit, at, "too many chunks for Substring");
   }

@@ -462,4 +462,41 @@ std::vector<const CodepointSet*> RegexArena::Sets(ReId id) const {
   return found;
 }
 
+RegexArena::View RegexArena::Inspect(ReId id) const {
+  View view;
+  const Node& n = node(id);
+  switch (n.kind) {
+    case Kind::kEmptySet:
+      break;
+    case Kind::kEpsilon:
+      view.op = View::Op::kEmpty;
+      break;
+    case Kind::kSet:
+      view.op = View::Op::kSet;
+      view.set = &sets_[n.a];
+      break;
+    case Kind::kConcat:
+      view.op = View::Op::kConcat;
+      for (ReId rest = id; rest != kEpsilon; rest = Tail(rest)) view.operands.push_back(Head(rest));
+      break;
+    case Kind::kRepeat:
+      view.op = View::Op::kRepeat;
+      view.operands.push_back(n.a);
+      view.min = n.min;
+      view.max = n.max;
+      break;
+    case Kind::kOr:
+      view.op = View::Op::kOr;
+      view.operands.assign(operands(id).begin(), operands(id).end());
+      break;
+    case Kind::kAnd:
+    case Kind::kNot:
+    case Kind::kLook:
+    case Kind::kScope:
+      view.op = View::Op::kBoolean;
+      break;
+  }
+  return view;
+}
+
 }  // namespace pawl

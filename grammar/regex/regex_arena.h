@@ -109,6 +109,16 @@ class RegexArena {
   // Every distinct character set in the term.
   std::vector<const CodepointSet*> Sets(ReId id) const;
 
+  // A term taken apart, for printers: its operands are those of a whole concatenation or choice.
+  struct View {
+    enum class Op : uint8_t { kNothing, kEmpty, kSet, kConcat, kRepeat, kOr, kBoolean };
+    Op op = Op::kNothing;
+    const CodepointSet* set = nullptr;  // kSet
+    std::vector<ReId> operands = {};    // kConcat, kOr; kRepeat: one
+    uint32_t min = 0, max = 0;          // kRepeat; kInfinite: no limit
+  };
+  View Inspect(ReId id) const;
+
   // A term in a notation of its own, for tests and messages; cut at about `limit` bytes.
   std::string ToString(ReId id, size_t limit = 2000) const;
 

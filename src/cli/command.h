@@ -35,6 +35,7 @@ void AddMaskbench(CLI::App& app, Action& action);
 void AddTokenize(CLI::App& app, Action& action);
 void AddInfo(CLI::App& app, Action& action);
 void AddSample(CLI::App& app, Action& action);
+void AddGrammar(CLI::App& app, Action& action);
 void AddSchemaTest(CLI::App& app, Action& action);
 
 // Prints "pawl COMMAND: place: message" on stderr ("pawl: " without a command) and returns the exit

@@ -34,6 +34,7 @@ int Main(int argc, char** argv) {
   AddBench(app, action);
   AddMaskbench(app, action);
   AddTokenize(app, action);
+  AddGrammar(app, action);
   AddInfo(app, action);
   AddSample(app, action);
   AddSchemaTest(app, action);

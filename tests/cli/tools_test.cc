@@ -212,5 +212,33 @@ TEST(InfoTest, DescribesBuildMachineAndModel) {
   EXPECT_EQ(value["end tokens"], "257 \"</s>\"");
 }
 
+TEST(GrammarTest, PrintsChecksAndConverts) {
+  const std::string file =
+      WriteScratch("list.ebnf", "root ::= item (\",\" item){2}\nitem ::= [0-9] [0-9]*\n");
+  CommandResult result = RunPawl({"grammar", file, "--check"}, "");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, file + ": 2 rules, no errors\n");
+  result = RunPawl({"grammar", file}, "");
+  EXPECT_EQ(result.out, "root ::= item (\",\" item){2}\nitem ::= [0-9]+\n");
+  result = RunPawl({"grammar", file, "--to", "lark"}, "");
+  EXPECT_EQ(result.out, "start: item (/,/ item){2}\nitem: /[0-9]+/\n");
+  result = RunPawl({"grammar", file, "--root", "item", "--to", "gbnf"}, "");
+  EXPECT_EQ(result.out, "root ::= [0-9]+\n");
+  result = RunPawl({"grammar", "-", "--language", "gbnf", "--to", "ebnf"}, "root ::= . <a>");
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(result.err,
+            "pawl grammar: -: 1:1: rule \"root\": EBNF cannot say the token <a>, only its id\n");
+}
+
+TEST(GrammarTest, NamesThePlaceOfAnError) {
+  CommandResult result = RunPawl({"grammar", "-", "--language", "ebnf"}, "root ::= a\n");
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(result.err, "pawl grammar: -: 1:10: rule \"a\" is not defined\n");
+  result = RunPawl({"grammar", "-"}, "root ::= a\n");
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(result.err,
+            "pawl grammar: -: the file's name does not tell its language; give --language\n");
+}
+
 }  // namespace
 }  // namespace pawl

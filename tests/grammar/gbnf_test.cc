@@ -97,7 +97,7 @@ TEST(GbnfTest, HostileTextsEndFast) {
 TEST(GbnfTest, RandomGrammarsMeanWhatTheySay) {
   const std::vector<std::string> texts = TextsUpTo(4);
   int accepted = 0;
-  for (uint64_t seed = 5000; seed < 9000; ++seed) {
+  for (uint64_t seed = 5000; seed < 7500; ++seed) {
     RandomBnf random(seed, true);
     const std::string grammar = random.Print();
     Result<GrammarIr> ir = ReadGbnf(grammar, {});
@@ -109,7 +109,7 @@ TEST(GbnfTest, RandomGrammarsMeanWhatTheySay) {
       accepted += expected ? 1 : 0;
     }
   }
-  EXPECT_GT(accepted, 2000);
+  EXPECT_GT(accepted, 1000);
 }
 
 }  // namespace

@@ -1,0 +1,382 @@
+// Printing follows the expressions of each rule. What a language has no notation for becomes rules
+// of its own, named after the rule in which it stands: a lazy regex, the states of an automaton,
+// and the rule without any text, which is one that only goes on: never ::= "x" never.
+#include "grammar/languages/print.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "grammar/languages/regex_text.h"
+#include "grammar/regex/regex_dfa.h"
+
+namespace pawl {
+namespace {
+
+constexpr size_t kMaxBytes = size_t{64} << 20;
+constexpr int kMaxDepth = 1000;
+constexpr size_t kMaxStates = 2000;
+constexpr int64_t kMaxTokens = 10000;  // of one set, where each must be written
+
+class Printer {
+ public:
+  Printer(GrammarIr& ir, GrammarLanguage language) : ir_(ir), language_(language) {}
+
+  Result<std::string> Print() {
+    FindRules();
+    NameRules();
+    for (const GrammarIr::RuleId rule : order_) {
+      PrintRule(rule);
+      if (error_.has_value()) return *error_;
+    }
+    if (!never_.empty()) out_ += never_ + Defines() + "\"x\" " + never_ + "\n";
+    return std::move(out_);
+  }
+
+ private:
+  using Kind = GrammarIr::Kind;
+
+  bool lark() const { return language_ == GrammarLanguage::kLark; }
+  bool ebnf() const { return language_ == GrammarLanguage::kEbnf; }
+  const char* Defines() const { return lark() ? ": " : " ::= "; }
+  const char* LanguageName() const { return lark() ? "Lark" : ebnf() ? "EBNF" : "GBNF"; }
+
+  void Fail(ErrorCode code, const std::string& message) {
+    if (error_.has_value()) return;
+    const GrammarIr::Rule& rule = ir_.rule(current_);
+    error_ = Error{code, "rule \"" + rule.name + "\": " + message, rule.place};
+  }
+  void CannotSay(const std::string& what) {
+    Fail(ErrorCode::kUnsupported, std::string(LanguageName()) + " cannot say " + what);
+  }
+
+  void FindRules() {
+    std::vector<bool> rule_seen(ir_.rule_count()), expr_seen(ir_.expr_count());
+    std::vector<GrammarIr::RuleId> rules = {ir_.root()};
+    rule_seen[ir_.root()] = true;
+    for (size_t i = 0; i < rules.size(); ++i) {
+      std::vector<GrammarIr::ExprId> stack = {ir_.rule(rules[i]).body};
+      while (!stack.empty()) {
+        const GrammarIr::ExprId id = stack.back();
+        stack.pop_back();
+        if (expr_seen[id]) continue;
+        expr_seen[id] = true;
+        const GrammarIr::Expr& expr = ir_.expr(id);
+        if (expr.kind == Kind::kCall && !rule_seen[expr.index]) {
+          rule_seen[expr.index] = true;
+          rules.push_back(expr.index);
+        }
+        stack.insert(stack.end(), expr.operands.begin(), expr.operands.end());
+      }
+    }
+    std::sort(rules.begin() + 1, rules.end());
+    order_ = std::move(rules);
+  }
+
+  void NameRules() {
+    for (const GrammarIr::RuleId rule : order_) {
+      names_[rule] =
+          rule == ir_.root() ? NewName(lark() ? "start" : "root") : NewName(ir_.rule(rule).name);
+    }
+  }
+
+  // A name that the language allows, as much like `wish` as can be, used once.
+  std::string NewName(std::string_view wish) {
+    std::string name;
+    for (const char c : wish.substr(0, 200)) {
+      const bool upper = c >= 'A' && c <= 'Z';
+      const bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+      if (upper) {
+        name += lark() ? static_cast<char>(c - 'A' + 'a') : c;
+      } else if (plain || (ebnf() && (c == '_' || c == '.' || c == '-')) || (lark() && c == '_') ||
+                 (!ebnf() && !lark() && c == '-')) {
+        name += c;
+      } else {
+        name += lark() ? '_' : '-';
+      }
+    }
+    const bool digit = !name.empty() && name[0] >= '0' && name[0] <= '9';
+    static const std::set<std::string> kReserved = {
+        "TagDispatch", "Token",     "ExcludeToken", "TokenTagDispatch",
+        "Regex",       "Substring", "true",         "false"};
+    if (name.empty() || digit || (ebnf() && (kReserved.contains(name) || name[0] == '-')) ||
+        (lark() && name[0] == '_')) {
+      name = "r" + std::string(lark() ? "_" : "-") + name;
+    }
+    if (taken_.insert(name).second) return name;
+    uint32_t& count = next_suffix_[name];
+    std::string other;
+    do {
+      other = name + (lark() ? "_" : "-") + std::to_string(++count);
+    } while (!taken_.insert(other).second);
+    return other;
+  }
+
+  const std::string& Never() {
+    if (never_.empty()) never_ = NewName("never");
+    return never_;
+  }
+
+  std::string AttributesText(const GrammarIr::Rule& rule, bool lazy) {
+    std::vector<std::string> parts;
+    const GrammarIr::Attributes& attributes = rule.attributes;
+    if (lazy) parts.emplace_back("lazy");
+    if (attributes.capture.has_value()) {
+      if (*attributes.capture == names_[current_]) {
+        parts.emplace_back("capture");
+      } else {
+        if (attributes.capture->find_first_of("\"\\\n\r") != std::string::npos)
+          CannotSay("a capture of this name");
+        parts.push_back("capture=\"" + *attributes.capture + "\"");
+      }
+    }
+    if (attributes.max_tokens.has_value())
+      parts.push_back("max_tokens=" + std::to_string(*attributes.max_tokens));
+    if (attributes.temperature.has_value()) {
+      char digits[32];
+      const auto end = std::to_chars(digits, digits + sizeof(digits), *attributes.temperature).ptr;
+      parts.push_back("temperature=" + std::string(digits, end));
+    }
+    if (parts.empty()) return "";
+    if (!ebnf() && !lark()) CannotSay("captures, lazy rules, max_tokens and temperature");
+    std::string out = "[";
+    for (const std::string& part : parts) out += (out.size() > 1 ? ", " : "") + part;
+    return out + "]";
+  }
+
+  void PrintRule(GrammarIr::RuleId id) {
+    current_ = id;
+    const GrammarIr::Rule& rule = ir_.rule(id);
+    const GrammarIr::Expr body = ir_.expr(rule.body);
+    const bool boolean = body.kind == Kind::kRegex && ir_.arena().HasBoolean(body.index);
+    // A rule that is one lazy regex can say so itself.
+    const bool lazy = body.kind == Kind::kRegex && body.lazy && !boolean && (ebnf() || lark());
+    if (boolean && rule.attributes.max_tokens.has_value())
+      CannotSay("max_tokens of a rule that is made by and, not or max_chars");
+    std::string line = names_[id] + AttributesText(rule, lazy) + Defines();
+    line += lazy ? Term(body.index, Binding::kChoice) : Text(rule.body, Binding::kChoice, 0);
+    Append(line + "\n");
+    out_ += helpers_;
+    helpers_.clear();
+  }
+
+  void Append(std::string_view text) {
+    if (out_.size() + helpers_.size() + text.size() > kMaxBytes) {
+      Fail(ErrorCode::kLimit, "more than 64 MiB of text");
+      return;
+    }
+    out_ += text;
+  }
+
+  static std::string Wrap(std::string text, Binding own, Binding wanted) {
+    return own < wanted ? "(" + text + ")" : text;
+  }
+
+  std::string Term(ReId id, Binding binding) {
+    std::optional<std::string> text =
+        RegexText(ir_.arena(), id, language_, lark() ? Binding::kChoice : binding, kMaxBytes);
+    if (!text.has_value()) {
+      Fail(ErrorCode::kLimit, "a regex that is too large to be written");
+      return "";
+    }
+
+    return lark() ? "/" + *text + "/" : *text;
+  }
+
+  std::string Text(GrammarIr::ExprId id, Binding binding, int depth) {
+    if (depth > kMaxDepth || spent_ > kMaxBytes) {
+      Fail(ErrorCode::kLimit,
+           depth > kMaxDepth ? "expressions too deep" : "more than 64 MiB of text");
+    }
+    if (error_.has_value()) return "";
+    const GrammarIr::Expr expr = ir_.expr(id);
+    std::string out;
+    switch (expr.kind) {
+      case Kind::kEmpty:
+        return "\"\"";
+      case Kind::kNever:
+        return Never();
+      case Kind::kRegex:
+        out = Regex(id, expr, binding);
+        break;
+      case Kind::kAutomaton:
+        if (!lark() || ir_.automaton(expr.index).description.empty()) CannotSay("a JSON Schema");
+        return ir_.automaton(expr.index).description;
+      case Kind::kTokens:
+        return Tokens(ir_.token_set(expr.index));
+      case Kind::kCall:
+        return names_[expr.index];
+      case Kind::kSequence:
+        for (const GrammarIr::ExprId operand : expr.operands) {
+          const bool regex = ir_.expr(operand).kind == Kind::kRegex;  // itself a sequence at most
+          out += (out.empty() ? "" : " ") +
+                 Text(operand, regex ? Binding::kSequence : Binding::kQuantified, depth + 1);
+        }
+        out = Wrap(std::move(out), Binding::kSequence, binding);
+        break;
+      case Kind::kChoice:
+        for (const GrammarIr::ExprId operand : expr.operands)
+          out += (out.empty() ? "" : " | ") + Text(operand, Binding::kSequence, depth + 1);
+        out = Wrap(std::move(out), Binding::kChoice, binding);
+        break;
+      case Kind::kRepeat:
+        out =
+            Text(expr.operands[0], Binding::kAtom, depth + 1) + QuantifierText(expr.min, expr.max);
+        out = Wrap(std::move(out), Binding::kQuantified, binding);
+        break;
+    }
+    spent_ += out.size();
+    return out;
+  }
+
+  std::string Regex(GrammarIr::ExprId id, const GrammarIr::Expr& expr, Binding binding) {
+    RegexArena& arena = ir_.arena();
+    const bool boolean = arena.HasBoolean(expr.index);
+    if (!boolean && !expr.lazy) return Term(expr.index, binding);
+    if (const auto known = regex_rules_.find(id); known != regex_rules_.end()) return known->second;
+    std::string name;
+    if (!boolean && (ebnf() || lark())) {
+      name = NewName(names_[current_] + "-lazy");
+      helpers_ += name + "[lazy]" + Defines() + Term(expr.index, Binding::kChoice) + "\n";
+    } else {
+      const ReId more = arena.Repeat(RegexArena::kAnyChar, 1, std::nullopt);
+      name = States(expr.lazy ? arena.And(expr.index, arena.Not(arena.Concat(expr.index, more)))
+                              : expr.index);
+    }
+    regex_rules_.emplace(id, name);
+    return name;
+  }
+
+  // A rule for each state of the term's automaton; the name of the first.
+  std::string States(ReId term) {
+    RegexDfa dfa(ir_.shared_arena(), term);
+    const uint32_t start = dfa.Start();
+    if (start == RegexDfa::kDead) return Never();
+    std::map<uint32_t, std::string> names;
+    std::vector<uint32_t> states = {start};
+    names[start] = NewName(names_[current_] + "-re");
+    const std::string first = names[start];
+    for (size_t i = 0; i < states.size(); ++i) {
+      if (states.size() > kMaxStates) {
+        Fail(ErrorCode::kLimit, "a regex with and, not or a lazy end of more than 2000 states");
+        return first;
+      }
+      std::map<uint32_t, std::vector<CodepointRange>> ways;
+      const auto boundaries = dfa.boundaries();
+      for (size_t j = 0; j < boundaries.size(); ++j) {
+        const uint32_t next = dfa.Next(states[i], dfa.interval_class()[j]);
+        if (next == RegexDfa::kDead) continue;
+        const char32_t end = j + 1 < boundaries.size() ? boundaries[j + 1] : 0x110000;
+        ways[next].push_back({boundaries[j], end - 1});
+      }
+      std::string line;
+      if (dfa.Accepting(states[i])) line = "\"\"";
+      for (const auto& [next, ranges] : ways) {
+        auto [it, added] = names.try_emplace(next);
+        if (added) {
+          it->second = NewName(first);
+          states.push_back(next);
+        }
+        const CodepointSet set = CodepointSet::FromRanges(ranges);
+        line += (line.empty() ? "" : " | ") + Term(ir_.arena().Set(set), Binding::kAtom) + " " +
+                it->second;
+      }
+      helpers_ += names[states[i]] + Defines() + (line.empty() ? Never() : line) + "\n";
+      if (helpers_.size() > kMaxBytes) {
+        Fail(ErrorCode::kLimit, "more than 64 MiB of text");
+        return first;
+      }
+    }
+    if (dfa.overflow()) Fail(ErrorCode::kLimit, "a regex that is too large to be written");
+    return first;
+  }
+
+  std::string Tokens(const TokenSet& set) {
+    int64_t count = 0;
+    for (const auto& [first, last] : set.ranges) count += int64_t{last} - first + 1;
+    if (lark()) return LarkTokens(set);
+    if (count > kMaxTokens) {
+      CannotSay("a set of " + std::to_string(count) + " tokens");
+      return "";
+    }
+    std::vector<std::string> parts;
+    for (const auto& [first, last] : set.ranges) {
+      for (int64_t id = first; id <= last; ++id)
+        parts.push_back(ebnf() ? std::to_string(id) : "<[" + std::to_string(id) + "]>");
+    }
+    std::string out;
+    if (ebnf()) {
+      if (!set.names.empty()) CannotSay("the token " + set.names[0] + ", only its id");
+      if (parts.empty()) return set.complement ? "ExcludeToken(2147483647)" : Never();
+      for (const std::string& part : parts) out += (out.empty() ? "" : ", ") + part;
+      return (set.complement ? "ExcludeToken(" : "Token(") + out + ")";
+    }
+    for (const std::string& name : set.names) {
+      if (!IsBracketed(name)) CannotSay("the token " + name);
+      parts.push_back(name);
+    }
+    if (set.complement) {
+      if (parts.empty()) return "!<[2147483647]>";
+      if (parts.size() > 1) CannotSay("every token but several");
+      return "!" + parts[0];
+    }
+    if (parts.empty()) return Never();
+    for (const std::string& part : parts) out += (out.empty() ? "" : " | ") + part;
+    return parts.size() > 1 ? "(" + out + ")" : out;
+  }
+
+  static bool IsBracketed(std::string_view name) {
+    return name.size() > 2 && name.front() == '<' && name.back() == '>' && name[1] != '[' &&
+           name.substr(1, name.size() - 2).find_first_of("<>\n\r") == std::string_view::npos;
+  }
+
+  std::string LarkTokens(const TokenSet& set) {
+    std::string ids;
+    for (const auto& [first, last] : set.ranges) {
+      if (!ids.empty()) ids += ',';
+      ids += std::to_string(first);
+      if (last > first) ids += "-" + std::to_string(last);
+    }
+    if (set.complement) {
+      if (!set.names.empty()) CannotSay("every token but " + set.names[0]);
+      return ids.empty() ? "<[*]>" : "<[^" + ids + "]>";
+    }
+    std::vector<std::string> parts;
+    if (!ids.empty()) parts.push_back("<[" + ids + "]>");
+    for (const std::string& name : set.names) {
+      if (!IsBracketed(name)) CannotSay("the token " + name);
+      parts.push_back(name);
+    }
+    if (parts.empty()) return Never();
+    std::string out;
+    for (const std::string& part : parts) out += (out.empty() ? "" : " | ") + part;
+    return parts.size() > 1 ? "(" + out + ")" : out;
+  }
+
+  GrammarIr& ir_;
+  const GrammarLanguage language_;
+  std::vector<GrammarIr::RuleId> order_;
+  std::unordered_map<GrammarIr::RuleId, std::string> names_;
+  std::set<std::string> taken_;
+  std::map<std::string, uint32_t> next_suffix_;
+  std::unordered_map<GrammarIr::ExprId, std::string> regex_rules_;
+  std::string never_;
+  std::string out_, helpers_;
+  size_t spent_ = 0;
+  GrammarIr::RuleId current_ = 0;
+  std::optional<Error> error_;
+};
+
+}  // namespace
+
+Result<std::string> PrintGrammar(GrammarIr& ir, GrammarLanguage language) {
+  return Printer(ir, language).Print();
+}
+
+}  // namespace pawl

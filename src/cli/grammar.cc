@@ -1,0 +1,102 @@
+// `pawl grammar`: reads a grammar file and prints it, checks it, or converts it to another
+// language.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "grammar/languages/ebnf.h"
+#include "grammar/languages/gbnf.h"
+#include "grammar/languages/lark.h"
+#include "grammar/languages/print.h"
+#include "src/cli/command.h"
+#include "src/cli/describe.h"
+#include "src/cli/options.h"
+
+namespace pawl::cli {
+namespace {
+
+constexpr const char* kName = "grammar";
+
+using Reader = Result<GrammarIr> (*)(std::string_view, const LanguageOptions&);
+
+struct Language {
+  GrammarLanguage language;
+  Reader read;
+};
+
+// By name, and by extension with a dot before it.
+const std::map<std::string, Language, std::less<>>& Languages() {
+  static const std::map<std::string, Language, std::less<>> languages = {
+      {"ebnf", {GrammarLanguage::kEbnf, &ReadEbnf}},
+      {"gbnf", {GrammarLanguage::kGbnf, &ReadGbnf}},
+      {"lark", {GrammarLanguage::kLark, &ReadLark}},
+  };
+  return languages;
+}
+
+struct Flags {
+  std::string file;
+  std::string language;
+  std::string to;
+  std::string root = "root";
+  bool check = false;
+};
+
+int RunGrammar(const Flags& flags) {
+  const std::string extension = std::filesystem::path(flags.file).extension().string();
+  const auto source = Languages().find(
+      !flags.language.empty() ? flags.language : extension.substr(extension.empty() ? 0 : 1));
+  if (source == Languages().end()) {
+    return Fail(kName,
+                Error{ErrorCode::kInvalid,
+                      "the file's name does not tell its language; give --language", flags.file});
+  }
+  const Result<std::string> text = ReadInput(flags.file);
+  if (!text.ok()) return Fail(kName, text.error());
+  LanguageOptions options;
+  options.root = flags.root;
+  Result<GrammarIr> ir = source->second.read(*text, options);
+  if (!ir.ok()) return Fail(kName, InFile(flags.file, ir.error()));
+  if (flags.check) {
+    Print(fmt::format("{}: {} rules, no errors\n", flags.file, ir->rule_count()));
+    return kExitOk;
+  }
+  const auto target = flags.to.empty() ? source : Languages().find(flags.to);
+  const Result<std::string> printed = PrintGrammar(*ir, target->second.language);
+  if (!printed.ok()) return Fail(kName, InFile(flags.file, printed.error()));
+  Print(*printed);
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddGrammar(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand(kName, "Print, check or convert a grammar (EBNF, GBNF, Lark)");
+  const auto flags = std::make_shared<Flags>();
+  command->add_option("file", flags->file, "Grammar; -: standard input")
+      ->required()
+      ->type_name("FILE");
+  command
+      ->add_option("--language", flags->language,
+                   "What the file is written in; default: its extension")
+      ->check(CLI::IsMember({"ebnf", "gbnf", "lark"}))
+      ->type_name("ebnf|gbnf|lark");
+  command->add_option("--to", flags->to, "What to print it in; default: as it was read")
+      ->check(CLI::IsMember({"ebnf", "gbnf", "lark"}))
+      ->type_name("ebnf|gbnf|lark");
+  command->add_option("--root", flags->root, "The rule that the whole text is (EBNF and GBNF)")
+      ->check(NotEmpty)
+      ->type_name("NAME");
+  command->add_flag("--check", flags->check, "Only report errors");
+  command->footer(
+      "Exit codes: 0 fine; 2 bad input or usage, or a grammar that the other language cannot say.\n"
+      "Example:\n  pawl grammar grammar/examples/sql.ebnf --to gbnf");
+  command->callback([flags, &action] { action = [flags] { return RunGrammar(*flags); }; });
+}
+
+}  // namespace pawl::cli

@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 
+#include "pawl/export.h"
 #include "pawl/grammar.h"
 #include "pawl/json_schema_options.h"
 #include "pawl/result.h"
@@ -27,7 +28,7 @@ struct CompilerOptions {
   size_t cached_grammars = 0;
 };
 
-class Compiler {
+class PAWL_EXPORT Compiler {
  public:
   explicit Compiler(std::shared_ptr<const Vocabulary> vocabulary,
                     const CompilerOptions& options = {});

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the fuzz targets under the address and undefined-behaviour sanitizers and runs each for a while.
 #
-#   scripts/fuzz.sh [SECONDS] [target ...]    default: 600 seconds each of schema, regex, instance, ebnf, lark
+#   scripts/fuzz.sh [SECONDS] [target ...]    default: 600 seconds of each target
 #   scripts/fuzz.sh 30                        a short run, for a continuous check
 #
 # With Clang that is libFuzzer, which learns from the code it reaches (what it finds interesting is kept in
@@ -20,10 +20,11 @@ if ! [[ $seconds =~ ^[1-9][0-9]*$ ]]; then
   exit 2
 fi
 targets=("$@")
-[[ $# -eq 0 ]] && targets=(schema regex instance ebnf lark)
+known=(schema regex instance ebnf lark capi)
+[[ $# -eq 0 ]] && targets=("${known[@]}")
 for target in "${targets[@]}"; do
   if [[ ! -d tests/fuzz/corpus/$target ]]; then
-    echo "fuzz.sh: no target '$target' (schema, regex, instance, ebnf, lark)" >&2
+    echo "fuzz.sh: no target '$target' (${known[*]})" >&2
     exit 2
   fi
 done

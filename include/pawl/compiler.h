@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 
+#include "pawl/export.h"
 #include "pawl/grammar.h"
 #include "pawl/grammar_options.h"
 #include "pawl/json_schema_options.h"
@@ -29,7 +30,7 @@ struct CompilerOptions {
   size_t cached_grammars = 0;
 };
 
-class Compiler {
+class PAWL_EXPORT Compiler {
  public:
   explicit Compiler(std::shared_ptr<const Vocabulary> vocabulary,
                     const CompilerOptions& options = {});

@@ -21,6 +21,7 @@
 #include <string_view>
 #include <vector>
 
+#include "pawl/export.h"
 #include "pawl/json_schema_options.h"
 #include "pawl/mask.h"
 #include "pawl/result.h"
@@ -33,7 +34,7 @@ class GrammarImpl;
 
 // Where a text stands in a grammar. Valid as long as its Grammar (or a copy of it) lives.
 // Thread safety: a value; different threads may use states of one grammar at the same time.
-class State {
+class PAWL_EXPORT State {
  public:
   // The state after `bytes` or after the token's bytes; nullopt when they do not fit.
   // A special token fits only where the grammar names it; ask accepting() for the end of output.
@@ -69,7 +70,7 @@ class State {
 };
 
 // A compiled grammar. Cheap to copy (copies share everything), immutable, thread-safe.
-class Grammar {
+class PAWL_EXPORT Grammar {
  public:
   // For front ends: binds an automaton over bytes to a vocabulary.
   Grammar(std::shared_ptr<Machine> machine, std::shared_ptr<const Vocabulary> vocabulary);

@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "pawl/export.h"
 #include "pawl/vocabulary.h"
 
 namespace pawl {
@@ -19,7 +20,7 @@ namespace pawl {
 using MaskId = int64_t;
 
 // One mask, immutable. Thread-safe.
-class Mask {
+class PAWL_EXPORT Mask {
  public:
   // Bits at and beyond the vocabulary size must be 0.
   Mask(MaskId id, std::vector<uint32_t> words);

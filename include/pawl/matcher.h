@@ -43,6 +43,7 @@
 #include <string_view>
 #include <vector>
 
+#include "pawl/export.h"
 #include "pawl/grammar.h"
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
@@ -61,7 +62,7 @@ struct MatcherOptions {
   bool terminate_without_end_token = false;
 };
 
-class Matcher {
+class PAWL_EXPORT Matcher {
  public:
   // At the start of the grammar, with the vocabulary's end tokens. A copy of a Matcher is
   // independent of it and has its history.
@@ -112,9 +113,10 @@ class Matcher {
     State state;
     bool ended;  // by an end token
   };
-  friend Result<size_t> FillTreeMasks(const Matcher& matcher, std::span<const TokenId> tokens,
-                                      std::span<const int32_t> parents, uint32_t* rows,
-                                      size_t stride, std::span<uint8_t> accepted);
+  friend PAWL_EXPORT Result<size_t> FillTreeMasks(const Matcher& matcher,
+                                                  std::span<const TokenId> tokens,
+                                                  std::span<const int32_t> parents, uint32_t* rows,
+                                                  size_t stride, std::span<uint8_t> accepted);
 
   bool IsEnd(TokenId token) const;
   std::optional<Position> After(const Position& position, TokenId token) const;
@@ -133,7 +135,7 @@ class Matcher {
 // grammar are computed one after another, those of different grammars at the same time.
 // Thread safety: calls from several threads are allowed; one that finds the pool busy does its rows
 // alone.
-class BatchFiller {
+class PAWL_EXPORT BatchFiller {
  public:
   struct Row {
     const Matcher* matcher;  // nullptr: the row is left alone
@@ -170,15 +172,15 @@ class BatchFiller {
 // Errors: spans of different lengths, a parent out of range, nodes that are their own ancestors;
 // then no row was written.
 // REQUIRES: stride >= mask_words().
-Result<size_t> FillTreeMasks(const Matcher& matcher, std::span<const TokenId> tokens,
-                             std::span<const int32_t> parents, uint32_t* rows, size_t stride,
-                             std::span<uint8_t> accepted = {});
+PAWL_EXPORT Result<size_t> FillTreeMasks(const Matcher& matcher, std::span<const TokenId> tokens,
+                                         std::span<const int32_t> parents, uint32_t* rows,
+                                         size_t stride, std::span<uint8_t> accepted = {});
 
 // The parents of a tree given as "first child, next sibling" (next_token and next_sibling as EAGLE
 // drafters write them; -1: none). Nodes without a parent get -1. Errors: lengths that differ, an
 // index out of range, a node with two parents.
-Result<std::vector<int32_t>> DraftTreeParents(std::span<const int32_t> next_token,
-                                              std::span<const int32_t> next_sibling);
+PAWL_EXPORT Result<std::vector<int32_t>> DraftTreeParents(std::span<const int32_t> next_token,
+                                                          std::span<const int32_t> next_sibling);
 
 }  // namespace pawl
 

@@ -21,6 +21,7 @@
 #include <typeindex>
 #include <vector>
 
+#include "pawl/export.h"
 #include "pawl/result.h"
 
 namespace pawl {
@@ -38,7 +39,7 @@ struct VocabularyInit {
       end_tokens;  // end of output; a mask allows them exactly where the grammar accepts
 };
 
-class Vocabulary {
+class PAWL_EXPORT Vocabulary {
  public:
   // Errors: an id out of range, more than 2^24 tokens, a token longer than 65,535 bytes.
   static Result<std::shared_ptr<const Vocabulary>> Create(VocabularyInit init);

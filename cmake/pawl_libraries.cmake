@@ -1,0 +1,93 @@
+# The libraries that others link, put together from the objects of the floors, and their packages.
+#
+#   pawl::core   libpawl_core: grammars, schemas, masks, matcher; C++, static or shared by BUILD_SHARED_LIBS
+#   pawl::c      libpawl: the same and tokenizers behind the C functions of pawl.h; shared always
+#
+# Installed with them: include/pawl, the files for find_package(pawl COMPONENTS core c), pawl.pc and pawl-core.pc.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+# Until 1.0 each minor version may change the binary interface.
+set(PAWL_SOVERSION ${PROJECT_VERSION_MAJOR})
+if(PROJECT_VERSION_MAJOR EQUAL 0)
+  set(PAWL_SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+endif()
+
+# pawl_library(name FLOORS ... SYMBOLS file): settings of a library made of floors. SYMBOLS: what it shows when shared.
+function(pawl_library name)
+  cmake_parse_arguments(ARG "" "SYMBOLS" "FLOORS" ${ARGN})
+  pawl_target(${name})
+  foreach(floor IN LISTS ARG_FLOORS)
+    target_sources(${name} PRIVATE $<TARGET_OBJECTS:${floor}>)
+  endforeach()
+  target_include_directories(${name} INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX VERSION ${PROJECT_VERSION} SOVERSION ${PAWL_SOVERSION})
+  get_target_property(type ${name} TYPE)
+  if(type STREQUAL "SHARED_LIBRARY" AND UNIX AND NOT APPLE)
+    target_link_options(${name} PRIVATE -Wl,--version-script=${ARG_SYMBOLS} -Wl,--as-needed)
+    set_target_properties(${name} PROPERTIES LINK_DEPENDS ${ARG_SYMBOLS})
+    if(NOT PAWL_SANITIZE)
+      target_link_options(${name} PRIVATE -Wl,--no-undefined)
+    endif()
+  endif()
+endfunction()
+
+add_library(pawl_core)
+pawl_library(pawl_core FLOORS pawl_base pawl_grammar pawl_schemas SYMBOLS ${pawl_SOURCE_DIR}/cmake/pawl_core.symbols)
+target_link_libraries(pawl_core PUBLIC Threads::Threads)
+target_compile_features(pawl_core PUBLIC cxx_std_20)
+set_target_properties(pawl_core PROPERTIES EXPORT_NAME core)
+add_library(pawl::core ALIAS pawl_core)
+set(PAWL_COMPONENTS core)
+
+if(PAWL_BUILD_C)
+  add_library(pawl_c SHARED)
+  pawl_library(pawl_c FLOORS pawl_base pawl_grammar pawl_schemas pawl_text pawl_capi
+    SYMBOLS ${pawl_SOURCE_DIR}/cmake/pawl_c.symbols)
+  target_link_libraries(pawl_c PRIVATE Threads::Threads)
+  set_target_properties(pawl_c PROPERTIES EXPORT_NAME c OUTPUT_NAME pawl)
+  add_library(pawl::c ALIAS pawl_c)
+  list(APPEND PAWL_COMPONENTS c)
+endif()
+
+if(NOT PAWL_INSTALL)
+  return()
+endif()
+
+set(PAWL_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/pawl)
+foreach(component IN LISTS PAWL_COMPONENTS)
+  install(TARGETS pawl_${component} EXPORT pawl_${component}
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(EXPORT pawl_${component} NAMESPACE pawl:: FILE pawl-${component}.cmake DESTINATION ${PAWL_PACKAGE_DIR})
+endforeach()
+install(DIRECTORY ${pawl_SOURCE_DIR}/include/pawl DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+if(PAWL_BUILD_ENGINE)
+  install(TARGETS pawl RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+
+configure_package_config_file(${pawl_SOURCE_DIR}/cmake/pawl-config.cmake.in ${pawl_BINARY_DIR}/package/pawl-config.cmake
+  INSTALL_DESTINATION ${PAWL_PACKAGE_DIR} NO_SET_AND_CHECK_MACRO)
+set(compatible SameMajorVersion)
+if(PROJECT_VERSION_MAJOR EQUAL 0)
+  set(compatible SameMinorVersion)
+endif()
+write_basic_package_version_file(${pawl_BINARY_DIR}/package/pawl-config-version.cmake COMPATIBILITY ${compatible})
+install(FILES ${pawl_BINARY_DIR}/package/pawl-config.cmake ${pawl_BINARY_DIR}/package/pawl-config-version.cmake
+  DESTINATION ${PAWL_PACKAGE_DIR})
+
+# pkg-config files name folders relative to where they lie, so that an installation can be moved.
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig OUTPUT_VARIABLE PAWL_PC_PREFIX)
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX} OUTPUT_VARIABLE PAWL_PC_LIBDIR)
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_INCLUDEDIR BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX} OUTPUT_VARIABLE PAWL_PC_INCLUDEDIR)
+set(PAWL_PC_STATIC_LIBS "-lstdc++ -pthread -lm")
+foreach(component IN LISTS PAWL_COMPONENTS)
+  if(component STREQUAL c)
+    set(name pawl)
+  else()
+    set(name pawl-${component})
+  endif()
+  configure_file(${pawl_SOURCE_DIR}/cmake/${name}.pc.in ${pawl_BINARY_DIR}/package/${name}.pc @ONLY)
+  install(FILES ${pawl_BINARY_DIR}/package/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endforeach()

@@ -1,0 +1,443 @@
+/* The C library as a C11 program sees it: every function once with good arguments and once with bad
+ * ones. What masks and grammars mean is tested on the C++ side. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pawl/pawl.h"
+
+static int failures = 0;
+#define CHECK(condition)                                                      \
+  do {                                                                        \
+    if (!(condition)) {                                                       \
+      fprintf(stderr, "%s:%d: failed: %s\n", __FILE__, __LINE__, #condition); \
+      ++failures;                                                             \
+    }                                                                         \
+  } while (0)
+
+enum {
+  kTokens = 260,
+  kWords = (kTokens + 31) / 32,
+  kAbc = 256,
+  kEnd = 257,
+  kEnd2 = 258,
+  kControl = 259
+};
+
+static int bit(const uint32_t* row, int32_t token) { return (row[token / 32] >> (token % 32)) & 1; }
+
+static pawl_vocabulary* vocabulary_of(int end_tokens) {
+  static char bytes[256];
+  const char* tokens[kTokens];
+  size_t lengths[kTokens];
+  for (int i = 0; i < 256; ++i) {
+    bytes[i] = (char)i;
+    tokens[i] = &bytes[i];
+    lengths[i] = 1;
+  }
+  const char* const names[] = {"abc", "<end>", "<eot>", "<control>"};
+  for (int i = 0; i < 4; ++i) {
+    tokens[256 + i] = names[i];
+    lengths[256 + i] = strlen(names[i]);
+  }
+  const int32_t special[] = {kEnd, kEnd2, kControl};
+  const int32_t ends[] = {kEnd, kEnd2};
+  pawl_vocabulary_tokens init;
+  pawl_vocabulary_tokens_init(&init, sizeof init);
+  init.tokens = tokens;
+  init.lengths = lengths;
+  init.count = kTokens;
+  init.special = special;
+  init.special_count = 3;
+  init.end_tokens = ends;
+  init.end_token_count = (size_t)end_tokens;
+  pawl_vocabulary* vocabulary = NULL;
+  CHECK(pawl_vocabulary_create(&init, &vocabulary, NULL) == PAWL_OK);
+  return vocabulary;
+}
+
+static pawl_grammar* compile(const pawl_compiler* compiler, const char* kind, const char* text) {
+  pawl_grammar* grammar = NULL;
+  pawl_error* error = NULL;
+  if (pawl_compile(compiler, kind, text, strlen(text), NULL, &grammar, &error) != PAWL_OK)
+    fprintf(stderr, "%s: %s\n", pawl_error_place(error), pawl_error_message(error));
+  CHECK(grammar != NULL);
+  return grammar;
+}
+
+/* The call fails with the status, and its error says the same at this place. */
+#define CHECK_FAILS(call, wanted, where)                                                      \
+  do {                                                                                        \
+    pawl_error* error = NULL;                                                                 \
+    CHECK((call) == (wanted));                                                                \
+    CHECK(error != NULL && pawl_error_status(error) == (wanted));                             \
+    CHECK(pawl_error_message(error)[0] != 0);                                                 \
+    if (strcmp(pawl_error_place(error), where) != 0) {                                        \
+      fprintf(stderr, "%s:%d: place '%s': %s\n", __FILE__, __LINE__, pawl_error_place(error), \
+              pawl_error_message(error));                                                     \
+      ++failures;                                                                             \
+    }                                                                                         \
+    pawl_error_free(error);                                                                   \
+  } while (0)
+
+static void test_versions_and_errors(void) {
+  CHECK(pawl_abi_version() == PAWL_ABI_VERSION);
+  CHECK(pawl_version()[0] != 0);
+  CHECK(strcmp(pawl_status_name(PAWL_OK), "ok") == 0);
+  CHECK(strcmp(pawl_status_name(PAWL_INVALID), "invalid") == 0);
+  CHECK(strcmp(pawl_status_name(PAWL_INTERNAL), "internal") == 0);
+  CHECK(strcmp(pawl_status_name(PAWL_REFUSED), "refused") == 0);
+  CHECK(strcmp(pawl_status_name(PAWL_ENDED), "ended") == 0);
+  CHECK(strcmp(pawl_status_name(PAWL_BAD_ARGUMENT), "bad argument") == 0);
+  CHECK(strcmp(pawl_status_name(77), "unknown") == 0);
+  CHECK(pawl_error_status(NULL) == PAWL_OK);
+  CHECK(pawl_error_message(NULL)[0] == 0 && pawl_error_place(NULL)[0] == 0);
+  pawl_error_free(NULL);
+}
+
+static void test_vocabulary(void) {
+  pawl_vocabulary* v = vocabulary_of(2);
+  CHECK(pawl_vocabulary_size(v) == kTokens && pawl_vocabulary_size(NULL) == 0);
+  CHECK(pawl_vocabulary_mask_words(v) == kWords && pawl_vocabulary_mask_words(NULL) == 0);
+  const char* bytes = NULL;
+  size_t length = 0;
+  CHECK(pawl_vocabulary_token(v, kAbc, &bytes, &length) == PAWL_OK);
+  CHECK(length == 3 && memcmp(bytes, "abc", 3) == 0);
+  CHECK(pawl_vocabulary_token(v, -1, &bytes, &length) == PAWL_BAD_ARGUMENT);
+  CHECK(pawl_vocabulary_token(v, kTokens, &bytes, &length) == PAWL_BAD_ARGUMENT);
+  CHECK(pawl_vocabulary_token(NULL, 0, &bytes, &length) == PAWL_BAD_ARGUMENT);
+  int32_t ends[1] = {-1};
+  size_t count = 0;
+  CHECK(pawl_vocabulary_end_tokens(v, ends, 1, &count) == PAWL_OK && count == 2 && ends[0] == kEnd);
+  CHECK(pawl_vocabulary_end_tokens(v, NULL, 0, &count) == PAWL_OK && count == 2);
+  CHECK(pawl_vocabulary_end_tokens(v, NULL, 1, &count) == PAWL_BAD_ARGUMENT);
+  pawl_vocabulary* same = vocabulary_of(2);
+  pawl_vocabulary* other = vocabulary_of(1);
+  uint64_t a[2], b[2], c[2];
+  CHECK(pawl_vocabulary_fingerprint(v, a) == PAWL_OK);
+  CHECK(pawl_vocabulary_fingerprint(same, b) == PAWL_OK);
+  CHECK(pawl_vocabulary_fingerprint(other, c) == PAWL_OK);
+  CHECK(memcmp(a, b, sizeof a) == 0 && memcmp(a, c, sizeof a) != 0);
+  CHECK(pawl_vocabulary_fingerprint(NULL, a) == PAWL_BAD_ARGUMENT);
+  pawl_vocabulary_free(same);
+  pawl_vocabulary_free(other);
+  pawl_vocabulary_free(v);
+  pawl_vocabulary_free(NULL);
+
+  pawl_vocabulary_tokens init;
+  pawl_vocabulary_tokens_init(&init, sizeof init);
+  CHECK_FAILS(pawl_vocabulary_create(NULL, &v, &error), PAWL_BAD_ARGUMENT, "tokens");
+  CHECK_FAILS(pawl_vocabulary_create(&init, NULL, &error), PAWL_BAD_ARGUMENT, "vocabulary");
+  CHECK_FAILS(pawl_vocabulary_create(&init, &v, &error), PAWL_INVALID, ""); /* no tokens */
+  init.count = 1;
+  CHECK_FAILS(pawl_vocabulary_create(&init, &v, &error), PAWL_BAD_ARGUMENT, "tokens.tokens");
+  init.struct_size = 0;
+  CHECK_FAILS(pawl_vocabulary_create(&init, &v, &error), PAWL_BAD_ARGUMENT, "struct_size");
+  pawl_tokenizer_options options;
+  pawl_tokenizer_options_init(&options, sizeof options);
+  CHECK_FAILS(pawl_vocabulary_from_tokenizer_json("{", 1, &options, &v, &error), PAWL_INVALID,
+              "byte 1");
+  CHECK_FAILS(pawl_vocabulary_from_tokenizer_json(NULL, 1, NULL, &v, &error), PAWL_BAD_ARGUMENT,
+              "json");
+  CHECK_FAILS(pawl_vocabulary_from_tokenizer_file(NULL, 1, NULL, &v, &error), PAWL_BAD_ARGUMENT,
+              "path");
+}
+
+static void test_tokenizer(const char* path) {
+  pawl_vocabulary* v = NULL;
+  pawl_tokenizer_options options;
+  pawl_tokenizer_options_init(&options, sizeof options);
+  const int32_t end[] = {5};
+  options.end_tokens = end;
+  options.end_token_count = 1;
+  options.padded_size = 3000;
+  CHECK(pawl_vocabulary_from_tokenizer_file(path, strlen(path), &options, &v, NULL) == PAWL_OK);
+  CHECK(pawl_vocabulary_size(v) == 3000);
+  size_t count = 0;
+  int32_t ends[4];
+  CHECK(pawl_vocabulary_end_tokens(v, ends, 4, &count) == PAWL_OK && count == 1 && ends[0] == 5);
+  pawl_compiler* compiler = NULL;
+  CHECK(pawl_compiler_create(v, NULL, &compiler, NULL) == PAWL_OK);
+  pawl_grammar* grammar = compile(compiler, "regex", "\\{\"total\":[0-9]");
+  pawl_matcher* matcher = NULL;
+  CHECK(pawl_matcher_create(grammar, NULL, &matcher, NULL) == PAWL_OK);
+  int32_t tokens[64];
+  CHECK(pawl_matcher_forced_tokens(matcher, tokens, 64, &count) == PAWL_OK && count > 0);
+  size_t accepted = 0;
+  CHECK(pawl_matcher_validate_tokens(matcher, tokens, count, &accepted) == PAWL_OK);
+  CHECK(accepted == count);
+  pawl_matcher_free(matcher);
+  pawl_grammar_free(grammar);
+  pawl_compiler_free(compiler);
+  pawl_vocabulary_free(v);
+}
+
+static void resolve(void* context, const char* uri, size_t length, pawl_document* document) {
+  ++*(int*)context;
+  const char* text = "{\"const\": 7}";
+  if (length == strlen("http://a.b/seven") && memcmp(uri, "http://a.b/seven", length) == 0)
+    CHECK(pawl_document_set_text(document, text, strlen(text)) == PAWL_OK);
+  else
+    CHECK(pawl_document_set_error(document, "not here", 8) == PAWL_OK);
+}
+
+static void test_compiler_and_bytes(void) {
+  pawl_vocabulary* v = vocabulary_of(2);
+  pawl_compiler* compiler = NULL;
+  pawl_compiler_options compiler_options;
+  pawl_compiler_options_init(&compiler_options, sizeof compiler_options);
+  compiler_options.cached_grammars = 4;
+  CHECK_FAILS(pawl_compiler_create(NULL, NULL, &compiler, &error), PAWL_BAD_ARGUMENT, "vocabulary");
+  CHECK_FAILS(pawl_compiler_create(v, NULL, NULL, &error), PAWL_BAD_ARGUMENT, "compiler");
+  CHECK(pawl_compiler_create(v, &compiler_options, &compiler, NULL) == PAWL_OK);
+
+  pawl_grammar* grammar = NULL;
+  CHECK_FAILS(pawl_compile(NULL, "regex", "a", 1, NULL, &grammar, &error), PAWL_BAD_ARGUMENT,
+              "compiler");
+  CHECK_FAILS(pawl_compile(compiler, NULL, "a", 1, NULL, &grammar, &error), PAWL_BAD_ARGUMENT,
+              "kind");
+  CHECK_FAILS(pawl_compile(compiler, "regex", NULL, 1, NULL, &grammar, &error), PAWL_BAD_ARGUMENT,
+              "text");
+  CHECK_FAILS(pawl_compile(compiler, "regex", "a", 1, NULL, NULL, &error), PAWL_BAD_ARGUMENT,
+              "grammar");
+  CHECK_FAILS(pawl_compile(compiler, "telepathy", "a", 1, NULL, &grammar, &error), PAWL_UNSUPPORTED,
+              "kind");
+  CHECK_FAILS(pawl_compile(compiler, "regex", "a(", 2, NULL, &grammar, &error), PAWL_INVALID,
+              "byte 2");
+  CHECK_FAILS(pawl_compile(compiler, "choice", "[1]", 3, NULL, &grammar, &error), PAWL_INVALID, "");
+  CHECK_FAILS(pawl_compile(compiler, "json_schema", "false", 5, NULL, &grammar, &error),
+              PAWL_UNSATISFIABLE, "#");
+  CHECK(grammar == NULL);
+
+  pawl_json_schema_options options;
+  pawl_json_schema_options_init(&options, sizeof options);
+  CHECK(options.struct_size == sizeof options && options.whitespace == PAWL_WHITESPACE_BOUNDED);
+  CHECK_FAILS(pawl_compile(compiler, "regex", "a", 1, &options, &grammar, &error),
+              PAWL_BAD_ARGUMENT, "options");
+  options.order = 9;
+  CHECK_FAILS(pawl_compile(compiler, "json_schema", "{}", 2, &options, &grammar, &error),
+              PAWL_BAD_ARGUMENT, "order");
+  options.order = PAWL_ORDER_ANY;
+  options.whitespace = PAWL_WHITESPACE_COMPACT;
+  options.key_separator = ": ";
+  options.key_separator_length = 2;
+  options.list_annotations = 1;
+  int asked = 0;
+  options.resolve_document = resolve;
+  options.resolve_context = &asked;
+  const char* bad = "{\"$ref\":\"http://a.b/eight\"}";
+  CHECK_FAILS(pawl_compile(compiler, "json_schema", bad, strlen(bad), &options, &grammar, &error),
+              PAWL_UNSUPPORTED, "#/$ref");
+  const char* schema =
+      "{\"title\":\"t\",\"properties\":{\"a\":{\"$ref\":\"http://a.b/"
+      "seven\"}},\"required\":[\"a\"],"
+      "\"type\":\"object\",\"additionalProperties\":false}";
+  CHECK(pawl_compile(compiler, "json_schema", schema, strlen(schema), &options, &grammar, NULL) ==
+        PAWL_OK);
+  CHECK(asked == 2);
+  CHECK(pawl_grammar_note_count(grammar) == 1 && pawl_grammar_note_count(NULL) == 0);
+  const char* note = NULL;
+  size_t length = 0;
+  CHECK(pawl_grammar_note(grammar, 0, &note, &length) == PAWL_OK && length > 0);
+  CHECK(pawl_grammar_note(grammar, 1, &note, &length) == PAWL_BAD_ARGUMENT);
+  CHECK(pawl_document_set_text(NULL, "", 0) == PAWL_BAD_ARGUMENT);
+  CHECK(pawl_document_set_error(NULL, "", 0) == PAWL_BAD_ARGUMENT);
+
+  /* There and back, options and documents with it. */
+  size_t size = 0;
+  CHECK(pawl_grammar_serialize(grammar, NULL, 0, &size, NULL) == PAWL_OK && size > 0);
+  char* bytes = malloc(size);
+  CHECK_FAILS(pawl_grammar_serialize(grammar, bytes, size - 1, &length, &error), PAWL_LIMIT,
+              "capacity");
+  CHECK_FAILS(pawl_grammar_serialize(NULL, bytes, size, &length, &error), PAWL_BAD_ARGUMENT,
+              "grammar");
+  CHECK(pawl_grammar_serialize(grammar, bytes, size, &length, NULL) == PAWL_OK && length == size);
+  pawl_grammar* back = NULL;
+  CHECK(pawl_grammar_deserialize(compiler, bytes, size, &back, NULL) == PAWL_OK);
+  CHECK(asked == 2);
+  pawl_matcher* matcher = NULL;
+  CHECK(pawl_matcher_create(back, NULL, &matcher, NULL) == PAWL_OK);
+  CHECK(pawl_matcher_accept_bytes(matcher, "{\"a\": 7}", 8) == PAWL_OK);
+  CHECK(pawl_matcher_is_accepting(matcher));
+  pawl_matcher_free(matcher);
+  pawl_grammar_free(back);
+  back = NULL;
+  for (size_t i = 0; i < size; ++i) { /* any byte that changed, any cut */
+    bytes[i] ^= 0x20;
+    CHECK(pawl_grammar_deserialize(compiler, bytes, size, &back, NULL) != PAWL_OK);
+    bytes[i] ^= 0x20;
+    CHECK(pawl_grammar_deserialize(compiler, bytes, i, &back, NULL) == PAWL_INVALID);
+  }
+  CHECK_FAILS(pawl_grammar_deserialize(NULL, bytes, size, &back, &error), PAWL_BAD_ARGUMENT,
+              "compiler");
+  bytes[8] = 2;
+  CHECK_FAILS(pawl_grammar_deserialize(compiler, bytes, size, &back, &error), PAWL_UNSUPPORTED, "");
+  bytes[8] = 1;
+  pawl_vocabulary* other = vocabulary_of(1);
+  pawl_compiler* wrong = NULL;
+  CHECK(pawl_compiler_create(other, NULL, &wrong, NULL) == PAWL_OK);
+  CHECK_FAILS(pawl_grammar_deserialize(wrong, bytes, size, &back, &error), PAWL_INVALID, "");
+  CHECK(back == NULL);
+  free(bytes);
+  pawl_compiler_free(wrong);
+  pawl_vocabulary_free(other);
+  pawl_grammar_free(grammar);
+
+  /* A struct of an older header, and one of a later one. */
+  struct {
+    pawl_json_schema_options known;
+    int64_t later;
+  } future;
+  pawl_json_schema_options_init(&future.known, sizeof future);
+  CHECK(future.later == 0);
+  CHECK(pawl_compile(compiler, "json_schema", "{}", 2, &future.known, &grammar, NULL) == PAWL_OK);
+  pawl_grammar_free(grammar);
+  future.later = 1;
+  CHECK_FAILS(pawl_compile(compiler, "json_schema", "{}", 2, &future.known, &grammar, &error),
+              PAWL_UNSUPPORTED, "struct_size");
+  pawl_json_schema_options_init(&options, offsetof(pawl_json_schema_options, max_whitespace));
+  CHECK(pawl_compile(compiler, "json_schema", "{}", 2, &options, &grammar, NULL) == PAWL_OK);
+  pawl_grammar_free(grammar);
+  pawl_grammar_free(NULL);
+  pawl_compiler_free(compiler);
+  pawl_compiler_free(NULL);
+  pawl_vocabulary_free(v);
+}
+
+static void test_matcher(void) {
+  pawl_vocabulary* v = vocabulary_of(2);
+  pawl_compiler* compiler = NULL;
+  CHECK(pawl_compiler_create(v, NULL, &compiler, NULL) == PAWL_OK);
+  const char* const choices[] = {"abcabcx", "abcabcy", "q"};
+  const size_t lengths[] = {7, 7, 1};
+  pawl_grammar* grammar = NULL;
+  CHECK_FAILS(pawl_compile_choice(compiler, NULL, lengths, 3, &grammar, &error), PAWL_BAD_ARGUMENT,
+              "choices");
+  CHECK_FAILS(pawl_compile_choice(compiler, NULL, NULL, 0, &grammar, &error), PAWL_INVALID, "");
+  CHECK(pawl_compile_choice(compiler, choices, lengths, 3, &grammar, NULL) == PAWL_OK);
+  pawl_matcher* m = NULL;
+  CHECK_FAILS(pawl_matcher_create(NULL, NULL, &m, &error), PAWL_BAD_ARGUMENT, "grammar");
+  CHECK(pawl_matcher_create(grammar, NULL, &m, NULL) == PAWL_OK);
+  /* Handles keep what they need. */
+  pawl_vocabulary_free(v);
+  pawl_compiler_free(compiler);
+
+  uint32_t row[kWords];
+  CHECK(pawl_matcher_fill_mask(m, row, kWords) == PAWL_OK);
+  CHECK(bit(row, 'a') && bit(row, 'q') && bit(row, kAbc) && !bit(row, 'b') && !bit(row, kEnd));
+  CHECK(pawl_matcher_fill_mask(m, row, kWords - 1) == PAWL_BAD_ARGUMENT);
+  CHECK(pawl_matcher_fill_mask(NULL, row, kWords) == PAWL_BAD_ARGUMENT);
+  CHECK(pawl_matcher_accept(m, 'b') == PAWL_REFUSED);
+  CHECK(pawl_matcher_accept(m, -5) == PAWL_REFUSED &&
+        pawl_matcher_accept(m, 99999) == PAWL_REFUSED);
+  CHECK(pawl_matcher_accept(NULL, 0) == PAWL_BAD_ARGUMENT);
+  CHECK(pawl_matcher_steps(m) == 0 && pawl_matcher_steps(NULL) == 0);
+  CHECK(pawl_matcher_accept(m, 'a') == PAWL_OK && pawl_matcher_steps(m) == 1);
+  char forced[16];
+  size_t n = 0;
+  CHECK(pawl_matcher_forced_bytes(m, forced, sizeof forced, &n) == PAWL_OK);
+  CHECK(n == 5 && memcmp(forced, "bcabc", 5) == 0);
+  CHECK(pawl_matcher_forced_bytes(m, forced, 2, &n) == PAWL_OK && n == 2);
+  CHECK(pawl_matcher_forced_bytes(m, NULL, 2, &n) == PAWL_BAD_ARGUMENT);
+  int32_t tokens[8];
+  CHECK(pawl_matcher_forced_tokens(m, tokens, 8, &n) == PAWL_OK);
+  CHECK(n == 3 && tokens[0] == 'b' && tokens[1] == 'c' && tokens[2] == kAbc);
+  CHECK(pawl_matcher_forced_tokens(m, tokens, 1, &n) == PAWL_OK && n == 1);
+  CHECK(pawl_matcher_forced_tokens(m, tokens, 8, NULL) == PAWL_BAD_ARGUMENT);
+  const int32_t plan[] = {'b', 'c', kAbc, 'x', kEnd, 'x'};
+  CHECK(pawl_matcher_validate_tokens(m, plan, 6, &n) == PAWL_OK && n == 5);
+  CHECK(pawl_matcher_validate_tokens(m, NULL, 6, &n) == PAWL_BAD_ARGUMENT);
+
+  pawl_matcher* clone = NULL;
+  CHECK(pawl_matcher_clone(m, &clone) == PAWL_OK);
+  CHECK(pawl_matcher_clone(NULL, &clone) == PAWL_BAD_ARGUMENT);
+  CHECK(pawl_matcher_accept_bytes(clone, "bcabcx", 6) == PAWL_OK);
+  CHECK(pawl_matcher_accept_bytes(clone, "z", 1) == PAWL_REFUSED);
+  CHECK(pawl_matcher_accept_bytes(clone, NULL, 1) == PAWL_BAD_ARGUMENT);
+  CHECK(pawl_matcher_is_accepting(clone) && !pawl_matcher_is_accepting(m) &&
+        !pawl_matcher_is_accepting(NULL));
+  CHECK(!pawl_matcher_is_terminated(clone));
+  CHECK(pawl_matcher_accept(clone, kEnd2) == PAWL_OK && pawl_matcher_is_terminated(clone));
+  CHECK(pawl_matcher_is_terminated(NULL) == 0);
+  CHECK(pawl_matcher_fill_mask(clone, row, kWords) == PAWL_ENDED && row[0] == 0 &&
+        row[kWords - 1] == 0);
+  CHECK(pawl_matcher_accept(clone, kEnd) == PAWL_REFUSED);
+  CHECK(pawl_matcher_rollback(clone, 9) == PAWL_BAD_ARGUMENT &&
+        pawl_matcher_rollback(NULL, 0) == PAWL_BAD_ARGUMENT);
+  CHECK(pawl_matcher_rollback(clone, 2) == PAWL_OK && pawl_matcher_steps(clone) == 1);
+
+  /* Other end tokens, and none. */
+  pawl_matcher_options options;
+  pawl_matcher_options_init(&options, sizeof options);
+  const int32_t control[] = {kControl, kEnd};
+  options.end_tokens = control;
+  options.end_token_count = 2;
+  pawl_matcher* other = NULL;
+  CHECK(pawl_matcher_create(grammar, &options, &other, NULL) == PAWL_OK);
+  CHECK(pawl_matcher_accept(other, 'q') == PAWL_OK);
+  CHECK(pawl_matcher_fill_mask(other, row, kWords) == PAWL_OK);
+  CHECK(bit(row, kControl) && bit(row, kEnd) && !bit(row, kEnd2));
+  pawl_matcher_free(other);
+  const int32_t outside[] = {kTokens};
+  options.end_tokens = outside;
+  options.end_token_count = 1;
+  CHECK_FAILS(pawl_matcher_create(grammar, &options, &other, &error), PAWL_INVALID, "");
+  options.end_token_count = 0;
+  options.terminate_without_end_token = 1;
+  CHECK(pawl_matcher_create(grammar, &options, &other, NULL) == PAWL_OK);
+  CHECK(pawl_matcher_accept(other, 'q') == PAWL_OK && pawl_matcher_is_terminated(other));
+  pawl_matcher_free(other);
+
+  /* A tree of drafts: "b" - "c" - {abc, x}. */
+  const int32_t draft[] = {-1, 'b', 'c', kAbc, 'x'};
+  const int32_t child[] = {1, 2, 3, -1, -1};
+  const int32_t sibling[] = {-1, -1, -1, 4, -1};
+  int32_t parents[5];
+  CHECK(pawl_draft_tree_parents(child, sibling, 5, parents, NULL) == PAWL_OK);
+  CHECK(parents[0] == -1 && parents[1] == 0 && parents[3] == 2 && parents[4] == 2);
+  CHECK_FAILS(pawl_draft_tree_parents(child, NULL, 5, parents, &error), PAWL_BAD_ARGUMENT,
+              "next_sibling");
+  uint32_t rows[5 * kWords];
+  uint8_t accepted[5];
+  CHECK(pawl_matcher_fill_tree(m, draft, parents, 5, rows, kWords, accepted, &n, NULL) == PAWL_OK);
+  CHECK(n == 4 && accepted[3] == 1 && accepted[4] == 0);
+  CHECK(bit(rows, 'b') && bit(rows + 3 * kWords, 'y') && !bit(rows + 3 * kWords, 'a'));
+  CHECK(pawl_matcher_fill_tree(m, draft, parents, 5, rows, kWords, NULL, NULL, NULL) == PAWL_OK);
+  CHECK_FAILS(pawl_matcher_fill_tree(m, draft, parents, 5, rows, 1, NULL, NULL, &error),
+              PAWL_BAD_ARGUMENT, "stride");
+  parents[0] = 4;
+  CHECK_FAILS(pawl_matcher_fill_tree(m, draft, parents, 5, rows, kWords, NULL, NULL, &error),
+              PAWL_INVALID, "");
+
+  /* A batch. */
+  pawl_batch* batch = NULL;
+  CHECK_FAILS(pawl_batch_create(-1, &batch, &error), PAWL_BAD_ARGUMENT, "threads");
+  CHECK(pawl_batch_create(2, &batch, NULL) == PAWL_OK);
+  CHECK(pawl_batch_threads(batch) >= 1 && pawl_batch_threads(NULL) == 0);
+  const pawl_matcher* list[] = {m, NULL, clone};
+  memset(rows, 0xFF, sizeof rows);
+  CHECK(pawl_batch_fill(batch, list, 3, rows, kWords, &n) == PAWL_OK && n == 0);
+  CHECK(bit(rows, 'b') && !bit(rows, 'a') && bit(rows + kWords, 'a') &&
+        bit(rows + 2 * kWords, 'b'));
+  CHECK(pawl_batch_fill(batch, list, 3, rows, 1, &n) == PAWL_BAD_ARGUMENT);
+  CHECK(pawl_batch_fill(NULL, list, 3, rows, kWords, &n) == PAWL_BAD_ARGUMENT);
+  pawl_batch_free(batch);
+  pawl_batch_free(NULL);
+
+  CHECK(pawl_matcher_reset(m) == PAWL_OK && pawl_matcher_steps(m) == 0);
+  CHECK(pawl_matcher_reset(NULL) == PAWL_BAD_ARGUMENT);
+  pawl_grammar_free(grammar);
+  pawl_matcher_free(clone);
+  pawl_matcher_free(m);
+  pawl_matcher_free(NULL);
+}
+
+int main(int argc, char** argv) {
+  test_versions_and_errors();
+  test_vocabulary();
+  if (argc > 1) test_tokenizer(argv[1]);
+  test_compiler_and_bytes();
+  test_matcher();
+  if (failures == 0) printf("all well\n");
+  return failures == 0 ? 0 : 1;
+}

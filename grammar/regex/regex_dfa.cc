@@ -184,6 +184,10 @@ uint32_t RegexDfa::Next(uint32_t state, int cls) {
 
 bool RegexDfa::IsLive(uint32_t state) {
   if (states_[state].life != Life::kUnknown) return states_[state].life == Life::kLive;
+  if (undecided_ > limits_.max_undecided) {
+    states_[state].life = Life::kLive;
+    return true;
+  }
   using Entry = std::tuple<uint32_t, int64_t, uint32_t>;  // length still needed, -age, state
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> open;
   std::unordered_map<uint32_t, uint32_t> parent;  // also what has been seen
@@ -193,6 +197,7 @@ bool RegexDfa::IsLive(uint32_t state) {
   int64_t age = 0;
   while (!open.empty()) {
     if (static_cast<int>(seen.size()) > limits_.emptiness_fuel || overflow()) {
+      undecided_ += static_cast<int64_t>(seen.size());
       states_[state].life = Life::kLive;  // undecided: kept
       return true;
     }

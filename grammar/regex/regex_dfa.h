@@ -26,6 +26,9 @@ struct RegexDfaLimits {
   uint64_t max_work = 1u << 28;
   // States that one search for an accepted string may look at before it gives up.
   int emptiness_fuel = 4000;
+  // States looked at by all searches that ran out of it; above this, what is undecided is kept
+  // without a search. Else a long chain of undecided states would be searched from each of them.
+  int64_t max_undecided = 1'000'000;
 };
 
 class RegexDfa {
@@ -107,6 +110,7 @@ class RegexDfa {
   std::vector<uint32_t> cells_;
   std::unordered_map<ReId, uint32_t> state_of_;
   uint64_t work_ = 0;
+  int64_t undecided_ = 0;  // states of searches without an answer
   bool overflow_ = false;
 };
 

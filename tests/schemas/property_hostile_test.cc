@@ -280,6 +280,23 @@ TEST(HostileTest, DeepAndLongInstances) {
   EXPECT_TRUE(end->accepting());
 }
 
+// Bugs: a completion beyond the limit was searched for in vain, and the end of a chain of states
+// that no search reaches from each of them anew.
+TEST(HostileTest, RegexesThatEndFarAway) {
+  Dice dice(5);
+  const Compiler compiler(RandomVocabulary(dice, 60));
+  for (const char* pattern : {"a{1000000000}", "(abc {1,3}#){20100}", "(abcdefghi){78362}",
+                              ";b=+not\":{22600}0b~\\b~~~h"}) {
+    const Watchdog watchdog(pattern);
+    const std::clock_t begin = std::clock();
+    const auto grammar = compiler.CompileRegex(pattern);
+    ASSERT_TRUE(grammar.ok()) << pattern;
+    grammar->Start().mask();
+    EXPECT_FALSE(grammar->Start().ShortestCompletion().has_value()) << pattern;
+    EXPECT_LE(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC, kSeconds) << pattern;
+  }
+}
+
 // Conditions on one string, whose product has more states than anybody could visit.
 TEST(HostileTest, ProductsOfPatterns) {
   const auto patterns = [](const char* before, const char* after) {

@@ -21,11 +21,10 @@
 #include <string>
 
 #include "grammar/cfg/grammar_ir.h"
+#include "pawl/grammar_options.h"
 #include "pawl/result.h"
 
 namespace pawl {
-
-enum class GrammarLanguage : uint8_t { kEbnf, kGbnf, kLark };
 
 // REQUIRES: ir has a root.
 Result<std::string> PrintGrammar(GrammarIr& ir, GrammarLanguage language);

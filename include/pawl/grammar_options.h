@@ -3,6 +3,7 @@
 #define PAWL_GRAMMAR_OPTIONS_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,7 +13,7 @@
 namespace pawl {
 
 // The languages of grammars, see docs/grammars.md.
-enum class GrammarLanguage {
+enum class GrammarLanguage : uint8_t {
   kEbnf,  // as XGrammar reads it
   kGbnf,  // as llama.cpp reads it
   kLark,  // in llguidance's dialect

@@ -234,7 +234,10 @@ PAWL_API void pawl_json_schema_options_init(pawl_json_schema_options* options, s
  *   "json_schema"  a JSON Schema; options, or NULL for the defaults
  *   "regex"        a pattern that the whole output matches (docs/regex.md)
  *   "choice"       a JSON array of strings, of which the output is one
- * options must be NULL but for "json_schema". An unknown kind is PAWL_UNSUPPORTED. Threads: any. */
+ *   "ebnf"         a grammar as XGrammar writes it, with a rule "root" (docs/grammars.md)
+ *   "gbnf"         a grammar as llama.cpp writes it, with a rule "root"
+ *   "lark"         a grammar in llguidance's dialect of Lark (docs/lark.md)
+ * options must be NULL for "regex" and "choice"; in a grammar they concern the schemas in it. An unknown kind is PAWL_UNSUPPORTED. Threads: any. */
 PAWL_API pawl_status pawl_compile(const pawl_compiler* compiler, const char* kind, const char* text,
                                   size_t text_length, const pawl_json_schema_options* options,
                                   pawl_grammar** grammar, pawl_error** error);

@@ -30,6 +30,14 @@ struct Kind {
   Result<Grammar> (*compile)(const Compiler&, const Source&, const JsonSchemaOptions&);
 };
 
+template <GrammarLanguage language>
+Result<Grammar> CompileLanguage(const Compiler& compiler, const Source& source,
+                                const JsonSchemaOptions& options) {
+  GrammarOptions grammar_options;
+  grammar_options.json_schema = options;
+  return compiler.CompileGrammar(source.texts[0], language, grammar_options);
+}
+
 // One line for each kind of text that pawl_compile takes.
 constexpr Kind kKinds[] = {
     {"json_schema", true,
@@ -44,6 +52,9 @@ constexpr Kind kKinds[] = {
      [](const Compiler& compiler, const Source& source, const JsonSchemaOptions&) {
        return compiler.CompileChoice(source.texts);
      }},
+    {"ebnf", true, CompileLanguage<GrammarLanguage::kEbnf>},
+    {"gbnf", true, CompileLanguage<GrammarLanguage::kGbnf>},
+    {"lark", true, CompileLanguage<GrammarLanguage::kLark>},
 };
 
 Result<const Kind*> FindKind(std::string_view name) {

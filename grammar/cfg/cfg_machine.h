@@ -20,8 +20,8 @@
 #include <vector>
 
 #include "grammar/cfg/continuations.h"
-#include "grammar/cfg/flat_map.h"
 #include "grammar/cfg/program.h"
+#include "grammar/flat_map.h"
 #include "grammar/machine.h"
 #include "pawl/result.h"
 
@@ -68,6 +68,8 @@ class CfgMachine : public Machine {
   std::span<const Thread> threads(StateId state) const {
     return std::span<const Thread>(threads_).subspan(states_[state].begin, states_[state].count);
   }
+  // The machine of all regexes, the first of the program.
+  RegexMachine& regexes() { return static_cast<RegexMachine&>(*program_.machines[0]); }
   Machine& machine_of(const Thread& thread) { return *program_.machines[thread.source / 2]; }
   // Something remains of the state when a token ends here (lexemes may have had all their tokens).
   bool OutlivesToken(StateId state) const;

@@ -20,7 +20,6 @@ constexpr int kMaxDepth = 40;                    // of lexemes within one token
 CfgMasks::CfgMasks(CfgMachine& machine, const Vocabulary& vocabulary)
     : machine_(machine), vocabulary_(vocabulary), trie_(vocabulary.trie()) {
   stack_.resize(static_cast<size_t>(trie_.max_depth()) + 1);
-  key_stack_.resize(static_cast<size_t>(trie_.max_depth()) + 1);
 }
 
 void CfgMasks::Or(const TokenBits& tokens, uint32_t* words) {
@@ -30,17 +29,30 @@ void CfgMasks::Or(const TokenBits& tokens, uint32_t* words) {
 
 CfgMasks::TokenBits CfgMasks::Pack(const std::vector<uint32_t>& words) const {
   size_t count = 0;
-  for (const uint32_t word : words) count += static_cast<size_t>(std::popcount(word));
   TokenBits tokens;
-  if (count > words.size() / 2) {
-    tokens.words = words;
-    return tokens;
+  for (const uint32_t word : words) {
+    if (word != 0) count += static_cast<size_t>(std::popcount(word));
+    if (count > words.size() / 2) {
+      tokens.words = words;
+      return tokens;
+    }
   }
   tokens.list.reserve(count);
   for (size_t i = 0; i < words.size(); ++i) {
     for (uint32_t word = words[i]; word != 0; word &= word - 1)
       tokens.list.push_back(static_cast<TokenId>(i * 32 + std::countr_zero(word)));
   }
+  return tokens;
+}
+
+CfgMasks::TokenBits CfgMasks::Pack(std::vector<TokenId> list) const {
+  TokenBits tokens;
+  if (list.size() <= static_cast<size_t>(vocabulary_.mask_words()) / 2) {
+    tokens.list = std::move(list);
+    return tokens;
+  }
+  tokens.words.assign(static_cast<size_t>(vocabulary_.mask_words()), 0);
+  for (const TokenId id : list) tokens.words[id >> 5] |= 1u << (id & 31);
   return tokens;
 }
 
@@ -136,45 +148,77 @@ const CfgMasks::Inside& CfgMasks::InsideOf(uint32_t node, const Thread& thread) 
   return *(inside_[key] = std::move(inside));
 }
 
-std::unique_ptr<CfgMasks::Inside> CfgMasks::MakeInside(uint32_t node, const Thread& thread) {
+namespace {
+
+// How a walk steps: over any machine's keys, or over the tables of the machine of all regexes.
+struct AnyMachine {
+  using Key = Machine::Key;
+  Machine& machine;
+  Key Begin(Machine::Key key) const { return key; }
+  Key Step(Key key, uint8_t byte) const { return machine.Step(key, byte); }
+  bool Accepting(Key key) const { return machine.Accepting(key); }
+};
+struct RegexTables {
+  using Key = uint32_t;
+  RegexMachine& machine;
+  Key Begin(Machine::Key key) const { return Machine::LexemeOf(key); }
+  Key Step(Key key, uint8_t byte) const { return machine.StepByTable(key, byte); }
+  bool Accepting(Key key) const { return machine.AcceptsByTable(key); }
+};
+
+}  // namespace
+
+template <typename Steps>
+void CfgMasks::WalkLexeme(const Steps& steps, uint32_t node, const Thread& thread,
+                          std::vector<TokenId>& tokens, std::vector<uint32_t>& leaving) {
   const auto nodes = trie_.nodes();
-  Machine& machine = machine_.machine_of(thread);
-  const bool lazy = (thread.source & 1) != 0;
+  const bool lazy = (thread.source & 1) != 0, last = thread.tokens == 1;
   const bool root = node == TokenTrie::kRoot;
   const uint32_t top = root ? 0 : nodes[node].depth;  // bytes that came before the lexeme's
-  std::vector<uint32_t> words(static_cast<size_t>(vocabulary_.mask_words()), 0);
-  std::vector<std::pair<uint8_t, uint32_t>> leaving;
-  key_stack_[top] = thread.key;
+  std::vector<typename Steps::Key> stack(static_cast<size_t>(trie_.max_depth()) + 1);
+  stack[top] = steps.Begin(thread.key);
   for (uint32_t i = root ? 0 : node + 1, end = root ? trie_.size() : nodes[node].end; i < end;) {
     const TokenTrie::Node& at = nodes[i];
-    const Machine::Key before = key_stack_[at.depth - 1u];
+    const typename Steps::Key before = stack[at.depth - 1u];
+    const typename Steps::Key after = steps.Step(before, at.byte);
     // Where the lexeme may end already at the top, the state itself says so.
-    if (at.depth > top + 1u && machine.Accepting(before)) {
-      leaving.emplace_back(at.byte, i);
+    if (at.depth > top + 1u && steps.Accepting(before)) {
+      leaving.push_back(i);
       if (lazy) {
         i = at.end;
         continue;
       }
     }
-    const Machine::Key after = machine.Step(before, at.byte);
-    if (after == Machine::kDead) {
+    if (after == 0) {
       i = at.end;
       continue;
     }
-    key_stack_[at.depth] = after;
-    if (thread.tokens > 1 || machine.Accepting(after)) trie_.SetBits(at, words.data());
+    stack[at.depth] = after;
+    if (at.token != kNoToken && (!last || steps.Accepting(after))) {
+      for (TokenId t = at.token; t != kNoToken; t = trie_.NextSame(t)) tokens.push_back(t);
+    }
     ++i;
   }
-  auto inside = std::make_unique<Inside>();
-  inside->tokens = Pack(words);
-  std::sort(leaving.begin(), leaving.end());
-  inside->leaving_begin.assign(257, 0);
-  for (const auto& [byte, at] : leaving) {
-    ++inside->leaving_begin[byte + 1u];
-    inside->leaving.push_back(at);
+}
+
+std::unique_ptr<CfgMasks::Inside> CfgMasks::MakeInside(uint32_t node, const Thread& thread) {
+  std::vector<TokenId> tokens;
+  std::vector<uint32_t> leaving;
+  if (thread.source / 2 == 0) {
+    WalkLexeme(RegexTables{machine_.regexes()}, node, thread, tokens, leaving);
+  } else {
+    WalkLexeme(AnyMachine{machine_.machine_of(thread)}, node, thread, tokens, leaving);
   }
+  const auto nodes = trie_.nodes();
+  auto inside = std::make_unique<Inside>();
+  inside->tokens = Pack(std::move(tokens));
+  inside->leaving_begin.assign(257, 0);
+  for (const uint32_t at : leaving) ++inside->leaving_begin[nodes[at].byte + 1u];
   for (size_t byte = 0; byte < 256; ++byte)
     inside->leaving_begin[byte + 1] += inside->leaving_begin[byte];
+  inside->leaving.resize(leaving.size());
+  std::vector<uint32_t> next(inside->leaving_begin.begin(), inside->leaving_begin.end() - 1);
+  for (const uint32_t at : leaving) inside->leaving[next[nodes[at].byte]++] = at;
   return inside;
 }
 

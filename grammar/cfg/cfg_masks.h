@@ -65,8 +65,12 @@ class CfgMasks {
   void FillThread(uint32_t node, const Thread& thread, uint32_t* words, int depth);
   void Walk(uint32_t node, StateId state, uint32_t* words);
   const Inside& InsideOf(uint32_t node, const Thread& thread);
+  template <typename Steps>
+  void WalkLexeme(const Steps& steps, uint32_t node, const Thread& thread,
+                  std::vector<TokenId>& tokens, std::vector<uint32_t>& leaving);
   std::unique_ptr<Inside> MakeInside(uint32_t node, const Thread& thread);
   TokenBits Pack(const std::vector<uint32_t>& words) const;
+  TokenBits Pack(std::vector<TokenId> list) const;
   static void Or(const TokenBits& tokens, uint32_t* words);
   size_t BytesOf(const TokenBits& tokens) const {
     return tokens.list.size() * 4 + tokens.words.size() * 4 + 64;
@@ -80,8 +84,6 @@ class CfgMasks {
   std::unordered_map<ContId, TokenBits> fresh_;
   size_t bytes_ = 0;
   std::vector<StateId> stack_;
-  std::vector<Machine::Key> key_stack_;
-  std::vector<uint32_t> scratch_;
 };
 
 }  // namespace pawl

@@ -526,7 +526,9 @@ LarkLowering::ExprId LarkLowering::SpecialToken(const ScopeState& scope, const N
     if (range.empty()) continue;
     TokenId first = 0, last = 0;
     const char* const end = range.data() + range.size();
-    auto [at, error] = std::from_chars(range.data(), end, first);
+    const std::from_chars_result start = std::from_chars(range.data(), end, first);
+    const char* at = start.ptr;
+    const std::errc error = start.ec;
     last = first;
     if (error == std::errc() && at != end && *at == '-') {
       std::tie(at, error) = [&] {

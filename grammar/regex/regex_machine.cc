@@ -60,13 +60,37 @@ std::optional<char32_t> RegexMachine::Pick(uint32_t state, char32_t lo, char32_t
   return std::nullopt;
 }
 
+void RegexMachine::AddTable(uint32_t lexeme) {
+  if (tables_.size() <= lexeme) tables_.resize(std::max<size_t>(lexeme + 1, 2 * tables_.size()));
+  tables_[lexeme] = std::make_unique<uint32_t[]>(257);
+  std::fill_n(tables_[lexeme].get(), 256, kUnknownStep);
+  tables_[lexeme][256] = Accepting(MakeKey(1, lexeme)) ? 1 : 0;
+}
+
+uint32_t RegexMachine::AtBoundary(uint32_t state) {
+  if (boundary_.size() <= state)
+    boundary_.resize(std::max<size_t>(state + 1, 2 * boundary_.size()));
+  if (boundary_[state] == 0) boundary_[state] = Intern({state});
+  return boundary_[state];
+}
+
 uint32_t RegexMachine::StepLexeme(uint32_t lexeme, uint8_t byte) {
+  const Position& p = positions_[lexeme];
+  if (p.missing == 0 && byte < 0x80) {
+    const uint32_t next = dfa_.Next(p.state, dfa_.ClassOf(byte));
+    return next == RegexDfa::kDead ? kDeadLexeme : AtBoundary(next);
+  }
+  const uint64_t key = uint64_t{lexeme} << 8 | byte;
+  if (const uint32_t* known = sequence_steps_.Find(key)) return *known;
+  const uint32_t next = StepInSequence(lexeme, byte);
+  sequence_steps_.Insert(key, next);
+  return next;
+}
+
+// A byte that begins a sequence of UTF-8 or stands in one.
+uint32_t RegexMachine::StepInSequence(uint32_t lexeme, uint8_t byte) {
   Position p = positions_[lexeme];
   if (p.missing == 0) {
-    if (byte < 0x80) {
-      const uint32_t next = dfa_.Next(p.state, dfa_.ClassOf(byte));
-      return next == RegexDfa::kDead ? kDeadLexeme : Intern({next});
-    }
     if (byte < 0xC2 || byte > 0xF4) return kDeadLexeme;
     p.length = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : 2;
     p.missing = static_cast<uint8_t>(p.length - 1);
@@ -79,7 +103,7 @@ uint32_t RegexMachine::StepLexeme(uint32_t lexeme, uint8_t byte) {
   const auto [lo, hi] = Range(p);
   if (!Pick(p.state, lo, hi)) return kDeadLexeme;
   if (p.missing > 0) return Intern(p);
-  return Intern({dfa_.Next(p.state, dfa_.ClassOf(p.value))});
+  return AtBoundary(dfa_.Next(p.state, dfa_.ClassOf(p.value)));
 }
 
 bool RegexMachine::Accepting(Key state) {

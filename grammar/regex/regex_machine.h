@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "grammar/flat_map.h"
 #include "grammar/machine.h"
 #include "grammar/regex/regex_dfa.h"
 
@@ -25,10 +26,25 @@ class RegexMachine : public Machine {
   bool Accepting(Key state) override;
   std::optional<std::string> ShortestCompletion(Key state) override;
   bool Ends(Key state) override;
+  // StepLexeme and Accepting for walks over a whole vocabulary: each state that is asked gets a
+  // table of its steps.
+  uint32_t StepByTable(uint32_t lexeme, uint8_t byte) {
+    if (lexeme >= tables_.size() || tables_[lexeme] == nullptr) AddTable(lexeme);
+    uint32_t& next = tables_[lexeme][byte];
+    if (next == kUnknownStep) next = StepLexeme(lexeme, byte);
+    return next;
+  }
+  bool AcceptsByTable(uint32_t lexeme) {
+    if (lexeme >= tables_.size() || tables_[lexeme] == nullptr) AddTable(lexeme);
+    return tables_[lexeme][256] != 0;
+  }
+
   // A limit of the automaton was reached: some answers since then are kDead for want of room.
   bool overflow() const { return dfa_.overflow(); }
 
  private:
+  static constexpr uint32_t kUnknownStep = UINT32_MAX;
+  void AddTable(uint32_t lexeme);
   // A state of the DFA, and the bytes of a UTF-8 sequence that has begun.
   struct Position {
     uint32_t state;
@@ -37,6 +53,8 @@ class RegexMachine : public Machine {
     friend bool operator==(const Position&, const Position&) = default;
   };
   uint32_t Intern(const Position& position);
+  uint32_t AtBoundary(uint32_t state);  // Intern({state}), by a table
+  uint32_t StepInSequence(uint32_t lexeme, uint8_t byte);
   // A code point in lo..hi that leads on from the state; nullopt when there is none.
   std::optional<char32_t> Pick(uint32_t state, char32_t lo, char32_t hi);
   static std::pair<char32_t, char32_t> Range(const Position& position);
@@ -44,6 +62,9 @@ class RegexMachine : public Machine {
   RegexDfa dfa_;
   std::vector<Position> positions_;
   std::unordered_map<uint64_t, std::vector<uint32_t>> index_;
+  std::vector<uint32_t> boundary_;                   // by state of the DFA; 0: not interned yet
+  std::vector<std::unique_ptr<uint32_t[]>> tables_;  // 256 steps, and whether it accepts
+  FlatMap<uint32_t> sequence_steps_;                 // beyond ASCII, by position << 8 | byte
 };
 
 }  // namespace pawl

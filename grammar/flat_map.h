@@ -1,7 +1,7 @@
 // FlatMap: 64-bit keys to small values, open addressing, no erasing: what a step from byte to byte
 // looks up, where std::unordered_map would cost more than all else.
-#ifndef PAWL_GRAMMAR_CFG_FLAT_MAP_H_
-#define PAWL_GRAMMAR_CFG_FLAT_MAP_H_
+#ifndef PAWL_GRAMMAR_FLAT_MAP_H_
+#define PAWL_GRAMMAR_FLAT_MAP_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -57,4 +57,4 @@ class FlatMap {
 
 }  // namespace pawl
 
-#endif  // PAWL_GRAMMAR_CFG_FLAT_MAP_H_
+#endif  // PAWL_GRAMMAR_FLAT_MAP_H_

@@ -10,6 +10,7 @@
 
 #include "src/cli/command.h"
 #include "src/cli/progress.h"
+#include "src/model/gguf_model.h"
 
 namespace pawl::cli {
 namespace {
@@ -17,6 +18,14 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kShippedModel = "tiny-extract";
+
+Result<std::shared_ptr<const Tokenizer>> GgufTokenizer(const std::string& path) {
+  Result<GgufFile> file = GgufFile::Open(path);
+  if (!file.ok()) return file.error();
+  Result<GgufVocabulary> vocabulary = ReadGgufVocabulary(*file);
+  if (!vocabulary.ok()) return vocabulary.error();
+  return MakeGgufTokenizer(*vocabulary);
+}
 
 bool IsFolder(const std::string& path) {
   std::error_code ignored;
@@ -27,12 +36,12 @@ bool IsFolder(const std::string& path) {
 
 Result<std::string> FindModelFolder(const std::string& given) {
   if (!given.empty()) {
-    if (IsFolder(given)) return given;
+    if (IsFolder(given) || LooksLikeGguf(given)) return given;
     std::error_code ignored;
-    return Error{
-        ErrorCode::kIo,
-        fs::exists(given, ignored) ? "not a model folder but a file" : "no such model folder",
-        given};
+    return Error{ErrorCode::kIo,
+                 fs::exists(given, ignored) ? "neither a model folder nor a GGUF file"
+                                            : "no such model folder or file",
+                 given};
   }
   std::vector<std::string> places;
   const std::string executable = ExecutableFolder();
@@ -54,7 +63,8 @@ Result<std::string> FindModelFolder(const std::string& given) {
 
 Result<Text> LoadText(const std::string& command, const std::string& path) {
   Progress progress(command, "loading the tokenizer of " + path);
-  Result<std::shared_ptr<const Tokenizer>> tokenizer = Tokenizer::FromFile(path);
+  Result<std::shared_ptr<const Tokenizer>> tokenizer =
+      LooksLikeGguf(path) ? GgufTokenizer(path) : Tokenizer::FromFile(path);
   if (!tokenizer.ok()) return tokenizer.error();
   Result<std::shared_ptr<const Vocabulary>> vocabulary = (*tokenizer)->MakeVocabulary();
   if (!vocabulary.ok()) return InFile(path, vocabulary.error());

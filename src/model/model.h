@@ -114,9 +114,9 @@ struct ModelOptions {
   KernelVariant kernels = KernelVariant{};  // kAuto: the best this processor has
 };
 
-// Loads a folder with config.json and *.safetensors. Errors name the file and the tensor or key.
-Result<std::unique_ptr<Model>> LoadModel(const std::string& folder,
-                                         const ModelOptions& options = {});
+// Loads a folder with config.json and *.safetensors, or a GGUF file. Errors name the file and the
+// tensor, key or byte.
+Result<std::unique_ptr<Model>> LoadModel(const std::string& path, const ModelOptions& options = {});
 
 }  // namespace pawl
 

@@ -58,6 +58,24 @@ class Binder {
     return values;
   }
 
+  // Rows 2i and 2i + 1 of each head go to i and i + head_dim / 2.
+  void Unpair(Linear& linear, int64_t head_dim) {
+    if (error_) return;
+    const int64_t row_bytes = linear.w.cols * WeightBytes(linear.w.type);
+    std::byte* rows = NewCopy(linear.w.rows * row_bytes);
+    const auto* from = static_cast<const std::byte*>(linear.w.data);
+    std::vector<float> bias(linear.bias.size());
+    for (int64_t r = 0; r < linear.w.rows; ++r) {
+      const int64_t source = PairedRow(r, head_dim);
+      std::memcpy(rows + r * row_bytes, from + source * row_bytes, static_cast<size_t>(row_bytes));
+      if (!bias.empty()) {
+        bias[static_cast<size_t>(r)] = linear.bias[static_cast<size_t>(source)];
+      }
+    }
+    linear.w.data = rows;
+    linear.bias = std::move(bias);
+  }
+
   Linear FetchLinear(const std::string& name, int64_t outputs, int64_t inputs, bool bias) {
     Linear linear;
     linear.w = FetchMatrix(name + ".weight", outputs, inputs);
@@ -115,10 +133,21 @@ class Binder {
     const size_t alignment = small ? kLine : static_cast<size_t>(WeightBytes(type));
     if (reinterpret_cast<uintptr_t>(view.data) % alignment == 0) return view.data;
     const auto size = static_cast<size_t>(view.bytes);
+    std::byte* copy = NewCopy(view.bytes);
+    std::memcpy(copy, view.data, size);
+    return copy;
+  }
+
+  std::byte* NewCopy(int64_t bytes) {
+    const auto size = static_cast<size_t>(bytes);
     auto* copy = static_cast<std::byte*>(std::aligned_alloc(kLine, (size + kLine) / kLine * kLine));
     if (copy == nullptr) throw std::bad_alloc();
-    std::memcpy(copy, view.data, size);
     return weights_.copies.emplace_back(copy).get();
+  }
+
+  static int64_t PairedRow(int64_t row, int64_t head_dim) {
+    const int64_t within = row % head_dim, half = head_dim / 2;
+    return row - within + 2 * (within % half) + within / half;
   }
 
   TransformerWeights& weights_;
@@ -192,6 +221,10 @@ Result<TransformerWeights> LoadTransformerWeights(std::unique_ptr<TensorSource> 
     layer.q = binder.FetchLinear(prefix + names.q, q_width, hidden, config.qkv_bias);
     layer.k = binder.FetchLinear(prefix + names.k, kv_width, hidden, config.qkv_bias);
     layer.v = binder.FetchLinear(prefix + names.v, kv_width, hidden, config.qkv_bias);
+    if (config.paired_rotation) {
+      binder.Unpair(layer.q, config.head_dim);
+      binder.Unpair(layer.k, config.head_dim);
+    }
     layer.o = binder.FetchLinear(prefix + names.o, hidden, q_width, config.o_bias);
     layer.gate = binder.FetchLinear(prefix + names.gate, inner, hidden, config.mlp_bias);
     layer.up = binder.FetchLinear(prefix + names.up, inner, hidden, config.mlp_bias);

@@ -51,7 +51,7 @@ Result<std::unique_ptr<Model>> LoadModel(const std::string& path, const ModelOpt
     Result<Opened> opened = LooksLikeGguf(path) ? OpenGguf(path) : OpenFolder(path);
     if (!opened.ok()) return opened.error();
     Result<TransformerWeights> weights = LoadTransformerWeights(
-        std::move(opened->source), opened->config, *opened->names, options.progress);
+        std::move(opened->source), opened->config, *opened->names, options.progress, options.dtype);
     if (!weights.ok()) return weights.error();
     return std::unique_ptr<Model>(std::make_unique<TransformerCpu>(
         std::move(opened->config), *std::move(weights), *kernels, options.threads));

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -75,11 +76,20 @@ Encoder EncoderOf(const Text& text) {
   return [tokenizer = text.tokenizer](std::string_view piece) { return tokenizer->Encode(piece); };
 }
 
+const std::vector<std::string>& DtypeNames() {
+  // In the order of WeightDtype.
+  static const std::vector<std::string> names = {"stored", "fp32", "bf16", "fp16", "int8", "int4"};
+  return names;
+}
+
 Result<std::unique_ptr<Model>> LoadWeights(const std::string& command, const std::string& folder,
-                                           int threads) {
+                                           int threads, const std::string& dtype) {
   Progress progress(command, "loading " + folder);
   ModelOptions options;
   options.threads = threads;
+  const auto& names = DtypeNames();
+  const auto found = std::find(names.begin(), names.end(), dtype);
+  options.dtype = static_cast<WeightDtype>(found - names.begin());
   options.progress = [&](double fraction) {
     progress.Set(fmt::format("loading {}: {:.0f} %", folder, fraction * 100));
   };

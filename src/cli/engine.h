@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "grammar/forced_spelling.h"
 #include "pawl/result.h"
@@ -29,9 +30,11 @@ Result<Text> LoadText(const std::string& command, const std::string& path);
 // The tokenizer's spelling of forced text; keeps the tokenizer alive.
 Encoder EncoderOf(const Text& text);
 
-// `threads` 0: all cores.
+// The names of --dtype: "stored", "fp32", "bf16", "fp16", "int8", "int4".
+const std::vector<std::string>& DtypeNames();
+// `threads` 0: all cores. `dtype`: one of those names.
 Result<std::unique_ptr<Model>> LoadWeights(const std::string& command, const std::string& folder,
-                                           int threads);
+                                           int threads, const std::string& dtype = "stored");
 
 }  // namespace pawl::cli
 

@@ -138,5 +138,20 @@ TEST(GenerateTest, GgufFile) {
   EXPECT_NE(cut.err.find("cut.gguf: byte "), std::string::npos) << cut.err;
 }
 
+TEST(GenerateTest, DtypeIsHowWeightsAreKept) {
+  for (const char* dtype : {"fp32", "bf16", "fp16", "int8", "int4"}) {
+    const CommandResult info =
+        RunPawl({"info", "--model", RandomModelFolder(), "--dtype", dtype, "--json"});
+    ASSERT_EQ(info.exit_code, 0) << info.err;
+    const auto json = nlohmann::json::parse(info.out, nullptr, false);
+    EXPECT_EQ(json["weights"].get<std::string>().substr(0, 4), dtype) << info.out;
+    EXPECT_EQ(
+        RunPawl(Command({"--choice", "red", "--choice", "green", "--dtype", dtype})).exit_code, 0);
+  }
+  const CommandResult bad = RunPawl(Command({"--choice", "red", "--dtype", "int3"}));
+  EXPECT_NE(bad.exit_code, 0);
+  EXPECT_NE(bad.err.find("--dtype"), std::string::npos) << bad.err;
+}
+
 }  // namespace
 }  // namespace pawl

@@ -135,6 +135,7 @@ TEST(QuantizeTest, ModelsStayNearTheirWeights) {
       const std::vector<float> logits =
           RunChunk(*model, MakeSequence(*model, 32), 0, golden.prompt);
       EXPECT_LT(RelativeError(logits, golden.logits), c.bound) << name << " " << c.name;
+      RecordProperty(name + "_" + c.name, std::to_string(RelativeError(logits, golden.logits)));
     }
   }
 }

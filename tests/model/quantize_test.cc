@@ -115,17 +115,18 @@ std::unique_ptr<Model> LoadAs(const std::string& path, WeightDtype dtype, int th
 
 // Bounds for whole models, on the norm of the logits of a position, against the goldens: the
 // rounding of weights alone, as activations and sums are float. Tiny random models suffer more than
-// trained ones. The arithmetic itself is bounded below.
+// trained ones. Measured: 0.0013, 0.0094, 0.036 and 0.42 at most. The arithmetic itself is bounded
+// below, and by kernels_test.
 TEST(QuantizeTest, ModelsStayNearTheirWeights) {
   const struct {
     WeightDtype dtype;
     const char* name;
     double bound;
   } cases[] = {{WeightDtype::kFp32, "fp32", 2e-5},
-               {WeightDtype::kFp16, "fp16", 0.02},
-               {WeightDtype::kBf16, "bf16", 0.05},
-               {WeightDtype::kInt8, "int8", 0.1},
-               {WeightDtype::kInt4, "int4", 1.0}};
+               {WeightDtype::kFp16, "fp16", 0.005},
+               {WeightDtype::kBf16, "bf16", 0.02},
+               {WeightDtype::kInt8, "int8", 0.06},
+               {WeightDtype::kInt4, "int4", 0.6}};
   for (const std::string& name : GoldenNames()) {
     for (const auto& c : cases) {
       const std::unique_ptr<Model> model = LoadAs(GoldenFolder(name), c.dtype);

@@ -19,10 +19,22 @@
 
 namespace pawl {
 
-enum class WeightType : uint8_t { kF32, kBf16, kF16 };
+// kI8 and kI4 hold integers in groups of neighbours of a row; a group has a scale and, for kI4, a
+// minimum, so that a weight is worth float(q) * scale (rounded to float) or q * scale + minimum
+// (rounded once). kI8: a byte each, signed. kI4: 0 to 15, blocks of 32 in 16 bytes, element i of a
+// block in the lower half of byte i, element i + 16 in the upper half. Their rows are padded to
+// whole blocks of 32 elements, with whatever finite weights.
+enum class WeightType : uint8_t { kF32, kBf16, kF16, kI8, kI4 };
 
-// Bytes of one element.
+constexpr int64_t kQuantBlock = 32;
+inline bool IsQuantized(WeightType type) { return type >= WeightType::kI8; }
+// Bytes of one element of the types that are not quantized.
 inline int WeightBytes(WeightType type) { return type == WeightType::kF32 ? 4 : 2; }
+// Bytes from one row of integers to the next.
+inline int64_t QuantStride(WeightType type, int64_t cols) {
+  const int64_t padded = (cols + kQuantBlock - 1) / kQuantBlock * kQuantBlock;
+  return type == WeightType::kI8 ? padded : padded / 2;
+}
 
 // A row-major matrix in memory that someone else owns, such as a mapped file.
 struct Matrix {
@@ -30,6 +42,11 @@ struct Matrix {
   WeightType type = WeightType::kF32;
   int64_t rows = 0;
   int64_t cols = 0;
+  // kI8 and kI4: of group g of row r at r * groups + g.
+  const float* scales = nullptr;
+  const float* minimums = nullptr;  // kI4
+  int group_shift = 5;              // 2^shift weights are a group: 4 (kI8 only), 5 or 6
+  int64_t groups = 0;               // of a padded row
 };
 
 // y[r] = w x[r] + bias for each of `rows` input rows; added to what y holds when `add` is set.
@@ -69,7 +86,7 @@ struct KernelSet {
   const char* name;  // "portable", "avx2", "avx512"
 
   // Reorders n inputs in place the way matmul reads them beside weights of that type. Nothing moves
-  // for kF32 and kF16.
+  // but for kBf16.
   void (*prepare)(WeightType type, float* x, int64_t n);
   // Outputs begin .. end-1 of a matrix product. Reads (end - begin) * w.cols * WeightBytes bytes of
   // weights from memory once, whatever the number of rows, as long as the rows of x fit the L2
@@ -91,6 +108,8 @@ struct KernelSet {
   void (*soft_cap)(float* x, float cap, int64_t n);
   // out = the n values at `data`, exactly.
   void (*to_float)(const void* data, WeightType type, int64_t n, float* out);
+  // out = row `row` of a matrix, every weight as matmul sees it.
+  void (*read_row)(const Matrix& matrix, int64_t row, float* out);
   // Whether no value is infinite or NaN. 4 * n bytes.
   bool (*all_finite)(const float* x, int64_t n);
 };

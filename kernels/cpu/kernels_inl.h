@@ -11,7 +11,8 @@
 // roundings everywhere unless Fma says otherwise.
 //
 // Vec has: Zero, Set1, Load, LoadN (n < 16 values, the rest 0) for float, Bf16 and F16, Store,
-// StoreN, Fma(a, b, c) = ab + c,
+// StoreN, LoadI8 (16 signed bytes) and
+// LoadHalves (the lower or upper halves of 16 bytes) as floats, Fma(a, b, c) = ab + c,
 // +, -, *, /, Max(a, b) = a > b ? a : b, Min(a, b) = a < b ? a : b, PowerOfTwo, Sum, Sum4, and the
 // tile sizes that suit its registers.
 
@@ -49,12 +50,63 @@ void Prepare(WeightType type, float* x, int64_t n) {
   }
 }
 
+// How a tile reads its weights: W elements as they are stored, or integers with their group's
+// scale. `Row(o)` is the o-th output from here.
+template <typename W>
+struct Stored {
+  using Type = W;
+  static constexpr bool kPairs = kPaired<W>;
+  const W* data;
+  int64_t stride;
+  Vec Load(int o, int64_t k) const { return Vec::Load(data + o * stride + k); }
+  Vec LoadN(int o, int64_t k, int n) const { return Vec::LoadN(data + o * stride + k, n); }
+  Vec Even(int o, int64_t k) const { return Vec::LoadEven(data + o * stride + k); }
+  Vec Odd(int o, int64_t k) const { return Vec::LoadOdd(data + o * stride + k); }
+  Stored Row(int64_t o) const { return {data + o * stride, stride}; }
+};
+
+struct Ints8 {
+  static constexpr bool kPairs = false;
+  const int8_t* data;
+  int64_t stride;
+  const float* scales;
+  int64_t groups;
+  int shift;
+  Vec Load(int o, int64_t k) const {
+    return Vec::LoadI8(data + o * stride + k) * Vec::Set1(scales[o * groups + (k >> shift)]);
+  }
+  // Rows are padded; the inputs beyond the end are zeros.
+  Vec LoadN(int o, int64_t k, int) const { return Load(o, k); }
+  Ints8 Row(int64_t o) const {
+    return {data + o * stride, stride, scales + o * groups, groups, shift};
+  }
+};
+
+struct Ints4 {
+  static constexpr bool kPairs = false;
+  const uint8_t* data;
+  int64_t stride;
+  const float *scales, *minimums;
+  int64_t groups;
+  int shift;
+  Vec Load(int o, int64_t k) const {
+    const int64_t g = o * groups + (k >> shift);
+    const uint8_t* block = data + o * stride + k / kQuantBlock * (kQuantBlock / 2);
+    return Fma(Vec::LoadHalves(block, k % kQuantBlock != 0), Vec::Set1(scales[g]),
+               Vec::Set1(minimums[g]));
+  }
+  Vec LoadN(int o, int64_t k, int) const { return Load(o, k); }
+  Ints4 Row(int64_t o) const {
+    return {data + o * stride, stride, scales + o * groups, minimums + o * groups, groups, shift};
+  }
+};
+
 // O outputs times R input rows: O * R sums advance together, which hides the latency of the
 // multiply-add (4 cycles, up to 2 per cycle) and uses each loaded weight R times and each loaded
 // input O times. sums[r * sums_stride + o].
-template <typename W, int O, int R>
-inline void Tile(const W* w, int64_t w_stride, const float* x, int64_t x_stride, int64_t n,
-                 float* sums, int64_t sums_stride) {
+template <int O, int R, typename Weights>
+inline void Tile(const Weights& w, const float* x, int64_t x_stride, int64_t n, float* sums,
+                 int64_t sums_stride) {
   Vec acc[O * R];
 #pragma GCC unroll 32
   for (int i = 0; i < O * R; ++i) acc[i] = Vec::Zero();
@@ -62,7 +114,7 @@ inline void Tile(const W* w, int64_t w_stride, const float* x, int64_t x_stride,
   const auto step = [&](const auto& weights, const auto& inputs) __attribute__((always_inline)) {
     Vec weight[O];
 #pragma GCC unroll 8
-    for (int o = 0; o < O; ++o) weight[o] = weights(w + o * w_stride);
+    for (int o = 0; o < O; ++o) weight[o] = weights(o);
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
       const Vec input = inputs(x + r * x_stride);
@@ -71,21 +123,20 @@ inline void Tile(const W* w, int64_t w_stride, const float* x, int64_t x_stride,
     }
   };
   int64_t k = 0;
-  if constexpr (kPaired<W>) {
+  if constexpr (Weights::kPairs) {
     for (; k + kPairBlock <= n; k += kPairBlock) {
-      step([k](const W* p) { return Vec::LoadEven(p + k); },
+      step([&w, k](int o) { return w.Even(o, k); },
            [k](const float* p) { return Vec::Load(p + k); });
-      step([k](const W* p) { return Vec::LoadOdd(p + k); },
+      step([&w, k](int o) { return w.Odd(o, k); },
            [k](const float* p) { return Vec::Load(p + k + kLanes); });
     }
   }
   for (; k + kLanes <= n; k += kLanes) {
-    step([k](const W* p) { return Vec::Load(p + k); },
-         [k](const float* p) { return Vec::Load(p + k); });
+    step([&w, k](int o) { return w.Load(o, k); }, [k](const float* p) { return Vec::Load(p + k); });
   }
   if (k < n) {
     const int rest = static_cast<int>(n - k);
-    step([k, rest](const W* p) { return Vec::LoadN(p + k, rest); },
+    step([&w, k, rest](int o) { return w.LoadN(o, k, rest); },
          [k, rest](const float* p) { return Vec::LoadN(p + k, rest); });
   }
 #pragma GCC unroll 8
@@ -102,11 +153,10 @@ inline void Tile(const W* w, int64_t w_stride, const float* x, int64_t x_stride,
   }
 }
 
-template <typename W, int O, int R>
-inline void TileToOutput(const MatMulArgs& args, const W* w, int64_t output, int row) {
+template <typename Weights, int O, int R>
+inline void TileToOutput(const MatMulArgs& args, const Weights& w, int64_t output, int row) {
   float sums[O * R];
-  Tile<W, O, R>(w + output * args.w.cols, args.w.cols, args.x + row * args.x_stride, args.x_stride,
-                args.w.cols, sums, O);
+  Tile<O, R>(w.Row(output), args.x + row * args.x_stride, args.x_stride, args.w.cols, sums, O);
   for (int r = 0; r < R; ++r) {
     const int64_t y_row = args.y_rows != nullptr ? args.y_rows[row + r] : row + r;
     float* y = args.y + y_row * args.y_stride + output;
@@ -119,37 +169,59 @@ inline void TileToOutput(const MatMulArgs& args, const W* w, int64_t output, int
 }
 
 // All rows for O outputs, R rows at a time, then the R' < R that are left.
-template <typename W, int O, int R>
-inline void RowsFrom(const MatMulArgs& args, const W* w, int64_t output, int row) {
-  for (; row + R <= args.rows; row += R) TileToOutput<W, O, R>(args, w, output, row);
+template <typename Weights, int O, int R>
+inline void RowsFrom(const MatMulArgs& args, const Weights& w, int64_t output, int row) {
+  for (; row + R <= args.rows; row += R) TileToOutput<Weights, O, R>(args, w, output, row);
   if constexpr (R > 1) {
-    if (row < args.rows) RowsFrom<W, O, R - 1>(args, w, output, row);
+    if (row < args.rows) RowsFrom<Weights, O, R - 1>(args, w, output, row);
   }
 }
 
-template <typename W>
-void MatMulTyped(const MatMulArgs& args, int64_t begin, int64_t end) {
-  const W* w = static_cast<const W*>(args.w.data);
+template <typename Weights>
+void MatMulWith(const MatMulArgs& args, const Weights& w, int64_t begin, int64_t end) {
   int64_t output = begin;
   if (args.rows == 1) {
     constexpr int kWide = Vec::kOutputsOneRow;
-    for (; output + kWide <= end; output += kWide) TileToOutput<W, kWide, 1>(args, w, output, 0);
+    for (; output + kWide <= end; output += kWide) {
+      TileToOutput<Weights, kWide, 1>(args, w, output, 0);
+    }
   }
   constexpr int kOutputs = Vec::kOutputs;
   for (; output + kOutputs <= end; output += kOutputs) {
-    RowsFrom<W, kOutputs, Vec::kRows>(args, w, output, 0);
+    RowsFrom<Weights, kOutputs, Vec::kRows>(args, w, output, 0);
   }
-  for (; output < end; ++output) RowsFrom<W, 1, 1>(args, w, output, 0);
+  for (; output < end; ++output) RowsFrom<Weights, 1, 1>(args, w, output, 0);
+}
+
+template <typename W>
+Stored<W> StoredWeights(const Matrix& m) {
+  return {static_cast<const W*>(m.data), m.cols};
+}
+Ints8 Int8Weights(const Matrix& m) {
+  return {static_cast<const int8_t*>(m.data), QuantStride(WeightType::kI8, m.cols), m.scales,
+          m.groups, m.group_shift};
+}
+Ints4 Int4Weights(const Matrix& m) {
+  return {static_cast<const uint8_t*>(m.data),
+          QuantStride(WeightType::kI4, m.cols),
+          m.scales,
+          m.minimums,
+          m.groups,
+          m.group_shift};
 }
 
 void MatMul(const MatMulArgs& args, int64_t begin, int64_t end) {
   switch (args.w.type) {
     case WeightType::kF32:
-      return MatMulTyped<float>(args, begin, end);
+      return MatMulWith(args, StoredWeights<float>(args.w), begin, end);
     case WeightType::kBf16:
-      return MatMulTyped<Bf16>(args, begin, end);
+      return MatMulWith(args, StoredWeights<Bf16>(args.w), begin, end);
     case WeightType::kF16:
-      return MatMulTyped<F16>(args, begin, end);
+      return MatMulWith(args, StoredWeights<F16>(args.w), begin, end);
+    case WeightType::kI8:
+      return MatMulWith(args, Int8Weights(args.w), begin, end);
+    case WeightType::kI4:
+      return MatMulWith(args, Int4Weights(args.w), begin, end);
   }
 }
 
@@ -290,7 +362,22 @@ void ToFloat(const void* data, WeightType type, int64_t n, float* out) {
       return ToFloatTyped<Bf16>(data, n, out);
     case WeightType::kF16:
       return ToFloatTyped<F16>(data, n, out);
+    case WeightType::kI8:
+    case WeightType::kI4:
+      return;  // not elements on their own
   }
+}
+
+template <typename Weights>
+void ReadRowWith(const Weights& w, int64_t n, float* out) {
+  ForBlocks(n, [&](int64_t i, int count) { StoreUpTo(w.Load(0, i), out + i, count); });
+}
+
+void ReadRow(const Matrix& m, int64_t row, float* out) {
+  if (m.type == WeightType::kI8) return ReadRowWith(Int8Weights(m).Row(row), m.cols, out);
+  if (m.type == WeightType::kI4) return ReadRowWith(Int4Weights(m).Row(row), m.cols, out);
+  const char* data = static_cast<const char*>(m.data) + row * m.cols * WeightBytes(m.type);
+  ToFloat(data, m.type, m.cols, out);
 }
 
 // x * 0 is 0 or -0 for a finite x and NaN otherwise, and NaN survives the sum.
@@ -311,12 +398,12 @@ inline void ScoresFor(const AttentionArgs& a, const float* keys, int64_t count, 
   float* out = scores + head * stride;
   int64_t j = 0;
   for (; j + 4 <= count; j += 4) {
-    Tile<float, 4, R>(keys + j * a.head_dim, a.head_dim, q, a.head_dim, a.head_dim, out + j,
-                      stride);
+    Tile<4, R>(Stored<float>{keys + j * a.head_dim, a.head_dim}, q, a.head_dim, a.head_dim, out + j,
+               stride);
   }
   for (; j < count; ++j) {
-    Tile<float, 1, R>(keys + j * a.head_dim, a.head_dim, q, a.head_dim, a.head_dim, out + j,
-                      stride);
+    Tile<1, R>(Stored<float>{keys + j * a.head_dim, a.head_dim}, q, a.head_dim, a.head_dim, out + j,
+               stride);
   }
 }
 
@@ -438,8 +525,8 @@ void Attention(const AttentionArgs& a) {
 }
 
 constexpr KernelSet TableNamed(const char* name) {
-  return {name,    Prepare, MatMul,  RmsNorm, Rope,     Attention,
-          SiluMul, GeluMul, SoftCap, ToFloat, AllFinite};
+  return {name,    Prepare, MatMul,  RmsNorm, Rope,    Attention,
+          SiluMul, GeluMul, SoftCap, ToFloat, ReadRow, AllFinite};
 }
 
 }  // namespace

@@ -67,6 +67,16 @@ struct Vec {
     return v;
   }
   static Vec LoadOdd(const Bf16* p) { return LoadEven(p + 1); }
+  static Vec LoadI8(const int8_t* p) {
+    Vec v;
+    for (int i = 0; i < 16; ++i) v.lane[i] = static_cast<float>(p[i]);
+    return v;
+  }
+  static Vec LoadHalves(const uint8_t* p, bool upper) {
+    Vec v;
+    for (int i = 0; i < 16; ++i) v.lane[i] = static_cast<float>(upper ? p[i] >> 4 : p[i] & 15);
+    return v;
+  }
   void Store(float* p) const { StoreN(p, 16); }
   void StoreN(float* p, int n) const {
     for (int i = 0; i < n; ++i) p[i] = lane[i];

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -10,6 +11,7 @@
 
 #include "src/cli/command.h"
 #include "src/cli/progress.h"
+#include "src/model/gguf_model.h"
 
 namespace pawl::cli {
 namespace {
@@ -17,6 +19,14 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kShippedModel = "tiny-extract";
+
+Result<std::shared_ptr<const Tokenizer>> GgufTokenizer(const std::string& path) {
+  Result<GgufFile> file = GgufFile::Open(path);
+  if (!file.ok()) return file.error();
+  Result<GgufVocabulary> vocabulary = ReadGgufVocabulary(*file);
+  if (!vocabulary.ok()) return vocabulary.error();
+  return MakeGgufTokenizer(*vocabulary);
+}
 
 bool IsFolder(const std::string& path) {
   std::error_code ignored;
@@ -27,12 +37,12 @@ bool IsFolder(const std::string& path) {
 
 Result<std::string> FindModelFolder(const std::string& given) {
   if (!given.empty()) {
-    if (IsFolder(given)) return given;
+    if (IsFolder(given) || LooksLikeGguf(given)) return given;
     std::error_code ignored;
-    return Error{
-        ErrorCode::kIo,
-        fs::exists(given, ignored) ? "not a model folder but a file" : "no such model folder",
-        given};
+    return Error{ErrorCode::kIo,
+                 fs::exists(given, ignored) ? "neither a model folder nor a GGUF file"
+                                            : "no such model folder or file",
+                 given};
   }
   std::vector<std::string> places;
   const std::string executable = ExecutableFolder();
@@ -54,7 +64,8 @@ Result<std::string> FindModelFolder(const std::string& given) {
 
 Result<Text> LoadText(const std::string& command, const std::string& path) {
   Progress progress(command, "loading the tokenizer of " + path);
-  Result<std::shared_ptr<const Tokenizer>> tokenizer = Tokenizer::FromFile(path);
+  Result<std::shared_ptr<const Tokenizer>> tokenizer =
+      LooksLikeGguf(path) ? GgufTokenizer(path) : Tokenizer::FromFile(path);
   if (!tokenizer.ok()) return tokenizer.error();
   Result<std::shared_ptr<const Vocabulary>> vocabulary = (*tokenizer)->MakeVocabulary();
   if (!vocabulary.ok()) return InFile(path, vocabulary.error());
@@ -65,11 +76,20 @@ Encoder EncoderOf(const Text& text) {
   return [tokenizer = text.tokenizer](std::string_view piece) { return tokenizer->Encode(piece); };
 }
 
+const std::vector<std::string>& DtypeNames() {
+  // In the order of WeightDtype.
+  static const std::vector<std::string> names = {"stored", "fp32", "bf16", "fp16", "int8", "int4"};
+  return names;
+}
+
 Result<std::unique_ptr<Model>> LoadWeights(const std::string& command, const std::string& folder,
-                                           int threads) {
+                                           int threads, const std::string& dtype) {
   Progress progress(command, "loading " + folder);
   ModelOptions options;
   options.threads = threads;
+  const auto& names = DtypeNames();
+  const auto found = std::find(names.begin(), names.end(), dtype);
+  options.dtype = static_cast<WeightDtype>(found - names.begin());
   options.progress = [&](double fraction) {
     progress.Set(fmt::format("loading {}: {:.0f} %", folder, fraction * 100));
   };

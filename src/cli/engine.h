@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "grammar/forced_spelling.h"
 #include "pawl/result.h"
@@ -15,22 +16,25 @@ namespace pawl::cli {
 
 // `given`, or when it is empty the model that ships with Pawl: looked for beside the executable
 // (../models,
-// ../share/pawl/models) and in the source tree. Errors: kIo when the folder does not exist.
+// ../share/pawl/models) and in the source tree. `given` may be a GGUF file.
+// Errors: kIo when there is no such folder or file.
 Result<std::string> FindModelFolder(const std::string& given);
 
 struct Text {
   std::shared_ptr<const Tokenizer> tokenizer;
   std::shared_ptr<const Vocabulary> vocabulary;
 };
-// `path`: a tokenizer.json or a folder with one.
+// `path`: a tokenizer.json, a folder with one, or a GGUF file.
 Result<Text> LoadText(const std::string& command, const std::string& path);
 
 // The tokenizer's spelling of forced text; keeps the tokenizer alive.
 Encoder EncoderOf(const Text& text);
 
-// `threads` 0: all cores.
+// The names of --dtype: "stored", "fp32", "bf16", "fp16", "int8", "int4".
+const std::vector<std::string>& DtypeNames();
+// `threads` 0: all cores. `dtype`: one of those names.
 Result<std::unique_ptr<Model>> LoadWeights(const std::string& command, const std::string& folder,
-                                           int threads);
+                                           int threads, const std::string& dtype = "stored");
 
 }  // namespace pawl::cli
 

@@ -28,6 +28,7 @@ struct Flags {
   std::string file = "-";
   std::string model;
   int threads = 0;
+  std::string dtype = "stored";
   bool json_lines = false;
   bool progress = false;
   bool stats = false;
@@ -85,7 +86,7 @@ class Extractor {
         return InFile(SourceOf(flags), status.error());
       }
     }
-    Result<std::unique_ptr<Model>> model = LoadWeights(kName, *folder, flags.threads);
+    Result<std::unique_ptr<Model>> model = LoadWeights(kName, *folder, flags.threads, flags.dtype);
     if (!model.ok()) return model.error();
 
     std::unique_ptr<Extractor> extractor(new Extractor(*std::move(text), *std::move(grammar),
@@ -228,10 +229,16 @@ void AddExtract(CLI::App& app, Action& action) {
                    ->capture_default_str()
                    ->excludes(text);
   (void)file;
-  command->add_option("--model", flags->model, "Model folder (default: the model that ships)")
+  command
+      ->add_option("--model", flags->model,
+                   "Model folder or GGUF file (default: the model that ships)")
       ->check(NotEmpty)
       ->type_name("DIR");
   flags->sampling.AddTo(command);
+  command->add_option("--dtype", flags->dtype, "How weights are kept in memory")
+      ->check(CLI::IsMember(DtypeNames()))
+      ->type_name("TYPE")
+      ->capture_default_str();
   command->add_option("--threads", flags->threads, "Threads; 0: all cores")
       ->transform(WholeNumber(0, 1024))
       ->type_name("N")

@@ -26,6 +26,7 @@ struct Flags {
   std::optional<std::string> prompt;
   std::string prompt_file;
   int threads = 0;
+  std::string dtype = "stored";
   bool special = false;
   bool no_skip_forced = false;
   bool stats = false;
@@ -77,7 +78,7 @@ int Generate(const Flags& flags) {
   }
   Result<PromptTemplate> layout = LoadExtractPrompt(*folder, *text->tokenizer);
   if (!layout.ok()) return Fail(kName, layout.error());
-  Result<std::unique_ptr<Model>> model = LoadWeights(kName, *folder, flags.threads);
+  Result<std::unique_ptr<Model>> model = LoadWeights(kName, *folder, flags.threads, flags.dtype);
   if (!model.ok()) return Fail(kName, model.error());
 
   // Only the beginning of what a post-processor adds: an end token after the prompt would end the
@@ -123,9 +124,11 @@ void AddGenerate(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand(kName, "Continue a prompt, under a constraint if one is given");
   const auto flags = std::make_shared<Flags>();
-  command->add_option("--model", flags->model, "Model folder (default: the model that ships)")
+  command
+      ->add_option("--model", flags->model,
+                   "Model folder or GGUF file (default: the model that ships)")
       ->check(NotEmpty)
-      ->type_name("DIR");
+      ->type_name("PATH");
   auto* prompt = command->add_option("--prompt", flags->prompt, "The prompt")->type_name("TEXT");
   command
       ->add_option("--prompt-file", flags->prompt_file, "File with the prompt; -: standard input")
@@ -134,6 +137,10 @@ void AddGenerate(CLI::App& app, Action& action) {
       ->excludes(prompt);
   flags->grammar.AddAllTo(command);
   flags->sampling.AddTo(command);
+  command->add_option("--dtype", flags->dtype, "How weights are kept in memory")
+      ->check(CLI::IsMember(DtypeNames()))
+      ->type_name("TYPE")
+      ->capture_default_str();
   command->add_option("--threads", flags->threads, "Threads; 0: all cores")
       ->transform(WholeNumber(0, 1024))
       ->type_name("N")

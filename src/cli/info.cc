@@ -27,6 +27,7 @@ struct Row {
 
 struct Flags {
   std::string model;
+  std::string dtype = "stored";
   bool json = false;
 };
 
@@ -86,7 +87,7 @@ int Info(const Flags& flags) {
   } else {
     Result<Text> text = LoadText(kName, *folder);
     if (!text.ok()) return Fail(kName, text.error());
-    Result<std::unique_ptr<Model>> model = LoadWeights(kName, *folder, 0);
+    Result<std::unique_ptr<Model>> model = LoadWeights(kName, *folder, 0, flags.dtype);
     if (!model.ok()) return Fail(kName, model.error());
     const ModelInfo& info = (*model)->info();
     add("model", *folder);
@@ -123,9 +124,15 @@ int Info(const Flags& flags) {
 void AddInfo(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(kName, "Show the build, the machine and a model");
   const auto flags = std::make_shared<Flags>();
-  command->add_option("--model", flags->model, "Model folder (default: the model that ships)")
+  command
+      ->add_option("--model", flags->model,
+                   "Model folder or GGUF file (default: the model that ships)")
       ->check(NotEmpty)
       ->type_name("DIR");
+  command->add_option("--dtype", flags->dtype, "How weights are kept in memory")
+      ->check(CLI::IsMember(DtypeNames()))
+      ->type_name("TYPE")
+      ->capture_default_str();
   command->add_flag("--json", flags->json, "Print JSON");
   command->footer("Example:\n  pawl info --model models/tiny-extract");
   command->callback([flags, &action] { action = [flags] { return Info(*flags); }; });

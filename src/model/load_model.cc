@@ -1,8 +1,12 @@
-// From a folder to a running model: the description, the weights it asks for, the backend.
+// From a folder or a GGUF file to a running model: the description, the weights it asks for, the
+// backend.
+#include <memory>
 #include <new>
 #include <utility>
 
 #include "kernels/cpu/kernels.h"
+#include "src/model/gguf.h"
+#include "src/model/gguf_model.h"
 #include "src/model/model.h"
 #include "src/model/safetensors.h"
 #include "src/model/transformer_config.h"
@@ -10,26 +14,49 @@
 #include "src/model/transformer_weights.h"
 
 namespace pawl {
+namespace {
 
-Result<std::unique_ptr<Model>> LoadModel(const std::string& folder, const ModelOptions& options) {
+struct Opened {
+  TransformerConfig config;
+  const TensorNames* names;
+  std::unique_ptr<TensorSource> source;
+};
+
+Result<Opened> OpenFolder(const std::string& folder) {
+  Result<TransformerConfig> config = ReadTransformerConfig(folder);
+  if (!config.ok()) return config.error();
+  Result<Checkpoint> checkpoint = Checkpoint::Open(folder);
+  if (!checkpoint.ok()) return checkpoint.error();
+  const TensorNames& names = HuggingFaceNames(*config);
+  return Opened{*std::move(config), &names, std::make_unique<Checkpoint>(*std::move(checkpoint))};
+}
+
+Result<Opened> OpenGguf(const std::string& path) {
+  Result<GgufFile> file = GgufFile::Open(path);
+  if (!file.ok()) return file.error();
+  Result<TransformerConfig> config = ReadGgufConfig(*file);
+  if (!config.ok()) return config.error();
+  return Opened{*std::move(config), &GgufNames(), std::make_unique<GgufFile>(*std::move(file))};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Model>> LoadModel(const std::string& path, const ModelOptions& options) {
   const KernelSet* kernels = FindKernels(options.kernels);
   if (kernels == nullptr) {
     return Error{ErrorCode::kUnsupported,
                  "this processor lacks the instructions of the kernels asked for", ""};
   }
-  Result<TransformerConfig> config = ReadTransformerConfig(folder);
-  if (!config.ok()) return config.error();
   try {
-    Result<Checkpoint> checkpoint = Checkpoint::Open(folder);
-    if (!checkpoint.ok()) return checkpoint.error();
-    Result<TransformerWeights> weights =
-        LoadTransformerWeights(std::make_unique<Checkpoint>(*std::move(checkpoint)), *config,
-                               HuggingFaceNames(*config), options.progress);
+    Result<Opened> opened = LooksLikeGguf(path) ? OpenGguf(path) : OpenFolder(path);
+    if (!opened.ok()) return opened.error();
+    Result<TransformerWeights> weights = LoadTransformerWeights(
+        std::move(opened->source), opened->config, *opened->names, options.progress, options.dtype);
     if (!weights.ok()) return weights.error();
     return std::unique_ptr<Model>(std::make_unique<TransformerCpu>(
-        *std::move(config), *std::move(weights), *kernels, options.threads));
+        std::move(opened->config), *std::move(weights), *kernels, options.threads));
   } catch (const std::bad_alloc&) {
-    return Error{ErrorCode::kLimit, "not enough memory to load the model", folder};
+    return Error{ErrorCode::kLimit, "not enough memory to load the model", path};
   }
 }
 

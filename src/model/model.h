@@ -66,7 +66,7 @@ struct Row {
 
 struct ModelInfo {
   std::string architecture;  // "LlamaForCausalLM"
-  std::string dtype;         // "bf16", "fp16" or "fp32": of the embedding
+  std::string dtype;         // "bf16", "fp16", "fp32", "int8", "int4": of the first layer
   int vocabulary_size = 0;   // width of the logits
   int context_length = 0;    // longest sequence
   int layers = 0, hidden = 0, heads = 0, kv_heads = 0;
@@ -108,15 +108,20 @@ class Model {
   }
 };
 
+// How matrices are kept in memory. Integers are made when loading, in groups of 32 with a scale
+// each; with kInt4 the embedding and the head are int8. Norms and biases are always float.
+enum class WeightDtype { kAsStored, kFp32, kBf16, kFp16, kInt8, kInt4 };
+
 struct ModelOptions {
+  WeightDtype dtype = WeightDtype::kAsStored;
   int threads = 0;  // 0: all cores
   std::function<void(double fraction)> progress;
   KernelVariant kernels = KernelVariant{};  // kAuto: the best this processor has
 };
 
-// Loads a folder with config.json and *.safetensors. Errors name the file and the tensor or key.
-Result<std::unique_ptr<Model>> LoadModel(const std::string& folder,
-                                         const ModelOptions& options = {});
+// Loads a folder with config.json and *.safetensors, or a GGUF file. Errors name the file and the
+// tensor, key or byte.
+Result<std::unique_ptr<Model>> LoadModel(const std::string& path, const ModelOptions& options = {});
 
 }  // namespace pawl
 

@@ -103,11 +103,18 @@ std::string ShapeToString(const std::vector<int64_t>& shape) {
 Result<SafetensorsFile> SafetensorsFile::Open(const std::string& path) {
   Result<MappedFile> mapped = MappedFile::Open(path);
   if (!mapped.ok()) return mapped.error();
+  Result<SafetensorsFile> file = Parse({mapped->data(), mapped->size()}, path);
+  if (file.ok()) file->file_ = *std::move(mapped);
+  return file;
+}
+
+Result<SafetensorsFile> SafetensorsFile::Parse(std::span<const std::byte> content,
+                                               const std::string& path) {
   SafetensorsFile file;
   file.path_ = path;
-  file.file_ = *std::move(mapped);
-  const std::byte* bytes = file.file_.data();
-  const uint64_t size = file.file_.size();
+  const std::byte* bytes = content.data();
+  const uint64_t size = content.size();
+  file.size_ = static_cast<int64_t>(size);
   if (size < 8) {
     return Error{
         ErrorCode::kInvalid,

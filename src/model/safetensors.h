@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -27,9 +28,11 @@ class SafetensorsFile {
   // Errors: kIo; kInvalid or kLimit with place "FILE" or "FILE: tensor NAME" when the header is
   // damaged, tensors overlap or leave holes, or the file is shorter or longer than its header says.
   static Result<SafetensorsFile> Open(const std::string& path);
+  // The same of bytes in memory, which must outlive the result. `name` stands for the path.
+  static Result<SafetensorsFile> Parse(std::span<const std::byte> bytes, const std::string& name);
 
   const std::string& path() const { return path_; }
-  int64_t bytes() const { return static_cast<int64_t>(file_.size()); }
+  int64_t bytes() const { return size_; }
   // nullptr when there is none.
   const TensorView* Find(std::string_view name) const;
   const std::unordered_map<std::string, TensorView>& tensors() const { return tensors_; }
@@ -39,6 +42,7 @@ class SafetensorsFile {
 
   std::string path_;
   MappedFile file_;
+  int64_t size_ = 0;
   std::unordered_map<std::string, TensorView> tensors_;
 };
 

@@ -31,6 +31,9 @@ struct TransformerConfig {
   float norm_offset = 0.0f;  // added to the weights of all norms
   bool qk_norm = false;      // each head's query and key are normed before they are rotated
   bool post_norms = false;   // what attention and MLP answer is normed before it is added
+  // Rows of q and k stand in the order of a rotation of neighbours; the loader puts them in that of
+  // halves.
+  bool paired_rotation = false;
   bool tied_embeddings = false, qkv_bias = false, o_bias = false, mlp_bias = false;
   float embedding_scale = 1.0f;
   float attention_scale = 0.0f;     // of q k^T; 0: 1 / sqrt(head_dim)

@@ -42,6 +42,10 @@ const char* DtypeName(WeightType type) {
       return "bf16";
     case WeightType::kF16:
       return "fp16";
+    case WeightType::kI8:
+      return "int8";
+    case WeightType::kI4:
+      return "int4";
   }
   return "";
 }
@@ -63,7 +67,7 @@ TransformerCpu::TransformerCpu(TransformerConfig config, TransformerWeights weig
     config_.attention_scale = 1.0f / std::sqrt(static_cast<float>(config_.head_dim));
   }
   info_.architecture = config_.architecture;
-  info_.dtype = DtypeName(weights_.embedding.type);
+  info_.dtype = DtypeName(weights_.layers[0].gate.w.type);
   info_.vocabulary_size = config_.vocabulary;
   info_.context_length = config_.context_length;
   info_.layers = config_.layer_count();
@@ -447,16 +451,13 @@ Status TransformerCpu::Head(size_t first, std::span<float> logits) {
 Status TransformerCpu::ForwardBlock(std::span<const Row> rows, size_t first,
                                     std::span<float> logits) {
   const int64_t hidden = config_.hidden;
-  const int64_t bytes_per_row = hidden * WeightBytes(weights_.embedding.type);
   active_.clear();
   outputs_.clear();
   for (size_t r = 0; r < rows.size(); ++r) {
     active_.push_back(static_cast<int32_t>(r));
     if (rows[r].output >= 0) outputs_.push_back(rows[r].output);
-    const std::byte* embedding =
-        static_cast<const std::byte*>(weights_.embedding.data) + rows[r].token * bytes_per_row;
     float* x = x_.get() + static_cast<int64_t>(r) * hidden;
-    kernels_.to_float(embedding, weights_.embedding.type, hidden, x);
+    kernels_.read_row(weights_.embedding, rows[r].token, x);
     if (config_.embedding_scale != 1.0f) {
       for (int64_t i = 0; i < hidden; ++i) x[i] *= config_.embedding_scale;
     }

@@ -2,6 +2,8 @@
 // sides.
 #include "src/model/transformer_weights.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <initializer_list>
 #include <new>
@@ -9,6 +11,7 @@
 #include <utility>
 
 #include "src/base/json.h"
+#include "src/model/quantize.h"
 
 namespace pawl {
 namespace {
@@ -27,25 +30,94 @@ std::optional<WeightType> TypeOf(const std::string& dtype) {
   return std::nullopt;
 }
 
+uint16_t HalfOf(float value, uint32_t bits) {
+  const auto sign = static_cast<uint16_t>(bits >> 16 & 0x8000);
+  const float size = std::fabs(value);
+  if (std::isnan(value)) return 0x7e00;
+  if (size >= 65520.0f) return sign | 0x7c00;
+  int exponent = 0;
+  std::frexp(size, &exponent);
+  // The unit of the last place, that of subnormals at least; both products are exact.
+  const int unit = std::max(exponent - 11, -24);
+  const float units = std::nearbyint(std::ldexp(size, -unit));
+  if (units == 0.0f) return sign;
+  float rounded = std::ldexp(units, unit);
+  std::frexp(rounded, &exponent);
+  if (exponent < -13)
+    return static_cast<uint16_t>(sign | static_cast<uint16_t>(std::ldexp(rounded, 24)));
+  const auto fraction = static_cast<uint16_t>(std::ldexp(rounded, 11 - exponent)) & 1023;
+  return static_cast<uint16_t>(sign | (exponent + 14) << 10 | fraction);
+}
+
+// To the nearest bf16 or fp16, ties to even.
+void RoundRow(WeightType type, const std::vector<float>& row, std::byte* out) {
+  if (type == WeightType::kF32) {
+    std::memcpy(out, row.data(), row.size() * sizeof(float));
+    return;
+  }
+  for (size_t i = 0; i < row.size(); ++i) {
+    uint32_t bits;
+    std::memcpy(&bits, &row[i], sizeof bits);
+    uint16_t half = 0;
+    if (type == WeightType::kBf16) {
+      const bool nan = std::isnan(row[i]);
+      half =
+          static_cast<uint16_t>(nan ? bits >> 16 | 64 : (bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+    } else {
+      half = HalfOf(row[i], bits);
+    }
+    std::memcpy(out + i * 2, &half, sizeof half);
+  }
+}
+
 class Binder {
  public:
-  Binder(TransformerWeights& weights, float norm_offset)
+  Binder(TransformerWeights& weights, float norm_offset, WeightDtype dtype)
       : weights_(weights),
+        dtype_(dtype),
         norm_offset_(norm_offset),
         kernels_(*FindKernels(KernelVariant::kAuto)) {}
 
   // The first error; later fetches then do nothing.
   const std::optional<Error>& error() const { return error_; }
 
-  Matrix FetchMatrix(const std::string& name, int64_t rows, int64_t cols) {
-    const std::optional<Tensor> tensor = Fetch(name, {rows, cols});
+  // `paired_heads`: rows 2i and 2i + 1 of each head of that width go to i and i + width / 2.
+  Matrix FetchMatrix(const std::string& name, int64_t rows, int64_t cols, bool outer = false,
+                     int64_t paired_heads = 0) {
+    const std::optional<Tensor> tensor = Fetch(name, {rows, cols}, true);
     if (!tensor) return {};
-    return {Aligned(*tensor->view, tensor->type), tensor->type, rows, cols};
+    const TensorView& view = *tensor->view;
+    const std::optional<PackedFormat> blocks = FormatOfBlocks(view.dtype);
+    const std::optional<WeightType> wanted = Wanted(outer);
+    const auto row_at = [&](int64_t row) {
+      return view.data +
+             (paired_heads > 0 ? PairedRow(row, paired_heads) : row) * view.bytes / rows;
+    };
+    Matrix matrix;
+    if (blocks) {
+      matrix = NewPacked(blocks->type, blocks->group_shift, rows, cols);
+      for (int64_t r = 0; r < rows; ++r) PackBlocks(view.dtype, row_at(r), cols, RowOf(matrix, r));
+    } else if (paired_heads > 0) {
+      std::byte* copy = NewCopy(view.bytes);
+      const int64_t row_bytes = view.bytes / rows;
+      for (int64_t r = 0; r < rows; ++r) {
+        std::memcpy(copy + r * row_bytes, row_at(r), static_cast<size_t>(row_bytes));
+      }
+      matrix = {copy, tensor->type, rows, cols};
+    } else {
+      matrix = {Aligned(view, tensor->type), tensor->type, rows, cols};
+    }
+    if (wanted && *wanted != matrix.type) matrix = Converted(matrix, *wanted);
+    weights_.parameters += rows * cols;
+    weights_.bytes += BytesOf(matrix);
+    return matrix;
   }
 
   std::vector<float> FetchVector(const std::string& name, int64_t size) {
-    const std::optional<Tensor> tensor = Fetch(name, {size});
+    const std::optional<Tensor> tensor = Fetch(name, {size}, false);
     if (!tensor) return {};
+    weights_.parameters += size;
+    weights_.bytes += tensor->view->bytes;
     std::vector<float> values(static_cast<size_t>(size));
     const void* data = Aligned(*tensor->view, tensor->type);
     kernels_.to_float(data, tensor->type, size, values.data());
@@ -58,17 +130,26 @@ class Binder {
     return values;
   }
 
-  Linear FetchLinear(const std::string& name, int64_t outputs, int64_t inputs, bool bias) {
+  Linear FetchLinear(const std::string& name, int64_t outputs, int64_t inputs, bool bias,
+                     int64_t paired_heads = 0) {
     Linear linear;
-    linear.w = FetchMatrix(name + ".weight", outputs, inputs);
+    linear.w = FetchMatrix(name + ".weight", outputs, inputs, false, paired_heads);
     if (bias) linear.bias = FetchVector(name + ".bias", outputs);
+    if (bias && paired_heads > 0 && !error_) {
+      const std::vector<float> from = linear.bias;
+      for (int64_t r = 0; r < outputs; ++r) {
+        linear.bias[static_cast<size_t>(r)] = from[static_cast<size_t>(PairedRow(r, paired_heads))];
+      }
+    }
     return linear;
   }
 
   // Matrices that read the same prepared input.
   void RequireSameType(std::initializer_list<const Linear*> linears, const std::string& names) {
     for (const Linear* linear : linears) {
-      if (!error_ && linear->w.type != (*linears.begin())->w.type) {
+      // Only bf16 has inputs in another order.
+      const bool paired = linear->w.type == WeightType::kBf16;
+      if (!error_ && paired != ((*linears.begin())->w.type == WeightType::kBf16)) {
         error_ = Error{ErrorCode::kUnsupported, "have different dtypes",
                        weights_.source->PathOf("") + ": tensors " + names};
       }
@@ -81,7 +162,8 @@ class Binder {
     WeightType type;
   };
 
-  std::optional<Tensor> Fetch(const std::string& name, const std::vector<int64_t>& shape) {
+  std::optional<Tensor> Fetch(const std::string& name, const std::vector<int64_t>& shape,
+                              bool blocks) {
     if (error_) return std::nullopt;
     const std::string place = weights_.source->PathOf(name) + ": tensor " + json::Quote(name);
     const TensorView* view = weights_.source->Find(name);
@@ -97,14 +179,14 @@ class Binder {
       return std::nullopt;
     }
     const std::optional<WeightType> type = TypeOf(view->dtype);
-    if (!type) {
+    if (!type && !(blocks && FormatOfBlocks(view->dtype))) {
       error_ = Error{ErrorCode::kUnsupported,
-                     "has dtype " + view->dtype + "; expected F32, F16 or BF16", place};
+                     "has dtype " + view->dtype + "; expected F32, F16 or BF16" +
+                         (blocks ? " (of GGUF also Q8_0, Q4_0, Q4_K, Q6_K)" : ""),
+                     place};
       return std::nullopt;
     }
-    weights_.bytes += view->bytes;
-    weights_.parameters += view->bytes / WeightBytes(*type);
-    return Tensor{view, *type};
+    return Tensor{view, type.value_or(WeightType::kF32)};
   }
 
   // The tensor's bytes at an address fit for its elements; in a small checkpoint, at the start of a
@@ -115,13 +197,96 @@ class Binder {
     const size_t alignment = small ? kLine : static_cast<size_t>(WeightBytes(type));
     if (reinterpret_cast<uintptr_t>(view.data) % alignment == 0) return view.data;
     const auto size = static_cast<size_t>(view.bytes);
+    std::byte* copy = NewCopy(view.bytes);
+    std::memcpy(copy, view.data, size);
+    return copy;
+  }
+
+  std::byte* NewCopy(int64_t bytes) {
+    const auto size = static_cast<size_t>(bytes);
     auto* copy = static_cast<std::byte*>(std::aligned_alloc(kLine, (size + kLine) / kLine * kLine));
     if (copy == nullptr) throw std::bad_alloc();
-    std::memcpy(copy, view.data, size);
     return weights_.copies.emplace_back(copy).get();
   }
 
+  static int64_t PairedRow(int64_t row, int64_t head_dim) {
+    const int64_t within = row % head_dim, half = head_dim / 2;
+    return row - within + 2 * (within % half) + within / half;
+  }
+
+  // `outer`: embedding and head.
+  std::optional<WeightType> Wanted(bool outer) const {
+    switch (dtype_) {
+      case WeightDtype::kAsStored:
+        return std::nullopt;
+      case WeightDtype::kFp32:
+        return WeightType::kF32;
+      case WeightDtype::kBf16:
+        return WeightType::kBf16;
+      case WeightDtype::kFp16:
+        return WeightType::kF16;
+      case WeightDtype::kInt8:
+        return WeightType::kI8;
+      case WeightDtype::kInt4:
+        return outer ? WeightType::kI8 : WeightType::kI4;
+    }
+    return std::nullopt;
+  }
+
+  static int64_t BytesOf(const Matrix& m) {
+    if (!IsQuantized(m.type)) return m.rows * m.cols * WeightBytes(m.type);
+    const int64_t per_group = m.type == WeightType::kI4 ? 8 : 4;
+    return m.rows * (QuantStride(m.type, m.cols) + m.groups * per_group);
+  }
+
+  Matrix NewPacked(WeightType type, int group_shift, int64_t rows, int64_t cols) {
+    Matrix m;
+    m.type = type;
+    m.rows = rows;
+    m.cols = cols;
+    m.group_shift = group_shift;
+    m.groups = (cols + kQuantBlock - 1) / kQuantBlock * kQuantBlock >> group_shift;
+    const int64_t table = rows * m.groups * static_cast<int64_t>(sizeof(float));
+    m.data = NewCopy(rows * QuantStride(type, cols));
+    const auto floats = [&] {
+      std::byte* memory = NewCopy(table);
+      std::memset(memory, 0, static_cast<size_t>(table));  // padding is read
+      return reinterpret_cast<const float*>(memory);
+    };
+    m.scales = floats();
+    if (type == WeightType::kI4) m.minimums = floats();
+    return m;
+  }
+
+  static PackedRow RowOf(const Matrix& m, int64_t row) {
+    auto* data = const_cast<std::byte*>(static_cast<const std::byte*>(m.data));
+    return {data + row * QuantStride(m.type, m.cols), const_cast<float*>(m.scales) + row * m.groups,
+            m.minimums == nullptr ? nullptr : const_cast<float*>(m.minimums) + row * m.groups};
+  }
+
+  Matrix Converted(const Matrix& from, WeightType type) {
+    Matrix to = {nullptr, type, from.rows, from.cols};
+    std::byte* data = nullptr;
+    if (IsQuantized(type)) {
+      to = NewPacked(type, kQuantGroupShift, from.rows, from.cols);
+    } else {
+      data = NewCopy(from.rows * from.cols * WeightBytes(type));
+      to.data = data;
+    }
+    std::vector<float> row(static_cast<size_t>(from.cols));
+    for (int64_t r = 0; r < from.rows; ++r) {
+      kernels_.read_row(from, r, row.data());
+      if (IsQuantized(type)) {
+        QuantizeRow(type, row.data(), from.cols, RowOf(to, r));
+      } else {
+        RoundRow(type, row, data + r * from.cols * WeightBytes(type));
+      }
+    }
+    return to;
+  }
+
   TransformerWeights& weights_;
+  const WeightDtype dtype_;
   const float norm_offset_;
   const KernelSet& kernels_;
   std::optional<Error> error_;
@@ -163,18 +328,20 @@ const TensorNames& HuggingFaceNames(const TransformerConfig& config) {
 Result<TransformerWeights> LoadTransformerWeights(std::unique_ptr<TensorSource> source,
                                                   const TransformerConfig& config,
                                                   const TensorNames& names,
-                                                  const std::function<void(double)>& progress) {
+                                                  const std::function<void(double)>& progress,
+                                                  WeightDtype dtype) {
   TransformerWeights weights;
   weights.source = std::move(source);
-  Binder binder(weights, config.norm_offset);
+  Binder binder(weights, config.norm_offset, dtype);
   const int64_t hidden = config.hidden, inner = config.intermediate;
   const int64_t q_width = int64_t{config.heads} * config.head_dim;
   const int64_t kv_width = int64_t{config.kv_heads} * config.head_dim;
   const std::string kWeight = ".weight";
-  weights.embedding = binder.FetchMatrix(names.embedding + kWeight, config.vocabulary, hidden);
+  weights.embedding =
+      binder.FetchMatrix(names.embedding + kWeight, config.vocabulary, hidden, true);
   weights.head = config.tied_embeddings
                      ? weights.embedding
-                     : binder.FetchMatrix(names.head + kWeight, config.vocabulary, hidden);
+                     : binder.FetchMatrix(names.head + kWeight, config.vocabulary, hidden, true);
   weights.final_norm = binder.FetchNorm(names.final_norm, hidden);
   for (int i = 0; i < config.layer_count() && !binder.error(); ++i) {
     const std::string prefix = names.layer + std::to_string(i) + ".";
@@ -189,8 +356,9 @@ Result<TransformerWeights> LoadTransformerWeights(std::unique_ptr<TensorSource> 
       layer.q_norm = binder.FetchNorm(prefix + names.q_norm, config.head_dim);
       layer.k_norm = binder.FetchNorm(prefix + names.k_norm, config.head_dim);
     }
-    layer.q = binder.FetchLinear(prefix + names.q, q_width, hidden, config.qkv_bias);
-    layer.k = binder.FetchLinear(prefix + names.k, kv_width, hidden, config.qkv_bias);
+    const int64_t paired = config.paired_rotation ? config.head_dim : 0;
+    layer.q = binder.FetchLinear(prefix + names.q, q_width, hidden, config.qkv_bias, paired);
+    layer.k = binder.FetchLinear(prefix + names.k, kv_width, hidden, config.qkv_bias, paired);
     layer.v = binder.FetchLinear(prefix + names.v, kv_width, hidden, config.qkv_bias);
     layer.o = binder.FetchLinear(prefix + names.o, hidden, q_width, config.o_bias);
     layer.gate = binder.FetchLinear(prefix + names.gate, inner, hidden, config.mlp_bias);

@@ -12,6 +12,7 @@
 
 #include "kernels/cpu/kernels.h"
 #include "pawl/result.h"
+#include "src/model/model.h"
 #include "src/model/tensor_source.h"
 #include "src/model/transformer_config.h"
 
@@ -57,11 +58,13 @@ struct TensorNames {
 const TensorNames& HuggingFaceNames(const TransformerConfig& config);
 
 // Errors: kInvalid for a missing tensor or a wrong shape, kUnsupported for a dtype other than F32,
-// F16 and BF16, with expected and actual, place "FILE: tensor NAME".
+// F16, BF16 and (of matrices) Q8_0, Q4_0, Q4_K, Q6_K, with expected and actual, place "FILE: tensor
+// NAME".
 Result<TransformerWeights> LoadTransformerWeights(std::unique_ptr<TensorSource> source,
                                                   const TransformerConfig& config,
                                                   const TensorNames& names,
-                                                  const std::function<void(double)>& progress);
+                                                  const std::function<void(double)>& progress,
+                                                  WeightDtype dtype = WeightDtype::kAsStored);
 
 }  // namespace pawl
 

@@ -57,6 +57,12 @@ class BpeTokenizer final : public Tokenizer {
   AddedTokenMatcher normalized_matcher_;  // after
 };
 
+// A tokenizer.json whose begin and end tokens are known from elsewhere. `file` stands before the
+// JSON Pointers of errors.
+Result<std::shared_ptr<const Tokenizer>> TokenizerFromJson(std::string_view json,
+                                                           const std::string& file, TokenId bos,
+                                                           std::span<const TokenId> end_tokens);
+
 }  // namespace pawl
 
 #endif  // PAWL_SRC_TEXT_BPE_TOKENIZER_H_

@@ -98,7 +98,8 @@ class Loader {
 
   // `folder`: of the files beside it, empty when there are none.
   Result<std::shared_ptr<const Tokenizer>> Load(std::string_view text, const std::string& file,
-                                                const std::filesystem::path& folder) {
+                                                const std::filesystem::path& folder,
+                                                SpecialTokens special = {}) {
     // Often it is another file altogether; its first unknown member would not say so.
     static constexpr const char* kExpected =
         "expected a tokenizer.json as the Hugging Face tokenizers library writes it";
@@ -120,7 +121,6 @@ class Loader {
       return Error{ErrorCode::kInvalid, std::string("missing, must be an object; ") + kExpected,
                    file + "#/model"};
     }
-    SpecialTokens special;
     if (!folder.empty()) {
       if (Status status = LoadSpecialTokens(folder, special); !status.ok()) return status.error();
     }
@@ -359,6 +359,15 @@ class Loader {
 };
 
 }  // namespace
+
+Result<std::shared_ptr<const Tokenizer>> TokenizerFromJson(std::string_view json,
+                                                           const std::string& file, TokenId bos,
+                                                           std::span<const TokenId> end_tokens) {
+  SpecialTokens special;
+  if (bos != kNoToken) special.bos.push_back({"", bos, file});
+  for (const TokenId id : end_tokens) special.end.push_back({"", id, file});
+  return Loader().Load(json, file, "", std::move(special));
+}
 
 Result<std::shared_ptr<const Tokenizer>> Tokenizer::FromJson(std::string_view tokenizer_json) {
   return Loader().Load(tokenizer_json, "", "");

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/cli/cli_test_util.h"
+#include "tests/model/gguf_writer.h"
 
 namespace pawl {
 namespace {
@@ -88,6 +89,68 @@ TEST(GenerateTest, SpecialTokensOfThePromptAreTextUnlessAsked) {
   };
   EXPECT_NE(tokens({}).find("prompt 6 tokens"), std::string::npos) << tokens({});
   EXPECT_NE(tokens({"--special"}).find("prompt 3 tokens"), std::string::npos);
+}
+
+// One file holds the model and its tokenizer.
+TEST(GenerateTest, GgufFile) {
+  const std::string golden = "llama-bf16-llama3";
+  TransformerConfig config = *ReadTransformerConfig(GoldenFolder(golden));
+  config.bos = 256;
+  config.end_tokens = {257};
+  GgufWriter writer = WriteGolden(golden, "llama", config);
+  const auto json = nlohmann::json::parse(ByteTokenizerJson());
+  std::vector<std::string> tokens;
+  std::vector<int32_t> types;
+  for (int i = 0; i < config.vocabulary; ++i) {
+    tokens.push_back("[PAD" + std::to_string(i) + "]");
+    types.push_back(5);
+  }
+  for (const auto& [token, id] : json["model"]["vocab"].items()) {
+    tokens[id.get<size_t>()] = token;
+    types[id.get<size_t>()] = 1;
+  }
+  for (const auto& added : json["added_tokens"]) {
+    tokens[added["id"].get<size_t>()] = added["content"];
+    types[added["id"].get<size_t>()] = 3;
+  }
+  writer.Add("tokenizer.ggml.model", std::string_view("gpt2"));
+  writer.Add("tokenizer.ggml.pre", std::string_view("gpt-2"));
+  writer.Add("tokenizer.ggml.tokens", tokens);
+  writer.AddNumbers<int32_t>("tokenizer.ggml.token_type", 5, types);
+  writer.Add("tokenizer.ggml.merges", std::vector<std::string>{});
+  const std::string file = WriteScratch("model.gguf", writer.File());
+  const std::vector<std::string> choices = {"--prompt", "Once ",    "--choice",
+                                            "red",      "--choice", "green"};
+  const auto run = [&](const std::string& model) {
+    std::vector<std::string> arguments = {"generate", "--model", model, "--temperature", "2"};
+    arguments.insert(arguments.end(), choices.begin(), choices.end());
+    return RunPawl(arguments);
+  };
+  const CommandResult result = run(file);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, run(RandomModelFolder()).out);
+  const CommandResult info = RunPawl({"info", "--model", file});
+  ASSERT_EQ(info.exit_code, 0) << info.err;
+  EXPECT_NE(info.out.find("LlamaForCausalLM"), std::string::npos) << info.out;
+  WriteScratch("cut.gguf", writer.File().substr(0, 5000));
+  const CommandResult cut = RunPawl({"info", "--model", ScratchPath("cut.gguf")});
+  EXPECT_NE(cut.exit_code, 0);
+  EXPECT_NE(cut.err.find("cut.gguf: byte "), std::string::npos) << cut.err;
+}
+
+TEST(GenerateTest, DtypeIsHowWeightsAreKept) {
+  for (const char* dtype : {"fp32", "bf16", "fp16", "int8", "int4"}) {
+    const CommandResult info =
+        RunPawl({"info", "--model", RandomModelFolder(), "--dtype", dtype, "--json"});
+    ASSERT_EQ(info.exit_code, 0) << info.err;
+    const auto json = nlohmann::json::parse(info.out, nullptr, false);
+    EXPECT_EQ(json["weights"].get<std::string>().substr(0, 4), dtype) << info.out;
+    EXPECT_EQ(
+        RunPawl(Command({"--choice", "red", "--choice", "green", "--dtype", dtype})).exit_code, 0);
+  }
+  const CommandResult bad = RunPawl(Command({"--choice", "red", "--dtype", "int3"}));
+  EXPECT_NE(bad.exit_code, 0);
+  EXPECT_NE(bad.err.find("--dtype"), std::string::npos) << bad.err;
 }
 
 }  // namespace

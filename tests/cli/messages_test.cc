@@ -114,7 +114,7 @@ TEST(MessagesTest, BadModelFoldersNameTheFile) {
                                     "x",       "--model",  folder};
   };
   ExpectRefused(with(ScratchPath("no-such-folder")), {"no-such-folder", "no such model folder"});
-  ExpectRefused(with(schema), {"good.json", "not a model folder"});
+  ExpectRefused(with(schema), {"good.json", "neither a model folder nor a GGUF file"});
   WriteScratch("empty-model/readme.txt", "nothing");
   ExpectRefused(with(ScratchPath("empty-model")), {"empty-model/tokenizer.json"});
   WriteScratch("no-weights/tokenizer.json", ByteTokenizerJson());

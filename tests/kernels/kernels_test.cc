@@ -241,6 +241,95 @@ TEST(KernelsTest, MatMulRowsAreIndependent) {
   }
 }
 
+// Integers with a scale for each group, and for kI4 a minimum.
+TEST(KernelsTest, MatMulOfIntegers) {
+  Random random(12);
+  struct Format {
+    WeightType type;
+    int shift;
+  };
+  for (const Format f : {Format{WeightType::kI8, 4}, Format{WeightType::kI8, 5},
+                         Format{WeightType::kI4, 5}, Format{WeightType::kI4, 6}}) {
+    for (const MatMulCase& c : kMatMulCases) {
+      const auto outputs = static_cast<size_t>(c.outputs), inputs = static_cast<size_t>(c.inputs);
+      const auto rows = static_cast<size_t>(c.rows);
+      const size_t stride = static_cast<size_t>(QuantStride(f.type, c.inputs));
+      const size_t padded = (inputs + 63) / 64 * 64;
+      const size_t groups = padded >> f.shift;
+      std::vector<uint8_t> data(outputs * stride);
+      for (uint8_t& byte : data) byte = static_cast<uint8_t>(random());
+      const std::vector<float> scales = Normal(random, outputs * groups);
+      const std::vector<float> minimums = Normal(random, outputs * groups, 8.0f);
+      const std::vector<float> x = Normal(random, rows * inputs);
+      const auto weight = [&](size_t o, size_t k) {
+        const size_t g = o * groups + (k >> f.shift);
+        if (f.type == WeightType::kI8) {
+          return double{scales[g]} * static_cast<int8_t>(data[o * stride + k]);
+        }
+        const uint8_t byte = data[o * stride + k / 32 * 16 + k % 16];
+        return double{scales[g]} * (k % 32 < 16 ? byte & 15 : byte >> 4) + minimums[g];
+      };
+      MatMulArgs args;
+      args.w.data = data.data();
+      args.w.type = f.type;
+      args.w.rows = c.outputs;
+      args.w.cols = c.inputs;
+      args.w.scales = scales.data();
+      args.w.minimums = minimums.data();
+      args.w.group_shift = f.shift;
+      args.w.groups = static_cast<int64_t>(groups);
+      args.x_stride = c.inputs;
+      args.y_stride = c.outputs;
+      std::vector<float> first;
+      for (const KernelSet* kernels : Variants()) {
+        const std::string label = std::string(kernels->name) + " " +
+                                  std::to_string(static_cast<int>(f.type)) + " " +
+                                  std::to_string(c.outputs) + "x" + std::to_string(c.inputs);
+        Output y(rows * outputs);
+        args.x = x.data();
+        args.rows = c.rows;
+        args.y = y.data();
+        kernels->matmul(args, 0, c.outputs / 2);
+        kernels->matmul(args, c.outputs / 2, c.outputs);
+        EXPECT_TRUE(y.GuardsIntact()) << label;
+        double error = 0, magnitude = 0;
+        for (size_t r = 0; r < rows; ++r) {
+          for (size_t o = 0; o < outputs; ++o) {
+            double expected = 0;
+            for (size_t k = 0; k < inputs; ++k) {
+              const double term = weight(o, k) * x[r * inputs + k];
+              expected += term;
+              magnitude += term * term;
+            }
+            error += (y[r * outputs + o] - expected) * (y[r * outputs + o] - expected);
+          }
+        }
+        EXPECT_LT(std::sqrt(error / magnitude), 2e-7) << label;
+        if (first.empty()) first = y.values();
+        EXPECT_EQ(y.values(), first) << label;
+        // Each row alone: the same bits.
+        for (size_t r = 0; r < rows; ++r) {
+          Output one(outputs);
+          args.x = x.data() + r * inputs;
+          args.rows = 1;
+          args.y = one.data();
+          kernels->matmul(args, 0, c.outputs);
+          const auto from = first.begin() + static_cast<long>(r * outputs);
+          EXPECT_TRUE(std::equal(from, from + static_cast<long>(outputs), one.data())) << label;
+        }
+        for (size_t o = 0; o < outputs; o += 7) {
+          Output row(inputs);
+          kernels->read_row(args.w, static_cast<int64_t>(o), row.data());
+          EXPECT_TRUE(row.GuardsIntact()) << label;
+          for (size_t k = 0; k < inputs; ++k) {
+            ASSERT_NEAR(row[k], weight(o, k), std::fabs(weight(o, k)) * 1e-6 + 1e-6) << label;
+          }
+        }
+      }
+    }
+  }
+}
+
 // ---- Conversion ----
 
 TEST(KernelsTest, ToFloatIsExactForEveryHalf) {

@@ -1,0 +1,394 @@
+// The file comes from outside. A cursor hands out bytes only after comparing with what is left; a
+// count of things is accepted only when that many of the smallest thing would still fit, so that no
+// memory is asked for that the file does not back. Offsets of tensors are relative to the end of
+// the header, rounded up to the alignment, which must be a power of two.
+#include "src/model/gguf.h"
+
+#include <bit>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "src/base/json.h"
+
+namespace pawl {
+namespace {
+
+constexpr uint64_t kMaxKey = 65535;
+constexpr uint32_t kMaxRank = 4;
+constexpr uint64_t kMaxAlignment = 1 << 20;
+constexpr std::string_view kMagic = "GGUF";
+
+enum ValueType : uint32_t {
+  kU8,
+  kI8,
+  kU16,
+  kI16,
+  kU32,
+  kI32,
+  kF32,
+  kBool,
+  kString,
+  kArray,
+  kU64,
+  kI64,
+  kF64  // NOLINT
+};
+
+// Elements per block and bytes per block of the tensor types that are known by name.
+struct TensorType {
+  uint32_t id;
+  const char* name;
+  int64_t elements, bytes;
+};
+constexpr TensorType kTensorTypes[] = {
+    {0, "F32", 1, 4},       {1, "F16", 1, 2},       {2, "Q4_0", 32, 18},    {3, "Q4_1", 32, 20},
+    {6, "Q5_0", 32, 22},    {7, "Q5_1", 32, 24},    {8, "Q8_0", 32, 34},    {9, "Q8_1", 32, 36},
+    {10, "Q2_K", 256, 84},  {11, "Q3_K", 256, 110}, {12, "Q4_K", 256, 144}, {13, "Q5_K", 256, 176},
+    {14, "Q6_K", 256, 210}, {15, "Q8_K", 256, 292}, {24, "I8", 1, 1},       {25, "I16", 1, 2},
+    {26, "I32", 1, 4},      {27, "I64", 1, 8},      {28, "F64", 1, 8},      {30, "BF16", 1, 2}};
+
+const TensorType* FindType(uint32_t id) {
+  for (const TensorType& type : kTensorTypes) {
+    if (type.id == id) return &type;
+  }
+  return nullptr;
+}
+
+// Bytes that a value of a type takes at least.
+uint64_t LeastBytes(uint32_t type) {
+  switch (type) {
+    case kU8:
+    case kI8:
+    case kBool:
+      return 1;
+    case kU16:
+    case kI16:
+      return 2;
+    case kU32:
+    case kI32:
+    case kF32:
+      return 4;
+    default:
+      return 8;
+  }
+}
+
+class Cursor {
+ public:
+  Cursor(std::span<const std::byte> bytes, std::string name)
+      : bytes_(bytes), name_(std::move(name)) {}
+
+  uint64_t at() const { return at_; }
+  uint64_t left() const { return bytes_.size() - at_; }
+  bool failed() const { return error_.has_value(); }
+  const Error& error() const { return *error_; }
+
+  void Fail(ErrorCode code, uint64_t at, std::string message) {
+    if (!error_) error_ = Error{code, std::move(message), name_ + ": byte " + std::to_string(at)};
+  }
+
+  template <typename T>
+  T Number(const char* what) {
+    T value{};
+    if (failed()) return value;
+    if (left() < sizeof value) {
+      Fail(ErrorCode::kInvalid, at_,
+           std::string("the file ends within ") + what + ": truncated, or not a GGUF file");
+      return value;
+    }
+    static_assert(std::endian::native == std::endian::little, "GGUF files are little-endian");
+    std::memcpy(&value, bytes_.data() + at_, sizeof value);
+    at_ += sizeof value;
+    return value;
+  }
+
+  // A count of things that take `least` bytes each.
+  uint64_t Count(const char* what, uint64_t least) {
+    const uint64_t begin = at_;
+    const auto count = Number<uint64_t>(what);
+    if (failed()) return 0;
+    if (count > left() / least) {
+      Fail(ErrorCode::kInvalid, begin,
+           std::string(what) + " is " + std::to_string(count) + ", more than the " +
+               std::to_string(left()) + " bytes that follow can hold");
+      return 0;
+    }
+    return count;
+  }
+
+  std::string_view String(const char* what, uint64_t limit) {
+    const uint64_t begin = at_;
+    const uint64_t length = Count(what, 1);
+    if (failed()) return {};
+    if (length > limit) {
+      Fail(ErrorCode::kLimit, begin,
+           std::string(what) + " has " + std::to_string(length) + " bytes; the limit is " +
+               std::to_string(limit));
+      return {};
+    }
+    const std::string_view text(reinterpret_cast<const char*>(bytes_.data()) + at_, length);
+    at_ += length;
+    return text;
+  }
+
+ private:
+  std::span<const std::byte> bytes_;
+  std::string name_;
+  uint64_t at_ = 0;
+  std::optional<Error> error_;
+};
+
+// One number of a type that is neither string nor array.
+GgufValue ReadScalar(Cursor& cursor, uint32_t type) {
+  GgufValue value;
+  using Kind = GgufValue::Kind;
+  const auto integer = [&](auto zero) {
+    const auto number = cursor.Number<decltype(zero)>("a value");
+    value.kind = std::numeric_limits<decltype(zero)>::is_signed ? Kind::kSigned : Kind::kUnsigned;
+    value.number = static_cast<uint64_t>(static_cast<int64_t>(number));
+  };
+  switch (type) {
+    case kU8:
+      integer(uint8_t{});
+      break;
+    case kI8:
+      integer(int8_t{});
+      break;
+    case kU16:
+      integer(uint16_t{});
+      break;
+    case kI16:
+      integer(int16_t{});
+      break;
+    case kU32:
+      integer(uint32_t{});
+      break;
+    case kI32:
+      integer(int32_t{});
+      break;
+    case kU64:
+      integer(uint64_t{});
+      break;
+    case kI64:
+      integer(int64_t{});
+      break;
+    case kF32:
+      value.kind = Kind::kFloat;
+      value.real = static_cast<double>(cursor.Number<float>("a value"));
+      break;
+    case kF64:
+      value.kind = Kind::kFloat;
+      value.real = cursor.Number<double>("a value");
+      break;
+    default: {
+      value.kind = Kind::kBool;
+      const uint64_t at = cursor.at();
+      value.number = cursor.Number<uint8_t>("a value");
+      if (value.number > 1) {
+        cursor.Fail(ErrorCode::kInvalid, at,
+                    "a bool is " + std::to_string(value.number) + "; expected 0 or 1");
+      }
+    }
+  }
+  return value;
+}
+
+GgufValue ReadValue(Cursor& cursor) {
+  const uint64_t type_at = cursor.at();
+  const auto type = cursor.Number<uint32_t>("a value's type");
+  const uint64_t offset = cursor.at();
+  GgufValue value;
+  if (type > kF64) {
+    cursor.Fail(ErrorCode::kInvalid, type_at,
+                "value type " + std::to_string(type) + "; expected 0 to 12");
+  } else if (type == kString) {
+    value.kind = GgufValue::Kind::kString;
+    value.text = cursor.String("a string's length", std::numeric_limits<uint64_t>::max());
+  } else if (type == kArray) {
+    const auto element = cursor.Number<uint32_t>("an array's element type");
+    if (element == kArray || element > kF64) {
+      cursor.Fail(ErrorCode::kUnsupported, offset,
+                  "array of type " + std::to_string(element) +
+                      "; arrays of numbers, bools and strings are supported");
+    }
+    const uint64_t count = cursor.Count("an array's length", LeastBytes(element));
+    value.kind = GgufValue::Kind::kArray;
+    value.element = GgufValue::Kind::kString;
+    for (uint64_t i = 0; i < count && !cursor.failed(); ++i) {
+      if (element == kString) {
+        value.strings.push_back(
+            cursor.String("a string's length", std::numeric_limits<uint64_t>::max()));
+        continue;
+      }
+      const GgufValue item = ReadScalar(cursor, element);
+      value.element = item.kind;
+      if (item.kind == GgufValue::Kind::kFloat) {
+        value.reals.push_back(static_cast<float>(item.real));
+      } else {
+        value.integers.push_back(static_cast<int64_t>(item.number));
+      }
+    }
+  } else {
+    value = ReadScalar(cursor, type);
+  }
+  value.offset = offset;
+  return value;
+}
+
+std::string Shown(std::string_view name) { return json::Quote(name.substr(0, 200)); }
+
+// A tensor whose `data` is not known yet; its offset within the data goes to `offset`.
+TensorView ReadTensor(Cursor& cursor, uint64_t alignment, uint64_t& offset) {
+  TensorView tensor;
+  const uint64_t rank_at = cursor.at();
+  const auto rank = cursor.Number<uint32_t>("a tensor's rank");
+  if (!cursor.failed() && rank > kMaxRank) {
+    cursor.Fail(ErrorCode::kLimit, rank_at,
+                "a tensor of " + std::to_string(rank) + " dimensions; the limit is " +
+                    std::to_string(kMaxRank));
+  }
+  std::optional<int64_t> elements = 1;
+  const uint64_t dims_at = cursor.at();
+  for (uint32_t d = 0; d < rank && !cursor.failed(); ++d) {
+    const auto size = cursor.Number<uint64_t>("a tensor's dimensions");
+    int64_t product = 0;
+    if (size > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()) ||
+        __builtin_mul_overflow(*elements, static_cast<int64_t>(size), &product)) {
+      cursor.Fail(ErrorCode::kInvalid, dims_at, "the tensor's shape overflows 63 bits");
+      break;
+    }
+    elements = product;
+    tensor.shape.insert(tensor.shape.begin(), static_cast<int64_t>(size));
+  }
+  const uint64_t type_at = cursor.at();
+  const auto type_id = cursor.Number<uint32_t>("a tensor's type");
+  const uint64_t offset_at = cursor.at();
+  offset = cursor.Number<uint64_t>("a tensor's offset");
+  if (cursor.failed()) return tensor;
+  const TensorType* type = FindType(type_id);
+  if (type == nullptr) {
+    cursor.Fail(ErrorCode::kUnsupported, type_at,
+                "tensor type " + std::to_string(type_id) + " is not known");
+    return tensor;
+  }
+  tensor.dtype = type->name;
+  if (!tensor.shape.empty() && tensor.shape.back() % type->elements != 0) {
+    cursor.Fail(ErrorCode::kInvalid, dims_at,
+                std::string("rows of ") + type->name + " must be a multiple of " +
+                    std::to_string(type->elements) + " long, not " +
+                    std::to_string(tensor.shape.back()));
+  }
+  if (__builtin_mul_overflow(*elements / type->elements, type->bytes, &tensor.bytes)) {
+    cursor.Fail(ErrorCode::kInvalid, dims_at, "the tensor's size overflows 63 bits");
+  }
+  if (offset % alignment != 0) {
+    cursor.Fail(ErrorCode::kInvalid, offset_at,
+                "the tensor's offset " + std::to_string(offset) +
+                    " is no multiple of the alignment " + std::to_string(alignment));
+  }
+  return tensor;
+}
+
+}  // namespace
+
+Result<GgufFile> GgufFile::Open(const std::string& path) {
+  Result<MappedFile> mapped = MappedFile::Open(path);
+  if (!mapped.ok()) return mapped.error();
+  Result<GgufFile> file = Parse({mapped->data(), mapped->size()}, path);
+  if (file.ok()) file->file_ = *std::move(mapped);
+  return file;
+}
+
+Result<GgufFile> GgufFile::Parse(std::span<const std::byte> bytes, const std::string& name) {
+  Cursor cursor(bytes, name);
+  GgufFile file;
+  file.path_ = name;
+  file.size_ = bytes.size();
+  if (bytes.size() < 4 || std::memcmp(bytes.data(), kMagic.data(), 4) != 0) {
+    return Error{ErrorCode::kInvalid, "not a GGUF file: the first bytes are not \"GGUF\"",
+                 name + ": byte 0"};
+  }
+  cursor.Number<uint32_t>("the magic");
+  const auto version = cursor.Number<uint32_t>("the version");
+  if (!cursor.failed() && version != 3) {
+    // Big-endian files have version 3 << 24.
+    cursor.Fail(ErrorCode::kUnsupported, 4,
+                "GGUF version " + std::to_string(version) + "; expected 3, little-endian");
+  }
+  // The least: name length, rank, type, offset; key length, type, a byte.
+  const uint64_t tensor_count = cursor.Count("the number of tensors", 24);
+  const uint64_t value_count = cursor.Count("the number of metadata values", 13);
+  for (uint64_t i = 0; i < value_count && !cursor.failed(); ++i) {
+    const uint64_t at = cursor.at();
+    const std::string_view key = cursor.String("a key's length", kMaxKey);
+    GgufValue value = ReadValue(cursor);
+    if (cursor.failed()) break;
+    if (!file.values_.emplace(std::string(key), std::move(value)).second) {
+      cursor.Fail(ErrorCode::kInvalid, at, "the key " + Shown(key) + " is there twice");
+    }
+  }
+  uint64_t alignment = 32;
+  if (const GgufValue* value = file.FindValue("general.alignment")) {
+    alignment = value->number;
+    if (value->kind != GgufValue::Kind::kUnsigned || !std::has_single_bit(alignment) ||
+        alignment < 8 || alignment > kMaxAlignment) {
+      cursor.Fail(ErrorCode::kInvalid, value->offset,
+                  "general.alignment must be a power of two from 8 to 1048576");
+    }
+  }
+  struct Placed {
+    TensorView* tensor;
+    uint64_t offset, at;
+  };
+  std::vector<Placed> placed;
+  for (uint64_t i = 0; i < tensor_count && !cursor.failed(); ++i) {
+    const uint64_t at = cursor.at();
+    const std::string_view tensor_name = cursor.String("a tensor name's length", kMaxKey);
+    uint64_t offset = 0;
+    TensorView tensor = ReadTensor(cursor, alignment, offset);
+    if (cursor.failed()) break;
+    const auto [found, added] = file.tensors_.emplace(std::string(tensor_name), std::move(tensor));
+    if (!added) {
+      cursor.Fail(ErrorCode::kInvalid, at, "the tensor " + Shown(tensor_name) + " is there twice");
+    }
+    placed.push_back({&found->second, offset, at});
+  }
+  if (cursor.failed()) return cursor.error();
+  // A file without tensors may end right behind its header.
+  const uint64_t begin =
+      std::min<uint64_t>((cursor.at() + alignment - 1) / alignment * alignment, bytes.size());
+  const uint64_t data_bytes = bytes.size() - begin;
+  for (const Placed& p : placed) {
+    const auto size = static_cast<uint64_t>(p.tensor->bytes);
+    if (p.offset > data_bytes || size > data_bytes - p.offset) {
+      cursor.Fail(ErrorCode::kInvalid, p.at,
+                  "the tensor ends " + std::to_string(p.offset) + " + " + std::to_string(size) +
+                      " bytes into the data, of which the file has " + std::to_string(data_bytes) +
+                      ": truncated file?");
+      return cursor.error();
+    }
+    p.tensor->data = bytes.data() + begin + p.offset;
+  }
+  return file;
+}
+
+const GgufValue* GgufFile::FindValue(std::string_view key) const {
+  const auto found = values_.find(key);
+  return found == values_.end() ? nullptr : &found->second;
+}
+
+const TensorView* GgufFile::Find(std::string_view name) const {
+  const auto found = tensors_.find(std::string(name));
+  return found == tensors_.end() ? nullptr : &found->second;
+}
+
+bool LooksLikeGguf(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  char magic[4] = {};
+  return file.read(magic, sizeof magic) && std::string_view(magic, sizeof magic) == kMagic;
+}
+
+}  // namespace pawl

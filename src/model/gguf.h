@@ -1,0 +1,75 @@
+// GGUF version 3 (github.com/ggml-org/ggml, docs/gguf.md): metadata and tensors of a model in one
+// mapped file.
+//
+//   Result<GgufFile> file = GgufFile::Open("model.gguf");
+//   const GgufValue* layers = file->FindValue("llama.block_count");
+//   const TensorView* norm = file->Find("output_norm.weight");
+#ifndef PAWL_SRC_MODEL_GGUF_H_
+#define PAWL_SRC_MODEL_GGUF_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "pawl/result.h"
+#include "src/base/file.h"
+#include "src/model/tensor_source.h"
+
+namespace pawl {
+
+struct GgufValue {
+  enum class Kind { kUnsigned, kSigned, kFloat, kBool, kString, kArray };
+  Kind kind = Kind::kUnsigned;
+  uint64_t offset = 0;    // of the value in the file, for messages
+  uint64_t number = 0;    // kUnsigned, kBool; kSigned as two's complement
+  double real = 0;        // kFloat
+  std::string_view text;  // kString, into the file
+
+  // kArray: the elements, all of one kind; arrays of arrays are refused.
+  Kind element = Kind::kUnsigned;
+  std::vector<std::string_view> strings;
+  std::vector<int64_t> integers;  // also of bools
+  std::vector<float> reals;
+  size_t size() const { return strings.size() + integers.size() + reals.size(); }
+};
+
+// Immutable once opened; safe to read from any thread. The file must not be cut short while it is
+// mapped.
+class GgufFile final : public TensorSource {
+ public:
+  // Errors: kIo; kInvalid, kUnsupported and kLimit with place "FILE: byte N". Every count, length,
+  // offset and alignment is checked against the file before it is used.
+  static Result<GgufFile> Open(const std::string& path);
+  // The same of bytes in memory, which must outlive the result. `name` stands for the path.
+  static Result<GgufFile> Parse(std::span<const std::byte> bytes, const std::string& name);
+
+  const std::string& path() const { return path_; }
+  // nullptr when there is none.
+  const GgufValue* FindValue(std::string_view key) const;
+  const std::map<std::string, GgufValue, std::less<>>& values() const { return values_; }
+
+  // Shapes have the reader's order: rows first, ggml's first dimension last.
+  const TensorView* Find(std::string_view name) const override;
+  const std::string& PathOf(std::string_view) const override { return path_; }
+  int64_t bytes() const override { return static_cast<int64_t>(size_); }
+  const std::unordered_map<std::string, TensorView>& tensors() const { return tensors_; }
+
+ private:
+  std::string path_;
+  MappedFile file_;
+  size_t size_ = 0;
+  std::map<std::string, GgufValue, std::less<>> values_;
+  std::unordered_map<std::string, TensorView> tensors_;
+};
+
+// Whether the path names a file that begins as a GGUF file does.
+bool LooksLikeGguf(const std::string& path);
+
+}  // namespace pawl
+
+#endif  // PAWL_SRC_MODEL_GGUF_H_

@@ -17,7 +17,7 @@
 
 namespace pawl::lark {
 
-LazyRules::LazyRules(const Tree& tree, const Scope& scope) : tree_(tree), scope_(scope) {
+LazyRules::LazyRules(const Tree& tree, const Scope& scope) : tree_(tree) {
   for (const auto& [name, rule] : scope.rules) {
     bool lazy = rule.lazy && rule.stop == kNoNode;
     if (rule.suffix != kNoNode) {

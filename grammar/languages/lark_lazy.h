@@ -37,7 +37,6 @@ class LazyRules {
   Facts Compute(NodeId id);
 
   const Tree& tree_;
-  const Scope& scope_;
   bool too_many_ = false;
   std::vector<const Definition*> rules_;
   std::unordered_map<std::string_view, Facts> by_name_;

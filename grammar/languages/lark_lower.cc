@@ -526,17 +526,11 @@ LarkLowering::ExprId LarkLowering::SpecialToken(const ScopeState& scope, const N
     if (range.empty()) continue;
     TokenId first = 0, last = 0;
     const char* const end = range.data() + range.size();
-    const std::from_chars_result start = std::from_chars(range.data(), end, first);
-    const char* at = start.ptr;
-    const std::errc error = start.ec;
+    std::from_chars_result read = std::from_chars(range.data(), end, first);
     last = first;
-    if (error == std::errc() && at != end && *at == '-') {
-      std::tie(at, error) = [&] {
-        const auto result = std::from_chars(at + 1, end, last);
-        return std::pair(result.ptr, result.ec);
-      }();
-    }
-    if (error != std::errc() || at != end || first < 0 || last < first) {
+    if (read.ec == std::errc() && read.ptr != end && *read.ptr == '-')
+      read = std::from_chars(read.ptr + 1, end, last);
+    if (read.ec != std::errc() || read.ptr != end || first < 0 || last < first) {
       return Fail(scope,
                   "expected a token's id or a range such as 5-10, found '" +
                       std::string(range.substr(0, 80)) + "'",

@@ -13,12 +13,17 @@ namespace {
 
 constexpr size_t kMaxBytes = size_t{256} << 20;  // all that is kept; forgotten beyond that
 constexpr uint32_t kSmallSubtree = 200;          // nodes that are rather walked than kept
-constexpr int kMaxDepth = 40;                    // of lexemes within one token
+constexpr uint32_t kNone = UINT32_MAX;
+constexpr int kMaxDepth = 40;  // of lexemes within one token
 
 }  // namespace
 
 CfgMasks::CfgMasks(CfgMachine& machine, const Vocabulary& vocabulary)
-    : machine_(machine), vocabulary_(vocabulary), trie_(vocabulary.trie()) {
+    : machine_(machine),
+      vocabulary_(vocabulary),
+      trie_(vocabulary.trie()),
+      classes_(vocabulary.Derived<SubtreeClasses>()) {
+  group_of_class_.assign(classes_.count(), kNone);
   stack_.resize(static_cast<size_t>(trie_.max_depth()) + 1);
 }
 
@@ -132,11 +137,42 @@ void CfgMasks::FillThread(uint32_t node, const Thread& thread, uint32_t* words, 
   const StateId begin = machine_.StateOf(thread.then);
   for (int byte = 0; byte < 256; ++byte) {
     if (!first[byte]) continue;
-    const uint32_t from = inside.leaving_begin[byte], to = inside.leaving_begin[byte + 1];
+    const uint32_t from = inside.groups_begin[byte], to = inside.groups_begin[byte + 1];
     if (from == to) continue;
     const StateId after = machine_.StepState(begin, static_cast<uint8_t>(byte));
     if (after == CfgMachine::kDeadState) continue;
-    for (uint32_t i = from; i < to; ++i) FillBelow(inside.leaving[i], after, words, depth + 1);
+    for (uint32_t i = from; i < to; ++i) {
+      FillGroup(std::span<const uint32_t>(inside.leaving)
+                    .subspan(inside.groups[i], inside.groups[i + 1] - inside.groups[i]),
+                after, words, depth + 1);
+    }
+  }
+}
+
+// `state` is the one after each node of the group; what is below is the same for all.
+void CfgMasks::FillGroup(std::span<const uint32_t> group, StateId state, uint32_t* words,
+                         int depth) {
+  const auto nodes = trie_.nodes();
+  const uint32_t node = group[0], size = nodes[node].end - node;
+  if (size > kSmallSubtree && depth < kMaxDepth) {
+    for (const uint32_t member : group) FillBelow(member, state, words, depth);
+    return;
+  }
+  reached_.clear();
+  if (machine_.OutlivesToken(state)) reached_.push_back(0);
+  stack_[nodes[node].depth] = state;
+  for (uint32_t i = node + 1; i < nodes[node].end;) {
+    const StateId next = machine_.StepState(stack_[nodes[i].depth - 1u], nodes[i].byte);
+    if (next == CfgMachine::kDeadState) {
+      i = nodes[i].end;
+      continue;
+    }
+    stack_[nodes[i].depth] = next;
+    if (nodes[i].token != kNoToken && machine_.OutlivesToken(next)) reached_.push_back(i - node);
+    ++i;
+  }
+  for (const uint32_t offset : reached_) {
+    for (const uint32_t member : group) trie_.SetBits(nodes[member + offset], words);
   }
 }
 
@@ -144,7 +180,7 @@ const CfgMasks::Inside& CfgMasks::InsideOf(uint32_t node, const Thread& thread) 
   const InsideKey key{node, thread.source, thread.tokens == 1, thread.key};
   if (const auto known = inside_.find(key); known != inside_.end()) return *known->second;
   std::unique_ptr<Inside> inside = MakeInside(node, thread);
-  bytes_ += BytesOf(inside->tokens) + inside->leaving.size() * 4 + 257 * 4;
+  bytes_ += BytesOf(inside->tokens) + (inside->leaving.size() + inside->groups.size() + 257) * 4;
   return *(inside_[key] = std::move(inside));
 }
 
@@ -212,13 +248,33 @@ std::unique_ptr<CfgMasks::Inside> CfgMasks::MakeInside(uint32_t node, const Thre
   const auto nodes = trie_.nodes();
   auto inside = std::make_unique<Inside>();
   inside->tokens = Pack(std::move(tokens));
-  inside->leaving_begin.assign(257, 0);
-  for (const uint32_t at : leaving) ++inside->leaving_begin[nodes[at].byte + 1u];
+  // Two counting sorts: by class, then by the byte that all nodes of a class have.
+  std::vector<std::pair<uint32_t, uint32_t>> classes;  // a node of each, members
+  for (const uint32_t at : leaving) {
+    uint32_t& group = group_of_class_[classes_.ClassOf(at)];
+    if (group == kNone) {
+      group = static_cast<uint32_t>(classes.size());
+      classes.emplace_back(at, 0);
+    }
+    ++classes[group].second;
+  }
+  inside->groups_begin.assign(257, 0);
+  for (const auto& [at, members] : classes) ++inside->groups_begin[nodes[at].byte + 1u];
   for (size_t byte = 0; byte < 256; ++byte)
-    inside->leaving_begin[byte + 1] += inside->leaving_begin[byte];
+    inside->groups_begin[byte + 1] += inside->groups_begin[byte];
+  std::vector<uint32_t> next(inside->groups_begin.begin(), inside->groups_begin.end() - 1);
+  inside->groups.assign(classes.size() + 1, 0);
+  for (const auto& [at, members] : classes) {
+    uint32_t& group = group_of_class_[classes_.ClassOf(at)];
+    group = next[nodes[at].byte]++;
+    inside->groups[group + 1] = members;
+  }
+  for (size_t i = 0; i < classes.size(); ++i) inside->groups[i + 1] += inside->groups[i];
+  std::vector<uint32_t> place(inside->groups.begin(), inside->groups.end() - 1);
   inside->leaving.resize(leaving.size());
-  std::vector<uint32_t> next(inside->leaving_begin.begin(), inside->leaving_begin.end() - 1);
-  for (const uint32_t at : leaving) inside->leaving[next[nodes[at].byte]++] = at;
+  for (const uint32_t at : leaving)
+    inside->leaving[place[group_of_class_[classes_.ClassOf(at)]]++] = at;
+  for (const auto& [at, members] : classes) group_of_class_[classes_.ClassOf(at)] = kNone;
   return inside;
 }
 

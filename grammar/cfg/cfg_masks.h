@@ -12,11 +12,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <tuple>
 #include <unordered_map>
 #include <vector>
 
 #include "grammar/cfg/cfg_machine.h"
+#include "grammar/cfg/subtree_classes.h"
 #include "grammar/mask_builder.h"
 #include "grammar/token_trie.h"
 #include "pawl/vocabulary.h"
@@ -43,9 +45,12 @@ class CfgMasks {
   };
   // What a lexeme allows below a node of the trie, whatever comes after it.
   struct Inside {
-    TokenBits tokens;                     // that end inside the lexeme
-    std::vector<uint32_t> leaving;        // nodes before whose byte the lexeme may end, by byte
-    std::vector<uint32_t> leaving_begin;  // of each byte in `leaving`; one more at the end
+    TokenBits tokens;  // that end inside the lexeme
+    // Nodes before whose byte the lexeme may end, by that byte and by what is below (a group has
+    // one SubtreeClasses class).
+    std::vector<uint32_t> leaving;
+    std::vector<uint32_t> groups;        // where each begins in `leaving`; one more at the end
+    std::vector<uint32_t> groups_begin;  // of each byte in `groups`; one more at the end
   };
   struct InsideKey {
     uint32_t node, source;
@@ -63,6 +68,7 @@ class CfgMasks {
 
   void FillBelow(uint32_t node, StateId state, uint32_t* words, int depth);
   void FillThread(uint32_t node, const Thread& thread, uint32_t* words, int depth);
+  void FillGroup(std::span<const uint32_t> group, StateId state, uint32_t* words, int depth);
   void Walk(uint32_t node, StateId state, uint32_t* words);
   const Inside& InsideOf(uint32_t node, const Thread& thread);
   template <typename Steps>
@@ -83,6 +89,9 @@ class CfgMasks {
   std::map<std::tuple<uint32_t, bool, Machine::Key, ContId>, TokenBits> threads_;  // whole masks
   std::unordered_map<ContId, TokenBits> fresh_;
   size_t bytes_ = 0;
+  const SubtreeClasses& classes_;
+  std::vector<uint32_t> group_of_class_;  // scratch of MakeInside, kNone but during it
+  std::vector<uint32_t> reached_;         // scratch of FillGroup
   std::vector<StateId> stack_;
 };
 

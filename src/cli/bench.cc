@@ -2,7 +2,9 @@
 // token. What maskbench measures for JSON Schemas, for anything else.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +13,7 @@
 
 #include "src/base/file.h"
 #include "src/cli/command.h"
+#include "src/cli/describe.h"
 #include "src/cli/engine.h"
 #include "src/cli/options.h"
 #include "src/cli/times.h"
@@ -28,6 +31,7 @@ struct Flags {
   std::vector<std::string> texts;
   std::string json;
   bool warm = false;
+  int slowest = 0;
 };
 
 uint64_t NanosecondsSince(Clock::time_point start) {
@@ -35,7 +39,13 @@ uint64_t NanosecondsSince(Clock::time_point start) {
       std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count());
 }
 
+struct Slow {
+  uint64_t ns;
+  std::string place, token;
+};
+
 struct Times {
+  std::vector<Slow> slow;
   std::vector<uint64_t> token_ns, first_ns;
 };
 
@@ -49,6 +59,8 @@ Status Read(const State& first, const Text& text, const std::string& content, Ti
     std::optional<State> next;
     if (allowed) next = state.Advance(token);
     times.token_ns.push_back(NanosecondsSince(start));
+    times.slow.push_back({times.token_ns.back(), fmt::format("token {}", number),
+                          Readable(text.vocabulary->bytes(token))});
     if (!next) {
       return Error{ErrorCode::kInvalid,
                    fmt::format("token {} is refused; pawl validate shows where", number), ""};
@@ -110,6 +122,12 @@ int BenchMasks(const Flags& flags) {
   for (const auto& [key, value] : masks) table += fmt::format("{:>10.2f}", value);
   Print(table + fmt::format("\n{} masks; first mask after {:.0f} us\n", times.token_ns.size(),
                             static_cast<double>(times.first_ns[0]) / 1000));
+  std::ranges::stable_sort(times.slow, std::ranges::greater(), &Slow::ns);
+  for (size_t i = 0; i < std::min(times.slow.size(), static_cast<size_t>(flags.slowest)); ++i) {
+    const Slow& slow = times.slow[i];
+    Print(fmt::format("{:>10.1f} us  {}  {}\n", static_cast<double>(slow.ns) / 1000, slow.place,
+                      slow.token));
+  }
   if (!flags.json.empty()) {
     if (Status status = WriteFile(flags.json, Json(times)); !status.ok())
       return Fail(kName, status.error());
@@ -132,6 +150,10 @@ void AddBench(CLI::App& app, Action& action) {
       ->type_name("PATH");
   command->add_option("texts", flags->texts, "Texts that fit")->required()->type_name("FILE...");
   command->add_flag("--warm", flags->warm, "Read each text once before it counts");
+  command->add_option("--slowest", flags->slowest, "Also list the N slowest masks")
+      ->transform(WholeNumber(0, kMostCount))
+      ->capture_default_str()
+      ->type_name("N");
   command->add_option("--json", flags->json, "Write the times to this file")->type_name("FILE");
   command->footer(
       "Example:\n  pawl bench masks --grammar grammar/examples/c.ebnf --tokenizer "

@@ -47,7 +47,7 @@ struct LayoutFlags {
   JsonSchemaOptions ToOptions() const;
 };
 
-// --schema, --regex, --choice, --grammar: at most one of them. --ref-dir and --ref-base for
+// --schema, --regex, --choice, --grammar, --structural-tag: at most one of them. --ref-dir and --ref-base for
 // schemas.
 struct GrammarFlags {
   std::string schema_file;
@@ -56,6 +56,7 @@ struct GrammarFlags {
   std::string grammar_file;
   std::string grammar_language;  // empty: as the file's name says
   std::string root = "root";
+  std::string structural_tag_file;
   std::string ref_dir;
   std::string ref_base = "http://localhost:1234/";
   // For schemas. --profile is not with LayoutFlags because maskbench has one of its own.

@@ -615,9 +615,9 @@ bool SchemaMachine::Ends(Key state) {
 std::bitset<256> SchemaMachine::LastBytes() {
   std::bitset<256> last;
   const Key start = Start();
-  for (const auto& [first, ends] : {std::pair("{", "}"), std::pair("[", "]"), std::pair("\"", "\""),
-                                    std::pair("tf", "e"), std::pair("n", "l"),
-                                    std::pair("-0123456789", "0123456789")}) {
+  for (const auto& [first, ends] :
+       {std::pair("{", "}"), std::pair("[", "]"), std::pair("\"", "\""), std::pair("tf", "e"),
+        std::pair("n", "l"), std::pair("-0123456789", "0123456789")}) {
     for (const char* byte = first; *byte != 0; ++byte) {
       if (Step(start, static_cast<uint8_t>(*byte)) == kDead) continue;
       for (const char* end = ends; *end != 0; ++end) last.set(static_cast<uint8_t>(*end));

@@ -55,9 +55,8 @@ Result<GrammarIr> StructuralTagReader::Read(std::string_view text) {
     special_[name[0]].emplace_back(name, id);
   }
   for (auto& [first, names] : special_) {
-    std::stable_sort(names.begin(), names.end(), [](const auto& a, const auto& b) {
-      return a.first.size() > b.first.size();
-    });
+    std::stable_sort(names.begin(), names.end(),
+                     [](const auto& a, const auto& b) { return a.first.size() > b.first.size(); });
   }
   json::ParseLimits limits;
   limits.max_bytes = context_.options.max_bytes;
@@ -66,9 +65,8 @@ Result<GrammarIr> StructuralTagReader::Read(std::string_view text) {
   auto document = json::Parse(text, limits);
   if (!document.ok()) return document.error();
   if (document->type != json::Type::kObject)
-    return Wrong("a structural tag is an object, not " +
-                     std::string(json::TypeName(document->type)),
-                 "#");
+    return Wrong(
+        "a structural tag is an object, not " + std::string(json::TypeName(document->type)), "#");
   auto root = [&]() -> Result<ExprId> {
     if (const json::Value* type = Find(*document, "type");
         type != nullptr && (type->type != json::Type::kString || type->text != "structural_tag")) {
@@ -268,8 +266,7 @@ ExprId ExprOf(GrammarIr& ir, const Vocabulary& vocabulary, std::u32string_view s
     }
     const auto id = static_cast<TokenId>(symbols[i++] - kFirstToken);
     const ExprId token = ir.Tokens({.ranges = {{id, id}}});
-    parts.push_back(as_token ? token
-                             : ir.Choice({token, ir.Literal(vocabulary.bytes(id))}));
+    parts.push_back(as_token ? token : ir.Choice({token, ir.Literal(vocabulary.bytes(id))}));
     as_token = false;
   }
   if (as_token) return GrammarIr::kNever;
@@ -335,8 +332,7 @@ ExprId StructuralTagReader::OneOf(std::vector<Tag> tags) {
     }
     if (shared > open.back().depth) open.push_back({shared, {}});
     const auto part = [&](size_t from, size_t to) {
-      return ExprOf(ir_, context_.vocabulary,
-                    std::u32string_view(begin).substr(from, to - from));
+      return ExprOf(ir_, context_.vocabulary, std::u32string_view(begin).substr(from, to - from));
     };
     open.back().choices.push_back(
         ir_.Sequence({part(open.back().depth, begin.size()), tags[i].rest}));
@@ -344,8 +340,8 @@ ExprId StructuralTagReader::OneOf(std::vector<Tag> tags) {
       const Open closed = std::move(open.back());
       open.pop_back();
       if (shared > open.back().depth) open.push_back({shared, {}});
-      open.back().choices.push_back(ir_.Sequence(
-          {part(open.back().depth, closed.depth), ir_.Choice(closed.choices)}));
+      open.back().choices.push_back(
+          ir_.Sequence({part(open.back().depth, closed.depth), ir_.Choice(closed.choices)}));
     }
   }
   choices.insert(choices.end(), open[0].choices.begin(), open[0].choices.end());
@@ -456,8 +452,7 @@ Result<ExprId> StructuralTagReader::FormatOf(const std::string& type, const Valu
     if (!text.ok()) return text.error();
     return TextOf(*text);
   }
-  if (type == "json_schema" || type == "qwen_xml_parameter")
-    return ReadJsonSchema(type, value, at);
+  if (type == "json_schema" || type == "qwen_xml_parameter") return ReadJsonSchema(type, value, at);
   if (type == "grammar") return ReadGrammar(value, at);
   if (type == "regex") return ReadRegex(value, at);
   if (type == "any_text") return ReadAnyText(value, at, around);
@@ -490,10 +485,9 @@ Result<ExprId> StructuralTagReader::FormatOf(const std::string& type, const Valu
 Result<ExprId> StructuralTagReader::JsonSchema(const Value& schema, Pointer at,
                                                const JsonSchemaOptions& options) {
   const std::string text = json::Dump(schema);
-  const std::string key =
-      std::to_string(static_cast<int>(options.order)) + " " +
-      std::to_string(static_cast<int>(options.whitespace)) + " " +
-      std::to_string(options.max_whitespace) + text;
+  const std::string key = std::to_string(static_cast<int>(options.order)) + " " +
+                          std::to_string(static_cast<int>(options.whitespace)) + " " +
+                          std::to_string(options.max_whitespace) + text;
   if (const auto known = schemas_.find(key); known != schemas_.end()) return known->second;
   auto machine = context_.json_schema(text, options);
   if (!machine.ok()) return ErrorInside(machine.error(), at);
@@ -504,8 +498,8 @@ Result<ExprId> StructuralTagReader::JsonSchema(const Value& schema, Pointer at,
 
 Result<ExprId> StructuralTagReader::ReadJsonSchema(const std::string& type, const Value& value,
                                                    Pointer at) {
-  if (Status s = CheckFields(
-          value, at, {"type", "json_schema", "style", "any_order", "max_whitespace_cnt"});
+  if (Status s = CheckFields(value, at,
+                             {"type", "json_schema", "style", "any_order", "max_whitespace_cnt"});
       !s.ok()) {
     return s.error();
   }
@@ -725,8 +719,7 @@ Result<StructuralTagReader::Tag> StructuralTagReader::ReadTag(const Value& value
 }
 
 Result<std::vector<StructuralTagReader::Tag>> StructuralTagReader::ReadTags(const Value& value,
-                                                                            Pointer at,
-                                                                            int depth) {
+                                                                            Pointer at, int depth) {
   auto array = ArrayField(value, at, "tags");
   if (!array.ok()) return array.error();
   std::vector<Tag> tags;
@@ -741,8 +734,8 @@ Result<std::vector<StructuralTagReader::Tag>> StructuralTagReader::ReadTags(cons
 
 Result<ExprId> StructuralTagReader::ReadTriggered(const Value& value, Pointer at,
                                                   const Around& around, int depth) {
-  if (Status s = CheckFields(value, at, {"type", "triggers", "tags", "at_least_one",
-                                         "stop_after_first", "excludes"});
+  if (Status s = CheckFields(
+          value, at, {"type", "triggers", "tags", "at_least_one", "stop_after_first", "excludes"});
       !s.ok()) {
     return s.error();
   }
@@ -791,8 +784,7 @@ Result<ExprId> StructuralTagReader::ReadDispatch(const Value& value, Pointer at,
   std::vector<Tag> tags;
   for (size_t i = 0; i < (*rules)->items.size(); ++i) {
     const Value& rule = (*rules)->items[i];
-    const std::string place =
-        json::PointerJoin(json::PointerJoin(at, "rules"), std::to_string(i));
+    const std::string place = json::PointerJoin(json::PointerJoin(at, "rules"), std::to_string(i));
     if (rule.type != json::Type::kArray || rule.items.size() != 2)
       return Wrong("a rule is [pattern, format]", place);
     if (rule.items[0].type != json::Type::kString || rule.items[0].text.empty())
@@ -809,8 +801,9 @@ Result<ExprId> StructuralTagReader::ReadDispatch(const Value& value, Pointer at,
 
 Result<ExprId> StructuralTagReader::ReadTokenTriggered(const Value& value, Pointer at,
                                                        const Around& around, int depth) {
-  if (Status s = CheckFields(value, at, {"type", "trigger_tokens", "tags", "exclude_tokens",
-                                         "at_least_one", "stop_after_first"});
+  if (Status s = CheckFields(
+          value, at,
+          {"type", "trigger_tokens", "tags", "exclude_tokens", "at_least_one", "stop_after_first"});
       !s.ok()) {
     return s.error();
   }
@@ -849,8 +842,7 @@ Result<ExprId> StructuralTagReader::ReadTokenDispatch(const Value& value, Pointe
   std::vector<Tag> tags;
   for (size_t i = 0; i < (*rules)->items.size(); ++i) {
     const Value& rule = (*rules)->items[i];
-    const std::string place =
-        json::PointerJoin(json::PointerJoin(at, "rules"), std::to_string(i));
+    const std::string place = json::PointerJoin(json::PointerJoin(at, "rules"), std::to_string(i));
     if (rule.type != json::Type::kArray || rule.items.size() != 2)
       return Wrong("a rule is [token, format]", place);
     auto token = Token(rule.items[0], place + "/0");
@@ -864,8 +856,8 @@ Result<ExprId> StructuralTagReader::ReadTokenDispatch(const Value& value, Pointe
 }
 
 Result<ExprId> StructuralTagReader::ReadSeparated(const Value& value, Pointer at, int depth) {
-  if (Status s = CheckFields(
-          value, at, {"type", "tags", "separator", "at_least_one", "stop_after_first"});
+  if (Status s =
+          CheckFields(value, at, {"type", "tags", "separator", "at_least_one", "stop_after_first"});
       !s.ok()) {
     return s.error();
   }
@@ -899,8 +891,7 @@ Result<ExprId> StructuralTagReader::ReadLegacy(const Value& document) {
     const Value& item = (*structures)->items[i];
     const std::string place = "#/structures/" + std::to_string(i);
     if (item.type != json::Type::kObject) return Wrong("must be an object", place);
-    if (Status s = CheckFields(item, place, {"begin", "schema", "end"}); !s.ok())
-      return s.error();
+    if (Status s = CheckFields(item, place, {"begin", "schema", "end"}); !s.ok()) return s.error();
     auto begin = StringField(item, place, "begin");
     if (!begin.ok()) return begin.error();
     auto end = StringField(item, place, "end");

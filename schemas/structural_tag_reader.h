@@ -34,7 +34,7 @@ class StructuralTagReader {
   };
   // A tag apart from where it stands.
   struct Tag {
-    std::u32string begin;   // of tags that begin with a text
+    std::u32string begin;  // of tags that begin with a text
     TokenId begin_token = kNoToken;
     ExprId rest = GrammarIr::kEmpty;  // content and end
   };
@@ -109,7 +109,7 @@ class StructuralTagReader {
   std::map<std::string, ExprId> free_texts_;
   std::unordered_map<std::string, ExprId> schemas_;
   bool has_names_ = false;
-  std::unordered_map<std::string, TokenId> token_names_;  // of all tokens
+  std::unordered_map<std::string, TokenId> token_names_;                  // of all tokens
   std::map<char, std::vector<std::pair<std::string, TokenId>>> special_;  // longest first
 };
 

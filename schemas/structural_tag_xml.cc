@@ -14,12 +14,12 @@ namespace {
 
 using ExprId = GrammarIr::ExprId;
 
-constexpr int kMaxDepth = 64;           // of references, unions and nested parameters
-constexpr size_t kMaxInAnyOrder = 10;   // properties: 2^n rules
+constexpr int kMaxDepth = 64;          // of references, unions and nested parameters
+constexpr size_t kMaxInAnyOrder = 10;  // properties: 2^n rules
 
-constexpr std::string_view kAnnotations[] = {
-    "title",      "description", "default",   "examples",  "$comment", "deprecated", "readOnly",
-    "writeOnly",  "$schema",     "$id",       "$defs",     "definitions"};
+constexpr std::string_view kAnnotations[] = {"title",    "description", "default",  "examples",
+                                             "$comment", "deprecated",  "readOnly", "writeOnly",
+                                             "$schema",  "$id",         "$defs",    "definitions"};
 constexpr std::string_view kTypes[] = {"string", "number", "boolean", "null", "object", "array"};
 
 Error Refused(std::string message, const std::string& at) {
@@ -62,8 +62,7 @@ std::optional<XmlStyle> XmlStyleOf(std::string_view name) {
   if (name == "qwen_xml") return XmlStyle{Marks::kNone, "<parameter=", ">", "</parameter>"};
   if (name == "minimax_xml")
     return XmlStyle{Marks::kNone, "<parameter name=\"", "\">", "</parameter>"};
-  if (name == "glm_xml")
-    return XmlStyle{Marks::kNone, "<arg_key>", "</arg_key>", "</arg_value>"};
+  if (name == "glm_xml") return XmlStyle{Marks::kNone, "<arg_key>", "</arg_key>", "</arg_value>"};
   if (name == "deepseek_xml")
     return XmlStyle{Marks::kIsString, "<｜DSML｜parameter name=\"", "\" string=\"",
                     "</｜DSML｜parameter>"};
@@ -82,7 +81,10 @@ std::string XmlStyleReader::MarkOf(std::string_view type) const {
     case XmlStyle::Marks::kIsString:
       return type == "string" ? "true" : "false";
     case XmlStyle::Marks::kCohere:
-      return type == "string" ? "raw" : type == "object" ? "dict" : type == "array" ? "list" : "json";
+      return type == "string"   ? "raw"
+             : type == "object" ? "dict"
+             : type == "array"  ? "list"
+                                : "json";
     case XmlStyle::Marks::kKimi:
       break;
   }
@@ -92,8 +94,8 @@ std::string XmlStyleReader::MarkOf(std::string_view type) const {
 ExprId XmlStyleReader::Spaces() {
   RegexArena& arena = reader_.ir_.arena();
   CodepointSet set = CodepointSet::Of(U' ', U' ');
-  const ReId space =
-      arena.Or(std::vector<ReId>{arena.Set(set), arena.Char(U'\t'), arena.Char(U'\n'), arena.Char(U'\r')});
+  const ReId space = arena.Or(
+      std::vector<ReId>{arena.Set(set), arena.Char(U'\t'), arena.Char(U'\n'), arena.Char(U'\r')});
   return reader_.ir_.Regex(arena.Repeat(
       space, 0,
       options_.whitespace == JsonSchemaOptions::Whitespace::kAny
@@ -124,8 +126,7 @@ Result<std::pair<const json::Value*, std::string>> XmlStyleReader::Resolve(
     const json::Value* reference = value->Find("$ref");
     if (reference == nullptr) return std::pair(value, place);
     const std::string at_reference = json::PointerJoin(place, "$ref");
-    if (Status status = OnlyKeywords(*value, place, {"$ref"}); !status.ok())
-      return status.error();
+    if (Status status = OnlyKeywords(*value, place, {"$ref"}); !status.ok()) return status.error();
     if (reference->type != json::Type::kString || !reference->text.starts_with("#"))
       return Refused("only references within the schema (\"#/...\") are followed here",
                      at_reference);
@@ -197,8 +198,8 @@ Result<ExprId> XmlStyleReader::Object(const json::Value& given, const std::strin
   const std::string& at = resolved->second;
   if (schema.type == json::Type::kFalse)
     return Error{ErrorCode::kUnsatisfiable, "no value fits", at};
-  if (Status status = OnlyKeywords(
-          schema, at, {"type", "properties", "required", "additionalProperties"});
+  if (Status status =
+          OnlyKeywords(schema, at, {"type", "properties", "required", "additionalProperties"});
       !status.ok()) {
     return status.error();
   }
@@ -248,7 +249,9 @@ Result<ExprId> XmlStyleReader::Object(const json::Value& given, const std::strin
   }
   ExprId other = GrammarIr::kNever;
   const json::Value* more = schema.Find("additionalProperties");
-  if (more != nullptr ? more->type != json::Type::kFalse : options_.additional_properties) {
+  // As JsonSchemaOptions::additional_properties says: an object of which nothing is said is open.
+  const bool open = options_.additional_properties || !Has(schema, "properties");
+  if (more != nullptr ? more->type != json::Type::kFalse : open) {
     auto forms = Forms(more == nullptr ? AnyValue() : *more,
                        json::PointerJoin(at, "additionalProperties"), depth + 1);
     if (!forms.ok()) return forms.error();
@@ -259,9 +262,9 @@ Result<ExprId> XmlStyleReader::Object(const json::Value& given, const std::strin
   }
   if (options_.order == JsonSchemaOptions::Order::kSchema) return InOrder(properties, other);
   if (properties.size() > kMaxInAnyOrder) {
-    return Refused("more than " + std::to_string(kMaxInAnyOrder) +
-                       " parameters cannot come in any order",
-                   json::PointerJoin(at, "properties"));
+    return Refused(
+        "more than " + std::to_string(kMaxInAnyOrder) + " parameters cannot come in any order",
+        json::PointerJoin(at, "properties"));
   }
   return InAnyOrder(properties, other);
 }
@@ -305,13 +308,13 @@ ExprId XmlStyleReader::InAnyOrder(const std::vector<Property>& properties, ExprI
 
 Result<ExprId> XmlStyleReader::List(const json::Value& schema, const std::string& at, int depth) {
   GrammarIr& ir = reader_.ir_;
-  if (Status status =
-          OnlyKeywords(schema, at, {"type", "items", "minItems", "maxItems"});
+  if (Status status = OnlyKeywords(schema, at, {"type", "items", "minItems", "maxItems"});
       !status.ok()) {
     return status.error();
   }
   const json::Value* items = schema.Find("items");
-  auto forms = Forms(items == nullptr ? AnyValue() : *items, json::PointerJoin(at, "items"), depth + 1);
+  auto forms =
+      Forms(items == nullptr ? AnyValue() : *items, json::PointerJoin(at, "items"), depth + 1);
   if (!forms.ok()) return forms.error();
   const ExprId item = ir.Sequence({Spaces(), Parameter(GrammarIr::kEmpty, *forms)});
   auto least = reader_.CountField(schema, at, "minItems");
@@ -348,9 +351,8 @@ Result<ExprId> XmlStyleReader::Raw(const json::Value& schema, const std::string&
     all.push_back(arena.Repeat(RegexArena::kAnyChar, least->value_or(0), *most));
   }
   if (all.empty()) return reader_.FreeTextOf({.stops = {style_.end}});
-  const ReId end = arena.Concat({RegexArena::kAnything,
-                                 arena.Literal(DecodeCodepoints(style_.end)),
-                                 RegexArena::kAnything});
+  const ReId end = arena.Concat(
+      {RegexArena::kAnything, arena.Literal(DecodeCodepoints(style_.end)), RegexArena::kAnything});
   all.push_back(arena.Not(end));
   return reader_.ir_.Sequence({Spaces(), reader_.ir_.Regex(arena.And(all)), Spaces()});
 }
@@ -364,8 +366,7 @@ Result<ExprId> XmlStyleReader::Json(const json::Value& schema, const std::string
     }
   }
   json::Value list = Make(json::Type::kArray);
-  for (const std::string& type : types)
-    list.items.push_back(Make(json::Type::kString, type));
+  for (const std::string& type : types) list.items.push_back(Make(json::Type::kString, type));
   copy.members.emplace_back("type", types.size() == 1 ? list.items[0] : list);
   if (UsesReferences(schema)) {
     for (const char* definitions : {"$defs", "definitions"}) {
@@ -503,6 +504,12 @@ Result<std::vector<XmlStyleReader::Form>> XmlStyleReader::FormsOfTypes(const jso
     if (!value.ok()) return value.error();
     forms.push_back({MarkOf("json"), *value});
     return forms;
+  }
+  // Of any value the type may be called "integer" as well.
+  if (wanted == nullptr && style_.marks == XmlStyle::Marks::kKimi) {
+    auto value = Json(schema, at, {"integer"});
+    if (!value.ok()) return value.error();
+    forms.push_back({"integer", *value});
   }
   for (const std::string& type : types) {
     const bool dict = type == "object" && style_.marks == XmlStyle::Marks::kCohere;

@@ -35,8 +35,7 @@ std::optional<std::vector<uint32_t>> AutomatonMasks::Fill(Machine& machine, Mach
   const TokenTrie& trie = vocabulary_.trie();
   if (pairs_ == nullptr) pairs_ = &vocabulary_.Derived<BytePairs>();
   auto known = last_bytes_.find(&machine);
-  if (known == last_bytes_.end())
-    known = last_bytes_.emplace(&machine, machine.LastBytes()).first;
+  if (known == last_bytes_.end()) known = last_bytes_.emplace(&machine, machine.LastBytes()).first;
   const std::bitset<256>& last = known->second;
   size_t places = 0;
   for (int b = 0; b < 256; ++b) {
@@ -57,8 +56,7 @@ std::optional<std::vector<uint32_t>> AutomatonMasks::Fill(Machine& machine, Mach
     if (!first[b]) continue;
     for (int a = 0; a < 256; ++a) {
       if (!last[a]) continue;
-      for (const uint32_t node :
-           pairs_->Of(static_cast<uint8_t>(a), static_cast<uint8_t>(b))) {
+      for (const uint32_t node : pairs_->Of(static_cast<uint8_t>(a), static_cast<uint8_t>(b))) {
         const std::string_view bytes = vocabulary_.bytes(trie.order()[trie.FirstToken(node)]);
         const auto start = static_cast<uint8_t>(bytes[0]);
         if (!asked[start]) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "grammar/cfg/automaton_masks.h"
 #include "grammar/token_trie.h"
 
 namespace pawl {
@@ -50,9 +51,37 @@ uint8_t StepUtf8(uint8_t state, uint8_t byte) {
   }
 }
 
+// The tokens of a vocabulary that UTF-8 text goes on with where no character is begun.
+struct Utf8Tokens {
+  explicit Utf8Tokens(const Vocabulary& vocabulary)
+      : words(static_cast<size_t>(vocabulary.mask_words()), 0) {
+    const TokenTrie& trie = vocabulary.trie();
+    const auto nodes = trie.nodes();
+    std::vector<uint8_t> states(static_cast<size_t>(trie.max_depth()) + 1, kWhole);
+    for (uint32_t i = 0; i < nodes.size();) {
+      const uint8_t next = StepUtf8(states[nodes[i].depth - 1u], nodes[i].byte);
+      if (next == kBadUtf8) {
+        i = nodes[i].end;
+        continue;
+      }
+      states[nodes[i].depth] = next;
+      trie.SetBits(nodes[i], words.data());
+      ++i;
+    }
+  }
+  std::vector<uint32_t> words;
+};
+
+void ClearBelow(const TokenTrie& trie, uint32_t node, uint32_t* words) {
+  for (uint32_t t = trie.FirstToken(node); t < trie.FirstToken(trie.nodes()[node].end); ++t) {
+    const TokenId id = trie.order()[t];
+    words[id >> 5] &= ~(1u << (id & 31));
+  }
+}
+
 }  // namespace
 
-FreeText::FreeText(const FreeTextRules& rules) : max_chars_(rules.max_chars) {
+FreeText::FreeText(const FreeTextRules& rules) : stops_(rules.stops), max_chars_(rules.max_chars) {
   nodes_.emplace_back();
   for (const std::string& stop : rules.stops) {
     uint32_t at = 0;
@@ -89,6 +118,10 @@ FreeText::FreeText(const FreeTextRules& rules) : max_chars_(rules.max_chars) {
       queue.push_back(child);
     }
   }
+  for (int byte = 0; byte < 256; ++byte) {
+    const uint32_t* child = children_.Find(static_cast<uint64_t>(byte));
+    first_[byte] = child == nullptr ? 0 : *child;
+  }
   start_ = KeyOf({0, 0, kWhole});
   if (rules.before.empty()) return;
   for (uint32_t node = 0; node < nodes_.size(); ++node) {
@@ -107,6 +140,9 @@ FreeText::FreeText(const FreeTextRules& rules) : max_chars_(rules.max_chars) {
 
 uint32_t FreeText::Next(uint32_t node, uint8_t byte) const {
   while (true) {
+    if (node == 0) {
+      if (const uint32_t known = first_[byte]; known != 0) return known;
+    }
     if (const uint32_t* child = children_.Find(uint64_t{node} << 8 | byte)) return *child;
     if (node == 0) return 0;
     node = nodes_[node].fail;
@@ -146,10 +182,54 @@ std::optional<std::string> FreeText::ShortestCompletion(Key state) {
     }
     for (int byte = 0; byte < 256; ++byte) {
       const Key next = StepFrame(steps[i].key, static_cast<uint8_t>(byte));
-      if (next != kDead) steps.push_back({next, static_cast<uint32_t>(i), static_cast<uint8_t>(byte)});
+      if (next != kDead)
+        steps.push_back({next, static_cast<uint32_t>(i), static_cast<uint8_t>(byte)});
     }
   }
   return std::nullopt;
+}
+
+// All of UTF-8, less the tokens with a stop inside; those are found by the stop's first two bytes.
+const std::vector<uint32_t>& FreeText::Between(const Place& place, const Vocabulary& vocabulary) {
+  std::vector<uint32_t>& words = between_[place.utf8];
+  if (!words.empty()) return words;
+  const TokenTrie& trie = vocabulary.trie();
+  const auto nodes = trie.nodes();
+  if (place.utf8 != kWhole) {
+    words.assign(static_cast<size_t>(vocabulary.mask_words()), 0);
+    here_[0] = KeyOf({0, place.chars, place.utf8});
+    for (uint32_t i = 0; i < nodes.size();) {
+      const Key next = StepFrame(here_[nodes[i].depth - 1u], nodes[i].byte);
+      if (next == kDead) {
+        i = nodes[i].end;
+        continue;
+      }
+      here_[nodes[i].depth] = next;
+      trie.SetBits(nodes[i], words.data());
+      ++i;
+    }
+    return words;
+  }
+  words = vocabulary.Derived<Utf8Tokens>().words;
+  const BytePairs& pairs = vocabulary.Derived<BytePairs>();
+  for (const std::string& stop : stops_) {
+    const auto follow = [&](uint32_t node, size_t from) {
+      for (size_t k = from; k < stop.size() && node != TokenTrie::kNone; ++k)
+        node = trie.Child(node, static_cast<uint8_t>(stop[k]));
+      if (node != TokenTrie::kNone) ClearBelow(trie, node, words.data());
+    };
+    const auto first = static_cast<uint8_t>(stop[0]);
+    if (stop.size() > 1) {
+      for (const uint32_t node : pairs.Of(first, static_cast<uint8_t>(stop[1]))) follow(node, 2);
+      continue;
+    }
+    if (const uint32_t node = trie.Child(TokenTrie::kRoot, first); node != TokenTrie::kNone)
+      follow(node, 1);
+    for (int before = 0; before < 256; ++before) {
+      for (const uint32_t node : pairs.Of(static_cast<uint8_t>(before), first)) follow(node, 1);
+    }
+  }
+  return words;
 }
 
 bool FreeText::FillBelow(Key state, const Vocabulary& vocabulary, uint32_t node, bool fresh,
@@ -163,21 +243,7 @@ bool FreeText::FillBelow(Key state, const Vocabulary& vocabulary, uint32_t node,
   here_.resize(static_cast<size_t>(trie.max_depth()) + 1);
   there_.resize(here_.size());
   const Key between = KeyOf({0, place.chars, place.utf8});
-  std::vector<uint32_t>& known = between_[place.utf8];
-  if (known.empty()) {
-    known.assign(static_cast<size_t>(vocabulary.mask_words()), 0);
-    here_[0] = between;
-    for (uint32_t i = 0; i < nodes.size();) {
-      const Key next = StepFrame(here_[nodes[i].depth - 1u], nodes[i].byte);
-      if (next == kDead) {
-        i = nodes[i].end;
-        continue;
-      }
-      here_[nodes[i].depth] = next;
-      trie.SetBits(nodes[i], known.data());
-      ++i;
-    }
-  }
+  const std::vector<uint32_t>& known = Between(place, vocabulary);
   std::copy(known.begin(), known.end(), words);
   if (between == state) return true;
   here_[0] = state;
@@ -186,12 +252,7 @@ bool FreeText::FillBelow(Key state, const Vocabulary& vocabulary, uint32_t node,
     const TokenTrie::Node& at = nodes[i];
     const Key next = StepFrame(here_[at.depth - 1u], at.byte);
     const Key other = StepFrame(there_[at.depth - 1u], at.byte);
-    if (next == kDead && other != kDead) {
-      for (uint32_t t = trie.FirstToken(i); t < trie.FirstToken(at.end); ++t) {
-        const TokenId id = trie.order()[t];
-        words[id >> 5] &= ~(1u << (id & 31));
-      }
-    }
+    if (next == kDead && other != kDead) ClearBelow(trie, i, words);
     if (next == kDead || next == other) {
       i = at.end;
       continue;

@@ -6,7 +6,7 @@
 #ifndef PAWL_GRAMMAR_CFG_FREE_TEXT_H_
 #define PAWL_GRAMMAR_CFG_FREE_TEXT_H_
 
-#include <bitset>
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -62,10 +62,14 @@ class FreeText : public Machine {
     return MakeKey(place.node + 1, (place.chars << 3 | place.utf8) + 1);
   }
   uint32_t Next(uint32_t node, uint8_t byte) const;
+  // The mask between two stops.
+  const std::vector<uint32_t>& Between(const Place& place, const Vocabulary& vocabulary);
 
+  std::vector<std::string> stops_;
   std::vector<Node> nodes_;
-  FlatMap<uint32_t> children_;     // by node << 8 | byte
-  std::vector<bool> restricted_;   // by node: where `before` must not come; empty when nowhere
+  std::array<uint32_t, 256> first_{};  // the node after a byte where nothing of a stop is read
+  FlatMap<uint32_t> children_;         // by node << 8 | byte
+  std::vector<bool> restricted_;       // by node: where `before` must not come; empty when nowhere
   std::optional<uint32_t> max_chars_;
   Key start_ = kDead;
   // What may follow between two stops, by what is begun of a character.

@@ -22,8 +22,7 @@ GrammarIr::RuleId ImportIr(GrammarIr& into, const GrammarIr& from) {
         exprs.push_back(GrammarIr::kNever);
         break;
       case Kind::kRegex:
-        exprs.push_back(
-            into.Regex(into.arena().Import(from.arena(), expr.index), expr.lazy));
+        exprs.push_back(into.Regex(into.arena().Import(from.arena(), expr.index), expr.lazy));
         break;
       case Kind::kAutomaton:
         exprs.push_back(into.Terminal(from.automaton(expr.index)));

@@ -187,8 +187,8 @@ void GrammarFlags::AddAllTo(CLI::App* command) {
 }
 
 bool GrammarFlags::any() const {
-  return !schema_file.empty() || regex.has_value() || !choices.empty() ||
-         !grammar_file.empty() || !structural_tag_file.empty();
+  return !schema_file.empty() || regex.has_value() || !choices.empty() || !grammar_file.empty() ||
+         !structural_tag_file.empty();
 }
 
 Status GrammarFlags::Check() const {

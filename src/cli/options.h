@@ -47,8 +47,8 @@ struct LayoutFlags {
   JsonSchemaOptions ToOptions() const;
 };
 
-// --schema, --regex, --choice, --grammar, --structural-tag: at most one of them. --ref-dir and --ref-base for
-// schemas.
+// --schema, --regex, --choice, --grammar, --structural-tag: at most one of them. --ref-dir and
+// --ref-base for schemas.
 struct GrammarFlags {
   std::string schema_file;
   std::optional<std::string> regex;

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <fstream>
+#include <iterator>
 #include <random>
-#include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -192,12 +194,11 @@ std::shared_ptr<const Vocabulary> Tokens() {
 std::shared_ptr<const Vocabulary> ManyTokens() {
   static const std::shared_ptr<const Vocabulary> vocabulary = [] {
     VocabularyInit init;
-    for (TokenId id = 0; id < Tokens()->size(); ++id)
-      init.tokens.emplace_back(Tokens()->bytes(id));
+    for (TokenId id = 0; id < Tokens()->size(); ++id) init.tokens.emplace_back(Tokens()->bytes(id));
     init.special = {36, 37};
     init.end_tokens = {36};
-    const char* const pieces[] = {"a", "b", "c", "{", "}", "\"", ":", "1", ",", "<", ">", "/",
-                                  "é", "\xC3", "\xA9", "[", "]", "ab", "\":", "}b", "t", " "};
+    const char* const pieces[] = {"a", "b", "c",    "{",    "}", "\"", ":",  "1",   ",",  "<", ">",
+                                  "/", "é", "\xC3", "\xA9", "[", "]",  "ab", "\":", "}b", "t", " "};
     std::mt19937 random(3);
     while (init.tokens.size() < 3000) {
       std::string token;
@@ -533,6 +534,22 @@ TEST(StructuralTag, Presets) {
   const Tool broken[] = {{"f", "{"}};
   EXPECT_FALSE(ToolCallTag(ToolCallFormat::kHermes, broken).ok());
   EXPECT_TRUE(ToolCallTag(ToolCallFormat::kHermes, {}).ok());
+}
+
+TEST(StructuralTag, TheExample) {
+  const std::string name =
+      std::string(PAWL_SOURCE_DIR) + "/grammar/examples/tool_calls.structural_tag";
+  const auto read = [](const std::string& path) {
+    std::ifstream file(path);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  const auto grammar = Compiler(Bytes()).CompileStructuralTag(read(name + ".json"));
+  ASSERT_TRUE(grammar.ok()) << grammar.error().ToString();
+  std::istringstream samples(read(name + ".samples"));
+  int lines = 0;
+  for (std::string line; std::getline(samples, line); ++lines)
+    EXPECT_EQ(Accepts(*grammar, line.substr(2)), line[0] == '+') << line;
+  EXPECT_GT(lines, 5);
 }
 
 TEST(StructuralTag, AThousandTags) {

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "grammar/cfg/flat_map.h"
+#include "grammar/flat_map.h"
 #include "grammar/machine.h"
 
 namespace pawl {

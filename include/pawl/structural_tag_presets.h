@@ -18,6 +18,7 @@
 #include <string>
 #include <string_view>
 
+#include "pawl/export.h"
 #include "pawl/result.h"
 
 namespace pawl {
@@ -53,10 +54,10 @@ struct ToolCallOptions {
 
 // "llama3", "hermes", "qwen", "qwen_xml", "deepseek_r1", "deepseek_v3", "deepseek_v3_1", "mistral",
 // "gpt_oss"; nullopt for other names.
-std::optional<ToolCallFormat> ToolCallFormatOf(std::string_view name);
+PAWL_EXPORT std::optional<ToolCallFormat> ToolCallFormatOf(std::string_view name);
 
-Result<std::string> ToolCallTag(ToolCallFormat format, std::span<const Tool> tools,
-                                const ToolCallOptions& options = {});
+PAWL_EXPORT Result<std::string> ToolCallTag(ToolCallFormat format, std::span<const Tool> tools,
+                                            const ToolCallOptions& options = {});
 
 }  // namespace pawl
 

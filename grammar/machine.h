@@ -17,6 +17,7 @@
 #ifndef PAWL_GRAMMAR_MACHINE_H_
 #define PAWL_GRAMMAR_MACHINE_H_
 
+#include <bitset>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -47,6 +48,9 @@ class Machine {
   virtual bool Accepting(Key state) = 0;
   // A short byte string that leads to acceptance, nullopt when none was found.
   virtual std::optional<std::string> ShortestCompletion(Key state) = 0;
+
+  // Bytes with which a text of the machine may end; all where that is not known.
+  virtual std::bitset<256> LastBytes() { return std::bitset<256>().set(); }
 
   // Nothing may follow an accepting state. false where that is not known.
   virtual bool Ends(Key /*state*/) { return false; }

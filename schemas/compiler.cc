@@ -10,6 +10,7 @@
 #include "schemas/schema_machine.h"
 #include "schemas/schema_reader.h"
 #include "schemas/strict_profile.h"
+#include "schemas/structural_tag.h"
 #include "src/base/utf8.h"
 
 namespace pawl {
@@ -102,6 +103,20 @@ Result<Grammar> Compiler::CompileGrammar(std::string_view text, GrammarLanguage 
     }
     return ReadLark(text, reading);
   }();
+  if (!ir.ok()) return ir.error();
+  auto machine = CfgMachine::Create(*ir, *vocabulary_);
+  if (!machine.ok()) return machine.error();
+  return Grammar(*std::move(machine), vocabulary_);
+}
+
+Result<Grammar> Compiler::CompileStructuralTag(std::string_view json_text,
+                                               const GrammarOptions& options) const {
+  const StructuralTagContext context{
+      *vocabulary_, options,
+      [this](std::string_view schema, const JsonSchemaOptions& schema_options) {
+        return SchemaMachineOf(schema, schema_options);
+      }};
+  auto ir = ReadStructuralTag(json_text, context);
   if (!ir.ok()) return ir.error();
   auto machine = CfgMachine::Create(*ir, *vocabulary_);
   if (!machine.ok()) return machine.error();

@@ -606,6 +606,26 @@ bool SchemaMachine::Accepting(Key state) {
   return lexeme.mode == Mode::kNumber && numbers_[lexeme.search]->Accepts(lexeme.state);
 }
 
+// After the outermost value nothing comes, no white space either; only a number may be longer.
+bool SchemaMachine::Ends(Key state) {
+  return nodes_[FrameOf(state)].parent == 0 && lexemes_[LexemeOf(state)].mode == Mode::kAfter;
+}
+
+// The first byte of a value says what kind it is, and so how it ends.
+std::bitset<256> SchemaMachine::LastBytes() {
+  std::bitset<256> last;
+  const Key start = Start();
+  for (const auto& [first, ends] :
+       {std::pair("{", "}"), std::pair("[", "]"), std::pair("\"", "\""), std::pair("tf", "e"),
+        std::pair("n", "l"), std::pair("-0123456789", "0123456789")}) {
+    for (const char* byte = first; *byte != 0; ++byte) {
+      if (Step(start, static_cast<uint8_t>(*byte)) == kDead) continue;
+      for (const char* end = ends; *end != 0; ++end) last.set(static_cast<uint8_t>(*end));
+    }
+  }
+  return last;
+}
+
 // Under uniqueItems the shortest completion may be an item that was there already; of the next
 // shortest one is new.
 std::optional<std::string> SchemaMachine::NewString(Key state, const std::string& shortest,

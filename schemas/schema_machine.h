@@ -8,6 +8,7 @@
 #define PAWL_SCHEMAS_SCHEMA_MACHINE_H_
 
 #include <array>
+#include <bitset>
 #include <functional>
 #include <map>
 #include <memory>
@@ -43,6 +44,8 @@ class SchemaMachine : public Machine {
   Key StepFrame(Key state, uint8_t byte) override;
   bool Accepting(Key state) override;
   std::optional<std::string> ShortestCompletion(Key state) override;
+  bool Ends(Key state) override;
+  std::bitset<256> LastBytes() override;
   bool TracksText(uint32_t frame) override {
     return nodes_[frame].tracks_items || nodes_[frame].reads_key;
   }

@@ -22,6 +22,7 @@ CfgMasks::CfgMasks(CfgMachine& machine, const Vocabulary& vocabulary)
     : machine_(machine),
       vocabulary_(vocabulary),
       trie_(vocabulary.trie()),
+      automata_(vocabulary),
       classes_(vocabulary.Derived<SubtreeClasses>()) {
   group_of_class_.assign(classes_.count(), kNone);
   stack_.resize(static_cast<size_t>(trie_.max_depth()) + 1);
@@ -130,6 +131,19 @@ void CfgMasks::Walk(uint32_t node, StateId state, uint32_t* words) {
 
 // The tokens below `node` that a lexeme allows which stands at the thread's key after the node.
 void CfgMasks::FillThread(uint32_t node, const Thread& thread, uint32_t* words, int depth) {
+  const bool own_machine = thread.source >= 2;  // not a regex
+  if (own_machine && node == TokenTrie::kRoot && thread.tokens > 1) {
+    const std::bitset<256> first = machine_.continuations().Expand(thread.then).first_bytes;
+    if (const auto leaving =
+            automata_.Fill(machine_.machine_of(thread), thread.key, first, words)) {
+      const StateId begin = machine_.StateOf(thread.then);
+      for (const uint32_t at : *leaving) {
+        const StateId after = machine_.StepState(begin, trie_.nodes()[at].byte);
+        if (after != CfgMachine::kDeadState) FillBelow(at, after, words, depth + 1);
+      }
+      return;
+    }
+  }
   const Inside& inside = InsideOf(node, thread);
   Or(inside.tokens, words);
   if (inside.leaving.empty()) return;

@@ -17,6 +17,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "grammar/cfg/automaton_masks.h"
 #include "grammar/cfg/cfg_machine.h"
 #include "grammar/cfg/subtree_classes.h"
 #include "grammar/mask_builder.h"
@@ -85,6 +86,7 @@ class CfgMasks {
   CfgMachine& machine_;
   const Vocabulary& vocabulary_;
   const TokenTrie& trie_;
+  AutomatonMasks automata_;
   std::unordered_map<InsideKey, std::unique_ptr<Inside>, KeyHash> inside_;
   std::map<std::tuple<uint32_t, bool, Machine::Key, ContId>, TokenBits> threads_;  // whole masks
   std::unordered_map<ContId, TokenBits> fresh_;

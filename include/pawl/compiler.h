@@ -1,5 +1,5 @@
-// Compiler: turns a JSON Schema, a regex, a list of choices or a context-free grammar into a
-// Grammar over one vocabulary.
+// Compiler: turns a JSON Schema, a regex, a list of choices, a context-free grammar or a
+// structural tag into a Grammar over one vocabulary.
 //
 //   pawl::Compiler compiler(vocabulary);
 //   auto grammar = compiler.CompileJsonSchema(schema_text, options);
@@ -46,6 +46,10 @@ class PAWL_EXPORT Compiler {
   // root has no text at all.
   Result<Grammar> CompileGrammar(std::string_view text, GrammarLanguage language,
                                  const GrammarOptions& options = {}) const;
+  // The output is a text of this structural tag, free text in which triggers start constrained
+  // regions (docs/structural_tags.md). Place: a JSON Pointer into the structural tag.
+  Result<Grammar> CompileStructuralTag(std::string_view json_text,
+                                       const GrammarOptions& options = {}) const;
 
  private:
   Result<std::shared_ptr<Machine>> SchemaMachineOf(std::string_view schema,

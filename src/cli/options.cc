@@ -176,21 +176,30 @@ void GrammarFlags::AddAllTo(CLI::App* command) {
       ->check(NotEmpty)
       ->type_name("RULE")
       ->capture_default_str();
+  command
+      ->add_option("--structural-tag", structural_tag_file,
+                   "The output is free text with tags, as this structural tag (JSON) says")
+      ->check(NotEmpty)
+      ->type_name("FILE");
   AddReferencesTo(command);
   layout.AddTo(command);
   command_ = command;
 }
 
 bool GrammarFlags::any() const {
-  return !schema_file.empty() || regex.has_value() || !choices.empty() || !grammar_file.empty();
+  return !schema_file.empty() || regex.has_value() || !choices.empty() || !grammar_file.empty() ||
+         !structural_tag_file.empty();
 }
 
 Status GrammarFlags::Check() const {
   const int given = static_cast<int>(!schema_file.empty()) + static_cast<int>(regex.has_value()) +
-                    static_cast<int>(!choices.empty()) + static_cast<int>(!grammar_file.empty());
+                    static_cast<int>(!choices.empty()) + static_cast<int>(!grammar_file.empty()) +
+                    static_cast<int>(!structural_tag_file.empty());
   if (given > 1) {
     return Error{ErrorCode::kInvalid,
-                 "at most one of --schema, --regex, --choice and --grammar may be given", ""};
+                 "at most one of --schema, --regex, --choice, --grammar and --structural-tag may "
+                 "be given",
+                 ""};
   }
   if (command_ != nullptr && grammar_file.empty()) {
     for (const char* option : {"--grammar-language", "--root"}) {
@@ -198,8 +207,8 @@ Status GrammarFlags::Check() const {
         return Error{ErrorCode::kInvalid, "has a meaning with --grammar only", option};
     }
   }
-  // The schemas inside of a grammar have options too.
-  if (!grammar_file.empty()) return {};
+  // The schemas inside of a grammar or a structural tag have options too.
+  if (!grammar_file.empty() || !structural_tag_file.empty()) return {};
   if (!schema_file.empty() || command_ == nullptr) return {};
   for (const char* option :
        {"--whitespace", "--order", "--spelling", "--separators", "--ascii",
@@ -213,6 +222,7 @@ Status GrammarFlags::Check() const {
 std::string GrammarFlags::source() const {
   if (regex.has_value()) return "--regex";
   if (!grammar_file.empty()) return grammar_file;
+  if (!structural_tag_file.empty()) return structural_tag_file + ": #";
   return choices.empty() ? schema_file + ": #" : "--choice";
 }
 
@@ -263,6 +273,15 @@ Result<Grammar> GrammarFlags::Compile(const std::shared_ptr<const Vocabulary>& v
     if (!text.ok()) return text.error();
     Result<Grammar> grammar = compiler.CompileGrammar(*text, *language, grammar_options);
     if (!grammar.ok()) return InFile(grammar_file, grammar.error());
+    return grammar;
+  }
+  if (!structural_tag_file.empty()) {
+    GrammarOptions tag_options;
+    tag_options.json_schema = options;
+    const Result<std::string> text = ReadInput(structural_tag_file, tag_options.max_bytes);
+    if (!text.ok()) return text.error();
+    Result<Grammar> grammar = compiler.CompileStructuralTag(*text, tag_options);
+    if (!grammar.ok()) return InFile(structural_tag_file, grammar.error());
     return grammar;
   }
   std::string text;

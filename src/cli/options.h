@@ -47,8 +47,8 @@ struct LayoutFlags {
   JsonSchemaOptions ToOptions() const;
 };
 
-// --schema, --regex, --choice, --grammar: at most one of them. --ref-dir and --ref-base for
-// schemas.
+// --schema, --regex, --choice, --grammar, --structural-tag: at most one of them. --ref-dir and
+// --ref-base for schemas.
 struct GrammarFlags {
   std::string schema_file;
   std::optional<std::string> regex;
@@ -56,6 +56,7 @@ struct GrammarFlags {
   std::string grammar_file;
   std::string grammar_language;  // empty: as the file's name says
   std::string root = "root";
+  std::string structural_tag_file;
   std::string ref_dir;
   std::string ref_base = "http://localhost:1234/";
   // For schemas. --profile is not with LayoutFlags because maskbench has one of its own.

@@ -94,6 +94,17 @@ TEST(SampleTest, RegexesAndChoicesAreJsonStrings) {
             (std::set<std::string>{"\"up\"", "\"down\""}));
 }
 
+TEST(SampleTest, StructuralTags) {
+  const std::string file = WriteScratch(
+      "tag.json", R"({"type":"structural_tag","format":{"type":"tag","begin":"<n>","content":
+                     {"type":"json_schema","json_schema":{"enum":[1,22]}},"end":"</n>"}})");
+  const CommandResult result = Sample({"--structural-tag", file, "--n", "30"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const std::vector<std::string> lines = Lines(result.out);
+  EXPECT_EQ(std::set<std::string>(lines.begin(), lines.end()),
+            (std::set<std::string>{"\"<n>1</n>\"", "\"<n>22</n>\""}));
+}
+
 TEST(SampleTest, BadInput) {
   const auto expect_refused = [](const std::vector<std::string>& arguments,
                                  const std::vector<std::string>& parts) {
@@ -115,6 +126,9 @@ TEST(SampleTest, BadInput) {
   expect_refused({"--schema", WriteScratch("brackets.json", "{\"const\":" + std::string(300, '[') +
                                                                 std::string(300, ']') + "}")},
                  {"brackets.json: #: no output"});
+  expect_refused({"--structural-tag", WriteScratch("bad_tag.json", R"({"format":{"type":"x"}})")},
+                 {"bad_tag.json: #/format/type: "});
+  expect_refused({"--schema", schema, "--structural-tag", schema}, {"at most one"});
   expect_refused({"--schema", schema, "--n", "0"}, {"--n"});
   expect_refused({"--schema", schema, "--seed", "-1"}, {"--seed"});
   expect_refused({"--schema", schema, "--ending", "1"}, {"--ending"});

@@ -37,7 +37,7 @@ def main():
     readme = ROOT / "README.md"
     old = readme.read_text()
     with tempfile.TemporaryDirectory() as folder:
-        for entry in ("build", "schemas", "examples", "models"):
+        for entry in ("build", "schemas", "grammar", "examples", "models"):
             os.symlink(ROOT / entry, Path(folder) / entry)
         for name, text in FILES.items():
             (Path(folder) / name).write_text(text + "\n")

@@ -29,6 +29,11 @@ struct Flags {
 };
 
 int Validate(const Flags& flags) {
+  if (!flags.grammar.any()) {
+    return Fail(kName, Error{ErrorCode::kInvalid, "a schema or another constraint must be given",
+                             "--schema"});
+  }
+  if (Status status = flags.grammar.Check(); !status.ok()) return Fail(kName, status.error());
   if (std::count(flags.files.begin(), flags.files.end(), "-") +
           static_cast<int>(flags.grammar.schema_file == "-") >
       1) {
@@ -69,15 +74,15 @@ int Validate(const Flags& flags) {
 }  // namespace
 
 void AddValidate(CLI::App& app, Action& action) {
-  CLI::App* command =
-      app.add_subcommand(kName, "Check JSON texts token by token against the masks of a schema");
+  CLI::App* command = app.add_subcommand(
+      kName, "Check texts token by token against the masks of a schema or grammar");
   const auto flags = std::make_shared<Flags>();
-  flags->grammar.AddSchemaTo(command);
+  flags->grammar.AddAllTo(command);
   command->add_option("--tokenizer", flags->tokenizer, "tokenizer.json, or a folder with one")
       ->check(NotEmpty)
       ->required()
       ->type_name("PATH");
-  command->add_option("files", flags->files, "JSON texts; -: standard input")
+  command->add_option("files", flags->files, "Texts; -: standard input")
       ->required()
       ->type_name("FILE");
   command->footer(

@@ -116,7 +116,7 @@ TEST(StructuralTag, FreeTextAndTagsAsARecogniserHasThem) {
     for (const char* c : {"a", "b", "c"}) texts.push_back(texts[i] + c);
   }
   int compiled = 0, accepted = 0;
-  for (int round = 0; round < 1500; ++round) {
+  for (int round = 0; round < 600; ++round) {
     const Spec spec = RandomSpec(random);
     const auto grammar = Compile(spec.Json());
     if (!grammar.ok()) {
@@ -130,7 +130,7 @@ TEST(StructuralTag, FreeTextAndTagsAsARecogniserHasThem) {
       ASSERT_EQ(Accepts(*grammar, text), expected) << spec.Json() << " on " << text;
     }
   }
-  EXPECT_GT(compiled, 500);
+  EXPECT_GT(compiled, 200);
   EXPECT_GT(accepted, 10000);
 }
 

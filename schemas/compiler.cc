@@ -98,6 +98,8 @@ Result<Grammar> Compiler::CompileGrammar(std::string_view text, GrammarLanguage 
         return ReadEbnf(text, reading);
       case GrammarLanguage::kGbnf:
         return ReadGbnf(text, reading);
+      case GrammarLanguage::kLlguidance:
+        return ReadLlguidance(text, reading);
       case GrammarLanguage::kLark:
         break;
     }

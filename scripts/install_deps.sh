@@ -4,13 +4,16 @@
 #
 #   scripts/install_deps.sh          compiler, build tools, libraries
 #   scripts/install_deps.sh --dev    also clang-format, clang-tidy and shellcheck, for scripts/check.sh
+#   scripts/install_deps.sh --python also an environment in build/venv to build and test the Python module
 set -euo pipefail
 
 dev=no
+python=no
 for arg in "$@"; do
   case "$arg" in
     --dev) dev=yes ;;
-    -h | --help) sed -n '2,7s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    --python) python=yes ;;
+    -h | --help) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "install_deps.sh: unknown argument '$arg'" >&2; exit 2 ;;
   esac
 done
@@ -25,11 +28,32 @@ need_command() {  # command, package
   fi
 }
 
+# Python packages, in an environment of their own.
+install_python() {
+  [[ $python == yes ]] || return 0
+  local venv
+  venv=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/build/venv
+  if [[ ! -x $venv/bin/python ]]; then
+    mkdir -p "${venv%/*}"
+    python3 -m venv "$venv"
+  fi
+  if ! "$venv/bin/python" -c "import nanobind, numpy, pydantic, pytest, scikit_build_core" 2>/dev/null; then
+    "$venv/bin/python" -m pip install --quiet nanobind numpy pydantic pytest scikit-build-core
+  fi
+}
+
 need_command g++ g++
 need_command cmake cmake
 need_command ninja ninja-build
 need_command pkg-config pkg-config
 need_command python3 python3
+if [[ $python == yes ]]; then
+  python_headers=$(python3 -c 'import sysconfig; print(sysconfig.get_path("include"))' 2>/dev/null || echo /none)
+  if [[ ! -f $python_headers/Python.h ]]; then
+    missing+=("the header <Python.h>")
+    packages+=(python3-dev python3-venv)
+  fi
+fi
 if [[ $dev == yes ]]; then
   need_command clang-format clang-format
   need_command clang-tidy clang-tidy
@@ -64,6 +88,7 @@ else
 fi
 
 if [[ ${#missing[@]} -eq 0 ]]; then
+  install_python
   exit 0
 fi
 
@@ -98,4 +123,5 @@ echo "Installing: ${packages[*]}"
 apt=("${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o Acquire::Retries=3 -qq)
 "${apt[@]}" update
 "${apt[@]}" install -y --no-install-recommends "${packages[@]}" >/dev/null
+install_python
 echo "Installed."

@@ -1,0 +1,194 @@
+// Compiler and Grammar for Python.
+#include "pawl/compiler.h"
+
+#include "python/native/binding.h"
+
+namespace pawl::python {
+namespace {
+
+template <typename T>
+T OptionValue(nb::handle value, const std::string& name, const char* type) {
+  T out{};
+  if (!nb::try_cast(value, out)) {
+    throw nb::type_error(("the option " + name + " must be " + type).c_str());
+  }
+  return out;
+}
+
+std::string OneOf(nb::handle value, const std::string& name,
+                  std::initializer_list<const char*> names) {
+  auto text = OptionValue<std::string>(value, name, "a str");
+  std::string list;
+  for (const char* choice : names) {
+    if (text == choice) return text;
+    list += (list.empty() ? "\"" : ", \"") + std::string(choice) + "\"";
+  }
+  RaiseInvalid("the option " + name + " must be one of " + list);
+}
+
+// A Python function that gives the text of another document. Held and called under the lock.
+class Resolver {
+ public:
+  explicit Resolver(nb::handle function)
+      : function_(new nb::object(nb::borrow(function)), [](nb::object* held) {
+          nb::gil_scoped_acquire acquire;
+          delete held;
+        }) {}
+
+  Result<std::string> operator()(std::string_view uri) const {
+    nb::gil_scoped_acquire acquire;
+    try {
+      return TextOf((*function_)(nb::str(uri.data(), uri.size())), "a document");
+    } catch (nb::python_error& error) {
+      return Error{ErrorCode::kIo, std::string(error.what()), ""};
+    } catch (const std::exception& error) {
+      return Error{ErrorCode::kIo, error.what(), ""};
+    }
+  }
+
+ private:
+  std::shared_ptr<nb::object> function_;
+};
+
+JsonSchemaOptions SchemaOptionsOf(const nb::dict& given) {
+  using Options = JsonSchemaOptions;
+  Options options;
+  for (auto [key, value] : given) {
+    const auto name = nb::cast<std::string>(key);
+    if (name == "order") {
+      options.order = OneOf(value, name, {"schema", "any"}) == "any" ? Options::Order::kAny
+                                                                     : Options::Order::kSchema;
+    } else if (name == "whitespace") {
+      const std::string kind = OneOf(value, name, {"compact", "bounded", "any"});
+      options.whitespace = kind == "compact"   ? Options::Whitespace::kCompact
+                           : kind == "bounded" ? Options::Whitespace::kBounded
+                                               : Options::Whitespace::kAny;
+    } else if (name == "max_whitespace") {
+      options.max_whitespace = OptionValue<int>(value, name, "an int");
+    } else if (name == "item_separator") {
+      options.item_separator = OptionValue<std::string>(value, name, "a str");
+    } else if (name == "key_separator") {
+      options.key_separator = OptionValue<std::string>(value, name, "a str");
+    } else if (name == "default_dialect") {
+      options.default_dialect = OptionValue<std::string>(value, name, "a str");
+    } else if (name == "force_dialect") {
+      options.force_dialect = OptionValue<std::string>(value, name, "a str");
+    } else if (name == "assert_formats") {
+      options.assert_formats = OptionValue<bool>(value, name, "a bool");
+    } else if (name == "canonical_spelling") {
+      options.canonical_spelling = OptionValue<bool>(value, name, "a bool");
+    } else if (name == "ascii") {
+      options.ascii = OptionValue<bool>(value, name, "a bool");
+    } else if (name == "additional_properties") {
+      options.additional_properties = OptionValue<bool>(value, name, "a bool");
+    } else if (name == "allow_exponents") {
+      options.allow_exponents = OptionValue<bool>(value, name, "a bool");
+    } else if (name == "profile") {
+      options.profile = OneOf(value, name, {"full", "strict"}) == "strict"
+                            ? Options::Profile::kStrict
+                            : Options::Profile::kFull;
+    } else if (name == "list_annotations") {
+      options.list_annotations = OptionValue<bool>(value, name, "a bool");
+    } else if (name == "resolve_document") {
+      if (!value.is_none()) options.resolve_document = Resolver(value);
+    } else if (name == "max_documents") {
+      options.max_documents = OptionValue<int>(value, name, "an int");
+    } else if (name == "max_schema_bytes") {
+      options.max_schema_bytes = OptionValue<int64_t>(value, name, "an int");
+    } else if (name == "max_depth") {
+      options.max_depth = OptionValue<int>(value, name, "an int");
+    } else if (name == "step_fuel") {
+      options.step_fuel = OptionValue<int64_t>(value, name, "an int");
+    } else {
+      throw nb::type_error(("there is no option " + name).c_str());
+    }
+  }
+  return options;
+}
+
+// Runs `compile` without the interpreter lock.
+template <typename F>
+Grammar Compile(const F& compile) {
+  Result<Grammar> grammar = [&] {
+    nb::gil_scoped_release release;
+    return compile();
+  }();
+  return Take(std::move(grammar));
+}
+
+// Structural tags, where this version of the compiler has them.
+template <typename AnyCompiler, typename Class>
+void BindStructuralTags(Class& compiler) {
+  if constexpr (requires(const AnyCompiler& self) {
+                  self.CompileStructuralTag(std::string_view());
+                }) {
+    compiler.def(
+        "structural_tag",
+        [](const AnyCompiler& self, nb::handle tag) {
+          const std::string text = TextOf(tag, "the structural tag");
+          return Compile([&] { return self.CompileStructuralTag(text); });
+        },
+        nb::arg("tag"));
+  }
+}
+
+}  // namespace
+
+void BindCompiler(nb::module_& module) {
+  nb::class_<Grammar>(module, "Grammar")
+      .def_prop_ro("notes", &Grammar::notes)
+      .def_prop_ro("vocabulary_size", [](const Grammar& g) { return g.vocabulary().size(); });
+
+  nb::class_<Compiler>(module, "Compiler")
+      .def(
+          "__init__",
+          [](Compiler* self, std::shared_ptr<Vocabulary> vocabulary, size_t cached_grammars) {
+            new (self) Compiler(std::move(vocabulary), {cached_grammars});
+          },
+          nb::arg("vocabulary"), nb::arg("cached_grammars") = 0)
+      .def(
+          "json_schema",
+          [](const Compiler& self, nb::handle schema, const nb::dict& options) {
+            const std::string text = TextOf(schema, "the schema");
+            const JsonSchemaOptions read = SchemaOptionsOf(options);
+            return Compile([&] { return self.CompileJsonSchema(text, read); });
+          },
+          nb::arg("schema"), nb::arg("options") = nb::dict())
+      .def(
+          "regex",
+          [](const Compiler& self, nb::handle pattern) {
+            const std::string text = TextOf(pattern, "the pattern");
+            return Compile([&] { return self.CompileRegex(text); });
+          },
+          nb::arg("pattern"))
+      .def(
+          "choice",
+          [](const Compiler& self, nb::iterable choices) {
+            std::vector<std::string> texts;
+            for (nb::handle choice : choices) texts.push_back(TextOf(choice, "a choice"));
+            return Compile([&] { return self.CompileChoice(texts); });
+          },
+          nb::arg("choices"))
+      .def(
+          "grammar",
+          [](const Compiler& self, nb::handle grammar, const std::string& language,
+             const std::string& root, size_t max_bytes, int max_nesting, const nb::dict& options) {
+            const std::string text = TextOf(grammar, "the grammar");
+            const auto known = GrammarLanguageOf(language);
+            if (!known) {
+              RaiseInvalid("there is no language \"" + language +
+                           "\"; there are \"ebnf\", \"gbnf\" and \"lark\"");
+            }
+            GrammarOptions read;
+            read.root = root;
+            read.max_bytes = max_bytes;
+            read.max_nesting = max_nesting;
+            read.json_schema = SchemaOptionsOf(options);
+            return Compile([&] { return self.CompileGrammar(text, *known, read); });
+          },
+          nb::arg("text"), nb::arg("language"), nb::arg("root") = GrammarOptions{}.root,
+          nb::arg("max_bytes") = GrammarOptions{}.max_bytes,
+          nb::arg("max_nesting") = GrammarOptions{}.max_nesting, nb::arg("options") = nb::dict());
+}
+
+}  // namespace pawl::python

@@ -1,0 +1,191 @@
+// Matcher and BatchFiller for Python.
+#include "pawl/matcher.h"
+
+#include "python/native/binding.h"
+
+namespace pawl::python {
+namespace {
+
+// A token that is too large for a TokenId fits nowhere, like any other that the vocabulary lacks.
+TokenId TokenOf(const Matcher& matcher, int64_t token) {
+  return token < 0 || token >= matcher.grammar().vocabulary().size() ? kNoToken
+                                                                     : static_cast<TokenId>(token);
+}
+
+std::vector<TokenId> TokensOf(const Matcher& matcher, const std::vector<int64_t>& tokens) {
+  std::vector<TokenId> out;
+  out.reserve(tokens.size());
+  for (int64_t token : tokens) out.push_back(TokenOf(matcher, token));
+  return out;
+}
+
+bool Accept(Matcher& matcher, int64_t token) {
+  const TokenId id = TokenOf(matcher, token);
+  return id != kNoToken && matcher.Accept(id);
+}
+
+size_t ValidateTokens(const Matcher& matcher, const std::vector<int64_t>& tokens) {
+  std::vector<TokenId> ids = TokensOf(matcher, tokens);
+  // What the vocabulary lacks ends the prefix.
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] == kNoToken) ids.resize(i);
+  }
+  nb::gil_scoped_release release;
+  return matcher.ValidateTokens(ids);
+}
+
+bool FillMask(const Matcher& matcher, nb::handle array, int64_t row) {
+  const MaskRows rows(array);
+  const Vocabulary& vocabulary = matcher.grammar().vocabulary();
+  const std::span<uint32_t> words = rows.Row(row, vocabulary);
+  nb::gil_scoped_release release;
+  ClearTail(words, vocabulary);
+  return matcher.FillMask(words);
+}
+
+std::vector<TokenId> ForcedTokens(const Matcher& matcher, size_t limit, nb::handle encode) {
+  if (encode.is_none()) {
+    nb::gil_scoped_release release;
+    return matcher.ForcedTokens(limit);
+  }
+  return matcher.ForcedTokens(limit, [&](std::string_view text) {
+    return nb::cast<std::vector<TokenId>>(encode(BytesOf(text)));
+  });
+}
+
+std::vector<bool> FillTree(const Matcher& matcher, const std::vector<int64_t>& tokens,
+                           const std::vector<int32_t>& parents, nb::handle array) {
+  const MaskRows rows(array);
+  const Vocabulary& vocabulary = matcher.grammar().vocabulary();
+  // -1 stands for the parent's position; what the vocabulary lacks must not mean the same.
+  std::vector<TokenId> ids;
+  ids.reserve(tokens.size());
+  for (int64_t token : tokens) {
+    if (token < -1 || token >= vocabulary.size()) {
+      RaiseInvalid("token " + std::to_string(token) + " is not in the vocabulary");
+    }
+    ids.push_back(static_cast<TokenId>(token));
+  }
+  if (rows.rows() < ids.size()) {
+    RaiseInvalid("the mask has " + std::to_string(rows.rows()) + " rows for " +
+                 std::to_string(ids.size()) + " nodes");
+  }
+  for (size_t i = 0; i < ids.size(); ++i) {
+    ClearTail(rows.Row(static_cast<int64_t>(i), vocabulary), vocabulary);
+  }
+  std::vector<uint8_t> accepted(ids.size());
+  Result<size_t> fit = [&]() -> Result<size_t> {
+    nb::gil_scoped_release release;
+    return FillTreeMasks(matcher, ids, parents, rows.data(), rows.stride(), accepted);
+  }();
+  (void)Take(std::move(fit));
+  return {accepted.begin(), accepted.end()};
+}
+
+size_t FillBatch(const BatchFiller& filler, nb::sequence matchers, nb::handle array,
+                 std::optional<std::vector<int64_t>> where) {
+  const MaskRows rows(array);
+  std::vector<BatchFiller::Row> work;
+  const size_t count = nb::len(matchers);
+  if (where && where->size() != count) {
+    RaiseInvalid(std::to_string(where->size()) + " rows for " + std::to_string(count) +
+                 " matchers");
+  }
+  std::vector<bool> seen(rows.rows());
+  for (size_t i = 0; i < count; ++i) {
+    nb::object item = matchers[i];
+    if (item.is_none()) continue;
+    const auto* matcher = nb::cast<const Matcher*>(item);
+    const int64_t row = where ? (*where)[i] : static_cast<int64_t>(i);
+    const Vocabulary& vocabulary = matcher->grammar().vocabulary();
+    const std::span<uint32_t> words = rows.Row(row, vocabulary);
+    const auto index = static_cast<size_t>(words.data() - rows.data()) / rows.stride();
+    if (seen[index]) RaiseInvalid("row " + std::to_string(row) + " is named twice");
+    seen[index] = true;
+    ClearTail(words, vocabulary);
+    work.push_back({matcher, words});
+  }
+  nb::gil_scoped_release release;
+  return filler.Fill(work);
+}
+
+}  // namespace
+
+void BindMatcher(nb::module_& module) {
+  nb::class_<Matcher>(module, "Matcher")
+      .def(
+          "__init__",
+          [](Matcher* self, const Grammar& grammar, std::optional<std::vector<TokenId>> end_tokens,
+             bool terminate_without_end_token) {
+            MatcherOptions options;
+            if (end_tokens) options.end_tokens = *std::move(end_tokens);
+            options.terminate_without_end_token = terminate_without_end_token;
+            new (self) Matcher(Take(Matcher::Create(grammar, options)));
+          },
+          nb::arg("grammar"), nb::arg("end_tokens") = nb::none(),
+          nb::arg("terminate_without_end_token") = false)
+      .def("accept", &Accept, nb::arg("token"))
+      .def(
+          "accept_bytes",
+          [](Matcher& self, nb::handle text) { return self.AcceptBytes(TextOf(text, "the text")); },
+          nb::arg("text"))
+      .def("rollback", &Matcher::Rollback, nb::arg("steps") = 1)
+      .def("reset", &Matcher::Reset)
+      .def("copy", [](const Matcher& self) { return Matcher(self); })
+      .def("__copy__", [](const Matcher& self) { return Matcher(self); })
+      .def(
+          "__deepcopy__", [](const Matcher& self, nb::handle) { return Matcher(self); },
+          nb::arg("memo"))
+      .def_prop_ro("steps", &Matcher::steps)
+      .def_prop_ro("terminated", &Matcher::terminated)
+      .def_prop_ro("accepting", &Matcher::accepting)
+      .def_prop_ro("grammar", [](const Matcher& self) { return self.grammar(); })
+      .def("fill_mask", &FillMask, nb::arg("mask"), nb::arg("row") = 0)
+      .def("allowed_tokens",
+           [](const Matcher& self) {
+             const Vocabulary& vocabulary = self.grammar().vocabulary();
+             std::vector<uint32_t> row(static_cast<size_t>(vocabulary.mask_words()));
+             {
+               nb::gil_scoped_release release;
+               self.FillMask(row);
+             }
+             std::vector<TokenId> tokens;
+             for (TokenId id = 0; id < vocabulary.size(); ++id) {
+               if (row[static_cast<size_t>(id) / 32] >> (id % 32) & 1) tokens.push_back(id);
+             }
+             return tokens;
+           })
+      .def("validate_tokens", &ValidateTokens, nb::arg("tokens"))
+      .def(
+          "forced_bytes",
+          [](const Matcher& self, size_t limit) { return BytesOf(self.ForcedBytes(limit)); },
+          nb::arg("limit") = 256)
+      .def("forced_tokens", &ForcedTokens, nb::arg("limit") = 256, nb::arg("encode") = nb::none())
+      .def(
+          "matched_prefix",
+          [](const Matcher& self, nb::handle text) {
+            return self.state().MatchedPrefix(TextOf(text, "the text"));
+          },
+          nb::arg("text"))
+      .def("shortest_completion",
+           [](const Matcher& self) -> std::optional<nb::bytes> {
+             auto text = self.state().ShortestCompletion();
+             if (!text) return std::nullopt;
+             return BytesOf(*text);
+           })
+      .def("fill_tree_masks", &FillTree, nb::arg("tokens"), nb::arg("parents"), nb::arg("mask"));
+
+  nb::class_<BatchFiller>(module, "BatchFiller")
+      .def(nb::init<int>(), nb::arg("threads") = 0)
+      .def_prop_ro("threads", &BatchFiller::threads)
+      .def("fill", &FillBatch, nb::arg("matchers"), nb::arg("mask"), nb::arg("rows") = nb::none());
+
+  module.def(
+      "draft_tree_parents",
+      [](const std::vector<int32_t>& next_token, const std::vector<int32_t>& next_sibling) {
+        return Take(DraftTreeParents(next_token, next_sibling));
+      },
+      nb::arg("next_token"), nb::arg("next_sibling"));
+}
+
+}  // namespace pawl::python

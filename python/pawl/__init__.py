@@ -1,0 +1,42 @@
+"""Structured output for language models: what may come next, as token masks.
+
+    import pawl
+
+    vocabulary = pawl.Vocabulary.from_tokenizer_json("tokenizer.json")
+    compiler = pawl.Compiler(vocabulary)
+    grammar = compiler.json_schema({"type": "integer", "minimum": 3})
+    matcher = pawl.Matcher(grammar)
+    mask = pawl.allocate_mask(1, len(vocabulary))      # numpy; torch tensors do as well
+    while not matcher.terminated:
+        matcher.fill_mask(mask)                        # bit i of word i // 32: token i may come
+        matcher.accept(sample(logits, mask[0]))
+
+Errors are pawl.PawlError, a ValueError with `code`, `message` and `place`. The interpreter lock is
+released while a grammar is compiled and while masks are computed; do not change a Matcher in one
+thread while another one uses it. docs/python.md has more.
+"""
+
+from ._compiler import Compiler
+from ._errors import PawlError
+from ._masks import allocate_mask, apply_mask, mask_shape, mask_words
+from ._pawl import BatchFiller, Grammar, Matcher, Tokenizer, draft_tree_parents
+from ._schema import schema_of
+from ._vocabulary import Vocabulary
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BatchFiller",
+    "Compiler",
+    "Grammar",
+    "Matcher",
+    "PawlError",
+    "Tokenizer",
+    "Vocabulary",
+    "allocate_mask",
+    "apply_mask",
+    "draft_tree_parents",
+    "mask_shape",
+    "mask_words",
+    "schema_of",
+]

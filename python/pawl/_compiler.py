@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import json
+from typing import Any, Iterable, Union
+
+from . import _pawl
+from ._schema import schema_of
+
+Text = Union[str, bytes]
+
+
+def schema_text(schema: Any) -> Text:
+    """The text of a JSON Schema that is given as text, as a dict or bool, or as a type."""
+    if isinstance(schema, (str, bytes)):
+        return schema
+    if isinstance(schema, (dict, bool)):
+        return json.dumps(schema, ensure_ascii=False)
+    return json.dumps(schema_of(schema), ensure_ascii=False)
+
+
+class Compiler:
+    """Makes grammars over one vocabulary. Every method may be called from several threads.
+
+    `cached_grammars`: how many grammars of JSON Schemas to keep for when the same schema comes again.
+    """
+
+    def __init__(self, vocabulary: _pawl.Vocabulary, *, cached_grammars: int = 0) -> None:
+        self._native = _pawl.Compiler(vocabulary, cached_grammars)
+        self.vocabulary = vocabulary
+
+    def json_schema(self, schema: Any, **options: Any) -> _pawl.Grammar:
+        """`schema`: JSON text, a dict, or a type: a Pydantic model, dataclass, TypedDict, Enum,
+        Literal[...] or what is made of them (see schema_of). The options are those of
+        JsonSchemaOptions: docs/python.md lists them."""
+        return self._native.json_schema(schema_text(schema), options)
+
+    def regex(self, pattern: Text) -> _pawl.Grammar:
+        """The output matches the whole pattern (ECMA-262)."""
+        return self._native.regex(pattern)
+
+    def choice(self, choices: Iterable[Text]) -> _pawl.Grammar:
+        """The output is one of the strings."""
+        return self._native.choice(list(choices))
+
+    def grammar(
+        self,
+        text: Text,
+        language: str,
+        *,
+        root: str = "root",
+        max_bytes: int = 4 << 20,
+        max_nesting: int = 250,
+        **options: Any,
+    ) -> _pawl.Grammar:
+        """`language`: "ebnf" (as XGrammar reads it), "gbnf" (llama.cpp) or "lark" (llguidance's
+        dialect). `root` is the rule of the whole text (Lark's is "start"). The options are those of
+        JSON Schemas inside of the grammar."""
+        return self._native.grammar(text, language, root, max_bytes, max_nesting, options)
+
+    def structural_tag(self, tag: Any) -> _pawl.Grammar:
+        """Free text with constrained regions, as XGrammar's JSON describes them."""
+        text = tag if isinstance(tag, (str, bytes)) else json.dumps(tag, ensure_ascii=False)
+        if not hasattr(self._native, "structural_tag"):
+            from ._errors import PawlError
+
+            raise PawlError("unsupported", "this build has no structural tags")
+        return self._native.structural_tag(text)

@@ -1,0 +1,283 @@
+"""The module against slow twins: masks are compared with trying every token."""
+
+import copy
+import gc
+import random
+import threading
+
+import numpy as np
+import pytest
+
+import pawl
+
+TOKENS = [b"{", b"}", b'"a"', b":", b"1", b"12", b",", b" ", b'"', b"a", b"\xc3", b"\xa9", b"{\"a\"",
+          b"<end>", b"<tool>"]
+END, TOOL = 13, 14
+
+
+@pytest.fixture(scope="module")
+def vocabulary():
+    return pawl.Vocabulary(TOKENS, [END, TOOL], [END])
+
+
+@pytest.fixture(scope="module")
+def compiler(vocabulary):
+    return pawl.Compiler(vocabulary, cached_grammars=8)
+
+
+SCHEMA = {"type": "object", "properties": {"a": {"type": "integer", "maximum": 1212}},
+          "required": ["a"], "additionalProperties": False}
+
+
+def grammars(compiler):
+    return [
+        compiler.json_schema(SCHEMA, whitespace="compact"),
+        compiler.json_schema(SCHEMA),
+        compiler.regex('(a|é|12)*"'),
+        compiler.choice(["a", "aa", '{"a"', "1:1"]),
+        compiler.grammar('root ::= "a" root "1" | ""', "ebnf"),
+        compiler.grammar('start: /[a1]+/ <tool> "a"'.replace("<tool>", '":"'), "lark"),
+        compiler.grammar('root ::= ("a" | "12"){2,3}', "gbnf"),
+    ]
+
+
+def bits(row, size):
+    return [index for index in range(size) if int(row[index // 32]) >> (index % 32) & 1]
+
+
+def test_masks_agree_with_trying_every_token(compiler, vocabulary):
+    random.seed(1)
+    checked = 0
+    for grammar in grammars(compiler):
+        for _ in range(20):
+            matcher = pawl.Matcher(grammar)
+            mask = pawl.allocate_mask(1, len(vocabulary))
+            for _ in range(12):
+                some = matcher.fill_mask(mask)
+                allowed = bits(mask[0], len(vocabulary))
+                tried = [token for token in range(len(vocabulary)) if matcher.copy().accept(token)]
+                assert allowed == tried == matcher.allowed_tokens()
+                assert some == bool(allowed)
+                checked += 1
+                if not allowed:
+                    break
+                assert matcher.accept(random.choice(allowed))
+    assert checked > 300
+
+
+def test_end_rollback_and_reset(compiler):
+    matcher = pawl.Matcher(compiler.choice(["a"]))
+    assert not matcher.accepting and not matcher.accept(END)
+    assert matcher.accept_bytes("a") and matcher.accepting and not matcher.terminated
+    assert matcher.accept(END) and matcher.terminated and not matcher.accept(END)
+    assert not matcher.rollback(3)
+    assert matcher.rollback(2) and matcher.steps == 0 and not matcher.accepting
+    assert matcher.accept_bytes(b"a")
+    matcher.reset()
+    assert matcher.steps == 0 and matcher.forced_bytes() == b"a"
+    assert matcher.shortest_completion() == b"a"
+
+
+def test_tokens_outside_of_the_vocabulary_fit_nowhere(compiler):
+    matcher = pawl.Matcher(compiler.choice(["a"]))
+    for token in (-1, len(TOKENS), 2**40):
+        assert not matcher.accept(token)
+        assert matcher.validate_tokens([9, token, 9]) == 1
+
+
+def test_copies_are_independent(compiler):
+    one = pawl.Matcher(compiler.regex("a1*"))
+    for other in (one.copy(), copy.copy(one), copy.deepcopy(one)):
+        assert other.accept_bytes("a") and one.steps == 0
+
+
+def test_forced_tokens_with_a_tokenizer(compiler):
+    matcher = pawl.Matcher(compiler.choice(['{"a":12']))
+    assert matcher.forced_bytes() == b'{"a":12'
+    seen = []
+
+    def encode(text):
+        seen.append(text)
+        return [0, 2, 3, 5]
+
+    tokens = matcher.forced_tokens(encode=encode)
+    assert seen and tokens == [0, 2, 3, 5][: len(tokens)] and matcher.validate_tokens(tokens) == len(
+        tokens)
+
+    def broken(text):
+        raise KeyError("no tokenizer")
+
+    with pytest.raises(KeyError):
+        matcher.forced_tokens(encode=broken)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.uint32])
+def test_rows_of_numpy_arrays(compiler, vocabulary, dtype):
+    matcher = pawl.Matcher(compiler.choice(["a"]))
+    mask = np.full((3, 4), 7, dtype=dtype)
+    assert matcher.fill_mask(mask, 1)
+    assert bits(mask[1], 128) == [9]  # ids that no token has are cleared
+    assert (mask[0] == 7).all() and (mask[2] == 7).all()
+    assert matcher.fill_mask(mask, -1) and bits(mask[2], 128) == [9]
+    every_second = np.zeros((4, 4), dtype=dtype)[::2]
+    assert matcher.fill_mask(every_second, 1) and bits(every_second[1], 128) == [9]
+    assert matcher.fill_mask(mask[0]) and bits(mask[0], 128) == [9]
+
+
+def test_arrays_that_cannot_be_masks(compiler):
+    matcher = pawl.Matcher(compiler.choice(["a"]))
+    read_only = np.zeros((1, 1), dtype=np.int32)
+    read_only.setflags(write=False)
+    for array, kind in [
+        (np.zeros((1, 1), dtype=np.int64), TypeError),
+        (np.zeros((1, 1), dtype=np.float32), TypeError),
+        (read_only, TypeError),
+        ([0], TypeError),
+        (np.zeros((1, 1, 1), dtype=np.int32), pawl.PawlError),
+        (np.zeros((2, 4), dtype=np.int32)[:, ::2], pawl.PawlError),
+        (np.zeros((1, 0), dtype=np.int32), pawl.PawlError),
+        (np.zeros((0, 1), dtype=np.int32), IndexError),
+    ]:
+        with pytest.raises(kind):
+            matcher.fill_mask(array)
+    with pytest.raises(IndexError):
+        matcher.fill_mask(np.zeros((2, 1), dtype=np.int32), 2)
+
+
+def test_torch_tensors_share_their_memory(compiler):
+    torch = pytest.importorskip("torch")
+    matcher = pawl.Matcher(compiler.choice(["a"]))
+    mask = torch.zeros(2, 1, dtype=torch.int32)
+    assert matcher.fill_mask(mask, 1) and mask.tolist() == [[0], [1 << 9]]
+    logits = torch.zeros(2, 20)
+    pawl.apply_mask(logits, mask)
+    assert (logits[0] == float("-inf")).all() and (logits[1] == 0).nonzero().tolist() == [[9]]
+
+
+def test_apply_mask_to_numpy():
+    mask = np.array([[0b101, 0]], dtype=np.int32)
+    logits = np.zeros((1, 70), dtype=np.float32)
+    pawl.apply_mask(logits, mask)
+    assert np.flatnonzero(logits[0] == 0).tolist() == [0, 2]
+
+
+def test_batches_and_trees(compiler, vocabulary):
+    grammar = compiler.regex("(a|12)*")
+    matchers = [pawl.Matcher(grammar) for _ in range(9)]
+    for index, matcher in enumerate(matchers):
+        assert matcher.accept_bytes("a" * index)
+    matchers[4] = None
+    mask = np.full((9, 1), 5, dtype=np.int32)
+    order = list(reversed(range(9)))
+    assert pawl.BatchFiller(3).fill(matchers, mask, order) == 0
+    for matcher, row in zip(matchers, order):
+        expected = [5] if matcher is None else np.array([[0]], dtype=np.int32)
+        if matcher is not None:
+            matcher.fill_mask(expected)
+        assert mask[row].tolist() == list(np.asarray(expected).reshape(-1))
+    with pytest.raises(pawl.PawlError):
+        pawl.BatchFiller(1).fill(matchers[:2], mask, [0, -9])  # the same row twice
+    with pytest.raises(pawl.PawlError):
+        pawl.BatchFiller(1).fill(matchers[:2], mask, [0])
+
+    tree = np.zeros((4, 1), dtype=np.int32)
+    accepted = matchers[0].fill_tree_masks([-1, 9, 6, 5], [-1, 0, 0, 1], tree)
+    assert accepted == [True, True, False, True]
+    step = matchers[0].copy()
+    for row, token in [(0, None), (1, 9), (3, 5)]:
+        assert token is None or step.accept(token)
+        assert bits(tree[row], 32) == step.allowed_tokens()
+    assert tree[2, 0] == 0
+    with pytest.raises(pawl.PawlError):
+        matchers[0].fill_tree_masks([9, 9], [1, 0], tree)
+    assert pawl.draft_tree_parents([1, -1, -1], [-1, 2, -1]) == [-1, 0, 0]
+
+
+def test_errors_have_code_and_place(compiler):
+    for make, code, place in [
+        (lambda: compiler.json_schema({"properties": {"a": {"minimum": "1"}}}), "invalid",
+         "#/properties/a/minimum"),
+        (lambda: compiler.json_schema({"minimum": 2, "maximum": 1, "type": "integer"}),
+         "unsatisfiable", "#"),
+        (lambda: compiler.json_schema("{"), "invalid", None),
+        (lambda: compiler.regex("a("), "invalid", None),
+        (lambda: compiler.grammar('root ::= "a" | nothing', "ebnf"), "invalid", "1:16"),
+        (lambda: compiler.grammar("", "no such language"), "invalid", ""),
+        (lambda: compiler.json_schema({}, whitespace="some"), "invalid", ""),
+        (lambda: pawl.Vocabulary([b"a"], [1]), "invalid", None),
+        (lambda: pawl.Vocabulary.from_tokenizer_json("/no/such/file"), "io", None),
+    ]:
+        with pytest.raises(pawl.PawlError) as caught:
+            make()
+        assert caught.value.code == code and isinstance(caught.value, ValueError)
+        assert place is None or caught.value.place == place
+        assert caught.value.message in str(caught.value)
+    with pytest.raises(TypeError):
+        compiler.json_schema({}, no_such_option=1)
+    with pytest.raises(TypeError):
+        compiler.json_schema({}, ascii="yes")
+
+
+def test_documents_come_from_python(compiler):
+    asked = []
+
+    def resolve(uri):
+        asked.append(uri)
+        return '{"const": 12}'
+
+    grammar = compiler.json_schema({"$ref": "https://example.com/twelve"}, resolve_document=resolve,
+                                   whitespace="compact")
+    assert asked == ["https://example.com/twelve"]
+    assert pawl.Matcher(grammar).accept_bytes("12") and not pawl.Matcher(grammar).accept_bytes("2")
+
+    def broken(uri):
+        raise OSError("offline")
+
+    with pytest.raises(pawl.PawlError, match="offline"):
+        compiler.json_schema({"$ref": "https://example.com/x"}, resolve_document=broken)
+
+
+def test_grammars_outlive_what_made_them():
+    matcher = pawl.Matcher(pawl.Compiler(pawl.Vocabulary([b"a", b"b"])).regex("ab"))
+    gc.collect()
+    assert matcher.accept(0) and matcher.allowed_tokens() == [1]
+
+
+def test_threads(compiler, vocabulary):
+    expected = {}
+    failures = []
+
+    def work(seed):
+        try:
+            source = random.Random(seed)
+            for grammar in grammars(compiler):
+                matcher = pawl.Matcher(grammar)
+                mask = pawl.allocate_mask(1, len(vocabulary))
+                while matcher.steps < 6 and matcher.fill_mask(mask):
+                    allowed = bits(mask[0], len(vocabulary))
+                    assert allowed == matcher.allowed_tokens()
+                    matcher.accept(source.choice(allowed))
+        except Exception as error:  # noqa: BLE001
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures and not expected
+
+
+def test_tokenizer_of_the_repository():
+    from pathlib import Path
+
+    folder = Path(__file__).parents[2] / "models" / "tiny-extract"
+    tokenizer = pawl.Tokenizer.from_file(str(folder))
+    vocabulary = pawl.Vocabulary.from_tokenizer_json(folder, padded_size=len(tokenizer) + 40)
+    assert len(vocabulary) == len(tokenizer) + 40 and vocabulary.end_tokens
+    text = '{"total": 12.5}'
+    tokens = tokenizer.encode(text)
+    assert tokenizer.decode(tokens) == text.encode()
+    matcher = pawl.Matcher(pawl.Compiler(vocabulary).json_schema(
+        {"type": "object", "properties": {"total": {"type": "number"}}}))
+    assert matcher.validate_tokens(tokens) == len(tokens)

@@ -116,22 +116,6 @@ Grammar Compile(const F& compile) {
   return Take(std::move(grammar));
 }
 
-// Structural tags, where this version of the compiler has them.
-template <typename AnyCompiler, typename Class>
-void BindStructuralTags(Class& compiler) {
-  if constexpr (requires(const AnyCompiler& self) {
-                  self.CompileStructuralTag(std::string_view());
-                }) {
-    compiler.def(
-        "structural_tag",
-        [](const AnyCompiler& self, nb::handle tag) {
-          const std::string text = TextOf(tag, "the structural tag");
-          return Compile([&] { return self.CompileStructuralTag(text); });
-        },
-        nb::arg("tag"));
-  }
-}
-
 }  // namespace
 
 void BindCompiler(nb::module_& module) {
@@ -161,6 +145,13 @@ void BindCompiler(nb::module_& module) {
             return Compile([&] { return self.CompileRegex(text); });
           },
           nb::arg("pattern"))
+      .def(
+          "structural_tag",
+          [](const Compiler& self, nb::handle tag) {
+            const std::string text = TextOf(tag, "the structural tag");
+            return Compile([&] { return self.CompileStructuralTag(text); });
+          },
+          nb::arg("tag"))
       .def(
           "choice",
           [](const Compiler& self, nb::iterable choices) {

@@ -60,8 +60,4 @@ class Compiler:
     def structural_tag(self, tag: Any) -> _pawl.Grammar:
         """Free text with constrained regions, as XGrammar's JSON describes them."""
         text = tag if isinstance(tag, (str, bytes)) else json.dumps(tag, ensure_ascii=False)
-        if not hasattr(self._native, "structural_tag"):
-            from ._errors import PawlError
-
-            raise PawlError("unsupported", "this build has no structural tags")
         return self._native.structural_tag(text)

@@ -55,6 +55,12 @@ constexpr Kind kKinds[] = {
     {"ebnf", true, CompileLanguage<GrammarLanguage::kEbnf>},
     {"gbnf", true, CompileLanguage<GrammarLanguage::kGbnf>},
     {"lark", true, CompileLanguage<GrammarLanguage::kLark>},
+    {"structural_tag", true,
+     [](const Compiler& compiler, const Source& source, const JsonSchemaOptions& options) {
+       GrammarOptions grammar_options;
+       grammar_options.json_schema = options;
+       return compiler.CompileStructuralTag(source.texts[0], grammar_options);
+     }},
 };
 
 Result<const Kind*> FindKind(std::string_view name) {

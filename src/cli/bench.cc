@@ -89,8 +89,10 @@ std::string Json(const Times& times) {
 
 int BenchMasks(const Flags& flags) {
   if (!flags.grammar.any()) {
-    return Fail(kName, Error{ErrorCode::kInvalid,
-                             "one of --schema, --regex, --choice and --grammar is needed", ""});
+    return Fail(
+        kName,
+        Error{ErrorCode::kInvalid,
+              "one of --schema, --regex, --choice, --grammar and --structural-tag is needed", ""});
   }
   if (Status status = flags.grammar.Check(); !status.ok()) return Fail(kName, status.error());
   if (!flags.json.empty()) {

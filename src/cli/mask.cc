@@ -65,8 +65,10 @@ void PrintTable(const State& state, const Vocabulary& vocabulary,
 
 int ShowMask(const Flags& flags) {
   if (!flags.grammar.any()) {
-    return Fail(kName,
-                Error{ErrorCode::kInvalid, "one of --schema, --regex and --choice is needed", ""});
+    return Fail(
+        kName,
+        Error{ErrorCode::kInvalid,
+              "one of --schema, --regex, --choice, --grammar and --structural-tag is needed", ""});
   }
   if (Status status = flags.grammar.Check(); !status.ok()) return Fail(kName, status.error());
   Result<Text> text = LoadText(kName, flags.tokenizer);

@@ -205,22 +205,19 @@ static void test_compiler_and_bytes(void) {
   CHECK_FAILS(pawl_compile(compiler, "regex", "a(", 2, NULL, &grammar, &error), PAWL_INVALID,
               "byte 2");
   CHECK_FAILS(pawl_compile(compiler, "choice", "[1]", 3, NULL, &grammar, &error), PAWL_INVALID, "");
-  static const char* const kinds[][3] = {
-      {"ebnf", "root ::= \"a\" root | \"b\"", "root ::= item"},
-      {"gbnf", "root ::= \"a\" root | \"b\"", "root ::= item"},
-      {"lark", "start: \"a\" start | \"b\"", "start: item"},
+  static const char* const kinds[][4] = {
+      {"ebnf", "root ::= \"a\" root | \"b\"", "root ::= item", "1:10"},
+      {"gbnf", "root ::= \"a\" root | \"b\"", "root ::= item", "1:10"},
+      {"lark", "start: \"a\" start | \"b\"", "start: item", "1:8"},
       {"structural_tag",
        "{\"type\":\"structural_tag\",\"format\":{\"type\":\"const_string\",\"value\":\"ab\"}}",
-       "{\"type\":\"structural_tag\"}"},
+       "{\"type\":\"structural_tag\"}", "#"},
   };
   for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; ++i) {
-    CHECK(pawl_compile(compiler, kinds[i][0], kinds[i][1], strlen(kinds[i][1]), NULL, &grammar,
-                       &error) == PAWL_OK);
-    pawl_grammar_free(grammar);
-    grammar = NULL;
+    pawl_grammar_free(compile(compiler, kinds[i][0], kinds[i][1]));
     CHECK_FAILS(pawl_compile(compiler, kinds[i][0], kinds[i][2], strlen(kinds[i][2]), NULL,
                              &grammar, &error),
-                PAWL_INVALID, "");
+                PAWL_INVALID, kinds[i][3]);
   }
   CHECK_FAILS(pawl_compile(compiler, "json_schema", "false", 5, NULL, &grammar, &error),
               PAWL_UNSATISFIABLE, "#");

@@ -276,7 +276,12 @@ class Grammar:
             raise InvalidStructuralTagError("a structural tag is an object with \"format\"")
         grammar = Grammar("tag", text)
         with as_runtime_error(InvalidStructuralTagError):
-            grammar._compile(_checker())
+            try:
+                grammar._compile(_checker())
+            except PawlError as error:
+                # Which tokens there are is known when the grammar is compiled for a tokenizer.
+                if not error.message.startswith("the vocabulary has no token"):
+                    raise
         return grammar
 
     @staticmethod

@@ -93,7 +93,7 @@ TEST(CfgTest, RandomGrammarsAcceptWhatTheReferenceAccepts) {
   const auto vocabulary = Tokens();
   const std::vector<std::string> texts = Texts(5);
   int accepted = 0, unsatisfiable = 0;
-  for (uint32_t seed = 0; seed < 2500; ++seed) {
+  for (uint32_t seed = 0; seed < 10000; ++seed) {
     std::mt19937 random(seed);
     GrammarIr ir;
     MakeRandom(ir, random);
@@ -106,7 +106,7 @@ TEST(CfgTest, RandomGrammarsAcceptWhatTheReferenceAccepts) {
       continue;
     }
     const Grammar grammar(*machine, vocabulary);
-    for (int i = 0; i < 60; ++i) {
+    for (int i = 0; i < 20; ++i) {
       const std::string& text =
           i < 13 ? texts[static_cast<size_t>(i)] : texts[random() % texts.size()];
       const bool expected = reference.Accepts(text);
@@ -115,7 +115,7 @@ TEST(CfgTest, RandomGrammarsAcceptWhatTheReferenceAccepts) {
     }
   }
   EXPECT_GT(accepted, 10000);
-  EXPECT_LT(unsatisfiable, 1000);
+  EXPECT_LT(unsatisfiable, 4000);
 }
 
 // Every state has a completion, its mask is what trying every token says, and its forced bytes are

@@ -16,6 +16,16 @@
 
 namespace pawl {
 
+namespace structural_tag {
+
+inline Error Wrong(std::string message, const std::string& at) {
+  return Error{ErrorCode::kInvalid, std::move(message), at};
+}
+// The beginning of a text, for messages.
+inline std::string Shown(std::string_view text) { return json::Quote(text.substr(0, 60)); }
+
+}  // namespace structural_tag
+
 class StructuralTagReader {
  public:
   using ExprId = GrammarIr::ExprId;

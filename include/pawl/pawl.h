@@ -238,7 +238,8 @@ PAWL_API void pawl_json_schema_options_init(pawl_json_schema_options* options, s
  *   "gbnf"         a grammar as llama.cpp writes it, with a rule "root"
  *   "lark"         a grammar in llguidance's dialect of Lark (docs/lark.md)
  *   "structural_tag"  free text with constrained parts, as JSON (docs/structural_tags.md)
- * options must be NULL for "regex" and "choice"; in grammars and tags they concern the schemas there. An unknown kind is PAWL_UNSUPPORTED. Threads: any. */
+ * options must be NULL for "regex" and "choice"; in grammars and tags they concern the schemas
+ * there. An unknown kind is PAWL_UNSUPPORTED. Threads: any. */
 PAWL_API pawl_status pawl_compile(const pawl_compiler* compiler, const char* kind, const char* text,
                                   size_t text_length, const pawl_json_schema_options* options,
                                   pawl_grammar** grammar, pawl_error** error);

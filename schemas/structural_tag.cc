@@ -233,6 +233,8 @@ Result<ExprId> StructuralTagReader::Dispatch(
     Machine::Key at = plain.Start();
     for (size_t k = 0; k + 1 < trigger.size() && at != Machine::kDead; ++k)
       at = plain.Step(at, static_cast<uint8_t>(trigger[k]));
+    if (std::ranges::find(excludes, trigger) != excludes.end())
+      return Wrong("this trigger is excluded as well", triggers[i].second);
     if (at == Machine::kDead) {
       return Wrong("text stops inside of this trigger, at another trigger or at what is excluded",
                    triggers[i].second);

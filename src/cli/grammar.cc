@@ -12,6 +12,7 @@
 #include "grammar/languages/gbnf.h"
 #include "grammar/languages/lark.h"
 #include "grammar/languages/print.h"
+#include "pawl/compiler.h"
 #include "src/cli/command.h"
 #include "src/cli/describe.h"
 #include "src/cli/options.h"
@@ -59,6 +60,14 @@ int RunGrammar(const Flags& flags) {
   if (!text.ok()) return Fail(kName, text.error());
   LanguageOptions options;
   options.root = flags.root;
+  // A schema inside is checked and printed as it stands; nothing runs it here.
+  options.json_schema = [](std::string_view schema) -> Result<GrammarIr::Automaton> {
+    const auto vocabulary = Vocabulary::Create({.tokens = {"a"}, .special = {}, .end_tokens = {}});
+    if (!vocabulary.ok()) return vocabulary.error();
+    if (auto checked = Compiler(*vocabulary).CompileJsonSchema(schema); !checked.ok())
+      return checked.error();
+    return GrammarIr::Automaton{nullptr, "%json " + std::string(schema)};
+  };
   Result<GrammarIr> ir = source->second.read(*text, options);
   if (!ir.ok()) return Fail(kName, InFile(flags.file, ir.error()));
   if (flags.check) {

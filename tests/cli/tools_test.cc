@@ -228,6 +228,12 @@ TEST(GrammarTest, PrintsChecksAndConverts) {
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_EQ(result.err,
             "pawl grammar: -: 1:1: rule \"root\": EBNF cannot say the token <a>, only its id\n");
+  // Bug: a schema inside was refused, also in our own example.
+  result = RunPawl({"grammar", "-", "--language", "lark", "--check"}, "start: %json {\"type\": 1}");
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.err.find("#/type"), std::string::npos) << result.err;
+  result = RunPawl({"grammar", "-", "--language", "lark"}, "start: %json {\"type\": \"null\"}");
+  EXPECT_EQ(result.out, "start: %json {\"type\": \"null\"}\n") << result.err;
 }
 
 TEST(GrammarTest, NamesThePlaceOfAnError) {

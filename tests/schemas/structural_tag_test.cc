@@ -429,6 +429,10 @@ TEST(StructuralTag, ErrorsHaveAPointer) {
       {R"({"type":"triggered_tags","triggers":["ab"],"excludes":["a"],"tags":[{"begin":"ab",
           "end":"","content":{"type":"any_text"}}]})",
        "#/format/triggers/0", ErrorCode::kInvalid},
+      // Bug: what is both a trigger and excluded was taken as both.
+      {R"({"type":"triggered_tags","triggers":["ab"],"excludes":["ab"],"tags":[{"begin":"ab",
+          "end":"","content":{"type":"any_text"}}]})",
+       "#/format/triggers/0", ErrorCode::kInvalid},
       {R"({"type":"token","token":"nothing"})", "#/format/token", ErrorCode::kInvalid},
       {R"({"type":"token","token":257})", "#/format/token", ErrorCode::kInvalid},
       {R"({"type":"repeat","min":2,"max":1,"content":{"type":"any_text"}})", "#/format/max",

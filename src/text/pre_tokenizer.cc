@@ -127,7 +127,9 @@ void PreTokenizer::AddMetaspace(const JsonNode& node) {
 
 void PreTokenizer::Split(const Step& step, const Piece& piece, Scratch& scratch,
                          std::vector<Piece>& out) {
-  auto& [units, matches, parts] = scratch;
+  auto& units = scratch.units;
+  auto& matches = scratch.matches;
+  auto& parts = scratch.parts;
   units.clear();
   matches.clear();
   parts.clear();

@@ -64,13 +64,7 @@ void PrintTable(const State& state, const Vocabulary& vocabulary,
 }
 
 int ShowMask(const Flags& flags) {
-  if (!flags.grammar.any()) {
-    return Fail(
-        kName,
-        Error{ErrorCode::kInvalid,
-              "one of --schema, --regex, --choice, --grammar and --structural-tag is needed", ""});
-  }
-  if (Status status = flags.grammar.Check(); !status.ok()) return Fail(kName, status.error());
+  if (Status status = flags.grammar.CheckGiven(); !status.ok()) return Fail(kName, status.error());
   Result<Text> text = LoadText(kName, flags.tokenizer);
   if (!text.ok()) return Fail(kName, text.error());
   Result<Grammar> grammar = flags.grammar.Compile(text->vocabulary);

@@ -178,16 +178,8 @@ std::string ToJson(const Totals& totals, size_t schemas, const Flags& flags) {
       totals.Count(Kind::kEndRefused), totals.Count(Kind::kTimeout), totals.Count(Kind::kCrash),
       totals.Count(Kind::kBadFile), totals.token_ns.size(), json::Quote(flags.layout.order),
       json::Quote(flags.layout.whitespace), flags.warm, flags.jobs);
-  for (const auto& [name, values] :
-       {std::pair("tbm_us", &totals.token_ns), std::pair("ttfm_us", &totals.first_ns)}) {
-    out += fmt::format(",\"{}\":{{", name);
-    const char* comma = "";
-    for (const auto& [key, value] : SummaryOfTimes(*values)) {
-      out += fmt::format("{}\"{}\":{:.3f}", comma, key, value);
-      comma = ",";
-    }
-    out += "}";
-  }
+  out += fmt::format(",\"tbm_us\":{},\"ttfm_us\":{}", SummaryJson(totals.token_ns),
+                     SummaryJson(totals.first_ns));
   out +=
       fmt::format(",\"rss_mb\":{:.1f},\"failures\":[", static_cast<double>(totals.rss_bytes) / 1e6);
   const char* comma = "\n";

@@ -219,6 +219,12 @@ Status GrammarFlags::Check() const {
   return {};
 }
 
+Status GrammarFlags::CheckGiven() const {
+  if (any()) return Check();
+  return Error{ErrorCode::kInvalid,
+               "one of --schema, --regex, --choice, --grammar and --structural-tag is needed", ""};
+}
+
 std::string GrammarFlags::source() const {
   if (regex.has_value()) return "--regex";
   if (!grammar_file.empty()) return grammar_file;

@@ -72,6 +72,8 @@ struct GrammarFlags {
   // Fails when there is more than one, or an option that only concerns schemas
   // without one.
   Status Check() const;
+  // Check(), and there must be one.
+  Status CheckGiven() const;
   // What errors call the constraint: the schema's file with its root, or the option.
   std::string source() const;
   // The language of --grammar.

@@ -46,13 +46,7 @@ std::string Line(const Flags& flags, std::string text) {
 }
 
 int Sample(const Flags& flags) {
-  if (!flags.grammar.any()) {
-    return Fail(
-        kName,
-        Error{ErrorCode::kInvalid,
-              "one of --schema, --regex, --choice, --grammar and --structural-tag is needed", ""});
-  }
-  if (Status status = flags.grammar.Check(); !status.ok()) return Fail(kName, status.error());
+  if (Status status = flags.grammar.CheckGiven(); !status.ok()) return Fail(kName, status.error());
   std::string place = flags.tokenizer;
   if (place.empty()) {
     Result<std::string> folder = FindModelFolder("");

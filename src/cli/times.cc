@@ -1,5 +1,7 @@
 #include "src/cli/times.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -24,6 +26,13 @@ std::vector<std::pair<std::string, double>> SummaryOfTimes(std::vector<uint64_t>
     out.emplace_back(name, ns.empty() ? 0 : static_cast<double>(ns[rank]) / 1000);
   }
   return out;
+}
+
+std::string SummaryJson(const std::vector<uint64_t>& ns) {
+  std::string out = "{";
+  for (const auto& [key, value] : SummaryOfTimes(ns))
+    out += fmt::format("{}\"{}\":{:.3f}", out.size() > 1 ? "," : "", key, value);
+  return out + "}";
 }
 
 }  // namespace pawl::cli

@@ -29,11 +29,7 @@ struct Flags {
 };
 
 int Validate(const Flags& flags) {
-  if (!flags.grammar.any()) {
-    return Fail(kName, Error{ErrorCode::kInvalid, "a schema or another constraint must be given",
-                             "--schema"});
-  }
-  if (Status status = flags.grammar.Check(); !status.ok()) return Fail(kName, status.error());
+  if (Status status = flags.grammar.CheckGiven(); !status.ok()) return Fail(kName, status.error());
   if (std::count(flags.files.begin(), flags.files.end(), "-") +
           static_cast<int>(flags.grammar.schema_file == "-") >
       1) {

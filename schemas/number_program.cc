@@ -10,8 +10,9 @@
 namespace pawl::schema {
 namespace {
 
-// States that one question may visit. A product state takes a few hundred bytes.
-constexpr int64_t kFuel = 50'000;
+// States that one question may visit: a product state takes a few hundred bytes. Where one question
+// was too long, the next will be too.
+constexpr int64_t kFuel = 10'000, kFuelAfterAll = 16;
 constexpr char kAlphabet[] = "0123456789.-";
 
 // The value fulfils the constraint.
@@ -60,7 +61,6 @@ Result<std::unique_ptr<NumberProgram>> NumberProgram::Create(
     const SchemaTable& table, std::vector<AtomId> atoms, const std::vector<AtomId>& must,
     bool conjunction, std::function<bool(StateId)> accept, bool allow_exponents, bool canonical) {
   std::unique_ptr<NumberProgram> program(new NumberProgram());
-  program->atoms_ = std::move(atoms);
   program->accept_ = std::move(accept);
   NumberAtom common;
   bool finite = false;
@@ -106,9 +106,29 @@ Result<std::unique_ptr<NumberProgram>> NumberProgram::Create(
   }
   program->parts_.push_back(std::move(first));
   if (!program->merged_) {
-    for (const AtomId atom : program->atoms_) {
-      auto part = Part::Create(table.number(atom), allow_exponents);
+    // One automaton tells the values of all sets apart: an enum of objects asks of one number which
+    // of a thousand constants it is.
+    for (const AtomId atom : atoms) {
+      const NumberAtom& number = table.number(atom);
+      program->listed_.insert(program->listed_.end(), number.values.begin(), number.values.end());
+    }
+    std::sort(program->listed_.begin(), program->listed_.end());
+    program->listed_.erase(std::unique(program->listed_.begin(), program->listed_.end()),
+                           program->listed_.end());
+    if (!program->listed_.empty()) {
+      auto set = NumberSet::Create(program->listed_);
+      if (!set.ok()) return set.error();
+      program->parts_.emplace_back().set = *std::move(set);
+    }
+    for (const AtomId atom : atoms) {
+      const NumberAtom& number = table.number(atom);
+      if (!number.values.empty()) {
+        program->deciders_.push_back({atom, 1, &number.values});
+        continue;
+      }
+      auto part = Part::Create(number, allow_exponents);
       if (!part.ok()) return part.error();
+      program->deciders_.push_back({atom, static_cast<uint32_t>(program->parts_.size()), nullptr});
       program->parts_.push_back(*std::move(part));
     }
   }
@@ -166,11 +186,16 @@ NumberProgram::StateId NumberProgram::Step(StateId state, char c) {
 }
 
 bool NumberProgram::Truth(StateId state, AtomId atom) const {
-  const auto it = std::lower_bound(atoms_.begin(), atoms_.end(), atom);
-  const size_t i = static_cast<size_t>(it - atoms_.begin());
   // Merged: only asked of accepted numbers, which fulfil everything.
   if (merged_) return parts_[0].Accepting(states_[state].key[0]);
-  return parts_[i + 1].Accepting(states_[state].key[i + 1]);
+  const auto decider =
+      std::lower_bound(deciders_.begin(), deciders_.end(), atom,
+                       [](const Decider& d, AtomId wanted) { return d.atom < wanted; });
+  const uint32_t at = states_[state].key[decider->part];
+  const Part& part = parts_[decider->part];
+  if (decider->values == nullptr || !part.Accepting(at)) return part.Accepting(at);
+  return std::binary_search(decider->values->begin(), decider->values->end(),
+                            listed_[part.set->Index(at)]);
 }
 
 bool NumberProgram::Accepts(StateId state) {
@@ -201,7 +226,7 @@ void NumberProgram::Decide(StateId start) {
   };
   std::unordered_map<StateId, Visit> visited = {{start, {start, 0}}};
   std::deque<StateId> queue = {start};
-  int64_t fuel = kFuel;
+  int64_t fuel = exhausted_ ? kFuelAfterAll : kFuel;
   while (!queue.empty()) {
     const StateId state = queue.front();
     queue.pop_front();
@@ -222,6 +247,7 @@ void NumberProgram::Decide(StateId start) {
       queue.push_back(next);
     }
     if (--fuel <= 0) {
+      exhausted_ = true;
       states_[start].live = 1;
       return;
     }

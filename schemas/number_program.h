@@ -79,12 +79,21 @@ class NumberProgram {
     }
   };
 
-  std::vector<AtomId> atoms_;
-  std::vector<Part> parts_;  // 0: the merged `must`; then one per atom unless merged_
+  // Of an atom: the part that decides it, or, for a set, whether the value is in it.
+  struct Decider {
+    AtomId atom;
+    uint32_t part;
+    const std::vector<Decimal>* values;  // the sorted values of a set, null for a constraint
+  };
+  std::vector<Decider> deciders_;  // by atom; empty when merged_
+  // 0: the merged `must`; then, unless merged_, one for each constraint and one for all sets.
+  std::vector<Part> parts_;
+  std::vector<Decimal> listed_;  // the values of all sets, sorted
   bool exponents_ = false;
   bool merged_ = false;  // parts_[0] is the conjunction of all atoms
   std::function<bool(StateId)> accept_;
   std::vector<Info> states_;
+  bool exhausted_ = false;  // a question ran out of fuel
   std::unordered_multimap<uint64_t, StateId> index_;
 };
 

@@ -86,6 +86,8 @@ class Reader {
   FormulaResult Objects(const Value& schema, const Path& path);
   FormulaResult Dependencies(const Value& schema, const Path& path);
   FormulaResult Combinations(const Value& schema, const Path& path, Stands inside);
+  std::optional<Error> TooManyContainers(const std::vector<const Value*>& constants,
+                                         const Path& at) const;
   FormulaResult Format(const Value& value, const Path& path);
   FormulaResult Pattern(std::string_view pattern, const Path& path);
   FormulaId Present(const std::string& name);

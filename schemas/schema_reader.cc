@@ -12,6 +12,8 @@ namespace pawl::schema {
 namespace {
 
 constexpr int kMaxReferenceChain = 1000;
+// Each is followed by itself, so that time grows with the square of their number: a second or two.
+constexpr int64_t kMaxConstantContainers = 1000;
 constexpr int64_t kMaxSchemas = 500'000;
 
 }  // namespace
@@ -170,6 +172,7 @@ Result<FormulaId> Reader::ObjectSchema(const Value& schema, const Path& path, St
       if (value.type != json::Type::kArray) return Wrong(at, "an array");
       std::vector<const Value*> values;
       for (const Value& item : value.items) values.push_back(&item);
+      if (auto many = TooManyContainers(values, at)) return *many;
       auto formula = EnumFormula(table_, values);
       if (!formula.ok()) return Fail(formula.error().code, at, formula.error().message);
       parts.push_back(*formula);
@@ -241,6 +244,17 @@ Result<std::vector<FormulaId>> Reader::SchemaList(const Value& value, const Path
   return out;
 }
 
+std::optional<Error> Reader::TooManyContainers(const std::vector<const Value*>& constants,
+                                               const Path& at) const {
+  const auto containers = std::count_if(constants.begin(), constants.end(), [](const Value* value) {
+    return value->type == json::Type::kArray || value->type == json::Type::kObject;
+  });
+  if (containers <= kMaxConstantContainers) return std::nullopt;
+  return Fail(ErrorCode::kLimit, at,
+              "more than " + std::to_string(kMaxConstantContainers) +
+                  " constants that are arrays or objects (strings and numbers are not limited)");
+}
+
 Result<FormulaId> Reader::Combinations(const Value& schema, const Path& path, Stands inside) {
   std::vector<FormulaId> parts;
   for (const char* name : {"allOf", "anyOf", "oneOf"}) {
@@ -249,6 +263,12 @@ Result<FormulaId> Reader::Combinations(const Value& schema, const Path& path, St
     auto kids = SchemaList(*value, {&path, name}, inside);
     if (!kids.ok()) return kids.error();
     if (kids->empty()) return Wrong({&path, name}, "a non-empty array of schemas");
+    std::vector<const Value*> constants;
+    for (const Value& kid : value->items) {
+      const Value* constant = kid.Find("const");
+      if (constant != nullptr) constants.push_back(constant);
+    }
+    if (auto many = TooManyContainers(constants, {&path, name})) return *many;
     parts.push_back(name[1] == 'l'                     ? formulas_.And(*kids)
                     : name[1] == 'n' && name[0] == 'a' ? formulas_.Or(*kids)
                                                        : formulas_.ExactlyOne(*kids));

@@ -6,6 +6,7 @@
 #include "schemas/solver.h"
 
 #include <algorithm>
+#include <set>
 
 #include "src/base/json.h"
 #include "src/base/utf8.h"
@@ -16,6 +17,8 @@ namespace {
 constexpr size_t kMaxCubes = 64;
 constexpr size_t kMaxTracksEnumerated = 6;
 constexpr int kMaxDepth = 400;
+// Once something is found a few more tries may find something shorter; that is enough.
+constexpr int kMaxShorter = 4;
 
 // Keeps the better of two answers: yes before unknown before no, the shorter text of two yeses.
 void Improve(Found& best, Found candidate) {
@@ -174,8 +177,9 @@ std::vector<std::vector<bool>> Solver::Vectors(const std::vector<FormulaId>& tra
     }
     return true;
   };
+  std::set<std::vector<bool>> known;
   const auto add = [&](std::vector<bool> v) {
-    if (fits(v) && std::find(out.begin(), out.end(), v) == out.end()) out.push_back(std::move(v));
+    if (fits(v) && known.insert(v).second) out.push_back(std::move(v));
   };
   complete = true;
   size_t open = 0;
@@ -272,7 +276,9 @@ std::optional<std::string> Solver::PendingValue(FrameId id) {
   }
   bool complete;
   std::optional<std::string> best;
+  int tried = 0;  // once something is found
   for (const std::vector<bool>& truth : Vectors(goal.tracks, complete)) {
+    if (best && ++tried > kMaxShorter) break;
     const FrameId after = frames_.AfterValue(id, truth);
     if (after == kNoFrame || Container(after) != Answer::kYes) continue;
     const Found& found = Value(WithOutcomes(goal.must, goal.tracks, truth), true);
@@ -313,10 +319,9 @@ Found Solver::SolveContainer(FrameId id) {
     if (best.answer == Answer::kYes && !want_text_) break;
     const std::shared_ptr<const Cubes> cubes = CubesOf(formula);
     complete = complete && cubes->complete;
-    size_t tried = 0;
+    int tried = 0;
     for (const Cube& cube : cubes->cubes) {
-      // Once something is found a few more tries may find something shorter; that is enough.
-      if (best.answer == Answer::kYes && (!want_text_ || ++tried > 4)) break;
+      if (best.answer == Answer::kYes && (!want_text_ || ++tried > kMaxShorter)) break;
       Improve(best, SolveCube(frame, cube));
     }
   }
@@ -329,7 +334,28 @@ Found Solver::SolveCube(const Frame& frame, const Cube& cube) {
     lowest_reused_ = std::min(lowest_reused_, depth_ - 1);
     return {Answer::kUnknown, std::nullopt};
   }
-  return frame.kind == kObjectValue ? SolveObject(frame, cube) : SolveArray(frame, cube);
+  std::optional<Cube> shorter;
+  if (!SettleConstants(frame.kind, cube, shorter)) return {Answer::kNo, std::nullopt};
+  const Cube& rest = shorter ? *shorter : cube;
+  return frame.kind == kObjectValue ? SolveObject(frame, rest) : SolveArray(frame, rest);
+}
+
+bool Solver::SettleConstants(Kind kind, const Cube& cube, std::optional<Cube>& rest) const {
+  const auto text = [&](AtomId atom) -> const std::string& {
+    return kind == kObjectValue ? table_.object(atom).constant : table_.array(atom).constant;
+  };
+  const auto chosen = std::find_if(cube.positive.begin(), cube.positive.end(),
+                                   [&](AtomId atom) { return !text(atom).empty(); });
+  if (chosen == cube.positive.end()) return true;
+  const std::string& constant = text(*chosen);
+  const auto other = [&](AtomId atom) { return !text(atom).empty() && text(atom) != constant; };
+  if (std::any_of(cube.positive.begin(), cube.positive.end(), other)) return false;
+  const auto same = [&](AtomId atom) { return text(atom) == constant; };
+  if (std::any_of(cube.negative.begin(), cube.negative.end(), same)) return false;
+  if (std::none_of(cube.negative.begin(), cube.negative.end(), other)) return true;
+  rest = cube;
+  std::erase_if(rest->negative, other);
+  return true;
 }
 
 }  // namespace pawl::schema

@@ -64,6 +64,9 @@ class Solver {
   Found SolveContainer(FrameId frame);
   Found GuardedContainer(FrameId frame, bool want_text, bool& self_contained);
   Found SolveCube(const Frame& frame, const Cube& cube);
+  // Of a cube whose value is a known constant: false when another constant contradicts it; `rest`:
+  // the cube without the constants that it differs from, when there are any.
+  bool SettleConstants(Kind kind, const Cube& cube, std::optional<Cube>& rest) const;
   Found SolveObject(const Frame& frame, const Cube& cube);
   Found SolveArray(const Frame& frame, const Cube& cube);
   // The array's further items when they have to be unique and there are values without end

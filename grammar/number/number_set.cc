@@ -1,7 +1,7 @@
 // A trie of the plain decimal forms. JSON forbids leading zeros, so only zeros at the end of a
 // fraction give a value several texts: a node that ends a value and stands in a fraction takes
-// zeros for ever, through a child for the zeros where a longer value begins the same way, else
-// through one shared tail state.
+// zeros for ever, by staying where it is, or through a child for the zeros where a longer value
+// begins the same way.
 #include "grammar/number/number_set.h"
 
 #include <algorithm>
@@ -25,39 +25,41 @@ std::string Plain(const Decimal& value) {
   return value.negative() ? "-" + text : text;
 }
 
-constexpr uint32_t kTail = 2;  // after the digits of a value: zeros only
-
 }  // namespace
 
 Result<NumberSet> NumberSet::Create(const std::vector<Decimal>& values, bool canonical) {
   NumberSet set;
-  set.nodes_.resize(3);
-  set.nodes_[kTail].accepting = set.nodes_[kTail].zeros = true;
-  for (const Decimal& value : values) {
+  set.nodes_.resize(2);
+  for (size_t index = 0; index < values.size(); ++index) {
+    const Decimal& value = values[index];
     const int64_t places = static_cast<int64_t>(value.digits().size()) + std::abs(value.exponent());
     if (places > kMaxPlaces) {
       return Error{
           ErrorCode::kLimit,
           "a number with more than " + std::to_string(kMaxPlaces) + " places when written out", ""};
     }
-    set.Insert(Plain(value), canonical);
-    if (value.is_zero() && !canonical) set.Insert("-0", false);
+    set.Insert(Plain(value), static_cast<uint32_t>(index), canonical);
+    if (value.is_zero() && !canonical) set.Insert("-0", static_cast<uint32_t>(index), false);
   }
   // Zeros after a value that are also the beginning of a longer one.
-  for (uint32_t i = 1; i < set.nodes_.size(); ++i) {
-    if (!set.nodes_[i].zeros) continue;
-    for (uint32_t n = set.Child(i, '0'); n != kDead; n = set.Child(n, '0')) {
-      set.nodes_[n].accepting = set.nodes_[n].zeros = true;
+  const auto last = static_cast<uint32_t>(set.nodes_.size());
+  for (uint32_t i = 1; i < last; ++i) {
+    for (uint32_t n = i; set.nodes_[n].zeros && !set.nodes_[n].children.empty();) {
+      const uint32_t next = set.AddChild(n, '0');
+      set.nodes_[next].accepting = set.nodes_[next].zeros = true;
+      set.nodes_[next].index = set.nodes_[n].index;
+      n = next;
     }
   }
   return set;
 }
 
-void NumberSet::Insert(const std::string& plain, bool canonical) {
+void NumberSet::Insert(const std::string& plain, uint32_t index, bool canonical) {
   empty_ = false;
   uint32_t node = 1;
   for (const char c : plain) node = AddChild(node, c);
   nodes_[node].accepting = true;
+  nodes_[node].index = index;
   if (canonical) return;
   if (plain.find('.') != std::string::npos) {
     nodes_[node].zeros = true;
@@ -66,6 +68,7 @@ void NumberSet::Insert(const std::string& plain, bool canonical) {
     AddChild(AddChild(node, '.'), '0');
     const uint32_t first_zero = Child(Child(node, '.'), '0');
     nodes_[first_zero].accepting = nodes_[first_zero].zeros = true;
+    nodes_[first_zero].index = index;
   }
 }
 
@@ -89,7 +92,7 @@ uint32_t NumberSet::Step(uint32_t state, char c) const {
   if (state == kDead) return kDead;
   const uint32_t child = Child(state, c);
   if (child != kDead) return child;
-  return c == '0' && nodes_[state].zeros ? kTail : kDead;
+  return c == '0' && nodes_[state].zeros ? state : kDead;
 }
 
 std::string NumberSet::ShortestAccepting(uint32_t start) const {

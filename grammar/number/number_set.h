@@ -26,18 +26,21 @@ class NumberSet {
   uint32_t Start() const { return empty_ ? kDead : 1; }
   uint32_t Step(uint32_t state, char c) const;
   bool Accepting(uint32_t state) const { return nodes_[state].accepting; }
+  // Where in `values` the value stands that the text spells. REQUIRES: Accepting(state).
+  uint32_t Index(uint32_t state) const { return nodes_[state].index; }
   // A short continuation to a value. REQUIRES: state is not dead.
   std::string ShortestAccepting(uint32_t state) const;
 
  private:
   struct Node {
     std::vector<std::pair<char, uint32_t>> children;  // sorted
+    uint32_t index = 0;  // of the accepted value
     bool accepting = false;
     bool zeros = false;  // in the fraction of an accepted value: any number of zeros may follow
   };
   uint32_t Child(uint32_t node, char c) const;
   uint32_t AddChild(uint32_t node, char c);
-  void Insert(const std::string& plain, bool canonical);
+  void Insert(const std::string& plain, uint32_t index, bool canonical);
 
   std::vector<Node> nodes_;
   bool empty_ = true;

@@ -242,6 +242,22 @@ TEST(HostileTest, WideSchemas) {
           Expected::kSatisfiable);
 }
 
+// Bug: each constant was told apart by an automaton of its own, once for each of the others.
+TEST(HostileTest, EnumsOfContainers) {
+  using S = const std::string&;
+  const auto constant = [](S i) { return "{\"a\":" + i + ",\"b\":[\"x" + i + "\"]}"; };
+  Attempt("enum of objects 500", Joined("{\"enum\":[", 500, constant, "]}"), Expected::kGrammar);
+  Attempt("enum of objects 100,000", Joined("{\"enum\":[", 100'000, constant, "]}"),
+          Expected::kError);
+  const auto schema_of = [&](S i) { return "{\"const\":" + constant(i) + "}"; };
+  Attempt("anyOf of objects 500", Joined("{\"anyOf\":[", 500, schema_of, "]}"),
+          Expected::kGrammar);
+  Attempt("oneOf of objects 500", Joined("{\"oneOf\":[", 500, schema_of, "]}"),
+          Expected::kGrammar);
+  Attempt("anyOf of objects 5,000", Joined("{\"anyOf\":[", 5'000, schema_of, "]}"),
+          Expected::kError);
+}
+
 TEST(HostileTest, LongTexts) {
   Attempt("literal 1,000,000", "{\"const\":\"" + std::string(1'000'000, 'a') + "\"}",
           Expected::kSatisfiable);

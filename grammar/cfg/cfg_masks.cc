@@ -7,6 +7,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
+
+#include "grammar/byte_class.h"
 
 namespace pawl {
 namespace {
@@ -15,6 +18,8 @@ constexpr size_t kMaxBytes = size_t{256} << 20;  // all that is kept; forgotten 
 constexpr uint32_t kSmallSubtree = 200;          // nodes that are rather walked than kept
 constexpr uint32_t kNone = UINT32_MAX;
 constexpr int kMaxDepth = 40;  // of lexemes within one token
+constexpr uint32_t kWorthAsking = 16;  // nodes of a subtree that may be taken as a whole
+constexpr size_t kLongList = 2048;     // nodes that are kept as bits rather than as a list
 
 }  // namespace
 
@@ -144,23 +149,71 @@ void CfgMasks::FillThread(uint32_t node, const Thread& thread, uint32_t* words, 
       return;
     }
   }
-  const Inside& inside = InsideOf(node, thread);
+  Inside& inside = InsideOf(node, thread);
   Or(inside.tokens, words);
-  if (inside.leaving.empty()) return;
+  if (inside.list.empty() && inside.bits.empty()) return;
   const std::bitset<256> first = machine_.continuations().Expand(thread.then).first_bytes;
-  const StateId begin = machine_.StateOf(thread.then);
-  for (int byte = 0; byte < 256; ++byte) {
-    if (!first[byte]) continue;
-    const uint32_t from = inside.groups_begin[byte], to = inside.groups_begin[byte + 1];
-    if (from == to) continue;
-    const StateId after = machine_.StepState(begin, static_cast<uint8_t>(byte));
-    if (after == CfgMachine::kDeadState) continue;
-    for (uint32_t i = from; i < to; ++i) {
-      FillGroup(std::span<const uint32_t>(inside.leaving)
-                    .subspan(inside.groups[i], inside.groups[i + 1] - inside.groups[i]),
-                after, words, depth + 1);
+  const auto fill = [&](const Groups& groups) {
+    const StateId begin = groups.nodes.empty() ? 0 : machine_.StateOf(thread.then);
+    for (size_t i = 0; i + 1 < groups.begin.size(); ++i) {
+      const uint32_t at = groups.begin[i];
+      const StateId after = machine_.StepState(begin, trie_.nodes()[groups.nodes[at]].byte);
+      if (after == CfgMachine::kDeadState) continue;
+      FillGroup(std::span(groups.nodes).subspan(at, groups.begin[i + 1] - at), after, words,
+                depth + 1);
     }
+  };
+  if (inside.bits.empty()) return fill(GroupsOf(inside.list, first));
+  for (size_t byte = 0; byte < 256; ++byte) {
+    if (first[byte]) fill(GroupsOf(inside, static_cast<uint8_t>(byte)));
   }
+}
+
+const CfgMasks::Groups& CfgMasks::GroupsOf(Inside& inside, uint8_t byte) {
+  std::unique_ptr<Groups>& known = inside.by_byte[byte];
+  if (known != nullptr) return *known;
+  known = std::make_unique<Groups>();
+  uint32_t last = kNone;
+  for (const uint32_t node : classes_.NodesWith(byte)) {
+    const size_t at = node - inside.base;  // a large number for nodes before it
+    if (at / 64 >= inside.bits.size() || (inside.bits[at / 64] >> (at % 64) & 1) == 0) continue;
+    if (classes_.ClassOf(node) != last) {
+      last = classes_.ClassOf(node);
+      known->begin.push_back(static_cast<uint32_t>(known->nodes.size()));
+    }
+    known->nodes.push_back(node);
+  }
+  known->begin.push_back(static_cast<uint32_t>(known->nodes.size()));
+  bytes_ += (known->nodes.size() + known->begin.size()) * 4;
+  return *known;
+}
+
+// A counting sort by class.
+CfgMasks::Groups CfgMasks::GroupsOf(const std::vector<uint32_t>& list,
+                                    const std::bitset<256>& bytes) {
+  std::vector<uint32_t> some, group;  // the nodes wanted, and the group of each
+  std::vector<uint32_t> classes;
+  Groups groups;
+  for (const uint32_t node : list) {
+    if (!bytes[trie_.nodes()[node].byte]) continue;
+    uint32_t& known = group_of_class_[classes_.ClassOf(node)];
+    if (known == kNone) {
+      known = static_cast<uint32_t>(classes.size());
+      classes.push_back(classes_.ClassOf(node));
+      groups.begin.push_back(0);
+    }
+    some.push_back(node);
+    group.push_back(known);
+    ++groups.begin[known];
+  }
+  for (const uint32_t cls : classes) group_of_class_[cls] = kNone;
+  uint32_t begin = 0;
+  for (uint32_t& count : groups.begin) begin += std::exchange(count, begin);
+  groups.nodes.resize(some.size());
+  for (size_t i = 0; i < some.size(); ++i) groups.nodes[groups.begin[group[i]]++] = some[i];
+  // Each has moved on to where the next begins.
+  groups.begin.insert(groups.begin.begin(), 0);
+  return groups;
 }
 
 // `state` is the one after each node of the group; what is below is the same for all.
@@ -190,11 +243,12 @@ void CfgMasks::FillGroup(std::span<const uint32_t> group, StateId state, uint32_
   }
 }
 
-const CfgMasks::Inside& CfgMasks::InsideOf(uint32_t node, const Thread& thread) {
+CfgMasks::Inside& CfgMasks::InsideOf(uint32_t node, const Thread& thread) {
   const InsideKey key{node, thread.source, thread.tokens == 1, thread.key};
   if (const auto known = inside_.find(key); known != inside_.end()) return *known->second;
   std::unique_ptr<Inside> inside = MakeInside(node, thread);
-  bytes_ += BytesOf(inside->tokens) + (inside->leaving.size() + inside->groups.size() + 257) * 4;
+  bytes_ += sizeof(Inside) + BytesOf(inside->tokens) + inside->list.size() * 4 +
+            inside->bits.size() * 8;
   return *(inside_[key] = std::move(inside));
 }
 
@@ -207,6 +261,7 @@ struct AnyMachine {
   Key Begin(Machine::Key key) const { return key; }
   Key Step(Key key, uint8_t byte) const { return machine.Step(key, byte); }
   bool Accepting(Key key) const { return machine.Accepting(key); }
+  bool LoopsOn(Key, uint64_t) const { return false; }
 };
 struct RegexTables {
   using Key = uint32_t;
@@ -214,13 +269,16 @@ struct RegexTables {
   Key Begin(Machine::Key key) const { return Machine::LexemeOf(key); }
   Key Step(Key key, uint8_t byte) const { return machine.StepByTable(key, byte); }
   bool Accepting(Key key) const { return machine.AcceptsByTable(key); }
+  bool LoopsOn(Key key, uint64_t classes) const {
+    return machine.LoopsOn(key, classes) == classes;
+  }
 };
 
 }  // namespace
 
 template <typename Steps>
 void CfgMasks::WalkLexeme(const Steps& steps, uint32_t node, const Thread& thread,
-                          std::vector<TokenId>& tokens, std::vector<uint32_t>& leaving) {
+                          std::vector<TokenId>& tokens, Leaving& leaving) {
   const auto nodes = trie_.nodes();
   const bool lazy = (thread.source & 1) != 0, last = thread.tokens == 1;
   const bool root = node == TokenTrie::kRoot;
@@ -233,7 +291,7 @@ void CfgMasks::WalkLexeme(const Steps& steps, uint32_t node, const Thread& threa
     const typename Steps::Key after = steps.Step(before, at.byte);
     // Where the lexeme may end already at the top, the state itself says so.
     if (at.depth > top + 1u && steps.Accepting(before)) {
-      leaving.push_back(i);
+      leaving.nodes.push_back(i);
       if (lazy) {
         i = at.end;
         continue;
@@ -248,47 +306,58 @@ void CfgMasks::WalkLexeme(const Steps& steps, uint32_t node, const Thread& threa
       for (TokenId t = at.token; t != kNoToken; t = trie_.NextSame(t)) tokens.push_back(t);
     }
     ++i;
+    // Where nothing below changes the state, it holds for all of the subtree at once. The last token
+    // of a lexeme must not end within a character.
+    if (at.end - i < kWorthAsking) continue;
+    const uint64_t below = classes_.Below(i - 1);
+    const bool accepting = steps.Accepting(after);
+    if ((lazy && accepting) || (last && (below >> kBeyondAsciiClass & 1) != 0)) continue;
+    if (!steps.LoopsOn(after, below)) continue;
+    if (!last || accepting) {
+      const auto all = trie_.order().subspan(
+          trie_.FirstToken(i), trie_.FirstToken(at.end) - trie_.FirstToken(i));
+      tokens.insert(tokens.end(), all.begin(), all.end());
+    }
+    if (accepting) leaving.ranges.emplace_back(i, at.end);
+    i = at.end;
   }
 }
 
 std::unique_ptr<CfgMasks::Inside> CfgMasks::MakeInside(uint32_t node, const Thread& thread) {
   std::vector<TokenId> tokens;
-  std::vector<uint32_t> leaving;
+  Leaving leaving;
   if (thread.source / 2 == 0) {
     WalkLexeme(RegexTables{machine_.regexes()}, node, thread, tokens, leaving);
   } else {
     WalkLexeme(AnyMachine{machine_.machine_of(thread)}, node, thread, tokens, leaving);
   }
-  const auto nodes = trie_.nodes();
   auto inside = std::make_unique<Inside>();
   inside->tokens = Pack(std::move(tokens));
-  // Two counting sorts: by class, then by the byte that all nodes of a class have.
-  std::vector<std::pair<uint32_t, uint32_t>> classes;  // a node of each, members
-  for (const uint32_t at : leaving) {
-    uint32_t& group = group_of_class_[classes_.ClassOf(at)];
-    if (group == kNone) {
-      group = static_cast<uint32_t>(classes.size());
-      classes.emplace_back(at, 0);
+  const std::span<const uint64_t> begins = classes_.begins_character();
+  size_t count = leaving.nodes.size();
+  for (const auto& [first, last] : leaving.ranges) count += last - first;
+  if (count <= kLongList) {
+    inside->list = std::move(leaving.nodes);
+    for (const auto& [first, last] : leaving.ranges) {
+      for (uint32_t i = first; i < last; ++i) {
+        if (begins[i / 64] >> (i % 64) & 1) inside->list.push_back(i);
+      }
     }
-    ++classes[group].second;
+    return inside;
   }
-  inside->groups_begin.assign(257, 0);
-  for (const auto& [at, members] : classes) ++inside->groups_begin[nodes[at].byte + 1u];
-  for (size_t byte = 0; byte < 256; ++byte)
-    inside->groups_begin[byte + 1] += inside->groups_begin[byte];
-  std::vector<uint32_t> next(inside->groups_begin.begin(), inside->groups_begin.end() - 1);
-  inside->groups.assign(classes.size() + 1, 0);
-  for (const auto& [at, members] : classes) {
-    uint32_t& group = group_of_class_[classes_.ClassOf(at)];
-    group = next[nodes[at].byte]++;
-    inside->groups[group + 1] = members;
+  const uint32_t end = node == TokenTrie::kRoot ? trie_.size() : trie_.nodes()[node].end;
+  inside->base = node == TokenTrie::kRoot ? 0 : node / 64 * 64;
+  inside->bits.assign((end - inside->base) / 64 + 1, 0);
+  for (const uint32_t at : leaving.nodes)
+    inside->bits[(at - inside->base) / 64] |= uint64_t{1} << (at % 64);
+  for (const auto& [first, last] : leaving.ranges) {
+    for (uint32_t word = first / 64; word <= (last - 1) / 64; ++word) {
+      uint64_t some = begins[word];
+      if (word == first / 64) some &= ~uint64_t{0} << (first % 64);
+      if (word == last / 64) some &= (uint64_t{1} << (last % 64)) - 1;
+      inside->bits[word - inside->base / 64] |= some;
+    }
   }
-  for (size_t i = 0; i < classes.size(); ++i) inside->groups[i + 1] += inside->groups[i];
-  std::vector<uint32_t> place(inside->groups.begin(), inside->groups.end() - 1);
-  inside->leaving.resize(leaving.size());
-  for (const uint32_t at : leaving)
-    inside->leaving[place[group_of_class_[classes_.ClassOf(at)]]++] = at;
-  for (const auto& [at, members] : classes) group_of_class_[classes_.ClassOf(at)] = kNone;
   return inside;
 }
 

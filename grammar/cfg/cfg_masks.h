@@ -8,6 +8,7 @@
 #ifndef PAWL_GRAMMAR_CFG_CFG_MASKS_H_
 #define PAWL_GRAMMAR_CFG_CFG_MASKS_H_
 
+#include <array>
 #include <bitset>
 #include <cstdint>
 #include <map>
@@ -44,14 +45,20 @@ class CfgMasks {
     std::vector<TokenId> list;
     std::vector<uint32_t> words;
   };
+  // Nodes, those of one SubtreeClasses class behind each other.
+  struct Groups {
+    std::vector<uint32_t> nodes;
+    std::vector<uint32_t> begin;  // of each group in `nodes`, and one more at the end
+  };
   // What a lexeme allows below a node of the trie, whatever comes after it.
   struct Inside {
     TokenBits tokens;  // that end inside the lexeme
-    // Nodes before whose byte the lexeme may end, by that byte and by what is below (a group has
-    // one SubtreeClasses class).
-    std::vector<uint32_t> leaving;
-    std::vector<uint32_t> groups;        // where each begins in `leaving`; one more at the end
-    std::vector<uint32_t> groups_begin;  // of each byte in `groups`; one more at the end
+    // Nodes before whose byte the lexeme may end: a list where they are few, else bits by node,
+    // from node `base`, and what has been asked of them by byte.
+    std::vector<uint32_t> list;
+    std::vector<uint64_t> bits;
+    uint32_t base = 0;
+    std::array<std::unique_ptr<Groups>, 256> by_byte;
   };
   struct InsideKey {
     uint32_t node, source;
@@ -71,11 +78,20 @@ class CfgMasks {
   void FillThread(uint32_t node, const Thread& thread, uint32_t* words, int depth);
   void FillGroup(std::span<const uint32_t> group, StateId state, uint32_t* words, int depth);
   void Walk(uint32_t node, StateId state, uint32_t* words);
-  const Inside& InsideOf(uint32_t node, const Thread& thread);
+  Inside& InsideOf(uint32_t node, const Thread& thread);
+  // Nodes that a lexeme may leave: single ones, and all that begin a character of ranges.
+  struct Leaving {
+    std::vector<uint32_t> nodes;
+    std::vector<std::pair<uint32_t, uint32_t>> ranges;  // first, one after the last
+  };
   template <typename Steps>
   void WalkLexeme(const Steps& steps, uint32_t node, const Thread& thread,
-                  std::vector<TokenId>& tokens, std::vector<uint32_t>& leaving);
+                  std::vector<TokenId>& tokens, Leaving& leaving);
   std::unique_ptr<Inside> MakeInside(uint32_t node, const Thread& thread);
+  // The nodes with this byte that the lexeme may leave.
+  const Groups& GroupsOf(Inside& inside, uint8_t byte);
+  // Those of the list with one of these bytes.
+  Groups GroupsOf(const std::vector<uint32_t>& list, const std::bitset<256>& bytes);
   TokenBits Pack(const std::vector<uint32_t>& words) const;
   TokenBits Pack(std::vector<TokenId> list) const;
   static void Or(const TokenBits& tokens, uint32_t* words);
@@ -92,7 +108,7 @@ class CfgMasks {
   std::unordered_map<ContId, TokenBits> fresh_;
   size_t bytes_ = 0;
   const SubtreeClasses& classes_;
-  std::vector<uint32_t> group_of_class_;  // scratch of MakeInside, kNone but during it
+  std::vector<uint32_t> group_of_class_;  // scratch of GroupsOf, kNone but during it
   std::vector<uint32_t> reached_;         // scratch of FillGroup
   std::vector<StateId> stack_;
 };

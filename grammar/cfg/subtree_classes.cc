@@ -1,15 +1,80 @@
 // Hash-consing from the leaves up: in depth-first order children stand behind their parent, so one
-// pass from the back sees them first.
+// pass from the back sees them first. The bytes below a node are collected in the same way.
 #include "grammar/cfg/subtree_classes.h"
 
+#include <algorithm>
 #include <unordered_map>
 
-#include "grammar/token_trie.h"
+#include "grammar/byte_class.h"
 
 namespace pawl {
+namespace {
+
+// What has been read of a character: bytes still to come, and the range of the next one (RFC 3629).
+struct Utf8State {
+  int8_t missing = 0;  // -1: malformed
+  uint8_t lo = 0x80, hi = 0xBF;
+};
+
+Utf8State Next(Utf8State state, uint8_t byte) {
+  constexpr Utf8State kMalformed{-1, 0, 0};
+  if (state.missing < 0) return state;
+  if (state.missing > 0) {
+    if (byte < state.lo || byte > state.hi) return kMalformed;
+    return {static_cast<int8_t>(state.missing - 1), 0x80, 0xBF};
+  }
+  if (byte < 0x80) return {};
+  if (byte < 0xC2 || byte > 0xF4) return kMalformed;
+  if (byte < 0xE0) return {1, 0x80, 0xBF};
+  if (byte < 0xF0) {
+    return {2, static_cast<uint8_t>(byte == 0xE0 ? 0xA0 : 0x80),
+            static_cast<uint8_t>(byte == 0xED ? 0x9F : 0xBF)};
+  }
+  return {3, static_cast<uint8_t>(byte == 0xF0 ? 0x90 : 0x80),
+          static_cast<uint8_t>(byte == 0xF4 ? 0x8F : 0xBF)};
+}
+
+}  // namespace
 
 SubtreeClasses::SubtreeClasses(const Vocabulary& vocabulary) {
-  const auto nodes = vocabulary.trie().nodes();
+  FindClasses(vocabulary.trie());
+  FindBytes(vocabulary.trie());
+}
+
+void SubtreeClasses::FindBytes(const TokenTrie& trie) {
+  const auto nodes = trie.nodes();
+  begins_character_.assign(nodes.size() / 64 + 1, 0);
+  std::vector<Utf8State> read(static_cast<size_t>(trie.max_depth()) + 1);
+  std::vector<uint64_t> own(nodes.size());
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const uint8_t byte = nodes[i].byte;
+    const Utf8State after = Next(read[nodes[i].depth - 1u], byte);
+    read[nodes[i].depth] = after;
+    const int cls = after.missing < 0 ? kMalformedClass
+                    : byte >= 0x80    ? kBeyondAsciiClass
+                                      : kAsciiClass[byte];
+    own[i] = uint64_t{1} << cls;
+    if ((byte & 0xC0) != 0x80) begins_character_[i / 64] |= uint64_t{1} << (i % 64);
+  }
+  below_.assign(nodes.size(), 0);
+  for (auto node = static_cast<uint32_t>(nodes.size()); node-- > 0;) {
+    for (uint32_t child = node + 1; child < nodes[node].end; child = nodes[child].end)
+      below_[node] |= own[child] | below_[child];
+  }
+  for (const TokenTrie::Node& node : nodes) ++byte_begin_[node.byte + 1u];
+  for (size_t byte = 0; byte < 256; ++byte) byte_begin_[byte + 1] += byte_begin_[byte];
+  by_byte_.resize(nodes.size());
+  std::array<uint32_t, 257> place = byte_begin_;
+  // By class first: a counting sort over all of them, stable under the one by byte.
+  std::vector<uint32_t> begin(count_ + 1, 0), by_class(nodes.size());
+  for (const uint32_t cls : class_of_) ++begin[cls + 1];
+  for (size_t cls = 0; cls < count_; ++cls) begin[cls + 1] += begin[cls];
+  for (uint32_t i = 0; i < nodes.size(); ++i) by_class[begin[class_of_[i]]++] = i;
+  for (const uint32_t node : by_class) by_byte_[place[nodes[node].byte]++] = node;
+}
+
+void SubtreeClasses::FindClasses(const TokenTrie& trie) {
+  const auto nodes = trie.nodes();
   class_of_.resize(nodes.size());
   std::unordered_multimap<uint64_t, uint32_t> known;  // by hash: a node of each class
   known.reserve(nodes.size() / 4);

@@ -1,14 +1,18 @@
 // SubtreeClasses: which nodes of a vocabulary's trie have the same byte and the same tokens below
 // them, but for what came before. " foo(" and " bar(" end in one class, and what may follow a word
-// is found for both at once.
+// is found for both at once. And of what bytes the tokens below a node consist: where an automaton
+// stays in one state on all of them, nobody needs to walk there.
 //
 // Made once for a vocabulary (Vocabulary::Derived). Immutable.
 #ifndef PAWL_GRAMMAR_CFG_SUBTREE_CLASSES_H_
 #define PAWL_GRAMMAR_CFG_SUBTREE_CLASSES_H_
 
+#include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
+#include "grammar/token_trie.h"
 #include "pawl/vocabulary.h"
 
 namespace pawl {
@@ -21,10 +25,27 @@ class SubtreeClasses {
   // nodes.
   uint32_t ClassOf(uint32_t node) const { return class_of_[node]; }
   uint32_t count() const { return count_; }
+  // The classes of the bytes below the node (byte_class.h). Not malformed: below a node that ends a
+  // character, all is UTF-8.
+  uint64_t Below(uint32_t node) const { return below_[node]; }
+  // All nodes with this byte, those of one class behind each other.
+  std::span<const uint32_t> NodesWith(uint8_t byte) const {
+    return std::span(by_byte_).subspan(byte_begin_[byte],
+                                       byte_begin_[byte + 1u] - byte_begin_[byte]);
+  }
+  // Bit of each node, by index: its byte begins a character.
+  std::span<const uint64_t> begins_character() const { return begins_character_; }
 
  private:
+  void FindClasses(const TokenTrie& trie);
+  void FindBytes(const TokenTrie& trie);
+
   std::vector<uint32_t> class_of_;
   uint32_t count_ = 0;
+  std::vector<uint64_t> below_;
+  std::vector<uint32_t> by_byte_;
+  std::array<uint32_t, 257> byte_begin_ = {};
+  std::vector<uint64_t> begins_character_;
 };
 
 }  // namespace pawl

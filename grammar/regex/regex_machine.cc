@@ -3,8 +3,10 @@
 #include "grammar/regex/regex_machine.h"
 
 #include <algorithm>
+#include <bit>
 #include <queue>
 
+#include "grammar/byte_class.h"
 #include "src/base/utf8.h"
 
 namespace pawl {
@@ -65,6 +67,44 @@ void RegexMachine::AddTable(uint32_t lexeme) {
   tables_[lexeme] = std::make_unique<uint32_t[]>(257);
   std::fill_n(tables_[lexeme].get(), 256, kUnknownStep);
   tables_[lexeme][256] = Accepting(MakeKey(1, lexeme)) ? 1 : 0;
+}
+
+uint64_t RegexMachine::LoopsOn(uint32_t lexeme, uint64_t wanted) {
+  if (positions_[lexeme].missing > 0) return 0;
+  if (loops_.size() <= lexeme) loops_.resize(std::max<size_t>(lexeme + 1, 2 * loops_.size()));
+  const uint32_t state = positions_[lexeme].state;
+  const auto loops = [&](int cls) {
+    if (cls == kMalformedClass) return false;
+    if (cls == kBeyondAsciiClass) {
+      // Every interval but the surrogates, whose class leads nowhere.
+      const auto boundaries = dfa_.boundaries();
+      const auto classes = dfa_.interval_class();
+      const int surrogates = dfa_.ClassOf(0xD800);
+      for (size_t i = 0; i < classes.size(); ++i) {
+        const bool beyond = i + 1 == boundaries.size() || boundaries[i + 1] > 0x80;
+        if (beyond && classes[i] != surrogates && dfa_.Next(state, classes[i]) != state)
+          return false;
+      }
+      return true;
+    }
+    for (size_t half = 0; half < 2; ++half) {
+      for (uint64_t left = kAsciiMembers[static_cast<size_t>(cls)][half]; left != 0;
+           left &= left - 1) {
+        const auto byte = static_cast<uint8_t>(half * 64 + static_cast<size_t>(std::countr_zero(left)));
+        if (StepByTable(lexeme, byte) != lexeme) return false;
+      }
+    }
+    return true;
+  };
+  Loops& known = loops_[lexeme];
+  for (uint64_t left = wanted & ~known.known; left != 0; left &= left - 1) {
+    const int cls = std::countr_zero(left);
+    const uint64_t bit = uint64_t{1} << cls;
+    known.known |= bit;
+    if (!loops(cls)) break;
+    known.loops |= bit;
+  }
+  return known.loops & wanted;
 }
 
 uint32_t RegexMachine::AtBoundary(uint32_t state) {

@@ -38,6 +38,10 @@ class RegexMachine : public Machine {
     if (lexeme >= tables_.size() || tables_[lexeme] == nullptr) AddTable(lexeme);
     return tables_[lexeme][256] != 0;
   }
+  // Of these classes of bytes (byte_class.h, as bits), some that the state loops on: it is the same
+  // after any number of their characters. Malformed text never loops. All of `wanted` when it loops
+  // on all.
+  uint64_t LoopsOn(uint32_t lexeme, uint64_t wanted);
 
   // A limit of the automaton was reached: some answers since then are kDead for want of room.
   bool overflow() const { return dfa_.overflow(); }
@@ -64,6 +68,10 @@ class RegexMachine : public Machine {
   std::unordered_map<uint64_t, std::vector<uint32_t>> index_;
   std::vector<uint32_t> boundary_;                   // by state of the DFA; 0: not interned yet
   std::vector<std::unique_ptr<uint32_t[]>> tables_;  // 256 steps, and whether it accepts
+  struct Loops {
+    uint64_t known = 0, loops = 0;
+  };
+  std::vector<Loops> loops_;  // by lexeme
   FlatMap<uint32_t> sequence_steps_;                 // beyond ASCII, by position << 8 | byte
 };
 

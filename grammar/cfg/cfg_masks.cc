@@ -19,7 +19,6 @@ constexpr uint32_t kSmallSubtree = 200;          // nodes that are rather walked
 constexpr uint32_t kNone = UINT32_MAX;
 constexpr int kMaxDepth = 40;  // of lexemes within one token
 constexpr uint32_t kWorthAsking = 16;  // nodes of a subtree that may be taken as a whole
-constexpr size_t kLongList = 2048;     // nodes that are kept as bits rather than as a list
 
 }  // namespace
 
@@ -149,52 +148,29 @@ void CfgMasks::FillThread(uint32_t node, const Thread& thread, uint32_t* words, 
       return;
     }
   }
-  Inside& inside = InsideOf(node, thread);
+  const Inside& inside = InsideOf(node, thread);
   Or(inside.tokens, words);
-  if (inside.list.empty() && inside.bits.empty()) return;
-  const std::bitset<256> first = machine_.continuations().Expand(thread.then).first_bytes;
-  const auto fill = [&](const Groups& groups) {
-    const StateId begin = groups.nodes.empty() ? 0 : machine_.StateOf(thread.then);
-    for (size_t i = 0; i + 1 < groups.begin.size(); ++i) {
-      const uint32_t at = groups.begin[i];
-      const StateId after = machine_.StepState(begin, trie_.nodes()[groups.nodes[at]].byte);
-      if (after == CfgMachine::kDeadState) continue;
-      FillGroup(std::span(groups.nodes).subspan(at, groups.begin[i + 1] - at), after, words,
-                depth + 1);
-    }
-  };
-  if (inside.bits.empty()) return fill(GroupsOf(inside.list, first));
-  for (size_t byte = 0; byte < 256; ++byte) {
-    if (first[byte]) fill(GroupsOf(inside, static_cast<uint8_t>(byte)));
+  if (inside.leaving.empty()) return;
+  const Groups groups =
+      GroupsOf(inside.leaving, machine_.continuations().Expand(thread.then).first_bytes);
+  if (groups.nodes.empty()) return;
+  const StateId begin = machine_.StateOf(thread.then);
+  for (size_t i = 0; i + 1 < groups.begin.size(); ++i) {
+    const uint32_t at = groups.begin[i];
+    const StateId after = machine_.StepState(begin, trie_.nodes()[groups.nodes[at]].byte);
+    if (after == CfgMachine::kDeadState) continue;
+    FillGroup(std::span(groups.nodes).subspan(at, groups.begin[i + 1] - at), after, words,
+              depth + 1);
   }
-}
-
-const CfgMasks::Groups& CfgMasks::GroupsOf(Inside& inside, uint8_t byte) {
-  std::unique_ptr<Groups>& known = inside.by_byte[byte];
-  if (known != nullptr) return *known;
-  known = std::make_unique<Groups>();
-  uint32_t last = kNone;
-  for (const uint32_t node : classes_.NodesWith(byte)) {
-    const size_t at = node - inside.base;  // a large number for nodes before it
-    if (at / 64 >= inside.bits.size() || (inside.bits[at / 64] >> (at % 64) & 1) == 0) continue;
-    if (classes_.ClassOf(node) != last) {
-      last = classes_.ClassOf(node);
-      known->begin.push_back(static_cast<uint32_t>(known->nodes.size()));
-    }
-    known->nodes.push_back(node);
-  }
-  known->begin.push_back(static_cast<uint32_t>(known->nodes.size()));
-  bytes_ += (known->nodes.size() + known->begin.size()) * 4;
-  return *known;
 }
 
 // A counting sort by class.
-CfgMasks::Groups CfgMasks::GroupsOf(const std::vector<uint32_t>& list,
+CfgMasks::Groups CfgMasks::GroupsOf(const std::vector<uint32_t>& nodes,
                                     const std::bitset<256>& bytes) {
   std::vector<uint32_t> some, group;  // the nodes wanted, and the group of each
   std::vector<uint32_t> classes;
   Groups groups;
-  for (const uint32_t node : list) {
+  for (const uint32_t node : nodes) {
     if (!bytes[trie_.nodes()[node].byte]) continue;
     uint32_t& known = group_of_class_[classes_.ClassOf(node)];
     if (known == kNone) {
@@ -243,12 +219,11 @@ void CfgMasks::FillGroup(std::span<const uint32_t> group, StateId state, uint32_
   }
 }
 
-CfgMasks::Inside& CfgMasks::InsideOf(uint32_t node, const Thread& thread) {
+const CfgMasks::Inside& CfgMasks::InsideOf(uint32_t node, const Thread& thread) {
   const InsideKey key{node, thread.source, thread.tokens == 1, thread.key};
   if (const auto known = inside_.find(key); known != inside_.end()) return *known->second;
   std::unique_ptr<Inside> inside = MakeInside(node, thread);
-  bytes_ += sizeof(Inside) + BytesOf(inside->tokens) + inside->list.size() * 4 +
-            inside->bits.size() * 8;
+  bytes_ += BytesOf(inside->tokens) + inside->leaving.size() * 4;
   return *(inside_[key] = std::move(inside));
 }
 
@@ -278,20 +253,36 @@ struct RegexTables {
 
 template <typename Steps>
 void CfgMasks::WalkLexeme(const Steps& steps, uint32_t node, const Thread& thread,
-                          std::vector<TokenId>& tokens, Leaving& leaving) {
+                          std::vector<TokenId>& tokens, std::vector<uint32_t>& leaving) {
   const auto nodes = trie_.nodes();
   const bool lazy = (thread.source & 1) != 0, last = thread.tokens == 1;
   const bool root = node == TokenTrie::kRoot;
   const uint32_t top = root ? 0 : nodes[node].depth;  // bytes that came before the lexeme's
   std::vector<typename Steps::Key> stack(static_cast<size_t>(trie_.max_depth()) + 1);
   stack[top] = steps.Begin(thread.key);
-  for (uint32_t i = root ? 0 : node + 1, end = root ? trie_.size() : nodes[node].end; i < end;) {
+  // Nodes before which the lexeme may end, around the one where the walk is, with the number of
+  // tokens before them. They are of use where some token through them stays not inside.
+  struct Place {
+    uint32_t node;
+    size_t tokens;
+  };
+  std::vector<Place> open;
+  const auto close = [&](uint32_t up_to) {
+    for (; !open.empty() && nodes[open.back().node].end <= up_to; open.pop_back()) {
+      const uint32_t at = open.back().node;
+      const size_t all = trie_.FirstToken(nodes[at].end) - trie_.FirstToken(at);
+      if (tokens.size() - open.back().tokens < all) leaving.push_back(at);
+    }
+  };
+  const uint32_t end = root ? trie_.size() : nodes[node].end;
+  for (uint32_t i = root ? 0 : node + 1; i < end;) {
+    close(i);
     const TokenTrie::Node& at = nodes[i];
     const typename Steps::Key before = stack[at.depth - 1u];
     const typename Steps::Key after = steps.Step(before, at.byte);
     // Where the lexeme may end already at the top, the state itself says so.
     if (at.depth > top + 1u && steps.Accepting(before)) {
-      leaving.nodes.push_back(i);
+      open.push_back({i, tokens.size()});
       if (lazy) {
         i = at.end;
         continue;
@@ -306,58 +297,30 @@ void CfgMasks::WalkLexeme(const Steps& steps, uint32_t node, const Thread& threa
       for (TokenId t = at.token; t != kNoToken; t = trie_.NextSame(t)) tokens.push_back(t);
     }
     ++i;
-    // Where nothing below changes the state, it holds for all of the subtree at once. The last token
-    // of a lexeme must not end within a character.
+    // Where nothing below changes the state, all tokens below stay inside, and leaving the lexeme
+    // there is of no use. (The last token of a lexeme must not end within a character.)
     if (at.end - i < kWorthAsking) continue;
     const uint64_t below = classes_.Below(i - 1);
     const bool accepting = steps.Accepting(after);
-    if ((lazy && accepting) || (last && (below >> kBeyondAsciiClass & 1) != 0)) continue;
+    if (accepting ? lazy || (last && (below >> kBeyondAsciiClass & 1) != 0) : last) continue;
     if (!steps.LoopsOn(after, below)) continue;
-    if (!last || accepting) {
-      const auto all = trie_.order().subspan(
-          trie_.FirstToken(i), trie_.FirstToken(at.end) - trie_.FirstToken(i));
-      tokens.insert(tokens.end(), all.begin(), all.end());
-    }
-    if (accepting) leaving.ranges.emplace_back(i, at.end);
+    const auto all = trie_.order().subspan(trie_.FirstToken(i),
+                                           trie_.FirstToken(at.end) - trie_.FirstToken(i));
+    tokens.insert(tokens.end(), all.begin(), all.end());
     i = at.end;
   }
+  close(end);
 }
 
 std::unique_ptr<CfgMasks::Inside> CfgMasks::MakeInside(uint32_t node, const Thread& thread) {
   std::vector<TokenId> tokens;
-  Leaving leaving;
-  if (thread.source / 2 == 0) {
-    WalkLexeme(RegexTables{machine_.regexes()}, node, thread, tokens, leaving);
-  } else {
-    WalkLexeme(AnyMachine{machine_.machine_of(thread)}, node, thread, tokens, leaving);
-  }
   auto inside = std::make_unique<Inside>();
+  if (thread.source / 2 == 0) {
+    WalkLexeme(RegexTables{machine_.regexes()}, node, thread, tokens, inside->leaving);
+  } else {
+    WalkLexeme(AnyMachine{machine_.machine_of(thread)}, node, thread, tokens, inside->leaving);
+  }
   inside->tokens = Pack(std::move(tokens));
-  const std::span<const uint64_t> begins = classes_.begins_character();
-  size_t count = leaving.nodes.size();
-  for (const auto& [first, last] : leaving.ranges) count += last - first;
-  if (count <= kLongList) {
-    inside->list = std::move(leaving.nodes);
-    for (const auto& [first, last] : leaving.ranges) {
-      for (uint32_t i = first; i < last; ++i) {
-        if (begins[i / 64] >> (i % 64) & 1) inside->list.push_back(i);
-      }
-    }
-    return inside;
-  }
-  const uint32_t end = node == TokenTrie::kRoot ? trie_.size() : trie_.nodes()[node].end;
-  inside->base = node == TokenTrie::kRoot ? 0 : node / 64 * 64;
-  inside->bits.assign((end - inside->base) / 64 + 1, 0);
-  for (const uint32_t at : leaving.nodes)
-    inside->bits[(at - inside->base) / 64] |= uint64_t{1} << (at % 64);
-  for (const auto& [first, last] : leaving.ranges) {
-    for (uint32_t word = first / 64; word <= (last - 1) / 64; ++word) {
-      uint64_t some = begins[word];
-      if (word == first / 64) some &= ~uint64_t{0} << (first % 64);
-      if (word == last / 64) some &= (uint64_t{1} << (last % 64)) - 1;
-      inside->bits[word - inside->base / 64] |= some;
-    }
-  }
   return inside;
 }
 

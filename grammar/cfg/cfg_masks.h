@@ -8,7 +8,6 @@
 #ifndef PAWL_GRAMMAR_CFG_CFG_MASKS_H_
 #define PAWL_GRAMMAR_CFG_CFG_MASKS_H_
 
-#include <array>
 #include <bitset>
 #include <cstdint>
 #include <map>
@@ -53,12 +52,9 @@ class CfgMasks {
   // What a lexeme allows below a node of the trie, whatever comes after it.
   struct Inside {
     TokenBits tokens;  // that end inside the lexeme
-    // Nodes before whose byte the lexeme may end: a list where they are few, else bits by node,
-    // from node `base`, and what has been asked of them by byte.
-    std::vector<uint32_t> list;
-    std::vector<uint64_t> bits;
-    uint32_t base = 0;
-    std::array<std::unique_ptr<Groups>, 256> by_byte;
+    // Nodes before whose byte the lexeme may end, but for those through which all tokens are there
+    // already.
+    std::vector<uint32_t> leaving;
   };
   struct InsideKey {
     uint32_t node, source;
@@ -78,20 +74,13 @@ class CfgMasks {
   void FillThread(uint32_t node, const Thread& thread, uint32_t* words, int depth);
   void FillGroup(std::span<const uint32_t> group, StateId state, uint32_t* words, int depth);
   void Walk(uint32_t node, StateId state, uint32_t* words);
-  Inside& InsideOf(uint32_t node, const Thread& thread);
-  // Nodes that a lexeme may leave: single ones, and all that begin a character of ranges.
-  struct Leaving {
-    std::vector<uint32_t> nodes;
-    std::vector<std::pair<uint32_t, uint32_t>> ranges;  // first, one after the last
-  };
+  const Inside& InsideOf(uint32_t node, const Thread& thread);
   template <typename Steps>
   void WalkLexeme(const Steps& steps, uint32_t node, const Thread& thread,
-                  std::vector<TokenId>& tokens, Leaving& leaving);
+                  std::vector<TokenId>& tokens, std::vector<uint32_t>& leaving);
   std::unique_ptr<Inside> MakeInside(uint32_t node, const Thread& thread);
-  // The nodes with this byte that the lexeme may leave.
-  const Groups& GroupsOf(Inside& inside, uint8_t byte);
-  // Those of the list with one of these bytes.
-  Groups GroupsOf(const std::vector<uint32_t>& list, const std::bitset<256>& bytes);
+  // The nodes with one of these bytes.
+  Groups GroupsOf(const std::vector<uint32_t>& nodes, const std::bitset<256>& bytes);
   TokenBits Pack(const std::vector<uint32_t>& words) const;
   TokenBits Pack(std::vector<TokenId> list) const;
   static void Or(const TokenBits& tokens, uint32_t* words);

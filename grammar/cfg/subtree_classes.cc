@@ -2,7 +2,6 @@
 // pass from the back sees them first. The bytes below a node are collected in the same way.
 #include "grammar/cfg/subtree_classes.h"
 
-#include <algorithm>
 #include <unordered_map>
 
 #include "grammar/byte_class.h"
@@ -43,7 +42,6 @@ SubtreeClasses::SubtreeClasses(const Vocabulary& vocabulary) {
 
 void SubtreeClasses::FindBytes(const TokenTrie& trie) {
   const auto nodes = trie.nodes();
-  begins_character_.assign(nodes.size() / 64 + 1, 0);
   std::vector<Utf8State> read(static_cast<size_t>(trie.max_depth()) + 1);
   std::vector<uint64_t> own(nodes.size());
   for (size_t i = 0; i < nodes.size(); ++i) {
@@ -54,23 +52,12 @@ void SubtreeClasses::FindBytes(const TokenTrie& trie) {
                     : byte >= 0x80    ? kBeyondAsciiClass
                                       : kAsciiClass[byte];
     own[i] = uint64_t{1} << cls;
-    if ((byte & 0xC0) != 0x80) begins_character_[i / 64] |= uint64_t{1} << (i % 64);
   }
   below_.assign(nodes.size(), 0);
   for (auto node = static_cast<uint32_t>(nodes.size()); node-- > 0;) {
     for (uint32_t child = node + 1; child < nodes[node].end; child = nodes[child].end)
       below_[node] |= own[child] | below_[child];
   }
-  for (const TokenTrie::Node& node : nodes) ++byte_begin_[node.byte + 1u];
-  for (size_t byte = 0; byte < 256; ++byte) byte_begin_[byte + 1] += byte_begin_[byte];
-  by_byte_.resize(nodes.size());
-  std::array<uint32_t, 257> place = byte_begin_;
-  // By class first: a counting sort over all of them, stable under the one by byte.
-  std::vector<uint32_t> begin(count_ + 1, 0), by_class(nodes.size());
-  for (const uint32_t cls : class_of_) ++begin[cls + 1];
-  for (size_t cls = 0; cls < count_; ++cls) begin[cls + 1] += begin[cls];
-  for (uint32_t i = 0; i < nodes.size(); ++i) by_class[begin[class_of_[i]]++] = i;
-  for (const uint32_t node : by_class) by_byte_[place[nodes[node].byte]++] = node;
 }
 
 void SubtreeClasses::FindClasses(const TokenTrie& trie) {

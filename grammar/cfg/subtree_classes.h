@@ -7,9 +7,7 @@
 #ifndef PAWL_GRAMMAR_CFG_SUBTREE_CLASSES_H_
 #define PAWL_GRAMMAR_CFG_SUBTREE_CLASSES_H_
 
-#include <array>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "grammar/token_trie.h"
@@ -28,13 +26,6 @@ class SubtreeClasses {
   // The classes of the bytes below the node (byte_class.h). Not malformed: below a node that ends a
   // character, all is UTF-8.
   uint64_t Below(uint32_t node) const { return below_[node]; }
-  // All nodes with this byte, those of one class behind each other.
-  std::span<const uint32_t> NodesWith(uint8_t byte) const {
-    return std::span(by_byte_).subspan(byte_begin_[byte],
-                                       byte_begin_[byte + 1u] - byte_begin_[byte]);
-  }
-  // Bit of each node, by index: its byte begins a character.
-  std::span<const uint64_t> begins_character() const { return begins_character_; }
 
  private:
   void FindClasses(const TokenTrie& trie);
@@ -43,9 +34,6 @@ class SubtreeClasses {
   std::vector<uint32_t> class_of_;
   uint32_t count_ = 0;
   std::vector<uint64_t> below_;
-  std::vector<uint32_t> by_byte_;
-  std::array<uint32_t, 257> byte_begin_ = {};
-  std::vector<uint64_t> begins_character_;
 };
 
 }  // namespace pawl

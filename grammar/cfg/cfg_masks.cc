@@ -55,10 +55,10 @@ CfgMasks::TokenBits CfgMasks::Pack(const std::vector<uint32_t>& words) const {
   return tokens;
 }
 
-CfgMasks::TokenBits CfgMasks::Pack(std::vector<TokenId> list) const {
+CfgMasks::TokenBits CfgMasks::Pack(const std::vector<TokenId>& list) const {
   TokenBits tokens;
   if (list.size() <= static_cast<size_t>(vocabulary_.mask_words()) / 2) {
-    tokens.list = std::move(list);
+    tokens.list = list;
     return tokens;
   }
   tokens.words.assign(static_cast<size_t>(vocabulary_.mask_words()), 0);
@@ -245,7 +245,7 @@ struct RegexTables {
   Key Step(Key key, uint8_t byte) const { return machine.StepByTable(key, byte); }
   bool Accepting(Key key) const { return machine.AcceptsByTable(key); }
   bool LoopsOn(Key key, uint64_t classes) const {
-    return machine.LoopsOn(key, classes) == classes;
+    return machine.LoopsOn(key, classes);
   }
 };
 
@@ -313,14 +313,15 @@ void CfgMasks::WalkLexeme(const Steps& steps, uint32_t node, const Thread& threa
 }
 
 std::unique_ptr<CfgMasks::Inside> CfgMasks::MakeInside(uint32_t node, const Thread& thread) {
-  std::vector<TokenId> tokens;
+  std::vector<TokenId>& tokens = tokens_;
+  tokens.clear();
   auto inside = std::make_unique<Inside>();
   if (thread.source / 2 == 0) {
     WalkLexeme(RegexTables{machine_.regexes()}, node, thread, tokens, inside->leaving);
   } else {
     WalkLexeme(AnyMachine{machine_.machine_of(thread)}, node, thread, tokens, inside->leaving);
   }
-  inside->tokens = Pack(std::move(tokens));
+  inside->tokens = Pack(tokens);
   return inside;
 }
 

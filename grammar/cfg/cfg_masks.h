@@ -82,7 +82,7 @@ class CfgMasks {
   // The nodes with one of these bytes.
   Groups GroupsOf(const std::vector<uint32_t>& nodes, const std::bitset<256>& bytes);
   TokenBits Pack(const std::vector<uint32_t>& words) const;
-  TokenBits Pack(std::vector<TokenId> list) const;
+  TokenBits Pack(const std::vector<TokenId>& list) const;
   static void Or(const TokenBits& tokens, uint32_t* words);
   size_t BytesOf(const TokenBits& tokens) const {
     return tokens.list.size() * 4 + tokens.words.size() * 4 + 64;
@@ -99,6 +99,7 @@ class CfgMasks {
   const SubtreeClasses& classes_;
   std::vector<uint32_t> group_of_class_;  // scratch of GroupsOf, kNone but during it
   std::vector<uint32_t> reached_;         // scratch of FillGroup
+  std::vector<TokenId> tokens_;           // scratch of MakeInside: fresh pages would cost more
   std::vector<StateId> stack_;
 };
 

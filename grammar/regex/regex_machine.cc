@@ -69,8 +69,12 @@ void RegexMachine::AddTable(uint32_t lexeme) {
   tables_[lexeme][256] = Accepting(MakeKey(1, lexeme)) ? 1 : 0;
 }
 
-uint64_t RegexMachine::LoopsOn(uint32_t lexeme, uint64_t wanted) {
-  if (positions_[lexeme].missing > 0) return 0;
+bool RegexMachine::LoopsOn(uint32_t lexeme, uint64_t wanted) {
+  // Within a character: it ends where the state loops on characters like it.
+  if (positions_[lexeme].missing > 0) {
+    wanted |= uint64_t{1} << kBeyondAsciiClass;
+    lexeme = AtBoundary(positions_[lexeme].state);
+  }
   if (loops_.size() <= lexeme) loops_.resize(std::max<size_t>(lexeme + 1, 2 * loops_.size()));
   const uint32_t state = positions_[lexeme].state;
   const auto loops = [&](int cls) {
@@ -104,7 +108,7 @@ uint64_t RegexMachine::LoopsOn(uint32_t lexeme, uint64_t wanted) {
     if (!loops(cls)) break;
     known.loops |= bit;
   }
-  return known.loops & wanted;
+  return (known.loops & wanted) == wanted;
 }
 
 uint32_t RegexMachine::AtBoundary(uint32_t state) {

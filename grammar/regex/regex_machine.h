@@ -38,10 +38,9 @@ class RegexMachine : public Machine {
     if (lexeme >= tables_.size() || tables_[lexeme] == nullptr) AddTable(lexeme);
     return tables_[lexeme][256] != 0;
   }
-  // Of these classes of bytes (byte_class.h, as bits), some that the state loops on: it is the same
-  // after any number of their characters. Malformed text never loops. All of `wanted` when it loops
-  // on all.
-  uint64_t LoopsOn(uint32_t lexeme, uint64_t wanted);
+  // The state is the same after any number of characters of these classes (byte_class.h, as bits);
+  // within a character: after its end and any number of them.
+  bool LoopsOn(uint32_t lexeme, uint64_t wanted);
 
   // A limit of the automaton was reached: some answers since then are kDead for want of room.
   bool overflow() const { return dfa_.overflow(); }

@@ -18,7 +18,7 @@ constexpr size_t kMaxBytes = size_t{256} << 20;  // all that is kept; forgotten 
 constexpr uint32_t kSmallSubtree = 200;          // nodes that are rather walked than kept
 constexpr uint32_t kNone = UINT32_MAX;
 constexpr int kMaxDepth = 40;  // of lexemes within one token
-constexpr uint32_t kWorthAsking = 16;  // nodes of a subtree that may be taken as a whole
+constexpr uint32_t kWorthAsking = 4;  // nodes of a subtree from which asking pays
 
 }  // namespace
 

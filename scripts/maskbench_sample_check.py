@@ -10,9 +10,9 @@ text (a dead end), an invalid one.
 
 Where the two validators differ, jsonschema decides with exact decimals; what only jsonschema-rs objects to is counted as
 "disputed" and listed with --verbose (it reads numbers as doubles, so multipleOf can go wrong both ways). So is a leap second
-(23:59:60 UTC) that only jsonschema objects to: its date-time has none; and a text with letters, digits or white space beyond
-ASCII to which only jsonschema objects, under a schema with \\d, \\w, \\s or \\b: they are Python's there, not ECMA-262's. A validator that cannot cope with a schema is counted
-as unjudged.
+(23:59:60 UTC) or a year 0000 that only jsonschema objects to: its dates have none; and a text with letters, digits or white space beyond
+ASCII to which only jsonschema objects, under a schema with \\d, \\w, \\s or \\b: they are Python's there, not ECMA-262's. A validator that cannot cope with a schema, or with a
+text within 20 seconds (Python's matcher backtracks), is counted as unjudged.
 
 Exit code: 0 when nothing failed, 1 otherwise, 2 when it could not run. Needs: jsonschema, jsonschema-rs, rfc3339-validator.
 """
@@ -35,6 +35,7 @@ import time
 from maskbench_extract_check import LEAP_SECOND, judge
 
 sys.setrecursionlimit(10000)  # for texts and schemas that are nested deeply
+sys.set_int_max_str_digits(0)  # and for long numbers
 
 try:
     import jsonschema_rs
@@ -42,7 +43,8 @@ except ImportError:
     sys.exit("maskbench_sample_check.py needs the Python package jsonschema-rs (pip install jsonschema-rs)")
 
 
-BEYOND_ASCII = re.compile(r"(?![\x00-\x7f])[\w\s]")
+BEYOND_ASCII = re.compile(r"(?![\x00-\x7f])[\w\s\ufeff]")
+YEAR_ZERO = re.compile(r"'0000-\d\d-\d\d[^']*' is not a 'date(-time)?'")
 
 
 def second_opinion(schema_text):
@@ -103,15 +105,32 @@ def draw(args, index, path):
     return "drawn", "", texts, schema_text, seconds
 
 
+def judge_in_time(schema_text, text):
+    """judge(), given up after 20 seconds: some patterns make Python's backtracking matcher run for hours."""
+
+    def stop(signum, frame):
+        raise TimeoutError("no verdict within 20 processor seconds")
+
+    previous = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, 20)
+    try:
+        return judge(schema_text, text)
+    except TimeoutError as problem:
+        return "unjudged", str(problem)
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, previous)
+
+
 def check(args, index, path):
     outcome, detail, texts, schema_text, seconds = draw(args, index, path)
     verdicts, notes = collections.Counter(), []
     other = second_opinion(schema_text) if texts else None
     python_classes = re.search(r"\\\\[dwsbDWSB]", schema_text)
     for text in texts:
-        first, why = judge(schema_text, text)
+        first, why = judge_in_time(schema_text, text)
         second, why_second = other(text)
-        excused = second == "valid" and (LEAP_SECOND.search(why) or python_classes and BEYOND_ASCII.search(text))
+        excused = second == "valid" and (LEAP_SECOND.search(why) or YEAR_ZERO.search(why) or python_classes and BEYOND_ASCII.search(text))
         if first == "invalid" and not excused or (first == "unjudged" and second == "invalid"):
             verdict = "invalid"
         elif second == "invalid" or excused:
@@ -149,7 +168,9 @@ def main():
     outcomes, verdicts, reasons, times = collections.Counter(), collections.Counter(), collections.Counter(), []
     begin = time.monotonic()
     with concurrent.futures.ProcessPoolExecutor(args.jobs) as pool:
-        for name, outcome, detail, found, notes, seconds in pool.map(check, [args] * len(drawn), range(len(drawn)), drawn):
+        checked = pool.map(check, [args] * len(drawn), range(len(drawn)), drawn)
+        for number, (name, outcome, detail, found, notes, seconds) in enumerate(checked, 1):
+            print(f"\r{number} of {len(drawn)} schemas", end="\n" if number == len(drawn) else "", file=sys.stderr, flush=True)
             outcomes[outcome] += 1
             verdicts += found
             times.append(seconds)

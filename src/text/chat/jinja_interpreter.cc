@@ -258,10 +258,11 @@ class Interpreter {
     const Value from = Pop();
     Loop* loop = heap_.NewLoop();
     loop->items = Iterate(heap_, from);
-    loop->depth = 1;
-    const size_t base = frames_.empty() ? 0 : frames_.back().loops;
-    loop->depth += static_cast<int64_t>(loops_.size() - base);
     loops_.push_back(loop);
+  }
+  void EndLoop() {
+    loop_finished_ = loops_.back()->finished;
+    loops_.pop_back();
   }
   void NextRound(Loop& loop, bool body) {
     scope_ = heap_.NewScope(scope_);
@@ -460,23 +461,23 @@ class Interpreter {
         if (Truth(Pop())) loop.items[loop.kept++] = loop.items[loop.next - 1];
         return PopScope();
       }
-      case Op::kForFirst:
-        if (!loops_.back()->items.empty()) return;
-        loops_.pop_back();
-        return Jump(i.a);
       case Op::kForNext: {
         Loop& loop = *loops_.back();
         if (loop.next < loop.items.size()) return NextRound(loop, true);
-        loops_.pop_back();
+        EndLoop();
         return Jump(i.a);
       }
       case Op::kForContinue:
         PopScope();
+        if (i.b != 0) loops_.back()->finished = true;
         return Jump(i.a);
       case Op::kForBreak:
         PopScope();
-        loops_.pop_back();
+        EndLoop();
         return Jump(i.a);
+      case Op::kForElse:
+        if (loop_finished_) Jump(i.a);
+        return;
       case Op::kPushScope:
         scope_ = heap_.NewScope(scope_);
         return;
@@ -511,6 +512,7 @@ class Interpreter {
   std::vector<Loop*> loops_;
   std::vector<MarkedText> buffers_ = std::vector<MarkedText>(1);
   std::vector<Frame> frames_;
+  bool loop_finished_ = false;  // of the loop that ended last
 };
 
 }  // namespace

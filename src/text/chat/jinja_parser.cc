@@ -3,7 +3,7 @@
 //
 //   {% if a %}A{% else %}B{% endif %}       a, jump-if-false 1, A, jump 2, 1: B, 2:
 //   {% for x in s if c %}A{% else %}B       s, for-begin, 1: filter-next 2, store x, c, filter-keep, jump 1,
-//   {% endfor %}                            2: for-first 4, 3: for-next 5, store x, A, for-continue 3, 4: B, 5:
+//   {% endfor %}                            2: for-next 3, store x, A, for-continue 2, 3: for-else 4, B, 4:
 //   {% macro m(p=d) %}A{% endmacro %}       macro, store m, jump 2, argument p 1, d, store p, 1: A, return, 2:
 #include "src/text/chat/jinja_parser.h"
 
@@ -145,6 +145,7 @@ bool Parser::Branch(const Token& tag) {
   Block& block = blocks_.back();
   if (in_for) {
     EndFor(block);
+    block.ends = {Emit(Op::kForElse)};
     block.in_else = true;
     return ExpectTagEnd();
   }
@@ -174,7 +175,6 @@ bool Parser::For() {
     return Fail(Now(), "recursive loops are not supported; expected '%}'", ErrorCode::kUnsupported);
   }
   Block& block = blocks_.back();
-  block.next = Emit(Op::kForFirst);
   block.again = Emit(Op::kForNext);
   block.ends.push_back(block.again);
   StoreTargets(targets);
@@ -183,9 +183,9 @@ bool Parser::For() {
 
 // The end of the rounds.
 void Parser::EndFor(Block& block) {
-  Emit(Op::kForContinue, RelativeTo(block.again));
-  Patch(*block.next);
-  block.next.reset();
+  Emit(Op::kForContinue, RelativeTo(block.again), 1);
+  for (const size_t jump : block.ends) Patch(jump);
+  block.ends.clear();
 }
 
 bool Parser::Leave(const Token& tag) {

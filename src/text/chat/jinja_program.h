@@ -53,10 +53,10 @@ enum class Op : uint8_t {
   kForBegin, // pops what to go through
   kFilterNext,  // the next item in a scope of its own, or jumps a
   kFilterKeep,  // pops whether the item stays, ends the scope
-  kForFirst, // the items that stayed are gone through; jumps a when there are none, the loop over
   kForNext,  // the next item in a scope of its own, or jumps a, the loop over
-  kForContinue,  // ends the scope and jumps a
+  kForContinue,  // ends the scope and jumps a; b: 1 at the end of a round
   kForBreak, // ends scope and loop and jumps a
+  kForElse,  // behind the loop; jumps a when some round came to its end
   kPushScope, kPopScope,
   kPushBuffer, kPopBuffer,  // what is written in between is pushed as a string
   kMacro,    // pushes macros[a] with its scope

@@ -138,6 +138,7 @@ int32_t Named(Heap& heap, const Value& name, bool filter) {
 }
 
 Value Map(Heap& heap, const Value& value, const Arguments& arguments) {
+  if (!Truth(value)) return Generator(heap, {});  // whatever it is, as in Jinja
   std::vector<Value> items;
   if (arguments.count == 0) {
     const Value* attribute = arguments.Find(0, "attribute");
@@ -175,6 +176,7 @@ Value Select(Heap& heap, const Value& value, const Arguments& arguments) {
                         : "select, reject: expected a test or nothing");
     return {};
   }
+  if (!Truth(value)) return Generator(heap, {});  // whatever it is, as in Jinja
   const Getter getter(heap, attribute ? arguments.positional : nullptr);
   int32_t test = -1;
   Arguments rest{arguments.positional, 0, arguments.names, arguments.named};

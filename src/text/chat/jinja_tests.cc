@@ -8,12 +8,15 @@ namespace {
 
 using Kind = Value::Kind;
 
-bool IntegerTest(Heap& heap, const Value& value, const char* name) {
-  if (value.is_integer()) return true;
-  heap.Fail(std::string("'is ") + name + "' needs an integer; found " + KindName(value));
-  return false;
+// value % by == rest, as Python computes it.
+bool HasRest(Heap& heap, const char* name, const Value& value, const Value& by, int64_t rest) {
+  if (!value.is_number() || !by.is_number()) {
+    heap.Fail(std::string("'is ") + name + "' needs numbers; found " + KindName(value));
+    return false;
+  }
+  const Value found = Arithmetic(heap, Op::kModulo, value, by);
+  return !heap.failed() && found.as_real() == static_cast<double>(rest);
 }
-int64_t Modulo(int64_t a, int64_t b) { return b == -1 ? 0 : a % b; }
 
 bool Defined(Heap&, const Value& v, const Arguments&) { return !v.undefined(); }
 bool Undefined(Heap&, const Value& v, const Arguments&) { return v.undefined(); }
@@ -44,19 +47,13 @@ bool Callable(Heap&, const Value& v, const Arguments&) {
   return v.is(Kind::kMacro) || v.is(Kind::kFunction) || v.is(Kind::kMethod);
 }
 bool Odd(Heap& heap, const Value& v, const Arguments&) {
-  return IntegerTest(heap, v, "odd") && Modulo(v.as_integer(), 2) != 0;
+  return HasRest(heap, "odd", v, Value::Integer(2), 1);
 }
 bool Even(Heap& heap, const Value& v, const Arguments&) {
-  return IntegerTest(heap, v, "even") && Modulo(v.as_integer(), 2) == 0;
+  return HasRest(heap, "even", v, Value::Integer(2), 0);
 }
 bool DivisibleBy(Heap& heap, const Value& v, const Arguments& arguments) {
-  const Value& by = arguments.positional[0];
-  if (!IntegerTest(heap, v, "divisibleby") || !IntegerTest(heap, by, "divisibleby")) return false;
-  if (by.as_integer() == 0) {
-    heap.Fail("a division by zero");
-    return false;
-  }
-  return Modulo(v.as_integer(), by.as_integer()) == 0;
+  return HasRest(heap, "divisibleby", v, arguments.positional[0], 0);
 }
 bool SameAs(Heap&, const Value& v, const Arguments& arguments) {
   const Value& other = arguments.positional[0];

@@ -346,7 +346,7 @@ MarkedText JsonQuote(const MarkedText& text, bool ensure_ascii) {
     if (const size_t i = c < 0x80 ? kNamed.find(static_cast<char>(c)) : std::string_view::npos;
         i != std::string_view::npos) {
       escaped = std::string("\\") + kNames[i];
-    } else if (c < 0x20 || (ensure_ascii && c >= 0x7F && c < 0x10000 && c != 0x7F)) {
+    } else if (c < 0x20 || (ensure_ascii && c >= 0x7F && c < 0x10000)) {
       escaped = unit(c);
     } else if (ensure_ascii && c >= 0x10000) {
       escaped = unit(0xD800 + ((c - 0x10000) >> 10)) + unit(0xDC00 + (c & 0x3FF));

@@ -66,8 +66,9 @@ Value LoopAttribute(const Loop& loop, std::string_view name) {
   if (name == "first") return Value::Bool(index == 0);
   if (name == "last") return Value::Bool(index + 1 == size);
   if (name == "length") return Value::Integer(size);
-  if (name == "depth") return Value::Integer(loop.depth);
-  if (name == "depth0") return Value::Integer(loop.depth - 1);
+  // Jinja counts the depth of recursive loops only.
+  if (name == "depth") return Value::Integer(1);
+  if (name == "depth0") return Value::Integer(0);
   if (name == "previtem" && index > 0) return loop.items[static_cast<size_t>(index - 1)];
   if (name == "nextitem" && index + 1 < size) return loop.items[static_cast<size_t>(index + 1)];
   return {};
@@ -686,14 +687,13 @@ Value SliceOf(Heap& heap, const Value& value, const Value& begin, const Value& e
               const Value& step) {
   const bool list = value.is_list() && value.list->type <= List::Type::kRange;
   if (!list && !value.is_string()) {
-    if (value.undefined()) {
-      heap.Fail("cannot slice " + KindName(value));
-      return {};
-    }
-    return heap.UndefinedOf("a slice");
+    heap.Fail("cannot slice " + KindName(value) + "; expected a string or a list");
+    return {};
   }
   for (const Value* part : {&begin, &end, &step}) {
-    if (!part->is(Kind::kNone) && !part->is_integer()) return heap.UndefinedOf("a slice");
+    if (part->is(Kind::kNone) || part->is_integer()) continue;
+    heap.Fail("the bounds of a slice must be integers or none; found " + KindName(*part));
+    return {};
   }
   const auto size = static_cast<int64_t>(*LengthOf(value));
   const int64_t by = step.is(Kind::kNone) ? 1 : step.as_integer();

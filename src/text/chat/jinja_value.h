@@ -122,9 +122,9 @@ struct Dict {
 
 struct Loop {
   std::vector<Value> items;
-  size_t next = 0;      // of the item that comes next
-  size_t kept = 0;      // while a condition is applied: items that passed
-  int64_t depth = 1;
+  size_t next = 0;        // of the item that comes next
+  size_t kept = 0;        // while a condition is applied: items that passed
+  bool finished = false;  // some round came to its end
 };
 
 struct Scope {

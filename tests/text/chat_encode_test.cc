@@ -83,7 +83,9 @@ TEST_P(ChatEncode, OnlyTheTemplateWritesSpecialTokens) {
       EXPECT_EQ(count(safe), 2) << text;
       const std::vector<TokenId> trusting = EncodeChat(*tokenizer, *chat, *prompt, true);
       EXPECT_EQ(trusting, tokenizer->Encode(prompt->bytes(), {.parse_special = true}));
-      if (text.find(special) != std::string::npos) EXPECT_GT(count(trusting), 2) << text;
+      if (text.find(special) != std::string::npos) {
+        EXPECT_GT(count(trusting), 2) << text;
+      }
     }
   }
 }

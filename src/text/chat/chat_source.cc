@@ -97,14 +97,17 @@ Result<ChatSource> LoadChatSource(const std::string& folder, std::string_view na
                  "no chat template: neither chat_template.jinja nor \"chat_template\" in tokenizer_config.json",
                  folder};
   }
-  Result<ChatTemplate> chat = ChatTemplate::Parse(*text);
-  if (!chat.ok()) {
-    Error error = chat.error();
-    error.place = source.place + (error.place.empty() ? "" : ": " + error.place);
-    return error;
-  }
-  source.chat = *std::move(chat);
-  return source;
+  Result<ChatSource> made = MakeChatSource(*text, std::move(source.place));
+  if (made.ok()) made->special_tokens = std::move(source.special_tokens);
+  return made;
+}
+
+Result<ChatSource> MakeChatSource(std::string_view text, std::string place) {
+  Result<ChatTemplate> chat = ChatTemplate::Parse(text);
+  if (chat.ok()) return ChatSource{*std::move(chat), std::move(place), {}};
+  Error error = chat.error();
+  error.place = place + (error.place.empty() ? "" : ": " + error.place);
+  return error;
 }
 
 }  // namespace pawl

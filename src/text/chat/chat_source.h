@@ -24,6 +24,9 @@ struct ChatSource {
 // and the JSON Pointer or line:column.
 Result<ChatSource> LoadChatSource(const std::string& folder, std::string_view name);
 
+// A template from elsewhere; `place` begins the places of errors.
+Result<ChatSource> MakeChatSource(std::string_view text, std::string place);
+
 }  // namespace pawl
 
 #endif  // PAWL_SRC_TEXT_CHAT_CHAT_SOURCE_H_

@@ -1,5 +1,5 @@
-// The template comes from a file, the model's folder or its GGUF file; the messages from a file or from
-// the texts on the command line. Only here is the clock read: the library takes a time.
+// The template comes from a file, the model's folder or its GGUF file; the messages from a file or
+// from the texts on the command line. Only here is the clock read: the library takes a time.
 #include "src/cli/chat.h"
 
 #include <ctime>
@@ -46,9 +46,7 @@ Result<ChatSource> ModelChat(const std::string& path, const std::string& name,
   return LoadChatSource(folder.empty() ? "." : folder.string(), name);
 }
 
-json::Value Text(std::string_view text) {
-  return {json::Type::kString, std::string(text), {}, {}};
-}
+json::Value Text(std::string_view text) { return {json::Type::kString, std::string(text), {}, {}}; }
 
 json::Value Message(std::string_view role, std::string_view content) {
   json::Value message{json::Type::kObject, {}, {}, {}};
@@ -100,8 +98,7 @@ Status ChatFlags::Check() const {
   const bool given = !template_file.empty() || !template_name.empty() || !arguments.empty() ||
                      !now.empty() || trust;
   if (!given) return {};
-  return Error{ErrorCode::kInvalid,
-               "options of chat templates need --chat or --messages", ""};
+  return Error{ErrorCode::kInvalid, "options of chat templates need --chat or --messages", ""};
 }
 
 Result<ChatPrompt> ChatFlags::Render(const std::string& path, const Tokenizer& tokenizer,
@@ -147,7 +144,8 @@ Result<ChatPrompt> ChatFlags::Render(const std::string& path, const Tokenizer& t
     const size_t equals = argument.find('=');
     const std::string name = argument.substr(0, equals);
     if (equals == std::string::npos || name.empty()) {
-      return Error{ErrorCode::kInvalid, "must be NAME=JSON, not " + json::Quote(argument), "--chat-arg"};
+      return Error{ErrorCode::kInvalid, "must be NAME=JSON, not " + json::Quote(argument),
+                   "--chat-arg"};
     }
     Result<json::Value> value = json::Parse(std::string_view(argument).substr(equals + 1));
     if (!value.ok()) return InFile("--chat-arg " + name, value.error());
@@ -165,7 +163,8 @@ Result<ChatPrompt> ChatFlags::Render(const std::string& path, const Tokenizer& t
   Result<MarkedText> prompt = source->chat.Render(input);
   if (!prompt.ok()) {
     const bool in_input = prompt.error().place.starts_with("#");
-    return InFile(in_input ? (has_messages() ? messages_file : "--chat") : source->place, prompt.error());
+    return InFile(in_input ? (has_messages() ? messages_file : "--chat") : source->place,
+                  prompt.error());
   }
   return ChatPrompt{prompt->bytes(), EncodeChat(tokenizer, source->chat, *prompt, trust)};
 }

@@ -33,7 +33,8 @@ struct ChatFlags {
   bool any() const { return chat || has_messages(); }
   bool has_messages() const { return !messages_file.empty(); }
   Status Check() const;
-  // `path`: the model's folder or GGUF file, or a tokenizer.json. `user`: with --chat, what the user says.
+  // `path`: the model's folder or GGUF file, or a tokenizer.json. `user`: with --chat, what the
+  // user says.
   Result<ChatPrompt> Render(const std::string& path, const Tokenizer& tokenizer,
                             std::string_view user) const;
 };

@@ -1,5 +1,5 @@
-// Tokens of rendered prompts: the template's special tokens become tokens, the input's never do, and
-// input without any gives what encoding the whole text gives.
+// Tokens of rendered prompts: the template's special tokens become tokens, the input's never do,
+// and input without any gives what encoding the whole text gives.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -40,8 +40,7 @@ std::vector<std::string> SpecialsOf(const Tokenizer& tokenizer) {
 
 ChatInput Say(const std::string& text) {
   ChatInput input;
-  input.messages =
-      *json::Parse("[{\"role\":\"user\",\"content\":" + json::Quote(text) + "}]");
+  input.messages = *json::Parse("[{\"role\":\"user\",\"content\":" + json::Quote(text) + "}]");
   return input;
 }
 
@@ -90,7 +89,8 @@ TEST_P(ChatEncode, OnlyTheTemplateWritesSpecialTokens) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Tokenizers, ChatEncode, testing::Values("llama3", "qwen2", "llama2", "gemma"));
+INSTANTIATE_TEST_SUITE_P(Tokenizers, ChatEncode,
+                         testing::Values("llama3", "qwen2", "llama2", "gemma"));
 
 // A token that is half the template's and half the input's is nobody's.
 TEST(ChatEncode, TokensThatStraddleAreText) {
@@ -100,8 +100,8 @@ TEST(ChatEncode, TokensThatStraddleAreText) {
   ASSERT_FALSE(specials.empty());
   const std::string& mark = specials.front();
   for (size_t cut = 1; cut < mark.size(); ++cut) {
-    const Result<ChatTemplate> chat = ChatTemplate::Parse(
-        "{{ '" + mark.substr(0, cut) + "' ~ messages[0].content }}");
+    const Result<ChatTemplate> chat =
+        ChatTemplate::Parse("{{ '" + mark.substr(0, cut) + "' ~ messages[0].content }}");
     ASSERT_TRUE(chat.ok());
     const Result<MarkedText> prompt = chat->Render(Say(mark.substr(cut)));
     ASSERT_TRUE(prompt.ok());
@@ -144,11 +144,14 @@ TEST(ChatSource, FromTheFilesOfAFolder) {
     return prompt.ok() ? prompt->bytes() : prompt.error().ToString();
   };
   EXPECT_NE(text().find("no chat template"), std::string::npos);
-  write("tokenizer_config.json", R"({"chat_template": "{{ bos_token }}A{{ messages[0].content }}{{ eos_token }}",
+  write("tokenizer_config.json",
+        R"({"chat_template": "{{ bos_token }}A{{ messages[0].content }}{{ eos_token }}",
       "bos_token": {"content": "<b>", "lstrip": false}, "eos_token": "<e>", "pad_token": null})");
   EXPECT_EQ(text(), "<b>Ahi<e>");
   EXPECT_NE(text("tool_use").find("tool_use"), std::string::npos);
-  write("tokenizer_config.json", R"({"chat_template": [{"name": "default", "template": "B"}, {"name": "tool_use", "template": "C"}]})");
+  write(
+      "tokenizer_config.json",
+      R"({"chat_template": [{"name": "default", "template": "B"}, {"name": "tool_use", "template": "C"}]})");
   EXPECT_EQ(text(), "B");
   EXPECT_EQ(text("tool_use"), "C");
   EXPECT_NE(text("rag").find("default, tool_use"), std::string::npos);

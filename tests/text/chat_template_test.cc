@@ -56,11 +56,11 @@ TEST(ChatTemplate, MessagesNameThePlaceAndWhatWasExpected) {
             "1:4: there is no tag \"include\"; expected if, elif, else, for, break, continue, set, "
             "macro, call, raw, generation or the end of one");
   EXPECT_EQ(ErrorOf("{% if 1 %}{% endfor %}"), "1:14: 'endfor' does not fit; expected 'endif'");
-  EXPECT_EQ(ErrorOf("é{{ x.y }}"),
-            "1:7: cannot take \"y\" of \"x\", which is undefined");
-  EXPECT_EQ(ErrorOf("{{ 'a' + 1 }}"),
-            "1:8: cannot apply '+' to a string and an integer; expected two numbers, two strings or "
-            "two lists ('~' joins anything)");
+  EXPECT_EQ(ErrorOf("é{{ x.y }}"), "1:7: cannot take \"y\" of \"x\", which is undefined");
+  EXPECT_EQ(
+      ErrorOf("{{ 'a' + 1 }}"),
+      "1:8: cannot apply '+' to a string and an integer; expected two numbers, two strings or "
+      "two lists ('~' joins anything)");
   EXPECT_EQ(ErrorOf("{{ raise_exception('no system role') }}"),
             "1:19: the template refuses: no system role");
   EXPECT_EQ(ErrorOf("{{ [1 }}"), "1:7: the tag is not closed; expected ']'");
@@ -77,7 +77,8 @@ TEST(ChatTemplate, InputIsCheckedWithItsPlace) {
   EXPECT_EQ(ErrorOf("", "{}"), "#/messages: must be a list of messages, not object");
   EXPECT_EQ(ErrorOf("", "[{\"role\": \"user\"}, 7]"),
             "#/messages/1: must be an object with a role, not number");
-  EXPECT_EQ(ErrorOf("", "[{\"content\": \"x\"}]"), "#/messages/0/role: must be a string, such as \"user\"");
+  EXPECT_EQ(ErrorOf("", "[{\"content\": \"x\"}]"),
+            "#/messages/0/role: must be a string, such as \"user\"");
   const auto input = [](std::string_view text) { return ChatInputFromJson(*json::Parse(text)); };
   EXPECT_EQ(input("{\"tools\": []}").error().ToString(),
             "#/messages: is missing, must be a list of messages");
@@ -102,10 +103,12 @@ TEST(ChatTemplate, MarksFollowDataThroughWhatATemplateDoes) {
   EXPECT_EQ(marked("('d' ~ c) | reverse"), "< b|a >d");
   EXPECT_EQ(marked("c | list | first ~ 'x'"), "< >x");
   EXPECT_EQ(marked("{'k': c} | tojson(indent=1)"), "{\n \"k\": \"< a|b >\"\n}");
-  EXPECT_EQ(Marked("{% set x %}t{{ messages[0].content }}{% endset %}{{ x }}", messages), "t< a|b >");
-  EXPECT_EQ(Marked("{% macro m(t) %}<{{ t }}>{% endmacro %}{{ m(messages[0].content) | trim('<>') }}",
-                   messages),
-            "< a|b >");
+  EXPECT_EQ(Marked("{% set x %}t{{ messages[0].content }}{% endset %}{{ x }}", messages),
+            "t< a|b >");
+  EXPECT_EQ(
+      Marked("{% macro m(t) %}<{{ t }}>{% endmacro %}{{ m(messages[0].content) | trim('<>') }}",
+             messages),
+      "< a|b >");
   // Keys are data, and roles that nobody knows are, too.
   EXPECT_EQ(Marked("{{ messages[0] | list | join(' ') }}", messages), "<role> <content>");
   EXPECT_EQ(Marked("{{ messages[0].role }}", R"([{"role": "</s>"}])"), "<</s>>");
@@ -168,12 +171,16 @@ TEST(ChatTemplate, LimitsAreErrorsAndDeterministic) {
     return text.ok() ? ErrorCode::kInternal : text.error().code;
   };
   const ErrorCode limit = ErrorCode::kLimit;
-  EXPECT_EQ(code("{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"), limit);
-  EXPECT_EQ(code("{% set ns = namespace(s='ab') %}{% for i in range(99) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}"),
+  EXPECT_EQ(code("{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"),
             limit);
-  EXPECT_EQ(code("{% set ns = namespace(l=[1]) %}{% for i in range(99) %}{% set ns.l = [ns.l, ns.l] %}{% endfor %}{{ ns.l }}"),
+  EXPECT_EQ(code("{% set ns = namespace(s='ab') %}{% for i in range(99) %}{% set ns.s = ns.s ~ "
+                 "ns.s %}{% endfor %}"),
             limit);
-  EXPECT_EQ(code("{% set ns = namespace(l=[1]) %}{% for i in range(99) %}{% set ns.l = ns.l + ns.l %}{% endfor %}"),
+  EXPECT_EQ(code("{% set ns = namespace(l=[1]) %}{% for i in range(99) %}{% set ns.l = [ns.l, "
+                 "ns.l] %}{% endfor %}{{ ns.l }}"),
+            limit);
+  EXPECT_EQ(code("{% set ns = namespace(l=[1]) %}{% for i in range(99) %}{% set ns.l = ns.l + ns.l "
+                 "%}{% endfor %}"),
             limit);
   EXPECT_EQ(code("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}"), limit);
   EXPECT_EQ(code("{{ 'a' * 99999999999 }}"), limit);
@@ -206,7 +213,8 @@ TEST(ChatTemplate, NestingCostsNoStack) {
   EXPECT_EQ(rendered("{{ " + times("1 if 0 else ") + "7 }}"), "7");
   EXPECT_EQ(rendered(times("{% if 1 %}") + "x" + times("{% endif %}")), "x");
   const std::string deep =
-      "{% set ns = namespace(l=[]) %}{% for i in range(90000) %}{% set ns.l = [ns.l] %}{% endfor %}";
+      "{% set ns = namespace(l=[]) %}{% for i in range(90000) %}{% set ns.l = [ns.l] %}{% endfor "
+      "%}";
   EXPECT_EQ(rendered(deep + "{{ ns.l | tojson | length }}"), "180002");
   EXPECT_EQ(rendered(deep + "{{ ns.l == [ns.l] }}"), "False");
 }
@@ -224,7 +232,8 @@ TEST(ChatTemplate, Dates) {
   EXPECT_EQ(at("2024-02-29"), "Thursday 29 February 2024 060 00:00:00 24 AM 12 29");
   EXPECT_EQ(at("1999-12-31T23:59:58"), "Friday 31 December 1999 365 23:59:58 99 PM 11 31");
   EXPECT_EQ(at("2000-03-01T12:05:00"), "Wednesday 1 March 2000 061 12:05:00 00 PM 12  1");
-  for (const char* bad : {"2023-02-29", "2023-13-01", "2023-1-1", "", "2023-01-01T25:00:00", "2023-01-01 10:00:00"}) {
+  for (const char* bad :
+       {"2023-02-29", "2023-13-01", "2023-1-1", "", "2023-01-01T25:00:00", "2023-01-01 10:00:00"}) {
     EXPECT_FALSE(ParseTime(bad).ok()) << bad;
   }
 }

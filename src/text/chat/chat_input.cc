@@ -62,7 +62,8 @@ Result<std::tm> ParseTime(std::string_view text) {
   }
   const auto number = [&](size_t at, size_t digits) {
     int value = 0;
-    for (size_t i = at; i < at + digits && i < text.size(); ++i) value = value * 10 + (text[i] - '0');
+    for (size_t i = at; i < at + digits && i < text.size(); ++i)
+      value = value * 10 + (text[i] - '0');
     return value;
   };
   const int year = number(0, 4), month = number(5, 2), day = number(8, 2);

@@ -1,6 +1,7 @@
 // Chat input as JSON, in the words of the requests that chat servers take:
 //
-//   {"messages": [{"role": "user", "content": "Hello"}], "tools": [...], "add_generation_prompt": true,
+//   {"messages": [{"role": "user", "content": "Hello"}], "tools": [...], "add_generation_prompt":
+//   true,
 //    "chat_template_kwargs": {"enable_thinking": false}}
 //
 // or the list of messages alone.

@@ -1,5 +1,5 @@
-// Newer models have the template in a file of its own, older ones in tokenizer_config.json, some of them
-// several with names. The file counts when both are there, as in transformers.
+// Newer models have the template in a file of its own, older ones in tokenizer_config.json, some of
+// them several with names. The file counts when both are there, as in transformers.
 #include "src/text/chat/chat_source.h"
 
 #include <filesystem>
@@ -21,8 +21,8 @@ Result<std::string> PickTemplate(const json::Value& value, std::string_view name
                                  std::string& place) {
   if (value.type == json::Type::kString) {
     if (!name.empty()) {
-      return Broken("there is one chat template without a name, and none called " + json::Quote(name),
-                    place);
+      return Broken(
+          "there is one chat template without a name, and none called " + json::Quote(name), place);
     }
     return value.text;
   }
@@ -45,7 +45,8 @@ Result<std::string> PickTemplate(const json::Value& value, std::string_view name
     }
     names += (names.empty() ? "" : ", ") + known->text;
   }
-  return Broken("there is no chat template called " + json::Quote(wanted) + "; there are " + names, place);
+  return Broken("there is no chat template called " + json::Quote(wanted) + "; there are " + names,
+                place);
 }
 
 // "<s>", or {"content": "<s>", ...}.
@@ -66,16 +67,20 @@ Result<ChatSource> LoadChatSource(const std::string& folder, std::string_view na
     Result<std::string> read = ReadFile(config.string());
     if (!read.ok()) return read.error();
     Result<json::Value> root = json::Parse(*read);
-    if (!root.ok()) return Broken(root.error().message, config.string() + ": " + root.error().place);
-    if (root->type != json::Type::kObject) return Broken("must be an object", config.string() + "#");
-    for (const char* token : {"bos_token", "eos_token", "unk_token", "pad_token", "sep_token", "cls_token",
-                              "mask_token"}) {
+    if (!root.ok())
+      return Broken(root.error().message, config.string() + ": " + root.error().place);
+    if (root->type != json::Type::kObject)
+      return Broken("must be an object", config.string() + "#");
+    for (const char* token : {"bos_token", "eos_token", "unk_token", "pad_token", "sep_token",
+                              "cls_token", "mask_token"}) {
       const json::Value* value = root->Find(token);
       if (value == nullptr) continue;
-      if (const std::string* written = TokenText(*value)) source.special_tokens.emplace_back(token, *written);
+      if (const std::string* written = TokenText(*value))
+        source.special_tokens.emplace_back(token, *written);
     }
     const json::Value* value = root->Find("chat_template");
-    if (value != nullptr && value->type != json::Type::kNull && !fs::is_regular_file(file, ignored)) {
+    if (value != nullptr && value->type != json::Type::kNull &&
+        !fs::is_regular_file(file, ignored)) {
       source.place = config.string() + "#/chat_template";
       Result<std::string> picked = PickTemplate(*value, name, source.place);
       if (!picked.ok()) return picked.error();
@@ -85,8 +90,9 @@ Result<ChatSource> LoadChatSource(const std::string& folder, std::string_view na
   if (fs::is_regular_file(file, ignored)) {
     source.place = file.string();
     if (!name.empty()) {
-      return Broken("there is one chat template without a name, and none called " + json::Quote(name),
-                    source.place);
+      return Broken(
+          "there is one chat template without a name, and none called " + json::Quote(name),
+          source.place);
     }
     Result<std::string> read = ReadFile(file.string());
     if (!read.ok()) return read.error();
@@ -94,7 +100,8 @@ Result<ChatSource> LoadChatSource(const std::string& folder, std::string_view na
   }
   if (!text) {
     return Error{ErrorCode::kIo,
-                 "no chat template: neither chat_template.jinja nor \"chat_template\" in tokenizer_config.json",
+                 "no chat template: neither chat_template.jinja nor \"chat_template\" in "
+                 "tokenizer_config.json",
                  folder};
   }
   Result<ChatSource> made = MakeChatSource(*text, std::move(source.place));

@@ -18,10 +18,10 @@ struct ChatSource {
   std::vector<std::pair<std::string, std::string>> special_tokens;
 };
 
-// Of a model folder: chat_template.jinja, else "chat_template" of tokenizer_config.json: a string, or a list
-// of {"name", "template"}. `name`: of the list's templates; empty: "default". The special tokens are those of
-// tokenizer_config.json. Errors: kIo when there is no template; kInvalid, kUnsupported and kLimit with the file
-// and the JSON Pointer or line:column.
+// Of a model folder: chat_template.jinja, else "chat_template" of tokenizer_config.json: a string,
+// or a list of {"name", "template"}. `name`: of the list's templates; empty: "default". The special
+// tokens are those of tokenizer_config.json. Errors: kIo when there is no template; kInvalid,
+// kUnsupported and kLimit with the file and the JSON Pointer or line:column.
 Result<ChatSource> LoadChatSource(const std::string& folder, std::string_view name);
 
 // A template from elsewhere; `place` begins the places of errors.

@@ -1,5 +1,6 @@
-// Input becomes values whose strings are marked as data; the program runs; what it wrote still has the
-// marks. The tokenizer is then told where the data is, and looks for special tokens elsewhere only.
+// Input becomes values whose strings are marked as data; the program runs; what it wrote still has
+// the marks. The tokenizer is then told where the data is, and looks for special tokens elsewhere
+// only.
 #include "src/text/chat/chat_template.h"
 
 #include <algorithm>
@@ -38,9 +39,9 @@ Status CheckMessages(const json::Value& messages) {
     const json::Value& message = messages.items[i];
     const std::string place = "#/messages/" + std::to_string(i);
     if (message.type != json::Type::kObject) {
-      return Error{ErrorCode::kInvalid,
-                   std::string("must be an object with a role, not ") + json::TypeName(message.type),
-                   place};
+      return Error{
+          ErrorCode::kInvalid,
+          std::string("must be an object with a role, not ") + json::TypeName(message.type), place};
     }
     const json::Value* role = message.Find("role");
     if (role == nullptr || role->type != json::Type::kString) {
@@ -52,7 +53,8 @@ Status CheckMessages(const json::Value& messages) {
 
 Status CheckList(const json::Value& value, const char* name) {
   if (value.type == json::Type::kNull || value.type == json::Type::kArray) return {};
-  return Error{ErrorCode::kInvalid, std::string("must be a list, not ") + json::TypeName(value.type),
+  return Error{ErrorCode::kInvalid,
+               std::string("must be a list, not ") + json::TypeName(value.type),
                std::string("#/") + name};
 }
 
@@ -88,8 +90,7 @@ Result<MarkedText> ChatTemplate::Render(const ChatInput& input, const ChatLimits
   variables.emplace_back("messages", heap.FromJson(input.messages, true));
   variables.emplace_back("tools", heap.FromJson(input.tools, false));
   variables.emplace_back("documents", heap.FromJson(input.documents, false));
-  variables.emplace_back("add_generation_prompt",
-                         jinja::Value::Bool(input.add_generation_prompt));
+  variables.emplace_back("add_generation_prompt", jinja::Value::Bool(input.add_generation_prompt));
   for (const auto& [name, text] : input.special_tokens) {
     variables.emplace_back(name, heap.String(text));
   }

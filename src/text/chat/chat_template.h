@@ -8,8 +8,8 @@
 //
 // Templates are written in a subset of Jinja, the one that the templates of Llama 3, Mistral, Qwen,
 // Gemma and SmolLM2 need; docs/chat_templates.md has it. Everything else is an error that names the
-// place and what was expected. A template can neither change its input nor reach anything outside of
-// it, and it runs within a limit of steps.
+// place and what was expected. A template can neither change its input nor reach anything outside
+// of it, and it runs within a limit of steps.
 #ifndef PAWL_SRC_TEXT_CHAT_CHAT_TEMPLATE_H_
 #define PAWL_SRC_TEXT_CHAT_CHAT_TEMPLATE_H_
 
@@ -66,8 +66,8 @@ class ChatTemplate {
   static Result<ChatTemplate> Parse(std::string_view source);
 
   // The prompt, with marks on what came from the input. Roles that are well known (user, assistant,
-  // ...) and special_tokens count as the template's. Errors: kInvalid with the JSON Pointer of what is
-  // wrong with the input, or with the "line:column" of the template that failed, also where the
+  // ...) and special_tokens count as the template's. Errors: kInvalid with the JSON Pointer of what
+  // is wrong with the input, or with the "line:column" of the template that failed, also where the
   // template itself refuses; kLimit.
   Result<MarkedText> Render(const ChatInput& input, const ChatLimits& limits = {}) const;
 
@@ -79,9 +79,9 @@ class ChatTemplate {
   std::string literals_;
 };
 
-// The tokens of a rendered prompt. Where the template wrote a special token it becomes that token; what
-// the input spells never does, nor any other added token that the template uses, unless `trust_input`.
-// Input that spells none gets the same tokens either way.
+// The tokens of a rendered prompt. Where the template wrote a special token it becomes that token;
+// what the input spells never does, nor any other added token that the template uses, unless
+// `trust_input`. Input that spells none gets the same tokens either way.
 std::vector<TokenId> EncodeChat(const Tokenizer& tokenizer, const ChatTemplate& chat,
                                 const MarkedText& prompt, bool trust_input = false);
 

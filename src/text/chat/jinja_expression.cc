@@ -1,8 +1,8 @@
 // Expressions are read by operator precedence with an explicit stack of what is open. The parser is
 // always in one of two states: it wants a value, or it has one and wants an operator. Values and
-// finished operators become instructions at once. "and", "or" and chains of comparisons become jumps
-// when they are met. For "a if b else c" the code of a, which has been written already, is taken out
-// again and put behind that of b; jumps are relative, so it may move.
+// finished operators become instructions at once. "and", "or" and chains of comparisons become
+// jumps when they are met. For "a if b else c" the code of a, which has been written already, is
+// taken out again and put behind that of b; jumps are relative, so it may move.
 //
 // Precedence, loosest first, is Jinja's: if/else, or, and, not, comparisons and in, + and -, ~,
 // * / // %, **, signs, filters and tests, then . [] ().
@@ -150,8 +150,8 @@ bool Parser::Literal() {
   return true;
 }
 
-// A bracket that closes, or a colon, where a value could stand: an empty bracket, a comma before it,
-// or a part of a slice that is left out.
+// A bracket that closes, or a colon, where a value could stand: an empty bracket, a comma before
+// it, or a part of a slice that is left out.
 bool Parser::CloseEmpty() {
   Pending& open = pending_.back();
   const Token& token = Now();
@@ -210,10 +210,12 @@ bool Parser::Operator(bool& done) {
     int precedence;
   };
   static constexpr BinaryOp kBinary[] = {
-      {"+", Op::kAdd, kSum},         {"-", Op::kSubtract, kSum},        {"~", Op::kConcat, kJoin},
-      {"*", Op::kMultiply, kProduct}, {"/", Op::kDivide, kProduct},     {"//", Op::kFloorDivide, kProduct},
-      {"%", Op::kModulo, kProduct},  {"**", Op::kPower, kPower},        {"==", Op::kEqual, kCompare},
-      {"!=", Op::kNotEqual, kCompare}, {"<", Op::kLess, kCompare},      {"<=", Op::kLessEqual, kCompare},
+      {"+", Op::kAdd, kSum},         {"-", Op::kSubtract, kSum},
+      {"~", Op::kConcat, kJoin},     {"*", Op::kMultiply, kProduct},
+      {"/", Op::kDivide, kProduct},  {"//", Op::kFloorDivide, kProduct},
+      {"%", Op::kModulo, kProduct},  {"**", Op::kPower, kPower},
+      {"==", Op::kEqual, kCompare},  {"!=", Op::kNotEqual, kCompare},
+      {"<", Op::kLess, kCompare},    {"<=", Op::kLessEqual, kCompare},
       {">", Op::kGreater, kCompare}, {">=", Op::kGreaterEqual, kCompare}};
   if (token.kind == Token::Kind::kOperator) {
     for (const BinaryOp& binary : kBinary) {
@@ -415,8 +417,9 @@ bool Parser::Filter() {
   if (name.kind != Token::Kind::kName) return FailExpected("the name of a filter after '|'");
   const int32_t number = FindFilter(name.text);
   if (number < 0) {
-    return Fail(name, "there is no filter " + json::Quote(name.text) + "; there are " + NamesOf(Filters()),
-                ErrorCode::kUnsupported);
+    return Fail(
+        name, "there is no filter " + json::Quote(name.text) + "; there are " + NamesOf(Filters()),
+        ErrorCode::kUnsupported);
   }
   Next();
   postfix_ = false;
@@ -441,7 +444,8 @@ bool Parser::Test() {
   if (name.kind != Token::Kind::kName) return FailExpected("the name of a test after 'is'");
   const int32_t number = FindTest(name.text);
   if (number < 0) {
-    return Fail(name, "there is no test " + json::Quote(name.text) + "; there are " + NamesOf(Tests()),
+    return Fail(name,
+                "there is no test " + json::Quote(name.text) + "; there are " + NamesOf(Tests()),
                 ErrorCode::kUnsupported);
   }
   Next();
@@ -493,7 +497,8 @@ bool Parser::FinishArgument(Pending& call) {
   call.has_item = false;
   if (!call.name.empty()) {
     for (const std::string& name : call.call.names) {
-      if (name == call.name) return Fail(Now(), "the argument " + json::Quote(name) + " is there twice");
+      if (name == call.name)
+        return Fail(Now(), "the argument " + json::Quote(name) + " is there twice");
     }
     call.call.names.push_back(std::exchange(call.name, ""));
     return true;
@@ -521,7 +526,8 @@ bool Parser::Comma() {
       ++open.count;
       break;
     case Pending::Kind::kItem:
-      return Fail(Now(), "several indices are not supported; expected ']'", ErrorCode::kUnsupported);
+      return Fail(Now(), "several indices are not supported; expected ']'",
+                  ErrorCode::kUnsupported);
     default:
       if (!FinishArgument(open)) return false;
   }

@@ -109,7 +109,8 @@ Value ToJsonFilter(Heap& heap, const Value& value, const Arguments& arguments) {
       style.indent = MarkedText(
           std::string(static_cast<size_t>(std::max<int64_t>(indent->as_integer(), 0)), ' '));
     } else {
-      heap.Fail("tojson: the indent must be a string or at most 100 blanks, found " + KindName(*indent));
+      heap.Fail("tojson: the indent must be a string or at most 100 blanks, found " +
+                KindName(*indent));
       return {};
     }
     style.item_separator = MarkedText(",");
@@ -153,7 +154,8 @@ std::optional<double> ParseFloat(std::string_view text) {
   const MarkedText stripped = Strip(MarkedText(std::string(text)), nullptr, true, true);
   const std::string& all = stripped.bytes();
   // strtod would also read hexadecimal numbers and words.
-  if (all.empty() || all.find_first_not_of("0123456789.eE+-") != std::string::npos) return std::nullopt;
+  if (all.empty() || all.find_first_not_of("0123456789.eE+-") != std::string::npos)
+    return std::nullopt;
   char* end = nullptr;
   const double value = std::strtod(all.c_str(), &end);
   if (end != all.c_str() + all.size()) return std::nullopt;
@@ -188,7 +190,8 @@ Value IntFilter(Heap& heap, const Value& value, const Arguments& arguments) {
 Value FloatFilter(Heap&, const Value& value, const Arguments& arguments) {
   if (value.is_number()) return Value::Float(value.as_real());
   if (value.is_string() || value.is(Kind::kBigInteger)) {
-    if (const std::optional<double> real = ParseFloat(value.string->bytes())) return Value::Float(*real);
+    if (const std::optional<double> real = ParseFloat(value.string->bytes()))
+      return Value::Float(*real);
   }
   const Value* otherwise = arguments.Find(0, "default");
   return otherwise == nullptr ? Value::Float(0) : *otherwise;
@@ -258,12 +261,14 @@ Value ApplyFilter(Heap& heap, int32_t filter, const Value& value, const Argument
   bool good = arguments.count <= entry.most_arguments;
   for (const std::string& name : *arguments.names) {
     const auto known = std::find(entry.keywords.begin(), entry.keywords.end(), name);
-    good = good && (any || (known != entry.keywords.end() &&
-                            static_cast<size_t>(known - entry.keywords.begin()) >= arguments.count));
+    good =
+        good && (any || (known != entry.keywords.end() &&
+                         static_cast<size_t>(known - entry.keywords.begin()) >= arguments.count));
   }
   if (!good) {
     std::string names;
-    for (const char* name : entry.keywords) names += (names.empty() ? "" : ", ") + std::string(name);
+    for (const char* name : entry.keywords)
+      names += (names.empty() ? "" : ", ") + std::string(name);
     heap.Fail(std::string("the filter '") + entry.name + "' takes " +
               (names.empty() ? "no arguments" : "the arguments " + names));
     return {};

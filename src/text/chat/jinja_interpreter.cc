@@ -1,7 +1,7 @@
 // A stack machine with four stacks: values, loops, buffers that are written to, and macros that are
 // running. Variables are found by walking from the innermost scope outwards: a round of a loop, the
-// body of a macro and a block that is set have scopes of their own, so what is set there does not leak,
-// as in Jinja. Each instruction spends a step.
+// body of a macro and a block that is set have scopes of their own, so what is set there does not
+// leak, as in Jinja. Each instruction spends a step.
 #include "src/text/chat/jinja_interpreter.h"
 
 #include <algorithm>
@@ -60,7 +60,9 @@ class Interpreter {
     stack_.pop_back();
     return value;
   }
-  std::string_view NameAt(int32_t index) const { return program_.names[static_cast<size_t>(index)]; }
+  std::string_view NameAt(int32_t index) const {
+    return program_.names[static_cast<size_t>(index)];
+  }
   void Jump(int32_t distance) { pc_ = at_ + static_cast<size_t>(static_cast<ptrdiff_t>(distance)); }
 
   // ---- variables ----
@@ -133,12 +135,14 @@ class Interpreter {
       scope->variables.emplace_back(name, value);
     }
     for (const std::string& name : shape.names) {
-      if (std::find(code.parameters.begin(), code.parameters.end(), name) == code.parameters.end()) {
+      if (std::find(code.parameters.begin(), code.parameters.end(), name) ==
+          code.parameters.end()) {
         return heap_.Fail("the macro " + json::Quote(code.name) + " has no parameter " +
                           json::Quote(name));
       }
     }
-    scope->variables.emplace_back("caller", caller != nullptr ? *caller : heap_.UndefinedOf("caller"));
+    scope->variables.emplace_back("caller",
+                                  caller != nullptr ? *caller : heap_.UndefinedOf("caller"));
     Drop(shape.size() + 1 + (caller != nullptr ? 1 : 0));
     frames_.push_back(std::move(frame));
     scope_ = scope;
@@ -156,7 +160,9 @@ class Interpreter {
     }
     if (!callee.is(Value::Kind::kFunction) || instruction.b != 0) {
       return heap_.Fail("cannot call " + KindName(callee) + "; expected a macro" +
-                        (instruction.b != 0 ? "" : " or one of raise_exception, strftime_now, namespace, dict, range"));
+                        (instruction.b != 0
+                             ? ""
+                             : " or one of raise_exception, strftime_now, namespace, dict, range"));
     }
     const Value result = CallFunction(callee.integer, ArgumentsOf(shape));
     Drop(shape.size() + 1);
@@ -227,8 +233,8 @@ class Interpreter {
         for (int64_t at = from; step > 0 ? at < to : at > to;) {
           items.push_back(Value::Integer(at));
           if (static_cast<int64_t>(items.size()) > kMaxRange) {
-            heap_.Fail(ErrorCode::kLimit, "a range of more than " + std::to_string(kMaxRange) +
-                                              " numbers");
+            heap_.Fail(ErrorCode::kLimit,
+                       "a range of more than " + std::to_string(kMaxRange) + " numbers");
             return {};
           }
           if (__builtin_add_overflow(at, step, &at)) break;

@@ -1,9 +1,9 @@
-// A template alternates between text and tags. The text is cut at the first "{{", "{%" or "{#"; white
-// space around tags goes away as the marks on them say, and as trim_blocks and lstrip_blocks say, which
-// transformers sets for chat templates:
+// A template alternates between text and tags. The text is cut at the first "{{", "{%" or "{#";
+// white space around tags goes away as the marks on them say, and as trim_blocks and lstrip_blocks
+// say, which transformers sets for chat templates:
 //   "{%-" and "-%}" take all white space on their side along;
-//   without a sign, "{%" and "{#" take the blanks before them when nothing else stands before them on
-//   the line, and "%}" and "#}" the line end behind them; "+" keeps both.
+//   without a sign, "{%" and "{#" take the blanks before them when nothing else stands before them
+//   on the line, and "%}" and "#}" the line end behind them; "+" keeps both.
 // Inside of tags the end is only looked for outside of all brackets, so that "}}" may close two
 // dictionaries.
 #include "src/text/chat/jinja_lexer.h"
@@ -22,9 +22,7 @@ constexpr std::string_view kOperators[] = {"//", "**", "==", "!=", ">=", "<=", "
                                            ">",  "<",  "=",  ".",  ":",  "|",  ",", ";"};
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-bool IsNameStart(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
+bool IsNameStart(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool IsNameByte(char c) { return IsNameStart(c) || IsDigit(c); }
 
 class Lexer {
@@ -150,7 +148,9 @@ class Lexer {
       SkipSpace();
       if (at_ >= source_.size()) {
         return Fail(tag, std::string("the tag is not closed; expected '") +
-                             (brackets.empty() ? std::string(close) : brackets.substr(brackets.size() - 1)) + "'");
+                             (brackets.empty() ? std::string(close)
+                                               : brackets.substr(brackets.size() - 1)) +
+                             "'");
       }
       if (brackets.empty()) {
         const char sign = SignAt(source_, at_);
@@ -186,9 +186,10 @@ class Lexer {
       if (op == "{") brackets += '}';
       if (op == ")" || op == "]" || op == "}") {
         if (brackets.empty() || brackets.back() != op[0]) {
-          return Fail(at_, "found '" + std::string(op) + "'; expected " +
-                               (brackets.empty() ? std::string("no closing bracket here")
-                                                 : "'" + brackets.substr(brackets.size() - 1) + "'"));
+          return Fail(at_,
+                      "found '" + std::string(op) + "'; expected " +
+                          (brackets.empty() ? std::string("no closing bracket here")
+                                            : "'" + brackets.substr(brackets.size() - 1) + "'"));
         }
         brackets.pop_back();
       }
@@ -202,9 +203,10 @@ class Lexer {
   }
 
   size_t Digits(size_t at) const {
-    while (at < source_.size() &&
-           (IsDigit(source_[at]) || (source_[at] == '_' && at + 1 < source_.size() &&
-                                     IsDigit(source_[at + 1]) && at > 0 && IsDigit(source_[at - 1]))))
+    while (
+        at < source_.size() &&
+        (IsDigit(source_[at]) || (source_[at] == '_' && at + 1 < source_.size() &&
+                                  IsDigit(source_[at + 1]) && at > 0 && IsDigit(source_[at - 1]))))
       ++at;
     return at;
   }

@@ -13,17 +13,17 @@ namespace pawl::jinja {
 
 struct Token {
   enum class Kind {
-    kText,           // outside of tags
-    kOutputBegin,    // {{
-    kOutputEnd,      // }}
-    kTagBegin,       // {%
-    kTagEnd,         // %}
+    kText,         // outside of tags
+    kOutputBegin,  // {{
+    kOutputEnd,    // }}
+    kTagBegin,     // {%
+    kTagEnd,       // %}
     kName,
-    kString,         // `text` is unescaped
+    kString,  // `text` is unescaped
     kInteger,
     kFloat,
-    kOperator,       // `text` is the operator
-    kEnd,            // of the template
+    kOperator,  // `text` is the operator
+    kEnd,       // of the template
   };
   Kind kind;
   std::string text;

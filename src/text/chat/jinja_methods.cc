@@ -15,7 +15,8 @@ using Kind = Value::Kind;
 
 constexpr const char* kSupported =
     "; strings have strip, lstrip, rstrip, split, rsplit, splitlines, startswith, endswith, upper, "
-    "lower, title, capitalize, replace, find, rfind, count, join, removeprefix, removesuffix, isdigit, "
+    "lower, title, capitalize, replace, find, rfind, count, join, removeprefix, removesuffix, "
+    "isdigit, "
     "isspace, mappings get, items, keys, values, lists index, count, loops cycle";
 
 // Reads the arguments of one call; errors name the method.
@@ -51,7 +52,8 @@ class Reader {
   int64_t Integer(size_t i, std::string_view name, int64_t otherwise) {
     const Value* value = At(i, name);
     if (value == nullptr) return otherwise;
-    if (!value->is_integer()) heap_.Fail(Name() + ": expected an integer, found " + KindName(*value));
+    if (!value->is_integer())
+      heap_.Fail(Name() + ": expected an integer, found " + KindName(*value));
     return value->is_integer() ? value->as_integer() : otherwise;
   }
   std::string Name() const { return std::string(method_) + "()"; }
@@ -97,7 +99,8 @@ bool Affix(Heap& heap, Reader& reader, const MarkedText& text, bool front) {
   }
   for (const Value& option : options) {
     if (!option.is_string()) {
-      heap.Fail(reader.Name() + ": expected a string or a tuple of strings, found " + KindName(option));
+      heap.Fail(reader.Name() + ": expected a string or a tuple of strings, found " +
+                KindName(option));
       return false;
     }
     const std::string& affix = option.string->bytes();
@@ -120,7 +123,8 @@ Value StringMethod(Heap& heap, const MarkedText& text, std::string_view name,
     if (!reader.AtMost(2, {"sep", "maxsplit"})) return {};
     const MarkedText* separator = reader.OptionalString(0, "sep");
     const int64_t most = reader.Integer(1, "maxsplit", -1);
-    if (separator != nullptr && separator->empty()) heap.Fail(reader.Name() + ": the separator is empty");
+    if (separator != nullptr && separator->empty())
+      heap.Fail(reader.Name() + ": the separator is empty");
     if (heap.failed()) return {};
     return Strings(heap, Split(text, separator, most, name == "rsplit"));
   }
@@ -142,7 +146,8 @@ Value StringMethod(Heap& heap, const MarkedText& text, std::string_view name,
     if (!reader.AtMost(0)) return {};
     std::optional<MarkedText> mapped = WithCase(text, how);
     if (mapped) return heap.String(*std::move(mapped));
-    heap.Fail(ErrorCode::kUnsupported, reader.Name() + ": the text has a letter whose case is not mapped");
+    heap.Fail(ErrorCode::kUnsupported,
+              reader.Name() + ": the text has a letter whose case is not mapped");
     return {};
   }
   if (name == "replace") {
@@ -221,7 +226,8 @@ Value StringMethod(Heap& heap, const MarkedText& text, std::string_view name,
     }
     return Value::Bool(good);
   }
-  heap.Fail(ErrorCode::kUnsupported, "strings have no method " + json::Quote(name) + " here" + kSupported);
+  heap.Fail(ErrorCode::kUnsupported,
+            "strings have no method " + json::Quote(name) + " here" + kSupported);
   return {};
 }
 
@@ -313,9 +319,9 @@ Value CallMethod(Heap& heap, const Value& value, std::string_view name,
     default:
       break;
   }
-  heap.Fail(value.undefined() || value.is(Kind::kNone) ? ErrorCode::kInvalid
-                                                       : ErrorCode::kUnsupported,
-            "cannot call " + json::Quote(name) + " of " + KindName(value) + kSupported);
+  heap.Fail(
+      value.undefined() || value.is(Kind::kNone) ? ErrorCode::kInvalid : ErrorCode::kUnsupported,
+      "cannot call " + json::Quote(name) + " of " + KindName(value) + kSupported);
   return {};
 }
 

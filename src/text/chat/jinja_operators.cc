@@ -1,6 +1,6 @@
-// Arithmetic and comparison with Python's rules: floored division, integers that turn into floats only
-// by division, concatenation by "+" of what is of one kind. Integers have 64 bits; what does not fit is
-// an error, never another number.
+// Arithmetic and comparison with Python's rules: floored division, integers that turn into floats
+// only by division, concatenation by "+" of what is of one kind. Integers have 64 bits; what does
+// not fit is an error, never another number.
 #include <cmath>
 
 #include "src/text/chat/jinja_program.h"
@@ -134,7 +134,8 @@ Value Arithmetic(Heap& heap, Op op, const Value& a, const Value& b) {
   }
   if (a.is_number() && b.is_number()) {
     const bool divides = op == Op::kDivide || op == Op::kFloorDivide || op == Op::kModulo;
-    if ((divides && b.as_real() == 0) || (op == Op::kPower && a.as_real() == 0 && b.as_real() < 0)) {
+    if ((divides && b.as_real() == 0) ||
+        (op == Op::kPower && a.as_real() == 0 && b.as_real() < 0)) {
       heap.Fail("a division by zero");
       return {};
     }

@@ -2,9 +2,12 @@
 // the jumps that lead to its end or its next branch, and they are filled in when that is reached.
 //
 //   {% if a %}A{% else %}B{% endif %}       a, jump-if-false 1, A, jump 2, 1: B, 2:
-//   {% for x in s if c %}A{% else %}B       s, for-begin, 1: filter-next 2, store x, c, filter-keep, jump 1,
-//   {% endfor %}                            2: for-next 3, store x, A, for-continue 2, 3: for-else 4, B, 4:
-//   {% macro m(p=d) %}A{% endmacro %}       macro, store m, jump 2, argument p 1, d, store p, 1: A, return, 2:
+//   {% for x in s if c %}A{% else %}B       s, for-begin, 1: filter-next 2, store x, c,
+//   filter-keep, jump 1,
+//   {% endfor %}                            2: for-next 3, store x, A, for-continue 2, 3: for-else
+//   4, B, 4:
+//   {% macro m(p=d) %}A{% endmacro %}       macro, store m, jump 2, argument p 1, d, store p, 1: A,
+//   return, 2:
 #include "src/text/chat/jinja_parser.h"
 
 #include "src/base/json.h"
@@ -115,11 +118,12 @@ bool Parser::Tag() {
     return Begin(Block::Kind::kGeneration, tag) && ExpectTagEnd();
   }
   if (tag.text.starts_with("end")) return End(tag);
-  return Fail(tag,
-              "there is no tag " + json::Quote(tag.text) +
-                  "; expected if, elif, else, for, break, continue, set, macro, call, raw, generation or "
-                  "the end of one",
-              ErrorCode::kUnsupported);
+  return Fail(
+      tag,
+      "there is no tag " + json::Quote(tag.text) +
+          "; expected if, elif, else, for, break, continue, set, macro, call, raw, generation or "
+          "the end of one",
+      ErrorCode::kUnsupported);
 }
 
 bool Parser::Begin(Block::Kind kind, const Token& token) {
@@ -140,7 +144,8 @@ bool Parser::Branch(const Token& tag) {
   const bool in_if = !blocks_.empty() && blocks_.back().kind == Block::Kind::kIf;
   const bool in_for = !blocks_.empty() && blocks_.back().kind == Block::Kind::kFor;
   if ((!in_if && !(in_for && tag.text == "else")) || blocks_.back().in_else) {
-    return Fail(tag, "'" + tag.text + "' without an open 'if'" + (tag.text == "else" ? " or 'for'" : ""));
+    return Fail(
+        tag, "'" + tag.text + "' without an open 'if'" + (tag.text == "else" ? " or 'for'" : ""));
   }
   Block& block = blocks_.back();
   if (in_for) {
@@ -279,7 +284,8 @@ bool Parser::Parameters(MacroCode& macro, std::vector<std::pair<int32_t, size_t>
     if (!macro.parameters.empty() && !ExpectOperator(",")) return false;
     if (Now().kind != Token::Kind::kName) return FailExpected("the name of a parameter");
     for (const std::string& name : macro.parameters) {
-      if (name == Now().text) return Fail(Now(), "the parameter " + json::Quote(name) + " is there twice");
+      if (name == Now().text)
+        return Fail(Now(), "the parameter " + json::Quote(name) + " is there twice");
     }
     macro.parameters.push_back(Now().text);
     Next();
@@ -287,9 +293,10 @@ bool Parser::Parameters(MacroCode& macro, std::vector<std::pair<int32_t, size_t>
       if (defaults == nullptr) return FailExpected("',' or ')'");
       Next();
       defaults->emplace_back(static_cast<int32_t>(macro.parameters.size()) - 1, at_);
-      for (int depth = 0; Now().kind == Token::Kind::kName || Now().kind == Token::Kind::kOperator ||
-                          Now().kind == Token::Kind::kString || Now().kind == Token::Kind::kInteger ||
-                          Now().kind == Token::Kind::kFloat;
+      for (int depth = 0;
+           Now().kind == Token::Kind::kName || Now().kind == Token::Kind::kOperator ||
+           Now().kind == Token::Kind::kString || Now().kind == Token::Kind::kInteger ||
+           Now().kind == Token::Kind::kFloat;
            Next()) {
         if (depth == 0 && (Now().Is(",") || Now().Is(")"))) break;
         if (Now().Is("(") || Now().Is("[") || Now().Is("{")) ++depth;
@@ -341,7 +348,8 @@ bool Parser::CallBlock() {
   const size_t index = program_.macros.size();
   program_.macros.push_back(macro);
   Emit(Op::kMacro, static_cast<int32_t>(index));
-  if (Now().kind != Token::Kind::kName || !Peek().Is("(")) return FailExpected("the call of a macro");
+  if (Now().kind != Token::Kind::kName || !Peek().Is("("))
+    return FailExpected("the call of a macro");
   const size_t begin = at_ + 1;
   if (!Expression(false, false)) return false;
   int depth = 0;
@@ -359,10 +367,12 @@ bool Parser::CallBlock() {
 
 bool Parser::End(const Token& tag) {
   if (blocks_.empty() || tag.text.substr(3) != BlockName(static_cast<int>(blocks_.back().kind))) {
-    return Fail(tag, "'" + tag.text + "' does not fit; expected " +
-                         (blocks_.empty() ? std::string("no end of a block here")
-                                          : "'end" + std::string(BlockName(static_cast<int>(
-                                                         blocks_.back().kind))) + "'"));
+    return Fail(
+        tag,
+        "'" + tag.text + "' does not fit; expected " +
+            (blocks_.empty()
+                 ? std::string("no end of a block here")
+                 : "'end" + std::string(BlockName(static_cast<int>(blocks_.back().kind))) + "'"));
   }
   Block block = std::move(blocks_.back());
   blocks_.pop_back();

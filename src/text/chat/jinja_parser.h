@@ -26,15 +26,29 @@ class Parser {
   // What is open in an expression: an operator that lacks its right side, or a bracket.
   struct Pending {
     enum class Kind {
-      kBinary, kCompare, kAnd, kOr, kNot, kSign,  // operators
-      kIf, kElse,                                 // of "a if b else c"
-      kTop, kGroup, kList, kDict, kItem, kCall, kMethod, kFilter, kTest,  // brackets
+      kBinary,
+      kCompare,
+      kAnd,
+      kOr,
+      kNot,
+      kSign,  // operators
+      kIf,
+      kElse,  // of "a if b else c"
+      kTop,
+      kGroup,
+      kList,
+      kDict,
+      kItem,
+      kCall,
+      kMethod,
+      kFilter,
+      kTest,         // brackets
       kTestOperand,  // of a test without brackets
     };
     Kind kind;
     size_t offset = 0;
-    size_t start = 0;       // of the code of what is being read inside
-    int precedence = 0;     // of operators
+    size_t start = 0;    // of the code of what is being read inside
+    int precedence = 0;  // of operators
     Op op = Op::kEnd;
     int32_t number = 0;     // filter, test, name
     bool negated = false;   // a test
@@ -51,12 +65,12 @@ class Parser {
     enum class Kind { kIf, kFor, kSet, kMacro, kCall, kGeneration };
     Kind kind;
     size_t offset = 0;
-    std::vector<size_t> ends;   // jumps to the end
+    std::vector<size_t> ends;    // jumps to the end
     std::optional<size_t> next;  // the jump to the next branch
     bool in_else = false;
-    size_t again = 0;           // kFor: the instruction of the next round
+    size_t again = 0;                  // kFor: the instruction of the next round
     std::vector<std::string> targets;  // kSet
-    size_t filters = 0;         // kSet: the token of its filters; 0: none
+    size_t filters = 0;                // kSet: the token of its filters; 0: none
   };
 
   // Tokens.
@@ -98,8 +112,8 @@ class Parser {
   bool Parameters(MacroCode& macro, std::vector<std::pair<int32_t, size_t>>* defaults);
   bool Defaults(const MacroCode& macro, const std::vector<std::pair<int32_t, size_t>>& defaults);
 
-  // Expressions. `tuple`: commas make one; `condition`: "a if b" belongs to it; `has_value`: filters
-  // of a value that is on the stack already.
+  // Expressions. `tuple`: commas make one; `condition`: "a if b" belongs to it; `has_value`:
+  // filters of a value that is on the stack already.
   bool Expression(bool tuple, bool condition = true, bool has_value = false);
   bool Operand();
   bool Literal();

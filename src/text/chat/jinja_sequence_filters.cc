@@ -1,5 +1,5 @@
-// The filters on lists and mappings. What Jinja answers lazily is a list here that can be gone through
-// once, as there.
+// The filters on lists and mappings. What Jinja answers lazily is a list here that can be gone
+// through once, as there.
 #include <algorithm>
 
 #include "src/base/json.h"
@@ -17,7 +17,8 @@ Value Generator(Heap& heap, std::vector<Value> items) {
   return heap.NewList(std::move(items), List::Type::kGenerator);
 }
 
-// item.a.b for the attribute "a.b", item[0] for 0; of text for filters that ignore case, in lower case.
+// item.a.b for the attribute "a.b", item[0] for 0; of text for filters that ignore case, in lower
+// case.
 class Getter {
  public:
   // No attribute: the item itself.
@@ -126,7 +127,8 @@ int32_t Named(Heap& heap, const Value& name, bool filter) {
   const int32_t found = filter ? FindFilter(text) : FindTest(text);
   for (const char* nested : {"map", "select", "reject", "selectattr", "rejectattr"}) {
     if (filter && text == nested) {
-      heap.Fail(ErrorCode::kUnsupported, "map: the filter '" + text + "' is not supported inside of it");
+      heap.Fail(ErrorCode::kUnsupported,
+                "map: the filter '" + text + "' is not supported inside of it");
       return -1;
     }
   }
@@ -202,7 +204,8 @@ Value Reverse(Heap& heap, const Value& value, const Arguments&) {
   }
   std::vector<Value> items = Iterate(heap, value);
   std::reverse(items.begin(), items.end());
-  const bool list = value.undefined() || (value.is_list() && value.list->type == List::Type::kGenerator);
+  const bool list =
+      value.undefined() || (value.is_list() && value.list->type == List::Type::kGenerator);
   return list ? heap.NewList(std::move(items)) : Generator(heap, std::move(items));
 }
 

@@ -3,8 +3,9 @@
 // themselves; a letter that changes its case stays data if it was.
 //
 // Case is mapped exactly for ASCII, and by Unicode's simple mappings up to the end of Cyrillic
-// (U+052F). Letters beyond, and those whose mapping depends on the context or gives several letters,
-// are not mapped: the caller gets an error instead of a text that Python would not have written.
+// (U+052F). Letters beyond, and those whose mapping depends on the context or gives several
+// letters, are not mapped: the caller gets an error instead of a text that Python would not have
+// written.
 #include "src/text/chat/jinja_text.h"
 
 #include <algorithm>
@@ -196,8 +197,8 @@ std::vector<MarkedText> SplitLines(const MarkedText& text, bool keep_ends) {
     const DecodedCodepoint d = DecodeUtf8(all.substr(at));
     const char32_t c = d.codepoint;
     size_t next = at + static_cast<size_t>(d.length);
-    const bool ends = (c >= 10 && c <= 13) || (c >= 0x1C && c <= 0x1E) || c == 0x85 ||
-                      c == 0x2028 || c == 0x2029;
+    const bool ends =
+        (c >= 10 && c <= 13) || (c >= 0x1C && c <= 0x1E) || c == 0x85 || c == 0x2028 || c == 0x2029;
     if (ends) {
       if (c == '\r' && next < all.size() && all[next] == '\n') ++next;
       lines.push_back(text.Slice(begin, keep_ends ? next : at));

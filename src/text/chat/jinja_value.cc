@@ -19,9 +19,8 @@ using Kind = Value::Kind;
 constexpr size_t kMaxText = size_t{64} << 20;
 
 // A prompt's roles are words of the template's vocabulary rather than a user's text.
-constexpr std::string_view kRoles[] = {"system", "user",     "assistant", "tool",
-                                       "model",  "developer", "function", "ipython"};
-
+constexpr std::string_view kRoles[] = {"system", "user",      "assistant", "tool",
+                                       "model",  "developer", "function",  "ipython"};
 
 bool In(std::initializer_list<std::string_view> names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -181,9 +180,9 @@ Value Heap::FromJson(const json::Value& value, bool roles) {
       continue;
     }
     const auto& [name, child] = open.from->members[i];
-    const bool role = roles && stack.size() == 2 && name == "role" &&
-                      child.type == json::Type::kString &&
-                      std::find(std::begin(kRoles), std::end(kRoles), child.text) != std::end(kRoles);
+    const bool role =
+        roles && stack.size() == 2 && name == "role" && child.type == json::Type::kString &&
+        std::find(std::begin(kRoles), std::end(kRoles), child.text) != std::end(kRoles);
     const Value key = String(MarkedText::Data(name));
     to.dict->entries.emplace_back(key, role ? String(child.text) : make(child));
   }
@@ -195,8 +194,9 @@ Value Heap::FromJson(const json::Value& value, bool roles) {
 std::string KindName(const Value& value) {
   switch (value.kind) {
     case Kind::kUndefined:
-      return value.string == nullptr ? "an undefined value"
-                                     : json::Quote(value.string->bytes().substr(0, 60)) + ", which is undefined";
+      return value.string == nullptr
+                 ? "an undefined value"
+                 : json::Quote(value.string->bytes().substr(0, 60)) + ", which is undefined";
     case Kind::kNone:
       return "none";
     case Kind::kBool:
@@ -291,8 +291,9 @@ bool Equal(Heap& heap, const Value& first, const Value& second) {
           for (const auto& [name, candidate] : b.dict->entries) {
             const bool same = key.is_string() && name.is_string()
                                   ? key.string->bytes() == name.string->bytes()
-                                  : key.is_number() && name.is_number() ? SameNumber(key, name)
-                                                                        : key.kind == name.kind && key.is(Kind::kNone);
+                              : key.is_number() && name.is_number()
+                                  ? SameNumber(key, name)
+                                  : key.kind == name.kind && key.is(Kind::kNone);
             if (same) other = &candidate;
           }
           if (other == nullptr) return false;
@@ -419,8 +420,8 @@ MarkedText ToText(Heap& heap, const Value& value) {
       heap.SpendBytes(out.size() - before);
       return;
     }
-    const bool list = v.is_list() && (v.list->type == List::Type::kList ||
-                                      v.list->type == List::Type::kTuple);
+    const bool list =
+        v.is_list() && (v.list->type == List::Type::kList || v.list->type == List::Type::kTuple);
     if (!list && !(v.is_dict() && !v.dict->is_namespace)) {
       return heap.Fail("cannot write " + KindName(v) +
                        " as text; expected a string, a number, a list or a mapping");
@@ -579,8 +580,7 @@ std::vector<Value> Iterate(Heap& heap, const Value& value) {
     default:
       break;
   }
-  heap.Fail("cannot go through " + KindName(value) +
-            "; expected a list, a mapping or a string");
+  heap.Fail("cannot go through " + KindName(value) + "; expected a list, a mapping or a string");
   return items;
 }
 
@@ -606,21 +606,23 @@ std::optional<size_t> LengthOf(const Value& value) {
 bool HasMethod(const Value& value, std::string_view name) {
   switch (value.kind) {
     case Kind::kString:
-      return In({"strip", "lstrip", "rstrip", "split", "rsplit", "splitlines", "startswith",
-                 "endswith", "upper", "lower", "title", "capitalize", "replace", "find", "rfind",
-                 "count", "join", "removeprefix", "removesuffix", "isdigit", "isalpha", "isalnum",
-                 "isspace", "isupper", "islower", "format", "index", "encode", "zfill", "ljust",
-                 "rjust", "center", "partition", "rpartition", "swapcase", "casefold", "expandtabs",
-                 "rindex", "translate", "isnumeric", "isdecimal", "isidentifier", "isprintable",
-                 "istitle", "isascii", "maketrans", "format_map"},
+      return In({"strip",        "lstrip",   "rstrip",    "split",      "rsplit",    "splitlines",
+                 "startswith",   "endswith", "upper",     "lower",      "title",     "capitalize",
+                 "replace",      "find",     "rfind",     "count",      "join",      "removeprefix",
+                 "removesuffix", "isdigit",  "isalpha",   "isalnum",    "isspace",   "isupper",
+                 "islower",      "format",   "index",     "encode",     "zfill",     "ljust",
+                 "rjust",        "center",   "partition", "rpartition", "swapcase",  "casefold",
+                 "expandtabs",   "rindex",   "translate", "isnumeric",  "isdecimal", "isidentifier",
+                 "isprintable",  "istitle",  "isascii",   "maketrans",  "format_map"},
                 name);
     case Kind::kDict:
-      return !value.dict->is_namespace && In({"items", "keys", "values", "get", "pop", "update", "copy", "clear",
-                                              "popitem", "setdefault", "fromkeys"},
+      return !value.dict->is_namespace && In({"items", "keys", "values", "get", "pop", "update",
+                                              "copy", "clear", "popitem", "setdefault", "fromkeys"},
                                              name);
     case Kind::kList:
       return (value.list->type == List::Type::kList &&
-              In({"append", "extend", "insert", "pop", "remove", "sort", "reverse", "clear", "copy"},
+              In({"append", "extend", "insert", "pop", "remove", "sort", "reverse", "clear",
+                  "copy"},
                  name)) ||
              (value.list->type <= List::Type::kRange && In({"index", "count"}, name));
     case Kind::kLoop:
@@ -723,11 +725,12 @@ Value SliceOf(Heap& heap, const Value& value, const Value& begin, const Value& e
     if (by == 1) {
       if (picked.empty()) return heap.String("");
       const size_t first = ByteOfCodepoint(text, picked.front());
-      return heap.String(value.string->Slice(
-          first, first + ByteOfCodepoint(text.substr(first), picked.size())));
+      return heap.String(
+          value.string->Slice(first, first + ByteOfCodepoint(text.substr(first), picked.size())));
     }
     std::vector<size_t> starts;
-    for (size_t at = 0; at < text.size(); at += static_cast<size_t>(DecodeUtf8(text.substr(at)).length)) {
+    for (size_t at = 0; at < text.size();
+         at += static_cast<size_t>(DecodeUtf8(text.substr(at)).length)) {
       starts.push_back(at);
     }
     starts.push_back(text.size());

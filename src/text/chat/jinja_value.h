@@ -34,7 +34,7 @@ struct Value {
     kString,
     kList,
     kDict,
-    kLoop,      // the variable of a for
+    kLoop,  // the variable of a for
     kMacro,
     kFunction,  // a global function: its number
     kMethod,    // one that was named but not called; true, and nothing else
@@ -95,9 +95,7 @@ struct Value {
   }
   bool is_integer() const { return kind == Kind::kBool || kind == Kind::kInteger; }
   int64_t as_integer() const { return kind == Kind::kBool ? (boolean ? 1 : 0) : integer; }
-  double as_real() const {
-    return kind == Kind::kFloat ? real : static_cast<double>(as_integer());
-  }
+  double as_real() const { return kind == Kind::kFloat ? real : static_cast<double>(as_integer()); }
 };
 
 struct List {
@@ -133,7 +131,7 @@ struct Scope {
 };
 
 struct MacroValue {
-  int32_t index = 0;  // into the program's macros
+  int32_t index = 0;       // into the program's macros
   Scope* scope = nullptr;  // that it was defined in
 };
 

@@ -15,6 +15,9 @@
 namespace pawl::jinja {
 namespace {
 
+// Instructions that conditions may move, so that reading takes linear time.
+constexpr size_t kMaxMoved = 20'000'000;
+
 enum Precedence { kOr = 1, kAnd, kNot, kCompare, kSum, kJoin, kProduct, kPower, kSign };
 
 template <typename Table>
@@ -221,8 +224,10 @@ bool Parser::Operator(bool& done) {
     for (const BinaryOp& binary : kBinary) {
       if (token.text != binary.text) continue;
       Next();
-      return binary.precedence == kCompare ? Comparison(binary.op)
-                                           : Binary(binary.op, binary.precedence);
+      const bool good = binary.precedence == kCompare ? Comparison(binary.op)
+                                                      : Binary(binary.op, binary.precedence);
+      pending_.back().offset = token.offset;
+      return good;
     }
     if (token.text == ":") return Colon();
     if (token.text == ")" || token.text == "]" || token.text == "}") {
@@ -274,11 +279,11 @@ bool Parser::NameOperator(bool& done) {
     if (pending_.back().kind == Pending::Kind::kIf) return Otherwise();
   }
   if (token.text == "if") {
-    bool inside = false;
-    for (const Pending& entry : pending_) {
-      inside |= entry.precedence == 0 && entry.kind != Pending::Kind::kTop;
+    bool allowed = allow_condition_;
+    for (size_t i = 1; i < pending_.size() && !allowed; ++i) {
+      allowed = pending_[i].precedence == 0;
     }
-    if (allow_condition_ || inside) return Conditional();
+    if (allowed) return Conditional();
   }
   FinishItem();
   if (pending_.size() > 1) return FailExpected("an operator, ',' or the closing bracket");
@@ -314,6 +319,10 @@ bool Parser::Conditional() {
     pending_.pop_back();
   }
   const size_t start = pending_.back().start;
+  moved_ += program_.code.size() - start;
+  if (moved_ > kMaxMoved) {
+    return Fail(Now(), "conditions are nested too deeply", ErrorCode::kLimit);
+  }
   std::vector<Instruction> saved(program_.code.begin() + static_cast<ptrdiff_t>(start),
                                  program_.code.end());
   program_.code.resize(start);
@@ -496,6 +505,9 @@ bool Parser::FinishArgument(Pending& call) {
   if (!call.has_item) return true;
   call.has_item = false;
   if (!call.name.empty()) {
+    if (call.call.names.size() >= kMaxNames) {
+      return Fail(Now(), "more than 256 arguments with names", ErrorCode::kLimit);
+    }
     for (const std::string& name : call.call.names) {
       if (name == call.name)
         return Fail(Now(), "the argument " + json::Quote(name) + " is there twice");

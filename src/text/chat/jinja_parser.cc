@@ -66,11 +66,11 @@ int32_t Parser::String(std::string text) {
   return static_cast<int32_t>(program_.strings.size()) - 1;
 }
 int32_t Parser::Name(std::string_view name) {
-  for (size_t i = 0; i < program_.names.size(); ++i) {
-    if (program_.names[i] == name) return static_cast<int32_t>(i);
-  }
+  if (const auto found = names_.find(name); found != names_.end()) return found->second;
   program_.names.emplace_back(name);
-  return static_cast<int32_t>(program_.names.size()) - 1;
+  const auto index = static_cast<int32_t>(program_.names.size()) - 1;
+  names_.emplace(name, index);
+  return index;
 }
 
 std::optional<Error> Parser::Run() {
@@ -286,6 +286,9 @@ bool Parser::Parameters(MacroCode& macro, std::vector<std::pair<int32_t, size_t>
     for (const std::string& name : macro.parameters) {
       if (name == Now().text)
         return Fail(Now(), "the parameter " + json::Quote(name) + " is there twice");
+    }
+    if (macro.parameters.size() >= kMaxNames) {
+      return Fail(Now(), "more than 256 parameters", ErrorCode::kLimit);
     }
     macro.parameters.push_back(Now().text);
     Next();

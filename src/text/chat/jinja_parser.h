@@ -3,6 +3,7 @@
 #ifndef PAWL_SRC_TEXT_CHAT_JINJA_PARSER_H_
 #define PAWL_SRC_TEXT_CHAT_JINJA_PARSER_H_
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -140,14 +141,17 @@ class Parser {
 
   Program& program_;
   std::vector<Token> tokens_;
+  std::map<std::string, int32_t, std::less<>> names_;  // indices into the program's
   size_t at_ = 0;
+  size_t moved_ = 0;  // instructions
   std::optional<Error> error_;
   std::vector<Block> blocks_;
 
   // Of the expression that is being read.
   std::vector<Pending> pending_;
   bool want_value_ = true;
-  bool postfix_ = false;  // ".", "[" may follow
+  bool postfix_ = false;                    // ".", "[" may follow
+  static constexpr size_t kMaxNames = 256;  // of parameters, and of arguments
   bool allow_tuple_ = false, allow_condition_ = true;
 };
 

@@ -16,6 +16,7 @@ import copy
 import datetime
 import json
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -28,6 +29,8 @@ FOLDER = Path(__file__).resolve().parent.parent / "tests/data/chat"
 NOW = "2025-03-04T09:06:53"
 SPECIAL = {"bos_token": "<s>", "eos_token": "</s>"}
 RANDOM_GOLDENS = 260
+# Jinja makes slices of constants that have none undefined, where those of variables are errors.
+FOLDED = re.compile(r"(?:[\d.]+(?:e\d+)?|none|true|false|\{[^{}]*\})\)*\[[^\]]*:")
 
 
 class FixedTime(datetime.datetime):
@@ -351,6 +354,8 @@ def write():
     draw = random.Random(7)
     while sum(c["name"] == "random" for c in cases) < RANDOM_GOLDENS:
         template, data = random_case(draw)
+        if FOLDED.search(template):
+            continue
         made = case("random", template, data, False)
         # Failures are common among random templates, and say less.
         if len(template) < 1500 and ("output" in made or draw.random() < 0.05):
@@ -364,6 +369,7 @@ def write():
 def compare(program, count, seed):
     draw = random.Random(seed)
     cases = [case("random", *random_case(draw), False) for _ in range(count)]
+    cases = [c for c in cases if not FOLDED.search(c["template"])]
     lines = "".join(json.dumps(c, ensure_ascii=False) + "\n" for c in cases)
     answers = subprocess.run([program], input=lines, capture_output=True, text=True, check=True).stdout.split("\n")
     worse = stricter = 0

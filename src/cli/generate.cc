@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "src/base/utf8.h"
+#include "src/cli/chat.h"
 #include "src/cli/command.h"
 #include "src/cli/engine.h"
 #include "src/cli/options.h"
@@ -25,6 +26,7 @@ struct Flags {
   std::string model;
   std::optional<std::string> prompt;
   std::string prompt_file;
+  ChatFlags chat;
   int threads = 0;
   std::string dtype = "stored";
   bool special = false;
@@ -54,8 +56,11 @@ class Stream {
 int Generate(const Flags& flags) {
   if (Status status = flags.grammar.Check(); !status.ok()) return Fail(kName, status.error());
   if (Status status = flags.sampling.Check(); !status.ok()) return Fail(kName, status.error());
+  if (Status status = flags.chat.Check(); !status.ok()) return Fail(kName, status.error());
   std::string prompt;
-  if (flags.prompt.has_value()) {
+  if (flags.chat.has_messages()) {
+    // The messages are read with the template.
+  } else if (flags.prompt.has_value()) {
     prompt = *flags.prompt;
   } else {
     Result<std::string> read = ReadInput(flags.prompt_file.empty() ? "-" : flags.prompt_file);
@@ -69,6 +74,12 @@ int Generate(const Flags& flags) {
   if (!folder.ok()) return Fail(kName, folder.error());
   Result<Text> text = LoadText(kName, *folder);
   if (!text.ok()) return Fail(kName, text.error());
+  std::vector<TokenId> chat_tokens;
+  if (flags.chat.any()) {
+    Result<ChatPrompt> chat = flags.chat.Render(*folder, *text->tokenizer, prompt);
+    if (!chat.ok()) return Fail(kName, chat.error());
+    chat_tokens = std::move(chat->tokens);
+  }
   std::shared_ptr<const Constraint> constraint;
   if (flags.grammar.any()) {
     Result<Grammar> grammar = flags.grammar.Compile(text->vocabulary);
@@ -81,11 +92,13 @@ int Generate(const Flags& flags) {
   Result<std::unique_ptr<Model>> model = LoadWeights(kName, *folder, flags.threads, flags.dtype);
   if (!model.ok()) return Fail(kName, model.error());
 
-  // Only the beginning of what a post-processor adds: an end token after the prompt would end the
+  // A chat template writes the beginning itself. Elsewhere: only the beginning of what a post-processor adds: an end token after the prompt would end the
   // text.
-  std::vector<TokenId> tokens = text->tokenizer->Encode(prompt, {.parse_special = flags.special});
+  std::vector<TokenId> tokens =
+      flags.chat.any() ? std::move(chat_tokens)
+                       : text->tokenizer->Encode(prompt, {.parse_special = flags.special});
   const TokenId bos = text->tokenizer->bos();
-  const bool wants_bos = layout->bos || tokens.empty();
+  const bool wants_bos = !flags.chat.any() && (layout->bos || tokens.empty());
   if (wants_bos && bos != kNoToken && (tokens.empty() || tokens.front() != bos)) {
     tokens.insert(tokens.begin(), bos);
   }
@@ -130,11 +143,12 @@ void AddGenerate(CLI::App& app, Action& action) {
       ->check(NotEmpty)
       ->type_name("PATH");
   auto* prompt = command->add_option("--prompt", flags->prompt, "The prompt")->type_name("TEXT");
-  command
+  auto* prompt_file = command
       ->add_option("--prompt-file", flags->prompt_file, "File with the prompt; -: standard input")
       ->check(NotEmpty)
       ->type_name("FILE")
       ->excludes(prompt);
+  flags->chat.AddTo(command, {prompt, prompt_file});
   flags->grammar.AddAllTo(command);
   flags->sampling.AddTo(command);
   command->add_option("--dtype", flags->dtype, "How weights are kept in memory")

@@ -10,6 +10,7 @@
 
 #include "src/base/json.h"
 #include "src/base/utf8.h"
+#include "src/cli/chat.h"
 #include "src/cli/command.h"
 #include "src/cli/engine.h"
 #include "src/cli/options.h"
@@ -26,6 +27,8 @@ struct Flags {
   std::optional<std::string> decode;
   bool special = false;
   bool json = false;
+  ChatFlags chat;
+  bool show_prompt = false;
 };
 
 // Ids separated by spaces, commas or new lines; brackets as of a JSON array are fine.
@@ -69,16 +72,34 @@ int Tokenize(const Flags& flags) {
     Print(flags.json ? "{\"text\":" + json::Quote(text) + "}\n" : text + "\n");
     return kExitOk;
   }
+  if (Status status = flags.chat.Check(); !status.ok()) return Fail(kName, status.error());
+  if (flags.show_prompt && !flags.chat.any()) {
+    return Fail(kName, Error{ErrorCode::kInvalid, "needs --chat or --messages", "--show-prompt"});
+  }
   std::string text;
-  if (flags.text.has_value()) {
+  if (flags.chat.has_messages()) {
+    // The messages are read with the template.
+  } else if (flags.text.has_value()) {
     text = *flags.text;
   } else {
     Result<std::string> read = ReadInput(flags.file);
     if (!read.ok()) return Fail(kName, read.error());
     text = *std::move(read);
   }
-  const std::vector<TokenId> ids =
-      tokenizer.Encode(text, {.add_special_tokens = flags.special, .parse_special = flags.special});
+  std::vector<TokenId> ids;
+  if (flags.chat.any()) {
+    Result<ChatPrompt> chat = flags.chat.Render(flags.tokenizer, tokenizer, text);
+    if (!chat.ok()) return Fail(kName, chat.error());
+    text = std::move(chat->text);
+    ids = std::move(chat->tokens);
+    if (flags.show_prompt) {
+      Print(flags.json ? "{\"prompt\":" + json::Quote(text) + "}\n" : text + "\n");
+      return kExitOk;
+    }
+  } else {
+    ids = tokenizer.Encode(text,
+                           {.add_special_tokens = flags.special, .parse_special = flags.special});
+  }
   if (flags.json) {
     std::string list;
     std::string names;
@@ -120,10 +141,15 @@ void AddTokenize(CLI::App& app, Action& action) {
   command->add_flag("--special", flags->special,
                     "Special tokens in the text become tokens, and those of the post-processor are "
                     "added; --decode keeps them");
+  flags->chat.AddTo(command, {text, file});
+  command->add_flag("--show-prompt", flags->show_prompt,
+                    "With --chat or --messages: print the prompt instead of its tokens");
   command->add_flag("--json", flags->json, "Print JSON");
   command->footer(
       "Example:\n  pawl tokenize --tokenizer models/tiny-extract --text \"30 EUR\"\n"
-      "  pawl tokenize --tokenizer models/tiny-extract --decode \"51 48\"");
+      "  pawl tokenize --tokenizer models/tiny-extract --decode \"51 48\"\n"
+      "  pawl tokenize --tokenizer models/tiny-extract --chat --text Hello --chat-template "
+      "tests/data/chat/templates/chatml.jinja --show-prompt");
   command->callback([flags, &action] { action = [flags] { return Tokenize(*flags); }; });
 }
 

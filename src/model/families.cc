@@ -188,6 +188,16 @@ constexpr Family kFamilies[] = {
     {"Gemma3ForCausalLM",
      {.kv_heads = 4, .head_dim = 256, .context = 131072, .tied_embeddings = true},
      ReadGemma3},
+    // Its text part alone; the tensors that see images are never asked for.
+    {"Gemma3ForConditionalGeneration",
+     {.kv_heads = 4,
+      .head_dim = 256,
+      .context = 131072,
+      .tied_embeddings = true,
+      .heads = 8,
+      .vocabulary = 262208,
+      .text_config = "text_config"},
+     ReadGemma3},
 };
 
 }  // namespace

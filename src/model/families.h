@@ -17,6 +17,9 @@ struct FamilyDefaults {
   int head_dim = 0;  // 0: hidden / heads
   int context = 2048;
   bool tied_embeddings = false;
+  int heads = 0, vocabulary = 0;  // 0: the file has to say
+  // The object of config.json that describes the text model, of one that also sees images; nullptr: all of it.
+  const char* text_config = nullptr;
 };
 
 struct Family {

@@ -27,7 +27,7 @@ Result<Opened> OpenFolder(const std::string& folder) {
   if (!config.ok()) return config.error();
   Result<Checkpoint> checkpoint = Checkpoint::Open(folder);
   if (!checkpoint.ok()) return checkpoint.error();
-  const TensorNames& names = HuggingFaceNames(*config);
+  const TensorNames& names = HuggingFaceNames(*config, &*checkpoint);
   return Opened{*std::move(config), &names, std::make_unique<Checkpoint>(*std::move(checkpoint))};
 }
 

@@ -161,22 +161,56 @@ int ScaledContext(const TransformerConfig& config) {
   return static_cast<int>(std::min(context, static_cast<double>(kMaxContext)));
 }
 
+// The members around the description of the text model: those of the images say nothing about it.
+Status CheckOuter(const JsonFields& fields, const json::Value& root,
+                  const FamilyDefaults& defaults) {
+  ConfigReader reader(fields, root);
+  if (reader.Bool("tie_word_embeddings", true) != defaults.tied_embeddings) {
+    reader.Fail(ErrorCode::kUnsupported, "tie_word_embeddings", "is false; expected true or nothing");
+  }
+  for (const std::string_view key : kHarmless) reader.Ignore(key);
+  for (const char* key : {"vision_config", "mm_tokens_per_image", "boi_token_index",
+                          "eoi_token_index", "image_token_index", "is_encoder_decoder"}) {
+    reader.Ignore(key);
+  }
+  reader.Ignore(defaults.text_config);
+  reader.RefuseTheRest("a model of text and images");
+  if (reader.error()) return *reader.error();
+  return {};
+}
+
 Result<TransformerConfig> ReadConfigFile(const std::string& path) {
   Result<json::Value> root = ReadJsonFile(path);
   if (!root.ok()) return root.error();
-  const JsonFields fields(*root, path);
-  Result<const Family*> family = ReadFamily(fields);
+  const JsonFields outer(*root, path);
+  Result<const Family*> family = ReadFamily(outer);
   if (!family.ok()) return family.error();
   const FamilyDefaults& defaults = (*family)->defaults;
   TransformerConfig config;
   config.architecture = (*family)->architecture;
+  const json::Value* object = &*root;
+  if (defaults.text_config != nullptr) {
+    object = root->Find(defaults.text_config);
+    if (object == nullptr || object->type != json::Type::kObject) {
+      return outer.ErrorAt(ErrorCode::kInvalid, defaults.text_config,
+                           "must be an object that describes the text model");
+    }
+    if (Status status = CheckOuter(outer, *root, defaults); !status.ok()) return status.error();
+  }
+  const JsonFields fields(
+      *object, path,
+      defaults.text_config == nullptr ? "" : "/" + std::string(defaults.text_config));
 
-  ConfigReader reader(fields, *root);
+  ConfigReader reader(fields, *object);
   config.hidden = reader.RequiredInt("hidden_size", kMaxWidth);
   config.intermediate = reader.RequiredInt("intermediate_size", kMaxWidth);
   config.layers.resize(static_cast<size_t>(reader.RequiredInt("num_hidden_layers", kMaxLayers)));
-  config.heads = reader.RequiredInt("num_attention_heads", kMaxWidth);
-  config.vocabulary = reader.RequiredInt("vocab_size", kMaxVocabulary);
+  config.heads = defaults.heads > 0
+                     ? reader.Int("num_attention_heads", kMaxWidth, defaults.heads)
+                     : reader.RequiredInt("num_attention_heads", kMaxWidth);
+  config.vocabulary = defaults.vocabulary > 0
+                          ? reader.Int("vocab_size", kMaxVocabulary, defaults.vocabulary)
+                          : reader.RequiredInt("vocab_size", kMaxVocabulary);
   config.kv_heads = reader.Int("num_key_value_heads", kMaxWidth,
                                defaults.kv_heads > 0 ? defaults.kv_heads : config.heads);
   config.head_dim = reader.Int("head_dim", kMaxHeadDim, defaults.head_dim);
@@ -216,6 +250,9 @@ Result<TransformerConfig> ReadConfigFile(const std::string& path) {
     if (layer.window >= config.context_length) layer.window = 0;
   }
   if (Status status = ReadSpecialTokens(fields, config); !status.ok()) return status.error();
+  if (object != &*root) {
+    if (Status status = ReadSpecialTokens(outer, config); !status.ok()) return status.error();
+  }
   return config;
 }
 

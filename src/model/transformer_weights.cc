@@ -294,7 +294,8 @@ class Binder {
 
 }  // namespace
 
-const TensorNames& HuggingFaceNames(const TransformerConfig& config) {
+const TensorNames& HuggingFaceNames(const TransformerConfig& config,
+                                    const TensorSource* source) {
   static constexpr TensorNames kPreNorms = {
       .embedding = "model.embed_tokens",
       .head = "lm_head",
@@ -322,6 +323,24 @@ const TensorNames& HuggingFaceNames(const TransformerConfig& config) {
     names.mlp_post_norm = "post_feedforward_layernorm";
     return names;
   }();
+  static constexpr TensorNames kInside = [] {
+    TensorNames names = kPostNorms;
+    names.embedding = "language_model.model.embed_tokens";
+    names.head = "language_model.lm_head";
+    names.final_norm = "language_model.model.norm";
+    names.layer = "language_model.model.layers.";
+    return names;
+  }();
+  static constexpr TensorNames kBelow = [] {
+    TensorNames names = kPostNorms;
+    names.embedding = "model.language_model.embed_tokens";
+    names.final_norm = "model.language_model.norm";
+    names.layer = "model.language_model.layers.";
+    return names;
+  }();
+  if (source != nullptr && config.architecture == "Gemma3ForConditionalGeneration") {
+    return source->Find(std::string(kBelow.embedding) + ".weight") != nullptr ? kBelow : kInside;
+  }
   return config.post_norms ? kPostNorms : kPreNorms;
 }
 

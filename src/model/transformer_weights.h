@@ -54,8 +54,10 @@ struct TensorNames {
   const char *attention_norm, *attention_post_norm, *mlp_norm, *mlp_post_norm;
   const char *q, *k, *v, *o, *q_norm, *k_norm, *gate, *up, *down;
 };
-// As the reference implementation saves them.
-const TensorNames& HuggingFaceNames(const TransformerConfig& config);
+// As the reference implementation saves them. `source`, where given: models of text and images have their
+// text model's tensors under one of two prefixes, and the source tells which.
+const TensorNames& HuggingFaceNames(const TransformerConfig& config,
+                                    const TensorSource* source = nullptr);
 
 // Errors: kInvalid for a missing tensor or a wrong shape, kUnsupported for a dtype other than F32,
 // F16, BF16 and (of matrices) Q8_0, Q4_0, Q4_K, Q6_K, with expected and actual, place "FILE: tensor

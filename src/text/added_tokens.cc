@@ -54,10 +54,10 @@ size_t SpacesAtEnd(std::string_view text) {
 
 }  // namespace
 
-void AddedTokenMatcher::Add(const AddedToken& token) {
-  if (token.form.empty()) return;  // nothing is left of it after normalizing
+void AddedTokenMatcher::Add(const AddedToken& token, std::string_view form) {
+  if (form.empty()) return;  // nothing is left of it after normalizing
   int32_t node = 0;
-  for (const char c : token.form) {
+  for (const char c : form) {
     const auto byte = static_cast<unsigned char>(c);
     int32_t child = Child(node, byte);
     if (child < 0) {
@@ -79,23 +79,42 @@ int32_t AddedTokenMatcher::Child(int32_t node, unsigned char byte) const {
   return at != next.end() && at->first == byte ? at->second : -1;
 }
 
-std::pair<int32_t, size_t> AddedTokenMatcher::Longest(std::string_view text) const {
+std::pair<int32_t, size_t> AddedTokenMatcher::Longest(std::string_view text,
+                                                      const Filter& filter) const {
   std::pair<int32_t, size_t> best{-1, 0};
   int32_t node = 0;
   for (size_t i = 0; i < text.size(); ++i) {
     node = Child(node, static_cast<unsigned char>(text[i]));
     if (node < 0) break;
     const int32_t token = nodes_[static_cast<size_t>(node)].token;
-    if (token >= 0) best = {token, i + 1};
+    if (token < 0) continue;
+    if (filter.ordinary || IsSpecial(tokens_[static_cast<size_t>(token)], filter)) {
+      best = {token, i + 1};
+    }
   }
   return best;
 }
 
-void AddedTokenMatcher::Split(std::string_view text, bool parse_special,
+bool AddedTokenMatcher::IsSpecial(const AddedToken& token, const Filter& filter) {
+  return token.special ||
+         std::find(filter.control.begin(), filter.control.end(), token.id) != filter.control.end();
+}
+
+void AddedTokenMatcher::Split(std::string_view text, const Filter& filter,
                               std::vector<Part>& out) const {
   size_t done = 0;  // everything before is in `out`
+  size_t next_data = 0;
   for (size_t i = 0; !tokens_.empty() && i < text.size();) {
-    const auto [index, length] = Longest(text.substr(i));
+    while (next_data < filter.data.size() && filter.data[next_data].end <= i) ++next_data;
+    size_t limit = text.size();
+    if (next_data < filter.data.size()) {
+      if (filter.data[next_data].begin <= i) {
+        i = std::min(filter.data[next_data].end, text.size());
+        continue;
+      }
+      limit = std::min(limit, filter.data[next_data].begin);
+    }
+    const auto [index, length] = Longest(text.substr(i, limit - i), filter);
     if (index < 0) {
       ++i;
       continue;
@@ -103,7 +122,7 @@ void AddedTokenMatcher::Split(std::string_view text, bool parse_special,
     size_t begin = i, end = i + length;
     i = end;
     const AddedToken& token = tokens_[static_cast<size_t>(index)];
-    if (token.special && !parse_special) continue;
+    if (!filter.special && IsSpecial(token, filter)) continue;
     if (token.single_word) {
       if (begin > 0 && IsWord(DecodeLast(text.substr(0, begin)).codepoint)) continue;
       if (end < text.size() && IsWord(DecodeUtf8(text.substr(end)).codepoint)) continue;

@@ -4,12 +4,14 @@
 #define PAWL_SRC_TEXT_ADDED_TOKENS_H_
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "pawl/vocabulary.h"
+#include "src/text/tokenizer.h"
 
 namespace pawl {
 
@@ -32,12 +34,25 @@ class AddedTokenMatcher {
     TokenId token = kNoToken;  // kNoToken: ordinary text
   };
 
-  void Add(const AddedToken& token);
+  // `form`: what is looked for.
+  void Add(const AddedToken& token, std::string_view form);
+  void Add(const AddedToken& token) { Add(token, token.form); }
   bool empty() const { return tokens_.empty(); }
 
   // Cuts `text` at its leftmost, longest added tokens. Without `parse_special` special tokens are
   // left as text, and so is all that they cover.
-  void Split(std::string_view text, bool parse_special, std::vector<Part>& out) const;
+  void Split(std::string_view text, bool parse_special, std::vector<Part>& out) const {
+    Split(text, {.special = parse_special}, out);
+  }
+
+  struct Filter {
+    bool special = true;   // special tokens are looked for
+    bool ordinary = true;  // those that are not are, too
+    std::span<const TokenId> control = {};  // counted as special
+    std::span<const TextRange> data = {};   // nothing is found that touches these
+  };
+  // Cuts the text at the tokens that pass.
+  void Split(std::string_view text, const Filter& filter, std::vector<Part>& out) const;
 
  private:
   struct Node {
@@ -45,8 +60,9 @@ class AddedTokenMatcher {
     int32_t token = -1;                                   // index into tokens_
   };
   int32_t Child(int32_t node, unsigned char byte) const;
-  // The longest token at the front of `text`: its index and length; -1 when there is none.
-  std::pair<int32_t, size_t> Longest(std::string_view text) const;
+  // The longest token at the front of `text` that passes: its index and length; -1 when there is none.
+  static bool IsSpecial(const AddedToken& token, const Filter& filter);
+  std::pair<int32_t, size_t> Longest(std::string_view text, const Filter& filter) const;
 
   std::vector<AddedToken> tokens_;
   std::vector<Node> nodes_{1};

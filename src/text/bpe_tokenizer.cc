@@ -2,6 +2,11 @@
 // added tokens that are defined on normalized text, cut into words, and each word is merged on its
 // own; last, the post-processor adds its tokens. This order is that of Hugging Face's library,
 // which the files are written for.
+//
+// Where parts of a text are data, its control tokens are cut out first, outside of the data and as they
+// are written; then the rest goes the same way with no special token recognized. (Hugging Face's library
+// looks for special tokens that are "normalized" after normalizing. The templates of chat models have
+// none.)
 #include "src/text/bpe_tokenizer.h"
 
 #include <algorithm>
@@ -30,6 +35,9 @@ BpeTokenizer::BpeTokenizer(TokenizerParts parts) : parts_(std::move(parts)) {
                           : Kind::kVerbatim};
     added_index_.Insert(token.content, token.id);
     (token.normalized ? normalized_matcher_ : raw_matcher_).Add(token);
+    const bool blank =
+        token.content.find_first_not_of(" \t\r\n\xE2\x96\x81") == std::string::npos;
+    if (token.special || !blank) control_matcher_.Add(token, token.content);
   }
 }
 
@@ -40,7 +48,22 @@ std::vector<TokenId> BpeTokenizer::Encode(std::string_view text,
   BpeModel::Scratch scratch;
   std::vector<AddedTokenMatcher::Part> raw_parts, parts;
   std::vector<Piece> pieces;
-  raw_matcher_.Split(text, options.parse_special, raw_parts);
+  AddedTokenMatcher::Filter filter{.special = options.parse_special};
+  if (options.parse_special && !options.data.empty()) {
+    std::vector<AddedTokenMatcher::Part> marked;
+    control_matcher_.Split(
+        text, {.ordinary = false, .control = options.control, .data = options.data}, marked);
+    filter = {.special = false, .control = options.control};
+    for (const auto& part : marked) {
+      if (part.token != kNoToken) {
+        raw_parts.push_back(part);
+      } else {
+        raw_matcher_.Split(part.text, filter, raw_parts);
+      }
+    }
+  } else {
+    raw_matcher_.Split(text, filter, raw_parts);
+  }
   for (const auto& raw : raw_parts) {
     if (raw.token != kNoToken) {
       out.push_back(raw.token);
@@ -52,7 +75,7 @@ std::vector<TokenId> BpeTokenizer::Encode(std::string_view text,
       normalized = store.back();
     }
     parts.clear();
-    normalized_matcher_.Split(normalized, options.parse_special, parts);
+    normalized_matcher_.Split(normalized, filter, parts);
     for (const auto& part : parts) {
       if (part.token != kNoToken) {
         out.push_back(part.token);
@@ -77,6 +100,18 @@ std::string BpeTokenizer::Decode(std::span<const TokenId> ids, bool keep_special
     tokens.push_back({std::string(info.text), info.kind != Kind::kText});
   }
   return parts_.decoder.DecodeAll(tokens);
+}
+
+std::vector<TokenId> BpeTokenizer::ControlTokensIn(std::string_view text) const {
+  std::vector<AddedTokenMatcher::Part> parts;
+  control_matcher_.Split(text, AddedTokenMatcher::Filter{}, parts);
+  std::vector<TokenId> ids;
+  for (const auto& part : parts) {
+    if (part.token != kNoToken) ids.push_back(part.token);
+  }
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  return ids;
 }
 
 TokenId BpeTokenizer::IdOf(std::string_view token) const {

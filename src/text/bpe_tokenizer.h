@@ -38,6 +38,7 @@ class BpeTokenizer final : public Tokenizer {
   int size() const override { return static_cast<int>(tokens_.size()); }
   TokenId IdOf(std::string_view token) const override;
   std::string_view NameOf(TokenId id) const override;
+  std::vector<TokenId> ControlTokensIn(std::string_view text) const override;
   TokenId bos() const override { return parts_.bos; }
   std::span<const TokenId> end_tokens() const override { return parts_.end_tokens; }
   Result<std::shared_ptr<const Vocabulary>> MakeVocabulary(int padded_size) const override;
@@ -55,6 +56,7 @@ class BpeTokenizer final : public Tokenizer {
   TokenIndex added_index_;
   AddedTokenMatcher raw_matcher_;         // before normalizing
   AddedTokenMatcher normalized_matcher_;  // after
+  AddedTokenMatcher control_matcher_;     // all that are not white space, before
 };
 
 // A tokenizer.json whose begin and end tokens are known from elsewhere. `file` stands before the

@@ -19,6 +19,13 @@
 
 namespace pawl {
 
+// The bytes [begin, end) of a text.
+struct TextRange {
+  size_t begin;
+  size_t end;
+  friend bool operator==(const TextRange&, const TextRange&) = default;
+};
+
 struct EncodeOptions {
   // What the post-processor adds (BOS, EOS), as `add_special_tokens` does in Hugging Face's
   // library.
@@ -26,6 +33,11 @@ struct EncodeOptions {
   // Whether the text of a special token ("<|eot_id|>") in the input becomes that token. Off by
   // default: text from a user must never turn into control tokens.
   bool parse_special = false;
+  // Sorted, disjoint parts of the text that are data in spite of `parse_special`: no special token is
+  // found where it touches one of them, nor any of the added tokens `control`. All else is as without
+  // them, also at the seams.
+  std::span<const TextRange> data = {};
+  std::span<const TokenId> control = {};
 };
 
 class Tokenizer {
@@ -48,6 +60,9 @@ class Tokenizer {
   virtual TokenId IdOf(
       std::string_view token) const = 0;  // by its written form; kNoToken when absent
   virtual std::string_view NameOf(TokenId id) const = 0;  // its written form in the file
+  // The added tokens, special or not, that the text spells, less those that are white space: what
+  // a prompt written by a program means as a mark.
+  virtual std::vector<TokenId> ControlTokensIn(std::string_view text) const = 0;
   virtual TokenId bos() const = 0;                        // kNoToken when unknown
   virtual std::span<const TokenId> end_tokens() const = 0;
 

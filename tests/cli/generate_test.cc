@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <re2/re2.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -151,6 +152,73 @@ TEST(GenerateTest, DtypeIsHowWeightsAreKept) {
   const CommandResult bad = RunPawl(Command({"--choice", "red", "--dtype", "int3"}));
   EXPECT_NE(bad.exit_code, 0);
   EXPECT_NE(bad.err.find("--dtype"), std::string::npos) << bad.err;
+}
+
+std::string ChatModelFolder() {
+  const std::string folder = ModelFolderWith("chat_model", "");
+  WriteScratch("chat_model/chat_template.jinja",
+               "<s>{% for m in messages %}[{{ m.role }}]{{ m.content }}</s>{% endfor %}"
+               "{% if tools %}{{ tools | tojson }}{% endif %}{% if think %}!{% endif %}"
+               "{{ strftime_now('%Y') }}");
+  return folder;
+}
+
+TEST(ChatTest, PromptsAreRendered) {
+  const std::string folder = ChatModelFolder();
+  const auto prompt = [&](std::vector<std::string> more, std::string_view input = "") {
+    std::vector<std::string> arguments = {"tokenize", "--tokenizer", folder, "--show-prompt",
+                                          "--now", "2031-02-03"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const CommandResult result = RunPawl(arguments, input);
+    return result.exit_code == 0 ? result.out : result.err;
+  };
+  EXPECT_EQ(prompt({"--chat", "--text", "Hi"}), "<s>[user]Hi</s>2031\n");
+  EXPECT_EQ(prompt({"--chat", "--system", "S", "--text", "Hi", "--chat-arg", "think=true"}),
+            "<s>[system]S</s>[user]Hi</s>!2031\n");
+  EXPECT_EQ(prompt({"--messages", "-"},
+                   R"({"messages": [{"role": "user", "content": "x"}], "tools": [{"a": 1.0}]})"),
+            "<s>[user]x</s>[{\"a\": 1.0}]2031\n");
+  EXPECT_EQ(prompt({"--messages", "-"}, R"([{"content": "x"}])"),
+            "pawl tokenize: standard input: #/messages/0/role: must be a string, such as \"user\"\n");
+  EXPECT_EQ(prompt({"--chat", "--text", "x", "--chat-template",
+                    WriteScratch("refuses.jinja", "{{ raise_exception('no') }}")}),
+            "pawl tokenize: " + ScratchPath("refuses.jinja") + ": 1:19: the template refuses: no\n");
+  EXPECT_EQ(prompt({"--text", "x"}),
+            "pawl tokenize: options of chat templates need --chat or --messages\n");
+}
+
+TEST(ChatTest, WhatUsersWriteStaysText) {
+  const std::string folder = ChatModelFolder();
+  const auto count = [&](const std::string& text, bool trust) {
+    std::vector<std::string> arguments = {"tokenize", "--tokenizer", folder, "--chat", "--text",
+                                          text,       "--json"};
+    if (trust) arguments.push_back("--trust-messages");
+    const CommandResult result = RunPawl(arguments);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    const nlohmann::json ids = nlohmann::json::parse(result.out)["ids"];
+    return std::count(ids.begin(), ids.end(), 257);
+  };
+  EXPECT_EQ(count("Hi", false), 1);
+  EXPECT_EQ(count("Hi</s><s>", false), 1);
+  EXPECT_EQ(count("Hi</s>", true), 2);
+}
+
+TEST(ChatTest, GeneratesFromAConversation) {
+  const std::string folder = ChatModelFolder();
+  const std::string messages =
+      WriteScratch("talk.json", R"([{"role": "user", "content": "Yes or no?"}])");
+  const CommandResult file = RunPawl({"generate", "--model", folder, "--messages", messages,
+                                      "--now", "2031-02-03", "--regex", "yes|no"});
+  ASSERT_EQ(file.exit_code, 0) << file.err;
+  EXPECT_TRUE(file.out == "yes\n" || file.out == "no\n") << file.out;
+  const CommandResult flag =
+      RunPawl({"generate", "--model", folder, "--chat", "--prompt", "Yes or no?", "--now",
+               "2031-02-03", "--regex", "yes|no"});
+  EXPECT_EQ(flag.out, file.out) << flag.err;
+  const CommandResult none = RunPawl({"generate", "--model", RandomModelFolder(), "--chat",
+                                      "--prompt", "x", "--regex", "a"});
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_NE(none.err.find("no chat template"), std::string::npos) << none.err;
 }
 
 }  // namespace

@@ -2,10 +2,12 @@
 // or key, whatever its bytes.
 #include <unistd.h>
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <random>
+#include <regex>
 
 #include "src/base/file.h"
 #include "src/model/transformer_config.h"
@@ -469,6 +471,39 @@ TEST_F(LoadingTest, RandomDamage) {
   }
   EXPECT_GT(loaded, 0) << "some damage is harmless";
   EXPECT_LT(loaded, 400);
+}
+
+// A model of text and images: its text model, under either of the prefixes that such files have.
+TEST_F(LoadingTest, TextPartOfAModelOfTextAndImages) {
+  for (const std::string prefix : {"language_model.model.", "model.language_model."}) {
+    CopyGolden("gemma3-bf16");
+    const std::string config = Read("config.json");
+    const std::string text = std::regex_replace(
+        config, std::regex("\"architectures\": \\[[^\\]]*\\],"), "");
+    Write("config.json", "{\"architectures\": [\"Gemma3ForConditionalGeneration\"], \"text_config\": " +
+                             text + ", \"vision_config\": {\"hidden_size\": 7}, \"image_token_index\": 129, "
+                             "\"eos_token_id\": [2, 5]}");
+    const std::string file = Read("model.safetensors");
+    uint64_t length = 0;
+    std::memcpy(&length, file.data(), sizeof length);
+    const std::string header =
+        std::regex_replace(file.substr(8, length), std::regex("\"model\\."), "\"" + prefix);
+    Write("model.safetensors", Safetensors(header, 0) + file.substr(8 + length));
+    const Result<TransformerConfig> read = ReadTransformerConfig(folder_);
+    ASSERT_TRUE(read.ok()) << read.error().ToString();
+    const Result<std::unique_ptr<Model>> model = LoadModel(folder_);
+    ASSERT_TRUE(model.ok()) << model.error().ToString();
+    const auto alone = LoadGolden("gemma3-bf16");
+    const auto logits = [](Model& m) {
+      const std::vector<TokenId> tokens = {3, 10, 17, 24, 31};
+      return RunChunk(m, MakeSequence(m, 8), 0, tokens);
+    };
+    EXPECT_EQ(logits(**model), logits(*alone)) << prefix;
+    Replace("config.json", "\"hidden_size\": 48", "\"hidden_size\": 0");
+    ExpectRefused(ErrorCode::kInvalid, "/config.json#/text_config/hidden_size", "must be");
+    Write("config.json", "{\"architectures\": [\"Gemma3ForConditionalGeneration\"], \"text_config\": 7}");
+    ExpectRefused(ErrorCode::kInvalid, "/config.json#/text_config", "must be an object");
+  }
 }
 
 }  // namespace

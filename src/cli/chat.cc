@@ -1,0 +1,172 @@
+// The template comes from a file, the model's folder or its GGUF file; the messages from a file or
+// from the texts on the command line. Only here is the clock read: the library takes a time.
+#include "src/cli/chat.h"
+
+#include <ctime>
+#include <filesystem>
+#include <utility>
+
+#include "src/base/file.h"
+#include "src/base/json.h"
+#include "src/cli/command.h"
+#include "src/cli/options.h"
+#include "src/model/gguf.h"
+#include "src/text/chat/chat_input.h"
+#include "src/text/chat/chat_source.h"
+
+namespace pawl::cli {
+namespace {
+
+Result<ChatSource> GgufChat(const std::string& path, const std::string& name,
+                            const Tokenizer& tokenizer) {
+  Result<GgufFile> file = GgufFile::Open(path);
+  if (!file.ok()) return file.error();
+  const std::string key = "tokenizer.chat_template" + (name.empty() ? "" : "." + name);
+  const GgufValue* value = file->FindValue(key);
+  const std::string place = path + ": " + key;
+  if (value == nullptr || value->kind != GgufValue::Kind::kString) {
+    return Error{ErrorCode::kInvalid, "no chat template: the key is missing or no string", place};
+  }
+  Result<ChatSource> source = MakeChatSource(value->text, place);
+  if (!source.ok()) return source;
+  const auto add = [&](const char* variable, TokenId id) {
+    if (id != kNoToken) source->special_tokens.emplace_back(variable, tokenizer.NameOf(id));
+  };
+  add("bos_token", tokenizer.bos());
+  add("eos_token", tokenizer.end_tokens().empty() ? kNoToken : tokenizer.end_tokens()[0]);
+  return source;
+}
+
+Result<ChatSource> ModelChat(const std::string& path, const std::string& name,
+                             const Tokenizer& tokenizer) {
+  if (LooksLikeGguf(path)) return GgufChat(path, name, tokenizer);
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return LoadChatSource(path, name);
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  return LoadChatSource(folder.empty() ? "." : folder.string(), name);
+}
+
+json::Value Text(std::string_view text) { return {json::Type::kString, std::string(text), {}, {}}; }
+
+json::Value Message(std::string_view role, std::string_view content) {
+  json::Value message{json::Type::kObject, {}, {}, {}};
+  message.members.emplace_back("role", Text(role));
+  message.members.emplace_back("content", Text(content));
+  return message;
+}
+
+}  // namespace
+
+void ChatFlags::AddTo(CLI::App* command, const std::vector<CLI::Option*>& text) {
+  auto* chat_flag = command->add_flag(
+      "--chat", chat, "The text is what the user says to a chat model: apply its chat template");
+  command->add_option("--system", system, "With --chat: the system message")
+      ->needs(chat_flag)
+      ->type_name("TEXT");
+  auto* messages = command
+                       ->add_option("--messages", messages_file,
+                                    "Conversation as JSON, a list of messages or an object with "
+                                    "\"messages\", \"tools\", ...; -: standard input")
+                       ->check(NotEmpty)
+                       ->type_name("FILE")
+                       ->excludes(chat_flag);
+  for (CLI::Option* option : text) messages->excludes(option);
+  command
+      ->add_option("--chat-template", template_file, "File with another template than the model's")
+      ->check(NotEmpty)
+      ->type_name("FILE");
+  command
+      ->add_option("--chat-template-name", template_name,
+                   "Which one, where the model has several (default: \"default\")")
+      ->check(NotEmpty)
+      ->type_name("NAME");
+  command
+      ->add_option("--chat-arg", arguments,
+                   "A variable of the template, such as enable_thinking=false; several times")
+      ->check(NotEmpty)
+      ->type_name("NAME=JSON");
+  command
+      ->add_option("--now", now, "The time that templates see, such as 2025-03-14 (default: now)")
+      ->check(NotEmpty)
+      ->type_name("TIME");
+  command->add_flag("--trust-messages", trust,
+                    "Special tokens written out in messages become those tokens");
+}
+
+Status ChatFlags::Check() const {
+  if (any()) return {};
+  const bool given = !template_file.empty() || !template_name.empty() || !arguments.empty() ||
+                     !now.empty() || trust;
+  if (!given) return {};
+  return Error{ErrorCode::kInvalid, "options of chat templates need --chat or --messages", ""};
+}
+
+Result<ChatPrompt> ChatFlags::Render(const std::string& path, const Tokenizer& tokenizer,
+                                     std::string_view user) const {
+  Result<ChatSource> source = [&]() -> Result<ChatSource> {
+    if (template_file.empty()) return ModelChat(path, template_name, tokenizer);
+    Result<std::string> text = ReadFile(template_file);
+    if (!text.ok()) return text.error();
+    Result<ChatSource> made = MakeChatSource(*text, template_file);
+    if (!made.ok()) return made;
+    const Result<ChatSource> models = ModelChat(path, "", tokenizer);
+    if (models.ok()) {
+      made->special_tokens = models->special_tokens;
+    } else {
+      if (tokenizer.bos() != kNoToken) {
+        made->special_tokens.emplace_back("bos_token", tokenizer.NameOf(tokenizer.bos()));
+      }
+      if (!tokenizer.end_tokens().empty()) {
+        made->special_tokens.emplace_back("eos_token", tokenizer.NameOf(tokenizer.end_tokens()[0]));
+      }
+    }
+    return made;
+  }();
+  if (!source.ok()) return source.error();
+
+  ChatInput input;
+  if (has_messages()) {
+    Result<std::string> text = ReadInput(messages_file);
+    if (!text.ok()) return text.error();
+    const std::string name = messages_file == "-" ? "standard input" : messages_file;
+    Result<json::Value> value = json::Parse(*text);
+    if (!value.ok()) return InFile(name, value.error());
+    Result<ChatInput> read = ChatInputFromJson(*value);
+    if (!read.ok()) return InFile(name, read.error());
+    input = *std::move(read);
+  } else {
+    input.messages.type = json::Type::kArray;
+    if (!system.empty()) input.messages.items.push_back(Message("system", system));
+    input.messages.items.push_back(Message("user", user));
+  }
+  input.special_tokens = source->special_tokens;
+  for (const std::string& argument : arguments) {
+    const size_t equals = argument.find('=');
+    const std::string name = argument.substr(0, equals);
+    if (equals == std::string::npos || name.empty()) {
+      return Error{ErrorCode::kInvalid, "must be NAME=JSON, not " + json::Quote(argument),
+                   "--chat-arg"};
+    }
+    Result<json::Value> value = json::Parse(std::string_view(argument).substr(equals + 1));
+    if (!value.ok()) return InFile("--chat-arg " + name, value.error());
+    input.arguments.emplace_back(name, *std::move(value));
+  }
+  if (now.empty()) {
+    const std::time_t seconds = std::time(nullptr);
+    std::tm local{};
+    if (::localtime_r(&seconds, &local) != nullptr) input.now = local;
+  } else {
+    Result<std::tm> time = ParseTime(now);
+    if (!time.ok()) return InFile("--now", time.error());
+    input.now = *time;
+  }
+  Result<MarkedText> prompt = source->chat.Render(input);
+  if (!prompt.ok()) {
+    const bool in_input = prompt.error().place.starts_with("#");
+    return InFile(in_input ? (has_messages() ? messages_file : "--chat") : source->place,
+                  prompt.error());
+  }
+  return ChatPrompt{prompt->bytes(), EncodeChat(tokenizer, source->chat, *prompt, trust)};
+}
+
+}  // namespace pawl::cli

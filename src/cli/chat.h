@@ -1,0 +1,44 @@
+// --chat, --messages and their companions: prompts made by the model's chat template.
+#ifndef PAWL_SRC_CLI_CHAT_H_
+#define PAWL_SRC_CLI_CHAT_H_
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pawl/result.h"
+#include "pawl/vocabulary.h"
+#include "src/text/tokenizer.h"
+
+namespace pawl::cli {
+
+struct ChatPrompt {
+  std::string text;
+  std::vector<TokenId> tokens;
+};
+
+struct ChatFlags {
+  bool chat = false;  // the prompt is what the user says
+  std::string system;
+  std::string messages_file;
+  std::string template_file;
+  std::string template_name;
+  std::vector<std::string> arguments;  // NAME=JSON
+  std::string now;
+  bool trust = false;
+
+  // `text`: the options that give a text, which --messages excludes.
+  void AddTo(CLI::App* command, const std::vector<CLI::Option*>& text);
+  bool any() const { return chat || has_messages(); }
+  bool has_messages() const { return !messages_file.empty(); }
+  Status Check() const;
+  // `path`: the model's folder or GGUF file, or a tokenizer.json. `user`: with --chat, what the
+  // user says.
+  Result<ChatPrompt> Render(const std::string& path, const Tokenizer& tokenizer,
+                            std::string_view user) const;
+};
+
+}  // namespace pawl::cli
+
+#endif  // PAWL_SRC_CLI_CHAT_H_

@@ -1,0 +1,90 @@
+// Chat templates: the prompt that a chat model expects, from a list of messages.
+//
+//   Result<ChatTemplate> chat = ChatTemplate::Parse("{% for m in messages %}...{% endfor %}");
+//   ChatInput input;
+//   input.messages = *json::Parse(R"([{"role": "user", "content": "Hello"}])");
+//   Result<MarkedText> prompt = chat->Render(input);
+//   std::vector<TokenId> tokens = EncodeChat(*tokenizer, *chat, *prompt);
+//
+// Templates are written in a subset of Jinja, the one that the templates of Llama 3, Mistral, Qwen,
+// Gemma and SmolLM2 need; docs/chat_templates.md has it. Everything else is an error that names the
+// place and what was expected. A template can neither change its input nor reach anything outside
+// of it, and it runs within a limit of steps.
+#ifndef PAWL_SRC_TEXT_CHAT_CHAT_TEMPLATE_H_
+#define PAWL_SRC_TEXT_CHAT_CHAT_TEMPLATE_H_
+
+#include <cstdint>
+#include <ctime>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "pawl/result.h"
+#include "pawl/vocabulary.h"
+#include "src/base/json.h"
+#include "src/text/chat/marked_text.h"
+#include "src/text/tokenizer.h"
+
+namespace pawl {
+
+namespace jinja {
+struct Program;
+}
+
+struct ChatLimits {
+  // Instructions, list items and sixteenths of bytes that a rendering may spend; as many again for
+  // each byte of its input.
+  int64_t fuel = 10'000'000;
+  size_t max_output = size_t{64} << 20;  // bytes
+};
+
+// What a template is given. Members that are null are none there.
+struct ChatInput {
+  // Objects with "role" and whatever else the template reads: "content", "tool_calls", ...
+  json::Value messages;
+  json::Value tools;      // a list of functions as JSON, or null
+  json::Value documents;  // a list of documents, or null
+  // The prompt ends where the answer begins.
+  bool add_generation_prompt = true;
+  // The texts of special tokens: bos_token, eos_token, ...; the only input that may become one.
+  std::vector<std::pair<std::string, std::string>> special_tokens;
+  // More variables: enable_thinking, ...
+  std::vector<std::pair<std::string, json::Value>> arguments;
+  // Local time, for templates that ask for it.
+  std::optional<std::tm> now;
+};
+
+// Immutable; all const methods are thread-safe.
+class ChatTemplate {
+ public:
+  static constexpr size_t kMaxBytes = size_t{1} << 20;
+
+  // Errors: kInvalid and kUnsupported with place "line:column" and what was expected; kLimit.
+  static Result<ChatTemplate> Parse(std::string_view source);
+
+  // The prompt, with marks on what came from the input. Roles that are well known (user, assistant,
+  // ...) and special_tokens count as the template's. Errors: kInvalid with the JSON Pointer of what
+  // is wrong with the input, or with the "line:column" of the template that failed, also where the
+  // template itself refuses; kLimit.
+  Result<MarkedText> Render(const ChatInput& input, const ChatLimits& limits = {}) const;
+
+  // Everything that the template may write by itself, separated by NUL.
+  const std::string& literals() const { return literals_; }
+
+ private:
+  std::shared_ptr<const jinja::Program> program_;
+  std::string literals_;
+};
+
+// The tokens of a rendered prompt. Where the template wrote a special token it becomes that token;
+// what the input spells never does, nor any other added token that the template uses, unless
+// `trust_input`. Input that spells none gets the same tokens either way.
+std::vector<TokenId> EncodeChat(const Tokenizer& tokenizer, const ChatTemplate& chat,
+                                const MarkedText& prompt, bool trust_input = false);
+
+}  // namespace pawl
+
+#endif  // PAWL_SRC_TEXT_CHAT_CHAT_TEMPLATE_H_

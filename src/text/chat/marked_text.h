@@ -1,0 +1,54 @@
+// MarkedText: a text that remembers which of its bytes are data, that is, came from messages, tools
+// or arguments rather than from a chat template.
+//
+// Pieces keep their marks through whatever a template does to them, so that in the rendered prompt
+// a special token that a user spelled can be told from one that the template wrote.
+#ifndef PAWL_SRC_TEXT_CHAT_MARKED_TEXT_H_
+#define PAWL_SRC_TEXT_CHAT_MARKED_TEXT_H_
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "src/text/tokenizer.h"
+
+namespace pawl {
+
+class MarkedText {
+ public:
+  MarkedText() = default;
+  // All of it the template's.
+  explicit MarkedText(std::string text) : bytes_(std::move(text)) {}
+  // All of it data.
+  static MarkedText Data(std::string text);
+
+  const std::string& bytes() const { return bytes_; }
+  size_t size() const { return bytes_.size(); }
+  bool empty() const { return bytes_.empty(); }
+  // Where the data is: sorted, disjoint, neither empty nor adjacent.
+  const std::vector<TextRange>& data() const { return data_; }
+
+  void Append(std::string_view text) { bytes_ += text; }
+  void AppendData(std::string_view text);
+  void Append(const MarkedText& other) { Append(other, 0, other.size()); }
+  // The bytes [begin, end) of `other` with their marks; `other` may not be this text.
+  void Append(const MarkedText& other, size_t begin, size_t end);
+  // `text` in place of the bytes [begin, end) of `other`: data when any of those bytes is.
+  void AppendInPlaceOf(const MarkedText& other, size_t begin, size_t end, std::string_view text);
+
+  MarkedText Slice(size_t begin, size_t end) const;
+  // Some byte of [begin, end) is data.
+  bool HasData(size_t begin, size_t end) const;
+
+ private:
+  void Mark(size_t begin, size_t end);
+
+  std::string bytes_;
+  std::vector<TextRange> data_;
+};
+
+}  // namespace pawl
+
+#endif  // PAWL_SRC_TEXT_CHAT_MARKED_TEXT_H_

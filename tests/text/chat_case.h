@@ -1,0 +1,31 @@
+// A case of tests/data/chat: a template and its input as JSON.
+#ifndef PAWL_TESTS_TEXT_CHAT_CASE_H_
+#define PAWL_TESTS_TEXT_CHAT_CASE_H_
+
+#include "src/text/chat/chat_input.h"
+#include "src/text/chat/chat_template.h"
+
+namespace pawl {
+
+inline Result<MarkedText> RenderCase(const json::Value& value) {
+  const json::Value* source = value.Find("template");
+  Result<ChatInput> input = ChatInputFromJson(*value.Find("input"));
+  if (!input.ok()) return input.error();
+  if (const json::Value* special = value.Find("special")) {
+    for (const auto& [name, text] : special->members) {
+      input->special_tokens.emplace_back(name, text.text);
+    }
+  }
+  if (const json::Value* now = value.Find("now")) {
+    Result<std::tm> time = ParseTime(now->text);
+    if (!time.ok()) return time.error();
+    input->now = *time;
+  }
+  const Result<ChatTemplate> chat = ChatTemplate::Parse(source->text);
+  if (!chat.ok()) return chat.error();
+  return chat->Render(*input);
+}
+
+}  // namespace pawl
+
+#endif  // PAWL_TESTS_TEXT_CHAT_CASE_H_

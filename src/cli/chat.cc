@@ -125,10 +125,10 @@ Result<ChatPrompt> ChatFlags::Render(const std::string& path, const Tokenizer& t
   if (!source.ok()) return source.error();
 
   ChatInput input;
+  const std::string name = messages_file == "-" ? "standard input" : messages_file;
   if (has_messages()) {
     Result<std::string> text = ReadInput(messages_file);
     if (!text.ok()) return text.error();
-    const std::string name = messages_file == "-" ? "standard input" : messages_file;
     Result<json::Value> value = json::Parse(*text);
     if (!value.ok()) return InFile(name, value.error());
     Result<ChatInput> read = ChatInputFromJson(*value);
@@ -142,14 +142,14 @@ Result<ChatPrompt> ChatFlags::Render(const std::string& path, const Tokenizer& t
   input.special_tokens = source->special_tokens;
   for (const std::string& argument : arguments) {
     const size_t equals = argument.find('=');
-    const std::string name = argument.substr(0, equals);
-    if (equals == std::string::npos || name.empty()) {
+    const std::string key = argument.substr(0, equals);
+    if (equals == std::string::npos || key.empty()) {
       return Error{ErrorCode::kInvalid, "must be NAME=JSON, not " + json::Quote(argument),
                    "--chat-arg"};
     }
     Result<json::Value> value = json::Parse(std::string_view(argument).substr(equals + 1));
-    if (!value.ok()) return InFile("--chat-arg " + name, value.error());
-    input.arguments.emplace_back(name, *std::move(value));
+    if (!value.ok()) return InFile("--chat-arg " + key, value.error());
+    input.arguments.emplace_back(key, *std::move(value));
   }
   if (now.empty()) {
     const std::time_t seconds = std::time(nullptr);
@@ -163,7 +163,7 @@ Result<ChatPrompt> ChatFlags::Render(const std::string& path, const Tokenizer& t
   Result<MarkedText> prompt = source->chat.Render(input);
   if (!prompt.ok()) {
     const bool in_input = prompt.error().place.starts_with("#");
-    return InFile(in_input ? (has_messages() ? messages_file : "--chat") : source->place,
+    return InFile(in_input ? (has_messages() ? name : "--chat") : source->place,
                   prompt.error());
   }
   return ChatPrompt{prompt->bytes(), EncodeChat(tokenizer, source->chat, *prompt, trust)};

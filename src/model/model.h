@@ -104,7 +104,7 @@ class Model {
   virtual void Truncate(SequenceId sequence, int length) = 0;
   // Takes what is in memory already for the next tokens of `tokens`, of which the sequence holds
   // the first ones: whole pages that another sequence has computed, or that are kept since one
-  // ended. Returns the sequence's length, which has grown or not.
+  // ended. Returns the sequence's length, which has grown or not; 0 where a backend keeps nothing.
   virtual int ReusePrefix(SequenceId sequence, std::span<const TokenId> tokens) { return 0; }
   virtual KvMemory kv_memory() const { return {}; }
 
@@ -112,8 +112,8 @@ class Model {
   // logits[output * vocabulary_size ...]. Errors:
   //   kInvalid (token, sequence, position, ancestors or output out of range) and kLimit (position
   //     beyond the capacity, tree too large, no memory for more positions), with the row as place
-  //     where there is one: nothing has changed then.
-  //   kInternal where logits are NaN or infinite: bad_rows() names these rows. Their sequences end
+  //     where there is one: nothing has changed then, and bad_rows() is empty.
+  //   kInvalid where logits are NaN or infinite: bad_rows() names these rows. Their sequences end
   //     at their bases; all others are as after a good call, and their logits are there.
   //   Others: the sequences of the call end at their bases.
   virtual Status Forward(std::span<const Row> rows, std::span<float> logits) = 0;

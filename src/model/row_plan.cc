@@ -197,7 +197,8 @@ void CopyForChange(SequenceState& state, const RowPlan::Change& change, KvPool& 
   int32_t& page = state.pages[static_cast<size_t>(change.base / kPagePositions)];
   const int32_t own = pool.Allocate();
   if (own == kNoPage) {
-    // Then nothing is kept either, and nobody else refers to this page: none is published behind it.
+    // Then nothing is kept either, and nobody else refers to this page: none is published behind
+    // it.
     pool.Withdraw(page);
   } else {
     for (int32_t i = 0; i < change.base % kPagePositions; ++i) {
@@ -246,6 +247,11 @@ Status TakePages(std::span<SequenceState> sequences, KvPool& pool, RowPlan& plan
   }
   for (const int32_t source : plan.sources) pool.Release(source);
   plan.sources.clear();
+  size_t table = 0;  // with what the sequences may grow to, so that steps allocate once
+  for (const RowPlan::Change& change : plan.changes) {
+    table += static_cast<size_t>(PagesFor(state_of(change).capacity));
+  }
+  plan.pages.reserve(table);
   for (RowPlan::Change& change : plan.changes) {
     SequenceState& state = state_of(change);
     state.published = std::min(state.published, change.base / kPagePositions);
@@ -261,14 +267,14 @@ void WriteSlots(std::span<const Row> rows, std::span<const SequenceState> sequen
     const auto sequence = static_cast<size_t>(rows[i].sequence);
     const SequenceState& state = sequences[sequence];
     PlannedRow& planned = plan.rows[i];
-    planned.pages_begin =
-        plan.changes[static_cast<size_t>(plan.change_of[sequence])].pages_begin;
+    planned.pages_begin = plan.changes[static_cast<size_t>(plan.change_of[sequence])].pages_begin;
     if (planned.extra_count == 0) {
       planned.slot = state.SlotOf(rows[i].position);
       continue;
     }
-    const auto extra = std::span(plan.extra).subspan(static_cast<size_t>(planned.extra_begin),
-                                                     static_cast<size_t>(planned.extra_count));
+    const auto extra = std::span(plan.extra)
+                           .subspan(static_cast<size_t>(planned.extra_begin),
+                                    static_cast<size_t>(planned.extra_count));
     for (int32_t& slot : extra) slot = state.TreeSlot(slot);
     planned.slot = extra.back();
   }

@@ -160,8 +160,8 @@ void TransformerCpu::Copy(std::span<const SlotCopy> copies) {
     for (int layer = 0; layer < config_.layer_count(); ++layer) {
       for (int value = 0; value < 2; ++value) {
         for (int head = 0; head < config_.kv_heads; ++head) {
-          std::memcpy(CacheAt(layer, value, head, copy.to),
-                      CacheAt(layer, value, head, copy.from), bytes);
+          std::memcpy(CacheAt(layer, value, head, copy.to), CacheAt(layer, value, head, copy.from),
+                      bytes);
         }
       }
     }
@@ -439,7 +439,7 @@ void TransformerCpu::Head(size_t first, std::span<float> logits) {
 }
 
 void TransformerCpu::ForwardBlock(std::span<const Row> rows, size_t first,
-                                    std::span<float> logits) {
+                                  std::span<float> logits) {
   const int64_t hidden = config_.hidden;
   active_.clear();
   outputs_.clear();
@@ -476,10 +476,10 @@ Status TransformerCpu::Forward(std::span<const Row> rows, std::span<float> logit
   }
   sequences_.Finish(rows, plan_);
   if (bad_rows_.empty()) return {};
-  return Error{ErrorCode::kInternal,
-               "the logits are not finite numbers: the weights are damaged, or too large for their "
-               "type",
-               "row " + std::to_string(bad_rows_[0])};
+  return Error{ErrorCode::kInvalid,
+               "the logits are not finite numbers (row " + std::to_string(bad_rows_[0]) +
+                   "): the weights are damaged, or too large for their type",
+               "model"};
 }
 
 }  // namespace pawl

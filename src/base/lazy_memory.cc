@@ -1,5 +1,6 @@
 // An anonymous mapping without reserved swap: address space is plentiful, and what is never
-// touched costs nothing.
+// touched costs nothing. Ranges that are used from their beginning gain from huge pages: 256 MiB
+// touched in steps of 4 KiB take 65,000 faults, a tenth of a second and more.
 #include "src/base/lazy_memory.h"
 
 #include <sys/mman.h>
@@ -16,6 +17,10 @@ LazyMemory::LazyMemory(size_t bytes) {
   if (data == MAP_FAILED) return;
   data_ = data;
   bytes_ = bytes;
+#if defined(MADV_HUGEPAGE)
+  // Fewer faults, each for more; a refusal changes nothing.
+  (void)madvise(data, bytes, MADV_HUGEPAGE);
+#endif
 }
 
 LazyMemory::~LazyMemory() {

@@ -1,5 +1,5 @@
-// LazyMemory: a range of addresses whose memory is taken from the system page by page, when it is
-// first touched.
+// LazyMemory: a range of addresses whose memory is taken from the system piece by piece, of at most
+// a few MiB, when it is first touched.
 #ifndef PAWL_SRC_BASE_LAZY_MEMORY_H_
 #define PAWL_SRC_BASE_LAZY_MEMORY_H_
 

@@ -65,7 +65,7 @@ TransformerCpu::TransformerCpu(TransformerConfig config, TransformerWeights weig
       pool_(threads),
       worth_threads_(worth_threads),
       page_floats_(PageBytes(config_) / static_cast<int64_t>(sizeof(float))),
-      sequences_(AllocatePages(kv, PageBytes(config_), pages_), config_.context_length),
+      sequences_(AllocatePages(kv, config_, pages_), config_.context_length),
       rope_tables_(config_.ropes.size()) {
   for (const RopeConfig& rope : config_.ropes) {
     RopeFrequencies(rope, config_.head_dim, 0, frequencies_.emplace_back());
@@ -124,7 +124,10 @@ int64_t TransformerCpu::PageBytes(const TransformerConfig& config) {
          static_cast<int64_t>(sizeof(float));
 }
 
-KvLimits TransformerCpu::AllocatePages(const KvBytes& kv, int64_t page_bytes, LazyMemory& memory) {
+KvLimits TransformerCpu::AllocatePages(const KvBytes& kv, const TransformerConfig& config,
+                                       LazyMemory& memory) {
+  constexpr int64_t kLeastKept = int64_t{64} << 20;
+  const int64_t page_bytes = PageBytes(config);
   constexpr int64_t kUnknownMachine = int64_t{4} << 30;
   int64_t bytes = kv.bytes;
   if (bytes <= 0) {
@@ -137,7 +140,14 @@ KvLimits TransformerCpu::AllocatePages(const KvBytes& kv, int64_t page_bytes, La
   for (;;) {
     const int64_t whole = pages_in(bytes) * page_bytes;
     if (whole > 0) memory = LazyMemory(static_cast<size_t>(whole));
-    if (memory.data() != nullptr) return {pages_in(bytes), pages_in(kv.kept)};
+    if (memory.data() != nullptr) {
+      int64_t kept = kv.kept;
+      if (kept < 0) {
+        kept = std::max(PagesFor(config.context_length) * page_bytes, kLeastKept);
+        kept = std::min(kept, bytes / 4);
+      }
+      return {pages_in(bytes), pages_in(kept)};
+    }
     // Where addresses are rationed the default makes do with less.
     if (kv.bytes > 0 || bytes < page_bytes) throw std::bad_alloc();
     bytes /= 2;

@@ -59,7 +59,8 @@ class TransformerCpu final : public Model {
   // Untouched memory; null when there is not enough.
   static Floats AllocateFloats(int64_t count);
 
-  static KvLimits AllocatePages(const KvBytes& kv, int64_t page_bytes, LazyMemory& memory);
+  static KvLimits AllocatePages(const KvBytes& kv, const TransformerConfig& config,
+                                LazyMemory& memory);
   // The first page's keys (value: 0) or values (1).
   float* CacheAt(int layer, int value, int kv_head) const;
   float* CacheAt(int layer, int value, int kv_head, int32_t slot) const;

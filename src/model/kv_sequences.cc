@@ -89,13 +89,13 @@ int KvSequences::ReusePrefix(SequenceId sequence, std::span<const TokenId> token
       !std::equal(state.tokens.begin(), state.tokens.end(), tokens.begin())) {
     return state.length;
   }
-  const int most = std::min(state.capacity, static_cast<int>(std::min<size_t>(
-                                                tokens.size(), static_cast<size_t>(INT32_MAX))));
+  const int most =
+      std::min(state.capacity,
+               static_cast<int>(std::min<size_t>(tokens.size(), static_cast<size_t>(INT32_MAX))));
   bool first = true;
   while (state.length + kPagePositions <= most) {
-    const int32_t parent = state.published == 0 ? kNoPage
-                                                : state.pages[static_cast<size_t>(
-                                                      state.published - 1)];
+    const int32_t parent =
+        state.published == 0 ? kNoPage : state.pages[static_cast<size_t>(state.published - 1)];
     const PageTokens next = TokensOfPage(tokens, static_cast<size_t>(state.published));
     const int32_t page = pool_.Find(parent, next);
     if (page == kNoPage) break;
@@ -132,6 +132,8 @@ Status KvSequences::CommitTree(SequenceId sequence, int row, std::vector<SlotCop
   }
   state.length = state.position[static_cast<size_t>(row)] + 1;
   state.last_rows = 0;
+  // Plain rows were cut off, and there was no tree.
+  if (state.published > PagesFor(state.length)) ReleasePages(state, state.length, pool_);
   return {};
 }
 
@@ -148,8 +150,7 @@ void KvSequences::Finish(std::span<const Row> rows, const RowPlan& plan) {
   }
   for (const Row& row : rows) {
     const auto sequence = static_cast<size_t>(row.sequence);
-    if (row.ancestors != 0 ||
-        plan.changes[static_cast<size_t>(plan.change_of[sequence])].failed) {
+    if (row.ancestors != 0 || plan.changes[static_cast<size_t>(plan.change_of[sequence])].failed) {
       continue;
     }
     sequences_[sequence].tokens.push_back(row.token);

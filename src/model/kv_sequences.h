@@ -38,9 +38,7 @@ class KvSequences {
   void Finish(std::span<const Row> rows, const RowPlan& plan);
 
   bool Known(SequenceId sequence) const;
-  int length(SequenceId sequence) const {
-    return sequences_[static_cast<size_t>(sequence)].length;
-  }
+  int length(SequenceId sequence) const { return sequences_[static_cast<size_t>(sequence)].length; }
   const KvPool& pool() const { return pool_; }
   // What does not add up, or "": counts references anew and checks the tables. For tests.
   std::string Check() const;

@@ -22,6 +22,7 @@ namespace pawl::cli {
 namespace {
 
 constexpr const char* kStandardInput = "standard input";
+constexpr size_t kChunk = 1 << 16;  // bytes that a LineReader asks for
 
 // The first reason why standard output could not be written; 0: none so far.
 int write_error = 0;
@@ -123,8 +124,6 @@ Result<std::string> ReadInput(const std::string& path, size_t max_bytes) {
   if (path != "-") return ReadFile(path, max_bytes);
   return ReadDescriptor(STDIN_FILENO, kStandardInput, max_bytes);
 }
-
-constexpr size_t kChunk = 1 << 16;
 
 Result<LineReader> LineReader::Open(const std::string& path) {
   if (path == "-") return LineReader(STDIN_FILENO, kStandardInput);

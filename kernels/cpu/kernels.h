@@ -62,13 +62,21 @@ struct MatMulArgs {
   bool add = false;
 };
 
-// One query position, all query heads that share one key-value head.
+// Keys and values lie in pages of 2^kKvPageShift positions. A slot is page * 2^kKvPageShift +
+// offset.
+constexpr int kKvPageShift = 4;
+constexpr int64_t kKvPage = int64_t{1} << kKvPageShift;
+
+// One query position, all query heads that share one key-value head. What is computed depends on
+// the keys and values in the order of their positions, not on the pages that they lie in.
 struct AttentionArgs {
   const float* q = nullptr;        // [group][head_dim]
-  const float* keys = nullptr;     // [slots][head_dim]
-  const float* values = nullptr;   // [slots][head_dim]
-  int64_t first = 0, prefix = 0;   // the slots first .. prefix-1 are seen,
-  const int32_t* extra = nullptr;  // and then these, in this order
+  const float* keys = nullptr;     // page p: [kKvPage][head_dim] at keys + p * page_stride
+  const float* values = nullptr;   // likewise
+  int64_t page_stride = 0;         // floats
+  const int32_t* pages = nullptr;  // position j is in pages[j / kKvPage] at offset j % kKvPage
+  int64_t first = 0, prefix = 0;   // the positions first .. prefix-1 are seen,
+  const int32_t* extra = nullptr;  // and then these slots, in this order
   int extra_count = 0;
   int group = 0;
   int head_dim = 0;

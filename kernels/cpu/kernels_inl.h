@@ -389,6 +389,11 @@ bool AllFinite(const float* x, int64_t n) {
 
 // ---- Attention ----
 
+// Where a slot's keys or values are, in a layer's first page.
+inline int64_t SlotOffset(const AttentionArgs& a, int32_t slot) {
+  return (slot >> kKvPageShift) * a.page_stride + (slot & (kKvPage - 1)) * a.head_dim;
+}
+
 // Scores of R query heads against `count` consecutive keys: the keys are a matrix of weights, the
 // heads its input rows.
 template <int R>
@@ -471,9 +476,13 @@ inline void WeightedSum(const AttentionArgs& a, int head, int offset, int last, 
     }
   };
   const float* values = a.values + offset;
-  for (int64_t j = a.first; j < a.prefix; ++j) add(values + j * a.head_dim, j - a.first);
+  for (int64_t j = a.first; j < a.prefix;) {
+    const float* page = values + a.pages[j >> kKvPageShift] * a.page_stride;
+    const int64_t next = (j | (kKvPage - 1)) + 1, end = next < a.prefix ? next : a.prefix;
+    for (; j < end; ++j) add(page + (j & (kKvPage - 1)) * a.head_dim, j - a.first);
+  }
   for (int i = 0; i < a.extra_count; ++i) {
-    add(values + static_cast<int64_t>(a.extra[i]) * a.head_dim, a.prefix - a.first + i);
+    add(values + SlotOffset(a, a.extra[i]), a.prefix - a.first + i);
   }
   for (int r = 0; r < R; ++r) {
     float* out = a.out + static_cast<int64_t>(head + r) * a.head_dim + offset;
@@ -516,10 +525,15 @@ void Attention(const AttentionArgs& a) {
   const int64_t run = a.prefix - a.first;
   const int64_t n = run + a.extra_count;
   const int64_t stride = (n + kLanes - 1) / kLanes * kLanes;
-  Scores<kHeads>(a, a.keys + a.first * a.head_dim, run, 0, stride, a.scratch);
+  for (int64_t j = a.first; j < a.prefix;) {
+    const float* page = a.keys + a.pages[j >> kKvPageShift] * a.page_stride;
+    const int64_t next = (j | (kKvPage - 1)) + 1, end = next < a.prefix ? next : a.prefix;
+    Scores<kHeads>(a, page + (j & (kKvPage - 1)) * a.head_dim, end - j, 0, stride,
+                   a.scratch + (j - a.first));
+    j = end;
+  }
   for (int i = 0; i < a.extra_count; ++i) {
-    const float* key = a.keys + static_cast<int64_t>(a.extra[i]) * a.head_dim;
-    Scores<kHeads>(a, key, 1, 0, stride, a.scratch + run + i);
+    Scores<kHeads>(a, a.keys + SlotOffset(a, a.extra[i]), 1, 0, stride, a.scratch + run + i);
   }
   WeightedSums<kHeads>(a, 0, n, stride);
 }

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,6 +22,7 @@ namespace pawl::cli {
 namespace {
 
 constexpr const char* kStandardInput = "standard input";
+constexpr size_t kChunk = 1 << 16;  // bytes that a LineReader asks for
 
 // The first reason why standard output could not be written; 0: none so far.
 int write_error = 0;
@@ -139,13 +141,10 @@ LineReader::~LineReader() {
   if (fd_ != STDIN_FILENO) ::close(fd_);
 }
 
-Result<std::optional<std::string>> LineReader::Next() {
+Status LineReader::Read() {
   // Not fread, which waits for a full buffer: a line is answered as soon as it is there.
-  std::array<char, 1 << 16> chunk;
-  size_t searched = 0;
-  size_t end = 0;
-  while ((end = buffer_.find('\n', searched)) == std::string::npos && !at_end_) {
-    searched = buffer_.size();
+  std::array<char, kChunk> chunk;
+  for (;;) {
     const ssize_t got = ::read(fd_, chunk.data(), chunk.size());
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) {
@@ -153,7 +152,26 @@ Result<std::optional<std::string>> LineReader::Next() {
     }
     at_end_ = got == 0;
     buffer_.append(chunk.data(), static_cast<size_t>(got));
-    if (buffer_.size() > kMaxFileBytes + chunk.size()) {
+    return {};
+  }
+}
+
+Result<bool> LineReader::Ready() {
+  while (!at_end_ && buffer_.find('\n') == std::string::npos && buffer_.size() <= kMaxFileBytes) {
+    pollfd wanted = {.fd = fd_, .events = POLLIN, .revents = 0};
+    if (::poll(&wanted, 1, 0) <= 0) return false;
+    if (Status status = Read(); !status.ok()) return status.error();
+  }
+  return true;
+}
+
+Result<std::optional<std::string>> LineReader::Next() {
+  size_t searched = 0;
+  size_t end = 0;
+  while ((end = buffer_.find('\n', searched)) == std::string::npos && !at_end_) {
+    searched = buffer_.size();
+    if (Status status = Read(); !status.ok()) return status.error();
+    if (buffer_.size() > kMaxFileBytes + kChunk) {
       return Error{ErrorCode::kLimit,
                    fmt::format("a line is longer than the limit of {} MiB", kMaxFileBytes >> 20),
                    name_};

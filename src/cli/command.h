@@ -69,8 +69,12 @@ class LineReader {
   // The next line without its end; nullopt after the last. Errors: kIo; kLimit for a line of more
   // than kMaxFileBytes.
   Result<std::optional<std::string>> Next();
+  // Whether Next has an answer without waiting for more input. Errors: kIo.
+  Result<bool> Ready();
 
  private:
+  // Reads what there is, waiting for at least a byte. Errors: kIo.
+  Status Read();
   LineReader(int fd, std::string name) : fd_(fd), name_(std::move(name)) {}
   int fd_;
   std::string name_;

@@ -1,6 +1,8 @@
 // `pawl extract`: a record out of a text, as JSON that is valid for a schema.
 #include <fmt/format.h>
 
+#include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,7 +15,7 @@
 #include "src/cli/progress.h"
 #include "src/cli/prompt.h"
 #include "src/cli/report.h"
-#include "src/decode/session.h"
+#include "src/decode/batch.h"
 
 namespace pawl::cli {
 namespace {
@@ -30,6 +32,7 @@ struct Flags {
   int threads = 0;
   std::string dtype = "stored";
   bool json_lines = false;
+  int batch = 8;
   bool progress = false;
   bool stats = false;
 };
@@ -48,7 +51,7 @@ Status CheckText(std::string_view text) {
   return CheckUtf8(text);
 }
 
-// Everything that is loaded once, and the session that is used for every text.
+// Everything that is loaded once, and the engine that takes the texts.
 class Extractor {
  public:
   static Result<std::unique_ptr<Extractor>> Create(const Flags& flags) {
@@ -90,7 +93,8 @@ class Extractor {
     if (!model.ok()) return model.error();
 
     std::unique_ptr<Extractor> extractor(new Extractor(*std::move(text), *std::move(grammar),
-                                                       *std::move(prompt), *std::move(model)));
+                                                       *std::move(prompt), *std::move(model),
+                                                       flags.json_lines ? flags.batch : 1));
     const Result<json::Value> tree = json::Parse(*schema);
     extractor->schema_ = tree.ok() ? json::Dump(*tree) : *schema;
     extractor->input_ = std::move(input);
@@ -100,32 +104,39 @@ class Extractor {
     return extractor;
   }
 
-  // `source`: how errors call the text.
-  Result<Generation> Extract(std::string_view text, const std::string& source) {
-    if (Status status = CheckText(text); !status.ok()) return InFile(source, status.error());
-    const std::vector<TokenId> prompt = EncodePrompt(*text_.tokenizer, prompt_, schema_, text);
-    Result<Generation> output = session_.Generate(prompt, MakeConstraint(grammar_), options_);
-    if (!output.ok()) return AtOption(output.error(), source, grammar_source_);
-    return output;
+  // `source`: how errors call the text. `done` is called in a later Step.
+  void Add(std::string_view text, const std::string& source,
+           std::function<void(Result<Generation>)> done) {
+    engine_.Add({.prompt = EncodePrompt(*text_.tokenizer, prompt_, schema_, text),
+                 .constraint = MakeConstraint(grammar_),
+                 .options = options_,
+                 .done = [this, source, done = std::move(done)](Result<Generation> output) {
+                   if (!output.ok()) output = AtOption(output.error(), source, grammar_source_);
+                   done(std::move(output));
+                 }});
   }
+  bool Step() { return engine_.Step(); }
+  int waiting() const { return engine_.waiting(); }
 
   const std::vector<std::string>& notes() const { return grammar_.notes(); }
   // The one text; without --json-lines.
   const std::string& input() const { return input_; }
 
  private:
-  Extractor(Text text, Grammar grammar, PromptTemplate prompt, std::unique_ptr<Model> model)
+  Extractor(Text text, Grammar grammar, PromptTemplate prompt, std::unique_ptr<Model> model,
+            int batch)
       : text_(std::move(text)),
         grammar_(std::move(grammar)),
         prompt_(std::move(prompt)),
         model_(std::move(model)),
-        session_(*model_, text_.vocabulary, EncoderOf(text_)) {}
+        engine_(*model_, text_.vocabulary, EncoderOf(text_),
+                {.max_batch = batch, .threads = batch > 1 ? model_->info().threads : 1}) {}
 
   Text text_;
   Grammar grammar_;
   PromptTemplate prompt_;
   std::unique_ptr<Model> model_;
-  Session session_;
+  BatchEngine engine_;
   std::string schema_;
   std::string input_;
   std::string grammar_source_;
@@ -141,10 +152,14 @@ std::string ClosedNote(const Generation& output) {
 }
 
 int ExtractOne(const Flags& flags, Extractor& extractor) {
-  Result<Generation> output = [&] {
+  Result<Generation> output = Generation();
+  {
     Progress progress(kName, "extracting", flags.progress);
-    return extractor.Extract(extractor.input(), SourceOf(flags));
-  }();
+    extractor.Add(extractor.input(), SourceOf(flags),
+                  [&output](Result<Generation> done) { output = std::move(done); });
+    while (extractor.Step()) {
+    }
+  }
   if (!output.ok()) return Fail(kName, output.error());
   Print(output->text + "\n");
   if (output->stop == StopReason::kClosed) Note(kName, ClosedNote(*output));
@@ -168,43 +183,102 @@ Result<std::string> TextOfLine(std::string_view line) {
 
 // One line in, one line out, in order. White space of the output that would break its line becomes
 // a space: inside JSON strings there is none.
-int ExtractLines(const Flags& flags, Extractor& extractor) {
-  Result<LineReader> input = LineReader::Open(flags.file);
-  if (!input.ok()) return Fail(kName, input.error());
-  Progress progress(kName, "reading", flags.progress);
-  int number = 0;
-  int failed = 0;
-  GenerationStats total;
-  for (;;) {
-    const Result<std::optional<std::string>> line = input->Next();
-    if (!line.ok()) return Fail(kName, line.error());
-    if (!line->has_value()) break;
-    ++number;
-    progress.Set(fmt::format("line {}, {} failed", number, failed));
-    const std::string place = fmt::format("line {}", number);
-    Result<std::string> text = TextOfLine(**line);
-    Result<Generation> output =
-        text.ok() ? extractor.Extract(*text, "text") : Result<Generation>(text.error());
+class Lines {
+ public:
+  Lines(const Flags& flags, Extractor& extractor)
+      : flags_(flags), extractor_(extractor), progress_(kName, "reading", flags.progress) {}
+
+  int Run() {
+    Result<LineReader> input = LineReader::Open(flags_.file);
+    if (!input.ok()) return Fail(kName, input.error());
+    for (;;) {
+      Read(*input);
+      if (!Write()) break;
+      if (lines_.empty() && at_end_) break;
+      extractor_.Step();
+    }
+    if (input_error_.has_value()) return Fail(kName, *input_error_);
+    if (flags_.stats) Note(kName, Describe(total_));
+    return failed_ > 0 ? kExitSomeFailed : kExitOk;
+  }
+
+ private:
+  struct Line {
+    int number;
+    std::optional<Result<Generation>> output;
+  };
+
+  // As many lines as the engine has use for, waiting for input only when there is nothing to do.
+  void Read(LineReader& input) {
+    // Lines that are done wait for those before them: their number has a bound too.
+    const auto most = static_cast<size_t>(8 * flags_.batch);
+    while (!at_end_ && extractor_.waiting() < flags_.batch && lines_.size() < most) {
+      const Result<bool> ready = lines_.empty() ? Result<bool>(true) : input.Ready();
+      if (ready.ok() && !*ready) return;
+      Result<std::optional<std::string>> line =
+          ready.ok() ? input.Next() : Result<std::optional<std::string>>(ready.error());
+      if (!line.ok()) input_error_ = line.error();
+      at_end_ = !line.ok() || !line->has_value();
+      if (at_end_) return;
+      lines_.push_back(std::make_unique<Line>(Line{++number_, std::nullopt}));
+      Line* const mine = lines_.back().get();
+      Result<std::string> text = TextOfLine(**line);
+      if (text.ok()) {
+        if (Status status = CheckText(*text); !status.ok()) text = InFile("text", status.error());
+      }
+      if (!text.ok()) {
+        mine->output = Result<Generation>(text.error());
+        // Lines come and go without a step of the model.
+        if (lines_.size() == 1) return;
+        continue;
+      }
+      extractor_.Add(*text, "text",
+                     [mine](Result<Generation> output) { mine->output = std::move(output); });
+    }
+  }
+
+  // What is done, in order. false when there is nobody to write to.
+  bool Write() {
+    while (!lines_.empty() && lines_.front()->output.has_value()) {
+      Print(*lines_.front());
+      lines_.pop_front();
+      progress_.Set(fmt::format("line {}, {} failed", number_, failed_));
+      if (!FlushOutput().ok()) return false;  // reported when the command ends
+    }
+    return true;
+  }
+
+  void Print(Line& line) {
+    Result<Generation>& output = *line.output;
+    const std::string place = fmt::format("line {}", line.number);
     if (!output.ok()) {
-      ++failed;
+      ++failed_;
       const std::string message = output.error().ToString();
       Note(kName, fmt::format("{}: {}", place, message));
-      Print(fmt::format("{{\"error\":{{\"line\":{},\"message\":{}}}}}\n", number,
-                        json::Quote(message)));
-    } else {
-      for (char& c : output->text) {
-        if (c == '\n' || c == '\r') c = ' ';
-      }
-      Print(output->text + "\n");
-      if (output->stop == StopReason::kClosed)
-        Note(kName, fmt::format("{}: {}", place, ClosedNote(*output)));
-      Add(output->stats, total);
+      cli::Print(fmt::format("{{\"error\":{{\"line\":{},\"message\":{}}}}}\n", line.number,
+                             json::Quote(message)));
+      return;
     }
-    if (!FlushOutput().ok()) break;  // reported when the command ends
+    for (char& c : output->text) {
+      if (c == '\n' || c == '\r') c = ' ';
+    }
+    cli::Print(output->text + "\n");
+    if (output->stop == StopReason::kClosed) {
+      Note(kName, fmt::format("{}: {}", place, ClosedNote(*output)));
+    }
+    Add(output->stats, total_);
   }
-  if (flags.stats) Note(kName, Describe(total));
-  return failed > 0 ? kExitSomeFailed : kExitOk;
-}
+
+  const Flags& flags_;
+  Extractor& extractor_;
+  Progress progress_;
+  std::deque<std::unique_ptr<Line>> lines_;  // read, not yet written
+  int number_ = 0;
+  int failed_ = 0;
+  bool at_end_ = false;
+  std::optional<Error> input_error_;
+  GenerationStats total_;
+};
 
 int Extract(const Flags& flags) {
   Result<std::unique_ptr<Extractor>> extractor = Extractor::Create(flags);
@@ -212,7 +286,7 @@ int Extract(const Flags& flags) {
   if (flags.stats || flags.grammar.annotations) {
     for (const std::string& note : (*extractor)->notes()) Note(kName, "note: " + note);
   }
-  return flags.json_lines ? ExtractLines(flags, **extractor) : ExtractOne(flags, **extractor);
+  return flags.json_lines ? Lines(flags, **extractor).Run() : ExtractOne(flags, **extractor);
 }
 
 }  // namespace
@@ -249,6 +323,13 @@ void AddExtract(CLI::App& app, Action& action) {
           "Many texts: every line of the input is a JSON string or {\"text\": ...}, every line of "
           "the output a record or {\"error\": ...}")
       ->excludes(text);
+  command
+      ->add_option("--batch", flags->batch,
+                   "With --json-lines: texts that the model works on at a time; the output is the "
+                   "same for all numbers")
+      ->transform(WholeNumber(1, 1024))
+      ->type_name("N")
+      ->capture_default_str();
   command->add_flag("--progress", flags->progress, "Show progress even when stderr is no terminal");
   command->add_flag("--stats", flags->stats,
                     "Tokens and seconds, and remarks on the schema, on stderr");

@@ -2,6 +2,7 @@
 // backend.
 #include <memory>
 #include <new>
+#include <string>
 #include <utility>
 
 #include "kernels/cpu/kernels.h"
@@ -50,11 +51,19 @@ Result<std::unique_ptr<Model>> LoadModel(const std::string& path, const ModelOpt
   try {
     Result<Opened> opened = LooksLikeGguf(path) ? OpenGguf(path) : OpenFolder(path);
     if (!opened.ok()) return opened.error();
+    if (const int64_t page = TransformerCpu::PageBytes(opened->config);
+        options.kv_bytes < 0 || (options.kv_bytes > 0 && options.kv_bytes < page)) {
+      return Error{ErrorCode::kLimit,
+                   "a key-value memory of " + std::to_string(options.kv_bytes) +
+                       " bytes does not hold a page of " + std::to_string(page),
+                   path};
+    }
     Result<TransformerWeights> weights = LoadTransformerWeights(
         std::move(opened->source), opened->config, *opened->names, options.progress, options.dtype);
     if (!weights.ok()) return weights.error();
     return std::unique_ptr<Model>(std::make_unique<TransformerCpu>(
-        std::move(opened->config), *std::move(weights), *kernels, options.threads));
+        std::move(opened->config), *std::move(weights), *kernels, options.threads, kWorthThreads,
+        KvBytes{options.kv_bytes, options.kept_kv_bytes}));
   } catch (const std::bad_alloc&) {
     return Error{ErrorCode::kLimit, "not enough memory to load the model", path};
   }

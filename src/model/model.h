@@ -38,6 +38,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -78,27 +79,46 @@ struct ModelInfo {
   int threads = 1;
 };
 
+// The memory for keys and values, in pages that all sequences draw from.
+struct KvMemory {
+  int page_positions = 1;
+  int64_t pages = std::numeric_limits<int64_t>::max();  // there are
+  // That a sequence can still get: not in use, those kept for their tokens included.
+  int64_t available = std::numeric_limits<int64_t>::max();
+  int64_t page_bytes = 0;
+};
+
 // Thread safety: one call at a time.
 class Model {
  public:
   virtual ~Model() = default;
   virtual const ModelInfo& info() const = 0;
 
-  // A new, empty sequence with room for `capacity` positions, at most the context length. Errors:
-  // kInvalid for a capacity below 1, kLimit when it exceeds the context length or memory does not
-  // allow it.
+  // A new, empty sequence of at most `capacity` positions. It takes memory when it grows, not
+  // before. Errors: kInvalid for a capacity below 1, kLimit when it exceeds the context length or
+  // all of the key-value memory.
   virtual Result<SequenceId> NewSequence(int capacity) = 0;
   // Ids of freed sequences are given out again. Unknown ids are ignored, here and in Truncate.
   virtual void FreeSequence(SequenceId sequence) = 0;
   // Forgets positions >= length.
   virtual void Truncate(SequenceId sequence, int length) = 0;
+  // Takes what is in memory already for the next tokens of `tokens`, of which the sequence holds
+  // the first ones: whole pages that another sequence has computed, or that are kept since one
+  // ended. Returns the sequence's length, which has grown or not; 0 where a backend keeps nothing.
+  virtual int ReusePrefix(SequenceId sequence, std::span<const TokenId> tokens) { return 0; }
+  virtual KvMemory kv_memory() const { return {}; }
 
   // Runs the rows; see the top of this file. Logits of rows with output >= 0 go to
-  // logits[output * vocabulary_size ...]. Errors, with the row as place: kInvalid (token, sequence,
-  // position, ancestors or output out of range), kLimit (position beyond the capacity, tree too
-  // large): nothing has changed then; kInternal (a logit is NaN or infinite): the sequences of the
-  // call then end at their bases.
+  // logits[output * vocabulary_size ...]. Errors:
+  //   kInvalid (token, sequence, position, ancestors or output out of range) and kLimit (position
+  //     beyond the capacity, tree too large, no memory for more positions), with the row as place
+  //     where there is one: nothing has changed then, and bad_rows() is empty.
+  //   kInvalid where logits are NaN or infinite: bad_rows() names these rows. Their sequences end
+  //     at their bases; all others are as after a good call, and their logits are there.
+  //   Others: the sequences of the call end at their bases.
   virtual Status Forward(std::span<const Row> rows, std::span<float> logits) = 0;
+  // The rows of the last call whose logits are not finite, in ascending order.
+  virtual std::span<const int32_t> bad_rows() const { return {}; }
 
   // Commits the path to row `row` (counted as in ancestor words) of the sequence's last call; other
   // tree rows, and plain rows off the path, are forgotten. Errors: kInvalid when there is no such
@@ -115,6 +135,11 @@ enum class WeightDtype { kAsStored, kFp32, kBf16, kFp16, kInt8, kInt4 };
 struct ModelOptions {
   WeightDtype dtype = WeightDtype::kAsStored;
   int threads = 0;  // 0: all cores
+  // Memory for keys and values, of all sequences together; taken as sequences grow. 0: half of
+  // what the machine has. How much of it may be kept for prefixes that no sequence uses now; -1:
+  // what the longest sequence takes, at least 64 MiB, at most a quarter of kv_bytes.
+  int64_t kv_bytes = 0;
+  int64_t kept_kv_bytes = -1;
   std::function<void(double fraction)> progress;
   KernelVariant kernels = KernelVariant{};  // kAuto: the best this processor has
 };

@@ -1,14 +1,23 @@
-// One pass. The first row of a sequence sets its base; plain rows must continue from there position
-// by position; a tree row must name exactly the path to its parent. Because a row's ancestors come
-// before it in the call, the parent is the highest bit, and by induction the whole path is right if
-// it equals the parent's path plus the parent.
+// Three passes. The first checks the rows and notes what they see. The first row of a sequence sets
+// its base; plain rows must continue from there position by position; a tree row must name exactly
+// the path to its parent. Because a row's ancestors come before it in the call, the parent is the
+// highest bit, and by induction the whole path is right if it equals the parent's path plus the
+// parent. The second pass counts the pages that are missing and takes them only if there are enough
+// for all, so that a call either has its memory or has changed nothing. The third knows the pages
+// and writes slots in place of positions.
 //
-// On the path to a tree row the plain rows come first and lie in consecutive slots behind the
-// committed positions, so they only lengthen the prefix; the list of further slots holds tree rows
+// On the path to a tree row the plain rows come first and stand in consecutive positions behind the
+// committed ones, so they only lengthen the prefix; the list of further slots holds tree rows
 // alone, in ascending position. Attention thus adds up a path in the same order whether it was
-// given as a tree or as a plain run.
+// given as a tree or as a plain run, and whatever pages it lies in.
+//
+// A page that is in the prefix cache is never written. Where the base stands inside of one, because
+// positions went back, the sequence gets a page of its own with a copy of what comes before the
+// base. When no page is left and nobody else uses the one in the cache, it is taken out of the
+// cache instead.
 #include "src/model/row_plan.h"
 
+#include <algorithm>
 #include <bit>
 #include <string>
 
@@ -21,14 +30,15 @@ Error RowError(ErrorCode code, size_t row, std::string message) {
 
 uint64_t Bit(int i) { return uint64_t{1} << i; }
 
-Status PlanTreeRow(const Row& row, size_t index, SequenceState& state, int tree_index,
-                   RowPlan& plan, PlannedRow& planned) {
-  if (tree_index >= kMaxTreeRows) {
+// `nth`: which row of its sequence it is in the call.
+Status PlanTreeRow(const Row& row, size_t index, SequenceState& state, int nth,
+                   RowPlan::Change& change, RowPlan& plan, PlannedRow& planned) {
+  if (nth >= kMaxTreeRows) {
     return RowError(ErrorCode::kLimit, index,
                     "a draft tree has at most " + std::to_string(kMaxTreeRows) + " rows");
   }
-  const auto i = static_cast<size_t>(tree_index);
-  if ((row.ancestors >> tree_index) != 0) {
+  const auto i = static_cast<size_t>(nth);
+  if ((row.ancestors >> nth) != 0) {
     return RowError(ErrorCode::kInvalid, index, "ancestors must be earlier rows of its sequence");
   }
   const int parent = 63 - std::countl_zero(row.ancestors | 1);  // not 0: | 1 tells the compiler
@@ -44,18 +54,18 @@ Status PlanTreeRow(const Row& row, size_t index, SequenceState& state, int tree_
                         std::to_string(state.position[p]));
   }
   state.path[i] = row.ancestors;
-  planned.slot = state.capacity + tree_index;
+  state.tree_index[i] = change.tree_rows++;
   planned.extra_begin = static_cast<int32_t>(plan.extra.size());
   planned.prefix = state.position[0];
   for (uint64_t left = row.ancestors; left != 0; left &= left - 1) {
-    const int32_t slot = state.slot[static_cast<size_t>(std::countr_zero(left))];
-    if (slot < state.capacity) {
-      planned.prefix = slot + 1;
+    const auto ancestor = static_cast<size_t>(std::countr_zero(left));
+    if (state.tree_index[ancestor] < 0) {
+      planned.prefix = state.position[ancestor] + 1;
     } else {
-      plan.extra.push_back(slot);
+      plan.extra.push_back(state.tree_index[ancestor]);
     }
   }
-  plan.extra.push_back(planned.slot);
+  plan.extra.push_back(state.tree_index[i]);
   planned.extra_count = static_cast<int32_t>(plan.extra.size()) - planned.extra_begin;
   return {};
 }
@@ -92,14 +102,15 @@ Status PlanRow(const Row& row, size_t index, std::span<SequenceState> sequences,
                           " positions");
     }
     change_index = static_cast<int32_t>(plan.changes.size());
-    plan.changes.push_back({row.sequence, row.position, row.position});
-    state.tree_rows = 0;
+    plan.changes.push_back({row.sequence, row.position, row.position, row.position, 0, 0});
+    state.last_rows = 0;
   }
   RowPlan::Change& change = plan.changes[static_cast<size_t>(change_index)];
-  const int tree_index = state.tree_rows;
+  const int nth = state.last_rows;
+  const auto i = static_cast<size_t>(nth);
   PlannedRow planned;
   if (row.ancestors != 0) {
-    if (Status status = PlanTreeRow(row, index, state, tree_index, plan, planned); !status.ok()) {
+    if (Status status = PlanTreeRow(row, index, state, nth, change, plan, planned); !status.ok()) {
       return status;
     }
   } else {
@@ -109,42 +120,200 @@ Status PlanRow(const Row& row, size_t index, std::span<SequenceState> sequences,
                           std::to_string(change.length) +
                           " was expected: plain rows of a sequence follow each other");
     }
-    planned.slot = row.position;
     planned.prefix = row.position + 1;
-    if (tree_index < kMaxTreeRows) {
+    if (nth < kMaxTreeRows) {
       uint64_t path = 0;
-      for (int i = 0; i < tree_index; ++i) {
-        if (state.slot[static_cast<size_t>(i)] < state.capacity) path |= Bit(i);
+      for (int earlier = 0; earlier < nth; ++earlier) {
+        if (state.tree_index[static_cast<size_t>(earlier)] < 0) path |= Bit(earlier);
       }
-      state.path[static_cast<size_t>(tree_index)] = path;
+      state.path[i] = path;
+      state.tree_index[i] = -1;
     }
     ++change.length;
   }
-  if (tree_index < kMaxTreeRows) {
-    state.position[static_cast<size_t>(tree_index)] = row.position;
-    state.slot[static_cast<size_t>(tree_index)] = planned.slot;
+  change.end = std::max(change.end, row.position + 1);
+  if (nth < kMaxTreeRows) {
+    state.position[i] = row.position;
+    state.token[i] = row.token;
   }
-  ++state.tree_rows;
+  ++state.last_rows;
   plan.rows.push_back(planned);
   return {};
 }
 
+// ---- Pages ----
+
+// How many of its pages a sequence goes on with when it is written from `base` on: its own up to
+// `end`, and those of the prefix cache that lie before the base or contain it.
+int32_t PagesKept(const SequenceState& state, int base, int end) {
+  const int32_t before = PagesFor(base);
+  if (state.published > before) return before;
+  return std::min(static_cast<int32_t>(state.pages.size()), PagesFor(end));
+}
+
+// Whether the base stands inside of a published page.
+bool MustCopy(const SequenceState& state, int base) {
+  return base % kPagePositions != 0 && base / kPagePositions < state.published;
+}
+
+// Pages that the change takes less those that it gives back for sure.
+int64_t MissingPages(const SequenceState& state, const RowPlan::Change& change,
+                     const KvPool& pool) {
+  const int32_t kept = PagesKept(state, change.base, change.end);
+  int64_t missing = PagesFor(change.end) - kept;
+  for (size_t i = static_cast<size_t>(kept); i < state.pages.size(); ++i) {
+    if (pool.references(state.pages[i]) == 1) --missing;
+  }
+  if (MustCopy(state, change.base) &&
+      pool.references(state.pages[static_cast<size_t>(change.base / kPagePositions)]) > 1) {
+    ++missing;
+  }
+  return missing + PagesFor(change.tree_rows) - state.tree_page_count;
+}
+
+void ReleaseForChange(SequenceState& state, const RowPlan::Change& change, KvPool& pool) {
+  const auto kept = static_cast<size_t>(PagesKept(state, change.base, change.end));
+  while (state.pages.size() > kept) {
+    pool.Release(state.pages.back());
+    state.pages.pop_back();
+  }
+  state.published = std::min(state.published, static_cast<int>(kept));
+  while (state.tree_page_count > PagesFor(change.tree_rows)) {
+    pool.Release(state.tree_pages[static_cast<size_t>(--state.tree_page_count)]);
+  }
+}
+
+void AllocateForChange(SequenceState& state, const RowPlan::Change& change, KvPool& pool) {
+  const auto needed = static_cast<size_t>(PagesFor(change.end));
+  while (state.pages.size() < needed) state.pages.push_back(pool.Allocate());
+  while (state.tree_page_count < PagesFor(change.tree_rows)) {
+    state.tree_pages[static_cast<size_t>(state.tree_page_count++)] = pool.Allocate();
+  }
+}
+
+// Gives the sequence a page of its own in place of the published one that the base stands in.
+void CopyForChange(SequenceState& state, const RowPlan::Change& change, KvPool& pool,
+                   RowPlan& plan) {
+  int32_t& page = state.pages[static_cast<size_t>(change.base / kPagePositions)];
+  const int32_t own = pool.Allocate();
+  if (own == kNoPage) {
+    // Then nothing is kept either, and nobody else refers to this page: none is published behind
+    // it.
+    pool.Withdraw(page);
+  } else {
+    for (int32_t i = 0; i < change.base % kPagePositions; ++i) {
+      plan.copies.push_back({page * kPagePositions + i, own * kPagePositions + i});
+    }
+    plan.sources.push_back(page);
+    page = own;
+  }
+  state.published = change.base / kPagePositions;
+}
+
+// All or nothing.
+Status TakePages(std::span<SequenceState> sequences, KvPool& pool, RowPlan& plan) {
+  const auto state_of = [&](const RowPlan::Change& change) -> SequenceState& {
+    return sequences[static_cast<size_t>(change.sequence)];
+  };
+  int64_t missing = 0;
+  for (const RowPlan::Change& change : plan.changes) {
+    missing += MissingPages(state_of(change), change, pool);
+  }
+  if (missing > pool.available()) {
+    return Error{ErrorCode::kLimit,
+                 "the key-value memory is full: the call needs " + std::to_string(missing) +
+                     " more pages of " + std::to_string(kPagePositions) + " positions, but " +
+                     std::to_string(pool.available()) + " of " + std::to_string(pool.pages()) +
+                     " are free",
+                 ""};
+  }
+  for (const RowPlan::Change& change : plan.changes) {
+    ReleaseForChange(state_of(change), change, pool);
+  }
+  for (const RowPlan::Change& change : plan.changes) {
+    AllocateForChange(state_of(change), change, pool);
+  }
+  // Copies of pages that others refer to come first: they were counted. For the rest a page is
+  // found, or the page itself is taken. A source is released when all is allocated, so that nobody
+  // gets it before it is copied.
+  for (const bool shared : {true, false}) {
+    for (const RowPlan::Change& change : plan.changes) {
+      SequenceState& state = state_of(change);
+      if (!MustCopy(state, change.base)) continue;
+      const int32_t page = state.pages[static_cast<size_t>(change.base / kPagePositions)];
+      if (shared && pool.references(page) == 1) continue;
+      CopyForChange(state, change, pool, plan);
+    }
+  }
+  for (const int32_t source : plan.sources) pool.Release(source);
+  plan.sources.clear();
+  size_t table = 0;  // with what the sequences may grow to, so that steps allocate once
+  for (const RowPlan::Change& change : plan.changes) {
+    table += static_cast<size_t>(PagesFor(state_of(change).capacity));
+  }
+  plan.pages.reserve(table);
+  for (RowPlan::Change& change : plan.changes) {
+    SequenceState& state = state_of(change);
+    state.published = std::min(state.published, change.base / kPagePositions);
+    change.pages_begin = static_cast<int32_t>(plan.pages.size());
+    plan.pages.insert(plan.pages.end(), state.pages.begin(), state.pages.end());
+  }
+  return {};
+}
+
+void WriteSlots(std::span<const Row> rows, std::span<const SequenceState> sequences,
+                RowPlan& plan) {
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const auto sequence = static_cast<size_t>(rows[i].sequence);
+    const SequenceState& state = sequences[sequence];
+    PlannedRow& planned = plan.rows[i];
+    planned.pages_begin = plan.changes[static_cast<size_t>(plan.change_of[sequence])].pages_begin;
+    if (planned.extra_count == 0) {
+      planned.slot = state.SlotOf(rows[i].position);
+      continue;
+    }
+    const auto extra = std::span(plan.extra)
+                           .subspan(static_cast<size_t>(planned.extra_begin),
+                                    static_cast<size_t>(planned.extra_count));
+    for (int32_t& slot : extra) slot = state.TreeSlot(slot);
+    planned.slot = extra.back();
+  }
+}
+
 }  // namespace
 
-Status PlanRows(std::span<const Row> rows, std::span<SequenceState> sequences,
+void ReleasePages(SequenceState& state, int length, KvPool& pool) {
+  const auto kept = static_cast<size_t>(PagesFor(length));
+  while (state.pages.size() > kept) {
+    pool.Release(state.pages.back());
+    state.pages.pop_back();
+  }
+  state.published = std::min(state.published, static_cast<int>(kept));
+  while (state.tree_page_count > 0) {
+    pool.Release(state.tree_pages[static_cast<size_t>(--state.tree_page_count)]);
+  }
+}
+
+Status PlanRows(std::span<const Row> rows, std::span<SequenceState> sequences, KvPool& pool,
                 const PlanLimits& limits, RowPlan& plan) {
   plan.rows.clear();
+  plan.pages.clear();
   plan.extra.clear();
+  plan.copies.clear();
   plan.changes.clear();
-  plan.change_of.resize(sequences.size(), -1);
+  plan.change_of.assign(sequences.size(), -1);
   Status status;
   for (size_t i = 0; i < rows.size() && status.ok(); ++i) {
     status = PlanRow(rows[i], i, sequences, limits, plan);
   }
+  if (status.ok()) status = TakePages(sequences, pool, plan);
+  if (status.ok()) {
+    WriteSlots(rows, sequences, plan);
+    return {};
+  }
+  // A failed call leaves no tree to commit.
   for (const RowPlan::Change& change : plan.changes) {
-    plan.change_of[static_cast<size_t>(change.sequence)] = -1;
-    // A failed call leaves no tree to commit.
-    if (!status.ok()) sequences[static_cast<size_t>(change.sequence)].tree_rows = 0;
+    sequences[static_cast<size_t>(change.sequence)].last_rows = 0;
   }
   return status;
 }

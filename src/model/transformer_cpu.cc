@@ -5,8 +5,10 @@
 // says what a family adds: windows, norms of queries and keys, norms behind attention and MLP, soft
 // caps, another activation, another RoPE for some layers. Activations, keys and values are float.
 //
-// A window only moves the first position that a row sees. What lies before it stays in the cache,
-// so that sequences can be cut back to any length.
+// Keys and values lie in pages (kv_pool.h) of one range of addresses, whose memory the system gives
+// when it is touched. All of a page is in one piece, so that what is in use lies close together. A
+// window only moves the first position that a row sees. What lies before it stays in its page, so
+// that sequences can be cut back to any length.
 //
 // A call is cut into blocks of kBlockRows rows, which run through all layers one block after the
 // other; scratch memory thus has a fixed size. That changes no bit: the kernels give each row the
@@ -28,6 +30,8 @@
 
 namespace pawl {
 namespace {
+
+static_assert(kPagePositions == kKvPage);
 
 constexpr int kBlockRows = 128;
 // Outputs per range of a matrix product are a multiple of this, so that ranges consist of whole
@@ -53,12 +57,15 @@ const char* DtypeName(WeightType type) {
 }  // namespace
 
 TransformerCpu::TransformerCpu(TransformerConfig config, TransformerWeights weights,
-                               const KernelSet& kernels, int threads, int64_t worth_threads)
+                               const KernelSet& kernels, int threads, int64_t worth_threads,
+                               const KvBytes& kv)
     : config_(std::move(config)),
       weights_(std::move(weights)),
       kernels_(kernels),
       pool_(threads),
       worth_threads_(worth_threads),
+      page_floats_(PageBytes(config_) / static_cast<int64_t>(sizeof(float))),
+      sequences_(AllocatePages(kv, config_, pages_), config_.context_length),
       rope_tables_(config_.ropes.size()) {
   for (const RopeConfig& rope : config_.ropes) {
     RopeFrequencies(rope, config_.head_dim, 0, frequencies_.emplace_back());
@@ -105,116 +112,114 @@ TransformerCpu::TransformerCpu(TransformerConfig config, TransformerWeights weig
 
 // ---- Sequences ----
 
-bool TransformerCpu::Known(SequenceId sequence) const {
-  return sequence >= 0 && static_cast<size_t>(sequence) < sequences_.size() &&
-         sequences_[static_cast<size_t>(sequence)].used;
-}
-
-int64_t TransformerCpu::Slots(SequenceId sequence) const {
-  return int64_t{sequences_[static_cast<size_t>(sequence)].capacity} + kMaxTreeRows;
-}
-
-float* TransformerCpu::CacheAt(SequenceId sequence, int layer, int value, int kv_head) const {
-  const int64_t block = (int64_t{layer} * 2 + value) * config_.kv_heads + kv_head;
-  return caches_[static_cast<size_t>(sequence)].get() + block * Slots(sequence) * config_.head_dim;
-}
-
 TransformerCpu::Floats TransformerCpu::AllocateFloats(int64_t count) {
   constexpr size_t kLine = 64;
   const size_t bytes = (static_cast<size_t>(count) * sizeof(float) + kLine - 1) / kLine * kLine;
   return Floats(static_cast<float*>(std::aligned_alloc(kLine, bytes)));
 }
 
-Result<SequenceId> TransformerCpu::NewSequence(int capacity) {
-  if (capacity < 1)
-    return Error{ErrorCode::kInvalid, "a sequence needs a capacity of 1 or more", ""};
-  if (capacity > config_.context_length) {
-    return Error{ErrorCode::kLimit,
-                 "a capacity of " + std::to_string(capacity) +
-                     " positions exceeds the model's context of " +
-                     std::to_string(config_.context_length),
-                 ""};
+int64_t TransformerCpu::PageBytes(const TransformerConfig& config) {
+  // Below 2^11 * 2^20 * 2^12: no overflow.
+  return int64_t{config.layer_count()} * 2 * config.kv_heads * config.head_dim * kPagePositions *
+         static_cast<int64_t>(sizeof(float));
+}
+
+KvLimits TransformerCpu::AllocatePages(const KvBytes& kv, const TransformerConfig& config,
+                                       LazyMemory& memory) {
+  constexpr int64_t kLeastKept = int64_t{64} << 20;
+  const int64_t page_bytes = PageBytes(config);
+  constexpr int64_t kUnknownMachine = int64_t{4} << 30;
+  int64_t bytes = kv.bytes;
+  if (bytes <= 0) {
+    const int64_t physical = PhysicalMemory();
+    bytes = std::max(physical > 0 ? physical / 2 : kUnknownMachine, page_bytes);
   }
-  // Below 2^11 * 2^20 * 2^27: no overflow. The memory is not touched here, so that unused capacity
-  // costs address space only.
-  const int64_t floats = int64_t{config_.layer_count()} * 2 * config_.kv_heads * config_.head_dim *
-                         (int64_t{capacity} + kMaxTreeRows);
-  Floats cache = AllocateFloats(floats);
-  const auto no_memory = [&] {
-    return Error{ErrorCode::kLimit,
-                 "not enough memory for a sequence of " + std::to_string(capacity) +
-                     " positions (" + std::to_string(floats * 4 >> 20) + " MiB)",
-                 ""};
+  const auto pages_in = [page_bytes](int64_t of) {
+    return static_cast<int32_t>(std::min<int64_t>(of / page_bytes, kMostPages));
   };
-  if (cache == nullptr) return no_memory();
-  try {
-    if (capacity > largest_capacity_) {
-      const int64_t scores =
-          AttentionScratch(int64_t{capacity} + kMaxTreeRows, config_.heads / config_.kv_heads);
-      for (std::vector<float>& scratch : attention_scratch_) {
-        scratch.resize(static_cast<size_t>(scores));
+  for (;;) {
+    const int64_t whole = pages_in(bytes) * page_bytes;
+    if (whole > 0) memory = LazyMemory(static_cast<size_t>(whole));
+    if (memory.data() != nullptr) {
+      int64_t kept = kv.kept;
+      if (kept < 0) {
+        kept = std::max(PagesFor(config.context_length) * page_bytes, kLeastKept);
+        kept = std::min(kept, bytes / 4);
       }
-      for (std::vector<float>& table : rope_tables_) {
-        table.resize(static_cast<size_t>(capacity) * static_cast<size_t>(config_.head_dim));
-      }
-      largest_capacity_ = capacity;
+      return {pages_in(bytes), pages_in(kept)};
     }
-    size_t id = 0;
-    while (id < sequences_.size() && sequences_[id].used) ++id;
-    if (id == sequences_.size()) {
-      sequences_.emplace_back();
-      caches_.emplace_back();
-    }
-    sequences_[id] = SequenceState();
-    sequences_[id].used = true;
-    sequences_[id].capacity = capacity;
-    caches_[id] = std::move(cache);
-    return static_cast<SequenceId>(id);
-  } catch (const std::bad_alloc&) {
-    return no_memory();
+    // Where addresses are rationed the default makes do with less.
+    if (kv.bytes > 0 || bytes < page_bytes) throw std::bad_alloc();
+    bytes /= 2;
   }
 }
 
-void TransformerCpu::FreeSequence(SequenceId sequence) {
-  if (!Known(sequence)) return;
-  sequences_[static_cast<size_t>(sequence)].used = false;
-  caches_[static_cast<size_t>(sequence)].reset();
+float* TransformerCpu::CacheAt(int layer, int value, int kv_head) const {
+  const int64_t block = (int64_t{layer} * 2 + value) * config_.kv_heads + kv_head;
+  return static_cast<float*>(pages_.data()) + block * kPagePositions * config_.head_dim;
 }
 
-void TransformerCpu::Truncate(SequenceId sequence, int length) {
-  if (!Known(sequence)) return;
-  SequenceState& state = sequences_[static_cast<size_t>(sequence)];
-  state.length = std::clamp(length, 0, state.length);
-  state.tree_rows = 0;
+float* TransformerCpu::CacheAt(int layer, int value, int kv_head, int32_t slot) const {
+  return CacheAt(layer, value, kv_head) + slot / kPagePositions * page_floats_ +
+         int64_t{slot % kPagePositions} * config_.head_dim;
 }
 
-Status TransformerCpu::CommitTree(SequenceId sequence, int row) {
-  if (!Known(sequence)) {
-    return Error{ErrorCode::kInvalid, "there is no sequence " + std::to_string(sequence), ""};
-  }
-  SequenceState& state = sequences_[static_cast<size_t>(sequence)];
-  if (row < 0 || row >= std::min(state.tree_rows, kMaxTreeRows)) {
-    return Error{ErrorCode::kInvalid,
-                 "the last call with this sequence had no row " + std::to_string(row), ""};
-  }
-  const uint64_t path = state.path[static_cast<size_t>(row)] | uint64_t{1} << row;
+void TransformerCpu::Copy(std::span<const SlotCopy> copies) {
   const size_t bytes = static_cast<size_t>(config_.head_dim) * sizeof(float);
-  for (int i = 0; i <= row; ++i) {
-    const int64_t from = state.slot[static_cast<size_t>(i)];
-    const int64_t to = state.position[static_cast<size_t>(i)];
-    if ((path >> i & 1) == 0 || from == to) continue;
+  for (const SlotCopy& copy : copies) {
     for (int layer = 0; layer < config_.layer_count(); ++layer) {
       for (int value = 0; value < 2; ++value) {
         for (int head = 0; head < config_.kv_heads; ++head) {
-          float* slots = CacheAt(sequence, layer, value, head);
-          std::memcpy(slots + to * config_.head_dim, slots + from * config_.head_dim, bytes);
+          std::memcpy(CacheAt(layer, value, head, copy.to), CacheAt(layer, value, head, copy.from),
+                      bytes);
         }
       }
     }
   }
-  state.length = state.position[static_cast<size_t>(row)] + 1;
-  state.tree_rows = 0;
-  return {};
+}
+
+Result<SequenceId> TransformerCpu::NewSequence(int capacity) {
+  Result<SequenceId> sequence = sequences_.New(capacity);
+  if (!sequence.ok() || capacity <= largest_capacity_) return sequence;
+  try {
+    const int64_t scores =
+        AttentionScratch(int64_t{capacity} + kMaxTreeRows, config_.heads / config_.kv_heads);
+    for (std::vector<float>& scratch : attention_scratch_) {
+      scratch.resize(static_cast<size_t>(scores));
+    }
+    for (std::vector<float>& table : rope_tables_) {
+      table.resize(static_cast<size_t>(capacity) * static_cast<size_t>(config_.head_dim));
+    }
+    largest_capacity_ = capacity;
+    return sequence;
+  } catch (const std::bad_alloc&) {
+    sequences_.Free(*sequence);
+    return Error{ErrorCode::kLimit,
+                 "not enough memory for a sequence of " + std::to_string(capacity) + " positions",
+                 ""};
+  }
+}
+
+void TransformerCpu::FreeSequence(SequenceId sequence) { sequences_.Free(sequence); }
+
+void TransformerCpu::Truncate(SequenceId sequence, int length) {
+  sequences_.Truncate(sequence, length);
+}
+
+int TransformerCpu::ReusePrefix(SequenceId sequence, std::span<const TokenId> tokens) {
+  return sequences_.ReusePrefix(sequence, tokens);
+}
+
+KvMemory TransformerCpu::kv_memory() const {
+  const KvPool& pool = sequences_.pool();
+  return {kPagePositions, pool.pages(), pool.available(),
+          page_floats_ * static_cast<int64_t>(sizeof(float))};
+}
+
+Status TransformerCpu::CommitTree(SequenceId sequence, int row) {
+  Status status = sequences_.CommitTree(sequence, row, copies_);
+  if (status.ok()) Copy(copies_);
+  return status;
 }
 
 // The angle is rounded to float before the cosine is taken, as in the reference implementation,
@@ -311,10 +316,8 @@ void TransformerCpu::AttentionLayer(int layer_index, std::span<const Row> rows, 
       kernels_.rope(keys, RopeAt(layer_index, row.position), config_.kv_heads, config_.head_dim);
       for (int h = 0; h < config_.kv_heads; ++h) {
         const size_t bytes = static_cast<size_t>(head_dim) * sizeof(float);
-        std::memcpy(CacheAt(row.sequence, layer_index, 0, h) + planned.slot * head_dim,
-                    keys + h * head_dim, bytes);
-        std::memcpy(CacheAt(row.sequence, layer_index, 1, h) + planned.slot * head_dim,
-                    values + h * head_dim, bytes);
+        std::memcpy(CacheAt(layer_index, 0, h, planned.slot), keys + h * head_dim, bytes);
+        std::memcpy(CacheAt(layer_index, 1, h, planned.slot), values + h * head_dim, bytes);
       }
     }
   });
@@ -359,8 +362,10 @@ void TransformerCpu::AttentionLayer(int layer_index, std::span<const Row> rows, 
       kernels_.rope(q, RopeAt(layer_index, row.position), group, config_.head_dim);
       AttentionArgs args;
       args.q = q;
-      args.keys = CacheAt(row.sequence, layer_index, 0, head);
-      args.values = CacheAt(row.sequence, layer_index, 1, head);
+      args.keys = CacheAt(layer_index, 0, head);
+      args.values = CacheAt(layer_index, 1, head);
+      args.page_stride = page_floats_;
+      args.pages = plan_.pages.data() + planned.pages_begin;
       args.prefix = planned.prefix;
       args.extra = plan_.extra.data() + planned.extra_begin;
       args.extra_count = planned.extra_count;
@@ -421,7 +426,7 @@ void TransformerCpu::MlpLayer(const TransformerLayer& layer) {
   AddToResidual(layer.down, gate_.get(), layer.mlp_post_norm, rows);
 }
 
-Status TransformerCpu::Head(size_t first, std::span<float> logits) {
+void TransformerCpu::Head(size_t first, std::span<float> logits) {
   Norm(weights_.final_norm, weights_.head.type, static_cast<int64_t>(active_.size()));
   MatMulArgs args;
   args.w = weights_.head;
@@ -438,18 +443,13 @@ Status TransformerCpu::Head(size_t first, std::span<float> logits) {
       kernels_.soft_cap(out, config_.logit_soft_cap, config_.vocabulary);
     }
     if (!kernels_.all_finite(out, config_.vocabulary)) {
-      return Error{ErrorCode::kInvalid,
-                   "the logits are not finite numbers (row " +
-                       std::to_string(first + static_cast<size_t>(active_[i])) +
-                       "): the weights are damaged, or too large for their type",
-                   "model"};
+      bad_rows_.push_back(static_cast<int32_t>(first) + active_[i]);
     }
   }
-  return {};
 }
 
-Status TransformerCpu::ForwardBlock(std::span<const Row> rows, size_t first,
-                                    std::span<float> logits) {
+void TransformerCpu::ForwardBlock(std::span<const Row> rows, size_t first,
+                                  std::span<float> logits) {
   const int64_t hidden = config_.hidden;
   active_.clear();
   outputs_.clear();
@@ -464,27 +464,32 @@ Status TransformerCpu::ForwardBlock(std::span<const Row> rows, size_t first,
   }
   for (int layer = 0; layer < config_.layer_count(); ++layer) {
     AttentionLayer(layer, rows, first);
-    if (active_.empty()) return {};
+    if (active_.empty()) return;
     MlpLayer(weights_.layers[static_cast<size_t>(layer)]);
   }
-  return Head(first, logits);
+  Head(first, logits);
 }
 
 Status TransformerCpu::Forward(std::span<const Row> rows, std::span<float> logits) {
+  bad_rows_.clear();
   const PlanLimits limits = {config_.vocabulary, static_cast<int64_t>(logits.size())};
-  if (Status status = PlanRows(rows, sequences_, limits, plan_); !status.ok()) return status;
+  if (Status status = sequences_.Plan(rows, limits, plan_); !status.ok()) return status;
+  Copy(plan_.copies);
   for (const Row& row : rows) ExtendRopeTables(row.position + 1);
-  Status status;
-  for (size_t first = 0; first < rows.size() && status.ok(); first += kBlockRows) {
-    status = ForwardBlock(rows.subspan(first, std::min<size_t>(kBlockRows, rows.size() - first)),
-                          first, logits);
+  for (size_t first = 0; first < rows.size(); first += kBlockRows) {
+    ForwardBlock(rows.subspan(first, std::min<size_t>(kBlockRows, rows.size() - first)), first,
+                 logits);
   }
-  for (const RowPlan::Change& change : plan_.changes) {
-    SequenceState& state = sequences_[static_cast<size_t>(change.sequence)];
-    state.length = status.ok() ? change.length : change.base;
-    if (!status.ok()) state.tree_rows = 0;
+  for (const int32_t row : bad_rows_) {
+    const auto sequence = static_cast<size_t>(rows[static_cast<size_t>(row)].sequence);
+    plan_.changes[static_cast<size_t>(plan_.change_of[sequence])].failed = true;
   }
-  return status;
+  sequences_.Finish(rows, plan_);
+  if (bad_rows_.empty()) return {};
+  return Error{ErrorCode::kInvalid,
+               "the logits are not finite numbers (row " + std::to_string(bad_rows_[0]) +
+                   "): the weights are damaged, or too large for their type",
+               "model"};
 }
 
 }  // namespace pawl

@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "kernels/cpu/kernels.h"
+#include "src/base/lazy_memory.h"
 #include "src/base/thread_pool.h"
+#include "src/model/kv_sequences.h"
 #include "src/model/model.h"
 #include "src/model/row_plan.h"
 #include "src/model/transformer_config.h"
@@ -21,17 +23,32 @@ namespace pawl {
 // core, a few times what it takes to wake another.
 inline constexpr int64_t kWorthThreads = int64_t{1} << 20;
 
+// As in ModelOptions.
+struct KvBytes {
+  int64_t bytes = ModelOptions().kv_bytes;
+  int64_t kept = ModelOptions().kept_kv_bytes;
+};
+
 class TransformerCpu final : public Model {
  public:
+  // Throws std::bad_alloc.
   TransformerCpu(TransformerConfig config, TransformerWeights weights, const KernelSet& kernels,
-                 int threads, int64_t worth_threads = kWorthThreads);
+                 int threads, int64_t worth_threads = kWorthThreads, const KvBytes& kv = {});
+
+  // Of the keys and values of kPagePositions positions.
+  static int64_t PageBytes(const TransformerConfig& config);
 
   const ModelInfo& info() const override { return info_; }
   Result<SequenceId> NewSequence(int capacity) override;
   void FreeSequence(SequenceId sequence) override;
   void Truncate(SequenceId sequence, int length) override;
+  int ReusePrefix(SequenceId sequence, std::span<const TokenId> tokens) override;
+  KvMemory kv_memory() const override;
   Status Forward(std::span<const Row> rows, std::span<float> logits) override;
+  std::span<const int32_t> bad_rows() const override { return bad_rows_; }
   Status CommitTree(SequenceId sequence, int row) override;
+
+  const KvSequences& sequences() const { return sequences_; }
 
  private:
   struct Free {
@@ -42,21 +59,24 @@ class TransformerCpu final : public Model {
   // Untouched memory; null when there is not enough.
   static Floats AllocateFloats(int64_t count);
 
-  bool Known(SequenceId sequence) const;
-  int64_t Slots(SequenceId sequence) const;
-  float* CacheAt(SequenceId sequence, int layer, int value, int kv_head) const;
+  static KvLimits AllocatePages(const KvBytes& kv, const TransformerConfig& config,
+                                LazyMemory& memory);
+  // The first page's keys (value: 0) or values (1).
+  float* CacheAt(int layer, int value, int kv_head) const;
+  float* CacheAt(int layer, int value, int kv_head, int32_t slot) const;
+  void Copy(std::span<const SlotCopy> copies);
   void ExtendRopeTables(int positions);
   // head_dim / 2 cosines and as many sines.
   const float* RopeAt(int layer, int position) const;
 
   // A block of at most kBlockRows rows, `first` being its first in the call.
-  Status ForwardBlock(std::span<const Row> rows, size_t first, std::span<float> logits);
+  void ForwardBlock(std::span<const Row> rows, size_t first, std::span<float> logits);
   void AttentionLayer(int layer, std::span<const Row> rows, size_t first);
   void MlpLayer(const TransformerLayer& layer);
   // x_ += linear(x), the answer normed first when the family does so.
   void AddToResidual(const Linear& linear, const float* x, const std::vector<float>& post_norm,
                      int64_t rows);
-  Status Head(size_t first, std::span<float> logits);
+  void Head(size_t first, std::span<float> logits);
 
   void MatMul(const Linear& linear, const float* x, float* y, bool add, int64_t rows);
   void Multiply(const MatMulArgs& args);
@@ -73,9 +93,12 @@ class TransformerCpu final : public Model {
   const int64_t worth_threads_;
   ModelInfo info_;
 
-  std::vector<SequenceState> sequences_;
-  std::vector<Floats> caches_;  // [layer][keys, values][kv head][slot][head_dim]
+  LazyMemory pages_;  // [page][layer][keys, values][kv head][kPagePositions][head_dim]
+  int64_t page_floats_ = 0;
+  KvSequences sequences_;
   RowPlan plan_;
+  std::vector<SlotCopy> copies_;
+  std::vector<int32_t> bad_rows_;
 
   std::vector<std::vector<float>> frequencies_;  // by rope
   std::vector<std::vector<float>> rope_tables_;  // by rope: [position][cosines, sines]

@@ -53,6 +53,28 @@ std::vector<std::string> Command(const std::vector<std::string>& more) {
   return arguments;
 }
 
+TEST(ExtractTest, TheSizeOfTheBatchChangesNothing) {
+  std::string input;
+  for (int i = 0; i < 40; ++i) {
+    const std::string text(static_cast<size_t>(1 + i * 7 % 60), static_cast<char>('a' + i % 3));
+    input += i % 9 == 4 ? "{\"no\": 1}\n" : i % 9 == 7 ? "\" \"\n" : "\"" + text + "\"\n";
+  }
+  input += "\"" + std::string(300, 'x') + "\"\n\"the end\"";  // beyond the context; no newline
+  const std::vector<std::string> options = {"--json-lines", "--temperature", "1", "--max-tokens",
+                                            "90"};
+  std::vector<CommandResult> results;
+  for (const char* batch : {"1", "3", "64"}) {
+    std::vector<std::string> all = options;
+    all.insert(all.end(), {"--batch", batch});
+    results.push_back(RunPawl(Command(all), input));
+    EXPECT_EQ(results.back().exit_code, 1);
+    EXPECT_EQ(std::count(results.back().out.begin(), results.back().out.end(), '\n'), 42);
+    EXPECT_EQ(results.back().out, results[0].out) << batch;
+    EXPECT_EQ(results.back().err, results[0].err) << batch;
+  }
+  EXPECT_EQ(RunPawl(Command({"--json-lines", "--batch", "0"}), input).exit_code, 2);
+}
+
 TEST(ExtractTest, OutputIsValidAtEveryTemperatureAndSeed) {
   for (const char* temperature : {"0", "0.7", "1.5", "50"}) {
     for (int seed = 0; seed < 4; ++seed) {

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
@@ -570,35 +571,51 @@ TEST(KernelsTest, Attention) {
   for (const AttentionCase& c : kAttentionCases) {
     const auto dim = static_cast<size_t>(c.head_dim), group = static_cast<size_t>(c.group);
     const int64_t positions = c.prefix - c.first + c.extra;
-    const auto slots = static_cast<size_t>(c.prefix + c.extra) * 2 + 8;
+    // Pages in any order, with a gap between them; slots that are neither seen nor listed hold NaN.
+    const auto pages_of = [](int64_t n) {
+      return static_cast<size_t>((n + kKvPage - 1) / kKvPage);
+    };
+    const size_t page_count = pages_of(c.prefix) + pages_of(c.extra) + 3;
+    const size_t stride = static_cast<size_t>(kKvPage) * dim + 5;
+    std::vector<int32_t> pages(page_count);
+    std::iota(pages.begin(), pages.end(), 0);
+    std::shuffle(pages.begin(), pages.end(), random);
     const std::vector<float> q = Normal(random, group * dim, c.spread);
-    std::vector<float> keys = Normal(random, slots * dim), values = Normal(random, slots * dim);
-    // Slots behind the prefix, in any order; what is not listed holds NaN.
+    const std::vector<float> all_keys = Normal(random, page_count * stride),
+                             all_values = Normal(random, page_count * stride);
+    std::vector<float> keys(all_keys.size(), kNan), values(all_values.size(), kNan);
+    const auto offset_of = [&](int32_t slot) {
+      return static_cast<size_t>(slot / kKvPage) * stride +
+             static_cast<size_t>(slot % kKvPage) * dim;
+    };
+    const auto slot_of = [&](int64_t position) {
+      return static_cast<int32_t>(pages[static_cast<size_t>(position / kKvPage)] * kKvPage +
+                                  position % kKvPage);
+    };
     std::vector<int32_t> extra;
-    for (size_t s = static_cast<size_t>(c.prefix); s < slots; ++s)
-      extra.push_back(static_cast<int32_t>(s));
+    for (size_t i = pages_of(c.prefix); i < page_count; ++i) {
+      for (int64_t o = 0; o < kKvPage; ++o) {
+        extra.push_back(static_cast<int32_t>(pages[i] * kKvPage + o));
+      }
+    }
     std::shuffle(extra.begin(), extra.end(), random);
-    for (size_t i = static_cast<size_t>(c.extra); i < extra.size(); ++i) {
-      std::fill_n(keys.begin() + extra[i] * static_cast<long>(dim), dim, kNan);
-      std::fill_n(values.begin() + extra[i] * static_cast<long>(dim), dim, kNan);
+    std::vector<int32_t> order;  // slots, as they are seen
+    for (int64_t j = c.first; j < c.prefix; ++j) order.push_back(slot_of(j));
+    order.insert(order.end(), extra.begin(), extra.begin() + c.extra);
+    for (const int32_t slot : order) {
+      const auto at = static_cast<ptrdiff_t>(offset_of(slot));
+      std::copy_n(all_keys.begin() + at, dim, keys.begin() + at);
+      std::copy_n(all_values.begin() + at, dim, values.begin() + at);
     }
-    std::vector<size_t> order;
-    for (auto s = static_cast<size_t>(c.first); s < static_cast<size_t>(c.prefix); ++s) {
-      order.push_back(s);
-    }
-    // What lies before the first position must not be looked at.
-    std::fill_n(keys.begin(), static_cast<size_t>(c.first) * dim, kNan);
-    std::fill_n(values.begin(), static_cast<size_t>(c.first) * dim, kNan);
-    for (size_t i = 0; i < static_cast<size_t>(c.extra); ++i)
-      order.push_back(static_cast<size_t>(extra[i]));
     const float scale = 1.0f / std::sqrt(static_cast<float>(dim));
 
     std::vector<double> expected(group * dim, 0.0);
     for (size_t h = 0; h < group; ++h) {
       std::vector<double> scores;
-      for (const size_t s : order) {
+      for (const int32_t slot : order) {
         double score = 0;
-        for (size_t i = 0; i < dim; ++i) score += double{q[h * dim + i]} * keys[s * dim + i];
+        const size_t at = offset_of(slot);
+        for (size_t i = 0; i < dim; ++i) score += double{q[h * dim + i]} * keys[at + i];
         score *= scale;
         scores.push_back(c.soft_cap > 0 ? c.soft_cap * std::tanh(score / c.soft_cap) : score);
       }
@@ -607,7 +624,7 @@ TEST(KernelsTest, Attention) {
       for (double& score : scores) sum += score = std::exp(score - top);
       for (size_t j = 0; j < order.size(); ++j) {
         for (size_t i = 0; i < dim; ++i) {
-          expected[h * dim + i] += scores[j] / sum * values[order[j] * dim + i];
+          expected[h * dim + i] += scores[j] / sum * values[offset_of(order[j]) + i];
         }
       }
     }
@@ -621,6 +638,8 @@ TEST(KernelsTest, Attention) {
       args.q = q.data();
       args.keys = keys.data();
       args.values = values.data();
+      args.page_stride = static_cast<int64_t>(stride);
+      args.pages = pages.data();
       args.first = c.first;
       args.prefix = c.prefix;
       args.extra = extra.data();
@@ -645,11 +664,10 @@ TEST(KernelsTest, Attention) {
       if (first.empty()) first = out.values();
       EXPECT_EQ(out.values(), first) << label;
 
-      // The same positions, all listed or copied into a prefix: the same bits.
-      std::vector<int32_t> listed(order.begin(), order.end());
+      // The same positions, all listed: the same bits.
       args.first = args.prefix = 0;
-      args.extra = listed.data();
-      args.extra_count = static_cast<int>(listed.size());
+      args.extra = order.data();
+      args.extra_count = static_cast<int>(order.size());
       Output again(group * dim);
       args.out = again.data();
       kernels->attention(args);

@@ -160,6 +160,53 @@ TEST_P(RowsTest, TruncateForgets) {
       SameBits(RunChunk(*model_, sequence, 10, std::span(tokens_).subspan(10, 1)), At(alone_, 10)));
 }
 
+TEST_P(RowsTest, PagesInAnyOrderHaveTheSameBits) {
+  // Sequences that grow by turns and go again leave the free pages in disorder.
+  for (int round = 0; round < 3; ++round) {
+    std::vector<SequenceId> others;
+    for (int i = 0; i < 6; ++i) others.push_back(MakeSequence(*model_, 100));
+    for (int turn = 0; turn < 4; ++turn) {
+      for (const SequenceId other : others) {
+        RunChunk(*model_, other, 20 * turn,
+                 RandomTokens(random_, 20, static_cast<int>(vocabulary_)));
+      }
+    }
+    std::shuffle(others.begin(), others.end(), random_);
+    for (size_t i = 0; i < 4; ++i) model_->FreeSequence(others[i]);
+    const SequenceId sequence = MakeSequence(*model_, kLength);
+    size_t at = 0;
+    while (at < tokens_.size()) {
+      const size_t size = std::min<size_t>(1 + random_() % 50, tokens_.size() - at);
+      ASSERT_TRUE(SameBits(
+          RunChunk(*model_, sequence, static_cast<int>(at), std::span(tokens_).subspan(at, size)),
+          std::span(alone_).subspan(at * vocabulary_, size * vocabulary_)));
+      at += size;
+      RunChunk(*model_, others[4], 80, std::vector<TokenId>{1});
+    }
+    for (const SequenceId id : {sequence, others[4], others[5]}) model_->FreeSequence(id);
+  }
+}
+
+TEST_P(RowsTest, WhatThePrefixCacheHeldHasTheSameBits) {
+  const std::span<const TokenId> tokens(tokens_);
+  const std::vector<TokenId> other = RandomTokens(random_, 40, static_cast<int>(vocabulary_));
+  // alone_ was computed by a sequence that has ended.
+  const SequenceId a = MakeSequence(*model_, kLength), b = MakeSequence(*model_, kLength);
+  EXPECT_EQ(model_->ReusePrefix(a, tokens.first(100)), 96);
+  EXPECT_TRUE(SameBits(RunChunk(*model_, a, 96, tokens.subspan(96, 30)),
+                       std::span(alone_).subspan(96 * vocabulary_, 30 * vocabulary_)));
+  // While it goes on elsewhere from the middle of a shared page, others see what was there.
+  EXPECT_EQ(model_->ReusePrefix(b, tokens), kLength / kPagePositions * kPagePositions);
+  model_->Truncate(a, 37);
+  RunChunk(*model_, a, 37, other);
+  EXPECT_EQ(model_->ReusePrefix(a, tokens), 37 + 40) << "not the same beginning";
+  EXPECT_TRUE(SameBits(RunChunk(*model_, b, 60, tokens.subspan(60, 40)),
+                       std::span(alone_).subspan(60 * vocabulary_, 40 * vocabulary_)));
+  RunChunk(*model_, a, 10, tokens.subspan(10, 100));
+  EXPECT_TRUE(SameBits(RunChunk(*model_, a, 110, tokens.subspan(110, 20)),
+                       std::span(alone_).subspan(110 * vocabulary_, 20 * vocabulary_)));
+}
+
 // A tree in the making: tokens and parents of its rows, the first being plain.
 struct Tree {
   std::vector<TokenId> tokens;
@@ -236,6 +283,36 @@ TEST_P(RowsTest, UncommittedTreeRowsAreForgotten) {
   RunRows(*model_, {{tokens_[0], 0, sequence, 0, -1}, {tokens_[5], 1, sequence, 1, -1}});
   EXPECT_TRUE(SameBits(RunChunk(*model_, sequence, 1, std::span(tokens_).subspan(1, 2)),
                        std::span(alone_).subspan(vocabulary_, 2 * vocabulary_)));
+}
+
+TEST(KvBytesTest, AFullMemoryIsAnErrorAndChangesNothing) {
+  ModelOptions options;
+  options.kv_bytes = 1;
+  const auto none = LoadModel(GoldenFolder("llama-fp32-tied"), options);
+  ASSERT_FALSE(none.ok());
+  EXPECT_NE(none.error().message.find("does not hold a page"), std::string::npos);
+  const int64_t page = LoadGolden("llama-fp32-tied")->kv_memory().page_bytes;
+  options.kv_bytes = 5 * page + page / 2;
+  const auto model = LoadModel(GoldenFolder("llama-fp32-tied"), options);
+  ASSERT_TRUE(model.ok());
+  EXPECT_EQ((*model)->kv_memory().pages, 5);
+  EXPECT_EQ((*model)->NewSequence(81).error().code, ErrorCode::kLimit);
+  const SequenceId a = MakeSequence(**model, 80), b = MakeSequence(**model, 80);
+  const std::vector<TokenId> tokens(60, 7);
+  const std::vector<float> first = RunChunk(**model, a, 0, tokens);
+  std::vector<float> logits(257);
+  std::vector<Row> rows;
+  for (int i = 0; i < 20; ++i) rows.push_back({9, i, b, 0, -1});
+  const Status full = (*model)->Forward(rows, logits);
+  ASSERT_FALSE(full.ok());
+  EXPECT_EQ(full.error().code, ErrorCode::kLimit);
+  EXPECT_NE(full.error().message.find("1 of 5 are free"), std::string::npos);
+  EXPECT_TRUE((*model)->bad_rows().empty());
+  EXPECT_TRUE(SameBits(RunChunk(**model, a, 59, std::vector<TokenId>{7}),
+                       std::span(first).subspan(59 * 257)));
+  (*model)->FreeSequence(a);
+  EXPECT_EQ((*model)->kv_memory().available, 5);
+  EXPECT_TRUE((*model)->Forward(rows, logits).ok());
 }
 
 INSTANTIATE_TEST_SUITE_P(All, RowsTest, testing::ValuesIn(GoldenNames()), [](const auto& param) {

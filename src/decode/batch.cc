@@ -1,0 +1,374 @@
+// A step: end what was cancelled, admit, choose rows, call the model, give each request its logits,
+// call back.
+//
+// Rows. A request's sequence holds a beginning of its tokens (prompt and output); the rest is
+// pending, and the logits after its last token are wanted. One pending token is a decode step, a
+// few are a forced run, many are a prompt, or what has to be computed again. Those that have begun
+// to write come first, in the order of age; prompts share what is left of the rows of a call, the
+// oldest first, chunk by chunk, and a quarter of the rows is theirs in any case, so that neither
+// kind holds up the other.
+//
+// Prompts often begin alike. What a sequence computes is in the prefix cache after the call, so a
+// request whose next page is what an older one computes in this call waits for it.
+//
+// Memory. The ids that run are always the lowest of all that are left: requests are admitted in
+// order, none overtakes, and the youngest that runs makes room. So the oldest is never the one to
+// go, has rows in every call, and ends; then the next one is the oldest. One sequence alone always
+// fits, because a budget is cut to what memory holds in all.
+//
+// Failures. The model says which rows went wrong, and all others of the call are good. If it fails
+// a call as a whole, each request is tried in a call of its own, so that only those end for which
+// that fails too.
+#include "src/decode/batch.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace pawl {
+namespace {
+
+// A request is admitted when its tokens and so many more fit: admitting it just to send it away
+// again would be work for nothing.
+constexpr int kHeadroom = 64;
+// Pending tokens of a request that writes: forced runs are not much longer.
+constexpr int kMostWritten = 64;
+
+int64_t Pages(int64_t positions, int page) { return (positions + page - 1) / page; }
+
+}  // namespace
+
+struct BatchEngine::Request {
+  Request(RequestId id_in, const OutputTask& task, BatchRequest from)
+      : id(id_in),
+        run(task, std::move(from.prompt), std::move(from.constraint), std::move(from.options)),
+        done(std::move(from.done)) {}
+
+  int pending() const { return static_cast<int>(run.tokens().size()) - length; }
+
+  RequestId id;
+  OutputRun run;
+  std::function<void(Result<Generation>)> done;
+  bool started = false;
+  bool cancelled = false;
+  SequenceId sequence = -1;
+  int length = 0;  // tokens that the sequence holds
+  const float* logits = nullptr;
+  bool ended = false;
+  std::optional<Error> error;
+};
+
+BatchEngine::BatchEngine(Model& model, std::shared_ptr<const Vocabulary> vocabulary, Encoder encode,
+                         const BatchOptions& options)
+    : model_(model),
+      vocabulary_(std::move(vocabulary)),
+      encode_(std::move(encode)),
+      options_(options),
+      pool_(std::max(1, options.threads)) {
+  options_.max_batch = std::max(1, options_.max_batch);
+  options_.max_rows = std::max(2 * options_.max_batch, options_.max_rows);
+  const KvMemory memory = model_.kv_memory();
+  const int context = model_.info().context_length;
+  const int64_t pages = std::min<int64_t>(memory.pages, context);  // no overflow
+  task_.model = &model_.info();
+  task_.vocabulary = vocabulary_.get();
+  task_.encode = &encode_;
+  task_.positions = static_cast<int>(std::min<int64_t>(context, pages * memory.page_positions));
+}
+
+BatchEngine::~BatchEngine() {
+  for (const Owned& request : running_) Release(*request);
+}
+
+RequestId BatchEngine::Add(BatchRequest request) {
+  waiting_.push_back(std::make_unique<Request>(next_id_, task_, std::move(request)));
+  return next_id_++;
+}
+
+void BatchEngine::Cancel(RequestId id) {
+  for (const Owned& request : running_) {
+    if (request->id == id) request->cancelled = true;
+  }
+  for (const Owned& request : waiting_) {
+    if (request->id == id) request->cancelled = true;
+  }
+}
+
+void BatchEngine::Release(Request& request) {
+  if (request.sequence >= 0) model_.FreeSequence(request.sequence);
+  request.sequence = -1;
+  request.length = 0;
+}
+
+bool BatchEngine::Step() {
+  EndCancelled();
+  Admit();
+  if (!running_.empty()) {
+    PlanShares();
+    ++stats_.steps;
+    stats_.most_running = std::max(stats_.most_running, running());
+    if (!Call(shares_).ok()) CallAlone();
+    TakeLogits();
+  }
+  Settle();
+  return !running_.empty() || !waiting_.empty();
+}
+
+void BatchEngine::EndCancelled() {
+  for (const Owned& request : running_) {
+    if (!request->cancelled) continue;
+    request->run.Cancel();
+    request->ended = true;
+  }
+  const auto cancelled = [](const Owned& request) { return request->cancelled; };
+  for (Owned& request : waiting_) {
+    if (!cancelled(request)) continue;
+    request->run.Cancel();
+    ended_.push_back(std::move(request));
+  }
+  std::erase(waiting_, nullptr);
+  for (Owned& request : running_) {
+    if (!request->ended) continue;
+    Release(*request);
+    ended_.push_back(std::move(request));
+  }
+  std::erase(running_, nullptr);
+}
+
+// ---- Admission ----
+
+void BatchEngine::Admit() {
+  while (!waiting_.empty() && running() < options_.max_batch) {
+    Request& request = *waiting_.front();
+    if (!request.started) {
+      request.started = true;
+      const Result<bool> wants = request.run.Start();
+      if (!wants.ok()) request.error = wants.error();
+      request.ended = !wants.ok() || !*wants;
+    }
+    if (!request.ended) {
+      if (!running_.empty() && !HasRoomFor(request)) return;
+      const Result<SequenceId> sequence = model_.NewSequence(request.run.most_tokens());
+      if (sequence.ok()) {
+        request.sequence = *sequence;
+      } else {
+        request.error = sequence.error();
+        request.ended = true;
+      }
+    }
+    // Those that have ended already are settled with the others.
+    running_.push_back(std::move(waiting_.front()));
+    waiting_.pop_front();
+  }
+}
+
+bool BatchEngine::HasRoomFor(const Request& request) const {
+  const KvMemory memory = model_.kv_memory();
+  const auto wants = [&](const Request& r) {
+    const int64_t most =
+        std::min(r.run.most_tokens(), static_cast<int>(r.run.tokens().size()) + kHeadroom);
+    return Pages(most, memory.page_positions) - Pages(r.length, memory.page_positions);
+  };
+  int64_t pages = wants(request);
+  for (const Owned& other : running_) {
+    if (!other->ended) pages += wants(*other);
+  }
+  return pages <= memory.available;
+}
+
+// ---- Rows ----
+
+void BatchEngine::PlanShares() {
+  for (;;) {
+    shares_.clear();
+    int left = options_.max_rows;
+    const auto writes = [](const Request& request) {
+      return request.run.asked() && request.pending() <= kMostWritten;
+    };
+    const bool prompts = std::any_of(running_.begin(), running_.end(), [&](const Owned& request) {
+      return !request->ended && !writes(*request);
+    });
+    int for_writing = prompts ? left - left / 4 : left;
+    left -= for_writing;
+    for (const Owned& request : running_) {
+      if (!request->ended && writes(*request)) AddShare(*request, request->pending(), for_writing);
+    }
+    left += for_writing;
+    for (const Owned& request : running_) {
+      if (request->ended || writes(*request)) continue;
+      if (request->pending() > 1) {
+        // The last token runs in any case, for its logits.
+        const std::span<const TokenId> tokens = request->run.tokens();
+        const int reused =
+            std::max(request->length,
+                     model_.ReusePrefix(request->sequence, tokens.first(tokens.size() - 1)));
+        if (!request->run.asked()) {
+          const int prompt = request->run.stats().prompt_tokens;
+          request->run.stats().reused_tokens +=
+              std::min(reused, prompt) - std::min(request->length, prompt);
+        }
+        request->length = reused;
+      }
+      if (!WaitsForElder(*request)) AddShare(*request, request->pending(), left);
+    }
+    if (running() <= 1 || MissingPages() <= model_.kv_memory().available) return;
+    Preempt();
+  }
+}
+
+void BatchEngine::AddShare(Request& request, int most, int& left) {
+  const int rows = std::min(most, left);
+  if (rows <= 0) return;
+  left -= rows;
+  shares_.push_back({&request, rows, rows == request.pending()});
+}
+
+// Whether an older request computes the next page of this one in this call.
+bool BatchEngine::WaitsForElder(const Request& request) const {
+  const int page = model_.kv_memory().page_positions;
+  const std::span<const TokenId> tokens = request.run.tokens();
+  // The last token is not taken from the cache.
+  const int end = request.length + page;
+  if (page <= 1 || request.length % page != 0 || end >= static_cast<int>(tokens.size())) {
+    return false;
+  }
+  for (const Share& share : shares_) {
+    const std::span<const TokenId> others = share.request->run.tokens();
+    const int length = share.request->length;
+    if (length > request.length || length + share.rows < end) continue;
+    if (std::equal(tokens.begin(), tokens.begin() + end, others.begin())) return true;
+  }
+  return false;
+}
+
+int64_t BatchEngine::MissingPages() const {
+  const int page = model_.kv_memory().page_positions;
+  int64_t missing = 0;
+  for (const Share& share : shares_) {
+    const int64_t length = share.request->length;
+    missing += Pages(length + share.rows, page) - Pages(length, page);
+  }
+  return missing;
+}
+
+// The youngest goes, and is the first to come back.
+void BatchEngine::Preempt() {
+  Owned request = std::move(running_.back());
+  running_.pop_back();
+  if (request->ended) {
+    ended_.push_back(std::move(request));
+    return;
+  }
+  Release(*request);
+  ++request->run.stats().preemptions;
+  ++stats_.preemptions;
+  waiting_.push_front(std::move(request));
+}
+
+// ---- The model ----
+
+Status BatchEngine::Call(std::span<const Share> shares) {
+  rows_.clear();
+  int32_t outputs = 0;
+  for (const Share& share : shares) {
+    Request& request = *share.request;
+    const std::span<const TokenId> tokens = request.run.tokens();
+    for (int i = 0; i < share.rows; ++i) {
+      const bool wanted = share.last && i + 1 == share.rows;
+      rows_.push_back({.token = tokens[static_cast<size_t>(request.length + i)],
+                       .position = request.length + i,
+                       .sequence = request.sequence,
+                       .ancestors = 0,
+                       .output = wanted ? outputs++ : -1});
+    }
+  }
+  if (rows_.empty()) return {};
+  const auto width = static_cast<size_t>(model_.info().vocabulary_size);
+  if (logits_.size() < width * static_cast<size_t>(outputs)) {
+    logits_.resize(width * static_cast<size_t>(outputs));
+  }
+  double seconds = 0;
+  Status status;
+  {
+    Timer timer(seconds);
+    status = model_.Forward(rows_, logits_);
+  }
+  const std::span<const int32_t> bad = model_.bad_rows();
+  if (!status.ok() && bad.empty() && shares.size() > 1) {
+    for (const Share& share : shares) {
+      model_.Truncate(share.request->sequence, share.request->length);
+    }
+    return status;
+  }
+  stats_.rows += static_cast<int64_t>(rows_.size());
+  const double per_row = seconds / static_cast<double>(rows_.size());
+  outputs = 0;
+  int32_t first = 0;
+  for (const Share& share : shares) {
+    Request& request = *share.request;
+    GenerationStats& stats = request.run.stats();
+    ++stats.forward_calls;
+    (request.run.asked() ? stats.decode_seconds : stats.prefill_seconds) += per_row * share.rows;
+    const float* logits = logits_.data() + width * static_cast<size_t>(outputs);
+    if (share.last) ++outputs;
+    const auto bad_here = std::lower_bound(bad.begin(), bad.end(), first);
+    const bool failed =
+        !status.ok() && (bad.empty() || (bad_here != bad.end() && *bad_here < first + share.rows));
+    first += share.rows;
+    if (failed) {
+      request.error = status.error();
+      request.ended = true;
+      continue;
+    }
+    request.length += share.rows;
+    if (share.last) request.logits = logits;
+  }
+  return {};
+}
+
+void BatchEngine::CallAlone() {
+  for (const Share& share : shares_) {
+    // A call of one share settles it.
+    (void)Call({&share, 1});
+    TakeLogits();
+  }
+}
+
+void BatchEngine::TakeLogits() {
+  const auto take = [this](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i) {
+      Request& request = *running_[static_cast<size_t>(i)];
+      if (request.logits == nullptr) continue;
+      const auto width = static_cast<size_t>(model_.info().vocabulary_size);
+      const Result<bool> wants = request.run.Take({request.logits, width});
+      request.logits = nullptr;
+      if (!wants.ok()) request.error = wants.error();
+      request.ended = !wants.ok() || !*wants;
+    }
+  };
+  pool_.ParallelFor(running(), 1, take);
+}
+
+void BatchEngine::Settle() {
+  for (Owned& request : running_) {
+    if (!request->run.Tell()) {
+      request->ended = true;
+      request->error.reset();
+    }
+    if (!request->ended) continue;
+    Release(*request);
+    ended_.push_back(std::move(request));
+  }
+  std::erase(running_, nullptr);
+  // A callback may add requests, not end them.
+  for (const Owned& request : std::exchange(ended_, {})) {
+    if (!request->done) continue;
+    if (request->error.has_value()) {
+      request->done(*request->error);
+    } else {
+      request->done(request->run.Finish());
+    }
+  }
+}
+
+}  // namespace pawl

@@ -1,0 +1,137 @@
+// BatchEngine: many outputs from one model at a time, each under its own constraint, callback and
+// budget. Requests come and go between steps.
+//
+//   pawl::BatchEngine engine(*model, vocabulary, encode, {.max_batch = 8});
+//   for (auto& prompt : prompts) {
+//     engine.Add({.prompt = prompt, .constraint = constraint, .options = {.max_tokens = 200},
+//                 .done = [](Result<Generation> output) { ... }});
+//   }
+//   while (engine.Step()) {
+//   }
+//
+// What a request gets is token for token what it gets alone: rows do not depend on each other, and
+// sampling depends on the request's seed and position only.
+//
+// Order and memory. Requests start in the order in which they were added, when a place in the batch
+// is free and memory holds their prompt and some tokens more. When memory runs out, the youngest of
+// the running requests makes room; it is computed again later, from what the prefix cache has
+// kept, and nobody notices but by the time. The oldest always goes on, so every request ends.
+//
+// Failures. A request that fails (a prompt that is too long, a constraint without a token left,
+// logits that are not finite) ends with its error; the others go on.
+#ifndef PAWL_SRC_DECODE_BATCH_H_
+#define PAWL_SRC_DECODE_BATCH_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "grammar/forced_spelling.h"
+#include "pawl/result.h"
+#include "pawl/vocabulary.h"
+#include "src/base/thread_pool.h"
+#include "src/decode/constraint.h"
+#include "src/decode/generation.h"
+#include "src/model/model.h"
+
+namespace pawl {
+
+using RequestId = int64_t;
+
+struct BatchOptions {
+  int max_batch = 8;   // requests that run at a time, at least 1
+  int max_rows = 256;  // of a call of the model: bounds the memory of activations; at least
+                       // 2 * max_batch
+  int threads = 1;     // for masks and sampling, the caller counted
+};
+
+struct BatchRequest {
+  std::vector<TokenId> prompt;
+  std::shared_ptr<const Constraint> constraint;  // nullptr: none
+  GenerateOptions options;
+  // Called once, unless the engine goes before the request ends.
+  std::function<void(Result<Generation> output)> done;
+};
+
+struct BatchStats {
+  int64_t steps = 0;
+  int64_t rows = 0;
+  int64_t preemptions = 0;
+  int most_running = 0;
+};
+
+// One thread at a time. Callbacks run on the thread that calls Step; they may call Add and Cancel,
+// but not Step. The model must outlive the engine.
+class BatchEngine {
+ public:
+  // `vocabulary`: of the model's tokenizer. Logits beyond its size are never chosen. `encode`: the
+  // tokenizer's encoding of a piece of text, for forced runs; may be empty; is called from several
+  // threads when there are several.
+  BatchEngine(Model& model, std::shared_ptr<const Vocabulary> vocabulary, Encoder encode = {},
+              const BatchOptions& options = {});
+  ~BatchEngine();
+  BatchEngine(const BatchEngine&) = delete;
+  BatchEngine& operator=(const BatchEngine&) = delete;
+
+  // All errors come by `done`, in a later Step.
+  RequestId Add(BatchRequest request);
+  // It ends at the next step, with what it has (StopReason::kCancelled). Unknown ids are ignored.
+  void Cancel(RequestId id);
+  // At most one call of the model. false: nothing is left to do.
+  bool Step();
+
+  int running() const { return static_cast<int>(running_.size()); }
+  int waiting() const { return static_cast<int>(waiting_.size()); }
+  const BatchStats& stats() const { return stats_; }
+
+ private:
+  struct Request;
+  using Owned = std::unique_ptr<Request>;
+  // Part of a request in a call.
+  struct Share {
+    Request* request;
+    int rows = 0;
+    bool last = false;  // its last row has logits
+  };
+
+  void EndCancelled();
+  void Admit();
+  bool HasRoomFor(const Request& request) const;
+  // Which rows run now; makes room where memory is short.
+  void PlanShares();
+  void AddShare(Request& request, int most, int& left);
+  bool WaitsForElder(const Request& request) const;
+  int64_t MissingPages() const;
+  void Preempt();
+  // Runs `shares` in one call; the failed ones get their error.
+  Status Call(std::span<const Share> shares);
+  void CallAlone();
+  void TakeLogits();
+  // Tells and ends the requests that have something to tell or have ended.
+  void Settle();
+  void Release(Request& request);
+
+  Model& model_;
+  std::shared_ptr<const Vocabulary> vocabulary_;
+  Encoder encode_;
+  BatchOptions options_;
+  OutputTask task_;
+  ThreadPool pool_;
+  RequestId next_id_ = 0;
+  // Each in the order of ids; every running id is lower than every waiting one.
+  std::vector<Owned> running_;
+  std::deque<Owned> waiting_;
+  std::vector<Owned> ended_;  // `done` not yet called
+  std::vector<Share> shares_;
+  std::vector<Row> rows_;
+  std::vector<float> logits_;
+  BatchStats stats_;
+};
+
+}  // namespace pawl
+
+#endif  // PAWL_SRC_DECODE_BATCH_H_

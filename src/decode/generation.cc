@@ -1,0 +1,290 @@
+// The decode loop, and how it always ends in time.
+//
+// One step: mask of the constraint -> logits of the model -> sampler -> advance. The budget is kept
+// by an invariant that holds before each step:
+//
+//     tokens of the shortest completion that was found for the current state  <=  tokens left
+//
+// It is checked once for the start. A sampled token t is kept only when it holds for the state
+// after t with one token less; otherwise sampling stops and the completion of the last state for
+// which it did hold is emitted whole. A single token can make the completion much longer (the `{`
+// of an object with many required keys), so the check runs for every token, unless completions are
+// so long that finding them is dear: then up to a 32nd as many tokens go on trial before they are
+// checked together, and are taken back together where that fails. The callback hears of a token
+// when it stays.
+//
+// Tokens that are the only allowed ones need no logits. They pile up, and their rows run in one
+// Forward call together with the next token that does need them. A row's logits do not depend on
+// the other rows of its call, so this changes nothing but the time. Forced bytes that several
+// tokens could spell are written as the tokenizer writes them (forced_spelling.h).
+//
+// Between two logits nothing waits for anyone, so the runs of a batch can go on in several threads.
+// The callback is the caller's code and is left out of that: Tell calls it.
+#include "src/decode/generation.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace pawl {
+namespace {
+
+// A forced run of bytes is looked for where so few tokens are allowed: its prefixes. Where more
+// are, tokens reach beyond its end, and the choice is the model's.
+constexpr int kMostSpellings = 64;
+constexpr size_t kLongestRun = 256;  // bytes
+// One token goes on trial for so many of the completion.
+constexpr int kClosingPerTrial = 32;
+
+int64_t Now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+Error Limit(const char* place, std::string message) {
+  return Error{ErrorCode::kLimit, std::move(message), place};
+}
+Error Internal(std::string message) { return Error{ErrorCode::kInternal, std::move(message), ""}; }
+
+}  // namespace
+
+Timer::Timer(double& seconds) : seconds_(seconds), start_(Now()) {}
+Timer::~Timer() { seconds_ += static_cast<double>(Now() - start_) * 1e-9; }
+
+OutputRun::OutputRun(const OutputTask& task, std::vector<TokenId> prompt,
+                     std::shared_ptr<const Constraint> constraint, GenerateOptions options)
+    : task_(task),
+      vocabulary_(*task.vocabulary),
+      prompt_size_(prompt.size()),
+      tokens_(std::move(prompt)),
+      at_(std::move(constraint)),
+      options_(std::move(options)),
+      sampler_(options_.sampling) {}
+
+Result<bool> OutputRun::Start() {
+  if (Status status = Prepare(); !status.ok()) return status.error();
+  return Advance();
+}
+
+Status OutputRun::Prepare() {
+  if (Status status = CheckSamplingParams(options_.sampling); !status.ok()) return status;
+  if (options_.max_tokens < 0) {
+    return Error{ErrorCode::kInvalid, "must be at least 0", "max_tokens"};
+  }
+  const int width = task_.model->vocabulary_size;
+  for (const TokenId token : tokens_) {
+    if (token < 0 || token >= width) {
+      return Error{ErrorCode::kInvalid,
+                   "has token " + std::to_string(token) + ", but the model's vocabulary ends at " +
+                       std::to_string(width - 1),
+                   "prompt"};
+    }
+  }
+  const int context = task_.positions;
+  const std::string holder =
+      context < task_.model->context_length ? "memory for keys and values" : "context";
+  stats_.prompt_tokens = static_cast<int>(prompt_size_);
+  if (prompt_size_ == 0) return Error{ErrorCode::kInvalid, "has no tokens", "prompt"};
+  if (prompt_size_ >= static_cast<size_t>(context)) {
+    return Limit("prompt", "has " + std::to_string(prompt_size_) + " tokens, but the model's " +
+                               holder + " holds " + std::to_string(context) + " with the output");
+  }
+  stats_.budget = std::min(options_.max_tokens, context - stats_.prompt_tokens);
+  if (at_ == nullptr) return {};
+  int close = 0;
+  {
+    Timer timer(stats_.constraint_seconds);
+    close = at_->shortest_close();
+  }
+  if (close < 0) {
+    return Limit("constraint",
+                 "no output that fits was found within the limits (which does not prove that "
+                 "there is none)");
+  }
+  if (close > stats_.budget) {
+    std::string message = "the shortest output that was found takes " + std::to_string(close) +
+                          " tokens, but the budget is " + std::to_string(stats_.budget);
+    if (stats_.budget < options_.max_tokens) {
+      message += " (what a prompt of " + std::to_string(prompt_size_) +
+                 " tokens leaves of the model's " + holder + " of " + std::to_string(context) + ")";
+    }
+    return Limit("max_tokens", std::move(message));
+  }
+  kept_ = {at_, close};
+  return {};
+}
+
+Result<bool> OutputRun::Take(std::span<const float> logits) {
+  asked_ = true;
+  TokenId token = kNoToken;
+  {
+    Timer timer(stats_.sample_seconds);
+    // Logits beyond the vocabulary are padding of the weights: no token stands for them.
+    const size_t known = std::min(static_cast<size_t>(task_.model->vocabulary_size),
+                                  static_cast<size_t>(vocabulary_.size()));
+    Result<TokenId> sampled = sampler_.Sample(logits.first(known), mask_.get(), size(),
+                                              {std::span(tokens_).first(prompt_size_), output()});
+    if (!sampled.ok()) return sampled.error();
+    token = *sampled;
+  }
+  if (IsEnd(token)) return Stop(StopReason::kEnd);
+  Result<bool> more = Add(token, false);
+  if (!more.ok() || !*more) return more;
+  return Advance();
+}
+
+// Takes what is forced, until there is a choice or an end.
+Result<bool> OutputRun::Advance() {
+  for (;;) {
+    mask_ = nullptr;
+    if (at_ != nullptr) {
+      Timer timer(stats_.constraint_seconds);
+      mask_ = at_->mask();
+      if (at_->accepting() && mask_ != nullptr &&
+          mask_->count() <= static_cast<int>(vocabulary_.end_tokens().size())) {
+        return Stop(StopReason::kEnd);
+      }
+    }
+    const bool stuck = mask_ != nullptr && mask_->count() == 0;
+    if (OnTrial() > 0 && (stuck || (left() <= 0 && !Keep()))) return Close();
+    if (left() <= 0) return Stop(at_ != nullptr ? StopReason::kClosed : StopReason::kLength);
+    const TokenId token = mask_ != nullptr && options_.skip_forced ? Forced(*mask_) : kNoToken;
+    if (token == kNoToken) return true;
+    Result<bool> more = Add(token, true);
+    if (!more.ok() || !*more) return more;
+  }
+}
+
+// false when the output has ended.
+Result<bool> OutputRun::Add(TokenId token, bool forced) {
+  if (at_ != nullptr) {
+    Timer timer(stats_.constraint_seconds);
+    at_ = at_->Advance(token);
+    if (at_ == nullptr) {
+      return Internal("the mask allowed token " + std::to_string(token) + ", the state did not");
+    }
+  }
+  ++(forced ? stats_.forced_tokens : stats_.sampled_tokens);
+  Append(token);
+  if (at_ != nullptr) {
+    if (OnTrial() <= kept_.close / kClosingPerTrial) return true;
+    if (!Keep()) return Close();
+  }
+  sure_ = size();
+  return true;
+}
+
+// Tokens taken since the last place whose completion is known to fit.
+int OutputRun::OnTrial() const {
+  return at_ == nullptr ? 0 : static_cast<int>(size() - kept_.tokens);
+}
+
+// Whether the completion from here fits the budget; if so, here is the place to return to.
+bool OutputRun::Keep() {
+  Timer timer(stats_.constraint_seconds);
+  const int close = at_->shortest_close();
+  if (close < 0 || close > left()) return false;
+  kept_ = {at_, close, size(), text_.size(), stats_.forced_tokens, stats_.sampled_tokens};
+  return true;
+}
+
+// The token that has to come next, or kNoToken when the model is to be asked.
+TokenId OutputRun::Forced(const Mask& mask) {
+  if (spelled_.empty() && mask.singleton() != kNoToken) return mask.singleton();
+  if (spelled_.empty() && *task_.encode && mask.count() <= kMostSpellings) {
+    Timer timer(stats_.constraint_seconds);
+    const std::string run = at_->forced(kLongestRun);
+    if (run.size() > 1) spelled_ = SpellForced(vocabulary_, *task_.encode, run);
+    std::reverse(spelled_.begin(), spelled_.end());
+  }
+  if (spelled_.empty()) return kNoToken;
+  const TokenId token = spelled_.back();
+  spelled_.pop_back();
+  if (mask.Allows(token)) return token;
+  spelled_.clear();
+  return mask.singleton();
+}
+
+// Appends the shortest completion of the last state that was kept, instead of what is on trial.
+Result<bool> OutputRun::Close() {
+  if (OnTrial() > 0) {
+    at_ = kept_.at;
+    tokens_.resize(prompt_size_ + kept_.tokens);
+    text_.resize(kept_.text);
+    stats_.forced_tokens = kept_.forced;
+    stats_.sampled_tokens = kept_.sampled;
+  }
+  std::optional<std::vector<TokenId>> closing;
+  {
+    Timer timer(stats_.constraint_seconds);
+    closing = at_->Closing();
+  }
+  if (!closing.has_value() || static_cast<int>(closing->size()) > left()) {
+    return Internal("the completion no longer fits the budget");
+  }
+  for (const TokenId token : *closing) {
+    at_ = at_->Advance(token);
+    if (at_ == nullptr) return Internal("a token of the completion was refused");
+    ++stats_.closing_tokens;
+    Append(token);
+    sure_ = size();
+  }
+  if (!at_->accepting()) return Internal("the completion does not complete the output");
+  return Stop(StopReason::kClosed);
+}
+
+Result<bool> OutputRun::Stop(StopReason reason) {
+  stop_ = reason;
+  sure_ = size();
+  return false;
+}
+
+// A special token that a model without constraint chooses is a token of the output, but no text.
+std::string_view OutputRun::BytesOf(TokenId token) const {
+  return vocabulary_.is_special(token) ? std::string_view() : vocabulary_.bytes(token);
+}
+
+void OutputRun::Append(TokenId token) {
+  tokens_.push_back(token);
+  text_ += BytesOf(token);
+}
+
+bool OutputRun::Tell() {
+  while (told_ < sure_) {
+    const TokenId token = output()[told_++];
+    told_bytes_ += BytesOf(token).size();
+    if (options_.on_token && !options_.on_token(token, BytesOf(token))) {
+      Cancel();
+      return false;
+    }
+  }
+  return true;
+}
+
+void OutputRun::Cancel() {
+  tokens_.resize(prompt_size_ + told_);
+  text_.resize(told_bytes_);
+  sure_ = told_;
+  stop_ = StopReason::kCancelled;
+}
+
+Generation OutputRun::Finish() {
+  Generation out;
+  stats_.output_tokens = static_cast<int>(size());
+  out.tokens.assign(output().begin(), output().end());
+  out.text = std::move(text_);
+  out.stop = stop_;
+  out.stats = stats_;
+  return out;
+}
+
+bool OutputRun::IsEnd(TokenId token) const {
+  // Under a constraint the mask knows where the end may be, and it knows the vocabulary's end
+  // tokens only: to stop at another one would cut the output.
+  if (vocabulary_.is_end(token) || at_ != nullptr) return vocabulary_.is_end(token);
+  const auto& ends = task_.model->end_tokens;
+  return std::find(ends.begin(), ends.end(), token) != ends.end();
+}
+
+}  // namespace pawl

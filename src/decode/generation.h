@@ -1,0 +1,172 @@
+// OutputRun: one output in the making, and all that the decode loop decides about it: what is
+// forced, what is sampled, when and how it ends. It does not know the model; whoever drives it
+// (batch.h) brings the logits.
+//
+//   pawl::OutputRun run(task, prompt, constraint, options);
+//   Result<bool> wants = run.Start();             // true: it wants the logits after run.tokens()
+//   while (wants.ok() && *wants) {
+//     wants = run.Take(LogitsAfter(run.tokens()));
+//     if (!run.Tell()) break;                     // the callback stopped it
+//   }
+//   Generation output = run.Finish();
+#ifndef PAWL_SRC_DECODE_GENERATION_H_
+#define PAWL_SRC_DECODE_GENERATION_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "grammar/forced_spelling.h"
+#include "pawl/result.h"
+#include "pawl/vocabulary.h"
+#include "src/decode/constraint.h"
+#include "src/decode/sampler.h"
+#include "src/model/model.h"
+
+namespace pawl {
+
+enum class StopReason {
+  kEnd,        // the model chose the end, or nothing but the end could follow
+  kClosed,     // the budget ran out: the constraint's shortest completion was appended (it may be
+               // empty)
+  kLength,     // the budget ran out and there was no constraint: the output is cut
+  kCancelled,  // the callback asked to stop
+};
+
+struct GenerateOptions {
+  SamplingParams sampling;
+  int max_tokens = 512;  // budget of the output; the model's context may allow less. The end token
+                         // is not counted.
+  // What is forced is taken without asking the model, and its rows for it run together in one call:
+  // tokens that are the only allowed ones, and, with an encoder, runs of bytes that the constraint
+  // dictates, in the tokenizer's spelling. The first saves time only. The second chooses among the
+  // spellings of the same text, which the model would do from one step to the next otherwise.
+  bool skip_forced = true;
+  // Called for every token of the output in order, with its bytes (none for special tokens), as
+  // soon as it is sure to stay; where the shortest completion takes hundreds of tokens that can be
+  // a few tokens later. false stops the generation.
+  std::function<bool(TokenId token, std::string_view bytes)> on_token;
+};
+
+struct GenerationStats {
+  int prompt_tokens = 0;
+  int reused_tokens = 0;  // of the prompt, whose keys and values were in memory already
+  int output_tokens = 0;  // sampled + forced + closing
+  int sampled_tokens = 0;
+  int forced_tokens = 0;
+  int closing_tokens = 0;
+  int forward_calls = 0;  // with rows of this output; others may have had rows in them too
+  int preemptions = 0;    // times that it had to make room and was computed again
+  int budget = 0;         // tokens that the output was allowed to have
+  // Wall time in seconds, by part. Where several outputs share a call of the model, each has a part
+  // of its time in proportion to its rows.
+  double prefill_seconds = 0;     // the model on the prompt
+  double decode_seconds = 0;      // the model on the output
+  double constraint_seconds = 0;  // masks, advancing, completions
+  double sample_seconds = 0;
+};
+
+struct Generation {
+  std::vector<TokenId> tokens;  // without the end token
+  std::string text;             // their bytes; special tokens have none
+  StopReason stop = StopReason::kEnd;
+  GenerationStats stats;
+};
+
+// Adds the time until its destruction to `seconds`.
+class Timer {
+ public:
+  explicit Timer(double& seconds);
+  ~Timer();
+  Timer(const Timer&) = delete;
+  Timer& operator=(const Timer&) = delete;
+
+ private:
+  double& seconds_;
+  int64_t start_;
+};
+
+// What the outputs of a model have in common. All must outlive them.
+struct OutputTask {
+  const ModelInfo* model = nullptr;
+  const Vocabulary* vocabulary = nullptr;
+  const Encoder* encode = nullptr;  // may be an empty function
+  // Positions that one sequence can have: the context, or less where memory holds less.
+  int positions = 0;
+};
+
+// One thread at a time; different runs may go on at the same time.
+class OutputRun {
+ public:
+  OutputRun(const OutputTask& task, std::vector<TokenId> prompt,
+            std::shared_ptr<const Constraint> constraint, GenerateOptions options);
+
+  // These two return whether the logits after tokens() are wanted; false: the output has ended. No
+  // further call but Tell, Cancel and Finish after false or an error. Start, once: the errors of
+  // Session::Generate. Take: `logits` has at least the model's vocabulary.
+  Result<bool> Start();
+  Result<bool> Take(std::span<const float> logits);
+
+  // Calls back for the tokens that are sure to stay; false when the callback stops the generation,
+  // which Finish then tells. To be called after each of the above, also after an error.
+  bool Tell();
+  // As if the callback had stopped it.
+  void Cancel();
+  Generation Finish();
+
+  // The prompt and the output so far.
+  std::span<const TokenId> tokens() const { return tokens_; }
+  // The most that tokens() can have; after Start.
+  int most_tokens() const { return static_cast<int>(prompt_size_) + stats_.budget; }
+  bool asked() const { return asked_; }  // logits were given once
+  GenerationStats& stats() { return stats_; }
+
+ private:
+  size_t size() const { return tokens_.size() - prompt_size_; }  // tokens of the output
+  int left() const { return stats_.budget - static_cast<int>(size()); }
+  std::span<const TokenId> output() const { return std::span(tokens_).subspan(prompt_size_); }
+
+  Status Prepare();
+  Result<bool> Advance();
+  Result<bool> Add(TokenId token, bool forced);
+  int OnTrial() const;
+  bool Keep();
+  TokenId Forced(const Mask& mask);
+  Result<bool> Close();
+  Result<bool> Stop(StopReason reason);
+  std::string_view BytesOf(TokenId token) const;
+  void Append(TokenId token);
+  bool IsEnd(TokenId token) const;
+
+  const OutputTask& task_;
+  const Vocabulary& vocabulary_;
+  const size_t prompt_size_;
+  std::vector<TokenId> tokens_;
+  std::string text_;
+  std::shared_ptr<const Constraint> at_;
+  GenerateOptions options_;
+  Sampler sampler_;
+  std::shared_ptr<const Mask> mask_;  // of at_, while logits are wanted
+  std::vector<TokenId> spelled_;      // of a forced run, not yet taken, the next one last
+  struct Kept {
+    std::shared_ptr<const Constraint> at;
+    int close = 0;                // tokens of its completion
+    size_t tokens = 0, text = 0;  // of the output
+    int forced = 0, sampled = 0;
+  };
+  Kept kept_;  // the last place whose completion is known to fit the budget
+  // Tokens that are sure to stay, those of them that the callback knows, and their bytes.
+  size_t sure_ = 0, told_ = 0, told_bytes_ = 0;
+  bool asked_ = false;
+  StopReason stop_ = StopReason::kEnd;
+  GenerationStats stats_;
+};
+
+}  // namespace pawl
+
+#endif  // PAWL_SRC_DECODE_GENERATION_H_

@@ -1,0 +1,209 @@
+// References are counted by page; a page is free, in use, or kept.
+//
+// The prefix cache is a hash table from (parent page, tokens) to page. The parent's number stands
+// for everything before: it is published as long as the child is, so its number cannot come to mean
+// something else, and by induction equal keys mean equal prefixes. Tokens are compared in full, so
+// a collision of hashes costs a comparison and nothing else.
+//
+// Kept pages stand in a list by last use. A page enters at the newest end when its last reference
+// goes, and leaves when it is shared again. Whoever references a page references its parent, and
+// lets go of the parent last; so at the time a parent enters the list its kept children are in it
+// already, on the older side. The oldest page of the list therefore never has a child, and evicting
+// it is all there is to evicting.
+#include "src/model/kv_pool.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace pawl {
+namespace {
+
+// The finaliser of splitmix64 (Steele, Lea, Flood, OOPSLA 2014).
+uint64_t Mix(uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+uint64_t HashOf(int32_t parent, PageTokens tokens) {
+  uint64_t hash = Mix(static_cast<uint64_t>(int64_t{parent}) + 0x9e3779b97f4a7c15u);
+  for (const TokenId token : tokens) {
+    hash = Mix(hash + 0x9e3779b97f4a7c15u + static_cast<uint64_t>(token));
+  }
+  return hash;
+}
+
+}  // namespace
+
+KvPool::KvPool(const KvLimits& limits) : limits_(limits) {
+  limits_.pages = std::clamp(limits_.pages, 0, kMostPages);
+  limits_.kept_pages = std::clamp(limits_.kept_pages, 0, limits_.pages);
+  Reserve(0);
+}
+
+void KvPool::Reserve(int32_t pages) {
+  // Free pages are used first, so there are never more than are in use and kept at one time.
+  const int64_t wanted = std::min<int64_t>(limits_.pages, int64_t{pages} + limits_.kept_pages);
+  const auto capacity = static_cast<int64_t>(info_.capacity());
+  if (capacity < wanted) {
+    const int64_t grown = std::min<int64_t>(limits_.pages, capacity + capacity / 2);
+    info_.reserve(static_cast<size_t>(std::max(wanted, grown)));
+  }
+  const size_t buckets = std::bit_ceil(std::max<size_t>(info_.capacity(), 64));
+  if (buckets <= buckets_.size()) return;
+  buckets_.assign(buckets, kNoPage);
+  for (size_t i = 0; i < info_.size(); ++i) {
+    if (!info_[i].published) continue;
+    int32_t& bucket = buckets_[BucketOf(info_[i].hash)];
+    info_[i].next = bucket;
+    bucket = static_cast<int32_t>(i);
+  }
+}
+
+int32_t KvPool::Allocate() {
+  int32_t page = free_;
+  if (page != kNoPage) {
+    free_ = At(page).next;
+  } else if (static_cast<int64_t>(info_.size()) < limits_.pages) {
+    if (info_.size() == info_.capacity()) Reserve(static_cast<int32_t>(info_.size()) + 1);
+    page = static_cast<int32_t>(info_.size());
+    info_.emplace_back();
+  } else if (oldest_ != kNoPage) {
+    EvictOldest();
+    page = free_;
+    free_ = At(page).next;
+  } else {
+    return kNoPage;
+  }
+  Page& info = At(page);
+  info.references = 1;
+  info.next = kNoPage;
+  ++in_use_;
+  return page;
+}
+
+void KvPool::Share(int32_t page) {
+  if (At(page).references++ > 0) return;
+  Unkeep(page);
+  ++in_use_;
+}
+
+void KvPool::Release(int32_t page) {
+  Page& info = At(page);
+  if (--info.references > 0) return;
+  --in_use_;
+  if (info.published) {
+    Keep(page);
+    if (kept_ > limits_.kept_pages) EvictOldest();
+  } else {
+    info.next = free_;
+    free_ = page;
+  }
+}
+
+int32_t KvPool::Find(int32_t parent, PageTokens tokens) const {
+  const uint64_t hash = HashOf(parent, tokens);
+  for (int32_t page = buckets_[BucketOf(hash)]; page != kNoPage; page = At(page).next) {
+    const Page& info = At(page);
+    if (info.hash == hash && info.parent == parent &&
+        std::equal(tokens.begin(), tokens.end(), info.tokens.begin())) {
+      return page;
+    }
+  }
+  return kNoPage;
+}
+
+void KvPool::Publish(int32_t page, int32_t parent, PageTokens tokens) {
+  Page& info = At(page);
+  info.published = true;
+  info.parent = parent;
+  info.hash = HashOf(parent, tokens);
+  std::copy(tokens.begin(), tokens.end(), info.tokens.begin());
+  int32_t& bucket = buckets_[BucketOf(info.hash)];
+  info.next = bucket;
+  bucket = page;
+}
+
+void KvPool::Withdraw(int32_t page) { Unpublish(page); }
+
+void KvPool::Unpublish(int32_t page) {
+  Page& info = At(page);
+  int32_t* link = &buckets_[BucketOf(info.hash)];
+  while (*link != page) link = &At(*link).next;
+  *link = info.next;
+  info.next = kNoPage;
+  info.published = false;
+  info.parent = kNoPage;
+}
+
+void KvPool::Keep(int32_t page) {
+  Page& info = At(page);
+  info.older = newest_;
+  info.newer = kNoPage;
+  (newest_ != kNoPage ? At(newest_).newer : oldest_) = page;
+  newest_ = page;
+  ++kept_;
+}
+
+void KvPool::Unkeep(int32_t page) {
+  Page& info = At(page);
+  (info.older != kNoPage ? At(info.older).newer : oldest_) = info.newer;
+  (info.newer != kNoPage ? At(info.newer).older : newest_) = info.older;
+  info.older = info.newer = kNoPage;
+  --kept_;
+}
+
+void KvPool::EvictOldest() {
+  const int32_t page = oldest_;
+  Unkeep(page);
+  Unpublish(page);
+  At(page).next = free_;
+  free_ = page;
+}
+
+std::string KvPool::Check(std::span<const int32_t> references) const {
+  const auto name = [](size_t page) { return "page " + std::to_string(page); };
+  std::vector<bool> is_free(info_.size()), is_kept(info_.size());
+  for (int32_t page = free_; page != kNoPage; page = At(page).next) {
+    const auto i = static_cast<size_t>(page);
+    if (is_free[i]) return name(i) + " is free twice";
+    is_free[i] = true;
+  }
+  int32_t kept = 0;
+  for (int32_t page = oldest_, older = kNoPage; page != kNoPage; page = At(page).newer) {
+    const auto i = static_cast<size_t>(page);
+    if (is_kept[i] || At(page).older != older) return name(i) + " stands wrong among the kept";
+    if (At(page).parent != kNoPage && is_kept[static_cast<size_t>(At(page).parent)]) {
+      return name(i) + " would go after its parent";
+    }
+    is_kept[i] = true;
+    older = page;
+    ++kept;
+  }
+  int32_t in_use = 0;
+  for (size_t i = 0; i < info_.size(); ++i) {
+    const Page& info = info_[i];
+    const int32_t expected = i < references.size() ? references[i] : 0;
+    if (info.references != expected) {
+      return name(i) + " has " + std::to_string(info.references) + " references, not " +
+             std::to_string(expected);
+    }
+    if (expected > 0) ++in_use;
+    const int states = (expected > 0 ? 1 : 0) + (is_free[i] ? 1 : 0) + (is_kept[i] ? 1 : 0);
+    if (states != 1) return name(i) + " is not one of free, in use and kept";
+    if (is_kept[i] && !info.published) return name(i) + " is kept, but nobody can find it";
+    if (!info.published) continue;
+    if (is_free[i]) return name(i) + " is free, but can be found";
+    if (Find(info.parent, PageTokens(info.tokens)) != static_cast<int32_t>(i)) {
+      return name(i) + " is not found under its tokens";
+    }
+    if (info.parent == kNoPage) continue;
+    if (!At(info.parent).published) return name(i) + " has outlived its parent";
+    if (expected > 0 && At(info.parent).references == 0) return name(i) + " without its parent";
+  }
+  if (in_use != in_use_) return "in_use() is wrong";
+  if (kept != kept_ || kept > limits_.kept_pages) return "kept() is wrong";
+  return "";
+}
+
+}  // namespace pawl

@@ -1,0 +1,119 @@
+// KvPool: which pages of the key-value memory are in use, by how many sequences, and what they
+// hold.
+//
+// A page has room for the keys and values of kPagePositions positions, in all layers. The pool
+// hands out page numbers; the memory behind them is the backend's. A slot is a place for one
+// position: slot = page * kPagePositions + offset.
+//
+//   pawl::KvPool pool({.pages = 100, .kept_pages = 20});
+//   const int32_t page = pool.Allocate();             // one reference; kNoPage when all are in use
+//   pool.Publish(page, kNoPage, tokens);              // full: others may find and share it
+//   const int32_t same = pool.Find(kNoPage, tokens);  // == page
+//   pool.Share(same);                                 // two references
+//   pool.Release(page);
+//
+// The prefix cache
+//   A full page may be published under its tokens and the page before it, its parent (itself
+//   published), so that a chain of pages stands for a prefix of tokens. A published page is never
+//   written again. When its last reference goes it is kept, until it is the least recently used
+//   and its place is needed, or more than kept_pages are kept.
+//   REQUIRES, so that a page never outlives its parent: who references a published page references
+//   its parent too, and releases a chain from its end.
+#ifndef PAWL_SRC_MODEL_KV_POOL_H_
+#define PAWL_SRC_MODEL_KV_POOL_H_
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "pawl/vocabulary.h"
+
+namespace pawl {
+
+constexpr int kPagePositions = 16;
+constexpr int32_t kNoPage = -1;
+
+// Pages that hold `positions` positions.
+constexpr int32_t PagesFor(int64_t positions) {
+  return static_cast<int32_t>((positions + kPagePositions - 1) / kPagePositions);
+}
+
+struct KvLimits {
+  int32_t pages = 0;       // at most kMostPages
+  int32_t kept_pages = 0;  // published pages that nobody references, at most
+};
+
+// Slots are int32_t.
+constexpr int32_t kMostPages = INT32_MAX / kPagePositions;
+
+using PageTokens = std::span<const TokenId, kPagePositions>;
+
+// One thread at a time.
+class KvPool {
+ public:
+  explicit KvPool(const KvLimits& limits);
+
+  int32_t pages() const { return limits_.pages; }
+  int32_t in_use() const { return in_use_; }  // referenced
+  int32_t kept() const { return kept_; }      // published, referenced by nobody
+  // What Allocate can still give.
+  int32_t available() const { return limits_.pages - in_use_; }
+
+  // Makes room in the bookkeeping for that many pages in use, so that the calls below allocate
+  // nothing.
+  void Reserve(int32_t pages);
+
+  // A page with one reference; low numbers first. Takes the least recently used kept page when no
+  // other is left, kNoPage when there is none either.
+  int32_t Allocate();
+  // One more reference to a page in use or kept.
+  void Share(int32_t page);
+  void Release(int32_t page);
+  int32_t references(int32_t page) const { return info_[static_cast<size_t>(page)].references; }
+  bool published(int32_t page) const { return info_[static_cast<size_t>(page)].published; }
+
+  // The page published under these tokens behind `parent` (kNoPage: at the beginning), or kNoPage.
+  int32_t Find(int32_t parent, PageTokens tokens) const;
+  // REQUIRES: `page` is referenced and not published, `parent` is published or kNoPage, and
+  // Find(parent, tokens) == kNoPage.
+  void Publish(int32_t page, int32_t parent, PageTokens tokens);
+  // Takes a page out of the cache, so that it may be written. REQUIRES: it is published and has one
+  // reference, and no page is published behind it.
+  void Withdraw(int32_t page);
+
+  // Recounts everything; the first thing that does not add up, or "". `references`: by page, how
+  // often the caller's tables hold it. For tests.
+  std::string Check(std::span<const int32_t> references) const;
+
+ private:
+  struct Page {
+    int32_t references = 0;
+    bool published = false;
+    int32_t parent = kNoPage;
+    int32_t older = kNoPage, newer = kNoPage;  // neighbours among the kept, by last use
+    int32_t next = kNoPage;                    // in its bucket, or in the list of free pages
+    uint64_t hash = 0;
+    std::array<TokenId, kPagePositions> tokens = {};
+  };
+  Page& At(int32_t page) { return info_[static_cast<size_t>(page)]; }
+  const Page& At(int32_t page) const { return info_[static_cast<size_t>(page)]; }
+  size_t BucketOf(uint64_t hash) const { return hash & (buckets_.size() - 1); }
+
+  void Keep(int32_t page);    // as the most recently used
+  void Unkeep(int32_t page);  // it stays published
+  void Unpublish(int32_t page);
+  void EvictOldest();
+
+  KvLimits limits_;
+  std::vector<Page> info_;  // of the pages that were ever used
+  std::vector<int32_t> buckets_;
+  int32_t free_ = kNoPage;  // used before, free now
+  int32_t oldest_ = kNoPage, newest_ = kNoPage;
+  int32_t in_use_ = 0, kept_ = 0;
+};
+
+}  // namespace pawl
+
+#endif  // PAWL_SRC_MODEL_KV_POOL_H_

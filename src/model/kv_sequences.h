@@ -1,0 +1,60 @@
+// KvSequences: the sequences of a model, the pages they are stored in, and the prefix cache. All
+// that a backend adds is memory: a page's keys and values, and copying slots.
+//
+//   pawl::KvSequences sequences({.pages = 1000, .kept_pages = 200}, context_length);
+//   Status status = sequences.Plan(rows, limits, plan);   // Forward:
+//   ... plan.copies, then the rows; plan.changes[i].failed where it went wrong ...
+//   sequences.Finish(rows, plan);
+#ifndef PAWL_SRC_MODEL_KV_SEQUENCES_H_
+#define PAWL_SRC_MODEL_KV_SEQUENCES_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "pawl/result.h"
+#include "src/model/kv_pool.h"
+#include "src/model/model.h"
+#include "src/model/row_plan.h"
+
+namespace pawl {
+
+// One thread at a time.
+class KvSequences {
+ public:
+  KvSequences(const KvLimits& limits, int context_length);
+
+  // As the methods of Model with these names.
+  Result<SequenceId> New(int capacity);
+  void Free(SequenceId sequence);
+  void Truncate(SequenceId sequence, int length);
+  int ReusePrefix(SequenceId sequence, std::span<const TokenId> tokens);
+  // `copies`: what the backend has to copy, all sources before it writes anything else.
+  Status CommitTree(SequenceId sequence, int row, std::vector<SlotCopy>& copies);
+
+  // The beginning and the end of a Forward call.
+  Status Plan(std::span<const Row> rows, const PlanLimits& limits, RowPlan& plan);
+  void Finish(std::span<const Row> rows, const RowPlan& plan);
+
+  bool Known(SequenceId sequence) const;
+  int length(SequenceId sequence) const { return sequences_[static_cast<size_t>(sequence)].length; }
+  const KvPool& pool() const { return pool_; }
+  // What does not add up, or "": counts references anew and checks the tables. For tests.
+  std::string Check() const;
+
+ private:
+  SequenceState& At(SequenceId sequence) { return sequences_[static_cast<size_t>(sequence)]; }
+  // Puts the pages that the first `length` positions fill into the prefix cache, or takes the equal
+  // ones that are there.
+  void Publish(SequenceState& state, int length);
+
+  KvPool pool_;
+  int context_length_;
+  int32_t reserved_pages_ = 0;
+  std::vector<SequenceState> sequences_;
+};
+
+}  // namespace pawl
+
+#endif  // PAWL_SRC_MODEL_KV_SEQUENCES_H_

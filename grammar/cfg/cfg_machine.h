@@ -27,6 +27,7 @@
 
 namespace pawl {
 
+class CaptureParse;
 class CfgMasks;
 
 class CfgMachine : public Machine {
@@ -59,6 +60,10 @@ class CfgMachine : public Machine {
   void FillTokens(Key state, const Vocabulary& vocabulary, uint32_t* words) override;
   bool FillBelow(Key state, const Vocabulary& vocabulary, uint32_t node, bool fresh,
                  uint32_t* words) override;
+  bool has_captures() const override { return ir_ != nullptr; }
+  Result<std::vector<Capture>> FindCaptures(std::span<const OutputPiece> pieces,
+                                            const Vocabulary& vocabulary) override;
+  std::optional<float> Temperature(Key state) override;
 
   // For CfgMasks.
   StateId StepState(StateId state, uint8_t byte);
@@ -88,6 +93,7 @@ class CfgMachine : public Machine {
   StateId Intern(ContId fresh, std::vector<Thread> threads);
   StateId MakeStep(StateId state, uint8_t byte);
   std::optional<std::string> Complete(ContId then, std::string prefix);
+  float TemperatureOf(ContId then) const;
 
   CfgProgram program_;
   std::unique_ptr<Continuations> continuations_;
@@ -97,6 +103,8 @@ class CfgMachine : public Machine {
   FlatMap<StateId> steps_;  // by state << 8 | byte
   StateId start_ = kDeadState;
   std::unique_ptr<CfgMasks> masks_;
+  std::shared_ptr<GrammarIr> ir_;  // of grammars with captures
+  std::unique_ptr<CaptureParse> captures_;  // made when first asked for
 };
 
 }  // namespace pawl

@@ -33,6 +33,7 @@ constexpr uint32_t kNever = UINT32_MAX;
 constexpr uint32_t kToken = 1u << 31;        // in a lexeme's `what`: a token set
 constexpr size_t kMaxEntries = size_t{6} << 20;
 constexpr size_t kEntriesPerUnit = 64;
+constexpr int kMaxTries = 256;  // ways out of rounds without text, at one place
 
 uint64_t Mix(uint64_t hash, uint64_t value) {
   hash = (hash ^ value) * 0x9E3779B97F4A7C15u;
@@ -451,13 +452,17 @@ class DerivationWalk {
   struct Done {  // how far everything was, to go back to
     size_t captures = 0, open = 0, hidden = 0;
   };
+  struct Choice {
+    uint32_t node, option;
+    Done done;  // before it
+  };
   struct Frame {
     uint32_t node, slot, begin;
     uint32_t careful;  // the place at which only earlier entries are taken
-    uint32_t at;       // the place of `seen`
+    uint32_t at;       // the place of `choices`
     std::vector<uint32_t> rounds;  // to go, at a repetition that has begun
-    std::vector<std::pair<uint32_t, Done>> seen;  // nodes at this place
-    Done done;  // when it began
+    std::vector<Choice> choices;   // made at this place
+    Done done;                     // when it began
   };
 
   Done Now() const { return {captures_.size(), open_.size(), hidden_.size()}; }
@@ -476,18 +481,8 @@ class DerivationWalk {
       return true;
     }
     const CfgProgram::Node& node = program_.nodes[frame.node];
-    if (frame.rounds.empty()) {
-      // A round without text came back to where it began.
-      if (frame.at != place_) frame.seen.clear();
-      frame.at = place_;
-      const auto known = std::ranges::find(frame.seen, frame.node, &std::pair<uint32_t, Done>::first);
-      if (known == frame.seen.end()) {
-        if (node.op == Op::kSplit) frame.seen.emplace_back(frame.node, Now());
-      } else if (frame.careful != place_) {
-        GoBack(known->second);
-        frame.careful = place_;
-      }
-    }
+    if (frame.at != place_) frame.choices.clear();
+    frame.at = place_;
     const uint32_t now =
         frame.careful == place_ ? back_.Time({frame.node, 0, frame.slot}, place_) : kNever;
     const auto may = [&](uint32_t to, uint32_t place) {
@@ -496,13 +491,7 @@ class DerivationWalk {
     };
     switch (node.op) {
       case Op::kSplit:
-        for (uint32_t i = 0; i < node.count; ++i) {
-          const uint32_t option = program_.splits[node.index + i];
-          if (!may(option, place_)) continue;
-          frame.node = option;
-          return true;
-        }
-        return false;
+        return Choose(frame, now);
       case Op::kMark:
         Mark(node.index, node.count == 1);
         frame.node = node.next;
@@ -525,7 +514,7 @@ class DerivationWalk {
       }
       case Op::kCall: {
         const uint32_t slot = LongestCall(
-            node.index, now, [&](uint32_t end) { return may(node.next, end); });
+            node.index, now, [&](uint32_t id) { return may(node.next, back_.slot(id).end); });
         if (slot == kNever) {
           if (!program_.routines[node.index].nullable || !may(node.next, place_)) return false;
           EmptyText(node.index);
@@ -542,6 +531,46 @@ class DerivationWalk {
     }
   }
 
+  // Takes the first way of a split that fits. A round of a loop that came back here without text
+  // takes back the last choice that has another way.
+  bool Choose(Frame& frame, uint32_t now) {
+    const auto next_way = [&](uint32_t at, uint32_t option) {
+      const CfgProgram::Node& node = program_.nodes[at];
+      for (; option < node.count; ++option) {
+        const uint32_t time =
+            back_.Time({program_.splits[node.index + option], 0, frame.slot}, place_);
+        if (time != kNever && time < now) break;
+      }
+      return option;
+    };
+    const auto take = [&](uint32_t at, uint32_t option) {
+      frame.node = program_.splits[program_.nodes[at].index + option];
+      return true;
+    };
+    if (frame.careful == place_ ||
+        std::ranges::find(frame.choices, frame.node, &Choice::node) == frame.choices.end()) {
+      const uint32_t option = next_way(frame.node, 0);
+      if (option == program_.nodes[frame.node].count) return false;
+      if (frame.careful != place_) frame.choices.push_back({frame.node, option, Now()});
+      return take(frame.node, option);
+    }
+    const Choice first = frame.choices.front();
+    for (int tries = 0; tries < kMaxTries && !frame.choices.empty(); ++tries) {
+      Choice& last = frame.choices.back();
+      last.option = next_way(last.node, last.option + 1);
+      if (last.option < program_.nodes[last.node].count) {
+        GoBack(last.done);
+        return take(last.node, last.option);
+      }
+      frame.choices.pop_back();
+    }
+    GoBack(first.done);
+    frame.node = first.node;
+    frame.careful = place_;
+    frame.choices.clear();
+    return true;
+  }
+
   // The longest activation of the routine that may begin here and end at a place that fits.
   template <typename Fits>
   uint32_t LongestCall(uint32_t routine, uint32_t now, const Fits& fits) const {
@@ -551,7 +580,7 @@ class DerivationWalk {
       if (slot.routine != routine || (best != kNever && slot.end <= back_.slot(best).end)) continue;
       if (now != kNever && back_.Time({program_.routines[routine].start, 0, id}, place_) >= now)
         continue;
-      if (fits(slot.end)) best = id;
+      if (fits(id)) best = id;
     }
     return best;
   }
@@ -571,7 +600,7 @@ class DerivationWalk {
       frame.node = program_.routines[back_.slot(slot).routine].start;
       frame.careful = place_;
       frame.rounds.clear();
-      frame.seen.clear();
+      frame.choices.clear();
       GoBack(frame.done);
       return true;
     }
@@ -590,45 +619,91 @@ class DerivationWalk {
       }
       if (frame.rounds.empty()) return false;
     }
-    const auto after = [&](uint32_t end) {
+    const uint32_t start = program_.routines[node.index].start;
+    const auto after = [&](uint32_t id) {
       std::vector<uint32_t> rest;
-      for (const uint32_t rounds : back_.Rounds(frame.node, frame.slot, end)) {
+      for (const uint32_t rounds :
+           back_.Rounds(frame.node, frame.slot, back_.slot(id).end)) {
         const uint32_t before = node.max == GrammarIr::kUnbounded
                                     ? std::min(rounds + 1, node.min)
                                     : rounds + 1;
-        if (std::ranges::find(frame.rounds, before) != frame.rounds.end()) rest.push_back(rounds);
+        if (std::ranges::find(frame.rounds, before) == frame.rounds.end()) continue;
+        if (frame.careful == place_ &&
+            back_.Time({start, 0, id}, place_) >=
+                back_.Time({frame.node, before + 1, frame.slot}, place_)) {
+          continue;
+        }
+        rest.push_back(rounds);
       }
       return rest;
     };
     const uint32_t slot =
-        LongestCall(node.index, kNever, [&](uint32_t end) { return !after(end).empty(); });
+        LongestCall(node.index, kNever, [&](uint32_t id) { return !after(id).empty(); });
     if (slot == kNever) {
       frame.rounds.clear();
       frame.node = node.next;
       return back_.Time({node.next, 0, frame.slot}, place_) != kNever;
     }
-    frame.rounds = after(back_.slot(slot).end);
+    frame.rounds = after(slot);
     return Enter(slot);
   }
 
-  // The preferred way through a routine without text.
-  void EmptyText(uint32_t routine) {
-    std::vector<uint32_t> nodes = {program_.routines[routine].start};
-    while (!nodes.empty()) {
-      const uint32_t at = nodes.back();
-      nodes.pop_back();
-      if (at == CfgProgram::kReturnNode) continue;
-      const CfgProgram::Node& node = program_.nodes[at];
-      uint32_t next = node.next;
-      if (node.op == Op::kSplit) {
-        for (uint32_t i = node.count; i-- > 0;) {
-          const uint32_t option = program_.splits[node.index + i];
-          if (parse_.empty_rank_[option] < parse_.empty_rank_[at]) next = option;
-        }
+  // The preferred way through a routine without text: as Step(), with the distance from the
+  // routine's end for the time of an entry.
+  void EmptyText(uint32_t first_routine) {
+    struct Empty {
+      uint32_t node, routine;
+      bool careful;
+      std::vector<std::pair<uint32_t, Done>> seen;
+      Done done;
+    };
+    std::vector<Empty> stack;
+    const auto enter = [&](uint32_t routine) {
+      const bool careful = !stack.empty() && stack.back().careful;
+      const auto open = std::ranges::find(stack, routine, &Empty::routine);
+      if (!careful && open != stack.end()) {
+        GoBack(open->done);
+        stack.erase(open + 1, stack.end());
+        stack.back().node = program_.routines[routine].start;
+        stack.back().careful = true;
+        return;
       }
-      nodes.push_back(next);
-      if (node.op == Op::kMark) Mark(node.index, node.count == 1);
-      if (node.op == Op::kCall) nodes.push_back(program_.routines[node.index].start);
+      stack.push_back({program_.routines[routine].start, routine, careful, {}, Now()});
+    };
+    enter(first_routine);
+    while (!stack.empty()) {
+      Empty& at = stack.back();
+      const CfgProgram::Node& node = program_.nodes[at.node];
+      switch (node.op) {
+        case Op::kReturn:
+          stack.pop_back();
+          break;
+        case Op::kSplit: {
+          const auto known =
+              std::ranges::find(at.seen, at.node, &std::pair<uint32_t, Done>::first);
+          if (known == at.seen.end()) {
+            at.seen.emplace_back(at.node, Now());
+          } else if (!at.careful) {
+            GoBack(known->second);
+            at.careful = true;
+          }
+          const uint32_t limit = at.careful ? parse_.empty_rank_[at.node] : kNever;
+          uint32_t option = 0;
+          while (parse_.empty_rank_[program_.splits[node.index + option]] >= limit) ++option;
+          at.node = program_.splits[node.index + option];
+          break;
+        }
+        case Op::kMark:
+          Mark(node.index, node.count == 1);
+          at.node = node.next;
+          break;
+        case Op::kCall:
+          at.node = node.next;
+          enter(node.index);
+          break;
+        default:
+          at.node = node.next;
+      }
     }
   }
 

@@ -136,7 +136,8 @@ class ForwardPass {
           Machine& machine = *program_.machines[terminal.source];
           const bool accepting = machine.Accepting(lexeme.key);
           if (accepting) End(lexeme.what, lexeme.begin, place + 1, *lexeme.then, out);
-          if (!accepting || (!terminal.lazy && !machine.Ends(lexeme.key))) next.push_back(lexeme);
+          const bool lazy = terminal.lazy || lexeme.ends;
+          if (!accepting || (!lazy && !machine.Ends(lexeme.key))) next.push_back(lexeme);
         };
         for (Open lexeme : open) {
           const CfgProgram::Terminal& terminal = program_.terminals[lexeme.what];
@@ -146,7 +147,7 @@ class ForwardPass {
         for (const auto& [what, then] : terminals_here_) {
           const CfgProgram::Terminal& terminal = program_.terminals[what];
           if (terminal.first[byte] == Machine::kDead) continue;
-          step({what, place, terminal.max_tokens, terminal.first[byte], then});
+          step({what, place, terminal.max_tokens, terminal.first[byte], then, false});
         }
       }
       if (in_token && units_.tokens[token].end == place + 1) {
@@ -154,7 +155,13 @@ class ForwardPass {
           if (program_.token_sets[what].Has(units_.tokens[token].id))
             End(what | kToken, token_begin, place + 1, *then, out);
         }
-        std::erase_if(next, [](Open& lexeme) { return lexeme.tokens != 0 && --lexeme.tokens == 0; });
+        std::erase_if(next, [this](Open& lexeme) {
+          if (lexeme.tokens == 0 || --lexeme.tokens > 0) return false;
+          const CfgProgram::Terminal& terminal = program_.terminals[lexeme.what];
+          Machine& machine = *program_.machines[terminal.source];
+          lexeme.ends = terminal.relaxed && !machine.Accepting(lexeme.key);
+          return !lexeme.ends;
+        });
       }
       std::swap(open, next);
       work_ += open.size();
@@ -173,6 +180,7 @@ class ForwardPass {
     uint32_t what, begin, tokens;
     Machine::Key key;
     Then then;
+    bool ends = false;  // where it first may, though it is not lazy
   };
 
   void End(uint32_t what, uint32_t begin, uint32_t end, const std::vector<Config>& then,
@@ -716,7 +724,11 @@ class DerivationWalk {
     open_.pop_back();
     const GrammarIr::Attributes& attributes = parse_.ir_->rule(rule).attributes;
     uint32_t text_end = place_;
-    if (attributes.marker) {
+    if (attributes.marker && attributes.marker->ahead) {
+      const uint32_t marker_end = MarkerAhead(*attributes.marker);
+      if (marker_end != kNever && attributes.marker->capture)
+        Add(*attributes.marker->capture, place_, marker_end);
+    } else if (attributes.marker) {
       if (const uint32_t cut = Cut(*attributes.marker, begin); cut != kNever) {
         if (attributes.marker->capture) Add(*attributes.marker->capture, cut, place_);
         if (attributes.marker->hidden) hidden_.emplace_back(cut, place_);
@@ -724,6 +736,19 @@ class DerivationWalk {
       }
     }
     if (attributes.capture) Add(*attributes.capture, begin, text_end);
+  }
+
+  // Where the shortest marker ends that begins here; kNever: there is none.
+  uint32_t MarkerAhead(const GrammarIr::Marker& marker) const {
+    const ReId regex = parse_.ir_->arena().Close(marker.marker);
+    RegexMachine machine(parse_.ir_->shared_arena(), regex);
+    Machine::Key key = machine.StartOf(0);
+    for (uint32_t i = place_; key != Machine::kDead; ++i) {
+      if (machine.Accepting(key)) return i;
+      if (i == units_.size() || units_.whole[i]) break;
+      key = machine.Step(key, static_cast<uint8_t>(units_.text[units_.offset[i]]));
+    }
+    return kNever;
   }
 
   // Where the marker begins in the text from `begin` to here; kNever: there is none.

@@ -22,7 +22,8 @@ Result<std::shared_ptr<CfgMachine>> CfgMachine::Create(GrammarIr& ir,
   if (!program.ok()) return program.error();
   std::shared_ptr<CfgMachine> machine(new CfgMachine(std::move(*program)));
   for (GrammarIr::RuleId rule = 0; rule < ir.rule_count() && machine->ir_ == nullptr; ++rule) {
-    if (ir.rule(rule).attributes.captures()) machine->ir_ = std::make_shared<GrammarIr>(ir);
+    const GrammarIr::Attributes& attributes = ir.rule(rule).attributes;
+    if (attributes.capture || (attributes.marker && attributes.marker->capture)) machine->ir_ = std::make_shared<GrammarIr>(ir);
   }
   return machine;
 }
@@ -38,7 +39,9 @@ CfgMachine::~CfgMachine() = default;
 CfgMachine::Thread CfgMachine::ThreadOf(const Continuations::Expansion::Begin& begin) const {
   const CfgProgram::Terminal& terminal = program_.terminals[begin.what];
   return {terminal.source * 2 + (terminal.lazy ? 1 : 0),
-          terminal.max_tokens == 0 ? kNoLimit : terminal.max_tokens, terminal.start, begin.then};
+          terminal.max_tokens == 0 ? kNoLimit
+                                   : terminal.max_tokens | (terminal.relaxed ? kRelaxed : 0),
+          terminal.start, begin.then};
 }
 
 bool CfgMachine::OutlivesToken(StateId state) const {
@@ -149,8 +152,14 @@ Machine::Key CfgMachine::StepToken(Key state, TokenId token, Key by_bytes) {
   if (fresh == Continuations::kNone && !counts) return by_bytes;
   std::vector<Thread> next(reached.begin(), reached.end());
   for (size_t i = next.size(); i-- > 0;) {
-    if (next[i].tokens != kNoLimit && --next[i].tokens == 0)
+    Thread& thread = next[i];
+    if (thread.tokens == kNoLimit || (--thread.tokens & ~kRelaxed) != 0) continue;
+    if (thread.tokens == kRelaxed && !machine_of(thread).Accepting(thread.key)) {
+      thread.source |= 1;  // ends where it first may
+      thread.tokens = kNoLimit;
+    } else {
       next.erase(next.begin() + static_cast<std::ptrdiff_t>(i));
+    }
   }
   const StateId id = Intern(continuations_->Union(fresh, states_[to].fresh), std::move(next));
   return id == kDeadState ? kDead : MakeKey(id, 1);

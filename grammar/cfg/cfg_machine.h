@@ -43,6 +43,7 @@ class CfgMachine : public Machine {
     friend auto operator<=>(const Thread&, const Thread&) = default;
   };
   static constexpr uint32_t kNoLimit = UINT32_MAX;
+  static constexpr uint32_t kRelaxed = 1u << 31;  // in `tokens`: the limit may be overrun
 
   // Errors as CompileCfg's.
   static Result<std::shared_ptr<CfgMachine>> Create(GrammarIr& ir, const Vocabulary& vocabulary);

@@ -488,6 +488,7 @@ class Builder {
       if (top && rule_ != GrammarIr::kNoRule && ir_.rule(rule_).attributes.max_tokens) {
         CfgProgram::Terminal limited = program_.terminals[index];
         limited.max_tokens = std::max(1u, *ir_.rule(rule_).attributes.max_tokens);
+        limited.relaxed = ir_.rule(rule_).attributes.relaxed;
         program_.counts_tokens = true;
         index = static_cast<uint32_t>(program_.terminals.size());
         program_.terminals.push_back(limited);
@@ -523,7 +524,7 @@ class Builder {
         std::vector<uint32_t> options;
         for (size_t i = 0; i < expr.operands.size(); ++i) {
           const ExprId operand = ir_.expr(id).operands[i];
-          if (productive_[operand]) options.push_back(NodesOf(operand, next, false, depth + 1));
+          if (productive_[operand]) options.push_back(NodesOf(operand, next, top, depth + 1));
         }
         return Split(std::move(options));
       }

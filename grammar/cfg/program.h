@@ -57,6 +57,7 @@ struct CfgProgram {
     uint32_t source = 0;      // machines[source]
     bool lazy = false;        // ends where it first matches
     uint32_t max_tokens = 0;  // 0: no limit
+    bool relaxed = false;     // where it may not end at the limit, it ends where it first may
     Machine::Key start = Machine::kDead;
     Cost shortest = kInfinite;
     std::array<Machine::Key, 256> first{};  // the key after the first byte

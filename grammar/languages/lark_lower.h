@@ -36,6 +36,8 @@ class LarkLowering {
 
   LarkLowering(std::deque<Source> sources, const LanguageOptions& options);
   Result<GrammarIr> Run();
+  // A rule of a source as a grammar of its own, without the rule's attributes.
+  Result<GrammarIr> RunRule(const std::string& source, uint32_t scope, const std::string& rule);
 
  private:
   // A scope of a source, and what is known of it so far.
@@ -75,13 +77,27 @@ class LarkLowering {
   bool Exhausted(const ScopeState& scope, size_t at);
 
   // lark_lower.cc
+  Result<GrammarIr> Finish();
   uint32_t ScopeOf(const Source& source, uint32_t scope);  // kFailed
+  bool xgrammar() const { return options_.lark_as_xgrammar; }
+  // What ends a rule and is part of its text.
+  NodeId EndOf(const Definition& rule) const {
+    return xgrammar() && rule.stop != kNoNode ? rule.stop : rule.suffix;
+  }
+  ExprId CallOf(uint32_t scope, const Definition& rule, uint64_t parameter, bool last,
+                Around around);
   RuleId RuleOf(uint32_t scope, const Definition& definition, uint64_t parameter, bool last,
                 Around around);
   ExprId StartOf(uint32_t scope, size_t at, const ScopeState& caller);
   bool DefineRule(const Instance& instance);
   ExprId Body(const Instance& instance);
   ExprId Lazy(const Instance& instance);
+  ExprId Boxed(const Instance& instance);
+  bool SetMarker(const Instance& instance, GrammarIr::Attributes& attributes);
+  ReId Limited(ReId text, uint32_t max_chars);
+  bool HasToken(const ScopeState& scope, NodeId node) const;
+  bool IsAnyText(uint32_t scope, NodeId node);
+  bool MayStayOpen(uint32_t scope, const Definition& rule);
   ExprId Lower(const Instance& in, NodeId node, bool last, Around around);
   ExprId LowerChoice(const Instance& in, const Node& node, bool last, Around around);
   ExprId LowerSequence(const Instance& in, const Node& node, bool last, Around around);
@@ -114,6 +130,7 @@ class LarkLowering {
   std::unordered_map<std::string_view, ExprId> tokens_;  // special tokens, as they are written
   std::deque<Instance> pending_;
   std::unordered_map<char32_t, ReId> folded_;  // characters without regard to case
+  bool boxed_ = false;  // see Boxed()
   uint64_t steps_ = 0, max_steps_ = 0;
   std::optional<Error> error_;
 };

@@ -184,9 +184,10 @@ bool LarkParser::Attribute(Definition& rule) {
     rule.capture = PlainString();
     return rule.capture.has_value();
   }
-  const auto known = {"stop", "suffix", "stop_capture", "max_tokens", "temperature"};
+  const auto known = {"stop", "suffix", "stop_capture", "max_tokens", "max_chars", "temperature"};
   if (std::find(known.begin(), known.end(), key) == known.end()) {
-    Fail("expected one of capture lazy stop suffix stop_capture max_tokens temperature, found '" +
+    Fail("expected one of capture lazy stop suffix stop_capture max_tokens max_chars temperature, "
+         "found '" +
              std::string(key) + "'",
          key_token.begin);
     return false;
@@ -195,6 +196,9 @@ bool LarkParser::Attribute(Definition& rule) {
   if (key == "max_tokens") {
     const auto value = Integer("a number of tokens", 0, INT32_MAX);
     if (value) rule.max_tokens = static_cast<uint32_t>(*value);
+  } else if (key == "max_chars") {
+    const auto value = Integer("a number of characters", 0, INT32_MAX);
+    if (value) rule.max_chars = static_cast<uint32_t>(*value);
   } else if (key == "temperature") {
     rule.temperature = Real();
   } else if (key == "stop_capture") {
@@ -222,7 +226,7 @@ bool LarkParser::Statement(uint32_t scope) {
     return true;
   }
   if (name == "%import") return Import(scope);
-  if (name == "%llguidance") return Options(scope);
+  if (name == "%llguidance" || name == "%grammar_options") return Options(scope);
   if (name == "%override" || name == "%declare") {
     Fail("'" + std::string(name) + "' is not supported", keyword.begin, ErrorCode::kUnsupported);
     return false;
@@ -423,7 +427,8 @@ std::optional<NodeId> LarkParser::Repeated(NodeId atom) {
       }
     }
     if (!Require("}")) return std::nullopt;
-    if (max == 0) return Fail("expected a largest count above 0", place);
+    if (max == 0 && !options_.as_xgrammar)
+      return Fail("expected a largest count above 0", place);
   } else {
     return atom;
   }

@@ -118,5 +118,156 @@ TEST(CaptureTest, RandomGrammarsGiveThePreferredDerivation) {
   EXPECT_GT(circular, 500);
 }
 
+using Language = GrammarLanguage;
+
+Grammar Compile(std::string_view text, Language language = Language::kLark) {
+  auto grammar = Compiler(Letters()).CompileGrammar(text, language);
+  EXPECT_TRUE(grammar.ok()) << text << "\n" << grammar.error().ToString();
+  return *grammar;
+}
+
+// "name=text" of each, with the span where the text is not what stands there.
+std::vector<std::string> Captures(const Grammar& grammar, std::string_view text) {
+  const std::vector<OutputPiece> pieces = {{.bytes = text}};
+  const auto captures = grammar.FindCaptures(pieces);
+  if (!captures.ok()) return {captures.error().ToString()};
+  std::vector<std::string> out;
+  for (const Capture& capture : *captures) {
+    out.push_back(capture.name + "=" + capture.text);
+    if (text.substr(capture.begin, capture.end - capture.begin) != capture.text)
+      out.back() += "[" + std::to_string(capture.begin) + "," + std::to_string(capture.end) + ")";
+  }
+  return out;
+}
+
+using Texts = std::vector<std::string>;
+
+TEST(CaptureTest, Lark) {
+  const Grammar list = Compile("start: \"[\" [n (\",\" n)*] \"]\"\nn[capture=\"item\"]: /[0-9]+/");
+  EXPECT_EQ(Captures(list, "[1,22,333]"), (Texts{"item=1", "item=22", "item=333"}));
+  EXPECT_EQ(Captures(list, "[]"), Texts{});
+  EXPECT_EQ(Captures(list, "[1,2"), (Texts{"item=1", "item=2"}));  // as "]" would end it
+  EXPECT_EQ(Captures(list, "[1,"), Texts{"item=1"});
+  EXPECT_EQ(Captures(list, "(1"), Texts{"the output does not fit the grammar"});
+  const Grammar nested = Compile("start: o\no[capture]: \"x\" i \"!\"\ni[capture]: /[a-z]*/");
+  EXPECT_EQ(Captures(nested, "xabc!"), (Texts{"i=abc", "o=xabc!"}));
+  EXPECT_EQ(Captures(nested, "x!"), (Texts{"i=", "o=x!"}));
+  // What is ignored behind a rule is not captured; the longest text from left to right.
+  EXPECT_EQ(Captures(Compile("start: a b\na[capture]: /x+/\nb[capture]: /x*/ \".\"\n%ignore / +/"),
+                     "xxx ."),
+            (Texts{"a=xxx", "b=."}));
+  EXPECT_EQ(Captures(Compile("start: list\nlist[capture]: \"a\" \",\" list | \"a\""), "a,a,a"),
+            (Texts{"list=a", "list=a,a", "list=a,a,a"}));
+  EXPECT_EQ(Captures(Compile("start: list\nlist[capture]: list \",\" \"a\" | \"a\""), "a,a,a"),
+            (Texts{"list=a", "list=a,a", "list=a,a,a"}));
+  EXPECT_EQ(Captures(Compile("start: call* text\ncall: head n \"</f>\"\nhead[lazy]: TEXT \"<f>\"\n"
+                             "n[capture]: /[0-9]+/\ntext[capture]: TEXT\nTEXT: /(.|\\n)*/"),
+                     "go<f>12</f><f>3</f>on"),
+            (Texts{"n=12", "n=3", "text=on"}));
+}
+
+TEST(CaptureTest, OtherLanguages) {
+  EXPECT_EQ(Captures(Compile("root ::= (n \";\")+\nn[capture=\"x\"] ::= [0-9]+ | \"(\" n \")\"",
+                             Language::kEbnf),
+                     "1;(2);"),
+            (Texts{"x=1", "x=2", "x=(2)"}));
+}
+
+// A capture ends before the marker; a stop of XGrammar's is in no capture at all, one of
+// llguidance's stands behind its rule.
+TEST(CaptureTest, Markers) {
+  const std::string inner = "r[capture=\"in\", stop_capture=\"end\", ";
+  const auto grammar = [&](std::string_view attribute, std::string_view rest) {
+    return "start[capture=\"all\"]: r \"z\"\n" + inner + std::string(attribute) +
+           "]: " + std::string(rest);
+  };
+  for (const Language language : {Language::kLark, Language::kLarkXgrammar}) {
+    EXPECT_EQ(Captures(Compile(grammar("suffix=/!!+/", "/[a-z]*/"), language), "ab!!z"),
+              (Texts{"end=!!", "in=ab", "all=ab!!z"}));
+    EXPECT_EQ(Captures(Compile(grammar("suffix=/b?a/", "\"b\""), language), "baz"),
+              (Texts{"end=a", "in=b", "all=baz"}));
+  }
+  EXPECT_EQ(Captures(Compile(grammar("stop=/!!+/", "/[a-z]*/"), Language::kLarkXgrammar), "ab!!z"),
+            (Texts{"end=!!", "in=ab", "all=abz[0,5)"}));
+  EXPECT_EQ(Captures(Compile("start[capture=\"all\"]: r \"!z\"\n" + inner + "stop=\"!\"]: /.*/"),
+                     "ab!z"),
+            (Texts{"end=!", "in=ab", "all=ab!z"}));
+}
+
+TEST(CaptureTest, TokensAndHistory) {
+  const auto vocabulary = Letters();
+  const auto grammar = Compiler(vocabulary).CompileGrammar(
+      "start: wrap\nwrap[capture]: \"a\" <tool> word\nword[capture]: /[a-z]/+", Language::kLark);
+  ASSERT_TRUE(grammar.ok()) << grammar.error().ToString();
+  EXPECT_TRUE(grammar->has_captures());
+  Matcher matcher(*grammar);
+  for (const TokenId token : {0, 4, 3}) ASSERT_TRUE(matcher.Accept(token));
+  ASSERT_TRUE(matcher.AcceptBytes("cc"));
+  const auto captures = matcher.Captures();
+  ASSERT_TRUE(captures.ok()) << captures.error().ToString();
+  EXPECT_EQ(*captures, (std::vector<Capture>{{"word", 7, 11, "abcc"}, {"wrap", 0, 11, "a<tool>abcc"}}));
+  Matcher other = matcher;
+  ASSERT_TRUE(matcher.Rollback(1));
+  ASSERT_TRUE(matcher.AcceptBytes("x"));
+  EXPECT_EQ(matcher.Captures()->front().text, "abx");
+  ASSERT_TRUE(other.Accept(6));
+  EXPECT_EQ(other.Captures()->front().text, "abcc");
+  ASSERT_TRUE(matcher.Rollback(3));  // only a token can come
+  EXPECT_EQ(matcher.Captures().error().code, ErrorCode::kUnsupported);
+  matcher.Reset();
+  EXPECT_FALSE(matcher.Captures().ok());
+}
+
+// Ten times the text takes no more than forty times as long, whatever the recursion.
+TEST(CaptureTest, LinearInTheText) {
+  for (const char* const rules :
+       {"list: item \",\" list | item", "list: list \",\" item | item", "list: item (\",\" item)*",
+        "list: (item | \"(\" list \")\") [\",\" list]"}) {
+    const Grammar grammar =
+        Compile("start: list\n" + std::string(rules) + "\nitem[capture]: /[a-z]+/");
+    double seconds[2];
+    for (const int big : {0, 1}) {
+      std::string text = "ab";
+      for (int i = 1; i < (big != 0 ? 20000 : 2000); ++i) text += ",ab";
+      const auto begin = std::chrono::steady_clock::now();
+      EXPECT_EQ(Captures(grammar, text).size(), big != 0 ? 20000u : 2000u);
+      seconds[big] = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    }
+    EXPECT_LT(seconds[1], 40 * seconds[0] + 0.2) << rules;
+  }
+}
+
+TEST(CaptureTest, TemperatureOfTheInnermostRule) {
+  const Grammar grammar = Compile(
+      "start: \"a\" x \"b\" | \"c\" y\nx[temperature=0.5]: %lark {\n start: \"x\" z\n"
+      " z[temperature=0.25]: /z+/\n}\ny[temperature=2]: /y*/");
+  const auto at = [&](std::string_view text) {
+    return grammar.Start().Advance(text)->temperature();
+  };
+  EXPECT_EQ(at(""), std::nullopt);
+  EXPECT_EQ(at("a"), 0.5f);
+  EXPECT_EQ(at("ax"), 0.25f);
+  EXPECT_EQ(at("axz"), 0.25f);
+  EXPECT_EQ(at("axzb"), std::nullopt);
+  EXPECT_EQ(at("cyy"), 2.0f);
+  EXPECT_EQ(Compile("start: \"a\"").Start().temperature(), std::nullopt);
+}
+
+// A grammar inside is one lexeme whose tokens are counted; where it may not end it goes on.
+TEST(CaptureTest, MaxTokensOfGrammarsInside) {
+  const Grammar grammar =
+      Compile("start: list \"c\"\nlist[max_tokens=2]: item | list item\nitem: \"a\" item \"b\" | \"ab\"",
+              Language::kLarkXgrammar);
+  State state = *grammar.Start().Advance(TokenId{3});
+  EXPECT_TRUE(state.mask()->Allows(2));
+  EXPECT_TRUE(state.mask()->Allows(0));
+  const State two = *state.Advance(TokenId{3});
+  EXPECT_EQ(two.mask()->Tokens(), std::vector<TokenId>{2});
+  const State open = *grammar.Start().Advance(TokenId{0})->Advance(TokenId{0});
+  EXPECT_EQ(open.mask()->Tokens(), (std::vector<TokenId>{0, 3}));
+  EXPECT_EQ(open.Advance(TokenId{3})->Advance(TokenId{1})->Advance(TokenId{1})->mask()->Tokens(),
+            std::vector<TokenId>{2});
+}
+
 }  // namespace
 }  // namespace pawl

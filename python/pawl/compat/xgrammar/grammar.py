@@ -154,7 +154,7 @@ class Grammar:
         if self._kind == "ebnf":
             return compiler.grammar(self._source["text"], "ebnf", root=self._source["root"])
         if self._kind in ("lark", "llguidance"):
-            return compiler.grammar(self._source, self._kind, **_LARK_JSON)
+            return compiler.grammar(self._source, self._kind, lark_as_xgrammar=True, **_LARK_JSON)
         return compiler.structural_tag({"type": "structural_tag", "format": self._format()})
 
     def _format(self) -> Dict[str, Any]:

@@ -1,0 +1,54 @@
+// Lazy rules, suffixes and stops.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/grammar/lark_test_util.h"
+
+namespace pawl {
+namespace {
+
+TEST(Lark, LazyAndSuffix) {
+  Check("start: foo /[a-z]+/\nfoo[lazy]: /.*<end>/", {"foo<end>bar"}, {"foo<end>bar<end>"});
+  Check("start: foo\nfoo[suffix=\"<end>\"]: /.*/", {"foo<end>", "<end>"}, {"foo", "a<end>b<end>"});
+  Check("start: foo\nfoo[suffix=END]: /.*/\nEND: /[xy]/", {"ax", "y"}, {"axy", "a"});
+  Check("start: foo\nfoo[lazy]: /.*/", {""}, {"a"});
+  Check("start: foo \"x\"\nfoo[lazy]: /[0-9]+/", {"1x"}, {"12x", "x"});
+}
+
+// Where a lazy rule matches, everything that began with it ends.
+TEST(Lark, LazyRulesEndWhatStandsBesideThem) {
+  const char* const tools = R"(
+    start: ( f_foo | f_bar | f_baz )* f_end
+    f_end: TEXT
+    f_foo_hd[lazy]: TEXT "<function"
+    f_foo: f_foo_hd "=foo>" /[a-z]+/ "</function>"
+    f_bar_hd[lazy]: TEXT "<function"
+    f_bar: f_bar_hd "=bar>" /[A-Z]+/ "</function>"
+    f_baz_hd[suffix="<tool"]: TEXT
+    f_baz: f_baz_hd "=baz>" /[0-9]+/ "</tool>"
+    TEXT: /(\n|.)*/
+  )";
+  Check(
+      tools,
+      {"", "text", "a<function=foo>abc</function>b<tool=baz>12</tool><function=bar>AB</function>"},
+      {"<function", "a<function=baz>1</function>", "<tool=foo>abc</function>",
+       "<tool=baz>1</tool><tool", "x<tool=baz>1<function=foo>a</function></tool>"});
+  Check("start: WORD* end\nWORD: /[a-z.]/+ \" \"\nend[suffix=\".\"]: /[a-z]+/", {"ab cd e.", "e."},
+        {"a. b.", "a.b ", "a b"});
+  Check("start: \"(\" TEXT \")\" | TEXT \"!\" | hd\nhd[lazy]: TEXT \"x\"\nTEXT: /[a-z]*/",
+        {"(axb)", "ax", "ab!"}, {"axb!", "x!"});
+}
+
+TEST(Lark, StopIsNotPartOfTheText) {
+  const char* const outer = "start: text \"<end>\"\ntext[stop=\"<end>\"]: /.*/";
+  Check(outer, {"foo<end>", "<end>"}, {"foo", "foo<end><end>", "a<end>b<end>"});
+  Check("start: text \"b\"\ntext[stop=\"<end>\"]: /.*/", {"foob"}, {"foo<end>b"});
+  Check("start: text \"!\"\ntext[stop=\"\"]: /[a-z]*/", {"ab!"}, {"ab"});
+  Check("start: name \"\\n\"\nname[stop=STOP]: /E[a-z]+/\nSTOP: /[a-b]/ | /[x-z]/", {"Emil\n"},
+        {"Emily\n"});
+}
+
+}  // namespace
+}  // namespace pawl

@@ -334,7 +334,6 @@ class BackwardPass {
   bool Run() {
     const auto n = static_cast<uint32_t>(reached_.nodes.size() - 1);
     incoming_.resize(n + 1);
-    starts_.resize(n + 1);
     slots_.push_back({program_.root, n, {}});
     Add({CfgProgram::kReturnNode, 0, 0}, n);
     for (uint32_t place = n + 1; place-- > 0;) {
@@ -352,8 +351,12 @@ class BackwardPass {
     const auto known = found_.find({place, config});
     return known == found_.end() ? kNever : known->second;
   }
-  // The activations that may begin at a place.
-  const std::vector<uint32_t>& starts(uint32_t place) const { return starts_[place]; }
+  // The activations that a call may begin at a place: the config of the call, or of a repetition
+  // with the rounds to go, the one that begins included.
+  std::span<const uint32_t> Calls(const Config& config, uint32_t place) const {
+    const auto known = calls_.find({place, config});
+    return known == calls_.end() ? std::span<const uint32_t>() : known->second;
+  }
   const Slot& slot(uint32_t id) const { return slots_[id]; }
   // How many rounds may be to go at a repetition.
   std::vector<uint32_t> Rounds(uint32_t node, uint32_t slot, uint32_t place) const {
@@ -362,14 +365,17 @@ class BackwardPass {
   }
 
  private:
-  void Add(const Config& config, uint32_t place) {
+  // false: no text leads there.
+  bool Add(const Config& config, uint32_t place) {
     if (config.count == 0 && config.node != CfgProgram::kReturnNode &&
         !reached_.Has(place, config.node)) {
-      return;
+      return false;
     }
-    if (!found_.emplace(Spot{place, config}, static_cast<uint32_t>(found_.size())).second) return;
+    if (!found_.emplace(Spot{place, config}, static_cast<uint32_t>(found_.size())).second)
+      return true;
     incoming_[place].push_back(config);
     if (config.count > 0) rounds_[{place, {config.node, 0, config.slot}}].push_back(config.count - 1);
+    return true;
   }
 
   void Call(uint32_t routine, const Config& caller, uint32_t place) {
@@ -396,9 +402,10 @@ class BackwardPass {
     const bool at_end = config.node == CfgProgram::kReturnNode;
     if (!at_end && config.node == program_.routines[routine].start &&
         place < slots_[config.slot].end) {
-      starts_[place].push_back(config.slot);
-      for (size_t i = 0; i < slots_[config.slot].callers.size(); ++i)
-        Add(Config(slots_[config.slot].callers[i]), place);
+      for (size_t i = 0; i < slots_[config.slot].callers.size(); ++i) {
+        const Config caller = slots_[config.slot].callers[i];
+        if (Add(caller, place)) calls_[{place, caller}].push_back(config.slot);
+      }
     }
     for (const uint32_t from :
          at_end ? parse_.before_return_[routine] : parse_.before_[config.node]) {
@@ -430,11 +437,10 @@ class BackwardPass {
   const CfgProgram& program_;
   const Reached& reached_;
   std::vector<std::vector<Config>> incoming_;  // by place
-  std::vector<std::vector<uint32_t>> starts_;
   std::vector<Slot> slots_;
   std::unordered_map<uint32_t, uint32_t> slot_of_;  // of this place, by routine
   std::unordered_map<Spot, uint32_t, Hash> found_;
-  std::unordered_map<Spot, std::vector<uint32_t>, Hash> rounds_;
+  std::unordered_map<Spot, std::vector<uint32_t>, Hash> rounds_, calls_;
 };
 
 class DerivationWalk {
@@ -522,7 +528,7 @@ class DerivationWalk {
       }
       case Op::kCall: {
         const uint32_t slot = LongestCall(
-            node.index, now, [&](uint32_t id) { return may(node.next, back_.slot(id).end); });
+            {frame.node, 0, frame.slot}, now, [&](uint32_t id) { return may(node.next, back_.slot(id).end); });
         if (slot == kNever) {
           if (!program_.routines[node.index].nullable || !may(node.next, place_)) return false;
           EmptyText(node.index);
@@ -579,15 +585,17 @@ class DerivationWalk {
     return true;
   }
 
-  // The longest activation of the routine that may begin here and end at a place that fits.
+  // The longest activation that a call may begin here and that ends at a place that fits.
   template <typename Fits>
-  uint32_t LongestCall(uint32_t routine, uint32_t now, const Fits& fits) const {
+  uint32_t LongestCall(const Config& call, uint32_t now, const Fits& fits) const {
     uint32_t best = kNever;
-    for (const uint32_t id : back_.starts(place_)) {
+    for (const uint32_t id : back_.Calls(call, place_)) {
       const BackwardPass::Slot& slot = back_.slot(id);
-      if (slot.routine != routine || (best != kNever && slot.end <= back_.slot(best).end)) continue;
-      if (now != kNever && back_.Time({program_.routines[routine].start, 0, id}, place_) >= now)
+      if (best != kNever && slot.end <= back_.slot(best).end) continue;
+      if (now != kNever &&
+          back_.Time({program_.routines[slot.routine].start, 0, id}, place_) >= now) {
         continue;
+      }
       if (fits(id)) best = id;
     }
     return best;
@@ -645,8 +653,14 @@ class DerivationWalk {
       }
       return rest;
     };
-    const uint32_t slot =
-        LongestCall(node.index, kNever, [&](uint32_t id) { return !after(id).empty(); });
+    uint32_t slot = kNever;
+    for (const uint32_t rounds : frame.rounds) {
+      const uint32_t longest =
+          LongestCall({frame.node, rounds + 1, frame.slot}, kNever,
+                      [&](uint32_t id) { return !after(id).empty(); });
+      if (longest != kNever && (slot == kNever || back_.slot(longest).end > back_.slot(slot).end))
+        slot = longest;
+    }
     if (slot == kNever) {
       frame.rounds.clear();
       frame.node = node.next;

@@ -33,6 +33,18 @@ constexpr size_t kMaxTokenSets = 10'000;
 constexpr uint64_t kRegexWork = 30'000'000;
 constexpr uint64_t kRegexWorkPerByte = 64;
 
+// start: (call | other)* text
+bool IsDispatch(const Tree& tree, const Scope& scope) {
+  const auto start = scope.rules.find("start");
+  if (start == scope.rules.end()) return false;
+  const Node& body = tree.nodes[start->second.body];
+  const auto children = tree.ChildrenOf(body);
+  return body.kind == Node::Kind::kSequence && children.size() == 2 &&
+         tree.nodes[children[0]].kind == Node::Kind::kRepeat &&
+         tree.nodes[children[0]].max == kUnbounded &&
+         tree.nodes[children[1]].kind == Node::Kind::kName;
+}
+
 }  // namespace
 
 LarkLowering::LarkLowering(std::deque<Source> sources, const LanguageOptions& options)
@@ -104,6 +116,7 @@ uint32_t LarkLowering::ScopeOf(const Source& source, uint32_t scope) {
   if (scope > 0) state.prefix += "lark" + std::to_string(scope) + ".";
   if (state.scope != nullptr) {
     state.lazy.emplace(source.tree, *state.scope, xgrammar());
+    state.dispatches = IsDispatch(source.tree, *state.scope);
     if (state.lazy->too_many()) {
       return Fail(state, "more than " + std::to_string(LazyRules::kMost) + " lazy rules",
                   state.scope->place, ErrorCode::kLimit);
@@ -235,7 +248,9 @@ LarkLowering::ExprId LarkLowering::Body(const Instance& instance) {
   if (body.kind == Node::Kind::kSpecialToken && !rule.temperature)
     return Lower(instance, rule.body, instance.last, instance.around);
   const size_t work = steps_;
+  if (rule.max_chars) inline_rules_.push_back(&rule);
   ReId text = LowerTerminal(instance.scope, rule.body);
+  inline_rules_.clear();
   if (text == kFailedRe && counts && !rule.max_chars && !rule.temperature &&
       error_->code == ErrorCode::kInvalid) {
     error_.reset();
@@ -324,18 +339,8 @@ bool LarkLowering::IsAnyText(uint32_t scope, NodeId node) {
 // heads of calls in free text, `start: call* tail`.
 bool LarkLowering::MayStayOpen(uint32_t scope, const Definition& rule) {
   if (!xgrammar()) return false;
+  if (scopes_[scope].dispatches) return false;
   const Tree& tree = scopes_[scope].source->tree;
-  const auto start = scopes_[scope].scope->rules.find("start");
-  if (start != scopes_[scope].scope->rules.end()) {
-    const Node& body = tree.nodes[start->second.body];
-    const auto children = tree.ChildrenOf(body);
-    if (body.kind == Node::Kind::kSequence && children.size() == 2 &&
-        tree.nodes[children[0]].kind == Node::Kind::kRepeat &&
-        tree.nodes[children[0]].max == kUnbounded &&
-        tree.nodes[children[1]].kind == Node::Kind::kName) {
-      return false;
-    }
-  }
   const auto fixed = [&](NodeId id) {
     return tree.nodes[id].kind == Node::Kind::kString && !tree.nodes[id].ignore_case &&
            !tree.nodes[id].text.empty();
@@ -423,10 +428,11 @@ ReId LarkLowering::LazyText(uint32_t scope, const Definition& rule) {
   return text;
 }
 
-// The texts in which none of the rules has matched. Another lazy rule may match at the same time.
+// The texts in which none of the rules has matched; in XGrammar's Lark only where free text is
+// searched for calls. Another lazy rule may match at the same time.
 ReId LarkLowering::Without(uint32_t scope, ReId text, LazySet beside, bool lazy) {
-  if (beside == 0 || text == kFailedRe) return text;
   ScopeState& state = scopes_[scope];
+  if (beside == 0 || text == kFailedRe || (xgrammar() && !state.dispatches)) return text;
   if (const auto known = state.restricted.find({text, beside, lazy});
       known != state.restricted.end()) {
     return known->second;

@@ -49,6 +49,7 @@ class LarkLowering {
     std::map<std::string_view, ReId> terminals;
     std::unordered_map<NodeId, ExprId> leaves;  // of nodes that stand for one terminal
     std::optional<LazyRules> lazy;
+    bool dispatches = false;  // start: calls* text
     std::map<const Definition*, ReId> lazy_texts;
     std::map<std::tuple<ReId, LazySet, bool>, ReId> restricted;
   };
@@ -115,6 +116,7 @@ class LarkLowering {
 
   // lark_terminals.cc
   ReId Terminal(uint32_t scope, std::string_view name, size_t at);
+  ReId InlineRule(uint32_t scope, const Definition& rule, const Node& node);
   ReId LowerTerminal(uint32_t scope, NodeId id);
   ReId TerminalLeaf(const ScopeState& scope, const Node& node);
   ReId RegexExt(const ScopeState& scope, const Node& node);
@@ -131,6 +133,8 @@ class LarkLowering {
   std::deque<Instance> pending_;
   std::unordered_map<char32_t, ReId> folded_;  // characters without regard to case
   bool boxed_ = false;  // see Boxed()
+  // Rules that stand in a terminal, since max_chars makes one of the rule around them.
+  std::vector<const Definition*> inline_rules_;
   uint64_t steps_ = 0, max_steps_ = 0;
   std::optional<Error> error_;
 };

@@ -174,6 +174,15 @@ bool LarkParser::Attribute(Definition& rule) {
   const Token key_token = Peek();
   const std::string_view key = Text(key_token);
   ++at_;
+  const bool again = (key == "lazy" && rule.lazy) || (key == "capture" && rule.capture) ||
+                     (key == "stop_capture" && rule.stop_capture) ||
+                     (key == "max_tokens" && rule.max_tokens) ||
+                     (key == "max_chars" && rule.max_chars) ||
+                     (key == "temperature" && rule.temperature);
+  if (again) {
+    Fail("the attribute '" + std::string(key) + "' stands here twice", key_token.begin);
+    return false;
+  }
   if (key == "lazy") {
     rule.lazy = true;
     return true;
@@ -181,7 +190,7 @@ bool LarkParser::Attribute(Definition& rule) {
   if (key == "capture") {
     rule.capture = rule.name;
     if (!Take("=")) return true;
-    rule.capture = PlainString();
+    rule.capture = CaptureName();
     return rule.capture.has_value();
   }
   const auto known = {"stop", "suffix", "stop_capture", "max_tokens", "max_chars", "temperature"};
@@ -194,7 +203,7 @@ bool LarkParser::Attribute(Definition& rule) {
   }
   if (!Require("=")) return false;
   if (key == "max_tokens") {
-    const auto value = Integer("a number of tokens", 0, INT32_MAX);
+    const auto value = Integer("a number of tokens", options_.as_xgrammar ? 1 : 0, INT32_MAX);
     if (value) rule.max_tokens = static_cast<uint32_t>(*value);
   } else if (key == "max_chars") {
     const auto value = Integer("a number of characters", 0, INT32_MAX);
@@ -203,7 +212,7 @@ bool LarkParser::Attribute(Definition& rule) {
     rule.temperature = Real();
   } else if (key == "stop_capture") {
     rule.stop_capture_place = key_token.begin;
-    rule.stop_capture = PlainString();
+    rule.stop_capture = CaptureName();
   } else {
     if (rule.stop != kNoNode || rule.suffix != kNoNode) {
       Fail("expected one 'stop' or 'suffix', found another", key_token.begin);
@@ -213,6 +222,19 @@ bool LarkParser::Attribute(Definition& rule) {
     if (value) (key == "stop" ? rule.stop : rule.suffix) = *value;
   }
   return !error_.has_value();
+}
+
+// XGrammar's names of captures are words.
+std::optional<std::string> LarkParser::CaptureName() {
+  const size_t place = Peek().begin;
+  std::optional<std::string> name = PlainString();
+  if (!name) return name;
+  if (name->empty()) return Fail("expected a name for the capture", place);
+  constexpr std::string_view kWord =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
+  if (options_.as_xgrammar && name->find_first_not_of(kWord) != std::string::npos)
+    return Fail("expected a name of letters, digits, '_', '-' and '.'", place);
+  return name;
 }
 
 bool LarkParser::Statement(uint32_t scope) {

@@ -150,15 +150,6 @@ class RandomGrammar {
   std::vector<GrammarIr::RuleId> ids_;
 };
 
-std::vector<std::string> TextsUpTo(size_t length, std::string_view letters) {
-  std::vector<std::string> texts = {""};
-  for (size_t i = 0; i < texts.size(); ++i) {
-    if (texts[i].size() == length) continue;
-    for (const char c : letters) texts.push_back(texts[i] + c);
-  }
-  return texts;
-}
-
 TEST(Lark, RandomGrammars) {
   const std::vector<std::string> texts = TextsUpTo(4, "abc");
   int accepted = 0;

@@ -84,6 +84,16 @@ inline const GrammarIr::Rule* FindRule(const GrammarIr& ir, std::string_view nam
   return nullptr;
 }
 
+// All texts of up to so many letters.
+inline std::vector<std::string> TextsUpTo(size_t length, std::string_view letters) {
+  std::vector<std::string> texts = {""};
+  for (size_t i = 0; i < texts.size(); ++i) {
+    if (texts[i].size() == length) continue;
+    for (const char c : letters) texts.push_back(texts[i] + c);
+  }
+  return texts;
+}
+
 }  // namespace pawl
 
 #endif  // PAWL_TESTS_GRAMMAR_LARK_TEST_UTIL_H_

@@ -10,6 +10,7 @@
 #include "grammar/languages/rust_regex.h"
 #include "src/base/utf8.h"
 #include "tests/grammar/lark_test_util.h"
+#include "tests/grammar/lark_test_util.h"
 
 namespace pawl {
 namespace {

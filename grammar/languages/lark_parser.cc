@@ -107,6 +107,10 @@ bool LarkParser::Rule(uint32_t scope) {
   name.remove_prefix(std::min(name.find_first_not_of("!?"), name.size()));
   rule.name = name;
   ++at_;
+  if (text_.substr(Peek().begin).starts_with("::=")) {
+    Fail("expected ':', found '::='", Peek().begin);
+    return false;
+  }
   if (Take("::")) {
     if (!Require("_")) return false;
     rule.parametric = true;

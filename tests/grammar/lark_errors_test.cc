@@ -70,7 +70,7 @@ TEST(Lark, Errors) {
       {"start: foo\nfoo[stop=\"a\",suffix=\"b\"]: /a/",
        "2:14: expected one 'stop' or 'suffix', found another"},
       {"start: foo\nfoo[max_chars=3]: start",
-       "2:19: the rule 'start' cannot be used in a terminal (max_chars and temperature need a "
+       "1:8: the rule 'foo' cannot be used in a terminal (max_chars and temperature need a "
        "rule that is one terminal)"},
       {"start: foo\nfoo[max_tokens=3]: start", "2:1: no text fits: \"foo\" can never end"},
       {"start: foo\nfoo[max_tokens=3]: bar \"a\"\nbar[capture]: \"b\" bar?",
@@ -78,7 +78,7 @@ TEST(Lark, Errors) {
       {"start: foo\nfoo[stop_capture=\"x\"]: /a/",
        "2:5: expected stop or suffix beside stop_capture"},
       {"root ::= \"a\"",
-       "1:6: expected ':', found '::' (this looks like EBNF or GBNF, which write \"::=\"; it was "
+       "1:6: expected ':', found '::=' (this looks like EBNF or GBNF, which write \"::=\"; it was "
        "read as Lark)"},
       {"start: foo\nfoo:: \"a\"", "2:7: expected '_', found '\"a\"'"},
       {"start: foo\nfoo: a::1\na: \"a\"", "2:6: the rule 'a' has no parameter"},

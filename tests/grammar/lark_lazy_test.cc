@@ -50,5 +50,32 @@ TEST(Lark, StopIsNotPartOfTheText) {
         {"Emily\n"});
 }
 
+// XGrammar writes the text of a stop, takes ignored text behind the last terminal, and lets any text
+// up to a fixed string go on without it to the end.
+TEST(Lark, AsXgrammarReadsIt) {
+  LanguageOptions options = WithJson();
+  options.lark_as_xgrammar = true;
+  const auto check = [&](std::string_view grammar, const std::vector<std::string>& accepted,
+                         const std::vector<std::string>& refused) {
+    GrammarIr ir = Read(grammar, options);
+    ASSERT_NE(ir.root(), GrammarIr::kNoRule);
+    CfgReference reference(ir);
+    for (const std::string& text : accepted) EXPECT_TRUE(reference.Accepts(text)) << text;
+    for (const std::string& text : refused) EXPECT_FALSE(reference.Accepts(text)) << text;
+  };
+  check("start: \"a\" B\nB: \"b\"\n%ignore / +/", {"ab", "a b  "}, {" ab"});
+  check("start: r \"c\"\nr[stop=\"b\"]: /[a-z]*/", {"aabc", "bc"}, {"aac", "abbc"});
+  check("start: r\nr[suffix=\"<e>\"]: TEXT\nTEXT: /(.|\\n)*/", {"a<e>", "plain", "<e"}, {"<e>a"});
+  check("start: call* tail\ntail: TEXT\nhead[suffix=\"<e>\"]: TEXT\ncall: head \"x\"\nTEXT: /(.|\\n)*/",
+        {"a<e>xb", "plain"}, {"<e>", "a<e>b", "<e>x<e>"});
+  check("start: b | c\nb[lazy]: \"x\"\nc: \"xy\"", {"x", "xy"}, {"xyx"});
+  check("start: /a{0}b/ \"c\"{0}", {"b"}, {"bc", "ab"});
+  check("start: o \">\"\no[max_chars=3]: \"x\" i\ni[max_chars=5]: /[a-z]*/", {"xab>", "x>"},
+        {"xabc>"});
+  check("start: r \"!\"\nr[max_chars=2, suffix=\">\"]: /[a-z]*/", {"aa!", "a>!"}, {"aa>!", "a!"});
+  EXPECT_EQ(ReadLark("start: a\na[max_tokens=0]: /b/", options).error().ToString(),
+            "2:14: expected a number of tokens, found '0'");
+}
+
 }  // namespace
 }  // namespace pawl

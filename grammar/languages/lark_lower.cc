@@ -30,6 +30,7 @@ namespace {
 
 constexpr uint64_t kMaxSteps = 1'000'000;  // nodes lowered, beside four for each byte
 constexpr size_t kMaxTokenSets = 10'000;
+constexpr size_t kMaxBoxes = 16;
 constexpr uint64_t kRegexWork = 30'000'000;
 constexpr uint64_t kRegexWorkPerByte = 64;
 
@@ -270,6 +271,14 @@ LarkLowering::ExprId LarkLowering::Body(const Instance& instance) {
 LarkLowering::ExprId LarkLowering::Boxed(const Instance& instance) {
   const Definition& rule = *instance.definition;
   const ScopeState& state = scopes_[instance.scope];
+  const auto [known, fresh] = boxes_.try_emplace({instance.scope, &rule}, kFailed);
+  if (!fresh) return known->second;
+  if (boxes_.size() > kMaxBoxes) {
+    return Fail(state,
+                "more than " + std::to_string(kMaxBoxes) +
+                    " rules with max_tokens that are no terminals",
+                rule.attribute_place, ErrorCode::kLimit);
+  }
   const auto scope = static_cast<uint32_t>(state.scope - state.source->tree.scopes.data());
   auto inside = LarkLowering(sources_, options_).RunRule(state.source->name, scope, rule.name);
   if (!inside.ok()) {
@@ -287,10 +296,10 @@ LarkLowering::ExprId LarkLowering::Boxed(const Instance& instance) {
   const auto vocabulary = Vocabulary::Create({.tokens = {"a"}, .special = {}, .end_tokens = {}});
   auto machine = CfgMachine::Create(*inside, **vocabulary);
   if (!machine.ok()) {
-    error_ = machine.error();
-    return kFailed;
+    return Fail(state, machine.error().message, rule.attribute_place, machine.error().code);
   }
-  return ir_.Terminal({*std::move(machine), ""});
+  known->second = ir_.Terminal({*std::move(machine), ""});
+  return known->second;
 }
 
 Result<GrammarIr> LarkLowering::RunRule(const std::string& source, uint32_t scope,

@@ -133,6 +133,7 @@ class LarkLowering {
   std::deque<Instance> pending_;
   std::unordered_map<char32_t, ReId> folded_;  // characters without regard to case
   bool boxed_ = false;  // see Boxed()
+  std::map<std::pair<uint32_t, const Definition*>, ExprId> boxes_;
   // Rules that stand in a terminal, since max_chars makes one of the rule around them.
   std::vector<const Definition*> inline_rules_;
   uint64_t steps_ = 0, max_steps_ = 0;

@@ -72,7 +72,7 @@ TEST(Lark, Errors) {
       {"start: foo\nfoo[max_chars=3]: start",
        "1:8: the rule 'foo' cannot be used in a terminal (max_chars and temperature need a "
        "rule that is one terminal)"},
-      {"start: foo\nfoo[max_tokens=3]: start", "2:1: no text fits: \"foo\" can never end"},
+      {"start: foo\nfoo[max_tokens=3]: start", "2:4: no text fits: \"foo\" can never end"},
       {"start: foo\nfoo[max_tokens=3]: bar \"a\"\nbar[capture]: \"b\" bar?",
        "2:4: max_tokens is not supported around captures"},
       {"start: foo\nfoo[stop_capture=\"x\"]: /a/",

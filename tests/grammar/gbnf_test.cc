@@ -43,7 +43,7 @@ TEST(GbnfTest, StylesOfLlamaCpp) {
       "# a sum on each line\nroot  ::= (sum \"=\" ws item \"\\n\")+\nsum   ::= item ([-+*/] item)*\n"
       "item  ::= word | num | \"(\" ws sum \")\" ws\nword  ::= [a-z] [a-z0-9_]* ws\n"
       "num   ::= [0-9]+ ws\nws    ::= [ \\t\\n]*\n",
-      {"a = b\n", "1+(x_2 * 3)=4\n", "a=b\nc=d\n"}, {"", "a=b", "=b\n", "(a=b\n"});
+      {"a = b\n", "1+(x_2 *3)=4\n", "a=b\nc=d\n"}, {"", "a=b", "=b\n", "(a=b\n"});
   Language(
       "root ::= list\n\nlist ::=\n  \"[\" ws (\n            value\n    (\",\" ws value)*\n  )? \"]\" ws\n\n"
       "value ::= list | (\"yes\" | \"no\") ws\n\n"

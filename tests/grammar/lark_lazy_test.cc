@@ -74,7 +74,7 @@ TEST(Lark, AsXgrammarReadsIt) {
         {"xabc>"});
   check("start: r \"!\"\nr[max_chars=2, suffix=\">\"]: /[a-z]*/", {"aa!", "a>!"}, {"aa>!", "a!"});
   EXPECT_EQ(ReadLark("start: a\na[max_tokens=0]: /b/", options).error().ToString(),
-            "2:14: expected a number of tokens, found '0'");
+            "2:14: expected a number of tokens between 1 and 2147483647, found '0'");
 }
 
 }  // namespace

@@ -122,6 +122,8 @@ def _install_xgrammar() -> None:
     ours.GrammarCompiler.compile_grammar = compile_text
     ours.Grammar.from_ebnf = staticmethod(from_text)
     ours.Grammar.__str__ = text_of
+    for error in (ours.InvalidJSONError, ours.InvalidStructuralTagError):
+        error.__str__ = lambda raised: InternalText(RuntimeError.__str__(raised))
     ours.Grammar.__repr__ = lambda grammar: "Grammar"
 
     def json_schema_to_ebnf(schema, *, json_format="json", **kwargs):

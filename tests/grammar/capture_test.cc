@@ -118,6 +118,52 @@ TEST(CaptureTest, RandomGrammarsGiveThePreferredDerivation) {
   EXPECT_GT(circular, 500);
 }
 
+// Limits of tokens that may be overrun: the mask is what trying every token says, every state can be
+// finished, and what was written that way has its captures.
+TEST(CaptureTest, RandomWalksUnderLimitsOfTokens) {
+  const auto vocabulary = Letters();
+  int states = 0, limits = 0, found = 0;
+  for (uint32_t seed = 0; seed < 1500; ++seed) {
+    std::mt19937 random(seed + 5000);
+    GrammarIr ir;
+    MakeRandom(ir, random);
+    for (RuleId rule = 0; rule < ir.rule_count(); ++rule) {
+      if (ir.expr(ir.rule(rule).body).kind != GrammarIr::Kind::kRegex) continue;
+      GrammarIr::Attributes attributes = ir.rule(rule).attributes;
+      attributes.max_tokens = 1 + random() % 3;
+      attributes.relaxed = true;
+      ir.SetAttributes(rule, attributes);
+      ++limits;
+    }
+    auto machine = CfgMachine::Create(ir, *vocabulary);
+    if (!machine.ok()) continue;
+    const Grammar grammar(*machine, vocabulary);
+    State state = grammar.Start();
+    std::vector<OutputPiece> pieces;
+    for (int step = 0; step < 10; ++step) {
+      std::vector<TokenId> allowed;
+      for (TokenId id = 0; id < vocabulary->size(); ++id) {
+        const bool fits =
+            vocabulary->is_end(id) ? state.accepting() : state.Advance(id).has_value();
+        ASSERT_EQ(state.mask()->Allows(id), fits) << "seed " << seed << " token " << id;
+        if (fits && !vocabulary->is_end(id)) allowed.push_back(id);
+      }
+      const auto rest = state.ShortestCompletion();
+      ASSERT_TRUE(rest && state.Advance(*rest)->accepting()) << "seed " << seed;
+      const auto captures = grammar.FindCaptures(pieces);
+      ASSERT_TRUE(captures.ok()) << "seed " << seed << ": " << captures.error().ToString();
+      found += static_cast<int>(captures->size());
+      ++states;
+      if (allowed.empty()) break;
+      pieces.push_back({.token = allowed[random() % allowed.size()]});
+      state = *state.Advance(pieces.back().token);
+    }
+  }
+  EXPECT_GT(states, 4000);
+  EXPECT_GT(limits, 200);
+  EXPECT_GT(found, 4000);
+}
+
 using Language = GrammarLanguage;
 
 Grammar Compile(std::string_view text, Language language = Language::kLark) {

@@ -90,8 +90,6 @@ class GrammarMatcher:
         try:
             self._native = _pawl.Matcher(compiled_grammar._native, override_stop_tokens)
         except PawlError as error:
-            if error.code == "unsupported":  # only tokens go on from here: nothing is settled yet
-                return []
             raise RuntimeError(str(error)) from error
 
     def accept_token(self, token_id: int, *, debug_print: bool = False) -> bool:
@@ -221,6 +219,8 @@ class GrammarMatcher:
         try:
             return [(name, text) for name, _, _, text in self._native.captures()]
         except PawlError as error:
+            if error.code == "unsupported":  # only tokens go on from here: nothing is settled yet
+                return []
             raise RuntimeError(str(error)) from error
 
     @property

@@ -181,6 +181,7 @@ def cases_of(source: str):
             pass
     for function in re.finditer(r"((?:#\[[^\n]*\n\s*)*?)fn (\w+)\s*\(", source):
         head = source[source.rfind("}\n", 0, function.start(2)) + 1:function.start(2)]
+        head = re.sub(r"(?m)^\s*//.*$", "", head)
         parameters_end = bracket(source, function.end() - 1)
         parameters = source[function.end():parameters_end - 1]
         body_at = source.find("{", parameters_end)

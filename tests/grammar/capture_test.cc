@@ -1,7 +1,7 @@
 // Captures against trying every derivation, on random grammars; and what they mean, by examples.
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 #include <random>
 #include <string>
 #include <vector>
@@ -274,10 +274,10 @@ TEST(CaptureTest, LinearInTheText) {
     double seconds[2];
     for (const int big : {0, 1}) {
       std::string text = "ab";
-      for (int i = 1; i < (big != 0 ? 20000 : 2000); ++i) text += ",ab";
-      const auto begin = std::chrono::steady_clock::now();
-      EXPECT_EQ(Captures(grammar, text).size(), big != 0 ? 20000u : 2000u);
-      seconds[big] = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+      for (int i = 1; i < (big != 0 ? 10000 : 1000); ++i) text += ",ab";
+      const std::clock_t begin = std::clock();  // of this process: the machine may be busy
+      EXPECT_EQ(Captures(grammar, text).size(), big != 0 ? 10000u : 1000u);
+      seconds[big] = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
     }
     EXPECT_LT(seconds[1], 40 * seconds[0] + 0.2) << rules;
   }

@@ -20,8 +20,8 @@
 #include <bitset>
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "pawl/capture.h"

@@ -27,6 +27,12 @@
 
 namespace pawl {
 
+namespace captures {
+class ForwardPass;
+class BackwardPass;
+class DerivationWalk;
+}  // namespace captures
+
 class CaptureParse {
  public:
   // Errors as CompileCfg's. `ir` is shared with the machine of the grammar.
@@ -39,18 +45,17 @@ class CaptureParse {
                                    const Vocabulary& vocabulary);
 
  private:
-  friend class ForwardPass;
-  friend class BackwardPass;
-  friend class DerivationWalk;
+  friend class captures::ForwardPass;
+  friend class captures::BackwardPass;
+  friend class captures::DerivationWalk;
 
   CaptureParse(std::shared_ptr<GrammarIr> ir, CfgProgram program);
   void FindPredecessors();
   void FindEmptyWays();
 
-  // A node from which `from` goes on to a node.
   std::shared_ptr<GrammarIr> ir_;
   CfgProgram program_;
-  std::vector<std::vector<uint32_t>> before_;  // by node: those that lead to it
+  std::vector<std::vector<uint32_t>> before_;         // by node: those that lead to it
   std::vector<std::vector<uint32_t>> before_return_;  // by routine: those that lead to its end
   std::vector<uint32_t> empty_rank_;  // by node: how far from its routine's end without text
 };

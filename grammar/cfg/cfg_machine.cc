@@ -23,7 +23,8 @@ Result<std::shared_ptr<CfgMachine>> CfgMachine::Create(GrammarIr& ir,
   std::shared_ptr<CfgMachine> machine(new CfgMachine(std::move(*program)));
   for (GrammarIr::RuleId rule = 0; rule < ir.rule_count() && machine->ir_ == nullptr; ++rule) {
     const GrammarIr::Attributes& attributes = ir.rule(rule).attributes;
-    if (attributes.capture || (attributes.marker && attributes.marker->capture)) machine->ir_ = std::make_shared<GrammarIr>(ir);
+    if (attributes.capture || (attributes.marker && attributes.marker->capture))
+      machine->ir_ = std::make_shared<GrammarIr>(ir);
   }
   return machine;
 }
@@ -38,10 +39,10 @@ CfgMachine::~CfgMachine() = default;
 
 CfgMachine::Thread CfgMachine::ThreadOf(const Continuations::Expansion::Begin& begin) const {
   const CfgProgram::Terminal& terminal = program_.terminals[begin.what];
-  return {terminal.source * 2 + (terminal.lazy ? 1 : 0),
-          terminal.max_tokens == 0 ? kNoLimit
-                                   : terminal.max_tokens | (terminal.relaxed ? kRelaxed : 0),
-          terminal.start, begin.then};
+  return {
+      terminal.source * 2 + (terminal.lazy ? 1 : 0),
+      terminal.max_tokens == 0 ? kNoLimit : terminal.max_tokens | (terminal.relaxed ? kRelaxed : 0),
+      terminal.start, begin.then};
 }
 
 bool CfgMachine::OutlivesToken(StateId state) const {

@@ -104,7 +104,7 @@ class CfgMachine : public Machine {
   FlatMap<StateId> steps_;  // by state << 8 | byte
   StateId start_ = kDeadState;
   std::unique_ptr<CfgMasks> masks_;
-  std::shared_ptr<GrammarIr> ir_;  // of grammars with captures
+  std::shared_ptr<GrammarIr> ir_;           // of grammars with captures
   std::unique_ptr<CaptureParse> captures_;  // made when first asked for
 };
 

@@ -97,7 +97,7 @@ class GrammarIr {
     std::optional<uint32_t> max_tokens = {};  // tokens that a text of the rule may have; only where
                                               // the definition is one terminal
     bool relaxed = false;  // a text that may not end at max_tokens goes on until it may
-    std::optional<double> temperature = {};   // for sampling while inside the rule
+    std::optional<double> temperature = {};  // for sampling while inside the rule
     bool captures() const { return capture.has_value() || marker.has_value(); }
     friend bool operator==(const Attributes&, const Attributes&) = default;
   };

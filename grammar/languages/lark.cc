@@ -43,9 +43,9 @@ Result<GrammarIr> ReadLark(std::span<const LarkGrammar> grammars, const Language
     }
     lark::Tree tree;
     if (!grammar.is_json_schema) {
-      Result<lark::Tree> parsed =
-          lark::Parse(grammar.text, map,
-                      {.max_nesting = options.max_nesting, .as_xgrammar = options.lark_as_xgrammar});
+      Result<lark::Tree> parsed = lark::Parse(
+          grammar.text, map,
+          {.max_nesting = options.max_nesting, .as_xgrammar = options.lark_as_xgrammar});
       if (!parsed.ok()) {
         return fail(parsed.error().code,
                     parsed.error().message + std::string(LanguageHint(grammar.text, true)),

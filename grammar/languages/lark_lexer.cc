@@ -246,8 +246,8 @@ bool Lexer::Keyword() {
         "%grammar_options", "%if", "%lark"}) {
     if (known != name) continue;
     Add(Word::kKeyword, begin);
-    const bool json = name == "%json" || name == "%regex" || name == "%llguidance" ||
-                      name == "%grammar_options";
+    const bool json =
+        name == "%json" || name == "%regex" || name == "%llguidance" || name == "%grammar_options";
     return json ? Json(begin) : true;
   }
   return Fail("expected one of %ignore %import %json %regex %lark %llguidance %if, found '" +

@@ -157,9 +157,9 @@ LarkLowering::ExprId LarkLowering::StartOf(uint32_t scope, size_t at, const Scop
 LarkLowering::ExprId LarkLowering::CallOf(uint32_t scope, const Definition& rule,
                                           uint64_t parameter, bool last, Around around) {
   if (scopes_[scope].ignore == GrammarIr::kEmpty) last = true;
-  const bool plain = !(rule.capture || rule.stop_capture || rule.max_tokens || rule.max_chars ||
-                       rule.temperature || rule.lazy || rule.stop != kNoNode ||
-                       rule.suffix != kNoNode);
+  const bool plain =
+      !(rule.capture || rule.stop_capture || rule.max_tokens || rule.max_chars ||
+        rule.temperature || rule.lazy || rule.stop != kNoNode || rule.suffix != kNoNode);
   if (last || plain) return ir_.Call(RuleOf(scope, rule, parameter, last, around));
   return Followed(scope, ir_.Call(RuleOf(scope, rule, parameter, /*last=*/true, around)), last);
 }
@@ -274,10 +274,10 @@ LarkLowering::ExprId LarkLowering::Boxed(const Instance& instance) {
   const auto [known, fresh] = boxes_.try_emplace({instance.scope, &rule}, kFailed);
   if (!fresh) return known->second;
   if (boxes_.size() > kMaxBoxes) {
-    return Fail(state,
-                "more than " + std::to_string(kMaxBoxes) +
-                    " rules with max_tokens that are no terminals",
-                rule.attribute_place, ErrorCode::kLimit);
+    return Fail(
+        state,
+        "more than " + std::to_string(kMaxBoxes) + " rules with max_tokens that are no terminals",
+        rule.attribute_place, ErrorCode::kLimit);
   }
   const auto scope = static_cast<uint32_t>(state.scope - state.source->tree.scopes.data());
   auto inside = LarkLowering(sources_, options_).RunRule(state.source->name, scope, rule.name);
@@ -318,8 +318,7 @@ Result<GrammarIr> LarkLowering::RunRule(const std::string& source, uint32_t scop
 // The texts that end at so many characters, or, where they cannot, as soon as they can after that.
 ReId LarkLowering::Limited(ReId text, uint32_t max_chars) {
   RegexArena& arena = ir_.arena();
-  const ReId full =
-      arena.And(text, arena.Repeat(RegexArena::kAnyChar, max_chars, std::nullopt));
+  const ReId full = arena.And(text, arena.Repeat(RegexArena::kAnyChar, max_chars, std::nullopt));
   const ReId more = arena.Repeat(RegexArena::kAnyChar, 1, std::nullopt);
   return arena.And(text, arena.Not(arena.Concat(full, more)));
 }
@@ -393,8 +392,7 @@ LarkLowering::ExprId LarkLowering::Lazy(const Instance& instance) {
     ReId open = arena.Not(arena.Concat(whole, ReId{RegexArena::kAnything}));
     if (rule.max_chars) open = Limited(open, *rule.max_chars);
     return ir_.Choice(
-        {closed,
-         ir_.Regex(Without(instance.scope, open, instance.around.beside & ~self, false))});
+        {closed, ir_.Regex(Without(instance.scope, open, instance.around.beside & ~self, false))});
   }
   ReId text = LowerTerminal(instance.scope, rule.body);
   if (text == kFailedRe) return kFailed;

@@ -132,7 +132,7 @@ class LarkLowering {
   std::unordered_map<std::string_view, ExprId> tokens_;  // special tokens, as they are written
   std::deque<Instance> pending_;
   std::unordered_map<char32_t, ReId> folded_;  // characters without regard to case
-  bool boxed_ = false;  // see Boxed()
+  bool boxed_ = false;                         // see Boxed()
   std::map<std::pair<uint32_t, const Definition*>, ExprId> boxes_;
   // Rules that stand in a terminal, since max_chars makes one of the rule around them.
   std::vector<const Definition*> inline_rules_;

@@ -178,11 +178,10 @@ bool LarkParser::Attribute(Definition& rule) {
   const Token key_token = Peek();
   const std::string_view key = Text(key_token);
   ++at_;
-  const bool again = (key == "lazy" && rule.lazy) || (key == "capture" && rule.capture) ||
-                     (key == "stop_capture" && rule.stop_capture) ||
-                     (key == "max_tokens" && rule.max_tokens) ||
-                     (key == "max_chars" && rule.max_chars) ||
-                     (key == "temperature" && rule.temperature);
+  const bool again =
+      (key == "lazy" && rule.lazy) || (key == "capture" && rule.capture) ||
+      (key == "stop_capture" && rule.stop_capture) || (key == "max_tokens" && rule.max_tokens) ||
+      (key == "max_chars" && rule.max_chars) || (key == "temperature" && rule.temperature);
   if (again) {
     Fail("the attribute '" + std::string(key) + "' stands here twice", key_token.begin);
     return false;
@@ -199,10 +198,11 @@ bool LarkParser::Attribute(Definition& rule) {
   }
   const auto known = {"stop", "suffix", "stop_capture", "max_tokens", "max_chars", "temperature"};
   if (std::find(known.begin(), known.end(), key) == known.end()) {
-    Fail("expected one of capture lazy stop suffix stop_capture max_tokens max_chars temperature, "
-         "found '" +
-             std::string(key) + "'",
-         key_token.begin);
+    Fail(
+        "expected one of capture lazy stop suffix stop_capture max_tokens max_chars temperature, "
+        "found '" +
+            std::string(key) + "'",
+        key_token.begin);
     return false;
   }
   if (!Require("=")) return false;
@@ -453,8 +453,7 @@ std::optional<NodeId> LarkParser::Repeated(NodeId atom) {
       }
     }
     if (!Require("}")) return std::nullopt;
-    if (max == 0 && !options_.as_xgrammar)
-      return Fail("expected a largest count above 0", place);
+    if (max == 0 && !options_.as_xgrammar) return Fail("expected a largest count above 0", place);
   } else {
     return atom;
   }

@@ -14,11 +14,11 @@ namespace pawl {
 
 // The languages of grammars, see docs/grammars.md.
 enum class GrammarLanguage : uint8_t {
-  kEbnf,        // as XGrammar reads it
-  kGbnf,        // as llama.cpp reads it
-  kLark,        // in llguidance's dialect
+  kEbnf,          // as XGrammar reads it
+  kGbnf,          // as llama.cpp reads it
+  kLark,          // in llguidance's dialect
   kLarkXgrammar,  // in XGrammar's dialect
-  kLlguidance,  // several of those and JSON Schemas that name each other, as llguidance's JSON
+  kLlguidance,    // several of those and JSON Schemas that name each other, as llguidance's JSON
 };
 
 struct GrammarOptions {
@@ -32,8 +32,8 @@ struct GrammarOptions {
   int max_nesting = 250;  // groups in groups
 };
 
-// "ebnf", "gbnf", "lark", "lark_xgrammar" or "llguidance": the name of a language, or the extension of a file's name
-// without its dot.
+// "ebnf", "gbnf", "lark", "lark_xgrammar" or "llguidance": the name of a language, or the extension
+// of a file's name without its dot.
 inline std::optional<GrammarLanguage> GrammarLanguageOf(std::string_view name) {
   if (name == "ebnf") return GrammarLanguage::kEbnf;
   if (name == "gbnf") return GrammarLanguage::kGbnf;

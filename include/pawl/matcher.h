@@ -117,9 +117,9 @@ class PAWL_EXPORT Matcher {
  private:
   struct Position {
     State state;
-    bool ended = false;          // by an end token
-    TokenId token = kNoToken;    // the step that led here; none: bytes
-    size_t bytes_end = 0;        // in bytes_, behind what steps of bytes have brought so far
+    bool ended = false;        // by an end token
+    TokenId token = kNoToken;  // the step that led here; none: bytes
+    size_t bytes_end = 0;      // in bytes_, behind what steps of bytes have brought so far
   };
   friend PAWL_EXPORT Result<size_t> FillTreeMasks(const Matcher& matcher,
                                                   std::span<const TokenId> tokens,

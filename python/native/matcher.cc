@@ -181,8 +181,8 @@ void BindMatcher(nb::module_& module) {
              }();
              nb::list out;
              for (const Capture& capture : Take(std::move(found))) {
-               out.append(nb::make_tuple(capture.name, capture.begin, capture.end,
-                                         BytesOf(capture.text)));
+               out.append(
+                   nb::make_tuple(capture.name, capture.begin, capture.end, BytesOf(capture.text)));
              }
              return out;
            })

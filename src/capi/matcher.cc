@@ -158,8 +158,7 @@ size_t pawl_captures_count(const pawl_captures* captures) {
 }
 
 pawl_status pawl_captures_get(const pawl_captures* captures, size_t index, const char** name,
-                              size_t* begin, size_t* end, const char** text,
-                              size_t* text_length) {
+                              size_t* begin, size_t* end, const char** text, size_t* text_length) {
   if (index >= pawl_captures_count(captures)) return PAWL_BAD_ARGUMENT;
   const Capture& capture = captures->list[index];
   if (name != nullptr) *name = capture.name.c_str();

@@ -62,10 +62,11 @@ int RunGrammar(const Flags& flags) {
   if (!text.ok()) return Fail(kName, text.error());
   LanguageOptions options;
   options.lark_as_xgrammar = source->second.language == GrammarLanguage::kLarkXgrammar;
-  if (flags.root && (options.lark_as_xgrammar || source->second.language == GrammarLanguage::kLark)) {
-    return Fail(kName, Error{ErrorCode::kInvalid,
-                             "is for EBNF and GBNF; the root of a Lark grammar is \"start\"",
-                             "--root"});
+  if (flags.root &&
+      (options.lark_as_xgrammar || source->second.language == GrammarLanguage::kLark)) {
+    return Fail(kName,
+                Error{ErrorCode::kInvalid,
+                      "is for EBNF and GBNF; the root of a Lark grammar is \"start\"", "--root"});
   }
   options.root = flags.root.value_or(options.root);
   // A schema inside is checked and printed as it stands; nothing runs it here.

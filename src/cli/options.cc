@@ -41,9 +41,10 @@ CLI::Validator WholeNumber(uint64_t least, uint64_t most) {
 namespace {
 
 // What says something about JSON Schemas only.
-constexpr const char* kSchemaOptions[] = {
-    "--whitespace",            "--order",   "--spelling", "--separators", "--ascii",
-    "--additional-properties", "--ref-dir", "--ref-base", "--profile",    "--annotations"};
+constexpr const char* kSchemaOptions[] = {"--whitespace", "--order",    "--spelling",
+                                          "--separators", "--ascii",    "--additional-properties",
+                                          "--ref-dir",    "--ref-base", "--profile",
+                                          "--annotations"};
 
 // nullopt for what is no number, and for numbers beyond those of a float.
 std::optional<double> ParseFinite(const std::string& text) {
@@ -240,14 +241,13 @@ Status GrammarFlags::CheckOptionsOf(GrammarLanguage language, std::string_view t
   const bool lark =
       language == GrammarLanguage::kLark || language == GrammarLanguage::kLarkXgrammar;
   if (lark && command_->get_option("--root")->count() > 0) {
-    return Error{ErrorCode::kInvalid, "is for EBNF and GBNF; the root of a Lark grammar is \"start\"",
-                 "--root"};
+    return Error{ErrorCode::kInvalid,
+                 "is for EBNF and GBNF; the root of a Lark grammar is \"start\"", "--root"};
   }
   if (lark && text.find("%json") != std::string_view::npos) return {};
   for (const char* option : kSchemaOptions) {
     if (command_->get_option(option)->count() > 0) {
-      return Error{ErrorCode::kInvalid,
-                   "is for JSON Schemas; this grammar has none", option};
+      return Error{ErrorCode::kInvalid, "is for JSON Schemas; this grammar has none", option};
     }
   }
   return {};

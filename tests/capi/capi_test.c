@@ -450,8 +450,9 @@ static void test_captures(void) {
   pawl_vocabulary* v = vocabulary_of(1);
   pawl_compiler* compiler = NULL;
   CHECK(pawl_compiler_create(v, NULL, &compiler, NULL) == PAWL_OK);
-  pawl_grammar* grammar = compile(
-      compiler, "lark", "start: \"a\" n (\",\" n)*\nn[capture=\"item\", temperature=0.5]: /[0-9]+/");
+  pawl_grammar* grammar =
+      compile(compiler, "lark",
+              "start: \"a\" n (\",\" n)*\nn[capture=\"item\", temperature=0.5]: /[0-9]+/");
   pawl_matcher* m = NULL;
   CHECK(pawl_matcher_create(grammar, NULL, &m, NULL) == PAWL_OK);
   float temperature = 0;

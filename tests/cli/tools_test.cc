@@ -237,8 +237,8 @@ TEST(GrammarTest, PrintsChecksAndConverts) {
 }
 
 TEST(ValidateTest, CapturesAsJson) {
-  const std::string grammar =
-      WriteScratch("pair.lark", "start: k \"=\" v\nk[capture=\"key\"]: /[a-z]+/\nv[capture]: /./+\n");
+  const std::string grammar = WriteScratch(
+      "pair.lark", "start: k \"=\" v\nk[capture=\"key\"]: /[a-z]+/\nv[capture]: /./+\n");
   const CommandResult result = RunPawl({"validate", "--grammar", grammar, "--tokenizer",
                                         RandomModelFolder() + "/tokenizer.json", "--captures", "-"},
                                        "ab=\"1");
@@ -256,8 +256,9 @@ TEST(ValidateTest, OptionsThatSayNothingAboutTheGrammarAreRefused) {
                                      RandomModelFolder() + "/tokenizer.json", "-"});
     return RunPawl(options, "a").err;
   };
-  EXPECT_EQ(error(lark, {"--root", "a"}),
-            "pawl validate: --root: is for EBNF and GBNF; the root of a Lark grammar is \"start\"\n");
+  EXPECT_EQ(
+      error(lark, {"--root", "a"}),
+      "pawl validate: --root: is for EBNF and GBNF; the root of a Lark grammar is \"start\"\n");
   EXPECT_EQ(error(lark, {"--order", "any"}),
             "pawl validate: --order: is for JSON Schemas; this grammar has none\n");
   EXPECT_EQ(error(ebnf, {"--whitespace", "any"}),

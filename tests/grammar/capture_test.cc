@@ -62,9 +62,9 @@ void MakeRandom(GrammarIr& ir, std::mt19937& random) {
         return ir.Choice({self(self, depth + 1), self(self, depth + 1)});
       default: {
         const auto min = static_cast<uint32_t>(pick(3));
-        return ir.Repeat(self(self, depth + 1), min,
-                         pick(2) == 0 ? GrammarIr::kUnbounded
-                                      : min + static_cast<uint32_t>(pick(3)));
+        return ir.Repeat(
+            self(self, depth + 1), min,
+            pick(2) == 0 ? GrammarIr::kUnbounded : min + static_cast<uint32_t>(pick(3)));
       }
     }
   };
@@ -118,8 +118,8 @@ TEST(CaptureTest, RandomGrammarsGiveThePreferredDerivation) {
   EXPECT_GT(circular, 500);
 }
 
-// Limits of tokens that may be overrun: the mask is what trying every token says, every state can be
-// finished, and what was written that way has its captures.
+// Limits of tokens that may be overrun: the mask is what trying every token says, every state can
+// be finished, and what was written that way has its captures.
 TEST(CaptureTest, RandomWalksUnderLimitsOfTokens) {
   const auto vocabulary = Letters();
   int states = 0, limits = 0, found = 0;
@@ -235,15 +235,17 @@ TEST(CaptureTest, Markers) {
   }
   EXPECT_EQ(Captures(Compile(grammar("stop=/!!+/", "/[a-z]*/"), Language::kLarkXgrammar), "ab!!z"),
             (Texts{"end=!!", "in=ab", "all=abz[0,5)"}));
-  EXPECT_EQ(Captures(Compile("start[capture=\"all\"]: r \"!z\"\n" + inner + "stop=\"!\"]: /.*/"),
-                     "ab!z"),
-            (Texts{"end=!", "in=ab", "all=ab!z"}));
+  EXPECT_EQ(
+      Captures(Compile("start[capture=\"all\"]: r \"!z\"\n" + inner + "stop=\"!\"]: /.*/"), "ab!z"),
+      (Texts{"end=!", "in=ab", "all=ab!z"}));
 }
 
 TEST(CaptureTest, TokensAndHistory) {
   const auto vocabulary = Letters();
-  const auto grammar = Compiler(vocabulary).CompileGrammar(
-      "start: wrap\nwrap[capture]: \"a\" <tool> word\nword[capture]: /[a-z]/+", Language::kLark);
+  const auto grammar =
+      Compiler(vocabulary)
+          .CompileGrammar("start: wrap\nwrap[capture]: \"a\" <tool> word\nword[capture]: /[a-z]/+",
+                          Language::kLark);
   ASSERT_TRUE(grammar.ok()) << grammar.error().ToString();
   EXPECT_TRUE(grammar->has_captures());
   Matcher matcher(*grammar);
@@ -251,7 +253,8 @@ TEST(CaptureTest, TokensAndHistory) {
   ASSERT_TRUE(matcher.AcceptBytes("cc"));
   const auto captures = matcher.Captures();
   ASSERT_TRUE(captures.ok()) << captures.error().ToString();
-  EXPECT_EQ(*captures, (std::vector<Capture>{{"word", 7, 11, "abcc"}, {"wrap", 0, 11, "a<tool>abcc"}}));
+  EXPECT_EQ(*captures,
+            (std::vector<Capture>{{"word", 7, 11, "abcc"}, {"wrap", 0, 11, "a<tool>abcc"}}));
   Matcher other = matcher;
   ASSERT_TRUE(matcher.Rollback(1));
   ASSERT_TRUE(matcher.AcceptBytes("x"));
@@ -301,9 +304,9 @@ TEST(CaptureTest, TemperatureOfTheInnermostRule) {
 
 // A grammar inside is one lexeme whose tokens are counted; where it may not end it goes on.
 TEST(CaptureTest, MaxTokensOfGrammarsInside) {
-  const Grammar grammar =
-      Compile("start: list \"c\"\nlist[max_tokens=2]: item | list item\nitem: \"a\" item \"b\" | \"ab\"",
-              Language::kLarkXgrammar);
+  const Grammar grammar = Compile(
+      "start: list \"c\"\nlist[max_tokens=2]: item | list item\nitem: \"a\" item \"b\" | \"ab\"",
+      Language::kLarkXgrammar);
   State state = *grammar.Start().Advance(TokenId{3});
   EXPECT_TRUE(state.mask()->Allows(2));
   EXPECT_TRUE(state.mask()->Allows(0));

@@ -17,9 +17,10 @@ void Refused(std::string_view text, std::string_view error) {
 }
 
 TEST(EbnfTest, WrongLanguagesAndMarksAreNamed) {
-  ExpectRefused(&ReadEbnf, "start: \"a\"",
-                "1:6: expected \"::=\" after the rule name, found ':' (this looks like Lark; it was "
-                "read as EBNF or GBNF)");
+  ExpectRefused(
+      &ReadEbnf, "start: \"a\"",
+      "1:6: expected \"::=\" after the rule name, found ':' (this looks like Lark; it was "
+      "read as EBNF or GBNF)");
   ExpectRefused(&ReadEbnf, "%ignore \" \"\nstart: \"a\"",
                 "1:1: expected a rule name, found '%' (this looks like Lark;");
   ExpectRefused(&ReadEbnf, "root ::= TagDispatch((\"\", root))",

@@ -50,8 +50,8 @@ TEST(Lark, StopIsNotPartOfTheText) {
         {"Emily\n"});
 }
 
-// XGrammar writes the text of a stop, takes ignored text behind the last terminal, and lets any text
-// up to a fixed string go on without it to the end.
+// XGrammar writes the text of a stop, takes ignored text behind the last terminal, and lets any
+// text up to a fixed string go on without it to the end.
 TEST(Lark, AsXgrammarReadsIt) {
   LanguageOptions options = WithJson();
   options.lark_as_xgrammar = true;
@@ -66,8 +66,10 @@ TEST(Lark, AsXgrammarReadsIt) {
   check("start: \"a\" B\nB: \"b\"\n%ignore / +/", {"ab", "a b  "}, {" ab"});
   check("start: r \"c\"\nr[stop=\"b\"]: /[a-z]*/", {"aabc", "bc"}, {"aac", "abbc"});
   check("start: r\nr[suffix=\"<e>\"]: TEXT\nTEXT: /(.|\\n)*/", {"a<e>", "plain", "<e"}, {"<e>a"});
-  check("start: call* tail\ntail: TEXT\nhead[suffix=\"<e>\"]: TEXT\ncall: head \"x\"\nTEXT: /(.|\\n)*/",
-        {"a<e>xb", "plain"}, {"<e>", "a<e>b", "<e>x<e>"});
+  check(
+      "start: call* tail\ntail: TEXT\nhead[suffix=\"<e>\"]: TEXT\ncall: head \"x\"\nTEXT: "
+      "/(.|\\n)*/",
+      {"a<e>xb", "plain"}, {"<e>", "a<e>b", "<e>x<e>"});
   check("start: b | c\nb[lazy]: \"x\"\nc: \"xy\"", {"x", "xy"}, {"xyx"});
   check("start: /a{0}b/ \"c\"{0}", {"b"}, {"bc", "ab"});
   check("start: o \">\"\no[max_chars=3]: \"x\" i\ni[max_chars=5]: /[a-z]*/", {"xab>", "x>"},

@@ -56,7 +56,7 @@ inline std::string ErrorOf(std::string_view text, const LanguageOptions& options
 }
 
 inline void Check(std::string_view grammar, const std::vector<std::string>& accepted,
-           const std::vector<std::string>& refused) {
+                  const std::vector<std::string>& refused) {
   GrammarIr ir = Read(grammar);
   if (ir.root() == GrammarIr::kNoRule) return;
   CfgReference reference(ir);

@@ -1,4 +1,6 @@
 // The dialect of patterns in Lark grammars, against RE2.
+#include "grammar/languages/rust_regex.h"
+
 #include <gtest/gtest.h>
 #include <re2/re2.h>
 
@@ -7,9 +9,7 @@
 #include <vector>
 
 #include "grammar/cfg/grammar_ir.h"
-#include "grammar/languages/rust_regex.h"
 #include "src/base/utf8.h"
-#include "tests/grammar/lark_test_util.h"
 #include "tests/grammar/lark_test_util.h"
 
 namespace pawl {

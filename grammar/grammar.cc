@@ -107,6 +107,46 @@ class GrammarImpl {
     return machine_->ShortestCompletion(key);
   }
 
+  std::optional<float> Temperature(Machine::Key key) const {
+    std::lock_guard lock(mutex_);
+    return machine_->Temperature(key);
+  }
+
+  bool has_captures() const { return machine_->has_captures(); }
+
+  Result<std::vector<Capture>> FindCaptures(std::span<const OutputPiece> output) const {
+    if (!machine_->has_captures()) return std::vector<Capture>();
+    const Error misfit = {ErrorCode::kInvalid, "the output does not fit the grammar", ""};
+    Machine::Key key = Start();
+    size_t size = 0;
+    for (const OutputPiece& piece : output) {
+      if (piece.token == kNoToken) {
+        if (Run(key, piece.bytes) != piece.bytes.size()) return misfit;
+        size += piece.bytes.size();
+        continue;
+      }
+      if (piece.token < 0 || piece.token >= vocabulary_->size()) return misfit;
+      key = RunToken(key, piece.token);
+      if (key == Machine::kDead) return misfit;
+      size += vocabulary_->bytes(piece.token).size();
+    }
+    std::lock_guard lock(mutex_);
+    if (machine_->Accepting(key)) return machine_->FindCaptures(output, *vocabulary_);
+    const std::optional<std::string> rest = machine_->ShortestCompletion(key);
+    if (!rest) {
+      return Error{ErrorCode::kUnsupported,
+                   "the output is not complete, and no short text completes it", ""};
+    }
+    std::vector<OutputPiece> whole(output.begin(), output.end());
+    whole.push_back({.token = kNoToken, .bytes = *rest});
+    auto captures = machine_->FindCaptures(whole, *vocabulary_);
+    if (!captures.ok()) return captures.error();
+    std::erase_if(*captures, [size](const Capture& capture) {
+      return capture.end > size || capture.begin == size;
+    });
+    return captures;
+  }
+
  private:
   mutable std::mutex mutex_;
   std::shared_ptr<Machine> machine_;
@@ -143,6 +183,8 @@ std::optional<std::string> State::ShortestCompletion() const {
   return grammar_->ShortestCompletion(key_);
 }
 
+std::optional<float> State::temperature() const { return grammar_->Temperature(key_); }
+
 int State::shortest_close() const {
   const std::optional<std::string> bytes = ShortestCompletion();
   if (!bytes) return -1;
@@ -157,5 +199,9 @@ Grammar::Grammar(std::shared_ptr<Machine> machine, std::shared_ptr<const Vocabul
 State Grammar::Start() const { return State(impl_.get(), impl_->Start()); }
 const Vocabulary& Grammar::vocabulary() const { return impl_->vocabulary(); }
 const std::vector<std::string>& Grammar::notes() const { return impl_->notes(); }
+bool Grammar::has_captures() const { return impl_->has_captures(); }
+Result<std::vector<Capture>> Grammar::FindCaptures(std::span<const OutputPiece> output) const {
+  return impl_->FindCaptures(output);
+}
 
 }  // namespace pawl

@@ -20,9 +20,12 @@
 #include <bitset>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "pawl/capture.h"
+#include "pawl/result.h"
 #include "pawl/vocabulary.h"
 
 namespace pawl {
@@ -83,6 +86,17 @@ class Machine {
     if (TracksText(frame)) frame = AppendText(frame, byte);
     return MakeKey(frame, lexeme);
   }
+
+  // The machine's rules have captures.
+  virtual bool has_captures() const { return false; }
+  // The captures of a text that Accepting() takes, see pawl/capture.h.
+  virtual Result<std::vector<Capture>> FindCaptures(std::span<const OutputPiece> /*pieces*/,
+                                                    const Vocabulary& /*vocabulary*/) {
+    return std::vector<Capture>();
+  }
+  // What rules with a temperature that the state is in, or may enter next, ask for: the innermost
+  // of each way to go on, the highest of all ways. nullopt: none asks.
+  virtual std::optional<float> Temperature(Key /*state*/) { return std::nullopt; }
 
   // Remarks of the compiler that are no errors, e.g. what it treated as an annotation.
   const std::vector<std::string>& notes() const { return notes_; }

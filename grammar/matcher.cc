@@ -39,7 +39,7 @@ std::vector<TokenId> LongestTokens(const Vocabulary& vocabulary, std::string_vie
 Matcher::Matcher(Grammar grammar) : grammar_(std::move(grammar)) {
   const auto ends = grammar_.vocabulary().end_tokens();
   end_tokens_.assign(ends.begin(), ends.end());
-  history_.push_back({grammar_.Start(), false});
+  history_.push_back({grammar_.Start()});
 }
 
 Result<Matcher> Matcher::Create(Grammar grammar, const MatcherOptions& options) {
@@ -72,11 +72,11 @@ std::optional<Matcher::Position> Matcher::After(const Position& position, TokenI
   if (position.ended) return std::nullopt;
   if (IsEnd(token)) {
     if (!position.state.accepting()) return std::nullopt;
-    return Position{position.state, true};
+    return Position{position.state, true, token, position.bytes_end};
   }
   const std::optional<State> next = position.state.Advance(token);
   if (!next) return std::nullopt;
-  return Position{*next, false};
+  return Position{*next, false, token, position.bytes_end};
 }
 
 bool Matcher::Accept(TokenId token) {
@@ -88,17 +88,35 @@ bool Matcher::Accept(TokenId token) {
 bool Matcher::AcceptBytes(std::string_view bytes) {
   if (history_.back().ended) return false;
   const std::optional<State> next = state().Advance(bytes);
-  if (next) history_.push_back({*next, false});
-  return next.has_value();
+  if (!next) return false;
+  bytes_ += bytes;
+  history_.push_back({*next, false, kNoToken, bytes_.size()});
+  return true;
 }
 
 bool Matcher::Rollback(size_t steps) {
   if (steps >= history_.size()) return false;
   history_.erase(history_.end() - static_cast<std::ptrdiff_t>(steps), history_.end());
+  bytes_.resize(history_.back().bytes_end);
   return true;
 }
 
-void Matcher::Reset() { history_.erase(history_.begin() + 1, history_.end()); }
+void Matcher::Reset() {
+  history_.erase(history_.begin() + 1, history_.end());
+  bytes_.clear();
+}
+
+Result<std::vector<Capture>> Matcher::Captures() const {
+  std::vector<OutputPiece> pieces;
+  for (size_t i = 1; i < history_.size(); ++i) {
+    const Position& step = history_[i];
+    if (step.ended) break;
+    const size_t begin = history_[i - 1].bytes_end;
+    pieces.push_back({.token = step.token,
+                      .bytes = std::string_view(bytes_).substr(begin, step.bytes_end - begin)});
+  }
+  return grammar_.FindCaptures(pieces);
+}
 
 bool Matcher::TerminatedAt(const Position& position) const {
   if (position.ended) return true;

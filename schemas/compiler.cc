@@ -87,6 +87,7 @@ Result<Grammar> Compiler::CompileGrammar(std::string_view text, GrammarLanguage 
   reading.max_bytes = options.max_bytes;
   reading.max_nesting = options.max_nesting;
   reading.root = options.root;
+  reading.lark_as_xgrammar = options.lark_as_xgrammar || language == GrammarLanguage::kLarkXgrammar;
   reading.json_schema = [&](std::string_view schema) -> Result<GrammarIr::Automaton> {
     auto machine = SchemaMachineOf(schema, options.json_schema);
     if (!machine.ok()) return machine.error();
@@ -101,6 +102,7 @@ Result<Grammar> Compiler::CompileGrammar(std::string_view text, GrammarLanguage 
       case GrammarLanguage::kLlguidance:
         return ReadLlguidance(text, reading);
       case GrammarLanguage::kLark:
+      case GrammarLanguage::kLarkXgrammar:
         break;
     }
     return ReadLark(text, reading);

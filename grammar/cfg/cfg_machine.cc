@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "grammar/cfg/capture_parse.h"
 #include "grammar/cfg/cfg_masks.h"
 #include "grammar/mask_path.h"
 #include "grammar/token_trie.h"
@@ -19,7 +20,13 @@ Result<std::shared_ptr<CfgMachine>> CfgMachine::Create(GrammarIr& ir,
                                                        const Vocabulary& vocabulary) {
   auto program = CompileCfg(ir, vocabulary);
   if (!program.ok()) return program.error();
-  return std::shared_ptr<CfgMachine>(new CfgMachine(std::move(*program)));
+  std::shared_ptr<CfgMachine> machine(new CfgMachine(std::move(*program)));
+  for (GrammarIr::RuleId rule = 0; rule < ir.rule_count() && machine->ir_ == nullptr; ++rule) {
+    const GrammarIr::Attributes& attributes = ir.rule(rule).attributes;
+    if (attributes.capture || (attributes.marker && attributes.marker->capture))
+      machine->ir_ = std::make_shared<GrammarIr>(ir);
+  }
+  return machine;
 }
 
 CfgMachine::CfgMachine(CfgProgram program) : program_(std::move(program)) {
@@ -32,8 +39,10 @@ CfgMachine::~CfgMachine() = default;
 
 CfgMachine::Thread CfgMachine::ThreadOf(const Continuations::Expansion::Begin& begin) const {
   const CfgProgram::Terminal& terminal = program_.terminals[begin.what];
-  return {terminal.source * 2 + (terminal.lazy ? 1 : 0),
-          terminal.max_tokens == 0 ? kNoLimit : terminal.max_tokens, terminal.start, begin.then};
+  return {
+      terminal.source * 2 + (terminal.lazy ? 1 : 0),
+      terminal.max_tokens == 0 ? kNoLimit : terminal.max_tokens | (terminal.relaxed ? kRelaxed : 0),
+      terminal.start, begin.then};
 }
 
 bool CfgMachine::OutlivesToken(StateId state) const {
@@ -144,8 +153,14 @@ Machine::Key CfgMachine::StepToken(Key state, TokenId token, Key by_bytes) {
   if (fresh == Continuations::kNone && !counts) return by_bytes;
   std::vector<Thread> next(reached.begin(), reached.end());
   for (size_t i = next.size(); i-- > 0;) {
-    if (next[i].tokens != kNoLimit && --next[i].tokens == 0)
+    Thread& thread = next[i];
+    if (thread.tokens == kNoLimit || (--thread.tokens & ~kRelaxed) != 0) continue;
+    if (thread.tokens == kRelaxed && !machine_of(thread).Accepting(thread.key)) {
+      thread.source |= 1;  // ends where it first may
+      thread.tokens = kNoLimit;
+    } else {
       next.erase(next.begin() + static_cast<std::ptrdiff_t>(i));
+    }
   }
   const StateId id = Intern(continuations_->Union(fresh, states_[to].fresh), std::move(next));
   return id == kDeadState ? kDead : MakeKey(id, 1);
@@ -198,6 +213,49 @@ std::optional<std::string> CfgMachine::ShortestCompletion(Key state) {
   return Complete(then, std::move(best));
 }
 
+Result<std::vector<Capture>> CfgMachine::FindCaptures(std::span<const OutputPiece> pieces,
+                                                      const Vocabulary& vocabulary) {
+  if (ir_ == nullptr) return std::vector<Capture>();
+  if (captures_ == nullptr) {
+    auto parse = CaptureParse::Create(ir_, vocabulary);
+    if (!parse.ok()) return parse.error();
+    captures_ = std::move(*parse);
+  }
+  return captures_->Run(pieces, vocabulary);
+}
+
+// The highest that a rule around this point asks for, of each way outwards the first that asks.
+float CfgMachine::TemperatureOf(ContId then) const {
+  float highest = -1;
+  std::vector<ContId> todo = {then};
+  for (size_t i = 0; i < todo.size(); ++i) {
+    for (const Continuations::Entry& entry : continuations_->entries(todo[i])) {
+      const float here = program_.temperatures[entry.node];
+      if (here >= 0) {
+        highest = std::max(highest, here);
+      } else if (std::ranges::find(todo, entry.then) == todo.end()) {
+        todo.push_back(entry.then);
+      }
+    }
+  }
+  return highest;
+}
+
+std::optional<float> CfgMachine::Temperature(Key state) {
+  if (program_.temperatures.empty()) return std::nullopt;
+  float highest = -1;
+  for (const Thread& thread : threads(FrameOf(state)))
+    highest = std::max(highest, TemperatureOf(thread.then));
+  const ContId fresh = states_[FrameOf(state)].fresh;
+  if (fresh != Continuations::kNone) {
+    const Continuations::Expansion expansion = continuations_->Expand(fresh);
+    for (const auto* begins : {&expansion.terminals, &expansion.tokens}) {
+      for (const auto& begin : *begins) highest = std::max(highest, TemperatureOf(begin.then));
+    }
+  }
+  return highest < 0 ? std::nullopt : std::optional(highest);
+}
+
 // Follows the shortest way from a continuation to the end.
 std::optional<std::string> CfgMachine::Complete(ContId then, std::string text) {
   while (text.size() <= kMaxCompletion) {
@@ -222,6 +280,9 @@ std::optional<std::string> CfgMachine::Complete(ContId then, std::string text) {
           break;
         case Op::kTokens:
           return std::nullopt;
+        case Op::kMark:
+          stack.push_back({node.next, 0});
+          break;
         case Op::kTerminal: {
           const CfgProgram::Terminal& terminal = program_.terminals[node.index];
           Machine& machine = *program_.machines[terminal.source];

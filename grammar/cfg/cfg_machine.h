@@ -27,6 +27,7 @@
 
 namespace pawl {
 
+class CaptureParse;
 class CfgMasks;
 
 class CfgMachine : public Machine {
@@ -42,6 +43,7 @@ class CfgMachine : public Machine {
     friend auto operator<=>(const Thread&, const Thread&) = default;
   };
   static constexpr uint32_t kNoLimit = UINT32_MAX;
+  static constexpr uint32_t kRelaxed = 1u << 31;  // in `tokens`: the limit may be overrun
 
   // Errors as CompileCfg's.
   static Result<std::shared_ptr<CfgMachine>> Create(GrammarIr& ir, const Vocabulary& vocabulary);
@@ -59,6 +61,10 @@ class CfgMachine : public Machine {
   void FillTokens(Key state, const Vocabulary& vocabulary, uint32_t* words) override;
   bool FillBelow(Key state, const Vocabulary& vocabulary, uint32_t node, bool fresh,
                  uint32_t* words) override;
+  bool has_captures() const override { return ir_ != nullptr; }
+  Result<std::vector<Capture>> FindCaptures(std::span<const OutputPiece> pieces,
+                                            const Vocabulary& vocabulary) override;
+  std::optional<float> Temperature(Key state) override;
 
   // For CfgMasks.
   StateId StepState(StateId state, uint8_t byte);
@@ -88,6 +94,7 @@ class CfgMachine : public Machine {
   StateId Intern(ContId fresh, std::vector<Thread> threads);
   StateId MakeStep(StateId state, uint8_t byte);
   std::optional<std::string> Complete(ContId then, std::string prefix);
+  float TemperatureOf(ContId then) const;
 
   CfgProgram program_;
   std::unique_ptr<Continuations> continuations_;
@@ -97,6 +104,8 @@ class CfgMachine : public Machine {
   FlatMap<StateId> steps_;  // by state << 8 | byte
   StateId start_ = kDeadState;
   std::unique_ptr<CfgMasks> masks_;
+  std::shared_ptr<GrammarIr> ir_;           // of grammars with captures
+  std::unique_ptr<CaptureParse> captures_;  // made when first asked for
 };
 
 }  // namespace pawl

@@ -113,6 +113,9 @@ class Closure {
         Call(node.index, {node.next, 0, entry.then});
         if (program_.routines[node.index].nullable) Push({node.next, 0, entry.then});
         break;
+      case Op::kMark:
+        Push({node.next, 0, entry.then});
+        break;
       case Op::kSplit:
         for (uint32_t i = 0; i < node.count; ++i)
           Push({program_.splits[node.index + i], 0, entry.then});

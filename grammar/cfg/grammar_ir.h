@@ -80,12 +80,25 @@ class GrammarIr {
     std::string description;  // for printing, e.g. `%json {...}`
   };
 
+  // A rule that is one terminal, a text and then a marker that ends it: what is captured is the
+  // text without the marker. Where several cuts fit, the marker is as long as it can be.
+  struct Marker {
+    ReId text = RegexArena::kNothing, marker = RegexArena::kNothing;
+    std::optional<std::string> capture = {};  // name under which the marker is reported
+    bool hidden = false;  // the captures of rules around this one do not hold the marker either
+    bool ahead = false;   // the marker is no part of the rule's text, it stands behind it
+    friend bool operator==(const Marker&, const Marker&) = default;
+  };
+
   // What a rule's author asked for beside its language.
   struct Attributes {
     std::optional<std::string> capture = {};  // name under which the text of the rule is reported
+    std::optional<Marker> marker = {};
     std::optional<uint32_t> max_tokens = {};  // tokens that a text of the rule may have; only where
                                               // the definition is one terminal
-    std::optional<double> temperature = {};   // for sampling while inside the rule
+    bool relaxed = false;  // a text that may not end at max_tokens goes on until it may
+    std::optional<double> temperature = {};  // for sampling while inside the rule
+    bool captures() const { return capture.has_value() || marker.has_value(); }
     friend bool operator==(const Attributes&, const Attributes&) = default;
   };
 

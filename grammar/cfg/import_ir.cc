@@ -46,7 +46,12 @@ GrammarIr::RuleId ImportIr(GrammarIr& into, const GrammarIr& from) {
   }
   for (GrammarIr::RuleId id = 0; id < from.rule_count(); ++id) {
     if (from.rule(id).defined) into.Define(rules[id], exprs[from.rule(id).body]);
-    into.SetAttributes(rules[id], from.rule(id).attributes);
+    GrammarIr::Attributes attributes = from.rule(id).attributes;
+    if (attributes.marker) {
+      attributes.marker->text = into.arena().Import(from.arena(), attributes.marker->text);
+      attributes.marker->marker = into.arena().Import(from.arena(), attributes.marker->marker);
+    }
+    into.SetAttributes(rules[id], std::move(attributes));
   }
   return from.root() == GrammarIr::kNoRule ? into.AddRule("nothing") : rules[from.root()];
 }

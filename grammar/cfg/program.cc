@@ -77,8 +77,8 @@ class Dependencies {
 
 class Builder {
  public:
-  Builder(GrammarIr& ir, const Vocabulary& vocabulary)
-      : ir_(ir), vocabulary_(vocabulary), depends_(ir) {}
+  Builder(GrammarIr& ir, const Vocabulary& vocabulary, CfgUse use)
+      : ir_(ir), vocabulary_(vocabulary), captures_(use == CfgUse::kCaptures), depends_(ir) {}
 
   Result<CfgProgram> Build() {
     if (ir_.root() == GrammarIr::kNoRule)
@@ -228,6 +228,7 @@ class Builder {
       const uint32_t thing = depends_.of_rule(rule);
       if (!productive_[thing]) set(thing, RegexArena::kNothing, 0);
     }
+    if (captures_) return;
     for (size_t i = 0; i < queue.size() && arena.work() < work_end; ++i) {
       for (const uint32_t user : depends_.users(queue[i])) {
         if (folded_[user] != kNotFolded || --missing[user] > 0) continue;
@@ -409,8 +410,16 @@ class Builder {
   }
 
   uint32_t Split(std::vector<uint32_t> options) {
-    std::sort(options.begin(), options.end());
-    options.erase(std::unique(options.begin(), options.end()), options.end());
+    if (captures_) {
+      std::vector<uint32_t> distinct;
+      for (const uint32_t option : options) {
+        if (std::ranges::find(distinct, option) == distinct.end()) distinct.push_back(option);
+      }
+      options = std::move(distinct);
+    } else {
+      std::sort(options.begin(), options.end());
+      options.erase(std::unique(options.begin(), options.end()), options.end());
+    }
     if (options.size() == 1) return options[0];
     CfgProgram::Node node{.op = Op::kSplit,
                           .index = static_cast<uint32_t>(program_.splits.size()),
@@ -442,9 +451,29 @@ class Builder {
       const ExprId body =
           depends_.is_rule(thing) ? ir_.rule(thing - depends_.of_rule(0)).body : thing;
       rule_ = depends_.is_rule(thing) ? thing - depends_.of_rule(0) : GrammarIr::kNoRule;
-      const uint32_t start = NodesOf(body, CfgProgram::kReturnNode, depends_.is_rule(thing));
+      const auto first_node = static_cast<uint32_t>(program_.nodes.size());
+      const bool rule = depends_.is_rule(thing);
+      const auto* attributes = rule ? &ir_.rule(rule_).attributes : nullptr;
+      const bool captures = captures_ && rule && attributes->captures();
+      const bool marked = captures || (!captures_ && rule && attributes->temperature);
+      uint32_t start = NodesOf(body, marked ? Mark(1, CfgProgram::kReturnNode) : 0, rule);
+      if (captures) start = Mark(0, start);
       program_.routines[routine_of_.at(thing)].start = start;
+      if (!captures_ && rule && attributes->temperature) {
+        program_.temperatures.resize(program_.nodes.size(), -1.0f);
+        for (size_t node = first_node; node < program_.nodes.size(); ++node)
+          program_.temperatures[node] = static_cast<float>(*attributes->temperature);
+      }
     }
+    if (!program_.temperatures.empty()) program_.temperatures.resize(program_.nodes.size(), -1.0f);
+  }
+
+  uint32_t Mark(uint32_t end, uint32_t next) {
+    return AddNode({.op = Op::kMark,
+                    .index = rule_,
+                    .count = end,
+                    .next = next,
+                    .shortest = program_.nodes[next].shortest});
   }
 
   // The node from which `expr` leads to `next`. Nested sequences and choices are flat in the IR;
@@ -459,6 +488,7 @@ class Builder {
       if (top && rule_ != GrammarIr::kNoRule && ir_.rule(rule_).attributes.max_tokens) {
         CfgProgram::Terminal limited = program_.terminals[index];
         limited.max_tokens = std::max(1u, *ir_.rule(rule_).attributes.max_tokens);
+        limited.relaxed = ir_.rule(rule_).attributes.relaxed;
         program_.counts_tokens = true;
         index = static_cast<uint32_t>(program_.terminals.size());
         program_.terminals.push_back(limited);
@@ -494,7 +524,7 @@ class Builder {
         std::vector<uint32_t> options;
         for (size_t i = 0; i < expr.operands.size(); ++i) {
           const ExprId operand = ir_.expr(id).operands[i];
-          if (productive_[operand]) options.push_back(NodesOf(operand, next, false, depth + 1));
+          if (productive_[operand]) options.push_back(NodesOf(operand, next, top, depth + 1));
         }
         return Split(std::move(options));
       }
@@ -519,9 +549,9 @@ class Builder {
                                      .index = static_cast<uint32_t>(program_.splits.size()),
                                      .count = 2,
                                      .shortest = program_.nodes[next].shortest});
-      program_.splits.push_back(next);  // first, so that a shortest way does not go round
-      program_.splits.push_back(next);
-      const uint32_t slot = program_.nodes[loop].index + 1;
+      // The way out stands first, so that a shortest way does not go round.
+      program_.splits.insert(program_.splits.end(), {next, next});
+      const uint32_t slot = program_.nodes[loop].index + (captures_ ? 0 : 1);
       const uint32_t body = NodesOf(operand, loop, false, depth + 1);
       program_.splits[slot] = body;
       return min == 1 ? body : loop;
@@ -540,6 +570,7 @@ class Builder {
 
   GrammarIr& ir_;
   const Vocabulary& vocabulary_;
+  const bool captures_;
   const Dependencies depends_;
   CfgProgram program_;
   std::vector<bool> leaf_productive_, leaf_nullable_;
@@ -564,8 +595,8 @@ bool CfgProgram::Tokens::Has(TokenId token) const {
   return listed != complement;
 }
 
-Result<CfgProgram> CompileCfg(GrammarIr& ir, const Vocabulary& vocabulary) {
-  return Builder(ir, vocabulary).Build();
+Result<CfgProgram> CompileCfg(GrammarIr& ir, const Vocabulary& vocabulary, CfgUse use) {
+  return Builder(ir, vocabulary, use).Build();
 }
 
 }  // namespace pawl

@@ -31,7 +31,8 @@ struct CfgProgram {
     kTokens,    // index: token set; one token
     kCall,      // index: routine
     kSplit,     // any of the `count` nodes at splits[index]
-    kRepeat     // calls routine `index` until it ran min to max times; the entry counts
+    kRepeat,    // calls routine `index` until it ran min to max times; the entry counts
+    kMark       // nothing: rule `index` begins (count 0) or ends (count 1) here
   };
   // How much a text costs: its bytes first, then the calls on the way to it, so that whoever
   // follows the cheapest way gets to its end.
@@ -56,6 +57,7 @@ struct CfgProgram {
     uint32_t source = 0;      // machines[source]
     bool lazy = false;        // ends where it first matches
     uint32_t max_tokens = 0;  // 0: no limit
+    bool relaxed = false;     // where it may not end at the limit, it ends where it first may
     Machine::Key start = Machine::kDead;
     Cost shortest = kInfinite;
     std::array<Machine::Key, 256> first{};  // the key after the first byte
@@ -78,11 +80,22 @@ struct CfgProgram {
   std::vector<Tokens> token_sets;
   std::vector<std::shared_ptr<Machine>> machines;
   bool counts_tokens = false;  // some terminal has a limit
+  // By node: the temperature that the rule asks for to which it belongs, negative for none. Empty
+  // where no rule asks. Such a rule ends in a mark, so that what follows it tells it is inside.
+  std::vector<float> temperatures;
+};
+
+// What a program is made for.
+enum class CfgUse : uint8_t {
+  kMasks,    // what is regular becomes one terminal, as far as that is small
+  kCaptures  // terminals are those of the grammar; alternatives stand in its order, one more round
+             // of a loop before its end; marks where a rule with a capture begins and ends
 };
 
 // Errors: kUnsatisfiable when the root has no text at all, kInvalid for a token name that the
 // vocabulary does not know or an id beyond it (place: the token set's), kLimit.
-Result<CfgProgram> CompileCfg(GrammarIr& ir, const Vocabulary& vocabulary);
+Result<CfgProgram> CompileCfg(GrammarIr& ir, const Vocabulary& vocabulary,
+                              CfgUse use = CfgUse::kMasks);
 
 }  // namespace pawl
 

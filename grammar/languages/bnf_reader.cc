@@ -7,6 +7,7 @@
 // the pieces stay pieces, which means the same.
 #include "grammar/languages/bnf_reader.h"
 
+#include "grammar/languages/language_hint.h"
 #include "src/base/utf8.h"
 
 namespace pawl {
@@ -24,7 +25,7 @@ std::string Quoted(std::string_view name) {
 }  // namespace
 
 BnfReader::BnfReader(std::string_view text, const LanguageOptions& options, Dialect dialect)
-    : text_(text),
+    : text_(WithoutByteOrderMark(text)),
       options_(options),
       dialect_(dialect),
       fold_steps_(kFoldSteps + kFoldStepsPerByte * text.size()) {}
@@ -41,7 +42,10 @@ Result<GrammarIr> BnfReader::Read() {
   SkipSpace(true);
   while (!AtEnd() && !failed()) ReadRule();
   Finish();
-  if (failed()) return *error_;
+  if (failed()) {
+    error_->message += LanguageHint(text_, /*read_as_lark=*/false);
+    return *error_;
+  }
   return std::move(ir_);
 }
 

@@ -78,6 +78,7 @@ BnfReader::RuleOptions BnfReader::ReadRuleOptions(std::string_view name) {
         } else {
           if (*value == 0) Expected("a positive number", value_at);
           out.attributes.max_tokens = static_cast<uint32_t>(*value);
+          out.attributes.relaxed = true;
         }
       }
     } else if (option.starts_with("capture_hidden_") || option == "stop_capture") {
@@ -357,8 +358,13 @@ GrammarIr::ExprId BnfReader::TagDispatchMacro(const MacroArguments& arguments, s
   std::vector<Tag> tags;
   std::vector<std::u32string> stops;
   for (const MacroValue& pair : arguments.positional) {
+    if (pair.kind == MacroValue::Kind::kTuple && !pair.elements.empty() &&
+        pair.elements[0].kind == MacroValue::Kind::kString && pair.elements[0].text.empty()) {
+      Fail(ErrorCode::kInvalid, pair.elements[0].at, "expected a tag that is not empty");
+      return GrammarIr::kNever;
+    }
     if (pair.kind != MacroValue::Kind::kTuple || pair.elements.size() != 2 ||
-        pair.elements[0].kind != MacroValue::Kind::kString || pair.elements[0].text.empty() ||
+        pair.elements[0].kind != MacroValue::Kind::kString ||
         pair.elements[1].kind != MacroValue::Kind::kName) {
       Fail(ErrorCode::kInvalid, pair.at, "expected a pair (\"tag\", rule)");
       return GrammarIr::kNever;

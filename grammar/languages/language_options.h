@@ -17,6 +17,9 @@ struct LanguageOptions {
   std::function<Result<GrammarIr::Automaton>(std::string_view json_schema_text)> json_schema;
   size_t max_bytes = size_t{4} << 20;
   int max_nesting = 250;
+  // Lark as XGrammar reads it: ignored text may follow the last terminal too; the text of stop= is
+  // written; a text of anything up to a fixed string may also go on without it to the end.
+  bool lark_as_xgrammar = false;
   // The rule that the whole text is, where the language leaves that open.
   std::string root = "root";
 };

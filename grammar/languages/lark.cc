@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "grammar/languages/language_hint.h"
 #include "grammar/languages/lark_lower.h"
 #include "src/base/json.h"
 #include "src/base/utf8.h"
@@ -12,7 +13,7 @@
 namespace pawl {
 
 Result<GrammarIr> ReadLark(std::string_view text, const LanguageOptions& options) {
-  const LarkGrammar grammar{"", std::string(text), false};
+  const LarkGrammar grammar{"", std::string(WithoutByteOrderMark(text)), false};
   return ReadLark(std::span<const LarkGrammar>(&grammar, 1), options);
 }
 
@@ -42,10 +43,13 @@ Result<GrammarIr> ReadLark(std::span<const LarkGrammar> grammars, const Language
     }
     lark::Tree tree;
     if (!grammar.is_json_schema) {
-      Result<lark::Tree> parsed =
-          lark::Parse(grammar.text, map, {.max_nesting = options.max_nesting});
+      Result<lark::Tree> parsed = lark::Parse(
+          grammar.text, map,
+          {.max_nesting = options.max_nesting, .as_xgrammar = options.lark_as_xgrammar});
       if (!parsed.ok()) {
-        return fail(parsed.error().code, parsed.error().message, parsed.error().place);
+        return fail(parsed.error().code,
+                    parsed.error().message + std::string(LanguageHint(grammar.text, true)),
+                    parsed.error().place);
       }
       tree = std::move(*parsed);
     }

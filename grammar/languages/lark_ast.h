@@ -84,7 +84,7 @@ struct Definition {
   NodeId stop = kNoNode, suffix = kNoNode;
   std::optional<std::string> capture, stop_capture;
   uint32_t stop_capture_place = 0;
-  std::optional<uint32_t> max_tokens;
+  std::optional<uint32_t> max_tokens, max_chars;
   std::optional<double> temperature;
   uint32_t attribute_place = 0;
 };
@@ -113,6 +113,7 @@ struct Tree {
 
 struct ParseOptions {
   int max_nesting = 250;
+  bool as_xgrammar = false;
 };
 
 // Errors have the place "line:column".

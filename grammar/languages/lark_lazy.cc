@@ -17,11 +17,12 @@
 
 namespace pawl::lark {
 
-LazyRules::LazyRules(const Tree& tree, const Scope& scope) : tree_(tree) {
+LazyRules::LazyRules(const Tree& tree, const Scope& scope, bool stop_is_suffix) : tree_(tree) {
   for (const auto& [name, rule] : scope.rules) {
     bool lazy = rule.lazy && rule.stop == kNoNode;
-    if (rule.suffix != kNoNode) {
-      const Node& suffix = tree.nodes[rule.suffix];
+    const NodeId end = stop_is_suffix && rule.stop != kNoNode ? rule.stop : rule.suffix;
+    if (end != kNoNode) {
+      const Node& suffix = tree.nodes[end];
       lazy |= suffix.kind != Node::Kind::kString || !suffix.text.empty();
     }
     if (!lazy || rule.max_tokens == 0u) continue;

@@ -26,7 +26,8 @@ class LazyRules {
   };
 
   // `tree` and `scope` must outlive it.
-  LazyRules(const Tree& tree, const Scope& scope);
+  // `stop_is_suffix`: a rule with a stop is lazy as well.
+  LazyRules(const Tree& tree, const Scope& scope, bool stop_is_suffix);
   bool any() const { return !rules_.empty(); }
   bool too_many() const { return too_many_; }
   const std::vector<const Definition*>& rules() const { return rules_; }

@@ -239,13 +239,15 @@ bool Lexer::SpecialToken() {
 
 bool Lexer::Keyword() {
   const size_t begin = at_++;
-  while (IsLower(Peek())) ++at_;
+  while (IsLower(Peek()) || Peek() == '_') ++at_;
   const std::string_view name = text_.substr(begin, at_ - begin);
-  for (const std::string_view known : {"%ignore", "%import", "%override", "%declare", "%json",
-                                       "%regex", "%llguidance", "%if", "%lark"}) {
+  for (const std::string_view known :
+       {"%ignore", "%import", "%override", "%declare", "%json", "%regex", "%llguidance",
+        "%grammar_options", "%if", "%lark"}) {
     if (known != name) continue;
     Add(Word::kKeyword, begin);
-    const bool json = name == "%json" || name == "%regex" || name == "%llguidance";
+    const bool json =
+        name == "%json" || name == "%regex" || name == "%llguidance" || name == "%grammar_options";
     return json ? Json(begin) : true;
   }
   return Fail("expected one of %ignore %import %json %regex %lark %llguidance %if, found '" +

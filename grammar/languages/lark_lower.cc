@@ -21,6 +21,7 @@
 #include <charconv>
 #include <unordered_set>
 
+#include "grammar/cfg/cfg_machine.h"
 #include "src/base/json.h"
 #include "src/base/utf8.h"
 
@@ -29,8 +30,21 @@ namespace {
 
 constexpr uint64_t kMaxSteps = 1'000'000;  // nodes lowered, beside four for each byte
 constexpr size_t kMaxTokenSets = 10'000;
+constexpr size_t kMaxBoxes = 16;
 constexpr uint64_t kRegexWork = 30'000'000;
 constexpr uint64_t kRegexWorkPerByte = 64;
+
+// start: (call | other)* text
+bool IsDispatch(const Tree& tree, const Scope& scope) {
+  const auto start = scope.rules.find("start");
+  if (start == scope.rules.end()) return false;
+  const Node& body = tree.nodes[start->second.body];
+  const auto children = tree.ChildrenOf(body);
+  return body.kind == Node::Kind::kSequence && children.size() == 2 &&
+         tree.nodes[children[0]].kind == Node::Kind::kRepeat &&
+         tree.nodes[children[0]].max == kUnbounded &&
+         tree.nodes[children[1]].kind == Node::Kind::kName;
+}
 
 }  // namespace
 
@@ -77,6 +91,11 @@ Result<GrammarIr> LarkLowering::Run() {
     ir_.Define(whole, start);
     ir_.SetRoot(whole);
   }
+  return Finish();
+}
+
+// Defines every rule that is called.
+Result<GrammarIr> LarkLowering::Finish() {
   while (!pending_.empty()) {
     const Instance instance = pending_.front();
     pending_.pop_front();
@@ -97,7 +116,8 @@ uint32_t LarkLowering::ScopeOf(const Source& source, uint32_t scope) {
   if (!source.name.empty()) state.prefix = "@" + source.name + ".";
   if (scope > 0) state.prefix += "lark" + std::to_string(scope) + ".";
   if (state.scope != nullptr) {
-    state.lazy.emplace(source.tree, *state.scope);
+    state.lazy.emplace(source.tree, *state.scope, xgrammar());
+    state.dispatches = IsDispatch(source.tree, *state.scope);
     if (state.lazy->too_many()) {
       return Fail(state, "more than " + std::to_string(LazyRules::kMost) + " lazy rules",
                   state.scope->place, ErrorCode::kLimit);
@@ -129,7 +149,19 @@ LarkLowering::ExprId LarkLowering::StartOf(uint32_t scope, size_t at, const Scop
   if (start->second.parametric) {
     return Fail(state, "the rule 'start' has no parameter", start->second.place);
   }
-  return ir_.Call(RuleOf(scope, start->second, 0, /*last=*/true, {}));
+  // XGrammar takes ignored text behind the last terminal as well.
+  return CallOf(scope, start->second, 0, /*last=*/!xgrammar(), {});
+}
+
+// A rule with attributes does not hold what is ignored behind it.
+LarkLowering::ExprId LarkLowering::CallOf(uint32_t scope, const Definition& rule,
+                                          uint64_t parameter, bool last, Around around) {
+  if (scopes_[scope].ignore == GrammarIr::kEmpty) last = true;
+  const bool plain =
+      !(rule.capture || rule.stop_capture || rule.max_tokens || rule.max_chars ||
+        rule.temperature || rule.lazy || rule.stop != kNoNode || rule.suffix != kNoNode);
+  if (last || plain) return ir_.Call(RuleOf(scope, rule, parameter, last, around));
+  return Followed(scope, ir_.Call(RuleOf(scope, rule, parameter, /*last=*/true, around)), last);
 }
 
 LarkLowering::RuleId LarkLowering::RuleOf(uint32_t scope, const Definition& definition,
@@ -158,16 +190,18 @@ bool LarkLowering::DefineRule(const Instance& instance) {
     return false;
   };
   const bool stops = rule.stop != kNoNode || rule.suffix != kNoNode || rule.lazy;
-  if (rule.parametric && (stops || rule.max_tokens || rule.temperature)) {
+  if (rule.parametric && (stops || rule.max_tokens || rule.max_chars || rule.temperature)) {
     return refuse(
-        "expected no lazy, stop, suffix, max_tokens or temperature at a rule with a "
+        "expected no lazy, stop, suffix, max_tokens, max_chars or temperature at a rule with a "
         "parameter",
         rule.attribute_place);
   }
-  if (rule.stop_capture) {
-    if (!stops) return refuse("expected stop or suffix beside stop_capture", rule.attribute_place);
-    return refuse("stop_capture is not supported", rule.stop_capture_place,
-                  ErrorCode::kUnsupported);
+  if (rule.stop_capture && rule.stop == kNoNode && rule.suffix == kNoNode)
+    return refuse("expected stop or suffix beside stop_capture", rule.stop_capture_place);
+  if (xgrammar() && EndOf(rule) != kNoNode) {
+    const Node& end = state.source->tree.nodes[EndOf(rule)];
+    if (end.kind == Node::Kind::kString && end.text.empty())
+      return refuse("expected a marker that is not empty", end.place);
   }
   if (!stops && rule.parametric != UsesParameter(*state.source, rule.body)) {
     return refuse(rule.parametric
@@ -180,8 +214,13 @@ bool LarkLowering::DefineRule(const Instance& instance) {
   ir_.Define(instance.rule, body);
   GrammarIr::Attributes attributes;
   attributes.capture = rule.capture;
-  if (rule.max_tokens != 0u) attributes.max_tokens = rule.max_tokens;
+  if (rule.max_tokens != 0u && !boxed_) attributes.max_tokens = rule.max_tokens;
+  // A schema cannot end anywhere; a text that may end without its marker need not overrun.
+  attributes.relaxed = (xgrammar() && !MayStayOpen(instance.scope, rule)) ||
+                       (rule.max_tokens && ir_.expr(body).kind == GrammarIr::Kind::kAutomaton);
   attributes.temperature = rule.temperature;
+  if (!SetMarker(instance, attributes)) return false;
+  if (!attributes.max_tokens) attributes.relaxed = false;
   if (attributes != GrammarIr::Attributes()) ir_.SetAttributes(instance.rule, attributes);
   return true;
 }
@@ -190,24 +229,152 @@ LarkLowering::ExprId LarkLowering::Body(const Instance& instance) {
   const Definition& rule = *instance.definition;
   const ScopeState& state = scopes_[instance.scope];
   if (rule.max_tokens == 0u) return GrammarIr::kEmpty;
+  // A special token ends a text of anything by itself.
+  if (xgrammar() && rule.lazy && HasToken(state, rule.body))
+    return Lower(instance, rule.body, instance.last, instance.around);
   if (rule.stop != kNoNode || rule.suffix != kNoNode || rule.lazy) return Lazy(instance);
-  if (!rule.max_tokens && !rule.temperature)
+  const bool counts = rule.max_tokens && !boxed_;  // a machine of its own sees no tokens
+  if (!counts && !rule.temperature && !rule.max_chars)
     return Lower(instance, rule.body, instance.last, instance.around);
   const Node& body = state.source->tree.nodes[rule.body];
-  if (body.kind == Node::Kind::kJson || body.kind == Node::Kind::kLark ||
-      body.kind == Node::Kind::kGrammarRef) {
-    if (rule.max_tokens) {
-      return Fail(state, "max_tokens is only supported where the rule is one terminal",
+  const bool nested = body.kind == Node::Kind::kLark || body.kind == Node::Kind::kGrammarRef;
+  if (body.kind == Node::Kind::kJson || nested) {
+    if (rule.max_chars) {
+      return Fail(state, "max_chars is only supported where the rule is one terminal",
                   rule.attribute_place, ErrorCode::kUnsupported);
     }
+    if (nested && counts) return Boxed(instance);
     return Lower(instance, rule.body, instance.last, instance.around);
   }
-  const ReId text = LowerTerminal(instance.scope, rule.body);
+  if (body.kind == Node::Kind::kSpecialToken && !rule.temperature)
+    return Lower(instance, rule.body, instance.last, instance.around);
+  const size_t work = steps_;
+  if (rule.max_chars) inline_rules_.push_back(&rule);
+  ReId text = LowerTerminal(instance.scope, rule.body);
+  inline_rules_.clear();
+  if (text == kFailedRe && counts && !rule.max_chars && !rule.temperature &&
+      error_->code == ErrorCode::kInvalid) {
+    error_.reset();
+    steps_ = work;
+    return Boxed(instance);
+  }
   if (text == kFailedRe) {
-    error_->message += " (max_tokens and temperature need a rule that is one terminal)";
+    error_->message += " (max_chars and temperature need a rule that is one terminal)";
     return kFailed;
   }
+  if (rule.max_chars) text = Limited(text, *rule.max_chars);
   return ir_.Regex(Without(instance.scope, text, instance.around.beside, /*lazy=*/false));
+}
+
+// A rule that is a grammar, where its tokens are to be counted: a machine of its own, so that it is
+// one terminal for what is around it.
+LarkLowering::ExprId LarkLowering::Boxed(const Instance& instance) {
+  const Definition& rule = *instance.definition;
+  const ScopeState& state = scopes_[instance.scope];
+  const auto [known, fresh] = boxes_.try_emplace({instance.scope, &rule}, kFailed);
+  if (!fresh) return known->second;
+  if (boxes_.size() > kMaxBoxes) {
+    return Fail(
+        state,
+        "more than " + std::to_string(kMaxBoxes) + " rules with max_tokens that are no terminals",
+        rule.attribute_place, ErrorCode::kLimit);
+  }
+  const auto scope = static_cast<uint32_t>(state.scope - state.source->tree.scopes.data());
+  auto inside = LarkLowering(sources_, options_).RunRule(state.source->name, scope, rule.name);
+  if (!inside.ok()) {
+    error_ = inside.error();
+    return kFailed;
+  }
+  const auto refuse = [&](std::string_view what) {
+    return Fail(state, "max_tokens is not supported around " + std::string(what),
+                rule.attribute_place, ErrorCode::kUnsupported);
+  };
+  if (inside->token_set_count() > 0) return refuse("special tokens");
+  for (RuleId id = 0; id < inside->rule_count(); ++id) {
+    if (inside->rule(id).attributes.captures()) return refuse("captures");
+  }
+  const auto vocabulary = Vocabulary::Create({.tokens = {"a"}, .special = {}, .end_tokens = {}});
+  auto machine = CfgMachine::Create(*inside, **vocabulary);
+  if (!machine.ok()) {
+    return Fail(state, machine.error().message, rule.attribute_place, machine.error().code);
+  }
+  known->second = ir_.Terminal({*std::move(machine), ""});
+  return known->second;
+}
+
+Result<GrammarIr> LarkLowering::RunRule(const std::string& source, uint32_t scope,
+                                        const std::string& rule) {
+  const auto from = std::ranges::find(sources_, source, &Source::name);
+  const uint32_t id = ScopeOf(*from, scope);
+  if (id == kFailed) return *error_;
+  Definition plain = scopes_[id].scope->rules.find(rule)->second;
+  plain.capture.reset();
+  boxed_ = true;
+  const RuleId root = RuleOf(id, plain, 0, /*last=*/true, {});
+  ir_.SetRoot(root);
+  return Finish();
+}
+
+// The texts that end at so many characters, or, where they cannot, as soon as they can after that.
+ReId LarkLowering::Limited(ReId text, uint32_t max_chars) {
+  RegexArena& arena = ir_.arena();
+  const ReId full = arena.And(text, arena.Repeat(RegexArena::kAnyChar, max_chars, std::nullopt));
+  const ReId more = arena.Repeat(RegexArena::kAnyChar, 1, std::nullopt);
+  return arena.And(text, arena.Not(arena.Concat(full, more)));
+}
+
+bool LarkLowering::HasToken(const ScopeState& scope, NodeId node) const {
+  const Node& body = scope.source->tree.nodes[node];
+  if (body.kind == Node::Kind::kSpecialToken) return true;
+  if (body.kind != Node::Kind::kSequence) return false;
+  const auto children = scope.source->tree.ChildrenOf(body);
+  return std::ranges::any_of(children, [&](NodeId child) {
+    return scope.source->tree.nodes[child].kind == Node::Kind::kSpecialToken;
+  });
+}
+
+// A pattern for any text, perhaps under a name.
+bool LarkLowering::IsAnyText(uint32_t scope, NodeId node) {
+  const Node& body = scopes_[scope].source->tree.nodes[node];
+  if (body.kind != Node::Kind::kName && body.kind != Node::Kind::kRegex) return false;
+  if (body.kind == Node::Kind::kName && !scopes_[scope].scope->terminals.contains(body.text))
+    return false;
+  const ReId text = LowerTerminal(scope, node);
+  return text != kFailedRe && ir_.arena().Close(text) == RegexArena::kAnything;
+}
+
+// XGrammar: any text up to a fixed string may as well go on to the end without it, but for the
+// heads of calls in free text, `start: call* tail`.
+bool LarkLowering::MayStayOpen(uint32_t scope, const Definition& rule) {
+  if (!xgrammar()) return false;
+  if (scopes_[scope].dispatches) return false;
+  const Tree& tree = scopes_[scope].source->tree;
+  const auto fixed = [&](NodeId id) {
+    return tree.nodes[id].kind == Node::Kind::kString && !tree.nodes[id].ignore_case &&
+           !tree.nodes[id].text.empty();
+  };
+  if (EndOf(rule) != kNoNode) return fixed(EndOf(rule)) && IsAnyText(scope, rule.body);
+  const Node& body = tree.nodes[rule.body];
+  const auto children = tree.ChildrenOf(body);
+  return rule.lazy && body.kind == Node::Kind::kSequence && children.size() == 2 &&
+         fixed(children[1]) && IsAnyText(scope, children[0]);
+}
+
+// What a capture of the rule leaves out.
+bool LarkLowering::SetMarker(const Instance& instance, GrammarIr::Attributes& attributes) {
+  const Definition& rule = *instance.definition;
+  const NodeId end = rule.stop != kNoNode ? rule.stop : rule.suffix;
+  if (end == kNoNode || rule.max_tokens == 0u) return true;
+  const Node& node = scopes_[instance.scope].source->tree.nodes[end];
+  if (node.kind == Node::Kind::kString && node.text.empty()) return true;
+  const bool ahead = rule.stop != kNoNode && !xgrammar();
+  const bool hidden = rule.stop != kNoNode && xgrammar();
+  if (!hidden && !rule.stop_capture && (ahead || !rule.capture)) return true;
+  const ReId text = LowerTerminal(instance.scope, rule.body);
+  const ReId marker = LowerTerminal(instance.scope, end);
+  if (text == kFailedRe || marker == kFailedRe) return false;
+  attributes.marker = GrammarIr::Marker{text, marker, rule.stop_capture, hidden, ahead};
+  return true;
 }
 
 LarkLowering::ExprId LarkLowering::Lazy(const Instance& instance) {
@@ -217,8 +384,15 @@ LarkLowering::ExprId LarkLowering::Lazy(const Instance& instance) {
   if (self != 0) {
     const ReId whole = LazyText(instance.scope, rule);
     if (whole == kFailedRe) return kFailed;
-    return ir_.Regex(Without(instance.scope, whole, instance.around.beside & ~self, /*lazy=*/true),
-                     /*lazy=*/true);
+    const ExprId closed =
+        ir_.Regex(Without(instance.scope, whole, instance.around.beside & ~self, /*lazy=*/true),
+                  /*lazy=*/true);
+    if (!MayStayOpen(instance.scope, rule)) return closed;
+    RegexArena& arena = ir_.arena();
+    ReId open = arena.Not(arena.Concat(whole, ReId{RegexArena::kAnything}));
+    if (rule.max_chars) open = Limited(open, *rule.max_chars);
+    return ir_.Choice(
+        {closed, ir_.Regex(Without(instance.scope, open, instance.around.beside & ~self, false))});
   }
   ReId text = LowerTerminal(instance.scope, rule.body);
   if (text == kFailedRe) return kFailed;
@@ -243,19 +417,29 @@ ReId LarkLowering::LazyText(uint32_t scope, const Definition& rule) {
   }
   ReId text = LowerTerminal(scope, rule.body);
   if (text == kFailedRe) return kFailedRe;
-  if (rule.suffix != kNoNode) {
-    const ReId suffix = LowerTerminal(scope, rule.suffix);
+  RegexArena& arena = ir_.arena();
+  const ReId body = text;
+  if (EndOf(rule) != kNoNode) {
+    const ReId suffix = LowerTerminal(scope, EndOf(rule));
     if (suffix == kFailedRe) return kFailedRe;
-    text = ir_.arena().Concat(text, suffix);
+    text = arena.Concat(text, suffix);
+  }
+  // At the last character the rule ends without its marker, as soon as it may.
+  if (rule.max_chars) {
+    const ReId full =
+        arena.And(body, arena.Repeat(RegexArena::kAnyChar, *rule.max_chars, std::nullopt));
+    const ReId either[] = {text, full};
+    text = arena.Or(either);
   }
   state.lazy_texts.emplace(&rule, text);
   return text;
 }
 
-// The texts in which none of the rules has matched. Another lazy rule may match at the same time.
+// The texts in which none of the rules has matched; in XGrammar's Lark only where free text is
+// searched for calls. Another lazy rule may match at the same time.
 ReId LarkLowering::Without(uint32_t scope, ReId text, LazySet beside, bool lazy) {
-  if (beside == 0 || text == kFailedRe) return text;
   ScopeState& state = scopes_[scope];
+  if (beside == 0 || text == kFailedRe || (xgrammar() && !state.dispatches)) return text;
   if (const auto known = state.restricted.find({text, beside, lazy});
       known != state.restricted.end()) {
     return known->second;
@@ -414,14 +598,7 @@ LarkLowering::ExprId LarkLowering::LowerName(const Instance& in, const Node& nod
   }
   const uint64_t parameter =
       rule.parametric ? state.source->tree.parameters[node.index].Of(in.parameter) : 0;
-  const bool ignores = state.ignore != GrammarIr::kEmpty;
-  if (!ignores) last = true;
-  if (last || !(rule.capture || rule.max_tokens || rule.temperature || rule.lazy ||
-                rule.stop != kNoNode || rule.suffix != kNoNode)) {
-    return ir_.Call(RuleOf(in.scope, rule, parameter, last, around));
-  }
-  return Followed(in.scope, ir_.Call(RuleOf(in.scope, rule, parameter, /*last=*/true, around)),
-                  last);
+  return CallOf(in.scope, rule, parameter, last, around);
 }
 
 // A terminal where the lazy rules `beside` may stand as well.

@@ -36,6 +36,8 @@ class LarkLowering {
 
   LarkLowering(std::deque<Source> sources, const LanguageOptions& options);
   Result<GrammarIr> Run();
+  // A rule of a source as a grammar of its own, without the rule's attributes.
+  Result<GrammarIr> RunRule(const std::string& source, uint32_t scope, const std::string& rule);
 
  private:
   // A scope of a source, and what is known of it so far.
@@ -47,6 +49,7 @@ class LarkLowering {
     std::map<std::string_view, ReId> terminals;
     std::unordered_map<NodeId, ExprId> leaves;  // of nodes that stand for one terminal
     std::optional<LazyRules> lazy;
+    bool dispatches = false;  // start: calls* text
     std::map<const Definition*, ReId> lazy_texts;
     std::map<std::tuple<ReId, LazySet, bool>, ReId> restricted;
   };
@@ -75,13 +78,27 @@ class LarkLowering {
   bool Exhausted(const ScopeState& scope, size_t at);
 
   // lark_lower.cc
+  Result<GrammarIr> Finish();
   uint32_t ScopeOf(const Source& source, uint32_t scope);  // kFailed
+  bool xgrammar() const { return options_.lark_as_xgrammar; }
+  // What ends a rule and is part of its text.
+  NodeId EndOf(const Definition& rule) const {
+    return xgrammar() && rule.stop != kNoNode ? rule.stop : rule.suffix;
+  }
+  ExprId CallOf(uint32_t scope, const Definition& rule, uint64_t parameter, bool last,
+                Around around);
   RuleId RuleOf(uint32_t scope, const Definition& definition, uint64_t parameter, bool last,
                 Around around);
   ExprId StartOf(uint32_t scope, size_t at, const ScopeState& caller);
   bool DefineRule(const Instance& instance);
   ExprId Body(const Instance& instance);
   ExprId Lazy(const Instance& instance);
+  ExprId Boxed(const Instance& instance);
+  bool SetMarker(const Instance& instance, GrammarIr::Attributes& attributes);
+  ReId Limited(ReId text, uint32_t max_chars);
+  bool HasToken(const ScopeState& scope, NodeId node) const;
+  bool IsAnyText(uint32_t scope, NodeId node);
+  bool MayStayOpen(uint32_t scope, const Definition& rule);
   ExprId Lower(const Instance& in, NodeId node, bool last, Around around);
   ExprId LowerChoice(const Instance& in, const Node& node, bool last, Around around);
   ExprId LowerSequence(const Instance& in, const Node& node, bool last, Around around);
@@ -99,6 +116,7 @@ class LarkLowering {
 
   // lark_terminals.cc
   ReId Terminal(uint32_t scope, std::string_view name, size_t at);
+  ReId InlineRule(uint32_t scope, const Definition& rule, const Node& node);
   ReId LowerTerminal(uint32_t scope, NodeId id);
   ReId TerminalLeaf(const ScopeState& scope, const Node& node);
   ReId RegexExt(const ScopeState& scope, const Node& node);
@@ -114,6 +132,10 @@ class LarkLowering {
   std::unordered_map<std::string_view, ExprId> tokens_;  // special tokens, as they are written
   std::deque<Instance> pending_;
   std::unordered_map<char32_t, ReId> folded_;  // characters without regard to case
+  bool boxed_ = false;                         // see Boxed()
+  std::map<std::pair<uint32_t, const Definition*>, ExprId> boxes_;
+  // Rules that stand in a terminal, since max_chars makes one of the rule around them.
+  std::vector<const Definition*> inline_rules_;
   uint64_t steps_ = 0, max_steps_ = 0;
   std::optional<Error> error_;
 };

@@ -107,6 +107,10 @@ bool LarkParser::Rule(uint32_t scope) {
   name.remove_prefix(std::min(name.find_first_not_of("!?"), name.size()));
   rule.name = name;
   ++at_;
+  if (text_.substr(Peek().begin).starts_with("::=")) {
+    Fail("expected ':', found '::='", Peek().begin);
+    return false;
+  }
   if (Take("::")) {
     if (!Require("_")) return false;
     rule.parametric = true;
@@ -174,6 +178,14 @@ bool LarkParser::Attribute(Definition& rule) {
   const Token key_token = Peek();
   const std::string_view key = Text(key_token);
   ++at_;
+  const bool again =
+      (key == "lazy" && rule.lazy) || (key == "capture" && rule.capture) ||
+      (key == "stop_capture" && rule.stop_capture) || (key == "max_tokens" && rule.max_tokens) ||
+      (key == "max_chars" && rule.max_chars) || (key == "temperature" && rule.temperature);
+  if (again) {
+    Fail("the attribute '" + std::string(key) + "' stands here twice", key_token.begin);
+    return false;
+  }
   if (key == "lazy") {
     rule.lazy = true;
     return true;
@@ -181,25 +193,30 @@ bool LarkParser::Attribute(Definition& rule) {
   if (key == "capture") {
     rule.capture = rule.name;
     if (!Take("=")) return true;
-    rule.capture = PlainString();
+    rule.capture = CaptureName();
     return rule.capture.has_value();
   }
-  const auto known = {"stop", "suffix", "stop_capture", "max_tokens", "temperature"};
+  const auto known = {"stop", "suffix", "stop_capture", "max_tokens", "max_chars", "temperature"};
   if (std::find(known.begin(), known.end(), key) == known.end()) {
-    Fail("expected one of capture lazy stop suffix stop_capture max_tokens temperature, found '" +
-             std::string(key) + "'",
-         key_token.begin);
+    Fail(
+        "expected one of capture lazy stop suffix stop_capture max_tokens max_chars temperature, "
+        "found '" +
+            std::string(key) + "'",
+        key_token.begin);
     return false;
   }
   if (!Require("=")) return false;
   if (key == "max_tokens") {
-    const auto value = Integer("a number of tokens", 0, INT32_MAX);
+    const auto value = Integer("a number of tokens", options_.as_xgrammar ? 1 : 0, INT32_MAX);
     if (value) rule.max_tokens = static_cast<uint32_t>(*value);
+  } else if (key == "max_chars") {
+    const auto value = Integer("a number of characters", 0, INT32_MAX);
+    if (value) rule.max_chars = static_cast<uint32_t>(*value);
   } else if (key == "temperature") {
     rule.temperature = Real();
   } else if (key == "stop_capture") {
     rule.stop_capture_place = key_token.begin;
-    rule.stop_capture = PlainString();
+    rule.stop_capture = CaptureName();
   } else {
     if (rule.stop != kNoNode || rule.suffix != kNoNode) {
       Fail("expected one 'stop' or 'suffix', found another", key_token.begin);
@@ -209,6 +226,19 @@ bool LarkParser::Attribute(Definition& rule) {
     if (value) (key == "stop" ? rule.stop : rule.suffix) = *value;
   }
   return !error_.has_value();
+}
+
+// XGrammar's names of captures are words.
+std::optional<std::string> LarkParser::CaptureName() {
+  const size_t place = Peek().begin;
+  std::optional<std::string> name = PlainString();
+  if (!name) return name;
+  if (name->empty()) return Fail("expected a name for the capture", place);
+  constexpr std::string_view kWord =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
+  if (options_.as_xgrammar && name->find_first_not_of(kWord) != std::string::npos)
+    return Fail("expected a name of letters, digits, '_', '-' and '.'", place);
+  return name;
 }
 
 bool LarkParser::Statement(uint32_t scope) {
@@ -222,7 +252,7 @@ bool LarkParser::Statement(uint32_t scope) {
     return true;
   }
   if (name == "%import") return Import(scope);
-  if (name == "%llguidance") return Options(scope);
+  if (name == "%llguidance" || name == "%grammar_options") return Options(scope);
   if (name == "%override" || name == "%declare") {
     Fail("'" + std::string(name) + "' is not supported", keyword.begin, ErrorCode::kUnsupported);
     return false;
@@ -423,7 +453,7 @@ std::optional<NodeId> LarkParser::Repeated(NodeId atom) {
       }
     }
     if (!Require("}")) return std::nullopt;
-    if (max == 0) return Fail("expected a largest count above 0", place);
+    if (max == 0 && !options_.as_xgrammar) return Fail("expected a largest count above 0", place);
   } else {
     return atom;
   }

@@ -65,6 +65,7 @@ class LarkParser {
   std::optional<int64_t> Integer(std::string_view what, int64_t min, int64_t max);
   std::optional<uint64_t> Unsigned64();
   std::optional<double> Real();
+  std::optional<std::string> CaptureName();
   std::optional<BitRange> Bits();
   std::optional<uint32_t> Parameter();
   std::optional<uint32_t> ParseCondition(int depth);

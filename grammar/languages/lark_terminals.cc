@@ -121,6 +121,9 @@ ReId LarkLowering::LowerTerminal(uint32_t scope, NodeId id) {
     case Node::Kind::kIf:
       return Fail(state, "'%if' cannot be used in terminals", node.place);
     case Node::Kind::kName: {
+      const auto rule = state.scope->rules.find(node.text);
+      if (!inline_rules_.empty() && rule != state.scope->rules.end() && !node.has_parameter)
+        return InlineRule(scope, rule->second, node);
       std::vector<NodeId> names;
       if (!CollectNames(state, id, names)) return kFailedRe;
       return Terminal(scope, node.text, node.place);
@@ -128,6 +131,21 @@ ReId LarkLowering::LowerTerminal(uint32_t scope, NodeId id) {
     default:
       return TerminalLeaf(state, node);
   }
+}
+
+// A rule as a part of a terminal, with what its own attributes leave of it.
+ReId LarkLowering::InlineRule(uint32_t scope, const Definition& rule, const Node& node) {
+  const ScopeState& state = scopes_[scope];
+  if (std::ranges::find(inline_rules_, &rule) != inline_rules_.end() || rule.capture ||
+      rule.stop_capture || rule.lazy || rule.stop != kNoNode || rule.suffix != kNoNode ||
+      rule.max_tokens || rule.temperature) {
+    return Fail(state, "the rule '" + rule.name + "' cannot be used in a terminal", node.place);
+  }
+  inline_rules_.push_back(&rule);
+  const ReId text = LowerTerminal(scope, rule.body);
+  inline_rules_.pop_back();
+  if (text == kFailedRe || !rule.max_chars) return text;
+  return Limited(text, *rule.max_chars);
 }
 
 ReId LarkLowering::TerminalLeaf(const ScopeState& scope, const Node& node) {

@@ -42,7 +42,9 @@ class Printer {
  private:
   using Kind = GrammarIr::Kind;
 
-  bool lark() const { return language_ == GrammarLanguage::kLark; }
+  bool lark() const {
+    return language_ == GrammarLanguage::kLark || language_ == GrammarLanguage::kLarkXgrammar;
+  }
   bool ebnf() const { return language_ == GrammarLanguage::kEbnf; }
   const char* Defines() const { return lark() ? ": " : " ::= "; }
   const char* LanguageName() const { return lark() ? "Lark" : ebnf() ? "EBNF" : "GBNF"; }

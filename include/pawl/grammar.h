@@ -21,6 +21,7 @@
 #include <string_view>
 #include <vector>
 
+#include "pawl/capture.h"
 #include "pawl/export.h"
 #include "pawl/json_schema_options.h"
 #include "pawl/mask.h"
@@ -60,6 +61,10 @@ class PAWL_EXPORT State {
   // Tokens needed to spell ShortestCompletion(); -1 when there is none.
   int shortest_close() const;
 
+  // The sampling temperature that the grammar asks for here (`rule[temperature=...]`): of each way
+  // to go on that of the innermost rule that asks, of several ways the highest. nullopt: none asks.
+  std::optional<float> temperature() const;
+
   friend bool operator==(const State&, const State&) = default;
 
  private:
@@ -79,6 +84,15 @@ class PAWL_EXPORT Grammar {
   const Vocabulary& vocabulary() const;
   // Remarks of the compiler that are not errors, e.g. what was treated as an annotation.
   const std::vector<std::string>& notes() const;
+
+  // Rules of the grammar have captures.
+  bool has_captures() const;
+  // The captures of an output, in the order in which they end, the inner ones first; see
+  // pawl/capture.h. Of an output that is not complete, those that would have ended already if its
+  // shortest completion followed. The text is parsed again, so masks cost nothing for it.
+  // Errors: kInvalid when the output does not fit, kUnsupported when it is not complete and no
+  // bytes complete it, kLimit when the grammar is too ambiguous.
+  Result<std::vector<Capture>> FindCaptures(std::span<const OutputPiece> output) const;
 
  private:
   std::shared_ptr<GrammarImpl> impl_;

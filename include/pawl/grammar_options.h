@@ -14,27 +14,31 @@ namespace pawl {
 
 // The languages of grammars, see docs/grammars.md.
 enum class GrammarLanguage : uint8_t {
-  kEbnf,        // as XGrammar reads it
-  kGbnf,        // as llama.cpp reads it
-  kLark,        // in llguidance's dialect
-  kLlguidance,  // several of those and JSON Schemas that name each other, as llguidance's JSON
+  kEbnf,          // as XGrammar reads it
+  kGbnf,          // as llama.cpp reads it
+  kLark,          // in llguidance's dialect
+  kLarkXgrammar,  // in XGrammar's dialect
+  kLlguidance,    // several of those and JSON Schemas that name each other, as llguidance's JSON
 };
 
 struct GrammarOptions {
   // The rule that the whole text is (EBNF and GBNF; Lark's is "start").
   std::string root = "root";
+  // Lark and llguidance: grammars inside are in XGrammar's dialect (kLarkXgrammar says so itself).
+  bool lark_as_xgrammar = false;
   // For JSON Schemas inside of grammars (Lark's %json).
   JsonSchemaOptions json_schema;
   size_t max_bytes = size_t{4} << 20;
   int max_nesting = 250;  // groups in groups
 };
 
-// "ebnf", "gbnf", "lark" or "llguidance": the name of a language, or the extension of a file's name
-// without its dot.
+// "ebnf", "gbnf", "lark", "lark_xgrammar" or "llguidance": the name of a language, or the extension
+// of a file's name without its dot.
 inline std::optional<GrammarLanguage> GrammarLanguageOf(std::string_view name) {
   if (name == "ebnf") return GrammarLanguage::kEbnf;
   if (name == "gbnf") return GrammarLanguage::kGbnf;
   if (name == "lark") return GrammarLanguage::kLark;
+  if (name == "lark_xgrammar") return GrammarLanguage::kLarkXgrammar;
   if (name == "llguidance") return GrammarLanguage::kLlguidance;
   return std::nullopt;
 }

@@ -38,6 +38,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -104,6 +105,11 @@ class PAWL_EXPORT Matcher {
   // it. Empty when nothing is forced. Changes nothing.
   std::vector<TokenId> ForcedTokens(size_t limit = 256, const Encoder& encode = {}) const;
 
+  // What the grammar's captures hold so far: Grammar::FindCaptures of all that was accepted.
+  Result<std::vector<Capture>> Captures() const;
+  // The sampling temperature that the grammar asks for here; State::temperature().
+  std::optional<float> temperature() const { return state().temperature(); }
+
   // The state behind all this, e.g. for ShortestCompletion() or the interned mask.
   const State& state() const { return history_.back().state; }
   const Grammar& grammar() const { return grammar_; }
@@ -111,7 +117,9 @@ class PAWL_EXPORT Matcher {
  private:
   struct Position {
     State state;
-    bool ended;  // by an end token
+    bool ended = false;        // by an end token
+    TokenId token = kNoToken;  // the step that led here; none: bytes
+    size_t bytes_end = 0;      // in bytes_, behind what steps of bytes have brought so far
   };
   friend PAWL_EXPORT Result<size_t> FillTreeMasks(const Matcher& matcher,
                                                   std::span<const TokenId> tokens,
@@ -127,6 +135,7 @@ class PAWL_EXPORT Matcher {
   std::vector<TokenId> end_tokens_;  // ascending; none with terminate_without_end_token
   bool own_end_tokens_ = false;      // the mask's end tokens are not ours
   bool terminate_without_end_token_ = false;
+  std::string bytes_;              // of all steps that were bytes
   std::vector<Position> history_;  // the start first, the current one last; never empty
 };
 

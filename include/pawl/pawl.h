@@ -237,6 +237,7 @@ PAWL_API void pawl_json_schema_options_init(pawl_json_schema_options* options, s
  *   "ebnf"         a grammar as XGrammar writes it, with a rule "root" (docs/grammars.md)
  *   "gbnf"         a grammar as llama.cpp writes it, with a rule "root"
  *   "lark"         a grammar in llguidance's dialect of Lark (docs/lark.md)
+ *   "lark_xgrammar"  a grammar in XGrammar's dialect of Lark (docs/lark.md)
  *   "structural_tag"  free text with constrained parts, as JSON (docs/structural_tags.md)
  * options must be NULL for "regex" and "choice"; in grammars and tags they concern the schemas
  * there. An unknown kind is PAWL_UNSUPPORTED. Threads: any. */
@@ -331,6 +332,26 @@ PAWL_API pawl_status pawl_matcher_forced_bytes(const pawl_matcher* matcher, char
  * vocabulary came from a tokenizer.json, else by always taking the longest token that fits. */
 PAWL_API pawl_status pawl_matcher_forced_tokens(const pawl_matcher* matcher, int32_t* tokens,
                                                 size_t capacity, size_t* count);
+
+/* What the captures of the grammar hold so far (docs/lark.md): parts of the output that a rule with
+ * a capture stands for, in the order in which they end. Of an output that is not complete, those
+ * that have ended. Computed when asked for; masks cost nothing for it. A grammar that is too
+ * ambiguous: PAWL_LIMIT. Threads: any, as long as nobody changes the matcher. */
+typedef struct pawl_captures pawl_captures;
+PAWL_API pawl_status pawl_matcher_captures(const pawl_matcher* matcher, pawl_captures** captures,
+                                           pawl_error** error);
+PAWL_API size_t pawl_captures_count(const pawl_captures* captures);
+/* Where capture `index` begins and ends in the output, in bytes, its text, and the name that the
+ * grammar gives it, ending in a zero. Any pointer may be NULL. What is pointed to lives as long as
+ * the captures. PAWL_BAD_ARGUMENT when there is no such capture. Threads: any. */
+PAWL_API pawl_status pawl_captures_get(const pawl_captures* captures, size_t index,
+                                       const char** name, size_t* begin, size_t* end,
+                                       const char** text, size_t* text_length);
+PAWL_API void pawl_captures_free(pawl_captures* captures);
+
+/* The sampling temperature that the grammar asks for at this place (rule[temperature=...]), a
+ * negative number where it asks for none. Threads: any, as long as nobody changes the matcher. */
+PAWL_API pawl_status pawl_matcher_temperature(const pawl_matcher* matcher, float* temperature);
 
 /* One mask for each node of a tree of draft tokens, `stride` words from row to row: row i holds
  * what may come after the path from the root to node i. Node i is tokens[i] below node parents[i];

@@ -163,23 +163,26 @@ void BindCompiler(nb::module_& module) {
       .def(
           "grammar",
           [](const Compiler& self, nb::handle grammar, const std::string& language,
-             const std::string& root, size_t max_bytes, int max_nesting, const nb::dict& options) {
+             const std::string& root, size_t max_bytes, int max_nesting, bool lark_as_xgrammar,
+             const nb::dict& options) {
             const std::string text = TextOf(grammar, "the grammar");
             const auto known = GrammarLanguageOf(language);
             if (!known) {
               RaiseInvalid("there is no language \"" + language +
-                           "\"; there are \"ebnf\", \"gbnf\" and \"lark\"");
+                           "\"; there are \"ebnf\", \"gbnf\", \"lark\" and \"lark_xgrammar\"");
             }
             GrammarOptions read;
             read.root = root;
             read.max_bytes = max_bytes;
             read.max_nesting = max_nesting;
+            read.lark_as_xgrammar = lark_as_xgrammar;
             read.json_schema = SchemaOptionsOf(options);
             return Compile([&] { return self.CompileGrammar(text, *known, read); });
           },
           nb::arg("text"), nb::arg("language"), nb::arg("root") = GrammarOptions{}.root,
           nb::arg("max_bytes") = GrammarOptions{}.max_bytes,
-          nb::arg("max_nesting") = GrammarOptions{}.max_nesting, nb::arg("options") = nb::dict());
+          nb::arg("max_nesting") = GrammarOptions{}.max_nesting,
+          nb::arg("lark_as_xgrammar") = false, nb::arg("options") = nb::dict());
 }
 
 }  // namespace pawl::python

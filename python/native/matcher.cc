@@ -173,6 +173,20 @@ void BindMatcher(nb::module_& module) {
              if (!text) return std::nullopt;
              return BytesOf(*text);
            })
+      .def("captures",
+           [](const Matcher& self) {
+             Result<std::vector<Capture>> found = [&] {
+               nb::gil_scoped_release release;
+               return self.Captures();
+             }();
+             nb::list out;
+             for (const Capture& capture : Take(std::move(found))) {
+               out.append(
+                   nb::make_tuple(capture.name, capture.begin, capture.end, BytesOf(capture.text)));
+             }
+             return out;
+           })
+      .def_prop_ro("temperature", [](const Matcher& self) { return self.temperature(); })
       .def("fill_tree_masks", &FillTree, nb::arg("tokens"), nb::arg("parents"), nb::arg("mask"));
 
   nb::class_<BatchFiller>(module, "BatchFiller")

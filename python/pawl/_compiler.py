@@ -50,12 +50,15 @@ class Compiler:
         root: str = "root",
         max_bytes: int = 4 << 20,
         max_nesting: int = 250,
+        lark_as_xgrammar: bool = False,
         **options: Any,
     ) -> _pawl.Grammar:
         """`language`: "ebnf" (as XGrammar reads it), "gbnf" (llama.cpp) or "lark" (llguidance's
-        dialect). `root` is the rule of the whole text (Lark's is "start"). The options are those of
-        JSON Schemas inside of the grammar."""
-        return self._native.grammar(text, language, root, max_bytes, max_nesting, options)
+        dialect; "lark_xgrammar", or lark_as_xgrammar with "llguidance": XGrammar's). `root` is the
+        rule of the whole text (Lark's is "start"). The options are those of JSON Schemas inside of
+        the grammar."""
+        return self._native.grammar(text, language, root, max_bytes, max_nesting,
+                                    lark_as_xgrammar, options)
 
     def structural_tag(self, tag: Any) -> _pawl.Grammar:
         """Free text with constrained regions, as XGrammar's JSON describes them."""

@@ -127,6 +127,10 @@ struct pawl_matcher {
   std::shared_ptr<const pawl::capi::VocabularyData> vocabulary;
 };
 
+struct pawl_captures {
+  std::vector<pawl::Capture> list;
+};
+
 struct pawl_batch {
   pawl::BatchFiller filler;
 };

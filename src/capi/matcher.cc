@@ -141,6 +141,44 @@ pawl_status pawl_matcher_forced_tokens(const pawl_matcher* matcher, int32_t* tok
   });
 }
 
+pawl_status pawl_matcher_captures(const pawl_matcher* matcher, pawl_captures** captures,
+                                  pawl_error** error) {
+  return Guard(error, [&]() -> pawl_status {
+    if (matcher == nullptr) return Null(error, "matcher");
+    if (captures == nullptr) return Null(error, "captures");
+    Result<std::vector<Capture>> found = matcher->matcher.Captures();
+    if (!found.ok()) return Fail(error, found.error());
+    *captures = new pawl_captures{*std::move(found)};
+    return PAWL_OK;
+  });
+}
+
+size_t pawl_captures_count(const pawl_captures* captures) {
+  return captures == nullptr ? 0 : captures->list.size();
+}
+
+pawl_status pawl_captures_get(const pawl_captures* captures, size_t index, const char** name,
+                              size_t* begin, size_t* end, const char** text, size_t* text_length) {
+  if (index >= pawl_captures_count(captures)) return PAWL_BAD_ARGUMENT;
+  const Capture& capture = captures->list[index];
+  if (name != nullptr) *name = capture.name.c_str();
+  if (begin != nullptr) *begin = capture.begin;
+  if (end != nullptr) *end = capture.end;
+  if (text != nullptr) *text = capture.text.c_str();
+  if (text_length != nullptr) *text_length = capture.text.size();
+  return PAWL_OK;
+}
+
+void pawl_captures_free(pawl_captures* captures) { delete captures; }
+
+pawl_status pawl_matcher_temperature(const pawl_matcher* matcher, float* temperature) {
+  return Guard(nullptr, [&]() -> pawl_status {
+    if (matcher == nullptr || temperature == nullptr) return PAWL_BAD_ARGUMENT;
+    *temperature = matcher->matcher.temperature().value_or(-1.0f);
+    return PAWL_OK;
+  });
+}
+
 pawl_status pawl_matcher_fill_tree(const pawl_matcher* matcher, const int32_t* tokens,
                                    const int32_t* parents, size_t count, uint32_t* rows,
                                    size_t stride, uint8_t* accepted, size_t* fit,

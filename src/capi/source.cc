@@ -55,6 +55,7 @@ constexpr Kind kKinds[] = {
     {"ebnf", true, CompileLanguage<GrammarLanguage::kEbnf>},
     {"gbnf", true, CompileLanguage<GrammarLanguage::kGbnf>},
     {"lark", true, CompileLanguage<GrammarLanguage::kLark>},
+    {"lark_xgrammar", true, CompileLanguage<GrammarLanguage::kLarkXgrammar>},
     {"structural_tag", true,
      [](const Compiler& compiler, const Source& source, const JsonSchemaOptions& options) {
        GrammarOptions grammar_options;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "src/base/json.h"
 #include "src/base/utf8.h"
 #include "src/cli/command.h"
 
@@ -13,6 +14,8 @@ namespace pawl::cli {
 namespace {
 
 constexpr size_t kLongestForced = 60;
+
+std::string Printable(std::string_view text) { return EncodeCodepoints(DecodeCodepoints(text)); }
 
 std::string ByteName(int byte) {
   switch (byte) {
@@ -93,6 +96,16 @@ std::string DescribeAllowed(const State& state) {
   if (space) add("white space");
   if (state.accepting()) add("the end");
   return out;
+}
+
+std::string CapturesJson(const std::vector<Capture>& captures) {
+  std::string out = "[";
+  for (const Capture& capture : captures) {
+    out += fmt::format("{}{{\"name\": {}, \"begin\": {}, \"end\": {}, \"text\": {}}}",
+                       out.size() > 1 ? ", " : "", json::Quote(Printable(capture.name)),
+                       capture.begin, capture.end, json::Quote(Printable(capture.text)));
+  }
+  return out + "]";
 }
 
 std::string LineColumn(std::string_view text, size_t byte) {

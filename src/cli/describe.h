@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "pawl/capture.h"
 #include "pawl/grammar.h"
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
@@ -16,6 +17,9 @@ namespace pawl::cli {
 // The bytes that may come next: a forced run quoted, else characters and ranges ("'\"', '0'-'9',
 // the end").
 std::string DescribeAllowed(const State& state);
+
+// Captures as a JSON array of {"name", "begin", "end", "text"}; bytes that are no text as U+FFFD.
+std::string CapturesJson(const std::vector<Capture>& captures);
 
 // "line:column" of a byte, both from 1; columns count code points.
 std::string LineColumn(std::string_view text, size_t byte);

@@ -9,6 +9,7 @@
 #include "src/base/utf8.h"
 #include "src/cli/chat.h"
 #include "src/cli/command.h"
+#include "src/cli/describe.h"
 #include "src/cli/engine.h"
 #include "src/cli/options.h"
 #include "src/cli/prompt.h"
@@ -31,6 +32,7 @@ struct Flags {
   std::string dtype = "stored";
   bool special = false;
   bool no_skip_forced = false;
+  bool captures = false;
   bool stats = false;
 };
 
@@ -81,11 +83,16 @@ int Generate(const Flags& flags) {
     chat_tokens = std::move(chat->tokens);
   }
   std::shared_ptr<const Constraint> constraint;
+  std::optional<Grammar> grammar;
   if (flags.grammar.any()) {
-    Result<Grammar> grammar = flags.grammar.Compile(text->vocabulary);
-    if (!grammar.ok()) return Fail(kName, grammar.error());
-    flags.grammar.NoteAnnotations(kName, *grammar);
-    constraint = MakeConstraint(*grammar);
+    Result<Grammar> compiled = flags.grammar.Compile(text->vocabulary);
+    if (!compiled.ok()) return Fail(kName, compiled.error());
+    flags.grammar.NoteAnnotations(kName, *compiled);
+    constraint = MakeConstraint(*compiled);
+    grammar = *std::move(compiled);
+  }
+  if (flags.captures && (!grammar || !grammar->has_captures())) {
+    return Fail(kName, Error{ErrorCode::kInvalid, "needs a grammar with captures", "--captures"});
   }
   Result<PromptTemplate> layout = LoadExtractPrompt(*folder, *text->tokenizer);
   if (!layout.ok()) return Fail(kName, layout.error());
@@ -117,6 +124,13 @@ int Generate(const Flags& flags) {
   if (!output.ok())
     return Fail(kName, AtOption(output.error(), "the prompt", flags.grammar.source()));
   stream.Finish();
+  if (flags.captures) {
+    std::vector<OutputPiece> pieces;
+    for (const TokenId token : output->tokens) pieces.push_back({.token = token});
+    const auto captures = grammar->FindCaptures(pieces);
+    if (!captures.ok()) return Fail(kName, captures.error());
+    Print(CapturesJson(*captures) + "\n");
+  }
   if (output->stop == StopReason::kClosed) {
     Note(kName,
          fmt::format("note: the budget of {} tokens was nearly spent, so the output was closed "
@@ -163,6 +177,8 @@ void AddGenerate(CLI::App& app, Action& action) {
                     "Special tokens written out in the prompt become those tokens");
   command->add_flag("--no-skip-forced", flags->no_skip_forced,
                     "Ask the model for every token, also where the text is forced (slower)");
+  command->add_flag("--captures", flags->captures,
+                    "Behind the text, a line of JSON: what the grammar's captures hold");
   command->add_flag("--stats", flags->stats, "Tokens and seconds on stderr");
   command->footer(
       "Example:\n  pawl generate --prompt \"The answer is \" --regex \"(yes|no), [a-z ]{3,40}\" "

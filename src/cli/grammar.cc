@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -35,6 +36,7 @@ const std::map<std::string, Language, std::less<>>& Languages() {
       {"ebnf", {GrammarLanguage::kEbnf, &ReadEbnf}},
       {"gbnf", {GrammarLanguage::kGbnf, &ReadGbnf}},
       {"lark", {GrammarLanguage::kLark, &ReadLark}},
+      {"lark_xgrammar", {GrammarLanguage::kLarkXgrammar, &ReadLark}},
   };
   return languages;
 }
@@ -43,7 +45,7 @@ struct Flags {
   std::string file;
   std::string language;
   std::string to;
-  std::string root = "root";
+  std::optional<std::string> root;
   bool check = false;
 };
 
@@ -59,7 +61,14 @@ int RunGrammar(const Flags& flags) {
   const Result<std::string> text = ReadInput(flags.file);
   if (!text.ok()) return Fail(kName, text.error());
   LanguageOptions options;
-  options.root = flags.root;
+  options.lark_as_xgrammar = source->second.language == GrammarLanguage::kLarkXgrammar;
+  if (flags.root &&
+      (options.lark_as_xgrammar || source->second.language == GrammarLanguage::kLark)) {
+    return Fail(kName,
+                Error{ErrorCode::kInvalid,
+                      "is for EBNF and GBNF; the root of a Lark grammar is \"start\"", "--root"});
+  }
+  options.root = flags.root.value_or(options.root);
   // A schema inside is checked and printed as it stands; nothing runs it here.
   options.json_schema = [](std::string_view schema) -> Result<GrammarIr::Automaton> {
     const auto vocabulary = Vocabulary::Create({.tokens = {"a"}, .special = {}, .end_tokens = {}});
@@ -93,8 +102,8 @@ void AddGrammar(CLI::App& app, Action& action) {
   command
       ->add_option("--language", flags->language,
                    "What the file is written in; default: its extension")
-      ->check(CLI::IsMember({"ebnf", "gbnf", "lark"}))
-      ->type_name("ebnf|gbnf|lark");
+      ->check(CLI::IsMember({"ebnf", "gbnf", "lark", "lark_xgrammar"}))
+      ->type_name("ebnf|gbnf|lark|lark_xgrammar");
   command->add_option("--to", flags->to, "What to print it in; default: as it was read")
       ->check(CLI::IsMember({"ebnf", "gbnf", "lark"}))
       ->type_name("ebnf|gbnf|lark");

@@ -40,6 +40,12 @@ CLI::Validator WholeNumber(uint64_t least, uint64_t most) {
 
 namespace {
 
+// What says something about JSON Schemas only.
+constexpr const char* kSchemaOptions[] = {"--whitespace", "--order",    "--spelling",
+                                          "--separators", "--ascii",    "--additional-properties",
+                                          "--ref-dir",    "--ref-base", "--profile",
+                                          "--annotations"};
+
 // nullopt for what is no number, and for numbers beyond those of a float.
 std::optional<double> ParseFinite(const std::string& text) {
   char* end = nullptr;
@@ -169,8 +175,8 @@ void GrammarFlags::AddAllTo(CLI::App* command) {
       ->type_name("FILE");
   command
       ->add_option("--grammar-language", grammar_language,
-                   "ebnf, gbnf or lark; where the file's name does not end so")
-      ->check(CLI::IsMember({"ebnf", "gbnf", "lark"}))
+                   "ebnf, gbnf, lark or lark_xgrammar; where the file's name does not end so")
+      ->check(CLI::IsMember({"ebnf", "gbnf", "lark", "lark_xgrammar"}))
       ->type_name("LANGUAGE");
   command->add_option("--root", root, "The rule of an EBNF or GBNF grammar that the output is")
       ->check(NotEmpty)
@@ -210,9 +216,7 @@ Status GrammarFlags::Check() const {
   // The schemas inside of a grammar or a structural tag have options too.
   if (!grammar_file.empty() || !structural_tag_file.empty()) return {};
   if (!schema_file.empty() || command_ == nullptr) return {};
-  for (const char* option :
-       {"--whitespace", "--order", "--spelling", "--separators", "--ascii",
-        "--additional-properties", "--ref-dir", "--ref-base", "--profile", "--annotations"}) {
+  for (const char* option : kSchemaOptions) {
     if (command_->get_option(option)->count() > 0)
       return Error{ErrorCode::kInvalid, "has a meaning with --schema only", option};
   }
@@ -230,6 +234,23 @@ std::string GrammarFlags::source() const {
   if (!grammar_file.empty()) return grammar_file;
   if (!structural_tag_file.empty()) return structural_tag_file + ": #";
   return choices.empty() ? schema_file + ": #" : "--choice";
+}
+
+Status GrammarFlags::CheckOptionsOf(GrammarLanguage language, std::string_view text) const {
+  if (command_ == nullptr) return {};
+  const bool lark =
+      language == GrammarLanguage::kLark || language == GrammarLanguage::kLarkXgrammar;
+  if (lark && command_->get_option("--root")->count() > 0) {
+    return Error{ErrorCode::kInvalid,
+                 "is for EBNF and GBNF; the root of a Lark grammar is \"start\"", "--root"};
+  }
+  if (lark && text.find("%json") != std::string_view::npos) return {};
+  for (const char* option : kSchemaOptions) {
+    if (command_->get_option(option)->count() > 0) {
+      return Error{ErrorCode::kInvalid, "is for JSON Schemas; this grammar has none", option};
+    }
+  }
+  return {};
 }
 
 Result<GrammarLanguage> GrammarFlags::LanguageOfFile() const {
@@ -277,6 +298,7 @@ Result<Grammar> GrammarFlags::Compile(const std::shared_ptr<const Vocabulary>& v
     grammar_options.json_schema = options;
     const Result<std::string> text = ReadInput(grammar_file, grammar_options.max_bytes);
     if (!text.ok()) return text.error();
+    if (Status status = CheckOptionsOf(*language, *text); !status.ok()) return status.error();
     Result<Grammar> grammar = compiler.CompileGrammar(*text, *language, grammar_options);
     if (!grammar.ok()) return InFile(grammar_file, grammar.error());
     return grammar;

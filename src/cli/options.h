@@ -76,6 +76,9 @@ struct GrammarFlags {
   Status CheckGiven() const;
   // What errors call the constraint: the schema's file with its root, or the option.
   std::string source() const;
+  // Fails when options were given that say nothing about this grammar: --root with Lark, options of
+  // schemas where there is none.
+  Status CheckOptionsOf(GrammarLanguage language, std::string_view text) const;
   // The language of --grammar.
   Result<GrammarLanguage> LanguageOfFile() const;
   // The text of the schema file, no more than a schema may have.

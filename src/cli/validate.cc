@@ -26,6 +26,7 @@ struct Flags {
   GrammarFlags grammar{LayoutFlags::ForReading()};
   std::string tokenizer;
   std::vector<std::string> files;
+  bool captures = false;
 };
 
 int Validate(const Flags& flags) {
@@ -57,6 +58,16 @@ int Validate(const Flags& flags) {
     const std::optional<Error> problem = WalkTokens(*grammar, *content, *tokens);
     if (!problem.has_value()) {
       Print(fmt::format("{}: accepted ({} tokens)\n", file, tokens->size()));
+      if (flags.captures) {
+        std::vector<OutputPiece> pieces;
+        for (const TokenId token : *tokens) pieces.push_back({.token = token});
+        const auto captures = grammar->FindCaptures(pieces);
+        if (!captures.ok()) {
+          exit_code = std::max(exit_code, Fail(kName, InFile(file, captures.error())));
+        } else {
+          Print(CapturesJson(*captures) + "\n");
+        }
+      }
     } else if (problem->code == ErrorCode::kInternal) {
       exit_code = std::max(exit_code, Fail(kName, InFile(file, *problem)));
     } else {
@@ -78,6 +89,8 @@ void AddValidate(CLI::App& app, Action& action) {
       ->check(NotEmpty)
       ->required()
       ->type_name("PATH");
+  command->add_flag("--captures", flags->captures,
+                    "Below each accepted text, a line of JSON: what the grammar's captures hold");
   command->add_option("files", flags->files, "Texts; -: standard input")
       ->required()
       ->type_name("FILE");

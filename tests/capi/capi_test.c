@@ -446,12 +446,48 @@ static void test_matcher(void) {
   pawl_matcher_free(NULL);
 }
 
+static void test_captures(void) {
+  pawl_vocabulary* v = vocabulary_of(1);
+  pawl_compiler* compiler = NULL;
+  CHECK(pawl_compiler_create(v, NULL, &compiler, NULL) == PAWL_OK);
+  pawl_grammar* grammar =
+      compile(compiler, "lark",
+              "start: \"a\" n (\",\" n)*\nn[capture=\"item\", temperature=0.5]: /[0-9]+/");
+  pawl_matcher* m = NULL;
+  CHECK(pawl_matcher_create(grammar, NULL, &m, NULL) == PAWL_OK);
+  float temperature = 0;
+  CHECK(pawl_matcher_temperature(m, &temperature) == PAWL_OK && temperature < 0);
+  CHECK(pawl_matcher_accept_bytes(m, "a1,23", 5) == PAWL_OK);
+  CHECK(pawl_matcher_temperature(m, &temperature) == PAWL_OK && temperature == 0.5f);
+  CHECK(pawl_matcher_temperature(m, NULL) == PAWL_BAD_ARGUMENT);
+  pawl_captures* captures = NULL;
+  CHECK(pawl_matcher_captures(m, &captures, NULL) == PAWL_OK);
+  CHECK(pawl_captures_count(captures) == 2);
+  const char *name = NULL, *text = NULL;
+  size_t begin = 0, end = 0, length = 0;
+  CHECK(pawl_captures_get(captures, 1, &name, &begin, &end, &text, &length) == PAWL_OK);
+  CHECK(strcmp(name, "item") == 0 && begin == 3 && end == 5);
+  CHECK(length == 2 && memcmp(text, "23", 2) == 0);
+  CHECK(pawl_captures_get(captures, 0, NULL, NULL, &end, NULL, NULL) == PAWL_OK && end == 2);
+  CHECK(pawl_captures_get(captures, 2, &name, &begin, &end, &text, &length) == PAWL_BAD_ARGUMENT);
+  pawl_captures_free(captures);
+  pawl_captures_free(NULL);
+  CHECK(pawl_captures_count(NULL) == 0);
+  CHECK(pawl_matcher_captures(NULL, &captures, NULL) == PAWL_BAD_ARGUMENT);
+  CHECK(pawl_matcher_captures(m, NULL, NULL) == PAWL_BAD_ARGUMENT);
+  pawl_matcher_free(m);
+  pawl_grammar_free(grammar);
+  pawl_compiler_free(compiler);
+  pawl_vocabulary_free(v);
+}
+
 int main(int argc, char** argv) {
   test_versions_and_errors();
   test_vocabulary();
   if (argc > 1) test_tokenizer(argv[1]);
   test_compiler_and_bytes();
   test_matcher();
+  test_captures();
   if (failures == 0) printf("all well\n");
   return failures == 0 ? 0 : 1;
 }

@@ -236,6 +236,36 @@ TEST(GrammarTest, PrintsChecksAndConverts) {
   EXPECT_EQ(result.out, "start: %json {\"type\": \"null\"}\n") << result.err;
 }
 
+TEST(ValidateTest, CapturesAsJson) {
+  const std::string grammar = WriteScratch(
+      "pair.lark", "start: k \"=\" v\nk[capture=\"key\"]: /[a-z]+/\nv[capture]: /./+\n");
+  const CommandResult result = RunPawl({"validate", "--grammar", grammar, "--tokenizer",
+                                        RandomModelFolder() + "/tokenizer.json", "--captures", "-"},
+                                       "ab=\"1");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out,
+            "-: accepted (5 tokens)\n[{\"name\": \"key\", \"begin\": 0, \"end\": 2, \"text\": "
+            "\"ab\"}, {\"name\": \"v\", \"begin\": 3, \"end\": 5, \"text\": \"\\\"1\"}]\n");
+}
+
+TEST(ValidateTest, OptionsThatSayNothingAboutTheGrammarAreRefused) {
+  const std::string lark = WriteScratch("a.lark", "start: \"a\"");
+  const std::string ebnf = WriteScratch("a.ebnf", "root ::= \"a\"");
+  const auto error = [](const std::string& grammar, std::vector<std::string> options) {
+    options.insert(options.begin(), {"validate", "--grammar", grammar, "--tokenizer",
+                                     RandomModelFolder() + "/tokenizer.json", "-"});
+    return RunPawl(options, "a").err;
+  };
+  EXPECT_EQ(
+      error(lark, {"--root", "a"}),
+      "pawl validate: --root: is for EBNF and GBNF; the root of a Lark grammar is \"start\"\n");
+  EXPECT_EQ(error(lark, {"--order", "any"}),
+            "pawl validate: --order: is for JSON Schemas; this grammar has none\n");
+  EXPECT_EQ(error(ebnf, {"--whitespace", "any"}),
+            "pawl validate: --whitespace: is for JSON Schemas; this grammar has none\n");
+  EXPECT_EQ(error(ebnf, {}), "");
+}
+
 TEST(GrammarTest, NamesThePlaceOfAnError) {
   CommandResult result = RunPawl({"grammar", "-", "--language", "ebnf"}, "root ::= a\n");
   EXPECT_EQ(result.exit_code, 2);

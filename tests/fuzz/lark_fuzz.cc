@@ -5,7 +5,9 @@
 #include <string>
 #include <string_view>
 
+#include "grammar/cfg/cfg_machine.h"
 #include "grammar/languages/lark.h"
+#include "pawl/grammar.h"
 #include "tests/fuzz/fuzz_util.h"
 #include "tests/grammar/cfg_reference.h"
 
@@ -51,6 +53,26 @@ void RequireWellFormed(const GrammarIr& ir, std::string_view text) {
   }
 }
 
+// Whatever the machine takes has a derivation, and its captures lie in the text.
+void RequireCaptures(GrammarIr& ir, std::string_view text) {
+  static const auto vocabulary =
+      *Vocabulary::Create({.tokens = {"a"}, .special = {}, .end_tokens = {}});
+  auto machine = CfgMachine::Create(ir, *vocabulary);
+  if (!machine.ok() || !(*machine)->has_captures()) return;
+  const Grammar grammar(*machine, vocabulary);
+  for (const std::string_view sample : {"", "a", "ab", "a b", "x1"}) {
+    const auto state = grammar.Start().Advance(sample);
+    if (!state || !state->accepting()) continue;
+    const OutputPiece pieces[] = {{.bytes = sample}};
+    const auto captures = grammar.FindCaptures(pieces);
+    fuzz::Require(captures.ok(), "captures are not found", text);
+    for (const Capture& capture : *captures) {
+      fuzz::Require(capture.begin <= capture.end && capture.end <= sample.size(),
+                    "a capture outside of the text", text);
+    }
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -73,5 +95,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     fuzz::Require(reference.Accepts(sample) == other.Accepts(sample), "a remark changes a language",
                   text);
   }
+  RequireCaptures(*ir, text);
   return 0;
 }

@@ -47,6 +47,14 @@ class CfgReference {
     return rule_ends_[ir_.root() * n].contains(points.size());
   }
 
+  // After Accepts: where texts of an expression or a rule that begin at a place may end.
+  const std::set<size_t>& EndsOf(GrammarIr::ExprId id, size_t at) const {
+    return ends_[id * (text_.size() + 1) + at];
+  }
+  const std::set<size_t>& RuleEndsOf(GrammarIr::RuleId rule, size_t at) const {
+    return rule_ends_[rule * (text_.size() + 1) + at];
+  }
+
  private:
   bool Update(GrammarIr::ExprId id, size_t at, size_t n) {
     const GrammarIr::Expr& expr = ir_.expr(id);

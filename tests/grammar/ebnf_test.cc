@@ -16,6 +16,18 @@ void Refused(std::string_view text, std::string_view error) {
   ExpectRefused(&ReadEbnf, text, error);
 }
 
+TEST(EbnfTest, WrongLanguagesAndMarksAreNamed) {
+  ExpectRefused(
+      &ReadEbnf, "start: \"a\"",
+      "1:6: expected \"::=\" after the rule name, found ':' (this looks like Lark; it was "
+      "read as EBNF or GBNF)");
+  ExpectRefused(&ReadEbnf, "%ignore \" \"\nstart: \"a\"",
+                "1:1: expected a rule name, found '%' (this looks like Lark;");
+  ExpectRefused(&ReadEbnf, "root ::= TagDispatch((\"\", root))",
+                "1:23: expected a tag that is not empty");
+  ExpectLanguage(&ReadEbnf, "\xEF\xBB\xBFroot ::= \"a\"", {"a"}, {""});
+}
+
 TEST(EbnfTest, RulesReferToEachOther) {
   Language("root ::= pair pair\npair ::= (left | \"y\") \"-\"\nleft ::= \"x\"",
            {"x-x-", "x-y-", "y-y-"}, {"x-", "xy--", "", "z-x-"});
@@ -179,7 +191,6 @@ TEST(EbnfTest, TagDispatchMacro) {
   Refused("root ::= TagDispatch((\"ab\", root), excludes=(\"a\"))",
           "1:46: a tag begins with this excluded text");
   Refused("root ::= TagDispatch((\"ab\", nowhere))", "1:29: rule \"nowhere\" is not defined");
-  Refused("root ::= TagDispatch((\"\", root))", "1:22: expected a pair (\"tag\", rule)");
   Refused("root ::= TagDispatch(loop=true)", "1:22: TagDispatch has no argument named loop");
 }
 

@@ -36,6 +36,34 @@ TEST(GbnfTest, RulesEndWithTheirLine) {
   Refused("start ::= \"x\"", "1:14: expected a rule named \"root\"");
 }
 
+// In the styles of the grammars that come with llama.cpp: groups over several lines, an alternative
+// that is empty, escapes in classes, counts in braces, characters beyond ASCII.
+TEST(GbnfTest, StylesOfLlamaCpp) {
+  Language(
+      "# a sum on each line\nroot  ::= (sum \"=\" ws item \"\\n\")+\nsum   ::= item ([-+*/] "
+      "item)*\n"
+      "item  ::= word | num | \"(\" ws sum \")\" ws\nword  ::= [a-z] [a-z0-9_]* ws\n"
+      "num   ::= [0-9]+ ws\nws    ::= [ \\t\\n]*\n",
+      {"a = b\n", "1+(x_2 *3)=4\n", "a=b\nc=d\n"}, {"", "a=b", "=b\n", "(a=b\n"});
+  Language(
+      "root ::= list\n\nlist ::=\n  \"[\" ws (\n            value\n    (\",\" ws value)*\n  )? "
+      "\"]\" ws\n\n"
+      "value ::= list | (\"yes\" | \"no\") ws\n\n"
+      "# one line end at most, then a few blanks\nws ::= | \" \" | \"\\n\" [ \\t]{0,3}\n",
+      {"[]", "[yes,\n  no]", "[[ ]\n, no]"}, {"[yes no]", "[  ]", "[\n    ]"});
+  Language(
+      "root ::= \"1. \" move \" \" move \"\\n\"\nmove ::= (pawn | castle) [+#]?\n"
+      "pawn ::= ([a-h] \"x\")? [a-h] [1-8] (\"=\" [NBKQR])?\ncastle ::= \"O-O\" \"-O\"?\n",
+      {"1. e4 e5\n", "1. exd5+ O-O-O\n", "1. a8=Q# b1\n"}, {"1. e9 e5\n", "1. e4\n"});
+  Language(
+      "root ::= char+ ([ \\t\\n] char+)*\nchar ::= [a-zA-Z] | "
+      "[!\"#$%&'()*+,-./:;<=>?@[\\\\\\]^_`{|}~]"
+      " | [ぁ-ゟ] | [一-鿿]\n",
+      {"a] b", "\\", "ひ 字"}, {"", "1", "a  b"});
+  Language("root ::= item+\nitem ::= \"- \" [^\\r\\n\\x0b\\x0c\\x85\\u2028\\u2029]+ \"\\n\"\n",
+           {"- a\n- é\n"}, {"- \n", "- a\x0b\n", "-a\n"});
+}
+
 TEST(GbnfTest, Characters) {
   Language("root ::= . [^a-c] [ぁ-ゟ]", {"xdあ", "\nzん"}, {"xaあ", "xd"});
   Language(R"(root ::= "\x41\u00e9\U0001F600\t\r\n\\\"\[\]\-")", {"Aé\U0001F600\t\r\n\\\"[]-"},

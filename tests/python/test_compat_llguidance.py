@@ -63,3 +63,11 @@ def test_masks_and_fast_forward(tokenizer):
     assert other.consume_token(120) and other.is_stopped() and other.is_accepting()
     assert other.rollback(1) and not other.is_stopped()
     assert llguidance.get_version().startswith("pawl")
+
+
+def test_captures(tokenizer):
+    matcher = LLMatcher(tokenizer, 'start: n (" " n)*\nn[capture="item"]: /[a-z]+/')
+    assert matcher.get_captures() == [] and matcher.get_capture("item") is None
+    assert matcher.consume_tokens(list(b"ab cd"))
+    assert matcher.get_captures() == [("item", b"ab"), ("item", b"cd")]
+    assert matcher.get_capture("item") == b"cd" and matcher.get_capture("other") is None

@@ -67,3 +67,18 @@ def test_batches_and_draft_trees():
     assert matchers[0].traverse_draft_tree(
         torch.tensor([1, -1, -1]), torch.tensor([-1, 2, -1]), torch.tensor([0, 2, 5]), tree)
     assert [allowed(tree, row) for row in range(3)] == [[2, 5], [2, 5], [1]]
+
+
+def test_lark_of_xgrammar():
+    grammar = xgr.Grammar.from_lark(
+        'start[capture="all"]: w "1"\nw[capture, stop="b"]: /[a]*/\n%ignore / +/')
+    info = xgr.TokenizerInfo(VOCAB)
+    matcher = xgr.GrammarMatcher(xgr.GrammarCompiler(info).compile_grammar(grammar),
+                                 terminate_without_stop_token=True, default_temperature=0.25)
+    assert matcher.temperature == 0.25
+    assert matcher.accept_string("aab1  ") and matcher.is_terminated()
+    assert matcher.get_captures() == [("w", b"aa"), ("all", b"aa1")]
+    either = xgr.GrammarCompiler(info).compile_grammar(
+        xgr.Grammar.union(xgr.Grammar.from_lark('start: "x"'), xgr.Grammar.from_regex("[0-9]")))
+    for text, expected in (("x", True), ("7", True), ("x7", False)):
+        assert xgr.GrammarMatcher(either).accept_string(text) == expected

@@ -154,6 +154,18 @@ def test_torch_tensors_share_their_memory(compiler):
     assert (logits[0] == float("-inf")).all() and (logits[1] == 0).nonzero().tolist() == [[9]]
 
 
+def test_captures_and_temperatures(compiler):
+    grammar = compiler.grammar(
+        'start: "a" n ("a" n)*\nn[capture="item", temperature=0.5]: /[12]+/', "lark")
+    matcher = pawl.Matcher(grammar)
+    assert matcher.captures() == [] and matcher.temperature is None
+    assert matcher.accept_bytes("a12a")
+    assert matcher.captures() == [("item", 1, 3, b"12")] and matcher.temperature == 0.5
+    stop = 'start[capture]: w "a"\nw[stop="1"]: /[a-z]*/'
+    matcher = pawl.Matcher(compiler.grammar(stop, "lark_xgrammar"))
+    assert matcher.accept_bytes("b1a") and matcher.captures() == [("start", 0, 3, b"ba")]
+
+
 def test_apply_mask_to_numpy():
     mask = np.array([[0b101, 0]], dtype=np.int32)
     logits = np.zeros((1, 70), dtype=np.float32)

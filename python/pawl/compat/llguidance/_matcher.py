@@ -267,10 +267,13 @@ class LLMatcher:
         self._fill(row[0])
 
     def get_capture(self, name: str) -> Optional[bytes]:
-        raise NotImplementedError("pawl.compat.llguidance has no captures")
+        """The last one of that name."""
+        return dict(self.get_captures()).get(name)
 
     def get_captures(self) -> List[Tuple[str, bytes]]:
-        raise NotImplementedError("pawl.compat.llguidance has no captures")
+        if self._native is None or self._error:
+            return []
+        return [(name, text) for name, _, _, text in self._native.captures()]
 
 
 def _text(grammar: Any) -> str:

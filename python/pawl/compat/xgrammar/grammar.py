@@ -154,7 +154,7 @@ class Grammar:
         if self._kind == "ebnf":
             return compiler.grammar(self._source["text"], "ebnf", root=self._source["root"])
         if self._kind in ("lark", "llguidance"):
-            return compiler.grammar(self._source, self._kind, **_LARK_JSON)
+            return compiler.grammar(self._source, self._kind, lark_as_xgrammar=True, **_LARK_JSON)
         return compiler.structural_tag({"type": "structural_tag", "format": self._format()})
 
     def _format(self) -> Dict[str, Any]:
@@ -253,17 +253,30 @@ class Grammar:
             elif not isinstance(grammar, Grammar):
                 raise TypeError("the values of named_grammars must be Grammar instances or "
                                 "Lark strings")
-            elif grammar._kind == "json":
-                parts.append({"name": name, "json_schema": json.loads(grammar._source["schema"])})
-            elif grammar._kind == "lark":
-                parts.append({"name": name, "lark_grammar": grammar._source})
-            elif grammar._kind == "regex":
-                pattern = grammar._source.replace("/", "\\/")
-                parts.append({"name": name, "lark_grammar": f"start: /{pattern}/"})
             else:
-                raise RuntimeError(f"a grammar of the kind {grammar._kind} inside of Lark")
+                parts.append(grammar._named(name))
         source = json.dumps({"grammars": parts}, ensure_ascii=False)
         return Grammar("llguidance", source, tokenizer_info)._checked()
+
+    def _named(self, name: str) -> Dict[str, Any]:
+        """The grammar as one of several in llguidance's JSON."""
+        if self._kind == "json":
+            return {"name": name, "json_schema": json.loads(self._source["schema"])}
+        if self._kind == "lark":
+            return {"name": name, "lark_grammar": self._source}
+        if self._kind == "regex":
+            pattern = self._source.replace("/", "\\/")
+            return {"name": name, "lark_grammar": f"start: /{pattern}/"}
+        raise RuntimeError(f"a grammar of the kind {self._kind} inside of Lark")
+
+    @staticmethod
+    def _with_lark(grammars: Tuple["Grammar", ...], between: str) -> "Grammar":
+        """Several grammars, of which one at least is Lark, as one."""
+        names = [f"part_{i}" for i in range(len(grammars))]
+        parts = [{"name": "start",
+                  "lark_grammar": "start: " + between.join("@" + name for name in names)}]
+        parts += [grammar._named(name) for grammar, name in zip(grammars, names)]
+        return Grammar("llguidance", json.dumps({"grammars": parts}, ensure_ascii=False))._checked()
 
     @staticmethod
     def from_structural_tag(*args: Any, **kwargs: Any) -> "Grammar":
@@ -290,10 +303,14 @@ class Grammar:
 
     @staticmethod
     def concat(*grammars: "Grammar") -> "Grammar":
+        if any(grammar._kind == "lark" for grammar in grammars):
+            return Grammar._with_lark(grammars, " ")
         return Grammar("concat", list(grammars))._checked()
 
     @staticmethod
     def union(*grammars: "Grammar") -> "Grammar":
+        if any(grammar._kind == "lark" for grammar in grammars):
+            return Grammar._with_lark(grammars, " | ")
         return Grammar("union", list(grammars))._checked()
 
     def serialize_json(self) -> str:

@@ -84,6 +84,8 @@ class GrammarMatcher:
         self._compiled = compiled_grammar
         self._stop = info.stop_token_ids if override_stop_tokens is None else override_stop_tokens
         self._terminate_without_stop_token = terminate_without_stop_token
+        if default_temperature is not None and not 0 <= default_temperature < float("inf"):
+            raise RuntimeError("default_temperature must be a finite non-negative number")
         self._default_temperature = default_temperature
         try:
             self._native = _pawl.Matcher(compiled_grammar._native, override_stop_tokens)
@@ -132,14 +134,30 @@ class GrammarMatcher:
                 raise RuntimeError("the tensors have different lengths")
             if any(not 0 <= token < size for token in tokens[1:]):
                 return self._traverse_with_strangers(tokens, parents, token_bitmask)
+            if temperatures is not None and (
+                    temperatures.dtype != torch.float32 or temperatures.dim() != 1
+                    or temperatures.shape[0] < len(tokens)):
+                raise RuntimeError("the temperatures tensor must be 1D, float32, one for each node")
             if tokens:
                 tokens[0] = -1
             self._native.fill_tree_masks(tokens, parents, token_bitmask)
         except (TypeError, ValueError, IndexError) as error:
             raise _fill_errors(error) from error
         if temperatures is not None:
-            temperatures.fill_(-1 if self.temperature is None else self.temperature)
+            for node in range(len(tokens)):
+                temperatures[node] = self._temperature_at(node, tokens, parents)
         return time_threshold <= 0 or time.monotonic() - began <= time_threshold
+
+    def _temperature_at(self, node: int, tokens: List[int], parents: List[int]) -> float:
+        """Of a node of a tree of drafts; -1: none, or the node is refused."""
+        path = []
+        while node > 0:
+            path.append(tokens[node])
+            node = parents[node]
+        other = self.fork()
+        if not all(other.accept_token(token) for token in reversed(path)):
+            return -1.0
+        return -1.0 if other.temperature is None else other.temperature
 
     def _traverse_with_strangers(
         self, tokens: List[int], parents: List[int], bitmask: torch.Tensor
@@ -192,7 +210,18 @@ class GrammarMatcher:
 
     @property
     def temperature(self) -> Optional[float]:
-        return self._default_temperature
+        asked = None if self._native.terminated else self._native.temperature
+        return self._default_temperature if asked is None else asked
+
+    def get_captures(self, *, deduplicate: bool = True) -> List[Tuple[str, bytes]]:
+        """Those of the derivation that pawl/capture.h prefers, each once; XGrammar's events of
+        other readings (deduplicate=False) do not exist here."""
+        try:
+            return [(name, text) for name, _, _, text in self._native.captures()]
+        except PawlError as error:
+            if error.code == "unsupported":  # only tokens go on from here: nothing is settled yet
+                return []
+            raise RuntimeError(str(error)) from error
 
     @property
     def stop_token_ids(self) -> List[int]:

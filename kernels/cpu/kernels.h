@@ -49,6 +49,13 @@ struct Matrix {
   int64_t groups = 0;               // of a padded row
 };
 
+// Bytes of a matrix with its scales.
+inline int64_t MatrixBytes(const Matrix& m) {
+  if (!IsQuantized(m.type)) return m.rows * m.cols * WeightBytes(m.type);
+  const int64_t per_group = m.type == WeightType::kI4 ? 8 : 4;
+  return m.rows * (QuantStride(m.type, m.cols) + m.groups * per_group);
+}
+
 // y[r] = w x[r] + bias for each of `rows` input rows; added to what y holds when `add` is set.
 struct MatMulArgs {
   Matrix w;                     // rows: outputs, cols: inputs (the layout of nn.Linear)
@@ -112,6 +119,8 @@ struct KernelSet {
   void (*read_row)(const Matrix& matrix, int64_t row, float* out);
   // Whether no value is infinite or NaN. 4 * n bytes.
   bool (*all_finite)(const float* x, int64_t n);
+  // The sum of n floats, in an order of its own: for measuring how fast memory can be read.
+  float (*read_sum)(const float* x, int64_t n);
 };
 
 enum class KernelVariant : int { kAuto, kPortable, kAvx2, kAvx512 };

@@ -387,6 +387,22 @@ bool AllFinite(const float* x, int64_t n) {
   return Sum(sum) == 0.0f;
 }
 
+// Eight sums, so that additions never wait for each other.
+float ReadSum(const float* x, int64_t n) {
+  constexpr int kSums = 8;
+  Vec sums[kSums];
+  for (Vec& sum : sums) sum = Vec::Zero();
+  int64_t i = 0;
+  for (; i + kSums * kLanes <= n; i += kSums * kLanes) {
+#pragma GCC unroll 8
+    for (int s = 0; s < kSums; ++s) sums[s] = sums[s] + Vec::Load(x + i + s * kLanes);
+  }
+  for (int s = 1; s < kSums; ++s) sums[0] = sums[0] + sums[s];
+  float total = Sum(sums[0]);
+  for (; i < n; ++i) total += x[i];
+  return total;
+}
+
 // ---- Attention ----
 
 // Scores of R query heads against `count` consecutive keys: the keys are a matrix of weights, the
@@ -525,8 +541,8 @@ void Attention(const AttentionArgs& a) {
 }
 
 constexpr KernelSet TableNamed(const char* name) {
-  return {name,    Prepare, MatMul,  RmsNorm, Rope,    Attention,
-          SiluMul, GeluMul, SoftCap, ToFloat, ReadRow, AllFinite};
+  return {name,    Prepare, MatMul,  RmsNorm, Rope,      Attention, SiluMul,
+          GeluMul, SoftCap, ToFloat, ReadRow, AllFinite, ReadSum};
 }
 
 }  // namespace

@@ -138,10 +138,10 @@ class Session::Run {
     return {};
   }
 
-  // Runs the pending tokens through the model.
-  Status Flush() {
+  // Runs the pending tokens through the model, for the logits that the mask allows.
+  Status Flush(const Mask* mask) {
     if (pending_.empty()) return {};
-    Status status = session_.Forward(pending_, &stats().forward_calls);
+    Status status = session_.Forward(pending_, mask, &stats().forward_calls);
     pending_.clear();
     return status;
   }
@@ -223,7 +223,7 @@ class Session::Run {
     {
       Timer timer(prefilled_ ? stats().decode_seconds : stats().prefill_seconds);
       prefilled_ = true;
-      if (Status status = Flush(); !status.ok()) return status.error();
+      if (Status status = Flush(mask); !status.ok()) return status.error();
     }
     Timer timer(stats().sample_seconds);
     // Logits beyond the vocabulary are padding of the weights: no token stands for them.
@@ -363,7 +363,7 @@ Status Session::Reserve(int positions) {
   return {};
 }
 
-Status Session::Forward(std::span<const TokenId> tokens, int* calls) {
+Status Session::Forward(std::span<const TokenId> tokens, const Mask* mask, int* calls) {
   logits_.resize(static_cast<size_t>(model_.info().vocabulary_size));
   std::vector<Row> rows;
   for (size_t begin = 0; begin < tokens.size(); begin += kChunk) {
@@ -376,6 +376,7 @@ Status Session::Forward(std::span<const TokenId> tokens, int* calls) {
                       .sequence = sequence_,
                       .ancestors = 0,
                       .output = i + 1 == tokens.size() ? 0 : -1});
+      if (mask != nullptr) rows.back().allowed = mask->words();
     }
     ++*calls;
     if (Status status = model_.Forward(rows, logits_); !status.ok()) {

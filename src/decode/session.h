@@ -98,8 +98,8 @@ class Session {
 
   Status Reserve(int positions);
   // Runs `tokens` at the positions that follow what is cached; the logits of the last land in
-  // logits_.
-  Status Forward(std::span<const TokenId> tokens, int* calls);
+  // logits_, those at least that `mask` allows.
+  Status Forward(std::span<const TokenId> tokens, const Mask* mask, int* calls);
 
   Model& model_;
   std::shared_ptr<const Vocabulary> vocabulary_;

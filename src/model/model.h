@@ -62,6 +62,9 @@ struct Row {
       0;  // draft trees: bit i = this row also sees row i of its tree; 0 for plain rows, which
           // see every committed position of the sequence and earlier plain rows of the call
   int32_t output = -1;  // where this row's logits go, -1 when they are not wanted
+  // Which logits are wanted: bit t % 32 of word t / 32 for token t, tokens beyond the words are
+  // not. The others are unspecified after the call. Empty: all are wanted.
+  std::span<const uint32_t> allowed = {};
 };
 
 struct ModelInfo {
@@ -69,9 +72,11 @@ struct ModelInfo {
   std::string dtype;         // "bf16", "fp16", "fp32", "int8", "int4": of the first layer
   int vocabulary_size = 0;   // width of the logits
   int context_length = 0;    // longest sequence
-  int layers = 0, hidden = 0, heads = 0, kv_heads = 0;
+  int layers = 0, hidden = 0, heads = 0, kv_heads = 0, head_dim = 0;
   int64_t parameters = 0;
+  int64_t layer_parameters = 0;  // of the matrices of the layers: without embedding and head
   int64_t weight_bytes = 0;
+  int64_t step_bytes = 0;           // of weights, read by a call with one row
   std::vector<TokenId> end_tokens;  // from generation_config.json / config.json
   TokenId bos = kNoToken;
   std::string kernels;  // "avx512", ...
@@ -94,7 +99,8 @@ class Model {
   virtual void Truncate(SequenceId sequence, int length) = 0;
 
   // Runs the rows; see the top of this file. Logits of rows with output >= 0 go to
-  // logits[output * vocabulary_size ...]. Errors, with the row as place: kInvalid (token, sequence,
+  // logits[output * vocabulary_size ...]; those that a row's `allowed` leaves out may be skipped.
+  // Errors, with the row as place: kInvalid (token, sequence,
   // position, ancestors or output out of range), kLimit (position beyond the capacity, tree too
   // large): nothing has changed then; kInternal (a logit is NaN or infinite): the sequences of the
   // call then end at their bases.

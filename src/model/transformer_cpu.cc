@@ -30,9 +30,25 @@ namespace pawl {
 namespace {
 
 constexpr int kBlockRows = 128;
+// The head is cut into pieces of at most so many tokens, and all of one word of a mask are in one.
+constexpr int64_t kHeadPiece = 512;
 // Outputs per range of a matrix product are a multiple of this, so that ranges consist of whole
 // tiles.
 constexpr int64_t kOutputMultiple = 32;
+
+// Calls f(begin, end) for the tokens of each run of words that are not 0; for all when there are no
+// words.
+template <typename F>
+void ForAllowed(std::span<const uint32_t> words, int64_t vocabulary, const F& f) {
+  if (words.empty()) return f(int64_t{0}, vocabulary);
+  const int64_t count = std::min(static_cast<int64_t>(words.size()), (vocabulary + 31) / 32);
+  for (int64_t w = 0; w < count; ++w) {
+    if (words[static_cast<size_t>(w)] == 0) continue;
+    const int64_t first = w;
+    while (w + 1 < count && words[static_cast<size_t>(w) + 1] != 0) ++w;
+    f(first * 32, std::min(w * 32 + 32, vocabulary));
+  }
+}
 
 const char* DtypeName(WeightType type) {
   switch (type) {
@@ -69,6 +85,13 @@ TransformerCpu::TransformerCpu(TransformerConfig config, TransformerWeights weig
   info_.architecture = config_.architecture;
   info_.dtype = DtypeName(weights_.layers[0].gate.w.type);
   info_.vocabulary_size = config_.vocabulary;
+  info_.head_dim = config_.head_dim;
+  for (const TransformerLayer& layer : weights_.layers) {
+    for (const Linear* linear :
+         {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down}) {
+      info_.layer_parameters += linear->w.rows * linear->w.cols;
+    }
+  }
   info_.context_length = config_.context_length;
   info_.layers = config_.layer_count();
   info_.hidden = config_.hidden;
@@ -76,6 +99,8 @@ TransformerCpu::TransformerCpu(TransformerConfig config, TransformerWeights weig
   info_.kv_heads = config_.kv_heads;
   info_.parameters = weights_.parameters;
   info_.weight_bytes = weights_.bytes;
+  info_.step_bytes = weights_.bytes;
+  if (!config_.tied_embeddings) info_.step_bytes -= MatrixBytes(weights_.embedding);
   info_.end_tokens = config_.end_tokens;
   info_.bos = config_.bos;
   info_.kernels = kernels_.name;
@@ -101,6 +126,7 @@ TransformerCpu::TransformerCpu(TransformerConfig config, TransformerWeights weig
   attention_scratch_.resize(static_cast<size_t>(pool_.size()));
   active_.reserve(kBlockRows);
   outputs_.reserve(kBlockRows);
+  allowed_.reserve(kBlockRows);
 }
 
 // ---- Sequences ----
@@ -421,6 +447,27 @@ void TransformerCpu::MlpLayer(const TransformerLayer& layer) {
   AddToResidual(layer.down, gate_.get(), layer.mlp_post_norm, rows);
 }
 
+// Rows of the head that no row of the block wants are not read.
+void TransformerCpu::FindHeadPieces() {
+  head_pieces_.clear();
+  std::span<const uint32_t> words;
+  const bool all = std::ranges::any_of(allowed_, [](const auto& row) { return row.empty(); });
+  if (!all && allowed_.size() == 1) words = allowed_[0];
+  if (!all && allowed_.size() > 1) {
+    allowed_by_any_.assign(static_cast<size_t>(config_.vocabulary + 31) / 32, 0);
+    for (const std::span<const uint32_t>& row : allowed_) {
+      const size_t count = std::min(row.size(), allowed_by_any_.size());
+      for (size_t w = 0; w < count; ++w) allowed_by_any_[w] |= row[w];
+    }
+    words = allowed_by_any_;
+  }
+  ForAllowed(words, config_.vocabulary, [&](int64_t begin, int64_t end) {
+    for (; begin < end; begin += kHeadPiece) {
+      head_pieces_.push_back({begin, std::min(begin + kHeadPiece, end)});
+    }
+  });
+}
+
 Status TransformerCpu::Head(size_t first, std::span<float> logits) {
   Norm(weights_.final_norm, weights_.head.type, static_cast<int64_t>(active_.size()));
   MatMulArgs args;
@@ -431,13 +478,24 @@ Status TransformerCpu::Head(size_t first, std::span<float> logits) {
   args.y = logits.data();
   args.y_stride = config_.vocabulary;
   args.y_rows = outputs_.data();
-  Multiply(args);
+  FindHeadPieces();
+  const auto pieces = static_cast<int64_t>(head_pieces_.size());
+  Parallel(pieces, config_.hidden * args.rows * kHeadPiece, 1, [&](int64_t from, int64_t to, int) {
+    for (int64_t i = from; i < to; ++i) {
+      const HeadPiece& piece = head_pieces_[static_cast<size_t>(i)];
+      kernels_.matmul(args, piece.begin, piece.end);
+    }
+  });
   for (size_t i = 0; i < active_.size(); ++i) {
     float* out = logits.data() + int64_t{outputs_[i]} * config_.vocabulary;
-    if (config_.logit_soft_cap > 0.0f) {
-      kernels_.soft_cap(out, config_.logit_soft_cap, config_.vocabulary);
-    }
-    if (!kernels_.all_finite(out, config_.vocabulary)) {
+    bool finite = true;
+    ForAllowed(allowed_[i], config_.vocabulary, [&](int64_t begin, int64_t end) {
+      if (config_.logit_soft_cap > 0.0f) {
+        kernels_.soft_cap(out + begin, config_.logit_soft_cap, end - begin);
+      }
+      finite = finite && kernels_.all_finite(out + begin, end - begin);
+    });
+    if (!finite) {
       return Error{ErrorCode::kInvalid,
                    "the logits are not finite numbers (row " +
                        std::to_string(first + static_cast<size_t>(active_[i])) +
@@ -453,9 +511,13 @@ Status TransformerCpu::ForwardBlock(std::span<const Row> rows, size_t first,
   const int64_t hidden = config_.hidden;
   active_.clear();
   outputs_.clear();
+  allowed_.clear();
   for (size_t r = 0; r < rows.size(); ++r) {
     active_.push_back(static_cast<int32_t>(r));
-    if (rows[r].output >= 0) outputs_.push_back(rows[r].output);
+    if (rows[r].output >= 0) {
+      outputs_.push_back(rows[r].output);
+      allowed_.push_back(rows[r].allowed);
+    }
     float* x = x_.get() + static_cast<int64_t>(r) * hidden;
     kernels_.read_row(weights_.embedding, rows[r].token, x);
     if (config_.embedding_scale != 1.0f) {

@@ -56,6 +56,7 @@ class TransformerCpu final : public Model {
   // x_ += linear(x), the answer normed first when the family does so.
   void AddToResidual(const Linear& linear, const float* x, const std::vector<float>& post_norm,
                      int64_t rows);
+  void FindHeadPieces();
   Status Head(size_t first, std::span<float> logits);
 
   void MatMul(const Linear& linear, const float* x, float* y, bool add, int64_t rows);
@@ -88,6 +89,12 @@ class TransformerCpu final : public Model {
   std::vector<std::vector<float>> attention_scratch_;  // by thread
   std::vector<int32_t> active_;   // rows of the block whose results are still wanted
   std::vector<int32_t> outputs_;  // and where their logits go
+  std::vector<std::span<const uint32_t>> allowed_;  // and which of them are wanted
+  std::vector<uint32_t> allowed_by_any_;
+  struct HeadPiece {
+    int64_t begin, end;  // tokens
+  };
+  std::vector<HeadPiece> head_pieces_;  // to be computed
 };
 
 }  // namespace pawl

@@ -109,7 +109,7 @@ class Binder {
     }
     if (wanted && *wanted != matrix.type) matrix = Converted(matrix, *wanted);
     weights_.parameters += rows * cols;
-    weights_.bytes += BytesOf(matrix);
+    weights_.bytes += MatrixBytes(matrix);
     return matrix;
   }
 
@@ -231,12 +231,6 @@ class Binder {
         return outer ? WeightType::kI8 : WeightType::kI4;
     }
     return std::nullopt;
-  }
-
-  static int64_t BytesOf(const Matrix& m) {
-    if (!IsQuantized(m.type)) return m.rows * m.cols * WeightBytes(m.type);
-    const int64_t per_group = m.type == WeightType::kI4 ? 8 : 4;
-    return m.rows * (QuantStride(m.type, m.cols) + m.groups * per_group);
   }
 
   Matrix NewPacked(WeightType type, int group_shift, int64_t rows, int64_t cols) {

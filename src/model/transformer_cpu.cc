@@ -107,11 +107,12 @@ TransformerCpu::TransformerCpu(TransformerConfig config, TransformerWeights weig
   info_.threads = pool_.size();
 
   // LoadModel turns bad_alloc into an error.
-  const auto scratch = [](int64_t width) {
-    Floats floats = AllocateFloats(width * kBlockRows);
+  const auto allocate = [](int64_t count) {
+    Floats floats = AllocateFloats(count);
     if (floats == nullptr) throw std::bad_alloc();
     return floats;
   };
+  const auto scratch = [&](int64_t width) { return allocate(width * kBlockRows); };
   const int64_t q_width = int64_t{config_.heads} * config_.head_dim;
   const int64_t kv_width = int64_t{config_.kv_heads} * config_.head_dim;
   x_ = scratch(config_.hidden);
@@ -122,6 +123,8 @@ TransformerCpu::TransformerCpu(TransformerConfig config, TransformerWeights weig
   attended_ = scratch(q_width);
   gate_ = scratch(config_.intermediate);
   up_ = scratch(config_.intermediate);
+  packed_ = allocate(PackedFloats(
+      kBlockRows, std::max({int64_t{config_.hidden}, q_width, int64_t{config_.intermediate}})));
   if (config_.post_norms) answer_ = scratch(config_.hidden);
   attention_scratch_.resize(static_cast<size_t>(pool_.size()));
   active_.reserve(kBlockRows);
@@ -287,13 +290,11 @@ void TransformerCpu::Multiply(const MatMulArgs& args) {
            [&](int64_t begin, int64_t end, int) { kernels_.matmul(args, begin, end); });
 }
 
-void TransformerCpu::MatMul(const Linear& linear, const float* x, float* y, bool add,
-                            int64_t rows) {
+void TransformerCpu::MatMul(const Linear& linear, float* y, bool add, int64_t rows) {
   MatMulArgs args;
   args.w = linear.w;
   args.bias = linear.bias.empty() ? nullptr : linear.bias.data();
-  args.x = x;
-  args.x_stride = linear.w.cols;
+  args.x = packed_.get();
   args.rows = static_cast<int>(rows);
   args.y = y;
   args.y_stride = linear.w.rows;
@@ -301,14 +302,23 @@ void TransformerCpu::MatMul(const Linear& linear, const float* x, float* y, bool
   Multiply(args);
 }
 
-void TransformerCpu::Norm(const std::vector<float>& weight, WeightType next, int64_t rows) {
+void TransformerCpu::Norm(const std::vector<float>& weight, int64_t rows) {
   const int64_t hidden = config_.hidden;
   Parallel(rows, 2 * hidden, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t r = begin; r < end; ++r) {
-      float* normed = normed_.get() + r * hidden;
-      kernels_.rmsnorm(x_.get() + r * hidden, weight.data(), config_.norm_epsilon, hidden, normed);
-      kernels_.prepare(next, normed, hidden);
+      kernels_.rmsnorm(x_.get() + r * hidden, weight.data(), config_.norm_epsilon, hidden,
+                       normed_.get() + r * hidden);
     }
+  });
+}
+
+void TransformerCpu::Pack(WeightType next, const float* x, int64_t width, int64_t rows) {
+  const int64_t groups = (rows + kPackRows - 1) / kPackRows;
+  Parallel(groups, kPackRows * width, 1, [&](int64_t begin, int64_t end, int) {
+    const int64_t first = begin * kPackRows;
+    const int64_t count = std::min(end * kPackRows, rows) - first;
+    kernels_.pack(next, x + first * width, width, static_cast<int>(count), width,
+                  packed_.get() + first * PackedWidth(width));
   });
 }
 
@@ -321,9 +331,10 @@ void TransformerCpu::AttentionLayer(int layer_index, std::span<const Row> rows, 
   const int64_t q_width = config_.heads * head_dim;
   const int64_t kv_width = config_.kv_heads * head_dim;
 
-  Norm(layer.attention_norm, layer.q.w.type, count);
-  MatMul(layer.k, normed_.get(), k_.get(), false, count);
-  MatMul(layer.v, normed_.get(), v_.get(), false, count);
+  Norm(layer.attention_norm, count);
+  Pack(layer.q.w.type, normed_.get(), hidden, count);
+  MatMul(layer.k, k_.get(), false, count);
+  MatMul(layer.v, v_.get(), false, count);
   Parallel(count, 4 * kv_width, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t r = begin; r < end; ++r) {
       const Row& row = rows[static_cast<size_t>(r)];
@@ -359,10 +370,11 @@ void TransformerCpu::AttentionLayer(int layer_index, std::span<const Row> rows, 
     }
     active_.resize(kept);
     if (kept == 0) return;
+    Pack(layer.q.w.type, normed_.get(), hidden, static_cast<int64_t>(kept));
   }
   const auto active = static_cast<int64_t>(active_.size());
 
-  MatMul(layer.q, normed_.get(), q_.get(), false, active);
+  MatMul(layer.q, q_.get(), false, active);
   const int window = config_.layers[static_cast<size_t>(layer_index)].window;
   int64_t seen = 0;
   for (const int32_t r : active_) {
@@ -406,17 +418,15 @@ void TransformerCpu::AttentionLayer(int layer_index, std::span<const Row> rows, 
       kernels_.attention(args);
     }
   });
-  for (int64_t a = 0; a < active; ++a) {
-    kernels_.prepare(layer.o.w.type, attended_.get() + a * q_width, q_width);
-  }
-  AddToResidual(layer.o, attended_.get(), layer.attention_post_norm, active);
+  Pack(layer.o.w.type, attended_.get(), q_width, active);
+  AddToResidual(layer.o, layer.attention_post_norm, active);
 }
 
-void TransformerCpu::AddToResidual(const Linear& linear, const float* x,
-                                   const std::vector<float>& post_norm, int64_t rows) {
-  if (post_norm.empty()) return MatMul(linear, x, x_.get(), true, rows);
+void TransformerCpu::AddToResidual(const Linear& linear, const std::vector<float>& post_norm,
+                                   int64_t rows) {
+  if (post_norm.empty()) return MatMul(linear, x_.get(), true, rows);
   const int64_t hidden = config_.hidden;
-  MatMul(linear, x, answer_.get(), false, rows);
+  MatMul(linear, answer_.get(), false, rows);
   Parallel(rows, 3 * hidden, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t r = begin; r < end; ++r) {
       float* answer = answer_.get() + r * hidden;
@@ -429,9 +439,10 @@ void TransformerCpu::AddToResidual(const Linear& linear, const float* x,
 
 void TransformerCpu::MlpLayer(const TransformerLayer& layer) {
   const auto rows = static_cast<int64_t>(active_.size());
-  Norm(layer.mlp_norm, layer.gate.w.type, rows);
-  MatMul(layer.gate, normed_.get(), gate_.get(), false, rows);
-  MatMul(layer.up, normed_.get(), up_.get(), false, rows);
+  Norm(layer.mlp_norm, rows);
+  Pack(layer.gate.w.type, normed_.get(), config_.hidden, rows);
+  MatMul(layer.gate, gate_.get(), false, rows);
+  MatMul(layer.up, up_.get(), false, rows);
   const int64_t width = config_.intermediate;
   Parallel(rows, 4 * width, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t r = begin; r < end; ++r) {
@@ -441,10 +452,10 @@ void TransformerCpu::MlpLayer(const TransformerLayer& layer) {
       } else {
         kernels_.gelu_mul(gate, up_.get() + r * width, width, gate);
       }
-      kernels_.prepare(layer.down.w.type, gate, width);
     }
   });
-  AddToResidual(layer.down, gate_.get(), layer.mlp_post_norm, rows);
+  Pack(layer.down.w.type, gate_.get(), width, rows);
+  AddToResidual(layer.down, layer.mlp_post_norm, rows);
 }
 
 // Rows of the head that no row of the block wants are not read.
@@ -469,12 +480,13 @@ void TransformerCpu::FindHeadPieces() {
 }
 
 Status TransformerCpu::Head(size_t first, std::span<float> logits) {
-  Norm(weights_.final_norm, weights_.head.type, static_cast<int64_t>(active_.size()));
+  const auto rows = static_cast<int64_t>(active_.size());
+  Norm(weights_.final_norm, rows);
+  Pack(weights_.head.type, normed_.get(), config_.hidden, rows);
   MatMulArgs args;
   args.w = weights_.head;
-  args.x = normed_.get();
-  args.x_stride = config_.hidden;
-  args.rows = static_cast<int>(active_.size());
+  args.x = packed_.get();
+  args.rows = static_cast<int>(rows);
   args.y = logits.data();
   args.y_stride = config_.vocabulary;
   args.y_rows = outputs_.data();

@@ -53,16 +53,18 @@ class TransformerCpu final : public Model {
   Status ForwardBlock(std::span<const Row> rows, size_t first, std::span<float> logits);
   void AttentionLayer(int layer, std::span<const Row> rows, size_t first);
   void MlpLayer(const TransformerLayer& layer);
-  // x_ += linear(x), the answer normed first when the family does so.
-  void AddToResidual(const Linear& linear, const float* x, const std::vector<float>& post_norm,
-                     int64_t rows);
+  // x_ += linear(what is packed), the answer normed first when the family does so.
+  void AddToResidual(const Linear& linear, const std::vector<float>& post_norm, int64_t rows);
   void FindHeadPieces();
   Status Head(size_t first, std::span<float> logits);
 
-  void MatMul(const Linear& linear, const float* x, float* y, bool add, int64_t rows);
+  // y = linear(what is packed), added to y when `add` is set.
+  void MatMul(const Linear& linear, float* y, bool add, int64_t rows);
   void Multiply(const MatMulArgs& args);
-  // x_ to normed_, ready for a product with weights of type `next`.
-  void Norm(const std::vector<float>& weight, WeightType next, int64_t rows);
+  // x_ to normed_.
+  void Norm(const std::vector<float>& weight, int64_t rows);
+  // Rows of x, packed for products with weights of type `next`.
+  void Pack(WeightType next, const float* x, int64_t width, int64_t rows);
   // body(i, thread) for i < n, on several threads when n * cost (in multiply-adds) is worth it.
   template <typename Body>
   void Parallel(int64_t n, int64_t cost, int64_t multiple, const Body& body);
@@ -84,7 +86,7 @@ class TransformerCpu final : public Model {
   int largest_capacity_ = 0;
 
   // Scratch for one block, [row][...].
-  Floats x_, normed_, q_, k_, v_, attended_, gate_, up_;
+  Floats x_, normed_, packed_, q_, k_, v_, attended_, gate_, up_;
   Floats answer_;                                      // of attention and MLP, where it is normed
   std::vector<std::vector<float>> attention_scratch_;  // by thread
   std::vector<int32_t> active_;   // rows of the block whose results are still wanted

@@ -69,7 +69,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Combine(testing::ValuesIn(GoldenNames()),
                      testing::Values(std::pair{"portable", KernelVariant::kPortable},
                                      std::pair{"avx2", KernelVariant::kAvx2},
-                                     std::pair{"avx512", KernelVariant::kAvx512})),
+                                     std::pair{"avx512", KernelVariant::kAvx512},
+                                     std::pair{"amx", KernelVariant::kAmx})),
     [](const auto& param) {
       std::string name = std::get<0>(param.param) + "_" + std::get<1>(param.param).first;
       std::replace(name.begin(), name.end(), '-', '_');

@@ -3,21 +3,20 @@
 //
 // TDPBF16PS adds to a tile of 16 x 16 sums the products of 16 rows of 32 bf16 numbers with 16
 // columns of as many. The rows are weights where they lie (16 outputs, 32 inputs each), so nothing
-// is repacked at load and a weight is read once for up to 16 columns. The columns are inputs, which
-// are floats: an input is split into two bf16 numbers, hi = bf16(x) and lo = bf16(x - hi), which
-// together have 16 of its 24 bits, and each has a column. |x - (hi + lo)| <= 2^-17 |x|, less than
-// what eight input rows of bf16 alone would lose by a factor of 256; the price is that a tile holds
-// eight input rows instead of sixteen. Sums of hi and lo are added at the end.
+// is repacked at load and a weight is read once for up to 16 columns. The columns are input rows,
+// which are floats: an input is split into two bf16 numbers, hi = bf16(x) and lo = bf16(x - hi),
+// |x - (hi + lo)| <= 2^-17 |x|, and a sum takes the products with 32 hi, then with 32 lo. Half of
+// the unit's work goes into lo; without it an input would lose 256 times as much.
 //
-// Bits: a sum takes its terms 32 at a time in ascending order, by what the instruction does with
-// two terms of one column, whatever is in the other columns. So a row's results do not depend on
-// its company. The instruction rounds to nearest and takes subnormal numbers as zero.
+// Bits: a sum takes its terms in ascending order, 32 at a time, by what the instruction does with
+// the terms of one column, whatever is in the other columns; chunks of kChunk terms are added in
+// ascending order. So a row's results do not depend on its company. The instruction rounds to
+// nearest and takes subnormal numbers as zero.
 //
-// Pack writes the inputs of up to 16 rows, a group, as the instruction reads columns: for each pair
-// of inputs (k, k + 1) the pairs of hi of the first w = min(8, R) rows, their pairs of lo, then the
-// same of rows 8 .. R-1. A pair of inputs takes 8 R bytes, as much as the floats did. A tile is
-// always loaded 64 bytes wide: columns beyond 2 w hold what comes next in memory, and their sums
-// are dropped.
+// Pack writes the inputs of R <= 16 rows, a group, as the instruction reads columns: for each pair
+// of inputs (k, k + 1) the pairs of hi of all rows, then their pairs of lo: 8 R bytes, as much as
+// the floats took. A tile is always loaded 64 bytes wide: columns beyond R hold what comes next in
+// memory, and their sums are dropped.
 #include <immintrin.h>
 
 #include <cstdint>
@@ -31,7 +30,9 @@ namespace {
 
 constexpr int kStep = 32;  // inputs that one instruction takes
 constexpr int kOutputs = 16;
-constexpr int kTileRows = 8;
+// So many inputs are summed in tiles, and these sums in y: the packed inputs of 128 rows, for which
+// weights are read once, then stay in a level 2 cache of 2 MiB.
+constexpr int64_t kChunk = 2048;
 
 struct alignas(64) TileConfig {
   uint8_t palette = 1, start_row = 0, reserved[14] = {};
@@ -113,27 +114,32 @@ inline void Split(const float* x, int64_t n, __m512i& hi, __m512i& lo) {
 
 void PackGroup(const float* x, int64_t x_stride, int rows, int64_t n, char* out) {
   const int64_t pitch = 8 * rows;
+  const auto columns = static_cast<__mmask16>((1u << (rows > 8 ? rows : 2 * rows)) - 1);
   for (int64_t k = 0; k < n; k += kStep, out += pitch * (kStep / 2)) {
-    if (rows == 1) {  // pairs of hi and of lo in turn
-      __m512i hi, lo;
-      Split(x + k, n - k, hi, lo);
-      const __m512i low = _mm512_unpacklo_epi32(hi, lo), high = _mm512_unpackhi_epi32(hi, lo);
+    __m512i v[16], lo[16];
+    if (rows == 1) {
+      Split(x + k, n - k, v[0], lo[0]);
+      const __m512i low = _mm512_unpacklo_epi32(v[0], lo[0]);
+      const __m512i high = _mm512_unpackhi_epi32(v[0], lo[0]);
       const __m512i first = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
       const __m512i second = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
       _mm512_storeu_si512(out, _mm512_permutex2var_epi64(low, first, high));
       _mm512_storeu_si512(out + 64, _mm512_permutex2var_epi64(low, second, high));
       continue;
     }
-    for (int tile = 0; tile < rows; tile += kTileRows) {
-      const int w = rows - tile < kTileRows ? rows - tile : kTileRows;
-      __m512i v[16];
-      for (int r = 0; r < w; ++r) Split(x + (tile + r) * x_stride + k, n - k, v[r], v[w + r]);
-      for (int r = 2 * w; r < 16; ++r) v[r] = _mm512_setzero_si512();
+    for (int r = 0; r < rows; ++r) Split(x + r * x_stride + k, n - k, v[r], lo[r]);
+    for (int r = rows; r < 16; ++r) v[r] = lo[r] = _mm512_setzero_si512();
+    if (rows <= 8) {  // hi and lo in one go
+      for (int r = 0; r < rows; ++r) v[rows + r] = lo[r];
       Transpose16(v);
-      const auto columns = static_cast<__mmask16>((1u << 2 * w) - 1);
-      for (int p = 0; p < 16; ++p) {
-        _mm512_mask_storeu_epi32(out + p * pitch + tile * 8, columns, v[p]);
-      }
+      for (int p = 0; p < 16; ++p) _mm512_mask_storeu_epi32(out + p * pitch, columns, v[p]);
+      continue;
+    }
+    Transpose16(v);
+    for (int p = 0; p < 16; ++p) _mm512_mask_storeu_epi32(out + p * pitch, columns, v[p]);
+    Transpose16(lo);
+    for (int p = 0; p < 16; ++p) {
+      _mm512_mask_storeu_epi32(out + p * pitch + pitch / 2, columns, lo[p]);
     }
   }
 }
@@ -149,167 +155,223 @@ void Pack(WeightType type, const float* x, int64_t x_stride, int rows, int64_t n
 
 // ---- Results ----
 
-// v[i][j] -> v[j][i] of 8 x 8 floats.
-inline void Transpose8(__m256* v) {
-  __m256 t[8];
-#pragma GCC unroll 8
-  for (int i = 0; i < 8; i += 2) {
-    t[i] = _mm256_unpacklo_ps(v[i], v[i + 1]);
-    t[i + 1] = _mm256_unpackhi_ps(v[i], v[i + 1]);
+// What becomes of the sums of one chunk of inputs: the first one gets the bias and goes to y, or is
+// added to it; later ones are added.
+struct Target {
+  Target(const MatMulArgs& matmul, int64_t k)
+      : args(matmul), bias(k == 0 ? matmul.bias : nullptr), add(matmul.add || k > 0) {}
+  const MatMulArgs& args;
+  const float* bias;
+  bool add;
+  float* Row(int row) const {
+    return args.y + (args.y_rows != nullptr ? args.y_rows[row] : row) * args.y_stride;
   }
-#pragma GCC unroll 8
-  for (int i = 0; i < 8; i += 4) {
-    v[i] = _mm256_shuffle_ps(t[i], t[i + 2], 0x44);
-    v[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xee);
-    v[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
-    v[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xee);
-  }
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) {
-    t[i] = _mm256_permute2f128_ps(v[i], v[i + 4], 0x20);
-    t[i + 4] = _mm256_permute2f128_ps(v[i], v[i + 4], 0x31);
-  }
-#pragma GCC unroll 8
-  for (int i = 0; i < 8; ++i) v[i] = t[i];
-}
+};
 
-inline float* OutputRow(const MatMulArgs& args, int row) {
-  return args.y + (args.y_rows != nullptr ? args.y_rows[row] : row) * args.y_stride;
-}
-
-// From a tile of 16 outputs, sums of hi and of lo of w rows, to y.
-void Finish(const MatMulArgs& args, const float* sums, int row, int w, int64_t output, int count) {
-  if (w == kTileRows && count == kOutputs) {
-    __m256 v[16];
-#pragma GCC unroll 16
-    for (int o = 0; o < 16; ++o) {
-      v[o] = _mm256_add_ps(_mm256_load_ps(sums + o * 16), _mm256_load_ps(sums + o * 16 + 8));
-    }
-    Transpose8(v);
-    Transpose8(v + 8);
-    __m256 bias[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
-    if (args.bias != nullptr) {
-      bias[0] = _mm256_loadu_ps(args.bias + output);
-      bias[1] = _mm256_loadu_ps(args.bias + output + 8);
-    }
-    for (int r = 0; r < 8; ++r) {
-      float* y = OutputRow(args, row + r) + output;
-      for (int half = 0; half < 2; ++half) {
-        __m256 value = v[half * 8 + r];
-        if (args.bias != nullptr) value = _mm256_add_ps(value, bias[half]);
-        if (args.add) value = _mm256_add_ps(_mm256_loadu_ps(y + half * 8), value);
-        _mm256_storeu_ps(y + half * 8, value);
-      }
-    }
-    return;
-  }
-  for (int r = 0; r < w; ++r) {
-    float* y = OutputRow(args, row + r) + output;
+// From a tile, sums of R rows for up to 16 outputs, to y.
+void Finish(const Target& to, const float* sums, int row, int rows, int64_t output, int count) {
+  for (int r = 0; r < rows; ++r) {
+    float* y = to.Row(row + r) + output;
     for (int o = 0; o < count; ++o) {
-      float value = sums[o * 16 + r] + sums[o * 16 + w + r];
-      if (args.bias != nullptr) value += args.bias[output + o];
-      y[o] = args.add ? y[o] + value : value;
+      float value = sums[o * 16 + r];
+      if (to.bias != nullptr) value += to.bias[output + o];
+      y[o] = to.add ? y[o] + value : value;
     }
+  }
+}
+
+// The same for 16 rows and 16 outputs.
+inline void FinishWhole(const Target& to, const float* sums, int row, int64_t output) {
+  __m512i v[16];
+#pragma GCC unroll 16
+  for (int o = 0; o < 16; ++o) v[o] = _mm512_load_si512(sums + o * 16);
+  Transpose16(v);
+  __m512 bias = _mm512_setzero_ps();
+  if (to.bias != nullptr) bias = _mm512_loadu_ps(to.bias + output);
+#pragma GCC unroll 16
+  for (int r = 0; r < 16; ++r) {
+    float* y = to.Row(row + r) + output;
+    __m512 value = _mm512_castsi512_ps(v[r]);
+    if (to.bias != nullptr) value = _mm512_add_ps(value, bias);
+    if (to.add) value = _mm512_add_ps(_mm512_loadu_ps(y), value);
+    _mm512_storeu_ps(y, value);
   }
 }
 
 // ---- Products ----
 
-// The weights of 16 outputs from `output` on. At the end of a row, and where there are fewer
-// outputs, they are copied between zeros: what lies behind is another row's, or nobody's.
+// The weights of 16 outputs from `output` on, inputs begin .. end-1. At the end of a row, and where
+// there are fewer outputs, they are copied between zeros: what lies behind is another row's, or
+// nobody's.
 struct Weights {
-  Weights(const Matrix& m, int64_t output) : Weights(m, output, m.rows - output) {}
-  Weights(const Matrix& m, int64_t output, int64_t outputs)
-      : data(static_cast<const uint16_t*>(m.data) + output * m.cols),
-        cols(m.cols),
-        rows(outputs < kOutputs ? static_cast<int>(outputs) : kOutputs),
-        whole(rows == kOutputs ? m.cols / kStep * kStep : 0) {}
+  Weights(const Matrix& m, int64_t output, int64_t k_begin, int64_t k_end)
+      : data(static_cast<const uint16_t*>(m.data) + output * m.cols + k_begin),
+        stride(m.cols),
+        inputs(k_end - k_begin),
+        rows(m.rows - output < kOutputs ? static_cast<int>(m.rows - output) : kOutputs),
+        whole(rows == kOutputs ? inputs / kStep * kStep : 0) {}
   const uint16_t* data;
-  int64_t cols;
+  int64_t stride, inputs;
   int rows;
   int64_t whole;  // inputs that are loaded where they lie
   // REQUIRES: k >= whole.
   void Copy(int64_t k, uint16_t* out) const {
     std::memset(out, 0, kOutputs * kStep * 2);
-    const size_t count = static_cast<size_t>(cols - k < kStep ? cols - k : kStep);
-    for (int r = 0; r < rows; ++r) std::memcpy(out + r * kStep, data + r * cols + k, count * 2);
+    const size_t count = static_cast<size_t>(inputs - k < kStep ? inputs - k : kStep);
+    for (int r = 0; r < rows; ++r) std::memcpy(out + r * kStep, data + r * stride + k, count * 2);
   }
 };
 
-// Tiles 0 .. 3 are sums, 4 and 5 weights, 6 and 7 inputs. `Wide`: 32 outputs; `Two`: more than 8
-// rows.
-template <bool Wide, bool Two>
-inline void Multiply(const MatMulArgs& args, int64_t output, int64_t end, int row, int rows) {
-  const Weights first(args.w, output);
-  const Weights second(args.w, Wide ? output + kOutputs : output);
-  const int64_t pitch = 8 * rows;
-  const char* x = reinterpret_cast<const char*>(args.x + row * PackedWidth(args.w.cols));
+const char* Inputs(const MatMulArgs& args, int row, int rows, int64_t k) {
+  return reinterpret_cast<const char*>(args.x + row * PackedWidth(args.w.cols)) + k / 2 * 8 * rows;
+}
+
+// Up to 16 rows; 16 outputs, or 32 for `Two`, which wait less for each other. Tiles 0 and 1 are
+// sums, 4 and 5 weights, 6 and 7 inputs.
+template <bool Two>
+void Narrow(const MatMulArgs& args, int64_t output, int64_t end, int row, int rows, int64_t k_begin,
+            int64_t k_end) {
+  const Weights first(args.w, output, k_begin, k_end);
+  const Weights second(args.w, Two ? output + kOutputs : output, k_begin, k_end);
+  const auto pitch = static_cast<size_t>(8 * rows);
+  const char* x = Inputs(args, row, rows, k_begin);
+  const auto stride = static_cast<size_t>(first.stride) * 2;
   _tile_zero(0);
   if constexpr (Two) _tile_zero(1);
-  if constexpr (Wide) _tile_zero(2);
-  if constexpr (Wide && Two) _tile_zero(3);
-  int64_t k = 0;
-  const int64_t whole = Wide ? second.whole : first.whole;
-  const auto row_bytes = static_cast<size_t>(args.w.cols) * 2;
-  for (; k < whole; k += kStep, x += pitch * (kStep / 2)) {
-    _tile_loadd(4, first.data + k, row_bytes);
-    _tile_loadd(6, x, static_cast<size_t>(pitch));
+  const auto multiply = [&]() __attribute__((always_inline)) {
+    _tile_loadd(6, x, pitch);
     _tile_dpbf16ps(0, 4, 6);
-    if constexpr (Two) {
-      _tile_loadd(7, x + 64, static_cast<size_t>(pitch));
-      _tile_dpbf16ps(1, 4, 7);
-    }
-    if constexpr (Wide) {
-      _tile_loadd(5, second.data + k, row_bytes);
-      _tile_dpbf16ps(2, 5, 6);
-      if constexpr (Two) _tile_dpbf16ps(3, 5, 7);
-    }
+    if constexpr (Two) _tile_dpbf16ps(1, 5, 6);
+    _tile_loadd(7, x + pitch / 2, pitch);
+    _tile_dpbf16ps(0, 4, 7);
+    if constexpr (Two) _tile_dpbf16ps(1, 5, 7);
+    x += pitch * (kStep / 2);
+  };
+  int64_t k = 0;
+  for (const int64_t whole = Two ? second.whole : first.whole; k < whole; k += kStep) {
+    _tile_loadd(4, first.data + k, stride);
+    if constexpr (Two) _tile_loadd(5, second.data + k, stride);
+    multiply();
   }
   alignas(64) uint16_t copy[kOutputs * kStep];
-  for (; k < args.w.cols; k += kStep, x += pitch * (kStep / 2)) {
-    _tile_loadd(6, x, static_cast<size_t>(pitch));
-    if constexpr (Two) _tile_loadd(7, x + 64, static_cast<size_t>(pitch));
+  for (; k < first.inputs; k += kStep) {
     first.Copy(k, copy);
     _tile_loadd(4, copy, kStep * 2);
-    _tile_dpbf16ps(0, 4, 6);
-    if constexpr (Two) _tile_dpbf16ps(1, 4, 7);
-    if constexpr (Wide) {
+    if constexpr (Two) {
       second.Copy(k, copy);
       _tile_loadd(5, copy, kStep * 2);
-      _tile_dpbf16ps(2, 5, 6);
-      if constexpr (Two) _tile_dpbf16ps(3, 5, 7);
     }
+    multiply();
   }
+  const Target to(args, k_begin);
   alignas(64) float sums[16 * 16];
-  const auto count = [&](int64_t from) {
-    return static_cast<int>(end - from < kOutputs ? end - from : kOutputs);
+  const auto finish = [&](int64_t from) {
+    const int count = end - from < kOutputs ? static_cast<int>(end - from) : kOutputs;
+    if (rows == kPackRows && count == kOutputs) return FinishWhole(to, sums, row, from);
+    Finish(to, sums, row, rows, from, count);
   };
-  const int w = Two ? kTileRows : rows;
   _tile_stored(0, sums, 64);
-  Finish(args, sums, row, w, output, count(output));
+  finish(output);
   if constexpr (Two) {
     _tile_stored(1, sums, 64);
-    Finish(args, sums, row + kTileRows, rows - kTileRows, output, count(output));
-  }
-  if constexpr (Wide) {
-    _tile_stored(2, sums, 64);
-    Finish(args, sums, row, w, output + kOutputs, count(output + kOutputs));
-  }
-  if constexpr (Wide && Two) {
-    _tile_stored(3, sums, 64);
-    Finish(args, sums, row + kTileRows, rows - kTileRows, output + kOutputs,
-           count(output + kOutputs));
+    finish(output + kOutputs);
   }
 }
 
-template <bool Wide>
-void Groups(const MatMulArgs& args, int64_t output, int64_t end) {
-  for (int row = 0; row < args.rows; row += kPackRows) {
+// 32 outputs, 32 rows: tiles 0 .. 3 are sums, 4 and 5 weights, 6 and 7 inputs, each used twice or
+// more. Bringing sums to y takes the vector units as long as some steps take the tile unit, so it
+// is put off and done in pieces between the steps of the next 32 x 32.
+class Wide {
+ public:
+  static constexpr int kRows = 2 * kPackRows;
+
+  Wide(const MatMulArgs& args, int64_t k_begin, int64_t k_end)
+      : args_(args), to_(args, k_begin), k_begin_(k_begin), k_end_(k_end) {}
+  ~Wide() {
+    while (piece_ < kPieces) FinishPiece();
+  }
+  Wide(const Wide&) = delete;
+  Wide& operator=(const Wide&) = delete;
+
+  // REQUIRES: there are 32 outputs from `output` on, and 32 rows from `row` on.
+  void Multiply(int64_t output, int row) {
+    const Weights first(args_.w, output, k_begin_, k_end_);
+    const Weights second(args_.w, output + kOutputs, k_begin_, k_end_);
+    const char* x = Inputs(args_, row, kPackRows, k_begin_);
+    const char* y = Inputs(args_, row + kPackRows, kPackRows, k_begin_);
+    constexpr size_t kPitch = 8 * kPackRows;
+    const auto stride = static_cast<size_t>(first.stride) * 2;
+    const auto multiply = [&]() __attribute__((always_inline)) {
+      _tile_loadd(6, x, kPitch);
+      _tile_dpbf16ps(0, 4, 6);
+      _tile_dpbf16ps(2, 5, 6);
+      _tile_loadd(7, y, kPitch);
+      _tile_dpbf16ps(1, 4, 7);
+      _tile_dpbf16ps(3, 5, 7);
+      _tile_loadd(6, x + kPitch / 2, kPitch);
+      _tile_dpbf16ps(0, 4, 6);
+      _tile_dpbf16ps(2, 5, 6);
+      _tile_loadd(7, y + kPitch / 2, kPitch);
+      _tile_dpbf16ps(1, 4, 7);
+      _tile_dpbf16ps(3, 5, 7);
+      x += kPitch * (kStep / 2);
+      y += kPitch * (kStep / 2);
+    };
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    int64_t k = 0;
+    for (; k < first.whole; k += kStep) {
+      _tile_loadd(4, first.data + k, stride);
+      _tile_loadd(5, second.data + k, stride);
+      multiply();
+      if (piece_ < kPieces) FinishPiece();
+    }
+    if (k < first.inputs) {
+      alignas(64) uint16_t copy[kOutputs * kStep];
+      first.Copy(k, copy);
+      _tile_loadd(4, copy, kStep * 2);
+      second.Copy(k, copy);
+      _tile_loadd(5, copy, kStep * 2);
+      multiply();
+    }
+    while (piece_ < kPieces) FinishPiece();
+    _tile_stored(0, sums_[0], 64);
+    _tile_stored(1, sums_[1], 64);
+    _tile_stored(2, sums_[2], 64);
+    _tile_stored(3, sums_[3], 64);
+    output_ = output;
+    row_ = row;
+    piece_ = 0;
+  }
+
+ private:
+  static constexpr int kPieces = 4;
+  void FinishPiece() {
+    FinishWhole(to_, sums_[piece_], row_ + piece_ % 2 * kPackRows, output_ + piece_ / 2 * kOutputs);
+    ++piece_;
+  }
+
+  const MatMulArgs& args_;
+  const Target to_;
+  const int64_t k_begin_, k_end_;
+  int64_t output_ = 0;
+  int row_ = 0;
+  int piece_ = kPieces;  // the next one of those put off
+  alignas(64) float sums_[kPieces][16 * 16];
+};
+
+void NarrowRows(const MatMulArgs& args, int64_t output, int64_t end, int row, int64_t k_begin,
+                int64_t k_end) {
+  for (; row < args.rows; row += kPackRows) {
     const int rows = args.rows - row < kPackRows ? args.rows - row : kPackRows;
-    if (rows > kTileRows) {
-      Multiply<Wide, true>(args, output, end, row, rows);
+    if (output + 2 * kOutputs <= end) {
+      Narrow<true>(args, output, end, row, rows, k_begin, k_end);
     } else {
-      Multiply<Wide, false>(args, output, end, row, rows);
+      for (int64_t o = output; o < end; o += kOutputs) {
+        Narrow<false>(args, o, end, row, rows, k_begin, k_end);
+      }
     }
   }
 }
@@ -317,14 +379,28 @@ void Groups(const MatMulArgs& args, int64_t output, int64_t end) {
 void MatMul(const MatMulArgs& args, int64_t begin, int64_t end) {
   if (args.w.type != WeightType::kBf16) return kAvx512Kernels.matmul(args, begin, end);
   const Tiles tiles;
-  int64_t output = begin;
-  // Few rows wait for weights from memory, which come best one run of rows after the other; more
-  // rows want each tile of inputs used twice.
-  if (args.rows > kTileRows) {
-    // Both halves whole: `whole` of the second says where copying starts for both.
-    for (; output + 2 * kOutputs <= end; output += 2 * kOutputs) Groups<true>(args, output, end);
+  const int64_t inputs = args.w.cols;
+  constexpr int kPanel = 2 * kOutputs;
+  const auto chunk_end = [&](int64_t k) { return k + kChunk < inputs ? k + kChunk : inputs; };
+  if (args.rows < Wide::kRows) {
+    // Few rows wait for weights from memory, which come best one run of rows after the other.
+    for (int64_t output = begin; output < end; output += kPanel) {
+      for (int64_t k = 0; k < inputs; k += kChunk) {
+        NarrowRows(args, output, end, 0, k, chunk_end(k));
+      }
+    }
+    return;
   }
-  for (; output < end; output += kOutputs) Groups<false>(args, output, end);
+  const int whole = args.rows / Wide::kRows * Wide::kRows;
+  for (int64_t k = 0; k < inputs; k += kChunk) {
+    int64_t output = begin;
+    Wide wide(args, k, chunk_end(k));
+    for (; output + kPanel <= end; output += kPanel) {
+      for (int row = 0; row < whole; row += Wide::kRows) wide.Multiply(output, row);
+      NarrowRows(args, output, end, whole, k, chunk_end(k));
+    }
+    if (output < end) NarrowRows(args, output, end, 0, k, chunk_end(k));
+  }
 }
 
 }  // namespace

@@ -15,8 +15,8 @@
 //
 // Pack writes the inputs of R <= 16 rows, a group, as the instruction reads columns: for each pair
 // of inputs (k, k + 1) the pairs of hi of all rows, then their pairs of lo: 8 R bytes, as much as
-// the floats took. A tile is always loaded 64 bytes wide: columns beyond R hold what comes next in
-// memory, and their sums are dropped.
+// the floats took. Behind other groups, tiles of a last one of fewer rows are loaded 64 bytes wide
+// all the same: columns beyond R hold what comes next in memory, and their sums are dropped.
 #include <immintrin.h>
 
 #include <cstdint>
@@ -30,6 +30,7 @@ namespace {
 
 constexpr int kStep = 32;  // inputs that one instruction takes
 constexpr int kOutputs = 16;
+constexpr int kPanel = 2 * kOutputs;
 // So many inputs are summed in tiles, and these sums in y: the packed inputs of 128 rows, for which
 // weights are read once, then stay in a level 2 cache of 2 MiB.
 constexpr int64_t kChunk = 2048;
@@ -40,14 +41,15 @@ struct alignas(64) TileConfig {
   uint8_t rows[16] = {};
 };
 
-// All eight tiles are 16 rows of 64 bytes. Released at the end: a thread that stops with tiles in
-// use has 8 KiB more to save.
+// All eight tiles have 16 rows; those of weights, 4 and 5, are 64 bytes wide, the others have that
+// many columns of four bytes. Released at the end: a thread that stops with tiles in use has 8 KiB
+// more to save.
 class Tiles {
  public:
-  Tiles() {
+  explicit Tiles(int columns) {
     TileConfig config;
     for (int i = 0; i < 8; ++i) {
-      config.row_bytes[i] = 64;
+      config.row_bytes[i] = static_cast<uint16_t>(i == 4 || i == 5 ? 64 : columns * 4);
       config.rows[i] = 16;
     }
     _tile_loadconfig(&config);
@@ -226,8 +228,8 @@ const char* Inputs(const MatMulArgs& args, int row, int rows, int64_t k) {
   return reinterpret_cast<const char*>(args.x + row * PackedWidth(args.w.cols)) + k / 2 * 8 * rows;
 }
 
-// Up to 16 rows; 16 outputs, or 32 for `Two`, which wait less for each other. Tiles 0 and 1 are
-// sums, 4 and 5 weights, 6 and 7 inputs.
+// Up to 16 rows; 16 outputs, or 32 for `Two`, which wait less for each other but for memory. Tiles
+// 0 and 1 are sums, 4 and 5 weights, 6 and 7 inputs.
 template <bool Two>
 void Narrow(const MatMulArgs& args, int64_t output, int64_t end, int row, int rows, int64_t k_begin,
             int64_t k_end) {
@@ -248,7 +250,16 @@ void Narrow(const MatMulArgs& args, int64_t output, int64_t end, int row, int ro
     x += pitch * (kStep / 2);
   };
   int64_t k = 0;
+  // The weights of the outputs after these lie behind them. They are asked for in the order of
+  // their addresses while these are used in another.
+  const char* ahead =
+      reinterpret_cast<const char*>(first.data + (Two ? 2 : 1) * kOutputs * first.stride +
+                                    k_begin * (kOutputs - 1) * (Two ? 2 : 1));
   for (const int64_t whole = Two ? second.whole : first.whole; k < whole; k += kStep) {
+    for (int i = 0; i < (Two ? 2 : 1) * kOutputs; ++i) {
+      _mm_prefetch(ahead, _MM_HINT_T1);
+      ahead += 64;
+    }
     _tile_loadd(4, first.data + k, stride);
     if constexpr (Two) _tile_loadd(5, second.data + k, stride);
     multiply();
@@ -366,10 +377,10 @@ void NarrowRows(const MatMulArgs& args, int64_t output, int64_t end, int row, in
                 int64_t k_end) {
   for (; row < args.rows; row += kPackRows) {
     const int rows = args.rows - row < kPackRows ? args.rows - row : kPackRows;
-    if (output + 2 * kOutputs <= end) {
+    if (rows == kPackRows && output + 2 * kOutputs <= end) {
       Narrow<true>(args, output, end, row, rows, k_begin, k_end);
     } else {
-      for (int64_t o = output; o < end; o += kOutputs) {
+      for (int64_t o = output; o < end && o < output + kPanel; o += kOutputs) {
         Narrow<false>(args, o, end, row, rows, k_begin, k_end);
       }
     }
@@ -378,9 +389,10 @@ void NarrowRows(const MatMulArgs& args, int64_t output, int64_t end, int row, in
 
 void MatMul(const MatMulArgs& args, int64_t begin, int64_t end) {
   if (args.w.type != WeightType::kBf16) return kAvx512Kernels.matmul(args, begin, end);
-  const Tiles tiles;
+  // A single group of fewer rows gets tiles that fit: rows of 64 bytes that overlap cross cache
+  // lines.
+  const Tiles tiles(args.rows < kPackRows ? args.rows : kPackRows);
   const int64_t inputs = args.w.cols;
-  constexpr int kPanel = 2 * kOutputs;
   const auto chunk_end = [&](int64_t k) { return k + kChunk < inputs ? k + kChunk : inputs; };
   if (args.rows < Wide::kRows) {
     // Few rows wait for weights from memory, which come best one run of rows after the other.

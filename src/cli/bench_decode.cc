@@ -19,6 +19,7 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +27,7 @@
 #include "kernels/cpu/kernels.h"
 #include "src/base/cpu_features.h"
 #include "src/base/file.h"
+#include "src/base/huge_arena.h"
 #include "src/base/json.h"
 #include "src/base/thread_pool.h"
 #include "src/cli/command.h"
@@ -56,7 +58,11 @@ double SecondsSince(Clock::time_point start) {
 class Reader {
  public:
   Reader(const KernelSet& kernels, int threads, int64_t bytes)
-      : kernels_(kernels), pool_(threads), floats_(static_cast<size_t>(bytes / 4), 1.0f) {}
+      : kernels_(kernels),
+        pool_(threads),
+        floats_(reinterpret_cast<float*>(arena_.Allocate(bytes)), static_cast<size_t>(bytes / 4)) {
+    std::fill(floats_.begin(), floats_.end(), 1.0f);
+  }
   // Bytes per second, of passes that take a fifth of a second together.
   double Measure() {
     const auto n = static_cast<int64_t>(floats_.size());
@@ -79,7 +85,8 @@ class Reader {
  private:
   const KernelSet& kernels_;
   ThreadPool pool_;
-  std::vector<float> floats_;
+  HugeArena arena_;
+  std::span<float> floats_;
 };
 
 struct Caches {

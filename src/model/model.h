@@ -114,8 +114,10 @@ class Model {
   }
 };
 
-// How matrices are kept in memory. Integers are made when loading, in groups of 32 with a scale
-// each; with kInt4 the embedding and the head are int8. Norms and biases are always float.
+// How matrices are kept in memory. Stored ones stay in the mapped file; all others are copied or
+// converted when loading, into large pages where the system has them, which are read faster.
+// Integers are in groups of 32 with a scale each; with kInt4 the embedding and the head are int8.
+// Norms and biases are always float.
 enum class WeightDtype { kAsStored, kFp32, kBf16, kFp16, kInt8, kInt4 };
 
 struct ModelOptions {

@@ -5,13 +5,13 @@
 #include "src/model/random_weights.h"
 
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <new>
 #include <utility>
 
 #include "kernels/cpu/kernels.h"
+#include "src/base/huge_arena.h"
 #include "src/model/tensor_source.h"
 #include "src/model/transformer_cpu.h"
 #include "src/model/transformer_weights.h"
@@ -57,10 +57,6 @@ uint16_t Half(float value) {
   return static_cast<uint16_t>((bits >> 16 & 0x8000) | static_cast<uint32_t>(exponent) << 10 |
                                (bits >> 13 & 1023));
 }
-
-struct Free {
-  void operator()(std::byte* p) const { std::free(p); }
-};
 
 class RandomSource final : public TensorSource {
  public:
@@ -108,13 +104,8 @@ class RandomSource final : public TensorSource {
   }
 
   std::byte* Allocate(int64_t bytes) const {
-    constexpr size_t kLine = 64;
-    const size_t size = (static_cast<size_t>(bytes) + kLine - 1) / kLine * kLine;
-    auto* memory = static_cast<std::byte*>(std::aligned_alloc(kLine, size));
-    if (memory == nullptr) throw std::bad_alloc();
-    if (!keep_) memory_.clear();
-    memory_.emplace_back(memory);
-    return memory;
+    if (!keep_) memory_.Clear();
+    return memory_.Allocate(bytes);
   }
 
   void Fill(const Entry& entry) const {
@@ -142,7 +133,7 @@ class RandomSource final : public TensorSource {
   const bool keep_;
   const std::string path_ = "random weights";
   std::map<std::string, Entry, std::less<>> tensors_;
-  mutable std::vector<std::unique_ptr<std::byte[], Free>> memory_;
+  mutable HugeArena memory_;
   int64_t bytes_ = 0;
 };
 
@@ -230,8 +221,9 @@ Result<std::unique_ptr<Model>> RandomModel(const TransformerConfig& config,
   try {
     auto source = std::make_unique<RandomSource>(type, seed, !integers);
     AddTensors(config, *source);
-    Result<TransformerWeights> weights = LoadTransformerWeights(
-        std::move(source), config, HuggingFaceNames(config), options.progress, options.dtype);
+    Result<TransformerWeights> weights =
+        LoadTransformerWeights(std::move(source), config, HuggingFaceNames(config),
+                               options.progress, integers ? options.dtype : WeightDtype::kAsStored);
     if (!weights.ok()) return weights.error();
     return std::unique_ptr<Model>(
         std::make_unique<TransformerCpu>(config, *std::move(weights), *kernels, options.threads));

@@ -107,7 +107,14 @@ class Binder {
     } else {
       matrix = {Aligned(view, tensor->type), tensor->type, rows, cols};
     }
-    if (wanted && *wanted != matrix.type) matrix = Converted(matrix, *wanted);
+    if (wanted && *wanted != matrix.type) {
+      matrix = Converted(matrix, *wanted);
+    } else if (wanted && matrix.data == view.data) {
+      // Asked for by name: memory of its own, in large pages.
+      std::byte* copy = NewCopy(view.bytes);
+      std::memcpy(copy, view.data, static_cast<size_t>(view.bytes));
+      matrix.data = copy;
+    }
     weights_.parameters += rows * cols;
     weights_.bytes += MatrixBytes(matrix);
     return matrix;
@@ -202,12 +209,7 @@ class Binder {
     return copy;
   }
 
-  std::byte* NewCopy(int64_t bytes) {
-    const auto size = static_cast<size_t>(bytes);
-    auto* copy = static_cast<std::byte*>(std::aligned_alloc(kLine, (size + kLine) / kLine * kLine));
-    if (copy == nullptr) throw std::bad_alloc();
-    return weights_.copies.emplace_back(copy).get();
-  }
+  std::byte* NewCopy(int64_t bytes) { return weights_.copies.Allocate(bytes); }
 
   static int64_t PairedRow(int64_t row, int64_t head_dim) {
     const int64_t within = row % head_dim, half = head_dim / 2;

@@ -67,7 +67,7 @@ def run_transformers(folder, dtype, args):
 
         def step():
             model(token, past_key_values=past, use_cache=True)
-            past.crop(args.context)
+            past.crop(-1)
 
         return best(step, args.steps)
 

@@ -21,9 +21,18 @@ const KernelSet* FindKernels(KernelVariant variant) {
       if (cpu.avx512f && cpu.avx512bw && cpu.avx512dq && cpu.avx512vl) return &kAvx512Kernels;
 #endif
       return nullptr;
+    case KernelVariant::kAmx:
+#if defined(PAWL_X86_KERNELS)
+      if (cpu.amx_bf16 && cpu.avx512_bf16 && FindKernels(KernelVariant::kAvx512) != nullptr &&
+          RequestAmx()) {
+        return &AmxKernels();
+      }
+#endif
+      return nullptr;
     case KernelVariant::kAuto:
       break;
   }
+  if (const KernelSet* tiles = FindKernels(KernelVariant::kAmx)) return tiles;
   if (const KernelSet* best = FindKernels(KernelVariant::kAvx512)) return best;
   if (const KernelSet* good = FindKernels(KernelVariant::kAvx2)) return good;
   return &kPortableKernels;

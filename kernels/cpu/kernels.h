@@ -2,13 +2,15 @@
 //
 //   const pawl::KernelSet& k = *pawl::FindKernels(pawl::KernelVariant::kAuto);
 //   k.rmsnorm(x, weight, 1e-5f, hidden, y);
-//   k.matmul(args, 0, args.w.rows);
+//   k.pack(args.w.type, y, hidden, 1, hidden, packed);
+//   k.matmul(args, 0, args.w.rows);  // args.x = packed
 //
 // There are three variants of the same source (kernels_inl.h), compiled for plain C++, AVX2+FMA and
 // AVX-512. All of them do the same operations on 16 lanes in the same order, so their results are
-// equal bit for bit; only speed differs. For each element of a result the order of additions
-// depends on the length of the sum alone: not on how many rows are in the call, where a row stands
-// in it, or how the work is cut between threads.
+// equal bit for bit; only speed differs. A fourth, for AMX (amx.cc), differs in products with bf16
+// weights: it takes 16 bits of each input and adds in the order of the tile unit. In each variant
+// the order of additions for an element of a result depends on the length of the sum alone: not on
+// how many rows are in the call, where a row stands in it, or how the work is cut between threads.
 //
 // Everything here is thread-safe: functions touch only what their arguments name. Pointers need the
 // alignment of their element type and no more. Nothing is allocated.
@@ -49,12 +51,26 @@ struct Matrix {
   int64_t groups = 0;               // of a padded row
 };
 
+// Bytes of a matrix with its scales.
+inline int64_t MatrixBytes(const Matrix& m) {
+  if (!IsQuantized(m.type)) return m.rows * m.cols * WeightBytes(m.type);
+  const int64_t per_group = m.type == WeightType::kI4 ? 8 : 4;
+  return m.rows * (QuantStride(m.type, m.cols) + m.groups * per_group);
+}
+
+// Inputs of a matrix product are packed: put into the order that the kernels read them in. Groups
+// of kPackRows rows are packed each on its own, the group of row r at r * PackedWidth(n) of the
+// output.
+constexpr int kPackRows = 16;
+inline int64_t PackedWidth(int64_t n) { return (n + 31) / 32 * 32; }
+// Floats that packing `rows` rows of n inputs needs; what lies behind the rows is read, not used.
+inline int64_t PackedFloats(int64_t rows, int64_t n) { return rows * PackedWidth(n) + 32; }
+
 // y[r] = w x[r] + bias for each of `rows` input rows; added to what y holds when `add` is set.
 struct MatMulArgs {
   Matrix w;                     // rows: outputs, cols: inputs (the layout of nn.Linear)
   const float* bias = nullptr;  // [w.rows], or none
-  const float* x = nullptr;     // row r at x + r * x_stride, each one prepared for w.type
-  int64_t x_stride = 0;
+  const float* x = nullptr;     // `rows` rows, packed for w.type
   int rows = 0;
   float* y = nullptr;  // row r at y + (y_rows ? y_rows[r] : r) * y_stride
   int64_t y_stride = 0;
@@ -91,11 +107,11 @@ inline int64_t AttentionScratch(int64_t positions, int group) {
 }
 
 struct KernelSet {
-  const char* name;  // "portable", "avx2", "avx512"
+  const char* name;  // "portable", "avx2", "avx512", "amx"
 
-  // Reorders n inputs in place the way matmul reads them beside weights of that type. Nothing moves
-  // but for kBf16.
-  void (*prepare)(WeightType type, float* x, int64_t n);
+  // Packs rows of n inputs for products with weights of that type, row r at x + r * x_stride.
+  // Writes 4 bytes for each that it reads.
+  void (*pack)(WeightType type, const float* x, int64_t x_stride, int rows, int64_t n, float* out);
   // Outputs begin .. end-1 of a matrix product. Reads (end - begin) * w.cols * WeightBytes bytes of
   // weights from memory once, whatever the number of rows, as long as the rows of x fit the L2
   // cache.
@@ -120,9 +136,11 @@ struct KernelSet {
   void (*read_row)(const Matrix& matrix, int64_t row, float* out);
   // Whether no value is infinite or NaN. 4 * n bytes.
   bool (*all_finite)(const float* x, int64_t n);
+  // The sum of n floats, in an order of its own: for measuring how fast memory can be read.
+  float (*read_sum)(const float* x, int64_t n);
 };
 
-enum class KernelVariant : int { kAuto, kPortable, kAvx2, kAvx512 };
+enum class KernelVariant : int { kAuto, kPortable, kAvx2, kAvx512, kAmx };
 
 // The kernels of that variant, or nullptr when this processor or this build lacks them. kAuto
 // always finds some.

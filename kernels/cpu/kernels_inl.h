@@ -30,7 +30,7 @@ constexpr int kLanes = 16;
 
 // Widening sixteen bf16 weights takes two instructions, a spreading load and a shift. From 32
 // neighbours the sixteen at even places are had by one shift and those at odd places by one mask,
-// if the inputs are in the same order: Prepare puts them so once, and all outputs profit. Lane i of
+// if the inputs are in the same order: Pack puts them so once, and all outputs profit. Lane i of
 // a sum then takes the elements 2i and 2i + 1 of each block of 32.
 template <typename W>
 constexpr bool kPaired = false;
@@ -38,15 +38,16 @@ template <>
 constexpr bool kPaired<Bf16> = true;
 constexpr int kPairBlock = 2 * kLanes;
 
-void Prepare(WeightType type, float* x, int64_t n) {
-  if (type != WeightType::kBf16) return;
-  for (int64_t k = 0; k + kPairBlock <= n; k += kPairBlock) {
-    float block[kPairBlock];
-    for (int i = 0; i < kPairBlock; ++i) block[i] = x[k + i];
-    for (int i = 0; i < kLanes; ++i) {
-      x[k + i] = block[2 * i];
-      x[k + kLanes + i] = block[2 * i + 1];
+void Pack(WeightType type, const float* x, int64_t x_stride, int rows, int64_t n, float* out) {
+  for (int r = 0; r < rows; ++r, x += x_stride, out += PackedWidth(n)) {
+    int64_t k = 0;
+    for (; type == WeightType::kBf16 && k + kPairBlock <= n; k += kPairBlock) {
+      for (int i = 0; i < kLanes; ++i) {
+        out[k + i] = x[k + 2 * i];
+        out[k + kLanes + i] = x[k + 2 * i + 1];
+      }
     }
+    for (; k < n; ++k) out[k] = x[k];
   }
 }
 
@@ -156,7 +157,8 @@ inline void Tile(const Weights& w, const float* x, int64_t x_stride, int64_t n, 
 template <typename Weights, int O, int R>
 inline void TileToOutput(const MatMulArgs& args, const Weights& w, int64_t output, int row) {
   float sums[O * R];
-  Tile<O, R>(w.Row(output), args.x + row * args.x_stride, args.x_stride, args.w.cols, sums, O);
+  const int64_t width = PackedWidth(args.w.cols);
+  Tile<O, R>(w.Row(output), args.x + row * width, width, args.w.cols, sums, O);
   for (int r = 0; r < R; ++r) {
     const int64_t y_row = args.y_rows != nullptr ? args.y_rows[row + r] : row + r;
     float* y = args.y + y_row * args.y_stride + output;
@@ -387,6 +389,22 @@ bool AllFinite(const float* x, int64_t n) {
   return Sum(sum) == 0.0f;
 }
 
+// Eight sums, so that additions never wait for each other.
+float ReadSum(const float* x, int64_t n) {
+  constexpr int kSums = 8;
+  Vec sums[kSums];
+  for (Vec& sum : sums) sum = Vec::Zero();
+  int64_t i = 0;
+  for (; i + kSums * kLanes <= n; i += kSums * kLanes) {
+#pragma GCC unroll 8
+    for (int s = 0; s < kSums; ++s) sums[s] = sums[s] + Vec::Load(x + i + s * kLanes);
+  }
+  for (int s = 1; s < kSums; ++s) sums[0] = sums[0] + sums[s];
+  float total = Sum(sums[0]);
+  for (; i < n; ++i) total += x[i];
+  return total;
+}
+
 // ---- Attention ----
 
 // Where a slot's keys or values are, in a layer's first page.
@@ -539,8 +557,8 @@ void Attention(const AttentionArgs& a) {
 }
 
 constexpr KernelSet TableNamed(const char* name) {
-  return {name,    Prepare, MatMul,  RmsNorm, Rope,    Attention,
-          SiluMul, GeluMul, SoftCap, ToFloat, ReadRow, AllFinite};
+  return {name,    Pack,    MatMul,  RmsNorm, Rope,      Attention, SiluMul,
+          GeluMul, SoftCap, ToFloat, ReadRow, AllFinite, ReadSum};
 }
 
 }  // namespace

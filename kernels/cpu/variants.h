@@ -10,6 +10,8 @@ extern const KernelSet kPortableKernels;
 #if defined(PAWL_X86_KERNELS)
 extern const KernelSet kAvx2Kernels;
 extern const KernelSet kAvx512Kernels;
+// REQUIRES: RequestAmx() is true.
+const KernelSet& AmxKernels();
 #endif
 
 }  // namespace pawl

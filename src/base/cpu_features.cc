@@ -7,6 +7,10 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
+#if defined(__x86_64__) && defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 #include <cstring>
 
@@ -27,9 +31,26 @@ CpuFeatures DetectCpu() {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   if (__get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0) {
     features.f16c = __builtin_cpu_supports("avx") && (ecx >> 29 & 1) != 0;
+    const bool osxsave = (ecx >> 27 & 1) != 0;
+    // CPUID 7, EDX: AMX-BF16 is bit 22, AMX-TILE bit 24; XCR0 bits 17 and 18: the tiles are saved.
+    if (osxsave && __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0) {
+      unsigned low = 0, high = 0;
+      asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+      features.amx_bf16 = (edx >> 22 & 1) != 0 && (edx >> 24 & 1) != 0 && (low >> 17 & 3) == 3;
+    }
   }
 #endif
   return features;
+}
+
+bool RequestAmx() {
+#if defined(__x86_64__) && defined(__linux__)
+  constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM of asm/prctl.h
+  constexpr long kTileData = 18;               // the state component of XTILEDATA
+  return DetectCpu().amx_bf16 && ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+  return false;
+#endif
 }
 
 std::string ToString(const CpuFeatures& features) {
@@ -48,6 +69,7 @@ std::string ToString(const CpuFeatures& features) {
   add(features.avx512vl, "avx512vl");
   add(features.avx512_vnni, "avx512_vnni");
   add(features.avx512_bf16, "avx512_bf16");
+  add(features.amx_bf16, "amx_bf16");
   return text.empty() ? "baseline" : text;
 }
 

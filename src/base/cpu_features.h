@@ -12,9 +12,15 @@ struct CpuFeatures {
   bool avx2 = false, fma = false, f16c = false;
   bool avx512f = false, avx512bw = false, avx512dq = false, avx512vl = false;
   bool avx512_vnni = false, avx512_bf16 = false;
+  bool amx_bf16 = false;  // with its tiles; a process must ask for them first, see RequestAmx
 };
 
 CpuFeatures DetectCpu();
+
+// Asks the system to let this process use AMX's tiles, once for all its threads; asking again does
+// nothing. False when it refuses or has none. From then on a thread that uses them needs 8 KiB more
+// on signal stacks and in core dumps.
+bool RequestAmx();
 
 // "avx2 fma f16c ...", the features that are set; "baseline" when none is.
 std::string ToString(const CpuFeatures& features);

@@ -82,14 +82,17 @@ const std::vector<std::string>& DtypeNames() {
   return names;
 }
 
+WeightDtype DtypeNamed(const std::string& name) {
+  const auto& names = DtypeNames();
+  return static_cast<WeightDtype>(std::find(names.begin(), names.end(), name) - names.begin());
+}
+
 Result<std::unique_ptr<Model>> LoadWeights(const std::string& command, const std::string& folder,
                                            int threads, const std::string& dtype) {
   Progress progress(command, "loading " + folder);
   ModelOptions options;
   options.threads = threads;
-  const auto& names = DtypeNames();
-  const auto found = std::find(names.begin(), names.end(), dtype);
-  options.dtype = static_cast<WeightDtype>(found - names.begin());
+  options.dtype = DtypeNamed(dtype);
   options.progress = [&](double fraction) {
     progress.Set(fmt::format("loading {}: {:.0f} %", folder, fraction * 100));
   };

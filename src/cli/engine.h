@@ -32,6 +32,8 @@ Encoder EncoderOf(const Text& text);
 
 // The names of --dtype: "stored", "fp32", "bf16", "fp16", "int8", "int4".
 const std::vector<std::string>& DtypeNames();
+// REQUIRES: one of those names.
+WeightDtype DtypeNamed(const std::string& name);
 // `threads` 0: all cores. `dtype`: one of those names.
 Result<std::unique_ptr<Model>> LoadWeights(const std::string& command, const std::string& folder,
                                            int threads, const std::string& dtype = "stored");

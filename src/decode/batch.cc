@@ -280,6 +280,7 @@ Status BatchEngine::Call(std::span<const Share> shares) {
                        .sequence = request.sequence,
                        .ancestors = 0,
                        .output = wanted ? outputs++ : -1});
+      if (wanted) rows_.back().allowed = request.run.allowed();
     }
   }
   if (rows_.empty()) return {};

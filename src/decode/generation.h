@@ -124,6 +124,10 @@ class OutputRun {
   // The most that tokens() can have; after Start.
   int most_tokens() const { return static_cast<int>(prompt_size_) + stats_.budget; }
   bool asked() const { return asked_; }  // logits were given once
+  // The tokens whose logits are wanted next, as bits; empty: all.
+  std::span<const uint32_t> allowed() const {
+    return mask_ == nullptr ? std::span<const uint32_t>() : mask_->words();
+  }
   GenerationStats& stats() { return stats_; }
 
  private:

@@ -63,6 +63,9 @@ struct Row {
       0;  // draft trees: bit i = this row also sees row i of its tree; 0 for plain rows, which
           // see every committed position of the sequence and earlier plain rows of the call
   int32_t output = -1;  // where this row's logits go, -1 when they are not wanted
+  // Which logits are wanted: bit t % 32 of word t / 32 for token t, tokens beyond the words are
+  // not. The others are unspecified after the call. Empty: all are wanted.
+  std::span<const uint32_t> allowed = {};
 };
 
 struct ModelInfo {
@@ -70,9 +73,11 @@ struct ModelInfo {
   std::string dtype;         // "bf16", "fp16", "fp32", "int8", "int4": of the first layer
   int vocabulary_size = 0;   // width of the logits
   int context_length = 0;    // longest sequence
-  int layers = 0, hidden = 0, heads = 0, kv_heads = 0;
+  int layers = 0, hidden = 0, heads = 0, kv_heads = 0, head_dim = 0;
   int64_t parameters = 0;
+  int64_t layer_parameters = 0;  // of the matrices of the layers: without embedding and head
   int64_t weight_bytes = 0;
+  int64_t step_bytes = 0;           // of weights, read by a call with one row
   std::vector<TokenId> end_tokens;  // from generation_config.json / config.json
   TokenId bos = kNoToken;
   std::string kernels;  // "avx512", ...
@@ -109,7 +114,8 @@ class Model {
   virtual KvMemory kv_memory() const { return {}; }
 
   // Runs the rows; see the top of this file. Logits of rows with output >= 0 go to
-  // logits[output * vocabulary_size ...]. Errors:
+  // logits[output * vocabulary_size ...]; those that a row's `allowed` leaves out may be skipped.
+  // Errors:
   //   kInvalid (token, sequence, position, ancestors or output out of range) and kLimit (position
   //     beyond the capacity, tree too large, no memory for more positions), with the row as place
   //     where there is one: nothing has changed then, and bad_rows() is empty.
@@ -128,8 +134,10 @@ class Model {
   }
 };
 
-// How matrices are kept in memory. Integers are made when loading, in groups of 32 with a scale
-// each; with kInt4 the embedding and the head are int8. Norms and biases are always float.
+// How matrices are kept in memory. Stored ones stay in the mapped file; all others are copied or
+// converted when loading, into large pages where the system has them, which are read faster.
+// Integers are in groups of 32 with a scale each; with kInt4 the embedding and the head are int8.
+// Norms and biases are always float.
 enum class WeightDtype { kAsStored, kFp32, kBf16, kFp16, kInt8, kInt4 };
 
 struct ModelOptions {

@@ -34,9 +34,25 @@ namespace {
 static_assert(kPagePositions == kKvPage);
 
 constexpr int kBlockRows = 128;
+// The head is cut into pieces of at most so many tokens, and all of one word of a mask are in one.
+constexpr int64_t kHeadPiece = 512;
 // Outputs per range of a matrix product are a multiple of this, so that ranges consist of whole
 // tiles.
 constexpr int64_t kOutputMultiple = 32;
+
+// Calls f(begin, end) for the tokens of each run of words that are not 0; for all when there are no
+// words.
+template <typename F>
+void ForAllowed(std::span<const uint32_t> words, int64_t vocabulary, const F& f) {
+  if (words.empty()) return f(int64_t{0}, vocabulary);
+  const int64_t count = std::min(static_cast<int64_t>(words.size()), (vocabulary + 31) / 32);
+  for (int64_t w = 0; w < count; ++w) {
+    if (words[static_cast<size_t>(w)] == 0) continue;
+    const int64_t first = w;
+    while (w + 1 < count && words[static_cast<size_t>(w) + 1] != 0) ++w;
+    f(first * 32, std::min(w * 32 + 32, vocabulary));
+  }
+}
 
 const char* DtypeName(WeightType type) {
   switch (type) {
@@ -76,6 +92,13 @@ TransformerCpu::TransformerCpu(TransformerConfig config, TransformerWeights weig
   info_.architecture = config_.architecture;
   info_.dtype = DtypeName(weights_.layers[0].gate.w.type);
   info_.vocabulary_size = config_.vocabulary;
+  info_.head_dim = config_.head_dim;
+  for (const TransformerLayer& layer : weights_.layers) {
+    for (const Linear* linear :
+         {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down}) {
+      info_.layer_parameters += linear->w.rows * linear->w.cols;
+    }
+  }
   info_.context_length = config_.context_length;
   info_.layers = config_.layer_count();
   info_.hidden = config_.hidden;
@@ -83,17 +106,20 @@ TransformerCpu::TransformerCpu(TransformerConfig config, TransformerWeights weig
   info_.kv_heads = config_.kv_heads;
   info_.parameters = weights_.parameters;
   info_.weight_bytes = weights_.bytes;
+  info_.step_bytes = weights_.bytes;
+  if (!config_.tied_embeddings) info_.step_bytes -= MatrixBytes(weights_.embedding);
   info_.end_tokens = config_.end_tokens;
   info_.bos = config_.bos;
   info_.kernels = kernels_.name;
   info_.threads = pool_.size();
 
   // LoadModel turns bad_alloc into an error.
-  const auto scratch = [](int64_t width) {
-    Floats floats = AllocateFloats(width * kBlockRows);
+  const auto allocate = [](int64_t count) {
+    Floats floats = AllocateFloats(count);
     if (floats == nullptr) throw std::bad_alloc();
     return floats;
   };
+  const auto scratch = [&](int64_t width) { return allocate(width * kBlockRows); };
   const int64_t q_width = int64_t{config_.heads} * config_.head_dim;
   const int64_t kv_width = int64_t{config_.kv_heads} * config_.head_dim;
   x_ = scratch(config_.hidden);
@@ -104,10 +130,13 @@ TransformerCpu::TransformerCpu(TransformerConfig config, TransformerWeights weig
   attended_ = scratch(q_width);
   gate_ = scratch(config_.intermediate);
   up_ = scratch(config_.intermediate);
+  packed_ = allocate(PackedFloats(
+      kBlockRows, std::max({int64_t{config_.hidden}, q_width, int64_t{config_.intermediate}})));
   if (config_.post_norms) answer_ = scratch(config_.hidden);
   attention_scratch_.resize(static_cast<size_t>(pool_.size()));
   active_.reserve(kBlockRows);
   outputs_.reserve(kBlockRows);
+  allowed_.reserve(kBlockRows);
 }
 
 // ---- Sequences ----
@@ -266,13 +295,11 @@ void TransformerCpu::Multiply(const MatMulArgs& args) {
            [&](int64_t begin, int64_t end, int) { kernels_.matmul(args, begin, end); });
 }
 
-void TransformerCpu::MatMul(const Linear& linear, const float* x, float* y, bool add,
-                            int64_t rows) {
+void TransformerCpu::MatMul(const Linear& linear, float* y, bool add, int64_t rows) {
   MatMulArgs args;
   args.w = linear.w;
   args.bias = linear.bias.empty() ? nullptr : linear.bias.data();
-  args.x = x;
-  args.x_stride = linear.w.cols;
+  args.x = packed_.get();
   args.rows = static_cast<int>(rows);
   args.y = y;
   args.y_stride = linear.w.rows;
@@ -280,14 +307,23 @@ void TransformerCpu::MatMul(const Linear& linear, const float* x, float* y, bool
   Multiply(args);
 }
 
-void TransformerCpu::Norm(const std::vector<float>& weight, WeightType next, int64_t rows) {
+void TransformerCpu::Norm(const std::vector<float>& weight, int64_t rows) {
   const int64_t hidden = config_.hidden;
   Parallel(rows, 2 * hidden, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t r = begin; r < end; ++r) {
-      float* normed = normed_.get() + r * hidden;
-      kernels_.rmsnorm(x_.get() + r * hidden, weight.data(), config_.norm_epsilon, hidden, normed);
-      kernels_.prepare(next, normed, hidden);
+      kernels_.rmsnorm(x_.get() + r * hidden, weight.data(), config_.norm_epsilon, hidden,
+                       normed_.get() + r * hidden);
     }
+  });
+}
+
+void TransformerCpu::Pack(WeightType next, const float* x, int64_t width, int64_t rows) {
+  const int64_t groups = (rows + kPackRows - 1) / kPackRows;
+  Parallel(groups, kPackRows * width, 1, [&](int64_t begin, int64_t end, int) {
+    const int64_t first = begin * kPackRows;
+    const int64_t count = std::min(end * kPackRows, rows) - first;
+    kernels_.pack(next, x + first * width, width, static_cast<int>(count), width,
+                  packed_.get() + first * PackedWidth(width));
   });
 }
 
@@ -300,9 +336,10 @@ void TransformerCpu::AttentionLayer(int layer_index, std::span<const Row> rows, 
   const int64_t q_width = config_.heads * head_dim;
   const int64_t kv_width = config_.kv_heads * head_dim;
 
-  Norm(layer.attention_norm, layer.q.w.type, count);
-  MatMul(layer.k, normed_.get(), k_.get(), false, count);
-  MatMul(layer.v, normed_.get(), v_.get(), false, count);
+  Norm(layer.attention_norm, count);
+  Pack(layer.q.w.type, normed_.get(), hidden, count);
+  MatMul(layer.k, k_.get(), false, count);
+  MatMul(layer.v, v_.get(), false, count);
   Parallel(count, 4 * kv_width, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t r = begin; r < end; ++r) {
       const Row& row = rows[static_cast<size_t>(r)];
@@ -336,10 +373,11 @@ void TransformerCpu::AttentionLayer(int layer_index, std::span<const Row> rows, 
     }
     active_.resize(kept);
     if (kept == 0) return;
+    Pack(layer.q.w.type, normed_.get(), hidden, static_cast<int64_t>(kept));
   }
   const auto active = static_cast<int64_t>(active_.size());
 
-  MatMul(layer.q, normed_.get(), q_.get(), false, active);
+  MatMul(layer.q, q_.get(), false, active);
   const int window = config_.layers[static_cast<size_t>(layer_index)].window;
   int64_t seen = 0;
   for (const int32_t r : active_) {
@@ -385,17 +423,15 @@ void TransformerCpu::AttentionLayer(int layer_index, std::span<const Row> rows, 
       kernels_.attention(args);
     }
   });
-  for (int64_t a = 0; a < active; ++a) {
-    kernels_.prepare(layer.o.w.type, attended_.get() + a * q_width, q_width);
-  }
-  AddToResidual(layer.o, attended_.get(), layer.attention_post_norm, active);
+  Pack(layer.o.w.type, attended_.get(), q_width, active);
+  AddToResidual(layer.o, layer.attention_post_norm, active);
 }
 
-void TransformerCpu::AddToResidual(const Linear& linear, const float* x,
-                                   const std::vector<float>& post_norm, int64_t rows) {
-  if (post_norm.empty()) return MatMul(linear, x, x_.get(), true, rows);
+void TransformerCpu::AddToResidual(const Linear& linear, const std::vector<float>& post_norm,
+                                   int64_t rows) {
+  if (post_norm.empty()) return MatMul(linear, x_.get(), true, rows);
   const int64_t hidden = config_.hidden;
-  MatMul(linear, x, answer_.get(), false, rows);
+  MatMul(linear, answer_.get(), false, rows);
   Parallel(rows, 3 * hidden, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t r = begin; r < end; ++r) {
       float* answer = answer_.get() + r * hidden;
@@ -408,9 +444,10 @@ void TransformerCpu::AddToResidual(const Linear& linear, const float* x,
 
 void TransformerCpu::MlpLayer(const TransformerLayer& layer) {
   const auto rows = static_cast<int64_t>(active_.size());
-  Norm(layer.mlp_norm, layer.gate.w.type, rows);
-  MatMul(layer.gate, normed_.get(), gate_.get(), false, rows);
-  MatMul(layer.up, normed_.get(), up_.get(), false, rows);
+  Norm(layer.mlp_norm, rows);
+  Pack(layer.gate.w.type, normed_.get(), config_.hidden, rows);
+  MatMul(layer.gate, gate_.get(), false, rows);
+  MatMul(layer.up, up_.get(), false, rows);
   const int64_t width = config_.intermediate;
   Parallel(rows, 4 * width, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t r = begin; r < end; ++r) {
@@ -420,31 +457,62 @@ void TransformerCpu::MlpLayer(const TransformerLayer& layer) {
       } else {
         kernels_.gelu_mul(gate, up_.get() + r * width, width, gate);
       }
-      kernels_.prepare(layer.down.w.type, gate, width);
     }
   });
-  AddToResidual(layer.down, gate_.get(), layer.mlp_post_norm, rows);
+  Pack(layer.down.w.type, gate_.get(), width, rows);
+  AddToResidual(layer.down, layer.mlp_post_norm, rows);
+}
+
+// Rows of the head that no row of the block wants are not read.
+void TransformerCpu::FindHeadPieces() {
+  head_pieces_.clear();
+  std::span<const uint32_t> words;
+  const bool all = std::ranges::any_of(allowed_, [](const auto& row) { return row.empty(); });
+  if (!all && allowed_.size() == 1) words = allowed_[0];
+  if (!all && allowed_.size() > 1) {
+    allowed_by_any_.assign(static_cast<size_t>(config_.vocabulary + 31) / 32, 0);
+    for (const std::span<const uint32_t>& row : allowed_) {
+      const size_t count = std::min(row.size(), allowed_by_any_.size());
+      for (size_t w = 0; w < count; ++w) allowed_by_any_[w] |= row[w];
+    }
+    words = allowed_by_any_;
+  }
+  ForAllowed(words, config_.vocabulary, [&](int64_t begin, int64_t end) {
+    for (; begin < end; begin += kHeadPiece) {
+      head_pieces_.push_back({begin, std::min(begin + kHeadPiece, end)});
+    }
+  });
 }
 
 void TransformerCpu::Head(size_t first, std::span<float> logits) {
-  Norm(weights_.final_norm, weights_.head.type, static_cast<int64_t>(active_.size()));
+  const auto rows = static_cast<int64_t>(active_.size());
+  Norm(weights_.final_norm, rows);
+  Pack(weights_.head.type, normed_.get(), config_.hidden, rows);
   MatMulArgs args;
   args.w = weights_.head;
-  args.x = normed_.get();
-  args.x_stride = config_.hidden;
-  args.rows = static_cast<int>(active_.size());
+  args.x = packed_.get();
+  args.rows = static_cast<int>(rows);
   args.y = logits.data();
   args.y_stride = config_.vocabulary;
   args.y_rows = outputs_.data();
-  Multiply(args);
+  FindHeadPieces();
+  const auto pieces = static_cast<int64_t>(head_pieces_.size());
+  Parallel(pieces, config_.hidden * args.rows * kHeadPiece, 1, [&](int64_t from, int64_t to, int) {
+    for (int64_t i = from; i < to; ++i) {
+      const HeadPiece& piece = head_pieces_[static_cast<size_t>(i)];
+      kernels_.matmul(args, piece.begin, piece.end);
+    }
+  });
   for (size_t i = 0; i < active_.size(); ++i) {
     float* out = logits.data() + int64_t{outputs_[i]} * config_.vocabulary;
-    if (config_.logit_soft_cap > 0.0f) {
-      kernels_.soft_cap(out, config_.logit_soft_cap, config_.vocabulary);
-    }
-    if (!kernels_.all_finite(out, config_.vocabulary)) {
-      bad_rows_.push_back(static_cast<int32_t>(first) + active_[i]);
-    }
+    bool finite = true;
+    ForAllowed(allowed_[i], config_.vocabulary, [&](int64_t begin, int64_t end) {
+      if (config_.logit_soft_cap > 0.0f) {
+        kernels_.soft_cap(out + begin, config_.logit_soft_cap, end - begin);
+      }
+      finite = finite && kernels_.all_finite(out + begin, end - begin);
+    });
+    if (!finite) bad_rows_.push_back(static_cast<int32_t>(first) + active_[i]);
   }
 }
 
@@ -453,9 +521,13 @@ void TransformerCpu::ForwardBlock(std::span<const Row> rows, size_t first,
   const int64_t hidden = config_.hidden;
   active_.clear();
   outputs_.clear();
+  allowed_.clear();
   for (size_t r = 0; r < rows.size(); ++r) {
     active_.push_back(static_cast<int32_t>(r));
-    if (rows[r].output >= 0) outputs_.push_back(rows[r].output);
+    if (rows[r].output >= 0) {
+      outputs_.push_back(rows[r].output);
+      allowed_.push_back(rows[r].allowed);
+    }
     float* x = x_.get() + static_cast<int64_t>(r) * hidden;
     kernels_.read_row(weights_.embedding, rows[r].token, x);
     if (config_.embedding_scale != 1.0f) {

@@ -73,15 +73,18 @@ class TransformerCpu final : public Model {
   void ForwardBlock(std::span<const Row> rows, size_t first, std::span<float> logits);
   void AttentionLayer(int layer, std::span<const Row> rows, size_t first);
   void MlpLayer(const TransformerLayer& layer);
-  // x_ += linear(x), the answer normed first when the family does so.
-  void AddToResidual(const Linear& linear, const float* x, const std::vector<float>& post_norm,
-                     int64_t rows);
+  // x_ += linear(what is packed), the answer normed first when the family does so.
+  void AddToResidual(const Linear& linear, const std::vector<float>& post_norm, int64_t rows);
+  void FindHeadPieces();
   void Head(size_t first, std::span<float> logits);
 
-  void MatMul(const Linear& linear, const float* x, float* y, bool add, int64_t rows);
+  // y = linear(what is packed), added to y when `add` is set.
+  void MatMul(const Linear& linear, float* y, bool add, int64_t rows);
   void Multiply(const MatMulArgs& args);
-  // x_ to normed_, ready for a product with weights of type `next`.
-  void Norm(const std::vector<float>& weight, WeightType next, int64_t rows);
+  // x_ to normed_.
+  void Norm(const std::vector<float>& weight, int64_t rows);
+  // Rows of x, packed for products with weights of type `next`.
+  void Pack(WeightType next, const float* x, int64_t width, int64_t rows);
   // body(i, thread) for i < n, on several threads when n * cost (in multiply-adds) is worth it.
   template <typename Body>
   void Parallel(int64_t n, int64_t cost, int64_t multiple, const Body& body);
@@ -106,11 +109,17 @@ class TransformerCpu final : public Model {
   int largest_capacity_ = 0;
 
   // Scratch for one block, [row][...].
-  Floats x_, normed_, q_, k_, v_, attended_, gate_, up_;
+  Floats x_, normed_, packed_, q_, k_, v_, attended_, gate_, up_;
   Floats answer_;                                      // of attention and MLP, where it is normed
   std::vector<std::vector<float>> attention_scratch_;  // by thread
   std::vector<int32_t> active_;   // rows of the block whose results are still wanted
   std::vector<int32_t> outputs_;  // and where their logits go
+  std::vector<std::span<const uint32_t>> allowed_;  // and which of them are wanted
+  std::vector<uint32_t> allowed_by_any_;
+  struct HeadPiece {
+    int64_t begin, end;  // tokens
+  };
+  std::vector<HeadPiece> head_pieces_;  // to be computed
 };
 
 }  // namespace pawl

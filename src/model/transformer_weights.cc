@@ -107,9 +107,16 @@ class Binder {
     } else {
       matrix = {Aligned(view, tensor->type), tensor->type, rows, cols};
     }
-    if (wanted && *wanted != matrix.type) matrix = Converted(matrix, *wanted);
+    if (wanted && *wanted != matrix.type) {
+      matrix = Converted(matrix, *wanted);
+    } else if (wanted && matrix.data == view.data) {
+      // Asked for by name: memory of its own, in large pages.
+      std::byte* copy = NewCopy(view.bytes);
+      std::memcpy(copy, view.data, static_cast<size_t>(view.bytes));
+      matrix.data = copy;
+    }
     weights_.parameters += rows * cols;
-    weights_.bytes += BytesOf(matrix);
+    weights_.bytes += MatrixBytes(matrix);
     return matrix;
   }
 
@@ -202,12 +209,7 @@ class Binder {
     return copy;
   }
 
-  std::byte* NewCopy(int64_t bytes) {
-    const auto size = static_cast<size_t>(bytes);
-    auto* copy = static_cast<std::byte*>(std::aligned_alloc(kLine, (size + kLine) / kLine * kLine));
-    if (copy == nullptr) throw std::bad_alloc();
-    return weights_.copies.emplace_back(copy).get();
-  }
+  std::byte* NewCopy(int64_t bytes) { return weights_.copies.Allocate(bytes); }
 
   static int64_t PairedRow(int64_t row, int64_t head_dim) {
     const int64_t within = row % head_dim, half = head_dim / 2;
@@ -231,12 +233,6 @@ class Binder {
         return outer ? WeightType::kI8 : WeightType::kI4;
     }
     return std::nullopt;
-  }
-
-  static int64_t BytesOf(const Matrix& m) {
-    if (!IsQuantized(m.type)) return m.rows * m.cols * WeightBytes(m.type);
-    const int64_t per_group = m.type == WeightType::kI4 ? 8 : 4;
-    return m.rows * (QuantStride(m.type, m.cols) + m.groups * per_group);
   }
 
   Matrix NewPacked(WeightType type, int group_shift, int64_t rows, int64_t cols) {

@@ -4,7 +4,6 @@
 #define PAWL_SRC_MODEL_TRANSFORMER_WEIGHTS_H_
 
 #include <cstdint>
-#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <string>
@@ -12,6 +11,7 @@
 
 #include "kernels/cpu/kernels.h"
 #include "pawl/result.h"
+#include "src/base/huge_arena.h"
 #include "src/model/model.h"
 #include "src/model/tensor_source.h"
 #include "src/model/transformer_config.h"
@@ -39,11 +39,8 @@ struct TransformerWeights {
   int64_t parameters = 0;
   int64_t bytes = 0;
 
-  // What the matrices point into: the mapped files, and tensors copied to a better address.
-  struct Free {
-    void operator()(std::byte* p) const { std::free(p); }
-  };
-  std::vector<std::unique_ptr<std::byte[], Free>> copies;
+  // What the matrices point into: the mapped files, and tensors that were copied or converted.
+  HugeArena copies;
   std::unique_ptr<TensorSource> source;
 };
 

@@ -28,6 +28,8 @@ class GoldenTest : public testing::TestWithParam<
 // exactly, so bf16 and fp16 have no wider bound than fp32. Measured: 4e-6 at most, 1.1e-5 with
 // dynamic RoPE, whose base the reference rounds to float for each length.
 constexpr double kBound = 2e-5;
+// AMX takes 16 of the 24 bits of an input beside bf16 weights. Measured: 4.5e-5 at most.
+constexpr double kSplitBound = 1e-4;
 
 TEST_P(GoldenTest, LogitsOfEveryPromptPosition) {
   const auto vocabulary = static_cast<size_t>(model_->info().vocabulary_size);
@@ -41,7 +43,7 @@ TEST_P(GoldenTest, LogitsOfEveryPromptPosition) {
                        RelativeError(std::span(logits).subspan(i * vocabulary, vocabulary),
                                      std::span(golden.logits).subspan(i * vocabulary, vocabulary)));
     }
-    EXPECT_LT(worst, kBound);
+    EXPECT_LT(worst, model_->info().kernels == "amx" ? kSplitBound : kBound);
     RecordProperty("relative_error", std::to_string(worst));
     model_->FreeSequence(sequence);
   }
@@ -69,7 +71,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Combine(testing::ValuesIn(GoldenNames()),
                      testing::Values(std::pair{"portable", KernelVariant::kPortable},
                                      std::pair{"avx2", KernelVariant::kAvx2},
-                                     std::pair{"avx512", KernelVariant::kAvx512})),
+                                     std::pair{"avx512", KernelVariant::kAvx512},
+                                     std::pair{"amx", KernelVariant::kAmx})),
     [](const auto& param) {
       std::string name = std::get<0>(param.param) + "_" + std::get<1>(param.param).first;
       std::replace(name.begin(), name.end(), '-', '_');

@@ -134,13 +134,17 @@ TEST_P(RowsTest, ThreadsChangeNoBit) {
   }
 }
 
+// All but AMX, which adds in another order.
 TEST_P(RowsTest, KernelVariantsHaveTheSameBits) {
+  std::vector<float> first;
   for (const KernelVariant variant :
        {KernelVariant::kPortable, KernelVariant::kAvx2, KernelVariant::kAvx512}) {
     if (FindKernels(variant) == nullptr) continue;
     const std::unique_ptr<Model> model = LoadGolden(GetParam(), 1, variant);
     const SequenceId sequence = MakeSequence(*model, kLength);
-    EXPECT_TRUE(SameBits(RunChunk(*model, sequence, 0, tokens_), alone_)) << model->info().kernels;
+    const std::vector<float> logits = RunChunk(*model, sequence, 0, tokens_);
+    if (first.empty()) first = logits;
+    EXPECT_TRUE(SameBits(logits, first)) << model->info().kernels;
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include <mutex>
 
+#include "grammar/grammar_access.h"
 #include "grammar/machine.h"
 #include "grammar/mask_builder.h"
 #include "grammar/mask_memo.h"
@@ -21,8 +22,11 @@ constexpr size_t kMaxMemoEntries = size_t{1} << 20;
 
 class GrammarImpl {
  public:
-  GrammarImpl(std::shared_ptr<Machine> machine, std::shared_ptr<const Vocabulary> vocabulary)
-      : machine_(std::move(machine)),
+  GrammarImpl(std::shared_ptr<Machine> machine, std::shared_ptr<const Vocabulary> vocabulary,
+              std::shared_ptr<std::mutex> mutex)
+      : lock_(std::move(mutex)),
+        mutex_(*lock_),
+        machine_(std::move(machine)),
         vocabulary_(std::move(vocabulary)),
         builder_(*machine_, *vocabulary_),
         pool_(kMaskPoolBytes) {}
@@ -108,7 +112,9 @@ class GrammarImpl {
   }
 
  private:
-  mutable std::mutex mutex_;
+  friend struct GrammarAccess;
+  std::shared_ptr<std::mutex> lock_;  // shared with grammars that share parts of the machine
+  std::mutex& mutex_;
   std::shared_ptr<Machine> machine_;
   std::shared_ptr<const Vocabulary> vocabulary_;
   mutable MaskBuilder builder_;
@@ -152,7 +158,16 @@ int State::shortest_close() const {
 }
 
 Grammar::Grammar(std::shared_ptr<Machine> machine, std::shared_ptr<const Vocabulary> vocabulary)
-    : impl_(std::make_shared<GrammarImpl>(std::move(machine), std::move(vocabulary))) {}
+    : impl_(std::make_shared<GrammarImpl>(std::move(machine), std::move(vocabulary),
+                                          std::make_shared<std::mutex>())) {}
+
+GrammarAccess GrammarAccess::Of(const Grammar& grammar) {
+  return {grammar.impl_->machine_, grammar.impl_->lock_, grammar.impl_->vocabulary_};
+}
+
+Grammar GrammarAccess::Make(std::shared_ptr<Machine> made) const {
+  return Grammar(std::make_shared<GrammarImpl>(std::move(made), vocabulary, lock));
+}
 
 State Grammar::Start() const { return State(impl_.get(), impl_->Start()); }
 const Vocabulary& Grammar::vocabulary() const { return impl_->vocabulary(); }

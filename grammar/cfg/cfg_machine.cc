@@ -19,10 +19,11 @@ Result<std::shared_ptr<CfgMachine>> CfgMachine::Create(GrammarIr& ir,
                                                        const Vocabulary& vocabulary) {
   auto program = CompileCfg(ir, vocabulary);
   if (!program.ok()) return program.error();
-  return std::shared_ptr<CfgMachine>(new CfgMachine(std::move(*program)));
+  return std::shared_ptr<CfgMachine>(new CfgMachine(ir, std::move(*program)));
 }
 
-CfgMachine::CfgMachine(CfgProgram program) : program_(std::move(program)) {
+CfgMachine::CfgMachine(GrammarIr ir, CfgProgram program)
+    : ir_(std::move(ir)), program_(std::move(program)) {
   continuations_ = std::make_unique<Continuations>(program_);
   states_.push_back({Continuations::kNone, 0, 0});
   start_ = StateOf(continuations_->Start());

@@ -76,6 +76,8 @@ class CfgMachine : public Machine {
   Thread ThreadOf(const Continuations::Expansion::Begin& begin) const;
   Continuations& continuations() { return *continuations_; }
   const CfgProgram& program() const { return program_; }
+  // The grammar that it was made of; its regexes grow with this machine.
+  const GrammarIr& ir() const { return ir_; }
   size_t state_count() const { return states_.size(); }
 
  private:
@@ -84,11 +86,12 @@ class CfgMachine : public Machine {
     uint32_t begin, count;  // in threads_
   };
 
-  explicit CfgMachine(CfgProgram program);
+  CfgMachine(GrammarIr ir, CfgProgram program);
   StateId Intern(ContId fresh, std::vector<Thread> threads);
   StateId MakeStep(StateId state, uint8_t byte);
   std::optional<std::string> Complete(ContId then, std::string prefix);
 
+  GrammarIr ir_;
   CfgProgram program_;
   std::unique_ptr<Continuations> continuations_;
   std::vector<StateData> states_;

@@ -405,6 +405,7 @@ class Builder {
 
   uint32_t AddNode(CfgProgram::Node node) {
     program_.nodes.push_back(node);
+    program_.origins.emplace_back();
     return static_cast<uint32_t>(program_.nodes.size() - 1);
   }
 
@@ -433,8 +434,8 @@ class Builder {
   }
 
   void MakeNodes() {
-    program_.nodes.push_back({.op = Op::kReturn, .shortest = 0});
-    program_.nodes.push_back({.op = Op::kAccept, .shortest = 0});
+    AddNode({.op = Op::kReturn, .shortest = 0});
+    AddNode({.op = Op::kAccept, .shortest = 0});
     program_.root = RoutineOf(depends_.of_rule(ir_.root()));
     while (!pending_.empty()) {
       const uint32_t thing = pending_.back();
@@ -447,9 +448,17 @@ class Builder {
     }
   }
 
-  // The node from which `expr` leads to `next`. Nested sequences and choices are flat in the IR;
-  // deeper nesting is cut by making a routine of an operand, so the recursion is bounded.
+  // The node from which `expr` leads to `next`, remembered as such.
   uint32_t NodesOf(ExprId id, uint32_t next, bool top = false, int depth = 0) {
+    const uint32_t node = MakeNodesOf(id, next, top, depth);
+    CfgProgram::Origin& origin = program_.origins[node];
+    if (node != next && origin.expr == GrammarIr::kNever) origin = {id, next};
+    return node;
+  }
+
+  // Nested sequences and choices are flat in the IR;
+  // deeper nesting is cut by making a routine of an operand, so the recursion is bounded.
+  uint32_t MakeNodesOf(ExprId id, uint32_t next, bool top, int depth) {
     const GrammarIr::Expr& expr = ir_.expr(id);
     if (id == GrammarIr::kEmpty || (IsFolded(id) && folded_[id] == RegexArena::kEpsilon))
       return next;
@@ -519,6 +528,7 @@ class Builder {
                                      .index = static_cast<uint32_t>(program_.splits.size()),
                                      .count = 2,
                                      .shortest = program_.nodes[next].shortest});
+      program_.origins[loop] = {id, next, true};
       program_.splits.push_back(next);  // first, so that a shortest way does not go round
       program_.splits.push_back(next);
       const uint32_t slot = program_.nodes[loop].index + 1;

@@ -46,6 +46,12 @@ struct CfgProgram {
     uint32_t next = 0;
     Cost shortest = kInfinite;  // to the end of the routine (count 0)
   };
+  // Where a node comes from: it leads through `expr` of the IR to the node `next`.
+  struct Origin {
+    GrammarIr::ExprId expr = GrammarIr::kNever;  // kNever: no expression begins here
+    uint32_t next = 0;
+    bool loop = false;  // through the operand of the repetition `expr`, any number of times
+  };
   struct Routine {
     uint32_t start = 0;
     bool nullable = false;  // has the empty text
@@ -71,6 +77,7 @@ struct CfgProgram {
   static constexpr uint32_t kAcceptNode = 1;
 
   std::vector<Node> nodes;
+  std::vector<Origin> origins;  // by node
   std::vector<uint32_t> splits;
   std::vector<Routine> routines;
   uint32_t root = 0;  // routine

@@ -42,6 +42,11 @@ class RegexMachine : public Machine {
   // within a character: after its end and any number of them.
   bool LoopsOn(uint32_t lexeme, uint64_t wanted);
 
+  // What a text may go on with, as a term. REQUIRES: no character has begun without ending.
+  ReId TermOf(Key state) const { return dfa_.Term(positions_[LexemeOf(state)].state); }
+
+  const std::shared_ptr<RegexArena>& arena() const { return dfa_.shared_arena(); }
+
   // A limit of the automaton was reached: some answers since then are kDead for want of room.
   bool overflow() const { return dfa_.overflow(); }
 

@@ -19,6 +19,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "pawl/export.h"
@@ -81,6 +82,8 @@ class PAWL_EXPORT Grammar {
   const std::vector<std::string>& notes() const;
 
  private:
+  friend struct GrammarAccess;
+  explicit Grammar(std::shared_ptr<GrammarImpl> impl) : impl_(std::move(impl)) {}
   std::shared_ptr<GrammarImpl> impl_;
 };
 

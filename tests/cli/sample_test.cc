@@ -118,7 +118,7 @@ TEST(SampleTest, BadInput) {
   };
   const std::string schema = WriteScratch("point.json", kPoint);
   expect_refused({},
-                 {"pawl sample: ", "--schema, --regex, --choice, --grammar and --structural-tag"});
+                 {"pawl sample: ", "--schema, --regex, --choice, --grammar, --structural-tag and --substring"});
   expect_refused({"--regex", "a("}, {"pawl sample: --regex: byte "});
   expect_refused({"--regex", "a", "--choice", "b"}, {"at most one"});
   expect_refused({"--schema", ScratchPath("absent.json")}, {"absent.json", "No such file"});

@@ -111,6 +111,11 @@ class GrammarImpl {
     return machine_->ShortestCompletion(key);
   }
 
+  std::optional<std::vector<CompletionPart>> Completion(Machine::Key key) const {
+    std::lock_guard lock(mutex_);
+    return machine_->Completion(key);
+  }
+
  private:
   friend struct GrammarAccess;
   std::shared_ptr<std::mutex> lock_;  // shared with grammars that share parts of the machine
@@ -149,13 +154,32 @@ std::optional<std::string> State::ShortestCompletion() const {
   return grammar_->ShortestCompletion(key_);
 }
 
-int State::shortest_close() const {
-  const std::optional<std::string> bytes = ShortestCompletion();
-  if (!bytes) return -1;
-  if (bytes->empty()) return 0;
-  const size_t tokens = grammar_->vocabulary().FewestTokens(*bytes).size();
-  return tokens == 0 ? -1 : static_cast<int>(tokens);
+std::optional<std::vector<CompletionPart>> State::Completion() const {
+  return grammar_->Completion(key_);
 }
+
+std::optional<std::vector<TokenId>> State::CompletionTokens() const {
+  const auto parts = Completion();
+  if (!parts) return std::nullopt;
+  std::vector<TokenId> tokens;
+  for (const CompletionPart& part : *parts) {
+    if (part.token != kNoToken) {
+      tokens.push_back(part.token);
+      continue;
+    }
+    const std::vector<TokenId> spelled = grammar_->vocabulary().FewestTokens(part.bytes);
+    if (spelled.empty()) return std::nullopt;
+    tokens.insert(tokens.end(), spelled.begin(), spelled.end());
+  }
+  return tokens;
+}
+
+int State::shortest_close() const {
+  const auto tokens = CompletionTokens();
+  return tokens ? static_cast<int>(tokens->size()) : -1;
+}
+
+const Vocabulary& State::vocabulary() const { return grammar_->vocabulary(); }
 
 Grammar::Grammar(std::shared_ptr<Machine> machine, std::shared_ptr<const Vocabulary> vocabulary)
     : impl_(std::make_shared<GrammarImpl>(std::move(machine), std::move(vocabulary),

@@ -21,8 +21,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "pawl/completion.h"
 #include "pawl/vocabulary.h"
 
 namespace pawl {
@@ -48,6 +50,14 @@ class Machine {
   virtual bool Accepting(Key state) = 0;
   // A short byte string that leads to acceptance, nullopt when none was found.
   virtual std::optional<std::string> ShortestCompletion(Key state) = 0;
+
+  // The same with tokens taken as a whole.
+  virtual std::optional<std::vector<CompletionPart>> Completion(Key state) {
+    auto bytes = ShortestCompletion(state);
+    if (!bytes) return std::nullopt;
+    if (bytes->empty()) return std::vector<CompletionPart>();
+    return std::vector<CompletionPart>{{.bytes = *std::move(bytes)}};
+  }
 
   // Bytes with which a text of the machine may end; all where that is not known.
   virtual std::bitset<256> LastBytes() { return std::bitset<256>().set(); }

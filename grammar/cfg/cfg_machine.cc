@@ -179,7 +179,15 @@ bool CfgMachine::FillBelow(Key state, const Vocabulary& vocabulary, uint32_t nod
 }
 
 std::optional<std::string> CfgMachine::ShortestCompletion(Key state) {
-  if (Accepting(state)) return "";
+  auto parts = Completion(state);
+  if (!parts || parts->size() > 1) return std::nullopt;
+  if (parts->empty()) return "";
+  if (parts->front().token != kNoToken) return std::nullopt;
+  return std::move(parts->front().bytes);
+}
+
+std::optional<std::vector<CompletionPart>> CfgMachine::Completion(Key state) {
+  if (Accepting(state)) return std::vector<CompletionPart>();
   const StateData at = states_[FrameOf(state)];
   // What remains of the lexeme, and then what its continuation needs at least.
   std::string best;
@@ -200,8 +208,14 @@ std::optional<std::string> CfgMachine::ShortestCompletion(Key state) {
 }
 
 // Follows the shortest way from a continuation to the end.
-std::optional<std::string> CfgMachine::Complete(ContId then, std::string text) {
-  while (text.size() <= kMaxCompletion) {
+std::optional<std::vector<CompletionPart>> CfgMachine::Complete(ContId then, std::string text) {
+  std::vector<CompletionPart> parts;
+  const auto end_bytes = [&] {
+    if (!text.empty()) parts.push_back({.bytes = std::move(text)});
+    text.clear();
+  };
+  size_t length = 0;  // of the parts that are done; a token counts as a byte
+  while (length + text.size() <= kMaxCompletion) {
     const auto entries = continuations_->entries(then);
     if (entries.empty()) return std::nullopt;
     const auto best = *std::ranges::min_element(
@@ -212,17 +226,25 @@ std::optional<std::string> CfgMachine::Complete(ContId then, std::string text) {
       uint32_t node, count;
     };
     std::vector<Frame> stack = {{best.node, best.count}};
-    while (!stack.empty() && text.size() <= kMaxCompletion) {
+    while (!stack.empty() && length + text.size() <= kMaxCompletion) {
       const auto [index, count] = stack.back();
       stack.pop_back();
       const CfgProgram::Node& node = program_.nodes[index];
       switch (node.op) {
         case Op::kAccept:
-          return text;
+          end_bytes();
+          return parts;
         case Op::kReturn:
           break;
-        case Op::kTokens:
-          return std::nullopt;
+        case Op::kTokens: {
+          const TokenId token = program_.token_sets[node.index].any;
+          if (token == kNoToken) return std::nullopt;
+          length += text.size() + 1;
+          end_bytes();
+          parts.push_back({.token = token});
+          stack.push_back({node.next, 0});
+          break;
+        }
         case Op::kTerminal: {
           const CfgProgram::Terminal& terminal = program_.terminals[node.index];
           Machine& machine = *program_.machines[terminal.source];

@@ -55,6 +55,7 @@ class CfgMachine : public Machine {
   }
   bool Accepting(Key state) override;
   std::optional<std::string> ShortestCompletion(Key state) override;
+  std::optional<std::vector<CompletionPart>> Completion(Key state) override;
   Key StepToken(Key state, TokenId token, Key by_bytes) override;
   void FillTokens(Key state, const Vocabulary& vocabulary, uint32_t* words) override;
   bool FillBelow(Key state, const Vocabulary& vocabulary, uint32_t node, bool fresh,
@@ -89,7 +90,7 @@ class CfgMachine : public Machine {
   CfgMachine(GrammarIr ir, CfgProgram program);
   StateId Intern(ContId fresh, std::vector<Thread> threads);
   StateId MakeStep(StateId state, uint8_t byte);
-  std::optional<std::string> Complete(ContId then, std::string prefix);
+  std::optional<std::vector<CompletionPart>> Complete(ContId then, std::string prefix);
 
   GrammarIr ir_;
   CfgProgram program_;

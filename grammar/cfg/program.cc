@@ -137,6 +137,12 @@ class Builder {
         }
       }
       tokens.ranges = std::move(apart);
+      // A special token or one with bytes; other ids are padding that no model means.
+      for (TokenId id = 0; id < vocabulary_.size() && tokens.any == kNoToken; ++id) {
+        const bool meant = vocabulary_.is_special(id) || !vocabulary_.bytes(id).empty();
+        if (meant && tokens.Has(id) && !(tokens.complement && vocabulary_.is_end(id)))
+          tokens.any = id;
+      }
       program_.token_sets.push_back(std::move(tokens));
     }
     return {};
@@ -163,7 +169,7 @@ class Builder {
       const GrammarIr::Expr& expr = ir_.expr(id);
       if (expr.kind == Kind::kTokens) {
         const CfgProgram::Tokens& tokens = program_.token_sets[expr.index];
-        leaf_productive_[id] = tokens.complement || !tokens.ranges.empty();
+        leaf_productive_[id] = tokens.any != kNoToken || !tokens.ranges.empty();
       } else if (expr.kind == Kind::kAutomaton) {
         Machine& machine = *ir_.automaton(expr.index).machine;
         const Machine::Key start = machine.Start();
@@ -374,6 +380,8 @@ class Builder {
         queue.push({0, id});
       } else if (const auto terminal = terminal_of_.find(id); terminal != terminal_of_.end()) {
         queue.push({nullable_[id] ? 0 : program_.terminals[terminal->second].shortest, id});
+      } else if (expr.kind == Kind::kTokens && productive_[id]) {
+        queue.push({CfgProgram::kTokenCost, id});
       } else if (IsFolded(id) && productive_[id]) {
         queue.push({OfBytes(ir_.arena().MinLength(folded_[id])), id});
       }
@@ -487,7 +495,10 @@ class Builder {
     }
     switch (expr.kind) {
       case Kind::kTokens:
-        return AddNode({.op = Op::kTokens, .index = expr.index, .next = next});
+        return AddNode({.op = Op::kTokens,
+                        .index = expr.index,
+                        .next = next,
+                        .shortest = Add(CfgProgram::kTokenCost, after)});
       case Kind::kCall: {
         const uint32_t rule = depends_.of_rule(expr.index);
         return AddNode({.op = Op::kCall,

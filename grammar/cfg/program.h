@@ -37,7 +37,8 @@ struct CfgProgram {
   // follows the cheapest way gets to its end.
   using Cost = uint64_t;
   static constexpr Cost kByteCost = Cost{1} << 24;
-  static constexpr Cost kInfinite = Cost{1} << 60;  // no text of bytes
+  static constexpr Cost kTokenCost = kByteCost << 18;  // a token taken by number: rather bytes
+  static constexpr Cost kInfinite = Cost{1} << 60;     // no text within reason
   struct Node {
     Op op = Op::kReturn;
     uint32_t index = 0;
@@ -70,6 +71,7 @@ struct CfgProgram {
   struct Tokens {
     std::vector<std::pair<TokenId, TokenId>> ranges;  // sorted, apart
     bool complement = false;
+    TokenId any = kNoToken;  // one of them, for completions; kNoToken: there is none
     bool Has(TokenId token) const;
   };
 

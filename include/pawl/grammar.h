@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "pawl/completion.h"
 #include "pawl/export.h"
 #include "pawl/json_schema_options.h"
 #include "pawl/mask.h"
@@ -56,10 +57,17 @@ class PAWL_EXPORT State {
   std::string forced(size_t limit = 256) const;
 
   // Bytes of a short completion: advancing by them gives an accepting state. Empty when
-  // accepting(). nullopt when none was found within the limits.
+  // accepting(). nullopt when none was found within the limits, and where a token has to be taken
+  // by its number or name.
   std::optional<std::string> ShortestCompletion() const;
-  // Tokens needed to spell ShortestCompletion(); -1 when there is none.
+  // The same with such tokens; none of the pieces is empty.
+  std::optional<std::vector<CompletionPart>> Completion() const;
+  // Completion() in the fewest tokens that spell it; nullopt when there is none.
+  std::optional<std::vector<TokenId>> CompletionTokens() const;
+  // How many those are; -1 when there are none.
   int shortest_close() const;
+
+  const Vocabulary& vocabulary() const;
 
   friend bool operator==(const State&, const State&) = default;
 

@@ -353,6 +353,11 @@ PAWL_API pawl_status pawl_matcher_forced_bytes(const pawl_matcher* matcher, char
 PAWL_API pawl_status pawl_matcher_forced_tokens(const pawl_matcher* matcher, int32_t* tokens,
                                                 size_t capacity, size_t* count);
 
+/* Writes tokens that complete the output, few of them and perhaps none; *count is how many there are,
+ * more than `capacity` where that was too small. PAWL_LIMIT when none were found. */
+PAWL_API pawl_status pawl_matcher_completion_tokens(const pawl_matcher* matcher, int32_t* tokens,
+                                                    size_t capacity, size_t* count);
+
 /* One mask for each node of a tree of draft tokens, `stride` words from row to row: row i holds
  * what may come after the path from the root to node i. Node i is tokens[i] below node parents[i];
  * -1 as a parent means the matcher's position; -1 as a token stands for the parent's position, so

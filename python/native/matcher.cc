@@ -173,6 +173,8 @@ void BindMatcher(nb::module_& module) {
              if (!text) return std::nullopt;
              return BytesOf(*text);
            })
+      .def("completion_tokens",
+           [](const Matcher& self) { return self.state().CompletionTokens(); })
       .def("fill_tree_masks", &FillTree, nb::arg("tokens"), nb::arg("parents"), nb::arg("mask"));
 
   nb::class_<BatchFiller>(module, "BatchFiller")

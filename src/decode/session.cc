@@ -110,6 +110,11 @@ class Session::Run {
                      "there is none)");
       }
       if (close > stats().budget) {
+        Timer timer(stats().constraint_seconds);
+        if (const auto found = at_->ClosingWithin(stats().budget))
+          close = static_cast<int>(found->size());
+      }
+      if (close > stats().budget) {
         std::string message = "the shortest output that was found takes " + std::to_string(close) +
                               " tokens, but the budget is " + std::to_string(stats().budget);
         if (stats().budget < options_.max_tokens) {
@@ -191,7 +196,11 @@ class Session::Run {
   // Whether the completion from here fits the budget; if so, here is the place to return to.
   bool Keep() {
     Timer timer(stats().constraint_seconds);
-    const int close = at_->shortest_close();
+    int close = at_->shortest_close();
+    if (close > left()) {
+      const auto found = at_->ClosingWithin(left());
+      close = found ? static_cast<int>(found->size()) : -1;
+    }
     if (close < 0 || close > left()) return false;
     kept_ = {at_,
              close,
@@ -244,7 +253,7 @@ class Session::Run {
     std::optional<std::vector<TokenId>> closing;
     {
       Timer timer(stats().constraint_seconds);
-      closing = at_->Closing();
+      closing = at_->ClosingWithin(left());
     }
     if (!closing.has_value() || static_cast<int>(closing->size()) > left()) {
       return Internal("the completion no longer fits the budget");

@@ -25,8 +25,8 @@
 namespace pawl {
 
 struct ExploreLimits {
-  uint32_t max_states = 1u << 16;
-  uint64_t max_steps = 24'000'000;  // bytes tried
+  uint32_t max_states = 1u << 15;
+  uint64_t max_steps = 8'000'000;  // bytes tried
 };
 
 class ExplicitAutomaton {

@@ -73,7 +73,9 @@ class TerminalProduct {
       ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
     }
     work_ += queue.size();
-    free_[from] = whole && ends.size() == 1;
+    // The empty text leads nowhere else.
+    free_[from] = whole && ends.size() == 1 &&
+                  (ends[0] == from || !lexeme_->state(0).accepting);
     return ends;
   }
 
@@ -218,6 +220,7 @@ class Product {
   struct Item {
     uint32_t place, from;
     std::vector<uint32_t> ends;  // sorted
+    std::vector<uint32_t> told;  // those that the subscribers have heard of
     std::vector<Subscriber> subscribers;
   };
   static constexpr uint32_t kNone = UINT32_MAX;
@@ -238,7 +241,7 @@ class Product {
     const auto [known, inserted] =
         item_index_.emplace(uint64_t{place} << 32 | from, static_cast<uint32_t>(items_.size()));
     if (inserted) {
-      items_.push_back({place, from, {}, {}});
+      items_.push_back({place, from, {}, {}, {}});
       open_.push_back(known->second);
     }
     return known->second;
@@ -256,8 +259,8 @@ class Product {
   void Subscribe(uint32_t to, Subscriber subscriber) {
     ++work_;
     items_[to].subscribers.push_back(subscriber);
-    const std::vector<uint32_t> ends = items_[to].ends;
-    for (const uint32_t end : ends) Hear(subscriber, end);
+    const std::vector<uint32_t> told = items_[to].told;
+    for (const uint32_t end : told) Hear(subscriber, end);
   }
 
   void Hear(const Subscriber& subscriber, uint32_t end) {
@@ -269,7 +272,8 @@ class Product {
   }
 
   void Tell(uint32_t item, uint32_t end) {
-    // Those that come meanwhile have heard of it.
+    // Everyone hears of it once: who comes meanwhile finds it told.
+    items_[item].told.push_back(end);
     const size_t count = items_[item].subscribers.size();
     for (size_t i = 0; i < count; ++i) Hear(Subscriber(items_[item].subscribers[i]), end);
   }

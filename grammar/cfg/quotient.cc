@@ -41,6 +41,10 @@ class Rests {
     while (node != CfgProgram::kReturnNode && node != CfgProgram::kAcceptNode) {
       const CfgProgram::Origin& origin = program_.origins[node];
       const CfgProgram::Node& at = program_.nodes[node];
+      if (origin.expr == GrammarIr::kNever) {  // reads nothing
+        node = at.next;
+        continue;
+      }
       if (origin.loop) {
         out.push_back(ir_.Repeat(Operand(origin.expr), 0, GrammarIr::kUnbounded));
       } else if (at.op == Op::kRepeat) {

@@ -53,7 +53,8 @@ class RegexMachine : public Machine {
  private:
   static constexpr uint32_t kUnknownStep = UINT32_MAX;
   void AddTable(uint32_t lexeme);
-  // A state of the DFA, and the bytes of a UTF-8 sequence that has begun.
+  // A state of the DFA, and the bytes of a UTF-8 sequence that has begun. Length 0 inside of one:
+  // the state is that after the sequence, however it goes on.
   struct Position {
     uint32_t state;
     uint8_t missing = 0, length = 0;
@@ -65,6 +66,8 @@ class RegexMachine : public Machine {
   uint32_t StepInSequence(uint32_t lexeme, uint8_t byte);
   // A code point in lo..hi that leads on from the state; nullopt when there is none.
   std::optional<char32_t> Pick(uint32_t state, char32_t lo, char32_t hi);
+  // The state to which every code point of lo..hi leads; kDead when they differ.
+  uint32_t Common(uint32_t state, char32_t lo, char32_t hi);
   static std::pair<char32_t, char32_t> Range(const Position& position);
 
   RegexDfa dfa_;

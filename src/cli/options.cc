@@ -152,7 +152,7 @@ void GrammarFlags::AddSchemaTo(CLI::App* command) {
   layout.AddTo(command);
 }
 
-void GrammarFlags::AddAllTo(CLI::App* command) {
+void GrammarFlags::AddAllTo(CLI::App* command, bool with_prefix) {
   command->add_option("--schema", schema_file, "The output is JSON valid for this JSON Schema")
       ->check(NotEmpty)
       ->type_name("FILE");
@@ -187,20 +187,22 @@ void GrammarFlags::AddAllTo(CLI::App* command) {
                    "The output is a span of this file's text; it may be empty")
       ->check(NotEmpty)
       ->type_name("FILE");
-  combine.AddTo(command);
+  combine.AddTo(command, with_prefix);
   AddReferencesTo(command);
   layout.AddTo(command);
   command_ = command;
 }
 
-void CombineFlags::AddTo(CLI::App* command) {
-  command
-      ->add_option("--prefix", prefix,
-                   "The output goes on after this text: both together fit the constraint")
-      ->type_name("TEXT");
-  command->add_option("--prefix-file", prefix_file, "The same, from a file")
-      ->check(NotEmpty)
-      ->type_name("FILE");
+void CombineFlags::AddTo(CLI::App* command, bool with_prefix) {
+  if (with_prefix) {
+    command
+        ->add_option("--prefix", prefix,
+                     "The output goes on after this text: both together fit the constraint")
+        ->type_name("TEXT");
+    command->add_option("--prefix-file", prefix_file, "The same, from a file")
+        ->check(NotEmpty)
+        ->type_name("FILE");
+  }
   command
       ->add_option("--suffix", suffixes,
                    "This text follows the output, which is such that the whole fits; given several "

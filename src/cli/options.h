@@ -54,7 +54,8 @@ struct CombineFlags {
   std::string prefix_file, suffix_file;
   std::vector<std::string> words;
 
-  void AddTo(CLI::App* command);
+  // Without --prefix where the command has one of its own.
+  void AddTo(CLI::App* command, bool with_prefix);
   bool any() const;
   // Fails where a text is given twice.
   Status Check() const;
@@ -82,9 +83,9 @@ struct GrammarFlags {
   LayoutFlags layout;
 
   explicit GrammarFlags(LayoutFlags layout_flags) : layout(std::move(layout_flags)) {}
-  // Adds --schema alone, or all of them.
+  // Adds --schema alone, or all of them; without --prefix where the command has one of its own.
   void AddSchemaTo(CLI::App* command);
-  void AddAllTo(CLI::App* command);
+  void AddAllTo(CLI::App* command, bool with_prefix = true);
   bool any() const;
   // Fails when there is more than one, or an option that only concerns schemas
   // without one.

@@ -46,7 +46,7 @@ TEST(IntersectTest, OccurrenceAutomatonFindsWords) {
 TEST(IntersectTest, RandomGrammarsWithWords) {
   const auto vocabulary = Tokens();
   int accepted = 0, states = 0;
-  for (uint32_t seed = 0; seed < 1500; ++seed) {
+  for (uint32_t seed = 0; seed < 400; ++seed) {
     std::mt19937 random(seed + 5'000'000);
     GrammarIr ir;
     MakeRandom(ir, random);
@@ -75,7 +75,7 @@ TEST(IntersectTest, RandomGrammarsWithWords) {
     accepted += static_cast<int>(expected.size());
     State state = grammar.Start();
     std::string text;
-    for (int step = 0; step < 6; ++step) {
+    for (int step = 0; step < 4; ++step) {
       const auto mask = state.mask();
       std::vector<TokenId> allowed;
       for (TokenId id = 0; id < vocabulary->size(); ++id) {
@@ -95,8 +95,8 @@ TEST(IntersectTest, RandomGrammarsWithWords) {
       state = *state.Advance(token);
     }
   }
-  EXPECT_GT(accepted, 3000);
-  EXPECT_GT(states, 1500);
+  EXPECT_GT(accepted, 500);
+  EXPECT_GT(states, 400);
 }
 
 TEST(IntersectTest, TooLargeIsRefused) {

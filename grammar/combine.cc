@@ -53,8 +53,8 @@ Result<Grammar> Infill(const Grammar& grammar, const Infilling& infilling) {
     return Error{ErrorCode::kInvalid, "has no text after the gap, not even an empty one", "after"};
   const GrammarAccess access = GrammarAccess::Of(grammar);
   const std::lock_guard lock(*access.lock);
-  return Finish(access, FillGap(IrOf(access.machine), infilling.prefix, infilling.after,
-                                *access.vocabulary));
+  return Finish(
+      access, FillGap(IrOf(access.machine), infilling.prefix, infilling.after, *access.vocabulary));
 }
 
 Result<Grammar> RequireWords(const Grammar& grammar, std::span<const std::string> words) {
@@ -99,8 +99,8 @@ Result<Grammar> Intersect(const Grammar& a, const Grammar& b) {
     return ExplicitAutomaton::Explore(*right.machine, right.machine->Start());
   }();
   if (!listed.ok()) {
-    return Error{ErrorCode::kUnsupported, "the states of one of the two must be listed, but it " +
-                                              listed.error().message,
+    return Error{ErrorCode::kUnsupported,
+                 "the states of one of the two must be listed, but it " + listed.error().message,
                  ""};
   }
   const std::lock_guard lock(*left.lock);

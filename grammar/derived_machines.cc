@@ -10,7 +10,9 @@
 namespace pawl {
 namespace {
 
-size_t LengthOf(uint8_t first) { return first < 0x80 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4; }
+size_t LengthOf(uint8_t first) {
+  return first < 0x80 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+}
 
 }  // namespace
 
@@ -56,8 +58,7 @@ uint32_t ReversedMachine::Settle(uint32_t at) {
       states = std::move(before);
     }
   }
-  const auto [set, inserted] =
-      set_index_.emplace(states, static_cast<uint32_t>(sets_.size() + 1));
+  const auto [set, inserted] = set_index_.emplace(states, static_cast<uint32_t>(sets_.size() + 1));
   if (inserted) sets_.push_back(states);
   const uint32_t to = Intern({.set = set->second});
   settled_.emplace(at, to);

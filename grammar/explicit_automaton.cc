@@ -97,8 +97,8 @@ std::optional<std::string> AutomatonView::ShortestCompletion(Key key) {
       if (distance[edge.to] != distance[at] - 1) continue;
       // A letter looks better than a control character.
       const auto letter = static_cast<uint8_t>('a');
-      text.push_back(static_cast<char>(edge.first <= letter && letter <= edge.last ? letter
-                                                                                   : edge.first));
+      text.push_back(
+          static_cast<char>(edge.first <= letter && letter <= edge.last ? letter : edge.first));
       at = edge.to;
       break;
     }

@@ -161,8 +161,7 @@ Result<Grammar> Compiler::CompileSubstring(std::string_view text, bool whole_wor
   if (const size_t bad = FindInvalidUtf8(text); bad != std::string::npos)
     return Error{ErrorCode::kInvalid, "not UTF-8", "byte " + std::to_string(bad)};
   auto arena = std::make_shared<RegexArena>();
-  const ReId regex =
-      SubstringRegex(*arena, whole_words ? ChunkWords(text) : ChunkCharacters(text));
+  const ReId regex = SubstringRegex(*arena, whole_words ? ChunkWords(text) : ChunkCharacters(text));
   if (arena->overflow()) return Error{ErrorCode::kLimit, "the text is too long", ""};
   return Grammar(std::make_shared<RegexMachine>(std::move(arena), regex), vocabulary_);
 }

@@ -129,8 +129,8 @@ bool LivePart(StringSearch& search, StringSearch::StateId state, const Part& par
   }
 }
 
-// Where what is left of a UTF-8 sequence does not matter, neither does what was read of it: one part
-// stands for all that miss the same number of bytes. Its length is 0.
+// Where what is left of a UTF-8 sequence does not matter, neither does what was read of it: one
+// part stands for all that miss the same number of bytes. Its length is 0.
 Part Canonical(StringSearch& search, StringSearch::StateId state, const Part& part) {
   if (part.what != kUtf8 || part.length == 0) return part;
   const uint32_t shift = 6 * part.digits;

@@ -74,8 +74,7 @@ class TerminalProduct {
     }
     work_ += queue.size();
     // The empty text leads nowhere else.
-    free_[from] = whole && ends.size() == 1 &&
-                  (ends[0] == from || !lexeme_->state(0).accepting);
+    free_[from] = whole && ends.size() == 1 && (ends[0] == from || !lexeme_->state(0).accepting);
     return ends;
   }
 
@@ -134,8 +133,8 @@ class TerminalProduct {
         if (first > last) continue;
         whole = whole && first == next;
         next = last + 1;
-        edges.push_back({static_cast<uint8_t>(first), static_cast<uint8_t>(last),
-                         Place(edge.to, follow.to)});
+        edges.push_back(
+            {static_cast<uint8_t>(first), static_cast<uint8_t>(last), Place(edge.to, follow.to)});
       }
       whole = whole && next == edge.last + 1;
     }
@@ -224,6 +223,7 @@ class Product {
     std::vector<Subscriber> subscribers;
   };
   static constexpr uint32_t kNone = UINT32_MAX;
+  static constexpr int kMostSplits = 4;
 
   static Error Limit() {
     return {ErrorCode::kLimit, "the grammar and the automaton are too large together", ""};
@@ -231,8 +231,8 @@ class Product {
 
   uint32_t PlaceOf(uint32_t node, uint32_t count) {
     if (count == 0) return node;
-    const auto [known, inserted] = place_index_.emplace(uint64_t{node} << 32 | count,
-                                                        static_cast<uint32_t>(places_.size()));
+    const auto [known, inserted] =
+        place_index_.emplace(uint64_t{node} << 32 | count, static_cast<uint32_t>(places_.size()));
     if (inserted) places_.push_back({node, count});
     return known->second;
   }
@@ -281,9 +281,8 @@ class Product {
   // After a round of the repetition at the place.
   uint32_t AfterRound(const Place& place) {
     const CfgProgram::Node& node = program_.nodes[place.node];
-    const uint32_t rounds = node.max == GrammarIr::kUnbounded
-                                ? std::min(place.count + 1, node.min)
-                                : place.count + 1;
+    const uint32_t rounds =
+        node.max == GrammarIr::kUnbounded ? std::min(place.count + 1, node.min) : place.count + 1;
     return PlaceOf(place.node, rounds);
   }
 
@@ -373,9 +372,20 @@ class Product {
     return std::binary_search(ends.begin(), ends.end(), end);
   }
 
-  // The expression of a fact.
-  ExprId Written(uint32_t place, uint32_t from, uint32_t end) {
+  // The expression of a fact. Splits in splits are written out in place up to a depth: a rule is
+  // dearer than a choice.
+  ExprId Written(uint32_t place, uint32_t from, uint32_t end, int depth = 0) {
     if (place == CfgProgram::kReturnNode) return GrammarIr::kEmpty;
+    const CfgProgram::Node& node = program_.nodes[places_[place].node];
+    if (node.op == Op::kSplit && depth < kMostSplits) {
+      std::vector<ExprId> ways;
+      for (uint32_t k = 0; k < node.count; ++k) {
+        const uint32_t option = program_.splits[node.index + k];
+        if (Holds(option, from, end)) ways.push_back(Written(option, from, end, depth + 1));
+      }
+      work_ += ways.size();
+      return ir_.Choice(ways);
+    }
     const auto [known, inserted] = rules_.emplace(std::tuple(place, from, end), 0);
     if (inserted) {
       known->second = ir_.AddRule("part_" + std::to_string(to_write_.size()));
@@ -392,10 +402,12 @@ class Product {
       std::vector<ExprId> ways;
       const auto call = [&, from = from, end = end](uint32_t next) {
         const uint32_t start = program_.routines[node.index].start;
-        const std::vector<uint32_t> between = items_[item_index_.at(uint64_t{start} << 32 | from)].ends;
+        const std::vector<uint32_t> between =
+            items_[item_index_.at(uint64_t{start} << 32 | from)].ends;
         for (const uint32_t middle : between) {
           if (Holds(next, middle, end))
-            ways.push_back(ir_.Sequence({Written(start, from, middle), Written(next, middle, end)}));
+            ways.push_back(
+                ir_.Sequence({Written(start, from, middle), Written(next, middle, end)}));
         }
       };
       switch (node.op) {
@@ -413,8 +425,8 @@ class Product {
         case Op::kTokens:
           for (const auto& [middle, ranges] : TokenEnds(node.index, from)) {
             if (Holds(node.next, middle, end))
-              ways.push_back(ir_.Sequence({ir_.Tokens({.ranges = ranges}),
-                                           Written(node.next, middle, end)}));
+              ways.push_back(
+                  ir_.Sequence({ir_.Tokens({.ranges = ranges}), Written(node.next, middle, end)}));
           }
           break;
         case Op::kCall:
@@ -518,8 +530,7 @@ Result<std::shared_ptr<const ExplicitAutomaton>> OccurrenceAutomaton(
     if (words[i].empty()) return Error{ErrorCode::kInvalid, "is empty", place};
     if (const size_t bad = FindInvalidUtf8(words[i]); bad != std::string::npos)
       return Error{ErrorCode::kInvalid, "is not UTF-8", place + ", byte " + std::to_string(bad)};
-    if (words[i].size() > max_states)
-      return Error{ErrorCode::kLimit, "is too long", place};
+    if (words[i].size() > max_states) return Error{ErrorCode::kLimit, "is too long", place};
     uint32_t at = 0;
     trie[0].below |= 1u << i;
     for (const char c : words[i]) {

@@ -1,9 +1,9 @@
 // A state of CfgMachine is all that may come after a text: lexemes that have begun, and
 // continuations, which are entries (node, then) with a node for the rest of one routine. That is a
 // grammar already, and here it is written as one: a rule for each continuation that the state
-// refers to, whose alternatives are the rest of a routine and then the rule of `then`. The rest of a
-// routine is told by the nodes' origins. So the left quotient costs one run over the text, whatever
-// the grammar, and has about as many rules as the text leaves open.
+// refers to, whose alternatives are the rest of a routine and then the rule of `then`. The rest of
+// a routine is told by the nodes' origins. So the left quotient costs one run over the text,
+// whatever the grammar, and has about as many rules as the text leaves open.
 //
 // The right quotient is the left quotient of the grammar read backwards (reverse_ir.h). For several
 // gaps "any text" comes between the texts: Endings makes the grammar of all endings, in which every
@@ -48,9 +48,9 @@ class Rests {
       if (origin.loop) {
         out.push_back(ir_.Repeat(Operand(origin.expr), 0, GrammarIr::kUnbounded));
       } else if (at.op == Op::kRepeat) {
-        out.push_back(ir_.Repeat(
-            Operand(origin.expr), at.min > count ? at.min - count : 0,
-            at.max == GrammarIr::kUnbounded ? GrammarIr::kUnbounded : at.max - count));
+        out.push_back(
+            ir_.Repeat(Operand(origin.expr), at.min > count ? at.min - count : 0,
+                       at.max == GrammarIr::kUnbounded ? GrammarIr::kUnbounded : at.max - count));
       } else {
         out.push_back(origin.expr);
       }
@@ -84,13 +84,12 @@ class StateWriter {
                      "the text ends inside of a rule with a limit on tokens", ""};
       }
       const bool lazy = (thread.source & 1) != 0;
-      const ExprId rest =
-          thread.source / 2 == 0
-              ? ir_.Regex(machine_.regexes().TermOf(thread.key), lazy)
-              : ir_.Terminal({std::make_shared<MachineFrom>(
-                                  machine_.program().machines[thread.source / 2], thread.key,
-                                  false),
-                              ""});
+      const ExprId rest = thread.source / 2 == 0
+                              ? ir_.Regex(machine_.regexes().TermOf(thread.key), lazy)
+                              : ir_.Terminal({std::make_shared<MachineFrom>(
+                                                  machine_.program().machines[thread.source / 2],
+                                                  thread.key, false),
+                                              ""});
       ways.push_back(ir_.Sequence({rest, CallOf(thread.then)}));
     }
     const RuleId root = ir_.AddRule("rest");
@@ -175,8 +174,8 @@ class RegexEndings {
         for (const ReId operand : view.operands) ways.push_back(known_.at(operand));
         break;
       case Form::kRepeat: {
-        const auto max = view.max == RegexArena::kInfinite ? std::nullopt
-                                                           : std::optional(view.max - 1);
+        const auto max =
+            view.max == RegexArena::kInfinite ? std::nullopt : std::optional(view.max - 1);
         ways.push_back(
             arena.Concat(known_.at(view.operands[0]), arena.Repeat(view.operands[0], 0, max)));
         break;
@@ -395,9 +394,9 @@ Result<GrammarIr> FillGap(GrammarIr ir, std::string_view prefix, std::span<const
     if (!backwards.ok()) return backwards.error();
     for (size_t i = after.size(); i-- > 0;) {
       const std::string place = after.size() == 1 ? "suffix" : "after " + std::to_string(i + 1);
-      if (Status status = CheckText(after[i], limits); !status.ok()) return At(place, status.error());
-      backwards =
-          LeftQuotient(*std::move(backwards), Reversed(after[i]), vocabulary, limits);
+      if (Status status = CheckText(after[i], limits); !status.ok())
+        return At(place, status.error());
+      backwards = LeftQuotient(*std::move(backwards), Reversed(after[i]), vocabulary, limits);
       if (!backwards.ok()) {
         Error error = backwards.error();
         if (error.code == ErrorCode::kUnsatisfiable) error.place = "";

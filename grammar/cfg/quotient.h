@@ -37,8 +37,8 @@ struct QuotientLimits {
 Result<GrammarIr> LeftQuotient(GrammarIr ir, std::string_view text, const Vocabulary& vocabulary,
                                const QuotientLimits& limits = {});
 
-// The texts with which a text of the grammar may end, whole texts and the empty one included. REQUIRES: no rule has a
-// limit on tokens. Errors as CompileCfg's, and kLimit.
+// The texts with which a text of the grammar may end, whole texts and the empty one included.
+// REQUIRES: no rule has a limit on tokens. Errors as CompileCfg's, and kLimit.
 Result<GrammarIr> Endings(GrammarIr ir, const Vocabulary& vocabulary,
                           const QuotientLimits& limits = {});
 

@@ -134,9 +134,10 @@ Result<GrammarIr> IrReverser::Reverse(const GrammarIr& ir) {
   std::vector<ExprId> exprs(ir.expr_count());
   for (const RuleId id : reached.rules) {
     if (ir.rule(id).attributes.max_tokens) {
-      return Error{ErrorCode::kUnsupported,
-                   "rule \"" + ir.rule(id).name + "\" has a limit on tokens, which a part of a text has not",
-                   ir.rule(id).place};
+      return Error{
+          ErrorCode::kUnsupported,
+          "rule \"" + ir.rule(id).name + "\" has a limit on tokens, which a part of a text has not",
+          ir.rule(id).place};
     }
     rules[id] = out.AddRule(ir.rule(id).name, ir.rule(id).place);
     out.SetAttributes(rules[id], ir.rule(id).attributes);
@@ -198,10 +199,10 @@ Result<GrammarIr> IrReverser::Reverse(const GrammarIr& ir) {
   }
   out.SetRoot(rules[ir.root()]);
   if (overflow_ || arena.overflow()) {
-    return Error{ErrorCode::kLimit,
-                 "a regex with lookahead has more than " + std::to_string(max_regex_states_) +
-                     " states",
-                 ""};
+    return Error{
+        ErrorCode::kLimit,
+        "a regex with lookahead has more than " + std::to_string(max_regex_states_) + " states",
+        ""};
   }
   return out;
 }

@@ -20,8 +20,8 @@
 
 namespace pawl {
 
-// The same of a machine; of one that came from here, or of a part of it, what it was made of. nullptr
-// where that cannot be listed.
+// The same of a machine; of one that came from here, or of a part of it, what it was made of.
+// nullptr where that cannot be listed.
 std::shared_ptr<Machine> ReverseMachine(const std::shared_ptr<Machine>& machine);
 // The error for that.
 Error CannotCut();

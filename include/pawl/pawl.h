@@ -239,8 +239,8 @@ PAWL_API void pawl_json_schema_options_init(pawl_json_schema_options* options, s
  *   "lark"         a grammar in llguidance's dialect of Lark (docs/lark.md)
  *   "substring"    the output is a span of the text; it may be empty
  *   "structural_tag"  free text with constrained parts, as JSON (docs/structural_tags.md)
- * options must be NULL for "regex", "choice" and "substring"; in grammars and tags they concern the schemas
- * there. An unknown kind is PAWL_UNSUPPORTED. Threads: any. */
+ * options must be NULL for "regex", "choice" and "substring"; in grammars and tags they concern the
+ * schemas there. An unknown kind is PAWL_UNSUPPORTED. Threads: any. */
 PAWL_API pawl_status pawl_compile(const pawl_compiler* compiler, const char* kind, const char* text,
                                   size_t text_length, const pawl_json_schema_options* options,
                                   pawl_grammar** grammar, pawl_error** error);
@@ -353,8 +353,8 @@ PAWL_API pawl_status pawl_matcher_forced_bytes(const pawl_matcher* matcher, char
 PAWL_API pawl_status pawl_matcher_forced_tokens(const pawl_matcher* matcher, int32_t* tokens,
                                                 size_t capacity, size_t* count);
 
-/* Writes tokens that complete the output, few of them and perhaps none; *count is how many there are,
- * more than `capacity` where that was too small. PAWL_LIMIT when none were found. */
+/* Writes tokens that complete the output, few of them and perhaps none; *count is how many there
+ * are, more than `capacity` where that was too small. PAWL_LIMIT when none were found. */
 PAWL_API pawl_status pawl_matcher_completion_tokens(const pawl_matcher* matcher, int32_t* tokens,
                                                     size_t capacity, size_t* count);
 

@@ -2,7 +2,6 @@
 #include "pawl/compiler.h"
 
 #include "pawl/combine.h"
-
 #include "python/native/binding.h"
 
 namespace pawl::python {

@@ -228,8 +228,8 @@ Result<Grammar> CompileKept(const Compiler& compiler, const Source& source,
                             const Fingerprint& fingerprint, int depth) {
   JsonSchemaOptions options = source.options;
   if (source.resolves) {
-    options.resolve_document =
-        [documents = source.documents](std::string_view uri) -> Result<std::string> {
+    options.resolve_document = [documents =
+                                    source.documents](std::string_view uri) -> Result<std::string> {
       for (const auto& [known, text] : documents) {
         if (known == uri) return text;
       }

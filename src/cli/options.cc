@@ -213,8 +213,7 @@ void CombineFlags::AddTo(CLI::App* command, bool with_prefix) {
   command->add_option("--suffix-file", suffix_file, "The same, from a file")
       ->check(NotEmpty)
       ->type_name("FILE");
-  command
-      ->add_option("--require", words, "This occurs in the output (give it several times)")
+  command->add_option("--require", words, "This occurs in the output (give it several times)")
       ->type_name("TEXT")
       ->take_all()
       ->allow_extra_args(false);

@@ -1,9 +1,9 @@
 // The shortest completion in bytes need not be short in tokens: of thirty letters of the reader's
 // choice, thirty times "a" is as short as any other, but "aaaa..." has no long tokens and
 // "international..." has. So where it takes too many tokens, the way to the end is looked for among
-// tokens themselves: of what the mask allows, some of the longest are tried, and the one after which
-// the completion takes the fewest tokens is kept, step by step. Every step is one of the state's
-// own, so what is found leads to the end; that nothing shorter exists is not claimed.
+// tokens themselves: of what the mask allows, some of the longest are tried, and the one after
+// which the completion takes the fewest tokens is kept, step by step. Every step is one of the
+// state's own, so what is found leads to the end; that nothing shorter exists is not claimed.
 #include "src/decode/closing.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// A prefix, a suffix and a word, a line each, and then a grammar in EBNF: what may stand between the
-// two, and what holds the word, is refused with a reason or walks soundly, and what is found makes
-// a text of the grammar.
+// A prefix, a suffix and a word, a line each, and then a grammar in EBNF: what may stand between
+// the two, and what holds the word, is refused with a reason or walks soundly, and what is found
+// makes a text of the grammar.
 #include <array>
 #include <string>
 #include <string_view>

@@ -17,7 +17,8 @@ namespace {
 std::shared_ptr<const Vocabulary> Bytes() {
   VocabularyInit init;
   for (int byte = 0; byte < 256; ++byte) init.tokens.emplace_back(1, static_cast<char>(byte));
-  for (const char* more : {"\": ", "},", "return", "    ", "\n    ", "],", "true", "ab", "abc", "), "})
+  for (const char* more :
+       {"\": ", "},", "return", "    ", "\n    ", "],", "true", "ab", "abc", "), "})
     init.tokens.emplace_back(more);
   init.tokens.emplace_back("<end>");
   init.tokens.emplace_back("<tool>");
@@ -145,8 +146,9 @@ TEST_F(CombineTest, GapsInSchemas) {
 
 // A schema inside of a grammar that the suffix does not cut into may be anything.
 TEST_F(CombineTest, GapsBesideSchemas) {
-  auto call = compiler_.CompileGrammar("start: \"<call>\" %json {\"type\": \"object\"} \"</call>\" /[a-z]*/",
-                                       GrammarLanguage::kLark);
+  auto call = compiler_.CompileGrammar(
+      "start: \"<call>\" %json {\"type\": \"object\"} \"</call>\" /[a-z]*/",
+      GrammarLanguage::kLark);
   ASSERT_TRUE(call.ok()) << call.error().ToString();
   auto gap = Infill(*call, {"<ca", {"</call>xyz"}});
   ASSERT_TRUE(gap.ok()) << gap.error().ToString();
@@ -222,8 +224,8 @@ TEST_F(CombineTest, SpansOfAText) {
 
 // A grammar whose texts need tokens by name has completions that hold them.
 TEST_F(CombineTest, CompletionsHoldTokens) {
-  auto call = compiler_.CompileGrammar("start: \"ab\" <tool> /[0-9]{3}/ <tool>",
-                                       GrammarLanguage::kLark);
+  auto call =
+      compiler_.CompileGrammar("start: \"ab\" <tool> /[0-9]{3}/ <tool>", GrammarLanguage::kLark);
   ASSERT_TRUE(call.ok()) << call.error().ToString();
   const State start = call->Start();
   EXPECT_FALSE(start.ShortestCompletion());

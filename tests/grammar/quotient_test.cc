@@ -105,8 +105,7 @@ TEST(QuotientTest, LaterGapsMayBeAnything) {
         expected = expected || (word.starts_with(head) && word.ends_with(last) &&
                                 word.size() >= head.size() + last.size());
       }
-      const bool allowed =
-          machine != nullptr && Accepts(Grammar(machine, Tokens()), text);
+      const bool allowed = machine != nullptr && Accepts(Grammar(machine, Tokens()), text);
       if (expected) {
         ASSERT_TRUE(allowed) << "seed " << seed << " \"" << prefix << '|' << text << '|' << middle
                              << "|*|" << last << '"';

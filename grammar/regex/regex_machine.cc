@@ -85,9 +85,10 @@ void RegexMachine::AddTable(uint32_t lexeme) {
 }
 
 bool RegexMachine::LoopsOn(uint32_t lexeme, uint64_t wanted) {
-  // Within a character: it ends where the state loops on characters like it.
+  // Within a character: it ends where the state loops on characters like it, or where the position
+  // holds the state after it.
   if (positions_[lexeme].missing > 0) {
-    wanted |= uint64_t{1} << kBeyondAsciiClass;
+    if (positions_[lexeme].length > 0) wanted |= uint64_t{1} << kBeyondAsciiClass;
     lexeme = AtBoundary(positions_[lexeme].state);
   }
   if (loops_.size() <= lexeme) loops_.resize(std::max<size_t>(lexeme + 1, 2 * loops_.size()));

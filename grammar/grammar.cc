@@ -7,6 +7,7 @@
 
 #include <mutex>
 
+#include "grammar/grammar_access.h"
 #include "grammar/machine.h"
 #include "grammar/mask_builder.h"
 #include "grammar/mask_memo.h"
@@ -21,8 +22,11 @@ constexpr size_t kMaxMemoEntries = size_t{1} << 20;
 
 class GrammarImpl {
  public:
-  GrammarImpl(std::shared_ptr<Machine> machine, std::shared_ptr<const Vocabulary> vocabulary)
-      : machine_(std::move(machine)),
+  GrammarImpl(std::shared_ptr<Machine> machine, std::shared_ptr<const Vocabulary> vocabulary,
+              std::shared_ptr<std::mutex> mutex)
+      : lock_(std::move(mutex)),
+        mutex_(*lock_),
+        machine_(std::move(machine)),
         vocabulary_(std::move(vocabulary)),
         builder_(*machine_, *vocabulary_),
         pool_(kMaskPoolBytes) {}
@@ -147,8 +151,15 @@ class GrammarImpl {
     return captures;
   }
 
+  std::optional<std::vector<CompletionPart>> Completion(Machine::Key key) const {
+    std::lock_guard lock(mutex_);
+    return machine_->Completion(key);
+  }
+
  private:
-  mutable std::mutex mutex_;
+  friend struct GrammarAccess;
+  std::shared_ptr<std::mutex> lock_;  // shared with grammars that share parts of the machine
+  std::mutex& mutex_;
   std::shared_ptr<Machine> machine_;
   std::shared_ptr<const Vocabulary> vocabulary_;
   mutable MaskBuilder builder_;
@@ -185,16 +196,44 @@ std::optional<std::string> State::ShortestCompletion() const {
 
 std::optional<float> State::temperature() const { return grammar_->Temperature(key_); }
 
-int State::shortest_close() const {
-  const std::optional<std::string> bytes = ShortestCompletion();
-  if (!bytes) return -1;
-  if (bytes->empty()) return 0;
-  const size_t tokens = grammar_->vocabulary().FewestTokens(*bytes).size();
-  return tokens == 0 ? -1 : static_cast<int>(tokens);
+std::optional<std::vector<CompletionPart>> State::Completion() const {
+  return grammar_->Completion(key_);
 }
 
+std::optional<std::vector<TokenId>> State::CompletionTokens() const {
+  const auto parts = Completion();
+  if (!parts) return std::nullopt;
+  std::vector<TokenId> tokens;
+  for (const CompletionPart& part : *parts) {
+    if (part.token != kNoToken) {
+      tokens.push_back(part.token);
+      continue;
+    }
+    const std::vector<TokenId> spelled = grammar_->vocabulary().FewestTokens(part.bytes);
+    if (spelled.empty()) return std::nullopt;
+    tokens.insert(tokens.end(), spelled.begin(), spelled.end());
+  }
+  return tokens;
+}
+
+int State::shortest_close() const {
+  const auto tokens = CompletionTokens();
+  return tokens ? static_cast<int>(tokens->size()) : -1;
+}
+
+const Vocabulary& State::vocabulary() const { return grammar_->vocabulary(); }
+
 Grammar::Grammar(std::shared_ptr<Machine> machine, std::shared_ptr<const Vocabulary> vocabulary)
-    : impl_(std::make_shared<GrammarImpl>(std::move(machine), std::move(vocabulary))) {}
+    : impl_(std::make_shared<GrammarImpl>(std::move(machine), std::move(vocabulary),
+                                          std::make_shared<std::mutex>())) {}
+
+GrammarAccess GrammarAccess::Of(const Grammar& grammar) {
+  return {grammar.impl_->machine_, grammar.impl_->lock_, grammar.impl_->vocabulary_};
+}
+
+Grammar GrammarAccess::Make(std::shared_ptr<Machine> made) const {
+  return Grammar(std::make_shared<GrammarImpl>(std::move(made), vocabulary, lock));
+}
 
 State Grammar::Start() const { return State(impl_.get(), impl_->Start()); }
 const Vocabulary& Grammar::vocabulary() const { return impl_->vocabulary(); }

@@ -22,9 +22,11 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "pawl/capture.h"
+#include "pawl/completion.h"
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
 
@@ -51,6 +53,14 @@ class Machine {
   virtual bool Accepting(Key state) = 0;
   // A short byte string that leads to acceptance, nullopt when none was found.
   virtual std::optional<std::string> ShortestCompletion(Key state) = 0;
+
+  // The same with tokens taken as a whole.
+  virtual std::optional<std::vector<CompletionPart>> Completion(Key state) {
+    auto bytes = ShortestCompletion(state);
+    if (!bytes) return std::nullopt;
+    if (bytes->empty()) return std::vector<CompletionPart>();
+    return std::vector<CompletionPart>{{.bytes = *std::move(bytes)}};
+  }
 
   // Bytes with which a text of the machine may end; all where that is not known.
   virtual std::bitset<256> LastBytes() { return std::bitset<256>().set(); }

@@ -4,6 +4,7 @@
 #include "grammar/languages/ebnf.h"
 #include "grammar/languages/gbnf.h"
 #include "grammar/languages/lark.h"
+#include "grammar/languages/substring_regex.h"
 #include "grammar/regex/ecma_parser.h"
 #include "grammar/regex/regex_machine.h"
 #include "schemas/grammar_cache.h"
@@ -153,6 +154,17 @@ Result<Grammar> Compiler::CompileChoice(std::span<const std::string> choices) co
   }
   if (choices.empty()) return Error{ErrorCode::kInvalid, "no choices given", ""};
   const ReId regex = arena->Or(alternatives);
+  return Grammar(std::make_shared<RegexMachine>(std::move(arena), regex), vocabulary_);
+}
+
+Result<Grammar> Compiler::CompileSubstring(std::string_view text, bool whole_words) const {
+  if (text.size() > GrammarOptions().max_bytes)
+    return Error{ErrorCode::kLimit, "the text is too long", ""};
+  if (const size_t bad = FindInvalidUtf8(text); bad != std::string::npos)
+    return Error{ErrorCode::kInvalid, "not UTF-8", "byte " + std::to_string(bad)};
+  auto arena = std::make_shared<RegexArena>();
+  const ReId regex = SubstringRegex(*arena, whole_words ? ChunkWords(text) : ChunkCharacters(text));
+  if (arena->overflow()) return Error{ErrorCode::kLimit, "the text is too long", ""};
   return Grammar(std::make_shared<RegexMachine>(std::move(arena), regex), vocabulary_);
 }
 

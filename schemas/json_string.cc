@@ -117,6 +117,7 @@ bool LivePart(StringSearch& search, StringSearch::StateId state, const Part& par
       return search.LiveWithin(state, base + (lo - 0xDC00), base + (hi - 0xDC00));
     }
     case kUtf8: {
+      if (part.length == 0) return search.Live(search.NextBeyondAscii(state));
       const uint32_t shift = 6 * part.digits;
       char32_t lo = part.value << shift, hi = (part.value << shift) | ((1u << shift) - 1);
       lo = std::max<char32_t>(lo, part.length == 2 ? 0x80 : part.length == 3 ? 0x800 : 0x10000);
@@ -128,10 +129,22 @@ bool LivePart(StringSearch& search, StringSearch::StateId state, const Part& par
   }
 }
 
+// Where what is left of a UTF-8 sequence does not matter, neither does what was read of it: one
+// part stands for all that miss the same number of bytes. Its length is 0.
+Part Canonical(StringSearch& search, StringSearch::StateId state, const Part& part) {
+  if (part.what != kUtf8 || part.length == 0) return part;
+  const uint32_t shift = 6 * part.digits;
+  const char32_t lo = part.value << shift, hi = lo | ((1u << shift) - 1);
+  const char32_t least = part.length == 2 ? 0x80 : part.length == 3 ? 0x800 : 0x10000;
+  const bool whole = lo >= least && hi <= kMaxCodepoint && (hi < 0xD800 || lo > 0xDFFF);
+  if (!whole || search.NextBeyondAscii(state) == StringSearch::kNoState) return part;
+  return {kUtf8, part.digits, 0, 0, 0};
+}
+
 StringStep EnterPart(StringSearch& search, StringPosition& position, const Part& part,
                      StringSpelling spelling) {
   if (!LivePart(search, position.state, part, spelling)) return StringStep::kDead;
-  position.part = part.Pack();
+  position.part = Canonical(search, position.state, part).Pack();
   return StringStep::kInside;
 }
 
@@ -194,7 +207,9 @@ StringStep StepString(StringSearch& search, StringPosition& position, uint8_t by
       if ((byte & 0xC0) != 0x80) return StringStep::kDead;
       part.value = part.value << 6 | (byte & 0x3F);
       --part.digits;
+      if (part.length == 0) part.value = 0;
       if (part.digits > 0) return EnterPart(search, position, part, spelling);
+      if (part.length == 0) return Finish(search, position, 0x80);
       if (part.value < (part.length == 2   ? 0x80u
                         : part.length == 3 ? 0x800u
                                            : 0x10000u) ||

@@ -20,16 +20,15 @@ Result<std::shared_ptr<CfgMachine>> CfgMachine::Create(GrammarIr& ir,
                                                        const Vocabulary& vocabulary) {
   auto program = CompileCfg(ir, vocabulary);
   if (!program.ok()) return program.error();
-  std::shared_ptr<CfgMachine> machine(new CfgMachine(std::move(*program)));
-  for (GrammarIr::RuleId rule = 0; rule < ir.rule_count() && machine->ir_ == nullptr; ++rule) {
-    const GrammarIr::Attributes& attributes = ir.rule(rule).attributes;
-    if (attributes.capture || (attributes.marker && attributes.marker->capture))
-      machine->ir_ = std::make_shared<GrammarIr>(ir);
-  }
-  return machine;
+  return std::shared_ptr<CfgMachine>(new CfgMachine(ir, std::move(*program)));
 }
 
-CfgMachine::CfgMachine(CfgProgram program) : program_(std::move(program)) {
+CfgMachine::CfgMachine(GrammarIr ir, CfgProgram program)
+    : ir_(std::make_shared<GrammarIr>(std::move(ir))), program_(std::move(program)) {
+  for (GrammarIr::RuleId rule = 0; rule < ir_->rule_count(); ++rule) {
+    const GrammarIr::Attributes& attributes = ir_->rule(rule).attributes;
+    has_captures_ |= attributes.capture || (attributes.marker && attributes.marker->capture);
+  }
   continuations_ = std::make_unique<Continuations>(program_);
   states_.push_back({Continuations::kNone, 0, 0});
   start_ = StateOf(continuations_->Start());
@@ -193,7 +192,15 @@ bool CfgMachine::FillBelow(Key state, const Vocabulary& vocabulary, uint32_t nod
 }
 
 std::optional<std::string> CfgMachine::ShortestCompletion(Key state) {
-  if (Accepting(state)) return "";
+  auto parts = Completion(state);
+  if (!parts || parts->size() > 1) return std::nullopt;
+  if (parts->empty()) return "";
+  if (parts->front().token != kNoToken) return std::nullopt;
+  return std::move(parts->front().bytes);
+}
+
+std::optional<std::vector<CompletionPart>> CfgMachine::Completion(Key state) {
+  if (Accepting(state)) return std::vector<CompletionPart>();
   const StateData at = states_[FrameOf(state)];
   // What remains of the lexeme, and then what its continuation needs at least.
   std::string best;
@@ -215,7 +222,7 @@ std::optional<std::string> CfgMachine::ShortestCompletion(Key state) {
 
 Result<std::vector<Capture>> CfgMachine::FindCaptures(std::span<const OutputPiece> pieces,
                                                       const Vocabulary& vocabulary) {
-  if (ir_ == nullptr) return std::vector<Capture>();
+  if (!has_captures_) return std::vector<Capture>();
   if (captures_ == nullptr) {
     auto parse = CaptureParse::Create(ir_, vocabulary);
     if (!parse.ok()) return parse.error();
@@ -257,8 +264,14 @@ std::optional<float> CfgMachine::Temperature(Key state) {
 }
 
 // Follows the shortest way from a continuation to the end.
-std::optional<std::string> CfgMachine::Complete(ContId then, std::string text) {
-  while (text.size() <= kMaxCompletion) {
+std::optional<std::vector<CompletionPart>> CfgMachine::Complete(ContId then, std::string text) {
+  std::vector<CompletionPart> parts;
+  const auto end_bytes = [&] {
+    if (!text.empty()) parts.push_back({.bytes = std::move(text)});
+    text.clear();
+  };
+  size_t length = 0;  // of the parts that are done; a token counts as a byte
+  while (length + text.size() <= kMaxCompletion) {
     const auto entries = continuations_->entries(then);
     if (entries.empty()) return std::nullopt;
     const auto best = *std::ranges::min_element(
@@ -269,17 +282,25 @@ std::optional<std::string> CfgMachine::Complete(ContId then, std::string text) {
       uint32_t node, count;
     };
     std::vector<Frame> stack = {{best.node, best.count}};
-    while (!stack.empty() && text.size() <= kMaxCompletion) {
+    while (!stack.empty() && length + text.size() <= kMaxCompletion) {
       const auto [index, count] = stack.back();
       stack.pop_back();
       const CfgProgram::Node& node = program_.nodes[index];
       switch (node.op) {
         case Op::kAccept:
-          return text;
+          end_bytes();
+          return parts;
         case Op::kReturn:
           break;
-        case Op::kTokens:
-          return std::nullopt;
+        case Op::kTokens: {
+          const TokenId token = program_.token_sets[node.index].any;
+          if (token == kNoToken) return std::nullopt;
+          length += text.size() + 1;
+          end_bytes();
+          parts.push_back({.token = token});
+          stack.push_back({node.next, 0});
+          break;
+        }
         case Op::kMark:
           stack.push_back({node.next, 0});
           break;

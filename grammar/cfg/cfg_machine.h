@@ -57,11 +57,12 @@ class CfgMachine : public Machine {
   }
   bool Accepting(Key state) override;
   std::optional<std::string> ShortestCompletion(Key state) override;
+  std::optional<std::vector<CompletionPart>> Completion(Key state) override;
   Key StepToken(Key state, TokenId token, Key by_bytes) override;
   void FillTokens(Key state, const Vocabulary& vocabulary, uint32_t* words) override;
   bool FillBelow(Key state, const Vocabulary& vocabulary, uint32_t node, bool fresh,
                  uint32_t* words) override;
-  bool has_captures() const override { return ir_ != nullptr; }
+  bool has_captures() const override { return has_captures_; }
   Result<std::vector<Capture>> FindCaptures(std::span<const OutputPiece> pieces,
                                             const Vocabulary& vocabulary) override;
   std::optional<float> Temperature(Key state) override;
@@ -82,6 +83,8 @@ class CfgMachine : public Machine {
   Thread ThreadOf(const Continuations::Expansion::Begin& begin) const;
   Continuations& continuations() { return *continuations_; }
   const CfgProgram& program() const { return program_; }
+  // The grammar that it was made of; its regexes grow with this machine.
+  const GrammarIr& ir() const { return *ir_; }
   size_t state_count() const { return states_.size(); }
 
  private:
@@ -90,12 +93,14 @@ class CfgMachine : public Machine {
     uint32_t begin, count;  // in threads_
   };
 
-  explicit CfgMachine(CfgProgram program);
+  CfgMachine(GrammarIr ir, CfgProgram program);
   StateId Intern(ContId fresh, std::vector<Thread> threads);
   StateId MakeStep(StateId state, uint8_t byte);
-  std::optional<std::string> Complete(ContId then, std::string prefix);
+  std::optional<std::vector<CompletionPart>> Complete(ContId then, std::string prefix);
   float TemperatureOf(ContId then) const;
 
+  std::shared_ptr<GrammarIr> ir_;
+  bool has_captures_ = false;
   CfgProgram program_;
   std::unique_ptr<Continuations> continuations_;
   std::vector<StateData> states_;
@@ -104,7 +109,6 @@ class CfgMachine : public Machine {
   FlatMap<StateId> steps_;  // by state << 8 | byte
   StateId start_ = kDeadState;
   std::unique_ptr<CfgMasks> masks_;
-  std::shared_ptr<GrammarIr> ir_;           // of grammars with captures
   std::unique_ptr<CaptureParse> captures_;  // made when first asked for
 };
 

@@ -8,7 +8,7 @@
 
 namespace pawl {
 
-GrammarIr::GrammarIr() : arena_(std::make_shared<RegexArena>()) {
+GrammarIr::GrammarIr(std::shared_ptr<RegexArena> arena) : arena_(std::move(arena)) {
   exprs_.resize(2);
   exprs_[kEmpty].kind = Kind::kEmpty;
   exprs_[kNever].kind = Kind::kNever;

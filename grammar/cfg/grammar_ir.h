@@ -110,7 +110,9 @@ class GrammarIr {
     std::string place;  // where it is defined, "line:column"; may be empty
   };
 
-  GrammarIr();
+  GrammarIr() : GrammarIr(std::make_shared<RegexArena>()) {}
+  // With the regexes of others.
+  explicit GrammarIr(std::shared_ptr<RegexArena> arena);
 
   // Where regexes are built (regex_arena.h).
   RegexArena& arena() { return *arena_; }

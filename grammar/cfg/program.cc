@@ -137,6 +137,12 @@ class Builder {
         }
       }
       tokens.ranges = std::move(apart);
+      // A special token or one with bytes; other ids are padding that no model means.
+      for (TokenId id = 0; id < vocabulary_.size() && tokens.any == kNoToken; ++id) {
+        const bool meant = vocabulary_.is_special(id) || !vocabulary_.bytes(id).empty();
+        if (meant && tokens.Has(id) && !(tokens.complement && vocabulary_.is_end(id)))
+          tokens.any = id;
+      }
       program_.token_sets.push_back(std::move(tokens));
     }
     return {};
@@ -163,7 +169,7 @@ class Builder {
       const GrammarIr::Expr& expr = ir_.expr(id);
       if (expr.kind == Kind::kTokens) {
         const CfgProgram::Tokens& tokens = program_.token_sets[expr.index];
-        leaf_productive_[id] = tokens.complement || !tokens.ranges.empty();
+        leaf_productive_[id] = tokens.any != kNoToken || !tokens.ranges.empty();
       } else if (expr.kind == Kind::kAutomaton) {
         Machine& machine = *ir_.automaton(expr.index).machine;
         const Machine::Key start = machine.Start();
@@ -375,6 +381,8 @@ class Builder {
         queue.push({0, id});
       } else if (const auto terminal = terminal_of_.find(id); terminal != terminal_of_.end()) {
         queue.push({nullable_[id] ? 0 : program_.terminals[terminal->second].shortest, id});
+      } else if (expr.kind == Kind::kTokens && productive_[id]) {
+        queue.push({CfgProgram::kTokenCost, id});
       } else if (IsFolded(id) && productive_[id]) {
         queue.push({OfBytes(ir_.arena().MinLength(folded_[id])), id});
       }
@@ -406,6 +414,7 @@ class Builder {
 
   uint32_t AddNode(CfgProgram::Node node) {
     program_.nodes.push_back(node);
+    program_.origins.emplace_back();
     return static_cast<uint32_t>(program_.nodes.size() - 1);
   }
 
@@ -442,8 +451,8 @@ class Builder {
   }
 
   void MakeNodes() {
-    program_.nodes.push_back({.op = Op::kReturn, .shortest = 0});
-    program_.nodes.push_back({.op = Op::kAccept, .shortest = 0});
+    AddNode({.op = Op::kReturn, .shortest = 0});
+    AddNode({.op = Op::kAccept, .shortest = 0});
     program_.root = RoutineOf(depends_.of_rule(ir_.root()));
     while (!pending_.empty()) {
       const uint32_t thing = pending_.back();
@@ -476,9 +485,17 @@ class Builder {
                     .shortest = program_.nodes[next].shortest});
   }
 
-  // The node from which `expr` leads to `next`. Nested sequences and choices are flat in the IR;
-  // deeper nesting is cut by making a routine of an operand, so the recursion is bounded.
+  // The node from which `expr` leads to `next`, remembered as such.
   uint32_t NodesOf(ExprId id, uint32_t next, bool top = false, int depth = 0) {
+    const uint32_t node = MakeNodesOf(id, next, top, depth);
+    CfgProgram::Origin& origin = program_.origins[node];
+    if (node != next && origin.expr == GrammarIr::kNever) origin = {id, next};
+    return node;
+  }
+
+  // Nested sequences and choices are flat in the IR;
+  // deeper nesting is cut by making a routine of an operand, so the recursion is bounded.
+  uint32_t MakeNodesOf(ExprId id, uint32_t next, bool top, int depth) {
     const GrammarIr::Expr& expr = ir_.expr(id);
     if (id == GrammarIr::kEmpty || (IsFolded(id) && folded_[id] == RegexArena::kEpsilon))
       return next;
@@ -508,7 +525,10 @@ class Builder {
     }
     switch (expr.kind) {
       case Kind::kTokens:
-        return AddNode({.op = Op::kTokens, .index = expr.index, .next = next});
+        return AddNode({.op = Op::kTokens,
+                        .index = expr.index,
+                        .next = next,
+                        .shortest = Add(CfgProgram::kTokenCost, after)});
       case Kind::kCall: {
         const uint32_t rule = depends_.of_rule(expr.index);
         return AddNode({.op = Op::kCall,
@@ -549,6 +569,7 @@ class Builder {
                                      .index = static_cast<uint32_t>(program_.splits.size()),
                                      .count = 2,
                                      .shortest = program_.nodes[next].shortest});
+      program_.origins[loop] = {id, next, true};
       // The way out stands first, so that a shortest way does not go round.
       program_.splits.insert(program_.splits.end(), {next, next});
       const uint32_t slot = program_.nodes[loop].index + (captures_ ? 0 : 1);

@@ -38,7 +38,8 @@ struct CfgProgram {
   // follows the cheapest way gets to its end.
   using Cost = uint64_t;
   static constexpr Cost kByteCost = Cost{1} << 24;
-  static constexpr Cost kInfinite = Cost{1} << 60;  // no text of bytes
+  static constexpr Cost kTokenCost = kByteCost << 18;  // a token taken by number: rather bytes
+  static constexpr Cost kInfinite = Cost{1} << 60;     // no text within reason
   struct Node {
     Op op = Op::kReturn;
     uint32_t index = 0;
@@ -46,6 +47,12 @@ struct CfgProgram {
     uint32_t min = 0, max = 0;
     uint32_t next = 0;
     Cost shortest = kInfinite;  // to the end of the routine (count 0)
+  };
+  // Where a node comes from: it leads through `expr` of the IR to the node `next`.
+  struct Origin {
+    GrammarIr::ExprId expr = GrammarIr::kNever;  // kNever: no expression begins here
+    uint32_t next = 0;
+    bool loop = false;  // through the operand of the repetition `expr`, any number of times
   };
   struct Routine {
     uint32_t start = 0;
@@ -66,6 +73,7 @@ struct CfgProgram {
   struct Tokens {
     std::vector<std::pair<TokenId, TokenId>> ranges;  // sorted, apart
     bool complement = false;
+    TokenId any = kNoToken;  // one of them, for completions; kNoToken: there is none
     bool Has(TokenId token) const;
   };
 
@@ -73,6 +81,7 @@ struct CfgProgram {
   static constexpr uint32_t kAcceptNode = 1;
 
   std::vector<Node> nodes;
+  std::vector<Origin> origins;  // by node
   std::vector<uint32_t> splits;
   std::vector<Routine> routines;
   uint32_t root = 0;  // routine

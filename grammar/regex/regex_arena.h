@@ -80,6 +80,10 @@ class RegexArena {
   // The same term as `id` of another arena, as it stands there: nothing is simplified again.
   ReId Import(const RegexArena& other, ReId id);
 
+  // The texts of `id` read from their ends to their beginnings. nullopt when the term holds
+  // lookahead, which no term says backwards. Reverse(Reverse(id)) is id.
+  std::optional<ReId> Reverse(ReId id);
+
   // For front ends with lookahead. Look(r) matches the empty string where the whole rest of the
   // text is in r; terms that hold one are open: what follows them in a concatenation is part of
   // that rest. Close() ends the rest at the end of the term. And, Not and Derive close their
@@ -214,6 +218,7 @@ class RegexArena {
   std::unordered_map<uint64_t, ReId> closed_;
   std::unordered_map<ReId, ReId> empty_parts_;
   std::unordered_map<ReId, ReId> non_empty_;
+  std::unordered_map<ReId, ReId> reversed_;
   bool in_or_ = false;
   int64_t factor_fuel_ = 0;
   bool derive_failed_ = false;

@@ -82,6 +82,7 @@ class RegexDfa {
   // A limit was reached; Next has answered kDead where it could not go on.
   bool overflow() const { return overflow_ || arena_->overflow(); }
   const RegexArena& arena() const { return *arena_; }
+  const std::shared_ptr<RegexArena>& shared_arena() const { return arena_; }
 
  private:
   enum class Life : uint8_t { kUnknown, kLive, kDead };

@@ -1,5 +1,6 @@
 // UTF-8 on top of a DFA over code points: inside a sequence the position keeps the bits read so
-// far, and is live when some code point that begins with them leads on.
+// far, and is live when some code point that begins with them leads on. Where all of those lead to
+// the same state, the position keeps that state instead.
 #include "grammar/regex/regex_machine.h"
 
 #include <algorithm>
@@ -62,6 +63,20 @@ std::optional<char32_t> RegexMachine::Pick(uint32_t state, char32_t lo, char32_t
   return std::nullopt;
 }
 
+uint32_t RegexMachine::Common(uint32_t state, char32_t lo, char32_t hi) {
+  const auto boundaries = dfa_.boundaries();
+  const auto classes = dfa_.interval_class();
+  if (hi > kMaxCodepoint) return RegexDfa::kDead;
+  auto i = static_cast<size_t>(std::upper_bound(boundaries.begin(), boundaries.end(), lo) -
+                               boundaries.begin()) -
+           1;
+  const uint32_t common = dfa_.Next(state, classes[i]);
+  for (++i; i < boundaries.size() && boundaries[i] <= hi && common != RegexDfa::kDead; ++i) {
+    if (dfa_.Next(state, classes[i]) != common) return RegexDfa::kDead;
+  }
+  return common;
+}
+
 void RegexMachine::AddTable(uint32_t lexeme) {
   if (tables_.size() <= lexeme) tables_.resize(std::max<size_t>(lexeme + 1, 2 * tables_.size()));
   tables_[lexeme] = std::make_unique<uint32_t[]>(257);
@@ -70,9 +85,10 @@ void RegexMachine::AddTable(uint32_t lexeme) {
 }
 
 bool RegexMachine::LoopsOn(uint32_t lexeme, uint64_t wanted) {
-  // Within a character: it ends where the state loops on characters like it.
+  // Within a character: it ends where the state loops on characters like it, or where the position
+  // holds the state after it.
   if (positions_[lexeme].missing > 0) {
-    wanted |= uint64_t{1} << kBeyondAsciiClass;
+    if (positions_[lexeme].length > 0) wanted |= uint64_t{1} << kBeyondAsciiClass;
     lexeme = AtBoundary(positions_[lexeme].state);
   }
   if (loops_.size() <= lexeme) loops_.resize(std::max<size_t>(lexeme + 1, 2 * loops_.size()));
@@ -141,12 +157,20 @@ uint32_t RegexMachine::StepInSequence(uint32_t lexeme, uint8_t byte) {
     p.value = byte & (0x7Fu >> p.length);
   } else {
     if ((byte & 0xC0) != 0x80) return kDeadLexeme;
+    if (p.length == 0) return --p.missing > 0 ? Intern(p) : AtBoundary(p.state);
     p.value = p.value << 6 | (byte & 0x3F);
     --p.missing;
   }
   const auto [lo, hi] = Range(p);
   if (!Pick(p.state, lo, hi)) return kDeadLexeme;
-  if (p.missing > 0) return Intern(p);
+  if (p.missing > 0) {
+    // Where what is left of the character does not matter, neither does what was read of it: else
+    // each of a hundred thousand beginnings would be a place of its own.
+    const uint32_t shift = 6u * p.missing;
+    const bool all = lo == p.value << shift && hi == (lo | ((1u << shift) - 1));
+    const uint32_t common = all ? Common(p.state, lo, hi) : RegexDfa::kDead;
+    return Intern(common == RegexDfa::kDead ? p : Position{common, p.missing});
+  }
   return AtBoundary(dfa_.Next(p.state, dfa_.ClassOf(p.value)));
 }
 
@@ -163,7 +187,10 @@ bool RegexMachine::Ends(Key state) {
 std::optional<std::string> RegexMachine::ShortestCompletion(Key key) {
   Position p = positions_[LexemeOf(key)];
   std::string out;
-  if (p.missing > 0) {
+  if (p.missing > 0 && p.length == 0) {
+    out.assign(p.missing, '\x80');
+    p = {p.state};
+  } else if (p.missing > 0) {
     const auto [lo, hi] = Range(p);
     const auto c = Pick(p.state, lo, hi);
     if (!c) return std::nullopt;

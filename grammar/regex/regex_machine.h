@@ -42,13 +42,19 @@ class RegexMachine : public Machine {
   // within a character: after its end and any number of them.
   bool LoopsOn(uint32_t lexeme, uint64_t wanted);
 
+  // What a text may go on with, as a term. REQUIRES: no character has begun without ending.
+  ReId TermOf(Key state) const { return dfa_.Term(positions_[LexemeOf(state)].state); }
+
+  const std::shared_ptr<RegexArena>& arena() const { return dfa_.shared_arena(); }
+
   // A limit of the automaton was reached: some answers since then are kDead for want of room.
   bool overflow() const { return dfa_.overflow(); }
 
  private:
   static constexpr uint32_t kUnknownStep = UINT32_MAX;
   void AddTable(uint32_t lexeme);
-  // A state of the DFA, and the bytes of a UTF-8 sequence that has begun.
+  // A state of the DFA, and the bytes of a UTF-8 sequence that has begun. Length 0 inside of one:
+  // the state is that after the sequence, however it goes on.
   struct Position {
     uint32_t state;
     uint8_t missing = 0, length = 0;
@@ -60,6 +66,8 @@ class RegexMachine : public Machine {
   uint32_t StepInSequence(uint32_t lexeme, uint8_t byte);
   // A code point in lo..hi that leads on from the state; nullopt when there is none.
   std::optional<char32_t> Pick(uint32_t state, char32_t lo, char32_t hi);
+  // The state to which every code point of lo..hi leads; kDead when they differ.
+  uint32_t Common(uint32_t state, char32_t lo, char32_t hi);
   static std::pair<char32_t, char32_t> Range(const Position& position);
 
   RegexDfa dfa_;

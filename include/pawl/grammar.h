@@ -19,9 +19,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "pawl/capture.h"
+#include "pawl/completion.h"
 #include "pawl/export.h"
 #include "pawl/json_schema_options.h"
 #include "pawl/mask.h"
@@ -56,14 +58,20 @@ class PAWL_EXPORT State {
   std::string forced(size_t limit = 256) const;
 
   // Bytes of a short completion: advancing by them gives an accepting state. Empty when
-  // accepting(). nullopt when none was found within the limits.
+  // accepting(). nullopt when none was found within the limits, and where a token has to be taken
+  // by its number or name.
   std::optional<std::string> ShortestCompletion() const;
-  // Tokens needed to spell ShortestCompletion(); -1 when there is none.
+  // The same with such tokens; none of the pieces is empty.
+  std::optional<std::vector<CompletionPart>> Completion() const;
+  // Completion() in the fewest tokens that spell it; nullopt when there is none.
+  std::optional<std::vector<TokenId>> CompletionTokens() const;
+  // How many those are; -1 when there are none.
   int shortest_close() const;
 
   // The sampling temperature that the grammar asks for here (`rule[temperature=...]`): of each way
   // to go on that of the innermost rule that asks, of several ways the highest. nullopt: none asks.
   std::optional<float> temperature() const;
+  const Vocabulary& vocabulary() const;
 
   friend bool operator==(const State&, const State&) = default;
 
@@ -95,6 +103,8 @@ class PAWL_EXPORT Grammar {
   Result<std::vector<Capture>> FindCaptures(std::span<const OutputPiece> output) const;
 
  private:
+  friend struct GrammarAccess;
+  explicit Grammar(std::shared_ptr<GrammarImpl> impl) : impl_(std::move(impl)) {}
   std::shared_ptr<GrammarImpl> impl_;
 };
 

@@ -238,9 +238,10 @@ PAWL_API void pawl_json_schema_options_init(pawl_json_schema_options* options, s
  *   "gbnf"         a grammar as llama.cpp writes it, with a rule "root"
  *   "lark"         a grammar in llguidance's dialect of Lark (docs/lark.md)
  *   "lark_xgrammar"  a grammar in XGrammar's dialect of Lark (docs/lark.md)
+ *   "substring"    the output is a span of the text; it may be empty
  *   "structural_tag"  free text with constrained parts, as JSON (docs/structural_tags.md)
- * options must be NULL for "regex" and "choice"; in grammars and tags they concern the schemas
- * there. An unknown kind is PAWL_UNSUPPORTED. Threads: any. */
+ * options must be NULL for "regex", "choice" and "substring"; in grammars and tags they concern the
+ * schemas there. An unknown kind is PAWL_UNSUPPORTED. Threads: any. */
 PAWL_API pawl_status pawl_compile(const pawl_compiler* compiler, const char* kind, const char* text,
                                   size_t text_length, const pawl_json_schema_options* options,
                                   pawl_grammar** grammar, pawl_error** error);
@@ -248,6 +249,26 @@ PAWL_API pawl_status pawl_compile(const pawl_compiler* compiler, const char* kin
 PAWL_API pawl_status pawl_compile_choice(const pawl_compiler* compiler, const char* const* choices,
                                          const size_t* lengths, size_t count,
                                          pawl_grammar** grammar, pawl_error** error);
+/* Grammars of grammars; what each means: pawl/combine.h and docs/infilling.md. They keep what they
+ * share with `grammar` alive and take its lock while they are made. Threads: any.
+ *
+ * The outputs with which prefix, output, after[0], any text, after[1], ... is a text of the
+ * grammar. after_count 0: nothing comes after. */
+PAWL_API pawl_status pawl_grammar_infill(const pawl_grammar* grammar, const char* prefix,
+                                         size_t prefix_length, const char* const* after,
+                                         const size_t* after_lengths, size_t after_count,
+                                         pawl_grammar** out, pawl_error** error);
+/* The texts in which each of the words occurs. */
+PAWL_API pawl_status pawl_grammar_require_words(const pawl_grammar* grammar,
+                                                const char* const* words, const size_t* lengths,
+                                                size_t count, pawl_grammar** out,
+                                                pawl_error** error);
+/* The texts of both; one of them must be regular. */
+PAWL_API pawl_status pawl_grammar_intersect(const pawl_grammar* a, const pawl_grammar* b,
+                                            pawl_grammar** out, pawl_error** error);
+/* All texts but those of a regex, choices or a substring. */
+PAWL_API pawl_status pawl_grammar_complement(const pawl_grammar* grammar, pawl_grammar** out,
+                                             pawl_error** error);
 PAWL_API void pawl_grammar_free(pawl_grammar* grammar);
 
 /* Remarks of the compiler that are no errors. Text and length live as long as the grammar.
@@ -352,6 +373,11 @@ PAWL_API void pawl_captures_free(pawl_captures* captures);
 /* The sampling temperature that the grammar asks for at this place (rule[temperature=...]), a
  * negative number where it asks for none. Threads: any, as long as nobody changes the matcher. */
 PAWL_API pawl_status pawl_matcher_temperature(const pawl_matcher* matcher, float* temperature);
+
+/* Writes tokens that complete the output, few of them and perhaps none; *count is how many there
+ * are, more than `capacity` where that was too small. PAWL_LIMIT when none were found. */
+PAWL_API pawl_status pawl_matcher_completion_tokens(const pawl_matcher* matcher, int32_t* tokens,
+                                                    size_t capacity, size_t* count);
 
 /* One mask for each node of a tree of draft tokens, `stride` words from row to row: row i holds
  * what may come after the path from the root to node i. Node i is tokens[i] below node parents[i];

@@ -1,6 +1,7 @@
 // Compiler and Grammar for Python.
 #include "pawl/compiler.h"
 
+#include "pawl/combine.h"
 #include "python/native/binding.h"
 
 namespace pawl::python {
@@ -121,7 +122,32 @@ Grammar Compile(const F& compile) {
 void BindCompiler(nb::module_& module) {
   nb::class_<Grammar>(module, "Grammar")
       .def_prop_ro("notes", &Grammar::notes)
-      .def_prop_ro("vocabulary_size", [](const Grammar& g) { return g.vocabulary().size(); });
+      .def_prop_ro("vocabulary_size", [](const Grammar& g) { return g.vocabulary().size(); })
+      .def(
+          "infill",
+          [](const Grammar& self, nb::handle prefix, nb::args after) {
+            Infilling infilling{TextOf(prefix, "the prefix"), {}};
+            for (nb::handle text : after) infilling.after.push_back(TextOf(text, "a text"));
+            if (infilling.after.empty()) infilling.after = {""};
+            return Compile([&] { return Infill(self, infilling); });
+          },
+          nb::arg("prefix"), nb::arg("after"))
+      .def(
+          "require_words",
+          [](const Grammar& self, nb::args words) {
+            std::vector<std::string> texts;
+            for (nb::handle word : words) texts.push_back(TextOf(word, "a word"));
+            return Compile([&] { return RequireWords(self, texts); });
+          },
+          nb::arg("words"))
+      .def(
+          "__and__",
+          [](const Grammar& self, const Grammar& other) {
+            return Compile([&] { return Intersect(self, other); });
+          },
+          nb::arg("other"), nb::is_operator())
+      .def("__invert__",
+           [](const Grammar& self) { return Compile([&] { return Complement(self); }); });
 
   nb::class_<Compiler>(module, "Compiler")
       .def(
@@ -145,6 +171,13 @@ void BindCompiler(nb::module_& module) {
             return Compile([&] { return self.CompileRegex(text); });
           },
           nb::arg("pattern"))
+      .def(
+          "substring",
+          [](const Compiler& self, nb::handle text, bool whole_words) {
+            const std::string of = TextOf(text, "the text");
+            return Compile([&] { return self.CompileSubstring(of, whole_words); });
+          },
+          nb::arg("text"), nb::arg("whole_words") = false)
       .def(
           "structural_tag",
           [](const Compiler& self, nb::handle tag) {

@@ -38,6 +38,11 @@ class Compiler:
         """The output matches the whole pattern (ECMA-262)."""
         return self._native.regex(pattern)
 
+    def substring(self, text: Text, *, whole_words: bool = False) -> _pawl.Grammar:
+        """The output is a span of `text`, perhaps an empty one. `whole_words`: it does not begin or
+        end inside of a word."""
+        return self._native.substring(text, whole_words)
+
     def choice(self, choices: Iterable[Text]) -> _pawl.Grammar:
         """The output is one of the strings."""
         return self._native.choice(list(choices))

@@ -256,17 +256,11 @@ pawl_status pawl_grammar_deserialize(const pawl_compiler* compiler, const char* 
     if (grammar == nullptr) return Null(error, "grammar");
     Result<Source> source = Deserialize(Text(bytes, length), compiler->vocabulary->fingerprint);
     if (!source.ok()) return Fail(error, source.error());
-    JsonSchemaOptions options = source->options;
-    if (source->resolves) {
-      options.resolve_document =
-          [documents = source->documents](std::string_view uri) -> Result<std::string> {
-        for (const auto& [known, text] : documents) {
-          if (known == uri) return text;
-        }
-        return Error{ErrorCode::kInvalid, "the document was not kept with the grammar", ""};
-      };
-    }
-    return Finish(*compiler, *std::move(source), options, grammar, error);
+    Result<Grammar> made =
+        CompileKept(compiler->compiler, *source, compiler->vocabulary->fingerprint);
+    if (!made.ok()) return Fail(error, made.error());
+    *grammar = new pawl_grammar{*std::move(made), compiler->vocabulary, *std::move(source)};
+    return PAWL_OK;
   });
 }
 

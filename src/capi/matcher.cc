@@ -179,6 +179,19 @@ pawl_status pawl_matcher_temperature(const pawl_matcher* matcher, float* tempera
   });
 }
 
+pawl_status pawl_matcher_completion_tokens(const pawl_matcher* matcher, int32_t* tokens,
+                                           size_t capacity, size_t* count) {
+  return Guard(nullptr, [&]() -> pawl_status {
+    if (matcher == nullptr || !IsText(tokens, capacity) || count == nullptr)
+      return PAWL_BAD_ARGUMENT;
+    const auto completion = matcher->matcher.state().CompletionTokens();
+    if (!completion) return PAWL_LIMIT;
+    *count = completion->size();
+    std::copy_n(completion->begin(), std::min(capacity, completion->size()), tokens);
+    return PAWL_OK;
+  });
+}
+
 pawl_status pawl_matcher_fill_tree(const pawl_matcher* matcher, const int32_t* tokens,
                                    const int32_t* parents, size_t count, uint32_t* rows,
                                    size_t stride, uint8_t* accepted, size_t* fit,

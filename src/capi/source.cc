@@ -1,7 +1,8 @@
 // The bytes, all numbers little-endian:
 //
 //   "PAWL-GRM"  u32 version  u64 u64 fingerprint  string kind  options
-//   u64 n, n strings: texts   u64 resolves   u64 n, n x (string URI, string text)   u64 checksum
+//   u64 n, n strings: texts   u64 resolves   u64 n, n x (string URI, string text)
+//   u64 n, n x (string step, u64 m, m strings)   u64 checksum
 //
 // where a string is a u64 length and its bytes, the options are each a u64 or a string in the order
 // of Options() below, and the checksum is a hash of everything before it.
@@ -11,11 +12,13 @@
 #include <iterator>
 #include <span>
 
+#include "pawl/combine.h"
+
 namespace pawl::capi {
 namespace {
 
 constexpr std::string_view kMagic = "PAWL-GRM";
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 
 uint64_t Hash(std::string_view bytes, uint64_t hash) {
   for (const char c : bytes) {
@@ -56,6 +59,10 @@ constexpr Kind kKinds[] = {
     {"gbnf", true, CompileLanguage<GrammarLanguage::kGbnf>},
     {"lark", true, CompileLanguage<GrammarLanguage::kLark>},
     {"lark_xgrammar", true, CompileLanguage<GrammarLanguage::kLarkXgrammar>},
+    {"substring", false,
+     [](const Compiler& compiler, const Source& source, const JsonSchemaOptions&) {
+       return compiler.CompileSubstring(source.texts[0]);
+     }},
     {"structural_tag", true,
      [](const Compiler& compiler, const Source& source, const JsonSchemaOptions& options) {
        GrammarOptions grammar_options;
@@ -197,6 +204,47 @@ Result<Grammar> Compile(const Compiler& compiler, const Source& source,
   return (*kind)->compile(compiler, source, options);
 }
 
+namespace {
+
+// One step; an intersection's other side is a source of its own, whose steps may be further ones.
+Result<Grammar> Apply(const Compiler& compiler, const Grammar& grammar, const Source::Step& step,
+                      const Fingerprint& fingerprint, int depth) {
+  if (step.name == "infill" && step.texts.size() > 1)
+    return Infill(grammar, {step.texts[0], {step.texts.begin() + 1, step.texts.end()}});
+  if (step.name == "words") return RequireWords(grammar, step.texts);
+  if (step.name == "complement") return Complement(grammar);
+  if (step.name == "intersect" && step.texts.size() == 1 && depth > 0) {
+    const Result<Source> other = Deserialize(step.texts[0], fingerprint);
+    if (!other.ok()) return other.error();
+    const Result<Grammar> made = CompileKept(compiler, *other, fingerprint, depth - 1);
+    if (!made.ok()) return made.error();
+    return Intersect(grammar, *made);
+  }
+  return Damaged();
+}
+
+}  // namespace
+
+Result<Grammar> CompileKept(const Compiler& compiler, const Source& source,
+                            const Fingerprint& fingerprint, int depth) {
+  JsonSchemaOptions options = source.options;
+  if (source.resolves) {
+    options.resolve_document = [documents =
+                                    source.documents](std::string_view uri) -> Result<std::string> {
+      for (const auto& [known, text] : documents) {
+        if (known == uri) return text;
+      }
+      return Error{ErrorCode::kInvalid, "the document was not kept with the grammar", ""};
+    };
+  }
+  Result<Grammar> grammar = Compile(compiler, source, options);
+  for (const Source::Step& step : source.steps) {
+    if (!grammar.ok()) return grammar;
+    grammar = Apply(compiler, *grammar, step, fingerprint, depth);
+  }
+  return grammar;
+}
+
 std::string Serialize(const Source& source, const Fingerprint& fingerprint) {
   Writer writer;
   writer.Bytes(kMagic);
@@ -211,6 +259,12 @@ std::string Serialize(const Source& source, const Fingerprint& fingerprint) {
   for (const auto& [uri, text] : source.documents) {
     writer.String(uri);
     writer.String(text);
+  }
+  writer.Number(source.steps.size());
+  for (const Source::Step& step : source.steps) {
+    writer.String(step.name);
+    writer.Number(step.texts.size());
+    for (const std::string& text : step.texts) writer.String(text);
   }
   writer.Number(Hash(writer.out(), kVersion));
   return writer.Take();
@@ -246,6 +300,12 @@ Result<Source> Deserialize(std::string_view bytes, const Fingerprint& fingerprin
   for (auto& [uri, text] : source.documents) {
     uri = reader.String();
     text = reader.String();
+  }
+  source.steps.resize(reader.Count(16));
+  for (Source::Step& step : source.steps) {
+    step.name = reader.String();
+    step.texts.resize(reader.Count(8));
+    for (std::string& text : step.texts) text = reader.String();
   }
   reader.Number();  // the checksum
   if (!reader.good() || !reader.done() || source.texts.empty()) return Damaged();

@@ -32,11 +32,23 @@ struct Source {
   JsonSchemaOptions options;       // of kinds that take some; without the resolver
   bool resolves = false;           // there was a resolver, and these are its answers, by URI
   std::vector<std::pair<std::string, std::string>> documents;
+  // What was made of it afterwards, in this order.
+  struct Step {
+    std::string name;                // "infill", "words", "intersect", "complement"
+    std::vector<std::string> texts;  // prefix and what comes after it; words; the other's bytes
+  };
+  std::vector<Step> steps = {};
 };
+
+// Intersections whose other side is an intersection and so on.
+inline constexpr int kMostNested = 100;
 
 // Errors: kUnsupported for a kind that there is not; what the compiler says.
 Result<Grammar> Compile(const Compiler& compiler, const Source& source,
                         const JsonSchemaOptions& options);
+// Compiles a source that was kept, with its documents and all its steps.
+Result<Grammar> CompileKept(const Compiler& compiler, const Source& source,
+                            const Fingerprint& fingerprint, int depth = kMostNested);
 // Whether the kind takes JsonSchemaOptions; kUnsupported for a kind that there is not.
 Result<bool> TakesOptions(std::string_view kind);
 

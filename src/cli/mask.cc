@@ -96,7 +96,7 @@ int ShowMask(const Flags& flags) {
 void AddMask(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(kName, "Show which tokens may come after a prefix");
   const auto flags = std::make_shared<Flags>();
-  flags->grammar.AddAllTo(command);
+  flags->grammar.AddAllTo(command, false);  // --prefix: the output so far
   command->add_option("--tokenizer", flags->tokenizer, "tokenizer.json, or a folder with one")
       ->check(NotEmpty)
       ->required()

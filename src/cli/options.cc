@@ -12,6 +12,7 @@
 #include <system_error>
 #include <utility>
 
+#include "pawl/combine.h"
 #include "src/base/json.h"
 #include "src/cli/command.h"
 #include "src/cli/documents.h"
@@ -157,7 +158,7 @@ void GrammarFlags::AddSchemaTo(CLI::App* command) {
   layout.AddTo(command);
 }
 
-void GrammarFlags::AddAllTo(CLI::App* command) {
+void GrammarFlags::AddAllTo(CLI::App* command, bool with_prefix) {
   command->add_option("--schema", schema_file, "The output is JSON valid for this JSON Schema")
       ->check(NotEmpty)
       ->type_name("FILE");
@@ -187,26 +188,108 @@ void GrammarFlags::AddAllTo(CLI::App* command) {
                    "The output is free text with tags, as this structural tag (JSON) says")
       ->check(NotEmpty)
       ->type_name("FILE");
+  command
+      ->add_option("--substring", substring_file,
+                   "The output is a span of this file's text; it may be empty")
+      ->check(NotEmpty)
+      ->type_name("FILE");
+  combine.AddTo(command, with_prefix);
   AddReferencesTo(command);
   layout.AddTo(command);
   command_ = command;
 }
 
+void CombineFlags::AddTo(CLI::App* command, bool with_prefix) {
+  if (with_prefix) {
+    command
+        ->add_option("--prefix", prefix,
+                     "The output goes on after this text: both together fit the constraint")
+        ->type_name("TEXT");
+    command->add_option("--prefix-file", prefix_file, "The same, from a file")
+        ->check(NotEmpty)
+        ->type_name("FILE");
+  }
+  command
+      ->add_option("--suffix", suffixes,
+                   "This text follows the output, which is such that the whole fits; given several "
+                   "times, any text may stand between one and the next")
+      ->type_name("TEXT")
+      ->take_all()
+      ->allow_extra_args(false);
+  command->add_option("--suffix-file", suffix_file, "The same, from a file")
+      ->check(NotEmpty)
+      ->type_name("FILE");
+  command->add_option("--require", words, "This occurs in the output (give it several times)")
+      ->type_name("TEXT")
+      ->take_all()
+      ->allow_extra_args(false);
+}
+
+bool CombineFlags::any() const {
+  return prefix.has_value() || !prefix_file.empty() || !suffixes.empty() || !suffix_file.empty() ||
+         !words.empty();
+}
+
+Status CombineFlags::Check() const {
+  if (prefix.has_value() && !prefix_file.empty())
+    return Error{ErrorCode::kInvalid, "only one of --prefix and --prefix-file may be given", ""};
+  if (!suffixes.empty() && !suffix_file.empty())
+    return Error{ErrorCode::kInvalid, "only one of --suffix and --suffix-file may be given", ""};
+  return {};
+}
+
+Result<Grammar> CombineFlags::Apply(Grammar grammar) const {
+  Infilling infilling;
+  if (prefix.has_value()) infilling.prefix = *prefix;
+  if (!suffixes.empty()) infilling.after = suffixes;
+  for (const auto& [file, text] :
+       {std::pair(&prefix_file, &infilling.prefix), std::pair(&suffix_file, &infilling.after[0])}) {
+    if (file->empty()) continue;
+    Result<std::string> read = ReadInput(*file);
+    if (!read.ok()) return read.error();
+    *text = *std::move(read);
+  }
+  if (!infilling.prefix.empty() || infilling.after != std::vector<std::string>{""}) {
+    Result<Grammar> gap = Infill(grammar, infilling);
+    if (!gap.ok()) {
+      Error error = gap.error();
+      if (error.place.starts_with("after")) error.place.replace(0, 5, "suffix");
+      error.place = "--" + error.place;
+      return error;
+    }
+    grammar = *std::move(gap);
+  }
+  if (words.empty()) return grammar;
+  Result<Grammar> all = RequireWords(grammar, words);
+  if (!all.ok()) {
+    const Error& error = all.error();
+    return Error{error.code, error.message,
+                 error.place.empty() ? "--require" : "--require, " + error.place};
+  }
+  return all;
+}
+
 bool GrammarFlags::any() const {
   return !schema_file.empty() || regex.has_value() || !choices.empty() || !grammar_file.empty() ||
-         !structural_tag_file.empty();
+         !structural_tag_file.empty() || !substring_file.empty();
 }
 
 Status GrammarFlags::Check() const {
   const int given = static_cast<int>(!schema_file.empty()) + static_cast<int>(regex.has_value()) +
                     static_cast<int>(!choices.empty()) + static_cast<int>(!grammar_file.empty()) +
-                    static_cast<int>(!structural_tag_file.empty());
+                    static_cast<int>(!structural_tag_file.empty()) +
+                    static_cast<int>(!substring_file.empty());
   if (given > 1) {
     return Error{ErrorCode::kInvalid,
-                 "at most one of --schema, --regex, --choice, --grammar and --structural-tag may "
-                 "be given",
+                 "at most one of --schema, --regex, --choice, --grammar, --structural-tag and "
+                 "--substring may be given",
                  ""};
   }
+  if (given == 0 && combine.any()) {
+    return Error{ErrorCode::kInvalid,
+                 "--prefix, --suffix and --require want a constraint, such as --grammar", ""};
+  }
+  if (Status status = combine.Check(); !status.ok()) return status;
   if (command_ != nullptr && grammar_file.empty()) {
     for (const char* option : {"--grammar-language", "--root"}) {
       if (command_->get_option(option)->count() > 0)
@@ -226,13 +309,16 @@ Status GrammarFlags::Check() const {
 Status GrammarFlags::CheckGiven() const {
   if (any()) return Check();
   return Error{ErrorCode::kInvalid,
-               "one of --schema, --regex, --choice, --grammar and --structural-tag is needed", ""};
+               "one of --schema, --regex, --choice, --grammar, --structural-tag and --substring is "
+               "needed",
+               ""};
 }
 
 std::string GrammarFlags::source() const {
   if (regex.has_value()) return "--regex";
   if (!grammar_file.empty()) return grammar_file;
   if (!structural_tag_file.empty()) return structural_tag_file + ": #";
+  if (!substring_file.empty()) return substring_file;
   return choices.empty() ? schema_file + ": #" : "--choice";
 }
 
@@ -268,7 +354,21 @@ Result<std::string> GrammarFlags::ReadSchema() const {
 }
 
 Result<Grammar> GrammarFlags::Compile(const std::shared_ptr<const Vocabulary>& vocabulary) const {
+  Result<Grammar> grammar = CompileOne(vocabulary);
+  if (!grammar.ok() || !combine.any()) return grammar;
+  return combine.Apply(*std::move(grammar));
+}
+
+Result<Grammar> GrammarFlags::CompileOne(
+    const std::shared_ptr<const Vocabulary>& vocabulary) const {
   const Compiler compiler(vocabulary);
+  if (!substring_file.empty()) {
+    const Result<std::string> text = ReadInput(substring_file, GrammarOptions().max_bytes);
+    if (!text.ok()) return text.error();
+    Result<Grammar> grammar = compiler.CompileSubstring(*text);
+    if (!grammar.ok()) return InFile(substring_file, grammar.error());
+    return grammar;
+  }
   if (regex.has_value()) {
     Result<Grammar> grammar = compiler.CompileRegex(*regex);
     if (!grammar.ok()) return InFile(source(), grammar.error());

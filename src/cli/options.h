@@ -47,8 +47,24 @@ struct LayoutFlags {
   JsonSchemaOptions ToOptions() const;
 };
 
-// --schema, --regex, --choice, --grammar, --structural-tag: at most one of them. --ref-dir and
-// --ref-base for schemas.
+// --prefix, --suffix, --require: what is made of the constraint that the other options name.
+struct CombineFlags {
+  std::optional<std::string> prefix;
+  std::vector<std::string> suffixes;
+  std::string prefix_file, suffix_file;
+  std::vector<std::string> words;
+
+  // Without --prefix where the command has one of its own.
+  void AddTo(CLI::App* command, bool with_prefix);
+  bool any() const;
+  // Fails where a text is given twice.
+  Status Check() const;
+  // Errors name the option.
+  Result<Grammar> Apply(Grammar grammar) const;
+};
+
+// --schema, --regex, --choice, --grammar, --structural-tag, --substring: at most one of them.
+// --ref-dir and --ref-base for schemas.
 struct GrammarFlags {
   std::string schema_file;
   std::optional<std::string> regex;
@@ -57,6 +73,8 @@ struct GrammarFlags {
   std::string grammar_language;  // empty: as the file's name says
   std::string root = "root";
   std::string structural_tag_file;
+  std::string substring_file;
+  CombineFlags combine;
   std::string ref_dir;
   std::string ref_base = "http://localhost:1234/";
   // For schemas. --profile is not with LayoutFlags because maskbench has one of its own.
@@ -65,9 +83,9 @@ struct GrammarFlags {
   LayoutFlags layout;
 
   explicit GrammarFlags(LayoutFlags layout_flags) : layout(std::move(layout_flags)) {}
-  // Adds --schema alone, or all of them.
+  // Adds --schema alone, or all of them; without --prefix where the command has one of its own.
   void AddSchemaTo(CLI::App* command);
-  void AddAllTo(CLI::App* command);
+  void AddAllTo(CLI::App* command, bool with_prefix = true);
   bool any() const;
   // Fails when there is more than one, or an option that only concerns schemas
   // without one.
@@ -95,6 +113,9 @@ struct GrammarFlags {
   std::optional<std::string> schema_text;
 
  private:
+  // The constraint itself, before it is combined.
+  Result<Grammar> CompileOne(const std::shared_ptr<const Vocabulary>& vocabulary) const;
+
   const CLI::App* command_ = nullptr;  // after AddAllTo: knows which options were given
 };
 

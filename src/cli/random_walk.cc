@@ -68,12 +68,23 @@ Status RandomWalkModel::Forward(std::span<const Row> rows, std::span<float> logi
 }
 
 void RandomWalkModel::Follow(TokenId token, Plan& plan) const {
-  if (plan.text == nullptr) return;
+  if (plan.parts == nullptr || plan.part == plan.parts->size()) {
+    plan.parts = nullptr;
+    return;
+  }
+  const CompletionPart& part = (*plan.parts)[plan.part];
   const std::string_view bytes = grammar_.vocabulary().bytes(token);
-  if (std::string_view(*plan.text).substr(plan.done).starts_with(bytes)) {
+  if (part.token != kNoToken) {
+    if (part.token != token) plan.parts = nullptr;
+    ++plan.part;
+  } else if (std::string_view(part.bytes).substr(plan.done).starts_with(bytes)) {
     plan.done += bytes.size();
+    if (plan.done == part.bytes.size()) {
+      plan.done = 0;
+      ++plan.part;
+    }
   } else {
-    plan.text = nullptr;
+    plan.parts = nullptr;
   }
 }
 
@@ -87,15 +98,21 @@ void RandomWalkModel::WriteLogits(const State& state, size_t position, Plan& pla
   if (state.accepting()) {
     if (!vocabulary.end_tokens().empty()) closing = vocabulary.end_tokens().front();
   } else {
-    const bool over = plan.text == nullptr || plan.done == plan.text->size();
+    const bool over = plan.parts == nullptr || plan.part == plan.parts->size();
     if (over && (plan.length == 0 || position - plan.asked > plan.length / kBytesPerToken)) {
       plan = {};
-      if (std::optional<std::string> bytes = state.ShortestCompletion())
-        plan = {std::make_shared<const std::string>(*std::move(bytes)), 0, position, 0};
-      if (plan.text != nullptr) plan.length = plan.text->size();
+      if (auto parts = state.Completion()) {
+        for (const CompletionPart& part : *parts) plan.length += part.bytes.size() + 1;
+        plan.parts = std::make_shared<const std::vector<CompletionPart>>(*std::move(parts));
+      }
+      plan.asked = position;
     }
-    if (plan.text != nullptr && plan.done < plan.text->size())
-      closing = vocabulary.LongestPrefix(std::string_view(*plan.text).substr(plan.done));
+    if (plan.parts != nullptr && plan.part < plan.parts->size()) {
+      const CompletionPart& part = (*plan.parts)[plan.part];
+      closing = part.token != kNoToken
+                    ? part.token
+                    : vocabulary.LongestPrefix(std::string_view(part.bytes).substr(plan.done));
+    }
   }
   if (closing == kNoToken) return;
   // Never less than the others': where a `}` is one of two, it stays one of two.

@@ -39,9 +39,9 @@ class RandomWalkModel : public Model {
  private:
   // A completion that was found at some position, followed from there.
   struct Plan {
-    std::shared_ptr<const std::string> text;  // nullptr when the output has left it
-    size_t done = 0;                          // bytes of it that the output has
-    size_t asked = 0, length = 0;             // where it was found, and how long it was
+    std::shared_ptr<const std::vector<CompletionPart>> parts;  // nullptr: the output has left it
+    size_t part = 0, done = 0;     // where the output is in it: a part, and bytes of that
+    size_t asked = 0, length = 0;  // where it was found, and how long it was
   };
   void Follow(TokenId token, Plan& plan) const;
   void WriteLogits(const State& state, size_t position, Plan& plan, std::span<float> logits) const;

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "src/decode/closing.h"
+
 namespace pawl {
 namespace {
 
@@ -22,11 +24,10 @@ class GrammarConstraint : public Constraint {
   std::string forced(size_t limit) const override { return state_.forced(limit); }
 
   std::optional<std::vector<TokenId>> Closing() const override {
-    const std::optional<std::string> bytes = state_.ShortestCompletion();
-    if (!bytes.has_value()) return std::nullopt;
-    std::vector<TokenId> tokens = grammar_.vocabulary().FewestTokens(*bytes);
-    if (tokens.empty() && !bytes->empty()) return std::nullopt;
-    return tokens;
+    return state_.CompletionTokens();
+  }
+  std::optional<std::vector<TokenId>> ClosingWithin(int most) const override {
+    return CloseWithin(state_, most);
   }
 
   int shortest_close() const override { return state_.shortest_close(); }

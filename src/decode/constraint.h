@@ -37,6 +37,12 @@ class Constraint {
   // Tokens that lead to an accepting place, few of them; empty when accepting() already. nullopt
   // when none were found.
   virtual std::optional<std::vector<TokenId>> Closing() const = 0;
+  // The same, at most `most` of them: looked for harder where those of Closing() are too many.
+  virtual std::optional<std::vector<TokenId>> ClosingWithin(int most) const {
+    auto tokens = Closing();
+    if (tokens && static_cast<int>(tokens->size()) > most) tokens.reset();
+    return tokens;
+  }
   // How many tokens Closing() gives; -1 when none were found.
   virtual int shortest_close() const = 0;
 };

@@ -103,6 +103,11 @@ Status OutputRun::Prepare() {
                  "there is none)");
   }
   if (close > stats_.budget) {
+    Timer timer(stats_.constraint_seconds);
+    if (const auto found = at_->ClosingWithin(stats_.budget))
+      close = static_cast<int>(found->size());
+  }
+  if (close > stats_.budget) {
     std::string message = "the shortest output that was found takes " + std::to_string(close) +
                           " tokens, but the budget is " + std::to_string(stats_.budget);
     if (stats_.budget < options_.max_tokens) {
@@ -183,7 +188,11 @@ int OutputRun::OnTrial() const {
 // Whether the completion from here fits the budget; if so, here is the place to return to.
 bool OutputRun::Keep() {
   Timer timer(stats_.constraint_seconds);
-  const int close = at_->shortest_close();
+  int close = at_->shortest_close();
+  if (close > left()) {
+    const auto found = at_->ClosingWithin(left());
+    close = found ? static_cast<int>(found->size()) : -1;
+  }
   if (close < 0 || close > left()) return false;
   kept_ = {at_, close, size(), text_.size(), stats_.forced_tokens, stats_.sampled_tokens};
   return true;
@@ -218,7 +227,7 @@ Result<bool> OutputRun::Close() {
   std::optional<std::vector<TokenId>> closing;
   {
     Timer timer(stats_.constraint_seconds);
-    closing = at_->Closing();
+    closing = at_->ClosingWithin(left());
   }
   if (!closing.has_value() || static_cast<int>(closing->size()) > left()) {
     return Internal("the completion no longer fits the budget");

@@ -284,9 +284,9 @@ static void test_compiler_and_bytes(void) {
   }
   CHECK_FAILS(pawl_grammar_deserialize(NULL, bytes, size, &back, &error), PAWL_BAD_ARGUMENT,
               "compiler");
-  bytes[8] = 2;
+  bytes[8] = 99;  /* another version */
   CHECK_FAILS(pawl_grammar_deserialize(compiler, bytes, size, &back, &error), PAWL_UNSUPPORTED, "");
-  bytes[8] = 1;
+  bytes[8] = 2;
   pawl_vocabulary* other = vocabulary_of(1);
   pawl_compiler* wrong = NULL;
   CHECK(pawl_compiler_create(other, NULL, &wrong, NULL) == PAWL_OK);
@@ -481,6 +481,90 @@ static void test_captures(void) {
   pawl_vocabulary_free(v);
 }
 
+/* Grammars of grammars, alone and after a way through bytes. */
+static int fits(const pawl_grammar* grammar, const char* text) {
+  pawl_matcher* m = NULL;
+  if (pawl_matcher_create(grammar, NULL, &m, NULL) != PAWL_OK) return -1;
+  uint32_t row[kWords];
+  int ok = 1;
+  for (; *text != 0 && ok; ++text) ok = pawl_matcher_accept(m, (unsigned char)*text) == PAWL_OK;
+  ok = ok && pawl_matcher_fill_mask(m, row, kWords) == PAWL_OK && bit(row, kEnd);
+  pawl_matcher_free(m);
+  return ok;
+}
+
+static pawl_grammar* again(const pawl_compiler* compiler, const pawl_grammar* grammar) {
+  size_t size = 0;
+  CHECK(pawl_grammar_serialize(grammar, NULL, 0, &size, NULL) == PAWL_OK);
+  char* bytes = malloc(size);
+  CHECK(pawl_grammar_serialize(grammar, bytes, size, &size, NULL) == PAWL_OK);
+  pawl_grammar* back = NULL;
+  CHECK(pawl_grammar_deserialize(compiler, bytes, size, &back, NULL) == PAWL_OK);
+  free(bytes);
+  return back;
+}
+
+static void test_combined(void) {
+  pawl_vocabulary* v = vocabulary_of(2);
+  pawl_compiler* compiler = NULL;
+  CHECK(pawl_compiler_create(v, NULL, &compiler, NULL) == PAWL_OK);
+  pawl_grammar* nested =
+      compile(compiler, "ebnf", "root ::= \"(\" root* \")\" | [a-c]+\n");
+  const char* const after[] = {"c", "))"};
+  const size_t lengths[] = {1, 2};
+  pawl_grammar* gap = NULL;
+  CHECK(pawl_grammar_infill(nested, "((a", 3, after, lengths, 2, &gap, NULL) == PAWL_OK);
+  CHECK(fits(gap, "") == 1 && fits(gap, ")(b") == 1 && fits(gap, "))") == 0);
+  const char* const words[] = {"b", "aa"};
+  const size_t word_lengths[] = {1, 2};
+  pawl_grammar* both = NULL;
+  CHECK(pawl_grammar_require_words(gap, words, word_lengths, 2, &both, NULL) == PAWL_OK);
+  CHECK(fits(both, "aab") == 1 && fits(both, "ab") == 0 && fits(both, "aa") == 0);
+  pawl_grammar* back = again(compiler, both);
+  CHECK(fits(back, "aab") == 1 && fits(back, "ab") == 0);
+  pawl_grammar_free(back);
+
+  pawl_grammar* no_b = NULL;
+  pawl_grammar* has_b = compile(compiler, "regex", "[^]*b[^]*");
+  CHECK(pawl_grammar_complement(has_b, &no_b, NULL) == PAWL_OK);
+  CHECK(fits(no_b, "aca") == 1 && fits(no_b, "abc") == 0);
+  pawl_grammar* without = NULL;
+  CHECK(pawl_grammar_intersect(nested, no_b, &without, NULL) == PAWL_OK);
+  CHECK(fits(without, "(a(c))") == 1 && fits(without, "(b)") == 0);
+  back = again(compiler, without);
+  CHECK(fits(back, "(a(c))") == 1 && fits(back, "(b)") == 0);
+  pawl_grammar_free(back);
+  pawl_grammar* span = compile(compiler, "substring", "the cat");
+  CHECK(fits(span, "e c") == 1 && fits(span, "ec") == 0);
+
+  pawl_matcher* m = NULL;
+  CHECK(pawl_matcher_create(without, NULL, &m, NULL) == PAWL_OK);
+  CHECK(pawl_matcher_accept(m, '(') == PAWL_OK);
+  int32_t tokens[4];
+  size_t count = 0;
+  CHECK(pawl_matcher_completion_tokens(m, tokens, 4, &count) == PAWL_OK);
+  CHECK(count == 1 && tokens[0] == ')');
+  CHECK(pawl_matcher_completion_tokens(NULL, tokens, 4, &count) == PAWL_BAD_ARGUMENT);
+  pawl_matcher_free(m);
+
+  pawl_grammar* none = NULL;
+  CHECK_FAILS(pawl_grammar_infill(nested, "x", 1, NULL, NULL, 0, &none, &error),
+              PAWL_UNSATISFIABLE, "prefix, byte 0");
+  CHECK_FAILS(pawl_grammar_infill(NULL, "x", 1, NULL, NULL, 0, &none, &error), PAWL_BAD_ARGUMENT,
+              "grammar");
+  CHECK_FAILS(pawl_grammar_infill(nested, "", 0, NULL, NULL, 1, &none, &error), PAWL_BAD_ARGUMENT,
+              "after");
+  CHECK_FAILS(pawl_grammar_require_words(nested, NULL, NULL, 1, &none, &error), PAWL_BAD_ARGUMENT,
+              "words");
+  CHECK_FAILS(pawl_grammar_intersect(nested, NULL, &none, &error), PAWL_BAD_ARGUMENT, "b");
+  CHECK_FAILS(pawl_grammar_intersect(nested, nested, &none, &error), PAWL_UNSUPPORTED, "");
+  CHECK_FAILS(pawl_grammar_complement(nested, &none, &error), PAWL_UNSUPPORTED, "");
+  pawl_grammar* const all[] = {nested, gap, both, no_b, has_b, without, span};
+  for (size_t i = 0; i < sizeof all / sizeof *all; ++i) pawl_grammar_free(all[i]);
+  pawl_compiler_free(compiler);
+  pawl_vocabulary_free(v);
+}
+
 int main(int argc, char** argv) {
   test_versions_and_errors();
   test_vocabulary();
@@ -488,6 +572,7 @@ int main(int argc, char** argv) {
   test_compiler_and_bytes();
   test_matcher();
   test_captures();
+  test_combined();
   if (failures == 0) printf("all well\n");
   return failures == 0 ? 0 : 1;
 }

@@ -105,6 +105,46 @@ TEST(SampleTest, StructuralTags) {
             (std::set<std::string>{"\"<n>1</n>\"", "\"<n>22</n>\""}));
 }
 
+// What is drawn for a gap makes whole texts with what stands around it.
+TEST(SampleTest, GapsAndWords) {
+  const std::string grammar = WriteScratch("nested.ebnf", "root ::= \"(\" root* \")\" | [a-c]+\n");
+  CommandResult result =
+      Sample({"--grammar", grammar, "--prefix", "((a", "--suffix", "c", "--suffix", "))",
+              "--require", "bb", "--n", "20", "--max-tokens", "30"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  ASSERT_EQ(Lines(result.out).size(), 20U);
+  for (const std::string& line : Lines(result.out)) {
+    const std::string text = Json::parse(line);
+    EXPECT_NE(text.find("bb"), std::string::npos) << text;
+    int depth = 2;
+    for (const char c : text) {
+      depth += c == '(' ? 1 : c == ')' ? -1 : 0;
+      EXPECT_GE(depth, 1) << text;
+    }
+  }
+  const std::string before = WriteScratch("before.txt", "((");
+  result = RunPawl({"validate", "--grammar", grammar, "--prefix-file", before, "--suffix", "))",
+                    "--tokenizer", RandomModelFolder(), WriteScratch("gap.txt", "a(b")});
+  EXPECT_EQ(result.exit_code, 1) << result.out << result.err;
+  result = RunPawl({"validate", "--grammar", grammar, "--prefix-file", before, "--suffix", "))",
+                    "--tokenizer", RandomModelFolder(), WriteScratch("gap.txt", "a(b)c")});
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  result = Sample({"--substring", grammar, "--n", "5"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+}
+
+// A text that needs a token by name, and a budget that only long tokens keep.
+TEST(SampleTest, TokensByNameAndLongTokens) {
+  const CommandResult letters = Sample({"--regex", "[a-z]{30}", "--max-tokens", "20", "--n", "5"});
+  EXPECT_EQ(letters.exit_code, 0) << letters.err;
+  ASSERT_EQ(Lines(letters.out).size(), 5U);
+  for (const std::string& line : Lines(letters.out)) EXPECT_EQ(line.size(), 32U) << line;
+  const std::string grammar = WriteScratch("by_number.gbnf", "root ::= [a-c]{2} <[5]> [a-c]\n");
+  const CommandResult tokens = Sample({"--grammar", grammar, "--max-tokens", "4", "--n", "5"});
+  EXPECT_EQ(tokens.exit_code, 0) << tokens.err;
+  EXPECT_EQ(Lines(tokens.out).size(), 5U);
+}
+
 TEST(SampleTest, BadInput) {
   const auto expect_refused = [](const std::vector<std::string>& arguments,
                                  const std::vector<std::string>& parts) {
@@ -117,8 +157,13 @@ TEST(SampleTest, BadInput) {
     }
   };
   const std::string schema = WriteScratch("point.json", kPoint);
-  expect_refused({},
-                 {"pawl sample: ", "--schema, --regex, --choice, --grammar and --structural-tag"});
+  expect_refused({}, {"pawl sample: ",
+                      "--schema, --regex, --choice, --grammar, --structural-tag and --substring"});
+  expect_refused({"--regex", "[a-c]*", "--prefix", "abx"}, {"--prefix, byte 2: does not fit"});
+  expect_refused({"--regex", "[a-c]*", "--suffix", "x"}, {"--suffix: "});
+  expect_refused({"--regex", "[a-c]*", "--suffix", "x", "--suffix", "a"}, {"--suffix 1: "});
+  expect_refused({"--regex", "[a-c]*", "--require", "x"}, {"--require: no text"});
+  expect_refused({"--regex", "a", "--prefix", "a", "--prefix-file", "x"}, {"only one of"});
   expect_refused({"--regex", "a("}, {"pawl sample: --regex: byte "});
   expect_refused({"--regex", "a", "--choice", "b"}, {"at most one"});
   expect_refused({"--schema", ScratchPath("absent.json")}, {"absent.json", "No such file"});

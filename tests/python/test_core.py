@@ -205,6 +205,30 @@ def test_batches_and_trees(compiler, vocabulary):
     assert pawl.draft_tree_parents([1, -1, -1], [-1, 2, -1]) == [-1, 0, 0]
 
 
+def test_grammars_of_grammars(compiler):
+    def fits(grammar, text):
+        matcher = pawl.Matcher(grammar)
+        return matcher.accept_bytes(text) and matcher.accepting
+
+    nested = compiler.grammar('root ::= "{" root* "}" | [a1]+\n', "gbnf")
+    gap = nested.infill("{{a", "1", "}}")
+    assert fits(gap, "") and fits(gap, "}{a") and not fits(gap, "}}")
+    both = gap.require_words("a1", "{")
+    assert fits(both, "1}{a1") and not fits(both, "a1")
+    no_brace = ~compiler.regex("[^]*[{}][^]*")
+    assert fits(nested & no_brace, "a11") and not fits(nested & no_brace, "{a}")
+    assert fits(compiler.substring("a,1 a"), ",1 ") and not fits(compiler.substring("a,1"), "a1")
+    assert fits(compiler.substring("aa 11", whole_words=True), " 11")
+    with pytest.raises(pawl.PawlError) as error:
+        nested.infill("{", ":")
+    assert error.value.code == "unsatisfiable" and error.value.place == "suffix"
+    with pytest.raises(pawl.PawlError):
+        nested & nested
+    call = compiler.grammar('start: "a" <tool> "1"', "lark")
+    assert pawl.Matcher(call).completion_tokens() == [TOKENS.index(b"a"), TOOL, TOKENS.index(b"1")]
+    assert pawl.Matcher(call).shortest_completion() is None
+
+
 def test_errors_have_code_and_place(compiler):
     for make, code, place in [
         (lambda: compiler.json_schema({"properties": {"a": {"minimum": "1"}}}), "invalid",

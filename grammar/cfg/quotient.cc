@@ -1,0 +1,420 @@
+// A state of CfgMachine is all that may come after a text: lexemes that have begun, and
+// continuations, which are entries (node, then) with a node for the rest of one routine. That is a
+// grammar already, and here it is written as one: a rule for each continuation that the state
+// refers to, whose alternatives are the rest of a routine and then the rule of `then`. The rest of
+// a routine is told by the nodes' origins. So the left quotient costs one run over the text,
+// whatever the grammar, and has about as many rules as the text leaves open.
+//
+// The right quotient is the left quotient of the grammar read backwards (reverse_ir.h). For several
+// gaps "any text" comes between the texts: Endings makes the grammar of all endings, in which every
+// routine has a second rule that may begin at any of its nodes. Read backwards those are all
+// beginnings. So a gap takes: backwards; the last text, any text, the text before, ...; forwards;
+// the prefix.
+#include "grammar/cfg/quotient.h"
+
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "grammar/cfg/cfg_machine.h"
+#include "grammar/cfg/reverse_ir.h"
+#include "grammar/derived_machines.h"
+#include "grammar/regex/regex_dfa.h"
+#include "src/base/utf8.h"
+
+namespace pawl {
+namespace {
+
+using ExprId = GrammarIr::ExprId;
+using RuleId = GrammarIr::RuleId;
+using Op = CfgProgram::Op;
+
+// The rest of a routine from a node on, as expressions of the IR that the program was made of.
+class Rests {
+ public:
+  Rests(GrammarIr& ir, const CfgProgram& program) : ir_(ir), program_(program) {}
+
+  // Adds them to `out`; whether the text ends there instead of the routine.
+  bool Append(uint32_t node, uint32_t count, std::vector<ExprId>& out) {
+    while (node != CfgProgram::kReturnNode && node != CfgProgram::kAcceptNode) {
+      const CfgProgram::Origin& origin = program_.origins[node];
+      const CfgProgram::Node& at = program_.nodes[node];
+      if (origin.expr == GrammarIr::kNever) {  // reads nothing
+        node = at.next;
+        continue;
+      }
+      if (origin.loop) {
+        out.push_back(ir_.Repeat(Operand(origin.expr), 0, GrammarIr::kUnbounded));
+      } else if (at.op == Op::kRepeat) {
+        out.push_back(
+            ir_.Repeat(Operand(origin.expr), at.min > count ? at.min - count : 0,
+                       at.max == GrammarIr::kUnbounded ? GrammarIr::kUnbounded : at.max - count));
+      } else {
+        out.push_back(origin.expr);
+      }
+      node = origin.next;
+      count = 0;
+    }
+    return node == CfgProgram::kAcceptNode;
+  }
+
+  // The operand of a repetition.
+  ExprId Operand(ExprId repeat) const { return ir_.expr(repeat).operands[0]; }
+
+ private:
+  GrammarIr& ir_;
+  const CfgProgram& program_;
+};
+
+// The IR of what may follow a state.
+class StateWriter {
+ public:
+  StateWriter(GrammarIr& ir, CfgMachine& machine)
+      : ir_(ir), machine_(machine), rests_(ir, machine.program()) {}
+
+  Status Write(CfgMachine::StateId state) {
+    std::vector<ExprId> ways;
+    if (machine_.fresh(state) != Continuations::kNone)
+      ways.push_back(CallOf(machine_.fresh(state)));
+    for (const CfgMachine::Thread& thread : machine_.threads(state)) {
+      if (thread.tokens != CfgMachine::kNoLimit) {
+        return Error{ErrorCode::kUnsupported,
+                     "the text ends inside of a rule with a limit on tokens", ""};
+      }
+      const bool lazy = (thread.source & 1) != 0;
+      const ExprId rest = thread.source / 2 == 0
+                              ? ir_.Regex(machine_.regexes().TermOf(thread.key), lazy)
+                              : ir_.Terminal({std::make_shared<MachineFrom>(
+                                                  machine_.program().machines[thread.source / 2],
+                                                  thread.key, false),
+                                              ""});
+      ways.push_back(ir_.Sequence({rest, CallOf(thread.then)}));
+    }
+    const RuleId root = ir_.AddRule("rest");
+    ir_.Define(root, ir_.Choice(ways));
+    for (size_t i = 0; i < open_.size(); ++i) {
+      std::vector<ExprId> options;
+      const auto entries = machine_.continuations().entries(open_[i]);
+      for (const Continuations::Entry& entry : entries) {
+        std::vector<ExprId> parts;
+        if (!rests_.Append(entry.node, entry.count, parts)) parts.push_back(CallOf(entry.then));
+        options.push_back(ir_.Sequence(parts));
+      }
+      ir_.Define(rules_.at(open_[i]), ir_.Choice(options));
+    }
+    ir_.SetRoot(root);
+    return {};
+  }
+
+ private:
+  ExprId CallOf(ContId cont) {
+    const auto [known, inserted] = rules_.emplace(cont, 0);
+    if (inserted) {
+      known->second = ir_.AddRule("rest_" + std::to_string(open_.size()));
+      open_.push_back(cont);
+    }
+    return ir_.Call(known->second);
+  }
+
+  GrammarIr& ir_;
+  CfgMachine& machine_;
+  Rests rests_;
+  std::unordered_map<ContId, RuleId> rules_;
+  std::vector<ContId> open_;
+};
+
+// The endings of a regex's texts. Without and, not and lookahead every part of a term has a text,
+// and the endings are told part by part; else they are what its automaton's states have.
+class RegexEndings {
+ public:
+  RegexEndings(std::shared_ptr<RegexArena> arena, uint32_t max_states)
+      : arena_(std::move(arena)), max_states_(max_states) {}
+
+  std::optional<ReId> Of(ReId root) {
+    RegexArena& arena = *arena_;
+    if (arena.HasBoolean(root)) return ByStates(root);
+    std::vector<ReId> open = {root};
+    while (!open.empty()) {
+      const ReId id = open.back();
+      const RegexArena::View view = arena.Inspect(id);
+      bool ready = !known_.contains(id);
+      if (ready) {
+        for (const ReId operand : view.operands) {
+          if (known_.contains(operand)) continue;
+          open.push_back(operand);
+          ready = false;
+        }
+        if (!ready) continue;
+        known_.emplace(id, Make(id, view));
+      }
+      open.pop_back();
+    }
+    return known_.at(root);
+  }
+
+ private:
+  ReId Make(ReId id, const RegexArena::View& view) {
+    using Form = RegexArena::View::Op;
+    RegexArena& arena = *arena_;
+    std::vector<ReId> ways = {RegexArena::kEpsilon, id};
+    switch (view.op) {
+      case Form::kNothing:
+        return RegexArena::kNothing;
+      case Form::kConcat: {
+        ReId rest = RegexArena::kEpsilon;
+        for (size_t i = view.operands.size(); i-- > 0;) {
+          ways.push_back(arena.Concat(known_.at(view.operands[i]), rest));
+          rest = arena.Concat(view.operands[i], rest);
+        }
+        break;
+      }
+      case Form::kOr:
+        for (const ReId operand : view.operands) ways.push_back(known_.at(operand));
+        break;
+      case Form::kRepeat: {
+        const auto max =
+            view.max == RegexArena::kInfinite ? std::nullopt : std::optional(view.max - 1);
+        ways.push_back(
+            arena.Concat(known_.at(view.operands[0]), arena.Repeat(view.operands[0], 0, max)));
+        break;
+      }
+      default:
+        break;
+    }
+    return arena.Or(ways);
+  }
+
+  std::optional<ReId> ByStates(ReId root) {
+    RegexDfa dfa(arena_, root);
+    std::vector<uint32_t> states = {dfa.Start()};
+    std::unordered_map<uint32_t, bool> seen = {{states[0], true}};
+    std::vector<ReId> ways = {RegexArena::kEpsilon};
+    for (size_t i = 0; i < states.size(); ++i) {
+      if (states.size() > max_states_ || dfa.overflow()) return std::nullopt;
+      if (states[i] == RegexDfa::kDead) continue;
+      ways.push_back(dfa.Term(states[i]));
+      for (int cls = 0; cls < dfa.classes(); ++cls) {
+        const uint32_t next = dfa.Next(states[i], cls);
+        if (next != RegexDfa::kDead && seen.emplace(next, true).second) states.push_back(next);
+      }
+    }
+    return arena_->Or(ways);
+  }
+
+  std::shared_ptr<RegexArena> arena_;
+  uint32_t max_states_;
+  std::unordered_map<ReId, ReId> known_;
+};
+
+class EndingsWriter {
+ public:
+  EndingsWriter(GrammarIr& ir, const CfgProgram& program, uint32_t max_states)
+      : ir_(ir),
+        program_(program),
+        rests_(ir, program),
+        regexes_(ir.shared_arena(), max_states),
+        max_states_(max_states) {}
+
+  Status Write() {
+    const ExprId whole = CallOf(program_.root);
+    for (size_t i = 0; i < open_.size(); ++i) {
+      if (Status status = Routine(open_[i]); !status.ok()) return status;
+    }
+    const RuleId root = ir_.AddRule("endings");
+    ir_.Define(root, whole);
+    ir_.SetRoot(root);
+    return {};
+  }
+
+ private:
+  ExprId CallOf(uint32_t routine) {
+    const auto [known, inserted] = rules_.emplace(routine, 0);
+    if (inserted) {
+      known->second = ir_.AddRule("ending_" + std::to_string(open_.size()));
+      open_.push_back(routine);
+    }
+    return ir_.Call(known->second);
+  }
+
+  // The routine from any of its nodes on.
+  Status Routine(uint32_t routine) {
+    std::vector<uint32_t> nodes = {program_.routines[routine].start};
+    std::unordered_map<uint32_t, bool> seen = {{nodes[0], true}};
+    const auto visit = [&](uint32_t node) {
+      if (seen.emplace(node, true).second) nodes.push_back(node);
+    };
+    std::vector<ExprId> ways = {GrammarIr::kEmpty};
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      const CfgProgram::Node& node = program_.nodes[nodes[i]];
+      std::optional<ExprId> part;
+      switch (node.op) {
+        case Op::kReturn:
+        case Op::kAccept:
+          continue;
+        case Op::kSplit:
+          for (uint32_t k = 0; k < node.count; ++k) visit(program_.splits[node.index + k]);
+          continue;
+        case Op::kMark:
+          visit(node.next);
+          continue;
+        case Op::kTokens:
+          part = ir_.Optional(TokensOf(nodes[i]));
+          break;
+        case Op::kTerminal: {
+          const Result<ExprId> ending = Terminal(program_.terminals[node.index]);
+          if (!ending.ok()) return ending.error();
+          part = *ending;
+          break;
+        }
+        case Op::kCall:
+          part = CallOf(node.index);
+          break;
+        case Op::kRepeat: {
+          const ExprId operand = rests_.Operand(program_.origins[nodes[i]].expr);
+          const uint32_t most =
+              node.max == GrammarIr::kUnbounded ? GrammarIr::kUnbounded : node.max - 1;
+          part = ir_.Sequence({CallOf(node.index), ir_.Repeat(operand, 0, most)});
+          break;
+        }
+      }
+      visit(node.next);
+      std::vector<ExprId> parts = {*part};
+      rests_.Append(node.next, 0, parts);
+      ways.push_back(ir_.Sequence(parts));
+    }
+    ir_.Define(rules_.at(routine), ir_.Choice(ways));
+    return {};
+  }
+
+  // The token set of a node: as its origin has it, since names are in the IR.
+  ExprId TokensOf(uint32_t node) const { return program_.origins[node].expr; }
+
+  Result<ExprId> Terminal(const CfgProgram::Terminal& terminal) {
+    if (terminal.source == 0) {
+      auto& machine = static_cast<RegexMachine&>(*program_.machines[0]);
+      const std::optional<ReId> endings = regexes_.Of(machine.TermOf(terminal.start));
+      if (!endings) {
+        return Error{ErrorCode::kLimit,
+                     "a regex with and, not or lookahead has more than " +
+                         std::to_string(max_states_) + " states",
+                     ""};
+      }
+      return ir_.Regex(*endings);
+    }
+    // Read forwards, endings are beginnings: that is, all that a machine has not refused.
+    auto forwards = ReverseMachine(program_.machines[terminal.source]);
+    if (forwards == nullptr) return CannotCut();
+    const Machine::Key start = forwards->Start();
+    return ir_.Terminal(
+        {ReverseMachine(std::make_shared<MachineFrom>(std::move(forwards), start, true)), ""});
+  }
+
+  GrammarIr& ir_;
+  const CfgProgram& program_;
+  Rests rests_;
+  RegexEndings regexes_;
+  uint32_t max_states_;
+  std::unordered_map<uint32_t, RuleId> rules_;
+  std::vector<uint32_t> open_;
+};
+
+Status CheckText(std::string_view text, const QuotientLimits& limits) {
+  if (text.size() > limits.max_bytes) {
+    return Error{ErrorCode::kLimit, "is longer than " + std::to_string(limits.max_bytes) + " bytes",
+                 ""};
+  }
+  const size_t bad = FindInvalidUtf8(text);
+  if (bad == std::string::npos) return {};
+  return Error{ErrorCode::kInvalid, "is not UTF-8", "byte " + std::to_string(bad)};
+}
+
+std::string Reversed(std::string_view text) {
+  std::u32string points = DecodeCodepoints(text);
+  std::reverse(points.begin(), points.end());
+  return EncodeCodepoints(points);
+}
+
+// Whether a machine that reads backwards had to give up: then what did not fit may well fit.
+Status CheckMachines(const CfgProgram& program) {
+  for (const std::shared_ptr<Machine>& machine : program.machines) {
+    const Machine* at = machine.get();
+    if (const auto* from = dynamic_cast<const MachineFrom*>(at)) at = from->machine().get();
+    const auto* reversed = dynamic_cast<const ReversedMachine*>(at);
+    if (reversed != nullptr && reversed->failed()) return CannotCut();
+  }
+  return {};
+}
+
+Error At(const std::string& place, Error error) {
+  error.place = error.place.empty() ? place : place + ", " + error.place;
+  return error;
+}
+
+}  // namespace
+
+Result<GrammarIr> LeftQuotient(GrammarIr ir, std::string_view text, const Vocabulary& vocabulary,
+                               const QuotientLimits& limits) {
+  if (Status status = CheckText(text, limits); !status.ok()) return status.error();
+  auto machine = CfgMachine::Create(ir, vocabulary);
+  if (!machine.ok()) return machine.error();
+  if (text.empty()) return ir;
+  CfgMachine::StateId state = Machine::FrameOf((*machine)->Start());
+  size_t work = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const CfgMachine::StateId next = (*machine)->StepState(state, static_cast<uint8_t>(text[i]));
+    if (next == CfgMachine::kDeadState) {
+      if (Status status = CheckMachines((*machine)->program()); !status.ok()) return status.error();
+      return Error{ErrorCode::kUnsatisfiable, "does not fit", "byte " + std::to_string(i)};
+    }
+    state = next;
+    work += (*machine)->threads(state).size();
+    if (work + (*machine)->continuations().size() > limits.max_states) {
+      return Error{ErrorCode::kLimit, "fits in too many ways", "byte " + std::to_string(i)};
+    }
+  }
+  if (Status status = CheckMachines((*machine)->program()); !status.ok()) return status.error();
+  if (Status status = StateWriter(ir, **machine).Write(state); !status.ok()) return status.error();
+  return ir;
+}
+
+Result<GrammarIr> Endings(GrammarIr ir, const Vocabulary& vocabulary,
+                          const QuotientLimits& limits) {
+  auto program = CompileCfg(ir, vocabulary);
+  if (!program.ok()) return program.error();
+  EndingsWriter writer(ir, *program, limits.max_regex_states);
+  if (Status status = writer.Write(); !status.ok()) return status.error();
+  return ir;
+}
+
+Result<GrammarIr> FillGap(GrammarIr ir, std::string_view prefix, std::span<const std::string> after,
+                          const Vocabulary& vocabulary, const QuotientLimits& limits) {
+  const bool right = after.size() > 1 || !after[0].empty();
+  if (right) {
+    IrReverser reverser(limits.max_regex_states);
+    Result<GrammarIr> backwards = reverser.Reverse(ir);
+    if (!backwards.ok()) return backwards.error();
+    for (size_t i = after.size(); i-- > 0;) {
+      const std::string place = after.size() == 1 ? "suffix" : "after " + std::to_string(i + 1);
+      if (Status status = CheckText(after[i], limits); !status.ok())
+        return At(place, status.error());
+      backwards = LeftQuotient(*std::move(backwards), Reversed(after[i]), vocabulary, limits);
+      if (!backwards.ok()) {
+        Error error = backwards.error();
+        if (error.code == ErrorCode::kUnsatisfiable) error.place = "";
+        return At(place, error);
+      }
+      if (i > 0) backwards = Endings(*std::move(backwards), vocabulary, limits);
+      if (!backwards.ok()) return At(place, backwards.error());
+    }
+    Result<GrammarIr> forwards = reverser.Reverse(*backwards);
+    if (!forwards.ok()) return At(after.size() == 1 ? "suffix" : "after", forwards.error());
+    ir = *std::move(forwards);
+  }
+  Result<GrammarIr> gap = LeftQuotient(std::move(ir), prefix, vocabulary, limits);
+  if (!gap.ok()) return At("prefix", gap.error());
+  return gap;
+}
+
+}  // namespace pawl

@@ -1,0 +1,54 @@
+// Quotients of grammars by texts: the grammar of what is missing around them.
+//
+//   GrammarIr rest = *LeftQuotient(std::move(ir), "a(", vocabulary);       // x with "a(" x in it
+//   GrammarIr tails = *Endings(std::move(ir), vocabulary);                 // x with y x, any y
+//   // What may stand between "int f(" and ") {", when after that anything may come and then "}".
+//   GrammarIr gap = *FillGap(std::move(ir), "int f(", {") {", "}"}, vocabulary);
+//
+// The result is an ordinary grammar, so masks, completions and all else are what they are for any
+// grammar: exact.
+//
+// Thread safety: none. The results share the arena and the machines of the grammar they are made
+// of.
+#ifndef PAWL_GRAMMAR_CFG_QUOTIENT_H_
+#define PAWL_GRAMMAR_CFG_QUOTIENT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "grammar/cfg/grammar_ir.h"
+#include "pawl/result.h"
+#include "pawl/vocabulary.h"
+
+namespace pawl {
+
+struct QuotientLimits {
+  size_t max_bytes = size_t{4} << 20;  // of a text
+  size_t max_states = 4'000'000;       // points of the grammar that a text may touch
+  uint32_t max_regex_states = 2000;    // of a regex with lookahead, which has to be listed
+};
+
+// What may follow `text` up to the end. Errors: kUnsatisfiable where no text of the grammar begins
+// so (place: "byte N", the first that does not fit), kInvalid (not UTF-8; token names),
+// kUnsupported where the text ends inside a rule with a limit on tokens, kLimit.
+Result<GrammarIr> LeftQuotient(GrammarIr ir, std::string_view text, const Vocabulary& vocabulary,
+                               const QuotientLimits& limits = {});
+
+// The texts with which a text of the grammar may end, whole texts and the empty one included.
+// REQUIRES: no rule has a limit on tokens. Errors as CompileCfg's, and kLimit.
+Result<GrammarIr> Endings(GrammarIr ir, const Vocabulary& vocabulary,
+                          const QuotientLimits& limits = {});
+
+// The texts x with prefix x after[0] y1 after[1] y2 ... in the grammar for some texts y1, y2, ...
+// REQUIRES: after is not empty. Errors as above with the place "prefix, byte N" or "after 1, byte
+// N"; kUnsatisfiable where nothing fits; kUnsupported for limits on tokens anywhere, and where a
+// text cuts into a JSON Schema or free text whose states cannot be listed.
+Result<GrammarIr> FillGap(GrammarIr ir, std::string_view prefix, std::span<const std::string> after,
+                          const Vocabulary& vocabulary, const QuotientLimits& limits = {});
+
+}  // namespace pawl
+
+#endif  // PAWL_GRAMMAR_CFG_QUOTIENT_H_

@@ -1,0 +1,122 @@
+// A Grammar is a machine, and a machine comes from a GrammarIr, or is a regex or a schema, of which
+// a GrammarIr of one lexeme is made. What is derived from it shares the arena of its regexes and
+// its schemas' machines, which grow; so it also shares the lock.
+#include "pawl/combine.h"
+
+#include <mutex>
+
+#include "grammar/cfg/cfg_machine.h"
+#include "grammar/cfg/intersect.h"
+#include "grammar/cfg/quotient.h"
+#include "grammar/explicit_automaton.h"
+#include "grammar/grammar_access.h"
+#include "grammar/regex/regex_machine.h"
+
+namespace pawl {
+namespace {
+
+GrammarIr IrOf(const std::shared_ptr<Machine>& machine) {
+  if (const auto* cfg = dynamic_cast<const CfgMachine*>(machine.get())) return cfg->ir();
+  auto* regex = dynamic_cast<RegexMachine*>(machine.get());
+  GrammarIr ir = regex != nullptr ? GrammarIr(regex->arena()) : GrammarIr();
+  const GrammarIr::RuleId root = ir.AddRule("root");
+  ir.Define(root, regex != nullptr ? ir.Regex(regex->TermOf(machine->Start()))
+                                   : ir.Terminal({machine, ""}));
+  ir.SetRoot(root);
+  return ir;
+}
+
+Result<Grammar> Finish(const GrammarAccess& access, Result<GrammarIr> ir) {
+  if (!ir.ok()) return ir.error();
+  auto machine = CfgMachine::Create(*ir, *access.vocabulary);
+  if (!machine.ok()) {
+    Error error = machine.error();
+    if (error.code == ErrorCode::kUnsatisfiable) error = {error.code, "no output fits", ""};
+    return error;
+  }
+  return access.Make(*std::move(machine));
+}
+
+Result<Grammar> OfRegex(const GrammarAccess& access, const std::shared_ptr<RegexArena>& arena,
+                        ReId regex) {
+  auto machine = std::make_shared<RegexMachine>(arena, regex);
+  if (arena->overflow()) return Error{ErrorCode::kLimit, "the regex is too large", ""};
+  if (machine->Start() == Machine::kDead)
+    return Error{ErrorCode::kUnsatisfiable, "no output fits", ""};
+  return access.Make(std::move(machine));
+}
+
+}  // namespace
+
+Result<Grammar> Infill(const Grammar& grammar, const Infilling& infilling) {
+  if (infilling.after.empty())
+    return Error{ErrorCode::kInvalid, "has no text after the gap, not even an empty one", "after"};
+  const GrammarAccess access = GrammarAccess::Of(grammar);
+  const std::lock_guard lock(*access.lock);
+  return Finish(
+      access, FillGap(IrOf(access.machine), infilling.prefix, infilling.after, *access.vocabulary));
+}
+
+Result<Grammar> RequireWords(const Grammar& grammar, std::span<const std::string> words) {
+  const auto automaton = OccurrenceAutomaton(words);
+  if (!automaton.ok()) return automaton.error();
+  const GrammarAccess access = GrammarAccess::Of(grammar);
+  const std::lock_guard lock(*access.lock);
+  return Finish(access, Intersect(IrOf(access.machine), **automaton, *access.vocabulary));
+}
+
+Result<Grammar> Intersect(const Grammar& a, const Grammar& b) {
+  const GrammarAccess left = GrammarAccess::Of(a), right = GrammarAccess::Of(b);
+  auto* left_regex = dynamic_cast<RegexMachine*>(left.machine.get());
+  auto* right_regex = dynamic_cast<RegexMachine*>(right.machine.get());
+  if (left_regex != nullptr && right_regex == nullptr) return Intersect(b, a);
+  if (left_regex != nullptr) {
+    const auto both = [&]() -> Result<Grammar> {
+      RegexArena& arena = *left_regex->arena();
+      const ReId other = right_regex->TermOf(right.machine->Start());
+      const ReId own = left_regex->arena() == right_regex->arena()
+                           ? other
+                           : arena.Import(*right_regex->arena(), other);
+      return OfRegex(left, left_regex->arena(),
+                     arena.And(left_regex->TermOf(left.machine->Start()), own));
+    };
+    if (left.lock == right.lock) {
+      const std::lock_guard lock(*left.lock);
+      return both();
+    }
+    const std::scoped_lock locks(*left.lock, *right.lock);
+    return both();
+  }
+  if (dynamic_cast<CfgMachine*>(right.machine.get()) != nullptr) {
+    if (dynamic_cast<CfgMachine*>(left.machine.get()) == nullptr) return Intersect(b, a);
+    return Error{ErrorCode::kUnsupported,
+                 "one of the two must be a regex, choices or a schema: whether two grammars have "
+                 "a text in common cannot be decided",
+                 ""};
+  }
+  const auto listed = [&] {
+    const std::lock_guard lock(*right.lock);
+    return ExplicitAutomaton::Explore(*right.machine, right.machine->Start());
+  }();
+  if (!listed.ok()) {
+    return Error{ErrorCode::kUnsupported,
+                 "the states of one of the two must be listed, but it " + listed.error().message,
+                 ""};
+  }
+  const std::lock_guard lock(*left.lock);
+  return Finish(left, Intersect(IrOf(left.machine), **listed, *left.vocabulary));
+}
+
+Result<Grammar> Complement(const Grammar& grammar) {
+  const GrammarAccess access = GrammarAccess::Of(grammar);
+  const std::lock_guard lock(*access.lock);
+  auto* regex = dynamic_cast<RegexMachine*>(access.machine.get());
+  if (regex == nullptr) {
+    return Error{ErrorCode::kUnsupported,
+                 "only regexes, choices and substrings have a complement here", ""};
+  }
+  return OfRegex(access, regex->arena(),
+                 regex->arena()->Not(regex->TermOf(access.machine->Start())));
+}
+
+}  // namespace pawl

@@ -1,0 +1,74 @@
+// Closing in few tokens: what is found leads to the end, and long tokens are found where the
+// shortest completion has none.
+#include "src/decode/closing.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pawl/compiler.h"
+#include "src/decode/constraint.h"
+
+namespace pawl {
+namespace {
+
+std::shared_ptr<const Vocabulary> Letters() {
+  VocabularyInit init;
+  for (char c = 'a'; c <= 'z'; ++c) init.tokens.emplace_back(1, c);
+  for (const char* more : {"nation", "international", "ing", "<end>", "<call>"})
+    init.tokens.emplace_back(more);
+  init.special = {29, 30};
+  init.end_tokens = {29};
+  return *Vocabulary::Create(std::move(init));
+}
+
+bool Closes(State state, const std::vector<TokenId>& tokens) {
+  for (const TokenId token : tokens) {
+    const std::optional<State> next = state.Advance(token);
+    if (!next) return false;
+    state = *next;
+  }
+  return state.accepting();
+}
+
+TEST(ClosingTest, LongTokensAreFoundWhereTheyAreNeeded) {
+  const Compiler compiler(Letters());
+  const auto grammar = compiler.CompileRegex("[a-z]{30}");
+  ASSERT_TRUE(grammar.ok());
+  const State start = grammar->Start();
+  EXPECT_EQ(start.shortest_close(), 30);
+  EXPECT_EQ(CloseWithin(start, 30)->size(), 30u);
+  for (int most = 6; most <= 29; ++most) {  // 13 + 13 + four letters
+    const auto tokens = CloseWithin(start, most);
+    ASSERT_TRUE(tokens) << most;
+    EXPECT_LE(tokens->size(), static_cast<size_t>(most));
+    EXPECT_TRUE(Closes(start, *tokens)) << most;
+  }
+  EXPECT_FALSE(CloseWithin(start, 2));
+  EXPECT_FALSE(CloseWithin(start, 0));
+  const auto constraint = MakeConstraint(*grammar);
+  EXPECT_EQ(constraint->Closing()->size(), 30u);
+  EXPECT_LE(constraint->ClosingWithin(10)->size(), 10u);
+  // An accepting state is closed already.
+  const auto done = start.Advance(std::string(30, 'q'));
+  ASSERT_TRUE(done);
+  EXPECT_TRUE(CloseWithin(*done, 0)->empty());
+}
+
+TEST(ClosingTest, TokensTakenByNumberAreAmongThem) {
+  const Compiler compiler(Letters());
+  const auto grammar =
+      compiler.CompileGrammar("start: <call> /[a-z]{13}/ <call>", GrammarLanguage::kLark);
+  ASSERT_TRUE(grammar.ok()) << grammar.error().ToString();
+  const State start = grammar->Start();
+  EXPECT_EQ(start.shortest_close(), 15);
+  const auto tokens = CloseWithin(start, 3);
+  ASSERT_TRUE(tokens);
+  EXPECT_EQ(*tokens, (std::vector<TokenId>{30, 27, 30}));
+}
+
+}  // namespace
+}  // namespace pawl

@@ -1,9 +1,11 @@
 # The libraries that others link, put together from the objects of the floors, and their packages.
 #
 #   pawl::core   libpawl_core: grammars, schemas, masks, matcher; C++, static or shared by BUILD_SHARED_LIBS
+#   pawl::engine libpawl_engine: models, tokenizers and the decode loop behind pawl/engine.h; needs pawl::core, kind as core
 #   pawl::c      libpawl: the same and tokenizers behind the C functions of pawl.h; shared always
 #
-# Installed with them: include/pawl, the files for find_package(pawl COMPONENTS core c), pawl.pc and pawl-core.pc.
+# Installed with them: include/pawl, the files for find_package(pawl COMPONENTS core engine c), and pawl.pc,
+# pawl-core.pc and pawl-engine.pc.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -40,6 +42,47 @@ set_target_properties(pawl_core PROPERTIES EXPORT_NAME core)
 add_library(pawl::core ALIAS pawl_core)
 set(PAWL_COMPONENTS core)
 
+# What floors stand on, down to those that pawl_core holds: our own targets into FLOORS, all others into OTHERS.
+function(pawl_floors_under floor floors others)
+  set(seen)
+  set(outside)
+  set(next ${floor})
+  while(next)
+    list(POP_FRONT next target)
+    if(target IN_LIST seen OR target MATCHES "^pawl_(grammar|schemas)$")
+      continue()
+    elseif(target MATCHES "^pawl_")
+      list(APPEND seen ${target})
+      get_target_property(links ${target} LINK_LIBRARIES)
+      if(links)
+        list(APPEND next ${links})
+      endif()
+    else()
+      list(APPEND outside ${target})
+    endif()
+  endwhile()
+  list(REMOVE_DUPLICATES outside)
+  # nlohmann/json is headers that our sources alone include.
+  list(REMOVE_ITEM outside Threads::Threads nlohmann_json::nlohmann_json)
+  set(${floors} ${seen} PARENT_SCOPE)
+  set(${others} ${outside} PARENT_SCOPE)
+endfunction()
+
+if(PAWL_BUILD_ENGINE)
+  pawl_floors_under(pawl_engine_api PAWL_ENGINE_FLOORS PAWL_ENGINE_OTHERS)
+  add_library(pawl_engine)
+  get_target_property(type pawl_engine TYPE)
+  if(NOT type STREQUAL "SHARED_LIBRARY")
+    # A static pawl_core shows its pawl_base; a shared one hides it, and pawl_engine has its own.
+    list(REMOVE_ITEM PAWL_ENGINE_FLOORS pawl_base)
+  endif()
+  pawl_library(pawl_engine FLOORS ${PAWL_ENGINE_FLOORS} SYMBOLS ${pawl_SOURCE_DIR}/cmake/pawl_core.symbols)
+  target_link_libraries(pawl_engine PUBLIC pawl_core PRIVATE Threads::Threads ${PAWL_ENGINE_OTHERS})
+  set_target_properties(pawl_engine PROPERTIES EXPORT_NAME engine)
+  add_library(pawl::engine ALIAS pawl_engine)
+  list(APPEND PAWL_COMPONENTS engine)
+endif()
+
 if(PAWL_BUILD_C)
   add_library(pawl_c SHARED)
   pawl_library(pawl_c FLOORS pawl_base pawl_grammar pawl_schemas pawl_text pawl_capi
@@ -62,7 +105,12 @@ foreach(component IN LISTS PAWL_COMPONENTS)
     RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   install(EXPORT pawl_${component} NAMESPACE pawl:: FILE pawl-${component}.cmake DESTINATION ${PAWL_PACKAGE_DIR})
 endforeach()
-install(DIRECTORY ${pawl_SOURCE_DIR}/include/pawl DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+set(PAWL_HEADERS_LEFT_OUT)
+if(NOT PAWL_BUILD_ENGINE)
+  set(PAWL_HEADERS_LEFT_OUT REGEX "/(engine|generation|model_options)\\.h$" EXCLUDE)
+endif()
+install(DIRECTORY ${pawl_SOURCE_DIR}/include/pawl DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h"
+  ${PAWL_HEADERS_LEFT_OUT})
 if(PAWL_BUILD_ENGINE)
   install(TARGETS pawl RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "pawl/export.h"
 #include "pawl/matcher.h"
 #include "pawl/vocabulary.h"
 
@@ -20,8 +21,9 @@ namespace pawl {
 // Tokens that spell a prefix of `forced` (perhaps all of it, perhaps nothing): no token of the
 // vocabulary begins with the bytes of its last tokens and goes on. Empty when the encoding is not
 // made of exactly these bytes, as with tokenizers that put a space before every text.
-std::vector<TokenId> SpellForced(const Vocabulary& vocabulary, const Encoder& encode,
-                                 std::string_view forced);
+// Shown by a shared libpawl_core, for libpawl_engine.
+PAWL_EXPORT std::vector<TokenId> SpellForced(const Vocabulary& vocabulary, const Encoder& encode,
+                                             std::string_view forced);
 
 }  // namespace pawl
 

@@ -32,6 +32,11 @@ int OpenRegular(const std::string& path, struct stat& info) {
 
 }  // namespace
 
+Error InFile(const std::string& file, Error error) {
+  error.place = error.place.empty() ? file : file + ": " + error.place;
+  return error;
+}
+
 Result<std::string> ReadDescriptor(int fd, const std::string& name, size_t max_bytes) {
   std::string content;
   char buffer[1 << 16];

@@ -18,6 +18,8 @@ Result<std::string> ReadFile(const std::string& path, size_t max_bytes = kMaxFil
 // What is left to read of an open file that errors call `name`.
 Result<std::string> ReadDescriptor(int fd, const std::string& name,
                                    size_t max_bytes = kMaxFileBytes);
+// The error with `file` before its place: "schema.json: #/properties/a".
+Error InFile(const std::string& file, Error error);
 Status WriteFile(const std::string& path, std::string_view content);
 // kIo when WriteFile would fail; asked before the work whose result is to be written. Leaves the
 // file as it is, and none where there was none.

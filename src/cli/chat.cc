@@ -3,60 +3,16 @@
 #include "src/cli/chat.h"
 
 #include <ctime>
-#include <filesystem>
 #include <utility>
 
 #include "src/base/file.h"
 #include "src/base/json.h"
 #include "src/cli/command.h"
 #include "src/cli/options.h"
-#include "src/model/gguf.h"
+#include "src/engine/model_files.h"
 #include "src/text/chat/chat_input.h"
-#include "src/text/chat/chat_source.h"
 
 namespace pawl::cli {
-namespace {
-
-Result<ChatSource> GgufChat(const std::string& path, const std::string& name,
-                            const Tokenizer& tokenizer) {
-  Result<GgufFile> file = GgufFile::Open(path);
-  if (!file.ok()) return file.error();
-  const std::string key = "tokenizer.chat_template" + (name.empty() ? "" : "." + name);
-  const GgufValue* value = file->FindValue(key);
-  const std::string place = path + ": " + key;
-  if (value == nullptr || value->kind != GgufValue::Kind::kString) {
-    return Error{ErrorCode::kInvalid, "no chat template: the key is missing or no string", place};
-  }
-  Result<ChatSource> source = MakeChatSource(value->text, place);
-  if (!source.ok()) return source;
-  const auto add = [&](const char* variable, TokenId id) {
-    if (id != kNoToken) source->special_tokens.emplace_back(variable, tokenizer.NameOf(id));
-  };
-  add("bos_token", tokenizer.bos());
-  add("eos_token", tokenizer.end_tokens().empty() ? kNoToken : tokenizer.end_tokens()[0]);
-  return source;
-}
-
-Result<ChatSource> ModelChat(const std::string& path, const std::string& name,
-                             const Tokenizer& tokenizer) {
-  if (LooksLikeGguf(path)) return GgufChat(path, name, tokenizer);
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) return LoadChatSource(path, name);
-  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  return LoadChatSource(folder.empty() ? "." : folder.string(), name);
-}
-
-json::Value Text(std::string_view text) { return {json::Type::kString, std::string(text), {}, {}}; }
-
-json::Value Message(std::string_view role, std::string_view content) {
-  json::Value message{json::Type::kObject, {}, {}, {}};
-  message.members.emplace_back("role", Text(role));
-  message.members.emplace_back("content", Text(content));
-  return message;
-}
-
-}  // namespace
-
 void ChatFlags::AddTo(CLI::App* command, const std::vector<CLI::Option*>& text) {
   auto* chat_flag = command->add_flag(
       "--chat", chat, "The text is what the user says to a chat model: apply its chat template");
@@ -104,23 +60,10 @@ Status ChatFlags::Check() const {
 Result<ChatPrompt> ChatFlags::Render(const std::string& path, const Tokenizer& tokenizer,
                                      std::string_view user) const {
   Result<ChatSource> source = [&]() -> Result<ChatSource> {
-    if (template_file.empty()) return ModelChat(path, template_name, tokenizer);
+    if (template_file.empty()) return LoadModelChat(path, template_name, tokenizer);
     Result<std::string> text = ReadFile(template_file);
     if (!text.ok()) return text.error();
-    Result<ChatSource> made = MakeChatSource(*text, template_file);
-    if (!made.ok()) return made;
-    const Result<ChatSource> models = ModelChat(path, "", tokenizer);
-    if (models.ok()) {
-      made->special_tokens = models->special_tokens;
-    } else {
-      if (tokenizer.bos() != kNoToken) {
-        made->special_tokens.emplace_back("bos_token", tokenizer.NameOf(tokenizer.bos()));
-      }
-      if (!tokenizer.end_tokens().empty()) {
-        made->special_tokens.emplace_back("eos_token", tokenizer.NameOf(tokenizer.end_tokens()[0]));
-      }
-    }
-    return made;
+    return MakeChatFor(path, tokenizer, *text, template_file);
   }();
   if (!source.ok()) return source.error();
 
@@ -136,8 +79,8 @@ Result<ChatPrompt> ChatFlags::Render(const std::string& path, const Tokenizer& t
     input = *std::move(read);
   } else {
     input.messages.type = json::Type::kArray;
-    if (!system.empty()) input.messages.items.push_back(Message("system", system));
-    input.messages.items.push_back(Message("user", user));
+    if (!system.empty()) input.messages.items.push_back(MakeChatMessage("system", system));
+    input.messages.items.push_back(MakeChatMessage("user", user));
   }
   input.special_tokens = source->special_tokens;
   for (const std::string& argument : arguments) {

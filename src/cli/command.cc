@@ -115,11 +115,6 @@ Error AtOption(Error error, const std::string& prompt_source, const std::string&
   return error;
 }
 
-Error InFile(const std::string& file, Error error) {
-  error.place = error.place.empty() ? file : file + ": " + error.place;
-  return error;
-}
-
 Result<std::string> ReadInput(const std::string& path, size_t max_bytes) {
   if (path != "-") return ReadFile(path, max_bytes);
   return ReadDescriptor(STDIN_FILENO, kStandardInput, max_bytes);

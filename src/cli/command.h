@@ -52,9 +52,6 @@ std::string UsageMessage(const CLI::ParseError& error);
 // `prompt_source`, "constraint" is `grammar_source`.
 Error AtOption(Error error, const std::string& prompt_source, const std::string& grammar_source);
 
-// The error with `file` before its place: "schema.json: #/properties/a".
-Error InFile(const std::string& file, Error error);
-
 // The file, or standard input when `path` is "-" (`path` names it in errors otherwise). kLimit when
 // it is larger.
 Result<std::string> ReadInput(const std::string& path, size_t max_bytes = kMaxFileBytes);

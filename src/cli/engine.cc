@@ -11,7 +11,7 @@
 
 #include "src/cli/command.h"
 #include "src/cli/progress.h"
-#include "src/model/gguf_model.h"
+#include "src/engine/model_files.h"
 
 namespace pawl::cli {
 namespace {
@@ -20,29 +20,12 @@ namespace fs = std::filesystem;
 
 constexpr const char* kShippedModel = "tiny-extract";
 
-Result<std::shared_ptr<const Tokenizer>> GgufTokenizer(const std::string& path) {
-  Result<GgufFile> file = GgufFile::Open(path);
-  if (!file.ok()) return file.error();
-  Result<GgufVocabulary> vocabulary = ReadGgufVocabulary(*file);
-  if (!vocabulary.ok()) return vocabulary.error();
-  return MakeGgufTokenizer(*vocabulary);
-}
-
-bool IsFolder(const std::string& path) {
-  std::error_code ignored;
-  return fs::is_directory(path, ignored);
-}
-
 }  // namespace
 
 Result<std::string> FindModelFolder(const std::string& given) {
   if (!given.empty()) {
-    if (IsFolder(given) || LooksLikeGguf(given)) return given;
-    std::error_code ignored;
-    return Error{ErrorCode::kIo,
-                 fs::exists(given, ignored) ? "neither a model folder nor a GGUF file"
-                                            : "no such model folder or file",
-                 given};
+    if (Status status = CheckModelPath(given); !status.ok()) return status.error();
+    return given;
   }
   std::vector<std::string> places;
   const std::string executable = ExecutableFolder();
@@ -54,7 +37,7 @@ Result<std::string> FindModelFolder(const std::string& given) {
   std::string looked;
   for (const std::string& place : places) {
     const std::string path = fs::path(place).lexically_normal().string();
-    if (IsFolder(path)) return path;
+    if (CheckModelPath(path).ok()) return path;
     looked += (looked.empty() ? "" : ", ") + path;
   }
   return Error{ErrorCode::kIo,
@@ -64,8 +47,7 @@ Result<std::string> FindModelFolder(const std::string& given) {
 
 Result<Text> LoadText(const std::string& command, const std::string& path) {
   Progress progress(command, "loading the tokenizer of " + path);
-  Result<std::shared_ptr<const Tokenizer>> tokenizer =
-      LooksLikeGguf(path) ? GgufTokenizer(path) : Tokenizer::FromFile(path);
+  Result<std::shared_ptr<const Tokenizer>> tokenizer = LoadTokenizer(path);
   if (!tokenizer.ok()) return tokenizer.error();
   Result<std::shared_ptr<const Vocabulary>> vocabulary = (*tokenizer)->MakeVocabulary();
   if (!vocabulary.ok()) return InFile(path, vocabulary.error());

@@ -13,7 +13,7 @@
 #include "src/cli/engine.h"
 #include "src/cli/options.h"
 #include "src/cli/progress.h"
-#include "src/cli/prompt.h"
+#include "src/engine/prompt.h"
 #include "src/cli/report.h"
 #include "src/decode/batch.h"
 

@@ -12,7 +12,7 @@
 #include "src/cli/describe.h"
 #include "src/cli/engine.h"
 #include "src/cli/options.h"
-#include "src/cli/prompt.h"
+#include "src/engine/prompt.h"
 #include "src/cli/report.h"
 #include "src/decode/session.h"
 
@@ -99,16 +99,10 @@ int Generate(const Flags& flags) {
   Result<std::unique_ptr<Model>> model = LoadWeights(kName, *folder, flags.threads, flags.dtype);
   if (!model.ok()) return Fail(kName, model.error());
 
-  // A chat template writes the beginning itself. Elsewhere: only the beginning of what a post-processor adds: an end token after the prompt would end the
-  // text.
-  std::vector<TokenId> tokens =
+  // A chat template writes the beginning itself.
+  const std::vector<TokenId> tokens =
       flags.chat.any() ? std::move(chat_tokens)
-                       : text->tokenizer->Encode(prompt, {.parse_special = flags.special});
-  const TokenId bos = text->tokenizer->bos();
-  const bool wants_bos = !flags.chat.any() && (layout->bos || tokens.empty());
-  if (wants_bos && bos != kNoToken && (tokens.empty() || tokens.front() != bos)) {
-    tokens.insert(tokens.begin(), bos);
-  }
+                       : EncodeText(*text->tokenizer, *layout, prompt, flags.special);
 
   Session session(**model, text->vocabulary, EncoderOf(*text));
   Stream stream;

@@ -40,7 +40,7 @@
 
 namespace pawl {
 
-using RequestId = int64_t;
+using RequestId = int64_t;  // as in pawl/engine.h
 
 struct BatchOptions {
   int max_batch = 8;   // requests that run at a time, at least 1

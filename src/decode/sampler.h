@@ -23,23 +23,12 @@
 #include <span>
 #include <vector>
 
+#include "pawl/generation.h"
 #include "pawl/mask.h"
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
 
 namespace pawl {
-
-struct SamplingParams {
-  float temperature = 0;  // >= 0; 0 is greedy
-  int top_k = 0;          // 0: off
-  float top_p = 1;        // (0, 1]; 1: off
-  float min_p = 0;        // [0, 1]; 0: off
-  float repetition_penalty =
-      1;  // > 0; positive logits of seen tokens are divided by it, negative ones multiplied
-  float presence_penalty = 0;   // subtracted once from every token of the output
-  float frequency_penalty = 0;  // subtracted once for each time the token is in the output
-  uint64_t seed = 0;
-};
 
 // kInvalid with the field's name as place when a value is out of its range or not a number.
 Status CheckSamplingParams(const SamplingParams& params);

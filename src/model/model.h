@@ -44,12 +44,11 @@
 #include <string>
 #include <vector>
 
+#include "pawl/model_options.h"
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
 
 namespace pawl {
-
-enum class KernelVariant : int;
 
 using SequenceId = int32_t;
 
@@ -132,24 +131,6 @@ class Model {
   virtual Status CommitTree(SequenceId /*sequence*/, int /*row*/) {
     return Error{ErrorCode::kUnsupported, "this backend has no draft trees", ""};
   }
-};
-
-// How matrices are kept in memory. Stored ones stay in the mapped file; all others are copied or
-// converted when loading, into large pages where the system has them, which are read faster.
-// Integers are in groups of 32 with a scale each; with kInt4 the embedding and the head are int8.
-// Norms and biases are always float.
-enum class WeightDtype { kAsStored, kFp32, kBf16, kFp16, kInt8, kInt4 };
-
-struct ModelOptions {
-  WeightDtype dtype = WeightDtype::kAsStored;
-  int threads = 0;  // 0: all cores
-  // Memory for keys and values, of all sequences together; taken as sequences grow. 0: half of
-  // what the machine has. How much of it may be kept for prefixes that no sequence uses now; -1:
-  // what the longest sequence takes, at least 64 MiB, at most a quarter of kv_bytes.
-  int64_t kv_bytes = 0;
-  int64_t kept_kv_bytes = -1;
-  std::function<void(double fraction)> progress;
-  KernelVariant kernels = KernelVariant{};  // kAuto: the best this processor has
 };
 
 // Loads a folder with config.json and *.safetensors, or a GGUF file. Errors name the file and the

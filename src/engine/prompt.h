@@ -1,4 +1,4 @@
-// The prompt of `pawl extract`: a template that a model folder brings along in pawl.json.
+// Prompts: the one of `pawl extract` is a template that a model folder brings along in pawl.json.
 //
 //   {"extract": {"prompt": "{text}\n", "bos": true}}
 //
@@ -6,8 +6,8 @@
 // literal and may hold special tokens of the tokenizer. What stands in {text} and {schema} never
 // becomes a special token. `bos` begins every prompt, also those of `pawl generate`, with the
 // begin-of-sequence token; it may stand at the top level as well.
-#ifndef PAWL_SRC_CLI_PROMPT_H_
-#define PAWL_SRC_CLI_PROMPT_H_
+#ifndef PAWL_SRC_ENGINE_PROMPT_H_
+#define PAWL_SRC_ENGINE_PROMPT_H_
 
 #include <string>
 #include <string_view>
@@ -17,7 +17,7 @@
 #include "pawl/vocabulary.h"
 #include "src/text/tokenizer.h"
 
-namespace pawl::cli {
+namespace pawl {
 
 struct PromptTemplate {
   std::string text;
@@ -28,9 +28,15 @@ struct PromptTemplate {
 // tokenizer's post-processor has it. Errors name the file and the key.
 Result<PromptTemplate> LoadExtractPrompt(const std::string& folder, const Tokenizer& tokenizer);
 
+// A text for the model to go on from, with the begin-of-sequence token where `prompt.bos` asks for it
+// or nothing else is there. Nothing is put behind it: an end token there would end the text.
+// `special`: special tokens that it spells become those tokens.
+std::vector<TokenId> EncodeText(const Tokenizer& tokenizer, const PromptTemplate& prompt,
+                                std::string_view text, bool special);
+
 std::vector<TokenId> EncodePrompt(const Tokenizer& tokenizer, const PromptTemplate& prompt,
                                   std::string_view schema, std::string_view text);
 
-}  // namespace pawl::cli
+}  // namespace pawl
 
-#endif  // PAWL_SRC_CLI_PROMPT_H_
+#endif  // PAWL_SRC_ENGINE_PROMPT_H_

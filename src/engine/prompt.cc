@@ -3,7 +3,7 @@
 // Where no literal part of a template holds a special token, the filled-in text is encoded in one
 // go: the tokens at the seams are then those that the model saw in training. Otherwise the parts
 // are encoded one by one, the literal ones with special tokens, the filled-in ones without.
-#include "src/cli/prompt.h"
+#include "src/engine/prompt.h"
 
 #include <sys/stat.h>
 
@@ -11,9 +11,8 @@
 
 #include "src/base/file.h"
 #include "src/base/json.h"
-#include "src/cli/command.h"
 
-namespace pawl::cli {
+namespace pawl {
 namespace {
 
 constexpr const char* kGeneralPrompt =
@@ -119,6 +118,15 @@ Result<PromptTemplate> LoadExtractPrompt(const std::string& folder, const Tokeni
   return prompt;
 }
 
+std::vector<TokenId> EncodeText(const Tokenizer& tokenizer, const PromptTemplate& prompt,
+                                std::string_view text, bool special) {
+  std::vector<TokenId> tokens = tokenizer.Encode(text, {.parse_special = special});
+  const TokenId bos = tokenizer.bos();
+  const bool wanted = bos != kNoToken && (prompt.bos || tokens.empty());
+  if (wanted && (tokens.empty() || tokens.front() != bos)) tokens.insert(tokens.begin(), bos);
+  return tokens;
+}
+
 std::vector<TokenId> EncodePrompt(const Tokenizer& tokenizer, const PromptTemplate& prompt,
                                   std::string_view schema, std::string_view text) {
   std::vector<TokenId> tokens;
@@ -144,4 +152,4 @@ std::vector<TokenId> EncodePrompt(const Tokenizer& tokenizer, const PromptTempla
   return tokens;
 }
 
-}  // namespace pawl::cli
+}  // namespace pawl

@@ -1,0 +1,156 @@
+// Engine: a language model from its files, and text out of it under a grammar.
+//
+//   auto engine = pawl::Engine::Load("models/tiny-extract");        // a folder, or a GGUF file
+//   if (!engine.ok()) return Report(engine.error().ToString());
+//   pawl::Compiler compiler(engine->vocabulary());
+//   auto grammar = compiler.CompileRegex("(yes|no), [a-z ]{3,40}");
+//
+//   pawl::EngineRequest request;
+//   request.prompt = "The answer is ";
+//   request.grammar = *grammar;
+//   request.options.max_tokens = 100;
+//   auto output = engine->Generate(request);
+//   if (output.ok()) Print(output->text);                          // "no, it is not"
+//
+// A prompt is a text, or messages that the model's chat template lays out:
+//
+//   request.messages = {{"system", "Be brief."}, {"user", "Is it far?"}};
+//
+// Streaming, sampling and what the output cost: pawl/generation.h.
+//
+//   request.options.on_token = [](pawl::TokenId, std::string_view bytes) { return Print(bytes); };
+//   request.options.sampling = {.temperature = 0.8f, .seed = 7};
+//   output->stats.output_tokens
+//
+// Many requests share the calls of the model, and each gets token for token what it gets alone:
+//
+//   std::vector<pawl::Result<pawl::Generation>> outputs = engine->GenerateAll(requests);
+//
+// Where requests come and go, a loop of one's own:
+//
+//   engine->Add(request, [](pawl::Result<pawl::Generation> output) { ... });   // also later
+//   while (engine->Step()) {
+//   }
+//
+// Under a grammar an output is always complete: when the budget is nearly spent it is closed in the
+// shortest way that was found instead of being cut (StopReason::kClosed).
+//
+// Thread safety: Generate, GenerateAll, Add, Cancel and Step one at a time, also across threads; the
+// const functions at any time, from any thread, but not while the Engine is moved. Callbacks run on
+// the thread of the call that runs the model; they may use the const functions, Add and Cancel.
+// Nothing is global: two Engines know nothing of each other.
+#ifndef PAWL_ENGINE_H_
+#define PAWL_ENGINE_H_
+
+#include <cstdint>
+#include <ctime>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pawl/export.h"
+#include "pawl/generation.h"
+#include "pawl/grammar.h"
+#include "pawl/model_options.h"
+#include "pawl/result.h"
+#include "pawl/vocabulary.h"
+
+namespace pawl {
+
+struct EngineOptions {
+  ModelOptions model;
+  int max_batch = 8;  // requests that run at a time, 1 to 1024; more of them wait
+  // In place of the model's own chat template: a text in the Jinja subset of
+  // docs/chat_templates.md. Empty: the model's own.
+  std::string chat_template;
+};
+
+struct ChatMessage {
+  std::string role;     // "system", "user", "assistant", ...
+  std::string content;  // special tokens that it spells stay text
+};
+
+struct EngineRequest {
+  // At most one of the next four; none of them is the empty prompt.
+  std::string prompt;                 // UTF-8; special tokens that it spells stay text
+  std::vector<ChatMessage> messages;  // for the chat template
+  // The same with all that a template can read: a JSON list of messages, or an object with
+  // "messages", "tools", "documents", "add_generation_prompt", "chat_template_kwargs".
+  std::string chat_json;
+  std::vector<TokenId> tokens;  // as they are
+
+  // Special tokens that `prompt` spells become those tokens. Not for text from users.
+  bool parse_special = false;
+  // What a chat template takes for the present time. Without it a template that asks for the time
+  // is told that there is none.
+  std::optional<std::tm> now;
+  // What the output must be; compiled for Engine::vocabulary(). nullopt: anything.
+  std::optional<Grammar> grammar;
+  GenerateOptions options;
+};
+
+struct EngineInfo {
+  std::string architecture;  // "LlamaForCausalLM"
+  std::string weights;       // how most are kept: "bf16", "int8", ...
+  std::string kernels;       // "avx512", ...
+  int64_t parameters = 0;
+  int64_t weight_bytes = 0;
+  int context_length = 0;  // most tokens of a prompt and its output
+  int threads = 1;
+  bool has_chat_template = false;
+};
+
+using RequestId = int64_t;
+
+class PAWL_EXPORT Engine {
+ public:
+  using Done = std::function<void(Result<Generation> output)>;
+
+  // `path`: a folder as on the Hugging Face hub (config.json, *.safetensors, tokenizer.json, a chat
+  // template if there is one), or a GGUF file. Errors: kIo, kInvalid and kUnsupported with the file
+  // and the key, tensor or byte; kLimit when memory is short.
+  static Result<Engine> Load(const std::string& path, const EngineOptions& options = {});
+  Engine(Engine&& other) noexcept;
+  Engine& operator=(Engine&& other) noexcept;
+  // Requests that have not ended are dropped, without their callbacks.
+  ~Engine();
+
+  // What grammars for this model are compiled for.
+  const std::shared_ptr<const Vocabulary>& vocabulary() const;
+  EngineInfo info() const;
+  std::vector<TokenId> Encode(std::string_view text, bool parse_special = false) const;
+  std::string Decode(std::span<const TokenId> tokens) const;
+  // The tokens that a request gives to the model, laid out and encoded. Errors: those of Add.
+  Result<std::vector<TokenId>> PromptTokens(const EngineRequest& request) const;
+
+  // Runs until this request has ended; requests that were added go on meanwhile. Errors: those of
+  // Add, and while it runs kLimit when the prompt does not fit the context or the shortest output
+  // does not fit the budget (the message has both numbers), kInvalid for sampling parameters out of
+  // their range. Places: "prompt", "grammar", "max_tokens", or the sampling parameter.
+  Result<Generation> Generate(const EngineRequest& request);
+  // One answer for each request, in their order; one that fails does not touch the others.
+  std::vector<Result<Generation>> GenerateAll(std::span<const EngineRequest> requests);
+
+  // Takes a request without running it. `done` is called once, in a later Step, Generate or
+  // GenerateAll. Errors: kInvalid when more than one prompt is given, it is not UTF-8, the messages
+  // are not what the template takes, or the grammar is of another vocabulary; those of the chat
+  // template, and where the model has none.
+  Result<RequestId> Add(const EngineRequest& request, Done done);
+  // It ends at the next step with what it has (StopReason::kCancelled). Unknown ids are ignored.
+  void Cancel(RequestId id);
+  // At most one call of the model. false: nothing is left to do. Not from a callback.
+  bool Step();
+
+ private:
+  struct Impl;
+  explicit Engine(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace pawl
+
+#endif  // PAWL_ENGINE_H_

@@ -1,0 +1,228 @@
+// The engine that others link: the parts that the command line puts together, behind one pointer.
+//
+// A request is laid out and encoded when it is added, so that what is wrong with it is told at once
+// and to whoever made it. From there on it is one of BatchEngine's; Generate and GenerateAll are
+// steps until their own requests have answered.
+#include "pawl/engine.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "src/base/file.h"
+#include "src/base/json.h"
+#include "src/base/utf8.h"
+#include "src/decode/batch.h"
+#include "src/engine/model_files.h"
+#include "src/engine/prompt.h"
+#include "src/model/model.h"
+#include "src/text/chat/chat_input.h"
+
+namespace pawl {
+namespace {
+
+constexpr int kMostBatch = 1024;
+
+Status CheckText(std::string_view text, const std::string& place) {
+  const size_t bad = FindInvalidUtf8(text);
+  if (bad == std::string_view::npos) return {};
+  return Error{ErrorCode::kInvalid, "not UTF-8 at byte " + std::to_string(bad), place};
+}
+
+// The decode loop knows constraints; whoever made the request gave a grammar.
+Result<Generation> ForCaller(Result<Generation> output) {
+  if (output.ok() || output.error().place != "constraint") return output;
+  Error error = output.error();
+  error.place = "grammar";
+  return error;
+}
+
+}  // namespace
+
+struct Engine::Impl {
+  std::shared_ptr<const Tokenizer> tokenizer;
+  std::shared_ptr<const Vocabulary> vocabulary;
+  PromptTemplate layout;
+  // Or why there is none, told to those who need it.
+  Result<ChatSource> chat = Error{};
+  std::unique_ptr<Model> model;
+  std::unique_ptr<BatchEngine> batch;  // goes before the model that it refers to
+
+  Result<ChatInput> InputOf(const EngineRequest& request) const;
+  Result<std::vector<TokenId>> ChatTokens(const EngineRequest& request) const;
+};
+
+Result<ChatInput> Engine::Impl::InputOf(const EngineRequest& request) const {
+  ChatInput input;
+  if (!request.chat_json.empty()) {
+    Result<json::Value> value = json::Parse(request.chat_json);
+    if (!value.ok()) return InFile("chat_json", value.error());
+    Result<ChatInput> read = ChatInputFromJson(*value);
+    if (!read.ok()) return InFile("chat_json", read.error());
+    input = *std::move(read);
+  } else {
+    input.messages.type = json::Type::kArray;
+    for (const ChatMessage& message : request.messages) {
+      const std::string place = "messages: #/" + std::to_string(input.messages.items.size());
+      if (Status status = CheckText(message.role, place + "/role"); !status.ok()) {
+        return status.error();
+      }
+      if (Status status = CheckText(message.content, place + "/content"); !status.ok()) {
+        return status.error();
+      }
+      input.messages.items.push_back(MakeChatMessage(message.role, message.content));
+    }
+  }
+  input.special_tokens = chat->special_tokens;
+  input.now = request.now;
+  return input;
+}
+
+Result<std::vector<TokenId>> Engine::Impl::ChatTokens(const EngineRequest& request) const {
+  if (!chat.ok()) return chat.error();
+  Result<ChatInput> input = InputOf(request);
+  if (!input.ok()) return input.error();
+  Result<MarkedText> prompt = chat->chat.Render(*input);
+  if (!prompt.ok()) {
+    const bool in_input = prompt.error().place.starts_with("#");
+    const char* given = request.chat_json.empty() ? "messages" : "chat_json";
+    return InFile(in_input ? given : chat->place, prompt.error());
+  }
+  return EncodeChat(*tokenizer, chat->chat, *prompt);
+}
+
+Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Engine::Engine(Engine&& other) noexcept = default;
+Engine& Engine::operator=(Engine&& other) noexcept = default;
+Engine::~Engine() = default;
+
+Result<Engine> Engine::Load(const std::string& path, const EngineOptions& options) {
+  if (options.max_batch < 1 || options.max_batch > kMostBatch) {
+    return Error{ErrorCode::kInvalid,
+                 "must be from 1 to " + std::to_string(kMostBatch) + ", not " +
+                     std::to_string(options.max_batch),
+                 "max_batch"};
+  }
+  if (options.model.threads < 0) {
+    return Error{ErrorCode::kInvalid,
+                 "must be at least 0, not " + std::to_string(options.model.threads), "threads"};
+  }
+  if (Status status = CheckModelPath(path); !status.ok()) return status.error();
+  auto impl = std::make_unique<Impl>();
+  Result<std::shared_ptr<const Tokenizer>> tokenizer = LoadTokenizer(path);
+  if (!tokenizer.ok()) return tokenizer.error();
+  impl->tokenizer = *std::move(tokenizer);
+  Result<std::shared_ptr<const Vocabulary>> vocabulary = impl->tokenizer->MakeVocabulary();
+  if (!vocabulary.ok()) return InFile(path, vocabulary.error());
+  impl->vocabulary = *std::move(vocabulary);
+  Result<PromptTemplate> layout = LoadExtractPrompt(path, *impl->tokenizer);
+  if (!layout.ok()) return layout.error();
+  impl->layout = *std::move(layout);
+  if (options.chat_template.empty()) {
+    impl->chat = LoadModelChat(path, "", *impl->tokenizer);
+  } else {
+    impl->chat = MakeChatFor(path, *impl->tokenizer, options.chat_template, "chat_template");
+    // Given for this one purpose, so what is wrong with it is told now.
+    if (!impl->chat.ok()) return impl->chat.error();
+  }
+  Result<std::unique_ptr<Model>> model = LoadModel(path, options.model);
+  if (!model.ok()) return model.error();
+  impl->model = *std::move(model);
+  BatchOptions batch;
+  batch.max_batch = options.max_batch;
+  batch.max_rows = std::max(batch.max_rows, 2 * options.max_batch);
+  batch.threads = options.max_batch > 1 ? impl->model->info().threads : 1;
+  impl->batch = std::make_unique<BatchEngine>(
+      *impl->model, impl->vocabulary,
+      [tokenizer = impl->tokenizer](std::string_view text) { return tokenizer->Encode(text); },
+      batch);
+  return Engine(std::move(impl));
+}
+
+const std::shared_ptr<const Vocabulary>& Engine::vocabulary() const { return impl_->vocabulary; }
+
+EngineInfo Engine::info() const {
+  const ModelInfo& model = impl_->model->info();
+  EngineInfo info;
+  info.architecture = model.architecture;
+  info.weights = model.dtype;
+  info.kernels = model.kernels;
+  info.parameters = model.parameters;
+  info.weight_bytes = model.weight_bytes;
+  info.context_length = model.context_length;
+  info.threads = model.threads;
+  info.has_chat_template = impl_->chat.ok();
+  return info;
+}
+
+std::vector<TokenId> Engine::Encode(std::string_view text, bool parse_special) const {
+  return impl_->tokenizer->Encode(text, {.parse_special = parse_special});
+}
+
+std::string Engine::Decode(std::span<const TokenId> tokens) const {
+  return impl_->tokenizer->Decode(tokens);
+}
+
+Result<std::vector<TokenId>> Engine::PromptTokens(const EngineRequest& request) const {
+  const int given = int{!request.prompt.empty()} + int{!request.messages.empty()} +
+                    int{!request.chat_json.empty()} + int{!request.tokens.empty()};
+  if (given > 1) {
+    return Error{ErrorCode::kInvalid,
+                 "more than one of prompt, messages, chat_json and tokens is given", "prompt"};
+  }
+  if (!request.tokens.empty()) return request.tokens;
+  if (!request.messages.empty() || !request.chat_json.empty()) return impl_->ChatTokens(request);
+  if (Status status = CheckText(request.prompt, "prompt"); !status.ok()) return status.error();
+  return EncodeText(*impl_->tokenizer, impl_->layout, request.prompt, request.parse_special);
+}
+
+Result<RequestId> Engine::Add(const EngineRequest& request, Done done) {
+  Result<std::vector<TokenId>> prompt = PromptTokens(request);
+  if (!prompt.ok()) return prompt.error();
+  BatchRequest added;
+  if (request.grammar.has_value()) {
+    if (&request.grammar->vocabulary() != impl_->vocabulary.get()) {
+      return Error{ErrorCode::kInvalid,
+                   "was compiled for another vocabulary than that of this engine", "grammar"};
+    }
+    added.constraint = MakeConstraint(*request.grammar);
+  }
+  added.prompt = *std::move(prompt);
+  added.options = request.options;
+  added.done = [done = std::move(done)](Result<Generation> output) {
+    if (done) done(ForCaller(std::move(output)));
+  };
+  return impl_->batch->Add(std::move(added));
+}
+
+void Engine::Cancel(RequestId id) { impl_->batch->Cancel(id); }
+
+bool Engine::Step() { return impl_->batch->Step(); }
+
+Result<Generation> Engine::Generate(const EngineRequest& request) {
+  return std::move(GenerateAll(std::span(&request, 1)).front());
+}
+
+std::vector<Result<Generation>> Engine::GenerateAll(std::span<const EngineRequest> requests) {
+  std::vector<std::optional<Result<Generation>>> answers(requests.size());
+  size_t left = requests.size();
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const Result<RequestId> id = Add(requests[i], [&answers, &left, i](Result<Generation> output) {
+      answers[i] = std::move(output);
+      --left;
+    });
+    if (!id.ok()) {
+      answers[i] = id.error();
+      --left;
+    }
+  }
+  while (left > 0 && Step()) {
+  }
+  std::vector<Result<Generation>> outputs;
+  for (auto& answer : answers) {
+    outputs.push_back(answer ? *std::move(answer)
+                             : Error{ErrorCode::kInternal, "the request did not end", ""});
+  }
+  return outputs;
+}
+
+}  // namespace pawl

@@ -1,0 +1,254 @@
+// The public engine (pawl/engine.h), as a program outside of the tree sees it. The oracle of its
+// outputs is the command `pawl generate`.
+#include "pawl/engine.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "pawl/compiler.h"
+
+namespace pawl {
+namespace {
+
+const char* const kModel = PAWL_SOURCE_DIR "/models/tiny-extract";
+const char* const kTemplate =
+    "{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}[assistant] ";
+
+static_assert(!std::is_copy_constructible_v<Engine>);
+static_assert(std::is_nothrow_move_constructible_v<Engine>);
+
+Engine Load(const EngineOptions& options = {}) {
+  Result<Engine> engine = Engine::Load(kModel, options);
+  EXPECT_TRUE(engine.ok()) << engine.error().ToString();
+  return *std::move(engine);
+}
+
+// What `pawl generate` prints, without the line feed at its end.
+std::string Command(const std::string& arguments) {
+  const std::string line =
+      std::string(PAWL_COMMAND) + " generate --model " + kModel + " " + arguments + " 2>&1";
+  std::FILE* pipe = ::popen(line.c_str(), "r");
+  std::string out;
+  char buffer[4096];
+  while (const size_t got = std::fread(buffer, 1, sizeof buffer, pipe)) out.append(buffer, got);
+  EXPECT_EQ(::pclose(pipe), 0) << out;
+  if (!out.empty() && out.back() == '\n') out.pop_back();
+  return out;
+}
+
+EngineRequest Under(const Engine& engine, const std::string& regex, uint64_t seed) {
+  const Compiler compiler(engine.vocabulary());
+  const Result<Grammar> grammar = compiler.CompileRegex(regex);
+  EXPECT_TRUE(grammar.ok()) << grammar.error().ToString();
+  EngineRequest request;
+  request.prompt = "The answer is ";
+  request.grammar = *grammar;
+  request.options.max_tokens = 40;
+  request.options.sampling.temperature = 1.5f;
+  request.options.sampling.seed = seed;
+  return request;
+}
+
+constexpr const char* kRegex = "(yes|no), [a-z ]{3,40}";
+
+TEST(EngineTest, SameOutputAsTheCommandForTheSameSeed) {
+  Engine engine = Load();
+  std::vector<std::string> outputs;
+  for (const uint64_t seed : {1, 7}) {
+    const Result<Generation> output = engine.Generate(Under(engine, kRegex, seed));
+    ASSERT_TRUE(output.ok()) << output.error().ToString();
+    EXPECT_EQ(output->text,
+              Command("--prompt 'The answer is ' --regex '" + std::string(kRegex) +
+                      "' --max-tokens 40 --temperature 1.5 --seed " + std::to_string(seed)));
+    outputs.push_back(output->text);
+  }
+  EXPECT_NE(outputs[0], outputs[1]);
+}
+
+TEST(EngineTest, MessagesAreLaidOutAsTheCommandDoes) {
+  const std::string path = testing::TempDir() + "/engine_test_template.jinja";
+  std::ofstream(path) << kTemplate;
+  Engine engine = Load({.model = {}, .chat_template = kTemplate});
+  EXPECT_TRUE(engine.info().has_chat_template);
+  EngineRequest request = Under(engine, kRegex, 3);
+  request.prompt.clear();
+  request.messages = {{"system", "Be brief."}, {"user", "Is it far?"}};
+  const Result<std::vector<TokenId>> tokens = engine.PromptTokens(request);
+  ASSERT_TRUE(tokens.ok()) << tokens.error().ToString();
+  EXPECT_EQ(engine.Decode(*tokens), "[system] Be brief.\n[user] Is it far?\n[assistant] ");
+  const Result<Generation> output = engine.Generate(request);
+  ASSERT_TRUE(output.ok()) << output.error().ToString();
+  EXPECT_EQ(output->text,
+            Command("--chat --system 'Be brief.' --prompt 'Is it far?' --chat-template " + path +
+                    " --regex '" + kRegex + "' --max-tokens 40 --temperature 1.5 --seed 3"));
+
+  EngineRequest json = request;
+  json.messages.clear();
+  json.chat_json =
+      R"([{"role":"system","content":"Be brief."},{"role":"user","content":"Is it far?"}])";
+  EXPECT_EQ(*engine.PromptTokens(json), *tokens);
+}
+
+TEST(EngineTest, ManyAtOnceGetWhatEachGetsAlone) {
+  Engine one = Load({.model = {}, .max_batch = 1});
+  Engine many = Load({.model = {}, .max_batch = 3});
+  std::vector<EngineRequest> requests;
+  std::vector<std::string> alone;
+  for (int i = 0; i < 7; ++i) {
+    requests.push_back(Under(many, "[a-z]{" + std::to_string(i + 1) + ",20}", i));
+    const Result<Generation> output =
+        one.Generate(Under(one, "[a-z]{" + std::to_string(i + 1) + ",20}", i));
+    ASSERT_TRUE(output.ok()) << output.error().ToString();
+    alone.push_back(output->text);
+  }
+  requests[4].prompt = "\xFF";  // fails, and nobody else does
+  const auto outputs = many.GenerateAll(requests);
+  ASSERT_EQ(outputs.size(), 7u);
+  for (size_t i = 0; i < 7; ++i) {
+    if (i == 4) {
+      ASSERT_FALSE(outputs[i].ok());
+      EXPECT_EQ(outputs[i].error().ToString(), "prompt: not UTF-8 at byte 0");
+    } else {
+      ASSERT_TRUE(outputs[i].ok()) << outputs[i].error().ToString();
+      EXPECT_EQ(outputs[i]->text, alone[i]);
+    }
+  }
+}
+
+TEST(EngineTest, TokensStreamInOrderAndFalseStops) {
+  Engine engine = Load();
+  EngineRequest request = Under(engine, "[a-z ]{30,60}", 5);
+  std::string streamed;
+  request.options.on_token = [&](TokenId, std::string_view bytes) {
+    streamed += bytes;
+    return true;
+  };
+  Result<Generation> output = engine.Generate(request);
+  ASSERT_TRUE(output.ok());
+  EXPECT_EQ(streamed, output->text);
+  EXPECT_EQ(output->stats.output_tokens, static_cast<int>(output->tokens.size()));
+  EXPECT_EQ(output->stats.prompt_tokens, static_cast<int>(engine.PromptTokens(request)->size()));
+
+  request.options.on_token = [](TokenId, std::string_view) { return false; };
+  output = engine.Generate(request);
+  ASSERT_TRUE(output.ok());
+  EXPECT_EQ(output->stop, StopReason::kCancelled);
+  EXPECT_LT(output->text.size(), streamed.size());
+}
+
+TEST(EngineTest, RequestsComeAndGoBetweenSteps) {
+  Engine engine = Load({.model = {}, .max_batch = 2});
+  std::vector<std::string> order;
+  RequestId cancelled = -1;
+  const auto add = [&](const std::string& name, Engine::Done then = {}) {
+    const Result<RequestId> id =
+        engine.Add(Under(engine, "[a-z]{8,20}", 1), [&order, name, then](Result<Generation> out) {
+          order.push_back(name + (out->stop == StopReason::kCancelled ? " cancelled" : ""));
+          if (then) then(std::move(out));
+        });
+    EXPECT_TRUE(id.ok());
+    return *id;
+  };
+  add("first", [&](Result<Generation>) { add("added by first"); });
+  cancelled = add("second");
+  EXPECT_TRUE(engine.Step());
+  engine.Cancel(cancelled);
+  engine.Cancel(12345);  // unknown: ignored
+  while (engine.Step()) {
+  }
+  EXPECT_FALSE(engine.Step());
+  EXPECT_EQ(order,
+            (std::vector<std::string>{"second cancelled", "first", "added by first"}));
+}
+
+TEST(EngineTest, AMovedEngineGoesOn) {
+  Engine first = Load();
+  const EngineRequest request = Under(first, kRegex, 2);
+  const std::string text = first.Generate(request)->text;
+  Engine second = std::move(first);
+  EXPECT_EQ(second.Generate(request)->text, text);
+}
+
+TEST(EngineTest, SpecialTokensInAPromptStayTextUnlessAskedFor) {
+  const Engine engine = Load();
+  const TokenId end = engine.vocabulary()->end_tokens()[0];
+  EngineRequest request;
+  request.prompt = std::string(engine.vocabulary()->bytes(end));
+  const auto has_end = [&](const std::vector<TokenId>& tokens) {
+    return std::find(tokens.begin(), tokens.end(), end) != tokens.end();
+  };
+  EXPECT_FALSE(has_end(*engine.PromptTokens(request)));
+  request.parse_special = true;
+  EXPECT_TRUE(has_end(*engine.PromptTokens(request)));
+}
+
+std::string LoadError(const std::string& path, const EngineOptions& options = {}) {
+  const Result<Engine> engine = Engine::Load(path, options);
+  return engine.ok() ? "" : engine.error().ToString();
+}
+
+TEST(EngineTest, LoadingSaysWhatIsWrongAndWhere) {
+  EXPECT_EQ(LoadError("/no/such/model"), "/no/such/model: no such model folder or file");
+  EXPECT_EQ(LoadError(__FILE__), std::string(__FILE__) + ": neither a model folder nor a GGUF file");
+  EXPECT_EQ(LoadError(kModel, {.model = {}, .max_batch = 0}),
+            "max_batch: must be from 1 to 1024, not 0");
+  EngineOptions options;
+  options.model.threads = -1;
+  EXPECT_EQ(LoadError(kModel, options), "threads: must be at least 0, not -1");
+  EXPECT_NE(LoadError(kModel, {.model = {}, .chat_template = "{% for %}"}).find("chat_template: 1:"),
+            std::string::npos);
+}
+
+TEST(EngineTest, RequestsSayWhatIsWrongAndWhere) {
+  Engine engine = Load({.model = {}, .chat_template = kTemplate});
+  const auto error_of = [&](const EngineRequest& request) {
+    const Result<Generation> output = engine.Generate(request);
+    return output.ok() ? "none" : output.error().ToString();
+  };
+  EngineRequest both = Under(engine, kRegex, 1);
+  both.messages = {{"user", "x"}};
+  EXPECT_EQ(error_of(both),
+            "prompt: more than one of prompt, messages, chat_json and tokens is given");
+
+  EngineRequest bad_json;
+  bad_json.chat_json = "[{\"role\":";
+  EXPECT_EQ(error_of(bad_json).rfind("chat_json: byte ", 0), 0u) << error_of(bad_json);
+  EngineRequest bad_message;
+  bad_message.messages = {{"user", "a"}, {"user", "\xC3"}};
+  EXPECT_EQ(error_of(bad_message), "messages: #/1/content: not UTF-8 at byte 0");
+
+  const Engine other = Load();
+  EXPECT_EQ(error_of(Under(other, kRegex, 1)),
+            "grammar: was compiled for another vocabulary than that of this engine");
+
+  EngineRequest cold = Under(engine, kRegex, 1);
+  cold.options.sampling.temperature = -1;
+  EXPECT_EQ(error_of(cold).rfind("temperature: ", 0), 0u) << error_of(cold);
+  EngineRequest tight = Under(engine, "[a-z]{400}", 1);
+  tight.options.max_tokens = 3;
+  EXPECT_NE(error_of(tight).find("max_tokens"), std::string::npos) << error_of(tight);
+  EngineRequest unknown;
+  unknown.tokens = {1 << 30};
+  EXPECT_EQ(error_of(unknown).rfind("prompt: has token 1073741824", 0), 0u) << error_of(unknown);
+}
+
+TEST(EngineTest, MessagesNeedATemplate) {
+  Engine engine = Load();
+  ASSERT_FALSE(engine.info().has_chat_template) << "the shipped model has got a template";
+  EngineRequest request;
+  request.messages = {{"user", "x"}};
+  const Result<Generation> output = engine.Generate(request);
+  ASSERT_FALSE(output.ok());
+  EXPECT_NE(output.error().ToString().find("chat template"), std::string::npos)
+      << output.error().ToString();
+}
+
+}  // namespace
+}  // namespace pawl

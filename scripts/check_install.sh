@@ -2,7 +2,7 @@
 # Installs a build into an empty folder and builds and runs the programs of examples/ against it, outside of the tree.
 #
 #   scripts/check_install.sh [BUILD]      default: build
-#   scripts/check_install.sh BUILD --all  also builds Pawl as a part of another project, as a shared library (minutes)
+#   scripts/check_install.sh BUILD --all  also builds Pawl as a part of other projects, as shared libraries (minutes)
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 case "${1:-}" in
@@ -28,6 +28,24 @@ expect() { # NAME COMMAND...: prints the three masks
   echo "$name: well"
 }
 
+model=$root/models/tiny-extract
+expect_answer() { # NAME COMMAND...: prints a colour and a record
+  local name=$1 output
+  shift
+  output=$("$@")
+  if ! [[ $output =~ ^(red|green)$'\n'\{\"far\":(true|false),\"hours\":[1-9]\}$ ]]; then
+    printf 'check_install.sh: %s printed:\n%s\n' "$name" "$output" >&2
+    exit 1
+  fi
+  echo "$name: well"
+}
+only_ours() { # LIBRARY: shows names of namespace pawl and nothing else
+  if nm -D --defined-only -C "$1" | sed 's/^[0-9a-f]* [A-Za-z] //' | grep -v '^\(typeinfo \(name \)\?for \|vtable for \)\?pawl::'; then
+    echo "check_install.sh: $1 shows more than its own names" >&2
+    exit 1
+  fi
+}
+
 cmake --install "$build" --prefix "$prefix" >install.log
 if find "$prefix/include" -type f ! -path "$prefix/include/pawl/*.h" | grep .; then
   echo "check_install.sh: only include/pawl/*.h may be installed" >&2
@@ -41,6 +59,10 @@ fi
 cmake -S examples/cpp_find_package -B find_package -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Release >cmake.log
 cmake --build find_package >>cmake.log
 expect "C++, find_package" find_package/print_mask
+
+cmake -S examples/engine -B engine -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Release >>cmake.log
+cmake --build engine >>cmake.log
+expect_answer "C++, find_package, engine" engine/answer "$model"
 
 sed 's/COMPONENTS core/COMPONENTS telepathy/' -i examples/cpp_find_package/CMakeLists.txt
 if cmake -S examples/cpp_find_package -B missing -DCMAKE_PREFIX_PATH="$prefix" >missing.log 2>&1 ||
@@ -60,12 +82,47 @@ read -ra flags <<<"$(pkg-config --static --cflags --libs pawl-core)"
 "${CXX:-c++}" -std=c++20 examples/cpp_find_package/print_mask.cc "${flags[@]}" -o print_mask_cc
 expect "C++, pkg-config" ./print_mask_cc
 
+read -ra flags <<<"$(pkg-config --static --cflags --libs pawl-engine)"
+"${CXX:-c++}" -std=c++20 examples/engine/answer.cc "${flags[@]}" -o answer
+expect_answer "C++, pkg-config, engine" ./answer "$model"
+
 if [[ ${2:-} == --all ]]; then
   options=(-DPAWL_DIR="$root" -DBUILD_SHARED_LIBS=ON -DPAWL_INSTALL=ON -DCMAKE_BUILD_TYPE=Release)
   if command -v ccache >/dev/null 2>&1; then
     options+=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
   fi
-  cmake -S examples/cpp_subdirectory -B subdirectory -G Ninja "${options[@]}" >>cmake.log
+  cmake -S examples/cpp_subdirectory -B subdirectory -G Ninja -DPAWL_BUILD_ENGINE=ON "${options[@]}" >>cmake.log
   cmake --build subdirectory >>cmake.log
   expect "C++, FetchContent, shared" subdirectory/print_mask
+  expect_answer "C++, FetchContent, shared, engine" subdirectory/answer "$model"
+  only_ours subdirectory/_deps/pawl-build/libpawl_core.so
+  only_ours subdirectory/_deps/pawl-build/libpawl_engine.so
+
+  cmake --install subdirectory --prefix "$scratch/shared" >>install.log
+  cmake -S examples/engine -B engine_shared -DCMAKE_PREFIX_PATH="$scratch/shared" -DCMAKE_BUILD_TYPE=Release >>cmake.log
+  cmake --build engine_shared >>cmake.log
+  expect_answer "C++, find_package, shared, engine" engine_shared/answer "$model"
+  PKG_CONFIG_PATH=$(dirname "$(find "$scratch/shared" -name pawl-engine.pc)")
+  read -ra flags <<<"$(pkg-config --cflags --libs pawl-engine)"
+  "${CXX:-c++}" -std=c++20 examples/engine/answer.cc "${flags[@]}" -o answer_shared
+  LD_LIBRARY_PATH=${PKG_CONFIG_PATH%/pkgconfig}
+  expect_answer "C++, pkg-config, shared, engine" ./answer_shared "$model"
+
+  # The core alone, with add_subdirectory, installs no header that it has no library for.
+  mkdir plain
+  {
+    echo 'cmake_minimum_required(VERSION 3.22)'
+    echo 'project(plain LANGUAGES C CXX)'
+    echo "add_subdirectory($root pawl)"
+    echo 'add_executable(print_mask ../examples/cpp_find_package/print_mask.cc)'
+    echo 'target_link_libraries(print_mask PRIVATE pawl::core)'
+  } >plain/CMakeLists.txt
+  cmake -S plain -B plain/build -G Ninja "${options[@]}" >>cmake.log
+  cmake --build plain/build >>cmake.log
+  expect "C++, add_subdirectory" plain/build/print_mask
+  cmake --install plain/build --prefix "$scratch/core" >>install.log
+  if [[ -e $scratch/core/include/pawl/engine.h ]]; then
+    echo "check_install.sh: engine.h is installed without the engine" >&2
+    exit 1
+  fi
 fi

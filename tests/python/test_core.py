@@ -1,7 +1,10 @@
 """The module against slow twins: masks are compared with trying every token."""
 
+import ast
 import copy
 import gc
+import inspect
+import pathlib
 import random
 import threading
 
@@ -317,3 +320,34 @@ def test_tokenizer_of_the_repository():
     matcher = pawl.Matcher(pawl.Compiler(vocabulary).json_schema(
         {"type": "object", "properties": {"total": {"type": "number"}}}))
     assert matcher.validate_tokens(tokens) == len(tokens)
+
+
+def parameters(function):
+    """Names of the parameters of a native function, from the first line that nanobind documents it with, or of a Python one."""
+    if not hasattr(function, "__nb_signature__"):
+        return list(inspect.signature(function).parameters)
+    tree = ast.parse("def " + function.__doc__.splitlines()[0] + ": ...").body[0].args
+    names = [a.arg for a in tree.posonlyargs + tree.args]
+    return names + ([tree.vararg.arg] if tree.vararg else []) + [a.arg for a in tree.kwonlyargs]
+
+
+def test_the_stub_says_what_the_module_has():
+    stub = ast.parse(pathlib.Path(pawl.__file__).with_name("_pawl.pyi").read_text())
+    classes = {node.name: node for node in stub.body if isinstance(node, ast.ClassDef)}
+    functions = {node.name for node in stub.body if isinstance(node, ast.FunctionDef)}
+    module = pawl._pawl
+    public = {name for name in dir(module) if not name.startswith("_")}
+    assert public == set(classes) | functions
+    for name, node in classes.items():
+        native = vars(getattr(module, name))
+        written = {f.name: f for f in node.body if isinstance(f, ast.FunctionDef)}
+        assert {n for n in native if not n.startswith("_")} <= set(written), name
+        for method, declared in written.items():
+            found = getattr(getattr(module, name), method)
+            if any(getattr(d, "id", "") == "property" for d in declared.decorator_list):
+                assert isinstance(found, property) or not callable(found), (name, method)
+            elif not method.startswith("__"):
+                args = declared.args
+                names = [a.arg for a in args.args] + ([args.vararg.arg] if args.vararg else [])
+                names += [a.arg for a in args.kwonlyargs]
+                assert names == parameters(found), (name, method)

@@ -364,7 +364,8 @@ __global__ __launch_bounds__(kMatMulWarps* kWarpSize) void MatMulKernel(MatMul p
             }
             if constexpr (kGrouped) {
               // Scales go on at the end of a group: each half where groups have 16 columns.
-              if (half == 0 && part.w.group_shift >= 5) continue;
+              const bool whole = part.w.group_shift >= 5 && (!kGated || part.up.group_shift >= 5);
+              if (half == 0 && whole) continue;
 #pragma unroll
               for (int t = 0; t < kTiles; ++t) {
                 const DeviceMatrix& w = kGated && t >= kOutTiles ? part.up : part.w;

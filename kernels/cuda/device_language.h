@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/cuda/float8.h"
 #include "kernels/cuda/runtime.h"
 
 #if defined(PAWL_CUDA_EMULATED)
@@ -153,38 +154,12 @@ __device__ __forceinline__ float HalfToFloat(uint16_t bits) {
 #endif
 }
 
-// FP8 e4m3 (Micikevicius et al., "FP8 Formats for Deep Learning", 2022): no infinities, the largest
-// number is 448. Codes 0x7f and 0xff, NaN, are not expected here.
+// Codes 0x7f and 0xff, NaN, are not expected here.
 __device__ __forceinline__ float E4m3ToFloat(uint32_t code) {
   // The fields in place of float's, then the difference of the exponent biases; subnormal codes are
   // subnormal floats on the way.
   const float scaled = __uint_as_float((code & 0x80u) << 24 | (code & 0x7fu) << 20);
   return scaled * 1.329227995784916e36f;  // 2^120
-}
-
-// To nearest even; beyond 448 to 448.
-__host__ __device__ inline uint8_t FloatToE4m3(float value) {
-  const bool negative = value < 0;
-  float size = negative ? -value : value;
-  if (!(size < 464.0f)) size = 448.0f;
-  // Adding a power of two rounds to its last place: 2^-9 for subnormals, 2^(e-3) else.
-  int exponent = -6;
-  float step = 0.001953125f;  // 2^-9
-  while (exponent < 8 && size >= step * 16.0f) {
-    step *= 2.0f;
-    ++exponent;
-  }
-  const float big = step * 8388608.0f;
-  const float units = ((size + big) - big) / step;
-  int code = static_cast<int>(units);
-  if (code >= 8) {
-    if (code == 16) {
-      code = 8;
-      ++exponent;
-    }
-    code = (exponent + 7) << 3 | (code & 7);
-  }
-  return static_cast<uint8_t>(code | (negative ? 0x80 : 0));
 }
 
 __device__ __forceinline__ float WarpSum(float value) {

@@ -70,7 +70,7 @@ namespace {
 constexpr size_t kStackBytes = size_t{256} << 10;
 constexpr size_t kGuard = 64;
 constexpr unsigned char kGuardByte = 0xA5;
-constexpr int kWarp = 32;
+constexpr int kLanes = 32;
 
 enum class Wait { kNothing, kWarp, kBlock, kEnded };
 
@@ -89,7 +89,7 @@ struct Fiber {
 };
 
 struct Warp {
-  alignas(32) unsigned char values[2][kWarp * 32];
+  alignas(32) unsigned char values[2][kLanes * 32];
 };
 
 struct SharedPiece {
@@ -152,8 +152,8 @@ class Machine {
 
   const unsigned char* Exchange(const char* what, const void* value, size_t bytes) {
     const int turn = current_->exchanges++ % 2;
-    const unsigned lane = current_->index.x % kWarp;
-    unsigned char* values = warps_[current_->index.x / kWarp].values[turn];
+    const unsigned lane = current_->index.x % kLanes;
+    unsigned char* values = warps_[current_->index.x / kLanes].values[turn];
     if (bytes > 0) std::memcpy(values + lane * 32, value, bytes);
     WaitFor(Wait::kWarp, what);
     return values;
@@ -217,7 +217,7 @@ class Machine {
       ::makecontext(&made.at, &Machine::Entry, 0);
 #endif
     }
-    const size_t warps = (threads + kWarp - 1) / kWarp;
+    const size_t warps = (threads + kLanes - 1) / kLanes;
     if (warps_.size() < warps) warps_.resize(warps);
   }
 
@@ -261,7 +261,7 @@ class Machine {
       fibers_[t].wait = Wait::kNothing;
       fibers_[t].exchanges = 0;
     }
-    std::vector<unsigned> warps((threads + kWarp - 1) / kWarp);
+    std::vector<unsigned> warps((threads + kLanes - 1) / kLanes);
     for (unsigned w = 0; w < warps.size(); ++w) warps[w] = w;
     for (;;) {
       Arrange(warps);
@@ -299,7 +299,7 @@ class Machine {
   // Runs the lanes that can run; releases those that all wait for each other. False when nothing
   // could be done.
   bool StepWarp(unsigned warp, unsigned threads) {
-    const unsigned begin = warp * kWarp, end = std::min(threads, begin + kWarp);
+    const unsigned begin = warp * kLanes, end = std::min(threads, begin + kLanes);
     std::vector<unsigned>& lanes = lanes_;
     lanes.clear();
     unsigned together = 0;
@@ -316,7 +316,7 @@ class Machine {
       }
     }
     if (lanes.empty()) {
-      if (together < kWarp) return false;
+      if (together < kLanes) return false;
       for (unsigned t = begin; t < end; ++t) fibers_[t].wait = Wait::kNothing;
       return true;
     }

@@ -235,14 +235,10 @@ __device__ __forceinline__ float Activate(Gate gate, float v) {
   return v / (1.0f + expf(u));
 }
 
-enum class MatMulMode { kPlain, kGated, kListed };
-
 // kTiles: of 16 outputs in a block; with a gate half of them are the gate's and half the other
 // factor's. kEights: of rows of x.
-template <DeviceWeight W, int kTiles, int kEights, MatMulMode kMode>
+template <DeviceWeight W, int kTiles, int kEights, bool kGated>
 __global__ __launch_bounds__(kMatMulWarps* kWarpSize) void MatMulKernel(MatMul p) {
-  constexpr bool kGated = kMode == MatMulMode::kGated;
-  constexpr bool kListed = kMode == MatMulMode::kListed;
   constexpr int kOutTiles = kGated ? kTiles / 2 : kTiles;
   constexpr bool kGrouped = W == DeviceWeight::kI8 || W == DeviceWeight::kI4;
   // Loads of so many blocks are under way before the first is used.
@@ -265,7 +261,8 @@ __global__ __launch_bounds__(kMatMulWarps* kWarpSize) void MatMulKernel(MatMul p
   const MatMulPart& part = p.parts[part_index];
   const int columns = part.w.columns;
   const int blocks = PaddedColumns(columns) / kTileColumns;
-  if constexpr (!kListed) {
+  const bool listed = p.row_list != nullptr;
+  if (!listed) {
     // The weights do not depend on what the kernel in front writes.
     for (int i = 0; i < kAhead && !IsPacked(W); ++i) {
       const int block = warp + i * kMatMulWarps, row = tile_group * kOutTiles * kTileRows + g;
@@ -280,9 +277,11 @@ __global__ __launch_bounds__(kMatMulWarps* kWarpSize) void MatMulKernel(MatMul p
   }
   DependencyWait();
 
-  const int outputs = kListed ? *p.row_list_count : part.w.rows;
+  // A block takes one group of tiles, or, of a list whose length only the device knows, every
+  // gridDim.x-th.
+  const int outputs = listed ? *p.row_list_count : part.w.rows;
   const int tile_groups =
-      kListed ? (RowTiles(outputs) + kOutTiles - 1) / kOutTiles : tile_group + 1;
+      listed ? (RowTiles(outputs) + kOutTiles - 1) / kOutTiles : tile_group + 1;
   for (; tile_group < tile_groups; tile_group += static_cast<int>(gridDim.x)) {
     // Rows of the weights; those beyond the last repeat it, and their results are dropped.
     int row_of[kTiles][2];
@@ -292,7 +291,7 @@ __global__ __launch_bounds__(kMatMulWarps* kWarpSize) void MatMulKernel(MatMul p
       for (int h = 0; h < 2; ++h) {
         int row = (tile_group * kOutTiles + t % kOutTiles) * kTileRows + h * 8 + g;
         row = row < outputs ? row : outputs - 1;
-        row_of[t][h] = kListed ? p.row_list[row] : row;
+        row_of[t][h] = listed ? p.row_list[row] : row;
       }
     }
     float acc[kTiles][kEights][4];
@@ -436,7 +435,7 @@ __global__ __launch_bounds__(kMatMulWarps* kWarpSize) void MatMulKernel(MatMul p
         const int column = i / (kTileRows * kOutTiles), r = n * 8 + column;
         const int output = (tile_group * kOutTiles + tile) * kTileRows + row;
         if (output >= outputs || r >= p.rows) continue;
-        const int w_row = kListed ? p.row_list[output] : output;
+        const int w_row = listed ? p.row_list[output] : output;
         float value = total(tile, row, column);
         if constexpr (W == DeviceWeight::kFp8) value *= part.w.scales[w_row];
         if (part.bias != nullptr) value += part.bias[w_row];
@@ -461,35 +460,30 @@ constexpr unsigned kListBlocks = 1024;
 
 template <DeviceWeight W, int kTiles, int kEights>
 Status LaunchEights(const MatMul& args, Stream stream) {
+  constexpr int kGateTiles = kTiles > 1 ? kTiles : 2;
+  const int out_tiles = args.gate != Gate::kNone ? kGateTiles / 2 : kTiles;
   Shape shape;
   shape.threads = kMatMulWarps * kWarpSize;
-  constexpr int kGateTiles = kTiles > 1 ? kTiles : 2;
-  if (args.row_list != nullptr) {
-    const auto groups = static_cast<unsigned>((RowTiles(args.parts[0].w.rows) + kTiles - 1) / kTiles);
-    shape.x = groups < kListBlocks ? groups : kListBlocks;
-    return Launch("matmul.listed", shape, stream,
-                  MatMulKernel<W, kTiles, kEights, MatMulMode::kListed>, args);
-  }
   shape.x = 0;
-  const int out_tiles = args.gate != Gate::kNone ? kGateTiles / 2 : kTiles;
   for (int i = 0; i < args.part_count; ++i) {
     shape.x += static_cast<unsigned>((RowTiles(args.parts[i].w.rows) + out_tiles - 1) / out_tiles);
   }
   if (args.gate != Gate::kNone) {
-    return Launch("matmul.gated", shape, stream,
-                  MatMulKernel<W, kGateTiles, kEights, MatMulMode::kGated>, args);
+    return Launch("matmul.gated", shape, stream, MatMulKernel<W, kGateTiles, kEights, true>, args);
   }
-  return Launch("matmul", shape, stream, MatMulKernel<W, kTiles, kEights, MatMulMode::kPlain>,
-                args);
+  if (args.row_list != nullptr && shape.x > kListBlocks) shape.x = kListBlocks;
+  return Launch("matmul", shape, stream, MatMulKernel<W, kTiles, kEights, false>, args);
 }
 
 // The kernels of one type of weights; each type has a file of its own, so that they compile side by
-// side.
+// side. Three widths: one and two MMAs of eight rows, where decoding and verifying happen, and
+// eight. fp32 weights are for models small enough not to care.
 template <DeviceWeight W, int kTiles>
 Status LaunchMatMul(const MatMul& args, Stream stream) {
   if (args.rows <= 8) return LaunchEights<W, kTiles, 1>(args, stream);
-  if (args.rows <= 16) return LaunchEights<W, kTiles, 2>(args, stream);
-  if (args.rows <= 32) return LaunchEights<W, kTiles, 4>(args, stream);
+  if constexpr (W != DeviceWeight::kF32) {
+    if (args.rows <= 16) return LaunchEights<W, kTiles, 2>(args, stream);
+  }
   return LaunchEights<W, 1, 8>(args, stream);
 }
 

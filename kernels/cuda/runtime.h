@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "kernels/cuda/backend.h"
 #include "pawl/result.h"
@@ -82,7 +83,7 @@ class DeviceMemory {
     DeviceMemory made;
     made.memory_ = *memory;
     made.bytes_ = bytes;
-    return made;
+    return Result<DeviceMemory>(std::move(made));
   }
   DeviceMemory(DeviceMemory&& other) noexcept { Take(other); }
   DeviceMemory& operator=(DeviceMemory&& other) noexcept {

@@ -30,7 +30,7 @@ constexpr int kPageSize = 16;  // positions
 constexpr int kMostHeadDim = 256;
 
 enum class CacheType : uint8_t { kF32, kBf16, kFp8 };
-inline constexpr int CacheBytes(CacheType type) {
+PAWL_HOST_DEVICE constexpr int CacheBytes(CacheType type) {
   return type == CacheType::kF32 ? 4 : type == CacheType::kBf16 ? 2 : 1;
 }
 

@@ -11,6 +11,8 @@
 
 #include <cstdint>
 
+#include "src/base/random.h"  // PAWL_HOST_DEVICE
+
 namespace pawl {
 
 // kFp8: e4m3 with one scale for each row. kI8, kI4: as WeightType of kernels/cpu/kernels.h, a
@@ -20,7 +22,7 @@ enum class DeviceWeight : uint8_t { kF32, kBf16, kF16, kFp8, kI8, kI4 };
 constexpr int kTileRows = 16;
 constexpr int kTileColumns = 32;
 
-inline constexpr bool IsPacked(DeviceWeight type) { return type >= DeviceWeight::kFp8; }
+PAWL_HOST_DEVICE constexpr bool IsPacked(DeviceWeight type) { return type >= DeviceWeight::kFp8; }
 
 struct DeviceMatrix {
   const void* data = nullptr;
@@ -33,13 +35,13 @@ struct DeviceMatrix {
   int32_t group_shift = 0;          // 2^shift columns are a group
 };
 
-inline constexpr int32_t PaddedColumns(int32_t columns) {
+PAWL_HOST_DEVICE constexpr int32_t PaddedColumns(int32_t columns) {
   return (columns + kTileColumns - 1) / kTileColumns * kTileColumns;
 }
-inline constexpr int32_t RowTiles(int32_t rows) { return (rows + kTileRows - 1) / kTileRows; }
+PAWL_HOST_DEVICE constexpr int32_t RowTiles(int32_t rows) { return (rows + kTileRows - 1) / kTileRows; }
 
 // Bytes of `data` in whole.
-inline constexpr int64_t MatrixBytes(DeviceWeight type, int32_t rows, int32_t columns) {
+PAWL_HOST_DEVICE constexpr int64_t MatrixBytes(DeviceWeight type, int32_t rows, int32_t columns) {
   const int64_t row = type == DeviceWeight::kF32   ? PaddedColumns(columns) * int64_t{4}
                       : type == DeviceWeight::kI4  ? PaddedColumns(columns) / int64_t{2}
                       : type >= DeviceWeight::kFp8 ? int64_t{PaddedColumns(columns)}
@@ -49,7 +51,7 @@ inline constexpr int64_t MatrixBytes(DeviceWeight type, int32_t rows, int32_t co
 
 // Where the eight elements of a row that belong to the lanes l with l % 4 == `quarter` begin in a
 // packed matrix, for the block of 32 columns `block`. kI4: four bytes, else eight.
-inline constexpr int64_t PackedOffset(DeviceWeight type, int32_t columns, int32_t row,
+PAWL_HOST_DEVICE constexpr int64_t PackedOffset(DeviceWeight type, int32_t columns, int32_t row,
                                       int32_t block, int quarter) {
   const int64_t share = type == DeviceWeight::kI4 ? 8 : 16;  // of a lane: two rows
   const int64_t tile = int64_t{row / kTileRows} * (PaddedColumns(columns) / kTileColumns) + block;
@@ -57,10 +59,10 @@ inline constexpr int64_t PackedOffset(DeviceWeight type, int32_t columns, int32_
   return (tile * 32 + lane) * share + (row % kTileRows) / 8 * (share / 2);
 }
 // The column of element e of that quarter within its block.
-inline constexpr int PackedColumn(int quarter, int e) { return e / 4 * 16 + quarter * 4 + e % 4; }
+PAWL_HOST_DEVICE constexpr int PackedColumn(int quarter, int e) { return e / 4 * 16 + quarter * 4 + e % 4; }
 // kI4: element e is the half-byte PackedNibble(e) of a 32-bit word, counted from the lowest. Masking
 // the word, moved by 4 i, with 0x000f000f gives the elements 2i and 2i + 1 in its halves.
-inline constexpr int PackedNibble(int e) { return e / 2 + 4 * (e % 2); }
+PAWL_HOST_DEVICE constexpr int PackedNibble(int e) { return e / 2 + 4 * (e % 2); }
 
 }  // namespace pawl
 

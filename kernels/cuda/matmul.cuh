@@ -446,7 +446,7 @@ __global__ __launch_bounds__(kMatMulWarps* kWarpSize) void MatMulKernel(MatMul p
           value = Activate(p.gate, value) * factor;
         }
         if (p.soft_cap > 0.0f) value = p.soft_cap * tanhf(value / p.soft_cap);
-        if (p.not_finite != nullptr && !IsFinite(value)) *p.not_finite = 1;
+        if (p.not_finite != nullptr && !IsFinite(value)) p.not_finite[r] = 1;
         float* y = part.y + static_cast<int64_t>(r) * part.y_stride + output;
         *y = p.add ? *y + value : value;
       }

@@ -42,7 +42,7 @@ struct MatMul {
   // from the device. One part, no gate.
   const int32_t* row_list = nullptr;
   const int32_t* row_list_count = nullptr;
-  // Not null: set to 1 when a result is NaN or infinite.
+  // Not null: not_finite[r] is set to 1 when a result of row r is NaN or infinite.
   int32_t* not_finite = nullptr;
 };
 

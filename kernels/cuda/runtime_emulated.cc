@@ -64,7 +64,7 @@ Status Submit(Stream stream, std::function<Status()> step) {
 }
 
 Result<DeviceFacts> CurrentDevice() {
-  return DeviceFacts{"emulated device", 9, 0, 4, int64_t{4} << 30, int64_t{4} << 30};
+  return DeviceFacts{"emulated device", 9, 0, 4, int64_t{64} << 20, int64_t{64} << 20};
 }
 
 Result<void*> Allocate(int64_t bytes) {

@@ -302,7 +302,7 @@ TEST_F(MatMulTest, SaysThatAResultIsNotFinite) {
   Random random(4);
   const Uploaded w(MakeWeights(random, DeviceWeight::kBf16, 20, 64).packed);
   std::vector<float> x = Normal(random, 2 * 64);
-  OnDevice<int32_t> flag(std::vector<int32_t>{0});
+  OnDevice<int32_t> flags(std::vector<int32_t>{0, 0});
   OnDevice<float> y(2 * 20);
   const auto run = [&] {
     const OnDevice<float> device_x(x);
@@ -313,13 +313,13 @@ TEST_F(MatMulTest, SaysThatAResultIsNotFinite) {
     args.x = device_x.data();
     args.x_stride = 64;
     args.rows = 2;
-    args.not_finite = flag.data();
+    args.not_finite = flags.data();
     PAWL_EXPECT_OK(RunMatMul(args, nullptr));
-    return flag.values()[0];
+    return flags.values();
   };
-  EXPECT_EQ(run(), 0);
+  EXPECT_EQ(run(), (std::vector<int32_t>{0, 0}));
   x[70] = std::numeric_limits<float>::infinity();
-  EXPECT_EQ(run(), 1);
+  EXPECT_EQ(run(), (std::vector<int32_t>{0, 1}));
 }
 
 }  // namespace

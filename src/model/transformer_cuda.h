@@ -1,0 +1,153 @@
+// The transformer on a CUDA device, one implementation for all families. Compiled in two forms, for
+// devices and for the host emulation (kernels/cuda/backend.h).
+#ifndef PAWL_SRC_MODEL_TRANSFORMER_CUDA_H_
+#define PAWL_SRC_MODEL_TRANSFORMER_CUDA_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "kernels/cuda/layer.h"
+#include "kernels/cuda/matmul.h"
+#include "kernels/cuda/pack.h"
+#include "kernels/cuda/runtime.h"
+#include "src/model/kv_sequences.h"
+#include "src/model/model.h"
+#include "src/model/rope.h"
+#include "src/model/row_plan.h"
+#include "src/model/transformer_config.h"
+#include "src/model/transformer_weights.h"
+
+namespace pawl::PAWL_GPU {
+
+struct TransformerCudaOptions {
+  CacheType cache = CacheType::kBf16;
+  bool fp8_weights = false;  // matrices are rounded to e4m3 with a scale for each row
+  int64_t kv_bytes = 0;      // 0: what is free when the weights are in place, less a tenth
+  int64_t kept_kv_bytes = int64_t{256} << 20;
+  bool graphs = true;
+};
+
+// A row's logits have the same bits in any company, as model.h promises. They differ from the CPU's
+// by roundings: docs/cuda.md has the bounds.
+class TransformerCuda final : public Model {
+ public:
+  // Uploads the weights. Errors: kUnsupported (no device, shapes that the kernels do not take),
+  // kLimit (device memory, with numbers).
+  static Result<std::unique_ptr<Model>> Make(TransformerConfig config,
+                                             const TransformerWeights& weights,
+                                             const TransformerCudaOptions& options);
+  ~TransformerCuda() override;
+  TransformerCuda(const TransformerCuda&) = delete;
+  TransformerCuda& operator=(const TransformerCuda&) = delete;
+
+  const ModelInfo& info() const override { return info_; }
+  Result<SequenceId> NewSequence(int capacity) override { return sequences_->New(capacity); }
+  void FreeSequence(SequenceId sequence) override { sequences_->Free(sequence); }
+  void Truncate(SequenceId sequence, int length) override {
+    sequences_->Truncate(sequence, length);
+  }
+  int ReusePrefix(SequenceId sequence, std::span<const TokenId> tokens) override {
+    return sequences_->ReusePrefix(sequence, tokens);
+  }
+  KvMemory kv_memory() const override;
+  Status Forward(std::span<const Row> rows, std::span<float> logits) override;
+  std::span<const int32_t> bad_rows() const override { return bad_rows_; }
+  Status CommitTree(SequenceId sequence, int row) override;
+
+ private:
+  struct DeviceLinear {
+    DeviceMatrix w;
+    const float* bias = nullptr;
+  };
+  struct DeviceLayer {
+    const float *attention_norm = nullptr, *mlp_norm = nullptr;
+    const float *q_norm = nullptr, *k_norm = nullptr;
+    const float *attention_post_norm = nullptr, *mlp_post_norm = nullptr;
+    DeviceLinear q, k, v, o, gate, up, down;
+  };
+  // Memory that grows; what it held is lost then, and graphs that name it with it.
+  struct Buffer {
+    DeviceMemory device;
+    void* pinned = nullptr;
+    int64_t bytes = 0;
+  };
+  // How many rows, how many of them with logits, and how many positions any of them sees, each
+  // rounded up to a power of two: what a graph is made for.
+  struct Shape {
+    int rows = 0, outputs = 0, positions = 0;
+    bool operator<(const Shape& other) const {
+      return std::tie(rows, outputs, positions) <
+             std::tie(other.rows, other.outputs, other.positions);
+    }
+  };
+
+  TransformerCuda(TransformerConfig config, const TransformerCudaOptions& options)
+      : config_(std::move(config)), options_(options) {}
+  Status Upload(const TransformerWeights& weights);
+  Result<void*> UploadBytes(const void* data, int64_t bytes);
+  Result<DeviceMatrix> UploadMatrix(const Matrix& matrix);
+  Status UploadLinear(const Linear& from, DeviceLinear& to);
+  // Padded with zeros as norms need; null for an empty vector.
+  Result<const float*> UploadVector(const std::vector<float>& values);
+  Status AllocateScratch();
+  Status AllocateCache();
+  Status Grow(Buffer& buffer, int64_t bytes, bool with_pinned);
+  Status ExtendRopeTables(int positions);
+  Status Copy(std::span<const SlotCopy> copies);
+
+  Status ForwardBlocks(std::span<const Row> rows, std::span<float> logits);
+  // At most kMostSkinnyRows rows from `first` on.
+  Status ForwardBlock(std::span<const Row> rows, size_t first, size_t count,
+                      std::span<float> logits);
+  // The kernels of a block, on the stream.
+  Status Enqueue(const Shape& shape);
+  Status EnqueueAttention(const Shape& shape, int layer);
+  Status EnqueueMlp(const Shape& shape, const DeviceLayer& layer);
+  Status AddToResidual(const Shape& shape, const DeviceLinear& linear, const float* x,
+                       int64_t x_stride, const float* post_norm);
+  Cache CacheOf(int layer) const;
+  void DropGraphs();
+
+  TransformerConfig config_;
+  TransformerCudaOptions options_;
+  ModelInfo info_;
+  Stream stream_ = nullptr;
+
+  std::vector<DeviceMemory> memory_;  // weights
+  DeviceMatrix embedding_, head_;
+  const float* final_norm_ = nullptr;
+  std::vector<DeviceLayer> layers_;
+
+  DeviceMemory cache_;  // [layer][keys, values][page][kv_head][kPageSize][head_dim]
+  int64_t cache_half_ = 0;  // bytes of the keys of a layer
+  std::unique_ptr<KvSequences> sequences_;
+  RowPlan plan_;
+  std::vector<SlotCopy> copies_;
+  std::vector<int32_t> bad_rows_;
+
+  std::vector<RopeRows> rope_rows_;
+  std::vector<DeviceMemory> rope_tables_;
+  std::vector<float> rope_row_;
+  int rope_positions_ = 0;
+
+  // Of a block. Strides are padded to 32 floats.
+  int64_t hidden_stride_ = 0, qkv_stride_ = 0, q_stride_ = 0, inner_stride_ = 0,
+          logits_stride_ = 0;
+  DeviceMemory x_, qkv_, attended_, inner_, answer_, last_;
+  Buffer rows_;     // DeviceRow[kMostSkinnyRows], then as many int32_t: the rows with logits
+  Buffer tables_;   // page tables of a call
+  Buffer extra_;    // slots of a call
+  Buffer moves_;    // pairs of slots
+  Buffer logits_;   // [outputs][logits_stride_], then a flag for each
+  DeviceMemory partial_;
+  std::map<Shape, Graph> graphs_;
+};
+
+}  // namespace pawl::PAWL_GPU
+
+#endif  // PAWL_SRC_MODEL_TRANSFORMER_CUDA_H_

@@ -1,0 +1,262 @@
+// The whole forward pass against the CPU's, for every family; and the promises of model.h about
+// bits.
+#include <algorithm>
+#include <random>
+
+#include "src/model/transformer_config.h"
+#include "src/model/transformer_cuda.h"
+#include "src/model/transformer_weights.h"
+#include "tests/cuda/cuda_test_util.h"
+#include "tests/model/model_test_util.h"
+
+namespace pawl::PAWL_GPU {
+namespace {
+
+struct Loaded {
+  std::unique_ptr<Model> cuda, cpu;
+};
+
+Result<std::unique_ptr<Model>> LoadCuda(const std::string& folder, TransformerCudaOptions options,
+                                        WeightDtype dtype = WeightDtype::kAsStored) {
+  Result<TransformerConfig> config = ReadTransformerConfig(folder);
+  if (!config.ok()) return config.error();
+  Result<Checkpoint> checkpoint = Checkpoint::Open(folder);
+  if (!checkpoint.ok()) return checkpoint.error();
+  Result<TransformerWeights> weights =
+      LoadTransformerWeights(std::make_unique<Checkpoint>(*std::move(checkpoint)), *config,
+                             HuggingFaceNames(*config), nullptr, dtype);
+  if (!weights.ok()) return weights.error();
+  if (options.kv_bytes == 0) options.kv_bytes = 1 << 20;
+  return TransformerCuda::Make(*std::move(config), *weights, options);
+}
+
+Loaded LoadBoth(const std::string& name, const TransformerCudaOptions& options,
+                WeightDtype dtype = WeightDtype::kAsStored) {
+  Loaded loaded;
+  Result<std::unique_ptr<Model>> cuda = LoadCuda(GoldenFolder(name), options, dtype);
+  EXPECT_TRUE(cuda.ok()) << cuda.error().ToString();
+  if (cuda.ok()) loaded.cuda = *std::move(cuda);
+  ModelOptions cpu_options;
+  cpu_options.threads = 1;
+  cpu_options.dtype = dtype;
+  cpu_options.kv_bytes = 1 << 24;
+  Result<std::unique_ptr<Model>> cpu = LoadModel(GoldenFolder(name), cpu_options);
+  EXPECT_TRUE(cpu.ok());
+  if (cpu.ok()) loaded.cpu = *std::move(cpu);
+  return loaded;
+}
+
+std::vector<TokenId> RandomTokens(Random& random, int count, int vocabulary) {
+  std::vector<TokenId> tokens;
+  for (int i = 0; i < count; ++i) {
+    tokens.push_back(static_cast<TokenId>(random() % static_cast<unsigned>(vocabulary)));
+  }
+  return tokens;
+}
+
+// The largest relative error of a row's logits over a prompt and a few steps.
+double WorstError(Loaded& models, Random& random, int length) {
+  const int vocabulary = models.cpu->info().vocabulary_size;
+  const std::vector<TokenId> tokens = RandomTokens(random, length, vocabulary);
+  double worst = 0;
+  const SequenceId a = MakeSequence(*models.cuda, length), b = MakeSequence(*models.cpu, length);
+  const int steps = 3;
+  for (int at = 0; at < length;) {
+    const int count = at == 0 ? length - steps : 1;
+    const auto part = std::span(tokens).subspan(static_cast<size_t>(at), static_cast<size_t>(count));
+    const std::vector<float> got = RunChunk(*models.cuda, a, at, part);
+    const std::vector<float> expected = RunChunk(*models.cpu, b, at, part);
+    const auto width = static_cast<size_t>(vocabulary);
+    for (size_t r = 0; r < static_cast<size_t>(count); ++r) {
+      const double error = RelativeError(std::span(got).subspan(r * width, width),
+                                         std::span(expected).subspan(r * width, width));
+      worst = std::isnan(error) ? 1e9 : std::max(worst, error);
+    }
+    at += count;
+  }
+  models.cuda->FreeSequence(a);
+  models.cpu->FreeSequence(b);
+  return worst;
+}
+
+class TransformerTest : public GpuTest {};
+
+class FamilyTest : public GpuTest, public testing::WithParamInterface<std::string> {};
+
+// Keys and values as floats leave the splitting of activations into two bf16 terms and the order of
+// sums.
+TEST_P(FamilyTest, LogitsAreTheCpus) {
+  Random random(1);
+  TransformerCudaOptions options;
+  options.cache = CacheType::kF32;
+  Loaded models = LoadBoth(GetParam(), options);
+  ASSERT_TRUE(models.cuda != nullptr && models.cpu != nullptr);
+  const double error = WorstError(models, random, 75);
+  EXPECT_LT(error, 2e-4);
+  RecordProperty("relative_error", std::to_string(error));
+}
+
+// One row at a time, in chunks, in another order of rows: the same bits.
+TEST_P(FamilyTest, RowsHaveTheSameBitsInAnyCompany) {
+  Random random(2);
+  Result<std::unique_ptr<Model>> loaded = LoadCuda(GoldenFolder(GetParam()), {});
+  ASSERT_TRUE(loaded.ok()) << loaded.error().ToString();
+  Model& model = **loaded;
+  const auto width = static_cast<size_t>(model.info().vocabulary_size);
+  const int length = 70;
+  const std::vector<TokenId> tokens = RandomTokens(random, length, static_cast<int>(width));
+  const SequenceId whole = MakeSequence(model, length), other = MakeSequence(model, length);
+  const SequenceId third = MakeSequence(model, length);
+  int third_length = 0;
+  const std::vector<float> all = RunChunk(model, whole, 0, tokens);
+  ASSERT_EQ(all.size(), width * length);
+  for (int at = 0; at < length;) {
+    const int count = std::min<int>(length - at, 1 + static_cast<int>(random() % 20));
+    std::vector<Row> rows;
+    std::vector<float> logits(width * static_cast<size_t>(count));
+    for (int i = 0; i < count; ++i) {
+      rows.push_back({tokens[static_cast<size_t>(at + i)], at + i, other, 0, i});
+      // A third sequence's between.
+      if (random() % 3 == 0 && third_length < length) rows.push_back({5, third_length++, third, 0, -1});
+    }
+    const Status status = model.Forward(rows, logits);
+    ASSERT_TRUE(status.ok()) << status.error().ToString();
+    EXPECT_TRUE(SameBits(logits, std::span(all).subspan(static_cast<size_t>(at) * width,
+                                                        logits.size())))
+        << count << " at " << at;
+    at += count;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FamilyTest, testing::ValuesIn(GoldenNames()), [](const auto& param) {
+  std::string name = param.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+TEST_F(TransformerTest, TreesAreTheirPaths) {
+  Random random(3);
+  for (const char* name : {"llama-bf16-llama3", "mistral-fp16-window", "gemma3-bf16"}) {
+    Result<std::unique_ptr<Model>> loaded = LoadCuda(GoldenFolder(name), {});
+    ASSERT_TRUE(loaded.ok()) << loaded.error().ToString();
+    Model& model = **loaded;
+    const int vocabulary = model.info().vocabulary_size, base = 20;
+    const std::vector<TokenId> tokens = RandomTokens(random, base + 4, vocabulary);
+    const SequenceId tree = MakeSequence(model, 60), plain = MakeSequence(model, 60);
+    (void)RunChunk(model, tree, 0, std::span(tokens).first(base));
+    (void)RunChunk(model, plain, 0, std::span(tokens).first(base));
+    //   t0 -> t1 -> t3, t0 -> 7 (a sibling), t3 -> 9
+    const TokenId t0 = tokens[base], t1 = tokens[base + 1], t3 = tokens[base + 2];
+    const std::vector<Row> rows = {{t0, base, tree, 0, 0},
+                                   {7, base + 1, tree, 0b0001, 1},
+                                   {t1, base + 1, tree, 0b0001, 2},
+                                   {t3, base + 2, tree, 0b0101, 3},
+                                   {9, base + 3, tree, 0b1101, 4}};
+    const std::vector<float> got = RunRows(model, rows);
+    const std::vector<float> expected =
+        RunChunk(model, plain, base, std::span(tokens).subspan(base, 3));
+    const auto width = static_cast<size_t>(vocabulary);
+    const auto row = [&](const std::vector<float>& logits, size_t i) {
+      return std::span(logits).subspan(i * width, width);
+    };
+    EXPECT_TRUE(SameBits(row(got, 0), row(expected, 0)));
+    EXPECT_TRUE(SameBits(row(got, 2), row(expected, 1)));
+    EXPECT_TRUE(SameBits(row(got, 3), row(expected, 2)));
+    EXPECT_FALSE(SameBits(row(got, 1), row(got, 2)));
+    // Committed, the path is what the plain run is.
+    ASSERT_TRUE(model.CommitTree(tree, 3).ok());
+    const TokenId next[] = {3};
+    EXPECT_TRUE(SameBits(RunChunk(model, tree, base + 3, next), RunChunk(model, plain, base + 3, next)));
+  }
+}
+
+TEST_F(TransformerTest, GraphsChangeNothing) {
+  Random random(4);
+  TransformerCudaOptions options;
+  options.graphs = false;
+  Result<std::unique_ptr<Model>> without = LoadCuda(GoldenFolder("qwen3-bf16"), options);
+  Result<std::unique_ptr<Model>> with = LoadCuda(GoldenFolder("qwen3-bf16"), {});
+  ASSERT_TRUE(without.ok() && with.ok());
+  const std::vector<TokenId> tokens =
+      RandomTokens(random, 30, (*with)->info().vocabulary_size);
+  const SequenceId a = MakeSequence(**with, 40), b = MakeSequence(**without, 40);
+  for (size_t at = 0; at < tokens.size();) {
+    const size_t count = std::min<size_t>(tokens.size() - at, at % 3 + 1);
+    const auto part = std::span(tokens).subspan(at, count);
+    EXPECT_TRUE(SameBits(RunChunk(**with, a, static_cast<int>(at), part),
+                         RunChunk(**without, b, static_cast<int>(at), part)));
+    at += count;
+  }
+}
+
+// What roundings of weights and cache cost, beside the CPU with the same weights (fp8: with the
+// stored ones). The models are random and tiny, which is the worst case: nothing averages out.
+TEST_F(TransformerTest, BoundsOfTypes) {
+  Random random(5);
+  struct Case {
+    const char* name;
+    WeightDtype dtype;
+    bool fp8;
+    CacheType cache;
+    double bound;
+  };
+  const Case cases[] = {
+      {"qwen2-fp32-untied", WeightDtype::kBf16, false, CacheType::kF32, 2e-4},
+      {"qwen2-fp32-untied", WeightDtype::kFp16, false, CacheType::kF32, 2e-4},
+      {"qwen2-fp32-untied", WeightDtype::kInt8, false, CacheType::kF32, 2e-4},
+      {"qwen2-fp32-untied", WeightDtype::kInt4, false, CacheType::kF32, 2e-4},
+      {"llama-bf16-llama3", WeightDtype::kInt4, false, CacheType::kBf16, 2e-2},
+      {"qwen3-bf16", WeightDtype::kAsStored, false, CacheType::kBf16, 2e-2},
+      {"qwen3-bf16", WeightDtype::kAsStored, false, CacheType::kFp8, 2e-1},
+      {"gemma2-bf16", WeightDtype::kAsStored, false, CacheType::kBf16, 2e-2},
+      {"llama-bf16-llama3", WeightDtype::kAsStored, true, CacheType::kBf16, 2e-1},
+  };
+  for (const Case& c : cases) {
+    TransformerCudaOptions options;
+    options.cache = c.cache;
+    options.fp8_weights = c.fp8;
+    Loaded models = LoadBoth(c.name, options, c.dtype);
+    ASSERT_TRUE(models.cuda != nullptr && models.cpu != nullptr);
+    const double error = WorstError(models, random, 40);
+    EXPECT_LT(error, c.bound) << c.name << " " << static_cast<int>(c.dtype) << " "
+                              << static_cast<int>(c.cache);
+    RecordProperty(std::string(c.name) + "." + std::to_string(static_cast<int>(c.dtype)) + "." +
+                       std::to_string(static_cast<int>(c.cache)),
+                   std::to_string(error));
+  }
+}
+
+TEST_F(TransformerTest, GreedyTokensAreTheReferences) {
+  for (const char* name : {"llama-fp32-tied", "smollm2-bf16"}) {
+    Result<std::unique_ptr<Model>> model = LoadCuda(GoldenFolder(name), {});
+    ASSERT_TRUE(model.ok()) << model.error().ToString();
+    const auto width = static_cast<size_t>((*model)->info().vocabulary_size);
+    const Golden golden = ReadGoldens(name)[0];
+    const SequenceId sequence = MakeSequence(**model, 160);
+    std::vector<float> logits = RunChunk(**model, sequence, 0, golden.prompt);
+    std::vector<TokenId> text;
+    while (text.size() < 24) {
+      text.push_back(Argmax(std::span(logits).last(width)));
+      logits = RunChunk(**model, sequence, static_cast<int>(golden.prompt.size() + text.size()) - 1,
+                        std::span(text).last(1));
+    }
+    EXPECT_TRUE(std::equal(text.begin(), text.end(), golden.greedy.begin())) << name;
+  }
+}
+
+#if defined(PAWL_CUDA_EMULATED)
+TEST_F(TransformerTest, MemoryThatIsShortIsAnErrorWithNumbers) {
+  for (const int64_t limit : {int64_t{10000}, int64_t{400000}}) {
+    LimitMemory(limit);
+    const Result<std::unique_ptr<Model>> model = LoadCuda(GoldenFolder("qwen3-bf16"), {});
+    LimitMemory(-1);
+    ASSERT_FALSE(model.ok());
+    EXPECT_EQ(model.error().code, ErrorCode::kLimit);
+    EXPECT_NE(model.error().message.find("MiB asked for"), std::string::npos)
+        << model.error().message;
+  }
+}
+#endif
+
+}  // namespace
+}  // namespace pawl::PAWL_GPU

@@ -85,9 +85,9 @@ struct LogSoftmaxArgs {
 // -1, -infinity.
 struct TopKArgs {
   MaskedRows rows;
-  int32_t k = 0;                // 1 .. kMostTopK
-  int32_t* tokens = nullptr;    // [count][k]
-  float* logprobs = nullptr;    // [count][k]
+  int32_t k = 0;              // 1 .. kMostTopK
+  int32_t* tokens = nullptr;  // [count][k]
+  float* logprobs = nullptr;  // [count][k]
   void* workspace = nullptr;
 };
 constexpr int32_t kMostTopK = 64;

@@ -3,8 +3,8 @@
 // head, so that long contexts fill the device even with one row and keys and values are read once
 // for the group. A second kernel joins the splits of a row in ascending order. Where the cuts are
 // depends on positions alone, so a row has the same bits in any company, and a path of a draft tree
-// the same bits as the plain run of its tokens: position j is the j-th key either way, only its slot
-// differs.
+// the same bits as the plain run of its tokens: position j is the j-th key either way, only its
+// slot differs.
 //
 // Within a split, a key takes as many lanes as its head has pieces of eight elements (16 bytes of
 // bf16), so a warp looks at 32 / lanes keys at a time. Scores go to shared memory, their softmax
@@ -68,8 +68,8 @@ __host__ __device__ inline int64_t PartialFloats(int head_dim) { return head_dim
 template <CacheType kType, int kHeads>
 __global__ __launch_bounds__(kThreads) void SplitKernel(Attention p, int splits) {
   DependencyWait();
-  PAWL_SHARED(float, scores, kHeads * kSplit);
-  PAWL_SHARED(float, of_warps, kWarps * kHeads * kMostHeadDim);
+  PAWL_SHARED(float, scores, kHeads* kSplit);
+  PAWL_SHARED(float, of_warps, kWarps* kHeads* kMostHeadDim);
   const DeviceRow row = p.rows[blockIdx.z];
   const int group = p.heads / p.cache.kv_heads, head_dim = p.cache.head_dim;
   const int portions = (group + kHeads - 1) / kHeads;
@@ -129,9 +129,9 @@ __global__ __launch_bounds__(kThreads) void SplitKernel(Attention p, int splits)
   }
   __syncthreads();
 
-  float* partial = p.partial + ((static_cast<int64_t>(blockIdx.z) * p.heads + first_head) * splits +
-                                split) *
-                                   PartialFloats(head_dim);
+  float* partial =
+      p.partial + ((static_cast<int64_t>(blockIdx.z) * p.heads + first_head) * splits + split) *
+                      PartialFloats(head_dim);
   const int64_t of_head = static_cast<int64_t>(splits) * PartialFloats(head_dim);
   // What the loop above has filled: whole steps from `start` on.
   const int filled_steps = (end - start + step - 1) / step * step;

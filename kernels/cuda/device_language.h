@@ -17,9 +17,9 @@
 #if defined(PAWL_CUDA_EMULATED)
 #include "kernels/cuda/host_emulation.h"
 // An array of n elements of shared memory; the static gives each its identity.
-#define PAWL_SHARED(T, name, n)   \
+#define PAWL_SHARED(T, name, n)     \
   static const char name##_tag = 0; \
-  T* const name = static_cast<T*>( \
+  T* const name = static_cast<T*>(  \
       ::pawl::emulation::SharedArray(&name##_tag, sizeof(T) * static_cast<size_t>(n)))
 #define PAWL_DYNAMIC_SHARED(T, name) \
   T* const name = static_cast<T*>(::pawl::emulation::DynamicShared())
@@ -27,7 +27,7 @@
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 #define PAWL_SHARED(T, name, n) __shared__ __align__(16) T name[n]
-#define PAWL_DYNAMIC_SHARED(T, name)                                \
+#define PAWL_DYNAMIC_SHARED(T, name)                                   \
   extern __shared__ __align__(16) unsigned char pawl_dynamic_shared[]; \
   T* const name = reinterpret_cast<T*>(pawl_dynamic_shared)
 #endif
@@ -40,9 +40,9 @@ constexpr unsigned kAllLanes = 0xffffffffu;
 // ---- Launches ----
 
 struct Shape {
-  unsigned x = 1, y = 1, z = 1;   // blocks
-  unsigned threads = 128;         // of a block, a multiple of 32
-  size_t dynamic_shared = 0;      // bytes
+  unsigned x = 1, y = 1, z = 1;  // blocks
+  unsigned threads = 128;        // of a block, a multiple of 32
+  size_t dynamic_shared = 0;     // bytes
 };
 
 #if defined(PAWL_CUDA_EMULATED)
@@ -53,9 +53,9 @@ template <typename... Parameters, typename... Arguments>
 Status Launch(const char* name, const Shape& shape, Stream stream, void (*kernel)(Parameters...),
               Arguments... arguments) {
   return Submit(stream, [=]() -> Status {
-    const std::string problem = emulation::Run(
-        name, {shape.x, shape.y, shape.z}, {shape.threads, 1, 1}, shape.dynamic_shared,
-        [&] { kernel(arguments...); });
+    const std::string problem =
+        emulation::Run(name, {shape.x, shape.y, shape.z}, {shape.threads, 1, 1},
+                       shape.dynamic_shared, [&] { kernel(arguments...); });
     if (problem.empty()) return {};
     return Error{ErrorCode::kInternal, problem, name};
   });

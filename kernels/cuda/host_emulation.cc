@@ -113,8 +113,8 @@ class Machine {
     const std::string name = std::string("emulated kernel ") + kernel + ": ";
     if (threads == 0 || threads > 1024 || grid.x == 0 || grid.y == 0 || grid.z == 0 ||
         grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535) {
-      return name + "a grid of " + std::to_string(grid.x) + " x " + std::to_string(grid.y) +
-             " x " + std::to_string(grid.z) + " blocks of " + std::to_string(threads) + " threads";
+      return name + "a grid of " + std::to_string(grid.x) + " x " + std::to_string(grid.y) + " x " +
+             std::to_string(grid.z) + " blocks of " + std::to_string(threads) + " threads";
     }
     if (block.y != 1 || block.z != 1) return name + "only rows of threads are emulated";
     if (dynamic_shared > (size_t{227} << 10)) return name + "too much shared memory";
@@ -287,8 +287,7 @@ class Machine {
     }
     for (const SharedPiece& piece : shared_) {
       for (size_t i = 0; i < kGuard; ++i) {
-        if (piece.memory[i] != kGuardByte ||
-            piece.memory[kGuard + piece.bytes + i] != kGuardByte) {
+        if (piece.memory[i] != kGuardByte || piece.memory[kGuard + piece.bytes + i] != kGuardByte) {
           error_ = "a write beyond a shared array of " + std::to_string(piece.bytes) + " bytes";
           return;
         }

@@ -105,8 +105,7 @@ T __shfl_up_sync(unsigned mask, T value, unsigned distance) {
 }
 inline unsigned __ballot_sync(unsigned mask, int vote) {
   ::pawl::emulation::RequireWholeWarp(mask);
-  const unsigned char* lanes =
-      ::pawl::emulation::Exchange("__ballot_sync", &vote, sizeof vote);
+  const unsigned char* lanes = ::pawl::emulation::Exchange("__ballot_sync", &vote, sizeof vote);
   unsigned bits = 0;
   for (int i = 0; i < 32; ++i) {
     if (::pawl::emulation::FromLane<int>(lanes, i) != 0) bits |= 1u << i;

@@ -81,8 +81,8 @@ struct Attention {
   Cache cache;
   float scale = 1.0f, soft_cap = 0.0f;
   int window = 0;
-  int most_positions = 0;     // that any row sees
-  float* partial = nullptr;   // AttentionWorkspace(...) bytes
+  int most_positions = 0;    // that any row sees
+  float* partial = nullptr;  // AttentionWorkspace(...) bytes
   float* out = nullptr;
   int64_t out_stride = 0;
 };
@@ -130,7 +130,7 @@ struct UnionOfMasks {
   const int32_t* mask_rows = nullptr;
   int count = 0;
   int vocabulary = 0;
-  int32_t* tokens = nullptr;        // [vocabulary]
+  int32_t* tokens = nullptr;  // [vocabulary]
   int32_t* token_count = nullptr;
   int32_t* chunk_counts = nullptr;  // scratch, [vocabulary / 8192 + 1]
 };

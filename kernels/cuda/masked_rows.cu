@@ -242,8 +242,8 @@ __global__ void LogSoftmaxKernel(LogSoftmaxArgs args, const Partial* partials) {
   const Partial all = Join(partials + i * chunks, chunks);
   const float shift = all.largest.score, log_sum = logf(all.sum);
   float* out = args.out + i * args.out_stride;
-  const int64_t end = (chunk + 1) * kChunk < args.rows.vocabulary ? (chunk + 1) * kChunk
-                                                                   : args.rows.vocabulary;
+  const int64_t end =
+      (chunk + 1) * kChunk < args.rows.vocabulary ? (chunk + 1) * kChunk : args.rows.vocabulary;
   const RowView row = RowAt(args.rows, i);
   for (int64_t t = chunk * kChunk + threadIdx.x; t < end; t += kThreads) {
     float value = -INFINITY;
@@ -260,8 +260,8 @@ __device__ __forceinline__ bool Behind(const Best& candidate, const Best& last) 
   return last.token < 0 || Better(last, candidate);
 }
 
-// Grid: chunks, rows. The k largest of each chunk: k rounds of a maximum, each over what comes after
-// the one before. The logits of a chunk stay in the L1 cache.
+// Grid: chunks, rows. The k largest of each chunk: k rounds of a maximum, each over what comes
+// after the one before. The logits of a chunk stay in the L1 cache.
 __global__ void TopOfChunkKernel(TopKArgs args, Best* tops) {
   DependencyWait();
   PAWL_SHARED(Best, scratch, kWarps);
@@ -352,8 +352,8 @@ Status Sample(const SampleArgs& args, Stream stream) {
   if (Status status = CheckRows(args.rows); !status.ok()) return status;
   Partial* partials = Partials(args.workspace);
   Best* bests = Bests(args.workspace, args.rows);
-  Status status =
-      Launch("sample.partial", ByChunk(args.rows), stream, PartialKernel, args.rows, partials, false);
+  Status status = Launch("sample.partial", ByChunk(args.rows), stream, PartialKernel, args.rows,
+                         partials, false);
   if (status.ok()) {
     status = Launch("sample.draw", ByChunk(args.rows), stream, DrawKernel, args, partials, bests);
   }
@@ -383,8 +383,8 @@ Status TopK(const TopKArgs& args, Stream stream) {
   }
   Partial* partials = Partials(args.workspace);
   Best* tops = Bests(args.workspace, args.rows);
-  Status status = Launch("top_k.partial", ByChunk(args.rows), stream, PartialKernel, args.rows,
-                         partials, true);
+  Status status =
+      Launch("top_k.partial", ByChunk(args.rows), stream, PartialKernel, args.rows, partials, true);
   if (status.ok()) {
     status = Launch("top_k.chunk", ByChunk(args.rows), stream, TopOfChunkKernel, args, tops);
   }

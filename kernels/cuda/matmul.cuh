@@ -8,8 +8,8 @@
 // memory and are added in the order of the warps.
 //
 // Weights are decoded to bf16, the rows of x are the columns of B: up to eight rows cost one MMA,
-// like one row. Precision is that of float and not of bf16: x is split into two bf16 terms, x = hi +
-// lo to 2^-17, and so are weights with more digits than bf16 has (fp16, fp32). Two or three MMAs
+// like one row. Precision is that of float and not of bf16: x is split into two bf16 terms, x = hi
+// + lo to 2^-17, and so are weights with more digits than bf16 has (fp16, fp32). Two or three MMAs
 // instead of one are hidden behind the memory at the widths in question. Scales of integer weights
 // multiply the float sums of their group; the minimum of kI4 is multiplied with the sum of x over
 // the group, which one more MMA with ones in place of weights gives.
@@ -243,8 +243,8 @@ __global__ __launch_bounds__(kMatMulWarps* kWarpSize) void MatMulKernel(MatMul p
   constexpr bool kGrouped = W == DeviceWeight::kI8 || W == DeviceWeight::kI4;
   // Loads of so many blocks are under way before the first is used.
   constexpr int kAhead = kTiles * kEights <= 4 ? 4 : 2;
-  PAWL_SHARED(float, sums, kMatMulWarps * kTiles * kTileRows * 8);
-  PAWL_SHARED(float, squares_of_warps, kMatMulWarps * kEights * 8);
+  PAWL_SHARED(float, sums, kMatMulWarps* kTiles* kTileRows * 8);
+  PAWL_SHARED(float, squares_of_warps, kMatMulWarps* kEights * 8);
   PAWL_SHARED(float, inverse_norms, kEights * 8);
 
   const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
@@ -280,8 +280,7 @@ __global__ __launch_bounds__(kMatMulWarps* kWarpSize) void MatMulKernel(MatMul p
   // A block takes one group of tiles, or, of a list whose length only the device knows, every
   // gridDim.x-th.
   const int outputs = listed ? *p.row_list_count : part.w.rows;
-  const int tile_groups =
-      listed ? (RowTiles(outputs) + kOutTiles - 1) / kOutTiles : tile_group + 1;
+  const int tile_groups = listed ? (RowTiles(outputs) + kOutTiles - 1) / kOutTiles : tile_group + 1;
   for (; tile_group < tile_groups; tile_group += static_cast<int>(gridDim.x)) {
     // Rows of the weights; those beyond the last repeat it, and their results are dropped.
     int row_of[kTiles][2];

@@ -36,8 +36,8 @@ struct MatMul {
   const float* norm = nullptr;
   float epsilon = 0.0f;
   Gate gate = Gate::kNone;
-  bool add = false;        // y += instead of y =
-  float soft_cap = 0.0f;   // c: results v become c tanh(v / c)
+  bool add = false;       // y += instead of y =
+  float soft_cap = 0.0f;  // c: results v become c tanh(v / c)
   // Not null: only these rows of w, ascending, results in the order of the list; how many is read
   // from the device. One part, no gate.
   const int32_t* row_list = nullptr;

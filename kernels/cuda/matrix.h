@@ -38,7 +38,9 @@ struct DeviceMatrix {
 PAWL_HOST_DEVICE constexpr int32_t PaddedColumns(int32_t columns) {
   return (columns + kTileColumns - 1) / kTileColumns * kTileColumns;
 }
-PAWL_HOST_DEVICE constexpr int32_t RowTiles(int32_t rows) { return (rows + kTileRows - 1) / kTileRows; }
+PAWL_HOST_DEVICE constexpr int32_t RowTiles(int32_t rows) {
+  return (rows + kTileRows - 1) / kTileRows;
+}
 
 // Bytes of `data` in whole.
 PAWL_HOST_DEVICE constexpr int64_t MatrixBytes(DeviceWeight type, int32_t rows, int32_t columns) {
@@ -52,16 +54,18 @@ PAWL_HOST_DEVICE constexpr int64_t MatrixBytes(DeviceWeight type, int32_t rows, 
 // Where the eight elements of a row that belong to the lanes l with l % 4 == `quarter` begin in a
 // packed matrix, for the block of 32 columns `block`. kI4: four bytes, else eight.
 PAWL_HOST_DEVICE constexpr int64_t PackedOffset(DeviceWeight type, int32_t columns, int32_t row,
-                                      int32_t block, int quarter) {
+                                                int32_t block, int quarter) {
   const int64_t share = type == DeviceWeight::kI4 ? 8 : 16;  // of a lane: two rows
   const int64_t tile = int64_t{row / kTileRows} * (PaddedColumns(columns) / kTileColumns) + block;
   const int64_t lane = (row % 8) * 4 + quarter;
   return (tile * 32 + lane) * share + (row % kTileRows) / 8 * (share / 2);
 }
 // The column of element e of that quarter within its block.
-PAWL_HOST_DEVICE constexpr int PackedColumn(int quarter, int e) { return e / 4 * 16 + quarter * 4 + e % 4; }
-// kI4: element e is the half-byte PackedNibble(e) of a 32-bit word, counted from the lowest. Masking
-// the word, moved by 4 i, with 0x000f000f gives the elements 2i and 2i + 1 in its halves.
+PAWL_HOST_DEVICE constexpr int PackedColumn(int quarter, int e) {
+  return e / 4 * 16 + quarter * 4 + e % 4;
+}
+// kI4: element e is the half-byte PackedNibble(e) of a 32-bit word, counted from the lowest.
+// Masking the word, moved by 4 i, with 0x000f000f gives the elements 2i and 2i + 1 in its halves.
 PAWL_HOST_DEVICE constexpr int PackedNibble(int e) { return e / 2 + 4 * (e % 2); }
 
 }  // namespace pawl

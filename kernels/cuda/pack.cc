@@ -78,8 +78,8 @@ PackedMatrix PackMatrix(const Matrix& matrix) {
   const DeviceMatrix& shape = packed.shape;
   if (!IsQuantized(matrix.type)) {
     const auto from = static_cast<size_t>(matrix.cols * WeightBytes(matrix.type));
-    const auto to =
-        static_cast<size_t>(PaddedColumns(shape.columns)) * static_cast<size_t>(WeightBytes(matrix.type));
+    const auto to = static_cast<size_t>(PaddedColumns(shape.columns)) *
+                    static_cast<size_t>(WeightBytes(matrix.type));
     const auto* data = static_cast<const std::byte*>(matrix.data);
     for (size_t r = 0; r < static_cast<size_t>(matrix.rows); ++r) {
       std::memcpy(packed.data.data() + r * to, data + r * from, from);

@@ -1,7 +1,7 @@
 // The runtime library is linked statically and looks for the driver when first asked.
-#include "kernels/cuda/runtime.h"
-
 #include <cuda_runtime.h>
+
+#include "kernels/cuda/runtime.h"
 
 namespace pawl::cuda {
 namespace {
@@ -98,24 +98,22 @@ void FreeStream(Stream stream) {
   if (stream != nullptr && cudaStreamDestroy(On(stream)) != cudaSuccess) (void)cudaGetLastError();
 }
 
-Status Synchronize(Stream stream) {
-  return Check(cudaStreamSynchronize(On(stream)), "the device");
-}
+Status Synchronize(Stream stream) { return Check(cudaStreamSynchronize(On(stream)), "the device"); }
 
 Status CopyIn(void* device, const void* host, int64_t bytes, Stream stream) {
-  return Check(cudaMemcpyAsync(device, host, static_cast<size_t>(bytes), cudaMemcpyHostToDevice,
-                               On(stream)),
-               "copy to the device");
+  return Check(
+      cudaMemcpyAsync(device, host, static_cast<size_t>(bytes), cudaMemcpyHostToDevice, On(stream)),
+      "copy to the device");
 }
 Status CopyOut(void* host, const void* device, int64_t bytes, Stream stream) {
-  return Check(cudaMemcpyAsync(host, device, static_cast<size_t>(bytes), cudaMemcpyDeviceToHost,
-                               On(stream)),
-               "copy from the device");
+  return Check(
+      cudaMemcpyAsync(host, device, static_cast<size_t>(bytes), cudaMemcpyDeviceToHost, On(stream)),
+      "copy from the device");
 }
 Status CopyWithin(void* to, const void* from, int64_t bytes, Stream stream) {
-  return Check(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToDevice,
-                               On(stream)),
-               "copy within the device");
+  return Check(
+      cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToDevice, On(stream)),
+      "copy within the device");
 }
 Status Fill(void* device, int byte, int64_t bytes, Stream stream) {
   return Check(cudaMemsetAsync(device, byte, static_cast<size_t>(bytes), On(stream)), "fill");
@@ -159,9 +157,8 @@ Status Record(const Mark& mark, Stream stream) {
 }
 Result<float> Milliseconds(const Mark& begin, const Mark& end) {
   float time = 0;
-  const cudaError_t error =
-      cudaEventElapsedTime(&time, static_cast<cudaEvent_t>(begin.handle),
-                           static_cast<cudaEvent_t>(end.handle));
+  const cudaError_t error = cudaEventElapsedTime(&time, static_cast<cudaEvent_t>(begin.handle),
+                                                 static_cast<cudaEvent_t>(end.handle));
   if (error != cudaSuccess) return CudaError(error, "event");
   return time;
 }

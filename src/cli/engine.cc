@@ -78,7 +78,8 @@ Encoder EncoderOf(const Text& text) {
 
 const std::vector<std::string>& DtypeNames() {
   // In the order of WeightDtype.
-  static const std::vector<std::string> names = {"stored", "fp32", "bf16", "fp16", "int8", "int4"};
+  static const std::vector<std::string> names = {"stored", "fp32", "bf16", "fp16",
+                                                 "int8",   "int4", "fp8"};
   return names;
 }
 
@@ -87,12 +88,34 @@ WeightDtype DtypeNamed(const std::string& name) {
   return static_cast<WeightDtype>(std::find(names.begin(), names.end(), name) - names.begin());
 }
 
+const std::vector<std::string>& DeviceNames() {
+  // In the order of Device.
+  static const std::vector<std::string> names = {"cpu", "cuda", "auto"};
+  return names;
+}
+
+void AddDeviceOption(CLI::App* command, std::string* device) {
+  command
+      ->add_option("--device", *device,
+                   "Where the model runs; auto: on a CUDA device if there is one, else on the CPU")
+      ->check(CLI::IsMember(DeviceNames()))
+      ->type_name("DEVICE")
+      ->capture_default_str();
+}
+
 Result<std::unique_ptr<Model>> LoadWeights(const std::string& command, const std::string& folder,
-                                           int threads, const std::string& dtype) {
+                                           int threads, const std::string& dtype,
+                                           const std::string& device) {
   Progress progress(command, "loading " + folder);
   ModelOptions options;
   options.threads = threads;
   options.dtype = DtypeNamed(dtype);
+  const auto& devices = DeviceNames();
+  options.device =
+      static_cast<Device>(std::find(devices.begin(), devices.end(), device) - devices.begin());
+  options.on_fallback = [&](const std::string& reason) {
+    Note(command, "note: no CUDA device is used: " + reason + "; the model runs on the CPU");
+  };
   options.progress = [&](double fraction) {
     progress.Set(fmt::format("loading {}: {:.0f} %", folder, fraction * 100));
   };

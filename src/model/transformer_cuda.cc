@@ -110,9 +110,9 @@ Result<void*> TransformerCuda::UploadBytes(const void* data, int64_t bytes) {
 }
 
 Result<DeviceMatrix> TransformerCuda::UploadMatrix(const Matrix& matrix) {
-  const PackedMatrix packed =
-      options_.fp8_weights ? PackMatrixFp8(matrix, *FindKernels(KernelVariant::kAuto))
-                           : PackMatrix(matrix);
+  const PackedMatrix packed = options_.fp8_weights
+                                  ? PackMatrixFp8(matrix, *FindKernels(KernelVariant::kAuto))
+                                  : PackMatrix(matrix);
   DeviceMatrix on_device = packed.shape;
   const auto table = [&](const std::vector<float>& values, const float*& to) -> Status {
     if (values.empty()) return {};
@@ -237,9 +237,8 @@ Status TransformerCuda::AllocateScratch() {
   if (Status status = Grow(rows_, kMostSkinnyRows * kRowBytes, true); !status.ok()) return status;
   for (const RopeConfig& rope : config_.ropes) {
     rope_rows_.emplace_back(rope, config_.head_dim);
-    Result<DeviceMemory> table = DeviceMemory::Make(int64_t{config_.context_length} *
-                                                    config_.head_dim *
-                                                    static_cast<int64_t>(sizeof(float)));
+    Result<DeviceMemory> table = DeviceMemory::Make(
+        int64_t{config_.context_length} * config_.head_dim * static_cast<int64_t>(sizeof(float)));
     if (!table.ok()) return table.error();
     rope_tables_.push_back(*std::move(table));
   }
@@ -261,8 +260,8 @@ Status TransformerCuda::AllocateCache() {
   const int64_t pages = std::min<int64_t>(bytes / page_bytes, kMostPages);
   if (pages < 1) {
     return Error{ErrorCode::kLimit,
-                 "a key-value memory of " + std::to_string(bytes) + " bytes does not hold a page of " +
-                     std::to_string(page_bytes),
+                 "a key-value memory of " + std::to_string(bytes) +
+                     " bytes does not hold a page of " + std::to_string(page_bytes),
                  "cuda"};
   }
   Result<DeviceMemory> memory = DeviceMemory::Make(pages * page_bytes);
@@ -316,7 +315,8 @@ Status TransformerCuda::ExtendRopeTables(int positions) {
   const auto floats = static_cast<size_t>(added) * static_cast<size_t>(config_.head_dim);
   rope_row_.resize(floats);
   for (size_t r = 0; r < rope_rows_.size(); ++r) {
-    for (int i = 0; i < added; ++i) rope_rows_[r].Next(rope_row_.data() + int64_t{i} * config_.head_dim);
+    for (int i = 0; i < added; ++i)
+      rope_rows_[r].Next(rope_row_.data() + int64_t{i} * config_.head_dim);
     const int64_t from = int64_t{rope_positions_} * config_.head_dim;
     Status status = CopyIn(rope_tables_[r].as<float>() + from, rope_row_.data(),
                            static_cast<int64_t>(floats * sizeof(float)), stream_);
@@ -394,8 +394,8 @@ Status TransformerCuda::ForwardBlocks(std::span<const Row> rows, std::span<float
   // Rows of a block, so that attention has room for its parts.
   const int seen = std::max(PowerOfTwo(positions), kLeastPositions);
   const int64_t of_row = AttentionWorkspace(1, config_.heads, config_.head_dim, seen);
-  const auto most = static_cast<size_t>(
-      std::clamp<int64_t>(kMostPartialBytes / of_row, 1, kMostSkinnyRows));
+  const auto most =
+      static_cast<size_t>(std::clamp<int64_t>(kMostPartialBytes / of_row, 1, kMostSkinnyRows));
   for (size_t first = 0; first < rows.size(); first += most) {
     const size_t count = std::min(most, rows.size() - first);
     if (Status status = ForwardBlock(rows, first, count, logits); !status.ok()) return status;
@@ -412,9 +412,8 @@ Status TransformerCuda::ForwardBlock(std::span<const Row> rows, size_t first, si
   for (size_t i = 0; i < count; ++i) {
     const Row& row = rows[first + i];
     const PlannedRow& planned = plan_.rows[first + i];
-    device_rows[i] = {row.token,           row.position,        planned.slot,
-                      planned.prefix,      planned.extra_begin, planned.extra_count,
-                      planned.pages_begin, row.output};
+    device_rows[i] = {row.token,           row.position,        planned.slot,        planned.prefix,
+                      planned.extra_begin, planned.extra_count, planned.pages_begin, row.output};
     positions = std::max(positions, row.position + 1);
     if (row.output < 0) continue;
     listed[outputs.size()] = static_cast<int32_t>(i);
@@ -582,8 +581,7 @@ Status TransformerCuda::EnqueueAttention(const Shape& shape, int index) {
   attention.out = attended_.as<float>();
   attention.out_stride = q_stride_;
   if (Status status = RunAttention(attention, stream_); !status.ok()) return status;
-  return AddToResidual(shape, layer.o, attended_.as<float>(), q_stride_,
-                       layer.attention_post_norm);
+  return AddToResidual(shape, layer.o, attended_.as<float>(), q_stride_, layer.attention_post_norm);
 }
 
 Status TransformerCuda::EnqueueMlp(const Shape& shape, const DeviceLayer& layer) {

@@ -123,7 +123,7 @@ class TransformerCuda final : public Model {
   const float* final_norm_ = nullptr;
   std::vector<DeviceLayer> layers_;
 
-  DeviceMemory cache_;  // [layer][keys, values][page][kv_head][kPageSize][head_dim]
+  DeviceMemory cache_;      // [layer][keys, values][page][kv_head][kPageSize][head_dim]
   int64_t cache_half_ = 0;  // bytes of the keys of a layer
   std::unique_ptr<KvSequences> sequences_;
   RowPlan plan_;
@@ -136,14 +136,13 @@ class TransformerCuda final : public Model {
   int rope_positions_ = 0;
 
   // Of a block. Strides are padded to 32 floats.
-  int64_t hidden_stride_ = 0, qkv_stride_ = 0, q_stride_ = 0, inner_stride_ = 0,
-          logits_stride_ = 0;
+  int64_t hidden_stride_ = 0, qkv_stride_ = 0, q_stride_ = 0, inner_stride_ = 0, logits_stride_ = 0;
   DeviceMemory x_, qkv_, attended_, inner_, answer_, last_;
-  Buffer rows_;     // DeviceRow[kMostSkinnyRows], then as many int32_t: the rows with logits
-  Buffer tables_;   // page tables of a call
-  Buffer extra_;    // slots of a call
-  Buffer moves_;    // pairs of slots
-  Buffer logits_;   // [outputs][logits_stride_], then a flag for each
+  Buffer rows_;    // DeviceRow[kMostSkinnyRows], then as many int32_t: the rows with logits
+  Buffer tables_;  // page tables of a call
+  Buffer extra_;   // slots of a call
+  Buffer moves_;   // pairs of slots
+  Buffer logits_;  // [outputs][logits_stride_], then a flag for each
   DeviceMemory partial_;
   std::map<Shape, Graph> graphs_;
 };

@@ -11,8 +11,7 @@ namespace {
 
 double E4m3Value(uint8_t code) {
   const int e = code >> 3 & 15;
-  const double size =
-      e == 0 ? std::ldexp(code & 7, -9) : std::ldexp(8 + (code & 7), e - 10);
+  const double size = e == 0 ? std::ldexp(code & 7, -9) : std::ldexp(8 + (code & 7), e - 10);
   return (code & 0x80) != 0 ? -size : size;
 }
 
@@ -36,9 +35,12 @@ struct Case {
   bool norm;
 };
 const Case kCases[] = {
-    {CacheType::kF32, 4, 2, 16, 37, 0, 0, false},  {CacheType::kBf16, 3, 1, 24, 300, 0, 0, true},
-    {CacheType::kFp8, 8, 1, 64, 70, 0, 20, false}, {CacheType::kBf16, 2, 2, 128, 530, 270, 0, false},
-    {CacheType::kF32, 10, 1, 8, 20, 5, 0, true},   {CacheType::kBf16, 8, 2, 256, 40, 0, 30, true},
+    {CacheType::kF32, 4, 2, 16, 37, 0, 0, false},
+    {CacheType::kBf16, 3, 1, 24, 300, 0, 0, true},
+    {CacheType::kFp8, 8, 1, 64, 70, 0, 20, false},
+    {CacheType::kBf16, 2, 2, 128, 530, 270, 0, false},
+    {CacheType::kF32, 10, 1, 8, 20, 5, 0, true},
+    {CacheType::kBf16, 8, 2, 256, 40, 0, 30, true},
     {CacheType::kBf16, 6, 3, 80, 290, 300, 0, false},
 };
 
@@ -64,8 +66,8 @@ struct Sequence {
         }
       }
     }
-    const size_t bytes = pages * static_cast<size_t>(c.kv_heads * kPageSize * c.head_dim *
-                                                     CacheBytes(c.type));
+    const size_t bytes =
+        pages * static_cast<size_t>(c.kv_heads * kPageSize * c.head_dim * CacheBytes(c.type));
     keys = std::make_unique<OnDevice<std::byte>>(bytes);
     values = std::make_unique<OnDevice<std::byte>>(bytes);
     device_table = std::make_unique<OnDevice<int32_t>>(table);
@@ -125,8 +127,8 @@ struct Sequence {
     attention.soft_cap = c.soft_cap;
     attention.window = c.window;
     attention.most_positions = c.length;
-    OnDevice<std::byte> partial(static_cast<size_t>(
-        AttentionWorkspace(count, c.heads, c.head_dim, c.length)));
+    OnDevice<std::byte> partial(
+        static_cast<size_t>(AttentionWorkspace(count, c.heads, c.head_dim, c.length)));
     attention.partial = reinterpret_cast<float*>(partial.data());
     attention.out_stride = c.heads * c.head_dim;
     return InAnyOrder<float>([&] {
@@ -177,8 +179,7 @@ struct Sequence {
         if (c.soft_cap > 0) score = c.soft_cap * std::tanh(score / c.soft_cap);
         const double weight = std::exp(score);
         sum += weight;
-        const float* value =
-            qkv.data() + j * width + (c.heads + c.kv_heads + kv) * c.head_dim;
+        const float* value = qkv.data() + j * width + (c.heads + c.kv_heads + kv) * c.head_dim;
         for (size_t i = 0; i < out.size(); ++i) out[i] += weight * Kept(c.type, value[i]);
       }
       for (const double v : out) all.push_back(v / sum);

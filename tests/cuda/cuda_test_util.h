@@ -106,9 +106,9 @@ std::vector<T> InAnyOrder(const std::function<std::vector<T>()>& run) {
   return first;
 }
 
-#define PAWL_EXPECT_OK(expression)                          \
-  do {                                                      \
-    const ::pawl::Status status_ = (expression);            \
+#define PAWL_EXPECT_OK(expression)                           \
+  do {                                                       \
+    const ::pawl::Status status_ = (expression);             \
     EXPECT_TRUE(status_.ok()) << status_.error().ToString(); \
   } while (false)
 

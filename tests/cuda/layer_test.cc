@@ -24,7 +24,8 @@ TEST_F(LayerTest, EmbeddingRowsAreTheCpus) {
     matrix.cols = columns;
     std::vector<float> floats = Normal(random, tokens * columns);
     std::vector<uint16_t> halves(tokens * columns);
-    for (uint16_t& h : halves) h = static_cast<uint16_t>((random() & 0x83ffu) | (random() % 17) << 10);
+    for (uint16_t& h : halves)
+      h = static_cast<uint16_t>((random() & 0x83ffu) | (random() % 17) << 10);
     std::vector<std::byte> bytes(static_cast<size_t>(tokens * 96));
     matrix.groups = 3;
     std::vector<float> scales(tokens * 3), minimums(tokens * 3);
@@ -38,13 +39,15 @@ TEST_F(LayerTest, EmbeddingRowsAreTheCpus) {
       matrix.scales = scales.data();
       matrix.minimums = type == WeightType::kI4 ? minimums.data() : nullptr;
     } else {
-      matrix.data = type == WeightType::kF32 ? static_cast<const void*>(floats.data()) : halves.data();
+      matrix.data =
+          type == WeightType::kF32 ? static_cast<const void*>(floats.data()) : halves.data();
     }
     const PackedMatrix packed = PackMatrix(matrix);
     const OnDevice<std::byte> data(packed.data);
     const OnDevice<float> device_scales(packed.scales), device_minimums(packed.minimums);
     std::vector<DeviceRow> rows(5);
-    for (size_t i = 0; i < rows.size(); ++i) rows[i].token = static_cast<int32_t>(random() % tokens);
+    for (size_t i = 0; i < rows.size(); ++i)
+      rows[i].token = static_cast<int32_t>(random() % tokens);
     const OnDevice<DeviceRow> device_rows(rows);
     Embed args;
     args.table = packed.shape;
@@ -120,8 +123,9 @@ TEST_F(LayerTest, SlotsMove) {
   args.count = 3;
   PAWL_EXPECT_OK(RunMoveSlots(args, nullptr));
   const auto at = [&](size_t l, int slot, int head) {
-    return l * layer + static_cast<size_t>(((slot / kPageSize) * heads + head) * kPageSize +
-                                           slot % kPageSize) * head_dim;
+    return l * layer +
+           static_cast<size_t>(((slot / kPageSize) * heads + head) * kPageSize + slot % kPageSize) *
+               head_dim;
   };
   for (size_t l = 0; l < layers; ++l) {
     for (size_t m = 0; m < 3; ++m) {
@@ -202,8 +206,8 @@ TEST_F(LayerTest, UnionAndSpread) {
         for (size_t i = 0; i < listed; ++i) {
           row[static_cast<size_t>(expected[i])] = compact[r * (listed + 3) + i];
         }
-        ASSERT_TRUE(std::equal(row.begin(), row.end(),
-                               logits.begin() + static_cast<long>(r) * vocabulary));
+        ASSERT_TRUE(
+            std::equal(row.begin(), row.end(), logits.begin() + static_cast<long>(r) * vocabulary));
       }
     }
   }

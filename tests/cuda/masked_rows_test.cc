@@ -1,11 +1,10 @@
 // The kernels of pawl/cuda_kernels.h: masks against the CPU kernel, tokens against the sampler,
 // log-probabilities and the largest few against double precision.
-#include "kernels/cuda/masks.h"
-
 #include <algorithm>
 #include <memory>
 
 #include "kernels/bitmask.h"
+#include "kernels/cuda/masks.h"
 #include "pawl/mask.h"
 #include "src/decode/sampler.h"
 #include "tests/cuda/cuda_test_util.h"
@@ -33,7 +32,8 @@ struct Rows {
     for (int i = 0; i < rows && listed; ++i) logit_rows.push_back(i);
     std::shuffle(logit_rows.begin(), logit_rows.end(), random);
     for (int i = 0; i < count && listed; ++i) {
-      mask_rows.push_back(i % 4 == 3 ? -1 : static_cast<int32_t>(random() % static_cast<unsigned>(rows)));
+      mask_rows.push_back(
+          i % 4 == 3 ? -1 : static_cast<int32_t>(random() % static_cast<unsigned>(rows)));
     }
   }
   std::vector<std::byte> Bytes() const {
@@ -48,10 +48,10 @@ struct Rows {
       if (type == LogitType::kF16) {
         int exponent = 0;
         const float fraction = std::frexp(std::fabs(logits[i]), &exponent);
-        half = logits[i] == 0 ? uint16_t{0}
-                              : static_cast<uint16_t>(
-                                    (exponent + 14) << 10 |
-                                    (static_cast<int>(std::ldexp(fraction, 11)) & 1023));
+        half = logits[i] == 0
+                   ? uint16_t{0}
+                   : static_cast<uint16_t>((exponent + 14) << 10 |
+                                           (static_cast<int>(std::ldexp(fraction, 11)) & 1023));
         if (std::isinf(logits[i])) half = 0x7c00;
         if (std::isnan(logits[i])) half = 0x7e00;
         if (std::signbit(logits[i])) half = static_cast<uint16_t>(half | 0x8000);
@@ -88,7 +88,9 @@ struct Rows {
 // The same in device memory.
 struct DeviceRows {
   explicit DeviceRows(const Rows& rows)
-      : logits(rows.Bytes()), masks(rows.masks), logit_rows(rows.logit_rows),
+      : logits(rows.Bytes()),
+        masks(rows.masks),
+        logit_rows(rows.logit_rows),
         mask_rows(rows.mask_rows),
         workspace(static_cast<size_t>(WorkspaceBytes(rows.count, rows.vocabulary))) {
     args.logits = logits.data();
@@ -221,7 +223,8 @@ TEST_F(MaskedRowsTest, LogSoftmaxAndTopK) {
   Random random(4);
   for (const Case& c : kCases) {
     Rows rows(random, c.type, c.vocabulary, c.rows, c.listed, c.allowed);
-    const auto count = static_cast<size_t>(rows.count), vocabulary = static_cast<size_t>(c.vocabulary);
+    const auto count = static_cast<size_t>(rows.count),
+               vocabulary = static_cast<size_t>(c.vocabulary);
     const DeviceRows device(rows);
     LogSoftmaxArgs args;
     args.rows = device.args;

@@ -55,8 +55,7 @@ Weights MakeWeights(Random& random, DeviceWeight type, int rows, int columns, in
     matrix.scales = scales.data();
     matrix.minimums = type == DeviceWeight::kI4 ? minimums.data() : nullptr;
   }
-  weights.packed =
-      type == DeviceWeight::kFp8 ? PackMatrixFp8(matrix, kernels) : PackMatrix(matrix);
+  weights.packed = type == DeviceWeight::kFp8 ? PackMatrixFp8(matrix, kernels) : PackMatrix(matrix);
   std::vector<float> row(c);
   for (int o = 0; o < rows; ++o) {
     kernels.read_row(matrix, o, row.data());
@@ -68,7 +67,8 @@ Weights MakeWeights(Random& random, DeviceWeight type, int rows, int columns, in
         double best = 0;
         for (int code = 0; code < 127; ++code) {
           const int e = code >> 3;
-          const double size = e == 0 ? std::ldexp(code & 7, -9) : std::ldexp(8 + (code & 7), e - 10);
+          const double size =
+              e == 0 ? std::ldexp(code & 7, -9) : std::ldexp(8 + (code & 7), e - 10);
           const double candidate = std::copysign(size * scale, value);
           if (std::fabs(candidate - value) < std::fabs(best - value)) best = candidate;
         }
@@ -162,9 +162,10 @@ TEST_F(MatMulTest, EqualsDoublePrecision) {
     args.gate = c.gate;
     args.add = c.add;
     const auto run = [&](size_t first, size_t count) {
-      OnDevice<float> y(c.add ? std::vector<float>(before.begin() + static_cast<long>(first * outputs),
-                                                   before.begin() + static_cast<long>((first + count) * outputs))
-                              : std::vector<float>(count * outputs, kNan));
+      OnDevice<float> y(
+          c.add ? std::vector<float>(before.begin() + static_cast<long>(first * outputs),
+                                     before.begin() + static_cast<long>((first + count) * outputs))
+                : std::vector<float>(count * outputs, kNan));
       args.x = device_x.data() + first * x_stride;
       args.rows = static_cast<int>(count);
       args.parts[0].y = y.data();
@@ -176,8 +177,10 @@ TEST_F(MatMulTest, EqualsDoublePrecision) {
     double error = 0, magnitude = 0;
     for (size_t r = 0; r < rows; ++r) {
       double squares = 0;
-      for (size_t k = 0; k < columns; ++k) squares += double{x[r * x_stride + k]} * x[r * x_stride + k];
-      const double factor = c.norm ? 1 / std::sqrt(squares / static_cast<double>(columns) + 1e-5) : 1;
+      for (size_t k = 0; k < columns; ++k)
+        squares += double{x[r * x_stride + k]} * x[r * x_stride + k];
+      const double factor =
+          c.norm ? 1 / std::sqrt(squares / static_cast<double>(columns) + 1e-5) : 1;
       for (size_t o = 0; o < outputs; ++o) {
         double sum = c.bias ? bias[o] : 0, other = c.bias ? up_bias[o] : 0, size = 1;
         for (size_t k = 0; k < columns; ++k) {
@@ -254,7 +257,8 @@ TEST_F(MatMulTest, ListedRowsHaveTheBitsOfAllRows) {
             if (i >= count) {
               ASSERT_TRUE(std::isnan(value));
             } else {
-              ASSERT_EQ(value, expected[static_cast<size_t>(r * outputs + list[static_cast<size_t>(i)])]);
+              ASSERT_EQ(value,
+                        expected[static_cast<size_t>(r * outputs + list[static_cast<size_t>(i)])]);
             }
           }
         }

@@ -63,7 +63,8 @@ double WorstError(Loaded& models, Random& random, int length) {
   const int steps = 3;
   for (int at = 0; at < length;) {
     const int count = at == 0 ? length - steps : 1;
-    const auto part = std::span(tokens).subspan(static_cast<size_t>(at), static_cast<size_t>(count));
+    const auto part =
+        std::span(tokens).subspan(static_cast<size_t>(at), static_cast<size_t>(count));
     const std::vector<float> got = RunChunk(*models.cuda, a, at, part);
     const std::vector<float> expected = RunChunk(*models.cpu, b, at, part);
     const auto width = static_cast<size_t>(vocabulary);
@@ -117,12 +118,13 @@ TEST_P(FamilyTest, RowsHaveTheSameBitsInAnyCompany) {
     for (int i = 0; i < count; ++i) {
       rows.push_back({tokens[static_cast<size_t>(at + i)], at + i, other, 0, i});
       // A third sequence's between.
-      if (random() % 3 == 0 && third_length < length) rows.push_back({5, third_length++, third, 0, -1});
+      if (random() % 3 == 0 && third_length < length)
+        rows.push_back({5, third_length++, third, 0, -1});
     }
     const Status status = model.Forward(rows, logits);
     ASSERT_TRUE(status.ok()) << status.error().ToString();
-    EXPECT_TRUE(SameBits(logits, std::span(all).subspan(static_cast<size_t>(at) * width,
-                                                        logits.size())))
+    EXPECT_TRUE(
+        SameBits(logits, std::span(all).subspan(static_cast<size_t>(at) * width, logits.size())))
         << count << " at " << at;
     at += count;
   }
@@ -166,7 +168,8 @@ TEST_F(TransformerTest, TreesAreTheirPaths) {
     // Committed, the path is what the plain run is.
     ASSERT_TRUE(model.CommitTree(tree, 3).ok());
     const TokenId next[] = {3};
-    EXPECT_TRUE(SameBits(RunChunk(model, tree, base + 3, next), RunChunk(model, plain, base + 3, next)));
+    EXPECT_TRUE(
+        SameBits(RunChunk(model, tree, base + 3, next), RunChunk(model, plain, base + 3, next)));
   }
 }
 
@@ -177,8 +180,7 @@ TEST_F(TransformerTest, GraphsChangeNothing) {
   Result<std::unique_ptr<Model>> without = LoadCuda(GoldenFolder("qwen3-bf16"), options);
   Result<std::unique_ptr<Model>> with = LoadCuda(GoldenFolder("qwen3-bf16"), {});
   ASSERT_TRUE(without.ok() && with.ok());
-  const std::vector<TokenId> tokens =
-      RandomTokens(random, 30, (*with)->info().vocabulary_size);
+  const std::vector<TokenId> tokens = RandomTokens(random, 30, (*with)->info().vocabulary_size);
   const SequenceId a = MakeSequence(**with, 40), b = MakeSequence(**without, 40);
   for (size_t at = 0; at < tokens.size();) {
     const size_t count = std::min<size_t>(tokens.size() - at, at % 3 + 1);

@@ -44,22 +44,27 @@ __global__ void RotateKernel(RotateAndStore p) {
   const bool is_query = index < p.heads;
   const bool is_value = index >= p.heads + p.cache.kv_heads;
   float* v = p.qkv + blockIdx.y * p.stride + static_cast<int64_t>(index) * head_dim;
+  const int head = is_query ? index : (index - p.heads) % p.cache.kv_heads;
+  const float* bias = is_query ? p.q_bias : is_value ? p.v_bias : p.k_bias;
+  const auto input = [&](int i) {
+    return bias != nullptr ? v[i] + bias[head * head_dim + i] : v[i];
+  };
   const float* norm = is_query ? p.q_norm : p.k_norm;
   float factor = 1.0f;
   if (norm != nullptr && !is_value) {
     float sum = 0.0f;
-    for (int i = lane; i < head_dim; i += kWarpSize) sum = Fma(v[i], v[i], sum);
+    for (int i = lane; i < head_dim; i += kWarpSize) sum = Fma(input(i), input(i), sum);
     sum = WarpSum(sum);
     factor = 1.0f / sqrtf(sum / static_cast<float>(head_dim) + p.epsilon);
   }
-  const int head = is_query ? 0 : (index - p.heads) % p.cache.kv_heads;
   const int64_t element =
-      ((static_cast<int64_t>(row.slot / kPageSize) * p.cache.kv_heads + head) * kPageSize +
+      ((static_cast<int64_t>(row.slot / kPageSize) * p.cache.kv_heads + head % p.cache.kv_heads) *
+           kPageSize +
        row.slot % kPageSize) *
       head_dim;
   const float* turn = p.rope + static_cast<int64_t>(row.position) * head_dim;
   for (int i = lane; i < half; i += kWarpSize) {
-    float a = v[i], b = v[i + half];
+    float a = input(i), b = input(i + half);
     if (is_value) {
       Store(p.cache, p.cache.values, element + i, a);
       Store(p.cache, p.cache.values, element + i + half, b);

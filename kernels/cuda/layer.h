@@ -61,6 +61,10 @@ struct RotateAndStore {
   const DeviceRow* rows = nullptr;
   int count = 0;
   int heads = 0;
+  // Added first; [heads or kv_heads][head_dim], or none.
+  const float* q_bias = nullptr;
+  const float* k_bias = nullptr;
+  const float* v_bias = nullptr;
   const float* q_norm = nullptr;  // [head_dim], or none
   const float* k_norm = nullptr;
   float epsilon = 0.0f;

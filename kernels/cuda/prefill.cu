@@ -1,12 +1,11 @@
 // Attention of many consecutive rows: tiles of 64 queries and 32 keys on tensor cores with the
 // softmax kept up as keys go by (Dao, "FlashAttention-2", 2023). A block has one tile and one head;
 // each of its four warps has 16 queries and all the keys, so warps share nothing but the tiles in
-// shared memory. Keys and values become bf16 there, whatever the cache holds. Tiles of keys begin at
-// multiples of 32 of the absolute position, and a key that a query does not see adds an exact zero,
-// so a row's result does not depend on which rows share its tile.
-#include "kernels/cuda/prefill.h"
-
+// shared memory. Keys and values become bf16 there, whatever the cache holds. Tiles of keys begin
+// at multiples of 32 of the absolute position, and a key that a query does not see adds an exact
+// zero, so a row's result does not depend on which rows share its tile.
 #include "kernels/cuda/device_language.h"
+#include "kernels/cuda/prefill.h"
 #include "kernels/cuda/weight.cuh"
 
 namespace pawl::PAWL_GPU {
@@ -82,7 +81,8 @@ __global__ __launch_bounds__(kThreads) void PrefillKernel(PrefillAttention p) {
     const int r = i / kPairs, d = i % kPairs * 2;
     uint32_t pair = 0;
     if (r < run.count && d < head_dim) {
-      const float* q = p.q + (run.first + r) * p.q_stride + static_cast<int64_t>(head) * head_dim + d;
+      const float* q =
+          p.q + (run.first + r) * p.q_stride + static_cast<int64_t>(head) * head_dim + d;
       pair = PackBf16(q[0], q[1]);
     }
     *reinterpret_cast<uint32_t*>(queries + r * kStride + d) = pair;
@@ -106,7 +106,8 @@ __global__ __launch_bounds__(kThreads) void PrefillKernel(PrefillAttention p) {
     for (int i = 0; i < 4; ++i) out[n][i] = 0.0f;
   }
 
-  const int block_first = p.window > 0 && row.position + 1 > p.window ? row.position + 1 - p.window : 0;
+  const int block_first =
+      p.window > 0 && row.position + 1 > p.window ? row.position + 1 - p.window : 0;
   const int end = row.position + run.count;
   for (int start = block_first / kKeys * kKeys; start < end; start += kKeys) {
     __syncthreads();
@@ -137,7 +138,8 @@ __global__ __launch_bounds__(kThreads) void PrefillKernel(PrefillAttention p) {
 #pragma unroll
     for (int d = 0; d < kDim; d += 16) {
       const uint16_t* q = queries + (warp * 16 + g) * kStride + d + 2 * t;
-      const uint32_t a[4] = {Pair(q), Pair(q + 8 * kStride), Pair(q + 8), Pair(q + 8 * kStride + 8)};
+      const uint32_t a[4] = {Pair(q), Pair(q + 8 * kStride), Pair(q + 8),
+                             Pair(q + 8 * kStride + 8)};
 #pragma unroll
       for (int n = 0; n < kKeys / 8; ++n) {
         const uint16_t* k = keys + (n * 8 + g) * kStride + d + 2 * t;
@@ -210,7 +212,8 @@ __global__ __launch_bounds__(kThreads) void PrefillKernel(PrefillAttention p) {
     for (int h = 0; h < 2; ++h) {
       const int r = warp * 16 + g + h * 8, d = n * 8 + 2 * t;
       if (r >= run.count || d >= head_dim) continue;
-      uint16_t* to = p.out + (run.first + r) * p.out_stride + static_cast<int64_t>(head) * head_dim + d;
+      uint16_t* to =
+          p.out + (run.first + r) * p.out_stride + static_cast<int64_t>(head) * head_dim + d;
       *reinterpret_cast<uint32_t*>(to) =
           PackBf16(out[n][2 * h] / sum[h], out[n][2 * h + 1] / sum[h]);
     }

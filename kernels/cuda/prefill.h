@@ -1,6 +1,6 @@
 // What many rows at once need: attention on tensor cores, and activations and weights as bf16 for
-// library products. A row's result does not depend on the rows beside it, but its bits are not those
-// of the kernels for few rows: activations are rounded to bf16 here.
+// library products. A row's result does not depend on the rows beside it, but its bits are not
+// those of the kernels for few rows: activations are rounded to bf16 here.
 #ifndef PAWL_KERNELS_CUDA_PREFILL_H_
 #define PAWL_KERNELS_CUDA_PREFILL_H_
 

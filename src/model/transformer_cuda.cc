@@ -5,7 +5,8 @@
 //   O + residual        a product that adds         matmul.cuh
 //   norm + gate . up    one product                 matmul.cuh
 //   down + residual     a product that adds         matmul.cuh
-// and the head on the rows whose logits are wanted. Activations are float, so that the CPU's
+// and the head on the rows whose logits are wanted. (Many plain rows in a call go another way:
+// transformer_cuda_prefill.cc.) Activations are float, so that the CPU's
 // numbers are met up to roundings; keys and values are bf16 unless asked otherwise.
 //
 // A call is cut into blocks of at most 64 rows. What a block's kernels are told lies in device
@@ -95,6 +96,7 @@ Result<std::unique_ptr<Model>> TransformerCuda::Make(TransformerConfig config,
 TransformerCuda::~TransformerCuda() {
   DropGraphs();
   for (Buffer* buffer : {&rows_, &tables_, &extra_, &moves_, &logits_}) FreePinned(buffer->pinned);
+  if (prefill_ != nullptr) FreePinned(prefill_->rows.pinned);
   FreeStream(stream_);
 }
 
@@ -396,9 +398,17 @@ Status TransformerCuda::ForwardBlocks(std::span<const Row> rows, std::span<float
   const int64_t of_row = AttentionWorkspace(1, config_.heads, config_.head_dim, seen);
   const auto most =
       static_cast<size_t>(std::clamp<int64_t>(kMostPartialBytes / of_row, 1, kMostSkinnyRows));
-  for (size_t first = 0; first < rows.size(); first += most) {
-    const size_t count = std::min(most, rows.size() - first);
-    if (Status status = ForwardBlock(rows, first, count, logits); !status.ok()) return status;
+  for (size_t first = 0; first < rows.size();) {
+    size_t count = PlainRows(rows, first);
+    Status status;
+    if (count > kMostSkinnyRows && UsesLibrary()) {
+      status = ForwardPrefill(rows, first, count, logits);
+    } else {
+      count = std::min(most, rows.size() - first);
+      status = ForwardBlock(rows, first, count, logits);
+    }
+    if (!status.ok()) return status;
+    first += count;
   }
   return {};
 }
@@ -435,10 +445,7 @@ Status TransformerCuda::ForwardBlock(std::span<const Row> rows, size_t first, si
     if (!memory.ok()) return memory.error();
     partial_ = *std::move(memory);
   }
-  const int64_t flags_at = int64_t{shape.outputs} * logits_stride_ * 4;
-  if (Status status = Grow(logits_, flags_at + shape.outputs * 4, true); !status.ok()) {
-    return status;
-  }
+  if (Status status = GrowLogits(shape.outputs); !status.ok()) return status;
   const auto rows_bytes = static_cast<int64_t>(kMostSkinnyRows * (sizeof(DeviceRow) + 4));
   if (Status status = CopyIn(rows_.device.data(), rows_.pinned, rows_bytes, stream_);
       !status.ok()) {
@@ -465,12 +472,23 @@ Status TransformerCuda::ForwardBlock(std::span<const Row> rows, size_t first, si
     graphs_[shape] = *graph;
     status = Replay(*graph, stream_);
   }
-  if (status.ok() && !outputs.empty()) {
-    status = CopyOut(logits_.pinned, logits_.device.data(), flags_at + shape.outputs * 4, stream_);
+  if (!status.ok()) return status;
+  return FetchLogits(rows, outputs, shape.outputs, logits);
+}
+
+Status TransformerCuda::GrowLogits(int count) {
+  return Grow(logits_, int64_t{count} * (logits_stride_ + 1) * 4, true);
+}
+
+Status TransformerCuda::FetchLogits(std::span<const Row> rows, std::span<const size_t> outputs,
+                                    int count, std::span<float> logits) {
+  const int64_t flags_at = int64_t{count} * logits_stride_ * 4;
+  Status status;
+  if (!outputs.empty()) {
+    status = CopyOut(logits_.pinned, logits_.device.data(), flags_at + count * 4, stream_);
   }
   if (status.ok()) status = Synchronize(stream_);
   if (!status.ok()) return status;
-
   const auto* from = static_cast<const float*>(logits_.pinned);
   const auto* flags =
       reinterpret_cast<const int32_t*>(static_cast<const char*>(logits_.pinned) + flags_at);
@@ -500,24 +518,31 @@ Status TransformerCuda::Enqueue(const Shape& shape) {
       return status;
     }
   }
+  return EnqueueHead(
+      x_.as<float>(),
+      reinterpret_cast<const int32_t*>(rows_.device.as<DeviceRow>() + kMostSkinnyRows),
+      shape.outputs);
+}
+
+Status TransformerCuda::EnqueueHead(const float* x, const int32_t* list, int count) {
   GatherRows gather;
-  gather.from = x_.as<float>();
+  gather.from = x;
   gather.stride = hidden_stride_;
-  gather.list = reinterpret_cast<const int32_t*>(rows_.device.as<DeviceRow>() + kMostSkinnyRows);
+  gather.list = list;
   gather.columns = config_.hidden;
-  gather.count = shape.outputs;
+  gather.count = count;
   gather.to = last_.as<float>();
   if (Status status = RunGatherRows(gather, stream_); !status.ok()) return status;
-  const int64_t flags_at = int64_t{shape.outputs} * logits_stride_ * 4;
-  auto* flags = reinterpret_cast<int32_t*>(logits_.device.as<char>() + flags_at);
-  if (Status status = Fill(flags, 0, shape.outputs * 4, stream_); !status.ok()) return status;
+  auto* flags =
+      reinterpret_cast<int32_t*>(logits_.device.as<char>() + int64_t{count} * logits_stride_ * 4);
+  if (Status status = Fill(flags, 0, count * 4, stream_); !status.ok()) return status;
   MatMul head;
   head.parts[0].w = head_;
   head.parts[0].y = logits_.device.as<float>();
   head.parts[0].y_stride = logits_stride_;
   head.x = last_.as<float>();
   head.x_stride = hidden_stride_;
-  head.rows = shape.outputs;
+  head.rows = count;
   head.norm = final_norm_;
   head.epsilon = config_.norm_epsilon;
   head.soft_cap = config_.logit_soft_cap;

@@ -14,6 +14,7 @@
 #include "kernels/cuda/layer.h"
 #include "kernels/cuda/matmul.h"
 #include "kernels/cuda/pack.h"
+#include "kernels/cuda/prefill.h"
 #include "kernels/cuda/runtime.h"
 #include "src/model/kv_sequences.h"
 #include "src/model/model.h"
@@ -24,16 +25,22 @@
 
 namespace pawl::PAWL_GPU {
 
+constexpr int kMostPrefillRows = 1024;
+
 struct TransformerCudaOptions {
   CacheType cache = CacheType::kBf16;
   bool fp8_weights = false;  // matrices are rounded to e4m3 with a scale for each row
   int64_t kv_bytes = 0;      // 0: what is free when the weights are in place, less a tenth
   int64_t kept_kv_bytes = int64_t{256} << 20;
   bool graphs = true;
+  // More than 64 plain rows that follow each other in a call go through cuBLASLt, where it is
+  // found. false: always the own kernels, in blocks of 64 rows.
+  bool library = true;
 };
 
-// A row's logits have the same bits in any company, as model.h promises. They differ from the CPU's
-// by roundings: docs/cuda.md has the bounds.
+// A row's logits have the same bits in any company, as model.h promises, but for rows that went
+// through the library (TransformerCudaOptions::library), whose activations are rounded to bf16.
+// They differ from the CPU's by roundings: docs/cuda.md has the bounds.
 class TransformerCuda final : public Model {
  public:
   // Uploads the weights. Errors: kUnsupported (no device, shapes that the kernels do not take),
@@ -104,6 +111,22 @@ class TransformerCuda final : public Model {
   // At most kMostSkinnyRows rows from `first` on.
   Status ForwardBlock(std::span<const Row> rows, size_t first, size_t count,
                       std::span<float> logits);
+  // From `first` on, how many rows are plain: what ForwardPrefill takes.
+  size_t PlainRows(std::span<const Row> rows, size_t first) const;
+  bool UsesLibrary();
+  // transformer_cuda_prefill.cc. At most kMostPrefillRows plain rows from `first` on.
+  Status ForwardPrefill(std::span<const Row> rows, size_t first, size_t count,
+                        std::span<float> logits);
+  Status AllocatePrefill();
+  Status PrefillLayer(int layer, int count, int runs, bool last);
+  Status PrefillProduct(const DeviceMatrix& w, const uint16_t* x, int64_t x_stride, float* y,
+                        int64_t y_stride, int count, bool add);
+  // The norm in front of the head and the head, for rows of x by the list; then their logits to
+  // where the caller wants them. `outputs`: rows of the call.
+  Status EnqueueHead(const float* x, const int32_t* list, int count);
+  Status FetchLogits(std::span<const Row> rows, std::span<const size_t> outputs, int count,
+                     std::span<float> logits);
+  Status GrowLogits(int count);
   // The kernels of a block, on the stream.
   Status Enqueue(const Shape& shape);
   Status EnqueueAttention(const Shape& shape, int layer);
@@ -145,6 +168,18 @@ class TransformerCuda final : public Model {
   Buffer logits_;  // [outputs][logits_stride_], then a flag for each
   DeviceMemory partial_;
   std::map<Shape, Graph> graphs_;
+
+  // Of many rows; made when first needed.
+  struct Prefill {
+    DeviceMemory x, qkv, gate_up;          // floats
+    DeviceMemory normed, attended, inner;  // bf16
+    DeviceMemory answer;                   // floats, where answers are normed
+    DeviceMemory unpacked;                 // bf16, a matrix whose weights are not
+    Buffer rows;  // DeviceRow, then RowRun, then int32_t: rows, runs, rows with logits
+  };
+  std::unique_ptr<Prefill> prefill_;
+  std::unique_ptr<Library> library_;
+  bool library_tried_ = false;
 };
 
 }  // namespace pawl::PAWL_GPU

@@ -90,6 +90,7 @@ TEST_P(FamilyTest, LogitsAreTheCpus) {
   Random random(1);
   TransformerCudaOptions options;
   options.cache = CacheType::kF32;
+  options.library = false;
   Loaded models = LoadBoth(GetParam(), options);
   ASSERT_TRUE(models.cuda != nullptr && models.cpu != nullptr);
   const double error = WorstError(models, random, 75);
@@ -100,7 +101,9 @@ TEST_P(FamilyTest, LogitsAreTheCpus) {
 // One row at a time, in chunks, in another order of rows: the same bits.
 TEST_P(FamilyTest, RowsHaveTheSameBitsInAnyCompany) {
   Random random(2);
-  Result<std::unique_ptr<Model>> loaded = LoadCuda(GoldenFolder(GetParam()), {});
+  TransformerCudaOptions options;
+  options.library = false;
+  Result<std::unique_ptr<Model>> loaded = LoadCuda(GoldenFolder(GetParam()), options);
   ASSERT_TRUE(loaded.ok()) << loaded.error().ToString();
   Model& model = **loaded;
   const auto width = static_cast<size_t>(model.info().vocabulary_size);
@@ -128,6 +131,16 @@ TEST_P(FamilyTest, RowsHaveTheSameBitsInAnyCompany) {
         << count << " at " << at;
     at += count;
   }
+}
+
+// Many rows: activations are bf16 there.
+TEST_P(FamilyTest, PromptsThroughTheLibraryAreNear) {
+  Random random(6);
+  Loaded models = LoadBoth(GetParam(), {});
+  ASSERT_TRUE(models.cuda != nullptr && models.cpu != nullptr);
+  const double error = WorstError(models, random, 110);
+  EXPECT_LT(error, 3e-2);
+  RecordProperty("relative_error", std::to_string(error));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, FamilyTest, testing::ValuesIn(GoldenNames()), [](const auto& param) {

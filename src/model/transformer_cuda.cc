@@ -95,7 +95,8 @@ Result<std::unique_ptr<Model>> TransformerCuda::Make(TransformerConfig config,
 
 TransformerCuda::~TransformerCuda() {
   DropGraphs();
-  for (Buffer* buffer : {&rows_, &tables_, &extra_, &moves_, &logits_}) FreePinned(buffer->pinned);
+  for (Buffer* buffer : {&rows_, &tables_, &extra_, &moves_, &logits_, &sample_rows_})
+    FreePinned(buffer->pinned);
   if (prefill_ != nullptr) FreePinned(prefill_->rows.pinned);
   FreeStream(stream_);
 }
@@ -356,10 +357,19 @@ Status TransformerCuda::CommitTree(SequenceId sequence, int row) {
 // ---- The forward pass ----
 
 Status TransformerCuda::Forward(std::span<const Row> rows, std::span<float> logits) {
+  Wanted wanted;
+  wanted.logits = logits;
+  return Run(rows, wanted);
+}
+
+Status TransformerCuda::Run(std::span<const Row> rows, const Wanted& wanted) {
   bad_rows_.clear();
-  const PlanLimits limits = {config_.vocabulary, static_cast<int64_t>(logits.size())};
+  PlanLimits limits;
+  limits.vocabulary = config_.vocabulary;
+  limits.logits = wanted.sample ? static_cast<int64_t>(wanted.tokens.size()) * config_.vocabulary
+                                : static_cast<int64_t>(wanted.logits.size());
   if (Status status = sequences_->Plan(rows, limits, plan_); !status.ok()) return status;
-  Status status = ForwardBlocks(rows, logits);
+  Status status = ForwardBlocks(rows, wanted);
   for (const int32_t row : bad_rows_) {
     const auto sequence = static_cast<size_t>(rows[static_cast<size_t>(row)].sequence);
     plan_.changes[static_cast<size_t>(plan_.change_of[sequence])].failed = true;
@@ -375,7 +385,7 @@ Status TransformerCuda::Forward(std::span<const Row> rows, std::span<float> logi
                "row " + std::to_string(bad_rows_[0])};
 }
 
-Status TransformerCuda::ForwardBlocks(std::span<const Row> rows, std::span<float> logits) {
+Status TransformerCuda::ForwardBlocks(std::span<const Row> rows, const Wanted& wanted) {
   if (Status status = Copy(plan_.copies); !status.ok()) return status;
   int positions = 0;
   for (const Row& row : rows) positions = std::max(positions, row.position + 1);
@@ -402,10 +412,10 @@ Status TransformerCuda::ForwardBlocks(std::span<const Row> rows, std::span<float
     size_t count = PlainRows(rows, first);
     Status status;
     if (count > kMostSkinnyRows && UsesLibrary()) {
-      status = ForwardPrefill(rows, first, count, logits);
+      status = ForwardPrefill(rows, first, count, wanted);
     } else {
       count = std::min(most, rows.size() - first);
-      status = ForwardBlock(rows, first, count, logits);
+      status = ForwardBlock(rows, first, count, wanted);
     }
     if (!status.ok()) return status;
     first += count;
@@ -414,7 +424,7 @@ Status TransformerCuda::ForwardBlocks(std::span<const Row> rows, std::span<float
 }
 
 Status TransformerCuda::ForwardBlock(std::span<const Row> rows, size_t first, size_t count,
-                                     std::span<float> logits) {
+                                     const Wanted& wanted) {
   auto* device_rows = static_cast<DeviceRow*>(rows_.pinned);
   auto* listed = reinterpret_cast<int32_t*>(device_rows + kMostSkinnyRows);
   std::vector<size_t> outputs;
@@ -446,6 +456,9 @@ Status TransformerCuda::ForwardBlock(std::span<const Row> rows, size_t first, si
     partial_ = *std::move(memory);
   }
   if (Status status = GrowLogits(shape.outputs); !status.ok()) return status;
+  const Result<HeadMode> head = PrepareHead(rows, outputs, shape.outputs, wanted);
+  if (!head.ok()) return head.error();
+  shape.head = *head;
   const auto rows_bytes = static_cast<int64_t>(kMostSkinnyRows * (sizeof(DeviceRow) + 4));
   if (Status status = CopyIn(rows_.device.data(), rows_.pinned, rows_bytes, stream_);
       !status.ok()) {
@@ -473,32 +486,7 @@ Status TransformerCuda::ForwardBlock(std::span<const Row> rows, size_t first, si
     status = Replay(*graph, stream_);
   }
   if (!status.ok()) return status;
-  return FetchLogits(rows, outputs, shape.outputs, logits);
-}
-
-Status TransformerCuda::GrowLogits(int count) {
-  return Grow(logits_, int64_t{count} * (logits_stride_ + 1) * 4, true);
-}
-
-Status TransformerCuda::FetchLogits(std::span<const Row> rows, std::span<const size_t> outputs,
-                                    int count, std::span<float> logits) {
-  const int64_t flags_at = int64_t{count} * logits_stride_ * 4;
-  Status status;
-  if (!outputs.empty()) {
-    status = CopyOut(logits_.pinned, logits_.device.data(), flags_at + count * 4, stream_);
-  }
-  if (status.ok()) status = Synchronize(stream_);
-  if (!status.ok()) return status;
-  const auto* from = static_cast<const float*>(logits_.pinned);
-  const auto* flags =
-      reinterpret_cast<const int32_t*>(static_cast<const char*>(logits_.pinned) + flags_at);
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const int64_t to = int64_t{rows[outputs[i]].output} * config_.vocabulary;
-    std::copy_n(from + static_cast<int64_t>(i) * logits_stride_, config_.vocabulary,
-                logits.data() + to);
-    if (flags[i] != 0) bad_rows_.push_back(static_cast<int32_t>(outputs[i]));
-  }
-  return {};
+  return FetchHead(rows, outputs, shape.outputs, wanted);
 }
 
 Status TransformerCuda::Enqueue(const Shape& shape) {
@@ -521,33 +509,7 @@ Status TransformerCuda::Enqueue(const Shape& shape) {
   return EnqueueHead(
       x_.as<float>(),
       reinterpret_cast<const int32_t*>(rows_.device.as<DeviceRow>() + kMostSkinnyRows),
-      shape.outputs);
-}
-
-Status TransformerCuda::EnqueueHead(const float* x, const int32_t* list, int count) {
-  GatherRows gather;
-  gather.from = x;
-  gather.stride = hidden_stride_;
-  gather.list = list;
-  gather.columns = config_.hidden;
-  gather.count = count;
-  gather.to = last_.as<float>();
-  if (Status status = RunGatherRows(gather, stream_); !status.ok()) return status;
-  auto* flags =
-      reinterpret_cast<int32_t*>(logits_.device.as<char>() + int64_t{count} * logits_stride_ * 4);
-  if (Status status = Fill(flags, 0, count * 4, stream_); !status.ok()) return status;
-  MatMul head;
-  head.parts[0].w = head_;
-  head.parts[0].y = logits_.device.as<float>();
-  head.parts[0].y_stride = logits_stride_;
-  head.x = last_.as<float>();
-  head.x_stride = hidden_stride_;
-  head.rows = count;
-  head.norm = final_norm_;
-  head.epsilon = config_.norm_epsilon;
-  head.soft_cap = config_.logit_soft_cap;
-  head.not_finite = flags;
-  return RunMatMul(head, stream_);
+      shape.outputs, shape.head);
 }
 
 Status TransformerCuda::EnqueueAttention(const Shape& shape, int index) {

@@ -12,10 +12,12 @@
 #include <vector>
 
 #include "kernels/cuda/layer.h"
+#include "kernels/cuda/masks.h"
 #include "kernels/cuda/matmul.h"
 #include "kernels/cuda/pack.h"
 #include "kernels/cuda/prefill.h"
 #include "kernels/cuda/runtime.h"
+#include "src/model/device_masks.h"
 #include "src/model/kv_sequences.h"
 #include "src/model/model.h"
 #include "src/model/rope.h"
@@ -63,6 +65,9 @@ class TransformerCuda final : public Model {
   }
   KvMemory kv_memory() const override;
   Status Forward(std::span<const Row> rows, std::span<float> logits) override;
+  bool samples() const override { return true; }
+  Status ForwardAndSample(std::span<const Row> rows, std::span<const SampleRequest> requests,
+                          std::span<TokenId> tokens) override;
   std::span<const int32_t> bad_rows() const override { return bad_rows_; }
   Status CommitTree(SequenceId sequence, int row) override;
 
@@ -77,6 +82,9 @@ class TransformerCuda final : public Model {
     const float *attention_post_norm = nullptr, *mlp_post_norm = nullptr;
     DeviceLinear q, k, v, o, gate, up, down;
   };
+  // What becomes of the last rows: logits, tokens drawn from all logits, or tokens where only the
+  // rows of the head are computed that a mask allows.
+  enum class HeadMode { kLogits, kSample, kSampleListed };
   // Memory that grows; what it held is lost then, and graphs that name it with it.
   struct Buffer {
     DeviceMemory device;
@@ -87,10 +95,27 @@ class TransformerCuda final : public Model {
   // rounded up to a power of two: what a graph is made for.
   struct Shape {
     int rows = 0, outputs = 0, positions = 0;
+    HeadMode head = HeadMode::kLogits;
     bool operator<(const Shape& other) const {
-      return std::tie(rows, outputs, positions) <
-             std::tie(other.rows, other.outputs, other.positions);
+      return std::tie(rows, outputs, positions, head) <
+             std::tie(other.rows, other.outputs, other.positions, other.head);
     }
+  };
+  // What a call wants: logits, or tokens.
+  struct Wanted {
+    std::span<float> logits;
+    std::span<const SampleRequest> requests;
+    std::span<TokenId> tokens;
+    bool sample = false;
+  };
+  // What the head is told about rows that are sampled, in device memory.
+  struct SampleRows {
+    int32_t masks[kMostSkinnyRows];
+    float temperatures[kMostSkinnyRows];
+    uint64_t seeds[kMostSkinnyRows];
+    uint64_t positions[kMostSkinnyRows];
+    int32_t tokens[kMostSkinnyRows];
+    int32_t token_count;
   };
 
   TransformerCuda(TransformerConfig config, const TransformerCudaOptions& options)
@@ -107,25 +132,29 @@ class TransformerCuda final : public Model {
   Status ExtendRopeTables(int positions);
   Status Copy(std::span<const SlotCopy> copies);
 
-  Status ForwardBlocks(std::span<const Row> rows, std::span<float> logits);
+  Status Run(std::span<const Row> rows, const Wanted& wanted);
+  Status ForwardBlocks(std::span<const Row> rows, const Wanted& wanted);
   // At most kMostSkinnyRows rows from `first` on.
-  Status ForwardBlock(std::span<const Row> rows, size_t first, size_t count,
-                      std::span<float> logits);
+  Status ForwardBlock(std::span<const Row> rows, size_t first, size_t count, const Wanted& wanted);
   // From `first` on, how many rows are plain: what ForwardPrefill takes.
   size_t PlainRows(std::span<const Row> rows, size_t first) const;
   bool UsesLibrary();
   // transformer_cuda_prefill.cc. At most kMostPrefillRows plain rows from `first` on.
   Status ForwardPrefill(std::span<const Row> rows, size_t first, size_t count,
-                        std::span<float> logits);
+                        const Wanted& wanted);
   Status AllocatePrefill();
   Status PrefillLayer(int layer, int count, int runs, bool last);
   Status PrefillProduct(const DeviceMatrix& w, const uint16_t* x, int64_t x_stride, float* y,
                         int64_t y_stride, int count, bool add);
-  // The norm in front of the head and the head, for rows of x by the list; then their logits to
-  // where the caller wants them. `outputs`: rows of the call.
-  Status EnqueueHead(const float* x, const int32_t* list, int count);
-  Status FetchLogits(std::span<const Row> rows, std::span<const size_t> outputs, int count,
-                     std::span<float> logits);
+  // Sends what the head needs to know about the rows with outputs; which head it is to be.
+  Result<HeadMode> PrepareHead(std::span<const Row> rows, std::span<const size_t> outputs,
+                               int count, const Wanted& wanted);
+  // The norm in front of the head and the head, for rows of x by the list.
+  Status EnqueueHead(const float* x, const int32_t* list, int count, HeadMode mode);
+  Status EnqueueSampling(int count);
+  // Waits, and gives the caller logits or tokens. `outputs`: rows of the call.
+  Status FetchHead(std::span<const Row> rows, std::span<const size_t> outputs, int count,
+                   const Wanted& wanted);
   Status GrowLogits(int count);
   // The kernels of a block, on the stream.
   Status Enqueue(const Shape& shape);
@@ -166,6 +195,9 @@ class TransformerCuda final : public Model {
   Buffer extra_;   // slots of a call
   Buffer moves_;   // pairs of slots
   Buffer logits_;  // [outputs][logits_stride_], then a flag for each
+  Buffer sample_rows_;
+  std::unique_ptr<DeviceMasks> masks_;
+  DeviceMemory compact_, listed_, chunk_counts_, sample_workspace_;
   DeviceMemory partial_;
   std::map<Shape, Graph> graphs_;
 

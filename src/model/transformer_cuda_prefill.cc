@@ -198,7 +198,7 @@ Status TransformerCuda::PrefillLayer(int index, int count, int runs, bool last) 
 }
 
 Status TransformerCuda::ForwardPrefill(std::span<const Row> rows, size_t first, size_t count,
-                                       std::span<float> logits) {
+                                       const Wanted& wanted) {
   Buffer& buffer = prefill_->rows;
   auto* device_rows = static_cast<DeviceRow*>(buffer.pinned);
   auto* runs = reinterpret_cast<RowRun*>(device_rows + kRows);
@@ -241,13 +241,15 @@ Status TransformerCuda::ForwardPrefill(std::span<const Row> rows, size_t first, 
       buffer.device.as<char>() +
       (reinterpret_cast<char*>(listed) - static_cast<char*>(buffer.pinned)));
   for (size_t at = 0; at < outputs.size() && status.ok(); at += kMostSkinnyRows) {
-    const size_t some = std::min<size_t>(outputs.size() - at, kMostSkinnyRows);
-    const auto some_count = static_cast<int>(some);
+    const auto some =
+        std::span(outputs).subspan(at, std::min<size_t>(outputs.size() - at, kMostSkinnyRows));
+    const auto some_count = static_cast<int>(some.size());
     status = GrowLogits(some_count);
-    if (status.ok()) status = EnqueueHead(prefill_->x.as<float>(), device_list + at, some_count);
-    if (status.ok()) {
-      status = FetchLogits(rows, std::span(outputs).subspan(at, some), some_count, logits);
-    }
+    if (!status.ok()) break;
+    const Result<HeadMode> head = PrepareHead(rows, some, some_count, wanted);
+    if (!head.ok()) return head.error();
+    status = EnqueueHead(prefill_->x.as<float>(), device_list + at, some_count, *head);
+    if (status.ok()) status = FetchHead(rows, some, some_count, wanted);
   }
   return status;
 }

@@ -307,6 +307,16 @@ Status TransformerCuda::Grow(Buffer& buffer, int64_t bytes, bool with_pinned) {
   return {};
 }
 
+Status TransformerCuda::GrowPartial(int64_t bytes) {
+  if (bytes <= partial_.bytes()) return {};
+  DropGraphs();
+  partial_ = DeviceMemory();
+  Result<DeviceMemory> memory = DeviceMemory::Make(bytes);
+  if (!memory.ok()) return memory.error();
+  partial_ = *std::move(memory);
+  return {};
+}
+
 void TransformerCuda::DropGraphs() {
   for (const auto& [shape, graph] : graphs_) FreeGraph(graph);
   graphs_.clear();
@@ -448,13 +458,7 @@ Status TransformerCuda::ForwardBlock(std::span<const Row> rows, size_t first, si
 
   const int64_t partial =
       AttentionWorkspace(shape.rows, config_.heads, config_.head_dim, shape.positions);
-  if (partial > partial_.bytes()) {
-    DropGraphs();
-    partial_ = DeviceMemory();
-    Result<DeviceMemory> memory = DeviceMemory::Make(partial);
-    if (!memory.ok()) return memory.error();
-    partial_ = *std::move(memory);
-  }
+  if (Status status = GrowPartial(partial); !status.ok()) return status;
   if (Status status = GrowLogits(shape.outputs); !status.ok()) return status;
   const Result<HeadMode> head = PrepareHead(rows, outputs, shape.outputs, wanted);
   if (!head.ok()) return head.error();

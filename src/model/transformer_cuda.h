@@ -143,7 +143,9 @@ class TransformerCuda final : public Model {
   Status ForwardPrefill(std::span<const Row> rows, size_t first, size_t count,
                         const Wanted& wanted);
   Status AllocatePrefill();
-  Status PrefillLayer(int layer, int count, int runs, bool last);
+  Status PrefillLayer(int layer, int count, int runs, int most_positions, bool last);
+  Status AttendRowByRow(int layer, int count, int most_positions);
+  Status GrowPartial(int64_t bytes);
   Status PrefillProduct(const DeviceMatrix& w, const uint16_t* x, int64_t x_stride, float* y,
                         int64_t y_stride, int count, bool add);
   // Sends what the head needs to know about the rows with outputs; which head it is to be.

@@ -12,6 +12,9 @@ namespace pawl::PAWL_GPU {
 namespace {
 
 constexpr int64_t kRows = kMostPrefillRows;
+// Tiles of queries are for prompts; a batch of sequences with a row or two each is better off with
+// the kernels for few rows.
+constexpr int kRowsPerRun = 8;
 
 }  // namespace
 
@@ -55,7 +58,7 @@ Status TransformerCuda::AllocatePrefill() {
   for (const Piece& piece :
        {Piece{&prefill_->x, kRows * hidden_stride_ * 4},
         Piece{&prefill_->qkv, kRows * qkv_stride_ * 4},
-        Piece{&prefill_->gate_up, kRows * inner_stride_ * 8},
+        Piece{&prefill_->gate_up, kRows * std::max(2 * inner_stride_, q_stride_) * 4},
         Piece{&prefill_->normed, kRows * hidden_stride_ * 2},
         Piece{&prefill_->attended, kRows * q_stride_ * 2},
         Piece{&prefill_->inner, kRows * inner_stride_ * 2},
@@ -90,7 +93,41 @@ Status TransformerCuda::PrefillProduct(const DeviceMatrix& w, const uint16_t* x,
   return library_->Run(product, stream_);
 }
 
-Status TransformerCuda::PrefillLayer(int index, int count, int runs, bool last) {
+Status TransformerCuda::AttendRowByRow(int index, int count, int most_positions) {
+  auto* out = prefill_->gate_up.as<float>();  // free at this point of a layer
+  Status status;
+  for (int first = 0; first < count && status.ok(); first += kMostSkinnyRows) {
+    Attention attention;
+    attention.q = prefill_->qkv.as<float>() + first * qkv_stride_;
+    attention.q_stride = qkv_stride_;
+    attention.rows = prefill_->rows.device.as<DeviceRow>() + first;
+    attention.count = std::min(count - first, kMostSkinnyRows);
+    attention.heads = config_.heads;
+    attention.tables = tables_.device.as<int32_t>();
+    attention.extra = extra_.device.as<int32_t>();
+    attention.cache = CacheOf(index);
+    attention.scale = config_.attention_scale;
+    attention.soft_cap = config_.attention_soft_cap;
+    attention.window = config_.layers[static_cast<size_t>(index)].window;
+    attention.most_positions = most_positions;
+    attention.partial = partial_.as<float>();
+    attention.out = out + first * q_stride_;
+    attention.out_stride = q_stride_;
+    status = RunAttention(attention, stream_);
+  }
+  if (!status.ok()) return status;
+  ToBf16 round;
+  round.x = out;
+  round.x_stride = q_stride_;
+  round.columns = config_.heads * config_.head_dim;
+  round.count = count;
+  round.to = prefill_->attended.as<uint16_t>();
+  round.to_stride = q_stride_;
+  return RunToBf16(round, stream_);
+}
+
+Status TransformerCuda::PrefillLayer(int index, int count, int runs, int most_positions,
+                                     bool last) {
   const DeviceLayer& layer = layers_[static_cast<size_t>(index)];
   const LayerConfig& config = config_.layers[static_cast<size_t>(index)];
   auto* x = prefill_->x.as<float>();
@@ -157,22 +194,27 @@ Status TransformerCuda::PrefillLayer(int index, int count, int runs, bool last) 
   rotate.cache = CacheOf(index);
   then([&] { return RunRotateAndStore(rotate, stream_); });
   if (last) return status;
-  PrefillAttention attention;
-  attention.q = qkv;
-  attention.q_stride = qkv_stride_;
-  attention.rows = rows;
-  attention.runs = reinterpret_cast<const RowRun*>(rows + kRows);
-  attention.run_count = runs;
-  attention.heads = config_.heads;
-  attention.tables = tables_.device.as<int32_t>();
-  attention.cache = rotate.cache;
-  attention.scale = config_.attention_scale;
-  attention.soft_cap = config_.attention_soft_cap;
-  attention.window = config.window;
-  attention.out = prefill_->attended.as<uint16_t>();
-  attention.out_stride = q_stride_;
-  then([&] { return RunPrefillAttention(attention, stream_); });
-  then([&] { return residual(layer.o.w, attention.out, q_stride_, layer.attention_post_norm); });
+  auto* attended = prefill_->attended.as<uint16_t>();
+  if (runs * kRowsPerRun <= count) {
+    PrefillAttention attention;
+    attention.q = qkv;
+    attention.q_stride = qkv_stride_;
+    attention.rows = rows;
+    attention.runs = reinterpret_cast<const RowRun*>(rows + kRows);
+    attention.run_count = runs;
+    attention.heads = config_.heads;
+    attention.tables = tables_.device.as<int32_t>();
+    attention.cache = rotate.cache;
+    attention.scale = config_.attention_scale;
+    attention.soft_cap = config_.attention_soft_cap;
+    attention.window = config.window;
+    attention.out = attended;
+    attention.out_stride = q_stride_;
+    then([&] { return RunPrefillAttention(attention, stream_); });
+  } else {
+    then([&] { return AttendRowByRow(index, count, most_positions); });
+  }
+  then([&] { return residual(layer.o.w, attended, q_stride_, layer.attention_post_norm); });
 
   auto* gate = prefill_->gate_up.as<float>();
   float* up = gate + kRows * inner_stride_;
@@ -204,12 +246,14 @@ Status TransformerCuda::ForwardPrefill(std::span<const Row> rows, size_t first, 
   auto* runs = reinterpret_cast<RowRun*>(device_rows + kRows);
   auto* listed = reinterpret_cast<int32_t*>(runs + kRows);
   std::vector<size_t> outputs;
-  int run_count = 0;
+  const auto rows_count = static_cast<int>(count);
+  int run_count = 0, positions = 0;
   for (size_t i = 0; i < count; ++i) {
     const Row& row = rows[first + i];
     const PlannedRow& planned = plan_.rows[first + i];
     device_rows[i] = {row.token,           row.position,        planned.slot,        planned.prefix,
                       planned.extra_begin, planned.extra_count, planned.pages_begin, row.output};
+    positions = std::max(positions, row.position + 1);
     // The rows of a sequence may be scattered over the call.
     if (run_count > 0 && runs[run_count - 1].count < kPrefillTile &&
         rows[first + i - 1].sequence == row.sequence) {
@@ -221,9 +265,13 @@ Status TransformerCuda::ForwardPrefill(std::span<const Row> rows, size_t first, 
     listed[outputs.size()] = static_cast<int32_t>(i);
     outputs.push_back(first + i);
   }
+  if (run_count * kRowsPerRun > rows_count) {
+    const int64_t partial =
+        AttentionWorkspace(kMostSkinnyRows, config_.heads, config_.head_dim, positions);
+    if (Status status = GrowPartial(partial); !status.ok()) return status;
+  }
   Status status = CopyIn(buffer.device.data(), buffer.pinned, buffer.bytes, stream_);
   if (!status.ok()) return status;
-  const auto rows_count = static_cast<int>(count);
   Embed embed;
   embed.table = embedding_;
   embed.rows = buffer.device.as<DeviceRow>();
@@ -234,7 +282,7 @@ Status TransformerCuda::ForwardPrefill(std::span<const Row> rows, size_t first, 
   status = RunEmbed(embed, stream_);
   for (int layer = 0; layer < config_.layer_count() && status.ok(); ++layer) {
     const bool last = layer + 1 == config_.layer_count() && outputs.empty();
-    status = PrefillLayer(layer, rows_count, run_count, last);
+    status = PrefillLayer(layer, rows_count, run_count, positions, last);
   }
   if (status.ok() && outputs.empty()) return Synchronize(stream_);
   const auto* device_list = reinterpret_cast<const int32_t*>(

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <random>
 
+#include "src/decode/sampler.h"
 #include "src/model/transformer_config.h"
 #include "src/model/transformer_cuda.h"
 #include "src/model/transformer_weights.h"
@@ -257,6 +258,136 @@ TEST_F(TransformerTest, GreedyTokensAreTheReferences) {
     }
     EXPECT_TRUE(std::equal(text.begin(), text.end(), golden.greedy.begin())) << name;
   }
+}
+
+// Tokens drawn on the device are those that the sampler draws from the logits, with all of the head
+// and with the part of it that masks allow, in batches and beside rows of prompts.
+TEST_F(TransformerTest, SampledTokensAreTheSamplers) {
+  Random random(7);
+  for (const char* name : {"llama-bf16-llama3", "gemma2-bf16"}) {
+    Result<std::unique_ptr<Model>> loaded = LoadCuda(GoldenFolder(name), {});
+    ASSERT_TRUE(loaded.ok()) << loaded.error().ToString();
+    Model& model = **loaded;
+    const int vocabulary = model.info().vocabulary_size;
+    const auto width = static_cast<size_t>(vocabulary);
+    std::vector<std::shared_ptr<const Mask>> masks;
+    for (const double share : {0.02, 0.5, 1.0}) {
+      std::bernoulli_distribution bit(share);
+      std::vector<uint32_t> words((width + 31) / 32);
+      for (size_t t = 0; t < width; ++t) words[t / 32] |= uint32_t{bit(random)} << t % 32;
+      words[0] |= 4;
+      masks.push_back(std::make_shared<Mask>(static_cast<MaskId>(masks.size()), std::move(words)));
+    }
+    for (int round = 0; round < 8; ++round) {
+      const int sequences = 1 + round % 5;
+      std::vector<SequenceId> ids;
+      std::vector<Row> rows;
+      std::vector<SampleRequest> requests;
+      for (int s = 0; s < sequences; ++s) {
+        ids.push_back(MakeSequence(model, 100));
+        const int length = s == 0 && round == 7 ? 80 : 1 + static_cast<int>(random() % 4);
+        for (int i = 0; i < length; ++i) {
+          rows.push_back(
+              {static_cast<TokenId>(random() % width), i, ids.back(), 0, i + 1 == length ? s : -1});
+        }
+        SampleRequest request;
+        const size_t which = round < 3 ? 0 : random() % 4;
+        if (which < 3) request.mask = masks[which];
+        request.temperature = random() % 3 == 0 ? 0.0f : 1.3f;
+        request.seed = random();
+        request.position = random();
+        requests.push_back(request);
+      }
+      std::vector<TokenId> tokens(static_cast<size_t>(sequences), -7);
+      const Status status = model.ForwardAndSample(rows, requests, tokens);
+      ASSERT_TRUE(status.ok()) << status.error().ToString();
+      for (const SequenceId id : ids) model.Truncate(id, 0);
+      const std::vector<float> logits = RunRows(model, rows);
+      for (size_t s = 0; s < requests.size(); ++s) {
+        Sampler sampler({.temperature = requests[s].temperature, .seed = requests[s].seed});
+        const Result<TokenId> expected =
+            sampler.Sample(std::span(logits).subspan(s * width, width), requests[s].mask.get(),
+                           requests[s].position, {});
+        ASSERT_TRUE(expected.ok());
+        EXPECT_EQ(tokens[s], *expected) << name << " round " << round << " row " << s;
+      }
+      for (const SequenceId id : ids) model.FreeSequence(id);
+    }
+  }
+}
+
+TEST_F(TransformerTest, AMaskWithoutTokensIsAnError) {
+  Result<std::unique_ptr<Model>> model = LoadCuda(GoldenFolder("llama-bf16-llama3"), {});
+  ASSERT_TRUE(model.ok());
+  const auto width = static_cast<size_t>((*model)->info().vocabulary_size);
+  SampleRequest request;
+  request.mask = std::make_shared<Mask>(0, std::vector<uint32_t>((width + 31) / 32));
+  const Row rows[] = {{1, 0, MakeSequence(**model, 4), 0, 0}};
+  TokenId token = 0;
+  const Status status = (*model)->ForwardAndSample(rows, {&request, 1}, {&token, 1});
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(status.error().place, "output 0");
+}
+
+TEST_F(TransformerTest, TheMaskPoolKeepsTheLastOnesUsed) {
+  Result<std::unique_ptr<DeviceMasks>> pool = DeviceMasks::Make(100, 2);
+  ASSERT_TRUE(pool.ok());
+  std::vector<std::shared_ptr<const Mask>> masks;
+  for (uint32_t i = 0; i < 3; ++i) {
+    masks.push_back(std::make_shared<Mask>(i, std::vector<uint32_t>{i + 1, i, i, i}));
+  }
+  const auto row = [&](size_t i) { return *(*pool)->RowOf(masks[i], nullptr); };
+  EXPECT_EQ(row(0), 0);
+  EXPECT_EQ(row(1), 1);
+  EXPECT_EQ(row(0), 0);
+  EXPECT_EQ((*pool)->uploads(), 2);
+  EXPECT_FALSE((*pool)->RowOf(masks[2], nullptr).ok());  // both are of this step
+  (*pool)->NextStep();
+  EXPECT_EQ(row(0), 0);
+  EXPECT_EQ(row(2), 1);
+  (*pool)->NextStep();
+  EXPECT_EQ(row(1), 0);
+  EXPECT_EQ((*pool)->uploads(), 4);
+  std::vector<uint32_t> words(8);
+  PAWL_EXPECT_OK(CopyOut(words.data(), (*pool)->words(), 32, nullptr));
+  PAWL_EXPECT_OK(Synchronize(nullptr));
+  EXPECT_EQ(words, (std::vector<uint32_t>{2, 1, 1, 1, 3, 2, 2, 2}));
+}
+
+TEST_F(TransformerTest, DamagedWeightsAreAnErrorOfTheirRows) {
+  // A position whose key is infinite spoils its own sequence alone. Here: a token whose embedding
+  // is.
+  const std::string folder = GoldenFolder("qwen2-fp32-untied");
+  Result<TransformerConfig> config = ReadTransformerConfig(folder);
+  ASSERT_TRUE(config.ok());
+  Result<Checkpoint> checkpoint = Checkpoint::Open(folder);
+  ASSERT_TRUE(checkpoint.ok());
+  Result<TransformerWeights> weights =
+      LoadTransformerWeights(std::make_unique<Checkpoint>(*std::move(checkpoint)), *config,
+                             HuggingFaceNames(*config), nullptr);
+  ASSERT_TRUE(weights.ok());
+  const auto size = static_cast<size_t>(weights->embedding.rows * weights->embedding.cols);
+  std::vector<float> embedding(size);
+  std::memcpy(embedding.data(), weights->embedding.data, size * sizeof(float));
+  embedding[static_cast<size_t>(weights->embedding.cols) * 9] = kNan;
+  weights->embedding.data = embedding.data();
+  TransformerCudaOptions options;
+  options.kv_bytes = 1 << 20;
+  Result<std::unique_ptr<Model>> model = TransformerCuda::Make(*config, *weights, options);
+  ASSERT_TRUE(model.ok()) << model.error().ToString();
+  const SequenceId good = MakeSequence(**model, 8), bad = MakeSequence(**model, 8);
+  const auto width = static_cast<size_t>((*model)->info().vocabulary_size);
+  std::vector<float> logits(2 * width);
+  const Row rows[] = {{3, 0, good, 0, 0}, {9, 0, bad, 0, 1}};
+  const Status status = (*model)->Forward(rows, logits);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().place, "row 1");
+  ASSERT_EQ((*model)->bad_rows().size(), 1u);
+  EXPECT_EQ((*model)->bad_rows()[0], 1);
+  // The good sequence goes on, the bad one is empty.
+  const Row next[] = {{4, 1, good, 0, 0}, {4, 0, bad, 0, 1}};
+  EXPECT_TRUE((*model)->Forward(next, logits).ok());
 }
 
 #if defined(PAWL_CUDA_EMULATED)

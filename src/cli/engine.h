@@ -35,14 +35,17 @@ Encoder EncoderOf(const Text& text);
 const std::vector<std::string>& DtypeNames();
 // REQUIRES: one of those names.
 WeightDtype DtypeNamed(const std::string& name);
-// The names of --device: "cpu", "cuda", "auto".
-const std::vector<std::string>& DeviceNames();
-void AddDeviceOption(CLI::App* command, std::string* device);
-// `threads` 0: all cores. `dtype`, `device`: one of those names. Where "auto" falls back to the CPU,
-// a line on stderr says why.
+// --device and --kv-dtype.
+struct DeviceFlags {
+  std::string device = "cpu";
+  std::string kv_dtype = "bf16";
+  void AddTo(CLI::App* command);
+};
+// `threads` 0: all cores. `dtype`: one of those names. Where --device auto falls back to the CPU, a
+// line on stderr says why.
 Result<std::unique_ptr<Model>> LoadWeights(const std::string& command, const std::string& folder,
                                            int threads, const std::string& dtype = "stored",
-                                           const std::string& device = "cpu");
+                                           const DeviceFlags& device = {});
 
 }  // namespace pawl::cli
 

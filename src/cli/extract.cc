@@ -31,7 +31,7 @@ struct Flags {
   std::string model;
   int threads = 0;
   std::string dtype = "stored";
-  std::string device = "cpu";
+  DeviceFlags device;
   bool json_lines = false;
   int batch = 8;
   bool progress = false;
@@ -315,7 +315,7 @@ void AddExtract(CLI::App& app, Action& action) {
       ->check(CLI::IsMember(DtypeNames()))
       ->type_name("TYPE")
       ->capture_default_str();
-  AddDeviceOption(command, &flags->device);
+  flags->device.AddTo(command);
   command->add_option("--threads", flags->threads, "Threads; 0: all cores")
       ->transform(WholeNumber(0, 1024))
       ->type_name("N")

@@ -30,7 +30,7 @@ struct Flags {
   ChatFlags chat;
   int threads = 0;
   std::string dtype = "stored";
-  std::string device = "cpu";
+  DeviceFlags device;
   bool special = false;
   bool no_skip_forced = false;
   bool captures = false;
@@ -171,7 +171,7 @@ void AddGenerate(CLI::App& app, Action& action) {
       ->check(CLI::IsMember(DtypeNames()))
       ->type_name("TYPE")
       ->capture_default_str();
-  AddDeviceOption(command, &flags->device);
+  flags->device.AddTo(command);
   command->add_option("--threads", flags->threads, "Threads; 0: all cores")
       ->transform(WholeNumber(0, 1024))
       ->type_name("N")

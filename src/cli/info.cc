@@ -28,7 +28,7 @@ struct Row {
 struct Flags {
   std::string model;
   std::string dtype = "stored";
-  std::string device = "cpu";
+  DeviceFlags device;
   bool json = false;
 };
 
@@ -135,7 +135,7 @@ void AddInfo(CLI::App& app, Action& action) {
       ->check(CLI::IsMember(DtypeNames()))
       ->type_name("TYPE")
       ->capture_default_str();
-  AddDeviceOption(command, &flags->device);
+  flags->device.AddTo(command);
   command->add_flag("--json", flags->json, "Print JSON");
   command->footer("Example:\n  pawl info --model models/tiny-extract");
   command->callback([flags, &action] { action = [flags] { return Info(*flags); }; });

@@ -58,7 +58,7 @@ __device__ __forceinline__ int64_t ElementOf(const Attention& p, const DeviceRow
   }
   return ((static_cast<int64_t>(slot / kPageSize) * p.cache.kv_heads + head) * kPageSize +
           slot % kPageSize) *
-         p.cache.head_dim;
+         HeadStride(p.cache.head_dim);
 }
 
 // Workspace of a (row, head, split): maximum, sum, and the unscaled sum of values.
@@ -99,7 +99,7 @@ __global__ __launch_bounds__(kThreads) void SplitKernel(Attention p, int splits)
     const float* at = p.q + blockIdx.z * p.q_stride +
                       static_cast<int64_t>(first_head + (h < heads ? h : 0)) * head_dim + d;
 #pragma unroll
-    for (int i = 0; i < kPiece; ++i) q[h][i] = inside ? at[i] : 0.0f;
+    for (int i = 0; i < kPiece; ++i) q[h][i] = d + i < head_dim ? at[i] : 0.0f;
   }
   for (int base = start; base < end; base += step) {
     const int j = base + own;
@@ -259,10 +259,10 @@ int64_t AttentionWorkspace(int rows, int heads, int head_dim, int most_positions
 
 Status RunAttention(const Attention& args, Stream stream) {
   if (args.count <= 0) return {};
-  if (args.cache.head_dim > kMostHeadDim || args.cache.head_dim % kPiece != 0) {
+  if (args.cache.head_dim > kMostHeadDim || args.cache.head_dim % 2 != 0) {
     return Error{ErrorCode::kUnsupported,
                  "heads of " + std::to_string(args.cache.head_dim) +
-                     " elements; the CUDA kernels take multiples of 8 up to 256",
+                     " elements; the CUDA kernels take even numbers up to 256",
                  "cuda"};
   }
   Status status;

@@ -61,7 +61,7 @@ __global__ void RotateKernel(RotateAndStore p) {
       ((static_cast<int64_t>(row.slot / kPageSize) * p.cache.kv_heads + head % p.cache.kv_heads) *
            kPageSize +
        row.slot % kPageSize) *
-      head_dim;
+      HeadStride(head_dim);
   const float* turn = p.rope + static_cast<int64_t>(row.position) * head_dim;
   for (int i = lane; i < half; i += kWarpSize) {
     float a = input(i), b = input(i + half);
@@ -119,7 +119,7 @@ __global__ void GatherKernel(GatherRows p) {
 __global__ void MoveKernel(MoveSlots p) {
   DependencyWait();
   const int from = p.moves[2 * blockIdx.x], to = p.moves[2 * blockIdx.x + 1];
-  const int bytes = CacheBytes(p.first.type) * p.first.head_dim;
+  const int bytes = CacheBytes(p.first.type) * HeadStride(p.first.head_dim);
   const int64_t layer = static_cast<int64_t>(blockIdx.y) * p.layer_stride;
   const auto at = [&](int slot, int head) {
     return layer + ((static_cast<int64_t>(slot / kPageSize) * p.first.kv_heads + head) * kPageSize +

@@ -26,15 +26,19 @@ struct DeviceRow {
   int32_t output = -1;  // where its logits go; -1: nowhere
 };
 
-constexpr int kPageSize = 16;  // positions
-constexpr int kMostHeadDim = 256;
+constexpr int kPageSize = 16;      // positions
+constexpr int kMostHeadDim = 256;  // and even
 
 enum class CacheType : uint8_t { kF32, kBf16, kFp8 };
 PAWL_HOST_DEVICE constexpr int CacheBytes(CacheType type) {
   return type == CacheType::kF32 ? 4 : type == CacheType::kBf16 ? 2 : 1;
 }
 
-// Keys or values of one layer: [page][kv_head][kPageSize][head_dim].
+// Heads are stored with a multiple of 8 elements, so that 8 can be loaded at once; kernels write
+// the first head_dim of them, and the rest must be finite.
+PAWL_HOST_DEVICE constexpr int HeadStride(int head_dim) { return (head_dim + 7) / 8 * 8; }
+
+// Keys or values of one layer: [page][kv_head][kPageSize][HeadStride(head_dim)].
 struct Cache {
   void* keys = nullptr;
   void* values = nullptr;

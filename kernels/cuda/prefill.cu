@@ -119,7 +119,7 @@ __global__ __launch_bounds__(kThreads) void PrefillKernel(PrefillAttention p) {
         const int64_t element =
             ((static_cast<int64_t>(page) * p.cache.kv_heads + kv_head) * kPageSize +
              j % kPageSize) *
-                head_dim +
+                HeadStride(head_dim) +
             d;
         key = CachePair(p.cache, p.cache.keys, element);
         value = CachePair(p.cache, p.cache.values, element);

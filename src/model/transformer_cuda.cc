@@ -74,9 +74,9 @@ Result<std::unique_ptr<Model>> TransformerCuda::Make(TransformerConfig config,
                                                      const TransformerCudaOptions& options) {
   const Result<DeviceFacts> device = CurrentDevice();
   if (!device.ok()) return device.error();
-  if (config.head_dim > kMostHeadDim || config.head_dim % 8 != 0) {
+  if (config.head_dim > kMostHeadDim || config.head_dim % 2 != 0) {
     return Unsupported("heads of " + std::to_string(config.head_dim) +
-                       " elements; the CUDA kernels take multiples of 8 up to " +
+                       " elements; the CUDA kernels take even numbers up to " +
                        std::to_string(kMostHeadDim));
   }
   if (config.attention_scale == 0.0f) {
@@ -249,8 +249,8 @@ Status TransformerCuda::AllocateScratch() {
 }
 
 Status TransformerCuda::AllocateCache() {
-  const int64_t layer_bytes =
-      int64_t{config_.kv_heads} * kPageSize * config_.head_dim * CacheBytes(options_.cache);
+  const int64_t layer_bytes = int64_t{config_.kv_heads} * kPageSize * HeadStride(config_.head_dim) *
+                              CacheBytes(options_.cache);
   const int64_t page_bytes = layer_bytes * 2 * config_.layer_count();
   int64_t bytes = options_.kv_bytes;
   if (bytes <= 0) {
@@ -270,6 +270,10 @@ Status TransformerCuda::AllocateCache() {
   Result<DeviceMemory> memory = DeviceMemory::Make(pages * page_bytes);
   if (!memory.ok()) return memory.error();
   cache_ = *std::move(memory);
+  // Once: what pads heads, and what nobody has written yet, is a number.
+  if (Status status = Fill(cache_.data(), 0, pages * page_bytes, stream_); !status.ok()) {
+    return status;
+  }
   cache_half_ = pages * layer_bytes;
   KvLimits limits;
   limits.pages = static_cast<int32_t>(pages);

@@ -42,6 +42,9 @@ const Case kCases[] = {
     {CacheType::kF32, 10, 1, 8, 20, 5, 0, true},
     {CacheType::kBf16, 8, 2, 256, 40, 0, 30, true},
     {CacheType::kBf16, 6, 3, 80, 290, 300, 0, false},
+    {CacheType::kBf16, 4, 4, 12, 40, 0, 0, true},
+    {CacheType::kFp8, 2, 1, 20, 30, 7, 0, false},
+    {CacheType::kF32, 2, 1, 6, 30, 0, 0, false},
 };
 
 class AttentionTest : public GpuTest {};
@@ -66,10 +69,12 @@ struct Sequence {
         }
       }
     }
-    const size_t bytes =
-        pages * static_cast<size_t>(c.kv_heads * kPageSize * c.head_dim * CacheBytes(c.type));
+    const size_t bytes = pages * static_cast<size_t>(c.kv_heads * kPageSize *
+                                                     HeadStride(c.head_dim) * CacheBytes(c.type));
     keys = std::make_unique<OnDevice<std::byte>>(bytes);
     values = std::make_unique<OnDevice<std::byte>>(bytes);
+    PAWL_EXPECT_OK(Fill(keys->data(), 0, static_cast<int64_t>(bytes), nullptr));
+    PAWL_EXPECT_OK(Fill(values->data(), 0, static_cast<int64_t>(bytes), nullptr));
     device_table = std::make_unique<OnDevice<int32_t>>(table);
     cache.keys = keys->data();
     cache.values = values->data();

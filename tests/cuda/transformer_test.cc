@@ -5,6 +5,7 @@
 
 #include "src/decode/sampler.h"
 #include "src/model/transformer_config.h"
+#include "src/model/transformer_cpu.h"
 #include "src/model/transformer_cuda.h"
 #include "src/model/transformer_weights.h"
 #include "tests/cuda/cuda_test_util.h"
@@ -140,7 +141,7 @@ TEST_P(FamilyTest, PromptsThroughTheLibraryAreNear) {
   Loaded models = LoadBoth(GetParam(), {});
   ASSERT_TRUE(models.cuda != nullptr && models.cpu != nullptr);
   const double error = WorstError(models, random, 110);
-  EXPECT_LT(error, 3e-2);
+  EXPECT_LT(error, 8e-2);
   RecordProperty("relative_error", std::to_string(error));
 }
 
@@ -205,32 +206,29 @@ TEST_F(TransformerTest, GraphsChangeNothing) {
   }
 }
 
-// What roundings of weights and cache cost, beside the CPU with the same weights (fp8: with the
-// stored ones). The models are random and tiny, which is the worst case: nothing averages out.
+// What roundings of the cache cost, beside the CPU with the same weights. The models are random and
+// tiny, which is the worst case: nothing averages out.
 TEST_F(TransformerTest, BoundsOfTypes) {
   Random random(5);
   struct Case {
     const char* name;
     WeightDtype dtype;
-    bool fp8;
     CacheType cache;
     double bound;
   };
   const Case cases[] = {
-      {"qwen2-fp32-untied", WeightDtype::kBf16, false, CacheType::kF32, 2e-4},
-      {"qwen2-fp32-untied", WeightDtype::kFp16, false, CacheType::kF32, 2e-4},
-      {"qwen2-fp32-untied", WeightDtype::kInt8, false, CacheType::kF32, 2e-4},
-      {"qwen2-fp32-untied", WeightDtype::kInt4, false, CacheType::kF32, 2e-4},
-      {"llama-bf16-llama3", WeightDtype::kInt4, false, CacheType::kBf16, 2e-2},
-      {"qwen3-bf16", WeightDtype::kAsStored, false, CacheType::kBf16, 2e-2},
-      {"qwen3-bf16", WeightDtype::kAsStored, false, CacheType::kFp8, 2e-1},
-      {"gemma2-bf16", WeightDtype::kAsStored, false, CacheType::kBf16, 2e-2},
-      {"llama-bf16-llama3", WeightDtype::kAsStored, true, CacheType::kBf16, 2e-1},
+      {"qwen2-fp32-untied", WeightDtype::kBf16, CacheType::kF32, 2e-4},
+      {"qwen2-fp32-untied", WeightDtype::kFp16, CacheType::kF32, 2e-4},
+      {"qwen2-fp32-untied", WeightDtype::kInt8, CacheType::kF32, 2e-4},
+      {"qwen2-fp32-untied", WeightDtype::kInt4, CacheType::kF32, 2e-4},
+      {"llama-bf16-llama3", WeightDtype::kInt4, CacheType::kBf16, 2e-2},
+      {"qwen3-bf16", WeightDtype::kAsStored, CacheType::kBf16, 2e-2},
+      {"qwen3-bf16", WeightDtype::kAsStored, CacheType::kFp8, 2e-1},
+      {"gemma2-bf16", WeightDtype::kAsStored, CacheType::kBf16, 2e-2},
   };
   for (const Case& c : cases) {
     TransformerCudaOptions options;
     options.cache = c.cache;
-    options.fp8_weights = c.fp8;
     Loaded models = LoadBoth(c.name, options, c.dtype);
     ASSERT_TRUE(models.cuda != nullptr && models.cpu != nullptr);
     const double error = WorstError(models, random, 40);
@@ -240,6 +238,59 @@ TEST_F(TransformerTest, BoundsOfTypes) {
                        std::to_string(static_cast<int>(c.cache)),
                    std::to_string(error));
   }
+}
+
+// fp8 weights beside the CPU with what they are worth as floats.
+TEST_F(TransformerTest, Fp8WeightsAreWorthWhatTheySay) {
+  Random random(8);
+  const std::string folder = GoldenFolder("qwen2-fp32-untied");
+  Result<TransformerConfig> config = ReadTransformerConfig(folder);
+  Result<Checkpoint> checkpoint = Checkpoint::Open(folder);
+  ASSERT_TRUE(config.ok() && checkpoint.ok());
+  Result<TransformerWeights> weights =
+      LoadTransformerWeights(std::make_unique<Checkpoint>(*std::move(checkpoint)), *config,
+                             HuggingFaceNames(*config), nullptr);
+  ASSERT_TRUE(weights.ok());
+  const KernelSet& kernels = *FindKernels(KernelVariant::kAuto);
+  std::vector<std::vector<float>> rounded;
+  const auto round = [&](Matrix& matrix) {
+    const PackedMatrix packed = PackMatrixFp8(matrix, kernels);
+    std::vector<float> values;
+    const auto* bytes = reinterpret_cast<const uint8_t*>(packed.data.data());
+    for (int32_t r = 0; r < packed.shape.rows; ++r) {
+      for (int32_t k = 0; k < packed.shape.columns; ++k) {
+        const int within = k % 32, quarter = within % 16 / 4, e = within / 16 * 4 + within % 4;
+        const uint8_t code =
+            bytes[PackedOffset(DeviceWeight::kFp8, packed.shape.columns, r, k / 32, quarter) + e];
+        const int exponent = code >> 3 & 15;
+        const double size =
+            exponent == 0 ? std::ldexp(code & 7, -9) : std::ldexp(8 + (code & 7), exponent - 10);
+        values.push_back(static_cast<float>(((code & 0x80) != 0 ? -size : size) *
+                                            packed.scales[static_cast<size_t>(r)]));
+      }
+    }
+    rounded.push_back(std::move(values));
+    matrix.data = rounded.back().data();
+  };
+  round(weights->embedding);
+  round(weights->head);
+  for (TransformerLayer& layer : weights->layers) {
+    for (Linear* linear :
+         {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down}) {
+      round(linear->w);
+    }
+  }
+  TransformerCudaOptions options;
+  options.cache = CacheType::kF32;
+  options.fp8_weights = true;
+  options.kv_bytes = 1 << 20;
+  Result<std::unique_ptr<Model>> cuda = TransformerCuda::Make(*config, *weights, options);
+  ASSERT_TRUE(cuda.ok()) << cuda.error().ToString();
+  EXPECT_EQ((*cuda)->info().dtype, "fp8");
+  Loaded models;
+  models.cuda = *std::move(cuda);
+  models.cpu = std::make_unique<TransformerCpu>(*config, *std::move(weights), kernels, 1);
+  EXPECT_LT(WorstError(models, random, 40), 2e-4);
 }
 
 TEST_F(TransformerTest, GreedyTokensAreTheReferences) {

@@ -167,8 +167,8 @@ struct ModelOptions {
   WeightDtype dtype = WeightDtype::kAsStored;
   int threads = 0;  // 0: all cores
   // Memory for keys and values, of all sequences together; taken as sequences grow. 0: half of
-  // what the machine has (of a CUDA device: most of what the weights leave, at once). How much of it
-  // may be kept for prefixes that no sequence uses now; -1: what the longest sequence takes, at
+  // what the machine has (of a CUDA device: most of what the weights leave, at once). How much of
+  // it may be kept for prefixes that no sequence uses now; -1: what the longest sequence takes, at
   // least 64 MiB, at most a quarter of kv_bytes.
   int64_t kv_bytes = 0;
   int64_t kept_kv_bytes = -1;

@@ -34,6 +34,7 @@ constexpr int64_t kMostPartialBytes = int64_t{256} << 20;
 // Shapes are few: seven numbers of rows, eight of outputs, a dozen of positions.
 constexpr size_t kMostGraphs = 256;
 constexpr int kLeastPositions = 256;
+constexpr int64_t kLeastKept = int64_t{64} << 20;
 
 int64_t Padded(int64_t floats) { return (floats + 31) / 32 * 32; }
 
@@ -275,9 +276,14 @@ Status TransformerCuda::AllocateCache() {
     return status;
   }
   cache_half_ = pages * layer_bytes;
+  int64_t kept = options_.kept_kv_bytes;
+  if (kept < 0) {
+    kept = std::max(PagesFor(config_.context_length) * page_bytes, kLeastKept);
+    kept = std::min(kept, pages * page_bytes / 4);
+  }
   KvLimits limits;
   limits.pages = static_cast<int32_t>(pages);
-  limits.kept_pages = static_cast<int32_t>(std::min(options_.kept_kv_bytes / page_bytes, pages));
+  limits.kept_pages = static_cast<int32_t>(std::min(kept / page_bytes, pages));
   sequences_ = std::make_unique<KvSequences>(limits, config_.context_length);
   return {};
 }
@@ -389,14 +395,15 @@ Status TransformerCuda::Run(std::span<const Row> rows, const Wanted& wanted) {
     plan_.changes[static_cast<size_t>(plan_.change_of[sequence])].failed = true;
   }
   if (!status.ok()) {
+    bad_rows_.clear();
     for (RowPlan::Change& change : plan_.changes) change.failed = true;
   }
   sequences_->Finish(rows, plan_);
   if (!status.ok() || bad_rows_.empty()) return status;
-  return Error{ErrorCode::kInternal,
-               "the logits are not finite numbers: the weights are damaged, or too large for their "
-               "type",
-               "row " + std::to_string(bad_rows_[0])};
+  return Error{ErrorCode::kInvalid,
+               "the logits are not finite numbers (row " + std::to_string(bad_rows_[0]) +
+                   "): the weights are damaged, or too large for their type",
+               "model"};
 }
 
 Status TransformerCuda::ForwardBlocks(std::span<const Row> rows, const Wanted& wanted) {

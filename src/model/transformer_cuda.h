@@ -31,9 +31,9 @@ constexpr int kMostPrefillRows = 1024;
 
 struct TransformerCudaOptions {
   CacheType cache = CacheType::kBf16;
-  bool fp8_weights = false;  // matrices are rounded to e4m3 with a scale for each row
-  int64_t kv_bytes = 0;      // 0: what is free when the weights are in place, less a tenth
-  int64_t kept_kv_bytes = int64_t{256} << 20;
+  bool fp8_weights = false;    // matrices are rounded to e4m3 with a scale for each row
+  int64_t kv_bytes = 0;        // 0: what is free when the weights are in place, less a tenth
+  int64_t kept_kv_bytes = -1;  // as in ModelOptions
   bool graphs = true;
   // More than 64 plain rows that follow each other in a call go through cuBLASLt, where it is
   // found. false: always the own kernels, in blocks of 64 rows.

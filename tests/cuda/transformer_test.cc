@@ -311,6 +311,32 @@ TEST_F(TransformerTest, GreedyTokensAreTheReferences) {
   }
 }
 
+TEST_F(TransformerTest, GreedyTokensOfTheShippedModelAreTheCpus) {
+  const std::string folder = std::string(PAWL_SOURCE_DIR) + "/models/tiny-extract";
+  Result<std::unique_ptr<Model>> cuda = LoadCuda(folder, {});
+  ASSERT_TRUE(cuda.ok()) << cuda.error().ToString();
+  ModelOptions options;
+  options.threads = 1;
+  Result<std::unique_ptr<Model>> cpu = LoadModel(folder, options);
+  ASSERT_TRUE(cpu.ok());
+  Random random(9);
+  const std::vector<TokenId> prompt = RandomTokens(random, 12, (*cpu)->info().vocabulary_size);
+  std::vector<TokenId> texts[2];
+  for (const int which : {0, 1}) {
+    Model& model = which == 0 ? **cuda : **cpu;
+    const SequenceId sequence = MakeSequence(model, 64);
+    const auto width = static_cast<size_t>(model.info().vocabulary_size);
+    std::vector<float> logits = RunChunk(model, sequence, 0, prompt);
+    std::vector<TokenId>& text = texts[which];
+    while (text.size() < 20) {
+      text.push_back(Argmax(std::span(logits).last(width)));
+      logits = RunChunk(model, sequence, static_cast<int>(prompt.size() + text.size()) - 1,
+                        std::span(text).last(1));
+    }
+  }
+  EXPECT_EQ(texts[0], texts[1]);
+}
+
 // Tokens drawn on the device are those that the sampler draws from the logits, with all of the head
 // and with the part of it that masks allow, in batches and beside rows of prompts.
 TEST_F(TransformerTest, SampledTokensAreTheSamplers) {

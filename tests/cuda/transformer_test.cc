@@ -293,6 +293,36 @@ TEST_F(TransformerTest, Fp8WeightsAreWorthWhatTheySay) {
   EXPECT_LT(WorstError(models, random, 40), 2e-4);
 }
 
+// A batch of more sequences than the kernels for few rows take: products by the library, attention
+// row by row.
+TEST_F(TransformerTest, LargeBatchesAreNearTheirRowsAlone) {
+  Random random(10);
+  TransformerCudaOptions alone_options;
+  alone_options.library = false;
+  Result<std::unique_ptr<Model>> together = LoadCuda(GoldenFolder("gemma3-bf16"), {});
+  Result<std::unique_ptr<Model>> alone = LoadCuda(GoldenFolder("gemma3-bf16"), alone_options);
+  ASSERT_TRUE(together.ok() && alone.ok());
+  const auto width = static_cast<size_t>((*alone)->info().vocabulary_size);
+  std::vector<Row> rows;
+  const int sequences = 70;
+  for (int s = 0; s < sequences; ++s) {
+    const SequenceId a = MakeSequence(**together, 8), b = MakeSequence(**alone, 8);
+    ASSERT_EQ(a, b);
+    const std::vector<TokenId> tokens = RandomTokens(random, 1 + s % 4, static_cast<int>(width));
+    (void)RunChunk(**together, a, 0, tokens);
+    (void)RunChunk(**alone, b, 0, tokens);
+    rows.push_back({static_cast<TokenId>(s), 1 + s % 4, a, 0, s});
+  }
+  const std::vector<float> got = RunRows(**together, rows), expected = RunRows(**alone, rows);
+  double worst = 0;
+  for (size_t s = 0; s < sequences; ++s) {
+    worst = std::max(worst, RelativeError(std::span(got).subspan(s * width, width),
+                                          std::span(expected).subspan(s * width, width)));
+  }
+  EXPECT_GT(worst, 0);  // it did go the other way
+  EXPECT_LT(worst, 8e-2);
+}
+
 TEST_F(TransformerTest, GreedyTokensAreTheReferences) {
   for (const char* name : {"llama-fp32-tied", "smollm2-bf16"}) {
     Result<std::unique_ptr<Model>> model = LoadCuda(GoldenFolder(name), {});

@@ -53,16 +53,16 @@ check() { # NAME SECONDS COMMAND...
 }
 
 echo "== tests"
-check "CUDA tests" 240 "$build/bin/cuda_device_test"
+check "CUDA tests" 100 "$build/bin/cuda_device_test"
 sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
 if [[ -x $sanitizer ]]; then
   # Every kernel, on the smaller cases; the whole forward pass for two families.
   kernels='MatMulTest.*:MaskedRowsTest.*:LayerTest.*:AttentionTest.*'
   models='All/FamilyTest.*/gemma3_bf16:All/FamilyTest.*/llama_fp32_tied:TransformerTest.SampledTokens*'
   for tool in memcheck racecheck; do
-    check "$tool, kernels" 120 "$sanitizer" --tool "$tool" --error-exitcode 9 \
+    check "$tool, kernels" 80 "$sanitizer" --tool "$tool" --error-exitcode 9 \
       "$build/bin/cuda_device_test" "--gtest_filter=$kernels"
-    check "$tool, models" 90 "$sanitizer" --tool "$tool" --error-exitcode 9 \
+    check "$tool, models" 60 "$sanitizer" --tool "$tool" --error-exitcode 9 \
       "$build/bin/cuda_device_test" "--gtest_filter=$models"
   done
 else
@@ -80,9 +80,9 @@ else
 fi
 
 echo "== figures"
-timeout 300 "$build/bin/gpu_bench" --json "$out/$gpu.json" || status=1
+timeout 180 "$build/bin/gpu_bench" --json "$out/$gpu.json" || status=1
 if python3 -c 'import torch, sys; sys.exit(not torch.cuda.is_available())' 2>/dev/null; then
-  timeout 60 python3 bench/peers/gpu_masks.py || status=1
+  timeout 30 python3 bench/peers/gpu_masks.py || status=1
 else
   echo "peers' mask kernels: not measured (no torch with CUDA)"
 fi

@@ -245,17 +245,11 @@ class Weights {
   std::vector<float> table_;
 };
 
-// Bytes that a step with one row reads: of the weights all but the embedding, which a tied head is.
-double StepBytes(const Model& model, const ShapeOfModel& shape, int positions) {
-  const double embedding =
-      shape.tied
-          ? 0
-          : static_cast<double>(model.info().weight_bytes) * shape.vocabulary * shape.hidden /
-                (2.0 * shape.vocabulary * shape.hidden +
-                 static_cast<double>(model.info().layers) * shape.hidden *
-                     (2.0 * (shape.heads + shape.kv_heads) * shape.head_dim + 3.0 * shape.inner));
-  const double kv = 2.0 * 2 * model.info().layers * shape.kv_heads * shape.head_dim * positions;
-  return static_cast<double>(model.info().weight_bytes) - embedding + kv;
+// Bytes that a step with one row reads.
+double StepBytes(const Model& model, int positions) {
+  const ModelInfo& info = model.info();
+  const double kv = 2.0 * 2 * info.layers * info.kv_heads * info.head_dim * positions;
+  return static_cast<double>(info.step_bytes) + kv;
 }
 
 // A sequence with kContext positions, from which steps of `rows` plain rows are taken again and
@@ -353,8 +347,8 @@ void RunModels(double copy_rate, double product_rate, bool quick) {
       Steps decode(*model, 1, 1);
       one = decode.Seconds({}, steps, &mean);
       Report("decode " + name + " bf16, milliseconds", one * 1e3);
-      Report("decode " + name + " bf16 / copy rate",
-             StepBytes(*model, shape, kContext) / one / copy_rate, shape.bar);
+      Report("decode " + name + " bf16 / copy rate", StepBytes(*model, kContext) / one / copy_rate,
+             shape.bar);
       const auto masks = JsonMasks(model->info().vocabulary_size);
       (void)decode.Seconds(masks, 100, &masked_mean);
       Report("masked / unmasked step " + name + ", batch 1, mean", masked_mean / mean, 1.0, true);
@@ -417,7 +411,7 @@ void RunModels(double copy_rate, double product_rate, bool quick) {
     const double seconds = decode.Seconds({}, steps, nullptr);
     Report("decode 8B " + std::string(packed.name) + " (" + std::to_string(layers) +
                " layers) / copy rate",
-           StepBytes(*model, shape, kContext) / seconds / copy_rate, packed.bar);
+           StepBytes(*model, kContext) / seconds / copy_rate, packed.bar);
   }
 }
 

@@ -175,6 +175,7 @@ Status TransformerCuda::Upload(const TransformerWeights& weights) {
   Result<DeviceMatrix> embedding = UploadMatrix(weights.embedding);
   if (!embedding.ok()) return embedding.error();
   embedding_ = head_ = *embedding;
+  const int64_t embedding_bytes = info_.weight_bytes;
   if (weights.head.data != weights.embedding.data) {
     Result<DeviceMatrix> head = UploadMatrix(weights.head);
     if (!head.ok()) return head.error();
@@ -205,6 +206,15 @@ Status TransformerCuda::Upload(const TransformerWeights& weights) {
   info_.architecture = config_.architecture;
   info_.dtype = DtypeName(layers_[0].gate.w.type);
   info_.vocabulary_size = config_.vocabulary;
+  info_.head_dim = config_.head_dim;
+  for (const TransformerLayer& layer : weights.layers) {
+    for (const Linear* linear :
+         {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down}) {
+      info_.layer_parameters += linear->w.rows * linear->w.cols;
+    }
+  }
+  info_.step_bytes = info_.weight_bytes;
+  if (weights.head.data != weights.embedding.data) info_.step_bytes -= embedding_bytes;
   info_.context_length = config_.context_length;
   info_.layers = config_.layer_count();
   info_.hidden = config_.hidden;

@@ -208,9 +208,9 @@ Status TransformerCuda::Upload(const TransformerWeights& weights) {
   info_.vocabulary_size = config_.vocabulary;
   info_.head_dim = config_.head_dim;
   for (const TransformerLayer& layer : weights.layers) {
-    for (const Linear* linear :
+    for (const Linear* matrix :
          {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down}) {
-      info_.layer_parameters += linear->w.rows * linear->w.cols;
+      info_.layer_parameters += matrix->w.rows * matrix->w.cols;
     }
   }
   info_.step_bytes = info_.weight_bytes;

@@ -1,5 +1,5 @@
 // Model: the backend interface that the decode loop sees. One implementation runs on the CPU, one
-// will on CUDA; both answer the same ragged batch of rows.
+// on CUDA devices; both answer the same ragged batch of rows.
 //
 // A row is one token at one position of one sequence. Decoding one token, prefilling a chunk, and
 // verifying a draft tree are the same call with different rows. A row's logits depend only on the
@@ -44,6 +44,7 @@
 #include <string>
 #include <vector>
 
+#include "pawl/mask.h"
 #include "pawl/model_options.h"
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
@@ -81,6 +82,14 @@ struct ModelInfo {
   TokenId bos = kNoToken;
   std::string kernels;  // "avx512", ...
   int threads = 1;
+};
+
+// How the token after a row is drawn by a backend that samples: as Sampler of src/decode/sampler.h
+// does with these parameters and no others.
+struct SampleRequest {
+  std::shared_ptr<const Mask> mask;  // nullptr: every token is allowed
+  float temperature = 0;
+  uint64_t seed = 0, position = 0;
 };
 
 // The memory for keys and values, in pages that all sequences draw from.
@@ -122,6 +131,15 @@ class Model {
   //     at their bases; all others are as after a good call, and their logits are there.
   //   Others: the sequences of the call end at their bases.
   virtual Status Forward(std::span<const Row> rows, std::span<float> logits) = 0;
+  // Forward, and in place of logits a token: tokens[output] for each row with an output >= 0, drawn
+  // as requests[output] says. Errors: as Forward; kInvalid where a mask allows nothing, with the
+  // output as place; kUnsupported where !samples().
+  virtual bool samples() const { return false; }
+  virtual Status ForwardAndSample(std::span<const Row> /*rows*/,
+                                  std::span<const SampleRequest> /*requests*/,
+                                  std::span<TokenId> /*tokens*/) {
+    return Error{ErrorCode::kUnsupported, "this backend does not sample", ""};
+  }
   // The rows of the last call whose logits are not finite, in ascending order.
   virtual std::span<const int32_t> bad_rows() const { return {}; }
 

@@ -87,7 +87,8 @@ read -ra flags <<<"$(pkg-config --static --cflags --libs pawl-engine)"
 expect_answer "C++, pkg-config, engine" ./answer "$model"
 
 if [[ ${2:-} == --all ]]; then
-  options=(-DPAWL_DIR="$root" -DBUILD_SHARED_LIBS=ON -DPAWL_INSTALL=ON -DCMAKE_BUILD_TYPE=Release)
+  options=(-DPAWL_DIR="$root" -DBUILD_SHARED_LIBS=ON -DPAWL_INSTALL=ON -DPAWL_WERROR=ON
+    -DPAWL_CUDA=OFF -DCMAKE_BUILD_TYPE=Release)
   if command -v ccache >/dev/null 2>&1; then
     options+=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
   fi

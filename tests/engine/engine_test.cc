@@ -213,10 +213,7 @@ TEST(EngineTest, LoadingSaysWhatIsWrongAndWhere) {
   EngineOptions options;
   options.model.threads = -1;
   EXPECT_EQ(LoadError(kModel, options), "threads: must be at least 0, not -1");
-  EXPECT_NE(
-      LoadError(kModel, Template("{% for %)"
-}).find("chat_template: 1:"),
-      std::string::npos);
+  EXPECT_NE(LoadError(kModel, Template("{% for %}")).find("chat_template: 1:"), std::string::npos);
 }
 
 TEST(EngineTest, RequestsSayWhatIsWrongAndWhere) {

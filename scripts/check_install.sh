@@ -118,7 +118,7 @@ if [[ ${2:-} == --all ]]; then
     echo 'add_executable(print_mask ../examples/cpp_find_package/print_mask.cc)'
     echo 'target_link_libraries(print_mask PRIVATE pawl::core)'
   } >plain/CMakeLists.txt
-  cmake -S plain -B plain/build -G Ninja "${options[@]}" >>cmake.log
+  cmake -S plain -B plain/build -G Ninja "${options[@]:1}" >>cmake.log
   cmake --build plain/build >>cmake.log
   expect "C++, add_subdirectory" plain/build/print_mask
   cmake --install plain/build --prefix "$scratch/core" >>install.log

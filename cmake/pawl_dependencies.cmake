@@ -1,7 +1,7 @@
 # Everything Pawl takes from others, in one place. scripts/install_deps.sh installs these on Debian and Ubuntu.
 find_package(Threads REQUIRED)
 find_package(nlohmann_json 3.9 REQUIRED)
-if(PAWL_BUILD_ENGINE)
+if(PAWL_BUILD_ENGINE AND PAWL_BUILD_COMMAND)
   find_package(fmt REQUIRED)
   find_package(CLI11 REQUIRED)
 endif()

@@ -87,7 +87,8 @@ read -ra flags <<<"$(pkg-config --static --cflags --libs pawl-engine)"
 expect_answer "C++, pkg-config, engine" ./answer "$model"
 
 if [[ ${2:-} == --all ]]; then
-  options=(-DPAWL_DIR="$root" -DBUILD_SHARED_LIBS=ON -DPAWL_INSTALL=ON -DCMAKE_BUILD_TYPE=Release)
+  options=(-DPAWL_DIR="$root" -DBUILD_SHARED_LIBS=ON -DPAWL_INSTALL=ON -DPAWL_WERROR=ON
+    -DPAWL_CUDA=OFF -DCMAKE_BUILD_TYPE=Release)
   if command -v ccache >/dev/null 2>&1; then
     options+=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
   fi
@@ -117,7 +118,7 @@ if [[ ${2:-} == --all ]]; then
     echo 'add_executable(print_mask ../examples/cpp_find_package/print_mask.cc)'
     echo 'target_link_libraries(print_mask PRIVATE pawl::core)'
   } >plain/CMakeLists.txt
-  cmake -S plain -B plain/build -G Ninja "${options[@]}" >>cmake.log
+  cmake -S plain -B plain/build -G Ninja "${options[@]:1}" >>cmake.log
   cmake --build plain/build >>cmake.log
   expect "C++, add_subdirectory" plain/build/print_mask
   cmake --install plain/build --prefix "$scratch/core" >>install.log

@@ -26,9 +26,13 @@ int main(int argc, char** argv) {
   const pawl::Compiler compiler(engine->vocabulary());
   const auto colour = compiler.CompileChoice(std::vector<std::string>{"red", "green"});
   if (!colour.ok()) return Fail(colour.error());
+  pawl::JsonSchemaOptions compact;
+  compact.whitespace = pawl::JsonSchemaOptions::Whitespace::kCompact;
   const auto pair = compiler.CompileJsonSchema(
-      R"({"type":"object","properties":{"far":{"type":"boolean"},"hours":{"type":"integer","minimum":1,"maximum":9}},
-          "required":["far","hours"],"additionalProperties":false})");
+      R"({"type": "object", "required": ["far", "hours"], "additionalProperties": false,
+          "properties": {"far": {"type": "boolean"},
+                         "hours": {"type": "integer", "minimum": 1, "maximum": 9}}})",
+      compact);
   if (!pair.ok()) return Fail(pair.error());
 
   std::vector<pawl::EngineRequest> requests(2);

@@ -35,10 +35,10 @@
 // Under a grammar an output is always complete: when the budget is nearly spent it is closed in the
 // shortest way that was found instead of being cut (StopReason::kClosed).
 //
-// Thread safety: Generate, GenerateAll, Add, Cancel and Step one at a time, also across threads; the
-// const functions at any time, from any thread, but not while the Engine is moved. Callbacks run on
-// the thread of the call that runs the model; they may use the const functions, Add and Cancel.
-// Nothing is global: two Engines know nothing of each other.
+// Thread safety: Generate, GenerateAll, Add, Cancel and Step one at a time, also across threads;
+// the const functions at any time, from any thread, but not while the Engine is moved. Callbacks
+// run on the thread of the call that runs the model; they may use the const functions, Add and
+// Cancel. Nothing is global: two Engines know nothing of each other.
 #ifndef PAWL_ENGINE_H_
 #define PAWL_ENGINE_H_
 

@@ -1,4 +1,5 @@
-// How an output is generated, and what comes back: sampling parameters, budget, callback, statistics.
+// How an output is generated, and what comes back: sampling parameters, budget, callback,
+// statistics.
 //
 //   pawl::GenerateOptions options;
 //   options.sampling = {.temperature = 0.8f, .top_p = 0.95f, .seed = 7};

@@ -36,22 +36,7 @@ Result<Generation> ForCaller(Result<Generation> output) {
   return error;
 }
 
-}  // namespace
-
-struct Engine::Impl {
-  std::shared_ptr<const Tokenizer> tokenizer;
-  std::shared_ptr<const Vocabulary> vocabulary;
-  PromptTemplate layout;
-  // Or why there is none, told to those who need it.
-  Result<ChatSource> chat = Error{};
-  std::unique_ptr<Model> model;
-  std::unique_ptr<BatchEngine> batch;  // goes before the model that it refers to
-
-  Result<ChatInput> InputOf(const EngineRequest& request) const;
-  Result<std::vector<TokenId>> ChatTokens(const EngineRequest& request) const;
-};
-
-Result<ChatInput> Engine::Impl::InputOf(const EngineRequest& request) const {
+Result<ChatInput> InputOf(const EngineRequest& request, const ChatSource& chat) {
   ChatInput input;
   if (!request.chat_json.empty()) {
     Result<json::Value> value = json::Parse(request.chat_json);
@@ -72,23 +57,35 @@ Result<ChatInput> Engine::Impl::InputOf(const EngineRequest& request) const {
       input.messages.items.push_back(MakeChatMessage(message.role, message.content));
     }
   }
-  input.special_tokens = chat->special_tokens;
+  input.special_tokens = chat.special_tokens;
   input.now = request.now;
   return input;
 }
 
-Result<std::vector<TokenId>> Engine::Impl::ChatTokens(const EngineRequest& request) const {
-  if (!chat.ok()) return chat.error();
-  Result<ChatInput> input = InputOf(request);
+Result<std::vector<TokenId>> ChatTokens(const EngineRequest& request, const ChatSource& chat,
+                                        const Tokenizer& tokenizer) {
+  Result<ChatInput> input = InputOf(request, chat);
   if (!input.ok()) return input.error();
-  Result<MarkedText> prompt = chat->chat.Render(*input);
+  Result<MarkedText> prompt = chat.chat.Render(*input);
   if (!prompt.ok()) {
     const bool in_input = prompt.error().place.starts_with("#");
     const char* given = request.chat_json.empty() ? "messages" : "chat_json";
-    return InFile(in_input ? given : chat->place, prompt.error());
+    return InFile(in_input ? given : chat.place, prompt.error());
   }
-  return EncodeChat(*tokenizer, chat->chat, *prompt);
+  return EncodeChat(tokenizer, chat.chat, *prompt);
 }
+
+}  // namespace
+
+struct Engine::Impl {
+  std::shared_ptr<const Tokenizer> tokenizer;
+  std::shared_ptr<const Vocabulary> vocabulary;
+  PromptTemplate layout;
+  // Or why there is none, told to those who need it.
+  Result<ChatSource> chat = Error{};
+  std::unique_ptr<Model> model;
+  std::unique_ptr<BatchEngine> batch;  // goes before the model that it refers to
+};
 
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Engine::Engine(Engine&& other) noexcept = default;
@@ -170,7 +167,10 @@ Result<std::vector<TokenId>> Engine::PromptTokens(const EngineRequest& request) 
                  "more than one of prompt, messages, chat_json and tokens is given", "prompt"};
   }
   if (!request.tokens.empty()) return request.tokens;
-  if (!request.messages.empty() || !request.chat_json.empty()) return impl_->ChatTokens(request);
+  if (!request.messages.empty() || !request.chat_json.empty()) {
+    if (!impl_->chat.ok()) return impl_->chat.error();
+    return ChatTokens(request, *impl_->chat, *impl_->tokenizer);
+  }
   if (Status status = CheckText(request.prompt, "prompt"); !status.ok()) return status.error();
   return EncodeText(*impl_->tokenizer, impl_->layout, request.prompt, request.parse_special);
 }

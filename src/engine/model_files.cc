@@ -69,7 +69,7 @@ Result<std::shared_ptr<const Tokenizer>> LoadTokenizer(const std::string& path) 
 }
 
 Result<ChatSource> LoadModelChat(const std::string& path, const std::string& name,
-                             const Tokenizer& tokenizer) {
+                                 const Tokenizer& tokenizer) {
   if (LooksLikeGguf(path)) return GgufChat(path, name, tokenizer);
   if (IsFolder(path)) return LoadChatSource(path, name);
   const fs::path folder = fs::path(path).parent_path();

@@ -28,8 +28,8 @@ struct PromptTemplate {
 // tokenizer's post-processor has it. Errors name the file and the key.
 Result<PromptTemplate> LoadExtractPrompt(const std::string& folder, const Tokenizer& tokenizer);
 
-// A text for the model to go on from, with the begin-of-sequence token where `prompt.bos` asks for it
-// or nothing else is there. Nothing is put behind it: an end token there would end the text.
+// A text for the model to go on from, with the begin-of-sequence token where `prompt.bos` asks for
+// it or nothing else is there. Nothing is put behind it: an end token there would end the text.
 // `special`: special tokens that it spells become those tokens.
 std::vector<TokenId> EncodeText(const Tokenizer& tokenizer, const PromptTemplate& prompt,
                                 std::string_view text, bool special);

@@ -30,6 +30,18 @@ Engine Load(const EngineOptions& options = {}) {
   return *std::move(engine);
 }
 
+EngineOptions Batch(int size) {
+  EngineOptions options;
+  options.max_batch = size;
+  return options;
+}
+
+EngineOptions Template(const std::string& text) {
+  EngineOptions options;
+  options.chat_template = text;
+  return options;
+}
+
 // What `pawl generate` prints, without the line feed at its end.
 std::string Command(const std::string& arguments) {
   const std::string line =
@@ -75,7 +87,7 @@ TEST(EngineTest, SameOutputAsTheCommandForTheSameSeed) {
 TEST(EngineTest, MessagesAreLaidOutAsTheCommandDoes) {
   const std::string path = testing::TempDir() + "/engine_test_template.jinja";
   std::ofstream(path) << kTemplate;
-  Engine engine = Load({.model = {}, .chat_template = kTemplate});
+  Engine engine = Load(Template(kTemplate));
   EXPECT_TRUE(engine.info().has_chat_template);
   EngineRequest request = Under(engine, kRegex, 3);
   request.prompt.clear();
@@ -97,8 +109,8 @@ TEST(EngineTest, MessagesAreLaidOutAsTheCommandDoes) {
 }
 
 TEST(EngineTest, ManyAtOnceGetWhatEachGetsAlone) {
-  Engine one = Load({.model = {}, .max_batch = 1});
-  Engine many = Load({.model = {}, .max_batch = 3});
+  Engine one = Load(Batch(1));
+  Engine many = Load(Batch(3));
   std::vector<EngineRequest> requests;
   std::vector<std::string> alone;
   for (int i = 0; i < 7; ++i) {
@@ -144,7 +156,7 @@ TEST(EngineTest, TokensStreamInOrderAndFalseStops) {
 }
 
 TEST(EngineTest, RequestsComeAndGoBetweenSteps) {
-  Engine engine = Load({.model = {}, .max_batch = 2});
+  Engine engine = Load(Batch(2));
   std::vector<std::string> order;
   RequestId cancelled = -1;
   const auto add = [&](const std::string& name, Engine::Done then = {}) {
@@ -164,8 +176,7 @@ TEST(EngineTest, RequestsComeAndGoBetweenSteps) {
   while (engine.Step()) {
   }
   EXPECT_FALSE(engine.Step());
-  EXPECT_EQ(order,
-            (std::vector<std::string>{"second cancelled", "first", "added by first"}));
+  EXPECT_EQ(order, (std::vector<std::string>{"second cancelled", "first", "added by first"}));
 }
 
 TEST(EngineTest, AMovedEngineGoesOn) {
@@ -196,18 +207,17 @@ std::string LoadError(const std::string& path, const EngineOptions& options = {}
 
 TEST(EngineTest, LoadingSaysWhatIsWrongAndWhere) {
   EXPECT_EQ(LoadError("/no/such/model"), "/no/such/model: no such model folder or file");
-  EXPECT_EQ(LoadError(__FILE__), std::string(__FILE__) + ": neither a model folder nor a GGUF file");
-  EXPECT_EQ(LoadError(kModel, {.model = {}, .max_batch = 0}),
-            "max_batch: must be from 1 to 1024, not 0");
+  EXPECT_EQ(LoadError(__FILE__),
+            std::string(__FILE__) + ": neither a model folder nor a GGUF file");
+  EXPECT_EQ(LoadError(kModel, Batch(0)), "max_batch: must be from 1 to 1024, not 0");
   EngineOptions options;
   options.model.threads = -1;
   EXPECT_EQ(LoadError(kModel, options), "threads: must be at least 0, not -1");
-  EXPECT_NE(LoadError(kModel, {.model = {}, .chat_template = "{% for %}"}).find("chat_template: 1:"),
-            std::string::npos);
+  EXPECT_NE(LoadError(kModel, Template("{% for %}")).find("chat_template: 1:"), std::string::npos);
 }
 
 TEST(EngineTest, RequestsSayWhatIsWrongAndWhere) {
-  Engine engine = Load({.model = {}, .chat_template = kTemplate});
+  Engine engine = Load(Template(kTemplate));
   const auto error_of = [&](const EngineRequest& request) {
     const Result<Generation> output = engine.Generate(request);
     return output.ok() ? "none" : output.error().ToString();

@@ -1,9 +1,10 @@
 # The libraries that others link, put together from the objects of the floors, and their packages.
 #
 #   pawl::core   libpawl_core: grammars, schemas, masks, matcher; C++, static or shared by BUILD_SHARED_LIBS
+#   pawl::cuda   libpawl_cuda_kernels: masks on logits in device memory (pawl/cuda_kernels.h); static, where nvcc was found
 #   pawl::c      libpawl: the same and tokenizers behind the C functions of pawl.h; shared always
 #
-# Installed with them: include/pawl, the files for find_package(pawl COMPONENTS core c), pawl.pc and pawl-core.pc.
+# Installed with them: include/pawl, the files for find_package(pawl COMPONENTS core c cuda), pawl.pc and pawl-core.pc.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -50,13 +51,27 @@ if(PAWL_BUILD_C)
   list(APPEND PAWL_COMPONENTS c)
 endif()
 
+if(PAWL_HAVE_CUDA)
+  add_library(pawl_cuda_component STATIC)
+  pawl_library(pawl_cuda_component FLOORS pawl_cuda_masks)
+  target_link_libraries(pawl_cuda_component PRIVATE CUDA::cudart_static)
+  target_compile_features(pawl_cuda_component PUBLIC cxx_std_17)
+  set_target_properties(pawl_cuda_component PROPERTIES EXPORT_NAME cuda OUTPUT_NAME pawl_cuda_kernels)
+  add_library(pawl::cuda ALIAS pawl_cuda_component)
+  list(APPEND PAWL_COMPONENTS cuda)
+endif()
+
 if(NOT PAWL_INSTALL)
   return()
 endif()
 
 set(PAWL_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/pawl)
 foreach(component IN LISTS PAWL_COMPONENTS)
-  install(TARGETS pawl_${component} EXPORT pawl_${component}
+  set(target pawl_${component})
+  if(component STREQUAL cuda)
+    set(target pawl_cuda_component)
+  endif()
+  install(TARGETS ${target} EXPORT pawl_${component}
     ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
     RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
@@ -83,6 +98,9 @@ cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR BASE_DIRECTORY ${CMAKE_INSTAL
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_INCLUDEDIR BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX} OUTPUT_VARIABLE PAWL_PC_INCLUDEDIR)
 set(PAWL_PC_STATIC_LIBS "-lstdc++ -pthread -lm")
 foreach(component IN LISTS PAWL_COMPONENTS)
+  if(component STREQUAL cuda)
+    continue()  # CUDA's own libraries have no pkg-config file to depend on
+  endif()
   if(component STREQUAL c)
     set(name pawl)
   else()

@@ -22,7 +22,7 @@ done
 
 configure=(cmake --preset "$preset")
 if command -v ccache >/dev/null 2>&1; then
-  configure+=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+  configure+=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
 fi
 # A configuration that worked is kept; CMake itself notices when its files change.
 if [[ ! -f $folder/build.ninja ]]; then

@@ -29,6 +29,7 @@ void MaskRows(const BitmaskArgs& args, Bits minus_infinity) {
   for (int32_t i = 0; i < args.count; ++i) {
     const int64_t row = args.logit_rows != nullptr ? args.logit_rows[i] : i;
     const int64_t mask = args.mask_rows != nullptr ? args.mask_rows[i] : i;
+    if (mask < 0) continue;
     MaskRow(static_cast<Bits*>(args.logits) + row * args.logits_stride,
             args.masks + mask * args.masks_stride, args.vocabulary, minus_infinity);
   }

@@ -20,6 +20,14 @@ namespace fs = std::filesystem;
 
 constexpr const char* kShippedModel = "tiny-extract";
 
+// In the order of Device and KvDtype.
+const std::vector<std::string> kDevices = {"cpu", "cuda", "auto"};
+const std::vector<std::string> kKvDtypes = {"bf16", "fp8", "fp32"};
+
+ptrdiff_t IndexOf(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) - names.begin();
+}
+
 Result<std::shared_ptr<const Tokenizer>> GgufTokenizer(const std::string& path) {
   Result<GgufFile> file = GgufFile::Open(path);
   if (!file.ok()) return file.error();
@@ -78,7 +86,8 @@ Encoder EncoderOf(const Text& text) {
 
 const std::vector<std::string>& DtypeNames() {
   // In the order of WeightDtype.
-  static const std::vector<std::string> names = {"stored", "fp32", "bf16", "fp16", "int8", "int4"};
+  static const std::vector<std::string> names = {"stored", "fp32", "bf16", "fp16",
+                                                 "int8",   "int4", "fp8"};
   return names;
 }
 
@@ -87,12 +96,32 @@ WeightDtype DtypeNamed(const std::string& name) {
   return static_cast<WeightDtype>(std::find(names.begin(), names.end(), name) - names.begin());
 }
 
+void DeviceFlags::AddTo(CLI::App* command) {
+  command
+      ->add_option("--device", device,
+                   "Where the model runs; auto: on a CUDA device if there is one, else on the CPU")
+      ->check(CLI::IsMember(kDevices))
+      ->type_name("DEVICE")
+      ->capture_default_str();
+  command
+      ->add_option("--kv-dtype", kv_dtype, "Keys and values on a CUDA device (the CPU's are fp32)")
+      ->check(CLI::IsMember(kKvDtypes))
+      ->type_name("TYPE")
+      ->capture_default_str();
+}
+
 Result<std::unique_ptr<Model>> LoadWeights(const std::string& command, const std::string& folder,
-                                           int threads, const std::string& dtype) {
+                                           int threads, const std::string& dtype,
+                                           const DeviceFlags& device) {
   Progress progress(command, "loading " + folder);
   ModelOptions options;
   options.threads = threads;
   options.dtype = DtypeNamed(dtype);
+  options.device = static_cast<Device>(IndexOf(kDevices, device.device));
+  options.kv_dtype = static_cast<KvDtype>(IndexOf(kKvDtypes, device.kv_dtype));
+  options.on_fallback = [&](const std::string& reason) {
+    Note(command, "note: no CUDA device is used: " + reason + "; the model runs on the CPU");
+  };
   options.progress = [&](double fraction) {
     progress.Set(fmt::format("loading {}: {:.0f} %", folder, fraction * 100));
   };

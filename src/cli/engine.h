@@ -2,6 +2,7 @@
 #ifndef PAWL_SRC_CLI_ENGINE_H_
 #define PAWL_SRC_CLI_ENGINE_H_
 
+#include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,13 +31,21 @@ Result<Text> LoadText(const std::string& command, const std::string& path);
 // The tokenizer's spelling of forced text; keeps the tokenizer alive.
 Encoder EncoderOf(const Text& text);
 
-// The names of --dtype: "stored", "fp32", "bf16", "fp16", "int8", "int4".
+// The names of --dtype: "stored", "fp32", "bf16", "fp16", "int8", "int4", "fp8".
 const std::vector<std::string>& DtypeNames();
 // REQUIRES: one of those names.
 WeightDtype DtypeNamed(const std::string& name);
-// `threads` 0: all cores. `dtype`: one of those names.
+// --device and --kv-dtype.
+struct DeviceFlags {
+  std::string device = "cpu";
+  std::string kv_dtype = "bf16";
+  void AddTo(CLI::App* command);
+};
+// `threads` 0: all cores. `dtype`: one of those names. Where --device auto falls back to the CPU, a
+// line on stderr says why.
 Result<std::unique_ptr<Model>> LoadWeights(const std::string& command, const std::string& folder,
-                                           int threads, const std::string& dtype = "stored");
+                                           int threads, const std::string& dtype = "stored",
+                                           const DeviceFlags& device = {});
 
 }  // namespace pawl::cli
 

@@ -31,6 +31,7 @@ struct Flags {
   std::string model;
   int threads = 0;
   std::string dtype = "stored";
+  DeviceFlags device;
   bool json_lines = false;
   int batch = 8;
   bool progress = false;
@@ -89,7 +90,8 @@ class Extractor {
         return InFile(SourceOf(flags), status.error());
       }
     }
-    Result<std::unique_ptr<Model>> model = LoadWeights(kName, *folder, flags.threads, flags.dtype);
+    Result<std::unique_ptr<Model>> model =
+        LoadWeights(kName, *folder, flags.threads, flags.dtype, flags.device);
     if (!model.ok()) return model.error();
 
     std::unique_ptr<Extractor> extractor(new Extractor(*std::move(text), *std::move(grammar),
@@ -313,6 +315,7 @@ void AddExtract(CLI::App& app, Action& action) {
       ->check(CLI::IsMember(DtypeNames()))
       ->type_name("TYPE")
       ->capture_default_str();
+  flags->device.AddTo(command);
   command->add_option("--threads", flags->threads, "Threads; 0: all cores")
       ->transform(WholeNumber(0, 1024))
       ->type_name("N")

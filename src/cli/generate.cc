@@ -30,6 +30,7 @@ struct Flags {
   ChatFlags chat;
   int threads = 0;
   std::string dtype = "stored";
+  DeviceFlags device;
   bool special = false;
   bool no_skip_forced = false;
   bool captures = false;
@@ -96,7 +97,8 @@ int Generate(const Flags& flags) {
   }
   Result<PromptTemplate> layout = LoadExtractPrompt(*folder, *text->tokenizer);
   if (!layout.ok()) return Fail(kName, layout.error());
-  Result<std::unique_ptr<Model>> model = LoadWeights(kName, *folder, flags.threads, flags.dtype);
+  Result<std::unique_ptr<Model>> model =
+      LoadWeights(kName, *folder, flags.threads, flags.dtype, flags.device);
   if (!model.ok()) return Fail(kName, model.error());
 
   // A chat template writes the beginning itself. Elsewhere: only the beginning of what a post-processor adds: an end token after the prompt would end the
@@ -169,6 +171,7 @@ void AddGenerate(CLI::App& app, Action& action) {
       ->check(CLI::IsMember(DtypeNames()))
       ->type_name("TYPE")
       ->capture_default_str();
+  flags->device.AddTo(command);
   command->add_option("--threads", flags->threads, "Threads; 0: all cores")
       ->transform(WholeNumber(0, 1024))
       ->type_name("N")

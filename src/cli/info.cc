@@ -28,6 +28,7 @@ struct Row {
 struct Flags {
   std::string model;
   std::string dtype = "stored";
+  DeviceFlags device;
   bool json = false;
 };
 
@@ -87,7 +88,8 @@ int Info(const Flags& flags) {
   } else {
     Result<Text> text = LoadText(kName, *folder);
     if (!text.ok()) return Fail(kName, text.error());
-    Result<std::unique_ptr<Model>> model = LoadWeights(kName, *folder, 0, flags.dtype);
+    Result<std::unique_ptr<Model>> model =
+        LoadWeights(kName, *folder, 0, flags.dtype, flags.device);
     if (!model.ok()) return Fail(kName, model.error());
     const ModelInfo& info = (*model)->info();
     add("model", *folder);
@@ -133,6 +135,7 @@ void AddInfo(CLI::App& app, Action& action) {
       ->check(CLI::IsMember(DtypeNames()))
       ->type_name("TYPE")
       ->capture_default_str();
+  flags->device.AddTo(command);
   command->add_flag("--json", flags->json, "Print JSON");
   command->footer("Example:\n  pawl info --model models/tiny-extract");
   command->callback([flags, &action] { action = [flags] { return Info(*flags); }; });

@@ -12,6 +12,9 @@
 #include "src/model/safetensors.h"
 #include "src/model/transformer_config.h"
 #include "src/model/transformer_cpu.h"
+#if defined(PAWL_HAVE_CUDA)
+#include "src/model/transformer_cuda.h"
+#endif
 #include "src/model/transformer_weights.h"
 
 namespace pawl {
@@ -40,6 +43,33 @@ Result<Opened> OpenGguf(const std::string& path) {
   return Opened{*std::move(config), &GgufNames(), std::make_unique<GgufFile>(*std::move(file))};
 }
 
+#if defined(PAWL_HAVE_CUDA)
+Status FindDevice() {
+  Result<cuda::DeviceFacts> device = cuda::CurrentDevice();
+  if (!device.ok()) return device.error();
+  return {};
+}
+
+Result<std::unique_ptr<Model>> MakeOnCuda(const TransformerConfig& config,
+                                          const TransformerWeights& weights,
+                                          const ModelOptions& options) {
+  cuda::TransformerCudaOptions cuda_options;
+  cuda_options.cache = options.kv_dtype == KvDtype::kFp32  ? cuda::CacheType::kF32
+                       : options.kv_dtype == KvDtype::kFp8 ? cuda::CacheType::kFp8
+                                                           : cuda::CacheType::kBf16;
+  cuda_options.fp8_weights = options.dtype == WeightDtype::kFp8;
+  cuda_options.kv_bytes = options.kv_bytes;
+  cuda_options.kept_kv_bytes = options.kept_kv_bytes;
+  return cuda::TransformerCuda::Make(config, weights, cuda_options);
+}
+#else
+Status FindDevice() { return Error{ErrorCode::kUnsupported, "not built with CUDA", "cuda"}; }
+Result<std::unique_ptr<Model>> MakeOnCuda(const TransformerConfig&, const TransformerWeights&,
+                                          const ModelOptions&) {
+  return FindDevice().error();
+}
+#endif
+
 }  // namespace
 
 Result<std::unique_ptr<Model>> LoadModel(const std::string& path, const ModelOptions& options) {
@@ -47,6 +77,21 @@ Result<std::unique_ptr<Model>> LoadModel(const std::string& path, const ModelOpt
   if (kernels == nullptr) {
     return Error{ErrorCode::kUnsupported,
                  "this processor lacks the instructions of the kernels asked for", ""};
+  }
+  Device device = options.device;
+  // Before the weights are read: where there is no device it is known at once.
+  const auto use_cpu = [&](const Error& why) {
+    device = Device::kCpu;
+    if (options.on_fallback) options.on_fallback(why.message);
+  };
+  if (device != Device::kCpu) {
+    if (Status found = FindDevice(); !found.ok()) {
+      if (device == Device::kCuda) return found.error();
+      use_cpu(found.error());
+    }
+  }
+  if (device == Device::kCpu && options.dtype == WeightDtype::kFp8) {
+    return Error{ErrorCode::kUnsupported, "fp8 weights are for CUDA devices alone", "dtype"};
   }
   try {
     Result<Opened> opened = LooksLikeGguf(path) ? OpenGguf(path) : OpenFolder(path);
@@ -61,6 +106,11 @@ Result<std::unique_ptr<Model>> LoadModel(const std::string& path, const ModelOpt
     Result<TransformerWeights> weights = LoadTransformerWeights(
         std::move(opened->source), opened->config, *opened->names, options.progress, options.dtype);
     if (!weights.ok()) return weights.error();
+    if (device != Device::kCpu) {
+      Result<std::unique_ptr<Model>> model = MakeOnCuda(opened->config, *weights, options);
+      if (model.ok() || device == Device::kCuda || options.dtype == WeightDtype::kFp8) return model;
+      use_cpu(model.error());
+    }
     return std::unique_ptr<Model>(std::make_unique<TransformerCpu>(
         std::move(opened->config), *std::move(weights), *kernels, options.threads, kWorthThreads,
         KvBytes{options.kv_bytes, options.kept_kv_bytes}));

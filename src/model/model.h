@@ -1,5 +1,5 @@
 // Model: the backend interface that the decode loop sees. One implementation runs on the CPU, one
-// will on CUDA; both answer the same ragged batch of rows.
+// on CUDA devices; both answer the same ragged batch of rows.
 //
 // A row is one token at one position of one sequence. Decoding one token, prefilling a chunk, and
 // verifying a draft tree are the same call with different rows. A row's logits depend only on the
@@ -44,6 +44,7 @@
 #include <string>
 #include <vector>
 
+#include "pawl/mask.h"
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
 
@@ -82,6 +83,14 @@ struct ModelInfo {
   TokenId bos = kNoToken;
   std::string kernels;  // "avx512", ...
   int threads = 1;
+};
+
+// How the token after a row is drawn by a backend that samples: as Sampler of src/decode/sampler.h
+// does with these parameters and no others.
+struct SampleRequest {
+  std::shared_ptr<const Mask> mask;  // nullptr: every token is allowed
+  float temperature = 0;
+  uint64_t seed = 0, position = 0;
 };
 
 // The memory for keys and values, in pages that all sequences draw from.
@@ -123,6 +132,15 @@ class Model {
   //     at their bases; all others are as after a good call, and their logits are there.
   //   Others: the sequences of the call end at their bases.
   virtual Status Forward(std::span<const Row> rows, std::span<float> logits) = 0;
+  // Forward, and in place of logits a token: tokens[output] for each row with an output >= 0, drawn
+  // as requests[output] says. Errors: as Forward; kInvalid where a mask allows nothing, with the
+  // output as place; kUnsupported where !samples().
+  virtual bool samples() const { return false; }
+  virtual Status ForwardAndSample(std::span<const Row> /*rows*/,
+                                  std::span<const SampleRequest> /*requests*/,
+                                  std::span<TokenId> /*tokens*/) {
+    return Error{ErrorCode::kUnsupported, "this backend does not sample", ""};
+  }
   // The rows of the last call whose logits are not finite, in ascending order.
   virtual std::span<const int32_t> bad_rows() const { return {}; }
 
@@ -137,17 +155,27 @@ class Model {
 // How matrices are kept in memory. Stored ones stay in the mapped file; all others are copied or
 // converted when loading, into large pages where the system has them, which are read faster.
 // Integers are in groups of 32 with a scale each; with kInt4 the embedding and the head are int8.
-// Norms and biases are always float.
-enum class WeightDtype { kAsStored, kFp32, kBf16, kFp16, kInt8, kInt4 };
+// kFp8 is e4m3 with a scale for each row, on CUDA devices alone. Norms and biases are always float.
+enum class WeightDtype { kAsStored, kFp32, kBf16, kFp16, kInt8, kInt4, kFp8 };
+
+// Where the model runs. kAuto: on a CUDA device if there is one that can, else on the CPU.
+enum class Device { kCpu, kCuda, kAuto };
+// Keys and values on CUDA devices; the CPU's are floats.
+enum class KvDtype { kBf16, kFp8, kFp32 };
 
 struct ModelOptions {
   WeightDtype dtype = WeightDtype::kAsStored;
   int threads = 0;  // 0: all cores
   // Memory for keys and values, of all sequences together; taken as sequences grow. 0: half of
-  // what the machine has. How much of it may be kept for prefixes that no sequence uses now; -1:
-  // what the longest sequence takes, at least 64 MiB, at most a quarter of kv_bytes.
+  // what the machine has (of a CUDA device: most of what the weights leave, at once). How much of
+  // it may be kept for prefixes that no sequence uses now; -1: what the longest sequence takes, at
+  // least 64 MiB, at most a quarter of kv_bytes.
   int64_t kv_bytes = 0;
   int64_t kept_kv_bytes = -1;
+  Device device = Device::kCpu;
+  KvDtype kv_dtype = KvDtype::kBf16;
+  // Told in one line why the CPU is used after all where `device` is kAuto.
+  std::function<void(const std::string& reason)> on_fallback;
   std::function<void(double fraction)> progress;
   KernelVariant kernels = KernelVariant{};  // kAuto: the best this processor has
 };

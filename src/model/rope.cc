@@ -73,4 +73,21 @@ void RopeFrequencies(const RopeConfig& rope, int head_dim, int position,
   }
 }
 
+RopeRows::RopeRows(const RopeConfig& rope, int head_dim) : rope_(rope), head_dim_(head_dim) {
+  RopeFrequencies(rope_, head_dim_, 0, frequencies_);
+}
+
+void RopeRows::Next(float* row) {
+  if (rope_.type == RopeType::kDynamic && position_ >= rope_.original_context) {
+    RopeFrequencies(rope_, head_dim_, position_, frequencies_);
+  }
+  const size_t half = static_cast<size_t>(head_dim_) / 2;
+  for (size_t i = 0; i < half; ++i) {
+    const double angle = static_cast<float>(position_) * frequencies_[i];
+    row[i] = static_cast<float>(std::cos(angle) * rope_.attention_factor);
+    row[half + i] = static_cast<float>(std::sin(angle) * rope_.attention_factor);
+  }
+  ++position_;
+}
+
 }  // namespace pawl

@@ -32,6 +32,22 @@ double YarnAttentionFactor(double factor);
 void RopeFrequencies(const RopeConfig& rope, int head_dim, int position,
                      std::vector<float>& frequencies);
 
+// The rotations of one position after the other, as backends keep them in tables.
+class RopeRows {
+ public:
+  RopeRows(const RopeConfig& rope, int head_dim);
+  // head_dim / 2 cosines, then as many sines, of the next position, from 0 on. The angle is rounded
+  // to float before the cosine is taken, as in the reference implementation, whose trained models
+  // have never seen the exact one.
+  void Next(float* row);
+
+ private:
+  RopeConfig rope_;
+  int head_dim_;
+  int position_ = 0;
+  std::vector<float> frequencies_;
+};
+
 }  // namespace pawl
 
 #endif  // PAWL_SRC_MODEL_ROPE_H_

@@ -83,9 +83,7 @@ TransformerCpu::TransformerCpu(TransformerConfig config, TransformerWeights weig
       page_floats_(PageBytes(config_) / static_cast<int64_t>(sizeof(float))),
       sequences_(AllocatePages(kv, config_, pages_), config_.context_length),
       rope_tables_(config_.ropes.size()) {
-  for (const RopeConfig& rope : config_.ropes) {
-    RopeFrequencies(rope, config_.head_dim, 0, frequencies_.emplace_back());
-  }
+  for (const RopeConfig& rope : config_.ropes) rope_rows_.emplace_back(rope, config_.head_dim);
   if (config_.attention_scale == 0.0f) {
     config_.attention_scale = 1.0f / std::sqrt(static_cast<float>(config_.head_dim));
   }
@@ -251,22 +249,10 @@ Status TransformerCpu::CommitTree(SequenceId sequence, int row) {
   return status;
 }
 
-// The angle is rounded to float before the cosine is taken, as in the reference implementation,
-// whose trained models have never seen the exact one.
 void TransformerCpu::ExtendRopeTables(int positions) {
-  const size_t half = static_cast<size_t>(config_.head_dim) / 2;
   for (; rope_positions_ < positions; ++rope_positions_) {
     for (size_t r = 0; r < rope_tables_.size(); ++r) {
-      const RopeConfig& rope = config_.ropes[r];
-      if (rope.type == RopeType::kDynamic && rope_positions_ >= rope.original_context) {
-        RopeFrequencies(rope, config_.head_dim, rope_positions_, frequencies_[r]);
-      }
-      float* row = rope_tables_[r].data() + static_cast<size_t>(rope_positions_) * 2 * half;
-      for (size_t i = 0; i < half; ++i) {
-        const double angle = static_cast<float>(rope_positions_) * frequencies_[r][i];
-        row[i] = static_cast<float>(std::cos(angle) * rope.attention_factor);
-        row[half + i] = static_cast<float>(std::sin(angle) * rope.attention_factor);
-      }
+      rope_rows_[r].Next(rope_tables_[r].data() + int64_t{rope_positions_} * config_.head_dim);
     }
   }
 }

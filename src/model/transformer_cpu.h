@@ -103,7 +103,7 @@ class TransformerCpu final : public Model {
   std::vector<SlotCopy> copies_;
   std::vector<int32_t> bad_rows_;
 
-  std::vector<std::vector<float>> frequencies_;  // by rope
+  std::vector<RopeRows> rope_rows_;              // by rope
   std::vector<std::vector<float>> rope_tables_;  // by rope: [position][cosines, sines]
   int rope_positions_ = 0;                       // how many are filled in
   int largest_capacity_ = 0;

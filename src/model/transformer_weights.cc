@@ -220,6 +220,7 @@ class Binder {
   std::optional<WeightType> Wanted(bool outer) const {
     switch (dtype_) {
       case WeightDtype::kAsStored:
+      case WeightDtype::kFp8:  // made from these by the backend
         return std::nullopt;
       case WeightDtype::kFp32:
         return WeightType::kF32;

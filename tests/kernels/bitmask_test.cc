@@ -1,5 +1,5 @@
-// Masks applied to logits: the CPU kernel against one bit at a time, the CUDA kernel against the
-// CPU kernel.
+// Masks applied to logits: the CPU kernel against one bit at a time. (tests/cuda compares the CUDA
+// kernel with the CPU's.)
 #include "kernels/bitmask.h"
 
 #include <gtest/gtest.h>
@@ -12,12 +12,6 @@
 #include <vector>
 
 #include "kernels/cuda/device.h"
-
-#if defined(PAWL_HAVE_CUDA)
-#include <cuda_runtime.h>
-
-#include "kernels/cuda/bitmask.h"
-#endif
 
 namespace pawl {
 namespace {
@@ -125,42 +119,6 @@ TEST(CudaTest, DevicesOrTheReasonWhyThereAreNone) {
     EXPECT_GT(device.memory_bytes, 0);
   }
   EXPECT_FALSE(CudaDeviceSummary().empty());
-}
-
-TEST(CudaTest, BitmaskEqualsCpu) {
-#if defined(PAWL_HAVE_CUDA)
-  if (FindCudaDevices().devices.empty()) GTEST_SKIP() << CudaDeviceSummary();
-  std::mt19937 random(12);
-  std::vector<void*> allocated;
-  const auto to_device = [&](const void* data, size_t bytes) -> void* {
-    if (bytes == 0) return nullptr;
-    void* copy = nullptr;
-    EXPECT_EQ(cudaMalloc(&copy, bytes), cudaSuccess);
-    EXPECT_EQ(cudaMemcpy(copy, data, bytes, cudaMemcpyHostToDevice), cudaSuccess);
-    allocated.push_back(copy);
-    return copy;
-  };
-  for (const Case& c : kCases) {
-    Buffers buffers(c, random);
-    BitmaskArgs args = buffers.args;
-    args.logits = to_device(buffers.logits.data(), buffers.logits.size());
-    args.masks = static_cast<uint32_t*>(to_device(buffers.masks.data(), buffers.masks.size() * 4));
-    args.logit_rows =
-        static_cast<int32_t*>(to_device(buffers.logit_rows.data(), buffers.logit_rows.size() * 4));
-    args.mask_rows =
-        static_cast<int32_t*>(to_device(buffers.mask_rows.data(), buffers.mask_rows.size() * 4));
-    const Status status = ApplyBitmaskCuda(args, nullptr);
-    ASSERT_TRUE(status.ok()) << status.error().ToString();
-    ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-    std::vector<unsigned char> got(buffers.logits.size());
-    ASSERT_EQ(cudaMemcpy(got.data(), args.logits, got.size(), cudaMemcpyDeviceToHost), cudaSuccess);
-    ApplyBitmask(buffers.Host());
-    EXPECT_TRUE(got == buffers.logits) << c.vocabulary;
-  }
-  for (void* memory : allocated) cudaFree(memory);
-#else
-  GTEST_SKIP() << CudaDeviceSummary();
-#endif
 }
 
 }  // namespace

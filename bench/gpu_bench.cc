@@ -1,0 +1,479 @@
+// What the CUDA backend reaches of what the device could do, as ratios of one run: decoding and
+// verifying beside the rate of a copy, prompts beside the rate of a library product, steps with
+// masks beside steps without, masks alone beside the bytes that have to move.
+//
+//   gpu_bench [--json FILE] [--quick]
+//
+// Models have the shapes of well-known ones and weights that mean nothing. Exit code 77: no device.
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/cuda/masks.h"
+#include "kernels/cuda/prefill.h"
+#include "kernels/cuda/runtime.h"
+#include "src/model/transformer_cuda.h"
+
+namespace pawl::PAWL_GPU {
+namespace {
+
+constexpr int kContext = 512;  // positions before the first measured step
+constexpr int kPrompt = 2048;
+
+double Now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+[[noreturn]] void Die(const Error& error) {
+  std::fprintf(stderr, "gpu_bench: %s\n", error.ToString().c_str());
+  std::exit(1);
+}
+void Check(const Status& status) {
+  if (!status.ok()) Die(status.error());
+}
+template <typename T>
+T Must(Result<T> result) {
+  if (!result.ok()) Die(result.error());
+  return *std::move(result);
+}
+
+double Median(std::vector<double> times) {
+  std::sort(times.begin(), times.end());
+  return times[times.size() / 2];
+}
+
+// Seconds on the device that one call takes, the median of seven rounds.
+double DeviceSeconds(int calls, const std::function<Status()>& call) {
+  const Mark begin = Must(NewMark()), end = Must(NewMark());
+  std::vector<double> times;
+  for (int round = 0; round < 8; ++round) {
+    Check(Record(begin, nullptr));
+    for (int i = 0; i < calls; ++i) Check(call());
+    Check(Record(end, nullptr));
+    Check(Synchronize(nullptr));
+    // The first round warms up.
+    if (round > 0) times.push_back(Must(Milliseconds(begin, end)) / 1e3 / calls);
+  }
+  FreeMark(begin);
+  FreeMark(end);
+  return Median(times);
+}
+
+// ---- The report ----
+
+struct Line {
+  std::string name;
+  double value, bar;  // bar 0: a rate, for the others to be measured by
+  bool at_most;
+};
+std::vector<Line> lines;
+
+void Report(const std::string& name, double value, double bar = 0, bool at_most = false) {
+  lines.push_back({name, value, bar, at_most});
+  if (bar == 0) {
+    std::printf("%-58s %12.4g\n", name.c_str(), value);
+  } else {
+    const bool reached = at_most ? value <= bar : value >= bar;
+    std::printf("%-58s %12.3f   bar %s %.2f: %s\n", name.c_str(), value, at_most ? "<=" : ">=", bar,
+                reached ? "reached" : "missed");
+  }
+  std::fflush(stdout);
+}
+
+// ---- What the device does ----
+
+double CopyRate() {
+  const int64_t bytes = int64_t{1} << 30;
+  const DeviceMemory from = Must(DeviceMemory::Make(bytes)), to = Must(DeviceMemory::Make(bytes));
+  return 2.0 * static_cast<double>(bytes) /
+         DeviceSeconds(10, [&] { return CopyWithin(to.data(), from.data(), bytes, nullptr); });
+}
+
+double ProductRate(Library& library) {
+  const int size = 8192, rows = 4096;
+  const DeviceMemory w = Must(DeviceMemory::Make(int64_t{size} * size * 2));
+  const DeviceMemory x = Must(DeviceMemory::Make(int64_t{rows} * size * 2));
+  const DeviceMemory y = Must(DeviceMemory::Make(int64_t{rows} * size * 4));
+  Check(Fill(w.data(), 0x3c, w.bytes(), nullptr));
+  Check(Fill(x.data(), 0x3c, x.bytes(), nullptr));
+  LibraryProduct product;
+  product.w = w.as<uint16_t>();
+  product.x = x.as<uint16_t>();
+  product.y = y.as<float>();
+  product.w_stride = product.x_stride = product.y_stride = size;
+  product.outputs = product.columns = size;
+  product.rows = rows;
+  return 2.0 * size * size * rows / DeviceSeconds(5, [&] { return library.Run(product, nullptr); });
+}
+
+// Masks of which a share of the bits is set, on 256 rows of 128 k tokens of bf16.
+void Masks(double copy_rate) {
+  const int rows = 256;
+  const int64_t vocabulary = 128256, words = vocabulary / 32;
+  const DeviceMemory logits = Must(DeviceMemory::Make(rows * vocabulary * 2));
+  const DeviceMemory masks = Must(DeviceMemory::Make(rows * words * 4));
+  std::mt19937 random(1);
+  for (const double share : {0.0, 0.5, 1.0}) {
+    std::vector<uint32_t> bits(static_cast<size_t>(rows * words));
+    int64_t refused = 0;
+    for (uint32_t& word : bits) {
+      word = share == 0.0 ? 0 : share == 1.0 ? ~0u : static_cast<uint32_t>(random());
+      refused += 32 - __builtin_popcount(word);
+    }
+    Check(CopyIn(masks.data(), bits.data(), masks.bytes(), nullptr));
+    BitmaskArgs args;
+    args.logits = logits.data();
+    args.type = LogitType::kBf16;
+    args.logits_stride = args.vocabulary = vocabulary;
+    args.masks = masks.as<uint32_t>();
+    args.masks_stride = words;
+    args.count = rows;
+    const double seconds = DeviceSeconds(50, [&] { return ApplyBitmask(args, nullptr); });
+    // The masks are read once and each refused logit is written once.
+    const double floor = static_cast<double>(rows * words * 4 + refused * 2) / copy_rate;
+    char name[80];
+    std::snprintf(name, sizeof name, "mask application, batch 256, %.0f %% allowed / bytes floor",
+                  share * 100);
+    Report(name, seconds / floor, 1.5, true);
+    std::snprintf(name, sizeof name, "mask application, batch 256, %.0f %% allowed, microseconds",
+                  share * 100);
+    Report(name, seconds * 1e6);
+  }
+}
+
+// ---- Models ----
+
+struct ShapeOfModel {
+  const char* name;
+  int hidden, inner, layers, heads, kv_heads, head_dim, vocabulary;
+  bool tied, bias;
+  double bar;
+};
+const ShapeOfModel kShapes[] = {
+    {"0.5B", 896, 4864, 24, 14, 2, 64, 151936, true, true, 0.55},
+    {"1B", 2048, 8192, 16, 32, 8, 64, 128256, true, false, 0.75},
+    {"8B", 4096, 14336, 32, 32, 8, 128, 128256, false, false, 0.90},
+};
+
+// All matrices are the same bytes, which is what lets 16 GB of weights be made in a second.
+class Weights {
+ public:
+  Weights() : bytes_(size_t{128256} * 4096 * 2), table_(size_t{128256} * 4096 / 32, 0.001f) {
+    std::mt19937 random(1);
+    auto* words = reinterpret_cast<uint16_t*>(bytes_.data());
+    const size_t period = 1000003;
+    for (size_t i = 0; i < period; ++i) {
+      // bf16 of 2^-7 .. 2^-6, either sign; as integers, anything.
+      words[i] = static_cast<uint16_t>(0x3c00 | (random() & 0x807f));
+    }
+    for (size_t done = period; done < bytes_.size() / 2; done += period) {
+      std::memcpy(words + done, words, std::min(period, bytes_.size() / 2 - done) * 2);
+    }
+  }
+
+  std::unique_ptr<Model> Make(const ShapeOfModel& shape, int layers, WeightType type, bool fp8,
+                              int64_t kv_bytes) {
+    TransformerConfig config;
+    config.architecture = "random weights";
+    config.hidden = shape.hidden;
+    config.intermediate = shape.inner;
+    config.heads = shape.heads;
+    config.kv_heads = shape.kv_heads;
+    config.head_dim = shape.head_dim;
+    config.vocabulary = shape.vocabulary;
+    config.context_length = 8192;
+    config.layers.resize(static_cast<size_t>(layers));
+    config.ropes.resize(1);
+    config.tied_embeddings = shape.tied;
+    config.qkv_bias = shape.bias;
+    TransformerWeights weights;
+    const auto matrix = [&](int64_t rows, int64_t columns, bool outer = false) {
+      Matrix m;
+      m.data = bytes_.data();
+      m.type = outer && type == WeightType::kI4 ? WeightType::kI8 : type;
+      m.rows = rows;
+      m.cols = columns;
+      m.scales = m.minimums = table_.data();
+      m.group_shift = 5;
+      m.groups = columns / 32;
+      return m;
+    };
+    const auto linear = [&](int64_t rows, int64_t columns, bool bias = false) {
+      Linear l;
+      l.w = matrix(rows, columns);
+      if (bias) l.bias.assign(static_cast<size_t>(rows), 0.1f);
+      return l;
+    };
+    const int64_t q = int64_t{shape.heads} * shape.head_dim;
+    const int64_t kv = int64_t{shape.kv_heads} * shape.head_dim;
+    const std::vector<float> norm(static_cast<size_t>(shape.hidden), 1.0f);
+    weights.embedding = weights.head = matrix(shape.vocabulary, shape.hidden, true);
+    if (!shape.tied) weights.head.data = bytes_.data() + 64;  // another matrix
+    weights.head.rows -= shape.tied ? 0 : 16;                 // within the bytes
+    config.vocabulary = static_cast<int>(weights.head.rows);
+    weights.embedding.rows = weights.head.rows;
+    weights.final_norm = norm;
+    for (int i = 0; i < layers; ++i) {
+      TransformerLayer layer;
+      layer.attention_norm = layer.mlp_norm = norm;
+      layer.q = linear(q, shape.hidden, shape.bias);
+      layer.k = linear(kv, shape.hidden, shape.bias);
+      layer.v = linear(kv, shape.hidden, shape.bias);
+      layer.o = linear(shape.hidden, q);
+      layer.gate = linear(shape.inner, shape.hidden);
+      layer.up = linear(shape.inner, shape.hidden);
+      layer.down = linear(shape.hidden, shape.inner);
+      weights.layers.push_back(std::move(layer));
+    }
+    TransformerCudaOptions options;
+    options.fp8_weights = fp8;
+    options.kv_bytes = kv_bytes;
+    options.kept_kv_bytes = 0;
+    return Must(TransformerCuda::Make(std::move(config), weights, options));
+  }
+
+ private:
+  std::vector<std::byte> bytes_;
+  std::vector<float> table_;
+};
+
+// Bytes that a step with one row reads.
+double StepBytes(const Model& model, int positions) {
+  const ModelInfo& info = model.info();
+  const double kv = 2.0 * 2 * info.layers * info.kv_heads * info.head_dim * positions;
+  return static_cast<double>(info.step_bytes) + kv;
+}
+
+// A sequence with kContext positions, from which steps of `rows` plain rows are taken again and
+// again.
+class Steps {
+ public:
+  Steps(Model& model, int batch, int rows) : model_(model), batch_(batch), rows_(rows) {
+    const auto width = static_cast<unsigned>(model.info().vocabulary_size);
+    for (int b = 0; b < batch; ++b) {
+      ids_.push_back(Must(model.NewSequence(kContext + rows)));
+      std::vector<Row> prompt;
+      for (int i = 0; i < kContext; ++i) {
+        prompt.push_back({static_cast<TokenId>(random_() % width), i, ids_.back(), 0, -1});
+      }
+      Check(model.Forward(prompt, {}));
+    }
+  }
+  ~Steps() {
+    for (const SequenceId id : ids_) model_.FreeSequence(id);
+  }
+
+  // Median seconds of a step, each row sampled with the masks in turn (none: without).
+  double Seconds(const std::vector<std::shared_ptr<const Mask>>& masks, int steps, double* mean) {
+    std::vector<double> times;
+    const auto width = static_cast<unsigned>(model_.info().vocabulary_size);
+    std::vector<TokenId> tokens(static_cast<size_t>(batch_ * rows_));
+    for (int step = -5; step < steps; ++step) {
+      std::vector<Row> rows;
+      std::vector<SampleRequest> requests;
+      for (int b = 0; b < batch_; ++b) {
+        for (int i = 0; i < rows_; ++i) {
+          const auto output = static_cast<int32_t>(rows.size());
+          rows.push_back({static_cast<TokenId>(random_() % width), kContext + i,
+                          ids_[static_cast<size_t>(b)], 0, output});
+          SampleRequest request;
+          request.temperature = 1.0f;
+          request.seed = random_();
+          if (!masks.empty()) {
+            request.mask = masks[static_cast<size_t>(step + 5 + b + i) % masks.size()];
+          }
+          requests.push_back(request);
+        }
+      }
+      const double start = Now();
+      Check(model_.ForwardAndSample(rows, requests, tokens));
+      if (step >= 0) times.push_back(Now() - start);
+    }
+    if (mean != nullptr) {
+      *mean = 0;
+      for (const double t : times) *mean += t / static_cast<double>(times.size());
+    }
+    return Median(times);
+  }
+
+ private:
+  Model& model_;
+  int batch_, rows_;
+  std::vector<SequenceId> ids_;
+  std::mt19937 random_{2};
+};
+
+// Of how many tokens masks allow over the positions of JSON under schemas: of 100 positions, about
+// 40 allow at most 8, 14 more at most 512, 8 more at most 4096, the rest nearly all.
+std::vector<std::shared_ptr<const Mask>> JsonMasks(int vocabulary) {
+  std::mt19937 random(3);
+  std::vector<std::shared_ptr<const Mask>> masks;
+  for (int i = 0; i < 50; ++i) {
+    const int kind = i * 7 % 50;
+    const int count = kind < 20 ? 1 + kind % 8 : kind < 27 ? 300 : kind < 31 ? 3000 : 0;
+    std::vector<uint32_t> words(static_cast<size_t>((vocabulary + 31) / 32));
+    if (count == 0) {
+      for (int t = 0; t < vocabulary; ++t) {
+        if (t % 50 != 0) words[static_cast<size_t>(t / 32)] |= 1u << t % 32;
+      }
+    }
+    for (int n = 0; n < count; ++n) {
+      const auto t = static_cast<size_t>(random() % static_cast<unsigned>(vocabulary));
+      words[t / 32] |= 1u << t % 32;
+    }
+    masks.push_back(std::make_shared<Mask>(i, std::move(words)));
+  }
+  return masks;
+}
+
+void RunModels(double copy_rate, double product_rate, bool quick) {
+  Weights weights;
+  const int steps = quick ? 20 : 100;
+  for (const ShapeOfModel& shape : kShapes) {
+    const std::string name = shape.name;
+    const int64_t kv = int64_t{6} << 30;
+    const std::unique_ptr<Model> model =
+        weights.Make(shape, shape.layers, WeightType::kBf16, false, kv);
+    double one = 0, mean = 0, masked_mean = 0;
+    {
+      Steps decode(*model, 1, 1);
+      one = decode.Seconds({}, steps, &mean);
+      Report("decode " + name + " bf16, milliseconds", one * 1e3);
+      Report("decode " + name + " bf16 / copy rate", StepBytes(*model, kContext) / one / copy_rate,
+             shape.bar);
+      const auto masks = JsonMasks(model->info().vocabulary_size);
+      (void)decode.Seconds(masks, 100, &masked_mean);
+      Report("masked / unmasked step " + name + ", batch 1, mean", masked_mean / mean, 1.0, true);
+    }
+    if (name == "1B" || name == "8B") {
+      const int batch = 256;
+      Steps decode(*model, batch, 1);
+      const double plain = decode.Seconds({}, steps / 4, nullptr);
+      const auto masks = JsonMasks(model->info().vocabulary_size);
+      const double masked = decode.Seconds(masks, steps / 4, nullptr);
+      Report("masked / unmasked step " + name + ", batch 256", masked / plain, 1.01, true);
+      Report("decode " + name + " bf16, batch 256, milliseconds", plain * 1e3);
+    }
+    if (name != "8B") continue;
+    for (const int rows : {8, 16}) {
+      Steps verify(*model, 1, rows);
+      Report("verify " + std::to_string(rows) + " rows / decode step, 8B",
+             verify.Seconds({}, steps, nullptr) / one, rows == 8 ? 1.05 : 1.08, true);
+    }
+    if (product_rate > 0) {
+      std::vector<double> times;
+      for (int round = 0; round < 4; ++round) {
+        const SequenceId id = Must(model->NewSequence(kPrompt));
+        std::vector<Row> rows;
+        for (int i = 0; i < kPrompt; ++i) {
+          rows.push_back({(i * 7919 + round) % model->info().vocabulary_size, i, id, 0,
+                          i + 1 == kPrompt ? 0 : -1});
+        }
+        std::vector<float> logits(static_cast<size_t>(model->info().vocabulary_size));
+        const double start = Now();
+        Check(model->Forward(rows, logits));
+        if (round > 0) times.push_back(Now() - start);
+        model->FreeSequence(id);
+      }
+      const double of_layers =
+          2.0 * shape.layers * shape.hidden *
+          (2.0 * (shape.heads + shape.kv_heads) * shape.head_dim + 3.0 * shape.inner) * kPrompt;
+      const double of_attention =
+          2.0 * kPrompt * kPrompt * shape.layers * shape.heads * shape.head_dim;
+      Report("prefill 2048 tokens, 8B, FLOP/s / product rate",
+             (of_layers + of_attention) / Median(times) / product_rate, 0.65);
+    }
+  }
+  // A quarter of the layers: packing weights on the host takes a while.
+  const ShapeOfModel& large = kShapes[2];
+  struct Packed {
+    const char* name;
+    WeightType type;
+    bool fp8;
+    double bar;
+  };
+  for (const Packed& packed : {Packed{"fp8", WeightType::kBf16, true, 0.85},
+                               Packed{"int4", WeightType::kI4, false, 0.70}}) {
+    ShapeOfModel shape = large;
+    shape.tied = true;  // one large matrix less to pack
+    const int layers = quick ? 2 : 8;
+    const std::unique_ptr<Model> model =
+        weights.Make(shape, layers, packed.type, packed.fp8, int64_t{1} << 30);
+    Steps decode(*model, 1, 1);
+    const double seconds = decode.Seconds({}, steps, nullptr);
+    Report("decode 8B " + std::string(packed.name) + " (" + std::to_string(layers) +
+               " layers) / copy rate",
+           StepBytes(*model, kContext) / seconds / copy_rate, packed.bar);
+  }
+}
+
+void WriteJson(const char* path, const DeviceFacts& device) {
+  std::FILE* file = std::fopen(path, "w");
+  if (file == nullptr) Die({ErrorCode::kIo, "cannot be written", path});
+  std::fprintf(file, "{\n  \"device\": \"%s\",\n  \"compute\": \"%d.%d\",\n  \"results\": [\n",
+               device.name.c_str(), device.major, device.minor);
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const Line& line = lines[i];
+    std::fprintf(file, "    {\"name\": \"%s\", \"value\": %.6g", line.name.c_str(), line.value);
+    if (line.bar != 0) {
+      std::fprintf(
+          file, ", \"bar\": \"%s %.2f\", \"reached\": %s", line.at_most ? "<=" : ">=", line.bar,
+          (line.at_most ? line.value <= line.bar : line.value >= line.bar) ? "true" : "false");
+    }
+    std::fprintf(file, "}%s\n", i + 1 < lines.size() ? "," : "");
+  }
+  std::fprintf(file, "  ]\n}\n");
+  std::fclose(file);
+}
+
+int Run(int argc, char** argv) {
+  const char* json = nullptr;
+  bool quick = false;
+  for (int i = 1; i < argc; ++i) {
+    if (std::strcmp(argv[i], "--json") == 0 && i + 1 < argc) {
+      json = argv[++i];
+    } else if (std::strcmp(argv[i], "--quick") == 0) {
+      quick = true;
+    } else {
+      std::fprintf(stderr, "usage: gpu_bench [--json FILE] [--quick]\n");
+      return 2;
+    }
+  }
+  const Result<DeviceFacts> device = CurrentDevice();
+  if (!device.ok()) {
+    std::fprintf(stderr, "gpu_bench: no usable device: %s\n", device.error().message.c_str());
+    return 77;
+  }
+  std::printf("%s, compute %d.%d, %d multiprocessors, %.1f GiB\n", device->name.c_str(),
+              device->major, device->minor, device->multiprocessors,
+              static_cast<double>(device->memory_bytes) / (1 << 30));
+  const double copy_rate = CopyRate();
+  Report("copy, bytes read and written, GB/s", copy_rate / 1e9);
+  double product_rate = 0;
+  {
+    Result<std::unique_ptr<Library>> library = OpenLibrary();
+    if (library.ok()) {
+      product_rate = ProductRate(**library);
+      Report("cuBLASLt product, bf16, TFLOP/s", product_rate / 1e12);
+    } else {
+      std::printf("prompts are not measured: %s\n", library.error().message.c_str());
+    }
+  }
+  Masks(copy_rate);
+  RunModels(copy_rate, product_rate, quick);
+  if (json != nullptr) WriteJson(json, *device);
+  return 0;
+}
+
+}  // namespace
+}  // namespace pawl::PAWL_GPU
+
+int main(int argc, char** argv) { return pawl::PAWL_GPU::Run(argc, argv); }

@@ -1,0 +1,215 @@
+// What kernels are written in: CUDA C++ with a few words for the things that nvcc and the host
+// emulation say differently, launches, and small arithmetic that all kernels share. Included by the
+// .cu files alone.
+//
+// Kernels must give the same bits however many rows are in a call, so nothing here lets a compiler
+// choose: the files are compiled without contraction of a * b + c, and Fma says where it is meant.
+#ifndef PAWL_KERNELS_CUDA_DEVICE_LANGUAGE_H_
+#define PAWL_KERNELS_CUDA_DEVICE_LANGUAGE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/cuda/float8.h"
+#include "kernels/cuda/runtime.h"
+
+#if defined(PAWL_CUDA_EMULATED)
+#include "kernels/cuda/host_emulation.h"
+// An array of n elements of shared memory; the static gives each its identity.
+#define PAWL_SHARED(T, name, n)     \
+  static const char name##_tag = 0; \
+  T* const name = static_cast<T*>(  \
+      ::pawl::emulation::SharedArray(&name##_tag, sizeof(T) * static_cast<size_t>(n)))
+#define PAWL_DYNAMIC_SHARED(T, name) \
+  T* const name = static_cast<T*>(::pawl::emulation::DynamicShared())
+#else
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+#define PAWL_SHARED(T, name, n) __shared__ __align__(16) T name[n]
+#define PAWL_DYNAMIC_SHARED(T, name)                                   \
+  extern __shared__ __align__(16) unsigned char pawl_dynamic_shared[]; \
+  T* const name = reinterpret_cast<T*>(pawl_dynamic_shared)
+#endif
+
+namespace pawl::PAWL_GPU {
+
+constexpr int kWarpSize = 32;
+constexpr unsigned kAllLanes = 0xffffffffu;
+
+// ---- Launches ----
+
+struct Shape {
+  unsigned x = 1, y = 1, z = 1;  // blocks
+  unsigned threads = 128;        // of a block, a multiple of 32
+  size_t dynamic_shared = 0;     // bytes
+};
+
+#if defined(PAWL_CUDA_EMULATED)
+// Runs the step, or keeps it while the stream is being captured.
+Status Submit(Stream stream, std::function<Status()> step);
+
+template <typename... Parameters, typename... Arguments>
+Status Launch(const char* name, const Shape& shape, Stream stream, void (*kernel)(Parameters...),
+              Arguments... arguments) {
+  return Submit(stream, [=]() -> Status {
+    const std::string problem =
+        emulation::Run(name, {shape.x, shape.y, shape.z}, {shape.threads, 1, 1},
+                       shape.dynamic_shared, [&] { kernel(arguments...); });
+    if (problem.empty()) return {};
+    return Error{ErrorCode::kInternal, problem, name};
+  });
+}
+#else
+// Each kernel may start before the one in front of it on the stream has ended (programmatic
+// dependent launch, compute capability 9.0 on), so all of them call DependencyWait before they
+// touch what others write.
+template <typename... Parameters, typename... Arguments>
+Status Launch(const char* name, const Shape& shape, Stream stream, void (*kernel)(Parameters...),
+              Arguments... arguments) {
+  cudaError_t error = cudaSuccess;
+  if (shape.dynamic_shared > (size_t{48} << 10)) {
+    error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                 static_cast<int>(shape.dynamic_shared));
+  }
+  int device = 0, major = 0;
+  if (error == cudaSuccess) error = cudaGetDevice(&device);
+  if (error == cudaSuccess) {
+    error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+  }
+  if (error == cudaSuccess) {
+    cudaLaunchAttribute attribute = {};
+    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(shape.x, shape.y, shape.z);
+    config.blockDim = dim3(shape.threads);
+    config.dynamicSmemBytes = shape.dynamic_shared;
+    config.stream = static_cast<cudaStream_t>(stream);
+    config.attrs = &attribute;
+    config.numAttrs = major >= 9 ? 1 : 0;
+    error = cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...);
+  }
+  if (error == cudaSuccess) return {};
+  (void)cudaGetLastError();
+  return Error{ErrorCode::kInternal, std::string("CUDA: ") + cudaGetErrorString(error), name};
+}
+#endif
+
+// Waits until the kernel in front has ended and its writes can be seen, and lets the next kernel be
+// set up meanwhile.
+__device__ __forceinline__ void DependencyWait() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+__device__ __forceinline__ void PrefetchL2(const void* address) {
+#if defined(__CUDA_ARCH__)
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(address));
+#else
+  (void)address;
+#endif
+}
+
+// ---- Numbers ----
+
+__device__ __forceinline__ float Fma(float a, float b, float c) { return fmaf(a, b, c); }
+
+__device__ __forceinline__ float Bf16ToFloat(uint16_t bits) {
+  return __uint_as_float(static_cast<uint32_t>(bits) << 16);
+}
+__device__ __forceinline__ float LowBf16(uint32_t pair) { return __uint_as_float(pair << 16); }
+__device__ __forceinline__ float HighBf16(uint32_t pair) {
+  return __uint_as_float(pair & 0xffff0000u);
+}
+
+// Two floats to bf16, to nearest even; `low` in the lower half.
+__device__ __forceinline__ uint32_t PackBf16(float low, float high) {
+#if defined(__CUDA_ARCH__)
+  uint32_t pair;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  return pair;
+#else
+  const auto round = [](float value) {
+    const uint32_t bits = __float_as_uint(value);
+    if (value != value) return (bits >> 16) | 64u;
+    return (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
+  };
+  return round(low) | round(high) << 16;
+#endif
+}
+
+__device__ __forceinline__ float HalfToFloat(uint16_t bits) {
+#if defined(__CUDA_ARCH__)
+  return __half2float(__ushort_as_half(bits));
+#else
+  const uint32_t sign = (bits & 0x8000u) << 16, exponent = bits >> 10 & 31, low = bits & 1023u;
+  if (exponent == 0) {
+    const float size = static_cast<float>(low) * (1.0f / 16777216.0f);
+    return sign != 0 ? -size : size;
+  }
+  return __uint_as_float(sign | (exponent == 31 ? 255u : exponent + 112u) << 23 | low << 13);
+#endif
+}
+
+// Codes 0x7f and 0xff, NaN, are not expected here.
+__device__ __forceinline__ float E4m3ToFloat(uint32_t code) {
+  // The fields in place of float's, then the difference of the exponent biases; subnormal codes are
+  // subnormal floats on the way.
+  const float scaled = __uint_as_float((code & 0x80u) << 24 | (code & 0x7fu) << 20);
+  return scaled * 1.329227995784916e36f;  // 2^120
+}
+
+__device__ __forceinline__ float WarpSum(float value) {
+  for (int bits = kWarpSize / 2; bits > 0; bits /= 2) {
+    value += __shfl_xor_sync(kAllLanes, value, bits);
+  }
+  return value;
+}
+__device__ __forceinline__ float WarpMax(float value) {
+  for (int bits = kWarpSize / 2; bits > 0; bits /= 2) {
+    value = fmaxf(value, __shfl_xor_sync(kAllLanes, value, bits));
+  }
+  return value;
+}
+
+__device__ __forceinline__ bool IsFinite(float value) { return value * 0.0f == 0.0f; }
+
+// c += a b, a being 16 x 16 and b 16 x 8 elements of bf16, spread over a warp as PTX's
+// mma.m16n8k16 has them: with g = lane / 4 and t = lane % 4, a[0] has row g, columns 2t and 2t + 1,
+// a[1] row g + 8, a[2] and a[3] the same with columns 8 further; b[0] has rows 2t and 2t + 1 of
+// column g, b[1] rows 8 further; c[0], c[1] have row g, columns 2t, 2t + 1, c[2], c[3] row g + 8.
+__device__ __forceinline__ void MmaBf16(float* c, const uint32_t* a, const uint32_t* b) {
+#if defined(__CUDA_ARCH__)
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+      "{%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#elif defined(PAWL_CUDA_EMULATED)
+  uint32_t mine[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
+  const unsigned char* lanes = emulation::Exchange("mma", mine, sizeof mine);
+  const int lane = static_cast<int>(threadIdx.x % 32), g = lane / 4, t = lane % 4;
+  const auto word = [&](int from, int i) {
+    uint32_t value;
+    std::memcpy(&value, lanes + from * 32 + i * 4, sizeof value);
+    return value;
+  };
+  for (int i = 0; i < 4; ++i) {
+    double sum = c[i];
+    const int column = 2 * t + i % 2;
+    for (int q = 0; q < 8; ++q) {  // pairs of k
+      const uint32_t left = word(g * 4 + q % 4, i / 2 + 2 * (q / 4));
+      const uint32_t right = word(column * 4 + q % 4, 4 + q / 4);
+      sum += double{LowBf16(left)} * LowBf16(right) + double{HighBf16(left)} * HighBf16(right);
+    }
+    c[i] = static_cast<float>(sum);
+  }
+#endif
+}
+
+}  // namespace pawl::PAWL_GPU
+
+#endif  // PAWL_KERNELS_CUDA_DEVICE_LANGUAGE_H_

@@ -1,0 +1,395 @@
+// Fibers. A thread of the emulated block has a stack of its own and gives control back to the
+// scheduler at each barrier. The scheduler goes round the warps; within a warp it runs lane after
+// lane until nobody can go on, releases the lanes when all 32 wait at the same warp operation, and
+// the block when all its threads wait at __syncthreads. A round in which nothing moves is a
+// deadlock: somebody waits for threads that have ended or wait elsewhere.
+//
+// Values that lanes exchange go to one of two arrays of the warp, turn by turn. A lane can be one
+// operation ahead of another, never two, so what a slow lane has yet to read is still there.
+//
+// Switching is a dozen instructions on x86-64, where warp operations are frequent enough that the
+// system call inside swapcontext would be most of the time; elsewhere it is swapcontext.
+#include "kernels/cuda/host_emulation.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <memory>
+#include <random>
+#include <vector>
+
+#if !defined(__x86_64__)
+#include <ucontext.h>
+#endif
+
+#if defined(__SANITIZE_ADDRESS__)
+#define PAWL_FIBER_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define PAWL_FIBER_ASAN 1
+#endif
+#endif
+#if defined(PAWL_FIBER_ASAN)
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+#if defined(__x86_64__)
+// void PawlSwitchFiber(void** save, void* load): pushes what the callee has to keep, changes
+// stacks, pops.
+asm(R"(
+.text
+.p2align 4
+.type PawlSwitchFiber,@function
+PawlSwitchFiber:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  ret
+.size PawlSwitchFiber, .-PawlSwitchFiber
+)");
+extern "C" void PawlSwitchFiber(void** save, void* load);
+#endif
+
+namespace pawl::emulation {
+
+thread_local Position position;
+
+namespace {
+
+constexpr size_t kStackBytes = size_t{256} << 10;
+constexpr size_t kGuard = 64;
+constexpr unsigned char kGuardByte = 0xA5;
+constexpr int kLanes = 32;
+
+enum class Wait { kNothing, kWarp, kBlock, kEnded };
+
+struct Fiber {
+  unsigned char* stack = nullptr;
+  void* asan_stack = nullptr;
+#if defined(__x86_64__)
+  void* at = nullptr;
+#else
+  ucontext_t at;
+#endif
+  Index index;
+  Wait wait = Wait::kNothing;
+  const char* what = "";
+  int exchanges = 0;
+};
+
+struct Warp {
+  alignas(32) unsigned char values[2][kLanes * 32];
+};
+
+struct SharedPiece {
+  const void* tag;
+  size_t bytes;
+  std::unique_ptr<unsigned char[]> memory;  // guard, bytes, guard
+};
+
+class Machine;
+thread_local Machine* running = nullptr;
+
+class Machine {
+ public:
+  ~Machine() {
+    for (Fiber& fiber : fibers_) ::munmap(fiber.stack, kStackBytes);
+  }
+
+  std::string Run(const char* kernel, Index grid, Index block, size_t dynamic_shared,
+                  const std::function<void()>& body) {
+    const unsigned threads = block.x * block.y * block.z;
+    const std::string name = std::string("emulated kernel ") + kernel + ": ";
+    if (threads == 0 || threads > 1024 || grid.x == 0 || grid.y == 0 || grid.z == 0 ||
+        grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535) {
+      return name + "a grid of " + std::to_string(grid.x) + " x " + std::to_string(grid.y) + " x " +
+             std::to_string(grid.z) + " blocks of " + std::to_string(threads) + " threads";
+    }
+    if (block.y != 1 || block.z != 1) return name + "only rows of threads are emulated";
+    if (dynamic_shared > (size_t{227} << 10)) return name + "too much shared memory";
+    body_ = &body;
+    PrepareFibers(threads);
+    position.grid_size = grid;
+    position.block_size = block;
+    for (unsigned z = 0; z < grid.z; ++z) {
+      for (unsigned y = 0; y < grid.y; ++y) {
+        for (unsigned x = 0; x < grid.x; ++x) {
+          position.block = {x, y, z};
+          error_.clear();
+          RunBlock(threads, dynamic_shared);
+          if (error_.empty()) continue;
+          // The fibers stand somewhere in the kernel: they start afresh.
+          for (Fiber& fiber : fibers_) ::munmap(fiber.stack, kStackBytes);
+          fibers_.clear();
+          shared_.clear();
+          return name + error_ + " (block " + std::to_string(x) + ", " + std::to_string(y) + ", " +
+                 std::to_string(z) + ")";
+        }
+      }
+    }
+    return "";
+  }
+
+  void SetSchedule(Schedule schedule) { schedule_ = schedule; }
+
+  void WaitFor(Wait wait, const char* what) {
+    current_->wait = wait;
+    current_->what = what;
+    Leave();
+    position.thread = current_->index;
+  }
+
+  const unsigned char* Exchange(const char* what, const void* value, size_t bytes) {
+    const int turn = current_->exchanges++ % 2;
+    const unsigned lane = current_->index.x % kLanes;
+    unsigned char* values = warps_[current_->index.x / kLanes].values[turn];
+    if (bytes > 0) std::memcpy(values + lane * 32, value, bytes);
+    WaitFor(Wait::kWarp, what);
+    return values;
+  }
+
+  void* Shared(const void* tag, size_t bytes) {
+    for (SharedPiece& piece : shared_) {
+      if (piece.tag == tag) return piece.memory.get() + kGuard;
+    }
+    SharedPiece piece{tag, bytes, std::make_unique<unsigned char[]>(bytes + 2 * kGuard)};
+    std::memset(piece.memory.get(), kGuardByte, bytes + 2 * kGuard);
+    std::memset(piece.memory.get() + kGuard, 0xff, bytes);
+    shared_.push_back(std::move(piece));
+    return shared_.back().memory.get() + kGuard;
+  }
+
+  [[noreturn]] void Fail(const std::string& message) {
+    if (error_.empty()) error_ = message;
+    for (;;) WaitFor(Wait::kEnded, "");
+  }
+
+  // The life of a fiber: one turn for each block.
+  void Live() {
+    for (;;) {
+      position.thread = current_->index;
+      (*body_)();
+      current_->wait = Wait::kEnded;
+      current_->what = "";
+      Leave();
+    }
+  }
+
+ private:
+  static void Entry() {
+    running->Entered();
+    running->Live();
+  }
+
+  void PrepareFibers(unsigned threads) {
+    fibers_.reserve(1024);  // contexts must not move
+    while (fibers_.size() < threads) {
+      Fiber fiber;
+      fiber.index.x = static_cast<unsigned>(fibers_.size());
+      void* stack = ::mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      fiber.stack = static_cast<unsigned char*>(stack);
+      fibers_.push_back(fiber);
+      Fiber& made = fibers_.back();
+#if defined(__x86_64__)
+      // Six registers, the entry as the address to return to, and a place that keeps the stack
+      // aligned the way a call leaves it.
+      void** top = reinterpret_cast<void**>(made.stack + kStackBytes) - 2;
+      *top = reinterpret_cast<void*>(&Machine::Entry);
+      top -= 6;
+      made.at = top;
+#else
+      ::getcontext(&made.at);
+      made.at.uc_stack.ss_sp = made.stack;
+      made.at.uc_stack.ss_size = kStackBytes;
+      made.at.uc_link = nullptr;
+      ::makecontext(&made.at, &Machine::Entry, 0);
+#endif
+    }
+    const size_t warps = (threads + kLanes - 1) / kLanes;
+    if (warps_.size() < warps) warps_.resize(warps);
+  }
+
+  void Enter(Fiber& fiber) {
+    current_ = &fiber;
+    fiber.wait = Wait::kNothing;
+#if defined(PAWL_FIBER_ASAN)
+    __sanitizer_start_switch_fiber(&asan_main_, fiber.stack, kStackBytes);
+#endif
+#if defined(__x86_64__)
+    PawlSwitchFiber(&main_, fiber.at);
+#else
+    ::swapcontext(&main_, &fiber.at);
+#endif
+#if defined(PAWL_FIBER_ASAN)
+    __sanitizer_finish_switch_fiber(asan_main_, nullptr, nullptr);
+#endif
+  }
+  void Entered() {
+#if defined(PAWL_FIBER_ASAN)
+    __sanitizer_finish_switch_fiber(current_->asan_stack, &main_stack_, &main_bytes_);
+#endif
+  }
+  void Leave() {
+    Fiber* self = current_;
+#if defined(PAWL_FIBER_ASAN)
+    __sanitizer_start_switch_fiber(&self->asan_stack, main_stack_, main_bytes_);
+#endif
+#if defined(__x86_64__)
+    PawlSwitchFiber(&self->at, main_);
+#else
+    ::swapcontext(&self->at, &main_);
+#endif
+    Entered();
+  }
+
+  void RunBlock(unsigned threads, size_t dynamic_shared) {
+    shared_.clear();
+    if (dynamic_shared > 0) Shared(this, dynamic_shared);
+    for (unsigned t = 0; t < threads; ++t) {
+      fibers_[t].wait = Wait::kNothing;
+      fibers_[t].exchanges = 0;
+    }
+    std::vector<unsigned> warps((threads + kLanes - 1) / kLanes);
+    for (unsigned w = 0; w < warps.size(); ++w) warps[w] = w;
+    for (;;) {
+      Arrange(warps);
+      bool moved = false;
+      for (const unsigned warp : warps) {
+        while (StepWarp(warp, threads)) moved = true;
+        if (!error_.empty()) return;
+      }
+      unsigned ended = 0, waiting = 0;
+      for (unsigned t = 0; t < threads; ++t) {
+        ended += fibers_[t].wait == Wait::kEnded;
+        waiting += fibers_[t].wait == Wait::kBlock;
+      }
+      if (ended == threads) break;
+      // As on devices: threads that have ended count as having arrived.
+      if (waiting + ended == threads) {
+        for (unsigned t = 0; t < threads; ++t) {
+          if (fibers_[t].wait == Wait::kBlock) fibers_[t].wait = Wait::kNothing;
+        }
+      } else if (!moved) {
+        return Deadlock(threads);
+      }
+    }
+    for (const SharedPiece& piece : shared_) {
+      for (size_t i = 0; i < kGuard; ++i) {
+        if (piece.memory[i] != kGuardByte || piece.memory[kGuard + piece.bytes + i] != kGuardByte) {
+          error_ = "a write beyond a shared array of " + std::to_string(piece.bytes) + " bytes";
+          return;
+        }
+      }
+    }
+  }
+
+  // Runs the lanes that can run; releases those that all wait for each other. False when nothing
+  // could be done.
+  bool StepWarp(unsigned warp, unsigned threads) {
+    const unsigned begin = warp * kLanes, end = std::min(threads, begin + kLanes);
+    std::vector<unsigned>& lanes = lanes_;
+    lanes.clear();
+    unsigned together = 0;
+    const char* what = nullptr;
+    for (unsigned t = begin; t < end; ++t) {
+      if (fibers_[t].wait == Wait::kNothing) lanes.push_back(t);
+      if (fibers_[t].wait == Wait::kWarp) {
+        ++together;
+        if (what == nullptr) what = fibers_[t].what;
+        if (std::strcmp(what, fibers_[t].what) != 0) {
+          error_ = std::string("lanes of a warp are at ") + what + " and at " + fibers_[t].what;
+          return false;
+        }
+      }
+    }
+    if (lanes.empty()) {
+      if (together < kLanes) return false;
+      for (unsigned t = begin; t < end; ++t) fibers_[t].wait = Wait::kNothing;
+      return true;
+    }
+    Arrange(lanes);
+    for (size_t i = 0; i < lanes.size() && error_.empty(); ++i) Enter(fibers_[lanes[i]]);
+    return error_.empty();
+  }
+
+  void Arrange(std::vector<unsigned>& order) {
+    if (schedule_ == Schedule::kForward) return;
+    if (schedule_ == Schedule::kBackward) {
+      std::sort(order.begin(), order.end(), std::greater<unsigned>());
+    } else {
+      std::shuffle(order.begin(), order.end(), random_);
+    }
+  }
+
+  void Deadlock(unsigned threads) {
+    unsigned block = 0, warp = 0, ended = 0;
+    const char* what = "";
+    for (unsigned t = 0; t < threads; ++t) {
+      const Fiber& fiber = fibers_[t];
+      block += fiber.wait == Wait::kBlock;
+      warp += fiber.wait == Wait::kWarp;
+      ended += fiber.wait == Wait::kEnded;
+      if (fiber.wait == Wait::kWarp) what = fiber.what;
+    }
+    error_ = "deadlock: " + std::to_string(block) + " threads wait at __syncthreads, " +
+             std::to_string(warp) + " at a warp operation (" + what + "), " +
+             std::to_string(ended) + " have ended";
+  }
+
+  std::vector<Fiber> fibers_;
+  std::vector<Warp> warps_;
+  std::vector<SharedPiece> shared_;
+  std::vector<unsigned> lanes_;
+  const std::function<void()>* body_ = nullptr;
+  Fiber* current_ = nullptr;
+#if defined(__x86_64__)
+  void* main_ = nullptr;
+#else
+  ucontext_t main_;
+#endif
+#if defined(PAWL_FIBER_ASAN)
+  void* asan_main_ = nullptr;
+  const void* main_stack_ = nullptr;
+  size_t main_bytes_ = 0;
+#endif
+  Schedule schedule_ = Schedule::kForward;
+  std::mt19937 random_{1};
+  std::string error_;
+};
+
+Machine& Here() {
+  thread_local Machine machine;
+  running = &machine;
+  return machine;
+}
+
+}  // namespace
+
+void SetSchedule(Schedule schedule) { Here().SetSchedule(schedule); }
+
+std::string Run(const char* kernel, Index grid, Index block, size_t dynamic_shared,
+                const std::function<void()>& body) {
+  return Here().Run(kernel, grid, block, dynamic_shared, body);
+}
+
+void SyncThreads() { running->WaitFor(Wait::kBlock, "__syncthreads"); }
+const unsigned char* Exchange(const char* what, const void* value, size_t bytes) {
+  return running->Exchange(what, value, bytes);
+}
+void* SharedArray(const void* tag, size_t bytes) { return running->Shared(tag, bytes); }
+void* DynamicShared() { return running->Shared(running, 0); }
+void Fail(const std::string& message) { running->Fail(message); }
+
+}  // namespace pawl::emulation

@@ -1,0 +1,149 @@
+// The part of CUDA C++ that the kernels of this folder use, as plain C++: enough to compile and run
+// them on the host, one thread of a block after the other.
+//
+// Each thread of a block is a fiber that runs until it comes to a barrier: __syncthreads, or
+// anything that a warp does together (__syncwarp, shuffles, votes, mma). There it waits until all
+// who have to come have come. Blocks run one after the other. So the emulation shows
+//   - wrong results, from wrong indices, bounds, tails or arithmetic;
+//   - accesses out of bounds: device memory (runtime.h) and shared memory lie between guards, and
+//     at the end of a heap block for AddressSanitizer;
+//   - memory read before it was written: both kinds of memory start as NaNs;
+//   - barriers that some threads of a block or warp never reach, and warp operations that differ
+//     between lanes: the launch fails and says who waits where;
+//   - many missing barriers: the order in which the threads run between barriers is a setting, and
+//     a kernel whose threads read what others write without a barrier gives other bits forwards
+//     than backwards (Schedule).
+// It does not show data races that no order of whole threads brings out, races between blocks,
+// what hardware does faster or slower, the registers and memory that a kernel needs, or the order
+// in which a tensor core adds: mma is a double-precision sum here. Warp operations take whole warps
+// only: a mask other than all ones is refused.
+#ifndef PAWL_KERNELS_CUDA_HOST_EMULATION_H_
+#define PAWL_KERNELS_CUDA_HOST_EMULATION_H_
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <string>
+
+namespace pawl::emulation {
+
+struct Index {
+  unsigned x = 0, y = 0, z = 0;
+};
+
+// Of the fiber that runs.
+struct Position {
+  Index thread, block, block_size, grid_size;
+};
+extern thread_local Position position;
+
+// The order of a block's threads between two barriers.
+enum class Schedule { kForward, kBackward, kShuffled };
+void SetSchedule(Schedule schedule);
+
+// Runs `body` for every thread of every block. "" or what went wrong.
+std::string Run(const char* kernel, Index grid, Index block, size_t dynamic_shared,
+                const std::function<void()>& body);
+
+void SyncThreads();
+// A value of at most 32 bytes from each lane of the warp: returns those of all 32 lanes, 32 bytes
+// apart, intact until this thread's next but one warp operation. `what` must be the same for all.
+const unsigned char* Exchange(const char* what, const void* value, size_t bytes);
+// Shared memory of the block that runs: the same for the same tag.
+void* SharedArray(const void* tag, size_t bytes);
+void* DynamicShared();
+[[noreturn]] void Fail(const std::string& message);
+
+template <typename T>
+T FromLane(const unsigned char* lanes, int lane) {
+  T value;
+  std::memcpy(&value, lanes + (lane & 31) * 32, sizeof value);
+  return value;
+}
+inline void RequireWholeWarp(unsigned mask) {
+  if (mask != 0xffffffffu) Fail("a warp operation for a part of a warp");
+}
+
+}  // namespace pawl::emulation
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+#define __restrict__
+#define threadIdx (::pawl::emulation::position.thread)
+#define blockIdx (::pawl::emulation::position.block)
+#define blockDim (::pawl::emulation::position.block_size)
+#define gridDim (::pawl::emulation::position.grid_size)
+
+inline void __syncthreads() { ::pawl::emulation::SyncThreads(); }
+inline void __syncwarp() { ::pawl::emulation::Exchange("__syncwarp", "", 0); }
+
+template <typename T>
+T __shfl_sync(unsigned mask, T value, int lane) {
+  ::pawl::emulation::RequireWholeWarp(mask);
+  return ::pawl::emulation::FromLane<T>(
+      ::pawl::emulation::Exchange("__shfl_sync", &value, sizeof value), lane);
+}
+template <typename T>
+T __shfl_xor_sync(unsigned mask, T value, int bits) {
+  ::pawl::emulation::RequireWholeWarp(mask);
+  const int lane = static_cast<int>(threadIdx.x & 31u) ^ bits;
+  return ::pawl::emulation::FromLane<T>(
+      ::pawl::emulation::Exchange("__shfl_xor_sync", &value, sizeof value), lane);
+}
+template <typename T>
+T __shfl_up_sync(unsigned mask, T value, unsigned distance) {
+  ::pawl::emulation::RequireWholeWarp(mask);
+  const unsigned lane = threadIdx.x & 31u;
+  return ::pawl::emulation::FromLane<T>(
+      ::pawl::emulation::Exchange("__shfl_up_sync", &value, sizeof value),
+      static_cast<int>(lane < distance ? lane : lane - distance));
+}
+inline unsigned __ballot_sync(unsigned mask, int vote) {
+  ::pawl::emulation::RequireWholeWarp(mask);
+  const unsigned char* lanes = ::pawl::emulation::Exchange("__ballot_sync", &vote, sizeof vote);
+  unsigned bits = 0;
+  for (int i = 0; i < 32; ++i) {
+    if (::pawl::emulation::FromLane<int>(lanes, i) != 0) bits |= 1u << i;
+  }
+  return bits;
+}
+
+inline int __popc(unsigned x) { return __builtin_popcount(x); }
+inline int __ffs(int x) { return __builtin_ffs(x); }
+inline float __uint_as_float(unsigned bits) {
+  float value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+inline unsigned __float_as_uint(float value) {
+  unsigned bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+inline int atomicOr(int* at, int bits) {
+  const int before = *at;
+  *at |= bits;
+  return before;
+}
+inline int atomicAdd(int* at, int by) {
+  const int before = *at;
+  *at += by;
+  return before;
+}
+
+struct alignas(16) uint4 {
+  unsigned x, y, z, w;
+};
+struct alignas(8) uint2 {
+  unsigned x, y;
+};
+struct alignas(16) float4 {
+  float x, y, z, w;
+};
+
+#endif  // PAWL_KERNELS_CUDA_HOST_EMULATION_H_

@@ -1,0 +1,33 @@
+// The library's product as three loops, for tests of what stands around it.
+#include "kernels/cuda/device_language.h"
+#include "kernels/cuda/prefill.h"
+
+namespace pawl::emulated {
+namespace {
+
+class Loops final : public Library {
+ public:
+  Status Run(const LibraryProduct& p, Stream stream) override {
+    return Submit(stream, [p]() -> Status {
+      for (int r = 0; r < p.rows; ++r) {
+        for (int o = 0; o < p.outputs; ++o) {
+          const uint16_t* w = p.w + o * p.w_stride;
+          const uint16_t* x = p.x + r * p.x_stride;
+          float sum = 0.0f;
+          for (int k = 0; k < p.columns; ++k) sum += Bf16ToFloat(w[k]) * Bf16ToFloat(x[k]);
+          float& y = p.y[r * p.y_stride + o];
+          y = p.add ? y + sum : sum;
+        }
+      }
+      return {};
+    });
+  }
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Library>> OpenLibrary() {
+  return std::unique_ptr<Library>(std::make_unique<Loops>());
+}
+
+}  // namespace pawl::emulated

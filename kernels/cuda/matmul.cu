@@ -1,0 +1,25 @@
+// Which of the kernels of matmul.cuh runs.
+#include "kernels/cuda/matmul.cuh"
+
+namespace pawl::PAWL_GPU {
+
+Status RunMatMul(const MatMul& args, Stream stream) {
+  if (args.rows <= 0) return {};
+  switch (args.parts[0].w.type) {
+    case DeviceWeight::kF32:
+      return MatMulF32(args, stream);
+    case DeviceWeight::kBf16:
+      return MatMulBf16(args, stream);
+    case DeviceWeight::kF16:
+      return MatMulF16(args, stream);
+    case DeviceWeight::kFp8:
+      return MatMulFp8(args, stream);
+    case DeviceWeight::kI8:
+      return MatMulI8(args, stream);
+    case DeviceWeight::kI4:
+      return MatMulI4(args, stream);
+  }
+  return {};
+}
+
+}  // namespace pawl::PAWL_GPU

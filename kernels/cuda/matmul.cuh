@@ -1,0 +1,498 @@
+// A skinny product on tensor cores, bound by the bytes of the weights.
+//
+// A block computes 16 outputs (or a few times 16) for all rows of x. Its eight warps share the sum:
+// warp w takes the blocks of 32 columns w, w + 8, w + 16, ...; each loads its weights straight from
+// global memory into the registers of an MMA, 16 bytes a lane, without a detour through shared
+// memory, as no other warp wants them. That works because a sum does not care which k a lane calls
+// its own, so long as weights and activations agree. The partial sums of the warps meet in shared
+// memory and are added in the order of the warps.
+//
+// Weights are decoded to bf16, the rows of x are the columns of B: up to eight rows cost one MMA,
+// like one row. Precision is that of float and not of bf16: x is split into two bf16 terms, x = hi
+// + lo to 2^-17, and so are weights with more digits than bf16 has (fp16, fp32). Two or three MMAs
+// instead of one are hidden behind the memory at the widths in question. Scales of integer weights
+// multiply the float sums of their group; the minimum of kI4 is multiplied with the sum of x over
+// the group, which one more MMA with ones in place of weights gives.
+//
+// Norms: x . norm goes into the product, each lane adds up the squares of what it loads, and the
+// results are divided by the root mean square at the end, so norming costs no pass of its own.
+//
+// Every result is the same sum in the same order whatever the number of rows and wherever its row
+// stands: an MMA computes its columns independently of each other, and nothing else mixes rows.
+#ifndef PAWL_KERNELS_CUDA_MATMUL_CUH_
+#define PAWL_KERNELS_CUDA_MATMUL_CUH_
+
+#include "kernels/cuda/device_language.h"
+#include "kernels/cuda/matmul.h"
+
+namespace pawl::PAWL_GPU {
+
+constexpr int kMatMulWarps = 8;
+
+__device__ __forceinline__ uint4 LoadWeights16(const void* at) {
+#if defined(__CUDA_ARCH__)
+  uint4 v;
+  asm volatile("ld.global.nc.L1::no_allocate.L2::128B.v4.u32 {%0,%1,%2,%3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "l"(at));
+  return v;
+#else
+  return *static_cast<const uint4*>(at);
+#endif
+}
+__device__ __forceinline__ uint2 LoadWeights8(const void* at) {
+#if defined(__CUDA_ARCH__)
+  uint2 v;
+  asm volatile("ld.global.nc.L1::no_allocate.L2::128B.v2.u32 {%0,%1}, [%2];"
+               : "=r"(v.x), "=r"(v.y)
+               : "l"(at));
+  return v;
+#else
+  return *static_cast<const uint2*>(at);
+#endif
+}
+
+// The two bf16 terms of a pair of floats.
+__device__ __forceinline__ void SplitBf16(float a, float b, uint32_t* high, uint32_t* low) {
+  *high = PackBf16(a, b);
+  *low = PackBf16(a - LowBf16(*high), b - HighBf16(*high));
+}
+
+// The upper halves of two floats that bf16 holds exactly.
+__device__ __forceinline__ uint32_t JoinExact(float a, float b) {
+#if defined(__CUDA_ARCH__)
+  return __byte_perm(__float_as_uint(a), __float_as_uint(b), 0x7632);
+#else
+  return __float_as_uint(a) >> 16 | (__float_as_uint(b) & 0xffff0000u);
+#endif
+}
+
+// How one row's eight elements of a block are loaded and turned into pairs of bf16. pairs[i] has
+// the elements 2i and 2i + 1; `low` is the second term of weights that need one.
+template <DeviceWeight W>
+struct RowOfWeights;
+
+template <>
+struct RowOfWeights<DeviceWeight::kBf16> {
+  static constexpr bool kTwoTerms = false;
+  uint4 raw;
+  __device__ void Load(const DeviceMatrix& w, int row, int block, int quarter) {
+    raw = LoadWeights16(static_cast<const uint16_t*>(w.data) +
+                        static_cast<int64_t>(row) * PaddedColumns(w.columns) + block * 32 +
+                        quarter * 8);
+  }
+  __device__ void Decode(uint32_t* pairs, uint32_t*) const {
+    pairs[0] = raw.x;
+    pairs[1] = raw.y;
+    pairs[2] = raw.z;
+    pairs[3] = raw.w;
+  }
+};
+
+template <>
+struct RowOfWeights<DeviceWeight::kF16> {
+  static constexpr bool kTwoTerms = true;
+  uint4 raw;
+  __device__ void Load(const DeviceMatrix& w, int row, int block, int quarter) {
+    raw = LoadWeights16(static_cast<const uint16_t*>(w.data) +
+                        static_cast<int64_t>(row) * PaddedColumns(w.columns) + block * 32 +
+                        quarter * 8);
+  }
+  __device__ void Decode(uint32_t* pairs, uint32_t* low) const {
+    const uint32_t words[4] = {raw.x, raw.y, raw.z, raw.w};
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      SplitBf16(HalfToFloat(static_cast<uint16_t>(words[i])),
+                HalfToFloat(static_cast<uint16_t>(words[i] >> 16)), pairs + i, low + i);
+    }
+  }
+};
+
+template <>
+struct RowOfWeights<DeviceWeight::kF32> {
+  static constexpr bool kTwoTerms = true;
+  uint4 raw[2];
+  __device__ void Load(const DeviceMatrix& w, int row, int block, int quarter) {
+    const float* at = static_cast<const float*>(w.data) +
+                      static_cast<int64_t>(row) * PaddedColumns(w.columns) + block * 32 +
+                      quarter * 8;
+    raw[0] = LoadWeights16(at);
+    raw[1] = LoadWeights16(at + 4);
+  }
+  __device__ void Decode(uint32_t* pairs, uint32_t* low) const {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      SplitBf16(__uint_as_float(raw[i].x), __uint_as_float(raw[i].y), pairs + 2 * i, low + 2 * i);
+      SplitBf16(__uint_as_float(raw[i].z), __uint_as_float(raw[i].w), pairs + 2 * i + 1,
+                low + 2 * i + 1);
+    }
+  }
+};
+
+template <>
+struct RowOfWeights<DeviceWeight::kFp8> {
+  static constexpr bool kTwoTerms = false;
+  uint2 raw;
+  __device__ void Load(const DeviceMatrix& w, int row, int block, int quarter) {
+    raw = LoadWeights8(static_cast<const char*>(w.data) +
+                       PackedOffset(DeviceWeight::kFp8, w.columns, row, block, quarter));
+  }
+  __device__ void Decode(uint32_t* pairs, uint32_t*) const {
+    const uint32_t words[2] = {raw.x, raw.y};
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const uint32_t two = words[i / 2] >> 16 * (i % 2);
+      pairs[i] = JoinExact(E4m3ToFloat(two & 0xffu), E4m3ToFloat(two >> 8 & 0xffu));
+    }
+  }
+};
+
+template <>
+struct RowOfWeights<DeviceWeight::kI8> {
+  static constexpr bool kTwoTerms = false;
+  uint2 raw;
+  __device__ void Load(const DeviceMatrix& w, int row, int block, int quarter) {
+    raw = LoadWeights8(static_cast<const char*>(w.data) +
+                       PackedOffset(DeviceWeight::kI8, w.columns, row, block, quarter));
+  }
+  // A byte with its sign flipped, as the lowest bits of 2^23, is 2^23 + 128 + q.
+  __device__ void Decode(uint32_t* pairs, uint32_t*) const {
+    const uint32_t words[2] = {raw.x ^ 0x80808080u, raw.y ^ 0x80808080u};
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const uint32_t two = words[i / 2] >> 16 * (i % 2);
+      pairs[i] = JoinExact(__uint_as_float(0x4b000000u | (two & 0xffu)) - 8388736.0f,
+                           __uint_as_float(0x4b000000u | (two >> 8 & 0xffu)) - 8388736.0f);
+    }
+  }
+};
+
+// 128 + q as bf16; the 128 is taken back with the minimum.
+template <>
+struct RowOfWeights<DeviceWeight::kI4> {
+  static constexpr bool kTwoTerms = false;
+  uint32_t raw;
+  __device__ void Load(const DeviceMatrix& w, int row, int block, int quarter) {
+    raw = *reinterpret_cast<const uint32_t*>(
+        static_cast<const char*>(w.data) +
+        PackedOffset(DeviceWeight::kI4, w.columns, row, block, quarter));
+  }
+  __device__ void Decode(uint32_t* pairs, uint32_t*) const {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) pairs[i] = (raw >> 4 * i & 0x000f000fu) | 0x43004300u;
+  }
+};
+
+// The eight elements of a row of x that go with a lane's weights, as pairs of two bf16 terms.
+struct RowOfInput {
+  uint32_t high[4], low[4];
+};
+
+// `squares` gains those of the elements.
+template <DeviceWeight W>
+__device__ __forceinline__ RowOfInput LoadInput(const MatMul& p, int columns, int row, int block,
+                                                int quarter, float* squares) {
+  float v[8];
+  const int first = block * 32 + quarter * (IsPacked(W) ? 4 : 8);
+  constexpr int kSecond = IsPacked(W) ? 16 : 4;  // where the second four are
+  const float* x = p.x + static_cast<int64_t>(row) * p.x_stride;
+#pragma unroll
+  for (int i = 0; i < 8; ++i) v[i] = 0.0f;
+  if (row < p.rows) {
+    if (block * 32 + 32 <= columns) {
+      const float4 a = *reinterpret_cast<const float4*>(x + first);
+      const float4 b = *reinterpret_cast<const float4*>(x + first + kSecond);
+      v[0] = a.x, v[1] = a.y, v[2] = a.z, v[3] = a.w;
+      v[4] = b.x, v[5] = b.y, v[6] = b.z, v[7] = b.w;
+    } else {
+#pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        const int k = first + (i < 4 ? i : kSecond + i - 4);
+        if (k < columns) v[i] = x[k];
+      }
+    }
+  }
+  if (p.norm != nullptr) {
+    float sum = *squares;
+#pragma unroll
+    for (int i = 0; i < 8; ++i) sum = Fma(v[i], v[i], sum);
+    *squares = sum;
+    const float4 a = *reinterpret_cast<const float4*>(p.norm + first);
+    const float4 b = *reinterpret_cast<const float4*>(p.norm + first + kSecond);
+    v[0] *= a.x, v[1] *= a.y, v[2] *= a.z, v[3] *= a.w;
+    v[4] *= b.x, v[5] *= b.y, v[6] *= b.z, v[7] *= b.w;
+  }
+  RowOfInput input;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) SplitBf16(v[2 * i], v[2 * i + 1], input.high + i, input.low + i);
+  return input;
+}
+
+__device__ __forceinline__ float Activate(Gate gate, float v) {
+  if (gate == Gate::kSilu) return v / (1.0f + expf(-v));
+  // x (1 + tanh u) / 2 = x / (1 + e^-2u), u = sqrt(2 / pi) (x + 0.044715 x^3)
+  const float u = -1.5957691216057308f * (v * Fma(0.044715f, v * v, 1.0f));
+  return v / (1.0f + expf(u));
+}
+
+// kTiles: of 16 outputs in a block; with a gate half of them are the gate's and half the other
+// factor's. kEights: of rows of x.
+template <DeviceWeight W, int kTiles, int kEights, bool kGated>
+__global__ __launch_bounds__(kMatMulWarps* kWarpSize) void MatMulKernel(MatMul p) {
+  constexpr int kOutTiles = kGated ? kTiles / 2 : kTiles;
+  constexpr bool kGrouped = W == DeviceWeight::kI8 || W == DeviceWeight::kI4;
+  // Loads of so many blocks are under way before the first is used.
+  constexpr int kAhead = kTiles * kEights <= 4 ? 4 : 2;
+  PAWL_SHARED(float, sums, kMatMulWarps* kTiles* kTileRows * 8);
+  PAWL_SHARED(float, squares_of_warps, kMatMulWarps* kEights * 8);
+  PAWL_SHARED(float, inverse_norms, kEights * 8);
+
+  const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
+  const int warp = static_cast<int>(threadIdx.x) / kWarpSize;
+  const int g = lane / 4, quarter = lane % 4;
+
+  // The part that this block works for, and its first group of tiles there.
+  int part_index = 0, tile_group = static_cast<int>(blockIdx.x);
+  for (; part_index + 1 < p.part_count; ++part_index) {
+    const int groups = (RowTiles(p.parts[part_index].w.rows) + kOutTiles - 1) / kOutTiles;
+    if (tile_group < groups) break;
+    tile_group -= groups;
+  }
+  const MatMulPart& part = p.parts[part_index];
+  const int columns = part.w.columns;
+  const int blocks = PaddedColumns(columns) / kTileColumns;
+  const bool listed = p.row_list != nullptr;
+  if (!listed) {
+    // The weights do not depend on what the kernel in front writes.
+    for (int i = 0; i < kAhead && !IsPacked(W); ++i) {
+      const int block = warp + i * kMatMulWarps, row = tile_group * kOutTiles * kTileRows + g;
+      const int64_t at = static_cast<int64_t>(row) * PaddedColumns(columns) + block * 32;
+      if (block < blocks && quarter == 0 && row + 8 < part.w.rows) {
+        const char* data = static_cast<const char*>(part.w.data);
+        const int size = W == DeviceWeight::kF32 ? 4 : 2;
+        PrefetchL2(data + at * size);
+        PrefetchL2(data + (at + 8 * static_cast<int64_t>(PaddedColumns(columns))) * size);
+      }
+    }
+  }
+  DependencyWait();
+
+  // A block takes one group of tiles, or, of a list whose length only the device knows, every
+  // gridDim.x-th.
+  const int outputs = listed ? *p.row_list_count : part.w.rows;
+  const int tile_groups = listed ? (RowTiles(outputs) + kOutTiles - 1) / kOutTiles : tile_group + 1;
+  for (; tile_group < tile_groups; tile_group += static_cast<int>(gridDim.x)) {
+    // Rows of the weights; those beyond the last repeat it, and their results are dropped.
+    int row_of[kTiles][2];
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t) {
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        int row = (tile_group * kOutTiles + t % kOutTiles) * kTileRows + h * 8 + g;
+        row = row < outputs ? row : outputs - 1;
+        row_of[t][h] = listed ? p.row_list[row] : row;
+      }
+    }
+    float acc[kTiles][kEights][4];
+    float squares[kEights];
+#pragma unroll
+    for (int n = 0; n < kEights; ++n) {
+      squares[n] = 0.0f;
+#pragma unroll
+      for (int t = 0; t < kTiles; ++t) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) acc[t][n][i] = 0.0f;
+      }
+    }
+
+    for (int first = warp; first < blocks; first += kMatMulWarps * kAhead) {
+      RowOfWeights<W> raw[kAhead][kTiles][2];
+#pragma unroll
+      for (int a = 0; a < kAhead; ++a) {
+        const int block = first + a * kMatMulWarps;
+        if (block >= blocks) continue;
+#pragma unroll
+        for (int t = 0; t < kTiles; ++t) {
+          const DeviceMatrix& w = kGated && t >= kOutTiles ? part.up : part.w;
+          raw[a][t][0].Load(w, row_of[t][0], block, quarter);
+          raw[a][t][1].Load(w, row_of[t][1], block, quarter);
+        }
+      }
+#pragma unroll
+      for (int a = 0; a < kAhead; ++a) {
+        const int block = first + a * kMatMulWarps;
+        if (block >= blocks) continue;
+        uint32_t high[kTiles][2][4], low[kTiles][2][4];  // [tile][upper or lower rows][pair]
+#pragma unroll
+        for (int t = 0; t < kTiles; ++t) {
+          raw[a][t][0].Decode(high[t][0], low[t][0]);
+          raw[a][t][1].Decode(high[t][1], low[t][1]);
+        }
+#pragma unroll
+        for (int n = 0; n < kEights; ++n) {
+          const RowOfInput x = LoadInput<W>(p, columns, n * 8 + g, block, quarter, squares + n);
+          float ones_sum[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+          float group_sum[kTiles][4];
+#pragma unroll
+          for (int t = 0; t < kTiles; ++t) {
+#pragma unroll
+            for (int i = 0; i < 4; ++i) group_sum[t][i] = 0.0f;
+          }
+#pragma unroll
+          for (int half = 0; half < 2; ++half) {
+            const uint32_t x_high[2] = {x.high[2 * half], x.high[2 * half + 1]};
+            const uint32_t x_low[2] = {x.low[2 * half], x.low[2 * half + 1]};
+            if constexpr (W == DeviceWeight::kI4) {
+              const uint32_t ones[4] = {0x3f803f80u, 0x3f803f80u, 0x3f803f80u, 0x3f803f80u};
+              MmaBf16(ones_sum, ones, x_high);
+              MmaBf16(ones_sum, ones, x_low);
+            }
+#pragma unroll
+            for (int t = 0; t < kTiles; ++t) {
+              float* to = kGrouped ? group_sum[t] : acc[t][n];
+              const uint32_t w_high[4] = {high[t][0][2 * half], high[t][1][2 * half],
+                                          high[t][0][2 * half + 1], high[t][1][2 * half + 1]};
+              MmaBf16(to, w_high, x_high);
+              MmaBf16(to, w_high, x_low);
+              if constexpr (RowOfWeights<W>::kTwoTerms) {
+                const uint32_t w_low[4] = {low[t][0][2 * half], low[t][1][2 * half],
+                                           low[t][0][2 * half + 1], low[t][1][2 * half + 1]};
+                MmaBf16(to, w_low, x_high);
+              }
+            }
+            if constexpr (kGrouped) {
+              // Scales go on at the end of a group: each half where groups have 16 columns.
+              const bool whole = part.w.group_shift >= 5 && (!kGated || part.up.group_shift >= 5);
+              if (half == 0 && whole) continue;
+#pragma unroll
+              for (int t = 0; t < kTiles; ++t) {
+                const DeviceMatrix& w = kGated && t >= kOutTiles ? part.up : part.w;
+                const int group = (block * 32 + half * 16) >> w.group_shift;
+#pragma unroll
+                for (int h = 0; h < 2; ++h) {
+                  const int row = row_of[t][h];
+                  const int64_t at =
+                      (static_cast<int64_t>(row / kTileRows) * w.groups + group) * kTileRows +
+                      row % kTileRows;
+                  const float scale = w.scales[at];
+#pragma unroll
+                  for (int i = 2 * h; i < 2 * h + 2; ++i) {
+                    acc[t][n][i] = Fma(scale, group_sum[t][i], acc[t][n][i]);
+                    group_sum[t][i] = 0.0f;
+                    if constexpr (W == DeviceWeight::kI4) {
+                      const float minimum = Fma(-128.0f, scale, w.minimums[at]);
+                      acc[t][n][i] = Fma(minimum, ones_sum[i], acc[t][n][i]);
+                    }
+                  }
+                }
+              }
+            }
+          }
+        }
+      }
+    }
+
+    if (p.norm != nullptr) {
+#pragma unroll
+      for (int n = 0; n < kEights; ++n) {
+        float sum = squares[n];
+        sum += __shfl_xor_sync(kAllLanes, sum, 1);
+        sum += __shfl_xor_sync(kAllLanes, sum, 2);
+        if (quarter == 0) squares_of_warps[(warp * kEights + n) * 8 + g] = sum;
+      }
+      __syncthreads();
+      for (int r = static_cast<int>(threadIdx.x); r < kEights * 8; r += kMatMulWarps * kWarpSize) {
+        float sum = 0.0f;
+        for (int w = 0; w < kMatMulWarps; ++w) sum += squares_of_warps[w * kEights * 8 + r];
+        inverse_norms[r] = 1.0f / sqrtf(sum / static_cast<float>(columns) + p.epsilon);
+      }
+    }
+#pragma unroll
+    for (int n = 0; n < kEights; ++n) {
+      __syncthreads();
+#pragma unroll
+      for (int t = 0; t < kTiles; ++t) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const int row = g + i / 2 * 8, column = quarter * 2 + i % 2;
+          sums[((warp * kTiles + t) * kTileRows + row) * 8 + column] = acc[t][n][i];
+        }
+      }
+      __syncthreads();
+      const auto total = [&](int tile, int row, int column) {
+        float sum = 0.0f;
+        for (int w = 0; w < kMatMulWarps; ++w) {
+          sum += sums[((w * kTiles + tile) * kTileRows + row) * 8 + column];
+        }
+        if (p.norm != nullptr) sum *= inverse_norms[n * 8 + column];
+        return sum;
+      };
+      for (int i = static_cast<int>(threadIdx.x); i < kOutTiles * kTileRows * 8;
+           i += kMatMulWarps * kWarpSize) {
+        // Neighbouring threads take neighbouring outputs.
+        const int row = i % kTileRows, tile = i / kTileRows % kOutTiles;
+        const int column = i / (kTileRows * kOutTiles), r = n * 8 + column;
+        const int output = (tile_group * kOutTiles + tile) * kTileRows + row;
+        if (output >= outputs || r >= p.rows) continue;
+        const int w_row = listed ? p.row_list[output] : output;
+        float value = total(tile, row, column);
+        if constexpr (W == DeviceWeight::kFp8) value *= part.w.scales[w_row];
+        if (part.bias != nullptr) value += part.bias[w_row];
+        if constexpr (kGated) {
+          float factor = total(tile + kOutTiles, row, column);
+          if constexpr (W == DeviceWeight::kFp8) factor *= part.up.scales[w_row];
+          if (part.up_bias != nullptr) factor += part.up_bias[w_row];
+          value = Activate(p.gate, value) * factor;
+        }
+        if (p.soft_cap > 0.0f) value = p.soft_cap * tanhf(value / p.soft_cap);
+        if (p.not_finite != nullptr && !IsFinite(value)) p.not_finite[r] = 1;
+        float* y = part.y + static_cast<int64_t>(r) * part.y_stride + output;
+        *y = p.add ? *y + value : value;
+      }
+    }
+    __syncthreads();
+  }
+}
+
+// Blocks for a list whose length only the device knows: enough to fill any device.
+constexpr unsigned kListBlocks = 1024;
+
+template <DeviceWeight W, int kTiles, int kEights>
+Status LaunchEights(const MatMul& args, Stream stream) {
+  constexpr int kGateTiles = kTiles > 1 ? kTiles : 2;
+  const int out_tiles = args.gate != Gate::kNone ? kGateTiles / 2 : kTiles;
+  Shape shape;
+  shape.threads = kMatMulWarps * kWarpSize;
+  shape.x = 0;
+  for (int i = 0; i < args.part_count; ++i) {
+    shape.x += static_cast<unsigned>((RowTiles(args.parts[i].w.rows) + out_tiles - 1) / out_tiles);
+  }
+  if (args.gate != Gate::kNone) {
+    return Launch("matmul.gated", shape, stream, MatMulKernel<W, kGateTiles, kEights, true>, args);
+  }
+  if (args.row_list != nullptr && shape.x > kListBlocks) shape.x = kListBlocks;
+  return Launch("matmul", shape, stream, MatMulKernel<W, kTiles, kEights, false>, args);
+}
+
+// The kernels of one type of weights; each type has a file of its own, so that they compile side by
+// side. Three widths: one and two MMAs of eight rows, where decoding and verifying happen, and
+// eight. fp32 weights are for models small enough not to care.
+template <DeviceWeight W, int kTiles>
+Status LaunchMatMul(const MatMul& args, Stream stream) {
+  if (args.rows <= 8) return LaunchEights<W, kTiles, 1>(args, stream);
+  if constexpr (W != DeviceWeight::kF32) {
+    if (args.rows <= 16) return LaunchEights<W, kTiles, 2>(args, stream);
+  }
+  return LaunchEights<W, 1, 8>(args, stream);
+}
+
+Status MatMulF32(const MatMul& args, Stream stream);
+Status MatMulBf16(const MatMul& args, Stream stream);
+Status MatMulF16(const MatMul& args, Stream stream);
+Status MatMulFp8(const MatMul& args, Stream stream);
+Status MatMulI8(const MatMul& args, Stream stream);
+Status MatMulI4(const MatMul& args, Stream stream);
+
+}  // namespace pawl::PAWL_GPU
+
+#endif  // PAWL_KERNELS_CUDA_MATMUL_CUH_

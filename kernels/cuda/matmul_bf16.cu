@@ -1,0 +1,9 @@
+#include "kernels/cuda/matmul.cuh"
+
+namespace pawl::PAWL_GPU {
+
+Status MatMulBf16(const MatMul& args, Stream stream) {
+  return LaunchMatMul<DeviceWeight::kBf16, 1>(args, stream);
+}
+
+}  // namespace pawl::PAWL_GPU

@@ -1,0 +1,9 @@
+#include "kernels/cuda/matmul.cuh"
+
+namespace pawl::PAWL_GPU {
+
+Status MatMulF32(const MatMul& args, Stream stream) {
+  return LaunchMatMul<DeviceWeight::kF32, 1>(args, stream);
+}
+
+}  // namespace pawl::PAWL_GPU

@@ -1,0 +1,9 @@
+#include "kernels/cuda/matmul.cuh"
+
+namespace pawl::PAWL_GPU {
+
+Status MatMulFp8(const MatMul& args, Stream stream) {
+  return LaunchMatMul<DeviceWeight::kFp8, 2>(args, stream);
+}
+
+}  // namespace pawl::PAWL_GPU

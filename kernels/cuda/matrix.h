@@ -1,0 +1,73 @@
+// Weights on a device, and how they are packed for the kernels. Host code and kernels share this.
+//
+// Floats stay row-major, rows padded with zeros to whole blocks of 32, so that the same memory
+// serves the kernels here and library products. One-byte and half-byte weights are packed in tiles
+// of 16 rows and 32 columns, the way a warp reads them: lane l of a warp finds at l times the
+// lane's share the elements of the rows l / 4 and l / 4 + 8 of the tile. Of the 32 columns a lane
+// takes eight, e = 0 .. 7 being column 16 (e / 4) + 4 (l % 4) + e % 4: the first four of each lane
+// make up the first sixteen columns, so that groups of 16 columns stay apart.
+#ifndef PAWL_KERNELS_CUDA_MATRIX_H_
+#define PAWL_KERNELS_CUDA_MATRIX_H_
+
+#include <cstdint>
+
+#include "src/base/random.h"  // PAWL_HOST_DEVICE
+
+namespace pawl {
+
+// kFp8: e4m3 with one scale for each row. kI8, kI4: as WeightType of kernels/cpu/kernels.h, a
+// weight is worth q * scale, or q * scale + minimum.
+enum class DeviceWeight : uint8_t { kF32, kBf16, kF16, kFp8, kI8, kI4 };
+
+constexpr int kTileRows = 16;
+constexpr int kTileColumns = 32;
+
+PAWL_HOST_DEVICE constexpr bool IsPacked(DeviceWeight type) { return type >= DeviceWeight::kFp8; }
+
+struct DeviceMatrix {
+  const void* data = nullptr;
+  DeviceWeight type = DeviceWeight::kBf16;
+  int32_t rows = 0, columns = 0;
+  // Of group g of row r at ((r / 16) * groups + g) * 16 + r % 16; rows beyond the last have zeros.
+  const float* scales = nullptr;    // packed types
+  const float* minimums = nullptr;  // kI4
+  int32_t groups = 0;               // of a row; kFp8: 1
+  int32_t group_shift = 0;          // 2^shift columns are a group
+};
+
+PAWL_HOST_DEVICE constexpr int32_t PaddedColumns(int32_t columns) {
+  return (columns + kTileColumns - 1) / kTileColumns * kTileColumns;
+}
+PAWL_HOST_DEVICE constexpr int32_t RowTiles(int32_t rows) {
+  return (rows + kTileRows - 1) / kTileRows;
+}
+
+// Bytes of `data` in whole.
+PAWL_HOST_DEVICE constexpr int64_t MatrixBytes(DeviceWeight type, int32_t rows, int32_t columns) {
+  const int64_t row = type == DeviceWeight::kF32   ? PaddedColumns(columns) * int64_t{4}
+                      : type == DeviceWeight::kI4  ? PaddedColumns(columns) / int64_t{2}
+                      : type >= DeviceWeight::kFp8 ? int64_t{PaddedColumns(columns)}
+                                                   : PaddedColumns(columns) * int64_t{2};
+  return row * (IsPacked(type) ? int64_t{RowTiles(rows)} * kTileRows : int64_t{rows});
+}
+
+// Where the eight elements of a row that belong to the lanes l with l % 4 == `quarter` begin in a
+// packed matrix, for the block of 32 columns `block`. kI4: four bytes, else eight.
+PAWL_HOST_DEVICE constexpr int64_t PackedOffset(DeviceWeight type, int32_t columns, int32_t row,
+                                                int32_t block, int quarter) {
+  const int64_t share = type == DeviceWeight::kI4 ? 8 : 16;  // of a lane: two rows
+  const int64_t tile = int64_t{row / kTileRows} * (PaddedColumns(columns) / kTileColumns) + block;
+  const int64_t lane = (row % 8) * 4 + quarter;
+  return (tile * 32 + lane) * share + (row % kTileRows) / 8 * (share / 2);
+}
+// The column of element e of that quarter within its block.
+PAWL_HOST_DEVICE constexpr int PackedColumn(int quarter, int e) {
+  return e / 4 * 16 + quarter * 4 + e % 4;
+}
+// kI4: element e is the half-byte PackedNibble(e) of a 32-bit word, counted from the lowest.
+// Masking the word, moved by 4 i, with 0x000f000f gives the elements 2i and 2i + 1 in its halves.
+PAWL_HOST_DEVICE constexpr int PackedNibble(int e) { return e / 2 + 4 * (e % 2); }
+
+}  // namespace pawl
+
+#endif  // PAWL_KERNELS_CUDA_MATRIX_H_

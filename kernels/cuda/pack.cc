@@ -1,0 +1,136 @@
+// Floats are copied row by row with their padding; integers are dealt out to the lanes that will
+// read them, eight elements of a row at a time.
+#include "kernels/cuda/pack.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "kernels/cuda/float8.h"
+
+namespace pawl {
+namespace {
+
+DeviceWeight TypeOf(WeightType type) {
+  switch (type) {
+    case WeightType::kF32:
+      return DeviceWeight::kF32;
+    case WeightType::kBf16:
+      return DeviceWeight::kBf16;
+    case WeightType::kF16:
+      return DeviceWeight::kF16;
+    case WeightType::kI8:
+      return DeviceWeight::kI8;
+    case WeightType::kI4:
+      return DeviceWeight::kI4;
+  }
+  return DeviceWeight::kF32;
+}
+
+PackedMatrix Empty(DeviceWeight type, const Matrix& matrix) {
+  PackedMatrix packed;
+  packed.shape.type = type;
+  packed.shape.rows = static_cast<int32_t>(matrix.rows);
+  packed.shape.columns = static_cast<int32_t>(matrix.cols);
+  packed.data.resize(
+      static_cast<size_t>(MatrixBytes(type, packed.shape.rows, packed.shape.columns)));
+  if (IsPacked(type)) {
+    packed.shape.groups = type == DeviceWeight::kFp8 ? 1 : static_cast<int32_t>(matrix.groups);
+    packed.shape.group_shift = type == DeviceWeight::kFp8 ? 30 : matrix.group_shift;
+    const auto table = static_cast<size_t>(RowTiles(packed.shape.rows)) * kTileRows *
+                       static_cast<size_t>(packed.shape.groups);
+    packed.scales.resize(table);
+    if (type == DeviceWeight::kI4) packed.minimums.resize(table);
+  }
+  return packed;
+}
+
+size_t TableIndex(const DeviceMatrix& shape, int32_t row, int32_t group) {
+  return static_cast<size_t>((int64_t{row / kTileRows} * shape.groups + group) * kTileRows +
+                             row % kTileRows);
+}
+
+// One row of bytes (kI4: of values 0 to 15, a byte each), padded with zeros to whole blocks.
+void PutRow(PackedMatrix& packed, int32_t row, const uint8_t* values) {
+  const DeviceMatrix& shape = packed.shape;
+  auto* out = reinterpret_cast<uint8_t*>(packed.data.data());
+  for (int32_t block = 0; block < PaddedColumns(shape.columns) / kTileColumns; ++block) {
+    for (int quarter = 0; quarter < 4; ++quarter) {
+      uint8_t* to = out + PackedOffset(shape.type, shape.columns, row, block, quarter);
+      for (int e = 0; e < 8; ++e) {
+        const uint8_t value = values[block * kTileColumns + PackedColumn(quarter, e)];
+        if (shape.type == DeviceWeight::kI4) {
+          const int nibble = PackedNibble(e);
+          to[nibble / 2] = static_cast<uint8_t>(to[nibble / 2] | value << 4 * (nibble % 2));
+        } else {
+          to[e] = value;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+PackedMatrix PackMatrix(const Matrix& matrix) {
+  PackedMatrix packed = Empty(TypeOf(matrix.type), matrix);
+  const DeviceMatrix& shape = packed.shape;
+  if (!IsQuantized(matrix.type)) {
+    const auto from = static_cast<size_t>(matrix.cols * WeightBytes(matrix.type));
+    const auto to = static_cast<size_t>(PaddedColumns(shape.columns)) *
+                    static_cast<size_t>(WeightBytes(matrix.type));
+    const auto* data = static_cast<const std::byte*>(matrix.data);
+    for (size_t r = 0; r < static_cast<size_t>(matrix.rows); ++r) {
+      std::memcpy(packed.data.data() + r * to, data + r * from, from);
+    }
+    return packed;
+  }
+  const int64_t stride = QuantStride(matrix.type, matrix.cols);
+  std::vector<uint8_t> row(static_cast<size_t>(PaddedColumns(shape.columns)));
+  for (int32_t r = 0; r < shape.rows; ++r) {
+    const auto* from = static_cast<const uint8_t*>(matrix.data) + r * stride;
+    for (size_t k = 0; k < row.size(); ++k) {
+      if (matrix.type == WeightType::kI8) {
+        row[k] = from[k];
+      } else {
+        const uint8_t byte = from[k / 32 * 16 + k % 16];
+        row[k] = k % 32 < 16 ? byte & 15 : byte >> 4;
+      }
+    }
+    PutRow(packed, r, row.data());
+    for (int32_t g = 0; g < shape.groups; ++g) {
+      packed.scales[TableIndex(shape, r, g)] = matrix.scales[r * matrix.groups + g];
+      if (matrix.type == WeightType::kI4) {
+        packed.minimums[TableIndex(shape, r, g)] = matrix.minimums[r * matrix.groups + g];
+      }
+    }
+  }
+  return packed;
+}
+
+PackedMatrix PackMatrixFp8(const Matrix& matrix, const KernelSet& kernels) {
+  PackedMatrix packed = Empty(DeviceWeight::kFp8, matrix);
+  const DeviceMatrix& shape = packed.shape;
+  std::vector<float> row(static_cast<size_t>(matrix.cols));
+  std::vector<uint8_t> codes(static_cast<size_t>(PaddedColumns(shape.columns)));
+  for (int32_t r = 0; r < shape.rows; ++r) {
+    kernels.read_row(matrix, r, row.data());
+    float largest = 0;
+    bool finite = true;
+    for (const float v : row) {
+      largest = std::max(largest, std::fabs(v));
+      finite = finite && std::isfinite(v);
+    }
+    const float scale = largest / 448.0f;
+    for (size_t k = 0; k < row.size(); ++k) {
+      codes[k] = scale > 0 && finite ? FloatToE4m3(row[k] / scale) : uint8_t{0};
+    }
+    PutRow(packed, r, codes.data());
+    packed.scales[TableIndex(shape, r, 0)] =
+        finite ? scale : std::numeric_limits<float>::quiet_NaN();
+  }
+  return packed;
+}
+
+}  // namespace pawl

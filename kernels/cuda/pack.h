@@ -1,0 +1,34 @@
+// From a matrix as the CPU kernels have it to one as the CUDA kernels want it (matrix.h), in host
+// memory.
+#ifndef PAWL_KERNELS_CUDA_PACK_H_
+#define PAWL_KERNELS_CUDA_PACK_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "kernels/cpu/kernels.h"
+#include "kernels/cuda/matrix.h"
+
+namespace pawl {
+
+// The bytes that DeviceMatrix points to. Tables are empty where a type has none.
+struct PackedMatrix {
+  DeviceMatrix shape;  // its pointers are null
+  std::vector<std::byte> data;
+  std::vector<float> scales, minimums;
+  int64_t bytes() const {
+    return static_cast<int64_t>(data.size() + (scales.size() + minimums.size()) * sizeof(float));
+  }
+};
+
+// Every weight keeps its value. REQUIRES: fewer than 2^31 rows and columns.
+PackedMatrix PackMatrix(const Matrix& matrix);
+
+// Rounded to e4m3 with a scale for each row, its largest weight / 448. Rows with a NaN or an
+// infinity become NaN.
+PackedMatrix PackMatrixFp8(const Matrix& matrix, const KernelSet& kernels);
+
+}  // namespace pawl
+
+#endif  // PAWL_KERNELS_CUDA_PACK_H_

@@ -1,0 +1,120 @@
+// Memory, streams and graphs of one device: the few calls of the CUDA runtime that the backend
+// needs, with errors as Status. The emulated form (runtime_emulated.cc) has the same functions on
+// host memory, between guards and filled with NaNs.
+//
+// Thread safety: different streams from different threads. All calls work on the calling thread's
+// current device, which is device 0 unless the host program has chosen another.
+#ifndef PAWL_KERNELS_CUDA_RUNTIME_H_
+#define PAWL_KERNELS_CUDA_RUNTIME_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "kernels/cuda/backend.h"
+#include "pawl/result.h"
+
+namespace pawl::PAWL_GPU {
+
+using Stream = void*;  // a cudaStream_t; null is the default stream
+struct Graph {
+  void* handle = nullptr;
+};
+
+struct DeviceFacts {
+  std::string name;
+  int major = 0, minor = 0;
+  int multiprocessors = 0;
+  int64_t memory_bytes = 0, free_bytes = 0;
+};
+
+// The current device. Errors (kUnsupported): no driver, no device, or one older than the kernels
+// (compute capability 8.0), in words.
+Result<DeviceFacts> CurrentDevice();
+
+// Device memory, aligned to 256 bytes. Errors: kLimit with how much was asked for and is free.
+Result<void*> Allocate(int64_t bytes);
+void Free(void* memory);
+// Host memory that copies to and from the device run beside.
+Result<void*> AllocatePinned(int64_t bytes);
+void FreePinned(void* memory);
+
+Result<Stream> NewStream();
+void FreeStream(Stream stream);
+// Waits for all work on the stream. Errors (kInternal): what went wrong on the device.
+Status Synchronize(Stream stream);
+
+// In the order of the stream. Host memory that is not pinned makes the call wait.
+Status CopyIn(void* device, const void* host, int64_t bytes, Stream stream);
+Status CopyOut(void* host, const void* device, int64_t bytes, Stream stream);
+Status CopyWithin(void* to, const void* from, int64_t bytes, Stream stream);
+Status Fill(void* device, int byte, int64_t bytes, Stream stream);
+
+// Between BeginCapture and EndCapture, work put on the stream is recorded instead of done.
+Status BeginCapture(Stream stream);
+Result<Graph> EndCapture(Stream stream);
+Status Replay(const Graph& graph, Stream stream);
+void FreeGraph(Graph graph);
+
+// Time in milliseconds between two points of a stream: Mark both, synchronise, ask. For benchmarks.
+struct Mark {
+  void* handle = nullptr;
+};
+Result<Mark> NewMark();
+Status Record(const Mark& mark, Stream stream);
+Result<float> Milliseconds(const Mark& begin, const Mark& end);
+void FreeMark(Mark mark);
+
+#if defined(PAWL_CUDA_EMULATED)
+// Whether everything allocated lies between intact guards.
+bool GuardsIntact();
+// Lets Allocate fail once so many bytes are taken. Negative: no limit.
+void LimitMemory(int64_t bytes);
+#endif
+
+// A piece of device memory with an owner.
+class DeviceMemory {
+ public:
+  DeviceMemory() = default;
+  static Result<DeviceMemory> Make(int64_t bytes) {
+    Result<void*> memory = Allocate(bytes);
+    if (!memory.ok()) return memory.error();
+    DeviceMemory made;
+    made.memory_ = *memory;
+    made.bytes_ = bytes;
+    return Result<DeviceMemory>(std::move(made));
+  }
+  DeviceMemory(DeviceMemory&& other) noexcept { Take(other); }
+  DeviceMemory& operator=(DeviceMemory&& other) noexcept {
+    if (this != &other) {
+      Free(memory_);
+      Take(other);
+    }
+    return *this;
+  }
+  DeviceMemory(const DeviceMemory&) = delete;
+  DeviceMemory& operator=(const DeviceMemory&) = delete;
+  ~DeviceMemory() { Free(memory_); }
+
+  void* data() const { return memory_; }
+  template <typename T>
+  T* as() const {
+    return static_cast<T*>(memory_);
+  }
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  void Take(DeviceMemory& other) {
+    memory_ = other.memory_;
+    bytes_ = other.bytes_;
+    other.memory_ = nullptr;
+    other.bytes_ = 0;
+  }
+  void* memory_ = nullptr;
+  int64_t bytes_ = 0;
+};
+
+}  // namespace pawl::PAWL_GPU
+
+#endif  // PAWL_KERNELS_CUDA_RUNTIME_H_

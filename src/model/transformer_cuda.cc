@@ -1,0 +1,642 @@
+// The forward pass of transformer_cpu.cc in kernels of kernels/cuda: for each layer
+//   norm + Q, K, V      one product                 matmul.cuh
+//   rotate and store    keys and values to pages    layer.cu
+//   attention           by splits, and their join   attention.cu
+//   O + residual        a product that adds         matmul.cuh
+//   norm + gate . up    one product                 matmul.cuh
+//   down + residual     a product that adds         matmul.cuh
+// and the head on the rows whose logits are wanted. (Many plain rows in a call go another way:
+// transformer_cuda_prefill.cc.) Activations are float, so that the CPU's
+// numbers are met up to roundings; keys and values are bf16 unless asked otherwise.
+//
+// A call is cut into blocks of at most 64 rows. What a block's kernels are told lies in device
+// memory at fixed places: rows, page tables, slots of trees. The kernels of a block are therefore
+// the same for all blocks of a shape (rows, rows with logits, positions seen, all rounded up to
+// powers of two), and are recorded once as a graph and replayed. Rows that only fill up a shape see
+// nothing and their results go nowhere. Rounding up changes no bit of the others: no kernel's
+// arithmetic depends on how many rows or splits there are.
+//
+// Between blocks the host waits for the device, because the next block's rows go to the same place.
+#include "src/model/transformer_cuda.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+namespace pawl::PAWL_GPU {
+namespace {
+
+static_assert(kPageSize == kPagePositions);
+
+// Partial results of attention of a block take no more than this, or blocks get fewer rows.
+constexpr int64_t kMostPartialBytes = int64_t{256} << 20;
+// Shapes are few: seven numbers of rows, eight of outputs, a dozen of positions.
+constexpr size_t kMostGraphs = 256;
+constexpr int kLeastPositions = 256;
+constexpr int64_t kLeastKept = int64_t{64} << 20;
+
+int64_t Padded(int64_t floats) { return (floats + 31) / 32 * 32; }
+
+int PowerOfTwo(int n) {
+  int power = 1;
+  while (power < n) power *= 2;
+  return n == 0 ? 0 : power;
+}
+
+const char* DtypeName(DeviceWeight type) {
+  switch (type) {
+    case DeviceWeight::kF32:
+      return "fp32";
+    case DeviceWeight::kBf16:
+      return "bf16";
+    case DeviceWeight::kF16:
+      return "fp16";
+    case DeviceWeight::kFp8:
+      return "fp8";
+    case DeviceWeight::kI8:
+      return "int8";
+    case DeviceWeight::kI4:
+      return "int4";
+  }
+  return "";
+}
+
+Error Unsupported(std::string message) {
+  return {ErrorCode::kUnsupported, std::move(message), "cuda"};
+}
+
+}  // namespace
+
+// ---- Loading ----
+
+Result<std::unique_ptr<Model>> TransformerCuda::Make(TransformerConfig config,
+                                                     const TransformerWeights& weights,
+                                                     const TransformerCudaOptions& options) {
+  const Result<DeviceFacts> device = CurrentDevice();
+  if (!device.ok()) return device.error();
+  if (config.head_dim > kMostHeadDim || config.head_dim % 2 != 0) {
+    return Unsupported("heads of " + std::to_string(config.head_dim) +
+                       " elements; the CUDA kernels take even numbers up to " +
+                       std::to_string(kMostHeadDim));
+  }
+  if (config.attention_scale == 0.0f) {
+    config.attention_scale = 1.0f / std::sqrt(static_cast<float>(config.head_dim));
+  }
+  std::unique_ptr<TransformerCuda> model(new TransformerCuda(std::move(config), options));
+  Result<Stream> stream = NewStream();
+  if (!stream.ok()) return stream.error();
+  model->stream_ = *stream;
+  if (Status status = model->Upload(weights); !status.ok()) return status.error();
+  if (Status status = model->AllocateScratch(); !status.ok()) return status.error();
+  if (Status status = model->AllocateCache(); !status.ok()) return status.error();
+  model->info_.kernels = "cuda, " + device->name;
+  return std::unique_ptr<Model>(std::move(model));
+}
+
+TransformerCuda::~TransformerCuda() {
+  DropGraphs();
+  for (Buffer* buffer : {&rows_, &tables_, &extra_, &moves_, &logits_, &sample_rows_})
+    FreePinned(buffer->pinned);
+  if (prefill_ != nullptr) FreePinned(prefill_->rows.pinned);
+  FreeStream(stream_);
+}
+
+Result<void*> TransformerCuda::UploadBytes(const void* data, int64_t bytes) {
+  Result<DeviceMemory> memory = DeviceMemory::Make(bytes);
+  if (!memory.ok()) return memory.error();
+  if (Status status = CopyIn(memory->data(), data, bytes, stream_); !status.ok()) {
+    return status.error();
+  }
+  if (Status status = Synchronize(stream_); !status.ok()) return status.error();
+  memory_.push_back(*std::move(memory));
+  return memory_.back().data();
+}
+
+Result<DeviceMatrix> TransformerCuda::UploadMatrix(const Matrix& matrix) {
+  const PackedMatrix packed = options_.fp8_weights
+                                  ? PackMatrixFp8(matrix, *FindKernels(KernelVariant::kAuto))
+                                  : PackMatrix(matrix);
+  DeviceMatrix on_device = packed.shape;
+  const auto table = [&](const std::vector<float>& values, const float*& to) -> Status {
+    if (values.empty()) return {};
+    Result<void*> memory =
+        UploadBytes(values.data(), static_cast<int64_t>(values.size() * sizeof(float)));
+    if (!memory.ok()) return memory.error();
+    to = static_cast<const float*>(*memory);
+    return {};
+  };
+  Result<void*> data = UploadBytes(packed.data.data(), static_cast<int64_t>(packed.data.size()));
+  if (!data.ok()) return data.error();
+  on_device.data = *data;
+  if (Status status = table(packed.scales, on_device.scales); !status.ok()) return status.error();
+  if (Status status = table(packed.minimums, on_device.minimums); !status.ok()) {
+    return status.error();
+  }
+  info_.weight_bytes += packed.bytes();
+  return on_device;
+}
+
+Result<const float*> TransformerCuda::UploadVector(const std::vector<float>& values) {
+  if (values.empty()) return static_cast<const float*>(nullptr);
+  std::vector<float> padded = values;
+  padded.resize(static_cast<size_t>(Padded(static_cast<int64_t>(values.size()))));
+  Result<void*> memory =
+      UploadBytes(padded.data(), static_cast<int64_t>(padded.size() * sizeof(float)));
+  if (!memory.ok()) return memory.error();
+  info_.weight_bytes += static_cast<int64_t>(values.size() * sizeof(float));
+  return static_cast<const float*>(*memory);
+}
+
+Status TransformerCuda::UploadLinear(const Linear& from, DeviceLinear& to) {
+  Result<DeviceMatrix> matrix = UploadMatrix(from.w);
+  if (!matrix.ok()) return matrix.error();
+  to.w = *matrix;
+  Result<const float*> bias = UploadVector(from.bias);
+  if (!bias.ok()) return bias.error();
+  to.bias = *bias;
+  return {};
+}
+
+Status TransformerCuda::Upload(const TransformerWeights& weights) {
+  Status status;
+  const auto vector = [&](const std::vector<float>& values, const float*& to) {
+    if (!status.ok()) return;
+    Result<const float*> uploaded = UploadVector(values);
+    if (!uploaded.ok()) {
+      status = uploaded.error();
+    } else {
+      to = *uploaded;
+    }
+  };
+  const auto linear = [&](const Linear& from, DeviceLinear& to) {
+    if (status.ok()) status = UploadLinear(from, to);
+  };
+  Result<DeviceMatrix> embedding = UploadMatrix(weights.embedding);
+  if (!embedding.ok()) return embedding.error();
+  embedding_ = head_ = *embedding;
+  const int64_t embedding_bytes = info_.weight_bytes;
+  if (weights.head.data != weights.embedding.data) {
+    Result<DeviceMatrix> head = UploadMatrix(weights.head);
+    if (!head.ok()) return head.error();
+    head_ = *head;
+  }
+  vector(weights.final_norm, final_norm_);
+  for (const TransformerLayer& from : weights.layers) {
+    DeviceLayer to;
+    vector(from.attention_norm, to.attention_norm);
+    vector(from.mlp_norm, to.mlp_norm);
+    vector(from.q_norm, to.q_norm);
+    vector(from.k_norm, to.k_norm);
+    vector(from.attention_post_norm, to.attention_post_norm);
+    vector(from.mlp_post_norm, to.mlp_post_norm);
+    linear(from.q, to.q);
+    linear(from.k, to.k);
+    linear(from.v, to.v);
+    linear(from.o, to.o);
+    linear(from.gate, to.gate);
+    linear(from.up, to.up);
+    linear(from.down, to.down);
+    if (status.ok() && to.gate.w.type != to.up.w.type) {
+      status = Unsupported("the gate and the other factor of an MLP have different dtypes");
+    }
+    if (!status.ok()) return status;
+    layers_.push_back(to);
+  }
+  info_.architecture = config_.architecture;
+  info_.dtype = DtypeName(layers_[0].gate.w.type);
+  info_.vocabulary_size = config_.vocabulary;
+  info_.head_dim = config_.head_dim;
+  for (const TransformerLayer& layer : weights.layers) {
+    for (const Linear* matrix :
+         {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down}) {
+      info_.layer_parameters += matrix->w.rows * matrix->w.cols;
+    }
+  }
+  info_.step_bytes = info_.weight_bytes;
+  if (weights.head.data != weights.embedding.data) info_.step_bytes -= embedding_bytes;
+  info_.context_length = config_.context_length;
+  info_.layers = config_.layer_count();
+  info_.hidden = config_.hidden;
+  info_.heads = config_.heads;
+  info_.kv_heads = config_.kv_heads;
+  info_.parameters = weights.parameters;
+  info_.end_tokens = config_.end_tokens;
+  info_.bos = config_.bos;
+  return status;
+}
+
+Status TransformerCuda::AllocateScratch() {
+  const int64_t q_width = int64_t{config_.heads} * config_.head_dim;
+  const int64_t kv_width = int64_t{config_.kv_heads} * config_.head_dim;
+  hidden_stride_ = Padded(config_.hidden);
+  q_stride_ = Padded(q_width);
+  qkv_stride_ = Padded(q_width + 2 * kv_width);
+  inner_stride_ = Padded(config_.intermediate);
+  logits_stride_ = Padded(config_.vocabulary);
+  struct Piece {
+    DeviceMemory* memory;
+    int64_t floats;  // of a row
+  };
+  for (const Piece& piece :
+       {Piece{&x_, hidden_stride_}, Piece{&qkv_, qkv_stride_}, Piece{&attended_, q_stride_},
+        Piece{&inner_, inner_stride_}, Piece{&last_, hidden_stride_},
+        Piece{&answer_, config_.post_norms ? hidden_stride_ : 0}}) {
+    const int64_t bytes = piece.floats * kMostSkinnyRows * static_cast<int64_t>(sizeof(float));
+    Result<DeviceMemory> memory = DeviceMemory::Make(bytes);
+    if (!memory.ok()) return memory.error();
+    *piece.memory = *std::move(memory);
+  }
+  constexpr int64_t kRowBytes = sizeof(DeviceRow) + sizeof(int32_t);
+  if (Status status = Grow(rows_, kMostSkinnyRows * kRowBytes, true); !status.ok()) return status;
+  for (const RopeConfig& rope : config_.ropes) {
+    rope_rows_.emplace_back(rope, config_.head_dim);
+    Result<DeviceMemory> table = DeviceMemory::Make(
+        int64_t{config_.context_length} * config_.head_dim * static_cast<int64_t>(sizeof(float)));
+    if (!table.ok()) return table.error();
+    rope_tables_.push_back(*std::move(table));
+  }
+  return {};
+}
+
+Status TransformerCuda::AllocateCache() {
+  const int64_t layer_bytes = int64_t{config_.kv_heads} * kPageSize * HeadStride(config_.head_dim) *
+                              CacheBytes(options_.cache);
+  const int64_t page_bytes = layer_bytes * 2 * config_.layer_count();
+  int64_t bytes = options_.kv_bytes;
+  if (bytes <= 0) {
+    const Result<DeviceFacts> device = CurrentDevice();
+    if (!device.ok()) return device.error();
+    bytes = device->free_bytes / 10 * 9;
+    // No more than a few thousand sequences could ever use.
+    bytes = std::min(bytes, (int64_t{config_.context_length} / kPageSize + 1) * page_bytes * 4096);
+  }
+  const int64_t pages = std::min<int64_t>(bytes / page_bytes, kMostPages);
+  if (pages < 1) {
+    return Error{ErrorCode::kLimit,
+                 "a key-value memory of " + std::to_string(bytes) +
+                     " bytes does not hold a page of " + std::to_string(page_bytes),
+                 "cuda"};
+  }
+  Result<DeviceMemory> memory = DeviceMemory::Make(pages * page_bytes);
+  if (!memory.ok()) return memory.error();
+  cache_ = *std::move(memory);
+  // Once: what pads heads, and what nobody has written yet, is a number.
+  if (Status status = Fill(cache_.data(), 0, pages * page_bytes, stream_); !status.ok()) {
+    return status;
+  }
+  cache_half_ = pages * layer_bytes;
+  int64_t kept = options_.kept_kv_bytes;
+  if (kept < 0) {
+    kept = std::max(PagesFor(config_.context_length) * page_bytes, kLeastKept);
+    kept = std::min(kept, pages * page_bytes / 4);
+  }
+  KvLimits limits;
+  limits.pages = static_cast<int32_t>(pages);
+  limits.kept_pages = static_cast<int32_t>(std::min(kept / page_bytes, pages));
+  sequences_ = std::make_unique<KvSequences>(limits, config_.context_length);
+  return {};
+}
+
+KvMemory TransformerCuda::kv_memory() const {
+  const KvPool& pool = sequences_->pool();
+  return {kPagePositions, pool.pages(), pool.available(),
+          cache_half_ / pool.pages() * 2 * config_.layer_count()};
+}
+
+Cache TransformerCuda::CacheOf(int layer) const {
+  char* keys = cache_.as<char>() + 2 * layer * cache_half_;
+  return {keys, keys + cache_half_, options_.cache, config_.kv_heads, config_.head_dim};
+}
+
+Status TransformerCuda::Grow(Buffer& buffer, int64_t bytes, bool with_pinned) {
+  if (bytes <= buffer.bytes) return {};
+  bytes = std::max(bytes, buffer.bytes * 2);
+  if (Status status = Synchronize(stream_); !status.ok()) return status;
+  DropGraphs();
+  Result<DeviceMemory> memory = DeviceMemory::Make(bytes);
+  if (!memory.ok()) return memory.error();
+  if (with_pinned) {
+    Result<void*> pinned = AllocatePinned(bytes);
+    if (!pinned.ok()) return pinned.error();
+    FreePinned(buffer.pinned);
+    buffer.pinned = *pinned;
+  }
+  buffer.device = *std::move(memory);
+  buffer.bytes = bytes;
+  return {};
+}
+
+Status TransformerCuda::GrowPartial(int64_t bytes) {
+  if (bytes <= partial_.bytes()) return {};
+  DropGraphs();
+  partial_ = DeviceMemory();
+  Result<DeviceMemory> memory = DeviceMemory::Make(bytes);
+  if (!memory.ok()) return memory.error();
+  partial_ = *std::move(memory);
+  return {};
+}
+
+void TransformerCuda::DropGraphs() {
+  for (const auto& [shape, graph] : graphs_) FreeGraph(graph);
+  graphs_.clear();
+}
+
+Status TransformerCuda::ExtendRopeTables(int positions) {
+  if (positions <= rope_positions_) return {};
+  const int added = std::min(PowerOfTwo(positions), config_.context_length) - rope_positions_;
+  const auto floats = static_cast<size_t>(added) * static_cast<size_t>(config_.head_dim);
+  rope_row_.resize(floats);
+  for (size_t r = 0; r < rope_rows_.size(); ++r) {
+    for (int i = 0; i < added; ++i)
+      rope_rows_[r].Next(rope_row_.data() + int64_t{i} * config_.head_dim);
+    const int64_t from = int64_t{rope_positions_} * config_.head_dim;
+    Status status = CopyIn(rope_tables_[r].as<float>() + from, rope_row_.data(),
+                           static_cast<int64_t>(floats * sizeof(float)), stream_);
+    if (status.ok()) status = Synchronize(stream_);
+    if (!status.ok()) return status;
+  }
+  rope_positions_ += added;
+  return {};
+}
+
+Status TransformerCuda::Copy(std::span<const SlotCopy> copies) {
+  if (copies.empty()) return {};
+  static_assert(sizeof(SlotCopy) == 2 * sizeof(int32_t));
+  const auto bytes = static_cast<int64_t>(copies.size_bytes());
+  if (Status status = Grow(moves_, bytes, true); !status.ok()) return status;
+  std::memcpy(moves_.pinned, copies.data(), copies.size_bytes());
+  if (Status status = CopyIn(moves_.device.data(), moves_.pinned, bytes, stream_); !status.ok()) {
+    return status;
+  }
+  MoveSlots args;
+  args.first = CacheOf(0);
+  args.layer_stride = 2 * cache_half_;
+  args.layers = config_.layer_count();
+  args.moves = moves_.device.as<int32_t>();
+  args.count = static_cast<int>(copies.size());
+  if (Status status = RunMoveSlots(args, stream_); !status.ok()) return status;
+  return Synchronize(stream_);
+}
+
+Status TransformerCuda::CommitTree(SequenceId sequence, int row) {
+  if (Status status = sequences_->CommitTree(sequence, row, copies_); !status.ok()) return status;
+  return Copy(copies_);
+}
+
+// ---- The forward pass ----
+
+Status TransformerCuda::Forward(std::span<const Row> rows, std::span<float> logits) {
+  Wanted wanted;
+  wanted.logits = logits;
+  return Run(rows, wanted);
+}
+
+Status TransformerCuda::Run(std::span<const Row> rows, const Wanted& wanted) {
+  bad_rows_.clear();
+  PlanLimits limits;
+  limits.vocabulary = config_.vocabulary;
+  limits.logits = wanted.sample ? static_cast<int64_t>(wanted.tokens.size()) * config_.vocabulary
+                                : static_cast<int64_t>(wanted.logits.size());
+  if (Status status = sequences_->Plan(rows, limits, plan_); !status.ok()) return status;
+  Status status = ForwardBlocks(rows, wanted);
+  for (const int32_t row : bad_rows_) {
+    const auto sequence = static_cast<size_t>(rows[static_cast<size_t>(row)].sequence);
+    plan_.changes[static_cast<size_t>(plan_.change_of[sequence])].failed = true;
+  }
+  if (!status.ok()) {
+    bad_rows_.clear();
+    for (RowPlan::Change& change : plan_.changes) change.failed = true;
+  }
+  sequences_->Finish(rows, plan_);
+  if (!status.ok() || bad_rows_.empty()) return status;
+  return Error{ErrorCode::kInvalid,
+               "the logits are not finite numbers (row " + std::to_string(bad_rows_[0]) +
+                   "): the weights are damaged, or too large for their type",
+               "model"};
+}
+
+Status TransformerCuda::ForwardBlocks(std::span<const Row> rows, const Wanted& wanted) {
+  if (Status status = Copy(plan_.copies); !status.ok()) return status;
+  int positions = 0;
+  for (const Row& row : rows) positions = std::max(positions, row.position + 1);
+  if (Status status = ExtendRopeTables(positions); !status.ok()) return status;
+  const auto upload = [&](Buffer& buffer, const std::vector<int32_t>& values) -> Status {
+    const auto bytes = static_cast<int64_t>(values.size() * sizeof(int32_t));
+    // Never without memory: kernels are given its address.
+    if (Status status = Grow(buffer, std::max<int64_t>(bytes, 1024), true); !status.ok()) {
+      return status;
+    }
+    if (bytes == 0) return {};
+    std::memcpy(buffer.pinned, values.data(), static_cast<size_t>(bytes));
+    return CopyIn(buffer.device.data(), buffer.pinned, bytes, stream_);
+  };
+  if (Status status = upload(tables_, plan_.pages); !status.ok()) return status;
+  if (Status status = upload(extra_, plan_.extra); !status.ok()) return status;
+
+  // Rows of a block, so that attention has room for its parts.
+  const int seen = std::max(PowerOfTwo(positions), kLeastPositions);
+  const int64_t of_row = AttentionWorkspace(1, config_.heads, config_.head_dim, seen);
+  const auto most =
+      static_cast<size_t>(std::clamp<int64_t>(kMostPartialBytes / of_row, 1, kMostSkinnyRows));
+  for (size_t first = 0; first < rows.size();) {
+    size_t count = PlainRows(rows, first);
+    Status status;
+    if (count > kMostSkinnyRows && UsesLibrary()) {
+      status = ForwardPrefill(rows, first, count, wanted);
+    } else {
+      count = std::min(most, rows.size() - first);
+      status = ForwardBlock(rows, first, count, wanted);
+    }
+    if (!status.ok()) return status;
+    first += count;
+  }
+  return {};
+}
+
+Status TransformerCuda::ForwardBlock(std::span<const Row> rows, size_t first, size_t count,
+                                     const Wanted& wanted) {
+  auto* device_rows = static_cast<DeviceRow*>(rows_.pinned);
+  auto* listed = reinterpret_cast<int32_t*>(device_rows + kMostSkinnyRows);
+  std::vector<size_t> outputs;
+  int positions = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const Row& row = rows[first + i];
+    const PlannedRow& planned = plan_.rows[first + i];
+    device_rows[i] = {row.token,           row.position,        planned.slot,        planned.prefix,
+                      planned.extra_begin, planned.extra_count, planned.pages_begin, row.output};
+    positions = std::max(positions, row.position + 1);
+    if (row.output < 0) continue;
+    listed[outputs.size()] = static_cast<int32_t>(i);
+    outputs.push_back(first + i);
+  }
+  Shape shape;
+  shape.rows = PowerOfTwo(static_cast<int>(count));
+  shape.outputs = PowerOfTwo(static_cast<int>(outputs.size()));
+  shape.positions = std::max(PowerOfTwo(positions), kLeastPositions);
+  for (size_t i = count; i < static_cast<size_t>(shape.rows); ++i) device_rows[i] = DeviceRow();
+  for (size_t i = outputs.size(); i < static_cast<size_t>(shape.outputs); ++i) listed[i] = 0;
+
+  const int64_t partial =
+      AttentionWorkspace(shape.rows, config_.heads, config_.head_dim, shape.positions);
+  if (Status status = GrowPartial(partial); !status.ok()) return status;
+  if (Status status = GrowLogits(shape.outputs); !status.ok()) return status;
+  const Result<HeadMode> head = PrepareHead(rows, outputs, shape.outputs, wanted);
+  if (!head.ok()) return head.error();
+  shape.head = *head;
+  const auto rows_bytes = static_cast<int64_t>(kMostSkinnyRows * (sizeof(DeviceRow) + 4));
+  if (Status status = CopyIn(rows_.device.data(), rows_.pinned, rows_bytes, stream_);
+      !status.ok()) {
+    return status;
+  }
+
+  const auto found = graphs_.find(shape);
+  Status status;
+  if (found != graphs_.end()) {
+    status = Replay(found->second, stream_);
+  } else if (!options_.graphs) {
+    status = Enqueue(shape);
+  } else {
+    if (graphs_.size() >= kMostGraphs) DropGraphs();
+    status = BeginCapture(stream_);
+    if (!status.ok()) return status;
+    status = Enqueue(shape);
+    Result<Graph> graph = EndCapture(stream_);
+    if (!status.ok()) {
+      if (graph.ok()) FreeGraph(*graph);
+      return status;
+    }
+    if (!graph.ok()) return graph.error();
+    graphs_[shape] = *graph;
+    status = Replay(*graph, stream_);
+  }
+  if (!status.ok()) return status;
+  return FetchHead(rows, outputs, shape.outputs, wanted);
+}
+
+Status TransformerCuda::Enqueue(const Shape& shape) {
+  Embed embed;
+  embed.table = embedding_;
+  embed.rows = rows_.device.as<DeviceRow>();
+  embed.count = shape.rows;
+  embed.scale = config_.embedding_scale;
+  embed.x = x_.as<float>();
+  embed.x_stride = hidden_stride_;
+  if (Status status = RunEmbed(embed, stream_); !status.ok()) return status;
+  for (int layer = 0; layer < config_.layer_count(); ++layer) {
+    if (Status status = EnqueueAttention(shape, layer); !status.ok()) return status;
+    // In the last layer keys and values are all that rows without logits leave.
+    if (layer + 1 == config_.layer_count() && shape.outputs == 0) return {};
+    if (Status status = EnqueueMlp(shape, layers_[static_cast<size_t>(layer)]); !status.ok()) {
+      return status;
+    }
+  }
+  return EnqueueHead(
+      x_.as<float>(),
+      reinterpret_cast<const int32_t*>(rows_.device.as<DeviceRow>() + kMostSkinnyRows),
+      shape.outputs, shape.head);
+}
+
+Status TransformerCuda::EnqueueAttention(const Shape& shape, int index) {
+  const DeviceLayer& layer = layers_[static_cast<size_t>(index)];
+  const LayerConfig& config = config_.layers[static_cast<size_t>(index)];
+  float* qkv = qkv_.as<float>();
+  const int64_t q_width = int64_t{config_.heads} * config_.head_dim;
+  const int64_t kv_width = int64_t{config_.kv_heads} * config_.head_dim;
+  MatMul product;
+  product.x = x_.as<float>();
+  product.x_stride = hidden_stride_;
+  product.rows = shape.rows;
+  product.norm = layer.attention_norm;
+  product.epsilon = config_.norm_epsilon;
+  product.part_count = 0;
+  const DeviceLinear* linears[] = {&layer.q, &layer.k, &layer.v};
+  const int64_t offsets[] = {0, q_width, q_width + kv_width};
+  for (int i = 0; i < 3; ++i) {
+    // One launch for those of one type; a GGUF file may keep the values in another.
+    MatMulPart& part = product.parts[product.part_count++];
+    part.w = linears[i]->w;
+    part.bias = linears[i]->bias;
+    part.y = qkv + offsets[i];
+    part.y_stride = qkv_stride_;
+    if (i < 2 && linears[i + 1]->w.type == part.w.type) continue;
+    if (Status status = RunMatMul(product, stream_); !status.ok()) return status;
+    product.part_count = 0;
+  }
+  RotateAndStore rotate;
+  rotate.qkv = qkv;
+  rotate.stride = qkv_stride_;
+  rotate.rows = rows_.device.as<DeviceRow>();
+  rotate.count = shape.rows;
+  rotate.heads = config_.heads;
+  rotate.q_norm = layer.q_norm;
+  rotate.k_norm = layer.k_norm;
+  rotate.epsilon = config_.norm_epsilon;
+  rotate.rope = rope_tables_[static_cast<size_t>(config.rope)].as<float>();
+  rotate.cache = CacheOf(index);
+  if (Status status = RunRotateAndStore(rotate, stream_); !status.ok()) return status;
+  if (index + 1 == config_.layer_count() && shape.outputs == 0) return {};
+  Attention attention;
+  attention.q = qkv;
+  attention.q_stride = qkv_stride_;
+  attention.rows = rotate.rows;
+  attention.count = shape.rows;
+  attention.heads = config_.heads;
+  attention.tables = tables_.device.as<int32_t>();
+  attention.extra = extra_.device.as<int32_t>();
+  attention.cache = rotate.cache;
+  attention.scale = config_.attention_scale;
+  attention.soft_cap = config_.attention_soft_cap;
+  attention.window = config.window;
+  attention.most_positions = shape.positions;
+  attention.partial = partial_.as<float>();
+  attention.out = attended_.as<float>();
+  attention.out_stride = q_stride_;
+  if (Status status = RunAttention(attention, stream_); !status.ok()) return status;
+  return AddToResidual(shape, layer.o, attended_.as<float>(), q_stride_, layer.attention_post_norm);
+}
+
+Status TransformerCuda::EnqueueMlp(const Shape& shape, const DeviceLayer& layer) {
+  MatMul product;
+  product.parts[0].w = layer.gate.w;
+  product.parts[0].bias = layer.gate.bias;
+  product.parts[0].up = layer.up.w;
+  product.parts[0].up_bias = layer.up.bias;
+  product.parts[0].y = inner_.as<float>();
+  product.parts[0].y_stride = inner_stride_;
+  product.x = x_.as<float>();
+  product.x_stride = hidden_stride_;
+  product.rows = shape.rows;
+  product.norm = layer.mlp_norm;
+  product.epsilon = config_.norm_epsilon;
+  product.gate = config_.activation == Activation::kSilu ? Gate::kSilu : Gate::kGeluTanh;
+  if (Status status = RunMatMul(product, stream_); !status.ok()) return status;
+  return AddToResidual(shape, layer.down, inner_.as<float>(), inner_stride_, layer.mlp_post_norm);
+}
+
+Status TransformerCuda::AddToResidual(const Shape& shape, const DeviceLinear& linear,
+                                      const float* x, int64_t x_stride, const float* post_norm) {
+  MatMul product;
+  product.parts[0].w = linear.w;
+  product.parts[0].bias = linear.bias;
+  product.parts[0].y = post_norm != nullptr ? answer_.as<float>() : x_.as<float>();
+  product.parts[0].y_stride = hidden_stride_;
+  product.x = x;
+  product.x_stride = x_stride;
+  product.rows = shape.rows;
+  product.add = post_norm == nullptr;
+  if (Status status = RunMatMul(product, stream_); !status.ok() || post_norm == nullptr) {
+    return status;
+  }
+  NormAndAdd norm;
+  norm.y = answer_.as<float>();
+  norm.y_stride = norm.x_stride = hidden_stride_;
+  norm.norm = post_norm;
+  norm.epsilon = config_.norm_epsilon;
+  norm.columns = config_.hidden;
+  norm.count = shape.rows;
+  norm.x = x_.as<float>();
+  return RunNormAndAdd(norm, stream_);
+}
+
+}  // namespace pawl::PAWL_GPU

@@ -1,0 +1,221 @@
+// The transformer on a CUDA device, one implementation for all families. Compiled in two forms, for
+// devices and for the host emulation (kernels/cuda/backend.h).
+#ifndef PAWL_SRC_MODEL_TRANSFORMER_CUDA_H_
+#define PAWL_SRC_MODEL_TRANSFORMER_CUDA_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "kernels/cuda/layer.h"
+#include "kernels/cuda/masks.h"
+#include "kernels/cuda/matmul.h"
+#include "kernels/cuda/pack.h"
+#include "kernels/cuda/prefill.h"
+#include "kernels/cuda/runtime.h"
+#include "src/model/device_masks.h"
+#include "src/model/kv_sequences.h"
+#include "src/model/model.h"
+#include "src/model/rope.h"
+#include "src/model/row_plan.h"
+#include "src/model/transformer_config.h"
+#include "src/model/transformer_weights.h"
+
+namespace pawl::PAWL_GPU {
+
+constexpr int kMostPrefillRows = 1024;
+
+struct TransformerCudaOptions {
+  CacheType cache = CacheType::kBf16;
+  bool fp8_weights = false;    // matrices are rounded to e4m3 with a scale for each row
+  int64_t kv_bytes = 0;        // 0: what is free when the weights are in place, less a tenth
+  int64_t kept_kv_bytes = -1;  // as in ModelOptions
+  bool graphs = true;
+  // More than 64 plain rows that follow each other in a call go through cuBLASLt, where it is
+  // found. false: always the own kernels, in blocks of 64 rows.
+  bool library = true;
+};
+
+// A row's logits have the same bits in any company, as model.h promises, but for rows that went
+// through the library (TransformerCudaOptions::library), whose activations are rounded to bf16.
+// They differ from the CPU's by roundings: docs/cuda.md has the bounds.
+class TransformerCuda final : public Model {
+ public:
+  // Uploads the weights. Errors: kUnsupported (no device, shapes that the kernels do not take),
+  // kLimit (device memory, with numbers).
+  static Result<std::unique_ptr<Model>> Make(TransformerConfig config,
+                                             const TransformerWeights& weights,
+                                             const TransformerCudaOptions& options);
+  ~TransformerCuda() override;
+  TransformerCuda(const TransformerCuda&) = delete;
+  TransformerCuda& operator=(const TransformerCuda&) = delete;
+
+  const ModelInfo& info() const override { return info_; }
+  Result<SequenceId> NewSequence(int capacity) override { return sequences_->New(capacity); }
+  void FreeSequence(SequenceId sequence) override { sequences_->Free(sequence); }
+  void Truncate(SequenceId sequence, int length) override {
+    sequences_->Truncate(sequence, length);
+  }
+  int ReusePrefix(SequenceId sequence, std::span<const TokenId> tokens) override {
+    return sequences_->ReusePrefix(sequence, tokens);
+  }
+  KvMemory kv_memory() const override;
+  Status Forward(std::span<const Row> rows, std::span<float> logits) override;
+  bool samples() const override { return true; }
+  Status ForwardAndSample(std::span<const Row> rows, std::span<const SampleRequest> requests,
+                          std::span<TokenId> tokens) override;
+  std::span<const int32_t> bad_rows() const override { return bad_rows_; }
+  Status CommitTree(SequenceId sequence, int row) override;
+
+ private:
+  struct DeviceLinear {
+    DeviceMatrix w;
+    const float* bias = nullptr;
+  };
+  struct DeviceLayer {
+    const float *attention_norm = nullptr, *mlp_norm = nullptr;
+    const float *q_norm = nullptr, *k_norm = nullptr;
+    const float *attention_post_norm = nullptr, *mlp_post_norm = nullptr;
+    DeviceLinear q, k, v, o, gate, up, down;
+  };
+  // What becomes of the last rows: logits, tokens drawn from all logits, or tokens where only the
+  // rows of the head are computed that a mask allows.
+  enum class HeadMode { kLogits, kSample, kSampleListed };
+  // Memory that grows; what it held is lost then, and graphs that name it with it.
+  struct Buffer {
+    DeviceMemory device;
+    void* pinned = nullptr;
+    int64_t bytes = 0;
+  };
+  // How many rows, how many of them with logits, and how many positions any of them sees, each
+  // rounded up to a power of two: what a graph is made for.
+  struct Shape {
+    int rows = 0, outputs = 0, positions = 0;
+    HeadMode head = HeadMode::kLogits;
+    bool operator<(const Shape& other) const {
+      return std::tie(rows, outputs, positions, head) <
+             std::tie(other.rows, other.outputs, other.positions, other.head);
+    }
+  };
+  // What a call wants: logits, or tokens.
+  struct Wanted {
+    std::span<float> logits;
+    std::span<const SampleRequest> requests;
+    std::span<TokenId> tokens;
+    bool sample = false;
+  };
+  // What the head is told about rows that are sampled, in device memory.
+  struct SampleRows {
+    int32_t masks[kMostSkinnyRows];
+    float temperatures[kMostSkinnyRows];
+    uint64_t seeds[kMostSkinnyRows];
+    uint64_t positions[kMostSkinnyRows];
+    int32_t tokens[kMostSkinnyRows];
+    int32_t token_count;
+  };
+
+  TransformerCuda(TransformerConfig config, const TransformerCudaOptions& options)
+      : config_(std::move(config)), options_(options) {}
+  Status Upload(const TransformerWeights& weights);
+  Result<void*> UploadBytes(const void* data, int64_t bytes);
+  Result<DeviceMatrix> UploadMatrix(const Matrix& matrix);
+  Status UploadLinear(const Linear& from, DeviceLinear& to);
+  // Padded with zeros as norms need; null for an empty vector.
+  Result<const float*> UploadVector(const std::vector<float>& values);
+  Status AllocateScratch();
+  Status AllocateCache();
+  Status Grow(Buffer& buffer, int64_t bytes, bool with_pinned);
+  Status ExtendRopeTables(int positions);
+  Status Copy(std::span<const SlotCopy> copies);
+
+  Status Run(std::span<const Row> rows, const Wanted& wanted);
+  Status ForwardBlocks(std::span<const Row> rows, const Wanted& wanted);
+  // At most kMostSkinnyRows rows from `first` on.
+  Status ForwardBlock(std::span<const Row> rows, size_t first, size_t count, const Wanted& wanted);
+  // From `first` on, how many rows are plain: what ForwardPrefill takes.
+  size_t PlainRows(std::span<const Row> rows, size_t first) const;
+  bool UsesLibrary();
+  // transformer_cuda_prefill.cc. At most kMostPrefillRows plain rows from `first` on.
+  Status ForwardPrefill(std::span<const Row> rows, size_t first, size_t count,
+                        const Wanted& wanted);
+  Status AllocatePrefill();
+  Status PrefillLayer(int layer, int count, int runs, int most_positions, bool last);
+  Status AttendRowByRow(int layer, int count, int most_positions);
+  Status GrowPartial(int64_t bytes);
+  Status PrefillProduct(const DeviceMatrix& w, const uint16_t* x, int64_t x_stride, float* y,
+                        int64_t y_stride, int count, bool add);
+  // Sends what the head needs to know about the rows with outputs; which head it is to be.
+  Result<HeadMode> PrepareHead(std::span<const Row> rows, std::span<const size_t> outputs,
+                               int count, const Wanted& wanted);
+  // The norm in front of the head and the head, for rows of x by the list.
+  Status EnqueueHead(const float* x, const int32_t* list, int count, HeadMode mode);
+  Status EnqueueSampling(int count);
+  // Waits, and gives the caller logits or tokens. `outputs`: rows of the call.
+  Status FetchHead(std::span<const Row> rows, std::span<const size_t> outputs, int count,
+                   const Wanted& wanted);
+  Status GrowLogits(int count);
+  // The kernels of a block, on the stream.
+  Status Enqueue(const Shape& shape);
+  Status EnqueueAttention(const Shape& shape, int layer);
+  Status EnqueueMlp(const Shape& shape, const DeviceLayer& layer);
+  Status AddToResidual(const Shape& shape, const DeviceLinear& linear, const float* x,
+                       int64_t x_stride, const float* post_norm);
+  Cache CacheOf(int layer) const;
+  void DropGraphs();
+
+  TransformerConfig config_;
+  TransformerCudaOptions options_;
+  ModelInfo info_;
+  Stream stream_ = nullptr;
+
+  std::vector<DeviceMemory> memory_;  // weights
+  DeviceMatrix embedding_, head_;
+  const float* final_norm_ = nullptr;
+  std::vector<DeviceLayer> layers_;
+
+  DeviceMemory cache_;      // [layer][keys, values][page][kv_head][kPageSize][head_dim]
+  int64_t cache_half_ = 0;  // bytes of the keys of a layer
+  std::unique_ptr<KvSequences> sequences_;
+  RowPlan plan_;
+  std::vector<SlotCopy> copies_;
+  std::vector<int32_t> bad_rows_;
+
+  std::vector<RopeRows> rope_rows_;
+  std::vector<DeviceMemory> rope_tables_;
+  std::vector<float> rope_row_;
+  int rope_positions_ = 0;
+
+  // Of a block. Strides are padded to 32 floats.
+  int64_t hidden_stride_ = 0, qkv_stride_ = 0, q_stride_ = 0, inner_stride_ = 0, logits_stride_ = 0;
+  DeviceMemory x_, qkv_, attended_, inner_, answer_, last_;
+  Buffer rows_;    // DeviceRow[kMostSkinnyRows], then as many int32_t: the rows with logits
+  Buffer tables_;  // page tables of a call
+  Buffer extra_;   // slots of a call
+  Buffer moves_;   // pairs of slots
+  Buffer logits_;  // [outputs][logits_stride_], then a flag for each
+  Buffer sample_rows_;
+  std::unique_ptr<DeviceMasks> masks_;
+  DeviceMemory compact_, listed_, chunk_counts_, sample_workspace_;
+  DeviceMemory partial_;
+  std::map<Shape, Graph> graphs_;
+
+  // Of many rows; made when first needed.
+  struct Prefill {
+    DeviceMemory x, qkv, gate_up;          // floats
+    DeviceMemory normed, attended, inner;  // bf16
+    DeviceMemory answer;                   // floats, where answers are normed
+    DeviceMemory unpacked;                 // bf16, a matrix whose weights are not
+    Buffer rows;  // DeviceRow, then RowRun, then int32_t: rows, runs, rows with logits
+  };
+  std::unique_ptr<Prefill> prefill_;
+  std::unique_ptr<Library> library_;
+  bool library_tried_ = false;
+};
+
+}  // namespace pawl::PAWL_GPU
+
+#endif  // PAWL_SRC_MODEL_TRANSFORMER_CUDA_H_

@@ -1,0 +1,305 @@
+// The forward pass for many plain rows: products by cuBLASLt on bf16 activations, attention in
+// tiles on tensor cores (prefill.cu). Residuals stay float, and weights of other types are unpacked
+// to bf16 one matrix at a time, which many rows pay for. What the rows leave in the cache, and
+// their logits, differ in bits from what the kernels for few rows give, and the library may choose
+// other algorithms for other numbers of rows.
+#include <algorithm>
+#include <cstring>
+
+#include "src/model/transformer_cuda.h"
+
+namespace pawl::PAWL_GPU {
+namespace {
+
+constexpr int64_t kRows = kMostPrefillRows;
+// Tiles of queries are for prompts; a batch of sequences with a row or two each is better off with
+// the kernels for few rows.
+constexpr int kRowsPerRun = 8;
+
+}  // namespace
+
+size_t TransformerCuda::PlainRows(std::span<const Row> rows, size_t first) const {
+  size_t count = 0;
+  while (first + count < rows.size() && count < kRows && rows[first + count].ancestors == 0)
+    ++count;
+  return count;
+}
+
+bool TransformerCuda::UsesLibrary() {
+  // Biases of other products would be passes of their own, for families that hardly exist.
+  if (!options_.library || config_.o_bias || config_.mlp_bias) return false;
+  if (!library_tried_) {
+    library_tried_ = true;
+    Result<std::unique_ptr<Library>> library = OpenLibrary();
+    if (library.ok()) library_ = *std::move(library);
+    // Memory that is short here leaves the other way, which needs none.
+    if (library_ != nullptr && !AllocatePrefill().ok()) library_.reset();
+  }
+  return library_ != nullptr;
+}
+
+Status TransformerCuda::AllocatePrefill() {
+  prefill_ = std::make_unique<Prefill>();
+  int64_t unpacked = 0;
+  const auto needs = [&](const DeviceMatrix& w) {
+    if (w.type == DeviceWeight::kBf16) return;
+    unpacked = std::max(unpacked, int64_t{w.rows} * PaddedColumns(w.columns) * 2);
+  };
+  for (const DeviceLayer& layer : layers_) {
+    for (const DeviceLinear* linear :
+         {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down}) {
+      needs(linear->w);
+    }
+  }
+  struct Piece {
+    DeviceMemory* memory;
+    int64_t bytes;
+  };
+  for (const Piece& piece :
+       {Piece{&prefill_->x, kRows * hidden_stride_ * 4},
+        Piece{&prefill_->qkv, kRows * qkv_stride_ * 4},
+        Piece{&prefill_->gate_up, kRows * std::max(2 * inner_stride_, q_stride_) * 4},
+        Piece{&prefill_->normed, kRows * hidden_stride_ * 2},
+        Piece{&prefill_->attended, kRows * q_stride_ * 2},
+        Piece{&prefill_->inner, kRows * inner_stride_ * 2},
+        Piece{&prefill_->answer, config_.post_norms ? kRows * hidden_stride_ * 4 : 0},
+        Piece{&prefill_->unpacked, unpacked}}) {
+    Result<DeviceMemory> memory = DeviceMemory::Make(piece.bytes);
+    if (!memory.ok()) return memory.error();
+    *piece.memory = *std::move(memory);
+  }
+  return Grow(prefill_->rows, kRows * static_cast<int64_t>(sizeof(DeviceRow) + sizeof(RowRun) + 4),
+              true);
+}
+
+Status TransformerCuda::PrefillProduct(const DeviceMatrix& w, const uint16_t* x, int64_t x_stride,
+                                       float* y, int64_t y_stride, int count, bool add) {
+  LibraryProduct product;
+  product.w = static_cast<const uint16_t*>(w.data);
+  if (w.type != DeviceWeight::kBf16) {
+    auto* unpacked = prefill_->unpacked.as<uint16_t>();
+    if (Status status = RunUnpack(w, unpacked, stream_); !status.ok()) return status;
+    product.w = unpacked;
+  }
+  product.w_stride = PaddedColumns(w.columns);
+  product.x = x;
+  product.x_stride = x_stride;
+  product.y = y;
+  product.y_stride = y_stride;
+  product.outputs = w.rows;
+  product.columns = w.columns;
+  product.rows = count;
+  product.add = add;
+  return library_->Run(product, stream_);
+}
+
+Status TransformerCuda::AttendRowByRow(int index, int count, int most_positions) {
+  auto* out = prefill_->gate_up.as<float>();  // free at this point of a layer
+  Status status;
+  for (int first = 0; first < count && status.ok(); first += kMostSkinnyRows) {
+    Attention attention;
+    attention.q = prefill_->qkv.as<float>() + first * qkv_stride_;
+    attention.q_stride = qkv_stride_;
+    attention.rows = prefill_->rows.device.as<DeviceRow>() + first;
+    attention.count = std::min(count - first, kMostSkinnyRows);
+    attention.heads = config_.heads;
+    attention.tables = tables_.device.as<int32_t>();
+    attention.extra = extra_.device.as<int32_t>();
+    attention.cache = CacheOf(index);
+    attention.scale = config_.attention_scale;
+    attention.soft_cap = config_.attention_soft_cap;
+    attention.window = config_.layers[static_cast<size_t>(index)].window;
+    attention.most_positions = most_positions;
+    attention.partial = partial_.as<float>();
+    attention.out = out + first * q_stride_;
+    attention.out_stride = q_stride_;
+    status = RunAttention(attention, stream_);
+  }
+  if (!status.ok()) return status;
+  ToBf16 round;
+  round.x = out;
+  round.x_stride = q_stride_;
+  round.columns = config_.heads * config_.head_dim;
+  round.count = count;
+  round.to = prefill_->attended.as<uint16_t>();
+  round.to_stride = q_stride_;
+  return RunToBf16(round, stream_);
+}
+
+Status TransformerCuda::PrefillLayer(int index, int count, int runs, int most_positions,
+                                     bool last) {
+  const DeviceLayer& layer = layers_[static_cast<size_t>(index)];
+  const LayerConfig& config = config_.layers[static_cast<size_t>(index)];
+  auto* x = prefill_->x.as<float>();
+  auto* normed = prefill_->normed.as<uint16_t>();
+  auto* qkv = prefill_->qkv.as<float>();
+  const auto* rows = prefill_->rows.device.as<DeviceRow>();
+  const int64_t q_width = int64_t{config_.heads} * config_.head_dim;
+  const int64_t kv_width = int64_t{config_.kv_heads} * config_.head_dim;
+  Status status;
+  const auto then = [&](auto&& step) {
+    if (status.ok()) status = step();
+  };
+  const auto norm = [&](const float* weight) {
+    ToBf16 args;
+    args.x = x;
+    args.x_stride = hidden_stride_;
+    args.norm = weight;
+    args.epsilon = config_.norm_epsilon;
+    args.columns = config_.hidden;
+    args.count = count;
+    args.to = normed;
+    args.to_stride = hidden_stride_;
+    return RunToBf16(args, stream_);
+  };
+  const auto residual = [&](const DeviceMatrix& w, const uint16_t* from, int64_t stride,
+                            const float* post_norm) -> Status {
+    float* to = post_norm != nullptr ? prefill_->answer.as<float>() : x;
+    Status product =
+        PrefillProduct(w, from, stride, to, hidden_stride_, count, post_norm == nullptr);
+    if (!product.ok() || post_norm == nullptr) return product;
+    NormAndAdd args;
+    args.y = to;
+    args.y_stride = args.x_stride = hidden_stride_;
+    args.norm = post_norm;
+    args.epsilon = config_.norm_epsilon;
+    args.columns = config_.hidden;
+    args.count = count;
+    args.x = x;
+    return RunNormAndAdd(args, stream_);
+  };
+
+  then([&] { return norm(layer.attention_norm); });
+  const DeviceLinear* linears[] = {&layer.q, &layer.k, &layer.v};
+  const int64_t offsets[] = {0, q_width, q_width + kv_width};
+  for (int i = 0; i < 3; ++i) {
+    then([&] {
+      return PrefillProduct(linears[i]->w, normed, hidden_stride_, qkv + offsets[i], qkv_stride_,
+                            count, false);
+    });
+  }
+  RotateAndStore rotate;
+  rotate.qkv = qkv;
+  rotate.stride = qkv_stride_;
+  rotate.rows = rows;
+  rotate.count = count;
+  rotate.heads = config_.heads;
+  rotate.q_bias = layer.q.bias;
+  rotate.k_bias = layer.k.bias;
+  rotate.v_bias = layer.v.bias;
+  rotate.q_norm = layer.q_norm;
+  rotate.k_norm = layer.k_norm;
+  rotate.epsilon = config_.norm_epsilon;
+  rotate.rope = rope_tables_[static_cast<size_t>(config.rope)].as<float>();
+  rotate.cache = CacheOf(index);
+  then([&] { return RunRotateAndStore(rotate, stream_); });
+  if (last) return status;
+  auto* attended = prefill_->attended.as<uint16_t>();
+  if (runs * kRowsPerRun <= count) {
+    PrefillAttention attention;
+    attention.q = qkv;
+    attention.q_stride = qkv_stride_;
+    attention.rows = rows;
+    attention.runs = reinterpret_cast<const RowRun*>(rows + kRows);
+    attention.run_count = runs;
+    attention.heads = config_.heads;
+    attention.tables = tables_.device.as<int32_t>();
+    attention.cache = rotate.cache;
+    attention.scale = config_.attention_scale;
+    attention.soft_cap = config_.attention_soft_cap;
+    attention.window = config.window;
+    attention.out = attended;
+    attention.out_stride = q_stride_;
+    then([&] { return RunPrefillAttention(attention, stream_); });
+  } else {
+    then([&] { return AttendRowByRow(index, count, most_positions); });
+  }
+  then([&] { return residual(layer.o.w, attended, q_stride_, layer.attention_post_norm); });
+
+  auto* gate = prefill_->gate_up.as<float>();
+  float* up = gate + kRows * inner_stride_;
+  then([&] { return norm(layer.mlp_norm); });
+  then([&] {
+    return PrefillProduct(layer.gate.w, normed, hidden_stride_, gate, inner_stride_, count, false);
+  });
+  then([&] {
+    return PrefillProduct(layer.up.w, normed, hidden_stride_, up, inner_stride_, count, false);
+  });
+  ToBf16 act;
+  act.x = gate;
+  act.x_stride = inner_stride_;
+  act.up = up;
+  act.gate = config_.activation == Activation::kSilu ? Gate::kSilu : Gate::kGeluTanh;
+  act.columns = config_.intermediate;
+  act.count = count;
+  act.to = prefill_->inner.as<uint16_t>();
+  act.to_stride = inner_stride_;
+  then([&] { return RunToBf16(act, stream_); });
+  then([&] { return residual(layer.down.w, act.to, inner_stride_, layer.mlp_post_norm); });
+  return status;
+}
+
+Status TransformerCuda::ForwardPrefill(std::span<const Row> rows, size_t first, size_t count,
+                                       const Wanted& wanted) {
+  Buffer& buffer = prefill_->rows;
+  auto* device_rows = static_cast<DeviceRow*>(buffer.pinned);
+  auto* runs = reinterpret_cast<RowRun*>(device_rows + kRows);
+  auto* listed = reinterpret_cast<int32_t*>(runs + kRows);
+  std::vector<size_t> outputs;
+  const auto rows_count = static_cast<int>(count);
+  int run_count = 0, positions = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const Row& row = rows[first + i];
+    const PlannedRow& planned = plan_.rows[first + i];
+    device_rows[i] = {row.token,           row.position,        planned.slot,        planned.prefix,
+                      planned.extra_begin, planned.extra_count, planned.pages_begin, row.output};
+    positions = std::max(positions, row.position + 1);
+    // The rows of a sequence may be scattered over the call.
+    if (run_count > 0 && runs[run_count - 1].count < kPrefillTile &&
+        rows[first + i - 1].sequence == row.sequence) {
+      ++runs[run_count - 1].count;
+    } else {
+      runs[run_count++] = {static_cast<int32_t>(i), 1};
+    }
+    if (row.output < 0) continue;
+    listed[outputs.size()] = static_cast<int32_t>(i);
+    outputs.push_back(first + i);
+  }
+  if (run_count * kRowsPerRun > rows_count) {
+    const int64_t partial =
+        AttentionWorkspace(kMostSkinnyRows, config_.heads, config_.head_dim, positions);
+    if (Status status = GrowPartial(partial); !status.ok()) return status;
+  }
+  Status status = CopyIn(buffer.device.data(), buffer.pinned, buffer.bytes, stream_);
+  if (!status.ok()) return status;
+  Embed embed;
+  embed.table = embedding_;
+  embed.rows = buffer.device.as<DeviceRow>();
+  embed.count = rows_count;
+  embed.scale = config_.embedding_scale;
+  embed.x = prefill_->x.as<float>();
+  embed.x_stride = hidden_stride_;
+  status = RunEmbed(embed, stream_);
+  for (int layer = 0; layer < config_.layer_count() && status.ok(); ++layer) {
+    const bool last = layer + 1 == config_.layer_count() && outputs.empty();
+    status = PrefillLayer(layer, rows_count, run_count, positions, last);
+  }
+  if (status.ok() && outputs.empty()) return Synchronize(stream_);
+  const auto* device_list = reinterpret_cast<const int32_t*>(
+      buffer.device.as<char>() +
+      (reinterpret_cast<char*>(listed) - static_cast<char*>(buffer.pinned)));
+  for (size_t at = 0; at < outputs.size() && status.ok(); at += kMostSkinnyRows) {
+    const auto some =
+        std::span(outputs).subspan(at, std::min<size_t>(outputs.size() - at, kMostSkinnyRows));
+    const auto some_count = static_cast<int>(some.size());
+    status = GrowLogits(some_count);
+    if (!status.ok()) break;
+    const Result<HeadMode> head = PrepareHead(rows, some, some_count, wanted);
+    if (!head.ok()) return head.error();
+    status = EnqueueHead(prefill_->x.as<float>(), device_list + at, some_count, *head);
+    if (status.ok()) status = FetchHead(rows, some, some_count, wanted);
+  }
+  return status;
+}
+
+}  // namespace pawl::PAWL_GPU

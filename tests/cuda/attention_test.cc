@@ -1,0 +1,291 @@
+// Rotation, the cache and attention against double precision; rows in any company and paths of
+// draft trees by their bits.
+#include <algorithm>
+#include <numeric>
+
+#include "kernels/cuda/layer.h"
+#include "tests/cuda/cuda_test_util.h"
+
+namespace pawl::PAWL_GPU {
+namespace {
+
+double E4m3Value(uint8_t code) {
+  const int e = code >> 3 & 15;
+  const double size = e == 0 ? std::ldexp(code & 7, -9) : std::ldexp(8 + (code & 7), e - 10);
+  return (code & 0x80) != 0 ? -size : size;
+}
+
+// What comes back from a cache of that type.
+double Kept(CacheType type, float value) {
+  if (type == CacheType::kF32) return value;
+  if (type == CacheType::kBf16) return RoundToBf16(value);
+  double best = 0;
+  for (int code = 0; code < 256; ++code) {
+    if ((code & 0x7f) == 0x7f) continue;
+    const double candidate = E4m3Value(static_cast<uint8_t>(code));
+    if (std::fabs(candidate - value) < std::fabs(best - value)) best = candidate;
+  }
+  return best;
+}
+
+struct Case {
+  CacheType type;
+  int heads, kv_heads, head_dim, length, window;
+  float soft_cap;
+  bool norm;
+};
+const Case kCases[] = {
+    {CacheType::kF32, 4, 2, 16, 37, 0, 0, false},
+    {CacheType::kBf16, 3, 1, 24, 300, 0, 0, true},
+    {CacheType::kFp8, 8, 1, 64, 70, 0, 20, false},
+    {CacheType::kBf16, 2, 2, 128, 530, 270, 0, false},
+    {CacheType::kF32, 10, 1, 8, 20, 5, 0, true},
+    {CacheType::kBf16, 8, 2, 256, 40, 0, 30, true},
+    {CacheType::kBf16, 6, 3, 80, 290, 300, 0, false},
+    {CacheType::kBf16, 4, 4, 12, 40, 0, 0, true},
+    {CacheType::kFp8, 2, 1, 20, 30, 7, 0, false},
+    {CacheType::kF32, 2, 1, 6, 30, 0, 0, false},
+};
+
+class AttentionTest : public GpuTest {};
+
+// A sequence of `length` positions written by RotateAndStore in two calls and looked at by
+// Attention; pages are handed out in a random order.
+struct Sequence {
+  Sequence(Random& random, const Case& test_case) : c(test_case) {
+    const auto pages = static_cast<size_t>((c.length + 64 + kPageSize - 1) / kPageSize + 3);
+    table.resize(pages);
+    std::iota(table.begin(), table.end(), 0);
+    std::shuffle(table.begin(), table.end(), random);
+    width = (c.heads + 2 * c.kv_heads) * c.head_dim;
+    qkv = Normal(random, static_cast<size_t>(c.length * width));
+    q_norm = Normal(random, static_cast<size_t>(c.head_dim));
+    k_norm = Normal(random, static_cast<size_t>(c.head_dim));
+    for (int p = 0; p < c.length; ++p) {
+      for (int part = 0; part < 2; ++part) {
+        for (int i = 0; i < c.head_dim / 2; ++i) {
+          const double angle = p / std::pow(100.0, 2.0 * i / c.head_dim);
+          rope.push_back(static_cast<float>(part == 0 ? std::cos(angle) : std::sin(angle)));
+        }
+      }
+    }
+    const size_t bytes = pages * static_cast<size_t>(c.kv_heads * kPageSize *
+                                                     HeadStride(c.head_dim) * CacheBytes(c.type));
+    keys = std::make_unique<OnDevice<std::byte>>(bytes);
+    values = std::make_unique<OnDevice<std::byte>>(bytes);
+    PAWL_EXPECT_OK(Fill(keys->data(), 0, static_cast<int64_t>(bytes), nullptr));
+    PAWL_EXPECT_OK(Fill(values->data(), 0, static_cast<int64_t>(bytes), nullptr));
+    device_table = std::make_unique<OnDevice<int32_t>>(table);
+    cache.keys = keys->data();
+    cache.values = values->data();
+    cache.type = c.type;
+    cache.kv_heads = c.kv_heads;
+    cache.head_dim = c.head_dim;
+  }
+
+  int Slot(int position) const {
+    return table[static_cast<size_t>(position / kPageSize)] * kPageSize + position % kPageSize;
+  }
+  DeviceRow Plain(int position) const {
+    DeviceRow row;
+    row.position = position;
+    row.slot = Slot(position);
+    row.prefix = position + 1;
+    return row;
+  }
+
+  // Runs rows through both kernels, or through the first alone; `from[i]` is the position whose
+  // activations row i has.
+  std::vector<float> Run(const std::vector<DeviceRow>& rows, const std::vector<int>& from,
+                         const std::vector<int32_t>& extra = {}, bool attend = true) {
+    const auto count = static_cast<int>(rows.size());
+    std::vector<float> input;
+    for (const int p : from) {
+      const auto begin = qkv.begin() + p * width;
+      input.insert(input.end(), begin, begin + width);
+    }
+    const OnDevice<float> device_q_norm(q_norm), device_k_norm(k_norm), device_rope(rope);
+    const OnDevice<DeviceRow> device_rows(rows);
+    const OnDevice<int32_t> device_extra(extra);
+    OnDevice<float> device_qkv(input);
+    RotateAndStore rotate;
+    rotate.qkv = device_qkv.data();
+    rotate.stride = width;
+    rotate.rows = device_rows.data();
+    rotate.count = count;
+    rotate.heads = c.heads;
+    rotate.q_norm = c.norm ? device_q_norm.data() : nullptr;
+    rotate.k_norm = c.norm ? device_k_norm.data() : nullptr;
+    rotate.epsilon = 1e-6f;
+    rotate.rope = device_rope.data();
+    rotate.cache = cache;
+    PAWL_EXPECT_OK(RunRotateAndStore(rotate, nullptr));
+    if (!attend) return {};
+    Attention attention;
+    attention.q = device_qkv.data();
+    attention.q_stride = width;
+    attention.rows = device_rows.data();
+    attention.count = count;
+    attention.heads = c.heads;
+    attention.tables = device_table->data();
+    attention.extra = device_extra.data();
+    attention.cache = cache;
+    attention.scale = 0.3f;
+    attention.soft_cap = c.soft_cap;
+    attention.window = c.window;
+    attention.most_positions = c.length;
+    OnDevice<std::byte> partial(
+        static_cast<size_t>(AttentionWorkspace(count, c.heads, c.head_dim, c.length)));
+    attention.partial = reinterpret_cast<float*>(partial.data());
+    attention.out_stride = c.heads * c.head_dim;
+    return InAnyOrder<float>([&] {
+      OnDevice<float> out(static_cast<size_t>(count * c.heads * c.head_dim));
+      attention.out = out.data();
+      PAWL_EXPECT_OK(RunAttention(attention, nullptr));
+      return out.values();
+    });
+  }
+
+  // The vector of a head after norm and rotation.
+  std::vector<double> Rotated(int position, int head) const {
+    const int d = c.head_dim;
+    const float* v = qkv.data() + position * width + head * d;
+    const std::vector<float>& norm = head < c.heads ? q_norm : k_norm;
+    double squares = 0;
+    for (int i = 0; i < d; ++i) squares += double{v[i]} * v[i];
+    std::vector<double> out(static_cast<size_t>(d)), in(static_cast<size_t>(d));
+    for (int i = 0; i < d; ++i) {
+      const auto n = static_cast<size_t>(i);
+      in[n] = c.norm ? v[i] / std::sqrt(squares / d + 1e-6) * norm[n] : v[i];
+    }
+    for (int i = 0; i < d / 2; ++i) {
+      const double cosine = rope[static_cast<size_t>(position * d + i)];
+      const double sine = rope[static_cast<size_t>(position * d + d / 2 + i)];
+      const auto a = static_cast<size_t>(i), b = static_cast<size_t>(i + d / 2);
+      out[a] = in[a] * cosine - in[b] * sine;
+      out[b] = in[b] * cosine + in[a] * sine;
+    }
+    return out;
+  }
+
+  std::vector<double> Expected(int position) const {
+    std::vector<double> all;
+    const int first = c.window > 0 ? std::max(0, position + 1 - c.window) : 0;
+    for (int h = 0; h < c.heads; ++h) {
+      const int kv = h / (c.heads / c.kv_heads);
+      const std::vector<double> q = Rotated(position, h);
+      std::vector<double> out(static_cast<size_t>(c.head_dim));
+      double sum = 0;
+      for (int j = first; j <= position; ++j) {
+        const std::vector<double> key = Rotated(j, c.heads + kv);
+        double score = 0;
+        for (size_t i = 0; i < q.size(); ++i) {
+          score += q[i] * Kept(c.type, static_cast<float>(key[i]));
+        }
+        score *= 0.3;
+        if (c.soft_cap > 0) score = c.soft_cap * std::tanh(score / c.soft_cap);
+        const double weight = std::exp(score);
+        sum += weight;
+        const float* value = qkv.data() + j * width + (c.heads + c.kv_heads + kv) * c.head_dim;
+        for (size_t i = 0; i < out.size(); ++i) out[i] += weight * Kept(c.type, value[i]);
+      }
+      for (const double v : out) all.push_back(v / sum);
+    }
+    return all;
+  }
+
+  Case c;
+  int width = 0;
+  std::vector<int32_t> table;
+  std::vector<float> qkv, q_norm, k_norm, rope;
+  std::unique_ptr<OnDevice<std::byte>> keys, values;
+  std::unique_ptr<OnDevice<int32_t>> device_table;
+  Cache cache;
+};
+
+TEST_F(AttentionTest, EqualsDoublePrecisionInAnyCompany) {
+  Random random(1);
+  for (const Case& c : kCases) {
+    Sequence sequence(random, c);
+    const std::string label = std::to_string(c.heads) + "/" + std::to_string(c.kv_heads) + " x " +
+                              std::to_string(c.head_dim) + ", " + std::to_string(c.length);
+    // All but the last few positions, in one call; then those, in another.
+    std::vector<DeviceRow> rows;
+    std::vector<int> from;
+    const int last = 5;
+    for (int p = 0; p < c.length - last; ++p) {
+      rows.push_back(sequence.Plain(p));
+      from.push_back(p);
+    }
+    std::vector<DeviceRow> checked;
+    std::vector<int> checked_from;
+    (void)sequence.Run(rows, from, {}, false);
+    for (int p = c.length - last; p < c.length; ++p) {
+      checked.push_back(sequence.Plain(p));
+      checked_from.push_back(p);
+    }
+    checked.push_back(sequence.Plain(0));
+    checked_from.push_back(0);
+    checked.push_back(DeviceRow());  // padding
+    checked_from.push_back(0);
+    const std::vector<float> got = sequence.Run(checked, checked_from);
+    const auto size = static_cast<size_t>(c.heads * c.head_dim);
+    for (size_t r = 0; r + 1 < checked.size(); ++r) {
+      const std::vector<double> expected = sequence.Expected(checked_from[r]);
+      double error = 0, norm = 0;
+      for (size_t i = 0; i < size; ++i) {
+        const double difference = got[r * size + i] - expected[i];
+        error += difference * difference;
+        norm += expected[i] * expected[i];
+      }
+      // Rounding to the cache's type can fall the other way where float and double differ.
+      const double bound = c.type == CacheType::kF32    ? 1e-5
+                           : c.type == CacheType::kBf16 ? 1e-3
+                                                        : 2e-2;
+      EXPECT_LT(std::sqrt(error / norm), bound) << label << " row " << r;
+      const std::vector<float> alone = sequence.Run({checked[r]}, {checked_from[r]});
+      EXPECT_EQ(std::memcmp(alone.data(), got.data() + r * size, size * 4), 0) << label;
+    }
+    for (size_t i = 0; i < size; ++i) EXPECT_EQ(got[(checked.size() - 1) * size + i], 0.0f);
+  }
+}
+
+// The same tokens as a plain run and as a path of a tree whose rows lie elsewhere.
+TEST_F(AttentionTest, PathOfATreeHasTheBitsOfThePlainRun) {
+  Random random(2);
+  for (const Case& c : kCases) {
+    Sequence sequence(random, c);
+    std::vector<DeviceRow> rows;
+    std::vector<int> from;
+    for (int p = 0; p < c.length; ++p) {
+      rows.push_back(sequence.Plain(p));
+      from.push_back(p);
+    }
+    // The last eight positions again, as tree rows in the slots behind, every second slot unused.
+    const int depth = std::min(8, c.length - 1), base = c.length - depth;
+    (void)sequence.Run({rows.begin(), rows.begin() + base}, {from.begin(), from.begin() + base}, {},
+                       false);
+    const std::vector<float> plain =
+        sequence.Run({rows.begin() + base, rows.end()}, {from.begin() + base, from.end()});
+    std::vector<DeviceRow> tree;
+    std::vector<int> tree_from;
+    std::vector<int32_t> extra;
+    for (int i = 0; i < depth; ++i) {
+      DeviceRow row;
+      row.position = base + i;
+      row.slot = sequence.Slot(c.length + 2 * i + 1);
+      row.prefix = base;
+      row.extra_begin = static_cast<int32_t>(extra.size());
+      for (int k = 0; k <= i; ++k) extra.push_back(sequence.Slot(c.length + 2 * k + 1));
+      row.extra_count = i + 1;
+      tree.push_back(row);
+      tree_from.push_back(base + i);
+    }
+    const std::vector<float> got = sequence.Run(tree, tree_from, extra);
+    ASSERT_EQ(got.size(), plain.size());
+    EXPECT_EQ(std::memcmp(got.data(), plain.data(), got.size() * sizeof(float)), 0) << c.head_dim;
+  }
+}
+
+}  // namespace
+}  // namespace pawl::PAWL_GPU

@@ -1,0 +1,217 @@
+// The small kernels of a layer against their one-line meaning.
+#include "kernels/cuda/layer.h"
+
+#include <algorithm>
+
+#include "kernels/cuda/pack.h"
+#include "src/model/quantize.h"
+#include "tests/cuda/cuda_test_util.h"
+
+namespace pawl::PAWL_GPU {
+namespace {
+
+class LayerTest : public GpuTest {};
+
+TEST_F(LayerTest, EmbeddingRowsAreTheCpus) {
+  Random random(1);
+  const KernelSet& kernels = *FindKernels(KernelVariant::kAuto);
+  const int tokens = 40, columns = 72;
+  for (const WeightType type :
+       {WeightType::kF32, WeightType::kBf16, WeightType::kF16, WeightType::kI8, WeightType::kI4}) {
+    Matrix matrix;
+    matrix.type = type;
+    matrix.rows = tokens;
+    matrix.cols = columns;
+    std::vector<float> floats = Normal(random, tokens * columns);
+    std::vector<uint16_t> halves(tokens * columns);
+    for (uint16_t& h : halves)
+      h = static_cast<uint16_t>((random() & 0x83ffu) | (random() % 17) << 10);
+    std::vector<std::byte> bytes(static_cast<size_t>(tokens * 96));
+    matrix.groups = 3;
+    std::vector<float> scales(tokens * 3), minimums(tokens * 3);
+    if (IsQuantized(type)) {
+      for (int r = 0; r < tokens; ++r) {
+        QuantizeRow(type, floats.data() + r * columns, columns,
+                    {bytes.data() + r * QuantStride(type, columns), scales.data() + r * 3,
+                     minimums.data() + r * 3});
+      }
+      matrix.data = bytes.data();
+      matrix.scales = scales.data();
+      matrix.minimums = type == WeightType::kI4 ? minimums.data() : nullptr;
+    } else {
+      matrix.data =
+          type == WeightType::kF32 ? static_cast<const void*>(floats.data()) : halves.data();
+    }
+    const PackedMatrix packed = PackMatrix(matrix);
+    const OnDevice<std::byte> data(packed.data);
+    const OnDevice<float> device_scales(packed.scales), device_minimums(packed.minimums);
+    std::vector<DeviceRow> rows(5);
+    for (size_t i = 0; i < rows.size(); ++i)
+      rows[i].token = static_cast<int32_t>(random() % tokens);
+    const OnDevice<DeviceRow> device_rows(rows);
+    Embed args;
+    args.table = packed.shape;
+    args.table.data = data.data();
+    args.table.scales = device_scales.data();
+    args.table.minimums = device_minimums.data();
+    args.rows = device_rows.data();
+    args.count = static_cast<int>(rows.size());
+    args.scale = 3.0f;
+    args.x_stride = columns + 4;
+    OnDevice<float> x(rows.size() * (columns + 4));
+    args.x = x.data();
+    PAWL_EXPECT_OK(RunEmbed(args, nullptr));
+    const std::vector<float> got = x.values();
+    std::vector<float> expected(columns);
+    for (size_t r = 0; r < rows.size(); ++r) {
+      kernels.read_row(matrix, rows[r].token, expected.data());
+      for (size_t i = 0; i < columns; ++i) {
+        ASSERT_EQ(got[r * (columns + 4) + i], expected[i] * 3.0f) << static_cast<int>(type);
+      }
+      for (size_t i = columns; i < columns + 4; ++i) {
+        ASSERT_TRUE(std::isnan(got[r * (columns + 4) + i]));
+      }
+    }
+  }
+}
+
+TEST_F(LayerTest, NormAndAdd) {
+  Random random(2);
+  for (const int columns : {1, 33, 300}) {
+    const int count = 3;
+    const auto size = static_cast<size_t>(columns);
+    const std::vector<float> y = Normal(random, size * count), x = Normal(random, size * count);
+    const std::vector<float> norm = Normal(random, size);
+    const OnDevice<float> device_y(y), device_norm(norm);
+    const std::vector<float> got = InAnyOrder<float>([&] {
+      OnDevice<float> device_x(x);
+      NormAndAdd args;
+      args.y = device_y.data();
+      args.y_stride = args.x_stride = columns;
+      args.norm = device_norm.data();
+      args.epsilon = 1e-5f;
+      args.columns = columns;
+      args.count = count;
+      args.x = device_x.data();
+      PAWL_EXPECT_OK(RunNormAndAdd(args, nullptr));
+      return device_x.values();
+    });
+    for (size_t r = 0; r < count; ++r) {
+      double squares = 0;
+      for (size_t i = 0; i < size; ++i) squares += double{y[r * size + i]} * y[r * size + i];
+      const double factor = 1 / std::sqrt(squares / columns + 1e-5);
+      for (size_t i = 0; i < size; ++i) {
+        EXPECT_NEAR(got[r * size + i], x[r * size + i] + y[r * size + i] * factor * norm[i], 1e-5);
+      }
+    }
+  }
+}
+
+TEST_F(LayerTest, SlotsMove) {
+  Random random(3);
+  const int pages = 4, heads = 2, head_dim = 8, layers = 3;
+  const size_t layer = pages * heads * kPageSize * head_dim;
+  std::vector<float> keys = Normal(random, layer * layers), values = Normal(random, layer * layers);
+  OnDevice<float> device_keys(keys), device_values(values);
+  const std::vector<int32_t> moves = {3, 40, 17, 5, 60, 18};
+  const OnDevice<int32_t> device_moves(moves);
+  MoveSlots args;
+  args.first = {device_keys.data(), device_values.data(), CacheType::kF32, heads, head_dim};
+  args.layer_stride = static_cast<int64_t>(layer * 4);
+  args.layers = layers;
+  args.moves = device_moves.data();
+  args.count = 3;
+  PAWL_EXPECT_OK(RunMoveSlots(args, nullptr));
+  const auto at = [&](size_t l, int slot, int head) {
+    return l * layer +
+           static_cast<size_t>(((slot / kPageSize) * heads + head) * kPageSize + slot % kPageSize) *
+               head_dim;
+  };
+  for (size_t l = 0; l < layers; ++l) {
+    for (size_t m = 0; m < 3; ++m) {
+      for (int h = 0; h < heads; ++h) {
+        for (size_t i = 0; i < head_dim; ++i) {
+          keys[at(l, moves[2 * m + 1], h) + i] = keys[at(l, moves[2 * m], h) + i];
+          values[at(l, moves[2 * m + 1], h) + i] = values[at(l, moves[2 * m], h) + i];
+        }
+      }
+    }
+  }
+  EXPECT_EQ(device_keys.values(), keys);
+  EXPECT_EQ(device_values.values(), values);
+}
+
+// The union of masks as a list, and rows over the list spread over the vocabulary.
+TEST_F(LayerTest, UnionAndSpread) {
+  Random random(4);
+  for (const int vocabulary : {1, 31, 1000, 8192, 20000}) {
+    for (const double share : {0.0, 0.001, 0.5}) {
+      const int count = 3, words = (vocabulary + 31) / 32;
+      std::vector<uint32_t> masks(static_cast<size_t>(words * 5));
+      std::bernoulli_distribution bit(share);
+      for (uint32_t& word : masks) {
+        for (int i = 0; i < 32; ++i) word |= static_cast<uint32_t>(bit(random)) << i;
+      }
+      const std::vector<int32_t> mask_rows = {4, 0, vocabulary == 1000 && share > 0.1 ? -1 : 2};
+      std::vector<int32_t> expected;
+      for (int t = 0; t < vocabulary; ++t) {
+        bool some = false;
+        for (const int32_t row : mask_rows) {
+          some = some || row < 0 ||
+                 (masks[static_cast<size_t>(row * words + t / 32)] >> t % 32 & 1) != 0;
+        }
+        if (some) expected.push_back(t);
+      }
+      const OnDevice<uint32_t> device_masks(masks);
+      const OnDevice<int32_t> device_rows(mask_rows);
+      OnDevice<int32_t> tokens(static_cast<size_t>(vocabulary)), token_count(size_t{1}),
+          chunks(static_cast<size_t>(vocabulary / 8192 + 1));
+      UnionOfMasks args;
+      args.masks = device_masks.data();
+      args.masks_stride = words;
+      args.mask_rows = device_rows.data();
+      args.count = count;
+      args.vocabulary = vocabulary;
+      args.tokens = tokens.data();
+      args.token_count = token_count.data();
+      args.chunk_counts = chunks.data();
+      std::vector<int32_t> got = InAnyOrder<int32_t>([&] {
+        PAWL_EXPECT_OK(RunUnionOfMasks(args, nullptr));
+        return tokens.values();
+      });
+      ASSERT_EQ(token_count.values()[0], static_cast<int32_t>(expected.size()));
+      got.resize(expected.size());
+      ASSERT_EQ(got, expected);
+
+      const auto listed = expected.size();
+      const std::vector<float> compact = Normal(random, 2 * (listed + 3));
+      const OnDevice<float> device_compact(compact);
+      SpreadLogits spread;
+      spread.compact = device_compact.data();
+      spread.compact_stride = static_cast<int64_t>(listed + 3);
+      spread.tokens = tokens.data();
+      spread.token_count = token_count.data();
+      spread.count = 2;
+      spread.vocabulary = vocabulary;
+      spread.logits_stride = vocabulary;
+      const std::vector<float> logits = InAnyOrder<float>([&] {
+        OnDevice<float> out(static_cast<size_t>(2 * vocabulary));
+        spread.logits = out.data();
+        PAWL_EXPECT_OK(RunSpreadLogits(spread, nullptr));
+        return out.values();
+      });
+      for (size_t r = 0; r < 2; ++r) {
+        std::vector<float> row(static_cast<size_t>(vocabulary),
+                               -std::numeric_limits<float>::infinity());
+        for (size_t i = 0; i < listed; ++i) {
+          row[static_cast<size_t>(expected[i])] = compact[r * (listed + 3) + i];
+        }
+        ASSERT_TRUE(
+            std::equal(row.begin(), row.end(), logits.begin() + static_cast<long>(r) * vocabulary));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace pawl::PAWL_GPU

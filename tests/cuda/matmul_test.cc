@@ -1,0 +1,330 @@
+// The skinny product against double precision, for each type of weights, and its promise that a row
+// has the same bits in any company.
+#include "kernels/cuda/matmul.h"
+
+#include <algorithm>
+
+#include "kernels/cuda/pack.h"
+#include "src/model/quantize.h"
+#include "tests/cuda/cuda_test_util.h"
+
+namespace pawl::PAWL_GPU {
+namespace {
+
+// A matrix of one type: as the device has it, and what its weights are worth.
+struct Weights {
+  PackedMatrix packed;
+  std::vector<double> exact;
+};
+
+Weights MakeWeights(Random& random, DeviceWeight type, int rows, int columns, int shift = 5) {
+  const auto r = static_cast<size_t>(rows), c = static_cast<size_t>(columns);
+  Weights weights;
+  Matrix matrix;
+  matrix.rows = rows;
+  matrix.cols = columns;
+  std::vector<float> values = Normal(random, r * c);
+  std::vector<uint16_t> halves(r * c);
+  const KernelSet& kernels = *FindKernels(KernelVariant::kAuto);
+  std::vector<std::byte> data;
+  std::vector<float> scales, minimums;
+  if (type == DeviceWeight::kF32 || type == DeviceWeight::kFp8) {
+    matrix.type = WeightType::kF32;
+    matrix.data = values.data();
+  } else if (type == DeviceWeight::kBf16) {
+    matrix.type = WeightType::kBf16;
+    for (size_t i = 0; i < values.size(); ++i) halves[i] = Bf16Bits(values[i]);
+    matrix.data = halves.data();
+  } else if (type == DeviceWeight::kF16) {
+    matrix.type = WeightType::kF16;
+    for (uint16_t& h : halves) {
+      h = static_cast<uint16_t>((random() & 0x83ffu) | (random() % 17) << 10);
+    }
+    matrix.data = halves.data();
+  } else {
+    matrix.type = type == DeviceWeight::kI8 ? WeightType::kI8 : WeightType::kI4;
+    const size_t padded = (c + 63) / 64 * 64;
+    matrix.group_shift = shift;
+    matrix.groups = static_cast<int64_t>(((c + 31) / 32 * 32) >> shift);
+    if (shift == 6) matrix.groups = static_cast<int64_t>(padded / 64);
+    data.resize(r * static_cast<size_t>(QuantStride(matrix.type, columns)));
+    for (std::byte& b : data) b = static_cast<std::byte>(random());
+    scales = Normal(random, r * static_cast<size_t>(matrix.groups));
+    minimums = Normal(random, r * static_cast<size_t>(matrix.groups), 8.0f);
+    matrix.data = data.data();
+    matrix.scales = scales.data();
+    matrix.minimums = type == DeviceWeight::kI4 ? minimums.data() : nullptr;
+  }
+  weights.packed = type == DeviceWeight::kFp8 ? PackMatrixFp8(matrix, kernels) : PackMatrix(matrix);
+  std::vector<float> row(c);
+  for (int o = 0; o < rows; ++o) {
+    kernels.read_row(matrix, o, row.data());
+    for (size_t k = 0; k < c; ++k) {
+      double value = row[k];
+      if (type == DeviceWeight::kFp8) {
+        // The nearest of all codes.
+        const double scale = weights.packed.scales[static_cast<size_t>(o / 16 * 16 + o % 16)];
+        double best = 0;
+        for (int code = 0; code < 127; ++code) {
+          const int e = code >> 3;
+          const double size =
+              e == 0 ? std::ldexp(code & 7, -9) : std::ldexp(8 + (code & 7), e - 10);
+          const double candidate = std::copysign(size * scale, value);
+          if (std::fabs(candidate - value) < std::fabs(best - value)) best = candidate;
+        }
+        value = best;
+      }
+      weights.exact.push_back(value);
+    }
+  }
+  return weights;
+}
+
+// A packed matrix in device memory.
+struct Uploaded {
+  explicit Uploaded(const PackedMatrix& packed)
+      : data(packed.data), scales(packed.scales), minimums(packed.minimums), matrix(packed.shape) {
+    matrix.data = data.data();
+    matrix.scales = scales.data();
+    matrix.minimums = minimums.data();
+  }
+  OnDevice<std::byte> data;
+  OnDevice<float> scales, minimums;
+  DeviceMatrix matrix;
+};
+
+struct Case {
+  DeviceWeight type;
+  int rows_of_w, columns, rows;
+  bool bias, add, norm;
+  Gate gate;
+  int shift = 5;
+};
+
+const Case kCases[] = {
+    {DeviceWeight::kBf16, 16, 32, 1, false, false, false, Gate::kNone},
+    {DeviceWeight::kBf16, 37, 100, 3, true, false, true, Gate::kNone},
+    {DeviceWeight::kBf16, 50, 576, 9, false, true, false, Gate::kNone},
+    {DeviceWeight::kBf16, 40, 288, 8, true, false, true, Gate::kSilu},
+    {DeviceWeight::kBf16, 33, 64, 64, false, false, true, Gate::kGeluTanh},
+    {DeviceWeight::kF16, 20, 97, 2, true, false, false, Gate::kNone},
+    {DeviceWeight::kF16, 48, 320, 17, false, false, true, Gate::kSilu},
+    {DeviceWeight::kF32, 21, 130, 5, true, true, false, Gate::kNone},
+    {DeviceWeight::kF32, 16, 64, 40, false, false, true, Gate::kSilu},
+    {DeviceWeight::kFp8, 45, 160, 4, true, false, true, Gate::kNone},
+    {DeviceWeight::kFp8, 32, 96, 33, true, false, false, Gate::kGeluTanh},
+    {DeviceWeight::kI8, 40, 192, 7, false, true, false, Gate::kNone},
+    {DeviceWeight::kI8, 33, 256, 12, true, false, true, Gate::kSilu, 4},
+    {DeviceWeight::kI8, 18, 80, 1, true, false, true, Gate::kNone},
+    {DeviceWeight::kI4, 70, 192, 2, false, false, true, Gate::kNone},
+    {DeviceWeight::kI4, 65, 256, 20, true, true, false, Gate::kNone, 6},
+    {DeviceWeight::kI4, 50, 320, 64, false, false, true, Gate::kSilu},
+};
+
+double Act(Gate gate, double v) {
+  if (gate == Gate::kNone) return v;
+  if (gate == Gate::kSilu) return v / (1 + std::exp(-v));
+  return v / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (v + 0.044715 * v * v * v)));
+}
+
+class MatMulTest : public GpuTest {};
+
+TEST_F(MatMulTest, EqualsDoublePrecision) {
+  Random random(1);
+  for (const Case& c : kCases) {
+    const auto outputs = static_cast<size_t>(c.rows_of_w), columns = static_cast<size_t>(c.columns);
+    const auto rows = static_cast<size_t>(c.rows);
+    const std::string label = std::to_string(static_cast<int>(c.type)) + " " +
+                              std::to_string(c.rows_of_w) + "x" + std::to_string(c.columns) + " " +
+                              std::to_string(c.rows) + " rows";
+    const Weights w = MakeWeights(random, c.type, c.rows_of_w, c.columns, c.shift);
+    const Weights up = MakeWeights(random, c.type, c.rows_of_w, c.columns, c.shift);
+    const Uploaded device_w(w.packed), device_up(up.packed);
+    const size_t x_stride = (columns + 3) / 4 * 4 + 4;
+    const std::vector<float> x = Normal(random, rows * x_stride, 3.0f);
+    std::vector<float> norm = Normal(random, columns);
+    const std::vector<float> bias = Normal(random, outputs), up_bias = Normal(random, outputs);
+    const std::vector<float> before = Normal(random, rows * outputs);
+    std::vector<float> padded_norm = norm;
+    padded_norm.resize((columns + 31) / 32 * 32);
+    const OnDevice<float> device_x(x), device_norm(padded_norm), device_bias(bias),
+        device_up_bias(up_bias);
+
+    MatMul args;
+    args.parts[0].w = device_w.matrix;
+    args.parts[0].bias = c.bias ? device_bias.data() : nullptr;
+    args.parts[0].up = device_up.matrix;
+    args.parts[0].up_bias = c.bias ? device_up_bias.data() : nullptr;
+    args.parts[0].y_stride = c.rows_of_w;
+    args.x_stride = static_cast<int64_t>(x_stride);
+    args.norm = c.norm ? device_norm.data() : nullptr;
+    args.epsilon = 1e-5f;
+    args.gate = c.gate;
+    args.add = c.add;
+    const auto run = [&](size_t first, size_t count) {
+      OnDevice<float> y(
+          c.add ? std::vector<float>(before.begin() + static_cast<long>(first * outputs),
+                                     before.begin() + static_cast<long>((first + count) * outputs))
+                : std::vector<float>(count * outputs, kNan));
+      args.x = device_x.data() + first * x_stride;
+      args.rows = static_cast<int>(count);
+      args.parts[0].y = y.data();
+      PAWL_EXPECT_OK(RunMatMul(args, nullptr));
+      return y.values();
+    };
+    const std::vector<float> got = InAnyOrder<float>([&] { return run(0, rows); });
+
+    double error = 0, magnitude = 0;
+    for (size_t r = 0; r < rows; ++r) {
+      double squares = 0;
+      for (size_t k = 0; k < columns; ++k)
+        squares += double{x[r * x_stride + k]} * x[r * x_stride + k];
+      const double factor =
+          c.norm ? 1 / std::sqrt(squares / static_cast<double>(columns) + 1e-5) : 1;
+      for (size_t o = 0; o < outputs; ++o) {
+        double sum = c.bias ? bias[o] : 0, other = c.bias ? up_bias[o] : 0, size = 1;
+        for (size_t k = 0; k < columns; ++k) {
+          const double input = x[r * x_stride + k] * factor * (c.norm ? norm[k] : 1.0f);
+          sum += w.exact[o * columns + k] * input;
+          other += up.exact[o * columns + k] * input;
+          size += w.exact[o * columns + k] * w.exact[o * columns + k] * input * input;
+        }
+        double expected = sum;
+        if (c.gate != Gate::kNone) {
+          expected = Act(c.gate, sum) * other;
+          size *= std::max(1.0, other * other);
+        }
+        if (c.add) expected += before[r * outputs + o];
+        error += (got[r * outputs + o] - expected) * (got[r * outputs + o] - expected);
+        magnitude += size;
+      }
+    }
+    // x = hi + lo to 2^-17 or so.
+    EXPECT_LT(std::sqrt(error / magnitude), 1e-5) << label;
+
+    // Alone, and a few rows at a time: the same bits.
+    const size_t sizes[] = {1, 2, 8, 9, 16, 33};
+    for (const size_t size : sizes) {
+      if (size >= rows) break;
+      const size_t first = random() % (rows - size + 1);
+      const std::vector<float> part = run(first, size);
+      EXPECT_EQ(std::memcmp(part.data(), got.data() + first * outputs, part.size() * 4), 0)
+          << label << ", " << size << " from " << first;
+    }
+  }
+}
+
+// Rows of w by a list, as the head takes those that a mask allows.
+TEST_F(MatMulTest, ListedRowsHaveTheBitsOfAllRows) {
+  Random random(2);
+  for (const DeviceWeight type : {DeviceWeight::kBf16, DeviceWeight::kF16, DeviceWeight::kF32,
+                                  DeviceWeight::kFp8, DeviceWeight::kI8, DeviceWeight::kI4}) {
+    const int outputs = 300, columns = 96;
+    const Uploaded w(MakeWeights(random, type, outputs, columns).packed);
+    for (const int rows : {1, 5, 12}) {
+      const OnDevice<float> x(Normal(random, static_cast<size_t>(rows * columns)));
+      MatMul args;
+      args.parts[0].w = w.matrix;
+      args.x = x.data();
+      args.x_stride = columns;
+      args.rows = rows;
+      args.soft_cap = rows == 5 ? 3.0f : 0.0f;
+      OnDevice<float> all(static_cast<size_t>(rows * outputs));
+      args.parts[0].y = all.data();
+      args.parts[0].y_stride = outputs;
+      PAWL_EXPECT_OK(RunMatMul(args, nullptr));
+      const std::vector<float> expected = all.values();
+      for (const int share : {0, 1, 40, 100}) {
+        std::vector<int32_t> list;
+        for (int o = 0; o < outputs; ++o) {
+          if (static_cast<int>(random() % 100) < share) list.push_back(o);
+        }
+        const auto count = static_cast<int32_t>(list.size());
+        const OnDevice<int32_t> device_count(std::vector<int32_t>{count});
+        list.resize(static_cast<size_t>(outputs));
+        const OnDevice<int32_t> device_list(list);
+        args.row_list = device_list.data();
+        args.row_list_count = device_count.data();
+        const std::vector<float> got = InAnyOrder<float>([&] {
+          OnDevice<float> some(static_cast<size_t>(rows * outputs));
+          args.parts[0].y = some.data();
+          PAWL_EXPECT_OK(RunMatMul(args, nullptr));
+          return some.values();
+        });
+        for (int r = 0; r < rows; ++r) {
+          for (int i = 0; i < outputs; ++i) {
+            const float value = got[static_cast<size_t>(r * outputs + i)];
+            if (i >= count) {
+              ASSERT_TRUE(std::isnan(value));
+            } else {
+              ASSERT_EQ(value,
+                        expected[static_cast<size_t>(r * outputs + list[static_cast<size_t>(i)])]);
+            }
+          }
+        }
+      }
+      args.row_list = nullptr;
+    }
+  }
+}
+
+// Queries, keys and values in one launch.
+TEST_F(MatMulTest, PartsAreTheMatricesOneByOne) {
+  Random random(3);
+  const int columns = 128, rows = 3, sizes[] = {64, 16, 33};
+  const OnDevice<float> x(Normal(random, static_cast<size_t>(rows * columns)));
+  std::vector<Uploaded> matrices;
+  for (const int size : sizes) {
+    matrices.emplace_back(MakeWeights(random, DeviceWeight::kI4, size, columns).packed);
+  }
+  MatMul args;
+  args.x = x.data();
+  args.x_stride = columns;
+  args.rows = rows;
+  std::vector<std::vector<float>> expected;
+  for (int i = 0; i < 3; ++i) {
+    OnDevice<float> y(static_cast<size_t>(rows * sizes[i]));
+    args.parts[0].w = matrices[static_cast<size_t>(i)].matrix;
+    args.parts[0].y = y.data();
+    args.parts[0].y_stride = sizes[i];
+    PAWL_EXPECT_OK(RunMatMul(args, nullptr));
+    expected.push_back(y.values());
+  }
+  std::vector<OnDevice<float>> y;
+  for (int i = 0; i < 3; ++i) {
+    y.emplace_back(static_cast<size_t>(rows * sizes[i]));
+    args.parts[i].w = matrices[static_cast<size_t>(i)].matrix;
+    args.parts[i].y = y.back().data();
+    args.parts[i].y_stride = sizes[i];
+  }
+  args.part_count = 3;
+  PAWL_EXPECT_OK(RunMatMul(args, nullptr));
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(y[i].values(), expected[i]);
+}
+
+TEST_F(MatMulTest, SaysThatAResultIsNotFinite) {
+  Random random(4);
+  const Uploaded w(MakeWeights(random, DeviceWeight::kBf16, 20, 64).packed);
+  std::vector<float> x = Normal(random, 2 * 64);
+  OnDevice<int32_t> flags(std::vector<int32_t>{0, 0});
+  OnDevice<float> y(2 * 20);
+  const auto run = [&] {
+    const OnDevice<float> device_x(x);
+    MatMul args;
+    args.parts[0].w = w.matrix;
+    args.parts[0].y = y.data();
+    args.parts[0].y_stride = 20;
+    args.x = device_x.data();
+    args.x_stride = 64;
+    args.rows = 2;
+    args.not_finite = flags.data();
+    PAWL_EXPECT_OK(RunMatMul(args, nullptr));
+    return flags.values();
+  };
+  EXPECT_EQ(run(), (std::vector<int32_t>{0, 0}));
+  x[70] = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(run(), (std::vector<int32_t>{0, 1}));
+}
+
+}  // namespace
+}  // namespace pawl::PAWL_GPU

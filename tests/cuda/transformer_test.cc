@@ -1,0 +1,515 @@
+// The whole forward pass against the CPU's, for every family; and the promises of model.h about
+// bits.
+#include <algorithm>
+#include <random>
+
+#include "src/decode/sampler.h"
+#include "src/model/transformer_config.h"
+#include "src/model/transformer_cpu.h"
+#include "src/model/transformer_cuda.h"
+#include "src/model/transformer_weights.h"
+#include "tests/cuda/cuda_test_util.h"
+#include "tests/model/model_test_util.h"
+
+namespace pawl::PAWL_GPU {
+namespace {
+
+struct Loaded {
+  std::unique_ptr<Model> cuda, cpu;
+};
+
+Result<std::unique_ptr<Model>> LoadCuda(const std::string& folder, TransformerCudaOptions options,
+                                        WeightDtype dtype = WeightDtype::kAsStored) {
+  Result<TransformerConfig> config = ReadTransformerConfig(folder);
+  if (!config.ok()) return config.error();
+  Result<Checkpoint> checkpoint = Checkpoint::Open(folder);
+  if (!checkpoint.ok()) return checkpoint.error();
+  Result<TransformerWeights> weights =
+      LoadTransformerWeights(std::make_unique<Checkpoint>(*std::move(checkpoint)), *config,
+                             HuggingFaceNames(*config), nullptr, dtype);
+  if (!weights.ok()) return weights.error();
+  if (options.kv_bytes == 0) options.kv_bytes = 1 << 20;
+  return TransformerCuda::Make(*std::move(config), *weights, options);
+}
+
+Loaded LoadBoth(const std::string& name, const TransformerCudaOptions& options,
+                WeightDtype dtype = WeightDtype::kAsStored) {
+  Loaded loaded;
+  Result<std::unique_ptr<Model>> cuda = LoadCuda(GoldenFolder(name), options, dtype);
+  EXPECT_TRUE(cuda.ok()) << cuda.error().ToString();
+  if (cuda.ok()) loaded.cuda = *std::move(cuda);
+  ModelOptions cpu_options;
+  cpu_options.threads = 1;
+  cpu_options.dtype = dtype;
+  cpu_options.kv_bytes = 1 << 24;
+  Result<std::unique_ptr<Model>> cpu = LoadModel(GoldenFolder(name), cpu_options);
+  EXPECT_TRUE(cpu.ok());
+  if (cpu.ok()) loaded.cpu = *std::move(cpu);
+  return loaded;
+}
+
+std::vector<TokenId> RandomTokens(Random& random, int count, int vocabulary) {
+  std::vector<TokenId> tokens;
+  for (int i = 0; i < count; ++i) {
+    tokens.push_back(static_cast<TokenId>(random() % static_cast<unsigned>(vocabulary)));
+  }
+  return tokens;
+}
+
+// The largest relative error of a row's logits over a prompt and a few steps.
+double WorstError(Loaded& models, Random& random, int length) {
+  const int vocabulary = models.cpu->info().vocabulary_size;
+  const std::vector<TokenId> tokens = RandomTokens(random, length, vocabulary);
+  double worst = 0;
+  const SequenceId a = MakeSequence(*models.cuda, length), b = MakeSequence(*models.cpu, length);
+  const int steps = 3;
+  for (int at = 0; at < length;) {
+    const int count = at == 0 ? length - steps : 1;
+    const auto part =
+        std::span(tokens).subspan(static_cast<size_t>(at), static_cast<size_t>(count));
+    const std::vector<float> got = RunChunk(*models.cuda, a, at, part);
+    const std::vector<float> expected = RunChunk(*models.cpu, b, at, part);
+    const auto width = static_cast<size_t>(vocabulary);
+    for (size_t r = 0; r < static_cast<size_t>(count); ++r) {
+      const double error = RelativeError(std::span(got).subspan(r * width, width),
+                                         std::span(expected).subspan(r * width, width));
+      worst = std::isnan(error) ? 1e9 : std::max(worst, error);
+    }
+    at += count;
+  }
+  models.cuda->FreeSequence(a);
+  models.cpu->FreeSequence(b);
+  return worst;
+}
+
+class TransformerTest : public GpuTest {};
+
+class FamilyTest : public GpuTest, public testing::WithParamInterface<std::string> {};
+
+// Keys and values as floats leave the splitting of activations into two bf16 terms and the order of
+// sums.
+TEST_P(FamilyTest, LogitsAreTheCpus) {
+  Random random(1);
+  TransformerCudaOptions options;
+  options.cache = CacheType::kF32;
+  options.library = false;
+  Loaded models = LoadBoth(GetParam(), options);
+  ASSERT_TRUE(models.cuda != nullptr && models.cpu != nullptr);
+  const double error = WorstError(models, random, 75);
+  EXPECT_LT(error, 2e-4);
+  RecordProperty("relative_error", std::to_string(error));
+}
+
+// One row at a time, in chunks, in another order of rows: the same bits.
+TEST_P(FamilyTest, RowsHaveTheSameBitsInAnyCompany) {
+  Random random(2);
+  TransformerCudaOptions options;
+  options.library = false;
+  Result<std::unique_ptr<Model>> loaded = LoadCuda(GoldenFolder(GetParam()), options);
+  ASSERT_TRUE(loaded.ok()) << loaded.error().ToString();
+  Model& model = **loaded;
+  const auto width = static_cast<size_t>(model.info().vocabulary_size);
+  const int length = 70;
+  const std::vector<TokenId> tokens = RandomTokens(random, length, static_cast<int>(width));
+  const SequenceId whole = MakeSequence(model, length), other = MakeSequence(model, length);
+  const SequenceId third = MakeSequence(model, length);
+  int third_length = 0;
+  const std::vector<float> all = RunChunk(model, whole, 0, tokens);
+  ASSERT_EQ(all.size(), width * length);
+  for (int at = 0; at < length;) {
+    const int count = std::min<int>(length - at, 1 + static_cast<int>(random() % 20));
+    std::vector<Row> rows;
+    std::vector<float> logits(width * static_cast<size_t>(count));
+    for (int i = 0; i < count; ++i) {
+      rows.push_back({tokens[static_cast<size_t>(at + i)], at + i, other, 0, i});
+      // A third sequence's between.
+      if (random() % 3 == 0 && third_length < length)
+        rows.push_back({5, third_length++, third, 0, -1});
+    }
+    const Status status = model.Forward(rows, logits);
+    ASSERT_TRUE(status.ok()) << status.error().ToString();
+    EXPECT_TRUE(
+        SameBits(logits, std::span(all).subspan(static_cast<size_t>(at) * width, logits.size())))
+        << count << " at " << at;
+    at += count;
+  }
+}
+
+// Many rows: activations are bf16 there.
+TEST_P(FamilyTest, PromptsThroughTheLibraryAreNear) {
+  Random random(6);
+  Loaded models = LoadBoth(GetParam(), {});
+  ASSERT_TRUE(models.cuda != nullptr && models.cpu != nullptr);
+  const double error = WorstError(models, random, 110);
+  EXPECT_LT(error, 8e-2);
+  RecordProperty("relative_error", std::to_string(error));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FamilyTest, testing::ValuesIn(GoldenNames()), [](const auto& param) {
+  std::string name = param.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+TEST_F(TransformerTest, TreesAreTheirPaths) {
+  Random random(3);
+  for (const char* name : {"llama-bf16-llama3", "mistral-fp16-window", "gemma3-bf16"}) {
+    Result<std::unique_ptr<Model>> loaded = LoadCuda(GoldenFolder(name), {});
+    ASSERT_TRUE(loaded.ok()) << loaded.error().ToString();
+    Model& model = **loaded;
+    const int vocabulary = model.info().vocabulary_size, base = 20;
+    const std::vector<TokenId> tokens = RandomTokens(random, base + 4, vocabulary);
+    const SequenceId tree = MakeSequence(model, 60), plain = MakeSequence(model, 60);
+    (void)RunChunk(model, tree, 0, std::span(tokens).first(base));
+    (void)RunChunk(model, plain, 0, std::span(tokens).first(base));
+    //   t0 -> t1 -> t3, t0 -> 7 (a sibling), t3 -> 9
+    const TokenId t0 = tokens[base], t1 = tokens[base + 1], t3 = tokens[base + 2];
+    const std::vector<Row> rows = {{t0, base, tree, 0, 0},
+                                   {7, base + 1, tree, 0b0001, 1},
+                                   {t1, base + 1, tree, 0b0001, 2},
+                                   {t3, base + 2, tree, 0b0101, 3},
+                                   {9, base + 3, tree, 0b1101, 4}};
+    const std::vector<float> got = RunRows(model, rows);
+    const std::vector<float> expected =
+        RunChunk(model, plain, base, std::span(tokens).subspan(base, 3));
+    const auto width = static_cast<size_t>(vocabulary);
+    const auto row = [&](const std::vector<float>& logits, size_t i) {
+      return std::span(logits).subspan(i * width, width);
+    };
+    EXPECT_TRUE(SameBits(row(got, 0), row(expected, 0)));
+    EXPECT_TRUE(SameBits(row(got, 2), row(expected, 1)));
+    EXPECT_TRUE(SameBits(row(got, 3), row(expected, 2)));
+    EXPECT_FALSE(SameBits(row(got, 1), row(got, 2)));
+    // Committed, the path is what the plain run is.
+    ASSERT_TRUE(model.CommitTree(tree, 3).ok());
+    const TokenId next[] = {3};
+    EXPECT_TRUE(
+        SameBits(RunChunk(model, tree, base + 3, next), RunChunk(model, plain, base + 3, next)));
+  }
+}
+
+TEST_F(TransformerTest, GraphsChangeNothing) {
+  Random random(4);
+  TransformerCudaOptions options;
+  options.graphs = false;
+  Result<std::unique_ptr<Model>> without = LoadCuda(GoldenFolder("qwen3-bf16"), options);
+  Result<std::unique_ptr<Model>> with = LoadCuda(GoldenFolder("qwen3-bf16"), {});
+  ASSERT_TRUE(without.ok() && with.ok());
+  const std::vector<TokenId> tokens = RandomTokens(random, 30, (*with)->info().vocabulary_size);
+  const SequenceId a = MakeSequence(**with, 40), b = MakeSequence(**without, 40);
+  for (size_t at = 0; at < tokens.size();) {
+    const size_t count = std::min<size_t>(tokens.size() - at, at % 3 + 1);
+    const auto part = std::span(tokens).subspan(at, count);
+    EXPECT_TRUE(SameBits(RunChunk(**with, a, static_cast<int>(at), part),
+                         RunChunk(**without, b, static_cast<int>(at), part)));
+    at += count;
+  }
+}
+
+// What roundings of the cache cost, beside the CPU with the same weights. The models are random and
+// tiny, which is the worst case: nothing averages out.
+TEST_F(TransformerTest, BoundsOfTypes) {
+  Random random(5);
+  struct Case {
+    const char* name;
+    WeightDtype dtype;
+    CacheType cache;
+    double bound;
+  };
+  const Case cases[] = {
+      {"qwen2-fp32-untied", WeightDtype::kBf16, CacheType::kF32, 2e-4},
+      {"qwen2-fp32-untied", WeightDtype::kFp16, CacheType::kF32, 2e-4},
+      {"qwen2-fp32-untied", WeightDtype::kInt8, CacheType::kF32, 2e-4},
+      {"qwen2-fp32-untied", WeightDtype::kInt4, CacheType::kF32, 2e-4},
+      {"llama-bf16-llama3", WeightDtype::kInt4, CacheType::kBf16, 4e-2},
+      {"qwen3-bf16", WeightDtype::kAsStored, CacheType::kBf16, 4e-2},
+      {"qwen3-bf16", WeightDtype::kAsStored, CacheType::kFp8, 2e-1},
+      {"gemma2-bf16", WeightDtype::kAsStored, CacheType::kBf16, 4e-2},
+  };
+  for (const Case& c : cases) {
+    TransformerCudaOptions options;
+    options.cache = c.cache;
+    Loaded models = LoadBoth(c.name, options, c.dtype);
+    ASSERT_TRUE(models.cuda != nullptr && models.cpu != nullptr);
+    const double error = WorstError(models, random, 40);
+    EXPECT_LT(error, c.bound) << c.name << " " << static_cast<int>(c.dtype) << " "
+                              << static_cast<int>(c.cache);
+    RecordProperty(std::string(c.name) + "." + std::to_string(static_cast<int>(c.dtype)) + "." +
+                       std::to_string(static_cast<int>(c.cache)),
+                   std::to_string(error));
+  }
+}
+
+// fp8 weights beside the CPU with what they are worth as floats.
+TEST_F(TransformerTest, Fp8WeightsAreWorthWhatTheySay) {
+  Random random(8);
+  const std::string folder = GoldenFolder("qwen2-fp32-untied");
+  Result<TransformerConfig> config = ReadTransformerConfig(folder);
+  Result<Checkpoint> checkpoint = Checkpoint::Open(folder);
+  ASSERT_TRUE(config.ok() && checkpoint.ok());
+  Result<TransformerWeights> weights =
+      LoadTransformerWeights(std::make_unique<Checkpoint>(*std::move(checkpoint)), *config,
+                             HuggingFaceNames(*config), nullptr);
+  ASSERT_TRUE(weights.ok());
+  const KernelSet& kernels = *FindKernels(KernelVariant::kAuto);
+  std::vector<std::vector<float>> rounded;
+  const auto round = [&](Matrix& matrix) {
+    const PackedMatrix packed = PackMatrixFp8(matrix, kernels);
+    std::vector<float> values;
+    const auto* bytes = reinterpret_cast<const uint8_t*>(packed.data.data());
+    for (int32_t r = 0; r < packed.shape.rows; ++r) {
+      for (int32_t k = 0; k < packed.shape.columns; ++k) {
+        const int within = k % 32, quarter = within % 16 / 4, e = within / 16 * 4 + within % 4;
+        const uint8_t code =
+            bytes[PackedOffset(DeviceWeight::kFp8, packed.shape.columns, r, k / 32, quarter) + e];
+        const int exponent = code >> 3 & 15;
+        const double size =
+            exponent == 0 ? std::ldexp(code & 7, -9) : std::ldexp(8 + (code & 7), exponent - 10);
+        values.push_back(static_cast<float>(((code & 0x80) != 0 ? -size : size) *
+                                            packed.scales[static_cast<size_t>(r)]));
+      }
+    }
+    rounded.push_back(std::move(values));
+    matrix.data = rounded.back().data();
+  };
+  round(weights->embedding);
+  round(weights->head);
+  for (TransformerLayer& layer : weights->layers) {
+    for (Linear* linear :
+         {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down}) {
+      round(linear->w);
+    }
+  }
+  TransformerCudaOptions options;
+  options.cache = CacheType::kF32;
+  options.fp8_weights = true;
+  options.kv_bytes = 1 << 20;
+  Result<std::unique_ptr<Model>> cuda = TransformerCuda::Make(*config, *weights, options);
+  ASSERT_TRUE(cuda.ok()) << cuda.error().ToString();
+  EXPECT_EQ((*cuda)->info().dtype, "fp8");
+  Loaded models;
+  models.cuda = *std::move(cuda);
+  models.cpu = std::make_unique<TransformerCpu>(*config, *std::move(weights), kernels, 1);
+  EXPECT_LT(WorstError(models, random, 40), 2e-4);
+}
+
+// A batch of more sequences than the kernels for few rows take: products by the library, attention
+// row by row.
+TEST_F(TransformerTest, LargeBatchesAreNearTheirRowsAlone) {
+  Random random(10);
+  TransformerCudaOptions alone_options;
+  alone_options.library = false;
+  Result<std::unique_ptr<Model>> together = LoadCuda(GoldenFolder("gemma3-bf16"), {});
+  Result<std::unique_ptr<Model>> alone = LoadCuda(GoldenFolder("gemma3-bf16"), alone_options);
+  ASSERT_TRUE(together.ok() && alone.ok());
+  const auto width = static_cast<size_t>((*alone)->info().vocabulary_size);
+  std::vector<Row> rows;
+  const int sequences = 70;
+  for (int s = 0; s < sequences; ++s) {
+    const SequenceId a = MakeSequence(**together, 8), b = MakeSequence(**alone, 8);
+    ASSERT_EQ(a, b);
+    const std::vector<TokenId> tokens = RandomTokens(random, 1 + s % 4, static_cast<int>(width));
+    (void)RunChunk(**together, a, 0, tokens);
+    (void)RunChunk(**alone, b, 0, tokens);
+    rows.push_back({static_cast<TokenId>(s), 1 + s % 4, a, 0, s});
+  }
+  const std::vector<float> got = RunRows(**together, rows), expected = RunRows(**alone, rows);
+  double worst = 0;
+  for (size_t s = 0; s < sequences; ++s) {
+    worst = std::max(worst, RelativeError(std::span(got).subspan(s * width, width),
+                                          std::span(expected).subspan(s * width, width)));
+  }
+  EXPECT_GT(worst, 0);  // it did go the other way
+  EXPECT_LT(worst, 8e-2);
+}
+
+TEST_F(TransformerTest, GreedyTokensAreTheReferences) {
+  for (const char* name : {"llama-fp32-tied", "smollm2-bf16"}) {
+    Result<std::unique_ptr<Model>> model = LoadCuda(GoldenFolder(name), {});
+    ASSERT_TRUE(model.ok()) << model.error().ToString();
+    const auto width = static_cast<size_t>((*model)->info().vocabulary_size);
+    const Golden golden = ReadGoldens(name)[0];
+    const SequenceId sequence = MakeSequence(**model, 160);
+    std::vector<float> logits = RunChunk(**model, sequence, 0, golden.prompt);
+    std::vector<TokenId> text;
+    while (text.size() < 24) {
+      text.push_back(Argmax(std::span(logits).last(width)));
+      logits = RunChunk(**model, sequence, static_cast<int>(golden.prompt.size() + text.size()) - 1,
+                        std::span(text).last(1));
+    }
+    EXPECT_TRUE(std::equal(text.begin(), text.end(), golden.greedy.begin())) << name;
+  }
+}
+
+TEST_F(TransformerTest, GreedyTokensOfTheShippedModelAreTheCpus) {
+  const std::string folder = std::string(PAWL_SOURCE_DIR) + "/models/tiny-extract";
+  Result<std::unique_ptr<Model>> cuda = LoadCuda(folder, {});
+  ASSERT_TRUE(cuda.ok()) << cuda.error().ToString();
+  ModelOptions options;
+  options.threads = 1;
+  Result<std::unique_ptr<Model>> cpu = LoadModel(folder, options);
+  ASSERT_TRUE(cpu.ok());
+  Random random(9);
+  const std::vector<TokenId> prompt = RandomTokens(random, 12, (*cpu)->info().vocabulary_size);
+  std::vector<TokenId> texts[2];
+  for (const int which : {0, 1}) {
+    Model& model = which == 0 ? **cuda : **cpu;
+    const SequenceId sequence = MakeSequence(model, 64);
+    const auto width = static_cast<size_t>(model.info().vocabulary_size);
+    std::vector<float> logits = RunChunk(model, sequence, 0, prompt);
+    std::vector<TokenId>& text = texts[which];
+    while (text.size() < 20) {
+      text.push_back(Argmax(std::span(logits).last(width)));
+      logits = RunChunk(model, sequence, static_cast<int>(prompt.size() + text.size()) - 1,
+                        std::span(text).last(1));
+    }
+  }
+  EXPECT_EQ(texts[0], texts[1]);
+}
+
+// Tokens drawn on the device are those that the sampler draws from the logits, with all of the head
+// and with the part of it that masks allow, in batches and beside rows of prompts.
+TEST_F(TransformerTest, SampledTokensAreTheSamplers) {
+  Random random(7);
+  for (const char* name : {"llama-bf16-llama3", "gemma2-bf16"}) {
+    Result<std::unique_ptr<Model>> loaded = LoadCuda(GoldenFolder(name), {});
+    ASSERT_TRUE(loaded.ok()) << loaded.error().ToString();
+    Model& model = **loaded;
+    const int vocabulary = model.info().vocabulary_size;
+    const auto width = static_cast<size_t>(vocabulary);
+    std::vector<std::shared_ptr<const Mask>> masks;
+    for (const double share : {0.02, 0.5, 1.0}) {
+      std::bernoulli_distribution bit(share);
+      std::vector<uint32_t> words((width + 31) / 32);
+      for (size_t t = 0; t < width; ++t) words[t / 32] |= uint32_t{bit(random)} << t % 32;
+      words[0] |= 4;
+      masks.push_back(std::make_shared<Mask>(static_cast<MaskId>(masks.size()), std::move(words)));
+    }
+    for (int round = 0; round < 8; ++round) {
+      const int sequences = 1 + round % 5;
+      std::vector<SequenceId> ids;
+      std::vector<Row> rows;
+      std::vector<SampleRequest> requests;
+      for (int s = 0; s < sequences; ++s) {
+        ids.push_back(MakeSequence(model, 100));
+        const int length = s == 0 && round == 7 ? 80 : 1 + static_cast<int>(random() % 4);
+        for (int i = 0; i < length; ++i) {
+          rows.push_back(
+              {static_cast<TokenId>(random() % width), i, ids.back(), 0, i + 1 == length ? s : -1});
+        }
+        SampleRequest request;
+        const size_t which = round < 3 ? 0 : random() % 4;
+        if (which < 3) request.mask = masks[which];
+        request.temperature = random() % 3 == 0 ? 0.0f : 1.3f;
+        request.seed = random();
+        request.position = random();
+        requests.push_back(request);
+      }
+      std::vector<TokenId> tokens(static_cast<size_t>(sequences), -7);
+      const Status status = model.ForwardAndSample(rows, requests, tokens);
+      ASSERT_TRUE(status.ok()) << status.error().ToString();
+      for (const SequenceId id : ids) model.Truncate(id, 0);
+      const std::vector<float> logits = RunRows(model, rows);
+      for (size_t s = 0; s < requests.size(); ++s) {
+        Sampler sampler({.temperature = requests[s].temperature, .seed = requests[s].seed});
+        const Result<TokenId> expected =
+            sampler.Sample(std::span(logits).subspan(s * width, width), requests[s].mask.get(),
+                           requests[s].position, {});
+        ASSERT_TRUE(expected.ok());
+        EXPECT_EQ(tokens[s], *expected) << name << " round " << round << " row " << s;
+      }
+      for (const SequenceId id : ids) model.FreeSequence(id);
+    }
+  }
+}
+
+TEST_F(TransformerTest, AMaskWithoutTokensIsAnError) {
+  Result<std::unique_ptr<Model>> model = LoadCuda(GoldenFolder("llama-bf16-llama3"), {});
+  ASSERT_TRUE(model.ok());
+  const auto width = static_cast<size_t>((*model)->info().vocabulary_size);
+  SampleRequest request;
+  request.mask = std::make_shared<Mask>(0, std::vector<uint32_t>((width + 31) / 32));
+  const Row rows[] = {{1, 0, MakeSequence(**model, 4), 0, 0}};
+  TokenId token = 0;
+  const Status status = (*model)->ForwardAndSample(rows, {&request, 1}, {&token, 1});
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(status.error().place, "output 0");
+}
+
+TEST_F(TransformerTest, TheMaskPoolKeepsTheLastOnesUsed) {
+  Result<std::unique_ptr<DeviceMasks>> pool = DeviceMasks::Make(100, 2);
+  ASSERT_TRUE(pool.ok());
+  std::vector<std::shared_ptr<const Mask>> masks;
+  for (uint32_t i = 0; i < 3; ++i) {
+    masks.push_back(std::make_shared<Mask>(i, std::vector<uint32_t>{i + 1, i, i, i}));
+  }
+  const auto row = [&](size_t i) { return *(*pool)->RowOf(masks[i], nullptr); };
+  EXPECT_EQ(row(0), 0);
+  EXPECT_EQ(row(1), 1);
+  EXPECT_EQ(row(0), 0);
+  EXPECT_EQ((*pool)->uploads(), 2);
+  EXPECT_FALSE((*pool)->RowOf(masks[2], nullptr).ok());  // both are of this step
+  (*pool)->NextStep();
+  EXPECT_EQ(row(0), 0);
+  EXPECT_EQ(row(2), 1);
+  (*pool)->NextStep();
+  EXPECT_EQ(row(1), 0);
+  EXPECT_EQ((*pool)->uploads(), 4);
+  std::vector<uint32_t> words(8);
+  PAWL_EXPECT_OK(CopyOut(words.data(), (*pool)->words(), 32, nullptr));
+  PAWL_EXPECT_OK(Synchronize(nullptr));
+  EXPECT_EQ(words, (std::vector<uint32_t>{2, 1, 1, 1, 3, 2, 2, 2}));
+}
+
+TEST_F(TransformerTest, DamagedWeightsAreAnErrorOfTheirRows) {
+  // A position whose key is infinite spoils its own sequence alone. Here: a token whose embedding
+  // is.
+  const std::string folder = GoldenFolder("qwen2-fp32-untied");
+  Result<TransformerConfig> config = ReadTransformerConfig(folder);
+  ASSERT_TRUE(config.ok());
+  Result<Checkpoint> checkpoint = Checkpoint::Open(folder);
+  ASSERT_TRUE(checkpoint.ok());
+  Result<TransformerWeights> weights =
+      LoadTransformerWeights(std::make_unique<Checkpoint>(*std::move(checkpoint)), *config,
+                             HuggingFaceNames(*config), nullptr);
+  ASSERT_TRUE(weights.ok());
+  const auto size = static_cast<size_t>(weights->embedding.rows * weights->embedding.cols);
+  std::vector<float> embedding(size);
+  std::memcpy(embedding.data(), weights->embedding.data, size * sizeof(float));
+  embedding[static_cast<size_t>(weights->embedding.cols) * 9] = kNan;
+  weights->embedding.data = embedding.data();
+  TransformerCudaOptions options;
+  options.kv_bytes = 1 << 20;
+  Result<std::unique_ptr<Model>> model = TransformerCuda::Make(*config, *weights, options);
+  ASSERT_TRUE(model.ok()) << model.error().ToString();
+  const SequenceId good = MakeSequence(**model, 8), bad = MakeSequence(**model, 8);
+  const auto width = static_cast<size_t>((*model)->info().vocabulary_size);
+  std::vector<float> logits(2 * width);
+  const Row rows[] = {{3, 0, good, 0, 0}, {9, 0, bad, 0, 1}};
+  const Status status = (*model)->Forward(rows, logits);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code, ErrorCode::kInvalid);
+  ASSERT_EQ((*model)->bad_rows().size(), 1u);
+  EXPECT_EQ((*model)->bad_rows()[0], 1);
+  // The good sequence goes on, the bad one is empty.
+  const Row next[] = {{4, 1, good, 0, 0}, {4, 0, bad, 0, 1}};
+  EXPECT_TRUE((*model)->Forward(next, logits).ok());
+}
+
+#if defined(PAWL_CUDA_EMULATED)
+TEST_F(TransformerTest, MemoryThatIsShortIsAnErrorWithNumbers) {
+  for (const int64_t limit : {int64_t{10000}, int64_t{400000}}) {
+    LimitMemory(limit);
+    const Result<std::unique_ptr<Model>> model = LoadCuda(GoldenFolder("qwen3-bf16"), {});
+    LimitMemory(-1);
+    ASSERT_FALSE(model.ok());
+    EXPECT_EQ(model.error().code, ErrorCode::kLimit);
+    EXPECT_NE(model.error().message.find("MiB asked for"), std::string::npos)
+        << model.error().message;
+  }
+}
+#endif
+
+}  // namespace
+}  // namespace pawl::PAWL_GPU

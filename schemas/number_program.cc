@@ -93,7 +93,9 @@ Result<std::unique_ptr<NumberProgram>> NumberProgram::Create(
   allow_exponents = allow_exponents && program->merged_;
   program->exponents_ = allow_exponents;
   Part first;
-  if (finite) {
+  if (finite && allow_exponents && !canonical) {
+    first.exponents = std::make_unique<ExponentSet>(common.values);
+  } else if (finite) {
     auto set = NumberSet::Create(common.values, canonical);
     if (!set.ok()) return set.error();
     first.set = *std::move(set);

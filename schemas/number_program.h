@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "grammar/number/exponent_set.h"
 #include "grammar/number/number_automaton.h"
 #include "grammar/number/number_set.h"
 #include "pawl/result.h"
@@ -55,27 +56,36 @@ class NumberProgram {
     char via = 0;  // next character on the way to acceptance
   };
 
-  // An automaton of either sort; a set's states may be dead without the number being malformed.
+  // An automaton of one sort; a set's states may be dead without the number being malformed.
   struct Part {
     std::unique_ptr<NumberAutomaton> automaton;
     std::optional<NumberSet> set;
+    std::unique_ptr<ExponentSet> exponents;  // only as the first of one
 
     static Result<Part> Create(const NumberAtom& atom, bool allow_exponents);
-    uint32_t Start() const { return set ? set->Start() : automaton->Start(); }
+    uint32_t Start() const {
+      return exponents ? exponents->Start() : set ? set->Start() : automaton->Start();
+    }
     uint32_t Step(uint32_t state, char c) const {
-      return set ? set->Step(state, c) : automaton->Step(state, c);
+      return exponents ? exponents->Step(state, c)
+             : set     ? set->Step(state, c)
+                       : automaton->Step(state, c);
     }
     bool Accepting(uint32_t state) const {
-      return set ? set->Accepting(state) : automaton->Accepting(state);
+      return exponents ? exponents->Accepting(state)
+             : set     ? set->Accepting(state)
+                       : automaton->Accepting(state);
     }
     bool Complete(uint32_t state) const {
-      return set ? set->Accepting(state) : automaton->Complete(state);
+      return automaton ? automaton->Complete(state) : Accepting(state);
     }
     bool CanAccept(uint32_t state) const {
-      return set ? state != NumberSet::kDead : automaton->CanAccept(state);
+      return automaton ? automaton->CanAccept(state) : state != 0;
     }
     std::string ShortestAccepting(uint32_t state) const {
-      return set ? set->ShortestAccepting(state) : automaton->ShortestAccepting(state);
+      return exponents ? exponents->ShortestAccepting(state)
+             : set     ? set->ShortestAccepting(state)
+                       : automaton->ShortestAccepting(state);
     }
   };
 

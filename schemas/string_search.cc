@@ -12,8 +12,10 @@
 
 namespace pawl::schema {
 namespace {
-// Steps of the regexes' arena that one search may take, about 50 ns each.
-constexpr uint64_t kMaxWork = 1u << 20;
+// Steps of the regexes' arena that one search may take, about 50 ns each; and how many all of them
+// take before each gets less. Reading a text does not count: it must not fail for what searches
+// have cost.
+constexpr uint64_t kMaxWork = 1u << 20, kMaxWorkOfAll = 1u << 24, kMaxWorkLater = 1u << 14;
 constexpr char32_t kSurrogatesBegin = 0xD800, kSurrogatesEnd = 0xDFFF;
 
 bool IsSurrogate(char32_t c) { return c >= kSurrogatesBegin && c <= kSurrogatesEnd; }
@@ -236,6 +238,7 @@ StringSearch::Outcome StringSearch::Explore(StateId start, bool apart, bool way,
   };
   const int64_t cost = program_.classes() * program_.StepCost();
   const uint64_t work_before = program_.work();
+  const bool later = work_spent_ > kMaxWorkOfAll;
   int64_t left = fuel;
   bool known_dead = false;
   Outcome outcome = Outcome::kDead;
@@ -262,7 +265,8 @@ StringSearch::Outcome StringSearch::Explore(StateId start, bool apart, bool way,
       outcome = Outcome::kLive;
       break;
     }
-    const bool dear = fuel - left > small() && program_.work() - work_before > kMaxWork;
+    const bool dear = later ? program_.work() - work_before > kMaxWorkLater
+                            : fuel - left > small() && program_.work() - work_before > kMaxWork;
     if ((left -= cost) <= 0 || dear) {
       outcome = Outcome::kUndecided;
       break;
@@ -277,6 +281,7 @@ StringSearch::Outcome StringSearch::Explore(StateId start, bool apart, bool way,
   }
   const int64_t used = fuel - left;
   if (used > small()) spent_ += used;
+  work_spent_ += program_.work() - work_before;
   if (outcome != Outcome::kDead || way) return outcome;
   // Nothing can be reached; whether that may be said does not depend on what was known before.
   if (used <= small() && (!known_dead || Close(start))) {

@@ -81,6 +81,9 @@ class CfgMachine : public Machine {
   // Something remains of the state when a token ends here (lexemes may have had all their tokens).
   bool OutlivesToken(StateId state) const;
   Thread ThreadOf(const Continuations::Expansion::Begin& begin) const;
+  const std::bitset<256>& FirstBytes(const Continuations::Expansion::Begin& begin) const {
+    return program_.terminals[begin.what].first_bytes;
+  }
   Continuations& continuations() { return *continuations_; }
   const CfgProgram& program() const { return program_; }
   // The grammar that it was made of; its regexes grow with this machine.

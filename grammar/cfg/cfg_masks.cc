@@ -15,9 +15,10 @@ namespace pawl {
 namespace {
 
 constexpr size_t kMaxBytes = size_t{256} << 20;  // all that is kept; forgotten beyond that
-constexpr uint32_t kSmallSubtree = 200;          // nodes that are rather walked than kept
+// Nodes that are rather walked than kept.
+constexpr uint32_t kSmallSubtree = SubtreeClasses::kLarge;
 constexpr uint32_t kNone = UINT32_MAX;
-constexpr int kMaxDepth = 40;  // of lexemes within one token
+constexpr int kMaxDepth = 40;         // of lexemes within one token
 constexpr uint32_t kWorthAsking = 4;  // nodes of a subtree from which asking pays
 
 }  // namespace
@@ -115,7 +116,11 @@ void CfgMasks::FillBelow(uint32_t node, StateId state, uint32_t* words, int dept
   const ContId fresh = machine_.fresh(state);
   if (fresh == Continuations::kNone) return;
   const auto begins = machine_.continuations().Expand(fresh).terminals;
-  for (const auto& begin : begins) FillThread(node, machine_.ThreadOf(begin), words, depth);
+  const std::bitset<256>& bytes = classes_.ChildrenOf(node).bytes;
+  for (const auto& begin : begins) {
+    if ((machine_.FirstBytes(begin) & bytes).none()) continue;
+    FillThread(node, machine_.ThreadOf(begin), words, depth);
+  }
 }
 
 void CfgMasks::Walk(uint32_t node, StateId state, uint32_t* words) {
@@ -244,9 +249,7 @@ struct RegexTables {
   Key Begin(Machine::Key key) const { return Machine::LexemeOf(key); }
   Key Step(Key key, uint8_t byte) const { return machine.StepByTable(key, byte); }
   bool Accepting(Key key) const { return machine.AcceptsByTable(key); }
-  bool LoopsOn(Key key, uint64_t classes) const {
-    return machine.LoopsOn(key, classes);
-  }
+  bool LoopsOn(Key key, uint64_t classes) const { return machine.LoopsOn(key, classes); }
 };
 
 }  // namespace
@@ -274,42 +277,52 @@ void CfgMasks::WalkLexeme(const Steps& steps, uint32_t node, const Thread& threa
       if (tokens.size() - open.back().tokens < all) leaving.push_back(at);
     }
   };
-  const uint32_t end = root ? trie_.size() : nodes[node].end;
-  for (uint32_t i = root ? 0 : node + 1; i < end;) {
-    close(i);
-    const TokenTrie::Node& at = nodes[i];
-    const typename Steps::Key before = stack[at.depth - 1u];
-    const typename Steps::Key after = steps.Step(before, at.byte);
-    // Where the lexeme may end already at the top, the state itself says so.
-    if (at.depth > top + 1u && steps.Accepting(before)) {
-      open.push_back({i, tokens.size()});
-      if (lazy) {
+  const auto walk = [&](uint32_t i, const uint32_t end) {
+    while (i < end) {
+      close(i);
+      const TokenTrie::Node& at = nodes[i];
+      const typename Steps::Key before = stack[at.depth - 1u];
+      const typename Steps::Key after = steps.Step(before, at.byte);
+      // Where the lexeme may end already at the top, the state itself says so.
+      if (at.depth > top + 1u && steps.Accepting(before)) {
+        open.push_back({i, tokens.size()});
+        if (lazy) {
+          i = at.end;
+          continue;
+        }
+      }
+      if (after == 0) {
         i = at.end;
         continue;
       }
-    }
-    if (after == 0) {
+      stack[at.depth] = after;
+      if (at.token != kNoToken && (!last || steps.Accepting(after))) {
+        for (TokenId t = at.token; t != kNoToken; t = trie_.NextSame(t)) tokens.push_back(t);
+      }
+      ++i;
+      // Where nothing below changes the state, all tokens below stay inside, and leaving the lexeme
+      // there is of no use. (The last token of a lexeme must not end within a character.)
+      if (at.end - i < kWorthAsking) continue;
+      const uint64_t below = classes_.Below(i - 1);
+      const bool accepting = steps.Accepting(after);
+      if (accepting ? lazy || (last && (below >> kBeyondAsciiClass & 1) != 0) : last) continue;
+      if (!steps.LoopsOn(after, below)) continue;
+      const auto all = trie_.order().subspan(trie_.FirstToken(i),
+                                             trie_.FirstToken(at.end) - trie_.FirstToken(i));
+      tokens.insert(tokens.end(), all.begin(), all.end());
       i = at.end;
-      continue;
     }
-    stack[at.depth] = after;
-    if (at.token != kNoToken && (!last || steps.Accepting(after))) {
-      for (TokenId t = at.token; t != kNoToken; t = trie_.NextSame(t)) tokens.push_back(t);
+  };
+  if (root) {
+    walk(0, trie_.size());
+  } else if (nodes[node].end - node > SubtreeClasses::kLarge) {
+    for (const SubtreeClasses::Child& child : classes_.ChildrenOf(node).list) {
+      if (steps.Step(stack[top], child.byte) != 0) walk(child.node, nodes[child.node].end);
     }
-    ++i;
-    // Where nothing below changes the state, all tokens below stay inside, and leaving the lexeme
-    // there is of no use. (The last token of a lexeme must not end within a character.)
-    if (at.end - i < kWorthAsking) continue;
-    const uint64_t below = classes_.Below(i - 1);
-    const bool accepting = steps.Accepting(after);
-    if (accepting ? lazy || (last && (below >> kBeyondAsciiClass & 1) != 0) : last) continue;
-    if (!steps.LoopsOn(after, below)) continue;
-    const auto all = trie_.order().subspan(trie_.FirstToken(i),
-                                           trie_.FirstToken(at.end) - trie_.FirstToken(i));
-    tokens.insert(tokens.end(), all.begin(), all.end());
-    i = at.end;
+  } else {
+    walk(node + 1, nodes[node].end);
   }
-  close(end);
+  close(root ? trie_.size() : nodes[node].end);
 }
 
 std::unique_ptr<CfgMasks::Inside> CfgMasks::MakeInside(uint32_t node, const Thread& thread) {

@@ -55,8 +55,13 @@ void SubtreeClasses::FindBytes(const TokenTrie& trie) {
   }
   below_.assign(nodes.size(), 0);
   for (auto node = static_cast<uint32_t>(nodes.size()); node-- > 0;) {
-    for (uint32_t child = node + 1; child < nodes[node].end; child = nodes[child].end)
+    Children* children = nodes[node].end - node > kLarge ? &children_[node] : nullptr;
+    for (uint32_t child = node + 1; child < nodes[node].end; child = nodes[child].end) {
       below_[node] |= own[child] | below_[child];
+      if (children == nullptr) continue;
+      children->bytes.set(nodes[child].byte);
+      children->list.push_back({child, nodes[child].byte});
+    }
   }
 }
 

@@ -7,7 +7,9 @@
 #ifndef PAWL_GRAMMAR_CFG_SUBTREE_CLASSES_H_
 #define PAWL_GRAMMAR_CFG_SUBTREE_CLASSES_H_
 
+#include <bitset>
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 #include "grammar/token_trie.h"
@@ -27,6 +29,19 @@ class SubtreeClasses {
   // character, all is UTF-8.
   uint64_t Below(uint32_t node) const { return below_[node]; }
 
+  // The children of a node with a large subtree: what begins with other bytes need not look there.
+  static constexpr uint32_t kLarge = 200;  // nodes
+  struct Child {
+    uint32_t node;
+    uint8_t byte;
+  };
+  struct Children {
+    std::bitset<256> bytes;
+    std::vector<Child> list;
+  };
+  // REQUIRES: more than kLarge nodes are below it.
+  const Children& ChildrenOf(uint32_t node) const { return children_.at(node); }
+
  private:
   void FindClasses(const TokenTrie& trie);
   void FindBytes(const TokenTrie& trie);
@@ -34,6 +49,7 @@ class SubtreeClasses {
   std::vector<uint32_t> class_of_;
   uint32_t count_ = 0;
   std::vector<uint64_t> below_;
+  std::unordered_map<uint32_t, Children> children_;
 };
 
 }  // namespace pawl

@@ -184,7 +184,7 @@ uint32_t RegexDfa::Next(uint32_t state, int cls) {
 
 bool RegexDfa::IsLive(uint32_t state) {
   if (states_[state].life != Life::kUnknown) return states_[state].life == Life::kLive;
-  if (undecided_ > limits_.max_undecided) {
+  if (undecided_ > limits_.max_undecided || work_ > limits_.max_search_work) {
     states_[state].life = Life::kLive;
     return true;
   }

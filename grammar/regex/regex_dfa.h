@@ -24,6 +24,8 @@ struct RegexDfaLimits {
   int64_t max_states = 1 << 20;
   // Steps of the arena (RegexArena::work) that this DFA may cause in all; about 50 ns each.
   uint64_t max_work = 1u << 28;
+  // The same, beyond which nothing is searched for emptiness any more: what is undecided is kept.
+  uint64_t max_search_work = 1u << 28;
   // States that one search for an accepted string may look at before it gives up.
   int emptiness_fuel = 4000;
   // States looked at by all searches that ran out of it; above this, what is undecided is kept

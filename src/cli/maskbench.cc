@@ -133,7 +133,7 @@ class Bench {
       std::optional<State> next;
       if (allowed) next = state.Advance(token);
       const uint64_t ns = NanosecondsSince(start);
-      outcome.token_ns.push_back(static_cast<uint32_t>(std::min<uint64_t>(ns, UINT32_MAX)));
+      outcome.token_ns.push_back(ns);
       const auto path = static_cast<size_t>(last_mask_path);
       outcome.layers[2 * path] += 1;
       outcome.layers[2 * path + 1] += ns;

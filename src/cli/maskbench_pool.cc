@@ -56,7 +56,7 @@ std::string Encode(const MaskbenchOutcome& outcome) {
   for (const uint64_t layer : outcome.layers) Put(out, layer);
   Put(out, outcome.token_ns.size());
   out.append(reinterpret_cast<const char*>(outcome.token_ns.data()),
-             outcome.token_ns.size() * sizeof(uint32_t));
+             outcome.token_ns.size() * sizeof(uint64_t));
   return out;
 }
 
@@ -71,7 +71,7 @@ MaskbenchOutcome Decode(const char* at) {
   outcome.layers.resize(Take(at));
   for (uint64_t& layer : outcome.layers) layer = Take(at);
   outcome.token_ns.resize(Take(at));
-  std::memcpy(outcome.token_ns.data(), at, outcome.token_ns.size() * sizeof(uint32_t));
+  std::memcpy(outcome.token_ns.data(), at, outcome.token_ns.size() * sizeof(uint64_t));
   return outcome;
 }
 

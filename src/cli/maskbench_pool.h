@@ -27,7 +27,7 @@ struct MaskbenchOutcome {
   Kind kind = kPass;
   std::string detail;
   uint64_t first_mask_ns = 0;      // 0: not compiled
-  std::vector<uint32_t> token_ns;  // mask + advance of every token
+  std::vector<uint64_t> token_ns;  // mask + advance of every token
   uint64_t rss_bytes = 0;          // most memory that the process held so far
   std::vector<uint64_t> layers;    // whatever the job counts, summed up by the caller
 };

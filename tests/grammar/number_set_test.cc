@@ -1,11 +1,15 @@
-// Finite sets of numbers against the definition: a text is accepted when its value is in the set.
+// Finite sets of numbers against the definition: a text is accepted when its value is in the set,
+// and its beginnings are live.
 #include "grammar/number/number_set.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <string>
 #include <vector>
+
+#include "grammar/number/exponent_set.h"
 
 namespace pawl {
 namespace {
@@ -63,6 +67,50 @@ TEST(NumberSetTest, AcceptsTheValuesAndTellsWhichOne) {
       }
     }
   }
+}
+
+TEST(ExponentSetTest, AcceptsEverySpellingOfTheValues) {
+  std::mt19937 random(11);
+  const std::vector<std::string> pool = {
+      "0", "5",   "50", "0.5",  "0.05", "2.5",  "-25", "2.51", "-5", "-0.5", "105", "1005",
+      "1", "1.1", "10", "1.01", "1e30", "3e-9", "100", "-1.1", "25", "2501", "1e5"};
+  const std::vector<std::string> exponents = {"",    "e0",  "E1",   "e+1", "e-1",  "e2",
+                                              "e-2", "e00", "e-02", "e30", "e-30", "e+05"};
+  int accepted_texts = 0;
+  for (int round = 0; round < 400; ++round) {
+    std::vector<Decimal> values;
+    for (const std::string& text : pool) {
+      if (random() % 4 == 0) values.push_back(*Decimal::Parse(text));
+    }
+    ExponentSet set(values);
+    for (int i = 0; i < 150; ++i) {
+      std::string text = random() % 6 == 0 ? "-" : "";
+      const std::string digits = std::to_string(random() % 4 == 0 ? 0 : random() % 3000);
+      text += digits;
+      if (random() % 2 == 0)
+        text += "." + std::to_string(random() % 60) + (random() % 2 ? "0" : "");
+      if (random() % 5 == 0) text = pool[random() % pool.size()];
+      if (text.find('e') == std::string::npos) text += exponents[random() % exponents.size()];
+      const auto value = Decimal::Parse(text);
+      ASSERT_TRUE(value.ok()) << text;
+      const bool wanted =
+          std::any_of(values.begin(), values.end(), [&](const Decimal& v) { return v == *value; });
+      accepted_texts += wanted ? 1 : 0;
+      uint32_t state = set.Start();
+      std::string read;
+      for (const char c : text) {
+        read += c;
+        state = set.Step(state, c);
+        if (state == ExponentSet::kDead) break;
+        uint32_t end = state;
+        const std::string rest = set.ShortestAccepting(state);
+        for (const char r : rest) end = set.Step(end, r);
+        ASSERT_TRUE(set.Accepting(end)) << read << " then " << rest;
+      }
+      ASSERT_EQ(state != ExponentSet::kDead && set.Accepting(state), wanted) << text;
+    }
+  }
+  EXPECT_GT(accepted_texts, 300);
 }
 
 }  // namespace

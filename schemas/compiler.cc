@@ -162,8 +162,16 @@ Result<Grammar> Compiler::CompileSubstring(std::string_view text, bool whole_wor
     return Error{ErrorCode::kLimit, "the text is too long", ""};
   if (const size_t bad = FindInvalidUtf8(text); bad != std::string::npos)
     return Error{ErrorCode::kInvalid, "not UTF-8", "byte " + std::to_string(bad)};
+  const auto chunks = whole_words ? ChunkWords(text) : ChunkCharacters(text);
+  if (chunks.size() > kMaxSubstringChunks) {
+    return Error{ErrorCode::kLimit,
+                 "has " + std::to_string(chunks.size()) +
+                     (whole_words ? " words and gaps" : " characters") + ", more than " +
+                     std::to_string(kMaxSubstringChunks),
+                 ""};
+  }
   auto arena = std::make_shared<RegexArena>();
-  const ReId regex = SubstringRegex(*arena, whole_words ? ChunkWords(text) : ChunkCharacters(text));
+  const ReId regex = SubstringRegex(*arena, chunks);
   if (arena->overflow()) return Error{ErrorCode::kLimit, "the text is too long", ""};
   return Grammar(std::make_shared<RegexMachine>(std::move(arena), regex), vocabulary_);
 }

@@ -24,7 +24,7 @@
 namespace pawl {
 
 struct IntersectLimits {
-  uint64_t max_work = 40'000'000;           // places looked at, of grammar and automaton together
+  uint64_t max_work = 8'000'000;            // places looked at, of grammar and automaton together
   uint32_t max_terminal_states = 300'000;   // of all lexemes together with the automaton
   uint64_t max_target_cells = 100'000'000;  // a lexeme's states times the ways in which it may end
 };

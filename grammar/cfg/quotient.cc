@@ -395,6 +395,8 @@ Result<GrammarIr> FillGap(GrammarIr ir, std::string_view prefix, std::span<const
     IrReverser reverser(limits.max_regex_states);
     Result<GrammarIr> backwards = reverser.Reverse(ir);
     if (!backwards.ok()) return backwards.error();
+    // Each gap makes the next text's work larger, by about the square of their number.
+    uint64_t work_left = limits.max_gap_work + uint64_t{16} * backwards->expr_count();
     for (size_t i = after.size(); i-- > 0;) {
       const std::string place = after.size() == 1 ? "suffix" : "after " + std::to_string(i + 1);
       if (Status status = CheckText(after[i], limits); !status.ok())
@@ -405,8 +407,12 @@ Result<GrammarIr> FillGap(GrammarIr ir, std::string_view prefix, std::span<const
         if (error.code == ErrorCode::kUnsatisfiable) error.place = "";
         return At(place, error);
       }
-      if (i > 0) backwards = Endings(*std::move(backwards), vocabulary, limits);
+      if (i == 0) continue;
+      backwards = Endings(*std::move(backwards), vocabulary, limits);
       if (!backwards.ok()) return At(place, backwards.error());
+      if (backwards->expr_count() > work_left)
+        return At(place, {ErrorCode::kLimit, "the gaps from here on fit in too many ways", ""});
+      work_left -= backwards->expr_count();
     }
     Result<GrammarIr> forwards = reverser.Reverse(*backwards);
     if (!forwards.ok()) return At(after.size() == 1 ? "suffix" : "after", forwards.error());

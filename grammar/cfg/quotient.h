@@ -28,6 +28,8 @@ namespace pawl {
 struct QuotientLimits {
   size_t max_bytes = size_t{4} << 20;  // of a text
   size_t max_states = 4'000'000;       // points of the grammar that a text may touch
+  uint64_t max_gap_work = 100'000;     // expressions of all grammars between the first and the last
+                                       // of several gaps, beyond 16 times the grammar's own
   uint32_t max_regex_states = 2000;    // of a regex with lookahead, which has to be listed
 };
 

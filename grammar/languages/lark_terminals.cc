@@ -232,6 +232,10 @@ ReId LarkLowering::RegexExt(const ScopeState& scope, const Node& node) {
     return Fail(scope, std::string(kExpected) + ", found \"" + key.substr(0, 80) + "\"",
                 node.place);
   }
+  if (chunks.size() > kMaxSubstringChunks) {
+    return Fail(scope, "more than " + std::to_string(kMaxSubstringChunks) + " parts of a text",
+                node.place);
+  }
   return SubstringRegex(ir_.arena(), chunks);
 }
 

@@ -161,6 +161,8 @@ class Printer {
     const bool lazy = body.kind == Kind::kRegex && body.lazy && !boolean && (ebnf() || lark());
     if (boolean && rule.attributes.max_tokens.has_value())
       CannotSay("max_tokens of a rule that is made by and, not or max_chars");
+    if (body.kind == Kind::kNever && rule.attributes.max_tokens.has_value())
+      CannotSay("max_tokens of a rule without any text");  // which is told by a call
     std::string line = names_[id] + AttributesText(rule, lazy) + Defines();
     line += lazy ? Term(body.index, Binding::kChoice) : Text(rule.body, Binding::kChoice, 0);
     Append(line + "\n");

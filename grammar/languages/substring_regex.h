@@ -7,6 +7,7 @@
 #ifndef PAWL_GRAMMAR_LANGUAGES_SUBSTRING_REGEX_H_
 #define PAWL_GRAMMAR_LANGUAGES_SUBSTRING_REGEX_H_
 
+#include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,6 +16,9 @@
 #include "grammar/regex/regex_arena.h"
 
 namespace pawl {
+
+// More take longer than a few seconds; callers refuse them.
+constexpr size_t kMaxSubstringChunks = 1'000'000;
 
 // When the arena overflows or its budget is exhausted, the answer means nothing.
 ReId SubstringRegex(RegexArena& arena, std::span<const std::u32string> chunks);

@@ -44,7 +44,8 @@ class PAWL_EXPORT Compiler {
   Result<Grammar> CompileChoice(std::span<const std::string> choices) const;
   // The output is a span of the text, from any place to any other; it may be empty. With
   // `whole_words` it is made of whole runs of white space, of word characters (letters, numbers,
-  // '_') and of others. Takes time and space linear in the text. Place: "byte N".
+  // '_') and of others. Takes time and space linear in the text, of which a million characters (or
+  // runs) are the most: kLimit. Place: "byte N".
   Result<Grammar> CompileSubstring(std::string_view text, bool whole_words = false) const;
   // The output is a text of the grammar's root rule. Place: "line:column". kUnsatisfiable when the
   // root has no text at all.

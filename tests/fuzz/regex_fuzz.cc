@@ -12,7 +12,8 @@
 namespace {
 
 // False where the oracle is known to mean something else: it reads ECMA-262 only, in which a POSIX
-// class is a class of other signs, and RE2 takes a count with leading zeros for plain text.
+// class is a class of other signs, and RE2 takes a count with leading zeros or of more than eight
+// digits for plain text.
 bool OracleReadsAlike(std::string_view pattern) {
   if (pattern.find("[:") != std::string_view::npos) return false;
   const auto digit = [&](size_t i) {
@@ -22,6 +23,9 @@ bool OracleReadsAlike(std::string_view pattern) {
     if ((pattern[i] == '{' || pattern[i] == ',') && digit(i + 2) && pattern[i + 1] == '0') {
       return false;
     }
+    size_t digits = 0;
+    while ((pattern[i] == '{' || pattern[i] == ',') && digit(i + 1 + digits)) ++digits;
+    if (digits > 8) return false;
   }
   return true;
 }

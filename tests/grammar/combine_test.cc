@@ -172,6 +172,16 @@ TEST_F(CombineTest, WordsInAGrammar) {
   EXPECT_FALSE(Accepts(*gap, R"("id"])"));
 }
 
+// Five words took a quarter of a minute.
+TEST_F(CombineTest, ManyWordsInALargeGrammarAreRefusedInTime) {
+  const Grammar c = File("c.ebnf", GrammarLanguage::kEbnf);
+  const std::vector<std::string> words = {"foo", "bar", "quux1", "zip", "zap"};
+  EXPECT_TRUE(RequireWords(c, std::span(words).first(3)).ok());
+  const auto all = RequireWords(c, words);
+  ASSERT_FALSE(all.ok());
+  EXPECT_EQ(all.error().code, ErrorCode::kLimit);
+}
+
 TEST_F(CombineTest, IntersectionAndComplement) {
   auto words = compiler_.CompileRegex("[a-c]{1,4}"), with_b = compiler_.CompileRegex(".*b.*");
   ASSERT_TRUE(words.ok() && with_b.ok());
@@ -220,6 +230,15 @@ TEST_F(CombineTest, SpansOfAText) {
   EXPECT_TRUE(Accepts(*spans, longer.substr(41'234, 20'000)));
   EXPECT_FALSE(Accepts(*spans, longer.substr(41'234, 2'000) + "#"));
   ASSERT_TRUE(spans->Start().Advance(longer.substr(500, 30))->mask()->count() > 0);
+}
+
+// Four megabytes took a quarter of a minute, and were refused only then.
+TEST_F(CombineTest, SpansOfATextThatIsTooLong) {
+  const std::string text(1'000'001, 'a');
+  const auto span = compiler_.CompileSubstring(text);
+  ASSERT_FALSE(span.ok());
+  EXPECT_EQ(span.error().ToString(), "has 1000001 characters, more than 1000000");
+  EXPECT_TRUE(compiler_.CompileSubstring(text, true).ok());
 }
 
 // A grammar whose texts need tokens by name has completions that hold them.

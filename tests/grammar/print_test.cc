@@ -159,5 +159,18 @@ TEST(PrintTest, RulesWithoutTextComeBack) {
   EXPECT_EQ(accepted, 3);
 }
 
+// The text without any text is a call, and a rule with max_tokens may hold none: what was printed
+// could not be read.
+TEST(PrintTest, LimitedRulesWithoutTextAreRefused) {
+  GrammarIr ir;
+  const auto root = ir.AddRule("root");
+  ir.Define(root, GrammarIr::kNever);
+  ir.SetAttributes(root, {.max_tokens = 3});
+  ir.SetRoot(root);
+  const Result<std::string> printed = PrintGrammar(ir, GrammarLanguage::kEbnf);
+  ASSERT_FALSE(printed.ok()) << *printed;
+  EXPECT_EQ(printed.error().code, ErrorCode::kUnsupported);
+}
+
 }  // namespace
 }  // namespace pawl

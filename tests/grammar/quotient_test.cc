@@ -170,5 +170,23 @@ TEST(QuotientTest, RandomWalksInGapsMeetTheirMasks) {
   EXPECT_GT(states, 1500);
 }
 
+// With 50 gaps that took half a minute and longer.
+TEST(QuotientTest, ManyGapsAreRefusedInTime) {
+  GrammarIr ir;  // sums, with parentheses
+  const GrammarIr::RuleId sum = ir.AddRule("sum"), term = ir.AddRule("term");
+  const GrammarIr::ExprId more = ir.Sequence({ir.Literal("a"), ir.Call(term)});
+  ir.Define(sum, ir.Sequence({ir.Call(term), ir.Repeat(more, 0, GrammarIr::kUnbounded)}));
+  ir.Define(term, ir.Choice({ir.Literal("b"), ir.Sequence({ir.Literal("c"), ir.Call(sum),
+                                                           ir.Literal("a")})}));
+  ir.SetRoot(sum);
+  const std::vector<std::string> few(8, "a"), many(1000, "a");
+  EXPECT_TRUE(FillGap(ir, "", few, *Tokens()).ok());
+  const Result<GrammarIr> gap = FillGap(ir, "", many, *Tokens());
+  ASSERT_FALSE(gap.ok());
+  EXPECT_EQ(gap.error().code, ErrorCode::kLimit);
+  EXPECT_EQ(gap.error().message, "the gaps from here on fit in too many ways");
+  EXPECT_TRUE(gap.error().place.starts_with("after ")) << gap.error().place;
+}
+
 }  // namespace
 }  // namespace pawl

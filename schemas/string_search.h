@@ -179,7 +179,7 @@ class StringSearch {
   uint64_t least_ = 0;
   std::function<bool(StateId)> hopeless_;
   int64_t spent_ = 0;                         // on searches that took more than small() steps
-  uint64_t work_spent_ = 0;  // of the regexes' arena, by searches
+  uint64_t work_spent_ = 0;                   // of the regexes' arena, by searches
   bool all_asked_ = false;                    // DecideAll has run
   int last_via_ = 0;                          // what led to acceptance the last time: a good guess
   std::vector<std::unique_ptr<Piece>> info_;  // by state

@@ -34,7 +34,7 @@ class NumberSet {
  private:
   struct Node {
     std::vector<std::pair<char, uint32_t>> children;  // sorted
-    uint32_t index = 0;  // of the accepted value
+    uint32_t index = 0;                               // of the accepted value
     bool accepting = false;
     bool zeros = false;  // in the fraction of an accepted value: any number of zeros may follow
   };

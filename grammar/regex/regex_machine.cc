@@ -110,7 +110,8 @@ bool RegexMachine::LoopsOn(uint32_t lexeme, uint64_t wanted) {
     for (size_t half = 0; half < 2; ++half) {
       for (uint64_t left = kAsciiMembers[static_cast<size_t>(cls)][half]; left != 0;
            left &= left - 1) {
-        const auto byte = static_cast<uint8_t>(half * 64 + static_cast<size_t>(std::countr_zero(left)));
+        const auto byte =
+            static_cast<uint8_t>(half * 64 + static_cast<size_t>(std::countr_zero(left)));
         if (StepByTable(lexeme, byte) != lexeme) return false;
       }
     }

@@ -78,8 +78,8 @@ class RegexMachine : public Machine {
   struct Loops {
     uint64_t known = 0, loops = 0;
   };
-  std::vector<Loops> loops_;  // by lexeme
-  FlatMap<uint32_t> sequence_steps_;                 // beyond ASCII, by position << 8 | byte
+  std::vector<Loops> loops_;          // by lexeme
+  FlatMap<uint32_t> sequence_steps_;  // beyond ASCII, by position << 8 | byte
 };
 
 }  // namespace pawl

@@ -187,8 +187,7 @@ void BindMatcher(nb::module_& module) {
              return out;
            })
       .def_prop_ro("temperature", [](const Matcher& self) { return self.temperature(); })
-      .def("completion_tokens",
-           [](const Matcher& self) { return self.state().CompletionTokens(); })
+      .def("completion_tokens", [](const Matcher& self) { return self.state().CompletionTokens(); })
       .def("fill_tree_masks", &FillTree, nb::arg("tokens"), nb::arg("parents"), nb::arg("mask"));
 
   nb::class_<BatchFiller>(module, "BatchFiller")

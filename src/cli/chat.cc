@@ -106,8 +106,7 @@ Result<ChatPrompt> ChatFlags::Render(const std::string& path, const Tokenizer& t
   Result<MarkedText> prompt = source->chat.Render(input);
   if (!prompt.ok()) {
     const bool in_input = prompt.error().place.starts_with("#");
-    return InFile(in_input ? (has_messages() ? name : "--chat") : source->place,
-                  prompt.error());
+    return InFile(in_input ? (has_messages() ? name : "--chat") : source->place, prompt.error());
   }
   return ChatPrompt{prompt->bytes(), EncodeChat(tokenizer, source->chat, *prompt, trust)};
 }

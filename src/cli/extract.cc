@@ -13,9 +13,9 @@
 #include "src/cli/engine.h"
 #include "src/cli/options.h"
 #include "src/cli/progress.h"
-#include "src/engine/prompt.h"
 #include "src/cli/report.h"
 #include "src/decode/batch.h"
+#include "src/engine/prompt.h"
 
 namespace pawl::cli {
 namespace {

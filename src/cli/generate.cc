@@ -12,9 +12,9 @@
 #include "src/cli/describe.h"
 #include "src/cli/engine.h"
 #include "src/cli/options.h"
-#include "src/engine/prompt.h"
 #include "src/cli/report.h"
 #include "src/decode/session.h"
+#include "src/engine/prompt.h"
 
 namespace pawl::cli {
 namespace {
@@ -154,10 +154,11 @@ void AddGenerate(CLI::App& app, Action& action) {
       ->type_name("PATH");
   auto* prompt = command->add_option("--prompt", flags->prompt, "The prompt")->type_name("TEXT");
   auto* prompt_file = command
-      ->add_option("--prompt-file", flags->prompt_file, "File with the prompt; -: standard input")
-      ->check(NotEmpty)
-      ->type_name("FILE")
-      ->excludes(prompt);
+                          ->add_option("--prompt-file", flags->prompt_file,
+                                       "File with the prompt; -: standard input")
+                          ->check(NotEmpty)
+                          ->type_name("FILE")
+                          ->excludes(prompt);
   flags->chat.AddTo(command, {prompt, prompt_file});
   flags->grammar.AddAllTo(command);
   flags->sampling.AddTo(command);

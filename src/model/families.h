@@ -18,7 +18,8 @@ struct FamilyDefaults {
   int context = 2048;
   bool tied_embeddings = false;
   int heads = 0, vocabulary = 0;  // 0: the file has to say
-  // The object of config.json that describes the text model, of one that also sees images; nullptr: all of it.
+  // The object of config.json that describes the text model, of one that also sees images; nullptr:
+  // all of it.
   const char* text_config = nullptr;
 };
 

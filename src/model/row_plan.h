@@ -73,12 +73,12 @@ struct RowPlan {
   std::vector<SlotCopy> copies;
   struct Change {
     SequenceId sequence;
-    int base;              // the first position of the call
-    int length;            // committed positions once the call has succeeded
-    int end;               // positions up to the last row's, trees included
+    int base;    // the first position of the call
+    int length;  // committed positions once the call has succeeded
+    int end;     // positions up to the last row's, trees included
     int tree_rows;
-    int32_t pages_begin;   // of its page table in `pages`
-    bool failed = false;   // for the backend to set: it then ends at `base`
+    int32_t pages_begin;  // of its page table in `pages`
+    bool failed = false;  // for the backend to set: it then ends at `base`
   };
   std::vector<Change> changes;
 

@@ -166,7 +166,8 @@ Status CheckOuter(const JsonFields& fields, const json::Value& root,
                   const FamilyDefaults& defaults) {
   ConfigReader reader(fields, root);
   if (reader.Bool("tie_word_embeddings", true) != defaults.tied_embeddings) {
-    reader.Fail(ErrorCode::kUnsupported, "tie_word_embeddings", "is false; expected true or nothing");
+    reader.Fail(ErrorCode::kUnsupported, "tie_word_embeddings",
+                "is false; expected true or nothing");
   }
   for (const std::string_view key : kHarmless) reader.Ignore(key);
   for (const char* key : {"vision_config", "mm_tokens_per_image", "boi_token_index",
@@ -205,9 +206,8 @@ Result<TransformerConfig> ReadConfigFile(const std::string& path) {
   config.hidden = reader.RequiredInt("hidden_size", kMaxWidth);
   config.intermediate = reader.RequiredInt("intermediate_size", kMaxWidth);
   config.layers.resize(static_cast<size_t>(reader.RequiredInt("num_hidden_layers", kMaxLayers)));
-  config.heads = defaults.heads > 0
-                     ? reader.Int("num_attention_heads", kMaxWidth, defaults.heads)
-                     : reader.RequiredInt("num_attention_heads", kMaxWidth);
+  config.heads = defaults.heads > 0 ? reader.Int("num_attention_heads", kMaxWidth, defaults.heads)
+                                    : reader.RequiredInt("num_attention_heads", kMaxWidth);
   config.vocabulary = defaults.vocabulary > 0
                           ? reader.Int("vocab_size", kMaxVocabulary, defaults.vocabulary)
                           : reader.RequiredInt("vocab_size", kMaxVocabulary);

@@ -291,8 +291,7 @@ class Binder {
 
 }  // namespace
 
-const TensorNames& HuggingFaceNames(const TransformerConfig& config,
-                                    const TensorSource* source) {
+const TensorNames& HuggingFaceNames(const TransformerConfig& config, const TensorSource* source) {
   static constexpr TensorNames kPreNorms = {
       .embedding = "model.embed_tokens",
       .head = "lm_head",

@@ -51,8 +51,8 @@ struct TensorNames {
   const char *attention_norm, *attention_post_norm, *mlp_norm, *mlp_post_norm;
   const char *q, *k, *v, *o, *q_norm, *k_norm, *gate, *up, *down;
 };
-// As the reference implementation saves them. `source`, where given: models of text and images have their
-// text model's tensors under one of two prefixes, and the source tells which.
+// As the reference implementation saves them. `source`, where given: models of text and images have
+// their text model's tensors under one of two prefixes, and the source tells which.
 const TensorNames& HuggingFaceNames(const TransformerConfig& config,
                                     const TensorSource* source = nullptr);
 

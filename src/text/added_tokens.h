@@ -46,8 +46,8 @@ class AddedTokenMatcher {
   }
 
   struct Filter {
-    bool special = true;   // special tokens are looked for
-    bool ordinary = true;  // those that are not are, too
+    bool special = true;                    // special tokens are looked for
+    bool ordinary = true;                   // those that are not are, too
     std::span<const TokenId> control = {};  // counted as special
     std::span<const TextRange> data = {};   // nothing is found that touches these
   };
@@ -60,7 +60,8 @@ class AddedTokenMatcher {
     int32_t token = -1;                                   // index into tokens_
   };
   int32_t Child(int32_t node, unsigned char byte) const;
-  // The longest token at the front of `text` that passes: its index and length; -1 when there is none.
+  // The longest token at the front of `text` that passes: its index and length; -1 when there is
+  // none.
   static bool IsSpecial(const AddedToken& token, const Filter& filter);
   std::pair<int32_t, size_t> Longest(std::string_view text, const Filter& filter) const;
 

@@ -3,10 +3,10 @@
 // own; last, the post-processor adds its tokens. This order is that of Hugging Face's library,
 // which the files are written for.
 //
-// Where parts of a text are data, its control tokens are cut out first, outside of the data and as they
-// are written; then the rest goes the same way with no special token recognized. (Hugging Face's library
-// looks for special tokens that are "normalized" after normalizing. The templates of chat models have
-// none.)
+// Where parts of a text are data, its control tokens are cut out first, outside of the data and as
+// they are written; then the rest goes the same way with no special token recognized. (Hugging
+// Face's library looks for special tokens that are "normalized" after normalizing. The templates of
+// chat models have none.)
 #include "src/text/bpe_tokenizer.h"
 
 #include <algorithm>
@@ -35,8 +35,7 @@ BpeTokenizer::BpeTokenizer(TokenizerParts parts) : parts_(std::move(parts)) {
                           : Kind::kVerbatim};
     added_index_.Insert(token.content, token.id);
     (token.normalized ? normalized_matcher_ : raw_matcher_).Add(token);
-    const bool blank =
-        token.content.find_first_not_of(" \t\r\n\xE2\x96\x81") == std::string::npos;
+    const bool blank = token.content.find_first_not_of(" \t\r\n\xE2\x96\x81") == std::string::npos;
     if (token.special || !blank) control_matcher_.Add(token, token.content);
   }
 }

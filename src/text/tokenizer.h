@@ -33,9 +33,9 @@ struct EncodeOptions {
   // Whether the text of a special token ("<|eot_id|>") in the input becomes that token. Off by
   // default: text from a user must never turn into control tokens.
   bool parse_special = false;
-  // Sorted, disjoint parts of the text that are data in spite of `parse_special`: no special token is
-  // found where it touches one of them, nor any of the added tokens `control`. All else is as without
-  // them, also at the seams.
+  // Sorted, disjoint parts of the text that are data in spite of `parse_special`: no special token
+  // is found where it touches one of them, nor any of the added tokens `control`. All else is as
+  // without them, also at the seams.
   std::span<const TextRange> data = {};
   std::span<const TokenId> control = {};
 };
@@ -63,7 +63,7 @@ class Tokenizer {
   // The added tokens, special or not, that the text spells, less those that are white space: what
   // a prompt written by a program means as a mark.
   virtual std::vector<TokenId> ControlTokensIn(std::string_view text) const = 0;
-  virtual TokenId bos() const = 0;                        // kNoToken when unknown
+  virtual TokenId bos() const = 0;  // kNoToken when unknown
   virtual std::span<const TokenId> end_tokens() const = 0;
 
   // The tokens as the bytes they add in the middle of a text, for masks. The model's logits may be

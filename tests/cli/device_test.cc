@@ -1,20 +1,21 @@
 // --device: a machine without a CUDA device runs models on the CPU, and says so in one line when it
 // was asked to look for one.
+#include "kernels/cuda/device.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <string>
 #include <vector>
 
-#include "kernels/cuda/device.h"
 #include "tests/cli/cli_test_util.h"
 
 namespace pawl {
 namespace {
 
 CommandResult Generate(const std::vector<std::string>& more) {
-  std::vector<std::string> arguments = {"generate", "--model",      RandomModelFolder(), "--prompt",
-                                        "Once ",    "--max-tokens", "8"};
+  std::vector<std::string> arguments = {
+      "generate", "--model", RandomModelFolder(), "--prompt", "Once ", "--max-tokens", "8"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   return RunPawl(arguments);
 }
@@ -25,8 +26,9 @@ TEST(DeviceTest, AutoFallsBackToTheCpuAndSaysWhy) {
   const CommandResult anywhere = Generate({"--device", "auto"});
   ASSERT_EQ(anywhere.exit_code, 0) << anywhere.err;
   EXPECT_EQ(anywhere.out, on_cpu.out);
-  const std::string line = "pawl generate: note: no CUDA device is used: " +
-                           FindCudaDevices().problem + "; the model runs on the CPU\n";
+  const std::string line =
+      "pawl generate: note: no CUDA device is used: " + FindCudaDevices().problem +
+      "; the model runs on the CPU\n";
   EXPECT_NE(anywhere.err.find(line), std::string::npos) << anywhere.err;
   EXPECT_EQ(on_cpu.err.find("CUDA"), std::string::npos) << on_cpu.err;
 }

@@ -166,8 +166,8 @@ std::string ChatModelFolder() {
 TEST(ChatTest, PromptsAreRendered) {
   const std::string folder = ChatModelFolder();
   const auto prompt = [&](std::vector<std::string> more, std::string_view input = "") {
-    std::vector<std::string> arguments = {"tokenize", "--tokenizer", folder, "--show-prompt",
-                                          "--now", "2031-02-03"};
+    std::vector<std::string> arguments = {"tokenize",      "--tokenizer", folder,
+                                          "--show-prompt", "--now",       "2031-02-03"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     const CommandResult result = RunPawl(arguments, input);
     return result.exit_code == 0 ? result.out : result.err;
@@ -178,11 +178,13 @@ TEST(ChatTest, PromptsAreRendered) {
   EXPECT_EQ(prompt({"--messages", "-"},
                    R"({"messages": [{"role": "user", "content": "x"}], "tools": [{"a": 1.0}]})"),
             "<s>[user]x</s>[{\"a\": 1.0}]2031\n");
-  EXPECT_EQ(prompt({"--messages", "-"}, R"([{"content": "x"}])"),
-            "pawl tokenize: standard input: #/messages/0/role: must be a string, such as \"user\"\n");
-  EXPECT_EQ(prompt({"--chat", "--text", "x", "--chat-template",
-                    WriteScratch("refuses.jinja", "{{ raise_exception('no') }}")}),
-            "pawl tokenize: " + ScratchPath("refuses.jinja") + ": 1:19: the template refuses: no\n");
+  EXPECT_EQ(
+      prompt({"--messages", "-"}, R"([{"content": "x"}])"),
+      "pawl tokenize: standard input: #/messages/0/role: must be a string, such as \"user\"\n");
+  EXPECT_EQ(
+      prompt({"--chat", "--text", "x", "--chat-template",
+              WriteScratch("refuses.jinja", "{{ raise_exception('no') }}")}),
+      "pawl tokenize: " + ScratchPath("refuses.jinja") + ": 1:19: the template refuses: no\n");
   EXPECT_EQ(prompt({"--text", "x"}),
             "pawl tokenize: options of chat templates need --chat or --messages\n");
 }
@@ -190,8 +192,8 @@ TEST(ChatTest, PromptsAreRendered) {
 TEST(ChatTest, WhatUsersWriteStaysText) {
   const std::string folder = ChatModelFolder();
   const auto count = [&](const std::string& text, bool trust) {
-    std::vector<std::string> arguments = {"tokenize", "--tokenizer", folder, "--chat", "--text",
-                                          text,       "--json"};
+    std::vector<std::string> arguments = {"tokenize", "--tokenizer", folder,  "--chat",
+                                          "--text",   text,          "--json"};
     if (trust) arguments.push_back("--trust-messages");
     const CommandResult result = RunPawl(arguments);
     EXPECT_EQ(result.exit_code, 0) << result.err;
@@ -211,12 +213,11 @@ TEST(ChatTest, GeneratesFromAConversation) {
                                       "--now", "2031-02-03", "--regex", "yes|no"});
   ASSERT_EQ(file.exit_code, 0) << file.err;
   EXPECT_TRUE(file.out == "yes\n" || file.out == "no\n") << file.out;
-  const CommandResult flag =
-      RunPawl({"generate", "--model", folder, "--chat", "--prompt", "Yes or no?", "--now",
-               "2031-02-03", "--regex", "yes|no"});
+  const CommandResult flag = RunPawl({"generate", "--model", folder, "--chat", "--prompt",
+                                      "Yes or no?", "--now", "2031-02-03", "--regex", "yes|no"});
   EXPECT_EQ(flag.out, file.out) << flag.err;
-  const CommandResult none = RunPawl({"generate", "--model", RandomModelFolder(), "--chat",
-                                      "--prompt", "x", "--regex", "a"});
+  const CommandResult none = RunPawl(
+      {"generate", "--model", RandomModelFolder(), "--chat", "--prompt", "x", "--regex", "a"});
   EXPECT_EQ(none.exit_code, 2);
   EXPECT_NE(none.err.find("no chat template"), std::string::npos) << none.err;
 }

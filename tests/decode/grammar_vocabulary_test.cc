@@ -39,8 +39,7 @@ void Compare(const std::shared_ptr<const Vocabulary>& vocabulary, const std::str
       for (TokenId token = 0; token < vocabulary->size(); ++token) {
         if (vocabulary->is_special(token)) continue;
         ASSERT_EQ(mask->Allows(token), state.Advance(token).has_value())
-            << name << ", token " << i << ": " << token << " \"" << vocabulary->bytes(token)
-            << '"';
+            << name << ", token " << i << ": " << token << " \"" << vocabulary->bytes(token) << '"';
       }
     }
     const auto next = state.Advance(tokens[i]);

@@ -176,8 +176,8 @@ TEST(QuotientTest, ManyGapsAreRefusedInTime) {
   const GrammarIr::RuleId sum = ir.AddRule("sum"), term = ir.AddRule("term");
   const GrammarIr::ExprId more = ir.Sequence({ir.Literal("a"), ir.Call(term)});
   ir.Define(sum, ir.Sequence({ir.Call(term), ir.Repeat(more, 0, GrammarIr::kUnbounded)}));
-  ir.Define(term, ir.Choice({ir.Literal("b"), ir.Sequence({ir.Literal("c"), ir.Call(sum),
-                                                           ir.Literal("a")})}));
+  ir.Define(term, ir.Choice({ir.Literal("b"),
+                             ir.Sequence({ir.Literal("c"), ir.Call(sum), ir.Literal("a")})}));
   ir.SetRoot(sum);
   const std::vector<std::string> few(8, "a"), many(1000, "a");
   EXPECT_TRUE(FillGap(ir, "", few, *Tokens()).ok());

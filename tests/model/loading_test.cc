@@ -478,11 +478,12 @@ TEST_F(LoadingTest, TextPartOfAModelOfTextAndImages) {
   for (const std::string prefix : {"language_model.model.", "model.language_model."}) {
     CopyGolden("gemma3-bf16");
     const std::string config = Read("config.json");
-    const std::string text = std::regex_replace(
-        config, std::regex("\"architectures\": \\[[^\\]]*\\],"), "");
-    Write("config.json", "{\"architectures\": [\"Gemma3ForConditionalGeneration\"], \"text_config\": " +
-                             text + ", \"vision_config\": {\"hidden_size\": 7}, \"image_token_index\": 129, "
-                             "\"eos_token_id\": [2, 5]}");
+    const std::string text =
+        std::regex_replace(config, std::regex("\"architectures\": \\[[^\\]]*\\],"), "");
+    Write("config.json",
+          "{\"architectures\": [\"Gemma3ForConditionalGeneration\"], \"text_config\": " + text +
+              ", \"vision_config\": {\"hidden_size\": 7}, \"image_token_index\": 129, "
+              "\"eos_token_id\": [2, 5]}");
     const std::string file = Read("model.safetensors");
     uint64_t length = 0;
     std::memcpy(&length, file.data(), sizeof length);
@@ -501,7 +502,8 @@ TEST_F(LoadingTest, TextPartOfAModelOfTextAndImages) {
     EXPECT_EQ(logits(**model), logits(*alone)) << prefix;
     Replace("config.json", "\"hidden_size\": 48", "\"hidden_size\": 0");
     ExpectRefused(ErrorCode::kInvalid, "/config.json#/text_config/hidden_size", "must be");
-    Write("config.json", "{\"architectures\": [\"Gemma3ForConditionalGeneration\"], \"text_config\": 7}");
+    Write("config.json",
+          "{\"architectures\": [\"Gemma3ForConditionalGeneration\"], \"text_config\": 7}");
     ExpectRefused(ErrorCode::kInvalid, "/config.json#/text_config", "must be an object");
   }
 }

@@ -250,10 +250,8 @@ TEST(HostileTest, EnumsOfContainers) {
   Attempt("enum of objects 100,000", Joined("{\"enum\":[", 100'000, constant, "]}"),
           Expected::kError);
   const auto schema_of = [&](S i) { return "{\"const\":" + constant(i) + "}"; };
-  Attempt("anyOf of objects 500", Joined("{\"anyOf\":[", 500, schema_of, "]}"),
-          Expected::kGrammar);
-  Attempt("oneOf of objects 500", Joined("{\"oneOf\":[", 500, schema_of, "]}"),
-          Expected::kGrammar);
+  Attempt("anyOf of objects 500", Joined("{\"anyOf\":[", 500, schema_of, "]}"), Expected::kGrammar);
+  Attempt("oneOf of objects 500", Joined("{\"oneOf\":[", 500, schema_of, "]}"), Expected::kGrammar);
   Attempt("anyOf of objects 5,000", Joined("{\"anyOf\":[", 5'000, schema_of, "]}"),
           Expected::kError);
 }

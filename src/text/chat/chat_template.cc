@@ -96,9 +96,9 @@ Result<MarkedText> ChatTemplate::Render(const ChatInput& input, const ChatLimits
   }
   for (const auto& [name, value] : input.arguments) {
     const jinja::Value made = heap.FromJson(value, false);
-    const auto same = std::find_if(
-        variables.begin(), variables.end(),
-        [&wanted = name](const auto& variable) { return variable.first == wanted; });
+    const auto same =
+        std::find_if(variables.begin(), variables.end(),
+                     [&wanted = name](const auto& variable) { return variable.first == wanted; });
     if (same != variables.end()) {
       same->second = made;
     } else {

@@ -12,6 +12,7 @@
 #include "pawl/matcher.h"
 #include "tests/grammar/capture_reference.h"
 #include "tests/grammar/cfg_reference.h"
+#include "tests/grammar/mask_oracle.h"
 
 namespace pawl {
 
@@ -141,13 +142,8 @@ TEST(CaptureTest, RandomWalksUnderLimitsOfTokens) {
     State state = grammar.Start();
     std::vector<OutputPiece> pieces;
     for (int step = 0; step < 10; ++step) {
-      std::vector<TokenId> allowed;
-      for (TokenId id = 0; id < vocabulary->size(); ++id) {
-        const bool fits =
-            vocabulary->is_end(id) ? state.accepting() : state.Advance(id).has_value();
-        ASSERT_EQ(state.mask()->Allows(id), fits) << "seed " << seed << " token " << id;
-        if (fits && !vocabulary->is_end(id)) allowed.push_back(id);
-      }
+      const std::vector<TokenId> allowed =
+          AllowedTokens(state, *vocabulary, "seed " + std::to_string(seed));
       const auto rest = state.ShortestCompletion();
       ASSERT_TRUE(rest && state.Advance(*rest)->accepting()) << "seed " << seed;
       const auto captures = grammar.FindCaptures(pieces);

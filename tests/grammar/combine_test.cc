@@ -10,6 +10,7 @@
 
 #include "pawl/compiler.h"
 #include "src/base/file.h"
+#include "tests/grammar/mask_oracle.h"
 
 namespace pawl {
 namespace {
@@ -51,14 +52,7 @@ class CombineTest : public testing::Test {
     State state = gap.Start();
     std::string text;
     for (int step = 0; step < steps; ++step) {
-      const auto mask = state.mask();
-      std::vector<TokenId> allowed;
-      for (TokenId id = 0; id < vocabulary_->size(); ++id) {
-        const bool fits =
-            vocabulary_->is_end(id) ? state.accepting() : state.Advance(id).has_value();
-        ASSERT_EQ(mask->Allows(id), fits) << "after " << text;
-        if (fits && !vocabulary_->is_end(id)) allowed.push_back(id);
-      }
+      const std::vector<TokenId> allowed = AllowedTokens(state, *vocabulary_, "after " + text);
       const auto completion = state.ShortestCompletion();
       ASSERT_TRUE(completion) << "after " << text;
       ASSERT_TRUE(Accepts(whole, before + text + *completion + after))

@@ -11,6 +11,7 @@
 #include "grammar/cfg/cfg_machine.h"
 #include "tests/grammar/cfg_random.h"
 #include "tests/grammar/cfg_reference.h"
+#include "tests/grammar/mask_oracle.h"
 
 namespace pawl {
 namespace {
@@ -80,14 +81,8 @@ TEST(IntersectTest, RandomGrammarsWithWords) {
     State state = grammar.Start();
     std::string text;
     for (int step = 0; step < 4; ++step) {
-      const auto mask = state.mask();
-      std::vector<TokenId> allowed;
-      for (TokenId id = 0; id < vocabulary->size(); ++id) {
-        const bool fits =
-            vocabulary->is_end(id) ? state.accepting() : state.Advance(id).has_value();
-        ASSERT_EQ(mask->Allows(id), fits) << "seed " << seed << " after \"" << text << '"';
-        if (fits && !vocabulary->is_end(id)) allowed.push_back(id);
-      }
+      const std::vector<TokenId> allowed = AllowedTokens(
+          state, *vocabulary, "seed " + std::to_string(seed) + " after \"" + text + '"');
       const auto completion = state.ShortestCompletion();
       ASSERT_TRUE(completion) << "seed " << seed << " after \"" << text << '"';
       ASSERT_TRUE(HasAll(text + *completion, words)) << "seed " << seed;

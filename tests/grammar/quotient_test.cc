@@ -12,6 +12,7 @@
 #include "grammar/cfg/cfg_machine.h"
 #include "tests/grammar/cfg_random.h"
 #include "tests/grammar/cfg_reference.h"
+#include "tests/grammar/mask_oracle.h"
 
 namespace pawl {
 namespace {
@@ -147,14 +148,8 @@ TEST(QuotientTest, RandomWalksInGapsMeetTheirMasks) {
     State state = grammar.Start();
     std::string text;
     for (int step = 0; step < 6; ++step) {
-      const auto mask = state.mask();
-      std::vector<TokenId> allowed;
-      for (TokenId id = 0; id < vocabulary->size(); ++id) {
-        const bool fits =
-            vocabulary->is_end(id) ? state.accepting() : state.Advance(id).has_value();
-        ASSERT_EQ(mask->Allows(id), fits) << "seed " << seed << " after \"" << text << '"';
-        if (fits && !vocabulary->is_end(id)) allowed.push_back(id);
-      }
+      const std::vector<TokenId> allowed = AllowedTokens(
+          state, *vocabulary, "seed " + std::to_string(seed) + " after \"" + text + '"');
       const auto completion = state.ShortestCompletion();
       ASSERT_TRUE(completion) << "seed " << seed << " after \"" << text << '"';
       ASSERT_TRUE(reference.Accepts(prefix + text + *completion + after[0]))

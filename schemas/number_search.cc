@@ -157,14 +157,14 @@ std::optional<std::string> ExponentRanges::Completion(bool negative, bool any,
   for (int64_t more = 0;; ++more) {
     const int64_t scale = PowerOfTen(more);
     // Zeros so far: whatever follows is the exponent.
-    const bool far = digits > kFar / scale;
-    const int64_t first = far ? kFar : digits * scale;
-    const int64_t last = far ? kFar : std::min(kFar, first + scale - 1);
+    const bool far = scale >= kFar || digits > kFar / scale;
+    const int64_t first = !far ? digits * scale : digits > 0 ? kFar : 0;
+    const int64_t last = !far ? std::min(kFar, first + scale - 1) : kFar;
     if (const auto exponent = nearest(first, last)) {
       if (more == 0) return "";
       return far ? std::string(static_cast<size_t>(more), '0') : Padded(*exponent - first, more);
     }
-    if (last >= kFar) return std::nullopt;
+    if (far) return std::nullopt;
   }
 }
 

@@ -179,10 +179,16 @@ NumberProgram::StateId NumberProgram::Intern(std::vector<uint32_t> key, StateId 
     if (states_[it->second].key == key) return it->second;
   }
   const StateId id = static_cast<StateId>(states_.size());
-  Info& info = states_.emplace_back();
+  states_.emplace_back();
+  Info& info = states_[id];
   info.key = std::move(key);
   info.from = from;
   info.via = via;
+  // Where it is used: one condition alone knows what it needs.
+  if (combines() && via != 0 && info.key[0] != kExponentKey) {
+    info.mantissa = states_[from].mantissa;
+    info.mantissa.Push(via);
+  }
   index_.emplace(hash, id);
   return id;
 }
@@ -211,8 +217,8 @@ int64_t NumberProgram::ExponentLimit(StateId mantissa) const {
 const ExponentRanges& NumberProgram::RangesOf(StateId mantissa) {
   const auto known = ranges_.find(mantissa);
   if (known != ranges_.end()) return known->second;
-  ExponentRanges ranges =
-      search_->Exponents(Mantissa::Read(TextOf(mantissa)), ExponentLimit(mantissa));
+  const Mantissa read = states_[mantissa].mantissa;  // states may be made meanwhile
+  ExponentRanges ranges = search_->Exponents(read, ExponentLimit(mantissa));
   return ranges_.emplace(mantissa, std::move(ranges)).first->second;
 }
 
@@ -265,11 +271,11 @@ NumberClasses::Class NumberProgram::ClassOf(StateId state) {
   if (!states_[state].known_class) {
     if (InExponent(state)) {
       const Exponent e = ExponentOf(state);
-      const Decimal mantissa = Mantissa::Read(TextOf(e.mantissa)).value();
+      const Decimal mantissa = states_[e.mantissa].mantissa.value();
       states_[state].known_class =
           classes_->Of(mantissa.Shifted(e.negative ? -e.value : e.value), false);
     } else {
-      const Mantissa mantissa = Mantissa::Read(TextOf(state));
+      const Mantissa& mantissa = states_[state].mantissa;
       states_[state].known_class = classes_->Of(mantissa.value(), !mantissa.point);
     }
   }
@@ -331,9 +337,9 @@ bool NumberProgram::Completes(StateId state, std::string* text) {
     if (rest && text != nullptr) *text = *rest;
     return rest.has_value();
   }
-  const std::string begun = TextOf(state);
-  if (only_listed_) return CompletesListed(begun, text);
-  if (begun.empty() || begun == "-") {
+  if (only_listed_) return CompletesListed(TextOf(state), text);
+  const Mantissa mantissa = states_[state].mantissa;
+  if (!mantissa.begun) {
     bool any = false;
     for (const char c : kBeginnings) {
       const StateId next = RawStep(state, c);
@@ -346,8 +352,7 @@ bool NumberProgram::Completes(StateId state, std::string* text) {
     }
     return any;
   }
-  const NumberSearch::Answer answer =
-      search_->Completes(Mantissa::Read(begun), ExponentLimit(state), text);
+  const NumberSearch::Answer answer = search_->Completes(mantissa, ExponentLimit(state), text);
   // What is not known counts as possible, but there is no text to show.
   return text == nullptr ? answer != NumberSearch::Answer::kNo
                          : answer == NumberSearch::Answer::kYes;
@@ -364,7 +369,8 @@ std::optional<std::string> NumberProgram::Shortest(StateId state) {
 
 bool NumberProgram::Endless(StateId state) {
   if (state == 0 || InExponent(state) || only_listed_) return false;
-  return search_->Endless(Mantissa::Read(TextOf(state)));
+  const Mantissa mantissa = states_[state].mantissa;
+  return search_->Endless(mantissa);
 }
 
 }  // namespace pawl::schema

@@ -74,15 +74,17 @@ class NumberProgram {
   Exponent ExponentOf(StateId state) const;
   const ExponentRanges& RangesOf(StateId mantissa);
   int64_t ExponentLimit(StateId mantissa) const;
-  // The first text that led to the state; only of those outside an exponent.
+  // The first text that led to the state, outside an exponent.
   std::string TextOf(StateId state) const;
   NumberClasses::Class ClassOf(StateId state);
 
   struct Info {
     // States of the parts; inside an exponent kExponentKey and what ExponentOf unpacks.
     std::vector<uint32_t> key;
+    // The state and character that first led here, and what they made of the mantissa.
     StateId from = 0;
     char via = 0;
+    Mantissa mantissa;
     int8_t live = -1;
     std::optional<NumberClasses::Class> known_class;
   };

@@ -25,6 +25,7 @@ namespace pawl::schema {
 namespace {
 
 constexpr int kMultiplesInARow = 256;  // enough for 24 divisors
+constexpr int64_t kMostZeros = 4'000;
 
 // Adds to a string of decimal digits; it may become longer.
 void Add(std::string& digits, uint64_t amount) {
@@ -84,7 +85,7 @@ void KeepShorter(std::string& best, bool& any, std::string candidate) {
 // What follows the mantissa of a value in the window of a shift.
 std::string Spelled(const Mantissa& m, const Decimal& value, bool plain, bool not_plain,
                     int64_t limit) {
-  const auto size = static_cast<int64_t>(m.digits.size());
+  const int64_t size = m.size();
   const int64_t shift = value.order() - size;
   std::string more = DigitsAfter(value, size);
   const auto extra = static_cast<int64_t>(more.size());
@@ -112,17 +113,31 @@ std::string Spelled(const Mantissa& m, const Decimal& value, bool plain, bool no
 
 }  // namespace
 
-Mantissa Mantissa::Read(std::string_view text) {
-  Mantissa out;
-  out.negative = text.starts_with('-');
-  for (const char c : text) {
-    if (c == '.') out.point = true;
-    if (c < '0' || c > '9') continue;
-    if (c != '0' || !out.digits.empty()) out.digits.push_back(c);
-    if (out.point) ++out.places;
+void Mantissa::Push(char c) {
+  if (c == '-') {
+    negative = true;
+  } else if (c == '.') {
+    point = true;
+    complete = false;
+  } else {
+    begun = complete = true;
+    if (point) ++places;
+    if (c == '0') {
+      if (!digits.empty()) ++zeros;
+    } else {
+      digits.append(static_cast<size_t>(zeros), '0');
+      zeros = 0;
+      digits.push_back(c);
+    }
   }
-  out.complete = !out.point || out.places > 0;
-  return out;
+}
+
+Decimal Mantissa::High(int64_t shift, bool rough) const {
+  // No bound or listed value has as many places as would lie between.
+  const int64_t most = rough ? std::min(zeros, kMostZeros) : zeros;
+  std::string next = digits + std::string(static_cast<size_t>(most), '0');
+  pawl::schema::Add(next, 1);
+  return Decimal::Of(false, std::move(next), shift + zeros - most);
 }
 
 void ExponentRanges::Add(int64_t first, int64_t last) {
@@ -314,13 +329,12 @@ std::pair<int64_t, int64_t> NumberSearch::Shifts(const Question& q, int64_t digi
 NumberSearch::Answer NumberSearch::CompletesDigits(const Question& q, const Mantissa& m,
                                                    int64_t limit, std::string* text) {
   const bool not_plain = !q.plain && classes_.asks_spelling();
-  std::string next = m.digits;
-  Add(next, 1);
+  const bool rough = text == nullptr && classes_.divisors().empty();
   Answer answer = Answer::kNo;
   Decimal found;
   const auto at = [&](int64_t shift) {
-    const Answer one = In(q, {Decimal::Of(false, m.digits, shift), Decimal::Of(false, next, shift)},
-                          text == nullptr ? nullptr : &found);
+    const Answer one =
+        In(q, {m.Low(shift), m.High(shift, rough)}, text == nullptr ? nullptr : &found);
     if (one == Answer::kUnknown) answer = one;
     if (one != Answer::kYes) return false;
     if (text != nullptr) *text = Spelled(m, found, q.plain, not_plain, limit);
@@ -329,7 +343,7 @@ NumberSearch::Answer NumberSearch::CompletesDigits(const Question& q, const Mant
   };
   const int64_t here = -m.places;
   if (at(here)) return answer;
-  auto [low, high] = Shifts(q, static_cast<int64_t>(m.digits.size()), here);
+  auto [low, high] = Shifts(q, m.size(), here);
   // What the text can still have.
   const int64_t first = q.plain || limit == 0 ? here : here - limit;
   const int64_t last = !m.point ? std::max(here, high) : here + limit;
@@ -410,10 +424,7 @@ bool NumberSearch::Endless(const Mantissa& m) {
   }
   if (plain_) return false;
   // Some gap in the window where multiples of no divisor are wanted.
-  std::string next = m.digits;
-  Add(next, 1);
-  const Decimal low = Decimal::Of(false, m.digits, -m.places);
-  const Decimal high = Decimal::Of(false, next, -m.places);
+  const Decimal low = m.Low(-m.places), high = m.High(-m.places, false);
   const std::vector<Cut>& cuts = cuts_[q.negative ? 1 : 0];
   for (size_t cut = 0; cut <= cuts.size(); ++cut) {
     if (cut < cuts.size() && cuts[cut].at <= low) continue;

@@ -9,7 +9,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,17 +16,25 @@
 
 namespace pawl::schema {
 
-// The text of a number up to its exponent.
+// The text of a number up to its exponent, as far as it was read.
 struct Mantissa {
   bool negative = false;
-  bool point = false;    // read
-  std::string digits;    // from the first that is not zero; empty while all are zeros
-  int64_t places = 0;    // digits after the point
-  bool complete = true;  // false after the point itself
+  bool begun = false;     // has a digit
+  bool point = false;     // read
+  bool complete = false;  // ends with a digit
+  std::string digits;     // from the first to the last that is not zero
+  int64_t zeros = 0;      // behind those; 0 while there are none
+  int64_t places = 0;     // digits after the point
 
-  // REQUIRES: begins a JSON number, with at least one digit, and has no exponent.
-  static Mantissa Read(std::string_view text);
-  Decimal value() const { return Decimal::Of(negative, digits, -places); }
+  // REQUIRES: the text and `c` begin a JSON number without an exponent.
+  void Push(char c);
+  // Digits from the first that is not zero.
+  int64_t size() const { return static_cast<int64_t>(digits.size()) + zeros; }
+  Decimal value() const { return Decimal::Of(negative, digits, zeros - places); }
+  // With the digits as a whole number M: M * 10^shift, and (M + 1) * 10^shift.
+  Decimal Low(int64_t shift) const { return Decimal::Of(false, digits, zeros + shift); }
+  // `rough`: a little more when zeros by the thousand are written out for nothing otherwise.
+  Decimal High(int64_t shift, bool rough) const;
 };
 
 // What exponents may follow a mantissa: those of some ranges.

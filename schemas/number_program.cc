@@ -120,13 +120,14 @@ Result<std::unique_ptr<NumberProgram>> NumberProgram::Create(
     return std::nullopt;
   };
   program->only_listed_ = !merged && finite && canonical;
+  program->exponents_ = allow_exponents;
   if (merged || program->only_listed_) {
     if (auto error = add(finite ? Part::Create(common.values, allow_exponents, canonical)
                                 : Part::Create(common.constraint, allow_exponents))) {
       return *std::move(error);
     }
   } else {
-    program->exponents_ = allow_exponents && !common.constraint.integer_text;
+    program->exponents_ &= !common.constraint.integer_text;
     if (auto error = add(Part::Create(NumberConstraint(), false))) return *std::move(error);
     std::vector<Decimal> listed;
     for (const AtomId atom : atoms) {
@@ -245,12 +246,12 @@ NumberProgram::StateId NumberProgram::StepExponent(StateId state, char c) {
 
 NumberProgram::StateId NumberProgram::RawStep(StateId state, char c) {
   if (state == 0) return 0;
+  // An empty constraint reads exponents whether they are wanted or not.
+  if (!exponents_ && (c == 'e' || c == 'E')) return 0;
   if (combines() && !only_listed_) {
     if (InExponent(state)) return StepExponent(state, c);
     if (c == 'e' || c == 'E') {
-      return exponents_ && parts_[0].automaton->Complete(states_[state].key[0])
-                 ? StepExponent(state, c)
-                 : 0;
+      return parts_[0].automaton->Complete(states_[state].key[0]) ? StepExponent(state, c) : 0;
     }
   }
   std::vector<uint32_t> key = states_[state].key;

@@ -126,7 +126,7 @@ class NumberProgram {
   // listed values, one for each constraint; they read no exponents, and only tell mantissas apart:
   // texts with equal states may be continued by the same texts.
   std::vector<Part> parts_;
-  bool exponents_ = false;                  // read, where conditions are combined
+  bool exponents_ = false;                  // read
   std::unique_ptr<NumberClasses> classes_;  // null when merged
   std::unique_ptr<NumberSearch> search_;    // the same
   // One text each of the values that are not ruled out by the conditions on every number; sorted.

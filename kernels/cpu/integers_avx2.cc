@@ -1,7 +1,7 @@
 // Integer products with AVX2: VPMADDUBSW adds two products of an unsigned and a signed byte as
 // 16-bit integers, which saturates; nothing here comes so far. Two products of kI4 are at most 2 *
-// 15 * 127, and eight of these sums below 2^15. Products of kI8 are those of |w| <= 128 with x times
-// the sign of w, at most 2 * 128 * 127 together.
+// 15 * 127, and eight of these sums below 2^15. Products of kI8 are those of |w| <= 128 with x
+// times the sign of w, at most 2 * 128 * 127 together.
 #include <immintrin.h>
 
 #include <cstdint>

@@ -1,8 +1,9 @@
 // The products of integers.h, written once over the lanes of an instruction set. A variant
 // (integers_portable.cc, integers_avx2.cc, integers_vnni.cc) defines in an unnamed namespace
 //   Ints, Floats   sixteen 32-bit integers, sixteen floats: one for each row of a tile of weights
-//   kRows          input rows that are multiplied with a vector of weights while it is in a register
-//   Zero, Set1, SetInts, Load, Store, Halves (of sixteen half-precision numbers), ToFloats,
+//   kRows          input rows that are multiplied with a vector of weights while it is in a
+//   register Zero, Set1, SetInts, Load, Store, Halves (of sixteen half-precision numbers),
+//   ToFloats,
 //   +, *, Fma(a, b, c) = ab + c of Floats
 //   Dots<kFour, kFirst, kLast, R>(weights, x, pitch, sums)
 //                  adds to sums[r] the exact sums over the fours kFirst .. kLast-1 of a block, for

@@ -60,7 +60,8 @@ struct Matrix {
 inline int64_t MatrixBytes(const Matrix& m) {
   if (!IsQuantized(m.type)) return m.rows * m.cols * WeightBytes(m.type);
   const int64_t per_group = m.minimums != nullptr ? 4 : 2;
-  return QuantBytes(m.type, m.rows, m.cols) + QuantTiles(m.rows) * kQuantTile * m.groups * per_group;
+  return QuantBytes(m.type, m.rows, m.cols) +
+         QuantTiles(m.rows) * kQuantTile * m.groups * per_group;
 }
 
 // Whether inputs that are packed for products with the one can be used with the other.
@@ -120,8 +121,8 @@ inline int64_t AttentionScratch(int64_t positions, int group) {
 struct KernelSet {
   const char* name;  // "portable", "avx2", "avx512", "avx512-vnni", "amx"
 
-  // Packs rows of n inputs for products with weights of that type, row r at x + r * x_stride. Writes
-  // at most 4 bytes for each that it reads.
+  // Packs rows of n inputs for products with weights of that type, row r at x + r * x_stride.
+  // Writes at most 4 bytes for each that it reads.
   void (*pack)(WeightType type, const float* x, int64_t x_stride, int rows, int64_t n, float* out);
   // Outputs begin .. end-1 of a matrix product. Reads (end - begin) * w.cols * WeightBytes bytes of
   // weights from memory once, whatever the number of rows, as long as the rows of x fit the L2

@@ -504,9 +504,8 @@ void Attention(const AttentionArgs& a) {
 
 template <const IntegerKernels& kIntegers>
 constexpr KernelSet TableNamed(const char* name) {
-  return {name,      Pack<kIntegers>, MatMul<kIntegers>, RmsNorm, Rope,
-          Attention, SiluMul,         GeluMul,           SoftCap, ToFloat,
-          ReadRow,   AllFinite,       ReadSum};
+  return {name,    Pack<kIntegers>, MatMul<kIntegers>, RmsNorm, Rope,      Attention, SiluMul,
+          GeluMul, SoftCap,         ToFloat,           ReadRow, AllFinite, ReadSum};
 }
 
 }  // namespace

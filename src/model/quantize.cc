@@ -1,7 +1,7 @@
 // The block types are ggml's (ggml-quants.c): Q8_0 and Q4_0 have a half-precision scale for 32
 // weights; Q4_K has 256 weights in eight groups with 6-bit scales and minimums of half-precision
 // ones; Q6_K has 256 weights in sixteen groups with 8-bit scales of a half-precision one. Such a
-// product is a multiple of the smallest half, so rounding it to a half costs 2^-12 of it at most.
+// product is a multiple of the smallest half, so rounding it to a half costs 2^-11 of it at most.
 #include "src/model/quantize.h"
 
 #include <algorithm>
@@ -146,8 +146,7 @@ void PlacePacked(std::byte* memory, bool minimums, Matrix& matrix) {
 }
 
 void StoreRow(const PackedRow& row, int64_t index, const Matrix& matrix) {
-  StoreIntegers(matrix.type, matrix.cols, index, row.values.data(),
-                const_cast<void*>(matrix.data));
+  StoreIntegers(matrix.type, matrix.cols, index, row.values.data(), const_cast<void*>(matrix.data));
   for (int64_t g = 0; g < matrix.groups; ++g) {
     const int64_t to = GroupIndex(matrix, index, g);
     const_cast<uint16_t*>(matrix.scales)[to] = row.scales[static_cast<size_t>(g)];

@@ -13,8 +13,8 @@
 
 namespace pawl {
 
-// A row of integers: a byte for each, as matrices store them (kI8: q + 128), padded to whole blocks;
-// halves for each group.
+// A row of integers: a byte for each, as matrices store them (kI8: q + 128), padded to whole
+// blocks; halves for each group.
 struct PackedRow {
   std::vector<uint8_t> values;
   std::vector<uint16_t> scales;
@@ -37,7 +37,8 @@ void PackBlocks(std::string_view dtype, const std::byte* blocks, int64_t cols, P
 
 // Rounds floats to integers in groups of 32, padding with zeros.
 //   kI8: scale = max |w| / 127                              |w - q scale| <= scale / 2
-//   kI4: scale = w' / -8 for the w' of the largest |w'|     |w - q scale| <= scale / 2, or scale where
+//   kI4: scale = w' / -8 for the w' of the largest |w'|     |w - q scale| <= scale / 2, or scale
+//   where
 //        that makes q 8, which is one too many
 // up to the rounding of the scale to 11 bits; weights below 2^-18 may be lost. A group with a NaN,
 // an infinity or a scale that is too large for a half becomes NaN.

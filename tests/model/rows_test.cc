@@ -137,8 +137,8 @@ TEST_P(RowsTest, ThreadsChangeNoBit) {
 // All but AMX, which adds in another order.
 TEST_P(RowsTest, KernelVariantsHaveTheSameBits) {
   std::vector<float> first;
-  for (const KernelVariant variant :
-       {KernelVariant::kPortable, KernelVariant::kAvx2, KernelVariant::kAvx512}) {
+  for (const KernelVariant variant : {KernelVariant::kPortable, KernelVariant::kAvx2,
+                                      KernelVariant::kAvx512, KernelVariant::kAvx512Vnni}) {
     if (FindKernels(variant) == nullptr) continue;
     const std::unique_ptr<Model> model = LoadGolden(GetParam(), 1, variant);
     const SequenceId sequence = MakeSequence(*model, kLength);

@@ -136,10 +136,11 @@ class Binder {
     return linear;
   }
 
-  // Matrices that read the same packed input.
+  // Matrices that read the same input.
   void RequireSameType(std::initializer_list<const Linear*> linears, const std::string& names) {
     for (const Linear* linear : linears) {
-      if (!error_ && !PackedAlike(linear->w.type, (*linears.begin())->w.type)) {
+      const bool brain = linear->w.type == WeightType::kBf16;
+      if (!error_ && brain != ((*linears.begin())->w.type == WeightType::kBf16)) {
         error_ = Error{ErrorCode::kUnsupported, "have different dtypes",
                        weights_.source->PathOf("") + ": tensors " + names};
       }

@@ -231,9 +231,12 @@ TEST(ExtractTest, WithoutAPromptTheChatTemplateIsUsed) {
       "{% for m in messages %}<s>{{ m.role }}: {{ m.content }}</s>{% endfor %}"
       "{{ enable_thinking }}{% if add_generation_prompt %}<s>answer: {% endif %}";
   WriteScratch("chat_extract/chat_template.jinja", chat_template);
-  const std::string text = "Ann, 30 </s>";
-  const std::vector<std::string> settings = {"--schema", SchemaFile(), "--temperature", "1",
-                                             "--seed",   "5",          "--max-tokens",  "300"};
+  const std::string text = "Ann </s>";
+  // The model's context is short, and its numbers tell one prompt from another.
+  const std::string number = WriteScratch(
+      "number_of.json", R"({ "type": "integer", "minimum": 100000, "maximum": 999999 })");
+  const std::vector<std::string> settings = {"--schema", number, "--temperature", "1",
+                                             "--seed",   "5",    "--max-tokens",  "9"};
   const auto run = [&](std::vector<std::string> arguments) {
     arguments.insert(arguments.end(), settings.begin(), settings.end());
     const CommandResult result = RunPawl(arguments);
@@ -241,15 +244,13 @@ TEST(ExtractTest, WithoutAPromptTheChatTemplateIsUsed) {
     return result.out;
   };
   const std::string record = run({"extract", "--model", folder, "--text", text});
-  ExpectValid(record);
-  std::string schema;  // as compact JSON
-  for (const char c : std::string(kSchema)) {
-    if (c != ' ' && c != '\n') schema += c;
-  }
+  EXPECT_EQ(record.size(), 7u) << record;
   const std::string asked =
       "Extract a record from the text. Answer with JSON that is valid for the schema, nothing "
-      "else.\n\nSchema: " +
-      schema + "\n\nText: " + text;
+      "else.\n\nSchema: "
+      R"({"type":"integer","minimum":100000,"maximum":999999})"
+      "\n\nText: " +
+      text;
   EXPECT_EQ(run({"generate", "--model", folder, "--chat", "--chat-arg", "enable_thinking=false",
                  "--prompt", asked}),
             record);
@@ -257,8 +258,9 @@ TEST(ExtractTest, WithoutAPromptTheChatTemplateIsUsed) {
   const std::string own =
       ModelFolderWith("chat_extract_own", R"({"extract":{"prompt":"{text}\n","bos":true}})");
   WriteScratch("chat_extract_own/chat_template.jinja", chat_template);
-  EXPECT_EQ(run({"extract", "--model", own, "--text", text}),
-            run({"extract", "--model", RandomModelFolder(), "--text", text}));
+  const std::string other = run({"extract", "--model", own, "--text", text});
+  EXPECT_NE(other, record);
+  EXPECT_EQ(other, run({"extract", "--model", RandomModelFolder(), "--text", text}));
   // A pawl.json without one does not.
   const std::string bos = ModelFolderWith("chat_extract_bos", R"({"bos":true})");
   WriteScratch("chat_extract_bos/chat_template.jinja", chat_template);
@@ -267,7 +269,7 @@ TEST(ExtractTest, WithoutAPromptTheChatTemplateIsUsed) {
   const auto refusal = [&](const std::string& broken) {
     WriteScratch("chat_extract/chat_template.jinja", broken);
     const CommandResult result =
-        RunPawl({"extract", "--model", folder, "--text", text, "--schema", SchemaFile()});
+        RunPawl({"extract", "--model", folder, "--text", text, "--schema", number});
     EXPECT_EQ(result.exit_code, 2);
     return result.err;
   };

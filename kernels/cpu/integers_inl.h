@@ -79,6 +79,10 @@ struct Format {
   static constexpr bool kFour = kFourBits, kHalves = kHalfGroups, kMins = kMinimums;
 };
 
+// A single row waits for weights from memory. They are asked for so many bytes ahead, over the end
+// of a tile into the next one, where the processor's own guesses begin anew with each page.
+constexpr int64_t kAhead = 4096;
+
 // R input rows from `row` on times the sixteen rows of a tile of weights. REQUIRES: the rows are of
 // one group of kPackRows.
 template <typename F, int R>
@@ -96,6 +100,12 @@ inline void Tile(const MatMulArgs& args, int64_t tile, int row, Floats* sums) {
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r) sums[r] = Zero();
   for (int64_t b = 0; b < blocks; ++b, weights += kBytes, ++x) {
+    if constexpr (R == 1) {
+#pragma GCC unroll 8
+      for (int64_t line = 0; line < kBytes; line += 64) {
+        __builtin_prefetch(weights + kAhead + line, 0, 2);
+      }
+    }
     Ints dots[R];
     const auto start = [&](const auto& value) __attribute__((always_inline)) {
 #pragma GCC unroll 16

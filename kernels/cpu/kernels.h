@@ -6,11 +6,12 @@
 //   k.matmul(args, 0, args.w.rows);  // args.x = packed
 //
 // There are three variants of the same source (kernels_inl.h), compiled for plain C++, AVX2+FMA and
-// AVX-512. All of them do the same operations on 16 lanes in the same order, so their results are
-// equal bit for bit; only speed differs. A fourth, for AMX (amx.cc), differs in products with bf16
-// weights: it takes 16 bits of each input and adds in the order of the tile unit. In each variant
-// the order of additions for an element of a result depends on the length of the sum alone: not on
-// how many rows are in the call, where a row stands in it, or how the work is cut between threads.
+// AVX-512, the last with and without AVX-512 VNNI for integer weights (integers.h). All of them do
+// the same operations on 16 lanes in the same order, so their results are equal bit for bit; only
+// speed differs. One for AMX (amx.cc) differs in products with bf16 weights: it takes 16 bits of
+// each input and adds in the order of the tile unit. In each variant the order of additions for an
+// element of a result depends on the length of the sum alone: not on how many rows are in the call,
+// where a row stands in it, or how the work is cut between threads.
 //
 // Everything here is thread-safe: functions touch only what their arguments name. Pointers need the
 // alignment of their element type and no more. Nothing is allocated.

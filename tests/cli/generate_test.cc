@@ -46,6 +46,32 @@ TEST(GenerateTest, RegexMatchesWhole) {
   }
 }
 
+// Three gaps, each with an output; every one goes on from what was written before.
+TEST(GenerateTest, SeveralGaps) {
+  const char kRegex[] = "([a-c]x?)+-[0-9]{2,4};(yes|no)";
+  std::set<std::string> seen;
+  for (int seed = 0; seed < 8; ++seed) {
+    const auto arguments =
+        Command({"--regex", kRegex, "--prefix", "a", "--gap", "x", "--gap", "7", "--suffix", "o",
+                 "--max-tokens", "12", "--temperature", "3", "--seed", std::to_string(seed)});
+    const CommandResult result = RunPawl(arguments);
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(RunPawl(arguments).out, result.out);
+    const auto outputs = nlohmann::json::parse(result.out, nullptr, false);
+    ASSERT_TRUE(outputs.is_array()) << result.out;
+    ASSERT_EQ(outputs.size(), 3u) << result.out;
+    const std::string text = "a" + outputs[0].get<std::string>() + "x" +
+                             outputs[1].get<std::string>() + "7" + outputs[2].get<std::string>() +
+                             "o";
+    EXPECT_TRUE(RE2::FullMatch(text, kRegex)) << text;
+    seen.insert(text);
+  }
+  EXPECT_GT(seen.size(), 3u);
+  const CommandResult captures = RunPawl(Command({"--regex", kRegex, "--gap", "x", "--captures"}));
+  EXPECT_EQ(captures.exit_code, 2);
+  EXPECT_NE(captures.err.find("--captures: "), std::string::npos) << captures.err;
+}
+
 TEST(GenerateTest, SchemaGivesValidJson) {
   const std::string schema = WriteScratch(
       "pair.json", R"({"type":"array","items":{"type":"boolean"},"minItems":2,"maxItems":2})");

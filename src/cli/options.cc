@@ -373,16 +373,25 @@ std::string GrammarFlags::source() const {
 
 Status GrammarFlags::CheckOptionsOf(GrammarLanguage language, std::string_view text) const {
   if (command_ == nullptr) return {};
-  const bool lark =
-      language == GrammarLanguage::kLark || language == GrammarLanguage::kLarkXgrammar;
-  if (lark && command_->get_option("--root")->count() > 0) {
+  const bool bnf = language == GrammarLanguage::kEbnf || language == GrammarLanguage::kGbnf;
+  if (!bnf && command_->get_option("--root")->count() > 0) {
     return Error{ErrorCode::kInvalid,
                  "is for EBNF and GBNF; the root of a Lark grammar is \"start\"", "--root"};
   }
-  if (lark && text.find("%json") != std::string_view::npos) return {};
+  if (bnf) return CheckSchemaOptions({}, text, "grammar");
+  return CheckSchemaOptions({"%json", "json_schema"}, text, "grammar");
+}
+
+Status GrammarFlags::CheckSchemaOptions(std::initializer_list<std::string_view> marks,
+                                        std::string_view text, std::string_view what) const {
+  if (command_ == nullptr) return {};
+  for (const std::string_view mark : marks) {
+    if (text.find(mark) != std::string_view::npos) return {};
+  }
   for (const char* option : kSchemaOptions) {
     if (command_->get_option(option)->count() > 0) {
-      return Error{ErrorCode::kInvalid, "is for JSON Schemas; this grammar has none", option};
+      return Error{ErrorCode::kInvalid, fmt::format("is for JSON Schemas; this {} has none", what),
+                   option};
     }
   }
   return {};
@@ -459,6 +468,12 @@ Result<Grammar> GrammarFlags::CompileWhole(
     tag_options.json_schema = options;
     const Result<std::string> text = ReadInput(structural_tag_file, tag_options.max_bytes);
     if (!text.ok()) return text.error();
+    // "schema" is what structures of the older form say.
+    if (Status status =
+            CheckSchemaOptions({"schema", "qwen_xml_parameter", "%json"}, *text, "structural tag");
+        !status.ok()) {
+      return status.error();
+    }
     Result<Grammar> grammar = compiler.CompileStructuralTag(*text, tag_options);
     if (!grammar.ok()) return InFile(structural_tag_file, grammar.error());
     return grammar;

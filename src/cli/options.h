@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -128,6 +129,10 @@ struct GrammarFlags {
   std::optional<std::string> schema_text;
 
  private:
+  // Fails when options of schemas were given and the text has none of what schemas begin with.
+  Status CheckSchemaOptions(std::initializer_list<std::string_view> marks, std::string_view text,
+                            std::string_view what) const;
+
   const CLI::App* command_ = nullptr;  // after AddAllTo: knows which options were given
 };
 

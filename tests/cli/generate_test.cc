@@ -70,6 +70,10 @@ TEST(GenerateTest, SeveralGaps) {
   const CommandResult captures = RunPawl(Command({"--regex", kRegex, "--gap", "x", "--captures"}));
   EXPECT_EQ(captures.exit_code, 2);
   EXPECT_NE(captures.err.find("--captures: "), std::string::npos) << captures.err;
+  const CommandResult alone = RunPawl(Command({"--gap", "x"}));
+  EXPECT_EQ(alone.exit_code, 2);
+  EXPECT_NE(alone.err.find("--gap, --suffix and --require want a constraint"), std::string::npos)
+      << alone.err;
 }
 
 TEST(GenerateTest, SchemaGivesValidJson) {

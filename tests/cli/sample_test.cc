@@ -217,7 +217,20 @@ TEST(SampleTest, BadInput) {
   expect_refused({"--regex", "[a-c]*", "--gap-file", ScratchPath("absent")}, {"absent"});
   expect_refused({"--regex", "[a-c]*", "--gap", ""}, {"--gap: is empty"});
   expect_refused({"--regex", "[a-c]*", "--gap", "a", "--require", "b"}, {"--require: ", "--gap"});
-  expect_refused({"--gap", "a"}, {"--gap"});
+  expect_refused({"--structural-tag",
+                  WriteScratch("plain_tag.json", R"({"format":{"type":"regex","pattern":"a"}})"),
+                  "--whitespace", "any"},
+                 {"--whitespace: is for JSON Schemas; this structural tag has none"});
+  const std::string lark = WriteScratch("plain.lark", "start: \"a\"\n");
+  expect_refused({"--grammar", lark, "--root", "start"}, {"--root: is for EBNF and GBNF"});
+  expect_refused({"--grammar", lark, "--ascii"}, {"--ascii: is for JSON Schemas"});
+  expect_refused(
+      {"--grammar",
+       WriteScratch("plain.llguidance", R"({"grammars":[{"lark_grammar":"start: \"a\""}]})"),
+       "--order", "any"},
+      {"--order: is for JSON Schemas"});
+  expect_refused({"--regex", "a", "--order", "any"}, {"--order: has a meaning with --schema only"});
+  expect_refused({"--choice", "a", "--root", "x"}, {"--root: has a meaning with --grammar only"});
   expect_refused({"--regex", "[a-c]*", "--require", "x"}, {"--require: no text"});
   expect_refused({"--regex", "a", "--prefix", "a", "--prefix-file", "x"}, {"only one of"});
   expect_refused({"--regex", "a("}, {"pawl sample: --regex: byte "});

@@ -11,8 +11,9 @@ namespace pawl::schema {
 namespace {
 
 // States that one question may visit: a product state takes a few hundred bytes. Where one question
-// was too long, the next will be too.
-constexpr int64_t kFuel = 10'000, kFuelAfterAll = 16;
+// was too long, the next will be too. And the steps of all questions together: a mask asks
+// thousands.
+constexpr int64_t kFuel = 10'000, kFuelAfterAll = 16, kStepsOfAll = 300'000;
 constexpr char kAlphabet[] = "0123456789.-";
 
 // The value fulfils the constraint.
@@ -173,6 +174,7 @@ NumberProgram::StateId NumberProgram::Intern(std::vector<uint32_t> key) {
 NumberProgram::StateId NumberProgram::RawStep(StateId state, char c) {
   // An empty constraint reads exponents whether they are wanted or not.
   if (!exponents_ && (c == 'e' || c == 'E')) return 0;
+  ++steps_;
   std::vector<uint32_t> key = states_[state].key;
   for (size_t i = 0; i < key.size(); ++i) {
     key[i] = parts_[i].Step(key[i], c);
@@ -217,9 +219,43 @@ bool NumberProgram::Live(StateId state) {
   return states_[state].live == 1;
 }
 
+// What completes the number for the first part may do so for all.
+bool NumberProgram::Guess(StateId start) {
+  if (!parts_[0].CanAccept(states_[start].key[0])) return false;
+  std::vector<StateId> way = {start};
+  const std::string text = parts_[0].ShortestAccepting(states_[start].key[0]);
+  for (const char c : text) {
+    const StateId next = RawStep(way.back(), c);
+    if (next == 0) return false;
+    way.push_back(next);
+  }
+  if (!Accepts(way.back())) return false;
+  states_[way.back()].live = 1;
+  for (size_t i = text.size(); i-- > 0;) {
+    states_[way[i]].live = 1;
+    states_[way[i]].via = text[i];
+  }
+  return true;
+}
+
+bool NumberProgram::FindNear(StateId start) {
+  if (Accepts(start) || Guess(start)) return true;
+  for (const char* c = kAlphabet; *c != 0; ++c) {
+    const StateId next = RawStep(start, *c);
+    if (next == 0 || !(Accepts(next) || Guess(next))) continue;
+    states_[start].via = *c;
+    return true;
+  }
+  return false;
+}
+
 void NumberProgram::Decide(StateId start) {
   if (!parts_[0].CanAccept(states_[start].key[0])) {
     states_[start].live = 0;
+    return;
+  }
+  if (steps_ > kStepsOfAll || FindNear(start)) {
+    states_[start].live = 1;
     return;
   }
   struct Visit {
@@ -262,7 +298,8 @@ std::optional<std::string> NumberProgram::Shortest(StateId state) {
   if (merged_) return parts_[0].ShortestAccepting(states_[state].key[0]);
   std::string out;
   while (!Accepts(state)) {
-    if (!Live(state) || states_[state].via == 0) return std::nullopt;
+    if (!Live(state)) return std::nullopt;
+    if (states_[state].via == 0 && !FindNear(state)) return std::nullopt;
     out.push_back(states_[state].via);
     state = RawStep(state, states_[state].via);
   }

@@ -50,6 +50,9 @@ class NumberProgram {
   StateId Intern(std::vector<uint32_t> key);
   StateId RawStep(StateId state, char c);
   void Decide(StateId state);
+  // Looks for an acceptable number near by, and remembers the way to it.
+  bool FindNear(StateId state);
+  bool Guess(StateId state);
   struct Info {
     std::vector<uint32_t> key;  // states of the automata
     int8_t live = -1;
@@ -104,6 +107,7 @@ class NumberProgram {
   std::function<bool(StateId)> accept_;
   std::vector<Info> states_;
   bool exhausted_ = false;  // a question ran out of fuel
+  int64_t steps_ = 0;       // of the product
   std::unordered_multimap<uint64_t, StateId> index_;
 };
 

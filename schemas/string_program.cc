@@ -10,7 +10,7 @@
 namespace pawl::schema {
 namespace {
 // About two seconds of work at worst; real patterns need a few thousand steps.
-constexpr RegexDfaLimits kRegexLimits{.max_states = 1 << 18, .max_search_work = 1u << 23};
+constexpr RegexDfaLimits kRegexLimits{.max_states = 1 << 18, .max_search_work = 1u << 21};
 }  // namespace
 
 StringProgram::StringProgram(const SchemaTable& table, std::vector<AtomId> atoms)

@@ -86,6 +86,7 @@ class StringProgram {
   uint32_t Distance(StateId state, bool apart = false) const;
   // Steps of the regexes' arena so far.
   uint64_t work() const { return table_.regexes->work(); }
+  SearchSpending& spending() const { return *table_.spending; }
   // Which states of the regexes were met.
   using Met = std::vector<std::vector<bool>>;
   // The steps of the arena that the steps from this state took, of the regexes' states that are
@@ -106,6 +107,8 @@ class StringProgram {
   // not go on.
   bool overflow() const;
   size_t size() const { return keys_.size() / width_; }
+  // What the states take, roughly.
+  size_t bytes() const { return size() * (width_ * 8 + static_cast<size_t>(class_count_) * 4 + 64); }
 
  private:
   static constexpr StateId kUnknown = UINT32_MAX;

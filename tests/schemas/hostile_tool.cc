@@ -29,7 +29,7 @@ namespace {
 constexpr int kTokens = 256, kAsk = 4;
 constexpr double kSeconds = 1;
 constexpr long kMegabytes = 512;
-constexpr rlim_t kMostSeconds = 20;
+constexpr rlim_t kMostSeconds = 4;
 
 struct Outcome {
   double compile = 0, walk = 0, slowest = 0;  // seconds; the slowest step of the walk

@@ -11,8 +11,12 @@ namespace pawl::schema {
 namespace {
 
 constexpr size_t kManyRegexes = 8;
+// Of regexes that search for something each step of a union looks at all of them, which a product
+// does once for each state of one; so those have to be more.
+constexpr size_t kManySearches = 100;
 // Steps of the regexes' arena that a union may take to be made; beyond that it stays apart.
 constexpr uint64_t kMaxUnionWork = 1u << 21;
+constexpr size_t kMaxNarrowed = 4096;  // values of a set from which others are taken away
 
 }  // namespace
 
@@ -52,6 +56,9 @@ FormulaId Merging::MergeKids(FormulaArena::Op op, std::vector<FormulaId> kids) {
   using Op = FormulaArena::Op;
   FormulaArena& formulas = table_.formulas;
   std::vector<FormulaId> apart;
+  const auto search = [&](FormulaId atom) {
+    return table_.regexes->IsSearch(table_.string(formulas.value(atom)).regex, false);
+  };
   const bool negated = op == Op::kAnd;  // looks at what is denied
   for (const Sort sort : {Sort::kRegex, Sort::kLiterals, Sort::kNumbers}) {
     std::vector<FormulaId> atoms, rest;
@@ -66,6 +73,8 @@ FormulaId Merging::MergeKids(FormulaArena::Op op, std::vector<FormulaId> kids) {
     }
     const bool regexes = sort == Sort::kRegex;
     if (atoms.size() < (regexes ? kManyRegexes : 2) || (regexes && op == Op::kExactlyOne)) continue;
+    if (regexes && atoms.size() < kManySearches && std::any_of(atoms.begin(), atoms.end(), search))
+      continue;
     if (op == Op::kExactlyOne) {
       const Split split = SplitByCount(sort, atoms);
       rest.push_back(split.once);
@@ -77,12 +86,61 @@ FormulaId Merging::MergeKids(FormulaArena::Op op, std::vector<FormulaId> kids) {
     }
     kids = std::move(rest);
   }
+  if (op == Op::kAnd) kids = Subtract(std::move(kids));
   const FormulaId merged = op == Op::kAnd  ? formulas.And(kids)
                            : op == Op::kOr ? formulas.Or(kids)
                                            : formulas.ExactlyOne(kids);
   if (apart.empty()) return merged;
   apart.push_back(merged);
   return formulas.And(apart);
+}
+
+// A set that must hold the value, and others that must or must not, are one set: what a choice
+// between constants asks of a discriminator is then the same question each time.
+std::vector<FormulaId> Merging::Subtract(std::vector<FormulaId> kids) {
+  const FormulaArena& formulas = table_.formulas;
+  for (const Sort sort : {Sort::kLiterals, Sort::kNumbers}) {
+    const auto first = std::find_if(kids.begin(), kids.end(),
+                                    [&](FormulaId kid) { return SortOf(kid) == sort; });
+    if (first == kids.end()) continue;
+    std::vector<FormulaId> rest;
+    const auto narrow = [&](auto values, const auto& values_of) {
+      for (auto it = kids.begin(); it != kids.end(); ++it) {
+        if (it == first) continue;
+        const bool denied = formulas.op(*it) == FormulaArena::Op::kNot;
+        const FormulaId inner = denied ? formulas.kids(*it)[0] : *it;
+        if (SortOf(inner) != sort) {
+          rest.push_back(*it);
+          continue;
+        }
+        const auto& others = values_of(inner);
+        std::erase_if(values, [&](const auto& value) {
+          return std::binary_search(others.begin(), others.end(), value) == denied;
+        });
+      }
+      return values;
+    };
+    const auto literals_of = [&](FormulaId atom) -> const std::vector<std::u32string>& {
+      return table_.string(table_.formulas.value(atom)).literals;
+    };
+    const auto numbers_of = [&](FormulaId atom) -> const std::vector<Decimal>& {
+      return table_.number(table_.formulas.value(atom)).values;
+    };
+    FormulaId left = kFalseFormula;
+    if (sort == Sort::kLiterals) {
+      if (literals_of(*first).size() > kMaxNarrowed) continue;
+      auto literals = narrow(literals_of(*first), literals_of);
+      if (!literals.empty())
+        left = table_.AddString(
+            {.type = StringAtom::Type::kLiterals, .literals = std::move(literals)});
+    } else {
+      if (numbers_of(*first).size() > kMaxNarrowed) continue;
+      left = table_.AddNumberSet(narrow(numbers_of(*first), numbers_of));
+    }
+    rest.push_back(left);
+    kids = std::move(rest);
+  }
+  return kids;
 }
 
 FormulaId Merging::Union(Sort sort, const std::vector<FormulaId>& atoms) {

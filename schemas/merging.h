@@ -26,6 +26,7 @@ class Merging {
   enum class Sort : uint8_t { kNone, kRegex, kLiterals, kNumbers };
   Sort SortOf(FormulaId formula) const;
   FormulaId MergeKids(FormulaArena::Op op, std::vector<FormulaId> kids);
+  std::vector<FormulaId> Subtract(std::vector<FormulaId> kids);
   // The union of atoms of one sort; kFalseFormula when there are none.
   FormulaId Union(Sort sort, const std::vector<FormulaId>& atoms);
   // Of sets: those in one set only, and those in several.

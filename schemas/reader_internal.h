@@ -152,6 +152,13 @@ class Reader {
     FormulaId formula;
   };
   std::deque<Open> open_;  // references to be read
+  // What the items of arrays under uniqueItems are, and where that stands.
+  struct Unique {
+    FormulaId items;
+    std::string pointer;
+  };
+  std::vector<Unique> unique_;
+  Status CheckUnique();
   std::unordered_map<std::string, FormulaId> present_;
   std::vector<std::string> notes_;
   std::unordered_set<const Value*> noted_;

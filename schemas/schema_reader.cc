@@ -14,7 +14,9 @@ namespace {
 constexpr int kMaxReferenceChain = 1000;
 // Each is followed by itself, so that time grows with the square of their number: a second or two.
 constexpr int64_t kMaxConstantContainers = 1000;
-constexpr int64_t kMaxSchemas = 500'000;
+// Under uniqueItems each item is told apart from those before it as well.
+constexpr int64_t kMaxUniqueContainers = 250;
+constexpr int64_t kMaxSchemas = 300'000;
 
 }  // namespace
 
@@ -73,7 +75,31 @@ Result<FormulaId> Reader::ReadAll() {
                      " references (allOf, anyOf, oneOf, not and if on the way count too)",
                  place};
   }
+  if (Status status = CheckUnique(); !status.ok()) return status.error();
   return root;
+}
+
+// Arrays and objects that a constant became: nothing in them is left open.
+Status Reader::CheckUnique() {
+  for (const auto& [items, pointer] : unique_) {
+    int64_t constants = 0;
+    for (const AtomId atom : formulas_.Atoms(formulas_.ForKind(items, kArrayValue))) {
+      const ArrayAtom& array = table_.array(atom);
+      constants += array.items == kFalseFormula && array.min_items == array.prefix.size();
+    }
+    for (const AtomId atom : formulas_.Atoms(formulas_.ForKind(items, kObjectValue))) {
+      const ObjectAtom& object = table_.object(atom);
+      constants += object.additional == kFalseFormula && object.patterns.empty() &&
+                   object.required.size() == object.properties.size();
+    }
+    if (constants <= kMaxUniqueContainers) continue;
+    return Error{ErrorCode::kLimit,
+                 "more than " + std::to_string(kMaxUniqueContainers) +
+                     " constants that are arrays or objects are among the items (strings and "
+                     "numbers are not limited)",
+                 pointer};
+  }
+  return {};
 }
 
 Reader::Here Reader::EnterResource(const Resource& resource, ScopeId scope_id) {

@@ -2,7 +2,8 @@
 //
 // Each schema is compiled and walked in a process of its own, once in compact layout with the
 // properties in order and once with any order, white space and spelling. A walk takes up to
-// kTokens random tokens: the mask of each state, a completion for every kAsk-th. Prints one line
+// kTokens random tokens: the mask of each state, a completion for every kAsk-th, or
+// fewer where completions are long, as in the decode loop. Prints one line
 // for each, dearest first: seconds of processor time, peak memory with the vocabulary, and what
 // came of it. Exit code 1 when one took more than the bar: a second, or 512 MB.
 #include <sys/resource.h>
@@ -27,6 +28,7 @@ namespace pawl::property {
 namespace {
 
 constexpr int kTokens = 256, kAsk = 4;
+constexpr int kBytesPerToken = 256;  // of a completion, before a new one is asked for
 constexpr double kSeconds = 1;
 constexpr long kMegabytes = 512;
 constexpr rlim_t kMostSeconds = 4;
@@ -55,12 +57,14 @@ Outcome Attempt(const std::string& schema, const JsonSchemaOptions& options,
   Dice dice(5);
   State state = grammar->Start();
   std::string text;
+  int ask = 0;
   for (int token = 0; token < kTokens; ++token) {
     const double step = Now();
     const auto mask = state.mask();
     TokenId next = kNoToken;
-    if (token % kAsk == 0) {
+    if (token >= ask) {
       const auto end = state.ShortestCompletion();
+      ask = end ? token + kAsk + static_cast<int>(end->size() / kBytesPerToken) : kTokens;
       if (end && !end->empty() && dice.Percent(40)) next = vocabulary->LongestPrefix(*end);
     }
     out.slowest = std::max(out.slowest, Now() - step);

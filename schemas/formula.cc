@@ -211,7 +211,16 @@ std::optional<FormulaArena::BadReference> FormulaArena::FindBadReference(int max
       if (next < node.kids.size() + (follows ? 1 : 0)) {
         ++path.back().next;
         const FormulaId to = next < node.kids.size() ? node.kids[next] : targets_[node.value];
-        if (longest[to] == kOnPath) return BadReference{reference, true};
+        if (longest[to] == kOnPath) {
+          // The references of the circle, in order; it has one, or `to` would be its own part.
+          size_t at = path.size();
+          while (path[at - 1].formula != to) --at;
+          std::vector<FormulaId> circle;
+          for (--at; at < path.size(); ++at) {
+            if (nodes_[path[at].formula].op == Op::kReference) circle.push_back(path[at].formula);
+          }
+          return BadReference{circle.front(), true, circle.back()};
+        }
         if (longest[to] == kUnknown) path.push_back({to, 0});
         continue;
       }
@@ -225,7 +234,7 @@ std::optional<FormulaArena::BadReference> FormulaArena::FindBadReference(int max
     }
   }
   for (const FormulaId reference : references_) {
-    if (longest[reference] - 1 > max_steps) return BadReference{reference, false};
+    if (longest[reference] - 1 > max_steps) return BadReference{reference, false, reference};
   }
   return std::nullopt;
 }

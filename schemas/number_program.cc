@@ -13,7 +13,7 @@ namespace {
 // States that one question may visit: a product state takes a few hundred bytes. Where one question
 // was too long, the next will be too. And the steps of all questions together: a mask asks
 // thousands.
-constexpr int64_t kFuel = 10'000, kFuelAfterAll = 16, kStepsOfAll = 300'000;
+constexpr int64_t kFuel = 10'000, kFuelAfterAll = 16, kStepsOfAll = 120'000;
 constexpr char kAlphabet[] = "0123456789.-";
 
 // The value fulfils the constraint.

@@ -152,6 +152,13 @@ class Reader {
     FormulaId formula;
   };
   std::deque<Open> open_;  // references to be read
+  // The values of "$ref" and its like that were met: in what definition, and what they lead to.
+  struct Use {
+    FormulaId inside, target;
+    const Value* value;
+  };
+  std::vector<Use> uses_;
+  FormulaId reading_ = kTrueFormula;  // the reference whose definition is being read
   // What the items of arrays under uniqueItems are, and where that stands.
   struct Unique {
     FormulaId items;

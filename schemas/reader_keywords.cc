@@ -146,7 +146,7 @@ Status Reader::CheckForm(const std::string& name, const Value& value, const Path
     return Wrong(path, "a URI reference");
   if (name == "$id" && At(Dialect::k2019) && value.text.find('#') + 1 < value.text.size() &&
       value.text.find('#') != std::string::npos)
-    Note(value, path, "a fragment of it names nothing in this dialect; use $anchor");
+    return Wrong(path, "a URI reference without a fragment (use $anchor for a name)");
   if (((name == "$anchor" && At(Dialect::k2019)) ||
        (name == "$dynamicAnchor" && At(Dialect::k2020))) &&
       !(is_string && IsAnchor(value.text, dialect())))

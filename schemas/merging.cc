@@ -46,8 +46,7 @@ FormulaId Merging::Of(FormulaId formula) {
   const auto span = formulas.kids(formula);
   std::vector<FormulaId> kids(span.begin(), span.end());  // a copy: the arena grows below
   for (FormulaId& kid : kids) kid = Of(kid);
-  const FormulaId merged =
-      op == Op::kNot ? formulas.Not(kids[0]) : MergeKids(op, std::move(kids));
+  const FormulaId merged = op == Op::kNot ? formulas.Not(kids[0]) : MergeKids(op, std::move(kids));
   known_.emplace(formula, merged);
   return merged;
 }
@@ -100,8 +99,8 @@ FormulaId Merging::MergeKids(FormulaArena::Op op, std::vector<FormulaId> kids) {
 std::vector<FormulaId> Merging::Subtract(std::vector<FormulaId> kids) {
   const FormulaArena& formulas = table_.formulas;
   for (const Sort sort : {Sort::kLiterals, Sort::kNumbers}) {
-    const auto first = std::find_if(kids.begin(), kids.end(),
-                                    [&](FormulaId kid) { return SortOf(kid) == sort; });
+    const auto first =
+        std::find_if(kids.begin(), kids.end(), [&](FormulaId kid) { return SortOf(kid) == sort; });
     if (first == kids.end()) continue;
     std::vector<FormulaId> rest;
     const auto narrow = [&](auto values, const auto& values_of) {

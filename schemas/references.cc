@@ -94,10 +94,10 @@ std::string PercentDecode(std::string_view text) {
 }
 
 Error Ambiguous(const std::string& name, const std::string& first, const std::string& second) {
-  return Error{ErrorCode::kInvalid,
-               "two schemas that differ are named " + json::Quote(name) + ": " + first + " and by " +
-                   second,
-               ""};
+  return Error{
+      ErrorCode::kInvalid,
+      "two schemas that differ are named " + json::Quote(name) + ": " + first + " and by " + second,
+      ""};
 }
 
 std::string UnescapePointer(std::string_view token) {

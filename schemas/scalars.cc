@@ -117,9 +117,8 @@ std::vector<bool> Scalars::StringTruth(const Goal& goal, StringProgram::StateId 
   StringProgram& program = String(goal).program();
   std::vector<bool> out;
   for (const FormulaId track : goal.tracks) {
-    out.push_back(
-        table_.formulas.Evaluate(OfKind(track, kStringValue),
-                                 [&](AtomId atom) { return program.Truth(state, atom); }));
+    out.push_back(table_.formulas.Evaluate(
+        OfKind(track, kStringValue), [&](AtomId atom) { return program.Truth(state, atom); }));
   }
   return out;
 }
@@ -128,9 +127,8 @@ std::vector<bool> Scalars::NumberTruth(const Goal& goal, NumberProgram::StateId 
   const NumberProgram* program = Number(goal);
   std::vector<bool> out;
   for (const FormulaId track : goal.tracks) {
-    out.push_back(
-        table_.formulas.Evaluate(OfKind(track, kNumberValue),
-                                 [&](AtomId atom) { return program->Truth(state, atom); }));
+    out.push_back(table_.formulas.Evaluate(
+        OfKind(track, kNumberValue), [&](AtomId atom) { return program->Truth(state, atom); }));
   }
   return out;
 }

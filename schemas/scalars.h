@@ -22,7 +22,10 @@ class Scalars {
   // tracks.
   using AroundAccepts = std::function<bool(FrameId, const std::vector<bool>&)>;
   Scalars(SchemaTable& table, const JsonSchemaOptions& options, AroundAccepts around_accepts)
-      : table_(table), options_(options), around_accepts_(std::move(around_accepts)), merging_(table) {}
+      : table_(table),
+        options_(options),
+        around_accepts_(std::move(around_accepts)),
+        merging_(table) {}
 
   // A string value that meets the goal. The reference stays valid.
   StringSearch& String(const Goal& goal);

@@ -37,7 +37,8 @@ class StringProgram {
   StateId Next(StateId state, int cls) {
     const size_t row = rows_[state];
     if (row != kNoRow) {
-      const StateId next = next_[row * static_cast<size_t>(class_count_) + static_cast<size_t>(cls)];
+      const StateId next =
+          next_[row * static_cast<size_t>(class_count_) + static_cast<size_t>(cls)];
       if (next != kUnknown) return next;
     }
     return ComputeNext(state, cls);

@@ -52,7 +52,8 @@ int Main(int argc, char** argv) {
          chosen = chosen.front()->get_subcommands()) {
       name += (name.empty() ? "" : " ") + chosen.front()->get_name();
     }
-    Note(name, fmt::format("{} (see pawl{}{} --help)", UsageMessage(e), name.empty() ? "" : " ", name));
+    Note(name,
+         fmt::format("{} (see pawl{}{} --help)", UsageMessage(e), name.empty() ? "" : " ", name));
     return kExitBadInput;
   }
   if (!action) {

@@ -96,7 +96,8 @@ struct Row {
   int status = 0;
 };
 
-Row Measure(const std::string& file, bool any, const std::shared_ptr<const Vocabulary>& vocabulary) {
+Row Measure(const std::string& file, bool any,
+            const std::shared_ptr<const Vocabulary>& vocabulary) {
   Row row;
   row.name = (any ? "any    " : "schema ") + std::filesystem::path(file).stem().string();
   int ends[2];

@@ -216,8 +216,10 @@ TEST(KeywordTest, IdentifiersThatAreThereTwice) {
   const auto with = [](const std::string& second, const std::string& reference) {
     return R"({"items": {"$ref": ")" + reference + R"("}, "$defs": {
       "a": {"$id": "http://x.test/a", "type": "string"}, "b": {"$anchor": "n", "type": "string"},
-      "c": {"$id": "http://x.test/a", "type": ")" + second + R"("},
-      "d": {"$anchor": "n", "type": ")" + second + R"("}}})";
+      "c": {"$id": "http://x.test/a", "type": ")" +
+           second + R"("},
+      "d": {"$anchor": "n", "type": ")" +
+           second + R"("}}})";
   };
   for (const char* reference : {"http://x.test/a", "#n"}) {
     EXPECT_TRUE(compiler.CompileJsonSchema(with("string", reference)).ok()) << reference;

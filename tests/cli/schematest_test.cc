@@ -154,7 +154,7 @@ TEST(SchemaTestTest, BadInput) {
     WriteScratch("broken/tests/draft7/a.json", content);
     return RunPawl({"schematest", "--suite", ScratchPath("broken"), "--draft", "7"});
   };
-  ExpectRefused(with("[{"), {"tests/draft7/a.json: byte 2"});
+  ExpectRefused(with("[{"), {"tests/draft7/a.json: 1:3 (byte 2)"});
   ExpectRefused(with("{}"), {"tests/draft7/a.json: #: must be an array"});
   ExpectRefused(with(R"([{"description":"x","schema":{}}])"), {"a.json: #/0: must have"});
   ExpectRefused(with(R"([{"description":"x","schema":{},"tests":[{"data":1}]}])"),

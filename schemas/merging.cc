@@ -45,10 +45,30 @@ FormulaId Merging::Of(FormulaId formula) {
   if (const auto it = known_.find(formula); it != known_.end()) return it->second;
   const auto span = formulas.kids(formula);
   std::vector<FormulaId> kids(span.begin(), span.end());  // a copy: the arena grows below
-  for (FormulaId& kid : kids) kid = Of(kid);
+  bool changed = false;
+  for (FormulaId& kid : kids) {
+    const FormulaId merged = Of(kid);
+    changed = changed || merged != kid;
+    kid = merged;
+  }
+  if (!changed && (op == Op::kNot || !Mergeable(kids))) {
+    known_.emplace(formula, formula);
+    return formula;
+  }
   const FormulaId merged = op == Op::kNot ? formulas.Not(kids[0]) : MergeKids(op, std::move(kids));
   known_.emplace(formula, merged);
   return merged;
+}
+
+bool Merging::Mergeable(const std::vector<FormulaId>& kids) const {
+  size_t sets = 0, regexes = 0;
+  for (const FormulaId kid : kids) {
+    const bool denied = table_.formulas.op(kid) == FormulaArena::Op::kNot;
+    const Sort sort = SortOf(denied ? table_.formulas.kids(kid)[0] : kid);
+    sets += sort == Sort::kLiterals || sort == Sort::kNumbers ? 1 : 0;
+    regexes += sort == Sort::kRegex ? 1 : 0;
+  }
+  return sets > 1 || regexes >= kManyRegexes;
 }
 
 FormulaId Merging::MergeKids(FormulaArena::Op op, std::vector<FormulaId> kids) {

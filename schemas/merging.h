@@ -25,6 +25,8 @@ class Merging {
  private:
   enum class Sort : uint8_t { kNone, kRegex, kLiterals, kNumbers };
   Sort SortOf(FormulaId formula) const;
+  // There may be something to do: most formulas hold one condition of a sort.
+  bool Mergeable(const std::vector<FormulaId>& kids) const;
   FormulaId MergeKids(FormulaArena::Op op, std::vector<FormulaId> kids);
   std::vector<FormulaId> Subtract(std::vector<FormulaId> kids);
   // The union of atoms of one sort; kFalseFormula when there are none.

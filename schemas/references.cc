@@ -243,6 +243,7 @@ Resource& References::AddResource(std::string uri, const Visit& visit, Language 
   const json::Value* recursive = visit.value->Find("$recursiveAnchor");
   resource.recursive_anchor = language.dialect == Dialect::k2019 && recursive != nullptr &&
                               recursive->type == json::Type::kTrue;
+  if (visit.proper) proper_.insert(visit.value);
   if (const auto [it, fresh] = by_uri_.emplace(resource.uri, &resource); !fresh)
     it->second->twin = Twice(visit, language.dialect == Dialect::kDraft4 ? "id" : "$id",
                              *it->second->root, it->second->pointer);
@@ -291,7 +292,6 @@ void References::IndexSchema(Visit visit, std::deque<Visit>& schemas, std::deque
   const json::Value& value = *visit.value;
   Language language = visit.resource->language;
   if (&value != visit.resource->root) language = LanguageInside(value, language);
-  if (visit.proper) proper_.insert(&value);
   if (const std::optional<std::string> id = IdOf(value, language.dialect)) {
     const size_t hash = id->find('#');
     if (hash != 0 && &value != visit.resource->root) {
@@ -300,6 +300,7 @@ void References::IndexSchema(Visit visit, std::deque<Visit>& schemas, std::deque
     }
     if (visit.resource->language.dialect < Dialect::k2019 && hash != std::string::npos &&
         hash + 1 < id->size()) {
+      if (visit.proper) proper_.insert(&value);
       const auto [it, fresh] = visit.resource->anchors.emplace(
           id->substr(hash + 1), Resource::Place{&value, visit.pointer});
       if (!fresh)
@@ -312,6 +313,7 @@ void References::IndexSchema(Visit visit, std::deque<Visit>& schemas, std::deque
       const json::Value* anchor = value.Find(keyword);
       if (anchor == nullptr || anchor->type != json::Type::kString) continue;
       const Resource::Place place{&value, visit.pointer};
+      if (visit.proper) proper_.insert(&value);
       const auto [it, fresh] = visit.resource->anchors.emplace(anchor->text, place);
       if (!fresh) it->second.twin = Twice(visit, keyword, *it->second.value, it->second.pointer);
       if (keyword[1] == 'd' && visit.resource->language.dialect == Dialect::k2020)

@@ -91,7 +91,8 @@ TEST(MessagesTest, ChoicesAreCountedFromOne) {
 
 TEST(MessagesTest, BadSchemasNameFileAndKeyword) {
   const std::string not_json = WriteScratch("not_json.json", "{\"type\": ");
-  ExpectRefused(Extract(not_json, {"--text", "x"}), {"pawl extract: ", "not_json.json: 1:10 (byte 9)"});
+  ExpectRefused(Extract(not_json, {"--text", "x"}),
+                {"pawl extract: ", "not_json.json: 1:10 (byte 9)"});
   const std::string wrong_value =
       WriteScratch("wrong.json", R"({"properties":{"age":{"type":"integer","minimum":"3"}}})");
   ExpectRefused(Extract(wrong_value, {"--text", "x"}), {"wrong.json: #/properties/age/minimum: "});

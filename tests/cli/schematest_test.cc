@@ -130,7 +130,8 @@ TEST(SchemaTestTest, TheOfficialSuite) {
     GTEST_SKIP() << "PAWL_DATA_DIR does not name a folder with json-schema-test-suite";
   }
   const CommandResult result =
-      RunPawl({"schematest", "--suite", suite, "--draft", "all", "--formats", "--ratchet", PAWL_SOURCE_DIR "/tests/data/schematest.ratchet"});
+      RunPawl({"schematest", "--suite", suite, "--draft", "all", "--formats", "--ratchet",
+               PAWL_SOURCE_DIR "/tests/data/schematest.ratchet"});
   EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
   EXPECT_EQ(result.out.find("exact now"), std::string::npos) << result.out;
 }

@@ -83,27 +83,45 @@ struct MatMulArgs {
 constexpr int kKvPageShift = 4;
 constexpr int64_t kKvPage = int64_t{1} << kKvPageShift;
 
-// One query position, all query heads that share one key-value head. What is computed depends on
-// the keys and values in the order of their positions, not on the pages that they lie in.
-struct AttentionArgs {
+// Keys and values of one sequence that one key-value head stands for: what a row of queries sees of
+// them.
+struct AttentionRow {
   const float* q = nullptr;        // [group][head_dim]
+  float* out = nullptr;            // [group][head_dim]
+  int64_t first = 0, prefix = 0;   // the positions first .. prefix-1 are seen,
+  const int32_t* extra = nullptr;  // and then these slots, in this order
+  int extra_count = 0;
+};
+
+// Several rows of one sequence, all query heads that share one key-value head. What is computed for
+// a row depends on the keys and values that it sees in the order of their positions: not on the
+// pages that they lie in, nor on the other rows. Slots of a page that no row sees may be read.
+struct AttentionArgs {
+  const AttentionRow* rows = nullptr;
+  int row_count = 0;               // at most AttentionRows(group)
   const float* keys = nullptr;     // page p: [kKvPage][head_dim] at keys + p * page_stride
   const float* values = nullptr;   // likewise
   int64_t page_stride = 0;         // floats
   const int32_t* pages = nullptr;  // position j is in pages[j / kKvPage] at offset j % kKvPage
-  int64_t first = 0, prefix = 0;   // the positions first .. prefix-1 are seen,
-  const int32_t* extra = nullptr;  // and then these slots, in this order
-  int extra_count = 0;
   int group = 0;
   int head_dim = 0;
   float scale = 1.0f;
   float soft_cap = 0.0f;     // c: scaled scores s become c tanh(s / c); 0: they stay
-  float* scratch = nullptr;  // AttentionScratch(prefix - first + extra_count, group) floats
-  float* out = nullptr;      // [group][head_dim]
+  float* scratch = nullptr;  // AttentionScratch floats
 };
 
-inline int64_t AttentionScratch(int64_t positions, int group) {
-  return (positions + 15) / 16 * 16 * group;
+// Rows share what is read of keys and values, and pay for it with room for their scores.
+constexpr int kAttentionQueries = 24;
+inline int AttentionRows(int group) {
+  return group < kAttentionQueries ? kAttentionQueries / group : 1;
+}
+// Room for the scores of a query that sees so many positions.
+inline int64_t AttentionStride(int64_t positions) { return (positions + 15) / 16 * 16; }
+// Where no row sees more than `positions`.
+inline int64_t AttentionScratch(int64_t positions, int rows, int group, int head_dim) {
+  const int64_t queries = int64_t{rows} * group;
+  return (queries < kAttentionQueries ? queries : kAttentionQueries) *
+         (AttentionStride(positions) + head_dim);
 }
 
 struct KernelSet {
@@ -122,7 +140,7 @@ struct KernelSet {
   // "rotate_half" order of Hugging Face files). cos_sin: head_dim/2 cosines, then as many sines.
   void (*rope)(float* x, const float* cos_sin, int heads, int head_dim);
   // softmax(soft_cap(q k^T * scale)) v. Reads 2 * 4 * head_dim bytes per position, once for the
-  // group.
+  // rows.
   void (*attention)(const AttentionArgs& args);
   // y = gate / (1 + exp(-gate)) * up. y may be gate or up. 3 * 4 * n bytes.
   void (*silu_mul)(const float* gate, const float* up, int64_t n, float* y);

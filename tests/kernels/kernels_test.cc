@@ -652,24 +652,27 @@ TEST(KernelsTest, Attention) {
     std::vector<float> first;
     for (const KernelSet* kernels : Variants()) {
       Output out(group * dim);
-      std::vector<float> scratch(static_cast<size_t>(AttentionScratch(positions, c.group)) + kGuard,
-                                 kNan);
+      std::vector<float> scratch(
+          static_cast<size_t>(AttentionScratch(positions, 1, c.group, c.head_dim)) + kGuard, kNan);
+      AttentionRow row;
+      row.q = q.data();
+      row.out = out.data();
+      row.first = c.first;
+      row.prefix = c.prefix;
+      row.extra = extra.data();
+      row.extra_count = c.extra;
       AttentionArgs args;
-      args.q = q.data();
+      args.rows = &row;
+      args.row_count = 1;
       args.keys = keys.data();
       args.values = values.data();
       args.page_stride = static_cast<int64_t>(stride);
       args.pages = pages.data();
-      args.first = c.first;
-      args.prefix = c.prefix;
-      args.extra = extra.data();
-      args.extra_count = c.extra;
       args.group = c.group;
       args.head_dim = c.head_dim;
       args.scale = scale;
       args.soft_cap = c.soft_cap;
       args.scratch = scratch.data();
-      args.out = out.data();
       kernels->attention(args);
       const std::string label = std::string(kernels->name) + " " + std::to_string(c.prefix) + "+" +
                                 std::to_string(c.extra) + " group " + std::to_string(c.group) +
@@ -685,13 +688,88 @@ TEST(KernelsTest, Attention) {
       EXPECT_EQ(out.values(), first) << label;
 
       // The same positions, all listed: the same bits.
-      args.first = args.prefix = 0;
-      args.extra = order.data();
-      args.extra_count = static_cast<int>(order.size());
+      row.first = row.prefix = 0;
+      row.extra = order.data();
+      row.extra_count = static_cast<int>(order.size());
       Output again(group * dim);
-      args.out = again.data();
+      row.out = again.data();
       kernels->attention(args);
       EXPECT_EQ(again.values(), first) << label << " listed";
+    }
+  }
+}
+
+// Rows of one sequence that see different positions: each gets the bits that it gets alone.
+TEST(KernelsTest, AttentionRowsAreIndependent) {
+  Random random(7);
+  for (int round = 0; round < 200; ++round) {
+    const int group = round % 40 == 0 ? 24 + static_cast<int>(random() % 30)
+                                      : 1 + static_cast<int>(random() % 13);
+    const int head_dim = 2 * (1 + static_cast<int>(random() % (round % 4 == 0 ? 80 : 33)));
+    const auto width = static_cast<size_t>(group) * static_cast<size_t>(head_dim);
+    const int row_count =
+        1 + static_cast<int>(random() % static_cast<unsigned>(AttentionRows(group)));
+    const int64_t most = 1 + static_cast<int64_t>(random() % 150);
+    const auto page_count = static_cast<size_t>((most + kKvPage - 1) / kKvPage) + 4;
+    const size_t stride = static_cast<size_t>(kKvPage * head_dim) + random() % 7;
+    std::vector<int32_t> pages(page_count);
+    std::iota(pages.begin(), pages.end(), 0);
+    std::shuffle(pages.begin(), pages.end(), random);
+    const std::vector<float> keys = Normal(random, page_count * stride),
+                             values = Normal(random, page_count * stride),
+                             q = Normal(random, static_cast<size_t>(row_count) * width, 3.0f);
+    std::vector<int32_t> extra(64);
+    for (int32_t& slot : extra) {
+      slot = static_cast<int32_t>(random() % (page_count * static_cast<size_t>(kKvPage)));
+    }
+    std::vector<AttentionRow> rows(static_cast<size_t>(row_count));
+    for (size_t r = 0; r < rows.size(); ++r) {
+      AttentionRow& row = rows[r];
+      row.q = q.data() + r * width;
+      // Neighbours in a prompt, mostly; with a window half of the time.
+      const auto n = static_cast<int64_t>(r);
+      row.prefix = round % 3 == 0 ? static_cast<int64_t>(random()) % (most + 1)
+                                  : std::max<int64_t>(0, most - row_count + 1 + n);
+      const auto window = static_cast<int64_t>(random() % 40);
+      if (round % 2 == 0) row.first = std::max<int64_t>(0, row.prefix - window);
+      row.extra = extra.data() + random() % 10;
+      row.extra_count = round % 5 == 0 ? static_cast<int>(random() % 50) : 0;
+      if (row.first == row.prefix) row.extra_count += 1;
+    }
+    AttentionArgs args;
+    args.keys = keys.data();
+    args.values = values.data();
+    args.page_stride = static_cast<int64_t>(stride);
+    args.pages = pages.data();
+    args.group = group;
+    args.head_dim = head_dim;
+    args.scale = 0.2f;
+    args.soft_cap = round % 7 == 0 ? 5.0f : 0.0f;
+    std::vector<float> first;
+    for (const KernelSet* kernels : Variants()) {
+      std::vector<float> scratch(
+          static_cast<size_t>(AttentionScratch(most + 64, row_count, group, head_dim)) + kGuard,
+          kNan);
+      args.scratch = scratch.data();
+      Output together(rows.size() * width), alone(rows.size() * width);
+      for (size_t r = 0; r < rows.size(); ++r) rows[r].out = together.data() + r * width;
+      args.rows = rows.data();
+      args.row_count = row_count;
+      kernels->attention(args);
+      args.row_count = 1;
+      for (size_t r = 0; r < rows.size(); ++r) {
+        rows[r].out = alone.data() + r * width;
+        args.rows = &rows[r];
+        kernels->attention(args);
+      }
+      const std::string label = std::string(kernels->name) + " round " + std::to_string(round);
+      EXPECT_EQ(together.values(), alone.values()) << label;
+      EXPECT_TRUE(together.GuardsIntact()) << label;
+      for (size_t i = scratch.size() - kGuard; i < scratch.size(); ++i) {
+        EXPECT_TRUE(std::isnan(scratch[i])) << label;
+      }
+      if (first.empty()) first = together.values();
+      EXPECT_EQ(together.values(), first) << label;
     }
   }
 }

@@ -23,6 +23,7 @@
 #include <cstring>
 
 #include "kernels/cpu/kernels.h"
+#include "kernels/cpu/tiles.h"
 #include "kernels/cpu/variants.h"
 
 namespace pawl {
@@ -35,12 +36,6 @@ constexpr int kPanel = 2 * kOutputs;
 // weights are read once, then stay in a level 2 cache of 2 MiB.
 constexpr int64_t kChunk = 2048;
 
-struct alignas(64) TileConfig {
-  uint8_t palette = 1, start_row = 0, reserved[14] = {};
-  uint16_t row_bytes[16] = {};
-  uint8_t rows[16] = {};
-};
-
 // All eight tiles have 16 rows; those of weights, 4 and 5, are 64 bytes wide, the others have that
 // many columns of four bytes. Released at the end: a thread that stops with tiles in use has 8 KiB
 // more to save.
@@ -52,9 +47,9 @@ class Tiles {
       config.row_bytes[i] = static_cast<uint16_t>(i == 4 || i == 5 ? 64 : columns * 4);
       config.rows[i] = 16;
     }
-    _tile_loadconfig(&config);
+    TileConfigure(config);
   }
-  ~Tiles() { _tile_release(); }
+  ~Tiles() { TileRelease(); }
   Tiles(const Tiles&) = delete;
   Tiles& operator=(const Tiles&) = delete;
 };
@@ -238,15 +233,15 @@ void Narrow(const MatMulArgs& args, int64_t output, int64_t end, int row, int ro
   const auto pitch = static_cast<size_t>(8 * rows);
   const char* x = Inputs(args, row, rows, k_begin);
   const auto stride = static_cast<size_t>(first.stride) * 2;
-  _tile_zero(0);
-  if constexpr (Two) _tile_zero(1);
+  TileZero<0>();
+  if constexpr (Two) TileZero<1>();
   const auto multiply = [&]() __attribute__((always_inline)) {
-    _tile_loadd(6, x, pitch);
-    _tile_dpbf16ps(0, 4, 6);
-    if constexpr (Two) _tile_dpbf16ps(1, 5, 6);
-    _tile_loadd(7, x + pitch / 2, pitch);
-    _tile_dpbf16ps(0, 4, 7);
-    if constexpr (Two) _tile_dpbf16ps(1, 5, 7);
+    TileLoad<6>(x, pitch);
+    TileMultiply<0, 4, 6>();
+    if constexpr (Two) TileMultiply<1, 5, 6>();
+    TileLoad<7>(x + pitch / 2, pitch);
+    TileMultiply<0, 4, 7>();
+    if constexpr (Two) TileMultiply<1, 5, 7>();
     x += pitch * (kStep / 2);
   };
   int64_t k = 0;
@@ -260,17 +255,17 @@ void Narrow(const MatMulArgs& args, int64_t output, int64_t end, int row, int ro
       _mm_prefetch(ahead, _MM_HINT_T1);
       ahead += 64;
     }
-    _tile_loadd(4, first.data + k, stride);
-    if constexpr (Two) _tile_loadd(5, second.data + k, stride);
+    TileLoad<4>(first.data + k, stride);
+    if constexpr (Two) TileLoad<5>(second.data + k, stride);
     multiply();
   }
   alignas(64) uint16_t copy[kOutputs * kStep];
   for (; k < first.inputs; k += kStep) {
     first.Copy(k, copy);
-    _tile_loadd(4, copy, kStep * 2);
+    TileLoad<4>(copy, kStep * 2);
     if constexpr (Two) {
       second.Copy(k, copy);
-      _tile_loadd(5, copy, kStep * 2);
+      TileLoad<5>(copy, kStep * 2);
     }
     multiply();
   }
@@ -281,10 +276,10 @@ void Narrow(const MatMulArgs& args, int64_t output, int64_t end, int row, int ro
     if (rows == kPackRows && count == kOutputs) return FinishWhole(to, sums, row, from);
     Finish(to, sums, row, rows, from, count);
   };
-  _tile_stored(0, sums, 64);
+  TileStore<0>(sums, 64);
   finish(output);
   if constexpr (Two) {
-    _tile_stored(1, sums, 64);
+    TileStore<1>(sums, 64);
     finish(output + kOutputs);
   }
 }
@@ -313,45 +308,45 @@ class Wide {
     constexpr size_t kPitch = 8 * kPackRows;
     const auto stride = static_cast<size_t>(first.stride) * 2;
     const auto multiply = [&]() __attribute__((always_inline)) {
-      _tile_loadd(6, x, kPitch);
-      _tile_dpbf16ps(0, 4, 6);
-      _tile_dpbf16ps(2, 5, 6);
-      _tile_loadd(7, y, kPitch);
-      _tile_dpbf16ps(1, 4, 7);
-      _tile_dpbf16ps(3, 5, 7);
-      _tile_loadd(6, x + kPitch / 2, kPitch);
-      _tile_dpbf16ps(0, 4, 6);
-      _tile_dpbf16ps(2, 5, 6);
-      _tile_loadd(7, y + kPitch / 2, kPitch);
-      _tile_dpbf16ps(1, 4, 7);
-      _tile_dpbf16ps(3, 5, 7);
+      TileLoad<6>(x, kPitch);
+      TileMultiply<0, 4, 6>();
+      TileMultiply<2, 5, 6>();
+      TileLoad<7>(y, kPitch);
+      TileMultiply<1, 4, 7>();
+      TileMultiply<3, 5, 7>();
+      TileLoad<6>(x + kPitch / 2, kPitch);
+      TileMultiply<0, 4, 6>();
+      TileMultiply<2, 5, 6>();
+      TileLoad<7>(y + kPitch / 2, kPitch);
+      TileMultiply<1, 4, 7>();
+      TileMultiply<3, 5, 7>();
       x += kPitch * (kStep / 2);
       y += kPitch * (kStep / 2);
     };
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
+    TileZero<0>();
+    TileZero<1>();
+    TileZero<2>();
+    TileZero<3>();
     int64_t k = 0;
     for (; k < first.whole; k += kStep) {
-      _tile_loadd(4, first.data + k, stride);
-      _tile_loadd(5, second.data + k, stride);
+      TileLoad<4>(first.data + k, stride);
+      TileLoad<5>(second.data + k, stride);
       multiply();
       if (piece_ < kPieces) FinishPiece();
     }
     if (k < first.inputs) {
       alignas(64) uint16_t copy[kOutputs * kStep];
       first.Copy(k, copy);
-      _tile_loadd(4, copy, kStep * 2);
+      TileLoad<4>(copy, kStep * 2);
       second.Copy(k, copy);
-      _tile_loadd(5, copy, kStep * 2);
+      TileLoad<5>(copy, kStep * 2);
       multiply();
     }
     while (piece_ < kPieces) FinishPiece();
-    _tile_stored(0, sums_[0], 64);
-    _tile_stored(1, sums_[1], 64);
-    _tile_stored(2, sums_[2], 64);
-    _tile_stored(3, sums_[3], 64);
+    TileStore<0>(sums_[0], 64);
+    TileStore<1>(sums_[1], 64);
+    TileStore<2>(sums_[2], 64);
+    TileStore<3>(sums_[3], 64);
     output_ = output;
     row_ = row;
     piece_ = 0;

@@ -5,6 +5,16 @@
 #include "src/base/cpu_features.h"
 
 namespace pawl {
+namespace {
+
+// kernels/cpu/tiles.h says what stands for the tiles in tests.
+#if defined(PAWL_EMULATED_TILES)
+bool HaveTiles(const CpuFeatures&) { return true; }
+#elif defined(PAWL_X86_KERNELS)
+bool HaveTiles(const CpuFeatures& cpu) { return cpu.amx_bf16 && RequestAmx(); }
+#endif
+
+}  // namespace
 
 const KernelSet* FindKernels(KernelVariant variant) {
   const CpuFeatures cpu = DetectCpu();
@@ -23,8 +33,7 @@ const KernelSet* FindKernels(KernelVariant variant) {
       return nullptr;
     case KernelVariant::kAmx:
 #if defined(PAWL_X86_KERNELS)
-      if (cpu.amx_bf16 && cpu.avx512_bf16 && FindKernels(KernelVariant::kAvx512) != nullptr &&
-          RequestAmx()) {
+      if (HaveTiles(cpu) && cpu.avx512_bf16 && FindKernels(KernelVariant::kAvx512) != nullptr) {
         return &AmxKernels();
       }
 #endif

@@ -91,9 +91,8 @@ inline __m512i Brain(__m512 upper, __m512 lower) {
   return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(upper, lower));
 }
 
-// The 16 pairs of 32 inputs of a row, those beyond n being 0.
-inline void Split(const float* x, int64_t n, __m512i& hi, __m512i& lo) {
-  __m512 x0, x1;
+// 32 inputs of a row, those beyond n being 0.
+inline void Load32(const float* x, int64_t n, __m512& x0, __m512& x1) {
   if (n >= kStep) {
     x0 = _mm512_loadu_ps(x);
     x1 = _mm512_loadu_ps(x + 16);
@@ -102,51 +101,53 @@ inline void Split(const float* x, int64_t n, __m512i& hi, __m512i& lo) {
     x0 = _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask), x);
     x1 = _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask >> 16), x + 16);
   }
-  hi = Brain(x1, x0);
-  const __m512i hi0 = _mm512_cvtepu16_epi32(_mm512_castsi512_si256(hi));
-  const __m512i hi1 = _mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64(hi, 1));
-  lo = Brain(_mm512_sub_ps(x1, _mm512_castsi512_ps(_mm512_slli_epi32(hi1, 16))),
-             _mm512_sub_ps(x0, _mm512_castsi512_ps(_mm512_slli_epi32(hi0, 16))));
 }
 
+// Their 16 pairs: what is nearest to them, and to what that leaves of them, and so on.
+template <int Terms>
+inline void Split(const float* x, int64_t n, __m512i (&pairs)[Terms]) {
+  __m512 x0, x1;
+  Load32(x, n, x0, x1);
+  for (int t = 0; t < Terms; ++t) {
+    pairs[t] = Brain(x1, x0);
+    const __m512i even = _mm512_cvtepu16_epi32(_mm512_castsi512_si256(pairs[t]));
+    const __m512i odd = _mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64(pairs[t], 1));
+    x0 = _mm512_sub_ps(x0, _mm512_castsi512_ps(_mm512_slli_epi32(even, 16)));
+    x1 = _mm512_sub_ps(x1, _mm512_castsi512_ps(_mm512_slli_epi32(odd, 16)));
+  }
+}
+
+template <int Terms>
 void PackGroup(const float* x, int64_t x_stride, int rows, int64_t n, char* out) {
-  const int64_t pitch = 8 * rows;
-  const auto columns = static_cast<__mmask16>((1u << (rows > 8 ? rows : 2 * rows)) - 1);
+  const int64_t width = 4 * rows, pitch = width * Terms;
+  const auto columns = static_cast<__mmask16>((1u << rows) - 1);
   for (int64_t k = 0; k < n; k += kStep, out += pitch * (kStep / 2)) {
-    __m512i v[16], lo[16];
-    if (rows == 1) {
-      Split(x + k, n - k, v[0], lo[0]);
-      const __m512i low = _mm512_unpacklo_epi32(v[0], lo[0]);
-      const __m512i high = _mm512_unpackhi_epi32(v[0], lo[0]);
-      const __m512i first = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
-      const __m512i second = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
-      _mm512_storeu_si512(out, _mm512_permutex2var_epi64(low, first, high));
-      _mm512_storeu_si512(out + 64, _mm512_permutex2var_epi64(low, second, high));
+    __m512i v[Terms][16];
+    for (int r = 0; r < 16; ++r) {
+      __m512i pairs[Terms] = {};
+      if (r < rows) Split<Terms>(x + r * x_stride + k, n - k, pairs);
+      for (int t = 0; t < Terms; ++t) v[t][r] = pairs[t];
+    }
+    if (rows == 1 && Terms == 1) {
+      _mm512_storeu_si512(out, v[0][0]);
       continue;
     }
-    for (int r = 0; r < rows; ++r) Split(x + r * x_stride + k, n - k, v[r], lo[r]);
-    for (int r = rows; r < 16; ++r) v[r] = lo[r] = _mm512_setzero_si512();
-    if (rows <= 8) {  // hi and lo in one go
-      for (int r = 0; r < rows; ++r) v[rows + r] = lo[r];
-      Transpose16(v);
-      for (int p = 0; p < 16; ++p) _mm512_mask_storeu_epi32(out + p * pitch, columns, v[p]);
-      continue;
-    }
-    Transpose16(v);
-    for (int p = 0; p < 16; ++p) _mm512_mask_storeu_epi32(out + p * pitch, columns, v[p]);
-    Transpose16(lo);
-    for (int p = 0; p < 16; ++p) {
-      _mm512_mask_storeu_epi32(out + p * pitch + pitch / 2, columns, lo[p]);
+    for (int t = 0; t < Terms; ++t) {
+      Transpose16(v[t]);
+      for (int p = 0; p < 16; ++p) {
+        _mm512_mask_storeu_epi32(out + p * pitch + t * width, columns, v[t][p]);
+      }
     }
   }
 }
 
+template <int Terms>
 void Pack(WeightType type, const float* x, int64_t x_stride, int rows, int64_t n, float* out) {
   if (type != WeightType::kBf16) return kAvx512Kernels.pack(type, x, x_stride, rows, n, out);
   for (int r = 0; r < rows; r += kPackRows) {
     const int group = rows - r < kPackRows ? rows - r : kPackRows;
-    PackGroup(x + r * x_stride, x_stride, group, n,
-              reinterpret_cast<char*>(out + r * PackedWidth(n)));
+    PackGroup<Terms>(x + r * x_stride, x_stride, group, n,
+                     reinterpret_cast<char*>(out + r * PackedWidth(n)));
   }
 }
 
@@ -219,19 +220,24 @@ struct Weights {
   }
 };
 
+// Bytes from one pair of inputs to the next, of groups of that many rows.
+constexpr int64_t Pitch(int terms, int rows) { return int64_t{4} * terms * rows; }
+
+template <int Terms>
 const char* Inputs(const MatMulArgs& args, int row, int rows, int64_t k) {
-  return reinterpret_cast<const char*>(args.x + row * PackedWidth(args.w.cols)) + k / 2 * 8 * rows;
+  return reinterpret_cast<const char*>(args.x + row * PackedWidth(args.w.cols)) +
+         k / 2 * Pitch(Terms, rows);
 }
 
 // Up to 16 rows; 16 outputs, or 32 for `Two`, which wait less for each other but for memory. Tiles
 // 0 and 1 are sums, 4 and 5 weights, 6 and 7 inputs.
-template <bool Two>
+template <int Terms, bool Two>
 void Narrow(const MatMulArgs& args, int64_t output, int64_t end, int row, int rows, int64_t k_begin,
             int64_t k_end) {
   const Weights first(args.w, output, k_begin, k_end);
   const Weights second(args.w, Two ? output + kOutputs : output, k_begin, k_end);
-  const auto pitch = static_cast<size_t>(8 * rows);
-  const char* x = Inputs(args, row, rows, k_begin);
+  const auto pitch = static_cast<size_t>(Pitch(Terms, rows));
+  const char* x = Inputs<Terms>(args, row, rows, k_begin);
   const auto stride = static_cast<size_t>(first.stride) * 2;
   TileZero<0>();
   if constexpr (Two) TileZero<1>();
@@ -239,9 +245,11 @@ void Narrow(const MatMulArgs& args, int64_t output, int64_t end, int row, int ro
     TileLoad<6>(x, pitch);
     TileMultiply<0, 4, 6>();
     if constexpr (Two) TileMultiply<1, 5, 6>();
-    TileLoad<7>(x + pitch / 2, pitch);
-    TileMultiply<0, 4, 7>();
-    if constexpr (Two) TileMultiply<1, 5, 7>();
+    if constexpr (Terms == 2) {
+      TileLoad<7>(x + pitch / 2, pitch);
+      TileMultiply<0, 4, 7>();
+      if constexpr (Two) TileMultiply<1, 5, 7>();
+    }
     x += pitch * (kStep / 2);
   };
   int64_t k = 0;
@@ -287,10 +295,11 @@ void Narrow(const MatMulArgs& args, int64_t output, int64_t end, int row, int ro
 // 32 outputs, 32 rows: tiles 0 .. 3 are sums, 4 and 5 weights, 6 and 7 inputs, each used twice or
 // more. Bringing sums to y takes the vector units as long as some steps take the tile unit, so it
 // is put off and done in pieces between the steps of the next 32 x 32.
+constexpr int kWideRows = 2 * kPackRows;
+
+template <int Terms>
 class Wide {
  public:
-  static constexpr int kRows = 2 * kPackRows;
-
   Wide(const MatMulArgs& args, int64_t k_begin, int64_t k_end)
       : args_(args), to_(args, k_begin), k_begin_(k_begin), k_end_(k_end) {}
   ~Wide() {
@@ -303,9 +312,9 @@ class Wide {
   void Multiply(int64_t output, int row) {
     const Weights first(args_.w, output, k_begin_, k_end_);
     const Weights second(args_.w, output + kOutputs, k_begin_, k_end_);
-    const char* x = Inputs(args_, row, kPackRows, k_begin_);
-    const char* y = Inputs(args_, row + kPackRows, kPackRows, k_begin_);
-    constexpr size_t kPitch = 8 * kPackRows;
+    const char* x = Inputs<Terms>(args_, row, kPackRows, k_begin_);
+    const char* y = Inputs<Terms>(args_, row + kPackRows, kPackRows, k_begin_);
+    constexpr size_t kPitch = Pitch(Terms, kPackRows);
     const auto stride = static_cast<size_t>(first.stride) * 2;
     const auto multiply = [&]() __attribute__((always_inline)) {
       TileLoad<6>(x, kPitch);
@@ -314,12 +323,14 @@ class Wide {
       TileLoad<7>(y, kPitch);
       TileMultiply<1, 4, 7>();
       TileMultiply<3, 5, 7>();
-      TileLoad<6>(x + kPitch / 2, kPitch);
-      TileMultiply<0, 4, 6>();
-      TileMultiply<2, 5, 6>();
-      TileLoad<7>(y + kPitch / 2, kPitch);
-      TileMultiply<1, 4, 7>();
-      TileMultiply<3, 5, 7>();
+      if constexpr (Terms == 2) {
+        TileLoad<6>(x + kPitch / 2, kPitch);
+        TileMultiply<0, 4, 6>();
+        TileMultiply<2, 5, 6>();
+        TileLoad<7>(y + kPitch / 2, kPitch);
+        TileMultiply<1, 4, 7>();
+        TileMultiply<3, 5, 7>();
+      }
       x += kPitch * (kStep / 2);
       y += kPitch * (kStep / 2);
     };
@@ -368,20 +379,22 @@ class Wide {
   alignas(64) float sums_[kPieces][16 * 16];
 };
 
+template <int Terms>
 void NarrowRows(const MatMulArgs& args, int64_t output, int64_t end, int row, int64_t k_begin,
                 int64_t k_end) {
   for (; row < args.rows; row += kPackRows) {
     const int rows = args.rows - row < kPackRows ? args.rows - row : kPackRows;
     if (rows == kPackRows && output + 2 * kOutputs <= end) {
-      Narrow<true>(args, output, end, row, rows, k_begin, k_end);
+      Narrow<Terms, true>(args, output, end, row, rows, k_begin, k_end);
     } else {
       for (int64_t o = output; o < end && o < output + kPanel; o += kOutputs) {
-        Narrow<false>(args, o, end, row, rows, k_begin, k_end);
+        Narrow<Terms, false>(args, o, end, row, rows, k_begin, k_end);
       }
     }
   }
 }
 
+template <int Terms>
 void MatMul(const MatMulArgs& args, int64_t begin, int64_t end) {
   if (args.w.type != WeightType::kBf16) return kAvx512Kernels.matmul(args, begin, end);
   // A single group of fewer rows gets tiles that fit: rows of 64 bytes that overlap cross cache
@@ -389,24 +402,24 @@ void MatMul(const MatMulArgs& args, int64_t begin, int64_t end) {
   const Tiles tiles(args.rows < kPackRows ? args.rows : kPackRows);
   const int64_t inputs = args.w.cols;
   const auto chunk_end = [&](int64_t k) { return k + kChunk < inputs ? k + kChunk : inputs; };
-  if (args.rows < Wide::kRows) {
+  if (args.rows < kWideRows) {
     // Few rows wait for weights from memory, which come best one run of rows after the other.
     for (int64_t output = begin; output < end; output += kPanel) {
       for (int64_t k = 0; k < inputs; k += kChunk) {
-        NarrowRows(args, output, end, 0, k, chunk_end(k));
+        NarrowRows<Terms>(args, output, end, 0, k, chunk_end(k));
       }
     }
     return;
   }
-  const int whole = args.rows / Wide::kRows * Wide::kRows;
+  const int whole = args.rows / kWideRows * kWideRows;
   for (int64_t k = 0; k < inputs; k += kChunk) {
     int64_t output = begin;
-    Wide wide(args, k, chunk_end(k));
+    Wide<Terms> wide(args, k, chunk_end(k));
     for (; output + kPanel <= end; output += kPanel) {
-      for (int row = 0; row < whole; row += Wide::kRows) wide.Multiply(output, row);
-      NarrowRows(args, output, end, whole, k, chunk_end(k));
+      for (int row = 0; row < whole; row += kWideRows) wide.Multiply(output, row);
+      NarrowRows<Terms>(args, output, end, whole, k, chunk_end(k));
     }
-    if (output < end) NarrowRows(args, output, end, 0, k, chunk_end(k));
+    if (output < end) NarrowRows<Terms>(args, output, end, 0, k, chunk_end(k));
   }
 }
 
@@ -416,8 +429,19 @@ const KernelSet& AmxKernels() {
   static const KernelSet kernels = [] {
     KernelSet set = kAvx512Kernels;
     set.name = "amx";
-    set.pack = Pack;
-    set.matmul = MatMul;
+    set.pack = Pack<2>;
+    set.matmul = MatMul<2>;
+    return set;
+  }();
+  return kernels;
+}
+
+const KernelSet& AmxBf16Kernels() {
+  static const KernelSet kernels = [] {
+    KernelSet set = kAvx512Kernels;
+    set.name = "amx-bf16";
+    set.pack = Pack<1>;
+    set.matmul = MatMul<1>;
     return set;
   }();
   return kernels;

@@ -1,4 +1,5 @@
-// Choosing the kernels: the widest variant that the processor and the operating system support.
+// Choosing the kernels: the widest variant that the processor and the operating system support, of
+// those that keep what they get.
 #include "kernels/cpu/kernels.h"
 
 #include "kernels/cpu/variants.h"
@@ -32,9 +33,10 @@ const KernelSet* FindKernels(KernelVariant variant) {
 #endif
       return nullptr;
     case KernelVariant::kAmx:
+    case KernelVariant::kAmxBf16:
 #if defined(PAWL_X86_KERNELS)
       if (HaveTiles(cpu) && cpu.avx512_bf16 && FindKernels(KernelVariant::kAvx512) != nullptr) {
-        return &AmxKernels();
+        return variant == KernelVariant::kAmx ? &AmxKernels() : &AmxBf16Kernels();
       }
 #endif
       return nullptr;

@@ -8,7 +8,9 @@
 // There are three variants of the same source (kernels_inl.h), compiled for plain C++, AVX2+FMA and
 // AVX-512. All of them do the same operations on 16 lanes in the same order, so their results are
 // equal bit for bit; only speed differs. A fourth, for AMX (amx.cc), differs in products with bf16
-// weights: it takes 16 bits of each input and adds in the order of the tile unit. In each variant
+// weights: it takes 16 bits of each input and adds in the order of the tile unit. A fifth, which is
+// never chosen unless it is asked for, takes 8 bits of each input (a bf16 number) where weights are
+// bf16, and of all that attention multiplies: half the work, and less exact. In each variant
 // the order of additions for an element of a result depends on the length of the sum alone: not on
 // how many rows are in the call, where a row stands in it, or how the work is cut between threads.
 //
@@ -86,10 +88,12 @@ constexpr int64_t kKvPage = int64_t{1} << kKvPageShift;
 // Keys and values of one sequence that one key-value head stands for: what a row of queries sees of
 // them.
 struct AttentionRow {
-  const float* q = nullptr;        // [group][head_dim]
-  float* out = nullptr;            // [group][head_dim]
-  int64_t first = 0, prefix = 0;   // the positions first .. prefix-1 are seen,
-  const int32_t* extra = nullptr;  // and then these slots, in this order
+  const float* q = nullptr;  // [group][head_dim]
+  float* out = nullptr;      // [group][head_dim]
+  // The positions first .. prefix + extra_count - 1 are seen, at least one. Those from the prefix
+  // on are the slots of `extra`.
+  int64_t first = 0, prefix = 0;
+  const int32_t* extra = nullptr;
   int extra_count = 0;
 };
 
@@ -111,7 +115,7 @@ struct AttentionArgs {
 };
 
 // Rows share what is read of keys and values, and pay for it with room for their scores.
-constexpr int kAttentionQueries = 24;
+constexpr int kAttentionQueries = 32;
 inline int AttentionRows(int group) {
   return group < kAttentionQueries ? kAttentionQueries / group : 1;
 }
@@ -125,7 +129,7 @@ inline int64_t AttentionScratch(int64_t positions, int rows, int group, int head
 }
 
 struct KernelSet {
-  const char* name;  // "portable", "avx2", "avx512", "amx"
+  const char* name;  // "portable", "avx2", "avx512", "amx", "amx-bf16"
 
   // Packs rows of n inputs for products with weights of that type, row r at x + r * x_stride.
   // Writes 4 bytes for each that it reads.
@@ -158,10 +162,10 @@ struct KernelSet {
   float (*read_sum)(const float* x, int64_t n);
 };
 
-enum class KernelVariant : int { kAuto, kPortable, kAvx2, kAvx512, kAmx };
+enum class KernelVariant : int { kAuto, kPortable, kAvx2, kAvx512, kAmx, kAmxBf16 };
 
 // The kernels of that variant, or nullptr when this processor or this build lacks them. kAuto
-// always finds some.
+// always finds some, and never kAmxBf16.
 const KernelSet* FindKernels(KernelVariant variant);
 
 }  // namespace pawl

@@ -617,8 +617,14 @@ void AttentionOfQueries(const AttentionArgs& a) {
   constexpr int kQueries = Vec::kAttentionQueries;
   const int count = a.row_count * a.group;
   int64_t positions = 0;
+  AttentionRow rows[kAttentionQueries];
   for (int i = 0; i < a.row_count; ++i) {
-    const AttentionRow& row = a.rows[i];
+    AttentionRow& row = rows[i] = a.rows[i];
+    if (row.first > row.prefix) {  // some of the extra slots are not seen
+      row.extra += row.first - row.prefix;
+      row.extra_count -= static_cast<int>(row.first - row.prefix);
+      row.first = row.prefix;
+    }
     const int64_t seen = row.prefix - row.first + row.extra_count;
     positions = seen > positions ? seen : positions;
   }
@@ -627,10 +633,10 @@ void AttentionOfQueries(const AttentionArgs& a) {
   // Queries side by side, and behind them the scores of each.
   float* const q = a.scratch;
   float* scores = a.scratch + int64_t{count} * a.head_dim;
-  int64_t least = a.rows[0].first, most = a.rows[0].prefix;               // seen by any row
-  int64_t common_first = a.rows[0].first, common_end = a.rows[0].prefix;  // by all
+  int64_t least = rows[0].first, most = rows[0].prefix;               // seen by any row
+  int64_t common_first = rows[0].first, common_end = rows[0].prefix;  // by all
   for (int i = 0, n = 0; i < a.row_count; ++i) {
-    const AttentionRow& row = a.rows[i];
+    const AttentionRow& row = rows[i];
     for (int64_t k = 0; k < int64_t{a.group} * a.head_dim; ++k) {
       q[int64_t{n} * a.head_dim + k] = row.q[k];
       row.out[k] = 0.0f;
@@ -669,7 +675,7 @@ void AttentionOfQueries(const AttentionArgs& a) {
   const bool common = common_first < common_end;
   const auto each_row = [&](bool before) {
     for (int i = 0; i < a.row_count; ++i) {
-      const AttentionRow& row = a.rows[i];
+      const AttentionRow& row = rows[i];
       const int64_t end = row.prefix + row.extra_count;
       WeightedSums<kQueries>(a, queries + i * a.group, a.group,
                              before || !common ? row.first : common_end,

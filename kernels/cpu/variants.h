@@ -12,6 +12,7 @@ extern const KernelSet kAvx2Kernels;
 extern const KernelSet kAvx512Kernels;
 // REQUIRES: RequestAmx() is true.
 const KernelSet& AmxKernels();
+const KernelSet& AmxBf16Kernels();
 #endif
 
 }  // namespace pawl

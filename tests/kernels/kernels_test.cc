@@ -688,9 +688,11 @@ TEST(KernelsTest, Attention) {
       EXPECT_EQ(out.values(), first) << label;
 
       // The same positions, all listed: the same bits.
-      row.first = row.prefix = 0;
-      row.extra = order.data();
-      row.extra_count = static_cast<int>(order.size());
+      std::vector<int32_t> listed(static_cast<size_t>(c.first), -1);
+      listed.insert(listed.end(), order.begin(), order.end());
+      row.prefix = 0;
+      row.extra = listed.data();
+      row.extra_count = static_cast<int>(listed.size());
       Output again(group * dim);
       row.out = again.data();
       kernels->attention(args);
@@ -731,10 +733,11 @@ TEST(KernelsTest, AttentionRowsAreIndependent) {
       row.prefix = round % 3 == 0 ? static_cast<int64_t>(random()) % (most + 1)
                                   : std::max<int64_t>(0, most - row_count + 1 + n);
       const auto window = static_cast<int64_t>(random() % 40);
-      if (round % 2 == 0) row.first = std::max<int64_t>(0, row.prefix - window);
       row.extra = extra.data() + random() % 10;
       row.extra_count = round % 5 == 0 ? static_cast<int>(random() % 50) : 0;
-      if (row.first == row.prefix) row.extra_count += 1;
+      if (row.prefix == 0) row.extra_count += 1;
+      const int64_t end = row.prefix + row.extra_count;
+      if (round % 2 == 0) row.first = std::max<int64_t>(0, end - 1 - window);
     }
     AttentionArgs args;
     args.keys = keys.data();

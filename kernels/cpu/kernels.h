@@ -121,11 +121,12 @@ inline int AttentionRows(int group) {
 }
 // Room for the scores of a query that sees so many positions.
 inline int64_t AttentionStride(int64_t positions) { return (positions + 15) / 16 * 16; }
-// Where no row sees more than `positions`.
+// Where there are `positions` from the first that any row sees to the last.
 inline int64_t AttentionScratch(int64_t positions, int rows, int group, int head_dim) {
   const int64_t queries = int64_t{rows} * group;
   return (queries < kAttentionQueries ? queries : kAttentionQueries) *
-         (AttentionStride(positions) + head_dim);
+             (AttentionStride(positions) + head_dim + 96) +
+         PackedWidth(head_dim) * 224 + 64;
 }
 
 struct KernelSet {
@@ -146,6 +147,9 @@ struct KernelSet {
   // softmax(soft_cap(q k^T * scale)) v. Reads 2 * 4 * head_dim bytes per position, once for the
   // rows.
   void (*attention)(const AttentionArgs& args);
+  // scores[0 .. n-1] -> e^(s - max), s = soft_cap(score * scale); returns their sum. Zeros follow
+  // up to a multiple of 16.
+  float (*softmax)(float* scores, int64_t n, float scale, float soft_cap);
   // y = gate / (1 + exp(-gate)) * up. y may be gate or up. 3 * 4 * n bytes.
   void (*silu_mul)(const float* gate, const float* up, int64_t n, float* y);
   // y = gelu(gate) * up with gelu(x) = x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))). As above.

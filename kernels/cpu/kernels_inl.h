@@ -506,7 +506,7 @@ inline void PageScores(const AttentionArgs& a, const float* page, int64_t start,
 
 // scores[0 .. n-1] -> e^(score * scale - max), rounded up to whole blocks with zeros; returns their
 // sum.
-inline float Softmax(float* scores, int64_t n, float scale, float soft_cap) {
+float Softmax(float* scores, int64_t n, float scale, float soft_cap) {
   const int64_t blocks = (n + kLanes - 1) / kLanes * kLanes;
   if (soft_cap > 0.0f) {
     const Vec factor = Vec::Set1(scale), cap = Vec::Set1(soft_cap);
@@ -710,8 +710,8 @@ void Attention(const AttentionArgs& a) {
 }
 
 constexpr KernelSet TableNamed(const char* name) {
-  return {name,    Pack,    MatMul,  RmsNorm, Rope,      Attention, SiluMul,
-          GeluMul, SoftCap, ToFloat, ReadRow, AllFinite, ReadSum};
+  return {name,    Pack,    MatMul,  RmsNorm, Rope,    Attention, Softmax,
+          SiluMul, GeluMul, SoftCap, ToFloat, ReadRow, AllFinite, ReadSum};
 }
 
 }  // namespace

@@ -425,10 +425,15 @@ Status CheckFlags(const Flags& flags) {
 }
 
 Result<std::unique_ptr<Model>> MakeModel(const Flags& flags, const std::string& folder) {
-  if (flags.shape.empty()) return LoadWeights(kName, folder, flags.threads, flags.dtype);
+  if (flags.shape.empty()) {
+    DeviceFlags device;
+    device.kernels = flags.kernels;
+    return LoadWeights(kName, folder, flags.threads, flags.dtype, device);
+  }
   ModelOptions options;
   options.threads = flags.threads;
   options.dtype = DtypeNamed(flags.dtype);
+  options.kernels = KernelsNamed(flags.kernels);
   return RandomModel(*ShapeNamed(flags.shape), options, 1);
 }
 
@@ -496,6 +501,10 @@ void AddBenchDecode(CLI::App& bench, Action& action) {
                    "How weights are kept in memory; of a shape, stored is bf16")
       ->check(CLI::IsMember(DtypeNames()))
       ->type_name("TYPE")
+      ->capture_default_str();
+  command->add_option("--kernels", flags->kernels, "As in generate")
+      ->check(CLI::IsMember(KernelNames()))
+      ->type_name("NAME")
       ->capture_default_str();
   const auto number = [command](const char* name, int& value, const char* text, uint64_t least,
                                 uint64_t most) {

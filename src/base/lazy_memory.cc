@@ -6,7 +6,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <utility>
 
 namespace pawl {
@@ -40,21 +39,6 @@ LazyMemory& LazyMemory::operator=(LazyMemory&& other) noexcept {
 int64_t PhysicalMemory() {
   const int64_t pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
   return pages > 0 && page > 0 ? pages * page : 0;
-}
-
-int64_t AvailableMemory() {
-  int64_t bytes = 0;
-#if defined(__linux__)
-  std::FILE* file = std::fopen("/proc/meminfo", "re");
-  if (file == nullptr) return 0;
-  char line[128];
-  while (bytes == 0 && std::fgets(line, sizeof line, file) != nullptr) {
-    long long kibibytes = 0;
-    if (std::sscanf(line, "MemAvailable: %lld kB", &kibibytes) == 1) bytes = kibibytes * 1024;
-  }
-  std::fclose(file);
-#endif
-  return bytes;
 }
 
 }  // namespace pawl

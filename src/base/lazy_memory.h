@@ -28,8 +28,6 @@ class LazyMemory {
 
 // Of this machine, in bytes; 0 where it cannot be told.
 int64_t PhysicalMemory();
-// Bytes of it that programs could still get, going by what the system says; 0: not known.
-int64_t AvailableMemory();
 
 }  // namespace pawl
 

@@ -12,7 +12,6 @@
 
 #include "kernels/cpu/kernels.h"
 #include "src/base/huge_arena.h"
-#include "src/base/lazy_memory.h"
 #include "src/model/tensor_source.h"
 #include "src/model/transformer_cpu.h"
 #include "src/model/transformer_weights.h"
@@ -33,11 +32,6 @@ constexpr Shape kShapes[] = {
     {"0.5b", "Qwen2ForCausalLM", 896, 4864, 24, 14, 2, 64, 151936, 32768, 1000000, true, true},
     {"1b", "LlamaForCausalLM", 2048, 8192, 16, 32, 8, 64, 128256, 131072, 500000, true, false},
     {"8b", "LlamaForCausalLM", 4096, 14336, 32, 32, 8, 128, 128256, 131072, 500000, false, false}};
-
-std::string Gigabytes(int64_t bytes) {
-  const int64_t tenths = bytes / 100'000'000;
-  return std::to_string(tenths / 10) + '.' + std::to_string(tenths % 10) + " GB";
-}
 
 // SplitMix64 (Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014).
 uint64_t Hash(uint64_t x) {
@@ -227,17 +221,6 @@ Result<std::unique_ptr<Model>> RandomModel(const TransformerConfig& config,
   try {
     auto source = std::make_unique<RandomSource>(type, seed, !integers);
     AddTensors(config, *source);
-    // Of integers without their scales.
-    const int64_t needed = options.dtype == WeightDtype::kInt4   ? source->bytes() / 4
-                           : options.dtype == WeightDtype::kInt8 ? source->bytes() / 2
-                                                                 : source->bytes();
-    const int64_t available = AvailableMemory();
-    if (available > 0 && needed > available) {
-      return Error{ErrorCode::kLimit,
-                   "not enough memory: the weights need " + Gigabytes(needed) + ", " +
-                       Gigabytes(available) + " are available",
-                   ""};
-    }
     Result<TransformerWeights> weights =
         LoadTransformerWeights(std::move(source), config, HuggingFaceNames(config),
                                options.progress, integers ? options.dtype : WeightDtype::kAsStored);

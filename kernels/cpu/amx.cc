@@ -6,7 +6,8 @@
 // is repacked at load and a weight is read once for up to 16 columns. The columns are input rows,
 // which are floats: an input is split into two bf16 numbers, hi = bf16(x) and lo = bf16(x - hi),
 // |x - (hi + lo)| <= 2^-17 |x|, and a sum takes the products with 32 hi, then with 32 lo. Half of
-// the unit's work goes into lo; without it an input would lose 256 times as much.
+// the unit's work goes into lo. The variant amx-bf16 leaves it out, and loses 256 times as much of
+// an input; `Terms` is 2 or 1.
 //
 // Bits: a sum takes its terms in ascending order, 32 at a time, by what the instruction does with
 // the terms of one column, whatever is in the other columns; chunks of kChunk terms are added in
@@ -15,8 +16,9 @@
 //
 // Pack writes the inputs of R <= 16 rows, a group, as the instruction reads columns: for each pair
 // of inputs (k, k + 1) the pairs of hi of all rows, then their pairs of lo: 8 R bytes, as much as
-// the floats took. Behind other groups, tiles of a last one of fewer rows are loaded 64 bytes wide
-// all the same: columns beyond R hold what comes next in memory, and their sums are dropped.
+// the floats took (with hi alone, half of that). Behind other groups, tiles of a last one of fewer
+// rows are loaded 64 bytes wide all the same: columns beyond R hold what comes next in memory, and
+// their sums are dropped.
 #include <immintrin.h>
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // The kernels for AVX-512 (F, BW, DQ, VL): one register of sixteen lanes, 32 registers, masks for
 // the ends of rows. The bfloat16 dot-product instructions stay unused: they round activations to 8
-// bits and add in their own order.
+// bits, and where that was measured give half as many products as multiply-add (docs/engine.md).
 #include <immintrin.h>
 
 #include <cstdint>

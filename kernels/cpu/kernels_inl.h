@@ -72,7 +72,7 @@ struct Stored {
     const char* from = reinterpret_cast<const char*>(data + O * stride + O * k);
     constexpr int kBytes = O * Step * static_cast<int>(sizeof(W));
 #pragma GCC unroll 16
-    for (int i = 0; i < kBytes; i += 64) __builtin_prefetch(from + i, 0, 2);
+    for (int i = 0; i < kBytes; i += 64) __builtin_prefetch(from + i, 0, 3);
   }
 };
 

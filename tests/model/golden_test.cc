@@ -30,7 +30,7 @@ class GoldenTest : public testing::TestWithParam<
 constexpr double kBound = 2e-5;
 // AMX takes 16 of the 24 bits of an input beside bf16 weights. Measured: 4.5e-5 at most.
 constexpr double kSplitBound = 1e-4;
-// When asked to, 8 of them, and in attention always. Measured: 2.8e-2 at most.
+// When asked to, 8 of them, and in attention always. Measured: 4.3e-2 at most.
 constexpr double kRoundedBound = 6e-2;
 
 double BoundOf(const std::string& kernels) {

@@ -80,8 +80,8 @@ WeightDtype DtypeNamed(const std::string& name) {
 
 const std::vector<std::string>& KernelNames() {
   // In the order of KernelVariant.
-  static const std::vector<std::string> names = {"auto",   "portable", "avx2",
-                                                 "avx512", "amx",      "amx-bf16"};
+  static const std::vector<std::string> names = {"auto",        "portable", "avx2",    "avx512",
+                                                 "avx512-vnni", "amx",      "amx-bf16"};
   return names;
 }
 

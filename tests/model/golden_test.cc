@@ -79,6 +79,7 @@ INSTANTIATE_TEST_SUITE_P(
                      testing::Values(std::pair{"portable", KernelVariant::kPortable},
                                      std::pair{"avx2", KernelVariant::kAvx2},
                                      std::pair{"avx512", KernelVariant::kAvx512},
+                                     std::pair{"avx512_vnni", KernelVariant::kAvx512Vnni},
                                      std::pair{"amx", KernelVariant::kAmx},
                                      std::pair{"amx_bf16", KernelVariant::kAmxBf16})),
     [](const auto& param) {

@@ -21,6 +21,34 @@ constexpr uint32_t kNone = UINT32_MAX;
 constexpr int kMaxDepth = 40;         // of lexemes within one token
 constexpr uint32_t kWorthAsking = 4;  // nodes of a subtree from which asking pays
 
+// How a walk steps: over any machine's keys, or over the tables of the machine of all regexes.
+struct AnyMachine {
+  using Key = Machine::Key;
+  Machine& machine;
+  Key Begin(Machine::Key key) const { return key; }
+  Key Step(Key key, uint8_t byte) const { return machine.Step(key, byte); }
+  bool Accepting(Key key) const { return machine.Accepting(key); }
+  bool TakesAll(Key, uint64_t, bool, bool) const { return false; }
+};
+struct RegexTables {
+  using Key = uint32_t;
+  RegexMachine& machine;
+  Key Begin(Machine::Key key) const { return Machine::LexemeOf(key); }
+  Key Step(Key key, uint8_t byte) const { return machine.StepByTable(key, byte); }
+  bool Accepting(Key key) const { return machine.AcceptsByTable(key); }
+  // Whatever characters of these classes (byte_class.h) a token goes on with, it may end inside the
+  // lexeme. `last`: the lexeme must be able to end with the token.
+  bool TakesAll(Key key, uint64_t classes, bool lazy, bool last) const {
+    if (lazy || last) {
+      // What ends within a character does not end the lexeme; what a lazy lexeme does after the
+      // character that has begun is not asked.
+      if (machine.InCharacter(key) || Accepting(key) != last) return false;
+      if (last && (lazy || (classes >> kBeyondAsciiClass & 1) != 0)) return false;
+    }
+    return machine.LoopsOn(key, classes);
+  }
+};
+
 }  // namespace
 
 CfgMasks::CfgMasks(CfgMachine& machine, const Vocabulary& vocabulary)
@@ -134,7 +162,29 @@ void CfgMasks::Walk(uint32_t node, StateId state, uint32_t* words) {
     }
     stack_[nodes[i].depth] = next;
     if (machine_.OutlivesToken(next)) trie_.SetBits(nodes[i], words);
-    ++i;
+    if (TakesAll(i, next)) {
+      SetBelow(i, words);
+      i = nodes[i].end;
+    } else {
+      ++i;
+    }
+  }
+}
+
+bool CfgMasks::TakesAll(uint32_t node, StateId state) {
+  if (trie_.nodes()[node].end - node <= kWorthAsking) return false;
+  return std::ranges::any_of(machine_.threads(state), [&](const Thread& thread) {
+    return thread.source / 2 == 0 && RegexTables{machine_.regexes()}.TakesAll(
+                                         Machine::LexemeOf(thread.key), classes_.Below(node),
+                                         (thread.source & 1) != 0, thread.tokens == 1);
+  });
+}
+
+void CfgMasks::SetBelow(uint32_t node, uint32_t* words) {
+  const uint32_t end = trie_.nodes()[node].end;
+  for (uint32_t t = trie_.FirstToken(node + 1); t < trie_.FirstToken(end); ++t) {
+    const TokenId id = trie_.order()[t];
+    words[id >> 5] |= 1u << (id & 31);
   }
 }
 
@@ -206,21 +256,33 @@ void CfgMasks::FillGroup(std::span<const uint32_t> group, StateId state, uint32_
     for (const uint32_t member : group) FillBelow(member, state, words, depth);
     return;
   }
+  // By the distance from the group's node: where tokens end, and below what all of them do.
   reached_.clear();
+  all_below_.clear();
   if (machine_.OutlivesToken(state)) reached_.push_back(0);
-  stack_[nodes[node].depth] = state;
-  for (uint32_t i = node + 1; i < nodes[node].end;) {
-    const StateId next = machine_.StepState(stack_[nodes[i].depth - 1u], nodes[i].byte);
-    if (next == CfgMachine::kDeadState) {
-      i = nodes[i].end;
-      continue;
+  if (TakesAll(node, state)) {
+    all_below_.push_back(0);
+  } else {
+    stack_[nodes[node].depth] = state;
+    for (uint32_t i = node + 1; i < nodes[node].end;) {
+      const StateId next = machine_.StepState(stack_[nodes[i].depth - 1u], nodes[i].byte);
+      if (next == CfgMachine::kDeadState) {
+        i = nodes[i].end;
+        continue;
+      }
+      stack_[nodes[i].depth] = next;
+      if (nodes[i].token != kNoToken && machine_.OutlivesToken(next)) reached_.push_back(i - node);
+      if (TakesAll(i, next)) {
+        all_below_.push_back(i - node);
+        i = nodes[i].end;
+      } else {
+        ++i;
+      }
     }
-    stack_[nodes[i].depth] = next;
-    if (nodes[i].token != kNoToken && machine_.OutlivesToken(next)) reached_.push_back(i - node);
-    ++i;
   }
-  for (const uint32_t offset : reached_) {
-    for (const uint32_t member : group) trie_.SetBits(nodes[member + offset], words);
+  for (const uint32_t member : group) {
+    for (const uint32_t offset : reached_) trie_.SetBits(nodes[member + offset], words);
+    for (const uint32_t offset : all_below_) SetBelow(member + offset, words);
   }
 }
 
@@ -231,28 +293,6 @@ const CfgMasks::Inside& CfgMasks::InsideOf(uint32_t node, const Thread& thread) 
   bytes_ += BytesOf(inside->tokens) + inside->leaving.size() * 4;
   return *(inside_[key] = std::move(inside));
 }
-
-namespace {
-
-// How a walk steps: over any machine's keys, or over the tables of the machine of all regexes.
-struct AnyMachine {
-  using Key = Machine::Key;
-  Machine& machine;
-  Key Begin(Machine::Key key) const { return key; }
-  Key Step(Key key, uint8_t byte) const { return machine.Step(key, byte); }
-  bool Accepting(Key key) const { return machine.Accepting(key); }
-  bool LoopsOn(Key, uint64_t) const { return false; }
-};
-struct RegexTables {
-  using Key = uint32_t;
-  RegexMachine& machine;
-  Key Begin(Machine::Key key) const { return Machine::LexemeOf(key); }
-  Key Step(Key key, uint8_t byte) const { return machine.StepByTable(key, byte); }
-  bool Accepting(Key key) const { return machine.AcceptsByTable(key); }
-  bool LoopsOn(Key key, uint64_t classes) const { return machine.LoopsOn(key, classes); }
-};
-
-}  // namespace
 
 template <typename Steps>
 void CfgMasks::WalkLexeme(const Steps& steps, uint32_t node, const Thread& thread,
@@ -300,13 +340,9 @@ void CfgMasks::WalkLexeme(const Steps& steps, uint32_t node, const Thread& threa
         for (TokenId t = at.token; t != kNoToken; t = trie_.NextSame(t)) tokens.push_back(t);
       }
       ++i;
-      // Where nothing below changes the state, all tokens below stay inside, and leaving the lexeme
-      // there is of no use. (The last token of a lexeme must not end within a character.)
+      // Where all tokens below stay inside, leaving the lexeme there is of no use.
       if (at.end - i < kWorthAsking) continue;
-      const uint64_t below = classes_.Below(i - 1);
-      const bool accepting = steps.Accepting(after);
-      if (accepting ? lazy || (last && (below >> kBeyondAsciiClass & 1) != 0) : last) continue;
-      if (!steps.LoopsOn(after, below)) continue;
+      if (!steps.TakesAll(after, classes_.Below(i - 1), lazy, last)) continue;
       const auto all = trie_.order().subspan(trie_.FirstToken(i),
                                              trie_.FirstToken(at.end) - trie_.FirstToken(i));
       tokens.insert(tokens.end(), all.begin(), all.end());

@@ -74,6 +74,9 @@ class CfgMasks {
   void FillThread(uint32_t node, const Thread& thread, uint32_t* words, int depth);
   void FillGroup(std::span<const uint32_t> group, StateId state, uint32_t* words, int depth);
   void Walk(uint32_t node, StateId state, uint32_t* words);
+  // All tokens below the node may follow a state that is the one after it. false: perhaps not.
+  bool TakesAll(uint32_t node, StateId state);
+  void SetBelow(uint32_t node, uint32_t* words);
   const Inside& InsideOf(uint32_t node, const Thread& thread);
   template <typename Steps>
   void WalkLexeme(const Steps& steps, uint32_t node, const Thread& thread,
@@ -97,9 +100,9 @@ class CfgMasks {
   std::unordered_map<ContId, TokenBits> fresh_;
   size_t bytes_ = 0;
   const SubtreeClasses& classes_;
-  std::vector<uint32_t> group_of_class_;  // scratch of GroupsOf, kNone but during it
-  std::vector<uint32_t> reached_;         // scratch of FillGroup
-  std::vector<TokenId> tokens_;           // scratch of MakeInside: fresh pages would cost more
+  std::vector<uint32_t> group_of_class_;       // scratch of GroupsOf, kNone but during it
+  std::vector<uint32_t> reached_, all_below_;  // scratch of FillGroup
+  std::vector<TokenId> tokens_;                // scratch of MakeInside: fresh pages would cost more
   std::vector<StateId> stack_;
 };
 

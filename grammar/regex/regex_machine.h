@@ -42,6 +42,9 @@ class RegexMachine : public Machine {
   // within a character: after its end and any number of them.
   bool LoopsOn(uint32_t lexeme, uint64_t wanted);
 
+  // A character has begun and not ended.
+  bool InCharacter(uint32_t lexeme) const { return positions_[lexeme].missing > 0; }
+
   // What a text may go on with, as a term. REQUIRES: no character has begun without ending.
   ReId TermOf(Key state) const { return dfa_.Term(positions_[LexemeOf(state)].state); }
 

@@ -68,22 +68,17 @@ void CfgMasks::Or(const TokenBits& tokens, uint32_t* words) {
   for (size_t i = 0; i < tokens.all.size(); ++i) words[i] |= tokens.all[i];
 }
 
-CfgMasks::TokenBits CfgMasks::Pack(const std::vector<TokenId>& list) {
-  touched_.clear();
-  for (const TokenId id : list) {
-    const auto index = static_cast<uint32_t>(id) >> 5;
-    if (words_[index] == 0) touched_.push_back(index);
-    words_[index] |= 1u << (id & 31);
-  }
+CfgMasks::TokenBits CfgMasks::PackTouched() {
   TokenBits tokens;
-  if (touched_.size() > words_.size() / kFewWords) {
+  if (std::exchange(touched_many_, false) || touched_.size() > words_.size() / kFewWords) {
     tokens.all.assign(words_.size(), 0);
     tokens.all.swap(words_);
-    return tokens;
+  } else {
+    tokens.some.reserve(touched_.size());
+    for (const uint32_t index : touched_)
+      tokens.some.push_back({index, std::exchange(words_[index], 0)});
   }
-  tokens.some.reserve(touched_.size());
-  for (const uint32_t index : touched_)
-    tokens.some.push_back({index, std::exchange(words_[index], 0)});
+  touched_.clear();
   return tokens;
 }
 
@@ -140,7 +135,7 @@ void CfgMasks::FillBelow(uint32_t node, StateId state, uint32_t* words, int dept
   if (machine_.OutlivesToken(state)) trie_.SetBits(at, words);
   if (at.end == node + 1) return;
   if (TakesAll(node, state)) {
-    SetBelow(node, words);
+    classes_.SetBelow(node, words);
     return;
   }
   if (at.end - node <= kSmallSubtree || depth >= kMaxDepth) {
@@ -173,7 +168,7 @@ void CfgMasks::Walk(uint32_t node, StateId state, uint32_t* words) {
     stack_[nodes[i].depth] = next;
     if (machine_.OutlivesToken(next)) trie_.SetBits(nodes[i], words);
     if (TakesAll(i, next)) {
-      SetBelow(i, words);
+      classes_.SetBelow(i, words);
       i = nodes[i].end;
     } else {
       ++i;
@@ -188,14 +183,6 @@ bool CfgMasks::TakesAll(uint32_t node, StateId state) {
                                          Machine::LexemeOf(thread.key), classes_.Below(node),
                                          (thread.source & 1) != 0, thread.tokens == 1);
   });
-}
-
-void CfgMasks::SetBelow(uint32_t node, uint32_t* words) {
-  const uint32_t end = trie_.nodes()[node].end;
-  for (uint32_t t = trie_.FirstToken(node + 1); t < trie_.FirstToken(end); ++t) {
-    const TokenId id = trie_.order()[t];
-    words[id >> 5] |= 1u << (id & 31);
-  }
 }
 
 // The tokens below `node` that a lexeme allows which stands at the thread's key after the node.
@@ -240,6 +227,7 @@ CfgMasks::Groups CfgMasks::GroupsOf(const std::vector<uint32_t>& nodes) {
     uint8_t byte = 0;
   };
   std::vector<Group> found;
+  group_of_node_.clear();
   std::array<uint32_t, 257> of_byte = {};
   for (const uint32_t node : nodes) {
     const uint32_t cls = classes_.ClassOf(node);
@@ -250,6 +238,7 @@ CfgMasks::Groups CfgMasks::GroupsOf(const std::vector<uint32_t>& nodes) {
       ++of_byte[found.back().byte + 1u];
     }
     ++found[known].count;
+    group_of_node_.push_back(known);
   }
   for (size_t b = 0; b < 256; ++b) {
     if (of_byte[b + 1] != 0) groups.bytes.push_back({static_cast<uint8_t>(b), of_byte[b]});
@@ -265,8 +254,8 @@ CfgMasks::Groups CfgMasks::GroupsOf(const std::vector<uint32_t>& nodes) {
   for (uint32_t i = 0; i < count; ++i) groups.begin[i + 1] += groups.begin[i];
   for (Group& group : found) group.place = groups.begin[group.place];
   groups.nodes.resize(nodes.size());
-  for (const uint32_t node : nodes)
-    groups.nodes[found[group_of_class_[classes_.ClassOf(node)]].place++] = node;
+  for (size_t i = 0; i < nodes.size(); ++i)
+    groups.nodes[found[group_of_node_[i]].place++] = nodes[i];
   for (const Group& group : found) group_of_class_[group.cls] = kNone;
   return groups;
 }
@@ -306,7 +295,7 @@ void CfgMasks::FillGroup(std::span<const uint32_t> group, StateId state, uint32_
   }
   for (const uint32_t member : group) {
     for (const uint32_t offset : reached_) trie_.SetBits(nodes[member + offset], words);
-    for (const uint32_t offset : all_below_) SetBelow(member + offset, words);
+    for (const uint32_t offset : all_below_) classes_.SetBelow(member + offset, words);
   }
 }
 
@@ -320,7 +309,7 @@ const CfgMasks::Inside& CfgMasks::InsideOf(uint32_t node, const Thread& thread) 
 
 template <typename Steps>
 void CfgMasks::WalkLexeme(const Steps& steps, uint32_t node, const Thread& thread,
-                          std::vector<TokenId>& tokens, std::vector<uint32_t>& leaving) {
+                          std::vector<uint32_t>& leaving) {
   const auto nodes = trie_.nodes();
   const bool lazy = (thread.source & 1) != 0, last = thread.tokens == 1;
   const bool root = node == TokenTrie::kRoot;
@@ -334,11 +323,18 @@ void CfgMasks::WalkLexeme(const Steps& steps, uint32_t node, const Thread& threa
     size_t tokens;
   };
   std::vector<Place> open;
+  size_t tokens = 0;
+  const auto set = [&](TokenId id) {
+    const auto index = static_cast<uint32_t>(id) >> 5;
+    if (words_[index] == 0) touched_.push_back(index);
+    words_[index] |= 1u << (id & 31);
+    ++tokens;
+  };
   const auto close = [&](uint32_t up_to) {
     for (; !open.empty() && nodes[open.back().node].end <= up_to; open.pop_back()) {
       const uint32_t at = open.back().node;
       const size_t all = trie_.FirstToken(nodes[at].end) - trie_.FirstToken(at);
-      if (tokens.size() - open.back().tokens < all) leaving.push_back(at);
+      if (tokens - open.back().tokens < all) leaving.push_back(at);
     }
   };
   const auto walk = [&](uint32_t i, const uint32_t end) {
@@ -349,7 +345,7 @@ void CfgMasks::WalkLexeme(const Steps& steps, uint32_t node, const Thread& threa
       const typename Steps::Key after = steps.Step(before, at.byte);
       // Where the lexeme may end already at the top, the state itself says so.
       if (at.depth > top + 1u && steps.Accepting(before)) {
-        open.push_back({i, tokens.size()});
+        open.push_back({i, tokens});
         if (lazy) {
           i = at.end;
           continue;
@@ -361,15 +357,20 @@ void CfgMasks::WalkLexeme(const Steps& steps, uint32_t node, const Thread& threa
       }
       stack[at.depth] = after;
       if (at.token != kNoToken && (!last || steps.Accepting(after))) {
-        for (TokenId t = at.token; t != kNoToken; t = trie_.NextSame(t)) tokens.push_back(t);
+        for (TokenId t = at.token; t != kNoToken; t = trie_.NextSame(t)) set(t);
       }
       ++i;
       // Where all tokens below stay inside, leaving the lexeme there is of no use.
       if (at.end - i < kWorthAsking) continue;
       if (!steps.TakesAll(after, classes_.Below(i - 1), lazy, last)) continue;
-      const auto all = trie_.order().subspan(trie_.FirstToken(i),
-                                             trie_.FirstToken(at.end) - trie_.FirstToken(i));
-      tokens.insert(tokens.end(), all.begin(), all.end());
+      const uint32_t first = trie_.FirstToken(i), all = trie_.FirstToken(at.end) - first;
+      if (all < TokenRanges::kMany) {
+        for (const TokenId id : trie_.order().subspan(first, all)) set(id);
+      } else {
+        classes_.SetBelow(i - 1, words_.data());
+        touched_many_ = true;
+        tokens += all;
+      }
       i = at.end;
     }
   };
@@ -386,15 +387,14 @@ void CfgMasks::WalkLexeme(const Steps& steps, uint32_t node, const Thread& threa
 }
 
 std::unique_ptr<CfgMasks::Inside> CfgMasks::MakeInside(uint32_t node, const Thread& thread) {
-  tokens_.clear();
   leaving_.clear();
   auto inside = std::make_unique<Inside>();
   if (thread.source / 2 == 0) {
-    WalkLexeme(RegexTables{machine_.regexes()}, node, thread, tokens_, leaving_);
+    WalkLexeme(RegexTables{machine_.regexes()}, node, thread, leaving_);
   } else {
-    WalkLexeme(AnyMachine{machine_.machine_of(thread)}, node, thread, tokens_, leaving_);
+    WalkLexeme(AnyMachine{machine_.machine_of(thread)}, node, thread, leaving_);
   }
-  inside->tokens = Pack(tokens_);
+  inside->tokens = PackTouched();
   inside->leaving = GroupsOf(leaving_);
   return inside;
 }

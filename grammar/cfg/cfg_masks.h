@@ -84,15 +84,15 @@ class CfgMasks {
   void Walk(uint32_t node, StateId state, uint32_t* words);
   // All tokens below the node may follow a state that is the one after it. false: perhaps not.
   bool TakesAll(uint32_t node, StateId state);
-  void SetBelow(uint32_t node, uint32_t* words);
   const Inside& InsideOf(uint32_t node, const Thread& thread);
+  // Sets the bits of what stays inside in words_.
   template <typename Steps>
   void WalkLexeme(const Steps& steps, uint32_t node, const Thread& thread,
-                  std::vector<TokenId>& tokens, std::vector<uint32_t>& leaving);
+                  std::vector<uint32_t>& leaving);
   std::unique_ptr<Inside> MakeInside(uint32_t node, const Thread& thread);
   Groups GroupsOf(const std::vector<uint32_t>& nodes);
   static TokenBits Pack(std::vector<uint32_t> words);  // of a whole mask
-  TokenBits Pack(const std::vector<TokenId>& list);
+  TokenBits PackTouched();                             // of words_
   static void Or(const TokenBits& tokens, uint32_t* words);
   static size_t BytesOf(const TokenBits& tokens) {
     return tokens.some.size() * sizeof(TokenBits::Word) + tokens.all.size() * 4 + 64;
@@ -112,12 +112,13 @@ class CfgMasks {
   size_t bytes_ = 0;
   const SubtreeClasses& classes_;
   // Scratch: fresh pages would cost more.
-  std::vector<uint32_t> words_;                // of Pack, zero but during it
-  std::vector<uint32_t> touched_;              // of Pack
+  std::vector<uint32_t> words_;                // of MakeInside, zero but during it
+  std::vector<uint32_t> touched_;              // of MakeInside: words that are not zero any more,
+  bool touched_many_ = false;                  // but for those of long ranges
   std::vector<uint32_t> group_of_class_;       // of GroupsOf, kNone but during it
   std::vector<uint32_t> reached_, all_below_;  // of FillGroup
-  std::vector<TokenId> tokens_;                // of MakeInside
-  std::vector<uint32_t> leaving_;
+  std::vector<uint32_t> leaving_;              // of MakeInside
+  std::vector<uint32_t> group_of_node_;        // of GroupsOf
   std::vector<StateId> stack_;
 };
 

@@ -109,16 +109,6 @@ struct NormAndAdd {
 };
 Status RunNormAndAdd(const NormAndAdd& args, Stream stream);
 
-// Row i of the result is row list[i].
-struct GatherRows {
-  const float* from = nullptr;
-  int64_t stride = 0;  // of both
-  const int32_t* list = nullptr;
-  int columns = 0, count = 0;
-  float* to = nullptr;
-};
-Status RunGatherRows(const GatherRows& args, Stream stream);
-
 // Keys and values of the slots moves[2i] go to the slots moves[2i + 1], in `layers` caches whose
 // bytes lie `layer_stride` apart. No slot is both read and written.
 struct MoveSlots {
@@ -129,33 +119,6 @@ struct MoveSlots {
   int count = 0;
 };
 Status RunMoveSlots(const MoveSlots& args, Stream stream);
-
-// The tokens that at least one of `count` masks allows, ascending. mask_rows[i] < 0: no mask,
-// everything is allowed.
-struct UnionOfMasks {
-  const uint32_t* masks = nullptr;
-  int64_t masks_stride = 0;
-  const int32_t* mask_rows = nullptr;
-  int count = 0;
-  int vocabulary = 0;
-  int32_t* tokens = nullptr;  // [vocabulary]
-  int32_t* token_count = nullptr;
-  int32_t* chunk_counts = nullptr;  // scratch, [vocabulary / 8192 + 1]
-};
-Status RunUnionOfMasks(const UnionOfMasks& args, Stream stream);
-
-// Rows of compact logits, in the order of `tokens`, to rows over the whole vocabulary, -infinity
-// elsewhere.
-struct SpreadLogits {
-  const float* compact = nullptr;
-  int64_t compact_stride = 0;
-  const int32_t* tokens = nullptr;
-  const int32_t* token_count = nullptr;
-  int count = 0, vocabulary = 0;
-  float* logits = nullptr;
-  int64_t logits_stride = 0;
-};
-Status RunSpreadLogits(const SpreadLogits& args, Stream stream);
 
 }  // namespace pawl::PAWL_GPU
 

@@ -146,6 +146,25 @@ void FreeGraph(Graph graph) {
   }
 }
 
+Result<Fence> NewFence() {
+  cudaEvent_t event = nullptr;
+  const cudaError_t error = cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+  if (error != cudaSuccess) return CudaError(error, "cudaEventCreate");
+  return Fence{event};
+}
+Status Raise(const Fence& fence, Stream stream) {
+  return Check(cudaEventRecord(static_cast<cudaEvent_t>(fence.handle), On(stream)), "fence");
+}
+Status WaitFor(const Fence& fence, Stream stream) {
+  return Check(cudaStreamWaitEvent(On(stream), static_cast<cudaEvent_t>(fence.handle), 0), "fence");
+}
+void FreeFence(Fence fence) {
+  if (fence.handle != nullptr &&
+      cudaEventDestroy(static_cast<cudaEvent_t>(fence.handle)) != cudaSuccess) {
+    (void)cudaGetLastError();
+  }
+}
+
 Result<Mark> NewMark() {
   cudaEvent_t event = nullptr;
   const cudaError_t error = cudaEventCreate(&event);

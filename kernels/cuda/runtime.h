@@ -57,6 +57,16 @@ Result<Graph> EndCapture(Stream stream);
 Status Replay(const Graph& graph, Stream stream);
 void FreeGraph(Graph graph);
 
+// A point of a stream that other streams wait for: Raise puts it there, WaitFor makes what is put
+// on `stream` afterwards wait until all before it is done.
+struct Fence {
+  void* handle = nullptr;
+};
+Result<Fence> NewFence();
+Status Raise(const Fence& fence, Stream stream);
+Status WaitFor(const Fence& fence, Stream stream);
+void FreeFence(Fence fence);
+
 // Time in milliseconds between two points of a stream: Mark both, synchronise, ask. For benchmarks.
 struct Mark {
   void* handle = nullptr;

@@ -5,14 +5,14 @@
 //   O + residual        a product that adds         matmul.cuh
 //   norm + gate . up    one product                 matmul.cuh
 //   down + residual     a product that adds         matmul.cuh
-// and the head on the rows whose logits are wanted. (Many plain rows in a call go another way:
-// transformer_cuda_prefill.cc.) Activations are float, so that the CPU's
-// numbers are met up to roundings; keys and values are bf16 unless asked otherwise.
+// and, behind the graph, the head on the rows that want something (transformer_cuda_head.cc). (Many
+// plain rows in a call go another way: transformer_cuda_prefill.cc.) Activations are float, so that
+// the CPU's numbers are met up to roundings; keys and values are bf16 unless asked otherwise.
 //
 // A call is cut into blocks of at most 64 rows. What a block's kernels are told lies in device
 // memory at fixed places: rows, page tables, slots of trees. The kernels of a block are therefore
-// the same for all blocks of a shape (rows, rows with logits, positions seen, all rounded up to
-// powers of two), and are recorded once as a graph and replayed. Rows that only fill up a shape see
+// the same for all blocks of a shape (rows and positions seen, both rounded up to powers of two),
+// and are recorded once as a graph and replayed. Rows that only fill up a shape see
 // nothing and their results go nowhere. Rounding up changes no bit of the others: no kernel's
 // arithmetic depends on how many rows or splits there are.
 //
@@ -31,7 +31,7 @@ static_assert(kPageSize == kPagePositions);
 
 // Partial results of attention of a block take no more than this, or blocks get fewer rows.
 constexpr int64_t kMostPartialBytes = int64_t{256} << 20;
-// Shapes are few: seven numbers of rows, eight of outputs, a dozen of positions.
+// Shapes are few: seven numbers of rows, a dozen of positions.
 constexpr size_t kMostGraphs = 256;
 constexpr int kLeastPositions = 256;
 constexpr int64_t kLeastKept = int64_t{64} << 20;
@@ -87,6 +87,12 @@ Result<std::unique_ptr<Model>> TransformerCuda::Make(TransformerConfig config,
   Result<Stream> stream = NewStream();
   if (!stream.ok()) return stream.error();
   model->stream_ = *stream;
+  stream = NewStream();
+  if (!stream.ok()) return stream.error();
+  model->uploads_ = *stream;
+  Result<Fence> fence = NewFence();
+  if (!fence.ok()) return fence.error();
+  model->uploaded_ = *fence;
   if (Status status = model->Upload(weights); !status.ok()) return status.error();
   if (Status status = model->AllocateScratch(); !status.ok()) return status.error();
   if (Status status = model->AllocateCache(); !status.ok()) return status.error();
@@ -96,9 +102,13 @@ Result<std::unique_ptr<Model>> TransformerCuda::Make(TransformerConfig config,
 
 TransformerCuda::~TransformerCuda() {
   DropGraphs();
-  for (Buffer* buffer : {&rows_, &tables_, &extra_, &moves_, &logits_, &sample_rows_})
+  for (Buffer* buffer : {&rows_, &tables_, &extra_, &moves_, &logits_, &head_rows_, &head_list_,
+                         &head_seen_, &head_answers_, &head_top_}) {
     FreePinned(buffer->pinned);
+  }
   if (prefill_ != nullptr) FreePinned(prefill_->rows.pinned);
+  FreeFence(uploaded_);
+  FreeStream(uploads_);
   FreeStream(stream_);
 }
 
@@ -240,8 +250,7 @@ Status TransformerCuda::AllocateScratch() {
   };
   for (const Piece& piece :
        {Piece{&x_, hidden_stride_}, Piece{&qkv_, qkv_stride_}, Piece{&attended_, q_stride_},
-        Piece{&inner_, inner_stride_}, Piece{&last_, hidden_stride_},
-        Piece{&answer_, config_.post_norms ? hidden_stride_ : 0}}) {
+        Piece{&inner_, inner_stride_}, Piece{&answer_, config_.post_norms ? hidden_stride_ : 0}}) {
     const int64_t bytes = piece.floats * kMostSkinnyRows * static_cast<int64_t>(sizeof(float));
     Result<DeviceMemory> memory = DeviceMemory::Make(bytes);
     if (!memory.ok()) return memory.error();
@@ -392,7 +401,7 @@ Status TransformerCuda::Forward(std::span<const Row> rows, std::span<float> logi
   return Run(rows, wanted);
 }
 
-Status TransformerCuda::Run(std::span<const Row> rows, const Wanted& wanted) {
+Status TransformerCuda::Run(std::span<const Row> rows, Wanted& wanted) {
   bad_rows_.clear();
   PlanLimits limits;
   limits.vocabulary = config_.vocabulary;
@@ -416,7 +425,7 @@ Status TransformerCuda::Run(std::span<const Row> rows, const Wanted& wanted) {
                "model"};
 }
 
-Status TransformerCuda::ForwardBlocks(std::span<const Row> rows, const Wanted& wanted) {
+Status TransformerCuda::ForwardBlocks(std::span<const Row> rows, Wanted& wanted) {
   if (Status status = Copy(plan_.copies); !status.ok()) return status;
   int positions = 0;
   for (const Row& row : rows) positions = std::max(positions, row.position + 1);
@@ -455,7 +464,7 @@ Status TransformerCuda::ForwardBlocks(std::span<const Row> rows, const Wanted& w
 }
 
 Status TransformerCuda::ForwardBlock(std::span<const Row> rows, size_t first, size_t count,
-                                     const Wanted& wanted) {
+                                     Wanted& wanted) {
   auto* device_rows = static_cast<DeviceRow*>(rows_.pinned);
   auto* listed = reinterpret_cast<int32_t*>(device_rows + kMostSkinnyRows);
   std::vector<size_t> outputs;
@@ -472,18 +481,13 @@ Status TransformerCuda::ForwardBlock(std::span<const Row> rows, size_t first, si
   }
   Shape shape;
   shape.rows = PowerOfTwo(static_cast<int>(count));
-  shape.outputs = PowerOfTwo(static_cast<int>(outputs.size()));
+  shape.outputs = !outputs.empty();
   shape.positions = std::max(PowerOfTwo(positions), kLeastPositions);
   for (size_t i = count; i < static_cast<size_t>(shape.rows); ++i) device_rows[i] = DeviceRow();
-  for (size_t i = outputs.size(); i < static_cast<size_t>(shape.outputs); ++i) listed[i] = 0;
 
   const int64_t partial =
       AttentionWorkspace(shape.rows, config_.heads, config_.head_dim, shape.positions);
   if (Status status = GrowPartial(partial); !status.ok()) return status;
-  if (Status status = GrowLogits(shape.outputs); !status.ok()) return status;
-  const Result<HeadMode> head = PrepareHead(rows, outputs, shape.outputs, wanted);
-  if (!head.ok()) return head.error();
-  shape.head = *head;
   const auto rows_bytes = static_cast<int64_t>(kMostSkinnyRows * (sizeof(DeviceRow) + 4));
   if (Status status = CopyIn(rows_.device.data(), rows_.pinned, rows_bytes, stream_);
       !status.ok()) {
@@ -511,7 +515,9 @@ Status TransformerCuda::ForwardBlock(std::span<const Row> rows, size_t first, si
     status = Replay(*graph, stream_);
   }
   if (!status.ok()) return status;
-  return FetchHead(rows, outputs, shape.outputs, wanted);
+  const auto* list =
+      reinterpret_cast<const int32_t*>(rows_.device.as<DeviceRow>() + kMostSkinnyRows);
+  return RunHead(rows, outputs, x_.as<float>(), list, wanted);
 }
 
 Status TransformerCuda::Enqueue(const Shape& shape) {
@@ -526,15 +532,12 @@ Status TransformerCuda::Enqueue(const Shape& shape) {
   for (int layer = 0; layer < config_.layer_count(); ++layer) {
     if (Status status = EnqueueAttention(shape, layer); !status.ok()) return status;
     // In the last layer keys and values are all that rows without logits leave.
-    if (layer + 1 == config_.layer_count() && shape.outputs == 0) return {};
+    if (layer + 1 == config_.layer_count() && !shape.outputs) return {};
     if (Status status = EnqueueMlp(shape, layers_[static_cast<size_t>(layer)]); !status.ok()) {
       return status;
     }
   }
-  return EnqueueHead(
-      x_.as<float>(),
-      reinterpret_cast<const int32_t*>(rows_.device.as<DeviceRow>() + kMostSkinnyRows),
-      shape.outputs, shape.head);
+  return {};
 }
 
 Status TransformerCuda::EnqueueAttention(const Shape& shape, int index) {
@@ -575,7 +578,7 @@ Status TransformerCuda::EnqueueAttention(const Shape& shape, int index) {
   rotate.rope = rope_tables_[static_cast<size_t>(config.rope)].as<float>();
   rotate.cache = CacheOf(index);
   if (Status status = RunRotateAndStore(rotate, stream_); !status.ok()) return status;
-  if (index + 1 == config_.layer_count() && shape.outputs == 0) return {};
+  if (index + 1 == config_.layer_count() && !shape.outputs) return {};
   Attention attention;
   attention.q = qkv;
   attention.q_stride = qkv_stride_;

@@ -77,6 +77,12 @@ struct RotateAndStore {
 };
 Status RunRotateAndStore(const RotateAndStore& args, Stream stream);
 
+// Rows of one sequence that follow each other in a call.
+struct RowRun {
+  int32_t first = 0, count = 0;
+};
+constexpr int kMostGroupRows = 8;
+
 // out[r] = softmax(soft_cap(q k^T scale)) v for every query head of row r.
 struct Attention {
   const float* q = nullptr;
@@ -89,11 +95,19 @@ struct Attention {
   Cache cache;
   float scale = 1.0f, soft_cap = 0.0f;
   int window = 0;
-  int most_positions = 0;    // that any row sees
+  int most_positions = 0;  // that any row sees
+  // Not null: rows in groups, each of one page table and at most kMostGroupRows rows; groups of no
+  // rows may follow. The bits are the same without.
+  const RowRun* groups = nullptr;
+  int group_count = 0;
   float* partial = nullptr;  // AttentionWorkspace(...) bytes
   float* out = nullptr;
   int64_t out_stride = 0;
 };
+// Whether groups fit the memory that a block has.
+bool AttentionTakesGroups(CacheType type, int heads, int kv_heads, int head_dim);
+// How many rows to put into a group so that blocks still fill a device; 1: do without.
+int AttentionGroupRows(int rows, int heads, int kv_heads, int positions, int multiprocessors);
 int64_t AttentionWorkspace(int rows, int heads, int head_dim, int most_positions);
 Status RunAttention(const Attention& args, Stream stream);
 

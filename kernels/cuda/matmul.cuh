@@ -24,6 +24,7 @@
 
 #include "kernels/cuda/device_language.h"
 #include "kernels/cuda/matmul.h"
+#include "kernels/cuda/weight.cuh"
 
 namespace pawl::PAWL_GPU {
 
@@ -330,17 +331,13 @@ __device__ __forceinline__ void TileSums(const MatMul& p, const MatMulPart& part
               const int group = (block * 32 + half * 16) >> w.group_shift;
 #pragma unroll
               for (int h = 0; h < 2; ++h) {
-                const int row = row_of[t][h];
-                const int64_t at =
-                    (static_cast<int64_t>(row / kTileRows) * w.groups + group) * kTileRows +
-                    row % kTileRows;
-                const float scale = w.scales[at];
+                const GroupScale of_group = ScaleOf(w, row_of[t][h], group);
 #pragma unroll
                 for (int i = 2 * h; i < 2 * h + 2; ++i) {
-                  acc[t][n][i] = Fma(scale, group_sum[t][i], acc[t][n][i]);
+                  acc[t][n][i] = Fma(of_group.scale, group_sum[t][i], acc[t][n][i]);
                   group_sum[t][i] = 0.0f;
                   if constexpr (W == DeviceWeight::kI4) {
-                    const float minimum = Fma(-128.0f, scale, w.minimums[at]);
+                    const float minimum = Fma(-128.0f, of_group.scale, of_group.minimum);
                     acc[t][n][i] = Fma(minimum, ones_sum[i], acc[t][n][i]);
                   }
                 }

@@ -28,12 +28,25 @@ struct DeviceMatrix {
   const void* data = nullptr;
   DeviceWeight type = DeviceWeight::kBf16;
   int32_t rows = 0, columns = 0;
-  // Of group g of row r at ((r / 16) * groups + g) * 16 + r % 16; rows beyond the last have zeros.
-  const float* scales = nullptr;    // packed types
-  const float* minimums = nullptr;  // kI4
-  int32_t groups = 0;               // of a row; kFp8: 1
-  int32_t group_shift = 0;          // 2^shift columns are a group
+  // Scales of packed types, in the smallest of three forms that keeps their values; the pointers of
+  // the others are null. Of group g of row r at TableIndex(groups, r, g); rows beyond the last have
+  // zeros.
+  //   floats  scales, and minimums for kI4
+  //   halves  fp16; the minimum of kI4 is -8 scale
+  //   nested  kI4: for 256 columns four words, fp16 d (low half of the first) and m, and then, from
+  //           the lowest bit on, six bits of s and six of n for each of the eight groups of 32
+  //           columns: scale d s, minimum -(m n). At 4 TableIndex(groups / 8, r, g / 8).
+  const float* scales = nullptr;
+  const float* minimums = nullptr;
+  const uint16_t* halves = nullptr;
+  const uint32_t* nested = nullptr;
+  int32_t groups = 0;       // of a row; kFp8: 1
+  int32_t group_shift = 0;  // 2^shift columns are a group
 };
+
+PAWL_HOST_DEVICE constexpr int64_t TableIndex(int32_t groups, int32_t row, int32_t group) {
+  return (int64_t{row / kTileRows} * groups + group) * kTileRows + row % kTileRows;
+}
 
 PAWL_HOST_DEVICE constexpr int32_t PaddedColumns(int32_t columns) {
   return (columns + kTileColumns - 1) / kTileColumns * kTileColumns;

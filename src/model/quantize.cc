@@ -24,6 +24,17 @@ float HalfAt(const uint8_t* p) {
   return value;
 }
 
+// To the nearest fp16 number away from zero, so that what a scale is made from stays within reach.
+// Beyond fp16 it stays as it is.
+float RoundToHalf(float value) {
+  const float size = std::fabs(value);
+  if (size == 0 || !(size <= 65504.0f)) return value;
+  int exponent = 0;
+  (void)std::frexp(size, &exponent);
+  const int least = std::max(exponent - 11, -24);
+  return std::copysign(std::ldexp(std::ceil(std::ldexp(size, -least)), least), value);
+}
+
 // Element i of a block of 32 in the layout of kI4.
 void PutHalf(uint8_t* block, int i, int value) {
   block[i % 16] = static_cast<uint8_t>(block[i % 16] | value << (i < 16 ? 0 : 4));
@@ -108,19 +119,22 @@ void QuantizeRow(WeightType type, const float* weights, int64_t cols, PackedRow 
       high = std::max(high, w[i]);
       finite = finite && std::isfinite(w[i]);
     }
-    const int steps = type == WeightType::kI8 ? 127 : 15;
-    const float range = type == WeightType::kI8 ? std::max(-low, high) : high - low;
-    const float scale = range / static_cast<float>(steps);
+    // kI4 counts from -8 to 7: the weight that is farthest from zero is -8, and the rest follows.
+    const float farthest = -low > high ? low : high;
+    const float scale =
+        RoundToHalf(type == WeightType::kI8 ? std::fabs(farthest) / 127.0f : farthest / -8.0f);
     row.scales[g] = finite ? scale : std::numeric_limits<float>::quiet_NaN();
-    if (type == WeightType::kI4) row.minimums[g] = low;
-    if (!finite || !(scale > 0)) continue;
+    if (type == WeightType::kI4) row.minimums[g] = -8.0f * scale;
+    if (!finite || scale == 0) {
+      if (finite && type == WeightType::kI4) row.minimums[g] = 0;
+      continue;
+    }
     for (int i = 0; i < count; ++i) {
+      const auto q = static_cast<int>(std::lround(w[i] / scale));
       if (type == WeightType::kI8) {
-        const auto q = static_cast<int>(std::lround(w[i] / scale));
         bytes[g * kQuantBlock + i] = static_cast<uint8_t>(std::clamp(q, -127, 127));
       } else {
-        const auto q = static_cast<int>(std::lround((w[i] - low) / scale));
-        PutHalf(bytes + g * 16, i, std::clamp(q, 0, 15));
+        PutHalf(bytes + g * 16, i, std::clamp(q + 8, 0, 15));
       }
     }
   }

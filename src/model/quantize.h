@@ -31,9 +31,12 @@ std::optional<PackedFormat> FormatOfBlocks(std::string_view dtype);
 // integers are those of the blocks, the scales products that float holds exactly.
 void PackBlocks(std::string_view dtype, const std::byte* blocks, int64_t cols, PackedRow row);
 
-// Rounds floats to integers in groups of 32, padding with zeros.
-//   kI8: scale = max |w| / 127, minimum 0:      |w - q scale| <= scale / 2
-//   kI4: scale = (max w - min w) / 15:          |w - (q scale + minimum)| <= scale / 2
+// Rounds floats to integers in groups of 32, padding with zeros. Scales are fp16 numbers (where
+// they fit), so that a device stores 8.5 and 4.5 bits for a weight; w is the group's weight that is
+// farthest from zero.
+//   kI8: scale = |w| / 127, minimum 0:      |error| <= scale / 2
+//   kI4: scale = w / -8, minimum -8 scale:  |error| <= |scale| / 2, and up to |scale| for weights
+//        near -w, as the integers from -8 to 7 reach farther on w's side
 // each up to a rounding of float. A group with a NaN or an infinity becomes NaN.
 constexpr int kQuantGroupShift = 5;
 void QuantizeRow(WeightType type, const float* weights, int64_t cols, PackedRow row);

@@ -97,6 +97,7 @@ Result<std::unique_ptr<Model>> TransformerCuda::Make(TransformerConfig config,
   if (Status status = model->AllocateScratch(); !status.ok()) return status.error();
   if (Status status = model->AllocateCache(); !status.ok()) return status.error();
   model->info_.kernels = "cuda, " + device->name;
+  model->multiprocessors_ = device->multiprocessors;
   return std::unique_ptr<Model>(std::move(model));
 }
 
@@ -128,21 +129,22 @@ Result<DeviceMatrix> TransformerCuda::UploadMatrix(const Matrix& matrix) {
                                   ? PackMatrixFp8(matrix, *FindKernels(KernelVariant::kAuto))
                                   : PackMatrix(matrix);
   DeviceMatrix on_device = packed.shape;
-  const auto table = [&](const std::vector<float>& values, const float*& to) -> Status {
+  const auto table = [&](const auto& values, auto& to) -> Status {
     if (values.empty()) return {};
     Result<void*> memory =
-        UploadBytes(values.data(), static_cast<int64_t>(values.size() * sizeof(float)));
+        UploadBytes(values.data(), static_cast<int64_t>(values.size() * sizeof values[0]));
     if (!memory.ok()) return memory.error();
-    to = static_cast<const float*>(*memory);
+    to = static_cast<decltype(values.data())>(*memory);
     return {};
   };
   Result<void*> data = UploadBytes(packed.data.data(), static_cast<int64_t>(packed.data.size()));
   if (!data.ok()) return data.error();
   on_device.data = *data;
-  if (Status status = table(packed.scales, on_device.scales); !status.ok()) return status.error();
-  if (Status status = table(packed.minimums, on_device.minimums); !status.ok()) {
-    return status.error();
-  }
+  Status status = table(packed.scales, on_device.scales);
+  if (status.ok()) status = table(packed.minimums, on_device.minimums);
+  if (status.ok()) status = table(packed.halves, on_device.halves);
+  if (status.ok()) status = table(packed.nested, on_device.nested);
+  if (!status.ok()) return status.error();
   info_.weight_bytes += packed.bytes();
   return on_device;
 }
@@ -256,7 +258,7 @@ Status TransformerCuda::AllocateScratch() {
     if (!memory.ok()) return memory.error();
     *piece.memory = *std::move(memory);
   }
-  constexpr int64_t kRowBytes = sizeof(DeviceRow) + sizeof(int32_t);
+  constexpr int64_t kRowBytes = sizeof(DeviceRow) + sizeof(int32_t) + sizeof(RowRun);
   if (Status status = Grow(rows_, kMostSkinnyRows * kRowBytes, true); !status.ok()) return status;
   for (const RopeConfig& rope : config_.ropes) {
     rope_rows_.emplace_back(rope, config_.head_dim);
@@ -488,8 +490,9 @@ Status TransformerCuda::ForwardBlock(std::span<const Row> rows, size_t first, si
   const int64_t partial =
       AttentionWorkspace(shape.rows, config_.heads, config_.head_dim, shape.positions);
   if (Status status = GrowPartial(partial); !status.ok()) return status;
-  const auto rows_bytes = static_cast<int64_t>(kMostSkinnyRows * (sizeof(DeviceRow) + 4));
-  if (Status status = CopyIn(rows_.device.data(), rows_.pinned, rows_bytes, stream_);
+  shape.grouped = GroupRows(rows.subspan(first, count), shape.positions,
+                            reinterpret_cast<RowRun*>(listed + kMostSkinnyRows));
+  if (Status status = CopyIn(rows_.device.data(), rows_.pinned, rows_.bytes, stream_);
       !status.ok()) {
     return status;
   }
@@ -518,6 +521,26 @@ Status TransformerCuda::ForwardBlock(std::span<const Row> rows, size_t first, si
   const auto* list =
       reinterpret_cast<const int32_t*>(rows_.device.as<DeviceRow>() + kMostSkinnyRows);
   return RunHead(rows, outputs, x_.as<float>(), list, wanted);
+}
+
+bool TransformerCuda::GroupRows(std::span<const Row> rows, int positions, RowRun* groups) const {
+  std::fill_n(groups, kMostSkinnyRows, RowRun());
+  const int most = AttentionGroupRows(static_cast<int>(rows.size()), config_.heads,
+                                      config_.kv_heads, positions, multiprocessors_);
+  if (most == 1 ||
+      !AttentionTakesGroups(options_.cache, config_.heads, config_.kv_heads, config_.head_dim)) {
+    return false;
+  }
+  bool some = false;
+  for (size_t i = 0, n = 0; i < rows.size(); ++i) {
+    if (i > 0 && rows[i].sequence == rows[i - 1].sequence && groups[n - 1].count < most) {
+      ++groups[n - 1].count;
+      some = true;
+    } else {
+      groups[n++] = {static_cast<int32_t>(i), 1};
+    }
+  }
+  return some;
 }
 
 Status TransformerCuda::Enqueue(const Shape& shape) {
@@ -592,6 +615,11 @@ Status TransformerCuda::EnqueueAttention(const Shape& shape, int index) {
   attention.soft_cap = config_.attention_soft_cap;
   attention.window = config.window;
   attention.most_positions = shape.positions;
+  if (shape.grouped) {
+    const auto* listed = reinterpret_cast<const int32_t*>(rotate.rows + kMostSkinnyRows);
+    attention.groups = reinterpret_cast<const RowRun*>(listed + kMostSkinnyRows);
+    attention.group_count = shape.rows;
+  }
   attention.partial = partial_.as<float>();
   attention.out = attended_.as<float>();
   attention.out_stride = q_stride_;

@@ -99,14 +99,15 @@ class TransformerCuda final : public Model {
     void* pinned = nullptr;
     int64_t bytes = 0;
   };
-  // How many rows, whether some of them have logits, and how many positions any of them sees,
-  // rounded up to powers of two: what a graph is made for.
+  // How many rows and how many positions any of them sees, rounded up to powers of two, whether
+  // some have outputs, whether attention takes the rows of a sequence together: what a graph is
+  // made for.
   struct Shape {
     int rows = 0, positions = 0;
-    bool outputs = false;
+    bool outputs = false, grouped = false;
     bool operator<(const Shape& other) const {
-      return std::tie(rows, positions, outputs) <
-             std::tie(other.rows, other.positions, other.outputs);
+      return std::tie(rows, positions, outputs, grouped) <
+             std::tie(other.rows, other.positions, other.outputs, other.grouped);
     }
   };
   // What a call wants: logits, or tokens.
@@ -168,12 +169,15 @@ class TransformerCuda final : public Model {
   Status EnqueueMlp(const Shape& shape, const DeviceLayer& layer);
   Status AddToResidual(const Shape& shape, const DeviceLinear& linear, const float* x,
                        int64_t x_stride, const float* post_norm);
+  // Fills the groups of `count` rows; whether there are any of more than one.
+  bool GroupRows(std::span<const Row> rows, int positions, RowRun* groups) const;
   Cache CacheOf(int layer) const;
   void DropGraphs();
 
   TransformerConfig config_;
   TransformerCudaOptions options_;
   ModelInfo info_;
+  int multiprocessors_ = 1;
   Stream stream_ = nullptr;
 
   std::vector<DeviceMemory> memory_;  // weights
@@ -196,7 +200,8 @@ class TransformerCuda final : public Model {
   // Of a block. Strides are padded to 32 floats.
   int64_t hidden_stride_ = 0, qkv_stride_ = 0, q_stride_ = 0, inner_stride_ = 0, logits_stride_ = 0;
   DeviceMemory x_, qkv_, attended_, inner_, answer_;
-  Buffer rows_;    // DeviceRow[kMostSkinnyRows], then as many int32_t: the rows with outputs
+  // DeviceRow[kMostSkinnyRows], then as many int32_t: the rows with outputs, then as many RowRun.
+  Buffer rows_;
   Buffer tables_;  // page tables of a call
   Buffer extra_;   // slots of a call
   Buffer moves_;   // pairs of slots

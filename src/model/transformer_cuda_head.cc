@@ -25,7 +25,7 @@ namespace {
 constexpr int kMaskRows = 1024;
 // Masks that allow so few tokens in all become a list.
 constexpr int kMostListed = 1024;
-// Listing logits pays when so much of the head, one part in this many, is wanted at most.
+// Listing pays when so much of the head, one part in this many, is wanted at most.
 constexpr int64_t kListedPart = 4;
 
 bool Filters(const SampleRequest& request) {
@@ -147,6 +147,8 @@ Result<TransformerCuda::Head> TransformerCuda::PrepareSampling(std::span<const R
   masks_->NextStep();
   Head head;
   head.mode = HeadMode::kSample;
+  // Rows without a mask allow more than that.
+  const int64_t most_listed = std::min<int64_t>(kMostListed, config_.vocabulary / kListedPart);
   int64_t allowed = 0, seen_count = 0;
   for (const size_t output : outputs) {
     seen_count +=
@@ -175,7 +177,7 @@ Result<TransformerCuda::Head> TransformerCuda::PrepareSampling(std::span<const R
       sampled->masks[i] = *mask_row;
     }
     allowed += request.mask != nullptr ? request.mask->count() : config_.vocabulary;
-    if (allowed <= kMostListed && request.mask != nullptr) {
+    if (allowed <= most_listed && request.mask != nullptr) {
       ListBits(request.mask->words(), sampled->limits[i], listed_);
     }
     if (!Filters(request)) continue;
@@ -195,7 +197,7 @@ Result<TransformerCuda::Head> TransformerCuda::PrepareSampling(std::span<const R
     }
     process[i].seen_count = static_cast<int32_t>(seen_count) - process[i].seen_begin;
   }
-  if (head.mode == HeadMode::kSample && allowed <= kMostListed) {
+  if (head.mode == HeadMode::kSample && allowed <= most_listed) {
     std::sort(listed_.begin(), listed_.end());
     listed_.erase(std::unique(listed_.begin(), listed_.end()), listed_.end());
     head.mode = HeadMode::kSampleListed;

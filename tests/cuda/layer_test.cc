@@ -44,7 +44,8 @@ TEST_F(LayerTest, EmbeddingRowsAreTheCpus) {
     }
     const PackedMatrix packed = PackMatrix(matrix);
     const OnDevice<std::byte> data(packed.data);
-    const OnDevice<float> device_scales(packed.scales), device_minimums(packed.minimums);
+    const OnDevice<uint16_t> device_halves(packed.halves);
+    EXPECT_EQ(packed.halves.empty(), !IsPacked(packed.shape.type));
     std::vector<DeviceRow> rows(5);
     for (size_t i = 0; i < rows.size(); ++i)
       rows[i].token = static_cast<int32_t>(random() % tokens);
@@ -52,8 +53,7 @@ TEST_F(LayerTest, EmbeddingRowsAreTheCpus) {
     Embed args;
     args.table = packed.shape;
     args.table.data = data.data();
-    args.table.scales = device_scales.data();
-    args.table.minimums = device_minimums.data();
+    args.table.halves = device_halves.data();
     args.rows = device_rows.data();
     args.count = static_cast<int>(rows.size());
     args.scale = 3.0f;

@@ -15,6 +15,7 @@ struct Case {
   bool bias, add, norm;
   Gate gate;
   int shift = 5;
+  ScaleForm form = ScaleForm::kFloats;
 };
 
 const Case kCases[] = {
@@ -35,6 +36,9 @@ const Case kCases[] = {
     {DeviceWeight::kI4, 70, 192, 2, false, false, true, Gate::kNone},
     {DeviceWeight::kI4, 65, 256, 20, true, true, false, Gate::kNone, 6},
     {DeviceWeight::kI4, 50, 320, 64, false, false, true, Gate::kSilu},
+    {DeviceWeight::kI4, 40, 160, 3, false, false, true, Gate::kSilu, 5, ScaleForm::kHalves},
+    {DeviceWeight::kI8, 40, 160, 3, false, false, false, Gate::kNone, 5, ScaleForm::kHalves},
+    {DeviceWeight::kI4, 37, 512, 2, false, true, true, Gate::kNone, 5, ScaleForm::kNested},
 };
 
 double Act(Gate gate, double v) {
@@ -53,8 +57,10 @@ TEST_F(MatMulTest, EqualsDoublePrecision) {
     const std::string label = std::to_string(static_cast<int>(c.type)) + " " +
                               std::to_string(c.rows_of_w) + "x" + std::to_string(c.columns) + " " +
                               std::to_string(c.rows) + " rows";
-    const Weights w = MakeWeights(random, c.type, c.rows_of_w, c.columns, c.shift);
-    const Weights up = MakeWeights(random, c.type, c.rows_of_w, c.columns, c.shift);
+    const Weights w = MakeWeights(random, c.type, c.rows_of_w, c.columns, c.shift, c.form);
+    const Weights up = MakeWeights(random, c.type, c.rows_of_w, c.columns, c.shift, c.form);
+    EXPECT_EQ(w.packed.halves.empty(), c.form != ScaleForm::kHalves);
+    EXPECT_EQ(w.packed.nested.empty(), c.form != ScaleForm::kNested);
     const Uploaded device_w(w.packed), device_up(up.packed);
     const size_t x_stride = (columns + 3) / 4 * 4 + 4;
     const std::vector<float> x = Normal(random, rows * x_stride, 3.0f);

@@ -52,6 +52,24 @@ inline Weights MakeWeights(Random& random, DeviceWeight type, int rows, int colu
     for (std::byte& b : data) b = static_cast<std::byte>(random());
     scales = Normal(random, r * static_cast<size_t>(matrix.groups));
     minimums = Normal(random, r * static_cast<size_t>(matrix.groups), 8.0f);
+    if (form == ScaleForm::kHalves) {
+      for (size_t i = 0; i < scales.size(); ++i) {
+        scales[i] =
+            std::ldexp(static_cast<float>(random() % 2048), static_cast<int>(random() % 24) - 24);
+        if (random() % 2 == 0) scales[i] = -scales[i];
+        minimums[i] = -8.0f * scales[i];
+      }
+    } else if (form == ScaleForm::kNested) {
+      float d = 0, m = 0;
+      for (size_t i = 0; i < scales.size(); ++i) {
+        if (i % 8 == 0) {
+          d = random() % 9 == 0 ? 0 : std::ldexp(static_cast<float>(1 + random() % 2047), -14);
+          m = random() % 9 == 0 ? 0 : std::ldexp(static_cast<float>(1 + random() % 2047), -13);
+        }
+        scales[i] = d * static_cast<float>(random() % 64);
+        minimums[i] = -(m * static_cast<float>(random() % 64));
+      }
+    }
     matrix.data = data.data();
     matrix.scales = scales.data();
     matrix.minimums = type == DeviceWeight::kI4 ? minimums.data() : nullptr;
@@ -85,12 +103,32 @@ inline Weights MakeWeights(Random& random, DeviceWeight type, int rows, int colu
 struct Uploaded {
   explicit Uploaded(const PackedMatrix& packed)
       : data(packed.data), scales(packed.scales), minimums(packed.minimums), matrix(packed.shape) {
+    if (form == ScaleForm::kHalves) {
+      for (size_t i = 0; i < scales.size(); ++i) {
+        scales[i] =
+            std::ldexp(static_cast<float>(random() % 2048), static_cast<int>(random() % 24) - 24);
+        if (random() % 2 == 0) scales[i] = -scales[i];
+        minimums[i] = -8.0f * scales[i];
+      }
+    } else if (form == ScaleForm::kNested) {
+      float d = 0, m = 0;
+      for (size_t i = 0; i < scales.size(); ++i) {
+        if (i % 8 == 0) {
+          d = random() % 9 == 0 ? 0 : std::ldexp(static_cast<float>(1 + random() % 2047), -14);
+          m = random() % 9 == 0 ? 0 : std::ldexp(static_cast<float>(1 + random() % 2047), -13);
+        }
+        scales[i] = d * static_cast<float>(random() % 64);
+        minimums[i] = -(m * static_cast<float>(random() % 64));
+      }
+    }
     matrix.data = data.data();
     matrix.scales = scales.data();
     matrix.minimums = minimums.data();
   }
   OnDevice<std::byte> data;
   OnDevice<float> scales, minimums;
+  OnDevice<uint16_t> halves;
+  OnDevice<uint32_t> nested;
   DeviceMatrix matrix;
 };
 

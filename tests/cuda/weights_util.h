@@ -17,8 +17,10 @@ struct Weights {
   std::vector<double> exact;
 };
 
-inline Weights MakeWeights(Random& random, DeviceWeight type, int rows, int columns,
-                           int shift = 5) {
+enum class ScaleForm { kFloats, kHalves, kNested };
+
+inline Weights MakeWeights(Random& random, DeviceWeight type, int rows, int columns, int shift = 5,
+                           ScaleForm form = ScaleForm::kFloats) {
   const auto r = static_cast<size_t>(rows), c = static_cast<size_t>(columns);
   Weights weights;
   Matrix matrix;
@@ -102,28 +104,17 @@ inline Weights MakeWeights(Random& random, DeviceWeight type, int rows, int colu
 // A packed matrix in device memory.
 struct Uploaded {
   explicit Uploaded(const PackedMatrix& packed)
-      : data(packed.data), scales(packed.scales), minimums(packed.minimums), matrix(packed.shape) {
-    if (form == ScaleForm::kHalves) {
-      for (size_t i = 0; i < scales.size(); ++i) {
-        scales[i] =
-            std::ldexp(static_cast<float>(random() % 2048), static_cast<int>(random() % 24) - 24);
-        if (random() % 2 == 0) scales[i] = -scales[i];
-        minimums[i] = -8.0f * scales[i];
-      }
-    } else if (form == ScaleForm::kNested) {
-      float d = 0, m = 0;
-      for (size_t i = 0; i < scales.size(); ++i) {
-        if (i % 8 == 0) {
-          d = random() % 9 == 0 ? 0 : std::ldexp(static_cast<float>(1 + random() % 2047), -14);
-          m = random() % 9 == 0 ? 0 : std::ldexp(static_cast<float>(1 + random() % 2047), -13);
-        }
-        scales[i] = d * static_cast<float>(random() % 64);
-        minimums[i] = -(m * static_cast<float>(random() % 64));
-      }
-    }
+      : data(packed.data),
+        scales(packed.scales),
+        minimums(packed.minimums),
+        halves(packed.halves),
+        nested(packed.nested),
+        matrix(packed.shape) {
     matrix.data = data.data();
-    matrix.scales = scales.data();
-    matrix.minimums = minimums.data();
+    matrix.scales = packed.scales.empty() ? nullptr : scales.data();
+    matrix.minimums = packed.minimums.empty() ? nullptr : minimums.data();
+    matrix.halves = packed.halves.empty() ? nullptr : halves.data();
+    matrix.nested = packed.nested.empty() ? nullptr : nested.data();
   }
   OnDevice<std::byte> data;
   OnDevice<float> scales, minimums;

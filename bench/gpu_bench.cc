@@ -2,7 +2,7 @@
 // verifying beside the rate of a copy, prompts beside the rate of a library product, steps with
 // masks beside steps without, masks alone beside the bytes that have to move.
 //
-//   gpu_bench [--json FILE] [--quick] [--checked NAME=passed|failed]...
+//   gpu_bench [--json FILE] [--quick] [--no-dependent-launch] [--checked NAME=passed|failed]...
 //
 // --checked: what others have found out, for the file.
 //
@@ -77,6 +77,7 @@ struct Line {
   bool at_most;
 };
 std::vector<Line> lines;
+bool dependent_launch = true;
 std::vector<std::pair<std::string, std::string>> checks;
 
 void Report(const std::string& name, double value, double bar = 0, bool at_most = false) {
@@ -244,6 +245,7 @@ class Weights {
     options.fp8_weights = fp8;
     options.kv_bytes = kv_bytes;
     options.kept_kv_bytes = 0;
+    options.dependent_launch = dependent_launch;
     return Must(TransformerCuda::Make(std::move(config), weights, options));
   }
 
@@ -459,10 +461,14 @@ int Run(int argc, char** argv) {
       const size_t at = check.rfind('=');
       if (at == std::string::npos) return 2;
       checks.emplace_back(check.substr(0, at), check.substr(at + 1));
+    } else if (std::strcmp(argv[i], "--no-dependent-launch") == 0) {
+      dependent_launch = false;
     } else if (std::strcmp(argv[i], "--quick") == 0) {
       quick = true;
     } else {
-      std::fprintf(stderr, "usage: gpu_bench [--json FILE] [--quick] [--checked NAME=WORD]...\n");
+      std::fprintf(stderr,
+                   "usage: gpu_bench [--json FILE] [--quick] [--no-dependent-launch] [--checked "
+                   "NAME=WORD]...\n");
       return 2;
     }
   }

@@ -405,6 +405,7 @@ Status TransformerCuda::Forward(std::span<const Row> rows, std::span<float> logi
 
 Status TransformerCuda::Run(std::span<const Row> rows, Wanted& wanted) {
   bad_rows_.clear();
+  AllowDependentLaunch(options_.dependent_launch);
   PlanLimits limits;
   limits.vocabulary = config_.vocabulary;
   limits.logits = wanted.sample ? static_cast<int64_t>(wanted.tokens.size()) * config_.vocabulary
@@ -509,6 +510,16 @@ Status TransformerCuda::ForwardBlock(std::span<const Row> rows, size_t first, si
     if (!status.ok()) return status;
     status = Enqueue(shape);
     Result<Graph> graph = EndCapture(stream_);
+    if (options_.dependent_launch && (!status.ok() || !graph.ok())) {
+      // Once more without: the driver may not know such edges.
+      if (graph.ok()) FreeGraph(*graph);
+      options_.dependent_launch = false;
+      AllowDependentLaunch(false);
+      status = BeginCapture(stream_);
+      if (!status.ok()) return status;
+      status = Enqueue(shape);
+      graph = EndCapture(stream_);
+    }
     if (!status.ok()) {
       if (graph.ok()) FreeGraph(*graph);
       return status;

@@ -37,6 +37,9 @@ struct TransformerCudaOptions {
   int64_t kv_bytes = 0;        // 0: what is free when the weights are in place, less a tenth
   int64_t kept_kv_bytes = -1;  // as in ModelOptions
   bool graphs = true;
+  // Kernels are set up while the one in front still runs, from compute capability 9.0 on. Taken
+  // back where a driver cannot put that into graphs.
+  bool dependent_launch = true;
   // More than 64 plain rows that follow each other in a call go through cuBLASLt, where it is
   // found. false: always the own kernels, in blocks of 64 rows.
   bool library = true;

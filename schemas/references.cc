@@ -6,6 +6,8 @@
 #include <optional>
 #include <vector>
 
+#include "schemas/metaschemas.h"
+
 namespace pawl::schema {
 namespace {
 
@@ -317,18 +319,25 @@ void References::IndexSchema(Visit visit, std::deque<Visit>& schemas, std::deque
   }
 }
 
+// The caller's documents come first, so that a metaschema of theirs is obeyed.
+Result<std::string> References::TextOf(const std::string& uri) const {
+  std::string reason;
+  if (options_.resolve_document) {
+    Result<std::string> text = options_.resolve_document(uri);
+    if (text.ok()) return text;
+    reason = " (" + text.error().ToString() + ")";
+  }
+  if (std::optional<std::string> text = Metaschema(uri)) return *std::move(text);
+  return Error{ErrorCode::kUnsupported, ", which is not available" + reason, ""};
+}
+
 Result<json::Value> References::Fetch(const std::string& uri) {
-  if (!options_.resolve_document)
-    return Error{ErrorCode::kUnsupported, ", which is not available", ""};
   if (++fetched_ > options_.max_documents) {
     return Error{ErrorCode::kLimit,
                  ": more than " + std::to_string(options_.max_documents) + " documents", ""};
   }
-  auto text = options_.resolve_document(uri);
-  if (!text.ok()) {
-    return Error{ErrorCode::kUnsupported,
-                 ", which is not available (" + text.error().ToString() + ")", ""};
-  }
+  Result<std::string> text = TextOf(uri);
+  if (!text.ok()) return text.error();
   fetched_bytes_ += static_cast<int64_t>(text->size());
   if (fetched_bytes_ > options_.max_schema_bytes) {
     return Error{

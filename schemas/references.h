@@ -90,6 +90,7 @@ class References {
   void Index(const json::Value& root, const std::string& uri, Language around);
   void IndexSchema(Visit visit, std::deque<Visit>& schemas, std::deque<Visit>& others);
   Status Load(const std::string& uri, Language around);
+  Result<std::string> TextOf(const std::string& uri) const;
   Result<json::Value> Fetch(const std::string& uri);
   std::optional<std::string> IdOf(const json::Value& value, Dialect dialect) const;
   Language LanguageInside(const json::Value& value, Language around);

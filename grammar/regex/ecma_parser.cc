@@ -6,7 +6,8 @@
 // (?<=B). Their derivatives, side by side, make a small deterministic automaton, the history, with
 // states h. A node then is not one term but a matrix: for each state before it and each state after
 // it the texts in between. Products are products of matrices, alternatives sums, an assertion about
-// the past is the identity on the states where it holds and nothing elsewhere; a star is Kleene's
+// the past is the identity on the states where it holds and nothing elsewhere (a lookbehind whose
+// body looks ahead leaves a condition on what follows, regex_open.cc); a star is Kleene's
 // algorithm on the matrix (J. H. Conway, "Regular Algebra and Finite Machines", 1971). Only the
 // rows that are reached are computed. A pattern without such assertions has one state and the
 // matrices are single terms.
@@ -51,10 +52,12 @@ class Translator {
              const RegexArena::WorkBudget& budget)
       : arena_(arena), tree_(tree), options_(options), budget_(budget) {}
 
-  // The texts that node `root` takes whole, with anything before it (`prefix`) and after it
-  // (`suffix`). Inside a lookbehind nothing is known about what follows, so `ahead` is false there.
-  Result<ReId> Whole(uint32_t root, bool prefix, bool suffix, bool ahead) {
-    look_ahead_ = ahead;
+  // What follows what a pattern takes: the end of the text, anything, or, for the body of a
+  // lookbehind, what is not known yet (the term stays open).
+  enum class Follows { kNone, kText, kUnknown };
+
+  // The texts that node `root` takes whole, with anything before it where `prefix` says so.
+  Result<ReId> Whole(uint32_t root, bool prefix, Follows follows) {
     word_ = arena_.Set(EcmaWord(options_.unicode_classes));
     if (!GatherFacts(root)) return *error_;
     if (!BuildHistory()) return *error_;
@@ -69,7 +72,11 @@ class Translator {
       const auto row = From(root, state);
       if (!row) return *error_;
       for (const auto& [end, inner] : *row) {
-        parts.push_back(arena_.Concat(text, arena_.Close(inner, suffix ? kAnything : kEpsilon)));
+        const ReId closed =
+            follows == Follows::kUnknown
+                ? inner
+                : arena_.Close(inner, follows == Follows::kText ? kAnything : kEpsilon);
+        parts.push_back(arena_.Concat(text, closed));
       }
     }
     const ReId id = arena_.Or(parts);
@@ -123,7 +130,6 @@ class Translator {
   const EcmaTree& tree_;
   const RegexSyntaxOptions& options_;
   const RegexArena::WorkBudget& budget_;
-  bool look_ahead_ = true;
   bool last_character_decides_ = true;  // the step of the history depends on its class alone
   ReId word_ = kNothing;
   std::vector<ReId> facts_;                         // languages of the text so far
@@ -151,13 +157,6 @@ bool Translator::GatherFacts(uint32_t root) {
     const uint32_t id = pending.back();
     pending.pop_back();
     const EcmaNode& node = tree_.nodes[id];
-    const bool asks_ahead = node.kind == Kind::kTextEnd || node.kind == Kind::kLineEnd ||
-                            node.kind == Kind::kWordBoundary ||
-                            (node.kind == Kind::kLook && !node.behind);
-    if (asks_ahead && !look_ahead_) {
-      Fail(ErrorCode::kUnsupported, "an assertion about what follows inside a lookbehind", id);
-      return false;
-    }
     switch (node.kind) {
       case Kind::kConcat:
       case Kind::kAlternation:
@@ -181,8 +180,7 @@ bool Translator::GatherFacts(uint32_t root) {
           break;
         }
         Translator inner(arena_, tree_, options_, budget_);
-        const Result<ReId> body =
-            inner.Whole(node.a, /*prefix=*/true, /*suffix=*/false, /*ahead=*/false);
+        const Result<ReId> body = inner.Whole(node.a, /*prefix=*/true, Follows::kUnknown);
         if (!body.ok()) {
           error_ = body.error();
           return false;
@@ -251,7 +249,15 @@ bool Translator::BuildHistory() {
     std::vector<HistoryState> row;
     for (const CodepointSet& cls : classes_) {
       std::vector<ReId> next = history_[state];
-      for (ReId& fact : next) fact = arena_.Derive(fact, cls.ranges()[0].lo);
+      for (ReId& fact : next) {
+        const char32_t c = cls.ranges()[0].lo;
+        fact = arena_.IsOpen(fact) ? arena_.DeriveOpen(fact, c) : arena_.Derive(fact, c);
+        if (arena_.derive_failed()) {
+          Fail(ErrorCode::kLimit, "the lookbehinds need more work than the limit allows",
+               NodeOf(&fact - next.data()));
+          return false;
+        }
+      }
       const auto [entry, added] =
           number.try_emplace(next, static_cast<HistoryState>(history_.size()));
       if (added) history_.push_back(next);
@@ -435,7 +441,8 @@ std::optional<Row> Translator::ConcatFrom(uint32_t id, HistoryState state) {
 std::optional<Row> Translator::LookFrom(uint32_t id, HistoryState state) {
   const EcmaNode& node = tree_.nodes[id];
   if (node.behind) {
-    return Holds(state, id) != node.negative ? Row{{state, kEpsilon}} : Row{};
+    const ReId rest = arena_.RestAfter(history_[state][fact_of_.at(id)]);
+    return Ahead(arena_.Look(node.negative ? arena_.Not(rest) : rest), state);
   }
   const auto body = From(node.a, state);
   if (!body) return std::nullopt;
@@ -675,7 +682,9 @@ Result<ReId> ParseEcma(RegexArena& arena, std::string_view pattern,
   const RegexArena::WorkBudget budget(
       arena, options.max_work + options.max_work_per_byte * pattern.size());
   Translator translator(arena, *tree, options, budget);
-  return translator.Whole(tree->root, options.search, options.search, /*ahead=*/true);
+  using Follows = Translator::Follows;
+  return translator.Whole(tree->root, options.search,
+                          options.search ? Follows::kText : Follows::kNone);
 }
 
 }  // namespace pawl

@@ -99,6 +99,11 @@ class RegexArena {
   // kNothing as well when a limit stopped it: derive_failed() then says so until the next call.
   ReId Derive(ReId id, char32_t codepoint);
   bool derive_failed() const { return derive_failed_; }
+  // For lookbehind, whose body ends where it stands while its lookaheads see what follows: the
+  // derivative of a term that stays open, and the rests of the text before which an open term
+  // matches the empty string.
+  ReId DeriveOpen(ReId id, char32_t codepoint);
+  ReId RestAfter(ReId id);
   // Holds And, Not or lookahead anywhere.
   bool HasBoolean(ReId id) const { return (nodes_[id].flags & kBoolean) != 0; }
   // Whether the language may be empty, as far as a glance can tell: And, Not or lookahead stand
@@ -204,6 +209,8 @@ class RegexArena {
   ReId CloseWith(ReId id, ReId rest, int depth);
   ReId CloseOpen(ReId id, ReId rest, int depth);
   ReId DeriveAt(ReId id, char32_t codepoint, int depth);
+  ReId DeriveOpenAt(ReId id, char32_t codepoint, int depth);
+  ReId DeriveConditions(ReId id, char32_t codepoint);
   ReId EmptyPart(ReId id, int depth);
   ReId NonEmpty(ReId id, int depth);
   bool TooDeep(int depth);

@@ -6,11 +6,14 @@
 //   k.matmul(args, 0, args.w.rows);  // args.x = packed
 //
 // There are three variants of the same source (kernels_inl.h), compiled for plain C++, AVX2+FMA and
-// AVX-512. All of them do the same operations on 16 lanes in the same order, so their results are
-// equal bit for bit; only speed differs. A fourth, for AMX (amx.cc), differs in products with bf16
-// weights: it takes 16 bits of each input and adds in the order of the tile unit. In each variant
-// the order of additions for an element of a result depends on the length of the sum alone: not on
-// how many rows are in the call, where a row stands in it, or how the work is cut between threads.
+// AVX-512, the last with and without AVX-512 VNNI for integer weights (integers.h). All of them do
+// the same operations on 16 lanes in the same order, so their results are equal bit for bit; only
+// speed differs. One for AMX (amx.cc) differs in products with bf16 weights: it takes 16 bits of
+// each input and adds in the order of the tile unit. Another, which is never chosen unless it is
+// asked for, takes 8 bits of each input (a bf16 number) there, and of all that attention
+// multiplies: half the work, and less exact. In each variant the order of additions for an element
+// of a result depends on the length of the sum alone: not on how many rows are in the call, where a
+// row stands in it, or how the work is cut between threads.
 //
 // Everything here is thread-safe: functions touch only what their arguments name. Pointers need the
 // alignment of their element type and no more. Nothing is allocated.
@@ -21,21 +24,25 @@
 
 namespace pawl {
 
-// kI8 and kI4 hold integers in groups of neighbours of a row; a group has a scale and, for kI4, a
-// minimum, so that a weight is worth float(q) * scale (rounded to float) or q * scale + minimum
-// (rounded once). kI8: a byte each, signed. kI4: 0 to 15, blocks of 32 in 16 bytes, element i of a
-// block in the lower half of byte i, element i + 16 in the upper half. Their rows are padded to
-// whole blocks of 32 elements, with whatever finite weights.
+// kI8 and kI4 hold integers in groups of neighbours of a row. A group has a scale, a half-precision
+// number: a weight is worth (u - 128) * scale for kI8, (u - 8) * scale for kI4, u being what is
+// stored. A kI4 matrix may have minimums too, then a weight is worth u * scale + minimum. Where the
+// integers lie: kernels/cpu/integers.h.
 enum class WeightType : uint8_t { kF32, kBf16, kF16, kI8, kI4 };
 
+// Integers come in blocks of so many neighbours of a row, those of so many rows side by side; the
+// last ones are padded.
 constexpr int64_t kQuantBlock = 32;
+constexpr int64_t kQuantTile = 16;
 inline bool IsQuantized(WeightType type) { return type >= WeightType::kI8; }
 // Bytes of one element of the types that are not quantized.
 inline int WeightBytes(WeightType type) { return type == WeightType::kF32 ? 4 : 2; }
-// Bytes from one row of integers to the next.
-inline int64_t QuantStride(WeightType type, int64_t cols) {
-  const int64_t padded = (cols + kQuantBlock - 1) / kQuantBlock * kQuantBlock;
-  return type == WeightType::kI8 ? padded : padded / 2;
+inline int64_t QuantBlocks(int64_t cols) { return (cols + kQuantBlock - 1) / kQuantBlock; }
+inline int64_t QuantTiles(int64_t rows) { return (rows + kQuantTile - 1) / kQuantTile; }
+// Bytes of the integers.
+inline int64_t QuantBytes(WeightType type, int64_t rows, int64_t cols) {
+  const int64_t weights = QuantTiles(rows) * kQuantTile * QuantBlocks(cols) * kQuantBlock;
+  return type == WeightType::kI8 ? weights : weights / 2;
 }
 
 // A row-major matrix in memory that someone else owns, such as a mapped file.
@@ -44,18 +51,26 @@ struct Matrix {
   WeightType type = WeightType::kF32;
   int64_t rows = 0;
   int64_t cols = 0;
-  // kI8 and kI4: of group g of row r at r * groups + g.
-  const float* scales = nullptr;
-  const float* minimums = nullptr;  // kI4
-  int group_shift = 5;              // 2^shift weights are a group: 4 (kI8 only), 5 or 6
-  int64_t groups = 0;               // of a padded row
+  // kI8 and kI4: of group g of row r at (r / kQuantTile * groups + g) * kQuantTile + r %
+  // kQuantTile, for all rows of the last tile.
+  const uint16_t* scales = nullptr;
+  const uint16_t* minimums = nullptr;  // kI4, or none
+  int group_shift = 5;                 // 2^shift weights are a group: 4 (kI8 only), 5 or 6
+  int64_t groups = 0;                  // of a padded row
 };
 
 // Bytes of a matrix with its scales.
 inline int64_t MatrixBytes(const Matrix& m) {
   if (!IsQuantized(m.type)) return m.rows * m.cols * WeightBytes(m.type);
-  const int64_t per_group = m.type == WeightType::kI4 ? 8 : 4;
-  return m.rows * (QuantStride(m.type, m.cols) + m.groups * per_group);
+  const int64_t per_group = m.minimums != nullptr ? 4 : 2;
+  return QuantBytes(m.type, m.rows, m.cols) +
+         QuantTiles(m.rows) * kQuantTile * m.groups * per_group;
+}
+
+// Whether inputs that are packed for products with the one can be used with the other.
+inline bool PackedAlike(WeightType a, WeightType b) {
+  const auto paired = [](WeightType type) { return type == WeightType::kBf16; };
+  return IsQuantized(a) == IsQuantized(b) && paired(a) == paired(b);
 }
 
 // Inputs of a matrix product are packed: put into the order that the kernels read them in. Groups
@@ -83,34 +98,55 @@ struct MatMulArgs {
 constexpr int kKvPageShift = 4;
 constexpr int64_t kKvPage = int64_t{1} << kKvPageShift;
 
-// One query position, all query heads that share one key-value head. What is computed depends on
-// the keys and values in the order of their positions, not on the pages that they lie in.
+// Keys and values of one sequence that one key-value head stands for: what a row of queries sees of
+// them.
+struct AttentionRow {
+  const float* q = nullptr;  // [group][head_dim]
+  float* out = nullptr;      // [group][head_dim]
+  // The positions first .. prefix + extra_count - 1 are seen, at least one. Those from the prefix
+  // on are the slots of `extra`.
+  int64_t first = 0, prefix = 0;
+  const int32_t* extra = nullptr;
+  int extra_count = 0;
+};
+
+// Several rows of one sequence, all query heads that share one key-value head. What is computed for
+// a row depends on the keys and values that it sees in the order of their positions: not on the
+// pages that they lie in, nor on the other rows. Slots of a page that no row sees may be read.
 struct AttentionArgs {
-  const float* q = nullptr;        // [group][head_dim]
+  const AttentionRow* rows = nullptr;
+  int row_count = 0;               // at most AttentionRows(group)
   const float* keys = nullptr;     // page p: [kKvPage][head_dim] at keys + p * page_stride
   const float* values = nullptr;   // likewise
   int64_t page_stride = 0;         // floats
   const int32_t* pages = nullptr;  // position j is in pages[j / kKvPage] at offset j % kKvPage
-  int64_t first = 0, prefix = 0;   // the positions first .. prefix-1 are seen,
-  const int32_t* extra = nullptr;  // and then these slots, in this order
-  int extra_count = 0;
   int group = 0;
   int head_dim = 0;
   float scale = 1.0f;
   float soft_cap = 0.0f;     // c: scaled scores s become c tanh(s / c); 0: they stay
-  float* scratch = nullptr;  // AttentionScratch(prefix - first + extra_count, group) floats
-  float* out = nullptr;      // [group][head_dim]
+  float* scratch = nullptr;  // AttentionScratch floats
 };
 
-inline int64_t AttentionScratch(int64_t positions, int group) {
-  return (positions + 15) / 16 * 16 * group;
+// Rows share what is read of keys and values, and pay for it with room for their scores.
+constexpr int kAttentionQueries = 32;
+inline int AttentionRows(int group) {
+  return group < kAttentionQueries ? kAttentionQueries / group : 1;
+}
+// Room for the scores of a query that sees so many positions.
+inline int64_t AttentionStride(int64_t positions) { return (positions + 15) / 16 * 16; }
+// Where there are `positions` from the first that any row sees to the last.
+inline int64_t AttentionScratch(int64_t positions, int rows, int group, int head_dim) {
+  const int64_t queries = int64_t{rows} * group;
+  return (queries < kAttentionQueries ? queries : kAttentionQueries) *
+             (AttentionStride(positions) + head_dim + 96) +
+         PackedWidth(head_dim) * 224 + 64;
 }
 
 struct KernelSet {
-  const char* name;  // "portable", "avx2", "avx512", "amx"
+  const char* name;  // "portable", "avx2", "avx512", "avx512-vnni", "amx", "amx-bf16"
 
   // Packs rows of n inputs for products with weights of that type, row r at x + r * x_stride.
-  // Writes 4 bytes for each that it reads.
+  // Writes at most 4 bytes for each that it reads.
   void (*pack)(WeightType type, const float* x, int64_t x_stride, int rows, int64_t n, float* out);
   // Outputs begin .. end-1 of a matrix product. Reads (end - begin) * w.cols * WeightBytes bytes of
   // weights from memory once, whatever the number of rows, as long as the rows of x fit the L2
@@ -122,8 +158,11 @@ struct KernelSet {
   // "rotate_half" order of Hugging Face files). cos_sin: head_dim/2 cosines, then as many sines.
   void (*rope)(float* x, const float* cos_sin, int heads, int head_dim);
   // softmax(soft_cap(q k^T * scale)) v. Reads 2 * 4 * head_dim bytes per position, once for the
-  // group.
+  // rows.
   void (*attention)(const AttentionArgs& args);
+  // scores[0 .. n-1] -> e^(s - max), s = soft_cap(score * scale); returns their sum. Zeros follow
+  // up to a multiple of 16.
+  float (*softmax)(float* scores, int64_t n, float scale, float soft_cap);
   // y = gate / (1 + exp(-gate)) * up. y may be gate or up. 3 * 4 * n bytes.
   void (*silu_mul)(const float* gate, const float* up, int64_t n, float* y);
   // y = gelu(gate) * up with gelu(x) = x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))). As above.
@@ -140,10 +179,10 @@ struct KernelSet {
   float (*read_sum)(const float* x, int64_t n);
 };
 
-enum class KernelVariant : int { kAuto, kPortable, kAvx2, kAvx512, kAmx };
+enum class KernelVariant : int { kAuto, kPortable, kAvx2, kAvx512, kAvx512Vnni, kAmx, kAmxBf16 };
 
 // The kernels of that variant, or nullptr when this processor or this build lacks them. kAuto
-// always finds some.
+// always finds some, and never kAmxBf16.
 const KernelSet* FindKernels(KernelVariant variant);
 
 }  // namespace pawl

@@ -10,8 +10,11 @@ extern const KernelSet kPortableKernels;
 #if defined(PAWL_X86_KERNELS)
 extern const KernelSet kAvx2Kernels;
 extern const KernelSet kAvx512Kernels;
+// The same with AVX-512 VNNI for integer weights.
+extern const KernelSet kAvx512VnniKernels;
 // REQUIRES: RequestAmx() is true.
 const KernelSet& AmxKernels();
+const KernelSet& AmxBf16Kernels();
 #endif
 
 }  // namespace pawl

@@ -119,7 +119,7 @@ __global__ __launch_bounds__(kMatMulWarps* kWarpSize) void HeadKernel(HeadSample
           if ((bits >> token % 32 & 1) != 0) {
             float value = TileTotal<kTiles>(sums, tile, row, column);
             if (product.norm != nullptr) value *= inverse_norms[r];
-            if constexpr (W == DeviceWeight::kFp8) value *= part.w.scales[token];
+            if constexpr (W == DeviceWeight::kFp8) value *= part.w.row_scales[token];
             if (product.soft_cap > 0.0f) {
               value = product.soft_cap * tanhf(value / product.soft_cap);
             }

@@ -479,11 +479,11 @@ __global__ __launch_bounds__(kMatMulWarps* kWarpSize) void MatMulKernel(MatMul p
         if (output >= outputs || r >= p.rows) continue;
         const int w_row = listed ? p.row_list[output] : output;
         float value = total(tile, row, column);
-        if constexpr (W == DeviceWeight::kFp8) value *= part.w.scales[w_row];
+        if constexpr (W == DeviceWeight::kFp8) value *= part.w.row_scales[w_row];
         if (part.bias != nullptr) value += part.bias[w_row];
         if constexpr (kGated) {
           float factor = total(tile + kOutTiles, row, column);
-          if constexpr (W == DeviceWeight::kFp8) factor *= part.up.scales[w_row];
+          if constexpr (W == DeviceWeight::kFp8) factor *= part.up.row_scales[w_row];
           if (part.up_bias != nullptr) factor += part.up_bias[w_row];
           value = Activate(p.gate, value) * factor;
         }

@@ -6,9 +6,8 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <optional>
-#include <utility>
 
+#include "kernels/cpu/integers.h"
 #include "kernels/cuda/float8.h"
 
 namespace pawl {
@@ -37,125 +36,7 @@ PackedMatrix Empty(DeviceWeight type, const Matrix& matrix) {
   packed.shape.columns = static_cast<int32_t>(matrix.cols);
   packed.data.resize(
       static_cast<size_t>(MatrixBytes(type, packed.shape.rows, packed.shape.columns)));
-  if (IsPacked(type)) {
-    packed.shape.groups = type == DeviceWeight::kFp8 ? 1 : static_cast<int32_t>(matrix.groups);
-    packed.shape.group_shift = type == DeviceWeight::kFp8 ? 30 : matrix.group_shift;
-  }
   return packed;
-}
-
-size_t TableSize(const DeviceMatrix& shape, int32_t groups) {
-  return static_cast<size_t>(RowTiles(shape.rows)) * kTileRows * static_cast<size_t>(groups);
-}
-size_t IndexIn(int32_t groups, int32_t row, int32_t group) {
-  return static_cast<size_t>(TableIndex(groups, row, group));
-}
-
-// ---- The forms of scales ----
-
-// The fp16 number that `value` is, if it is one; a NaN is.
-std::optional<uint16_t> AsHalf(float value) {
-  if (std::isnan(value)) return uint16_t{0x7e00};
-  const float size = std::fabs(value);
-  if (!(size <= 65504.0f)) return std::nullopt;
-  const auto sign = static_cast<uint16_t>(std::signbit(value) ? 0x8000 : 0);
-  int exponent = 0;
-  (void)std::frexp(size, &exponent);
-  // Units in the last place: 2^-24 for subnormals, of which the smallest normal is the first.
-  const int least = size == 0 || exponent < -13 ? -24 : exponent - 11;
-  const float units = std::ldexp(size, -least);
-  if (units != std::floor(units)) return std::nullopt;
-  const auto fraction = static_cast<int>(units);
-  if (least == -24 && fraction < 1024) return static_cast<uint16_t>(sign | fraction);
-  return static_cast<uint16_t>(sign | (least + 25) << 10 | (fraction & 1023));
-}
-
-bool PutHalves(const Matrix& matrix, PackedMatrix& packed) {
-  const DeviceMatrix& shape = packed.shape;
-  std::vector<uint16_t> halves(TableSize(shape, shape.groups));
-  for (int32_t r = 0; r < shape.rows; ++r) {
-    for (int32_t g = 0; g < shape.groups; ++g) {
-      const int64_t at = r * matrix.groups + g;
-      const float scale = matrix.scales[at];
-      const std::optional<uint16_t> half = AsHalf(scale);
-      if (!half) return false;
-      // The minimum of a group of NaNs does not matter.
-      const bool minimum = matrix.type != WeightType::kI4 || std::isnan(scale) ||
-                           matrix.minimums[at] == -8.0f * scale;
-      if (!minimum) return false;
-      halves[IndexIn(shape.groups, r, g)] = *half;
-    }
-  }
-  packed.halves = std::move(halves);
-  return true;
-}
-
-// An fp16 number of which eight numbers are multiples by 0 to 63.
-struct Multiples {
-  uint16_t unit = 0;
-  uint32_t of[8] = {};
-};
-std::optional<Multiples> CommonUnit(const float* values, float sign) {
-  Multiples found;
-  const float most = *std::max_element(values, values + 8, [&](float a, float b) {
-    return sign * a < sign * b;
-  }) * sign;
-  if (!std::all_of(values, values + 8, [&](float v) { return v * sign >= 0; })) return std::nullopt;
-  if (most == 0) return found;
-  for (int k = 63; k > 0; --k) {  // what makes such numbers gives the largest one the most
-    const float unit = most / static_cast<float>(k);
-    const std::optional<uint16_t> half = AsHalf(unit);
-    if (!half) continue;
-    found.unit = *half;
-    const bool all = std::all_of(values, values + 8, [&](const float& v) {
-      const float multiple = std::round(v * sign / unit);
-      found.of[&v - values] = static_cast<uint32_t>(multiple);
-      return unit * multiple == v * sign;
-    });
-    if (all) return found;
-  }
-  return std::nullopt;
-}
-
-bool PutNested(const Matrix& matrix, PackedMatrix& packed) {
-  const DeviceMatrix& shape = packed.shape;
-  if (matrix.type != WeightType::kI4 || matrix.group_shift != 5 || shape.groups % 8 != 0) {
-    return false;
-  }
-  const int32_t blocks = shape.groups / 8;
-  std::vector<uint32_t> nested(TableSize(shape, blocks) * 4);
-  for (int32_t r = 0; r < shape.rows; ++r) {
-    for (int32_t b = 0; b < blocks; ++b) {
-      const int64_t at = r * matrix.groups + b * 8;
-      const auto scales = CommonUnit(matrix.scales + at, 1.0f);
-      const auto minimums = scales ? CommonUnit(matrix.minimums + at, -1.0f) : std::nullopt;
-      if (!minimums) return false;
-      uint32_t* words = nested.data() + 4 * IndexIn(blocks, r, b);
-      words[0] = scales->unit | uint32_t{minimums->unit} << 16;
-      for (int g = 0; g < 8; ++g) {
-        const uint64_t code = uint64_t{scales->of[g] | minimums->of[g] << 6} << g * 12 % 32;
-        words[1 + g * 12 / 32] |= static_cast<uint32_t>(code);
-        if (code >> 32 != 0) words[2 + g * 12 / 32] |= static_cast<uint32_t>(code >> 32);
-      }
-    }
-  }
-  packed.nested = std::move(nested);
-  return true;
-}
-
-void PutFloats(const Matrix& matrix, PackedMatrix& packed) {
-  const DeviceMatrix& shape = packed.shape;
-  packed.scales.resize(TableSize(shape, shape.groups));
-  if (matrix.type == WeightType::kI4) packed.minimums.resize(packed.scales.size());
-  for (int32_t r = 0; r < shape.rows; ++r) {
-    for (int32_t g = 0; g < shape.groups; ++g) {
-      const size_t at = IndexIn(shape.groups, r, g);
-      packed.scales[at] = matrix.scales[r * matrix.groups + g];
-      if (matrix.type == WeightType::kI4) {
-        packed.minimums[at] = matrix.minimums[r * matrix.groups + g];
-      }
-    }
-  }
 }
 
 // One row of bytes (kI4: of values 0 to 15, a byte each), padded with zeros to whole blocks.
@@ -193,28 +74,29 @@ PackedMatrix PackMatrix(const Matrix& matrix) {
     }
     return packed;
   }
-  const int64_t stride = QuantStride(matrix.type, matrix.cols);
-  std::vector<uint8_t> row(static_cast<size_t>(PaddedColumns(shape.columns)));
+  // The tables of a tile of rows lie on the device as they do here.
+  static_assert(kTileRows == kQuantTile);
+  packed.shape.groups = static_cast<int32_t>(matrix.groups);
+  packed.shape.group_shift = matrix.group_shift;
+  const auto table = RowTiles(shape.rows) * kTileRows * matrix.groups;
+  packed.scales.assign(matrix.scales, matrix.scales + table);
+  if (matrix.minimums != nullptr) packed.minimums.assign(matrix.minimums, matrix.minimums + table);
+  const bool bytes = matrix.type == WeightType::kI8;
+  const auto padded = static_cast<size_t>(PaddedColumns(shape.columns));
+  std::vector<uint8_t> row(
+      std::max(padded, static_cast<size_t>(QuantBlocks(matrix.cols) * kQuantBlock)));
   for (int32_t r = 0; r < shape.rows; ++r) {
-    const auto* from = static_cast<const uint8_t*>(matrix.data) + r * stride;
-    for (size_t k = 0; k < row.size(); ++k) {
-      if (matrix.type == WeightType::kI8) {
-        row[k] = from[k];
-      } else {
-        const uint8_t byte = from[k / 32 * 16 + k % 16];
-        row[k] = k % 32 < 16 ? byte & 15 : byte >> 4;
-      }
-    }
+    LoadIntegers(matrix, r, row.data());
+    for (uint8_t& value : row) value = bytes ? value ^ 128 : value;  // signed
     PutRow(packed, r, row.data());
   }
-  if (!PutHalves(matrix, packed) && !PutNested(matrix, packed)) PutFloats(matrix, packed);
   return packed;
 }
 
 PackedMatrix PackMatrixFp8(const Matrix& matrix, const KernelSet& kernels) {
   PackedMatrix packed = Empty(DeviceWeight::kFp8, matrix);
   const DeviceMatrix& shape = packed.shape;
-  packed.scales.resize(TableSize(shape, 1));
+  packed.row_scales.resize(static_cast<size_t>(shape.rows));
   std::vector<float> row(static_cast<size_t>(matrix.cols));
   std::vector<uint8_t> codes(static_cast<size_t>(PaddedColumns(shape.columns)));
   for (int32_t r = 0; r < shape.rows; ++r) {
@@ -230,7 +112,8 @@ PackedMatrix PackMatrixFp8(const Matrix& matrix, const KernelSet& kernels) {
       codes[k] = scale > 0 && finite ? FloatToE4m3(row[k] / scale) : uint8_t{0};
     }
     PutRow(packed, r, codes.data());
-    packed.scales[IndexIn(1, r, 0)] = finite ? scale : std::numeric_limits<float>::quiet_NaN();
+    packed.row_scales[static_cast<size_t>(r)] =
+        finite ? scale : std::numeric_limits<float>::quiet_NaN();
   }
   return packed;
 }

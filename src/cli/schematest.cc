@@ -51,7 +51,6 @@ struct Flags {
   std::string ratchet_file;
   bool update_ratchet = false;
   std::string tokenizer;
-  std::string ref_dir;
 };
 
 // Asked for the documents that schemas of the suite refer to.
@@ -86,26 +85,14 @@ Result<Spelling> LoadSpelling(const std::string& path) {
   return Spelling{*std::move(vocabulary), nullptr};
 }
 
-// SUITE/remotes stands for http://localhost:1234/; what else there is has an $id.
+// SUITE/remotes stands for http://localhost:1234/.
 Result<Resolver> Documents(const Flags& flags) {
-  std::vector<std::shared_ptr<const DocumentFolder>> folders;
   const std::string remotes = flags.suite + "/remotes";
-  if (std::filesystem::is_directory(remotes)) {
-    auto folder = DocumentFolder::Open(remotes, "http://localhost:1234/");
-    if (!folder.ok()) return folder.error();
-    folders.push_back(*std::move(folder));
-  }
-  if (!flags.ref_dir.empty()) {
-    auto folder = DocumentFolder::Open(flags.ref_dir, "");
-    if (!folder.ok()) return folder.error();
-    folders.push_back(*std::move(folder));
-  }
-  return Resolver([folders](std::string_view uri) -> Result<std::string> {
-    for (const auto& folder : folders) {
-      if (Result<std::string> text = folder->Find(uri); text.ok()) return text;
-    }
-    return Error{ErrorCode::kIo, "neither the suite's remotes nor --ref-dir have it", ""};
-  });
+  if (!std::filesystem::is_directory(remotes)) return Resolver();
+  auto folder = DocumentFolder::Open(remotes, "http://localhost:1234/");
+  if (!folder.ok()) return folder.error();
+  return Resolver(
+      [folder = *std::move(folder)](std::string_view uri) { return folder->Find(uri); });
 }
 
 JsonSchemaOptions OptionsFor(const Flags& flags, const SuiteDraft& draft, const SuiteFile& file,
@@ -348,11 +335,6 @@ void AddSchemaTest(CLI::App& app, Action& action) {
                    "Token by token through the masks (default: byte by byte)")
       ->check(NotEmpty)
       ->type_name("PATH");
-  command
-      ->add_option("--ref-dir", flags->ref_dir,
-                   "Folder with more documents, found by their $id: the metaschemas of the drafts")
-      ->check(NotEmpty)
-      ->type_name("DIR");
   flags->layout.AddTo(command);
   command->footer(
       "Exit codes: 0 all exact (or in the ratchet file); 1 some are not; 2 bad input or usage.\n"

@@ -7,8 +7,8 @@
 //
 // Keys and values lie in pages (kv_pool.h) of one range of addresses, whose memory the system gives
 // when it is touched. All of a page is in one piece, so that what is in use lies close together. A
-// window only moves the first position that a row sees. What lies before it stays in its page, so
-// that sequences can be cut back to any length.
+// window moves the first position that a row sees; where all layers have one, pages that lie before
+// it are given back (row_plan.cc).
 //
 // A call is cut into blocks of kBlockRows rows, which run through all layers one block after the
 // other; scratch memory thus has a fixed size. That changes no bit: the kernels give each row the
@@ -22,6 +22,7 @@
 #include "src/model/transformer_cpu.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <new>
@@ -52,6 +53,16 @@ void ForAllowed(std::span<const uint32_t> words, int64_t vocabulary, const F& f)
     while (w + 1 < count && words[static_cast<size_t>(w) + 1] != 0) ++w;
     f(first * 32, std::min(w * 32 + 32, vocabulary));
   }
+}
+
+// The most positions that a row sees in any layer, 0 where one has no window.
+int32_t WindowOf(const TransformerConfig& config) {
+  int window = 0;
+  for (const LayerConfig& layer : config.layers) {
+    if (layer.window == 0) return 0;
+    window = std::max(window, layer.window);
+  }
+  return window;
 }
 
 const char* DtypeName(WeightType type) {
@@ -133,6 +144,7 @@ TransformerCpu::TransformerCpu(TransformerConfig config, TransformerWeights weig
   if (config_.post_norms) answer_ = scratch(config_.hidden);
   attention_scratch_.resize(static_cast<size_t>(pool_.size()));
   active_.reserve(kBlockRows);
+  attention_chunks_.reserve(kBlockRows);
   outputs_.reserve(kBlockRows);
   allowed_.reserve(kBlockRows);
 }
@@ -173,7 +185,7 @@ KvLimits TransformerCpu::AllocatePages(const KvBytes& kv, const TransformerConfi
         kept = std::max(PagesFor(config.context_length) * page_bytes, kLeastKept);
         kept = std::min(kept, bytes / 4);
       }
-      return {pages_in(bytes), pages_in(kept)};
+      return {pages_in(bytes), pages_in(kept), WindowOf(config)};
     }
     // Where addresses are rationed the default makes do with less.
     if (kv.bytes > 0 || bytes < page_bytes) throw std::bad_alloc();
@@ -209,8 +221,9 @@ Result<SequenceId> TransformerCpu::NewSequence(int capacity) {
   Result<SequenceId> sequence = sequences_.New(capacity);
   if (!sequence.ok() || capacity <= largest_capacity_) return sequence;
   try {
-    const int64_t scores =
-        AttentionScratch(int64_t{capacity} + kMaxTreeRows, config_.heads / config_.kv_heads);
+    const int group = config_.heads / config_.kv_heads;
+    const int64_t scores = AttentionScratch(int64_t{capacity} + kMaxTreeRows, AttentionRows(group),
+                                            group, config_.head_dim);
     for (std::vector<float>& scratch : attention_scratch_) {
       scratch.resize(static_cast<size_t>(scores));
     }
@@ -282,6 +295,9 @@ void TransformerCpu::Multiply(const MatMulArgs& args) {
 }
 
 void TransformerCpu::MatMul(const Linear& linear, float* y, bool add, int64_t rows) {
+  if (!PackedAlike(linear.w.type, packed_from_.type)) {
+    Pack(linear.w.type, packed_from_.x, linear.w.cols, rows);
+  }
   MatMulArgs args;
   args.w = linear.w;
   args.bias = linear.bias.empty() ? nullptr : linear.bias.data();
@@ -304,6 +320,7 @@ void TransformerCpu::Norm(const std::vector<float>& weight, int64_t rows) {
 }
 
 void TransformerCpu::Pack(WeightType next, const float* x, int64_t width, int64_t rows) {
+  packed_from_ = {next, x};
   const int64_t groups = (rows + kPackRows - 1) / kPackRows;
   Parallel(groups, kPackRows * width, 1, [&](int64_t begin, int64_t end, int) {
     const int64_t first = begin * kPackRows;
@@ -311,6 +328,62 @@ void TransformerCpu::Pack(WeightType next, const float* x, int64_t width, int64_
     kernels_.pack(next, x + first * width, width, static_cast<int>(count), width,
                   packed_.get() + first * PackedWidth(width));
   });
+}
+
+// Neighbours of the same sequence.
+void TransformerCpu::FindAttentionChunks(size_t first) {
+  const int64_t most = AttentionRows(config_.heads / config_.kv_heads);
+  attention_chunks_.clear();
+  for (int64_t a = 0; a < static_cast<int64_t>(active_.size()); ++a) {
+    const size_t row = first + static_cast<size_t>(active_[static_cast<size_t>(a)]);
+    const int32_t pages_begin = plan_.rows[row].pages_begin;
+    if (attention_chunks_.empty() || attention_chunks_.back().pages_begin != pages_begin ||
+        a - attention_chunks_.back().begin == most) {
+      attention_chunks_.push_back({a, a, pages_begin});
+    }
+    ++attention_chunks_.back().end;
+  }
+}
+
+void TransformerCpu::Attend(int layer_index, std::span<const Row> rows, size_t first,
+                            const AttentionChunk& chunk, int head, int thread) {
+  const TransformerLayer& layer = weights_.layers[static_cast<size_t>(layer_index)];
+  const int window = config_.layers[static_cast<size_t>(layer_index)].window;
+  const int64_t head_dim = config_.head_dim;
+  const int group = config_.heads / config_.kv_heads;
+  std::array<AttentionRow, kAttentionQueries> seen_by;
+  for (int64_t a = chunk.begin; a < chunk.end; ++a) {
+    const auto r = static_cast<size_t>(active_[static_cast<size_t>(a)]);
+    const int64_t offset = (a * config_.heads + int64_t{head} * group) * head_dim;
+    float* q = q_.get() + offset;
+    for (int h = 0; h < group && config_.qk_norm; ++h) {
+      float* query = q + h * head_dim;
+      kernels_.rmsnorm(query, layer.q_norm.data(), config_.norm_epsilon, head_dim, query);
+    }
+    const int position = rows[r].position;
+    kernels_.rope(q, RopeAt(layer_index, position), group, config_.head_dim);
+    const PlannedRow& planned = plan_.rows[first + r];
+    AttentionRow& row = seen_by[static_cast<size_t>(a - chunk.begin)];
+    row.q = q;
+    row.out = attended_.get() + offset;
+    row.first = window > 0 && position >= window ? position + 1 - window : 0;
+    row.prefix = planned.prefix;
+    row.extra = plan_.extra.data() + planned.extra_begin;
+    row.extra_count = planned.extra_count;
+  }
+  AttentionArgs args;
+  args.rows = seen_by.data();
+  args.row_count = static_cast<int>(chunk.end - chunk.begin);
+  args.keys = CacheAt(layer_index, 0, head);
+  args.values = CacheAt(layer_index, 1, head);
+  args.page_stride = page_floats_;
+  args.pages = plan_.pages.data() + chunk.pages_begin;
+  args.group = group;
+  args.head_dim = config_.head_dim;
+  args.scale = config_.attention_scale;
+  args.soft_cap = config_.attention_soft_cap;
+  args.scratch = attention_scratch_[static_cast<size_t>(thread)].data();
+  kernels_.attention(args);
 }
 
 void TransformerCpu::AttentionLayer(int layer_index, std::span<const Row> rows, size_t first) {
@@ -371,42 +444,13 @@ void TransformerCpu::AttentionLayer(int layer_index, std::span<const Row> rows, 
     seen += window > 0 ? std::min<int64_t>(window, all) : all;
   }
   const int64_t cost = 2 * group * head_dim * (seen / active + 1);
-  Parallel(active * config_.kv_heads, cost, 1, [&](int64_t begin, int64_t end, int thread) {
+  FindAttentionChunks(first);
+  const auto items = static_cast<int64_t>(attention_chunks_.size()) * config_.kv_heads;
+  const int64_t item_cost = cost * active * config_.kv_heads / items;
+  Parallel(items, item_cost, 1, [&](int64_t begin, int64_t end, int thread) {
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t a = i / config_.kv_heads;
-      const int head = static_cast<int>(i % config_.kv_heads);
-      const int32_t r = active_[static_cast<size_t>(a)];
-      const Row& row = rows[static_cast<size_t>(r)];
-      const PlannedRow& planned = plan_.rows[first + static_cast<size_t>(r)];
-      float* q = q_.get() + a * q_width + head * group * head_dim;
-      for (int h = 0; h < group && config_.qk_norm; ++h) {
-        float* query = q + h * head_dim;
-        kernels_.rmsnorm(query, layer.q_norm.data(), config_.norm_epsilon, head_dim, query);
-      }
-      kernels_.rope(q, RopeAt(layer_index, row.position), group, config_.head_dim);
-      AttentionArgs args;
-      args.q = q;
-      args.keys = CacheAt(layer_index, 0, head);
-      args.values = CacheAt(layer_index, 1, head);
-      args.page_stride = page_floats_;
-      args.pages = plan_.pages.data() + planned.pages_begin;
-      args.prefix = planned.prefix;
-      args.extra = plan_.extra.data() + planned.extra_begin;
-      args.extra_count = planned.extra_count;
-      if (window > 0 && row.position >= window) {
-        // The positions seen lie in the prefix and, behind it, one by one in `extra`.
-        const int64_t out_of_sight = row.position + 1 - window;
-        args.first = std::min<int64_t>(out_of_sight, planned.prefix);
-        args.extra += out_of_sight - args.first;
-        args.extra_count -= static_cast<int>(out_of_sight - args.first);
-      }
-      args.group = group;
-      args.head_dim = config_.head_dim;
-      args.scale = config_.attention_scale;
-      args.soft_cap = config_.attention_soft_cap;
-      args.scratch = attention_scratch_[static_cast<size_t>(thread)].data();
-      args.out = attended_.get() + a * q_width + head * group * head_dim;
-      kernels_.attention(args);
+      Attend(layer_index, rows, first, attention_chunks_[static_cast<size_t>(i / config_.kv_heads)],
+             static_cast<int>(i % config_.kv_heads), thread);
     }
   });
   Pack(layer.o.w.type, attended_.get(), q_width, active);

@@ -72,6 +72,14 @@ class TransformerCpu final : public Model {
   // A block of at most kBlockRows rows, `first` being its first in the call.
   void ForwardBlock(std::span<const Row> rows, size_t first, std::span<float> logits);
   void AttentionLayer(int layer, std::span<const Row> rows, size_t first);
+  struct AttentionChunk {
+    int64_t begin, end;   // in active_
+    int32_t pages_begin;  // of their sequence, in the plan
+  };
+  // The rows of active_, `first` being the block's first in the call.
+  void FindAttentionChunks(size_t first);
+  void Attend(int layer, std::span<const Row> rows, size_t first, const AttentionChunk& chunk,
+              int kv_head, int thread);
   void MlpLayer(const TransformerLayer& layer);
   // x_ += linear(what is packed), the answer normed first when the family does so.
   void AddToResidual(const Linear& linear, const std::vector<float>& post_norm, int64_t rows);
@@ -83,7 +91,8 @@ class TransformerCpu final : public Model {
   void Multiply(const MatMulArgs& args);
   // x_ to normed_.
   void Norm(const std::vector<float>& weight, int64_t rows);
-  // Rows of x, packed for products with weights of type `next`.
+  // Rows of x, packed for products with weights of type `next`. REQUIRES: x stays as it is until
+  // the next call; matrices of other types have it packed anew.
   void Pack(WeightType next, const float* x, int64_t width, int64_t rows);
   // body(i, thread) for i < n, on several threads when n * cost (in multiply-adds) is worth it.
   template <typename Body>
@@ -109,11 +118,16 @@ class TransformerCpu final : public Model {
   int largest_capacity_ = 0;
 
   // Scratch for one block, [row][...].
+  struct {
+    WeightType type;
+    const float* x;
+  } packed_from_ = {};
   Floats x_, normed_, packed_, q_, k_, v_, attended_, gate_, up_;
   Floats answer_;                                      // of attention and MLP, where it is normed
   std::vector<std::vector<float>> attention_scratch_;  // by thread
-  std::vector<int32_t> active_;   // rows of the block whose results are still wanted
-  std::vector<int32_t> outputs_;  // and where their logits go
+  std::vector<int32_t> active_;  // rows of the block whose results are still wanted
+  std::vector<AttentionChunk> attention_chunks_;
+  std::vector<int32_t> outputs_;                    // and where their logits go
   std::vector<std::span<const uint32_t>> allowed_;  // and which of them are wanted
   std::vector<uint32_t> allowed_by_any_;
   struct HeadPiece {

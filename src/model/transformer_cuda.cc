@@ -142,8 +142,7 @@ Result<DeviceMatrix> TransformerCuda::UploadMatrix(const Matrix& matrix) {
   on_device.data = *data;
   Status status = table(packed.scales, on_device.scales);
   if (status.ok()) status = table(packed.minimums, on_device.minimums);
-  if (status.ok()) status = table(packed.halves, on_device.halves);
-  if (status.ok()) status = table(packed.nested, on_device.nested);
+  if (status.ok()) status = table(packed.row_scales, on_device.row_scales);
   if (!status.ok()) return status.error();
   info_.weight_bytes += packed.bytes();
   return on_device;

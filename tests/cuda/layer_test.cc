@@ -26,26 +26,24 @@ TEST_F(LayerTest, EmbeddingRowsAreTheCpus) {
     std::vector<uint16_t> halves(tokens * columns);
     for (uint16_t& h : halves)
       h = static_cast<uint16_t>((random() & 0x83ffu) | (random() % 17) << 10);
-    std::vector<std::byte> bytes(static_cast<size_t>(tokens * 96));
-    matrix.groups = 3;
-    std::vector<float> scales(tokens * 3), minimums(tokens * 3);
+    std::vector<std::byte> bytes;
     if (IsQuantized(type)) {
+      matrix.groups = 3;
+      bytes.resize(static_cast<size_t>(PackedBytes(matrix, false)));
+      PlacePacked(bytes.data(), false, matrix);
+      PackedRow row;
       for (int r = 0; r < tokens; ++r) {
-        QuantizeRow(type, floats.data() + r * columns, columns,
-                    {bytes.data() + r * QuantStride(type, columns), scales.data() + r * 3,
-                     minimums.data() + r * 3});
+        QuantizeRow(type, floats.data() + r * columns, columns, row);
+        StoreRow(row, r, matrix);
       }
-      matrix.data = bytes.data();
-      matrix.scales = scales.data();
-      matrix.minimums = type == WeightType::kI4 ? minimums.data() : nullptr;
     } else {
       matrix.data =
           type == WeightType::kF32 ? static_cast<const void*>(floats.data()) : halves.data();
     }
     const PackedMatrix packed = PackMatrix(matrix);
     const OnDevice<std::byte> data(packed.data);
-    const OnDevice<uint16_t> device_halves(packed.halves);
-    EXPECT_EQ(packed.halves.empty(), !IsPacked(packed.shape.type));
+    const OnDevice<uint16_t> scales(packed.scales);
+    EXPECT_EQ(packed.scales.empty(), !IsPacked(packed.shape.type));
     std::vector<DeviceRow> rows(5);
     for (size_t i = 0; i < rows.size(); ++i)
       rows[i].token = static_cast<int32_t>(random() % tokens);
@@ -53,7 +51,7 @@ TEST_F(LayerTest, EmbeddingRowsAreTheCpus) {
     Embed args;
     args.table = packed.shape;
     args.table.data = data.data();
-    args.table.halves = device_halves.data();
+    args.table.scales = scales.data();
     args.rows = device_rows.data();
     args.count = static_cast<int>(rows.size());
     args.scale = 3.0f;

@@ -15,7 +15,7 @@ struct Case {
   bool bias, add, norm;
   Gate gate;
   int shift = 5;
-  ScaleForm form = ScaleForm::kFloats;
+  bool minimums = false;  // of kI4
 };
 
 const Case kCases[] = {
@@ -35,10 +35,10 @@ const Case kCases[] = {
     {DeviceWeight::kI8, 18, 80, 1, true, false, true, Gate::kNone},
     {DeviceWeight::kI4, 70, 192, 2, false, false, true, Gate::kNone},
     {DeviceWeight::kI4, 65, 256, 20, true, true, false, Gate::kNone, 6},
-    {DeviceWeight::kI4, 50, 320, 64, false, false, true, Gate::kSilu},
-    {DeviceWeight::kI4, 40, 160, 3, false, false, true, Gate::kSilu, 5, ScaleForm::kHalves},
-    {DeviceWeight::kI8, 40, 160, 3, false, false, false, Gate::kNone, 5, ScaleForm::kHalves},
-    {DeviceWeight::kI4, 37, 512, 2, false, true, true, Gate::kNone, 5, ScaleForm::kNested},
+    {DeviceWeight::kI4, 50, 320, 64, false, false, true, Gate::kSilu, 5, true},
+    {DeviceWeight::kI4, 40, 160, 3, false, false, true, Gate::kSilu},
+    {DeviceWeight::kI4, 37, 512, 2, false, true, true, Gate::kNone, 5, true},
+    {DeviceWeight::kI4, 33, 128, 9, true, false, false, Gate::kNone, 6, true},
 };
 
 double Act(Gate gate, double v) {
@@ -57,10 +57,9 @@ TEST_F(MatMulTest, EqualsDoublePrecision) {
     const std::string label = std::to_string(static_cast<int>(c.type)) + " " +
                               std::to_string(c.rows_of_w) + "x" + std::to_string(c.columns) + " " +
                               std::to_string(c.rows) + " rows";
-    const Weights w = MakeWeights(random, c.type, c.rows_of_w, c.columns, c.shift, c.form);
-    const Weights up = MakeWeights(random, c.type, c.rows_of_w, c.columns, c.shift, c.form);
-    EXPECT_EQ(w.packed.halves.empty(), c.form != ScaleForm::kHalves);
-    EXPECT_EQ(w.packed.nested.empty(), c.form != ScaleForm::kNested);
+    const Weights w = MakeWeights(random, c.type, c.rows_of_w, c.columns, c.shift, c.minimums);
+    const Weights up = MakeWeights(random, c.type, c.rows_of_w, c.columns, c.shift, c.minimums);
+    EXPECT_EQ(w.packed.minimums.empty(), !c.minimums);
     const Uploaded device_w(w.packed), device_up(up.packed);
     const size_t x_stride = (columns + 3) / 4 * 4 + 4;
     const std::vector<float> x = Normal(random, rows * x_stride, 3.0f);
@@ -197,7 +196,8 @@ TEST_F(MatMulTest, PartsAreTheMatricesOneByOne) {
   const OnDevice<float> x(Normal(random, static_cast<size_t>(rows * columns)));
   std::vector<Uploaded> matrices;
   for (const int size : sizes) {
-    matrices.emplace_back(MakeWeights(random, DeviceWeight::kI4, size, columns).packed);
+    matrices.emplace_back(
+        MakeWeights(random, DeviceWeight::kI4, size, columns, 5, size == 16).packed);
   }
   MatMul args;
   args.x = x.data();

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/cuda/pack.h"
+#include "src/base/half.h"
 #include "src/model/quantize.h"
 #include "tests/cuda/cuda_test_util.h"
 
@@ -17,10 +18,9 @@ struct Weights {
   std::vector<double> exact;
 };
 
-enum class ScaleForm { kFloats, kHalves, kNested };
-
+// minimums: kI4 has them, else they are -8 scale.
 inline Weights MakeWeights(Random& random, DeviceWeight type, int rows, int columns, int shift = 5,
-                           ScaleForm form = ScaleForm::kFloats) {
+                           bool minimums = false) {
   const auto r = static_cast<size_t>(rows), c = static_cast<size_t>(columns);
   Weights weights;
   Matrix matrix;
@@ -30,7 +30,6 @@ inline Weights MakeWeights(Random& random, DeviceWeight type, int rows, int colu
   std::vector<uint16_t> halves(r * c);
   const KernelSet& kernels = *FindKernels(KernelVariant::kAuto);
   std::vector<std::byte> data;
-  std::vector<float> scales, minimums;
   if (type == DeviceWeight::kF32 || type == DeviceWeight::kFp8) {
     matrix.type = WeightType::kF32;
     matrix.data = values.data();
@@ -50,31 +49,24 @@ inline Weights MakeWeights(Random& random, DeviceWeight type, int rows, int colu
     matrix.group_shift = shift;
     matrix.groups = static_cast<int64_t>(((c + 31) / 32 * 32) >> shift);
     if (shift == 6) matrix.groups = static_cast<int64_t>(padded / 64);
-    data.resize(r * static_cast<size_t>(QuantStride(matrix.type, columns)));
-    for (std::byte& b : data) b = static_cast<std::byte>(random());
-    scales = Normal(random, r * static_cast<size_t>(matrix.groups));
-    minimums = Normal(random, r * static_cast<size_t>(matrix.groups), 8.0f);
-    if (form == ScaleForm::kHalves) {
-      for (size_t i = 0; i < scales.size(); ++i) {
-        scales[i] =
-            std::ldexp(static_cast<float>(random() % 2048), static_cast<int>(random() % 24) - 24);
-        if (random() % 2 == 0) scales[i] = -scales[i];
-        minimums[i] = -8.0f * scales[i];
+    data.resize(static_cast<size_t>(PackedBytes(matrix, minimums)));
+    PlacePacked(data.data(), minimums, matrix);
+    PackedRow row;
+    for (int o = 0; o < rows; ++o) {
+      row.values.resize(padded);
+      for (uint8_t& value : row.values) {
+        value = static_cast<uint8_t>(random() & (type == DeviceWeight::kI8 ? 255u : 15u));
       }
-    } else if (form == ScaleForm::kNested) {
-      float d = 0, m = 0;
-      for (size_t i = 0; i < scales.size(); ++i) {
-        if (i % 8 == 0) {
-          d = random() % 9 == 0 ? 0 : std::ldexp(static_cast<float>(1 + random() % 2047), -14);
-          m = random() % 9 == 0 ? 0 : std::ldexp(static_cast<float>(1 + random() % 2047), -13);
-        }
-        scales[i] = d * static_cast<float>(random() % 64);
-        minimums[i] = -(m * static_cast<float>(random() % 64));
+      row.scales.clear();
+      row.minimums.clear();
+      for (int64_t g = 0; g < matrix.groups; ++g) {
+        // Some are zero or subnormal.
+        const int exponent = random() % 4 == 0 ? -static_cast<int>(random() % 30) : 0;
+        row.scales.push_back(FloatToHalf(std::ldexp(Normal(random, 1)[0], exponent)));
+        row.minimums.push_back(FloatToHalf(Normal(random, 1, 8.0f)[0]));
       }
+      StoreRow(row, o, matrix);
     }
-    matrix.data = data.data();
-    matrix.scales = scales.data();
-    matrix.minimums = type == DeviceWeight::kI4 ? minimums.data() : nullptr;
   }
   weights.packed = type == DeviceWeight::kFp8 ? PackMatrixFp8(matrix, kernels) : PackMatrix(matrix);
   std::vector<float> row(c);
@@ -84,7 +76,7 @@ inline Weights MakeWeights(Random& random, DeviceWeight type, int rows, int colu
       double value = row[k];
       if (type == DeviceWeight::kFp8) {
         // The nearest of all codes.
-        const double scale = weights.packed.scales[static_cast<size_t>(o / 16 * 16 + o % 16)];
+        const double scale = weights.packed.row_scales[static_cast<size_t>(o)];
         double best = 0;
         for (int code = 0; code < 127; ++code) {
           const int e = code >> 3;
@@ -107,19 +99,16 @@ struct Uploaded {
       : data(packed.data),
         scales(packed.scales),
         minimums(packed.minimums),
-        halves(packed.halves),
-        nested(packed.nested),
+        row_scales(packed.row_scales),
         matrix(packed.shape) {
     matrix.data = data.data();
     matrix.scales = packed.scales.empty() ? nullptr : scales.data();
     matrix.minimums = packed.minimums.empty() ? nullptr : minimums.data();
-    matrix.halves = packed.halves.empty() ? nullptr : halves.data();
-    matrix.nested = packed.nested.empty() ? nullptr : nested.data();
+    matrix.row_scales = packed.row_scales.empty() ? nullptr : row_scales.data();
   }
   OnDevice<std::byte> data;
-  OnDevice<float> scales, minimums;
-  OnDevice<uint16_t> halves;
-  OnDevice<uint32_t> nested;
+  OnDevice<uint16_t> scales, minimums;
+  OnDevice<float> row_scales;
   DeviceMatrix matrix;
 };
 

@@ -178,6 +178,23 @@ TEST(EcmaRegex, Lookbehind) {
   });
 }
 
+// What a lookbehind asks about what follows may reach beyond it.
+TEST(EcmaRegex, LookaheadInLookbehind) {
+  Check({{"(?<=\\bfoo)bar", {"foobar", "a foobar"}, {"afoobar", "foo", "foo bar"}},
+         {"(?<=a$)", {"a", "ba"}, {"", "ab"}},
+         {"^.(?<=a(?=b))", {"ab", "abc"}, {"a", "ac", "b"}},
+         {"^..(?<!(?=ab|cd).)", {"xy", "xa"}, {"aab", "xcd", "x"}},
+         {"^..(?<!(?=ab).)x", {"aax"}, {"xa", "ab"}},
+         {"^a(?<=(?=a+b).)", {"ab", "aaab", "aab!"}, {"a", "aa", "b"}},
+         {"^a(?<=(?=a+b).)a", {"aab", "aaab"}, {"ab", "aa", "aac"}},
+         {"^.{3}(?<=^(?=.*z$)...)", {"xyz", "abcz"}, {"abc", "abzc"}},
+         {"^a(?<=\\b)", {"a", "a b"}, {"ab", "b"}},
+         {"^a(?<=a\\b)", {"a", "a b", "a-"}, {"ab", "b"}},
+         {"^ab(?<=(?:a(?!bc)|x)b)", {"ab", "abd"}, {"abc", "abcd"}},
+         {"^aab(?<=(?:a(?=[ab]*c)){2}b)", {"aabc", "aabbac"}, {"aab", "aabd"}},
+         {"^ab(?<!(?<=(?=..c)a)b)", {"ab", "abd"}, {"abc"}}});
+}
+
 TEST(EcmaRegex, WordBoundaries) {
   Check({
       {"\\bfoo\\b", {"foo", "a foo b", "foo-bar"}, {"food", "xfoo", "foo_"}},
@@ -236,7 +253,6 @@ TEST(EcmaRegex, RefusesWithPlace) {
       {"(?<n>a)\\k<n>", ErrorCode::kUnsupported, "byte 7"},
       {"a++", ErrorCode::kUnsupported, "byte 2"},
       {"(?>a)", ErrorCode::kUnsupported, "byte 0"},
-      {"(?<=a$)", ErrorCode::kUnsupported, "byte 5"},
       {"ab(?<=x)c(?<=c.{12})d", ErrorCode::kUnsupported, "byte 9"},
       {"a{9999999999}", ErrorCode::kLimit, "byte 1"},
       {std::string(300, '(') + std::string(300, ')'), ErrorCode::kLimit, "byte 250"},

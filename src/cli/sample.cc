@@ -64,6 +64,7 @@ int Sample(const Flags& flags) {
   const TokenId prompt[] = {RandomWalkModel::kPrompt};
   GenerateOptions options;
   options.sampling.temperature = 1;
+  options.grammar_temperature = false;  // tokens are equally probable, also in a greedy rule
   options.max_tokens = flags.max_tokens;
   std::string written;
   options.on_token = [&written](TokenId, std::string_view bytes) {

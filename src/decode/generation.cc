@@ -120,11 +120,19 @@ Status OutputRun::Prepare() {
   return {};
 }
 
+// What the next token is drawn with.
+float OutputRun::Temperature() const {
+  const float given = options_.sampling.temperature;
+  if (at_ == nullptr || !options_.grammar_temperature) return given;
+  return at_->temperature().value_or(given);
+}
+
 Result<bool> OutputRun::Take(std::span<const float> logits) {
   asked_ = true;
   TokenId token = kNoToken;
   {
     Timer timer(stats_.sample_seconds);
+    sampler_.set_temperature(Temperature());
     // Logits beyond the vocabulary are padding of the weights: no token stands for them.
     const size_t known = std::min(static_cast<size_t>(task_.model->vocabulary_size),
                                   static_cast<size_t>(vocabulary_.size()));

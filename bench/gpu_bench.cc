@@ -166,7 +166,7 @@ const ShapeOfModel kShapes[] = {
 // All matrices are the same bytes, which is what lets 16 GB of weights be made in a second.
 class Weights {
  public:
-  Weights() : bytes_(size_t{128256} * 4096 * 2), table_(size_t{128256} * 4096 / 32, 0.001f) {
+  Weights() : bytes_(size_t{128256} * 4096 * 2), table_(size_t{128256} * 4096 / 32, 0x1419) {
     std::mt19937 random(1);
     auto* words = reinterpret_cast<uint16_t*>(bytes_.data());
     const size_t period = 1000003;
@@ -201,7 +201,7 @@ class Weights {
       m.type = outer && type == WeightType::kI4 ? WeightType::kI8 : type;
       m.rows = rows;
       m.cols = columns;
-      m.scales = m.minimums = table_.data();
+      m.scales = table_.data();
       m.group_shift = 5;
       m.groups = columns / 32;
       return m;
@@ -242,7 +242,7 @@ class Weights {
 
  private:
   std::vector<std::byte> bytes_;
-  std::vector<float> table_;
+  std::vector<uint16_t> table_;  // scales of 0.001
 };
 
 // Bytes that a step with one row reads.

@@ -17,6 +17,7 @@ constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyz0123456789";
 
 // A digit of `digits` that can follow for ever.
 bool Loops(NumberProgram& program, NumberProgram::StateId state, std::string_view digits) {
+  if (program.combines()) return program.Endless(state);
   constexpr int kSteps = 25;  // bounds are left behind after their digits
   for (const char digit : digits) {
     NumberProgram::StateId at = state;

@@ -1,19 +1,16 @@
 // The usual case is a conjunction (a schema's bounds, or the bounds of several allOf branches): the
 // constraints merge into one and its automaton knows exactly what is still possible. Otherwise
-// (anyOf of ranges, not, enums) the product of the automata is searched breadth first; it reads
-// plain digits only, because with exponents its states would be unbounded.
+// (anyOf of ranges, not, enums) the automata run side by side as far as the mantissa goes. That
+// only tells mantissas apart; what may follow one is asked of the first text that led there
+// (NumberSearch). Behind the 'e' a state is the mantissa's and the exponent so far.
 #include "schemas/number_program.h"
 
 #include <algorithm>
-#include <deque>
 
 namespace pawl::schema {
 namespace {
 
-// States that one question may visit: a product state takes a few hundred bytes. Where one question
-// was too long, the next will be too.
-constexpr int64_t kFuel = 10'000, kFuelAfterAll = 16;
-constexpr char kAlphabet[] = "0123456789.-";
+constexpr std::string_view kBeginnings = "0123456789-";
 
 // The value fulfils the constraint.
 bool Fulfils(const Decimal& value, const NumberConstraint& c) {
@@ -57,14 +54,41 @@ std::optional<NumberConstraint> Merge(NumberConstraint a, const NumberConstraint
 
 }  // namespace
 
+struct NumberProgram::Exponent {
+  StateId mantissa = 0;
+  bool sign = false, negative = false, digits = false;  // what of it was read
+  int64_t value = 0;                                    // of the digits
+};
+
+Result<NumberProgram::Part> NumberProgram::Part::Create(const NumberConstraint& constraint,
+                                                        bool allow_exponents) {
+  Part part;
+  auto automaton = NumberAutomaton::Create(constraint, allow_exponents);
+  if (!automaton.ok()) return automaton.error();
+  part.automaton = *std::move(automaton);
+  return part;
+}
+
+Result<NumberProgram::Part> NumberProgram::Part::Create(const std::vector<Decimal>& values,
+                                                        bool allow_exponents, bool canonical) {
+  Part part;
+  if (allow_exponents && !canonical) {
+    part.exponents = std::make_unique<ExponentSet>(values);
+    return part;
+  }
+  auto set = NumberSet::Create(values, canonical);
+  if (!set.ok()) return set.error();
+  part.set = *std::move(set);
+  return part;
+}
+
 Result<std::unique_ptr<NumberProgram>> NumberProgram::Create(
     const SchemaTable& table, std::vector<AtomId> atoms, const std::vector<AtomId>& must,
-    bool conjunction, std::function<bool(StateId)> accept, bool allow_exponents, bool canonical) {
+    bool conjunction, std::function<bool(const TruthOf&)> accept, bool allow_exponents,
+    bool canonical) {
   std::unique_ptr<NumberProgram> program(new NumberProgram());
-  program->accept_ = std::move(accept);
   NumberAtom common;
-  bool finite = false;
-  program->merged_ = conjunction;
+  bool finite = false, merged = conjunction;
   for (const AtomId atom : must) {
     const NumberAtom& number = table.number(atom);
     if (!number.values.empty()) {
@@ -78,86 +102,77 @@ Result<std::unique_ptr<NumberProgram>> NumberProgram::Create(
     } else if (auto both = Merge(common.constraint, number.constraint)) {
       common.constraint = *std::move(both);
     } else {
-      program->merged_ = false;
+      merged = false;
     }
   }
   if (finite) {
     std::erase_if(common.values,
                   [&](const Decimal& value) { return !Fulfils(value, common.constraint); });
-    // "1.0" is no integer to draft 4; the set knows values only, so the spelling is left to the
-    // product.
-    if (common.constraint.integer_text) program->merged_ = false;
+    // "1.0" is no integer to draft 4; a set knows values only, so the spelling is asked beside it.
+    if (common.constraint.integer_text) merged = false;
   }
-  // With exponents an automaton has to remember whole mantissas; a product of such is searched in
-  // vain.
-  allow_exponents = allow_exponents && program->merged_;
+  // Only what every number has to fulfil is narrowed: under a `not` it would let more in.
+  common.constraint.integer_text |= canonical && common.constraint.integer;
+  std::vector<Part>& parts = program->parts_;
+  const auto add = [&parts](Result<Part> part) -> std::optional<Error> {
+    if (!part.ok()) return part.error();
+    parts.push_back(*std::move(part));
+    return std::nullopt;
+  };
+  program->only_listed_ = !merged && finite && canonical;
   program->exponents_ = allow_exponents;
-  Part first;
-  if (finite && allow_exponents && !canonical) {
-    first.exponents = std::make_unique<ExponentSet>(common.values);
-  } else if (finite) {
-    auto set = NumberSet::Create(common.values, canonical);
-    if (!set.ok()) return set.error();
-    first.set = *std::move(set);
+  if (merged || program->only_listed_) {
+    if (auto error = add(finite ? Part::Create(common.values, allow_exponents, canonical)
+                                : Part::Create(common.constraint, allow_exponents))) {
+      return *std::move(error);
+    }
   } else {
-    // Only what every number has to fulfil is narrowed: under a `not` it would let more in.
-    common.constraint.integer_text |= canonical && common.constraint.integer;
-    auto automaton = Part::Create(common, allow_exponents);
-    if (!automaton.ok()) return automaton.error();
-    first = *std::move(automaton);
-  }
-  program->parts_.push_back(std::move(first));
-  if (!program->merged_) {
+    program->exponents_ &= !common.constraint.integer_text;
+    if (auto error = add(Part::Create(NumberConstraint(), false))) return *std::move(error);
+    std::vector<Decimal> listed;
+    for (const AtomId atom : atoms) {
+      const NumberAtom& number = table.number(atom);
+      listed.insert(listed.end(), number.values.begin(), number.values.end());
+      if (!number.values.empty()) continue;
+      if (auto error = add(Part::Create(number.constraint, program->exponents_)))
+        return *std::move(error);
+    }
     // One automaton tells the values of all sets apart: an enum of objects asks of one number which
     // of a thousand constants it is.
-    for (const AtomId atom : atoms) {
-      const NumberAtom& number = table.number(atom);
-      program->listed_.insert(program->listed_.end(), number.values.begin(), number.values.end());
+    if (!listed.empty()) {
+      std::sort(listed.begin(), listed.end());
+      listed.erase(std::unique(listed.begin(), listed.end()), listed.end());
+      if (auto error = add(Part::Create(listed, program->exponents_, false)))
+        return *std::move(error);
     }
-    std::sort(program->listed_.begin(), program->listed_.end());
-    program->listed_.erase(std::unique(program->listed_.begin(), program->listed_.end()),
-                           program->listed_.end());
-    if (!program->listed_.empty()) {
-      auto set = NumberSet::Create(program->listed_);
-      if (!set.ok()) return set.error();
-      program->parts_.emplace_back().set = *std::move(set);
+  }
+  if (program->only_listed_) {
+    for (Decimal& value : common.values) {
+      std::string text = NumberSet::Plain(value);
+      program->listed_.emplace_back(std::move(text), std::move(value));
     }
-    for (const AtomId atom : atoms) {
-      const NumberAtom& number = table.number(atom);
-      if (!number.values.empty()) {
-        program->deciders_.push_back({atom, 1, &number.values});
-        continue;
-      }
-      auto part = Part::Create(number, allow_exponents);
-      if (!part.ok()) return part.error();
-      program->deciders_.push_back({atom, static_cast<uint32_t>(program->parts_.size()), nullptr});
-      program->parts_.push_back(*std::move(part));
-    }
+    std::ranges::sort(program->listed_, {},
+                      [](const auto& one) { return std::string_view(one.first); });
+  }
+  if (!merged) {
+    program->classes_ = std::make_unique<NumberClasses>(table, atoms);
+    program->search_ = std::make_unique<NumberSearch>(
+        *program->classes_,
+        [classes = program->classes_.get(),
+         accept = std::move(accept)](const NumberClasses::Class& c) {
+          return accept([&](AtomId atom) { return classes->Holds(c, atom); });
+        },
+        common.constraint.integer_text);
   }
   program->states_.emplace_back();  // dead
   program->states_[0].live = 0;
   std::vector<uint32_t> start;
-  for (const Part& part : program->parts_) start.push_back(part.Start());
-  program->Intern(std::move(start));
+  for (const Part& part : parts) start.push_back(part.Start());
+  program->Intern(std::move(start), 0, 0);
   return program;
 }
 
-Result<NumberProgram::Part> NumberProgram::Part::Create(const NumberAtom& atom,
-                                                        bool allow_exponents) {
-  Part part;
-  if (!atom.values.empty()) {
-    auto set = NumberSet::Create(atom.values);
-    if (!set.ok()) return set.error();
-    part.set = *std::move(set);
-    return part;
-  }
-  auto automaton = NumberAutomaton::Create(atom.constraint, allow_exponents);
-  if (!automaton.ok()) return automaton.error();
-  part.automaton = *std::move(automaton);
-  return part;
-}
-
-NumberProgram::StateId NumberProgram::Intern(std::vector<uint32_t> key) {
+NumberProgram::StateId NumberProgram::Intern(std::vector<uint32_t> key, StateId from, char via) {
   uint64_t hash = 0;
   for (const uint32_t word : key) hash = (hash ^ word) * 0x9E3779B97F4A7C15u, hash ^= hash >> 31;
   const auto [first, last] = index_.equal_range(hash);
@@ -165,21 +180,87 @@ NumberProgram::StateId NumberProgram::Intern(std::vector<uint32_t> key) {
     if (states_[it->second].key == key) return it->second;
   }
   const StateId id = static_cast<StateId>(states_.size());
-  states_.push_back({std::move(key), -1, 0});
+  states_.emplace_back();
+  Info& info = states_[id];
+  info.key = std::move(key);
+  info.from = from;
+  info.via = via;
+  // Where it is used: one condition alone knows what it needs.
+  if (combines() && via != 0 && info.key[0] != kExponentKey) {
+    info.mantissa = states_[from].mantissa;
+    info.mantissa.Push(via);
+  }
   index_.emplace(hash, id);
   return id;
 }
 
+std::string NumberProgram::TextOf(StateId state) const {
+  std::string out;
+  for (; states_[state].via != 0; state = states_[state].from) out.push_back(states_[state].via);
+  std::reverse(out.begin(), out.end());
+  return out;
+}
+
+NumberProgram::Exponent NumberProgram::ExponentOf(StateId state) const {
+  const std::vector<uint32_t>& key = states_[state].key;
+  return {key[1], (key[2] & 1) != 0, (key[2] & 2) != 0, (key[2] & 4) != 0, int64_t{key[3]}};
+}
+
+int64_t NumberProgram::ExponentLimit(StateId mantissa) const {
+  if (!exponents_) return 0;
+  for (size_t i = 1; i < parts_.size(); ++i) {
+    if (parts_[i].automaton && parts_[i].automaton->LimitsExponent(states_[mantissa].key[i]))
+      return NumberAutomaton::kMaxTextExponent;
+  }
+  return ExponentRanges::kFar;
+}
+
+const ExponentRanges& NumberProgram::RangesOf(StateId mantissa) {
+  const auto known = ranges_.find(mantissa);
+  if (known != ranges_.end()) return known->second;
+  const Mantissa read = states_[mantissa].mantissa;  // states may be made meanwhile
+  ExponentRanges ranges = search_->Exponents(read, ExponentLimit(mantissa));
+  return ranges_.emplace(mantissa, std::move(ranges)).first->second;
+}
+
+NumberProgram::StateId NumberProgram::StepExponent(StateId state, char c) {
+  Exponent e;
+  if (!InExponent(state)) {
+    e.mantissa = state;
+  } else {
+    e = ExponentOf(state);
+    if (c == '+' || c == '-') {
+      if (e.sign || e.digits) return 0;
+      e.sign = true;
+      e.negative = c == '-';
+    } else if (c >= '0' && c <= '9') {
+      e.sign = e.digits = true;
+      e.value = std::min(e.value * 10 + (c - '0'), RangesOf(e.mantissa).reach() + 1);
+    } else {
+      return 0;
+    }
+  }
+  const uint32_t flags = (e.sign ? 1u : 0u) | (e.negative ? 2u : 0u) | (e.digits ? 4u : 0u);
+  return Intern({kExponentKey, e.mantissa, flags, static_cast<uint32_t>(e.value)}, state, c);
+}
+
 NumberProgram::StateId NumberProgram::RawStep(StateId state, char c) {
+  if (state == 0) return 0;
   // An empty constraint reads exponents whether they are wanted or not.
   if (!exponents_ && (c == 'e' || c == 'E')) return 0;
+  if (combines() && !only_listed_) {
+    if (InExponent(state)) return StepExponent(state, c);
+    if (c == 'e' || c == 'E') {
+      return parts_[0].automaton->Complete(states_[state].key[0]) ? StepExponent(state, c) : 0;
+    }
+  }
   std::vector<uint32_t> key = states_[state].key;
   for (size_t i = 0; i < key.size(); ++i) {
     key[i] = parts_[i].Step(key[i], c);
-    // The text must be a number for every automaton, and can be for the first part.
-    if (key[i] == 0 && (i == 0 || !parts_[i].set)) return 0;
+    // The text must be a number for every automaton, and may be none of the listed ones.
+    if (key[i] == 0 && (i == 0 || parts_[i].automaton)) return 0;
   }
-  return Intern(std::move(key));
+  return Intern(std::move(key), state, c);
 }
 
 NumberProgram::StateId NumberProgram::Step(StateId state, char c) {
@@ -187,86 +268,110 @@ NumberProgram::StateId NumberProgram::Step(StateId state, char c) {
   return next != 0 && Live(next) ? next : 0;
 }
 
-bool NumberProgram::Truth(StateId state, AtomId atom) const {
-  // Merged: only asked of accepted numbers, which fulfil everything.
-  if (merged_) return parts_[0].Accepting(states_[state].key[0]);
-  const auto decider =
-      std::lower_bound(deciders_.begin(), deciders_.end(), atom,
-                       [](const Decider& d, AtomId wanted) { return d.atom < wanted; });
-  const uint32_t at = states_[state].key[decider->part];
-  const Part& part = parts_[decider->part];
-  if (decider->values == nullptr || !part.Accepting(at)) return part.Accepting(at);
-  return std::binary_search(decider->values->begin(), decider->values->end(),
-                            listed_[part.set->Index(at)]);
+NumberClasses::Class NumberProgram::ClassOf(StateId state) {
+  if (!states_[state].known_class) {
+    if (InExponent(state)) {
+      const Exponent e = ExponentOf(state);
+      const Decimal mantissa = states_[e.mantissa].mantissa.value();
+      states_[state].known_class =
+          classes_->Of(mantissa.Shifted(e.negative ? -e.value : e.value), false);
+    } else {
+      const Mantissa& mantissa = states_[state].mantissa;
+      states_[state].known_class = classes_->Of(mantissa.value(), !mantissa.point);
+    }
+  }
+  return *states_[state].known_class;
+}
+
+bool NumberProgram::Truth(StateId state, AtomId atom) {
+  // Merged: an accepted number fulfils everything.
+  return !combines() || classes_->Holds(ClassOf(state), atom);
 }
 
 bool NumberProgram::Accepts(StateId state) {
-  if (state == 0 || !parts_[0].Complete(states_[state].key[0])) return false;
-  if (merged_) return parts_[0].Accepting(states_[state].key[0]);
-  return accept_(state);
+  if (state == 0) return false;
+  if (combines() && InExponent(state)) {
+    const Exponent e = ExponentOf(state);
+    const int64_t exponent = e.negative ? -e.value : e.value;
+    return e.digits && RangesOf(e.mantissa).Nearest(exponent, exponent).has_value();
+  }
+  const uint32_t at = states_[state].key[0];
+  if (!combines()) return parts_[0].Accepting(at);
+  const bool complete = only_listed_ ? parts_[0].Accepting(at) : parts_[0].automaton->Complete(at);
+  return complete && search_->Accepts(ClassOf(state));
 }
 
 bool NumberProgram::Live(StateId state) {
   if (states_[state].live < 0) {
-    if (merged_) {
-      states_[state].live = parts_[0].CanAccept(states_[state].key[0]) ? 1 : 0;
-    } else {
-      Decide(state);
-    }
+    const bool live =
+        combines() ? Completes(state, nullptr) : parts_[0].CanAccept(states_[state].key[0]);
+    states_[state].live = live ? 1 : 0;
   }
   return states_[state].live == 1;
 }
 
-void NumberProgram::Decide(StateId start) {
-  if (!parts_[0].CanAccept(states_[start].key[0])) {
-    states_[start].live = 0;
-    return;
+bool NumberProgram::CompletesListed(const std::string& begun, std::string* text) {
+  bool any = false;
+  for (auto it =
+           std::ranges::lower_bound(listed_, begun, {}, [](const auto& one) { return one.first; });
+       it != listed_.end() && it->first.starts_with(begun); ++it) {
+    const bool plain = it->first.find('.') == std::string::npos;
+    if (!search_->Accepts(classes_->Of(it->second, plain))) continue;
+    if (text == nullptr) return true;
+    if (!any || it->first.size() - begun.size() < text->size())
+      *text = it->first.substr(begun.size());
+    any = true;
   }
-  struct Visit {
-    StateId from;
-    char via;
-  };
-  std::unordered_map<StateId, Visit> visited = {{start, {start, 0}}};
-  std::deque<StateId> queue = {start};
-  int64_t fuel = exhausted_ ? kFuelAfterAll : kFuel;
-  while (!queue.empty()) {
-    const StateId state = queue.front();
-    queue.pop_front();
-    if (states_[state].live == 1 || Accepts(state)) {
-      states_[state].live = 1;
-      for (StateId s = state; s != start; s = visited.at(s).from) {
-        const Visit visit = visited.at(s);
-        states_[visit.from].live = 1;
-        states_[visit.from].via = visit.via;
-      }
-      return;
+  return any;
+}
+
+bool NumberProgram::Completes(StateId state, std::string* text) {
+  if (InExponent(state)) {
+    const Exponent e = ExponentOf(state);
+    const ExponentRanges& ranges = RangesOf(e.mantissa);
+    auto rest = ranges.Completion(e.negative, e.digits, e.value);
+    if (!e.sign) {
+      auto negative = ranges.Completion(true, false, 0);
+      if (negative) negative->insert(0, 1, '-');
+      if (!rest || (negative && negative->size() < rest->size())) rest = std::move(negative);
     }
-    for (const char* c = kAlphabet; *c != 0; ++c) {
-      const StateId next = RawStep(state, *c);
-      if (next != 0 && !parts_[0].CanAccept(states_[next].key[0])) states_[next].live = 0;
-      if (next == 0 || states_[next].live == 0 || visited.contains(next)) continue;
-      visited.emplace(next, Visit{state, *c});
-      queue.push_back(next);
-    }
-    if (--fuel <= 0) {
-      exhausted_ = true;
-      states_[start].live = 1;
-      return;
-    }
+    if (rest && text != nullptr) *text = *rest;
+    return rest.has_value();
   }
-  for (const auto& [state, visit] : visited) states_[state].live = 0;
+  if (only_listed_) return CompletesListed(TextOf(state), text);
+  const Mantissa mantissa = states_[state].mantissa;
+  if (!mantissa.begun) {
+    bool any = false;
+    for (const char c : kBeginnings) {
+      const StateId next = RawStep(state, c);
+      if (next == 0 || !Live(next)) continue;
+      if (text == nullptr) return true;
+      const auto rest = Shortest(next);
+      if (!rest || (any && rest->size() + 1 >= text->size())) continue;
+      *text = c + *rest;
+      any = true;
+    }
+    return any;
+  }
+  const NumberSearch::Answer answer = search_->Completes(mantissa, ExponentLimit(state), text);
+  // What is not known counts as possible, but there is no text to show.
+  return text == nullptr ? answer != NumberSearch::Answer::kNo
+                         : answer == NumberSearch::Answer::kYes;
 }
 
 std::optional<std::string> NumberProgram::Shortest(StateId state) {
   if (!Live(state)) return std::nullopt;
-  if (merged_) return parts_[0].ShortestAccepting(states_[state].key[0]);
+  if (!combines()) return parts_[0].ShortestAccepting(states_[state].key[0]);
   std::string out;
-  while (!Accepts(state)) {
-    if (!Live(state) || states_[state].via == 0) return std::nullopt;
-    out.push_back(states_[state].via);
-    state = RawStep(state, states_[state].via);
-  }
+  if (Accepts(state)) return out;
+  if (!Completes(state, &out)) return std::nullopt;
   return out;
+}
+
+bool NumberProgram::Endless(StateId state) {
+  if (state == 0 || InExponent(state) || only_listed_) return false;
+  const Mantissa mantissa = states_[state].mantissa;
+  return search_->Endless(mantissa);
 }
 
 }  // namespace pawl::schema

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "grammar/number/exponent_set.h"
@@ -16,53 +17,88 @@
 #include "grammar/number/number_set.h"
 #include "pawl/result.h"
 #include "schemas/atoms.h"
+#include "schemas/number_classes.h"
+#include "schemas/number_search.h"
 
 namespace pawl::schema {
 
+// Not thread-safe.
 class NumberProgram {
  public:
   using StateId = uint32_t;  // 0 is dead
+  using TruthOf = std::function<bool(AtomId)>;
 
   // `atoms`: number atoms, sorted; `must`: those that every number wanted fulfils. `conjunction`:
-  // that is all that is wanted (then liveness is decided by one merged automaton, exactly);
-  // otherwise `accept` decides at the end, from Truth.
-  static Result<std::unique_ptr<NumberProgram>> Create(
-      const SchemaTable& table, std::vector<AtomId> atoms, const std::vector<AtomId>& must,
-      bool conjunction, std::function<bool(StateId)> accept, bool allow_exponents, bool canonical);
+  // that is all that is wanted (then one automaton decides it, where the conditions can be merged);
+  // otherwise `accept` decides, from the truth of the atoms. The table outlives the program.
+  static Result<std::unique_ptr<NumberProgram>> Create(const SchemaTable& table,
+                                                       std::vector<AtomId> atoms,
+                                                       const std::vector<AtomId>& must,
+                                                       bool conjunction,
+                                                       std::function<bool(const TruthOf&)> accept,
+                                                       bool allow_exponents, bool canonical);
 
   StateId start() const { return 1; }
   // Dead when `c` cannot continue the text or nothing acceptable can follow.
   StateId Step(StateId state, char c);
   // The text so far is a number and acceptable.
   bool Accepts(StateId state);
-  bool Truth(StateId state, AtomId atom) const;
+  // REQUIRES: Accepts(state).
+  bool Truth(StateId state, AtomId atom);
   bool Live(StateId state);
   // Any digits may follow, and after them the state is live. May say false where it is so.
   bool TakesAnyDigits(StateId state) const {
-    return merged_ && parts_[0].automaton != nullptr &&
+    return !combines() && parts_[0].automaton != nullptr &&
            parts_[0].automaton->TakesAnyDigits(states_[state].key[0]);
   }
   // A short continuation to an acceptable number; nullopt when none is known.
   std::optional<std::string> Shortest(StateId state);
 
+  // The conditions do not merge into one.
+  bool combines() const { return search_ != nullptr; }
+  // Digits alone lead from the state to infinitely many acceptable values. "No" may be wrong, "yes"
+  // is not. REQUIRES: combines().
+  bool Endless(StateId state);
+
  private:
   NumberProgram() = default;
-  StateId Intern(std::vector<uint32_t> key);
+  StateId Intern(std::vector<uint32_t> key, StateId from, char via);
   StateId RawStep(StateId state, char c);
-  void Decide(StateId state);
-  struct Info {
-    std::vector<uint32_t> key;  // states of the automata
-    int8_t live = -1;
-    char via = 0;  // next character on the way to acceptance
-  };
+  StateId StepExponent(StateId state, char c);
+  // Whether an acceptable number begins like the state's text; a short continuation if `text` is
+  // not null and one is known.
+  bool Completes(StateId state, std::string* text);
+  bool CompletesListed(const std::string& begun, std::string* text);
+  struct Exponent;
+  bool InExponent(StateId state) const { return states_[state].key[0] == kExponentKey; }
+  Exponent ExponentOf(StateId state) const;
+  const ExponentRanges& RangesOf(StateId mantissa);
+  int64_t ExponentLimit(StateId mantissa) const;
+  // The first text that led to the state, outside an exponent.
+  std::string TextOf(StateId state) const;
+  NumberClasses::Class ClassOf(StateId state);
 
-  // An automaton of one sort; a set's states may be dead without the number being malformed.
+  struct Info {
+    // States of the parts; inside an exponent kExponentKey and what ExponentOf unpacks.
+    std::vector<uint32_t> key;
+    // The state and character that first led here, and what they made of the mantissa.
+    StateId from = 0;
+    char via = 0;
+    Mantissa mantissa;
+    int8_t live = -1;
+    std::optional<NumberClasses::Class> known_class;
+  };
+  static constexpr uint32_t kExponentKey = ~uint32_t{0};
+
+  // An automaton of one sort.
   struct Part {
     std::unique_ptr<NumberAutomaton> automaton;
     std::optional<NumberSet> set;
-    std::unique_ptr<ExponentSet> exponents;  // only as the first of one
+    std::unique_ptr<ExponentSet> exponents;
 
-    static Result<Part> Create(const NumberAtom& atom, bool allow_exponents);
+    static Result<Part> Create(const NumberConstraint& constraint, bool allow_exponents);
+    static Result<Part> Create(const std::vector<Decimal>& values, bool allow_exponents,
+                               bool canonical);
     uint32_t Start() const {
       return exponents ? exponents->Start() : set ? set->Start() : automaton->Start();
     }
@@ -76,9 +112,6 @@ class NumberProgram {
              : set     ? set->Accepting(state)
                        : automaton->Accepting(state);
     }
-    bool Complete(uint32_t state) const {
-      return automaton ? automaton->Complete(state) : Accepting(state);
-    }
     bool CanAccept(uint32_t state) const {
       return automaton ? automaton->CanAccept(state) : state != 0;
     }
@@ -89,22 +122,19 @@ class NumberProgram {
     }
   };
 
-  // Of an atom: the part that decides it, or, for a set, whether the value is in it.
-  struct Decider {
-    AtomId atom;
-    uint32_t part;
-    const std::vector<Decimal>* values;  // the sorted values of a set, null for a constraint
-  };
-  std::vector<Decider> deciders_;  // by atom; empty when merged_
-  // 0: the merged `must`; then, unless merged_, one for each constraint and one for all sets.
+  // Merged: the one that decides. Listed: the texts of listed_. Otherwise the syntax, one for all
+  // listed values, one for each constraint; they read no exponents, and only tell mantissas apart:
+  // texts with equal states may be continued by the same texts.
   std::vector<Part> parts_;
-  std::vector<Decimal> listed_;  // the values of all sets, sorted
-  bool exponents_ = false;
-  bool merged_ = false;  // parts_[0] is the conjunction of all atoms
-  std::function<bool(StateId)> accept_;
+  bool exponents_ = false;                  // read
+  std::unique_ptr<NumberClasses> classes_;  // null when merged
+  std::unique_ptr<NumberSearch> search_;    // the same
+  // One text each of the values that are not ruled out by the conditions on every number; sorted.
+  std::vector<std::pair<std::string, Decimal>> listed_;
+  bool only_listed_ = false;
   std::vector<Info> states_;
-  bool exhausted_ = false;  // a question ran out of fuel
   std::unordered_multimap<uint64_t, StateId> index_;
+  std::unordered_map<StateId, ExponentRanges> ranges_;  // by the state of a mantissa
 };
 
 }  // namespace pawl::schema

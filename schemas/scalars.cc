@@ -9,10 +9,10 @@ Scalars::Shape Scalars::ShapeFor(const Goal& goal, Kind kind) {
   std::vector<FormulaId> tracks;
   bool constant = true;
   for (const FormulaId track : goal.tracks) {
-    tracks.push_back(formulas.ForKind(track, kind));
+    tracks.push_back(OfKind(track, kind));
     constant = constant && formulas.IsConstant(tracks.back());
   }
-  FormulaId must = formulas.ForKind(goal.must, kind);
+  FormulaId must = OfKind(goal.must, kind);
   if (constant) {
     // The kind alone decides all tracks, so the frame around can be asked at once.
     if (!tracks.empty()) {
@@ -93,9 +93,7 @@ NumberProgram* Scalars::Number(const Goal& goal) {
   const std::vector<AtomId> must_atoms = table_.formulas.MustAtoms(must);
   const bool conjunction = tracks.empty() && table_.formulas.IsConjunction(must);
   auto& slot = numbers_[shape];
-  const auto holder = std::make_shared<NumberProgram*>(nullptr);  // the program asks about itself
-  const auto accept = [this, holder, shape](NumberProgram::StateId state) {
-    const auto truth_of = [&](AtomId atom) { return (*holder)->Truth(state, atom); };
+  const auto accept = [this, shape](const NumberProgram::TruthOf& truth_of) {
     if (!table_.formulas.Evaluate(std::get<0>(shape), truth_of)) return false;
     if (std::get<1>(shape).empty()) return true;
     std::vector<bool> truth;
@@ -106,10 +104,7 @@ NumberProgram* Scalars::Number(const Goal& goal) {
   };
   auto program = NumberProgram::Create(table_, std::move(atoms), must_atoms, conjunction, accept,
                                        options_.allow_exponents, options_.canonical_spelling);
-  if (program.ok()) {
-    slot = std::move(*program);
-    *holder = slot.get();
-  }
+  if (program.ok()) slot = std::move(*program);
   return slot.get();
 }
 
@@ -117,20 +112,18 @@ std::vector<bool> Scalars::StringTruth(const Goal& goal, StringProgram::StateId 
   StringProgram& program = String(goal).program();
   std::vector<bool> out;
   for (const FormulaId track : goal.tracks) {
-    out.push_back(
-        table_.formulas.Evaluate(table_.formulas.ForKind(track, kStringValue),
-                                 [&](AtomId atom) { return program.Truth(state, atom); }));
+    out.push_back(table_.formulas.Evaluate(
+        OfKind(track, kStringValue), [&](AtomId atom) { return program.Truth(state, atom); }));
   }
   return out;
 }
 
 std::vector<bool> Scalars::NumberTruth(const Goal& goal, NumberProgram::StateId state) {
-  const NumberProgram* program = Number(goal);
+  NumberProgram* program = Number(goal);
   std::vector<bool> out;
   for (const FormulaId track : goal.tracks) {
-    out.push_back(
-        table_.formulas.Evaluate(table_.formulas.ForKind(track, kNumberValue),
-                                 [&](AtomId atom) { return program->Truth(state, atom); }));
+    out.push_back(table_.formulas.Evaluate(
+        OfKind(track, kNumberValue), [&](AtomId atom) { return program->Truth(state, atom); }));
   }
   return out;
 }

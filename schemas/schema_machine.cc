@@ -658,7 +658,9 @@ std::optional<std::string> SchemaMachine::NewNumber(Key state, const std::string
   if (fits(shortest)) return shortest;
   const Lexeme lexeme = lexemes_[LexemeOf(state)];
   const size_t taken = frames_.items().Size(frames_[nodes_[FrameOf(state)].frame].items);
-  for (const std::string& more : Continuations(*numbers_[lexeme.search], lexeme.state, taken + 1)) {
+  // Some only spell a value in another way: "0.010" behind "0.01".
+  const size_t count = 2 * (taken + 1) + 16;
+  for (const std::string& more : Continuations(*numbers_[lexeme.search], lexeme.state, count)) {
     if (fits(more)) return more;
   }
   return std::nullopt;

@@ -216,6 +216,8 @@ DETAILS = [
     "{{ 1 +", "{{ 1 + }}", "{% if %}{% endif %}", "{% if 1 %}", "{% endif %}", "{% for x %}{% endfor %}", "{% nothing %}", "{{ (1 }}", "{{ 1) }}", "{{ a b }}", "{% else %}", "{{ 'a }}", "{# a", "{% raw %} x", "{{ [1 2] }}",
     "{{ {'a' 1} }}", "{{ f(a=1, 2) }}", "{{ x | }}", "{{ x is }}", "{{ x. }}", "{{ 1 if }}", "{% set %}", "{% set 1 = 2 %}", "{% for 1 in x %}{% endfor %}", "{% break %}", "{% macro %}{% endmacro %}", "{% if 1 %}{% endfor %}", "{{ }}",
     "{{ a ? b }}", "{{ not }}", "{{ 1 and }}", "{{ == 1 }}", "{% if a = 1 %}{% endif %}", "{{ $ }}", "{{ 01 }}", "{{ 'a' is defined is string }}",
+    # What is undefined can be called, and is no number.
+    "{{ x is callable }}{{ x is not callable }}{{ 1 is callable }}", "{{ x|int }}", "{{ x|int(5) }}", "{{ x|float(2) }}", "{{ none|int }}{{ 'z'|int(5) }}{{ []|float }}",
 ]
 
 

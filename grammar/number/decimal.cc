@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "grammar/number/modular.h"
 
@@ -123,6 +124,15 @@ Result<Decimal> Decimal::Parse(std::string_view text) {
   return out;
 }
 
+Decimal Decimal::Of(bool negative, std::string digits, int64_t exponent) {
+  Decimal out;
+  out.negative_ = negative;
+  out.digits_ = std::move(digits);
+  out.exponent_ = exponent;
+  out.Normalize();
+  return out;
+}
+
 bool Decimal::IsMultipleOf(const Decimal& divisor) const {
   if (is_zero()) return true;
   const int64_t zeros = exponent_ - divisor.exponent_;
@@ -137,6 +147,12 @@ bool Decimal::IsMultipleOf(const Decimal& divisor) const {
 Decimal Decimal::Negated() const {
   Decimal out = *this;
   out.negative_ = !negative_ && !is_zero();
+  return out;
+}
+
+Decimal Decimal::Shifted(int64_t places) const {
+  Decimal out = *this;
+  if (!is_zero()) out.exponent_ += places;
   return out;
 }
 

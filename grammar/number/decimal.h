@@ -30,6 +30,8 @@ class Decimal {
   // kLimit for more than kMaxDigits significant digits or an exponent (of digits()) beyond
   // +-kMaxExponent.
   static Result<Decimal> Parse(std::string_view text);
+  // digits * 10^exponent; the digits may begin and end with zeros, and be none. No limits.
+  static Decimal Of(bool negative, std::string digits, int64_t exponent);
 
   // The value is (negative ? -1 : 1) * digits * 10^exponent. `digits` has neither leading nor
   // trailing zeros; it is empty, with exponent 0 and no sign, for zero (also for "-0").
@@ -46,6 +48,8 @@ class Decimal {
   bool IsMultipleOf(const Decimal& divisor) const;
 
   Decimal Negated() const;
+  // The value times 10^places.
+  Decimal Shifted(int64_t places) const;
   Decimal Abs() const;
 
   // Canonical text, equal for equal values: plain for moderate exponents, else "d.ddde+x".

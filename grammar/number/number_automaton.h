@@ -61,6 +61,9 @@ class NumberAutomaton {
   bool CanAccept(uint32_t state) const { return states_[state].can_accept; }
   // After any digits CanAccept is still true. May say false where it is so.
   bool TakesAnyDigits(uint32_t state) const { return rules_.TakesAnyDigits(states_[state].prefix); }
+  // Exponents that follow may not exceed kMaxTextExponent, unless the mantissa stays zero.
+  // REQUIRES: the text has begun and has no exponent yet; exponents are allowed.
+  bool LimitsExponent(uint32_t state) const { return rules_.LimitsExponent(states_[state].prefix); }
   // A short continuation that leads to Accepting; empty when already there. REQUIRES:
   // CanAccept(state).
   std::string ShortestAccepting(uint32_t state);

@@ -88,6 +88,11 @@ class NumberRules {
   bool CanReach(const Prefix& prefix) const;
   // Whatever digits follow, however many, CanReach stays true. May say false where it is so.
   bool TakesAnyDigits(const Prefix& prefix) const;
+  // Of exponents that follow only values up to kMaxTextExponent are read, unless the mantissa stays
+  // zero. REQUIRES: begun, without exponent so far; exponents are read.
+  bool LimitsExponent(const Prefix& p) const {
+    return !integer_text_ && (p.hope == Hope::kLost || (p.hope == Hope::kAlive && Tracked(p)));
+  }
   // A short one. REQUIRES: CanReach(prefix).
   std::string ShortCompletion(const Prefix& prefix) const;
 

@@ -9,10 +9,9 @@
 #include <unordered_map>
 
 namespace pawl {
-namespace {
 
-// "-12.5" for a decimal; exponents written out.
-std::string Plain(const Decimal& value) {
+// Exponents are written out.
+std::string NumberSet::Plain(const Decimal& value) {
   if (value.is_zero()) return "0";
   std::string text = value.digits();
   if (value.exponent() >= 0) {
@@ -24,8 +23,6 @@ std::string Plain(const Decimal& value) {
   }
   return value.negative() ? "-" + text : text;
 }
-
-}  // namespace
 
 Result<NumberSet> NumberSet::Create(const std::vector<Decimal>& values, bool canonical) {
   NumberSet set;

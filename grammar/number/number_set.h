@@ -21,6 +21,9 @@ class NumberSet {
   // `canonical`: only the plain form of each value, "5" but not "5.0".
   static Result<NumberSet> Create(const std::vector<Decimal>& values, bool canonical = false);
 
+  // "-12.5": the one text that a canonical set has for a value.
+  static std::string Plain(const Decimal& value);
+
   // States: 0 is dead; every other state leads to a value of the set.
   static constexpr uint32_t kDead = 0;
   uint32_t Start() const { return empty_ ? kDead : 1; }

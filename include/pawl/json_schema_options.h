@@ -54,8 +54,8 @@ struct JsonSchemaOptions {
   // plain anyOf or oneOf is closed by itself. An object about which nothing is said stays open.
   bool additional_properties = true;
 
-  // Numbers may be written with an exponent ("1e3"). Where not/oneOf/anyOf combine several
-  // conditions they may not, in any case.
+  // Numbers may be written with an exponent ("1e3"); from -400 to 400 where a bound or a divisor is
+  // asked of the number.
   bool allow_exponents = false;
 
   // The keywords that may be used. kStrict: only those of "strict" structured outputs as OpenAI

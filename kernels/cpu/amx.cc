@@ -147,7 +147,7 @@ void PackGroup(const float* x, int64_t x_stride, int rows, int64_t n, char* out)
 }
 
 void Pack(WeightType type, const float* x, int64_t x_stride, int rows, int64_t n, float* out) {
-  if (type != WeightType::kBf16) return kAvx512Kernels.pack(type, x, x_stride, rows, n, out);
+  if (type != WeightType::kBf16) return kAvx512VnniKernels.pack(type, x, x_stride, rows, n, out);
   for (int r = 0; r < rows; r += kPackRows) {
     const int group = rows - r < kPackRows ? rows - r : kPackRows;
     PackGroup(x + r * x_stride, x_stride, group, n,
@@ -388,7 +388,7 @@ void NarrowRows(const MatMulArgs& args, int64_t output, int64_t end, int row, in
 }
 
 void MatMul(const MatMulArgs& args, int64_t begin, int64_t end) {
-  if (args.w.type != WeightType::kBf16) return kAvx512Kernels.matmul(args, begin, end);
+  if (args.w.type != WeightType::kBf16) return kAvx512VnniKernels.matmul(args, begin, end);
   // A single group of fewer rows gets tiles that fit: rows of 64 bytes that overlap cross cache
   // lines.
   const Tiles tiles(args.rows < kPackRows ? args.rows : kPackRows);
@@ -419,7 +419,7 @@ void MatMul(const MatMulArgs& args, int64_t begin, int64_t end) {
 
 const KernelSet& AmxKernels() {
   static const KernelSet kernels = [] {
-    KernelSet set = kAvx512Kernels;
+    KernelSet set = kAvx512VnniKernels;
     set.name = "amx";
     set.pack = Pack;
     set.matmul = MatMul;

@@ -37,11 +37,6 @@ inline __m256 Odd8(const Bf16* p) {
   return _mm256_castsi256_ps(_mm256_and_si256(Load256(p), upper));
 }
 
-inline __m256 Signed8(const int8_t* p) {
-  const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
-  return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes));
-}
-
 struct Vec {
   static constexpr int kOutputsOneRow = 4, kOutputs = 2, kRows = 3;
   static constexpr int kAttentionHeads = 2, kAttentionBlocks = 2;
@@ -62,14 +57,6 @@ struct Vec {
   // The even, the odd elements of 32.
   static Vec LoadEven(const Bf16* p) { return {Even8(p), Even8(p + 16)}; }
   static Vec LoadOdd(const Bf16* p) { return {Odd8(p), Odd8(p + 16)}; }
-  static Vec LoadI8(const int8_t* p) { return {Signed8(p), Signed8(p + 8)}; }
-  static Vec LoadHalves(const uint8_t* p, bool upper) {
-    __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-    if (upper) bytes = _mm_srli_epi16(bytes, 4);
-    bytes = _mm_and_si128(bytes, _mm_set1_epi8(15));
-    return {_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes)),
-            _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_srli_si128(bytes, 8)))};
-  }
   void Store(float* p) const {
     _mm256_storeu_ps(p, low);
     _mm256_storeu_ps(p + 8, high);
@@ -133,5 +120,5 @@ inline void Sum4(const Vec& a, const Vec& b, const Vec& c, const Vec& d, float* 
 #include "kernels/cpu/kernels_inl.h"
 
 namespace pawl {
-const KernelSet kAvx2Kernels = TableNamed("avx2");
+const KernelSet kAvx2Kernels = TableNamed<kAvx2Integers>("avx2");
 }  // namespace pawl

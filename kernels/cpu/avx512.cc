@@ -50,16 +50,6 @@ struct Vec {
     const __m512i upper = _mm512_set1_epi32(static_cast<int>(0xffff0000u));
     return {_mm512_castsi512_ps(_mm512_and_si512(_mm512_loadu_si512(p), upper))};
   }
-  static Vec LoadI8(const int8_t* p) {
-    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-    return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes))};
-  }
-  static Vec LoadHalves(const uint8_t* p, bool upper) {
-    __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-    if (upper) bytes = _mm_srli_epi16(bytes, 4);
-    bytes = _mm_and_si128(bytes, _mm_set1_epi8(15));
-    return {_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes))};
-  }
   void Store(float* p) const { _mm512_storeu_ps(p, lanes); }
   void StoreN(float* p, int n) const { _mm512_mask_storeu_ps(p, FirstLanes(n), lanes); }
 };
@@ -102,5 +92,6 @@ inline void Sum4(const Vec& a, const Vec& b, const Vec& c, const Vec& d, float* 
 #include "kernels/cpu/kernels_inl.h"
 
 namespace pawl {
-const KernelSet kAvx512Kernels = TableNamed("avx512");
+const KernelSet kAvx512Kernels = TableNamed<kAvx2Integers>("avx512");
+const KernelSet kAvx512VnniKernels = TableNamed<kVnniIntegers>("avx512-vnni");
 }  // namespace pawl

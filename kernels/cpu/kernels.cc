@@ -21,9 +21,16 @@ const KernelSet* FindKernels(KernelVariant variant) {
       if (cpu.avx512f && cpu.avx512bw && cpu.avx512dq && cpu.avx512vl) return &kAvx512Kernels;
 #endif
       return nullptr;
+    case KernelVariant::kAvx512Vnni:
+#if defined(PAWL_X86_KERNELS)
+      if (cpu.avx512_vnni && FindKernels(KernelVariant::kAvx512) != nullptr) {
+        return &kAvx512VnniKernels;
+      }
+#endif
+      return nullptr;
     case KernelVariant::kAmx:
 #if defined(PAWL_X86_KERNELS)
-      if (cpu.amx_bf16 && cpu.avx512_bf16 && FindKernels(KernelVariant::kAvx512) != nullptr &&
+      if (cpu.amx_bf16 && cpu.avx512_bf16 && FindKernels(KernelVariant::kAvx512Vnni) != nullptr &&
           RequestAmx()) {
         return &AmxKernels();
       }
@@ -33,6 +40,7 @@ const KernelSet* FindKernels(KernelVariant variant) {
       break;
   }
   if (const KernelSet* tiles = FindKernels(KernelVariant::kAmx)) return tiles;
+  if (const KernelSet* bytes = FindKernels(KernelVariant::kAvx512Vnni)) return bytes;
   if (const KernelSet* best = FindKernels(KernelVariant::kAvx512)) return best;
   if (const KernelSet* good = FindKernels(KernelVariant::kAvx2)) return good;
   return &kPortableKernels;

@@ -6,11 +6,12 @@
 //   k.matmul(args, 0, args.w.rows);  // args.x = packed
 //
 // There are three variants of the same source (kernels_inl.h), compiled for plain C++, AVX2+FMA and
-// AVX-512. All of them do the same operations on 16 lanes in the same order, so their results are
-// equal bit for bit; only speed differs. A fourth, for AMX (amx.cc), differs in products with bf16
-// weights: it takes 16 bits of each input and adds in the order of the tile unit. In each variant
-// the order of additions for an element of a result depends on the length of the sum alone: not on
-// how many rows are in the call, where a row stands in it, or how the work is cut between threads.
+// AVX-512, the last with and without AVX-512 VNNI for integer weights (integers.h). All of them do
+// the same operations on 16 lanes in the same order, so their results are equal bit for bit; only
+// speed differs. One for AMX (amx.cc) differs in products with bf16 weights: it takes 16 bits of
+// each input and adds in the order of the tile unit. In each variant the order of additions for an
+// element of a result depends on the length of the sum alone: not on how many rows are in the call,
+// where a row stands in it, or how the work is cut between threads.
 //
 // Everything here is thread-safe: functions touch only what their arguments name. Pointers need the
 // alignment of their element type and no more. Nothing is allocated.
@@ -21,21 +22,25 @@
 
 namespace pawl {
 
-// kI8 and kI4 hold integers in groups of neighbours of a row; a group has a scale and, for kI4, a
-// minimum, so that a weight is worth float(q) * scale (rounded to float) or q * scale + minimum
-// (rounded once). kI8: a byte each, signed. kI4: 0 to 15, blocks of 32 in 16 bytes, element i of a
-// block in the lower half of byte i, element i + 16 in the upper half. Their rows are padded to
-// whole blocks of 32 elements, with whatever finite weights.
+// kI8 and kI4 hold integers in groups of neighbours of a row. A group has a scale, a half-precision
+// number: a weight is worth (u - 128) * scale for kI8, (u - 8) * scale for kI4, u being what is
+// stored. A kI4 matrix may have minimums too, then a weight is worth u * scale + minimum. Where the
+// integers lie: kernels/cpu/integers.h.
 enum class WeightType : uint8_t { kF32, kBf16, kF16, kI8, kI4 };
 
+// Integers come in blocks of so many neighbours of a row, those of so many rows side by side; the
+// last ones are padded.
 constexpr int64_t kQuantBlock = 32;
+constexpr int64_t kQuantTile = 16;
 inline bool IsQuantized(WeightType type) { return type >= WeightType::kI8; }
 // Bytes of one element of the types that are not quantized.
 inline int WeightBytes(WeightType type) { return type == WeightType::kF32 ? 4 : 2; }
-// Bytes from one row of integers to the next.
-inline int64_t QuantStride(WeightType type, int64_t cols) {
-  const int64_t padded = (cols + kQuantBlock - 1) / kQuantBlock * kQuantBlock;
-  return type == WeightType::kI8 ? padded : padded / 2;
+inline int64_t QuantBlocks(int64_t cols) { return (cols + kQuantBlock - 1) / kQuantBlock; }
+inline int64_t QuantTiles(int64_t rows) { return (rows + kQuantTile - 1) / kQuantTile; }
+// Bytes of the integers.
+inline int64_t QuantBytes(WeightType type, int64_t rows, int64_t cols) {
+  const int64_t weights = QuantTiles(rows) * kQuantTile * QuantBlocks(cols) * kQuantBlock;
+  return type == WeightType::kI8 ? weights : weights / 2;
 }
 
 // A row-major matrix in memory that someone else owns, such as a mapped file.
@@ -44,18 +49,26 @@ struct Matrix {
   WeightType type = WeightType::kF32;
   int64_t rows = 0;
   int64_t cols = 0;
-  // kI8 and kI4: of group g of row r at r * groups + g.
-  const float* scales = nullptr;
-  const float* minimums = nullptr;  // kI4
-  int group_shift = 5;              // 2^shift weights are a group: 4 (kI8 only), 5 or 6
-  int64_t groups = 0;               // of a padded row
+  // kI8 and kI4: of group g of row r at (r / kQuantTile * groups + g) * kQuantTile + r %
+  // kQuantTile, for all rows of the last tile.
+  const uint16_t* scales = nullptr;
+  const uint16_t* minimums = nullptr;  // kI4, or none
+  int group_shift = 5;                 // 2^shift weights are a group: 4 (kI8 only), 5 or 6
+  int64_t groups = 0;                  // of a padded row
 };
 
 // Bytes of a matrix with its scales.
 inline int64_t MatrixBytes(const Matrix& m) {
   if (!IsQuantized(m.type)) return m.rows * m.cols * WeightBytes(m.type);
-  const int64_t per_group = m.type == WeightType::kI4 ? 8 : 4;
-  return m.rows * (QuantStride(m.type, m.cols) + m.groups * per_group);
+  const int64_t per_group = m.minimums != nullptr ? 4 : 2;
+  return QuantBytes(m.type, m.rows, m.cols) +
+         QuantTiles(m.rows) * kQuantTile * m.groups * per_group;
+}
+
+// Whether inputs that are packed for products with the one can be used with the other.
+inline bool PackedAlike(WeightType a, WeightType b) {
+  const auto paired = [](WeightType type) { return type == WeightType::kBf16; };
+  return IsQuantized(a) == IsQuantized(b) && paired(a) == paired(b);
 }
 
 // Inputs of a matrix product are packed: put into the order that the kernels read them in. Groups
@@ -107,10 +120,10 @@ inline int64_t AttentionScratch(int64_t positions, int group) {
 }
 
 struct KernelSet {
-  const char* name;  // "portable", "avx2", "avx512", "amx"
+  const char* name;  // "portable", "avx2", "avx512", "avx512-vnni", "amx"
 
   // Packs rows of n inputs for products with weights of that type, row r at x + r * x_stride.
-  // Writes 4 bytes for each that it reads.
+  // Writes at most 4 bytes for each that it reads.
   void (*pack)(WeightType type, const float* x, int64_t x_stride, int rows, int64_t n, float* out);
   // Outputs begin .. end-1 of a matrix product. Reads (end - begin) * w.cols * WeightBytes bytes of
   // weights from memory once, whatever the number of rows, as long as the rows of x fit the L2
@@ -140,7 +153,7 @@ struct KernelSet {
   float (*read_sum)(const float* x, int64_t n);
 };
 
-enum class KernelVariant : int { kAuto, kPortable, kAvx2, kAvx512, kAmx };
+enum class KernelVariant : int { kAuto, kPortable, kAvx2, kAvx512, kAvx512Vnni, kAmx };
 
 // The kernels of that variant, or nullptr when this processor or this build lacks them. kAuto
 // always finds some.

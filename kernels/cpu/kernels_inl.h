@@ -11,14 +11,14 @@
 // roundings everywhere unless Fma says otherwise.
 //
 // Vec has: Zero, Set1, Load, LoadN (n < 16 values, the rest 0) for float, Bf16 and F16, Store,
-// StoreN, LoadI8 (16 signed bytes) and
-// LoadHalves (the lower or upper halves of 16 bytes) as floats, Fma(a, b, c) = ab + c,
+// StoreN, Fma(a, b, c) = ab + c,
 // +, -, *, /, Max(a, b) = a > b ? a : b, Min(a, b) = a < b ? a : b, PowerOfTwo, Sum, Sum4, and the
 // tile sizes that suit its registers.
 
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/cpu/integers.h"
 #include "kernels/cpu/kernels.h"
 
 namespace pawl {
@@ -38,7 +38,9 @@ template <>
 constexpr bool kPaired<Bf16> = true;
 constexpr int kPairBlock = 2 * kLanes;
 
+template <const IntegerKernels& kIntegers>
 void Pack(WeightType type, const float* x, int64_t x_stride, int rows, int64_t n, float* out) {
+  if (IsQuantized(type)) return kIntegers.pack(x, x_stride, rows, n, out);
   for (int r = 0; r < rows; ++r, x += x_stride, out += PackedWidth(n)) {
     int64_t k = 0;
     for (; type == WeightType::kBf16 && k + kPairBlock <= n; k += kPairBlock) {
@@ -51,8 +53,7 @@ void Pack(WeightType type, const float* x, int64_t x_stride, int rows, int64_t n
   }
 }
 
-// How a tile reads its weights: W elements as they are stored, or integers with their group's
-// scale. `Row(o)` is the o-th output from here.
+// How a tile reads its weights. `Row(o)` is the o-th output from here.
 template <typename W>
 struct Stored {
   using Type = W;
@@ -64,42 +65,6 @@ struct Stored {
   Vec Even(int o, int64_t k) const { return Vec::LoadEven(data + o * stride + k); }
   Vec Odd(int o, int64_t k) const { return Vec::LoadOdd(data + o * stride + k); }
   Stored Row(int64_t o) const { return {data + o * stride, stride}; }
-};
-
-struct Ints8 {
-  static constexpr bool kPairs = false;
-  const int8_t* data;
-  int64_t stride;
-  const float* scales;
-  int64_t groups;
-  int shift;
-  Vec Load(int o, int64_t k) const {
-    return Vec::LoadI8(data + o * stride + k) * Vec::Set1(scales[o * groups + (k >> shift)]);
-  }
-  // Rows are padded; the inputs beyond the end are zeros.
-  Vec LoadN(int o, int64_t k, int) const { return Load(o, k); }
-  Ints8 Row(int64_t o) const {
-    return {data + o * stride, stride, scales + o * groups, groups, shift};
-  }
-};
-
-struct Ints4 {
-  static constexpr bool kPairs = false;
-  const uint8_t* data;
-  int64_t stride;
-  const float *scales, *minimums;
-  int64_t groups;
-  int shift;
-  Vec Load(int o, int64_t k) const {
-    const int64_t g = o * groups + (k >> shift);
-    const uint8_t* block = data + o * stride + k / kQuantBlock * (kQuantBlock / 2);
-    return Fma(Vec::LoadHalves(block, k % kQuantBlock != 0), Vec::Set1(scales[g]),
-               Vec::Set1(minimums[g]));
-  }
-  Vec LoadN(int o, int64_t k, int) const { return Load(o, k); }
-  Ints4 Row(int64_t o) const {
-    return {data + o * stride, stride, scales + o * groups, minimums + o * groups, groups, shift};
-  }
 };
 
 // O outputs times R input rows: O * R sums advance together, which hides the latency of the
@@ -199,19 +164,7 @@ template <typename W>
 Stored<W> StoredWeights(const Matrix& m) {
   return {static_cast<const W*>(m.data), m.cols};
 }
-Ints8 Int8Weights(const Matrix& m) {
-  return {static_cast<const int8_t*>(m.data), QuantStride(WeightType::kI8, m.cols), m.scales,
-          m.groups, m.group_shift};
-}
-Ints4 Int4Weights(const Matrix& m) {
-  return {static_cast<const uint8_t*>(m.data),
-          QuantStride(WeightType::kI4, m.cols),
-          m.scales,
-          m.minimums,
-          m.groups,
-          m.group_shift};
-}
-
+template <const IntegerKernels& kIntegers>
 void MatMul(const MatMulArgs& args, int64_t begin, int64_t end) {
   switch (args.w.type) {
     case WeightType::kF32:
@@ -221,9 +174,8 @@ void MatMul(const MatMulArgs& args, int64_t begin, int64_t end) {
     case WeightType::kF16:
       return MatMulWith(args, StoredWeights<F16>(args.w), begin, end);
     case WeightType::kI8:
-      return MatMulWith(args, Int8Weights(args.w), begin, end);
     case WeightType::kI4:
-      return MatMulWith(args, Int4Weights(args.w), begin, end);
+      return kIntegers.matmul(args, begin, end);
   }
 }
 
@@ -370,14 +322,8 @@ void ToFloat(const void* data, WeightType type, int64_t n, float* out) {
   }
 }
 
-template <typename Weights>
-void ReadRowWith(const Weights& w, int64_t n, float* out) {
-  ForBlocks(n, [&](int64_t i, int count) { StoreUpTo(w.Load(0, i), out + i, count); });
-}
-
 void ReadRow(const Matrix& m, int64_t row, float* out) {
-  if (m.type == WeightType::kI8) return ReadRowWith(Int8Weights(m).Row(row), m.cols, out);
-  if (m.type == WeightType::kI4) return ReadRowWith(Int4Weights(m).Row(row), m.cols, out);
+  if (IsQuantized(m.type)) return ReadIntegerRow(m, row, out);
   const char* data = static_cast<const char*>(m.data) + row * m.cols * WeightBytes(m.type);
   ToFloat(data, m.type, m.cols, out);
 }
@@ -556,9 +502,10 @@ void Attention(const AttentionArgs& a) {
   WeightedSums<kHeads>(a, 0, n, stride);
 }
 
+template <const IntegerKernels& kIntegers>
 constexpr KernelSet TableNamed(const char* name) {
-  return {name,    Pack,    MatMul,  RmsNorm, Rope,      Attention, SiluMul,
-          GeluMul, SoftCap, ToFloat, ReadRow, AllFinite, ReadSum};
+  return {name,    Pack<kIntegers>, MatMul<kIntegers>, RmsNorm, Rope,      Attention, SiluMul,
+          GeluMul, SoftCap,         ToFloat,           ReadRow, AllFinite, ReadSum};
 }
 
 }  // namespace

@@ -67,16 +67,6 @@ struct Vec {
     return v;
   }
   static Vec LoadOdd(const Bf16* p) { return LoadEven(p + 1); }
-  static Vec LoadI8(const int8_t* p) {
-    Vec v;
-    for (int i = 0; i < 16; ++i) v.lane[i] = static_cast<float>(p[i]);
-    return v;
-  }
-  static Vec LoadHalves(const uint8_t* p, bool upper) {
-    Vec v;
-    for (int i = 0; i < 16; ++i) v.lane[i] = static_cast<float>(upper ? p[i] >> 4 : p[i] & 15);
-    return v;
-  }
   void Store(float* p) const { StoreN(p, 16); }
   void StoreN(float* p, int n) const {
     for (int i = 0; i < n; ++i) p[i] = lane[i];
@@ -138,5 +128,5 @@ inline void Sum4(const Vec& a, const Vec& b, const Vec& c, const Vec& d, float* 
 #include "kernels/cpu/kernels_inl.h"
 
 namespace pawl {
-const KernelSet kPortableKernels = TableNamed("portable");
+const KernelSet kPortableKernels = TableNamed<kPortableIntegers>("portable");
 }  // namespace pawl

@@ -10,6 +10,8 @@ extern const KernelSet kPortableKernels;
 #if defined(PAWL_X86_KERNELS)
 extern const KernelSet kAvx2Kernels;
 extern const KernelSet kAvx512Kernels;
+// The same with AVX-512 VNNI for integer weights.
+extern const KernelSet kAvx512VnniKernels;
 // REQUIRES: RequestAmx() is true.
 const KernelSet& AmxKernels();
 #endif

@@ -7,7 +7,9 @@
 #include <cstring>
 #include <limits>
 
+#include "kernels/cpu/integers.h"
 #include "kernels/cuda/float8.h"
+#include "src/base/half.h"
 
 namespace pawl {
 namespace {
@@ -86,24 +88,21 @@ PackedMatrix PackMatrix(const Matrix& matrix) {
     }
     return packed;
   }
-  const int64_t stride = QuantStride(matrix.type, matrix.cols);
-  std::vector<uint8_t> row(static_cast<size_t>(PaddedColumns(shape.columns)));
+  const bool bytes = matrix.type == WeightType::kI8;
+  const auto padded = static_cast<size_t>(PaddedColumns(shape.columns));
+  std::vector<uint8_t> row(
+      std::max(padded, static_cast<size_t>(QuantBlocks(matrix.cols) * kQuantBlock)));
   for (int32_t r = 0; r < shape.rows; ++r) {
-    const auto* from = static_cast<const uint8_t*>(matrix.data) + r * stride;
-    for (size_t k = 0; k < row.size(); ++k) {
-      if (matrix.type == WeightType::kI8) {
-        row[k] = from[k];
-      } else {
-        const uint8_t byte = from[k / 32 * 16 + k % 16];
-        row[k] = k % 32 < 16 ? byte & 15 : byte >> 4;
-      }
-    }
+    LoadIntegers(matrix, r, row.data());
+    for (uint8_t& value : row) value = bytes ? value ^ 128 : value;  // signed
     PutRow(packed, r, row.data());
     for (int32_t g = 0; g < shape.groups; ++g) {
-      packed.scales[TableIndex(shape, r, g)] = matrix.scales[r * matrix.groups + g];
-      if (matrix.type == WeightType::kI4) {
-        packed.minimums[TableIndex(shape, r, g)] = matrix.minimums[r * matrix.groups + g];
-      }
+      const int64_t from = GroupIndex(matrix, r, g);
+      const float scale = HalfToFloat(matrix.scales[from]);
+      packed.scales[TableIndex(shape, r, g)] = scale;
+      if (bytes) continue;
+      packed.minimums[TableIndex(shape, r, g)] =
+          matrix.minimums != nullptr ? HalfToFloat(matrix.minimums[from]) : -8.0f * scale;
     }
   }
   return packed;

@@ -37,7 +37,7 @@ def same(a, b) -> bool:
     return a == b and isinstance(a, bool) == isinstance(b, bool)
 
 
-def extract(pawl, model, examples):
+def extract(pawl, model, examples, dtype="stored"):
     """The record that the command makes of each text, or what it said instead."""
     groups = collections.defaultdict(list)
     for number, (_, schema, *_) in enumerate(examples):
@@ -48,7 +48,7 @@ def extract(pawl, model, examples):
             file = Path(folder) / "schema.json"
             file.write_text(schema)
             lines = "".join(json.dumps({"text": examples[n][0]}, ensure_ascii=False) + "\n" for n in numbers)
-            run = subprocess.run([pawl, "extract", "--schema", file, "--model", model, "--json-lines", "--max-tokens", "700", "--threads", "1"],
+            run = subprocess.run([pawl, "extract", "--schema", file, "--model", model, "--json-lines", "--max-tokens", "700", "--threads", "1", "--dtype", dtype],
                                  input=lines, capture_output=True, text=True)
             if run.returncode > 1:
                 sys.exit(f"{' '.join(map(str, run.args))}: {run.stderr}")

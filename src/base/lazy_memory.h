@@ -28,6 +28,9 @@ class LazyMemory {
 
 // Of this machine, in bytes; 0 where it cannot be told.
 int64_t PhysicalMemory();
+// What this process can still get without anything being swapped, as far as the system tells (on
+// Linux with the limit of its control group); 0 where it cannot be told.
+int64_t AvailableMemory();
 
 }  // namespace pawl
 

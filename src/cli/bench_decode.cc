@@ -29,12 +29,14 @@
 #include "src/base/file.h"
 #include "src/base/huge_arena.h"
 #include "src/base/json.h"
+#include "src/base/lazy_memory.h"
 #include "src/base/thread_pool.h"
 #include "src/cli/command.h"
 #include "src/cli/engine.h"
 #include "src/cli/options.h"
 #include "src/decode/sampler.h"
 #include "src/model/random_weights.h"
+#include "src/model/transformer_cpu.h"
 
 namespace pawl::cli {
 namespace {
@@ -424,12 +426,37 @@ Status CheckFlags(const Flags& flags) {
   return flags.json.empty() ? Status() : CheckWritable(flags.json);
 }
 
+// Reading that much is reading from memory.
+int64_t LargeBuffer(const Caches& caches) { return std::max(int64_t{1} << 30, 2 * caches.l3); }
+
+// Before anything is allocated: a system without memory ends programs without a word.
+Status CheckMemory(const Flags& flags, const TransformerConfig& config) {
+  const int64_t available = AvailableMemory();
+  const int64_t weights = RandomModelBytes(config, DtypeNamed(flags.dtype));
+  // A page more for each sequence than it needs.
+  const int64_t pages =
+      int64_t{flags.batch} * (PagesFor(flags.context) + 1) + PagesFor(flags.prompt) + 1;
+  const int64_t keys = pages * TransformerCpu::PageBytes(config);
+  const int64_t buffers = 2 * LargeBuffer(Caches::Ask());
+  const int64_t needed = weights + keys + buffers;
+  if (available == 0 || needed <= available) return {};
+  const auto gigabytes = [](int64_t bytes) { return static_cast<double>(bytes) / 1e9; };
+  return Error{ErrorCode::kLimit,
+               fmt::format("needs {:.1f} GB of memory (weights {:.1f}, keys and values {:.1f}, "
+                           "buffers to measure reading {:.1f}), and {:.1f} GB are available",
+                           gigabytes(needed), gigabytes(weights), gigabytes(keys),
+                           gigabytes(buffers), gigabytes(available)),
+               "--shape " + flags.shape + " --dtype " + flags.dtype};
+}
+
 Result<std::unique_ptr<Model>> MakeModel(const Flags& flags, const std::string& folder) {
   if (flags.shape.empty()) return LoadWeights(kName, folder, flags.threads, flags.dtype);
   ModelOptions options;
   options.threads = flags.threads;
   options.dtype = DtypeNamed(flags.dtype);
-  return RandomModel(*ShapeNamed(flags.shape), options, 1);
+  const TransformerConfig config = *ShapeNamed(flags.shape);
+  if (Status status = CheckMemory(flags, config); !status.ok()) return status.error();
+  return RandomModel(config, options, 1);
 }
 
 int BenchDecode(const Flags& flags) {
@@ -447,8 +474,9 @@ int BenchDecode(const Flags& flags) {
   const KernelSet& kernels = *FindKernels(KernelVariant::kAuto);
   Speeds speeds;
   try {
-    Reader memory(kernels, info.threads, std::max(int64_t{1} << 30, 2 * caches.l3));
-    Reader weights(kernels, info.threads, info.step_bytes);
+    const int64_t large = LargeBuffer(caches);
+    Reader memory(kernels, info.threads, large);
+    Reader weights(kernels, info.threads, std::min(info.step_bytes, large));
     Runner runner(**model, flags);
     if (Status status = runner.Prepare(); !status.ok()) return Fail(kName, status.error());
     for (int round = 0; round < flags.rounds; ++round) {

@@ -1,6 +1,7 @@
 // `pawl extract`: a record out of a text, as JSON that is valid for a schema.
 #include <fmt/format.h>
 
+#include <ctime>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -15,7 +16,7 @@
 #include "src/cli/progress.h"
 #include "src/cli/report.h"
 #include "src/decode/batch.h"
-#include "src/engine/prompt.h"
+#include "src/engine/extract_prompt.h"
 
 namespace pawl::cli {
 namespace {
@@ -79,7 +80,10 @@ class Extractor {
           "none)",
           grammar_flags.schema_file + ": #"};
     }
-    Result<PromptTemplate> prompt = LoadExtractPrompt(*folder, *text->tokenizer);
+    const std::time_t seconds = std::time(nullptr);
+    std::tm now{};
+    ::localtime_r(&seconds, &now);
+    Result<ExtractPrompt> prompt = ExtractPrompt::Load(*folder, *text->tokenizer, now);
     if (!prompt.ok()) return prompt.error();
     std::string input;
     if (!flags.json_lines) {
@@ -106,10 +110,13 @@ class Extractor {
     return extractor;
   }
 
-  // `source`: how errors call the text. `done` is called in a later Step.
+  // `source`: how errors call the text. `done` is called in a later Step, or at once where there
+  // can be no prompt.
   void Add(std::string_view text, const std::string& source,
            std::function<void(Result<Generation>)> done) {
-    engine_.Add({.prompt = EncodePrompt(*text_.tokenizer, prompt_, schema_, text),
+    Result<std::vector<TokenId>> prompt = prompt_.Encode(*text_.tokenizer, schema_, text);
+    if (!prompt.ok()) return done(prompt.error());
+    engine_.Add({.prompt = *std::move(prompt),
                  .constraint = MakeConstraint(grammar_),
                  .options = options_,
                  .done = [this, source, done = std::move(done)](Result<Generation> output) {
@@ -125,7 +132,7 @@ class Extractor {
   const std::string& input() const { return input_; }
 
  private:
-  Extractor(Text text, Grammar grammar, PromptTemplate prompt, std::unique_ptr<Model> model,
+  Extractor(Text text, Grammar grammar, ExtractPrompt prompt, std::unique_ptr<Model> model,
             int batch)
       : text_(std::move(text)),
         grammar_(std::move(grammar)),
@@ -136,7 +143,7 @@ class Extractor {
 
   Text text_;
   Grammar grammar_;
-  PromptTemplate prompt_;
+  ExtractPrompt prompt_;
   std::unique_ptr<Model> model_;
   BatchEngine engine_;
   std::string schema_;

@@ -95,7 +95,7 @@ int Generate(const Flags& flags) {
   if (flags.captures && (!grammar || !grammar->has_captures())) {
     return Fail(kName, Error{ErrorCode::kInvalid, "needs a grammar with captures", "--captures"});
   }
-  Result<PromptTemplate> layout = LoadExtractPrompt(*folder, *text->tokenizer);
+  Result<PromptTemplate> layout = LoadPromptTemplate(*folder, *text->tokenizer);
   if (!layout.ok()) return Fail(kName, layout.error());
   Result<std::unique_ptr<Model>> model =
       LoadWeights(kName, *folder, flags.threads, flags.dtype, flags.device);

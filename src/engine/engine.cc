@@ -111,7 +111,7 @@ Result<Engine> Engine::Load(const std::string& path, const EngineOptions& option
   Result<std::shared_ptr<const Vocabulary>> vocabulary = impl->tokenizer->MakeVocabulary();
   if (!vocabulary.ok()) return InFile(path, vocabulary.error());
   impl->vocabulary = *std::move(vocabulary);
-  Result<PromptTemplate> layout = LoadExtractPrompt(path, *impl->tokenizer);
+  Result<PromptTemplate> layout = LoadPromptTemplate(path, *impl->tokenizer);
   if (!layout.ok()) return layout.error();
   impl->layout = *std::move(layout);
   if (options.chat_template.empty()) {

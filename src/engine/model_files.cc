@@ -42,8 +42,9 @@ Result<ChatSource> GgufChat(const std::string& path, const std::string& name,
   const std::string key = "tokenizer.chat_template" + (name.empty() ? "" : "." + name);
   const GgufValue* value = file->FindValue(key);
   const std::string place = path + ": " + key;
-  if (value == nullptr || value->kind != GgufValue::Kind::kString) {
-    return Error{ErrorCode::kInvalid, "no chat template: the key is missing or no string", place};
+  if (value == nullptr) return Error{ErrorCode::kIo, "no chat template: the key is missing", place};
+  if (value->kind != GgufValue::Kind::kString) {
+    return Error{ErrorCode::kInvalid, "must be a string", place};
   }
   Result<ChatSource> source = MakeChatSource(value->text, place);
   if (!source.ok()) return source;

@@ -25,8 +25,8 @@ Status CheckModelPath(const std::string& path);
 Result<std::shared_ptr<const Tokenizer>> LoadTokenizer(const std::string& path);
 
 // The model's chat template. `path`: its folder or GGUF file, or a file in its folder. `name`:
-// which one, where there are several; empty: the default. Errors: those of LoadChatSource; kInvalid
-// when a GGUF file has none.
+// which one, where there are several; empty: the default. Errors: those of LoadChatSource; kIo when
+// a GGUF file has none.
 Result<ChatSource> LoadModelChat(const std::string& path, const std::string& name,
                                  const Tokenizer& tokenizer);
 // Another template for the model; special tokens are those of its own, or else the tokenizer's.

@@ -15,11 +15,6 @@
 namespace pawl {
 namespace {
 
-constexpr const char* kGeneralPrompt =
-    "Extract a record from the text. Answer with JSON that is valid for the schema, nothing "
-    "else.\n\n"
-    "Schema: {schema}\n\nText: {text}\n\nJSON: ";
-
 struct Part {
   std::string_view text;
   bool literal;
@@ -85,7 +80,7 @@ Result<PromptTemplate> ParsePromptFile(std::string_view text) {
   if (root->type != json::Type::kObject) {
     return Error{ErrorCode::kInvalid, "must be an object", "#"};
   }
-  PromptTemplate prompt{kGeneralPrompt, false};
+  PromptTemplate prompt;
   for (const auto& [key, value] : root->members) {
     if (key == "bos") {
       if (!value.is_bool()) return Error{ErrorCode::kInvalid, "must be true or false", "#/bos"};
@@ -101,11 +96,11 @@ Result<PromptTemplate> ParsePromptFile(std::string_view text) {
 
 }  // namespace
 
-Result<PromptTemplate> LoadExtractPrompt(const std::string& folder, const Tokenizer& tokenizer) {
+Result<PromptTemplate> LoadPromptTemplate(const std::string& folder, const Tokenizer& tokenizer) {
   const std::string path = folder + "/pawl.json";
   struct stat info = {};
   if (::stat(path.c_str(), &info) != 0) {
-    return PromptTemplate{kGeneralPrompt, AddsBos(tokenizer)};
+    return PromptTemplate{"", AddsBos(tokenizer)};
   }
   Result<std::string> text = ReadFile(path);
   if (!text.ok()) return text.error();

@@ -20,13 +20,13 @@
 namespace pawl {
 
 struct PromptTemplate {
-  std::string text;
+  std::string text;  // of `pawl extract`; empty: none is given
   bool bos = false;  // begin with the tokenizer's begin-of-sequence token
 };
 
-// pawl.json of a model folder; without that file a general instruction, and `bos` as the
-// tokenizer's post-processor has it. Errors name the file and the key.
-Result<PromptTemplate> LoadExtractPrompt(const std::string& folder, const Tokenizer& tokenizer);
+// pawl.json of a model folder; without that file `bos` is as the tokenizer's post-processor has it.
+// Errors name the file and the key.
+Result<PromptTemplate> LoadPromptTemplate(const std::string& folder, const Tokenizer& tokenizer);
 
 // A text for the model to go on from, with the begin-of-sequence token where `prompt.bos` asks for
 // it or nothing else is there. Nothing is put behind it: an end token there would end the text.

@@ -1,19 +1,20 @@
 // References are counted by page; a page is free, in use, or kept.
 //
-// The prefix cache is a hash table from (parent page, tokens) to page. The parent's number stands
-// for everything before: it is published as long as the child is, so its number cannot come to mean
-// something else, and by induction equal keys mean equal prefixes. Tokens are compared in full, so
-// a collision of hashes costs a comparison and nothing else.
+// The prefix cache is a hash table from (parent, tokens) to page. The number of the parent's
+// publication stands for everything before: it is never given again, so that by induction equal
+// keys mean equal prefixes. Tokens are compared in full, so a collision of hashes costs a
+// comparison and nothing else.
 //
 // Kept pages stand in a list by last use. A page enters at the newest end when its last reference
 // goes, and leaves when it is shared again. Whoever references a page references its parent, and
 // lets go of the parent last; so at the time a parent enters the list its kept children are in it
-// already, on the older side. The oldest page of the list therefore never has a child, and evicting
-// it is all there is to evicting.
+// already, on the older side. The oldest page of the list therefore has no child, except where
+// sequences gave back the beginning of a chain alone; the children left behind are found no more.
 #include "src/model/kv_pool.h"
 
 #include <algorithm>
 #include <bit>
+#include <map>
 
 namespace pawl {
 namespace {
@@ -25,8 +26,8 @@ uint64_t Mix(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-uint64_t HashOf(int32_t parent, PageTokens tokens) {
-  uint64_t hash = Mix(static_cast<uint64_t>(int64_t{parent}) + 0x9e3779b97f4a7c15u);
+uint64_t HashOf(uint64_t parent, PageTokens tokens) {
+  uint64_t hash = Mix(parent + 0x9e3779b97f4a7c15u);
   for (const TokenId token : tokens) {
     hash = Mix(hash + 0x9e3779b97f4a7c15u + static_cast<uint64_t>(token));
   }
@@ -102,6 +103,10 @@ void KvPool::Release(int32_t page) {
 }
 
 int32_t KvPool::Find(int32_t parent, PageTokens tokens) const {
+  return FindBehind(NumberOf(parent), tokens);
+}
+
+int32_t KvPool::FindBehind(uint64_t parent, PageTokens tokens) const {
   const uint64_t hash = HashOf(parent, tokens);
   for (int32_t page = buckets_[BucketOf(hash)]; page != kNoPage; page = At(page).next) {
     const Page& info = At(page);
@@ -116,8 +121,9 @@ int32_t KvPool::Find(int32_t parent, PageTokens tokens) const {
 void KvPool::Publish(int32_t page, int32_t parent, PageTokens tokens) {
   Page& info = At(page);
   info.published = true;
-  info.parent = parent;
-  info.hash = HashOf(parent, tokens);
+  info.number = ++publications_;
+  info.parent = NumberOf(parent);
+  info.hash = HashOf(info.parent, tokens);
   std::copy(tokens.begin(), tokens.end(), info.tokens.begin());
   int32_t& bucket = buckets_[BucketOf(info.hash)];
   info.next = bucket;
@@ -133,7 +139,7 @@ void KvPool::Unpublish(int32_t page) {
   *link = info.next;
   info.next = kNoPage;
   info.published = false;
-  info.parent = kNoPage;
+  info.number = info.parent = 0;
 }
 
 void KvPool::Keep(int32_t page) {
@@ -164,6 +170,16 @@ void KvPool::EvictOldest() {
 std::string KvPool::Check(std::span<const int32_t> references) const {
   const auto name = [](size_t page) { return "page " + std::to_string(page); };
   std::vector<bool> is_free(info_.size()), is_kept(info_.size());
+  std::map<uint64_t, size_t> by_number;  // the published ones
+  for (size_t i = 0; i < info_.size(); ++i) {
+    if (info_[i].published && !by_number.emplace(info_[i].number, i).second) {
+      return name(i) + " has a number twice";
+    }
+  }
+  const auto parent_of = [&](size_t page) {
+    const auto found = by_number.find(info_[page].parent);
+    return found == by_number.end() ? info_.size() : found->second;
+  };
   for (int32_t page = free_; page != kNoPage; page = At(page).next) {
     const auto i = static_cast<size_t>(page);
     if (is_free[i]) return name(i) + " is free twice";
@@ -173,7 +189,8 @@ std::string KvPool::Check(std::span<const int32_t> references) const {
   for (int32_t page = oldest_, older = kNoPage; page != kNoPage; page = At(page).newer) {
     const auto i = static_cast<size_t>(page);
     if (is_kept[i] || At(page).older != older) return name(i) + " stands wrong among the kept";
-    if (At(page).parent != kNoPage && is_kept[static_cast<size_t>(At(page).parent)]) {
+    const size_t parent = parent_of(i);
+    if (limits_.window == 0 && parent < info_.size() && is_kept[parent]) {
       return name(i) + " would go after its parent";
     }
     is_kept[i] = true;
@@ -194,12 +211,13 @@ std::string KvPool::Check(std::span<const int32_t> references) const {
     if (is_kept[i] && !info.published) return name(i) + " is kept, but nobody can find it";
     if (!info.published) continue;
     if (is_free[i]) return name(i) + " is free, but can be found";
-    if (Find(info.parent, PageTokens(info.tokens)) != static_cast<int32_t>(i)) {
+    if (FindBehind(info.parent, PageTokens(info.tokens)) != static_cast<int32_t>(i)) {
       return name(i) + " is not found under its tokens";
     }
-    if (info.parent == kNoPage) continue;
-    if (!At(info.parent).published) return name(i) + " has outlived its parent";
-    if (expected > 0 && At(info.parent).references == 0) return name(i) + " without its parent";
+    if (info.parent == 0 || limits_.window > 0) continue;
+    const size_t parent = parent_of(i);
+    if (parent == info_.size()) return name(i) + " has outlived its parent";
+    if (expected > 0 && info_[parent].references == 0) return name(i) + " without its parent";
   }
   if (in_use != in_use_) return "in_use() is wrong";
   if (kept != kept_ || kept > limits_.kept_pages) return "kept() is wrong";

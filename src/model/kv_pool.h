@@ -17,8 +17,10 @@
 //   published), so that a chain of pages stands for a prefix of tokens. A published page is never
 //   written again. When its last reference goes it is kept, until it is the least recently used
 //   and its place is needed, or more than kept_pages are kept.
-//   REQUIRES, so that a page never outlives its parent: who references a published page references
-//   its parent too, and releases a chain from its end.
+//   Who references a published page references its parent too, and releases a chain from its end;
+//   so a page does not outlive its parent. Sequences that give back what no window reaches
+//   (KvLimits::window) do not keep to that: a page whose parent is gone cannot be found any more,
+//   and goes in its turn.
 #ifndef PAWL_SRC_MODEL_KV_POOL_H_
 #define PAWL_SRC_MODEL_KV_POOL_H_
 
@@ -43,6 +45,8 @@ constexpr int32_t PagesFor(int64_t positions) {
 struct KvLimits {
   int32_t pages = 0;       // at most kMostPages
   int32_t kept_pages = 0;  // published pages that nobody references, at most
+  // The most positions that a row sees in any layer, itself included; 0: all of them.
+  int32_t window = 0;
 };
 
 // Slots are int32_t.
@@ -56,6 +60,7 @@ class KvPool {
   explicit KvPool(const KvLimits& limits);
 
   int32_t pages() const { return limits_.pages; }
+  int32_t window() const { return limits_.window; }
   int32_t in_use() const { return in_use_; }  // referenced
   int32_t kept() const { return kept_; }      // published, referenced by nobody
   // What Allocate can still give.
@@ -91,7 +96,8 @@ class KvPool {
   struct Page {
     int32_t references = 0;
     bool published = false;
-    int32_t parent = kNoPage;
+    // Every publication has a number of its own; a parent is known by it, or 0 where there is none.
+    uint64_t number = 0, parent = 0;
     int32_t older = kNoPage, newer = kNoPage;  // neighbours among the kept, by last use
     int32_t next = kNoPage;                    // in its bucket, or in the list of free pages
     uint64_t hash = 0;
@@ -99,6 +105,8 @@ class KvPool {
   };
   Page& At(int32_t page) { return info_[static_cast<size_t>(page)]; }
   const Page& At(int32_t page) const { return info_[static_cast<size_t>(page)]; }
+  uint64_t NumberOf(int32_t page) const { return page == kNoPage ? 0 : At(page).number; }
+  int32_t FindBehind(uint64_t parent, PageTokens tokens) const;
   size_t BucketOf(uint64_t hash) const { return hash & (buckets_.size() - 1); }
 
   void Keep(int32_t page);    // as the most recently used
@@ -111,6 +119,7 @@ class KvPool {
   std::vector<int32_t> buckets_;
   int32_t free_ = kNoPage;  // used before, free now
   int32_t oldest_ = kNoPage, newest_ = kNoPage;
+  uint64_t publications_ = 0;
   int32_t in_use_ = 0, kept_ = 0;
 };
 

@@ -86,7 +86,8 @@ int KvSequences::ReusePrefix(SequenceId sequence, std::span<const TokenId> token
   SequenceState& state = At(sequence);
   const auto size = static_cast<size_t>(state.length);
   if (state.published * kPagePositions != state.length || size > tokens.size() ||
-      !std::equal(state.tokens.begin(), state.tokens.end(), tokens.begin())) {
+      !std::equal(state.tokens.begin(), state.tokens.end(), tokens.begin()) ||
+      (state.published > 0 && state.pages[static_cast<size_t>(state.published - 1)] == kNoPage)) {
     return state.length;
   }
   const int most =
@@ -188,7 +189,9 @@ std::string KvSequences::Check() const {
     ++references[i];
   };
   for (const SequenceState& state : sequences_) {
-    for (const int32_t page : state.pages) count(page);
+    for (const int32_t page : state.pages) {
+      if (page != kNoPage) count(page);
+    }
     for (int i = 0; i < state.tree_page_count; ++i) {
       count(state.tree_pages[static_cast<size_t>(i)]);
     }
@@ -203,6 +206,9 @@ std::string KvSequences::Check() const {
     }
     if (state.published > PagesFor(state.length)) return name + " has published too much";
     for (size_t i = 0; i < state.pages.size(); ++i) {
+      const bool dropped = static_cast<int>(i) < state.dropped;
+      if ((state.pages[i] == kNoPage) != dropped) return name + ": a page is not there";
+      if (dropped) continue;
       const bool published = static_cast<int>(i) < state.published;
       if (pool_.published(state.pages[i]) != published) return name + ": a page is not published";
       if (!published && references[static_cast<size_t>(state.pages[i])] != 1) {

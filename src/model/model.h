@@ -113,7 +113,9 @@ class Model {
   virtual Result<SequenceId> NewSequence(int capacity) = 0;
   // Ids of freed sequences are given out again. Unknown ids are ignored, here and in Truncate.
   virtual void FreeSequence(SequenceId sequence) = 0;
-  // Forgets positions >= length.
+  // Forgets positions >= length. Where all layers have sliding windows, what no window reaches is
+  // given back as the sequence grows: the next call then starts at 0, or at most kMaxTreeRows
+  // before the first row of the last one, or is kInvalid.
   virtual void Truncate(SequenceId sequence, int length) = 0;
   // Takes what is in memory already for the next tokens of `tokens`, of which the sequence holds
   // the first ones: whole pages that another sequence has computed, or that are kept since one

@@ -4,6 +4,7 @@
 // seconds.
 #include "src/model/random_weights.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -81,6 +82,11 @@ class RandomSource final : public TensorSource {
   }
   const std::string& PathOf(std::string_view) const override { return path_; }
   int64_t bytes() const override { return bytes_; }
+  // f(name, shape, bytes) for each tensor.
+  template <typename F>
+  void ForEach(const F& f) const {
+    for (const auto& [name, entry] : tensors_) f(name, entry.view.shape, entry.view.bytes);
+  }
 
  private:
   struct Entry {
@@ -175,6 +181,17 @@ void AddTensors(const TransformerConfig& config, RandomSource& source) {
   }
 }
 
+bool AreIntegers(WeightDtype dtype) {
+  return dtype == WeightDtype::kInt8 || dtype == WeightDtype::kInt4;
+}
+
+// Of the matrices that are made; integers are rounded from bf16.
+WeightType SourceType(WeightDtype dtype) {
+  return dtype == WeightDtype::kFp32   ? WeightType::kF32
+         : dtype == WeightDtype::kFp16 ? WeightType::kF16
+                                       : WeightType::kBf16;
+}
+
 }  // namespace
 
 const std::vector<std::string>& ShapeNames() {
@@ -207,6 +224,31 @@ std::optional<TransformerConfig> ShapeNamed(std::string_view name) {
   return std::nullopt;
 }
 
+int64_t RandomModelBytes(const TransformerConfig& config, WeightDtype dtype) {
+  RandomSource source(SourceType(dtype), 0, false);
+  AddTensors(config, source);
+  if (!AreIntegers(dtype)) return source.bytes();
+  const TensorNames& names = HuggingFaceNames(config);
+  const std::string outer[] = {names.embedding + std::string(".weight"),
+                               names.head + std::string(".weight")};
+  int64_t total = 0, largest = 0;  // one matrix is made at a time
+  source.ForEach([&](const std::string& name, const std::vector<int64_t>& shape, int64_t bytes) {
+    largest = std::max(largest, bytes);
+    if (shape.size() == 1) {
+      total += bytes;
+      return;
+    }
+    const bool byte = dtype == WeightDtype::kInt8 || name == outer[0] || name == outer[1];
+    Matrix matrix;
+    matrix.type = byte ? WeightType::kI8 : WeightType::kI4;
+    matrix.rows = shape[0];
+    matrix.cols = shape[1];
+    matrix.groups = QuantBlocks(matrix.cols);
+    total += MatrixBytes(matrix);
+  });
+  return total + largest;
+}
+
 Result<std::unique_ptr<Model>> RandomModel(const TransformerConfig& config,
                                            const ModelOptions& options, uint64_t seed) {
   const KernelSet* kernels = FindKernels(options.kernels);
@@ -214,12 +256,9 @@ Result<std::unique_ptr<Model>> RandomModel(const TransformerConfig& config,
     return Error{ErrorCode::kUnsupported,
                  "this processor lacks the instructions of the kernels asked for", ""};
   }
-  const bool integers = options.dtype == WeightDtype::kInt8 || options.dtype == WeightDtype::kInt4;
-  const WeightType type = options.dtype == WeightDtype::kFp32   ? WeightType::kF32
-                          : options.dtype == WeightDtype::kFp16 ? WeightType::kF16
-                                                                : WeightType::kBf16;
+  const bool integers = AreIntegers(options.dtype);
   try {
-    auto source = std::make_unique<RandomSource>(type, seed, !integers);
+    auto source = std::make_unique<RandomSource>(SourceType(options.dtype), seed, !integers);
     AddTensors(config, *source);
     Result<TransformerWeights> weights =
         LoadTransformerWeights(std::move(source), config, HuggingFaceNames(config),

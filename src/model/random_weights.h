@@ -31,6 +31,9 @@ std::optional<TransformerConfig> ShapeNamed(std::string_view name);
 Result<std::unique_ptr<Model>> RandomModel(const TransformerConfig& config,
                                            const ModelOptions& options, uint64_t seed);
 
+// The memory that making such a model takes, without keys and values.
+int64_t RandomModelBytes(const TransformerConfig& config, WeightDtype dtype);
+
 }  // namespace pawl
 
 #endif  // PAWL_SRC_MODEL_RANDOM_WEIGHTS_H_

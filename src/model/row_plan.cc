@@ -143,6 +143,39 @@ Status PlanRow(const Row& row, size_t index, std::span<SequenceState> sequences,
 
 // ---- Pages ----
 
+void Release(int32_t page, KvPool& pool) {
+  if (page != kNoPage) pool.Release(page);
+}
+
+// The first page that a row at `base` or behind it sees, or writes.
+int32_t FirstPageSeen(int base, const KvPool& pool) {
+  if (pool.window() == 0) return 0;
+  return std::clamp(base + 1 - pool.window(), 0, base) / kPagePositions;
+}
+
+// Whether the pages are there that a call from `base` on looks at.
+Status CheckBase(const SequenceState& state, int base, const KvPool& pool) {
+  if (base == 0 || FirstPageSeen(base, pool) >= state.dropped) return {};
+  return Error{ErrorCode::kInvalid,
+               "position " + std::to_string(base) +
+                   " is too far back: the sequence can go on from 0, or from " +
+                   std::to_string(state.dropped * kPagePositions + pool.window() - 1) +
+                   " on, as no window of the model reaches further back",
+               "sequence"};
+}
+
+// Gives back what no window reaches from `base` on, nor from kMaxTreeRows before it, except for the
+// page that the next one to be published is the child of.
+void DropPages(SequenceState& state, int base, KvPool& pool) {
+  const int32_t end = std::min(FirstPageSeen(std::max(0, base - kMaxTreeRows), pool),
+                               static_cast<int32_t>(state.published) - 1);
+  for (; state.dropped < end; ++state.dropped) {
+    int32_t& page = state.pages[static_cast<size_t>(state.dropped)];
+    pool.Release(page);
+    page = kNoPage;
+  }
+}
+
 // How many of its pages a sequence goes on with when it is written from `base` on: its own up to
 // `end`, and those of the prefix cache that lie before the base or contain it.
 int32_t PagesKept(const SequenceState& state, int base, int end) {
@@ -174,10 +207,11 @@ int64_t MissingPages(const SequenceState& state, const RowPlan::Change& change,
 void ReleaseForChange(SequenceState& state, const RowPlan::Change& change, KvPool& pool) {
   const auto kept = static_cast<size_t>(PagesKept(state, change.base, change.end));
   while (state.pages.size() > kept) {
-    pool.Release(state.pages.back());
+    Release(state.pages.back(), pool);
     state.pages.pop_back();
   }
   state.published = std::min(state.published, static_cast<int>(kept));
+  state.dropped = std::min(state.dropped, static_cast<int>(kept));
   while (state.tree_page_count > PagesFor(change.tree_rows)) {
     pool.Release(state.tree_pages[static_cast<size_t>(--state.tree_page_count)]);
   }
@@ -215,6 +249,12 @@ Status TakePages(std::span<SequenceState> sequences, KvPool& pool, RowPlan& plan
   const auto state_of = [&](const RowPlan::Change& change) -> SequenceState& {
     return sequences[static_cast<size_t>(change.sequence)];
   };
+  for (const RowPlan::Change& change : plan.changes) {
+    if (Status status = CheckBase(state_of(change), change.base, pool); !status.ok()) return status;
+  }
+  for (const RowPlan::Change& change : plan.changes) {
+    DropPages(state_of(change), change.base, pool);
+  }
   int64_t missing = 0;
   for (const RowPlan::Change& change : plan.changes) {
     missing += MissingPages(state_of(change), change, pool);
@@ -285,10 +325,11 @@ void WriteSlots(std::span<const Row> rows, std::span<const SequenceState> sequen
 void ReleasePages(SequenceState& state, int length, KvPool& pool) {
   const auto kept = static_cast<size_t>(PagesFor(length));
   while (state.pages.size() > kept) {
-    pool.Release(state.pages.back());
+    Release(state.pages.back(), pool);
     state.pages.pop_back();
   }
   state.published = std::min(state.published, static_cast<int>(kept));
+  state.dropped = std::min(state.dropped, static_cast<int>(kept));
   while (state.tree_page_count > 0) {
     pool.Release(state.tree_pages[static_cast<size_t>(--state.tree_page_count)]);
   }

@@ -25,9 +25,10 @@ struct SequenceState {
 
   // Position p is in pages[p / kPagePositions] at offset p % kPagePositions. The first `published`
   // pages are in the prefix cache and must not be written; the others are this sequence's alone.
-  // There may be more than `length` needs.
+  // There may be more than `length` needs. The first `dropped` are kNoPage: no window reaches them.
   std::vector<int32_t> pages;
   int published = 0;
+  int dropped = 0;
   std::vector<TokenId> tokens;  // the committed ones
 
   // Tree row j of the last call is in tree_pages[j / kPagePositions].
@@ -59,7 +60,7 @@ struct SlotCopy {
 
 struct PlannedRow {
   int32_t slot = 0;         // where its keys and values go: page * kPagePositions + offset
-  int32_t pages_begin = 0;  // its sequence's pages start here in RowPlan::pages;
+  int32_t pages_begin = 0;  // its sequence's pages start here in RowPlan::pages; see `dropped`;
   int32_t prefix = 0;       // it sees the positions 0 .. prefix-1, by these pages,
   int32_t extra_begin = 0;  // and then these of RowPlan::extra
   int32_t extra_count = 0;

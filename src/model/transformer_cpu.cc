@@ -7,8 +7,8 @@
 //
 // Keys and values lie in pages (kv_pool.h) of one range of addresses, whose memory the system gives
 // when it is touched. All of a page is in one piece, so that what is in use lies close together. A
-// window only moves the first position that a row sees. What lies before it stays in its page, so
-// that sequences can be cut back to any length.
+// window moves the first position that a row sees; where all layers have one, pages that lie before
+// it are given back (row_plan.cc).
 //
 // A call is cut into blocks of kBlockRows rows, which run through all layers one block after the
 // other; scratch memory thus has a fixed size. That changes no bit: the kernels give each row the
@@ -52,6 +52,16 @@ void ForAllowed(std::span<const uint32_t> words, int64_t vocabulary, const F& f)
     while (w + 1 < count && words[static_cast<size_t>(w) + 1] != 0) ++w;
     f(first * 32, std::min(w * 32 + 32, vocabulary));
   }
+}
+
+// The most positions that a row sees in any layer, 0 where one has no window.
+int32_t WindowOf(const TransformerConfig& config) {
+  int window = 0;
+  for (const LayerConfig& layer : config.layers) {
+    if (layer.window == 0) return 0;
+    window = std::max(window, layer.window);
+  }
+  return window;
 }
 
 const char* DtypeName(WeightType type) {
@@ -173,7 +183,7 @@ KvLimits TransformerCpu::AllocatePages(const KvBytes& kv, const TransformerConfi
         kept = std::max(PagesFor(config.context_length) * page_bytes, kLeastKept);
         kept = std::min(kept, bytes / 4);
       }
-      return {pages_in(bytes), pages_in(kept)};
+      return {pages_in(bytes), pages_in(kept), WindowOf(config)};
     }
     // Where addresses are rationed the default makes do with less.
     if (kv.bytes > 0 || bytes < page_bytes) throw std::bad_alloc();
@@ -282,6 +292,9 @@ void TransformerCpu::Multiply(const MatMulArgs& args) {
 }
 
 void TransformerCpu::MatMul(const Linear& linear, float* y, bool add, int64_t rows) {
+  if (!PackedAlike(linear.w.type, packed_from_.type)) {
+    Pack(linear.w.type, packed_from_.x, linear.w.cols, rows);
+  }
   MatMulArgs args;
   args.w = linear.w;
   args.bias = linear.bias.empty() ? nullptr : linear.bias.data();
@@ -304,6 +317,7 @@ void TransformerCpu::Norm(const std::vector<float>& weight, int64_t rows) {
 }
 
 void TransformerCpu::Pack(WeightType next, const float* x, int64_t width, int64_t rows) {
+  packed_from_ = {next, x};
   const int64_t groups = (rows + kPackRows - 1) / kPackRows;
   Parallel(groups, kPackRows * width, 1, [&](int64_t begin, int64_t end, int) {
     const int64_t first = begin * kPackRows;

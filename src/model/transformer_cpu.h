@@ -83,7 +83,8 @@ class TransformerCpu final : public Model {
   void Multiply(const MatMulArgs& args);
   // x_ to normed_.
   void Norm(const std::vector<float>& weight, int64_t rows);
-  // Rows of x, packed for products with weights of type `next`.
+  // Rows of x, packed for products with weights of type `next`. REQUIRES: x stays as it is until
+  // the next call; matrices of other types have it packed anew.
   void Pack(WeightType next, const float* x, int64_t width, int64_t rows);
   // body(i, thread) for i < n, on several threads when n * cost (in multiply-adds) is worth it.
   template <typename Body>
@@ -109,6 +110,10 @@ class TransformerCpu final : public Model {
   int largest_capacity_ = 0;
 
   // Scratch for one block, [row][...].
+  struct {
+    WeightType type;
+    const float* x;
+  } packed_from_ = {};
   Floats x_, normed_, packed_, q_, k_, v_, attended_, gate_, up_;
   Floats answer_;                                      // of attention and MLP, where it is normed
   std::vector<std::vector<float>> attention_scratch_;  // by thread

@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "src/base/half.h"
 #include "src/base/json.h"
 #include "src/model/quantize.h"
 
@@ -30,25 +31,6 @@ std::optional<WeightType> TypeOf(const std::string& dtype) {
   return std::nullopt;
 }
 
-uint16_t HalfOf(float value, uint32_t bits) {
-  const auto sign = static_cast<uint16_t>(bits >> 16 & 0x8000);
-  const float size = std::fabs(value);
-  if (std::isnan(value)) return 0x7e00;
-  if (size >= 65520.0f) return sign | 0x7c00;
-  int exponent = 0;
-  std::frexp(size, &exponent);
-  // The unit of the last place, that of subnormals at least; both products are exact.
-  const int unit = std::max(exponent - 11, -24);
-  const float units = std::nearbyint(std::ldexp(size, -unit));
-  if (units == 0.0f) return sign;
-  float rounded = std::ldexp(units, unit);
-  std::frexp(rounded, &exponent);
-  if (exponent < -13)
-    return static_cast<uint16_t>(sign | static_cast<uint16_t>(std::ldexp(rounded, 24)));
-  const auto fraction = static_cast<uint16_t>(std::ldexp(rounded, 11 - exponent)) & 1023;
-  return static_cast<uint16_t>(sign | (exponent + 14) << 10 | fraction);
-}
-
 // To the nearest bf16 or fp16, ties to even.
 void RoundRow(WeightType type, const std::vector<float>& row, std::byte* out) {
   if (type == WeightType::kF32) {
@@ -64,7 +46,7 @@ void RoundRow(WeightType type, const std::vector<float>& row, std::byte* out) {
       half =
           static_cast<uint16_t>(nan ? bits >> 16 | 64 : (bits + 0x7fff + (bits >> 16 & 1)) >> 16);
     } else {
-      half = HalfOf(row[i], bits);
+      half = FloatToHalf(row[i]);
     }
     std::memcpy(out + i * 2, &half, sizeof half);
   }
@@ -95,8 +77,11 @@ class Binder {
     };
     Matrix matrix;
     if (blocks) {
-      matrix = NewPacked(blocks->type, blocks->group_shift, rows, cols);
-      for (int64_t r = 0; r < rows; ++r) PackBlocks(view.dtype, row_at(r), cols, RowOf(matrix, r));
+      matrix = NewPacked(*blocks, rows, cols);
+      for (int64_t r = 0; r < rows; ++r) {
+        PackBlocks(view.dtype, row_at(r), cols, packed_row_);
+        StoreRow(packed_row_, r, matrix);
+      }
     } else if (paired_heads > 0) {
       std::byte* copy = NewCopy(view.bytes);
       const int64_t row_bytes = view.bytes / rows;
@@ -151,12 +136,11 @@ class Binder {
     return linear;
   }
 
-  // Matrices that read the same prepared input.
+  // Matrices that read the same input.
   void RequireSameType(std::initializer_list<const Linear*> linears, const std::string& names) {
     for (const Linear* linear : linears) {
-      // Only bf16 has inputs in another order.
-      const bool paired = linear->w.type == WeightType::kBf16;
-      if (!error_ && paired != ((*linears.begin())->w.type == WeightType::kBf16)) {
+      const bool brain = linear->w.type == WeightType::kBf16;
+      if (!error_ && brain != ((*linears.begin())->w.type == WeightType::kBf16)) {
         error_ = Error{ErrorCode::kUnsupported, "have different dtypes",
                        weights_.source->PathOf("") + ": tensors " + names};
       }
@@ -236,36 +220,22 @@ class Binder {
     return std::nullopt;
   }
 
-  Matrix NewPacked(WeightType type, int group_shift, int64_t rows, int64_t cols) {
+  Matrix NewPacked(const PackedFormat& format, int64_t rows, int64_t cols) {
     Matrix m;
-    m.type = type;
+    m.type = format.type;
     m.rows = rows;
     m.cols = cols;
-    m.group_shift = group_shift;
-    m.groups = (cols + kQuantBlock - 1) / kQuantBlock * kQuantBlock >> group_shift;
-    const int64_t table = rows * m.groups * static_cast<int64_t>(sizeof(float));
-    m.data = NewCopy(rows * QuantStride(type, cols));
-    const auto floats = [&] {
-      std::byte* memory = NewCopy(table);
-      std::memset(memory, 0, static_cast<size_t>(table));  // padding is read
-      return reinterpret_cast<const float*>(memory);
-    };
-    m.scales = floats();
-    if (type == WeightType::kI4) m.minimums = floats();
+    m.group_shift = format.group_shift;
+    m.groups = QuantBlocks(cols) * kQuantBlock >> format.group_shift;
+    PlacePacked(NewCopy(PackedBytes(m, format.minimums)), format.minimums, m);
     return m;
-  }
-
-  static PackedRow RowOf(const Matrix& m, int64_t row) {
-    auto* data = const_cast<std::byte*>(static_cast<const std::byte*>(m.data));
-    return {data + row * QuantStride(m.type, m.cols), const_cast<float*>(m.scales) + row * m.groups,
-            m.minimums == nullptr ? nullptr : const_cast<float*>(m.minimums) + row * m.groups};
   }
 
   Matrix Converted(const Matrix& from, WeightType type) {
     Matrix to = {nullptr, type, from.rows, from.cols};
     std::byte* data = nullptr;
     if (IsQuantized(type)) {
-      to = NewPacked(type, kQuantGroupShift, from.rows, from.cols);
+      to = NewPacked({type, kQuantGroupShift, false, 0, 0}, from.rows, from.cols);
     } else {
       data = NewCopy(from.rows * from.cols * WeightBytes(type));
       to.data = data;
@@ -274,7 +244,8 @@ class Binder {
     for (int64_t r = 0; r < from.rows; ++r) {
       kernels_.read_row(from, r, row.data());
       if (IsQuantized(type)) {
-        QuantizeRow(type, row.data(), from.cols, RowOf(to, r));
+        QuantizeRow(type, row.data(), from.cols, packed_row_);
+        StoreRow(packed_row_, r, to);
       } else {
         RoundRow(type, row, data + r * from.cols * WeightBytes(type));
       }
@@ -286,6 +257,7 @@ class Binder {
   const WeightDtype dtype_;
   const float norm_offset_;
   const KernelSet& kernels_;
+  PackedRow packed_row_;
   std::optional<Error> error_;
 };
 

@@ -54,6 +54,10 @@ TEST(BenchDecodeTest, Usage) {
   };
   refused({"--shape", "135m", "--model", RandomModelFolder()}, "--shape");
   refused({"--shape", "7b"}, "--shape");
+  // 26 terabytes of keys and values: told before anything is allocated.
+  refused({"--shape", "8b", "--dtype", "int4", "--context", "100000", "--batch", "1000"},
+          "--shape 8b --dtype int4: needs 26");
+  refused({"--shape", "8b", "--context", "100000", "--batch", "1000"}, "GB are available");
   refused({"--model", RandomModelFolder(), "--regex", "a"}, "--regex");
   refused({"--model", RandomModelFolder(), Number()}, "constraint");
   refused({"--shape", "135m", "--regex", "[0-9]{4}", Number()}, "--tokenizer");

@@ -224,6 +224,60 @@ TEST(ExtractTest, ThePromptTemplateMayHoldSpecialTokensTheTextMayNot) {
   EXPECT_GT(prompt_tokens(general, "abc"), 60);
 }
 
+// A model that has a chat template and no prompt of its own is asked as a user would ask it.
+TEST(ExtractTest, WithoutAPromptTheChatTemplateIsUsed) {
+  const std::string folder = ModelFolderWith("chat_extract", "");
+  const std::string chat_template =
+      "{% for m in messages %}<s>{{ m.role }}: {{ m.content }}</s>{% endfor %}"
+      "{{ enable_thinking }}{% if add_generation_prompt %}<s>answer: {% endif %}";
+  WriteScratch("chat_extract/chat_template.jinja", chat_template);
+  const std::string text = "Ann </s>";
+  // The model's context is short, and its numbers tell one prompt from another.
+  const std::string number = WriteScratch(
+      "number_of.json", R"({ "type": "integer", "minimum": 100000, "maximum": 999999 })");
+  const std::vector<std::string> settings = {"--schema", number, "--temperature", "1",
+                                             "--seed",   "5",    "--max-tokens",  "9"};
+  const auto run = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), settings.begin(), settings.end());
+    const CommandResult result = RunPawl(arguments);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.out;
+  };
+  const std::string record = run({"extract", "--model", folder, "--text", text});
+  EXPECT_EQ(record.size(), 7u) << record;
+  const std::string asked =
+      "Extract a record from the text. Answer with JSON that is valid for the schema, nothing "
+      "else.\n\nSchema: "
+      R"({"type":"integer","minimum":100000,"maximum":999999})"
+      "\n\nText: " +
+      text;
+  EXPECT_EQ(run({"generate", "--model", folder, "--chat", "--chat-arg", "enable_thinking=false",
+                 "--prompt", asked}),
+            record);
+  // A prompt in pawl.json comes first.
+  const std::string own =
+      ModelFolderWith("chat_extract_own", R"({"extract":{"prompt":"{text}\n","bos":true}})");
+  WriteScratch("chat_extract_own/chat_template.jinja", chat_template);
+  const std::string other = run({"extract", "--model", own, "--text", text});
+  EXPECT_NE(other, record);
+  EXPECT_EQ(other, run({"extract", "--model", RandomModelFolder(), "--text", text}));
+  // A pawl.json without one does not.
+  const std::string bos = ModelFolderWith("chat_extract_bos", R"({"bos":true})");
+  WriteScratch("chat_extract_bos/chat_template.jinja", chat_template);
+  EXPECT_EQ(run({"extract", "--model", bos, "--text", text}), record);
+
+  const auto refusal = [&](const std::string& broken) {
+    WriteScratch("chat_extract/chat_template.jinja", broken);
+    const CommandResult result =
+        RunPawl({"extract", "--model", folder, "--text", text, "--schema", number});
+    EXPECT_EQ(result.exit_code, 2);
+    return result.err;
+  };
+  EXPECT_EQ(refusal("{{ raise_exception('no') }}"),
+            "pawl extract: " + folder + "/chat_template.jinja: 1:19: the template refuses: no\n");
+  EXPECT_NE(refusal("{% for %}").find("chat_template.jinja: 1:"), std::string::npos);
+}
+
 TEST(ExtractTest, ProgressAndStatisticsGoToStandardError) {
   const CommandResult result =
       RunPawl(Command({"--json-lines", "--stats", "--progress"}), "\"a\"\n\"ab\"\n");

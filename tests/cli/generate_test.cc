@@ -158,6 +158,33 @@ TEST(GenerateTest, GgufFile) {
   const CommandResult cut = RunPawl({"info", "--model", ScratchPath("cut.gguf")});
   EXPECT_NE(cut.exit_code, 0);
   EXPECT_NE(cut.err.find("cut.gguf: byte "), std::string::npos) << cut.err;
+
+  // Its chat templates are keys, one of them without a name; special tokens are the tokenizer's.
+  const auto chat = [](const std::string& model, std::vector<std::string> more) {
+    more.insert(more.begin(), {"tokenize", "--tokenizer", model, "--chat", "--text", "Hi</s>"});
+    const CommandResult shown = RunPawl(more);
+    return shown.exit_code == 0 ? shown.out : shown.err;
+  };
+  EXPECT_EQ(chat(file, {}),
+            "pawl tokenize: " + file +
+                ": tokenizer.chat_template: no chat template: the key is missing\n");
+  writer.Add("tokenizer.chat_template",
+             std::string_view("{{ bos_token }}[{{ messages[0].role }}]"
+                              "{{ messages[0].content }}{{ eos_token }}"));
+  writer.Add("tokenizer.chat_template.tool_use", std::string_view("T{{ messages[0].content }}"));
+  writer.Add("tokenizer.chat_template.number", 7);
+  const std::string with = WriteScratch("chat.gguf", writer.File());
+  EXPECT_EQ(chat(with, {"--show-prompt"}), "<s>[user]Hi</s></s>\n");
+  EXPECT_EQ(chat(with, {"--show-prompt", "--chat-template-name", "tool_use"}), "THi</s>\n");
+  EXPECT_EQ(chat(with, {"--chat-template-name", "number"}),
+            "pawl tokenize: " + with + ": tokenizer.chat_template.number: must be a string\n");
+  EXPECT_NE(chat(with, {"--chat-template-name", "none"}).find("the key is missing"),
+            std::string::npos);
+  const auto ids = nlohmann::json::parse(chat(with, {"--json"}))["ids"].get<std::vector<TokenId>>();
+  ASSERT_EQ(ids.size(), 1u + 6 + 2 + 4 + 1);  // the user's </s> is four characters
+  EXPECT_EQ(ids.front(), 256);
+  EXPECT_EQ(ids.back(), 257);
+  EXPECT_EQ(std::count(ids.begin(), ids.end(), 257), 1);
 }
 
 TEST(GenerateTest, DtypeIsHowWeightsAreKept) {

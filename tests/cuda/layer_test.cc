@@ -26,18 +26,16 @@ TEST_F(LayerTest, EmbeddingRowsAreTheCpus) {
     std::vector<uint16_t> halves(tokens * columns);
     for (uint16_t& h : halves)
       h = static_cast<uint16_t>((random() & 0x83ffu) | (random() % 17) << 10);
-    std::vector<std::byte> bytes(static_cast<size_t>(tokens * 96));
-    matrix.groups = 3;
-    std::vector<float> scales(tokens * 3), minimums(tokens * 3);
+    std::vector<std::byte> bytes;
     if (IsQuantized(type)) {
+      matrix.groups = 3;
+      bytes.resize(static_cast<size_t>(PackedBytes(matrix, false)));
+      PlacePacked(bytes.data(), false, matrix);
+      PackedRow row;
       for (int r = 0; r < tokens; ++r) {
-        QuantizeRow(type, floats.data() + r * columns, columns,
-                    {bytes.data() + r * QuantStride(type, columns), scales.data() + r * 3,
-                     minimums.data() + r * 3});
+        QuantizeRow(type, floats.data() + r * columns, columns, row);
+        StoreRow(row, r, matrix);
       }
-      matrix.data = bytes.data();
-      matrix.scales = scales.data();
-      matrix.minimums = type == WeightType::kI4 ? minimums.data() : nullptr;
     } else {
       matrix.data =
           type == WeightType::kF32 ? static_cast<const void*>(floats.data()) : halves.data();

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/pack.h"
+#include "src/base/half.h"
 #include "src/model/quantize.h"
 #include "tests/cuda/cuda_test_util.h"
 
@@ -27,7 +28,6 @@ Weights MakeWeights(Random& random, DeviceWeight type, int rows, int columns, in
   std::vector<uint16_t> halves(r * c);
   const KernelSet& kernels = *FindKernels(KernelVariant::kAuto);
   std::vector<std::byte> data;
-  std::vector<float> scales, minimums;
   if (type == DeviceWeight::kF32 || type == DeviceWeight::kFp8) {
     matrix.type = WeightType::kF32;
     matrix.data = values.data();
@@ -47,13 +47,23 @@ Weights MakeWeights(Random& random, DeviceWeight type, int rows, int columns, in
     matrix.group_shift = shift;
     matrix.groups = static_cast<int64_t>(((c + 31) / 32 * 32) >> shift);
     if (shift == 6) matrix.groups = static_cast<int64_t>(padded / 64);
-    data.resize(r * static_cast<size_t>(QuantStride(matrix.type, columns)));
-    for (std::byte& b : data) b = static_cast<std::byte>(random());
-    scales = Normal(random, r * static_cast<size_t>(matrix.groups));
-    minimums = Normal(random, r * static_cast<size_t>(matrix.groups), 8.0f);
-    matrix.data = data.data();
-    matrix.scales = scales.data();
-    matrix.minimums = type == DeviceWeight::kI4 ? minimums.data() : nullptr;
+    const bool with_minimums = type == DeviceWeight::kI4 && rows % 2 == 0;
+    data.resize(static_cast<size_t>(PackedBytes(matrix, with_minimums)));
+    PlacePacked(data.data(), with_minimums, matrix);
+    PackedRow row;
+    for (int o = 0; o < rows; ++o) {
+      row.values.resize(padded);
+      for (uint8_t& value : row.values) {
+        value = static_cast<uint8_t>(random() & (type == DeviceWeight::kI8 ? 255u : 15u));
+      }
+      row.scales.clear();
+      row.minimums.clear();
+      for (int64_t g = 0; g < matrix.groups; ++g) {
+        row.scales.push_back(FloatToHalf(Normal(random, 1)[0]));
+        row.minimums.push_back(FloatToHalf(Normal(random, 1, 8.0f)[0]));
+      }
+      StoreRow(row, o, matrix);
+    }
   }
   weights.packed = type == DeviceWeight::kFp8 ? PackMatrixFp8(matrix, kernels) : PackMatrix(matrix);
   std::vector<float> row(c);

@@ -9,12 +9,14 @@
 #include "src/model/transformer_cuda.h"
 #include "src/model/transformer_weights.h"
 #include "tests/cuda/cuda_test_util.h"
+#include "tests/model/float_weights.h"
 #include "tests/model/model_test_util.h"
 
 namespace pawl::PAWL_GPU {
 namespace {
 
 struct Loaded {
+  FloatModel floats;  // what `cpu` points into, where weights are integers
   std::unique_ptr<Model> cuda, cpu;
 };
 
@@ -38,6 +40,12 @@ Loaded LoadBoth(const std::string& name, const TransformerCudaOptions& options,
   Result<std::unique_ptr<Model>> cuda = LoadCuda(GoldenFolder(name), options, dtype);
   EXPECT_TRUE(cuda.ok()) << cuda.error().ToString();
   if (cuda.ok()) loaded.cuda = *std::move(cuda);
+  if (dtype == WeightDtype::kInt8 || dtype == WeightDtype::kInt4) {
+    // Devices take inputs as they are; the CPU would round them.
+    loaded.floats = LoadInFloat(name, dtype);
+    loaded.cpu = std::move(loaded.floats.model);
+    return loaded;
+  }
   ModelOptions cpu_options;
   cpu_options.threads = 1;
   cpu_options.dtype = dtype;

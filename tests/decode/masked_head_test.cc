@@ -75,8 +75,9 @@ Words RandomMask(Random& random, int kind) {
 
 TEST(MaskedHeadTest, AllowedLogitsHaveTheBitsOfAFullCall) {
   Random random(1);
-  for (const KernelVariant kernels : {KernelVariant::kPortable, KernelVariant::kAvx2,
-                                      KernelVariant::kAvx512, KernelVariant::kAmx}) {
+  for (const KernelVariant kernels :
+       {KernelVariant::kPortable, KernelVariant::kAvx2, KernelVariant::kAvx512,
+        KernelVariant::kAvx512Vnni, KernelVariant::kAmx}) {
     if (FindKernels(kernels) == nullptr) continue;
     for (const WeightDtype dtype : {WeightDtype::kBf16, WeightDtype::kInt8}) {
       for (const int threads : {1, 3}) {

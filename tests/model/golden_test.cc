@@ -72,6 +72,7 @@ INSTANTIATE_TEST_SUITE_P(
                      testing::Values(std::pair{"portable", KernelVariant::kPortable},
                                      std::pair{"avx2", KernelVariant::kAvx2},
                                      std::pair{"avx512", KernelVariant::kAvx512},
+                                     std::pair{"avx512_vnni", KernelVariant::kAvx512Vnni},
                                      std::pair{"amx", KernelVariant::kAmx})),
     [](const auto& param) {
       std::string name = std::get<0>(param.param) + "_" + std::get<1>(param.param).first;

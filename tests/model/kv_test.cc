@@ -60,7 +60,8 @@ class Oracle {
  public:
   explicit Oracle(const KvLimits& limits)
       : sequences(limits, kContext),
-        memory_(static_cast<size_t>(limits.pages * kPagePositions), 0) {}
+        memory_(static_cast<size_t>(limits.pages * kPagePositions), 0),
+        window_(limits.window) {}
 
   static uint64_t HashOf(std::span<const TokenId> tokens) {
     uint64_t hash = 1;
@@ -91,13 +92,15 @@ class Oracle {
       for (int32_t p = 0; p < plan.rows[i].prefix; ++p) {
         const int32_t page =
             plan.pages[static_cast<size_t>(plan.rows[i].pages_begin + p / kPagePositions)];
-        seen.push_back(page * kPagePositions + p % kPagePositions);
+        seen.push_back(page == kNoPage ? -1 : page * kPagePositions + p % kPagePositions);
       }
       for (int32_t e = 0; e < plan.rows[i].extra_count; ++e) {
         seen.push_back(plan.extra[static_cast<size_t>(plan.rows[i].extra_begin + e)]);
       }
       ASSERT_EQ(seen.size(), paths[i].size());
-      for (size_t p = 0; p < seen.size(); ++p) {
+      const size_t first = window_ > 0 && seen.size() > window_ ? seen.size() - window_ : 0;
+      for (size_t p = first; p < seen.size(); ++p) {
+        ASSERT_GE(seen[p], 0) << "row " << i << " position " << p;
         ASSERT_EQ(memory_[static_cast<size_t>(seen[p])], HashOf(std::span(paths[i]).first(p + 1)))
             << "row " << i << " position " << p;
       }
@@ -109,14 +112,16 @@ class Oracle {
 
  private:
   std::vector<uint64_t> memory_;
+  size_t window_;
 };
 
 TEST(KvSequencesTest, RandomOperationsKeepEveryPosition) {
   std::mt19937 random(77);
   const auto below = [&](size_t n) { return static_cast<int>(random() % n); };
-  int full = 0, copies = 0, reused = 0, committed = 0, failed = 0, calls = 0;
-  for (const int32_t kept : {0, 5, 30}) {
-    Oracle oracle({.pages = 30, .kept_pages = kept});
+  int full = 0, copies = 0, reused = 0, committed = 0, failed = 0, calls = 0, too_far = 0;
+  for (const auto& [kept, window] : {std::pair{0, 0}, std::pair{5, 0}, std::pair{30, 0},
+                                     std::pair{0, 1}, std::pair{30, 20}, std::pair{5, 33}}) {
+    Oracle oracle({.pages = 30, .kept_pages = kept, .window = window});
     KvSequences& sequences = oracle.sequences;
     std::map<SequenceId, std::vector<TokenId>> alive;
     const auto any = [&] { return std::next(alive.begin(), below(alive.size())); };
@@ -189,8 +194,13 @@ TEST(KvSequencesTest, RandomOperationsKeepEveryPosition) {
         ++calls;
         const Status status = sequences.Plan(rows, kLimits, oracle.plan);
         if (!status.ok()) {
-          ASSERT_EQ(status.error().code, ErrorCode::kLimit) << status.error().ToString();
-          ++full;
+          if (status.error().code == ErrorCode::kInvalid) {
+            ASSERT_GT(window, 0) << status.error().ToString();
+            ++too_far;
+          } else {
+            ASSERT_EQ(status.error().code, ErrorCode::kLimit) << status.error().ToString();
+            ++full;
+          }
           ASSERT_EQ(sequences.Check(), "");
           // Space for the next ones.
           const auto it = any();
@@ -246,6 +256,56 @@ TEST(KvSequencesTest, RandomOperationsKeepEveryPosition) {
   EXPECT_GT(reused, 1000);
   EXPECT_GT(committed, 1000);
   EXPECT_GT(failed, 300);
+  EXPECT_GT(too_far, 5);
+}
+
+// A sequence as long as the context, in a memory for its window and what one may go back by.
+TEST(KvSequencesTest, PagesBehindEveryWindowAreGivenBack) {
+  constexpr int kWindow = 20, kLong = 1000;
+  const int32_t enough = PagesFor(kWindow + kMaxTreeRows) + 3;
+  for (const int32_t kept : {0, 4, 63}) {
+    KvSequences sequences({.pages = 63, .kept_pages = kept, .window = kWindow}, kLong);
+    RowPlan plan;
+    const auto run = [&](SequenceId id, int from, int count) {
+      std::vector<Row> rows;
+      for (int i = 0; i < count; ++i) rows.push_back({1 + (from + i) % 50, from + i, id, 0, -1});
+      const Status status = sequences.Plan(rows, kLimits, plan);
+      if (status.ok()) sequences.Finish(rows, plan);
+      return status;
+    };
+    const SequenceId id = *sequences.New(kLong);
+    std::vector<TokenId> tokens;
+    int32_t most = 0;
+    for (int at = 0; at < kLong; ++at) {
+      ASSERT_TRUE(run(id, at, 1).ok()) << at;
+      tokens.push_back(1 + at % 50);
+      ASSERT_EQ(sequences.Check(), "");
+      most = std::max(most, sequences.pool().in_use());
+    }
+    EXPECT_LE(most, enough);
+    EXPECT_LE(sequences.pool().kept(), kept);
+    // Back by a little, by too much, and to the beginning.
+    EXPECT_TRUE(run(id, kLong - 50, 1).ok());
+    const Status too_far = run(id, 500, 1);
+    ASSERT_FALSE(too_far.ok());
+    EXPECT_EQ(too_far.error().code, ErrorCode::kInvalid);
+    EXPECT_NE(too_far.error().message.find("position 500 is too far back"), std::string::npos);
+    EXPECT_EQ(sequences.length(id), kLong - 49);
+    // What is kept of its beginning serves another one.
+    const SequenceId other = *sequences.New(kLong);
+    const int reused = sequences.ReusePrefix(other, tokens);
+    EXPECT_EQ(sequences.Check(), "");
+    EXPECT_GE(reused, kept == 63 ? kLong - 60 : 0);
+    EXPECT_LE(reused, kept == 0 ? 0 : kLong);
+    EXPECT_TRUE(run(other, reused, 1).ok());
+    EXPECT_LE(sequences.pool().in_use(), 2 * enough);
+    EXPECT_TRUE(run(id, 0, 16).ok());
+    EXPECT_EQ(sequences.Check(), "");
+    sequences.Free(id);
+    sequences.Free(other);
+    EXPECT_EQ(sequences.pool().in_use(), 0);
+    EXPECT_EQ(sequences.Check(), "");
+  }
 }
 
 TEST(KvSequencesTest, AFullMemoryIsAnErrorWithNumbers) {

@@ -8,7 +8,10 @@
 #include <filesystem>
 #include <random>
 
+#include "kernels/cpu/integers.h"
 #include "src/base/file.h"
+#include "src/base/half.h"
+#include "tests/model/float_weights.h"
 #include "tests/model/gguf_writer.h"
 
 namespace pawl {
@@ -16,26 +19,20 @@ namespace {
 
 // A packed matrix that owns its memory.
 struct Packed {
-  Packed(WeightType type, int shift, int64_t rows, int64_t cols) {
+  Packed(WeightType type, int shift, bool minimums, int64_t rows, int64_t cols) {
     m.type = type;
     m.rows = rows;
     m.cols = cols;
     m.group_shift = shift;
-    m.groups = (cols + 31) / 32 * 32 >> shift;
-    data.resize(static_cast<size_t>(rows * QuantStride(type, cols)));
-    scales.resize(static_cast<size_t>(rows * m.groups));
-    minimums.resize(scales.size());
-    m.data = data.data();
-    m.scales = scales.data();
-    m.minimums = minimums.data();
+    m.groups = QuantBlocks(cols) * kQuantBlock >> shift;
+    memory.resize(static_cast<size_t>(PackedBytes(m, minimums)), std::byte{255});
+    PlacePacked(memory.data(), minimums, m);
   }
-  PackedRow Row(int64_t r) {
-    return {data.data() + r * QuantStride(m.type, m.cols), scales.data() + r * m.groups,
-            minimums.data() + r * m.groups};
+  float Scale(int64_t row, int64_t group) const {
+    return HalfToFloat(m.scales[GroupIndex(m, row, group)]);
   }
   Matrix m;
-  std::vector<std::byte> data;
-  std::vector<float> scales, minimums;
+  std::vector<std::byte> memory;
 };
 
 const KernelSet& Kernels() { return *FindKernels(KernelVariant::kPortable); }
@@ -45,38 +42,59 @@ TEST(QuantizeTest, WithinHalfAStep) {
   std::normal_distribution<float> normal;
   for (const WeightType type : {WeightType::kI8, WeightType::kI4}) {
     for (const int64_t cols : {1, 16, 31, 32, 33, 100, 256}) {
-      Packed packed(type, kQuantGroupShift, 1, cols);
-      std::vector<float> w(static_cast<size_t>(cols));
-      for (float& value : w) value = normal(random) + 0.5f;
-      QuantizeRow(type, w.data(), cols, packed.Row(0));
-      std::vector<float> got(w.size());
-      Kernels().read_row(packed.m, 0, got.data());
-      for (size_t i = 0; i < w.size(); ++i) {
-        const float scale = packed.scales[i / 32];
-        EXPECT_LE(std::fabs(got[i] - w[i]), scale * 0.50001f + 1e-6f) << i;
+      for (const int64_t rows : {1, 15, 16, 33}) {
+        Packed packed(type, kQuantGroupShift, false, rows, cols);
+        std::vector<std::vector<float>> all;
+        PackedRow integers;
+        for (int64_t r = 0; r < rows; ++r) {
+          std::vector<float>& w = all.emplace_back(static_cast<size_t>(cols));
+          for (float& value : w) value = normal(random) * 0.02f + 0.01f;
+          QuantizeRow(type, w.data(), cols, integers);
+          StoreRow(integers, r, packed.m);
+        }
+        for (int64_t r = 0; r < rows; ++r) {
+          const std::vector<float>& w = all[static_cast<size_t>(r)];
+          std::vector<float> got(w.size());
+          Kernels().read_row(packed.m, r, got.data());
+          for (size_t i = 0; i < w.size(); ++i) {
+            const float scale = packed.Scale(r, static_cast<int64_t>(i / 32));
+            const bool clipped = type == WeightType::kI4 && w[i] / scale > 7.5f;
+            const float bound = std::fabs(scale) * (clipped ? 1.01f : 0.5001f) + 1e-6f;
+            EXPECT_LE(std::fabs(got[i] - w[i]), bound) << i;
+          }
+          // The scale is no larger than it must be.
+          const auto end = w.begin() + std::min<int64_t>(cols, 32);
+          const auto [low, high] = std::minmax_element(w.begin(), end);
+          const float range = std::max(-*low, *high) / (type == WeightType::kI8 ? 127 : 8);
+          EXPECT_NEAR(std::fabs(packed.Scale(r, 0)), range, range * 0x1p-11f + 0x1p-25f);
+        }
       }
-      // The scale is no larger than it must be.
-      const auto [low, high] =
-          std::minmax_element(w.begin(), w.begin() + std::min<int64_t>(cols, 32));
-      const float range =
-          type == WeightType::kI8 ? std::max(-*low, *high) / 127 : (*high - *low) / 15;
-      EXPECT_FLOAT_EQ(packed.scales[0], range);
     }
   }
 }
 
-TEST(QuantizeTest, ConstantGroupsAndNan) {
+TEST(QuantizeTest, ConstantGroupsNanAndScalesBeyondHalves) {
   for (const WeightType type : {WeightType::kI8, WeightType::kI4}) {
-    Packed packed(type, kQuantGroupShift, 1, 64);
+    Packed packed(type, kQuantGroupShift, false, 1, 64);
     std::vector<float> w(64, 0.0f), got(64);
-    QuantizeRow(type, w.data(), 64, packed.Row(0));
-    Kernels().read_row(packed.m, 0, got.data());
+    PackedRow integers;
+    const auto read = [&] {
+      QuantizeRow(type, w.data(), 64, integers);
+      StoreRow(integers, 0, packed.m);
+      Kernels().read_row(packed.m, 0, got.data());
+    };
+    read();
     EXPECT_EQ(got, w);
-    w[40] = std::numeric_limits<float>::quiet_NaN();
-    QuantizeRow(type, w.data(), 64, packed.Row(0));
-    Kernels().read_row(packed.m, 0, got.data());
-    EXPECT_EQ(got[0], 0.0f);
-    EXPECT_TRUE(std::isnan(got[32]) && std::isnan(got[63]));
+    for (const float bad :
+         {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity(), 1e8f}) {
+      w[40] = bad;
+      read();
+      EXPECT_EQ(got[0], 0.0f);
+      EXPECT_TRUE(std::isnan(got[32]) && std::isnan(got[63]));
+    }
+    w[40] = 1e-9f;
+    read();
+    EXPECT_EQ(got, std::vector<float>(64, 0.0f));
   }
 }
 
@@ -90,13 +108,21 @@ TEST(QuantizeTest, BlocksAreWorthWhatTheReferenceSays) {
     const auto cols = static_cast<int64_t>(expected.size());
     ASSERT_EQ(cols, 1024);
     const PackedFormat format = *FormatOfBlocks(name);
-    Packed packed(format.type, format.group_shift, 1, cols);
-    PackBlocks(name, file->Find(name + ".blocks")->data, cols, packed.Row(0));
+    Packed packed(format.type, format.group_shift, format.minimums, 1, cols);
+    PackedRow integers;
+    PackBlocks(name, file->Find(name + ".blocks")->data, cols, integers);
+    StoreRow(integers, 0, packed.m);
     std::vector<float> got(expected.size());
     Kernels().read_row(packed.m, 0, got.data());
     for (size_t i = 0; i < got.size(); ++i) {
-      // Q4_K: the reference rounds the product before it subtracts.
-      const float slack = name == "Q4_K" ? 1e-6f * std::fabs(packed.scales[i / 32] * 15) : 0.0f;
+      // Scales that are products lose 2^-11 of themselves here; so do minimums.
+      const bool products = name == "Q4_K" || name == "Q6_K";
+      const float steps = name == "Q4_K" ? 15.0f : 32.0f;
+      const float slack =
+          products ? std::fabs(packed.Scale(0, static_cast<int64_t>(i) >> format.group_shift)) *
+                             steps * 0x1p-11f * 1.01f +
+                         (name == "Q4_K" ? std::fabs(expected[i]) * 0x1p-10f : 0.0f)
+                   : 0.0f;
       ASSERT_NEAR(got[i], expected[i], slack) << name << " " << i;
     }
   }
@@ -114,9 +140,9 @@ std::unique_ptr<Model> LoadAs(const std::string& path, WeightDtype dtype, int th
 }
 
 // Bounds for whole models, on the norm of the logits of a position, against the goldens: the
-// rounding of weights alone, as activations and sums are float. Tiny random models suffer more than
-// trained ones. Measured: 0.0013, 0.0094, 0.036 and 0.42 at most. The arithmetic itself is bounded
-// below, and by kernels_test.
+// rounding of weights, and with integers that of inputs. Tiny random models suffer more than
+// trained ones. Measured: 2e-6, 0.0013, 0.0094, 0.045 and 0.43 at
+// most.
 TEST(QuantizeTest, ModelsStayNearTheirWeights) {
   const struct {
     WeightDtype dtype;
@@ -137,6 +163,24 @@ TEST(QuantizeTest, ModelsStayNearTheirWeights) {
           RunChunk(*model, MakeSequence(*model, 32), 0, golden.prompt);
       EXPECT_LT(RelativeError(logits, golden.logits), c.bound) << name << " " << c.name;
       RecordProperty(name + "_" + c.name, std::to_string(RelativeError(logits, golden.logits)));
+    }
+  }
+}
+
+// What the rounding of inputs to 8 bits costs alone (measured: 0.031 at most): beside the same
+// weights in float, whose own arithmetic is within 2e-5 of double precision (golden_test).
+TEST(QuantizeTest, IntegersAnswerAsTheirValuesInFloat) {
+  for (const std::string& name : GoldenNames()) {
+    for (const WeightDtype dtype : {WeightDtype::kInt8, WeightDtype::kInt4}) {
+      const std::unique_ptr<Model> integers = LoadAs(GoldenFolder(name), dtype);
+      const FloatModel floats = LoadInFloat(name, dtype);
+      const std::vector<TokenId> prompt = ReadGoldens(name)[1].prompt;
+      const std::vector<float> got = RunChunk(*integers, MakeSequence(*integers, 32), 0, prompt);
+      const std::vector<float> expected =
+          RunChunk(*floats.model, MakeSequence(*floats.model, 32), 0, prompt);
+      EXPECT_LT(RelativeError(got, expected), 0.05) << name << " " << integers->info().dtype;
+      RecordProperty(name + "_" + integers->info().dtype,
+                     std::to_string(RelativeError(got, expected)));
     }
   }
 }
@@ -163,7 +207,7 @@ TEST(QuantizeTest, RowsOfQuantizedModelsAreIndependent) {
   }
 }
 
-// Blocks in a GGUF file against the same weights in float in another: only sums may differ.
+// Blocks in a GGUF file against the same weights in float in another: inputs are rounded to 8 bits.
 TEST(QuantizeTest, GgufBlocksAnswerAsTheirValuesInFloat) {
   std::string pattern = (std::filesystem::temp_directory_path() / "pawl-quant-XXXXXX").string();
   ASSERT_NE(mkdtemp(pattern.data()), nullptr);
@@ -222,8 +266,9 @@ TEST(QuantizeTest, GgufBlocksAnswerAsTheirValuesInFloat) {
       answers.push_back(RunChunk(*model, MakeSequence(*model, 16), 0,
                                  std::vector<TokenId>{3, 1, 4, 1, 5, 9, 2, 6}));
     }
-    // The weights are exact in float, and sums have the same order: the same bits.
-    EXPECT_TRUE(SameBits(answers[0], answers[1]));
+    EXPECT_LT(RelativeError(answers[0], answers[1]), 0.05);
+    RecordProperty("type_" + std::to_string(blocks.type),
+                   std::to_string(RelativeError(answers[0], answers[1])));
   }
   std::filesystem::remove_all(pattern);
 }

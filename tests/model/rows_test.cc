@@ -137,8 +137,8 @@ TEST_P(RowsTest, ThreadsChangeNoBit) {
 // All but AMX, which adds in another order.
 TEST_P(RowsTest, KernelVariantsHaveTheSameBits) {
   std::vector<float> first;
-  for (const KernelVariant variant :
-       {KernelVariant::kPortable, KernelVariant::kAvx2, KernelVariant::kAvx512}) {
+  for (const KernelVariant variant : {KernelVariant::kPortable, KernelVariant::kAvx2,
+                                      KernelVariant::kAvx512, KernelVariant::kAvx512Vnni}) {
     if (FindKernels(variant) == nullptr) continue;
     const std::unique_ptr<Model> model = LoadGolden(GetParam(), 1, variant);
     const SequenceId sequence = MakeSequence(*model, kLength);
@@ -206,7 +206,10 @@ TEST_P(RowsTest, WhatThePrefixCacheHeldHasTheSameBits) {
   EXPECT_EQ(model_->ReusePrefix(a, tokens), 37 + 40) << "not the same beginning";
   EXPECT_TRUE(SameBits(RunChunk(*model_, b, 60, tokens.subspan(60, 40)),
                        std::span(alone_).subspan(60 * vocabulary_, 40 * vocabulary_)));
-  RunChunk(*model_, a, 10, tokens.subspan(10, 100));
+  // Back into what was shared; to the beginning where windows have let go of that.
+  const int back = GetParam() == "mistral-fp16-window" ? 0 : 10;
+  RunChunk(*model_, a, back,
+           tokens.subspan(static_cast<size_t>(back), static_cast<size_t>(110 - back)));
   EXPECT_TRUE(SameBits(RunChunk(*model_, a, 110, tokens.subspan(110, 20)),
                        std::span(alone_).subspan(110 * vocabulary_, 20 * vocabulary_)));
 }

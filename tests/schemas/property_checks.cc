@@ -243,11 +243,7 @@ Finding CheckInstances(const Compiler& compiler, const Vocabulary&, const Value&
   for (int i = 0; i < 24; ++i) {
     Value instance = dice.Percent(15) ? RandomValue(dice, 3) : LikelyValue(dice, schema);
     if (dice.Percent(30)) instance = Mutated(dice, instance);
-    // An exponent may be refused where a number has to fulfil more than a conjunction of bounds; it
-    // must never be accepted wrongly. So what is valid is asked with plain numbers, what is not
-    // with all.
-    std::string text = Spelled(dice, instance);
-    if (subject.validator->Validate(text) == Verdict::kValid) text = Spelled(dice, instance, false);
+    const std::string text = Spelled(dice, instance);
     const Verdict verdict = subject.validator->Validate(text);
     if (verdict == Verdict::kCannotTell) continue;
     const bool valid = verdict == Verdict::kValid;

@@ -48,8 +48,7 @@ json::Value LikelyValue(Dice& dice, const json::Value& schema);
 // The value with one thing changed.
 json::Value Mutated(Dice& dice, const json::Value& value);
 // JSON text of the value, in one of its many spellings: white space, escapes, forms of numbers.
-// Without `exponents` numbers stay as they stand in the value.
-std::string Spelled(Dice& dice, const json::Value& value, bool exponents = true);
+std::string Spelled(Dice& dice, const json::Value& value);
 
 // All 256 bytes, tokens that JSON is full of, tokens that cross the ends of its lexemes or split
 // code points and escapes, random others, and two special tokens of which the last ends the output.

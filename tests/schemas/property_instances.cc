@@ -189,15 +189,9 @@ std::string SpelledString(Dice& dice, const std::string& text) {
   return out;
 }
 
-std::string SpelledNumber(Dice& dice, const std::string& text, bool exponents) {
+std::string SpelledNumber(Dice& dice, const std::string& text) {
   const auto value = Decimal::Parse(text);
   if (!value.ok()) return text;
-  if (!exponents) {
-    const std::string plain = value->ToString();
-    return dice.Percent(70)                       ? plain
-           : plain.find('.') == std::string::npos ? plain + ".0"
-                                                  : plain + "0";
-  }
   if (dice.Percent(60)) return text;
   if (value->is_zero()) return dice.Percent(50) ? "-0" : "0.0e5";
   std::string out = value->negative() ? "-" : "";
@@ -285,11 +279,11 @@ Value Mutated(Dice& dice, const Value& value) {
   }
 }
 
-std::string Spelled(Dice& dice, const Value& value, bool exponents) {
+std::string Spelled(Dice& dice, const Value& value) {
   std::string out = Space(dice);
   switch (value.type) {
     case Type::kNumber:
-      out += SpelledNumber(dice, value.text, exponents);
+      out += SpelledNumber(dice, value.text);
       break;
     case Type::kString:
       out += SpelledString(dice, value.text);
@@ -298,7 +292,7 @@ std::string Spelled(Dice& dice, const Value& value, bool exponents) {
       out += "[" + (value.items.empty() ? Space(dice) : "");
       for (size_t i = 0; i < value.items.size(); ++i) {
         if (i > 0) out += ",";
-        out += Spelled(dice, value.items[i], exponents);
+        out += Spelled(dice, value.items[i]);
       }
       out += "]";
       break;
@@ -307,7 +301,7 @@ std::string Spelled(Dice& dice, const Value& value, bool exponents) {
       for (size_t i = 0; i < value.members.size(); ++i) {
         if (i > 0) out += ",";
         out += Space(dice) + SpelledString(dice, value.members[i].first) + Space(dice) + ":";
-        out += Spelled(dice, value.members[i].second, exponents);
+        out += Spelled(dice, value.members[i].second);
       }
       out += "}";
       break;

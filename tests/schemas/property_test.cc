@@ -97,8 +97,8 @@ TEST(PropertyGeneratorsTest, MakeBothValidAndInvalidInstances) {
   EXPECT_GE(mixed, 200);
 }
 
-// Exponents where they are promised: on numbers under nothing, and under a conjunction of bounds
-// and divisors.
+// Exponents on numbers under nothing, and under a conjunction of bounds and divisors
+// (number_combination_test.cc has the rest).
 TEST(PropertyTest, Exponents) {
   Dice dice(1);
   const Compiler compiler(RandomVocabulary(dice, 0));

@@ -172,6 +172,11 @@ Value IntFilter(Heap& heap, const Value& value, const Arguments& arguments) {
   if (value.is_integer()) return Value::Integer(value.as_integer());
   if (value.is(Kind::kBigInteger)) return value;
   if (value.is(Kind::kFloat)) real = value.real;
+  if (value.is(Kind::kUndefined)) {
+    // The default is for what is no number, not for what is not there.
+    heap.Fail("int: expected a value, found " + KindName(value));
+    return {};
+  }
   if (value.is_string()) {
     if (const std::optional<int64_t> integer = ParseInteger(value.string->bytes())) {
       return Value::Integer(*integer);
@@ -187,7 +192,11 @@ Value IntFilter(Heap& heap, const Value& value, const Arguments& arguments) {
   return otherwise == nullptr ? Value::Integer(0) : *otherwise;
 }
 
-Value FloatFilter(Heap&, const Value& value, const Arguments& arguments) {
+Value FloatFilter(Heap& heap, const Value& value, const Arguments& arguments) {
+  if (value.is(Kind::kUndefined)) {
+    heap.Fail("float: expected a value, found " + KindName(value));
+    return {};
+  }
   if (value.is_number()) return Value::Float(value.as_real());
   if (value.is_string() || value.is(Kind::kBigInteger)) {
     if (const std::optional<double> real = ParseFloat(value.string->bytes()))

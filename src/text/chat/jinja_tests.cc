@@ -44,7 +44,9 @@ bool Boolean(Heap&, const Value& v, const Arguments&) { return v.is(Kind::kBool)
 bool True(Heap&, const Value& v, const Arguments&) { return v.is(Kind::kBool) && v.boolean; }
 bool False(Heap&, const Value& v, const Arguments&) { return v.is(Kind::kBool) && !v.boolean; }
 bool Callable(Heap&, const Value& v, const Arguments&) {
-  return v.is(Kind::kMacro) || v.is(Kind::kFunction) || v.is(Kind::kMethod);
+  // The reference's undefined value can be called, if only to fail.
+  return v.is(Kind::kUndefined) || v.is(Kind::kMacro) || v.is(Kind::kFunction) ||
+         v.is(Kind::kMethod);
 }
 bool Odd(Heap& heap, const Value& v, const Arguments&) {
   return HasRest(heap, "odd", v, Value::Integer(2), 1);

@@ -1,0 +1,61 @@
+// Products with integer weights (kI8 and kI4): how weights and inputs lie, and one table of
+// functions for each instruction set. kernels.h's functions come here for these types.
+//
+// Inputs are rounded to integers too, in blocks of 32: q = round(127 x / max |x|), nearest, ties to
+// even, which is off by at most max |x| / 254. The products of a block are then summed exactly, as
+// 32-bit integers, and these sums, times the scales of both sides, are added as floats by fused
+// multiply-add in the order of the blocks. So there is nothing that could differ between the
+// variants, nor with the number of rows or threads: all results are equal bit for bit.
+//
+// Weights lie so that a vector of 16 lanes has four inputs of each of 16 rows (outputs), as
+// VPDPBUSD takes them, and is multiplied with four inputs that all lanes share:
+//   kI8: block b of tile t is 8 vectors of 64 bytes from (t * blocks + b) * 512 on. Byte 4 l + i of
+//        vector j is the weight of row 16 t + l and input 32 b + 4 j + i.
+//   kI4: 4 vectors, from (t * blocks + b) * 256 on. Byte 4 l + i of vector j has the weights of
+//        inputs 32 b + 4 j + i and, in its upper half, 32 b + 16 + 4 j + i.
+#ifndef PAWL_KERNELS_CPU_INTEGERS_H_
+#define PAWL_KERNELS_CPU_INTEGERS_H_
+
+#include <cstdint>
+
+#include "kernels/cpu/kernels.h"
+
+namespace pawl {
+
+// 32 inputs of a row, on a cache line. NaN and infinities make the scale NaN.
+struct alignas(4) InputBlock {
+  int8_t q[kQuantBlock];  // -127 to 127
+  float scale;
+  float sum;  // of the q, times scale
+  // What a sum over stored weights starts from to be one over weights: -8 and -128 times the sum of
+  // the q, and this of each half.
+  int32_t start4, start8, start8_half[2];
+  int32_t unused[2];
+};
+static_assert(sizeof(InputBlock) == 64);
+
+struct IntegerKernels {
+  // As KernelSet's functions of these names.
+  void (*pack)(const float* x, int64_t x_stride, int rows, int64_t n, float* out);
+  void (*matmul)(const MatMulArgs& args, int64_t begin, int64_t end);
+};
+
+extern const IntegerKernels kPortableIntegers;
+#if defined(PAWL_X86_KERNELS)
+extern const IntegerKernels kAvx2Integers;
+extern const IntegerKernels kVnniIntegers;  // AVX-512 F, BW, VL, VNNI
+#endif
+
+// The integers of a row as they are stored, padded to whole blocks.
+void StoreIntegers(WeightType type, int64_t cols, int64_t row, const uint8_t* values, void* data);
+void LoadIntegers(const Matrix& matrix, int64_t row, uint8_t* values);
+// Where the scale and the minimum of a group are.
+inline int64_t GroupIndex(const Matrix& m, int64_t row, int64_t group) {
+  return (row / kQuantTile * m.groups + group) * kQuantTile + row % kQuantTile;
+}
+// out = row `row`, every weight rounded to float once.
+void ReadIntegerRow(const Matrix& matrix, int64_t row, float* out);
+
+}  // namespace pawl
+
+#endif  // PAWL_KERNELS_CPU_INTEGERS_H_

@@ -1,0 +1,198 @@
+// The products of integers.h, written once over the lanes of an instruction set. A variant
+// (integers_portable.cc, integers_avx2.cc, integers_vnni.cc) defines in an unnamed namespace
+//   Ints, Floats   sixteen 32-bit integers, sixteen floats: one for each row of a tile of weights
+//   kRows          input rows that are multiplied with a vector of weights while it is in a
+//   register Zero, Set1, SetInts, Load, Store, Halves (of sixteen half-precision numbers),
+//   ToFloats,
+//   +, *, Fma(a, b, c) = ab + c of Floats
+//   Dots<kFour, kFirst, kLast, R>(weights, x, pitch, sums)
+//                  adds to sums[r] the exact sums over the fours kFirst .. kLast-1 of a block, for
+//                  the R inputs x, x + pitch, ...
+//   kOffset8       whether Dots takes kI8's weights as they are stored, and not minus 128
+//   LargestBits(x)  the largest of the bits of 32 floats, as integers without their signs
+//   Round(x, factor, q)  32 floats times `factor` to the nearest integers, ties to even
+// and includes this file, which defines everything inside that namespace too, for the reason that
+// kernels_inl.h gives.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/cpu/integers.h"
+
+namespace pawl {
+namespace {
+
+// ---- Inputs ----
+
+void Quantize(const float* x, InputBlock* block) {
+  const int bits = LargestBits(x);
+  float largest, factor = 0.0f;
+  std::memcpy(&largest, &bits, sizeof largest);
+  block->scale = largest / 127.0f;
+  if (bits >= 0x7f800000) {
+    block->scale = __builtin_nanf("");
+  } else if (largest < 0x1p-100f) {  // 127 over it might be infinite
+    block->scale = 0.0f;
+  } else {
+    factor = 127.0f / largest;
+  }
+  if (factor != 0.0f) {
+    Round(x, factor, block->q);
+  } else {
+    std::memset(block->q, 0, sizeof block->q);
+  }
+  int sums[2] = {0, 0};
+  for (int i = 0; i < kQuantBlock; ++i) sums[i / 16] += block->q[i];
+  block->sum = static_cast<float>(sums[0] + sums[1]) * block->scale;
+  block->start4 = (sums[0] + sums[1]) * -8;
+  block->start8 = (sums[0] + sums[1]) * -128;
+  block->start8_half[0] = sums[0] * -128;
+  block->start8_half[1] = sums[1] * -128;
+  block->unused[0] = block->unused[1] = 0;
+}
+
+// Blocks of the rows of a group of kPackRows lie one row behind the other.
+void Pack(const float* x, int64_t x_stride, int rows, int64_t n, float* out) {
+  const int64_t blocks = QuantBlocks(n);
+  for (int r = 0; r < rows; ++r) {
+    auto* block = reinterpret_cast<InputBlock*>(out + r / kPackRows * kPackRows * PackedWidth(n)) +
+                  r % kPackRows * blocks;
+    const float* row = x + r * x_stride;
+    for (int64_t k = 0; k < n; k += kQuantBlock, ++block) {
+      if (k + kQuantBlock <= n) {
+        Quantize(row + k, block);
+      } else {
+        float padded[kQuantBlock] = {};
+        for (int64_t i = k; i < n; ++i) padded[i - k] = row[i];
+        Quantize(padded, block);
+      }
+    }
+  }
+}
+
+// ---- Products ----
+
+// What there is to know about a matrix while the code is compiled.
+template <bool kFourBits, bool kHalfGroups, bool kMinimums>
+struct Format {
+  static constexpr bool kFour = kFourBits, kHalves = kHalfGroups, kMins = kMinimums;
+};
+
+// A single row waits for weights from memory. They are asked for so many bytes ahead, over the end
+// of a tile into the next one, where the processor's own guesses begin anew with each page.
+constexpr int64_t kAhead = 4096;
+
+// R input rows from `row` on times the sixteen rows of a tile of weights. REQUIRES: the rows are of
+// one group of kPackRows.
+template <typename F, int R>
+inline void Tile(const MatMulArgs& args, int64_t tile, int row, Floats* sums) {
+  const Matrix& m = args.w;
+  const int64_t blocks = QuantBlocks(m.cols);
+  constexpr int64_t kBytes = F::kFour ? 256 : 512;
+  const auto* weights = static_cast<const uint8_t*>(m.data) + tile * blocks * kBytes;
+  const uint16_t* scales = m.scales + tile * m.groups * kQuantTile;
+  const uint16_t* minimums = F::kMins ? m.minimums + tile * m.groups * kQuantTile : nullptr;
+  const auto* x = reinterpret_cast<const InputBlock*>(args.x + row / kPackRows * kPackRows *
+                                                                   PackedWidth(m.cols)) +
+                  row % kPackRows * blocks;
+  const int skip = F::kHalves ? 0 : m.group_shift - 5;
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r) sums[r] = Zero();
+  for (int64_t b = 0; b < blocks; ++b, weights += kBytes, ++x) {
+    if constexpr (R == 1) {
+#pragma GCC unroll 8
+      for (int64_t line = 0; line < kBytes; line += 64) {
+        __builtin_prefetch(weights + kAhead + line, 0, 2);
+      }
+    }
+    Ints dots[R];
+    const auto start = [&](const auto& value) __attribute__((always_inline)) {
+#pragma GCC unroll 16
+      for (int r = 0; r < R; ++r) dots[r] = SetInts(value(x[r * blocks]));
+    };
+    const auto add = [&](int64_t group) __attribute__((always_inline)) {
+      const Floats scale = Halves(scales + group * kQuantTile);
+#pragma GCC unroll 16
+      for (int r = 0; r < R; ++r) {
+        sums[r] = Fma(ToFloats(dots[r]), scale * Set1(x[r * blocks].scale), sums[r]);
+      }
+      if constexpr (F::kMins) {
+        const Floats minimum = Halves(minimums + group * kQuantTile);
+#pragma GCC unroll 16
+        for (int r = 0; r < R; ++r) sums[r] = Fma(minimum, Set1(x[r * blocks].sum), sums[r]);
+      }
+    };
+    if constexpr (F::kHalves) {
+      start([](const InputBlock& input) { return kOffset8 ? input.start8_half[0] : 0; });
+      Dots<false, 0, 4, R>(weights, x, blocks, dots);
+      add(2 * b);
+      start([](const InputBlock& input) { return kOffset8 ? input.start8_half[1] : 0; });
+      Dots<false, 4, 8, R>(weights, x, blocks, dots);
+      add(2 * b + 1);
+    } else {
+      start([](const InputBlock& input) {
+        if constexpr (F::kMins) return 0;
+        if constexpr (F::kFour) return input.start4;
+        return kOffset8 ? input.start8 : 0;
+      });
+      Dots<F::kFour, 0, 8, R>(weights, x, blocks, dots);
+      add(b >> skip);
+    }
+  }
+}
+
+// The same, to y: outputs begin .. end-1 as far as they are the tile's.
+template <typename F, int R>
+inline void TileToOutput(const MatMulArgs& args, int64_t tile, int row, int64_t begin,
+                         int64_t end) {
+  Floats sums[R];
+  Tile<F, R>(args, tile, row, sums);
+  const int64_t first = tile * kQuantTile;
+  const bool whole = begin <= first && end >= first + kQuantTile;
+  for (int r = 0; r < R; ++r) {
+    const int64_t y_row = args.y_rows != nullptr ? args.y_rows[row + r] : row + r;
+    float* y = args.y + y_row * args.y_stride + first;
+    if (whole) {
+      Floats value = sums[r];
+      if (args.bias != nullptr) value = value + Load(args.bias + first);
+      Store(y, args.add ? Load(y) + value : value);
+      continue;
+    }
+    float values[kQuantTile];
+    Store(values, sums[r]);
+    for (int64_t o = begin > first ? begin - first : 0; o < kQuantTile && first + o < end; ++o) {
+      float value = values[o];
+      if (args.bias != nullptr) value += args.bias[first + o];
+      y[o] = args.add ? y[o] + value : value;
+    }
+  }
+}
+
+template <typename F, int R>
+inline void RowsFrom(const MatMulArgs& args, int64_t tile, int row, int64_t begin, int64_t end) {
+  static_assert(kPackRows % kRows == 0);
+  for (; row + R <= args.rows; row += R) TileToOutput<F, R>(args, tile, row, begin, end);
+  if constexpr (R > 1) {
+    if (row < args.rows) RowsFrom<F, R / 2>(args, tile, row, begin, end);
+  }
+}
+
+template <typename F>
+void MatMulAs(const MatMulArgs& args, int64_t begin, int64_t end) {
+  for (int64_t tile = begin / kQuantTile; tile * kQuantTile < end; ++tile) {
+    RowsFrom<F, kRows>(args, tile, 0, begin, end);
+  }
+}
+
+void MatMul(const MatMulArgs& args, int64_t begin, int64_t end) {
+  if (args.w.type == WeightType::kI8) {
+    if (args.w.group_shift == 4) return MatMulAs<Format<false, true, false>>(args, begin, end);
+    return MatMulAs<Format<false, false, false>>(args, begin, end);
+  }
+  if (args.w.minimums != nullptr) return MatMulAs<Format<true, false, true>>(args, begin, end);
+  MatMulAs<Format<true, false, false>>(args, begin, end);
+}
+
+}  // namespace
+}  // namespace pawl

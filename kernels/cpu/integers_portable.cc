@@ -1,0 +1,97 @@
+// Integer products in plain C++: any processor, and the reference for the bits of the others.
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/cpu/integers.h"
+#include "src/base/half.h"
+
+namespace pawl {
+namespace {
+
+struct Ints {
+  int32_t lane[16];
+};
+struct Floats {
+  float lane[16];
+};
+
+constexpr int kRows = 2;
+constexpr bool kOffset8 = false;
+
+template <typename Lanes, typename F>
+inline Lanes Map(const F& f) {
+  Lanes lanes;
+  for (int i = 0; i < 16; ++i) lanes.lane[i] = f(i);
+  return lanes;
+}
+inline Floats Set1(float value) {
+  return Map<Floats>([=](int) { return value; });
+}
+inline Floats Zero() { return Set1(0.0f); }
+inline Ints SetInts(int32_t value) {
+  return Map<Ints>([=](int) { return value; });
+}
+inline Floats Load(const float* p) {
+  return Map<Floats>([=](int i) { return p[i]; });
+}
+inline void Store(float* p, const Floats& a) { std::memcpy(p, a.lane, sizeof a.lane); }
+inline Floats Halves(const uint16_t* p) {
+  return Map<Floats>([=](int i) { return HalfToFloat(p[i]); });
+}
+inline Floats ToFloats(const Ints& a) {
+  return Map<Floats>([&](int i) { return static_cast<float>(a.lane[i]); });
+}
+inline Floats operator+(const Floats& a, const Floats& b) {
+  return Map<Floats>([&](int i) { return a.lane[i] + b.lane[i]; });
+}
+inline Floats operator*(const Floats& a, const Floats& b) {
+  return Map<Floats>([&](int i) { return a.lane[i] * b.lane[i]; });
+}
+inline Floats Fma(const Floats& a, const Floats& b, const Floats& c) {
+  return Map<Floats>([&](int i) { return __builtin_fmaf(a.lane[i], b.lane[i], c.lane[i]); });
+}
+
+template <bool kFour, int kFirst, int kLast, int R>
+inline void Dots(const uint8_t* weights, const InputBlock* x, int64_t pitch, Ints* sums) {
+  for (int j = kFirst; j < kLast; ++j) {
+    const uint8_t* vector = weights + (kFour ? j % 4 : j) * 64;
+    for (int r = 0; r < R; ++r) {
+      const int8_t* q = x[r * pitch].q + 4 * j;
+      for (int lane = 0; lane < 16; ++lane) {
+        int sum = 0;
+        for (int i = 0; i < 4; ++i) {
+          const int byte = vector[4 * lane + i];
+          sum += (!kFour ? byte - 128 : j < 4 ? byte & 15 : byte >> 4) * q[i];
+        }
+        sums[r].lane[lane] += sum;
+      }
+    }
+  }
+}
+
+inline int LargestBits(const float* x) {
+  int largest = 0;
+  for (int i = 0; i < kQuantBlock; ++i) {
+    int bits;
+    std::memcpy(&bits, &x[i], sizeof bits);
+    bits &= 0x7fffffff;
+    largest = bits > largest ? bits : largest;
+  }
+  return largest;
+}
+inline void Round(const float* x, float factor, int8_t* q) {
+  for (int i = 0; i < kQuantBlock; ++i) {
+    // Adding 1.5 * 2^23 rounds to an integer.
+    const float shifted = x[i] * factor + 12582912.0f;
+    q[i] = static_cast<int8_t>(static_cast<int>(shifted - 12582912.0f));
+  }
+}
+
+}  // namespace
+}  // namespace pawl
+
+#include "kernels/cpu/integers_inl.h"
+
+namespace pawl {
+const IntegerKernels kPortableIntegers = {Pack, MatMul};
+}  // namespace pawl

@@ -1,0 +1,61 @@
+#include "src/engine/extract_prompt.h"
+
+#include <utility>
+
+#include "src/base/file.h"
+#include "src/engine/model_files.h"
+
+namespace pawl {
+namespace {
+
+constexpr std::string_view kInstruction =
+    "Extract a record from the text. Answer with JSON that is valid for the schema, nothing else.";
+
+std::string Request(std::string_view schema, std::string_view text) {
+  std::string request(kInstruction);
+  request.append("\n\nSchema: ").append(schema).append("\n\nText: ").append(text);
+  return request;
+}
+
+}  // namespace
+
+ExtractPrompt::ExtractPrompt(PromptTemplate plain, std::optional<ChatSource> chat,
+                             const std::tm& now)
+    : plain_(std::move(plain)), chat_(std::move(chat)), now_(now) {}
+
+Result<ExtractPrompt> ExtractPrompt::Load(const std::string& path, const Tokenizer& tokenizer,
+                                          const std::tm& now) {
+  Result<PromptTemplate> plain = LoadPromptTemplate(path, tokenizer);
+  if (!plain.ok()) return plain.error();
+  if (!plain->text.empty()) return ExtractPrompt(*std::move(plain), std::nullopt, now);
+  plain->text = Request("{schema}", "{text}") + "\n\nJSON: ";
+  Result<ChatSource> chat = LoadModelChat(path, "", tokenizer);
+  if (!chat.ok()) {
+    if (chat.error().code != ErrorCode::kIo) return chat.error();
+    return ExtractPrompt(*std::move(plain), std::nullopt, now);
+  }
+  ExtractPrompt prompt(*std::move(plain), *std::move(chat), now);
+  // What the template has against a message of a user is known before the weights are read.
+  if (Result<std::vector<TokenId>> tried = prompt.Encode(tokenizer, "{}", "text"); !tried.ok()) {
+    return tried.error();
+  }
+  return prompt;
+}
+
+Result<std::vector<TokenId>> ExtractPrompt::Encode(const Tokenizer& tokenizer,
+                                                   std::string_view schema,
+                                                   std::string_view text) const {
+  if (!chat_) return EncodePrompt(tokenizer, plain_, schema, text);
+  ChatInput input;
+  input.messages.type = json::Type::kArray;
+  input.messages.items.push_back(MakeChatMessage("user", Request(schema, text)));
+  input.special_tokens = chat_->special_tokens;
+  // Models that think aloud before they answer begin with the answer then.
+  input.arguments.emplace_back("enable_thinking", json::Value{json::Type::kFalse, {}, {}, {}});
+  input.now = now_;
+  Result<MarkedText> prompt = chat_->chat.Render(input);
+  if (!prompt.ok()) return InFile(chat_->place, prompt.error());
+  return EncodeChat(tokenizer, chat_->chat, *prompt);
+}
+
+}  // namespace pawl

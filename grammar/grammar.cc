@@ -140,13 +140,13 @@ class GrammarImpl {
     }
     std::lock_guard lock(mutex_);
     if (machine_->Accepting(key)) return machine_->FindCaptures(output, *vocabulary_);
-    const std::optional<std::string> rest = machine_->ShortestCompletion(key);
+    const auto rest = machine_->Completion(key);
     if (!rest) {
       return Error{ErrorCode::kUnsupported,
-                   "the output is not complete, and no short text completes it", ""};
+                   "the output is not complete, and nothing short completes it", ""};
     }
     std::vector<OutputPiece> whole(output.begin(), output.end());
-    whole.push_back({.token = kNoToken, .bytes = *rest});
+    whole.insert(whole.end(), rest->begin(), rest->end());
     auto captures = machine_->FindCaptures(whole, *vocabulary_);
     if (!captures.ok()) return captures.error();
     std::erase_if(*captures, [size](const Capture& capture) {
@@ -155,7 +155,7 @@ class GrammarImpl {
     return captures;
   }
 
-  std::optional<std::vector<CompletionPart>> Completion(Machine::Key key) const {
+  std::optional<std::vector<OutputPiece>> Completion(Machine::Key key) const {
     std::lock_guard lock(mutex_);
     return machine_->Completion(key);
   }
@@ -203,7 +203,7 @@ std::optional<std::string> State::ShortestCompletion() const {
 
 std::optional<float> State::temperature() const { return grammar_->Temperature(key_); }
 
-std::optional<std::vector<CompletionPart>> State::Completion() const {
+std::optional<std::vector<OutputPiece>> State::Completion() const {
   return grammar_->Completion(key_);
 }
 
@@ -211,7 +211,7 @@ std::optional<std::vector<TokenId>> State::CompletionTokens() const {
   const auto parts = Completion();
   if (!parts) return std::nullopt;
   std::vector<TokenId> tokens;
-  for (const CompletionPart& part : *parts) {
+  for (const OutputPiece& part : *parts) {
     if (part.token != kNoToken) {
       tokens.push_back(part.token);
       continue;

@@ -26,7 +26,7 @@
 #include <vector>
 
 #include "pawl/capture.h"
-#include "pawl/completion.h"
+#include "pawl/output_piece.h"
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
 
@@ -55,11 +55,11 @@ class Machine {
   virtual std::optional<std::string> ShortestCompletion(Key state) = 0;
 
   // The same with tokens taken as a whole.
-  virtual std::optional<std::vector<CompletionPart>> Completion(Key state) {
+  virtual std::optional<std::vector<OutputPiece>> Completion(Key state) {
     auto bytes = ShortestCompletion(state);
     if (!bytes) return std::nullopt;
-    if (bytes->empty()) return std::vector<CompletionPart>();
-    return std::vector<CompletionPart>{{.bytes = *std::move(bytes)}};
+    if (bytes->empty()) return std::vector<OutputPiece>();
+    return std::vector<OutputPiece>{{.bytes = *std::move(bytes)}};
   }
 
   // Bytes with which a text of the machine may end; all where that is not known.

@@ -117,9 +117,10 @@ Result<std::vector<Capture>> Matcher::Captures() const {
   for (size_t i = 1; i < history_.size(); ++i) {
     const Position& step = history_[i];
     if (step.ended) break;
+    pieces.push_back({.token = step.token});
+    if (step.token != kNoToken) continue;
     const size_t begin = history_[i - 1].bytes_end;
-    pieces.push_back({.token = step.token,
-                      .bytes = std::string_view(bytes_).substr(begin, step.bytes_end - begin)});
+    pieces.back().bytes = bytes_.substr(begin, step.bytes_end - begin);
   }
   return grammar_.FindCaptures(pieces);
 }

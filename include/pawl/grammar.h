@@ -23,10 +23,10 @@
 #include <vector>
 
 #include "pawl/capture.h"
-#include "pawl/completion.h"
 #include "pawl/export.h"
 #include "pawl/json_schema_options.h"
 #include "pawl/mask.h"
+#include "pawl/output_piece.h"
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
 
@@ -66,7 +66,7 @@ class PAWL_EXPORT State {
   // by its number or name.
   std::optional<std::string> ShortestCompletion() const;
   // The same with such tokens; none of the pieces is empty.
-  std::optional<std::vector<CompletionPart>> Completion() const;
+  std::optional<std::vector<OutputPiece>> Completion() const;
   // Completion() in the fewest tokens that spell it; nullopt when there is none.
   std::optional<std::vector<TokenId>> CompletionTokens() const;
   // How many those are; -1 when there are none.
@@ -102,8 +102,8 @@ class PAWL_EXPORT Grammar {
   // The captures of an output, in the order in which they end, the inner ones first; see
   // pawl/capture.h. Of an output that is not complete, those that would have ended already if its
   // shortest completion followed. The text is parsed again, so masks cost nothing for it.
-  // Errors: kInvalid when the output does not fit, kUnsupported when it is not complete and no
-  // bytes complete it, kLimit when the grammar is too ambiguous.
+  // Errors: kInvalid when the output does not fit, kUnsupported when it is not complete and
+  // Completion() gives nothing, kLimit when the grammar is too ambiguous.
   Result<std::vector<Capture>> FindCaptures(std::span<const OutputPiece> output) const;
 
  private:

@@ -54,6 +54,7 @@ class RandomWalk {
              const Flags& flags)
       : grammar_(grammar), model_(grammar, flags.ending), session_(model_, vocabulary) {
     options_.sampling.temperature = 1;
+    options_.grammar_temperature = false;  // tokens are equally probable, also in a greedy rule
     options_.max_tokens = flags.max_tokens;
   }
 

@@ -126,10 +126,18 @@ int OutputRun::KnownTokens() const {
   return std::min(task_.model->vocabulary_size, static_cast<int>(vocabulary_.size()));
 }
 
+// What the next token is drawn with.
+float OutputRun::Temperature() const {
+  const float given = options_.sampling.temperature;
+  if (at_ == nullptr || !options_.grammar_temperature) return given;
+  return at_->temperature().value_or(given);
+}
+
 Result<bool> OutputRun::Take(std::span<const float> logits) {
   TokenId token = kNoToken;
   {
     Timer timer(stats_.sample_seconds);
+    sampler_.set_temperature(Temperature());
     Result<TokenId> sampled =
         sampler_.Sample(logits.first(static_cast<size_t>(KnownTokens())), mask_.get(), size(),
                         {std::span(tokens_).first(prompt_size_), output()});
@@ -143,7 +151,7 @@ SampleRequest OutputRun::Request() {
   const SamplingParams& params = options_.sampling;
   SampleRequest request;
   request.mask = mask_;
-  request.temperature = params.temperature;
+  request.temperature = Temperature();
   request.seed = params.seed;
   request.position = size();
   request.top_k = params.top_k;

@@ -105,6 +105,7 @@ class OutputRun {
   int OnTrial() const;
   bool Keep();
   TokenId Forced(const Mask& mask);
+  float Temperature() const;
   Result<bool> Close();
   Result<bool> Stop(StopReason reason);
   std::string_view BytesOf(TokenId token) const;

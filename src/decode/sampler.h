@@ -56,6 +56,8 @@ class Sampler {
                          const TokenHistory& history);
 
   const SamplingParams& params() const { return params_; }
+  // For the tokens from here on. REQUIRES: as of SamplingParams.
+  void set_temperature(float temperature) { params_.temperature = temperature; }
 
  private:
   struct Candidate {

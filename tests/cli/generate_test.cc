@@ -86,6 +86,27 @@ TEST(GenerateTest, SchemaGivesValidJson) {
   EXPECT_EQ(value.size(), 2u);
 }
 
+TEST(GenerateTest, TheGrammarsTemperatureCountsInItsRules) {
+  const auto outputs = [](const std::string& name, const std::string& text,
+                          const std::string& temperature) {
+    const std::string grammar = WriteScratch(name, text);
+    std::set<std::string> seen;
+    for (int seed = 0; seed < 6; ++seed) {
+      const CommandResult result = RunPawl(Command(
+          {"--grammar", grammar, "--temperature", temperature, "--seed", std::to_string(seed)}));
+      EXPECT_EQ(result.exit_code, 0) << result.err;
+      seen.insert(result.out);
+    }
+    return seen;
+  };
+  const auto greedy = outputs("plain.lark", "start: x\nx: /[a-z]{12}/", "0");
+  ASSERT_EQ(greedy.size(), 1u);
+  EXPECT_EQ(outputs("cold.lark", "start: x\nx[temperature=0]: /[a-z]{12}/", "5"), greedy);
+  EXPECT_EQ(outputs("cold.ebnf", "root ::= x\nx[temperature=0] ::= [a-z]{12}", "5"), greedy);
+  EXPECT_GT(outputs("hot.lark", "start: x\nx[temperature=5]: /[a-z]{12}/", "0").size(), 3u);
+  EXPECT_GT(outputs("plain.lark", "start: x\nx: /[a-z]{12}/", "5").size(), 3u);
+}
+
 TEST(GenerateTest, WithoutConstraintItEndsByItselfOrIsCutAtTheBudgetAndSaysSo) {
   int cut = 0;
   for (int seed = 0; seed < 5; ++seed) {

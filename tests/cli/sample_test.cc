@@ -38,6 +38,16 @@ CommandResult Sample(const std::vector<std::string>& more) {
   return RunPawl(arguments);
 }
 
+// Texts are drawn evenly, whatever a model would be sampled with.
+TEST(SampleTest, AGrammarsTemperatureIsNoMatter) {
+  const std::string grammar =
+      WriteScratch("cold_sample.lark", "start: x\nx[temperature=0]: /[a-z]{12}/");
+  const CommandResult result = Sample({"--grammar", grammar, "--n", "10"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const std::vector<std::string> lines = Lines(result.out);
+  EXPECT_EQ(std::set<std::string>(lines.begin(), lines.end()).size(), 10U);
+}
+
 TEST(SampleTest, EveryTextIsValid) {
   const std::string schema = WriteScratch("point.json", kPoint);
   auto validator = oracle::Validator::Create(kPoint, {});

@@ -63,7 +63,7 @@ void RequireCaptures(GrammarIr& ir, std::string_view text) {
   for (const std::string_view sample : {"", "a", "ab", "a b", "x1"}) {
     const auto state = grammar.Start().Advance(sample);
     if (!state || !state->accepting()) continue;
-    const OutputPiece pieces[] = {{.bytes = sample}};
+    const OutputPiece pieces[] = {{.bytes = std::string(sample)}};
     const auto captures = grammar.FindCaptures(pieces);
     fuzz::Require(captures.ok(), "captures are not found", text);
     for (const Capture& capture : *captures) {

@@ -71,7 +71,7 @@ class Run {
   explicit Run(Calls& in) : in_(in) {
     pawl_compiler_options options;
     pawl_compiler_options_init(&options, sizeof options);
-    options.cached_grammars = in_.Byte() % 3;
+    options.cached_grammars = in_.input().size() % 3;
     compiler_.Take([&](pawl_compiler** out) {
       return pawl_compiler_create(Bytes260(), &options, out, nullptr);
     });
@@ -240,7 +240,38 @@ class Run {
     in_.Require(pawl_matcher_create(grammar, &options, &matcher, nullptr) == PAWL_INVALID &&
                     matcher == nullptr,
                 "an end token that there is not");
-    AnyVocabulary();
+  }
+
+  // A vocabulary and a tokenizer of whatever comes next.
+  void AnyVocabulary() {
+    const TextList tokens(in_, 4);
+    const int32_t ids[] = {in_.Byte() % 8 - 2, in_.Byte() % 8 - 2};
+    pawl_vocabulary_tokens init;
+    pawl_vocabulary_tokens_init(&init, sizeof init);
+    init.tokens = tokens.data();
+    init.lengths = tokens.lengths();
+    init.count = tokens.size();
+    init.special = ids;
+    init.special_count = in_.Byte() % 3;
+    init.end_tokens = ids + 1;
+    init.end_token_count = in_.Byte() % 2;
+    Handle<pawl_vocabulary, pawl_vocabulary_free> made;
+    Failure failure(in_);
+    failure.Check(made.Take(
+        [&](pawl_vocabulary** out) { return pawl_vocabulary_create(&init, out, failure.out()); }));
+    if (made.get() != nullptr)
+      in_.Require(pawl_vocabulary_size(made.get()) == tokens.size(), "the size of a vocabulary");
+    init.tokens = nullptr;
+    init.count = SIZE_MAX;
+    in_.Require(made.Take([&](pawl_vocabulary** out) {
+      return pawl_vocabulary_create(&init, out, nullptr);
+    }) == PAWL_BAD_ARGUMENT,
+                "no tokens, very many");
+    const std::string json = in_.Text();
+    Failure why(in_);
+    why.Check(made.Take([&](pawl_vocabulary** out) {
+      return pawl_vocabulary_from_tokenizer_json(json.data(), json.size(), nullptr, out, why.out());
+    }));
   }
 
  private:
@@ -358,38 +389,6 @@ class Run {
       bytes[bytes.size() - kChecksum + i] = static_cast<char>(hash >> (8 * i));
   }
 
-  // A vocabulary and a tokenizer of whatever comes next.
-  void AnyVocabulary() {
-    const TextList tokens(in_, 4);
-    const int32_t ids[] = {in_.Byte() % 8 - 2, in_.Byte() % 8 - 2};
-    pawl_vocabulary_tokens init;
-    pawl_vocabulary_tokens_init(&init, sizeof init);
-    init.tokens = tokens.data();
-    init.lengths = tokens.lengths();
-    init.count = tokens.size();
-    init.special = ids;
-    init.special_count = in_.Byte() % 3;
-    init.end_tokens = ids + 1;
-    init.end_token_count = in_.Byte() % 2;
-    Handle<pawl_vocabulary, pawl_vocabulary_free> made;
-    Failure failure(in_);
-    failure.Check(made.Take(
-        [&](pawl_vocabulary** out) { return pawl_vocabulary_create(&init, out, failure.out()); }));
-    if (made.get() != nullptr)
-      in_.Require(pawl_vocabulary_size(made.get()) == tokens.size(), "the size of a vocabulary");
-    init.tokens = nullptr;
-    init.count = SIZE_MAX;
-    in_.Require(made.Take([&](pawl_vocabulary** out) {
-      return pawl_vocabulary_create(&init, out, nullptr);
-    }) == PAWL_BAD_ARGUMENT,
-                "no tokens, very many");
-    const std::string json = in_.Text();
-    Failure why(in_);
-    why.Check(made.Take([&](pawl_vocabulary** out) {
-      return pawl_vocabulary_from_tokenizer_json(json.data(), json.size(), nullptr, out, why.out());
-    }));
-  }
-
   Calls& in_;
   Handle<pawl_compiler, pawl_compiler_free> compiler_;
   std::string separator_;
@@ -410,8 +409,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (int steps = in.Byte() % 3; steps > 0 && grammar.get() != nullptr; --steps)
       grammar = run.Combine(std::move(grammar));
     const uint8_t ways = in.Byte();
-    if ((ways & 1) != 0) run.BadArguments(grammar.get());
+    if ((ways & 1) != 0) run.AnyVocabulary();
     if (grammar.get() == nullptr) return 0;
+    if ((ways & 1) != 0) run.BadArguments(grammar.get());
     options = MatcherOptions(ways);
     const GrammarHandle back = run.Again(grammar.get());
     matcher = options.NewMatcher(back.get(), in);

@@ -173,6 +173,15 @@ class Run {
     in_.Require(back.get() != nullptr, "a grammar does not come back");
     in_.Require(BytesOf(back.get()) == bytes, "a grammar comes back as another one");
 
+    // Options that no compiler would have taken.
+    constexpr size_t kKind = 28;  // where its length stands, of which one byte is enough
+    const size_t order = kKind + 8 + static_cast<unsigned char>(bytes[kKind]);
+    std::string odd = bytes;
+    odd[order] = 77;
+    SetChecksum(odd);
+    GrammarHandle none_such;
+    in_.Require(Deserialize(odd, none_such) == PAWL_INVALID, "an order that there is not");
+
     const size_t at = (in_.Byte() | size_t{in_.Byte()} << 8) % bytes.size();
     const char change = static_cast<char>(std::max<int>(1, in_.Byte()));
     bytes[at] ^= change;

@@ -172,14 +172,14 @@ TEST(CfgTest, CompletionTokensKeepToMaxTokens) {
   const auto vocabulary = Tokens();
   GrammarIr ir;
   const RuleId root = ir.AddRule("root");
-  ir.Define(root, ir.Literal("bbb"));
+  ir.Define(root, ir.Literal("xxx"));
   ir.SetAttributes(root, {.max_tokens = 2});
   ir.SetRoot(root);
   auto machine = CfgMachine::Create(ir, *vocabulary);
   ASSERT_TRUE(machine.ok());
   const Grammar grammar(*machine, vocabulary);
   const State start = grammar.Start();
-  EXPECT_EQ(start.ShortestCompletion(), "bbb");
+  EXPECT_EQ(start.ShortestCompletion(), "xxx");
   EXPECT_FALSE(start.CompletionTokens());
   EXPECT_EQ(start.shortest_close(), -1);
   ir.SetAttributes(root, {.max_tokens = 3});

@@ -81,6 +81,10 @@ class GrammarImpl {
     return mask;
   }
 
+  int64_t CopyKnownMask(Machine::Key key, std::span<uint32_t> row) const {
+    return memo_.Copy(key, row);
+  }
+
   bool Accepting(Machine::Key key) const {
     std::lock_guard lock(mutex_);
     return machine_->Accepting(key);
@@ -189,6 +193,9 @@ size_t State::MatchedPrefix(std::string_view bytes) const {
 }
 
 std::shared_ptr<const Mask> State::mask() const { return grammar_->MaskOf(key_); }
+int64_t State::CopyKnownMask(std::span<uint32_t> row) const {
+  return grammar_->CopyKnownMask(key_, row);
+}
 bool State::accepting() const { return grammar_->Accepting(key_); }
 std::string State::forced(size_t limit) const { return grammar_->Forced(key_, limit); }
 std::optional<std::string> State::ShortestCompletion() const {

@@ -5,13 +5,14 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace pawl::schema {
 namespace {
 
 constexpr uint32_t kNoChild = 0;  // no child is the root
 // Where cuts are made: around nodes with so many tokens, and between the others now and then.
-constexpr uint32_t kManyHere = 768, kCutDistance = 2048;
+constexpr uint32_t kCutDistance = 2048;
 
 }  // namespace
 
@@ -182,51 +183,18 @@ ClassTrie::ClassTrie(const Vocabulary& vocabulary) {
 }
 
 void ClassTrie::MakeCuts(int words) {
-  words_ = static_cast<size_t>(words);
+  std::vector<uint32_t> cuts;
   const auto cut = [&](uint32_t place) {
-    if (cuts_.empty() ? place > 0 : place > cuts_.back()) cuts_.push_back(place);
+    if (cuts.empty() ? place > 0 : place > cuts.back()) cuts.push_back(place);
   };
   for (uint32_t i = 0; i < nodes_.size(); ++i) {
     const uint32_t place = nodes_[i].place;
-    const bool many = ends_here_[i] - place >= kManyHere;
-    if (many || place - (cuts_.empty() ? 0 : cuts_.back()) >= kCutDistance) cut(place);
+    const bool many = ends_here_[i] - place >= TokenRanges::kMany;
+    if (many || place - (cuts.empty() ? 0 : cuts.back()) >= kCutDistance) cut(place);
     if (many) cut(ends_here_[i]);
   }
   cut(static_cast<uint32_t>(order_.size()));
-  std::vector<uint32_t> bits(words_);
-  uint32_t place = 0;
-  cut_words_.reserve(cuts_.size() * words_);
-  for (const uint32_t at : cuts_) {
-    for (; place < at; ++place)
-      bits[static_cast<size_t>(order_[place]) >> 5] |= 1u << (order_[place] & 31);
-    cut_words_.insert(cut_words_.end(), bits.begin(), bits.end());
-  }
-}
-
-void ClassTrie::SetBits(uint32_t first, uint32_t last, uint32_t* words) const {
-  const auto set = [&](uint32_t from, uint32_t to) {
-    for (uint32_t i = from; i < to; ++i)
-      words[static_cast<size_t>(order_[i]) >> 5] |= 1u << (order_[i] & 31);
-  };
-  if (last - first < kManyHere) return set(first, last);
-  // All of a range behind the cut `low` (0: the beginning) and before the cut `high` at once.
-  const auto low =
-      static_cast<size_t>(std::lower_bound(cuts_.begin(), cuts_.end(), first) - cuts_.begin());
-  const auto high = static_cast<size_t>(std::upper_bound(cuts_.begin(), cuts_.end(), last) -
-                                        cuts_.begin());  // cuts_[high - 1] <= last
-  const bool whole = first == 0;
-  const uint32_t from = whole ? 0 : low < cuts_.size() ? cuts_[low] : last;
-  const uint32_t to = high == 0 ? 0 : cuts_[high - 1];
-  if (to < from || to - from < kManyHere) return set(first, last);
-  const uint32_t* const upper = &cut_words_[(high - 1) * words_];
-  if (whole) {
-    for (size_t w = 0; w < words_; ++w) words[w] |= upper[w];
-  } else {
-    const uint32_t* const lower = &cut_words_[low * words_];
-    for (size_t w = 0; w < words_; ++w) words[w] |= upper[w] & ~lower[w];
-  }
-  set(first, from);
-  set(to, last);
+  ranges_ = TokenRanges(order_, std::move(cuts), words);
 }
 
 }  // namespace pawl::schema

@@ -15,6 +15,7 @@
 #include <span>
 #include <vector>
 
+#include "grammar/token_ranges.h"
 #include "grammar/token_trie.h"
 #include "pawl/vocabulary.h"
 #include "schemas/char_class.h"
@@ -46,7 +47,9 @@ class ClassTrie {
   // The plain tokens, those of a node by their bytes.
   std::span<const TokenId> order() const { return order_; }
   // Sets the bits of the tokens at first ... last - 1 of the order.
-  void SetBits(uint32_t first, uint32_t last, uint32_t* words) const;
+  void SetBits(uint32_t first, uint32_t last, uint32_t* words) const {
+    ranges_.SetBits(order_, first, last, words);
+  }
 
   // The nodes of the trie of bytes that lead to the intricate tokens, up to the quote.
   struct Step {
@@ -64,10 +67,7 @@ class ClassTrie {
   std::vector<TokenId> order_;
   uint16_t max_depth_ = 0;
   std::vector<Step> intricate_;
-  // Places before which all bits are kept as words, so that long ranges need no loop.
-  std::vector<uint32_t> cuts_;
-  std::vector<uint32_t> cut_words_;
-  size_t words_ = 0;
+  TokenRanges ranges_;
 };
 
 }  // namespace pawl::schema

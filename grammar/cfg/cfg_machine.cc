@@ -50,7 +50,17 @@ bool CfgMachine::OutlivesToken(StateId state) const {
                              [](const Thread& thread) { return thread.tokens > 1; });
 }
 
-CfgMachine::StateId CfgMachine::Intern(ContId fresh, std::vector<Thread> threads) {
+CfgMachine::StateId CfgMachine::StateOf(ContId then) {
+  if (state_of_.size() <= then)
+    state_of_.resize(std::max<size_t>(then + 1, 2 * state_of_.size()), kDeadState);
+  if (state_of_[then] == kDeadState) {
+    std::vector<Thread> none;
+    state_of_[then] = Intern(then, none);
+  }
+  return state_of_[then];
+}
+
+CfgMachine::StateId CfgMachine::Intern(ContId fresh, std::vector<Thread>& threads) {
   if (threads.size() > 1) {
     // Lexemes at the same point of the same machine are one, with either continuation.
     std::sort(threads.begin(), threads.end());
@@ -77,18 +87,16 @@ CfgMachine::StateId CfgMachine::Intern(ContId fresh, std::vector<Thread> threads
     mix(uint64_t{thread.then} << 32 | thread.source);
     mix(thread.tokens);
   }
-  const auto [begin, end] = index_.equal_range(hash);
-  for (auto it = begin; it != end; ++it) {
-    if (states_[it->second].fresh == fresh &&
-        std::ranges::equal(this->threads(it->second), threads)) {
-      return it->second;
-    }
+  uint64_t place = hash >> 1;
+  for (; const StateId* known = index_.Find(place); ++place) {
+    if (states_[*known].fresh == fresh && std::ranges::equal(this->threads(*known), threads))
+      return *known;
   }
   states_.push_back(
       {fresh, static_cast<uint32_t>(threads_.size()), static_cast<uint32_t>(threads.size())});
   threads_.insert(threads_.end(), threads.begin(), threads.end());
   const auto id = static_cast<StateId>(states_.size() - 1);
-  index_.emplace(hash, id);
+  index_.Insert(place, id);
   return id;
 }
 
@@ -101,7 +109,8 @@ CfgMachine::StateId CfgMachine::StepState(StateId state, uint8_t byte) {
 }
 
 CfgMachine::StateId CfgMachine::MakeStep(StateId state, uint8_t byte) {
-  std::vector<Thread> next;
+  std::vector<Thread>& next = made_;
+  next.clear();
   ContId fresh = Continuations::kNone;
   const auto add = [&](Thread thread) {
     Machine& machine = machine_of(thread);
@@ -125,7 +134,7 @@ CfgMachine::StateId CfgMachine::MakeStep(StateId state, uint8_t byte) {
       }
     }
   }
-  return Intern(fresh, std::move(next));
+  return Intern(fresh, next);
 }
 
 bool CfgMachine::Accepting(Key state) {
@@ -161,7 +170,7 @@ Machine::Key CfgMachine::StepToken(Key state, TokenId token, Key by_bytes) {
       next.erase(next.begin() + static_cast<std::ptrdiff_t>(i));
     }
   }
-  const StateId id = Intern(continuations_->Union(fresh, states_[to].fresh), std::move(next));
+  const StateId id = Intern(continuations_->Union(fresh, states_[to].fresh), next);
   return id == kDeadState ? kDead : MakeKey(id, 1);
 }
 

@@ -16,7 +16,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "grammar/cfg/continuations.h"
@@ -71,7 +70,7 @@ class CfgMachine : public Machine {
   // For CfgMasks.
   StateId StepState(StateId state, uint8_t byte);
   // The state in which nothing but `then` may begin.
-  StateId StateOf(ContId then) { return Intern(then, {}); }
+  StateId StateOf(ContId then);
   ContId fresh(StateId state) const { return states_[state].fresh; }
   std::span<const Thread> threads(StateId state) const {
     return std::span<const Thread>(threads_).subspan(states_[state].begin, states_[state].count);
@@ -98,7 +97,8 @@ class CfgMachine : public Machine {
   };
 
   CfgMachine(GrammarIr ir, CfgProgram program);
-  StateId Intern(ContId fresh, std::vector<Thread> threads);
+  // Sorts the threads and unites those that are one.
+  StateId Intern(ContId fresh, std::vector<Thread>& threads);
   StateId MakeStep(StateId state, uint8_t byte);
   std::optional<std::vector<CompletionPart>> Complete(ContId then, std::string prefix);
   float TemperatureOf(ContId then) const;
@@ -109,8 +109,10 @@ class CfgMachine : public Machine {
   std::unique_ptr<Continuations> continuations_;
   std::vector<StateData> states_;
   std::vector<Thread> threads_;
-  std::unordered_multimap<uint64_t, StateId> index_;
-  FlatMap<StateId> steps_;  // by state << 8 | byte
+  FlatMap<StateId> index_;         // by hash, or a place behind it
+  std::vector<StateId> state_of_;  // by continuation; kDeadState: not asked yet
+  std::vector<Thread> made_;       // scratch of MakeStep
+  FlatMap<StateId> steps_;         // by state << 8 | byte
   StateId start_ = kDeadState;
   std::unique_ptr<CfgMasks> masks_;
   std::unique_ptr<CaptureParse> captures_;  // made when first asked for

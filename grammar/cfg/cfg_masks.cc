@@ -6,7 +6,7 @@
 #include "grammar/cfg/cfg_masks.h"
 
 #include <algorithm>
-#include <bit>
+#include <array>
 #include <utility>
 
 #include "grammar/byte_class.h"
@@ -19,7 +19,36 @@ constexpr size_t kMaxBytes = size_t{256} << 20;  // all that is kept; forgotten 
 constexpr uint32_t kSmallSubtree = SubtreeClasses::kLarge;
 constexpr uint32_t kNone = UINT32_MAX;
 constexpr int kMaxDepth = 40;         // of lexemes within one token
+constexpr size_t kFewWords = 4;       // words of a mask are kept one by one up to one in so many
 constexpr uint32_t kWorthAsking = 4;  // nodes of a subtree from which asking pays
+
+// How a walk steps: over any machine's keys, or over the tables of the machine of all regexes.
+struct AnyMachine {
+  using Key = Machine::Key;
+  Machine& machine;
+  Key Begin(Machine::Key key) const { return key; }
+  Key Step(Key key, uint8_t byte) const { return machine.Step(key, byte); }
+  bool Accepting(Key key) const { return machine.Accepting(key); }
+  bool TakesAll(Key, uint64_t, bool, bool) const { return false; }
+};
+struct RegexTables {
+  using Key = uint32_t;
+  RegexMachine& machine;
+  Key Begin(Machine::Key key) const { return Machine::LexemeOf(key); }
+  Key Step(Key key, uint8_t byte) const { return machine.StepByTable(key, byte); }
+  bool Accepting(Key key) const { return machine.AcceptsByTable(key); }
+  // Whatever characters of these classes (byte_class.h) a token goes on with, it may end inside the
+  // lexeme. `last`: the lexeme must be able to end with the token.
+  bool TakesAll(Key key, uint64_t classes, bool lazy, bool last) const {
+    if (lazy || last) {
+      // What ends within a character does not end the lexeme; what a lazy lexeme does after the
+      // character that has begun is not asked.
+      if (machine.InCharacter(key) || Accepting(key) != last) return false;
+      if (last && (lazy || (classes >> kBeyondAsciiClass & 1) != 0)) return false;
+    }
+    return machine.LoopsOn(key, classes);
+  }
+};
 
 }  // namespace
 
@@ -29,41 +58,41 @@ CfgMasks::CfgMasks(CfgMachine& machine, const Vocabulary& vocabulary)
       trie_(vocabulary.trie()),
       automata_(vocabulary),
       classes_(vocabulary.Derived<SubtreeClasses>()) {
+  words_.assign(static_cast<size_t>(vocabulary.mask_words()), 0);
   group_of_class_.assign(classes_.count(), kNone);
   stack_.resize(static_cast<size_t>(trie_.max_depth()) + 1);
 }
 
 void CfgMasks::Or(const TokenBits& tokens, uint32_t* words) {
-  for (const TokenId id : tokens.list) words[id >> 5] |= 1u << (id & 31);
-  for (size_t i = 0; i < tokens.words.size(); ++i) words[i] |= tokens.words[i];
+  for (const TokenBits::Word& word : tokens.some) words[word.index] |= word.bits;
+  for (size_t i = 0; i < tokens.all.size(); ++i) words[i] |= tokens.all[i];
 }
 
-CfgMasks::TokenBits CfgMasks::Pack(const std::vector<uint32_t>& words) const {
-  size_t count = 0;
+CfgMasks::TokenBits CfgMasks::PackTouched() {
   TokenBits tokens;
-  for (const uint32_t word : words) {
-    if (word != 0) count += static_cast<size_t>(std::popcount(word));
-    if (count > words.size() / 2) {
-      tokens.words = words;
-      return tokens;
-    }
+  if (std::exchange(touched_many_, false) || touched_.size() > words_.size() / kFewWords) {
+    tokens.all.assign(words_.size(), 0);
+    tokens.all.swap(words_);
+  } else {
+    tokens.some.reserve(touched_.size());
+    for (const uint32_t index : touched_)
+      tokens.some.push_back({index, std::exchange(words_[index], 0)});
   }
-  tokens.list.reserve(count);
-  for (size_t i = 0; i < words.size(); ++i) {
-    for (uint32_t word = words[i]; word != 0; word &= word - 1)
-      tokens.list.push_back(static_cast<TokenId>(i * 32 + std::countr_zero(word)));
-  }
+  touched_.clear();
   return tokens;
 }
 
-CfgMasks::TokenBits CfgMasks::Pack(const std::vector<TokenId>& list) const {
+CfgMasks::TokenBits CfgMasks::Pack(std::vector<uint32_t> words) {
   TokenBits tokens;
-  if (list.size() <= static_cast<size_t>(vocabulary_.mask_words()) / 2) {
-    tokens.list = list;
+  const auto count = words.size() - static_cast<size_t>(std::count(words.begin(), words.end(), 0u));
+  if (count > words.size() / kFewWords) {
+    tokens.all = std::move(words);
     return tokens;
   }
-  tokens.words.assign(static_cast<size_t>(vocabulary_.mask_words()), 0);
-  for (const TokenId id : list) tokens.words[id >> 5] |= 1u << (id & 31);
+  tokens.some.reserve(count);
+  for (uint32_t i = 0; i < words.size(); ++i) {
+    if (words[i] != 0) tokens.some.push_back({i, words[i]});
+  }
   return tokens;
 }
 
@@ -74,16 +103,15 @@ void CfgMasks::Fill(StateId state, uint32_t* words) {
     fresh_.clear();
     bytes_ = 0;
   }
-  const std::vector<uint32_t> empty(static_cast<size_t>(vocabulary_.mask_words()), 0);
-  // Copies, since states grow while threads are followed.
-  const std::vector<Thread> threads(machine_.threads(state).begin(), machine_.threads(state).end());
-  for (const Thread& thread : threads) {
+  const size_t count = machine_.threads(state).size();
+  for (size_t i = 0; i < count; ++i) {
+    const Thread thread = machine_.threads(state)[i];  // states grow while threads are followed
     const auto key = std::tuple(thread.source, thread.tokens == 1, thread.key, thread.then);
     auto known = threads_.find(key);
     if (known == threads_.end()) {
-      std::vector<uint32_t> mask = empty;
+      std::vector<uint32_t> mask(words_.size(), 0);
       FillThread(TokenTrie::kRoot, thread, mask.data(), 0);
-      known = threads_.emplace(key, Pack(mask)).first;
+      known = threads_.emplace(key, Pack(std::move(mask))).first;
       bytes_ += BytesOf(known->second);
     }
     Or(known->second, words);
@@ -92,11 +120,10 @@ void CfgMasks::Fill(StateId state, uint32_t* words) {
   if (fresh == Continuations::kNone) return;
   auto known = fresh_.find(fresh);
   if (known == fresh_.end()) {
-    std::vector<uint32_t> mask = empty;
-    const auto begins = machine_.continuations().Expand(fresh).terminals;
-    for (const auto& begin : begins)
+    std::vector<uint32_t> mask(words_.size(), 0);
+    for (const auto& begin : machine_.continuations().Expand(fresh).terminals)
       FillThread(TokenTrie::kRoot, machine_.ThreadOf(begin), mask.data(), 0);
-    known = fresh_.emplace(fresh, Pack(mask)).first;
+    known = fresh_.emplace(fresh, Pack(std::move(mask))).first;
     bytes_ += BytesOf(known->second);
   }
   Or(known->second, words);
@@ -107,17 +134,23 @@ void CfgMasks::FillBelow(uint32_t node, StateId state, uint32_t* words, int dept
   const TokenTrie::Node& at = trie_.nodes()[node];
   if (machine_.OutlivesToken(state)) trie_.SetBits(at, words);
   if (at.end == node + 1) return;
+  if (TakesAll(node, state)) {
+    classes_.SetBelow(node, words);
+    return;
+  }
   if (at.end - node <= kSmallSubtree || depth >= kMaxDepth) {
     Walk(node, state, words);
     return;
   }
-  const std::vector<Thread> threads(machine_.threads(state).begin(), machine_.threads(state).end());
-  for (const Thread& thread : threads) FillThread(node, thread, words, depth);
+  const size_t count = machine_.threads(state).size();
+  for (size_t i = 0; i < count; ++i) {
+    const Thread thread = machine_.threads(state)[i];
+    FillThread(node, thread, words, depth);
+  }
   const ContId fresh = machine_.fresh(state);
   if (fresh == Continuations::kNone) return;
-  const auto begins = machine_.continuations().Expand(fresh).terminals;
   const std::bitset<256>& bytes = classes_.ChildrenOf(node).bytes;
-  for (const auto& begin : begins) {
+  for (const auto& begin : machine_.continuations().Expand(fresh).terminals) {
     if ((machine_.FirstBytes(begin) & bytes).none()) continue;
     FillThread(node, machine_.ThreadOf(begin), words, depth);
   }
@@ -134,8 +167,22 @@ void CfgMasks::Walk(uint32_t node, StateId state, uint32_t* words) {
     }
     stack_[nodes[i].depth] = next;
     if (machine_.OutlivesToken(next)) trie_.SetBits(nodes[i], words);
-    ++i;
+    if (TakesAll(i, next)) {
+      classes_.SetBelow(i, words);
+      i = nodes[i].end;
+    } else {
+      ++i;
+    }
   }
+}
+
+bool CfgMasks::TakesAll(uint32_t node, StateId state) {
+  if (trie_.nodes()[node].end - node <= kWorthAsking) return false;
+  return std::ranges::any_of(machine_.threads(state), [&](const Thread& thread) {
+    return thread.source / 2 == 0 && RegexTables{machine_.regexes()}.TakesAll(
+                                         Machine::LexemeOf(thread.key), classes_.Below(node),
+                                         (thread.source & 1) != 0, thread.tokens == 1);
+  });
 }
 
 // The tokens below `node` that a lexeme allows which stands at the thread's key after the node.
@@ -155,45 +202,61 @@ void CfgMasks::FillThread(uint32_t node, const Thread& thread, uint32_t* words, 
   }
   const Inside& inside = InsideOf(node, thread);
   Or(inside.tokens, words);
-  if (inside.leaving.empty()) return;
-  const Groups groups =
-      GroupsOf(inside.leaving, machine_.continuations().Expand(thread.then).first_bytes);
-  if (groups.nodes.empty()) return;
+  if (inside.leaving.nodes.empty()) return;
+  const Groups& groups = inside.leaving;
+  const std::bitset<256>& first = machine_.continuations().Expand(thread.then).first_bytes;
   const StateId begin = machine_.StateOf(thread.then);
-  for (size_t i = 0; i + 1 < groups.begin.size(); ++i) {
-    const uint32_t at = groups.begin[i];
-    const StateId after = machine_.StepState(begin, trie_.nodes()[groups.nodes[at]].byte);
+  for (size_t b = 0; b + 1 < groups.bytes.size(); ++b) {
+    if (!first[groups.bytes[b].byte]) continue;
+    const StateId after = machine_.StepState(begin, groups.bytes[b].byte);
     if (after == CfgMachine::kDeadState) continue;
-    FillGroup(std::span(groups.nodes).subspan(at, groups.begin[i + 1] - at), after, words,
-              depth + 1);
+    for (uint32_t i = groups.bytes[b].first; i < groups.bytes[b + 1].first; ++i) {
+      FillGroup(
+          std::span(groups.nodes).subspan(groups.begin[i], groups.begin[i + 1] - groups.begin[i]),
+          after, words, depth + 1);
+    }
   }
 }
 
-// A counting sort by class.
-CfgMasks::Groups CfgMasks::GroupsOf(const std::vector<uint32_t>& nodes,
-                                    const std::bitset<256>& bytes) {
-  std::vector<uint32_t> some, group;  // the nodes wanted, and the group of each
-  std::vector<uint32_t> classes;
+// Counting sorts, of the nodes by class and of the classes by byte.
+CfgMasks::Groups CfgMasks::GroupsOf(const std::vector<uint32_t>& nodes) {
   Groups groups;
+  if (nodes.empty()) return groups;
+  struct Group {
+    uint32_t cls, count = 0, place = 0;
+    uint8_t byte = 0;
+  };
+  std::vector<Group> found;
+  group_of_node_.clear();
+  std::array<uint32_t, 257> of_byte = {};
   for (const uint32_t node : nodes) {
-    if (!bytes[trie_.nodes()[node].byte]) continue;
-    uint32_t& known = group_of_class_[classes_.ClassOf(node)];
+    const uint32_t cls = classes_.ClassOf(node);
+    uint32_t& known = group_of_class_[cls];
     if (known == kNone) {
-      known = static_cast<uint32_t>(classes.size());
-      classes.push_back(classes_.ClassOf(node));
-      groups.begin.push_back(0);
+      known = static_cast<uint32_t>(found.size());
+      found.push_back({.cls = cls, .byte = trie_.nodes()[node].byte});
+      ++of_byte[found.back().byte + 1u];
     }
-    some.push_back(node);
-    group.push_back(known);
-    ++groups.begin[known];
+    ++found[known].count;
+    group_of_node_.push_back(known);
   }
-  for (const uint32_t cls : classes) group_of_class_[cls] = kNone;
-  uint32_t begin = 0;
-  for (uint32_t& count : groups.begin) begin += std::exchange(count, begin);
-  groups.nodes.resize(some.size());
-  for (size_t i = 0; i < some.size(); ++i) groups.nodes[groups.begin[group[i]]++] = some[i];
-  // Each has moved on to where the next begins.
-  groups.begin.insert(groups.begin.begin(), 0);
+  for (size_t b = 0; b < 256; ++b) {
+    if (of_byte[b + 1] != 0) groups.bytes.push_back({static_cast<uint8_t>(b), of_byte[b]});
+    of_byte[b + 1] += of_byte[b];
+  }
+  const auto count = static_cast<uint32_t>(found.size());
+  groups.bytes.push_back({0, count});
+  groups.begin.assign(count + 1, 0);
+  for (Group& group : found) {
+    group.place = of_byte[group.byte]++;
+    groups.begin[group.place + 1] = group.count;
+  }
+  for (uint32_t i = 0; i < count; ++i) groups.begin[i + 1] += groups.begin[i];
+  for (Group& group : found) group.place = groups.begin[group.place];
+  groups.nodes.resize(nodes.size());
+  for (size_t i = 0; i < nodes.size(); ++i)
+    groups.nodes[found[group_of_node_[i]].place++] = nodes[i];
+  for (const Group& group : found) group_of_class_[group.cls] = kNone;
   return groups;
 }
 
@@ -206,21 +269,33 @@ void CfgMasks::FillGroup(std::span<const uint32_t> group, StateId state, uint32_
     for (const uint32_t member : group) FillBelow(member, state, words, depth);
     return;
   }
+  // By the distance from the group's node: where tokens end, and below what all of them do.
   reached_.clear();
+  all_below_.clear();
   if (machine_.OutlivesToken(state)) reached_.push_back(0);
-  stack_[nodes[node].depth] = state;
-  for (uint32_t i = node + 1; i < nodes[node].end;) {
-    const StateId next = machine_.StepState(stack_[nodes[i].depth - 1u], nodes[i].byte);
-    if (next == CfgMachine::kDeadState) {
-      i = nodes[i].end;
-      continue;
+  if (TakesAll(node, state)) {
+    all_below_.push_back(0);
+  } else {
+    stack_[nodes[node].depth] = state;
+    for (uint32_t i = node + 1; i < nodes[node].end;) {
+      const StateId next = machine_.StepState(stack_[nodes[i].depth - 1u], nodes[i].byte);
+      if (next == CfgMachine::kDeadState) {
+        i = nodes[i].end;
+        continue;
+      }
+      stack_[nodes[i].depth] = next;
+      if (nodes[i].token != kNoToken && machine_.OutlivesToken(next)) reached_.push_back(i - node);
+      if (TakesAll(i, next)) {
+        all_below_.push_back(i - node);
+        i = nodes[i].end;
+      } else {
+        ++i;
+      }
     }
-    stack_[nodes[i].depth] = next;
-    if (nodes[i].token != kNoToken && machine_.OutlivesToken(next)) reached_.push_back(i - node);
-    ++i;
   }
-  for (const uint32_t offset : reached_) {
-    for (const uint32_t member : group) trie_.SetBits(nodes[member + offset], words);
+  for (const uint32_t member : group) {
+    for (const uint32_t offset : reached_) trie_.SetBits(nodes[member + offset], words);
+    for (const uint32_t offset : all_below_) classes_.SetBelow(member + offset, words);
   }
 }
 
@@ -228,35 +303,13 @@ const CfgMasks::Inside& CfgMasks::InsideOf(uint32_t node, const Thread& thread) 
   const InsideKey key{node, thread.source, thread.tokens == 1, thread.key};
   if (const auto known = inside_.find(key); known != inside_.end()) return *known->second;
   std::unique_ptr<Inside> inside = MakeInside(node, thread);
-  bytes_ += BytesOf(inside->tokens) + inside->leaving.size() * 4;
+  bytes_ += BytesOf(inside->tokens) + BytesOf(inside->leaving);
   return *(inside_[key] = std::move(inside));
 }
 
-namespace {
-
-// How a walk steps: over any machine's keys, or over the tables of the machine of all regexes.
-struct AnyMachine {
-  using Key = Machine::Key;
-  Machine& machine;
-  Key Begin(Machine::Key key) const { return key; }
-  Key Step(Key key, uint8_t byte) const { return machine.Step(key, byte); }
-  bool Accepting(Key key) const { return machine.Accepting(key); }
-  bool LoopsOn(Key, uint64_t) const { return false; }
-};
-struct RegexTables {
-  using Key = uint32_t;
-  RegexMachine& machine;
-  Key Begin(Machine::Key key) const { return Machine::LexemeOf(key); }
-  Key Step(Key key, uint8_t byte) const { return machine.StepByTable(key, byte); }
-  bool Accepting(Key key) const { return machine.AcceptsByTable(key); }
-  bool LoopsOn(Key key, uint64_t classes) const { return machine.LoopsOn(key, classes); }
-};
-
-}  // namespace
-
 template <typename Steps>
 void CfgMasks::WalkLexeme(const Steps& steps, uint32_t node, const Thread& thread,
-                          std::vector<TokenId>& tokens, std::vector<uint32_t>& leaving) {
+                          std::vector<uint32_t>& leaving) {
   const auto nodes = trie_.nodes();
   const bool lazy = (thread.source & 1) != 0, last = thread.tokens == 1;
   const bool root = node == TokenTrie::kRoot;
@@ -270,11 +323,18 @@ void CfgMasks::WalkLexeme(const Steps& steps, uint32_t node, const Thread& threa
     size_t tokens;
   };
   std::vector<Place> open;
+  size_t tokens = 0;
+  const auto set = [&](TokenId id) {
+    const auto index = static_cast<uint32_t>(id) >> 5;
+    if (words_[index] == 0) touched_.push_back(index);
+    words_[index] |= 1u << (id & 31);
+    ++tokens;
+  };
   const auto close = [&](uint32_t up_to) {
     for (; !open.empty() && nodes[open.back().node].end <= up_to; open.pop_back()) {
       const uint32_t at = open.back().node;
       const size_t all = trie_.FirstToken(nodes[at].end) - trie_.FirstToken(at);
-      if (tokens.size() - open.back().tokens < all) leaving.push_back(at);
+      if (tokens - open.back().tokens < all) leaving.push_back(at);
     }
   };
   const auto walk = [&](uint32_t i, const uint32_t end) {
@@ -285,7 +345,7 @@ void CfgMasks::WalkLexeme(const Steps& steps, uint32_t node, const Thread& threa
       const typename Steps::Key after = steps.Step(before, at.byte);
       // Where the lexeme may end already at the top, the state itself says so.
       if (at.depth > top + 1u && steps.Accepting(before)) {
-        open.push_back({i, tokens.size()});
+        open.push_back({i, tokens});
         if (lazy) {
           i = at.end;
           continue;
@@ -297,19 +357,20 @@ void CfgMasks::WalkLexeme(const Steps& steps, uint32_t node, const Thread& threa
       }
       stack[at.depth] = after;
       if (at.token != kNoToken && (!last || steps.Accepting(after))) {
-        for (TokenId t = at.token; t != kNoToken; t = trie_.NextSame(t)) tokens.push_back(t);
+        for (TokenId t = at.token; t != kNoToken; t = trie_.NextSame(t)) set(t);
       }
       ++i;
-      // Where nothing below changes the state, all tokens below stay inside, and leaving the lexeme
-      // there is of no use. (The last token of a lexeme must not end within a character.)
+      // Where all tokens below stay inside, leaving the lexeme there is of no use.
       if (at.end - i < kWorthAsking) continue;
-      const uint64_t below = classes_.Below(i - 1);
-      const bool accepting = steps.Accepting(after);
-      if (accepting ? lazy || (last && (below >> kBeyondAsciiClass & 1) != 0) : last) continue;
-      if (!steps.LoopsOn(after, below)) continue;
-      const auto all = trie_.order().subspan(trie_.FirstToken(i),
-                                             trie_.FirstToken(at.end) - trie_.FirstToken(i));
-      tokens.insert(tokens.end(), all.begin(), all.end());
+      if (!steps.TakesAll(after, classes_.Below(i - 1), lazy, last)) continue;
+      const uint32_t first = trie_.FirstToken(i), all = trie_.FirstToken(at.end) - first;
+      if (all < TokenRanges::kMany) {
+        for (const TokenId id : trie_.order().subspan(first, all)) set(id);
+      } else {
+        classes_.SetBelow(i - 1, words_.data());
+        touched_many_ = true;
+        tokens += all;
+      }
       i = at.end;
     }
   };
@@ -326,15 +387,15 @@ void CfgMasks::WalkLexeme(const Steps& steps, uint32_t node, const Thread& threa
 }
 
 std::unique_ptr<CfgMasks::Inside> CfgMasks::MakeInside(uint32_t node, const Thread& thread) {
-  std::vector<TokenId>& tokens = tokens_;
-  tokens.clear();
+  leaving_.clear();
   auto inside = std::make_unique<Inside>();
   if (thread.source / 2 == 0) {
-    WalkLexeme(RegexTables{machine_.regexes()}, node, thread, tokens, inside->leaving);
+    WalkLexeme(RegexTables{machine_.regexes()}, node, thread, leaving_);
   } else {
-    WalkLexeme(AnyMachine{machine_.machine_of(thread)}, node, thread, tokens, inside->leaving);
+    WalkLexeme(AnyMachine{machine_.machine_of(thread)}, node, thread, leaving_);
   }
-  inside->tokens = Pack(tokens);
+  inside->tokens = PackTouched();
+  inside->leaving = GroupsOf(leaving_);
   return inside;
 }
 

@@ -39,22 +39,30 @@ class CfgMasks {
   using StateId = CfgMachine::StateId;
   using Thread = CfgMachine::Thread;
 
-  // Tokens, as a list where they are few and as words where they are many.
+  // Words of a mask: those with tokens where they are few, all where they are many.
   struct TokenBits {
-    std::vector<TokenId> list;
-    std::vector<uint32_t> words;
+    struct Word {
+      uint32_t index, bits;
+    };
+    std::vector<Word> some;
+    std::vector<uint32_t> all;
   };
-  // Nodes, those of one SubtreeClasses class behind each other.
+  // Nodes by their byte, and those of one byte by their SubtreeClasses class.
   struct Groups {
+    struct Byte {
+      uint8_t byte;
+      uint32_t first;  // group
+    };
     std::vector<uint32_t> nodes;
     std::vector<uint32_t> begin;  // of each group in `nodes`, and one more at the end
+    std::vector<Byte> bytes;      // and one more at the end
   };
   // What a lexeme allows below a node of the trie, whatever comes after it.
   struct Inside {
     TokenBits tokens;  // that end inside the lexeme
     // Nodes before whose byte the lexeme may end, but for those through which all tokens are there
     // already.
-    std::vector<uint32_t> leaving;
+    Groups leaving;
   };
   struct InsideKey {
     uint32_t node, source;
@@ -74,18 +82,24 @@ class CfgMasks {
   void FillThread(uint32_t node, const Thread& thread, uint32_t* words, int depth);
   void FillGroup(std::span<const uint32_t> group, StateId state, uint32_t* words, int depth);
   void Walk(uint32_t node, StateId state, uint32_t* words);
+  // All tokens below the node may follow a state that is the one after it. false: perhaps not.
+  bool TakesAll(uint32_t node, StateId state);
   const Inside& InsideOf(uint32_t node, const Thread& thread);
+  // Sets the bits of what stays inside in words_.
   template <typename Steps>
   void WalkLexeme(const Steps& steps, uint32_t node, const Thread& thread,
-                  std::vector<TokenId>& tokens, std::vector<uint32_t>& leaving);
+                  std::vector<uint32_t>& leaving);
   std::unique_ptr<Inside> MakeInside(uint32_t node, const Thread& thread);
-  // The nodes with one of these bytes.
-  Groups GroupsOf(const std::vector<uint32_t>& nodes, const std::bitset<256>& bytes);
-  TokenBits Pack(const std::vector<uint32_t>& words) const;
-  TokenBits Pack(const std::vector<TokenId>& list) const;
+  Groups GroupsOf(const std::vector<uint32_t>& nodes);
+  static TokenBits Pack(std::vector<uint32_t> words);  // of a whole mask
+  TokenBits PackTouched();                             // of words_
   static void Or(const TokenBits& tokens, uint32_t* words);
-  size_t BytesOf(const TokenBits& tokens) const {
-    return tokens.list.size() * 4 + tokens.words.size() * 4 + 64;
+  static size_t BytesOf(const TokenBits& tokens) {
+    return tokens.some.size() * sizeof(TokenBits::Word) + tokens.all.size() * 4 + 64;
+  }
+  static size_t BytesOf(const Groups& groups) {
+    return (groups.nodes.size() + groups.begin.size()) * 4 +
+           groups.bytes.size() * sizeof(Groups::Byte);
   }
 
   CfgMachine& machine_;
@@ -97,9 +111,14 @@ class CfgMasks {
   std::unordered_map<ContId, TokenBits> fresh_;
   size_t bytes_ = 0;
   const SubtreeClasses& classes_;
-  std::vector<uint32_t> group_of_class_;  // scratch of GroupsOf, kNone but during it
-  std::vector<uint32_t> reached_;         // scratch of FillGroup
-  std::vector<TokenId> tokens_;           // scratch of MakeInside: fresh pages would cost more
+  // Scratch: fresh pages would cost more.
+  std::vector<uint32_t> words_;                // of MakeInside, zero but during it
+  std::vector<uint32_t> touched_;              // of MakeInside: words that are not zero any more,
+  bool touched_many_ = false;                  // but for those of long ranges
+  std::vector<uint32_t> group_of_class_;       // of GroupsOf, kNone but during it
+  std::vector<uint32_t> reached_, all_below_;  // of FillGroup
+  std::vector<uint32_t> leaving_;              // of MakeInside
+  std::vector<uint32_t> group_of_node_;        // of GroupsOf
   std::vector<StateId> stack_;
 };
 

@@ -4,7 +4,8 @@
 // at this place leave what comes after the call, and begins the routine once, with that slot as its
 // `then`. A routine that ends goes on with the entries of its `then`, unless that is a slot of this
 // place: then the routine had the empty text, which its callers know beforehand (Aycock and
-// Horspool 2002).
+// Horspool 2002). What a node begins with within its own routine is the same at every place and
+// found once (Opening).
 //
 // Afterwards the slots become continuations. A caller that ends right after the call leaves no
 // entry but its own `then`, whose entries are taken over. Slots that refer to one another in a ring
@@ -12,7 +13,8 @@
 #include "grammar/cfg/continuations.h"
 
 #include <algorithm>
-#include <unordered_set>
+#include <optional>
+#include <utility>
 
 namespace pawl {
 namespace {
@@ -34,21 +36,69 @@ uint64_t HashOf(std::span<const Entry> entries) {
   return hash;
 }
 
-struct EntryHash {
-  size_t operator()(const Entry& entry) const { return HashOf({&entry, 1}); }
-};
+// Equal hashes take places behind each other.
+uint64_t FirstPlace(uint64_t hash) { return hash >> 1; }
 
 void SortUnique(std::vector<Entry>& entries) {
+  if (entries.size() < 2) return;
   std::sort(entries.begin(), entries.end());
   entries.erase(std::unique(entries.begin(), entries.end()), entries.end());
 }
 
+// Entries that were seen in this run. Emptied in no time: what an older run left does not count.
+class SeenEntries {
+ public:
+  void Clear() {
+    ++run_;
+    size_ = 0;
+  }
+  // false: it was there.
+  bool Add(const Entry& entry) {
+    if (2 * (size_ + 1) > places_.size()) Grow();
+    return Put(entry);
+  }
+
+ private:
+  struct Place {
+    uint64_t run = 0;
+    Entry entry{};
+  };
+  bool Put(const Entry& entry) {
+    for (size_t i = HashOf({&entry, 1});; ++i) {
+      Place& place = places_[i & (places_.size() - 1)];
+      if (place.run != run_) {
+        place = {run_, entry};
+        ++size_;
+        return true;
+      }
+      if (place.entry == entry) return false;
+    }
+  }
+  void Grow() {
+    std::vector<Place> old(std::max<size_t>(64, 2 * places_.size()));
+    old.swap(places_);
+    size_ = 0;
+    for (const Place& place : old) {
+      if (place.run == run_) Put(place.entry);
+    }
+  }
+
+  std::vector<Place> places_;
+  uint64_t run_ = 1;
+  size_t size_ = 0;
+};
+
 }  // namespace
 
-// One expansion. While it runs, a `then` with the bit kSlot is a slot of this place.
+// One expansion after the other. While one runs, a `then` with the bit kSlot is a slot of its
+// place.
 class Closure {
  public:
-  Closure(Continuations& conts, const CfgProgram& program) : conts_(conts), program_(program) {}
+  Closure(Continuations& conts, const CfgProgram& program)
+      : conts_(conts),
+        program_(program),
+        openings_(program.nodes.size()),
+        slot_of_(program.routines.size(), kNoSlot) {}
 
   void Run(ContId id, Continuations::Expansion& out) {
     for (const Entry& entry : conts_.entries(id)) Push(entry);
@@ -58,226 +108,305 @@ class Closure {
       Visit(entry, out);
     }
     Tie();
-    Collect(terminals_, out.terminals);
-    Collect(tokens_, out.tokens);
+    Collect(left_at_terminals_, out.terminals);
+    Collect(left_at_tokens_, out.tokens);
     for (const auto& begin : out.terminals)
       out.first_bytes |= program_.terminals[begin.what].first_bytes;
+    for (const uint32_t routine : routine_of_slot_) slot_of_[routine] = kNoSlot;
+    routine_of_slot_.clear();
+    left_.clear();
+    seen_.Clear();
   }
 
  private:
   static constexpr uint32_t kSlot = 1u << 30;
-  struct Slot {
-    std::vector<Entry> entries;
-    std::vector<uint32_t> same;  // `then`s whose entries are entries of this slot
-    ContId id = Continuations::kNone;
+  static constexpr uint32_t kNoSlot = UINT32_MAX;
+
+  // What a node leads to within its routine, by moves that take no text.
+  struct Opening {
+    struct Take {
+      uint32_t what, next;
+    };
+    struct Call {
+      uint32_t routine, node, count;  // what comes after it
+    };
+    std::vector<Take> terminals, tokens;
+    std::vector<Call> calls;
+    bool returns = false, accepts = false;
+  };
+  // What comes after a slot's routine, or after a terminal or token set. Where the node ends its
+  // routine, what `then` holds.
+  struct Left {
+    uint32_t what;
+    Entry entry;
+    friend auto operator<=>(const Left&, const Left&) = default;
+  };
+  struct Range {
+    uint32_t begin, size;
   };
 
   void Push(const Entry& entry) {
-    if (seen_.insert(entry).second) work_.push_back(entry);
+    if (seen_.Add(entry)) work_.push_back(entry);
   }
 
-  // Leaves (node, count, then) in a list, or what `then` holds where the node ends its routine.
-  void Leave(const Entry& entry, Slot& slot) {
-    if (entry.node == CfgProgram::kReturnNode) {
-      slot.same.push_back(entry.then);
-    } else {
-      slot.entries.push_back(entry);
+  const Opening& OpeningOf(uint32_t node) {
+    if (openings_[node] == nullptr) {
+      openings_[node] = std::make_unique<Opening>();
+      MakeOpening(node, *openings_[node]);
+    }
+    return *openings_[node];
+  }
+
+  void MakeOpening(uint32_t from, Opening& out) {
+    std::vector<uint32_t> work = {from};
+    SeenEntries seen;
+    seen.Add({from, 0, 0});
+    const auto push = [&](uint32_t node) {
+      if (seen.Add({node, 0, 0})) work.push_back(node);
+    };
+    while (!work.empty()) {
+      const uint32_t at = work.back();
+      work.pop_back();
+      const CfgProgram::Node& node = program_.nodes[at];
+      switch (node.op) {
+        case Op::kReturn:
+          out.returns = true;
+          break;
+        case Op::kAccept:
+          out.accepts = true;
+          break;
+        case Op::kTerminal:
+          out.terminals.push_back({node.index, node.next});
+          break;
+        case Op::kTokens:
+          out.tokens.push_back({node.index, node.next});
+          break;
+        case Op::kCall:
+          out.calls.push_back({node.index, node.next, 0});
+          if (program_.routines[node.index].nullable) push(node.next);
+          break;
+        case Op::kMark:
+          push(node.next);
+          break;
+        case Op::kSplit:
+          for (uint32_t i = 0; i < node.count; ++i) push(program_.splits[node.index + i]);
+          break;
+        case Op::kRepeat:
+          if (const auto call = Round(at, 0)) out.calls.push_back(*call);
+          if (node.min == 0) push(node.next);
+          break;
+      }
     }
   }
 
-  void Call(uint32_t routine, const Entry& after) {
-    const auto [known, inserted] = slot_of_.emplace(routine, static_cast<uint32_t>(slots_.size()));
-    if (inserted) slots_.emplace_back();
-    Leave(after, slots_[known->second]);
-    Push({program_.routines[routine].start, 0, kSlot | known->second});
+  // One more round of a repetition, where it may have one.
+  std::optional<Opening::Call> Round(uint32_t repeat, uint32_t done) {
+    const CfgProgram::Node& node = program_.nodes[repeat];
+    if (done >= node.max) return std::nullopt;
+    // Beyond the minimum an endless repetition need not count.
+    const uint32_t rounds =
+        node.max == GrammarIr::kUnbounded ? std::min(done + 1, node.min) : done + 1;
+    if (rounds == node.max) return Opening::Call{node.index, node.next, 0};
+    return Opening::Call{node.index, repeat, rounds};
+  }
+
+  void Call(const Opening::Call& call, uint32_t then) {
+    uint32_t& slot = slot_of_[call.routine];
+    const bool begins = slot == kNoSlot;
+    if (begins) {
+      slot = static_cast<uint32_t>(routine_of_slot_.size());
+      routine_of_slot_.push_back(call.routine);
+      work_.push_back({program_.routines[call.routine].start, 0, kSlot | slot});
+    }
+    left_.push_back({slot, {call.node, call.count, then}});
   }
 
   void Visit(const Entry& entry, Continuations::Expansion& out) {
-    const CfgProgram::Node& node = program_.nodes[entry.node];
-    switch (node.op) {
-      case Op::kReturn:
-        if ((entry.then & kSlot) == 0) {
-          for (const Entry& next : conts_.entries(entry.then)) Push(next);
-        }
-        break;
-      case Op::kAccept:
-        out.accepts = true;
-        break;
-      case Op::kTerminal:
-        Leave({node.next, 0, entry.then}, terminals_[node.index]);
-        break;
-      case Op::kTokens:
-        Leave({node.next, 0, entry.then}, tokens_[node.index]);
-        break;
-      case Op::kCall:
-        Call(node.index, {node.next, 0, entry.then});
-        if (program_.routines[node.index].nullable) Push({node.next, 0, entry.then});
-        break;
-      case Op::kMark:
-        Push({node.next, 0, entry.then});
-        break;
-      case Op::kSplit:
-        for (uint32_t i = 0; i < node.count; ++i)
-          Push({program_.splits[node.index + i], 0, entry.then});
-        break;
-      case Op::kRepeat: {
-        if (entry.count < node.max) {
-          // Beyond the minimum an endless repetition need not count.
-          const uint32_t rounds = node.max == GrammarIr::kUnbounded
-                                      ? std::min(entry.count + 1, node.min)
-                                      : entry.count + 1;
-          if (rounds == node.max) {
-            Call(node.index, {node.next, 0, entry.then});
-          } else {
-            Call(node.index, {entry.node, rounds, entry.then});
-          }
-        }
-        if (entry.count >= node.min) Push({node.next, 0, entry.then});
-        break;
-      }
+    uint32_t node = entry.node;
+    if (entry.count > 0) {  // a repetition that has begun
+      if (const auto call = Round(node, entry.count)) Call(*call, entry.then);
+      if (entry.count < program_.nodes[node].min) return;
+      node = program_.nodes[node].next;
+    }
+    const Opening& opening = OpeningOf(node);
+    for (const auto& [what, next] : opening.terminals)
+      left_at_terminals_.push_back({what, {next, 0, entry.then}});
+    for (const auto& [what, next] : opening.tokens)
+      left_at_tokens_.push_back({what, {next, 0, entry.then}});
+    for (const Opening::Call& call : opening.calls) Call(call, entry.then);
+    out.accepts |= opening.accepts;
+    if (opening.returns && (entry.then & kSlot) == 0) {
+      for (const Entry& next : conts_.entries(entry.then)) Push(next);
     }
   }
 
-  // All entries of a slot, those of the `then`s that it shares included.
-  std::vector<Entry> Flat(const Slot& slot) {
-    std::vector<Entry> entries = slot.entries;
-    std::vector<uint32_t> same = slot.same;
-    std::unordered_set<uint32_t> seen(same.begin(), same.end());
-    for (size_t i = 0; i < same.size(); ++i) {
-      if ((same[i] & kSlot) == 0) {
-        const auto more = conts_.entries(same[i]);
-        entries.insert(entries.end(), more.begin(), more.end());
-        continue;
-      }
-      const Slot& other = slots_[same[i] & ~kSlot];
-      entries.insert(entries.end(), other.entries.begin(), other.entries.end());
-      for (const uint32_t then : other.same) {
-        if (seen.insert(then).second) same.push_back(then);
-      }
+  // The entries of all slots, those of the `then`s that they share included.
+  void Flatten() {
+    std::sort(left_.begin(), left_.end());
+    const auto n = static_cast<uint32_t>(routine_of_slot_.size());
+    left_of_slot_.assign(n, {0, 0});
+    for (uint32_t i = 0; i < left_.size(); ++i) {
+      Range& range = left_of_slot_[left_[i].what];
+      if (range.size++ == 0) range.begin = i;
     }
-    SortUnique(entries);
-    return entries;
+    flat_.clear();
+    flat_of_slot_.clear();
+    std::vector<Entry>& list = scratch_;
+    for (uint32_t slot = 0; slot < n; ++slot) {
+      list.clear();
+      same_.clear();
+      const auto take = [&](uint32_t from) {
+        const Range range = left_of_slot_[from];
+        for (const Left& left : std::span(left_).subspan(range.begin, range.size)) {
+          if (left.entry.node != CfgProgram::kReturnNode) {
+            list.push_back(left.entry);
+          } else if (std::ranges::find(same_, left.entry.then) == same_.end()) {
+            same_.push_back(left.entry.then);
+          }
+        }
+      };
+      take(slot);
+      for (size_t i = 0; i < same_.size(); ++i) {
+        if (same_[i] & kSlot) {
+          take(same_[i] & ~kSlot);
+        } else {
+          const auto more = conts_.entries(same_[i]);
+          list.insert(list.end(), more.begin(), more.end());
+        }
+      }
+      SortUnique(list);
+      flat_of_slot_.push_back(
+          {static_cast<uint32_t>(flat_.size()), static_cast<uint32_t>(list.size())});
+      flat_.insert(flat_.end(), list.begin(), list.end());
+    }
+  }
+  std::span<const Entry> flat(uint32_t slot) const {
+    return std::span(flat_).subspan(flat_of_slot_[slot].begin, flat_of_slot_[slot].size);
   }
 
   // Makes continuations of all slots: Tarjan's strongly connected components (1972), which come out
   // with those that they refer to before them.
   void Tie() {
-    const auto n = static_cast<uint32_t>(slots_.size());
-    std::vector<std::vector<Entry>> flat(n);
-    for (uint32_t i = 0; i < n; ++i) flat[i] = Flat(slots_[i]);
-    for (uint32_t i = 0; i < n; ++i) slots_[i].entries = std::move(flat[i]);
+    Flatten();
+    const auto n = static_cast<uint32_t>(routine_of_slot_.size());
     constexpr uint32_t kNew = UINT32_MAX;
-    std::vector<uint32_t> order(n, kNew), low(n, 0), stack;
-    std::vector<bool> on_stack(n);
-    std::vector<std::pair<uint32_t, size_t>> path;  // slot, next entry to look at
+    order_.assign(n, kNew);
+    low_.assign(n, 0);
+    on_stack_.assign(n, false);
+    id_of_slot_.assign(n, Continuations::kNone);
     uint32_t counter = 0;
     for (uint32_t root = 0; root < n; ++root) {
-      if (order[root] != kNew) continue;
-      path.emplace_back(root, 0);
-      while (!path.empty()) {
-        auto& [at, next] = path.back();
+      if (order_[root] != kNew) continue;
+      path_.emplace_back(root, 0);
+      while (!path_.empty()) {
+        auto& [at, next] = path_.back();
         if (next == 0) {
-          order[at] = low[at] = counter++;
-          stack.push_back(at);
-          on_stack[at] = true;
+          order_[at] = low_[at] = counter++;
+          stack_.push_back(at);
+          on_stack_[at] = true;
         }
-        const std::vector<Entry>& entries = slots_[at].entries;
+        const std::span<const Entry> entries = flat(at);
         bool down = false;
         while (next < entries.size()) {
           const uint32_t then = entries[next++].then;
           if ((then & kSlot) == 0) continue;
           const uint32_t to = then & ~kSlot;
-          if (order[to] == kNew) {
-            path.emplace_back(to, 0);  // invalidates the references
+          if (order_[to] == kNew) {
+            path_.emplace_back(to, 0);  // invalidates the references
             down = true;
             break;
           }
-          if (on_stack[to]) low[at] = std::min(low[at], order[to]);
+          if (on_stack_[to]) low_[at] = std::min(low_[at], order_[to]);
         }
         if (down) continue;
         const uint32_t done = at;
-        path.pop_back();
-        if (!path.empty()) low[path.back().first] = std::min(low[path.back().first], low[done]);
-        if (low[done] != order[done]) continue;
-        std::vector<uint32_t> members;
-        while (true) {
-          members.push_back(stack.back());
-          on_stack[stack.back()] = false;
-          stack.pop_back();
-          if (members.back() == done) break;
+        path_.pop_back();
+        if (!path_.empty()) {
+          uint32_t& above = low_[path_.back().first];
+          above = std::min(above, low_[done]);
         }
-        TieMembers(members);
+        if (low_[done] != order_[done]) continue;
+        members_.clear();
+        do {
+          members_.push_back(stack_.back());
+          on_stack_[stack_.back()] = false;
+          stack_.pop_back();
+        } while (members_.back() != done);
+        TieMembers();
       }
     }
   }
 
-  void TieMembers(std::vector<uint32_t>& members) {
-    // By what they hold without the others, so that equal knots look the same wherever they arise.
-    std::sort(members.begin(), members.end(),
-              [&](uint32_t a, uint32_t b) { return routine(a) < routine(b); });
-    std::unordered_map<uint32_t, uint32_t> place;
-    for (uint32_t i = 0; i < members.size(); ++i) place.emplace(members[i], i);
-    bool knot = false;
-    std::vector<std::vector<Entry>> lists;
-    for (const uint32_t member : members) {
-      std::vector<Entry> list = slots_[member].entries;
-      for (Entry& entry : list) {
-        if ((entry.then & kSlot) == 0) continue;
-        const uint32_t to = entry.then & ~kSlot;
-        if (const auto inside = place.find(to); inside != place.end()) {
-          entry.then = Continuations::kMember | inside->second;
-          knot = true;
-        } else {
-          entry.then = slots_[to].id;
-        }
-      }
-      SortUnique(list);
-      lists.push_back(std::move(list));
-    }
-    if (!knot) {
-      slots_[members[0]].id = conts_.Intern(lists[0]);
+  void TieMembers() {
+    const auto refers = [&](uint32_t slot) {
+      return std::ranges::any_of(flat(slot),
+                                 [&](const Entry& entry) { return entry.then == (kSlot | slot); });
+    };
+    if (members_.size() == 1 && !refers(members_[0])) {
+      scratch_.clear();
+      for (const Entry& entry : flat(members_[0]))
+        scratch_.push_back({entry.node, entry.count, Tied(entry.then)});
+      id_of_slot_[members_[0]] = conts_.Intern(scratch_);
       return;
     }
+    // By what they hold without the others, so that equal knots look the same wherever they arise.
+    std::sort(members_.begin(), members_.end(),
+              [&](uint32_t a, uint32_t b) { return routine_of_slot_[a] < routine_of_slot_[b]; });
+    place_in_knot_.assign(routine_of_slot_.size(), kNoSlot);
+    for (uint32_t i = 0; i < members_.size(); ++i) place_in_knot_[members_[i]] = i;
+    std::vector<std::vector<Entry>> lists;
+    for (const uint32_t member : members_) {
+      std::vector<Entry>& list = lists.emplace_back(flat(member).begin(), flat(member).end());
+      for (Entry& entry : list) {
+        const uint32_t place = entry.then & kSlot ? place_in_knot_[entry.then & ~kSlot] : kNoSlot;
+        entry.then = place == kNoSlot ? Tied(entry.then) : Continuations::kMember | place;
+      }
+      SortUnique(list);
+    }
     const ContId first = conts_.InternKnot(lists);
-    for (uint32_t i = 0; i < members.size(); ++i) slots_[members[i]].id = first + i;
+    for (uint32_t i = 0; i < members_.size(); ++i) id_of_slot_[members_[i]] = first + i;
   }
 
-  uint32_t routine(uint32_t slot) {
-    if (routine_of_slot_.empty()) {
-      routine_of_slot_.resize(slots_.size());
-      for (const auto& [routine, at] : slot_of_) routine_of_slot_[at] = routine;
-    }
-    return routine_of_slot_[slot];
-  }
+  ContId Tied(uint32_t then) const { return then & kSlot ? id_of_slot_[then & ~kSlot] : then; }
 
-  void Collect(std::unordered_map<uint32_t, Slot>& from,
-               std::vector<Continuations::Expansion::Begin>& out) {
-    for (auto& [what, left] : from) {
-      std::vector<Entry> entries;
-      for (Entry entry : left.entries) {
-        if (entry.then & kSlot) entry.then = slots_[entry.then & ~kSlot].id;
-        entries.push_back(entry);
+  void Collect(std::vector<Left>& from, std::vector<Continuations::Expansion::Begin>& out) {
+    std::sort(from.begin(), from.end());
+    for (size_t i = 0; i < from.size();) {
+      const uint32_t what = from[i].what;
+      scratch_.clear();
+      for (; i < from.size() && from[i].what == what; ++i) {
+        const Entry& entry = from[i].entry;
+        if (entry.node != CfgProgram::kReturnNode) {
+          scratch_.push_back({entry.node, entry.count, Tied(entry.then)});
+        } else {
+          const auto more = conts_.entries(Tied(entry.then));
+          scratch_.insert(scratch_.end(), more.begin(), more.end());
+        }
       }
-      for (const uint32_t then : left.same) {
-        const auto more = conts_.entries(then & kSlot ? slots_[then & ~kSlot].id : then);
-        entries.insert(entries.end(), more.begin(), more.end());
-      }
-      out.push_back({what, conts_.Intern(entries)});
+      out.push_back({what, conts_.Intern(scratch_)});
     }
-    std::sort(out.begin(), out.end());
+    from.clear();
   }
 
   Continuations& conts_;
   const CfgProgram& program_;
+  std::vector<std::unique_ptr<Opening>> openings_;  // by node
+  // Of the expansion that runs; what is allocated stays.
   std::vector<Entry> work_;
-  std::unordered_set<Entry, EntryHash> seen_;
-  std::unordered_map<uint32_t, uint32_t> slot_of_;  // by routine
-  std::vector<uint32_t> routine_of_slot_;
-  std::vector<Slot> slots_;
-  std::unordered_map<uint32_t, Slot> terminals_, tokens_;
+  SeenEntries seen_;
+  std::vector<uint32_t> slot_of_;          // by routine
+  std::vector<uint32_t> routine_of_slot_;  // by slot, as what follows
+  std::vector<Left> left_, left_at_terminals_, left_at_tokens_;
+  std::vector<Range> left_of_slot_, flat_of_slot_;
+  std::vector<ContId> id_of_slot_;
+  std::vector<Entry> flat_, scratch_;
+  std::vector<uint32_t> same_, order_, low_, stack_, members_, place_in_knot_;
+  std::vector<bool> on_stack_;
+  std::vector<std::pair<uint32_t, size_t>> path_;  // slot, next entry to look at
 };
 
-Continuations::Continuations(const CfgProgram& program) : program_(program) {
+Continuations::Continuations(const CfgProgram& program)
+    : program_(program), closure_(std::make_unique<Closure>(*this, program)) {
   conts_.push_back({0, 0, CfgProgram::kInfinite});
   std::vector<Entry> accept = {{CfgProgram::kAcceptNode, 0, kNone}};
   const ContId end = Intern(accept);
@@ -285,6 +414,8 @@ Continuations::Continuations(const CfgProgram& program) : program_(program) {
   std::vector<Entry> begin = {{program.routines[program.root].start, 0, end}};
   start_ = Intern(begin);
 }
+
+Continuations::~Continuations() = default;
 
 CfgProgram::Cost Continuations::Shortest(const Entry& entry) const {
   if (entry.node == CfgProgram::kAcceptNode) return 0;
@@ -312,12 +443,12 @@ ContId Continuations::Intern(std::vector<Entry>& list) {
   SortUnique(list);
   if (list.empty()) return kNone;
   const uint64_t hash = HashOf(list);
-  const auto [begin, end] = index_.equal_range(hash);
-  for (auto it = begin; it != end; ++it) {
-    if (std::ranges::equal(entries(it->second), list)) return it->second;
+  uint64_t place = FirstPlace(hash);
+  for (; const ContId* known = index_.Find(place); ++place) {
+    if (std::ranges::equal(entries(*known), list)) return *known;
   }
   const ContId id = Append(list);
-  index_.emplace(hash, id);
+  index_.Insert(place, id);
   for (const Entry& entry : list)
     conts_[id].shortest = std::min(conts_[id].shortest, Shortest(entry));
   return id;
@@ -337,7 +468,9 @@ ContId Continuations::InternKnot(std::vector<std::vector<Entry>>& members) {
       if (entry.then & kMember) entry.then = first + (entry.then & ~kMember);
     }
     std::sort(entries.begin(), entries.end());
-    index_.emplace(HashOf(entries), Append(entries));
+    uint64_t place = FirstPlace(HashOf(entries));
+    while (index_.Find(place) != nullptr) ++place;
+    index_.Insert(place, Append(entries));
   }
   // A shortest way out passes each member at most once.
   for (size_t round = 0; round < members.size(); ++round) {
@@ -360,17 +493,17 @@ ContId Continuations::InternKnot(std::vector<std::vector<Entry>>& members) {
 ContId Continuations::Union(ContId a, ContId b) {
   if (a == b || b == kNone) return a;
   if (a == kNone) return b;
-  std::vector<Entry> both(entries(a).begin(), entries(a).end());
-  both.insert(both.end(), entries(b).begin(), entries(b).end());
-  return Intern(both);
+  union_.assign(entries(a).begin(), entries(a).end());
+  union_.insert(union_.end(), entries(b).begin(), entries(b).end());
+  return Intern(union_);
 }
 
 const Continuations::Expansion& Continuations::Expand(ContId id) {
-  if (expansions_.size() <= id) expansions_.resize(id + 1);
+  if (expansions_.size() <= id)
+    expansions_.resize(std::max<size_t>(id + 1, 2 * expansions_.size()));
   if (expansions_[id] == nullptr) {
     auto expansion = std::make_unique<Expansion>();
-    Closure(*this, program_).Run(id, *expansion);
-    if (expansions_.size() <= id) expansions_.resize(id + 1);
+    closure_->Run(id, *expansion);
     expansions_[id] = std::move(expansion);
   }
   return *expansions_[id];

@@ -23,10 +23,12 @@
 #include <vector>
 
 #include "grammar/cfg/program.h"
+#include "grammar/flat_map.h"
 
 namespace pawl {
 
 using ContId = uint32_t;
+class Closure;
 
 class Continuations {
  public:
@@ -51,6 +53,7 @@ class Continuations {
   };
 
   explicit Continuations(const CfgProgram& program);
+  ~Continuations();
 
   // The whole program, from its root.
   ContId Start() const { return start_; }
@@ -81,9 +84,11 @@ class Continuations {
   const CfgProgram& program_;
   std::vector<Cont> conts_;
   std::vector<Entry> entries_;
-  std::unordered_multimap<uint64_t, ContId> index_;
+  FlatMap<ContId> index_;  // by hash, or a place behind it
   std::unordered_multimap<uint64_t, std::pair<ContId, std::vector<std::vector<Entry>>>> knots_;
   std::vector<std::unique_ptr<Expansion>> expansions_;
+  std::unique_ptr<Closure> closure_;
+  std::vector<Entry> union_;  // scratch
   ContId start_ = kNone;
 };
 

@@ -3,6 +3,7 @@
 #include "grammar/cfg/subtree_classes.h"
 
 #include <unordered_map>
+#include <utility>
 
 #include "grammar/byte_class.h"
 
@@ -35,14 +36,24 @@ Utf8State Next(Utf8State state, uint8_t byte) {
 
 }  // namespace
 
-SubtreeClasses::SubtreeClasses(const Vocabulary& vocabulary) {
-  FindClasses(vocabulary.trie());
-  FindBytes(vocabulary.trie());
+SubtreeClasses::SubtreeClasses(const Vocabulary& vocabulary) : trie_(vocabulary.trie()) {
+  FindClasses();
+  FindBytes();
+  FindRanges(vocabulary.mask_words());
 }
 
-void SubtreeClasses::FindBytes(const TokenTrie& trie) {
-  const auto nodes = trie.nodes();
-  std::vector<Utf8State> read(static_cast<size_t>(trie.max_depth()) + 1);
+void SubtreeClasses::FindRanges(int words) {
+  constexpr uint32_t kDistance = 2048;  // tokens between cuts
+  std::vector<uint32_t> cuts;
+  const auto all = static_cast<uint32_t>(trie_.order().size());
+  for (uint32_t place = kDistance; place < all; place += kDistance) cuts.push_back(place);
+  if (all > 0) cuts.push_back(all);
+  ranges_ = TokenRanges(trie_.order(), std::move(cuts), words);
+}
+
+void SubtreeClasses::FindBytes() {
+  const auto nodes = trie_.nodes();
+  std::vector<Utf8State> read(static_cast<size_t>(trie_.max_depth()) + 1);
   std::vector<uint64_t> own(nodes.size());
   for (size_t i = 0; i < nodes.size(); ++i) {
     const uint8_t byte = nodes[i].byte;
@@ -65,8 +76,8 @@ void SubtreeClasses::FindBytes(const TokenTrie& trie) {
   }
 }
 
-void SubtreeClasses::FindClasses(const TokenTrie& trie) {
-  const auto nodes = trie.nodes();
+void SubtreeClasses::FindClasses() {
+  const auto nodes = trie_.nodes();
   class_of_.resize(nodes.size());
   std::unordered_multimap<uint64_t, uint32_t> known;  // by hash: a node of each class
   known.reserve(nodes.size() / 4);

@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "grammar/token_ranges.h"
 #include "grammar/token_trie.h"
 #include "pawl/vocabulary.h"
 
@@ -29,6 +30,12 @@ class SubtreeClasses {
   // character, all is UTF-8.
   uint64_t Below(uint32_t node) const { return below_[node]; }
 
+  // Sets the bits of all tokens below the node, those that end at it not included.
+  void SetBelow(uint32_t node, uint32_t* words) const {
+    ranges_.SetBits(trie_.order(), trie_.FirstToken(node + 1),
+                    trie_.FirstToken(trie_.nodes()[node].end), words);
+  }
+
   // The children of a node with a large subtree: what begins with other bytes need not look there.
   static constexpr uint32_t kLarge = 200;  // nodes
   struct Child {
@@ -43,9 +50,13 @@ class SubtreeClasses {
   const Children& ChildrenOf(uint32_t node) const { return children_.at(node); }
 
  private:
-  void FindClasses(const TokenTrie& trie);
-  void FindBytes(const TokenTrie& trie);
+  void FindClasses();
+  void FindBytes();
 
+  void FindRanges(int words);
+
+  const TokenTrie& trie_;
+  TokenRanges ranges_;
   std::vector<uint32_t> class_of_;
   uint32_t count_ = 0;
   std::vector<uint64_t> below_;

@@ -84,7 +84,7 @@ void RegexMachine::AddTable(uint32_t lexeme) {
   tables_[lexeme][256] = Accepting(MakeKey(1, lexeme)) ? 1 : 0;
 }
 
-bool RegexMachine::LoopsOn(uint32_t lexeme, uint64_t wanted) {
+bool RegexMachine::FindLoops(uint32_t lexeme, uint64_t wanted) {
   // Within a character: it ends where the state loops on characters like it, or where the position
   // holds the state after it.
   if (positions_[lexeme].missing > 0) {

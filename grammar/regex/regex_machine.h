@@ -40,7 +40,17 @@ class RegexMachine : public Machine {
   }
   // The state is the same after any number of characters of these classes (byte_class.h, as bits);
   // within a character: after its end and any number of them.
-  bool LoopsOn(uint32_t lexeme, uint64_t wanted);
+  bool LoopsOn(uint32_t lexeme, uint64_t wanted) {
+    if (lexeme < loops_.size()) {
+      const Loops& known = loops_[lexeme];
+      if ((wanted & known.known & ~known.loops) != 0) return false;
+      if ((wanted & ~known.known) == 0) return true;
+    }
+    return FindLoops(lexeme, wanted);
+  }
+
+  // A character has begun and not ended.
+  bool InCharacter(uint32_t lexeme) const { return positions_[lexeme].missing > 0; }
 
   // What a text may go on with, as a term. REQUIRES: no character has begun without ending.
   ReId TermOf(Key state) const { return dfa_.Term(positions_[LexemeOf(state)].state); }
@@ -53,6 +63,7 @@ class RegexMachine : public Machine {
  private:
   static constexpr uint32_t kUnknownStep = UINT32_MAX;
   void AddTable(uint32_t lexeme);
+  bool FindLoops(uint32_t lexeme, uint64_t wanted);
   // A state of the DFA, and the bytes of a UTF-8 sequence that has begun. Length 0 inside of one:
   // the state is that after the sequence, however it goes on.
   struct Position {

@@ -49,6 +49,10 @@ class PAWL_EXPORT State {
 
   // Tokens that Advance takes, plus every end-of-output token when accepting().
   std::shared_ptr<const Mask> mask() const;
+  // Where that mask is known from before: copies its words to `row` and returns how many tokens it
+  // allows. -1 otherwise, with `row` as it was. Never waits for a mask that somebody computes.
+  // REQUIRES: row.size() >= mask_words() of the vocabulary.
+  int64_t CopyKnownMask(std::span<uint32_t> row) const;
 
   // The text so far is a complete sentence of the grammar.
   bool accepting() const;

@@ -433,8 +433,10 @@ Result<Grammar> GrammarFlags::CompileOne(
 }
 
 void GrammarFlags::NoteAnnotations(std::string_view command, const Grammar& grammar) const {
-  if (!annotations) return;
-  for (const std::string& note : grammar.notes()) Note(command, "note: " + note);
+  for (const std::string& note : grammar.notes()) {
+    // A dialect that is not known may change what every keyword means.
+    if (annotations || note.starts_with("#/$schema: ")) Note(command, "note: " + note);
+  }
 }
 
 void SamplingFlags::AddTo(CLI::App* command) {

@@ -119,7 +119,7 @@ void AddSample(CLI::App& app, Action& action) {
       ->type_name("N");
   command
       ->add_option("--ending", flags->ending,
-                   "Least probability, at each token, of the one that leads to the end")
+                   "Least probability, at each token, of the one that leads to the end: 0 to 0.999")
       ->transform(FiniteNumber(0, 0.999))
       ->capture_default_str()
       ->type_name("P");

@@ -229,7 +229,7 @@ TEST(EngineTest, RequestsSayWhatIsWrongAndWhere) {
 
   EngineRequest bad_json;
   bad_json.chat_json = "[{\"role\":";
-  EXPECT_EQ(error_of(bad_json).rfind("chat_json: byte ", 0), 0u) << error_of(bad_json);
+  EXPECT_EQ(error_of(bad_json).rfind("chat_json: 1:", 0), 0u) << error_of(bad_json);
   EngineRequest bad_message;
   bad_message.messages = {{"user", "a"}, {"user", "\xC3"}};
   EXPECT_EQ(error_of(bad_message), "messages: #/1/content: not UTF-8 at byte 0");

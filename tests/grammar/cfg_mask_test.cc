@@ -1,0 +1,111 @@
+// Masks of grammars on vocabularies with many tokens below each beginning, where a walk takes whole
+// subtrees at once: against trying every token.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "pawl/compiler.h"
+#include "pawl/grammar_options.h"
+#include "tests/grammar/mask_oracle.h"
+
+namespace pawl {
+namespace {
+
+// Random strings of letters, digits, marks, and characters beyond ASCII, whole and cut.
+std::shared_ptr<const Vocabulary> DenseVocabulary(uint32_t seed) {
+  const std::vector<std::string> pieces = {"a",
+                                           "a",
+                                           "b",
+                                           "c",
+                                           "A",
+                                           "1",
+                                           " ",
+                                           " ",
+                                           "(",
+                                           ")",
+                                           ",",
+                                           ".",
+                                           "*",
+                                           "\xC3",
+                                           "\xA9",
+                                           "\xC3\xA9",
+                                           "\xE6\x97\xA5",
+                                           "\xE6\x97\xA6"};
+  std::mt19937 random(seed);
+  std::set<std::string> tokens;
+  for (const std::string& piece : pieces) tokens.insert(piece);
+  while (tokens.size() < 3000) {
+    std::string token;
+    for (auto length = 1 + random() % 6; length > 0; --length)
+      token += pieces[random() % pieces.size()];
+    tokens.insert(token);
+  }
+  VocabularyInit init;
+  init.tokens.assign(tokens.begin(), tokens.end());
+  std::ranges::shuffle(init.tokens, random);
+  init.tokens.push_back(init.tokens[7]);  // two tokens of the same bytes
+  init.tokens.emplace_back("<s>");
+  init.special = init.end_tokens = {static_cast<TokenId>(init.tokens.size() - 1)};
+  return *Vocabulary::Create(std::move(init));
+}
+
+struct Case {
+  GrammarLanguage language;
+  const char* grammar;
+};
+
+const Case kCases[] = {
+    {GrammarLanguage::kEbnf,
+     "root ::= e\ne ::= n | n \"(\" e (\",\" e)* \")\" | e \" * \" e\nn ::= [a-z]+ \" \"*"},
+    {GrammarLanguage::kEbnf,
+     "root ::= (w | \"abc\" | [a-b1]+ \".\" w)+\nw ::= [a-zA-Z] [a-zA-Z0-9]* \" \""},
+    {GrammarLanguage::kEbnf,
+     "root ::= \"(\" (c \",\")* c \")\"\nc ::= [^a(),]+ | \"a\" [^*]* \"*\""},
+    {GrammarLanguage::kEbnf, "root ::= x [ab]+ \".\" x\nx[lazy] ::= [^a]+"},
+    {GrammarLanguage::kEbnf, "root ::= (x \"a\")*\nx[lazy] ::= \"(\" [^*]* [^a*]"},
+    {GrammarLanguage::kEbnf, "root ::= (x | [ab]+ \",\")*\nx[lazy] ::= [^*]* \"*\""},
+    {GrammarLanguage::kEbnf, "root ::= (x \"a\")* \".\"\nx[max_tokens=2] ::= \"(\" [^*]*"},
+    {GrammarLanguage::kEbnf,
+     "root ::= (x | y) (\" \" y)*\nx[max_tokens=1] ::= [^ .]+\ny[max_tokens=2] ::= [a-z]+ \".\""},
+    {GrammarLanguage::kLark, "start: (x \"a\")* \".\"\nx[max_tokens=2]: /[^*]+/"},
+    {GrammarLanguage::kLark,
+     "start: x y? \"1\"\nx[max_tokens=1]: /[a-z]+[^a-z]*/\ny[max_tokens=1]: /[^1]+/"},
+};
+
+TEST(CfgMaskTest, DenseVocabulariesMeetTheirMasks) {
+  int states = 0;
+  for (uint32_t seed = 0; seed < 4; ++seed) {
+    const auto vocabulary = DenseVocabulary(seed);
+    const Compiler compiler(vocabulary);
+    std::mt19937 random(seed + 12345);
+    for (size_t i = 0; i < std::size(kCases); ++i) {
+      const auto grammar = compiler.CompileGrammar(kCases[i].grammar, kCases[i].language);
+      ASSERT_TRUE(grammar.ok()) << kCases[i].grammar << "\n" << grammar.error().ToString();
+      for (int walk = 0; walk < 3; ++walk) {
+        State state = grammar->Start();
+        std::string text;
+        for (int step = 0; step < 6; ++step) {
+          const std::vector<TokenId> allowed =
+              AllowedTokens(state, *vocabulary,
+                            std::string(kCases[i].grammar) + "\nseed " + std::to_string(seed) +
+                                " after \"" + text + '"');
+          ASSERT_FALSE(testing::Test::HasFailure());
+          ++states;
+          if (allowed.empty()) break;
+          const TokenId token = allowed[random() % allowed.size()];
+          text += vocabulary->bytes(token);
+          state = *state.Advance(token);
+        }
+      }
+    }
+  }
+  EXPECT_GT(states, 400);
+}
+
+}  // namespace
+}  // namespace pawl

@@ -120,6 +120,7 @@ class GrammarImpl {
     return machine_->Temperature(key);
   }
 
+  bool CountsTokens() const { return machine_->CountsTokens(); }
   bool has_captures() const { return machine_->has_captures(); }
 
   Result<std::vector<Capture>> FindCaptures(std::span<const OutputPiece> output) const {
@@ -219,6 +220,16 @@ std::optional<std::vector<TokenId>> State::CompletionTokens() const {
     const std::vector<TokenId> spelled = grammar_->vocabulary().FewestTokens(part.bytes);
     if (spelled.empty()) return std::nullopt;
     tokens.insert(tokens.end(), spelled.begin(), spelled.end());
+  }
+  // Bytes that complete may be more tokens than a rule may have.
+  if (grammar_->CountsTokens()) {
+    State at = *this;
+    for (const TokenId token : tokens) {
+      const std::optional<State> next = at.Advance(token);
+      if (!next) return std::nullopt;
+      at = *next;
+    }
+    if (!at.accepting()) return std::nullopt;
   }
   return tokens;
 }

@@ -97,6 +97,9 @@ class Machine {
     return MakeKey(frame, lexeme);
   }
 
+  // Some lexemes have a limit of tokens: what their bytes allow, StepToken may refuse.
+  virtual bool CountsTokens() const { return false; }
+
   // The machine's rules have captures.
   virtual bool has_captures() const { return false; }
   // The captures of a text that Accepting() takes, see pawl/capture.h.

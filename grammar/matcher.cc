@@ -352,7 +352,25 @@ Result<std::vector<int32_t>> DraftTreeParents(std::span<const int32_t> next_toke
       }
     }
   }
-  // Nothing is listed twice, so no list of siblings comes back to itself.
+  // Nothing is listed twice, so what no unlisted node leads to lies on a circle.
+  std::vector<size_t> todo;
+  for (size_t i = 0; i < n; ++i) {
+    if (listed[i] == 0) todo.push_back(i);
+  }
+  std::vector<uint8_t> reached(n, 0);
+  while (!todo.empty()) {
+    const size_t at = todo.back();
+    todo.pop_back();
+    reached[at] = 1;
+    for (const int32_t other : {next_token[at], next_sibling[at]}) {
+      if (other != -1) todo.push_back(static_cast<size_t>(other));
+    }
+  }
+  if (const size_t at = static_cast<size_t>(std::ranges::find(reached, 0) - reached.begin());
+      at < n) {
+    return Error{ErrorCode::kInvalid, "a child or sibling of itself in the draft tree",
+                 "node " + std::to_string(at)};
+  }
   for (size_t i = 0; i < n; ++i) {
     for (int32_t child = next_token[i]; child != -1;
          child = next_sibling[static_cast<size_t>(child)])

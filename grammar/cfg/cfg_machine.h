@@ -61,6 +61,7 @@ class CfgMachine : public Machine {
   void FillTokens(Key state, const Vocabulary& vocabulary, uint32_t* words) override;
   bool FillBelow(Key state, const Vocabulary& vocabulary, uint32_t node, bool fresh,
                  uint32_t* words) override;
+  bool CountsTokens() const override { return program_.counts_tokens; }
   bool has_captures() const override { return has_captures_; }
   Result<std::vector<Capture>> FindCaptures(std::span<const OutputPiece> pieces,
                                             const Vocabulary& vocabulary) override;

@@ -67,7 +67,8 @@ class PAWL_EXPORT State {
   std::optional<std::string> ShortestCompletion() const;
   // The same with such tokens; none of the pieces is empty.
   std::optional<std::vector<OutputPiece>> Completion() const;
-  // Completion() in the fewest tokens that spell it; nullopt when there is none.
+  // Completion() in the fewest tokens that spell it; nullopt when there is none, and where these
+  // are more than a rule with a limit of tokens may have.
   std::optional<std::vector<TokenId>> CompletionTokens() const;
   // How many those are; -1 when there are none.
   int shortest_close() const;

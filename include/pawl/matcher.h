@@ -191,7 +191,7 @@ PAWL_EXPORT Result<size_t> FillTreeMasks(const Matcher& matcher, std::span<const
 
 // The parents of a tree given as "first child, next sibling" (next_token and next_sibling as EAGLE
 // drafters write them; -1: none). Nodes without a parent get -1. Errors: lengths that differ, an
-// index out of range, a node with two parents.
+// index out of range, a node with two parents or that is a child or sibling of itself.
 PAWL_EXPORT Result<std::vector<int32_t>> DraftTreeParents(std::span<const int32_t> next_token,
                                                           std::span<const int32_t> next_sibling);
 

@@ -397,6 +397,13 @@ TEST(DraftTreeTest, ParentsOfChildAndSiblingLists) {
                 .error()
                 .ToString(),
             "node 2: listed twice in the draft tree");
+  // Circles of children and of siblings, and one that hangs on nothing.
+  EXPECT_EQ(
+      DraftTreeParents(std::vector<int32_t>{1, 0}, std::vector<int32_t>{-1, -1}).error().ToString(),
+      "node 0: a child or sibling of itself in the draft tree");
+  EXPECT_FALSE(DraftTreeParents(std::vector<int32_t>{0}, std::vector<int32_t>{-1}).ok());
+  EXPECT_FALSE(
+      DraftTreeParents(std::vector<int32_t>{-1, -1, -1}, std::vector<int32_t>{-1, 2, 1}).ok());
   EXPECT_EQ(DraftTreeParents(std::vector<int32_t>{1, -1, -1}, std::vector<int32_t>{-1, 2, 1})
                 .error()
                 .ToString(),

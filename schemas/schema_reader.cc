@@ -16,7 +16,7 @@ constexpr int kMaxReferenceChain = 1000;
 constexpr int64_t kMaxConstantContainers = 1000;
 // Under uniqueItems each item is told apart from those before it as well.
 constexpr int64_t kMaxUniqueContainers = 250;
-constexpr int64_t kMaxSchemas = 200'000;
+constexpr int64_t kMaxSchemas = 150'000;
 
 // The JSON Pointer of `part`, which stands somewhere in `value`, itself at `pointer`.
 std::optional<std::string> Find(const json::Value& value, const json::Value& part,

@@ -16,13 +16,13 @@ namespace {
 // before each gets less; and after how many nothing is searched any more, since one mask may ask
 // about a hundred thousand states. Reading a text does not count: it must not fail for what
 // searches have cost.
-constexpr uint64_t kMaxWork = 1u << 20, kMaxWorkOfAll = 1u << 21, kMaxWorkLater = 1u << 13,
-                   kMaxWorkEver = 1u << 22;
+constexpr uint64_t kMaxWork = 1u << 20, kMaxWorkOfAll = 1u << 20, kMaxWorkLater = 1u << 13,
+                   kMaxWorkEver = 1u << 21;
 // The same for steps through the product, in units of the fuel.
-constexpr int64_t kMaxStepsEver = 32;
+constexpr int64_t kMaxStepsEver = 16;
 // States of a product are kept; of one that takes more bytes than that no more are made to look
 // ahead.
-constexpr size_t kMaxBytes = size_t{64} << 20;
+constexpr size_t kMaxBytes = size_t{32} << 20;
 constexpr char32_t kSurrogatesBegin = 0xD800, kSurrogatesEnd = 0xDFFF;
 
 bool IsSurrogate(char32_t c) { return c >= kSurrogatesBegin && c <= kSurrogatesEnd; }

@@ -292,7 +292,7 @@ TEST(StateTest, CopiesTheMasksThatAreKnown) {
   EXPECT_EQ(row, std::vector<uint32_t>(kStride, 7));
   const auto mask = state.mask();
   EXPECT_EQ(state.CopyKnownMask(row), mask->count());
-  EXPECT_TRUE(std::ranges::equal(mask->words(), row));
+  EXPECT_TRUE(std::equal(mask->words().begin(), mask->words().end(), row.begin()));
 }
 
 TEST(BatchFillerTest, ManyThreadsMayAskOneGrammarAtOnce) {

@@ -2,7 +2,9 @@
 // verifying beside the rate of a copy, prompts beside the rate of a library product, steps with
 // masks beside steps without, masks alone beside the bytes that have to move.
 //
-//   gpu_bench [--json FILE] [--quick]
+//   gpu_bench [--json FILE] [--quick] [--no-dependent-launch] [--checked NAME=passed|failed]...
+//
+// --checked: what others have found out, for the file.
 //
 // Models have the shapes of well-known ones and weights that mean nothing. Exit code 77: no device.
 #include <algorithm>
@@ -75,6 +77,8 @@ struct Line {
   bool at_most;
 };
 std::vector<Line> lines;
+bool dependent_launch = true;
+std::vector<std::pair<std::string, std::string>> checks;
 
 void Report(const std::string& name, double value, double bar = 0, bool at_most = false) {
   lines.push_back({name, value, bar, at_most});
@@ -237,6 +241,7 @@ class Weights {
     options.fp8_weights = fp8;
     options.kv_bytes = kv_bytes;
     options.kept_kv_bytes = 0;
+    options.dependent_launch = dependent_launch;
     return Must(TransformerCuda::Make(std::move(config), weights, options));
   }
 
@@ -334,10 +339,12 @@ std::vector<std::shared_ptr<const Mask>> JsonMasks(int vocabulary) {
   return masks;
 }
 
-void RunModels(double copy_rate, double product_rate, bool quick) {
+void RunModels(double copy_rate, double product_rate, bool quick,
+               const std::function<void()>& save) {
   Weights weights;
   const int steps = quick ? 20 : 100;
   for (const ShapeOfModel& shape : kShapes) {
+    save();
     const std::string name = shape.name;
     const int64_t kv = int64_t{6} << 30;
     const std::unique_ptr<Model> model =
@@ -430,7 +437,12 @@ void WriteJson(const char* path, const DeviceFacts& device) {
     }
     std::fprintf(file, "}%s\n", i + 1 < lines.size() ? "," : "");
   }
-  std::fprintf(file, "  ]\n}\n");
+  std::fprintf(file, "  ],\n  \"checks\": {");
+  for (size_t i = 0; i < checks.size(); ++i) {
+    std::fprintf(file, "%s\n    \"%s\": \"%s\"", i > 0 ? "," : "", checks[i].first.c_str(),
+                 checks[i].second.c_str());
+  }
+  std::fprintf(file, "%s}\n}\n", checks.empty() ? "" : "\n  ");
   std::fclose(file);
 }
 
@@ -440,10 +452,19 @@ int Run(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--json") == 0 && i + 1 < argc) {
       json = argv[++i];
+    } else if (std::strcmp(argv[i], "--checked") == 0 && i + 1 < argc) {
+      const std::string check = argv[++i];
+      const size_t at = check.rfind('=');
+      if (at == std::string::npos) return 2;
+      checks.emplace_back(check.substr(0, at), check.substr(at + 1));
+    } else if (std::strcmp(argv[i], "--no-dependent-launch") == 0) {
+      dependent_launch = false;
     } else if (std::strcmp(argv[i], "--quick") == 0) {
       quick = true;
     } else {
-      std::fprintf(stderr, "usage: gpu_bench [--json FILE] [--quick]\n");
+      std::fprintf(stderr,
+                   "usage: gpu_bench [--json FILE] [--quick] [--no-dependent-launch] [--checked "
+                   "NAME=WORD]...\n");
       return 2;
     }
   }
@@ -467,9 +488,13 @@ int Run(int argc, char** argv) {
       std::printf("prompts are not measured: %s\n", library.error().message.c_str());
     }
   }
+  const auto save = [&] {
+    if (json != nullptr) WriteJson(json, *device);
+  };
   Masks(copy_rate);
-  RunModels(copy_rate, product_rate, quick);
-  if (json != nullptr) WriteJson(json, *device);
+  save();  // what there is, should time or memory run out
+  RunModels(copy_rate, product_rate, quick, save);
+  save();
   return 0;
 }
 

@@ -81,6 +81,10 @@ class GrammarImpl {
     return mask;
   }
 
+  int64_t CopyKnownMask(Machine::Key key, std::span<uint32_t> row) const {
+    return memo_.Copy(key, row);
+  }
+
   bool Accepting(Machine::Key key) const {
     std::lock_guard lock(mutex_);
     return machine_->Accepting(key);
@@ -116,6 +120,7 @@ class GrammarImpl {
     return machine_->Temperature(key);
   }
 
+  bool CountsTokens() const { return machine_->CountsTokens(); }
   bool has_captures() const { return machine_->has_captures(); }
 
   Result<std::vector<Capture>> FindCaptures(std::span<const OutputPiece> output) const {
@@ -136,13 +141,13 @@ class GrammarImpl {
     }
     std::lock_guard lock(mutex_);
     if (machine_->Accepting(key)) return machine_->FindCaptures(output, *vocabulary_);
-    const std::optional<std::string> rest = machine_->ShortestCompletion(key);
+    const auto rest = machine_->Completion(key);
     if (!rest) {
       return Error{ErrorCode::kUnsupported,
-                   "the output is not complete, and no short text completes it", ""};
+                   "the output is not complete, and nothing short completes it", ""};
     }
     std::vector<OutputPiece> whole(output.begin(), output.end());
-    whole.push_back({.token = kNoToken, .bytes = *rest});
+    whole.insert(whole.end(), rest->begin(), rest->end());
     auto captures = machine_->FindCaptures(whole, *vocabulary_);
     if (!captures.ok()) return captures.error();
     std::erase_if(*captures, [size](const Capture& capture) {
@@ -151,7 +156,7 @@ class GrammarImpl {
     return captures;
   }
 
-  std::optional<std::vector<CompletionPart>> Completion(Machine::Key key) const {
+  std::optional<std::vector<OutputPiece>> Completion(Machine::Key key) const {
     std::lock_guard lock(mutex_);
     return machine_->Completion(key);
   }
@@ -188,6 +193,9 @@ size_t State::MatchedPrefix(std::string_view bytes) const {
 }
 
 std::shared_ptr<const Mask> State::mask() const { return grammar_->MaskOf(key_); }
+int64_t State::CopyKnownMask(std::span<uint32_t> row) const {
+  return grammar_->CopyKnownMask(key_, row);
+}
 bool State::accepting() const { return grammar_->Accepting(key_); }
 std::string State::forced(size_t limit) const { return grammar_->Forced(key_, limit); }
 std::optional<std::string> State::ShortestCompletion() const {
@@ -196,7 +204,7 @@ std::optional<std::string> State::ShortestCompletion() const {
 
 std::optional<float> State::temperature() const { return grammar_->Temperature(key_); }
 
-std::optional<std::vector<CompletionPart>> State::Completion() const {
+std::optional<std::vector<OutputPiece>> State::Completion() const {
   return grammar_->Completion(key_);
 }
 
@@ -204,7 +212,7 @@ std::optional<std::vector<TokenId>> State::CompletionTokens() const {
   const auto parts = Completion();
   if (!parts) return std::nullopt;
   std::vector<TokenId> tokens;
-  for (const CompletionPart& part : *parts) {
+  for (const OutputPiece& part : *parts) {
     if (part.token != kNoToken) {
       tokens.push_back(part.token);
       continue;
@@ -212,6 +220,16 @@ std::optional<std::vector<TokenId>> State::CompletionTokens() const {
     const std::vector<TokenId> spelled = grammar_->vocabulary().FewestTokens(part.bytes);
     if (spelled.empty()) return std::nullopt;
     tokens.insert(tokens.end(), spelled.begin(), spelled.end());
+  }
+  // Bytes that complete may be more tokens than a rule may have.
+  if (grammar_->CountsTokens()) {
+    State at = *this;
+    for (const TokenId token : tokens) {
+      const std::optional<State> next = at.Advance(token);
+      if (!next) return std::nullopt;
+      at = *next;
+    }
+    if (!at.accepting()) return std::nullopt;
   }
   return tokens;
 }

@@ -26,7 +26,7 @@
 #include <vector>
 
 #include "pawl/capture.h"
-#include "pawl/completion.h"
+#include "pawl/output_piece.h"
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
 
@@ -55,11 +55,11 @@ class Machine {
   virtual std::optional<std::string> ShortestCompletion(Key state) = 0;
 
   // The same with tokens taken as a whole.
-  virtual std::optional<std::vector<CompletionPart>> Completion(Key state) {
+  virtual std::optional<std::vector<OutputPiece>> Completion(Key state) {
     auto bytes = ShortestCompletion(state);
     if (!bytes) return std::nullopt;
-    if (bytes->empty()) return std::vector<CompletionPart>();
-    return std::vector<CompletionPart>{{.bytes = *std::move(bytes)}};
+    if (bytes->empty()) return std::vector<OutputPiece>();
+    return std::vector<OutputPiece>{{.bytes = *std::move(bytes)}};
   }
 
   // Bytes with which a text of the machine may end; all where that is not known.
@@ -96,6 +96,9 @@ class Machine {
     if (TracksText(frame)) frame = AppendText(frame, byte);
     return MakeKey(frame, lexeme);
   }
+
+  // Some lexemes have a limit of tokens: what their bytes allow, StepToken may refuse.
+  virtual bool CountsTokens() const { return false; }
 
   // The machine's rules have captures.
   virtual bool has_captures() const { return false; }

@@ -1,5 +1,6 @@
 #include "grammar/mask_memo.h"
 
+#include <cstring>
 #include <mutex>
 
 namespace pawl {
@@ -9,6 +10,16 @@ std::shared_ptr<const Mask> MaskMemo::Find(Machine::Key key) const {
   std::shared_lock lock(shard.mutex);
   const auto it = shard.masks.find(key);
   return it == shard.masks.end() ? nullptr : it->second;
+}
+
+int64_t MaskMemo::Copy(Machine::Key key, std::span<uint32_t> row) const {
+  const Shard& shard = shards_[ShardOf(key)];
+  std::shared_lock lock(shard.mutex);
+  const auto it = shard.masks.find(key);
+  if (it == shard.masks.end()) return -1;
+  const std::span<const uint32_t> words = it->second->words();
+  std::memcpy(row.data(), words.data(), words.size_bytes());
+  return it->second->count();
 }
 
 void MaskMemo::Keep(Machine::Key key, const std::shared_ptr<const Mask>& mask) {

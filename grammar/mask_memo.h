@@ -8,8 +8,10 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <shared_mutex>
+#include <span>
 #include <unordered_map>
 
 #include "grammar/machine.h"
@@ -21,6 +23,9 @@ class MaskMemo {
  public:
   // nullptr: not asked before, or forgotten.
   std::shared_ptr<const Mask> Find(Machine::Key key) const;
+  // The number of tokens that the mask allows, with its words copied to `row`; -1 like nullptr
+  // above. Takes no reference, whose counter the threads of a batch would hand to and fro.
+  int64_t Copy(Machine::Key key, std::span<uint32_t> row) const;
   void Keep(Machine::Key key, const std::shared_ptr<const Mask>& mask);
   void Clear();
 

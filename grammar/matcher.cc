@@ -9,13 +9,19 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
+#include <functional>
+#include <mutex>
 
 #include "grammar/forced_spelling.h"
+#include "grammar/grammar_access.h"
 #include "src/base/thread_pool.h"
 
 namespace pawl {
 namespace {
+
+bool GetBit(std::span<const uint32_t> row, TokenId token) {
+  return (row[static_cast<size_t>(token) / 32] >> (token % 32) & 1) != 0;
+}
 
 void SetBit(std::span<uint32_t> row, TokenId token, bool value) {
   const uint32_t bit = 1u << (token & 31);
@@ -111,9 +117,10 @@ Result<std::vector<Capture>> Matcher::Captures() const {
   for (size_t i = 1; i < history_.size(); ++i) {
     const Position& step = history_[i];
     if (step.ended) break;
+    pieces.push_back({.token = step.token});
+    if (step.token != kNoToken) continue;
     const size_t begin = history_[i - 1].bytes_end;
-    pieces.push_back({.token = step.token,
-                      .bytes = std::string_view(bytes_).substr(begin, step.bytes_end - begin)});
+    pieces.back().bytes = bytes_.substr(begin, step.bytes_end - begin);
   }
   return grammar_.FindCaptures(pieces);
 }
@@ -128,19 +135,31 @@ bool Matcher::TerminatedAt(const Position& position) const {
 
 bool Matcher::terminated() const { return TerminatedAt(history_.back()); }
 
-bool Matcher::FillMaskOf(const Position& position, std::span<uint32_t> row) const {
-  const Vocabulary& vocabulary = grammar_.vocabulary();
-  row = row.first(static_cast<size_t>(vocabulary.mask_words()));
+std::optional<bool> Matcher::FillKnownMaskOf(const Position& position,
+                                             std::span<uint32_t> row) const {
+  row = row.first(static_cast<size_t>(grammar_.vocabulary().mask_words()));
   if (position.ended) {
     std::ranges::fill(row, 0u);
     return false;
   }
+  const int64_t count = position.state.CopyKnownMask(row);
+  if (count < 0) return std::nullopt;
+  return WithOwnEndTokens(position, row, count > 0);
+}
+
+bool Matcher::FillMaskOf(const Position& position, std::span<uint32_t> row) const {
+  if (const std::optional<bool> filled = FillKnownMaskOf(position, row)) return *filled;
   const std::shared_ptr<const Mask> mask = position.state.mask();
-  std::memcpy(row.data(), mask->words().data(), row.size_bytes());
-  if (!own_end_tokens_) return mask->count() > 0;
+  row = row.first(mask->words().size());
+  std::ranges::copy(mask->words(), row.begin());
+  return WithOwnEndTokens(position, row, mask->count() > 0);
+}
+
+bool Matcher::WithOwnEndTokens(const Position& position, std::span<uint32_t> row, bool any) const {
+  if (!own_end_tokens_) return any;
   // A vocabulary without end tokens cannot tell by its mask where the text may end.
-  const auto theirs = vocabulary.end_tokens();
-  const bool accepting = theirs.empty() ? position.state.accepting() : mask->Allows(theirs.front());
+  const auto theirs = grammar_.vocabulary().end_tokens();
+  const bool accepting = theirs.empty() ? position.state.accepting() : GetBit(row, theirs.front());
   for (const TokenId token : theirs) SetBit(row, token, false);
   for (const TokenId token : end_tokens_) SetBit(row, token, accepting);
   return std::ranges::any_of(row, [](uint32_t word) { return word != 0; });
@@ -193,16 +212,50 @@ int BatchFiller::threads() const { return pool_->size(); }
 
 size_t BatchFiller::Fill(std::span<const Row> rows) const {
   std::atomic<size_t> empty{0};
-  // Small ranges: one new state takes as long as hundreds of known ones.
+  const auto count = [&](bool any) {
+    if (!any) empty.fetch_add(1, std::memory_order_relaxed);
+  };
+  std::vector<uint8_t> unknown(rows.size(), 0);
+  std::atomic<bool> any_unknown{false};
   constexpr int64_t kGrain = 4;
-  pool_->ParallelFor(static_cast<int64_t>(rows.size()), kGrain,
-                     [&](int64_t begin, int64_t end, int) {
-                       for (int64_t i = begin; i < end; ++i) {
-                         const Row& row = rows[static_cast<size_t>(i)];
-                         if (row.matcher != nullptr && !row.matcher->FillMask(row.words))
-                           empty.fetch_add(1, std::memory_order_relaxed);
-                       }
-                     });
+  pool_->ParallelFor(
+      static_cast<int64_t>(rows.size()), kGrain, [&](int64_t begin, int64_t end, int) {
+        for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+          const Matcher* matcher = rows[i].matcher;
+          if (matcher == nullptr) continue;
+          const auto filled = matcher->FillKnownMaskOf(matcher->history_.back(), rows[i].words);
+          if (filled) {
+            count(*filled);
+          } else {
+            unknown[i] = 1;
+            any_unknown.store(true, std::memory_order_relaxed);
+          }
+        }
+      });
+  if (!any_unknown.load()) return empty.load();
+  // By what serialises them: two threads that took turns at one machine would be slower than one.
+  struct Waiting {
+    const std::mutex* lock;
+    size_t row;
+  };
+  std::vector<Waiting> waiting;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (unknown[i] != 0)
+      waiting.push_back({GrammarAccess::Of(rows[i].matcher->grammar()).lock.get(), i});
+  }
+  std::ranges::stable_sort(waiting, std::less(), &Waiting::lock);
+  std::vector<size_t> starts;
+  for (size_t i = 0; i < waiting.size(); ++i) {
+    if (i == 0 || waiting[i].lock != waiting[i - 1].lock) starts.push_back(i);
+  }
+  starts.push_back(waiting.size());
+  pool_->ParallelFor(static_cast<int64_t>(starts.size()) - 1, 1, [&](int64_t group, int64_t, int) {
+    const auto g = static_cast<size_t>(group);
+    for (size_t i = starts[g]; i < starts[g + 1]; ++i) {
+      const Row& row = rows[waiting[i].row];
+      count(row.matcher->FillMask(row.words));
+    }
+  });
   return empty.load();
 }
 
@@ -299,7 +352,25 @@ Result<std::vector<int32_t>> DraftTreeParents(std::span<const int32_t> next_toke
       }
     }
   }
-  // Nothing is listed twice, so no list of siblings comes back to itself.
+  // Nothing is listed twice, so what no unlisted node leads to lies on a circle.
+  std::vector<size_t> todo;
+  for (size_t i = 0; i < n; ++i) {
+    if (listed[i] == 0) todo.push_back(i);
+  }
+  std::vector<uint8_t> reached(n, 0);
+  while (!todo.empty()) {
+    const size_t at = todo.back();
+    todo.pop_back();
+    reached[at] = 1;
+    for (const int32_t other : {next_token[at], next_sibling[at]}) {
+      if (other != -1) todo.push_back(static_cast<size_t>(other));
+    }
+  }
+  if (const size_t at = static_cast<size_t>(std::ranges::find(reached, 0) - reached.begin());
+      at < n) {
+    return Error{ErrorCode::kInvalid, "a child or sibling of itself in the draft tree",
+                 "node " + std::to_string(at)};
+  }
   for (size_t i = 0; i < n; ++i) {
     for (int32_t child = next_token[i]; child != -1;
          child = next_sibling[static_cast<size_t>(child)])

@@ -61,6 +61,12 @@ struct ArrayAtom {
   std::string constant;  // as for objects
 };
 
+// What looking for ways to an end has cost so far, over all strings of a schema (string_search.h).
+struct SearchSpending {
+  uint64_t work = 0;  // steps of the regexes' arena
+  int64_t steps = 0;  // as JsonSchemaOptions::step_fuel has them
+};
+
 // A schema, compiled as far as it can be without looking at text: the formula of the root and the
 // tables its leaves point into. Grows while it is used (formulas are derived lazily). Not
 // thread-safe.
@@ -68,6 +74,7 @@ class SchemaTable {
  public:
   FormulaArena formulas;
   std::shared_ptr<RegexArena> regexes = std::make_shared<RegexArena>();
+  const std::unique_ptr<SearchSpending> spending = std::make_unique<SearchSpending>();
   FormulaId root = kTrueFormula;
 
   FormulaId AddString(StringAtom atom);

@@ -84,6 +84,11 @@ Result<Grammar> Compiler::CompileJsonSchema(std::string_view text,
 
 Result<Grammar> Compiler::CompileGrammar(std::string_view text, GrammarLanguage language,
                                          const GrammarOptions& options) const {
+  if (language != GrammarLanguage::kEbnf && language != GrammarLanguage::kGbnf &&
+      options.root != GrammarOptions().root && options.root != "start") {
+    return Error{ErrorCode::kInvalid,
+                 "is for EBNF and GBNF; the root of a Lark grammar is \"start\"", "root"};
+  }
   LanguageOptions reading;
   reading.max_bytes = options.max_bytes;
   reading.max_nesting = options.max_nesting;

@@ -4,6 +4,7 @@
 #include "schemas/formula.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 namespace pawl::schema {
 namespace {
@@ -210,7 +211,16 @@ std::optional<FormulaArena::BadReference> FormulaArena::FindBadReference(int max
       if (next < node.kids.size() + (follows ? 1 : 0)) {
         ++path.back().next;
         const FormulaId to = next < node.kids.size() ? node.kids[next] : targets_[node.value];
-        if (longest[to] == kOnPath) return BadReference{reference, true};
+        if (longest[to] == kOnPath) {
+          // The references of the circle, in order; it has one, or `to` would be its own part.
+          size_t at = path.size();
+          while (path[at - 1].formula != to) --at;
+          std::vector<FormulaId> circle;
+          for (--at; at < path.size(); ++at) {
+            if (nodes_[path[at].formula].op == Op::kReference) circle.push_back(path[at].formula);
+          }
+          return BadReference{circle.front(), true, circle.back()};
+        }
         if (longest[to] == kUnknown) path.push_back({to, 0});
         continue;
       }
@@ -224,21 +234,30 @@ std::optional<FormulaArena::BadReference> FormulaArena::FindBadReference(int max
     }
   }
   for (const FormulaId reference : references_) {
-    if (longest[reference] - 1 > max_steps) return BadReference{reference, false};
+    if (longest[reference] - 1 > max_steps) return BadReference{reference, false, reference};
   }
   return std::nullopt;
 }
 
+// Kept for what was asked alone: those of all parts of deep formulas would be many times as much.
 const std::vector<AtomId>& FormulaArena::Atoms(FormulaId f) {
   if (const auto it = atoms_.find(f); it != atoms_.end()) return it->second;
   std::vector<AtomId> out;
-  if (nodes_[f].op == Op::kAtom) out.push_back(nodes_[f].value);
-  for (const FormulaId kid : nodes_[f].kids) {
-    if (nodes_[kid].op == Op::kAtom) {
-      out.push_back(nodes_[kid].value);
-    } else {
-      const std::vector<AtomId>& more = Atoms(kid);
-      out.insert(out.end(), more.begin(), more.end());
+  std::vector<FormulaId> open = {f};
+  std::unordered_set<FormulaId> seen;
+  const bool shared = nodes_[f].size > kManyParts;
+  while (!open.empty()) {
+    const Node& node = nodes_[open.back()];
+    open.pop_back();
+    if (node.op == Op::kAtom) out.push_back(node.value);
+    for (const FormulaId kid : node.kids) {
+      if (nodes_[kid].op == Op::kAtom) {
+        if (!shared || seen.insert(kid).second) out.push_back(nodes_[kid].value);
+      } else if (const auto it = atoms_.find(kid); it != atoms_.end()) {
+        out.insert(out.end(), it->second.begin(), it->second.end());
+      } else if (!shared || seen.insert(kid).second) {
+        open.push_back(kid);
+      }
     }
   }
   std::sort(out.begin(), out.end());

@@ -91,7 +91,8 @@ class FormulaArena {
   // more than `max_steps` other references and operators, which is as deep as ForKind recurses.
   struct BadReference {
     FormulaId reference;
-    bool endless;  // leads to itself
+    bool endless;    // leads to itself
+    FormulaId from;  // endless: the reference on the way whose target refers to `reference`
   };
   std::optional<BadReference> FindBadReference(int max_steps) const;
 

@@ -77,6 +77,7 @@ FrameId Frames::Open(Kind kind, const Goal& goal) {
 
 std::vector<AtomId> Frames::Atoms(const Frame& frame) {
   std::vector<AtomId> out = table_.formulas.Atoms(frame.must);
+  if (frame.tracks.empty()) return out;
   for (const FormulaId track : frame.tracks) {
     const std::vector<AtomId>& more = table_.formulas.Atoms(track);
     out.insert(out.end(), more.begin(), more.end());

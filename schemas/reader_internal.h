@@ -152,6 +152,20 @@ class Reader {
     FormulaId formula;
   };
   std::deque<Open> open_;  // references to be read
+  // The values of "$ref" and its like that were met: in what definition, and what they lead to.
+  struct Use {
+    FormulaId inside, target;
+    const Value* value;
+  };
+  std::vector<Use> uses_;
+  FormulaId reading_ = kTrueFormula;  // the reference whose definition is being read
+  // What the items of arrays under uniqueItems are, and where that stands.
+  struct Unique {
+    FormulaId items;
+    std::string pointer;
+  };
+  std::vector<Unique> unique_;
+  Status CheckUnique();
   std::unordered_map<std::string, FormulaId> present_;
   std::vector<std::string> notes_;
   std::unordered_set<const Value*> noted_;

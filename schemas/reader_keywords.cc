@@ -146,7 +146,7 @@ Status Reader::CheckForm(const std::string& name, const Value& value, const Path
     return Wrong(path, "a URI reference");
   if (name == "$id" && At(Dialect::k2019) && value.text.find('#') + 1 < value.text.size() &&
       value.text.find('#') != std::string::npos)
-    Note(value, path, "a fragment of it names nothing in this dialect; use $anchor");
+    return Wrong(path, "a URI reference without a fragment (use $anchor for a name)");
   if (((name == "$anchor" && At(Dialect::k2019)) ||
        (name == "$dynamicAnchor" && At(Dialect::k2020))) &&
       !(is_string && IsAnchor(value.text, dialect())))
@@ -200,9 +200,10 @@ Result<Decimal> Reader::Number(const Value& value, const Path& path) {
 Result<std::vector<std::string>> Reader::Names(const Value& value, const Path& path) {
   std::vector<std::string> out;
   bool good = value.type == json::Type::kArray;
+  std::unordered_set<std::string_view> known;
   for (const Value& item : value.items) {
     good = good && item.type == json::Type::kString;
-    if (good && std::find(out.begin(), out.end(), item.text) == out.end()) out.push_back(item.text);
+    if (good && known.insert(item.text).second) out.push_back(item.text);
   }
   if (!good) return Wrong(path, "an array of strings");
   return out;
@@ -394,6 +395,7 @@ Result<FormulaId> Reader::Arrays(const Value& schema, const Path& path) {
       if (!value.is_bool()) return Wrong(at, "a boolean");
       atom.unique = value.type == json::Type::kTrue;
       any = any || atom.unique;
+      if (atom.unique) unique_.push_back({atom.items, at.ToString()});
     }
   }
   if (!any) return kTrueFormula;

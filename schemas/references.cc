@@ -95,6 +95,13 @@ std::string PercentDecode(std::string_view text) {
   return out;
 }
 
+Error Ambiguous(const std::string& name, const std::string& first, const std::string& second) {
+  return Error{
+      ErrorCode::kInvalid,
+      "two schemas that differ are named " + json::Quote(name) + ": " + first + " and by " + second,
+      ""};
+}
+
 std::string UnescapePointer(std::string_view token) {
   std::string out;
   for (size_t i = 0; i < token.size(); ++i) {
@@ -230,16 +237,29 @@ Resource& References::AddResource(std::string uri, const Visit& visit, Language 
   Resource& resource = resources_.emplace_back();
   resource.uri = std::move(uri);
   resource.document = visit.resource == nullptr ? &resource : visit.resource->document;
-  resource.document = visit.resource == nullptr ? &resource : visit.resource->document;
   resource.root = visit.value;
   resource.pointer = visit.pointer;
   resource.language = language;
   const json::Value* recursive = visit.value->Find("$recursiveAnchor");
   resource.recursive_anchor = language.dialect == Dialect::k2019 && recursive != nullptr &&
                               recursive->type == json::Type::kTrue;
-  by_uri_.emplace(resource.uri, &resource);
+  if (visit.proper) proper_.insert(visit.value);
+  if (const auto [it, fresh] = by_uri_.emplace(resource.uri, &resource); !fresh)
+    it->second->twin = Twice(visit, language.dialect == Dialect::kDraft4 ? "id" : "$id",
+                             *it->second->root, it->second->pointer);
   by_root_.emplace(visit.value, &resource);
   return resource;
+}
+
+std::string References::Twice(const Visit& visit, const char* keyword, const json::Value& before,
+                              const std::string& before_at) {
+  const json::Value& value = *visit.value;
+  const bool matters = visit.proper && proper_.contains(&before) && &before != &value;
+  if (!matters || json::Dump(before) == json::Dump(value)) return "";
+  std::string place = json::PointerJoin(visit.pointer, keyword);
+  notes_.push_back(place + ": " + keyword + ": the schema at " + before_at +
+                   " has the same identifier and differs");
+  return place;
 }
 
 // First the places where keywords have schemas, then all others: an identifier in an unknown
@@ -262,7 +282,7 @@ void References::Index(const json::Value& root, const std::string& uri, Language
     } else if (visit.value->type == json::Type::kArray) {
       for (size_t i = 0; i < visit.value->items.size(); ++i) {
         others.push_back({&visit.value->items[i], visit.resource,
-                          json::PointerJoin(visit.pointer, std::to_string(i))});
+                          json::PointerJoin(visit.pointer, std::to_string(i)), false});
       }
     }
   }
@@ -280,7 +300,12 @@ void References::IndexSchema(Visit visit, std::deque<Visit>& schemas, std::deque
     }
     if (visit.resource->language.dialect < Dialect::k2019 && hash != std::string::npos &&
         hash + 1 < id->size()) {
-      visit.resource->anchors.emplace(id->substr(hash + 1), Resource::Place{&value, visit.pointer});
+      if (visit.proper) proper_.insert(&value);
+      const auto [it, fresh] = visit.resource->anchors.emplace(
+          id->substr(hash + 1), Resource::Place{&value, visit.pointer});
+      if (!fresh)
+        it->second.twin = Twice(visit, language.dialect == Dialect::kDraft4 ? "id" : "$id",
+                                *it->second.value, it->second.pointer);
     }
   }
   if (visit.resource->language.dialect >= Dialect::k2019) {
@@ -288,7 +313,9 @@ void References::IndexSchema(Visit visit, std::deque<Visit>& schemas, std::deque
       const json::Value* anchor = value.Find(keyword);
       if (anchor == nullptr || anchor->type != json::Type::kString) continue;
       const Resource::Place place{&value, visit.pointer};
-      visit.resource->anchors.emplace(anchor->text, place);
+      if (visit.proper) proper_.insert(&value);
+      const auto [it, fresh] = visit.resource->anchors.emplace(anchor->text, place);
+      if (!fresh) it->second.twin = Twice(visit, keyword, *it->second.value, it->second.pointer);
       if (keyword[1] == 'd' && visit.resource->language.dialect == Dialect::k2020)
         visit.resource->dynamic_anchors.emplace(anchor->text, place);
     }
@@ -302,19 +329,19 @@ void References::IndexSchema(Visit visit, std::deque<Visit>& schemas, std::deque
     if (any_of(name, {"$defs", "definitions", "dependentSchemas", "patternProperties", "properties",
                       "dependencies"})) {
       for (const auto& [key, inner] : member.members)
-        schemas.push_back({&inner, visit.resource, json::PointerJoin(pointer, key)});
+        schemas.push_back({&inner, visit.resource, json::PointerJoin(pointer, key), visit.proper});
     } else if (member.type == json::Type::kArray &&
                any_of(name, {"allOf", "anyOf", "oneOf", "prefixItems", "items"})) {
       for (size_t i = 0; i < member.items.size(); ++i) {
-        schemas.push_back(
-            {&member.items[i], visit.resource, json::PointerJoin(pointer, std::to_string(i))});
+        schemas.push_back({&member.items[i], visit.resource,
+                           json::PointerJoin(pointer, std::to_string(i)), visit.proper});
       }
     } else if (any_of(name, {"additionalItems", "additionalProperties", "contains", "else", "if",
                              "then", "items", "not", "propertyNames", "unevaluatedItems",
                              "unevaluatedProperties", "contentSchema"})) {
-      schemas.push_back({&member, visit.resource, pointer});
+      schemas.push_back({&member, visit.resource, pointer, visit.proper});
     } else if (member.type == json::Type::kObject || member.type == json::Type::kArray) {
-      others.push_back({&member, visit.resource, pointer});
+      others.push_back({&member, visit.resource, pointer, false});
     }
   }
 }
@@ -378,6 +405,7 @@ Result<References::Target> References::Resolve(const Resource& from, std::string
       found = by_uri_.find(document);
     }
     resource = found->second;
+    if (!resource->twin.empty()) return Ambiguous(document, resource->pointer, resource->twin);
   }
   Target target{resource->root, resource, resource->pointer, ""};
   if (fragment.empty()) return target;
@@ -385,7 +413,9 @@ Result<References::Target> References::Resolve(const Resource& from, std::string
     const auto anchor = resource->anchors.find(fragment);
     if (anchor == resource->anchors.end())
       return Error{ErrorCode::kInvalid, "there is no anchor " + json::Quote(fragment), ""};
-    return Target{anchor->second.value, resource, anchor->second.pointer, fragment};
+    const Resource::Place& place = anchor->second;
+    if (!place.twin.empty()) return Ambiguous(fragment, place.pointer, place.twin);
+    return Target{place.value, resource, place.pointer, fragment};
   }
   if (auto found = Follow(*resource, fragment)) return *std::move(found);
   // Schemas in the field give an identifier to a part of theirs, and go on pointing from the top of

@@ -14,6 +14,8 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
+#include <vector>
 
 #include "pawl/json_schema_options.h"
 #include "pawl/result.h"
@@ -47,7 +49,9 @@ struct Resource {
   struct Place {
     const json::Value* value;
     std::string pointer;
+    std::string twin = {};  // identifier of another schema that has the same name; empty: none
   };
+  std::string twin;  // the same for `uri`
   std::unordered_map<std::string, Place> anchors;
   std::map<std::string, Place> dynamic_anchors;  // "$dynamicAnchor"; also in anchors
   bool recursive_anchor = false;                 // "$recursiveAnchor": true at the root
@@ -72,6 +76,9 @@ class References {
   bool Knows(const std::string& schema_uri);
   // An error when a metaschema requires a vocabulary that we do not know.
   const Status& status() const { return status_; }
+  // Identifiers that two schemas have which differ, as Grammar::notes() has them. Schemas in the
+  // field have many; only a reference to one has no meaning.
+  const std::vector<std::string>& notes() const { return notes_; }
   const Resource& root() const { return resources_.front(); }
   // The resource inside `value`, given that of its surroundings.
   const Resource& Inside(const json::Value& value, const Resource& around) const;
@@ -81,7 +88,12 @@ class References {
     const json::Value* value;
     Resource* resource;
     std::string pointer;
+    bool proper = true;  // keywords lead there, not an unknown one
   };
+  // The identifier at `keyword` of the schema visited names `before` too. A place to tell when they
+  // differ, empty when they do not.
+  std::string Twice(const Visit& visit, const char* keyword, const json::Value& before,
+                    const std::string& before_at);
   // The place that a JSON Pointer leads to from the root of the resource.
   std::optional<Target> Follow(const Resource& resource, const std::string& pointer);
   // Member of an object; those of large ones are indexed, since all of their members may be asked.
@@ -102,8 +114,10 @@ class References {
   int64_t fetched_bytes_ = 0;
   std::unordered_map<std::string, std::optional<Language>> languages_;  // by "$schema"
   Status status_;
+  std::vector<std::string> notes_;
   std::deque<Resource> resources_;
   std::unordered_map<std::string, Resource*> by_uri_;
+  std::unordered_set<const json::Value*> proper_;  // schemas with identifiers that keywords lead to
   std::unordered_map<const json::Value*, Resource*> by_root_;
   std::unordered_map<const json::Value*, std::unordered_map<std::string_view, const json::Value*>>
       members_;  // of large objects

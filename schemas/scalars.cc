@@ -9,10 +9,10 @@ Scalars::Shape Scalars::ShapeFor(const Goal& goal, Kind kind) {
   std::vector<FormulaId> tracks;
   bool constant = true;
   for (const FormulaId track : goal.tracks) {
-    tracks.push_back(formulas.ForKind(track, kind));
+    tracks.push_back(OfKind(track, kind));
     constant = constant && formulas.IsConstant(tracks.back());
   }
-  FormulaId must = formulas.ForKind(goal.must, kind);
+  FormulaId must = OfKind(goal.must, kind);
   if (constant) {
     // The kind alone decides all tracks, so the frame around can be asked at once.
     if (!tracks.empty()) {
@@ -112,9 +112,8 @@ std::vector<bool> Scalars::StringTruth(const Goal& goal, StringProgram::StateId 
   StringProgram& program = String(goal).program();
   std::vector<bool> out;
   for (const FormulaId track : goal.tracks) {
-    out.push_back(
-        table_.formulas.Evaluate(table_.formulas.ForKind(track, kStringValue),
-                                 [&](AtomId atom) { return program.Truth(state, atom); }));
+    out.push_back(table_.formulas.Evaluate(
+        OfKind(track, kStringValue), [&](AtomId atom) { return program.Truth(state, atom); }));
   }
   return out;
 }
@@ -123,9 +122,8 @@ std::vector<bool> Scalars::NumberTruth(const Goal& goal, NumberProgram::StateId 
   NumberProgram* program = Number(goal);
   std::vector<bool> out;
   for (const FormulaId track : goal.tracks) {
-    out.push_back(
-        table_.formulas.Evaluate(table_.formulas.ForKind(track, kNumberValue),
-                                 [&](AtomId atom) { return program->Truth(state, atom); }));
+    out.push_back(table_.formulas.Evaluate(
+        OfKind(track, kNumberValue), [&](AtomId atom) { return program->Truth(state, atom); }));
   }
   return out;
 }

@@ -10,6 +10,7 @@
 
 #include "pawl/json_schema_options.h"
 #include "schemas/frames.h"
+#include "schemas/merging.h"
 #include "schemas/number_program.h"
 #include "schemas/string_search.h"
 
@@ -21,7 +22,10 @@ class Scalars {
   // tracks.
   using AroundAccepts = std::function<bool(FrameId, const std::vector<bool>&)>;
   Scalars(SchemaTable& table, const JsonSchemaOptions& options, AroundAccepts around_accepts)
-      : table_(table), options_(options), around_accepts_(std::move(around_accepts)) {}
+      : table_(table),
+        options_(options),
+        around_accepts_(std::move(around_accepts)),
+        merging_(table) {}
 
   // A string value that meets the goal. The reference stays valid.
   StringSearch& String(const Goal& goal);
@@ -42,11 +46,16 @@ class Scalars {
   // Formulas of the goal for one kind; goals that agree on these share a search.
   using Shape = std::tuple<FormulaId, std::vector<FormulaId>, FrameId>;
   Shape ShapeFor(const Goal& goal, Kind kind);
+  // What the formula says of one kind, in as few atoms as that takes.
+  FormulaId OfKind(FormulaId formula, Kind kind) {
+    return merging_.Of(table_.formulas.ForKind(formula, kind));
+  }
   std::vector<AtomId> AtomsOf(const Shape& shape);
 
   SchemaTable& table_;
   const JsonSchemaOptions& options_;
   AroundAccepts around_accepts_;
+  Merging merging_;
   std::map<std::vector<AtomId>, std::shared_ptr<StringProgram>> programs_;
   struct StringEntry {
     std::shared_ptr<StringProgram> program;

@@ -14,7 +14,29 @@ namespace {
 constexpr int kMaxReferenceChain = 1000;
 // Each is followed by itself, so that time grows with the square of their number: a second or two.
 constexpr int64_t kMaxConstantContainers = 1000;
-constexpr int64_t kMaxSchemas = 500'000;
+// Under uniqueItems each item is told apart from those before it as well.
+constexpr int64_t kMaxUniqueContainers = 250;
+constexpr int64_t kMaxSchemas = 200'000;
+
+// The JSON Pointer of `part`, which stands somewhere in `value`, itself at `pointer`.
+std::optional<std::string> Find(const json::Value& value, const json::Value& part,
+                                const std::string& pointer) {
+  struct Visit {
+    const json::Value* value;
+    std::string pointer;
+  };
+  std::vector<Visit> open = {{&value, pointer}};
+  while (!open.empty()) {
+    const Visit visit = std::move(open.back());
+    open.pop_back();
+    if (visit.value == &part) return visit.pointer;
+    for (size_t i = 0; i < visit.value->items.size(); ++i)
+      open.push_back({&visit.value->items[i], json::PointerJoin(visit.pointer, std::to_string(i))});
+    for (const auto& [name, member] : visit.value->members)
+      open.push_back({&member, json::PointerJoin(visit.pointer, name)});
+  }
+  return std::nullopt;
+}
 
 }  // namespace
 
@@ -48,32 +70,72 @@ Result<FormulaId> Reader::ReadAll() {
                      ", read as " + options_.default_dialect);
   }
   const FormulaId root = FormulaOf(document_, here_, "#", Stands::kAlone);
-  std::unordered_map<FormulaId, std::string> places;
+  struct Definition {
+    const Value* value;
+    std::string pointer;
+  };
+  std::unordered_map<FormulaId, Definition> places;
   while (!open_.empty()) {
     const Open open = std::move(open_.front());
     open_.pop_front();
-    places.emplace(open.formula, open.pointer);
+    places.emplace(open.formula, Definition{open.value, open.pointer});
     Path path;
     path.root = open.pointer;
     here_ = open.here;
+    reading_ = open.formula;
     auto formula = Schema(*open.value, path, open.stands);
     if (!formula.ok()) return formula.error();
     formulas_.Define(open.formula, *formula);
   }
+  for (const std::string& note : references_.notes()) notes_.push_back(note);
   if (!references_.status().ok()) return references_.status().error();
   if (const auto bad = formulas_.FindBadReference(kMaxReferenceChain)) {
     const auto it = places.find(bad->reference);
-    const std::string place = it == places.end() ? "#" : it->second;
+    const std::string place = it == places.end() ? "#" : it->second.pointer;
     if (bad->endless) {
-      return Error{ErrorCode::kInvalid,
-                   "the reference leads back to itself without describing anything", place};
+      std::string used = place;
+      const auto from = places.find(bad->from);
+      for (const Use& use : uses_) {
+        if (use.inside != bad->from || from == places.end()) continue;
+        // What was read already is used in place of the reference to it, so the target may differ.
+        const bool surely = use.target == bad->reference;
+        if (!surely && used != place) continue;
+        if (auto found = Find(*from->second.value, *use.value, from->second.pointer))
+          used = *std::move(found);
+        if (surely) break;
+      }
+      return Error{ErrorCode::kInvalid, "leads back to itself without describing anything", used};
     }
     return Error{ErrorCode::kLimit,
                  "leads through more than " + std::to_string(kMaxReferenceChain) +
                      " references (allOf, anyOf, oneOf, not and if on the way count too)",
                  place};
   }
+  if (Status status = CheckUnique(); !status.ok()) return status.error();
   return root;
+}
+
+// Arrays and objects that a constant became: nothing in them is left open.
+Status Reader::CheckUnique() {
+  for (const auto& [items, pointer] : unique_) {
+    int64_t constants = 0;
+    for (const AtomId atom : formulas_.Atoms(formulas_.ForKind(items, kArrayValue))) {
+      const ArrayAtom& array = table_.array(atom);
+      constants += array.items == kFalseFormula && array.min_items == array.prefix.size();
+    }
+    for (const AtomId atom : formulas_.Atoms(formulas_.ForKind(items, kObjectValue))) {
+      const ObjectAtom& object = table_.object(atom);
+      constants += object.additional == kFalseFormula && object.patterns.empty() &&
+                   object.required.size() == object.properties.size();
+    }
+    if (constants <= kMaxUniqueContainers) continue;
+    return Error{ErrorCode::kLimit,
+                 "more than " + std::to_string(kMaxUniqueContainers) +
+                     " constants that are arrays or objects are among the items (strings and "
+                     "numbers are not limited)",
+                 pointer};
+  }
+  return {};
 }
 
 Reader::Here Reader::EnterResource(const Resource& resource, ScopeId scope_id) {
@@ -228,8 +290,10 @@ Result<FormulaId> Reader::Reference(const std::string& keyword, const Value& tex
                                     Stands stands) {
   auto target = Referred(keyword, text, here_);
   if (!target.ok()) return Fail(target.error().code, path, target.error().message);
-  return FormulaOf(*target->value, EnterResource(*target->resource, here_.scope), target->pointer,
-                   stands);
+  const FormulaId formula = FormulaOf(*target->value, EnterResource(*target->resource, here_.scope),
+                                      target->pointer, stands);
+  uses_.push_back({reading_, formula, &text});
+  return formula;
 }
 
 Result<std::vector<FormulaId>> Reader::SchemaList(const Value& value, const Path& path,

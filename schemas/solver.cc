@@ -6,7 +6,6 @@
 #include "schemas/solver.h"
 
 #include <algorithm>
-#include <set>
 
 #include "src/base/json.h"
 #include "src/base/utf8.h"
@@ -167,54 +166,40 @@ Found Solver::ContainerText(FrameId frame) {
   return found;
 }
 
-std::vector<std::vector<bool>> Solver::Vectors(const std::vector<FormulaId>& tracks,
-                                               bool& complete) const {
+// One at a time: of a thousand tracks (an enum of objects) the first that is tried usually does.
+template <typename Fn>
+void Solver::TryVectors(const std::vector<FormulaId>& tracks, bool& complete, const Fn& fn) const {
   const size_t m = tracks.size();
-  std::vector<std::vector<bool>> out;
-  const auto fits = [&](const std::vector<bool>& v) {
-    for (size_t i = 0; i < m; ++i) {
-      if (tracks[i] == (v[i] ? kFalseFormula : kTrueFormula)) return false;
-    }
-    return true;
-  };
-  std::set<std::vector<bool>> known;
-  const auto add = [&](std::vector<bool> v) {
-    if (fits(v) && known.insert(v).second) out.push_back(std::move(v));
-  };
-  complete = true;
   size_t open = 0;
   for (const FormulaId track : tracks) open += table_.formulas.IsConstant(track) ? 0 : 1;
-  if (open <= kMaxTracksEnumerated) {
-    // Most tracks true first: the usual completion satisfies them.
-    std::vector<bool> v(m, true);
-    for (size_t i = 0; i < m; ++i) {
-      if (tracks[i] == kFalseFormula) v[i] = false;
-    }
-    while (true) {
-      add(v);
+  complete = open <= kMaxTracksEnumerated;
+  std::vector<bool> all(m, true), base(m);
+  for (size_t i = 0; i < m; ++i) {
+    all[i] = tracks[i] != kFalseFormula;
+    base[i] = tracks[i] == kTrueFormula;
+  }
+  // Most tracks true first: the usual completion satisfies them.
+  if (complete) {
+    std::vector<bool> v = std::move(all);
+    while (!fn(v)) {
       size_t i = 0;
       for (; i < m; ++i) {
         if (table_.formulas.IsConstant(tracks[i])) continue;
         v[i] = !v[i];
         if (!v[i]) break;
       }
-      if (i == m) break;
+      if (i == m) return;
     }
-    return out;
+    return;
   }
-  complete = false;
-  std::vector<bool> base(m);
-  for (size_t i = 0; i < m; ++i) base[i] = tracks[i] == kTrueFormula;
-  std::vector<bool> all(m, true);
-  for (size_t i = 0; i < m; ++i) all[i] = tracks[i] != kFalseFormula;
-  add(all);
+  if (fn(all)) return;
   for (size_t i = 0; i < m; ++i) {
+    if (table_.formulas.IsConstant(tracks[i])) continue;
     std::vector<bool> one = base;
     one[i] = true;
-    add(one);
+    if (fn(one)) return;
   }
-  add(base);
-  return out;
+  fn(base);
 }
 
 FormulaId Solver::WithOutcomes(FormulaId must, const std::vector<FormulaId>& tracks,
@@ -254,14 +239,12 @@ bool Solver::LivePending(FrameId id) {
   }
   bool complete;
   bool live = false;
-  for (const std::vector<bool>& truth : Vectors(goal.tracks, complete)) {
+  TryVectors(goal.tracks, complete, [&](const std::vector<bool>& truth) {
     const FrameId after = frames_.AfterValue(id, truth);
-    if (after == kNoFrame) continue;
-    if (Value(WithOutcomes(goal.must, goal.tracks, truth)).answer == Answer::kNo) continue;
-    if (!Live(after)) continue;
-    live = true;
-    break;
-  }
+    live = after != kNoFrame &&
+           Value(WithOutcomes(goal.must, goal.tracks, truth)).answer != Answer::kNo && Live(after);
+    return live;
+  });
   if (!live && !complete) live = Value(goal.must).answer != Answer::kNo;
   pending_.emplace(id, live);
   return live;
@@ -277,14 +260,15 @@ std::optional<std::string> Solver::PendingValue(FrameId id) {
   bool complete;
   std::optional<std::string> best;
   int tried = 0;  // once something is found
-  for (const std::vector<bool>& truth : Vectors(goal.tracks, complete)) {
-    if (best && ++tried > kMaxShorter) break;
+  TryVectors(goal.tracks, complete, [&](const std::vector<bool>& truth) {
+    if (best && ++tried > kMaxShorter) return true;
     const FrameId after = frames_.AfterValue(id, truth);
-    if (after == kNoFrame || Container(after) != Answer::kYes) continue;
+    if (after == kNoFrame || Container(after) != Answer::kYes) return false;
     const Found& found = Value(WithOutcomes(goal.must, goal.tracks, truth), true);
     if (found.answer == Answer::kYes && found.text && (!best || found.text->size() < best->size()))
       best = found.text;
-  }
+    return false;
+  });
   return best;
 }
 
@@ -309,10 +293,11 @@ Found Solver::SolveContainer(FrameId id) {
   if (frame.tracks.empty()) {
     wanted.push_back(frame.must);
   } else {
-    for (const std::vector<bool>& truth : Vectors(frame.tracks, complete)) {
+    TryVectors(frame.tracks, complete, [&](const std::vector<bool>& truth) {
       if (AroundAccepts(frame.around, truth))
         wanted.push_back(WithOutcomes(frame.must, frame.tracks, truth));
-    }
+      return false;
+    });
   }
   Found best;
   for (const FormulaId formula : wanted) {

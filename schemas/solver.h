@@ -68,6 +68,8 @@ class Solver {
   // the cube without the constants that it differs from, when there are any.
   bool SettleConstants(Kind kind, const Cube& cube, std::optional<Cube>& rest) const;
   Found SolveObject(const Frame& frame, const Cube& cube);
+  // How many keys of the set the atom requires.
+  size_t RequiredIn(const ObjectLayout& layout, AtomId atom, IdSets::Id seen);
   Found SolveArray(const Frame& frame, const Cube& cube);
   // The array's further items when they have to be unique and there are values without end
   // (solver_unique.cc); nullopt when that cannot be said.
@@ -92,9 +94,10 @@ class Solver {
   Frames::Tightness Tight(FormulaId formula, const std::string& canonical);
   // Up to `count` short values that fit and are none of `items`.
   std::vector<std::string> NewValues(FormulaId formula, IdSets::Id items, size_t count);
-  // Outcome vectors of the tracks worth trying: all of them when they are few.
-  std::vector<std::vector<bool>> Vectors(const std::vector<FormulaId>& tracks,
-                                         bool& complete) const;
+  // Calls fn(outcomes) for the outcome vectors of the tracks worth trying, which are all of them
+  // when they are few, until it returns true. `complete`: there are no others.
+  template <typename Fn>
+  void TryVectors(const std::vector<FormulaId>& tracks, bool& complete, const Fn& fn) const;
   struct Cubes {
     std::vector<Cube> cubes;
     bool complete;
@@ -117,9 +120,11 @@ class Solver {
   // for.
   struct NamedDemands {
     std::vector<FormulaId> by_rank;  // kUnset where not asked yet
+    bool all_required = false;       // each required key is known to have a value
   };
   static constexpr FormulaId kUnset = UINT32_MAX;
   std::map<std::pair<uint32_t, std::vector<AtomId>>, NamedDemands> named_demands_;
+  std::map<std::pair<AtomId, IdSets::Id>, size_t> required_in_;
   std::unordered_map<FormulaId, std::shared_ptr<const Cubes>> cubes_;
   std::unordered_map<FormulaId, bool> plentiful_;
   std::unordered_map<FormulaId, std::unique_ptr<FewValues>> few_;

@@ -30,6 +30,26 @@ constexpr uint64_t kMaxPlanned = 5000;
 
 }  // namespace
 
+// Each set is the one before it and one key more, which is looked at once.
+size_t Solver::RequiredIn(const ObjectLayout& layout, AtomId atom, IdSets::Id seen) {
+  const auto& required = frames_.Required(layout, atom);
+  std::vector<IdSets::Id> way;
+  size_t count = 0;
+  for (; seen != IdSets::kEmpty; seen = frames_.seen().Before(seen)) {
+    if (const auto known = required_in_.find({atom, seen}); known != required_in_.end()) {
+      count = known->second;
+      break;
+    }
+    way.push_back(seen);
+  }
+  for (auto it = way.rbegin(); it != way.rend(); ++it) {
+    const NameId last = frames_.seen().Last(*it);
+    count += std::binary_search(required.begin(), required.end(), last) ? 1 : 0;
+    required_in_.emplace(std::pair(atom, *it), count);
+  }
+  return count;
+}
+
 Found Solver::SolveObject(const Frame& frame, const Cube& cube) {
   FormulaArena& formulas = table_.formulas;
   Found no{Answer::kNo, std::nullopt};
@@ -83,7 +103,15 @@ Found Solver::SolveObject(const Frame& frame, const Cube& cube) {
   if (min_count > max_count) return no;
   // Most frames need no more than this: every missing key may still come and has a value.
   const bool plan = want_text_ || !cube.negative.empty() || cube.positive.size() > 1;
+  // In any order all keys that are missing may still come, so they need not be looked at again.
+  const bool counted = !plan && !ordered && cube.positive.size() == 1 && cached.all_required;
+  if (counted) {
+    missing_names = frames_.Required(layout, cube.positive[0]).size() -
+                    RequiredIn(layout, cube.positive[0], frame.seen);
+  }
   for (const AtomId atom : cube.positive) {
+    if (counted) break;
+    bool all = frame.seen == IdSets::kEmpty;
     for (const NameId id : frames_.Required(layout, atom)) {
       if (frames_.Seen(frame, id)) continue;
       const size_t rank = static_cast<size_t>(layout.rank_of.at(id));
@@ -91,9 +119,11 @@ Found Solver::SolveObject(const Frame& frame, const Cube& cube) {
       const Answer answer = Value(named_demand(rank)).answer;
       if (answer == Answer::kNo) return no;
       uncertain = uncertain || answer == Answer::kUnknown;
+      all = all && answer == Answer::kYes;
       ++missing_names;
       if (plan) add_named(rank);
     }
+    if (all && cube.positive.size() == 1) cached.all_required = true;
   }
   if (plan) missing_names = named.size();
   if (max_count != kUnbounded && frame.count + missing_names > max_count) return no;

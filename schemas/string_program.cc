@@ -9,8 +9,9 @@
 
 namespace pawl::schema {
 namespace {
-// About two seconds of work at worst; real patterns need a few thousand steps.
-constexpr RegexDfaLimits kRegexLimits{.max_states = 1 << 18, .max_search_work = 1u << 23};
+// Real patterns need a few thousand steps. A long text may need many more, so what reading may cost
+// is only bounded from afar.
+constexpr RegexDfaLimits kRegexLimits{.max_states = 1 << 18, .max_search_work = 1u << 21};
 }  // namespace
 
 StringProgram::StringProgram(const SchemaTable& table, std::vector<AtomId> atoms)
@@ -179,12 +180,12 @@ StringProgram::StateId StringProgram::Intern(const std::vector<uint64_t>& state_
   }
   const StateId id = static_cast<StateId>(keys_.size() / width_);
   keys_.insert(keys_.end(), state_key.begin(), state_key.end());
-  next_.resize(next_.size() + static_cast<size_t>(class_count_), kUnknown);
+  rows_.push_back(kNoRow);
   index_.emplace(hash, id);
   return id;
 }
 
-void StringProgram::ComputeNext(StateId state, int cls) {
+StringProgram::StateId StringProgram::ComputeNext(StateId state, int cls) {
   std::vector<uint64_t> after(key(state), key(state) + width_);
   size_t slot = 0;
   for (Regex& regex : regexes_) {
@@ -202,8 +203,12 @@ void StringProgram::ComputeNext(StateId state, int cls) {
   }
   if (counting_) after[slot] = std::min(after[slot] + 1, count_cap_);
   const StateId next = Intern(after);
-  next_[static_cast<size_t>(state) * static_cast<size_t>(class_count_) + static_cast<size_t>(cls)] =
-      next;
+  if (rows_[state] == kNoRow) {
+    rows_[state] = static_cast<uint32_t>(next_.size() / static_cast<size_t>(class_count_));
+    next_.resize(next_.size() + static_cast<size_t>(class_count_), kUnknown);
+  }
+  return next_[size_t{rows_[state]} * static_cast<size_t>(class_count_) +
+               static_cast<size_t>(cls)] = next;
 }
 
 StringProgram::StateId StringProgram::AtCount(StateId state, uint64_t count) {
@@ -281,19 +286,14 @@ uint64_t StringProgram::FreshWork(StateId state, Met& met) const {
 }
 
 int StringProgram::Settled(StateId state, AtomId id) {
-  size_t slot = 0;
-  for (const Regex& regex : regexes_) {
-    if (regex.atom == id) {
-      const uint32_t s = static_cast<uint32_t>(key(state)[slot]);
-      if (!regex.dfa->Absorbing(s)) return -1;
-      return s != RegexDfa::kDead && regex.dfa->Accepting(s) ? 1 : 0;
-    }
-    ++slot;
+  if (const size_t slot = RegexOf(id); slot < regexes_.size()) {
+    const uint32_t s = static_cast<uint32_t>(key(state)[slot]);
+    RegexDfa& dfa = *regexes_[slot].dfa;
+    if (!dfa.Absorbing(s)) return -1;
+    return s != RegexDfa::kDead && dfa.Accepting(s) ? 1 : 0;
   }
-  for (const Trie& trie : tries_) {
-    if (trie.atom == id) return key(state)[slot] == kNoNode ? 0 : -1;
-    ++slot;
-  }
+  if (const size_t trie = TrieOf(id); trie < tries_.size())
+    return key(state)[regexes_.size() + trie] == kNoNode ? 0 : -1;
   const StringAtom& a = atom(id);
   if (a.max != kUnbounded) return Count(state) > a.max ? 0 : -1;
   return Count(state) >= a.min ? 1 : -1;
@@ -312,13 +312,9 @@ uint32_t StringProgram::Distance(StateId state, bool apart) const {
 }
 
 bool StringProgram::Truth(StateId state, AtomId id) const {
-  size_t slot = 0;
-  for (const Regex& regex : regexes_) {
-    if (regex.atom == id) {
-      const uint32_t s = static_cast<uint32_t>(key(state)[slot]);
-      return s != RegexDfa::kDead && regex.dfa->Accepting(s);
-    }
-    ++slot;
+  if (const size_t slot = RegexOf(id); slot < regexes_.size()) {
+    const uint32_t s = static_cast<uint32_t>(key(state)[slot]);
+    return s != RegexDfa::kDead && regexes_[slot].dfa->Accepting(s);
   }
   const StringAtom& a = atom(id);
   if (a.type == StringAtom::Type::kLength) {
@@ -329,15 +325,10 @@ bool StringProgram::Truth(StateId state, AtomId id) const {
 }
 
 int StringProgram::Literal(StateId state, AtomId id) const {
-  size_t slot = regexes_.size();
-  for (const Trie& trie : tries_) {
-    if (trie.atom == id) {
-      const uint64_t node = key(state)[slot];
-      return node == kNoNode ? -1 : trie.nodes[node].literal;
-    }
-    ++slot;
-  }
-  return -1;
+  const size_t trie = TrieOf(id);
+  if (trie == tries_.size()) return -1;
+  const uint64_t node = key(state)[regexes_.size() + trie];
+  return node == kNoNode ? -1 : tries_[trie].nodes[node].literal;
 }
 
 }  // namespace pawl::schema

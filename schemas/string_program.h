@@ -6,6 +6,7 @@
 #ifndef PAWL_SCHEMAS_STRING_PROGRAM_H_
 #define PAWL_SCHEMAS_STRING_PROGRAM_H_
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
@@ -34,11 +35,13 @@ class StringProgram {
   int ClassOf(char32_t c) const { return c < 128 ? ascii_class_[c] : interval_class_[Interval(c)]; }
   char32_t Representative(int cls) const { return representative_[static_cast<size_t>(cls)]; }
   StateId Next(StateId state, int cls) {
-    StateId& next = next_[static_cast<size_t>(state) * static_cast<size_t>(class_count_) +
-                          static_cast<size_t>(cls)];
-    if (next == kUnknown) ComputeNext(state, cls);
-    return next_[static_cast<size_t>(state) * static_cast<size_t>(class_count_) +
-                 static_cast<size_t>(cls)];
+    const size_t row = rows_[state];
+    if (row != kNoRow) {
+      const StateId next =
+          next_[row * static_cast<size_t>(class_count_) + static_cast<size_t>(cls)];
+      if (next != kUnknown) return next;
+    }
+    return ComputeNext(state, cls);
   }
   // Calls fn(class) for the classes of the code points lo..hi until fn returns true; whether it
   // did.
@@ -86,6 +89,7 @@ class StringProgram {
   uint32_t Distance(StateId state, bool apart = false) const;
   // Steps of the regexes' arena so far.
   uint64_t work() const { return table_.regexes->work(); }
+  SearchSpending& spending() const { return *table_.spending; }
   // Which states of the regexes were met.
   using Met = std::vector<std::vector<bool>>;
   // The steps of the arena that the steps from this state took, of the regexes' states that are
@@ -106,6 +110,8 @@ class StringProgram {
   // not go on.
   bool overflow() const;
   size_t size() const { return keys_.size() / width_; }
+  // What the states take, roughly.
+  size_t bytes() const { return size() * (width_ * 8 + 96) + next_.size() * sizeof(StateId); }
 
  private:
   static constexpr StateId kUnknown = UINT32_MAX;
@@ -126,14 +132,25 @@ class StringProgram {
   };
   size_t Interval(char32_t c) const;
   void BuildClasses();
-  void ComputeNext(StateId state, int cls);
+  StateId ComputeNext(StateId state, int cls);
+  // The place of the atom's regex in a key; that of the list of literals; none: regexes_.size(),
+  // tries_.size().
+  size_t RegexOf(AtomId atom) const { return PlaceOf(regexes_, atom); }
+  size_t TrieOf(AtomId atom) const { return PlaceOf(tries_, atom); }
+  template <typename List>
+  static size_t PlaceOf(const List& list, AtomId atom) {
+    const auto it = std::lower_bound(list.begin(), list.end(), atom,
+                                     [](const auto& entry, AtomId a) { return entry.atom < a; });
+    return it != list.end() && it->atom == atom ? static_cast<size_t>(it - list.begin())
+                                                : list.size();
+  }
   StateId Intern(const std::vector<uint64_t>& state_key);
   const uint64_t* key(StateId state) const { return &keys_[static_cast<size_t>(state) * width_]; }
   const StringAtom& atom(AtomId id) const { return table_.string(id); }
 
   const SchemaTable& table_;
   std::vector<AtomId> atoms_;
-  std::vector<Regex> regexes_;
+  std::vector<Regex> regexes_;  // both by atom
   std::vector<Trie> tries_;
   bool counting_ = false;
   uint64_t count_cap_ = 0;
@@ -149,6 +166,9 @@ class StringProgram {
   std::vector<int> classes_apart_;  // of code points beyond ASCII, what classes_of_ does not hold
 
   std::vector<uint64_t> keys_;
+  // Most states of a mask are left again at once, so rows of next states are made when asked for.
+  static constexpr uint32_t kNoRow = UINT32_MAX;
+  std::vector<uint32_t> rows_;  // by state: its row in next_
   std::vector<StateId> next_;
   std::vector<int8_t> quiet_;  // by state, -1 unknown
   std::unordered_multimap<uint64_t, StateId> index_;

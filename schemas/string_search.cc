@@ -12,10 +12,17 @@
 
 namespace pawl::schema {
 namespace {
-// Steps of the regexes' arena that one search may take, about 50 ns each; and how many all of them
-// take before each gets less. Reading a text does not count: it must not fail for what searches
-// have cost.
-constexpr uint64_t kMaxWork = 1u << 20, kMaxWorkOfAll = 1u << 24, kMaxWorkLater = 1u << 14;
+// Steps of the regexes' arena that one search may take, about 50 ns each; how many all of them take
+// before each gets less; and after how many nothing is searched any more, since one mask may ask
+// about a hundred thousand states. Reading a text does not count: it must not fail for what
+// searches have cost.
+constexpr uint64_t kMaxWork = 1u << 20, kMaxWorkOfAll = 1u << 21, kMaxWorkLater = 1u << 13,
+                   kMaxWorkEver = 1u << 22;
+// The same for steps through the product, in units of the fuel.
+constexpr int64_t kMaxStepsEver = 32;
+// States of a product are kept; of one that takes more bytes than that no more are made to look
+// ahead.
+constexpr size_t kMaxBytes = size_t{64} << 20;
 constexpr char32_t kSurrogatesBegin = 0xD800, kSurrogatesEnd = 0xDFFF;
 
 bool IsSurrogate(char32_t c) { return c >= kSurrogatesBegin && c <= kSurrogatesEnd; }
@@ -172,6 +179,10 @@ void StringSearch::Decide(StateId start) {
     At(start).live = Verdict::kDead;
     return;
   }
+  if (SpentAll()) {
+    At(start).live = Verdict::kLive;  // undecided
+    return;
+  }
   if (OneStep(start)) return;
   if (!one_atom_ && AlwaysLive(start)) {
     At(start).live = Verdict::kLive;
@@ -184,6 +195,12 @@ void StringSearch::Decide(StateId start) {
   if (!all_asked_) DecideAll();
   if (At(start).live != Verdict::kUnknown) return;
   At(start).live = Verdict::kLive;  // undecided
+}
+
+bool StringSearch::SpentAll() const {
+  const SearchSpending& spending = program_.spending();
+  return spending.work > kMaxWorkEver || spending.steps > kMaxStepsEver * fuel_ ||
+         program_.bytes() > kMaxBytes;
 }
 
 void StringSearch::FindWay(StateId start) {
@@ -238,7 +255,7 @@ StringSearch::Outcome StringSearch::Explore(StateId start, bool apart, bool way,
   };
   const int64_t cost = program_.classes() * program_.StepCost();
   const uint64_t work_before = program_.work();
-  const bool later = work_spent_ > kMaxWorkOfAll;
+  const bool later = program_.spending().work > kMaxWorkOfAll;
   int64_t left = fuel;
   bool known_dead = false;
   Outcome outcome = Outcome::kDead;
@@ -281,7 +298,8 @@ StringSearch::Outcome StringSearch::Explore(StateId start, bool apart, bool way,
   }
   const int64_t used = fuel - left;
   if (used > small()) spent_ += used;
-  work_spent_ += program_.work() - work_before;
+  program_.spending().steps += used;
+  program_.spending().work += program_.work() - work_before;
   if (outcome != Outcome::kDead || way) return outcome;
   // Nothing can be reached; whether that may be said does not depend on what was known before.
   if (used <= small() && (!known_dead || Close(start))) {
@@ -326,9 +344,18 @@ void StringSearch::DecideAll() {
     return true;
   };
   const int64_t cost = program_.classes() * program_.StepCost();
-  int64_t left = whole();
+  const int64_t fuel = whole();
+  int64_t left = fuel;
   StringProgram::Met met;
   uint64_t work = 0;
+  const uint64_t work_before = program_.work();
+  struct Account {
+    ~Account() { done(); }
+    std::function<void()> done;
+  } const account{[&] {
+    program_.spending().steps += fuel - left;
+    program_.spending().work += program_.work() - work_before;
+  }};
   for (uint32_t at = 0; at < states.size(); ++at) {
     if (decided(states[at])) continue;
     if ((left -= cost) <= 0) return;

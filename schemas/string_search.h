@@ -166,6 +166,8 @@ class StringSearch {
   // Whether from `state` no more than small() steps reach everything that can be reached.
   bool Close(StateId state);
   bool OneStep(StateId start);
+  // So much was spent on searches for all strings of the schema that no more is.
+  bool SpentAll() const;
   void FindWay(StateId state);
   // An accepted continuation is known.
   bool HasWay(StateId state);
@@ -179,7 +181,6 @@ class StringSearch {
   uint64_t least_ = 0;
   std::function<bool(StateId)> hopeless_;
   int64_t spent_ = 0;                         // on searches that took more than small() steps
-  uint64_t work_spent_ = 0;                   // of the regexes' arena, by searches
   bool all_asked_ = false;                    // DecideAll has run
   int last_via_ = 0;                          // what led to acceptance the last time: a good guess
   std::vector<std::unique_ptr<Piece>> info_;  // by state

@@ -587,18 +587,26 @@ Result<StructuralTagReader::Tag> StructuralTagReader::ReadTag(const Value& value
   return tag;
 }
 
-Result<std::vector<StructuralTagReader::Tag>> StructuralTagReader::ReadTags(const Value& value,
-                                                                            Pointer at, int depth) {
+Result<StructuralTagReader::TagList> StructuralTagReader::ReadTagList(const Value& value,
+                                                                      Pointer at, int depth) {
+  TagList list;
+  auto at_least_one = BoolField(value, at, "at_least_one", false);
+  if (!at_least_one.ok()) return at_least_one.error();
+  list.at_least_one = *at_least_one;
+  auto stop_after_first = BoolField(value, at, "stop_after_first", false);
+  if (!stop_after_first.ok()) return stop_after_first.error();
+  list.loop = !*stop_after_first;
   auto array = ArrayField(value, at, "tags");
   if (!array.ok()) return array.error();
-  std::vector<Tag> tags;
-  const std::string place = json::PointerJoin(at, "tags");
+  const std::string tags = json::PointerJoin(at, "tags");
   for (size_t i = 0; i < (*array)->items.size(); ++i) {
-    auto tag = ReadTag((*array)->items[i], json::PointerJoin(place, std::to_string(i)), depth);
+    const std::string place = json::PointerJoin(tags, std::to_string(i));
+    auto tag = ReadTag((*array)->items[i], place, depth);
     if (!tag.ok()) return tag.error();
-    tags.push_back(*std::move(tag));
+    list.tags.push_back(*std::move(tag));
+    list.begins.push_back({Find((*array)->items[i], "begin"), json::PointerJoin(place, "begin")});
   }
-  return tags;
+  return list;
 }
 
 Result<ExprId> StructuralTagReader::ReadTriggered(const Value& value, Pointer at,
@@ -612,32 +620,24 @@ Result<ExprId> StructuralTagReader::ReadTriggered(const Value& value, Pointer at
   if (!triggers.ok()) return triggers.error();
   auto excluded = Strings(value, at, "excludes", false);
   if (!excluded.ok()) return excluded.error();
-  auto at_least_one = BoolField(value, at, "at_least_one", false);
-  if (!at_least_one.ok()) return at_least_one.error();
-  auto stop_after_first = BoolField(value, at, "stop_after_first", false);
-  if (!stop_after_first.ok()) return stop_after_first.error();
-  auto tags = ReadTags(value, at, depth);
-  if (!tags.ok()) return tags.error();
+  auto list = ReadTagList(value, at, depth);
+  if (!list.ok()) return list.error();
   std::vector<std::string> sorted;
   for (const auto& [trigger, place] : *triggers) sorted.push_back(trigger);
   std::sort(sorted.begin(), sorted.end());
   sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
-  const Value& items = *Find(value, "tags");
-  for (size_t i = 0; i < tags->size(); ++i) {
-    const std::string place = json::PointerJoin(
-        json::PointerJoin(json::PointerJoin(at, "tags"), std::to_string(i)), "begin");
-    const Value& begin = *Find(items.items[i], "begin");
-    if (begin.type != json::Type::kString)
+  for (const auto& [begin, place] : list->begins) {
+    if (begin->type != json::Type::kString)
       return Wrong("tags that a text triggers have a string begin, no token", place);
     size_t fitting = 0;
-    for (size_t length = 1; length <= begin.text.size() && fitting < 2; ++length)
-      fitting += std::binary_search(sorted.begin(), sorted.end(), begin.text.substr(0, length));
+    for (size_t length = 1; length <= begin->text.size() && fitting < 2; ++length)
+      fitting += std::binary_search(sorted.begin(), sorted.end(), begin->text.substr(0, length));
     if (fitting == 0) return Wrong("begins with none of the triggers", place);
     if (fitting > 1) return Wrong("begins with several of the triggers", place);
   }
   std::vector<std::string> excludes;
   for (const auto& [exclude, place] : *excluded) excludes.push_back(exclude);
-  return Dispatch(*triggers, *tags, excludes, around, *at_least_one, !*stop_after_first);
+  return Dispatch(*triggers, list->tags, excludes, around, list->at_least_one, list->loop);
 }
 
 Result<ExprId> StructuralTagReader::ReadDispatch(const Value& value, Pointer at, int depth) {
@@ -680,22 +680,18 @@ Result<ExprId> StructuralTagReader::ReadTokenTriggered(const Value& value, Point
   if (!triggers.ok()) return triggers.error();
   auto excludes = Tokens(value, at, "exclude_tokens", false);
   if (!excludes.ok()) return excludes.error();
-  auto at_least_one = BoolField(value, at, "at_least_one", false);
-  if (!at_least_one.ok()) return at_least_one.error();
-  auto stop_after_first = BoolField(value, at, "stop_after_first", false);
-  if (!stop_after_first.ok()) return stop_after_first.error();
-  auto tags = ReadTags(value, at, depth);
-  if (!tags.ok()) return tags.error();
-  for (size_t i = 0; i < tags->size(); ++i) {
-    const std::string place = json::PointerJoin(
-        json::PointerJoin(json::PointerJoin(at, "tags"), std::to_string(i)), "begin");
-    if ((*tags)[i].begin_token == kNoToken)
+  auto list = ReadTagList(value, at, depth);
+  if (!list.ok()) return list.error();
+  for (size_t i = 0; i < list->tags.size(); ++i) {
+    const TokenId begin = list->tags[i].begin_token;
+    const std::string& place = list->begins[i].second;
+    if (begin == kNoToken)
       return Wrong("tags that a token triggers have a token begin, no string", place);
-    if (std::ranges::find(*triggers, (*tags)[i].begin_token) == triggers->end())
+    if (std::ranges::find(*triggers, begin) == triggers->end())
       return Wrong("is none of the trigger tokens", place);
   }
   excludes->insert(excludes->end(), around.end_tokens.begin(), around.end_tokens.end());
-  return TokenDispatch(*triggers, *tags, *excludes, *at_least_one, !*stop_after_first);
+  return TokenDispatch(*triggers, list->tags, *excludes, list->at_least_one, list->loop);
 }
 
 Result<ExprId> StructuralTagReader::ReadTokenDispatch(const Value& value, Pointer at, int depth) {
@@ -732,19 +728,15 @@ Result<ExprId> StructuralTagReader::ReadSeparated(const Value& value, Pointer at
   }
   auto separator = StringField(value, at, "separator");
   if (!separator.ok()) return separator.error();
-  auto at_least_one = BoolField(value, at, "at_least_one", false);
-  if (!at_least_one.ok()) return at_least_one.error();
-  auto stop_after_first = BoolField(value, at, "stop_after_first", false);
-  if (!stop_after_first.ok()) return stop_after_first.error();
-  auto tags = ReadTags(value, at, depth);
-  if (!tags.ok()) return tags.error();
-  const ExprId tag = OneOf(*std::move(tags));
+  auto list = ReadTagList(value, at, depth);
+  if (!list.ok()) return list.error();
+  const ExprId tag = OneOf(std::move(list->tags));
   ExprId all = tag;
-  if (!*stop_after_first) {
+  if (list->loop) {
     const ExprId more = ir_.Sequence({TextOf(*separator), tag});
     all = ir_.Sequence({tag, ir_.Repeat(more, 0, GrammarIr::kUnbounded)});
   }
-  return *at_least_one ? all : ir_.Optional(all);
+  return list->at_least_one ? all : ir_.Optional(all);
 }
 
 // The older form: {"structures": [{"begin", "schema", "end"}], "triggers": [...]}.

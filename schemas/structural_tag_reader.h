@@ -78,7 +78,14 @@ class StructuralTagReader {
   Result<ExprId> ReadSeparated(const Value& value, Pointer at, int depth);
   Result<ExprId> ReadLegacy(const Value& document);
   Result<Tag> ReadTag(const Value& value, Pointer at, int depth);
-  Result<std::vector<Tag>> ReadTags(const Value& value, Pointer at, int depth);
+  // The fields that formats of several tags share: "tags", "at_least_one", "stop_after_first".
+  struct TagList {
+    std::vector<Tag> tags;
+    std::vector<std::pair<const Value*, std::string>> begins;  // as they are written, with places
+    bool at_least_one = false;
+    bool loop = true;  // not only the first one
+  };
+  Result<TagList> ReadTagList(const Value& value, Pointer at, int depth);
 
   // Free text and tags in turn. `triggers` with the place of each.
   Result<ExprId> Dispatch(const std::vector<std::pair<std::string, std::string>>& triggers,

@@ -3,15 +3,16 @@
 //
 //   g++ -O2 -std=c++20 -I. -Iinclude bench/peers/gemm_onednn.cc -o gemm_onednn
 //       build/kernels/libpawl_kernels.a build/src/base/libpawl_base.a -ldnnl   (one line)
-//   OMP_NUM_THREADS=1 ./gemm_onednn
+//   OMP_NUM_THREADS=1 ./gemm_onednn [amx-bf16]
 //
-// Pawl multiplies float inputs (of 16 bits at least) with weights as they lie in a file; oneDNN
-// gets bf16 inputs and weights packed in the order it likes best. Both give floats. The best of
-// twelve rounds counts.
+// Pawl multiplies float inputs (of 16 bits at least; with amx-bf16 rounded to bf16) with weights as
+// they lie in a file; oneDNN gets bf16 inputs and weights packed in the order it likes best. Both
+// give floats. The best of twelve rounds counts.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include "kernels/cpu/kernels.h"
@@ -86,8 +87,15 @@ void Compare(const pawl::KernelSet& kernels, int64_t rows, const Shape& shape) {
 
 }  // namespace
 
-int main() {
-  const pawl::KernelSet& kernels = *pawl::FindKernels(pawl::KernelVariant::kAuto);
+int main(int argc, char** argv) {
+  const bool rounded = argc > 1 && std::strcmp(argv[1], "amx-bf16") == 0;
+  const pawl::KernelSet* found =
+      pawl::FindKernels(rounded ? pawl::KernelVariant::kAmxBf16 : pawl::KernelVariant::kAuto);
+  if (found == nullptr) {
+    std::fprintf(stderr, "this processor has no AMX\n");
+    return 1;
+  }
+  const pawl::KernelSet& kernels = *found;
   std::printf("kernels: %s; GFLOP/s\n%5s %7s %7s %12s %12s %8s %10s\n", kernels.name, "rows",
               "outputs", "inputs", "pawl", "oneDNN", "ratio", "with pack");
   for (const int64_t rows : {int64_t{1}, int64_t{8}, int64_t{128}}) {

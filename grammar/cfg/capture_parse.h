@@ -23,6 +23,7 @@
 #include "grammar/cfg/grammar_ir.h"
 #include "grammar/cfg/program.h"
 #include "pawl/capture.h"
+#include "pawl/output_piece.h"
 #include "pawl/result.h"
 
 namespace pawl {

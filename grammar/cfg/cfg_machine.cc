@@ -216,8 +216,8 @@ std::optional<std::string> CfgMachine::ShortestCompletion(Key state) {
   return std::move(parts->front().bytes);
 }
 
-std::optional<std::vector<CompletionPart>> CfgMachine::Completion(Key state) {
-  if (Accepting(state)) return std::vector<CompletionPart>();
+std::optional<std::vector<OutputPiece>> CfgMachine::Completion(Key state) {
+  if (Accepting(state)) return std::vector<OutputPiece>();
   const StateData at = states_[FrameOf(state)];
   // What remains of the lexeme, and then what its continuation needs at least.
   std::string best;
@@ -281,8 +281,8 @@ std::optional<float> CfgMachine::Temperature(Key state) {
 }
 
 // Follows the shortest way from a continuation to the end.
-std::optional<std::vector<CompletionPart>> CfgMachine::Complete(ContId then, std::string text) {
-  std::vector<CompletionPart> parts;
+std::optional<std::vector<OutputPiece>> CfgMachine::Complete(ContId then, std::string text) {
+  std::vector<OutputPiece> parts;
   const auto end_bytes = [&] {
     if (!text.empty()) parts.push_back({.bytes = std::move(text)});
     text.clear();

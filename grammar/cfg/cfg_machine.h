@@ -56,7 +56,7 @@ class CfgMachine : public Machine {
   }
   bool Accepting(Key state) override;
   std::optional<std::string> ShortestCompletion(Key state) override;
-  std::optional<std::vector<CompletionPart>> Completion(Key state) override;
+  std::optional<std::vector<OutputPiece>> Completion(Key state) override;
   Key StepToken(Key state, TokenId token, Key by_bytes) override;
   void FillTokens(Key state, const Vocabulary& vocabulary, uint32_t* words) override;
   bool FillBelow(Key state, const Vocabulary& vocabulary, uint32_t node, bool fresh,
@@ -64,6 +64,7 @@ class CfgMachine : public Machine {
   // Finds parts of masks beforehand, by up to so many steps (GrammarOptions::prepare_steps).
   // `vocabulary`: the one that masks will be asked about.
   void PrepareMasks(const Vocabulary& vocabulary, uint64_t steps);
+  bool CountsTokens() const override { return program_.counts_tokens; }
   bool has_captures() const override { return has_captures_; }
   Result<std::vector<Capture>> FindCaptures(std::span<const OutputPiece> pieces,
                                             const Vocabulary& vocabulary) override;
@@ -103,7 +104,7 @@ class CfgMachine : public Machine {
   // Sorts the threads and unites those that are one.
   StateId Intern(ContId fresh, std::vector<Thread>& threads);
   StateId MakeStep(StateId state, uint8_t byte);
-  std::optional<std::vector<CompletionPart>> Complete(ContId then, std::string prefix);
+  std::optional<std::vector<OutputPiece>> Complete(ContId then, std::string prefix);
   float TemperatureOf(ContId then) const;
 
   std::shared_ptr<GrammarIr> ir_;

@@ -11,8 +11,8 @@
 // TokenTagDispatch is the same with tokens for characters.
 #include "grammar/languages/ebnf.h"
 
-#include <cmath>
 #include <cstdlib>
+#include <limits>
 
 #include "grammar/languages/bnf_reader.h"
 #include "grammar/languages/substring_regex.h"
@@ -67,8 +67,9 @@ BnfReader::RuleOptions BnfReader::ReadRuleOptions(std::string_view name) {
         const std::string digits(text_.substr(at_, std::min<size_t>(end - at_, 400)));
         char* parsed = nullptr;
         const double value = std::strtod(digits.c_str(), &parsed);
-        if (digits.empty() || *parsed != '\0' || !std::isfinite(value) || value < 0) {
-          Expected("a number that is not negative");
+        if (digits.empty() || *parsed != '\0' || !(value >= 0) ||
+            value > std::numeric_limits<float>::max()) {
+          Expected("a number that is not negative and that a float can hold");
         }
         at_ = end;
         out.attributes.temperature = value;

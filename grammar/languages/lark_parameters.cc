@@ -2,6 +2,7 @@
 // their conditions, the terminals of `%import common`.
 #include <bit>
 #include <charconv>
+#include <limits>
 
 #include "grammar/languages/lark_parser.h"
 #include "src/base/utf8.h"
@@ -217,8 +218,9 @@ std::optional<double> LarkParser::Real() {
   if (written.starts_with('+')) written.remove_prefix(1);
   double value = 0;
   const auto [end, error] = std::from_chars(written.data(), written.data() + written.size(), value);
-  if (error != std::errc() || end != written.data() + written.size() || !(value >= 0)) {
-    return Expected("a temperature of 0 or more");
+  if (error != std::errc() || end != written.data() + written.size() || !(value >= 0) ||
+      value > std::numeric_limits<float>::max()) {
+    return Expected("a temperature of 0 or more that a float can hold");
   }
   ++at_;
   return value;

@@ -16,9 +16,6 @@
 
 #include <cstddef>
 #include <string>
-#include <string_view>
-
-#include "pawl/vocabulary.h"
 
 namespace pawl {
 
@@ -29,12 +26,6 @@ struct Capture {
   // The output from begin to end, without the stops of XGrammar's Lark inside of it.
   std::string text;
   friend bool operator==(const Capture&, const Capture&) = default;
-};
-
-// A piece of an output: a token, or bytes that no token is known for.
-struct OutputPiece {
-  TokenId token = kNoToken;
-  std::string_view bytes = {};  // where there is no token
 };
 
 }  // namespace pawl

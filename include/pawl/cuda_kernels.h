@@ -56,8 +56,8 @@ struct MaskedRows {
   int32_t count = 0;
 };
 
-// One token for each row: argmax over the allowed tokens of (logit - largest) / temperature +
-// Gumbel noise, the lowest id among equals; at temperature 0 without noise. The noise is a pure
+// One token for each row: argmax over the allowed tokens of logit / temperature + Gumbel noise, the
+// lowest id among equals; at temperature 0 without noise. The noise is a pure
 // function of (seed, position, token), Philox4x32-10 as in src/base/random.h, so the same arguments
 // give the same token in any batch. Logits of -infinity are never chosen unless all allowed ones
 // are, which then count as equal.

@@ -26,7 +26,7 @@ namespace pawl {
 // temperature, top-k, top-p, min-p. The same seed gives the same output, whatever else is
 // generated at the same time.
 struct SamplingParams {
-  float temperature = 0;  // >= 0; 0 is greedy
+  float temperature = 0;  // >= 0; 0 is greedy. Where the grammar asks for one, that counts instead
   int top_k = 0;          // 0: off
   float top_p = 1;        // (0, 1]; 1: off
   float min_p = 0;        // [0, 1]; 0: off
@@ -47,6 +47,9 @@ enum class StopReason {
 
 struct GenerateOptions {
   SamplingParams sampling;
+  // Where the grammar asks for a temperature (State::temperature()), it takes the place of that of
+  // `sampling`. false: it is not looked at.
+  bool grammar_temperature = true;
   int max_tokens = 512;  // budget of the output; the model's context may allow less. The end token
                          // is not counted.
   // What is forced is taken without asking the model, and its rows for it run together in one call:

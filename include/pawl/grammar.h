@@ -23,10 +23,10 @@
 #include <vector>
 
 #include "pawl/capture.h"
-#include "pawl/completion.h"
 #include "pawl/export.h"
 #include "pawl/json_schema_options.h"
 #include "pawl/mask.h"
+#include "pawl/output_piece.h"
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
 
@@ -49,6 +49,10 @@ class PAWL_EXPORT State {
 
   // Tokens that Advance takes, plus every end-of-output token when accepting().
   std::shared_ptr<const Mask> mask() const;
+  // Where that mask is known from before: copies its words to `row` and returns how many tokens it
+  // allows. -1 otherwise, with `row` as it was. Never waits for a mask that somebody computes.
+  // REQUIRES: row.size() >= mask_words() of the vocabulary.
+  int64_t CopyKnownMask(std::span<uint32_t> row) const;
 
   // The text so far is a complete sentence of the grammar.
   bool accepting() const;
@@ -62,8 +66,9 @@ class PAWL_EXPORT State {
   // by its number or name.
   std::optional<std::string> ShortestCompletion() const;
   // The same with such tokens; none of the pieces is empty.
-  std::optional<std::vector<CompletionPart>> Completion() const;
-  // Completion() in the fewest tokens that spell it; nullopt when there is none.
+  std::optional<std::vector<OutputPiece>> Completion() const;
+  // Completion() in the fewest tokens that spell it; nullopt when there is none, and where these
+  // are more than a rule with a limit of tokens may have.
   std::optional<std::vector<TokenId>> CompletionTokens() const;
   // How many those are; -1 when there are none.
   int shortest_close() const;
@@ -98,8 +103,8 @@ class PAWL_EXPORT Grammar {
   // The captures of an output, in the order in which they end, the inner ones first; see
   // pawl/capture.h. Of an output that is not complete, those that would have ended already if its
   // shortest completion followed. The text is parsed again, so masks cost nothing for it.
-  // Errors: kInvalid when the output does not fit, kUnsupported when it is not complete and no
-  // bytes complete it, kLimit when the grammar is too ambiguous.
+  // Errors: kInvalid when the output does not fit, kUnsupported when it is not complete and
+  // Completion() gives nothing, kLimit when the grammar is too ambiguous.
   Result<std::vector<Capture>> FindCaptures(std::span<const OutputPiece> output) const;
 
  private:

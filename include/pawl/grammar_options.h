@@ -22,7 +22,8 @@ enum class GrammarLanguage : uint8_t {
 };
 
 struct GrammarOptions {
-  // The rule that the whole text is (EBNF and GBNF; Lark's is "start").
+  // The rule that the whole text is (EBNF and GBNF; Lark's is "start", and another name is an
+  // error).
   std::string root = "root";
   // Lark and llguidance: grammars inside are in XGrammar's dialect (kLarkXgrammar says so itself).
   bool lark_as_xgrammar = false;

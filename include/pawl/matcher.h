@@ -128,7 +128,11 @@ class PAWL_EXPORT Matcher {
 
   bool IsEnd(TokenId token) const;
   std::optional<Position> After(const Position& position, TokenId token) const;
+  friend class BatchFiller;
+  // FillMask where the mask is known from before; nullopt where it has to be computed.
+  std::optional<bool> FillKnownMaskOf(const Position& position, std::span<uint32_t> row) const;
   bool FillMaskOf(const Position& position, std::span<uint32_t> row) const;
+  bool WithOwnEndTokens(const Position& position, std::span<uint32_t> row, bool any) const;
   bool TerminatedAt(const Position& position) const;
 
   Grammar grammar_;
@@ -140,8 +144,8 @@ class PAWL_EXPORT Matcher {
 };
 
 // Fills the masks of many sequences over a pool of threads that sleep between the calls. States
-// whose mask is known cost a look-up and a copy, without waiting for anybody; new states of one
-// grammar are computed one after another, those of different grammars at the same time.
+// whose mask is known cost a look-up and a copy, without waiting for anybody; then the new states
+// are computed, those of one grammar by one thread, those of different grammars at the same time.
 // Thread safety: calls from several threads are allowed; one that finds the pool busy does its rows
 // alone.
 class PAWL_EXPORT BatchFiller {
@@ -187,7 +191,7 @@ PAWL_EXPORT Result<size_t> FillTreeMasks(const Matcher& matcher, std::span<const
 
 // The parents of a tree given as "first child, next sibling" (next_token and next_sibling as EAGLE
 // drafters write them; -1: none). Nodes without a parent get -1. Errors: lengths that differ, an
-// index out of range, a node with two parents.
+// index out of range, a node with two parents or that is a child or sibling of itself.
 PAWL_EXPORT Result<std::vector<int32_t>> DraftTreeParents(std::span<const int32_t> next_token,
                                                           std::span<const int32_t> next_sibling);
 

@@ -39,7 +39,8 @@ struct ModelOptions {
   // Told in one line why the CPU is used after all where `device` is kAuto.
   std::function<void(const std::string& reason)> on_fallback;
   std::function<void(double fraction)> progress;
-  // For tests; the default is the best this processor has.
+  // Which instructions the CPU's products use (docs/engine.md). The default is the best that this
+  // processor has and that keeps what it multiplies.
   KernelVariant kernels = KernelVariant{};
 };
 

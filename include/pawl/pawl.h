@@ -390,8 +390,8 @@ PAWL_API pawl_status pawl_matcher_fill_tree(const pawl_matcher* matcher, const i
                                             const int32_t* parents, size_t count, uint32_t* rows,
                                             size_t stride, uint8_t* accepted, size_t* fit,
                                             pawl_error** error);
-/* The parents of a tree given as first child (next_token) and next sibling, -1 for none.
- * Threads: any. */
+/* The parents of a tree given as first child (next_token) and next sibling, -1 for none. A node
+ * that has two parents or is its own, or a number that is no node: PAWL_INVALID. Threads: any. */
 PAWL_API pawl_status pawl_draft_tree_parents(const int32_t* next_token, const int32_t* next_sibling,
                                              size_t count, int32_t* parents, pawl_error** error);
 

@@ -6,7 +6,8 @@
 // is repacked at load and a weight is read once for up to 16 columns. The columns are input rows,
 // which are floats: an input is split into two bf16 numbers, hi = bf16(x) and lo = bf16(x - hi),
 // |x - (hi + lo)| <= 2^-17 |x|, and a sum takes the products with 32 hi, then with 32 lo. Half of
-// the unit's work goes into lo; without it an input would lose 256 times as much.
+// the unit's work goes into lo. The variant amx-bf16 leaves it out, and loses 256 times as much of
+// an input; `Terms` is 2 or 1.
 //
 // Bits: a sum takes its terms in ascending order, 32 at a time, by what the instruction does with
 // the terms of one column, whatever is in the other columns; chunks of kChunk terms are added in
@@ -15,31 +16,32 @@
 //
 // Pack writes the inputs of R <= 16 rows, a group, as the instruction reads columns: for each pair
 // of inputs (k, k + 1) the pairs of hi of all rows, then their pairs of lo: 8 R bytes, as much as
-// the floats took. Behind other groups, tiles of a last one of fewer rows are loaded 64 bytes wide
-// all the same: columns beyond R hold what comes next in memory, and their sums are dropped.
+// the floats took (with hi alone, half of that). Behind other groups, tiles of a last one of fewer
+// rows are loaded 64 bytes wide all the same: columns beyond R hold what comes next in memory, and
+// their sums are dropped.
 #include <immintrin.h>
 
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/cpu/amx_attention.h"
+#include "kernels/cpu/amx_pack.h"
 #include "kernels/cpu/kernels.h"
+#include "kernels/cpu/tiles.h"
 #include "kernels/cpu/variants.h"
 
 namespace pawl {
 namespace {
 
-constexpr int kStep = 32;  // inputs that one instruction takes
+using amx::kStep;
+using amx::PackGroup;
+using amx::Transpose16;
+
 constexpr int kOutputs = 16;
 constexpr int kPanel = 2 * kOutputs;
 // So many inputs are summed in tiles, and these sums in y: the packed inputs of 128 rows, for which
 // weights are read once, then stay in a level 2 cache of 2 MiB.
 constexpr int64_t kChunk = 2048;
-
-struct alignas(64) TileConfig {
-  uint8_t palette = 1, start_row = 0, reserved[14] = {};
-  uint16_t row_bytes[16] = {};
-  uint8_t rows[16] = {};
-};
 
 // All eight tiles have 16 rows; those of weights, 4 and 5, are 64 bytes wide, the others have that
 // many columns of four bytes. Released at the end: a thread that stops with tiles in use has 8 KiB
@@ -52,106 +54,22 @@ class Tiles {
       config.row_bytes[i] = static_cast<uint16_t>(i == 4 || i == 5 ? 64 : columns * 4);
       config.rows[i] = 16;
     }
-    _tile_loadconfig(&config);
+    TileConfigure(config);
   }
-  ~Tiles() { _tile_release(); }
+  ~Tiles() { TileRelease(); }
   Tiles(const Tiles&) = delete;
   Tiles& operator=(const Tiles&) = delete;
 };
 
 // ---- Inputs ----
 
-// v[i][j] -> v[j][i], 32 bits each.
-inline void Transpose16(__m512i* v) {
-  __m512i t[16];
-#pragma GCC unroll 16
-  for (int i = 0; i < 16; i += 2) {
-    t[i] = _mm512_unpacklo_epi32(v[i], v[i + 1]);
-    t[i + 1] = _mm512_unpackhi_epi32(v[i], v[i + 1]);
-  }
-#pragma GCC unroll 16
-  for (int i = 0; i < 16; i += 4) {
-    v[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
-    v[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
-    v[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
-    v[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
-  }
-  // v[4a + b] now holds in its 128-bit lane l the column 4l + b of rows 4a .. 4a+3.
-#pragma GCC unroll 4
-  for (int b = 0; b < 4; ++b) {
-    const __m512i even01 = _mm512_shuffle_i32x4(v[b], v[4 + b], 0x88);
-    const __m512i odd01 = _mm512_shuffle_i32x4(v[b], v[4 + b], 0xdd);
-    const __m512i even23 = _mm512_shuffle_i32x4(v[8 + b], v[12 + b], 0x88);
-    const __m512i odd23 = _mm512_shuffle_i32x4(v[8 + b], v[12 + b], 0xdd);
-    t[b] = _mm512_shuffle_i32x4(even01, even23, 0x88);
-    t[8 + b] = _mm512_shuffle_i32x4(even01, even23, 0xdd);
-    t[4 + b] = _mm512_shuffle_i32x4(odd01, odd23, 0x88);
-    t[12 + b] = _mm512_shuffle_i32x4(odd01, odd23, 0xdd);
-  }
-#pragma GCC unroll 16
-  for (int i = 0; i < 16; ++i) v[i] = t[i];
-}
-
-inline __m512i Brain(__m512 upper, __m512 lower) {
-  return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(upper, lower));
-}
-
-// The 16 pairs of 32 inputs of a row, those beyond n being 0.
-inline void Split(const float* x, int64_t n, __m512i& hi, __m512i& lo) {
-  __m512 x0, x1;
-  if (n >= kStep) {
-    x0 = _mm512_loadu_ps(x);
-    x1 = _mm512_loadu_ps(x + 16);
-  } else {
-    const uint32_t mask = (uint32_t{1} << n) - 1;
-    x0 = _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask), x);
-    x1 = _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask >> 16), x + 16);
-  }
-  hi = Brain(x1, x0);
-  const __m512i hi0 = _mm512_cvtepu16_epi32(_mm512_castsi512_si256(hi));
-  const __m512i hi1 = _mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64(hi, 1));
-  lo = Brain(_mm512_sub_ps(x1, _mm512_castsi512_ps(_mm512_slli_epi32(hi1, 16))),
-             _mm512_sub_ps(x0, _mm512_castsi512_ps(_mm512_slli_epi32(hi0, 16))));
-}
-
-void PackGroup(const float* x, int64_t x_stride, int rows, int64_t n, char* out) {
-  const int64_t pitch = 8 * rows;
-  const auto columns = static_cast<__mmask16>((1u << (rows > 8 ? rows : 2 * rows)) - 1);
-  for (int64_t k = 0; k < n; k += kStep, out += pitch * (kStep / 2)) {
-    __m512i v[16], lo[16];
-    if (rows == 1) {
-      Split(x + k, n - k, v[0], lo[0]);
-      const __m512i low = _mm512_unpacklo_epi32(v[0], lo[0]);
-      const __m512i high = _mm512_unpackhi_epi32(v[0], lo[0]);
-      const __m512i first = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
-      const __m512i second = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
-      _mm512_storeu_si512(out, _mm512_permutex2var_epi64(low, first, high));
-      _mm512_storeu_si512(out + 64, _mm512_permutex2var_epi64(low, second, high));
-      continue;
-    }
-    for (int r = 0; r < rows; ++r) Split(x + r * x_stride + k, n - k, v[r], lo[r]);
-    for (int r = rows; r < 16; ++r) v[r] = lo[r] = _mm512_setzero_si512();
-    if (rows <= 8) {  // hi and lo in one go
-      for (int r = 0; r < rows; ++r) v[rows + r] = lo[r];
-      Transpose16(v);
-      for (int p = 0; p < 16; ++p) _mm512_mask_storeu_epi32(out + p * pitch, columns, v[p]);
-      continue;
-    }
-    Transpose16(v);
-    for (int p = 0; p < 16; ++p) _mm512_mask_storeu_epi32(out + p * pitch, columns, v[p]);
-    Transpose16(lo);
-    for (int p = 0; p < 16; ++p) {
-      _mm512_mask_storeu_epi32(out + p * pitch + pitch / 2, columns, lo[p]);
-    }
-  }
-}
-
+template <int Terms>
 void Pack(WeightType type, const float* x, int64_t x_stride, int rows, int64_t n, float* out) {
   if (type != WeightType::kBf16) return kAvx512VnniKernels.pack(type, x, x_stride, rows, n, out);
   for (int r = 0; r < rows; r += kPackRows) {
     const int group = rows - r < kPackRows ? rows - r : kPackRows;
-    PackGroup(x + r * x_stride, x_stride, group, n,
-              reinterpret_cast<char*>(out + r * PackedWidth(n)));
+    PackGroup<Terms>(x + r * x_stride, x_stride, group, n,
+                     reinterpret_cast<char*>(out + r * PackedWidth(n)));
   }
 }
 
@@ -224,29 +142,36 @@ struct Weights {
   }
 };
 
+// Bytes from one pair of inputs to the next, of groups of that many rows.
+constexpr int64_t Pitch(int terms, int rows) { return int64_t{4} * terms * rows; }
+
+template <int Terms>
 const char* Inputs(const MatMulArgs& args, int row, int rows, int64_t k) {
-  return reinterpret_cast<const char*>(args.x + row * PackedWidth(args.w.cols)) + k / 2 * 8 * rows;
+  return reinterpret_cast<const char*>(args.x + row * PackedWidth(args.w.cols)) +
+         k / 2 * Pitch(Terms, rows);
 }
 
 // Up to 16 rows; 16 outputs, or 32 for `Two`, which wait less for each other but for memory. Tiles
 // 0 and 1 are sums, 4 and 5 weights, 6 and 7 inputs.
-template <bool Two>
+template <int Terms, bool Two>
 void Narrow(const MatMulArgs& args, int64_t output, int64_t end, int row, int rows, int64_t k_begin,
             int64_t k_end) {
   const Weights first(args.w, output, k_begin, k_end);
   const Weights second(args.w, Two ? output + kOutputs : output, k_begin, k_end);
-  const auto pitch = static_cast<size_t>(8 * rows);
-  const char* x = Inputs(args, row, rows, k_begin);
+  const auto pitch = static_cast<size_t>(Pitch(Terms, rows));
+  const char* x = Inputs<Terms>(args, row, rows, k_begin);
   const auto stride = static_cast<size_t>(first.stride) * 2;
-  _tile_zero(0);
-  if constexpr (Two) _tile_zero(1);
+  TileZero<0>();
+  if constexpr (Two) TileZero<1>();
   const auto multiply = [&]() __attribute__((always_inline)) {
-    _tile_loadd(6, x, pitch);
-    _tile_dpbf16ps(0, 4, 6);
-    if constexpr (Two) _tile_dpbf16ps(1, 5, 6);
-    _tile_loadd(7, x + pitch / 2, pitch);
-    _tile_dpbf16ps(0, 4, 7);
-    if constexpr (Two) _tile_dpbf16ps(1, 5, 7);
+    TileLoad<6>(x, pitch);
+    TileMultiply<0, 4, 6>();
+    if constexpr (Two) TileMultiply<1, 5, 6>();
+    if constexpr (Terms == 2) {
+      TileLoad<7>(x + pitch / 2, pitch);
+      TileMultiply<0, 4, 7>();
+      if constexpr (Two) TileMultiply<1, 5, 7>();
+    }
     x += pitch * (kStep / 2);
   };
   int64_t k = 0;
@@ -260,17 +185,17 @@ void Narrow(const MatMulArgs& args, int64_t output, int64_t end, int row, int ro
       _mm_prefetch(ahead, _MM_HINT_T1);
       ahead += 64;
     }
-    _tile_loadd(4, first.data + k, stride);
-    if constexpr (Two) _tile_loadd(5, second.data + k, stride);
+    TileLoad<4>(first.data + k, stride);
+    if constexpr (Two) TileLoad<5>(second.data + k, stride);
     multiply();
   }
   alignas(64) uint16_t copy[kOutputs * kStep];
   for (; k < first.inputs; k += kStep) {
     first.Copy(k, copy);
-    _tile_loadd(4, copy, kStep * 2);
+    TileLoad<4>(copy, kStep * 2);
     if constexpr (Two) {
       second.Copy(k, copy);
-      _tile_loadd(5, copy, kStep * 2);
+      TileLoad<5>(copy, kStep * 2);
     }
     multiply();
   }
@@ -281,10 +206,10 @@ void Narrow(const MatMulArgs& args, int64_t output, int64_t end, int row, int ro
     if (rows == kPackRows && count == kOutputs) return FinishWhole(to, sums, row, from);
     Finish(to, sums, row, rows, from, count);
   };
-  _tile_stored(0, sums, 64);
+  TileStore<0>(sums, 64);
   finish(output);
   if constexpr (Two) {
-    _tile_stored(1, sums, 64);
+    TileStore<1>(sums, 64);
     finish(output + kOutputs);
   }
 }
@@ -292,10 +217,11 @@ void Narrow(const MatMulArgs& args, int64_t output, int64_t end, int row, int ro
 // 32 outputs, 32 rows: tiles 0 .. 3 are sums, 4 and 5 weights, 6 and 7 inputs, each used twice or
 // more. Bringing sums to y takes the vector units as long as some steps take the tile unit, so it
 // is put off and done in pieces between the steps of the next 32 x 32.
+constexpr int kWideRows = 2 * kPackRows;
+
+template <int Terms>
 class Wide {
  public:
-  static constexpr int kRows = 2 * kPackRows;
-
   Wide(const MatMulArgs& args, int64_t k_begin, int64_t k_end)
       : args_(args), to_(args, k_begin), k_begin_(k_begin), k_end_(k_end) {}
   ~Wide() {
@@ -308,50 +234,52 @@ class Wide {
   void Multiply(int64_t output, int row) {
     const Weights first(args_.w, output, k_begin_, k_end_);
     const Weights second(args_.w, output + kOutputs, k_begin_, k_end_);
-    const char* x = Inputs(args_, row, kPackRows, k_begin_);
-    const char* y = Inputs(args_, row + kPackRows, kPackRows, k_begin_);
-    constexpr size_t kPitch = 8 * kPackRows;
+    const char* x = Inputs<Terms>(args_, row, kPackRows, k_begin_);
+    const char* y = Inputs<Terms>(args_, row + kPackRows, kPackRows, k_begin_);
+    constexpr size_t kPitch = Pitch(Terms, kPackRows);
     const auto stride = static_cast<size_t>(first.stride) * 2;
     const auto multiply = [&]() __attribute__((always_inline)) {
-      _tile_loadd(6, x, kPitch);
-      _tile_dpbf16ps(0, 4, 6);
-      _tile_dpbf16ps(2, 5, 6);
-      _tile_loadd(7, y, kPitch);
-      _tile_dpbf16ps(1, 4, 7);
-      _tile_dpbf16ps(3, 5, 7);
-      _tile_loadd(6, x + kPitch / 2, kPitch);
-      _tile_dpbf16ps(0, 4, 6);
-      _tile_dpbf16ps(2, 5, 6);
-      _tile_loadd(7, y + kPitch / 2, kPitch);
-      _tile_dpbf16ps(1, 4, 7);
-      _tile_dpbf16ps(3, 5, 7);
+      TileLoad<6>(x, kPitch);
+      TileMultiply<0, 4, 6>();
+      TileMultiply<2, 5, 6>();
+      TileLoad<7>(y, kPitch);
+      TileMultiply<1, 4, 7>();
+      TileMultiply<3, 5, 7>();
+      if constexpr (Terms == 2) {
+        TileLoad<6>(x + kPitch / 2, kPitch);
+        TileMultiply<0, 4, 6>();
+        TileMultiply<2, 5, 6>();
+        TileLoad<7>(y + kPitch / 2, kPitch);
+        TileMultiply<1, 4, 7>();
+        TileMultiply<3, 5, 7>();
+      }
       x += kPitch * (kStep / 2);
       y += kPitch * (kStep / 2);
     };
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
+    TileZero<0>();
+    TileZero<1>();
+    TileZero<2>();
+    TileZero<3>();
     int64_t k = 0;
     for (; k < first.whole; k += kStep) {
-      _tile_loadd(4, first.data + k, stride);
-      _tile_loadd(5, second.data + k, stride);
+      TileLoad<4>(first.data + k, stride);
+      TileLoad<5>(second.data + k, stride);
       multiply();
       if (piece_ < kPieces) FinishPiece();
     }
     if (k < first.inputs) {
       alignas(64) uint16_t copy[kOutputs * kStep];
       first.Copy(k, copy);
-      _tile_loadd(4, copy, kStep * 2);
+      TileLoad<4>(copy, kStep * 2);
       second.Copy(k, copy);
-      _tile_loadd(5, copy, kStep * 2);
+      TileLoad<5>(copy, kStep * 2);
       multiply();
     }
     while (piece_ < kPieces) FinishPiece();
-    _tile_stored(0, sums_[0], 64);
-    _tile_stored(1, sums_[1], 64);
-    _tile_stored(2, sums_[2], 64);
-    _tile_stored(3, sums_[3], 64);
+    TileStore<0>(sums_[0], 64);
+    TileStore<1>(sums_[1], 64);
+    TileStore<2>(sums_[2], 64);
+    TileStore<3>(sums_[3], 64);
     output_ = output;
     row_ = row;
     piece_ = 0;
@@ -373,20 +301,22 @@ class Wide {
   alignas(64) float sums_[kPieces][16 * 16];
 };
 
+template <int Terms>
 void NarrowRows(const MatMulArgs& args, int64_t output, int64_t end, int row, int64_t k_begin,
                 int64_t k_end) {
   for (; row < args.rows; row += kPackRows) {
     const int rows = args.rows - row < kPackRows ? args.rows - row : kPackRows;
     if (rows == kPackRows && output + 2 * kOutputs <= end) {
-      Narrow<true>(args, output, end, row, rows, k_begin, k_end);
+      Narrow<Terms, true>(args, output, end, row, rows, k_begin, k_end);
     } else {
       for (int64_t o = output; o < end && o < output + kPanel; o += kOutputs) {
-        Narrow<false>(args, o, end, row, rows, k_begin, k_end);
+        Narrow<Terms, false>(args, o, end, row, rows, k_begin, k_end);
       }
     }
   }
 }
 
+template <int Terms>
 void MatMul(const MatMulArgs& args, int64_t begin, int64_t end) {
   if (args.w.type != WeightType::kBf16) return kAvx512VnniKernels.matmul(args, begin, end);
   // A single group of fewer rows gets tiles that fit: rows of 64 bytes that overlap cross cache
@@ -394,24 +324,24 @@ void MatMul(const MatMulArgs& args, int64_t begin, int64_t end) {
   const Tiles tiles(args.rows < kPackRows ? args.rows : kPackRows);
   const int64_t inputs = args.w.cols;
   const auto chunk_end = [&](int64_t k) { return k + kChunk < inputs ? k + kChunk : inputs; };
-  if (args.rows < Wide::kRows) {
+  if (args.rows < kWideRows) {
     // Few rows wait for weights from memory, which come best one run of rows after the other.
     for (int64_t output = begin; output < end; output += kPanel) {
       for (int64_t k = 0; k < inputs; k += kChunk) {
-        NarrowRows(args, output, end, 0, k, chunk_end(k));
+        NarrowRows<Terms>(args, output, end, 0, k, chunk_end(k));
       }
     }
     return;
   }
-  const int whole = args.rows / Wide::kRows * Wide::kRows;
+  const int whole = args.rows / kWideRows * kWideRows;
   for (int64_t k = 0; k < inputs; k += kChunk) {
     int64_t output = begin;
-    Wide wide(args, k, chunk_end(k));
+    Wide<Terms> wide(args, k, chunk_end(k));
     for (; output + kPanel <= end; output += kPanel) {
-      for (int row = 0; row < whole; row += Wide::kRows) wide.Multiply(output, row);
-      NarrowRows(args, output, end, whole, k, chunk_end(k));
+      for (int row = 0; row < whole; row += kWideRows) wide.Multiply(output, row);
+      NarrowRows<Terms>(args, output, end, whole, k, chunk_end(k));
     }
-    if (output < end) NarrowRows(args, output, end, 0, k, chunk_end(k));
+    if (output < end) NarrowRows<Terms>(args, output, end, 0, k, chunk_end(k));
   }
 }
 
@@ -421,8 +351,20 @@ const KernelSet& AmxKernels() {
   static const KernelSet kernels = [] {
     KernelSet set = kAvx512VnniKernels;
     set.name = "amx";
-    set.pack = Pack;
-    set.matmul = MatMul;
+    set.pack = Pack<2>;
+    set.matmul = MatMul<2>;
+    return set;
+  }();
+  return kernels;
+}
+
+const KernelSet& AmxBf16Kernels() {
+  static const KernelSet kernels = [] {
+    KernelSet set = kAvx512VnniKernels;
+    set.name = "amx-bf16";
+    set.pack = Pack<1>;
+    set.matmul = MatMul<1>;
+    set.attention = amx::Attention;
     return set;
   }();
   return kernels;

@@ -1,6 +1,6 @@
 // The kernels for AVX-512 (F, BW, DQ, VL): one register of sixteen lanes, 32 registers, masks for
 // the ends of rows. The bfloat16 dot-product instructions stay unused: they round activations to 8
-// bits and add in their own order.
+// bits, and where that was measured give half as many products as multiply-add (docs/engine.md).
 #include <immintrin.h>
 
 #include <cstdint>
@@ -27,7 +27,7 @@ inline __mmask16 FirstLanes(int n) { return static_cast<__mmask16>((1u << n) - 1
 
 struct Vec {
   static constexpr int kOutputsOneRow = 8, kOutputs = 4, kRows = 6;
-  static constexpr int kAttentionHeads = 4, kAttentionBlocks = 4;
+  static constexpr int kAttentionQueries = 6, kAttentionBlocks = 4;
   __m512 lanes;
 
   static Vec Zero() { return {_mm512_setzero_ps()}; }
@@ -84,6 +84,30 @@ inline void Sum4(const Vec& a, const Vec& b, const Vec& c, const Vec& d, float* 
   __m128 r0 = Fold(a), r1 = Fold(b), r2 = Fold(c), r3 = Fold(d);
   _MM_TRANSPOSE4_PS(r0, r1, r2, r3);
   _mm_storeu_ps(out, _mm_add_ps(_mm_add_ps(r0, r2), _mm_add_ps(r1, r3)));
+}
+// The sums of 16 vectors. They are folded in pairs, so that every addition has 16 lanes to do.
+inline void Sum16(const Vec* v, float* out) {
+  __m512 four[4];  // v[e], v[4 + e], v[8 + e], v[12 + e], four lanes of each
+#pragma GCC unroll 4
+  for (int e = 0; e < 4; ++e) {
+    __m512 eight[2];
+#pragma GCC unroll 2
+    for (int i = 0; i < 2; ++i) {
+      const __m512 a = v[8 * i + e].lanes, b = v[8 * i + 4 + e].lanes;
+      eight[i] = _mm512_add_ps(_mm512_insertf32x8(a, _mm512_castps512_ps256(b), 1),
+                               _mm512_shuffle_f32x4(a, b, 0xee));
+    }
+    four[e] = _mm512_add_ps(_mm512_shuffle_f32x4(eight[0], eight[1], 0x88),
+                            _mm512_shuffle_f32x4(eight[0], eight[1], 0xdd));
+  }
+  const auto halves = [](__m512 a, __m512 b) {
+    const __m512d x = _mm512_castps_pd(a), y = _mm512_castps_pd(b);
+    return _mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(x, y)),
+                         _mm512_castpd_ps(_mm512_unpackhi_pd(x, y)));
+  };
+  const __m512 a = halves(four[0], four[1]), b = halves(four[2], four[3]);
+  _mm512_storeu_ps(out,
+                   _mm512_add_ps(_mm512_shuffle_ps(a, b, 0x88), _mm512_shuffle_ps(a, b, 0xdd)));
 }
 
 }  // namespace

@@ -1,10 +1,21 @@
-// Choosing the kernels: the widest variant that the processor and the operating system support.
+// Choosing the kernels: the widest variant that the processor and the operating system support, of
+// those that keep what they get.
 #include "kernels/cpu/kernels.h"
 
 #include "kernels/cpu/variants.h"
 #include "src/base/cpu_features.h"
 
 namespace pawl {
+namespace {
+
+// kernels/cpu/tiles.h says what stands for the tiles in tests.
+#if defined(PAWL_EMULATED_TILES)
+bool HaveTiles(const CpuFeatures&) { return true; }
+#elif defined(PAWL_X86_KERNELS)
+bool HaveTiles(const CpuFeatures& cpu) { return cpu.amx_bf16 && RequestAmx(); }
+#endif
+
+}  // namespace
 
 const KernelSet* FindKernels(KernelVariant variant) {
   const CpuFeatures cpu = DetectCpu();
@@ -29,10 +40,10 @@ const KernelSet* FindKernels(KernelVariant variant) {
 #endif
       return nullptr;
     case KernelVariant::kAmx:
+    case KernelVariant::kAmxBf16:
 #if defined(PAWL_X86_KERNELS)
-      if (cpu.amx_bf16 && cpu.avx512_bf16 && FindKernels(KernelVariant::kAvx512Vnni) != nullptr &&
-          RequestAmx()) {
-        return &AmxKernels();
+      if (HaveTiles(cpu) && cpu.avx512_bf16 && FindKernels(KernelVariant::kAvx512Vnni) != nullptr) {
+        return variant == KernelVariant::kAmx ? &AmxKernels() : &AmxBf16Kernels();
       }
 #endif
       return nullptr;

@@ -9,9 +9,11 @@
 // AVX-512, the last with and without AVX-512 VNNI for integer weights (integers.h). All of them do
 // the same operations on 16 lanes in the same order, so their results are equal bit for bit; only
 // speed differs. One for AMX (amx.cc) differs in products with bf16 weights: it takes 16 bits of
-// each input and adds in the order of the tile unit. In each variant the order of additions for an
-// element of a result depends on the length of the sum alone: not on how many rows are in the call,
-// where a row stands in it, or how the work is cut between threads.
+// each input and adds in the order of the tile unit. Another, which is never chosen unless it is
+// asked for, takes 8 bits of each input (a bf16 number) there, and of all that attention
+// multiplies: half the work, and less exact. In each variant the order of additions for an element
+// of a result depends on the length of the sum alone: not on how many rows are in the call, where a
+// row stands in it, or how the work is cut between threads.
 //
 // Everything here is thread-safe: functions touch only what their arguments name. Pointers need the
 // alignment of their element type and no more. Nothing is allocated.
@@ -96,31 +98,52 @@ struct MatMulArgs {
 constexpr int kKvPageShift = 4;
 constexpr int64_t kKvPage = int64_t{1} << kKvPageShift;
 
-// One query position, all query heads that share one key-value head. What is computed depends on
-// the keys and values in the order of their positions, not on the pages that they lie in.
+// Keys and values of one sequence that one key-value head stands for: what a row of queries sees of
+// them.
+struct AttentionRow {
+  const float* q = nullptr;  // [group][head_dim]
+  float* out = nullptr;      // [group][head_dim]
+  // The positions first .. prefix + extra_count - 1 are seen, at least one. Those from the prefix
+  // on are the slots of `extra`.
+  int64_t first = 0, prefix = 0;
+  const int32_t* extra = nullptr;
+  int extra_count = 0;
+};
+
+// Several rows of one sequence, all query heads that share one key-value head. What is computed for
+// a row depends on the keys and values that it sees in the order of their positions: not on the
+// pages that they lie in, nor on the other rows. Slots of a page that no row sees may be read.
 struct AttentionArgs {
-  const float* q = nullptr;        // [group][head_dim]
+  const AttentionRow* rows = nullptr;
+  int row_count = 0;               // at most AttentionRows(group)
   const float* keys = nullptr;     // page p: [kKvPage][head_dim] at keys + p * page_stride
   const float* values = nullptr;   // likewise
   int64_t page_stride = 0;         // floats
   const int32_t* pages = nullptr;  // position j is in pages[j / kKvPage] at offset j % kKvPage
-  int64_t first = 0, prefix = 0;   // the positions first .. prefix-1 are seen,
-  const int32_t* extra = nullptr;  // and then these slots, in this order
-  int extra_count = 0;
   int group = 0;
   int head_dim = 0;
   float scale = 1.0f;
   float soft_cap = 0.0f;     // c: scaled scores s become c tanh(s / c); 0: they stay
-  float* scratch = nullptr;  // AttentionScratch(prefix - first + extra_count, group) floats
-  float* out = nullptr;      // [group][head_dim]
+  float* scratch = nullptr;  // AttentionScratch floats
 };
 
-inline int64_t AttentionScratch(int64_t positions, int group) {
-  return (positions + 15) / 16 * 16 * group;
+// Rows share what is read of keys and values, and pay for it with room for their scores.
+constexpr int kAttentionQueries = 32;
+inline int AttentionRows(int group) {
+  return group < kAttentionQueries ? kAttentionQueries / group : 1;
+}
+// Room for the scores of a query that sees so many positions.
+inline int64_t AttentionStride(int64_t positions) { return (positions + 15) / 16 * 16; }
+// Where there are `positions` from the first that any row sees to the last.
+inline int64_t AttentionScratch(int64_t positions, int rows, int group, int head_dim) {
+  const int64_t queries = int64_t{rows} * group;
+  return (queries < kAttentionQueries ? queries : kAttentionQueries) *
+             (AttentionStride(positions) + head_dim + 96) +
+         PackedWidth(head_dim) * 224 + 64;
 }
 
 struct KernelSet {
-  const char* name;  // "portable", "avx2", "avx512", "avx512-vnni", "amx"
+  const char* name;  // "portable", "avx2", "avx512", "avx512-vnni", "amx", "amx-bf16"
 
   // Packs rows of n inputs for products with weights of that type, row r at x + r * x_stride.
   // Writes at most 4 bytes for each that it reads.
@@ -135,8 +158,11 @@ struct KernelSet {
   // "rotate_half" order of Hugging Face files). cos_sin: head_dim/2 cosines, then as many sines.
   void (*rope)(float* x, const float* cos_sin, int heads, int head_dim);
   // softmax(soft_cap(q k^T * scale)) v. Reads 2 * 4 * head_dim bytes per position, once for the
-  // group.
+  // rows.
   void (*attention)(const AttentionArgs& args);
+  // scores[0 .. n-1] -> e^(s - max), s = soft_cap(score * scale); returns their sum. Zeros follow
+  // up to a multiple of 16.
+  float (*softmax)(float* scores, int64_t n, float scale, float soft_cap);
   // y = gate / (1 + exp(-gate)) * up. y may be gate or up. 3 * 4 * n bytes.
   void (*silu_mul)(const float* gate, const float* up, int64_t n, float* y);
   // y = gelu(gate) * up with gelu(x) = x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))). As above.
@@ -153,10 +179,10 @@ struct KernelSet {
   float (*read_sum)(const float* x, int64_t n);
 };
 
-enum class KernelVariant : int { kAuto, kPortable, kAvx2, kAvx512, kAvx512Vnni, kAmx };
+enum class KernelVariant : int { kAuto, kPortable, kAvx2, kAvx512, kAvx512Vnni, kAmx, kAmxBf16 };
 
 // The kernels of that variant, or nullptr when this processor or this build lacks them. kAuto
-// always finds some.
+// always finds some, and never kAmxBf16.
 const KernelSet* FindKernels(KernelVariant variant);
 
 }  // namespace pawl

@@ -12,8 +12,8 @@
 //
 // Vec has: Zero, Set1, Load, LoadN (n < 16 values, the rest 0) for float, Bf16 and F16, Store,
 // StoreN, Fma(a, b, c) = ab + c,
-// +, -, *, /, Max(a, b) = a > b ? a : b, Min(a, b) = a < b ? a : b, PowerOfTwo, Sum, Sum4, and the
-// tile sizes that suit its registers.
+// +, -, *, /, Max(a, b) = a > b ? a : b, Min(a, b) = a < b ? a : b, PowerOfTwo, Sum, Sum4, Sum16,
+// and the tile sizes that suit its registers.
 
 #include <cstddef>
 #include <cstdint>
@@ -65,15 +65,25 @@ struct Stored {
   Vec Even(int o, int64_t k) const { return Vec::LoadEven(data + o * stride + k); }
   Vec Odd(int o, int64_t k) const { return Vec::LoadOdd(data + o * stride + k); }
   Stored Row(int64_t o) const { return {data + o * stride, stride}; }
+  // Asks for what lies O outputs further: in the order of addresses, as much for each `Step` inputs
+  // as these take.
+  static constexpr bool kFetches = true;
+  template <int O, int Step>
+  void Fetch(int64_t k) const {
+    const char* from = reinterpret_cast<const char*>(data + O * stride + O * k);
+    constexpr int kBytes = O * Step * static_cast<int>(sizeof(W));
+#pragma GCC unroll 16
+    for (int i = 0; i < kBytes; i += 64) __builtin_prefetch(from + i, 0, 3);
+  }
 };
 
 // O outputs times R input rows: O * R sums advance together, which hides the latency of the
 // multiply-add (4 cycles, up to 2 per cycle) and uses each loaded weight R times and each loaded
-// input O times. sums[r * sums_stride + o].
-template <int O, int R, typename Weights>
-inline void Tile(const Weights& w, const float* x, int64_t x_stride, int64_t n, float* sums,
-                 int64_t sums_stride) {
-  Vec acc[O * R];
+// input O times. The lanes of each sum: acc[r * O + o]. With `Ahead` the weights of the O outputs
+// behind these are asked for: memory would otherwise be read at two thirds of its speed.
+template <int O, int R, bool Ahead = false, typename Weights>
+__attribute__((always_inline)) inline void Accumulate(const Weights& w, const float* x,
+                                                      int64_t x_stride, int64_t n, Vec* acc) {
 #pragma GCC unroll 32
   for (int i = 0; i < O * R; ++i) acc[i] = Vec::Zero();
   // Sixteen terms of each sum: weights(o) times inputs(r).
@@ -91,6 +101,7 @@ inline void Tile(const Weights& w, const float* x, int64_t x_stride, int64_t n, 
   int64_t k = 0;
   if constexpr (Weights::kPairs) {
     for (; k + kPairBlock <= n; k += kPairBlock) {
+      if constexpr (Ahead) w.template Fetch<O, kPairBlock>(k);
       step([&w, k](int o) { return w.Even(o, k); },
            [k](const float* p) { return Vec::Load(p + k); });
       step([&w, k](int o) { return w.Odd(o, k); },
@@ -98,6 +109,7 @@ inline void Tile(const Weights& w, const float* x, int64_t x_stride, int64_t n, 
     }
   }
   for (; k + kLanes <= n; k += kLanes) {
+    if constexpr (Ahead) w.template Fetch<O, kLanes>(k);
     step([&w, k](int o) { return w.Load(o, k); }, [k](const float* p) { return Vec::Load(p + k); });
   }
   if (k < n) {
@@ -105,6 +117,14 @@ inline void Tile(const Weights& w, const float* x, int64_t x_stride, int64_t n, 
     step([&w, k, rest](int o) { return w.LoadN(o, k, rest); },
          [k, rest](const float* p) { return Vec::LoadN(p + k, rest); });
   }
+}
+
+// The same, folded: sums[r * sums_stride + o].
+template <int O, int R, bool Ahead = false, typename Weights>
+inline void Tile(const Weights& w, const float* x, int64_t x_stride, int64_t n, float* sums,
+                 int64_t sums_stride) {
+  Vec acc[O * R];
+  Accumulate<O, R, Ahead>(w, x, x_stride, n, acc);
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
     float* out = sums + r * sums_stride;
@@ -119,11 +139,11 @@ inline void Tile(const Weights& w, const float* x, int64_t x_stride, int64_t n, 
   }
 }
 
-template <typename Weights, int O, int R>
+template <typename Weights, int O, int R, bool Ahead = false>
 inline void TileToOutput(const MatMulArgs& args, const Weights& w, int64_t output, int row) {
   float sums[O * R];
   const int64_t width = PackedWidth(args.w.cols);
-  Tile<O, R>(w.Row(output), args.x + row * width, width, args.w.cols, sums, O);
+  Tile<O, R, Ahead>(w.Row(output), args.x + row * width, width, args.w.cols, sums, O);
   for (int r = 0; r < R; ++r) {
     const int64_t y_row = args.y_rows != nullptr ? args.y_rows[row + r] : row + r;
     float* y = args.y + y_row * args.y_stride + output;
@@ -135,29 +155,44 @@ inline void TileToOutput(const MatMulArgs& args, const Weights& w, int64_t outpu
   }
 }
 
-// All rows for O outputs, R rows at a time, then the R' < R that are left.
-template <typename Weights, int O, int R>
-inline void RowsFrom(const MatMulArgs& args, const Weights& w, int64_t output, int row) {
-  for (; row + R <= args.rows; row += R) TileToOutput<Weights, O, R>(args, w, output, row);
-  if constexpr (R > 1) {
-    if (row < args.rows) RowsFrom<Weights, O, R - 1>(args, w, output, row);
+// The rows row .. end-1 for O outputs, R rows at a time, then the R' < R that are left. The first
+// ones ask for the weights of the next outputs.
+template <typename Weights, int O, int R, bool Ahead = Weights::kFetches>
+inline void RowsFrom(const MatMulArgs& args, const Weights& w, int64_t output, int row, int end) {
+  if (row + R <= end) {
+    TileToOutput<Weights, O, R, Ahead>(args, w, output, row);
+    for (row += R; row + R <= end; row += R) TileToOutput<Weights, O, R>(args, w, output, row);
+    if constexpr (R > 1) {
+      if (row < end) RowsFrom<Weights, O, R - 1, false>(args, w, output, row, end);
+    }
+  } else if constexpr (R > 1) {
+    if (row < end) RowsFrom<Weights, O, R - 1, Ahead>(args, w, output, row, end);
   }
 }
 
+// So many bytes of inputs stay in a level 2 cache while weights pass by.
+constexpr int64_t kInputBytes = int64_t{1} << 20;
+
 template <typename Weights>
 void MatMulWith(const MatMulArgs& args, const Weights& w, int64_t begin, int64_t end) {
-  int64_t output = begin;
   if (args.rows == 1) {
     constexpr int kWide = Vec::kOutputsOneRow;
-    for (; output + kWide <= end; output += kWide) {
-      TileToOutput<Weights, kWide, 1>(args, w, output, 0);
+    for (; begin + kWide <= end; begin += kWide) {
+      TileToOutput<Weights, kWide, 1, Weights::kFetches>(args, w, begin, 0);
     }
   }
-  constexpr int kOutputs = Vec::kOutputs;
-  for (; output + kOutputs <= end; output += kOutputs) {
-    RowsFrom<Weights, kOutputs, Vec::kRows>(args, w, output, 0);
+  constexpr int kOutputs = Vec::kOutputs, kRows = Vec::kRows;
+  const int64_t row_bytes = PackedWidth(args.w.cols) * static_cast<int64_t>(sizeof(float));
+  const int64_t fit = kInputBytes / row_bytes / kRows * kRows;
+  const int rows = static_cast<int>(fit < kRows ? kRows : fit < args.rows ? fit : args.rows);
+  for (int row = 0; row < args.rows; row += rows) {
+    const int row_end = row + rows < args.rows ? row + rows : args.rows;
+    int64_t output = begin;
+    for (; output + kOutputs <= end; output += kOutputs) {
+      RowsFrom<Weights, kOutputs, kRows>(args, w, output, row, row_end);
+    }
+    for (; output < end; ++output) RowsFrom<Weights, 1, 1>(args, w, output, row, row_end);
   }
-  for (; output < end; ++output) RowsFrom<Weights, 1, 1>(args, w, output, 0);
 }
 
 template <typename W>
@@ -353,42 +388,71 @@ float ReadSum(const float* x, int64_t n) {
 
 // ---- Attention ----
 
+// A query head of one row.
+struct Query {
+  const AttentionRow* row;
+  float* out;
+  float* scores;  // of position j at j - row->first, and behind them those of the extra slots
+};
+
 // Where a slot's keys or values are, in a layer's first page.
 inline int64_t SlotOffset(const AttentionArgs& a, int32_t slot) {
   return (slot >> kKvPageShift) * a.page_stride + (slot & (kKvPage - 1)) * a.head_dim;
 }
 
-// Scores of R query heads against `count` consecutive keys: the keys are a matrix of weights, the
-// heads its input rows.
+// Scores of R queries against the keys from .. to-1 of a page, the first of them being position
+// `start`: the keys are a matrix of weights, the queries its input rows. Whole tiles are computed,
+// and each query keeps the scores of the positions that it sees.
 template <int R>
-inline void ScoresFor(const AttentionArgs& a, const float* keys, int64_t count, int head,
-                      int64_t stride, float* scores) {
-  const float* q = a.q + static_cast<int64_t>(head) * a.head_dim;
-  float* out = scores + head * stride;
-  int64_t j = 0;
-  for (; j + 4 <= count; j += 4) {
-    Tile<4, R>(Stored<float>{keys + j * a.head_dim, a.head_dim}, q, a.head_dim, a.head_dim, out + j,
-               stride);
+inline void ScoresOfPage(const AttentionArgs& a, const float* page, int64_t start, int64_t from,
+                         int64_t to, const float* q, const Query* queries) {
+  constexpr int kKeys = Vec::kOutputs;
+  static_assert(kKvPage == kLanes && kKvPage % kKeys == 0);
+  Vec sums[R][kLanes];
+  if (to - from < kKvPage) {
+    for (int r = 0; r < R; ++r) {
+      for (Vec& sum : sums[r]) sum = Vec::Zero();
+    }
   }
-  for (; j < count; ++j) {
-    Tile<1, R>(Stored<float>{keys + j * a.head_dim, a.head_dim}, q, a.head_dim, a.head_dim, out + j,
-               stride);
+  for (int64_t j = from / kKeys * kKeys; j < to; j += kKeys) {
+    Vec acc[kKeys * R];
+    Accumulate<kKeys, R>(Stored<float>{page + j * a.head_dim, a.head_dim}, q, a.head_dim,
+                         a.head_dim, acc);
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 8
+      for (int o = 0; o < kKeys; ++o) sums[r][j + o] = acc[r * kKeys + o];
+    }
+  }
+  for (int r = 0; r < R; ++r) {
+    const AttentionRow& row = *queries[r].row;
+    const int64_t low = row.first > start ? row.first - start : 0;
+    const int64_t high = row.prefix < start + kKvPage ? row.prefix - start : kKvPage;
+    if (low == 0 && high == kKvPage) {
+      Sum16(sums[r], queries[r].scores + (start - row.first));
+      continue;
+    }
+    float scores[kLanes];
+    Sum16(sums[r], scores);
+    for (int64_t j = low; j < high; ++j) queries[r].scores[start + j - row.first] = scores[j];
   }
 }
 
-// All heads from `head` on, R at a time, then the R' < R that are left.
+// All queries from q on, R at a time, then the R' < R that are left.
 template <int R>
-inline void Scores(const AttentionArgs& a, const float* keys, int64_t count, int head,
-                   int64_t stride, float* scores) {
-  for (; head + R <= a.group; head += R) ScoresFor<R>(a, keys, count, head, stride, scores);
+inline void PageScores(const AttentionArgs& a, const float* page, int64_t start, int64_t from,
+                       int64_t to, const float* q, const Query* queries, int count) {
+  for (; count >= R; count -= R, q += R * a.head_dim, queries += R) {
+    ScoresOfPage<R>(a, page, start, from, to, q, queries);
+  }
   if constexpr (R > 1) {
-    if (head < a.group) Scores<R - 1>(a, keys, count, head, stride, scores);
+    if (count > 0) PageScores<R - 1>(a, page, start, from, to, q, queries, count);
   }
 }
 
 // scores[0 .. n-1] -> e^(score * scale - max), rounded up to whole blocks with zeros; returns their
 // sum.
-inline float Softmax(float* scores, int64_t n, float scale, float soft_cap) {
+float Softmax(float* scores, int64_t n, float scale, float soft_cap) {
   const int64_t blocks = (n + kLanes - 1) / kLanes * kLanes;
   if (soft_cap > 0.0f) {
     const Vec factor = Vec::Set1(scale), cap = Vec::Set1(soft_cap);
@@ -418,15 +482,21 @@ inline float Softmax(float* scores, int64_t n, float scale, float soft_cap) {
   return Sum(sum);
 }
 
-// out[r] = sum over positions of p[r][j] * values[j], for R heads and B blocks of 16 elements that
-// start at `offset`; `last` is how many elements the last block has.
+// out[r] += sum over positions begin .. end-1 of p[r][j] * values[j], for R queries and B blocks of
+// 16 elements that start at `offset`; `last` is how many elements the last block has.
 template <int R, int B>
-inline void WeightedSum(const AttentionArgs& a, int head, int offset, int last, int64_t stride,
-                        const float* inverse) {
+inline void WeightedSum(const AttentionArgs& a, const Query* queries, int offset, int last,
+                        int64_t begin, int64_t end) {
   Vec acc[R * B];
-#pragma GCC unroll 32
-  for (int i = 0; i < R * B; ++i) acc[i] = Vec::Zero();
-  const float* p = a.scratch + head * stride;
+  const float* p[R];
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) {
+    const float* out = queries[r].out + offset;
+    p[r] = queries[r].scores - queries[r].row->first;
+#pragma GCC unroll 8
+    for (int b = 0; b < B - 1; ++b) acc[r * B + b] = Vec::Load(out + b * kLanes);
+    acc[r * B + B - 1] = LoadUpTo(out + (B - 1) * kLanes, last);
+  }
   const auto add = [&](const float* value, int64_t j) __attribute__((always_inline)) {
     Vec v[B];
 #pragma GCC unroll 8
@@ -434,78 +504,161 @@ inline void WeightedSum(const AttentionArgs& a, int head, int offset, int last, 
     v[B - 1] = LoadUpTo(value + (B - 1) * kLanes, last);
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
-      const Vec weight = Vec::Set1(p[r * stride + j]);
+      const Vec weight = Vec::Set1(p[r][j]);
 #pragma GCC unroll 8
       for (int b = 0; b < B; ++b) acc[r * B + b] = Fma(weight, v[b], acc[r * B + b]);
     }
   };
   const float* values = a.values + offset;
-  for (int64_t j = a.first; j < a.prefix;) {
+  const int64_t prefix = queries[0].row->prefix;
+  int64_t j = begin;
+  while (j < end && j < prefix) {
     const float* page = values + a.pages[j >> kKvPageShift] * a.page_stride;
-    const int64_t next = (j | (kKvPage - 1)) + 1, end = next < a.prefix ? next : a.prefix;
-    for (; j < end; ++j) add(page + (j & (kKvPage - 1)) * a.head_dim, j - a.first);
+    const int64_t next = (j | (kKvPage - 1)) + 1;
+    const int64_t stop = next < prefix ? next : prefix;
+    for (const int64_t to = stop < end ? stop : end; j < to; ++j) {
+      add(page + (j & (kKvPage - 1)) * a.head_dim, j);
+    }
   }
-  for (int i = 0; i < a.extra_count; ++i) {
-    add(values + SlotOffset(a, a.extra[i]), a.prefix - a.first + i);
-  }
-  for (int r = 0; r < R; ++r) {
-    float* out = a.out + static_cast<int64_t>(head + r) * a.head_dim + offset;
-    const Vec factor = Vec::Set1(inverse[r]);
+  const int32_t* extra = queries[0].row->extra;
+  for (; j < end; ++j) add(values + SlotOffset(a, extra[j - prefix]), j);
 #pragma GCC unroll 8
-    for (int b = 0; b < B - 1; ++b) (acc[r * B + b] * factor).Store(out + b * kLanes);
-    StoreUpTo(acc[r * B + B - 1] * factor, out + (B - 1) * kLanes, last);
+  for (int r = 0; r < R; ++r) {
+    float* out = queries[r].out + offset;
+#pragma GCC unroll 8
+    for (int b = 0; b < B - 1; ++b) acc[r * B + b].Store(out + b * kLanes);
+    StoreUpTo(acc[r * B + B - 1], out + (B - 1) * kLanes, last);
   }
 }
 
 template <int R, int B>
-inline void WeightedBlocks(const AttentionArgs& a, int head, int offset, int64_t stride,
-                           const float* inverse) {
+inline void WeightedBlocks(const AttentionArgs& a, const Query* queries, int offset, int64_t begin,
+                           int64_t end) {
   for (; offset + B * kLanes <= a.head_dim; offset += B * kLanes) {
-    WeightedSum<R, B>(a, head, offset, kLanes, stride, inverse);
+    WeightedSum<R, B>(a, queries, offset, kLanes, begin, end);
   }
   if constexpr (B > 1) {
-    WeightedBlocks<R, B - 1>(a, head, offset, stride, inverse);
+    WeightedBlocks<R, B - 1>(a, queries, offset, begin, end);
   } else if (offset < a.head_dim) {
-    WeightedSum<R, 1>(a, head, offset, a.head_dim - offset, stride, inverse);
+    WeightedSum<R, 1>(a, queries, offset, a.head_dim - offset, begin, end);
   }
 }
 
+// Positions begin .. end-1, those from the prefix on being the extra slots. They are the same for
+// all queries, and where there are extra slots among them all queries are of one row.
 template <int R>
-inline void WeightedSums(const AttentionArgs& a, int head, int64_t n, int64_t stride) {
-  for (; head + R <= a.group; head += R) {
-    float inverse[R];
-    for (int i = 0; i < R; ++i) {
-      inverse[i] = 1.0f / Softmax(a.scratch + (head + i) * stride, n, a.scale, a.soft_cap);
-    }
-    WeightedBlocks<R, Vec::kAttentionBlocks>(a, head, 0, stride, inverse);
+inline void WeightedSums(const AttentionArgs& a, const Query* queries, int count, int64_t begin,
+                         int64_t end) {
+  if (begin >= end) return;
+  for (; count >= R; count -= R, queries += R) {
+    WeightedBlocks<R, Vec::kAttentionBlocks>(a, queries, 0, begin, end);
   }
   if constexpr (R > 1) {
-    if (head < a.group) WeightedSums<R - 1>(a, head, n, stride);
+    if (count > 0) WeightedSums<R - 1>(a, queries, count, begin, end);
+  }
+}
+
+// REQUIRES: a.row_count * a.group <= kAttentionQueries.
+void AttentionOfQueries(const AttentionArgs& a) {
+  constexpr int kQueries = Vec::kAttentionQueries;
+  const int count = a.row_count * a.group;
+  int64_t positions = 0;
+  AttentionRow rows[kAttentionQueries];
+  for (int i = 0; i < a.row_count; ++i) {
+    AttentionRow& row = rows[i] = a.rows[i];
+    if (row.first > row.prefix) {  // some of the extra slots are not seen
+      row.extra += row.first - row.prefix;
+      row.extra_count -= static_cast<int>(row.first - row.prefix);
+      row.first = row.prefix;
+    }
+    const int64_t seen = row.prefix - row.first + row.extra_count;
+    positions = seen > positions ? seen : positions;
+  }
+  const int64_t stride = AttentionStride(positions);
+  Query queries[kAttentionQueries];
+  // Queries side by side, and behind them the scores of each.
+  float* const q = a.scratch;
+  float* scores = a.scratch + int64_t{count} * a.head_dim;
+  int64_t least = rows[0].first, most = rows[0].prefix;               // seen by any row
+  int64_t common_first = rows[0].first, common_end = rows[0].prefix;  // by all
+  for (int i = 0, n = 0; i < a.row_count; ++i) {
+    const AttentionRow& row = rows[i];
+    for (int64_t k = 0; k < int64_t{a.group} * a.head_dim; ++k) {
+      q[int64_t{n} * a.head_dim + k] = row.q[k];
+      row.out[k] = 0.0f;
+    }
+    for (int h = 0; h < a.group; ++h, ++n, scores += stride) {
+      queries[n] = {&row, row.out + int64_t{h} * a.head_dim, scores};
+    }
+    least = row.first < least ? row.first : least;
+    most = row.prefix > most ? row.prefix : most;
+    common_first = row.first > common_first ? row.first : common_first;
+    common_end = row.prefix < common_end ? row.prefix : common_end;
+  }
+  for (int64_t start = least / kKvPage * kKvPage; start < most; start += kKvPage) {
+    const float* page = a.keys + a.pages[start >> kKvPageShift] * a.page_stride;
+    const int64_t from = least > start ? least - start : 0;
+    const int64_t to = most < start + kKvPage ? most - start : kKvPage;
+    PageScores<Vec::kRows>(a, page, start, from, to, q, queries, count);
+  }
+  for (int n = 0; n < count; ++n) {
+    const AttentionRow& row = *queries[n].row;
+    float* out = queries[n].scores + (row.prefix - row.first);
+    for (int i = 0; i < row.extra_count; ++i) {
+      Tile<1, 1>(Stored<float>{a.keys + SlotOffset(a, row.extra[i]), a.head_dim},
+                 q + int64_t{n} * a.head_dim, a.head_dim, a.head_dim, out + i, 1);
+    }
+  }
+  float inverse[kAttentionQueries];
+  for (int n = 0; n < count; ++n) {
+    const AttentionRow& row = *queries[n].row;
+    inverse[n] = 1.0f / Softmax(queries[n].scores, row.prefix - row.first + row.extra_count,
+                                a.scale, a.soft_cap);
+  }
+  // Each row's positions in ascending order: its own first ones, those that all rows see, its own
+  // last ones.
+  if (common_first > common_end) common_first = common_end = 0;
+  const bool common = common_first < common_end;
+  const auto each_row = [&](bool before) {
+    for (int i = 0; i < a.row_count; ++i) {
+      const AttentionRow& row = rows[i];
+      const int64_t end = row.prefix + row.extra_count;
+      WeightedSums<kQueries>(a, queries + i * a.group, a.group,
+                             before || !common ? row.first : common_end,
+                             before ? common_first : end);
+    }
+  };
+  if (common) {
+    each_row(true);
+    WeightedSums<kQueries>(a, queries, count, common_first, common_end);
+  }
+  each_row(false);
+  for (int n = 0; n < count; ++n) {
+    const Vec factor = Vec::Set1(inverse[n]);
+    float* out = queries[n].out;
+    ForBlocks(a.head_dim, [&](int64_t i, int lanes) {
+      StoreUpTo(LoadUpTo(out + i, lanes) * factor, out + i, lanes);
+    });
   }
 }
 
 void Attention(const AttentionArgs& a) {
-  constexpr int kHeads = Vec::kAttentionHeads;
-  const int64_t run = a.prefix - a.first;
-  const int64_t n = run + a.extra_count;
-  const int64_t stride = (n + kLanes - 1) / kLanes * kLanes;
-  for (int64_t j = a.first; j < a.prefix;) {
-    const float* page = a.keys + a.pages[j >> kKvPageShift] * a.page_stride;
-    const int64_t next = (j | (kKvPage - 1)) + 1, end = next < a.prefix ? next : a.prefix;
-    Scores<kHeads>(a, page + (j & (kKvPage - 1)) * a.head_dim, end - j, 0, stride,
-                   a.scratch + (j - a.first));
-    j = end;
+  if (a.group <= kAttentionQueries) return AttentionOfQueries(a);
+  for (int h = 0; h < a.group; h += kAttentionQueries) {
+    AttentionRow row = a.rows[0];
+    row.q += int64_t{h} * a.head_dim;
+    row.out += int64_t{h} * a.head_dim;
+    AttentionArgs part = a;
+    part.rows = &row;
+    part.group = a.group - h < kAttentionQueries ? a.group - h : kAttentionQueries;
+    AttentionOfQueries(part);
   }
-  for (int i = 0; i < a.extra_count; ++i) {
-    Scores<kHeads>(a, a.keys + SlotOffset(a, a.extra[i]), 1, 0, stride, a.scratch + run + i);
-  }
-  WeightedSums<kHeads>(a, 0, n, stride);
 }
 
 template <const IntegerKernels& kIntegers>
 constexpr KernelSet TableNamed(const char* name) {
-  return {name,    Pack<kIntegers>, MatMul<kIntegers>, RmsNorm, Rope,      Attention, SiluMul,
-          GeluMul, SoftCap,         ToFloat,           ReadRow, AllFinite, ReadSum};
+  return {name,    Pack<kIntegers>, MatMul<kIntegers>, RmsNorm, Rope,    Attention, Softmax,
+          SiluMul, GeluMul,         SoftCap,           ToFloat, ReadRow, AllFinite, ReadSum};
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ inline float Widen(F16 value) {
 
 struct Vec {
   static constexpr int kOutputsOneRow = 4, kOutputs = 4, kRows = 2;
-  static constexpr int kAttentionHeads = 2, kAttentionBlocks = 1;
+  static constexpr int kAttentionQueries = 2, kAttentionBlocks = 1;
   float lane[16];
 
   static Vec Set1(float value) {
@@ -120,6 +120,9 @@ inline void Sum4(const Vec& a, const Vec& b, const Vec& c, const Vec& d, float* 
   out[1] = Sum(b);
   out[2] = Sum(c);
   out[3] = Sum(d);
+}
+inline void Sum16(const Vec* v, float* out) {
+  for (int i = 0; i < 16; i += 4) Sum4(v[i], v[i + 1], v[i + 2], v[i + 3], out + i);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@ extern const KernelSet kAvx512Kernels;
 extern const KernelSet kAvx512VnniKernels;
 // REQUIRES: RequestAmx() is true.
 const KernelSet& AmxKernels();
+const KernelSet& AmxBf16Kernels();
 #endif
 
 }  // namespace pawl

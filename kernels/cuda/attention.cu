@@ -6,9 +6,17 @@
 // the same bits as the plain run of its tokens: position j is the j-th key either way, only its
 // slot differs.
 //
+// Rows of one sequence that are in a call together (drafts, short chunks) can be a group: then a
+// block takes a split for all of them, stages the keys in shared memory, then the values, and a
+// team of four warps does for a row what a block does for a row alone, so that pages are read once
+// for the group and its bits are those of its rows alone. Short contexts are better off without, as
+// blocks are few then; the caller chooses.
+//
 // Within a split, a key takes as many lanes as its head has pieces of eight elements (16 bytes of
 // bf16), so a warp looks at 32 / lanes keys at a time. Scores go to shared memory, their softmax
 // is made there, and the weighted values are added by the same division of lanes.
+#include <type_traits>
+
 #include "kernels/cuda/device_language.h"
 #include "kernels/cuda/layer.h"
 
@@ -64,51 +72,75 @@ __device__ __forceinline__ int64_t ElementOf(const Attention& p, const DeviceRow
 // Workspace of a (row, head, split): maximum, sum, and the unscaled sum of values.
 __host__ __device__ inline int64_t PartialFloats(int head_dim) { return head_dim + 2; }
 
-// Grid: splits, kv_heads * (heads of a group in portions of kHeads), rows.
+// What a row has to do with a split, the same for the team of four warps that works on it.
+template <int kHeads>
+struct RowOfSplit {
+  DeviceRow row;
+  int index;                       // of the row
+  int kv_head, first_head, heads;  // heads: of the kHeads, those that there are
+  int start, begin, end;           // of the split, and what the row sees of it
+  int lanes, d, own,
+      step;     // lanes of a key; this lane's first element; its first key, and from there
+  bool inside;  // d is an element of the head
+
+  __device__ RowOfSplit(const Attention& p, int row_index, int split, int portion, int warp) {
+    index = row_index;
+    row = p.rows[row_index];
+    const int group = p.heads / p.cache.kv_heads;
+    const int portions = (group + kHeads - 1) / kHeads;
+    kv_head = portion / portions;
+    first_head = kv_head * group + portion % portions * kHeads;
+    const int heads_left = kv_head * group + group - first_head;
+    heads = heads_left < kHeads ? heads_left : kHeads;
+    start = split * kSplit;
+    const int seen = row.prefix + row.extra_count, first = FirstSeen(row, p.window);
+    begin = first > start ? first : start;
+    end = seen < start + kSplit ? seen : start + kSplit;
+    if (row.position < 0) end = begin;
+    const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
+    lanes = 1;
+    while (lanes * kPiece < p.cache.head_dim) lanes *= 2;
+    d = lane % lanes * kPiece;
+    inside = d < p.cache.head_dim;
+    const int keys = kWarpSize / lanes;  // of a warp at a time
+    own = warp * keys + lane / lanes;
+    step = kWarps * keys;
+  }
+};
+
+// Keys or values of the positions of a split: in the cache, or, those before the row's own extra
+// positions, staged in shared memory, which holds them from `start` on.
 template <CacheType kType, int kHeads>
-__global__ __launch_bounds__(kThreads) void SplitKernel(Attention p, int splits) {
-  DependencyWait();
-  PAWL_SHARED(float, scores, kHeads* kSplit);
-  PAWL_SHARED(float, of_warps, kWarps* kHeads* kMostHeadDim);
-  const DeviceRow row = p.rows[blockIdx.z];
-  const int group = p.heads / p.cache.kv_heads, head_dim = p.cache.head_dim;
-  const int portions = (group + kHeads - 1) / kHeads;
-  const int kv_head = static_cast<int>(blockIdx.y) / portions;
-  const int first_head = kv_head * group + static_cast<int>(blockIdx.y) % portions * kHeads;
-  const int heads_left = kv_head * group + group - first_head;
-  const int heads = heads_left < kHeads ? heads_left : kHeads;
-  const int split = static_cast<int>(blockIdx.x), start = split * kSplit;
-  const int seen = row.prefix + row.extra_count;
-  const int first = FirstSeen(row, p.window);
-  const int begin = first > start ? first : start;
-  const int end = seen < start + kSplit ? seen : start + kSplit;
-  if (row.position < 0 || begin >= end) return;
+__device__ __forceinline__ void LoadPosition(const Attention& p, const RowOfSplit<kHeads>& r, int j,
+                                             const void* cache, const void* staged, float* v) {
+  if (staged != nullptr && j < r.row.prefix) {
+    LoadPiece<kType>(staged, static_cast<int64_t>(j - r.start) * HeadStride(p.cache.head_dim) + r.d,
+                     v);
+  } else {
+    LoadPiece<kType>(cache, ElementOf(p, r.row, j, r.kv_head) + r.d, v);
+  }
+}
 
-  const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
-  const int warp = static_cast<int>(threadIdx.x) / kWarpSize;
-  int lanes = 1;  // of a key
-  while (lanes * kPiece < head_dim) lanes *= 2;
-  const int d = lane % lanes * kPiece;
-  const bool inside = d < head_dim;
-  const int keys = kWarpSize / lanes;  // of a warp at a time
-  const int own = warp * keys + lane / lanes, step = kWarps * keys;
-
+template <CacheType kType, int kHeads>
+__device__ __forceinline__ void Scores(const Attention& p, const RowOfSplit<kHeads>& r,
+                                       const void* staged, float* scores) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarpSize, head_dim = p.cache.head_dim;
   float q[kHeads][kPiece];
 #pragma unroll
   for (int h = 0; h < kHeads; ++h) {
-    const float* at = p.q + blockIdx.z * p.q_stride +
-                      static_cast<int64_t>(first_head + (h < heads ? h : 0)) * head_dim + d;
+    const float* at = p.q + r.index * p.q_stride +
+                      static_cast<int64_t>(r.first_head + (h < r.heads ? h : 0)) * head_dim + r.d;
 #pragma unroll
-    for (int i = 0; i < kPiece; ++i) q[h][i] = d + i < head_dim ? at[i] : 0.0f;
+    for (int i = 0; i < kPiece; ++i) q[h][i] = r.d + i < head_dim ? at[i] : 0.0f;
   }
-  for (int base = start; base < end; base += step) {
-    const int j = base + own;
+  for (int base = r.start; base < r.end; base += r.step) {
+    const int j = base + r.own;
     float dot[kHeads];
 #pragma unroll
     for (int h = 0; h < kHeads; ++h) dot[h] = 0.0f;
-    if (j >= begin && j < end && inside) {
+    if (j >= r.begin && j < r.end && r.inside) {
       float key[kPiece];
-      LoadPiece<kType>(p.cache.keys, ElementOf(p, row, j, kv_head) + d, key);
+      LoadPosition<kType>(p, r, j, p.cache.keys, staged, key);
 #pragma unroll
       for (int h = 0; h < kHeads; ++h) {
 #pragma unroll
@@ -117,26 +149,35 @@ __global__ __launch_bounds__(kThreads) void SplitKernel(Attention p, int splits)
     }
 #pragma unroll
     for (int h = 0; h < kHeads; ++h) {
-      for (int bits = lanes / 2; bits > 0; bits /= 2) {
+      for (int bits = r.lanes / 2; bits > 0; bits /= 2) {
         dot[h] += __shfl_xor_sync(kAllLanes, dot[h], bits);
       }
-      if (lane % lanes == 0 && j < start + kSplit) {
+      if (lane % r.lanes == 0 && j < r.start + kSplit) {
         float score = dot[h] * p.scale;
         if (p.soft_cap > 0.0f) score = p.soft_cap * tanhf(score / p.soft_cap);
-        scores[h * kSplit + j - start] = j >= begin && j < end ? score : -INFINITY;
+        scores[h * kSplit + j - r.start] = j >= r.begin && j < r.end ? score : -INFINITY;
       }
     }
   }
-  __syncthreads();
+}
 
-  float* partial =
-      p.partial + ((static_cast<int64_t>(blockIdx.z) * p.heads + first_head) * splits + split) *
-                      PartialFloats(head_dim);
-  const int64_t of_head = static_cast<int64_t>(splits) * PartialFloats(head_dim);
-  // What the loop above has filled: whole steps from `start` on.
-  const int filled_steps = (end - start + step - 1) / step * step;
+template <int kHeads>
+__device__ __forceinline__ float* PartialOf(const Attention& p, const RowOfSplit<kHeads>& r,
+                                            int splits, int head) {
+  const int64_t at =
+      (static_cast<int64_t>(r.index) * p.heads + r.first_head + head) * splits + r.start / kSplit;
+  return p.partial + at * PartialFloats(p.cache.head_dim);
+}
+
+// Scores become weights; their largest and their sum go to the workspace.
+template <int kHeads>
+__device__ __forceinline__ void Softmax(const Attention& p, const RowOfSplit<kHeads>& r, int splits,
+                                        int warp, float* scores) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
+  // What Scores has filled: whole steps from `start` on.
+  const int filled_steps = (r.end - r.start + r.step - 1) / r.step * r.step;
   const int filled = filled_steps < kSplit ? filled_steps : kSplit;
-  for (int h = warp; h < heads; h += kWarps) {
+  for (int h = warp; h < r.heads; h += kWarps) {
     float most = -INFINITY;
     for (int j = lane; j < filled; j += kWarpSize) most = fmaxf(most, scores[h * kSplit + j]);
     most = WarpMax(most);
@@ -148,27 +189,34 @@ __global__ __launch_bounds__(kThreads) void SplitKernel(Attention p, int splits)
     }
     sum = WarpSum(sum);
     if (lane == 0) {
-      partial[h * of_head] = most;
-      partial[h * of_head + 1] = sum;
+      float* partial = PartialOf(p, r, splits, h);
+      partial[0] = most;
+      partial[1] = sum;
     }
   }
-  __syncthreads();
+}
 
+// This warp's part of the weighted values, to of_warps[warp][head][element].
+template <CacheType kType, int kHeads>
+__device__ __forceinline__ void Values(const Attention& p, const RowOfSplit<kHeads>& r,
+                                       const void* staged, const float* scores, int warp,
+                                       float* of_warps) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarpSize, head_dim = p.cache.head_dim;
   float acc[kHeads][kPiece];
 #pragma unroll
   for (int h = 0; h < kHeads; ++h) {
 #pragma unroll
     for (int i = 0; i < kPiece; ++i) acc[h][i] = 0.0f;
   }
-  for (int base = start; base < end; base += step) {
-    const int j = base + own;
-    if (j < begin || j >= end || !inside) continue;
+  for (int base = r.start; base < r.end; base += r.step) {
+    const int j = base + r.own;
+    if (j < r.begin || j >= r.end || !r.inside) continue;
     float value[kPiece];
-    LoadPiece<kType>(p.cache.values, ElementOf(p, row, j, kv_head) + d, value);
+    LoadPosition<kType>(p, r, j, p.cache.values, staged, value);
 #pragma unroll
     for (int h = 0; h < kHeads; ++h) {
-      if (h >= heads) break;
-      const float weight = scores[h * kSplit + j - start];
+      if (h >= r.heads) break;
+      const float weight = scores[h * kSplit + j - r.start];
 #pragma unroll
       for (int i = 0; i < kPiece; ++i) acc[h][i] = Fma(weight, value[i], acc[h][i]);
     }
@@ -177,18 +225,133 @@ __global__ __launch_bounds__(kThreads) void SplitKernel(Attention p, int splits)
   for (int h = 0; h < kHeads; ++h) {
 #pragma unroll
     for (int i = 0; i < kPiece; ++i) {
-      for (int bits = lanes; bits < kWarpSize; bits *= 2) {
+      for (int bits = r.lanes; bits < kWarpSize; bits *= 2) {
         acc[h][i] += __shfl_xor_sync(kAllLanes, acc[h][i], bits);
       }
-      if (lane < lanes && inside) of_warps[(warp * kHeads + h) * kMostHeadDim + d + i] = acc[h][i];
+      if (lane < r.lanes && r.d + i < head_dim) {
+        of_warps[(warp * kHeads + h) * head_dim + r.d + i] = acc[h][i];
+      }
     }
   }
-  __syncthreads();
-  for (int i = static_cast<int>(threadIdx.x); i < heads * head_dim; i += kThreads) {
+}
+
+// The warps' parts together, by the threads of the team, to the workspace.
+template <int kHeads>
+__device__ __forceinline__ void JoinWarps(const Attention& p, const RowOfSplit<kHeads>& r,
+                                          int splits, int thread, const float* of_warps) {
+  const int head_dim = p.cache.head_dim;
+  for (int i = thread; i < r.heads * head_dim; i += kThreads) {
     const int h = i / head_dim, e = i % head_dim;
     float sum = 0.0f;
-    for (int w = 0; w < kWarps; ++w) sum += of_warps[(w * kHeads + h) * kMostHeadDim + e];
-    partial[h * of_head + 2 + e] = sum;
+    for (int w = 0; w < kWarps; ++w) sum += of_warps[(w * kHeads + h) * head_dim + e];
+    PartialOf(p, r, splits, h)[2 + e] = sum;
+  }
+}
+
+// Grid: splits, kv_heads * (heads of a group in portions of kHeads), rows.
+template <CacheType kType, int kHeads>
+__global__ __launch_bounds__(kThreads) void SplitKernel(Attention p, int splits) {
+  DependencyWait();
+  PAWL_SHARED(float, scores, kHeads* kSplit);
+  PAWL_SHARED(float, of_warps, kWarps* kHeads* kMostHeadDim);
+  const int thread = static_cast<int>(threadIdx.x), warp = thread / kWarpSize;
+  const RowOfSplit<kHeads> r(p, static_cast<int>(blockIdx.z), static_cast<int>(blockIdx.x),
+                             static_cast<int>(blockIdx.y), warp);
+  if (r.begin >= r.end) return;
+  Scores<kType>(p, r, nullptr, scores);
+  __syncthreads();
+  Softmax(p, r, splits, warp, scores);
+  __syncthreads();
+  Values<kType>(p, r, nullptr, scores, warp, of_warps);
+  __syncthreads();
+  JoinWarps(p, r, splits, thread, of_warps);
+}
+
+// ---- Groups ----
+
+constexpr int kTeams = 4;
+constexpr int kGroupHeads = 4;  // registers of a thread
+
+// Dynamic shared memory: staged positions, then scores[row][head][kSplit], then of_warps of the
+// teams.
+__host__ __device__ inline int64_t StagedBytes(CacheType type, int head_dim) {
+  return int64_t{kSplit} * HeadStride(head_dim) * CacheBytes(type);
+}
+__host__ __device__ inline int64_t GroupSharedBytes(CacheType type, int head_dim, int heads) {
+  return StagedBytes(type, head_dim) + int64_t{kMostGroupRows} * heads * kSplit * 4 +
+         int64_t{kTeams} * kWarps * heads * head_dim * 4;
+}
+
+// The positions begin .. end-1 of a split, found through the page table, to shared memory.
+template <CacheType kType>
+__device__ __forceinline__ void Stage(const Attention& p, const DeviceRow& row, int kv_head,
+                                      int start, int begin, int end, const void* cache, void* to) {
+  using Unit = std::conditional_t<kType == CacheType::kFp8, uint2, uint4>;
+  const int bytes = HeadStride(p.cache.head_dim) * CacheBytes(kType);
+  const int units = bytes / static_cast<int>(sizeof(Unit));
+  for (int i = static_cast<int>(threadIdx.x); i < (end - begin) * units; i += kTeams * kThreads) {
+    const int j = begin + i / units, unit = i % units;
+    const int64_t from = ElementOf(p, row, j, kv_head) * CacheBytes(kType);
+    static_cast<Unit*>(to)[(j - start) * units + unit] =
+        reinterpret_cast<const Unit*>(static_cast<const char*>(cache) + from)[unit];
+  }
+}
+
+// Grid: splits, kv_heads * portions, groups.
+template <CacheType kType, int kHeads>
+__global__ __launch_bounds__(kTeams* kThreads) void GroupSplitKernel(Attention p, int splits) {
+  DependencyWait();
+  PAWL_DYNAMIC_SHARED(char, shared);
+  const RowRun group = p.groups[blockIdx.z];
+  if (group.count == 0) return;
+  const int head_dim = p.cache.head_dim;
+  char* staged = shared;
+  auto* scores = reinterpret_cast<float*>(shared + StagedBytes(kType, head_dim));
+  float* of_warps = scores + kMostGroupRows * kHeads * kSplit;
+  const int team = static_cast<int>(threadIdx.x) / kThreads;
+  const int thread = static_cast<int>(threadIdx.x) % kThreads, warp = thread / kWarpSize;
+  const auto row_of_split = [&](int i) {
+    return RowOfSplit<kHeads>(p, group.first + i, static_cast<int>(blockIdx.x),
+                              static_cast<int>(blockIdx.y), warp);
+  };
+  // What any row sees of the split by the page table, which is the same for all of them.
+  int begin = 0, end = 0, longest = 0;
+  bool some = false;
+  for (int i = 0; i < group.count; ++i) {
+    const RowOfSplit<kHeads> r = row_of_split(i);
+    if (r.begin >= r.end) continue;
+    const int to = r.end < r.row.prefix ? r.end : r.row.prefix;
+    if (!some || r.begin < begin) begin = r.begin;
+    if (!some || to > end) {
+      end = to;
+      longest = i;
+    }
+    some = true;
+  }
+  if (!some) return;
+  const RowOfSplit<kHeads> widest = row_of_split(longest);
+  Stage<kType>(p, widest.row, widest.kv_head, widest.start, begin, end, p.cache.keys, staged);
+  __syncthreads();
+  for (int i = team; i < group.count; i += kTeams) {
+    const RowOfSplit<kHeads> r = row_of_split(i);
+    if (r.begin < r.end) Scores<kType>(p, r, staged, scores + i * kHeads * kSplit);
+  }
+  __syncthreads();
+  Stage<kType>(p, widest.row, widest.kv_head, widest.start, begin, end, p.cache.values, staged);
+  for (int i = team; i < group.count; i += kTeams) {
+    const RowOfSplit<kHeads> r = row_of_split(i);
+    if (r.begin < r.end) Softmax(p, r, splits, warp, scores + i * kHeads * kSplit);
+  }
+  __syncthreads();
+  float* of_team = of_warps + team * kWarps * kHeads * head_dim;
+  for (int first = 0; first < group.count; first += kTeams) {
+    const int i = first + team < group.count ? first + team : 0;
+    const RowOfSplit<kHeads> r = row_of_split(i);
+    const bool works = first + team < group.count && r.begin < r.end;
+    if (works) Values<kType>(p, r, staged, scores + i * kHeads * kSplit, warp, of_team);
+    __syncthreads();
+    if (works) JoinWarps(p, r, splits, thread, of_team);
+    __syncthreads();
   }
 }
 
@@ -232,6 +395,19 @@ Status LaunchSplits(const Attention& args, Stream stream) {
   shape.x = static_cast<unsigned>(splits);
   shape.z = static_cast<unsigned>(args.count);
   shape.threads = kThreads;
+  if (args.groups != nullptr) {
+    const auto launch = [&](auto kernel, int heads) {
+      shape.y = static_cast<unsigned>(args.cache.kv_heads * ((group + heads - 1) / heads));
+      shape.z = static_cast<unsigned>(args.group_count);
+      shape.threads = kTeams * kThreads;
+      shape.dynamic_shared =
+          static_cast<size_t>(GroupSharedBytes(kType, args.cache.head_dim, heads));
+      return Launch("attention.groups", shape, stream, kernel, args, splits);
+    };
+    if (group == 1) return launch(GroupSplitKernel<kType, 1>, 1);
+    if (group == 2) return launch(GroupSplitKernel<kType, 2>, 2);
+    return launch(GroupSplitKernel<kType, kGroupHeads>, kGroupHeads);
+  }
   const auto portions = [&](int heads) {
     return static_cast<unsigned>(args.cache.kv_heads * ((group + heads - 1) / heads));
   };
@@ -252,6 +428,22 @@ Status LaunchSplits(const Attention& args, Stream stream) {
 }
 
 }  // namespace
+
+bool AttentionTakesGroups(CacheType type, int heads, int kv_heads, int head_dim) {
+  const int group = heads / kv_heads < kGroupHeads ? heads / kv_heads : kGroupHeads;
+  // What compute capability 8.0 can give a block.
+  return GroupSharedBytes(type, head_dim, group) <= int64_t{160} << 10;
+}
+
+int AttentionGroupRows(int rows, int heads, int kv_heads, int positions, int multiprocessors) {
+  const int portions = (heads / kv_heads + kGroupHeads - 1) / kGroupHeads;
+  int size = kMostGroupRows;
+  while (size > 1 &&
+         Splits(positions) * kv_heads * portions * ((rows + size - 1) / size) < multiprocessors) {
+    size /= 2;
+  }
+  return size;
+}
 
 int64_t AttentionWorkspace(int rows, int heads, int head_dim, int most_positions) {
   return int64_t{rows} * heads * Splits(most_positions) * PartialFloats(head_dim) * 4;

@@ -62,8 +62,8 @@ Status Launch(const char* name, const Shape& shape, Stream stream, void (*kernel
 }
 #else
 // Each kernel may start before the one in front of it on the stream has ended (programmatic
-// dependent launch, compute capability 9.0 on), so all of them call DependencyWait before they
-// touch what others write.
+// dependent launch, compute capability 9.0 on, unless AllowDependentLaunch forbids it), so all of
+// them call DependencyWait before they touch what others write. Graphs keep it as an edge.
 template <typename... Parameters, typename... Arguments>
 Status Launch(const char* name, const Shape& shape, Stream stream, void (*kernel)(Parameters...),
               Arguments... arguments) {
@@ -87,7 +87,7 @@ Status Launch(const char* name, const Shape& shape, Stream stream, void (*kernel
     config.dynamicSmemBytes = shape.dynamic_shared;
     config.stream = static_cast<cudaStream_t>(stream);
     config.attrs = &attribute;
-    config.numAttrs = major >= 9 ? 1 : 0;
+    config.numAttrs = major >= 9 && DependentLaunchAllowed() ? 1 : 0;
     error = cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...);
   }
   if (error == cudaSuccess) return {};

@@ -130,6 +130,23 @@ inline int atomicOr(int* at, int bits) {
   *at |= bits;
   return before;
 }
+inline unsigned atomicOr(unsigned* at, unsigned bits) {
+  const unsigned before = *at;
+  *at |= bits;
+  return before;
+}
+inline unsigned long long atomicMax(unsigned long long* at, unsigned long long value) {
+  const unsigned long long before = *at;
+  if (value > before) *at = value;
+  return before;
+}
+inline unsigned long long atomicAdd(unsigned long long* at, unsigned long long by) {
+  const unsigned long long before = *at;
+  *at += by;
+  return before;
+}
+// Blocks run one after the other.
+inline void __threadfence() {}
 inline int atomicAdd(int* at, int by) {
   const int before = *at;
   *at += by;

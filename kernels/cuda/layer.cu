@@ -107,14 +107,6 @@ __global__ void NormAndAddKernel(NormAndAdd p) {
   }
 }
 
-// Grid: rows.
-__global__ void GatherKernel(GatherRows p) {
-  DependencyWait();
-  const float* from = p.from + static_cast<int64_t>(p.list[blockIdx.x]) * p.stride;
-  float* to = p.to + blockIdx.x * p.stride;
-  for (int i = static_cast<int>(threadIdx.x); i < p.columns; i += kThreads) to[i] = from[i];
-}
-
 // Grid: moves, layers.
 __global__ void MoveKernel(MoveSlots p) {
   DependencyWait();
@@ -132,95 +124,6 @@ __global__ void MoveKernel(MoveSlots p) {
     const int head = i / bytes, byte = i % bytes;
     keys[at(to, head) + byte] = keys[at(from, head) + byte];
     values[at(to, head) + byte] = values[at(from, head) + byte];
-  }
-}
-
-// ---- Which rows of the head anybody allows ----
-
-constexpr int kUnionWords = kThreads;  // of a block
-
-__device__ uint32_t UnionWord(const UnionOfMasks& p, int word) {
-  uint32_t bits = 0;
-  for (int i = 0; i < p.count; ++i) {
-    const int row = p.mask_rows[i];
-    bits |= row < 0 ? ~uint32_t{0} : p.masks[row * p.masks_stride + word];
-  }
-  const int left = p.vocabulary - word * 32;
-  return left < 32 ? bits & ((uint32_t{1} << left) - 1) : bits;
-}
-
-// The sum of `mine` over the threads before this one, and over all of them.
-__device__ void BlockScan(int mine, int* of_warps, int* before, int* all) {
-  const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
-  const int warp = static_cast<int>(threadIdx.x) / kWarpSize;
-  int sum = mine;
-  for (int by = 1; by < kWarpSize; by *= 2) {
-    const int other = __shfl_up_sync(kAllLanes, sum, static_cast<unsigned>(by));
-    if (lane >= by) sum += other;
-  }
-  if (lane == kWarpSize - 1) of_warps[warp] = sum;
-  __syncthreads();
-  int earlier = 0, total = 0;
-  for (int i = 0; i < kWarps; ++i) {
-    if (i < warp) earlier += of_warps[i];
-    total += of_warps[i];
-  }
-  *before = earlier + sum - mine;
-  *all = total;
-}
-
-// Grid: chunks of kUnionWords words.
-__global__ void CountKernel(UnionOfMasks p) {
-  DependencyWait();
-  PAWL_SHARED(int, of_warps, kWarps);
-  const int words = (p.vocabulary + 31) / 32;
-  const int word = static_cast<int>(blockIdx.x * kUnionWords + threadIdx.x);
-  const int mine = word < words ? __popc(UnionWord(p, word)) : 0;
-  int before, all;
-  BlockScan(mine, of_warps, &before, &all);
-  if (threadIdx.x == 0) p.chunk_counts[blockIdx.x] = all;
-}
-
-__global__ void ListKernel(UnionOfMasks p) {
-  DependencyWait();
-  PAWL_SHARED(int, of_warps, kWarps);
-  const int words = (p.vocabulary + 31) / 32;
-  const int word = static_cast<int>(blockIdx.x * kUnionWords + threadIdx.x);
-  uint32_t bits = word < words ? UnionWord(p, word) : 0;
-  int before, all, earlier = 0;
-  BlockScan(__popc(bits), of_warps, &before, &all);
-  for (unsigned i = 0; i < blockIdx.x; ++i) earlier += p.chunk_counts[i];
-  int32_t* out = p.tokens + earlier + before;
-  for (; bits != 0; bits &= bits - 1) *out++ = word * 32 + __ffs(static_cast<int>(bits)) - 1;
-  if (blockIdx.x == gridDim.x - 1 && threadIdx.x == 0) *p.token_count = earlier + all;
-}
-
-// Grid: chunks of the vocabulary, rows. Each place is written by one block alone: the -infinity of
-// a chunk, then the tokens that fall into it, found by bisection of the ascending list.
-constexpr int kSpreadChunk = 4096;
-__global__ void SpreadKernel(SpreadLogits p) {
-  DependencyWait();
-  const int begin = static_cast<int>(blockIdx.x) * kSpreadChunk;
-  const int end = begin + kSpreadChunk < p.vocabulary ? begin + kSpreadChunk : p.vocabulary;
-  float* logits = p.logits + blockIdx.y * p.logits_stride;
-  for (int t = begin + static_cast<int>(threadIdx.x); t < end; t += kThreads) logits[t] = -INFINITY;
-  __syncthreads();
-  const auto first_from = [&](int token) {
-    int low = 0, high = *p.token_count;
-    while (low < high) {
-      const int middle = (low + high) / 2;
-      if (p.tokens[middle] < token) {
-        low = middle + 1;
-      } else {
-        high = middle;
-      }
-    }
-    return low;
-  };
-  const int to = first_from(end);
-  const float* compact = p.compact + blockIdx.y * p.compact_stride;
-  for (int i = first_from(begin) + static_cast<int>(threadIdx.x); i < to; i += kThreads) {
-    logits[p.tokens[i]] = compact[i];
   }
 }
 
@@ -247,26 +150,9 @@ Status RunNormAndAdd(const NormAndAdd& args, Stream stream) {
   return Launch("norm_add", Blocks(args.count), stream, NormAndAddKernel, args);
 }
 
-Status RunGatherRows(const GatherRows& args, Stream stream) {
-  return Launch("gather", Blocks(args.count), stream, GatherKernel, args);
-}
-
 Status RunMoveSlots(const MoveSlots& args, Stream stream) {
   if (args.count <= 0) return {};
   return Launch("move", Blocks(args.count, args.layers), stream, MoveKernel, args);
-}
-
-Status RunUnionOfMasks(const UnionOfMasks& args, Stream stream) {
-  const int words = (args.vocabulary + 31) / 32;
-  const Shape shape = Blocks((words + kUnionWords - 1) / kUnionWords);
-  Status status = Launch("union.count", shape, stream, CountKernel, args);
-  if (status.ok()) status = Launch("union.list", shape, stream, ListKernel, args);
-  return status;
-}
-
-Status RunSpreadLogits(const SpreadLogits& args, Stream stream) {
-  const int chunks = (args.vocabulary + kSpreadChunk - 1) / kSpreadChunk;
-  return Launch("spread", Blocks(chunks, args.count), stream, SpreadKernel, args);
 }
 
 }  // namespace pawl::PAWL_GPU

@@ -77,6 +77,12 @@ struct RotateAndStore {
 };
 Status RunRotateAndStore(const RotateAndStore& args, Stream stream);
 
+// Rows of one sequence that follow each other in a call.
+struct RowRun {
+  int32_t first = 0, count = 0;
+};
+constexpr int kMostGroupRows = 8;
+
 // out[r] = softmax(soft_cap(q k^T scale)) v for every query head of row r.
 struct Attention {
   const float* q = nullptr;
@@ -89,11 +95,19 @@ struct Attention {
   Cache cache;
   float scale = 1.0f, soft_cap = 0.0f;
   int window = 0;
-  int most_positions = 0;    // that any row sees
+  int most_positions = 0;  // that any row sees
+  // Not null: rows in groups, each of one page table and at most kMostGroupRows rows; groups of no
+  // rows may follow. The bits are the same without.
+  const RowRun* groups = nullptr;
+  int group_count = 0;
   float* partial = nullptr;  // AttentionWorkspace(...) bytes
   float* out = nullptr;
   int64_t out_stride = 0;
 };
+// Whether groups fit the memory that a block has.
+bool AttentionTakesGroups(CacheType type, int heads, int kv_heads, int head_dim);
+// How many rows to put into a group so that blocks still fill a device; 1: do without.
+int AttentionGroupRows(int rows, int heads, int kv_heads, int positions, int multiprocessors);
 int64_t AttentionWorkspace(int rows, int heads, int head_dim, int most_positions);
 Status RunAttention(const Attention& args, Stream stream);
 
@@ -109,16 +123,6 @@ struct NormAndAdd {
 };
 Status RunNormAndAdd(const NormAndAdd& args, Stream stream);
 
-// Row i of the result is row list[i].
-struct GatherRows {
-  const float* from = nullptr;
-  int64_t stride = 0;  // of both
-  const int32_t* list = nullptr;
-  int columns = 0, count = 0;
-  float* to = nullptr;
-};
-Status RunGatherRows(const GatherRows& args, Stream stream);
-
 // Keys and values of the slots moves[2i] go to the slots moves[2i + 1], in `layers` caches whose
 // bytes lie `layer_stride` apart. No slot is both read and written.
 struct MoveSlots {
@@ -129,33 +133,6 @@ struct MoveSlots {
   int count = 0;
 };
 Status RunMoveSlots(const MoveSlots& args, Stream stream);
-
-// The tokens that at least one of `count` masks allows, ascending. mask_rows[i] < 0: no mask,
-// everything is allowed.
-struct UnionOfMasks {
-  const uint32_t* masks = nullptr;
-  int64_t masks_stride = 0;
-  const int32_t* mask_rows = nullptr;
-  int count = 0;
-  int vocabulary = 0;
-  int32_t* tokens = nullptr;  // [vocabulary]
-  int32_t* token_count = nullptr;
-  int32_t* chunk_counts = nullptr;  // scratch, [vocabulary / 8192 + 1]
-};
-Status RunUnionOfMasks(const UnionOfMasks& args, Stream stream);
-
-// Rows of compact logits, in the order of `tokens`, to rows over the whole vocabulary, -infinity
-// elsewhere.
-struct SpreadLogits {
-  const float* compact = nullptr;
-  int64_t compact_stride = 0;
-  const int32_t* tokens = nullptr;
-  const int32_t* token_count = nullptr;
-  int count = 0, vocabulary = 0;
-  float* logits = nullptr;
-  int64_t logits_stride = 0;
-};
-Status RunSpreadLogits(const SpreadLogits& args, Stream stream);
 
 }  // namespace pawl::PAWL_GPU
 

@@ -8,10 +8,10 @@
 // goes over its chunk once more with what the whole row has; what is left to join after that is a
 // third kernel of one block for each row. Nothing depends on how many rows there are.
 //
-// The rule of the draw is that of src/decode/sampler.cc.
+// The rule of the draw is that of src/base/draw.h.
 #include "kernels/cuda/device_language.h"
 #include "kernels/cuda/masks.h"
-#include "src/base/random.h"
+#include "src/base/draw.h"
 
 namespace pawl::PAWL_GPU {
 namespace {
@@ -199,15 +199,18 @@ __global__ void DrawKernel(SampleArgs args, const Partial* partials, Best* bests
     const uint64_t seed = args.seeds != nullptr ? args.seeds[i] : 0;
     const uint64_t position = args.positions != nullptr ? args.positions[i] : 0;
     best = {0.0f, -1};
+    float hopeless = -INFINITY;
     ForAllowed(args.rows, RowAt(args.rows, i), chunk, [&](int64_t token, float logit) {
       if (!equal && !(logit >= kLowest)) return;
-      Best candidate = {0.0f, static_cast<int32_t>(token)};
+      Best candidate = {equal ? 0.0f : logit, static_cast<int32_t>(token)};
       if (temperature != 0.0f) {
-        if (!equal) candidate.score = (logit - all.largest.score) / temperature;
-        if (best.token >= 0 && candidate.score + kMaxGumbel < best.score) return;
-        candidate.score += GumbelAt(seed, position, static_cast<uint64_t>(token));
+        if (candidate.score < hopeless) return;
+        candidate.score = Perturbed(candidate.score, temperature,
+                                    GumbelAt(seed, position, static_cast<uint64_t>(token)));
       }
-      if (Better(candidate, best)) best = candidate;
+      if (!Better(candidate, best)) return;
+      best = candidate;
+      hopeless = HopelessLogit(best.score, temperature);
     });
     best = BlockBest(best, scratch);
   }

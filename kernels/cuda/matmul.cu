@@ -1,5 +1,5 @@
 // Which of the kernels of matmul.cuh runs.
-#include "kernels/cuda/matmul.cuh"
+#include "kernels/cuda/head.cuh"
 
 namespace pawl::PAWL_GPU {
 
@@ -18,6 +18,25 @@ Status RunMatMul(const MatMul& args, Stream stream) {
       return MatMulI8(args, stream);
     case DeviceWeight::kI4:
       return MatMulI4(args, stream);
+  }
+  return {};
+}
+
+Status RunHeadSample(const HeadSample& args, Stream stream) {
+  if (args.product.rows <= 0) return {};
+  switch (args.product.parts[0].w.type) {
+    case DeviceWeight::kF32:
+      return HeadF32(args, stream);
+    case DeviceWeight::kBf16:
+      return HeadBf16(args, stream);
+    case DeviceWeight::kF16:
+      return HeadF16(args, stream);
+    case DeviceWeight::kFp8:
+      return HeadFp8(args, stream);
+    case DeviceWeight::kI8:
+      return HeadI8(args, stream);
+    case DeviceWeight::kI4:
+      return HeadI4(args, stream);
   }
   return {};
 }

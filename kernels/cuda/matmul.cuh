@@ -24,6 +24,7 @@
 
 #include "kernels/cuda/device_language.h"
 #include "kernels/cuda/matmul.h"
+#include "kernels/cuda/weight.cuh"
 
 namespace pawl::PAWL_GPU {
 
@@ -195,10 +196,11 @@ __device__ __forceinline__ RowOfInput LoadInput(const MatMul& p, int columns, in
   float v[8];
   const int first = block * 32 + quarter * (IsPacked(W) ? 4 : 8);
   constexpr int kSecond = IsPacked(W) ? 16 : 4;  // where the second four are
-  const float* x = p.x + static_cast<int64_t>(row) * p.x_stride;
 #pragma unroll
   for (int i = 0; i < 8; ++i) v[i] = 0.0f;
   if (row < p.rows) {
+    const int x_row = p.x_rows != nullptr ? p.x_rows[row] : row;
+    const float* x = p.x + static_cast<int64_t>(x_row) * p.x_stride;
     if (block * 32 + 32 <= columns) {
       const float4 a = *reinterpret_cast<const float4*>(x + first);
       const float4 b = *reinterpret_cast<const float4*>(x + first + kSecond);
@@ -235,14 +237,176 @@ __device__ __forceinline__ float Activate(Gate gate, float v) {
   return v / (1.0f + expf(u));
 }
 
+// Loads of so many blocks are under way before the first is used.
+template <int kTiles, int kEights>
+constexpr int kBlocksAhead = kTiles* kEights <= 4 ? 4 : 2;
+
+// The products of the rows row_of of the weights (upper and lower half of each tile) with the rows
+// of x, as far as this warp's columns go; `squares` gains those of the rows of x. With kGated the
+// second half of the tiles are rows of the part's other factor.
+template <DeviceWeight W, int kTiles, int kEights, bool kGated>
+__device__ __forceinline__ void TileSums(const MatMul& p, const MatMulPart& part,
+                                         const int (&row_of)[kTiles][2],
+                                         float (&acc)[kTiles][kEights][4],
+                                         float (&squares)[kEights]) {
+  constexpr int kOutTiles = kGated ? kTiles / 2 : kTiles;
+  constexpr bool kGrouped = W == DeviceWeight::kI8 || W == DeviceWeight::kI4;
+  constexpr int kAhead = kBlocksAhead<kTiles, kEights>;
+  const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
+  const int warp = static_cast<int>(threadIdx.x) / kWarpSize;
+  const int g = lane / 4, quarter = lane % 4;
+  const int columns = part.w.columns;
+  const int blocks = PaddedColumns(columns) / kTileColumns;
+#pragma unroll
+  for (int n = 0; n < kEights; ++n) {
+    squares[n] = 0.0f;
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) acc[t][n][i] = 0.0f;
+    }
+  }
+  for (int first = warp; first < blocks; first += kMatMulWarps * kAhead) {
+    RowOfWeights<W> raw[kAhead][kTiles][2];
+#pragma unroll
+    for (int a = 0; a < kAhead; ++a) {
+      const int block = first + a * kMatMulWarps;
+      if (block >= blocks) continue;
+#pragma unroll
+      for (int t = 0; t < kTiles; ++t) {
+        const DeviceMatrix& w = kGated && t >= kOutTiles ? part.up : part.w;
+        raw[a][t][0].Load(w, row_of[t][0], block, quarter);
+        raw[a][t][1].Load(w, row_of[t][1], block, quarter);
+      }
+    }
+#pragma unroll
+    for (int a = 0; a < kAhead; ++a) {
+      const int block = first + a * kMatMulWarps;
+      if (block >= blocks) continue;
+      uint32_t high[kTiles][2][4], low[kTiles][2][4];  // [tile][upper or lower rows][pair]
+#pragma unroll
+      for (int t = 0; t < kTiles; ++t) {
+        raw[a][t][0].Decode(high[t][0], low[t][0]);
+        raw[a][t][1].Decode(high[t][1], low[t][1]);
+      }
+#pragma unroll
+      for (int n = 0; n < kEights; ++n) {
+        const RowOfInput x = LoadInput<W>(p, columns, n * 8 + g, block, quarter, squares + n);
+        float ones_sum[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+        float group_sum[kTiles][4];
+#pragma unroll
+        for (int t = 0; t < kTiles; ++t) {
+#pragma unroll
+          for (int i = 0; i < 4; ++i) group_sum[t][i] = 0.0f;
+        }
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          const uint32_t x_high[2] = {x.high[2 * half], x.high[2 * half + 1]};
+          const uint32_t x_low[2] = {x.low[2 * half], x.low[2 * half + 1]};
+          if constexpr (W == DeviceWeight::kI4) {
+            const uint32_t ones[4] = {0x3f803f80u, 0x3f803f80u, 0x3f803f80u, 0x3f803f80u};
+            MmaBf16(ones_sum, ones, x_high);
+            MmaBf16(ones_sum, ones, x_low);
+          }
+#pragma unroll
+          for (int t = 0; t < kTiles; ++t) {
+            float* to = kGrouped ? group_sum[t] : acc[t][n];
+            const uint32_t w_high[4] = {high[t][0][2 * half], high[t][1][2 * half],
+                                        high[t][0][2 * half + 1], high[t][1][2 * half + 1]};
+            MmaBf16(to, w_high, x_high);
+            MmaBf16(to, w_high, x_low);
+            if constexpr (RowOfWeights<W>::kTwoTerms) {
+              const uint32_t w_low[4] = {low[t][0][2 * half], low[t][1][2 * half],
+                                         low[t][0][2 * half + 1], low[t][1][2 * half + 1]};
+              MmaBf16(to, w_low, x_high);
+            }
+          }
+          if constexpr (kGrouped) {
+            // Scales go on at the end of a group: each half where groups have 16 columns.
+            const bool whole = part.w.group_shift >= 5 && (!kGated || part.up.group_shift >= 5);
+            if (half == 0 && whole) continue;
+#pragma unroll
+            for (int t = 0; t < kTiles; ++t) {
+              const DeviceMatrix& w = kGated && t >= kOutTiles ? part.up : part.w;
+              const int group = (block * 32 + half * 16) >> w.group_shift;
+#pragma unroll
+              for (int h = 0; h < 2; ++h) {
+                const GroupScale of_group = ScaleOf(w, row_of[t][h], group);
+#pragma unroll
+                for (int i = 2 * h; i < 2 * h + 2; ++i) {
+                  acc[t][n][i] = Fma(of_group.scale, group_sum[t][i], acc[t][n][i]);
+                  group_sum[t][i] = 0.0f;
+                  if constexpr (W == DeviceWeight::kI4) {
+                    const float minimum = Fma(-128.0f, of_group.scale, of_group.minimum);
+                    acc[t][n][i] = Fma(minimum, ones_sum[i], acc[t][n][i]);
+                  }
+                }
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+// 1 / root mean square of each row of x, in shared memory, from the squares that the lanes have.
+// All threads of the block come; the results can be read after the next barrier.
+template <int kEights>
+__device__ __forceinline__ void InverseNorms(const MatMul& p, int columns,
+                                             const float (&squares)[kEights],
+                                             float* squares_of_warps, float* inverse_norms) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
+  const int warp = static_cast<int>(threadIdx.x) / kWarpSize;
+  const int g = lane / 4, quarter = lane % 4;
+  if (p.norm == nullptr) return;
+#pragma unroll
+  for (int n = 0; n < kEights; ++n) {
+    float sum = squares[n];
+    sum += __shfl_xor_sync(kAllLanes, sum, 1);
+    sum += __shfl_xor_sync(kAllLanes, sum, 2);
+    if (quarter == 0) squares_of_warps[(warp * kEights + n) * 8 + g] = sum;
+  }
+  __syncthreads();
+  for (int r = static_cast<int>(threadIdx.x); r < kEights * 8; r += kMatMulWarps * kWarpSize) {
+    float sum = 0.0f;
+    for (int w = 0; w < kMatMulWarps; ++w) sum += squares_of_warps[w * kEights * 8 + r];
+    inverse_norms[r] = 1.0f / sqrtf(sum / static_cast<float>(columns) + p.epsilon);
+  }
+}
+
+// This warp's part of the sums for the rows of x n * 8 .. n * 8 + 7, to shared memory:
+// sums[warp][tile][row of the tile][row of x]. TileTotal adds them up in the order of the warps.
+template <int kTiles, int kEights>
+__device__ __forceinline__ void ShareSums(const float (&acc)[kTiles][kEights][4], int n,
+                                          float* sums) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
+  const int warp = static_cast<int>(threadIdx.x) / kWarpSize;
+  const int g = lane / 4, quarter = lane % 4;
+#pragma unroll
+  for (int t = 0; t < kTiles; ++t) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int row = g + i / 2 * 8, column = quarter * 2 + i % 2;
+      sums[((warp * kTiles + t) * kTileRows + row) * 8 + column] = acc[t][n][i];
+    }
+  }
+}
+template <int kTiles>
+__device__ __forceinline__ float TileTotal(const float* sums, int tile, int row, int column) {
+  float sum = 0.0f;
+  for (int w = 0; w < kMatMulWarps; ++w) {
+    sum += sums[((w * kTiles + tile) * kTileRows + row) * 8 + column];
+  }
+  return sum;
+}
+
 // kTiles: of 16 outputs in a block; with a gate half of them are the gate's and half the other
 // factor's. kEights: of rows of x.
 template <DeviceWeight W, int kTiles, int kEights, bool kGated>
 __global__ __launch_bounds__(kMatMulWarps* kWarpSize) void MatMulKernel(MatMul p) {
   constexpr int kOutTiles = kGated ? kTiles / 2 : kTiles;
-  constexpr bool kGrouped = W == DeviceWeight::kI8 || W == DeviceWeight::kI4;
-  // Loads of so many blocks are under way before the first is used.
-  constexpr int kAhead = kTiles * kEights <= 4 ? 4 : 2;
+  constexpr int kAhead = kBlocksAhead<kTiles, kEights>;
   PAWL_SHARED(float, sums, kMatMulWarps* kTiles* kTileRows * 8);
   PAWL_SHARED(float, squares_of_warps, kMatMulWarps* kEights * 8);
   PAWL_SHARED(float, inverse_norms, kEights * 8);
@@ -295,137 +459,16 @@ __global__ __launch_bounds__(kMatMulWarps* kWarpSize) void MatMulKernel(MatMul p
     }
     float acc[kTiles][kEights][4];
     float squares[kEights];
-#pragma unroll
-    for (int n = 0; n < kEights; ++n) {
-      squares[n] = 0.0f;
-#pragma unroll
-      for (int t = 0; t < kTiles; ++t) {
-#pragma unroll
-        for (int i = 0; i < 4; ++i) acc[t][n][i] = 0.0f;
-      }
-    }
-
-    for (int first = warp; first < blocks; first += kMatMulWarps * kAhead) {
-      RowOfWeights<W> raw[kAhead][kTiles][2];
-#pragma unroll
-      for (int a = 0; a < kAhead; ++a) {
-        const int block = first + a * kMatMulWarps;
-        if (block >= blocks) continue;
-#pragma unroll
-        for (int t = 0; t < kTiles; ++t) {
-          const DeviceMatrix& w = kGated && t >= kOutTiles ? part.up : part.w;
-          raw[a][t][0].Load(w, row_of[t][0], block, quarter);
-          raw[a][t][1].Load(w, row_of[t][1], block, quarter);
-        }
-      }
-#pragma unroll
-      for (int a = 0; a < kAhead; ++a) {
-        const int block = first + a * kMatMulWarps;
-        if (block >= blocks) continue;
-        uint32_t high[kTiles][2][4], low[kTiles][2][4];  // [tile][upper or lower rows][pair]
-#pragma unroll
-        for (int t = 0; t < kTiles; ++t) {
-          raw[a][t][0].Decode(high[t][0], low[t][0]);
-          raw[a][t][1].Decode(high[t][1], low[t][1]);
-        }
-#pragma unroll
-        for (int n = 0; n < kEights; ++n) {
-          const RowOfInput x = LoadInput<W>(p, columns, n * 8 + g, block, quarter, squares + n);
-          float ones_sum[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-          float group_sum[kTiles][4];
-#pragma unroll
-          for (int t = 0; t < kTiles; ++t) {
-#pragma unroll
-            for (int i = 0; i < 4; ++i) group_sum[t][i] = 0.0f;
-          }
-#pragma unroll
-          for (int half = 0; half < 2; ++half) {
-            const uint32_t x_high[2] = {x.high[2 * half], x.high[2 * half + 1]};
-            const uint32_t x_low[2] = {x.low[2 * half], x.low[2 * half + 1]};
-            if constexpr (W == DeviceWeight::kI4) {
-              const uint32_t ones[4] = {0x3f803f80u, 0x3f803f80u, 0x3f803f80u, 0x3f803f80u};
-              MmaBf16(ones_sum, ones, x_high);
-              MmaBf16(ones_sum, ones, x_low);
-            }
-#pragma unroll
-            for (int t = 0; t < kTiles; ++t) {
-              float* to = kGrouped ? group_sum[t] : acc[t][n];
-              const uint32_t w_high[4] = {high[t][0][2 * half], high[t][1][2 * half],
-                                          high[t][0][2 * half + 1], high[t][1][2 * half + 1]};
-              MmaBf16(to, w_high, x_high);
-              MmaBf16(to, w_high, x_low);
-              if constexpr (RowOfWeights<W>::kTwoTerms) {
-                const uint32_t w_low[4] = {low[t][0][2 * half], low[t][1][2 * half],
-                                           low[t][0][2 * half + 1], low[t][1][2 * half + 1]};
-                MmaBf16(to, w_low, x_high);
-              }
-            }
-            if constexpr (kGrouped) {
-              // Scales go on at the end of a group: each half where groups have 16 columns.
-              const bool whole = part.w.group_shift >= 5 && (!kGated || part.up.group_shift >= 5);
-              if (half == 0 && whole) continue;
-#pragma unroll
-              for (int t = 0; t < kTiles; ++t) {
-                const DeviceMatrix& w = kGated && t >= kOutTiles ? part.up : part.w;
-                const int group = (block * 32 + half * 16) >> w.group_shift;
-#pragma unroll
-                for (int h = 0; h < 2; ++h) {
-                  const int row = row_of[t][h];
-                  const int64_t at =
-                      (static_cast<int64_t>(row / kTileRows) * w.groups + group) * kTileRows +
-                      row % kTileRows;
-                  const float scale = w.scales[at];
-#pragma unroll
-                  for (int i = 2 * h; i < 2 * h + 2; ++i) {
-                    acc[t][n][i] = Fma(scale, group_sum[t][i], acc[t][n][i]);
-                    group_sum[t][i] = 0.0f;
-                    if constexpr (W == DeviceWeight::kI4) {
-                      const float minimum = Fma(-128.0f, scale, w.minimums[at]);
-                      acc[t][n][i] = Fma(minimum, ones_sum[i], acc[t][n][i]);
-                    }
-                  }
-                }
-              }
-            }
-          }
-        }
-      }
-    }
-
-    if (p.norm != nullptr) {
-#pragma unroll
-      for (int n = 0; n < kEights; ++n) {
-        float sum = squares[n];
-        sum += __shfl_xor_sync(kAllLanes, sum, 1);
-        sum += __shfl_xor_sync(kAllLanes, sum, 2);
-        if (quarter == 0) squares_of_warps[(warp * kEights + n) * 8 + g] = sum;
-      }
-      __syncthreads();
-      for (int r = static_cast<int>(threadIdx.x); r < kEights * 8; r += kMatMulWarps * kWarpSize) {
-        float sum = 0.0f;
-        for (int w = 0; w < kMatMulWarps; ++w) sum += squares_of_warps[w * kEights * 8 + r];
-        inverse_norms[r] = 1.0f / sqrtf(sum / static_cast<float>(columns) + p.epsilon);
-      }
-    }
+    TileSums<W, kTiles, kEights, kGated>(p, part, row_of, acc, squares);
+    InverseNorms<kEights>(p, columns, squares, squares_of_warps, inverse_norms);
 #pragma unroll
     for (int n = 0; n < kEights; ++n) {
       __syncthreads();
-#pragma unroll
-      for (int t = 0; t < kTiles; ++t) {
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          const int row = g + i / 2 * 8, column = quarter * 2 + i % 2;
-          sums[((warp * kTiles + t) * kTileRows + row) * 8 + column] = acc[t][n][i];
-        }
-      }
+      ShareSums<kTiles, kEights>(acc, n, sums);
       __syncthreads();
       const auto total = [&](int tile, int row, int column) {
-        float sum = 0.0f;
-        for (int w = 0; w < kMatMulWarps; ++w) {
-          sum += sums[((w * kTiles + tile) * kTileRows + row) * 8 + column];
-        }
-        if (p.norm != nullptr) sum *= inverse_norms[n * 8 + column];
-        return sum;
+        const float sum = TileTotal<kTiles>(sums, tile, row, column);
+        return p.norm != nullptr ? sum * inverse_norms[n * 8 + column] : sum;
       };
       for (int i = static_cast<int>(threadIdx.x); i < kOutTiles * kTileRows * 8;
            i += kMatMulWarps * kWarpSize) {
@@ -436,11 +479,11 @@ __global__ __launch_bounds__(kMatMulWarps* kWarpSize) void MatMulKernel(MatMul p
         if (output >= outputs || r >= p.rows) continue;
         const int w_row = listed ? p.row_list[output] : output;
         float value = total(tile, row, column);
-        if constexpr (W == DeviceWeight::kFp8) value *= part.w.scales[w_row];
+        if constexpr (W == DeviceWeight::kFp8) value *= part.w.row_scales[w_row];
         if (part.bias != nullptr) value += part.bias[w_row];
         if constexpr (kGated) {
           float factor = total(tile + kOutTiles, row, column);
-          if constexpr (W == DeviceWeight::kFp8) factor *= part.up.scales[w_row];
+          if constexpr (W == DeviceWeight::kFp8) factor *= part.up.row_scales[w_row];
           if (part.up_bias != nullptr) factor += part.up_bias[w_row];
           value = Activate(p.gate, value) * factor;
         }

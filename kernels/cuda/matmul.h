@@ -31,7 +31,8 @@ struct MatMul {
   // Row r at x + r * x_stride, 16-byte aligned; floats.
   const float* x = nullptr;
   int64_t x_stride = 0;
-  int rows = 0;  // at most kMostSkinnyRows
+  const int32_t* x_rows = nullptr;  // not null: row r is row x_rows[r] of x
+  int rows = 0;                     // at most kMostSkinnyRows
   // Not null: x is normed first, x / sqrt(mean(x^2) + epsilon) * norm. [columns, padded to 32]
   const float* norm = nullptr;
   float epsilon = 0.0f;

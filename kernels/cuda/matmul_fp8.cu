@@ -1,9 +1,13 @@
-#include "kernels/cuda/matmul.cuh"
+#include "kernels/cuda/head.cuh"
 
 namespace pawl::PAWL_GPU {
 
 Status MatMulFp8(const MatMul& args, Stream stream) {
   return LaunchMatMul<DeviceWeight::kFp8, 2>(args, stream);
+}
+
+Status HeadFp8(const HeadSample& args, Stream stream) {
+  return LaunchHead<DeviceWeight::kFp8, 2>(args, stream);
 }
 
 }  // namespace pawl::PAWL_GPU

@@ -1,9 +1,13 @@
-#include "kernels/cuda/matmul.cuh"
+#include "kernels/cuda/head.cuh"
 
 namespace pawl::PAWL_GPU {
 
 Status MatMulI8(const MatMul& args, Stream stream) {
   return LaunchMatMul<DeviceWeight::kI8, 2>(args, stream);
+}
+
+Status HeadI8(const HeadSample& args, Stream stream) {
+  return LaunchHead<DeviceWeight::kI8, 2>(args, stream);
 }
 
 }  // namespace pawl::PAWL_GPU

@@ -15,8 +15,8 @@
 
 namespace pawl {
 
-// kFp8: e4m3 with one scale for each row. kI8, kI4: as WeightType of kernels/cpu/kernels.h, a
-// weight is worth q * scale, or q * scale + minimum.
+// kFp8: e4m3 with one scale for each row. kI8, kI4: as WeightType of kernels/cpu/kernels.h, but the
+// integers of kI8 are signed: a weight is worth q * scale, or q * scale + minimum.
 enum class DeviceWeight : uint8_t { kF32, kBf16, kF16, kFp8, kI8, kI4 };
 
 constexpr int kTileRows = 16;
@@ -28,12 +28,19 @@ struct DeviceMatrix {
   const void* data = nullptr;
   DeviceWeight type = DeviceWeight::kBf16;
   int32_t rows = 0, columns = 0;
-  // Of group g of row r at ((r / 16) * groups + g) * 16 + r % 16; rows beyond the last have zeros.
-  const float* scales = nullptr;    // packed types
-  const float* minimums = nullptr;  // kI4
-  int32_t groups = 0;               // of a row; kFp8: 1
-  int32_t group_shift = 0;          // 2^shift columns are a group
+  // kI8, kI4: fp16 scales and, of kI4, fp16 minimums, or none, then the minimum is -8 times the
+  // scale. Of group g of row r at TableIndex(groups, r, g), for all rows of the last tile; the
+  // tables are those of a Matrix (kernels/cpu/kernels.h).
+  const uint16_t* scales = nullptr;
+  const uint16_t* minimums = nullptr;
+  const float* row_scales = nullptr;  // kFp8
+  int32_t groups = 0;                 // of a row; kFp8: none
+  int32_t group_shift = 0;            // 2^shift columns are a group
 };
+
+PAWL_HOST_DEVICE constexpr int64_t TableIndex(int32_t groups, int32_t row, int32_t group) {
+  return (int64_t{row / kTileRows} * groups + group) * kTileRows + row % kTileRows;
+}
 
 PAWL_HOST_DEVICE constexpr int32_t PaddedColumns(int32_t columns) {
   return (columns + kTileColumns - 1) / kTileColumns * kTileColumns;

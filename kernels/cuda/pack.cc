@@ -9,7 +9,6 @@
 
 #include "kernels/cpu/integers.h"
 #include "kernels/cuda/float8.h"
-#include "src/base/half.h"
 
 namespace pawl {
 namespace {
@@ -37,20 +36,7 @@ PackedMatrix Empty(DeviceWeight type, const Matrix& matrix) {
   packed.shape.columns = static_cast<int32_t>(matrix.cols);
   packed.data.resize(
       static_cast<size_t>(MatrixBytes(type, packed.shape.rows, packed.shape.columns)));
-  if (IsPacked(type)) {
-    packed.shape.groups = type == DeviceWeight::kFp8 ? 1 : static_cast<int32_t>(matrix.groups);
-    packed.shape.group_shift = type == DeviceWeight::kFp8 ? 30 : matrix.group_shift;
-    const auto table = static_cast<size_t>(RowTiles(packed.shape.rows)) * kTileRows *
-                       static_cast<size_t>(packed.shape.groups);
-    packed.scales.resize(table);
-    if (type == DeviceWeight::kI4) packed.minimums.resize(table);
-  }
   return packed;
-}
-
-size_t TableIndex(const DeviceMatrix& shape, int32_t row, int32_t group) {
-  return static_cast<size_t>((int64_t{row / kTileRows} * shape.groups + group) * kTileRows +
-                             row % kTileRows);
 }
 
 // One row of bytes (kI4: of values 0 to 15, a byte each), padded with zeros to whole blocks.
@@ -88,6 +74,13 @@ PackedMatrix PackMatrix(const Matrix& matrix) {
     }
     return packed;
   }
+  // The tables of a tile of rows lie on the device as they do here.
+  static_assert(kTileRows == kQuantTile);
+  packed.shape.groups = static_cast<int32_t>(matrix.groups);
+  packed.shape.group_shift = matrix.group_shift;
+  const auto table = RowTiles(shape.rows) * kTileRows * matrix.groups;
+  packed.scales.assign(matrix.scales, matrix.scales + table);
+  if (matrix.minimums != nullptr) packed.minimums.assign(matrix.minimums, matrix.minimums + table);
   const bool bytes = matrix.type == WeightType::kI8;
   const auto padded = static_cast<size_t>(PaddedColumns(shape.columns));
   std::vector<uint8_t> row(
@@ -96,14 +89,6 @@ PackedMatrix PackMatrix(const Matrix& matrix) {
     LoadIntegers(matrix, r, row.data());
     for (uint8_t& value : row) value = bytes ? value ^ 128 : value;  // signed
     PutRow(packed, r, row.data());
-    for (int32_t g = 0; g < shape.groups; ++g) {
-      const int64_t from = GroupIndex(matrix, r, g);
-      const float scale = HalfToFloat(matrix.scales[from]);
-      packed.scales[TableIndex(shape, r, g)] = scale;
-      if (bytes) continue;
-      packed.minimums[TableIndex(shape, r, g)] =
-          matrix.minimums != nullptr ? HalfToFloat(matrix.minimums[from]) : -8.0f * scale;
-    }
   }
   return packed;
 }
@@ -111,6 +96,7 @@ PackedMatrix PackMatrix(const Matrix& matrix) {
 PackedMatrix PackMatrixFp8(const Matrix& matrix, const KernelSet& kernels) {
   PackedMatrix packed = Empty(DeviceWeight::kFp8, matrix);
   const DeviceMatrix& shape = packed.shape;
+  packed.row_scales.resize(static_cast<size_t>(shape.rows));
   std::vector<float> row(static_cast<size_t>(matrix.cols));
   std::vector<uint8_t> codes(static_cast<size_t>(PaddedColumns(shape.columns)));
   for (int32_t r = 0; r < shape.rows; ++r) {
@@ -126,7 +112,7 @@ PackedMatrix PackMatrixFp8(const Matrix& matrix, const KernelSet& kernels) {
       codes[k] = scale > 0 && finite ? FloatToE4m3(row[k] / scale) : uint8_t{0};
     }
     PutRow(packed, r, codes.data());
-    packed.scales[TableIndex(shape, r, 0)] =
+    packed.row_scales[static_cast<size_t>(r)] =
         finite ? scale : std::numeric_limits<float>::quiet_NaN();
   }
   return packed;

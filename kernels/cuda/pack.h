@@ -16,9 +16,11 @@ namespace pawl {
 struct PackedMatrix {
   DeviceMatrix shape;  // its pointers are null
   std::vector<std::byte> data;
-  std::vector<float> scales, minimums;
+  std::vector<uint16_t> scales, minimums;
+  std::vector<float> row_scales;
   int64_t bytes() const {
-    return static_cast<int64_t>(data.size() + (scales.size() + minimums.size()) * sizeof(float));
+    return static_cast<int64_t>(data.size() + (scales.size() + minimums.size()) * sizeof(uint16_t) +
+                                row_scales.size() * sizeof(float));
   }
 };
 

@@ -16,17 +16,12 @@ namespace pawl::PAWL_GPU {
 
 constexpr int kPrefillTile = 64;
 
-// Plain rows of one sequence that follow each other.
-struct RowRun {
-  int32_t first = 0, count = 0;  // count: at most kPrefillTile
-};
-
 // As Attention, for plain rows (without `extra`), bf16 results.
 struct PrefillAttention {
   const float* q = nullptr;
   int64_t q_stride = 0;
   const DeviceRow* rows = nullptr;
-  const RowRun* runs = nullptr;
+  const RowRun* runs = nullptr;  // of at most kPrefillTile plain rows
   int run_count = 0;
   int heads = 0;
   const int32_t* tables = nullptr;

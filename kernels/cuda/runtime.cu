@@ -22,6 +22,8 @@ cudaStream_t On(Stream stream) { return static_cast<cudaStream_t>(stream); }
 
 std::string MiB(int64_t bytes) { return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB"; }
 
+thread_local bool dependent_launch = true;
+
 }  // namespace
 
 Result<DeviceFacts> CurrentDevice() {
@@ -145,6 +147,28 @@ void FreeGraph(Graph graph) {
     (void)cudaGetLastError();
   }
 }
+
+Result<Fence> NewFence() {
+  cudaEvent_t event = nullptr;
+  const cudaError_t error = cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+  if (error != cudaSuccess) return CudaError(error, "cudaEventCreate");
+  return Fence{event};
+}
+Status Raise(const Fence& fence, Stream stream) {
+  return Check(cudaEventRecord(static_cast<cudaEvent_t>(fence.handle), On(stream)), "fence");
+}
+Status WaitFor(const Fence& fence, Stream stream) {
+  return Check(cudaStreamWaitEvent(On(stream), static_cast<cudaEvent_t>(fence.handle), 0), "fence");
+}
+void FreeFence(Fence fence) {
+  if (fence.handle != nullptr &&
+      cudaEventDestroy(static_cast<cudaEvent_t>(fence.handle)) != cudaSuccess) {
+    (void)cudaGetLastError();
+  }
+}
+
+void AllowDependentLaunch(bool allow) { dependent_launch = allow; }
+bool DependentLaunchAllowed() { return dependent_launch; }
 
 Result<Mark> NewMark() {
   cudaEvent_t event = nullptr;

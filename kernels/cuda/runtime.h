@@ -57,6 +57,21 @@ Result<Graph> EndCapture(Stream stream);
 Status Replay(const Graph& graph, Stream stream);
 void FreeGraph(Graph graph);
 
+// A point of a stream that other streams wait for: Raise puts it there, WaitFor makes what is put
+// on `stream` afterwards wait until all before it is done.
+struct Fence {
+  void* handle = nullptr;
+};
+Result<Fence> NewFence();
+Status Raise(const Fence& fence, Stream stream);
+Status WaitFor(const Fence& fence, Stream stream);
+void FreeFence(Fence fence);
+
+// Whether kernels that this thread launches may be set up before the one in front has ended
+// (programmatic dependent launch; devices before compute capability 9.0 never do). On at first.
+void AllowDependentLaunch(bool allow);
+bool DependentLaunchAllowed();
+
 // Time in milliseconds between two points of a stream: Mark both, synchronise, ask. For benchmarks.
 struct Mark {
   void* handle = nullptr;

@@ -1,5 +1,6 @@
 #include "src/base/json.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <unordered_set>
 
@@ -11,6 +12,17 @@ namespace {
 // long double so that numbers beyond a double's range (1e400), which are legal JSON, still parse.
 using Parser =
     nlohmann::basic_json<std::map, std::vector, std::string, bool, int64_t, uint64_t, long double>;
+
+// "LINE:COLUMN (byte N)", the first two from 1, columns in characters as far as the text is UTF-8.
+std::string PlaceOf(std::string_view text, size_t byte) {
+  const std::string_view before = text.substr(0, byte);
+  const size_t line = before.rfind('\n') + 1;  // after npos: 0
+  const auto lines = std::count(before.begin(), before.end(), '\n');
+  const auto columns = std::count_if(before.begin() + static_cast<ptrdiff_t>(line), before.end(),
+                                     [](char c) { return (c & 0xC0) != 0x80; });
+  return std::to_string(lines + 1) + ":" + std::to_string(columns + 1) + " (byte " +
+         std::to_string(byte) + ")";
+}
 
 // `text` with every byte that is not UTF-8 written as \xHH.
 std::string Printable(std::string_view text) {
@@ -73,7 +85,7 @@ class TreeBuilder {
   }
 
   bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception& e) {
-    const std::string place = "byte " + std::to_string(position == 0 ? 0 : position - 1);
+    const std::string place = PlaceOf(text_, position == 0 ? 0 : position - 1);
     constexpr int kNumberOverflow = 406;
     if (e.id == kNumberOverflow) {
       error_ = Error{ErrorCode::kLimit, "a number beyond 10^4932, which is not read", place};
@@ -167,7 +179,7 @@ Result<Value> Parse(std::string_view text, const ParseLimits& limits) {
   }
   // The parser takes a NUL for the end of its input; in JSON it is never legal.
   if (const size_t nul = text.find('\0'); nul != std::string_view::npos) {
-    return Error{ErrorCode::kInvalid, "not JSON: a NUL byte", "byte " + std::to_string(nul)};
+    return Error{ErrorCode::kInvalid, "not JSON: a NUL byte", PlaceOf(text, nul)};
   }
   TreeBuilder builder(text, limits);
   if (!Parser::sax_parse(text.begin(), text.end(), &builder)) return builder.error();

@@ -49,7 +49,8 @@ struct ParseLimits {
   bool allow_duplicate_keys = false;
 };
 
-// Errors: kInvalid with place "byte N" for bad syntax, bad UTF-8 and duplicate keys; kLimit.
+// Errors: kInvalid with place "LINE:COLUMN (byte N)" for bad syntax, bad UTF-8 and duplicate keys;
+// kLimit.
 Result<Value> Parse(std::string_view text, const ParseLimits& limits = {});
 
 // Compact JSON text, members in their order, numbers as they were written.

@@ -71,7 +71,8 @@ pawl_status ReadOptions(const pawl_json_schema_options* given, JsonSchemaOptions
   if (pawl_status bad = number(read.max_depth, "max_depth")) return bad;
   if (pawl_status bad = number(read.max_schema_bytes, "max_schema_bytes")) return bad;
   if (pawl_status bad = number(read.step_fuel, "step_fuel")) return bad;
-  if (read.max_depth > 1'000'000) return BadArgument(error, "max_depth", "must be at most 1000000");
+  if (read.max_depth > kMostDepth)
+    return BadArgument(error, "max_depth", "must be at most " + std::to_string(kMostDepth));
   out.order = static_cast<JsonSchemaOptions::Order>(read.order);
   out.whitespace = static_cast<JsonSchemaOptions::Whitespace>(read.whitespace);
   out.profile = static_cast<JsonSchemaOptions::Profile>(read.profile);

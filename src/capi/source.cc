@@ -13,6 +13,7 @@
 #include <span>
 
 #include "pawl/combine.h"
+#include "pawl/pawl.h"
 
 namespace pawl::capi {
 namespace {
@@ -175,6 +176,18 @@ void Options(Visitor& visit, Fields& options) {
   visit(options.step_fuel);
 }
 
+// What pawl_compile would have refused: bytes may come from anybody.
+bool WithinLimits(const JsonSchemaOptions& options) {
+  const auto within = [](auto value, int64_t last) {
+    return static_cast<int64_t>(value) >= 0 && static_cast<int64_t>(value) <= last;
+  };
+  return within(options.order, PAWL_ORDER_ANY) && within(options.whitespace, PAWL_WHITESPACE_ANY) &&
+         within(options.profile, PAWL_PROFILE_STRICT) &&
+         within(options.max_whitespace, INT32_MAX) && within(options.max_documents, INT32_MAX) &&
+         within(options.max_depth, kMostDepth) && within(options.max_schema_bytes, INT64_MAX) &&
+         within(options.step_fuel, INT64_MAX);
+}
+
 Error Damaged() { return {ErrorCode::kInvalid, "not a serialized grammar, or damaged", ""}; }
 
 }  // namespace
@@ -308,7 +321,8 @@ Result<Source> Deserialize(std::string_view bytes, const Fingerprint& fingerprin
     for (std::string& text : step.texts) text = reader.String();
   }
   reader.Number();  // the checksum
-  if (!reader.good() || !reader.done() || source.texts.empty()) return Damaged();
+  if (!reader.good() || !reader.done() || source.texts.empty() || !WithinLimits(source.options))
+    return Damaged();
   return source;
 }
 

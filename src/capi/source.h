@@ -40,6 +40,9 @@ struct Source {
   std::vector<Step> steps = {};
 };
 
+// The most that JsonSchemaOptions::max_depth may be here.
+inline constexpr int kMostDepth = 1'000'000;
+
 // Intersections whose other side is an intersection and so on.
 inline constexpr int kMostNested = 100;
 

@@ -450,10 +450,15 @@ Status CheckMemory(const Flags& flags, const TransformerConfig& config) {
 }
 
 Result<std::unique_ptr<Model>> MakeModel(const Flags& flags, const std::string& folder) {
-  if (flags.shape.empty()) return LoadWeights(kName, folder, flags.threads, flags.dtype);
+  if (flags.shape.empty()) {
+    DeviceFlags device;
+    device.kernels = flags.kernels;
+    return LoadWeights(kName, folder, flags.threads, flags.dtype, device);
+  }
   ModelOptions options;
   options.threads = flags.threads;
   options.dtype = DtypeNamed(flags.dtype);
+  options.kernels = KernelsNamed(flags.kernels);
   const TransformerConfig config = *ShapeNamed(flags.shape);
   if (Status status = CheckMemory(flags, config); !status.ok()) return status.error();
   return RandomModel(config, options, 1);
@@ -524,6 +529,10 @@ void AddBenchDecode(CLI::App& bench, Action& action) {
                    "How weights are kept in memory; of a shape, stored is bf16")
       ->check(CLI::IsMember(DtypeNames()))
       ->type_name("TYPE")
+      ->capture_default_str();
+  command->add_option("--kernels", flags->kernels, "As in generate")
+      ->check(CLI::IsMember(KernelNames()))
+      ->type_name("NAME")
       ->capture_default_str();
   const auto number = [command](const char* name, int& value, const char* text, uint64_t least,
                                 uint64_t most) {

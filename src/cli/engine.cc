@@ -78,6 +78,17 @@ WeightDtype DtypeNamed(const std::string& name) {
   return static_cast<WeightDtype>(std::find(names.begin(), names.end(), name) - names.begin());
 }
 
+const std::vector<std::string>& KernelNames() {
+  // In the order of KernelVariant.
+  static const std::vector<std::string> names = {"auto",        "portable", "avx2",    "avx512",
+                                                 "avx512-vnni", "amx",      "amx-bf16"};
+  return names;
+}
+
+KernelVariant KernelsNamed(const std::string& name) {
+  return static_cast<KernelVariant>(IndexOf(KernelNames(), name));
+}
+
 void DeviceFlags::AddTo(CLI::App* command) {
   command
       ->add_option("--device", device,
@@ -90,6 +101,13 @@ void DeviceFlags::AddTo(CLI::App* command) {
       ->check(CLI::IsMember(kKvDtypes))
       ->type_name("TYPE")
       ->capture_default_str();
+  command
+      ->add_option("--kernels", kernels,
+                   "The instructions on the CPU; amx-bf16 rounds inputs to 8 bits beside bf16 "
+                   "weights, faster on long prompts; auto: the best of the others")
+      ->check(CLI::IsMember(KernelNames()))
+      ->type_name("NAME")
+      ->capture_default_str();
 }
 
 Result<std::unique_ptr<Model>> LoadWeights(const std::string& command, const std::string& folder,
@@ -101,6 +119,7 @@ Result<std::unique_ptr<Model>> LoadWeights(const std::string& command, const std
   options.dtype = DtypeNamed(dtype);
   options.device = static_cast<Device>(IndexOf(kDevices, device.device));
   options.kv_dtype = static_cast<KvDtype>(IndexOf(kKvDtypes, device.kv_dtype));
+  options.kernels = KernelsNamed(device.kernels);
   options.on_fallback = [&](const std::string& reason) {
     Note(command, "note: no CUDA device is used: " + reason + "; the model runs on the CPU");
   };

@@ -35,10 +35,15 @@ Encoder EncoderOf(const Text& text);
 const std::vector<std::string>& DtypeNames();
 // REQUIRES: one of those names.
 WeightDtype DtypeNamed(const std::string& name);
-// --device and --kv-dtype.
+// The names of --kernels: "auto", "portable", "avx2", "avx512", "avx512-vnni", "amx", "amx-bf16".
+const std::vector<std::string>& KernelNames();
+// REQUIRES: one of those names.
+KernelVariant KernelsNamed(const std::string& name);
+// --device, --kv-dtype and --kernels.
 struct DeviceFlags {
   std::string device = "cpu";
   std::string kv_dtype = "bf16";
+  std::string kernels = "auto";
   void AddTo(CLI::App* command);
 };
 // `threads` 0: all cores. `dtype`: one of those names. Where --device auto falls back to the CPU, a

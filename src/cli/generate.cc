@@ -11,6 +11,7 @@
 #include "src/cli/command.h"
 #include "src/cli/describe.h"
 #include "src/cli/engine.h"
+#include "src/cli/gaps.h"
 #include "src/cli/options.h"
 #include "src/cli/report.h"
 #include "src/decode/session.h"
@@ -56,10 +57,34 @@ class Stream {
   std::string held_;
 };
 
+Result<std::vector<Capture>> CapturesOf(const Grammar& grammar, const Generation& output) {
+  std::vector<OutputPiece> pieces;
+  for (const TokenId token : output.tokens) pieces.push_back({.token = token});
+  return grammar.FindCaptures(pieces);
+}
+
+// Says so where the budget ended the output.
+void NoteStop(const Generation& output) {
+  if (output.stop == StopReason::kClosed) {
+    Note(kName,
+         fmt::format("note: the budget of {} tokens was nearly spent, so the output was closed "
+                     "in the shortest valid way",
+                     output.stats.budget));
+  }
+  if (output.stop == StopReason::kLength) {
+    Note(kName,
+         fmt::format("note: the output was cut at the budget of {} tokens", output.stats.budget));
+  }
+}
+
 int Generate(const Flags& flags) {
   if (Status status = flags.grammar.Check(); !status.ok()) return Fail(kName, status.error());
   if (Status status = flags.sampling.Check(); !status.ok()) return Fail(kName, status.error());
   if (Status status = flags.chat.Check(); !status.ok()) return Fail(kName, status.error());
+  if (flags.captures && flags.grammar.combine.gap_count() > 1) {
+    return Fail(kName, Error{ErrorCode::kInvalid, "speaks of one output, but --gap makes several",
+                             "--captures"});
+  }
   std::string prompt;
   if (flags.chat.has_messages()) {
     // The messages are read with the template.
@@ -83,16 +108,15 @@ int Generate(const Flags& flags) {
     if (!chat.ok()) return Fail(kName, chat.error());
     chat_tokens = std::move(chat->tokens);
   }
-  std::shared_ptr<const Constraint> constraint;
-  std::optional<Grammar> grammar;
+  std::optional<Gaps> gaps;
   if (flags.grammar.any()) {
-    Result<Grammar> compiled = flags.grammar.Compile(text->vocabulary);
-    if (!compiled.ok()) return Fail(kName, compiled.error());
-    flags.grammar.NoteAnnotations(kName, *compiled);
-    constraint = MakeConstraint(*compiled);
-    grammar = *std::move(compiled);
+    Result<Gaps> created = Gaps::Create(flags.grammar, text->vocabulary);
+    if (!created.ok()) return Fail(kName, created.error());
+    flags.grammar.NoteAnnotations(kName, created->grammar());
+    gaps = *std::move(created);
   }
-  if (flags.captures && (!grammar || !grammar->has_captures())) {
+  const bool several = gaps && gaps->several();
+  if (flags.captures && (!gaps || !gaps->grammar().has_captures())) {
     return Fail(kName, Error{ErrorCode::kInvalid, "needs a grammar with captures", "--captures"});
   }
   Result<PromptTemplate> layout = LoadPromptTemplate(*folder, *text->tokenizer);
@@ -102,9 +126,9 @@ int Generate(const Flags& flags) {
   if (!model.ok()) return Fail(kName, model.error());
 
   // A chat template writes the beginning itself.
-  const std::vector<TokenId> tokens =
-      flags.chat.any() ? std::move(chat_tokens)
-                       : EncodeText(*text->tokenizer, *layout, prompt, flags.special);
+  std::vector<TokenId> tokens = flags.chat.any()
+                                    ? std::move(chat_tokens)
+                                    : EncodeText(*text->tokenizer, *layout, prompt, flags.special);
 
   Session session(**model, text->vocabulary, EncoderOf(*text));
   Stream stream;
@@ -112,32 +136,44 @@ int Generate(const Flags& flags) {
   options.sampling = flags.sampling.params;
   options.max_tokens = flags.sampling.max_tokens;
   options.skip_forced = !flags.no_skip_forced;
-  options.on_token = [&](TokenId, std::string_view bytes) {
-    stream.Add(bytes);
-    return FlushOutput().ok();
-  };
-  Result<Generation> output = session.Generate(tokens, std::move(constraint), options);
-  if (!output.ok())
-    return Fail(kName, AtOption(output.error(), "the prompt", flags.grammar.source()));
-  stream.Finish();
-  if (flags.captures) {
-    std::vector<OutputPiece> pieces;
-    for (const TokenId token : output->tokens) pieces.push_back({.token = token});
-    const auto captures = grammar->FindCaptures(pieces);
-    if (!captures.ok()) return Fail(kName, captures.error());
-    Print(CapturesJson(*captures) + "\n");
+  if (!several) {
+    options.on_token = [&](TokenId, std::string_view bytes) {
+      stream.Add(bytes);
+      return FlushOutput().ok();
+    };
   }
-  if (output->stop == StopReason::kClosed) {
-    Note(kName,
-         fmt::format("note: the budget of {} tokens was nearly spent, so the output was closed "
-                     "in the shortest valid way",
-                     output->stats.budget));
+  std::vector<std::string> outputs;
+  GenerationStats stats;
+  for (bool more = true; more;) {
+    if (gaps) options.sampling.seed = gaps->SeedOf(flags.sampling.params.seed);
+    Result<Generation> output =
+        session.Generate(tokens, gaps ? MakeConstraint(gaps->grammar()) : nullptr, options);
+    if (!output.ok()) {
+      return Fail(kName, AtOption(output.error(), "the prompt", flags.grammar.source()));
+    }
+    Add(output->stats, stats);
+    if (!several) {
+      stream.Finish();
+      if (flags.captures) {
+        const auto captures = CapturesOf(gaps->grammar(), *output);
+        if (!captures.ok()) return Fail(kName, captures.error());
+        Print(CapturesJson(*captures) + "\n");
+      }
+      NoteStop(*output);
+      break;
+    }
+    NoteStop(*output);
+    outputs.push_back(output->text);
+    Result<bool> next = gaps->Fill(output->text);
+    if (!next.ok()) return Fail(kName, next.error());
+    more = *next;
+    // The model goes on behind what it wrote and the text that stands there.
+    tokens.insert(tokens.end(), output->tokens.begin(), output->tokens.end());
+    const std::vector<TokenId> behind = text->tokenizer->Encode(gaps->text_behind());
+    tokens.insert(tokens.end(), behind.begin(), behind.end());
   }
-  if (output->stop == StopReason::kLength) {
-    Note(kName,
-         fmt::format("note: the output was cut at the budget of {} tokens", output->stats.budget));
-  }
-  if (flags.stats) Note(kName, Describe(output->stats));
+  if (several) Print(OutputsLine(outputs));
+  if (flags.stats) Note(kName, Describe(stats));
   return kExitOk;
 }
 
@@ -161,6 +197,7 @@ void AddGenerate(CLI::App& app, Action& action) {
                           ->excludes(prompt);
   flags->chat.AddTo(command, {prompt, prompt_file});
   flags->grammar.AddAllTo(command);
+  flags->grammar.combine.AddGapsTo(command);
   flags->sampling.AddTo(command);
   command->add_option("--dtype", flags->dtype, "How weights are kept in memory")
       ->check(CLI::IsMember(DtypeNames()))

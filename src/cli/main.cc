@@ -47,10 +47,13 @@ int Main(int argc, char** argv) {
     const Status status = FlushOutput();
     return status.ok() ? kExitOk : Fail("", status.error());
   } catch (const CLI::ParseError& e) {
-    const auto chosen = app.get_subcommands();
-    const std::string name = chosen.empty() ? "pawl" : "pawl " + chosen.front()->get_name();
-    Note(chosen.empty() ? "" : chosen.front()->get_name(),
-         fmt::format("{} (see {} --help)", UsageMessage(e), name));
+    std::string name;  // "bench masks"
+    for (auto chosen = app.get_subcommands(); !chosen.empty();
+         chosen = chosen.front()->get_subcommands()) {
+      name += (name.empty() ? "" : " ") + chosen.front()->get_name();
+    }
+    Note(name,
+         fmt::format("{} (see pawl{}{} --help)", UsageMessage(e), name.empty() ? "" : " ", name));
     return kExitBadInput;
   }
   if (!action) {

@@ -299,7 +299,9 @@ int Maskbench(const Flags& flags) {
     if (Status status = WriteFile(flags.json, ToJson(totals, files->size(), flags)); !status.ok())
       return Fail(kName, status.error());
   }
-  return kExitOk;
+  const bool measured = totals.Count(Kind::kTimeout) == 0 && totals.Count(Kind::kCrash) == 0 &&
+                        totals.Count(Kind::kBadFile) == 0;
+  return measured ? kExitOk : kExitSomeFailed;
 }
 
 }  // namespace
@@ -325,7 +327,9 @@ void AddMaskbench(CLI::App& app, Action& action) {
       ->transform(WholeNumber(0, kMostCount))
       ->type_name("N")
       ->capture_default_str();
-  command->add_option("--timeout", flags->timeout, "Seconds that one schema may take")
+  command
+      ->add_option("--timeout", flags->timeout,
+                   "Seconds of processor time that one schema may take")
       ->transform(FiniteNumber(0.001, 1e6))
       ->type_name("SECONDS")
       ->capture_default_str();
@@ -343,6 +347,9 @@ void AddMaskbench(CLI::App& app, Action& action) {
   command->add_flag("--list-failures", flags->list_failures,
                     "Print every schema that does not pass");
   command->footer(
+      "Exit codes: 0 all files were measured, whatever came of them; 1 some were not (timeout, "
+      "crash, "
+      "bad_file); 2 bad input or usage.\n"
       "Data: the folder maskbench/data of github.com/guidance-ai/jsonschemabench.\n"
       "Example:\n  pawl maskbench --tokenizer llama3/tokenizer.json --data "
       "jsonschemabench/maskbench/data --json out.json");

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <ctime>
 #include <memory>
 
 namespace pawl::cli {
@@ -75,10 +76,22 @@ MaskbenchOutcome Decode(const char* at) {
   return outcome;
 }
 
+// Seconds of processor time that the process has used; 0 when it is gone.
+double ProcessorTime(pid_t pid) {
+  clockid_t clock{};
+  timespec time{};
+  if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &time) != 0) return 0;
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+// A job that neither ends nor computes gets so many times its time on the clock on the wall.
+constexpr double kPatience = 30;
+
 struct Worker {
   size_t next = 0;  // job after the last outcome
   bool begun = false;
   Clock::time_point began;
+  double began_at = 0;  // processor time
   pid_t pid = -1;
   int fd = -1;
   std::string buffer;  // of records: kind, job, bytes, body
@@ -178,6 +191,7 @@ Status RunMaskbench(size_t count, int workers, double timeout_seconds,
           if (worker.buffer.size() - used - 3 * sizeof(uint64_t) < size) break;
           worker.begun = kind == kBegin;
           worker.began = Clock::now();
+          worker.began_at = ProcessorTime(worker.pid);
           if (kind == kOutcome) {
             worker.next = index + stride;
             done(index, Decode(at));
@@ -193,8 +207,9 @@ Status RunMaskbench(size_t count, int workers, double timeout_seconds,
           }
         }
       } else if (worker.begun &&
-                 std::chrono::duration<double>(Clock::now() - worker.began).count() >
-                     timeout_seconds) {
+                 (ProcessorTime(worker.pid) - worker.began_at > timeout_seconds ||
+                  std::chrono::duration<double>(Clock::now() - worker.began).count() >
+                      kPatience * timeout_seconds)) {
         status = replace(worker, MaskbenchOutcome::kTimeout, "took too long");
       }
       if (!status.ok()) return status;

@@ -34,8 +34,9 @@ struct MaskbenchOutcome {
 const char* MaskbenchKindName(MaskbenchOutcome::Kind kind);
 
 // Runs job(0) ... job(count - 1) in `workers` forked processes and hands the outcomes to `done` in
-// the parent, in any order. A process that takes more than `timeout_seconds` for a job, or dies, is
-// replaced; the job gets kTimeout or kCrash. What the job uses must not depend on other threads.
+// the parent, in any order. A process that takes more than `timeout_seconds` of processor time for
+// a job, or dies, is replaced; the job gets kTimeout or kCrash. What the job uses must not depend
+// on other threads.
 Status RunMaskbench(size_t count, int workers, double timeout_seconds,
                     const std::function<MaskbenchOutcome(size_t)>& job,
                     const std::function<void(size_t, MaskbenchOutcome)>& done);

@@ -12,7 +12,6 @@
 #include <system_error>
 #include <utility>
 
-#include "pawl/combine.h"
 #include "src/base/json.h"
 #include "src/cli/command.h"
 #include "src/cli/documents.h"
@@ -231,9 +230,27 @@ void CombineFlags::AddTo(CLI::App* command, bool with_prefix) {
       ->allow_extra_args(false);
 }
 
+void CombineFlags::AddGapsTo(CLI::App* command) {
+  auto* gap = command
+                  ->add_option("--gap", gaps,
+                               "Several gaps are filled: this text stands between two outputs, the "
+                               "first --gap between the first two; the outputs are printed as a "
+                               "JSON array of strings, on one line")
+                  ->check(NotEmpty)
+                  ->type_name("TEXT")
+                  ->take_all()
+                  ->allow_extra_args(false);
+  command->add_option("--gap-file", gap_files, "The same, from a file")
+      ->check(NotEmpty)
+      ->type_name("FILE")
+      ->take_all()
+      ->allow_extra_args(false)
+      ->excludes(gap);
+}
+
 bool CombineFlags::any() const {
-  return prefix.has_value() || !prefix_file.empty() || !suffixes.empty() || !suffix_file.empty() ||
-         !words.empty();
+  return prefix.has_value() || !prefix_file.empty() || gap_count() > 1 || !suffixes.empty() ||
+         !suffix_file.empty() || !words.empty();
 }
 
 Status CombineFlags::Check() const {
@@ -241,26 +258,39 @@ Status CombineFlags::Check() const {
     return Error{ErrorCode::kInvalid, "only one of --prefix and --prefix-file may be given", ""};
   if (!suffixes.empty() && !suffix_file.empty())
     return Error{ErrorCode::kInvalid, "only one of --suffix and --suffix-file may be given", ""};
+  if (gap_count() > 1 && !words.empty()) {
+    return Error{ErrorCode::kInvalid,
+                 "speaks of one output, but --gap makes several: fill the gaps one by one",
+                 "--require"};
+  }
   return {};
 }
 
-Result<Grammar> CombineFlags::Apply(Grammar grammar) const {
-  Infilling infilling;
-  if (prefix.has_value()) infilling.prefix = *prefix;
-  if (!suffixes.empty()) infilling.after = suffixes;
-  for (const auto& [file, text] :
-       {std::pair(&prefix_file, &infilling.prefix), std::pair(&suffix_file, &infilling.after[0])}) {
+Result<Infilling> CombineFlags::ReadTexts() const {
+  Infilling texts;
+  if (prefix.has_value()) texts.prefix = *prefix;
+  texts.after = gaps;
+  texts.after.resize(gaps.size() + gap_files.size());
+  texts.after.insert(texts.after.end(), suffixes.begin(), suffixes.end());
+  if (suffixes.empty()) texts.after.emplace_back();
+  std::vector<std::pair<const std::string*, std::string*>> files = {
+      {&prefix_file, &texts.prefix}, {&suffix_file, &texts.after.back()}};
+  for (size_t i = 0; i < gap_files.size(); ++i) files.emplace_back(&gap_files[i], &texts.after[i]);
+  for (const auto& [file, text] : files) {
     if (file->empty()) continue;
     Result<std::string> read = ReadInput(*file);
     if (!read.ok()) return read.error();
     *text = *std::move(read);
   }
-  if (!infilling.prefix.empty() || infilling.after != std::vector<std::string>{""}) {
-    Result<Grammar> gap = Infill(grammar, infilling);
+  return texts;
+}
+
+Result<Grammar> CombineFlags::Apply(Grammar grammar, const Infilling& texts) const {
+  if (!texts.prefix.empty() || texts.after != std::vector<std::string>{""}) {
+    Result<Grammar> gap = Infill(grammar, texts);
     if (!gap.ok()) {
       Error error = gap.error();
-      if (error.place.starts_with("after")) error.place.replace(0, 5, "suffix");
-      error.place = "--" + error.place;
+      error.place = OptionOf(error.place);
       return error;
     }
     grammar = *std::move(gap);
@@ -273,6 +303,24 @@ Result<Grammar> CombineFlags::Apply(Grammar grammar) const {
                  error.place.empty() ? "--require" : "--require, " + error.place};
   }
   return all;
+}
+
+std::string CombineFlags::OptionOf(const std::string& place) const {
+  constexpr std::string_view kAfter = "after ";
+  size_t number = 0;
+  const char* end = place.data() + place.size();
+  const char* rest = place.starts_with(kAfter)
+                         ? std::from_chars(place.data() + kAfter.size(), end, number).ptr
+                         : end;
+  if (number == 0) return place == "after" ? "--suffix" : "--" + place;
+  const size_t fixed = gap_count() - 1;  // texts between two gaps
+  std::string option;
+  if (number <= fixed) {
+    option = fmt::format("{} {}", gaps.empty() ? "--gap-file" : "--gap", number);
+  } else {
+    option = suffixes.size() > 1 ? fmt::format("--suffix {}", number - fixed) : "--suffix";
+  }
+  return option + std::string(rest, end);
 }
 
 bool GrammarFlags::any() const {
@@ -293,7 +341,8 @@ Status GrammarFlags::Check() const {
   }
   if (given == 0 && combine.any()) {
     return Error{ErrorCode::kInvalid,
-                 "--prefix, --suffix and --require want a constraint, such as --grammar", ""};
+                 "--prefix, --gap, --suffix and --require want a constraint, such as --grammar",
+                 ""};
   }
   if (Status status = combine.Check(); !status.ok()) return status;
   if (command_ != nullptr && grammar_file.empty()) {
@@ -330,16 +379,25 @@ std::string GrammarFlags::source() const {
 
 Status GrammarFlags::CheckOptionsOf(GrammarLanguage language, std::string_view text) const {
   if (command_ == nullptr) return {};
-  const bool lark =
-      language == GrammarLanguage::kLark || language == GrammarLanguage::kLarkXgrammar;
-  if (lark && command_->get_option("--root")->count() > 0) {
+  const bool bnf = language == GrammarLanguage::kEbnf || language == GrammarLanguage::kGbnf;
+  if (!bnf && command_->get_option("--root")->count() > 0) {
     return Error{ErrorCode::kInvalid,
                  "is for EBNF and GBNF; the root of a Lark grammar is \"start\"", "--root"};
   }
-  if (lark && text.find("%json") != std::string_view::npos) return {};
+  if (bnf) return CheckSchemaOptions({}, text, "grammar");
+  return CheckSchemaOptions({"%json", "json_schema"}, text, "grammar");
+}
+
+Status GrammarFlags::CheckSchemaOptions(std::initializer_list<std::string_view> marks,
+                                        std::string_view text, std::string_view what) const {
+  if (command_ == nullptr) return {};
+  for (const std::string_view mark : marks) {
+    if (text.find(mark) != std::string_view::npos) return {};
+  }
   for (const char* option : kSchemaOptions) {
     if (command_->get_option(option)->count() > 0) {
-      return Error{ErrorCode::kInvalid, "is for JSON Schemas; this grammar has none", option};
+      return Error{ErrorCode::kInvalid, fmt::format("is for JSON Schemas; this {} has none", what),
+                   option};
     }
   }
   return {};
@@ -360,12 +418,14 @@ Result<std::string> GrammarFlags::ReadSchema() const {
 }
 
 Result<Grammar> GrammarFlags::Compile(const std::shared_ptr<const Vocabulary>& vocabulary) const {
-  Result<Grammar> grammar = CompileOne(vocabulary);
+  Result<Grammar> grammar = CompileWhole(vocabulary);
   if (!grammar.ok() || !combine.any()) return grammar;
-  return combine.Apply(*std::move(grammar));
+  const Result<Infilling> texts = combine.ReadTexts();
+  if (!texts.ok()) return texts.error();
+  return combine.Apply(*std::move(grammar), *texts);
 }
 
-Result<Grammar> GrammarFlags::CompileOne(
+Result<Grammar> GrammarFlags::CompileWhole(
     const std::shared_ptr<const Vocabulary>& vocabulary) const {
   const Compiler compiler(vocabulary);
   if (!substring_file.empty()) {
@@ -415,6 +475,12 @@ Result<Grammar> GrammarFlags::CompileOne(
     tag_options.json_schema = options;
     const Result<std::string> text = ReadInput(structural_tag_file, tag_options.max_bytes);
     if (!text.ok()) return text.error();
+    // "schema" is what structures of the older form say.
+    if (Status status =
+            CheckSchemaOptions({"schema", "qwen_xml_parameter", "%json"}, *text, "structural tag");
+        !status.ok()) {
+      return status.error();
+    }
     Result<Grammar> grammar = compiler.CompileStructuralTag(*text, tag_options);
     if (!grammar.ok()) return InFile(structural_tag_file, grammar.error());
     return grammar;
@@ -440,8 +506,10 @@ Result<Grammar> GrammarFlags::CompileOne(
 }
 
 void GrammarFlags::NoteAnnotations(std::string_view command, const Grammar& grammar) const {
-  if (!annotations) return;
-  for (const std::string& note : grammar.notes()) Note(command, "note: " + note);
+  for (const std::string& note : grammar.notes()) {
+    // A dialect that is not known may change what every keyword means.
+    if (annotations || note.starts_with("#/$schema: ")) Note(command, "note: " + note);
+  }
 }
 
 void SamplingFlags::AddTo(CLI::App* command) {

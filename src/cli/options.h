@@ -4,12 +4,14 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "pawl/combine.h"
 #include "pawl/compiler.h"
 #include "pawl/grammar.h"
 #include "pawl/json_schema_options.h"
@@ -47,20 +49,32 @@ struct LayoutFlags {
   JsonSchemaOptions ToOptions() const;
 };
 
-// --prefix, --suffix, --require: what is made of the constraint that the other options name.
+// --prefix, --gap, --suffix, --require: what is made of the constraint that the other options name.
 struct CombineFlags {
   std::optional<std::string> prefix;
+  std::vector<std::string> gaps;  // texts with a gap to be filled before and behind each
   std::vector<std::string> suffixes;
   std::string prefix_file, suffix_file;
+  std::vector<std::string> gap_files;
   std::vector<std::string> words;
 
   // Without --prefix where the command has one of its own.
   void AddTo(CLI::App* command, bool with_prefix);
+  // --gap, for commands that write outputs.
+  void AddGapsTo(CLI::App* command);
   bool any() const;
   // Fails where a text is given twice.
   Status Check() const;
-  // Errors name the option.
-  Result<Grammar> Apply(Grammar grammar) const;
+  // How many gaps are to be filled: one for each output.
+  size_t gap_count() const { return gaps.size() + gap_files.size() + 1; }
+  // What the options say of the text around the gaps, files read.
+  Result<Infilling> ReadTexts() const;
+  // The grammar of the first output. `texts`: of ReadTexts. Errors name the option.
+  Result<Grammar> Apply(Grammar grammar, const Infilling& texts) const;
+
+ private:
+  // The option that a place of Infill's errors stands for, and what else the place says.
+  std::string OptionOf(const std::string& place) const;
 };
 
 // --schema, --regex, --choice, --grammar, --structural-tag, --substring: at most one of them.
@@ -104,6 +118,8 @@ struct GrammarFlags {
   Result<std::string> ReadSchema() const;
   // REQUIRES: any() and Check() is ok. Errors name the file or the option.
   Result<Grammar> Compile(const std::shared_ptr<const Vocabulary>& vocabulary) const;
+  // The same of the constraint itself, before --prefix and the like are applied.
+  Result<Grammar> CompileWhole(const std::shared_ptr<const Vocabulary>& vocabulary) const;
 
   // With --annotations: what of the schema demands nothing, a line each on stderr.
   void NoteAnnotations(std::string_view command, const Grammar& grammar) const;
@@ -114,8 +130,9 @@ struct GrammarFlags {
   std::optional<std::string> schema_text;
 
  private:
-  // The constraint itself, before it is combined.
-  Result<Grammar> CompileOne(const std::shared_ptr<const Vocabulary>& vocabulary) const;
+  // Fails when options of schemas were given and the text has none of what schemas begin with.
+  Status CheckSchemaOptions(std::initializer_list<std::string_view> marks, std::string_view text,
+                            std::string_view what) const;
 
   const CLI::App* command_ = nullptr;  // after AddAllTo: knows which options were given
 };

@@ -72,7 +72,7 @@ void RandomWalkModel::Follow(TokenId token, Plan& plan) const {
     plan.parts = nullptr;
     return;
   }
-  const CompletionPart& part = (*plan.parts)[plan.part];
+  const OutputPiece& part = (*plan.parts)[plan.part];
   const std::string_view bytes = grammar_.vocabulary().bytes(token);
   if (part.token != kNoToken) {
     if (part.token != token) plan.parts = nullptr;
@@ -102,13 +102,13 @@ void RandomWalkModel::WriteLogits(const State& state, size_t position, Plan& pla
     if (over && (plan.length == 0 || position - plan.asked > plan.length / kBytesPerToken)) {
       plan = {};
       if (auto parts = state.Completion()) {
-        for (const CompletionPart& part : *parts) plan.length += part.bytes.size() + 1;
-        plan.parts = std::make_shared<const std::vector<CompletionPart>>(*std::move(parts));
+        for (const OutputPiece& part : *parts) plan.length += part.bytes.size() + 1;
+        plan.parts = std::make_shared<const std::vector<OutputPiece>>(*std::move(parts));
       }
       plan.asked = position;
     }
     if (plan.parts != nullptr && plan.part < plan.parts->size()) {
-      const CompletionPart& part = (*plan.parts)[plan.part];
+      const OutputPiece& part = (*plan.parts)[plan.part];
       closing = part.token != kNoToken
                     ? part.token
                     : vocabulary.LongestPrefix(std::string_view(part.bytes).substr(plan.done));

@@ -39,7 +39,7 @@ class RandomWalkModel : public Model {
  private:
   // A completion that was found at some position, followed from there.
   struct Plan {
-    std::shared_ptr<const std::vector<CompletionPart>> parts;  // nullptr: the output has left it
+    std::shared_ptr<const std::vector<OutputPiece>> parts;  // nullptr: the output has left it
     size_t part = 0, done = 0;     // where the output is in it: a part, and bytes of that
     size_t asked = 0, length = 0;  // where it was found, and how long it was
   };

@@ -7,11 +7,13 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "src/base/json.h"
 #include "src/base/random.h"
 #include "src/cli/command.h"
 #include "src/cli/engine.h"
+#include "src/cli/gaps.h"
 #include "src/cli/options.h"
 #include "src/cli/random_walk.h"
 #include "src/decode/session.h"
@@ -45,6 +47,38 @@ std::string Line(const Flags& flags, std::string text) {
   return text + "\n";
 }
 
+// Draws texts of one grammar.
+class RandomWalk {
+ public:
+  RandomWalk(const Grammar& grammar, const std::shared_ptr<const Vocabulary>& vocabulary,
+             const Flags& flags)
+      : grammar_(grammar), model_(grammar, flags.ending), session_(model_, vocabulary) {
+    options_.sampling.temperature = 1;
+    options_.grammar_temperature = false;  // tokens are equally probable, also in a greedy rule
+    options_.max_tokens = flags.max_tokens;
+  }
+
+  // `written`: the text so far, also where it fails.
+  Result<std::string> Draw(uint64_t seed, std::string& written) {
+    const TokenId prompt[] = {RandomWalkModel::kPrompt};
+    written.clear();
+    options_.sampling.seed = seed;
+    options_.on_token = [&written](TokenId, std::string_view bytes) {
+      written += bytes;
+      return true;
+    };
+    Result<Generation> output = session_.Generate(prompt, MakeConstraint(grammar_), options_);
+    if (!output.ok()) return output.error();
+    return std::move(output->text);
+  }
+
+ private:
+  Grammar grammar_;
+  RandomWalkModel model_;
+  Session session_;
+  GenerateOptions options_;
+};
+
 int Sample(const Flags& flags) {
   if (Status status = flags.grammar.CheckGiven(); !status.ok()) return Fail(kName, status.error());
   std::string place = flags.tokenizer;
@@ -55,30 +89,36 @@ int Sample(const Flags& flags) {
   }
   Result<Text> text = LoadText(kName, place);
   if (!text.ok()) return Fail(kName, text.error());
-  Result<Grammar> grammar = flags.grammar.Compile(text->vocabulary);
-  if (!grammar.ok()) return Fail(kName, grammar.error());
-  flags.grammar.NoteAnnotations(kName, *grammar);
+  const Result<Gaps> gaps = Gaps::Create(flags.grammar, text->vocabulary);
+  if (!gaps.ok()) return Fail(kName, gaps.error());
+  flags.grammar.NoteAnnotations(kName, gaps->grammar());
 
-  RandomWalkModel model(*grammar, flags.ending);
-  Session session(model, text->vocabulary);
-  const TokenId prompt[] = {RandomWalkModel::kPrompt};
-  GenerateOptions options;
-  options.sampling.temperature = 1;
-  options.max_tokens = flags.max_tokens;
-  std::string written;
-  options.on_token = [&written](TokenId, std::string_view bytes) {
-    written += bytes;
-    return true;
-  };
   int exit_code = kExitOk;
+  RandomWalk walk(gaps->grammar(), text->vocabulary, flags);
   for (int i = 0; i < flags.n; ++i) {
-    written.clear();
-    options.sampling.seed = SeedOf(flags.seed, i);
-    Result<Generation> output = session.Generate(prompt, MakeConstraint(*grammar), options);
-    if (output.ok()) {
-      Print(Line(flags, std::move(output->text)));
+    std::string written;
+    Result<std::string> line = [&]() -> Result<std::string> {
+      const uint64_t seed = SeedOf(flags.seed, i);
+      auto output = walk.Draw(seed, written);
+      if (!output.ok() || !gaps->several()) {
+        return output.ok() ? Result(Line(flags, *std::move(output))) : output;
+      }
+      Gaps open = *gaps;
+      std::vector<std::string> outputs = {*std::move(output)};
+      for (;;) {
+        const Result<bool> more = open.Fill(outputs.back());
+        if (!more.ok()) return more.error();
+        if (!*more) return OutputsLine(outputs);
+        auto next =
+            RandomWalk(open.grammar(), text->vocabulary, flags).Draw(open.SeedOf(seed), written);
+        if (!next.ok()) return next;
+        outputs.push_back(*std::move(next));
+      }
+    }();
+    if (line.ok()) {
+      Print(*line);
       if (!FlushOutput().ok()) break;  // reported when the command ends
-    } else if (output.error().code == ErrorCode::kInvalid) {
+    } else if (line.error().code == ErrorCode::kInvalid) {
       // See "Where the look-ahead ends" in docs/json_schema.md.
       constexpr size_t kShown = 60;
       const size_t begin = written.size() - std::min(written.size(), kShown);
@@ -87,7 +127,7 @@ int Sample(const Flags& flags) {
                               Readable(std::string_view(written).substr(begin))));
       exit_code = kExitSomeFailed;
     } else {
-      return Fail(kName, AtOption(output.error(), "the prompt", flags.grammar.source()));
+      return Fail(kName, AtOption(line.error(), "the prompt", flags.grammar.source()));
     }
   }
   return exit_code;
@@ -100,6 +140,7 @@ void AddSample(CLI::App& app, Action& action) {
       app.add_subcommand(kName, "Draw random texts that a constraint allows, without a model");
   const auto flags = std::make_shared<Flags>();
   flags->grammar.AddAllTo(command);
+  flags->grammar.combine.AddGapsTo(command);
   command
       ->add_option("--tokenizer", flags->tokenizer,
                    "tokenizer.json, or a folder with one (default: that of the model that ships)")
@@ -119,12 +160,13 @@ void AddSample(CLI::App& app, Action& action) {
       ->type_name("N");
   command
       ->add_option("--ending", flags->ending,
-                   "Least probability, at each token, of the one that leads to the end")
+                   "Least probability, at each token, of the one that leads to the end: 0 to 0.999")
       ->transform(FiniteNumber(0, 0.999))
       ->capture_default_str()
       ->type_name("P");
   command->footer(
-      "One text on each line: JSON for --schema, else a JSON string. Exit codes: 0 done; 1 some "
+      "One text on each line: JSON for --schema, else a JSON string; with --gap an array of them. "
+      "Exit codes: 0 done; 1 some "
       "ended where nothing is allowed; 2 bad input or usage.\n"
       "Example:\n  pawl sample --schema schemas/examples/contact.json --n 5 --seed 7");
   command->callback([flags, &action] { action = [flags] { return Sample(*flags); }; });

@@ -1,5 +1,5 @@
-// A step: end what was cancelled, admit, choose rows, call the model, give each request its logits,
-// call back.
+// A step: end what was cancelled, admit, choose rows, call the model, give each request its token
+// or its logits, call back.
 //
 // Rows. A request's sequence holds a beginning of its tokens (prompt and output); the rest is
 // pending, and the logits after its last token are wanted. One pending token is a decode step, a
@@ -10,6 +10,11 @@
 //
 // Prompts often begin alike. What a sequence computes is in the prefix cache after the call, so a
 // request whose next page is what an older one computes in this call waits for it.
+//
+// Masks. Where the model draws tokens itself it asks for the masks when its forward pass is under
+// way. A new token's row can then run before the constraint has followed the token: in the model's
+// time, and not in front of it. But a constraint that turns out to force what comes next has wasted
+// a call, so that is done where measurements say that it pays.
 //
 // Memory. The ids that run are always the lowest of all that are left: requests are admitted in
 // order, none overtakes, and the youngest that runs makes room. So the oldest is never the one to
@@ -22,6 +27,7 @@
 #include "src/decode/batch.h"
 
 #include <algorithm>
+#include <atomic>
 #include <string>
 #include <utility>
 
@@ -33,6 +39,9 @@ namespace {
 constexpr int kHeadroom = 64;
 // Pending tokens of a request that writes: forced runs are not much longer.
 constexpr int kMostWritten = 64;
+
+// The weight of the last step in a running mean.
+constexpr double kNewest = 1.0 / 16;
 
 int64_t Pages(int64_t positions, int page) { return (positions + page - 1) / page; }
 
@@ -52,8 +61,9 @@ struct BatchEngine::Request {
   bool started = false;
   bool cancelled = false;
   SequenceId sequence = -1;
-  int length = 0;  // tokens that the sequence holds
-  const float* logits = nullptr;
+  int length = 0;                 // tokens that the sequence holds
+  const float* logits = nullptr;  // of its last token, or
+  TokenId drawn = kNoToken;       // what the model has drawn after it
   bool ended = false;
   std::optional<Error> error;
 };
@@ -64,7 +74,7 @@ BatchEngine::BatchEngine(Model& model, std::shared_ptr<const Vocabulary> vocabul
       vocabulary_(std::move(vocabulary)),
       encode_(std::move(encode)),
       options_(options),
-      pool_(std::max(1, options.threads)) {
+      pool_(std::max(0, options.threads)) {
   options_.max_batch = std::max(1, options_.max_batch);
   options_.max_rows = std::max(2 * options_.max_batch, options_.max_rows);
   const KvMemory memory = model_.kv_memory();
@@ -108,7 +118,7 @@ bool BatchEngine::Step() {
     ++stats_.steps;
     stats_.most_running = std::max(stats_.most_running, running());
     if (!Call(shares_).ok()) CallAlone();
-    TakeLogits();
+    TakeAnswers();
   }
   Settle();
   return !running_.empty() || !waiting_.empty();
@@ -220,7 +230,7 @@ void BatchEngine::AddShare(Request& request, int most, int& left) {
   const int rows = std::min(most, left);
   if (rows <= 0) return;
   left -= rows;
-  shares_.push_back({&request, rows, rows == request.pending()});
+  shares_.push_back({&request, rows});
 }
 
 // Whether an older request computes the next page of this one in this call.
@@ -268,31 +278,37 @@ void BatchEngine::Preempt() {
 // ---- The model ----
 
 Status BatchEngine::Call(std::span<const Share> shares) {
+  const bool draws = options_.sample_in_model && model_.samples();
   rows_.clear();
-  int32_t outputs = 0;
+  asking_.clear();
   for (const Share& share : shares) {
     Request& request = *share.request;
     const std::span<const TokenId> tokens = request.run.tokens();
+    const bool last = share.rows == request.pending();
     for (int i = 0; i < share.rows; ++i) {
-      const bool wanted = share.last && i + 1 == share.rows;
       rows_.push_back({.token = tokens[static_cast<size_t>(request.length + i)],
                        .position = request.length + i,
-                       .sequence = request.sequence,
-                       .ancestors = 0,
-                       .output = wanted ? outputs++ : -1});
-      if (wanted) rows_.back().allowed = request.run.allowed();
+                       .sequence = request.sequence});
     }
+    if (!last) continue;
+    rows_.back().output = static_cast<int32_t>(asking_.size());
+    if (!draws) rows_.back().allowed = request.run.allowed();
+    asking_.push_back(&request);
   }
   if (rows_.empty()) return {};
   const auto width = static_cast<size_t>(model_.info().vocabulary_size);
-  if (logits_.size() < width * static_cast<size_t>(outputs)) {
-    logits_.resize(width * static_cast<size_t>(outputs));
-  }
+  if (!draws && logits_.size() < width * asking_.size()) logits_.resize(width * asking_.size());
   double seconds = 0;
   Status status;
   {
     Timer timer(seconds);
-    status = model_.Forward(rows_, logits_);
+    if (draws) {
+      requests_.assign(asking_.size(), {});
+      tokens_.assign(asking_.size(), kNoToken);
+      status = model_.ForwardAndSample(rows_, requests_, tokens_, [this] { FollowLate(); });
+    } else {
+      status = model_.Forward(rows_, logits_);
+    }
   }
   const std::span<const int32_t> bad = model_.bad_rows();
   if (!status.ok() && bad.empty() && shares.size() > 1) {
@@ -301,53 +317,114 @@ Status BatchEngine::Call(std::span<const Share> shares) {
     }
     return status;
   }
+  call_seconds_ += (seconds - call_seconds_) * kNewest;
   stats_.rows += static_cast<int64_t>(rows_.size());
   const double per_row = seconds / static_cast<double>(rows_.size());
-  outputs = 0;
   int32_t first = 0;
   for (const Share& share : shares) {
     Request& request = *share.request;
     GenerationStats& stats = request.run.stats();
     ++stats.forward_calls;
     (request.run.asked() ? stats.decode_seconds : stats.prefill_seconds) += per_row * share.rows;
-    const float* logits = logits_.data() + width * static_cast<size_t>(outputs);
-    if (share.last) ++outputs;
     const auto bad_here = std::lower_bound(bad.begin(), bad.end(), first);
     const bool failed =
         !status.ok() && (bad.empty() || (bad_here != bad.end() && *bad_here < first + share.rows));
     first += share.rows;
     if (failed) {
-      request.error = status.error();
+      if (!request.ended) request.error = status.error();
       request.ended = true;
       continue;
     }
     request.length += share.rows;
-    if (share.last) request.logits = logits;
+    const int32_t output = rows_[static_cast<size_t>(first) - 1].output;
+    if (output < 0) continue;
+    if (!draws) {
+      request.logits = logits_.data() + width * static_cast<size_t>(output);
+    } else if (!requests_[static_cast<size_t>(output)].unwanted) {
+      request.drawn = tokens_[static_cast<size_t>(output)];
+    }
   }
   return {};
 }
 
 void BatchEngine::CallAlone() {
   for (const Share& share : shares_) {
+    if (share.request->ended) continue;
     // A call of one share settles it.
     (void)Call({&share, 1});
-    TakeLogits();
+    TakeAnswers();
   }
 }
 
-void BatchEngine::TakeLogits() {
-  const auto take = [this](int64_t begin, int64_t end, int) {
+// The constraints follow the tokens whose rows the model computes now, and the requests are made
+// for what they allow. Where the output has ended, or goes on with what is forced, nobody wants the
+// token after that row.
+void BatchEngine::FollowLate() {
+  const auto follow = [this](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) {
-      Request& request = *running_[static_cast<size_t>(i)];
-      if (request.logits == nullptr) continue;
-      const auto width = static_cast<size_t>(model_.info().vocabulary_size);
-      const Result<bool> wants = request.run.Take({request.logits, width});
-      request.logits = nullptr;
+      Request& request = *asking_[static_cast<size_t>(i)];
+      SampleRequest& wanted = requests_[static_cast<size_t>(i)];
+      const size_t tokens = request.run.tokens().size();
+      const Result<bool> wants = request.run.Follow();
       if (!wants.ok()) request.error = wants.error();
       request.ended = !wants.ok() || !*wants;
+      if (request.ended || request.run.tokens().size() != tokens) {
+        wanted.unwanted = true;
+      } else {
+        wanted = request.run.Request();
+      }
     }
   };
-  pool_.ParallelFor(running(), 1, take);
+  const bool late = std::any_of(asking_.begin(), asking_.end(),
+                                [](const Request* request) { return request->run.late(); });
+  stats_.late_steps += late ? 1 : 0;
+  double seconds = 0;
+  {
+    Timer timer(seconds);
+    pool_.ParallelFor(static_cast<int64_t>(asking_.size()), 1, follow);
+  }
+  if (!late) return;
+  follow_seconds_ += (seconds - follow_seconds_) * kNewest;
+  const auto forced = static_cast<double>(
+      std::count_if(requests_.begin(), requests_.end(),
+                    [](const SampleRequest& request) { return request.unwanted; }));
+  forced_share_ += (forced / static_cast<double>(asking_.size()) - forced_share_) * kNewest;
+}
+
+// A step takes the sum of both, or the longer of the two and that again for what is forced.
+bool BatchEngine::LateIsFaster() const {
+  if (options_.late_masks != LateMasks::kAuto) return options_.late_masks == LateMasks::kAlways;
+  return std::max(call_seconds_, follow_seconds_) * (1 + forced_share_) <
+         call_seconds_ + follow_seconds_;
+}
+
+void BatchEngine::TakeAnswers() {
+  const bool later = LateIsFaster();
+  std::atomic<int> taken = 0, forced = 0;
+  const auto take = [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i) {
+      Request& request = *running_[static_cast<size_t>(i)];
+      if (request.logits == nullptr && request.drawn == kNoToken) continue;
+      const auto width = static_cast<size_t>(model_.info().vocabulary_size);
+      const size_t tokens = request.run.tokens().size();
+      const TokenId drawn = std::exchange(request.drawn, kNoToken);
+      const float* logits = std::exchange(request.logits, nullptr);
+      const Result<bool> wants = drawn != kNoToken ? request.run.TakeToken(drawn, later)
+                                                   : request.run.Take({logits, width});
+      if (!wants.ok()) request.error = wants.error();
+      request.ended = !wants.ok() || !*wants;
+      ++taken;
+      if (request.run.tokens().size() > tokens + 1) ++forced;
+    }
+  };
+  double seconds = 0;
+  {
+    Timer timer(seconds);
+    pool_.ParallelFor(running(), 1, take);
+  }
+  if (later || taken == 0) return;
+  follow_seconds_ += (seconds - follow_seconds_) * kNewest;
+  forced_share_ += (static_cast<double>(forced) / taken - forced_share_) * kNewest;
 }
 
 void BatchEngine::Settle() {

@@ -42,11 +42,23 @@ namespace pawl {
 
 using RequestId = int64_t;  // as in pawl/engine.h
 
+// Whether the row of a new token runs before the constraint has followed the token, so that the
+// host finds the next mask while the device computes. It costs a call more where the constraint
+// turns out to force what comes next. The outputs are the same either way.
+enum class LateMasks {
+  kAuto,  // where what was measured so far says that it saves time
+  kNever,
+  kAlways,
+};
+
 struct BatchOptions {
   int max_batch = 8;   // requests that run at a time, at least 1
   int max_rows = 256;  // of a call of the model: bounds the memory of activations; at least
                        // 2 * max_batch
-  int threads = 1;     // for masks and sampling, the caller counted
+  int threads = 1;     // for masks and sampling, the caller counted; 0: one for each processor
+  // For models that draw tokens themselves (Model::samples); others give logits in any case.
+  bool sample_in_model = true;
+  LateMasks late_masks = LateMasks::kAuto;
 };
 
 struct BatchRequest {
@@ -61,6 +73,7 @@ struct BatchStats {
   int64_t steps = 0;
   int64_t rows = 0;
   int64_t preemptions = 0;
+  int64_t late_steps = 0;  // in which the host found masks while the model computed
   int most_running = 0;
 };
 
@@ -95,7 +108,6 @@ class BatchEngine {
   struct Share {
     Request* request;
     int rows = 0;
-    bool last = false;  // its last row has logits
   };
 
   void EndCancelled();
@@ -110,7 +122,11 @@ class BatchEngine {
   // Runs `shares` in one call; the failed ones get their error.
   Status Call(std::span<const Share> shares);
   void CallAlone();
-  void TakeLogits();
+  // Of the requests whose last token has run, the next one.
+  void TakeAnswers();
+  // What the model asks for while it computes.
+  void FollowLate();
+  bool LateIsFaster() const;
   // Tells and ends the requests that have something to tell or have ended.
   void Settle();
   void Release(Request& request);
@@ -128,7 +144,13 @@ class BatchEngine {
   std::vector<Owned> ended_;  // `done` not yet called
   std::vector<Share> shares_;
   std::vector<Row> rows_;
-  std::vector<float> logits_;
+  std::vector<float> logits_;  // or, where the model draws,
+  std::vector<SampleRequest> requests_;
+  std::vector<TokenId> tokens_;
+  std::vector<Request*> asking_;  // by output
+  // Running means by step: seconds of calls, seconds for what follows a token, and which part of
+  // the tokens is followed by forced ones.
+  double call_seconds_ = 0, follow_seconds_ = 0, forced_share_ = 0;
   BatchStats stats_;
 };
 

@@ -22,6 +22,7 @@ class GrammarConstraint : public Constraint {
 
   bool accepting() const override { return state_.accepting(); }
   std::string forced(size_t limit) const override { return state_.forced(limit); }
+  std::optional<float> temperature() const override { return state_.temperature(); }
 
   std::optional<std::vector<TokenId>> Closing() const override { return state_.CompletionTokens(); }
   std::optional<std::vector<TokenId>> ClosingWithin(int most) const override {

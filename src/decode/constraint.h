@@ -34,6 +34,8 @@ class Constraint {
   // The bytes that must come next whatever the model says, at most `limit`; empty when there is a
   // choice.
   virtual std::string forced(size_t limit) const { return {}; }
+  // What the constraint asks to sample the next token with; nullopt: as the caller likes.
+  virtual std::optional<float> temperature() const { return std::nullopt; }
   // Tokens that lead to an accepting place, few of them; empty when accepting() already. nullopt
   // when none were found.
   virtual std::optional<std::vector<TokenId>> Closing() const = 0;

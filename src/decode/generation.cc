@@ -24,6 +24,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <unordered_map>
 #include <utility>
 
 namespace pawl {
@@ -120,21 +121,73 @@ Status OutputRun::Prepare() {
   return {};
 }
 
+// Logits beyond the vocabulary are padding of the weights: no token stands for them.
+int OutputRun::KnownTokens() const {
+  return std::min(task_.model->vocabulary_size, static_cast<int>(vocabulary_.size()));
+}
+
+// What the next token is drawn with.
+float OutputRun::Temperature() const {
+  const float given = options_.sampling.temperature;
+  if (at_ == nullptr || !options_.grammar_temperature) return given;
+  return at_->temperature().value_or(given);
+}
+
 Result<bool> OutputRun::Take(std::span<const float> logits) {
-  asked_ = true;
   TokenId token = kNoToken;
   {
     Timer timer(stats_.sample_seconds);
-    // Logits beyond the vocabulary are padding of the weights: no token stands for them.
-    const size_t known = std::min(static_cast<size_t>(task_.model->vocabulary_size),
-                                  static_cast<size_t>(vocabulary_.size()));
-    Result<TokenId> sampled = sampler_.Sample(logits.first(known), mask_.get(), size(),
-                                              {std::span(tokens_).first(prompt_size_), output()});
+    sampler_.set_temperature(Temperature());
+    Result<TokenId> sampled =
+        sampler_.Sample(logits.first(static_cast<size_t>(KnownTokens())), mask_.get(), size(),
+                        {std::span(tokens_).first(prompt_size_), output()});
     if (!sampled.ok()) return sampled.error();
     token = *sampled;
   }
+  return TakeToken(token);
+}
+
+SampleRequest OutputRun::Request() {
+  const SamplingParams& params = options_.sampling;
+  SampleRequest request;
+  request.mask = mask_;
+  request.temperature = Temperature();
+  request.seed = params.seed;
+  request.position = size();
+  request.top_k = params.top_k;
+  request.top_p = params.top_p;
+  request.min_p = params.min_p;
+  request.penalties = {params.repetition_penalty, params.presence_penalty,
+                       params.frequency_penalty};
+  request.vocabulary = KnownTokens();
+  if (request.penalties.any()) {
+    std::unordered_map<TokenId, int32_t> counts;
+    for (size_t i = 0; i < tokens_.size(); ++i) counts[tokens_[i]] += i < prompt_size_ ? 0 : 1;
+    seen_.clear();
+    for (const auto& [token, count] : counts) seen_.push_back({token, count});
+    request.seen = seen_;
+  }
+  return request;
+}
+
+Result<bool> OutputRun::TakeToken(TokenId token, bool later) {
+  asked_ = true;
   if (IsEnd(token)) return Stop(StopReason::kEnd);
+  // The last token of the budget has no row.
+  if (later && left() > 1) {
+    ++stats_.sampled_tokens;
+    Append(token);
+    late_ = token;
+    return true;
+  }
   Result<bool> more = Add(token, false);
+  if (!more.ok() || !*more) return more;
+  return Advance();
+}
+
+Result<bool> OutputRun::Follow() {
+  if (late_ == kNoToken) return true;
+  Result<bool> more = Enter(std::exchange(late_, kNoToken));
   if (!more.ok() || !*more) return more;
   return Advance();
 }
@@ -163,6 +216,13 @@ Result<bool> OutputRun::Advance() {
 
 // false when the output has ended.
 Result<bool> OutputRun::Add(TokenId token, bool forced) {
+  ++(forced ? stats_.forced_tokens : stats_.sampled_tokens);
+  Append(token);
+  return Enter(token);
+}
+
+// The constraint follows the token that was appended.
+Result<bool> OutputRun::Enter(TokenId token) {
   if (at_ != nullptr) {
     Timer timer(stats_.constraint_seconds);
     at_ = at_->Advance(token);
@@ -170,8 +230,6 @@ Result<bool> OutputRun::Add(TokenId token, bool forced) {
       return Internal("the mask allowed token " + std::to_string(token) + ", the state did not");
     }
   }
-  ++(forced ? stats_.forced_tokens : stats_.sampled_tokens);
-  Append(token);
   if (at_ != nullptr) {
     if (OnTrial() <= kept_.close / kClosingPerTrial) return true;
     if (!Keep()) return Close();

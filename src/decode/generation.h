@@ -64,6 +64,14 @@ class OutputRun {
   // Session::Generate. Take: `logits` has at least the model's vocabulary.
   Result<bool> Start();
   Result<bool> Take(std::span<const float> logits);
+  // As Take, with the token that a backend has drawn as Request() asks. `later`: only the token is
+  // taken, so that its row can run at once; Follow, before the next request or token, does the
+  // rest. Then the output may have ended, or tokens() may have gained more than that one.
+  Result<bool> TakeToken(TokenId token, bool later = false);
+  Result<bool> Follow();
+  // How the next token is to be drawn, where logits are wanted. Points into this object, until the
+  // next token is taken.
+  SampleRequest Request();
 
   // Calls back for the tokens that are sure to stay; false when the callback stops the generation,
   // which Finish then tells. To be called after each of the above, also after an error.
@@ -76,7 +84,8 @@ class OutputRun {
   std::span<const TokenId> tokens() const { return tokens_; }
   // The most that tokens() can have; after Start.
   int most_tokens() const { return static_cast<int>(prompt_size_) + stats_.budget; }
-  bool asked() const { return asked_; }  // logits were given once
+  bool late() const { return late_ != kNoToken; }  // Follow has something to do
+  bool asked() const { return asked_; }            // logits were given once
   // The tokens whose logits are wanted next, as bits; empty: all.
   std::span<const uint32_t> allowed() const {
     return mask_ == nullptr ? std::span<const uint32_t>() : mask_->words();
@@ -88,12 +97,15 @@ class OutputRun {
   int left() const { return stats_.budget - static_cast<int>(size()); }
   std::span<const TokenId> output() const { return std::span(tokens_).subspan(prompt_size_); }
 
+  int KnownTokens() const;
   Status Prepare();
   Result<bool> Advance();
   Result<bool> Add(TokenId token, bool forced);
+  Result<bool> Enter(TokenId token);
   int OnTrial() const;
   bool Keep();
   TokenId Forced(const Mask& mask);
+  float Temperature() const;
   Result<bool> Close();
   Result<bool> Stop(StopReason reason);
   std::string_view BytesOf(TokenId token) const;
@@ -108,6 +120,8 @@ class OutputRun {
   std::shared_ptr<const Constraint> at_;
   GenerateOptions options_;
   Sampler sampler_;
+  TokenId late_ = kNoToken;           // taken, and not yet followed
+  std::vector<SeenToken> seen_;       // of a request
   std::shared_ptr<const Mask> mask_;  // of at_, while logits are wanted
   std::vector<TokenId> spelled_;      // of a forced run, not yet taken, the next one last
   struct Kept {

@@ -21,9 +21,8 @@
 #include <limits>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 
-#include "src/base/random.h"
+#include "src/base/draw.h"
 
 namespace pawl {
 namespace {
@@ -62,16 +61,17 @@ Result<TokenId> Sampler::Sample(std::span<const float> logits, const Mask* mask,
   Penalise(history);
   if (params_.temperature == 0 || candidates_.size() == 1) return Argmax();
 
-  // Relative to the largest, so that a small temperature cannot overflow: the best score is 0.
-  float largest = -kInfinity;
-  for (const Candidate& c : candidates_) largest = std::max(largest, c.score);
-  for (Candidate& c : candidates_) c.score = (c.score - largest) / params_.temperature;
-
   if (params_.top_k > 0 && static_cast<size_t>(params_.top_k) < candidates_.size()) KeepTopK();
-  if (params_.top_p < 1) KeepTopP();
-  if (params_.min_p > 0) {
-    const float least = std::log(params_.min_p);
-    std::erase_if(candidates_, [least](const Candidate& c) { return c.score < least; });
+  if (params_.top_p < 1 || params_.min_p > 0) {
+    float largest = -kInfinity;
+    for (const Candidate& c : candidates_) largest = std::max(largest, c.score);
+    if (params_.top_p < 1) KeepTopP(largest);
+    if (params_.min_p > 0) {
+      const float least = std::log(params_.min_p);
+      std::erase_if(candidates_, [&](const Candidate& c) {
+        return RelativeScore(c.score, largest, params_.temperature) < least;
+      });
+    }
   }
   return Draw(position);
 }
@@ -113,31 +113,15 @@ Status Sampler::Collect(std::span<const float> logits, const Mask* mask) {
 }
 
 void Sampler::Penalise(const TokenHistory& history) {
-  const bool counted = params_.presence_penalty != 0 || params_.frequency_penalty != 0;
-  if (params_.repetition_penalty == 1 && !counted) return;
-  if (params_.repetition_penalty != 1) {
-    std::unordered_set<TokenId> seen(history.prompt.begin(), history.prompt.end());
-    seen.insert(history.output.begin(), history.output.end());
-    for (Candidate& c : candidates_) {
-      if (!seen.contains(c.token)) continue;
-      c.score =
-          c.score > 0 ? c.score / params_.repetition_penalty : c.score * params_.repetition_penalty;
-    }
-  }
-  if (counted) {
-    std::unordered_map<TokenId, int> counts;
-    for (TokenId token : history.output) ++counts[token];
-    for (Candidate& c : candidates_) {
-      const auto it = counts.find(c.token);
-      if (it == counts.end()) continue;
-      c.score -=
-          params_.presence_penalty + params_.frequency_penalty * static_cast<float>(it->second);
-    }
-  }
-  // Penalties are finite but may overflow a float; keep scores comparable.
+  const Penalties penalties = {params_.repetition_penalty, params_.presence_penalty,
+                               params_.frequency_penalty};
+  if (!penalties.any()) return;
+  std::unordered_map<TokenId, int32_t> counts;  // in the output; of all that were seen
+  for (const TokenId token : history.prompt) counts[token];
+  for (const TokenId token : history.output) ++counts[token];
   for (Candidate& c : candidates_) {
-    c.score = std::clamp(c.score, std::numeric_limits<float>::lowest(),
-                         std::numeric_limits<float>::max());
+    const auto it = counts.find(c.token);
+    if (it != counts.end()) c.score = Penalised(c.score, penalties, true, it->second);
   }
 }
 
@@ -151,19 +135,22 @@ void Sampler::KeepTopK() {
 }
 
 // A heap instead of a sort: usually a handful of tokens reach p.
-void Sampler::KeepTopP() {
-  double total = 0;
-  for (const Candidate& c : candidates_) total += std::exp(static_cast<double>(c.score));
+void Sampler::KeepTopP(float largest) {
+  const auto weight = [&](const Candidate& c) {
+    return WeightOf(RelativeScore(c.score, largest, params_.temperature));
+  };
+  uint64_t total = 0;
+  for (const Candidate& c : candidates_) total += weight(c);
   const auto worse = [](const Candidate& a, const Candidate& b) {
     return a.score < b.score || (a.score == b.score && a.token > b.token);
   };
   std::make_heap(candidates_.begin(), candidates_.end(), worse);
   auto end = candidates_.end();
-  double reached = 0;
-  while (end != candidates_.begin() && reached < static_cast<double>(params_.top_p) * total) {
+  uint64_t reached = 0;
+  while (end != candidates_.begin() && !Reaches(reached, params_.top_p, total)) {
     std::pop_heap(candidates_.begin(), end, worse);
     --end;
-    reached += std::exp(static_cast<double>(end->score));
+    reached += weight(*end);
   }
   candidates_.erase(candidates_.begin(), end);
 }
@@ -177,16 +164,20 @@ TokenId Sampler::Argmax() const {
 }
 
 TokenId Sampler::Draw(uint64_t position) const {
+  const float temperature = params_.temperature;
   TokenId best = candidates_[0].token;
   float best_value = -kInfinity;
+  // Noise costs ten rounds of Philox and two logarithms; most tokens cannot win even with the
+  // largest.
+  float hopeless = -kInfinity;
   for (const Candidate& c : candidates_) {
-    // Noise costs ten rounds of Philox and two logarithms; most tokens cannot win even with the
-    // largest.
-    if (c.score + kMaxGumbel < best_value) continue;
-    const float value = c.score + GumbelAt(params_.seed, position, static_cast<uint64_t>(c.token));
+    if (c.score < hopeless) continue;
+    const float value = Perturbed(c.score, temperature,
+                                  GumbelAt(params_.seed, position, static_cast<uint64_t>(c.token)));
     if (value > best_value || (value == best_value && c.token < best)) {
       best = c.token;
       best_value = value;
+      hopeless = HopelessLogit(best_value, temperature);
     }
   }
   return best;

@@ -15,6 +15,7 @@
 //   5. top-p       the fewest of the largest whose probabilities, among what top-k left, reach p
 //   6. min-p       tokens with at least min_p times the probability of the most probable one
 //   7. the draw    argmax over what is left of logit / T + Gumbel noise at (seed, position, token)
+// The arithmetic is that of src/base/draw.h, which the CUDA kernels share.
 // Equal logits rank by token id, lowest first, in every step.
 #ifndef PAWL_SRC_DECODE_SAMPLER_H_
 #define PAWL_SRC_DECODE_SAMPLER_H_
@@ -55,6 +56,8 @@ class Sampler {
                          const TokenHistory& history);
 
   const SamplingParams& params() const { return params_; }
+  // For the tokens from here on. REQUIRES: as of SamplingParams.
+  void set_temperature(float temperature) { params_.temperature = temperature; }
 
  private:
   struct Candidate {
@@ -64,7 +67,7 @@ class Sampler {
   Status Collect(std::span<const float> logits, const Mask* mask);
   void Penalise(const TokenHistory& history);
   void KeepTopK();
-  void KeepTopP();
+  void KeepTopP(float largest);
   TokenId Argmax() const;
   TokenId Draw(uint64_t position) const;
 

@@ -127,7 +127,9 @@ Result<Engine> Engine::Load(const std::string& path, const EngineOptions& option
   BatchOptions batch;
   batch.max_batch = options.max_batch;
   batch.max_rows = std::max(batch.max_rows, 2 * options.max_batch);
-  batch.threads = options.max_batch > 1 ? impl->model->info().threads : 1;
+  // A model on a device leaves the host's threads to the masks.
+  const int threads = impl->model->samples() ? options.model.threads : impl->model->info().threads;
+  batch.threads = options.max_batch > 1 ? threads : 1;
   impl->batch = std::make_unique<BatchEngine>(
       *impl->model, impl->vocabulary,
       [tokenizer = impl->tokenizer](std::string_view text) { return tokenizer->Encode(text); },

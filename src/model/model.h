@@ -48,6 +48,7 @@
 #include "pawl/model_options.h"
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
+#include "src/base/draw.h"
 
 namespace pawl {
 
@@ -84,13 +85,36 @@ struct ModelInfo {
   int threads = 1;
 };
 
+// A token of the output or the prompt, for penalties: how often it is in the output (0: in the
+// prompt alone).
+struct SeenToken {
+  TokenId token = 0;
+  int32_t count = 0;
+};
+struct TokenLogprob {
+  TokenId token = kNoToken;
+  float logprob = 0;
+};
+
 // How the token after a row is drawn by a backend that samples: as Sampler of src/decode/sampler.h
-// does with these parameters and no others.
+// does with these parameters.
 struct SampleRequest {
   std::shared_ptr<const Mask> mask;  // nullptr: every token is allowed
   float temperature = 0;
   uint64_t seed = 0, position = 0;
+  int top_k = 0;
+  float top_p = 1, min_p = 0;
+  Penalties penalties;
+  std::span<const SeenToken> seen = {};  // each token once
+  // Tokens from here on are not drawn, whatever the mask says; negative: the logits' end.
+  int vocabulary = -1;
+  // Not empty: gets the most probable tokens that the mask allows, in falling order, with their
+  // log-probabilities among all allowed ones, as the model has them: before penalties and
+  // temperature. At most kMostTopTokens; what there is not is kNoToken.
+  std::span<TokenLogprob> top = {};
+  bool unwanted = false;  // nobody waits for this one any longer: the token is kNoToken
 };
+constexpr int kMostTopTokens = 64;
 
 // The memory for keys and values, in pages that all sequences draw from.
 struct KvMemory {
@@ -134,12 +158,15 @@ class Model {
   //   Others: the sequences of the call end at their bases.
   virtual Status Forward(std::span<const Row> rows, std::span<float> logits) = 0;
   // Forward, and in place of logits a token: tokens[output] for each row with an output >= 0, drawn
-  // as requests[output] says. Errors: as Forward; kInvalid where a mask allows nothing, with the
-  // output as place; kUnsupported where !samples().
+  // as requests[output] says. `late` is called once, when the forward pass is under way on a device
+  // and before the requests are read, so that the caller fills them (and finds masks for them)
+  // meanwhile; it is not called when the call fails before that. Errors: as Forward; kInvalid where
+  // a mask allows nothing, with the output as place; kUnsupported where !samples().
   virtual bool samples() const { return false; }
   virtual Status ForwardAndSample(std::span<const Row> /*rows*/,
                                   std::span<const SampleRequest> /*requests*/,
-                                  std::span<TokenId> /*tokens*/) {
+                                  std::span<TokenId> /*tokens*/,
+                                  const std::function<void()>& /*late*/ = {}) {
     return Error{ErrorCode::kUnsupported, "this backend does not sample", ""};
   }
   // The rows of the last call whose logits are not finite, in ascending order.

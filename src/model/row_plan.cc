@@ -195,7 +195,8 @@ int64_t MissingPages(const SequenceState& state, const RowPlan::Change& change,
   const int32_t kept = PagesKept(state, change.base, change.end);
   int64_t missing = PagesFor(change.end) - kept;
   for (size_t i = static_cast<size_t>(kept); i < state.pages.size(); ++i) {
-    if (pool.references(state.pages[i]) == 1) --missing;
+    const int32_t page = state.pages[i];
+    if (page != kNoPage && pool.references(page) == 1) --missing;
   }
   if (MustCopy(state, change.base) &&
       pool.references(state.pages[static_cast<size_t>(change.base / kPagePositions)]) > 1) {

@@ -22,6 +22,7 @@
 #include "src/model/transformer_cpu.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <new>
@@ -143,6 +144,7 @@ TransformerCpu::TransformerCpu(TransformerConfig config, TransformerWeights weig
   if (config_.post_norms) answer_ = scratch(config_.hidden);
   attention_scratch_.resize(static_cast<size_t>(pool_.size()));
   active_.reserve(kBlockRows);
+  attention_chunks_.reserve(kBlockRows);
   outputs_.reserve(kBlockRows);
   allowed_.reserve(kBlockRows);
 }
@@ -219,8 +221,9 @@ Result<SequenceId> TransformerCpu::NewSequence(int capacity) {
   Result<SequenceId> sequence = sequences_.New(capacity);
   if (!sequence.ok() || capacity <= largest_capacity_) return sequence;
   try {
-    const int64_t scores =
-        AttentionScratch(int64_t{capacity} + kMaxTreeRows, config_.heads / config_.kv_heads);
+    const int group = config_.heads / config_.kv_heads;
+    const int64_t scores = AttentionScratch(int64_t{capacity} + kMaxTreeRows, AttentionRows(group),
+                                            group, config_.head_dim);
     for (std::vector<float>& scratch : attention_scratch_) {
       scratch.resize(static_cast<size_t>(scores));
     }
@@ -327,6 +330,62 @@ void TransformerCpu::Pack(WeightType next, const float* x, int64_t width, int64_
   });
 }
 
+// Neighbours of the same sequence.
+void TransformerCpu::FindAttentionChunks(size_t first) {
+  const int64_t most = AttentionRows(config_.heads / config_.kv_heads);
+  attention_chunks_.clear();
+  for (int64_t a = 0; a < static_cast<int64_t>(active_.size()); ++a) {
+    const size_t row = first + static_cast<size_t>(active_[static_cast<size_t>(a)]);
+    const int32_t pages_begin = plan_.rows[row].pages_begin;
+    if (attention_chunks_.empty() || attention_chunks_.back().pages_begin != pages_begin ||
+        a - attention_chunks_.back().begin == most) {
+      attention_chunks_.push_back({a, a, pages_begin});
+    }
+    ++attention_chunks_.back().end;
+  }
+}
+
+void TransformerCpu::Attend(int layer_index, std::span<const Row> rows, size_t first,
+                            const AttentionChunk& chunk, int head, int thread) {
+  const TransformerLayer& layer = weights_.layers[static_cast<size_t>(layer_index)];
+  const int window = config_.layers[static_cast<size_t>(layer_index)].window;
+  const int64_t head_dim = config_.head_dim;
+  const int group = config_.heads / config_.kv_heads;
+  std::array<AttentionRow, kAttentionQueries> seen_by;
+  for (int64_t a = chunk.begin; a < chunk.end; ++a) {
+    const auto r = static_cast<size_t>(active_[static_cast<size_t>(a)]);
+    const int64_t offset = (a * config_.heads + int64_t{head} * group) * head_dim;
+    float* q = q_.get() + offset;
+    for (int h = 0; h < group && config_.qk_norm; ++h) {
+      float* query = q + h * head_dim;
+      kernels_.rmsnorm(query, layer.q_norm.data(), config_.norm_epsilon, head_dim, query);
+    }
+    const int position = rows[r].position;
+    kernels_.rope(q, RopeAt(layer_index, position), group, config_.head_dim);
+    const PlannedRow& planned = plan_.rows[first + r];
+    AttentionRow& row = seen_by[static_cast<size_t>(a - chunk.begin)];
+    row.q = q;
+    row.out = attended_.get() + offset;
+    row.first = window > 0 && position >= window ? position + 1 - window : 0;
+    row.prefix = planned.prefix;
+    row.extra = plan_.extra.data() + planned.extra_begin;
+    row.extra_count = planned.extra_count;
+  }
+  AttentionArgs args;
+  args.rows = seen_by.data();
+  args.row_count = static_cast<int>(chunk.end - chunk.begin);
+  args.keys = CacheAt(layer_index, 0, head);
+  args.values = CacheAt(layer_index, 1, head);
+  args.page_stride = page_floats_;
+  args.pages = plan_.pages.data() + chunk.pages_begin;
+  args.group = group;
+  args.head_dim = config_.head_dim;
+  args.scale = config_.attention_scale;
+  args.soft_cap = config_.attention_soft_cap;
+  args.scratch = attention_scratch_[static_cast<size_t>(thread)].data();
+  kernels_.attention(args);
+}
+
 void TransformerCpu::AttentionLayer(int layer_index, std::span<const Row> rows, size_t first) {
   const TransformerLayer& layer = weights_.layers[static_cast<size_t>(layer_index)];
   const auto count = static_cast<int64_t>(rows.size());
@@ -385,42 +444,13 @@ void TransformerCpu::AttentionLayer(int layer_index, std::span<const Row> rows, 
     seen += window > 0 ? std::min<int64_t>(window, all) : all;
   }
   const int64_t cost = 2 * group * head_dim * (seen / active + 1);
-  Parallel(active * config_.kv_heads, cost, 1, [&](int64_t begin, int64_t end, int thread) {
+  FindAttentionChunks(first);
+  const auto items = static_cast<int64_t>(attention_chunks_.size()) * config_.kv_heads;
+  const int64_t item_cost = cost * active * config_.kv_heads / items;
+  Parallel(items, item_cost, 1, [&](int64_t begin, int64_t end, int thread) {
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t a = i / config_.kv_heads;
-      const int head = static_cast<int>(i % config_.kv_heads);
-      const int32_t r = active_[static_cast<size_t>(a)];
-      const Row& row = rows[static_cast<size_t>(r)];
-      const PlannedRow& planned = plan_.rows[first + static_cast<size_t>(r)];
-      float* q = q_.get() + a * q_width + head * group * head_dim;
-      for (int h = 0; h < group && config_.qk_norm; ++h) {
-        float* query = q + h * head_dim;
-        kernels_.rmsnorm(query, layer.q_norm.data(), config_.norm_epsilon, head_dim, query);
-      }
-      kernels_.rope(q, RopeAt(layer_index, row.position), group, config_.head_dim);
-      AttentionArgs args;
-      args.q = q;
-      args.keys = CacheAt(layer_index, 0, head);
-      args.values = CacheAt(layer_index, 1, head);
-      args.page_stride = page_floats_;
-      args.pages = plan_.pages.data() + planned.pages_begin;
-      args.prefix = planned.prefix;
-      args.extra = plan_.extra.data() + planned.extra_begin;
-      args.extra_count = planned.extra_count;
-      if (window > 0 && row.position >= window) {
-        // The positions seen lie in the prefix and, behind it, one by one in `extra`.
-        const int64_t out_of_sight = row.position + 1 - window;
-        args.first = std::min<int64_t>(out_of_sight, planned.prefix);
-        args.extra += out_of_sight - args.first;
-        args.extra_count -= static_cast<int>(out_of_sight - args.first);
-      }
-      args.group = group;
-      args.head_dim = config_.head_dim;
-      args.scale = config_.attention_scale;
-      args.soft_cap = config_.attention_soft_cap;
-      args.scratch = attention_scratch_[static_cast<size_t>(thread)].data();
-      args.out = attended_.get() + a * q_width + head * group * head_dim;
-      kernels_.attention(args);
+      Attend(layer_index, rows, first, attention_chunks_[static_cast<size_t>(i / config_.kv_heads)],
+             static_cast<int>(i % config_.kv_heads), thread);
     }
   });
   Pack(layer.o.w.type, attended_.get(), q_width, active);

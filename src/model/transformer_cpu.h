@@ -72,6 +72,14 @@ class TransformerCpu final : public Model {
   // A block of at most kBlockRows rows, `first` being its first in the call.
   void ForwardBlock(std::span<const Row> rows, size_t first, std::span<float> logits);
   void AttentionLayer(int layer, std::span<const Row> rows, size_t first);
+  struct AttentionChunk {
+    int64_t begin, end;   // in active_
+    int32_t pages_begin;  // of their sequence, in the plan
+  };
+  // The rows of active_, `first` being the block's first in the call.
+  void FindAttentionChunks(size_t first);
+  void Attend(int layer, std::span<const Row> rows, size_t first, const AttentionChunk& chunk,
+              int kv_head, int thread);
   void MlpLayer(const TransformerLayer& layer);
   // x_ += linear(what is packed), the answer normed first when the family does so.
   void AddToResidual(const Linear& linear, const std::vector<float>& post_norm, int64_t rows);
@@ -117,8 +125,9 @@ class TransformerCpu final : public Model {
   Floats x_, normed_, packed_, q_, k_, v_, attended_, gate_, up_;
   Floats answer_;                                      // of attention and MLP, where it is normed
   std::vector<std::vector<float>> attention_scratch_;  // by thread
-  std::vector<int32_t> active_;   // rows of the block whose results are still wanted
-  std::vector<int32_t> outputs_;  // and where their logits go
+  std::vector<int32_t> active_;  // rows of the block whose results are still wanted
+  std::vector<AttentionChunk> attention_chunks_;
+  std::vector<int32_t> outputs_;                    // and where their logits go
   std::vector<std::span<const uint32_t>> allowed_;  // and which of them are wanted
   std::vector<uint32_t> allowed_by_any_;
   struct HeadPiece {

@@ -5,14 +5,14 @@
 //   O + residual        a product that adds         matmul.cuh
 //   norm + gate . up    one product                 matmul.cuh
 //   down + residual     a product that adds         matmul.cuh
-// and the head on the rows whose logits are wanted. (Many plain rows in a call go another way:
-// transformer_cuda_prefill.cc.) Activations are float, so that the CPU's
-// numbers are met up to roundings; keys and values are bf16 unless asked otherwise.
+// and, behind the graph, the head on the rows that want something (transformer_cuda_head.cc). (Many
+// plain rows in a call go another way: transformer_cuda_prefill.cc.) Activations are float, so that
+// the CPU's numbers are met up to roundings; keys and values are bf16 unless asked otherwise.
 //
 // A call is cut into blocks of at most 64 rows. What a block's kernels are told lies in device
 // memory at fixed places: rows, page tables, slots of trees. The kernels of a block are therefore
-// the same for all blocks of a shape (rows, rows with logits, positions seen, all rounded up to
-// powers of two), and are recorded once as a graph and replayed. Rows that only fill up a shape see
+// the same for all blocks of a shape (rows and positions seen, both rounded up to powers of two),
+// and are recorded once as a graph and replayed. Rows that only fill up a shape see
 // nothing and their results go nowhere. Rounding up changes no bit of the others: no kernel's
 // arithmetic depends on how many rows or splits there are.
 //
@@ -31,7 +31,7 @@ static_assert(kPageSize == kPagePositions);
 
 // Partial results of attention of a block take no more than this, or blocks get fewer rows.
 constexpr int64_t kMostPartialBytes = int64_t{256} << 20;
-// Shapes are few: seven numbers of rows, eight of outputs, a dozen of positions.
+// Shapes are few: seven numbers of rows, a dozen of positions.
 constexpr size_t kMostGraphs = 256;
 constexpr int kLeastPositions = 256;
 constexpr int64_t kLeastKept = int64_t{64} << 20;
@@ -87,18 +87,29 @@ Result<std::unique_ptr<Model>> TransformerCuda::Make(TransformerConfig config,
   Result<Stream> stream = NewStream();
   if (!stream.ok()) return stream.error();
   model->stream_ = *stream;
+  stream = NewStream();
+  if (!stream.ok()) return stream.error();
+  model->uploads_ = *stream;
+  Result<Fence> fence = NewFence();
+  if (!fence.ok()) return fence.error();
+  model->uploaded_ = *fence;
   if (Status status = model->Upload(weights); !status.ok()) return status.error();
   if (Status status = model->AllocateScratch(); !status.ok()) return status.error();
   if (Status status = model->AllocateCache(); !status.ok()) return status.error();
   model->info_.kernels = "cuda, " + device->name;
+  model->multiprocessors_ = device->multiprocessors;
   return std::unique_ptr<Model>(std::move(model));
 }
 
 TransformerCuda::~TransformerCuda() {
   DropGraphs();
-  for (Buffer* buffer : {&rows_, &tables_, &extra_, &moves_, &logits_, &sample_rows_})
+  for (Buffer* buffer : {&rows_, &tables_, &extra_, &moves_, &logits_, &head_rows_, &head_list_,
+                         &head_seen_, &head_answers_, &head_top_}) {
     FreePinned(buffer->pinned);
+  }
   if (prefill_ != nullptr) FreePinned(prefill_->rows.pinned);
+  FreeFence(uploaded_);
+  FreeStream(uploads_);
   FreeStream(stream_);
 }
 
@@ -118,21 +129,21 @@ Result<DeviceMatrix> TransformerCuda::UploadMatrix(const Matrix& matrix) {
                                   ? PackMatrixFp8(matrix, *FindKernels(KernelVariant::kAuto))
                                   : PackMatrix(matrix);
   DeviceMatrix on_device = packed.shape;
-  const auto table = [&](const std::vector<float>& values, const float*& to) -> Status {
+  const auto table = [&](const auto& values, auto& to) -> Status {
     if (values.empty()) return {};
     Result<void*> memory =
-        UploadBytes(values.data(), static_cast<int64_t>(values.size() * sizeof(float)));
+        UploadBytes(values.data(), static_cast<int64_t>(values.size() * sizeof values[0]));
     if (!memory.ok()) return memory.error();
-    to = static_cast<const float*>(*memory);
+    to = static_cast<decltype(values.data())>(*memory);
     return {};
   };
   Result<void*> data = UploadBytes(packed.data.data(), static_cast<int64_t>(packed.data.size()));
   if (!data.ok()) return data.error();
   on_device.data = *data;
-  if (Status status = table(packed.scales, on_device.scales); !status.ok()) return status.error();
-  if (Status status = table(packed.minimums, on_device.minimums); !status.ok()) {
-    return status.error();
-  }
+  Status status = table(packed.scales, on_device.scales);
+  if (status.ok()) status = table(packed.minimums, on_device.minimums);
+  if (status.ok()) status = table(packed.row_scales, on_device.row_scales);
+  if (!status.ok()) return status.error();
   info_.weight_bytes += packed.bytes();
   return on_device;
 }
@@ -240,14 +251,13 @@ Status TransformerCuda::AllocateScratch() {
   };
   for (const Piece& piece :
        {Piece{&x_, hidden_stride_}, Piece{&qkv_, qkv_stride_}, Piece{&attended_, q_stride_},
-        Piece{&inner_, inner_stride_}, Piece{&last_, hidden_stride_},
-        Piece{&answer_, config_.post_norms ? hidden_stride_ : 0}}) {
+        Piece{&inner_, inner_stride_}, Piece{&answer_, config_.post_norms ? hidden_stride_ : 0}}) {
     const int64_t bytes = piece.floats * kMostSkinnyRows * static_cast<int64_t>(sizeof(float));
     Result<DeviceMemory> memory = DeviceMemory::Make(bytes);
     if (!memory.ok()) return memory.error();
     *piece.memory = *std::move(memory);
   }
-  constexpr int64_t kRowBytes = sizeof(DeviceRow) + sizeof(int32_t);
+  constexpr int64_t kRowBytes = sizeof(DeviceRow) + sizeof(int32_t) + sizeof(RowRun);
   if (Status status = Grow(rows_, kMostSkinnyRows * kRowBytes, true); !status.ok()) return status;
   for (const RopeConfig& rope : config_.ropes) {
     rope_rows_.emplace_back(rope, config_.head_dim);
@@ -392,8 +402,9 @@ Status TransformerCuda::Forward(std::span<const Row> rows, std::span<float> logi
   return Run(rows, wanted);
 }
 
-Status TransformerCuda::Run(std::span<const Row> rows, const Wanted& wanted) {
+Status TransformerCuda::Run(std::span<const Row> rows, Wanted& wanted) {
   bad_rows_.clear();
+  AllowDependentLaunch(options_.dependent_launch);
   PlanLimits limits;
   limits.vocabulary = config_.vocabulary;
   limits.logits = wanted.sample ? static_cast<int64_t>(wanted.tokens.size()) * config_.vocabulary
@@ -416,7 +427,7 @@ Status TransformerCuda::Run(std::span<const Row> rows, const Wanted& wanted) {
                "model"};
 }
 
-Status TransformerCuda::ForwardBlocks(std::span<const Row> rows, const Wanted& wanted) {
+Status TransformerCuda::ForwardBlocks(std::span<const Row> rows, Wanted& wanted) {
   if (Status status = Copy(plan_.copies); !status.ok()) return status;
   int positions = 0;
   for (const Row& row : rows) positions = std::max(positions, row.position + 1);
@@ -455,7 +466,7 @@ Status TransformerCuda::ForwardBlocks(std::span<const Row> rows, const Wanted& w
 }
 
 Status TransformerCuda::ForwardBlock(std::span<const Row> rows, size_t first, size_t count,
-                                     const Wanted& wanted) {
+                                     Wanted& wanted) {
   auto* device_rows = static_cast<DeviceRow*>(rows_.pinned);
   auto* listed = reinterpret_cast<int32_t*>(device_rows + kMostSkinnyRows);
   std::vector<size_t> outputs;
@@ -472,20 +483,16 @@ Status TransformerCuda::ForwardBlock(std::span<const Row> rows, size_t first, si
   }
   Shape shape;
   shape.rows = PowerOfTwo(static_cast<int>(count));
-  shape.outputs = PowerOfTwo(static_cast<int>(outputs.size()));
+  shape.outputs = !outputs.empty();
   shape.positions = std::max(PowerOfTwo(positions), kLeastPositions);
   for (size_t i = count; i < static_cast<size_t>(shape.rows); ++i) device_rows[i] = DeviceRow();
-  for (size_t i = outputs.size(); i < static_cast<size_t>(shape.outputs); ++i) listed[i] = 0;
 
   const int64_t partial =
       AttentionWorkspace(shape.rows, config_.heads, config_.head_dim, shape.positions);
   if (Status status = GrowPartial(partial); !status.ok()) return status;
-  if (Status status = GrowLogits(shape.outputs); !status.ok()) return status;
-  const Result<HeadMode> head = PrepareHead(rows, outputs, shape.outputs, wanted);
-  if (!head.ok()) return head.error();
-  shape.head = *head;
-  const auto rows_bytes = static_cast<int64_t>(kMostSkinnyRows * (sizeof(DeviceRow) + 4));
-  if (Status status = CopyIn(rows_.device.data(), rows_.pinned, rows_bytes, stream_);
+  shape.grouped = GroupRows(rows.subspan(first, count), shape.positions,
+                            reinterpret_cast<RowRun*>(listed + kMostSkinnyRows));
+  if (Status status = CopyIn(rows_.device.data(), rows_.pinned, rows_.bytes, stream_);
       !status.ok()) {
     return status;
   }
@@ -502,6 +509,16 @@ Status TransformerCuda::ForwardBlock(std::span<const Row> rows, size_t first, si
     if (!status.ok()) return status;
     status = Enqueue(shape);
     Result<Graph> graph = EndCapture(stream_);
+    if (options_.dependent_launch && (!status.ok() || !graph.ok())) {
+      // Once more without: the driver may not know such edges.
+      if (graph.ok()) FreeGraph(*graph);
+      options_.dependent_launch = false;
+      AllowDependentLaunch(false);
+      status = BeginCapture(stream_);
+      if (!status.ok()) return status;
+      status = Enqueue(shape);
+      graph = EndCapture(stream_);
+    }
     if (!status.ok()) {
       if (graph.ok()) FreeGraph(*graph);
       return status;
@@ -511,7 +528,29 @@ Status TransformerCuda::ForwardBlock(std::span<const Row> rows, size_t first, si
     status = Replay(*graph, stream_);
   }
   if (!status.ok()) return status;
-  return FetchHead(rows, outputs, shape.outputs, wanted);
+  const auto* list =
+      reinterpret_cast<const int32_t*>(rows_.device.as<DeviceRow>() + kMostSkinnyRows);
+  return RunHead(rows, outputs, x_.as<float>(), list, wanted);
+}
+
+bool TransformerCuda::GroupRows(std::span<const Row> rows, int positions, RowRun* groups) const {
+  std::fill_n(groups, kMostSkinnyRows, RowRun());
+  const int most = AttentionGroupRows(static_cast<int>(rows.size()), config_.heads,
+                                      config_.kv_heads, positions, multiprocessors_);
+  if (most == 1 ||
+      !AttentionTakesGroups(options_.cache, config_.heads, config_.kv_heads, config_.head_dim)) {
+    return false;
+  }
+  bool some = false;
+  for (size_t i = 0, n = 0; i < rows.size(); ++i) {
+    if (i > 0 && rows[i].sequence == rows[i - 1].sequence && groups[n - 1].count < most) {
+      ++groups[n - 1].count;
+      some = true;
+    } else {
+      groups[n++] = {static_cast<int32_t>(i), 1};
+    }
+  }
+  return some;
 }
 
 Status TransformerCuda::Enqueue(const Shape& shape) {
@@ -526,15 +565,12 @@ Status TransformerCuda::Enqueue(const Shape& shape) {
   for (int layer = 0; layer < config_.layer_count(); ++layer) {
     if (Status status = EnqueueAttention(shape, layer); !status.ok()) return status;
     // In the last layer keys and values are all that rows without logits leave.
-    if (layer + 1 == config_.layer_count() && shape.outputs == 0) return {};
+    if (layer + 1 == config_.layer_count() && !shape.outputs) return {};
     if (Status status = EnqueueMlp(shape, layers_[static_cast<size_t>(layer)]); !status.ok()) {
       return status;
     }
   }
-  return EnqueueHead(
-      x_.as<float>(),
-      reinterpret_cast<const int32_t*>(rows_.device.as<DeviceRow>() + kMostSkinnyRows),
-      shape.outputs, shape.head);
+  return {};
 }
 
 Status TransformerCuda::EnqueueAttention(const Shape& shape, int index) {
@@ -575,7 +611,7 @@ Status TransformerCuda::EnqueueAttention(const Shape& shape, int index) {
   rotate.rope = rope_tables_[static_cast<size_t>(config.rope)].as<float>();
   rotate.cache = CacheOf(index);
   if (Status status = RunRotateAndStore(rotate, stream_); !status.ok()) return status;
-  if (index + 1 == config_.layer_count() && shape.outputs == 0) return {};
+  if (index + 1 == config_.layer_count() && !shape.outputs) return {};
   Attention attention;
   attention.q = qkv;
   attention.q_stride = qkv_stride_;
@@ -589,6 +625,11 @@ Status TransformerCuda::EnqueueAttention(const Shape& shape, int index) {
   attention.soft_cap = config_.attention_soft_cap;
   attention.window = config.window;
   attention.most_positions = shape.positions;
+  if (shape.grouped) {
+    const auto* listed = reinterpret_cast<const int32_t*>(rotate.rows + kMostSkinnyRows);
+    attention.groups = reinterpret_cast<const RowRun*>(listed + kMostSkinnyRows);
+    attention.group_count = shape.rows;
+  }
   attention.partial = partial_.as<float>();
   attention.out = attended_.as<float>();
   attention.out_stride = q_stride_;

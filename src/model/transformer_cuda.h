@@ -4,6 +4,7 @@
 #define PAWL_SRC_MODEL_TRANSFORMER_CUDA_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -11,11 +12,12 @@
 #include <tuple>
 #include <vector>
 
+#include "kernels/cuda/head.h"
 #include "kernels/cuda/layer.h"
-#include "kernels/cuda/masks.h"
 #include "kernels/cuda/matmul.h"
 #include "kernels/cuda/pack.h"
 #include "kernels/cuda/prefill.h"
+#include "kernels/cuda/process.h"
 #include "kernels/cuda/runtime.h"
 #include "src/model/device_masks.h"
 #include "src/model/kv_sequences.h"
@@ -35,6 +37,9 @@ struct TransformerCudaOptions {
   int64_t kv_bytes = 0;        // 0: what is free when the weights are in place, less a tenth
   int64_t kept_kv_bytes = -1;  // as in ModelOptions
   bool graphs = true;
+  // Kernels are set up while the one in front still runs, from compute capability 9.0 on. Taken
+  // back where a driver cannot put that into graphs.
+  bool dependent_launch = true;
   // More than 64 plain rows that follow each other in a call go through cuBLASLt, where it is
   // found. false: always the own kernels, in blocks of 64 rows.
   bool library = true;
@@ -67,7 +72,7 @@ class TransformerCuda final : public Model {
   Status Forward(std::span<const Row> rows, std::span<float> logits) override;
   bool samples() const override { return true; }
   Status ForwardAndSample(std::span<const Row> rows, std::span<const SampleRequest> requests,
-                          std::span<TokenId> tokens) override;
+                          std::span<TokenId> tokens, const std::function<void()>& late) override;
   std::span<const int32_t> bad_rows() const override { return bad_rows_; }
   Status CommitTree(SequenceId sequence, int row) override;
 
@@ -82,23 +87,30 @@ class TransformerCuda final : public Model {
     const float *attention_post_norm = nullptr, *mlp_post_norm = nullptr;
     DeviceLinear q, k, v, o, gate, up, down;
   };
-  // What becomes of the last rows: logits, tokens drawn from all logits, or tokens where only the
-  // rows of the head are computed that a mask allows.
-  enum class HeadMode { kLogits, kSample, kSampleListed };
+  // What becomes of the last rows: logits, all of them or those of a list of tokens; tokens drawn
+  // in the head, which finds what is allowed in the masks or in a list; tokens drawn from logits.
+  enum class HeadMode { kLogits, kListedLogits, kSample, kSampleListed, kProcess };
+  struct Head {
+    HeadMode mode = HeadMode::kLogits;
+    int listed = 0;  // tokens in the list
+    int top = 0;     // the most that a row wants of the most probable tokens
+    int limit = 0;   // tokens that can be drawn
+  };
   // Memory that grows; what it held is lost then, and graphs that name it with it.
   struct Buffer {
     DeviceMemory device;
     void* pinned = nullptr;
     int64_t bytes = 0;
   };
-  // How many rows, how many of them with logits, and how many positions any of them sees, each
-  // rounded up to a power of two: what a graph is made for.
+  // How many rows and how many positions any of them sees, rounded up to powers of two, whether
+  // some have outputs, whether attention takes the rows of a sequence together: what a graph is
+  // made for.
   struct Shape {
-    int rows = 0, outputs = 0, positions = 0;
-    HeadMode head = HeadMode::kLogits;
+    int rows = 0, positions = 0;
+    bool outputs = false, grouped = false;
     bool operator<(const Shape& other) const {
-      return std::tie(rows, outputs, positions, head) <
-             std::tie(other.rows, other.outputs, other.positions, other.head);
+      return std::tie(rows, positions, outputs, grouped) <
+             std::tie(other.rows, other.positions, other.outputs, other.grouped);
     }
   };
   // What a call wants: logits, or tokens.
@@ -107,17 +119,8 @@ class TransformerCuda final : public Model {
     std::span<const SampleRequest> requests;
     std::span<TokenId> tokens;
     bool sample = false;
+    std::function<void()> late;  // emptied when it has been called
   };
-  // What the head is told about rows that are sampled, in device memory.
-  struct SampleRows {
-    int32_t masks[kMostSkinnyRows];
-    float temperatures[kMostSkinnyRows];
-    uint64_t seeds[kMostSkinnyRows];
-    uint64_t positions[kMostSkinnyRows];
-    int32_t tokens[kMostSkinnyRows];
-    int32_t token_count;
-  };
-
   TransformerCuda(TransformerConfig config, const TransformerCudaOptions& options)
       : config_(std::move(config)), options_(options) {}
   Status Upload(const TransformerWeights& weights);
@@ -132,31 +135,36 @@ class TransformerCuda final : public Model {
   Status ExtendRopeTables(int positions);
   Status Copy(std::span<const SlotCopy> copies);
 
-  Status Run(std::span<const Row> rows, const Wanted& wanted);
-  Status ForwardBlocks(std::span<const Row> rows, const Wanted& wanted);
+  Status Run(std::span<const Row> rows, Wanted& wanted);
+  Status ForwardBlocks(std::span<const Row> rows, Wanted& wanted);
   // At most kMostSkinnyRows rows from `first` on.
-  Status ForwardBlock(std::span<const Row> rows, size_t first, size_t count, const Wanted& wanted);
+  Status ForwardBlock(std::span<const Row> rows, size_t first, size_t count, Wanted& wanted);
   // From `first` on, how many rows are plain: what ForwardPrefill takes.
   size_t PlainRows(std::span<const Row> rows, size_t first) const;
   bool UsesLibrary();
   // transformer_cuda_prefill.cc. At most kMostPrefillRows plain rows from `first` on.
-  Status ForwardPrefill(std::span<const Row> rows, size_t first, size_t count,
-                        const Wanted& wanted);
+  Status ForwardPrefill(std::span<const Row> rows, size_t first, size_t count, Wanted& wanted);
   Status AllocatePrefill();
   Status PrefillLayer(int layer, int count, int runs, int most_positions, bool last);
   Status AttendRowByRow(int layer, int count, int most_positions);
   Status GrowPartial(int64_t bytes);
   Status PrefillProduct(const DeviceMatrix& w, const uint16_t* x, int64_t x_stride, float* y,
                         int64_t y_stride, int count, bool add);
-  // Sends what the head needs to know about the rows with outputs; which head it is to be.
-  Result<HeadMode> PrepareHead(std::span<const Row> rows, std::span<const size_t> outputs,
-                               int count, const Wanted& wanted);
-  // The norm in front of the head and the head, for rows of x by the list.
-  Status EnqueueHead(const float* x, const int32_t* list, int count, HeadMode mode);
-  Status EnqueueSampling(int count);
-  // Waits, and gives the caller logits or tokens. `outputs`: rows of the call.
-  Status FetchHead(std::span<const Row> rows, std::span<const size_t> outputs, int count,
-                   const Wanted& wanted);
+  // transformer_cuda_head.cc. What is to become of the outputs (rows of the call, at most
+  // kMostSkinnyRows; their activations are rows of x by the device's list), once the forward pass
+  // is on the stream: calls wanted.late, sends what the head needs to know, runs it, waits.
+  Status RunHead(std::span<const Row> rows, std::span<const size_t> outputs, const float* x,
+                 const int32_t* list, Wanted& wanted);
+  Status AllocateHead();
+  Result<Head> PrepareLogits(std::span<const Row> rows, std::span<const size_t> outputs);
+  Result<Head> PrepareSampling(std::span<const Row> rows, std::span<const size_t> outputs,
+                               const Wanted& wanted);
+  Status SendList(std::span<const int32_t> tokens);
+  Status EnqueueHead(const float* x, const int32_t* list, int count, const Head& head);
+  Status FetchLogits(std::span<const Row> rows, std::span<const size_t> outputs, const Head& head,
+                     const Wanted& wanted);
+  Status FetchTokens(std::span<const Row> rows, std::span<const size_t> outputs, const Head& head,
+                     const Wanted& wanted);
   Status GrowLogits(int count);
   // The kernels of a block, on the stream.
   Status Enqueue(const Shape& shape);
@@ -164,12 +172,15 @@ class TransformerCuda final : public Model {
   Status EnqueueMlp(const Shape& shape, const DeviceLayer& layer);
   Status AddToResidual(const Shape& shape, const DeviceLinear& linear, const float* x,
                        int64_t x_stride, const float* post_norm);
+  // Fills the groups of `count` rows; whether there are any of more than one.
+  bool GroupRows(std::span<const Row> rows, int positions, RowRun* groups) const;
   Cache CacheOf(int layer) const;
   void DropGraphs();
 
   TransformerConfig config_;
   TransformerCudaOptions options_;
   ModelInfo info_;
+  int multiprocessors_ = 1;
   Stream stream_ = nullptr;
 
   std::vector<DeviceMemory> memory_;  // weights
@@ -191,15 +202,25 @@ class TransformerCuda final : public Model {
 
   // Of a block. Strides are padded to 32 floats.
   int64_t hidden_stride_ = 0, qkv_stride_ = 0, q_stride_ = 0, inner_stride_ = 0, logits_stride_ = 0;
-  DeviceMemory x_, qkv_, attended_, inner_, answer_, last_;
-  Buffer rows_;    // DeviceRow[kMostSkinnyRows], then as many int32_t: the rows with logits
+  DeviceMemory x_, qkv_, attended_, inner_, answer_;
+  // DeviceRow[kMostSkinnyRows], then as many int32_t: the rows with outputs, then as many RowRun.
+  Buffer rows_;
   Buffer tables_;  // page tables of a call
   Buffer extra_;   // slots of a call
   Buffer moves_;   // pairs of slots
-  Buffer logits_;  // [outputs][logits_stride_], then a flag for each
-  Buffer sample_rows_;
+  Buffer logits_;  // [outputs][logits_stride_]
+  // What the head needs to know goes another way than the forward pass, and beside it.
+  Stream uploads_ = nullptr;
+  Fence uploaded_;
+  Buffer head_rows_;     // HeadRows, then ProcessRow[kMostSkinnyRows]
+  Buffer head_list_;     // tokens
+  Buffer head_seen_;     // pairs
+  Buffer head_answers_;  // HeadAnswers
+  Buffer head_top_;      // [outputs][kMostTopTokens] tokens, then as many log-probabilities
+  DeviceMemory head_state_, top_workspace_;
   std::unique_ptr<DeviceMasks> masks_;
-  DeviceMemory compact_, listed_, chunk_counts_, sample_workspace_;
+  std::vector<uint32_t> any_;    // bits
+  std::vector<int32_t> listed_;  // tokens
   DeviceMemory partial_;
   std::map<Shape, Graph> graphs_;
 

@@ -1,14 +1,21 @@
 // The end of the forward pass: the head, and tokens drawn on the device.
 //
 // Logits of a large vocabulary are half a megabyte a row, which takes longer to fetch than a small
-// model to compute them; a token is four bytes. Sampling is sample.* of masked_rows.cu, the rule of
-// src/decode/sampler.cc. Where the masks of a block allow few tokens, the head itself is cut down:
-// the union of the masks becomes an ascending list, only these rows of the head are read, and their
-// logits are spread out to their places. That a logit is computed by way of the list changes none
-// of its bits.
+// model to compute them; a token is four bytes. Rows with a temperature and a mask are drawn in the
+// head itself (head.cuh), and rows of the head that no mask allows are not read. Penalties and
+// filters look at all logits, which then stay on the device (process.cu). Callers that want logits
+// get those that their masks allow.
+//
+// The forward pass is on its stream when the requests are asked for (`late`), and what the head
+// needs to know about them (masks that are new, numbers, lists) goes to the device on a stream of
+// its own meanwhile. The head waits for both.
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstddef>
+#include <cstring>
 
+#include "kernels/cuda/masks.h"
 #include "src/model/transformer_cuda.h"
 
 namespace pawl::PAWL_GPU {
@@ -16,187 +23,345 @@ namespace {
 
 // At 128 k tokens, 16 MiB.
 constexpr int kMaskRows = 1024;
+// Masks that allow so few tokens in all become a list.
+constexpr int kMostListed = 1024;
 // Listing pays when so much of the head, one part in this many, is wanted at most.
 constexpr int64_t kListedPart = 4;
+
+bool Filters(const SampleRequest& request) {
+  return request.penalties.any() ||
+         (request.temperature != 0 &&
+          (request.top_k > 0 || request.top_p < 1 || request.min_p > 0)) ||
+         !request.top.empty();
+}
+
+// The tokens whose bits are set, below `limit`, ascending.
+void ListBits(std::span<const uint32_t> words, int limit, std::vector<int32_t>& tokens) {
+  for (size_t w = 0; w < words.size(); ++w) {
+    for (uint32_t word = words[w]; word != 0; word &= word - 1) {
+      const auto token = static_cast<int32_t>(w * 32) + std::countr_zero(word);
+      if (token < limit) tokens.push_back(token);
+    }
+  }
+}
 
 }  // namespace
 
 Status TransformerCuda::ForwardAndSample(std::span<const Row> rows,
                                          std::span<const SampleRequest> requests,
-                                         std::span<TokenId> tokens) {
+                                         std::span<TokenId> tokens,
+                                         const std::function<void()>& late) {
   Wanted wanted;
   wanted.requests = requests;
   wanted.tokens = tokens.first(std::min(tokens.size(), requests.size()));
   wanted.sample = true;
+  wanted.late = late;
   return Run(rows, wanted);
 }
 
 Status TransformerCuda::GrowLogits(int count) {
-  return Grow(logits_, int64_t{count} * (logits_stride_ + 1) * 4, true);
+  return Grow(logits_, int64_t{count} * logits_stride_ * 4, true);
 }
 
-Result<TransformerCuda::HeadMode> TransformerCuda::PrepareHead(std::span<const Row> rows,
-                                                               std::span<const size_t> outputs,
-                                                               int count, const Wanted& wanted) {
-  if (!wanted.sample || outputs.empty()) return HeadMode::kLogits;
-  if (masks_ == nullptr) {
-    struct Piece {
-      DeviceMemory* memory;
-      int64_t bytes;
-    };
-    for (const Piece& piece :
-         {Piece{&compact_, kMostSkinnyRows * logits_stride_ * 4},
-          Piece{&listed_, int64_t{config_.vocabulary} * 4},
-          Piece{&chunk_counts_, (int64_t{config_.vocabulary} / 8192 + 1) * 4},
-          Piece{&sample_workspace_, WorkspaceBytes(kMostSkinnyRows, config_.vocabulary)}}) {
-      Result<DeviceMemory> memory = DeviceMemory::Make(piece.bytes);
-      if (!memory.ok()) return memory.error();
-      *piece.memory = *std::move(memory);
-    }
-    if (Status status = Grow(sample_rows_, sizeof(SampleRows), true); !status.ok()) {
-      return status.error();
-    }
-    Result<std::unique_ptr<DeviceMasks>> masks = DeviceMasks::Make(config_.vocabulary, kMaskRows);
-    if (!masks.ok()) return masks.error();
-    masks_ = *std::move(masks);
+Status TransformerCuda::AllocateHead() {
+  if (masks_ != nullptr) return {};
+  constexpr int64_t kRowsBytes = sizeof(HeadRows) + kMostSkinnyRows * sizeof(ProcessRow);
+  if (Status status = Grow(head_rows_, kRowsBytes, true); !status.ok()) return status;
+  if (Status status = Grow(head_seen_, 1024, true); !status.ok()) return status;
+  Result<DeviceMemory> state = DeviceMemory::Make(sizeof(HeadState));
+  if (!state.ok()) return state.error();
+  head_state_ = *std::move(state);
+  if (Status status = Fill(head_state_.data(), 0, sizeof(HeadState), stream_); !status.ok()) {
+    return status;
   }
+  Result<std::unique_ptr<DeviceMasks>> masks = DeviceMasks::Make(config_.vocabulary, kMaskRows);
+  if (!masks.ok()) return masks.error();
+  masks_ = *std::move(masks);
+  return {};
+}
+
+Status TransformerCuda::RunHead(std::span<const Row> rows, std::span<const size_t> outputs,
+                                const float* x, const int32_t* list, Wanted& wanted) {
+  if (wanted.late) std::exchange(wanted.late, nullptr)();
+  if (outputs.empty()) return Synchronize(stream_);
+  const auto run = [&]() -> Status {
+    if (Status status = Grow(head_answers_, sizeof(HeadAnswers), true); !status.ok()) return status;
+    const Result<Head> head =
+        wanted.sample ? PrepareSampling(rows, outputs, wanted) : PrepareLogits(rows, outputs);
+    if (!head.ok()) return head.error();
+    if (Status status = Raise(uploaded_, uploads_); !status.ok()) return status;
+    if (Status status = WaitFor(uploaded_, stream_); !status.ok()) return status;
+    const auto count = static_cast<int>(outputs.size());
+    if (Status status = EnqueueHead(x, list, count, *head); !status.ok()) return status;
+    return wanted.sample ? FetchTokens(rows, outputs, *head, wanted)
+                         : FetchLogits(rows, outputs, *head, wanted);
+  };
+  Status status = run();
+  // Pinned memory is written again by the next call.
+  if (!status.ok()) {
+    (void)Synchronize(uploads_);
+    (void)Synchronize(stream_);
+  }
+  return status;
+}
+
+Status TransformerCuda::SendList(std::span<const int32_t> tokens) {
+  const auto bytes = static_cast<int64_t>(tokens.size_bytes());
+  if (Status status = Grow(head_list_, std::max<int64_t>(bytes, kMostListed * 4), true);
+      !status.ok()) {
+    return status;
+  }
+  std::memcpy(head_list_.pinned, tokens.data(), tokens.size_bytes());
+  return CopyIn(head_list_.device.data(), head_list_.pinned, bytes, uploads_);
+}
+
+Result<TransformerCuda::Head> TransformerCuda::PrepareLogits(std::span<const Row> rows,
+                                                             std::span<const size_t> outputs) {
+  Head head;
+  if (Status status = GrowLogits(static_cast<int>(outputs.size())); !status.ok()) {
+    return status.error();
+  }
+  any_.assign(static_cast<size_t>(config_.vocabulary + 31) / 32, 0);
+  for (const size_t output : outputs) {
+    const std::span<const uint32_t> allowed = rows[output].allowed;
+    if (allowed.empty()) return head;
+    for (size_t w = 0; w < std::min(allowed.size(), any_.size()); ++w) any_[w] |= allowed[w];
+  }
+  listed_.clear();
+  ListBits(any_, config_.vocabulary, listed_);
+  if (static_cast<int64_t>(listed_.size()) * kListedPart > config_.vocabulary) return head;
+  head.mode = HeadMode::kListedLogits;
+  head.listed = static_cast<int>(listed_.size());
+  if (Status status = AllocateHead(); !status.ok()) return status.error();
+  if (Status status = SendList(listed_); !status.ok()) return status.error();
+  static_cast<HeadRows*>(head_rows_.pinned)->list_count = head.listed;
+  Status status = CopyIn(head_rows_.device.data(), head_rows_.pinned, sizeof(HeadRows), uploads_);
+  if (!status.ok()) return status.error();
+  return head;
+}
+
+Result<TransformerCuda::Head> TransformerCuda::PrepareSampling(std::span<const Row> rows,
+                                                               std::span<const size_t> outputs,
+                                                               const Wanted& wanted) {
+  if (Status status = AllocateHead(); !status.ok()) return status.error();
   masks_->NextStep();
-  auto* sampled = static_cast<SampleRows*>(sample_rows_.pinned);
-  int64_t allowed = 0;
-  for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
-    // Rows that fill up a shape are the first one once more.
-    const size_t row = outputs[i < outputs.size() ? i : 0];
-    const SampleRequest& request = wanted.requests[static_cast<size_t>(rows[row].output)];
-    sampled->masks[i] = -1;
-    if (request.mask != nullptr) {
-      const Result<int32_t> mask_row = masks_->RowOf(request.mask, stream_);
-      if (!mask_row.ok()) return mask_row.error();
-      sampled->masks[i] = *mask_row;
-    }
-    if (i < outputs.size()) {
-      allowed += request.mask != nullptr ? request.mask->count() : config_.vocabulary;
-    }
+  Head head;
+  head.mode = HeadMode::kSample;
+  // Rows without a mask allow more than that.
+  const int64_t most_listed = std::min<int64_t>(kMostListed, config_.vocabulary / kListedPart);
+  int64_t allowed = 0, seen_count = 0;
+  for (const size_t output : outputs) {
+    seen_count +=
+        static_cast<int64_t>(wanted.requests[static_cast<size_t>(rows[output].output)].seen.size());
+  }
+  if (Status status = Grow(head_seen_, seen_count * 8, true); !status.ok()) return status.error();
+  auto* sampled = static_cast<HeadRows*>(head_rows_.pinned);
+  auto* process = reinterpret_cast<ProcessRow*>(sampled + 1);
+  auto* seen = static_cast<int32_t*>(head_seen_.pinned);
+  seen_count = 0;
+  listed_.clear();
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const SampleRequest& request = wanted.requests[static_cast<size_t>(rows[outputs[i]].output)];
+    sampled->masks[i] = request.unwanted ? kNoTokenWanted : kEveryToken;
+    sampled->limits[i] = request.vocabulary < 0 ? config_.vocabulary
+                                                : std::min(request.vocabulary, config_.vocabulary);
     sampled->temperatures[i] = request.temperature;
     sampled->seeds[i] = request.seed;
     sampled->positions[i] = request.position;
+    head.limit = i == 0 ? sampled->limits[i] : std::min(head.limit, sampled->limits[i]);
+    process[i] = ProcessRow();
+    if (request.unwanted) continue;
+    if (request.mask != nullptr) {
+      const Result<int32_t> mask_row = masks_->RowOf(request.mask, uploads_);
+      if (!mask_row.ok()) return mask_row.error();
+      sampled->masks[i] = *mask_row;
+    }
+    allowed += request.mask != nullptr ? request.mask->count() : config_.vocabulary;
+    if (allowed <= most_listed && request.mask != nullptr) {
+      ListBits(request.mask->words(), sampled->limits[i], listed_);
+    }
+    if (!Filters(request)) continue;
+    head.mode = HeadMode::kProcess;
+    head.top = std::max(head.top, static_cast<int>(request.top.size()));
+    process[i].penalties = request.penalties;
+    process[i].top_k = request.top_k;
+    process[i].top_p = request.top_p;
+    if (request.min_p > 0) process[i].least = std::log(request.min_p);
+    if (!request.penalties.any()) continue;
+    process[i].seen_begin = static_cast<int32_t>(seen_count);
+    for (const SeenToken& token : request.seen) {
+      if (token.token < 0 || token.token >= sampled->limits[i]) continue;
+      seen[2 * seen_count] = token.token;
+      seen[2 * seen_count + 1] = token.count;
+      ++seen_count;
+    }
+    process[i].seen_count = static_cast<int32_t>(seen_count) - process[i].seen_begin;
   }
-  Status status =
-      CopyIn(sample_rows_.device.data(), sampled, offsetof(SampleRows, tokens), stream_);
+  if (head.mode == HeadMode::kSample && allowed <= most_listed) {
+    std::sort(listed_.begin(), listed_.end());
+    listed_.erase(std::unique(listed_.begin(), listed_.end()), listed_.end());
+    head.mode = HeadMode::kSampleListed;
+    head.listed = static_cast<int>(listed_.size());
+    if (Status status = SendList(listed_); !status.ok()) return status.error();
+  }
+  sampled->list_count = head.listed;
+  int64_t bytes = sizeof(HeadRows);
+  if (head.mode == HeadMode::kProcess) {
+    bytes += static_cast<int64_t>(outputs.size() * sizeof(ProcessRow));
+    const auto count = static_cast<int>(outputs.size());
+    if (Status status = GrowLogits(count); !status.ok()) return status.error();
+    if (head.top > 0) {
+      const int64_t tops = int64_t{count} * kMostTopTokens * 8;
+      if (Status status = Grow(head_top_, tops, true); !status.ok()) return status.error();
+      if (const int64_t needed = WorkspaceBytes(count, config_.vocabulary);
+          needed > top_workspace_.bytes()) {
+        Result<DeviceMemory> memory = DeviceMemory::Make(needed);
+        if (!memory.ok()) return memory.error();
+        top_workspace_ = *std::move(memory);
+      }
+    }
+    Status status = CopyIn(head_seen_.device.data(), head_seen_.pinned, seen_count * 8, uploads_);
+    if (!status.ok()) return status.error();
+  }
+  Status status = CopyIn(head_rows_.device.data(), head_rows_.pinned, bytes, uploads_);
   if (!status.ok()) return status.error();
-  return allowed * kListedPart <= config_.vocabulary ? HeadMode::kSampleListed : HeadMode::kSample;
+  return head;
 }
 
-Status TransformerCuda::EnqueueHead(const float* x, const int32_t* list, int count, HeadMode mode) {
-  GatherRows gather;
-  gather.from = x;
-  gather.stride = hidden_stride_;
-  gather.list = list;
-  gather.columns = config_.hidden;
-  gather.count = count;
-  gather.to = last_.as<float>();
-  if (Status status = RunGatherRows(gather, stream_); !status.ok()) return status;
+Status TransformerCuda::EnqueueHead(const float* x, const int32_t* list, int count,
+                                    const Head& head) {
+  auto* answers = head_answers_.device.as<HeadAnswers>();
+  auto* rows = head_rows_.device.as<HeadRows>();
+  MatMul product;
+  product.parts[0].w = head_;
+  product.x = x;
+  product.x_stride = hidden_stride_;
+  product.x_rows = list;
+  product.rows = count;
+  product.norm = final_norm_;
+  product.epsilon = config_.norm_epsilon;
+  product.soft_cap = config_.logit_soft_cap;
+  if (head.mode == HeadMode::kSample || head.mode == HeadMode::kSampleListed) {
+    HeadSample sample;
+    sample.product = product;
+    sample.masks = masks_->words();
+    sample.masks_stride = masks_->stride();
+    sample.rows = rows;
+    if (head.mode == HeadMode::kSampleListed) {
+      sample.list = head_list_.device.as<int32_t>();
+      sample.most_listed = std::max(head.listed, 1);
+    }
+    sample.state = head_state_.as<HeadState>();
+    sample.answers = answers;
+    return RunHeadSample(sample, stream_);
+  }
   auto* logits = logits_.device.as<float>();
-  auto* flags = reinterpret_cast<int32_t*>(logits + int64_t{count} * logits_stride_);
-  if (Status status = Fill(flags, 0, count * 4, stream_); !status.ok()) return status;
-  MatMul head;
-  head.parts[0].w = head_;
-  head.parts[0].y = logits;
-  head.parts[0].y_stride = logits_stride_;
-  head.x = last_.as<float>();
-  head.x_stride = hidden_stride_;
-  head.rows = count;
-  head.norm = final_norm_;
-  head.epsilon = config_.norm_epsilon;
-  head.soft_cap = config_.logit_soft_cap;
-  head.not_finite = flags;
-  if (mode != HeadMode::kSampleListed) {
-    Status status = RunMatMul(head, stream_);
-    if (!status.ok() || mode == HeadMode::kLogits) return status;
-    return EnqueueSampling(count);
+  product.parts[0].y = logits;
+  product.parts[0].y_stride = logits_stride_;
+  if (head.mode == HeadMode::kListedLogits) {
+    product.row_list = head_list_.device.as<int32_t>();
+    product.row_list_count = &rows->list_count;
   }
-  auto* sampled = sample_rows_.device.as<SampleRows>();
-  UnionOfMasks allowed;
-  allowed.masks = masks_->words();
-  allowed.masks_stride = masks_->stride();
-  allowed.mask_rows = sampled->masks;
-  allowed.count = count;
-  allowed.vocabulary = config_.vocabulary;
-  allowed.tokens = listed_.as<int32_t>();
-  allowed.token_count = &sampled->token_count;
-  allowed.chunk_counts = chunk_counts_.as<int32_t>();
-  if (Status status = RunUnionOfMasks(allowed, stream_); !status.ok()) return status;
-  head.parts[0].y = compact_.as<float>();
-  head.row_list = allowed.tokens;
-  head.row_list_count = allowed.token_count;
-  if (Status status = RunMatMul(head, stream_); !status.ok()) return status;
-  SpreadLogits spread;
-  spread.compact = compact_.as<float>();
-  spread.compact_stride = logits_stride_;
-  spread.tokens = allowed.tokens;
-  spread.token_count = allowed.token_count;
-  spread.count = count;
-  spread.vocabulary = config_.vocabulary;
-  spread.logits = logits;
-  spread.logits_stride = logits_stride_;
-  if (Status status = RunSpreadLogits(spread, stream_); !status.ok()) return status;
-  return EnqueueSampling(count);
+  if (head.mode == HeadMode::kLogits) {
+    Status status = Fill(answers->not_finite, 0, sizeof answers->not_finite, stream_);
+    if (!status.ok()) return status;
+    product.not_finite = answers->not_finite;
+  }
+  Status status = RunMatMul(product, stream_);
+  if (!status.ok() || head.mode != HeadMode::kProcess) return status;
+  if (head.top > 0) {
+    TopKArgs top;
+    top.rows.logits = logits;
+    top.rows.logits_stride = logits_stride_;
+    top.rows.vocabulary = head.limit;
+    top.rows.masks = masks_->words();
+    top.rows.masks_stride = masks_->stride();
+    top.rows.mask_rows = rows->masks;
+    top.rows.count = count;
+    top.k = head.top;
+    top.tokens = head_top_.device.as<int32_t>();
+    top.logprobs = reinterpret_cast<float*>(top.tokens + count * kMostTopTokens);
+    top.workspace = top_workspace_.data();
+    status = TopK(top, stream_);
+    if (!status.ok()) return status;
+  }
+  ProcessLogits process;
+  process.logits = logits;
+  process.logits_stride = logits_stride_;
+  process.count = count;
+  process.masks = masks_->words();
+  process.masks_stride = masks_->stride();
+  process.rows = rows;
+  process.process = reinterpret_cast<const ProcessRow*>(rows + 1);
+  process.seen = head_seen_.device.as<int32_t>();
+  process.answers = answers;
+  return RunProcessLogits(process, stream_);
 }
 
-Status TransformerCuda::EnqueueSampling(int count) {
-  auto* sampled = sample_rows_.device.as<SampleRows>();
-  SampleArgs sample;
-  sample.rows.logits = logits_.device.data();
-  sample.rows.logits_stride = logits_stride_;
-  sample.rows.vocabulary = config_.vocabulary;
-  sample.rows.masks = masks_->words();
-  sample.rows.masks_stride = masks_->stride();
-  sample.rows.mask_rows = sampled->masks;
-  sample.rows.count = count;
-  sample.temperatures = sampled->temperatures;
-  sample.seeds = sampled->seeds;
-  sample.positions = sampled->positions;
-  sample.tokens = sampled->tokens;
-  sample.workspace = sample_workspace_.data();
-  return Sample(sample, stream_);
-}
-
-Status TransformerCuda::FetchHead(std::span<const Row> rows, std::span<const size_t> outputs,
-                                  int count, const Wanted& wanted) {
+Status TransformerCuda::FetchLogits(std::span<const Row> rows, std::span<const size_t> outputs,
+                                    const Head& head, const Wanted& wanted) {
+  const auto width = static_cast<size_t>(config_.vocabulary);
+  auto* answers = static_cast<HeadAnswers*>(head_answers_.pinned);
+  auto* pinned = static_cast<float*>(logits_.pinned);
+  const bool listed = head.mode == HeadMode::kListedLogits;
   Status status;
-  const auto then = [&](auto&& step) {
-    if (status.ok()) status = step();
-  };
-  const int64_t flags_at = int64_t{count} * logits_stride_ * 4;
-  auto* pinned = static_cast<char*>(logits_.pinned);
-  auto* sampled = static_cast<SampleRows*>(sample_rows_.pinned);
-  if (!outputs.empty()) {
-    // Flags lie behind the logits.
-    const int64_t skipped = wanted.sample ? flags_at : 0;
-    then([&] {
-      return CopyOut(pinned + skipped, logits_.device.as<char>() + skipped,
-                     flags_at - skipped + count * 4, stream_);
-    });
-    if (wanted.sample) {
-      then([&] {
-        return CopyOut(sampled->tokens, sample_rows_.device.as<SampleRows>()->tokens, count * 4,
-                       stream_);
-      });
-    }
+  for (size_t i = 0; i < outputs.size() && status.ok(); ++i) {
+    const int64_t at = static_cast<int64_t>(i) * logits_stride_;
+    const int64_t floats = listed ? head.listed : config_.vocabulary;
+    status = CopyOut(pinned + at, logits_.device.as<float>() + at, floats * 4, stream_);
   }
-  then([&] { return Synchronize(stream_); });
+  if (status.ok()) {
+    status = CopyOut(answers, head_answers_.device.data(), sizeof(HeadAnswers), stream_);
+  }
+  if (status.ok()) status = Synchronize(stream_);
   if (!status.ok()) return status;
-  const auto* from = reinterpret_cast<const float*>(pinned);
-  const auto* flags = reinterpret_cast<const int32_t*>(pinned + flags_at);
   for (size_t i = 0; i < outputs.size(); ++i) {
-    const int32_t output = rows[outputs[i]].output;
-    if (flags[i] != 0) bad_rows_.push_back(static_cast<int32_t>(outputs[i]));
-    if (!wanted.sample) {
-      std::copy_n(from + static_cast<int64_t>(i) * logits_stride_, config_.vocabulary,
-                  wanted.logits.data() + int64_t{output} * config_.vocabulary);
-      continue;
+    const Row& row = rows[outputs[i]];
+    const float* from = pinned + static_cast<int64_t>(i) * logits_stride_;
+    float* to = wanted.logits.data() + static_cast<size_t>(row.output) * width;
+    bool bad = false;
+    if (!listed) {
+      std::copy_n(from, width, to);
+      bad = answers->not_finite[i] != 0;
     }
-    wanted.tokens[static_cast<size_t>(output)] = sampled->tokens[i];
-    if (sampled->tokens[i] == kNothingAllowed && status.ok()) {
+    for (size_t n = 0; listed && n < listed_.size(); ++n) {
+      const auto token = static_cast<size_t>(listed_[n]);
+      const bool its =
+          token / 32 < row.allowed.size() && (row.allowed[token / 32] >> token % 32 & 1) != 0;
+      if (!its) continue;
+      to[token] = from[n];
+      bad = bad || !std::isfinite(from[n]);
+    }
+    if (bad) bad_rows_.push_back(static_cast<int32_t>(outputs[i]));
+  }
+  return {};
+}
+
+Status TransformerCuda::FetchTokens(std::span<const Row> rows, std::span<const size_t> outputs,
+                                    const Head& head, const Wanted& wanted) {
+  auto* answers = static_cast<HeadAnswers*>(head_answers_.pinned);
+  const size_t tops = outputs.size() * kMostTopTokens;
+  Status status = CopyOut(answers, head_answers_.device.data(), sizeof(HeadAnswers), stream_);
+  if (status.ok() && head.top > 0) {
+    status =
+        CopyOut(head_top_.pinned, head_top_.device.data(), static_cast<int64_t>(tops * 8), stream_);
+  }
+  if (status.ok()) status = Synchronize(stream_);
+  if (!status.ok()) return status;
+  const auto* top_tokens = static_cast<const int32_t*>(head_top_.pinned);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const auto output = static_cast<size_t>(rows[outputs[i]].output);
+    const SampleRequest& request = wanted.requests[output];
+    const int32_t token = answers->tokens[i];
+    wanted.tokens[output] = token >= 0 ? token : kNoToken;
+    if (request.unwanted) continue;
+    for (size_t k = 0; k < request.top.size(); ++k) {
+      const size_t at = i * static_cast<size_t>(head.top) + k;
+      const auto* logprobs = reinterpret_cast<const float*>(top_tokens + tops);
+      request.top[k] = {top_tokens[at] >= 0 ? top_tokens[at] : kNoToken, logprobs[at]};
+    }
+    if (token == kBrokenLogits) bad_rows_.push_back(static_cast<int32_t>(outputs[i]));
+    if (token == kNothingAllowed && status.ok()) {
       status = Error{ErrorCode::kInvalid, "the mask allows no token",
                      "output " + std::to_string(output)};
     }

@@ -240,7 +240,7 @@ Status TransformerCuda::PrefillLayer(int index, int count, int runs, int most_po
 }
 
 Status TransformerCuda::ForwardPrefill(std::span<const Row> rows, size_t first, size_t count,
-                                       const Wanted& wanted) {
+                                       Wanted& wanted) {
   Buffer& buffer = prefill_->rows;
   auto* device_rows = static_cast<DeviceRow*>(buffer.pinned);
   auto* runs = reinterpret_cast<RowRun*>(device_rows + kRows);
@@ -284,20 +284,14 @@ Status TransformerCuda::ForwardPrefill(std::span<const Row> rows, size_t first, 
     const bool last = layer + 1 == config_.layer_count() && outputs.empty();
     status = PrefillLayer(layer, rows_count, run_count, positions, last);
   }
-  if (status.ok() && outputs.empty()) return Synchronize(stream_);
   const auto* device_list = reinterpret_cast<const int32_t*>(
       buffer.device.as<char>() +
       (reinterpret_cast<char*>(listed) - static_cast<char*>(buffer.pinned)));
-  for (size_t at = 0; at < outputs.size() && status.ok(); at += kMostSkinnyRows) {
+  // Without outputs, once: it waits.
+  for (size_t at = 0; (at == 0 || at < outputs.size()) && status.ok(); at += kMostSkinnyRows) {
     const auto some =
         std::span(outputs).subspan(at, std::min<size_t>(outputs.size() - at, kMostSkinnyRows));
-    const auto some_count = static_cast<int>(some.size());
-    status = GrowLogits(some_count);
-    if (!status.ok()) break;
-    const Result<HeadMode> head = PrepareHead(rows, some, some_count, wanted);
-    if (!head.ok()) return head.error();
-    status = EnqueueHead(prefill_->x.as<float>(), device_list + at, some_count, *head);
-    if (status.ok()) status = FetchHead(rows, some, some_count, wanted);
+    status = RunHead(rows, some, prefill_->x.as<float>(), device_list + at, wanted);
   }
   return status;
 }

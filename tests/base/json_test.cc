@@ -31,13 +31,13 @@ TEST(JsonTest, DepthIsLimitedWithoutRecursion) {
 TEST(JsonTest, SyntaxErrorsNameTheByte) {
   auto value = Parse(R"({"a": })");
   ASSERT_FALSE(value.ok());
-  EXPECT_EQ(value.error().place, "byte 6");
+  EXPECT_EQ(value.error().place, "1:7 (byte 6)");
 }
 
 TEST(JsonTest, NulIsNoEndOfInput) {
   auto value = Parse(std::string_view("{}\0 garbage", 11));
   ASSERT_FALSE(value.ok());
-  EXPECT_EQ(value.error().place, "byte 2");
+  EXPECT_EQ(value.error().place, "1:3 (byte 2)");
 }
 
 TEST(JsonTest, MessagesAreUtf8) {

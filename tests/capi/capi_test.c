@@ -136,7 +136,7 @@ static void test_vocabulary(void) {
   pawl_tokenizer_options options;
   pawl_tokenizer_options_init(&options, sizeof options);
   CHECK_FAILS(pawl_vocabulary_from_tokenizer_json("{", 1, &options, &v, &error), PAWL_INVALID,
-              "byte 1");
+              "1:2");
   CHECK_FAILS(pawl_vocabulary_from_tokenizer_json(NULL, 1, NULL, &v, &error), PAWL_BAD_ARGUMENT,
               "json");
   CHECK_FAILS(pawl_vocabulary_from_tokenizer_file(NULL, 1, NULL, &v, &error), PAWL_BAD_ARGUMENT,

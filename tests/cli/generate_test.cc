@@ -46,6 +46,36 @@ TEST(GenerateTest, RegexMatchesWhole) {
   }
 }
 
+// Three gaps, each with an output; every one goes on from what was written before.
+TEST(GenerateTest, SeveralGaps) {
+  const char kRegex[] = "([a-c]x?)+-[0-9]{2,4};(yes|no)";
+  std::set<std::string> seen;
+  for (int seed = 0; seed < 8; ++seed) {
+    const auto arguments =
+        Command({"--regex", kRegex, "--prefix", "a", "--gap", "x", "--gap", "7", "--suffix", "o",
+                 "--max-tokens", "12", "--temperature", "3", "--seed", std::to_string(seed)});
+    const CommandResult result = RunPawl(arguments);
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(RunPawl(arguments).out, result.out);
+    const auto outputs = nlohmann::json::parse(result.out, nullptr, false);
+    ASSERT_TRUE(outputs.is_array()) << result.out;
+    ASSERT_EQ(outputs.size(), 3u) << result.out;
+    const std::string text = "a" + outputs[0].get<std::string>() + "x" +
+                             outputs[1].get<std::string>() + "7" + outputs[2].get<std::string>() +
+                             "o";
+    EXPECT_TRUE(RE2::FullMatch(text, kRegex)) << text;
+    seen.insert(text);
+  }
+  EXPECT_GT(seen.size(), 3u);
+  const CommandResult captures = RunPawl(Command({"--regex", kRegex, "--gap", "x", "--captures"}));
+  EXPECT_EQ(captures.exit_code, 2);
+  EXPECT_NE(captures.err.find("--captures: "), std::string::npos) << captures.err;
+  const CommandResult alone = RunPawl(Command({"--gap", "x"}));
+  EXPECT_EQ(alone.exit_code, 2);
+  EXPECT_NE(alone.err.find("--gap, --suffix and --require want a constraint"), std::string::npos)
+      << alone.err;
+}
+
 TEST(GenerateTest, SchemaGivesValidJson) {
   const std::string schema = WriteScratch(
       "pair.json", R"({"type":"array","items":{"type":"boolean"},"minItems":2,"maxItems":2})");
@@ -54,6 +84,27 @@ TEST(GenerateTest, SchemaGivesValidJson) {
   const auto value = nlohmann::json::parse(result.out, nullptr, false);
   ASSERT_TRUE(value.is_array()) << result.out;
   EXPECT_EQ(value.size(), 2u);
+}
+
+TEST(GenerateTest, TheGrammarsTemperatureCountsInItsRules) {
+  const auto outputs = [](const std::string& name, const std::string& text,
+                          const std::string& temperature) {
+    const std::string grammar = WriteScratch(name, text);
+    std::set<std::string> seen;
+    for (int seed = 0; seed < 6; ++seed) {
+      const CommandResult result = RunPawl(Command(
+          {"--grammar", grammar, "--temperature", temperature, "--seed", std::to_string(seed)}));
+      EXPECT_EQ(result.exit_code, 0) << result.err;
+      seen.insert(result.out);
+    }
+    return seen;
+  };
+  const auto greedy = outputs("plain.lark", "start: x\nx: /[a-z]{12}/", "0");
+  ASSERT_EQ(greedy.size(), 1u);
+  EXPECT_EQ(outputs("cold.lark", "start: x\nx[temperature=0]: /[a-z]{12}/", "5"), greedy);
+  EXPECT_EQ(outputs("cold.ebnf", "root ::= x\nx[temperature=0] ::= [a-z]{12}", "5"), greedy);
+  EXPECT_GT(outputs("hot.lark", "start: x\nx[temperature=5]: /[a-z]{12}/", "0").size(), 3u);
+  EXPECT_GT(outputs("plain.lark", "start: x\nx: /[a-z]{12}/", "5").size(), 3u);
 }
 
 TEST(GenerateTest, WithoutConstraintItEndsByItselfOrIsCutAtTheBudgetAndSaysSo) {

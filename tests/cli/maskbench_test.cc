@@ -41,7 +41,7 @@ TEST(MaskbenchTest, CountsEveryKindOfOutcome) {
     const CommandResult result =
         RunPawl({"maskbench", "--tokenizer", PAWL_SOURCE_DIR "/models/tiny-extract", "--data", data,
                  "--jobs", "2", mode, "--json", out, "--list-failures"});
-    ASSERT_EQ(result.exit_code, 0) << result.err;
+    ASSERT_EQ(result.exit_code, 1) << result.err;  // bad.json was not measured
     const auto text = ReadFile(out);
     ASSERT_TRUE(text.ok());
     const auto report = json::Parse(*text);

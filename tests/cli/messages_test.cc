@@ -91,7 +91,8 @@ TEST(MessagesTest, ChoicesAreCountedFromOne) {
 
 TEST(MessagesTest, BadSchemasNameFileAndKeyword) {
   const std::string not_json = WriteScratch("not_json.json", "{\"type\": ");
-  ExpectRefused(Extract(not_json, {"--text", "x"}), {"pawl extract: ", "not_json.json: byte 9"});
+  ExpectRefused(Extract(not_json, {"--text", "x"}),
+                {"pawl extract: ", "not_json.json: 1:10 (byte 9)"});
   const std::string wrong_value =
       WriteScratch("wrong.json", R"({"properties":{"age":{"type":"integer","minimum":"3"}}})");
   ExpectRefused(Extract(wrong_value, {"--text", "x"}), {"wrong.json: #/properties/age/minimum: "});
@@ -129,7 +130,7 @@ TEST(MessagesTest, BadModelFoldersNameTheFile) {
 TEST(MessagesTest, BadPromptFilesNameTheKey) {
   const std::string schema = GoodSchema();
   const std::pair<std::string, std::string> cases[] = {
-      {"{\"extract\":", "pawl.json: byte"},
+      {"{\"extract\":", "pawl.json: 1:12 (byte"},
       {R"([])", "pawl.json: #: must be an object"},
       {R"({"bos":1})", "pawl.json: #/bos: "},
       {R"({"extract":{"prompt":7}})", "pawl.json: #/extract/prompt: "},
@@ -323,7 +324,7 @@ TEST(MessagesTest, WrongTokenizersSayWhatIsExpected) {
   ExpectRefused(with(PAWL_SOURCE_DIR "/schemas/examples/contact.json"),
                 {"contact.json#/model: missing", expected});
   ExpectRefused(with(PAWL_SOURCE_DIR "/models/tiny-extract/model.safetensors"),
-                {"model.safetensors: byte ", "not JSON", expected});
+                {"model.safetensors: 1:2 (byte ", "not JSON", expected});
   ExpectRefused(with(WriteScratch("empty_tokenizer.json", "")),
                 {"empty_tokenizer.json: is empty; ", expected});
   ExpectRefused(with(WriteScratch("list.json", "[]")), {"list.json#: must be an object", expected});

@@ -38,6 +38,16 @@ CommandResult Sample(const std::vector<std::string>& more) {
   return RunPawl(arguments);
 }
 
+// Texts are drawn evenly, whatever a model would be sampled with.
+TEST(SampleTest, AGrammarsTemperatureIsNoMatter) {
+  const std::string grammar =
+      WriteScratch("cold_sample.lark", "start: x\nx[temperature=0]: /[a-z]{12}/");
+  const CommandResult result = Sample({"--grammar", grammar, "--n", "10"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const std::vector<std::string> lines = Lines(result.out);
+  EXPECT_EQ(std::set<std::string>(lines.begin(), lines.end()).size(), 10U);
+}
+
 TEST(SampleTest, EveryTextIsValid) {
   const std::string schema = WriteScratch("point.json", kPoint);
   auto validator = oracle::Validator::Create(kPoint, {});
@@ -133,6 +143,51 @@ TEST(SampleTest, GapsAndWords) {
   EXPECT_EQ(result.exit_code, 0) << result.err;
 }
 
+// Each gap is filled so that the whole is a text of the grammar, whatever stands in the others.
+TEST(SampleTest, SeveralGaps) {
+  const std::string grammar =
+      WriteScratch("pairs.ebnf", "root ::= \"(\" root* \")\" | [a-c]+ | \"<\" root \">\"\n");
+  const std::string middle = WriteScratch("middle.txt", "a)");
+  const auto whole = [](const Json& outputs) {
+    const char* around[] = {"((", "<", "a)", ")"};
+    std::string text = around[0];
+    for (size_t i = 0; i < outputs.size(); ++i)
+      text += outputs[i].get<std::string>() + around[i + 1];
+    return text;
+  };
+  std::set<std::string> seen;
+  std::set<std::string> lines;
+  for (const bool files : {false, true}) {
+    std::vector<std::string> arguments = {
+        "--grammar", grammar,  "--prefix", "((",           "--suffix", ")",        "--n",
+        "12",        "--seed", "3",        "--max-tokens", "24",       "--ending", "0.2"};
+    const std::string first = WriteScratch("first.txt", "<");
+    if (files) {
+      arguments.insert(arguments.end(), {"--gap-file", first, "--gap-file", middle});
+    } else {
+      arguments.insert(arguments.end(), {"--gap", "<", "--gap", "a)"});
+    }
+    const CommandResult result = Sample(arguments);
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    ASSERT_EQ(Lines(result.out).size(), 12U);
+    lines.insert(result.out);
+    for (const std::string& line : Lines(result.out)) {
+      const Json outputs = Json::parse(line, nullptr, false);
+      ASSERT_TRUE(outputs.is_array()) << line;
+      ASSERT_EQ(outputs.size(), 3U) << line;
+      seen.insert(whole(outputs));
+    }
+  }
+  EXPECT_EQ(lines.size(), 1U);  // from files it is the same
+  EXPECT_GT(seen.size(), 8U);
+  std::vector<std::string> validate = {"validate", "--grammar", grammar, "--tokenizer",
+                                       RandomModelFolder()};
+  for (const std::string& text : seen)
+    validate.push_back(WriteScratch("whole_" + std::to_string(validate.size()), text));
+  const CommandResult result = RunPawl(validate);
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+}
+
 // A text that needs a token by name, and a budget that only long tokens keep.
 TEST(SampleTest, TokensByNameAndLongTokens) {
   const CommandResult letters = Sample({"--regex", "[a-z]{30}", "--max-tokens", "20", "--n", "5"});
@@ -162,6 +217,30 @@ TEST(SampleTest, BadInput) {
   expect_refused({"--regex", "[a-c]*", "--prefix", "abx"}, {"--prefix, byte 2: does not fit"});
   expect_refused({"--regex", "[a-c]*", "--suffix", "x"}, {"--suffix: "});
   expect_refused({"--regex", "[a-c]*", "--suffix", "x", "--suffix", "a"}, {"--suffix 1: "});
+  expect_refused({"--regex", "[a-c]*", "--gap", "x"}, {"--gap 1: does not fit"});
+  expect_refused({"--regex", "[a-c]*", "--gap", "a", "--gap", "x"}, {"--gap 2: does not fit"});
+  expect_refused({"--regex", "[a-c]*", "--gap", "a", "--suffix", "x"}, {"--suffix: does not fit"});
+  expect_refused({"--regex", "[a-c]*", "--gap", "a", "--suffix", "b", "--suffix", "x"},
+                 {"--suffix 2: does not fit"});
+  expect_refused({"--regex", "[a-c]*", "--gap-file", WriteScratch("gap_x.txt", "x")},
+                 {"--gap-file 1: does not fit"});
+  expect_refused({"--regex", "[a-c]*", "--gap-file", ScratchPath("absent")}, {"absent"});
+  expect_refused({"--regex", "[a-c]*", "--gap", ""}, {"--gap: is empty"});
+  expect_refused({"--regex", "[a-c]*", "--gap", "a", "--require", "b"}, {"--require: ", "--gap"});
+  expect_refused({"--structural-tag",
+                  WriteScratch("plain_tag.json", R"({"format":{"type":"regex","pattern":"a"}})"),
+                  "--whitespace", "any"},
+                 {"--whitespace: is for JSON Schemas; this structural tag has none"});
+  const std::string lark = WriteScratch("plain.lark", "start: \"a\"\n");
+  expect_refused({"--grammar", lark, "--root", "start"}, {"--root: is for EBNF and GBNF"});
+  expect_refused({"--grammar", lark, "--ascii"}, {"--ascii: is for JSON Schemas"});
+  expect_refused(
+      {"--grammar",
+       WriteScratch("plain.llguidance", R"({"grammars":[{"lark_grammar":"start: \"a\""}]})"),
+       "--order", "any"},
+      {"--order: is for JSON Schemas"});
+  expect_refused({"--regex", "a", "--order", "any"}, {"--order: has a meaning with --schema only"});
+  expect_refused({"--choice", "a", "--root", "x"}, {"--root: has a meaning with --grammar only"});
   expect_refused({"--regex", "[a-c]*", "--require", "x"}, {"--require: no text"});
   expect_refused({"--regex", "a", "--prefix", "a", "--prefix-file", "x"}, {"only one of"});
   expect_refused({"--regex", "a("}, {"pawl sample: --regex: byte "});

@@ -97,7 +97,8 @@ struct Sequence {
   // Runs rows through both kernels, or through the first alone; `from[i]` is the position whose
   // activations row i has.
   std::vector<float> Run(const std::vector<DeviceRow>& rows, const std::vector<int>& from,
-                         const std::vector<int32_t>& extra = {}, bool attend = true) {
+                         const std::vector<int32_t>& extra = {}, bool attend = true,
+                         const std::vector<RowRun>& groups = {}) {
     const auto count = static_cast<int>(rows.size());
     std::vector<float> input;
     for (const int p : from) {
@@ -138,6 +139,11 @@ struct Sequence {
         static_cast<size_t>(AttentionWorkspace(count, c.heads, c.head_dim, c.length)));
     attention.partial = reinterpret_cast<float*>(partial.data());
     attention.out_stride = c.heads * c.head_dim;
+    const OnDevice<RowRun> device_groups(groups);
+    if (!groups.empty()) {
+      attention.groups = device_groups.data();
+      attention.group_count = static_cast<int>(groups.size());
+    }
     return InAnyOrder<float>([&] {
       OnDevice<float> out(static_cast<size_t>(count * c.heads * c.head_dim));
       attention.out = out.data();
@@ -285,6 +291,67 @@ TEST_F(AttentionTest, PathOfATreeHasTheBitsOfThePlainRun) {
     ASSERT_EQ(got.size(), plain.size());
     EXPECT_EQ(std::memcmp(got.data(), plain.data(), got.size() * sizeof(float)), 0) << c.head_dim;
   }
+}
+
+// Plain rows and rows of trees, in groups of any size, padding among them, and empty groups.
+TEST_F(AttentionTest, GroupsHaveTheBitsOfTheirRows) {
+  Random random(3);
+  int taken = 0;
+  for (const Case& c : kCases) {
+    if (!AttentionTakesGroups(c.type, c.heads, c.kv_heads, c.head_dim)) continue;
+    ++taken;
+    Sequence sequence(random, c);
+    const int base = c.length - 6;
+    std::vector<DeviceRow> rows;
+    std::vector<int> from;
+    for (int p = 0; p < base; ++p) {
+      rows.push_back(sequence.Plain(p));
+      from.push_back(p);
+    }
+    (void)sequence.Run(rows, from, {}, false);
+    rows.clear();
+    from.clear();
+    std::vector<int32_t> extra;
+    for (int p = base; p < base + 3; ++p) {
+      rows.push_back(sequence.Plain(p));
+      from.push_back(p);
+    }
+    // Rows of a tree, each of which sees some of those before it.
+    std::vector<int32_t> slots;
+    for (int i = 0; i < 12; ++i) {
+      DeviceRow row;
+      row.slot = sequence.Slot(c.length + i);
+      row.prefix = base;
+      row.extra_begin = static_cast<int32_t>(extra.size());
+      for (const int32_t slot : slots) {
+        if (row.extra_count < 5 && random() % 2 == 0) {
+          extra.push_back(slot);
+          ++row.extra_count;
+        }
+      }
+      extra.push_back(row.slot);
+      ++row.extra_count;
+      row.position = base + row.extra_count - 1;
+      slots.push_back(row.slot);
+      rows.push_back(row);
+      from.push_back(row.position);
+    }
+    rows.push_back(DeviceRow());
+    from.push_back(0);
+    const std::vector<float> alone = sequence.Run(rows, from, extra);
+    for (const std::vector<RowRun>& groups :
+         {std::vector<RowRun>{{0, 8}, {8, 8}, {0, 0}, {0, 0}},
+          std::vector<RowRun>{{0, 1}, {1, 5}, {6, 2}, {8, 3}, {11, 5}}}) {
+      const std::vector<float> got = sequence.Run(rows, from, extra, true, groups);
+      ASSERT_EQ(got.size(), alone.size());
+      EXPECT_EQ(std::memcmp(got.data(), alone.data(), got.size() * sizeof(float)), 0)
+          << c.heads << "/" << c.kv_heads << " x " << c.head_dim << ", " << c.length;
+    }
+  }
+  EXPECT_GE(taken, 8);
+  EXPECT_FALSE(AttentionTakesGroups(CacheType::kF32, 8, 2, 256));
+  EXPECT_EQ(AttentionGroupRows(8, 32, 8, 512, 132), 1);
+  EXPECT_EQ(AttentionGroupRows(16, 32, 8, 8192, 132), 8);
 }
 
 }  // namespace

@@ -42,7 +42,8 @@ TEST_F(LayerTest, EmbeddingRowsAreTheCpus) {
     }
     const PackedMatrix packed = PackMatrix(matrix);
     const OnDevice<std::byte> data(packed.data);
-    const OnDevice<float> device_scales(packed.scales), device_minimums(packed.minimums);
+    const OnDevice<uint16_t> scales(packed.scales);
+    EXPECT_EQ(packed.scales.empty(), !IsPacked(packed.shape.type));
     std::vector<DeviceRow> rows(5);
     for (size_t i = 0; i < rows.size(); ++i)
       rows[i].token = static_cast<int32_t>(random() % tokens);
@@ -50,8 +51,7 @@ TEST_F(LayerTest, EmbeddingRowsAreTheCpus) {
     Embed args;
     args.table = packed.shape;
     args.table.data = data.data();
-    args.table.scales = device_scales.data();
-    args.table.minimums = device_minimums.data();
+    args.table.scales = scales.data();
     args.rows = device_rows.data();
     args.count = static_cast<int>(rows.size());
     args.scale = 3.0f;
@@ -137,78 +137,6 @@ TEST_F(LayerTest, SlotsMove) {
   }
   EXPECT_EQ(device_keys.values(), keys);
   EXPECT_EQ(device_values.values(), values);
-}
-
-// The union of masks as a list, and rows over the list spread over the vocabulary.
-TEST_F(LayerTest, UnionAndSpread) {
-  Random random(4);
-  for (const int vocabulary : {1, 31, 1000, 8192, 20000}) {
-    for (const double share : {0.0, 0.001, 0.5}) {
-      const int count = 3, words = (vocabulary + 31) / 32;
-      std::vector<uint32_t> masks(static_cast<size_t>(words * 5));
-      std::bernoulli_distribution bit(share);
-      for (uint32_t& word : masks) {
-        for (int i = 0; i < 32; ++i) word |= static_cast<uint32_t>(bit(random)) << i;
-      }
-      const std::vector<int32_t> mask_rows = {4, 0, vocabulary == 1000 && share > 0.1 ? -1 : 2};
-      std::vector<int32_t> expected;
-      for (int t = 0; t < vocabulary; ++t) {
-        bool some = false;
-        for (const int32_t row : mask_rows) {
-          some = some || row < 0 ||
-                 (masks[static_cast<size_t>(row * words + t / 32)] >> t % 32 & 1) != 0;
-        }
-        if (some) expected.push_back(t);
-      }
-      const OnDevice<uint32_t> device_masks(masks);
-      const OnDevice<int32_t> device_rows(mask_rows);
-      OnDevice<int32_t> tokens(static_cast<size_t>(vocabulary)), token_count(size_t{1}),
-          chunks(static_cast<size_t>(vocabulary / 8192 + 1));
-      UnionOfMasks args;
-      args.masks = device_masks.data();
-      args.masks_stride = words;
-      args.mask_rows = device_rows.data();
-      args.count = count;
-      args.vocabulary = vocabulary;
-      args.tokens = tokens.data();
-      args.token_count = token_count.data();
-      args.chunk_counts = chunks.data();
-      std::vector<int32_t> got = InAnyOrder<int32_t>([&] {
-        PAWL_EXPECT_OK(RunUnionOfMasks(args, nullptr));
-        return tokens.values();
-      });
-      ASSERT_EQ(token_count.values()[0], static_cast<int32_t>(expected.size()));
-      got.resize(expected.size());
-      ASSERT_EQ(got, expected);
-
-      const auto listed = expected.size();
-      const std::vector<float> compact = Normal(random, 2 * (listed + 3));
-      const OnDevice<float> device_compact(compact);
-      SpreadLogits spread;
-      spread.compact = device_compact.data();
-      spread.compact_stride = static_cast<int64_t>(listed + 3);
-      spread.tokens = tokens.data();
-      spread.token_count = token_count.data();
-      spread.count = 2;
-      spread.vocabulary = vocabulary;
-      spread.logits_stride = vocabulary;
-      const std::vector<float> logits = InAnyOrder<float>([&] {
-        OnDevice<float> out(static_cast<size_t>(2 * vocabulary));
-        spread.logits = out.data();
-        PAWL_EXPECT_OK(RunSpreadLogits(spread, nullptr));
-        return out.values();
-      });
-      for (size_t r = 0; r < 2; ++r) {
-        std::vector<float> row(static_cast<size_t>(vocabulary),
-                               -std::numeric_limits<float>::infinity());
-        for (size_t i = 0; i < listed; ++i) {
-          row[static_cast<size_t>(expected[i])] = compact[r * (listed + 3) + i];
-        }
-        ASSERT_TRUE(
-            std::equal(row.begin(), row.end(), logits.begin() + static_cast<long>(r) * vocabulary));
-      }
-    }
-  }
 }
 
 }  // namespace

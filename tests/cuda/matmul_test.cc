@@ -4,104 +4,10 @@
 
 #include <algorithm>
 
-#include "kernels/cuda/pack.h"
-#include "src/base/half.h"
-#include "src/model/quantize.h"
-#include "tests/cuda/cuda_test_util.h"
+#include "tests/cuda/weights_util.h"
 
 namespace pawl::PAWL_GPU {
 namespace {
-
-// A matrix of one type: as the device has it, and what its weights are worth.
-struct Weights {
-  PackedMatrix packed;
-  std::vector<double> exact;
-};
-
-Weights MakeWeights(Random& random, DeviceWeight type, int rows, int columns, int shift = 5) {
-  const auto r = static_cast<size_t>(rows), c = static_cast<size_t>(columns);
-  Weights weights;
-  Matrix matrix;
-  matrix.rows = rows;
-  matrix.cols = columns;
-  std::vector<float> values = Normal(random, r * c);
-  std::vector<uint16_t> halves(r * c);
-  const KernelSet& kernels = *FindKernels(KernelVariant::kAuto);
-  std::vector<std::byte> data;
-  if (type == DeviceWeight::kF32 || type == DeviceWeight::kFp8) {
-    matrix.type = WeightType::kF32;
-    matrix.data = values.data();
-  } else if (type == DeviceWeight::kBf16) {
-    matrix.type = WeightType::kBf16;
-    for (size_t i = 0; i < values.size(); ++i) halves[i] = Bf16Bits(values[i]);
-    matrix.data = halves.data();
-  } else if (type == DeviceWeight::kF16) {
-    matrix.type = WeightType::kF16;
-    for (uint16_t& h : halves) {
-      h = static_cast<uint16_t>((random() & 0x83ffu) | (random() % 17) << 10);
-    }
-    matrix.data = halves.data();
-  } else {
-    matrix.type = type == DeviceWeight::kI8 ? WeightType::kI8 : WeightType::kI4;
-    const size_t padded = (c + 63) / 64 * 64;
-    matrix.group_shift = shift;
-    matrix.groups = static_cast<int64_t>(((c + 31) / 32 * 32) >> shift);
-    if (shift == 6) matrix.groups = static_cast<int64_t>(padded / 64);
-    const bool with_minimums = type == DeviceWeight::kI4 && rows % 2 == 0;
-    data.resize(static_cast<size_t>(PackedBytes(matrix, with_minimums)));
-    PlacePacked(data.data(), with_minimums, matrix);
-    PackedRow row;
-    for (int o = 0; o < rows; ++o) {
-      row.values.resize(padded);
-      for (uint8_t& value : row.values) {
-        value = static_cast<uint8_t>(random() & (type == DeviceWeight::kI8 ? 255u : 15u));
-      }
-      row.scales.clear();
-      row.minimums.clear();
-      for (int64_t g = 0; g < matrix.groups; ++g) {
-        row.scales.push_back(FloatToHalf(Normal(random, 1)[0]));
-        row.minimums.push_back(FloatToHalf(Normal(random, 1, 8.0f)[0]));
-      }
-      StoreRow(row, o, matrix);
-    }
-  }
-  weights.packed = type == DeviceWeight::kFp8 ? PackMatrixFp8(matrix, kernels) : PackMatrix(matrix);
-  std::vector<float> row(c);
-  for (int o = 0; o < rows; ++o) {
-    kernels.read_row(matrix, o, row.data());
-    for (size_t k = 0; k < c; ++k) {
-      double value = row[k];
-      if (type == DeviceWeight::kFp8) {
-        // The nearest of all codes.
-        const double scale = weights.packed.scales[static_cast<size_t>(o / 16 * 16 + o % 16)];
-        double best = 0;
-        for (int code = 0; code < 127; ++code) {
-          const int e = code >> 3;
-          const double size =
-              e == 0 ? std::ldexp(code & 7, -9) : std::ldexp(8 + (code & 7), e - 10);
-          const double candidate = std::copysign(size * scale, value);
-          if (std::fabs(candidate - value) < std::fabs(best - value)) best = candidate;
-        }
-        value = best;
-      }
-      weights.exact.push_back(value);
-    }
-  }
-  return weights;
-}
-
-// A packed matrix in device memory.
-struct Uploaded {
-  explicit Uploaded(const PackedMatrix& packed)
-      : data(packed.data), scales(packed.scales), minimums(packed.minimums), matrix(packed.shape) {
-    matrix.data = data.data();
-    matrix.scales = scales.data();
-    matrix.minimums = minimums.data();
-  }
-  OnDevice<std::byte> data;
-  OnDevice<float> scales, minimums;
-  DeviceMatrix matrix;
-};
 
 struct Case {
   DeviceWeight type;
@@ -109,6 +15,7 @@ struct Case {
   bool bias, add, norm;
   Gate gate;
   int shift = 5;
+  bool minimums = false;  // of kI4
 };
 
 const Case kCases[] = {
@@ -128,7 +35,10 @@ const Case kCases[] = {
     {DeviceWeight::kI8, 18, 80, 1, true, false, true, Gate::kNone},
     {DeviceWeight::kI4, 70, 192, 2, false, false, true, Gate::kNone},
     {DeviceWeight::kI4, 65, 256, 20, true, true, false, Gate::kNone, 6},
-    {DeviceWeight::kI4, 50, 320, 64, false, false, true, Gate::kSilu},
+    {DeviceWeight::kI4, 50, 320, 64, false, false, true, Gate::kSilu, 5, true},
+    {DeviceWeight::kI4, 40, 160, 3, false, false, true, Gate::kSilu},
+    {DeviceWeight::kI4, 37, 512, 2, false, true, true, Gate::kNone, 5, true},
+    {DeviceWeight::kI4, 33, 128, 9, true, false, false, Gate::kNone, 6, true},
 };
 
 double Act(Gate gate, double v) {
@@ -147,8 +57,9 @@ TEST_F(MatMulTest, EqualsDoublePrecision) {
     const std::string label = std::to_string(static_cast<int>(c.type)) + " " +
                               std::to_string(c.rows_of_w) + "x" + std::to_string(c.columns) + " " +
                               std::to_string(c.rows) + " rows";
-    const Weights w = MakeWeights(random, c.type, c.rows_of_w, c.columns, c.shift);
-    const Weights up = MakeWeights(random, c.type, c.rows_of_w, c.columns, c.shift);
+    const Weights w = MakeWeights(random, c.type, c.rows_of_w, c.columns, c.shift, c.minimums);
+    const Weights up = MakeWeights(random, c.type, c.rows_of_w, c.columns, c.shift, c.minimums);
+    EXPECT_EQ(w.packed.minimums.empty(), !c.minimums);
     const Uploaded device_w(w.packed), device_up(up.packed);
     const size_t x_stride = (columns + 3) / 4 * 4 + 4;
     const std::vector<float> x = Normal(random, rows * x_stride, 3.0f);
@@ -285,7 +196,8 @@ TEST_F(MatMulTest, PartsAreTheMatricesOneByOne) {
   const OnDevice<float> x(Normal(random, static_cast<size_t>(rows * columns)));
   std::vector<Uploaded> matrices;
   for (const int size : sizes) {
-    matrices.emplace_back(MakeWeights(random, DeviceWeight::kI4, size, columns).packed);
+    matrices.emplace_back(
+        MakeWeights(random, DeviceWeight::kI4, size, columns, 5, size == 16).packed);
   }
   MatMul args;
   args.x = x.data();

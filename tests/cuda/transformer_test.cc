@@ -274,7 +274,7 @@ TEST_F(TransformerTest, Fp8WeightsAreWorthWhatTheySay) {
         const double size =
             exponent == 0 ? std::ldexp(code & 7, -9) : std::ldexp(8 + (code & 7), exponent - 10);
         values.push_back(static_cast<float>(((code & 0x80) != 0 ? -size : size) *
-                                            packed.scales[static_cast<size_t>(r)]));
+                                            packed.row_scales[static_cast<size_t>(r)]));
       }
     }
     rounded.push_back(std::move(values));
@@ -415,7 +415,7 @@ TEST_F(TransformerTest, SampledTokensAreTheSamplers) {
       }
       std::vector<TokenId> tokens(static_cast<size_t>(sequences), -7);
       const Status status = model.ForwardAndSample(rows, requests, tokens);
-      ASSERT_TRUE(status.ok()) << status.error().ToString();
+      ASSERT_TRUE(status.ok()) << status.error().ToString() << " " << name << " round " << round;
       for (const SequenceId id : ids) model.Truncate(id, 0);
       const std::vector<float> logits = RunRows(model, rows);
       for (size_t s = 0; s < requests.size(); ++s) {
@@ -428,6 +428,139 @@ TEST_F(TransformerTest, SampledTokensAreTheSamplers) {
       }
       for (const SequenceId id : ids) model.FreeSequence(id);
     }
+  }
+}
+
+// Everything else that can be asked of a sampler, requests that come late, rows that nobody wants
+// any longer, and the most probable tokens.
+TEST_F(TransformerTest, FilteredTokensAreTheSamplers) {
+  Random random(12);
+  Result<std::unique_ptr<Model>> loaded = LoadCuda(GoldenFolder("llama-bf16-llama3"), {});
+  ASSERT_TRUE(loaded.ok()) << loaded.error().ToString();
+  Model& model = **loaded;
+  const auto width = static_cast<size_t>(model.info().vocabulary_size);
+  for (int round = 0; round < 4; ++round) {
+    const size_t sequences = 3;
+    std::vector<Row> rows;
+    std::vector<SampleRequest> requests(sequences);
+    std::vector<SamplingParams> params(sequences);
+    std::vector<std::vector<TokenId>> outputs(sequences);
+    std::vector<std::vector<SeenToken>> seen(sequences);
+    std::vector<std::vector<TokenLogprob>> tops(sequences, std::vector<TokenLogprob>(4));
+    for (size_t s = 0; s < sequences; ++s) {
+      rows.push_back({static_cast<TokenId>(random() % width), 0, MakeSequence(model, 4), 0,
+                      static_cast<int32_t>(s)});
+    }
+    int asked = 0;
+    const auto late = [&] {
+      ++asked;
+      for (size_t s = 0; s < sequences; ++s) {
+        SamplingParams& p = params[s];
+        p.temperature = s == 2 ? 0.0f : 1.5f;
+        p.top_k = round % 2 == 0 ? 20 : 0;
+        p.top_p = 0.7f;
+        p.min_p = 0.01f;
+        p.repetition_penalty = 1.5f;
+        p.frequency_penalty = 0.5f;
+        p.seed = random();
+        for (int i = 0; i < 20; ++i) outputs[s].push_back(static_cast<TokenId>(random() % width));
+        std::map<TokenId, int32_t> counts;
+        for (const TokenId t : outputs[s]) ++counts[t];
+        for (const auto& [token, count] : counts) seen[s].push_back({token, count});
+        std::vector<uint32_t> words((width + 31) / 32);
+        for (uint32_t& word : words) word = static_cast<uint32_t>(random());
+        requests[s].mask = std::make_shared<Mask>(static_cast<MaskId>(s), std::move(words));
+        requests[s].temperature = p.temperature;
+        requests[s].seed = p.seed;
+        requests[s].position = outputs[s].size();
+        requests[s].top_k = p.top_k;
+        requests[s].top_p = p.top_p;
+        requests[s].min_p = p.min_p;
+        requests[s].penalties = {p.repetition_penalty, p.presence_penalty, p.frequency_penalty};
+        requests[s].seen = seen[s];
+        requests[s].vocabulary = static_cast<int>(width) - 30;
+        if (round == 2) requests[s].top = tops[s];
+        requests[s].unwanted = round == 3 && s == 1;
+      }
+    };
+    std::vector<TokenId> tokens(sequences, -7);
+    const Status status = model.ForwardAndSample(rows, requests, tokens, late);
+    ASSERT_TRUE(status.ok()) << status.error().ToString();
+    EXPECT_EQ(asked, 1);
+    for (const Row& row : rows) model.Truncate(row.sequence, 0);
+    const std::vector<float> logits = RunRows(model, rows);
+    for (size_t s = 0; s < sequences; ++s) {
+      if (requests[s].unwanted) {
+        EXPECT_EQ(tokens[s], kNoToken);
+        continue;
+      }
+      const auto known = std::span(logits).subspan(s * width, width - 30);
+      Sampler sampler(params[s]);
+      const Result<TokenId> expected =
+          sampler.Sample(known, requests[s].mask.get(), requests[s].position, {{}, outputs[s]});
+      ASSERT_TRUE(expected.ok());
+      EXPECT_EQ(tokens[s], *expected) << "round " << round << " row " << s;
+      if (round != 2) continue;
+      std::vector<TokenId> allowed;
+      double sum = 0;
+      for (size_t t = 0; t < known.size(); ++t) {
+        if (!requests[s].mask->Allows(static_cast<TokenId>(t))) continue;
+        allowed.push_back(static_cast<TokenId>(t));
+        sum += std::exp(double{known[t]});
+      }
+      std::stable_sort(allowed.begin(), allowed.end(), [&](TokenId a, TokenId b) {
+        return known[static_cast<size_t>(a)] > known[static_cast<size_t>(b)];
+      });
+      for (size_t k = 0; k < tops[s].size(); ++k) {
+        EXPECT_EQ(tops[s][k].token, allowed[k]);
+        EXPECT_NEAR(tops[s][k].logprob, known[static_cast<size_t>(allowed[k])] - std::log(sum),
+                    1e-5);
+      }
+    }
+    for (const Row& row : rows) model.FreeSequence(row.sequence);
+  }
+}
+
+// Rows that say which logits they want get these with the bits of full calls.
+TEST_F(TransformerTest, AllowedLogitsHaveTheBitsOfAFullCall) {
+  Random random(13);
+  Result<std::unique_ptr<Model>> loaded = LoadCuda(GoldenFolder("gemma2-bf16"), {});
+  ASSERT_TRUE(loaded.ok()) << loaded.error().ToString();
+  Model& model = **loaded;
+  const auto width = static_cast<size_t>(model.info().vocabulary_size);
+  for (int round = 0; round < 6; ++round) {
+    const size_t count = 1 + static_cast<size_t>(round) % 3;
+    std::vector<Row> rows;
+    std::vector<std::vector<uint32_t>> masks;
+    for (size_t s = 0; s < count; ++s) {
+      rows.push_back({static_cast<TokenId>(random() % width), 0, MakeSequence(model, 4), 0,
+                      static_cast<int32_t>(s)});
+      std::vector<uint32_t> words(round == 4 ? 2 : (width + 31) / 32);
+      for (int i = 0; i < (round == 3 ? 1000 : 5); ++i) {
+        words[random() % words.size()] |= 1u << random() % 32;
+      }
+      masks.push_back(std::move(words));
+    }
+    const std::vector<float> expected = RunRows(model, rows);
+    for (const Row& row : rows) model.Truncate(row.sequence, 0);
+    for (size_t s = 0; s < count; ++s) {
+      if (round != 5 || s != 1) rows[s].allowed = masks[s];
+    }
+    std::vector<float> got(count * width, kNan);
+    PAWL_EXPECT_OK(model.Forward(rows, got));
+    size_t given = 0;
+    for (size_t s = 0; s < count; ++s) {
+      for (size_t t = 0; t < width; ++t) {
+        const bool wanted = rows[s].allowed.empty() ||
+                            (t / 32 < masks[s].size() && (masks[s][t / 32] >> t % 32 & 1) != 0);
+        given += !std::isnan(got[s * width + t]);
+        if (!wanted) continue;
+        ASSERT_EQ(std::memcmp(&got[s * width + t], &expected[s * width + t], 4), 0)
+            << "round " << round << " row " << s << " token " << t;
+      }
+    }
+    EXPECT_LE(given, round < 3 ? count * 5 : count * width);
+    for (const Row& row : rows) model.FreeSequence(row.sequence);
   }
 }
 

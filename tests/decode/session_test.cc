@@ -8,11 +8,14 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "pawl/compiler.h"
 #include "src/base/random.h"
+#include "src/decode/sampler.h"
 
 namespace pawl {
 namespace {
@@ -398,6 +401,63 @@ TEST(SessionTest, ErrorsOfTheModelAndBadArgumentsComeBack) {
   const auto after = other.Generate(kPrompt, std::make_shared<OpenClose>(0), options);
   ASSERT_TRUE(after.ok() && want.ok());
   EXPECT_EQ(after->text, want->text);
+}
+
+// Each token against the sampler, given by itself the logits and the temperature of that place.
+TEST(SessionTest, TheGrammarsTemperatureCountsWhereItAsks) {
+  VocabularyInit init;
+  for (char c = 'a'; c <= 'z'; ++c) init.tokens.emplace_back(1, c);
+  init.tokens.emplace_back("<end>");
+  init.special = init.end_tokens = {26};
+  const std::shared_ptr<const Vocabulary> vocabulary = *Vocabulary::Create(std::move(init));
+  const auto grammar = Compiler(vocabulary)
+                           .CompileGrammar(
+                               "start: cold warm free\ncold[temperature=0]: /[a-m]{6}/\n"
+                               "warm[temperature=3]: /[n-z]{6}/\nfree: /[a-z]{6}/",
+                               GrammarLanguage::kLark);
+  ASSERT_TRUE(grammar.ok()) << grammar.error().ToString();
+  HashModel model(vocabulary->size());
+  Session session(model, vocabulary);
+  std::set<std::string> cold, warm;
+  for (const float given : {0.0f, 1.5f}) {
+    for (const bool obey : {true, false}) {
+      for (uint64_t seed = 0; seed < 12; ++seed) {
+        GenerateOptions options;
+        options.sampling = {.temperature = given, .seed = seed};
+        options.grammar_temperature = obey;
+        const auto out = session.Generate(kPrompt, MakeConstraint(*grammar), options);
+        ASSERT_TRUE(out.ok()) << out.error().ToString();
+        ASSERT_EQ(out->tokens.size(), 18u);
+        if (obey) cold.insert(out->text.substr(0, 6));
+        if (obey) warm.insert(out->text.substr(6, 6));
+        std::vector<TokenId> before = kPrompt;
+        State state = grammar->Start();
+        for (size_t i = 0; i < 18; ++i) {
+          const float temperature = !obey || i >= 12 ? given : i < 6 ? 0.0f : 3.0f;
+          HashModel alone(vocabulary->size());
+          const SequenceId sequence = *alone.NewSequence(100);
+          std::vector<Row> rows;
+          for (const TokenId token : before) {
+            rows.push_back({.token = token,
+                            .position = static_cast<int32_t>(rows.size()),
+                            .sequence = sequence,
+                            .ancestors = 0,
+                            .output = -1});
+          }
+          rows.back().output = 0;
+          std::vector<float> logits(static_cast<size_t>(vocabulary->size()));
+          ASSERT_TRUE(alone.Forward(rows, logits).ok());
+          Sampler sampler({.temperature = temperature, .seed = seed});
+          const auto want = sampler.Sample(logits, state.mask().get(), i, {});
+          ASSERT_EQ(out->tokens[i], *want) << given << ' ' << obey << ' ' << seed << ' ' << i;
+          before.push_back(*want);
+          state = *state.Advance(*want);
+        }
+      }
+    }
+  }
+  EXPECT_EQ(cold.size(), 1u);
+  EXPECT_GT(warm.size(), 6u);
 }
 
 TEST(SessionTest, LogitsBeyondTheVocabularyAreNeverChosen) {

@@ -84,6 +84,27 @@ TEST(EngineTest, SameOutputAsTheCommandForTheSameSeed) {
   EXPECT_NE(outputs[0], outputs[1]);
 }
 
+TEST(EngineTest, TheGrammarsTemperatureCountsInItsRules) {
+  Engine engine = Load(Batch(4));
+  std::vector<EngineRequest> requests;
+  for (const char* asks : {"", "[temperature=0]", "[temperature=8]"}) {
+    const auto grammar = Compiler(engine.vocabulary())
+                             .CompileGrammar("start: x\nx" + std::string(asks) + ": /[a-z]{12}/",
+                                             GrammarLanguage::kLark);
+    ASSERT_TRUE(grammar.ok()) << grammar.error().ToString();
+    for (const uint64_t seed : {1, 2, 3}) {
+      requests.push_back(Under(engine, kRegex, seed));
+      requests.back().grammar = *grammar;
+      requests.back().options.sampling.temperature = *asks == '\0' ? 0 : 4;
+    }
+  }
+  const auto outputs = engine.GenerateAll(requests);
+  for (const auto& output : outputs) ASSERT_TRUE(output.ok()) << output.error().ToString();
+  for (size_t i = 1; i < 6; ++i) EXPECT_EQ(outputs[i]->text, outputs[0]->text);
+  EXPECT_NE(outputs[6]->text, outputs[7]->text);
+  EXPECT_NE(outputs[7]->text, outputs[8]->text);
+}
+
 TEST(EngineTest, MessagesAreLaidOutAsTheCommandDoes) {
   const std::string path = testing::TempDir() + "/engine_test_template.jinja";
   std::ofstream(path) << kTemplate;
@@ -229,7 +250,7 @@ TEST(EngineTest, RequestsSayWhatIsWrongAndWhere) {
 
   EngineRequest bad_json;
   bad_json.chat_json = "[{\"role\":";
-  EXPECT_EQ(error_of(bad_json).rfind("chat_json: byte ", 0), 0u) << error_of(bad_json);
+  EXPECT_EQ(error_of(bad_json).rfind("chat_json: 1:", 0), 0u) << error_of(bad_json);
   EngineRequest bad_message;
   bad_message.messages = {{"user", "a"}, {"user", "\xC3"}};
   EXPECT_EQ(error_of(bad_message), "messages: #/1/content: not UTF-8 at byte 0");

@@ -1,14 +1,20 @@
 // Arbitrary bytes as a Lark grammar: it is read or refused with a place, within its budget. What is
 // read is well formed, and a remark, an empty line and a rule that nobody calls do not change its
-// language.
+// language. The captures of what it accepts lie in the output and are texts of their rules.
+#include <algorithm>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "grammar/cfg/cfg_machine.h"
+#include "grammar/languages/language_hint.h"
 #include "grammar/languages/lark.h"
 #include "pawl/grammar.h"
+#include "src/base/random.h"
 #include "tests/fuzz/fuzz_util.h"
+#include "tests/grammar/capture_reference.h"
 #include "tests/grammar/cfg_reference.h"
 
 namespace {
@@ -53,23 +59,131 @@ void RequireWellFormed(const GrammarIr& ir, std::string_view text) {
   }
 }
 
-// Whatever the machine takes has a derivation, and its captures lie in the text.
+// Bytes, and some tokens that grammars may name.
+const std::shared_ptr<const Vocabulary>& Tokens() {
+  static const auto tokens = [] {
+    VocabularyInit init;
+    for (int b = 0; b < 256; ++b) init.tokens.emplace_back(1, static_cast<char>(b));
+    init.tokens.insert(init.tokens.end(), {"ab", "<|x|>", "<tool>", "<end>"});
+    init.special = {257, 258, 259};
+    init.end_tokens = {259};
+    return *Vocabulary::Create(std::move(init));
+  }();
+  return tokens;
+}
+
+// What the oracles of spans know: bytes alone, and no text that is cut in two by a marker.
+struct Traits {
+  bool bytes_alone = true, markers = false, limits = false;
+};
+
+Traits TraitsOf(const GrammarIr& ir) {
+  Traits traits;
+  for (GrammarIr::ExprId id = 0; id < ir.expr_count(); ++id) {
+    const GrammarIr::Kind kind = ir.expr(id).kind;
+    if (kind == GrammarIr::Kind::kTokens || kind == GrammarIr::Kind::kAutomaton)
+      traits.bytes_alone = false;
+  }
+  for (GrammarIr::RuleId rule = 0; rule < ir.rule_count(); ++rule) {
+    traits.markers |= ir.rule(rule).attributes.marker.has_value();
+    traits.limits |= ir.rule(rule).attributes.max_tokens.has_value();
+  }
+  return traits;
+}
+
+bool Ascii(std::string_view text) {
+  return std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+}
+
+// The captures of a whole output lie in it, in order, and each holds a text of a rule of its name;
+// where trying every derivation is quick, they are those of the derivation that counts.
+void RequireCaptures(GrammarIr& ir, const Grammar& grammar, std::span<const OutputPiece> pieces,
+                     std::string_view text) {
+  std::string output;
+  for (const OutputPiece& piece : pieces)
+    output += piece.token == kNoToken ? piece.bytes : grammar.vocabulary().bytes(piece.token);
+  const auto found = grammar.FindCaptures(pieces);
+  if (!found.ok()) {
+    fuzz::Require(found.error().code == ErrorCode::kLimit, "captures are not found", text);
+    return;
+  }
+  const Traits traits = TraitsOf(ir);
+  size_t last = 0;
+  for (const Capture& capture : *found) {
+    fuzz::Require(capture.begin <= capture.end && capture.end <= output.size(),
+                  "a capture outside of the output", text);
+    if (traits.markers)
+      continue;  // what is hidden is cut out, and a marker may end behind its rule
+    fuzz::Require(output.compare(capture.begin, capture.end - capture.begin, capture.text) == 0,
+                  "a capture has another text than the output", text);
+    fuzz::Require(last <= capture.end, "captures out of order", text);
+    last = capture.end;
+  }
+  if (!traits.bytes_alone || traits.markers || !Ascii(output)) return;
+  CfgReference reference(ir);
+  fuzz::Require(reference.Accepts(output), "an output that has no derivation", text);
+  for (const Capture& capture : *found) {
+    bool fits = false;
+    for (GrammarIr::RuleId rule = 0; rule < ir.rule_count() && !fits; ++rule) {
+      fits = ir.rule(rule).attributes.capture == capture.name &&
+             reference.RuleEndsOf(rule, capture.begin).contains(capture.end);
+    }
+    fuzz::Require(fits, "a capture is no text of its rule", text);
+  }
+  constexpr size_t kMostTried = 6;
+  if (traits.limits || output.size() > kMostTried) return;
+  CaptureReference slow(ir, reference, output);
+  const auto expected = slow.Run();
+  if (!expected || slow.circular()) return;
+  fuzz::Require(*found == *expected, "another derivation than the preferred one", text);
+}
+
+// Random outputs, token by token, and their completions: what has ended so far lies in what there
+// is, and the whole has captures as it should.
 void RequireCaptures(GrammarIr& ir, std::string_view text) {
-  static const auto vocabulary =
-      *Vocabulary::Create({.tokens = {"a"}, .special = {}, .end_tokens = {}});
-  auto machine = CfgMachine::Create(ir, *vocabulary);
+  auto machine = CfgMachine::Create(ir, *Tokens());
   if (!machine.ok() || !(*machine)->has_captures()) return;
-  const Grammar grammar(*machine, vocabulary);
+  const Grammar grammar(*machine, Tokens());
   for (const std::string_view sample : {"", "a", "ab", "a b", "x1"}) {
     const auto state = grammar.Start().Advance(sample);
     if (!state || !state->accepting()) continue;
-    const OutputPiece pieces[] = {{.bytes = sample}};
-    const auto captures = grammar.FindCaptures(pieces);
-    fuzz::Require(captures.ok(), "captures are not found", text);
-    for (const Capture& capture : *captures) {
-      fuzz::Require(capture.begin <= capture.end && capture.end <= sample.size(),
-                    "a capture outside of the text", text);
+    const OutputPiece pieces[] = {{.bytes = std::string(sample)}};
+    RequireCaptures(ir, grammar, pieces, text);
+  }
+  constexpr uint64_t kWalks = 3, kSteps = 10;
+  constexpr size_t kMostTokens = 40;
+  for (uint64_t walk = 0; walk < kWalks; ++walk) {
+    State state = grammar.Start();
+    std::vector<OutputPiece> pieces;
+    size_t length = 0;
+    const auto take = [&](TokenId token) {
+      const auto next = state.Advance(token);
+      fuzz::Require(next.has_value(), "the mask allows a token that the state refuses", text);
+      state = *next;
+      pieces.push_back({.token = token});
+      length += Tokens()->bytes(token).size();
+    };
+    for (uint64_t step = 0; step < kSteps; ++step) {
+      std::vector<TokenId> allowed = state.mask()->Tokens();
+      std::erase_if(allowed, [](TokenId token) { return Tokens()->is_end(token); });
+      if (allowed.empty()) break;
+      take(allowed[Philox4x32(fuzz::HashOf(text), walk, step).word[0] % allowed.size()]);
+      const auto so_far = grammar.FindCaptures(pieces);
+      if (!so_far.ok()) {
+        fuzz::RequireGoodError(so_far.error(), text);
+        fuzz::Require(so_far.error().code != ErrorCode::kInvalid, "an output does not fit", text);
+        continue;
+      }
+      for (const Capture& capture : *so_far) {
+        fuzz::Require(capture.begin <= capture.end && capture.end <= length,
+                      "a capture that has not ended yet", text);
+      }
     }
+    const auto rest = state.CompletionTokens();
+    if (!rest || rest->size() > kMostTokens) continue;
+    for (const TokenId token : *rest) take(token);
+    fuzz::Require(state.accepting(), "the completion does not complete", text);
+    RequireCaptures(ir, grammar, pieces, text);
   }
 }
 
@@ -84,7 +198,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return 0;
   }
   RequireWellFormed(*ir, text);
-  Result<GrammarIr> twin = Read("// a remark\n\n" + text +
+  // A byte order mark is one in front of everything only.
+  const size_t mark = text.size() - WithoutByteOrderMark(text).size();
+  Result<GrammarIr> twin = Read(text.substr(0, mark) + "// a remark\n\n" + text.substr(mark) +
                                 "\n# another\n\nnobody-calls-this: \"x\" nobody-calls-this\n");
   fuzz::Require(twin.ok(), "a remark makes a grammar wrong", text);
   fuzz::Require(twin->expr_count() == ir->expr_count() && twin->rule_count() == ir->rule_count(),

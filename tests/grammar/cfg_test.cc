@@ -167,5 +167,27 @@ TEST(CfgTest, MaxTokensEndTheLexeme) {
   EXPECT_TRUE(a.Advance(TokenId{7})->accepting());
 }
 
+// Two tokens more were given where one was left, and refused.
+TEST(CfgTest, CompletionTokensKeepToMaxTokens) {
+  const auto vocabulary = Tokens();
+  GrammarIr ir;
+  const RuleId root = ir.AddRule("root");
+  ir.Define(root, ir.Literal("xxx"));
+  ir.SetAttributes(root, {.max_tokens = 2});
+  ir.SetRoot(root);
+  auto machine = CfgMachine::Create(ir, *vocabulary);
+  ASSERT_TRUE(machine.ok());
+  const Grammar grammar(*machine, vocabulary);
+  const State start = grammar.Start();
+  EXPECT_EQ(start.ShortestCompletion(), "xxx");
+  EXPECT_FALSE(start.CompletionTokens());
+  EXPECT_EQ(start.shortest_close(), -1);
+  ir.SetAttributes(root, {.max_tokens = 3});
+  machine = CfgMachine::Create(ir, *vocabulary);
+  ASSERT_TRUE(machine.ok());
+  const Grammar enough(*machine, vocabulary);
+  EXPECT_EQ(enough.Start().shortest_close(), 3);
+}
+
 }  // namespace
 }  // namespace pawl

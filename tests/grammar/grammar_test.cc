@@ -97,6 +97,27 @@ TEST(GrammarTest, ChoicesForceWhatTheyShare) {
   EXPECT_FALSE(compiler.CompileChoice({}).ok());
 }
 
+// Bug: a root was taken with Lark and had no effect.
+TEST(GrammarTest, LarkHasOneRoot) {
+  const Compiler compiler(MakeVocabulary({}));
+  const auto compile = [&](GrammarLanguage language, const std::string& root) {
+    const bool lark = language != GrammarLanguage::kEbnf;
+    GrammarOptions options;
+    options.root = root;
+    return compiler.CompileGrammar(
+        lark ? "start: other\nother: \"b\"" : "root ::= other\nother ::= \"b\"", language, options);
+  };
+  for (const GrammarLanguage language : {GrammarLanguage::kLark, GrammarLanguage::kLarkXgrammar}) {
+    EXPECT_TRUE(compile(language, "start").ok());
+    EXPECT_TRUE(compile(language, "root").ok());  // what the option is where nobody sets it
+    const auto refused = compile(language, "other");
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().place, "root");
+    EXPECT_EQ(refused.error().code, ErrorCode::kInvalid);
+  }
+  EXPECT_TRUE(compile(GrammarLanguage::kEbnf, "other").ok());
+}
+
 TEST(GrammarTest, StatesAreValues) {
   const auto v = MakeVocabulary({});
   auto grammar = Compiler(v).CompileRegex("(ab)*c");

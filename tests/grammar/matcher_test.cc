@@ -284,6 +284,17 @@ TEST(BatchFillerTest, FillsEachRowAsItsMatcherWould) {
   }
 }
 
+TEST(StateTest, CopiesTheMasksThatAreKnown) {
+  const Grammar grammar = *Compiler(Words()).CompileRegex("(ab|abc)*[0-9]");
+  const State state = grammar.Start();
+  std::vector<uint32_t> row(kStride, 7);
+  EXPECT_EQ(state.CopyKnownMask(row), -1);
+  EXPECT_EQ(row, std::vector<uint32_t>(kStride, 7));
+  const auto mask = state.mask();
+  EXPECT_EQ(state.CopyKnownMask(row), mask->count());
+  EXPECT_TRUE(std::ranges::equal(mask->words(), row));
+}
+
 TEST(BatchFillerTest, ManyThreadsMayAskOneGrammarAtOnce) {
   // New and known states of one grammar, from threads that each make their own way through it.
   const Compiler compiler(Words());
@@ -386,6 +397,13 @@ TEST(DraftTreeTest, ParentsOfChildAndSiblingLists) {
                 .error()
                 .ToString(),
             "node 2: listed twice in the draft tree");
+  // Circles of children and of siblings, and one that hangs on nothing.
+  EXPECT_EQ(
+      DraftTreeParents(std::vector<int32_t>{1, 0}, std::vector<int32_t>{-1, -1}).error().ToString(),
+      "node 0: a child or sibling of itself in the draft tree");
+  EXPECT_FALSE(DraftTreeParents(std::vector<int32_t>{0}, std::vector<int32_t>{-1}).ok());
+  EXPECT_FALSE(
+      DraftTreeParents(std::vector<int32_t>{-1, -1, -1}, std::vector<int32_t>{-1, 2, 1}).ok());
   EXPECT_EQ(DraftTreeParents(std::vector<int32_t>{1, -1, -1}, std::vector<int32_t>{-1, 2, 1})
                 .error()
                 .ToString(),

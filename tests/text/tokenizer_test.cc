@@ -384,7 +384,7 @@ TEST_F(FolderTest, Errors) {
   Write("generation_config.json", R"({"eos_token_id": [1, 99]})");
   EXPECT_EQ(Error(), "DIR/generation_config.json#/eos_token_id/1: no token of tokenizer.json");
   Write("generation_config.json", "{");
-  EXPECT_EQ(Error().substr(0, 35), "DIR/generation_config.json: byte 1:");
+  EXPECT_EQ(Error().substr(0, 41), "DIR/generation_config.json: 1:2 (byte 1):");
   Write("generation_config.json", "{}");
   Write("tokenizer.json", Small("\"normalizer\": 3"));
   EXPECT_EQ(Error(), "DIR/tokenizer.json#/normalizer/type: missing, must be a string");

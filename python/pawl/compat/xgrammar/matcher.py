@@ -219,7 +219,7 @@ class GrammarMatcher:
         try:
             return [(name, text) for name, _, _, text in self._native.captures()]
         except PawlError as error:
-            if error.code == "unsupported":  # only tokens go on from here: nothing is settled yet
+            if error.code == "unsupported":  # nothing short completes it: nothing is settled
                 return []
             raise RuntimeError(str(error)) from error
 

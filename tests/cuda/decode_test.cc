@@ -1,0 +1,133 @@
+// The decode loop with tokens drawn on the device: the shipped model under grammars gives the
+// tokens that it gives on the CPU, in batches, with all ways of sampling, and whether or not masks
+// are found while the device computes.
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pawl/compiler.h"
+#include "src/decode/batch.h"
+#include "src/decode/session.h"
+#include "src/engine/model_files.h"
+#include "src/model/safetensors.h"
+#include "src/model/transformer_config.h"
+#include "src/model/transformer_cuda.h"
+#include "src/model/transformer_weights.h"
+#include "tests/cuda/cuda_test_util.h"
+
+namespace pawl::PAWL_GPU {
+namespace {
+
+const char* const kShipped = PAWL_SOURCE_DIR "/models/tiny-extract";
+
+class DecodeTest : public GpuTest {
+ protected:
+  void SetUp() override {
+    GpuTest::SetUp();
+    if (IsSkipped()) return;
+    Result<TransformerConfig> config = ReadTransformerConfig(kShipped);
+    Result<Checkpoint> checkpoint = Checkpoint::Open(kShipped);
+    ASSERT_TRUE(config.ok() && checkpoint.ok());
+    Result<TransformerWeights> weights =
+        LoadTransformerWeights(std::make_unique<Checkpoint>(*std::move(checkpoint)), *config,
+                               HuggingFaceNames(*config), nullptr);
+    ASSERT_TRUE(weights.ok());
+    TransformerCudaOptions options;
+    options.kv_bytes = 4 << 20;
+    // Logits as near to the CPU's as they get, so that seeds give the same tokens.
+    options.cache = CacheType::kF32;
+    Result<std::unique_ptr<Model>> cuda = TransformerCuda::Make(*config, *weights, options);
+    ASSERT_TRUE(cuda.ok()) << cuda.error().ToString();
+    cuda_ = *std::move(cuda);
+    ModelOptions cpu_options;
+    cpu_options.threads = 1;
+    Result<std::unique_ptr<Model>> cpu = LoadModel(kShipped, cpu_options);
+    ASSERT_TRUE(cpu.ok());
+    cpu_ = *std::move(cpu);
+    tokenizer_ = *LoadTokenizer(kShipped);
+    vocabulary_ = *tokenizer_->MakeVocabulary();
+    const Compiler compiler(vocabulary_);
+    grammar_ = *compiler.CompileJsonSchema(
+        R"({"type":"object","properties":{"vendor":{"type":"string","maxLength":20},)"
+        R"("total":{"type":"integer"}},"required":["vendor","total"],)"
+        R"("additionalProperties":false})");
+  }
+
+  std::vector<Generation> Run(Model& model, const BatchOptions& options, BatchStats* stats) {
+    BatchEngine engine(
+        model, vocabulary_, [this](std::string_view text) { return tokenizer_->Encode(text); },
+        options);
+    std::vector<Generation> outputs(4);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      BatchRequest request;
+      request.prompt = tokenizer_->Encode("Invoice " + std::to_string(i) + " from Acme");
+      if (i != 3) request.constraint = MakeConstraint(*grammar_);
+      SamplingParams& p = request.options.sampling;
+      p.seed = 100 + i;
+      if (i > 0) p.temperature = 0.8f;
+      if (i == 2) {
+        p.top_k = 50;
+        p.top_p = 0.9f;
+        p.repetition_penalty = 1.1f;
+        p.presence_penalty = 0.1f;
+      }
+      request.options.max_tokens = i == 3 ? 12 : 24;
+      request.done = [&outputs, i](Result<Generation> output) {
+        ASSERT_TRUE(output.ok()) << output.error().ToString();
+        outputs[i] = *std::move(output);
+      };
+      engine.Add(std::move(request));
+    }
+    while (engine.Step()) {
+    }
+    if (stats != nullptr) *stats = engine.stats();
+    return outputs;
+  }
+
+  std::unique_ptr<Model> cuda_, cpu_;
+  std::shared_ptr<const Tokenizer> tokenizer_;
+  std::shared_ptr<const Vocabulary> vocabulary_;
+  std::optional<Grammar> grammar_;
+};
+
+TEST_F(DecodeTest, TokensAreTheCpus) {
+  const std::vector<Generation> expected = Run(*cpu_, {.max_batch = 4}, nullptr);
+  struct Way {
+    bool sample_in_model;
+    LateMasks late;
+    int threads;
+  };
+  for (const Way& way : {Way{true, LateMasks::kNever, 1}, Way{true, LateMasks::kAlways, 3},
+                         Way{false, LateMasks::kAuto, 1}}) {
+    BatchStats stats;
+    const std::vector<Generation> got = Run(*cuda_,
+                                            {.max_batch = 4,
+                                             .threads = way.threads,
+                                             .sample_in_model = way.sample_in_model,
+                                             .late_masks = way.late},
+                                            &stats);
+    EXPECT_EQ(stats.late_steps > 0, way.late == LateMasks::kAlways);
+    for (size_t i = 0; i < got.size(); ++i) {
+      EXPECT_EQ(got[i].tokens, expected[i].tokens) << got[i].text << " | " << expected[i].text;
+      EXPECT_EQ(got[i].stop, expected[i].stop);
+      EXPECT_EQ(got[i].stats.sampled_tokens, expected[i].stats.sampled_tokens);
+      EXPECT_EQ(got[i].stats.forced_tokens, expected[i].stats.forced_tokens);
+    }
+  }
+}
+
+TEST_F(DecodeTest, SessionDrawsOnTheDevice) {
+  Session on_cpu(*cpu_, vocabulary_), on_device(*cuda_, vocabulary_);
+  const std::vector<TokenId> prompt = tokenizer_->Encode("From Acme, 30 EUR");
+  GenerateOptions options;
+  options.max_tokens = 16;
+  const Result<Generation> expected = on_cpu.Generate(prompt, MakeConstraint(*grammar_), options);
+  const Result<Generation> got = on_device.Generate(prompt, MakeConstraint(*grammar_), options);
+  ASSERT_TRUE(expected.ok() && got.ok());
+  EXPECT_EQ(got->tokens, expected->tokens);
+  EXPECT_EQ(got->stats.sample_seconds, 0);  // no logits came to the host
+}
+
+}  // namespace
+}  // namespace pawl::PAWL_GPU

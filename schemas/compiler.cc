@@ -116,6 +116,7 @@ Result<Grammar> Compiler::CompileGrammar(std::string_view text, GrammarLanguage 
   if (!ir.ok()) return ir.error();
   auto machine = CfgMachine::Create(*ir, *vocabulary_);
   if (!machine.ok()) return machine.error();
+  (*machine)->PrepareMasks(*vocabulary_, options.prepare_steps);
   return Grammar(*std::move(machine), vocabulary_);
 }
 

@@ -194,10 +194,18 @@ void CfgMachine::FillTokens(Key state, const Vocabulary& vocabulary, uint32_t* w
 bool CfgMachine::FillBelow(Key state, const Vocabulary& vocabulary, uint32_t node, bool fresh,
                            uint32_t* words) {
   if (node != TokenTrie::kRoot || !fresh) return false;
-  if (masks_ == nullptr) masks_ = std::make_unique<CfgMasks>(*this, vocabulary);
-  masks_->Fill(FrameOf(state), words);
+  MasksOf(vocabulary).Fill(FrameOf(state), words);
   last_mask_path = MaskPath::kTrieWalk;
   return true;
+}
+
+void CfgMachine::PrepareMasks(const Vocabulary& vocabulary, uint64_t steps) {
+  if (steps > 0) MasksOf(vocabulary).Prepare(steps);
+}
+
+CfgMasks& CfgMachine::MasksOf(const Vocabulary& vocabulary) {
+  if (masks_ == nullptr) masks_ = std::make_unique<CfgMasks>(*this, vocabulary);
+  return *masks_;
 }
 
 std::optional<std::string> CfgMachine::ShortestCompletion(Key state) {

@@ -61,6 +61,9 @@ class CfgMachine : public Machine {
   void FillTokens(Key state, const Vocabulary& vocabulary, uint32_t* words) override;
   bool FillBelow(Key state, const Vocabulary& vocabulary, uint32_t node, bool fresh,
                  uint32_t* words) override;
+  // Finds parts of masks beforehand, by up to so many steps (GrammarOptions::prepare_steps).
+  // `vocabulary`: the one that masks will be asked about.
+  void PrepareMasks(const Vocabulary& vocabulary, uint64_t steps);
   bool CountsTokens() const override { return program_.counts_tokens; }
   bool has_captures() const override { return has_captures_; }
   Result<std::vector<Capture>> FindCaptures(std::span<const OutputPiece> pieces,
@@ -97,6 +100,7 @@ class CfgMachine : public Machine {
   };
 
   CfgMachine(GrammarIr ir, CfgProgram program);
+  CfgMasks& MasksOf(const Vocabulary& vocabulary);
   // Sorts the threads and unites those that are one.
   StateId Intern(ContId fresh, std::vector<Thread>& threads);
   StateId MakeStep(StateId state, uint8_t byte);

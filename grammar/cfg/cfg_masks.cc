@@ -7,9 +7,11 @@
 
 #include <algorithm>
 #include <array>
+#include <queue>
 #include <utility>
 
 #include "grammar/byte_class.h"
+#include "grammar/cfg/prepare_watch.h"
 
 namespace pawl {
 namespace {
@@ -50,6 +52,13 @@ struct RegexTables {
   }
 };
 
+// A walk that nothing stops (PrepareWatch is one that may).
+struct NoWatch {
+  bool Stops() const { return false; }
+  template <typename Key>
+  void Ends(Key, size_t) {}
+};
+
 }  // namespace
 
 CfgMasks::CfgMasks(CfgMachine& machine, const Vocabulary& vocabulary)
@@ -60,6 +69,8 @@ CfgMasks::CfgMasks(CfgMachine& machine, const Vocabulary& vocabulary)
       classes_(vocabulary.Derived<SubtreeClasses>()) {
   words_.assign(static_cast<size_t>(vocabulary.mask_words()), 0);
   group_of_class_.assign(classes_.count(), kNone);
+  for (const CfgProgram::Terminal& terminal : machine.program().terminals)
+    begins_ |= terminal.first_bytes;
   stack_.resize(static_cast<size_t>(trie_.max_depth()) + 1);
 }
 
@@ -299,17 +310,9 @@ void CfgMasks::FillGroup(std::span<const uint32_t> group, StateId state, uint32_
   }
 }
 
-const CfgMasks::Inside& CfgMasks::InsideOf(uint32_t node, const Thread& thread) {
-  const InsideKey key{node, thread.source, thread.tokens == 1, thread.key};
-  if (const auto known = inside_.find(key); known != inside_.end()) return *known->second;
-  std::unique_ptr<Inside> inside = MakeInside(node, thread);
-  bytes_ += BytesOf(inside->tokens) + BytesOf(inside->leaving);
-  return *(inside_[key] = std::move(inside));
-}
-
-template <typename Steps>
-void CfgMasks::WalkLexeme(const Steps& steps, uint32_t node, const Thread& thread,
-                          std::vector<uint32_t>& leaving) {
+template <typename Steps, typename Watch>
+bool CfgMasks::WalkLexeme(const Steps& steps, uint32_t node, const Thread& thread,
+                          std::vector<uint32_t>& leaving, Watch& watch) {
   const auto nodes = trie_.nodes();
   const bool lazy = (thread.source & 1) != 0, last = thread.tokens == 1;
   const bool root = node == TokenTrie::kRoot;
@@ -339,13 +342,14 @@ void CfgMasks::WalkLexeme(const Steps& steps, uint32_t node, const Thread& threa
   };
   const auto walk = [&](uint32_t i, const uint32_t end) {
     while (i < end) {
+      if (watch.Stops()) return;
       close(i);
       const TokenTrie::Node& at = nodes[i];
       const typename Steps::Key before = stack[at.depth - 1u];
       const typename Steps::Key after = steps.Step(before, at.byte);
       // Where the lexeme may end already at the top, the state itself says so.
       if (at.depth > top + 1u && steps.Accepting(before)) {
-        open.push_back({i, tokens});
+        if (begins_[at.byte]) open.push_back({i, tokens});
         if (lazy) {
           i = at.end;
           continue;
@@ -358,12 +362,14 @@ void CfgMasks::WalkLexeme(const Steps& steps, uint32_t node, const Thread& threa
       stack[at.depth] = after;
       if (at.token != kNoToken && (!last || steps.Accepting(after))) {
         for (TokenId t = at.token; t != kNoToken; t = trie_.NextSame(t)) set(t);
+        watch.Ends(after, 1);
       }
       ++i;
       // Where all tokens below stay inside, leaving the lexeme there is of no use.
       if (at.end - i < kWorthAsking) continue;
       if (!steps.TakesAll(after, classes_.Below(i - 1), lazy, last)) continue;
       const uint32_t first = trie_.FirstToken(i), all = trie_.FirstToken(at.end) - first;
+      watch.Ends(after, all);
       if (all < TokenRanges::kMany) {
         for (const TokenId id : trie_.order().subspan(first, all)) set(id);
       } else {
@@ -384,19 +390,75 @@ void CfgMasks::WalkLexeme(const Steps& steps, uint32_t node, const Thread& threa
     walk(node + 1, nodes[node].end);
   }
   close(root ? trie_.size() : nodes[node].end);
+  return !watch.Stops();
 }
 
-std::unique_ptr<CfgMasks::Inside> CfgMasks::MakeInside(uint32_t node, const Thread& thread) {
+const CfgMasks::Inside& CfgMasks::InsideOf(uint32_t node, const Thread& thread) {
+  const InsideKey key{node, thread.source, thread.tokens == 1, thread.key};
+  if (const auto known = inside_.find(key); known != inside_.end()) return *known->second;
   leaving_.clear();
-  auto inside = std::make_unique<Inside>();
+  NoWatch watch;
   if (thread.source / 2 == 0) {
-    WalkLexeme(RegexTables{machine_.regexes()}, node, thread, leaving_);
+    WalkLexeme(RegexTables{machine_.regexes()}, node, thread, leaving_, watch);
   } else {
-    WalkLexeme(AnyMachine{machine_.machine_of(thread)}, node, thread, leaving_);
+    WalkLexeme(AnyMachine{machine_.machine_of(thread)}, node, thread, leaving_, watch);
   }
-  inside->tokens = PackTouched();
-  inside->leaving = GroupsOf(leaving_);
-  return inside;
+  TokenBits tokens = PackTouched();
+  return Keep(key, std::move(tokens), GroupsOf(leaving_));
+}
+
+const CfgMasks::Inside& CfgMasks::Keep(const InsideKey& key, TokenBits tokens, Groups leaving) {
+  bytes_ += BytesOf(tokens) + BytesOf(leaving);
+  auto& kept = inside_[key];
+  kept = std::make_unique<Inside>(Inside{std::move(tokens), std::move(leaving)});
+  return *kept;
+}
+
+void CfgMasks::Prepare(uint64_t steps) {
+  const std::span<const CfgProgram::Terminal> terminals = machine_.program().terminals;
+  const auto regex = [](const CfgProgram::Terminal& terminal) {
+    return terminal.source == 0 && terminal.max_tokens == 0;
+  };
+  if (steps == 0 || std::ranges::none_of(terminals, regex)) return;
+  RegexMachine& regexes = machine_.regexes();
+  PrepareWatch watch(regexes, steps);
+  // The starts in the grammar's order, then first what the most tokens lead to.
+  struct Next {
+    uint64_t tokens;
+    uint32_t order;
+    PrepareWatch::Place place;
+    bool operator<(const Next& other) const {
+      return tokens != other.tokens ? tokens < other.tokens : order > other.order;
+    }
+  };
+  std::priority_queue<Next> open;
+  uint32_t order = 0;
+  for (const CfgProgram::Terminal& terminal : terminals) {
+    if (regex(terminal))
+      open.push({UINT64_MAX, order++, {Machine::LexemeOf(terminal.start), terminal.lazy}});
+  }
+  while (!open.empty()) {
+    const auto [lexeme, lazy] = open.top().place;
+    open.pop();
+    const Thread thread{lazy ? 1u : 0u, CfgMachine::kNoLimit, Machine::MakeKey(1, lexeme),
+                        Continuations::kNone};
+    const InsideKey key{TokenTrie::kRoot, thread.source, false, thread.key};
+    if (inside_.contains(key)) continue;
+    leaving_.clear();
+    watch.Begin(lazy);
+    const bool whole = WalkLexeme(RegexTables{regexes}, TokenTrie::kRoot, thread, leaving_, watch);
+    TokenBits tokens = PackTouched();
+    if (!whole) return;
+    // Packed and sorted.
+    watch.Spend(tokens.some.size() + tokens.all.size() + leaving_.size());
+    Keep(key, std::move(tokens), GroupsOf(leaving_));
+    for (const PrepareWatch::Place& place : watch.reached()) {
+      // Not where the lexeme has ended for good.
+      const Machine::Key after = Machine::MakeKey(1, place.lexeme);
+      if (lazy ? regexes.Accepting(after) : regexes.Ends(after)) continue;
+      open.push({watch.TokensTo(place), order++, place});
+    }
+  }
 }
 
 }  // namespace pawl

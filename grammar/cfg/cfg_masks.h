@@ -33,6 +33,9 @@ class CfgMasks {
 
   // Adds the bits of all tokens whose bytes may follow.
   void Fill(CfgMachine::StateId state, uint32_t* words);
+  // Finds beforehand what lexemes allow: at the start of each regex, then where most tokens take
+  // it. `steps`: as GrammarOptions::prepare_steps.
+  void Prepare(uint64_t steps);
   const Vocabulary& vocabulary() const { return vocabulary_; }
 
  private:
@@ -85,12 +88,12 @@ class CfgMasks {
   // All tokens below the node may follow a state that is the one after it. false: perhaps not.
   bool TakesAll(uint32_t node, StateId state);
   const Inside& InsideOf(uint32_t node, const Thread& thread);
-  // Sets the bits of what stays inside in words_.
-  template <typename Steps>
-  void WalkLexeme(const Steps& steps, uint32_t node, const Thread& thread,
-                  std::vector<uint32_t>& leaving);
-  std::unique_ptr<Inside> MakeInside(uint32_t node, const Thread& thread);
+  // Sets the bits of what stays inside in words_. false: the watch stopped it.
+  template <typename Steps, typename Watch>
+  bool WalkLexeme(const Steps& steps, uint32_t node, const Thread& thread,
+                  std::vector<uint32_t>& leaving, Watch& watch);
   Groups GroupsOf(const std::vector<uint32_t>& nodes);
+  const Inside& Keep(const InsideKey& key, TokenBits tokens, Groups leaving);
   static TokenBits Pack(std::vector<uint32_t> words);  // of a whole mask
   TokenBits PackTouched();                             // of words_
   static void Or(const TokenBits& tokens, uint32_t* words);
@@ -111,13 +114,14 @@ class CfgMasks {
   std::unordered_map<ContId, TokenBits> fresh_;
   size_t bytes_ = 0;
   const SubtreeClasses& classes_;
+  std::bitset<256> begins_;  // bytes with which some lexeme begins
   // Scratch: fresh pages would cost more.
-  std::vector<uint32_t> words_;                // of MakeInside, zero but during it
-  std::vector<uint32_t> touched_;              // of MakeInside: words that are not zero any more,
+  std::vector<uint32_t> words_;                // of WalkLexeme, zero but during it
+  std::vector<uint32_t> touched_;              // of WalkLexeme: words that are not zero any more,
   bool touched_many_ = false;                  // but for those of long ranges
   std::vector<uint32_t> group_of_class_;       // of GroupsOf, kNone but during it
   std::vector<uint32_t> reached_, all_below_;  // of FillGroup
-  std::vector<uint32_t> leaving_;              // of MakeInside
+  std::vector<uint32_t> leaving_;              // of InsideOf and Prepare
   std::vector<uint32_t> group_of_node_;        // of GroupsOf
   std::vector<StateId> stack_;
 };

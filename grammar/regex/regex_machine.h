@@ -57,6 +57,7 @@ class RegexMachine : public Machine {
 
   const std::shared_ptr<RegexArena>& arena() const { return dfa_.shared_arena(); }
 
+  size_t state_count() const { return positions_.size(); }
   // A limit of the automaton was reached: some answers since then are kDead for want of room.
   bool overflow() const { return dfa_.overflow(); }
 

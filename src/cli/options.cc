@@ -183,6 +183,12 @@ void GrammarFlags::AddAllTo(CLI::App* command, bool with_prefix) {
       ->type_name("RULE")
       ->capture_default_str();
   command
+      ->add_option("--prepare-steps", prepare_steps,
+                   "Find parts of a grammar's masks beforehand, in up to N steps; 0: none")
+      ->transform(WholeNumber(0, kMostCount))
+      ->type_name("N")
+      ->capture_default_str();
+  command
       ->add_option("--structural-tag", structural_tag_file,
                    "The output is free text with tags, as this structural tag (JSON) says")
       ->check(NotEmpty)
@@ -340,7 +346,7 @@ Status GrammarFlags::Check() const {
   }
   if (Status status = combine.Check(); !status.ok()) return status;
   if (command_ != nullptr && grammar_file.empty()) {
-    for (const char* option : {"--grammar-language", "--root"}) {
+    for (const char* option : {"--grammar-language", "--root", "--prepare-steps"}) {
       if (command_->get_option(option)->count() > 0)
         return Error{ErrorCode::kInvalid, "has a meaning with --grammar only", option};
     }
@@ -455,6 +461,7 @@ Result<Grammar> GrammarFlags::CompileWhole(
     if (!language.ok()) return language.error();
     GrammarOptions grammar_options;
     grammar_options.root = root;
+    grammar_options.prepare_steps = prepare_steps;
     grammar_options.json_schema = options;
     const Result<std::string> text = ReadInput(grammar_file, grammar_options.max_bytes);
     if (!text.ok()) return text.error();

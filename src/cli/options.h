@@ -86,6 +86,7 @@ struct GrammarFlags {
   std::string grammar_file;
   std::string grammar_language;  // empty: as the file's name says
   std::string root = "root";
+  uint64_t prepare_steps = GrammarOptions().prepare_steps;
   std::string structural_tag_file;
   std::string substring_file;
   CombineFlags combine;

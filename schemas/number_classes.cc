@@ -88,7 +88,7 @@ std::vector<bool> NumberClasses::DividersOf(const std::optional<Decimal>& step) 
 const NumberClasses::Lattices& NumberClasses::LatticesOf(bool integers) {
   std::optional<Lattices>& slot = lattices_[integers ? 1 : 0];
   if (slot) return *slot;
-  slot.emplace();
+  slot.emplace(Lattices{});
   // From each set one divisor more, and with it all that divide the common multiple.
   std::vector<std::optional<Decimal>> queue = {integers ? std::optional(Decimal(1)) : std::nullopt};
   std::set<std::vector<bool>> seen = {DividersOf(queue[0])};

@@ -1,4 +1,4 @@
-"""The engines beside Pawl, each through the fastest entry of its public Python interface, and the worker that times them.
+"""The engines beside `pawl maskbench`, each through the fastest entry of its public Python interface, and the worker that times them.
 
 Run as a program it is that worker, one process for each engine: a JSON line per schema on standard input,
 {"schema": TEXT, "tests": [{"ids": [...], "valid": true}], "warm": false}, and a JSON line with the outcome on standard output.
@@ -30,6 +30,44 @@ def end_token(tokenizer_dir):
 
 class Refused(Exception):
     """The engine does not take the schema."""
+
+
+class PawlPython:
+    """Pawl through its Python package, so that no engine is favoured by a language."""
+
+    def __init__(self, tokenizer_dir, warm):
+        import importlib.metadata
+
+        import pawl
+
+        self.pawl, self.warm = pawl, warm
+        self.version = importlib.metadata.version("pawl")
+        self.vocabulary = pawl.Vocabulary.from_tokenizer_json(str(tokenizer_dir))
+        _, self.end = end_token(tokenizer_dir)
+        self.compiler = pawl.Compiler(self.vocabulary, cached_grammars=1000 if warm else 0)
+        self.rows = pawl.allocate_mask(1, len(self.vocabulary))
+        self.words = self.rows[0]
+
+    def compile(self, schema):
+        if not self.warm:  # as `pawl maskbench --cold`: only what belongs to the tokenizer stays
+            self.compiler = self.pawl.Compiler(self.vocabulary)
+        try:
+            return self.compiler.json_schema(schema, order="any", whitespace="any", canonical_spelling=False,
+                                             allow_exponents=True)
+        except self.pawl.PawlError as error:
+            raise Refused(str(error)) from None
+
+    def start(self, compiled):
+        return self.pawl.Matcher(compiled)
+
+    def mask(self, matcher):
+        matcher.fill_mask(self.rows)
+
+    def advance(self, matcher, token):
+        return matcher.accept(token)
+
+    def problem(self, matcher):
+        return ""
 
 
 class XGrammar:
@@ -120,6 +158,7 @@ class LLGuidance:
 # name -> how to make it. xgrammar by default allows only the properties that a schema names; "compliant" is the setting
 # that means what JSON Schema says.
 ENGINES = {
+    "pawl-python": lambda folder, warm: PawlPython(folder, warm),
     "xgrammar": lambda folder, warm: XGrammar(folder, warm),
     "xgrammar-compliant": lambda folder, warm: XGrammar(folder, warm, any_whitespace=True, strict_mode=False),
     "llguidance": lambda folder, warm: LLGuidance(folder, warm),

@@ -12,11 +12,12 @@ end has to be allowed. A schema passes when this comes out as its tests say, for
 schema to its first mask. --cold (default): nothing is known but the tokenizer when a schema comes. --warm: the same schema and
 texts were run once before.
 
-Engines are called from Python (about a microsecond per call; Pawl's figures are its own command's). A schema that takes
+Engines are called from Python, which costs about a microsecond per call: "pawl" is the command, which does not pay that,
+"pawl-python" is Pawl called as the others are. A schema that takes
 longer than --timeout seconds, or crashes its engine, costs that engine the schema; a new process goes on with the next.
 Each engine's times are over the schemas that it takes, so one that refuses the hard ones looks faster.
 
-Needs: xgrammar, llguidance, tokenizers (pip install).
+Needs: xgrammar, llguidance, tokenizers (pip install); pip install . for pawl-python. What is missing is left out.
 """
 
 import argparse

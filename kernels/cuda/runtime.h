@@ -26,6 +26,7 @@ struct DeviceFacts {
   std::string name;
   int major = 0, minor = 0;
   int multiprocessors = 0;
+  int64_t shared_bytes = 0;  // that a block can have
   int64_t memory_bytes = 0, free_bytes = 0;
 };
 

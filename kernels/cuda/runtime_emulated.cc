@@ -66,7 +66,13 @@ Status Submit(Stream stream, std::function<Status()> step) {
 }
 
 Result<DeviceFacts> CurrentDevice() {
-  return DeviceFacts{"emulated device", 9, 0, 4, int64_t{64} << 20, int64_t{64} << 20};
+  DeviceFacts facts;
+  facts.name = "emulated device";
+  facts.major = 9;
+  facts.multiprocessors = 4;
+  facts.shared_bytes = emulation::kSharedBytes;
+  facts.memory_bytes = facts.free_bytes = int64_t{64} << 20;
+  return facts;
 }
 
 Result<void*> Allocate(int64_t bytes) {

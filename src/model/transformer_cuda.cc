@@ -98,6 +98,7 @@ Result<std::unique_ptr<Model>> TransformerCuda::Make(TransformerConfig config,
   if (Status status = model->AllocateCache(); !status.ok()) return status.error();
   model->info_.kernels = "cuda, " + device->name;
   model->multiprocessors_ = device->multiprocessors;
+  model->shared_bytes_ = device->shared_bytes;
   return std::unique_ptr<Model>(std::move(model));
 }
 
@@ -537,8 +538,8 @@ bool TransformerCuda::GroupRows(std::span<const Row> rows, int positions, RowRun
   std::fill_n(groups, kMostSkinnyRows, RowRun());
   const int most = AttentionGroupRows(static_cast<int>(rows.size()), config_.heads,
                                       config_.kv_heads, positions, multiprocessors_);
-  if (most == 1 ||
-      !AttentionTakesGroups(options_.cache, config_.heads, config_.kv_heads, config_.head_dim)) {
+  if (most == 1 || !AttentionTakesGroups(options_.cache, config_.heads, config_.kv_heads,
+                                         config_.head_dim, shared_bytes_)) {
     return false;
   }
   bool some = false;

@@ -181,6 +181,7 @@ class TransformerCuda final : public Model {
   TransformerCudaOptions options_;
   ModelInfo info_;
   int multiprocessors_ = 1;
+  int64_t shared_bytes_ = 0;
   Stream stream_ = nullptr;
 
   std::vector<DeviceMemory> memory_;  // weights

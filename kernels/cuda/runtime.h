@@ -87,6 +87,8 @@ void FreeMark(Mark mark);
 bool GuardsIntact();
 // Lets Allocate fail once so many bytes are taken. Negative: no limit.
 void LimitMemory(int64_t bytes);
+// Lets the next so many graphs fail when they are complete.
+void FailGraphs(int count);
 #endif
 
 // A piece of device memory with an owner.

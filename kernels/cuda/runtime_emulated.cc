@@ -55,6 +55,7 @@ struct Recorder {
 };
 
 thread_local bool dependent_launch = true;
+int graphs_to_fail = 0;
 
 }  // namespace
 
@@ -167,6 +168,10 @@ Status BeginCapture(Stream stream) {
 Result<Graph> EndCapture(Stream stream) {
   auto* recorder = static_cast<Recorder*>(stream);
   recorder->capturing = false;
+  if (graphs_to_fail > 0) {
+    --graphs_to_fail;
+    return Error{ErrorCode::kInternal, "no graph", "emulated device"};
+  }
   return Graph{new Work(std::move(recorder->work))};
 }
 Status Replay(const Graph& graph, Stream) {
@@ -175,6 +180,7 @@ Status Replay(const Graph& graph, Stream) {
   }
   return {};
 }
+void FailGraphs(int count) { graphs_to_fail = count; }
 void FreeGraph(Graph graph) { delete static_cast<Work*>(graph.handle); }
 
 // Work is done when it is put on a stream, so that there is nothing to wait for.

@@ -31,11 +31,20 @@ bool TransformerCuda::UsesLibrary() {
   if (!library_tried_) {
     library_tried_ = true;
     Result<std::unique_ptr<Library>> library = OpenLibrary();
-    if (library.ok()) library_ = *std::move(library);
+    if (!library.ok()) {
+      WithoutLibrary(library.error());
+      return false;
+    }
+    library_ = *std::move(library);
     // Memory that is short here leaves the other way, which needs none.
-    if (library_ != nullptr && !AllocatePrefill().ok()) library_.reset();
+    if (Status status = AllocatePrefill(); !status.ok()) WithoutLibrary(status.error());
   }
   return library_ != nullptr;
+}
+
+void TransformerCuda::WithoutLibrary(const Error& why) {
+  library_.reset();
+  GiveUp("cuBLASLt", why);
 }
 
 Status TransformerCuda::AllocatePrefill() {

@@ -639,6 +639,47 @@ TEST_F(TransformerTest, DamagedWeightsAreAnErrorOfTheirRows) {
 }
 
 #if defined(PAWL_CUDA_EMULATED)
+// A driver that cannot put launches into graphs, or a library without an algorithm for a product,
+// costs speed alone.
+TEST_F(TransformerTest, WhatDoesNotWorkIsDoneAnotherWay) {
+  Random random(14);
+  const std::string folder = GoldenFolder("qwen3-bf16");
+  const auto logits = [&](const TransformerCudaOptions& options, int length, std::string* given_up) {
+    Result<std::unique_ptr<Model>> model = LoadCuda(folder, options);
+    EXPECT_TRUE(model.ok()) << model.error().ToString();
+    Random same(15);
+    const std::vector<TokenId> tokens = RandomTokens(same, length, 100);
+    const SequenceId sequence = MakeSequence(**model, length + 1);
+    std::vector<float> all = RunChunk(**model, sequence, 0, tokens);
+    const TokenId next[] = {7};
+    const std::vector<float> more = RunChunk(**model, sequence, length, next);
+    all.insert(all.end(), more.begin(), more.end());
+    *given_up = static_cast<TransformerCuda&>(**model).given_up();
+    return all;
+  };
+  std::string given_up;
+  const std::vector<float> expected = logits({}, 5, &given_up);
+  EXPECT_EQ(given_up, "");
+  FailGraphs(1);
+  EXPECT_TRUE(SameBits(logits({}, 5, &given_up), expected));
+  EXPECT_EQ(given_up, "dependent launches: no graph");
+  FailGraphs(2);
+  EXPECT_TRUE(SameBits(logits({}, 5, &given_up), expected));
+  EXPECT_EQ(given_up, "dependent launches: no graph; graphs: no graph");
+  FailGraphs(0);
+
+  const Result<TransformerConfig> config = ReadTransformerConfig(folder);
+  ASSERT_TRUE(config.ok());
+  TransformerCudaOptions own;
+  own.library = false;
+  const std::vector<float> by_own = logits(own, 80, &given_up);
+  EXPECT_FALSE(SameBits(logits({}, 80, &given_up), by_own));
+  RefuseProducts(config->intermediate);
+  EXPECT_TRUE(SameBits(logits({}, 80, &given_up), by_own));
+  EXPECT_EQ(given_up, "cuBLASLt: refused");
+  RefuseProducts(0);
+}
+
 TEST_F(TransformerTest, MemoryThatIsShortIsAnErrorWithNumbers) {
   for (const int64_t limit : {int64_t{10000}, int64_t{400000}}) {
     LimitMemory(limit);

@@ -1,7 +1,7 @@
 // cuBLASLt by dlopen. Of its half a gigabyte the engine needs one function for more rows than its
-// own kernels take, so it must not be needed to start, nor its header to build. Descriptors are made
-// for each call, which is host memory; which algorithm to take is asked once for each shape, which
-// takes the library tens of microseconds.
+// own kernels take, so it must not be needed to start, nor its header to build. Descriptors are
+// made for each call, which is host memory; which algorithm to take is asked once for each shape,
+// which takes the library tens of microseconds.
 //
 // Row-major y = x w^T is column-major y^T = w x^T: what the library sees as its first operand is w
 // transposed, its second is x as it is.
@@ -90,7 +90,7 @@ class CublasLt final : public Library {
     then([&] { return f_.layout_create(&y, CUDA_R_32F, outputs, rows, p.y_stride); });
     const auto workspace = static_cast<size_t>(workspace_.bytes());
     const uint32_t alignments[] = {Alignment(p.w), Alignment(p.x), Alignment(p.y)};
-    const Key key = {p.outputs, p.columns,     p.rows,        p.w_stride,    p.x_stride,
+    const Key key = {p.outputs,  p.columns,     p.rows,        p.w_stride,   p.x_stride,
                      p.y_stride, alignments[0], alignments[1], alignments[2]};
     auto known = algorithms_.find(key);
     if (known == algorithms_.end()) {
@@ -124,12 +124,12 @@ class CublasLt final : public Library {
     }
     if (desc != nullptr) (void)f_.desc_destroy(desc);
     if (status == CUBLAS_STATUS_SUCCESS) return {};
-    return Error{status == CUBLAS_STATUS_EXECUTION_FAILED ? ErrorCode::kInternal
-                                                          : ErrorCode::kUnsupported,
-                 "cuBLASLt: status " + std::to_string(static_cast<int>(status)) + " for " +
-                     std::to_string(p.outputs) + " x " + std::to_string(p.columns) + " by " +
-                     std::to_string(p.rows) + " rows",
-                 "cuda"};
+    return Error{
+        status == CUBLAS_STATUS_EXECUTION_FAILED ? ErrorCode::kInternal : ErrorCode::kUnsupported,
+        "cuBLASLt: status " + std::to_string(static_cast<int>(status)) + " for " +
+            std::to_string(p.outputs) + " x " + std::to_string(p.columns) + " by " +
+            std::to_string(p.rows) + " rows",
+        "cuda"};
   }
 
  private:

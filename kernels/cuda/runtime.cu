@@ -9,10 +9,10 @@ namespace {
 Error CudaError(cudaError_t error, const std::string& what) {
   (void)cudaGetLastError();  // the runtime remembers errors until they are read
   const bool memory = error == cudaErrorMemoryAllocation;
-  return Error{memory ? ErrorCode::kLimit : ErrorCode::kInternal,
-               "CUDA error " + std::to_string(static_cast<int>(error)) + ": " +
-                   cudaGetErrorString(error),
-               what};
+  return Error{
+      memory ? ErrorCode::kLimit : ErrorCode::kInternal,
+      "CUDA error " + std::to_string(static_cast<int>(error)) + ": " + cudaGetErrorString(error),
+      what};
 }
 
 Status Check(cudaError_t error, const char* what) {

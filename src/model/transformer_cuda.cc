@@ -508,8 +508,7 @@ Status TransformerCuda::ForwardBlock(std::span<const Row> rows, size_t first, si
 
   auto found = graphs_.find(shape);
   if (found == graphs_.end() && options_.graphs) found = Capture(shape);
-  const Status status =
-      found != graphs_.end() ? Replay(found->second, stream_) : Enqueue(shape);
+  const Status status = found != graphs_.end() ? Replay(found->second, stream_) : Enqueue(shape);
   if (!status.ok()) return status;
   const auto* list =
       reinterpret_cast<const int32_t*>(rows_.device.as<DeviceRow>() + kMostSkinnyRows);
@@ -523,8 +522,8 @@ void TransformerCuda::GiveUp(const std::string& what, const Error& why) {
 
 std::map<TransformerCuda::Shape, Graph>::iterator TransformerCuda::Capture(const Shape& shape) {
   if (graphs_.size() >= kMostGraphs) DropGraphs();
-  // Once more without dependent launches, whose edges the driver may not know, and then no more: the
-  // same launches one by one work as well, or say what is wrong with them.
+  // Once more without dependent launches, whose edges the driver may not know, and then no more:
+  // the same launches one by one work as well, or say what is wrong with them.
   for (;;) {
     Status status = BeginCapture(stream_);
     if (status.ok()) {

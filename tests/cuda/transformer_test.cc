@@ -644,7 +644,8 @@ TEST_F(TransformerTest, DamagedWeightsAreAnErrorOfTheirRows) {
 TEST_F(TransformerTest, WhatDoesNotWorkIsDoneAnotherWay) {
   Random random(14);
   const std::string folder = GoldenFolder("qwen3-bf16");
-  const auto logits = [&](const TransformerCudaOptions& options, int length, std::string* given_up) {
+  const auto logits = [&](const TransformerCudaOptions& options, int length,
+                          std::string* given_up) {
     Result<std::unique_ptr<Model>> model = LoadCuda(folder, options);
     EXPECT_TRUE(model.ok()) << model.error().ToString();
     Random same(15);

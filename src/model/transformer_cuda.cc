@@ -338,6 +338,11 @@ Status TransformerCuda::Grow(Buffer& buffer, int64_t bytes, bool with_pinned) {
   return {};
 }
 
+int TransformerCuda::RowsAttended(int positions) const {
+  const int64_t of_row = AttentionWorkspace(1, config_.heads, config_.head_dim, positions);
+  return static_cast<int>(std::clamp<int64_t>(kMostPartialBytes / of_row, 1, kMostSkinnyRows));
+}
+
 Status TransformerCuda::GrowPartial(int64_t bytes) {
   if (bytes <= partial_.bytes()) return {};
   DropGraphs();
@@ -449,11 +454,8 @@ Status TransformerCuda::ForwardBlocks(std::span<const Row> rows, Wanted& wanted)
   if (Status status = upload(tables_, plan_.pages); !status.ok()) return status;
   if (Status status = upload(extra_, plan_.extra); !status.ok()) return status;
 
-  // Rows of a block, so that attention has room for its parts.
-  const int seen = std::max(PowerOfTwo(positions), kLeastPositions);
-  const int64_t of_row = AttentionWorkspace(1, config_.heads, config_.head_dim, seen);
   const auto most =
-      static_cast<size_t>(std::clamp<int64_t>(kMostPartialBytes / of_row, 1, kMostSkinnyRows));
+      static_cast<size_t>(RowsAttended(std::max(PowerOfTwo(positions), kLeastPositions)));
   for (size_t first = 0; first < rows.size();) {
     size_t count = PlainRows(rows, first);
     Status status;
@@ -462,7 +464,7 @@ Status TransformerCuda::ForwardBlocks(std::span<const Row> rows, Wanted& wanted)
       if (!status.ok() && status.error().code == ErrorCode::kUnsupported) {
         // Nothing has come out yet, and what was written will be written again.
         WithoutLibrary(status.error());
-        if (status = Synchronize(stream_); status.ok()) continue;
+        continue;
       }
     } else {
       count = std::min(most, rows.size() - first);

@@ -153,6 +153,8 @@ class TransformerCuda final : public Model {
   Status PrefillLayer(int layer, int count, int runs, int most_positions, bool last);
   Status AttendRowByRow(int layer, int count, int most_positions);
   Status GrowPartial(int64_t bytes);
+  // Of a call to attention by splits, so that there is room for its parts.
+  int RowsAttended(int positions) const;
   Status PrefillProduct(const DeviceMatrix& w, const uint16_t* x, int64_t x_stride, float* y,
                         int64_t y_stride, int count, bool add);
   // transformer_cuda_head.cc. What is to become of the outputs (rows of the call, at most

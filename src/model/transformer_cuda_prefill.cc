@@ -43,7 +43,10 @@ bool TransformerCuda::UsesLibrary() {
 }
 
 void TransformerCuda::WithoutLibrary(const Error& why) {
+  (void)Synchronize(stream_);
   library_.reset();
+  if (prefill_ != nullptr) FreePinned(prefill_->rows.pinned);
+  prefill_.reset();
   GiveUp("cuBLASLt", why);
 }
 
@@ -104,13 +107,14 @@ Status TransformerCuda::PrefillProduct(const DeviceMatrix& w, const uint16_t* x,
 
 Status TransformerCuda::AttendRowByRow(int index, int count, int most_positions) {
   auto* out = prefill_->gate_up.as<float>();  // free at this point of a layer
+  const int most = RowsAttended(most_positions);
   Status status;
-  for (int first = 0; first < count && status.ok(); first += kMostSkinnyRows) {
+  for (int first = 0; first < count && status.ok(); first += most) {
     Attention attention;
     attention.q = prefill_->qkv.as<float>() + first * qkv_stride_;
     attention.q_stride = qkv_stride_;
     attention.rows = prefill_->rows.device.as<DeviceRow>() + first;
-    attention.count = std::min(count - first, kMostSkinnyRows);
+    attention.count = std::min(count - first, most);
     attention.heads = config_.heads;
     attention.tables = tables_.device.as<int32_t>();
     attention.extra = extra_.device.as<int32_t>();
@@ -276,7 +280,7 @@ Status TransformerCuda::ForwardPrefill(std::span<const Row> rows, size_t first, 
   }
   if (run_count * kRowsPerRun > rows_count) {
     const int64_t partial =
-        AttentionWorkspace(kMostSkinnyRows, config_.heads, config_.head_dim, positions);
+        AttentionWorkspace(RowsAttended(positions), config_.heads, config_.head_dim, positions);
     if (Status status = GrowPartial(partial); !status.ok()) return status;
   }
   Status status = CopyIn(buffer.device.data(), buffer.pinned, buffer.bytes, stream_);

@@ -24,8 +24,6 @@ cudaStream_t On(Stream stream) { return static_cast<cudaStream_t>(stream); }
 
 std::string MiB(int64_t bytes) { return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB"; }
 
-thread_local bool dependent_launch = true;
-
 }  // namespace
 
 Result<DeviceFacts> CurrentDevice() {
@@ -174,9 +172,6 @@ void FreeFence(Fence fence) {
     (void)cudaGetLastError();
   }
 }
-
-void AllowDependentLaunch(bool allow) { dependent_launch = allow; }
-bool DependentLaunchAllowed() { return dependent_launch; }
 
 Result<Mark> NewMark() {
   cudaEvent_t event = nullptr;

@@ -70,8 +70,10 @@ void FreeFence(Fence fence);
 
 // Whether kernels that this thread launches may be set up before the one in front has ended
 // (programmatic dependent launch; devices before compute capability 9.0 never do). On at first.
-void AllowDependentLaunch(bool allow);
-bool DependentLaunchAllowed();
+// In the header, because the kernels of pawl/cuda_kernels.h are a library without the rest.
+inline thread_local bool dependent_launch = true;
+inline void AllowDependentLaunch(bool allow) { dependent_launch = allow; }
+inline bool DependentLaunchAllowed() { return dependent_launch; }
 
 // Time in milliseconds between two points of a stream: Mark both, synchronise, ask. For benchmarks.
 struct Mark {

@@ -54,7 +54,6 @@ struct Recorder {
   Work work;
 };
 
-thread_local bool dependent_launch = true;
 int graphs_to_fail = 0;
 
 }  // namespace
@@ -188,9 +187,6 @@ Result<Fence> NewFence() { return Fence{}; }
 Status Raise(const Fence&, Stream) { return {}; }
 Status WaitFor(const Fence&, Stream) { return {}; }
 void FreeFence(Fence) {}
-
-void AllowDependentLaunch(bool allow) { dependent_launch = allow; }
-bool DependentLaunchAllowed() { return dependent_launch; }
 
 Result<Mark> NewMark() { return Mark{new std::chrono::steady_clock::time_point}; }
 Status Record(const Mark& mark, Stream) {

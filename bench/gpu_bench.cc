@@ -320,6 +320,7 @@ class Steps {
     for (int b = 0; b < batch; ++b) {
       ids_.push_back(Must(model.NewSequence(sizes.context + rows)));
       std::vector<Row> prompt;
+      prompt.reserve(static_cast<size_t>(sizes.context));
       for (int i = 0; i < sizes.context; ++i) {
         prompt.push_back({static_cast<TokenId>(random_() % width), i, ids_.back(), 0, -1});
       }
@@ -444,6 +445,7 @@ void RunModel(Model& model, const ShapeOfModel& shape, double copy_rate, double 
     for (int round = 0; round < 4; ++round) {
       const SequenceId id = Must(model.NewSequence(prompt));
       std::vector<Row> rows;
+      rows.reserve(static_cast<size_t>(prompt));
       for (int i = 0; i < prompt; ++i) {
         rows.push_back({(i * 7919 + round) % model.info().vocabulary_size, i, id, 0,
                         i + 1 == prompt ? 0 : -1});

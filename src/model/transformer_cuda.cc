@@ -510,7 +510,7 @@ Status TransformerCuda::ForwardBlock(std::span<const Row> rows, size_t first, si
 
   auto found = graphs_.find(shape);
   if (found == graphs_.end() && options_.graphs) found = Capture(shape);
-  const Status status = found != graphs_.end() ? Replay(found->second, stream_) : Enqueue(shape);
+  Status status = found != graphs_.end() ? Replay(found->second, stream_) : Enqueue(shape);
   if (!status.ok()) return status;
   const auto* list =
       reinterpret_cast<const int32_t*>(rows_.device.as<DeviceRow>() + kMostSkinnyRows);

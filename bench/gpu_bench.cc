@@ -2,11 +2,14 @@
 // verifying beside the rate of a copy, prompts beside the rate of a library product, steps with
 // masks beside steps without, masks alone beside the bytes that have to move.
 //
-//   gpu_bench [--json FILE] [--quick] [--no-dependent-launch] [--checked NAME=passed|failed]...
+//   gpu_bench [--json FILE] [--quick] [--no-dependent-launch] [--rehearse]
+//             [--checked NAME=passed|failed]...
 //
-// --checked: what others have found out, for the file.
+// --checked: what others have found out, for the file. --rehearse: all of it on toys, whose figures
+// mean nothing; what the emulation runs (gpu_bench_rehearsal).
 //
-// Models have the shapes of well-known ones and weights that mean nothing. Exit code 77: no device.
+// Models have the shapes of well-known ones and weights that mean nothing. A part that fails is
+// named, in the file too, and the others go on. Exit codes: 1, a part has failed; 77, no device.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -27,23 +30,68 @@
 namespace pawl::PAWL_GPU {
 namespace {
 
-constexpr int kContext = 512;  // positions before the first measured step
-constexpr int kPrompt = 2048;
+// What is measured.
+struct ShapeOfModel {
+  const char* name;
+  int hidden, inner, layers, heads, kv_heads, head_dim, vocabulary;
+  bool tied, bias;
+  double bar;
+};
+struct Sizes {
+  int64_t copy_bytes;
+  int product, product_rows;
+  int mask_rows, mask_vocabulary;
+  int context;  // positions before the first measured step
+  int prompt, batch;
+  int steps, rounds;
+  // Of the packed models: packing weights on the host takes a while.
+  int packed_layers;
+  ShapeOfModel shapes[3];
+};
+const Sizes kReal = {int64_t{1} << 30,
+                     8192,
+                     4096,
+                     256,
+                     128256,
+                     512,
+                     2048,
+                     256,
+                     100,
+                     7,
+                     8,
+                     {{"0.5B", 896, 4864, 24, 14, 2, 64, 151936, true, true, 0.55},
+                      {"1B", 2048, 8192, 16, 32, 8, 64, 128256, true, false, 0.75},
+                      {"8B", 4096, 14336, 32, 32, 8, 128, 128256, false, false, 0.90}}};
+const Sizes kToys = {int64_t{1} << 16,
+                     64,
+                     70,
+                     3,
+                     1024,
+                     20,
+                     70,
+                     66,
+                     2,
+                     1,
+                     1,
+                     {{"0.5B", 32, 64, 1, 2, 1, 16, 352, true, true, 0.55},
+                      {"1B", 64, 64, 1, 4, 2, 16, 320, true, false, 0.75},
+                      {"8B", 64, 96, 2, 2, 1, 32, 320, false, false, 0.90}}};
+Sizes sizes = kReal;
 
 double Now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-[[noreturn]] void Die(const Error& error) {
-  std::fprintf(stderr, "gpu_bench: %s\n", error.ToString().c_str());
-  std::exit(1);
-}
+// Ends a part.
+struct Failure {
+  Error error;
+};
 void Check(const Status& status) {
-  if (!status.ok()) Die(status.error());
+  if (!status.ok()) throw Failure{status.error()};
 }
 template <typename T>
 T Must(Result<T> result) {
-  if (!result.ok()) Die(result.error());
+  if (!result.ok()) throw Failure{result.error()};
   return *std::move(result);
 }
 
@@ -52,11 +100,11 @@ double Median(std::vector<double> times) {
   return times[times.size() / 2];
 }
 
-// Seconds on the device that one call takes, the median of seven rounds.
+// Seconds on the device that one call takes, the median of the rounds.
 double DeviceSeconds(int calls, const std::function<Status()>& call) {
   const Mark begin = Must(NewMark()), end = Must(NewMark());
   std::vector<double> times;
-  for (int round = 0; round < 8; ++round) {
+  for (int round = 0; round <= sizes.rounds; ++round) {
     Check(Record(begin, nullptr));
     for (int i = 0; i < calls; ++i) Check(call());
     Check(Record(end, nullptr));
@@ -78,7 +126,20 @@ struct Line {
 };
 std::vector<Line> lines;
 bool dependent_launch = true;
-std::vector<std::pair<std::string, std::string>> checks;
+std::vector<std::pair<std::string, std::string>> checks, failures;
+
+// Whether it came to its end.
+bool Part(const std::string& name, const std::function<void()>& measure) {
+  try {
+    measure();
+    return true;
+  } catch (const Failure& failure) {
+    std::printf("%-58s FAILED: %s\n", name.c_str(), failure.error.ToString().c_str());
+    std::fflush(stdout);
+    failures.emplace_back(name, failure.error.ToString());
+    return false;
+  }
+}
 
 void Report(const std::string& name, double value, double bar = 0, bool at_most = false) {
   lines.push_back({name, value, bar, at_most});
@@ -95,14 +156,14 @@ void Report(const std::string& name, double value, double bar = 0, bool at_most 
 // ---- What the device does ----
 
 double CopyRate() {
-  const int64_t bytes = int64_t{1} << 30;
+  const int64_t bytes = sizes.copy_bytes;
   const DeviceMemory from = Must(DeviceMemory::Make(bytes)), to = Must(DeviceMemory::Make(bytes));
   return 2.0 * static_cast<double>(bytes) /
          DeviceSeconds(10, [&] { return CopyWithin(to.data(), from.data(), bytes, nullptr); });
 }
 
 double ProductRate(Library& library) {
-  const int size = 8192, rows = 4096;
+  const int size = sizes.product, rows = sizes.product_rows;
   const DeviceMemory w = Must(DeviceMemory::Make(int64_t{size} * size * 2));
   const DeviceMemory x = Must(DeviceMemory::Make(int64_t{rows} * size * 2));
   const DeviceMemory y = Must(DeviceMemory::Make(int64_t{rows} * size * 4));
@@ -120,8 +181,8 @@ double ProductRate(Library& library) {
 
 // Masks of which a share of the bits is set, on 256 rows of 128 k tokens of bf16.
 void Masks(double copy_rate) {
-  const int rows = 256;
-  const int64_t vocabulary = 128256, words = vocabulary / 32;
+  const int rows = sizes.mask_rows;
+  const int64_t vocabulary = sizes.mask_vocabulary, words = vocabulary / 32;
   const DeviceMemory logits = Must(DeviceMemory::Make(rows * vocabulary * 2));
   const DeviceMemory masks = Must(DeviceMemory::Make(rows * words * 4));
   std::mt19937 random(1);
@@ -146,7 +207,8 @@ void Masks(double copy_rate) {
     char name[80];
     std::snprintf(name, sizeof name, "mask application, batch 256, %.0f %% allowed / bytes floor",
                   share * 100);
-    Report(name, seconds / floor, 1.5, true);
+    // A launch takes two microseconds, whatever it has to do.
+    Report(name, seconds / floor, floor > 4e-6 ? 1.5 : 0, true);
     std::snprintf(name, sizeof name, "mask application, batch 256, %.0f %% allowed, microseconds",
                   share * 100);
     Report(name, seconds * 1e6);
@@ -155,25 +217,20 @@ void Masks(double copy_rate) {
 
 // ---- Models ----
 
-struct ShapeOfModel {
-  const char* name;
-  int hidden, inner, layers, heads, kv_heads, head_dim, vocabulary;
-  bool tied, bias;
-  double bar;
-};
-const ShapeOfModel kShapes[] = {
-    {"0.5B", 896, 4864, 24, 14, 2, 64, 151936, true, true, 0.55},
-    {"1B", 2048, 8192, 16, 32, 8, 64, 128256, true, false, 0.75},
-    {"8B", 4096, 14336, 32, 32, 8, 128, 128256, false, false, 0.90},
-};
-
 // All matrices are the same bytes, which is what lets 16 GB of weights be made in a second.
 class Weights {
  public:
-  Weights() : bytes_(size_t{128256} * 4096 * 2), table_(size_t{128256} * 4096 / 32, 0x1419) {
+  Weights() {
+    size_t largest = 0;
+    for (const ShapeOfModel& s : sizes.shapes) {
+      const int rows = std::max({s.vocabulary, s.inner, s.heads * s.head_dim}) + 16;
+      largest = std::max(largest, static_cast<size_t>(rows) * static_cast<size_t>(s.hidden));
+    }
+    bytes_.resize(largest * 2);
+    table_.assign(largest / 32, 0x1419);
     std::mt19937 random(1);
     auto* words = reinterpret_cast<uint16_t*>(bytes_.data());
-    const size_t period = 1000003;
+    const size_t period = std::min(size_t{1000003}, largest);
     for (size_t i = 0; i < period; ++i) {
       // bf16 of 2^-7 .. 2^-6, either sign; as integers, anything.
       words[i] = static_cast<uint16_t>(0x3c00 | (random() & 0x807f));
@@ -183,8 +240,7 @@ class Weights {
     }
   }
 
-  std::unique_ptr<Model> Make(const ShapeOfModel& shape, int layers, WeightType type, bool fp8,
-                              int64_t kv_bytes) {
+  std::unique_ptr<Model> Make(const ShapeOfModel& shape, int layers, WeightType type, bool fp8) {
     TransformerConfig config;
     config.architecture = "random weights";
     config.hidden = shape.hidden;
@@ -239,7 +295,6 @@ class Weights {
     }
     TransformerCudaOptions options;
     options.fp8_weights = fp8;
-    options.kv_bytes = kv_bytes;
     options.kept_kv_bytes = 0;
     options.dependent_launch = dependent_launch;
     return Must(TransformerCuda::Make(std::move(config), weights, options));
@@ -257,16 +312,16 @@ double StepBytes(const Model& model, int positions) {
   return static_cast<double>(info.step_bytes) + kv;
 }
 
-// A sequence with kContext positions, from which steps of `rows` plain rows are taken again and
-// again.
+// Sequences with a context, from which steps of `rows` plain rows are taken again and again.
 class Steps {
  public:
   Steps(Model& model, int batch, int rows) : model_(model), batch_(batch), rows_(rows) {
     const auto width = static_cast<unsigned>(model.info().vocabulary_size);
     for (int b = 0; b < batch; ++b) {
-      ids_.push_back(Must(model.NewSequence(kContext + rows)));
+      ids_.push_back(Must(model.NewSequence(sizes.context + rows)));
       std::vector<Row> prompt;
-      for (int i = 0; i < kContext; ++i) {
+      prompt.reserve(static_cast<size_t>(sizes.context));
+      for (int i = 0; i < sizes.context; ++i) {
         prompt.push_back({static_cast<TokenId>(random_() % width), i, ids_.back(), 0, -1});
       }
       Check(model.Forward(prompt, {}));
@@ -287,7 +342,7 @@ class Steps {
       for (int b = 0; b < batch_; ++b) {
         for (int i = 0; i < rows_; ++i) {
           const auto output = static_cast<int32_t>(rows.size());
-          rows.push_back({static_cast<TokenId>(random_() % width), kContext + i,
+          rows.push_back({static_cast<TokenId>(random_() % width), sizes.context + i,
                           ids_[static_cast<size_t>(b)], 0, output});
           SampleRequest request;
           request.temperature = 1.0f;
@@ -339,68 +394,94 @@ std::vector<std::shared_ptr<const Mask>> JsonMasks(int vocabulary) {
   return masks;
 }
 
-void RunModels(double copy_rate, double product_rate, bool quick,
-               const std::function<void()>& save) {
-  Weights weights;
-  const int steps = quick ? 20 : 100;
-  for (const ShapeOfModel& shape : kShapes) {
-    save();
-    const std::string name = shape.name;
-    const int64_t kv = int64_t{6} << 30;
-    const std::unique_ptr<Model> model =
-        weights.Make(shape, shape.layers, WeightType::kBf16, false, kv);
-    double one = 0, mean = 0, masked_mean = 0;
-    {
-      Steps decode(*model, 1, 1);
-      one = decode.Seconds({}, steps, &mean);
-      Report("decode " + name + " bf16, milliseconds", one * 1e3);
-      Report("decode " + name + " bf16 / copy rate", StepBytes(*model, kContext) / one / copy_rate,
-             shape.bar);
-      const auto masks = JsonMasks(model->info().vocabulary_size);
-      (void)decode.Seconds(masks, 100, &masked_mean);
-      Report("masked / unmasked step " + name + ", batch 1, mean", masked_mean / mean, 1.0, true);
-    }
-    if (name == "1B" || name == "8B") {
-      const int batch = 256;
-      Steps decode(*model, batch, 1);
-      const double plain = decode.Seconds({}, steps / 4, nullptr);
-      const auto masks = JsonMasks(model->info().vocabulary_size);
-      const double masked = decode.Seconds(masks, steps / 4, nullptr);
-      Report("masked / unmasked step " + name + ", batch 256", masked / plain, 1.01, true);
-      Report("decode " + name + " bf16, batch 256, milliseconds", plain * 1e3);
-    }
-    if (name != "8B") continue;
-    for (const int rows : {8, 16}) {
-      Steps verify(*model, 1, rows);
-      Report("verify " + std::to_string(rows) + " rows / decode step, 8B",
-             verify.Seconds({}, steps, nullptr) / one, rows == 8 ? 1.05 : 1.08, true);
-    }
-    if (product_rate > 0) {
-      std::vector<double> times;
-      for (int round = 0; round < 4; ++round) {
-        const SequenceId id = Must(model->NewSequence(kPrompt));
-        std::vector<Row> rows;
-        for (int i = 0; i < kPrompt; ++i) {
-          rows.push_back({(i * 7919 + round) % model->info().vocabulary_size, i, id, 0,
-                          i + 1 == kPrompt ? 0 : -1});
-        }
-        std::vector<float> logits(static_cast<size_t>(model->info().vocabulary_size));
-        const double start = Now();
-        Check(model->Forward(rows, logits));
-        if (round > 0) times.push_back(Now() - start);
-        model->FreeSequence(id);
-      }
-      const double of_layers =
-          2.0 * shape.layers * shape.hidden *
-          (2.0 * (shape.heads + shape.kv_heads) * shape.head_dim + 3.0 * shape.inner) * kPrompt;
-      const double of_attention =
-          2.0 * kPrompt * kPrompt * shape.layers * shape.heads * shape.head_dim;
-      Report("prefill 2048 tokens, 8B, FLOP/s / product rate",
-             (of_layers + of_attention) / Median(times) / product_rate, 0.65);
-    }
+// How many sequences of that length there is room for, at most `most`.
+int Room(const Model& model, int length, int most) {
+  const KvMemory memory = model.kv_memory();
+  const int pages = (length + memory.page_positions - 1) / memory.page_positions + 1;
+  return static_cast<int>(std::min<int64_t>(most, memory.available / pages));
+}
+
+void RunModel(Model& model, const ShapeOfModel& shape, double copy_rate, double product_rate) {
+  const std::string name = shape.name;
+  const int steps = sizes.steps;
+  double one = 0;
+  Part("decode " + name, [&] {
+    double mean = 0, masked_mean = 0;
+    Steps decode(model, 1, 1);
+    one = decode.Seconds({}, steps, &mean);
+    Report("decode " + name + " bf16, milliseconds", one * 1e3);
+    Report("decode " + name + " bf16 / copy rate",
+           StepBytes(model, sizes.context) / one / copy_rate, shape.bar);
+    const auto masks = JsonMasks(model.info().vocabulary_size);
+    (void)decode.Seconds(masks, steps, &masked_mean);
+    Report("masked / unmasked step " + name + ", batch 1, mean", masked_mean / mean, 1.0, true);
+  });
+  if (name == "1B" || name == "8B") {
+    const int batch = Room(model, sizes.context + 1, sizes.batch);
+    const std::string of_batch = ", batch " + std::to_string(batch);
+    Part("decode " + name + of_batch, [&] {
+      Steps decode(model, batch, 1);
+      const int some = std::max(steps / 4, 1);
+      const double plain = decode.Seconds({}, some, nullptr);
+      const auto masks = JsonMasks(model.info().vocabulary_size);
+      const double masked = decode.Seconds(masks, some, nullptr);
+      Report("masked / unmasked step " + name + of_batch, masked / plain, 1.01, true);
+      Report("decode " + name + " bf16" + of_batch + ", milliseconds", plain * 1e3);
+    });
   }
-  // A quarter of the layers: packing weights on the host takes a while.
-  const ShapeOfModel& large = kShapes[2];
+  if (name != "8B") return;
+  for (const int rows : {8, 16}) {
+    const std::string verify_name = "verify " + std::to_string(rows) + " rows / decode step, 8B";
+    Part(verify_name, [&] {
+      Steps verify(model, 1, rows);
+      const double seconds = verify.Seconds({}, steps, nullptr);
+      if (one > 0) Report(verify_name, seconds / one, rows == 8 ? 1.05 : 1.08, true);
+    });
+  }
+  if (product_rate == 0) return;
+  Part("prefill", [&] {
+    const int prompt = sizes.prompt;
+    std::vector<double> times;
+    for (int round = 0; round < 4; ++round) {
+      const SequenceId id = Must(model.NewSequence(prompt));
+      std::vector<Row> rows;
+      rows.reserve(static_cast<size_t>(prompt));
+      for (int i = 0; i < prompt; ++i) {
+        rows.push_back({(i * 7919 + round) % model.info().vocabulary_size, i, id, 0,
+                        i + 1 == prompt ? 0 : -1});
+      }
+      std::vector<float> logits(static_cast<size_t>(model.info().vocabulary_size));
+      const double start = Now();
+      Check(model.Forward(rows, logits));
+      if (round > 0) times.push_back(Now() - start);
+      model.FreeSequence(id);
+    }
+    const double of_layers =
+        2.0 * shape.layers * shape.hidden *
+        (2.0 * (shape.heads + shape.kv_heads) * shape.head_dim + 3.0 * shape.inner) * prompt;
+    const double of_attention = 2.0 * prompt * prompt * shape.layers * shape.heads * shape.head_dim;
+    Report("prefill " + std::to_string(prompt) + " tokens, 8B, FLOP/s / product rate",
+           (of_layers + of_attention) / Median(times) / product_rate, 0.65);
+  });
+}
+
+void RunModels(double copy_rate, double product_rate, const std::function<void()>& save) {
+  Weights weights;
+  const auto end = [&](const std::string& name, const Model& model) {
+    // What was done another way than it is meant to be is a failure here.
+    const std::string& given_up = static_cast<const TransformerCuda&>(model).given_up();
+    if (!given_up.empty()) Part(name, [&] { Check(Error{ErrorCode::kInternal, given_up, name}); });
+    save();
+  };
+  for (const ShapeOfModel& shape : sizes.shapes) {
+    Part(std::string("the model of ") + shape.name, [&] {
+      const std::unique_ptr<Model> model =
+          weights.Make(shape, shape.layers, WeightType::kBf16, false);
+      RunModel(*model, shape, copy_rate, product_rate);
+      end(shape.name, *model);
+    });
+    save();
+  }
   struct Packed {
     const char* name;
     WeightType type;
@@ -409,22 +490,37 @@ void RunModels(double copy_rate, double product_rate, bool quick,
   };
   for (const Packed& packed : {Packed{"fp8", WeightType::kBf16, true, 0.85},
                                Packed{"int4", WeightType::kI4, false, 0.70}}) {
-    ShapeOfModel shape = large;
+    ShapeOfModel shape = sizes.shapes[2];
     shape.tied = true;  // one large matrix less to pack
-    const int layers = quick ? 2 : 8;
-    const std::unique_ptr<Model> model =
-        weights.Make(shape, layers, packed.type, packed.fp8, int64_t{1} << 30);
-    Steps decode(*model, 1, 1);
-    const double seconds = decode.Seconds({}, steps, nullptr);
-    Report("decode 8B " + std::string(packed.name) + " (" + std::to_string(layers) +
-               " layers) / copy rate",
-           StepBytes(*model, kContext) / seconds / copy_rate, packed.bar);
+    const int layers = sizes.packed_layers;
+    const std::string name =
+        "decode 8B " + std::string(packed.name) + " (" + std::to_string(layers) + " layers)";
+    Part(name, [&] {
+      const std::unique_ptr<Model> model = weights.Make(shape, layers, packed.type, packed.fp8);
+      Steps decode(*model, 1, 1);
+      const double seconds = decode.Seconds({}, sizes.steps, nullptr);
+      Report(name + " / copy rate", StepBytes(*model, sizes.context) / seconds / copy_rate,
+             packed.bar);
+      end(name, *model);
+    });
+    save();
   }
+}
+
+// Without what JSON strings cannot hold as it is.
+std::string Plain(std::string text) {
+  for (char& c : text) {
+    if (c == '"' || c == '\\' || static_cast<unsigned char>(c) < ' ') c = '\'';
+  }
+  return text;
 }
 
 void WriteJson(const char* path, const DeviceFacts& device) {
   std::FILE* file = std::fopen(path, "w");
-  if (file == nullptr) Die({ErrorCode::kIo, "cannot be written", path});
+  if (file == nullptr) {
+    std::fprintf(stderr, "gpu_bench: %s cannot be written\n", path);
+    std::exit(1);
+  }
   std::fprintf(file, "{\n  \"device\": \"%s\",\n  \"compute\": \"%d.%d\",\n  \"results\": [\n",
                device.name.c_str(), device.major, device.minor);
   for (size_t i = 0; i < lines.size(); ++i) {
@@ -437,18 +533,24 @@ void WriteJson(const char* path, const DeviceFacts& device) {
     }
     std::fprintf(file, "}%s\n", i + 1 < lines.size() ? "," : "");
   }
-  std::fprintf(file, "  ],\n  \"checks\": {");
-  for (size_t i = 0; i < checks.size(); ++i) {
-    std::fprintf(file, "%s\n    \"%s\": \"%s\"", i > 0 ? "," : "", checks[i].first.c_str(),
-                 checks[i].second.c_str());
-  }
-  std::fprintf(file, "%s}\n}\n", checks.empty() ? "" : "\n  ");
+  // gpu_check.sh adds lines to the checks.
+  const auto object = [&](const char* name, const auto& pairs, const char* behind) {
+    std::fprintf(file, "  \"%s\": {", name);
+    for (size_t i = 0; i < pairs.size(); ++i) {
+      std::fprintf(file, "%s\n    \"%s\": \"%s\"", i > 0 ? "," : "", Plain(pairs[i].first).c_str(),
+                   Plain(pairs[i].second).c_str());
+    }
+    std::fprintf(file, "%s}%s\n", pairs.empty() ? "" : "\n  ", behind);
+  };
+  std::fprintf(file, "  ],\n");
+  object("failed", failures, ",");
+  object("checks", checks, "");
+  std::fprintf(file, "}\n");
   std::fclose(file);
 }
 
 int Run(int argc, char** argv) {
   const char* json = nullptr;
-  bool quick = false;
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--json") == 0 && i + 1 < argc) {
       json = argv[++i];
@@ -460,11 +562,14 @@ int Run(int argc, char** argv) {
     } else if (std::strcmp(argv[i], "--no-dependent-launch") == 0) {
       dependent_launch = false;
     } else if (std::strcmp(argv[i], "--quick") == 0) {
-      quick = true;
+      sizes.steps = 20;
+      sizes.packed_layers = 2;
+    } else if (std::strcmp(argv[i], "--rehearse") == 0) {
+      sizes = kToys;
     } else {
       std::fprintf(stderr,
-                   "usage: gpu_bench [--json FILE] [--quick] [--no-dependent-launch] [--checked "
-                   "NAME=WORD]...\n");
+                   "usage: gpu_bench [--json FILE] [--quick] [--no-dependent-launch] [--rehearse] "
+                   "[--checked NAME=WORD]...\n");
       return 2;
     }
   }
@@ -476,26 +581,26 @@ int Run(int argc, char** argv) {
   std::printf("%s, compute %d.%d, %d multiprocessors, %.1f GiB\n", device->name.c_str(),
               device->major, device->minor, device->multiprocessors,
               static_cast<double>(device->memory_bytes) / (1 << 30));
-  const double copy_rate = CopyRate();
-  Report("copy, bytes read and written, GB/s", copy_rate / 1e9);
-  double product_rate = 0;
-  {
-    Result<std::unique_ptr<Library>> library = OpenLibrary();
-    if (library.ok()) {
-      product_rate = ProductRate(**library);
-      Report("cuBLASLt product, bf16, TFLOP/s", product_rate / 1e12);
-    } else {
-      std::printf("prompts are not measured: %s\n", library.error().message.c_str());
-    }
-  }
   const auto save = [&] {
     if (json != nullptr) WriteJson(json, *device);
   };
-  Masks(copy_rate);
   save();  // what there is, should time or memory run out
-  RunModels(copy_rate, product_rate, quick, save);
+  double copy_rate = 0, product_rate = 0;
+  Part("copy", [&] {
+    copy_rate = CopyRate();
+    Report("copy, bytes read and written, GB/s", copy_rate / 1e9);
+  });
   save();
-  return 0;
+  if (copy_rate == 0) return 1;
+  Part("cuBLASLt product", [&] {
+    const std::unique_ptr<Library> library = Must(OpenLibrary());
+    product_rate = ProductRate(*library);
+    Report("cuBLASLt product, bf16, TFLOP/s", product_rate / 1e12);
+  });
+  Part("mask application", [&] { Masks(copy_rate); });
+  save();
+  RunModels(copy_rate, product_rate, save);
+  return failures.empty() ? 0 : 1;
 }
 
 }  // namespace

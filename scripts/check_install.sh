@@ -64,6 +64,18 @@ cmake -S examples/engine -B engine -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_T
 cmake --build engine >>cmake.log
 expect_answer "C++, find_package, engine" engine/answer "$model"
 
+if [[ -n $(find "$prefix" -name pawl-cuda.cmake) ]]; then
+  cmake -S examples/cuda -B cuda -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Release >>cmake.log
+  cmake --build cuda >>cmake.log
+  masked=$(cuda/apply_mask)
+  # 4 to 7 are allowed in the first row, 0 to 6 over and over are the logits of both.
+  if [[ $masked != "no device: "* && $masked != $'row 0: 4 allowed, token 6\nrow 1: 100 allowed, token 4' ]]; then
+    echo "check_install.sh: examples/cuda printed: $masked" >&2
+    exit 1
+  fi
+  echo "C++, find_package, cuda: well ($(head -1 <<<"$masked"))"
+fi
+
 sed 's/COMPONENTS core/COMPONENTS telepathy/' -i examples/cpp_find_package/CMakeLists.txt
 if cmake -S examples/cpp_find_package -B missing -DCMAKE_PREFIX_PATH="$prefix" >missing.log 2>&1 ||
   ! grep -q "no component 'telepathy'" missing.log; then

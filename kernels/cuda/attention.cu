@@ -429,10 +429,13 @@ Status LaunchSplits(const Attention& args, Stream stream) {
 
 }  // namespace
 
-bool AttentionTakesGroups(CacheType type, int heads, int kv_heads, int head_dim) {
-  const int group = heads / kv_heads < kGroupHeads ? heads / kv_heads : kGroupHeads;
-  // What compute capability 8.0 can give a block.
-  return GroupSharedBytes(type, head_dim, group) <= int64_t{160} << 10;
+bool AttentionTakesGroups(CacheType type, int heads, int kv_heads, int head_dim,
+                          int64_t shared_bytes) {
+  int group = heads / kv_heads;
+  if (group > 2) group = kGroupHeads;  // as LaunchSplits chooses
+  // Where blocks may have more than that, one that takes it all has a multiprocessor for itself.
+  constexpr int64_t kMost = int64_t{160} << 10;
+  return GroupSharedBytes(type, head_dim, group) <= (shared_bytes < kMost ? shared_bytes : kMost);
 }
 
 int AttentionGroupRows(int rows, int heads, int kv_heads, int positions, int multiprocessors) {

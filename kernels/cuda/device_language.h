@@ -92,7 +92,10 @@ Status Launch(const char* name, const Shape& shape, Stream stream, void (*kernel
   }
   if (error == cudaSuccess) return {};
   (void)cudaGetLastError();
-  return Error{ErrorCode::kInternal, std::string("CUDA: ") + cudaGetErrorString(error), name};
+  return Error{
+      ErrorCode::kInternal,
+      "CUDA error " + std::to_string(static_cast<int>(error)) + ": " + cudaGetErrorString(error),
+      name};
 }
 #endif
 

@@ -4,6 +4,7 @@
 #define PAWL_KERNELS_CUDA_FLOAT8_H_
 
 #include <cstdint>
+#include <cstring>
 
 #include "src/base/random.h"  // PAWL_HOST_DEVICE
 
@@ -14,22 +15,19 @@ PAWL_HOST_DEVICE inline uint8_t FloatToE4m3(float value) {
   const bool negative = value < 0;
   float size = negative ? -value : value;
   if (!(size < 464.0f)) size = 448.0f;
-  // Adding a large power of two rounds to the last place: 2^-9 for subnormals, 2^(e-3) else.
-  int exponent = -6;
-  float step = 0.001953125f;  // 2^-9
-  while (exponent < 8 && size >= step * 16.0f) {
-    step *= 2.0f;
-    ++exponent;
+  uint32_t bits;
+  if (size < 0.015625f) {
+    // Subnormal: a multiple of 2^-9, the last place of a number between 2^14 and 2^15.
+    const float rounded = size + 16384.0f;
+    memcpy(&bits, &rounded, sizeof bits);
+    bits &= 0xffffu;
+  } else {
+    // Three of 23 digits stay, to nearest even; a carry goes on into the exponent.
+    memcpy(&bits, &size, sizeof bits);
+    bits += 0x7ffffu + (bits >> 20 & 1u);
+    bits = (bits >> 20) - ((127u - 7u) << 3);
   }
-  const float big = step * 8388608.0f;
-  const float units = ((size + big) - big) / step;
-  int code = static_cast<int>(units);
-  if (code == 16) {
-    code = 8;
-    ++exponent;
-  }
-  if (code >= 8) code = (exponent + 7) << 3 | (code & 7);
-  return static_cast<uint8_t>(code | (negative ? 0x80 : 0));
+  return static_cast<uint8_t>(bits | (negative ? 0x80u : 0u));
 }
 
 }  // namespace pawl

@@ -117,7 +117,7 @@ class Machine {
              std::to_string(grid.z) + " blocks of " + std::to_string(threads) + " threads";
     }
     if (block.y != 1 || block.z != 1) return name + "only rows of threads are emulated";
-    if (dynamic_shared > (size_t{227} << 10)) return name + "too much shared memory";
+    if (dynamic_shared > kSharedBytes) return name + "too much shared memory";
     body_ = &body;
     PrepareFibers(threads);
     position.grid_size = grid;
@@ -162,6 +162,11 @@ class Machine {
   void* Shared(const void* tag, size_t bytes) {
     for (SharedPiece& piece : shared_) {
       if (piece.tag == tag) return piece.memory.get() + kGuard;
+    }
+    size_t all = tag == this ? 0 : bytes;
+    for (const SharedPiece& other : shared_) all += other.tag == this ? 0 : other.bytes;
+    if (all > kStaticSharedBytes) {
+      Fail("shared arrays of " + std::to_string(all) + " bytes; those of a fixed size have 48 KB");
     }
     SharedPiece piece{tag, bytes, std::make_unique<unsigned char[]>(bytes + 2 * kGuard)};
     std::memset(piece.memory.get(), kGuardByte, bytes + 2 * kGuard);

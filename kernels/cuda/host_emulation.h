@@ -43,6 +43,9 @@ extern thread_local Position position;
 enum class Schedule { kForward, kBackward, kShuffled };
 void SetSchedule(Schedule schedule);
 
+// What a block can have: dynamic in all, as compute capability 9.0 allows, and static.
+constexpr size_t kSharedBytes = size_t{227} << 10, kStaticSharedBytes = size_t{48} << 10;
+
 // Runs `body` for every thread of every block. "" or what went wrong.
 std::string Run(const char* kernel, Index grid, Index block, size_t dynamic_shared,
                 const std::function<void()>& body);

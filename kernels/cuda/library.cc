@@ -1,21 +1,33 @@
 // cuBLASLt by dlopen. Of its half a gigabyte the engine needs one function for more rows than its
-// own kernels take, so it must not be needed to start. Descriptors are made for each call: they are
-// host memory, and a product with so many rows takes hundreds of microseconds.
+// own kernels take, so it must not be needed to start, nor its header to build. Descriptors are
+// made for each call, which is host memory; which algorithm to take is asked once for each shape,
+// which takes the library tens of microseconds.
 //
 // Row-major y = x w^T is column-major y^T = w x^T: what the library sees as its first operand is w
 // transposed, its second is x as it is.
+#include "kernels/cuda/prefill.h"
+
+#if __has_include(<cublasLt.h>)
+
 #include <cublasLt.h>
 #include <dlfcn.h>
 
+#include <array>
+#include <map>
 #include <string>
 #include <utility>
-
-#include "kernels/cuda/prefill.h"
 
 namespace pawl::cuda {
 namespace {
 
 constexpr int64_t kWorkspace = int64_t{32} << 20;
+constexpr size_t kMostAlgorithms = 1024;
+
+// What the library may count on; unless told, it takes 256 bytes for granted.
+uint32_t Alignment(const void* address) {
+  const auto bits = reinterpret_cast<uintptr_t>(address) | 256;
+  return static_cast<uint32_t>(bits & (~bits + 1));
+}
 
 struct Functions {
   decltype(&::cublasLtCreate) create;
@@ -76,19 +88,34 @@ class CublasLt final : public Library {
     then([&] { return f_.layout_create(&w, CUDA_R_16BF, k, outputs, p.w_stride); });
     then([&] { return f_.layout_create(&x, CUDA_R_16BF, k, rows, p.x_stride); });
     then([&] { return f_.layout_create(&y, CUDA_R_32F, outputs, rows, p.y_stride); });
-    then([&] { return f_.preference_create(&preference); });
     const auto workspace = static_cast<size_t>(workspace_.bytes());
-    then([&] {
-      return f_.preference_set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
-                               sizeof workspace);
-    });
-    cublasLtMatmulHeuristicResult_t found = {};
-    int count = 0;
-    then([&] { return f_.heuristic(handle_, desc, w, x, y, y, preference, 1, &found, &count); });
-    if (status == CUBLAS_STATUS_SUCCESS && count == 0) status = CUBLAS_STATUS_NOT_SUPPORTED;
+    const uint32_t alignments[] = {Alignment(p.w), Alignment(p.x), Alignment(p.y)};
+    const Key key = {p.outputs,  p.columns,     p.rows,        p.w_stride,   p.x_stride,
+                     p.y_stride, alignments[0], alignments[1], alignments[2]};
+    auto known = algorithms_.find(key);
+    if (known == algorithms_.end()) {
+      then([&] { return f_.preference_create(&preference); });
+      const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t what, const void* value,
+                              size_t bytes) {
+        then([&] { return f_.preference_set(preference, what, value, bytes); });
+      };
+      prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace);
+      prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &alignments[0], sizeof(uint32_t));
+      prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &alignments[1], sizeof(uint32_t));
+      prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &alignments[2], sizeof(uint32_t));
+      prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &alignments[2], sizeof(uint32_t));
+      cublasLtMatmulHeuristicResult_t found = {};
+      int count = 0;
+      then([&] { return f_.heuristic(handle_, desc, w, x, y, y, preference, 1, &found, &count); });
+      if (status == CUBLAS_STATUS_SUCCESS && count == 0) status = CUBLAS_STATUS_NOT_SUPPORTED;
+      if (status == CUBLAS_STATUS_SUCCESS) {
+        if (algorithms_.size() >= kMostAlgorithms) algorithms_.clear();
+        known = algorithms_.emplace(key, found.algo).first;
+      }
+    }
     const float one = 1.0f, beta = p.add ? 1.0f : 0.0f;
     then([&] {
-      return f_.matmul(handle_, desc, &one, p.w, w, p.x, x, &beta, p.y, y, p.y, y, &found.algo,
+      return f_.matmul(handle_, desc, &one, p.w, w, p.x, x, &beta, p.y, y, p.y, y, &known->second,
                        workspace_.data(), workspace, static_cast<cudaStream_t>(stream));
     });
     if (preference != nullptr) (void)f_.preference_destroy(preference);
@@ -97,17 +124,20 @@ class CublasLt final : public Library {
     }
     if (desc != nullptr) (void)f_.desc_destroy(desc);
     if (status == CUBLAS_STATUS_SUCCESS) return {};
-    return Error{ErrorCode::kInternal,
-                 "cuBLASLt: status " + std::to_string(static_cast<int>(status)) + " for " +
-                     std::to_string(p.outputs) + " x " + std::to_string(p.columns) + " by " +
-                     std::to_string(p.rows) + " rows",
-                 "cuda"};
+    return Error{
+        status == CUBLAS_STATUS_EXECUTION_FAILED ? ErrorCode::kInternal : ErrorCode::kUnsupported,
+        "cuBLASLt: status " + std::to_string(static_cast<int>(status)) + " for " +
+            std::to_string(p.outputs) + " x " + std::to_string(p.columns) + " by " +
+            std::to_string(p.rows) + " rows",
+        "cuda"};
   }
 
  private:
+  using Key = std::array<int64_t, 9>;
   Functions f_;
   cublasLtHandle_t handle_;
   DeviceMemory workspace_;
+  std::map<Key, cublasLtMatmulAlgo_t> algorithms_;
 };
 
 }  // namespace
@@ -140,3 +170,15 @@ Result<std::unique_ptr<Library>> OpenLibrary() {
 }
 
 }  // namespace pawl::cuda
+
+#else
+
+namespace pawl::cuda {
+
+Result<std::unique_ptr<Library>> OpenLibrary() {
+  return Error{ErrorCode::kUnsupported, "built without cublasLt.h", "cuda"};
+}
+
+}  // namespace pawl::cuda
+
+#endif

@@ -5,9 +5,12 @@
 namespace pawl::emulated {
 namespace {
 
+int refused = 0;
+
 class Loops final : public Library {
  public:
   Status Run(const LibraryProduct& p, Stream stream) override {
+    if (p.outputs == refused) return Error{ErrorCode::kUnsupported, "refused", "emulated library"};
     return Submit(stream, [p]() -> Status {
       for (int r = 0; r < p.rows; ++r) {
         for (int o = 0; o < p.outputs; ++o) {
@@ -25,6 +28,8 @@ class Loops final : public Library {
 };
 
 }  // namespace
+
+void RefuseProducts(int outputs) { refused = outputs; }
 
 Result<std::unique_ptr<Library>> OpenLibrary() {
   return std::unique_ptr<Library>(std::make_unique<Loops>());

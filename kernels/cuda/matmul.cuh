@@ -184,6 +184,31 @@ struct RowOfWeights<DeviceWeight::kI4> {
   }
 };
 
+// Both rows of a packed tile that belong to a lane, `row` and `row` + 8, which lie beside each
+// other: half as many loads, and whole sectors of memory.
+__device__ __forceinline__ void LoadPair(RowOfWeights<DeviceWeight::kFp8> (&pair)[2],
+                                         const DeviceMatrix& w, int row, int block, int quarter) {
+  const uint4 both =
+      LoadWeights16(static_cast<const char*>(w.data) +
+                    PackedOffset(DeviceWeight::kFp8, w.columns, row, block, quarter));
+  pair[0].raw = {both.x, both.y};
+  pair[1].raw = {both.z, both.w};
+}
+__device__ __forceinline__ void LoadPair(RowOfWeights<DeviceWeight::kI8> (&pair)[2],
+                                         const DeviceMatrix& w, int row, int block, int quarter) {
+  const uint4 both = LoadWeights16(static_cast<const char*>(w.data) +
+                                   PackedOffset(DeviceWeight::kI8, w.columns, row, block, quarter));
+  pair[0].raw = {both.x, both.y};
+  pair[1].raw = {both.z, both.w};
+}
+__device__ __forceinline__ void LoadPair(RowOfWeights<DeviceWeight::kI4> (&pair)[2],
+                                         const DeviceMatrix& w, int row, int block, int quarter) {
+  const uint2 both = LoadWeights8(static_cast<const char*>(w.data) +
+                                  PackedOffset(DeviceWeight::kI4, w.columns, row, block, quarter));
+  pair[0].raw = both.x;
+  pair[1].raw = both.y;
+}
+
 // The eight elements of a row of x that go with a lane's weights, as pairs of two bf16 terms.
 struct RowOfInput {
   uint32_t high[4], low[4];
@@ -243,10 +268,11 @@ constexpr int kBlocksAhead = kTiles* kEights <= 4 ? 4 : 2;
 
 // The products of the rows row_of of the weights (upper and lower half of each tile) with the rows
 // of x, as far as this warp's columns go; `squares` gains those of the rows of x. With kGated the
-// second half of the tiles are rows of the part's other factor.
+// second half of the tiles are rows of the part's other factor. `whole_tiles`: of packed weights,
+// whether the rows are those of whole tiles, which the memory has for the last one, too.
 template <DeviceWeight W, int kTiles, int kEights, bool kGated>
 __device__ __forceinline__ void TileSums(const MatMul& p, const MatMulPart& part,
-                                         const int (&row_of)[kTiles][2],
+                                         const int (&row_of)[kTiles][2], bool whole_tiles,
                                          float (&acc)[kTiles][kEights][4],
                                          float (&squares)[kEights]) {
   constexpr int kOutTiles = kGated ? kTiles / 2 : kTiles;
@@ -268,16 +294,31 @@ __device__ __forceinline__ void TileSums(const MatMul& p, const MatMulPart& part
   }
   for (int first = warp; first < blocks; first += kMatMulWarps * kAhead) {
     RowOfWeights<W> raw[kAhead][kTiles][2];
+    const auto for_tiles_ahead = [&](const auto& load) {
 #pragma unroll
-    for (int a = 0; a < kAhead; ++a) {
-      const int block = first + a * kMatMulWarps;
-      if (block >= blocks) continue;
+      for (int a = 0; a < kAhead; ++a) {
+        const int block = first + a * kMatMulWarps;
+        if (block >= blocks) continue;
 #pragma unroll
-      for (int t = 0; t < kTiles; ++t) {
-        const DeviceMatrix& w = kGated && t >= kOutTiles ? part.up : part.w;
-        raw[a][t][0].Load(w, row_of[t][0], block, quarter);
-        raw[a][t][1].Load(w, row_of[t][1], block, quarter);
+        for (int t = 0; t < kTiles; ++t) {
+          load(raw[a][t], kGated && t >= kOutTiles ? part.up : part.w, row_of[t], block);
+        }
       }
+    };
+    const auto one_by_one = [&](RowOfWeights<W>(&to)[2], const DeviceMatrix& w, const int(&rows)[2],
+                                int block) {
+      to[0].Load(w, rows[0], block, quarter);
+      to[1].Load(w, rows[1], block, quarter);
+    };
+    if constexpr (IsPacked(W)) {
+      if (whole_tiles) {
+        for_tiles_ahead([&](RowOfWeights<W>(&to)[2], const DeviceMatrix& w, const int(&rows)[2],
+                            int block) { LoadPair(to, w, rows[0], block, quarter); });
+      } else {
+        for_tiles_ahead(one_by_one);
+      }
+    } else {
+      for_tiles_ahead(one_by_one);
     }
 #pragma unroll
     for (int a = 0; a < kAhead; ++a) {
@@ -428,6 +469,17 @@ __global__ __launch_bounds__(kMatMulWarps* kWarpSize) void MatMulKernel(MatMul p
   const bool listed = p.row_list != nullptr;
   if (!listed) {
     // The weights do not depend on what the kernel in front writes.
+    if constexpr (IsPacked(W)) {
+      constexpr int kBytes = W == DeviceWeight::kI4 ? 256 : 512;  // of a tile in a block of columns
+      const int tile = tile_group * kOutTiles;
+      for (int i = 0; i < kAhead && tile < RowTiles(part.w.rows); ++i) {
+        const int block = warp + i * kMatMulWarps;
+        if (block < blocks && lane * 128 < kBytes) {
+          PrefetchL2(static_cast<const char*>(part.w.data) +
+                     PackedOffset(W, columns, tile * kTileRows, block, 0) + lane * 128);
+        }
+      }
+    }
     for (int i = 0; i < kAhead && !IsPacked(W); ++i) {
       const int block = warp + i * kMatMulWarps, row = tile_group * kOutTiles * kTileRows + g;
       const int64_t at = static_cast<int64_t>(row) * PaddedColumns(columns) + block * 32;
@@ -446,20 +498,28 @@ __global__ __launch_bounds__(kMatMulWarps* kWarpSize) void MatMulKernel(MatMul p
   const int outputs = listed ? *p.row_list_count : part.w.rows;
   const int tile_groups = listed ? (RowTiles(outputs) + kOutTiles - 1) / kOutTiles : tile_group + 1;
   for (; tile_group < tile_groups; tile_group += static_cast<int>(gridDim.x)) {
-    // Rows of the weights; those beyond the last repeat it, and their results are dropped.
+    // Rows of the weights; those beyond the last repeat it, or are of its tile where there is
+    // memory for them, or repeat that. Their results are dropped.
+    const bool whole_tiles = IsPacked(W) && !listed;
     int row_of[kTiles][2];
 #pragma unroll
     for (int t = 0; t < kTiles; ++t) {
+      const int tile = tile_group * kOutTiles + t % kOutTiles;
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
-        int row = (tile_group * kOutTiles + t % kOutTiles) * kTileRows + h * 8 + g;
-        row = row < outputs ? row : outputs - 1;
+        int row = tile * kTileRows + h * 8 + g;
+        if (whole_tiles) {
+          const int last = RowTiles(outputs) - 1;
+          row -= (tile > last ? tile - last : 0) * kTileRows;
+        } else {
+          row = row < outputs ? row : outputs - 1;
+        }
         row_of[t][h] = listed ? p.row_list[row] : row;
       }
     }
     float acc[kTiles][kEights][4];
     float squares[kEights];
-    TileSums<W, kTiles, kEights, kGated>(p, part, row_of, acc, squares);
+    TileSums<W, kTiles, kEights, kGated>(p, part, row_of, whole_tiles, acc, squares);
     InverseNorms<kEights>(p, columns, squares, squares_of_warps, inverse_norms);
 #pragma unroll
     for (int n = 0; n < kEights; ++n) {

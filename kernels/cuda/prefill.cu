@@ -28,6 +28,7 @@ __device__ __forceinline__ void LoadTransposed(const uint16_t* row, uint32_t* b)
                : "r"(address)
                : "memory");
 #elif defined(PAWL_CUDA_EMULATED)
+  if (reinterpret_cast<uintptr_t>(row) % 16 != 0) emulation::Fail("a row that is not aligned");
   const unsigned char* lanes = emulation::Exchange("ldmatrix", &row, sizeof row);
   const int g = static_cast<int>(threadIdx.x % 32) / 4, t = static_cast<int>(threadIdx.x % 4);
   for (int i = 0; i < 2; ++i) {
@@ -161,14 +162,15 @@ __global__ __launch_bounds__(kThreads) void PrefillKernel(PrefillAttention p) {
         largest[h] = fmaxf(largest[h], score);
       }
     }
-    float factor[2];
+    float factor[2], base[2];
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       largest[h] = fmaxf(largest[h], __shfl_xor_sync(kAllLanes, largest[h], 1));
       largest[h] = fmaxf(largest[h], __shfl_xor_sync(kAllLanes, largest[h], 2));
-      // Nothing seen so far: any finite number will do, all weights are zero.
-      if (largest[h] == -INFINITY) largest[h] = 0.0f;
-      factor[h] = expf(most[h] - largest[h]);
+      // Nothing seen so far: all weights of this tile are zero beside any finite number, and the
+      // next tile starts afresh.
+      base[h] = largest[h] == -INFINITY ? 0.0f : largest[h];
+      factor[h] = expf(most[h] - base[h]);
       most[h] = largest[h];
       sum[h] *= factor[h];
     }
@@ -176,7 +178,7 @@ __global__ __launch_bounds__(kThreads) void PrefillKernel(PrefillAttention p) {
     for (int n = 0; n < kKeys / 8; ++n) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        scores[n][i] = expf(scores[n][i] - most[i / 2]);
+        scores[n][i] = expf(scores[n][i] - base[i / 2]);
         sum[i / 2] += scores[n][i];
       }
     }

@@ -67,10 +67,17 @@ struct LibraryProduct {
 class Library {
  public:
   virtual ~Library() = default;
+  // One thread at a time. Errors: kUnsupported where the library does not take such a product,
+  // kInternal where it failed.
   virtual Status Run(const LibraryProduct& product, Stream stream) = 0;
 };
 // Errors (kUnsupported): there is none, and where it was looked for.
 Result<std::unique_ptr<Library>> OpenLibrary();
+
+#if defined(PAWL_CUDA_EMULATED)
+// Lets the emulated library refuse products with so many outputs. 0: none.
+void RefuseProducts(int outputs);
+#endif
 
 }  // namespace pawl::PAWL_GPU
 

@@ -6,11 +6,13 @@
 namespace pawl::cuda {
 namespace {
 
-Error CudaError(cudaError_t error, const char* what) {
+Error CudaError(cudaError_t error, const std::string& what) {
   (void)cudaGetLastError();  // the runtime remembers errors until they are read
   const bool memory = error == cudaErrorMemoryAllocation;
-  return Error{memory ? ErrorCode::kLimit : ErrorCode::kInternal,
-               std::string("CUDA: ") + cudaGetErrorString(error), what};
+  return Error{
+      memory ? ErrorCode::kLimit : ErrorCode::kInternal,
+      "CUDA error " + std::to_string(static_cast<int>(error)) + ": " + cudaGetErrorString(error),
+      what};
 }
 
 Status Check(cudaError_t error, const char* what) {
@@ -21,8 +23,6 @@ Status Check(cudaError_t error, const char* what) {
 cudaStream_t On(Stream stream) { return static_cast<cudaStream_t>(stream); }
 
 std::string MiB(int64_t bytes) { return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB"; }
-
-thread_local bool dependent_launch = true;
 
 }  // namespace
 
@@ -46,6 +46,7 @@ Result<DeviceFacts> CurrentDevice() {
   facts.major = properties.major;
   facts.minor = properties.minor;
   facts.multiprocessors = properties.multiProcessorCount;
+  facts.shared_bytes = static_cast<int64_t>(properties.sharedMemPerBlockOptin);
   size_t free_bytes = 0, total = 0;
   if (cudaMemGetInfo(&free_bytes, &total) != cudaSuccess) (void)cudaGetLastError();
   facts.memory_bytes = static_cast<int64_t>(total);
@@ -81,7 +82,7 @@ void Free(void* memory) {
 Result<void*> AllocatePinned(int64_t bytes) {
   void* memory = nullptr;
   const cudaError_t error = cudaMallocHost(&memory, static_cast<size_t>(bytes > 0 ? bytes : 1));
-  if (error != cudaSuccess) return CudaError(error, "pinned host memory");
+  if (error != cudaSuccess) return CudaError(error, MiB(bytes) + " of pinned host memory");
   return memory;
 }
 
@@ -103,27 +104,32 @@ void FreeStream(Stream stream) {
 Status Synchronize(Stream stream) { return Check(cudaStreamSynchronize(On(stream)), "the device"); }
 
 Status CopyIn(void* device, const void* host, int64_t bytes, Stream stream) {
+  if (bytes == 0) return {};  // null pointers come with nothing to copy
   return Check(
       cudaMemcpyAsync(device, host, static_cast<size_t>(bytes), cudaMemcpyHostToDevice, On(stream)),
       "copy to the device");
 }
 Status CopyOut(void* host, const void* device, int64_t bytes, Stream stream) {
+  if (bytes == 0) return {};
   return Check(
       cudaMemcpyAsync(host, device, static_cast<size_t>(bytes), cudaMemcpyDeviceToHost, On(stream)),
       "copy from the device");
 }
 Status CopyWithin(void* to, const void* from, int64_t bytes, Stream stream) {
+  if (bytes == 0) return {};
   return Check(
       cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToDevice, On(stream)),
       "copy within the device");
 }
 Status Fill(void* device, int byte, int64_t bytes, Stream stream) {
+  if (bytes == 0) return {};
   return Check(cudaMemsetAsync(device, byte, static_cast<size_t>(bytes), On(stream)), "fill");
 }
 
+// Relaxed: the first launch of a kernel may load its code, which the other modes may refuse while
+// they capture. Nothing that is recorded here waits or allocates.
 Status BeginCapture(Stream stream) {
-  return Check(cudaStreamBeginCapture(On(stream), cudaStreamCaptureModeThreadLocal),
-               "graph capture");
+  return Check(cudaStreamBeginCapture(On(stream), cudaStreamCaptureModeRelaxed), "graph capture");
 }
 
 Result<Graph> EndCapture(Stream stream) {
@@ -166,9 +172,6 @@ void FreeFence(Fence fence) {
     (void)cudaGetLastError();
   }
 }
-
-void AllowDependentLaunch(bool allow) { dependent_launch = allow; }
-bool DependentLaunchAllowed() { return dependent_launch; }
 
 Result<Mark> NewMark() {
   cudaEvent_t event = nullptr;

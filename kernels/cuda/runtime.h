@@ -26,6 +26,7 @@ struct DeviceFacts {
   std::string name;
   int major = 0, minor = 0;
   int multiprocessors = 0;
+  int64_t shared_bytes = 0;  // that a block can have
   int64_t memory_bytes = 0, free_bytes = 0;
 };
 
@@ -69,8 +70,10 @@ void FreeFence(Fence fence);
 
 // Whether kernels that this thread launches may be set up before the one in front has ended
 // (programmatic dependent launch; devices before compute capability 9.0 never do). On at first.
-void AllowDependentLaunch(bool allow);
-bool DependentLaunchAllowed();
+// In the header, because the kernels of pawl/cuda_kernels.h are a library without the rest.
+inline thread_local bool dependent_launch = true;
+inline void AllowDependentLaunch(bool allow) { dependent_launch = allow; }
+inline bool DependentLaunchAllowed() { return dependent_launch; }
 
 // Time in milliseconds between two points of a stream: Mark both, synchronise, ask. For benchmarks.
 struct Mark {
@@ -86,6 +89,8 @@ void FreeMark(Mark mark);
 bool GuardsIntact();
 // Lets Allocate fail once so many bytes are taken. Negative: no limit.
 void LimitMemory(int64_t bytes);
+// Lets the next so many graphs fail when they are complete.
+void FailGraphs(int count);
 #endif
 
 // A piece of device memory with an owner.

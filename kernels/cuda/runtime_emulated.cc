@@ -54,7 +54,7 @@ struct Recorder {
   Work work;
 };
 
-thread_local bool dependent_launch = true;
+int graphs_to_fail = 0;
 
 }  // namespace
 
@@ -66,7 +66,13 @@ Status Submit(Stream stream, std::function<Status()> step) {
 }
 
 Result<DeviceFacts> CurrentDevice() {
-  return DeviceFacts{"emulated device", 9, 0, 4, int64_t{64} << 20, int64_t{64} << 20};
+  DeviceFacts facts;
+  facts.name = "emulated device";
+  facts.major = 9;
+  facts.multiprocessors = 4;
+  facts.shared_bytes = emulation::kSharedBytes;
+  facts.memory_bytes = facts.free_bytes = int64_t{64} << 20;
+  return facts;
 }
 
 Result<void*> Allocate(int64_t bytes) {
@@ -161,6 +167,10 @@ Status BeginCapture(Stream stream) {
 Result<Graph> EndCapture(Stream stream) {
   auto* recorder = static_cast<Recorder*>(stream);
   recorder->capturing = false;
+  if (graphs_to_fail > 0) {
+    --graphs_to_fail;
+    return Error{ErrorCode::kInternal, "no graph", "emulated device"};
+  }
   return Graph{new Work(std::move(recorder->work))};
 }
 Status Replay(const Graph& graph, Stream) {
@@ -169,6 +179,7 @@ Status Replay(const Graph& graph, Stream) {
   }
   return {};
 }
+void FailGraphs(int count) { graphs_to_fail = count; }
 void FreeGraph(Graph graph) { delete static_cast<Work*>(graph.handle); }
 
 // Work is done when it is put on a stream, so that there is nothing to wait for.
@@ -176,9 +187,6 @@ Result<Fence> NewFence() { return Fence{}; }
 Status Raise(const Fence&, Stream) { return {}; }
 Status WaitFor(const Fence&, Stream) { return {}; }
 void FreeFence(Fence) {}
-
-void AllowDependentLaunch(bool allow) { dependent_launch = allow; }
-bool DependentLaunchAllowed() { return dependent_launch; }
 
 Result<Mark> NewMark() { return Mark{new std::chrono::steady_clock::time_point}; }
 Status Record(const Mark& mark, Stream) {

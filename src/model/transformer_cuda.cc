@@ -98,6 +98,7 @@ Result<std::unique_ptr<Model>> TransformerCuda::Make(TransformerConfig config,
   if (Status status = model->AllocateCache(); !status.ok()) return status.error();
   model->info_.kernels = "cuda, " + device->name;
   model->multiprocessors_ = device->multiprocessors;
+  model->shared_bytes_ = device->shared_bytes;
   return std::unique_ptr<Model>(std::move(model));
 }
 
@@ -337,6 +338,11 @@ Status TransformerCuda::Grow(Buffer& buffer, int64_t bytes, bool with_pinned) {
   return {};
 }
 
+int TransformerCuda::RowsAttended(int positions) const {
+  const int64_t of_row = AttentionWorkspace(1, config_.heads, config_.head_dim, positions);
+  return static_cast<int>(std::clamp<int64_t>(kMostPartialBytes / of_row, 1, kMostSkinnyRows));
+}
+
 Status TransformerCuda::GrowPartial(int64_t bytes) {
   if (bytes <= partial_.bytes()) return {};
   DropGraphs();
@@ -416,6 +422,9 @@ Status TransformerCuda::Run(std::span<const Row> rows, Wanted& wanted) {
     plan_.changes[static_cast<size_t>(plan_.change_of[sequence])].failed = true;
   }
   if (!status.ok()) {
+    // Pinned memory is written again by the next call.
+    (void)Synchronize(uploads_);
+    (void)Synchronize(stream_);
     bad_rows_.clear();
     for (RowPlan::Change& change : plan_.changes) change.failed = true;
   }
@@ -445,16 +454,18 @@ Status TransformerCuda::ForwardBlocks(std::span<const Row> rows, Wanted& wanted)
   if (Status status = upload(tables_, plan_.pages); !status.ok()) return status;
   if (Status status = upload(extra_, plan_.extra); !status.ok()) return status;
 
-  // Rows of a block, so that attention has room for its parts.
-  const int seen = std::max(PowerOfTwo(positions), kLeastPositions);
-  const int64_t of_row = AttentionWorkspace(1, config_.heads, config_.head_dim, seen);
   const auto most =
-      static_cast<size_t>(std::clamp<int64_t>(kMostPartialBytes / of_row, 1, kMostSkinnyRows));
+      static_cast<size_t>(RowsAttended(std::max(PowerOfTwo(positions), kLeastPositions)));
   for (size_t first = 0; first < rows.size();) {
     size_t count = PlainRows(rows, first);
     Status status;
     if (count > kMostSkinnyRows && UsesLibrary()) {
       status = ForwardPrefill(rows, first, count, wanted);
+      if (!status.ok() && status.error().code == ErrorCode::kUnsupported) {
+        // Nothing has come out yet, and what was written will be written again.
+        WithoutLibrary(status.error());
+        continue;
+      }
     } else {
       count = std::min(most, rows.size() - first);
       status = ForwardBlock(rows, first, count, wanted);
@@ -497,48 +508,50 @@ Status TransformerCuda::ForwardBlock(std::span<const Row> rows, size_t first, si
     return status;
   }
 
-  const auto found = graphs_.find(shape);
-  Status status;
-  if (found != graphs_.end()) {
-    status = Replay(found->second, stream_);
-  } else if (!options_.graphs) {
-    status = Enqueue(shape);
-  } else {
-    if (graphs_.size() >= kMostGraphs) DropGraphs();
-    status = BeginCapture(stream_);
-    if (!status.ok()) return status;
-    status = Enqueue(shape);
-    Result<Graph> graph = EndCapture(stream_);
-    if (options_.dependent_launch && (!status.ok() || !graph.ok())) {
-      // Once more without: the driver may not know such edges.
-      if (graph.ok()) FreeGraph(*graph);
-      options_.dependent_launch = false;
-      AllowDependentLaunch(false);
-      status = BeginCapture(stream_);
-      if (!status.ok()) return status;
-      status = Enqueue(shape);
-      graph = EndCapture(stream_);
-    }
-    if (!status.ok()) {
-      if (graph.ok()) FreeGraph(*graph);
-      return status;
-    }
-    if (!graph.ok()) return graph.error();
-    graphs_[shape] = *graph;
-    status = Replay(*graph, stream_);
-  }
+  auto found = graphs_.find(shape);
+  if (found == graphs_.end() && options_.graphs) found = Capture(shape);
+  Status status = found != graphs_.end() ? Replay(found->second, stream_) : Enqueue(shape);
   if (!status.ok()) return status;
   const auto* list =
       reinterpret_cast<const int32_t*>(rows_.device.as<DeviceRow>() + kMostSkinnyRows);
   return RunHead(rows, outputs, x_.as<float>(), list, wanted);
 }
 
+void TransformerCuda::GiveUp(const std::string& what, const Error& why) {
+  if (!given_up_.empty()) given_up_ += "; ";
+  given_up_ += what + ": " + why.message;
+}
+
+std::map<TransformerCuda::Shape, Graph>::iterator TransformerCuda::Capture(const Shape& shape) {
+  if (graphs_.size() >= kMostGraphs) DropGraphs();
+  // Once more without dependent launches, whose edges the driver may not know, and then no more:
+  // the same launches one by one work as well, or say what is wrong with them.
+  for (;;) {
+    Status status = BeginCapture(stream_);
+    if (status.ok()) {
+      status = Enqueue(shape);
+      const Result<Graph> graph = EndCapture(stream_);
+      if (status.ok() && graph.ok()) return graphs_.emplace(shape, *graph).first;
+      if (graph.ok()) FreeGraph(*graph);
+      if (status.ok()) status = graph.error();
+    }
+    const char* given_up = options_.dependent_launch ? "dependent launches" : "graphs";
+    GiveUp(given_up, status.error());
+    if (!options_.dependent_launch) {
+      options_.graphs = false;
+      return graphs_.end();
+    }
+    options_.dependent_launch = false;
+    AllowDependentLaunch(false);
+  }
+}
+
 bool TransformerCuda::GroupRows(std::span<const Row> rows, int positions, RowRun* groups) const {
   std::fill_n(groups, kMostSkinnyRows, RowRun());
   const int most = AttentionGroupRows(static_cast<int>(rows.size()), config_.heads,
                                       config_.kv_heads, positions, multiprocessors_);
-  if (most == 1 ||
-      !AttentionTakesGroups(options_.cache, config_.heads, config_.kv_heads, config_.head_dim)) {
+  if (most == 1 || !AttentionTakesGroups(options_.cache, config_.heads, config_.kv_heads,
+                                         config_.head_dim, shared_bytes_)) {
     return false;
   }
   bool some = false;

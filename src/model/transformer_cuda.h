@@ -37,8 +37,8 @@ struct TransformerCudaOptions {
   int64_t kv_bytes = 0;        // 0: what is free when the weights are in place, less a tenth
   int64_t kept_kv_bytes = -1;  // as in ModelOptions
   bool graphs = true;
-  // Kernels are set up while the one in front still runs, from compute capability 9.0 on. Taken
-  // back where a driver cannot put that into graphs.
+  // Kernels are set up while the one in front still runs, from compute capability 9.0 on. This, and
+  // then `graphs`, is taken back where a driver cannot put it into graphs: see given_up().
   bool dependent_launch = true;
   // More than 64 plain rows that follow each other in a call go through cuBLASLt, where it is
   // found. false: always the own kernels, in blocks of 64 rows.
@@ -75,6 +75,9 @@ class TransformerCuda final : public Model {
                           std::span<TokenId> tokens, const std::function<void()>& late) override;
   std::span<const int32_t> bad_rows() const override { return bad_rows_; }
   Status CommitTree(SequenceId sequence, int row) override;
+  // What turned out not to work here, and why, and is done another way since: dependent launches,
+  // graphs, the library. "" if all does. One thread at a time, with Forward.
+  const std::string& given_up() const { return given_up_; }
 
  private:
   struct DeviceLinear {
@@ -142,12 +145,16 @@ class TransformerCuda final : public Model {
   // From `first` on, how many rows are plain: what ForwardPrefill takes.
   size_t PlainRows(std::span<const Row> rows, size_t first) const;
   bool UsesLibrary();
+  void WithoutLibrary(const Error& why);
+  void GiveUp(const std::string& what, const Error& why);
   // transformer_cuda_prefill.cc. At most kMostPrefillRows plain rows from `first` on.
   Status ForwardPrefill(std::span<const Row> rows, size_t first, size_t count, Wanted& wanted);
   Status AllocatePrefill();
   Status PrefillLayer(int layer, int count, int runs, int most_positions, bool last);
   Status AttendRowByRow(int layer, int count, int most_positions);
   Status GrowPartial(int64_t bytes);
+  // Of a call to attention by splits, so that there is room for its parts.
+  int RowsAttended(int positions) const;
   Status PrefillProduct(const DeviceMatrix& w, const uint16_t* x, int64_t x_stride, float* y,
                         int64_t y_stride, int count, bool add);
   // transformer_cuda_head.cc. What is to become of the outputs (rows of the call, at most
@@ -166,6 +173,8 @@ class TransformerCuda final : public Model {
   Status FetchTokens(std::span<const Row> rows, std::span<const size_t> outputs, const Head& head,
                      const Wanted& wanted);
   Status GrowLogits(int count);
+  // The graph of a shape that has none; the end where it cannot be made.
+  std::map<Shape, Graph>::iterator Capture(const Shape& shape);
   // The kernels of a block, on the stream.
   Status Enqueue(const Shape& shape);
   Status EnqueueAttention(const Shape& shape, int layer);
@@ -180,7 +189,9 @@ class TransformerCuda final : public Model {
   TransformerConfig config_;
   TransformerCudaOptions options_;
   ModelInfo info_;
+  std::string given_up_;
   int multiprocessors_ = 1;
+  int64_t shared_bytes_ = 0;
   Stream stream_ = nullptr;
 
   std::vector<DeviceMemory> memory_;  // weights

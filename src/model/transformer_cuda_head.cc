@@ -84,25 +84,16 @@ Status TransformerCuda::RunHead(std::span<const Row> rows, std::span<const size_
                                 const float* x, const int32_t* list, Wanted& wanted) {
   if (wanted.late) std::exchange(wanted.late, nullptr)();
   if (outputs.empty()) return Synchronize(stream_);
-  const auto run = [&]() -> Status {
-    if (Status status = Grow(head_answers_, sizeof(HeadAnswers), true); !status.ok()) return status;
-    const Result<Head> head =
-        wanted.sample ? PrepareSampling(rows, outputs, wanted) : PrepareLogits(rows, outputs);
-    if (!head.ok()) return head.error();
-    if (Status status = Raise(uploaded_, uploads_); !status.ok()) return status;
-    if (Status status = WaitFor(uploaded_, stream_); !status.ok()) return status;
-    const auto count = static_cast<int>(outputs.size());
-    if (Status status = EnqueueHead(x, list, count, *head); !status.ok()) return status;
-    return wanted.sample ? FetchTokens(rows, outputs, *head, wanted)
-                         : FetchLogits(rows, outputs, *head, wanted);
-  };
-  Status status = run();
-  // Pinned memory is written again by the next call.
-  if (!status.ok()) {
-    (void)Synchronize(uploads_);
-    (void)Synchronize(stream_);
-  }
-  return status;
+  if (Status status = Grow(head_answers_, sizeof(HeadAnswers), true); !status.ok()) return status;
+  const Result<Head> head =
+      wanted.sample ? PrepareSampling(rows, outputs, wanted) : PrepareLogits(rows, outputs);
+  if (!head.ok()) return head.error();
+  if (Status status = Raise(uploaded_, uploads_); !status.ok()) return status;
+  if (Status status = WaitFor(uploaded_, stream_); !status.ok()) return status;
+  const auto count = static_cast<int>(outputs.size());
+  if (Status status = EnqueueHead(x, list, count, *head); !status.ok()) return status;
+  return wanted.sample ? FetchTokens(rows, outputs, *head, wanted)
+                       : FetchLogits(rows, outputs, *head, wanted);
 }
 
 Status TransformerCuda::SendList(std::span<const int32_t> tokens) {

@@ -31,11 +31,23 @@ bool TransformerCuda::UsesLibrary() {
   if (!library_tried_) {
     library_tried_ = true;
     Result<std::unique_ptr<Library>> library = OpenLibrary();
-    if (library.ok()) library_ = *std::move(library);
+    if (!library.ok()) {
+      WithoutLibrary(library.error());
+      return false;
+    }
+    library_ = *std::move(library);
     // Memory that is short here leaves the other way, which needs none.
-    if (library_ != nullptr && !AllocatePrefill().ok()) library_.reset();
+    if (Status status = AllocatePrefill(); !status.ok()) WithoutLibrary(status.error());
   }
   return library_ != nullptr;
+}
+
+void TransformerCuda::WithoutLibrary(const Error& why) {
+  (void)Synchronize(stream_);
+  library_.reset();
+  if (prefill_ != nullptr) FreePinned(prefill_->rows.pinned);
+  prefill_.reset();
+  GiveUp("cuBLASLt", why);
 }
 
 Status TransformerCuda::AllocatePrefill() {
@@ -95,13 +107,14 @@ Status TransformerCuda::PrefillProduct(const DeviceMatrix& w, const uint16_t* x,
 
 Status TransformerCuda::AttendRowByRow(int index, int count, int most_positions) {
   auto* out = prefill_->gate_up.as<float>();  // free at this point of a layer
+  const int most = RowsAttended(most_positions);
   Status status;
-  for (int first = 0; first < count && status.ok(); first += kMostSkinnyRows) {
+  for (int first = 0; first < count && status.ok(); first += most) {
     Attention attention;
     attention.q = prefill_->qkv.as<float>() + first * qkv_stride_;
     attention.q_stride = qkv_stride_;
     attention.rows = prefill_->rows.device.as<DeviceRow>() + first;
-    attention.count = std::min(count - first, kMostSkinnyRows);
+    attention.count = std::min(count - first, most);
     attention.heads = config_.heads;
     attention.tables = tables_.device.as<int32_t>();
     attention.extra = extra_.device.as<int32_t>();
@@ -267,7 +280,7 @@ Status TransformerCuda::ForwardPrefill(std::span<const Row> rows, size_t first, 
   }
   if (run_count * kRowsPerRun > rows_count) {
     const int64_t partial =
-        AttentionWorkspace(kMostSkinnyRows, config_.heads, config_.head_dim, positions);
+        AttentionWorkspace(RowsAttended(positions), config_.heads, config_.head_dim, positions);
     if (Status status = GrowPartial(partial); !status.ok()) return status;
   }
   Status status = CopyIn(buffer.device.data(), buffer.pinned, buffer.bytes, stream_);

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "kernels/cuda/layer.h"
+#include "kernels/cuda/prefill.h"
 #include "tests/cuda/cuda_test_util.h"
 
 namespace pawl::PAWL_GPU {
@@ -152,6 +153,54 @@ struct Sequence {
     });
   }
 
+  // PrefillAttention on the positions first .. first + count - 1, cut into the runs, as floats.
+  // Their keys and values are in the cache.
+  std::vector<float> Prefill(int first, int count, const std::vector<RowRun>& runs) {
+    std::vector<DeviceRow> rows;
+    for (int p = first; p < first + count; ++p) rows.push_back(Plain(p));
+    const OnDevice<DeviceRow> device_rows(rows);
+    const OnDevice<float> device_rope(rope);
+    OnDevice<float> device_qkv(
+        std::vector<float>(qkv.begin() + first * width, qkv.begin() + (first + count) * width));
+    RotateAndStore rotate;
+    rotate.qkv = device_qkv.data();
+    rotate.stride = width;
+    rotate.rows = device_rows.data();
+    rotate.count = count;
+    rotate.heads = c.heads;
+    rotate.rope = device_rope.data();
+    rotate.cache = cache;
+    PAWL_EXPECT_OK(RunRotateAndStore(rotate, nullptr));
+    const OnDevice<RowRun> device_runs(runs);
+    PrefillAttention attention;
+    attention.q = device_qkv.data();
+    attention.q_stride = width;
+    attention.rows = device_rows.data();
+    attention.runs = device_runs.data();
+    attention.run_count = static_cast<int>(runs.size());
+    attention.heads = c.heads;
+    attention.tables = device_table->data();
+    attention.cache = cache;
+    attention.scale = 0.3f;
+    attention.soft_cap = c.soft_cap;
+    attention.window = c.window;
+    attention.out_stride = c.heads * c.head_dim;
+    const std::vector<uint16_t> halves = InAnyOrder<uint16_t>([&] {
+      OnDevice<uint16_t> out(static_cast<size_t>(count * c.heads * c.head_dim));
+      attention.out = out.data();
+      PAWL_EXPECT_OK(RunPrefillAttention(attention, nullptr));
+      return out.values();
+    });
+    std::vector<float> floats;
+    for (const uint16_t half : halves) {
+      const uint32_t bits = uint32_t{half} << 16;
+      float value;
+      std::memcpy(&value, &bits, sizeof value);
+      floats.push_back(value);
+    }
+    return floats;
+  }
+
   // The vector of a head after norm and rotation.
   std::vector<double> Rotated(int position, int head) const {
     const int d = c.head_dim;
@@ -296,9 +345,10 @@ TEST_F(AttentionTest, PathOfATreeHasTheBitsOfThePlainRun) {
 // Plain rows and rows of trees, in groups of any size, padding among them, and empty groups.
 TEST_F(AttentionTest, GroupsHaveTheBitsOfTheirRows) {
   Random random(3);
+  const int64_t shared = CurrentDevice()->shared_bytes;
   int taken = 0;
   for (const Case& c : kCases) {
-    if (!AttentionTakesGroups(c.type, c.heads, c.kv_heads, c.head_dim)) continue;
+    if (!AttentionTakesGroups(c.type, c.heads, c.kv_heads, c.head_dim, shared)) continue;
     ++taken;
     Sequence sequence(random, c);
     const int base = c.length - 6;
@@ -349,9 +399,71 @@ TEST_F(AttentionTest, GroupsHaveTheBitsOfTheirRows) {
     }
   }
   EXPECT_GE(taken, 8);
-  EXPECT_FALSE(AttentionTakesGroups(CacheType::kF32, 8, 2, 256));
+  const int64_t a100 = 163 << 10, l4 = 99 << 10, h200 = 227 << 10;
+  EXPECT_FALSE(AttentionTakesGroups(CacheType::kF32, 8, 2, 256, h200));
+  EXPECT_TRUE(AttentionTakesGroups(CacheType::kBf16, 32, 8, 128, a100));
+  EXPECT_FALSE(AttentionTakesGroups(CacheType::kBf16, 32, 8, 128, l4));
+  EXPECT_TRUE(AttentionTakesGroups(CacheType::kBf16, 14, 2, 64, l4));
+  // Three heads of queries for one of keys are launched as four.
+  EXPECT_FALSE(AttentionTakesGroups(CacheType::kBf16, 3, 1, 176, a100));
   EXPECT_EQ(AttentionGroupRows(8, 32, 8, 512, 132), 1);
   EXPECT_EQ(AttentionGroupRows(16, 32, 8, 8192, 132), 8);
+}
+
+// Tiles of queries on tensor cores, behind a window, where a query sees nothing of the first tiles
+// of keys, and where all scores are far below zero: a weight is what it is beside the largest score
+// that the query sees.
+TEST_F(AttentionTest, PromptsInTilesEqualDoublePrecision) {
+  Random random(4);
+  for (const Case& c : {Case{CacheType::kBf16, 4, 2, 16, 150, 20, 0, false},
+                        Case{CacheType::kF32, 2, 1, 80, 150, 33, 0, false},
+                        Case{CacheType::kFp8, 2, 2, 136, 70, 0, 50, false},
+                        Case{CacheType::kBf16, 2, 1, 64, 100, 0, 0, false}}) {
+    Sequence sequence(random, c);
+    const bool far_below = c.head_dim == 16;
+    for (size_t i = 0; i < sequence.rope.size() && far_below; ++i) {
+      sequence.rope[i] = i % 16 < 8 ? 1.0f : 0.0f;  // nothing is turned
+    }
+    for (size_t i = 0; i < sequence.qkv.size(); ++i) {
+      float& v = sequence.qkv[i];
+      const auto element = static_cast<int>(i) % sequence.width;
+      if (far_below && element < (c.heads + c.kv_heads) * c.head_dim) {
+        v = element < c.heads * c.head_dim ? 5.0f : -5.0f + static_cast<float>(random() % 4) / 32;
+      }
+      v = RoundToBf16(element < c.heads * c.head_dim && !far_below ? v / 4 : v);
+    }
+    const int count = std::min(c.length, 130), first = c.length - count;
+    if (first > 0) {
+      std::vector<DeviceRow> rows;
+      std::vector<int> from;
+      for (int p = 0; p < first; ++p) {
+        rows.push_back(sequence.Plain(p));
+        from.push_back(p);
+      }
+      (void)sequence.Run(rows, from, {}, false);
+    }
+    std::vector<RowRun> whole, pieces;
+    for (int i = 0; i < count; i += kPrefillTile) {
+      whole.push_back({i, std::min(kPrefillTile, count - i)});
+    }
+    for (int i = 0; i < count; i += pieces.back().count) {
+      pieces.push_back({i, std::min(1 + static_cast<int>(random() % 40), count - i)});
+    }
+    const std::vector<float> got = sequence.Prefill(first, count, whole);
+    const auto size = static_cast<size_t>(c.heads * c.head_dim);
+    double error = 0, norm = 0;
+    for (size_t r = 0; r < static_cast<size_t>(count); ++r) {
+      const std::vector<double> expected = sequence.Expected(first + static_cast<int>(r));
+      for (size_t i = 0; i < size; ++i) {
+        const double difference = got[r * size + i] - expected[i];
+        error += difference * difference;
+        norm += expected[i] * expected[i];
+      }
+    }
+    EXPECT_LT(std::sqrt(error / norm), c.type == CacheType::kFp8 ? 4e-2 : 1e-2) << c.head_dim;
+    const std::vector<float> again = sequence.Prefill(first, count, pieces);
+    EXPECT_EQ(std::memcmp(again.data(), got.data(), got.size() * sizeof(float)), 0) << c.head_dim;
+  }
 }
 
 }  // namespace

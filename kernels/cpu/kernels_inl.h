@@ -139,6 +139,16 @@ inline void Tile(const Weights& w, const float* x, int64_t x_stride, int64_t n, 
   for (; i < kSums; ++i) sums[i] = Sum(acc[i]);
 }
 
+// Neighbouring floats, added at once.
+template <int N>
+using Few __attribute__((vector_size(N * sizeof(float)))) = float;
+template <int N>
+inline Few<N> FewAt(const float* p) {
+  Few<N> values;
+  __builtin_memcpy(&values, p, sizeof values);
+  return values;
+}
+
 template <typename Weights, int O, int R, bool Ahead = false>
 inline void TileToOutput(const MatMulArgs& args, const Weights& w, int64_t output, int row) {
   float sums[O * R];
@@ -149,20 +159,14 @@ inline void TileToOutput(const MatMulArgs& args, const Weights& w, int64_t outpu
   for (int r = 0; r < R; ++r) {
     const int64_t y_row = args.y_rows != nullptr ? args.y_rows[row + r] : row + r;
     float* y = args.y + y_row * args.y_stride + output;
-    // No compiler knows that these do not overlap, hence the copy.
-    float values[O];
-#pragma GCC unroll 16
-    for (int o = 0; o < O; ++o) values[o] = sums[r * O + o];
-    if (bias != nullptr) {
-#pragma GCC unroll 16
-      for (int o = 0; o < O; ++o) values[o] += bias[o];
+    constexpr int kStep = O % 4 == 0 ? 4 : 1;
+#pragma GCC unroll 4
+    for (int o = 0; o < O; o += kStep) {
+      Few<kStep> value = FewAt<kStep>(sums + r * O + o);
+      if (bias != nullptr) value = value + FewAt<kStep>(bias + o);
+      if (args.add) value = FewAt<kStep>(y + o) + value;
+      __builtin_memcpy(y + o, &value, sizeof value);
     }
-    if (args.add) {
-#pragma GCC unroll 16
-      for (int o = 0; o < O; ++o) values[o] = y[o] + values[o];
-    }
-#pragma GCC unroll 16
-    for (int o = 0; o < O; ++o) y[o] = values[o];
   }
 }
 

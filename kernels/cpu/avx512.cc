@@ -26,7 +26,7 @@ inline __m512 Widen(const F16*, __m256i half) { return _mm512_cvtph_ps(half); }
 inline __mmask16 FirstLanes(int n) { return static_cast<__mmask16>((1u << n) - 1); }
 
 struct Vec {
-  static constexpr int kOutputsOneRow = 8, kOutputs = 4, kRows = 6;
+  static constexpr int kFewRows = 2, kOutputsFewRows = 8, kOutputs = 4, kRows = 6;
   static constexpr int kAttentionQueries = 6, kAttentionBlocks = 4;
   __m512 lanes;
 

@@ -12,8 +12,8 @@
 //
 // Vec has: Zero, Set1, Load, LoadN (n < 16 values, the rest 0) for float, Bf16 and F16, Store,
 // StoreN, Fma(a, b, c) = ab + c,
-// +, -, *, /, Max(a, b) = a > b ? a : b, Min(a, b) = a < b ? a : b, PowerOfTwo, Sum, Sum4, Sum16,
-// and the tile sizes that suit its registers.
+// +, -, *, /, Max(a, b) = a > b ? a : b, Min(a, b) = a < b ? a : b, PowerOfTwo, Sum, Sum4, Sum8,
+// Sum16, and the tile sizes that suit its registers.
 
 #include <cstddef>
 #include <cstdint>
@@ -191,10 +191,11 @@ constexpr int64_t kInputBytes = int64_t{1} << 20;
 
 template <typename Weights>
 void MatMulWith(const MatMulArgs& args, const Weights& w, int64_t begin, int64_t end) {
-  if (args.rows == 1) {
-    constexpr int kWide = Vec::kOutputsOneRow;
+  // More outputs at once, where there are fewer rows.
+  if (args.rows <= Vec::kFewRows) {
+    constexpr int kWide = Vec::kOutputsFewRows;
     for (; begin + kWide <= end; begin += kWide) {
-      TileToOutput<Weights, kWide, 1, Weights::kFetches>(args, w, begin, 0);
+      RowsFrom<Weights, kWide, Vec::kFewRows>(args, w, begin, 0, args.rows, args.rows);
     }
   }
   constexpr int kOutputs = Vec::kOutputs, kRows = Vec::kRows;
@@ -425,6 +426,14 @@ inline int64_t SlotOffset(const AttentionArgs& a, int32_t slot) {
 template <int R>
 inline void ScoresOfPage(const AttentionArgs& a, const float* page, int64_t start, int64_t from,
                          int64_t to, const float* q, const Query* queries) {
+  // All keys of a page at once, where one query leaves registers for their sums.
+  if constexpr (R == 1 && Vec::kOutputsFewRows >= 8) {
+    const AttentionRow& row = *queries[0].row;
+    if (row.first <= start && row.prefix >= start + kKvPage) {
+      float* scores = queries[0].scores + (start - row.first);
+      return Tile<kKvPage, 1>(Stored<float>{page, a.head_dim}, q, a.head_dim, a.head_dim, scores);
+    }
+  }
   constexpr int kKeys = Vec::kOutputs;
   static_assert(kKvPage == kLanes && kKvPage % kKeys == 0);
   Vec sums[R][kLanes];

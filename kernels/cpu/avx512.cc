@@ -1,6 +1,7 @@
 // The kernels for AVX-512 (F, BW, DQ, VL): one register of sixteen lanes, 32 registers, masks for
 // the ends of rows. The bfloat16 dot-product instructions stay unused: they round activations to 8
-// bits, and where that was measured give half as many products as multiply-add (docs/engine.md).
+// bits, and give half to twice as many products as multiply-add (docs/engine.md), of which each
+// input needs two to keep 16 bits.
 #include <immintrin.h>
 
 #include <cstdint>

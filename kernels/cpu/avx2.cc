@@ -38,7 +38,7 @@ inline __m256 Odd8(const Bf16* p) {
 }
 
 struct Vec {
-  static constexpr int kOutputsOneRow = 4, kOutputs = 2, kRows = 3;
+  static constexpr int kFewRows = 1, kOutputsFewRows = 4, kOutputs = 2, kRows = 3;
   static constexpr int kAttentionQueries = 2, kAttentionBlocks = 2;
   __m256 low, high;
 
@@ -113,8 +113,12 @@ inline void Sum4(const Vec& a, const Vec& b, const Vec& c, const Vec& d, float* 
   _MM_TRANSPOSE4_PS(r0, r1, r2, r3);
   _mm_storeu_ps(out, _mm_add_ps(_mm_add_ps(r0, r2), _mm_add_ps(r1, r3)));
 }
+inline void Sum8(const Vec* v, float* out) {
+  for (int i = 0; i < 8; i += 4) Sum4(v[i], v[i + 1], v[i + 2], v[i + 3], out + i);
+}
 inline void Sum16(const Vec* v, float* out) {
-  for (int i = 0; i < 16; i += 4) Sum4(v[i], v[i + 1], v[i + 2], v[i + 3], out + i);
+  Sum8(v, out);
+  Sum8(v + 8, out + 8);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // The kernels for AVX-512 (F, BW, DQ, VL): one register of sixteen lanes, 32 registers, masks for
 // the ends of rows. The bfloat16 dot-product instructions stay unused: they round activations to 8
-// bits, and where that was measured give half as many products as multiply-add (docs/engine.md).
+// bits, and give half to twice as many products as multiply-add (docs/engine.md), of which each
+// input needs two to keep 16 bits.
 #include <immintrin.h>
 
 #include <cstdint>
@@ -26,7 +27,7 @@ inline __m512 Widen(const F16*, __m256i half) { return _mm512_cvtph_ps(half); }
 inline __mmask16 FirstLanes(int n) { return static_cast<__mmask16>((1u << n) - 1); }
 
 struct Vec {
-  static constexpr int kOutputsOneRow = 8, kOutputs = 4, kRows = 6;
+  static constexpr int kFewRows = 2, kOutputsFewRows = 8, kOutputs = 4, kRows = 6;
   static constexpr int kAttentionQueries = 6, kAttentionBlocks = 4;
   __m512 lanes;
 
@@ -85,30 +86,44 @@ inline void Sum4(const Vec& a, const Vec& b, const Vec& c, const Vec& d, float* 
   _MM_TRANSPOSE4_PS(r0, r1, r2, r3);
   _mm_storeu_ps(out, _mm_add_ps(_mm_add_ps(r0, r2), _mm_add_ps(r1, r3)));
 }
-// The sums of 16 vectors. They are folded in pairs, so that every addition has 16 lanes to do.
-inline void Sum16(const Vec* v, float* out) {
+// The sums of 16 or 8 vectors. They are folded in pairs, so that every addition has 16 lanes to do.
+// Out of line they would be given their vectors in memory.
+#define PAWL_FOLD __attribute__((always_inline)) inline
+
+// The lower half: a's eight, the upper: b's.
+PAWL_FOLD __m512 Eight(const Vec& a, const Vec& b) {
+  return _mm512_add_ps(_mm512_insertf32x8(a.lanes, _mm512_castps512_ps256(b.lanes), 1),
+                       _mm512_shuffle_f32x4(a.lanes, b.lanes, 0xee));
+}
+// Four lanes of each of two vectors in both.
+PAWL_FOLD __m512 Four(__m512 a, __m512 b) {
+  return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
+}
+PAWL_FOLD __m512 Two(__m512 a, __m512 b) {
+  const __m512d x = _mm512_castps_pd(a), y = _mm512_castps_pd(b);
+  return _mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(x, y)),
+                       _mm512_castpd_ps(_mm512_unpackhi_pd(x, y)));
+}
+PAWL_FOLD __m512 One(__m512 a, __m512 b) {
+  return _mm512_add_ps(_mm512_shuffle_ps(a, b, 0x88), _mm512_shuffle_ps(a, b, 0xdd));
+}
+PAWL_FOLD void Sum16(const Vec* v, float* out) {
   __m512 four[4];  // v[e], v[4 + e], v[8 + e], v[12 + e], four lanes of each
 #pragma GCC unroll 4
-  for (int e = 0; e < 4; ++e) {
-    __m512 eight[2];
-#pragma GCC unroll 2
-    for (int i = 0; i < 2; ++i) {
-      const __m512 a = v[8 * i + e].lanes, b = v[8 * i + 4 + e].lanes;
-      eight[i] = _mm512_add_ps(_mm512_insertf32x8(a, _mm512_castps512_ps256(b), 1),
-                               _mm512_shuffle_f32x4(a, b, 0xee));
-    }
-    four[e] = _mm512_add_ps(_mm512_shuffle_f32x4(eight[0], eight[1], 0x88),
-                            _mm512_shuffle_f32x4(eight[0], eight[1], 0xdd));
-  }
-  const auto halves = [](__m512 a, __m512 b) {
-    const __m512d x = _mm512_castps_pd(a), y = _mm512_castps_pd(b);
-    return _mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(x, y)),
-                         _mm512_castpd_ps(_mm512_unpackhi_pd(x, y)));
-  };
-  const __m512 a = halves(four[0], four[1]), b = halves(four[2], four[3]);
-  _mm512_storeu_ps(out,
-                   _mm512_add_ps(_mm512_shuffle_ps(a, b, 0x88), _mm512_shuffle_ps(a, b, 0xdd)));
+  for (int e = 0; e < 4; ++e) four[e] = Four(Eight(v[e], v[4 + e]), Eight(v[8 + e], v[12 + e]));
+  _mm512_storeu_ps(out, One(Two(four[0], four[1]), Two(four[2], four[3])));
 }
+PAWL_FOLD void Sum8(const Vec* v, float* out) {
+  // v[0], v[4], v[2], v[6], then v[1], v[5], v[3], v[7]
+  const __m512 even = Four(Eight(v[0], v[4]), Eight(v[2], v[6]));
+  const __m512 odd = Four(Eight(v[1], v[5]), Eight(v[3], v[7]));
+  const __m512 two = Two(even, odd);
+  // Two lanes each: v[0], v[1]; v[4], v[5]; v[2], v[3]; v[6], v[7].
+  const __m512 one = One(two, two);
+  const __m512i order = _mm512_setr_epi32(0, 1, 8, 9, 4, 5, 12, 13, 0, 0, 0, 0, 0, 0, 0, 0);
+  _mm256_storeu_ps(out, _mm512_castps512_ps256(_mm512_permutexvar_ps(order, one)));
+}
+#undef PAWL_FOLD
 
 }  // namespace
 }  // namespace pawl

@@ -12,8 +12,8 @@
 //
 // Vec has: Zero, Set1, Load, LoadN (n < 16 values, the rest 0) for float, Bf16 and F16, Store,
 // StoreN, Fma(a, b, c) = ab + c,
-// +, -, *, /, Max(a, b) = a > b ? a : b, Min(a, b) = a < b ? a : b, PowerOfTwo, Sum, Sum4, Sum16,
-// and the tile sizes that suit its registers.
+// +, -, *, /, Max(a, b) = a > b ? a : b, Min(a, b) = a < b ? a : b, PowerOfTwo, Sum, Sum4, Sum8,
+// Sum16, and the tile sizes that suit its registers.
 
 #include <cstddef>
 #include <cstdint>
@@ -89,12 +89,12 @@ __attribute__((always_inline)) inline void Accumulate(const Weights& w, const fl
   // Sixteen terms of each sum: weights(o) times inputs(r).
   const auto step = [&](const auto& weights, const auto& inputs) __attribute__((always_inline)) {
     Vec weight[O];
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int o = 0; o < O; ++o) weight[o] = weights(o);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
       const Vec input = inputs(x + r * x_stride);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
       for (int o = 0; o < O; ++o) acc[r * O + o] = Fma(weight[o], input, acc[r * O + o]);
     }
   };
@@ -119,54 +119,70 @@ __attribute__((always_inline)) inline void Accumulate(const Weights& w, const fl
   }
 }
 
-// The same, folded: sums[r * sums_stride + o].
+// The same, folded: sums[r * O + o]. Sixteen sums are folded at once where there are so many: with
+// short rows folding takes as long as the products otherwise.
 template <int O, int R, bool Ahead = false, typename Weights>
-inline void Tile(const Weights& w, const float* x, int64_t x_stride, int64_t n, float* sums,
-                 int64_t sums_stride) {
-  Vec acc[O * R];
+inline void Tile(const Weights& w, const float* x, int64_t x_stride, int64_t n, float* sums) {
+  constexpr int kSums = O * R;
+  Vec acc[kSums];
   Accumulate<O, R, Ahead>(w, x, x_stride, n, acc);
-#pragma GCC unroll 8
-  for (int r = 0; r < R; ++r) {
-    float* out = sums + r * sums_stride;
-    const Vec* a = acc + r * O;
-    if constexpr (O % 4 == 0) {
-#pragma GCC unroll 8
-      for (int o = 0; o < O; o += 4) Sum4(a[o], a[o + 1], a[o + 2], a[o + 3], out + o);
-    } else {
-#pragma GCC unroll 8
-      for (int o = 0; o < O; ++o) out[o] = Sum(a[o]);
-    }
+  int i = 0;
+#pragma GCC unroll 2
+  for (; i + 16 <= kSums; i += 16) Sum16(acc + i, sums + i);
+  if constexpr (kSums % 16 >= 8) {
+    Sum8(acc + i, sums + i);
+    i += 8;
   }
+#pragma GCC unroll 4
+  for (; i + 4 <= kSums; i += 4) Sum4(acc[i], acc[i + 1], acc[i + 2], acc[i + 3], sums + i);
+#pragma GCC unroll 4
+  for (; i < kSums; ++i) sums[i] = Sum(acc[i]);
+}
+
+// Neighbouring floats, added at once.
+template <int N>
+using Few __attribute__((vector_size(N * sizeof(float)))) = float;
+template <int N>
+inline Few<N> FewAt(const float* p) {
+  Few<N> values;
+  __builtin_memcpy(&values, p, sizeof values);
+  return values;
 }
 
 template <typename Weights, int O, int R, bool Ahead = false>
 inline void TileToOutput(const MatMulArgs& args, const Weights& w, int64_t output, int row) {
   float sums[O * R];
   const int64_t width = PackedWidth(args.w.cols);
-  Tile<O, R, Ahead>(w.Row(output), args.x + row * width, width, args.w.cols, sums, O);
+  Tile<O, R, Ahead>(w.Row(output), args.x + row * width, width, args.w.cols, sums);
+  const float* bias = args.bias != nullptr ? args.bias + output : nullptr;
+#pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
     const int64_t y_row = args.y_rows != nullptr ? args.y_rows[row + r] : row + r;
     float* y = args.y + y_row * args.y_stride + output;
-    for (int o = 0; o < O; ++o) {
-      float value = sums[r * O + o];
-      if (args.bias != nullptr) value += args.bias[output + o];
-      y[o] = args.add ? y[o] + value : value;
+    constexpr int kStep = O % 4 == 0 ? 4 : 1;
+#pragma GCC unroll 4
+    for (int o = 0; o < O; o += kStep) {
+      Few<kStep> value = FewAt<kStep>(sums + r * O + o);
+      if (bias != nullptr) value = value + FewAt<kStep>(bias + o);
+      if (args.add) value = FewAt<kStep>(y + o) + value;
+      __builtin_memcpy(y + o, &value, sizeof value);
     }
   }
 }
 
-// The rows row .. end-1 for O outputs, R rows at a time, then the R' < R that are left. The first
-// ones ask for the weights of the next outputs.
+// The rows row .. end-1 for O outputs, R rows at a time but never more than `most`, then those that
+// are left. The first ones ask for the weights of the next outputs.
 template <typename Weights, int O, int R, bool Ahead = Weights::kFetches>
-inline void RowsFrom(const MatMulArgs& args, const Weights& w, int64_t output, int row, int end) {
-  if (row + R <= end) {
+inline void RowsFrom(const MatMulArgs& args, const Weights& w, int64_t output, int row, int end,
+                     int most) {
+  if (R <= most && row + R <= end) {
     TileToOutput<Weights, O, R, Ahead>(args, w, output, row);
     for (row += R; row + R <= end; row += R) TileToOutput<Weights, O, R>(args, w, output, row);
     if constexpr (R > 1) {
-      if (row < end) RowsFrom<Weights, O, R - 1, false>(args, w, output, row, end);
+      if (row < end) RowsFrom<Weights, O, R - 1, false>(args, w, output, row, end, most);
     }
   } else if constexpr (R > 1) {
-    if (row < end) RowsFrom<Weights, O, R - 1, Ahead>(args, w, output, row, end);
+    if (row < end) RowsFrom<Weights, O, R - 1, Ahead>(args, w, output, row, end, most);
   }
 }
 
@@ -175,10 +191,11 @@ constexpr int64_t kInputBytes = int64_t{1} << 20;
 
 template <typename Weights>
 void MatMulWith(const MatMulArgs& args, const Weights& w, int64_t begin, int64_t end) {
-  if (args.rows == 1) {
-    constexpr int kWide = Vec::kOutputsOneRow;
+  // More outputs at once, where there are fewer rows.
+  if (args.rows <= Vec::kFewRows) {
+    constexpr int kWide = Vec::kOutputsFewRows;
     for (; begin + kWide <= end; begin += kWide) {
-      TileToOutput<Weights, kWide, 1, Weights::kFetches>(args, w, begin, 0);
+      RowsFrom<Weights, kWide, Vec::kFewRows>(args, w, begin, 0, args.rows, args.rows);
     }
   }
   constexpr int kOutputs = Vec::kOutputs, kRows = Vec::kRows;
@@ -187,11 +204,14 @@ void MatMulWith(const MatMulArgs& args, const Weights& w, int64_t begin, int64_t
   const int rows = static_cast<int>(fit < kRows ? kRows : fit < args.rows ? fit : args.rows);
   for (int row = 0; row < args.rows; row += rows) {
     const int row_end = row + rows < args.rows ? row + rows : args.rows;
+    // Eight rows are four and four, not six and two.
+    const int tiles = (row_end - row + kRows - 1) / kRows;
+    const int most = (row_end - row + tiles - 1) / tiles;
     int64_t output = begin;
     for (; output + kOutputs <= end; output += kOutputs) {
-      RowsFrom<Weights, kOutputs, kRows>(args, w, output, row, row_end);
+      RowsFrom<Weights, kOutputs, kRows>(args, w, output, row, row_end, most);
     }
-    for (; output < end; ++output) RowsFrom<Weights, 1, 1>(args, w, output, row, row_end);
+    for (; output < end; ++output) RowsFrom<Weights, 1, 1>(args, w, output, row, row_end, 1);
   }
 }
 
@@ -406,6 +426,14 @@ inline int64_t SlotOffset(const AttentionArgs& a, int32_t slot) {
 template <int R>
 inline void ScoresOfPage(const AttentionArgs& a, const float* page, int64_t start, int64_t from,
                          int64_t to, const float* q, const Query* queries) {
+  // All keys of a page at once, where one query leaves registers for their sums.
+  if constexpr (R == 1 && Vec::kOutputsFewRows >= 8) {
+    const AttentionRow& row = *queries[0].row;
+    if (row.first <= start && row.prefix >= start + kKvPage) {
+      float* scores = queries[0].scores + (start - row.first);
+      return Tile<kKvPage, 1>(Stored<float>{page, a.head_dim}, q, a.head_dim, a.head_dim, scores);
+    }
+  }
   constexpr int kKeys = Vec::kOutputs;
   static_assert(kKvPage == kLanes && kKvPage % kKeys == 0);
   Vec sums[R][kLanes];
@@ -606,7 +634,7 @@ void AttentionOfQueries(const AttentionArgs& a) {
     float* out = queries[n].scores + (row.prefix - row.first);
     for (int i = 0; i < row.extra_count; ++i) {
       Tile<1, 1>(Stored<float>{a.keys + SlotOffset(a, row.extra[i]), a.head_dim},
-                 q + int64_t{n} * a.head_dim, a.head_dim, a.head_dim, out + i, 1);
+                 q + int64_t{n} * a.head_dim, a.head_dim, a.head_dim, out + i);
     }
   }
   float inverse[kAttentionQueries];

@@ -38,7 +38,7 @@ inline float Widen(F16 value) {
 }
 
 struct Vec {
-  static constexpr int kOutputsOneRow = 4, kOutputs = 4, kRows = 2;
+  static constexpr int kFewRows = 1, kOutputsFewRows = 4, kOutputs = 4, kRows = 2;
   static constexpr int kAttentionQueries = 2, kAttentionBlocks = 1;
   float lane[16];
 
@@ -121,8 +121,12 @@ inline void Sum4(const Vec& a, const Vec& b, const Vec& c, const Vec& d, float* 
   out[2] = Sum(c);
   out[3] = Sum(d);
 }
+inline void Sum8(const Vec* v, float* out) {
+  for (int i = 0; i < 8; i += 4) Sum4(v[i], v[i + 1], v[i + 2], v[i + 3], out + i);
+}
 inline void Sum16(const Vec* v, float* out) {
-  for (int i = 0; i < 16; i += 4) Sum4(v[i], v[i + 1], v[i + 2], v[i + 3], out + i);
+  Sum8(v, out);
+  Sum8(v + 8, out + 8);
 }
 
 }  // namespace

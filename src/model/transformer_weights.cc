@@ -71,26 +71,27 @@ class Binder {
     const TensorView& view = *tensor->view;
     const std::optional<PackedFormat> blocks = FormatOfBlocks(view.dtype);
     const std::optional<WeightType> wanted = Wanted(outer);
-    const auto row_at = [&](int64_t row) {
-      return view.data +
-             (paired_heads > 0 ? PairedRow(row, paired_heads) : row) * view.bytes / rows;
-    };
-    Matrix matrix;
-    if (blocks) {
-      matrix = NewPacked(*blocks, rows, cols);
-      for (int64_t r = 0; r < rows; ++r) {
-        PackBlocks(view.dtype, row_at(r), cols, packed_row_);
-        StoreRow(packed_row_, r, matrix);
+    Matrix matrix = {nullptr, tensor->type, rows, cols};
+    if (!blocks && paired_heads == 0) {
+      matrix.data = Aligned(view, tensor->type);
+    } else {
+      std::byte* copy = nullptr;
+      if (blocks) {
+        matrix = NewPacked(*blocks, rows, cols);
+      } else {
+        matrix.data = copy = NewCopy(view.bytes);
       }
-    } else if (paired_heads > 0) {
-      std::byte* copy = NewCopy(view.bytes);
       const int64_t row_bytes = view.bytes / rows;
       for (int64_t r = 0; r < rows; ++r) {
-        std::memcpy(copy + r * row_bytes, row_at(r), static_cast<size_t>(row_bytes));
+        const std::byte* row =
+            view.data + (paired_heads > 0 ? PairedRow(r, paired_heads) : r) * row_bytes;
+        if (blocks) {
+          PackBlocks(view.dtype, row, cols, packed_row_);
+          StoreRow(packed_row_, r, matrix);
+        } else {
+          std::memcpy(copy + r * row_bytes, row, static_cast<size_t>(row_bytes));
+        }
       }
-      matrix = {copy, tensor->type, rows, cols};
-    } else {
-      matrix = {Aligned(view, tensor->type), tensor->type, rows, cols};
     }
     if (wanted && *wanted != matrix.type) {
       matrix = Converted(matrix, *wanted);

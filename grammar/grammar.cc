@@ -10,6 +10,7 @@
 #include "pawl/grammar.h"
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 
@@ -83,7 +84,8 @@ class GrammarImpl {
   }
 
   // The masks of several states at once; nullptr where another thread is about to keep the mask.
-  // false: the machine was busy for long.
+  // false: the machine was busy for long, or took nearly all of the time, so that two threads would
+  // only hand it to and fro.
   bool MakeMasks(std::span<const Machine::Key> keys,
                  std::span<std::shared_ptr<const Mask>> masks) const {
     std::vector<std::vector<uint32_t>> words(keys.size());
@@ -91,10 +93,13 @@ class GrammarImpl {
     MakingGuard making{*this, {}};
     making.list.reserve(keys.size());
     bool soon = true;
+    using Clock = std::chrono::steady_clock;
+    Clock::time_point locked;
     {
       std::unique_lock machine = LockSoon(mutex_);
       soon = machine.owns_lock();
       if (!soon) machine.lock();
+      locked = Clock::now();
       {
         const std::lock_guard publish(publish_);
         being_made_.reserve(being_made_.size() + keys.size());
@@ -108,6 +113,7 @@ class GrammarImpl {
       }
       for (const size_t i : making.list) builder_.Build(keys[i], words[i]);
     }
+    const Clock::time_point unlocked = Clock::now();
     std::vector<uint64_t> hashes(keys.size());
     for (const size_t i : making.list) hashes[i] = MaskPool::Hash(words[i]);
     const std::lock_guard publish(publish_);
@@ -123,7 +129,7 @@ class GrammarImpl {
       memo_bytes_ += masks[i]->words().size() * 4;
       memo_.Keep(keys[i], masks[i]);
     }
-    return soon;
+    return soon && unlocked - locked < 8 * (Clock::now() - unlocked);
   }
 
   int64_t CopyKnownMask(Machine::Key key, std::span<uint32_t> row) const {

@@ -28,8 +28,8 @@ struct GrammarAccess {
     friend auto operator<=>(const Place&, const Place&) = default;
   };
   static Place PlaceOf(const State& state);
-  // State::mask() of several states; the lock is taken once for all that are new. false: it was
-  // taken for long.
+  // State::mask() of several states; the lock is taken once for all that are new. false: a second
+  // thread would gain nothing.
   static bool MakeMasks(const GrammarImpl* grammar, std::span<const Machine::Key> keys,
                         std::span<std::shared_ptr<const Mask>> masks);
   // A grammar that shares parts with the one this came from.

@@ -290,24 +290,25 @@ size_t BatchFiller::Fill(std::span<const Row> rows) const {
     const auto place = [&](size_t s) -> const GrammarAccess::Place& {
       return waiting[states[s]].place;
     };
-    int patience = 3;  // the first states of a grammar take the longest
+    bool gains = false;  // helping does
+    int patience = 2;    // the first states of a grammar take the longest
     for (size_t s = next[m].load(std::memory_order_relaxed); s < end;) {
-      const size_t share =
-          helping && patience < 3 ? 1 : (end - s) / (2 * static_cast<size_t>(threads()));
+      const size_t share = helping && !gains ? 1 : (end - s) / (2 * static_cast<size_t>(threads()));
       const size_t most = std::min(s + std::clamp<size_t>(share, 1, kMostAtOnce), end);
       size_t last = s + 1;
       while (last < most && place(last).grammar == place(s).grammar) ++last;
       if (!next[m].compare_exchange_weak(s, last, std::memory_order_relaxed)) continue;
       const size_t n = last - s;
       for (size_t k = 0; k < n; ++k) keys[k] = place(s + k).key;
-      const bool soon = GrammarAccess::MakeMasks(place(s).grammar, std::span(keys).first(n),
-                                                 std::span(masks).first(n));
+      const bool worth = GrammarAccess::MakeMasks(place(s).grammar, std::span(keys).first(n),
+                                                  std::span(masks).first(n));
       for (size_t i = states[s], k = 0; i < states[last]; ++i) {
         if (i == states[s + k + 1]) ++k;
         const Matcher& matcher = *rows[waiting[i].row].matcher;
         count(matcher.CopyMask(matcher.history_.back(), *masks[k], rows[waiting[i].row].words));
       }
-      if (helping && !soon && --patience == 0) return;
+      gains |= worth;
+      if (helping && !worth && --patience == 0) return;
       s = next[m].load(std::memory_order_relaxed);
     }
   };

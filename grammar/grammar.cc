@@ -2,9 +2,16 @@
 //
 // A machine grows lazily in every question, so one mutex per grammar serialises the questions; they
 // are short once warm (a hash look-up). Masks are memoised by state key; a mask that is known is
-// found without that mutex, so that nobody waits for another one's new state.
+// found without that mutex, so that nobody waits for another one's new state. Of a new mask only
+// what the machine answers is found under it. Memory before, and hashing, interning and counting
+// the words after it, are half of the time of most masks of a JSON Schema, which is what lets two
+// threads share the new states of one grammar. Meanwhile the keys of such masks are in being_made_,
+// for others to wait instead of asking the machine again.
 #include "pawl/grammar.h"
 
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
 #include <mutex>
 
 #include "grammar/grammar_access.h"
@@ -13,6 +20,7 @@
 #include "grammar/mask_memo.h"
 #include "grammar/mask_path.h"
 #include "grammar/mask_pool.h"
+#include "src/base/spin.h"
 
 namespace pawl {
 namespace {
@@ -65,20 +73,63 @@ class GrammarImpl {
 
   std::shared_ptr<const Mask> MaskOf(Machine::Key key) const {
     last_mask_path = MaskPath::kKnown;
-    if (std::shared_ptr<const Mask> known = memo_.Find(key)) return known;
-    std::lock_guard lock(mutex_);
-    if (std::shared_ptr<const Mask> known = memo_.Find(key)) return known;  // made meanwhile
-    std::shared_ptr<const Mask> mask = pool_.Intern(builder_.Build(key));
-    // The memo pins masks, so it is bounded together with the pool.
-    if (memo_entries_ >= kMaxMemoEntries || pool_.bytes() + memo_bytes_ > 2 * kMaskPoolBytes) {
-      memo_.Clear();
-      memo_entries_ = 0;
-      memo_bytes_ = 0;
+    std::shared_ptr<const Mask> mask = memo_.Find(key);
+    while (mask == nullptr) {
+      MakeMasks({&key, 1}, {&mask, 1});
+      if (mask != nullptr) break;
+      std::unique_lock publish(publish_);
+      published_.wait(publish, [&] { return !IsBeingMade(key); });
     }
-    ++memo_entries_;
-    memo_bytes_ += mask->words().size() * 4;
-    memo_.Keep(key, mask);
     return mask;
+  }
+
+  // The masks of several states at once; nullptr where another thread is about to keep the mask.
+  // false: the machine was busy for long, or took nearly all of the time, so that two threads would
+  // only hand it to and fro.
+  bool MakeMasks(std::span<const Machine::Key> keys,
+                 std::span<std::shared_ptr<const Mask>> masks) const {
+    std::vector<std::vector<uint32_t>> words(keys.size());
+    for (auto& of_one : words) of_one.resize(static_cast<size_t>(vocabulary_->mask_words()));
+    MakingGuard making{*this, {}};
+    making.list.reserve(keys.size());
+    bool soon = true;
+    using Clock = std::chrono::steady_clock;
+    Clock::time_point locked;
+    {
+      std::unique_lock machine = LockSoon(mutex_);
+      soon = machine.owns_lock();
+      if (!soon) machine.lock();
+      locked = Clock::now();
+      {
+        const std::lock_guard publish(publish_);
+        being_made_.reserve(being_made_.size() + keys.size());
+        for (size_t i = 0; i < keys.size(); ++i) {
+          masks[i] = memo_.Find(keys[i]);
+          if (masks[i] != nullptr || IsBeingMade(keys[i])) continue;
+          making.list.push_back(i);
+          being_made_.push_back(keys[i]);
+        }
+        making.keys = keys;
+      }
+      for (const size_t i : making.list) builder_.Build(keys[i], words[i]);
+    }
+    const Clock::time_point unlocked = Clock::now();
+    std::vector<uint64_t> hashes(keys.size());
+    for (const size_t i : making.list) hashes[i] = MaskPool::Hash(words[i]);
+    const std::lock_guard publish(publish_);
+    for (const size_t i : making.list) {
+      masks[i] = pool_.Intern(hashes[i], std::move(words[i]));
+      // The memo pins masks, so it is bounded together with the pool.
+      if (memo_entries_ >= kMaxMemoEntries || pool_.bytes() + memo_bytes_ > 2 * kMaskPoolBytes) {
+        memo_.Clear();
+        memo_entries_ = 0;
+        memo_bytes_ = 0;
+      }
+      ++memo_entries_;
+      memo_bytes_ += masks[i]->words().size() * 4;
+      memo_.Keep(keys[i], masks[i]);
+    }
+    return soon && unlocked - locked < 8 * (Clock::now() - unlocked);
   }
 
   int64_t CopyKnownMask(Machine::Key key, std::span<uint32_t> row) const {
@@ -163,15 +214,35 @@ class GrammarImpl {
 
  private:
   friend struct GrammarAccess;
+  bool IsBeingMade(Machine::Key key) const {
+    return std::ranges::find(being_made_, key) != being_made_.end();
+  }
+  // The time of keys in being_made_.
+  struct MakingGuard {
+    const GrammarImpl& impl;
+    std::vector<size_t> list;  // in `keys`
+    std::span<const Machine::Key> keys = {};
+    ~MakingGuard() {
+      if (list.empty()) return;
+      {
+        const std::lock_guard lock(impl.publish_);
+        for (const size_t i : list) std::erase(impl.being_made_, keys[i]);
+      }
+      impl.published_.notify_all();
+    }
+  };
   std::shared_ptr<std::mutex> lock_;  // shared with grammars that share parts of the machine
   std::mutex& mutex_;
   std::shared_ptr<Machine> machine_;
   std::shared_ptr<const Vocabulary> vocabulary_;
   mutable MaskBuilder builder_;
+  mutable MaskMemo memo_;       // may be read without any lock
+  mutable std::mutex publish_;  // what follows, and writing to the memo; taken after mutex_
   mutable MaskPool pool_;
-  mutable MaskMemo memo_;            // has locks of its own
-  mutable size_t memo_entries_ = 0;  // both under mutex_
+  mutable size_t memo_entries_ = 0;
   mutable size_t memo_bytes_ = 0;
+  mutable std::vector<Machine::Key> being_made_;
+  mutable std::condition_variable published_;
 };
 
 std::optional<State> State::Advance(std::string_view bytes) const {
@@ -247,6 +318,19 @@ Grammar::Grammar(std::shared_ptr<Machine> machine, std::shared_ptr<const Vocabul
 
 GrammarAccess GrammarAccess::Of(const Grammar& grammar) {
   return {grammar.impl_->machine_, grammar.impl_->lock_, grammar.impl_->vocabulary_};
+}
+
+GrammarAccess::Place GrammarAccess::PlaceOf(const State& state) {
+  return {state.grammar_->lock_.get(), state.grammar_, state.key_};
+}
+
+bool GrammarAccess::MakeMasks(const GrammarImpl* grammar, std::span<const Machine::Key> keys,
+                              std::span<std::shared_ptr<const Mask>> masks) {
+  const bool soon = grammar->MakeMasks(keys, masks);
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (masks[i] == nullptr) masks[i] = grammar->MaskOf(keys[i]);
+  }
+  return soon;
 }
 
 Grammar GrammarAccess::Make(std::shared_ptr<Machine> made) const {

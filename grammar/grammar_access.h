@@ -2,11 +2,14 @@
 #ifndef PAWL_GRAMMAR_GRAMMAR_ACCESS_H_
 #define PAWL_GRAMMAR_GRAMMAR_ACCESS_H_
 
+#include <compare>
 #include <memory>
 #include <mutex>
+#include <span>
 
 #include "grammar/machine.h"
 #include "pawl/grammar.h"
+#include "pawl/mask.h"
 #include "pawl/vocabulary.h"
 
 namespace pawl {
@@ -17,6 +20,18 @@ struct GrammarAccess {
   std::shared_ptr<const Vocabulary> vocabulary;
 
   static GrammarAccess Of(const Grammar& grammar);
+  // What a state is: equal for equal states.
+  struct Place {
+    const void* lock;  // of all grammars that share parts of the machine
+    const GrammarImpl* grammar;
+    Machine::Key key;
+    friend auto operator<=>(const Place&, const Place&) = default;
+  };
+  static Place PlaceOf(const State& state);
+  // State::mask() of several states; the lock is taken once for all that are new. false: a second
+  // thread would gain nothing.
+  static bool MakeMasks(const GrammarImpl* grammar, std::span<const Machine::Key> keys,
+                        std::span<std::shared_ptr<const Mask>> masks);
   // A grammar that shares parts with the one this came from.
   Grammar Make(std::shared_ptr<Machine> made) const;
 };

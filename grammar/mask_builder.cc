@@ -99,6 +99,11 @@ void MaskBuilder::WalkTrie(Machine::Key state, std::vector<uint32_t>& words) {
 
 std::vector<uint32_t> MaskBuilder::Build(Machine::Key state) {
   std::vector<uint32_t> words(static_cast<size_t>(vocabulary_.mask_words()), 0);
+  Build(state, words);
+  return words;
+}
+
+void MaskBuilder::Build(Machine::Key state, std::vector<uint32_t>& words) {
   if (!machine_.FillBelow(state, vocabulary_, TokenTrie::kRoot, true, words.data())) {
     WalkTrie(state, words);
     last_mask_path = MaskPath::kTrieWalk;
@@ -108,7 +113,6 @@ std::vector<uint32_t> MaskBuilder::Build(Machine::Key state) {
     for (const TokenId id : vocabulary_.end_tokens())
       words[static_cast<size_t>(id) >> 5] |= 1u << (id & 31);
   }
-  return words;
 }
 
 }  // namespace pawl

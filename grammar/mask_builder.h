@@ -64,6 +64,8 @@ class MaskBuilder {
 
   // Words of the mask of `state`, end-of-output tokens included when it accepts. Not memoised.
   std::vector<uint32_t> Build(Machine::Key state);
+  // The same into `words`. REQUIRES: as many as a mask has, all zero.
+  void Build(Machine::Key state, std::vector<uint32_t>& words);
 
  private:
   // The half of a mask that depends on the lexeme state alone.

@@ -1,26 +1,33 @@
 // MaskMemo: the masks of the states that were asked before, by state key.
 //
-// Thread-safe, and made for many readers: the decode loops of a batch ask for known states nearly
-// always, and none of them should wait for one that computes a new mask. The keys are spread over
-// shards with a readers' lock each, so that readers seldom touch the same lock.
+// Made for many readers: the decode loops of a batch ask for known states nearly always, and none
+// of them should wait for one that computes a new mask, nor hand a lock's counter to and fro with
+// the others. So the table is one that readers search while it is written to, and what they lock,
+// to keep a table from going away under them, is a gate that few other threads use. A writer closes
+// all the gates only when it replaces the table by a larger or an empty one.
 #ifndef PAWL_GRAMMAR_MASK_MEMO_H_
 #define PAWL_GRAMMAR_MASK_MEMO_H_
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <shared_mutex>
 #include <span>
-#include <unordered_map>
 
 #include "grammar/machine.h"
 #include "pawl/mask.h"
 
 namespace pawl {
 
+// Thread safety: Find and Copy may be called at any time; Keep and Clear by one thread at a time.
 class MaskMemo {
  public:
+  MaskMemo();
+  ~MaskMemo();
+
   // nullptr: not asked before, or forgotten.
   std::shared_ptr<const Mask> Find(Machine::Key key) const;
   // The number of tokens that the mask allows, with its words copied to `row`; -1 like nullptr
@@ -30,15 +37,20 @@ class MaskMemo {
   void Clear();
 
  private:
-  static constexpr size_t kShards = 16;
-  struct alignas(64) Shard {  // a cache line of its own
-    mutable std::shared_mutex mutex;
-    std::unordered_map<Machine::Key, std::shared_ptr<const Mask>> masks;
+  class Table;
+  static constexpr size_t kGates = 16;
+  struct alignas(64) Gate {  // a cache line of its own
+    std::shared_mutex mutex;
   };
-  static size_t ShardOf(Machine::Key key) {
-    return static_cast<size_t>((key * 0x9E3779B97F4A7C15u) >> 60);
-  }
-  std::array<Shard, kShards> shards_;
+  // This thread's gate, locked.
+  std::shared_lock<std::shared_mutex> Enter() const;
+  void Replace(std::unique_ptr<Table> table);
+
+  mutable std::array<Gate, kGates> gates_;
+  // A writer is at the gates: newcomers wait for it, or those inside might never all be gone.
+  std::atomic<bool> closing_{false};
+  mutable std::mutex closed_;
+  std::unique_ptr<Table> table_;  // replaced with all the gates closed
 };
 
 }  // namespace pawl

@@ -8,17 +8,44 @@ namespace pawl {
 
 Mask::Mask(MaskId id, std::vector<uint32_t> words) : id_(id), words_(std::move(words)) {}
 
-void Mask::Count() const {
+namespace {
+
+int CountBits(std::span<const uint32_t> words) {
   int count = 0;
-  TokenId first = kNoToken;
-  for (size_t i = 0; i < words_.size(); ++i) {
-    if (words_[i] == 0) continue;
-    if (first == kNoToken)
-      first = static_cast<TokenId>(i * 32 + static_cast<size_t>(std::countr_zero(words_[i])));
-    count += std::popcount(words_[i]);
+  for (const uint32_t word : words) count += std::popcount(word);
+  return count;
+}
+
+#if defined(__x86_64__)
+// Of the processors of the last fifteen years; without it every word is a call.
+__attribute__((target("popcnt"))) int CountBitsByInstruction(std::span<const uint32_t> words) {
+  uint64_t count = 0;
+  size_t i = 0;
+  for (; i + 2 <= words.size(); i += 2) {
+    uint64_t two;
+    std::memcpy(&two, &words[i], sizeof two);
+    count += static_cast<uint64_t>(__builtin_popcountll(two));
   }
-  first_.store(first, std::memory_order_relaxed);
-  count_.store(count, std::memory_order_release);
+  if (i < words.size()) count += static_cast<uint64_t>(__builtin_popcount(words[i]));
+  return static_cast<int>(count);
+}
+#endif
+
+}  // namespace
+
+void Mask::Count() const {
+  const auto first = std::ranges::find_if(words_, [](uint32_t word) { return word != 0; });
+  if (first != words_.end()) {
+    first_.store(static_cast<TokenId>((first - words_.begin()) * 32 + std::countr_zero(*first)),
+                 std::memory_order_relaxed);
+  }
+#if defined(__x86_64__)
+  const bool fast = __builtin_cpu_supports("popcnt") != 0;
+  count_.store(fast ? CountBitsByInstruction(words_) : CountBits(words_),
+               std::memory_order_release);
+#else
+  count_.store(CountBits(words_), std::memory_order_release);
+#endif
 }
 
 std::vector<TokenId> Mask::Tokens() const {
@@ -32,10 +59,8 @@ std::vector<TokenId> Mask::Tokens() const {
   return out;
 }
 
-namespace {
-
 // Four lanes, so that the products do not wait for each other.
-uint64_t Hash(std::span<const uint32_t> words) {
+uint64_t MaskPool::Hash(std::span<const uint32_t> words) {
   uint64_t lanes[4] = {1, 2, 3, 4};
   size_t i = 0;
   for (; i + 8 <= words.size(); i += 8) {
@@ -52,10 +77,7 @@ uint64_t Hash(std::span<const uint32_t> words) {
   return hash ^ (hash >> 32);
 }
 
-}  // namespace
-
-std::shared_ptr<const Mask> MaskPool::Intern(std::vector<uint32_t> words) {
-  const uint64_t hash = Hash(words);
+std::shared_ptr<const Mask> MaskPool::Intern(uint64_t hash, std::vector<uint32_t> words) {
   const auto [first, last] = masks_.equal_range(hash);
   for (auto it = first; it != last; ++it) {
     if (std::ranges::equal(it->second->words(), words)) return it->second;

@@ -3,22 +3,32 @@
 #define PAWL_GRAMMAR_MASK_POOL_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "pawl/mask.h"
 
 namespace pawl {
 
-// Not thread-safe; GrammarImpl locks. Ids are never reused, also not for masks that were forgotten.
+// Not thread-safe but for Hash; GrammarImpl locks. Ids are never reused, also not for masks that
+// were forgotten.
 class MaskPool {
  public:
   explicit MaskPool(size_t max_bytes) : max_bytes_(max_bytes) {}
 
   // The one mask with these words. Forgets everything first when the pool is full; masks in use
   // live on with their holders.
-  std::shared_ptr<const Mask> Intern(std::vector<uint32_t> words);
+  std::shared_ptr<const Mask> Intern(std::vector<uint32_t> words) {
+    const uint64_t hash = Hash(words);
+    return Intern(hash, std::move(words));
+  }
+  // The same in two steps, of which the first may run beside anything.
+  static uint64_t Hash(std::span<const uint32_t> words);
+  std::shared_ptr<const Mask> Intern(uint64_t hash, std::vector<uint32_t> words);
   size_t bytes() const { return bytes_; }
 
  private:

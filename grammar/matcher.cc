@@ -8,9 +8,9 @@
 #include "pawl/matcher.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <functional>
-#include <mutex>
 
 #include "grammar/forced_spelling.h"
 #include "grammar/grammar_access.h"
@@ -149,10 +149,13 @@ std::optional<bool> Matcher::FillKnownMaskOf(const Position& position,
 
 bool Matcher::FillMaskOf(const Position& position, std::span<uint32_t> row) const {
   if (const std::optional<bool> filled = FillKnownMaskOf(position, row)) return *filled;
-  const std::shared_ptr<const Mask> mask = position.state.mask();
-  row = row.first(mask->words().size());
-  std::ranges::copy(mask->words(), row.begin());
-  return WithOwnEndTokens(position, row, mask->count() > 0);
+  return CopyMask(position, *position.state.mask(), row);
+}
+
+bool Matcher::CopyMask(const Position& position, const Mask& mask, std::span<uint32_t> row) const {
+  row = row.first(mask.words().size());
+  std::ranges::copy(mask.words(), row.begin());
+  return WithOwnEndTokens(position, row, mask.count() > 0);
 }
 
 bool Matcher::WithOwnEndTokens(const Position& position, std::span<uint32_t> row, bool any) const {
@@ -217,43 +220,106 @@ size_t BatchFiller::Fill(std::span<const Row> rows) const {
   };
   std::vector<uint8_t> unknown(rows.size(), 0);
   std::atomic<bool> any_unknown{false};
-  constexpr int64_t kGrain = 4;
-  pool_->ParallelFor(
-      static_cast<int64_t>(rows.size()), kGrain, [&](int64_t begin, int64_t end, int) {
-        for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
-          const Matcher* matcher = rows[i].matcher;
-          if (matcher == nullptr) continue;
-          const auto filled = matcher->FillKnownMaskOf(matcher->history_.back(), rows[i].words);
-          if (filled) {
-            count(*filled);
-          } else {
-            unknown[i] = 1;
-            any_unknown.store(true, std::memory_order_relaxed);
-          }
-        }
-      });
+  // Every thread begins with rows of its own, the same ones in each call, and then helps the
+  // others.
+  struct alignas(64) Part {
+    std::atomic<size_t> next;
+    size_t end;
+  };
+  std::vector<Part> parts(static_cast<size_t>(threads()));
+  for (size_t p = 0; p < parts.size(); ++p) {
+    parts[p].next.store(rows.size() * p / parts.size(), std::memory_order_relaxed);
+    parts[p].end = rows.size() * (p + 1) / parts.size();
+  }
+  const auto fill_known = [&](size_t i) {
+    const Matcher* matcher = rows[i].matcher;
+    if (matcher == nullptr) return;
+    const auto filled = matcher->FillKnownMaskOf(matcher->history_.back(), rows[i].words);
+    if (filled) {
+      count(*filled);
+    } else {
+      unknown[i] = 1;
+      any_unknown.store(true, std::memory_order_relaxed);
+    }
+  };
+  constexpr size_t kGrain = 4;
+  pool_->ParallelFor(threads(), 1, [&](int64_t, int64_t, int thread) {
+    for (size_t k = 0; k < parts.size(); ++k) {
+      Part& part = parts[(static_cast<size_t>(thread) + k) % parts.size()];
+      for (size_t begin;
+           (begin = part.next.fetch_add(kGrain, std::memory_order_relaxed)) < part.end;) {
+        for (size_t i = begin; i < std::min(begin + kGrain, part.end); ++i) fill_known(i);
+      }
+    }
+  });
   if (!any_unknown.load()) return empty.load();
-  // By what serialises them: two threads that took turns at one machine would be slower than one.
+  // The rows of one state get one mask; states whose machine is the same one stand together.
   struct Waiting {
-    const std::mutex* lock;
+    GrammarAccess::Place place;
     size_t row;
+    auto operator<=>(const Waiting&) const = default;
   };
   std::vector<Waiting> waiting;
   for (size_t i = 0; i < rows.size(); ++i) {
     if (unknown[i] != 0)
-      waiting.push_back({GrammarAccess::Of(rows[i].matcher->grammar()).lock.get(), i});
+      waiting.push_back({GrammarAccess::PlaceOf(rows[i].matcher->history_.back().state), i});
   }
-  std::ranges::stable_sort(waiting, std::less(), &Waiting::lock);
-  std::vector<size_t> starts;
+  std::ranges::sort(waiting);
+  std::vector<size_t> states;    // where each begins in `waiting`
+  std::vector<size_t> machines;  // where each begins in `states`
   for (size_t i = 0; i < waiting.size(); ++i) {
-    if (i == 0 || waiting[i].lock != waiting[i - 1].lock) starts.push_back(i);
+    if (i > 0 && waiting[i].place == waiting[i - 1].place) continue;
+    if (i == 0 || waiting[i].place.lock != waiting[i - 1].place.lock)
+      machines.push_back(states.size());
+    states.push_back(i);
   }
-  starts.push_back(waiting.size());
-  pool_->ParallelFor(static_cast<int64_t>(starts.size()) - 1, 1, [&](int64_t group, int64_t, int) {
-    const auto g = static_cast<size_t>(group);
-    for (size_t i = starts[g]; i < starts[g + 1]; ++i) {
-      const Row& row = rows[waiting[i].row];
-      count(row.matcher->FillMask(row.words));
+  states.push_back(waiting.size());
+  // A machine to a thread as long as there are some left, since it answers one thread at a time;
+  // then threads with nothing to do help the others with what is not under its lock, unless that is
+  // little. Some states at once, so that the machine does not move from one processor's cache to
+  // the other's so often.
+  constexpr size_t kMostAtOnce = 4;
+  // In words of a mask: of smaller ones, what is not under the lock takes less time than the lock.
+  constexpr size_t kWorthSharing = 1024;
+  std::vector<std::atomic<size_t>> next(machines.size());
+  for (size_t m = 0; m < machines.size(); ++m) next[m].store(machines[m]);
+  const auto work = [&](size_t m, bool helping) {
+    const size_t end = m + 1 < machines.size() ? machines[m + 1] : states.size() - 1;
+    std::array<Machine::Key, kMostAtOnce> keys;
+    std::array<std::shared_ptr<const Mask>, kMostAtOnce> masks;
+    const auto place = [&](size_t s) -> const GrammarAccess::Place& {
+      return waiting[states[s]].place;
+    };
+    bool gains = false;  // helping does
+    int patience = 2;    // the first states of a grammar take the longest
+    for (size_t s = next[m].load(std::memory_order_relaxed); s < end;) {
+      const size_t share = helping && !gains ? 1 : (end - s) / (2 * static_cast<size_t>(threads()));
+      const size_t most = std::min(s + std::clamp<size_t>(share, 1, kMostAtOnce), end);
+      size_t last = s + 1;
+      while (last < most && place(last).grammar == place(s).grammar) ++last;
+      if (!next[m].compare_exchange_weak(s, last, std::memory_order_relaxed)) continue;
+      const size_t n = last - s;
+      for (size_t k = 0; k < n; ++k) keys[k] = place(s + k).key;
+      const bool worth = GrammarAccess::MakeMasks(place(s).grammar, std::span(keys).first(n),
+                                                  std::span(masks).first(n));
+      for (size_t i = states[s], k = 0; i < states[last]; ++i) {
+        if (i == states[s + k + 1]) ++k;
+        const Matcher& matcher = *rows[waiting[i].row].matcher;
+        count(matcher.CopyMask(matcher.history_.back(), *masks[k], rows[waiting[i].row].words));
+      }
+      gains |= worth;
+      if (helping && !worth && --patience == 0) return;
+      s = next[m].load(std::memory_order_relaxed);
+    }
+  };
+  const auto own = static_cast<int64_t>(machines.size());
+  const bool share =
+      std::ranges::any_of(rows, [](const Row& row) { return row.words.size() >= kWorthSharing; });
+  pool_->ParallelFor(own + (share ? threads() - 1 : 0), 1, [&](int64_t turn, int64_t, int) {
+    if (turn < own) {
+      work(static_cast<size_t>(turn), false);
+    } else {
+      for (size_t m = 0; m < machines.size(); ++m) work(m, true);
     }
   });
   return empty.load();

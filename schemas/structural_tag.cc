@@ -345,8 +345,8 @@ Result<ExprId> StructuralTagReader::FormatOf(const std::string& type, const Valu
   }
   if (type == "triggered_tags") return ReadTriggered(value, at, around, depth);
   if (type == "token_triggered_tags") return ReadTokenTriggered(value, at, around, depth);
-  if (type == "dispatch") return ReadDispatch(value, at, depth);
-  if (type == "token_dispatch") return ReadTokenDispatch(value, at, depth);
+  if (type == "dispatch") return ReadDispatch(value, at, false, depth);
+  if (type == "token_dispatch") return ReadDispatch(value, at, true, depth);
   if (type == "tags_with_separator") return ReadSeparated(value, at, depth);
   return Wrong("no format has the type " + Shown(type), json::PointerJoin(at, "type"));
 }
@@ -640,32 +640,53 @@ Result<ExprId> StructuralTagReader::ReadTriggered(const Value& value, Pointer at
   return Dispatch(*triggers, list->tags, excludes, around, list->at_least_one, list->loop);
 }
 
-Result<ExprId> StructuralTagReader::ReadDispatch(const Value& value, Pointer at, int depth) {
-  if (Status s = CheckFields(value, at, {"type", "rules", "loop", "excludes"}); !s.ok())
+// "dispatch" by texts, or "token_dispatch".
+Result<ExprId> StructuralTagReader::ReadDispatch(const Value& value, Pointer at, bool by_tokens,
+                                                 int depth) {
+  const char* const excludes = by_tokens ? "exclude_tokens" : "excludes";
+  if (Status s = CheckFields(value, at, {"type", "rules", "loop", excludes}); !s.ok())
     return s.error();
   auto rules = ArrayField(value, at, "rules");
   if (!rules.ok()) return rules.error();
   auto loop = BoolField(value, at, "loop", true);
   if (!loop.ok()) return loop.error();
-  auto excluded = Strings(value, at, "excludes", false);
-  if (!excluded.ok()) return excluded.error();
-  std::vector<std::pair<std::string, std::string>> triggers;
+  std::vector<std::string> excluded_texts;
+  std::vector<TokenId> excluded_tokens;
+  if (by_tokens) {
+    auto excluded = Tokens(value, at, excludes, false);
+    if (!excluded.ok()) return excluded.error();
+    excluded_tokens = *std::move(excluded);
+  } else {
+    auto excluded = Strings(value, at, excludes, false);
+    if (!excluded.ok()) return excluded.error();
+    for (const auto& [exclude, place] : *excluded) excluded_texts.push_back(exclude);
+  }
+  std::vector<std::pair<std::string, std::string>> texts;
+  std::vector<TokenId> tokens;
   std::vector<Tag> tags;
   for (size_t i = 0; i < (*rules)->items.size(); ++i) {
     const Value& rule = (*rules)->items[i];
     const std::string place = json::PointerJoin(json::PointerJoin(at, "rules"), std::to_string(i));
     if (rule.type != json::Type::kArray || rule.items.size() != 2)
-      return Wrong("a rule is [pattern, format]", place);
-    if (rule.items[0].type != json::Type::kString || rule.items[0].text.empty())
-      return Wrong("must be a string that is not empty", place + "/0");
+      return Wrong(by_tokens ? "a rule is [token, format]" : "a rule is [pattern, format]", place);
+    const Value& trigger = rule.items[0];
+    if (by_tokens) {
+      auto token = Token(trigger, place + "/0");
+      if (!token.ok()) return token.error();
+      tokens.push_back(*token);
+      tags.push_back({{}, *token});
+    } else {
+      if (trigger.type != json::Type::kString || trigger.text.empty())
+        return Wrong("must be a string that is not empty", place + "/0");
+      texts.emplace_back(trigger.text, place + "/0");
+      tags.push_back({SymbolsOf(trigger.text, special_)});
+    }
     auto content = Format(rule.items[1], place + "/1", {}, depth + 1);
     if (!content.ok()) return content.error();
-    triggers.emplace_back(rule.items[0].text, place + "/0");
-    tags.push_back({SymbolsOf(rule.items[0].text, special_), kNoToken, *content});
+    tags.back().rest = *content;
   }
-  std::vector<std::string> excludes;
-  for (const auto& [exclude, place] : *excluded) excludes.push_back(exclude);
-  return Dispatch(triggers, tags, excludes, {}, false, *loop);
+  if (by_tokens) return TokenDispatch(tokens, tags, excluded_tokens, false, *loop);
+  return Dispatch(texts, tags, excluded_texts, {}, false, *loop);
 }
 
 Result<ExprId> StructuralTagReader::ReadTokenTriggered(const Value& value, Pointer at,
@@ -692,32 +713,6 @@ Result<ExprId> StructuralTagReader::ReadTokenTriggered(const Value& value, Point
   }
   excludes->insert(excludes->end(), around.end_tokens.begin(), around.end_tokens.end());
   return TokenDispatch(*triggers, list->tags, *excludes, list->at_least_one, list->loop);
-}
-
-Result<ExprId> StructuralTagReader::ReadTokenDispatch(const Value& value, Pointer at, int depth) {
-  if (Status s = CheckFields(value, at, {"type", "rules", "loop", "exclude_tokens"}); !s.ok())
-    return s.error();
-  auto rules = ArrayField(value, at, "rules");
-  if (!rules.ok()) return rules.error();
-  auto loop = BoolField(value, at, "loop", true);
-  if (!loop.ok()) return loop.error();
-  auto excludes = Tokens(value, at, "exclude_tokens", false);
-  if (!excludes.ok()) return excludes.error();
-  std::vector<TokenId> triggers;
-  std::vector<Tag> tags;
-  for (size_t i = 0; i < (*rules)->items.size(); ++i) {
-    const Value& rule = (*rules)->items[i];
-    const std::string place = json::PointerJoin(json::PointerJoin(at, "rules"), std::to_string(i));
-    if (rule.type != json::Type::kArray || rule.items.size() != 2)
-      return Wrong("a rule is [token, format]", place);
-    auto token = Token(rule.items[0], place + "/0");
-    if (!token.ok()) return token.error();
-    auto content = Format(rule.items[1], place + "/1", {}, depth + 1);
-    if (!content.ok()) return content.error();
-    triggers.push_back(*token);
-    tags.push_back({{}, *token, *content});
-  }
-  return TokenDispatch(triggers, tags, *excludes, false, *loop);
 }
 
 Result<ExprId> StructuralTagReader::ReadSeparated(const Value& value, Pointer at, int depth) {

@@ -71,10 +71,9 @@ class StructuralTagReader {
   Result<ExprId> ReadRepeat(const std::string& type, const Value& value, Pointer at,
                             const Around& around, int depth);
   Result<ExprId> ReadTriggered(const Value& value, Pointer at, const Around& around, int depth);
-  Result<ExprId> ReadDispatch(const Value& value, Pointer at, int depth);
+  Result<ExprId> ReadDispatch(const Value& value, Pointer at, bool by_tokens, int depth);
   Result<ExprId> ReadTokenTriggered(const Value& value, Pointer at, const Around& around,
                                     int depth);
-  Result<ExprId> ReadTokenDispatch(const Value& value, Pointer at, int depth);
   Result<ExprId> ReadSeparated(const Value& value, Pointer at, int depth);
   Result<ExprId> ReadLegacy(const Value& document);
   Result<Tag> ReadTag(const Value& value, Pointer at, int depth);

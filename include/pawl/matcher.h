@@ -132,6 +132,7 @@ class PAWL_EXPORT Matcher {
   // FillMask where the mask is known from before; nullopt where it has to be computed.
   std::optional<bool> FillKnownMaskOf(const Position& position, std::span<uint32_t> row) const;
   bool FillMaskOf(const Position& position, std::span<uint32_t> row) const;
+  bool CopyMask(const Position& position, const Mask& mask, std::span<uint32_t> row) const;
   bool WithOwnEndTokens(const Position& position, std::span<uint32_t> row, bool any) const;
   bool TerminatedAt(const Position& position) const;
 
@@ -145,7 +146,8 @@ class PAWL_EXPORT Matcher {
 
 // Fills the masks of many sequences over a pool of threads that sleep between the calls. States
 // whose mask is known cost a look-up and a copy, without waiting for anybody; then the new states
-// are computed, those of one grammar by one thread, those of different grammars at the same time.
+// are computed. A grammar answers one thread at a time, so threads go to different grammars as long
+// as there are some; of one grammar they share what its lock is not needed for.
 // Thread safety: calls from several threads are allowed; one that finds the pool busy does its rows
 // alone.
 class PAWL_EXPORT BatchFiller {

@@ -170,6 +170,10 @@ typedef struct pawl_compiler_options {
   size_t struct_size;
   /* Grammars of JSON Schemas to keep for when the same schema comes again; 0: none. */
   size_t cached_grammars;
+  /* For grammars of the kinds "ebnf", "gbnf", "lark" and "lark_xgrammar": the most steps, of about
+   * 5 ns, in which parts of masks are found while they are compiled (docs/grammars.md). The masks
+   * are the same with any number; 0: none is. Also where such a grammar is deserialized. */
+  uint64_t prepare_steps;
 } pawl_compiler_options;
 /* Threads: any. */
 PAWL_API void pawl_compiler_options_init(pawl_compiler_options* options, size_t struct_size);

@@ -197,7 +197,7 @@ void BindCompiler(nb::module_& module) {
           "grammar",
           [](const Compiler& self, nb::handle grammar, const std::string& language,
              const std::string& root, size_t max_bytes, int max_nesting, bool lark_as_xgrammar,
-             const nb::dict& options) {
+             uint64_t prepare_steps, const nb::dict& options) {
             const std::string text = TextOf(grammar, "the grammar");
             const auto known = GrammarLanguageOf(language);
             if (!known) {
@@ -209,13 +209,16 @@ void BindCompiler(nb::module_& module) {
             read.max_bytes = max_bytes;
             read.max_nesting = max_nesting;
             read.lark_as_xgrammar = lark_as_xgrammar;
+            read.prepare_steps = prepare_steps;
             read.json_schema = SchemaOptionsOf(options);
             return Compile([&] { return self.CompileGrammar(text, *known, read); });
           },
           nb::arg("text"), nb::arg("language"), nb::arg("root") = GrammarOptions{}.root,
           nb::arg("max_bytes") = GrammarOptions{}.max_bytes,
           nb::arg("max_nesting") = GrammarOptions{}.max_nesting,
-          nb::arg("lark_as_xgrammar") = false, nb::arg("options") = nb::dict());
+          nb::arg("lark_as_xgrammar") = false,
+          nb::arg("prepare_steps") = GrammarOptions{}.prepare_steps,
+          nb::arg("options") = nb::dict());
 }
 
 }  // namespace pawl::python

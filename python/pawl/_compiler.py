@@ -56,14 +56,16 @@ class Compiler:
         max_bytes: int = 4 << 20,
         max_nesting: int = 250,
         lark_as_xgrammar: bool = False,
+        prepare_steps: int = 3_000_000,
         **options: Any,
     ) -> _pawl.Grammar:
         """`language`: "ebnf" (as XGrammar reads it), "gbnf" (llama.cpp) or "lark" (llguidance's
         dialect; "lark_xgrammar", or lark_as_xgrammar with "llguidance": XGrammar's). `root` is the
-        rule of the whole text (Lark's is "start"). The options are those of JSON Schemas inside of
-        the grammar."""
+        rule of the whole text (Lark's is "start"). In up to `prepare_steps` steps of about 5 ns
+        parts of masks are found while the grammar is compiled; 0: with the masks that need them.
+        The options are those of JSON Schemas inside of the grammar."""
         return self._native.grammar(text, language, root, max_bytes, max_nesting,
-                                    lark_as_xgrammar, options)
+                                    lark_as_xgrammar, prepare_steps, options)
 
     def structural_tag(self, tag: Any) -> _pawl.Grammar:
         """Free text with constrained regions, as XGrammar's JSON describes them."""

@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <system_error>
 
+#include "src/base/spin.h"
+
 #if defined(__linux__)
 #include <sched.h>
 #endif
@@ -19,14 +21,6 @@ namespace pawl {
 namespace {
 
 constexpr int kSpins = 400;  // about 10 microseconds of PAUSE on current x86
-
-void Pause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
 
 int AvailableProcessors() {
 #if defined(__linux__)

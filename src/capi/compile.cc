@@ -4,6 +4,13 @@
 namespace pawl::capi {
 namespace {
 
+pawl_compiler_options CompilerDefaults() {
+  pawl_compiler_options out{};
+  out.struct_size = sizeof out;
+  out.prepare_steps = GrammarOptions().prepare_steps;
+  return out;
+}
+
 pawl_json_schema_options Defaults() {
   static const JsonSchemaOptions d;  // constant; its strings outlive the pointers to them
   pawl_json_schema_options out{};
@@ -94,9 +101,16 @@ pawl_status ReadOptions(const pawl_json_schema_options* given, JsonSchemaOptions
   return PAWL_OK;
 }
 
+GrammarOptions Options(const pawl_compiler& compiler, const JsonSchemaOptions& json_schema) {
+  GrammarOptions options;
+  options.json_schema = json_schema;
+  options.prepare_steps = compiler.prepare_steps;
+  return options;
+}
+
 pawl_status Finish(const pawl_compiler& compiler, Source source, const JsonSchemaOptions& options,
                    pawl_grammar** out, pawl_error** error) {
-  Result<Grammar> grammar = Compile(compiler.compiler, source, options);
+  Result<Grammar> grammar = Compile(compiler.compiler, source, Options(compiler, options));
   if (!grammar.ok()) return Fail(error, grammar.error());
   *out = new pawl_grammar{*std::move(grammar), compiler.vocabulary, std::move(source)};
   return PAWL_OK;
@@ -124,7 +138,7 @@ using namespace pawl::capi;  // NOLINT
 extern "C" {
 
 void pawl_compiler_options_init(pawl_compiler_options* options, size_t struct_size) {
-  InitStruct(options, struct_size, {});
+  InitStruct(options, struct_size, CompilerDefaults());
 }
 void pawl_json_schema_options_init(pawl_json_schema_options* options, size_t struct_size) {
   InitStruct(options, struct_size, Defaults());
@@ -136,11 +150,12 @@ pawl_status pawl_compiler_create(const pawl_vocabulary* vocabulary,
   return Guard(error, [&]() -> pawl_status {
     if (vocabulary == nullptr) return Null(error, "vocabulary");
     if (compiler == nullptr) return Null(error, "compiler");
-    pawl_compiler_options read{};
+    pawl_compiler_options read = CompilerDefaults();
     if (const pawl_status bad = ReadStruct(options, read, error)) return bad;
     CompilerOptions kept;
     kept.cached_grammars = read.cached_grammars;
-    *compiler = new pawl_compiler{Compiler(vocabulary->data->vocabulary, kept), vocabulary->data};
+    *compiler = new pawl_compiler{Compiler(vocabulary->data->vocabulary, kept), vocabulary->data,
+                                  read.prepare_steps};
     return PAWL_OK;
   });
 }
@@ -191,7 +206,7 @@ pawl_status pawl_compile(const pawl_compiler* compiler, const char* kind, const 
     if (!source.resolves) return Finish(*compiler, std::move(source), now, grammar, error);
     // The documents arrive while the source is being compiled, so it stays where it is.
     now.resolve_document = Resolver(read.resolve_document, read.resolve_context, source);
-    Result<Grammar> made = Compile(compiler->compiler, source, now);
+    Result<Grammar> made = Compile(compiler->compiler, source, Options(*compiler, now));
     if (!made.ok()) return Fail(error, made.error());
     *grammar = new pawl_grammar{*std::move(made), compiler->vocabulary, std::move(source)};
     return PAWL_OK;
@@ -257,8 +272,8 @@ pawl_status pawl_grammar_deserialize(const pawl_compiler* compiler, const char* 
     if (grammar == nullptr) return Null(error, "grammar");
     Result<Source> source = Deserialize(Text(bytes, length), compiler->vocabulary->fingerprint);
     if (!source.ok()) return Fail(error, source.error());
-    Result<Grammar> made =
-        CompileKept(compiler->compiler, *source, compiler->vocabulary->fingerprint);
+    Result<Grammar> made = CompileKept(compiler->compiler, *source,
+                                       compiler->vocabulary->fingerprint, compiler->prepare_steps);
     if (!made.ok()) return Fail(error, made.error());
     *grammar = new pawl_grammar{*std::move(made), compiler->vocabulary, *std::move(source)};
     return PAWL_OK;

@@ -114,6 +114,7 @@ struct pawl_vocabulary {
 struct pawl_compiler {
   pawl::Compiler compiler;
   std::shared_ptr<const pawl::capi::VocabularyData> vocabulary;
+  uint64_t prepare_steps;
 };
 
 struct pawl_grammar {

@@ -31,29 +31,27 @@ uint64_t Hash(std::string_view bytes, uint64_t hash) {
 struct Kind {
   std::string_view name;
   bool takes_options;
-  Result<Grammar> (*compile)(const Compiler&, const Source&, const JsonSchemaOptions&);
+  Result<Grammar> (*compile)(const Compiler&, const Source&, const GrammarOptions&);
 };
 
 template <GrammarLanguage language>
 Result<Grammar> CompileLanguage(const Compiler& compiler, const Source& source,
-                                const JsonSchemaOptions& options) {
-  GrammarOptions grammar_options;
-  grammar_options.json_schema = options;
-  return compiler.CompileGrammar(source.texts[0], language, grammar_options);
+                                const GrammarOptions& options) {
+  return compiler.CompileGrammar(source.texts[0], language, options);
 }
 
 // One line for each kind of text that pawl_compile takes.
 constexpr Kind kKinds[] = {
     {"json_schema", true,
-     [](const Compiler& compiler, const Source& source, const JsonSchemaOptions& options) {
-       return compiler.CompileJsonSchema(source.texts[0], options);
+     [](const Compiler& compiler, const Source& source, const GrammarOptions& options) {
+       return compiler.CompileJsonSchema(source.texts[0], options.json_schema);
      }},
     {"regex", false,
-     [](const Compiler& compiler, const Source& source, const JsonSchemaOptions&) {
+     [](const Compiler& compiler, const Source& source, const GrammarOptions&) {
        return compiler.CompileRegex(source.texts[0]);
      }},
     {"choice", false,
-     [](const Compiler& compiler, const Source& source, const JsonSchemaOptions&) {
+     [](const Compiler& compiler, const Source& source, const GrammarOptions&) {
        return compiler.CompileChoice(source.texts);
      }},
     {"ebnf", true, CompileLanguage<GrammarLanguage::kEbnf>},
@@ -61,14 +59,12 @@ constexpr Kind kKinds[] = {
     {"lark", true, CompileLanguage<GrammarLanguage::kLark>},
     {"lark_xgrammar", true, CompileLanguage<GrammarLanguage::kLarkXgrammar>},
     {"substring", false,
-     [](const Compiler& compiler, const Source& source, const JsonSchemaOptions&) {
+     [](const Compiler& compiler, const Source& source, const GrammarOptions&) {
        return compiler.CompileSubstring(source.texts[0]);
      }},
     {"structural_tag", true,
-     [](const Compiler& compiler, const Source& source, const JsonSchemaOptions& options) {
-       GrammarOptions grammar_options;
-       grammar_options.json_schema = options;
-       return compiler.CompileStructuralTag(source.texts[0], grammar_options);
+     [](const Compiler& compiler, const Source& source, const GrammarOptions& options) {
+       return compiler.CompileStructuralTag(source.texts[0], options);
      }},
 };
 
@@ -211,7 +207,7 @@ Result<bool> TakesOptions(std::string_view kind) {
 }
 
 Result<Grammar> Compile(const Compiler& compiler, const Source& source,
-                        const JsonSchemaOptions& options) {
+                        const GrammarOptions& options) {
   const Result<const Kind*> kind = FindKind(source.kind);
   if (!kind.ok()) return kind.error();
   return (*kind)->compile(compiler, source, options);
@@ -221,7 +217,7 @@ namespace {
 
 // One step; an intersection's other side is a source of its own, whose steps may be further ones.
 Result<Grammar> Apply(const Compiler& compiler, const Grammar& grammar, const Source::Step& step,
-                      const Fingerprint& fingerprint, int depth) {
+                      const Fingerprint& fingerprint, uint64_t prepare_steps, int depth) {
   if (step.name == "infill" && step.texts.size() > 1)
     return Infill(grammar, {step.texts[0], {step.texts.begin() + 1, step.texts.end()}});
   if (step.name == "words") return RequireWords(grammar, step.texts);
@@ -229,7 +225,8 @@ Result<Grammar> Apply(const Compiler& compiler, const Grammar& grammar, const So
   if (step.name == "intersect" && step.texts.size() == 1 && depth > 0) {
     const Result<Source> other = Deserialize(step.texts[0], fingerprint);
     if (!other.ok()) return other.error();
-    const Result<Grammar> made = CompileKept(compiler, *other, fingerprint, depth - 1);
+    const Result<Grammar> made =
+        CompileKept(compiler, *other, fingerprint, prepare_steps, depth - 1);
     if (!made.ok()) return made.error();
     return Intersect(grammar, *made);
   }
@@ -239,11 +236,13 @@ Result<Grammar> Apply(const Compiler& compiler, const Grammar& grammar, const So
 }  // namespace
 
 Result<Grammar> CompileKept(const Compiler& compiler, const Source& source,
-                            const Fingerprint& fingerprint, int depth) {
-  JsonSchemaOptions options = source.options;
+                            const Fingerprint& fingerprint, uint64_t prepare_steps, int depth) {
+  GrammarOptions options;
+  options.json_schema = source.options;
+  options.prepare_steps = prepare_steps;
   if (source.resolves) {
-    options.resolve_document = [documents =
-                                    source.documents](std::string_view uri) -> Result<std::string> {
+    options.json_schema.resolve_document =
+        [documents = source.documents](std::string_view uri) -> Result<std::string> {
       for (const auto& [known, text] : documents) {
         if (known == uri) return text;
       }
@@ -253,7 +252,7 @@ Result<Grammar> CompileKept(const Compiler& compiler, const Source& source,
   Result<Grammar> grammar = Compile(compiler, source, options);
   for (const Source::Step& step : source.steps) {
     if (!grammar.ok()) return grammar;
-    grammar = Apply(compiler, *grammar, step, fingerprint, depth);
+    grammar = Apply(compiler, *grammar, step, fingerprint, prepare_steps, depth);
   }
   return grammar;
 }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "pawl/compiler.h"
+#include "pawl/grammar_options.h"
 #include "pawl/json_schema_options.h"
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
@@ -46,12 +47,14 @@ inline constexpr int kMostDepth = 1'000'000;
 // Intersections whose other side is an intersection and so on.
 inline constexpr int kMostNested = 100;
 
+// `options`: those of the source with its resolver are in its json_schema; schemas want these only.
 // Errors: kUnsupported for a kind that there is not; what the compiler says.
 Result<Grammar> Compile(const Compiler& compiler, const Source& source,
-                        const JsonSchemaOptions& options);
+                        const GrammarOptions& options);
 // Compiles a source that was kept, with its documents and all its steps.
 Result<Grammar> CompileKept(const Compiler& compiler, const Source& source,
-                            const Fingerprint& fingerprint, int depth = kMostNested);
+                            const Fingerprint& fingerprint, uint64_t prepare_steps,
+                            int depth = kMostNested);
 // Whether the kind takes JsonSchemaOptions; kUnsupported for a kind that there is not.
 Result<bool> TakesOptions(std::string_view kind);
 

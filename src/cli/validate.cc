@@ -84,6 +84,8 @@ void AddValidate(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       kName, "Check texts token by token against the masks of a schema or grammar");
   const auto flags = std::make_shared<Flags>();
+  // A few texts ask for few masks: parts of many of them would be found for nothing.
+  flags->grammar.prepare_steps = 0;
   flags->grammar.AddAllTo(command);
   command->add_option("--tokenizer", flags->tokenizer, "tokenizer.json, or a folder with one")
       ->check(NotEmpty)

@@ -4,6 +4,10 @@
 // tokens themselves: of what the mask allows, some of the longest are tried, and the one after
 // which the completion takes the fewest tokens is kept, step by step. Every step is one of the
 // state's own, so what is found leads to the end; that nothing shorter exists is not claimed.
+//
+// A completion takes time in proportion to its length, so one after every token of a long text
+// would make that quadratic. A token that was good is therefore taken again, twice as often each
+// time, as long as each one brings the end nearer by as much as the first.
 #include "src/decode/closing.h"
 
 #include <algorithm>
@@ -31,6 +35,27 @@ std::vector<TokenId> LongestAllowed(const State& state, const Vocabulary& vocabu
   return tokens;
 }
 
+// Takes the last of `taken` again, up to the point where the whole has `most` tokens. `saved`: by
+// how many fewer the whole had after the last one.
+void Repeat(size_t most, size_t saved, std::vector<TokenId>& taken, State& at,
+            std::vector<TokenId>& closing) {
+  const TokenId token = taken.back();
+  for (size_t times = 1; saved > 0; times *= 2) {
+    const size_t total = taken.size() + closing.size();
+    if (total <= most) return;
+    times = std::min(times, (total - most - 1) / saved + 1);
+    if (times * saved > total) return;
+    std::optional<State> next = at;
+    for (size_t i = 0; i < times && next; ++i) next = next->Advance(token);
+    if (!next) return;
+    auto rest = next->CompletionTokens();
+    if (!rest || taken.size() + times + rest->size() > total - times * saved) return;
+    taken.insert(taken.end(), times, token);
+    at = *next;
+    closing = *std::move(rest);
+  }
+}
+
 }  // namespace
 
 std::optional<std::vector<TokenId>> CloseWithin(const State& state, int most) {
@@ -53,9 +78,11 @@ std::optional<std::vector<TokenId>> CloseWithin(const State& state, int most) {
       best_closing = std::move(rest);
     }
     if (!best) break;
+    const size_t saved = closing->size() - best_closing->size() - 1;
     taken.push_back(chosen);
     at = *best;
     closing = std::move(best_closing);
+    Repeat(static_cast<size_t>(most), saved, taken, at, *closing);
   }
   if (!closing || taken.size() + closing->size() > static_cast<size_t>(std::max(0, most)))
     return std::nullopt;

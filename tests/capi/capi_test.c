@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "pawl/pawl.h"
 
@@ -186,6 +187,7 @@ static void test_compiler_and_bytes(void) {
   pawl_compiler* compiler = NULL;
   pawl_compiler_options compiler_options;
   pawl_compiler_options_init(&compiler_options, sizeof compiler_options);
+  CHECK(compiler_options.cached_grammars == 0 && compiler_options.prepare_steps > 1000000);
   compiler_options.cached_grammars = 4;
   CHECK_FAILS(pawl_compiler_create(NULL, NULL, &compiler, &error), PAWL_BAD_ARGUMENT, "vocabulary");
   CHECK_FAILS(pawl_compiler_create(v, NULL, NULL, &error), PAWL_BAD_ARGUMENT, "compiler");
@@ -284,7 +286,7 @@ static void test_compiler_and_bytes(void) {
   }
   CHECK_FAILS(pawl_grammar_deserialize(NULL, bytes, size, &back, &error), PAWL_BAD_ARGUMENT,
               "compiler");
-  bytes[8] = 99;  /* another version */
+  bytes[8] = 99; /* another version */
   CHECK_FAILS(pawl_grammar_deserialize(compiler, bytes, size, &back, &error), PAWL_UNSUPPORTED, "");
   bytes[8] = 2;
   pawl_vocabulary* other = vocabulary_of(1);
@@ -315,6 +317,44 @@ static void test_compiler_and_bytes(void) {
   pawl_grammar_free(NULL);
   pawl_compiler_free(compiler);
   pawl_compiler_free(NULL);
+  pawl_vocabulary_free(v);
+}
+
+/* Processor time of compiling a grammar with so many steps beforehand, the least of some. */
+static clock_t time_of_compiling(const pawl_vocabulary* v, const pawl_compiler_options* options,
+                                 const char* text) {
+  clock_t best = 0;
+  for (int i = 0; i < 5; ++i) {
+    pawl_compiler* compiler = NULL;
+    CHECK(pawl_compiler_create(v, options, &compiler, NULL) == PAWL_OK);
+    const clock_t begin = clock();
+    pawl_grammar* grammar = compile(compiler, "lark", text);
+    const clock_t time = clock() - begin;
+    if (i == 0 || time < best) best = time;
+    pawl_grammar_free(grammar);
+    pawl_compiler_free(compiler);
+  }
+  return best;
+}
+
+static void test_prepare_steps(const char* path) {
+  pawl_vocabulary* v = NULL;
+  CHECK(pawl_vocabulary_from_tokenizer_file(path, strlen(path), NULL, &v, NULL) == PAWL_OK);
+  const char* text =
+      "start: (A | B | C | D)+\nA: /[a-m]+[n-z]{3,9}/\nB: /[a-z]{2,40}[0-9]+/\n"
+      "C: /(the|an|of|in)( [a-z]+){1,9}/\nD: /[^a]{5,70}b/";
+  pawl_compiler_options options;
+  pawl_compiler_options_init(&options, sizeof options);
+  const clock_t usual = time_of_compiling(v, &options, text);
+  options.prepare_steps = 0;
+  const clock_t none = time_of_compiling(v, &options, text);
+  /* A program that was built with a shorter struct gets the default. */
+  pawl_compiler_options_init(&options, offsetof(pawl_compiler_options, prepare_steps));
+  const clock_t older = time_of_compiling(v, &options, text);
+  if (usual < 2 * none || older < 2 * none)
+    printf("compiled in %ld, with no steps in %ld, by an older program in %ld\n", (long)usual,
+           (long)none, (long)older);
+  CHECK(usual >= 2 * none && older >= 2 * none);
   pawl_vocabulary_free(v);
 }
 
@@ -508,8 +548,7 @@ static void test_combined(void) {
   pawl_vocabulary* v = vocabulary_of(2);
   pawl_compiler* compiler = NULL;
   CHECK(pawl_compiler_create(v, NULL, &compiler, NULL) == PAWL_OK);
-  pawl_grammar* nested =
-      compile(compiler, "ebnf", "root ::= \"(\" root* \")\" | [a-c]+\n");
+  pawl_grammar* nested = compile(compiler, "ebnf", "root ::= \"(\" root* \")\" | [a-c]+\n");
   const char* const after[] = {"c", "))"};
   const size_t lengths[] = {1, 2};
   pawl_grammar* gap = NULL;
@@ -548,8 +587,8 @@ static void test_combined(void) {
   pawl_matcher_free(m);
 
   pawl_grammar* none = NULL;
-  CHECK_FAILS(pawl_grammar_infill(nested, "x", 1, NULL, NULL, 0, &none, &error),
-              PAWL_UNSATISFIABLE, "prefix, byte 0");
+  CHECK_FAILS(pawl_grammar_infill(nested, "x", 1, NULL, NULL, 0, &none, &error), PAWL_UNSATISFIABLE,
+              "prefix, byte 0");
   CHECK_FAILS(pawl_grammar_infill(NULL, "x", 1, NULL, NULL, 0, &none, &error), PAWL_BAD_ARGUMENT,
               "grammar");
   CHECK_FAILS(pawl_grammar_infill(nested, "", 0, NULL, NULL, 1, &none, &error), PAWL_BAD_ARGUMENT,
@@ -569,6 +608,7 @@ int main(int argc, char** argv) {
   test_versions_and_errors();
   test_vocabulary();
   if (argc > 1) test_tokenizer(argv[1]);
+  if (argc > 1) test_prepare_steps(argv[1]);
   test_compiler_and_bytes();
   test_matcher();
   test_captures();

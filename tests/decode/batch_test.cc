@@ -13,7 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include "pawl/compiler.h"
 #include "src/base/random.h"
+#include "src/decode/sampler.h"
 #include "src/decode/session.h"
 #include "src/model/kv_sequences.h"
 
@@ -415,6 +417,71 @@ TEST(BatchTest, TransformersWriteInABatchWhatTheyWriteAlone) {
     EXPECT_EQ(ended, 24);
     EXPECT_GT(engine.stats().preemptions, 0);
     EXPECT_EQ((*tight)->kv_memory().available, 3 * PagesFor(120));
+  }
+}
+
+// Draws the tokens itself, as the requests say, and writes down with which temperatures.
+class DrawingModel : public PagedModel {
+ public:
+  DrawingModel() : PagedModel(1000) {}
+  bool samples() const override { return true; }
+  Status ForwardAndSample(std::span<const Row> rows, std::span<const SampleRequest> requests,
+                          std::span<TokenId> tokens, const std::function<void()>& late) override {
+    std::vector<float> logits(requests.size() * kTokens);
+    if (Status status = Forward(rows, logits); !status.ok()) return status;
+    late();
+    for (size_t i = 0; i < requests.size(); ++i) {
+      const SampleRequest& request = requests[i];
+      if (request.unwanted) continue;
+      temperatures[request.position].push_back(request.temperature);
+      Sampler sampler({.temperature = request.temperature, .seed = request.seed});
+      const auto known = static_cast<size_t>(request.vocabulary);
+      const Result<TokenId> token = sampler.Sample(std::span(logits).subspan(i * kTokens, known),
+                                                   request.mask.get(), request.position, {});
+      if (!token.ok()) return token.error();
+      tokens[i] = *token;
+    }
+    return {};
+  }
+  std::map<uint64_t, std::vector<float>> temperatures;  // by position in the output
+};
+
+TEST(BatchTest, AModelThatDrawsIsToldTheGrammarsTemperature) {
+  const auto grammar = Compiler(TestVocabulary())
+                           .CompileGrammar(
+                               "start: cold warm free\ncold[temperature=0]: /[ab]{6}/\n"
+                               "warm[temperature=3]: /[ab;]{6}/\nfree: /[ab;]{6}/",
+                               GrammarLanguage::kLark);
+  ASSERT_TRUE(grammar.ok()) << grammar.error().ToString();
+  constexpr float kGiven = 0.5f;
+  for (const LateMasks late : {LateMasks::kAlways, LateMasks::kNever}) {
+    for (const bool obey : {true, false}) {
+      DrawingModel model;
+      BatchOptions options;
+      options.late_masks = late;
+      BatchEngine engine(model, TestVocabulary(), {}, options);
+      std::vector<Job> jobs;
+      std::vector<Result<Generation>> got;
+      for (uint64_t seed = 0; seed < 8; ++seed) {
+        Job job{{kOpen}, MakeConstraint(*grammar), {}};
+        job.options.sampling = {.temperature = kGiven, .seed = seed};
+        job.options.grammar_temperature = obey;
+        jobs.push_back(job);
+        got.emplace_back(Error{ErrorCode::kInternal, "not done", ""});
+      }
+      for (size_t i = 0; i < jobs.size(); ++i)
+        engine.Add(RequestOf(jobs[i], [&, i](Result<Generation> out) { got[i] = std::move(out); }));
+      while (engine.Step()) {
+      }
+      for (size_t i = 0; i < jobs.size(); ++i) {
+        ASSERT_TRUE(got[i].ok()) << got[i].error().ToString();
+        ExpectSame(got[i], Alone(jobs[i]), i);
+      }
+      for (size_t place = 0; place < 18; ++place) {
+        const float want = !obey || place >= 12 ? kGiven : place < 6 ? 0.0f : 3.0f;
+        EXPECT_EQ(model.temperatures[place], std::vector<float>(jobs.size(), want)) << place;
+      }
+    }
   }
 }
 

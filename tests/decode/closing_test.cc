@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <ctime>
 #include <memory>
 #include <optional>
 #include <string>
@@ -56,6 +57,21 @@ TEST(ClosingTest, LongTokensAreFoundWhereTheyAreNeeded) {
   const auto done = start.Advance(std::string(30, 'q'));
   ASSERT_TRUE(done);
   EXPECT_TRUE(CloseWithin(*done, 0)->empty());
+}
+
+// Regression: a completion was looked for after every token, 32 times.
+TEST(ClosingTest, LongTextsTakeTimeInProportion) {
+  const Compiler compiler(Letters());
+  const auto grammar = compiler.CompileRegex("[a-z]{4000}");
+  ASSERT_TRUE(grammar.ok());
+  const State start = grammar->Start();
+  const std::clock_t begin = std::clock();
+  const auto tokens = CloseWithin(start, 400);  // 13 letters a token, and some over
+  ASSERT_TRUE(tokens);
+  EXPECT_LE(tokens->size(), 400u);
+  EXPECT_TRUE(Closes(start, *tokens));
+  EXPECT_FALSE(CloseWithin(start, 300));
+  EXPECT_LT(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC, 1.0);
 }
 
 TEST(ClosingTest, TokensTakenByNumberAreAmongThem) {

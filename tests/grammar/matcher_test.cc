@@ -295,6 +295,73 @@ TEST(StateTest, CopiesTheMasksThatAreKnown) {
   EXPECT_TRUE(std::equal(mask->words().begin(), mask->words().end(), row.begin()));
 }
 
+// So many tokens that threads share the new states of one grammar.
+std::shared_ptr<const Vocabulary> ManyWords() {
+  VocabularyInit init;
+  for (int b = 0; b < 256; ++b) init.tokens.emplace_back(1, static_cast<char>(b));
+  for (int i = 0; i < 36'000; ++i) {
+    std::string word;
+    for (int rest = i; word.size() < 4; rest /= 14) word += "abc0123\"{}:, "[rest % 14];
+    init.tokens.push_back(std::move(word));
+  }
+  init.tokens.emplace_back("<end>");
+  init.end_tokens = {static_cast<TokenId>(init.tokens.size() - 1)};
+  return *Vocabulary::Create(std::move(init));
+}
+
+TEST(BatchFillerTest, ThreadsShareTheNewStatesOfOneGrammar) {
+  const Compiler compiler(ManyWords());
+  const auto compile = [&](int round) {
+    if (round % 2 == 0) return *compiler.CompileRegex("((ab|abc){0,40}[0-9]{1,30}|c{3,50})*");
+    return *compiler.CompileJsonSchema(
+        R"({"type":"object","properties":{"a":{"type":"integer"},"abc":{"type":"string"},
+            "c":{"type":"array","items":{"enum":["b","bc",1,12]}}}})");
+  };
+  const auto stride = static_cast<size_t>(compiler.CompileRegex("a")->vocabulary().mask_words());
+  ASSERT_GE(stride, 1024u);
+  for (int round = 0; round < 6; ++round) {
+    // Places and their rows, one matcher at a time.
+    std::mt19937 random(static_cast<unsigned>(round));
+    const Grammar reference = compile(round);
+    std::vector<std::string> places;
+    std::vector<uint32_t> expected(60 * stride);
+    for (size_t i = 0; i < 60; ++i) {
+      Matcher matcher(reference);
+      std::string text;
+      for (size_t steps = random() % 30; steps > 0; --steps) {
+        const auto allowed = matcher.state().mask()->Tokens();
+        const TokenId token = allowed[random() % allowed.size()];
+        if (reference.vocabulary().is_end(token)) break;
+        ASSERT_TRUE(matcher.Accept(token));
+        text += reference.vocabulary().bytes(token);
+      }
+      places.push_back(text);
+      matcher.FillMask({&expected[i * stride], stride});
+    }
+    // The same of grammars that know nothing yet; two batches at once may want the same states.
+    for (const int threads : {1, 2, 4}) {
+      const Grammar grammar = compile(round);
+      std::vector<Matcher> matchers;
+      std::vector<const Matcher*> pointers;
+      for (const std::string& place : places) {
+        matchers.emplace_back(grammar);
+        ASSERT_TRUE(matchers.back().AcceptBytes(place));
+      }
+      for (const Matcher& matcher : matchers) pointers.push_back(&matcher);
+      std::vector<uint32_t> rows[2];
+      const auto fill = [&](int which) {
+        rows[which].assign(expected.size(), 7);
+        BatchFiller(threads).Fill(pointers, rows[which].data(), stride);
+      };
+      std::thread other([&] { fill(1); });
+      fill(0);
+      other.join();
+      EXPECT_EQ(rows[0], expected) << threads;
+      EXPECT_EQ(rows[1], expected) << threads;
+    }
+  }
+}
+
 TEST(BatchFillerTest, ManyThreadsMayAskOneGrammarAtOnce) {
   // New and known states of one grammar, from threads that each make their own way through it.
   const Compiler compiler(Words());

@@ -54,6 +54,10 @@ def test_sources_and_errors():
     assert accepts(again, '{"a":1}')
     with pytest.raises(xgr.InvalidJSONError):
         xgr.Grammar.deserialize_json("{")
+    text = '{"type": "%s", "format": {"type": "const_string", "value": "ab"}}'
+    assert accepts(xgr.Grammar.from_structural_tag(text % "structural_tag"), "ab")
+    with pytest.raises(xgr.InvalidStructuralTagError):
+        xgr.Grammar.from_structural_tag(text % "structure")
 
 
 def test_batches_and_draft_trees():

@@ -7,6 +7,7 @@ import inspect
 import pathlib
 import random
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -230,6 +231,32 @@ def test_grammars_of_grammars(compiler):
     call = compiler.grammar('start: "a" <tool> "1"', "lark")
     assert pawl.Matcher(call).completion_tokens() == [TOKENS.index(b"a"), TOOL, TOKENS.index(b"1")]
     assert pawl.Matcher(call).shortest_completion() is None
+
+
+def test_masks_are_the_same_with_any_number_of_steps_beforehand():
+    vocabulary = pawl.Vocabulary([bytes([first, second]) for first in range(64, 128)
+                                  for second in range(64, 128)] + [b"<end>"], [4096], [4096])
+    compiler = pawl.Compiler(vocabulary)
+    text = "start: (A | B | C)+\nA: /[a-m]+[n-z]{3,9}/\nB: /[a-z]{2,40}[A-Z]+/\nC: /[^a]{5,70}b/"
+    masks, times = [], []
+    for steps in ({}, {"prepare_steps": 0}, {"prepare_steps": 500}):
+        best = None
+        for _ in range(5):
+            begin = time.process_time()
+            grammar = compiler.grammar(text, "lark", **steps)
+            taken = time.process_time() - begin
+            best = taken if best is None else min(best, taken)
+        times.append(best)
+        matcher = pawl.Matcher(grammar)
+        masks.append([])
+        for token in (40 * 64 + 40, 55 * 64 + 57, 2 * 64 + 3):
+            masks[-1].append(matcher.allowed_tokens())
+            matcher.accept(token)
+    assert masks[0] == masks[1] == masks[2] and masks[0][0] != masks[0][1]
+    assert times[0] > 2 * times[1]
+    for bad in (-1, "3", 1.5):
+        with pytest.raises(TypeError):
+            compiler.grammar(text, "lark", prepare_steps=bad)
 
 
 def test_errors_have_code_and_place(compiler):

@@ -287,6 +287,8 @@ class Grammar:
             raise InvalidJSONError(str(error)) from error
         if not isinstance(read, dict) or "format" not in read:
             raise InvalidStructuralTagError("a structural tag is an object with \"format\"")
+        if read.get("type", "structural_tag") != "structural_tag":
+            raise InvalidStructuralTagError("a structural tag's \"type\" is \"structural_tag\"")
         grammar = Grammar("tag", text)
         with as_runtime_error(InvalidStructuralTagError):
             try:

@@ -40,13 +40,20 @@ StringProgram::StringProgram(const SchemaTable& table, std::vector<AtomId> atoms
   }
   std::sort(critical_.begin(), critical_.end());
   critical_.erase(std::unique(critical_.begin(), critical_.end()), critical_.end());
-  width_ = std::max<size_t>(1, regexes_.size() + tries_.size() + (counting_ ? 2 : 0));
+  const bool grouped = regexes_.size() > RegexGroup::kMost;
+  regex_words_ = grouped ? (regexes_.size() - 1) / RegexGroup::kMost + 1 : regexes_.size();
+  width_ = std::max<size_t>(1, regex_words_ + tries_.size() + (counting_ ? 2 : 0));
   after_.resize(width_);
   peeked_.resize(width_);
   table_of_keys_.assign(16, {0, kNoState});
   FindSlots();
   BuildClasses();
-  for (size_t i = 0; i < regexes_.size(); ++i) after_[i] = regexes_[i].dfa->Start();
+  for (size_t i = 0; grouped && i < regexes_.size(); ++i) {
+    if (i % RegexGroup::kMost == 0) groups_.emplace_back(class_count_);
+    groups_.back().Add(regexes_[i].dfa.get(), &regexes_[i].class_map);
+  }
+  for (size_t i = 0; i < regex_words_; ++i)
+    after_[i] = grouped ? groups_[i].Start() : regexes_[i].dfa->Start();
   Intern(after_.data());
 }
 
@@ -239,9 +246,14 @@ StringProgram::StateId StringProgram::Intern(const uint32_t* state_key) {
 void StringProgram::Step(StateId state, int cls, uint32_t* after) {
   std::copy_n(key(state), width_, after);
   size_t slot = 0;
-  for (Regex& regex : regexes_) {
+  for (RegexGroup& group : groups_) {
+    after[slot] = group.Next(after[slot], cls);
+    ++slot;
+  }
+  for (size_t i = 0; groups_.empty() && i < regexes_.size(); ++i) {
     uint32_t& s = after[slot++];
-    if (s != RegexDfa::kDead) s = regex.dfa->Next(s, regex.class_map[static_cast<size_t>(cls)]);
+    if (s == RegexDfa::kDead) continue;
+    s = regexes_[i].dfa->Next(s, regexes_[i].class_map[static_cast<size_t>(cls)]);
   }
   for (const Trie& trie : tries_) {
     uint32_t& s = after[slot++];
@@ -257,6 +269,13 @@ StringProgram::StateId StringProgram::Peek(StateId state, int cls) {
   Step(state, cls, peeked_.data());
   const StateId known = table_of_keys_[KeyPlace(peeked_.data(), HashOf(peeked_.data()))].second;
   return known != kNoState ? known : kPeeked;
+}
+
+StringProgram::StateId StringProgram::NextOnce(StateId state, int cls) {
+  const size_t row = rows_[state];
+  if (row != kNoRow || !wide()) return Next(state, cls);
+  Step(state, cls, after_.data());
+  return Intern(after_.data());
 }
 
 StringProgram::StateId StringProgram::ComputeNext(StateId state, int cls) {
@@ -281,7 +300,10 @@ bool StringProgram::Quiet(StateId state) {
   if (quiet_[state] >= 0) return quiet_[state] == 1;
   bool quiet = true;
   size_t slot = 0;
-  for (const Regex& regex : regexes_) quiet = quiet && regex.dfa->Absorbing(key(state)[slot++]);
+  for (RegexGroup& group : groups_) quiet = quiet && group.AllSettled(key(state)[slot++]);
+  for (size_t i = 0; groups_.empty() && quiet && i < regexes_.size(); ++i)
+    quiet = regexes_[i].dfa->Absorbing(key(state)[slot++]);
+  slot = regex_words_;
   for (size_t i = 0; i < tries_.size(); ++i) quiet = quiet && key(state)[slot++] == kNoNode;
   quiet_[state] = quiet;
   return quiet;
@@ -308,14 +330,19 @@ StringProgram::StateId StringProgram::AlwaysAhead(StateId state) {
   if (counting_) return kNoState;
   // What finds each regex, one behind the other, and then what leads out of the literals.
   std::vector<uint32_t> ahead(key(state), key(state) + width_);
-  size_t slot = 0;
-  for (Regex& regex : regexes_) {
-    uint32_t& s = ahead[slot++];
-    if (regex.dfa->Absorbing(s)) continue;
-    if (!regex.dfa->IsSearch(s, true)) return kNoState;
-    s = regex.dfa->Anything();
+  for (size_t i = 0; i < regexes_.size(); ++i) {
+    RegexDfa& dfa = *regexes_[i].dfa;
+    const uint32_t s = RegexState(key(state), i);
+    if (dfa.Absorbing(s)) continue;
+    if (!dfa.IsSearch(s, true)) return kNoState;
+    if (groups_.empty()) {
+      ahead[i] = dfa.Anything();
+    } else {
+      uint32_t& word = ahead[i / RegexGroup::kMost];
+      word = groups_[i / RegexGroup::kMost].With(word, i % RegexGroup::kMost, dfa.Anything());
+    }
   }
-  for (size_t i = 0; i < tries_.size(); ++i) ahead[slot++] = kNoNode;
+  for (size_t i = 0; i < tries_.size(); ++i) ahead[regex_words_ + i] = kNoNode;
   return Intern(ahead.data());
 }
 
@@ -334,7 +361,7 @@ uint64_t StringProgram::FreshWork(StateId state, Met& met) const {
   met.resize(regexes_.size());
   uint64_t work = 0;
   for (size_t slot = 0; slot < regexes_.size(); ++slot) {
-    const size_t s = key(state)[slot];
+    const size_t s = RegexState(key(state), slot);
     if (s >= met[slot].size()) met[slot].resize(s + 1);
     if (met[slot][s]) continue;
     met[slot][s] = true;
@@ -346,12 +373,18 @@ uint64_t StringProgram::FreshWork(StateId state, Met& met) const {
 int StringProgram::Settled(StateId state, AtomId id) {
   const uint32_t slot = SlotOf(id);
   if (slot < regexes_.size()) {
+    if (!groups_.empty()) {
+      const uint32_t word = key(state)[slot / RegexGroup::kMost];
+      RegexGroup& group = groups_[slot / RegexGroup::kMost];
+      const size_t part = slot % RegexGroup::kMost;
+      return (group.Settled(word) >> part & 1) == 0 ? -1 : group.Truths(word) >> part & 1;
+    }
     const uint32_t s = key(state)[slot];
     RegexDfa& dfa = *regexes_[slot].dfa;
     if (!dfa.Absorbing(s)) return -1;
     return s != RegexDfa::kDead && dfa.Accepting(s) ? 1 : 0;
   }
-  if (slot != kNoSlot) return key(state)[slot] == kNoNode ? 0 : -1;
+  if (slot != kNoSlot) return key(state)[regex_words_ + slot - regexes_.size()] == kNoNode ? 0 : -1;
   const StringAtom& a = atom(id);
   if (a.max != kUnbounded) return Count(state) > a.max ? 0 : -1;
   return Count(state) >= a.min ? 1 : -1;
@@ -359,11 +392,10 @@ int StringProgram::Settled(StateId state, AtomId id) {
 
 uint32_t StringProgram::Distance(StateId state, bool apart) const {
   uint32_t distance = 0;
-  size_t slot = 0;
-  for (const Regex& regex : regexes_) {
-    const uint32_t s = key(state)[slot++];
+  for (size_t i = 0; i < regexes_.size(); ++i) {
+    const uint32_t s = RegexState(key(state), i);
     if (s == RegexDfa::kDead) continue;
-    const uint32_t needed = regex.dfa->MinLength(s);
+    const uint32_t needed = regexes_[i].dfa->MinLength(s);
     distance = apart ? distance + std::min(needed, 1u << 20) : std::max(distance, needed);
   }
   return distance;
@@ -372,6 +404,10 @@ uint32_t StringProgram::Distance(StateId state, bool apart) const {
 bool StringProgram::Truth(StateId state, AtomId id) const {
   const uint32_t slot = SlotOf(id);
   if (slot < regexes_.size()) {
+    if (!groups_.empty()) {
+      const uint32_t word = key(state)[slot / RegexGroup::kMost];
+      return (groups_[slot / RegexGroup::kMost].Truths(word) >> slot % RegexGroup::kMost & 1) != 0;
+    }
     const uint32_t s = key(state)[slot];
     return s != RegexDfa::kDead && regexes_[slot].dfa->Accepting(s);
   }
@@ -382,17 +418,19 @@ bool StringProgram::Truth(StateId state, AtomId id) const {
 }
 
 std::string StringProgram::Signature(StateId state) const {
-  std::string out((regexes_.size() + 7) / 8, '\0');
+  std::string out;
   const uint32_t* const words = key(state);
-  for (size_t i = 0; i < regexes_.size(); ++i) {
+  for (size_t i = 0; i < groups_.size(); ++i)
+    out.push_back(static_cast<char>(groups_[i].Truths(words[i])));
+  for (size_t i = 0; groups_.empty() && i < regexes_.size(); ++i) {
     const bool truth = words[i] != RegexDfa::kDead && regexes_[i].dfa->Accepting(words[i]);
-    if (truth) out[i / 8] = static_cast<char>(out[i / 8] | 1 << i % 8);
+    out.push_back(truth ? 1 : 0);
   }
   const auto append = [&out](uint64_t word) {
     for (int i = 0; i < 8; ++i) out.push_back(static_cast<char>(word >> 8 * i));
   };
   for (size_t i = 0; i < tries_.size(); ++i) {
-    const uint32_t node = words[regexes_.size() + i];
+    const uint32_t node = words[regex_words_ + i];
     append(node == kNoNode ? UINT64_MAX : static_cast<uint64_t>(tries_[i].nodes[node].literal));
   }
   if (counting_) {
@@ -405,7 +443,7 @@ std::string StringProgram::Signature(StateId state) const {
 int StringProgram::Literal(StateId state, AtomId id) const {
   const uint32_t slot = SlotOf(id);
   if (slot == kNoSlot || slot < regexes_.size()) return -1;
-  const uint32_t node = key(state)[slot];
+  const uint32_t node = key(state)[regex_words_ + slot - regexes_.size()];
   return node == kNoNode ? -1 : tries_[slot - regexes_.size()].nodes[node].literal;
 }
 

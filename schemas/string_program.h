@@ -19,6 +19,7 @@
 #include "grammar/regex/regex_dfa.h"
 #include "schemas/atoms.h"
 #include "schemas/char_class.h"
+#include "schemas/regex_group.h"
 
 namespace pawl::schema {
 
@@ -47,6 +48,8 @@ class StringProgram {
     }
     return ComputeNext(state, cls);
   }
+  // The same without remembering that it was asked, for those who remember it themselves.
+  StateId NextOnce(StateId state, int cls);
   // Calls fn(class) for the classes of the code points lo..hi until fn returns true; whether it
   // did.
   template <typename Fn>
@@ -100,7 +103,9 @@ class StringProgram {
   // not in `met` yet. REQUIRES: all steps from the state have been taken.
   uint64_t FreshWork(StateId state, Met& met) const;
   // What a step from a state costs, in about 10 ns.
-  int64_t StepCost() const { return static_cast<int64_t>(4 + width_) / 4; }
+  int64_t StepCost() const {
+    return static_cast<int64_t>(4 + regexes_.size() + tries_.size() + (counting_ ? 1 : 0)) / 4;
+  }
   // Only the counter still looks at what follows: every class leads to the same state, so questions
   // about the future are arithmetic.
   bool Quiet(StateId state);
@@ -115,7 +120,11 @@ class StringProgram {
   bool overflow() const;
   size_t size() const { return keys_.size() / width_; }
   // What the states take, roughly.
-  size_t bytes() const { return size() * (width_ * 4 + 64) + next_.size() * sizeof(StateId); }
+  size_t bytes() const {
+    size_t groups = 0;
+    for (const RegexGroup& group : groups_) groups += group.bytes();
+    return size() * (width_ * 4 + 64) + next_.size() * sizeof(StateId) + groups;
+  }
 
   // A state that is only looked at: what Next would give, without keeping it. The atoms' truth is
   // all that may be asked of it, until the next call of Peek; kPeeked, or the state itself where it
@@ -186,13 +195,23 @@ class StringProgram {
 
   const SchemaTable& table_;
   std::vector<AtomId> atoms_;
-  std::vector<Regex> regexes_;  // both by atom
+  // The state of a regex, in a key.
+  uint32_t RegexState(const uint32_t* words, size_t regex) const {
+    if (groups_.empty()) return words[regex];
+    return groups_[regex / RegexGroup::kMost].StateOf(words[regex / RegexGroup::kMost],
+                                                      regex % RegexGroup::kMost);
+  }
+
+  std::vector<Regex> regexes_;      // both by atom
+  std::vector<RegexGroup> groups_;  // of many regexes
+  size_t regex_words_ = 0;          // words of a key for the groups, or else for the regexes
   std::vector<Trie> tries_;
   std::vector<uint32_t> slots_, slot_by_atom_;  // of atoms_; from atoms_.front() on
   bool counting_ = false;
   uint64_t count_cap_ = 0;
   std::vector<uint64_t> critical_;
-  size_t width_ = 1;  // words of a state's key: regexes, tries, two for the count (at least 1)
+  // Words of a state's key: regexes or groups of them, tries, two for the count; at least 1.
+  size_t width_ = 1;
 
   int class_count_ = 1;
   std::vector<char32_t> boundaries_;

@@ -38,7 +38,7 @@ bool StringSearch::Accepts(StateId state) {
 }
 
 StringSearch::StateId StringSearch::NextOf(StateId state, int cls) {
-  const StateId next = program_.Next(state, cls);
+  const StateId next = program_.NextOnce(state, cls);
   if (!Live(next)) return kNoState;
   return FreedomOf(next) ? next | kFreeFlag : next;
 }

@@ -11,8 +11,8 @@ namespace pawl::schema {
 namespace {
 
 constexpr size_t kManyRegexes = 8;
-// Of regexes that search for something each step of a union looks at all of them, which a product
-// does once for each state of one; so those have to be more.
+// Of regexes that search for something (or begin with what may go on for ever) each step of a union
+// looks at all of them, which a product does once for each state of one; so those have to be more.
 constexpr size_t kManySearches = 100;
 // Steps of the regexes' arena that a union may take to be made; beyond that it stays apart.
 constexpr uint64_t kMaxUnionWork = 1u << 21;
@@ -76,7 +76,7 @@ FormulaId Merging::MergeKids(FormulaArena::Op op, std::vector<FormulaId> kids) {
   FormulaArena& formulas = table_.formulas;
   std::vector<FormulaId> apart;
   const auto search = [&](FormulaId atom) {
-    return table_.regexes->IsSearch(table_.string(formulas.value(atom)).regex, false);
+    return table_.regexes->BeginsWithLoop(table_.string(formulas.value(atom)).regex);
   };
   const bool negated = op == Op::kAnd;  // looks at what is denied
   for (const Sort sort : {Sort::kRegex, Sort::kLiterals, Sort::kNumbers}) {

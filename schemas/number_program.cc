@@ -303,11 +303,25 @@ bool NumberProgram::Accepts(StateId state) {
 
 bool NumberProgram::Live(StateId state) {
   if (states_[state].live < 0) {
-    const bool live =
-        combines() ? Completes(state, nullptr) : parts_[0].CanAccept(states_[state].key[0]);
+    const bool live = combines() ? TakesAnyDigits(state) || Completes(state, nullptr)
+                                 : parts_[0].CanAccept(states_[state].key[0]);
     states_[state].live = live ? 1 : 0;
   }
   return states_[state].live == 1;
+}
+
+bool NumberProgram::TakesAnyDigits(StateId state) {
+  if (state == 0) return false;
+  if (!combines()) {
+    return parts_[0].automaton != nullptr &&
+           parts_[0].automaton->TakesAnyDigits(states_[state].key[0]);
+  }
+  if (states_[state].any_digits < 0) {
+    const bool asked = !only_listed_ && !InExponent(state);
+    const bool any = asked && search_->TakesAnyDigits(states_[state].mantissa);
+    states_[state].any_digits = any ? 1 : 0;
+  }
+  return states_[state].any_digits == 1;
 }
 
 bool NumberProgram::CompletesListed(const std::string& begun, std::string* text) {

@@ -47,10 +47,7 @@ class NumberProgram {
   bool Truth(StateId state, AtomId atom);
   bool Live(StateId state);
   // Any digits may follow, and after them the state is live. May say false where it is so.
-  bool TakesAnyDigits(StateId state) const {
-    return !combines() && parts_[0].automaton != nullptr &&
-           parts_[0].automaton->TakesAnyDigits(states_[state].key[0]);
-  }
+  bool TakesAnyDigits(StateId state);
   // A short continuation to an acceptable number; nullopt when none is known.
   std::optional<std::string> Shortest(StateId state);
 
@@ -85,7 +82,7 @@ class NumberProgram {
     StateId from = 0;
     char via = 0;
     Mantissa mantissa;
-    int8_t live = -1;
+    int8_t live = -1, any_digits = -1;  // unknown
     std::optional<NumberClasses::Class> known_class;
   };
   static constexpr uint32_t kExponentKey = ~uint32_t{0};

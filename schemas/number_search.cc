@@ -435,6 +435,33 @@ bool NumberSearch::Endless(const Mantissa& m) {
   return false;
 }
 
+bool NumberSearch::TakesAnyDigits(const Mantissa& m) {
+  if (!m.point) {
+    // Digits alone lead beyond all cuts, into windows as wide as one likes.
+    if (m.digits.empty()) return false;
+    for (const bool plain : {true, false}) {
+      if (plain ? !plain_ && !classes_.asks_spelling() : plain_) continue;
+      const Question q{m.negative, plain};
+      const uint32_t last = GapAfter(q, cuts_[m.negative ? 1 : 0].size());
+      if (!Complete(q) || !Options(q, last).empty()) return true;
+    }
+    return false;
+  }
+  if (plain_) return false;
+  const Question q{m.negative, false};
+  if (!Complete(q)) return true;
+  // All that can follow lies in one gap, of which the multiples of no divisor are wanted.
+  const Decimal low = m.Low(-m.places), high = m.High(-m.places, false);
+  const std::vector<Cut>& cuts = cuts_[m.negative ? 1 : 0];
+  const auto cut =
+      std::upper_bound(cuts.begin(), cuts.end(), low,
+                       [](const Decimal& value, const Cut& c) { return value < c.at; });
+  if (cut != cuts.end() && cut->at < high) return false;
+  const std::vector<uint32_t>& options =
+      Options(q, GapAfter(q, static_cast<size_t>(cut - cuts.begin())));
+  return !options.empty() && options[0] == 0;  // the first has no step
+}
+
 ExponentRanges NumberSearch::Exponents(const Mantissa& mantissa, int64_t limit) {
   ExponentRanges out;
   constexpr int64_t kFar = ExponentRanges::kFar;

@@ -76,6 +76,8 @@ class NumberSearch {
   Answer Completes(const Mantissa& mantissa, int64_t limit, std::string* text);
   // Digits alone lead from it to infinitely many wanted values. "No" may be wrong, "yes" is not.
   bool Endless(const Mantissa& mantissa);
+  // Whatever digits follow, something wanted may still begin like that. "No" may be wrong.
+  bool TakesAnyDigits(const Mantissa& mantissa);
   // The exponents that make it wanted. `limit`: as above, or none when it is kFar.
   ExponentRanges Exponents(const Mantissa& mantissa, int64_t limit);
 

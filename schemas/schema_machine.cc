@@ -14,6 +14,7 @@
 namespace pawl::schema {
 namespace {
 
+constexpr size_t kMaxKeysKnown = 4096;
 constexpr const char* kNumberSigns = ".-+eE";
 constexpr const char* kLiterals[] = {"null", "false", "true"};  // by Kind
 
@@ -225,10 +226,16 @@ StringSearch& SchemaMachine::KeySearch(FrameId id) {
     }
   }
   StringProgram* const program = entry.program.get();
-  const auto accept = [this, id, program, taken, has_taken](StringProgram::StateId state) {
-    return KeyAllowed(id, *program, state, taken, has_taken);
+  // Each answer asks for a frame, and is the same for all keys of which the same is true.
+  const auto known = std::make_shared<std::unordered_map<std::string, bool>>();
+  const auto accept = [this, id, program, taken, has_taken, known](StringProgram::StateId state) {
+    std::string signature = program->Signature(state);
+    if (const auto it = known->find(signature); it != known->end()) return it->second;
+    const bool allowed = KeyAllowed(id, *program, state, taken, has_taken);
+    if (known->size() >= kMaxKeysKnown) known->clear();
+    known->emplace(std::move(signature), allowed);
+    return allowed;
   };
-  // Each state asks for a frame.
   entry.search = std::make_unique<StringSearch>(*program, accept, options_.step_fuel / 8);
   return *keys_.emplace(id, std::move(entry)).first->second.search;
 }

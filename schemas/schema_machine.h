@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "grammar/machine.h"
+#include "grammar/mask_path.h"
 #include "grammar/token_trie.h"
 #include "pawl/json_schema_options.h"
 #include "schemas/atoms.h"
@@ -299,6 +300,14 @@ class SchemaMachine : public Machine {
   std::set<Rests> distinct_rests_;
   std::map<std::pair<const StringIndex*, const Rests*>, SparseWords> simple_closings_;
   std::unordered_map<Key, ValueRests> value_rests_;
+  // Walks of strings under several conditions, by search and state: in keys, the text of which is
+  // remembered, the same ones are asked for at many places.
+  struct WideWalk {
+    std::vector<uint32_t> words;
+    std::vector<StringClosings> closings;
+    MaskPath path;
+  };
+  std::unordered_map<uint64_t, std::shared_ptr<WideWalk>> wide_walks_;
   std::unordered_map<uint64_t, const Rests*> key_rests_;  // by node, and rank or state of the key
 };
 

@@ -20,6 +20,10 @@
 #include "src/base/json.h"
 
 namespace pawl::schema {
+namespace {
+constexpr size_t kMaxWideWalks = 256;
+}  // namespace
+
 const StringTokens& SchemaMachine::TokensOf(const Vocabulary& vocabulary) {
   if (tokens_ == nullptr) {
     const auto choose = [&]<bool kAscii>() -> const StringTokens* {
@@ -107,16 +111,33 @@ bool SchemaMachine::FillBelow(Key state, const Vocabulary& vocabulary, uint32_t 
     last_mask_path = MaskPath::kKeys;
     return true;
   }
-  std::vector<StringClosings> closings;
-  WalkString(*strings_[lexeme.search], lexeme.state, vocabulary, node, tokens, *index, spelling_,
-             fresh, words, closings);
-  const MaskPath path = last_mask_path;
-  if (lexeme.mode == Mode::kString) {
-    CloseStrings(below, closings);
-  } else {
-    CloseKeys(below, closings);
+  StringSearch& search = *strings_[lexeme.search];
+  const auto close = [&](const std::vector<StringClosings>& closings) {
+    const MaskPath path = last_mask_path;
+    lexeme.mode == Mode::kString ? CloseStrings(below, closings) : CloseKeys(below, closings);
+    last_mask_path = path;
+  };
+  if (!fresh || node != TokenTrie::kRoot || !search.program().wide()) {
+    std::vector<StringClosings> closings;
+    WalkString(search, lexeme.state, vocabulary, node, tokens, *index, spelling_, fresh, words,
+               closings);
+    close(closings);
+    return true;
   }
-  last_mask_path = path;
+  const uint64_t place = uint64_t{lexeme.search} << 32 | lexeme.state;
+  std::shared_ptr<WideWalk> walk = wide_walks_[place];
+  if (walk == nullptr) {
+    walk = std::make_shared<WideWalk>();
+    walk->words.assign(static_cast<size_t>(vocabulary.mask_words()), 0);
+    WalkString(search, lexeme.state, vocabulary, node, tokens, *index, spelling_, fresh,
+               walk->words.data(), walk->closings);
+    walk->path = last_mask_path;
+    if (wide_walks_.size() > kMaxWideWalks) wide_walks_.clear();
+    wide_walks_[place] = walk;
+  }
+  std::copy(walk->words.begin(), walk->words.end(), words);
+  last_mask_path = walk->path;
+  close(walk->closings);
   return true;
 }
 

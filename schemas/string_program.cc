@@ -40,11 +40,36 @@ StringProgram::StringProgram(const SchemaTable& table, std::vector<AtomId> atoms
   }
   std::sort(critical_.begin(), critical_.end());
   critical_.erase(std::unique(critical_.begin(), critical_.end()), critical_.end());
-  width_ = std::max<size_t>(1, regexes_.size() + tries_.size() + (counting_ ? 1 : 0));
+  const bool grouped = regexes_.size() > RegexGroup::kMost;
+  regex_words_ = grouped ? (regexes_.size() - 1) / RegexGroup::kMost + 1 : regexes_.size();
+  width_ = std::max<size_t>(1, regex_words_ + tries_.size() + (counting_ ? 2 : 0));
+  after_.resize(width_);
+  peeked_.resize(width_);
+  table_of_keys_.assign(16, {0, kNoState});
+  FindSlots();
   BuildClasses();
-  std::vector<uint64_t> start(width_, 0);
-  for (size_t i = 0; i < regexes_.size(); ++i) start[i] = regexes_[i].dfa->Start();
-  Intern(start);
+  for (size_t i = 0; grouped && i < regexes_.size(); ++i) {
+    if (i % RegexGroup::kMost == 0) groups_.emplace_back(class_count_);
+    groups_.back().Add(regexes_[i].dfa.get(), &regexes_[i].class_map);
+  }
+  for (size_t i = 0; i < regex_words_; ++i)
+    after_[i] = grouped ? groups_[i].Start() : regexes_[i].dfa->Start();
+  Intern(after_.data());
+}
+
+// Combinations of many conditions ask for them all at each state: with a row of slots by atom, if
+// that is not too long.
+void StringProgram::FindSlots() {
+  constexpr size_t kLong = 4096;
+  slots_.resize(atoms_.size(), kNoSlot);
+  for (size_t i = 0; i < atoms_.size(); ++i) {
+    const size_t regex = PlaceOf(regexes_, atoms_[i]), trie = PlaceOf(tries_, atoms_[i]);
+    if (regex < regexes_.size()) slots_[i] = static_cast<uint32_t>(regex);
+    if (trie < tries_.size()) slots_[i] = static_cast<uint32_t>(regexes_.size() + trie);
+  }
+  if (atoms_.empty() || atoms_.back() - atoms_.front() >= kLong) return;
+  slot_by_atom_.resize(atoms_.back() - atoms_.front() + 1, kNoSlot);
+  for (size_t i = 0; i < atoms_.size(); ++i) slot_by_atom_[atoms_[i] - atoms_.front()] = slots_[i];
 }
 
 void StringProgram::BuildClasses() {
@@ -103,6 +128,11 @@ void StringProgram::BuildClasses() {
   class_count_ = static_cast<int>(classes.size());
   for (char32_t c = 0; c < 128; ++c)
     ascii_class_[c] = static_cast<int>(interval_class_[Interval(c)]);
+  for (size_t c = 0; c < 128; ++c) {
+    const auto it = std::find(class_of_ascii_.begin(), class_of_ascii_.end(), ascii_class_[c]);
+    ascii_place_[c] = static_cast<uint8_t>(it - class_of_ascii_.begin());
+    if (it == class_of_ascii_.end()) class_of_ascii_.push_back(ascii_class_[c]);
+  }
   const auto add = [](std::vector<int>& to, int cls) {
     if (std::find(to.begin(), to.end(), cls) == to.end()) to.push_back(cls);
   };
@@ -170,39 +200,87 @@ size_t StringProgram::Interval(char32_t c) const {
          1;
 }
 
-StringProgram::StateId StringProgram::Intern(const std::vector<uint64_t>& state_key) {
+uint32_t StringProgram::HashOf(const uint32_t* state_key) const {
   uint64_t hash = 0;
-  for (const uint64_t word : state_key)
-    hash = (hash ^ word) * 0x9E3779B97F4A7C15u, hash ^= hash >> 31;
-  const auto [first, last] = index_.equal_range(hash);
-  for (auto it = first; it != last; ++it) {
-    if (std::equal(state_key.begin(), state_key.end(), key(it->second))) return it->second;
+  for (size_t i = 0; i < width_; ++i)
+    hash = (hash ^ state_key[i]) * 0x9E3779B97F4A7C15u, hash ^= hash >> 31;
+  return static_cast<uint32_t>(hash >> 16);
+}
+
+size_t StringProgram::KeyPlace(const uint32_t* state_key, uint32_t hash) const {
+  const size_t mask = table_of_keys_.size() - 1;
+  size_t place = hash & mask;
+  for (;; place = (place + 1) & mask) {
+    const auto& [known, state] = table_of_keys_[place];
+    if (state == kNoState) return place;
+    if (known == hash && std::equal(state_key, state_key + width_, key(state))) return place;
   }
-  const StateId id = static_cast<StateId>(keys_.size() / width_);
-  keys_.insert(keys_.end(), state_key.begin(), state_key.end());
+}
+
+StringProgram::StateId StringProgram::Intern(const uint32_t* state_key) {
+  const uint32_t hash = HashOf(state_key);
+  size_t place = KeyPlace(state_key, hash);
+  if (table_of_keys_[place].second != kNoState) return table_of_keys_[place].second;
+  const StateId id = static_cast<StateId>(size());
+  if (2 * (size() + 1) > table_of_keys_.size()) {
+    std::vector<std::pair<uint32_t, StateId>> old(2 * table_of_keys_.size(), {0, kNoState});
+    old.swap(table_of_keys_);
+    const size_t mask = table_of_keys_.size() - 1;
+    const auto put = [&](std::pair<uint32_t, StateId> entry) {
+      size_t at = entry.first & mask;
+      while (table_of_keys_[at].second != kNoState) at = (at + 1) & mask;
+      table_of_keys_[at] = entry;
+    };
+    for (const auto& entry : old) {
+      if (entry.second != kNoState) put(entry);
+    }
+    put({hash, id});
+  } else {
+    table_of_keys_[place] = {hash, id};
+  }
+  keys_.insert(keys_.end(), state_key, state_key + width_);
   rows_.push_back(kNoRow);
-  index_.emplace(hash, id);
   return id;
 }
 
-StringProgram::StateId StringProgram::ComputeNext(StateId state, int cls) {
-  std::vector<uint64_t> after(key(state), key(state) + width_);
+void StringProgram::Step(StateId state, int cls, uint32_t* after) {
+  std::copy_n(key(state), width_, after);
   size_t slot = 0;
-  for (Regex& regex : regexes_) {
-    uint64_t& s = after[slot++];
-    if (s != RegexDfa::kDead) {
-      s = regex.dfa->Next(static_cast<uint32_t>(s), regex.class_map[static_cast<size_t>(cls)]);
-    }
+  for (RegexGroup& group : groups_) {
+    after[slot] = group.Next(after[slot], cls);
+    ++slot;
+  }
+  for (size_t i = 0; groups_.empty() && i < regexes_.size(); ++i) {
+    uint32_t& s = after[slot++];
+    if (s == RegexDfa::kDead) continue;
+    s = regexes_[i].dfa->Next(s, regexes_[i].class_map[static_cast<size_t>(cls)]);
   }
   for (const Trie& trie : tries_) {
-    uint64_t& s = after[slot++];
+    uint32_t& s = after[slot++];
     if (s == kNoNode) continue;
     const auto& children = trie.nodes[s].children;
     const auto it = std::lower_bound(children.begin(), children.end(), std::pair(cls, 0u));
     s = it != children.end() && it->first == cls ? it->second : kNoNode;
   }
-  if (counting_) after[slot] = std::min(after[slot] + 1, count_cap_);
-  const StateId next = Intern(after);
+  if (counting_) SetCount(after, std::min(CountOf(after) + 1, count_cap_));
+}
+
+StringProgram::StateId StringProgram::Peek(StateId state, int cls) {
+  Step(state, cls, peeked_.data());
+  const StateId known = table_of_keys_[KeyPlace(peeked_.data(), HashOf(peeked_.data()))].second;
+  return known != kNoState ? known : kPeeked;
+}
+
+StringProgram::StateId StringProgram::NextOnce(StateId state, int cls) {
+  const size_t row = rows_[state];
+  if (row != kNoRow || !wide()) return Next(state, cls);
+  Step(state, cls, after_.data());
+  return Intern(after_.data());
+}
+
+StringProgram::StateId StringProgram::ComputeNext(StateId state, int cls) {
+  Step(state, cls, after_.data());
+  const StateId next = Intern(after_.data());
   if (rows_[state] == kNoRow) {
     rows_[state] = static_cast<uint32_t>(next_.size() / static_cast<size_t>(class_count_));
     next_.resize(next_.size() + static_cast<size_t>(class_count_), kUnknown);
@@ -212,9 +290,9 @@ StringProgram::StateId StringProgram::ComputeNext(StateId state, int cls) {
 }
 
 StringProgram::StateId StringProgram::AtCount(StateId state, uint64_t count) {
-  std::vector<uint64_t> other(key(state), key(state) + width_);
-  other[width_ - 1] = std::min(count, count_cap_);
-  return Intern(other);
+  std::copy_n(key(state), width_, after_.data());
+  SetCount(after_.data(), std::min(count, count_cap_));
+  return Intern(after_.data());
 }
 
 bool StringProgram::Quiet(StateId state) {
@@ -222,8 +300,10 @@ bool StringProgram::Quiet(StateId state) {
   if (quiet_[state] >= 0) return quiet_[state] == 1;
   bool quiet = true;
   size_t slot = 0;
-  for (const Regex& regex : regexes_)
-    quiet = quiet && regex.dfa->Absorbing(static_cast<uint32_t>(key(state)[slot++]));
+  for (RegexGroup& group : groups_) quiet = quiet && group.AllSettled(key(state)[slot++]);
+  for (size_t i = 0; groups_.empty() && quiet && i < regexes_.size(); ++i)
+    quiet = regexes_[i].dfa->Absorbing(key(state)[slot++]);
+  slot = regex_words_;
   for (size_t i = 0; i < tries_.size(); ++i) quiet = quiet && key(state)[slot++] == kNoNode;
   quiet_[state] = quiet;
   return quiet;
@@ -243,22 +323,27 @@ StringProgram::StateId StringProgram::NextBeyondAscii(StateId state) {
 
 bool StringProgram::IsSearch(StateId state) const {
   if (regexes_.size() != 1 || !tries_.empty() || counting_) return false;
-  return regexes_[0].dfa->IsSearch(static_cast<uint32_t>(key(state)[0]), false);
+  return regexes_[0].dfa->IsSearch(key(state)[0], false);
 }
 
 StringProgram::StateId StringProgram::AlwaysAhead(StateId state) {
   if (counting_) return kNoState;
   // What finds each regex, one behind the other, and then what leads out of the literals.
-  std::vector<uint64_t> ahead(key(state), key(state) + width_);
-  size_t slot = 0;
-  for (Regex& regex : regexes_) {
-    uint64_t& s = ahead[slot++];
-    if (regex.dfa->Absorbing(static_cast<uint32_t>(s))) continue;
-    if (!regex.dfa->IsSearch(static_cast<uint32_t>(s), true)) return kNoState;
-    s = regex.dfa->Anything();
+  std::vector<uint32_t> ahead(key(state), key(state) + width_);
+  for (size_t i = 0; i < regexes_.size(); ++i) {
+    RegexDfa& dfa = *regexes_[i].dfa;
+    const uint32_t s = RegexState(key(state), i);
+    if (dfa.Absorbing(s)) continue;
+    if (!dfa.IsSearch(s, true)) return kNoState;
+    if (groups_.empty()) {
+      ahead[i] = dfa.Anything();
+    } else {
+      uint32_t& word = ahead[i / RegexGroup::kMost];
+      word = groups_[i / RegexGroup::kMost].With(word, i % RegexGroup::kMost, dfa.Anything());
+    }
   }
-  for (size_t i = 0; i < tries_.size(); ++i) ahead[slot++] = kNoNode;
-  return Intern(ahead);
+  for (size_t i = 0; i < tries_.size(); ++i) ahead[regex_words_ + i] = kNoNode;
+  return Intern(ahead.data());
 }
 
 bool StringProgram::overflow() const {
@@ -268,7 +353,7 @@ bool StringProgram::overflow() const {
 
 bool StringProgram::SurelyLive(StateId state) const {
   if (regexes_.size() != 1 || !tries_.empty() || counting_) return false;
-  const uint32_t s = static_cast<uint32_t>(key(state)[0]);
+  const uint32_t s = key(state)[0];
   return s != RegexDfa::kDead && !regexes_[0].dfa->MayBeEmpty(s);
 }
 
@@ -276,7 +361,7 @@ uint64_t StringProgram::FreshWork(StateId state, Met& met) const {
   met.resize(regexes_.size());
   uint64_t work = 0;
   for (size_t slot = 0; slot < regexes_.size(); ++slot) {
-    const size_t s = key(state)[slot];
+    const size_t s = RegexState(key(state), slot);
     if (s >= met[slot].size()) met[slot].resize(s + 1);
     if (met[slot][s]) continue;
     met[slot][s] = true;
@@ -286,14 +371,20 @@ uint64_t StringProgram::FreshWork(StateId state, Met& met) const {
 }
 
 int StringProgram::Settled(StateId state, AtomId id) {
-  if (const size_t slot = RegexOf(id); slot < regexes_.size()) {
-    const uint32_t s = static_cast<uint32_t>(key(state)[slot]);
+  const uint32_t slot = SlotOf(id);
+  if (slot < regexes_.size()) {
+    if (!groups_.empty()) {
+      const uint32_t word = key(state)[slot / RegexGroup::kMost];
+      RegexGroup& group = groups_[slot / RegexGroup::kMost];
+      const size_t part = slot % RegexGroup::kMost;
+      return (group.Settled(word) >> part & 1) == 0 ? -1 : group.Truths(word) >> part & 1;
+    }
+    const uint32_t s = key(state)[slot];
     RegexDfa& dfa = *regexes_[slot].dfa;
     if (!dfa.Absorbing(s)) return -1;
     return s != RegexDfa::kDead && dfa.Accepting(s) ? 1 : 0;
   }
-  if (const size_t trie = TrieOf(id); trie < tries_.size())
-    return key(state)[regexes_.size() + trie] == kNoNode ? 0 : -1;
+  if (slot != kNoSlot) return key(state)[regex_words_ + slot - regexes_.size()] == kNoNode ? 0 : -1;
   const StringAtom& a = atom(id);
   if (a.max != kUnbounded) return Count(state) > a.max ? 0 : -1;
   return Count(state) >= a.min ? 1 : -1;
@@ -301,34 +392,59 @@ int StringProgram::Settled(StateId state, AtomId id) {
 
 uint32_t StringProgram::Distance(StateId state, bool apart) const {
   uint32_t distance = 0;
-  size_t slot = 0;
-  for (const Regex& regex : regexes_) {
-    const uint32_t s = static_cast<uint32_t>(key(state)[slot++]);
+  for (size_t i = 0; i < regexes_.size(); ++i) {
+    const uint32_t s = RegexState(key(state), i);
     if (s == RegexDfa::kDead) continue;
-    const uint32_t needed = regex.dfa->MinLength(s);
+    const uint32_t needed = regexes_[i].dfa->MinLength(s);
     distance = apart ? distance + std::min(needed, 1u << 20) : std::max(distance, needed);
   }
   return distance;
 }
 
 bool StringProgram::Truth(StateId state, AtomId id) const {
-  if (const size_t slot = RegexOf(id); slot < regexes_.size()) {
-    const uint32_t s = static_cast<uint32_t>(key(state)[slot]);
+  const uint32_t slot = SlotOf(id);
+  if (slot < regexes_.size()) {
+    if (!groups_.empty()) {
+      const uint32_t word = key(state)[slot / RegexGroup::kMost];
+      return (groups_[slot / RegexGroup::kMost].Truths(word) >> slot % RegexGroup::kMost & 1) != 0;
+    }
+    const uint32_t s = key(state)[slot];
     return s != RegexDfa::kDead && regexes_[slot].dfa->Accepting(s);
   }
+  if (slot != kNoSlot) return Literal(state, id) >= 0;
   const StringAtom& a = atom(id);
-  if (a.type == StringAtom::Type::kLength) {
-    const uint64_t count = Count(state);
-    return count >= a.min && (a.max == kUnbounded || count <= a.max);
+  const uint64_t count = Count(state);
+  return count >= a.min && (a.max == kUnbounded || count <= a.max);
+}
+
+std::string StringProgram::Signature(StateId state) const {
+  std::string out;
+  const uint32_t* const words = key(state);
+  for (size_t i = 0; i < groups_.size(); ++i)
+    out.push_back(static_cast<char>(groups_[i].Truths(words[i])));
+  for (size_t i = 0; groups_.empty() && i < regexes_.size(); ++i) {
+    const bool truth = words[i] != RegexDfa::kDead && regexes_[i].dfa->Accepting(words[i]);
+    out.push_back(truth ? 1 : 0);
   }
-  return Literal(state, id) >= 0;
+  const auto append = [&out](uint64_t word) {
+    for (int i = 0; i < 8; ++i) out.push_back(static_cast<char>(word >> 8 * i));
+  };
+  for (size_t i = 0; i < tries_.size(); ++i) {
+    const uint32_t node = words[regex_words_ + i];
+    append(node == kNoNode ? UINT64_MAX : static_cast<uint64_t>(tries_[i].nodes[node].literal));
+  }
+  if (counting_) {
+    append(static_cast<uint64_t>(
+        std::upper_bound(critical_.begin(), critical_.end(), Count(state)) - critical_.begin()));
+  }
+  return out;
 }
 
 int StringProgram::Literal(StateId state, AtomId id) const {
-  const size_t trie = TrieOf(id);
-  if (trie == tries_.size()) return -1;
-  const uint64_t node = key(state)[regexes_.size() + trie];
-  return node == kNoNode ? -1 : tries_[trie].nodes[node].literal;
+  const uint32_t slot = SlotOf(id);
+  if (slot == kNoSlot || slot < regexes_.size()) return -1;
+  const uint32_t node = key(state)[regex_words_ + slot - regexes_.size()];
+  return node == kNoNode ? -1 : tries_[slot - regexes_.size()].nodes[node].literal;
 }
 
 }  // namespace pawl::schema

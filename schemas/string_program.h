@@ -13,12 +13,13 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "grammar/regex/regex_dfa.h"
 #include "schemas/atoms.h"
 #include "schemas/char_class.h"
+#include "schemas/regex_group.h"
 
 namespace pawl::schema {
 
@@ -33,6 +34,10 @@ class StringProgram {
   // Classes of code points that no atom tells apart; class_of is O(log) off ASCII.
   int classes() const { return class_count_; }
   int ClassOf(char32_t c) const { return c < 128 ? ascii_class_[c] : interval_class_[Interval(c)]; }
+  // The same for ASCII, numbered from 0 on by themselves.
+  int ascii_classes() const { return static_cast<int>(class_of_ascii_.size()); }
+  uint8_t AsciiClass(uint8_t c) const { return ascii_place_[c]; }
+  int ClassOfAsciiClass(uint8_t place) const { return class_of_ascii_[place]; }
   char32_t Representative(int cls) const { return representative_[static_cast<size_t>(cls)]; }
   StateId Next(StateId state, int cls) {
     const size_t row = rows_[state];
@@ -43,6 +48,8 @@ class StringProgram {
     }
     return ComputeNext(state, cls);
   }
+  // The same without remembering that it was asked, for those who remember it themselves.
+  StateId NextOnce(StateId state, int cls);
   // Calls fn(class) for the classes of the code points lo..hi until fn returns true; whether it
   // did.
   template <typename Fn>
@@ -96,11 +103,13 @@ class StringProgram {
   // not in `met` yet. REQUIRES: all steps from the state have been taken.
   uint64_t FreshWork(StateId state, Met& met) const;
   // What a step from a state costs, in about 10 ns.
-  int64_t StepCost() const { return static_cast<int64_t>(4 + width_) / 4; }
+  int64_t StepCost() const {
+    return static_cast<int64_t>(4 + regexes_.size() + tries_.size() + (counting_ ? 1 : 0)) / 4;
+  }
   // Only the counter still looks at what follows: every class leads to the same state, so questions
   // about the future are arithmetic.
   bool Quiet(StateId state);
-  uint64_t Count(StateId state) const { return counting_ ? key(state)[width_ - 1] : 0; }
+  uint64_t Count(StateId state) const { return counting_ ? CountOf(key(state)) : 0; }
   // Counts at which the truth of a length atom changes, sorted.
   const std::vector<uint64_t>& critical_counts() const { return critical_; }
   bool counting() const { return counting_; }
@@ -111,7 +120,21 @@ class StringProgram {
   bool overflow() const;
   size_t size() const { return keys_.size() / width_; }
   // What the states take, roughly.
-  size_t bytes() const { return size() * (width_ * 8 + 96) + next_.size() * sizeof(StateId); }
+  size_t bytes() const {
+    size_t groups = 0;
+    for (const RegexGroup& group : groups_) groups += group.bytes();
+    return size() * (width_ * 4 + 64) + next_.size() * sizeof(StateId) + groups;
+  }
+
+  // A state that is only looked at: what Next would give, without keeping it. The atoms' truth is
+  // all that may be asked of it, until the next call of Peek; kPeeked, or the state itself where it
+  // is there already.
+  static constexpr StateId kPeeked = kNoState - 8;
+  StateId Peek(StateId state, int cls);
+  // Several conditions side by side, whose states may be many.
+  bool wide() const { return regexes_.size() + tries_.size() > 1; }
+  // The truth of all atoms, and which literals are there: states alike in that end alike.
+  std::string Signature(StateId state) const;
 
  private:
   static constexpr StateId kUnknown = UINT32_MAX;
@@ -133,10 +156,18 @@ class StringProgram {
   size_t Interval(char32_t c) const;
   void BuildClasses();
   StateId ComputeNext(StateId state, int cls);
-  // The place of the atom's regex in a key; that of the list of literals; none: regexes_.size(),
-  // tries_.size().
-  size_t RegexOf(AtomId atom) const { return PlaceOf(regexes_, atom); }
-  size_t TrieOf(AtomId atom) const { return PlaceOf(tries_, atom); }
+  // The place of the atom's regex or list of literals in a key; kNoSlot for others.
+  static constexpr uint32_t kNoSlot = UINT32_MAX;
+  uint32_t SlotOf(AtomId atom) const {
+    if (!slot_by_atom_.empty()) {
+      const size_t at = atom - atoms_.front();
+      return at < slot_by_atom_.size() ? slot_by_atom_[at] : kNoSlot;
+    }
+    const auto it = std::lower_bound(atoms_.begin(), atoms_.end(), atom);
+    if (it == atoms_.end() || *it != atom) return kNoSlot;
+    return slots_[static_cast<size_t>(it - atoms_.begin())];
+  }
+  void FindSlots();
   template <typename List>
   static size_t PlaceOf(const List& list, AtomId atom) {
     const auto it = std::lower_bound(list.begin(), list.end(), atom,
@@ -144,34 +175,63 @@ class StringProgram {
     return it != list.end() && it->atom == atom ? static_cast<size_t>(it - list.begin())
                                                 : list.size();
   }
-  StateId Intern(const std::vector<uint64_t>& state_key);
-  const uint64_t* key(StateId state) const { return &keys_[static_cast<size_t>(state) * width_]; }
+  // The place in the table of a state with this key, or the free one where it belongs.
+  size_t KeyPlace(const uint32_t* state_key, uint32_t hash) const;
+  uint32_t HashOf(const uint32_t* state_key) const;
+  StateId Intern(const uint32_t* state_key);
+  void Step(StateId state, int cls, uint32_t* after);
+  const uint32_t* key(StateId state) const {
+    return state == kPeeked ? peeked_.data() : &keys_[static_cast<size_t>(state) * width_];
+  }
+  // The last two words, the lower half first.
+  uint64_t CountOf(const uint32_t* state_key) const {
+    return state_key[width_ - 2] | uint64_t{state_key[width_ - 1]} << 32;
+  }
+  void SetCount(uint32_t* state_key, uint64_t count) const {
+    state_key[width_ - 2] = static_cast<uint32_t>(count);
+    state_key[width_ - 1] = static_cast<uint32_t>(count >> 32);
+  }
   const StringAtom& atom(AtomId id) const { return table_.string(id); }
 
   const SchemaTable& table_;
   std::vector<AtomId> atoms_;
-  std::vector<Regex> regexes_;  // both by atom
+  // The state of a regex, in a key.
+  uint32_t RegexState(const uint32_t* words, size_t regex) const {
+    if (groups_.empty()) return words[regex];
+    return groups_[regex / RegexGroup::kMost].StateOf(words[regex / RegexGroup::kMost],
+                                                      regex % RegexGroup::kMost);
+  }
+
+  std::vector<Regex> regexes_;      // both by atom
+  std::vector<RegexGroup> groups_;  // of many regexes
+  size_t regex_words_ = 0;          // words of a key for the groups, or else for the regexes
   std::vector<Trie> tries_;
+  std::vector<uint32_t> slots_, slot_by_atom_;  // of atoms_; from atoms_.front() on
   bool counting_ = false;
   uint64_t count_cap_ = 0;
   std::vector<uint64_t> critical_;
-  size_t width_ = 1;  // words of a state's key: regexes, tries, count (at least 1)
+  // Words of a state's key: regexes or groups of them, tries, two for the count; at least 1.
+  size_t width_ = 1;
 
   int class_count_ = 1;
   std::vector<char32_t> boundaries_;
   std::vector<uint32_t> interval_class_;
   std::vector<char32_t> representative_;
   int ascii_class_[128];
+  uint8_t ascii_place_[128];
+  std::vector<int> class_of_ascii_;
   std::array<std::vector<int>, kCharClasses> classes_of_;
   std::vector<int> classes_apart_;  // of code points beyond ASCII, what classes_of_ does not hold
 
-  std::vector<uint64_t> keys_;
+  std::vector<uint32_t> keys_;
   // Most states of a mask are left again at once, so rows of next states are made when asked for.
   static constexpr uint32_t kNoRow = UINT32_MAX;
   std::vector<uint32_t> rows_;  // by state: its row in next_
   std::vector<StateId> next_;
   std::vector<int8_t> quiet_;  // by state, -1 unknown
-  std::unordered_multimap<uint64_t, StateId> index_;
+  // Open addressing: (hash, state), kNoState where nothing is. A power of two of them.
+  std::vector<std::pair<uint32_t, StateId>> table_of_keys_;
+  std::vector<uint32_t> after_, peeked_;  // keys being made
 };
 
 }  // namespace pawl::schema

@@ -23,6 +23,7 @@ constexpr int64_t kMaxStepsEver = 16;
 // States of a product are kept; of one that takes more bytes than that no more are made to look
 // ahead.
 constexpr size_t kMaxBytes = size_t{32} << 20;
+constexpr size_t kRowsAtOnce = 16;
 constexpr char32_t kSurrogatesBegin = 0xD800, kSurrogatesEnd = 0xDFFF;
 
 bool IsSurrogate(char32_t c) { return c >= kSurrogatesBegin && c <= kSurrogatesEnd; }
@@ -37,19 +38,37 @@ bool StringSearch::Accepts(StateId state) {
 }
 
 StringSearch::StateId StringSearch::NextOf(StateId state, int cls) {
-  const StateId next = program_.Next(state, cls);
+  const StateId next = program_.NextOnce(state, cls);
   if (!Live(next)) return kNoState;
   return FreedomOf(next) ? next | kFreeFlag : next;
 }
 
-StringSearch::StateId StringSearch::AskNextAscii(StateId state, uint8_t c) {
-  const StateId next = NextOf(state, program_.ClassOf(c));
-  if (state >= rows_.size()) rows_.resize(static_cast<size_t>(state) + 1, nullptr);
+StringSearch::StateId* StringSearch::AsciiRow(StateId state) {
+  if (state >= rows_.size()) rows_.resize(std::max(program_.size(), size_t{state} + 1), nullptr);
   if (rows_[state] == nullptr) {
-    row_storage_.emplace_back().fill(kUnasked);
-    rows_[state] = row_storage_.back().data();
+    const auto width = static_cast<size_t>(program_.ascii_classes());
+    if (row_storage_.empty() || row_storage_.back().size() + width > row_storage_.back().capacity())
+      row_storage_.emplace_back().reserve(width * kRowsAtOnce);
+    std::vector<StateId>& storage = row_storage_.back();
+    storage.resize(storage.size() + width, kUnasked);
+    rows_[state] = &storage[storage.size() - width];
   }
-  return rows_[state][c] = next;
+  return rows_[state];
+}
+
+StringSearch::StateId StringSearch::AskNextAscii(StateId state, uint8_t cls) {
+  const StateId next = NextOf(state, program_.ClassOfAsciiClass(cls));
+  return AsciiRow(state)[cls] = next;
+}
+
+bool StringSearch::AskLivesAfter(StateId state, uint8_t cls) {
+  if (!live_ && program_.wide() &&
+      program_.Peek(state, program_.ClassOfAsciiClass(cls)) == StringProgram::kPeeked &&
+      accept_(StringProgram::kPeeked)) {
+    AsciiRow(state)[cls] = kSeen;
+    return true;
+  }
+  return AskNextAscii(state, cls) != kNoState;
 }
 
 StringSearch::ClassRow& StringSearch::MakeRow(StateId state) {

@@ -19,10 +19,10 @@ namespace pawl::schema {
 class StringSearch {
  public:
   using StateId = StringProgram::StateId;
-  // `accept`: whether the string may end in this state; asked at most once per state. `fuel`: see
-  // Limits.
-  // `one_atom`: `accept` asks for nothing but the program's only regex or list, so that most states
-  // are known to be live without a search.
+  // `accept`: whether the string may end in this state, which may be a StringProgram::kPeeked;
+  // asked at most once per state that is kept. `fuel`: see Limits. `one_atom`: `accept` asks for
+  // nothing but the program's only regex or list, so that most states are known to be live without
+  // a search.
   StringSearch(StringProgram& program, std::function<bool(StateId)> accept, int64_t fuel,
                bool one_atom = false)
       : program_(program), accept_(std::move(accept)), fuel_(fuel), one_atom_(one_atom) {}
@@ -65,9 +65,18 @@ class StringSearch {
   static constexpr StateId kNoState = StringProgram::kNoState;
   static constexpr StateId kFreeFlag = StateId{1} << 31;
   StateId NextAscii(StateId state, uint8_t c) {
-    if (state < rows_.size() && rows_[state] != nullptr && rows_[state][c] != kUnasked)
-      return rows_[state][c];
-    return AskNextAscii(state, c);
+    const uint8_t cls = program_.AsciiClass(c);
+    if (state < rows_.size() && rows_[state] != nullptr && (rows_[state][cls] | 2) != kUnasked)
+      return rows_[state][cls];
+    return AskNextAscii(state, cls);
+  }
+  // Whether NextAscii is a state: for characters behind which nobody looks. Such states need not be
+  // made where the string may end in them.
+  bool LivesAfterAscii(StateId state, uint8_t c) {
+    const uint8_t cls = program_.AsciiClass(c);
+    if (state < rows_.size() && rows_[state] != nullptr && rows_[state][cls] != kUnasked)
+      return rows_[state][cls] != kNoState;
+    return AskLivesAfter(state, cls);
   }
   // The one state that every code point beyond ASCII leads to; kNoState when they differ.
   StateId NextBeyondAscii(StateId state) {
@@ -139,8 +148,12 @@ class StringSearch {
     if (piece >= info_.size() || info_[piece] == nullptr) return nullptr;
     return &(*info_[piece])[state & ((1 << kPiece) - 1)];
   }
-  static constexpr StateId kUnasked = UINT32_MAX - 1;
-  StateId AskNextAscii(StateId state, uint8_t c);
+  // kSeen: live, but the state was not made.
+  static constexpr StateId kUnasked = UINT32_MAX - 1, kSeen = UINT32_MAX - 3;
+  // A row of NextAscii, by class of ASCII characters.
+  StateId* AsciiRow(StateId state);
+  StateId AskNextAscii(StateId state, uint8_t cls);
+  bool AskLivesAfter(StateId state, uint8_t cls);
   // The next state of a class of the program, as NextAscii has it.
   StateId NextOf(StateId state, int cls);
   bool FindAlwaysLive(StateId state);
@@ -184,8 +197,8 @@ class StringSearch {
   bool all_asked_ = false;                    // DecideAll has run
   int last_via_ = 0;                          // what led to acceptance the last time: a good guess
   std::vector<std::unique_ptr<Piece>> info_;  // by state
-  std::vector<StateId*> rows_;                // by state, 128 next states each
-  std::deque<std::array<StateId, 128>> row_storage_;
+  std::vector<StateId*> rows_;                // by state, a next state for each ASCII class
+  std::deque<std::vector<StateId>> row_storage_;
   std::vector<ClassRow*> class_rows_;  // by state
   std::deque<ClassRow> class_row_storage_;
 };

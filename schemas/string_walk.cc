@@ -108,6 +108,10 @@ class Walk {
     const TokenTrie::Node& node = trie_.nodes()[i];
     At at = stack_[node.depth - 1u];
     if (at.where != Where::kBoundary) return Visit(i);
+    if (node.end == i + 1) {
+      if (search_.LivesAfterAscii(at.state, node.byte)) trie_.SetBits(node, words_);
+      return node.end;
+    }
     ++at.read;
     at.state = search_.NextAscii(at.state, node.byte);
     if (at.state == StringSearch::kNoState) return node.end;

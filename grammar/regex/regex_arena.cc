@@ -162,6 +162,16 @@ bool RegexArena::IsSearch(ReId id, bool then_anything) const {
   return skips(last);
 }
 
+bool RegexArena::BeginsWithLoop(ReId id) const {
+  if (kind(id) == Kind::kOr) {
+    const auto alternatives = operands(id);
+    return std::any_of(alternatives.begin(), alternatives.end(),
+                       [&](ReId each) { return BeginsWithLoop(each); });
+  }
+  const Node& head = node(Head(id));
+  return head.kind == Kind::kRepeat && head.max == kInf && kind(head.a) == Kind::kSet;
+}
+
 ReId RegexArena::Literal(std::u32string_view text) {
   ReId id = kEpsilon;
   for (size_t i = text.size(); i-- > 0;) id = Concat(Char(text[i]), id);

@@ -112,6 +112,9 @@ class RegexArena {
   // Whatever is read, some continuation of it is in the language (`then_anything`: whatever follows
   // that continuation), as far as a glance can tell: an alternative searches for what it needs.
   bool IsSearch(ReId id, bool then_anything) const;
+  // The expression, or one of its alternatives, begins with a set of characters repeated without a
+  // limit.
+  bool BeginsWithLoop(ReId id) const;
   // Bounds on the number of characters of every string of the language (kInfinite: no bound known).
   uint32_t MinLength(ReId id) const { return nodes_[id].min_length; }
   uint32_t MaxLength(ReId id) const { return nodes_[id].max_length; }

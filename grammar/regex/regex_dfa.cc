@@ -19,8 +19,6 @@
 namespace pawl {
 namespace {
 
-constexpr uint32_t kNoRow = UINT32_MAX;
-constexpr uint32_t kUnknownCell = UINT32_MAX;
 constexpr char32_t kFirstSurrogate = 0xD800;
 constexpr char32_t kAfterSurrogates = 0xE000;
 
@@ -174,12 +172,18 @@ uint32_t RegexDfa::RawNext(uint32_t state, int cls) {
     if (next == kDead && term != RegexArena::kNothing) return kDead;  // the limit: not remembered
     cells_[cell] = next;
   }
-  return cells_[cell];
+  return cells_[cell] & ~kLiveFlag;
 }
 
-uint32_t RegexDfa::Next(uint32_t state, int cls) {
+uint32_t RegexDfa::FindNext(uint32_t state, int cls) {
   const uint32_t next = RawNext(state, cls);
-  return IsLive(next) ? next : kDead;
+  if (next == kDead) return kDead;
+  const bool live = IsLive(next);
+  // Of what only a limit makes live nothing is remembered.
+  if (overflow()) return live ? next : kDead;
+  cells_[states_[state].row * representatives_.size() + static_cast<size_t>(cls)] =
+      live ? next | kLiveFlag : kDead;
+  return live ? next : kDead;
 }
 
 bool RegexDfa::IsLive(uint32_t state) {

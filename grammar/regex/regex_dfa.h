@@ -60,7 +60,14 @@ class RegexDfa {
 
   // kDead when no accepted string can follow. Exact, but where the search for an accepted string of
   // a Boolean expression runs out of fuel the state is kept.
-  uint32_t Next(uint32_t state, int cls);
+  uint32_t Next(uint32_t state, int cls) {
+    const State& from = states_[state];
+    if (from.row != kNoRow) {
+      const uint32_t cell = cells_[from.row * representatives_.size() + static_cast<size_t>(cls)];
+      if (cell == kDead || (cell & kLiveFlag) != 0) return cell & ~kLiveFlag;
+    }
+    return FindNext(state, cls);
+  }
   bool Accepting(uint32_t state) const { return arena_->Nullable(states_[state].term); }
   ReId Term(uint32_t state) const { return states_[state].term; }
   // RegexArena::MayBeEmpty of what is left.
@@ -96,7 +103,12 @@ class RegexDfa {
     uint32_t work = 0;
   };
 
+  static constexpr uint32_t kNoRow = UINT32_MAX;
+  // In a cell: the state is known to be live. Unknown cells are that without the flag.
+  static constexpr uint32_t kLiveFlag = uint32_t{1} << 31, kUnknownCell = kLiveFlag - 1;
+
   uint32_t Intern(ReId term);
+  uint32_t FindNext(uint32_t state, int cls);
   uint32_t RawNext(uint32_t state, int cls);
   bool IsLive(uint32_t state);
   void FindClasses();

@@ -1,11 +1,12 @@
 // hostile_tool TOKENIZER FILE|FOLDER...: what hostile schemas cost with a real vocabulary.
 //
-// Each schema is compiled and walked in a process of its own, once in compact layout with the
-// properties in order and once with any order, white space and spelling. A walk takes up to
-// kTokens random tokens: the mask of each state, a completion for every kAsk-th, or
-// fewer where completions are long, as in the decode loop. Prints one line
-// for each, dearest first: seconds of processor time, peak memory with the vocabulary, and what
-// came of it. Exit code 1 when one took more than the bar: a second, or 512 MB.
+// Each schema is compiled and walked in a process of its own, in compact layout with the
+// properties in order and with any order, white space and spelling, kWalks times each. A walk takes
+// up to kTokens random tokens (white space, of which there are hundreds, hardly ever): the mask of
+// each state, a completion for every kAsk-th, or fewer where completions are long, as in the decode
+// loop. Prints one line for each layout, that of its dearest walk, dearest first: seconds of
+// processor time, peak memory with the vocabulary, and what came of it. Exit code 1 when one took
+// more than the bar: a second, or 512 MB.
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,7 +28,8 @@
 namespace pawl::property {
 namespace {
 
-constexpr int kTokens = 256, kAsk = 4;
+constexpr int kTokens = 256, kAsk = 4, kWalks = 3;
+constexpr int kTries = 20;           // to draw a token that is not white space
 constexpr int kBytesPerToken = 256;  // of a completion, before a new one is asked for
 constexpr double kSeconds = 1;
 constexpr long kMegabytes = 512;
@@ -41,7 +43,7 @@ struct Outcome {
 double Now() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 Outcome Attempt(const std::string& schema, const JsonSchemaOptions& options,
-                const std::shared_ptr<const Vocabulary>& vocabulary) {
+                const std::shared_ptr<const Vocabulary>& vocabulary, int seed) {
   Outcome out;
   const double begin = Now();
   const auto say = [&](const std::string& text) {
@@ -54,7 +56,7 @@ Outcome Attempt(const std::string& schema, const JsonSchemaOptions& options,
     say(grammar.error().ToString());
     return out;
   }
-  Dice dice(5);
+  Dice dice(static_cast<uint64_t>(seed));
   State state = grammar->Start();
   std::string text;
   int ask = 0;
@@ -74,7 +76,11 @@ Outcome Attempt(const std::string& schema, const JsonSchemaOptions& options,
         text = "DEAD END after " + text;
         break;
       }
-      next = dice.Pick(tokens);
+      const auto blank = [&](TokenId id) {
+        return vocabulary->bytes(id).find_first_not_of(" \t\n\r") == std::string_view::npos;
+      };
+      for (int tries = 0; tries == 0 || (tries < kTries && blank(next)); ++tries)
+        next = dice.Pick(tokens);
     }
     const auto after = state.Advance(next);
     if (!after) break;
@@ -96,7 +102,7 @@ struct Row {
   int status = 0;
 };
 
-Row Measure(const std::string& file, bool any,
+Row Measure(const std::string& file, bool any, int seed,
             const std::shared_ptr<const Vocabulary>& vocabulary) {
   Row row;
   row.name = (any ? "any    " : "schema ") + std::filesystem::path(file).stem().string();
@@ -115,7 +121,7 @@ Row Measure(const std::string& file, bool any,
       options.allow_exponents = true;
     }
     const auto schema = ReadFile(file);
-    const Outcome outcome = Attempt(schema.ok() ? *schema : "", options, vocabulary);
+    const Outcome outcome = Attempt(schema.ok() ? *schema : "", options, vocabulary, seed);
     _exit(write(ends[1], &outcome, sizeof outcome) == sizeof outcome ? 0 : 1);
   }
   close(ends[1]);
@@ -144,7 +150,7 @@ int Run(int argc, char** argv) {
   }
   const auto vocabulary = *(*tokenizer)->MakeVocabulary();
   // What belongs to the vocabulary alone is found once, here.
-  Attempt(R"({"type":"object"})", {}, vocabulary);
+  Attempt(R"({"type":"object"})", {}, vocabulary, 0);
   std::vector<std::string> files;
   for (int i = 2; i < argc; ++i) {
     if (!std::filesystem::is_directory(argv[i])) {
@@ -157,7 +163,16 @@ int Run(int argc, char** argv) {
   std::vector<Row> rows;
   for (const std::string& file : files) {
     for (const bool any : {false, true}) {
-      rows.push_back(Measure(file, any, vocabulary));
+      Row dearest;
+      for (int walk = 0; walk < kWalks; ++walk) {
+        Row row = Measure(file, any, 5 + walk, vocabulary);
+        const bool died = row.status != 0;
+        const long most = std::max(row.megabytes, dearest.megabytes);
+        if (walk == 0 || row.seconds > dearest.seconds) dearest = std::move(row);
+        dearest.megabytes = most;
+        if (died) break;
+      }
+      rows.push_back(std::move(dearest));
       std::fprintf(stderr, "%6.2f %s\n", rows.back().seconds, rows.back().name.c_str());
     }
   }

@@ -21,7 +21,8 @@ uint32_t IndexIn(const std::vector<Decimal>& sorted, const Decimal& value) {
 
 }  // namespace
 
-NumberClasses::NumberClasses(const SchemaTable& table, const std::vector<AtomId>& atoms) {
+NumberClasses::NumberClasses(const SchemaTable& table, const std::vector<AtomId>& atoms,
+                             bool canonical) {
   cuts_.emplace_back();  // zero, where the two signs meet
   for (const AtomId atom : atoms) {
     const NumberAtom& number = table.number(atom);
@@ -31,7 +32,11 @@ NumberClasses::NumberClasses(const SchemaTable& table, const std::vector<AtomId>
     if (c.maximum) cuts_.push_back(*c.maximum);
     if (c.multiple_of) divisors_.push_back(*c.multiple_of);
     if (c.integer || c.integer_text) divisors_.emplace_back(1);
-    asks_spelling_ = asks_spelling_ || c.integer_text;
+    asks_spelling_ =
+        asks_spelling_ || c.integer_text ||
+        (canonical && (c.integer || std::ranges::any_of(number.values, [](const auto& value) {
+                         return value.IsInteger();
+                       })));
   }
   SortUnique(cuts_);
   SortUnique(divisors_);
@@ -47,6 +52,7 @@ NumberClasses::NumberClasses(const SchemaTable& table, const std::vector<AtomId>
     if (c.multiple_of) leaf.divisors.push_back(IndexIn(divisors_, *c.multiple_of));
     if (c.integer || c.integer_text) leaf.divisors.push_back(IndexIn(divisors_, Decimal(1)));
     leaf.plain = c.integer_text;
+    leaf.integer = c.integer || c.integer_text;
   }
 }
 
@@ -68,10 +74,21 @@ NumberClasses::Class NumberClasses::Of(const Decimal& value, bool plain) {
   return out;
 }
 
+const NumberClasses::Leaf& NumberClasses::LeafOf(AtomId atom) const {
+  return *std::lower_bound(leaves_.begin(), leaves_.end(), atom,
+                           [](const Leaf& l, AtomId wanted) { return l.atom < wanted; });
+}
+
+bool NumberClasses::HoldsAsWritten(const Class& c, AtomId atom) const {
+  if (!Holds(c, atom)) return false;
+  const Leaf& leaf = LeafOf(atom);
+  // Of a listed value the place is a cut.
+  const bool integer = leaf.places.empty() ? leaf.integer : cuts_[c.place / 2].IsInteger();
+  return c.plain || !integer;
+}
+
 bool NumberClasses::Holds(const Class& c, AtomId atom) const {
-  const Leaf& leaf =
-      *std::lower_bound(leaves_.begin(), leaves_.end(), atom,
-                        [](const Leaf& l, AtomId wanted) { return l.atom < wanted; });
+  const Leaf& leaf = LeafOf(atom);
   if (!leaf.places.empty())
     return std::binary_search(leaf.places.begin(), leaf.places.end(), c.place);
   if (c.place < leaf.low || c.place > leaf.high || (leaf.plain && !c.plain)) return false;

@@ -2,7 +2,8 @@
 // fulfil the same of them, so that a Boolean combination is decided once for each class.
 //
 // The bounds and listed values of all conditions cut the line of numbers into places; within a
-// place only the divisors differ, and, to draft 4, whether an integer is written as one.
+// place only the divisors differ, and, to draft 4 and in canonical spelling, whether an integer is
+// written as one.
 #ifndef PAWL_SCHEMAS_NUMBER_CLASSES_H_
 #define PAWL_SCHEMAS_NUMBER_CLASSES_H_
 
@@ -39,12 +40,15 @@ class NumberClasses {
     bool complete = true;  // false: there are more, or some with steps that are too long
   };
 
-  // `atoms`: number atoms of the table, sorted. The table outlives this.
-  NumberClasses(const SchemaTable& table, const std::vector<AtomId>& atoms);
+  // `atoms`: number atoms of the table, sorted. `canonical`: integers are written as such where
+  // integers are asked for. The table outlives this.
+  NumberClasses(const SchemaTable& table, const std::vector<AtomId>& atoms, bool canonical);
 
   Class Of(const Decimal& value, bool plain);
   // The numbers of the class fulfil the atom. REQUIRES: one of `atoms`.
   bool Holds(const Class& c, AtomId atom) const;
+  // The same, and the number is not an integer, asked for as one, that is written with '.' or 'e'.
+  bool HoldsAsWritten(const Class& c, AtomId atom) const;
 
   // Bounds, listed values and zero, sorted.
   const std::vector<Decimal>& cuts() const { return cuts_; }
@@ -61,10 +65,11 @@ class NumberClasses {
     AtomId atom;
     uint32_t low = 0, high = UINT32_MAX;  // places, both included
     std::vector<uint32_t> divisors;       // all of them have to divide
-    bool plain = false;
+    bool integer = false, plain = false;
     std::vector<uint32_t> places;  // of the listed values; none: it is a constraint
   };
 
+  const Leaf& LeafOf(AtomId atom) const;
   uint32_t Intern(const std::vector<bool>& divides);
   // Which divisors divide every multiple of `step`.
   std::vector<bool> DividersOf(const std::optional<Decimal>& step) const;

@@ -111,8 +111,8 @@ Result<std::unique_ptr<NumberProgram>> NumberProgram::Create(
     // "1.0" is no integer to draft 4; a set knows values only, so the spelling is asked beside it.
     if (common.constraint.integer_text) merged = false;
   }
-  // Only what every number has to fulfil is narrowed: under a `not` it would let more in.
-  common.constraint.integer_text |= canonical && common.constraint.integer;
+  if (canonical && common.constraint.integer)
+    common.constraint.integer_text = common.constraint.no_minus_zero = true;
   std::vector<Part>& parts = program->parts_;
   const auto add = [&parts](Result<Part> part) -> std::optional<Error> {
     if (!part.ok()) return part.error();
@@ -128,7 +128,9 @@ Result<std::unique_ptr<NumberProgram>> NumberProgram::Create(
     }
   } else {
     program->exponents_ &= !common.constraint.integer_text;
-    if (auto error = add(Part::Create(NumberConstraint(), false))) return *std::move(error);
+    NumberConstraint syntax;
+    syntax.no_minus_zero = common.constraint.no_minus_zero;
+    if (auto error = add(Part::Create(syntax, false))) return *std::move(error);
     std::vector<Decimal> listed;
     for (const AtomId atom : atoms) {
       const NumberAtom& number = table.number(atom);
@@ -155,12 +157,15 @@ Result<std::unique_ptr<NumberProgram>> NumberProgram::Create(
                       [](const auto& one) { return std::string_view(one.first); });
   }
   if (!merged) {
-    program->classes_ = std::make_unique<NumberClasses>(table, atoms);
+    program->classes_ = std::make_unique<NumberClasses>(table, atoms, canonical);
     program->search_ = std::make_unique<NumberSearch>(
         *program->classes_,
-        [classes = program->classes_.get(),
-         accept = std::move(accept)](const NumberClasses::Class& c) {
-          return accept([&](AtomId atom) { return classes->Holds(c, atom); });
+        [classes = program->classes_.get(), accept = std::move(accept),
+         canonical](const NumberClasses::Class& c) {
+          // Narrowed beside the truth, not instead: under a `not` that would let more in.
+          return accept([&](AtomId atom) { return classes->Holds(c, atom); }) &&
+                 (!canonical || c.plain ||
+                  accept([&](AtomId atom) { return classes->HoldsAsWritten(c, atom); }));
         },
         common.constraint.integer_text);
   }

@@ -137,6 +137,7 @@ Result<NumberRules> NumberRules::Create(const NumberConstraint& c, bool allow_ex
   rules.trivial_ = !divisor && !c.minimum && !c.maximum;
   rules.exponents_ = rules.trivial_ || allow_exponents;
   rules.integer_text_ = c.integer_text;
+  rules.no_minus_zero_ = c.no_minus_zero;
   // An integer text has no exponent; one that is read all the same is past hope.
   rules.exponent_limit_ = allow_exponents && !c.integer_text ? kMaxTextExponent : 0;
   const Decimal zero;
@@ -344,7 +345,7 @@ std::optional<NumberRules::Prefix> NumberRules::Next(const Prefix& prefix, int s
         p.negative = true;
         break;
       }
-      if (!digit) return std::nullopt;
+      if (!digit || (no_minus_zero_ && symbol == 0 && p.negative)) return std::nullopt;
       p.phase = symbol == 0 ? Phase::kZero : Phase::kInteger;
       if (p.hope == Hope::kAlive) {
         Feed(p, symbol);

@@ -22,7 +22,8 @@ struct NumberConstraint {
   bool exclusive_maximum = false;
   std::optional<Decimal> multiple_of;  // greater than 0
   bool integer = false;                // by value: 5.0 is an integer
-  bool integer_text = false;  // draft 4's "integer": by value, and written without '.' and 'e'
+  bool integer_text = false;   // draft 4's "integer": by value, and written without '.' and 'e'
+  bool no_minus_zero = false;  // "-0" is not written. REQUIRES: integer_text
 };
 
 // Immutable after Create; any number of threads may use one.
@@ -146,6 +147,7 @@ class NumberRules {
 
   bool trivial_ = false;  // every number
   bool integer_text_ = false;
+  bool no_minus_zero_ = false;
   bool exponents_ = false;      // 'e' is read
   int32_t exponent_limit_ = 0;  // of the texts, where it matters
   bool zero_ok_ = true;

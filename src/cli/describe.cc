@@ -76,7 +76,7 @@ std::string DescribeAllowed(const State& state) {
     for (int b = 0x20; b < 0x7F; ++b) {
       if (!allowed[static_cast<size_t>(b)]) without += (without.empty() ? "" : ", ") + ByteName(b);
     }
-    add("any printable character" + (without.empty() ? "" : " except " + without));
+    add("any printable character" + (without.empty() ? "" : " (but not " + without + ")"));
   }
   for (int b = 0; b < 0x80; ++b) {
     if (!allowed[static_cast<size_t>(b)]) continue;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -17,11 +18,27 @@ namespace fs = std::filesystem;
 namespace {
 constexpr size_t kMaxFiles = 10'000;
 
+// RFC 3986: a scheme, a colon, and no white space or control characters.
+bool IsAbsoluteUri(std::string_view text) {
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  const auto in_scheme = [&](char c) {
+    return letter(c) || (c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.';
+  };
+  const size_t colon = text.find(':');
+  return colon != std::string_view::npos && colon > 0 && letter(text[0]) &&
+         std::ranges::all_of(text.substr(0, colon), in_scheme) &&
+         std::ranges::none_of(text, [](char c) { return c <= ' ' && c >= 0; });
+}
+
 size_t MaxBytes() { return static_cast<size_t>(JsonSchemaOptions().max_schema_bytes); }
 }  // namespace
 
 Result<std::shared_ptr<const DocumentFolder>> DocumentFolder::Open(const std::string& folder,
                                                                    const std::string& base) {
+  if (!IsAbsoluteUri(base)) {
+    return Error{ErrorCode::kInvalid, "must be a URI such as http://localhost:1234/",
+                 "--ref-base " + json::Quote(base)};
+  }
   const std::string place = "--ref-dir " + folder;
   std::error_code error;
   std::vector<fs::path> files;

@@ -113,8 +113,9 @@ class Bench {
     for (size_t i = 0; i < tests->items.size(); ++i) {
       const json::Value* valid = tests->items[i].Find("valid");
       const json::Value* data = tests->items[i].Find("data");
-      if (valid == nullptr || data == nullptr || !valid->is_bool())
-        return bad(fmt::format("test {} is not one", i));
+      if (data == nullptr) return bad(fmt::format("test {} has no \"data\"", i));
+      if (valid == nullptr || !valid->is_bool())
+        return bad(fmt::format("test {}: \"valid\" must be true or false", i));
       const std::string instance = PythonJson(*data);
       const Kind kind = Feed(first, instance, valid->type == json::Type::kTrue, outcome);
       if (kind != Kind::kPass && outcome.kind == Kind::kPass) {

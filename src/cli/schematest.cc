@@ -338,9 +338,8 @@ void AddSchemaTest(CLI::App& app, Action& action) {
   flags->layout.AddTo(command);
   command->footer(
       "Exit codes: 0 all exact (or in the ratchet file); 1 some are not; 2 bad input or usage.\n"
-      "Example:\n  pawl schematest --suite ~/JSON-Schema-Test-Suite --ref-dir ~/metaschemas "
-      "--draft "
-      "2020-12 --formats --ratchet tests/data/schematest.ratchet");
+      "Example:\n  pawl schematest --suite ~/JSON-Schema-Test-Suite --draft 2020-12 --formats "
+      "--ratchet tests/data/schematest.ratchet");
   command->callback([flags, &action] { action = [flags] { return SchemaTest(*flags); }; });
 }
 

@@ -65,6 +65,11 @@ TEST(ValidateTest, ReferencesLeadIntoTheFolder) {
   const CommandResult no_folder = validate(by_path, {"--ref-dir", folder + "/absent"});
   EXPECT_EQ(no_folder.exit_code, 2);
   EXPECT_NE(no_folder.err.find("--ref-dir"), std::string::npos) << no_folder.err;
+  for (const char* base : {"", "x y", "a/b", "1:", "http://a b"}) {
+    const CommandResult no_uri = validate(by_path, {"--ref-dir", folder, "--ref-base", base});
+    EXPECT_EQ(no_uri.exit_code, 2) << base;
+    EXPECT_NE(no_uri.err.find("--ref-base"), std::string::npos) << no_uri.err;
+  }
 }
 
 TEST(ValidateTest, TheStrictProfileRefusesTheSchemaNotTheText) {

@@ -249,8 +249,7 @@ IdSets::Id Frames::Tight(FormulaId demand, IdSets::Id items) {
   for (auto it = way.rbegin(); it != way.rend(); ++it) {
     const uint32_t last = item_sets_.Last(*it);
     const std::string& text = item_texts_[last];
-    const bool container = text[0] == '[' || text[0] == '{';  // not looked into
-    const Tightness tight = container ? Tightness::kSoft : tight_(demand, text);
+    const Tightness tight = tight_(demand, text);
     if (tight == Tightness::kHard ||
         (tight == Tightness::kSoft && item_sets_.Size(out) < kMaxSoft)) {
       out = item_sets_.With(out, last);

@@ -311,6 +311,9 @@ Found Solver::SolveContainer(FrameId id) {
     }
   }
   if (best.answer == Answer::kNo && !complete) best.answer = Answer::kUnknown;
+  if (best.answer == Answer::kUnknown) {
+    if (Found few = Few(id); few.answer != Answer::kUnknown) best = std::move(few);
+  }
   return best;
 }
 

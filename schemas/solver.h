@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "pawl/json_schema_options.h"
 #include "schemas/frames.h"
 #include "schemas/scalars.h"
+#include "src/base/json.h"
 
 namespace pawl::schema {
 
@@ -81,7 +83,20 @@ class Solver {
     // How many of a set of items are among them; each set is the one before it and one item more.
     std::unordered_map<IdSets::Id, size_t> taken;
   };
+  // (solver_few.cc)
   FewValues* FewValuesOf(FormulaId formula);
+  std::unique_ptr<FewValues> ListValues(FormulaId formula);
+  // All that fit; false when they are too many.
+  bool ListStrings(StringSearch& search, std::set<std::u32string>& out);
+  bool ListNumbers(NumberProgram& program, std::set<std::string>& out);
+  bool ListContainers(FrameId frame, const std::string& text, size_t rank,
+                      std::vector<std::string>& out);
+  template <typename Fn>
+  bool EachNext(FrameId frame, size_t rank, const Fn& fn);
+  // The container by trying all that may come, where that is little.
+  Found Few(FrameId frame);
+  Found SearchFew(FrameId frame, size_t rank, std::map<FrameId, Answer>& known);
+  int Holds(FormulaId formula, const json::Value& value);
   // The demand on every further item of an array under plain uniqueItems, where all places are
   // alike and few values fit.
   struct FewLeft {
@@ -128,6 +143,8 @@ class Solver {
   std::unordered_map<FormulaId, std::shared_ptr<const Cubes>> cubes_;
   std::unordered_map<FormulaId, bool> plentiful_;
   std::unordered_map<FormulaId, std::unique_ptr<FewValues>> few_;
+  int few_depth_ = 0;
+  int64_t few_steps_ = 0, few_total_ = 4'000'000;  // left: of one listing, of all
   bool want_text_ = false;
   std::unordered_map<FrameId, bool> pending_;
   // Formulas being solved further up, with their depth: meeting one again is no proof of anything

@@ -1,0 +1,351 @@
+// Values that can be counted: those of an enum, the numbers between two near bounds, short tuples
+// and closed objects of such. They are listed one by one, to a budget; where that ends within it,
+// what is left of them under uniqueItems is known, and so is what a frame can still become where
+// conditions on arrays and objects are combined in ways that greedy planning does not see through.
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "grammar/number/number_set.h"
+#include "schemas/constant.h"
+#include "schemas/solver.h"
+#include "src/base/json.h"
+#include "src/base/utf8.h"
+
+namespace pawl::schema {
+namespace {
+
+constexpr size_t kMaxFew = 20'000, kMaxTried = 1'000'000;
+// Of values that are not in a list of the schema: how many, and the steps to find them.
+constexpr size_t kMaxListed = 4096;
+constexpr int64_t kMaxSteps = 40'000;
+
+}  // namespace
+
+// In the order of a search in breadth, so endless ones are noticed by their number.
+bool Solver::ListStrings(StringSearch& search, std::set<std::u32string>& out) {
+  StringProgram& program = search.program();
+  std::vector<std::pair<StringSearch::StateId, std::u32string>> queue;
+  if (search.Live(program.start())) queue.emplace_back(program.start(), U"");
+  for (size_t i = 0; i < queue.size(); ++i) {
+    const auto [state, text] = queue[i];
+    if (search.Accepts(state)) out.insert(text);
+    if (queue.size() > kMaxListed || (few_steps_ -= 8) < 0) return false;
+    // Characters beyond ASCII come in thousands.
+    const StringSearch::StateId from = state;
+    if (program.AnyClassIn(128, 0x10FFFF,
+                           [&](int cls) { return search.Live(program.Next(from, cls)); }))
+      return false;
+    for (char32_t c = 0; c < 128; ++c) {
+      const StringSearch::StateId next = program.Next(state, program.ClassOf(c));
+      if (search.Live(next)) queue.emplace_back(next, text + c);
+    }
+  }
+  return true;
+}
+
+bool Solver::ListNumbers(NumberProgram& program, std::set<std::string>& out) {
+  std::vector<std::pair<NumberProgram::StateId, std::string>> queue;
+  if (program.Live(program.start())) queue.emplace_back(program.start(), "");
+  for (size_t i = 0; i < queue.size(); ++i) {
+    const auto [state, text] = queue[i];
+    if (program.Accepts(state)) out.insert(text);
+    if (queue.size() > kMaxListed || (few_steps_ -= 2) < 0) return false;
+    for (const char c : std::string_view("0123456789.-eE+")) {
+      const NumberProgram::StateId next = program.Step(state, c);
+      if (next != 0 && program.Live(next)) queue.emplace_back(next, text + c);
+    }
+  }
+  return true;
+}
+
+// Calls fn(text, frame after) for each member or item that may come next in the frame, until it
+// returns false; `rank`: named keys before this one are not looked at. False: there are others that
+// were not listed.
+template <typename Fn>
+bool Solver::EachNext(FrameId id, size_t rank, const Fn& fn) {
+  const auto values = [&](FrameId pending, const std::string& before, size_t next_rank) {
+    if (pending == kNoFrame) return true;
+    const Goal goal = frames_.PendingGoal(pending);
+    const FewValues* const few = FewValuesOf(goal.must);
+    if (few == nullptr) return Value(goal.must).answer == Answer::kNo;
+    for (size_t i = 0; i < few->items.size(); ++i) {
+      if (--few_steps_ < 0) return false;
+      const std::string canonical = frames_.ItemText(few->items[i]);
+      std::vector<bool> truth;
+      if (!goal.tracks.empty()) {
+        const auto value = json::Parse(few->texts[i]);
+        if (!value.ok()) return false;
+        for (const FormulaId track : goal.tracks) {
+          const int holds = Holds(track, *value);
+          if (holds < 0) return false;
+          truth.push_back(holds == 1);
+        }
+      }
+      const FrameId after = frames_.AfterValue(pending, truth, &canonical);
+      if (after == kNoFrame) continue;
+      if (!fn(before + few->texts[i], after, next_rank)) return true;
+    }
+    return true;
+  };
+  const Frame frame = frames_[id];
+  if (frame.kind == kArrayValue) return values(frames_.WithItem(id), "", 0);
+  const ObjectLayout& layout = frames_.layout(frame.layout);
+  if (layout.has_key_conditions) return false;
+  StringProgram& program = *layout.program;
+  bool all = true;
+  for (; rank < layout.names.size(); ++rank) {
+    const FrameId pending = frames_.WithKey(id, program, layout.name_states[rank],
+                                            static_cast<int>(rank), layout.name_ids[rank]);
+    all = values(pending, json::Quote(layout.names[rank]) + ":", rank + 1) && all;
+  }
+  const FrameId other = frames_.WithKey(id, program, program.start(), -1, kAnyName);
+  return all && (other == kNoFrame || !LivePending(other));
+}
+
+bool Solver::ListContainers(FrameId id, const std::string& text, size_t rank,
+                            std::vector<std::string>& out) {
+  if (--few_steps_ < 0 || out.size() > kMaxListed) return false;
+  std::vector<bool> truth;
+  if (frames_.EndTruth(frames_[id], truth)) out.push_back(text + (text[0] == '[' ? ']' : '}'));
+  bool all = true;
+  const bool listed = EachNext(id, rank, [&](const std::string& next, FrameId after, size_t from) {
+    if (Container(after) == Answer::kNo) return true;
+    all = ListContainers(after, text + (text.size() > 1 ? "," : "") + next, from, out);
+    return all;
+  });
+  return listed && all;
+}
+
+Found Solver::SearchFew(FrameId id, size_t rank, std::map<FrameId, Answer>& known) {
+  if (Closable(id)) return {Answer::kYes, ""};
+  if (const auto it = known.find(id); it != known.end() && it->second == Answer::kNo)
+    return {Answer::kNo, std::nullopt};
+  Found best{Answer::kNo, std::nullopt};
+  const bool all = EachNext(id, rank, [&](const std::string& next, FrameId after, size_t from) {
+    Found rest = SearchFew(after, from, known);
+    if (rest.answer == Answer::kYes) {
+      best.answer = Answer::kYes;
+      best.text = next + (rest.text->empty() ? "" : "," + *rest.text);
+    } else if (rest.answer == Answer::kUnknown) {
+      best.answer = Answer::kUnknown;
+    }
+    return best.answer == Answer::kNo;
+  });
+  if (best.answer == Answer::kNo && !all) best.answer = Answer::kUnknown;
+  known[id] = best.answer;
+  return best;
+}
+
+Found Solver::Few(FrameId id) {
+  if (few_depth_ > 0 || few_total_ <= 0) return {Answer::kUnknown, std::nullopt};
+  ++few_depth_;
+  const int64_t steps = few_steps_ = std::min<int64_t>(kMaxSteps / 8, few_total_);
+  std::map<FrameId, Answer> known;
+  Found found = SearchFew(id, 0, known);
+  few_total_ -= steps - few_steps_;
+  --few_depth_;
+  if (found.text && found.text->size() > kMaxWitness) found.text.reset();
+  return found;
+}
+
+// 1, 0, or -1 where that cannot be said.
+int Solver::Holds(FormulaId formula, const json::Value& value) {
+  FormulaArena& formulas = table_.formulas;
+  const auto both = [](int a, int b) { return a == 0 || b == 0 ? 0 : std::min(a, b); };
+  const auto kind_of = [&] {
+    switch (value.type) {
+      case json::Type::kNull:
+        return kNullValue;
+      case json::Type::kFalse:
+        return kFalseValue;
+      case json::Type::kTrue:
+        return kTrueValue;
+      case json::Type::kNumber:
+        return kNumberValue;
+      case json::Type::kString:
+        return kStringValue;
+      case json::Type::kArray:
+        return kArrayValue;
+      default:
+        return kObjectValue;
+    }
+  };
+  const FormulaId f = formulas.ForKind(formula, kind_of());
+  if (formulas.IsConstant(f)) return f == kTrueFormula ? 1 : 0;
+  if (value.type == json::Type::kString) {
+    const auto program = scalars_.Program(formulas.Atoms(f));
+    StringProgram::StateId state = program->start();
+    for (const char32_t c : DecodeCodepoints(value.text))
+      state = program->Next(state, program->ClassOf(c));
+    return formulas.Evaluate(f, [&](AtomId a) { return program->Truth(state, a); }) ? 1 : 0;
+  }
+  if (value.type == json::Type::kNumber) {
+    NumberProgram* const program = scalars_.Number({f, {}, kNoFrame});
+    if (program == nullptr) return -1;
+    NumberProgram::StateId state = program->start();
+    for (const char c : value.text) state = state == 0 ? 0 : program->Step(state, c);
+    return state != 0 && program->Accepts(state) ? 1 : 0;
+  }
+  if (value.type == json::Type::kArray) {
+    return formulas.EvaluatePartly(f, [&](AtomId id) {
+      const ArrayAtom& atom = table_.array(id);
+      const size_t size = value.items.size();
+      if (!atom.constant.empty()) return atom.constant == CanonicalText(value) ? 1 : 0;
+      if (size < atom.min_items || size > atom.max_items) return 0;
+      int holds = 1;
+      uint64_t least = 0, most = 0;
+      std::set<std::string> texts;
+      for (size_t i = 0; i < size && holds != 0; ++i) {
+        const json::Value& item = value.items[i];
+        holds = both(holds, Holds(i < atom.prefix.size() ? atom.prefix[i] : atom.items, item));
+        if (atom.unique && !texts.insert(CanonicalText(item)).second) holds = 0;
+        if (!atom.has_contains) continue;
+        const int match = Holds(atom.contains, item);
+        least += match == 1 ? 1 : 0;
+        most += match != 0 ? 1 : 0;
+      }
+      if (holds == 0 || !atom.has_contains) return holds;
+      if (most < atom.min_contains || least > atom.max_contains) return 0;
+      return least >= atom.min_contains && most <= atom.max_contains ? holds : -1;
+    });
+  }
+  return formulas.EvaluatePartly(f, [&](AtomId id) {
+    const ObjectAtom& atom = table_.object(id);
+    if (!atom.constant.empty()) return atom.constant == CanonicalText(value) ? 1 : 0;
+    if (value.members.size() < atom.min_properties || value.members.size() > atom.max_properties)
+      return 0;
+    for (const std::string& name : atom.required) {
+      if (value.Find(name) == nullptr) return 0;
+    }
+    int holds = 1;
+    for (const auto& [name, member] : value.members) {
+      json::Value key;
+      key.type = json::Type::kString;
+      key.text = name;
+      holds = both(holds, Holds(atom.property_names, key));
+      bool matched = false;
+      for (const auto& [other, demand] : atom.properties) {
+        if (other != name) continue;
+        matched = true;
+        holds = both(holds, Holds(demand, member));
+      }
+      for (const ObjectAtom::Pattern& pattern : atom.patterns) {
+        const int match = Holds(pattern.name, key);
+        if (match == 0) continue;
+        matched = true;
+        holds = both(holds, match < 0 ? -1 : Holds(pattern.value, member));
+      }
+      if (!matched) holds = both(holds, Holds(atom.additional, member));
+      if (holds == 0) return 0;
+    }
+    return holds;
+  });
+}
+
+Solver::FewValues* Solver::FewValuesOf(FormulaId formula) {
+  const auto [it, fresh] = few_.try_emplace(formula);
+  if (!fresh) return it->second.get();
+  // One budget for all that is listed on the way.
+  const bool outermost = few_depth_ == 0;
+  if (outermost) few_steps_ = std::min<int64_t>(kMaxSteps, few_total_);
+  const int64_t steps_before = few_steps_;
+  ++few_depth_;
+  std::unique_ptr<FewValues> values = ListValues(formula);
+  --few_depth_;
+  if (outermost) few_total_ -= steps_before - few_steps_;
+  return (few_[formula] = std::move(values)).get();
+}
+
+std::unique_ptr<Solver::FewValues> Solver::ListValues(FormulaId formula) {
+  FormulaArena& formulas = table_.formulas;
+  auto out = std::make_unique<FewValues>();
+  const auto add = [&](std::string text) {
+    const auto value = json::Parse(text);
+    if (!value.ok()) return;
+    out->items.push_back(frames_.InternItem(CanonicalText(*value)));
+    out->texts.push_back(std::move(text));
+  };
+  for (const Kind kind : {kArrayValue, kObjectValue}) {
+    const FormulaId f = formulas.ForKind(formula, kind);
+    if (f == kTrueFormula) return nullptr;
+    const auto constant = [&](AtomId a) -> const std::string& {
+      return kind == kArrayValue ? table_.array(a).constant : table_.object(a).constant;
+    };
+    const std::vector<AtomId> atoms = formulas.Atoms(f);
+    const auto listed = [&](AtomId a) { return !constant(a).empty(); };
+    if (f == kFalseFormula) continue;
+    if (!std::ranges::all_of(atoms, listed) || atoms.size() > kMaxFew ||
+        formulas.Evaluate(f, [](AtomId) { return false; })) {
+      std::vector<std::string> composite;
+      const FrameId frame = frames_.Open(kind, {f, {}, kNoFrame});
+      if (frame == kNoFrame) continue;
+      if (!ListContainers(frame, kind == kArrayValue ? "[" : "{", 0, composite)) return nullptr;
+      for (std::string& text : composite) add(std::move(text));
+      continue;
+    }
+    std::set<std::string> texts;
+    for (const AtomId a : atoms) texts.insert(constant(a));
+    for (const std::string& text : texts) {
+      if (atoms.size() * texts.size() > kMaxTried) return nullptr;
+      if (formulas.Evaluate(f, [&](AtomId a) { return constant(a) == text; })) add(text);
+    }
+  }
+  if (formulas.ForKind(formula, kNullValue) != kFalseFormula) add("null");
+  if (formulas.ForKind(formula, kFalseValue) != kFalseFormula) add("false");
+  if (formulas.ForKind(formula, kTrueValue) != kFalseFormula) add("true");
+  const Goal goal{formula, {}, kNoFrame};
+  if (const FormulaId f = formulas.ForKind(formula, kStringValue); f != kFalseFormula) {
+    // Nothing but what stands in a list fits.
+    const auto listed = [&](AtomId a) {
+      return table_.string(a).type == StringAtom::Type::kLiterals;
+    };
+    std::set<std::u32string> texts;
+    if (formulas.EvaluatePartly(f, [&](AtomId a) { return listed(a) ? 0 : -1; }) != 0) {
+      if (Plentiful(f) || !ListStrings(scalars_.String(goal), texts)) return nullptr;
+    }
+    for (const AtomId a : formulas.Atoms(f)) {
+      if (listed(a))
+        texts.insert(table_.string(a).literals.begin(), table_.string(a).literals.end());
+    }
+    if (texts.size() > kMaxFew) return nullptr;
+    StringSearch& search = scalars_.String(goal);
+    for (const std::u32string& text : texts) {
+      StringSearch::StateId state = search.program().start();
+      for (const char32_t c : text)
+        state = search.program().Next(state, search.program().ClassOf(c));
+      if (search.Accepts(state)) add(json::Quote(EncodeCodepoints(text)));
+    }
+  }
+  if (const FormulaId f = formulas.ForKind(formula, kNumberValue); f != kFalseFormula) {
+    const auto listed = [&](AtomId a) { return !table_.number(a).values.empty(); };
+    std::set<std::string> texts;
+    if (formulas.EvaluatePartly(f, [&](AtomId a) { return listed(a) ? 0 : -1; }) != 0) {
+      NumberProgram* const program = scalars_.Number(goal);
+      if (program == nullptr || Plentiful(f) || !ListNumbers(*program, texts)) return nullptr;
+    }
+    for (const AtomId a : formulas.Atoms(f)) {
+      for (const Decimal& value : table_.number(a).values) texts.insert(NumberSet::Plain(value));
+    }
+    NumberProgram* program = scalars_.Number(goal);
+    if (texts.size() > kMaxFew || program == nullptr) return nullptr;
+    for (const std::string& text : texts) {
+      NumberProgram::StateId state = program->start();
+      for (size_t i = 0; i < text.size() && state != 0; ++i) state = program->Step(state, text[i]);
+      if (state != 0 && program->Accepts(state)) add(text);
+    }
+  }
+  std::vector<size_t> order(out->items.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::sort(order, {}, [&](size_t i) { return out->items[i]; });
+  FewValues sorted;
+  for (const size_t i : order) {
+    if (!sorted.items.empty() && sorted.items.back() == out->items[i]) continue;
+    sorted.items.push_back(out->items[i]);
+    sorted.texts.push_back(std::move(out->texts[i]));
+  }
+  *out = std::move(sorted);
+  return out;
+}
+
+}  // namespace pawl::schema

@@ -216,6 +216,9 @@ FormulaId Frames::ItemDemand(const Frame& frame, AtomId atom, uint64_t index) {
       const ArrayAtom& o = table_.array(other);
       all = table_.formulas.And(all, index < o.prefix.size() ? o.prefix[index] : o.items);
     }
+    if (left_) {
+      if (const auto left = left_(all, frame.items)) return *left;
+    }
     apart = Tight(all, frame.items);
   }
   return table_.formulas.And(demand, DifferentFrom(apart));

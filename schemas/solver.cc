@@ -42,6 +42,7 @@ Solver::Solver(Frames& frames, const JsonSchemaOptions& options)
       }) {
   frames_.SetTight(
       [this](FormulaId demand, const std::string& canonical) { return Tight(demand, canonical); });
+  frames_.SetLeft([this](FormulaId demand, IdSets::Id items) { return LeftOf(demand, items); });
 }
 
 const Found& Solver::Value(FormulaId formula, bool want_text) {

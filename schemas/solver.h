@@ -47,6 +47,9 @@ class Solver {
   // The same with the text; not memoised, so that frames, of which there are many, do not each keep
   // one.
   Found ContainerText(FrameId frame);
+  // The same where the items that are missing are values to be counted: then the text is known to
+  // fit, and need not be read to be sure. nullopt elsewhere.
+  std::optional<std::string> CountedText(FrameId frame);
   // Is there a value for the pending place after which the frame is live?
   bool LivePending(FrameId frame);
   // A value for the pending place of the frame, after which it is live; nullopt when none is known.
@@ -82,6 +85,12 @@ class Solver {
     std::vector<std::string> texts;
     // How many of a set of items are among them; each set is the one before it and one item more.
     std::unordered_map<IdSets::Id, size_t> taken;
+    // The same values by kind, with their items; the rest are arrays and objects.
+    std::vector<std::pair<Decimal, uint32_t>> numbers;
+    std::vector<std::pair<std::u32string, uint32_t>> strings;
+    std::vector<std::pair<Kind, uint32_t>> literals;
+    bool containers = false;
+    std::unordered_map<IdSets::Id, FormulaId> left;  // what LeftOf said
   };
   // (solver_few.cc)
   FewValues* FewValuesOf(FormulaId formula);
@@ -97,6 +106,8 @@ class Solver {
   Found Few(FrameId frame);
   Found SearchFew(FrameId frame, size_t rank, std::map<FrameId, Answer>& known);
   int Holds(FormulaId formula, const json::Value& value);
+  // Of all values that fit those that are none of the items; nullopt where they are not counted.
+  std::optional<FormulaId> LeftOf(FormulaId demand, IdSets::Id items);
   // The demand on every further item of an array under plain uniqueItems, where all places are
   // alike and few values fit.
   struct FewLeft {

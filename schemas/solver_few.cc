@@ -20,6 +20,25 @@ constexpr size_t kMaxFew = 20'000, kMaxTried = 1'000'000;
 constexpr size_t kMaxListed = 4096;
 constexpr int64_t kMaxSteps = 40'000;
 
+Kind KindOf(const json::Value& value) {
+  switch (value.type) {
+    case json::Type::kNull:
+      return kNullValue;
+    case json::Type::kFalse:
+      return kFalseValue;
+    case json::Type::kTrue:
+      return kTrueValue;
+    case json::Type::kNumber:
+      return kNumberValue;
+    case json::Type::kString:
+      return kStringValue;
+    case json::Type::kArray:
+      return kArrayValue;
+    default:
+      return kObjectValue;
+  }
+}
+
 }  // namespace
 
 // In the order of a search in breadth, so endless ones are noticed by their number.
@@ -153,25 +172,7 @@ Found Solver::Few(FrameId id) {
 int Solver::Holds(FormulaId formula, const json::Value& value) {
   FormulaArena& formulas = table_.formulas;
   const auto both = [](int a, int b) { return a == 0 || b == 0 ? 0 : std::min(a, b); };
-  const auto kind_of = [&] {
-    switch (value.type) {
-      case json::Type::kNull:
-        return kNullValue;
-      case json::Type::kFalse:
-        return kFalseValue;
-      case json::Type::kTrue:
-        return kTrueValue;
-      case json::Type::kNumber:
-        return kNumberValue;
-      case json::Type::kString:
-        return kStringValue;
-      case json::Type::kArray:
-        return kArrayValue;
-      default:
-        return kObjectValue;
-    }
-  };
-  const FormulaId f = formulas.ForKind(formula, kind_of());
+  const FormulaId f = formulas.ForKind(formula, KindOf(value));
   if (formulas.IsConstant(f)) return f == kTrueFormula ? 1 : 0;
   if (value.type == json::Type::kString) {
     const auto program = scalars_.Program(formulas.Atoms(f));
@@ -344,8 +345,93 @@ std::unique_ptr<Solver::FewValues> Solver::ListValues(FormulaId formula) {
     sorted.items.push_back(out->items[i]);
     sorted.texts.push_back(std::move(out->texts[i]));
   }
+  for (const uint32_t item : sorted.items) {
+    const auto value = json::Parse(frames_.ItemText(item));
+    if (!value.ok()) return nullptr;
+    switch (value->type) {
+      case json::Type::kNumber: {
+        auto decimal = Decimal::Parse(value->text);
+        if (!decimal.ok()) return nullptr;
+        sorted.numbers.emplace_back(*std::move(decimal), item);
+        break;
+      }
+      case json::Type::kString:
+        sorted.strings.emplace_back(DecodeCodepoints(value->text), item);
+        break;
+      case json::Type::kArray:
+      case json::Type::kObject:
+        sorted.containers = true;
+        break;
+      default:
+        sorted.literals.emplace_back(KindOf(*value), item);
+    }
+  }
   *out = std::move(sorted);
   return out;
+}
+
+std::optional<FormulaId> Solver::LeftOf(FormulaId demand, IdSets::Id items) {
+  FewValues* const values = FewValuesOf(demand);
+  if (values == nullptr) return std::nullopt;
+  const auto [it, fresh] = values->left.try_emplace(items, kFalseFormula);
+  if (!fresh) return it->second;
+  FormulaArena& formulas = table_.formulas;
+  const auto left = [&](const auto& pair) { return !frames_.items().Contains(items, pair.second); };
+  std::vector<FormulaId> parts;
+  KindSet kinds = 0;
+  for (const auto& pair : values->literals) kinds |= left(pair) ? KindBit(pair.first) : 0;
+  if (kinds != 0) parts.push_back(formulas.Kinds(kinds));
+  std::vector<Decimal> numbers;
+  for (const auto& pair : values->numbers) {
+    if (left(pair)) numbers.push_back(pair.first);
+  }
+  if (!numbers.empty()) {
+    parts.push_back(formulas.And(formulas.Kinds(KindBit(kNumberValue)),
+                                 table_.AddNumberSet(std::move(numbers))));
+  }
+  StringAtom strings;
+  strings.type = StringAtom::Type::kLiterals;
+  for (const auto& pair : values->strings) {
+    if (left(pair)) strings.literals.push_back(pair.first);
+  }
+  if (!strings.literals.empty()) {
+    parts.push_back(
+        formulas.And(formulas.Kinds(KindBit(kStringValue)), table_.AddString(std::move(strings))));
+  }
+  if (values->containers) {
+    IdSets::Id apart = IdSets::kEmpty;
+    for (const uint32_t item : frames_.items().Members(items)) {
+      const char first = frames_.ItemText(item)[0];
+      if ((first == '[' || first == '{') && std::ranges::binary_search(values->items, item))
+        apart = frames_.items().With(apart, item);
+    }
+    const FormulaId container = formulas.Kinds(KindBit(kArrayValue) | KindBit(kObjectValue));
+    parts.push_back(formulas.And({demand, container, frames_.DifferentFrom(apart)}));
+  }
+  return values->left[items] = formulas.Or(parts);
+}
+
+std::optional<std::string> Solver::CountedText(FrameId id) {
+  const Frame frame = frames_[id];
+  if (frame.items == IdSets::kEmpty) return std::nullopt;
+  const auto left = FewLeftIn(frame);
+  if (!left) return std::nullopt;
+  uint64_t needed = 0, most = kUnbounded;
+  for (const AtomId atom : table_.formulas.MustAtoms(frame.must)) {
+    const ArrayAtom& array = table_.array(atom);
+    needed = std::max(needed, array.min_items - std::min(array.min_items, frame.count));
+    most = std::min(most, array.max_items);
+  }
+  if (left->count < needed || (most != kUnbounded && frame.count + needed > most))
+    return std::nullopt;
+  std::string text;
+  size_t written = 0;
+  for (size_t i = 0; written < needed && text.size() <= kMaxWitness; ++i) {
+    if (frames_.items().Contains(frame.items, left->values->items[i])) continue;
+    text += (written++ == 0 ? "" : ",") + left->values->texts[i];
+  }
+  if (text.size() > kMaxWitness) return std::nullopt;
+  return text;
 }
 
 }  // namespace pawl::schema

@@ -154,6 +154,8 @@ class Frames {
   FormulaId ItemDemand(const Frame& frame, AtomId atom, uint64_t index);
   // "Different from all of these items."
   FormulaId DifferentFrom(IdSets::Id items);
+  // The members of `items` that are tight under the demand.
+  IdSets::Id Tight(FormulaId demand, IdSets::Id items);
   uint32_t InternItem(const std::string& canonical);
   IdSets& items() { return item_sets_; }
   const IdSets& items() const { return item_sets_; }
@@ -178,8 +180,6 @@ class Frames {
   uint64_t CountCap(const Frame& frame);
   void SettleTrue(Frame& frame);
   void DropSettled(Frame& frame, bool named_key, std::optional<IdSets::Id> settled);
-  // The members of `items` that are tight under the demand.
-  IdSets::Id Tight(FormulaId demand, IdSets::Id items);
 
   SchemaTable& table_;
   const JsonSchemaOptions& options_;

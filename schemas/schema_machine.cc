@@ -782,8 +782,20 @@ std::optional<std::string> SchemaMachine::ShortestCompletion(Key state) {
       piece = Written(*std::move(piece));
     if (!piece || piece->empty() || out.size() + piece->size() > 2 * Solver::kMaxWitness)
       return std::nullopt;
-    for (const char c : *piece) {
-      state = Step(state, static_cast<uint8_t>(c));
+    size_t read = 0;
+    if (lexeme.mode == Mode::kString && !TracksText(FrameOf(state))) {
+      // Inside a long string states would be made by the thousand, and left at once.
+      StringPosition position{lexeme.state, lexeme.part};
+      for (; read + 1 < piece->size(); ++read) {
+        const uint8_t byte = static_cast<uint8_t>((*piece)[read]);
+        if (StepString(*strings_[lexeme.search], position, byte, spelling_) != StringStep::kInside)
+          return std::nullopt;
+      }
+      state = MakeKey(FrameOf(state),
+                      InternLexeme({lexeme.mode, lexeme.search, position.state, position.part}));
+    }
+    for (; read < piece->size(); ++read) {
+      state = Step(state, static_cast<uint8_t>((*piece)[read]));
       if (state == kDead) return std::nullopt;
     }
     out += *piece;

@@ -15,7 +15,9 @@ namespace {
 
 constexpr size_t kMaxCubes = 64;
 constexpr size_t kMaxTracksEnumerated = 6;
-constexpr int kMaxDepth = 400;
+// Values and containers in one another: two for each of the 520 levels of JSON that a schema may
+// have (a `const`), and some for what leads there. 1,040 take less than a MiB of stack.
+constexpr int kMaxDepth = 1100;
 // Once something is found a few more tries may find something shorter; that is enough.
 constexpr int kMaxShorter = 4;
 

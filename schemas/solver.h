@@ -155,7 +155,8 @@ class Solver {
   std::unordered_map<FormulaId, bool> plentiful_;
   std::unordered_map<FormulaId, std::unique_ptr<FewValues>> few_;
   int few_depth_ = 0;
-  int64_t few_steps_ = 0, few_total_ = 4'000'000;  // left: of one listing, of all
+  // Steps that are left: of one listing or search, of all listings, of all searches.
+  int64_t few_steps_ = 0, few_total_ = 1'000'000, search_total_ = 200'000;
   bool want_text_ = false;
   std::unordered_map<FrameId, bool> pending_;
   // Formulas being solved further up, with their depth: meeting one again is no proof of anything

@@ -18,7 +18,8 @@ namespace {
 constexpr size_t kMaxFew = 20'000, kMaxTried = 1'000'000;
 // Of values that are not in a list of the schema: how many, and the steps to find them.
 constexpr size_t kMaxListed = 4096;
-constexpr int64_t kMaxSteps = 40'000;
+constexpr int64_t kMaxSteps = 20'000, kMaxSearchSteps = 2'000;
+constexpr int kMaxDepth = 200;  // of arrays and objects, and of items one behind the other
 
 Kind KindOf(const json::Value& value) {
   switch (value.type) {
@@ -55,9 +56,15 @@ bool Solver::ListStrings(StringSearch& search, std::set<std::u32string>& out) {
     if (program.AnyClassIn(128, 0x10FFFF,
                            [&](int cls) { return search.Live(program.Next(from, cls)); }))
       return false;
+    std::vector<std::optional<StringSearch::StateId>> after;  // by class, of the live ones
+    for (int place = 0; place < program.ascii_classes(); ++place) {
+      const StringSearch::StateId next =
+          program.Next(from, program.ClassOfAsciiClass(static_cast<uint8_t>(place)));
+      after.push_back(search.Live(next) ? std::optional(next) : std::nullopt);
+    }
     for (char32_t c = 0; c < 128; ++c) {
-      const StringSearch::StateId next = program.Next(state, program.ClassOf(c));
-      if (search.Live(next)) queue.emplace_back(next, text + c);
+      const auto& next = after[program.AsciiClass(static_cast<uint8_t>(c))];
+      if (next) queue.emplace_back(*next, text + c);
     }
   }
   return true;
@@ -124,13 +131,15 @@ bool Solver::EachNext(FrameId id, size_t rank, const Fn& fn) {
 
 bool Solver::ListContainers(FrameId id, const std::string& text, size_t rank,
                             std::vector<std::string>& out) {
-  if (--few_steps_ < 0 || out.size() > kMaxListed) return false;
+  if (--few_steps_ < 0 || out.size() > kMaxListed || few_depth_ >= kMaxDepth) return false;
   std::vector<bool> truth;
   if (frames_.EndTruth(frames_[id], truth)) out.push_back(text + (text[0] == '[' ? ']' : '}'));
   bool all = true;
   const bool listed = EachNext(id, rank, [&](const std::string& next, FrameId after, size_t from) {
     if (Container(after) == Answer::kNo) return true;
+    ++few_depth_;
     all = ListContainers(after, text + (text.size() > 1 ? "," : "") + next, from, out);
+    --few_depth_;
     return all;
   });
   return listed && all;
@@ -140,9 +149,12 @@ Found Solver::SearchFew(FrameId id, size_t rank, std::map<FrameId, Answer>& know
   if (Closable(id)) return {Answer::kYes, ""};
   if (const auto it = known.find(id); it != known.end() && it->second == Answer::kNo)
     return {Answer::kNo, std::nullopt};
+  if (few_depth_ >= kMaxDepth) return {Answer::kUnknown, std::nullopt};
   Found best{Answer::kNo, std::nullopt};
   const bool all = EachNext(id, rank, [&](const std::string& next, FrameId after, size_t from) {
+    ++few_depth_;
     Found rest = SearchFew(after, from, known);
+    --few_depth_;
     if (rest.answer == Answer::kYes) {
       best.answer = Answer::kYes;
       best.text = next + (rest.text->empty() ? "" : "," + *rest.text);
@@ -157,12 +169,12 @@ Found Solver::SearchFew(FrameId id, size_t rank, std::map<FrameId, Answer>& know
 }
 
 Found Solver::Few(FrameId id) {
-  if (few_depth_ > 0 || few_total_ <= 0) return {Answer::kUnknown, std::nullopt};
+  if (few_depth_ > 0 || search_total_ <= 0) return {Answer::kUnknown, std::nullopt};
   ++few_depth_;
-  const int64_t steps = few_steps_ = std::min<int64_t>(kMaxSteps / 8, few_total_);
+  const int64_t steps = few_steps_ = std::min(kMaxSearchSteps, search_total_);
   std::map<FrameId, Answer> known;
   Found found = SearchFew(id, 0, known);
-  few_total_ -= steps - few_steps_;
+  search_total_ -= steps - few_steps_;
   --few_depth_;
   if (found.text && found.text->size() > kMaxWitness) found.text.reset();
   return found;
@@ -247,6 +259,7 @@ int Solver::Holds(FormulaId formula, const json::Value& value) {
 Solver::FewValues* Solver::FewValuesOf(FormulaId formula) {
   const auto [it, fresh] = few_.try_emplace(formula);
   if (!fresh) return it->second.get();
+  if (few_depth_ >= kMaxDepth) return nullptr;
   // One budget for all that is listed on the way.
   const bool outermost = few_depth_ == 0;
   if (outermost) few_steps_ = std::min<int64_t>(kMaxSteps, few_total_);
@@ -303,7 +316,9 @@ std::unique_ptr<Solver::FewValues> Solver::ListValues(FormulaId formula) {
     };
     std::set<std::u32string> texts;
     if (formulas.EvaluatePartly(f, [&](AtomId a) { return listed(a) ? 0 : -1; }) != 0) {
-      if (Plentiful(f) || !ListStrings(scalars_.String(goal), texts)) return nullptr;
+      if (Plentiful(formulas.And(f, formulas.Kinds(KindBit(kStringValue)))) ||
+          !ListStrings(scalars_.String(goal), texts))
+        return nullptr;
     }
     for (const AtomId a : formulas.Atoms(f)) {
       if (listed(a))
@@ -323,7 +338,9 @@ std::unique_ptr<Solver::FewValues> Solver::ListValues(FormulaId formula) {
     std::set<std::string> texts;
     if (formulas.EvaluatePartly(f, [&](AtomId a) { return listed(a) ? 0 : -1; }) != 0) {
       NumberProgram* const program = scalars_.Number(goal);
-      if (program == nullptr || Plentiful(f) || !ListNumbers(*program, texts)) return nullptr;
+      if (program == nullptr || Plentiful(formulas.And(f, formulas.Kinds(KindBit(kNumberValue)))) ||
+          !ListNumbers(*program, texts))
+        return nullptr;
     }
     for (const AtomId a : formulas.Atoms(f)) {
       for (const Decimal& value : table_.number(a).values) texts.insert(NumberSet::Plain(value));
@@ -406,7 +423,8 @@ std::optional<FormulaId> Solver::LeftOf(FormulaId demand, IdSets::Id items) {
         apart = frames_.items().With(apart, item);
     }
     const FormulaId container = formulas.Kinds(KindBit(kArrayValue) | KindBit(kObjectValue));
-    parts.push_back(formulas.And({demand, container, frames_.DifferentFrom(apart)}));
+    parts.push_back(
+        formulas.And({demand, container, frames_.DifferentFrom(frames_.Tight(demand, apart))}));
   }
   return values->left[items] = formulas.Or(parts);
 }

@@ -13,6 +13,10 @@
 #include "src/base/utf8.h"
 
 namespace pawl::schema {
+namespace {
+// Arrays and objects that are counted, and all kept apart: each makes all others dearer.
+constexpr size_t kMaxApart = 256;
+}  // namespace
 bool Solver::Plentiful(FormulaId formula) {
   const auto [it, fresh] = plentiful_.try_emplace(formula, false);
   if (!fresh) return it->second;
@@ -53,8 +57,10 @@ Frames::Tightness Solver::Tight(FormulaId formula, const std::string& canonical)
     }
     return Endless(search, state) ? Tightness::kNone : Tightness::kHard;
   }
-  if (value->type == json::Type::kArray || value->type == json::Type::kObject)
-    return FewValuesOf(formula) != nullptr ? Tightness::kHard : Tightness::kSoft;
+  if (value->type == json::Type::kArray || value->type == json::Type::kObject) {
+    const FewValues* const few = FewValuesOf(formula);
+    return few != nullptr && few->items.size() <= kMaxApart ? Tightness::kHard : Tightness::kSoft;
+  }
   if (value->type != json::Type::kNumber) return Tightness::kHard;
   const FormulaId number = formulas.ForKind(formula, kNumberValue);
   if (number == kFalseFormula) return Tightness::kNone;

@@ -216,7 +216,8 @@ FormulaId Solver::WithOutcomes(FormulaId must, const std::vector<FormulaId>& tra
 
 bool Solver::AroundAccepts(FrameId id, const std::vector<bool>& truth) {
   const FrameId after = frames_.AfterValue(id, truth);
-  return after != kNoFrame && Live(after);
+  if (after == kNoFrame || !Live(after)) return false;
+  return !UniqueAmongOthers(id) || LiveUnique(id, &truth).value_or(true);
 }
 
 bool Solver::Closable(FrameId id) {
@@ -239,6 +240,9 @@ bool Solver::LivePending(FrameId id) {
       const FrameId after = left->count < needed ? kNoFrame : frames_.AfterValue(id, {});
       return pending_[id] = after != kNoFrame && Live(after);
     }
+  }
+  if (UniqueAmongOthers(id)) {
+    if (const auto live = LiveUnique(id)) return pending_[id] = *live;
   }
   bool complete;
   bool live = false;

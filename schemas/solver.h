@@ -90,6 +90,8 @@ class Solver {
     std::vector<std::pair<std::u32string, uint32_t>> strings;
     std::vector<std::pair<Kind, uint32_t>> literals;
     bool containers = false;
+    // The texts are as the options have them written; members of constants may be in another order.
+    bool as_written = true;
     std::unordered_map<IdSets::Id, FormulaId> left;  // what LeftOf said
   };
   // (solver_few.cc)
@@ -100,6 +102,15 @@ class Solver {
   bool ListNumbers(NumberProgram& program, std::set<std::string>& out);
   bool ListContainers(FrameId frame, const std::string& text, size_t rank,
                       std::vector<std::string>& out);
+  template <typename Fn>
+  bool EachValue(FrameId pending, const Fn& fn, const std::vector<bool>* wanted = nullptr);
+  // Whether the frame can live with one of the values that may come (and have these outcomes); they
+  // are told apart, which matters where items have to be unique under further conditions.
+  std::optional<bool> LiveUnique(FrameId pending, const std::vector<bool>* wanted = nullptr);
+  bool UniqueAmongOthers(FrameId frame) const {
+    return frames_[frame].kind == kArrayValue && frames_.NeedsCanonicalItems(frames_[frame]) &&
+           !frames_.PlainUnique(frames_[frame]);
+  }
   template <typename Fn>
   bool EachNext(FrameId frame, size_t rank, const Fn& fn);
   // The container by trying all that may come, where that is little.
@@ -155,6 +166,7 @@ class Solver {
   std::unordered_map<FormulaId, bool> plentiful_;
   std::unordered_map<FormulaId, std::unique_ptr<FewValues>> few_;
   int few_depth_ = 0;
+  bool few_as_written_ = true;  // of the values put together so far
   // Steps that are left: of one listing or search, of all listings, of all searches.
   int64_t few_steps_ = 0, few_total_ = 1'000'000, search_total_ = 200'000;
   bool want_text_ = false;

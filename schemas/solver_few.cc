@@ -3,6 +3,7 @@
 // what is left of them under uniqueItems is known, and so is what a frame can still become where
 // conditions on arrays and objects are combined in ways that greedy planning does not see through.
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <set>
 
@@ -85,48 +86,80 @@ bool Solver::ListNumbers(NumberProgram& program, std::set<std::string>& out) {
   return true;
 }
 
-// Calls fn(text, frame after) for each member or item that may come next in the frame, until it
-// returns false; `rank`: named keys before this one are not looked at. False: there are others that
-// were not listed.
+// Calls fn(text, frame after) for each value that may come in the pending place, until it returns
+// true; `wanted`: only those with these outcomes. False: there are others that were not listed.
+template <typename Fn>
+bool Solver::EachValue(FrameId pending, const Fn& fn, const std::vector<bool>* wanted) {
+  if (pending == kNoFrame) return true;
+  const Goal goal = frames_.PendingGoal(pending);
+  const FewValues* few = FewValuesOf(goal.must);
+  if (few == nullptr && !goal.tracks.empty()) {
+    // A value that fits nothing which is waited for may be no way on.
+    const FrameId failed = frames_.AfterValue(pending, std::vector<bool>(goal.tracks.size()));
+    if (failed == kNoFrame || Container(failed) == Answer::kNo)
+      few = FewValuesOf(table_.formulas.And(goal.must, table_.formulas.Or(goal.tracks)));
+  }
+  if (few == nullptr) return Value(goal.must).answer == Answer::kNo;
+  few_as_written_ = few_as_written_ && few->as_written;
+  for (size_t i = 0; i < few->items.size(); ++i) {
+    if (--few_steps_ < 0) return false;
+    const std::string canonical = frames_.ItemText(few->items[i]);
+    std::vector<bool> truth;
+    if (!goal.tracks.empty()) {
+      const auto value = json::Parse(few->texts[i]);
+      if (!value.ok()) return false;
+      for (const FormulaId track : goal.tracks) {
+        const int holds = Holds(track, *value);
+        if (holds < 0) return false;
+        truth.push_back(holds == 1);
+      }
+    }
+    if (wanted != nullptr && truth != *wanted) continue;
+    const FrameId after = frames_.AfterValue(pending, truth, &canonical);
+    if (after != kNoFrame && fn(few->texts[i], after)) return true;
+  }
+  return true;
+}
+
+// The same for each member or item that may come next in the frame, with the place from which on
+// named keys may follow; they are not looked at before `rank`.
 template <typename Fn>
 bool Solver::EachNext(FrameId id, size_t rank, const Fn& fn) {
-  const auto values = [&](FrameId pending, const std::string& before, size_t next_rank) {
-    if (pending == kNoFrame) return true;
-    const Goal goal = frames_.PendingGoal(pending);
-    const FewValues* const few = FewValuesOf(goal.must);
-    if (few == nullptr) return Value(goal.must).answer == Answer::kNo;
-    for (size_t i = 0; i < few->items.size(); ++i) {
-      if (--few_steps_ < 0) return false;
-      const std::string canonical = frames_.ItemText(few->items[i]);
-      std::vector<bool> truth;
-      if (!goal.tracks.empty()) {
-        const auto value = json::Parse(few->texts[i]);
-        if (!value.ok()) return false;
-        for (const FormulaId track : goal.tracks) {
-          const int holds = Holds(track, *value);
-          if (holds < 0) return false;
-          truth.push_back(holds == 1);
-        }
-      }
-      const FrameId after = frames_.AfterValue(pending, truth, &canonical);
-      if (after == kNoFrame) continue;
-      if (!fn(before + few->texts[i], after, next_rank)) return true;
-    }
-    return true;
-  };
   const Frame frame = frames_[id];
-  if (frame.kind == kArrayValue) return values(frames_.WithItem(id), "", 0);
+  if (frame.kind == kArrayValue) {
+    return EachValue(frames_.WithItem(id), [&](const std::string& text, FrameId after) {
+      return fn(text, after, size_t{0});
+    });
+  }
   const ObjectLayout& layout = frames_.layout(frame.layout);
   if (layout.has_key_conditions) return false;
   StringProgram& program = *layout.program;
-  bool all = true;
-  for (; rank < layout.names.size(); ++rank) {
+  bool all = true, stopped = false;
+  for (; rank < layout.names.size() && !stopped; ++rank) {
     const FrameId pending = frames_.WithKey(id, program, layout.name_states[rank],
                                             static_cast<int>(rank), layout.name_ids[rank]);
-    all = values(pending, json::Quote(layout.names[rank]) + ":", rank + 1) && all;
+    const std::string key = json::Quote(layout.names[rank]) + ":";
+    const bool listed = EachValue(pending, [&](const std::string& text, FrameId after) {
+      return stopped = fn(key + text, after, rank + 1);
+    });
+    all = all && listed;
   }
+  if (stopped) return true;
   const FrameId other = frames_.WithKey(id, program, program.start(), -1, kAnyName);
   return all && (other == kNoFrame || !LivePending(other));
+}
+
+// With what is known of the items: LivePending without it.
+std::optional<bool> Solver::LiveUnique(FrameId pending, const std::vector<bool>* wanted) {
+  if (few_depth_ >= kMaxDepth || search_total_ <= 0) return std::nullopt;
+  if (few_depth_++ == 0) few_steps_ = std::min(kMaxSearchSteps, search_total_);
+  const int64_t steps = few_steps_;
+  bool live = false;
+  const bool all =
+      EachValue(pending, [&](const std::string&, FrameId after) { return live = Live(after); });
+  if (--few_depth_ == 0) search_total_ -= steps - few_steps_;
+  if (live || all) return live;
+  return std::nullopt;
 }
 
 bool Solver::ListContainers(FrameId id, const std::string& text, size_t rank,
@@ -136,11 +169,11 @@ bool Solver::ListContainers(FrameId id, const std::string& text, size_t rank,
   if (frames_.EndTruth(frames_[id], truth)) out.push_back(text + (text[0] == '[' ? ']' : '}'));
   bool all = true;
   const bool listed = EachNext(id, rank, [&](const std::string& next, FrameId after, size_t from) {
-    if (Container(after) == Answer::kNo) return true;
+    if (Container(after) == Answer::kNo) return false;
     ++few_depth_;
     all = ListContainers(after, text + (text.size() > 1 ? "," : "") + next, from, out);
     --few_depth_;
-    return all;
+    return !all;
   });
   return listed && all;
 }
@@ -155,13 +188,12 @@ Found Solver::SearchFew(FrameId id, size_t rank, std::map<FrameId, Answer>& know
     ++few_depth_;
     Found rest = SearchFew(after, from, known);
     --few_depth_;
-    if (rest.answer == Answer::kYes) {
-      best.answer = Answer::kYes;
-      best.text = next + (rest.text->empty() ? "" : "," + *rest.text);
+    if (rest.answer == Answer::kYes && rest.text) {
+      best = {Answer::kYes, next + (rest.text->empty() ? "" : "," + *rest.text)};
     } else if (rest.answer == Answer::kUnknown) {
       best.answer = Answer::kUnknown;
     }
-    return best.answer == Answer::kNo;
+    return best.answer == Answer::kYes;
   });
   if (best.answer == Answer::kNo && !all) best.answer = Answer::kUnknown;
   known[id] = best.answer;
@@ -169,13 +201,12 @@ Found Solver::SearchFew(FrameId id, size_t rank, std::map<FrameId, Answer>& know
 }
 
 Found Solver::Few(FrameId id) {
-  if (few_depth_ > 0 || search_total_ <= 0) return {Answer::kUnknown, std::nullopt};
-  ++few_depth_;
-  const int64_t steps = few_steps_ = std::min(kMaxSearchSteps, search_total_);
+  if (few_depth_ >= kMaxDepth || search_total_ <= 0) return {Answer::kUnknown, std::nullopt};
+  if (few_depth_++ == 0) few_steps_ = std::min(kMaxSearchSteps, search_total_);
+  const int64_t steps = few_steps_;
   std::map<FrameId, Answer> known;
   Found found = SearchFew(id, 0, known);
-  search_total_ -= steps - few_steps_;
-  --few_depth_;
+  if (--few_depth_ == 0) search_total_ -= steps - few_steps_;
   if (found.text && found.text->size() > kMaxWitness) found.text.reset();
   return found;
 }
@@ -195,7 +226,8 @@ int Solver::Holds(FormulaId formula, const json::Value& value) {
   }
   if (value.type == json::Type::kNumber) {
     NumberProgram* const program = scalars_.Number({f, {}, kNoFrame});
-    if (program == nullptr) return -1;
+    // An exponent is how long numbers are written here, not how the program reads them.
+    if (program == nullptr || value.text.find_first_of("eE") != std::string::npos) return -1;
     NumberProgram::StateId state = program->start();
     for (const char c : value.text) state = state == 0 ? 0 : program->Step(state, c);
     return state != 0 && program->Accepts(state) ? 1 : 0;
@@ -265,7 +297,12 @@ Solver::FewValues* Solver::FewValuesOf(FormulaId formula) {
   if (outermost) few_steps_ = std::min<int64_t>(kMaxSteps, few_total_);
   const int64_t steps_before = few_steps_;
   ++few_depth_;
+  const int outer_reused = lowest_reused_;
+  lowest_reused_ = INT32_MAX;
   std::unique_ptr<FewValues> values = ListValues(formula);
+  // What is said of a formula that is being solved further up holds on this way only.
+  if (lowest_reused_ != INT32_MAX) values = nullptr;
+  lowest_reused_ = std::min(outer_reused, lowest_reused_);
   --few_depth_;
   if (outermost) few_total_ -= steps_before - few_steps_;
   return (few_[formula] = std::move(values)).get();
@@ -294,15 +331,25 @@ std::unique_ptr<Solver::FewValues> Solver::ListValues(FormulaId formula) {
       std::vector<std::string> composite;
       const FrameId frame = frames_.Open(kind, {f, {}, kNoFrame});
       if (frame == kNoFrame) continue;
-      if (!ListContainers(frame, kind == kArrayValue ? "[" : "{", 0, composite)) return nullptr;
+      const bool outer_written = few_as_written_;
+      few_as_written_ = true;
+      const bool all = ListContainers(frame, kind == kArrayValue ? "[" : "{", 0, composite);
+      out->as_written = out->as_written && few_as_written_;
+      few_as_written_ = outer_written;
+      if (!all) return nullptr;
       for (std::string& text : composite) add(std::move(text));
       continue;
     }
-    std::set<std::string> texts;
-    for (const AtomId a : atoms) texts.insert(constant(a));
-    for (const std::string& text : texts) {
+    std::map<std::string, AtomId> texts;
+    for (const AtomId a : atoms) texts.emplace(constant(a), a);
+    for (const auto& [text, atom] : texts) {
       if (atoms.size() * texts.size() > kMaxTried) return nullptr;
-      if (formulas.Evaluate(f, [&](AtomId a) { return constant(a) == text; })) add(text);
+      if (!formulas.Evaluate(f, [&](AtomId a) { return constant(a) == text; })) continue;
+      // Its members in their order, its numbers as they have to be spelled.
+      const FormulaId only = formulas.And(formulas.Kinds(KindBit(kind)), formulas.Atom(atom, kind));
+      const Found& found = Value(only, true);
+      if (!found.text) out->as_written = false;
+      add(found.text ? *found.text : text);
     }
   }
   if (formulas.ForKind(formula, kNullValue) != kFalseFormula) add("null");
@@ -357,6 +404,7 @@ std::unique_ptr<Solver::FewValues> Solver::ListValues(FormulaId formula) {
   std::iota(order.begin(), order.end(), size_t{0});
   std::ranges::sort(order, {}, [&](size_t i) { return out->items[i]; });
   FewValues sorted;
+  sorted.as_written = out->as_written;
   for (const size_t i : order) {
     if (!sorted.items.empty() && sorted.items.back() == out->items[i]) continue;
     sorted.items.push_back(out->items[i]);
@@ -433,7 +481,7 @@ std::optional<std::string> Solver::CountedText(FrameId id) {
   const Frame frame = frames_[id];
   if (frame.items == IdSets::kEmpty) return std::nullopt;
   const auto left = FewLeftIn(frame);
-  if (!left) return std::nullopt;
+  if (!left || !left->values->as_written) return std::nullopt;
   uint64_t needed = 0, most = kUnbounded;
   for (const AtomId atom : table_.formulas.MustAtoms(frame.must)) {
     const ArrayAtom& array = table_.array(atom);

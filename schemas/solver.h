@@ -90,6 +90,7 @@ class Solver {
     std::vector<std::pair<std::u32string, uint32_t>> strings;
     std::vector<std::pair<Kind, uint32_t>> literals;
     bool containers = false;
+    bool bounded = false;  // numbers that no list of the schema holds
     // The texts are as the options have them written; members of constants may be in another order.
     bool as_written = true;
     std::unordered_map<IdSets::Id, FormulaId> left;  // what LeftOf said
@@ -107,6 +108,7 @@ class Solver {
   // Whether the frame can live with one of the values that may come (and have these outcomes); they
   // are told apart, which matters where items have to be unique under further conditions.
   std::optional<bool> LiveUnique(FrameId pending, const std::vector<bool>* wanted = nullptr);
+  bool HasFewAtoms(FrameId frame);
   bool UniqueAmongOthers(FrameId frame) const {
     return frames_[frame].kind == kArrayValue && frames_.NeedsCanonicalItems(frames_[frame]) &&
            !frames_.PlainUnique(frames_[frame]);

@@ -20,6 +20,7 @@ constexpr size_t kMaxFew = 20'000, kMaxTried = 1'000'000;
 // Of values that are not in a list of the schema: how many, and the steps to find them.
 constexpr size_t kMaxListed = 4096;
 constexpr int64_t kMaxSteps = 20'000, kMaxSearchSteps = 2'000;
+constexpr int64_t kMaxConditions = 8;
 constexpr int kMaxDepth = 200;  // of arrays and objects, and of items one behind the other
 
 Kind KindOf(const json::Value& value) {
@@ -76,7 +77,8 @@ bool Solver::ListNumbers(NumberProgram& program, std::set<std::string>& out) {
   if (program.Live(program.start())) queue.emplace_back(program.start(), "");
   for (size_t i = 0; i < queue.size(); ++i) {
     const auto [state, text] = queue[i];
-    if (program.Accepts(state)) out.insert(text);
+    // "-0" is a number too, but not the way to write it.
+    if (program.Accepts(state)) out.insert(text == "-0" ? "0" : text);
     if (queue.size() > kMaxListed || (few_steps_ -= 2) < 0) return false;
     for (const char c : std::string_view("0123456789.-eE+")) {
       const NumberProgram::StateId next = program.Step(state, c);
@@ -149,9 +151,19 @@ bool Solver::EachNext(FrameId id, size_t rank, const Fn& fn) {
   return all && (other == kNoFrame || !LivePending(other));
 }
 
+// Of many conditions each step would ask for all. Constants are but compared.
+bool Solver::HasFewAtoms(FrameId id) {
+  const Frame& frame = frames_[id];
+  const std::vector<AtomId> atoms = frames_.Atoms(frame);
+  return std::ranges::count_if(atoms, [&](AtomId a) {
+           return (frame.kind == kArrayValue ? table_.array(a).constant : table_.object(a).constant)
+               .empty();
+         }) <= kMaxConditions;
+}
+
 // With what is known of the items: LivePending without it.
 std::optional<bool> Solver::LiveUnique(FrameId pending, const std::vector<bool>* wanted) {
-  if (few_depth_ >= kMaxDepth || search_total_ <= 0) return std::nullopt;
+  if (few_depth_ >= kMaxDepth || search_total_ <= 0 || !HasFewAtoms(pending)) return std::nullopt;
   if (few_depth_++ == 0) few_steps_ = std::min(kMaxSearchSteps, search_total_);
   const int64_t steps = few_steps_;
   bool live = false;
@@ -201,7 +213,8 @@ Found Solver::SearchFew(FrameId id, size_t rank, std::map<FrameId, Answer>& know
 }
 
 Found Solver::Few(FrameId id) {
-  if (few_depth_ >= kMaxDepth || search_total_ <= 0) return {Answer::kUnknown, std::nullopt};
+  if (few_depth_ >= kMaxDepth || search_total_ <= 0 || !HasFewAtoms(id))
+    return {Answer::kUnknown, std::nullopt};
   if (few_depth_++ == 0) few_steps_ = std::min(kMaxSearchSteps, search_total_);
   const int64_t steps = few_steps_;
   std::map<FrameId, Answer> known;
@@ -388,6 +401,7 @@ std::unique_ptr<Solver::FewValues> Solver::ListValues(FormulaId formula) {
       if (program == nullptr || Plentiful(formulas.And(f, formulas.Kinds(KindBit(kNumberValue)))) ||
           !ListNumbers(*program, texts))
         return nullptr;
+      out->bounded = true;
     }
     for (const AtomId a : formulas.Atoms(f)) {
       for (const Decimal& value : table_.number(a).values) texts.insert(NumberSet::Plain(value));
@@ -405,6 +419,7 @@ std::unique_ptr<Solver::FewValues> Solver::ListValues(FormulaId formula) {
   std::ranges::sort(order, {}, [&](size_t i) { return out->items[i]; });
   FewValues sorted;
   sorted.as_written = out->as_written;
+  sorted.bounded = out->bounded;
   for (const size_t i : order) {
     if (!sorted.items.empty() && sorted.items.back() == out->items[i]) continue;
     sorted.items.push_back(out->items[i]);
@@ -451,8 +466,19 @@ std::optional<FormulaId> Solver::LeftOf(FormulaId demand, IdSets::Id items) {
     if (left(pair)) numbers.push_back(pair.first);
   }
   if (!numbers.empty()) {
-    parts.push_back(formulas.And(formulas.Kinds(KindBit(kNumberValue)),
-                                 table_.AddNumberSet(std::move(numbers))));
+    FormulaId number = kTrueFormula;
+    if (!values->bounded) {
+      number = table_.AddNumberSet(std::move(numbers));
+    } else {
+      // A list of the schema has one spelling for each; where bounds say what fits, "-0" is
+      // another.
+      std::vector<Decimal> gone;
+      for (const auto& pair : values->numbers) {
+        if (!left(pair)) gone.push_back(pair.first);
+      }
+      number = formulas.And(demand, formulas.Not(table_.AddNumberSet(std::move(gone))));
+    }
+    parts.push_back(formulas.And(formulas.Kinds(KindBit(kNumberValue)), number));
   }
   StringAtom strings;
   strings.type = StringAtom::Type::kLiterals;

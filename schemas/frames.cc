@@ -216,6 +216,9 @@ FormulaId Frames::ItemDemand(const Frame& frame, AtomId atom, uint64_t index) {
       const ArrayAtom& o = table_.array(other);
       all = table_.formulas.And(all, index < o.prefix.size() ? o.prefix[index] : o.items);
     }
+    if (left_) {
+      if (const auto left = left_(all, frame.items)) return *left;
+    }
     apart = Tight(all, frame.items);
   }
   return table_.formulas.And(demand, DifferentFrom(apart));
@@ -249,8 +252,7 @@ IdSets::Id Frames::Tight(FormulaId demand, IdSets::Id items) {
   for (auto it = way.rbegin(); it != way.rend(); ++it) {
     const uint32_t last = item_sets_.Last(*it);
     const std::string& text = item_texts_[last];
-    const bool container = text[0] == '[' || text[0] == '{';  // not looked into
-    const Tightness tight = container ? Tightness::kSoft : tight_(demand, text);
+    const Tightness tight = tight_(demand, text);
     if (tight == Tightness::kHard ||
         (tight == Tightness::kSoft && item_sets_.Size(out) < kMaxSoft)) {
       out = item_sets_.With(out, last);

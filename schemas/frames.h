@@ -142,6 +142,9 @@ class Frames {
   enum class Tightness : uint8_t { kNone, kSoft, kHard };
   using TightnessOf = std::function<Tightness(FormulaId, const std::string&)>;
   void SetTight(TightnessOf tight) { tight_ = std::move(tight); }
+  // `left(demand, items)`: what fits the demand and is none of the items, where that can be listed.
+  using LeftOf = std::function<std::optional<FormulaId>(FormulaId, IdSets::Id)>;
+  void SetLeft(LeftOf left) { left_ = std::move(left); }
 
   // Atoms in play.
   std::vector<AtomId> Atoms(const Frame& frame);
@@ -151,6 +154,8 @@ class Frames {
   FormulaId ItemDemand(const Frame& frame, AtomId atom, uint64_t index);
   // "Different from all of these items."
   FormulaId DifferentFrom(IdSets::Id items);
+  // The members of `items` that are tight under the demand.
+  IdSets::Id Tight(FormulaId demand, IdSets::Id items);
   uint32_t InternItem(const std::string& canonical);
   IdSets& items() { return item_sets_; }
   const IdSets& items() const { return item_sets_; }
@@ -175,8 +180,6 @@ class Frames {
   uint64_t CountCap(const Frame& frame);
   void SettleTrue(Frame& frame);
   void DropSettled(Frame& frame, bool named_key, std::optional<IdSets::Id> settled);
-  // The members of `items` that are tight under the demand.
-  IdSets::Id Tight(FormulaId demand, IdSets::Id items);
 
   SchemaTable& table_;
   const JsonSchemaOptions& options_;
@@ -191,6 +194,7 @@ class Frames {
   std::unordered_map<std::string, uint32_t> item_index_;
   std::unordered_map<IdSets::Id, FormulaId> different_;
   TightnessOf tight_;
+  LeftOf left_;
   std::map<std::pair<FormulaId, IdSets::Id>, IdSets::Id> tight_items_;
 };
 

@@ -675,6 +675,17 @@ std::optional<std::string> SchemaMachine::NewNumber(Key state, const std::string
 
 std::optional<std::string> SchemaMachine::ShortestCompletion(Key state) {
   std::string out;
+  // Where what is missing was counted it is not read again: each item would make a set of its own.
+  const auto counted = [&](NodeId id) -> Key {
+    const Node node = nodes_[id];
+    if (frames_[node.frame].kind != kArrayValue || nodes_[node.parent].tracks_items) return kDead;
+    const auto rest = solver_.CountedText(node.frame);
+    if (!rest) return kDead;
+    const std::string text = (!rest->empty() ? "," : "") + *rest + "]";
+    const Key closed = EndValue(node.parent, {}, ']');
+    if (closed != kDead) out += Written(text);
+    return closed;
+  };
   // Each round finishes the lexeme and one frame, and walks over what it wrote, so a wrong guess
   // cannot pass.
   while (!Accepting(state)) {
@@ -722,6 +733,10 @@ std::optional<std::string> SchemaMachine::ShortestCompletion(Key state) {
               FrameOf(state),
               solver_.scalars().NumberTruth(frames_.PendingGoal(node.frame), lexeme.state), -1);
           if (ended == kDead) return std::nullopt;
+          if (const Key closed = counted(FrameOf(ended)); closed != kDead) {
+            state = closed;
+            continue;
+          }
           const FrameId frame = nodes_[FrameOf(ended)].frame;
           const Found rest = solver_.ContainerText(frame);
           if (!rest.text) return std::nullopt;
@@ -743,6 +758,12 @@ std::optional<std::string> SchemaMachine::ShortestCompletion(Key state) {
       case Mode::kFirstKey:
       case Mode::kNextKey:
       case Mode::kAfter: {
+        if (lexeme.mode == Mode::kAfter) {
+          if (const Key closed = counted(FrameOf(state)); closed != kDead) {
+            state = closed;
+            continue;
+          }
+        }
         const Found rest = solver_.ContainerText(node.frame);
         if (!rest.text) return std::nullopt;
         std::string text = *rest.text;
@@ -761,8 +782,20 @@ std::optional<std::string> SchemaMachine::ShortestCompletion(Key state) {
       piece = Written(*std::move(piece));
     if (!piece || piece->empty() || out.size() + piece->size() > 2 * Solver::kMaxWitness)
       return std::nullopt;
-    for (const char c : *piece) {
-      state = Step(state, static_cast<uint8_t>(c));
+    size_t read = 0;
+    if (lexeme.mode == Mode::kString && !TracksText(FrameOf(state))) {
+      // Inside a long string states would be made by the thousand, and left at once.
+      StringPosition position{lexeme.state, lexeme.part};
+      for (; read + 1 < piece->size(); ++read) {
+        const uint8_t byte = static_cast<uint8_t>((*piece)[read]);
+        if (StepString(*strings_[lexeme.search], position, byte, spelling_) != StringStep::kInside)
+          return std::nullopt;
+      }
+      state = MakeKey(FrameOf(state),
+                      InternLexeme({lexeme.mode, lexeme.search, position.state, position.part}));
+    }
+    for (; read < piece->size(); ++read) {
+      state = Step(state, static_cast<uint8_t>((*piece)[read]));
       if (state == kDead) return std::nullopt;
     }
     out += *piece;

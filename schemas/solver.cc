@@ -15,7 +15,9 @@ namespace {
 
 constexpr size_t kMaxCubes = 64;
 constexpr size_t kMaxTracksEnumerated = 6;
-constexpr int kMaxDepth = 400;
+// Values and containers in one another: two for each of the 520 levels of JSON that a schema may
+// have (a `const`), and some for what leads there. 1,040 take less than a MiB of stack.
+constexpr int kMaxDepth = 1100;
 // Once something is found a few more tries may find something shorter; that is enough.
 constexpr int kMaxShorter = 4;
 
@@ -42,6 +44,7 @@ Solver::Solver(Frames& frames, const JsonSchemaOptions& options)
       }) {
   frames_.SetTight(
       [this](FormulaId demand, const std::string& canonical) { return Tight(demand, canonical); });
+  frames_.SetLeft([this](FormulaId demand, IdSets::Id items) { return LeftOf(demand, items); });
 }
 
 const Found& Solver::Value(FormulaId formula, bool want_text) {
@@ -213,7 +216,8 @@ FormulaId Solver::WithOutcomes(FormulaId must, const std::vector<FormulaId>& tra
 
 bool Solver::AroundAccepts(FrameId id, const std::vector<bool>& truth) {
   const FrameId after = frames_.AfterValue(id, truth);
-  return after != kNoFrame && Live(after);
+  if (after == kNoFrame || !Live(after)) return false;
+  return !UniqueAmongOthers(id) || LiveUnique(id, &truth).value_or(true);
 }
 
 bool Solver::Closable(FrameId id) {
@@ -236,6 +240,9 @@ bool Solver::LivePending(FrameId id) {
       const FrameId after = left->count < needed ? kNoFrame : frames_.AfterValue(id, {});
       return pending_[id] = after != kNoFrame && Live(after);
     }
+  }
+  if (UniqueAmongOthers(id)) {
+    if (const auto live = LiveUnique(id)) return pending_[id] = *live;
   }
   bool complete;
   bool live = false;
@@ -311,6 +318,9 @@ Found Solver::SolveContainer(FrameId id) {
     }
   }
   if (best.answer == Answer::kNo && !complete) best.answer = Answer::kUnknown;
+  if (best.answer == Answer::kUnknown) {
+    if (Found few = Few(id); few.answer != Answer::kUnknown) best = std::move(few);
+  }
   return best;
 }
 

@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "pawl/json_schema_options.h"
 #include "schemas/frames.h"
 #include "schemas/scalars.h"
+#include "src/base/json.h"
 
 namespace pawl::schema {
 
@@ -45,6 +47,9 @@ class Solver {
   // The same with the text; not memoised, so that frames, of which there are many, do not each keep
   // one.
   Found ContainerText(FrameId frame);
+  // The same where the items that are missing are values to be counted: then the text is known to
+  // fit, and need not be read to be sure. nullopt elsewhere.
+  std::optional<std::string> CountedText(FrameId frame);
   // Is there a value for the pending place after which the frame is live?
   bool LivePending(FrameId frame);
   // A value for the pending place of the frame, after which it is live; nullopt when none is known.
@@ -80,8 +85,42 @@ class Solver {
     std::vector<std::string> texts;
     // How many of a set of items are among them; each set is the one before it and one item more.
     std::unordered_map<IdSets::Id, size_t> taken;
+    // The same values by kind, with their items; the rest are arrays and objects.
+    std::vector<std::pair<Decimal, uint32_t>> numbers;
+    std::vector<std::pair<std::u32string, uint32_t>> strings;
+    std::vector<std::pair<Kind, uint32_t>> literals;
+    bool containers = false;
+    bool bounded = false;  // numbers that no list of the schema holds
+    // The texts are as the options have them written; members of constants may be in another order.
+    bool as_written = true;
+    std::unordered_map<IdSets::Id, FormulaId> left;  // what LeftOf said
   };
+  // (solver_few.cc)
   FewValues* FewValuesOf(FormulaId formula);
+  std::unique_ptr<FewValues> ListValues(FormulaId formula);
+  // All that fit; false when they are too many.
+  bool ListStrings(StringSearch& search, std::set<std::u32string>& out);
+  bool ListNumbers(NumberProgram& program, std::set<std::string>& out);
+  bool ListContainers(FrameId frame, const std::string& text, size_t rank,
+                      std::vector<std::string>& out);
+  template <typename Fn>
+  bool EachValue(FrameId pending, const Fn& fn, const std::vector<bool>* wanted = nullptr);
+  // Whether the frame can live with one of the values that may come (and have these outcomes); they
+  // are told apart, which matters where items have to be unique under further conditions.
+  std::optional<bool> LiveUnique(FrameId pending, const std::vector<bool>* wanted = nullptr);
+  bool HasFewAtoms(FrameId frame);
+  bool UniqueAmongOthers(FrameId frame) const {
+    return frames_[frame].kind == kArrayValue && frames_.NeedsCanonicalItems(frames_[frame]) &&
+           !frames_.PlainUnique(frames_[frame]);
+  }
+  template <typename Fn>
+  bool EachNext(FrameId frame, size_t rank, const Fn& fn);
+  // The container by trying all that may come, where that is little.
+  Found Few(FrameId frame);
+  Found SearchFew(FrameId frame, size_t rank, std::map<FrameId, Answer>& known);
+  int Holds(FormulaId formula, const json::Value& value);
+  // Of all values that fit those that are none of the items; nullopt where they are not counted.
+  std::optional<FormulaId> LeftOf(FormulaId demand, IdSets::Id items);
   // The demand on every further item of an array under plain uniqueItems, where all places are
   // alike and few values fit.
   struct FewLeft {
@@ -128,6 +167,10 @@ class Solver {
   std::unordered_map<FormulaId, std::shared_ptr<const Cubes>> cubes_;
   std::unordered_map<FormulaId, bool> plentiful_;
   std::unordered_map<FormulaId, std::unique_ptr<FewValues>> few_;
+  int few_depth_ = 0;
+  bool few_as_written_ = true;  // of the values put together so far
+  // Steps that are left: of one listing or search, of all listings, of all searches.
+  int64_t few_steps_ = 0, few_total_ = 1'000'000, search_total_ = 200'000;
   bool want_text_ = false;
   std::unordered_map<FrameId, bool> pending_;
   // Formulas being solved further up, with their depth: meeting one again is no proof of anything

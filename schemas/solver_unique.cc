@@ -5,7 +5,6 @@
 // is enough to count the ones that are left.
 #include <algorithm>
 #include <numeric>
-#include <set>
 
 #include "schemas/constant.h"
 #include "schemas/distinct.h"
@@ -15,9 +14,9 @@
 
 namespace pawl::schema {
 namespace {
-constexpr size_t kMaxFew = 20'000, kMaxTried = 1'000'000;
+// Arrays and objects that are counted, and all kept apart: each makes all others dearer.
+constexpr size_t kMaxApart = 256;
 }  // namespace
-
 bool Solver::Plentiful(FormulaId formula) {
   const auto [it, fresh] = plentiful_.try_emplace(formula, false);
   if (!fresh) return it->second;
@@ -57,6 +56,10 @@ Frames::Tightness Solver::Tight(FormulaId formula, const std::string& canonical)
       if (!search.Live(state)) return Tightness::kNone;  // not a value that could come
     }
     return Endless(search, state) ? Tightness::kNone : Tightness::kHard;
+  }
+  if (value->type == json::Type::kArray || value->type == json::Type::kObject) {
+    const FewValues* const few = FewValuesOf(formula);
+    return few != nullptr && few->items.size() <= kMaxApart ? Tightness::kHard : Tightness::kSoft;
   }
   if (value->type != json::Type::kNumber) return Tightness::kHard;
   const FormulaId number = formulas.ForKind(formula, kNumberValue);
@@ -104,89 +107,6 @@ std::vector<std::string> Solver::NewValues(FormulaId formula, IdSets::Id items, 
     }
   }
   return out;
-}
-
-Solver::FewValues* Solver::FewValuesOf(FormulaId formula) {
-  const auto [it, fresh] = few_.try_emplace(formula);
-  if (!fresh) return it->second.get();
-  FormulaArena& formulas = table_.formulas;
-  auto out = std::make_unique<FewValues>();
-  const auto add = [&](std::string text) {
-    const auto value = json::Parse(text);
-    if (!value.ok()) return;
-    out->items.push_back(frames_.InternItem(CanonicalText(*value)));
-    out->texts.push_back(std::move(text));
-  };
-  for (const Kind kind : {kArrayValue, kObjectValue}) {
-    const FormulaId f = formulas.ForKind(formula, kind);
-    if (f == kTrueFormula) return nullptr;
-    const auto constant = [&](AtomId a) -> const std::string& {
-      return kind == kArrayValue ? table_.array(a).constant : table_.object(a).constant;
-    };
-    const std::vector<AtomId> atoms = formulas.Atoms(f);
-    const auto listed = [&](AtomId a) { return !constant(a).empty(); };
-    if (!std::ranges::all_of(atoms, listed) || atoms.size() > kMaxFew ||
-        formulas.Evaluate(f, [](AtomId) { return false; }))
-      return nullptr;
-    std::set<std::string> texts;
-    for (const AtomId a : atoms) texts.insert(constant(a));
-    for (const std::string& text : texts) {
-      if (atoms.size() * texts.size() > kMaxTried) return nullptr;
-      if (formulas.Evaluate(f, [&](AtomId a) { return constant(a) == text; })) add(text);
-    }
-  }
-  if (formulas.ForKind(formula, kNullValue) != kFalseFormula) add("null");
-  if (formulas.ForKind(formula, kFalseValue) != kFalseFormula) add("false");
-  if (formulas.ForKind(formula, kTrueValue) != kFalseFormula) add("true");
-  const Goal goal{formula, {}, kNoFrame};
-  if (const FormulaId f = formulas.ForKind(formula, kStringValue); f != kFalseFormula) {
-    // Nothing but what stands in a list fits.
-    const auto listed = [&](AtomId a) {
-      return table_.string(a).type == StringAtom::Type::kLiterals;
-    };
-    if (formulas.EvaluatePartly(f, [&](AtomId a) { return listed(a) ? 0 : -1; }) != 0)
-      return nullptr;
-    std::set<std::u32string> texts;
-    for (const AtomId a : formulas.Atoms(f)) {
-      if (listed(a))
-        texts.insert(table_.string(a).literals.begin(), table_.string(a).literals.end());
-    }
-    if (texts.size() > kMaxFew) return nullptr;
-    StringSearch& search = scalars_.String(goal);
-    for (const std::u32string& text : texts) {
-      StringSearch::StateId state = search.program().start();
-      for (const char32_t c : text)
-        state = search.program().Next(state, search.program().ClassOf(c));
-      if (search.Accepts(state)) add(json::Quote(EncodeCodepoints(text)));
-    }
-  }
-  if (const FormulaId f = formulas.ForKind(formula, kNumberValue); f != kFalseFormula) {
-    const auto listed = [&](AtomId a) { return !table_.number(a).values.empty(); };
-    if (formulas.EvaluatePartly(f, [&](AtomId a) { return listed(a) ? 0 : -1; }) != 0)
-      return nullptr;
-    std::set<std::string> texts;
-    for (const AtomId a : formulas.Atoms(f)) {
-      for (const Decimal& value : table_.number(a).values) texts.insert(value.ToString());
-    }
-    NumberProgram* program = scalars_.Number(goal);
-    if (texts.size() > kMaxFew || program == nullptr) return nullptr;
-    for (const std::string& text : texts) {
-      NumberProgram::StateId state = program->start();
-      for (size_t i = 0; i < text.size() && state != 0; ++i) state = program->Step(state, text[i]);
-      if (state != 0 && program->Accepts(state)) add(text);
-    }
-  }
-  std::vector<size_t> order(out->items.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::ranges::sort(order, {}, [&](size_t i) { return out->items[i]; });
-  FewValues sorted;
-  for (const size_t i : order) {
-    if (!sorted.items.empty() && sorted.items.back() == out->items[i]) continue;
-    sorted.items.push_back(out->items[i]);
-    sorted.texts.push_back(std::move(out->texts[i]));
-  }
-  *out = std::move(sorted);
-  return (few_[formula] = std::move(out)).get();
 }
 
 std::optional<Solver::FewLeft> Solver::FewLeftIn(const Frame& frame) {

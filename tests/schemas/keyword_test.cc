@@ -301,6 +301,31 @@ TEST(KeywordTest, DepthLimitsSayOfWhat) {
             "arrays and objects are nested deeper than the limit of 520 levels of JSON");
 }
 
+// Bug: what 200 schemas in one another need was "not found within the limits", where 256 may be.
+TEST(KeywordTest, WhatIsDeepIsCompleted) {
+  const Compiler compiler(Bytes());
+  const auto nested = [](const std::string& open, const std::string& inside,
+                         const std::string& close, int n) {
+    std::string schema;
+    for (int i = 0; i < n; ++i) schema += open;
+    schema += inside;
+    for (int i = 0; i < n; ++i) schema += close;
+    return schema;
+  };
+  for (const std::string& schema :
+       {nested(R"({"type":"array","minItems":1,"items":)", R"({"type":"integer"})", "}", 255),
+        nested(R"({"required":["a"],"type":"object","properties":{"a":)", R"({"type":"integer"})",
+               "}}", 255),
+        R"({"const":)" + nested("[", "", "]", 510) + "}",
+        R"({"const":)" + nested("{\"a\":", "1", "}", 510) + "}"}) {
+    const auto grammar = compiler.CompileJsonSchema(schema);
+    ASSERT_TRUE(grammar.ok()) << schema.substr(0, 40) << grammar.error().ToString();
+    const auto text = grammar->Start().ShortestCompletion();
+    ASSERT_TRUE(text.has_value()) << schema.substr(0, 40);
+    EXPECT_TRUE(Accepts(*grammar, *text)) << *text;
+  }
+}
+
 // Bugs: the limit had no number; where later references led into the chain before the first one
 // did, it was not noticed and the stack ran over; each link was looked up among all others.
 TEST(KeywordTest, LongChainsOfReferences) {

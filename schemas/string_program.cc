@@ -243,8 +243,32 @@ StringProgram::StateId StringProgram::Intern(const uint32_t* state_key) {
   return id;
 }
 
-void StringProgram::Step(StateId state, int cls, uint32_t* after) {
-  std::copy_n(key(state), width_, after);
+bool StringProgram::StepKey(const uint32_t* words, int cls, uint32_t* after) {
+  Step(words, cls, after);
+  bool settled = false;
+  for (size_t i = 0; i < regex_words_ && !settled; ++i) {
+    if (after[i] == words[i]) continue;
+    settled = groups_.empty() ? regexes_[i].dfa->Absorbing(after[i])
+                              : groups_[i].Settled(after[i]) != groups_[i].Settled(words[i]);
+  }
+  for (size_t i = regex_words_; i < regex_words_ + tries_.size(); ++i)
+    settled = settled || (after[i] == kNoNode && words[i] != kNoNode);
+  return settled ||
+         (counting_ && std::binary_search(critical_.begin(), critical_.end(), CountOf(after)));
+}
+
+bool StringProgram::QuietKey(const uint32_t* words) {
+  for (size_t i = 0; i < regex_words_; ++i) {
+    const bool quiet = groups_.empty() ? regexes_[i].dfa->Absorbing(words[i])
+                                       : groups_[i].AllSettled(words[i]);
+    if (!quiet) return false;
+  }
+  return std::all_of(words + regex_words_, words + regex_words_ + tries_.size(),
+                     [](uint32_t node) { return node == kNoNode; });
+}
+
+void StringProgram::Step(const uint32_t* from, int cls, uint32_t* after) {
+  std::copy_n(from, width_, after);
   size_t slot = 0;
   for (RegexGroup& group : groups_) {
     after[slot] = group.Next(after[slot], cls);
@@ -266,7 +290,7 @@ void StringProgram::Step(StateId state, int cls, uint32_t* after) {
 }
 
 StringProgram::StateId StringProgram::Peek(StateId state, int cls) {
-  Step(state, cls, peeked_.data());
+  Step(key(state), cls, peeked_.data());
   const StateId known = table_of_keys_[KeyPlace(peeked_.data(), HashOf(peeked_.data()))].second;
   return known != kNoState ? known : kPeeked;
 }
@@ -274,12 +298,12 @@ StringProgram::StateId StringProgram::Peek(StateId state, int cls) {
 StringProgram::StateId StringProgram::NextOnce(StateId state, int cls) {
   const size_t row = rows_[state];
   if (row != kNoRow || !wide()) return Next(state, cls);
-  Step(state, cls, after_.data());
+  Step(key(state), cls, after_.data());
   return Intern(after_.data());
 }
 
 StringProgram::StateId StringProgram::ComputeNext(StateId state, int cls) {
-  Step(state, cls, after_.data());
+  Step(key(state), cls, after_.data());
   const StateId next = Intern(after_.data());
   if (rows_[state] == kNoRow) {
     rows_[state] = static_cast<uint32_t>(next_.size() / static_cast<size_t>(class_count_));
@@ -298,13 +322,7 @@ StringProgram::StateId StringProgram::AtCount(StateId state, uint64_t count) {
 bool StringProgram::Quiet(StateId state) {
   if (state >= quiet_.size()) quiet_.resize(size(), -1);
   if (quiet_[state] >= 0) return quiet_[state] == 1;
-  bool quiet = true;
-  size_t slot = 0;
-  for (RegexGroup& group : groups_) quiet = quiet && group.AllSettled(key(state)[slot++]);
-  for (size_t i = 0; groups_.empty() && quiet && i < regexes_.size(); ++i)
-    quiet = regexes_[i].dfa->Absorbing(key(state)[slot++]);
-  slot = regex_words_;
-  for (size_t i = 0; i < tries_.size(); ++i) quiet = quiet && key(state)[slot++] == kNoNode;
+  const bool quiet = QuietKey(key(state));
   quiet_[state] = quiet;
   return quiet;
 }

@@ -146,6 +146,13 @@ void StringProgram::BuildClasses() {
     const char32_t hi = i + 1 < boundaries_.size() ? boundaries_[i + 1] - 1 : kMaxCodepoint;
     (AllSetApart(lo, hi) ? apart : beyond)[interval_class_[i]] = true;
   }
+  class_slots_.assign(representative_.size(), kApartSlot);
+  for (size_t cls = 0; cls < beyond.size(); ++cls) {
+    if (beyond[cls]) class_slots_[cls] = kBeyondSlot;
+  }
+  for (size_t place = 0; place < class_of_ascii_.size(); ++place)
+    class_slots_[static_cast<size_t>(class_of_ascii_[place])] =
+        static_cast<uint8_t>(std::min<size_t>(place, kApartSlot));
   for (size_t cls = 0; cls < beyond.size(); ++cls) {
     if (beyond[cls]) {
       classes_of_[kBeyondClass].push_back(static_cast<int>(cls));
@@ -243,18 +250,19 @@ StringProgram::StateId StringProgram::Intern(const uint32_t* state_key) {
   return id;
 }
 
-bool StringProgram::StepKey(const uint32_t* words, int cls, uint32_t* after) {
-  Step(words, cls, after);
-  bool settled = false;
-  for (size_t i = 0; i < regex_words_ && !settled; ++i) {
-    if (after[i] == words[i]) continue;
-    settled = groups_.empty() ? regexes_[i].dfa->Absorbing(after[i])
-                              : groups_[i].Settled(after[i]) != groups_[i].Settled(words[i]);
+RegexGroup::ClassBits StringProgram::SettlingKey(const uint32_t* words) {
+  // Few regexes, literals and counters are looked at after each step.
+  const bool simple = !groups_.empty() && !counting_ &&
+                      std::all_of(words + regex_words_, words + regex_words_ + tries_.size(),
+                                  [](uint32_t node) { return node == kNoNode; });
+  if (!simple) return {UINT64_MAX, UINT64_MAX};
+  RegexGroup::ClassBits bits{};
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    const RegexGroup::ClassBits& some = groups_[i].Settling(words[i], class_slots_);
+    bits[0] |= some[0];
+    bits[1] |= some[1];
   }
-  for (size_t i = regex_words_; i < regex_words_ + tries_.size(); ++i)
-    settled = settled || (after[i] == kNoNode && words[i] != kNoNode);
-  return settled ||
-         (counting_ && std::binary_search(critical_.begin(), critical_.end(), CountOf(after)));
+  return bits;
 }
 
 bool StringProgram::QuietKey(const uint32_t* words) {

@@ -65,7 +65,8 @@ class Walk {
         width_ = search_.program().width();
         keys_.resize(stack_.size() * width_);
         search_.program().CopyKey(state, KeyAt(top));
-        stack_[top].where = Where::kCarried;
+        settling_.resize(stack_.size());
+        Carry(top, 0);
       }
       const bool wide =
           !apart_ && fresh && !spelling_.ascii && CountBeginnings(search_, state, trie_, classes) >= kWide;
@@ -182,15 +183,30 @@ class Walk {
   // The words of the state after `depth` bytes.
   uint32_t* KeyAt(size_t depth) { return &keys_[depth * width_]; }
 
+  // Whether a step of the class from the state at a depth may settle something.
+  bool Settles(size_t depth, int cls) const {
+    const uint8_t slot = search_.program().SlotOfClass(cls);
+    return (settling_[depth][slot >> 6] >> (slot & 63) & 1) != 0;
+  }
+  void Carry(size_t depth, int read) {
+    stack_[depth] = {0, static_cast<uint16_t>(read), Where::kCarried};
+    settling_[depth] = search_.program().SettlingKey(KeyAt(depth));
+  }
+
   uint32_t VisitCarried(uint32_t i) {
     const TokenTrie::Node& node = trie_.nodes()[i];
     At& before = stack_[node.depth - 1u];
     StringProgram& program = search_.program();
     if (before.where == Where::kCarriedPart) return VisitBeyond(i, before.read);
     if (IsPlainAscii(node.byte)) {
-      const bool settled =
-          program.StepKey(KeyAt(node.depth - 1u), program.ClassOf(node.byte), KeyAt(node.depth));
-      return ReachedCarried(i, before.read + 1, settled);
+      const int cls = program.ClassOf(node.byte);
+      const bool settles = Settles(node.depth - 1u, cls);
+      if (!settles && node.end == i + 1) {
+        trie_.SetBits(node, words_);
+        return node.end;
+      }
+      program.StepKey(KeyAt(node.depth - 1u), cls, KeyAt(node.depth));
+      return ReachedCarried(i, before.read + 1, settles);
     }
     if (root_ && node.byte >= 0xC2) {
       if (parts_beyond_.empty()) parts_beyond_.resize(stack_.size());
@@ -220,8 +236,16 @@ class Walk {
     }
     const uint32_t* const words = KeyAt(part.depth);
     uint32_t* const after = KeyAt(node.depth);
-    if (part.missing == 0)
-      return ReachedCarried(i, read, program.StepKey(words, program.ClassOf(part.code), after));
+    if (part.missing == 0) {
+      const int cls = program.ClassOf(part.code);
+      const bool settles = Settles(part.depth, cls);
+      if (!settles && node.end == i + 1) {
+        trie_.SetBits(node, words_);
+        return node.end;
+      }
+      program.StepKey(words, cls, after);
+      return ReachedCarried(i, read, settles);
+    }
     // Any of the code points that may come of it.
     static constexpr char32_t kLeast[] = {0, 0x80, 0x800, 0x10000};
     const int bits = 6 * part.missing;
@@ -229,7 +253,9 @@ class Walk {
     char32_t hi = std::min<char32_t>((part.code << bits) + (1u << bits) - 1, kMaxCodepoint);
     if (lo < 0xD800 && hi > 0xD7FF && hi < 0xE000) hi = 0xD7FF;  // no surrogates
     const bool live = program.AnyClassIn(lo, hi, [&](int cls) {
-      return !program.StepKey(words, cls, after) || LiveCarried(after);
+      if (!Settles(part.depth, cls)) return true;
+      program.StepKey(words, cls, after);
+      return LiveCarried(after);
     });
     if (!live) return node.end;
     trie_.SetBits(node, words_);
@@ -254,7 +280,7 @@ class Walk {
     }
     if (settled && search_.Hopeless(words)) return node.end;
     trie_.SetBits(node, words_);
-    stack_[node.depth] = {0, static_cast<uint16_t>(read), Where::kCarried};
+    if (node.end > i + 1) Carry(node.depth, read);
     return i + 1;
   }
 
@@ -330,6 +356,7 @@ class Walk {
   bool apart_ = false;
   size_t width_ = 0;
   std::vector<uint32_t> keys_;
+  std::vector<RegexGroup::ClassBits> settling_;  // by depth
   std::vector<Beyond> parts_beyond_;
 };
 

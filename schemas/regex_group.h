@@ -48,8 +48,8 @@ class RegexGroup {
                                        : FindSettled(state);
   }
   bool AllSettled(uint32_t state) { return Settled(state) == (1u << parts_.size()) - 1; }
-  // The classes that lead to a state in which more is settled, by `slots`: the bit that stands for a
-  // class (several may share one).
+  // The classes that lead to a state in which more is settled, by `slots`: the bit that stands for
+  // a class (several may share one).
   using ClassBits = std::array<uint64_t, 2>;
   const ClassBits& Settling(uint32_t state, const std::vector<uint8_t>& slots) {
     if (state < settling_.size() && settling_[state].known) return settling_[state].bits;

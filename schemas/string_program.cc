@@ -267,8 +267,8 @@ RegexGroup::ClassBits StringProgram::SettlingKey(const uint32_t* words) {
 
 bool StringProgram::QuietKey(const uint32_t* words) {
   for (size_t i = 0; i < regex_words_; ++i) {
-    const bool quiet = groups_.empty() ? regexes_[i].dfa->Absorbing(words[i])
-                                       : groups_[i].AllSettled(words[i]);
+    const bool quiet =
+        groups_.empty() ? regexes_[i].dfa->Absorbing(words[i]) : groups_[i].AllSettled(words[i]);
     if (!quiet) return false;
   }
   return std::all_of(words + regex_words_, words + regex_words_ + tries_.size(),

@@ -132,7 +132,8 @@ class StringProgram {
   static constexpr StateId kPeeked = kNoState - 8;
   StateId Peek(StateId state, int cls);
   // The same over keys, the words of a state, for who walks far and keeps no states: width() words
-  // of a state; a step (`after` may not be `words`); whether nothing but the counter still looks at what follows; the state, kept or only looked at.
+  // of a state; a step (`after` may not be `words`); whether nothing but the counter still looks at
+  // what follows; the state, kept or only looked at.
   size_t width() const { return width_; }
   void CopyKey(StateId state, uint32_t* to) const { std::copy_n(key(state), width_, to); }
   void StepKey(const uint32_t* words, int cls, uint32_t* after) { Step(words, cls, after); }

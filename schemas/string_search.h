@@ -46,9 +46,7 @@ class StringSearch {
   bool Apart();
   // REQUIRES: Apart(). Of the state with these words, which is not kept: whether it is settled that
   // nothing will be accepted.
-  bool Hopeless(const uint32_t* words) {
-    return hopeless_ && hopeless_(program_.PeekKey(words));
-  }
+  bool Hopeless(const uint32_t* words) { return hopeless_ && hopeless_(program_.PeekKey(words)); }
   bool Accepts(StateId state);
   // Some continuation (possibly none) is accepted.
   bool Live(StateId state) {

@@ -68,8 +68,8 @@ class Walk {
         settling_.resize(stack_.size());
         Carry(top, 0);
       }
-      const bool wide =
-          !apart_ && fresh && !spelling_.ascii && CountBeginnings(search_, state, trie_, classes) >= kWide;
+      const bool wide = !apart_ && fresh && !spelling_.ascii &&
+                        CountBeginnings(search_, state, trie_, classes) >= kWide;
       if (wide && WalkClasses(search_, state, vocabulary_, classes, words_)) {
         last_mask_path = MaskPath::kWideString;
         steps_ = classes.intricate();
@@ -265,8 +265,7 @@ class Walk {
   }
 
   bool LiveCarried(const uint32_t* words) {
-    if (search_.program().QuietKey(words))
-      return search_.Live(search_.program().KeepKey(words));
+    if (search_.program().QuietKey(words)) return search_.Live(search_.program().KeepKey(words));
     return !search_.Hopeless(words);
   }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <unordered_set>
+#include <utility>
 
 namespace pawl::schema {
 namespace {
@@ -80,7 +81,12 @@ FormulaId FormulaArena::Junction(Op op, std::span<const FormulaId> kids) {
   const FormulaId neutral = op == Op::kAnd ? kTrueFormula : kFalseFormula;
   std::vector<FormulaId> flat;
   KindSet kinds = op == Op::kAnd ? kAllKinds : 0;
+  // Nested junctions have most of their kids in common, so each is looked at once only.
+  if (met_.size() < nodes_.size() + 1) met_.resize(nodes_.size() + nodes_.size() / 2 + 64, 0);
+  ++round_;
+  const auto meet = [this](FormulaId kid) { return std::exchange(met_[kid], round_) != round_; };
   const auto add = [&](FormulaId kid) {
+    if (!meet(kid)) return;
     const Node& node = nodes_[kid];
     if (node.op == Op::kKindSet) {
       kinds = op == Op::kAnd ? kinds & static_cast<KindSet>(node.value)
@@ -90,23 +96,19 @@ FormulaId FormulaArena::Junction(Op op, std::span<const FormulaId> kids) {
     }
   };
   for (const FormulaId kid : kids) {
-    if (nodes_[kid].op == op) {
-      for (const FormulaId inner : nodes_[kid].kids) add(inner);
-    } else {
+    if (nodes_[kid].op != op) {
       add(kid);
+    } else if (meet(kid)) {
+      for (const FormulaId inner : nodes_[kid].kids) add(inner);
     }
   }
   const FormulaId kind_test = Kinds(kinds);
   if (kind_test != neutral) flat.push_back(kind_test);
-  std::sort(flat.begin(), flat.end());
-  flat.erase(std::unique(flat.begin(), flat.end()), flat.end());
   for (const FormulaId kid : flat) {
     if (kid == absorbing) return absorbing;
-    if (nodes_[kid].op == Op::kNot &&
-        std::binary_search(flat.begin(), flat.end(), nodes_[kid].kids[0])) {
-      return absorbing;
-    }
+    if (nodes_[kid].op == Op::kNot && met_[nodes_[kid].kids[0]] == round_) return absorbing;
   }
+  std::sort(flat.begin(), flat.end());
   if (flat.empty()) return neutral;
   if (flat.size() == 1) return flat[0];
   return Intern(op, 0, std::move(flat));

@@ -191,6 +191,8 @@ class FormulaArena {
   std::vector<FormulaId> references_;  // the formula of each reference
   std::unordered_map<uint64_t, FormulaId> for_kind_;
   std::unordered_map<FormulaId, std::vector<AtomId>> atoms_;
+  std::vector<uint64_t> met_;  // by formula: the last round of Junction that met it
+  uint64_t round_ = 0;
 };
 
 }  // namespace pawl::schema

@@ -62,4 +62,17 @@ uint8_t RegexGroup::FindSettled(uint32_t state) {
   return static_cast<uint8_t>(settled);
 }
 
+const RegexGroup::ClassBits& RegexGroup::FindSettling(uint32_t state,
+                                                      const std::vector<uint8_t>& slots) {
+  ClassBits bits{};
+  const uint8_t settled = Settled(state);
+  for (size_t cls = 0; cls < classes_; ++cls) {
+    if (Settled(Next(state, static_cast<int>(cls))) != settled)
+      bits[slots[cls] >> 6] |= uint64_t{1} << (slots[cls] & 63);
+  }
+  if (state >= settling_.size()) settling_.resize(states_.size());
+  settling_[state] = {bits, true};
+  return settling_[state].bits;
+}
+
 }  // namespace pawl::schema

@@ -6,6 +6,7 @@
 #ifndef PAWL_SCHEMAS_REGEX_GROUP_H_
 #define PAWL_SCHEMAS_REGEX_GROUP_H_
 
+#include <array>
 #include <cstdint>
 #include <unordered_map>
 #include <vector>
@@ -47,6 +48,13 @@ class RegexGroup {
                                        : FindSettled(state);
   }
   bool AllSettled(uint32_t state) { return Settled(state) == (1u << parts_.size()) - 1; }
+  // The classes that lead to a state in which more is settled, by `slots`: the bit that stands for
+  // a class (several may share one).
+  using ClassBits = std::array<uint64_t, 2>;
+  const ClassBits& Settling(uint32_t state, const std::vector<uint8_t>& slots) {
+    if (state < settling_.size() && settling_[state].known) return settling_[state].bits;
+    return FindSettling(state, slots);
+  }
   // What the states take, roughly.
   size_t bytes() const { return states_.size() * 64 + 4 * (keys_.size() + cells_.size()); }
 
@@ -64,11 +72,17 @@ class RegexGroup {
   uint32_t Intern(const uint32_t* key);
   uint32_t FindNext(uint32_t state, int cls);
   uint8_t FindSettled(uint32_t state);
+  const ClassBits& FindSettling(uint32_t state, const std::vector<uint8_t>& slots);
 
   const size_t classes_;
   std::vector<Part> parts_;
   std::vector<State> states_;
   std::vector<uint32_t> keys_, cells_;
+  struct Settles {
+    ClassBits bits{};
+    bool known = false;
+  };
+  std::vector<Settles> settling_;  // by state
   std::unordered_multimap<uint64_t, uint32_t> index_;
 };
 

@@ -146,6 +146,13 @@ void StringProgram::BuildClasses() {
     const char32_t hi = i + 1 < boundaries_.size() ? boundaries_[i + 1] - 1 : kMaxCodepoint;
     (AllSetApart(lo, hi) ? apart : beyond)[interval_class_[i]] = true;
   }
+  class_slots_.assign(representative_.size(), kApartSlot);
+  for (size_t cls = 0; cls < beyond.size(); ++cls) {
+    if (beyond[cls]) class_slots_[cls] = kBeyondSlot;
+  }
+  for (size_t place = 0; place < class_of_ascii_.size(); ++place)
+    class_slots_[static_cast<size_t>(class_of_ascii_[place])] =
+        static_cast<uint8_t>(std::min<size_t>(place, kApartSlot));
   for (size_t cls = 0; cls < beyond.size(); ++cls) {
     if (beyond[cls]) {
       classes_of_[kBeyondClass].push_back(static_cast<int>(cls));
@@ -243,8 +250,33 @@ StringProgram::StateId StringProgram::Intern(const uint32_t* state_key) {
   return id;
 }
 
-void StringProgram::Step(StateId state, int cls, uint32_t* after) {
-  std::copy_n(key(state), width_, after);
+RegexGroup::ClassBits StringProgram::SettlingKey(const uint32_t* words) {
+  // Few regexes, literals and counters are looked at after each step.
+  const bool simple = !groups_.empty() && !counting_ &&
+                      std::all_of(words + regex_words_, words + regex_words_ + tries_.size(),
+                                  [](uint32_t node) { return node == kNoNode; });
+  if (!simple) return {UINT64_MAX, UINT64_MAX};
+  RegexGroup::ClassBits bits{};
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    const RegexGroup::ClassBits& some = groups_[i].Settling(words[i], class_slots_);
+    bits[0] |= some[0];
+    bits[1] |= some[1];
+  }
+  return bits;
+}
+
+bool StringProgram::QuietKey(const uint32_t* words) {
+  for (size_t i = 0; i < regex_words_; ++i) {
+    const bool quiet =
+        groups_.empty() ? regexes_[i].dfa->Absorbing(words[i]) : groups_[i].AllSettled(words[i]);
+    if (!quiet) return false;
+  }
+  return std::all_of(words + regex_words_, words + regex_words_ + tries_.size(),
+                     [](uint32_t node) { return node == kNoNode; });
+}
+
+void StringProgram::Step(const uint32_t* from, int cls, uint32_t* after) {
+  std::copy_n(from, width_, after);
   size_t slot = 0;
   for (RegexGroup& group : groups_) {
     after[slot] = group.Next(after[slot], cls);
@@ -266,7 +298,7 @@ void StringProgram::Step(StateId state, int cls, uint32_t* after) {
 }
 
 StringProgram::StateId StringProgram::Peek(StateId state, int cls) {
-  Step(state, cls, peeked_.data());
+  Step(key(state), cls, peeked_.data());
   const StateId known = table_of_keys_[KeyPlace(peeked_.data(), HashOf(peeked_.data()))].second;
   return known != kNoState ? known : kPeeked;
 }
@@ -274,12 +306,12 @@ StringProgram::StateId StringProgram::Peek(StateId state, int cls) {
 StringProgram::StateId StringProgram::NextOnce(StateId state, int cls) {
   const size_t row = rows_[state];
   if (row != kNoRow || !wide()) return Next(state, cls);
-  Step(state, cls, after_.data());
+  Step(key(state), cls, after_.data());
   return Intern(after_.data());
 }
 
 StringProgram::StateId StringProgram::ComputeNext(StateId state, int cls) {
-  Step(state, cls, after_.data());
+  Step(key(state), cls, after_.data());
   const StateId next = Intern(after_.data());
   if (rows_[state] == kNoRow) {
     rows_[state] = static_cast<uint32_t>(next_.size() / static_cast<size_t>(class_count_));
@@ -298,13 +330,7 @@ StringProgram::StateId StringProgram::AtCount(StateId state, uint64_t count) {
 bool StringProgram::Quiet(StateId state) {
   if (state >= quiet_.size()) quiet_.resize(size(), -1);
   if (quiet_[state] >= 0) return quiet_[state] == 1;
-  bool quiet = true;
-  size_t slot = 0;
-  for (RegexGroup& group : groups_) quiet = quiet && group.AllSettled(key(state)[slot++]);
-  for (size_t i = 0; groups_.empty() && quiet && i < regexes_.size(); ++i)
-    quiet = regexes_[i].dfa->Absorbing(key(state)[slot++]);
-  slot = regex_words_;
-  for (size_t i = 0; i < tries_.size(); ++i) quiet = quiet && key(state)[slot++] == kNoNode;
+  const bool quiet = QuietKey(key(state));
   quiet_[state] = quiet;
   return quiet;
 }

@@ -131,6 +131,22 @@ class StringProgram {
   // is there already.
   static constexpr StateId kPeeked = kNoState - 8;
   StateId Peek(StateId state, int cls);
+  // The same over keys, the words of a state, for who walks far and keeps no states: width() words
+  // of a state; a step (`after` may not be `words`); whether nothing but the counter still looks at
+  // what follows; the state, kept or only looked at.
+  size_t width() const { return width_; }
+  void CopyKey(StateId state, uint32_t* to) const { std::copy_n(key(state), width_, to); }
+  void StepKey(const uint32_t* words, int cls, uint32_t* after) { Step(words, cls, after); }
+  bool QuietKey(const uint32_t* words);
+  // The classes of which a step may settle something: the bits that SlotOfClass names.
+  RegexGroup::ClassBits SettlingKey(const uint32_t* words);
+  uint8_t SlotOfClass(int cls) const { return class_slots_[static_cast<size_t>(cls)]; }
+  StateId KeepKey(const uint32_t* words) { return Intern(words); }
+  StateId PeekKey(const uint32_t* words) {
+    std::copy_n(words, width_, peeked_.data());
+    return kPeeked;
+  }
+
   // Several conditions side by side, whose states may be many.
   bool wide() const { return regexes_.size() + tries_.size() > 1; }
   // The truth of all atoms, and which literals are there: states alike in that end alike.
@@ -179,7 +195,7 @@ class StringProgram {
   size_t KeyPlace(const uint32_t* state_key, uint32_t hash) const;
   uint32_t HashOf(const uint32_t* state_key) const;
   StateId Intern(const uint32_t* state_key);
-  void Step(StateId state, int cls, uint32_t* after);
+  void Step(const uint32_t* from, int cls, uint32_t* after);
   const uint32_t* key(StateId state) const {
     return state == kPeeked ? peeked_.data() : &keys_[static_cast<size_t>(state) * width_];
   }
@@ -219,6 +235,8 @@ class StringProgram {
   std::vector<char32_t> representative_;
   int ascii_class_[128];
   uint8_t ascii_place_[128];
+  static constexpr uint8_t kBeyondSlot = 127, kApartSlot = 126;
+  std::vector<uint8_t> class_slots_;  // by class; none where they are too many
   std::vector<int> class_of_ascii_;
   std::array<std::vector<int>, kCharClasses> classes_of_;
   std::vector<int> classes_apart_;  // of code points beyond ASCII, what classes_of_ does not hold

@@ -216,6 +216,18 @@ void StringSearch::Decide(StateId start) {
   At(start).live = Verdict::kLive;  // undecided
 }
 
+bool StringSearch::Apart() {
+  if (apart_) return true;
+  if (live_ || one_atom_ || !program_.wide() || !SpentAll()) return false;
+  apart_ = true;
+  info_.clear();
+  rows_.clear();
+  row_storage_.clear();
+  class_rows_.clear();
+  class_row_storage_.clear();
+  return true;
+}
+
 bool StringSearch::SpentAll() const {
   const SearchSpending& spending = program_.spending();
   return spending.work > kMaxWorkEver || spending.steps > kMaxStepsEver * fuel_ ||

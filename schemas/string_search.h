@@ -39,6 +39,14 @@ class StringSearch {
   }
 
   StringProgram& program() { return program_; }
+  // The product has grown too large to look ahead in: from now on each condition is asked by
+  // itself, so a state is live exactly when it is not settled that nothing will be accepted. What
+  // was found before is forgotten, so that all who ask get the same answers. REQUIRES: no row is
+  // held.
+  bool Apart();
+  // REQUIRES: Apart(). Of the state with these words, which is not kept: whether it is settled that
+  // nothing will be accepted.
+  bool Hopeless(const uint32_t* words) { return hopeless_ && hopeless_(program_.PeekKey(words)); }
   bool Accepts(StateId state);
   // Some continuation (possibly none) is accepted.
   bool Live(StateId state) {
@@ -195,6 +203,7 @@ class StringSearch {
   std::function<bool(StateId)> hopeless_;
   int64_t spent_ = 0;                         // on searches that took more than small() steps
   bool all_asked_ = false;                    // DecideAll has run
+  bool apart_ = false;                        // see Apart
   int last_via_ = 0;                          // what led to acceptance the last time: a good guess
   std::vector<std::unique_ptr<Piece>> info_;  // by state
   std::vector<StateId*> rows_;                // by state, a next state for each ASCII class

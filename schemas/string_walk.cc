@@ -1,15 +1,22 @@
 // Where much may follow the plain tokens are left to WalkClasses, and the trie of bytes is walked
 // on the ways to the intricate ones alone (class_trie.h). Where little may, all of it is: most
 // branches end at the first byte.
+//
+// Of a product that has grown too large (StringSearch::Apart) hardly two nodes of the trie have the
+// same state, and making one for each would cost more than all else. There the walk carries the
+// words of the states along, looks at them where a step has settled something, and keeps the states
+// of closing quotes alone.
 #include "schemas/string_walk.h"
 
 #include <algorithm>
 #include <cstring>
 #include <tuple>
+#include <utility>
 
 #include "grammar/mask_path.h"
 #include "schemas/class_walk.h"
 #include "schemas/json_string.h"
+#include "src/base/utf8.h"
 
 namespace pawl::schema {
 namespace {
@@ -53,8 +60,16 @@ class Walk {
       stack_[top] = {state, 0, Where::kBoundary};
       const ClassTrie& classes = tokens_.classes();
       // Where all is ASCII the classes beyond it would mislead, and far fewer tokens fit.
-      const bool wide =
-          fresh && !spelling_.ascii && CountBeginnings(search_, state, trie_, classes) >= kWide;
+      apart_ = search_.Apart();
+      if (apart_) {
+        width_ = search_.program().width();
+        keys_.resize(stack_.size() * width_);
+        search_.program().CopyKey(state, KeyAt(top));
+        settling_.resize(stack_.size());
+        Carry(top, 0);
+      }
+      const bool wide = !apart_ && fresh && !spelling_.ascii &&
+                        CountBeginnings(search_, state, trie_, classes) >= kWide;
       if (wide && WalkClasses(search_, state, vocabulary_, classes, words_)) {
         last_mask_path = MaskPath::kWideString;
         steps_ = classes.intricate();
@@ -71,9 +86,11 @@ class Walk {
   }
 
  private:
-  // Between two bytes of a token. kBeyond: inside a code point beyond ASCII, all of which lead to
+  // Between two bytes of a token. kCarried: at a boundary, the state's words are KeyAt the depth;
+  // kCarriedPart: inside a code point beyond ASCII, the words before it are at Beyond::depth.
+  // kBeyond: inside a code point beyond ASCII, all of which lead to
   // `state`; kPart: inside a code point that needs a closer look, see parts_.
-  enum class Where : uint8_t { kBoundary, kBeyond, kPart };
+  enum class Where : uint8_t { kBoundary, kBeyond, kPart, kCarried, kCarriedPart };
   struct At {
     StringSearch::StateId state = 0;
     uint16_t read = 0;  // code points begun
@@ -99,6 +116,8 @@ class Walk {
   }
 
   uint32_t VisitAny(uint32_t i) {
+    if (apart_ && stack_[trie_.nodes()[i].depth - 1u].where >= Where::kCarried)
+      return VisitCarried(i);
     return IsPlainAscii(trie_.nodes()[i].byte) ? VisitPlain(i) : Visit(i);
   }
 
@@ -159,6 +178,109 @@ class Walk {
     at.where = position.part == 0 ? Where::kBoundary : Where::kPart;
     parts_[node.depth] = position;
     return position.part == 0 ? Reached(i, at) : Keep(i, at);
+  }
+
+  // The words of the state after `depth` bytes.
+  uint32_t* KeyAt(size_t depth) { return &keys_[depth * width_]; }
+
+  // Whether a step of the class from the state at a depth may settle something.
+  bool Settles(size_t depth, int cls) const {
+    const uint8_t slot = search_.program().SlotOfClass(cls);
+    return (settling_[depth][slot >> 6] >> (slot & 63) & 1) != 0;
+  }
+  void Carry(size_t depth, int read) {
+    stack_[depth] = {0, static_cast<uint16_t>(read), Where::kCarried};
+    settling_[depth] = search_.program().SettlingKey(KeyAt(depth));
+  }
+
+  uint32_t VisitCarried(uint32_t i) {
+    const TokenTrie::Node& node = trie_.nodes()[i];
+    At& before = stack_[node.depth - 1u];
+    StringProgram& program = search_.program();
+    if (before.where == Where::kCarriedPart) return VisitBeyond(i, before.read);
+    if (IsPlainAscii(node.byte)) {
+      const int cls = program.ClassOf(node.byte);
+      const bool settles = Settles(node.depth - 1u, cls);
+      if (!settles && node.end == i + 1) {
+        trie_.SetBits(node, words_);
+        return node.end;
+      }
+      program.StepKey(KeyAt(node.depth - 1u), cls, KeyAt(node.depth));
+      return ReachedCarried(i, before.read + 1, settles);
+    }
+    if (root_ && node.byte >= 0xC2) {
+      if (parts_beyond_.empty()) parts_beyond_.resize(stack_.size());
+      parts_beyond_[node.depth - 1u] = {0, 0, static_cast<uint16_t>(node.depth - 1u)};
+      return VisitBeyond(i, before.read + 1);
+    }
+    // Quotes, escapes and what is no text: few, and the states there are kept.
+    const At carried = before;
+    before = {program.KeepKey(KeyAt(node.depth - 1u)), carried.read, Where::kBoundary};
+    const uint32_t next = search_.Live(before.state) ? Visit(i) : node.end;
+    stack_[node.depth - 1u] = carried;
+    return next;
+  }
+
+  // A byte of a code point beyond ASCII, of which `read` have begun.
+  uint32_t VisitBeyond(uint32_t i, int read) {
+    const TokenTrie::Node& node = trie_.nodes()[i];
+    if (tokens_.IsOutside(i)) return node.end;
+    StringProgram& program = search_.program();
+    Beyond part = parts_beyond_[node.depth - 1u];
+    if (part.missing == 0) {
+      part.missing = node.byte >= 0xF0 ? 3 : node.byte >= 0xE0 ? 2 : 1;
+      part.code = node.byte & (0x3Fu >> part.missing);
+    } else {
+      --part.missing;
+      part.code = part.code << 6 | (node.byte & 0x3F);
+    }
+    const uint32_t* const words = KeyAt(part.depth);
+    uint32_t* const after = KeyAt(node.depth);
+    if (part.missing == 0) {
+      const int cls = program.ClassOf(part.code);
+      const bool settles = Settles(part.depth, cls);
+      if (!settles && node.end == i + 1) {
+        trie_.SetBits(node, words_);
+        return node.end;
+      }
+      program.StepKey(words, cls, after);
+      return ReachedCarried(i, read, settles);
+    }
+    // Any of the code points that may come of it.
+    static constexpr char32_t kLeast[] = {0, 0x80, 0x800, 0x10000};
+    const int bits = 6 * part.missing;
+    const char32_t lo = std::max<char32_t>(part.code << bits, kLeast[part.missing]);
+    char32_t hi = std::min<char32_t>((part.code << bits) + (1u << bits) - 1, kMaxCodepoint);
+    if (lo < 0xD800 && hi > 0xD7FF && hi < 0xE000) hi = 0xD7FF;  // no surrogates
+    const bool live = program.AnyClassIn(lo, hi, [&](int cls) {
+      if (!Settles(part.depth, cls)) return true;
+      program.StepKey(words, cls, after);
+      return LiveCarried(after);
+    });
+    if (!live) return node.end;
+    trie_.SetBits(node, words_);
+    stack_[node.depth] = {0, static_cast<uint16_t>(read), Where::kCarriedPart};
+    parts_beyond_[node.depth] = part;
+    return i + 1;
+  }
+
+  bool LiveCarried(const uint32_t* words) {
+    if (search_.program().QuietKey(words)) return search_.Live(search_.program().KeepKey(words));
+    return !search_.Hopeless(words);
+  }
+
+  uint32_t ReachedCarried(uint32_t i, int read, bool settled) {
+    const TokenTrie::Node& node = trie_.nodes()[i];
+    const uint32_t* const words = KeyAt(node.depth);
+    if (settled && search_.program().QuietKey(words)) {
+      const StringSearch::StateId state = search_.program().KeepKey(words);
+      if (!search_.Live(state)) return node.end;
+      return Reached(i, {state, static_cast<uint16_t>(read), Where::kBoundary});
+    }
+    if (settled && search_.Hopeless(words)) return node.end;
+    trie_.SetBits(node, words_);
+    if (node.end > i + 1) Carry(node.depth, read);
+    return i + 1;
   }
 
   // At `at` after node i: the whole subtree at once where it is free.
@@ -223,6 +345,18 @@ class Walk {
   size_t step_ = 0;
   std::vector<At> stack_;
   std::vector<StringPosition> parts_;
+  // Where states are not kept: the words of one for each depth, and by depth the bits of a code
+  // point so far, how many bytes of it are missing, and at what depth it began.
+  struct Beyond {
+    char32_t code = 0;
+    int missing = 0;
+    uint16_t depth = 0;
+  };
+  bool apart_ = false;
+  size_t width_ = 0;
+  std::vector<uint32_t> keys_;
+  std::vector<RegexGroup::ClassBits> settling_;  // by depth
+  std::vector<Beyond> parts_beyond_;
 };
 
 }  // namespace

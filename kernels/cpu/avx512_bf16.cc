@@ -69,7 +69,9 @@ struct Rounded {
   }
 };
 
-// A chunk of the inputs: n from `begin` on.
+// A chunk of the inputs: n from `begin` on. With `InOrder` all chunks of some outputs come before
+// the next outputs, else all outputs before the next chunk.
+template <bool InOrder>
 struct ChunkOfWeights : Rounded {
   ChunkOfWeights(const uint16_t* from, int64_t row, int64_t chunk_begin, int64_t count)
       : data(from), stride(row), begin(chunk_begin), n(count) {}
@@ -87,18 +89,19 @@ struct ChunkOfWeights : Rounded {
     const int in_group = row % kPackRows;
     return {args.x + (row - in_group) * width + in_group * (width / 2) + begin / 2, width / 2, n};
   }
-  // The same inputs of the next O outputs.
-  static constexpr bool kFetches = true;
+  // Asks for as much of the next O outputs: as Stored does, or the same inputs.
   template <int O, int Step>
   void Fetch(int64_t k) const {
     static_assert(Step * sizeof(*data) == 64);
+    const uint16_t* from = data + O * stride + (InOrder ? (O - 1) * begin + O * k : k);
+    const int64_t pitch = InOrder ? Step : stride;
 #pragma GCC unroll 16
-    for (int o = 0; o < O; ++o) __builtin_prefetch(data + (O + o) * stride + k, 0, 3);
+    for (int o = 0; o < O; ++o) __builtin_prefetch(from + o * pitch, 0, 3);
   }
 };
 
 // All rows for O outputs and one chunk. Tiles end where groups of packed rows do.
-template <int O, int R>
+template <int O, int R, bool InOrder>
 void Chunk(const MatMulArgs& args, int64_t output, int64_t begin) {
   MatMulArgs part = args;
   if (begin > 0) {
@@ -106,45 +109,45 @@ void Chunk(const MatMulArgs& args, int64_t output, int64_t begin) {
     part.add = true;
   }
   const int64_t cols = args.w.cols;
-  const ChunkOfWeights weights(static_cast<const uint16_t*>(args.w.data) + begin, cols, begin,
-                               cols - begin < kChunk ? cols - begin : kChunk);
+  using Weights = ChunkOfWeights<InOrder>;
+  const Weights weights(static_cast<const uint16_t*>(args.w.data) + begin, cols, begin,
+                        cols - begin < kChunk ? cols - begin : kChunk);
   for (int row = 0; row < args.rows; row += kPackRows) {
     const int end = row + kPackRows < args.rows ? row + kPackRows : args.rows;
     const int tiles = (end - row + R - 1) / R;
     const int most = (end - row + tiles - 1) / tiles;
     if (row == 0) {
-      RowsFrom<ChunkOfWeights, O, R, true>(part, weights, output, row, end, most);
+      RowsFrom<Weights, O, R, true>(part, weights, output, row, end, most);
     } else {
-      RowsFrom<ChunkOfWeights, O, R, false>(part, weights, output, row, end, most);
+      RowsFrom<Weights, O, R, false>(part, weights, output, row, end, most);
     }
   }
 }
 
+// All chunks for O outputs.
+template <int O, int R>
+void Chunks(const MatMulArgs& args, int64_t output) {
+  for (int64_t k = 0; k < args.w.cols; k += kChunk) Chunk<O, R, true>(args, output, k);
+}
+
 void MatMulRounded(const MatMulArgs& args, int64_t begin, int64_t end) {
   if (args.w.type != WeightType::kBf16) return kAvx512VnniKernels.matmul(args, begin, end);
-  const int64_t inputs = args.w.cols;
   constexpr int kWide = Vec::kOutputsFewRows, kOutputs = Vec::kOutputs;
   if (args.rows <= kPackRows) {
     // Few rows wait for weights from memory, which come best one row of them after the other.
     if (args.rows <= Vec::kFewRows) {
-      for (; begin + kWide <= end; begin += kWide) {
-        for (int64_t k = 0; k < inputs; k += kChunk) Chunk<kWide, Vec::kFewRows>(args, begin, k);
-      }
+      for (; begin + kWide <= end; begin += kWide) Chunks<kWide, Vec::kFewRows>(args, begin);
     }
-    for (; begin + kOutputs <= end; begin += kOutputs) {
-      for (int64_t k = 0; k < inputs; k += kChunk) Chunk<kOutputs, Vec::kRows>(args, begin, k);
-    }
-    for (; begin < end; ++begin) {
-      for (int64_t k = 0; k < inputs; k += kChunk) Chunk<1, 1>(args, begin, k);
-    }
+    for (; begin + kOutputs <= end; begin += kOutputs) Chunks<kOutputs, Vec::kRows>(args, begin);
+    for (; begin < end; ++begin) Chunks<1, 1>(args, begin);
     return;
   }
-  for (int64_t k = 0; k < inputs; k += kChunk) {
+  for (int64_t k = 0; k < args.w.cols; k += kChunk) {
     int64_t output = begin;
     for (; output + kOutputs <= end; output += kOutputs) {
-      Chunk<kOutputs, Vec::kRows>(args, output, k);
+      Chunk<kOutputs, Vec::kRows, false>(args, output, k);
     }
-    for (; output < end; ++output) Chunk<1, 1>(args, output, k);
+    for (; output < end; ++output) Chunk<1, 1, false>(args, output, k);
   }
 }
 

@@ -3,11 +3,11 @@
 //
 //   g++ -O2 -std=c++20 -I. -Iinclude bench/peers/gemm_onednn.cc -o gemm_onednn
 //       build/kernels/libpawl_kernels.a build/src/base/libpawl_base.a -ldnnl   (one line)
-//   OMP_NUM_THREADS=1 ./gemm_onednn [amx-bf16]
+//   OMP_NUM_THREADS=1 ./gemm_onednn [amx-bf16|avx512-bf16]
 //
-// Pawl multiplies float inputs (of 16 bits at least; with amx-bf16 rounded to bf16) with weights as
-// they lie in a file; oneDNN gets bf16 inputs and weights packed in the order it likes best. Both
-// give floats. The best of twelve rounds counts.
+// Pawl multiplies float inputs (of 16 bits at least; with those two rounded to bf16) with weights
+// as they lie in a file; oneDNN gets bf16 inputs and weights packed in the order it likes best.
+// Both give floats. The best of twelve rounds counts.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -88,11 +88,13 @@ void Compare(const pawl::KernelSet& kernels, int64_t rows, const Shape& shape) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const bool rounded = argc > 1 && std::strcmp(argv[1], "amx-bf16") == 0;
+  const auto asked = [&](const char* name) { return argc > 1 && std::strcmp(argv[1], name) == 0; };
   const pawl::KernelSet* found =
-      pawl::FindKernels(rounded ? pawl::KernelVariant::kAmxBf16 : pawl::KernelVariant::kAuto);
+      pawl::FindKernels(asked("amx-bf16")      ? pawl::KernelVariant::kAmxBf16
+                        : asked("avx512-bf16") ? pawl::KernelVariant::kAvx512Bf16
+                                               : pawl::KernelVariant::kAuto);
   if (found == nullptr) {
-    std::fprintf(stderr, "this processor has no AMX\n");
+    std::fprintf(stderr, "this processor has no %s\n", argv[1]);
     return 1;
   }
   const pawl::KernelSet& kernels = *found;

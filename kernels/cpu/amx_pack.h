@@ -1,5 +1,5 @@
-// Inputs as AMX's instruction reads them: rounded to bf16, the pairs of 16 rows side by side. Only
-// for files that are compiled for AVX-512 BF16 and AMX.
+// Inputs rounded to bf16 (Load32, Brain), and as AMX's instruction reads them: the pairs of 16 rows
+// side by side. Only for files that are compiled for AVX-512 BF16.
 #ifndef PAWL_KERNELS_CPU_AMX_PACK_H_
 #define PAWL_KERNELS_CPU_AMX_PACK_H_
 

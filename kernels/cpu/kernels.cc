@@ -47,6 +47,13 @@ const KernelSet* FindKernels(KernelVariant variant) {
       }
 #endif
       return nullptr;
+    case KernelVariant::kAvx512Bf16:
+#if defined(PAWL_X86_KERNELS)
+      if (cpu.avx512_bf16 && FindKernels(KernelVariant::kAvx512Vnni) != nullptr) {
+        return &kAvx512Bf16Kernels;
+      }
+#endif
+      return nullptr;
     case KernelVariant::kAuto:
       break;
   }

@@ -9,11 +9,12 @@
 // AVX-512, the last with and without AVX-512 VNNI for integer weights (integers.h). All of them do
 // the same operations on 16 lanes in the same order, so their results are equal bit for bit; only
 // speed differs. One for AMX (amx.cc) differs in products with bf16 weights: it takes 16 bits of
-// each input and adds in the order of the tile unit. Another, which is never chosen unless it is
-// asked for, takes 8 bits of each input (a bf16 number) there, and of all that attention
-// multiplies: half the work, and less exact. In each variant the order of additions for an element
-// of a result depends on the length of the sum alone: not on how many rows are in the call, where a
-// row stands in it, or how the work is cut between threads.
+// each input and adds in the order of the tile unit. Two others, which are never chosen unless they
+// are asked for, take 8 bits of each input (a bf16 number) there, and of all that attention
+// multiplies: half the work, and less exact; one is for AMX, one for AVX-512 BF16 (avx512_bf16.cc).
+// In each variant the order of additions for an element of a result depends on the length of the
+// sum alone: not on how many rows are in the call, where a row stands in it, or how the work is cut
+// between threads.
 //
 // Everything here is thread-safe: functions touch only what their arguments name. Pointers need the
 // alignment of their element type and no more. Nothing is allocated.
@@ -143,7 +144,8 @@ inline int64_t AttentionScratch(int64_t positions, int rows, int group, int head
 }
 
 struct KernelSet {
-  const char* name;  // "portable", "avx2", "avx512", "avx512-vnni", "amx", "amx-bf16"
+  const char*
+      name;  // "portable", "avx2", "avx512", "avx512-vnni", "amx", "amx-bf16", "avx512-bf16"
 
   // Packs rows of n inputs for products with weights of that type, row r at x + r * x_stride.
   // Writes at most 4 bytes for each that it reads.
@@ -179,10 +181,19 @@ struct KernelSet {
   float (*read_sum)(const float* x, int64_t n);
 };
 
-enum class KernelVariant : int { kAuto, kPortable, kAvx2, kAvx512, kAvx512Vnni, kAmx, kAmxBf16 };
+enum class KernelVariant : int {
+  kAuto,
+  kPortable,
+  kAvx2,
+  kAvx512,
+  kAvx512Vnni,
+  kAmx,
+  kAmxBf16,
+  kAvx512Bf16
+};
 
 // The kernels of that variant, or nullptr when this processor or this build lacks them. kAuto
-// always finds some, and never kAmxBf16.
+// always finds some, and never kAmxBf16 or kAvx512Bf16.
 const KernelSet* FindKernels(KernelVariant variant);
 
 }  // namespace pawl

@@ -53,11 +53,17 @@ void Pack(WeightType type, const float* x, int64_t x_stride, int rows, int64_t n
   }
 }
 
+// Packed inputs of a product: n of each row, the next row `stride` floats further.
+struct Inputs {
+  const float* x;
+  int64_t stride, n;
+};
+
 // How a tile reads its weights. `Row(o)` is the o-th output from here.
 template <typename W>
 struct Stored {
-  using Type = W;
   static constexpr bool kPairs = kPaired<W>;
+  static constexpr int kStep = kLanes;  // inputs that a multiply-add takes
   const W* data;
   int64_t stride;
   Vec Load(int o, int64_t k) const { return Vec::Load(data + o * stride + k); }
@@ -65,6 +71,14 @@ struct Stored {
   Vec Even(int o, int64_t k) const { return Vec::LoadEven(data + o * stride + k); }
   Vec Odd(int o, int64_t k) const { return Vec::LoadOdd(data + o * stride + k); }
   Stored Row(int64_t o) const { return {data + o * stride, stride}; }
+  static Inputs InputsOf(const MatMulArgs& args, int row) {
+    const int64_t width = PackedWidth(args.w.cols);
+    return {args.x + row * width, width, args.w.cols};
+  }
+  static Vec LoadRest(const float* x, int n) { return Vec::LoadN(x, n); }
+  static Vec MultiplyAdd(const Vec& weight, const Vec& input, const Vec& sum) {
+    return Fma(weight, input, sum);
+  }
   // Asks for what lies O outputs further: in the order of addresses, as much for each `Step` inputs
   // as these take.
   static constexpr bool kFetches = true;
@@ -95,7 +109,9 @@ __attribute__((always_inline)) inline void Accumulate(const Weights& w, const fl
     for (int r = 0; r < R; ++r) {
       const Vec input = inputs(x + r * x_stride);
 #pragma GCC unroll 16
-      for (int o = 0; o < O; ++o) acc[r * O + o] = Fma(weight[o], input, acc[r * O + o]);
+      for (int o = 0; o < O; ++o) {
+        acc[r * O + o] = Weights::MultiplyAdd(weight[o], input, acc[r * O + o]);
+      }
     }
   };
   int64_t k = 0;
@@ -108,14 +124,16 @@ __attribute__((always_inline)) inline void Accumulate(const Weights& w, const fl
            [k](const float* p) { return Vec::Load(p + k + kLanes); });
     }
   }
-  for (; k + kLanes <= n; k += kLanes) {
-    if constexpr (Ahead) w.template Fetch<O, kLanes>(k);
-    step([&w, k](int o) { return w.Load(o, k); }, [k](const float* p) { return Vec::Load(p + k); });
+  constexpr int kStep = Weights::kStep, kPerLane = kStep / kLanes;
+  for (; k + kStep <= n; k += kStep) {
+    if constexpr (Ahead) w.template Fetch<O, kStep>(k);
+    step([&w, k](int o) { return w.Load(o, k); },
+         [k](const float* p) { return Vec::Load(p + k / kPerLane); });
   }
   if (k < n) {
     const int rest = static_cast<int>(n - k);
     step([&w, k, rest](int o) { return w.LoadN(o, k, rest); },
-         [k, rest](const float* p) { return Vec::LoadN(p + k, rest); });
+         [k, rest](const float* p) { return Weights::LoadRest(p + k / kPerLane, rest); });
   }
 }
 
@@ -152,8 +170,8 @@ inline Few<N> FewAt(const float* p) {
 template <typename Weights, int O, int R, bool Ahead = false>
 inline void TileToOutput(const MatMulArgs& args, const Weights& w, int64_t output, int row) {
   float sums[O * R];
-  const int64_t width = PackedWidth(args.w.cols);
-  Tile<O, R, Ahead>(w.Row(output), args.x + row * width, width, args.w.cols, sums);
+  const Inputs inputs = w.InputsOf(args, row);
+  Tile<O, R, Ahead>(w.Row(output), inputs.x, inputs.stride, inputs.n, sums);
   const float* bias = args.bias != nullptr ? args.bias + output : nullptr;
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
@@ -412,7 +430,8 @@ float ReadSum(const float* x, int64_t n) {
 struct Query {
   const AttentionRow* row;
   float* out;
-  float* scores;  // of position j at j - row->first, and behind them those of the extra slots
+  float* scores;    // of position j at j - row->first, and behind them those of the extra slots
+  int64_t skipped;  // so many positions before row->first, and their slots, have been left out
 };
 
 // Where a slot's keys or values are, in a layer's first page.
@@ -423,15 +442,17 @@ inline int64_t SlotOffset(const AttentionArgs& a, int32_t slot) {
 // Scores of R queries against the keys from .. to-1 of a page, the first of them being position
 // `start`: the keys are a matrix of weights, the queries its input rows. Whole tiles are computed,
 // and each query keeps the scores of the positions that it sees.
-template <int R>
+template <typename Arithmetic, int R>
 inline void ScoresOfPage(const AttentionArgs& a, const float* page, int64_t start, int64_t from,
                          int64_t to, const float* q, const Query* queries) {
+  using Keys = typename Arithmetic::Keys;
+  const int64_t stride = Arithmetic::QueryStride(a.head_dim);
   // All keys of a page at once, where one query leaves registers for their sums.
   if constexpr (R == 1 && Vec::kOutputsFewRows >= 8) {
     const AttentionRow& row = *queries[0].row;
     if (row.first <= start && row.prefix >= start + kKvPage) {
       float* scores = queries[0].scores + (start - row.first);
-      return Tile<kKvPage, 1>(Stored<float>{page, a.head_dim}, q, a.head_dim, a.head_dim, scores);
+      return Tile<kKvPage, 1>(Keys{page, a.head_dim}, q, stride, a.head_dim, scores);
     }
   }
   constexpr int kKeys = Vec::kOutputs;
@@ -444,8 +465,7 @@ inline void ScoresOfPage(const AttentionArgs& a, const float* page, int64_t star
   }
   for (int64_t j = from / kKeys * kKeys; j < to; j += kKeys) {
     Vec acc[kKeys * R];
-    Accumulate<kKeys, R>(Stored<float>{page + j * a.head_dim, a.head_dim}, q, a.head_dim,
-                         a.head_dim, acc);
+    Accumulate<kKeys, R>(Keys{page + j * a.head_dim, a.head_dim}, q, stride, a.head_dim, acc);
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 8
@@ -467,14 +487,15 @@ inline void ScoresOfPage(const AttentionArgs& a, const float* page, int64_t star
 }
 
 // All queries from q on, R at a time, then the R' < R that are left.
-template <int R>
+template <typename Arithmetic, int R>
 inline void PageScores(const AttentionArgs& a, const float* page, int64_t start, int64_t from,
                        int64_t to, const float* q, const Query* queries, int count) {
-  for (; count >= R; count -= R, q += R * a.head_dim, queries += R) {
-    ScoresOfPage<R>(a, page, start, from, to, q, queries);
+  const int64_t stride = Arithmetic::QueryStride(a.head_dim);
+  for (; count >= R; count -= R, q += R * stride, queries += R) {
+    ScoresOfPage<Arithmetic, R>(a, page, start, from, to, q, queries);
   }
   if constexpr (R > 1) {
-    if (count > 0) PageScores<R - 1>(a, page, start, from, to, q, queries, count);
+    if (count > 0) PageScores<Arithmetic, R - 1>(a, page, start, from, to, q, queries, count);
   }
 }
 
@@ -510,46 +531,20 @@ float Softmax(float* scores, int64_t n, float scale, float soft_cap) {
   return Sum(sum);
 }
 
-// out[r] += sum over positions begin .. end-1 of p[r][j] * values[j], for R queries and B blocks of
-// 16 elements that start at `offset`; `last` is how many elements the last block has.
-template <int R, int B>
-inline void WeightedSum(const AttentionArgs& a, const Query* queries, int offset, int last,
-                        int64_t begin, int64_t end) {
+// The sums of R queries for B blocks of 16 elements that start at `offset`, `last` being how many
+// elements the last block has: from `out` to acc[r * B + b], and back when `add` has added to them.
+template <int R, int B, typename Add>
+__attribute__((always_inline)) inline void AddToOutputs(const Query* queries, int offset, int last,
+                                                        const Add& add) {
   Vec acc[R * B];
-  const float* p[R];
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
     const float* out = queries[r].out + offset;
-    p[r] = queries[r].scores - queries[r].row->first;
 #pragma GCC unroll 8
     for (int b = 0; b < B - 1; ++b) acc[r * B + b] = Vec::Load(out + b * kLanes);
     acc[r * B + B - 1] = LoadUpTo(out + (B - 1) * kLanes, last);
   }
-  const auto add = [&](const float* value, int64_t j) __attribute__((always_inline)) {
-    Vec v[B];
-#pragma GCC unroll 8
-    for (int b = 0; b < B - 1; ++b) v[b] = Vec::Load(value + b * kLanes);
-    v[B - 1] = LoadUpTo(value + (B - 1) * kLanes, last);
-#pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) {
-      const Vec weight = Vec::Set1(p[r][j]);
-#pragma GCC unroll 8
-      for (int b = 0; b < B; ++b) acc[r * B + b] = Fma(weight, v[b], acc[r * B + b]);
-    }
-  };
-  const float* values = a.values + offset;
-  const int64_t prefix = queries[0].row->prefix;
-  int64_t j = begin;
-  while (j < end && j < prefix) {
-    const float* page = values + a.pages[j >> kKvPageShift] * a.page_stride;
-    const int64_t next = (j | (kKvPage - 1)) + 1;
-    const int64_t stop = next < prefix ? next : prefix;
-    for (const int64_t to = stop < end ? stop : end; j < to; ++j) {
-      add(page + (j & (kKvPage - 1)) * a.head_dim, j);
-    }
-  }
-  const int32_t* extra = queries[0].row->extra;
-  for (; j < end; ++j) add(values + SlotOffset(a, extra[j - prefix]), j);
+  add(acc);
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
     float* out = queries[r].out + offset;
@@ -559,65 +554,113 @@ inline void WeightedSum(const AttentionArgs& a, const Query* queries, int offset
   }
 }
 
-template <int R, int B>
+// Attention with the floats as they are.
+struct Exact {
+  using Keys = Stored<float>;
+  static constexpr int64_t kPositions = 1;  // that a multiply-add of values takes
+  static int64_t QueryStride(int64_t head_dim) { return head_dim; }
+  static void PackQuery(const float* q, int64_t head_dim, float* out) {
+    for (int64_t k = 0; k < head_dim; ++k) out[k] = q[k];
+  }
+  static void PackScores(const Query&, int64_t) {}
+
+  // out[r] += sum over positions begin .. end-1 of p[r][j] * values[j], for R queries and B blocks.
+  template <int R, int B>
+  static void WeightedSum(const AttentionArgs& a, const Query* queries, int offset, int last,
+                          int64_t begin, int64_t end) {
+    const float* p[R];
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) p[r] = queries[r].scores - queries[r].row->first;
+    AddToOutputs<R, B>(
+        queries, offset, last, [&](Vec * acc) __attribute__((always_inline)) {
+          const auto add = [&](const float* value, int64_t j) __attribute__((always_inline)) {
+            Vec v[B];
+#pragma GCC unroll 8
+            for (int b = 0; b < B - 1; ++b) v[b] = Vec::Load(value + b * kLanes);
+            v[B - 1] = LoadUpTo(value + (B - 1) * kLanes, last);
+#pragma GCC unroll 8
+            for (int r = 0; r < R; ++r) {
+              const Vec weight = Vec::Set1(p[r][j]);
+#pragma GCC unroll 8
+              for (int b = 0; b < B; ++b) acc[r * B + b] = Fma(weight, v[b], acc[r * B + b]);
+            }
+          };
+          const float* values = a.values + offset;
+          const int64_t prefix = queries[0].row->prefix;
+          int64_t j = begin;
+          while (j < end && j < prefix) {
+            const float* page = values + a.pages[j >> kKvPageShift] * a.page_stride;
+            const int64_t next = (j | (kKvPage - 1)) + 1;
+            const int64_t stop = next < prefix ? next : prefix;
+            for (const int64_t to = stop < end ? stop : end; j < to; ++j) {
+              add(page + (j & (kKvPage - 1)) * a.head_dim, j);
+            }
+          }
+          const int32_t* extra = queries[0].row->extra;
+          for (; j < end; ++j) add(values + SlotOffset(a, extra[j - prefix]), j);
+        });
+  }
+};
+
+template <typename Arithmetic, int R, int B>
 inline void WeightedBlocks(const AttentionArgs& a, const Query* queries, int offset, int64_t begin,
                            int64_t end) {
   for (; offset + B * kLanes <= a.head_dim; offset += B * kLanes) {
-    WeightedSum<R, B>(a, queries, offset, kLanes, begin, end);
+    Arithmetic::template WeightedSum<R, B>(a, queries, offset, kLanes, begin, end);
   }
   if constexpr (B > 1) {
-    WeightedBlocks<R, B - 1>(a, queries, offset, begin, end);
+    WeightedBlocks<Arithmetic, R, B - 1>(a, queries, offset, begin, end);
   } else if (offset < a.head_dim) {
-    WeightedSum<R, 1>(a, queries, offset, a.head_dim - offset, begin, end);
+    Arithmetic::template WeightedSum<R, 1>(a, queries, offset, a.head_dim - offset, begin, end);
   }
 }
 
 // Positions begin .. end-1, those from the prefix on being the extra slots. They are the same for
 // all queries, and where there are extra slots among them all queries are of one row.
-template <int R>
+template <typename Arithmetic, int R>
 inline void WeightedSums(const AttentionArgs& a, const Query* queries, int count, int64_t begin,
                          int64_t end) {
   if (begin >= end) return;
   for (; count >= R; count -= R, queries += R) {
-    WeightedBlocks<R, Vec::kAttentionBlocks>(a, queries, 0, begin, end);
+    WeightedBlocks<Arithmetic, R, Vec::kAttentionBlocks>(a, queries, 0, begin, end);
   }
   if constexpr (R > 1) {
-    if (count > 0) WeightedSums<R - 1>(a, queries, count, begin, end);
+    if (count > 0) WeightedSums<Arithmetic, R - 1>(a, queries, count, begin, end);
   }
 }
 
 // REQUIRES: a.row_count * a.group <= kAttentionQueries.
+template <typename Arithmetic>
 void AttentionOfQueries(const AttentionArgs& a) {
   constexpr int kQueries = Vec::kAttentionQueries;
   const int count = a.row_count * a.group;
   int64_t positions = 0;
   AttentionRow rows[kAttentionQueries];
+  int64_t skipped[kAttentionQueries];
   for (int i = 0; i < a.row_count; ++i) {
     AttentionRow& row = rows[i] = a.rows[i];
-    if (row.first > row.prefix) {  // some of the extra slots are not seen
-      row.extra += row.first - row.prefix;
-      row.extra_count -= static_cast<int>(row.first - row.prefix);
-      row.first = row.prefix;
-    }
+    skipped[i] = row.first > row.prefix ? row.first - row.prefix : 0;
+    row.extra += skipped[i];  // some of the extra slots are not seen
+    row.extra_count -= static_cast<int>(skipped[i]);
+    row.first -= skipped[i];
     const int64_t seen = row.prefix - row.first + row.extra_count;
     positions = seen > positions ? seen : positions;
   }
   const int64_t stride = AttentionStride(positions);
   Query queries[kAttentionQueries];
   // Queries side by side, and behind them the scores of each.
+  const int64_t q_stride = Arithmetic::QueryStride(a.head_dim);
   float* const q = a.scratch;
-  float* scores = a.scratch + int64_t{count} * a.head_dim;
+  float* scores = a.scratch + count * q_stride;
   int64_t least = rows[0].first, most = rows[0].prefix;               // seen by any row
   int64_t common_first = rows[0].first, common_end = rows[0].prefix;  // by all
   for (int i = 0, n = 0; i < a.row_count; ++i) {
     const AttentionRow& row = rows[i];
-    for (int64_t k = 0; k < int64_t{a.group} * a.head_dim; ++k) {
-      q[int64_t{n} * a.head_dim + k] = row.q[k];
-      row.out[k] = 0.0f;
-    }
     for (int h = 0; h < a.group; ++h, ++n, scores += stride) {
-      queries[n] = {&row, row.out + int64_t{h} * a.head_dim, scores};
+      Arithmetic::PackQuery(row.q + int64_t{h} * a.head_dim, a.head_dim, q + n * q_stride);
+      queries[n] = {&row, row.out + int64_t{h} * a.head_dim, scores, skipped[i]};
     }
+    for (int64_t k = 0; k < int64_t{a.group} * a.head_dim; ++k) row.out[k] = 0.0f;
     least = row.first < least ? row.first : least;
     most = row.prefix > most ? row.prefix : most;
     common_first = row.first > common_first ? row.first : common_first;
@@ -627,38 +670,43 @@ void AttentionOfQueries(const AttentionArgs& a) {
     const float* page = a.keys + a.pages[start >> kKvPageShift] * a.page_stride;
     const int64_t from = least > start ? least - start : 0;
     const int64_t to = most < start + kKvPage ? most - start : kKvPage;
-    PageScores<Vec::kRows>(a, page, start, from, to, q, queries, count);
+    PageScores<Arithmetic, Vec::kRows>(a, page, start, from, to, q, queries, count);
   }
   for (int n = 0; n < count; ++n) {
     const AttentionRow& row = *queries[n].row;
     float* out = queries[n].scores + (row.prefix - row.first);
     for (int i = 0; i < row.extra_count; ++i) {
-      Tile<1, 1>(Stored<float>{a.keys + SlotOffset(a, row.extra[i]), a.head_dim},
-                 q + int64_t{n} * a.head_dim, a.head_dim, a.head_dim, out + i);
+      using Keys = typename Arithmetic::Keys;
+      Tile<1, 1>(Keys{a.keys + SlotOffset(a, row.extra[i]), a.head_dim}, q + n * q_stride, q_stride,
+                 a.head_dim, out + i);
     }
   }
   float inverse[kAttentionQueries];
   for (int n = 0; n < count; ++n) {
     const AttentionRow& row = *queries[n].row;
-    inverse[n] = 1.0f / Softmax(queries[n].scores, row.prefix - row.first + row.extra_count,
-                                a.scale, a.soft_cap);
+    const int64_t seen = row.prefix - row.first + row.extra_count;
+    inverse[n] = 1.0f / Softmax(queries[n].scores, seen, a.scale, a.soft_cap);
+    Arithmetic::PackScores(queries[n], seen);
   }
   // Each row's positions in ascending order: its own first ones, those that all rows see, its own
   // last ones.
+  constexpr int64_t kPositions = Arithmetic::kPositions;
+  common_first = (common_first + kPositions - 1) / kPositions * kPositions;
+  common_end = common_end / kPositions * kPositions;
   if (common_first > common_end) common_first = common_end = 0;
   const bool common = common_first < common_end;
   const auto each_row = [&](bool before) {
     for (int i = 0; i < a.row_count; ++i) {
       const AttentionRow& row = rows[i];
       const int64_t end = row.prefix + row.extra_count;
-      WeightedSums<kQueries>(a, queries + i * a.group, a.group,
-                             before || !common ? row.first : common_end,
-                             before ? common_first : end);
+      WeightedSums<Arithmetic, kQueries>(a, queries + i * a.group, a.group,
+                                         before || !common ? row.first : common_end,
+                                         before ? common_first : end);
     }
   };
   if (common) {
     each_row(true);
-    WeightedSums<kQueries>(a, queries, count, common_first, common_end);
+    WeightedSums<Arithmetic, kQueries>(a, queries, count, common_first, common_end);
   }
   each_row(false);
   for (int n = 0; n < count; ++n) {
@@ -670,8 +718,9 @@ void AttentionOfQueries(const AttentionArgs& a) {
   }
 }
 
+template <typename Arithmetic>
 void Attention(const AttentionArgs& a) {
-  if (a.group <= kAttentionQueries) return AttentionOfQueries(a);
+  if (a.group <= kAttentionQueries) return AttentionOfQueries<Arithmetic>(a);
   for (int h = 0; h < a.group; h += kAttentionQueries) {
     AttentionRow row = a.rows[0];
     row.q += int64_t{h} * a.head_dim;
@@ -679,14 +728,14 @@ void Attention(const AttentionArgs& a) {
     AttentionArgs part = a;
     part.rows = &row;
     part.group = a.group - h < kAttentionQueries ? a.group - h : kAttentionQueries;
-    AttentionOfQueries(part);
+    AttentionOfQueries<Arithmetic>(part);
   }
 }
 
 template <const IntegerKernels& kIntegers>
 constexpr KernelSet TableNamed(const char* name) {
-  return {name,    Pack<kIntegers>, MatMul<kIntegers>, RmsNorm, Rope,    Attention, Softmax,
-          SiluMul, GeluMul,         SoftCap,           ToFloat, ReadRow, AllFinite, ReadSum};
+  return {name,    Pack<kIntegers>, MatMul<kIntegers>, RmsNorm, Rope,    Attention<Exact>, Softmax,
+          SiluMul, GeluMul,         SoftCap,           ToFloat, ReadRow, AllFinite,        ReadSum};
 }
 
 }  // namespace

@@ -80,8 +80,8 @@ WeightDtype DtypeNamed(const std::string& name) {
 
 const std::vector<std::string>& KernelNames() {
   // In the order of KernelVariant.
-  static const std::vector<std::string> names = {"auto",        "portable", "avx2",    "avx512",
-                                                 "avx512-vnni", "amx",      "amx-bf16"};
+  static const std::vector<std::string> names = {
+      "auto", "portable", "avx2", "avx512", "avx512-vnni", "amx", "amx-bf16", "avx512-bf16"};
   return names;
 }
 
@@ -103,8 +103,8 @@ void DeviceFlags::AddTo(CLI::App* command) {
       ->capture_default_str();
   command
       ->add_option("--kernels", kernels,
-                   "The instructions on the CPU; amx-bf16 rounds inputs to 8 bits beside bf16 "
-                   "weights, faster on long prompts; auto: the best of the others")
+                   "The instructions on the CPU; amx-bf16 and avx512-bf16 round inputs to 8 bits "
+                   "beside bf16 weights, faster on long prompts; auto: the best of the others")
       ->check(CLI::IsMember(KernelNames()))
       ->type_name("NAME")
       ->capture_default_str();

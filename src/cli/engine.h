@@ -35,7 +35,8 @@ Encoder EncoderOf(const Text& text);
 const std::vector<std::string>& DtypeNames();
 // REQUIRES: one of those names.
 WeightDtype DtypeNamed(const std::string& name);
-// The names of --kernels: "auto", "portable", "avx2", "avx512", "avx512-vnni", "amx", "amx-bf16".
+// The names of --kernels: "auto", "portable", "avx2", "avx512", "avx512-vnni", "amx", "amx-bf16",
+// "avx512-bf16".
 const std::vector<std::string>& KernelNames();
 // REQUIRES: one of those names.
 KernelVariant KernelsNamed(const std::string& name);

@@ -77,7 +77,8 @@ TEST(MaskedHeadTest, AllowedLogitsHaveTheBitsOfAFullCall) {
   Random random(1);
   for (const KernelVariant kernels :
        {KernelVariant::kPortable, KernelVariant::kAvx2, KernelVariant::kAvx512,
-        KernelVariant::kAvx512Vnni, KernelVariant::kAmx}) {
+        KernelVariant::kAvx512Vnni, KernelVariant::kAmx, KernelVariant::kAmxBf16,
+        KernelVariant::kAvx512Bf16}) {
     if (FindKernels(kernels) == nullptr) continue;
     for (const WeightDtype dtype : {WeightDtype::kBf16, WeightDtype::kInt8}) {
       for (const int threads : {1, 3}) {

@@ -331,6 +331,7 @@ std::vector<std::pair<std::string, KernelVariant>> RowsParams() {
   // Which are never chosen by themselves.
   for (const char* name : {"llama-bf16-llama3", "qwen2-bf16-window-yarn", "gemma3-bf16"}) {
     params.emplace_back(name, KernelVariant::kAmxBf16);
+    params.emplace_back(name, KernelVariant::kAvx512Bf16);
   }
   return params;
 }
@@ -338,6 +339,7 @@ std::vector<std::pair<std::string, KernelVariant>> RowsParams() {
 INSTANTIATE_TEST_SUITE_P(All, RowsTest, testing::ValuesIn(RowsParams()), [](const auto& param) {
   std::string name = param.param.first;
   if (param.param.second == KernelVariant::kAmxBf16) name += "_amx_bf16";
+  if (param.param.second == KernelVariant::kAvx512Bf16) name += "_avx512_bf16";
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
 });

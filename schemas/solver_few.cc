@@ -355,7 +355,9 @@ std::unique_ptr<Solver::FewValues> Solver::ListValues(FormulaId formula) {
     }
     std::map<std::string, AtomId> texts;
     for (const AtomId a : atoms) texts.emplace(constant(a), a);
-    for (const auto& [text, atom] : texts) {
+    for (const auto& entry : texts) {
+      const std::string& text = entry.first;
+      const AtomId atom = entry.second;
       if (atoms.size() * texts.size() > kMaxTried) return nullptr;
       if (!formulas.Evaluate(f, [&](AtomId a) { return constant(a) == text; })) continue;
       // Its members in their order, its numbers as they have to be spelled.

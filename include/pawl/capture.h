@@ -1,7 +1,9 @@
 // Captures: parts of an output to which a grammar gives names.
 //
-//   pawl::Matcher matcher(*compiler.CompileGrammar(R"(start: "a" n "b"
-//                                                     n[capture]: /[0-9]+/)", kLark));
+//   auto grammar = compiler.CompileGrammar("start: \"a\" n \"b\"\n"
+//                                          "n[capture]: /[0-9]+/",
+//                                          pawl::GrammarLanguage::kLark);
+//   pawl::Matcher matcher(*grammar);
 //   matcher.AcceptBytes("a12b");
 //   matcher.Captures()->front();   // {name "n", begin 1, end 3, text "12"}
 //

@@ -109,7 +109,7 @@ class Builder {
           if (vocabulary_.is_special(id)) names.emplace(vocabulary_.bytes(id), id);
         }
       }
-      CfgProgram::Tokens tokens{.ranges = set.ranges, .complement = set.complement};
+      CfgProgram::Tokens tokens{.ranges = set.ranges};
       for (const std::string& name : set.names) {
         const auto found = names.find(name);
         if (found == names.end()) {
@@ -136,16 +136,34 @@ class Builder {
           apart.push_back(range);
         }
       }
-      tokens.ranges = std::move(apart);
+      tokens.ranges = set.complement ? Others(apart) : std::move(apart);
       // A special token or one with bytes; other ids are padding that no model means.
       for (TokenId id = 0; id < vocabulary_.size() && tokens.any == kNoToken; ++id) {
         const bool meant = vocabulary_.is_special(id) || !vocabulary_.bytes(id).empty();
-        if (meant && tokens.Has(id) && !(tokens.complement && vocabulary_.is_end(id)))
-          tokens.any = id;
+        if (meant && tokens.Has(id)) tokens.any = id;
       }
+      program_.names_ends |= std::ranges::any_of(vocabulary_.end_tokens(),
+                                                 [&tokens](TokenId id) { return tokens.Has(id); });
       program_.token_sets.push_back(std::move(tokens));
     }
     return {};
+  }
+
+  // Every token outside the ranges but those that end the output: "any other" goes on.
+  std::vector<std::pair<TokenId, TokenId>> Others(
+      const std::vector<std::pair<TokenId, TokenId>>& ranges) const {
+    std::vector<std::pair<TokenId, TokenId>> others;
+    size_t range = 0;
+    for (TokenId id = 0; id < vocabulary_.size(); ++id) {
+      while (range < ranges.size() && ranges[range].second < id) ++range;
+      if ((range < ranges.size() && ranges[range].first <= id) || vocabulary_.is_end(id)) continue;
+      if (!others.empty() && others.back().second + 1 == id) {
+        others.back().second = id;
+      } else {
+        others.emplace_back(id, id);
+      }
+    }
+    return others;
   }
 
   // Which leaves have a text, and which the empty one.
@@ -168,13 +186,16 @@ class Builder {
     for (ExprId id = 0; id < ir_.expr_count(); ++id) {
       const GrammarIr::Expr& expr = ir_.expr(id);
       if (expr.kind == Kind::kTokens) {
-        const CfgProgram::Tokens& tokens = program_.token_sets[expr.index];
-        leaf_productive_[id] = tokens.any != kNoToken || !tokens.ranges.empty();
+        leaf_productive_[id] = !program_.token_sets[expr.index].ranges.empty();
       } else if (expr.kind == Kind::kAutomaton) {
-        Machine& machine = *ir_.automaton(expr.index).machine;
-        const Machine::Key start = machine.Start();
+        Machine* machine = ir_.automaton(expr.index).machine.get();
+        if (machine == nullptr) {  // of a grammar that is only checked
+          leaf_productive_[id] = true;
+          continue;
+        }
+        const Machine::Key start = machine->Start();
         leaf_productive_[id] = start != Machine::kDead;
-        leaf_nullable_[id] = start != Machine::kDead && machine.Accepting(start);
+        leaf_nullable_[id] = start != Machine::kDead && machine->Accepting(start);
       }
     }
   }
@@ -612,8 +633,13 @@ class Builder {
 
 bool CfgProgram::Tokens::Has(TokenId token) const {
   const auto after = std::upper_bound(ranges.begin(), ranges.end(), std::pair(token, INT32_MAX));
-  const bool listed = after != ranges.begin() && std::prev(after)->second >= token;
-  return listed != complement;
+  return after != ranges.begin() && std::prev(after)->second >= token;
+}
+
+Status CheckCfg(GrammarIr& ir) {
+  const auto vocabulary = Vocabulary::Create({.tokens = {"a"}, .special = {}, .end_tokens = {}});
+  if (!vocabulary.ok()) return vocabulary.error();
+  return Builder(ir, **vocabulary, CfgUse::kMasks).Check();
 }
 
 Result<CfgProgram> CompileCfg(GrammarIr& ir, const Vocabulary& vocabulary, CfgUse use) {

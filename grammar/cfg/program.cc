@@ -80,17 +80,18 @@ class Builder {
   Builder(GrammarIr& ir, const Vocabulary& vocabulary, CfgUse use)
       : ir_(ir), vocabulary_(vocabulary), captures_(use == CfgUse::kCaptures), depends_(ir) {}
 
+  // That the root has a text in a vocabulary that has the tokens.
+  Status Check() {
+    const CfgProgram::Tokens some{.ranges = {{0, 0}}, .any = 0};
+    program_.token_sets.assign(ir_.token_set_count(), some);
+    return FindProductive();
+  }
+
   Result<CfgProgram> Build() {
     if (ir_.root() == GrammarIr::kNoRule)
       return Error{ErrorCode::kInvalid, "the grammar has no root", ""};
     if (Status status = ResolveTokens(); !status.ok()) return status.error();
-    MakeMachines();
-    productive_ = Fixpoint(leaf_productive_, true);
-    if (!productive_[depends_.of_rule(ir_.root())]) {
-      return Error{ErrorCode::kUnsatisfiable,
-                   "no text fits: \"" + ir_.rule(ir_.root()).name + "\" can never end",
-                   ir_.rule(ir_.root()).place};
-    }
+    if (Status status = FindProductive(); !status.ok()) return status.error();
     nullable_ = Fixpoint(leaf_nullable_, false);
     Fold();
     if (Status status = MakeTerminals(); !status.ok()) return status.error();
@@ -100,6 +101,15 @@ class Builder {
   }
 
  private:
+  Status FindProductive() {
+    MakeMachines();
+    productive_ = Fixpoint(leaf_productive_, true);
+    if (productive_[depends_.of_rule(ir_.root())]) return {};
+    return Error{ErrorCode::kUnsatisfiable,
+                 "no text fits: \"" + ir_.rule(ir_.root()).name + "\" can never end",
+                 ir_.rule(ir_.root()).place};
+  }
+
   Status ResolveTokens() {
     std::unordered_map<std::string_view, TokenId> names;
     for (uint32_t i = 0; i < ir_.token_set_count(); ++i) {
@@ -121,8 +131,10 @@ class Builder {
       for (const auto& [first, last] : tokens.ranges) {
         if (first < 0 || first > last || last >= vocabulary_.size()) {
           return Error{ErrorCode::kInvalid,
-                       "token ids " + std::to_string(first) + " to " + std::to_string(last) +
-                           " are not among the " + std::to_string(vocabulary_.size()) +
+                       (first == last ? "token id " + std::to_string(first) + " is"
+                                      : "token ids " + std::to_string(first) + " to " +
+                                            std::to_string(last) + " are") +
+                           " not among the " + std::to_string(vocabulary_.size()) +
                            " of the vocabulary",
                        set.place};
         }

@@ -107,6 +107,11 @@ enum class CfgUse : uint8_t {
 Result<CfgProgram> CompileCfg(GrammarIr& ir, const Vocabulary& vocabulary,
                               CfgUse use = CfgUse::kMasks);
 
+// Whether the root has a text at all, as far as that is known without a vocabulary: any set of
+// tokens may have one, and so may an automaton whose machine is not there. Errors: kUnsatisfiable.
+// REQUIRES: the grammar has a root.
+Status CheckCfg(GrammarIr& ir);
+
 }  // namespace pawl
 
 #endif  // PAWL_GRAMMAR_CFG_PROGRAM_H_

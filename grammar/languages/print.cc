@@ -210,7 +210,11 @@ class Printer {
         out = Regex(id, expr, binding);
         break;
       case Kind::kAutomaton:
-        if (!lark() || ir_.automaton(expr.index).description.empty()) CannotSay("a JSON Schema");
+        if (ir_.automaton(expr.index).description.empty()) {
+          CannotSay("max_tokens of a rule that is no terminal");
+        } else if (!lark()) {
+          CannotSay("a JSON Schema");
+        }
         return ir_.automaton(expr.index).description;
       case Kind::kTokens:
         return Tokens(ir_.token_set(expr.index));
@@ -317,7 +321,8 @@ class Printer {
     std::string out;
     if (ebnf()) {
       if (!set.names.empty()) CannotSay("the token " + set.names[0] + ", only its id");
-      if (parts.empty()) return set.complement ? "ExcludeToken(2147483647)" : Never();
+      if (parts.empty() && set.complement) CannotSay("any token at all");
+      if (parts.empty()) return Never();
       for (const std::string& part : parts) out += (out.empty() ? "" : ", ") + part;
       return (set.complement ? "ExcludeToken(" : "Token(") + out + ")";
     }
@@ -326,9 +331,9 @@ class Printer {
       parts.push_back(name);
     }
     if (set.complement) {
-      if (parts.empty()) return "!<[2147483647]>";
+      if (parts.empty()) CannotSay("any token at all");
       if (parts.size() > 1) CannotSay("every token but several");
-      return "!" + parts[0];
+      return parts.empty() ? "" : "!" + parts[0];
     }
     if (parts.empty()) return Never();
     for (const std::string& part : parts) out += (out.empty() ? "" : " | ") + part;

@@ -129,6 +129,9 @@ class Printer {
     std::vector<std::string> parts;
     const GrammarIr::Attributes& attributes = rule.attributes;
     if (lazy) parts.emplace_back("lazy");
+    // What is printed does not tell the text from its marker.
+    if (attributes.marker && (attributes.capture || attributes.marker->capture))
+      CannotSay("captures of a rule with suffix or stop");
     if (attributes.capture.has_value()) {
       if (*attributes.capture == names_[current_]) {
         parts.emplace_back("capture");

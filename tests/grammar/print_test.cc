@@ -72,6 +72,11 @@ TEST(PrintTest, SaysWhatALanguageCannotSay) {
                   (language == GrammarLanguage::kLark ? "Lark" : "EBNF") +
                   " cannot say max_tokens of a rule that is no terminal");
   }
+  // Bug: these captures were left out.
+  Result<GrammarIr> stop = ReadLark("start: n\nn[stop=\"x\", stop_capture=\"m\"]: /[a-z]*/", {});
+  ASSERT_TRUE(stop.ok());
+  EXPECT_EQ(PrintGrammar(*stop, GrammarLanguage::kLark).error().ToString(),
+            "2:1: rule \"n\": Lark cannot say captures of a rule with suffix or stop");
   Result<GrammarIr> named = ReadGbnf("root ::= <think>", {});
   ASSERT_TRUE(named.ok());
   const Result<std::string> ebnf = PrintGrammar(*named, GrammarLanguage::kEbnf);

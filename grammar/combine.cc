@@ -90,8 +90,8 @@ Result<Grammar> Intersect(const Grammar& a, const Grammar& b) {
   if (dynamic_cast<CfgMachine*>(right.machine.get()) != nullptr) {
     if (dynamic_cast<CfgMachine*>(left.machine.get()) == nullptr) return Intersect(b, a);
     return Error{ErrorCode::kUnsupported,
-                 "one of the two must be a regex, choices or a schema: whether two grammars have "
-                 "a text in common cannot be decided",
+                 "one of the two must be a regex, choices, a substring or a schema: whether two "
+                 "grammars have a text in common cannot be decided",
                  ""};
   }
   const auto listed = [&] {

@@ -14,6 +14,7 @@
 #include <condition_variable>
 #include <mutex>
 
+#include "grammar/cfg/cfg_machine.h"
 #include "grammar/grammar_access.h"
 #include "grammar/machine.h"
 #include "grammar/mask_builder.h"
@@ -35,6 +36,7 @@ class GrammarImpl {
       : lock_(std::move(mutex)),
         mutex_(*lock_),
         machine_(std::move(machine)),
+        cfg_(dynamic_cast<CfgMachine*>(machine_.get())),
         vocabulary_(std::move(vocabulary)),
         builder_(*machine_, *vocabulary_),
         pool_(kMaskPoolBytes) {}
@@ -144,7 +146,7 @@ class GrammarImpl {
   std::string Forced(Machine::Key key, size_t limit) const {
     std::lock_guard lock(mutex_);
     std::string out;
-    while (out.size() < limit && !machine_->Accepting(key)) {
+    while (out.size() < limit && !machine_->Accepting(key) && !TakesTokens(key)) {
       Machine::Key only = Machine::kDead;
       int byte = -1;
       for (int b = 0; b < 256; ++b) {
@@ -171,6 +173,7 @@ class GrammarImpl {
     return machine_->Temperature(key);
   }
 
+  bool NamesEndTokens() const { return cfg_ != nullptr && cfg_->NamesEndTokens(); }
   bool CountsTokens() const { return machine_->CountsTokens(); }
   bool has_captures() const { return machine_->has_captures(); }
 
@@ -214,6 +217,7 @@ class GrammarImpl {
 
  private:
   friend struct GrammarAccess;
+  bool TakesTokens(Machine::Key key) const { return cfg_ != nullptr && cfg_->TakesTokens(key); }
   bool IsBeingMade(Machine::Key key) const {
     return std::ranges::find(being_made_, key) != being_made_.end();
   }
@@ -234,6 +238,7 @@ class GrammarImpl {
   std::shared_ptr<std::mutex> lock_;  // shared with grammars that share parts of the machine
   std::mutex& mutex_;
   std::shared_ptr<Machine> machine_;
+  CfgMachine* cfg_;  // the machine, if it may take tokens as a whole
   std::shared_ptr<const Vocabulary> vocabulary_;
   mutable MaskBuilder builder_;
   mutable MaskMemo memo_;       // may be read without any lock
@@ -323,6 +328,8 @@ GrammarAccess GrammarAccess::Of(const Grammar& grammar) {
 GrammarAccess::Place GrammarAccess::PlaceOf(const State& state) {
   return {state.grammar_->lock_.get(), state.grammar_, state.key_};
 }
+
+bool GrammarAccess::NamesEndTokens(const State& state) { return state.grammar_->NamesEndTokens(); }
 
 bool GrammarAccess::MakeMasks(const GrammarImpl* grammar, std::span<const Machine::Key> keys,
                               std::span<std::shared_ptr<const Mask>> masks) {

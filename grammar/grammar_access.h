@@ -28,6 +28,8 @@ struct GrammarAccess {
     friend auto operator<=>(const Place&, const Place&) = default;
   };
   static Place PlaceOf(const State& state);
+  // The state's grammar may take a token that ends the output in the middle of it.
+  static bool NamesEndTokens(const State& state);
   // State::mask() of several states; the lock is taken once for all that are new. false: a second
   // thread would gain nothing.
   static bool MakeMasks(const GrammarImpl* grammar, std::span<const Machine::Key> keys,

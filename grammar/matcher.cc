@@ -77,8 +77,11 @@ bool Matcher::IsEnd(TokenId token) const {
 std::optional<Matcher::Position> Matcher::After(const Position& position, TokenId token) const {
   if (position.ended) return std::nullopt;
   if (IsEnd(token)) {
-    if (!position.state.accepting()) return std::nullopt;
-    return Position{position.state, true, token, position.bytes_end};
+    if (position.state.accepting())
+      return Position{position.state, true, token, position.bytes_end};
+    // Elsewhere it is what the grammar takes it for, which may name a special token but has no
+    // other way to mean one.
+    if (!grammar_.vocabulary().is_special(token)) return std::nullopt;
   }
   const std::optional<State> next = position.state.Advance(token);
   if (!next) return std::nullopt;
@@ -128,7 +131,12 @@ Result<std::vector<Capture>> Matcher::Captures() const {
 bool Matcher::TerminatedAt(const Position& position) const {
   if (position.ended) return true;
   if (!terminate_without_end_token_ || !position.state.accepting()) return false;
-  // Complete, and the mask has nothing but the vocabulary's end tokens.
+  // Complete, and the mask has nothing but the vocabulary's end tokens, none of which goes on.
+  if (GrammarAccess::NamesEndTokens(position.state)) {
+    for (const TokenId token : grammar_.vocabulary().end_tokens()) {
+      if (position.state.Advance(token)) return false;
+    }
+  }
   return static_cast<size_t>(position.state.mask()->count()) ==
          grammar_.vocabulary().end_tokens().size();
 }
@@ -162,6 +170,13 @@ bool Matcher::WithOwnEndTokens(const Position& position, std::span<uint32_t> row
   if (!own_end_tokens_) return any;
   // A vocabulary without end tokens cannot tell by its mask where the text may end.
   const auto theirs = grammar_.vocabulary().end_tokens();
+  if (GrammarAccess::NamesEndTokens(position.state)) {
+    // A bit of theirs may mean that the output ends, or that it goes on.
+    for (const auto tokens : {theirs, std::span<const TokenId>(end_tokens_)}) {
+      for (const TokenId token : tokens) SetBit(row, token, After(position, token).has_value());
+    }
+    return std::ranges::any_of(row, [](uint32_t word) { return word != 0; });
+  }
   const bool accepting = theirs.empty() ? position.state.accepting() : GetBit(row, theirs.front());
   for (const TokenId token : theirs) SetBit(row, token, false);
   for (const TokenId token : end_tokens_) SetBit(row, token, accepting);

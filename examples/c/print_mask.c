@@ -1,5 +1,8 @@
 /* Prints which tokens a choice allows, step by step.
- *   cc -std=c11 print_mask.c $(pkg-config --cflags --libs pawl) -o print_mask */
+ *   cc -std=c11 print_mask.c $(pkg-config --cflags --libs pawl) -o print_mask
+ * Where Pawl is installed in a folder that the loader does not search, add
+ *   -Wl,-rpath,$(pkg-config --variable=libdir pawl)
+ * or set LD_LIBRARY_PATH to that folder when the program runs. */
 #include <pawl/pawl.h>
 #include <stdio.h>
 #include <string.h>

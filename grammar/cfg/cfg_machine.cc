@@ -174,21 +174,19 @@ Machine::Key CfgMachine::StepToken(Key state, TokenId token, Key by_bytes) {
   return id == kDeadState ? kDead : MakeKey(id, 1);
 }
 
-void CfgMachine::FillTokens(Key state, const Vocabulary& vocabulary, uint32_t* words) {
+void CfgMachine::FillTokens(Key state, const Vocabulary& /*vocabulary*/, uint32_t* words) {
   const ContId fresh = states_[FrameOf(state)].fresh;
   if (fresh == Continuations::kNone) return;
   for (const auto& begin : continuations_->Expand(fresh).tokens) {
-    const CfgProgram::Tokens& tokens = program_.token_sets[begin.what];
-    if (!tokens.complement) {
-      for (const auto& [first, last] : tokens.ranges) {
-        for (TokenId id = first; id <= last; ++id) words[id >> 5] |= 1u << (id & 31);
-      }
-    } else {
-      for (TokenId id = 0; id < vocabulary.size(); ++id) {
-        if (tokens.Has(id)) words[id >> 5] |= 1u << (id & 31);
-      }
+    for (const auto& [first, last] : program_.token_sets[begin.what].ranges) {
+      for (TokenId id = first; id <= last; ++id) words[id >> 5] |= 1u << (id & 31);
     }
   }
+}
+
+bool CfgMachine::TakesTokens(Key state) {
+  const ContId fresh = states_[FrameOf(state)].fresh;
+  return fresh != Continuations::kNone && !continuations_->Expand(fresh).tokens.empty();
 }
 
 bool CfgMachine::FillBelow(Key state, const Vocabulary& vocabulary, uint32_t node, bool fresh,

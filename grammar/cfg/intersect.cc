@@ -349,7 +349,6 @@ class Product {
     if (!inserted) return known->second;
     for (TokenId id = 0; id < vocabulary_.size(); ++id) {
       if (!program_.token_sets[set].Has(id)) continue;
-      if (program_.token_sets[set].complement && vocabulary_.is_end(id)) continue;
       uint32_t end = from;
       if (!vocabulary_.is_special(id)) {
         for (const char byte : vocabulary_.bytes(id)) {

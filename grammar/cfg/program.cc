@@ -80,17 +80,18 @@ class Builder {
   Builder(GrammarIr& ir, const Vocabulary& vocabulary, CfgUse use)
       : ir_(ir), vocabulary_(vocabulary), captures_(use == CfgUse::kCaptures), depends_(ir) {}
 
+  // That the root has a text in a vocabulary that has the tokens.
+  Status Check() {
+    const CfgProgram::Tokens some{.ranges = {{0, 0}}, .any = 0};
+    program_.token_sets.assign(ir_.token_set_count(), some);
+    return FindProductive();
+  }
+
   Result<CfgProgram> Build() {
     if (ir_.root() == GrammarIr::kNoRule)
       return Error{ErrorCode::kInvalid, "the grammar has no root", ""};
     if (Status status = ResolveTokens(); !status.ok()) return status.error();
-    MakeMachines();
-    productive_ = Fixpoint(leaf_productive_, true);
-    if (!productive_[depends_.of_rule(ir_.root())]) {
-      return Error{ErrorCode::kUnsatisfiable,
-                   "no text fits: \"" + ir_.rule(ir_.root()).name + "\" can never end",
-                   ir_.rule(ir_.root()).place};
-    }
+    if (Status status = FindProductive(); !status.ok()) return status.error();
     nullable_ = Fixpoint(leaf_nullable_, false);
     Fold();
     if (Status status = MakeTerminals(); !status.ok()) return status.error();
@@ -100,6 +101,15 @@ class Builder {
   }
 
  private:
+  Status FindProductive() {
+    MakeMachines();
+    productive_ = Fixpoint(leaf_productive_, true);
+    if (productive_[depends_.of_rule(ir_.root())]) return {};
+    return Error{ErrorCode::kUnsatisfiable,
+                 "no text fits: \"" + ir_.rule(ir_.root()).name + "\" can never end",
+                 ir_.rule(ir_.root()).place};
+  }
+
   Status ResolveTokens() {
     std::unordered_map<std::string_view, TokenId> names;
     for (uint32_t i = 0; i < ir_.token_set_count(); ++i) {
@@ -109,7 +119,7 @@ class Builder {
           if (vocabulary_.is_special(id)) names.emplace(vocabulary_.bytes(id), id);
         }
       }
-      CfgProgram::Tokens tokens{.ranges = set.ranges, .complement = set.complement};
+      CfgProgram::Tokens tokens{.ranges = set.ranges};
       for (const std::string& name : set.names) {
         const auto found = names.find(name);
         if (found == names.end()) {
@@ -121,8 +131,10 @@ class Builder {
       for (const auto& [first, last] : tokens.ranges) {
         if (first < 0 || first > last || last >= vocabulary_.size()) {
           return Error{ErrorCode::kInvalid,
-                       "token ids " + std::to_string(first) + " to " + std::to_string(last) +
-                           " are not among the " + std::to_string(vocabulary_.size()) +
+                       (first == last ? "token id " + std::to_string(first) + " is"
+                                      : "token ids " + std::to_string(first) + " to " +
+                                            std::to_string(last) + " are") +
+                           " not among the " + std::to_string(vocabulary_.size()) +
                            " of the vocabulary",
                        set.place};
         }
@@ -136,16 +148,34 @@ class Builder {
           apart.push_back(range);
         }
       }
-      tokens.ranges = std::move(apart);
+      tokens.ranges = set.complement ? Others(apart) : std::move(apart);
       // A special token or one with bytes; other ids are padding that no model means.
       for (TokenId id = 0; id < vocabulary_.size() && tokens.any == kNoToken; ++id) {
         const bool meant = vocabulary_.is_special(id) || !vocabulary_.bytes(id).empty();
-        if (meant && tokens.Has(id) && !(tokens.complement && vocabulary_.is_end(id)))
-          tokens.any = id;
+        if (meant && tokens.Has(id)) tokens.any = id;
       }
+      program_.names_ends |= std::ranges::any_of(vocabulary_.end_tokens(),
+                                                 [&tokens](TokenId id) { return tokens.Has(id); });
       program_.token_sets.push_back(std::move(tokens));
     }
     return {};
+  }
+
+  // Every token outside the ranges but those that end the output: "any other" goes on.
+  std::vector<std::pair<TokenId, TokenId>> Others(
+      const std::vector<std::pair<TokenId, TokenId>>& ranges) const {
+    std::vector<std::pair<TokenId, TokenId>> others;
+    size_t range = 0;
+    for (TokenId id = 0; id < vocabulary_.size(); ++id) {
+      while (range < ranges.size() && ranges[range].second < id) ++range;
+      if ((range < ranges.size() && ranges[range].first <= id) || vocabulary_.is_end(id)) continue;
+      if (!others.empty() && others.back().second + 1 == id) {
+        others.back().second = id;
+      } else {
+        others.emplace_back(id, id);
+      }
+    }
+    return others;
   }
 
   // Which leaves have a text, and which the empty one.
@@ -168,13 +198,16 @@ class Builder {
     for (ExprId id = 0; id < ir_.expr_count(); ++id) {
       const GrammarIr::Expr& expr = ir_.expr(id);
       if (expr.kind == Kind::kTokens) {
-        const CfgProgram::Tokens& tokens = program_.token_sets[expr.index];
-        leaf_productive_[id] = tokens.any != kNoToken || !tokens.ranges.empty();
+        leaf_productive_[id] = !program_.token_sets[expr.index].ranges.empty();
       } else if (expr.kind == Kind::kAutomaton) {
-        Machine& machine = *ir_.automaton(expr.index).machine;
-        const Machine::Key start = machine.Start();
+        Machine* machine = ir_.automaton(expr.index).machine.get();
+        if (machine == nullptr) {  // of a grammar that is only checked
+          leaf_productive_[id] = true;
+          continue;
+        }
+        const Machine::Key start = machine->Start();
         leaf_productive_[id] = start != Machine::kDead;
-        leaf_nullable_[id] = start != Machine::kDead && machine.Accepting(start);
+        leaf_nullable_[id] = start != Machine::kDead && machine->Accepting(start);
       }
     }
   }
@@ -612,8 +645,13 @@ class Builder {
 
 bool CfgProgram::Tokens::Has(TokenId token) const {
   const auto after = std::upper_bound(ranges.begin(), ranges.end(), std::pair(token, INT32_MAX));
-  const bool listed = after != ranges.begin() && std::prev(after)->second >= token;
-  return listed != complement;
+  return after != ranges.begin() && std::prev(after)->second >= token;
+}
+
+Status CheckCfg(GrammarIr& ir) {
+  const auto vocabulary = Vocabulary::Create({.tokens = {"a"}, .special = {}, .end_tokens = {}});
+  if (!vocabulary.ok()) return vocabulary.error();
+  return Builder(ir, **vocabulary, CfgUse::kMasks).Check();
 }
 
 Result<CfgProgram> CompileCfg(GrammarIr& ir, const Vocabulary& vocabulary, CfgUse use) {

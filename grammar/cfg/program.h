@@ -71,8 +71,7 @@ struct CfgProgram {
     std::bitset<256> first_bytes{};
   };
   struct Tokens {
-    std::vector<std::pair<TokenId, TokenId>> ranges;  // sorted, apart
-    bool complement = false;
+    std::vector<std::pair<TokenId, TokenId>> ranges;  // sorted, apart; none: no token at all
     TokenId any = kNoToken;  // one of them, for completions; kNoToken: there is none
     bool Has(TokenId token) const;
   };
@@ -89,6 +88,7 @@ struct CfgProgram {
   std::vector<Tokens> token_sets;
   std::vector<std::shared_ptr<Machine>> machines;
   bool counts_tokens = false;  // some terminal has a limit
+  bool names_ends = false;     // some token set has a token that ends the output
   // By node: the temperature that the rule asks for to which it belongs, negative for none. Empty
   // where no rule asks. Such a rule ends in a mark, so that what follows it tells it is inside.
   std::vector<float> temperatures;
@@ -101,10 +101,16 @@ enum class CfgUse : uint8_t {
              // of a loop before its end; marks where a rule with a capture begins and ends
 };
 
-// Errors: kUnsatisfiable when the root has no text at all, kInvalid for a token name that the
-// vocabulary does not know or an id beyond it (place: the token set's), kLimit.
+// Errors: kUnsatisfiable when the root has no text at all, which may be for want of a token,
+// kInvalid for a token name that the vocabulary does not know or an id beyond it (place: the token
+// set's), kLimit.
 Result<CfgProgram> CompileCfg(GrammarIr& ir, const Vocabulary& vocabulary,
                               CfgUse use = CfgUse::kMasks);
+
+// Whether the root has a text at all, as far as that is known without a vocabulary: any set of
+// tokens may have one, and so may an automaton whose machine is not there. Errors: kUnsatisfiable.
+// REQUIRES: the grammar has a root.
+Status CheckCfg(GrammarIr& ir);
 
 }  // namespace pawl
 

@@ -203,11 +203,12 @@ bool LarkLowering::DefineRule(const Instance& instance) {
     if (end.kind == Node::Kind::kString && end.text.empty())
       return refuse("expected a marker that is not empty", end.place);
   }
-  if (!stops && rule.parametric != UsesParameter(*state.source, rule.body)) {
+  const auto use = stops ? std::nullopt : ParameterUse(*state.source, rule.body);
+  if (!stops && rule.parametric != use.has_value()) {
     return refuse(rule.parametric
                       ? "the rule '" + rule.name + "' has a parameter, but does not use it"
                       : "the rule '" + rule.name + "' has no parameter, but uses one",
-                  rule.place);
+                  use.value_or(rule.place));
   }
   const ExprId body = Body(instance);
   if (body == kFailed || Exhausted(state, rule.place)) return false;
@@ -719,23 +720,21 @@ LarkLowering::ExprId LarkLowering::SpecialToken(const ScopeState& scope, const N
   return ir_.Tokens(std::move(set));
 }
 
-bool LarkLowering::UsesParameter(const Source& source, NodeId id) const {
+std::optional<size_t> LarkLowering::ParameterUse(const Source& source, NodeId id) const {
+  std::optional<size_t> first;
   std::vector<NodeId> todo = {id};
   while (!todo.empty()) {
     const Node& node = source.tree.nodes[todo.back()];
     todo.pop_back();
-    if (node.kind == Node::Kind::kIf &&
-        source.tree.conditions[node.index].kind != Condition::Kind::kTrue) {
-      return true;
-    }
-    if (node.kind == Node::Kind::kName && node.has_parameter &&
-        source.tree.parameters[node.index].kind != ParameterExpr::Kind::kConstant) {
-      return true;
-    }
+    const bool decides = node.kind == Node::Kind::kIf &&
+                         source.tree.conditions[node.index].kind != Condition::Kind::kTrue;
+    const bool passes = node.kind == Node::Kind::kName && node.has_parameter &&
+                        source.tree.parameters[node.index].kind != ParameterExpr::Kind::kConstant;
+    if (decides || passes) first = std::min(first.value_or(node.place), size_t{node.place});
     const auto children = source.tree.ChildrenOf(node);
     todo.insert(todo.end(), children.begin(), children.end());
   }
-  return false;
+  return first;
 }
 
 }  // namespace pawl::lark

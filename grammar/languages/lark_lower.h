@@ -112,7 +112,8 @@ class LarkLowering {
   ExprId Json(const ScopeState& scope, std::string_view text, size_t at);
   ExprId GrammarRef(const ScopeState& scope, const Node& node);
   ExprId Followed(uint32_t scope, ExprId expr, bool last);
-  bool UsesParameter(const Source& source, NodeId id) const;
+  // The first place in the source that the parameter decides about.
+  std::optional<size_t> ParameterUse(const Source& source, NodeId id) const;
 
   // lark_terminals.cc
   ReId Terminal(uint32_t scope, std::string_view name, size_t at);

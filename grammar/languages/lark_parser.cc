@@ -348,8 +348,10 @@ bool LarkParser::Options(uint32_t scope) {
       // Says how forced text becomes tokens; a grammar does not decide that here.
     } else if (!on && member.first == "allow_invalid_utf8") {
     } else {
-      Fail("the option \"" + member.first + "\" is not supported", token.begin,
-           ErrorCode::kUnsupported);
+      const bool known = member.first == "allow_invalid_utf8";
+      Fail(known ? "the option \"" + member.first + "\" is not supported"
+                 : "there is no option \"" + member.first.substr(0, 80) + "\"",
+           token.begin, known ? ErrorCode::kUnsupported : ErrorCode::kInvalid);
       return false;
     }
   }
@@ -432,22 +434,22 @@ std::optional<NodeId> LarkParser::Repeated(NodeId atom) {
     min = 1;
   } else if (IsSign("~") && Peek(1).word == Word::kNumber) {
     ++at_;
-    const auto low = Integer("a count", INT32_MIN, INT32_MAX);
+    const auto low = Integer("a count", 0, INT32_MAX);
     if (!low) return std::nullopt;
-    const auto high = Take("..") ? Integer("a count", INT32_MIN, INT32_MAX) : low;
+    const auto high = Take("..") ? Integer("a count", 0, INT32_MAX) : low;
     if (!high) return std::nullopt;
     min = *low;
     max = *high;
   } else if (Take("{")) {
     if (!IsSign(",")) {
-      const auto low = Integer("a count", INT32_MIN, INT32_MAX);
+      const auto low = Integer("a count", 0, INT32_MAX);
       if (!low) return std::nullopt;
       min = max = *low;
     }
     if (Take(",")) {
       max = INT32_MAX;
       if (!IsSign("}")) {
-        const auto high = Integer("a count", INT32_MIN, INT32_MAX);
+        const auto high = Integer("a count", 0, INT32_MAX);
         if (!high) return std::nullopt;
         max = *high;
       }
@@ -457,7 +459,6 @@ std::optional<NodeId> LarkParser::Repeated(NodeId atom) {
   } else {
     return atom;
   }
-  if (min < 0) return Fail("expected a smallest count of 0 or more", place);
   if (max < min) return Fail("expected a largest count that is not below the smallest", place);
   const NodeId node = AddParent(Node::Kind::kRepeat, {{atom}}, place);
   tree_.nodes[node].min = static_cast<uint32_t>(min);

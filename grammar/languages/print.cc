@@ -129,6 +129,9 @@ class Printer {
     std::vector<std::string> parts;
     const GrammarIr::Attributes& attributes = rule.attributes;
     if (lazy) parts.emplace_back("lazy");
+    // What is printed does not tell the text from its marker.
+    if (attributes.marker && (attributes.capture || attributes.marker->capture))
+      CannotSay("captures of a rule with suffix or stop");
     if (attributes.capture.has_value()) {
       if (*attributes.capture == names_[current_]) {
         parts.emplace_back("capture");
@@ -210,7 +213,11 @@ class Printer {
         out = Regex(id, expr, binding);
         break;
       case Kind::kAutomaton:
-        if (!lark() || ir_.automaton(expr.index).description.empty()) CannotSay("a JSON Schema");
+        if (ir_.automaton(expr.index).description.empty()) {
+          CannotSay("max_tokens of a rule that is no terminal");
+        } else if (!lark()) {
+          CannotSay("a JSON Schema");
+        }
         return ir_.automaton(expr.index).description;
       case Kind::kTokens:
         return Tokens(ir_.token_set(expr.index));
@@ -317,7 +324,8 @@ class Printer {
     std::string out;
     if (ebnf()) {
       if (!set.names.empty()) CannotSay("the token " + set.names[0] + ", only its id");
-      if (parts.empty()) return set.complement ? "ExcludeToken(2147483647)" : Never();
+      if (parts.empty() && set.complement) CannotSay("any token at all");
+      if (parts.empty()) return Never();
       for (const std::string& part : parts) out += (out.empty() ? "" : ", ") + part;
       return (set.complement ? "ExcludeToken(" : "Token(") + out + ")";
     }
@@ -326,9 +334,9 @@ class Printer {
       parts.push_back(name);
     }
     if (set.complement) {
-      if (parts.empty()) return "!<[2147483647]>";
+      if (parts.empty()) CannotSay("any token at all");
       if (parts.size() > 1) CannotSay("every token but several");
-      return "!" + parts[0];
+      return parts.empty() ? "" : "!" + parts[0];
     }
     if (parts.empty()) return Never();
     for (const std::string& part : parts) out += (out.empty() ? "" : " | ") + part;

@@ -542,7 +542,8 @@ std::optional<Row> Translator::RepeatFrom(uint32_t id, HistoryState state) {
     for (const auto& [end, text] : row) {
       if (arena_.IsOpen(text) && arena_.MinLength(text) == 0 && min > kMaxUnrolled) {
         return Fail(ErrorCode::kUnsupported,
-                    "a lookahead that can stand alone, repeated more than " +
+                    "what looks ahead (a lookahead or a word boundary) and can stand alone, "
+                    "repeated more than " +
                         std::to_string(kMaxUnrolled) + " times",
                     id);
       }

@@ -1,7 +1,7 @@
 // Captures: parts of an output to which a grammar gives names.
 //
-//   pawl::Matcher matcher(*compiler.CompileGrammar(R"(start: "a" n "b"
-//                                                     n[capture]: /[0-9]+/)", kLark));
+//   pawl::Matcher matcher(*compiler.CompileGrammar(
+//       "start: \"a\" n \"b\"\nn[capture]: /[0-9]+/", pawl::GrammarLanguage::kLark));
 //   matcher.AcceptBytes("a12b");
 //   matcher.Captures()->front();   // {name "n", begin 1, end 3, text "12"}
 //

@@ -1,7 +1,7 @@
 // Grammar and State: what may come next, as values.
 //
-//   auto compiler = pawl::Compiler::Create(vocabulary);
-//   auto grammar = compiler->CompileJsonSchema(R"({"type":"integer","minimum":3})");
+//   pawl::Compiler compiler(vocabulary);
+//   auto grammar = compiler.CompileJsonSchema(R"({"type":"integer","minimum":3})");
 //   pawl::State state = grammar->Start();
 //   const pawl::Mask& mask = *state.mask();        // tokens allowed first
 //   std::optional<pawl::State> next = state.Advance(token);   // nullopt: the token is refused

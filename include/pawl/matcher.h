@@ -23,8 +23,8 @@
 //   pawl::FillTreeMasks(matcher, tokens, parents, rows, words_per_row, accepted);
 //
 // The end. A token that ends the output (the vocabulary's, or MatcherOptions::end_tokens) may come
-// where the text so far is complete. Accepting it is a step like any other; afterwards the matcher
-// is terminated() and every further token is refused until Rollback or Reset.
+// where the text so far is complete. Then the matcher is terminated() and refuses every further one
+// until Rollback or Reset. Elsewhere it may come only where the grammar names it, and goes on.
 //
 // Masks are whole rows of Vocabulary::mask_words() words; bits at and beyond the vocabulary's size
 // are 0. A mask and Accept always agree: a bit is 1 exactly when Accept would take the token.
@@ -56,7 +56,7 @@ using Encoder = std::function<std::vector<TokenId>(std::string_view)>;
 
 struct MatcherOptions {
   // The tokens that end the output, in place of the vocabulary's. Empty: the vocabulary's. A token
-  // of this list always means the end, also when its bytes would fit as text.
+  // of this list is never taken as text, also where its bytes would fit.
   std::vector<TokenId> end_tokens;
   // No end token is wanted: none is ever allowed, and the matcher is terminated as soon as the text
   // is complete and nothing can follow.

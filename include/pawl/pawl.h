@@ -300,7 +300,7 @@ typedef struct pawl_matcher pawl_matcher;
 typedef struct pawl_matcher_options {
   size_t struct_size;
   /* The tokens that end the output, in place of the vocabulary's; count 0: the vocabulary's. Such a
-   * token always means the end, also when its bytes would fit as text. */
+   * token is never taken as text, also where its bytes would fit. */
   const int32_t* end_tokens;
   size_t end_token_count;
   /* No end token is wanted: none is ever allowed, and the matcher is terminated as soon as the text

@@ -24,6 +24,20 @@ std::string PlaceOf(std::string_view text, size_t byte) {
          std::to_string(byte) + ")";
 }
 
+// Where the first array or object opens inside of so many others. REQUIRES: JSON up to there.
+size_t OpensAt(std::string_view text, int depth) {
+  bool string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '"') string = !string;
+    if (string && c == '\\') ++i;
+    if (string) continue;
+    if ((c == '[' || c == '{') && depth-- == 0) return i;
+    if (c == ']' || c == '}') ++depth;
+  }
+  return text.size();
+}
+
 // `text` with every byte that is not UTF-8 written as \xHH.
 std::string Printable(std::string_view text) {
   static constexpr char kHex[] = "0123456789ABCDEF";
@@ -131,7 +145,7 @@ class TreeBuilder {
       error_ = Error{ErrorCode::kLimit,
                      "arrays and objects are nested deeper than the limit of " +
                          std::to_string(limits_.max_depth) + " levels of JSON",
-                     ""};
+                     PlaceOf(text_, OpensAt(text_, limits_.max_depth))};
       return false;
     }
     stack_.push_back(Place({type, {}, {}, {}}));

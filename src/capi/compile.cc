@@ -122,10 +122,14 @@ Result<std::vector<std::string>> Strings(std::string_view text) {
   if (!list.ok()) return list.error();
   std::vector<std::string> out;
   for (const json::Value& item : list->items) {
-    if (item.type == json::Type::kString) out.push_back(item.text);
+    if (item.type != json::Type::kString) {
+      return Error{ErrorCode::kInvalid, "must be a string",
+                   json::PointerJoin("#", std::to_string(out.size()))};
+    }
+    out.push_back(item.text);
   }
-  if (list->type != json::Type::kArray || out.size() != list->items.size())
-    return Error{ErrorCode::kInvalid, "must be a JSON array of strings", ""};
+  if (list->type != json::Type::kArray)
+    return Error{ErrorCode::kInvalid, "must be a JSON array of strings", "#"};
   return out;
 }
 

@@ -95,6 +95,7 @@ std::string DescribeAllowed(const State& state) {
   if (other) add("characters beyond ASCII");
   if (space) add("white space");
   if (state.accepting()) add("the end");
+  if (out.empty()) add("no text, only tokens as a whole");
   return out;
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "grammar/cfg/program.h"
 #include "grammar/languages/ebnf.h"
 #include "grammar/languages/gbnf.h"
 #include "grammar/languages/lark.h"
@@ -80,7 +81,10 @@ int RunGrammar(const Flags& flags) {
   Result<GrammarIr> ir = source->second.read(*text, options);
   if (!ir.ok()) return Fail(kName, InFile(flags.file, ir.error()));
   if (flags.check) {
-    Print(fmt::format("{}: {} rules, no errors\n", flags.file, ir->rule_count()));
+    if (Status status = CheckCfg(*ir); !status.ok())
+      return Fail(kName, InFile(flags.file, status.error()));
+    Print(fmt::format("{}: {} rule{}, no errors\n", flags.file, ir->rule_count(),
+                      ir->rule_count() == 1 ? "" : "s"));
     return kExitOk;
   }
   const auto target = flags.to.empty() ? source : Languages().find(flags.to);

@@ -55,8 +55,9 @@ void PrintTable(const State& state, const Vocabulary& vocabulary,
   Print(fmt::format("forced: {}\n", forced.empty() ? "nothing" : Readable(forced)));
   Print(fmt::format("bytes: {}\n", DescribeAllowed(state)));
   for (size_t i = 0; i < shown; ++i) {
-    Print(fmt::format("{:>8}  {}{}\n", tokens[i], Readable(vocabulary.bytes(tokens[i])),
-                      vocabulary.is_end(tokens[i]) ? "  (end of output)" : ""));
+    Print(
+        fmt::format("{:>8}  {}{}\n", tokens[i], Readable(vocabulary.bytes(tokens[i])),
+                    vocabulary.is_end(tokens[i]) && state.accepting() ? "  (end of output)" : ""));
   }
   if (shown < tokens.size()) {
     Print(fmt::format("     ...  {} more (--limit 0 shows all)\n", tokens.size() - shown));

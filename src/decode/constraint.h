@@ -27,7 +27,8 @@ class Constraint {
   // What may come next: tokens that Advance takes, and end-of-output tokens when accepting().
   // nullptr: everything may.
   virtual std::shared_ptr<const Mask> mask() const = 0;
-  // nullptr when the token may not come next; end-of-output tokens are never taken.
+  // nullptr when the token may not come next; an end-of-output token is only taken where a grammar
+  // names it.
   virtual std::shared_ptr<const Constraint> Advance(TokenId token) const = 0;
   // The output may end here.
   virtual bool accepting() const = 0;

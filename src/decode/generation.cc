@@ -348,8 +348,10 @@ Generation OutputRun::Finish() {
 
 bool OutputRun::IsEnd(TokenId token) const {
   // Under a constraint the mask knows where the end may be, and it knows the vocabulary's end
-  // tokens only: to stop at another one would cut the output.
-  if (vocabulary_.is_end(token) || at_ != nullptr) return vocabulary_.is_end(token);
+  // tokens only: to stop at another one would cut the output. Where the end may not be, a grammar
+  // may still name such a token in the middle of its texts.
+  if (at_ != nullptr) return vocabulary_.is_end(token) && at_->accepting();
+  if (vocabulary_.is_end(token)) return true;
   const auto& ends = task_.model->end_tokens;
   return std::find(ends.begin(), ends.end(), token) != ends.end();
 }

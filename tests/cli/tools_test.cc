@@ -233,6 +233,12 @@ TEST(GrammarTest, PrintsChecksAndConverts) {
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_EQ(result.err,
             "pawl grammar: -: 1:1: rule \"root\": EBNF cannot say the token <a>, only its id\n");
+  // Bug: a grammar that nothing can match had "1 rules, no errors".
+  result = RunPawl({"grammar", "-", "--language", "ebnf", "--check"}, "root ::= root\n");
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(result.err, "pawl grammar: -: 1:1: no text fits: \"root\" can never end\n");
+  result = RunPawl({"grammar", "-", "--language", "gbnf", "--check"}, "root ::= <a> !<[7]>\n");
+  EXPECT_EQ(result.out, "-: 1 rule, no errors\n") << result.err;
   // Bug: a schema inside was refused, also in our own example.
   result = RunPawl({"grammar", "-", "--language", "lark", "--check"}, "start: %json {\"type\": 1}");
   EXPECT_EQ(result.exit_code, 2);

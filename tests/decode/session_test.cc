@@ -264,6 +264,28 @@ TEST(SessionTest, ForcedTokensChangeNothingButTheNumberOfCalls) {
   EXPECT_GT(saved, 100);
 }
 
+// Bug: an end token that the grammar names in the middle of its texts cut the output there.
+TEST(SessionTest, AnEndTokenThatTheGrammarNamesGoesOn) {
+  const auto vocabulary = TestVocabulary();
+  const TokenId end = vocabulary->end_tokens()[0];
+  const auto grammar = Compiler(vocabulary)
+                           .CompileGrammar("start: \"a\" <[" + std::to_string(end) + "]> \"b\"",
+                                           GrammarLanguage::kLark);
+  ASSERT_TRUE(grammar.ok()) << grammar.error().ToString();
+  const TokenId a = vocabulary->LongestPrefix("a"), b = vocabulary->LongestPrefix("b");
+  for (const bool skip_forced : {true, false}) {
+    HashModel model(kTokens);
+    Session session(model, vocabulary);
+    GenerateOptions options;
+    options.max_tokens = 10;
+    options.skip_forced = skip_forced;
+    const auto out = session.Generate(kPrompt, MakeConstraint(*grammar), options);
+    ASSERT_TRUE(out.ok()) << out.error().ToString();
+    EXPECT_EQ(out->tokens, (std::vector<TokenId>{a, end, b}));
+    EXPECT_EQ(out->stop, StopReason::kEnd);
+  }
+}
+
 TEST(SessionTest, TheLastCallLeavesNothingBehind) {
   HashModel model(kTokens);
   const auto vocabulary = TestVocabulary();

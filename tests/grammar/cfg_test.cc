@@ -143,6 +143,12 @@ TEST(CfgTest, TokensMissingInTheVocabularyAreNamed) {
   const auto machine = CfgMachine::Create(ir, *Tokens());
   ASSERT_FALSE(machine.ok());
   EXPECT_EQ(machine.error().ToString(), "3:7: the vocabulary has no special token \"<none>\"");
+  GrammarIr other;
+  other.SetRoot(other.AddRule("root"));
+  other.Define(other.root(), other.Tokens({.ranges = {{99999, 99999}}, .place = "3:7"}));
+  EXPECT_EQ(CfgMachine::Create(other, *Tokens()).error().ToString(),
+            "3:7: token id 99999 is not among the " + std::to_string(Tokens()->size()) +
+                " of the vocabulary");
 }
 
 TEST(CfgTest, MaxTokensEndTheLexeme) {

@@ -199,6 +199,9 @@ TEST_F(CombineTest, IntersectionAndComplement) {
   EXPECT_FALSE(Accepts(*short_json, "[1,[],1]"));
   EXPECT_FALSE(Accepts(*short_json, "{}"));
   EXPECT_EQ(Intersect(json, json).error().code, ErrorCode::kUnsupported);
+  EXPECT_EQ(Intersect(json, json).error().message,
+            "one of the two must be a regex, choices, a substring or a schema: whether two "
+            "grammars have a text in common cannot be decided");
   EXPECT_EQ(Complement(json).error().code, ErrorCode::kUnsupported);
   EXPECT_EQ(Intersect(*with_b, *other).error().code, ErrorCode::kUnsatisfiable);
 }

@@ -56,6 +56,27 @@ TEST(PrintTest, SaysWhatALanguageCannotSay) {
             "2:1: rule \"v\": GBNF cannot say captures, lazy rules, max_tokens and temperature");
   EXPECT_EQ(Printed("root ::= ExcludeToken(1, 2)", GrammarLanguage::kGbnf),
             "1:1: rule \"root\": GBNF cannot say every token but several");
+  // Bugs: "any token" was written as any but one that no vocabulary has, which is refused on
+  // loading; a rule with max_tokens that is run as a grammar of its own was called a JSON Schema.
+  Result<GrammarIr> any = ReadLark("start: <[*]>", {});
+  Result<GrammarIr> boxed =
+      ReadLark("start: x \"b\"\nx[max_tokens=3]: y \"!\"\ny: \"a\" y \"b\" | \"\"", {});
+  ASSERT_TRUE(any.ok() && boxed.ok());
+  EXPECT_EQ(PrintGrammar(*any, GrammarLanguage::kEbnf).error().ToString(),
+            "1:1: rule \"start\": EBNF cannot say any token at all");
+  EXPECT_EQ(PrintGrammar(*any, GrammarLanguage::kGbnf).error().ToString(),
+            "1:1: rule \"start\": GBNF cannot say any token at all");
+  for (const auto language : {GrammarLanguage::kLark, GrammarLanguage::kEbnf}) {
+    EXPECT_EQ(PrintGrammar(*boxed, language).error().ToString(),
+              std::string("2:1: rule \"x\": ") +
+                  (language == GrammarLanguage::kLark ? "Lark" : "EBNF") +
+                  " cannot say max_tokens of a rule that is no terminal");
+  }
+  // Bug: these captures were left out.
+  Result<GrammarIr> stop = ReadLark("start: n\nn[stop=\"x\", stop_capture=\"m\"]: /[a-z]*/", {});
+  ASSERT_TRUE(stop.ok());
+  EXPECT_EQ(PrintGrammar(*stop, GrammarLanguage::kLark).error().ToString(),
+            "2:1: rule \"n\": Lark cannot say captures of a rule with suffix or stop");
   Result<GrammarIr> named = ReadGbnf("root ::= <think>", {});
   ASSERT_TRUE(named.ok());
   const Result<std::string> ebnf = PrintGrammar(*named, GrammarLanguage::kEbnf);

@@ -252,6 +252,7 @@ TEST(EcmaRegex, RefusesWithPlace) {
       {"(a)\\1", ErrorCode::kUnsupported, "byte 3"},
       {"(?<n>a)\\k<n>", ErrorCode::kUnsupported, "byte 7"},
       {"a++", ErrorCode::kUnsupported, "byte 2"},
+      {R"((?:\b|a|(?<=x)y){100})", ErrorCode::kUnsupported, "byte 16"},
       {"(?>a)", ErrorCode::kUnsupported, "byte 0"},
       {"ab(?<=x)c(?<=c.{12})d", ErrorCode::kUnsupported, "byte 9"},
       {"a{9999999999}", ErrorCode::kLimit, "byte 1"},

@@ -456,6 +456,11 @@ TEST(StructuralTag, ErrorsHaveAPointer) {
   const auto grammar = Compile(deep);
   ASSERT_FALSE(grammar.ok());
   EXPECT_EQ(grammar.error().code, ErrorCode::kLimit);
+  // Bug: what is nested too deep for JSON had no place.
+  const auto deeper = Compile("[\n" + std::string(9999, '['));
+  ASSERT_FALSE(deeper.ok());
+  EXPECT_EQ(deeper.error().code, ErrorCode::kLimit);
+  EXPECT_TRUE(deeper.error().place.starts_with("2:")) << deeper.error().ToString();
 }
 
 TEST(StructuralTag, Presets) {

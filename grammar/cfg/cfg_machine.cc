@@ -77,11 +77,13 @@ CfgMachine::StateId CfgMachine::Intern(ContId fresh, std::vector<Thread>& thread
     threads.resize(kept + 1);
   }
   if (threads.empty() && fresh == Continuations::kNone) return kDeadState;
-  uint64_t hash = fresh;
+  uint64_t hash = threads.size();
   const auto mix = [&hash](uint64_t value) {
     hash = (hash ^ value) * 0x9E3779B97F4A7C15u;
     hash ^= hash >> 29;
   };
+  // Most states have no threads, and numbers that follow each other would stand side by side.
+  mix(fresh);
   for (const Thread& thread : threads) {
     mix(thread.key);
     mix(uint64_t{thread.then} << 32 | thread.source);

@@ -1,6 +1,7 @@
 #include "grammar/cfg/cfg_machine.h"
 
 #include <algorithm>
+#include <set>
 
 #include "grammar/cfg/capture_parse.h"
 #include "grammar/cfg/cfg_masks.h"
@@ -331,8 +332,10 @@ std::optional<std::vector<OutputPiece>> CfgMachine::Complete(ContId then, std::s
           if (!machine.Accepting(terminal.start)) {
             word = machine.ShortestCompletion(terminal.start);
           } else {
+            // Many bytes lead to few states; each is asked once.
+            std::set<Key> asked = {kDead};
             for (int byte = 0; byte < 256; ++byte) {
-              if (terminal.first[byte] == kDead) continue;
+              if (!asked.insert(terminal.first[byte]).second) continue;
               auto rest = machine.ShortestCompletion(terminal.first[byte]);
               if (!rest || (word && word->size() <= rest->size() + 1)) continue;
               word = std::string(1, static_cast<char>(byte)) + *rest;

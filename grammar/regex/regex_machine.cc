@@ -13,7 +13,13 @@
 namespace pawl {
 namespace {
 constexpr size_t kMaxCompletion = size_t{1} << 16;  // code points
-constexpr size_t kMaxVisits = size_t{1} << 20;
+constexpr size_t kMaxSeen = size_t{1} << 20;
+// States that a search for a completion goes on from: as many for a shortest one, then for any. And
+// more for each character that is needed at least.
+constexpr size_t kExactVisits = 500, kExactVisitsEach = 16;
+constexpr size_t kVisits = 4000, kVisitsEach = 64;
+// States that searches of the DFA's may see in vain meanwhile.
+constexpr int64_t kUndecided = 1000;
 }  // namespace
 
 RegexMachine::RegexMachine(std::shared_ptr<RegexArena> arena, ReId regex)
@@ -201,7 +207,9 @@ std::optional<std::string> RegexMachine::ShortestCompletion(Key key) {
     p = {dfa_.Next(p.state, dfa_.ClassOf(*c))};
   }
   // A* over the DFA: characters taken plus those that the term still needs at least; of equals the
-  // deepest first.
+  // deepest first. Where what the parts of a conjunction need says little of what all of them
+  // need, that sees every text of some length. From some point on the search therefore looks for
+  // any end, by what is needed alone.
   struct Entry {
     uint64_t total, depth;
     uint32_t state;
@@ -212,13 +220,23 @@ std::optional<std::string> RegexMachine::ShortestCompletion(Key key) {
   };
   std::unordered_map<uint32_t, std::pair<uint32_t, int>> from = {{p.state, {p.state, -1}}};
   std::priority_queue<Entry> queue;
+  bool exact = true;
   // What needs more characters than a completion may have is not looked at.
   const auto push = [&](uint64_t depth, uint32_t state) {
-    const uint64_t total = depth + dfa_.MinLength(state);
-    if (total <= kMaxCompletion) queue.push({total, depth, state});
+    const uint64_t needed = dfa_.MinLength(state);
+    if (depth + needed <= kMaxCompletion)
+      queue.push({exact ? depth + needed : needed, depth, state});
   };
   push(0, p.state);
-  while (!queue.empty() && from.size() < kMaxVisits) {
+  const size_t least = dfa_.MinLength(p.state);
+  const int64_t undecided = dfa_.undecided();
+  for (size_t visits = 0; !queue.empty() && from.size() < kMaxSeen; ++visits) {
+    if (visits > kVisits + kVisitsEach * least) break;
+    if (exact && visits > kExactVisits + kExactVisitsEach * least) {
+      exact = false;
+      for (std::priority_queue<Entry> open = std::exchange(queue, {}); !open.empty(); open.pop())
+        push(open.top().depth, open.top().state);
+    }
     const auto [total, depth, state] = queue.top();
     queue.pop();
     if (dfa_.Accepting(state)) {
@@ -230,7 +248,9 @@ std::optional<std::string> RegexMachine::ShortestCompletion(Key key) {
       return out;
     }
     for (int cls = 0; cls < dfa_.classes(); ++cls) {
-      const uint32_t next = dfa_.Next(state, cls);
+      // Whether a state is live may take as long to find out as an end: not asked for long.
+      const bool asks = dfa_.undecided() <= undecided + kUndecided;
+      const uint32_t next = asks ? dfa_.Next(state, cls) : dfa_.NextPerhapsDead(state, cls);
       if (next == RegexDfa::kDead || from.contains(next)) continue;
       from.emplace(next, std::pair(state, cls));
       push(depth + 1, next);

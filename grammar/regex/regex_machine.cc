@@ -20,6 +20,16 @@ constexpr size_t kExactVisits = 500, kExactVisitsEach = 16;
 constexpr size_t kVisits = 4000, kVisitsEach = 64;
 // States that searches of the DFA's may see in vain meanwhile.
 constexpr int64_t kUndecided = 1000;
+
+// false: no character beyond ASCII may follow. Answers at once, and only where they are all alike.
+bool LeadsBeyondAscii(RegexDfa& dfa, uint32_t state) {
+  const auto boundaries = dfa.boundaries();
+  const auto classes = dfa.interval_class();
+  const size_t last = boundaries.size() - 1;  // before it the surrogates, then what is below them
+  if (last < 2 || boundaries[last] != 0xE000 || boundaries[last - 2] > 0x80) return true;
+  if (classes[last] != classes[last - 2]) return true;
+  return dfa.Next(state, classes[last]) != RegexDfa::kDead;
+}
 }  // namespace
 
 RegexMachine::RegexMachine(std::shared_ptr<RegexArena> arena, ReId regex)
@@ -147,6 +157,9 @@ uint32_t RegexMachine::StepLexeme(uint32_t lexeme, uint8_t byte) {
     const uint32_t next = dfa_.Next(p.state, dfa_.ClassOf(byte));
     return next == RegexDfa::kDead ? kDeadLexeme : AtBoundary(next);
   }
+  // What cannot be is not kept: a grammar of 50,000 words would keep 128 such steps for each.
+  const bool begins = byte >= 0xC2 && byte <= 0xF4, goes_on = (byte & 0xC0) == 0x80;
+  if (p.missing == 0 ? !begins || !LeadsBeyondAscii(dfa_, p.state) : !goes_on) return kDeadLexeme;
   const uint64_t key = uint64_t{lexeme} << 8 | byte;
   if (const uint32_t* known = sequence_steps_.Find(key)) return *known;
   const uint32_t next = StepInSequence(lexeme, byte);

@@ -1,6 +1,7 @@
 #include "grammar/cfg/cfg_machine.h"
 
 #include <algorithm>
+#include <set>
 
 #include "grammar/cfg/capture_parse.h"
 #include "grammar/cfg/cfg_masks.h"
@@ -77,11 +78,13 @@ CfgMachine::StateId CfgMachine::Intern(ContId fresh, std::vector<Thread>& thread
     threads.resize(kept + 1);
   }
   if (threads.empty() && fresh == Continuations::kNone) return kDeadState;
-  uint64_t hash = fresh;
+  uint64_t hash = threads.size();
   const auto mix = [&hash](uint64_t value) {
     hash = (hash ^ value) * 0x9E3779B97F4A7C15u;
     hash ^= hash >> 29;
   };
+  // Most states have no threads, and numbers that follow each other would stand side by side.
+  mix(fresh);
   for (const Thread& thread : threads) {
     mix(thread.key);
     mix(uint64_t{thread.then} << 32 | thread.source);
@@ -327,8 +330,10 @@ std::optional<std::vector<OutputPiece>> CfgMachine::Complete(ContId then, std::s
           if (!machine.Accepting(terminal.start)) {
             word = machine.ShortestCompletion(terminal.start);
           } else {
+            // Many bytes lead to few states; each is asked once.
+            std::set<Key> asked = {kDead};
             for (int byte = 0; byte < 256; ++byte) {
-              if (terminal.first[byte] == kDead) continue;
+              if (!asked.insert(terminal.first[byte]).second) continue;
               auto rest = machine.ShortestCompletion(terminal.first[byte]);
               if (!rest || (word && word->size() <= rest->size() + 1)) continue;
               word = std::string(1, static_cast<char>(byte)) + *rest;

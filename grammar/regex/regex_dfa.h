@@ -68,6 +68,13 @@ class RegexDfa {
     }
     return FindNext(state, cls);
   }
+  // The same without a search: perhaps no accepted string can follow.
+  uint32_t NextPerhapsDead(uint32_t state, int cls) {
+    const uint32_t next = RawNext(state, cls);
+    return states_[next].life == Life::kDead ? kDead : next;
+  }
+  // States that all searches without an answer looked at.
+  int64_t undecided() const { return undecided_; }
   bool Accepting(uint32_t state) const { return arena_->Nullable(states_[state].term); }
   ReId Term(uint32_t state) const { return states_[state].term; }
   // RegexArena::MayBeEmpty of what is left.

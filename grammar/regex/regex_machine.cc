@@ -13,7 +13,23 @@
 namespace pawl {
 namespace {
 constexpr size_t kMaxCompletion = size_t{1} << 16;  // code points
-constexpr size_t kMaxVisits = size_t{1} << 20;
+constexpr size_t kMaxSeen = size_t{1} << 20;
+// States that a search for a completion goes on from: as many for a shortest one, then for any. And
+// more for each character that is needed at least.
+constexpr size_t kExactVisits = 500, kExactVisitsEach = 16;
+constexpr size_t kVisits = 4000, kVisitsEach = 64;
+// States that searches of the DFA's may see in vain meanwhile.
+constexpr int64_t kUndecided = 1000;
+
+// false: no character beyond ASCII may follow. Answers at once, and only where they are all alike.
+bool LeadsBeyondAscii(RegexDfa& dfa, uint32_t state) {
+  const auto boundaries = dfa.boundaries();
+  const auto classes = dfa.interval_class();
+  const size_t last = boundaries.size() - 1;  // before it the surrogates, then what is below them
+  if (last < 2 || boundaries[last] != 0xE000 || boundaries[last - 2] > 0x80) return true;
+  if (classes[last] != classes[last - 2]) return true;
+  return dfa.Next(state, classes[last]) != RegexDfa::kDead;
+}
 }  // namespace
 
 RegexMachine::RegexMachine(std::shared_ptr<RegexArena> arena, ReId regex)
@@ -141,6 +157,9 @@ uint32_t RegexMachine::StepLexeme(uint32_t lexeme, uint8_t byte) {
     const uint32_t next = dfa_.Next(p.state, dfa_.ClassOf(byte));
     return next == RegexDfa::kDead ? kDeadLexeme : AtBoundary(next);
   }
+  // What cannot be is not kept: a grammar of 50,000 words would keep 128 such steps for each.
+  const bool begins = byte >= 0xC2 && byte <= 0xF4, goes_on = (byte & 0xC0) == 0x80;
+  if (p.missing == 0 ? !begins || !LeadsBeyondAscii(dfa_, p.state) : !goes_on) return kDeadLexeme;
   const uint64_t key = uint64_t{lexeme} << 8 | byte;
   if (const uint32_t* known = sequence_steps_.Find(key)) return *known;
   const uint32_t next = StepInSequence(lexeme, byte);
@@ -201,7 +220,9 @@ std::optional<std::string> RegexMachine::ShortestCompletion(Key key) {
     p = {dfa_.Next(p.state, dfa_.ClassOf(*c))};
   }
   // A* over the DFA: characters taken plus those that the term still needs at least; of equals the
-  // deepest first.
+  // deepest first. Where what the parts of a conjunction need says little of what all of them
+  // need, that sees every text of some length. From some point on the search therefore looks for
+  // any end, by what is needed alone.
   struct Entry {
     uint64_t total, depth;
     uint32_t state;
@@ -212,13 +233,23 @@ std::optional<std::string> RegexMachine::ShortestCompletion(Key key) {
   };
   std::unordered_map<uint32_t, std::pair<uint32_t, int>> from = {{p.state, {p.state, -1}}};
   std::priority_queue<Entry> queue;
+  bool exact = true;
   // What needs more characters than a completion may have is not looked at.
   const auto push = [&](uint64_t depth, uint32_t state) {
-    const uint64_t total = depth + dfa_.MinLength(state);
-    if (total <= kMaxCompletion) queue.push({total, depth, state});
+    const uint64_t needed = dfa_.MinLength(state);
+    if (depth + needed <= kMaxCompletion)
+      queue.push({exact ? depth + needed : needed, depth, state});
   };
   push(0, p.state);
-  while (!queue.empty() && from.size() < kMaxVisits) {
+  const size_t least = dfa_.MinLength(p.state);
+  const int64_t undecided = dfa_.undecided();
+  for (size_t visits = 0; !queue.empty() && from.size() < kMaxSeen; ++visits) {
+    if (visits > kVisits + kVisitsEach * least) break;
+    if (exact && visits > kExactVisits + kExactVisitsEach * least) {
+      exact = false;
+      for (std::priority_queue<Entry> open = std::exchange(queue, {}); !open.empty(); open.pop())
+        push(open.top().depth, open.top().state);
+    }
     const auto [total, depth, state] = queue.top();
     queue.pop();
     if (dfa_.Accepting(state)) {
@@ -230,7 +261,9 @@ std::optional<std::string> RegexMachine::ShortestCompletion(Key key) {
       return out;
     }
     for (int cls = 0; cls < dfa_.classes(); ++cls) {
-      const uint32_t next = dfa_.Next(state, cls);
+      // Whether a state is live may take as long to find out as an end: not asked for long.
+      const bool asks = dfa_.undecided() <= undecided + kUndecided;
+      const uint32_t next = asks ? dfa_.Next(state, cls) : dfa_.NextPerhapsDead(state, cls);
       if (next == RegexDfa::kDead || from.contains(next)) continue;
       from.emplace(next, std::pair(state, cls));
       push(depth + 1, next);

@@ -1,6 +1,7 @@
 // CfgMachine against the slow recogniser, masks against trying every token, on random grammars.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <random>
 #include <string>
 #include <vector>
@@ -193,6 +194,33 @@ TEST(CfgTest, CompletionTokensKeepToMaxTokens) {
   ASSERT_TRUE(machine.ok());
   const Grammar enough(*machine, vocabulary);
   EXPECT_EQ(enough.Start().shortest_close(), 3);
+}
+
+// States on the way out of nested brackets: each closing byte took longer than the one before it.
+TEST(CfgTest, ClosingBytesCostWhatOpeningBytesCost) {
+  const auto vocabulary = Tokens();
+  GrammarIr ir;
+  const RuleId root = ir.AddRule("root");
+  ir.Define(root, ir.Choice({ir.Sequence({ir.Literal("("), ir.Call(root), ir.Literal(")")}),
+                             ir.Literal("x")}));
+  ir.SetRoot(root);
+  auto machine = CfgMachine::Create(ir, *vocabulary);
+  ASSERT_TRUE(machine.ok());
+  using Clock = std::chrono::steady_clock;
+  constexpr int kDepth = 50'000;
+  Machine::Key state = (*machine)->Start();
+  const auto begin = Clock::now();
+  for (int i = 0; i < kDepth; ++i) state = (*machine)->Step(state, '(');
+  const auto opened = Clock::now();
+  // Generous: the machine may be busy.
+  const auto limit = opened + 10 * (opened - begin) + std::chrono::seconds(1);
+  state = (*machine)->Step(state, 'x');
+  for (int i = 0; i < kDepth; ++i) {
+    state = (*machine)->Step(state, ')');
+    ASSERT_NE(state, Machine::kDead);
+    ASSERT_LT(Clock::now(), limit) << "after " << i << " of " << kDepth << " closing bytes";
+  }
+  EXPECT_TRUE((*machine)->Accepting(state));
 }
 
 }  // namespace

@@ -6,9 +6,11 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <random>
 #include <string>
 #include <vector>
 
+#include "grammar/regex/regex_machine.h"
 #include "src/base/unicode.h"
 #include "tests/grammar/regex_test_util.h"
 
@@ -277,6 +279,44 @@ TEST(RegexHostile, EndsQuickly) {
                   id.ok() ? (refused ? "overflow" : "") : id.error().ToString().c_str());
     }
   }
+}
+
+// What each part of a conjunction needs says little here of what both need: the search for a
+// shortest completion saw every text up to its length, and derived by it.
+TEST(RegexArena, CompletionsOfHostileConjunctionsTakeFewSteps) {
+  auto arena = std::make_shared<RegexArena>();
+  const Result<ReId> id = ParseEcma(*arena, "^(?=(a|b)*a(a|b){20}$)(a|b)*b(a|b){16}$");
+  ASSERT_TRUE(id.ok()) << id.error().ToString();
+  RegexMachine machine(arena, *id);
+  std::mt19937 random(1);
+  for (int round = 0; round < 20; ++round) {
+    std::string text;
+    Machine::Key key = machine.Start();
+    // Where the letters repeat after four, an end is far.
+    const int repeats = 2 * round;
+    for (int i = 0; i < 40; ++i) {
+      const bool repeat = i >= std::max(4, 40 - repeats);
+      text += repeat ? text[text.size() - 4] : random() % 2 == 0 ? 'b' : 'a';
+      key = machine.Step(key, static_cast<uint8_t>(text.back()));
+      ASSERT_NE(key, Machine::kDead);
+    }
+    // Of what follows, nothing counts but how long it is, as long as both letters stand in `text`.
+    size_t least = 1;
+    const auto fits = [&](size_t more) {
+      return text[text.size() - 21 + more] == 'a' && text[text.size() - 17 + more] == 'b';
+    };
+    while (least < 17 && !fits(least)) ++least;
+    const auto rest = machine.ShortestCompletion(key);
+    ASSERT_TRUE(rest.has_value()) << text;
+    if (fits(0)) {
+      EXPECT_EQ(*rest, "") << text;
+    } else if (least <= 8) {
+      EXPECT_EQ(rest->size(), least) << text;
+    }
+    for (const char c : *rest) key = machine.Step(key, static_cast<uint8_t>(c));
+    EXPECT_TRUE(machine.Accepting(key)) << text << " and " << *rest;
+  }
+  EXPECT_LT(arena->work(), 30'000'000u);
 }
 
 }  // namespace

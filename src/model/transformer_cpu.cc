@@ -116,7 +116,9 @@ TransformerCpu::TransformerCpu(TransformerConfig config, TransformerWeights weig
   info_.parameters = weights_.parameters;
   info_.weight_bytes = weights_.bytes;
   info_.step_bytes = weights_.bytes;
-  if (!config_.tied_embeddings) info_.step_bytes -= MatrixBytes(weights_.embedding);
+  if (weights_.head.data != weights_.embedding.data) {
+    info_.step_bytes -= MatrixBytes(weights_.embedding);
+  }
   info_.end_tokens = config_.end_tokens;
   info_.bos = config_.bos;
   info_.kernels = kernels_.name;

@@ -327,9 +327,11 @@ Result<TransformerWeights> LoadTransformerWeights(std::unique_ptr<TensorSource> 
   const std::string kWeight = ".weight";
   weights.embedding =
       binder.FetchMatrix(names.embedding + kWeight, config.vocabulary, hidden, true);
-  weights.head = config.tied_embeddings
-                     ? weights.embedding
-                     : binder.FetchMatrix(names.head + kWeight, config.vocabulary, hidden, true);
+  // A head in the file counts, as in the reference implementation: the embedding takes its place
+  // only where there is none.
+  const bool tied = config.tied_embeddings && weights.source->Find(names.head + kWeight) == nullptr;
+  weights.head = tied ? weights.embedding
+                      : binder.FetchMatrix(names.head + kWeight, config.vocabulary, hidden, true);
   weights.final_norm = binder.FetchNorm(names.final_norm, hidden);
   for (int i = 0; i < config.layer_count() && !binder.error(); ++i) {
     const std::string prefix = names.layer + std::to_string(i) + ".";

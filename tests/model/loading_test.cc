@@ -53,6 +53,21 @@ class LoadingTest : public testing::Test {
     return file + header + std::string(bytes, '\x3c');
   }
 
+  // Puts a tensor behind the others of model.safetensors.
+  void AddTensor(const std::string& name, const std::string& dtype, const std::string& shape,
+                 const std::string& bytes) const {
+    const std::string file = Read("model.safetensors");
+    uint64_t length = 0;
+    std::memcpy(&length, file.data(), sizeof length);
+    std::string header = file.substr(8, length);
+    header.resize(header.rfind('}'));
+    const std::string data = file.substr(8 + length);
+    header += ",\"" + name + "\":{\"dtype\":\"" + dtype + "\",\"shape\":" + shape +
+              ",\"data_offsets\":[" + std::to_string(data.size()) + "," +
+              std::to_string(data.size() + bytes.size()) + "]}}";
+    Write("model.safetensors", Safetensors(header, 0) + data + bytes);
+  }
+
   void ExpectRefused(ErrorCode code, const std::string& place, const std::string& part) const {
     const Result<std::unique_ptr<Model>> model = LoadModel(folder_);
     ASSERT_FALSE(model.ok()) << part;
@@ -404,6 +419,36 @@ TEST_F(LoadingTest, UnalignedData) {
   const std::vector<TokenId> tokens = {3, 1, 4, 1, 5};
   EXPECT_TRUE(SameBits(RunChunk(**model, MakeSequence(**model, 8), 0, tokens),
                        RunChunk(*original, MakeSequence(*original, 8), 0, tokens)));
+}
+
+// Bug: a head in the file was dropped without a word where tie_word_embeddings is true; the
+// reference implementation uses it.
+TEST_F(LoadingTest, AHeadInTheFileIsUsedAlsoWhereEmbeddingsAreTied) {
+  CopyGolden("llama-fp32-tied");
+  const std::vector<TokenId> tokens = {3, 1, 4, 1, 5};
+  const size_t vocabulary = 257;
+  const std::unique_ptr<Model> tied = LoadGolden("llama-fp32-tied");
+  const std::vector<float> expected = RunChunk(*tied, MakeSequence(*tied, 8), 0, tokens);
+  std::string head;
+  {
+    const Result<SafetensorsFile> file = SafetensorsFile::Open(Path("model.safetensors"));
+    ASSERT_TRUE(file.ok());
+    const TensorView& rows = *file->Find("model.embed_tokens.weight");
+    head.assign(reinterpret_cast<const char*>(rows.data), static_cast<size_t>(rows.bytes));
+  }
+  // The rows, each one further up: so are the logits.
+  const size_t row = head.size() / vocabulary;
+  AddTensor("lm_head.weight", "F32", "[257,64]", head.substr(row) + head.substr(0, row));
+  const Result<std::unique_ptr<Model>> model = LoadModel(folder_);
+  ASSERT_TRUE(model.ok()) << model.error().ToString();
+  EXPECT_EQ((*model)->info().parameters, tied->info().parameters + 257 * 64);
+  EXPECT_EQ((*model)->info().step_bytes, tied->info().step_bytes);
+  const std::vector<float> logits = RunChunk(**model, MakeSequence(**model, 8), 0, tokens);
+  ASSERT_EQ(logits.size(), expected.size());
+  for (size_t i = 0; i < logits.size(); ++i) {
+    const size_t first = i / vocabulary * vocabulary;
+    ASSERT_NEAR(logits[i], expected[first + (i - first + 1) % vocabulary], 1e-4) << i;
+  }
 }
 
 TEST_F(LoadingTest, NotANumberIsReported) {

@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "src/base/json.h"
@@ -407,7 +409,16 @@ const TensorView* GgufFile::Find(std::string_view name) const {
   return found == tensors_.end() ? nullptr : &found->second;
 }
 
+std::vector<std::string> GgufFile::Names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : tensors_) names.push_back(name);
+  return names;
+}
+
 bool LooksLikeGguf(const std::string& path) {
+  // Opening a pipe would wait for its writer.
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) return false;
   std::ifstream file(path, std::ios::binary);
   char magic[4] = {};
   return file.read(magic, sizeof magic) && std::string_view(magic, sizeof magic) == kMagic;

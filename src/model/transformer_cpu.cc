@@ -65,22 +65,6 @@ int32_t WindowOf(const TransformerConfig& config) {
   return window;
 }
 
-const char* DtypeName(WeightType type) {
-  switch (type) {
-    case WeightType::kF32:
-      return "fp32";
-    case WeightType::kBf16:
-      return "bf16";
-    case WeightType::kF16:
-      return "fp16";
-    case WeightType::kI8:
-      return "int8";
-    case WeightType::kI4:
-      return "int4";
-  }
-  return "";
-}
-
 }  // namespace
 
 TransformerCpu::TransformerCpu(TransformerConfig config, TransformerWeights weights,
@@ -592,7 +576,8 @@ Status TransformerCpu::Forward(std::span<const Row> rows, std::span<float> logit
   if (bad_rows_.empty()) return {};
   return Error{ErrorCode::kInvalid,
                "the logits are not finite numbers (row " + std::to_string(bad_rows_[0]) +
-                   "): the weights are damaged, or too large for their type",
+                   "): the weights are damaged or too large for their type, or the "
+                   "configuration is not theirs",
                "model"};
 }
 

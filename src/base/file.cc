@@ -17,17 +17,41 @@ Error IoError(const std::string& path, const char* action) {
   return {ErrorCode::kIo, std::string(action) + ": " + std::strerror(errno), path};
 }
 
-// Opens for reading and checks that it is no directory; -1 with errno set on failure.
-int OpenRegular(const std::string& path, struct stat& info) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return -1;
-  if (::fstat(fd, &info) != 0 || S_ISDIR(info.st_mode)) {
-    const int saved = S_ISDIR(info.st_mode) ? EISDIR : errno;
-    ::close(fd);
-    errno = saved;
-    return -1;
+enum class Kinds { kAllButFolders, kRegularFiles };
+
+// Opens for reading. `action`: of errors.
+Result<int> OpenToRead(const std::string& path, const char* action, Kinds kinds,
+                       struct stat& info) {
+  const auto check = [&]() -> Status {
+    if (S_ISDIR(info.st_mode)) {
+      errno = EISDIR;
+      return IoError(path, action);
+    }
+    if (kinds == Kinds::kRegularFiles && !S_ISREG(info.st_mode)) {
+      return Error{ErrorCode::kIo, std::string(action) + ": not a regular file", path};
+    }
+    return {};
+  };
+  // Before it is opened: that alone would wait for a pipe's writer, or end it.
+  if (kinds == Kinds::kRegularFiles && ::stat(path.c_str(), &info) == 0) {
+    if (Status status = check(); !status.ok()) return status.error();
   }
-  return fd;
+  const int flags = kinds == Kinds::kRegularFiles ? O_NONBLOCK : 0;
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | flags);
+  if (fd < 0) return IoError(path, action);
+  Status status = ::fstat(fd, &info) == 0 ? check() : IoError(path, action);
+  if (status.ok()) return fd;
+  ::close(fd);
+  return status.error();
+}
+
+Result<std::string> Read(const std::string& path, Kinds kinds, size_t max_bytes) {
+  struct stat info = {};
+  const Result<int> fd = OpenToRead(path, "cannot read", kinds, info);
+  if (!fd.ok()) return fd.error();
+  Result<std::string> content = ReadDescriptor(*fd, path, max_bytes);
+  ::close(*fd);
+  return content;
 }
 
 }  // namespace
@@ -54,12 +78,11 @@ Result<std::string> ReadDescriptor(int fd, const std::string& name, size_t max_b
 }
 
 Result<std::string> ReadFile(const std::string& path, size_t max_bytes) {
-  struct stat info = {};
-  const int fd = OpenRegular(path, info);
-  if (fd < 0) return IoError(path, "cannot read");
-  Result<std::string> content = ReadDescriptor(fd, path, max_bytes);
-  ::close(fd);
-  return content;
+  return Read(path, Kinds::kAllButFolders, max_bytes);
+}
+
+Result<std::string> ReadRegularFile(const std::string& path, size_t max_bytes) {
+  return Read(path, Kinds::kRegularFiles, max_bytes);
 }
 
 Status WriteFile(const std::string& path, std::string_view content) {
@@ -88,8 +111,9 @@ Status CheckWritable(const std::string& path) {
 
 Result<MappedFile> MappedFile::Open(const std::string& path) {
   struct stat info = {};
-  const int fd = OpenRegular(path, info);
-  if (fd < 0) return IoError(path, "cannot map");
+  const Result<int> opened = OpenToRead(path, "cannot map", Kinds::kRegularFiles, info);
+  if (!opened.ok()) return opened.error();
+  const int fd = *opened;
   MappedFile file;
   file.size_ = static_cast<size_t>(info.st_size);
   if (file.size_ > 0) {

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -42,6 +43,8 @@ namespace pawl::cli {
 namespace {
 
 constexpr const char* kName = "bench decode";
+// Rounds on a quiet machine differ by less.
+constexpr double kBusySpread = 1.5;
 using Clock = std::chrono::steady_clock;
 
 struct Flags {
@@ -113,6 +116,7 @@ struct Speeds {
   double memory = 0, weights = 0;  // bytes per second: a large buffer, one as large as the weights
   double step_one = std::numeric_limits<double>::infinity();  // seconds
   double step_batch = step_one, prefill = step_one;
+  double slowest_round = 0;  // step_one of the round where that was longest
 };
 
 class Runner {
@@ -161,7 +165,10 @@ class Runner {
   }
 
   Status Round(Speeds& speeds) {
-    if (Status status = Time([&] { return Step(1); }, speeds.step_one); !status.ok()) return status;
+    double step_one = std::numeric_limits<double>::infinity();
+    if (Status status = Time([&] { return Step(1); }, step_one); !status.ok()) return status;
+    speeds.step_one = std::min(speeds.step_one, step_one);
+    speeds.slowest_round = std::max(speeds.slowest_round, step_one);
     if (Status status = Time([&] { return Step(flags_.batch); }, speeds.step_batch); !status.ok())
       return status;
     Status status = Time([&] { return Prefill(sequences_[0], flags_.prompt); }, speeds.prefill);
@@ -215,9 +222,19 @@ class Walker {
   Walker(Model& model, const Flags& flags, const Vocabulary& vocabulary)
       : model_(model), flags_(flags), vocabulary_(vocabulary), sampler_({}) {}
 
+  // `texts`: those of the flags, in their order.
   Result<Walk> Run(const Grammar& grammar, const std::vector<std::vector<TokenId>>& texts) {
     size_t longest = 1;
-    for (const auto& tokens : texts) longest = std::max(longest, tokens.size());
+    for (size_t i = 0; i < texts.size(); ++i) {
+      const int context = model_.info().context_length;
+      if (texts[i].size() >= static_cast<size_t>(context)) {
+        return Error{
+            ErrorCode::kLimit,
+            fmt::format("has {} tokens; the model has a context of {}", texts[i].size(), context),
+            flags_.texts[i]};
+      }
+      longest = std::max(longest, texts[i].size());
+    }
     Result<SequenceId> sequence = model_.NewSequence(static_cast<int>(longest) + 1);
     if (!sequence.ok()) return sequence.error();
     sequence_ = *sequence;
@@ -225,11 +242,11 @@ class Walker {
     Walk walk;
     for (int round = 0; round < flags_.rounds; ++round) {
       WalkTimes masked, masked_choices, plain, plain_choices;
-      for (const auto& tokens : texts) {
+      for (size_t i = 0; i < texts.size(); ++i) {
         Status status =
-            Read(&grammar, tokens, masked, masked_choices, round == 0 ? &walk : nullptr);
-        if (status.ok()) status = Read(nullptr, tokens, plain, plain_choices, nullptr);
-        if (!status.ok()) return status.error();
+            Read(&grammar, texts[i], masked, masked_choices, round == 0 ? &walk : nullptr);
+        if (status.ok()) status = Read(nullptr, texts[i], plain, plain_choices, nullptr);
+        if (!status.ok()) return InFile(flags_.texts[i], status.error());
       }
       if (round == 0) walk.cold = masked.mask;
       if (round == 0 || masked.total() < walk.masked.total()) {
@@ -333,23 +350,30 @@ std::string WalkJson(const WalkTimes& t, int steps) {
                      t.model / n, t.sample / n);
 }
 
-std::string Json(const Flags& flags, const ModelInfo& info, const Speeds& s,
-                 const std::optional<Walk>& walk, const Caches& caches) {
+// What the figures are of: the shape, or the last part of the model's path.
+std::string NameOf(const Flags& flags, const std::string& path) {
+  if (!flags.shape.empty()) return flags.shape;
+  const std::filesystem::path plain = std::filesystem::path(path).lexically_normal();
+  return (plain.has_filename() ? plain : plain.parent_path()).filename().string();
+}
+
+std::string Json(const Flags& flags, const std::string& name, const ModelInfo& info,
+                 const Speeds& s, const std::optional<Walk>& walk, const Caches& caches) {
   const double gbs = static_cast<double>(info.step_bytes) / s.step_one;
   std::string out = fmt::format(
       "{{\"cpu\":{},\"features\":{},\"kernels\":{},\"threads\":{},\"model\":{},\"dtype\":{},"
       "\"parameters\":{},\"step_bytes\":{},\"weights_fit\":{},\"context\":{},\"batch\":{},"
       "\"prompt\":{},\"memory_gbs\":{:.2f},\"weights_read_gbs\":{:.2f},\"tokens_per_s\":{:.1f},"
-      "\"step_us\":{:.2f},\"gbs\":{:.2f},\"fraction_of_memory\":{:.3f},"
+      "\"step_us\":{:.2f},\"slowest_round_step_us\":{:.2f},\"gbs\":{:.2f},\"fraction_of_memory\":{:"
+      ".3f},"
       "\"fraction_of_weights_read\":{:.3f},\"batch_step_us\":{:.2f},\"batch_tokens_per_s\":{:.1f},"
       "\"batch_step_ratio\":{:.3f},\"prefill_tokens_per_s\":{:.1f},\"prefill_gflops\":{:.1f}",
       json::Quote(CpuName()), json::Quote(ToString(DetectCpu())), json::Quote(info.kernels),
-      info.threads, json::Quote(flags.shape.empty() ? "model" : flags.shape),
-      json::Quote(info.dtype), info.parameters, info.step_bytes,
+      info.threads, json::Quote(name), json::Quote(info.dtype), info.parameters, info.step_bytes,
       json::Quote(caches.Holds(info.step_bytes, info.threads)), flags.context, flags.batch,
-      flags.prompt, s.memory / 1e9, s.weights / 1e9, 1 / s.step_one, s.step_one * 1e6, gbs / 1e9,
-      gbs / s.memory, gbs / s.weights, s.step_batch * 1e6, flags.batch / s.step_batch,
-      s.step_batch / s.step_one, flags.prompt / s.prefill,
+      flags.prompt, s.memory / 1e9, s.weights / 1e9, 1 / s.step_one, s.step_one * 1e6,
+      s.slowest_round * 1e6, gbs / 1e9, gbs / s.memory, gbs / s.weights, s.step_batch * 1e6,
+      flags.batch / s.step_batch, s.step_batch / s.step_one, flags.prompt / s.prefill,
       PrefillFlops(info, flags.prompt) / s.prefill / 1e9);
   if (walk) {
     out += fmt::format(
@@ -422,21 +446,25 @@ Status CheckFlags(const Flags& flags) {
     }
   } else if (!flags.texts.empty()) {
     return Error{ErrorCode::kInvalid, "texts need a constraint, such as --schema", flags.texts[0]};
+  } else if (!flags.tokenizer.empty()) {
+    return Error{ErrorCode::kInvalid, "is for masks: it needs a constraint, such as --schema",
+                 "--tokenizer"};
   }
-  return flags.json.empty() ? Status() : CheckWritable(flags.json);
+  return flags.json.empty() || flags.json == "-" ? Status() : CheckWritable(flags.json);
 }
 
 // Reading that much is reading from memory.
 int64_t LargeBuffer(const Caches& caches) { return std::max(int64_t{1} << 30, 2 * caches.l3); }
 
-// Before anything is allocated: a system without memory ends programs without a word.
-Status CheckMemory(const Flags& flags, const TransformerConfig& config) {
+// Before it is taken: a system without memory ends programs without a word. `weights`: bytes that
+// are still to be taken. `page_bytes`: of keys and values.
+Status CheckMemory(const Flags& flags, int64_t weights, int64_t page_bytes,
+                   const std::string& place) {
   const int64_t available = AvailableMemory();
-  const int64_t weights = RandomModelBytes(config, DtypeNamed(flags.dtype));
   // A page more for each sequence than it needs.
   const int64_t pages =
       int64_t{flags.batch} * (PagesFor(flags.context) + 1) + PagesFor(flags.prompt) + 1;
-  const int64_t keys = pages * TransformerCpu::PageBytes(config);
+  const int64_t keys = pages * page_bytes;
   const int64_t buffers = 2 * LargeBuffer(Caches::Ask());
   const int64_t needed = weights + keys + buffers;
   if (available == 0 || needed <= available) return {};
@@ -446,21 +474,52 @@ Status CheckMemory(const Flags& flags, const TransformerConfig& config) {
                            "buffers to measure reading {:.1f}), and {:.1f} GB are available",
                            gigabytes(needed), gigabytes(weights), gigabytes(keys),
                            gigabytes(buffers), gigabytes(available)),
-               "--shape " + flags.shape + " --dtype " + flags.dtype};
+               place};
+}
+
+// `longest`: the context of the model that messages call `name`.
+Status CheckLengths(const Flags& flags, int longest, const std::string& name) {
+  const auto check = [&](const char* option, int tokens, int most) -> Status {
+    if (tokens <= most) return {};
+    return Error{ErrorCode::kLimit,
+                 fmt::format("must be at most {}, not {}: the context of {} is {}", most, tokens,
+                             name, longest),
+                 option};
+  };
+  // A step comes behind its context.
+  if (Status status = check("--context", flags.context, longest - 1); !status.ok()) return status;
+  return check("--prompt", flags.prompt, longest);
 }
 
 Result<std::unique_ptr<Model>> MakeModel(const Flags& flags, const std::string& folder) {
   if (flags.shape.empty()) {
     DeviceFlags device;
     device.kernels = flags.kernels;
-    return LoadWeights(kName, folder, flags.threads, flags.dtype, device);
+    auto model = LoadWeights(kName, folder, flags.threads, flags.dtype, device);
+    if (!model.ok()) return model;
+    Status status = CheckLengths(flags, (*model)->info().context_length, folder);
+    // The weights are there already, or are the file's own pages.
+    const std::string place =
+        fmt::format("--model {} --batch {} --context {}", folder, flags.batch, flags.context);
+    if (status.ok()) status = CheckMemory(flags, 0, (*model)->kv_memory().page_bytes, place);
+    if (!status.ok()) return status.error();
+    return model;
   }
   ModelOptions options;
   options.threads = flags.threads;
   options.dtype = DtypeNamed(flags.dtype);
   options.kernels = KernelsNamed(flags.kernels);
   const TransformerConfig config = *ShapeNamed(flags.shape);
-  if (Status status = CheckMemory(flags, config); !status.ok()) return status.error();
+  if (Status status = CheckLengths(flags, config.context_length, "the shape " + flags.shape);
+      !status.ok()) {
+    return status.error();
+  }
+  if (Status status = CheckMemory(flags, RandomModelBytes(config, options.dtype),
+                                  TransformerCpu::PageBytes(config),
+                                  "--shape " + flags.shape + " --dtype " + flags.dtype);
+      !status.ok()) {
+    return status.error();
+  }
   return RandomModel(config, options, 1);
 }
 
@@ -498,11 +557,22 @@ int BenchDecode(const Flags& flags) {
     if (!walked.ok()) return Fail(kName, walked.error());
     walk = *walked;
   }
+  if (const double spread = speeds.slowest_round / speeds.step_one; spread > kBusySpread) {
+    Note(kName, fmt::format("note: in the slowest round a step took {:.1f} times as long as in the "
+                            "best: the machine seems busy, the figures may be low",
+                            spread));
+  }
+  const std::string figures =
+      flags.json.empty() ? "" : Json(flags, NameOf(flags, folder), info, speeds, walk, caches);
+  if (flags.json == "-") {
+    Print(figures);
+    return kExitOk;
+  }
   PrintReport(flags, info, speeds, walk, caches);
   if (!flags.json.empty()) {
-    if (Status status = WriteFile(flags.json, Json(flags, info, speeds, walk, caches));
-        !status.ok())
+    if (Status status = WriteFile(flags.json, figures); !status.ok()) {
       return Fail(kName, status.error());
+    }
   }
   return kExitOk;
 }
@@ -543,7 +613,7 @@ void AddBenchDecode(CLI::App& bench, Action& action) {
   };
   number("--batch", flags->batch, "Sequences of the step that is compared with a step of one", 1,
          1024);
-  number("--threads", flags->threads, "Threads; 0: all cores", 0, 4096);
+  number("--threads", flags->threads, "Threads; 0: all cores", 0, 1024);
   number("--context", flags->context, "Tokens before each step", 1, 1 << 20);
   number("--prompt", flags->prompt, "Tokens of the prompt", 1, 1 << 20);
   number("--rounds", flags->rounds, "How often everything is measured; the best counts", 1, 1000);
@@ -557,7 +627,10 @@ void AddBenchDecode(CLI::App& bench, Action& action) {
       ->add_option("texts", flags->texts,
                    "Texts that fit the constraint, read with and without masks")
       ->type_name("FILE...");
-  command->add_option("--json", flags->json, "Write the figures to this file")->type_name("FILE");
+  command
+      ->add_option("--json", flags->json,
+                   "Write the figures to this file; -: to standard output, in place of the lines")
+      ->type_name("FILE");
   command->footer("Example:\n  pawl bench decode --shape 135m --dtype bf16 --threads 1");
   command->callback([flags, &action] { action = [flags] { return BenchDecode(*flags); }; });
 }

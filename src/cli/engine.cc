@@ -126,7 +126,9 @@ Result<std::unique_ptr<Model>> LoadWeights(const std::string& command, const std
   options.progress = [&](double fraction) {
     progress.Set(fmt::format("loading {}: {:.0f} %", folder, fraction * 100));
   };
-  return LoadModel(folder, options);
+  return LoadModel(folder, options, [&](const std::string& note) {
+    Note(command, "note: " + folder + ": " + note);
+  });
 }
 
 }  // namespace pawl::cli

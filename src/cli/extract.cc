@@ -17,6 +17,7 @@
 #include "src/cli/report.h"
 #include "src/decode/batch.h"
 #include "src/engine/extract_prompt.h"
+#include "src/engine/prompt.h"
 
 namespace pawl::cli {
 namespace {
@@ -97,6 +98,11 @@ class Extractor {
     Result<std::unique_ptr<Model>> model =
         LoadWeights(kName, *folder, flags.threads, flags.dtype, flags.device);
     if (!model.ok()) return model.error();
+    if (Status status =
+            CheckBos(prompt->plain(), *text->tokenizer, (*model)->info().vocabulary_size, *folder);
+        !status.ok()) {
+      return status.error();
+    }
 
     std::unique_ptr<Extractor> extractor(new Extractor(*std::move(text), *std::move(grammar),
                                                        *std::move(prompt), *std::move(model),

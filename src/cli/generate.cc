@@ -124,6 +124,11 @@ int Generate(const Flags& flags) {
   Result<std::unique_ptr<Model>> model =
       LoadWeights(kName, *folder, flags.threads, flags.dtype, flags.device);
   if (!model.ok()) return Fail(kName, model.error());
+  if (Status status =
+          CheckBos(*layout, *text->tokenizer, (*model)->info().vocabulary_size, *folder);
+      !status.ok()) {
+    return Fail(kName, status.error());
+  }
 
   // A chat template writes the beginning itself.
   std::vector<TokenId> tokens = flags.chat.any()

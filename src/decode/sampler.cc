@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -29,9 +30,13 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-Status Require(bool condition, const char* field, const char* message) {
+template <typename T>
+Status Require(bool condition, const char* field, T value, const char* message) {
   if (condition) return {};
-  return Error{ErrorCode::kInvalid, message, field};
+  char digits[32];
+  const char* end = std::to_chars(digits, digits + sizeof digits, value).ptr;
+  return Error{ErrorCode::kInvalid,
+               message + (", not " + std::string(static_cast<const char*>(digits), end)), field};
 }
 
 }  // namespace
@@ -39,15 +44,17 @@ Status Require(bool condition, const char* field, const char* message) {
 Status CheckSamplingParams(const SamplingParams& p) {
   // Written so that NaN fails every comparison.
   const Status checks[] = {
-      Require(p.temperature >= 0 && p.temperature < kInfinity, "temperature",
+      Require(p.temperature >= 0 && p.temperature < kInfinity, "temperature", p.temperature,
               "must be a finite number of at least 0"),
-      Require(p.top_k >= 0, "top_k", "must be at least 0 (0 switches it off)"),
-      Require(p.top_p > 0 && p.top_p <= 1, "top_p", "must be above 0 and at most 1"),
-      Require(p.min_p >= 0 && p.min_p <= 1, "min_p", "must be between 0 and 1"),
+      Require(p.top_k >= 0, "top_k", p.top_k, "must be at least 0 (0 switches it off)"),
+      Require(p.top_p > 0 && p.top_p <= 1, "top_p", p.top_p, "must be above 0 and at most 1"),
+      Require(p.min_p >= 0 && p.min_p <= 1, "min_p", p.min_p, "must be between 0 and 1"),
       Require(p.repetition_penalty > 0 && p.repetition_penalty < kInfinity, "repetition_penalty",
-              "must be a finite number above 0"),
-      Require(std::isfinite(p.presence_penalty), "presence_penalty", "must be a number"),
-      Require(std::isfinite(p.frequency_penalty), "frequency_penalty", "must be a number"),
+              p.repetition_penalty, "must be a finite number above 0"),
+      Require(std::isfinite(p.presence_penalty), "presence_penalty", p.presence_penalty,
+              "must be a number"),
+      Require(std::isfinite(p.frequency_penalty), "frequency_penalty", p.frequency_penalty,
+              "must be a number"),
   };
   for (const Status& status : checks) {
     if (!status.ok()) return status;

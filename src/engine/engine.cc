@@ -124,6 +124,11 @@ Result<Engine> Engine::Load(const std::string& path, const EngineOptions& option
   Result<std::unique_ptr<Model>> model = LoadModel(path, options.model);
   if (!model.ok()) return model.error();
   impl->model = *std::move(model);
+  if (Status status =
+          CheckBos(impl->layout, *impl->tokenizer, impl->model->info().vocabulary_size, path);
+      !status.ok()) {
+    return status.error();
+  }
   BatchOptions batch;
   batch.max_batch = options.max_batch;
   batch.max_rows = std::max(batch.max_rows, 2 * options.max_batch);

@@ -31,6 +31,9 @@ class ExtractPrompt {
   Result<std::vector<TokenId>> Encode(const Tokenizer& tokenizer, std::string_view schema,
                                       std::string_view text) const;
 
+  // What pawl.json says, or the tokenizer.
+  const PromptTemplate& plain() const { return plain_; }
+
  private:
   ExtractPrompt(PromptTemplate plain, std::optional<ChatSource> chat, const std::tm& now);
 

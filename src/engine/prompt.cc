@@ -96,13 +96,22 @@ Result<PromptTemplate> ParsePromptFile(std::string_view text) {
 
 }  // namespace
 
+Status CheckBos(const PromptTemplate& prompt, const Tokenizer& tokenizer, int logits,
+                const std::string& path) {
+  if (!prompt.bos || tokenizer.bos() < logits) return {};
+  return Error{ErrorCode::kInvalid,
+               "the tokenizer's begin-of-sequence token " + std::to_string(tokenizer.bos()) +
+                   " is beyond the model's vocabulary of " + std::to_string(logits),
+               path};
+}
+
 Result<PromptTemplate> LoadPromptTemplate(const std::string& folder, const Tokenizer& tokenizer) {
   const std::string path = folder + "/pawl.json";
   struct stat info = {};
   if (::stat(path.c_str(), &info) != 0) {
     return PromptTemplate{"", AddsBos(tokenizer)};
   }
-  Result<std::string> text = ReadFile(path);
+  Result<std::string> text = ReadRegularFile(path);
   if (!text.ok()) return text.error();
   Result<PromptTemplate> prompt = ParsePromptFile(*text);
   if (!prompt.ok()) return InFile(path, prompt.error());

@@ -28,6 +28,11 @@ struct PromptTemplate {
 // Errors name the file and the key.
 Result<PromptTemplate> LoadPromptTemplate(const std::string& folder, const Tokenizer& tokenizer);
 
+// kInvalid where prompts would begin with a token that a model of so many logits does not have.
+// `path`: of the model.
+Status CheckBos(const PromptTemplate& prompt, const Tokenizer& tokenizer, int logits,
+                const std::string& path);
+
 // A text for the model to go on from, with the begin-of-sequence token where `prompt.bos` asks for
 // it or nothing else is there. Nothing is put behind it: an end token there would end the text.
 // `special`: special tokens that it spells become those tokens.

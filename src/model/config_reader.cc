@@ -7,13 +7,6 @@
 namespace pawl {
 namespace {
 
-// Short enough for a message.
-std::string Shown(const json::Value& value) {
-  std::string text = json::Dump(value);
-  if (text.size() > 60) text = text.substr(0, 57) + "...";
-  return text;
-}
-
 bool SaysNothing(const json::Value& value) {
   return value.type == json::Type::kNull || value.type == json::Type::kFalse ||
          (value.type == json::Type::kString && value.text.empty()) ||
@@ -44,7 +37,7 @@ int ConfigReader::Int(std::string_view key, int64_t high, int64_t otherwise) {
 double ConfigReader::Positive(std::string_view key, std::optional<double> otherwise) {
   const std::optional<double> value = Take(key, fields_.Double(key));
   if (value && !(*value > 0)) {
-    Fail(ErrorCode::kInvalid, key, "must be above 0");
+    Fail(ErrorCode::kInvalid, key, "must be above 0, is " + Shown(*Find(key)));
     return 1.0;
   }
   if (!value && !otherwise) Fail(ErrorCode::kInvalid, key, "is missing");

@@ -4,11 +4,14 @@
 // the header, rounded up to the alignment, which must be a power of two.
 #include "src/model/gguf.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "src/base/json.h"
@@ -341,20 +344,26 @@ Result<GgufFile> GgufFile::Parse(std::span<const std::byte> bytes, const std::st
   }
   struct Placed {
     TensorView* tensor;
+    std::string_view name;
     uint64_t offset, at;
   };
   std::vector<Placed> placed;
   for (uint64_t i = 0; i < tensor_count && !cursor.failed(); ++i) {
     const uint64_t at = cursor.at();
     const std::string_view tensor_name = cursor.String("a tensor name's length", kMaxKey);
+    if (cursor.failed()) break;
     uint64_t offset = 0;
     TensorView tensor = ReadTensor(cursor, alignment, offset);
-    if (cursor.failed()) break;
+    if (cursor.failed()) {
+      Error error = cursor.error();
+      error.message = "tensor " + Shown(tensor_name) + ": " + error.message;
+      return error;
+    }
     const auto [found, added] = file.tensors_.emplace(std::string(tensor_name), std::move(tensor));
     if (!added) {
       cursor.Fail(ErrorCode::kInvalid, at, "the tensor " + Shown(tensor_name) + " is there twice");
     }
-    placed.push_back({&found->second, offset, at});
+    placed.push_back({&found->second, tensor_name, offset, at});
   }
   if (cursor.failed()) return cursor.error();
   // A file without tensors may end right behind its header.
@@ -365,12 +374,27 @@ Result<GgufFile> GgufFile::Parse(std::span<const std::byte> bytes, const std::st
     const auto size = static_cast<uint64_t>(p.tensor->bytes);
     if (p.offset > data_bytes || size > data_bytes - p.offset) {
       cursor.Fail(ErrorCode::kInvalid, p.at,
-                  "the tensor ends " + std::to_string(p.offset) + " + " + std::to_string(size) +
-                      " bytes into the data, of which the file has " + std::to_string(data_bytes) +
-                      ": truncated file?");
+                  "the tensor " + Shown(p.name) + " ends " + std::to_string(p.offset) + " + " +
+                      std::to_string(size) + " bytes into the data, of which the file has " +
+                      std::to_string(data_bytes) + ": truncated file?");
       return cursor.error();
     }
     p.tensor->data = bytes.data() + begin + p.offset;
+  }
+  std::sort(placed.begin(), placed.end(), [](const Placed& a, const Placed& b) {
+    return a.offset != b.offset ? a.offset < b.offset : a.tensor->bytes < b.tensor->bytes;
+  });
+  uint64_t expected = 0;
+  for (const Placed& p : placed) {
+    if (p.offset != expected) {
+      cursor.Fail(ErrorCode::kInvalid, p.at,
+                  "the tensor " + Shown(p.name) + " begins " + std::to_string(p.offset) +
+                      " bytes into the data where " + std::to_string(expected) +
+                      " was expected: tensors overlap or leave a hole");
+      return cursor.error();
+    }
+    const uint64_t end = p.offset + static_cast<uint64_t>(p.tensor->bytes);
+    expected = (end + alignment - 1) / alignment * alignment;
   }
   return file;
 }
@@ -385,7 +409,16 @@ const TensorView* GgufFile::Find(std::string_view name) const {
   return found == tensors_.end() ? nullptr : &found->second;
 }
 
+std::vector<std::string> GgufFile::Names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : tensors_) names.push_back(name);
+  return names;
+}
+
 bool LooksLikeGguf(const std::string& path) {
+  // Opening a pipe would wait for its writer.
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) return false;
   std::ifstream file(path, std::ios::binary);
   char magic[4] = {};
   return file.read(magic, sizeof magic) && std::string_view(magic, sizeof magic) == kMagic;

@@ -56,6 +56,7 @@ class GgufFile final : public TensorSource {
   // Shapes have the reader's order: rows first, ggml's first dimension last.
   const TensorView* Find(std::string_view name) const override;
   const std::string& PathOf(std::string_view) const override { return path_; }
+  std::vector<std::string> Names() const override;
   int64_t bytes() const override { return static_cast<int64_t>(size_); }
   const std::unordered_map<std::string, TensorView>& tensors() const { return tensors_; }
 

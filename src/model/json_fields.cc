@@ -26,6 +26,12 @@ std::optional<double> AsDouble(const json::Value& value) {
   return number;
 }
 
+std::string Shown(const json::Value& value) {
+  std::string text = json::Dump(value);
+  if (text.size() > 60) text = text.substr(0, 57) + "...";
+  return text;
+}
+
 const json::Value* JsonFields::Find(std::string_view key) const {
   const json::Value* value = object_.Find(key);
   return value == nullptr || value->type == json::Type::kNull ? nullptr : value;
@@ -41,14 +47,15 @@ Result<std::optional<int64_t>> JsonFields::Int(std::string_view key, int64_t low
   if (value == nullptr) return std::optional<int64_t>();
   const std::optional<int64_t> number = AsInt(*value);
   if (!number) {
-    return ErrorAt(ErrorCode::kInvalid, key,
-                   std::string("must be an integer, is ") +
-                       (value->type == json::Type::kNumber ? value->text : TypeName(value->type)));
+    return ErrorAt(
+        ErrorCode::kInvalid, key,
+        std::string("must be an integer, is ") +
+            (value->type == json::Type::kNumber ? Shown(*value) : TypeName(value->type)));
   }
   if (*number < low || *number > high) {
     return ErrorAt(ErrorCode::kInvalid, key,
                    "must be from " + std::to_string(low) + " to " + std::to_string(high) + ", is " +
-                       value->text);
+                       Shown(*value));
   }
   return number;
 }
@@ -58,9 +65,10 @@ Result<std::optional<double>> JsonFields::Double(std::string_view key) const {
   if (value == nullptr) return std::optional<double>();
   const std::optional<double> number = AsDouble(*value);
   if (!number) {
-    return ErrorAt(ErrorCode::kInvalid, key,
-                   std::string("must be a finite number, is ") +
-                       (value->type == json::Type::kNumber ? value->text : TypeName(value->type)));
+    return ErrorAt(
+        ErrorCode::kInvalid, key,
+        std::string("must be a finite number, is ") +
+            (value->type == json::Type::kNumber ? Shown(*value) : TypeName(value->type)));
   }
   return number;
 }

@@ -18,6 +18,9 @@ std::optional<int64_t> AsInt(const json::Value& value);
 // The number as a finite double; nullopt otherwise.
 std::optional<double> AsDouble(const json::Value& value);
 
+// The value, cut where it is too long for a message.
+std::string Shown(const json::Value& value);
+
 // An object in a file, `pointer` away from its root.
 class JsonFields {
  public:

@@ -1,11 +1,14 @@
 // From a folder or a GGUF file to a running model: the description, the weights it asks for, the
 // backend.
+#include <algorithm>
 #include <memory>
 #include <new>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "kernels/cpu/kernels.h"
+#include "src/base/json.h"
 #include "src/model/gguf.h"
 #include "src/model/gguf_model.h"
 #include "src/model/model.h"
@@ -43,6 +46,20 @@ Result<Opened> OpenGguf(const std::string& path) {
   return Opened{*std::move(config), &GgufNames(), std::make_unique<GgufFile>(*std::move(file))};
 }
 
+// Few of the names: a layer too many has a dozen tensors.
+std::string UnusedTensors(const std::vector<std::string>& names, const TransformerConfig& config) {
+  constexpr size_t kShown = 3;
+  std::string text = std::to_string(names.size()) +
+                     (names.size() == 1 ? " tensor is" : " tensors are") + " not used: ";
+  for (size_t i = 0; i < std::min(names.size(), kShown); ++i) {
+    text += (i > 0 ? ", " : "") + json::Quote(names[i].substr(0, 100));
+  }
+  if (names.size() > kShown) text += " and " + std::to_string(names.size() - kShown) + " more";
+  const int layers = config.layer_count();
+  return text + " (the configuration has " + std::to_string(layers) +
+         (layers == 1 ? " layer)" : " layers)");
+}
+
 #if defined(PAWL_HAVE_CUDA)
 Status FindDevice() {
   Result<cuda::DeviceFacts> device = cuda::CurrentDevice();
@@ -72,7 +89,8 @@ Result<std::unique_ptr<Model>> MakeOnCuda(const TransformerConfig&, const Transf
 
 }  // namespace
 
-Result<std::unique_ptr<Model>> LoadModel(const std::string& path, const ModelOptions& options) {
+Result<std::unique_ptr<Model>> LoadModel(const std::string& path, const ModelOptions& options,
+                                         const std::function<void(const std::string&)>& note) {
   const KernelSet* kernels = FindKernels(options.kernels);
   if (kernels == nullptr) {
     return Error{ErrorCode::kUnsupported,
@@ -106,6 +124,7 @@ Result<std::unique_ptr<Model>> LoadModel(const std::string& path, const ModelOpt
     Result<TransformerWeights> weights = LoadTransformerWeights(
         std::move(opened->source), opened->config, *opened->names, options.progress, options.dtype);
     if (!weights.ok()) return weights.error();
+    if (note && !weights->unused.empty()) note(UnusedTensors(weights->unused, opened->config));
     if (device != Device::kCpu) {
       Result<std::unique_ptr<Model>> model = MakeOnCuda(opened->config, *weights, options);
       if (model.ok() || device == Device::kCuda || options.dtype == WeightDtype::kFp8) return model;

@@ -182,7 +182,10 @@ class Model {
 
 // Loads a folder with config.json and *.safetensors, or a GGUF file. Errors name the file and the
 // tensor, key or byte.
-Result<std::unique_ptr<Model>> LoadModel(const std::string& path, const ModelOptions& options = {});
+// `note` gets what the caller may want to know of a model that loads, such as tensors that it does
+// not use.
+Result<std::unique_ptr<Model>> LoadModel(const std::string& path, const ModelOptions& options = {},
+                                         const std::function<void(const std::string&)>& note = {});
 
 }  // namespace pawl
 

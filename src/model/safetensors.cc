@@ -25,11 +25,18 @@ namespace {
 constexpr uint64_t kMaxHeaderBytes = 100'000'000;
 constexpr size_t kMaxRank = 8;
 
+constexpr std::pair<std::string_view, int> kBits[] = {
+    {"F64", 64}, {"I64", 64},    {"U64", 64},    {"F32", 32},   {"I32", 32}, {"U32", 32},
+    {"F16", 16}, {"BF16", 16},   {"I16", 16},    {"U16", 16},   {"I8", 8},   {"U8", 8},
+    {"BOOL", 8}, {"F8_E4M3", 8}, {"F8_E5M2", 8}, {"F8_E8M0", 8}};
+
+std::string KnownDtypes() {
+  std::string names;
+  for (const auto& [name, bits] : kBits) names += (names.empty() ? "" : ", ") + std::string(name);
+  return names;
+}
+
 std::optional<int64_t> DtypeBits(std::string_view dtype) {
-  static constexpr std::pair<std::string_view, int> kBits[] = {
-      {"F64", 64}, {"I64", 64},    {"U64", 64},    {"F32", 32},   {"I32", 32}, {"U32", 32},
-      {"F16", 16}, {"BF16", 16},   {"I16", 16},    {"U16", 16},   {"I8", 8},   {"U8", 8},
-      {"BOOL", 8}, {"F8_E4M3", 8}, {"F8_E5M2", 8}, {"F8_E8M0", 8}};
   for (const auto& [name, bits] : kBits) {
     if (name == dtype) return bits;
   }
@@ -63,19 +70,26 @@ Result<TensorView> ParseTensor(const json::Value& entry, const std::string& plac
   TensorView tensor;
   tensor.dtype = dtype->text;
   const std::optional<int64_t> bits = DtypeBits(dtype->text);
-  if (!bits) return invalid("unknown dtype " + json::Quote(dtype->text.substr(0, 50)));
+  if (!bits)
+    return invalid("unknown dtype " + json::Quote(dtype->text.substr(0, 50)) +
+                   "; expected one of " + KnownDtypes());
   if (shape->items.size() > kMaxRank) return invalid("has more than 8 dimensions");
   std::optional<int64_t> bytes = *bits / 8;
   for (const json::Value& item : shape->items) {
     const std::optional<int64_t> size = AsInt(item);
-    if (!size || *size < 0) return invalid("shape holds something other than sizes");
+    if (!size || *size < 0) {
+      return invalid("shape holds something other than sizes: " + Shown(item));
+    }
     bytes = Product(*bytes, *size);
     if (!bytes) return invalid("shape overflows 63 bits");
     tensor.shape.push_back(*size);
   }
   const std::optional<int64_t> begin = AsInt(offsets->items[0]);
   const std::optional<int64_t> end = AsInt(offsets->items[1]);
-  if (!begin || !end || *begin < 0 || *end < *begin) return invalid("data_offsets are no range");
+  if (!begin || !end || *begin < 0 || *end < *begin) {
+    return invalid("data_offsets are no range: " + Shown(offsets->items[0]) + " to " +
+                   Shown(offsets->items[1]));
+  }
   if (*end > data_bytes) {
     return invalid("data_offsets end at " + std::to_string(*end) + ", the file's data at " +
                    std::to_string(data_bytes) + ": truncated file?");
@@ -228,7 +242,7 @@ Result<Checkpoint> Checkpoint::Open(const std::string& folder) {
     return checkpoint;
   }
   checkpoint.index_path_ = index;
-  Result<std::string> text = ReadFile(index);
+  Result<std::string> text = ReadRegularFile(index);
   if (!text.ok()) return text.error();
   Result<json::Value> root = json::Parse(*text);
   if (!root.ok()) return Error{root.error().code, root.error().ToString(), index};
@@ -262,6 +276,14 @@ const TensorView* Checkpoint::Find(std::string_view name) const {
   if (index_path_.empty()) return files_[0].Find(name);
   const auto found = shard_of_.find(std::string(name));
   return found == shard_of_.end() ? nullptr : files_[found->second].Find(name);
+}
+
+std::vector<std::string> Checkpoint::Names() const {
+  std::vector<std::string> names;
+  for (const SafetensorsFile& file : files_) {
+    for (const auto& [name, tensor] : file.tensors()) names.push_back(name);
+  }
+  return names;
 }
 
 int64_t Checkpoint::bytes() const {

@@ -56,6 +56,7 @@ class Checkpoint final : public TensorSource {
 
   const TensorView* Find(std::string_view name) const override;
   const std::string& PathOf(std::string_view name) const override;
+  std::vector<std::string> Names() const override;
   int64_t bytes() const override;
 
  private:

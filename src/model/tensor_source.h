@@ -30,6 +30,8 @@ class TensorSource {
   virtual const TensorView* Find(std::string_view name) const = 0;
   // The file that holds a tensor, or for a missing one the file that should: for messages.
   virtual const std::string& PathOf(std::string_view name) const = 0;
+  // Of all tensors, in no order.
+  virtual std::vector<std::string> Names() const { return {}; }
   // The size of all files together.
   virtual int64_t bytes() const = 0;
 };

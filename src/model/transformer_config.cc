@@ -120,9 +120,9 @@ Status ReadTokens(const JsonFields& fields, std::string_view key, int vocabulary
     good = add(*value);
   }
   if (!good) {
-    return fields.ErrorAt(
-        ErrorCode::kInvalid, key,
-        "must be a token id below " + std::to_string(vocabulary) + " or a list of them");
+    return fields.ErrorAt(ErrorCode::kInvalid, key,
+                          "must be a token id below " + std::to_string(vocabulary) +
+                              " or a list of them, is " + Shown(*value));
   }
   return {};
 }
@@ -141,7 +141,7 @@ Status ReadSpecialTokens(const JsonFields& fields, TransformerConfig& config) {
 }
 
 Result<json::Value> ReadJsonFile(const std::string& path) {
-  Result<std::string> text = ReadFile(path);
+  Result<std::string> text = ReadRegularFile(path);
   if (!text.ok()) return text.error();
   Result<json::Value> root = json::Parse(*text);
   if (!root.ok()) return Error{root.error().code, root.error().ToString(), path};

@@ -65,22 +65,6 @@ int32_t WindowOf(const TransformerConfig& config) {
   return window;
 }
 
-const char* DtypeName(WeightType type) {
-  switch (type) {
-    case WeightType::kF32:
-      return "fp32";
-    case WeightType::kBf16:
-      return "bf16";
-    case WeightType::kF16:
-      return "fp16";
-    case WeightType::kI8:
-      return "int8";
-    case WeightType::kI4:
-      return "int4";
-  }
-  return "";
-}
-
 }  // namespace
 
 TransformerCpu::TransformerCpu(TransformerConfig config, TransformerWeights weights,
@@ -116,7 +100,9 @@ TransformerCpu::TransformerCpu(TransformerConfig config, TransformerWeights weig
   info_.parameters = weights_.parameters;
   info_.weight_bytes = weights_.bytes;
   info_.step_bytes = weights_.bytes;
-  if (!config_.tied_embeddings) info_.step_bytes -= MatrixBytes(weights_.embedding);
+  if (weights_.head.data != weights_.embedding.data) {
+    info_.step_bytes -= MatrixBytes(weights_.embedding);
+  }
   info_.end_tokens = config_.end_tokens;
   info_.bos = config_.bos;
   info_.kernels = kernels_.name;
@@ -590,7 +576,8 @@ Status TransformerCpu::Forward(std::span<const Row> rows, std::span<float> logit
   if (bad_rows_.empty()) return {};
   return Error{ErrorCode::kInvalid,
                "the logits are not finite numbers (row " + std::to_string(bad_rows_[0]) +
-                   "): the weights are damaged, or too large for their type",
+                   "): the weights are damaged or too large for their type, or the "
+                   "configuration is not theirs",
                "model"};
 }
 

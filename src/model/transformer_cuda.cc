@@ -432,7 +432,8 @@ Status TransformerCuda::Run(std::span<const Row> rows, Wanted& wanted) {
   if (!status.ok() || bad_rows_.empty()) return status;
   return Error{ErrorCode::kInvalid,
                "the logits are not finite numbers (row " + std::to_string(bad_rows_[0]) +
-                   "): the weights are damaged, or too large for their type",
+                   "): the weights are damaged or too large for their type, or the "
+                   "configuration is not theirs",
                "model"};
 }
 

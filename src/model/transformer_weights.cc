@@ -8,6 +8,7 @@
 #include <initializer_list>
 #include <new>
 #include <optional>
+#include <unordered_set>
 #include <utility>
 
 #include "src/base/half.h"
@@ -137,12 +138,29 @@ class Binder {
     return linear;
   }
 
+  // What the source has beyond what was fetched.
+  std::vector<std::string> Unused() const {
+    std::vector<std::string> unused;
+    for (std::string& name : weights_.source->Names()) {
+      if (!fetched_.contains(name) && !IsSilent(name)) unused.push_back(std::move(name));
+    }
+    std::sort(unused.begin(), unused.end());
+    return unused;
+  }
+
   // Matrices that read the same input.
   void RequireSameType(std::initializer_list<const Linear*> linears, const std::string& names) {
     for (const Linear* linear : linears) {
       const bool brain = linear->w.type == WeightType::kBf16;
       if (!error_ && brain != ((*linears.begin())->w.type == WeightType::kBf16)) {
-        error_ = Error{ErrorCode::kUnsupported, "have different dtypes",
+        std::string dtypes;
+        for (const Linear* each : linears) {
+          dtypes += (dtypes.empty() ? "" : ", ") + std::string(DtypeName(each->w.type));
+        }
+        error_ = Error{ErrorCode::kUnsupported,
+                       "have different dtypes (" + dtypes +
+                           "); load them as one, with the dtype bf16, fp16, fp32, int8 or int4 "
+                           "(--dtype)",
                        weights_.source->PathOf("") + ": tensors " + names};
       }
     }
@@ -157,6 +175,7 @@ class Binder {
   std::optional<Tensor> Fetch(const std::string& name, const std::vector<int64_t>& shape,
                               bool blocks) {
     if (error_) return std::nullopt;
+    fetched_.insert(name);
     const std::string place = weights_.source->PathOf(name) + ": tensor " + json::Quote(name);
     const TensorView* view = weights_.source->Find(name);
     if (view == nullptr) {
@@ -195,6 +214,14 @@ class Binder {
   }
 
   std::byte* NewCopy(int64_t bytes) { return weights_.copies.Allocate(bytes); }
+
+  // Frequencies that older checkpoints keep (a GGUF file's are read with its keys), and what the
+  // text model of one of text and images never asks for.
+  static bool IsSilent(const std::string& name) {
+    return name.ends_with("rotary_emb.inv_freq") || name == "rope_freqs.weight" ||
+           name.find("vision_tower.") != std::string::npos ||
+           name.find("multi_modal_projector.") != std::string::npos;
+  }
 
   static int64_t PairedRow(int64_t row, int64_t head_dim) {
     const int64_t within = row % head_dim, half = head_dim / 2;
@@ -259,10 +286,27 @@ class Binder {
   const float norm_offset_;
   const KernelSet& kernels_;
   PackedRow packed_row_;
+  std::unordered_set<std::string> fetched_;
   std::optional<Error> error_;
 };
 
 }  // namespace
+
+const char* DtypeName(WeightType type) {
+  switch (type) {
+    case WeightType::kF32:
+      return "fp32";
+    case WeightType::kBf16:
+      return "bf16";
+    case WeightType::kF16:
+      return "fp16";
+    case WeightType::kI8:
+      return "int8";
+    case WeightType::kI4:
+      return "int4";
+  }
+  return "";
+}
 
 const TensorNames& HuggingFaceNames(const TransformerConfig& config, const TensorSource* source) {
   static constexpr TensorNames kPreNorms = {
@@ -327,9 +371,11 @@ Result<TransformerWeights> LoadTransformerWeights(std::unique_ptr<TensorSource> 
   const std::string kWeight = ".weight";
   weights.embedding =
       binder.FetchMatrix(names.embedding + kWeight, config.vocabulary, hidden, true);
-  weights.head = config.tied_embeddings
-                     ? weights.embedding
-                     : binder.FetchMatrix(names.head + kWeight, config.vocabulary, hidden, true);
+  // A head in the file counts, as in the reference implementation: the embedding takes its place
+  // only where there is none.
+  const bool tied = config.tied_embeddings && weights.source->Find(names.head + kWeight) == nullptr;
+  weights.head = tied ? weights.embedding
+                      : binder.FetchMatrix(names.head + kWeight, config.vocabulary, hidden, true);
   weights.final_norm = binder.FetchNorm(names.final_norm, hidden);
   for (int i = 0; i < config.layer_count() && !binder.error(); ++i) {
     const std::string prefix = names.layer + std::to_string(i) + ".";
@@ -363,6 +409,7 @@ Result<TransformerWeights> LoadTransformerWeights(std::unique_ptr<TensorSource> 
     if (progress) progress(static_cast<double>(i + 1) / config.layer_count());
   }
   if (binder.error()) return *binder.error();
+  weights.unused = binder.Unused();
   return weights;
 }
 

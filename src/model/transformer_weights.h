@@ -18,6 +18,9 @@
 
 namespace pawl {
 
+// "bf16", "int8", ...
+const char* DtypeName(WeightType type);
+
 struct Linear {
   Matrix w;                 // [outputs, inputs]
   std::vector<float> bias;  // [outputs], or empty
@@ -38,6 +41,9 @@ struct TransformerWeights {
   std::vector<TransformerLayer> layers;
   int64_t parameters = 0;
   int64_t bytes = 0;
+  // Names of tensors that the files have beside these, in order; not those that are known to say
+  // nothing here.
+  std::vector<std::string> unused;
 
   // What the matrices point into: the mapped files, and tensors that were copied or converted.
   HugeArena copies;

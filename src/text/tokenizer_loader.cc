@@ -67,8 +67,8 @@ class Loader {
     for (const char* name : {"tokenizer_config.json", "generation_config.json", "config.json"}) {
       const std::filesystem::path path = folder / name;
       std::error_code ignored;
-      if (!std::filesystem::is_regular_file(path, ignored)) continue;
-      Result<std::string> text = ReadFile(path.string());
+      if (!std::filesystem::exists(path, ignored)) continue;
+      Result<std::string> text = ReadRegularFile(path.string());
       if (!text.ok()) return text.error();
       Result<json::Value> value = Parse(*text, path.string());
       if (!value.ok()) return value.error();
@@ -383,7 +383,7 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::FromFile(const std::string& 
                    file.string()};
     }
   }
-  Result<std::string> text = ReadFile(file.string());
+  Result<std::string> text = ReadRegularFile(file.string());
   if (!text.ok()) return text.error();
   const std::filesystem::path folder = file.parent_path();
   return Loader().Load(*text, file.string(), folder.empty() ? "." : folder);

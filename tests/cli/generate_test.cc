@@ -259,6 +259,15 @@ TEST(ChatTest, PromptsAreRendered) {
   EXPECT_EQ(
       prompt({"--messages", "-"}, R"([{"content": "x"}])"),
       "pawl tokenize: standard input: #/messages/0/role: must be a string, such as \"user\"\n");
+  // Bug: "None" was written. What is null is absent, as in transformers.
+  EXPECT_EQ(
+      prompt({"--messages", "-"}, R"([{"role": "assistant", "content": null, "name": null}])"),
+      "<s>[assistant]</s>2031\n");
+  // Bug: a prompt without any message.
+  const std::string empty = "an empty conversation; expected at least one message\n";
+  EXPECT_EQ(prompt({"--messages", "-"}, "[]"), "pawl tokenize: standard input: #: " + empty);
+  EXPECT_EQ(prompt({"--messages", "-"}, R"({"messages": []})"),
+            "pawl tokenize: standard input: #/messages: " + empty);
   EXPECT_EQ(
       prompt({"--chat", "--text", "x", "--chat-template",
               WriteScratch("refuses.jinja", "{{ raise_exception('no') }}")}),

@@ -1,7 +1,9 @@
 // Every kind of bad input: its exit code, and one message that names the place.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -125,6 +127,46 @@ TEST(MessagesTest, BadModelFoldersNameTheFile) {
   WriteScratch("bad-config/tokenizer.json", ByteTokenizerJson());
   WriteScratch("bad-config/config.json", "{]");
   ExpectRefused(with(ScratchPath("bad-config")), {"bad-config/config.json"});
+}
+
+// Bug: a pipe in the place of a model's file was waited for, for ever.
+TEST(MessagesTest, PipesAreNoModelFiles) {
+  namespace fs = std::filesystem;
+  for (const char* file : {"config.json", "generation_config.json", "tokenizer.json",
+                           "tokenizer_config.json", "model.safetensors", "pawl.json"}) {
+    const std::string folder = ScratchPath(std::string("piped-") + file);
+    fs::remove_all(folder);
+    fs::copy(RandomModelFolder(), folder, fs::copy_options::recursive);
+    const std::string pipe = folder + "/" + file;
+    fs::remove(pipe);
+    ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+    ExpectRefused({"generate", "--model", folder, "--prompt", "x", "--max-tokens", "1"},
+                  {pipe + ": cannot ", "not a regular file"});
+  }
+  const std::string folder = ScratchPath("piped-shard");
+  fs::remove_all(folder);
+  fs::copy(RandomModelFolder(), folder, fs::copy_options::recursive);
+  fs::remove(folder + "/model.safetensors");
+  WriteScratch("piped-shard/model.safetensors.index.json", R"({"weight_map":{"a":"one.st"}})");
+  const std::string pipe = folder + "/one.st";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  ExpectRefused({"generate", "--model", folder, "--prompt", "x"}, {pipe, "not a regular file"});
+  ExpectRefused({"generate", "--model", pipe, "--prompt", "x"},
+                {pipe, "neither a model folder nor a GGUF file"});
+  ExpectRefused({"tokenize", "--tokenizer", pipe, "--text", "x"}, {pipe, "not a regular file"});
+}
+
+// Bug: the first row of the first prompt was called out of range.
+TEST(MessagesTest, ABeginTokenBeyondTheVocabularyIsRefusedAtLoad) {
+  const std::string folder = ModelFolderWith("far-bos", R"({"bos":true})");
+  std::string tokenizer = ByteTokenizerJson();
+  tokenizer.replace(tokenizer.find("\"id\":256"), 8, "\"id\":999");
+  WriteScratch("far-bos/tokenizer.json", tokenizer);
+  WriteScratch("far-bos/tokenizer_config.json", R"({"bos_token":"<s>"})");
+  const std::string message =
+      "far-bos: the tokenizer's begin-of-sequence token 999 is beyond the model's vocabulary of ";
+  ExpectRefused({"generate", "--model", folder, "--prompt", "x"}, {message});
+  ExpectRefused({"extract", "--schema", GoodSchema(), "--model", folder, "--text", "x"}, {message});
 }
 
 TEST(MessagesTest, BadPromptFilesNameTheKey) {
@@ -253,7 +295,8 @@ TEST(MessagesTest, InputWithoutEnd) {
   ExpectRefused(Extract(schema, {"--file", "/dev/zero"}), {limit + "64 MiB"});
   ExpectRefused({"tokenize", "--tokenizer", model, "--file", "/dev/zero"}, {limit + "64 MiB"});
   ExpectRefused({"generate", "--model", model, "--prompt-file", "/dev/zero"}, {limit + "64 MiB"});
-  ExpectRefused({"tokenize", "--tokenizer", "/dev/zero", "--text", "x"}, {limit + "64 MiB"});
+  ExpectRefused({"tokenize", "--tokenizer", "/dev/zero", "--text", "x"},
+                {"/dev/zero: cannot read: not a regular file"});
   ExpectRefused(Extract(schema, {"--json-lines", "--file", "/dev/zero"}),
                 {"/dev/zero: a line is longer than the limit of 64 MiB"});
 }
@@ -282,6 +325,13 @@ TEST(MessagesTest, NumbersHaveARangeThatIsSaid) {
       ExpectRefused(Extract(schema, {"--text", "x", name, value}),
                     {std::string(name) + ": " + finite + ", not \"" + value + "\""});
     }
+  }
+  for (const auto& [name, value, part] :
+       {std::array{"--temperature", "-1", "must be a finite number of at least 0, not -1"},
+        std::array{"--top-p", "2", "must be above 0 and at most 1, not 2"},
+        std::array{"--min-p", "1.5", "must be between 0 and 1, not 1.5"},
+        std::array{"--repetition-penalty", "0", "must be a finite number above 0, not 0"}}) {
+    ExpectRefused(Extract(schema, {"--text", "x", name, value}), {name, part});
   }
   ExpectRefused(Extract(schema, {"--text", "x", "--max-tokens", "99999999999999999999"}),
                 {"--max-tokens: " + whole + "1 to"});

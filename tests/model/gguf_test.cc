@@ -194,6 +194,7 @@ TEST_F(GgufTest, HostileTensors) {
   ExpectRefused(one(0, {-1}, 4), invalid, "byte 37", "overflows");
   ExpectRefused(one(0, {int64_t{1} << 62}, 4), invalid, "byte 37", "size overflows");
   ExpectRefused(one(99, {4}, 16), ErrorCode::kUnsupported, "byte 45", "tensor type 99");
+  ExpectRefused(one(8, {2, 33}, 136), invalid, "byte 37", "tensor \"t\": rows of Q8_0");
   ExpectRefused(one(8, {2, 33}, 136), invalid, "byte 37", "multiple of 32");
   std::string bytes = one(0, {2}, 8);
   bytes[49] = 4;
@@ -205,6 +206,39 @@ TEST_F(GgufTest, HostileTensors) {
   twice.AddTensor("t", 0, {1}, "abcd");
   twice.AddTensor("t", 0, {1}, "abcd");
   ExpectRefused(twice.File(), invalid, "byte 57", "is there twice");
+}
+
+// Bug: tensors on top of each other, or with room between them, were taken.
+TEST_F(GgufTest, TensorsThatOverlapOrLeaveHoles) {
+  GgufWriter writer;
+  writer.AddTensor("a", 0, {2}, std::string(8, '\1'));
+  writer.AddTensor("b", 0, {10}, std::string(40, '\2'));
+  writer.AddTensor("c", 0, {2}, std::string(8, '\3'));
+  const std::string good = writer.File();
+  ASSERT_TRUE(ParseBytes(good).ok()) << "padding to the alignment is no hole";
+  // A tensor is 8 + 1 + 4 + 8 + 4 bytes and its offset, 8.
+  const auto with = [&](size_t tensor, uint64_t offset) {
+    std::string bytes = good;
+    std::memcpy(bytes.data() + 24 + tensor * 33 + 25, &offset, sizeof offset);
+    return bytes;
+  };
+  ASSERT_EQ(with(1, 32), good);
+  const ErrorCode invalid = ErrorCode::kInvalid;
+  ExpectRefused(
+      with(1, 0), invalid, "byte 57",
+      "the tensor \"b\" begins 0 bytes into the data where 32 was expected: tensors overlap");
+  ExpectRefused(with(2, 64), invalid, "byte 90",
+                "the tensor \"c\" begins 64 bytes into the data where 96 was expected");
+  ExpectRefused(with(1, 64) + std::string(32, '\0'), invalid, "byte 57", "\"b\" begins 64 bytes");
+  // The order of the header is free.
+  GgufWriter swapped;
+  swapped.AddTensor("a", 0, {2}, std::string(8, '\1'));
+  swapped.AddTensor("b", 0, {2}, std::string(8, '\1'));
+  std::string bytes = swapped.File();
+  bytes[24 + 25] = 32;
+  bytes[24 + 33 + 25] = 0;
+  const Result<GgufFile> file = ParseBytes(bytes);
+  EXPECT_TRUE(file.ok()) << file.error().ToString();
 }
 
 TEST_F(GgufTest, SettingsThatAreNotKnownAreNamed) {

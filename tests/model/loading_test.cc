@@ -53,6 +53,21 @@ class LoadingTest : public testing::Test {
     return file + header + std::string(bytes, '\x3c');
   }
 
+  // Puts a tensor behind the others of model.safetensors.
+  void AddTensor(const std::string& name, const std::string& dtype, const std::string& shape,
+                 const std::string& bytes) const {
+    const std::string file = Read("model.safetensors");
+    uint64_t length = 0;
+    std::memcpy(&length, file.data(), sizeof length);
+    std::string header = file.substr(8, length);
+    header.resize(header.rfind('}'));
+    const std::string data = file.substr(8 + length);
+    header += ",\"" + name + "\":{\"dtype\":\"" + dtype + "\",\"shape\":" + shape +
+              ",\"data_offsets\":[" + std::to_string(data.size()) + "," +
+              std::to_string(data.size() + bytes.size()) + "]}}";
+    Write("model.safetensors", Safetensors(header, 0) + data + bytes);
+  }
+
   void ExpectRefused(ErrorCode code, const std::string& place, const std::string& part) const {
     const Result<std::unique_ptr<Model>> model = LoadModel(folder_);
     ASSERT_FALSE(model.ok()) << part;
@@ -93,7 +108,8 @@ TEST_F(LoadingTest, ConfigKeys) {
       {"\"head_dim\": 16", "\"head_dim\": 15", unsupported, "#/head_dim", "must be even"},
       {"\"tie_word_embeddings\": true", "\"tie_word_embeddings\": 1", invalid,
        "#/tie_word_embeddings", "true or false"},
-      {"\"rms_norm_eps\": 1e-06", "\"rms_norm_eps\": -1", invalid, "#/rms_norm_eps", "above 0"},
+      {"\"rms_norm_eps\": 1e-06", "\"rms_norm_eps\": -1", invalid, "#/rms_norm_eps",
+       "above 0, is -1"},
       {"\"rope_theta\": 10000.0", "\"rope_theta\": null, \"quantization_config\": {}", unsupported,
        "#/quantization_config", "quantized"},
       {"\"rope_theta\": 10000.0", "\"sliding_window\": 128", unsupported, "#/sliding_window",
@@ -115,8 +131,9 @@ TEST_F(LoadingTest, ConfigKeys) {
        "must be an object"},
       {"\"rope_scaling\": null", "\"rope_parameters\": {\"full_attention\": {\"factor\": 2}}",
        unsupported, "#/rope_parameters/full_attention", "expected nothing"},
-      {"\"eos_token_id\": 2", "\"eos_token_id\": 257", invalid, "#/eos_token_id", "below 257"},
-      {"\"eos_token_id\": 2", "\"eos_token_id\": [2, -1]", invalid, "#/eos_token_id", "below 257"},
+      {"\"eos_token_id\": 2", "\"eos_token_id\": 257", invalid, "#/eos_token_id",
+       "below 257 or a list of them, is 257"},
+      {"\"eos_token_id\": 2", "\"eos_token_id\": [2, -1]", invalid, "#/eos_token_id", "is [2,-1]"},
       {"{", "[{", invalid, "", ""},
   };
   for (const auto& c : cases) {
@@ -125,6 +142,18 @@ TEST_F(LoadingTest, ConfigKeys) {
     Replace("config.json", c.from, c.to);
     ExpectRefused(c.code, std::string("/config.json") + c.place, c.part);
   }
+}
+
+// Bug: a number of 400 digits was written out.
+TEST_F(LoadingTest, LongNumbersAreCut) {
+  CopyGolden("llama-fp32-tied");
+  Replace("config.json", "\"hidden_size\": 64", "\"hidden_size\": " + std::string(400, '7'));
+  ExpectRefused(ErrorCode::kInvalid, "/config.json#/hidden_size", "must be an integer, is 777");
+  EXPECT_LT(LoadModel(folder_).error().message.size(), 100u);
+  CopyGolden("llama-fp32-tied");
+  Replace("config.json", "1e-06", std::string(400, '7'));
+  ExpectRefused(ErrorCode::kInvalid, "/config.json#/rms_norm_eps", "finite number, is 777");
+  EXPECT_LT(LoadModel(folder_).error().message.size(), 100u);
 }
 
 // What only some families have.
@@ -337,8 +366,10 @@ TEST_F(LoadingTest, HostileHeaders) {
       {R"({"a":3})", 0, tensor, "has no dtype"},
       {R"({"a":{"dtype":"F32"}})", 0, tensor, "has no shape"},
       {R"({"a":{"dtype":"F32","shape":[1]}})", 4, tensor, "has no data_offsets"},
-      {R"({"a":{"dtype":"F31","shape":[1],"data_offsets":[0,4]}})", 4, tensor, "unknown dtype"},
-      {R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", 4, tensor, "other than sizes"},
+      {R"({"a":{"dtype":"F31","shape":[1],"data_offsets":[0,4]}})", 4, tensor,
+       "unknown dtype \"F31\"; expected one of F64, I64,"},
+      {R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", 4, tensor,
+       "other than sizes: -1"},
       {R"({"a":{"dtype":"F32","shape":[1.0],"data_offsets":[0,4]}})", 4, tensor,
        "other than sizes"},
       {R"({"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}})", 0, tensor,
@@ -347,7 +378,8 @@ TEST_F(LoadingTest, HostileHeaders) {
        "overflows"},
       {R"({"a":{"dtype":"F32","shape":[1,1,1,1,1,1,1,1,1],"data_offsets":[0,4]}})", 4, tensor,
        "more than 8 dimensions"},
-      {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}})", 4, tensor, "are no range"},
+      {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}})", 4, tensor,
+       "are no range: 4 to 0"},
       {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[-4,0]}})", 4, tensor, "are no range"},
       {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,1e3]}})", 4, tensor, "are no range"},
       {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 4, tensor, "truncated file?"},
@@ -406,6 +438,87 @@ TEST_F(LoadingTest, UnalignedData) {
                        RunChunk(*original, MakeSequence(*original, 8), 0, tokens)));
 }
 
+// Bug: a head in the file was dropped without a word where tie_word_embeddings is true; the
+// reference implementation uses it.
+TEST_F(LoadingTest, AHeadInTheFileIsUsedAlsoWhereEmbeddingsAreTied) {
+  CopyGolden("llama-fp32-tied");
+  const std::vector<TokenId> tokens = {3, 1, 4, 1, 5};
+  const size_t vocabulary = 257;
+  const std::unique_ptr<Model> tied = LoadGolden("llama-fp32-tied");
+  const std::vector<float> expected = RunChunk(*tied, MakeSequence(*tied, 8), 0, tokens);
+  std::string head;
+  {
+    const Result<SafetensorsFile> file = SafetensorsFile::Open(Path("model.safetensors"));
+    ASSERT_TRUE(file.ok());
+    const TensorView& rows = *file->Find("model.embed_tokens.weight");
+    head.assign(reinterpret_cast<const char*>(rows.data), static_cast<size_t>(rows.bytes));
+  }
+  // The rows, each one further up: so are the logits.
+  const size_t row = head.size() / vocabulary;
+  AddTensor("lm_head.weight", "F32", "[257,64]", head.substr(row) + head.substr(0, row));
+  const Result<std::unique_ptr<Model>> model = LoadModel(folder_);
+  ASSERT_TRUE(model.ok()) << model.error().ToString();
+  EXPECT_EQ((*model)->info().parameters, tied->info().parameters + 257 * 64);
+  EXPECT_EQ((*model)->info().step_bytes, tied->info().step_bytes);
+  const std::vector<float> logits = RunChunk(**model, MakeSequence(**model, 8), 0, tokens);
+  ASSERT_EQ(logits.size(), expected.size());
+  for (size_t i = 0; i < logits.size(); ++i) {
+    const size_t first = i / vocabulary * vocabulary;
+    ASSERT_NEAR(logits[i], expected[first + (i - first + 1) % vocabulary], 1e-4) << i;
+  }
+}
+
+// Bug: nothing was said of tensors that the configuration has no place for.
+TEST_F(LoadingTest, TensorsThatAreNotUsedAreNoted) {
+  const auto notes = [&] {
+    std::vector<std::string> texts;
+    const auto model =
+        LoadModel(folder_, {}, [&](const std::string& note) { texts.push_back(note); });
+    EXPECT_TRUE(model.ok()) << model.error().ToString();
+    return texts;
+  };
+  for (const std::string& name : GoldenNames()) {
+    EXPECT_TRUE(LoadModel(GoldenFolder(name), {}, [&](const std::string& note) {
+                  ADD_FAILURE() << name << ": " << note;
+                }).ok());
+  }
+  CopyGolden("llama-fp32-tied");
+  AddTensor("model.layers.0.self_attn.rotary_emb.inv_freq", "F32", "[2]", std::string(8, '\0'));
+  EXPECT_TRUE(notes().empty()) << "older checkpoints have it, it says nothing";
+  AddTensor("model.layers.0.self_attn.q_proj.bias", "F32", "[2]", std::string(8, '\0'));
+  ASSERT_EQ(notes().size(), 1u);
+  EXPECT_EQ(notes()[0].find("1 tensor is not used: \"model.layers.0.self_attn.q_proj.bias\" (the"),
+            0u)
+      << notes()[0];
+  // A layer fewer than the file has.
+  CopyGolden("llama-fp32-tied");
+  Replace("config.json", "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 1");
+  ASSERT_EQ(notes().size(), 1u);
+  EXPECT_EQ(
+      notes()[0],
+      "9 tensors are not used: \"model.layers.1.input_layernorm.weight\", "
+      "\"model.layers.1.mlp.down_proj.weight\", \"model.layers.1.mlp.gate_proj.weight\" and 6 "
+      "more (the configuration has 1 layer)");
+}
+
+// Bug: the message had neither the dtypes nor what to do.
+TEST_F(LoadingTest, MixedDtypesNameThemAndTheCure) {
+  CopyGolden("llama-fp32-tied");
+  const std::string name = "model.layers.0.self_attn.q_proj.weight";
+  Replace("model.safetensors", name, "model.layers.0.self_attn.q_other.weigh");
+  AddTensor(name, "BF16", "[64,64]", std::string(size_t{64} * 64 * 2, '\0'));
+  ExpectRefused(ErrorCode::kUnsupported,
+                "/model.safetensors: tensors model.layers.0.self_attn.q_proj, self_attn.k_proj, "
+                "self_attn.v_proj",
+                "have different dtypes (bf16, fp32, fp32); load them as one, with the dtype bf16");
+  for (const WeightDtype dtype : {WeightDtype::kBf16, WeightDtype::kFp32, WeightDtype::kFp16,
+                                  WeightDtype::kInt8, WeightDtype::kInt4}) {
+    ModelOptions options;
+    options.dtype = dtype;
+    EXPECT_TRUE(LoadModel(folder_, options).ok());
+  }
+}
+
 TEST_F(LoadingTest, NotANumberIsReported) {
   CopyGolden("llama-fp32-tied");
   const Result<SafetensorsFile> file = SafetensorsFile::Open(Path("model.safetensors"));
@@ -434,6 +547,7 @@ TEST_F(LoadingTest, NotANumberIsReported) {
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().code, ErrorCode::kInvalid);
   EXPECT_EQ(status.error().place, "model");
+  EXPECT_NE(status.error().message.find("or the configuration is not theirs"), std::string::npos);
   EXPECT_NE(status.error().message.find("row 1"), std::string::npos) << status.error().message;
   // Nothing was committed.
   const Status gap = (*model)->Forward(std::vector<Row>{{1, 1, sequence, 0, -1}}, logits);

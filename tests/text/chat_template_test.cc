@@ -83,7 +83,9 @@ TEST(ChatTemplate, InputIsCheckedWithItsPlace) {
   EXPECT_EQ(input("{\"tools\": []}").error().ToString(),
             "#/messages: is missing, must be a list of messages");
   EXPECT_EQ(input("{\"messages\": [], \"tool\": []}").error().place, "#/tool");
-  EXPECT_TRUE(input("[]").ok());
+  EXPECT_EQ(input("[]").error().ToString(),
+            "#: an empty conversation; expected at least one message");
+  EXPECT_EQ(input("{\"messages\": []}").error().place, "#/messages");
 }
 
 TEST(ChatTemplate, MarksFollowDataThroughWhatATemplateDoes) {

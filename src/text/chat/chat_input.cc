@@ -2,13 +2,33 @@
 #include "src/text/chat/chat_input.h"
 
 #include <string>
+#include <vector>
 
 namespace pawl {
+namespace {
+
+// Takes the members that are null from the messages: many templates would write them out as "None".
+// The reference implementation passes them on like this. `place`: of the list.
+Status SettleMessages(json::Value& messages, const std::string& place) {
+  if (messages.type != json::Type::kArray) return {};  // refused when it is rendered
+  if (messages.items.empty()) {
+    return Error{ErrorCode::kInvalid, "an empty conversation; expected at least one message",
+                 place};
+  }
+  for (json::Value& message : messages.items) {
+    std::erase_if(message.members,
+                  [](const auto& member) { return member.second.type == json::Type::kNull; });
+  }
+  return {};
+}
+
+}  // namespace
 
 Result<ChatInput> ChatInputFromJson(const json::Value& value) {
   ChatInput input;
   if (value.type == json::Type::kArray) {
     input.messages = value;
+    if (Status status = SettleMessages(input.messages, "#"); !status.ok()) return status.error();
     return input;
   }
   if (value.type != json::Type::kObject) {
@@ -44,6 +64,9 @@ Result<ChatInput> ChatInputFromJson(const json::Value& value) {
   }
   if (value.Find("messages") == nullptr) {
     return Error{ErrorCode::kInvalid, "is missing, must be a list of messages", "#/messages"};
+  }
+  if (Status status = SettleMessages(input.messages, "#/messages"); !status.ok()) {
+    return status.error();
   }
   return input;
 }

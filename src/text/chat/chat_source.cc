@@ -63,8 +63,8 @@ Result<ChatSource> LoadChatSource(const std::string& folder, std::string_view na
   const fs::path config = fs::path(folder) / "tokenizer_config.json";
   const fs::path file = fs::path(folder) / "chat_template.jinja";
   std::error_code ignored;
-  if (fs::is_regular_file(config, ignored)) {
-    Result<std::string> read = ReadFile(config.string());
+  if (fs::exists(config, ignored)) {
+    Result<std::string> read = ReadRegularFile(config.string());
     if (!read.ok()) return read.error();
     Result<json::Value> root = json::Parse(*read);
     if (!root.ok())
@@ -80,21 +80,21 @@ Result<ChatSource> LoadChatSource(const std::string& folder, std::string_view na
     }
     const json::Value* value = root->Find("chat_template");
     if (value != nullptr && value->type != json::Type::kNull &&
-        !fs::is_regular_file(file, ignored)) {
+        !fs::exists(file, ignored)) {
       source.place = config.string() + "#/chat_template";
       Result<std::string> picked = PickTemplate(*value, name, source.place);
       if (!picked.ok()) return picked.error();
       text = *std::move(picked);
     }
   }
-  if (fs::is_regular_file(file, ignored)) {
+  if (fs::exists(file, ignored)) {
     source.place = file.string();
     if (!name.empty()) {
       return Broken(
           "there is one chat template without a name, and none called " + json::Quote(name),
           source.place);
     }
-    Result<std::string> read = ReadFile(file.string());
+    Result<std::string> read = ReadRegularFile(file.string());
     if (!read.ok()) return read.error();
     text = *std::move(read);
   }

@@ -248,9 +248,14 @@ TEST(SampleTest, BadInput) {
   expect_refused({"--schema", ScratchPath("absent.json")}, {"absent.json", "No such file"});
   expect_refused({"--schema", WriteScratch("never.json", R"({"enum":[]})")}, {"never.json: #"});
   // Bug: errors of the session did not name the file.
-  expect_refused({"--schema", WriteScratch("brackets.json", "{\"const\":" + std::string(300, '[') +
-                                                                std::string(300, ']') + "}")},
-                 {"brackets.json: #: no output"});
+  std::string deep = R"({"$ref":"#/$defs/0","$defs":{)";  // deeper than outputs are looked for
+  for (int i = 0; i < 1500; ++i) {
+    deep += "\"" + std::to_string(i) +
+            R"(":{"type":"array","minItems":1,"items":{"$ref":"#/$defs/)" + std::to_string(i + 1) +
+            "\"}},";
+  }
+  deep += R"("1500":{"type":"null"}}})";
+  expect_refused({"--schema", WriteScratch("deep.json", deep)}, {"deep.json: #: no output"});
   expect_refused({"--structural-tag", WriteScratch("bad_tag.json", R"({"format":{"type":"x"}})")},
                  {"bad_tag.json: #/format/type: "});
   expect_refused({"--schema", schema, "--structural-tag", schema}, {"at most one"});

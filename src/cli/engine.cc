@@ -53,7 +53,13 @@ Result<std::string> FindModelFolder(const std::string& given) {
                "--model"};
 }
 
-Result<Text> LoadText(const std::string& command, const std::string& path) {
+Result<Text> LoadText(const std::string& command, const std::string& given) {
+  std::string path = given;
+  if (path.empty()) {
+    Result<std::string> folder = FindModelFolder("");
+    if (!folder.ok()) return folder.error();
+    path = *std::move(folder);
+  }
   Progress progress(command, "loading the tokenizer of " + path);
   Result<std::shared_ptr<const Tokenizer>> tokenizer = LoadTokenizer(path);
   if (!tokenizer.ok()) return tokenizer.error();

@@ -25,7 +25,9 @@ struct Text {
   std::shared_ptr<const Tokenizer> tokenizer;
   std::shared_ptr<const Vocabulary> vocabulary;
 };
-// `path`: a tokenizer.json, a folder with one, or a GGUF file.
+inline constexpr const char* kTokenizerHelp =
+    "tokenizer.json, or a folder with one (default: that of the model that ships)";
+// `path`: a tokenizer.json, a folder with one, or a GGUF file; empty: that of the model that ships.
 Result<Text> LoadText(const std::string& command, const std::string& path);
 
 // The tokenizer's spelling of forced text; keeps the tokenizer alive.

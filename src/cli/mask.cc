@@ -98,9 +98,8 @@ void AddMask(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(kName, "Show which tokens may come after a prefix");
   const auto flags = std::make_shared<Flags>();
   flags->grammar.AddAllTo(command, false);  // --prefix: the output so far
-  command->add_option("--tokenizer", flags->tokenizer, "tokenizer.json, or a folder with one")
+  command->add_option("--tokenizer", flags->tokenizer, kTokenizerHelp)
       ->check(NotEmpty)
-      ->required()
       ->type_name("PATH");
   command->add_option("--prefix", flags->prefix, "The output so far (default: nothing)")
       ->type_name("TEXT");

@@ -81,13 +81,7 @@ class RandomWalk {
 
 int Sample(const Flags& flags) {
   if (Status status = flags.grammar.CheckGiven(); !status.ok()) return Fail(kName, status.error());
-  std::string place = flags.tokenizer;
-  if (place.empty()) {
-    Result<std::string> folder = FindModelFolder("");
-    if (!folder.ok()) return Fail(kName, folder.error());
-    place = *std::move(folder);
-  }
-  Result<Text> text = LoadText(kName, place);
+  Result<Text> text = LoadText(kName, flags.tokenizer);
   if (!text.ok()) return Fail(kName, text.error());
   const Result<Gaps> gaps = Gaps::Create(flags.grammar, text->vocabulary);
   if (!gaps.ok()) return Fail(kName, gaps.error());
@@ -141,9 +135,7 @@ void AddSample(CLI::App& app, Action& action) {
   const auto flags = std::make_shared<Flags>();
   flags->grammar.AddAllTo(command);
   flags->grammar.combine.AddGapsTo(command);
-  command
-      ->add_option("--tokenizer", flags->tokenizer,
-                   "tokenizer.json, or a folder with one (default: that of the model that ships)")
+  command->add_option("--tokenizer", flags->tokenizer, kTokenizerHelp)
       ->check(NotEmpty)
       ->type_name("PATH");
   command->add_option("--n", flags->n, "Number of texts")

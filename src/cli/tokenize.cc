@@ -124,9 +124,8 @@ int Tokenize(const Flags& flags) {
 void AddTokenize(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(kName, "Show the tokens of a text, or the text of tokens");
   const auto flags = std::make_shared<Flags>();
-  command->add_option("--tokenizer", flags->tokenizer, "tokenizer.json, or a folder with one")
+  command->add_option("--tokenizer", flags->tokenizer, kTokenizerHelp)
       ->check(NotEmpty)
-      ->required()
       ->type_name("PATH");
   auto* text = command->add_option("--text", flags->text, "The text itself")->type_name("TEXT");
   auto* file = command->add_option("--file", flags->file, "File with the text; -: standard input")

@@ -87,9 +87,8 @@ void AddValidate(CLI::App& app, Action& action) {
   // A few texts ask for few masks: parts of many of them would be found for nothing.
   flags->grammar.prepare_steps = 0;
   flags->grammar.AddAllTo(command);
-  command->add_option("--tokenizer", flags->tokenizer, "tokenizer.json, or a folder with one")
+  command->add_option("--tokenizer", flags->tokenizer, kTokenizerHelp)
       ->check(NotEmpty)
-      ->required()
       ->type_name("PATH");
   command->add_flag("--captures", flags->captures,
                     "Below each accepted text, a line of JSON: what the grammar's captures hold");

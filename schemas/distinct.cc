@@ -3,10 +3,12 @@
 // (patterns with a star, unbounded lengths and numbers).
 #include "schemas/distinct.h"
 
+#include <algorithm>
 #include <deque>
+#include <optional>
 #include <set>
 #include <string_view>
-#include <utility>
+#include <unordered_map>
 
 namespace pawl::schema {
 namespace {
@@ -28,6 +30,34 @@ bool Loops(NumberProgram& program, NumberProgram::StateId state, std::string_vie
     }
   }
   return false;
+}
+
+// Up to `count` texts that lead from `start` to where `accepts` holds, short ones first. The first
+// `count` ways to a state are enough for them: any later one could be put in place of one of those.
+template <typename Text, typename StateId, typename Alphabet, typename Accepts, typename Next>
+std::vector<Text> FirstTexts(StateId start, const Alphabet& alphabet, size_t count,
+                             const Accepts& accepts, const Next& next) {
+  struct Visit {
+    StateId state;
+    size_t before;
+    typename Text::value_type last;
+  };
+  std::vector<Text> out;
+  std::vector<Visit> visits = {{start, 0, 0}};
+  std::unordered_map<StateId, size_t> ways;
+  for (size_t at = 0; at < visits.size() && at < kMaxVisits && out.size() < count; ++at) {
+    const StateId state = visits[at].state;
+    if (accepts(state)) {
+      Text& text = out.emplace_back();
+      for (size_t i = at; i != 0; i = visits[i].before) text += visits[i].last;
+      std::ranges::reverse(text);
+    }
+    for (const auto c : alphabet) {
+      const std::optional<StateId> to = visits.size() < kMaxVisits ? next(state, c) : std::nullopt;
+      if (to && ways[*to]++ < count) visits.push_back({*to, at, c});
+    }
+  }
+  return out;
 }
 
 }  // namespace
@@ -73,36 +103,25 @@ std::vector<std::u32string> Continuations(StringSearch& search, StringSearch::St
     if (c >= 128 || kPlain.find(static_cast<char>(c)) == std::string_view::npos)
       alphabet.push_back(c);
   }
-  std::vector<std::u32string> out;
-  std::deque<std::pair<StringSearch::StateId, std::u32string>> queue = {{start, U""}};
-  for (size_t visits = 0; !queue.empty() && visits < kMaxVisits && out.size() < count; ++visits) {
-    const auto [state, text] = std::move(queue.front());
-    queue.pop_front();
-    if (search.Accepts(state)) out.push_back(text);
-    if (queue.size() > 40 * count) continue;
-    for (const char32_t c : alphabet) {
-      const StringSearch::StateId next = program.Next(state, program.ClassOf(c));
-      if (search.Live(next)) queue.emplace_back(next, text + c);
-    }
-  }
-  return out;
+  return FirstTexts<std::u32string>(
+      start, alphabet, count, [&](auto state) { return search.Accepts(state); },
+      [&](auto state, char32_t c) -> std::optional<StringSearch::StateId> {
+        const StringSearch::StateId next = program.Next(state, program.ClassOf(c));
+        if (!search.Live(next)) return std::nullopt;
+        return next;
+      });
 }
 
 std::vector<std::string> Continuations(NumberProgram& program, NumberProgram::StateId start,
                                        size_t count) {
-  std::vector<std::string> out;
-  std::deque<std::pair<NumberProgram::StateId, std::string>> queue = {{start, ""}};
-  for (size_t visits = 0; !queue.empty() && visits < kMaxVisits && out.size() < count; ++visits) {
-    const auto [state, text] = std::move(queue.front());
-    queue.pop_front();
-    if (program.Accepts(state)) out.push_back(text);
-    if (queue.size() > 40 * count) continue;
-    for (const char c : std::string_view("0123456789.-eE+")) {
-      const NumberProgram::StateId next = program.Step(state, c);
-      if (next != 0) queue.emplace_back(next, text + c);
-    }
-  }
-  return out;
+  return FirstTexts<std::string>(
+      start, std::string_view("0123456789.-eE+"), count,
+      [&](auto state) { return program.Accepts(state); },
+      [&](auto state, char c) -> std::optional<NumberProgram::StateId> {
+        const NumberProgram::StateId next = program.Step(state, c);
+        if (next == 0) return std::nullopt;
+        return next;
+      });
 }
 
 }  // namespace pawl::schema

@@ -128,11 +128,13 @@ TokenId PickInside(Dice& dice, const Vocabulary& vocabulary, const std::vector<T
 
 // The masks after `begun` and a few tokens more, on several ways.
 void Check(const std::shared_ptr<const Vocabulary>& vocabulary, const std::string& schema,
-           const std::string& begun, uint64_t seed) {
+           const std::string& begun, uint64_t seed,
+           int64_t step_fuel = JsonSchemaOptions().step_fuel) {
   for (const bool canonical : {true, false}) {
     Dice dice(seed * 2 + canonical);
     JsonSchemaOptions options;
     options.canonical_spelling = canonical;
+    options.step_fuel = step_fuel;
     const auto grammar = Compiler(vocabulary).CompileJsonSchema(schema, options);
     ASSERT_TRUE(grammar.ok()) << schema << ": " << grammar.error().ToString();
     for (int way = 0; way < 2; ++way) {
@@ -239,6 +241,29 @@ TEST_F(StringWalkTest, Keys) {
       if (!grammar->Start().Advance(begun) || !other->Start().Advance(begun)) continue;
       Check(vocabulary(), std::string(schema), std::string(begun), ++seed);
     }
+  }
+}
+
+// Where no fuel is left to look ahead, each condition is asked by itself and states are not kept
+// (StringSearch::Apart); what a mask allows is still what Advance takes.
+TEST_F(StringWalkTest, ProductsWithoutFuel) {
+  struct Case {
+    const char *schema, *begun;
+  };
+  uint64_t seed = 300;
+  for (const Case& c : {
+           Case{R"j({"type":"string","allOf":[{"pattern":"(No|al)+"},{"pattern":"tar.*(x|q)"},
+                   {"pattern":"^[^z]*(zip|[ab]{2,5})?$"},{"not":{"pattern":"low.*low"}}]})j",
+                "\""},
+           Case{R"j({"type":"string","oneOf":[{"pattern":"^[a-m]*(a|b)[a-z]{3}$"},
+                   {"pattern":"o.*e"},{"pattern":"^[ -~]*dis"},{"pattern":"\\u4e2d|\\s"}]})j",
+                "\"fo"},
+           Case{R"j({"type":"object","patternProperties":{"a.*b":{"type":"null"},"^[a-z]+x":{},
+                   "fo+.*\\d$":{"type":"number"},"[A-Z]r":{"type":"string"}},
+                   "additionalProperties":false})j",
+                "{\"fo"},
+       }) {
+    for (const int64_t fuel : {1, 8, 100}) Check(vocabulary(), c.schema, c.begun, ++seed, fuel);
   }
 }
 

@@ -1,0 +1,288 @@
+// Matrix products with weights of 8 and 4 bits, of every kernel variant, against double precision.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "kernels/cpu/integers.h"
+#include "kernels/cpu/kernels.h"
+#include "tests/kernels/kernels_test_util.h"
+
+namespace pawl {
+namespace {
+
+// A matrix of any integers and scales, and what the weights are worth. Its memory is of that size
+// exactly, for the address sanitizer.
+struct IntegerWeights {
+  IntegerWeights(Random& random, WeightType type, int shift, bool with_minimums, int64_t rows,
+                 int64_t cols) {
+    const auto padded = static_cast<size_t>(QuantBlocks(cols) * kQuantBlock);
+    m.type = type;
+    m.rows = rows;
+    m.cols = cols;
+    m.group_shift = shift;
+    m.groups = (QuantBlocks(cols) * kQuantBlock + (1 << shift) - 1) >> shift;
+    data.resize(static_cast<size_t>(QuantBytes(type, rows, cols)));
+    const auto groups = static_cast<size_t>(QuantTiles(rows) * kQuantTile * m.groups);
+    // Any half with a small exponent; subnormals are among them.
+    const auto half = [&] {
+      return static_cast<uint16_t>((random() & 0x83ffu) | (random() % 17) << 10);
+    };
+    for (size_t i = 0; i < groups; ++i) scales.push_back(half());
+    for (size_t i = 0; i < groups && with_minimums; ++i) minimums.push_back(half());
+    m.data = data.data();
+    m.scales = scales.data();
+    m.minimums = with_minimums ? minimums.data() : nullptr;
+    const int zero = type == WeightType::kI8 ? 128 : with_minimums ? 0 : 8;
+    std::vector<uint8_t> row(padded), back(padded);
+    for (int64_t r = 0; r < rows; ++r) {
+      for (uint8_t& value : row) {
+        value = static_cast<uint8_t>(random() & (type == WeightType::kI8 ? 255 : 15));
+        if (random() % 8 == 0) value = random() % 2 == 0 ? 0 : type == WeightType::kI8 ? 255 : 15;
+      }
+      StoreIntegers(type, cols, r, row.data(), data.data());
+      LoadIntegers(m, r, back.data());
+      EXPECT_EQ(back, row);
+      for (int64_t k = 0; k < cols; ++k) {
+        const auto g = static_cast<size_t>(GroupIndex(m, r, k >> shift));
+        exact.push_back((row[static_cast<size_t>(k)] - zero) * HalfToDouble(scales[g]) +
+                        (with_minimums ? HalfToDouble(minimums[g]) : 0.0));
+      }
+    }
+  }
+  Matrix m;
+  std::vector<uint8_t> data;
+  std::vector<uint16_t> scales, minimums;
+  std::vector<double> exact;  // [rows][cols]
+};
+
+// What products see of a row of inputs: a multiple of max |x| / 127 in each block of 32.
+std::vector<double> RoundedInputs(const float* x, size_t n) {
+  std::vector<double> rounded;
+  for (size_t k = 0; k < n; k += 32) {
+    const size_t end = std::min(n, k + 32);
+    float largest = 0;
+    for (size_t i = k; i < end; ++i) largest = std::max(largest, std::fabs(x[i]));
+    const float factor = 127.0f / largest;
+    for (size_t i = k; i < end; ++i) {
+      const double q = largest > 0 ? std::nearbyint(x[i] * factor) : 0.0f;
+      rounded.push_back(q * double{largest / 127.0f});
+      EXPECT_LE(std::fabs(rounded.back() - x[i]), largest / 254 * 1.00001);
+    }
+  }
+  return rounded;
+}
+
+struct IntegerFormat {
+  WeightType type;
+  int shift;
+  bool minimums;
+};
+constexpr IntegerFormat kIntegerFormats[] = {{WeightType::kI8, 4, false},
+                                             {WeightType::kI8, 5, false},
+                                             {WeightType::kI4, 5, false},
+                                             {WeightType::kI4, 5, true},
+                                             {WeightType::kI4, 6, true}};
+// Of a product, relative to the norm of its terms: the rounding of normally distributed inputs to 8
+// bits, and of sums. A block of 32 has a largest input of 2.1 deviations, 3.3 at the most, so that
+// steps of 1/127 of it are off by 0.005 (0.0075) deviations on average.
+constexpr double kRoundedInputsBound = 0.012, kSumsBound = 2e-7;
+
+TEST(KernelsTest, MatMulOfIntegers) {
+  Random random(12);
+  for (const IntegerFormat& f : kIntegerFormats) {
+    std::vector<MatMulCase> cases(std::begin(kMatMulCases), std::end(kMatMulCases));
+    for (int rows = 1; rows <= 17; ++rows) {
+      cases.push_back({20 + rows, 40 + 31 * rows, rows, rows % 2 == 0, rows % 3 == 0, false});
+    }
+    for (const MatMulCase& c : cases) {
+      const auto outputs = static_cast<size_t>(c.outputs), inputs = static_cast<size_t>(c.inputs);
+      const auto rows = static_cast<size_t>(c.rows);
+      const IntegerWeights w(random, f.type, f.shift, f.minimums, c.outputs, c.inputs);
+      const size_t x_stride = inputs + random() % 5, y_stride = outputs + random() % 5;
+      const std::vector<float> x = Normal(random, rows * x_stride);
+      const std::vector<float> bias = Normal(random, outputs);
+      const std::vector<float> before = Normal(random, rows * y_stride);
+      std::vector<int32_t> places(rows);
+      for (size_t r = 0; r < rows; ++r) places[r] = static_cast<int32_t>(r);
+      if (c.scattered) std::shuffle(places.begin(), places.end(), random);
+
+      // With the inputs as they are, and as they are rounded.
+      std::vector<double> exact(rows * outputs), rounded(rows * outputs);
+      double magnitude = 0;
+      for (size_t r = 0; r < rows; ++r) {
+        const float* row = x.data() + r * x_stride;
+        const std::vector<double> inputs_seen = RoundedInputs(row, inputs);
+        const auto place = static_cast<size_t>(places[r]);
+        for (size_t o = 0; o < outputs; ++o) {
+          double sum = c.bias ? bias[o] : 0.0;
+          if (c.add) sum += before[place * y_stride + o];
+          double seen = sum;
+          for (size_t k = 0; k < inputs; ++k) {
+            const double weight = w.exact[o * inputs + k];
+            sum += weight * row[k];
+            seen += weight * inputs_seen[k];
+            magnitude += weight * weight * row[k] * row[k];
+          }
+          exact[place * outputs + o] = sum;
+          rounded[place * outputs + o] = seen;
+        }
+      }
+      MatMulArgs args;
+      args.w = w.m;
+      args.bias = c.bias ? bias.data() : nullptr;
+      args.y_stride = static_cast<int64_t>(y_stride);
+      args.add = c.add;
+      std::vector<float> first;
+      for (const KernelSet* kernels : Variants()) {
+        const std::string label = std::string(kernels->name) + " " +
+                                  std::to_string(static_cast<int>(f.type)) + " " +
+                                  std::to_string(f.shift) + " " + std::to_string(c.outputs) + "x" +
+                                  std::to_string(c.inputs) + " " + std::to_string(c.rows) + " rows";
+        const auto output = [&] {
+          Output y(rows * y_stride);
+          for (size_t i = 0; i < rows * y_stride && c.add; ++i) {
+            if (i % y_stride < outputs) y[i] = before[i];
+          }
+          return y;
+        };
+        Output y = output();
+        const std::vector<float> packed =
+            Packed(*kernels, f.type, x, static_cast<int64_t>(x_stride), c.rows, c.inputs);
+        args.x = packed.data();
+        args.rows = c.rows;
+        args.y = y.data();
+        args.y_rows = c.scattered ? places.data() : nullptr;
+        for (int64_t begin = 0; begin < c.outputs;) {
+          const int64_t end =
+              std::min<int64_t>(c.outputs, begin + 1 + static_cast<int64_t>(random() % 40));
+          kernels->matmul(args, begin, end);
+          begin = end;
+        }
+        EXPECT_TRUE(y.GuardsIntact()) << label;
+        double error = 0, sums_error = 0;
+        for (size_t r = 0; r < rows; ++r) {
+          for (size_t o = 0; o < y_stride; ++o) {
+            const float got = y[r * y_stride + o];
+            if (o >= outputs) {
+              EXPECT_TRUE(std::isnan(got));
+              continue;
+            }
+            error += std::pow(got - exact[r * outputs + o], 2);
+            sums_error += std::pow(got - rounded[r * outputs + o], 2);
+          }
+        }
+        EXPECT_LT(std::sqrt(error / magnitude), kRoundedInputsBound) << label;
+        EXPECT_LT(std::sqrt(sums_error / magnitude), kSumsBound) << label;
+        const auto same = [&](const std::vector<float>& a, const std::vector<float>& b) {
+          return std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+        };
+        if (first.empty()) first = y.values();
+        EXPECT_TRUE(same(y.values(), first)) << label;
+        // Each row alone: the same bits.
+        Output alone = output();
+        for (size_t r = 0; r < rows; ++r) {
+          const std::vector<float> row(x.begin() + static_cast<long>(r * x_stride), x.end());
+          const std::vector<float> one = Packed(*kernels, f.type, row, c.inputs, 1, c.inputs);
+          args.x = one.data();
+          args.rows = 1;
+          args.y = alone.data();
+          args.y_rows = &places[r];
+          kernels->matmul(args, 0, c.outputs);
+        }
+        EXPECT_TRUE(same(alone.values(), first)) << label;
+        for (size_t o = 0; o < outputs; o += 7) {
+          Output row(inputs);
+          kernels->read_row(args.w, static_cast<int64_t>(o), row.data());
+          EXPECT_TRUE(row.GuardsIntact()) << label;
+          for (size_t k = 0; k < inputs; ++k) {
+            ASSERT_EQ(row[k], static_cast<float>(w.exact[o * inputs + k])) << label;
+          }
+        }
+      }
+    }
+  }
+}
+
+// The largest sums that integers can make, which 16-bit sums would not hold.
+TEST(KernelsTest, MatMulOfTheLargestIntegers) {
+  constexpr int64_t kOutputs = 18, kInputs = 128;
+  for (const IntegerFormat& f : kIntegerFormats) {
+    for (const uint8_t weight : {0, 255}) {
+      for (const float sign : {-1.0f, 1.0f}) {
+        Random random(1);
+        IntegerWeights w(random, f.type, f.shift, f.minimums, kOutputs, kInputs);
+        std::fill(w.data.begin(), w.data.end(), weight);
+        std::fill(w.scales.begin(), w.scales.end(), uint16_t{0x3c00});  // 1
+        std::fill(w.minimums.begin(), w.minimums.end(), uint16_t{0});
+        const int zero = f.type == WeightType::kI8 ? 128 : f.minimums ? 0 : 8;
+        const int value = f.type == WeightType::kI8 ? weight : weight & 15;
+        const std::vector<float> x(kInputs, sign);
+        for (const KernelSet* kernels : Variants()) {
+          std::vector<float> y(kOutputs, kNan);
+          const std::vector<float> packed = Packed(*kernels, f.type, x, kInputs, 1, kInputs);
+          MatMulArgs args;
+          args.w = w.m;
+          args.x = packed.data();
+          args.rows = 1;
+          args.y = y.data();
+          kernels->matmul(args, 0, kOutputs);
+          for (const float got : y) {
+            EXPECT_NEAR(got, sign * static_cast<float>(value - zero) * kInputs,
+                        1e-6 * kInputs * 128)
+                << kernels->name;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(KernelsTest, IntegersOfInputsThatAreNotFiniteOrTiny) {
+  constexpr int64_t kOutputs = 16, kInputs = 96;
+  Random random(14);
+  for (const IntegerFormat& f : kIntegerFormats) {
+    const IntegerWeights w(random, f.type, f.shift, f.minimums, kOutputs, kInputs);
+    for (const float bad :
+         {kNan, std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
+          0.0f, -0.0f, 1e-30f, 1e-45f, 3e38f}) {
+      std::vector<float> x = Normal(random, 3 * kInputs);
+      std::fill(x.begin() + kInputs, x.begin() + 2 * kInputs, 0.0f);
+      x[kInputs + 40] = bad;
+      std::vector<float> first;
+      for (const KernelSet* kernels : Variants()) {
+        std::vector<float> y(3 * kOutputs, 5.0f);
+        const std::vector<float> packed = Packed(*kernels, f.type, x, kInputs, 3, kInputs);
+        MatMulArgs args;
+        args.w = w.m;
+        args.x = packed.data();
+        args.rows = 3;
+        args.y = y.data();
+        args.y_stride = kOutputs;
+        kernels->matmul(args, 0, kOutputs);
+        for (int64_t o = 0; o < kOutputs; ++o) {
+          const auto at = static_cast<size_t>(o);
+          EXPECT_TRUE(std::isfinite(y[at]) && std::isfinite(y[at + 2 * kOutputs]));
+          const float got = y[at + kOutputs];
+          if (!std::isfinite(bad)) {
+            EXPECT_TRUE(std::isnan(got)) << kernels->name << " " << bad;
+          } else if (bad < 1e38f) {
+            const double expected = double{bad} * w.exact[at * kInputs + 40];
+            EXPECT_NEAR(got, expected, std::fabs(expected) * 1e-6 + 1e-26) << kernels->name;
+          }
+        }
+        if (first.empty()) first = y;
+        EXPECT_EQ(std::memcmp(y.data(), first.data(), y.size() * sizeof(float)), 0)
+            << kernels->name << " " << bad;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace pawl

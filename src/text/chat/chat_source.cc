@@ -79,8 +79,7 @@ Result<ChatSource> LoadChatSource(const std::string& folder, std::string_view na
         source.special_tokens.emplace_back(token, *written);
     }
     const json::Value* value = root->Find("chat_template");
-    if (value != nullptr && value->type != json::Type::kNull &&
-        !fs::exists(file, ignored)) {
+    if (value != nullptr && value->type != json::Type::kNull && !fs::exists(file, ignored)) {
       source.place = config.string() + "#/chat_template";
       Result<std::string> picked = PickTemplate(*value, name, source.place);
       if (!picked.ok()) return picked.error();

@@ -65,6 +65,10 @@ struct ArrayAtom {
 struct SearchSpending {
   uint64_t work = 0;  // steps of the regexes' arena
   int64_t steps = 0;  // as JsonSchemaOptions::step_fuel has them
+  // After so many steps nothing is searched any more. The states of a product are kept; of one that
+  // takes more bytes no more are made to look ahead.
+  int64_t max_steps = 0;
+  size_t max_bytes = 0;
 };
 
 // A schema, compiled as far as it can be without looking at text: the formula of the root and the

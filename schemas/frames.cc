@@ -203,11 +203,16 @@ FormulaId Frames::PropertyDemand(const ObjectLayout& layout, AtomId atom,
   return matched ? demand : formulas.And(demand, object.additional);
 }
 
-FormulaId Frames::ItemDemand(const Frame& frame, AtomId atom, uint64_t index) {
+FormulaId Frames::AnyItemDemand(AtomId atom, uint64_t index) const {
   const ArrayAtom& array = table_.array(atom);
   if (index >= array.max_items) return kFalseFormula;
-  FormulaId demand = index < array.prefix.size() ? array.prefix[index] : array.items;
-  if (!array.unique || frame.items == IdSets::kEmpty) return demand;
+  return index < array.prefix.size() ? array.prefix[index] : array.items;
+}
+
+FormulaId Frames::ItemDemand(const Frame& frame, AtomId atom, uint64_t index) {
+  const FormulaId demand = AnyItemDemand(atom, index);
+  if (!table_.array(atom).unique || frame.items == IdSets::kEmpty || demand == kFalseFormula)
+    return demand;
   // Uniqueness is one more demand on each item, so nothing else has to know of it.
   IdSets::Id apart = frame.items;
   if (PlainUnique(frame)) {

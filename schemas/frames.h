@@ -152,6 +152,8 @@ class Frames {
   FormulaId PropertyDemand(const ObjectLayout& layout, AtomId atom, const StringProgram& program,
                            StringProgram::StateId state, int rank);
   FormulaId ItemDemand(const Frame& frame, AtomId atom, uint64_t index);
+  // The same, were it not for uniqueness: whatever items there are.
+  FormulaId AnyItemDemand(AtomId atom, uint64_t index) const;
   // "Different from all of these items."
   FormulaId DifferentFrom(IdSets::Id items);
   // The members of `items` that are tight under the demand.

@@ -25,7 +25,11 @@ class Scalars {
       : table_(table),
         options_(options),
         around_accepts_(std::move(around_accepts)),
-        merging_(table) {}
+        merging_(table) {
+    constexpr int64_t kQuestions = 64, kBytesPerStep = 160;
+    table_.spending->max_steps = kQuestions * options.step_fuel;
+    table_.spending->max_bytes = static_cast<size_t>(kBytesPerStep * options.step_fuel);
+  }
 
   // A string value that meets the goal. The reference stays valid.
   StringSearch& String(const Goal& goal);

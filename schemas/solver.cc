@@ -260,9 +260,14 @@ bool Solver::LivePending(FrameId id) {
 std::optional<std::string> Solver::PendingValue(FrameId id) {
   const Goal goal = frames_.PendingGoal(id);
   if (const Frame frame = frames_[id];
-      frame.items != IdSets::kEmpty && frames_.PlainUnique(frame) && Plentiful(goal.must)) {
-    std::vector<std::string> values = NewValues(goal.must, frame.items, 1);
-    if (!values.empty()) return std::move(values[0]);
+      frame.items != IdSets::kEmpty && frames_.PlainUnique(frame)) {
+    FormulaId any = kTrueFormula;
+    for (const AtomId atom : table_.formulas.MustAtoms(frame.must))
+      any = table_.formulas.And(any, frames_.AnyItemDemand(atom, frame.count));
+    if (Plentiful(any)) {
+      std::vector<std::string> values = NewValues(any, frame.items, 1);
+      if (!values.empty()) return std::move(values[0]);
+    }
   }
   bool complete;
   std::optional<std::string> best;

@@ -47,8 +47,8 @@ class Solver {
   // The same with the text; not memoised, so that frames, of which there are many, do not each keep
   // one.
   Found ContainerText(FrameId frame);
-  // The same where the items that are missing are values to be counted: then the text is known to
-  // fit, and need not be read to be sure. nullopt elsewhere.
+  // The same where the items that are missing are numbers and strings without end, or values to be
+  // counted: then the text is known to fit, and need not be read to be sure. nullopt elsewhere.
   std::optional<std::string> CountedText(FrameId frame);
   // Is there a value for the pending place after which the frame is live?
   bool LivePending(FrameId frame);
@@ -131,6 +131,13 @@ class Solver {
   // Whether the numbers and strings that fit have no end.
   bool Plentiful(FormulaId formula);
   Frames::Tightness Tight(FormulaId formula, const std::string& canonical);
+  // The first numbers and strings that fit, as texts and as items: at least `wanted`, if they are
+  // found.
+  struct Listed {
+    size_t wanted = 0;
+    std::vector<std::pair<std::string, uint32_t>> values;
+  };
+  const Listed& ValuesOf(FormulaId formula, size_t wanted);
   // Up to `count` short values that fit and are none of `items`.
   std::vector<std::string> NewValues(FormulaId formula, IdSets::Id items, size_t count);
   // Calls fn(outcomes) for the outcome vectors of the tracks worth trying, which are all of them
@@ -166,6 +173,7 @@ class Solver {
   std::map<std::pair<AtomId, IdSets::Id>, size_t> required_in_;
   std::unordered_map<FormulaId, std::shared_ptr<const Cubes>> cubes_;
   std::unordered_map<FormulaId, bool> plentiful_;
+  std::unordered_map<FormulaId, Listed> listed_;
   std::unordered_map<FormulaId, std::unique_ptr<FewValues>> few_;
   int few_depth_ = 0;
   bool few_as_written_ = true;  // of the values put together so far

@@ -156,14 +156,18 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
       return avoiding.contains(atom) || fails_by_count(atom, count);
     });
     if (count >= min_count && missing.empty() && failing) break;
+    // Beyond the prefix all places are alike, so one answer does for the rest; and where values
+    // have no end, for whatever items there are.
+    if (plain_unique && index >= prefix && planned == 0 && count < min_count) {
+      FormulaId any = kTrueFormula;
+      for (const AtomId atom : cube.positive)
+        any = formulas.And(any, frames_.AnyItemDemand(atom, index));
+      if (auto found = SolveUnique(frame, any, min_count - count)) return *found;
+    }
     FormulaId item = kTrueFormula;
     for (const AtomId atom : cube.positive)
       item = formulas.And(item, frames_.ItemDemand(frame, atom, index));
     if (unique) {
-      // Beyond the prefix all places are alike, so one answer does for the rest.
-      if (plain_unique && index >= prefix && planned == 0 && count < min_count) {
-        if (auto found = SolveUnique(frame, item, min_count - count)) return *found;
-      }
       // The demands know of items read (of those that matter to them), not of those planned here.
       IdSets::Id apart = frame.items;
       for (const std::string& text : texts) {

@@ -507,18 +507,28 @@ std::optional<FormulaId> Solver::LeftOf(FormulaId demand, IdSets::Id items) {
 
 std::optional<std::string> Solver::CountedText(FrameId id) {
   const Frame frame = frames_[id];
-  if (frame.items == IdSets::kEmpty) return std::nullopt;
-  const auto left = FewLeftIn(frame);
-  if (!left || !left->values->as_written) return std::nullopt;
+  if (frame.items == IdSets::kEmpty || !frames_.PlainUnique(frame)) return std::nullopt;
   uint64_t needed = 0, most = kUnbounded;
+  FormulaId demand = kTrueFormula;
   for (const AtomId atom : table_.formulas.MustAtoms(frame.must)) {
     const ArrayAtom& array = table_.array(atom);
+    if (array.prefix.size() > frame.count) return std::nullopt;
     needed = std::max(needed, array.min_items - std::min(array.min_items, frame.count));
     most = std::min(most, array.max_items);
+    demand = table_.formulas.And(demand, array.items);
   }
-  if (left->count < needed || (most != kUnbounded && frame.count + needed > most))
-    return std::nullopt;
+  if (most != kUnbounded && frame.count + needed > most) return std::nullopt;
   std::string text;
+  const auto left = FewLeftIn(frame);
+  if (!left) {
+    if (!Plentiful(demand) || needed > kMaxWitness) return std::nullopt;
+    const std::vector<std::string> values = NewValues(demand, frame.items, needed);
+    if (values.size() < needed) return std::nullopt;
+    for (const std::string& value : values) text += (text.empty() ? "" : ",") + value;
+    if (text.size() > kMaxWitness) return std::nullopt;
+    return text;
+  }
+  if (!left->values->as_written || left->count < needed) return std::nullopt;
   size_t written = 0;
   for (size_t i = 0; written < needed && text.size() <= kMaxWitness; ++i) {
     if (frames_.items().Contains(frame.items, left->values->items[i])) continue;

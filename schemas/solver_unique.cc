@@ -5,6 +5,7 @@
 // is enough to count the ones that are left.
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "schemas/constant.h"
 #include "schemas/distinct.h"
@@ -16,6 +17,7 @@ namespace pawl::schema {
 namespace {
 // Arrays and objects that are counted, and all kept apart: each makes all others dearer.
 constexpr size_t kMaxApart = 256;
+constexpr size_t kMaxListed = 1000;  // demands of which the first values are kept
 }  // namespace
 bool Solver::Plentiful(FormulaId formula) {
   const auto [it, fresh] = plentiful_.try_emplace(formula, false);
@@ -78,33 +80,45 @@ Frames::Tightness Solver::Tight(FormulaId formula, const std::string& canonical)
   return one_spelling ? Tightness::kNone : Tightness::kSoft;
 }
 
-std::vector<std::string> Solver::NewValues(FormulaId formula, IdSets::Id items, size_t count) {
+const Solver::Listed& Solver::ValuesOf(FormulaId formula, size_t wanted) {
+  if (listed_.size() > kMaxListed) listed_.clear();
+  Listed& listed = listed_[formula];
+  if (listed.wanted >= wanted) return listed;
+  listed.wanted = 2 * wanted;
+  listed.values.clear();
   FormulaArena& formulas = table_.formulas;
   const Goal goal{formula, {}, kNoFrame};
-  const size_t wanted = count + frames_.items().Size(items);
-  std::vector<std::string> out;
-  IdSets::Id known = items;
+  std::set<uint32_t> known;
   const auto add = [&](std::string text) {
     const auto value = json::Parse(text);
-    if (!value.ok() || out.size() >= count) return;
+    if (!value.ok()) return;
     const uint32_t item = frames_.InternItem(CanonicalText(*value));
-    if (frames_.items().Contains(known, item)) return;
-    known = frames_.items().With(known, item);
-    out.push_back(std::move(text));
+    if (known.insert(item).second) listed.values.emplace_back(std::move(text), item);
   };
   if (formulas.ForKind(formula, kNumberValue) != kFalseFormula) {
+    // Some texts only spell a value in another way.
     if (NumberProgram* program = scalars_.Number(goal); program != nullptr) {
-      for (std::string& text : Continuations(*program, program->start(), 2 * wanted))
+      for (std::string& text : Continuations(*program, program->start(), 2 * listed.wanted))
         add(std::move(text));
     }
   }
-  if (out.size() < count && formulas.ForKind(formula, kStringValue) != kFalseFormula) {
+  if (known.size() < listed.wanted && formulas.ForKind(formula, kStringValue) != kFalseFormula) {
     StringSearch& search = scalars_.String(goal);
     if (search.Live(search.program().start())) {
-      for (const std::u32string& text : Continuations(search, search.program().start(), wanted)) {
+      for (const std::u32string& text :
+           Continuations(search, search.program().start(), listed.wanted)) {
         add(json::Quote(EncodeCodepoints(text)));
       }
     }
+  }
+  return listed;
+}
+
+std::vector<std::string> Solver::NewValues(FormulaId formula, IdSets::Id items, size_t count) {
+  std::vector<std::string> out;
+  for (const auto& [text, item] : ValuesOf(formula, count + frames_.items().Size(items)).values) {
+    if (out.size() >= count) break;
+    if (!frames_.items().Contains(items, item)) out.push_back(text);
   }
   return out;
 }

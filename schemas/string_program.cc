@@ -299,7 +299,7 @@ void StringProgram::Step(const uint32_t* from, int cls, uint32_t* after) {
 
 StringProgram::StateId StringProgram::Peek(StateId state, int cls) {
   Step(key(state), cls, peeked_.data());
-  const StateId known = table_of_keys_[KeyPlace(peeked_.data(), HashOf(peeked_.data()))].second;
+  const StateId known = FindKey(peeked_.data());
   return known != kNoState ? known : kPeeked;
 }
 

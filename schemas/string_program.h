@@ -142,6 +142,10 @@ class StringProgram {
   RegexGroup::ClassBits SettlingKey(const uint32_t* words);
   uint8_t SlotOfClass(int cls) const { return class_slots_[static_cast<size_t>(cls)]; }
   StateId KeepKey(const uint32_t* words) { return Intern(words); }
+  // kNoState: not kept.
+  StateId FindKey(const uint32_t* words) const {
+    return table_of_keys_[KeyPlace(words, HashOf(words))].second;
+  }
   StateId PeekKey(const uint32_t* words) {
     std::copy_n(words, width_, peeked_.data());
     return kPeeked;

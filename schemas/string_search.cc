@@ -18,11 +18,6 @@ namespace {
 // searches have cost.
 constexpr uint64_t kMaxWork = 1u << 20, kMaxWorkOfAll = 1u << 20, kMaxWorkLater = 1u << 13,
                    kMaxWorkEver = 1u << 21;
-// The same for steps through the product, in units of the fuel.
-constexpr int64_t kMaxStepsEver = 16;
-// States of a product are kept; of one that takes more bytes than that no more are made to look
-// ahead.
-constexpr size_t kMaxBytes = size_t{32} << 20;
 constexpr size_t kRowsAtOnce = 16;
 constexpr char32_t kSurrogatesBegin = 0xD800, kSurrogatesEnd = 0xDFFF;
 
@@ -211,27 +206,30 @@ void StringSearch::Decide(StateId start) {
   Outcome outcome = Explore(start, false, false, fuel);
   if (outcome == Outcome::kUndecided) outcome = Explore(start, true, false, fuel);
   if (outcome == Outcome::kLive || At(start).live == Verdict::kDead) return;
-  if (!all_asked_) DecideAll();
+  if (!all_asked_ && !SpentAll()) DecideAll();
   if (At(start).live != Verdict::kUnknown) return;
   At(start).live = Verdict::kLive;  // undecided
 }
 
 bool StringSearch::Apart() {
-  if (apart_) return true;
-  if (live_ || one_atom_ || !program_.wide() || !SpentAll()) return false;
-  apart_ = true;
-  info_.clear();
-  rows_.clear();
-  row_storage_.clear();
-  class_rows_.clear();
-  class_row_storage_.clear();
-  return true;
+  apart_ = apart_ || (!live_ && !one_atom_ && program_.wide() &&
+                      program_.bytes() > program_.spending().max_bytes);
+  return apart_;
+}
+
+bool StringSearch::Hopeless(const uint32_t* words) {
+  if (found_dead_) {
+    const StateId state = program_.FindKey(words);
+    const Info* const info = state == kNoState ? nullptr : Known(state);
+    if (info != nullptr && info->live != Verdict::kUnknown) return info->live == Verdict::kDead;
+  }
+  return hopeless_ && hopeless_(program_.PeekKey(words));
 }
 
 bool StringSearch::SpentAll() const {
   const SearchSpending& spending = program_.spending();
-  return spending.work > kMaxWorkEver || spending.steps > kMaxStepsEver * fuel_ ||
-         program_.bytes() > kMaxBytes;
+  return spending.work > kMaxWorkEver || spending.steps > spending.max_steps ||
+         program_.bytes() > spending.max_bytes;
 }
 
 void StringSearch::FindWay(StateId start) {
@@ -245,7 +243,8 @@ void StringSearch::FindWay(StateId start) {
   if (Explore(start, false, true, fuel) == Outcome::kLive ||
       Explore(start, true, true, fuel) == Outcome::kLive)
     return;
-  if (!all_asked_) DecideAll();
+  // Once nothing is searched any more, what was left undecided counts as live, and stays that.
+  if (!all_asked_ && !SpentAll()) DecideAll();
   At(start).sought = At(start).via < 0;
 }
 
@@ -335,6 +334,7 @@ StringSearch::Outcome StringSearch::Explore(StateId start, bool apart, bool way,
   // Nothing can be reached; whether that may be said does not depend on what was known before.
   if (used <= small() && (!known_dead || Close(start))) {
     for (const auto& [state, visit] : visited) At(state).live = Verdict::kDead;
+    found_dead_ = true;
   }
   return outcome;
 }
@@ -432,6 +432,7 @@ void StringSearch::DecideAll() {
   }
   for (uint32_t i = 0; i < states.size(); ++i)
     At(states[i]).live = reached[i] ? Verdict::kLive : Verdict::kDead;
+  found_dead_ = true;
 }
 
 bool StringSearch::LiveWithin(StateId state, char32_t lo, char32_t hi) {

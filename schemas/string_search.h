@@ -39,14 +39,15 @@ class StringSearch {
   }
 
   StringProgram& program() { return program_; }
-  // The product has grown too large to look ahead in: from now on each condition is asked by
-  // itself, so a state is live exactly when it is not settled that nothing will be accepted. What
-  // was found before is forgotten, so that all who ask get the same answers. REQUIRES: no row is
-  // held.
+  // The product has grown too large to look ahead in, or to keep all of its states. From now on
+  // each condition is asked by itself: a state of which nothing was found before is live exactly
+  // when it is not settled that nothing will be accepted.
   bool Apart();
-  // REQUIRES: Apart(). Of the state with these words, which is not kept: whether it is settled that
-  // nothing will be accepted.
-  bool Hopeless(const uint32_t* words) { return hopeless_ && hopeless_(program_.PeekKey(words)); }
+  // REQUIRES: Apart(). Of the state with these words, which need not be kept: that it is not live,
+  // where more than a counter looks at what follows.
+  bool Hopeless(const uint32_t* words);
+  // REQUIRES: Apart(). Hopeless may be true of states behind a step that settles nothing.
+  bool FoundDead() const { return found_dead_; }
   bool Accepts(StateId state);
   // Some continuation (possibly none) is accepted.
   bool Live(StateId state) {
@@ -204,6 +205,7 @@ class StringSearch {
   int64_t spent_ = 0;                         // on searches that took more than small() steps
   bool all_asked_ = false;                    // DecideAll has run
   bool apart_ = false;                        // see Apart
+  bool found_dead_ = false;                   // by looking ahead
   int last_via_ = 0;                          // what led to acceptance the last time: a good guess
   std::vector<std::unique_ptr<Piece>> info_;  // by state
   std::vector<StateId*> rows_;                // by state, a next state for each ASCII class

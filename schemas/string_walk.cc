@@ -190,7 +190,11 @@ class Walk {
   }
   void Carry(size_t depth, int read) {
     stack_[depth] = {0, static_cast<uint16_t>(read), Where::kCarried};
-    settling_[depth] = search_.program().SettlingKey(KeyAt(depth));
+    if (search_.FoundDead()) {
+      settling_[depth] = {UINT64_MAX, UINT64_MAX};
+    } else {
+      settling_[depth] = search_.program().SettlingKey(KeyAt(depth));
+    }
   }
 
   uint32_t VisitCarried(uint32_t i) {

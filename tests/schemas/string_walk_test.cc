@@ -13,6 +13,7 @@
 
 #include "pawl/compiler.h"
 #include "schemas/class_trie.h"
+#include "schemas/string_search.h"
 #include "tests/schemas/property_generators.h"
 
 namespace pawl::property {
@@ -150,6 +151,13 @@ void Check(const std::shared_ptr<const Vocabulary>& vocabulary, const std::strin
               << schema << (canonical ? " canonical" : "") << " after <<" << text << ">> token "
               << token << " <<" << vocabulary->bytes(token) << ">>";
         }
+        // Looking for a way to an end must not change what was said before.
+        state->Completion();
+        ASSERT_EQ(state->mask(), mask);
+        for (const TokenId token : mask->Tokens()) {
+          ASSERT_TRUE(vocabulary->is_end(token) || state->Advance(token))
+              << schema << " after a completion of <<" << text << ">> token " << token;
+        }
         const std::vector<TokenId> allowed = mask->Tokens();
         if (allowed.empty()) break;
         const TokenId token = PickInside(dice, *vocabulary, allowed);
@@ -264,6 +272,36 @@ TEST_F(StringWalkTest, ProductsWithoutFuel) {
                 "{\"fo"},
        }) {
     for (const int64_t fuel : {1, 8, 100}) Check(vocabulary(), c.schema, c.begun, ++seed, fuel);
+  }
+}
+
+// What was left undecided when the steps of all searches were spent counts as live, and stays that
+// when a way to an end is looked for (bug: masks had allowed what Advance then refused).
+TEST(StringSearchTest, LookingForAWayDecidesNothing) {
+  schema::SchemaTable table;
+  std::vector<schema::AtomId> atoms;
+  for (const std::vector<std::u32string>& literals :
+       {std::vector<std::u32string>{U"abcdefghijkl"}, {U"adxyz"}}) {
+    schema::StringAtom atom;
+    atom.type = schema::StringAtom::Type::kLiterals;
+    atom.literals = literals;
+    atoms.push_back(table.formulas.value(table.AddString(std::move(atom))));
+  }
+  std::sort(atoms.begin(), atoms.end());
+  schema::StringProgram program(table, atoms);
+  const auto first = [&](schema::StringSearch::StateId state) {
+    return program.Literal(state, atoms[0]) == 0;
+  };
+  for (const bool spent : {false, true}) {
+    table.spending->steps = 0;
+    table.spending->max_steps = spent ? -1 : 1000000;
+    table.spending->max_bytes = size_t{1} << 20;
+    schema::StringSearch search(program, first, 80);
+    const auto a = search.Next(program.start(), U'a');
+    ASSERT_TRUE(a);
+    EXPECT_EQ(search.Next(*a, U'd').has_value(), spent);
+    search.Shortest(program.start(), 100);  // further than one search may look, not than all
+    EXPECT_EQ(search.Next(*a, U'd').has_value(), spent);
   }
 }
 

@@ -7,7 +7,9 @@
 //
 // A completion takes time in proportion to its length, so one after every token of a long text
 // would make that quadratic. A token that was good is therefore taken again, twice as often each
-// time, as long as each one brings the end nearer by as much as the first.
+// time, as long as each one brings the end nearer by as much as the first. And the search ends when
+// all the completions together have become so long that it has taken long: a hundred keys that are
+// missing have no shorter way among their tokens.
 #include "src/decode/closing.h"
 
 #include <algorithm>
@@ -17,6 +19,8 @@ namespace pawl {
 namespace {
 
 constexpr size_t kTried = 32;  // tokens, in each step
+// Tokens of completions, in all: so many times those of the first one and this many more.
+constexpr size_t kMostTimes = 64, kAsIfMore = 256;
 
 // Some of the longest tokens that may come next, the longest first.
 std::vector<TokenId> LongestAllowed(const State& state, const Vocabulary& vocabulary) {
@@ -38,7 +42,7 @@ std::vector<TokenId> LongestAllowed(const State& state, const Vocabulary& vocabu
 // Takes the last of `taken` again, up to the point where the whole has `most` tokens. `saved`: by
 // how many fewer the whole had after the last one.
 void Repeat(size_t most, size_t saved, std::vector<TokenId>& taken, State& at,
-            std::vector<TokenId>& closing) {
+            std::vector<TokenId>& closing, size_t& seen) {
   const TokenId token = taken.back();
   for (size_t times = 1; saved > 0; times *= 2) {
     const size_t total = taken.size() + closing.size();
@@ -49,6 +53,7 @@ void Repeat(size_t most, size_t saved, std::vector<TokenId>& taken, State& at,
     for (size_t i = 0; i < times && next; ++i) next = next->Advance(token);
     if (!next) return;
     auto rest = next->CompletionTokens();
+    seen += rest ? rest->size() : 0;
     if (!rest || taken.size() + times + rest->size() > total - times * saved) return;
     taken.insert(taken.end(), times, token);
     at = *next;
@@ -62,7 +67,9 @@ std::optional<std::vector<TokenId>> CloseWithin(const State& state, int most) {
   std::vector<TokenId> taken;
   State at = state;
   auto closing = at.CompletionTokens();
-  while (closing && taken.size() < static_cast<size_t>(std::max(0, most))) {
+  const size_t most_seen = closing ? kMostTimes * (closing->size() + kAsIfMore) : 0;
+  size_t seen = 0;
+  while (closing && taken.size() < static_cast<size_t>(std::max(0, most)) && seen < most_seen) {
     if (taken.size() + closing->size() <= static_cast<size_t>(most)) break;
     std::optional<State> best;
     TokenId chosen = kNoToken;
@@ -71,6 +78,7 @@ std::optional<std::vector<TokenId>> CloseWithin(const State& state, int most) {
       std::optional<State> next = at.Advance(token);
       if (!next) continue;
       auto rest = next->CompletionTokens();
+      seen += rest ? rest->size() : 0;
       if (!rest || rest->size() + 1 > best_closing->size()) continue;
       if (best && rest->size() >= best_closing->size()) continue;
       best = next;
@@ -82,7 +90,7 @@ std::optional<std::vector<TokenId>> CloseWithin(const State& state, int most) {
     taken.push_back(chosen);
     at = *best;
     closing = std::move(best_closing);
-    Repeat(static_cast<size_t>(most), saved, taken, at, *closing);
+    Repeat(static_cast<size_t>(most), saved, taken, at, *closing, seen);
   }
   if (!closing || taken.size() + closing->size() > static_cast<size_t>(std::max(0, most)))
     return std::nullopt;

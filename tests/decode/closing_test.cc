@@ -74,6 +74,26 @@ TEST(ClosingTest, LongTextsTakeTimeInProportion) {
   EXPECT_LT(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC, 1.0);
 }
 
+// Regression: where nothing shorter is there, every token was tried with a completion for each.
+TEST(ClosingTest, WhatCannotBeShorterIsGivenUpSoon) {
+  VocabularyInit init;
+  for (int byte = 0; byte < 256; ++byte) init.tokens.emplace_back(1, static_cast<char>(byte));
+  init.tokens.emplace_back("<end>");
+  init.special = init.end_tokens = {256};
+  std::string schema = R"({"minProperties":60,"propertyNames":{"enum":["k0")";
+  for (int key = 1; key < 600; ++key) schema += ",\"k" + std::to_string(key) + "\"";
+  schema += R"(]},"type":"object","additionalProperties":{"type":"null"}})";
+  const auto grammar = Compiler(*Vocabulary::Create(std::move(init))).CompileJsonSchema(schema);
+  ASSERT_TRUE(grammar.ok()) << grammar.error().ToString();
+  const State start = grammar->Start();
+  const int shortest = start.shortest_close();
+  EXPECT_GT(shortest, 500);
+  const std::clock_t begin = std::clock();
+  EXPECT_FALSE(CloseWithin(start, 500));
+  EXPECT_LT(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC, 2.0);
+  EXPECT_EQ(CloseWithin(start, shortest)->size(), static_cast<size_t>(shortest));
+}
+
 TEST(ClosingTest, TokensTakenByNumberAreAmongThem) {
   const Compiler compiler(Letters());
   const auto grammar =

@@ -647,8 +647,10 @@ std::optional<std::string> SchemaMachine::NewString(Key state, const std::string
   state = live(state, inside);
   if (state == kDead) return std::nullopt;
   const Lexeme lexeme = lexemes_[LexemeOf(state)];
+  // Beside those taken, some may be left to later places.
+  constexpr size_t kMore = 8;
   for (const std::u32string& more :
-       Continuations(*strings_[lexeme.search], lexeme.state, taken + 1)) {
+       Continuations(*strings_[lexeme.search], lexeme.state, taken + kMore)) {
     const std::string quoted = Quoted(EncodeCodepoints(more));
     if (live(state, quoted.substr(1)) != kDead) return inside + quoted.substr(1);
   }

@@ -149,6 +149,16 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
       limit = std::max(limit, frame.count + array.max_contains + 1);
   }
   limit = std::min(limit, max_count);
+  // Values that have to stand at later places are left to them.
+  std::vector<std::pair<uint64_t, uint32_t>> reserved;  // (place, item)
+  for (uint64_t index = frame.count + 1; unique && index < std::min(prefix, min_count); ++index) {
+    if (index > frame.count + kMaxPlannedApart) break;
+    FormulaId any = kTrueFormula;
+    for (const AtomId atom : cube.positive)
+      any = formulas.And(any, frames_.AnyItemDemand(atom, index));
+    const FewValues* const few = FewValuesOf(any);
+    if (few != nullptr && few->items.size() == 1) reserved.emplace_back(index, few->items[0]);
+  }
   for (uint64_t index = frame.count; index < limit; ++index) {
     const uint64_t count = frame.count + planned;
     // A count at which an atom fails is a reason only while the array ends with it.
@@ -173,6 +183,9 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
       for (const std::string& text : texts) {
         if (auto value = json::Parse(text); value.ok())
           apart = frames_.items().With(apart, frames_.InternItem(CanonicalText(*value)));
+      }
+      for (const auto& [place, value] : reserved) {
+        if (place > index) apart = frames_.items().With(apart, value);
       }
       if (apart != IdSets::kEmpty) item = formulas.And(item, frames_.DifferentFrom(apart));
     }

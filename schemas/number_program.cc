@@ -111,8 +111,8 @@ Result<std::unique_ptr<NumberProgram>> NumberProgram::Create(
     // "1.0" is no integer to draft 4; a set knows values only, so the spelling is asked beside it.
     if (common.constraint.integer_text) merged = false;
   }
-  if (canonical && common.constraint.integer)
-    common.constraint.integer_text = common.constraint.no_minus_zero = true;
+  if (canonical && common.constraint.integer) common.constraint.integer_text = true;
+  common.constraint.no_minus_zero = canonical;
   std::vector<Part>& parts = program->parts_;
   const auto add = [&parts](Result<Part> part) -> std::optional<Error> {
     if (!part.ok()) return part.error();
@@ -129,7 +129,7 @@ Result<std::unique_ptr<NumberProgram>> NumberProgram::Create(
   } else {
     program->exponents_ &= !common.constraint.integer_text;
     NumberConstraint syntax;
-    syntax.no_minus_zero = common.constraint.no_minus_zero;
+    syntax.no_minus_zero = canonical;
     if (auto error = add(Part::Create(syntax, false))) return *std::move(error);
     std::vector<Decimal> listed;
     for (const AtomId atom : atoms) {
@@ -167,7 +167,7 @@ Result<std::unique_ptr<NumberProgram>> NumberProgram::Create(
                  (!canonical || c.plain ||
                   accept([&](AtomId atom) { return classes->HoldsAsWritten(c, atom); }));
         },
-        common.constraint.integer_text);
+        common.constraint.integer_text, canonical);
   }
   program->states_.emplace_back();  // dead
   program->states_[0].live = 0;
@@ -302,8 +302,8 @@ bool NumberProgram::Accepts(StateId state) {
   }
   const uint32_t at = states_[state].key[0];
   if (!combines()) return parts_[0].Accepting(at);
-  const bool complete = only_listed_ ? parts_[0].Accepting(at) : parts_[0].automaton->Complete(at);
-  return complete && search_->Accepts(ClassOf(state));
+  // The syntax accepts every number but "-0" in canonical spelling.
+  return parts_[0].Accepting(at) && search_->Accepts(ClassOf(state));
 }
 
 bool NumberProgram::Live(StateId state) {

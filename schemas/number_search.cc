@@ -183,8 +183,8 @@ std::optional<std::string> ExponentRanges::Completion(bool negative, bool any,
   }
 }
 
-NumberSearch::NumberSearch(NumberClasses& classes, Wanted wanted, bool plain)
-    : classes_(classes), wanted_(std::move(wanted)), plain_(plain) {
+NumberSearch::NumberSearch(NumberClasses& classes, Wanted wanted, bool plain, bool no_minus_zero)
+    : classes_(classes), wanted_(std::move(wanted)), plain_(plain), no_minus_zero_(no_minus_zero) {
   const std::vector<Decimal>& cuts = classes_.cuts();
   for (size_t i = 0; i < cuts.size(); ++i) {
     const auto place = static_cast<uint32_t>(2 * i + 1);
@@ -371,7 +371,8 @@ NumberSearch::Answer NumberSearch::CompletesDigits(const Question& q, const Mant
 NumberSearch::Answer NumberSearch::CompletesZero(const Question& q, const Mantissa& m,
                                                  int64_t limit, std::string* text) {
   const bool not_plain = !q.plain && classes_.asks_spelling();
-  if (Accepts(classes_.Of(Decimal(), q.plain))) {
+  const bool zero = !q.negative || !no_minus_zero_;
+  if (zero && Accepts(classes_.Of(Decimal(), q.plain))) {
     if (text != nullptr) *text = !m.complete ? "0" : not_plain && !m.point ? ".0" : "";
     return Answer::kYes;
   }
@@ -467,7 +468,8 @@ ExponentRanges NumberSearch::Exponents(const Mantissa& mantissa, int64_t limit) 
   constexpr int64_t kFar = ExponentRanges::kFar;
   const Decimal value = mantissa.value();
   if (value.is_zero()) {
-    if (Accepts(classes_.Of(value, false))) out.Add(-kFar, kFar);
+    const bool zero = !mantissa.negative || !no_minus_zero_;
+    if (zero && Accepts(classes_.Of(value, false))) out.Add(-kFar, kFar);
     return out;
   }
   // Where the class may change: the first exponents of new ones.

@@ -67,8 +67,9 @@ class NumberSearch {
   using Wanted = std::function<bool(const Class&)>;
   enum class Answer { kNo, kYes, kUnknown };
 
-  // `plain`: only texts without '.' and exponent are wanted.
-  NumberSearch(NumberClasses& classes, Wanted wanted, bool plain);
+  // `plain`: only texts without '.' and exponent are wanted. `no_minus_zero`: no text of zero that
+  // begins with '-' is.
+  NumberSearch(NumberClasses& classes, Wanted wanted, bool plain, bool no_minus_zero);
 
   bool Accepts(const Class& c);
   // Something wanted begins like that, its exponent between -limit and limit (0: it has none).
@@ -115,7 +116,7 @@ class NumberSearch {
 
   NumberClasses& classes_;
   Wanted wanted_;
-  bool plain_;
+  bool plain_, no_minus_zero_;
   std::map<Class, bool> accepted_;
   std::array<std::vector<Cut>, 2> cuts_;                              // positive, negative
   uint32_t zero_ = 0;                                                 // its place

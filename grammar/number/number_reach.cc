@@ -82,10 +82,10 @@ int32_t NumberRules::Relation(const Prefix& p, const Bound& bound, int32_t progr
 // The mantissa as it stands, times 10^shift, fulfils the constraint.
 bool NumberRules::AcceptsShifted(const Prefix& p, int64_t shift) const {
   if (p.hope != Hope::kAlive) return false;
+  if (!p.nonzero) return ZeroOk(p);
   if (trivial_) return true;
   const Side& side = SideOf(p);
-  if (!p.nonzero && zero_ok_) return true;
-  if (!p.nonzero || side.empty) return false;
+  if (side.empty) return false;
   if (!Tracked(p)) return true;
   if (divisor_ != 0) {
     const int64_t zeros = p.weight + shift - divisor_exponent_;
@@ -269,7 +269,7 @@ bool NumberRules::CanReachExponent(const Prefix& p) const {
 
 bool NumberRules::CanReach(const Prefix& p) const {
   if (p.hope != Hope::kAlive) return false;
-  if (trivial_) return true;
+  if (trivial_ && !p.negative) return true;
   switch (p.phase) {
     case Phase::kStart:
     case Phase::kMinus:
@@ -282,7 +282,7 @@ bool NumberRules::CanReach(const Prefix& p) const {
     case Phase::kInteger:
     case Phase::kPoint:
     case Phase::kFraction: {
-      if (!p.nonzero && zero_ok_) return true;
+      if (!p.nonzero && ZeroOk(p)) return true;
       if (SideOf(p).empty) return false;
       if (!Tracked(p)) return true;
       if (!p.nonzero) return ReachFromZero(p, exponent_limit_, nullptr);
@@ -356,7 +356,7 @@ std::string NumberRules::CompleteInteger(const Prefix& p) const {
 }
 
 std::string NumberRules::CompleteFraction(const Prefix& p) const {
-  if (!p.nonzero && zero_ok_) return p.phase == Phase::kPoint ? "0" : "";
+  if (!p.nonzero && ZeroOk(p)) return p.phase == Phase::kPoint ? "0" : "";
   std::string digits;
   for (int64_t magnitude = 0; magnitude <= exponent_limit_; ++magnitude) {
     for (const int64_t shift : {magnitude, -magnitude}) {

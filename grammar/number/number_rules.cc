@@ -20,7 +20,8 @@
 //    remainder instead. After the point, digits at more than L-e places can only be zeros.
 //    "integer" is multipleOf 1 and is worked in with a least common multiple.
 //
-// 3. Zero is decided by itself: it is a multiple of everything, so only the bounds count.
+// 3. Zero is decided by itself: it is a multiple of everything, so only the bounds count, and the
+// sign where "-0" is not written.
 //
 // Two designs were possible for exponents: to allow them only where nothing depends on the
 // mantissa, or to remember the mantissa exactly, which makes every digit string a state of its own.
@@ -260,8 +261,8 @@ void NumberRules::Normalize(Prefix& p) const {
   if (!Tracked(p)) {
     Prefix kept;
     kept.phase = p.phase;
-    kept.negative = p.negative && !trivial_;
-    kept.nonzero = p.nonzero && !zero_ok_;
+    kept.negative = p.negative && (!trivial_ || (no_minus_zero_ && !p.nonzero));
+    kept.nonzero = p.nonzero && !ZeroOk(kept);
     p = kept;
     return;
   }
@@ -345,7 +346,7 @@ std::optional<NumberRules::Prefix> NumberRules::Next(const Prefix& prefix, int s
         p.negative = true;
         break;
       }
-      if (!digit || (no_minus_zero_ && symbol == 0 && p.negative)) return std::nullopt;
+      if (!digit) return std::nullopt;
       p.phase = symbol == 0 ? Phase::kZero : Phase::kInteger;
       if (p.hope == Hope::kAlive) {
         Feed(p, symbol);

@@ -23,7 +23,7 @@ struct NumberConstraint {
   std::optional<Decimal> multiple_of;  // greater than 0
   bool integer = false;                // by value: 5.0 is an integer
   bool integer_text = false;   // draft 4's "integer": by value, and written without '.' and 'e'
-  bool no_minus_zero = false;  // "-0" is not written. REQUIRES: integer_text
+  bool no_minus_zero = false;  // a text that begins with '-' is not zero: no "-0", "-0.0", "-0e5"
 };
 
 // Immutable after Create; any number of threads may use one.
@@ -125,6 +125,7 @@ class NumberRules {
                        const std::optional<Decimal>& high, bool high_exclusive);
   const Side& SideOf(const Prefix& p) const { return sides_[p.negative ? 1 : 0]; }
   bool Tracked(const Prefix& p) const;
+  bool ZeroOk(const Prefix& p) const { return zero_ok_ && !(no_minus_zero_ && p.negative); }
   void Feed(Prefix& p, int digit) const;
   void Normalize(Prefix& p) const;
   void NormalizeOrder(Prefix& p) const;
@@ -145,7 +146,7 @@ class NumberRules {
   std::string CompleteFraction(const Prefix& p) const;
   std::string CompleteExponent(const Prefix& p) const;
 
-  bool trivial_ = false;  // every number
+  bool trivial_ = false;  // every number, "-0" aside
   bool integer_text_ = false;
   bool no_minus_zero_ = false;
   bool exponents_ = false;      // 'e' is read

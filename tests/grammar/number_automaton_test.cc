@@ -31,6 +31,7 @@ std::string Describe(const NumberConstraint& c) {
   if (c.minimum) out += (c.exclusive_minimum ? " > " : " >= ") + c.minimum->ToString();
   if (c.maximum) out += (c.exclusive_maximum ? " < " : " <= ") + c.maximum->ToString();
   if (c.multiple_of) out += " multiple of " + c.multiple_of->ToString();
+  if (c.no_minus_zero) out += " without -0";
   return out;
 }
 
@@ -42,6 +43,7 @@ bool Fulfils(const NumberConstraint& c, const Decimal& v) {
 }
 
 bool FulfilsText(const NumberConstraint& c, const std::string& text) {
+  if (c.no_minus_zero && text[0] == '-' && D(text).is_zero()) return false;
   return Fulfils(c, D(text)) && (!c.integer_text || text.find_first_of(".eE") == text.npos);
 }
 
@@ -202,6 +204,7 @@ NumberConstraint RandomConstraint(Random& random) {
     if (random() % 2 == 0) c.multiple_of = RandomDivisor(random);
     c.integer = random() % 4 == 0;
     c.integer_text = random() % 16 == 0;
+    c.no_minus_zero = random() % 4 == 0;
     if (NumberAutomaton::Create(c, false).ok()) return c;  // the common divisor may be too long
   }
 }
@@ -216,6 +219,7 @@ std::string NearText(Random& random, const NumberConstraint& c, bool exponents) 
   std::string text = seeds[random() % seeds.size()].ToString();
   if (!exponents && text.find('e') != std::string::npos) return RandomNumber(random, 6, false);
   const size_t e = std::min(text.find('e'), text.size());
+  if (text[0] == '0' && random() % 4 == 0) return "-" + text + (random() % 2 == 0 ? ".00" : "");
   switch (random() % 5) {
     case 0:
       break;
@@ -276,6 +280,42 @@ TEST(NumberAutomatonTest, CanAcceptMissesNothing) {
     }
   }
   EXPECT_GT(lost, 500);
+}
+
+TEST(NumberAutomatonTest, ZeroWithoutMinus) {
+  const auto check = [](const NumberConstraint& c, std::initializer_list<const char*> accepted,
+                        std::initializer_list<const char*> refused) {
+    for (const bool exponents : {false, true}) {
+      Walker walker(c, exponents);
+      for (const char* text : accepted) {
+        EXPECT_TRUE(walker.automaton().Accepting(walker.Walk(text))) << Describe(c) << ": " << text;
+        walker.Check(text);
+      }
+      for (const char* text : refused) {
+        EXPECT_FALSE(walker.automaton().CanAccept(walker.Walk(text)))
+            << Describe(c) << ": " << text;
+        walker.Check(text);
+      }
+    }
+  };
+  NumberConstraint c;
+  c.no_minus_zero = true;
+  check(c, {"0", "0.0", "0e5", "-1", "-0.5", "-0.0001", "-0.5e3", "-10"}, {"-0e", "-0.0e5"});
+  Walker any(c, false);
+  for (const char* text : {"-", "-0", "-0.", "-0.00"}) {
+    EXPECT_FALSE(any.automaton().Accepting(any.Walk(text))) << text;
+    EXPECT_TRUE(any.automaton().CanAccept(any.Walk(text))) << text;
+  }
+  c.minimum = D("0");
+  check(c, {"0", "0.0", "0.5"}, {"-"});
+  c.minimum = D("-0.01");
+  c.multiple_of = D("0.01");
+  check(c, {"0", "-0.01", "-0.010"}, {"-0.00e1", "-2e0"});
+  c.minimum = D("-3");
+  c.multiple_of = D("1");
+  check(c, {"0", "0.0", "-3", "-1.0"}, {"-4"});
+  Walker whole(c, false);  // no fraction, so nothing but zero follows
+  EXPECT_FALSE(whole.automaton().CanAccept(whole.Walk("-0")));
 }
 
 TEST(NumberAutomatonTest, EmptinessCombinesRangeAndDivisor) {

@@ -289,6 +289,14 @@ int64_t ExponentIn(const Value& value) {
 
 // --- What is checked ------------------------------------------------------------------------
 
+// Zero with a sign, which canonical spelling has not.
+bool HasMinusZero(const Value& value) {
+  if (value.type == Type::kNumber) return value.text[0] == '-' && Read(value.text).digits.empty();
+  return std::ranges::any_of(value.items, HasMinusZero) ||
+         std::ranges::any_of(value.members,
+                             [](const auto& member) { return HasMinusZero(member.second); });
+}
+
 struct Subject {
   std::string text;
   Value schema;
@@ -299,7 +307,7 @@ struct Subject {
   std::optional<bool> Valid(const std::string& instance) const {
     const auto value = json::Parse(instance);
     if (!value.ok()) return std::nullopt;
-    return Holds(schema, *value, draft4);
+    return Holds(schema, *value, draft4) && !(canonical && HasMinusZero(*value));
   }
   bool MustRead(const std::string& instance) const {
     return Valid(instance).value_or(false) && ExponentIn(*json::Parse(instance)) <= kMaxExponent &&
@@ -310,7 +318,8 @@ struct Subject {
   static bool IsCanonical(const std::string& number) {
     const Exact value = Read(number);
     if (value.digits.empty()) return number == "0";
-    return value.exponent >= 0 ? value.plain : !number.ends_with('0');
+    if (value.exponent >= 0) return value.plain;
+    return number.find_first_of("eE") == number.npos && !number.ends_with('0');
   }
 };
 
@@ -399,7 +408,7 @@ void Walk(const Subject& s, Random& random, int steps) {
   // The parser reads no number beyond 10^4932.
   const auto fits = [&](const std::string& whole) {
     const auto value = json::Parse(whole);
-    return value.ok() ? Holds(s.schema, *value, s.draft4) : value.error().code == ErrorCode::kLimit;
+    return value.ok() ? s.Valid(whole).value() : value.error().code == ErrorCode::kLimit;
   };
   State state = s.grammar->Start();
   std::string text;
@@ -438,7 +447,7 @@ TEST(NumberCombinationTest, AgreesWithExactArithmetic) {
     const bool exponents = i % 4 != 1;
     const Subject s =
         Make(Numbers(RandomSchema(random, 1 + static_cast<int>(random() % 2), draft4)), draft4,
-             exponents, !exponents && i % 8 == 5);
+             exponents, i % 8 >= 5);
     for (int n = 0; n < 25 && !HasFatalFailure(); ++n)
       Check(s, RandomText(random, exponents || n == 0), false, n < 3 ? 3 : 1, counts);
   }
@@ -540,7 +549,11 @@ TEST(NumberCombinationTest, CanonicalIntegers) {
   } cases[] = {
       {R"({"type":"integer"})", {"0", "-1", "10"}, {"-0", "0.0", "1.0", "-", "-01"}},
       {R"({"type":"integer","minimum":0,"maximum":0})", {"0"}, {"-0", "-"}},
-      {R"({"type":"number"})", {"0", "-0.0", "1.0", "1.50"}, {}},
+      {R"({"type":"number"})", {"0", "0.0", "1.0", "1.50", "-0.5"}, {"-0", "-0.0", "-0e5"}},
+      {R"({})", {"0", "-0.5", "[0,-1]"}, {"-0", "-0.0", "[-0]", R"({"a":-0})"}},
+      {R"({"type":"number","minimum":-1})", {"0", "-0.5", "-1"}, {"-0", "-0.00"}},
+      {R"({"type":"number","not":{"multipleOf":0.5}})", {"-0.1"}, {"-0", "-0.0", "-0.5"}},
+      {R"({"type":"number","not":{"minimum":1,"maximum":2}})", {"0.0", "-0.1"}, {"-0", "-0.0"}},
       {R"({"anyOf":[{"type":"integer","minimum":5},{"type":"integer","maximum":-5}]})",
        {"5", "-50"},
        {"5.0", "5.", "-5.0", "0", "-0"}},
@@ -566,6 +579,133 @@ TEST(NumberCombinationTest, CanonicalIntegers) {
     for (const char* text : c.refused) {
       const auto state = s.grammar->Start().Advance(std::string_view(text));
       EXPECT_FALSE(state && state->accepting()) << c.schema << " " << text;
+    }
+  }
+}
+
+// Every text of at most `depth` more characters that is accepted; on the way masks are what Advance
+// takes, and something can follow.
+void AcceptedBelow(const Subject& s, const State& state, std::string& text, int depth,
+                   std::vector<std::string>& out) {
+  if (state.accepting()) out.push_back(text);
+  const auto rest = state.ShortestCompletion();
+  ASSERT_TRUE(rest && s.Valid(text + *rest).value_or(false)) << s.text << " after " << text;
+  if (depth == 0) return;
+  const auto mask = depth > 1 ? state.mask() : nullptr;
+  for (const char c : std::string_view("-0125.e")) {
+    const auto next = state.Advance(std::string_view(&c, 1));
+    if (mask != nullptr) {
+      ASSERT_EQ(next.has_value(), mask->Allows(static_cast<unsigned char>(c)))
+          << s.text << " after " << text << " with " << c;
+    }
+    if (!next) continue;
+    text.push_back(c);
+    AcceptedBelow(s, *next, text, depth - 1, out);
+    text.pop_back();
+  }
+}
+
+// All numbers of at most four of those characters.
+std::vector<std::string> ShortNumbers() {
+  std::vector<std::string> out, begun = {""};
+  for (int i = 0; i < 4; ++i) {
+    std::vector<std::string> longer;
+    for (const std::string& text : begun) {
+      for (const char c : std::string_view("-0125.e")) longer.push_back(text + c);
+    }
+    begun = std::move(longer);
+    std::ranges::copy_if(begun, std::back_inserter(out),
+                         [](const std::string& text) { return json::Parse(text).ok(); });
+  }
+  return out;
+}
+
+// Canonical spelling over all short texts. Numbers may end with zeros, or have an exponent where
+// those are on; but one that is an integer, or listed, whatever else is asked, has one text.
+TEST(NumberCombinationTest, CanonicalTexts) {
+  Random random(44 + static_cast<unsigned>(Scale()));
+  const std::vector<std::string> all = ShortNumbers();
+  int accepted = 0, zeros = 0;
+  for (int i = 0; i < 400 * Scale() && !HasFatalFailure(); ++i) {
+    const bool exponents = i % 4 == 0, number = i % 3 == 0;
+    const char* const common = number       ? R"({"type":"number")"
+                               : i % 3 == 1 ? R"({"type":"integer")"
+                                            : R"({"type":"number","enum":[0,-1,1,0.5,-0.5,2,10])";
+    const Subject s =
+        Make(std::string(common) + R"(,"allOf":[)" +
+                 RandomSchema(random, 1 + static_cast<int>(random() % 2), false) + "]}",
+             false, exponents, true);
+    std::vector<std::string> texts;
+    std::string text;
+    if (s.grammar) AcceptedBelow(s, s.grammar->Start(), text, 4, texts);
+    std::ranges::sort(texts);
+    for (const std::string& one : texts) {
+      ASSERT_TRUE(s.Valid(one).value_or(false)) << s.text << " accepts " << one;
+      ASSERT_TRUE(number || s.IsCanonical(one)) << s.text << " accepts " << one;
+    }
+    for (const std::string& one : all) {
+      ASSERT_TRUE(!s.MustRead(one) || std::ranges::binary_search(texts, one))
+          << s.text << " refuses " << one;
+    }
+    accepted += static_cast<int>(texts.size());
+    zeros += std::ranges::binary_search(texts, "0") ? 1 : 0;
+  }
+  EXPECT_GT(accepted, 10'000);
+  EXPECT_GT(zeros, 50);
+}
+
+// Around numbers: the sign of a zero is refused wherever conditions meet.
+TEST(NumberCombinationTest, CanonicalZeros) {
+  const struct {
+    const char *schema, *accepted, *refused;
+  } cases[] = {
+      {R"({"type":"integer","minimum":0,"maximum":2,"not":{"enum":[1]}})", "0", "-"},
+      {R"({"type":"integer","minimum":-2,"maximum":2,"not":{"enum":[1]}})", "-2", "-0"},
+      {R"({"oneOf":[{"properties":{"t":{"const":0}},"required":["t"],"type":"object"},
+                    {"properties":{"t":{"const":1}},"required":["t"],"type":"object"}]})",
+       R"({"t":0})", R"({"t":-0)"},
+      {R"({"oneOf":[{"properties":{"t":{"const":0}},"required":["t"],"type":"object"},
+                    {"properties":{"t":{"const":-1}},"required":["t"],"type":"object"}]})",
+       R"({"t":-1})", R"({"t":-0)"},
+      {R"({"type":"array","items":{"type":"integer","minimum":0,"maximum":1},"uniqueItems":true})",
+       "[1,0]", "[1,-"},
+      {R"({"type":"array","items":{"type":"integer","minimum":-1,"maximum":1},
+           "uniqueItems":true,"contains":{"const":1}})",
+       "[1,-1]", "[1,-0"},
+      {R"({"type":"object","properties":{"a":{"type":"integer"}},"required":["a"],
+           "additionalProperties":false,
+           "if":{"properties":{"a":{"const":0}}},"then":true,"else":{"maxProperties":1}})",
+       R"({"a":0})", R"({"a":-0)"},
+      {R"({"type":"object","properties":{"a":{"type":"number"}},"required":["a"],
+           "additionalProperties":false,
+           "if":{"properties":{"a":{"minimum":0}}},"then":{"maxProperties":1},"else":false})",
+       R"({"a":0.0})", R"({"a":-0.0})"},
+  };
+  Random random(45 + static_cast<unsigned>(Scale()));
+  for (const auto& c : cases) {
+    for (const bool canonical : {true, false}) {
+      const Subject s = Make(c.schema, false, false, canonical);
+      ASSERT_TRUE(s.grammar.has_value()) << c.schema;
+      const auto right = s.grammar->Start().Advance(std::string_view(c.accepted));
+      EXPECT_TRUE(right && right->accepting()) << c.schema << " " << c.accepted;
+      const auto wrong = s.grammar->Start().Advance(std::string_view(c.refused));
+      EXPECT_EQ(wrong.has_value(), !canonical) << c.schema << " " << c.refused;
+    }
+    const Subject s = Make(c.schema, false, false, true);
+    for (int n = 0; n < 40; ++n) {
+      State state = s.grammar->Start();
+      std::string text;
+      for (int i = 0; i < 60; ++i) {
+        const std::vector<TokenId> tokens = state.mask()->Tokens();
+        ASSERT_FALSE(tokens.empty()) << s.text << ": a dead end after " << text;
+        const TokenId token = tokens[random() % tokens.size()];
+        if (s.grammar->vocabulary().is_end(token)) break;
+        state = *state.Advance(token);
+        text += s.grammar->vocabulary().bytes(token);
+      }
+      text += state.ShortestCompletion().value_or("?");
+      const auto value = json::Parse(text);
+      ASSERT_TRUE(value.ok() && !HasMinusZero(*value)) << s.text << " writes " << text;
     }
   }
 }

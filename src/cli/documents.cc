@@ -2,7 +2,9 @@
 #include "src/cli/documents.h"
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
+#include <optional>
 #include <string_view>
 #include <system_error>
 #include <vector>
@@ -30,6 +32,26 @@ bool IsAbsoluteUri(std::string_view text) {
          std::ranges::none_of(text, [](char c) { return c <= ' ' && c >= 0; });
 }
 
+// The path that a URI's path stands for (RFC 3986, section 2.1); nullopt where an escape is broken,
+// or stands for a slash, which would come to part names that the URI does not part.
+std::optional<std::string> DecodePath(std::string_view path) {
+  std::string out;
+  for (size_t i = 0; i < path.size(); ++i) {
+    if (path[i] != '%') {
+      out.push_back(path[i]);
+      continue;
+    }
+    if (path.size() - i < 3) return std::nullopt;
+    unsigned value = 0;
+    const char* end = path.data() + i + 3;
+    if (std::from_chars(path.data() + i + 1, end, value, 16).ptr != end) return std::nullopt;
+    if (value == '/') return std::nullopt;
+    out.push_back(static_cast<char>(value));
+    i += 2;
+  }
+  return out;
+}
+
 size_t MaxBytes() { return static_cast<size_t>(JsonSchemaOptions().max_schema_bytes); }
 }  // namespace
 
@@ -55,12 +77,10 @@ Result<std::shared_ptr<const DocumentFolder>> DocumentFolder::Open(const std::st
   std::sort(files.begin(), files.end());
   auto out = std::make_shared<DocumentFolder>();
   out->folder_ = folder;
-  const std::string slash = base.empty() || base.back() == '/' ? "" : "/";
-  for (const fs::path& file : files) {
-    out->file_of_.emplace(base + slash + file.lexically_relative(folder).generic_string(),
-                          file.string());
-  }
-  // Paths go before identifiers; among equal identifiers the first file in order of names counts.
+  out->base_ = base.back() == '/' ? base : base + "/";
+  for (const fs::path& file : files)
+    out->file_at_.emplace(file.lexically_relative(folder).generic_string(), file.string());
+  // Among equal identifiers the first file in order of names counts.
   for (const fs::path& file : files) {
     // What is too large or no JSON is an error only for who refers to it.
     const auto text = ReadFile(file.string(), MaxBytes());
@@ -78,10 +98,17 @@ Result<std::shared_ptr<const DocumentFolder>> DocumentFolder::Open(const std::st
 }
 
 Result<std::string> DocumentFolder::Find(std::string_view uri) const {
+  if (uri.starts_with(base_)) {
+    const std::string_view written = uri.substr(base_.size());
+    const std::optional<std::string> path = DecodePath(written);
+    auto it = path.has_value() ? file_at_.find(*path) : file_at_.end();
+    // A name with a percent sign that is not escaped as it should be.
+    if (it == file_at_.end()) it = file_at_.find(written);
+    if (it != file_at_.end()) return ReadFile(it->second, MaxBytes());
+  }
   const auto it = file_of_.find(uri);
-  if (it == file_of_.end())
-    return Error{ErrorCode::kIo, "no file in " + folder_ + " has this identifier or path", ""};
-  return ReadFile(it->second, MaxBytes());
+  if (it != file_of_.end()) return ReadFile(it->second, MaxBytes());
+  return Error{ErrorCode::kIo, "no file in " + folder_ + " has this identifier or path", ""};
 }
 
 }  // namespace pawl::cli

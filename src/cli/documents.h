@@ -12,7 +12,8 @@
 namespace pawl::cli {
 
 // The JSON files of a folder and its subfolders, each found by its "$id" (or "id") and by `base`
-// followed by its path in the folder.
+// followed by its path in the folder, in which percent escapes may stand for any character but the
+// slash: a%20b.json is the file "a b.json".
 class DocumentFolder {
  public:
   // Errors (kIo, kLimit) name the option and the folder.
@@ -22,8 +23,11 @@ class DocumentFolder {
   Result<std::string> Find(std::string_view uri) const;
 
  private:
+  using Files = std::map<std::string, std::string, std::less<>>;
   std::string folder_;
-  std::map<std::string, std::string, std::less<>> file_of_;  // by URI
+  std::string base_;  // ends with a slash
+  Files file_at_;     // by path in the folder
+  Files file_of_;     // by identifier
 };
 
 }  // namespace pawl::cli

@@ -100,6 +100,7 @@ void LayoutFlags::AddTo(CLI::App* command) {
                    "What stands between items and between key and value when --whitespace is "
                    "compact, for example ', ' ': '")
       ->expected(2)
+      ->allow_extra_args(false)  // the files of validate may follow
       ->type_name("ITEM KEY")
       ->delimiter('\0');
   command->add_flag("--ascii", ascii, "Write what is not ASCII as \\uXXXX");

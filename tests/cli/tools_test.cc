@@ -38,6 +38,31 @@ TEST(ValidateTest, AcceptsWhatTheSchemaAllows) {
   }
 }
 
+TEST(ValidateTest, FilesMayStandOnEitherSideOfTheSeparators) {
+  const std::string one = WriteScratch("spaced.json", "{\"x\": 1}");
+  const std::string two = WriteScratch("tight.json", "{\"x\":1}");
+  const std::vector<std::string> separators = {"--separators", ", ", ": "};
+  // What stands before the separators, and after them.
+  const std::vector<std::pair<std::vector<std::string>, std::vector<std::string>>> orders = {
+      {{}, {one, two}}, {{one}, {two}}, {{one, two}, {}}};
+  for (const auto& [before, after] : orders) {
+    std::vector<std::string> arguments = {"validate",
+                                          "--schema",
+                                          Schema(),
+                                          "--tokenizer",
+                                          RandomModelFolder() + "/tokenizer.json",
+                                          "--whitespace",
+                                          "compact"};
+    for (const auto& part : {before, separators, after})
+      arguments.insert(arguments.end(), part.begin(), part.end());
+    const CommandResult result = RunPawl(arguments);
+    EXPECT_EQ(result.exit_code, 1) << result.err;
+    EXPECT_NE(result.out.find(one + ": accepted (8 tokens)\n" + two + ": refused at byte 5"),
+              std::string::npos)
+        << result.out << result.err;
+  }
+}
+
 TEST(ValidateTest, ReferencesLeadIntoTheFolder) {
   WriteScratch("leaf.json", R"({"$id": "http://leaf.test/l", "type": "integer"})");
   const std::string list = WriteScratch("list.json", R"({"items": {"$ref": "leaf.json"}})");
@@ -69,6 +94,42 @@ TEST(ValidateTest, ReferencesLeadIntoTheFolder) {
     const CommandResult no_uri = validate(by_path, {"--ref-dir", folder, "--ref-base", base});
     EXPECT_EQ(no_uri.exit_code, 2) << base;
     EXPECT_NE(no_uri.err.find("--ref-base"), std::string::npos) << no_uri.err;
+  }
+}
+
+TEST(ValidateTest, PathsOfReferencesMayBeEscaped) {
+  const std::string folder = ScratchPath("served");
+  WriteScratch("served/a b.json", R"({"type": "array"})");
+  WriteScratch("served/\xC3\xA4+100%.json", R"({"type": "array"})");
+  WriteScratch("served/%41.json", R"({"type": "array"})");
+  WriteScratch("served/sub/one.json", R"({"$ref": "two%20.json"})");
+  WriteScratch("served/sub/two .json", R"({"type": "array"})");
+  WriteScratch("secret.json", R"({"type": "array"})");
+  const auto exit_code = [&](const std::string& reference, const std::string& base) {
+    const std::string schema = WriteScratch("refers.json", R"({"$ref": ")" + reference + R"("})");
+    const CommandResult result = RunPawl(
+        {"validate", "--schema", schema, "--tokenizer", RandomModelFolder() + "/tokenizer.json",
+         "--ref-dir", folder, "--ref-base", base + "/", "-"},
+        "[1,2]");
+    if (result.exit_code != 0) {
+      EXPECT_NE(result.err.find("no file in " + folder), std::string::npos) << result.err;
+    }
+    return result.exit_code;
+  };
+  // The base is a part of the URI, as it is written.
+  for (const std::string base : {"http://localhost:1234", "http://localhost:1234/a%20b"}) {
+    for (const char* path :
+         {"a%20b.json", "%61%20b%2ejson", "a b.json", "%C3%A4%2B100%25.json", "\xC3\xA4+100%.json",
+          "%2541.json", "%41.json", "sub/one.json", "sub/two%20.json", "x/../a%20b.json"}) {
+      EXPECT_EQ(exit_code(base + "/" + path, base), 0) << base << " " << path;
+    }
+    for (const char* path :
+         {"sub%2Fone.json", "sub%2fone.json", "..%2Fsecret.json", "%2e%2e/secret.json",
+          "%2E%2E%2Fsecret.json", "sub/%2e%2e/%2e%2e/secret.json", "../secret.json",
+          "a%20b.json%00", "a%00b.json", "sub%5Cone.json", "%c3%a4+100%.json", "a%2.json", "a%2",
+          "a%", "%zz.json", "a%2520b.json", "a+b.json", "a%20b.json?x"}) {
+      EXPECT_EQ(exit_code(base + "/" + path, base), 2) << base << " " << path;
+    }
   }
 }
 

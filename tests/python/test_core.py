@@ -175,6 +175,36 @@ def test_apply_mask_to_numpy():
     logits = np.zeros((1, 70), dtype=np.float32)
     pawl.apply_mask(logits, mask)
     assert np.flatnonzero(logits[0] == 0).tolist() == [0, 2]
+    # One row may stand without its dimension, on either side.
+    for flat_mask, shape in ((mask[0], (70,)), (mask, (70,)), (mask[0], (1, 70))):
+        logits = np.zeros(shape, dtype=np.float32)
+        pawl.apply_mask(logits, flat_mask)
+        assert np.flatnonzero(logits == 0).tolist() == [0, 2]
+
+
+@pytest.mark.parametrize("masks, logits", [
+    ((1, 4), (2, 128)), ((4,), (2, 128)), ((3, 4), (2, 128)), ((3, 4), (1, 228)), ((2, 4), (128,)),
+    ((2, 4), (1, 128)), ((2, 4), (4, 64)), ((2, 4), (2, 1, 128)), ((2, 1, 4), (2, 128)),
+    ((), (128,)), ((0, 4), (1, 128))])
+def test_apply_mask_wants_a_row_for_each_row(masks, logits):
+    def check(values, mask):
+        with pytest.raises(pawl.PawlError) as error:
+            pawl.apply_mask(values, mask)
+        assert error.value.code == "invalid"
+        assert str(masks) in str(error.value) and str(logits) in str(error.value)
+        assert (values == 0).all()
+
+    mask = np.full(masks, 5, dtype=np.int32)
+    check(np.zeros(logits, dtype=np.float32), mask)
+    torch = pytest.importorskip("torch")
+    check(torch.zeros(*logits), mask)
+    check(torch.zeros(*logits), torch.from_numpy(np.array(mask)))
+
+
+def test_apply_mask_to_no_rows():
+    logits = np.zeros((0, 70), dtype=np.float32)
+    pawl.apply_mask(logits, np.zeros((0, 3), dtype=np.int32))
+    assert logits.shape == (0, 70)
 
 
 def test_batches_and_trees(compiler, vocabulary):

@@ -1,10 +1,13 @@
 // A live state that a step leads back to itself can be passed any number of times, each time with
 // another value; looking for such a loop nearby is enough for the programs that schemas give
-// (patterns with a star, unbounded lengths and numbers).
+// (patterns with a star, unbounded lengths and numbers). Where lengths are bounded, as in the
+// labels of a host name, a way on which several letters lead to the same state has as many texts as
+// all its choices multiplied: more than any array will have items.
 #include "schemas/distinct.h"
 
 #include <algorithm>
 #include <deque>
+#include <map>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -15,6 +18,8 @@ namespace {
 
 constexpr size_t kMaxStates = 64;       // looked at for a loop
 constexpr size_t kMaxVisits = 200'000;  // for continuations
+constexpr size_t kMaxChoices = 40;
+constexpr double kCountless = 1e12;
 constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyz0123456789";
 
 // A digit of `digits` that can follow for ever.
@@ -62,6 +67,29 @@ std::vector<Text> FirstTexts(StateId start, const Alphabet& alphabet, size_t cou
 
 }  // namespace
 
+// A way on which letters can be chosen so often that nobody will see all texts.
+static bool HasCountless(StringSearch& search, StringSearch::StateId state) {
+  StringProgram& program = search.program();
+  double texts = 1;
+  for (size_t step = 0; step < kMaxChoices && texts < kCountless; ++step) {
+    std::map<int, int> letters;  // by class
+    for (const char c : kPlain) ++letters[program.ClassOf(static_cast<char32_t>(c))];
+    int most = 1;
+    StringSearch::StateId next = state;
+    for (const auto& [cls, count] : letters) {
+      if (count <= most) continue;
+      const StringSearch::StateId to = program.Next(state, cls);
+      if (!search.Live(to)) continue;
+      most = count;
+      next = to;
+    }
+    if (most == 1) return false;
+    texts *= most;
+    state = next;
+  }
+  return texts >= kCountless;
+}
+
 bool Endless(StringSearch& search, StringSearch::StateId start) {
   StringProgram& program = search.program();
   std::deque<StringSearch::StateId> queue = {start};
@@ -78,7 +106,7 @@ bool Endless(StringSearch& search, StringSearch::StateId start) {
       if (seen.size() < kMaxStates && seen.insert(next).second) queue.push_back(next);
     }
   }
-  return false;
+  return HasCountless(search, start);
 }
 
 bool Endless(NumberProgram& program, NumberProgram::StateId state, const std::string& text,

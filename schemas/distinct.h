@@ -10,7 +10,8 @@
 
 namespace pawl::schema {
 
-// There are infinitely many accepted continuations. "No" may be wrong, "yes" is not.
+// There are infinitely many accepted continuations, or more than 10^12. "No" may be wrong, "yes" is
+// not.
 bool Endless(StringSearch& search, StringSearch::StateId state);
 // From `text`, which leads to `state`, infinitely many different numbers can be reached;
 // `every_spelling`: and so they can from every other way to write its value, given that integers

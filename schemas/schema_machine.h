@@ -55,6 +55,7 @@ class SchemaMachine : public Machine {
                  uint32_t* words) override;
 
  private:
+  static constexpr const char* kLiterals[] = {"null", "false", "true"};  // by Kind
   using NodeId = uint32_t;
   using LexemeId = uint32_t;
 

@@ -103,16 +103,15 @@ inline __m128 Fold(const Vec& v) {
   const __m256 sum = _mm256_add_ps(v.low, v.high);
   return _mm_add_ps(_mm256_castps256_ps128(sum), _mm256_extractf128_ps(sum, 1));
 }
-inline float Sum(const Vec& v) {
-  const __m128 four = Fold(v);
-  const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
-  return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
-}
-inline void Sum4(const Vec& a, const Vec& b, const Vec& c, const Vec& d, float* out) {
-  __m128 r0 = Fold(a), r1 = Fold(b), r2 = Fold(c), r3 = Fold(d);
-  _MM_TRANSPOSE4_PS(r0, r1, r2, r3);
-  _mm_storeu_ps(out, _mm_add_ps(_mm_add_ps(r0, r2), _mm_add_ps(r1, r3)));
-}
+
+}  // namespace
+}  // namespace pawl
+
+#include "kernels/cpu/x86_sums_inl.h"
+
+namespace pawl {
+namespace {
+
 inline void Sum8(const Vec* v, float* out) {
   for (int i = 0; i < 8; i += 4) Sum4(v[i], v[i + 1], v[i + 2], v[i + 3], out + i);
 }

@@ -6,7 +6,8 @@ function(pawl_target name)
   target_include_directories(${name} PRIVATE ${pawl_SOURCE_DIR})
   target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wno-unused-parameter>)
   # GCC 12 sees an overlap that cannot be in "literal" + std::string (GCC bug 105651).
-  target_compile_options(${name} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>)
+  # It sees overflows and bounds of the same kind in std::string when the headers are precompiled.
+  target_compile_options(${name} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict$<SEMICOLON>-Wno-stringop-overflow$<SEMICOLON>-Wno-array-bounds>)
   if(PAWL_WERROR)
     target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
   endif()
@@ -20,4 +21,32 @@ function(pawl_target name)
       target_compile_options(${name} PUBLIC -fno-sanitize-recover=undefined)
     endif()
   endif()
+endfunction()
+
+# Precompiled headers: a fifth of the compiler's time, and a third of that of the command and the tests. Sources include what they
+# need all the same, and other compilers than GCC show when one does not.
+option(PAWL_PRECOMPILE "Precompile the headers that most sources read (GCC)" ON)
+
+# pawl_precompiled(name kind): `name` reads cmake/precompiled/KIND.h, which is compiled once for all targets of that kind.
+# Libraries read `standard`, tests `tests`: code for one is not code for the other (-fPIC, -fPIE). The command has its own.
+function(pawl_precompiled name kind)
+  if(NOT PAWL_PRECOMPILE OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    return()
+  endif()
+  if(kind STREQUAL command)
+    target_precompile_headers(${name} PRIVATE ${pawl_SOURCE_DIR}/cmake/precompiled/${kind}.h)
+    return()
+  endif()
+  set(shared pawl_precompiled_${kind})
+  if(NOT TARGET ${shared})
+    if(kind STREQUAL standard)
+      add_library(${shared} STATIC ${pawl_SOURCE_DIR}/cmake/precompiled/empty.cc)
+    else()
+      add_executable(${shared} ${pawl_SOURCE_DIR}/cmake/precompiled/empty.cc)
+    endif()
+    pawl_target(${shared})
+    target_precompile_headers(${shared} PRIVATE
+      $<$<COMPILE_LANGUAGE:CXX>:${pawl_SOURCE_DIR}/cmake/precompiled/${kind}.h>)
+  endif()
+  target_precompile_headers(${name} REUSE_FROM ${shared})
 endfunction()

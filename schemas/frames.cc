@@ -166,6 +166,7 @@ uint32_t Frames::LayoutFor(const std::vector<AtomId>& atoms) {
     for (const char32_t c : DecodeCodepoints(layout->names[rank])) {
       state = layout->program->Next(state, layout->program->ClassOf(c));
     }
+    std::ranges::sort(layout->by_rank[rank]);
     layout->name_states.push_back(state);
     layout->literal_rank[static_cast<size_t>(layout->program->Literal(state, layout->names_atom))] =
         static_cast<int>(rank);
@@ -189,9 +190,10 @@ FormulaId Frames::PropertyDemand(const ObjectLayout& layout, AtomId atom,
   FormulaId demand = kTrueFormula;
   bool matched = false;
   if (rank >= 0) {
-    for (const auto& [a, formula] : layout.by_rank[static_cast<size_t>(rank)]) {
-      if (a != atom) continue;
-      demand = formulas.And(demand, formula);
+    const auto& named = layout.by_rank[static_cast<size_t>(rank)];
+    auto it = std::lower_bound(named.begin(), named.end(), std::pair(atom, FormulaId{0}));
+    for (; it != named.end() && it->first == atom; ++it) {
+      demand = formulas.And(demand, it->second);
       matched = true;
     }
   }

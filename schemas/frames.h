@@ -89,7 +89,7 @@ struct ObjectLayout {
   bool has_names = false;
   bool has_key_conditions = false;         // patterns or propertyNames are in play
   std::shared_ptr<StringProgram> program;  // over names_atom and the key conditions
-  // properties by rank: (atom, formula)
+  // properties by rank: (atom, formula), sorted
   std::vector<std::vector<std::pair<AtomId, FormulaId>>> by_rank;
   std::map<AtomId, std::vector<NameId>> required;  // of each atom, sorted
 };

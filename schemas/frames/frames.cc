@@ -417,7 +417,8 @@ FrameId Frames::AfterValue(FrameId id, const std::vector<bool>& truth,
   }
   if (!Fail(table_.formulas, frame, failed)) return kNoFrame;
   if (frame.kind == kObjectValue) {
-    if (frame.pending_name != kAnyName)
+    // Where patterns leave a few keys only, one that nobody named takes the place of another.
+    if (frame.pending_name != kAnyName || layouts_[frame.layout]->has_key_conditions)
       frame.seen = name_sets_.With(frame.seen, frame.pending_name);
     if (options_.order == JsonSchemaOptions::Order::kSchema) {
       frame.last_rank = frame.pending_rank >= 0 ? frame.pending_rank : Frame::kPastNames;

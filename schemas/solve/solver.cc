@@ -224,7 +224,9 @@ FormulaId Solver::Outcomes(const std::vector<FormulaId>& tracks, const std::vect
 bool Solver::AroundAccepts(FrameId id, const std::vector<bool>& truth) {
   const FrameId after = frames_.AfterValue(id, truth);
   if (after == kNoFrame || !Live(after)) return false;
-  return !UniqueAmongOthers(id) || LiveUnique(id, &truth).value_or(true);
+  if (!UniqueAmongOthers(id)) return true;
+  const std::optional<bool> live = LiveUnique(id, &truth);
+  return CountsAsLive(!live ? Answer::kUnknown : *live ? Answer::kYes : Answer::kNo);
 }
 
 bool Solver::Closable(FrameId id) {
@@ -250,16 +252,18 @@ bool Solver::LivePending(FrameId id) {
   }
   if (UniqueAmongOthers(id)) {
     if (const auto live = LiveUnique(id)) return pending_[id] = *live;
+    ++undecided_;
   }
   bool complete;
   bool live = false;
   TryVectors(goal.tracks, complete, [&](const std::vector<bool>& truth, const auto& values) {
     const FrameId after = frames_.AfterValue(id, truth);
     live = after != kNoFrame &&
-           Value(table_.formulas.And(goal.must, values())).answer != Answer::kNo && Live(after);
+           CountsAsLive(Value(table_.formulas.And(goal.must, values())).answer) && Live(after);
     return live;
   });
-  if (!live && !complete) live = Value(goal.must).answer != Answer::kNo;
+  if (!live && !complete && Value(goal.must).answer != Answer::kNo)
+    live = CountsAsLive(Answer::kUnknown);
   pending_.emplace(id, live);
   return live;
 }

@@ -58,7 +58,9 @@ class Solver {
   const Found& Value(FormulaId formula, bool want_text = false);
   // Can this container (nothing pending) be completed so that its goal is met?
   Answer Container(FrameId frame);
-  bool Live(FrameId frame) { return Container(frame) != Answer::kNo; }
+  bool Live(FrameId frame) { return CountsAsLive(Container(frame)); }
+  // Questions whose answer was not found, so that something counted as live without a proof.
+  uint64_t undecided() const { return undecided_; }
   // The same with the text; not memoised, so that frames, of which there are many, do not each keep
   // one.
   Found ContainerText(FrameId frame);
@@ -86,6 +88,10 @@ class Solver {
     std::vector<Cube> cubes;
     bool complete;
   };
+  bool CountsAsLive(Answer answer) {
+    undecided_ += answer == Answer::kUnknown ? 1 : 0;
+    return answer != Answer::kNo;
+  }
   Found SolveValue(FormulaId formula);
   Found SolveContainer(FrameId frame);
   Found GuardedContainer(FrameId frame, bool want_text, bool& self_contained);
@@ -212,6 +218,7 @@ class Solver {
   std::unordered_map<FormulaId, bool> plentiful_;
   std::unordered_map<FormulaId, Listed> listed_;
   std::unordered_map<FormulaId, std::unique_ptr<FewValues>> few_;
+  uint64_t undecided_ = 0;
   int few_depth_ = 0;
   bool few_as_written_ = true;  // of the values put together so far
   // Steps that are left: of one listing or search, of all listings, of all searches.

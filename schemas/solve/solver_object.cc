@@ -306,6 +306,8 @@ void Solver::ObjectPlan::CollectSpare() {
       state = program_.Next(state, program_.ClassOf(c));
     spare_.emplace_back(name, state);
   }
+  // One of them is there already, nobody knows which.
+  if (all_spare_ && !spare_.empty() && frames_.Seen(frame_, kAnyName)) spare_.pop_back();
 }
 
 bool Solver::ObjectPlan::ClosedToOthers() {

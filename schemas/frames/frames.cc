@@ -54,6 +54,13 @@ NameId Frames::InternName(const std::string& name) {
   return it->second;
 }
 
+const std::map<std::string_view, NameId>& Frames::SortedNames() {
+  // Name 0 is no name.
+  for (size_t id = sorted_names_.size() + 1; id < names_.size(); ++id)
+    sorted_names_.emplace(names_[id], static_cast<NameId>(id));
+  return sorted_names_;
+}
+
 FrameId Frames::Root(FormulaId root) {
   Frame frame;
   frame.kind = kNullValue;

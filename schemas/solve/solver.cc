@@ -61,10 +61,7 @@ const Found& Solver::Value(FormulaId formula, bool want_text) {
     return kOpen;
   }
   if (depth_ == 0) fuel_ = options_.step_fuel;
-  if (--fuel_ <= 0) {
-    lowest_reused_ = std::min(lowest_reused_, depth_ - 1);
-    return kOpen;
-  }
+  if (!Spend()) return kOpen;
   const int outer_reused = lowest_reused_;
   lowest_reused_ = INT32_MAX;
   solving_.emplace(formula, depth_);
@@ -360,10 +357,7 @@ Found Solver::SolveCubes(const Frame& frame, const Cubes& cubes, const SettledKe
 }
 
 Found Solver::SolveCube(const Frame& frame, const Cube& cube, const SettledKeys& settled) {
-  if (--fuel_ <= 0) {
-    lowest_reused_ = std::min(lowest_reused_, depth_ - 1);
-    return {Answer::kUnknown, std::nullopt};
-  }
+  if (!Spend()) return {Answer::kUnknown, std::nullopt};
   std::optional<Cube> shorter;
   if (!SettleConstants(frame.kind, cube, shorter)) return {Answer::kNo, std::nullopt};
   const Cube& rest = shorter ? *shorter : cube;

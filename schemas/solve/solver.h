@@ -9,6 +9,7 @@
 #ifndef PAWL_SCHEMAS_SOLVER_H_
 #define PAWL_SCHEMAS_SOLVER_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -61,6 +62,8 @@ class Solver {
   bool Live(FrameId frame) { return CountsAsLive(Container(frame)); }
   // Questions whose answer was not found, so that something counted as live without a proof.
   uint64_t undecided() const { return undecided_; }
+  // Cubes and branches looked at so far.
+  uint64_t steps() const { return steps_; }
   // The same with the text; not memoised, so that frames, of which there are many, do not each keep
   // one.
   Found ContainerText(FrameId frame);
@@ -91,6 +94,13 @@ class Solver {
   bool CountsAsLive(Answer answer) {
     undecided_ += answer == Answer::kUnknown ? 1 : 0;
     return answer != Answer::kNo;
+  }
+  // One step; false when the fuel of the question is spent.
+  bool Spend() {
+    ++steps_;
+    if (--fuel_ > 0) return true;
+    lowest_reused_ = std::min(lowest_reused_, depth_ - 1);
+    return false;
   }
   Found SolveValue(FormulaId formula);
   Found SolveContainer(FrameId frame);
@@ -218,7 +228,7 @@ class Solver {
   std::unordered_map<FormulaId, bool> plentiful_;
   std::unordered_map<FormulaId, Listed> listed_;
   std::unordered_map<FormulaId, std::unique_ptr<FewValues>> few_;
-  uint64_t undecided_ = 0;
+  uint64_t undecided_ = 0, steps_ = 0;
   int few_depth_ = 0;
   bool few_as_written_ = true;  // of the values put together so far
   // Steps that are left: of one listing or search, of all listings, of all searches.

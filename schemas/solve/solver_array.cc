@@ -223,8 +223,8 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
     for (const AtomId atom : cube.positive) {
       const ArrayAtom& array = table_.array(atom);
       const uint64_t so_far = matches(atom) + matched[atom];
-      if (!array.has_contains || array.max_contains == kUnbounded ||
-          so_far >= array.max_contains || std::ranges::find(matching, atom) != matching.end())
+      if (!array.has_contains || array.max_contains == kUnbounded || so_far >= array.max_contains ||
+          std::ranges::find(matching, atom) != matching.end())
         continue;
       const FormulaId better = formulas.And(item, formulas.Not(array.contains));
       if (Value(better).answer == Answer::kYes) {

@@ -89,8 +89,7 @@ Found Solver::SettleKey(const Frame& frame, FormulaId formula, const SettledKeys
   Found best;
   int tried = 0;
   const auto attempt = [&](std::vector<std::pair<AtomId, bool>> truth, const SettledKeys& next) {
-    if (--fuel_ <= 0) {
-      lowest_reused_ = std::min(lowest_reused_, depth_ - 1);
+    if (!Spend()) {
       best.Improve({Answer::kUnknown, std::nullopt});
       return;
     }

@@ -15,6 +15,7 @@
 #include "grammar/masks/mask_builder.h"
 #include "grammar/masks/mask_path.h"
 #include "schemas/machine/schema_machine.h"
+#include "schemas/masks/structure_tokens.h"
 #include "schemas/scalar/string_walk.h"
 #include "schemas/unique/distinct.h"
 #include "src/base/json.h"
@@ -311,13 +312,14 @@ std::vector<uint32_t> SchemaMachine::QuotesOfSeenKeys(const Below& below) {
   if (!begun_key) return out;
   const std::string& begun = *begun_key;
   const TokenTrie& trie = below.vocabulary.trie();
+  const StructureTokens& structure = below.vocabulary.Derived<StructureTokens>();
   // The trie node of the quote behind the name, or how much of the name leads out of the trie.
   const auto follow = [&](std::string_view name, size_t& out_at) {
     uint32_t at = below.node;
     const auto step = [&](std::string_view bytes) {
       for (const char byte : bytes) {
         at = trie.Child(at, static_cast<uint8_t>(byte));
-        if (at == TokenTrie::kNone) return false;
+        if (at == TokenTrie::kNone || !structure.LeadsToQuote(at)) return false;
       }
       return true;
     };
@@ -328,7 +330,7 @@ std::vector<uint32_t> SchemaMachine::QuotesOfSeenKeys(const Below& below) {
       if (!step(std::string_view(quoted).substr(1, quoted.size() - 2))) return TokenTrie::kNone;
     }
     out_at = name.size();
-    return step("\"") ? at : TokenTrie::kNone;
+    return trie.Child(at, '"');
   };
   constexpr size_t kFew = 64;
   size_t length = 0;

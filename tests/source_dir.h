@@ -1,5 +1,6 @@
-// The folder that holds the sources, found when a test runs: models, schemas and goldens lie below it. No test has the
-// path compiled in, so that a built test can be taken to another place or machine.
+// The folder that holds the sources, found when a test runs: models, schemas and goldens lie below
+// it. No test has the path compiled in, so that a built test can be taken to another place or
+// machine.
 #pragma once
 
 #include <filesystem>
@@ -7,8 +8,8 @@
 
 namespace pawl {
 
-// The nearest folder above the test program, or else above the working directory, that has `tests/data`; "." where there
-// is none.
+// The nearest folder above the test program, or else above the working directory, that has
+// `tests/data`; "." where there is none.
 inline std::string SourceDir() {
   namespace fs = std::filesystem;
   std::error_code ignored;

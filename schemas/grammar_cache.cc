@@ -25,6 +25,11 @@ std::string GrammarCache::KeyOf(std::string_view schema, const JsonSchemaOptions
   text(options.force_dialect);
   number(options.assert_formats);
   number(options.canonical_spelling);
+  number(options.max_digits);
+  number(options.max_decimals);
+  number(options.max_string);
+  number(options.excluded_texts.size());
+  for (const std::string& excluded : options.excluded_texts) text(excluded);
   number(options.allow_exponents);
   number(options.profile);
   number(options.list_annotations);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "pawl/result.h"
 
@@ -42,6 +43,21 @@ struct JsonSchemaOptions {
   // without ".0". For text that a model writes: keys are then forced bytes. Turn it off to check
   // texts that others wrote.
   bool canonical_spelling = true;
+
+  // What else canonical spelling bounds, since a model that repeats itself would go on to the end
+  // of its budget: the significant digits of a number, and the decimals of the seconds of a time or
+  // date-time. A number that fits only with more digits, and a time for which the schema asks more
+  // decimals, get more. 0: no bound.
+  int max_digits = 17;
+  int max_decimals = 9;
+  // The characters (code points) of a string value to which the schema sets no end: neither a
+  // maxLength nor a choice of texts. A string that fits only when it is longer may be longer. 0: no
+  // bound. In any spelling.
+  int64_t max_string = 0;
+
+  // Texts that no string value may contain, as structural tags ask for it ("excludes"): markers of
+  // a model's own, which would end what is around the JSON. Not in C and Python.
+  std::vector<std::string> excluded_texts;
 
   // Strings and keys are ASCII: every other character is written \uXXXX (two of them beyond the
   // Basic Multilingual Plane).

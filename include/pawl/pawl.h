@@ -230,6 +230,9 @@ typedef struct pawl_json_schema_options {
   int32_t max_depth;
   int64_t max_schema_bytes;
   int64_t step_fuel;
+  int32_t max_digits;
+  int32_t max_decimals;
+  int64_t max_string;
 } pawl_json_schema_options;
 /* Threads: any. */
 PAWL_API void pawl_json_schema_options_init(pawl_json_schema_options* options, size_t struct_size);

@@ -98,6 +98,12 @@ JsonSchemaOptions SchemaOptionsOf(const nb::dict& given) {
       options.max_schema_bytes = OptionValue<int64_t>(value, name, "an int");
     } else if (name == "max_depth") {
       options.max_depth = OptionValue<int>(value, name, "an int");
+    } else if (name == "max_digits") {
+      options.max_digits = OptionValue<int>(value, name, "an int");
+    } else if (name == "max_decimals") {
+      options.max_decimals = OptionValue<int>(value, name, "an int");
+    } else if (name == "max_string") {
+      options.max_string = OptionValue<int64_t>(value, name, "an int");
     } else if (name == "step_fuel") {
       options.step_fuel = OptionValue<int64_t>(value, name, "an int");
     } else {
@@ -123,6 +129,14 @@ void BindCompiler(nb::module_& module) {
   nb::class_<Grammar>(module, "Grammar")
       .def_prop_ro("notes", &Grammar::notes)
       .def_prop_ro("vocabulary_size", [](const Grammar& g) { return g.vocabulary().size(); })
+      .def_prop_ro("end_tokens",
+                   [](const Grammar& g) {
+                     std::vector<TokenId> ends;
+                     for (TokenId id = 0; id < g.vocabulary().size(); ++id) {
+                       if (g.vocabulary().is_end(id)) ends.push_back(id);
+                     }
+                     return ends;
+                   })
       .def(
           "infill",
           [](const Grammar& self, nb::handle prefix, nb::args after) {

@@ -4,9 +4,10 @@
     model.generate(**inputs, logits_processor=[processor])
 
 One grammar for all rows, or a list with one for each prompt (None: no constraint). Each row's place
-in its grammar is found from the row's own tokens, with the places of all prefixes kept, so that rows
-may be reordered (beam search), repeated or dropped between two steps. One processor serves one call
-of generate.
+in its grammar is found from the row's own tokens, so that rows may be reordered (beam search),
+repeated, dropped or cut back (assisted generation) between two steps. One processor serves any number
+of calls of generate, one after the other: rows that do not go on from those of the step before are the
+prompts of a new one.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ from ._masks import allocate_mask, apply_mask
 
 class LogitsProcessor:
     """`end_tokens`: in place of the vocabulary's. `prompt_length`: how many tokens of each row come
-    before the output; by default those of the first call, which generate makes with the prompts
-    alone, padding included. With a list of grammars, a prompt may have several rows (num_beams,
-    num_return_sequences)."""
+    before the output; by default those of the first step of each call of generate, which has the
+    prompts alone, padding included. With a list of grammars, a prompt may have several rows
+    (num_beams, num_return_sequences). A row with a token that its grammar refuses may only end: it
+    has ended already and is being padded, or another processor forced the token."""
 
     def __init__(
         self,
@@ -43,6 +45,14 @@ class LogitsProcessor:
         ]
         self._sizes = [0 if one is None else one.vocabulary_size for one in grammars]
         self._prompt_length = prompt_length
+        self._prompt_is_given = prompt_length is not None
+        self._end_tokens = [
+            [] if one is None else list(one.end_tokens if end_tokens is None
+                                        else end_tokens)
+            for one in grammars
+        ]
+        # The rows of the step before.
+        self._rows: List[Tuple[int, ...]] = []
         self._filler = _pawl.BatchFiller(threads)
         # What the rows of the step before have written, for each grammar: None after a token that
         # did not fit (padding of a finished row, or a token that another processor forced).
@@ -58,21 +68,54 @@ class LogitsProcessor:
             length -= 1
         matcher = self._known[index, output[:length]] if length else start
         for at in range(length, len(output)):
-            if matcher is None:
-                return None
+            if matcher is None or matcher.terminated:
+                return matcher
             matcher = matcher.copy()
             if not matcher.accept(output[at]):
                 matcher = None
         return matcher
 
+    def _begin(self, rows: List[Tuple[int, ...]], each: int) -> None:
+        """Takes the rows for the prompts of a new generate unless each goes on from a row that its
+        grammar had in the step before: with one more token, or from where it was cut back to."""
+        before = self._rows
+        self._rows = rows
+        length = len(rows[0])
+        each_before = len(before) // len(self._starts)
+        goes_on = bool(before) and length > (self._prompt_length or 0) and all(
+            any(old[:length - 1] == row[:length - 1] and len(old) >= length - 1
+                for old in before[at // each * each_before:(at // each + 1) * each_before])
+            for at, row in enumerate(rows))
+        if goes_on:
+            return
+        self._known = {}
+        if not self._prompt_is_given:
+            self._prompt_length = length
+        elif length != self._prompt_length:
+            raise ValueError(
+                f"the rows have {length} tokens and are no continuation of the step before, but "
+                f"prompt_length says {self._prompt_length}")
+
+    @staticmethod
+    def _end_only(scores: Any, row: int, end_tokens: Sequence[int]) -> Any:
+        ends = torch.tensor([t for t in end_tokens if t < scores.shape[1]], dtype=torch.long,
+                            device=scores.device)
+        if len(ends) == 0:
+            return scores
+        scores = scores.clone()
+        kept = scores[row, ends].clone()
+        scores[row] = float("-inf")
+        scores[row, ends] = torch.where(torch.isfinite(kept), kept, torch.zeros_like(kept))
+        return scores
+
     def __call__(self, input_ids: Any, scores: Any) -> Any:
         rows = input_ids.shape[0]
-        if self._prompt_length is None:
-            self._prompt_length = input_ids.shape[1]
         if rows % len(self._starts):
             raise ValueError(f"{rows} rows for {len(self._starts)} grammars")
         each = rows // len(self._starts)
-        outputs = [tuple(row) for row in input_ids[:, self._prompt_length:].tolist()]
+        tokens = [tuple(row) for row in input_ids.tolist()]
+        self._begin(tokens, each)
+        outputs = [row[self._prompt_length:] for row in tokens]
         known: Dict[Tuple[int, Tuple[int, ...]], Optional[_pawl.Matcher]] = {}
         matchers: List[Optional[_pawl.Matcher]] = []
         for row, output in enumerate(outputs):
@@ -84,6 +127,9 @@ class LogitsProcessor:
         self._known = known
         # Rows that have ended, or that have no constraint, keep their scores: generate itself writes
         # padding after the end.
+        for row, matcher in enumerate(matchers):
+            if matcher is None and self._starts[row // each] is not None:
+                scores = self._end_only(scores, row, self._end_tokens[row // each])
         live = [row for row, matcher in enumerate(matchers)
                 if matcher is not None and not matcher.terminated]
         if not live:

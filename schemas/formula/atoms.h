@@ -80,6 +80,9 @@ class SchemaTable {
   std::shared_ptr<RegexArena> regexes = std::make_shared<RegexArena>();
   const std::unique_ptr<SearchSpending> spending = std::make_unique<SearchSpending>();
   FormulaId root = kTrueFormula;
+  // What to write of the strings that fulfil an atom, where that is less than all of them: a
+  // condition by atom.
+  std::unordered_map<AtomId, FormulaId> written;
 
   FormulaId AddString(StringAtom atom);
   FormulaId AddNumber(NumberConstraint constraint);

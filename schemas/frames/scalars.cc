@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "src/base/utf8.h"
+
 namespace pawl::schema {
 
 Scalars::Shape Scalars::ShapeFor(const Goal& goal, Kind kind) {
@@ -51,10 +53,68 @@ bool Scalars::overflow() const {
   return false;
 }
 
+FormulaId Scalars::AsWritten(FormulaId must) {
+  FormulaArena& formulas = table_.formulas;
+  std::vector<FormulaId> parts;
+  for (const AtomId atom : formulas.MustAtoms(must)) {
+    const auto found = table_.written.find(atom);
+    if (found == table_.written.end()) continue;
+    // In its place: two automata would run where one is enough.
+    const std::pair<AtomId, bool> fulfilled[] = {{atom, true}};
+    must = formulas.Assign(must, fulfilled);
+    parts.push_back(found->second);
+  }
+  const bool has_end = std::ranges::any_of(formulas.Atoms(must), [this](AtomId atom) {
+    const StringAtom& string = table_.string(atom);
+    return string.type == StringAtom::Type::kLiterals ||
+           (string.type == StringAtom::Type::kLength && string.max != kUnbounded);
+  });
+  if (options_.max_string > 0 && !has_end) {
+    StringAtom length;
+    length.type = StringAtom::Type::kLength;
+    length.max = static_cast<uint64_t>(options_.max_string);
+    parts.push_back(table_.AddString(std::move(length)));
+  }
+  if (parts.empty()) return must;
+  parts.push_back(must);
+  return formulas.ForKind(formulas.And(parts), kStringValue);
+}
+
+FormulaId Scalars::WithoutExcluded(FormulaId must) {
+  if (options_.excluded_texts.empty() || must == kFalseFormula) return must;
+  std::vector<FormulaId> parts = {must};
+  RegexArena& regexes = *table_.regexes;
+  for (const std::string& text : options_.excluded_texts) {
+    StringAtom without;
+    without.type = StringAtom::Type::kRegex;
+    without.regex = regexes.Not(regexes.Concat(
+        {RegexArena::kAnything, regexes.Literal(DecodeCodepoints(text)), RegexArena::kAnything}));
+    parts.push_back(table_.AddString(std::move(without)));
+  }
+  return table_.formulas.ForKind(table_.formulas.And(parts), kStringValue);
+}
+
 StringSearch& Scalars::String(const Goal& goal) {
-  Shape shape = ShapeFor(goal, kStringValue);
+  const Shape key = ShapeFor(goal, kStringValue);
+  Shape shape = key;
   const auto found = strings_.find(shape);
   if (found != strings_.end()) return *found->second.search;
+  std::get<0>(shape) = WithoutExcluded(std::get<0>(shape));
+  const FormulaId said = WithoutExcluded(table_.formulas.ForKind(goal.must, kStringValue));
+  const FormulaId written = std::get<0>(shape) == kFalseFormula ? said : AsWritten(said);
+  StringEntry entry;
+  if (written != said) {
+    Shape narrow = shape;
+    std::get<0>(narrow) = merging_.Of(written);
+    entry = SearchFor(narrow);
+    // Where nothing so short fits, longer ones are written.
+    if (!entry.search->Live(entry.program->start())) entry = StringEntry();
+  }
+  if (entry.search == nullptr) entry = SearchFor(shape);
+  return *strings_.emplace(key, std::move(entry)).first->second.search;
+}
+
+Scalars::StringEntry Scalars::SearchFor(const Shape& shape) {
   std::shared_ptr<StringProgram> program = Program(AtomsOf(shape));
   StringProgram* const p = program.get();
   const auto accept = [this, p, shape](StringProgram::StateId state) {
@@ -81,7 +141,7 @@ StringSearch& Scalars::String(const Goal& goal) {
     return table_.formulas.EvaluatePartly(
                must, [&](AtomId atom) { return p->Settled(state, atom); }) == 0;
   });
-  return *strings_.emplace(std::move(shape), std::move(entry)).first->second.search;
+  return entry;
 }
 
 NumberProgram* Scalars::Number(const Goal& goal) {
@@ -103,7 +163,8 @@ NumberProgram* Scalars::Number(const Goal& goal) {
     return around_accepts_(std::get<2>(shape), truth);
   };
   auto program = NumberProgram::Create(table_, std::move(atoms), must_atoms, conjunction, accept,
-                                       options_.allow_exponents, options_.canonical_spelling);
+                                       options_.allow_exponents, options_.canonical_spelling,
+                                       options_.canonical_spelling ? options_.max_digits : 0);
   if (program.ok()) slot = std::move(*program);
   return slot.get();
 }

@@ -49,22 +49,28 @@ class Scalars {
  private:
   // Formulas of the goal for one kind; goals that agree on these share a search.
   using Shape = std::tuple<FormulaId, std::vector<FormulaId>, FrameId>;
+  struct StringEntry {
+    std::shared_ptr<StringProgram> program;
+    std::unique_ptr<StringSearch> search;
+  };
+  StringEntry SearchFor(const Shape& shape);
   Shape ShapeFor(const Goal& goal, Kind kind);
   // What the formula says of one kind, in as few atoms as that takes.
   FormulaId OfKind(FormulaId formula, Kind kind) {
     return merging_.Of(table_.formulas.ForKind(formula, kind));
   }
   std::vector<AtomId> AtomsOf(const Shape& shape);
+  // A string formula less what is not written of it: see SchemaTable::written and
+  // JsonSchemaOptions::max_string. REQUIRES: of ForKind.
+  FormulaId AsWritten(FormulaId must);
+  // The same less the strings that contain one of JsonSchemaOptions::excluded_texts.
+  FormulaId WithoutExcluded(FormulaId must);
 
   SchemaTable& table_;
   const JsonSchemaOptions& options_;
   AroundAccepts around_accepts_;
   Merging merging_;
   std::map<std::vector<AtomId>, std::shared_ptr<StringProgram>> programs_;
-  struct StringEntry {
-    std::shared_ptr<StringProgram> program;
-    std::unique_ptr<StringSearch> search;
-  };
   std::map<Shape, StringEntry> strings_;
   std::map<Shape, std::unique_ptr<NumberProgram>> numbers_;
 };

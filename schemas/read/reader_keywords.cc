@@ -142,6 +142,11 @@ Status Reader::CheckForm(const std::string& name, const Value& value, const Path
   const bool is_string = value.type == json::Type::kString;
   if (name == "$schema" && options_.force_dialect.empty() && !is_string)
     return Wrong(path, "a string");
+  if (name == "id" && !At(Dialect::kDraft6) && !is_string) {
+    // A property that somebody forgot to put under "properties", more often than not.
+    Note(value, path, "id is no string, so it is no keyword");
+    return Status();
+  }
   if (name == (At(Dialect::kDraft6) ? "$id" : "id") && !(is_string && MayBeUri(value.text)))
     return Wrong(path, "a URI reference");
   if (name == "$id" && At(Dialect::k2019) && value.text.find('#') + 1 < value.text.size() &&
@@ -303,7 +308,19 @@ Result<FormulaId> Reader::Format(const Value& value, const Path& path) {
   StringAtom atom;
   atom.type = StringAtom::Type::kRegex;
   atom.regex = *regex;
-  return formats_.emplace(value.text, table_.AddString(std::move(atom))).first->second;
+  const FormulaId formula = table_.AddString(std::move(atom));
+  const bool has_seconds = value.text == "time" || value.text == "date-time";
+  if (has_seconds && options_.canonical_spelling && options_.max_decimals > 0) {
+    // Not as many decimals as a model likes.
+    RegexArena& regexes = *table_.regexes;
+    auto many = ParseEcma(regexes, "\\.\\d{" + std::to_string(options_.max_decimals + 1) + "}");
+    if (!many.ok()) return Fail(many.error().code, path, many.error().message);
+    StringAtom few;
+    few.type = StringAtom::Type::kRegex;
+    few.regex = regexes.And(*regex, regexes.Not(*many));
+    table_.written.emplace(formulas_.value(formula), table_.AddString(std::move(few)));
+  }
+  return formats_.emplace(value.text, formula).first->second;
 }
 
 Result<FormulaId> Reader::Numbers(const Value& schema, const Path& path) {

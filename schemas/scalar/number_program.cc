@@ -6,11 +6,13 @@
 #include "schemas/scalar/number_program.h"
 
 #include <algorithm>
+#include <climits>
 
 namespace pawl::schema {
 namespace {
 
 constexpr std::string_view kBeginnings = "0123456789-";
+constexpr int kMostDigits = 30'000;  // two counts of them fit into a word
 
 // The value fulfils the constraint.
 bool Fulfils(const Decimal& value, const NumberConstraint& c) {
@@ -85,8 +87,11 @@ Result<NumberProgram::Part> NumberProgram::Part::Create(const std::vector<Decima
 Result<std::unique_ptr<NumberProgram>> NumberProgram::Create(
     const SchemaTable& table, std::vector<AtomId> atoms, const std::vector<AtomId>& must,
     bool conjunction, std::function<bool(const TruthOf&)> accept, bool allow_exponents,
-    bool canonical) {
+    bool canonical, int max_digits) {
   std::unique_ptr<NumberProgram> program(new NumberProgram());
+  const bool lists = std::ranges::any_of(
+      atoms, [&table](AtomId atom) { return !table.number(atom).values.empty(); });
+  if (!lists) program->max_digits_ = std::min(max_digits, kMostDigits);
   NumberAtom common;
   bool finite = false, merged = conjunction;
   for (const AtomId atom : must) {
@@ -173,6 +178,7 @@ Result<std::unique_ptr<NumberProgram>> NumberProgram::Create(
   program->states_[0].live = 0;
   std::vector<uint32_t> start;
   for (const Part& part : parts) start.push_back(part.Start());
+  if (program->max_digits_ > 0) start.push_back(0);
   program->Intern(std::move(start), 0, 0);
   return program;
 }
@@ -260,7 +266,14 @@ NumberProgram::StateId NumberProgram::RawStep(StateId state, char c) {
     }
   }
   std::vector<uint32_t> key = states_[state].key;
-  for (size_t i = 0; i < key.size(); ++i) {
+  if (max_digits_ > 0 && c >= '0' && c <= '9') {
+    // More than enough are all alike.
+    const uint32_t digits = key.back() & 0xFFFF, zeros = key.back() >> 16;
+    const auto most = static_cast<uint32_t>(max_digits_);
+    key.back() = digits > 0 || c != '0' ? std::min(digits + 1, most) | zeros << 16
+                                        : std::min(zeros + 1, most + 1) << 16;
+  }
+  for (size_t i = 0; i < parts_.size(); ++i) {
     key[i] = parts_[i].Step(key[i], c);
     // The text must be a number for every automaton, and may be none of the listed ones.
     if (key[i] == 0 && (i == 0 || parts_[i].automaton)) return 0;
@@ -268,7 +281,24 @@ NumberProgram::StateId NumberProgram::RawStep(StateId state, char c) {
   return Intern(std::move(key), state, c);
 }
 
+int NumberProgram::DigitsLeft(StateId state) const {
+  if (max_digits_ == 0) return INT_MAX;
+  if (state == 0 || InExponent(state)) return 0;
+  const uint32_t digits = states_[state].key.back();
+  // The zero before the point is none of the number's digits, those behind it may be as many.
+  return max_digits_ - static_cast<int>(std::max(digits & 0xFFFF, std::max(digits >> 16, 1u) - 1));
+}
+
+bool NumberProgram::Alike(StateId a, StateId b) const {
+  if (a == b) return true;
+  const std::vector<uint32_t>&x = states_[a].key, &y = states_[b].key;
+  return max_digits_ > 0 && x.size() == y.size() && x[0] != kExponentKey &&
+         std::equal(x.begin(), x.end() - 1, y.begin());
+}
+
 NumberProgram::StateId NumberProgram::Step(StateId state, char c) {
+  if (max_digits_ > 0 && state != 0 && !InExponent(state) && c != 'e' && c != 'E' && Enough(state))
+    return 0;
   const StateId next = RawStep(state, c);
   return next != 0 && Live(next) ? next : 0;
 }
@@ -308,7 +338,7 @@ bool NumberProgram::Accepts(StateId state) {
 
 bool NumberProgram::Live(StateId state) {
   if (states_[state].live < 0) {
-    const bool live = combines() ? TakesAnyDigits(state) || Completes(state, nullptr)
+    const bool live = combines() ? AnyDigitsFit(state) || Completes(state, nullptr)
                                  : parts_[0].CanAccept(states_[state].key[0]);
     states_[state].live = live ? 1 : 0;
   }
@@ -316,6 +346,10 @@ bool NumberProgram::Live(StateId state) {
 }
 
 bool NumberProgram::TakesAnyDigits(StateId state) {
+  return max_digits_ == 0 && AnyDigitsFit(state);
+}
+
+bool NumberProgram::AnyDigitsFit(StateId state) {
   if (state == 0) return false;
   if (!combines()) {
     return parts_[0].automaton != nullptr &&
@@ -380,15 +414,28 @@ bool NumberProgram::Completes(StateId state, std::string* text) {
 
 std::optional<std::string> NumberProgram::Shortest(StateId state) {
   if (!Live(state)) return std::nullopt;
-  if (!combines()) return parts_[0].ShortestAccepting(states_[state].key[0]);
   std::string out;
-  if (Accepts(state)) return out;
-  if (!Completes(state, &out)) return std::nullopt;
+  if (!combines()) {
+    out = parts_[0].ShortestAccepting(states_[state].key[0]);
+  } else if (Accepts(state)) {
+    return out;
+  } else if (!Completes(state, &out)) {
+    return std::nullopt;
+  }
+  // With enough digits the first number on the way is the end of it.
+  for (size_t i = 0; max_digits_ > 0 && i < out.size(); ++i) {
+    if (!InExponent(state) && Enough(state)) {
+      out.resize(i);
+      break;
+    }
+    state = RawStep(state, out[i]);
+  }
   return out;
 }
 
 bool NumberProgram::Endless(StateId state) {
-  if (state == 0 || InExponent(state) || only_listed_) return false;
+  if (state == 0 || InExponent(state) || only_listed_ || DigitsLeft(state) < kCountlessDigits)
+    return false;
   const Mantissa mantissa = states_[state].mantissa;
   return search_->Endless(mantissa);
 }

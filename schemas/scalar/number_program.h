@@ -30,13 +30,13 @@ class NumberProgram {
 
   // `atoms`: number atoms, sorted; `must`: those that every number wanted fulfils. `conjunction`:
   // that is all that is wanted (then one automaton decides it, where the conditions can be merged);
-  // otherwise `accept` decides, from the truth of the atoms. The table outlives the program.
-  static Result<std::unique_ptr<NumberProgram>> Create(const SchemaTable& table,
-                                                       std::vector<AtomId> atoms,
-                                                       const std::vector<AtomId>& must,
-                                                       bool conjunction,
-                                                       std::function<bool(const TruthOf&)> accept,
-                                                       bool allow_exponents, bool canonical);
+  // otherwise `accept` decides, from the truth of the atoms. `max_digits`: how many significant
+  // digits an acceptable number may go on with, 0 for any number; what fits only with more gets
+  // more, and lists of values are not concerned. The table outlives the program.
+  static Result<std::unique_ptr<NumberProgram>> Create(
+      const SchemaTable& table, std::vector<AtomId> atoms, const std::vector<AtomId>& must,
+      bool conjunction, std::function<bool(const TruthOf&)> accept, bool allow_exponents,
+      bool canonical, int max_digits = 0);
 
   StateId start() const { return 1; }
   // Dead when `c` cannot continue the text or nothing acceptable can follow.
@@ -56,9 +56,18 @@ class NumberProgram {
   // Digits alone lead from the state to infinitely many acceptable values. "No" may be wrong, "yes"
   // is not. REQUIRES: combines().
   bool Endless(StateId state);
+  // With so many digits left there are more numbers than anybody will see.
+  static constexpr int kCountlessDigits = 8;
+  // How many digits are left of max_digits; INT_MAX without it.
+  int DigitsLeft(StateId state) const;
+  // The states differ in how many digits were read, if at all.
+  bool Alike(StateId a, StateId b) const;
 
  private:
   NumberProgram() = default;
+  // Digits may no longer be added to the state's text, because it has enough.
+  bool Enough(StateId state) { return DigitsLeft(state) <= 0 && Accepts(state); }
+  bool AnyDigitsFit(StateId state);
   StateId Intern(std::vector<uint32_t> key, StateId from, char via);
   StateId RawStep(StateId state, char c);
   StateId StepExponent(StateId state, char c);
@@ -76,7 +85,9 @@ class NumberProgram {
   NumberClasses::Class ClassOf(StateId state);
 
   struct Info {
-    // States of the parts; inside an exponent kExponentKey and what ExponentOf unpacks.
+    // States of the parts, and with max_digits_ how many digits there are: from the first that is
+    // not zero, and zeros before it from bit 16 on. Inside an exponent kExponentKey and what
+    // ExponentOf unpacks.
     std::vector<uint32_t> key;
     // The state and character that first led here, and what they made of the mantissa.
     StateId from = 0;
@@ -124,6 +135,7 @@ class NumberProgram {
   // texts with equal states may be continued by the same texts.
   std::vector<Part> parts_;
   bool exponents_ = false;                  // read
+  int max_digits_ = 0;                      // 0: any number
   std::unique_ptr<NumberClasses> classes_;  // null when merged
   std::unique_ptr<NumberSearch> search_;    // the same
   // One text each of the values that are not ruled out by the conditions on every number; sorted.

@@ -351,12 +351,19 @@ Result<ExprId> StructuralTagReader::FormatOf(const std::string& type, const Valu
   return Wrong("no format has the type " + Shown(type), json::PointerJoin(at, "type"));
 }
 
+static std::string JoinQuoted(const std::vector<std::string>& texts) {
+  std::string out;
+  for (const std::string& text : texts) out += json::Quote(text);
+  return out;
+}
+
 Result<ExprId> StructuralTagReader::JsonSchema(const Value& schema, Pointer at,
                                                const JsonSchemaOptions& options) {
   const std::string text = json::Dump(schema);
   const std::string key = std::to_string(static_cast<int>(options.order)) + " " +
                           std::to_string(static_cast<int>(options.whitespace)) + " " +
-                          std::to_string(options.max_whitespace) + text;
+                          std::to_string(options.max_whitespace) +
+                          JoinQuoted(options.excluded_texts) + text;
   if (const auto known = schemas_.find(key); known != schemas_.end()) return known->second;
   auto machine = context_.json_schema(text, options);
   if (!machine.ok()) return ErrorInside(machine.error(), at);
@@ -367,8 +374,9 @@ Result<ExprId> StructuralTagReader::JsonSchema(const Value& schema, Pointer at,
 
 Result<ExprId> StructuralTagReader::ReadJsonSchema(const std::string& type, const Value& value,
                                                    Pointer at) {
-  if (Status s = CheckFields(value, at,
-                             {"type", "json_schema", "style", "any_order", "max_whitespace_cnt"});
+  if (Status s = CheckFields(
+          value, at,
+          {"type", "json_schema", "style", "any_order", "max_whitespace_cnt", "excludes"});
       !s.ok()) {
     return s.error();
   }
@@ -381,7 +389,17 @@ Result<ExprId> StructuralTagReader::ReadJsonSchema(const std::string& type, cons
   if (!any_order.ok()) return any_order.error();
   auto spaces = CountField(value, at, "max_whitespace_cnt");
   if (!spaces.ok()) return spaces.error();
+  auto excluded = Strings(value, at, "excludes", false);
+  if (!excluded.ok()) return excluded.error();
   JsonSchemaOptions options = context_.options.json_schema;
+  for (const auto& [text, text_place] : *excluded) {
+    // Of these a JSON text shows another spelling.
+    if (text.find_first_of("\\\"") != std::string::npos ||
+        std::ranges::any_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x20; })) {
+      return Wrong("a quote, a backslash or a control character cannot be excluded", text_place);
+    }
+    options.excluded_texts.push_back(text);
+  }
   if (*any_order) options.order = JsonSchemaOptions::Order::kAny;
   if (*spaces && options.whitespace != JsonSchemaOptions::Whitespace::kCompact) {
     options.whitespace = JsonSchemaOptions::Whitespace::kBounded;

@@ -66,6 +66,9 @@ std::optional<XmlStyle> XmlStyleOf(std::string_view name) {
   if (name == "deepseek_xml")
     return XmlStyle{Marks::kIsString, "<｜DSML｜parameter name=\"", "\" string=\"",
                     "</｜DSML｜parameter>"};
+  if (name == "deepseek_v4_1_xml")
+    return XmlStyle{Marks::kIsString, "<｜DSML｜ parameter name=\"", "\" string=\"",
+                    "</｜DSML｜ parameter>"};
   if (name == "cohere_xml")
     return XmlStyle{Marks::kCohere, "<cofl:value", " type=\"", "</cofl:value>"};
   if (name == "kimi_k3_xml")
@@ -350,10 +353,13 @@ Result<ExprId> XmlStyleReader::Raw(const json::Value& schema, const std::string&
     if (!most.ok()) return most.error();
     all.push_back(arena.Repeat(RegexArena::kAnyChar, least->value_or(0), *most));
   }
-  if (all.empty()) return reader_.FreeTextOf({.stops = {style_.end}});
-  const ReId end = arena.Concat(
-      {RegexArena::kAnything, arena.Literal(DecodeCodepoints(style_.end)), RegexArena::kAnything});
-  all.push_back(arena.Not(end));
+  std::vector<std::string> stops = options_.excluded_texts;
+  stops.push_back(style_.end);
+  if (all.empty()) return reader_.FreeTextOf({.stops = stops});
+  for (const std::string& stop : stops) {
+    all.push_back(arena.Not(arena.Concat(
+        {RegexArena::kAnything, arena.Literal(DecodeCodepoints(stop)), RegexArena::kAnything})));
+  }
   return reader_.ir_.Sequence({Spaces(), reader_.ir_.Regex(arena.And(all)), Spaces()});
 }
 

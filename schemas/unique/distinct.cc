@@ -25,12 +25,13 @@ constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyz0123456789";
 // A digit of `digits` that can follow for ever.
 bool Loops(NumberProgram& program, NumberProgram::StateId state, std::string_view digits) {
   if (program.combines()) return program.Endless(state);
+  if (program.DigitsLeft(state) < NumberProgram::kCountlessDigits) return false;
   constexpr int kSteps = 25;  // bounds are left behind after their digits
   for (const char digit : digits) {
     NumberProgram::StateId at = state;
     for (int i = 0; i < kSteps && at != 0; ++i) {
       const NumberProgram::StateId next = program.Step(at, digit);
-      if (next == at) return true;
+      if (next != 0 && program.Alike(next, at)) return true;
       at = next;
     }
   }

@@ -29,6 +29,9 @@ pawl_json_schema_options Defaults() {
   out.max_depth = d.max_depth;
   out.max_schema_bytes = d.max_schema_bytes;
   out.step_fuel = d.step_fuel;
+  out.max_digits = d.max_digits;
+  out.max_decimals = d.max_decimals;
+  out.max_string = d.max_string;
   return out;
 }
 
@@ -78,6 +81,9 @@ pawl_status ReadOptions(const pawl_json_schema_options* given, JsonSchemaOptions
   if (pawl_status bad = number(read.max_depth, "max_depth")) return bad;
   if (pawl_status bad = number(read.max_schema_bytes, "max_schema_bytes")) return bad;
   if (pawl_status bad = number(read.step_fuel, "step_fuel")) return bad;
+  if (pawl_status bad = number(read.max_digits, "max_digits")) return bad;
+  if (pawl_status bad = number(read.max_decimals, "max_decimals")) return bad;
+  if (pawl_status bad = number(read.max_string, "max_string")) return bad;
   if (read.max_depth > kMostDepth)
     return BadArgument(error, "max_depth", "must be at most " + std::to_string(kMostDepth));
   out.order = static_cast<JsonSchemaOptions::Order>(read.order);
@@ -94,6 +100,9 @@ pawl_status ReadOptions(const pawl_json_schema_options* given, JsonSchemaOptions
   out.max_depth = read.max_depth;
   out.max_schema_bytes = read.max_schema_bytes;
   out.step_fuel = read.step_fuel;
+  out.max_digits = read.max_digits;
+  out.max_decimals = read.max_decimals;
+  out.max_string = read.max_string;
   text(read.item_separator, read.item_separator_length, out.item_separator);
   text(read.key_separator, read.key_separator_length, out.key_separator);
   text(read.default_dialect, read.default_dialect_length, out.default_dialect);

@@ -170,6 +170,9 @@ void Options(Visitor& visit, Fields& options) {
   visit(options.max_schema_bytes);
   visit(options.max_depth);
   visit(options.step_fuel);
+  visit(options.max_digits);
+  visit(options.max_decimals);
+  visit(options.max_string);
 }
 
 // What pawl_compile would have refused: bytes may come from anybody.
@@ -181,7 +184,8 @@ bool WithinLimits(const JsonSchemaOptions& options) {
          within(options.profile, PAWL_PROFILE_STRICT) &&
          within(options.max_whitespace, INT32_MAX) && within(options.max_documents, INT32_MAX) &&
          within(options.max_depth, kMostDepth) && within(options.max_schema_bytes, INT64_MAX) &&
-         within(options.step_fuel, INT64_MAX);
+         within(options.step_fuel, INT64_MAX) && within(options.max_digits, INT32_MAX) &&
+         within(options.max_decimals, INT32_MAX) && within(options.max_string, INT64_MAX);
 }
 
 Error Damaged() { return {ErrorCode::kInvalid, "not a serialized grammar, or damaged", ""}; }

@@ -1,9 +1,11 @@
 // `pawl extract`: a record out of a text, as JSON that is valid for a schema.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ctime>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -54,6 +56,14 @@ Status CheckText(std::string_view text) {
   return CheckUtf8(text);
 }
 
+// What a string may have of characters where neither the schema nor the user says: a model that
+// repeats itself has to end, and nobody wants what is longer than the text.
+constexpr int64_t kLeastMaxString = 256;
+int64_t MaxStringFor(std::string_view text) {
+  const auto characters = std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; });
+  return std::max<int64_t>(kLeastMaxString, characters);
+}
+
 // Everything that is loaded once, and the engine that takes the texts.
 class Extractor {
  public:
@@ -72,6 +82,8 @@ class Extractor {
     if (!folder.ok()) return folder.error();
     Result<Text> text = LoadText(kName, *folder);
     if (!text.ok()) return text.error();
+    if (!flags.grammar.layout.max_string.has_value())
+      grammar_flags.layout.max_string = kLeastMaxString;
     Result<Grammar> grammar = grammar_flags.Compile(text->vocabulary);
     if (!grammar.ok()) return grammar.error();
     if (grammar->Start().shortest_close() < 0) {
@@ -110,6 +122,8 @@ class Extractor {
     const Result<json::Value> tree = json::Parse(*schema);
     extractor->schema_ = tree.ok() ? json::Dump(*tree) : *schema;
     extractor->input_ = std::move(input);
+    extractor->fixed_max_string_ = flags.grammar.layout.max_string.has_value();
+    extractor->grammar_flags_ = std::move(grammar_flags);
     extractor->grammar_source_ = flags.grammar.source();
     extractor->options_.sampling = flags.sampling.params;
     extractor->options_.max_tokens = flags.sampling.max_tokens;
@@ -122,8 +136,10 @@ class Extractor {
            std::function<void(Result<Generation>)> done) {
     Result<std::vector<TokenId>> prompt = prompt_.Encode(*text_.tokenizer, schema_, text);
     if (!prompt.ok()) return done(prompt.error());
+    const Result<Grammar> grammar = GrammarFor(text);
+    if (!grammar.ok()) return done(grammar.error());
     engine_.Add({.prompt = *std::move(prompt),
-                 .constraint = MakeConstraint(grammar_),
+                 .constraint = MakeConstraint(*grammar),
                  .options = options_,
                  .done = [this, source, done = std::move(done)](Result<Generation> output) {
                    if (!output.ok()) output = AtOption(output.error(), source, grammar_source_);
@@ -147,8 +163,25 @@ class Extractor {
         engine_(*model_, text_.vocabulary, EncoderOf(text_),
                 {.max_batch = batch, .threads = batch > 1 ? model_->info().threads : 1}) {}
 
+  // The schema with strings that are as long as the text at most. Kept for the lengths met last.
+  Result<Grammar> GrammarFor(std::string_view text) {
+    const int64_t longest = MaxStringFor(text);
+    if (fixed_max_string_ || longest == kLeastMaxString) return grammar_;
+    const auto known = long_grammars_.find(longest);
+    if (known != long_grammars_.end()) return known->second;
+    grammar_flags_.layout.max_string = longest;
+    Result<Grammar> grammar = grammar_flags_.Compile(text_.vocabulary);
+    if (!grammar.ok()) return grammar;
+    constexpr size_t kKept = 32;
+    if (long_grammars_.size() == kKept) long_grammars_.clear();
+    return long_grammars_.emplace(longest, *std::move(grammar)).first->second;
+  }
+
   Text text_;
-  Grammar grammar_;
+  Grammar grammar_;  // for texts of up to kLeastMaxString characters, or for all
+  bool fixed_max_string_ = false;
+  GrammarFlags grammar_flags_{LayoutFlags::ForWriting()};
+  std::map<int64_t, Grammar> long_grammars_;
   ExtractPrompt prompt_;
   std::unique_ptr<Model> model_;
   BatchEngine engine_;

@@ -5,11 +5,13 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
 #include <exception>
 #include <new>
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "src/base/cpu_features.h"
 #include "src/cli/command.h"
@@ -31,6 +33,26 @@ bool KernelsLimitIsKnown() {
   const std::string_view name = most;
   return name.empty() || name == "portable" || name == "avx2" || name == "avx512" ||
          name == "avx512-vnni";
+}
+
+// "--text=" gives an empty text; CLI11 would take the next argument for it.
+std::vector<const char*> WithEmptyValues(int argc, char** argv, std::deque<std::string>& names) {
+  std::vector<const char*> out;
+  for (int i = 0; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    if (argument == "--") {
+      out.insert(out.end(), argv + i, argv + argc);
+      break;
+    }
+    if (!argument.starts_with("--") || argument.find('=') + 1 != argument.size()) {
+      out.push_back(argv[i]);
+      continue;
+    }
+    names.emplace_back(argument.substr(0, argument.size() - 1));
+    out.push_back(names.back().c_str());
+    out.push_back("");
+  }
+  return out;
 }
 
 int Main(int argc, char** argv) {
@@ -63,7 +85,9 @@ int Main(int argc, char** argv) {
   AddSample(app, action);
   AddSchemaTest(app, action);
   try {
-    app.parse(argc, argv);
+    std::deque<std::string> names;
+    const std::vector<const char*> arguments = WithEmptyValues(argc, argv, names);
+    app.parse(static_cast<int>(arguments.size()), arguments.data());
   } catch (const CLI::Success& e) {
     std::ostringstream text;  // --help, --version
     app.exit(e, text, text);

@@ -103,6 +103,25 @@ void LayoutFlags::AddTo(CLI::App* command) {
       ->allow_extra_args(false)  // the files of validate may follow
       ->type_name("ITEM KEY")
       ->delimiter('\0');
+  command
+      ->add_option("--max-digits", max_digits,
+                   "Significant digits of a number in canonical spelling, more where the schema "
+                   "asks for them; 0: any")
+      ->check(WholeNumber(0, kMostCount))
+      ->type_name("N")
+      ->capture_default_str();
+  command
+      ->add_option("--max-decimals", max_decimals,
+                   "The same of the decimals of seconds, in times and date-times")
+      ->check(WholeNumber(0, kMostCount))
+      ->type_name("N")
+      ->capture_default_str();
+  command
+      ->add_option("--max-string", max_string,
+                   "Characters of a string to which the schema sets no end, more where it asks for "
+                   "them; 0: any (default: extract: 256, or as many as the text has; else: any)")
+      ->check(WholeNumber(0, kMostCount))
+      ->type_name("N");
   command->add_flag("--ascii", ascii, "Write what is not ASCII as \\uXXXX");
   command
       ->add_option("--additional-properties", additional_properties,
@@ -124,6 +143,9 @@ JsonSchemaOptions LayoutFlags::ToOptions() const {
   options.ascii = ascii;
   options.additional_properties = additional_properties == "allow";
   options.canonical_spelling = spelling == "canonical";
+  options.max_digits = max_digits;
+  options.max_decimals = max_decimals;
+  options.max_string = max_string.value_or(0);
   options.allow_exponents = spelling == "any";
   return options;
 }

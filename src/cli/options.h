@@ -33,12 +33,16 @@ CLI::Validator FiniteNumber(double least, double most);
 // The most that an option of type int takes, where nothing else limits it.
 inline constexpr uint64_t kMostCount = 1 << 30;
 
-// --whitespace, --separators, --order, --spelling, --ascii and --additional-properties.
+// --whitespace, --separators, --order, --spelling, --max-digits, --max-decimals, --max-string,
+// --ascii and --additional-properties.
 struct LayoutFlags {
   std::string whitespace;
   std::string order;
   std::string spelling;
   std::vector<std::string> separators = {",", ":"};
+  int max_digits = JsonSchemaOptions().max_digits;
+  int max_decimals = JsonSchemaOptions().max_decimals;
+  std::optional<int64_t> max_string;  // not given: what the command wants
   bool ascii = false;
   std::string additional_properties = "allow";
 

@@ -47,6 +47,37 @@ def test_beams_may_be_reordered_and_dropped(compiler):
     assert allowed(processor(three, torch.zeros(3, 5))) == [[END]] * 3
 
 
+def test_a_second_generate_begins_anew(compiler):
+    processor = LogitsProcessor(compiler.choice(["aab"]))
+    assert allowed(processor(torch.tensor([[ONE]]), torch.zeros(1, 5))) == [[A]]
+    assert allowed(processor(torch.tensor([[ONE, A]]), torch.zeros(1, 5))) == [[A]]
+    # A longer prompt, one that begins like the output before, a shorter one, and the same again.
+    for prompt in ([B, B, B, B], [ONE, A, A, B], [B], [B]):
+        assert allowed(processor(torch.tensor([prompt]), torch.zeros(1, 5))) == [[A]]
+        assert allowed(processor(torch.tensor([prompt + [A]]), torch.zeros(1, 5))) == [[A]]
+    fixed = LogitsProcessor(compiler.choice(["aab"]), prompt_length=1)
+    fixed(torch.tensor([[ONE]]), torch.zeros(1, 5))
+    with pytest.raises(ValueError, match="prompt_length"):
+        fixed(torch.tensor([[B, B, B]]), torch.zeros(1, 5))
+
+
+def test_cut_back_as_assisted_generation_does(compiler):
+    processor = LogitsProcessor(compiler.choice(["aab", "ab1"]))
+    processor(torch.tensor([[ONE]]), torch.zeros(1, 5))
+    for row in ([ONE, A], [ONE, A, A], [ONE, A, A, B]):  # a draft
+        processor(torch.tensor([row]), torch.zeros(1, 5))
+    assert allowed(processor(torch.tensor([[ONE, A, B]]), torch.zeros(1, 5))) == [[ONE]]
+
+
+def test_a_forced_token_that_does_not_fit_ends_the_row(compiler):
+    processor = LogitsProcessor(compiler.choice(["aab"]))
+    processor(torch.tensor([[ONE], [ONE]]), torch.zeros(2, 5))
+    scores = processor(torch.tensor([[ONE, B], [ONE, A]]), torch.zeros(2, 5))
+    assert allowed(scores) == [[END], [A]]
+    scores = processor(torch.tensor([[ONE, B, END], [ONE, A, A]]), torch.zeros(2, 5))
+    assert allowed(scores) == [[END], [B]]
+
+
 def test_widths_that_differ(compiler):
     wide = LogitsProcessor(compiler.choice(["a"]))
     assert allowed(wide(torch.tensor([[A]]), torch.zeros(1, 70))) == [[A]]

@@ -33,11 +33,15 @@ class SchemaMachine : public Machine {
   // (masks/schema_masks.h). Without it masks are found by walking.
   using MakeMasks = std::unique_ptr<MachineMasks> (*)(SchemaMachine&, const Vocabulary&);
   SchemaMachine(std::unique_ptr<SchemaTable> table, const JsonSchemaOptions& options,
-                MakeMasks make_masks);
+                MakeMasks make_masks = nullptr);
   ~SchemaMachine() override;
 
   // Whether any value fits the schema: kUnsatisfiable when none does.
   Status CheckSatisfiable();
+
+  // See Solver::undecided().
+  uint64_t undecided() const { return solver_.undecided(); }
+  uint64_t solver_steps() const { return solver_.steps(); }
 
   Key Start() override;
   uint32_t StepLexeme(uint32_t lexeme, uint8_t byte) override;

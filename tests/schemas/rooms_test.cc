@@ -17,6 +17,7 @@
 
 namespace {
 
+using pawl::SourceDir;
 namespace fs = std::filesystem;
 
 struct Floor {

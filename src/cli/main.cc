@@ -62,6 +62,7 @@ int Main(int argc, char** argv) {
   AddInfo(app, action);
   AddSample(app, action);
   AddSchemaTest(app, action);
+  AddMonitor(app, action);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& e) {

@@ -95,6 +95,7 @@ class Connection {
     read_.append(bytes, static_cast<size_t>(n));
     return true;
   }
+  int fd() const { return fd_; }
   const std::string& read() const { return read_; }
 
   Answer ReadAnswer() {

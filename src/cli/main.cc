@@ -75,6 +75,7 @@ int Main(int argc, char** argv) {
   Action action;
   AddExtract(app, action);
   AddGenerate(app, action);
+  AddServe(app, action);
   AddValidate(app, action);
   AddMask(app, action);
   AddBench(app, action);
@@ -84,6 +85,7 @@ int Main(int argc, char** argv) {
   AddInfo(app, action);
   AddSample(app, action);
   AddSchemaTest(app, action);
+  AddMonitor(app, action);
   try {
     std::deque<std::string> names;
     const std::vector<const char*> arguments = WithEmptyValues(argc, argv, names);

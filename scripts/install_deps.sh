@@ -3,7 +3,7 @@
 # it says what is missing. Does nothing, fast, when everything is there.
 #
 #   scripts/install_deps.sh          compiler, build tools, libraries
-#   scripts/install_deps.sh --dev    also clang-format, clang-tidy and shellcheck, for scripts/check.sh
+#   scripts/install_deps.sh --dev    also clang-format, clang-tidy, shellcheck and ccache, for scripts/check.sh and .ci/run
 #   scripts/install_deps.sh --python also an environment in build/venv to build and test the Python module
 set -euo pipefail
 
@@ -58,6 +58,7 @@ if [[ $dev == yes ]]; then
   need_command clang-format clang-format
   need_command clang-tidy clang-tidy
   need_command shellcheck shellcheck
+  need_command ccache ccache
 fi
 
 # One run of the preprocessor tells which headers are there: those that are not come out with their package.
@@ -117,8 +118,6 @@ if [[ $(id -u) -ne 0 ]]; then
   [[ -t 0 ]] || sudo=(sudo -n)  # without a terminal nobody can type a password
 fi
 
-# ccache is welcome but not needed.
-command -v ccache >/dev/null 2>&1 || packages+=(ccache)
 echo "Installing: ${packages[*]}"
 apt=("${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o Acquire::Retries=3 -qq)
 "${apt[@]}" update

@@ -100,7 +100,7 @@ bundle() { # FOLDER
   find_nvcc || return 1
   # fmt as headers, GoogleTest as archives: nothing that the device machine would have to have.
   carry "$folder-carried" || return 1
-  configure "$folder" 90-real "-DCMAKE_PREFIX_PATH=$PWD/$folder-carried/usr" \
+  configure "$folder" 90-real -DPAWL_WERROR=ON "-DCMAKE_PREFIX_PATH=$PWD/$folder-carried/usr" \
     "-DCMAKE_EXE_LINKER_FLAGS=-static-libstdc++ -static-libgcc" || return 1
   cmake --build "$folder" -j "$(nproc)" --target "${programs[@]}" || return 1
   stage=$(mktemp -d)
@@ -112,7 +112,8 @@ bundle() { # FOLDER
       say "$program asks for libraries that a device machine may not have: $other"
       return 1
     fi
-    if grep -qaF "$PWD" "$stage/$name/bin/$program"; then
+    # The command looks for its model beside itself first.
+    if [[ $program != pawl ]] && grep -qaF "$PWD" "$stage/$name/bin/$program"; then
       say "$program has the path of this folder in it"
       return 1
     fi
@@ -165,10 +166,10 @@ out=${1:-bench/results}
 ask() { # FIELD: of the first device
   nvidia-smi --query-gpu="$1" --format=csv,noheader 2>/dev/null | sed -n 1p
 }
-name=
-if command -v nvidia-smi >/dev/null 2>&1; then name=$(ask name) || name=; fi
+device=
+if command -v nvidia-smi >/dev/null 2>&1; then device=$(ask name) || device=; fi
 capability=none
-if [[ -z $name ]]; then
+if [[ -z $device ]]; then
   if [[ -z $prebuilt ]]; then
     say "skipped, no NVIDIA device answers (nvidia-smi)"
     exit 77
@@ -180,7 +181,7 @@ else
     exit 1
   fi
 fi
-gpu=$(tr ' /' '--' <<<"${name:-no-device}" | tr -s '-')
+gpu=$(tr ' /' '--' <<<"${device:-no-device}" | tr -s '-')
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
 log=$out/$gpu.log
@@ -305,12 +306,12 @@ if [[ -n $prebuilt ]]; then
 else
   source=build
 fi
-if [[ $source == build && -z $name ]]; then
+if [[ $source == build && -z $device ]]; then
   tell "build" "skipped, no NVIDIA device answers (nvidia-smi)"
   exit 77
 fi
 [[ $source == prebuilt ]] || find_nvcc || exit 1
-echo "== ${name:-no device}, compute capability $capability, $(nvcc --version 2>/dev/null | sed -n 's/.*release \([^,]*\).*/CUDA \1/p')"
+echo "== ${device:-no device}, compute capability $capability, $(nvcc --version 2>/dev/null | sed -n 's/.*release \([^,]*\).*/CUDA \1/p')"
 cublas_from_python
 
 # shellcheck disable=SC2317  # called by part
@@ -323,13 +324,13 @@ environment() {
   nvcc --version || true
   python3 -c 'import torch; print("torch", torch.__version__, torch.cuda.is_available())' || true
   echo "LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}"
-  if [[ -z $name ]]; then
+  if [[ -z $device ]]; then
     echo "no NVIDIA device answers (nvidia-smi)"
     return 77
   fi
 }
 export -f environment
-export name
+export device
 part "environment" environment 30 bash -c environment || true
 
 if [[ $source == build ]]; then
@@ -356,7 +357,7 @@ cat >"$work/run_tests" <<'END'
 "$@" >"$0.log" 2>&1 || { result=$?; cat "$0.log"; exit "$result"; }
 cat "$0.log"
 if grep -q 'SKIPPED' "$0.log"; then
-  if [[ -z $name ]]; then grep -o 'no usable device: .*' "$0.log" | head -1; exit 77; fi
+  if [[ -z $device ]]; then grep -o 'no usable device: .*' "$0.log" | head -1; exit 77; fi
   echo "tests were skipped"
   exit 8
 fi
@@ -365,14 +366,14 @@ END
 part "CUDA tests" tests 150 bash "$work/run_tests" "$test" --gtest_brief=1 "--gtest_output=json:$logs/tests.json" || true
 # shellcheck disable=SC2317  # called by the shell that part starts
 same_tokens() { # the shipped model, on the device beside the CPU
-  local on_cpu on_gpu result=0 prompt="Invoice 7 from Acme, 30 EUR"
+  local on_cpu on_gpu errors result=0 prompt="Invoice 7 from Acme, 30 EUR"
   local common=(generate --model "$data/models/tiny-extract" --prompt "$prompt" --max-tokens 60)
   on_cpu=$("$pawl" "${common[@]}" --device cpu) || return 1
-  on_gpu=$("$pawl" "${common[@]}" --device cuda --kv-dtype fp32 2>&1) || result=$?
-  if [[ $result -ne 0 && -z $name ]]; then
-    echo "$on_gpu"
-    return 77
-  fi
+  errors=$(mktemp)
+  on_gpu=$("$pawl" "${common[@]}" --device cuda --kv-dtype fp32 2>"$errors") || result=$?
+  cat "$errors"
+  rm -f "$errors"
+  [[ $result -eq 0 || -n $device ]] || return 77
   [[ $result -eq 0 && $on_cpu == "$on_gpu" ]] && return
   printf 'cpu:  %s\ncuda: %s\n' "$on_cpu" "$on_gpu"
   return 1
@@ -405,7 +406,7 @@ echo "== sanitizers"
 # Side by side: every kernel on the smaller cases, the whole forward pass for a few models.
 sanitize() {
   local sanitizer kernels models tool pids=() begin=$SECONDS limit i=0 names=()
-  if [[ -z $name ]]; then
+  if [[ -z $device ]]; then
     tell "compute-sanitizer" "skipped, no NVIDIA device answers (nvidia-smi)"
     devices=0
     return
@@ -459,7 +460,7 @@ echo "== profiles"
 # Of the three kernels that lose most. What the profiler cannot do here is no failure of ours.
 profile() {
   local slowest i=0 case ncu
-  if [[ -z $name ]]; then
+  if [[ -z $device ]]; then
     tell "profiles" "skipped, no NVIDIA device answers (nvidia-smi)"
     devices=0
     return

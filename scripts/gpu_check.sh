@@ -384,14 +384,14 @@ export -f same_tokens
 part "greedy tokens of the shipped model equal the CPU's" tokens 30 bash -c same_tokens || true
 
 echo "== figures"
-# With the device to themselves. Half of what is left then is for the sanitizers and profiles.
-share=$(($(left) / 3))
-((share < 150)) || share=150
+# With the device to themselves. What is left then, about a third, is for the sanitizers and profiles.
+share=$(($(left) * 9 / 20))
+((share < 200)) || share=200
 # It writes the checks so far into its file; its own is added afterwards.
 part "engine figures" gpu_bench "$share" "$(at gpu_bench)" --json "$figures" "${checked[@]}" || true
 [[ ! -s $logs/gpu_bench.log ]] || cat "$logs/gpu_bench.log"
-share=$(($(left) / 2))
-((share < 150)) || share=150
+share=$(($(left) * 9 / 20))
+((share < 130)) || share=130
 part "kernel figures" kernel_bench "$share" "$(at kernel_bench)" --json "$kernel_figures" --seconds $((share - 15)) || true
 [[ ! -s $logs/kernel_bench.log ]] || grep -E 'FAILED|loses most|cases,|copy ' "$logs/kernel_bench.log" || true
 if [[ ! -f $figures ]]; then

@@ -53,6 +53,7 @@ int Main(int argc, char** argv) {
   Action action;
   AddExtract(app, action);
   AddGenerate(app, action);
+  AddServe(app, action);
   AddValidate(app, action);
   AddMask(app, action);
   AddBench(app, action);
@@ -62,6 +63,7 @@ int Main(int argc, char** argv) {
   AddInfo(app, action);
   AddSample(app, action);
   AddSchemaTest(app, action);
+  AddMonitor(app, action);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& e) {

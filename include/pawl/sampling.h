@@ -31,6 +31,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -94,7 +95,8 @@ struct WeightedOutput {
 
 struct SamplerOptions {
   SamplerKind sampler = SamplerKind::kSmc;
-  int n = 1;               // outputs, at least 1
+  std::optional<Fidelity> fidelity = std::nullopt;  // given: takes the place of `sampler`
+  int n = 1;                                        // outputs, at least 1
   int particles = 5;       // of kSmc. Where n is no multiple, some of the last population are drawn
   double temperature = 1;  // above 0
   uint64_t seed = 0;
@@ -102,14 +104,14 @@ struct SamplerOptions {
   // less.
   int max_tokens = 512;
 
-  std::vector<std::shared_ptr<const Check>> checks;  // all of them have to accept
+  std::vector<std::shared_ptr<const Check>> checks = {};  // all of them have to accept
   Estimator estimator = Estimator::kRecursive;
   int max_rejects = 0;  // at a step, then the output is given up; 0: no limit
   int accepts = 2;      // of kGeometric
 
   double ess_threshold = 0.5;  // of the particles; resampled below it. 0: never
   Resampling resampling = Resampling::kStratified;
-  std::shared_ptr<const Critic> critic;  // of kSmc and kAwrs
+  std::shared_ptr<const Critic> critic = {};  // of kSmc and kAwrs
 
   // kAligned: outputs of which one is chosen by weight; kRejection, kAdaptive, kExact: at most so
   // many until one is valid. 0: 1 for kAligned, 10000 for the others.
@@ -118,7 +120,7 @@ struct SamplerOptions {
   int batch = 32;     // rows of a step: outputs of kAwrs, or particles, that run at a time
 
   // Called in the order of the outputs as soon as they are there; false ends the run.
-  std::function<bool(const WeightedOutput&)> on_output;
+  std::function<bool(const WeightedOutput&)> on_output = {};
 };
 
 struct SamplerResult {

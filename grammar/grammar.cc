@@ -17,10 +17,10 @@
 #include "grammar/cfg/cfg_machine.h"
 #include "grammar/grammar_access.h"
 #include "grammar/machine.h"
-#include "grammar/mask_builder.h"
-#include "grammar/mask_memo.h"
-#include "grammar/mask_path.h"
-#include "grammar/mask_pool.h"
+#include "grammar/masks/mask_builder.h"
+#include "grammar/masks/mask_memo.h"
+#include "grammar/masks/mask_path.h"
+#include "grammar/masks/mask_pool.h"
 #include "src/base/spin.h"
 
 namespace pawl {

@@ -56,7 +56,9 @@ void ExpectLaw(const std::function<Toy()>& make, SamplerOptions options, int run
     const double expected = IsExact(options.sampler) ? p / mass : p;
     const double mean = sum[y] / runs;
     // What few or no hits say of the variance is no less than this.
-    const double least = expected * (IsExact(options.sampler) ? 1 : mass) / options.n / 2;
+    const double least = expected * (IsExact(options.sampler)               ? 1.0 / options.n
+                                     : options.sampler == SamplerKind::kSmc ? 2 * mass
+                                                                            : mass / options.n);
     const double error = std::sqrt(std::max(squares[y] / runs - mean * mean, least) / runs);
     EXPECT_NEAR(mean, expected, 5 * error + 1e-6) << y.size() << " " << expected;
     chi += (mean - expected) * (mean - expected) / (error * error + 1e-12);
@@ -79,7 +81,7 @@ TEST(WeightsTest, MasksOfARegex) {
           made.Constrain(kRegex);
           return made;
         },
-        options, 700, law);
+        options, 300, law);
   }
 }
 
@@ -100,7 +102,7 @@ TEST(WeightsTest, ChecksOfARegex) {
             if (granularity != CheckGranularity::kComplete) made.Constrain("[01]+\n?");
             return made;
           },
-          options, 250, law);
+          options, 120, law);
     }
   }
 }
@@ -119,7 +121,7 @@ TEST(WeightsTest, EstimatorsTruncationAndTemperature) {
       options.checks = {MakeGrammarCheck(grammar)};
       options.estimator = estimator;
       options.max_rejects = most;
-      ExpectLaw([] { return Toy(HashedLaw); }, options, 500, law);
+      ExpectLaw([] { return Toy(HashedLaw); }, options, 200, law);
     }
   }
 }
@@ -141,7 +143,7 @@ TEST(WeightsTest, ResamplingMethodsAndPartsOfPopulations) {
           made.Constrain(kRegex);
           return made;
         },
-        options, 500, law);
+        options, 200, law);
   }
 }
 
@@ -189,7 +191,7 @@ TEST(WeightsTest, AModelAsProposal) {
     return p;
   };
   std::map<std::vector<TokenId>, double> sum;
-  constexpr int kRuns = 4000;
+  constexpr int kRuns = 2000;
   for (int r = 0; r < kRuns; ++r) {
     Toy made(HashedLaw);
     ToyModel draft(other, 37);
@@ -207,7 +209,7 @@ TEST(WeightsTest, AModelAsProposal) {
     EXPECT_EQ(draft.sequences.pool().in_use(), 0);
     made.ExpectNoPages();
   }
-  for (const auto& [y, p] : law) EXPECT_NEAR(sum[y], p, 0.1 * p + 0.0008);
+  for (const auto& [y, p] : law) EXPECT_NEAR(sum[y], p, 0.15 * p + 0.0012);
 }
 
 // ---- The 17 strings ----
@@ -215,7 +217,7 @@ TEST(WeightsTest, AModelAsProposal) {
 TEST(WeightsTest, EvidenceOfSeventeenStrings) {
   for (const bool check : {false, true}) {
     for (const int particles : {1, 5, 50}) {
-      const int runs = 40000 / (particles + 10);
+      const int runs = 20000 / (particles + 10);
       double sum = 0, squares = 0;
       Toy toy(FairBits);
       const Grammar grammar = toy.Compile(kSeventeen);
@@ -247,8 +249,8 @@ TEST(WeightsTest, EvidenceOfSeventeenStrings) {
       const double mean = sum / runs;
       const double error = std::sqrt((squares / runs - mean * mean) / runs);
       EXPECT_NEAR(mean, kSeventeenMass, 4.5 * error);
-      EXPECT_LT(error, 0.012);
-      EXPECT_NEAR(zeros / total, 1.0 / 17, 0.012);
+      EXPECT_LT(error, 0.017);
+      EXPECT_NEAR(zeros / total, 1.0 / 17, 0.017);
       toy.ExpectNoPages();
     }
   }

@@ -105,10 +105,6 @@ Result<TrieSampler::Choice> TrieSampler::ChooseNew(Attempt& a, SamplerKind mode,
   if (!logits.ok()) return logits.error();
   Result<StepLaw> law = LawOf(task_, *logits, allowed);
   if (!law.ok()) return law.error();
-  if (allowed.dead) {
-    law->allowed.clear();
-    law->log_allowed = kNoMass;
-  }
   const bool masked = mode == SamplerKind::kAligned || mode == SamplerKind::kExact;
   if (Learns(mode) && (root || a.parent != OracleTrie::kNone)) {
     const double mass = masked ? std::min(1.0, std::exp(law->log_allowed)) : 1;

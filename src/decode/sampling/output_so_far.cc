@@ -108,7 +108,7 @@ bool OutputSoFar::Append(TokenId token, double log_probability_of_it) {
 
 Result<StepLaw> LawOf(const SamplingTask& task, std::span<const float> logits,
                       const Allowed& allowed) {
-  return MakeStepLaw(logits, task.temperature, allowed.mask.get(), task.known());
+  return MakeStepLaw(logits, task.temperature, allowed.mask.get(), allowed.dead ? 0 : task.known());
 }
 
 Result<StepDraw> DrawStep(const SamplingTask& task, const OutputSoFar& output, const StepLaw& law,

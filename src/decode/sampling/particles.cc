@@ -177,10 +177,6 @@ class Run {
       }
       draft = *std::move(found);
     }
-    if (allowed.dead) {
-      law->allowed.clear();
-      law->log_allowed = kNoMass;
-    }
     Result<StepDraw> draw = DrawStep(s_.task, p.output, *law, draft ? &*draft : nullptr, noise);
     if (!draw.ok()) {
       p.failed = draw.error();

@@ -107,6 +107,17 @@ TEST(SamplerCommandTest, ChecksCutTheLanguageDown) {
   }
 }
 
+// Control tokens have no text, so a check alone would let them pass.
+TEST(SamplerCommandTest, ChecksAloneAllowNoControlTokens) {
+  const CommandResult result =
+      RunPawl(Generate({"--sampler", "awrs", "--n", "40", "--check", "regex:[ab]{0,2}"}));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  for (const Json& line : Lines(result)) {
+    EXPECT_TRUE(line.at("report").at("valid").get<bool>());
+    EXPECT_EQ(line.at("tokens").size(), line.at("text").get<std::string>().size() + 1);
+  }
+}
+
 TEST(SamplerCommandTest, ThreadsAndBatchesChangeNothing) {
   for (const std::string sampler : {"awrs", "smc"}) {
     std::string first;

@@ -149,6 +149,7 @@ struct Toy {
     task.estimator = options.estimator;
     if (options.max_rejects > 0) task.limits.max_rejects = options.max_rejects;
     task.limits.accepts = options.accepts;
+    task.ExcludeControlTokens();
     return task;
   }
 

@@ -113,7 +113,7 @@ Result<TrieSampler::Choice> TrieSampler::ChooseNew(Attempt& a, SamplerKind mode,
     a.node = trie_.Visit(a.parent, a.token, a.probability, mass, count);
   }
   if (mode == SamplerKind::kMasked || masked) {
-    a.out.report.removed.push_back(-std::expm1(std::min(0.0, law->log_allowed)));
+    a.out.report.removed.push_back(0 - std::expm1(std::min(0.0, law->log_allowed)));
     a.out.report.mask_surprise -= law->log_allowed;
   }
   if (mode == SamplerKind::kMasked || mode == SamplerKind::kAligned) {

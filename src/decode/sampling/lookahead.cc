@@ -54,7 +54,8 @@ class LookaheadRun {
       const Allowed allowed = output.AllowedNext();
       Result<StepLaw> law = LawOf(s_.task, logits, allowed);
       if (!law.ok()) return law.error();
-      out.report.removed.push_back(allowed.dead ? 1 : -std::expm1(std::min(0.0, law->log_allowed)));
+      out.report.removed.push_back(allowed.dead ? 1
+                                                : 0 - std::expm1(std::min(0.0, law->log_allowed)));
       out.report.mask_surprise -= law->log_allowed;
       if (allowed.dead) break;
       Result<Ahead> ahead = Look(output, *law, *branch);

@@ -56,6 +56,17 @@ class CheckedOrder : public GumbelOrder {
 
 int SamplingTask::known() const { return std::min(model->vocabulary_size, vocabulary->size()); }
 
+void SamplingTask::ExcludeControlTokens() {
+  if (constraint != nullptr || checks.empty()) return;
+  std::vector<uint32_t> words(static_cast<size_t>(vocabulary->mask_words()), 0);
+  const auto& ends = model->end_tokens;
+  for (TokenId t = 0; t < vocabulary->size(); ++t) {
+    const bool end = vocabulary->is_end(t) || std::find(ends.begin(), ends.end(), t) != ends.end();
+    if (end || !vocabulary->is_special(t)) words[static_cast<size_t>(t) / 32] |= 1u << t % 32;
+  }
+  unconstrained = std::make_shared<Mask>(0, std::move(words));
+}
+
 std::string_view SamplingTask::BytesOf(TokenId token) const {
   return vocabulary->is_special(token) ? std::string_view() : vocabulary->bytes(token);
 }
@@ -69,7 +80,7 @@ bool OutputSoFar::IsEnd(TokenId token) const {
 
 Allowed OutputSoFar::AllowedNext() const {
   if (!at_budget()) {
-    Allowed allowed{at_ != nullptr ? at_->mask() : nullptr, false};
+    Allowed allowed{at_ != nullptr ? at_->mask() : task_->unconstrained, false};
     allowed.dead = allowed.mask != nullptr && allowed.mask->count() == 0;
     return allowed;
   }

@@ -27,12 +27,17 @@ struct SamplingTask {
   const ModelInfo* model = nullptr;
   const Vocabulary* vocabulary = nullptr;
   std::shared_ptr<const Constraint> constraint;  // nullptr: none
+  // What may be written where there is no constraint; nullptr: everything. Checks read bytes, which
+  // control tokens do not have, so under checks alone these are not among it.
+  std::shared_ptr<const Mask> unconstrained;
   Checks checks;
   double temperature = 1;
   int max_tokens = 0;
   Estimator estimator = Estimator::kRecursive;
   RejectionLimits limits;
 
+  // Sets `unconstrained` as the other fields want it.
+  void ExcludeControlTokens();
   // Tokens that the model has logits for and that are in the vocabulary.
   int known() const;
   std::string_view BytesOf(TokenId token) const;

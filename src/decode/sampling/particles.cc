@@ -184,7 +184,7 @@ class Run {
     }
     p.draw = *std::move(draw);
     p.report.at_budget |= p.output.at_budget();
-    p.report.removed.push_back(-std::expm1(std::min(0.0, law->log_allowed)));
+    p.report.removed.push_back(0 - std::expm1(std::min(0.0, law->log_allowed)));
     p.report.mask_surprise -= law->log_allowed;
     p.report.evaluations += p.draw.counts.asked;
     p.report.draws += p.draw.counts.draws;

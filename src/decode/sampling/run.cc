@@ -116,6 +116,7 @@ Result<SamplerResult> RunSampler(const SamplerInput& input, const SamplerOptions
   task.estimator = options.estimator;
   if (options.max_rejects > 0) task.limits.max_rejects = options.max_rejects;
   task.limits.accepts = options.accepts;
+  task.ExcludeControlTokens();
   const SamplerSetting setting{input.model,
                                input.prompt,
                                task,

@@ -14,6 +14,7 @@
 #include "src/cli/gaps.h"
 #include "src/cli/options.h"
 #include "src/cli/report.h"
+#include "src/cli/sampler_flags.h"
 #include "src/decode/session.h"
 #include "src/engine/prompt.h"
 
@@ -25,6 +26,7 @@ constexpr const char* kName = "generate";
 struct Flags {
   GrammarFlags grammar{LayoutFlags::ForWriting()};
   SamplingFlags sampling{512};
+  SamplerFlags sampler;
   std::string model;
   std::optional<std::string> prompt;
   std::string prompt_file;
@@ -80,6 +82,13 @@ void NoteStop(const Generation& output) {
 int Generate(const Flags& flags) {
   if (Status status = flags.grammar.Check(); !status.ok()) return Fail(kName, status.error());
   if (Status status = flags.sampling.Check(); !status.ok()) return Fail(kName, status.error());
+  if (Status status = flags.sampler.Check(flags.sampling); !status.ok()) {
+    return Fail(kName, status.error());
+  }
+  if (flags.sampler.any() && (flags.captures || flags.grammar.combine.gap_count() > 1)) {
+    return Fail(kName, Error{ErrorCode::kUnsupported, "cannot be used with --captures and --gap",
+                             "--sampler"});
+  }
   if (Status status = flags.chat.Check(); !status.ok()) return Fail(kName, status.error());
   if (flags.captures && flags.grammar.combine.gap_count() > 1) {
     return Fail(kName, Error{ErrorCode::kInvalid, "speaks of one output, but --gap makes several",
@@ -135,6 +144,11 @@ int Generate(const Flags& flags) {
                                     ? std::move(chat_tokens)
                                     : EncodeText(*text->tokenizer, *layout, prompt, flags.special);
 
+  if (flags.sampler.any()) {
+    return flags.sampler.Run(
+        kName, {*folder, *text, **model, tokens, gaps ? &gaps->grammar() : nullptr, flags.grammar,
+                flags.sampling, flags.threads, flags.stats});
+  }
   Session session(**model, text->vocabulary, EncoderOf(*text));
   Stream stream;
   GenerateOptions options;
@@ -204,6 +218,7 @@ void AddGenerate(CLI::App& app, Action& action) {
   flags->grammar.AddAllTo(command);
   flags->grammar.combine.AddGapsTo(command);
   flags->sampling.AddTo(command);
+  flags->sampler.AddTo(command);
   command->add_option("--dtype", flags->dtype, "How weights are kept in memory")
       ->check(CLI::IsMember(DtypeNames()))
       ->type_name("TYPE")

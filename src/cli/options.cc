@@ -78,6 +78,14 @@ CLI::Validator FiniteNumber(double least, double most) {
       "");
 }
 
+LayoutFlags LayoutFlags::Of(std::string whitespace, std::string order, std::string spelling) {
+  LayoutFlags flags;
+  flags.whitespace = std::move(whitespace);
+  flags.order = std::move(order);
+  flags.spelling = std::move(spelling);
+  return flags;
+}
+
 void LayoutFlags::AddTo(CLI::App* command) {
   command
       ->add_option("--whitespace", whitespace,

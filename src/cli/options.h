@@ -42,13 +42,14 @@ struct LayoutFlags {
   std::vector<std::string> separators = {",", ":"};
   int max_digits = JsonSchemaOptions().max_digits;
   int max_decimals = JsonSchemaOptions().max_decimals;
-  std::optional<int64_t> max_string;  // not given: what the command wants
+  std::optional<int64_t> max_string = std::nullopt;  // not given: what the command wants
   bool ascii = false;
   std::string additional_properties = "allow";
 
   // For texts that a model writes, and for texts that others wrote.
-  static LayoutFlags ForWriting() { return {"compact", "schema", "canonical"}; }
-  static LayoutFlags ForReading() { return {"any", "any", "any"}; }
+  static LayoutFlags ForWriting() { return Of("compact", "schema", "canonical"); }
+  static LayoutFlags ForReading() { return Of("any", "any", "any"); }
+  static LayoutFlags Of(std::string whitespace, std::string order, std::string spelling);
   void AddTo(CLI::App* command);
   JsonSchemaOptions ToOptions() const;
 };

@@ -167,6 +167,9 @@ class SchemaMachine : public Machine {
   // there already; `shortest`: what completes it to any. nullopt when none is found.
   std::optional<std::string> NewString(Key state, const std::string& shortest, size_t taken);
   std::optional<std::string> NewNumber(Key state, const std::string& shortest);
+  std::optional<std::string> NewKey(Key state);
+  // The state after a piece of a completion, kDead where it does not fit.
+  Key AfterPiece(Key state, const std::string& piece);
 
   std::unique_ptr<SchemaTable> table_;
   JsonSchemaOptions options_;

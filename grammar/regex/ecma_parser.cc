@@ -114,17 +114,17 @@ class Translator {
   Row SetFrom(const CodepointSet& set, HistoryState state);
   std::optional<Row> ConcatFrom(uint32_t node, HistoryState state);
   std::optional<Row> RepeatFrom(uint32_t node, HistoryState state);
-  ReId Counted(ReId text, uint32_t least, uint32_t most);
-  std::optional<Matrix> BodyFrom(uint32_t id, HistoryState state);
-  // nullopt: it is not of that sort.
-  std::optional<Row> RepeatSettling(const EcmaNode& node, const Matrix& body, HistoryState state);
-  std::optional<Row> RepeatReturning(const EcmaNode& node, const Matrix& body, HistoryState state);
   std::optional<Row> AnythingFrom(HistoryState state);
   std::optional<Row> LookFrom(uint32_t node, HistoryState state);
 
   // Rows of one loop body, by state; the states reached from `state` are closed under it.
   using Matrix = std::map<HistoryState, Row>;
   std::optional<Row> Star(const Matrix& body, HistoryState state);
+  ReId Counted(ReId text, uint32_t least, uint32_t most);
+  std::optional<Matrix> BodyFrom(uint32_t id, HistoryState state);
+  // nullopt: it is not of that sort.
+  std::optional<Row> RepeatSettling(const EcmaNode& node, const Matrix& body, HistoryState state);
+  std::optional<Row> RepeatReturning(const EcmaNode& node, const Matrix& body, HistoryState state);
   std::optional<Row> Unrolled(uint32_t id, const Matrix& body, HistoryState state);
   // row * matrix of rows
   Row Product(const Row& row, const Matrix& next);
@@ -527,7 +527,7 @@ uint32_t Fewer(uint32_t count) { return count == 0 || count == kEcmaInfinite ? c
 }  // namespace
 
 // Where the body leads from `state`, and from there, and so on.
-std::optional<Matrix> Translator::BodyFrom(uint32_t id, HistoryState state) {
+std::optional<Translator::Matrix> Translator::BodyFrom(uint32_t id, HistoryState state) {
   const EcmaNode& node = tree_.nodes[id];
   Matrix body;
   std::vector<HistoryState> pending{state};

@@ -22,7 +22,7 @@ std::vector<std::string> Texts() {
   std::vector<std::string> out, open = {""};
   for (size_t i = 0; i < open.size(); ++i) {
     for (const char c : std::string("-.0123456789")) {
-      const std::string& text = open[i];
+      const std::string text = open[i];
       const bool begun = !text.empty() && text != "-";
       const bool point = text.find('.') != std::string::npos;
       if (c == '-' ? !text.empty() : c == '.' && (!begun || point)) continue;
@@ -43,7 +43,7 @@ TEST(NumberSearchTest, AgreesWithWritingNumbersOut) {
     return *Decimal::Parse((scale < 0 && random() % 2 ? "-" : "") + digits);
   };
   int no = 0, yes = 0;
-  for (int round = 0; round < 60; ++round) {
+  for (int round = 0; round < 25; ++round) {
     SchemaTable table;
     std::vector<AtomId> atoms;
     for (size_t n = 1 + random() % 2; n > 0; --n) {
@@ -73,15 +73,18 @@ TEST(NumberSearchTest, AgreesWithWritingNumbersOut) {
     const auto fits = [&](const std::string& text) {
       return wanted(classes.Of(*Decimal::Parse(text), text.find('.') == std::string::npos));
     };
+    std::vector<std::string> fitting;
+    for (const std::string& text : texts) {
+      if (fits(text)) fitting.push_back(text);
+    }
     for (const std::string& prefix : texts) {
       if (prefix.size() > 2) continue;
       Mantissa mantissa;
       for (const char c : prefix) mantissa.Push(c);
       std::string more;
       const Answer answer = search.Completes(mantissa, 0, &more);
-      bool found = false;
-      for (const std::string& text : texts)
-        found = found || (text.starts_with(prefix) && fits(text));
+      const bool found = std::ranges::any_of(
+          fitting, [&](const std::string& text) { return text.starts_with(prefix); });
       if (answer == Answer::kYes) {
         ++yes;
         EXPECT_TRUE(fits(prefix + more)) << prefix << "|" << more;
@@ -91,8 +94,8 @@ TEST(NumberSearchTest, AgreesWithWritingNumbersOut) {
       }
     }
   }
-  EXPECT_GT(yes, 500);
-  EXPECT_GT(no, 200);
+  EXPECT_GT(yes, 200);
+  EXPECT_GT(no, 80);
 }
 
 }  // namespace

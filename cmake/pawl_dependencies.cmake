@@ -4,6 +4,7 @@ find_package(nlohmann_json 3.9 REQUIRED)
 if(PAWL_BUILD_ENGINE AND PAWL_BUILD_COMMAND)
   find_package(fmt REQUIRED)
   find_package(CLI11 REQUIRED)
+  find_package(Boost 1.74 REQUIRED)  # headers only: Beast and Asio
 endif()
 if(PAWL_GPU_CHECK)
   set(PAWL_BUILD_TESTS OFF)
@@ -20,7 +21,13 @@ if(PAWL_BUILD_BENCH)
 endif()
 
 set(PAWL_HAVE_CUDA OFF)
-if(PAWL_BUILD_ENGINE AND NOT PAWL_CUDA STREQUAL "OFF")
+# The kernels take minutes to compile, so AUTO wants a device: a driver of NVIDIA's, or that of Windows below Linux.
+set(pawl_wants_cuda ON)
+if(PAWL_CUDA STREQUAL "OFF" OR
+   (PAWL_CUDA STREQUAL "AUTO" AND NOT EXISTS /dev/nvidiactl AND NOT EXISTS /dev/dxg))
+  set(pawl_wants_cuda OFF)
+endif()
+if(PAWL_BUILD_ENGINE AND pawl_wants_cuda)
   include(CheckLanguage)
   check_language(CUDA)
   if(CMAKE_CUDA_COMPILER)

@@ -11,6 +11,7 @@
 #include "tests/cuda/model_util.h"
 #include "tests/model/float_weights.h"
 #include "tests/model/model_test_util.h"
+#include "tests/source_dir.h"
 
 namespace pawl::PAWL_GPU {
 namespace {
@@ -346,7 +347,7 @@ TEST_F(TransformerTest, GreedyTokensAreTheReferences) {
 }
 
 TEST_F(TransformerTest, GreedyTokensOfTheShippedModelAreTheCpus) {
-  const std::string folder = std::string(PAWL_SOURCE_DIR) + "/models/tiny-extract";
+  const std::string folder = SourceDir() + "/models/tiny-extract";
   Result<std::unique_ptr<Model>> cuda = LoadCuda(folder, {});
   ASSERT_TRUE(cuda.ok()) << cuda.error().ToString();
   ModelOptions options;

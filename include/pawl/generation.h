@@ -18,6 +18,7 @@
 #include <string_view>
 #include <vector>
 
+#include "pawl/drafts.h"
 #include "pawl/vocabulary.h"
 
 namespace pawl {
@@ -57,6 +58,8 @@ struct GenerateOptions {
   // dictates, in the tokenizer's spelling. The first saves time only. The second chooses among the
   // spellings of the same text, which the model would do from one step to the next otherwise.
   bool skip_forced = true;
+  // false: no drafts for this output, where the engine has some.
+  bool drafts = true;
   // Called for every token of the output in order, with its bytes (none for special tokens), as
   // soon as it is sure to stay; where the shortest completion takes hundreds of tokens that can be
   // a few tokens later. false stops the generation.
@@ -79,6 +82,7 @@ struct GenerationStats {
   double decode_seconds = 0;      // the model on the output
   double constraint_seconds = 0;  // masks, advancing, completions
   double sample_seconds = 0;
+  DraftStats drafts;  // of an engine with drafts
 };
 
 struct Generation {

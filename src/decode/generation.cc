@@ -30,9 +30,6 @@
 namespace pawl {
 namespace {
 
-// A forced run of bytes is looked for where so few tokens are allowed: its prefixes. Where more
-// are, tokens reach beyond its end, and the choice is the model's.
-constexpr int kMostSpellings = 64;
 constexpr size_t kLongestRun = 256;  // bytes
 // One token goes on trial for so many of the completion.
 constexpr int kClosingPerTrial = 32;
@@ -127,17 +124,17 @@ int OutputRun::KnownTokens() const {
 }
 
 // What the next token is drawn with.
-float OutputRun::Temperature() const {
+float OutputRun::TemperatureAt(const Constraint* at) const {
   const float given = options_.sampling.temperature;
-  if (at_ == nullptr || !options_.grammar_temperature) return given;
-  return at_->temperature().value_or(given);
+  if (at == nullptr || !options_.grammar_temperature) return given;
+  return at->temperature().value_or(given);
 }
 
 Result<bool> OutputRun::Take(std::span<const float> logits) {
   TokenId token = kNoToken;
   {
     Timer timer(stats_.sample_seconds);
-    sampler_.set_temperature(Temperature());
+    sampler_.set_temperature(TemperatureAt(at_.get()));
     Result<TokenId> sampled =
         sampler_.Sample(logits.first(static_cast<size_t>(KnownTokens())), mask_.get(), size(),
                         {std::span(tokens_).first(prompt_size_), output()});
@@ -147,11 +144,11 @@ Result<bool> OutputRun::Take(std::span<const float> logits) {
   return TakeToken(token);
 }
 
-SampleRequest OutputRun::Request() {
+SampleRequest OutputRun::RequestAt(const Constraint* at, std::shared_ptr<const Mask> mask) const {
   const SamplingParams& params = options_.sampling;
   SampleRequest request;
-  request.mask = mask_;
-  request.temperature = Temperature();
+  request.mask = std::move(mask);
+  request.temperature = TemperatureAt(at);
   request.seed = params.seed;
   request.position = size();
   request.top_k = params.top_k;
@@ -160,12 +157,35 @@ SampleRequest OutputRun::Request() {
   request.penalties = {params.repetition_penalty, params.presence_penalty,
                        params.frequency_penalty};
   request.vocabulary = KnownTokens();
+  return request;
+}
+
+// Of the tokens that there are, and `path` behind them.
+void OutputRun::AddSeen(std::span<const TokenId> path, std::vector<SeenToken>& seen) const {
+  std::unordered_map<TokenId, int32_t> counts;
+  for (size_t i = 0; i < tokens_.size(); ++i) counts[tokens_[i]] += i < prompt_size_ ? 0 : 1;
+  for (const TokenId token : path) ++counts[token];
+  seen.clear();
+  for (const auto& [token, count] : counts) seen.push_back({token, count});
+}
+
+SampleRequest OutputRun::Request() {
+  SampleRequest request = RequestAt(at_.get(), mask_);
   if (request.penalties.any()) {
-    std::unordered_map<TokenId, int32_t> counts;
-    for (size_t i = 0; i < tokens_.size(); ++i) counts[tokens_[i]] += i < prompt_size_ ? 0 : 1;
-    seen_.clear();
-    for (const auto& [token, count] : counts) seen_.push_back({token, count});
+    AddSeen({}, seen_);
     request.seen = seen_;
+  }
+  return request;
+}
+
+SampleRequest OutputRun::RequestBehind(std::span<const TokenId> path, const Constraint* at,
+                                       std::shared_ptr<const Mask> mask,
+                                       std::vector<SeenToken>& seen) const {
+  SampleRequest request = RequestAt(at, std::move(mask));
+  request.position += path.size();
+  if (request.penalties.any()) {
+    AddSeen(path, seen);
+    request.seen = seen;
   }
   return request;
 }

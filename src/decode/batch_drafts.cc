@@ -29,6 +29,8 @@ int64_t Pages(int64_t positions, int page) { return (positions + page - 1) / pag
 
 void BatchEngine::BeginDrafts(Request& request) {
   if (options_.drafter == nullptr || request.ended || !request.run.options().drafts) return;
+  // A device that draws hands out log-probabilities for a token at a time.
+  if (options_.sample_in_model && model_.samples() && request.run.wants_top()) return;
   request.drafted =
       options_.drafter->Begin({.prompt = request.run.tokens().first(request.run.prompt_size()),
                                .constraint = request.run.at(),
@@ -115,7 +117,7 @@ void BatchEngine::AddDraftRows(Request& request, int pending, bool draws) {
                .sequence = request.sequence,
                .ancestors = plain ? 0 : mine.path,
                .output = mine.output};
-    if (!draws && node.mask != nullptr) row.allowed = node.mask->words();
+    if (!draws) row.allowed = request.run.AllowedBy(node.mask.get());
     rows_.push_back(row);
     asking_.push_back({&request, index});
     ++request.draft_rows;

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdlib>
 #include <map>
@@ -144,6 +145,19 @@ class DraftsTest : public ::testing::Test {
     if (c.seed % 4 == 3) options.sampling.top_k = 7;
     if (c.seed % 6 == 2) options.sampling.top_p = 0.8f;
     if (c.seed % 9 == 4) options.skip_forced = false;
+    if (c.seed % 3 == 2) {
+      options.logprobs = 2;
+      options.mask_surprise = c.seed % 2 == 0;
+      options.logit_bias = {{40, 1.5f}, {70, -2.0f}};
+      options.on_report = [told](const TokenReport& report) {
+        // All that is told of a token, to the last bit.
+        *told += std::to_string(report.allowed) + "," +
+                 std::to_string(std::bit_cast<uint32_t>(report.logprob)) + "," +
+                 std::to_string(std::bit_cast<uint32_t>(report.surprise));
+        for (const TokenLogprob& top : report.top) *told += ":" + std::to_string(top.token);
+        return true;
+      };
+    }
     const bool stops = c.seed % 7 == 3;
     options.on_token = [told, stops](TokenId, std::string_view bytes) {
       *told += bytes;

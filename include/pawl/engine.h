@@ -58,6 +58,7 @@
 #include "pawl/grammar.h"
 #include "pawl/model_options.h"
 #include "pawl/result.h"
+#include "pawl/sampling.h"
 #include "pawl/vocabulary.h"
 
 namespace pawl {
@@ -69,6 +70,8 @@ struct EngineOptions {
   // docs/chat_templates.md. Empty: the model's own.
   std::string chat_template;
   DraftOptions drafts;  // several tokens in a call of the model, with the same outputs
+  // For what samplers learn about prompts (Sample).
+  size_t oracle_bytes = size_t{256} << 20;
 };
 
 struct ChatMessage {
@@ -136,6 +139,17 @@ class PAWL_EXPORT Engine {
   Result<Generation> Generate(const EngineRequest& request);
   // One answer for each request, in their order; one that fails does not touch the others.
   std::vector<Result<Generation>> GenerateAll(std::span<const EngineRequest> requests);
+
+  // Outputs that keep the model's distribution (pawl/sampling.h). Of the request's options none is
+  // looked at; nothing is forced. What kAligned, kAdaptive and kExact learn is kept for the next
+  // call with the same prompt, grammar, checks, temperature and max_tokens, up to
+  // EngineOptions::oracle_bytes. Errors: those of Add, and of RunSampler with the option as place.
+  // Not from a callback.
+  Result<SamplerResult> Sample(const EngineRequest& request, const SamplerOptions& options);
+  // The model's log-probability of each token behind the prompt and the tokens before it, without a
+  // mask. Errors: those of Add; kInvalid with "tokens" or "temperature" as place.
+  Result<std::vector<double>> Score(const EngineRequest& request, std::span<const TokenId> tokens,
+                                    double temperature = 1);
 
   // Takes a request without running it. `done` is called once, in a later Step, Generate or
   // GenerateAll. Errors: kInvalid when more than one prompt is given, it is not UTF-8, the messages

@@ -37,6 +37,7 @@ void AddMaskbench(CLI::App& app, Action& action);
 void AddTokenize(CLI::App& app, Action& action);
 void AddInfo(CLI::App& app, Action& action);
 void AddSample(CLI::App& app, Action& action);
+void AddScore(CLI::App& app, Action& action);
 void AddGrammar(CLI::App& app, Action& action);
 void AddSchemaTest(CLI::App& app, Action& action);
 void AddServe(CLI::App& app, Action& action);

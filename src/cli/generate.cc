@@ -15,6 +15,7 @@
 #include "src/cli/gaps.h"
 #include "src/cli/options.h"
 #include "src/cli/report.h"
+#include "src/cli/sampler_flags.h"
 #include "src/decode/session.h"
 #include "src/engine/prompt.h"
 
@@ -26,6 +27,7 @@ constexpr const char* kName = "generate";
 struct Flags {
   GrammarFlags grammar{LayoutFlags::ForWriting()};
   SamplingFlags sampling{512};
+  SamplerFlags sampler;
   std::string model;
   std::optional<std::string> prompt;
   std::string prompt_file;
@@ -83,8 +85,19 @@ void NoteStop(const Generation& output) {
 int Generate(const Flags& flags) {
   if (Status status = flags.grammar.Check(); !status.ok()) return Fail(kName, status.error());
   if (Status status = flags.sampling.Check(); !status.ok()) return Fail(kName, status.error());
+  if (Status status = flags.sampler.Check(flags.sampling); !status.ok()) {
+    return Fail(kName, status.error());
+  }
+  if (flags.sampler.any() && (flags.captures || flags.grammar.combine.gap_count() > 1)) {
+    return Fail(kName, Error{ErrorCode::kUnsupported, "cannot be used with --captures and --gap",
+                             "--sampler"});
+  }
   if (Status status = flags.chat.Check(); !status.ok()) return Fail(kName, status.error());
   if (Status status = flags.drafts.Check(); !status.ok()) return Fail(kName, status.error());
+  if (flags.sampler.any() && (flags.drafts.options.sources != "off" || !flags.stats_json.empty())) {
+    return Fail(kName, Error{ErrorCode::kUnsupported,
+                             "cannot be used with --draft and --stats-json", "--sampler"});
+  }
   if (!flags.stats_json.empty()) {
     if (Status status = CheckWritable(flags.stats_json); !status.ok()) {
       return Fail(kName, status.error());
@@ -144,6 +157,11 @@ int Generate(const Flags& flags) {
                                     ? std::move(chat_tokens)
                                     : EncodeText(*text->tokenizer, *layout, prompt, flags.special);
 
+  if (flags.sampler.any()) {
+    return flags.sampler.Run(
+        kName, {*folder, *text, **model, tokens, gaps ? &gaps->grammar() : nullptr, flags.grammar,
+                flags.sampling, flags.threads, flags.stats});
+  }
   Result<std::shared_ptr<Drafter>> drafter = flags.drafts.Make(*text, **model);
   if (!drafter.ok()) return Fail(kName, drafter.error());
   Session session(**model, text->vocabulary, EncoderOf(*text), *drafter);
@@ -223,6 +241,7 @@ void AddGenerate(CLI::App& app, Action& action) {
   flags->grammar.AddAllTo(command);
   flags->grammar.combine.AddGapsTo(command);
   flags->sampling.AddTo(command);
+  flags->sampler.AddTo(command);
   command->add_option("--dtype", flags->dtype, "How weights are kept in memory")
       ->check(CLI::IsMember(DtypeNames()))
       ->type_name("TYPE")

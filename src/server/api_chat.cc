@@ -186,9 +186,10 @@ Status StartChat(const ApiRequest& request, bool fim) {
   const RequestConstraints& asked = spec.asked;
   if (asked.answer.kind == ConstraintSpec::Kind::kJsonSchema) prompt.schema = asked.answer.text;
   if (!asked.tools.empty() && asked.choice.mode != ToolChoice::Mode::kNone) {
-    prompt.tools.type = json::Type::kArray;
+    if (request.server->model->has_chat()) prompt.tools.type = json::Type::kArray;
     for (const size_t index : asked.choice.allowed) {
-      prompt.tools.items.push_back(asked.tools[index].declared);
+      if (prompt.tools.type == json::Type::kNull) break;
+      prompt.tools.items.push_back(asked.tools[index].Declared());
     }
     if (prompt.schema.empty() && asked.choice.allowed.size() == 1) {
       const ConstraintSpec& input = asked.tools[asked.choice.allowed[0]].input;

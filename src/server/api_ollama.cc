@@ -189,7 +189,7 @@ Status StartOllama(const ApiRequest& request, bool chat) {
   }
   if (!spec.asked.tools.empty()) {
     prompt.tools.type = json::Type::kArray;
-    for (const ToolSpec& tool : spec.asked.tools) prompt.tools.items.push_back(tool.declared);
+    for (const ToolSpec& tool : spec.asked.tools) prompt.tools.items.push_back(tool.Declared());
   }
   Call::Start(request.server, request.exchange, std::move(spec),
               std::make_unique<OllamaFormatter>(chat));

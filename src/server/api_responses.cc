@@ -389,9 +389,10 @@ Status StartResponse(const ApiRequest& request) {
   PromptSpec& chat = spec.prompts[0];
   if (asked.answer.kind == ConstraintSpec::Kind::kJsonSchema) chat.schema = asked.answer.text;
   if (asked.choice.mode != ToolChoice::Mode::kNone && !asked.choice.allowed.empty()) {
-    chat.tools.type = json::Type::kArray;
+    if (request.server->model->has_chat()) chat.tools.type = json::Type::kArray;
     for (const size_t index : asked.choice.allowed) {
-      chat.tools.items.push_back(asked.tools[index].declared);
+      if (chat.tools.type == json::Type::kNull) break;
+      chat.tools.items.push_back(asked.tools[index].Declared());
     }
     const ConstraintSpec& input = asked.tools[asked.choice.allowed[0]].input;
     if (chat.schema.empty() && asked.choice.allowed.size() == 1 &&

@@ -211,6 +211,7 @@ void Call::Prepare() {
 void Call::PrepareChoices() {
   const int context = server_->model->info().context_length;
   ThinkingStart thinking = ThinkingStart::kOff;
+  std::vector<std::unique_ptr<Choice>> choices;
   for (size_t p = 0; p < spec_.prompts.size(); ++p) {
     Result<PreparedPrompt> prompt = server_->model->Prepare(spec_.prompts[p]);
     std::optional<Error> error;
@@ -232,20 +233,25 @@ void Call::PrepareChoices() {
     }
     for (int i = 0; i < spec_.n; ++i) {
       auto choice = std::make_unique<Choice>();
-      choice->index = static_cast<int>(choices_.size());
+      choice->index = static_cast<int>(choices.size());
       choice->prompt = p;
       choice->refused = error;
       if (prompt.ok()) choice->prompt_tokens = prompt->tokens;
-      choices_.push_back(std::move(choice));
+      choices.push_back(std::move(choice));
     }
     if (prompt.ok()) thinking = prompt->thinking;
   }
   if (std::optional<ApiError> error = CompilePlan(thinking)) return Refuse(*error);
   if (gone_) return;
-  for (auto& choice : choices_) choice->parser.emplace(plan_);
-  out_.choices.resize(choices_.size());
-  for (size_t i = 0; i < choices_.size(); ++i) out_.choices[i].index = static_cast<int>(i);
-  left_ = choices_.size();
+  for (auto& choice : choices) choice->parser.emplace(plan_);
+  out_.choices.resize(choices.size());
+  for (size_t i = 0; i < choices.size(); ++i) out_.choices[i].index = static_cast<int>(i);
+  {
+    // From here on others look at them: GiveUp, and the threads that answer.
+    const std::lock_guard lock(mutex_);
+    left_ = choices.size();
+    choices_ = std::move(choices);
+  }
   if (spec_.echo && (spec_.options.logprobs >= 0)) return ScorePrompts();
   Launch();
 }
@@ -318,9 +324,9 @@ void Call::ScorePrompts() {
       }
       if (last) self->server_->workers->Submit([self] { self->Launch(); });
     };
-    const Decoder::Id id = server_->decoder->Score(std::move(request));
+    // Locked, so that what follows the scores does not set the id first.
     const std::lock_guard lock(mutex_);
-    choices_[p * static_cast<size_t>(spec_.n)]->id = id;
+    choices_[p * static_cast<size_t>(spec_.n)]->id = server_->decoder->Score(std::move(request));
   }
 }
 

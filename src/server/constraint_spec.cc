@@ -384,17 +384,12 @@ class Reader {
     tool.pointer = inner.pointer();
     if (!inner.String("name", tool.name) && inner.ok()) inner.Fail("name", "is missing");
     if (inner.ok()) CheckName(inner, tool.name);
-    std::string description;
-    inner.String("description", description);
+    inner.String("description", tool.description);
     bool strict = false;
     inner.Bool("strict", strict);
     if (inner.ok() && tool.kind == ToolSpec::Kind::kFunction) ReadParameters(inner, tool);
     if (inner.ok() && tool.kind == ToolSpec::Kind::kCustom) ReadCustomFormat(inner, tool);
-    if (!inner.ok()) {
-      in.Fail(inner.error());
-    } else {
-      tool.declared = Declared(tool, description);
-    }
+    if (!inner.ok()) in.Fail(inner.error());
     return tool;
   }
 
@@ -460,19 +455,6 @@ class Reader {
     tool.input.pointer = grammar.PointerOf("definition");
     tool.input.kind = syntax == "lark" ? Kind::kGrammar : Kind::kRegex;
     tool.input.language = GrammarLanguage::kLark;
-  }
-
-  // Templates know functions: a custom tool is shown as one with a single text.
-  static Value Declared(const ToolSpec& tool, const std::string& description) {
-    std::string parameters = tool.input.text;
-    if (tool.kind == ToolSpec::Kind::kCustom) {
-      parameters = R"({"type":"object","properties":{"input":{"type":"string"}},)"
-                   R"("required":["input"]})";
-    }
-    const Result<Value> declared = json::Parse(
-        R"({"type":"function","function":{"name":)" + Quote(tool.name) + R"(,"description":)" +
-        Quote(description) + R"(,"parameters":)" + parameters + "}}");
-    return declared.ok() ? *declared : Value();
   }
 
   // ---- tool_choice ----
@@ -643,6 +625,18 @@ Result<std::string> ConstraintSpec::AsFormat() const {
   if (!tag.ok()) return tag.error();
   if (const Value* format = tag->Find("format")) return json::Dump(*format);
   return FormatOfOldTag(*tag, pointer);
+}
+
+json::Value ToolSpec::Declared() const {
+  std::string parameters = input.text;
+  if (kind == ToolSpec::Kind::kCustom) {
+    parameters =
+        R"({"type":"object","properties":{"input":{"type":"string"}},"required":["input"]})";
+  }
+  const Result<Value> declared =
+      json::Parse(R"({"type":"function","function":{"name":)" + Quote(name) + R"(,"description":)" +
+                  Quote(description) + R"(,"parameters":)" + parameters + "}}");
+  return declared.ok() ? *declared : Value();
 }
 
 Result<RequestConstraints> ReadConstraints(const json::Value& body) { return Reader(body).Read(); }

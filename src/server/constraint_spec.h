@@ -59,10 +59,13 @@ struct ConstraintSpec {
 struct ToolSpec {
   enum class Kind { kFunction, kCustom };
   Kind kind = Kind::kFunction;
-  std::string name;
-  json::Value declared;  // as a chat template wants it: {"type": "function", "function": {...}}
+  std::string name, description;
   ConstraintSpec input;  // of the arguments, or of a custom tool's input; kNone: any text
   std::string pointer;
+
+  // As a chat template wants it: {"type": "function", "function": {...}}. Templates know functions:
+  // a custom tool is shown as one with a single text.
+  json::Value Declared() const;
 };
 
 struct ToolChoice {

@@ -256,7 +256,7 @@ Result<OutputPlan> MakePlan(const RequestConstraints& asked, const ModelTraits& 
     plan.names.push_back(tool.name);
     plan.custom.push_back(tool.kind == ToolSpec::Kind::kCustom);
     json::Value parameters;
-    if (tool.input.kind == Kind::kJsonSchema) {
+    if (traits.syntax == ToolSyntax::kQwenXml && tool.input.kind == Kind::kJsonSchema) {
       if (Result<json::Value> read = json::Parse(tool.input.text); read.ok()) {
         parameters = *std::move(read);
       }

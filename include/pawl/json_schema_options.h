@@ -6,7 +6,6 @@
 #include <functional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "pawl/result.h"
 
@@ -55,9 +54,9 @@ struct JsonSchemaOptions {
   // bound. In any spelling.
   int64_t max_string = 0;
 
-  // Texts that no string value may contain, as structural tags ask for it ("excludes"): markers of
-  // a model's own, which would end what is around the JSON. Not in C and Python.
-  std::vector<std::string> excluded_texts;
+  // Texts that no string value may contain, one a line, as structural tags ask for it ("excludes"):
+  // markers of a model's own, which would end what is around the JSON.
+  std::string excluded_texts;
 
   // Strings and keys are ASCII: every other character is written \uXXXX (two of them beyond the
   // Basic Multilingual Plane).

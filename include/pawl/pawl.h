@@ -233,6 +233,8 @@ typedef struct pawl_json_schema_options {
   int32_t max_digits;
   int32_t max_decimals;
   int64_t max_string;
+  const char* excluded_texts; /* one a line */
+  size_t excluded_texts_length;
 } pawl_json_schema_options;
 /* Threads: any. */
 PAWL_API void pawl_json_schema_options_init(pawl_json_schema_options* options, size_t struct_size);

@@ -84,7 +84,10 @@ FormulaId Scalars::WithoutExcluded(FormulaId must) {
   if (options_.excluded_texts.empty() || must == kFalseFormula) return must;
   std::vector<FormulaId> parts = {must};
   RegexArena& regexes = *table_.regexes;
-  for (const std::string& text : options_.excluded_texts) {
+  for (std::string_view rest = options_.excluded_texts; !rest.empty();) {
+    const std::string_view text = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(rest.size(), text.size() + 1));
+    if (text.empty()) continue;
     StringAtom without;
     without.type = StringAtom::Type::kRegex;
     without.regex = regexes.Not(regexes.Concat(

@@ -351,19 +351,13 @@ Result<ExprId> StructuralTagReader::FormatOf(const std::string& type, const Valu
   return Wrong("no format has the type " + Shown(type), json::PointerJoin(at, "type"));
 }
 
-static std::string JoinQuoted(const std::vector<std::string>& texts) {
-  std::string out;
-  for (const std::string& text : texts) out += json::Quote(text);
-  return out;
-}
-
 Result<ExprId> StructuralTagReader::JsonSchema(const Value& schema, Pointer at,
                                                const JsonSchemaOptions& options) {
   const std::string text = json::Dump(schema);
   const std::string key = std::to_string(static_cast<int>(options.order)) + " " +
                           std::to_string(static_cast<int>(options.whitespace)) + " " +
                           std::to_string(options.max_whitespace) +
-                          JoinQuoted(options.excluded_texts) + text;
+                          json::Quote(options.excluded_texts) + text;
   if (const auto known = schemas_.find(key); known != schemas_.end()) return known->second;
   auto machine = context_.json_schema(text, options);
   if (!machine.ok()) return ErrorInside(machine.error(), at);
@@ -398,7 +392,7 @@ Result<ExprId> StructuralTagReader::ReadJsonSchema(const std::string& type, cons
         std::ranges::any_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x20; })) {
       return Wrong("a quote, a backslash or a control character cannot be excluded", text_place);
     }
-    options.excluded_texts.push_back(text);
+    options.excluded_texts += (options.excluded_texts.empty() ? "" : "\n") + text;
   }
   if (*any_order) options.order = JsonSchemaOptions::Order::kAny;
   if (*spaces && options.whitespace != JsonSchemaOptions::Whitespace::kCompact) {

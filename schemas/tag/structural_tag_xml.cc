@@ -353,8 +353,11 @@ Result<ExprId> XmlStyleReader::Raw(const json::Value& schema, const std::string&
     if (!most.ok()) return most.error();
     all.push_back(arena.Repeat(RegexArena::kAnyChar, least->value_or(0), *most));
   }
-  std::vector<std::string> stops = options_.excluded_texts;
-  stops.push_back(style_.end);
+  std::vector<std::string> stops = {style_.end};
+  for (std::string_view rest = options_.excluded_texts; !rest.empty();) {
+    stops.emplace_back(rest.substr(0, rest.find('\n')));
+    rest.remove_prefix(std::min(rest.size(), stops.back().size() + 1));
+  }
   if (all.empty()) return reader_.FreeTextOf({.stops = stops});
   for (const std::string& stop : stops) {
     all.push_back(arena.Not(arena.Concat(

@@ -52,6 +52,7 @@
 #include <string_view>
 #include <vector>
 
+#include "pawl/drafts.h"
 #include "pawl/export.h"
 #include "pawl/generation.h"
 #include "pawl/grammar.h"
@@ -68,6 +69,7 @@ struct EngineOptions {
   // In place of the model's own chat template: a text in the Jinja subset of
   // docs/chat_templates.md. Empty: the model's own.
   std::string chat_template;
+  DraftOptions drafts;  // several tokens in a call of the model, with the same outputs
   // For what samplers learn about prompts (Sample).
   size_t oracle_bytes = size_t{256} << 20;
 };
@@ -156,6 +158,9 @@ class PAWL_EXPORT Engine {
   Result<RequestId> Add(const EngineRequest& request, Done done);
   // It ends at the next step with what it has (StopReason::kCancelled). Unknown ids are ignored.
   void Cancel(RequestId id);
+  // Writes the histories of drafts to DraftOptions::history_file; does nothing without one. Errors:
+  // kIo.
+  Status SaveDraftHistory();
   // At most one call of the model. false: nothing is left to do. Not from a callback.
   bool Step();
 

@@ -32,6 +32,7 @@ void AddValidate(CLI::App& app, Action& action);
 void AddMask(CLI::App& app, Action& action);
 void AddBench(CLI::App& app, Action& action);
 void AddBenchDecode(CLI::App& bench, Action& action);
+void AddBenchDraft(CLI::App& bench, Action& action);
 void AddMaskbench(CLI::App& app, Action& action);
 void AddTokenize(CLI::App& app, Action& action);
 void AddInfo(CLI::App& app, Action& action);

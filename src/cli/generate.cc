@@ -10,6 +10,7 @@
 #include "src/cli/chat.h"
 #include "src/cli/command.h"
 #include "src/cli/describe.h"
+#include "src/cli/draft_flags.h"
 #include "src/cli/engine.h"
 #include "src/cli/gaps.h"
 #include "src/cli/options.h"
@@ -38,6 +39,8 @@ struct Flags {
   bool no_skip_forced = false;
   bool captures = false;
   bool stats = false;
+  std::string stats_json;
+  DraftFlags drafts;
 };
 
 // Passes bytes on as soon as they are whole code points.
@@ -90,6 +93,16 @@ int Generate(const Flags& flags) {
                              "--sampler"});
   }
   if (Status status = flags.chat.Check(); !status.ok()) return Fail(kName, status.error());
+  if (Status status = flags.drafts.Check(); !status.ok()) return Fail(kName, status.error());
+  if (flags.sampler.any() && (flags.drafts.options.sources != "off" || !flags.stats_json.empty())) {
+    return Fail(kName, Error{ErrorCode::kUnsupported,
+                             "cannot be used with --draft and --stats-json", "--sampler"});
+  }
+  if (!flags.stats_json.empty()) {
+    if (Status status = CheckWritable(flags.stats_json); !status.ok()) {
+      return Fail(kName, status.error());
+    }
+  }
   if (flags.captures && flags.grammar.combine.gap_count() > 1) {
     return Fail(kName, Error{ErrorCode::kInvalid, "speaks of one output, but --gap makes several",
                              "--captures"});
@@ -149,7 +162,9 @@ int Generate(const Flags& flags) {
         kName, {*folder, *text, **model, tokens, gaps ? &gaps->grammar() : nullptr, flags.grammar,
                 flags.sampling, flags.threads, flags.stats});
   }
-  Session session(**model, text->vocabulary, EncoderOf(*text));
+  Result<std::shared_ptr<Drafter>> drafter = flags.drafts.Make(*text, **model);
+  if (!drafter.ok()) return Fail(kName, drafter.error());
+  Session session(**model, text->vocabulary, EncoderOf(*text), *drafter);
   Stream stream;
   GenerateOptions options;
   options.sampling = flags.sampling.params;
@@ -193,6 +208,14 @@ int Generate(const Flags& flags) {
   }
   if (several) Print(OutputsLine(outputs));
   if (flags.stats) Note(kName, Describe(stats));
+  if (!flags.stats_json.empty()) {
+    if (Status status = WriteFile(flags.stats_json, StatsJson(stats)); !status.ok()) {
+      return Fail(kName, status.error());
+    }
+  }
+  if (*drafter != nullptr) {
+    if (Status status = (*drafter)->Save(); !status.ok()) return Fail(kName, status.error());
+  }
   return kExitOk;
 }
 
@@ -235,6 +258,10 @@ void AddGenerate(CLI::App& app, Action& action) {
   command->add_flag("--captures", flags->captures,
                     "Behind the text, a line of JSON: what the grammar's captures hold");
   command->add_flag("--stats", flags->stats, "Tokens and seconds on stderr");
+  command->add_option("--stats-json", flags->stats_json, "The same as JSON, to this file")
+      ->check(NotEmpty)
+      ->type_name("FILE");
+  flags->drafts.AddTo(command);
   command->footer(
       "Example:\n  pawl generate --prompt \"The answer is \" --regex \"(yes|no), [a-z ]{3,40}\" "
       "--temperature 0.8 --seed 7");

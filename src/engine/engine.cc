@@ -115,6 +115,7 @@ struct Engine::Impl {
   // Or why there is none, told to those who need it.
   Result<ChatSource> chat = Error{};
   std::unique_ptr<Model> model;
+  std::shared_ptr<Drafter> drafter;    // nullptr where drafts are off
   std::unique_ptr<BatchEngine> batch;  // goes before the model that it refers to
 };
 
@@ -134,6 +135,8 @@ Result<Engine> Engine::Load(const std::string& path, const EngineOptions& option
     return Error{ErrorCode::kInvalid,
                  "must be at least 0, not " + std::to_string(options.model.threads), "threads"};
   }
+  const Result<std::vector<size_t>> sources = ParseDraftSources(options.drafts);
+  if (!sources.ok()) return sources.error();
   if (Status status = CheckModelPath(path); !status.ok()) return status.error();
   auto impl = std::make_unique<Impl>();
   impl->oracle_bytes = options.oracle_bytes;
@@ -167,6 +170,19 @@ Result<Engine> Engine::Load(const std::string& path, const EngineOptions& option
   // A model on a device leaves the host's threads to the masks.
   const int threads = impl->model->samples() ? options.model.threads : impl->model->info().threads;
   batch.threads = options.max_batch > 1 ? threads : 1;
+  DraftSetting drafts;
+  drafts.vocabulary = impl->vocabulary;
+  drafts.encode = [tokenizer = impl->tokenizer](std::string_view piece) {
+    return tokenizer->Encode(piece);
+  };
+  drafts.options = options.drafts;
+  drafts.vocabulary_size = impl->model->info().vocabulary_size;
+  if (!sources->empty()) {
+    Result<std::unique_ptr<Drafter>> drafter = Drafter::Make(std::move(drafts), *sources);
+    if (!drafter.ok()) return drafter.error();
+    impl->drafter = *std::move(drafter);
+  }
+  batch.drafter = impl->drafter;
   impl->batch = std::make_unique<BatchEngine>(
       *impl->model, impl->vocabulary,
       [tokenizer = impl->tokenizer](std::string_view text) { return tokenizer->Encode(text); },
@@ -231,6 +247,10 @@ Result<RequestId> Engine::Add(const EngineRequest& request, Done done) {
     if (done) done(ForCaller(std::move(output)));
   };
   return impl_->batch->Add(std::move(added));
+}
+
+Status Engine::SaveDraftHistory() {
+  return impl_->drafter == nullptr ? Status() : impl_->drafter->Save();
 }
 
 Result<SamplerResult> Engine::Sample(const EngineRequest& request, const SamplerOptions& options) {

@@ -4,10 +4,13 @@
     bench/sampling_bias.py --command build/pawl --svg docs/sampling.svg
 
 The language is 00000|1[01]{4}, 17 strings with one spelling each in the tokenizer of the shipped model, so the model's
-law given validity is known exactly, from `pawl score`. For each sampler: the total variation between that law and the law
-of what the sampler puts out, estimated from many outputs, and the rows of the model that an output costs. The law of an
-output of smc is that of one particle drawn by weight; the law of the k-th output of asap is over runs with empty tries.
-An estimate from R outputs is too large by at most about sqrt(17 / (2 pi R)); the table has that as "noise".
+law Q given validity is known exactly, from `pawl score`. For each sampler: the total variation between Q and the law of
+what the sampler puts out, and the rows of the model that an output costs.
+
+A weight of gcd, fvo and asap is P / q with the probability q that this output was drawn with, so the total variation is
+the mean of max(0, 1 - Q / q) over outputs. The k-th output of asap is averaged over runs that begin with empty tries, and
+costs what the first k cost together. The law of smc is that of one particle drawn by weight; its total variation is
+taken from counts, which makes it too large by at most about the "noise". cars is exact.
 """
 import argparse
 import json
@@ -53,20 +56,24 @@ def rows_of(lines):
     return sum(line["report"]["model_rows"] for line in lines) / len(lines)
 
 
+def mean_excess(bench, lines):
+    """The total variation, from what each output was drawn with."""
+    total = 0
+    for line in lines:
+        if line["report"]["valid"]:
+            q = math.exp(line["log_probability"] - line["log_weight"])
+            total += max(0, 1 - bench.law[line["text"]] / q)
+        else:
+            total += 1
+    return total / len(lines)
+
+
 def measure(bench, outputs, runs):
     points = []  # (sampler, setting, rows, variation, noise)
-
-    def add(sampler, setting, rows, counts, independent):
-        points.append((sampler, setting, rows, bench.variation(counts), math.sqrt(17 / (2 * math.pi * independent))))
-
-    for sampler, settings in (("gcd", [()]), ("fvo", [("--lookahead", "2"), ("--lookahead", "8")])):
-        for more in settings:
-            lines = bench.lines(sampler, outputs, 1, *more)
-            counts = {}
-            for line in lines:
-                if line["report"]["valid"]:
-                    counts[line["text"]] = counts.get(line["text"], 0) + 1
-            add(sampler, " ".join(more), rows_of(lines), counts, outputs)
+    for sampler, more in (("gcd", ()), ("fvo", ("--lookahead", "2")), ("fvo", ("--lookahead", "8"))):
+        lines = bench.lines(sampler, outputs // 4, 1, *more)
+        setting = f"K={more[1]}" if more else ""
+        points.append((sampler, setting, rows_of(lines), mean_excess(bench, lines), 0))
     for particles in (2, 5, 10, 20, 50):
         lines = bench.lines("smc", outputs * 5, 2, "--particles", str(particles))
         counts = {}
@@ -76,25 +83,18 @@ def measure(bench, outputs, runs):
             for line in population:
                 share = math.exp(line["log_weight"]) / total if total > 0 else 0
                 counts[line["text"]] = counts.get(line["text"], 0) + share
-        add("smc", f"N={particles}", rows_of(lines) * particles, counts, outputs * 5 / particles)
-    by_place = {}
-    exact, costs = {}, []
+        noise = math.sqrt(17 / (2 * math.pi * outputs * 5 / particles))
+        points.append(("smc", f"N={particles}", rows_of(lines) * particles, bench.variation(counts), noise))
+    by_place, costs = {}, []
     for seed in range(runs):
-        for k, line in enumerate(bench.lines("asap", 20, seed)):
+        for k, line in enumerate(bench.lines("asap", 40, seed)):
             by_place.setdefault(k + 1, []).append(line)
         if seed < runs // 4:
-            lines = bench.lines("cars", 20, seed)
-            costs += lines
-            for line in lines:
-                exact[line["text"]] = exact.get(line["text"], 0) + 1
-    for k in (1, 2, 3, 5, 10, 20):
-        counts = {}
-        for line in by_place[k]:
-            counts[line["text"]] = counts.get(line["text"], 0) + 1
-        # An output that has learnt from others costs what they cost together.
+            costs += bench.lines("cars", 40, seed)
+    for k in (1, 2, 5, 10, 20, 40):
         rows = sum(rows_of(by_place[i]) for i in range(1, k + 1))
-        add("asap", f"k={k}", rows, counts, runs)
-    add("cars", "", rows_of(costs), exact, len(costs))
+        points.append(("asap", f"k={k}", rows, mean_excess(bench, by_place[k]), 0))
+    points.append(("cars", "", rows_of(costs), 0, 0))
     return points
 
 
@@ -144,10 +144,10 @@ def draw(points):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--command", default="build/pawl")
-    parser.add_argument("--prompt", default="Room 10110, code ")
-    parser.add_argument("--temperature", type=float, default=2)
-    parser.add_argument("--outputs", type=int, default=4000)
-    parser.add_argument("--runs", type=int, default=400, help="of asap, each with an empty trie")
+    parser.add_argument("--prompt", default="11010 10111 10001 11100 00000 10010 ")
+    parser.add_argument("--temperature", type=float, default=3)
+    parser.add_argument("--outputs", type=int, default=1000)
+    parser.add_argument("--runs", type=int, default=40, help="of asap, each with an empty trie")
     parser.add_argument("--svg")
     options = parser.parse_args()
     bench = Bench(options.command, options.prompt, options.temperature)

@@ -5,9 +5,9 @@
 
 For each text with its schema, at --temperature: one output by masks alone (gcd) and one drawn from a population of
 --particles (smc) with the same seed; the paired difference of their log-probabilities under the model, with a 95 %
-confidence interval. Then --check-texts of them again without a mask, the schema as a check (awrs): the share of outputs
-that are valid, and questions to the check by step beside the size of the vocabulary, which is what a mask made by
-checking every token would ask.
+confidence interval. Then --check-texts of them again with a mask that knows the keys alone and the schema as a check
+(awrs): the share of outputs that are valid, and questions to the check by step beside the size of the vocabulary, which
+is what a mask made by checking every token would ask.
 """
 import argparse
 import json
@@ -58,7 +58,12 @@ def main():
                 invalid += 1
             if seed >= options.check_texts:
                 continue
-            for line in run(options, prompt, schema, seed, ["--sampler", "awrs", "--n", "3", "--check",
+            wide = os.path.join(folder, "wide.json")
+            keys = dict.fromkeys(case["schema"]["properties"], True)
+            with open(wide, "w", encoding="utf-8") as file:
+                json.dump({"type": "object", "properties": keys, "required": list(keys), "additionalProperties": False},
+                          file)
+            for line in run(options, prompt, schema, seed, ["--sampler", "awrs", "--n", "3", "--schema", wide, "--check",
                                                             "schema:SCHEMA"]):
                 checked += 1
                 valid += line["report"]["valid"]
@@ -72,7 +77,7 @@ def main():
     if checked:
         with open(os.path.join(options.model, "config.json"), encoding="utf-8") as file:
             vocabulary = json.load(file)["vocab_size"]
-        print(f"awrs with the schema as a check alone: {valid} of {checked} outputs valid; {asked / steps:.2f} questions by "
+        print(f"awrs with the schema as a check: {valid} of {checked} outputs valid; {asked / steps:.2f} questions by "
               f"step, {100 * asked / steps / vocabulary:.3f} % of a vocabulary of {vocabulary}")
 
 

@@ -419,7 +419,6 @@ def overhead(args):
 
                 await asyncio.gather(*(client() for _ in range(batch)))
 
-            asyncio.run(call(server.port, "/v1/extract", {"schema": schema, "text": all_texts[0]})) if False else None
             begin = server.cpu()
             asyncio.run(main())
             ratios.append((server.cpu() - begin) / engine)

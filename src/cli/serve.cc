@@ -15,6 +15,7 @@
 
 #include "src/base/file.h"
 #include "src/cli/command.h"
+#include "src/cli/draft_flags.h"
 #include "src/cli/engine.h"
 #include "src/cli/options.h"
 #include "src/server/server.h"
@@ -32,6 +33,7 @@ struct Flags {
   double request_seconds = 600, drain_seconds = 15;
   bool no_playground = false;
   DeviceFlags device;
+  DraftFlags drafts;
 };
 
 // One key a line; empty lines and those that begin with # are none.
@@ -75,6 +77,7 @@ void RaiseFileLimit() {
 }
 
 int Serve(const Flags& flags) {
+  if (Status status = flags.drafts.Check(); !status.ok()) return Fail(kName, status.error());
   server::ServerOptions options;
   Result<std::string> folder = FindModelFolder(flags.model);
   if (!folder.ok()) return Fail(kName, folder.error());
@@ -93,6 +96,13 @@ int Serve(const Flags& flags) {
     if (!keys.ok()) return Fail(kName, keys.error());
     options.api_keys = *std::move(keys);
   }
+  std::shared_ptr<Drafter> drafter;
+  options.make_drafter = [&](const server::ServedModel& model) {
+    Result<std::shared_ptr<Drafter>> made =
+        flags.drafts.Make({model.shared_tokenizer(), model.vocabulary()}, *model.model);
+    if (made.ok()) drafter = *made;
+    return made;
+  };
   options.http.host = flags.host;
   options.http.port = flags.port;
   options.http.max_body_bytes = static_cast<size_t>(flags.max_body_mb) << 20;
@@ -129,6 +139,9 @@ int Serve(const Flags& flags) {
   // A second signal ends it at once.
   ::pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
   (*server)->Stop();
+  if (drafter != nullptr) {
+    if (Status status = drafter->Save(); !status.ok()) return Fail(kName, status.error());
+  }
   return kExitOk;
 }
 
@@ -214,6 +227,7 @@ void AddServe(CLI::App& app, Action& action) {
       ->type_name("TYPE")
       ->capture_default_str();
   flags->device.AddTo(command);
+  flags->drafts.AddTo(command);
   command->add_option("--threads", flags->threads, "Threads of the model; 0: all cores")
       ->transform(WholeNumber(0, 1024))
       ->type_name("N")

@@ -144,6 +144,7 @@ Status ReadCommon(const ServerState& server, RequestReader& in,
   in.Bool("close_at_budget", close);
   spec.options.at_budget = close ? AtBudget::kCloseOrCut : AtBudget::kCut;
   in.Bool("mask_surprise", spec.options.mask_surprise);
+  in.Bool("drafts", spec.options.drafts);
   bool tokens = false;
   in.Bool("token_report", tokens);
   spec.want_tokens = spec.want_tokens || tokens;

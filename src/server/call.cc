@@ -84,6 +84,8 @@ std::string ReportOf(const CallOut& out) {
     sum.forced_tokens += choice.stats.forced_tokens;
     sum.closing_tokens += choice.stats.closing_tokens;
     sum.forward_calls += choice.stats.forward_calls;
+    sum.drafts.rows += choice.stats.drafts.rows;
+    sum.drafts.accepted += choice.stats.drafts.accepted;
     sum.constraint_seconds += choice.stats.constraint_seconds;
     sum.sample_seconds += choice.stats.sample_seconds;
     sum.prefill_seconds += choice.stats.prefill_seconds;
@@ -96,6 +98,10 @@ std::string ReportOf(const CallOut& out) {
   json.Key("forced_tokens").Int(sum.forced_tokens);
   json.Key("closing_tokens").Int(sum.closing_tokens);
   json.Key("model_calls").Int(sum.forward_calls);
+  if (sum.drafts.rows > 0) {
+    json.Key("drafted_tokens").Int(sum.drafts.rows);
+    json.Key("accepted_tokens").Int(sum.drafts.accepted);
+  }
   json.Key("mask_seconds").Number(sum.constraint_seconds);
   json.Key("sample_seconds").Number(sum.sample_seconds);
   json.Key("prompt_seconds").Number(sum.prefill_seconds);

@@ -34,7 +34,8 @@ Decoder::Decoder(Model& model, std::shared_ptr<const Vocabulary> vocabulary, Enc
       engine_(model, vocabulary_, std::move(encode),
               {.max_batch = options.max_batch,
                .max_rows = std::max(256, 2 * options.max_batch),
-               .threads = options.threads}),
+               .threads = options.threads,
+               .drafter = options.drafter}),
       thread_([this] { Loop(); }) {}
 
 Decoder::~Decoder() {

@@ -44,6 +44,7 @@ class Decoder {
   struct Options {
     int max_batch = 8;
     int threads = 1;
+    std::shared_ptr<Drafter> drafter = nullptr;  // drafts for all outputs; nullptr: none
   };
 
   // The model must outlive it, and nobody else may run it meanwhile.

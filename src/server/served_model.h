@@ -77,6 +77,7 @@ class ServedModel {
   const std::string& name() const { return name_; }
   const std::string& path() const { return path_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
+  const std::shared_ptr<const Tokenizer>& shared_tokenizer() const { return tokenizer_; }
   const std::shared_ptr<const Vocabulary>& vocabulary() const { return vocabulary_; }
   const ModelTraits& traits() const { return traits_; }
   const ModelInfo& info() const { return model->info(); }

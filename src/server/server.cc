@@ -487,6 +487,11 @@ class Server::Impl {
     Result<std::unique_ptr<ServedModel>> model =
         ServedModel::Load(state_->options.model_path, state_->options.model);
     Status status;
+    Result<std::shared_ptr<Drafter>> drafter = std::shared_ptr<Drafter>();
+    if (model.ok() && state_->options.make_drafter) {
+      drafter = state_->options.make_drafter(**model);
+      if (!drafter.ok()) model = drafter.error();
+    }
     if (model.ok()) {
       ServerState& state = *state_;
       state.model = *std::move(model);
@@ -497,6 +502,7 @@ class Server::Impl {
       Decoder::Options options;
       options.max_batch = state.options.max_batch;
       options.threads = state.options.max_batch > 1 ? state.model->info().threads : 1;
+      options.drafter = *std::move(drafter);
       state.decoder = std::make_unique<Decoder>(*state.model->model, state.model->vocabulary(),
                                                 state.model->encoder(), options);
       state.ready = true;

@@ -21,6 +21,10 @@
 #include "src/server/http_server.h"
 #include "src/server/served_model.h"
 
+namespace pawl {
+class Drafter;
+}
+
 namespace pawl::server {
 
 struct ServerOptions {
@@ -40,6 +44,8 @@ struct ServerOptions {
   double drain_seconds = 15;
   bool playground = true;
   std::string version = "0";
+  // Makes what drafts for the model, once it is loaded; nullptr, or a nullptr from it: no drafts.
+  std::function<Result<std::shared_ptr<Drafter>>(const ServedModel& model)> make_drafter;
   // Gets a line of JSON for each request and what else is worth knowing.
   std::function<void(const std::string& line)> log;
 };

@@ -97,13 +97,15 @@ TEST(SamplerCommandTest, ChecksCutTheLanguageDown) {
                           "program@complete:while read -r l; do i=${l#*:}; echo "
                           "\"{\\\"id\\\":${i%%,*},\\\"verdict\\\":\\\"accept\\\"}\"; done"}));
     ASSERT_EQ(result.exit_code, 0) << result.err;
+    int asked = 0;
     for (const Json& line : Lines(result)) {
+      asked += line.at("report").at("evaluations").get<int>();
       if (!line.at("report").at("valid").get<bool>()) continue;
       const std::string text = line.at("text");
       EXPECT_EQ(text.find("ba"), std::string::npos) << text;
       EXPECT_EQ(text.back(), 'b');
-      EXPECT_GT(line.at("report").at("evaluations"), 0);
     }
+    EXPECT_GT(asked, 0);
   }
 }
 

@@ -56,9 +56,13 @@ bool Scalars::overflow() const {
 FormulaId Scalars::AsWritten(FormulaId must) {
   FormulaArena& formulas = table_.formulas;
   std::vector<FormulaId> parts;
+  // Beside a pattern a time is as the pattern has it.
+  const auto regexes = std::ranges::count_if(formulas.Atoms(must), [this](AtomId atom) {
+    return table_.string(atom).type == StringAtom::Type::kRegex;
+  });
   for (const AtomId atom : formulas.MustAtoms(must)) {
     const auto found = table_.written.find(atom);
-    if (found == table_.written.end()) continue;
+    if (regexes > 1 || found == table_.written.end()) continue;
     // In its place: two automata would run where one is enough.
     const std::pair<AtomId, bool> fulfilled[] = {{atom, true}};
     must = formulas.Assign(must, fulfilled);
@@ -110,8 +114,11 @@ StringSearch& Scalars::String(const Goal& goal) {
     Shape narrow = shape;
     std::get<0>(narrow) = merging_.Of(written);
     entry = SearchFor(narrow);
-    // Where nothing so short fits, longer ones are written.
-    if (!entry.search->Live(entry.program->start())) entry = StringEntry();
+    // Where nothing so short is known to fit, longer ones are written. What is merely not known to
+    // be dead is not enough: the way would end inside of a string.
+    constexpr size_t kLongestTime = 64;
+    const size_t most = std::max(kLongestTime, static_cast<size_t>(options_.max_string));
+    if (!entry.search->Shortest(entry.program->start(), most)) entry = StringEntry();
   }
   if (entry.search == nullptr) entry = SearchFor(shape);
   return *strings_.emplace(key, std::move(entry)).first->second.search;

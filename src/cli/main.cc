@@ -63,6 +63,9 @@ int Main(int argc, char** argv) {
   AddSample(app, action);
   AddSchemaTest(app, action);
   AddMonitor(app, action);
+  AddComplete(app, action);
+  AddIndex(app, action);
+  AddLsp(app, action);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& e) {

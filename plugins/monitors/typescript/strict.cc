@@ -1,11 +1,13 @@
-// The strict subset: a program is accepted only when everything in it is followed and fits. What the compiler would refuse
-// under --strict is refused, and so is what the checker has no opinion about: an open type, a relation that only may hold, a
-// construct that is not in the list below. So "accepted" means that the program type-checks.
+// The strict subset: a program is accepted only when everything in it is followed and fits. What
+// the compiler would refuse under --strict is refused, and so is what the checker has no opinion
+// about: an open type, a relation that only may hold, a construct that is not in the list below. So
+// "accepted" means that the program type-checks.
 //
-// The subset: functions with generics and overloads, classes, interfaces, type aliases, enums; all statements but `with`,
-// labels included; all operators; template strings, arrow functions, destructuring, spread; types built of primitives,
-// literals, arrays, tuples, objects, functions, unions, and the library. Not in it: modules, namespaces, decorators,
-// generators, conditional and mapped types, names of the host.
+// The subset: functions with generics and overloads, classes, interfaces, type aliases, enums; all
+// statements but `with`, labels included; all operators; template strings, arrow functions,
+// destructuring, spread; types built of primitives, literals, arrays, tuples, objects, functions,
+// unions, and the library. Not in it: modules, namespaces, decorators, generators, conditional and
+// mapped types, names of the host.
 #include <algorithm>
 #include <functional>
 
@@ -88,7 +90,8 @@ class Strict {
     while (value->is(K::k_parenthesized_expression)) value = value->first_named();
     if (value->is(K::k_array) && to->is(T::kRef) && to->parts.size() == 1) {
       for (const Node& kid : value->kids()) {
-        if (kid.named && !kid.is(K::k_spread_element) && !kid.is(K::k_comment)) Excess(&kid, to->parts[0]);
+        if (kid.named && !kid.is(K::k_spread_element) && !kid.is(K::k_comment))
+          Excess(&kid, to->parts[0]);
       }
       return;
     }
@@ -107,8 +110,8 @@ class Strict {
       bool known = false;
       for (TypeRef shape : shapes) {
         const Shape* s = checker_.ShapeOf(shape);
-        known = known || s == nullptr || s->open || s->Find(p.name) != nullptr || s->string_index != nullptr ||
-                s->number_index != nullptr || s->properties.empty();
+        known = known || s == nullptr || s->open || s->Find(p.name) != nullptr ||
+                s->string_index != nullptr || s->number_index != nullptr || s->properties.empty();
       }
       if (!known) return Add(value, "has a property \"" + p.name + "\" that is not asked for");
     }
@@ -124,8 +127,8 @@ class Strict {
   bool Numeric(TypeRef type) {
     bool all = !type->is(T::kNever);
     TypePool::Each(type, [&](TypeRef p) {
-      all = all && (p->is(T::kNumber) || p->is(T::kNumberLiteral) || p->is(T::kAny) || p->is(T::kBigInt) ||
-                    p->is(T::kBigIntLiteral) ||
+      all = all && (p->is(T::kNumber) || p->is(T::kNumberLiteral) || p->is(T::kAny) ||
+                    p->is(T::kBigInt) || p->is(T::kBigIntLiteral) ||
                     ((p->is(T::kRef) && p->symbol->is(kEnum)) || p->is(T::kEnumMember)));
     });
     return all;
@@ -135,17 +138,24 @@ class Strict {
     const TypeRef a = checker_.TypeOf(left);
     const TypeRef b = checker_.TypeOf(right);
     if (a->open() || b->open()) return Add(a->open() ? left : right, "its type is not followed");
-    if (op == "&&" || op == "||" || op == "?" "?" || op == ",") return;
+    if (op == "&&" || op == "||" ||
+        op ==
+            "?"
+            "?" ||
+        op == ",")
+      return;
     if (op == "instanceof") {
       bool object = true;
       TypePool::Each(a, [&](TypeRef p) {
-        object = object && !p->literal() && !p->is(T::kNumber) && !p->is(T::kString) && !p->is(T::kBoolean);
+        object = object && !p->literal() && !p->is(T::kNumber) && !p->is(T::kString) &&
+                 !p->is(T::kBoolean);
       });
       if (!object) Add(left, "is no object");
       return;
     }
     if (op == "in") {
-      if (!b->is(T::kAny) && checker_.Assignable(b, pool_.object) != Fits::kYes) Add(right, "is no object");
+      if (!b->is(T::kAny) && checker_.Assignable(b, pool_.object) != Fits::kYes)
+        Add(right, "is no object");
       return;
     }
     if (op == "===" || op == "!==" || op == "==" || op == "!=") {
@@ -175,7 +185,9 @@ class Strict {
     }
     if (op == "+" || op == "+=") {
       if (a->is(T::kAny) || b->is(T::kAny)) return;
-      const auto text = [&](TypeRef type) { return checker_.Assignable(type, pool_.string) == Fits::kYes; };
+      const auto text = [&](TypeRef type) {
+        return checker_.Assignable(type, pool_.string) == Fits::kYes;
+      };
       if (text(a) || text(b)) {
         const TypeRef other = text(a) ? b : a;
         if (other->is(T::kSymbol)) Add(node, "adds a symbol");
@@ -186,7 +198,8 @@ class Strict {
     }
     if (!Numeric(a)) return Add(left, "is no number: " + checker_.Describe(a));
     if (!Numeric(b)) return Add(right, "is no number: " + checker_.Describe(b));
-    if (bigint_a != bigint_b && !a->is(T::kAny) && !b->is(T::kAny)) Add(node, "mixes bigint and number");
+    if (bigint_a != bigint_b && !a->is(T::kAny) && !b->is(T::kAny))
+      Add(node, "mixes bigint and number");
   }
 
   void VisitFunction(const Node* node) {
@@ -201,7 +214,8 @@ class Strict {
     }
     TypeRef result = checker_.SignatureOf(node)->result;
     if (async) {
-      if (!result->is(T::kRef) || result->symbol->name != "Promise") return Add(annotation, "an async function returns a Promise");
+      if (!result->is(T::kRef) || result->symbol->name != "Promise")
+        return Add(annotation, "an async function returns a Promise");
       result = checker_.Awaited(result);
     }
     if (result->open()) return Add(annotation, "is not followed");
@@ -211,7 +225,8 @@ class Strict {
     }
     bool returns_nothing = false;
     TypePool::Each(result, [&](TypeRef p) {
-      returns_nothing = returns_nothing || p->is(T::kVoid) || p->is(T::kAny) || p->is(T::kUndefined);
+      returns_nothing =
+          returns_nothing || p->is(T::kVoid) || p->is(T::kAny) || p->is(T::kUndefined);
     });
     if (returns_nothing && !result->is(T::kVoid) && !result->is(T::kAny)) {
       // `: string | undefined` needs no return at its end, but one somewhere.
@@ -225,7 +240,8 @@ class Strict {
     if (!async) return Fit(value, result, "returned");
     const TypeRef from = checker_.Awaited(checker_.TypeOf(value));
     if (from->open() || checker_.Assignable(from, result) != Fits::kYes) {
-      Add(value, "returned: " + checker_.Describe(from) + " does not fit " + checker_.Describe(result));
+      Add(value,
+          "returned: " + checker_.Describe(from) + " does not fit " + checker_.Describe(result));
     }
   }
 
@@ -252,7 +268,8 @@ class Strict {
     const Node* pattern = node->at(F::k_pattern);
     const Node* annotation = node->at(F::k_type);
     const Node* value = node->at(F::k_value);
-    if (annotation != nullptr && value != nullptr) return Fit(value, checker_.TypeFromNode(annotation), "default");
+    if (annotation != nullptr && value != nullptr)
+      return Fit(value, checker_.TypeFromNode(annotation), "default");
     if (annotation == nullptr && pattern != nullptr && pattern->text() != "this") {
       if (checker_.TypeOfParameter(node)->open()) Add(node, "has no type");
     }
@@ -262,7 +279,8 @@ class Strict {
     const Node* left = node->at(F::k_left);
     const Node* right = node->at(F::k_right);
     if (left == nullptr || right == nullptr) return;
-    while (left->is(K::k_parenthesized_expression) || left->is(K::k_non_null_expression)) left = left->first_named();
+    while (left->is(K::k_parenthesized_expression) || left->is(K::k_non_null_expression))
+      left = left->first_named();
     if (left->is(K::k_array_pattern)) return VisitSwap(left, right);
     if (left->is(K::k_object_pattern)) return Add(left, "is not in the subset");
     TypeRef to = pool_.open;
@@ -276,10 +294,15 @@ class Strict {
     if (node->is(K::k_augmented_assignment_expression)) {
       const Node* op = node->at(F::k_operator);
       const std::string_view text = op == nullptr ? "" : op->text();
-      if (text == "&&=" || text == "||=" || text == "?" "?=") return Fit(right, to, "assigned");
+      if (text == "&&=" || text == "||=" ||
+          text ==
+              "?"
+              "?=")
+        return Fit(right, to, "assigned");
       Operands(node, text == "+=" ? "+" : text.substr(0, text.size() - 1), left, right);
       if (problems_.empty() && checker_.Assignable(checker_.TypeOf(node), to) != Fits::kYes) {
-        Add(node, checker_.Describe(checker_.TypeOf(node)) + " does not fit " + checker_.Describe(to));
+        Add(node,
+            checker_.Describe(checker_.TypeOf(node)) + " does not fit " + checker_.Describe(to));
       }
       return;
     }
@@ -297,7 +320,8 @@ class Strict {
     size_t i = 0;
     for (const Node& kid : left->kids()) {
       if (!kid.named || kid.is(K::k_comment)) continue;
-      if (!kid.is(K::k_identifier) && !kid.is(K::k_member_expression) && !kid.is(K::k_subscript_expression)) {
+      if (!kid.is(K::k_identifier) && !kid.is(K::k_member_expression) &&
+          !kid.is(K::k_subscript_expression)) {
         return Add(&kid, "is not in the subset");
       }
       TypeRef to = checker_.TypeOf(&kid);
@@ -323,13 +347,15 @@ class Strict {
     if (of->is(T::kAny)) return;
     if (callee->is(K::k_super)) return Add(node, "is not in the subset");
     if (of->open()) return Add(callee, "its type is not followed");
-    const bool chained = node->first(K::k_optional_chain) != nullptr || callee->first(K::k_optional_chain) != nullptr;
+    const bool chained = node->first(K::k_optional_chain) != nullptr ||
+                         callee->first(K::k_optional_chain) != nullptr;
     if (!chained) NotNull(callee);
     if (!problems_.empty()) return;
     const auto& call = checker_.ResolveCall(node);
     if (call.signature == nullptr || call.open) {
       const Node* place = call.bad_argument != nullptr ? call.bad_argument : callee;
-      return Add(place, call.open ? "whether this call fits is not followed" : "no overload takes this");
+      return Add(place,
+                 call.open ? "whether this call fits is not followed" : "no overload takes this");
     }
     bool spread = false;
     const auto args = checker_.Arguments(node, &spread);
@@ -357,7 +383,8 @@ class Strict {
     if (value == nullptr) {
       // `let x;` takes the type of what is assigned.
       const Node* statement = node->parent;
-      if (statement != nullptr && statement->parent != nullptr && !statement->parent->is(K::k_for_in_statement)) {
+      if (statement != nullptr && statement->parent != nullptr &&
+          !statement->parent->is(K::k_for_in_statement)) {
         Add(node, "has no type");
       }
       return;
@@ -373,7 +400,8 @@ class Strict {
     if (name->is(K::k_object_pattern)) {
       NotNull(value);
       for (const Node& kid : name->kids()) {
-        if (kid.is(K::k_shorthand_property_identifier_pattern) && checker_.TypeOfPattern(&kid)->open()) {
+        if (kid.is(K::k_shorthand_property_identifier_pattern) &&
+            checker_.TypeOfPattern(&kid)->open()) {
           Add(&kid, "is no member");
         }
       }
@@ -385,7 +413,8 @@ class Strict {
     if (checker_.Assignable(pool_.undefined, type) == Fits::kYes) return;
     const Node* statement = node->parent;
     const Node* block = statement == nullptr ? nullptr : statement->parent;
-    if (block == nullptr || block->is(K::k_for_statement) || block->is(K::k_for_in_statement)) return;
+    if (block == nullptr || block->is(K::k_for_statement) || block->is(K::k_for_in_statement))
+      return;
     bool behind = false;
     for (const Node& kid : block->kids()) {
       if (&kid == statement) {
@@ -394,7 +423,8 @@ class Strict {
       }
       if (!behind || !kid.named || kid.is(K::k_comment)) continue;
       if (Assigns(&kid, name->text())) return;
-      if (Mentions(&kid, name->text())) return Add(node, "may be used before anything is assigned to it");
+      if (Mentions(&kid, name->text()))
+        return Add(node, "may be used before anything is assigned to it");
     }
   }
   static bool Mentions(const Node* node, std::string_view name) {
@@ -464,7 +494,8 @@ class Strict {
         return VisitFunction(node);
       case K::k_required_parameter:
       case K::k_optional_parameter:
-        if (node->parent != nullptr && node->parent->is(K::k_formal_parameters)) VisitParameter(node);
+        if (node->parent != nullptr && node->parent->is(K::k_formal_parameters))
+          VisitParameter(node);
         return;
       case K::k_return_statement:
         return VisitReturn(node);
@@ -492,7 +523,8 @@ class Strict {
         if (of->is(T::kUnion)) {
           for (TypeRef part : of->parts) {
             if (part->is(T::kNull) || part->is(T::kUndefined)) continue;
-            if (!checker_.Member(part, node->at(F::k_property)->text())) return Add(node, "is no member of every part");
+            if (!checker_.Member(part, node->at(F::k_property)->text()))
+              return Add(node, "is no member of every part");
           }
         } else if (!checker_.Member(of, node->at(F::k_property)->text())) {
           return Add(node->at(F::k_property), "is no member");
@@ -508,7 +540,8 @@ class Strict {
         if (checker_.TypeOf(object)->is(T::kAny)) return;
         if (node->first(K::k_optional_chain) == nullptr) NotNull(object);
         if (problems_.empty()) NotNull(index);
-        if (problems_.empty() && checker_.TypeOf(node)->open()) Add(node, "its type is not followed");
+        if (problems_.empty() && checker_.TypeOf(node)->open())
+          Add(node, "its type is not followed");
         return;
       }
       case K::k_binary_expression: {
@@ -528,7 +561,8 @@ class Strict {
         if (of->open()) return Add(argument, "its type is not followed");
         if (op->text() == "delete") {
           if (of->is(T::kAny)) return;
-          return argument->is(K::k_subscript_expression) ? void() : Add(node, "is not in the subset");
+          return argument->is(K::k_subscript_expression) ? void()
+                                                         : Add(node, "is not in the subset");
         }
         if (op->text() == "++" || op->text() == "--") {
           if (!Numeric(of)) Add(argument, "is no number: " + checker_.Describe(of));
@@ -544,22 +578,24 @@ class Strict {
         const TypeRef of = checker_.TypeOf(right);
         if (of->open()) return Add(right, "its type is not followed");
         NotNull(right);
-        if (op->text() == "of" && checker_.IterationType(of)->open()) Add(right, "is nothing to iterate over");
+        if (op->text() == "of" && checker_.IterationType(of)->open())
+          Add(right, "is nothing to iterate over");
         if (op->text() == "of" && of->is(T::kUnknown)) Add(right, "is unknown");
         return;
       }
       case K::k_spread_element: {
         const Node* of = node->first_named();
         if (of == nullptr || (node->parent != nullptr && node->parent->is(K::k_object))) return;
-        if (checker_.IterationType(checker_.TypeOf(of))->open()) Add(of, "is nothing to iterate over");
+        if (checker_.IterationType(checker_.TypeOf(of))->open())
+          Add(of, "is nothing to iterate over");
         return;
       }
       case K::k_as_expression:
       case K::k_type_assertion: {
         if (node->text().ends_with("as const")) return Add(node, "is not in the subset");
         const TypeRef to = checker_.TypeOf(node);
-        const TypeRef from = pool_.Widen(checker_.TypeOf(node->is(K::k_type_assertion) ? &node->kids().back()
-                                                                                       : node->first_named()));
+        const TypeRef from = pool_.Widen(checker_.TypeOf(
+            node->is(K::k_type_assertion) ? &node->kids().back() : node->first_named()));
         if (to->open() || from->open()) return Add(node, "its type is not followed");
         if (checker_.Comparable(from, to) == Fits::kNo) {
           Add(node, checker_.Describe(from) + " is no " + checker_.Describe(to));
@@ -578,7 +614,8 @@ class Strict {
           if (key == nullptr || key->is(K::k_computed_property_name)) continue;
           std::string_view name = key->text();
           if (key->is(K::k_string) && name.size() >= 2) name = name.substr(1, name.size() - 2);
-          if (std::find(seen.begin(), seen.end(), name) != seen.end()) return Add(key, "is there twice");
+          if (std::find(seen.begin(), seen.end(), name) != seen.end())
+            return Add(key, "is there twice");
           seen.push_back(name);
         }
         return;
@@ -594,14 +631,16 @@ class Strict {
   void VisitName(const Node* node) {
     const Node* parent = node->parent;
     if (parent == nullptr) return;
-    if (HostName(node->text()) && checker_.Resolve(node->text(), node, kValue | kTypeName) == nullptr) {
+    if (HostName(node->text()) &&
+        checker_.Resolve(node->text(), node, kValue | kTypeName) == nullptr) {
       return Add(node, "belongs to the host");
     }
     // Only a type, used as a value.
     Symbol* symbol = checker_.Resolve(node->text(), node, kValue);
     if (symbol == nullptr) {
       if (node->text() != "undefined" && node->text() != "arguments" &&
-          checker_.Resolve(node->text(), node, kTypeName) != nullptr && !parent->is(K::k_type_predicate)) {
+          checker_.Resolve(node->text(), node, kTypeName) != nullptr &&
+          !parent->is(K::k_type_predicate)) {
         Add(node, "is only a type");
       }
       if (node->text() == "arguments") Add(node, "is not in the subset");
@@ -609,7 +648,8 @@ class Strict {
     }
     if (symbol->is(kLib) || !symbol->is(kLet | kConst | kClass)) return;
     // Block-scoped, used above its declaration in the same function.
-    const Node* declared = symbol->values.empty() ? symbol->declarations.front() : symbol->values.front();
+    const Node* declared =
+        symbol->values.empty() ? symbol->declarations.front() : symbol->values.front();
     if (declared->tree != node->tree || node->start >= declared->start) return;
     const Node* a = node;
     while (a != nullptr && !IsFunction(a) && !a->is(K::k_program)) a = a->parent;
@@ -623,7 +663,8 @@ class Strict {
     if (name == nullptr || !name->is(K::k_identifier)) return;
     Symbol* symbol = checker_.Resolve(name->text(), name, kValue);
     if (symbol == nullptr || symbol->is(kLib)) return;
-    if (symbol->is(kLet | kConst) && symbol->values.size() + (symbol->is(kFunctionName) ? 1 : 0) > 1) {
+    if (symbol->is(kLet | kConst) &&
+        symbol->values.size() + (symbol->is(kFunctionName) ? 1 : 0) > 1) {
       return Add(name, "is declared twice");
     }
     if (symbol->is(kParameter) && symbol->values.size() > 1) return Add(name, "is declared twice");

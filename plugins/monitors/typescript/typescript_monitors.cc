@@ -112,9 +112,13 @@ class Dereference : public Monitor {
  public:
   const char* name() const override { return "dereference"; }
   bool Triggered(const Cursor& c) const override {
-    if (!NameStart(c.next) || c.text.empty() || c.text.back() != '.') return false;
-    const std::string_view before = c.text.substr(0, c.text.size() - 1);
-    return !before.empty() && before.back() != '.';
+    if (c.text.size() < 2 || c.text.back() != '.') return false;
+    const char before = c.text[c.text.size() - 2];
+    // "..." and "1.5", a comment or a line's end before the name, "a?.[0]" and "a?.()", "a.#b".
+    if (before == '.' || c.next == '.' || c.next == '/' || c.next == '#' || Space(c.next))
+      return false;
+    if (before == '?' && (c.next == '[' || c.next == '(' || c.next == '`')) return false;
+    return !(c.next >= '0' && c.next <= '9');
   }
   Verdict Ask(const Cursor& c, Analysis& analysis) const override {
     TypeScriptAnalysis& of = Of(analysis);

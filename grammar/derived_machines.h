@@ -40,10 +40,7 @@ class MachineFrom : public Machine {
   uint32_t AppendText(uint32_t frame, uint8_t byte) override {
     return machine_->AppendText(frame, byte);
   }
-  bool FillBelow(Key state, const Vocabulary& vocabulary, uint32_t node, bool fresh,
-                 uint32_t* words) override {
-    return machine_->FillBelow(state, vocabulary, node, fresh, words);
-  }
+  MachineMasks* Masks(const Vocabulary& vocabulary) override { return machine_->Masks(vocabulary); }
 
   const std::shared_ptr<Machine>& machine() const { return machine_; }
   bool ends_anywhere() const { return ends_anywhere_; }

@@ -14,7 +14,6 @@
 #include <condition_variable>
 #include <mutex>
 
-#include "grammar/cfg/cfg_machine.h"
 #include "grammar/grammar_access.h"
 #include "grammar/machine.h"
 #include "grammar/masks/mask_builder.h"
@@ -36,7 +35,6 @@ class GrammarImpl {
       : lock_(std::move(mutex)),
         mutex_(*lock_),
         machine_(std::move(machine)),
-        cfg_(dynamic_cast<CfgMachine*>(machine_.get())),
         vocabulary_(std::move(vocabulary)),
         builder_(*machine_, *vocabulary_),
         pool_(kMaskPoolBytes) {}
@@ -113,7 +111,7 @@ class GrammarImpl {
         }
         making.keys = keys;
       }
-      for (const size_t i : making.list) builder_.Build(keys[i], words[i]);
+      for (const size_t i : making.list) last_mask_path = builder_.Build(keys[i], words[i]);
     }
     const Clock::time_point unlocked = Clock::now();
     std::vector<uint64_t> hashes(keys.size());
@@ -146,7 +144,7 @@ class GrammarImpl {
   std::string Forced(Machine::Key key, size_t limit) const {
     std::lock_guard lock(mutex_);
     std::string out;
-    while (out.size() < limit && !machine_->Accepting(key) && !TakesTokens(key)) {
+    while (out.size() < limit && !machine_->Accepting(key) && !machine_->TakesTokens(key)) {
       Machine::Key only = Machine::kDead;
       int byte = -1;
       for (int b = 0; b < 256; ++b) {
@@ -173,7 +171,7 @@ class GrammarImpl {
     return machine_->Temperature(key);
   }
 
-  bool NamesEndTokens() const { return cfg_ != nullptr && cfg_->NamesEndTokens(); }
+  bool NamesEndTokens() const { return machine_->NamesEndTokens(); }
   bool CountsTokens() const { return machine_->CountsTokens(); }
   bool has_captures() const { return machine_->has_captures(); }
 
@@ -217,7 +215,6 @@ class GrammarImpl {
 
  private:
   friend struct GrammarAccess;
-  bool TakesTokens(Machine::Key key) const { return cfg_ != nullptr && cfg_->TakesTokens(key); }
   bool IsBeingMade(Machine::Key key) const {
     return std::ranges::find(being_made_, key) != being_made_.end();
   }
@@ -238,7 +235,6 @@ class GrammarImpl {
   std::shared_ptr<std::mutex> lock_;  // shared with grammars that share parts of the machine
   std::mutex& mutex_;
   std::shared_ptr<Machine> machine_;
-  CfgMachine* cfg_;  // the machine, if it may take tokens as a whole
   std::shared_ptr<const Vocabulary> vocabulary_;
   mutable MaskBuilder builder_;
   mutable MaskMemo memo_;       // may be read without any lock

@@ -9,6 +9,7 @@
 #include "grammar/regex/regex_machine.h"
 #include "schemas/grammar_cache.h"
 #include "schemas/machine/schema_machine.h"
+#include "schemas/masks/schema_masks.h"
 #include "schemas/read/schema_reader.h"
 #include "schemas/read/strict_profile.h"
 #include "schemas/tag/structural_tag.h"
@@ -62,7 +63,8 @@ Result<std::shared_ptr<Machine>> Compiler::SchemaMachineOf(std::string_view text
   if (!read.ok()) return read.error();
   JsonSchemaOptions kept = options;
   kept.resolve_document = nullptr;  // the caller's; nothing asks it from here on
-  auto machine = std::make_shared<schema::SchemaMachine>(std::move(read->table), kept);
+  auto machine = std::make_shared<schema::SchemaMachine>(std::move(read->table), kept,
+                                                         &schema::MakeSchemaMasks);
   if (Status status = machine->CheckSatisfiable(); !status.ok()) return status.error();
   for (std::string& note : read->notes) machine->AddNote(std::move(note));
   return std::shared_ptr<Machine>(std::move(machine));

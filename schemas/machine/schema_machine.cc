@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "grammar/masks/machine_masks.h"
 #include "schemas/formula/constant.h"
 #include "schemas/unique/distinct.h"
 #include "src/base/json.h"
@@ -24,15 +25,24 @@ uint64_t Mix(uint64_t h, uint64_t v) {
 
 }  // namespace
 
-SchemaMachine::SchemaMachine(std::unique_ptr<SchemaTable> table, const JsonSchemaOptions& options)
+SchemaMachine::SchemaMachine(std::unique_ptr<SchemaTable> table, const JsonSchemaOptions& options,
+                             MakeMasks make_masks)
     : table_(std::move(table)),
       options_(options),
       spelling_{options.canonical_spelling, options.ascii},
       frames_(*table_, options_),
-      solver_(frames_, options_) {
+      solver_(frames_, options_),
+      make_masks_(make_masks) {
   lexemes_.push_back({Mode::kAfter, 0, UINT32_MAX, 0});  // index 0 is the dead lexeme
   nodes_.emplace_back();                                 // index 0 is no node
   texts_.push_back({0, 0});
+}
+
+SchemaMachine::~SchemaMachine() = default;
+
+MachineMasks* SchemaMachine::Masks(const Vocabulary& vocabulary) {
+  if (masks_ == nullptr && make_masks_ != nullptr) masks_ = make_masks_(*this, vocabulary);
+  return masks_.get();
 }
 
 Status SchemaMachine::CheckSatisfiable() {
@@ -185,6 +195,22 @@ IdSets::Id SchemaMachine::KeysApart(const Frame& frame) {
     keys_apart_.emplace(std::pair(shape, *it), out);
   }
   return out;
+}
+
+PlainKeys* SchemaMachine::PlainKeysOf(FrameId id) {
+  if (id >= plain_.size()) plain_.resize(frames_.size(), kNotAsked);
+  if (plain_[id] == kNotAsked) {
+    const Frame& frame = frames_[id];
+    plain_[id] = kNotPlain;
+    if (PlainKeys::Fits(frames_, options_, frame)) {
+      const auto [it, fresh] = plain_index_.try_emplace(uint64_t{frame.layout} << 32 | frame.must,
+                                                        static_cast<uint32_t>(plain_keys_.size()));
+      if (fresh)
+        plain_keys_.push_back(std::make_unique<PlainKeys>(frames_, solver_, options_, frame));
+      plain_[id] = it->second;
+    }
+  }
+  return plain_[id] == kNotPlain ? nullptr : plain_keys_[plain_[id]].get();
 }
 
 StringSearch& SchemaMachine::KeySearch(FrameId id) {
@@ -380,6 +406,22 @@ Machine::Key SchemaMachine::Space(Key state, const Lexeme& lexeme, uint8_t byte)
       return MakeKey(FrameOf(state), Structure(lexeme.mode));
   }
   return kDead;
+}
+
+uint64_t SchemaMachine::SpacesAllowed(Key state) const {
+  const Lexeme& lexeme = lexemes_[LexemeOf(state)];
+  switch (options_.whitespace) {
+    case JsonSchemaOptions::Whitespace::kCompact:
+      return 0;
+    case JsonSchemaOptions::Whitespace::kBounded: {
+      const auto most = static_cast<uint32_t>(std::max(0, options_.max_whitespace));
+      if (lexeme.mode == Mode::kAfter && nodes_[FrameOf(state)].parent == 0) return 0;
+      return lexeme.state < most ? most - lexeme.state : 0;
+    }
+    case JsonSchemaOptions::Whitespace::kAny:
+      return UINT64_MAX;
+  }
+  return 0;
 }
 
 Machine::Key SchemaMachine::StepFrame(Key state, uint8_t byte) {
@@ -631,8 +673,5 @@ std::bitset<256> SchemaMachine::LastBytes() {
   }
   return last;
 }
-
-// Under uniqueItems the shortest completion may be an item that was there already; of the next
-// shortest one is new.
 
 }  // namespace pawl::schema

@@ -38,6 +38,7 @@ void AddInfo(CLI::App& app, Action& action);
 void AddSample(CLI::App& app, Action& action);
 void AddGrammar(CLI::App& app, Action& action);
 void AddSchemaTest(CLI::App& app, Action& action);
+void AddServe(CLI::App& app, Action& action);
 void AddMonitor(CLI::App& app, Action& action);
 void AddComplete(CLI::App& app, Action& action);
 void AddIndex(CLI::App& app, Action& action);

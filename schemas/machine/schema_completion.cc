@@ -60,7 +60,14 @@ std::optional<std::string> SchemaMachine::ShortestCompletion(Key state) {
     if (frames_[node.frame].kind != kArrayValue || nodes_[node.parent].tracks_items) return kDead;
     const auto rest = solver_.CountedText(node.frame);
     if (!rest) return kDead;
-    const std::string text = (!rest->empty() ? "," : "") + *rest + "]";
+    for (const std::string& sample : rest->samples) {
+      Key after = MakeKey(id, Structure(Mode::kAfter));
+      for (const char c : Written("," + sample)) {
+        if (after != kDead) after = Step(after, static_cast<uint8_t>(c));
+      }
+      if (after == kDead) return kDead;
+    }
+    const std::string text = (!rest->text.empty() ? "," : "") + rest->text + "]";
     const Key closed = EndValue(node.parent, {}, ']');
     if (closed != kDead) out += Written(text);
     return closed;
@@ -98,13 +105,14 @@ std::optional<std::string> SchemaMachine::ShortestCompletion(Key state) {
       case Mode::kString:
         piece = CompleteString(*strings_[lexeme.search], {lexeme.state, lexeme.part},
                                Solver::kMaxWitness, spelling_);
-        if (piece && frames_.PlainUnique(frames_[node.frame])) {
+        if (piece && frames_.NeedsCanonicalItems(frames_[node.frame])) {
           piece = NewString(state, *piece, frames_.items().Size(frames_[node.frame].items));
         }
         break;
       case Mode::kNumber: {
         piece = numbers_[lexeme.search]->Shortest(lexeme.state);
-        if (piece && frames_.PlainUnique(frames_[node.frame])) piece = NewNumber(state, *piece);
+        if (piece && frames_.NeedsCanonicalItems(frames_[node.frame]))
+          piece = NewNumber(state, *piece);
         if (piece && piece->empty()) {
           // The number ends with the byte that comes after it; look at the frame as if it had
           // ended.

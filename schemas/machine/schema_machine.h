@@ -42,6 +42,7 @@ class SchemaMachine : public Machine {
   // See Solver::undecided().
   uint64_t undecided() const { return solver_.undecided(); }
   uint64_t solver_steps() const { return solver_.steps(); }
+  size_t frame_count() const { return frames_.size(); }
 
   Key Start() override;
   uint32_t StepLexeme(uint32_t lexeme, uint8_t byte) override;

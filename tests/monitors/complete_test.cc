@@ -76,9 +76,10 @@ constexpr const char* kPrefix =
     " return p.";
 
 std::string FirstName(const std::string& text) {
-  size_t end = 0;
+  const size_t start = std::min(text.find_first_not_of(" \t\r\n"), text.size());
+  size_t end = start;
   while (end < text.size() && NameByte(text[end])) ++end;
-  return text.substr(0, end);
+  return text.substr(start, end - start);
 }
 
 TEST_F(CompleteTest, OnlyMembersThatExist) {
@@ -93,7 +94,7 @@ TEST_F(CompleteTest, OnlyMembersThatExist) {
                                          "toString",
                                          "valueOf"};
   int without = 0;
-  for (uint64_t seed = 0; seed < 30; ++seed) {
+  for (uint64_t seed = 0; seed < 12; ++seed) {
     CompletionRequest request{
         .prefix = kPrefix, .suffix = "", .language = Language::kTypeScript, .max_tokens = 24};
     const CompletionResult with = Complete(request, seed);
@@ -102,7 +103,7 @@ TEST_F(CompleteTest, OnlyMembersThatExist) {
     request.use_monitors = false;
     without += members.contains(FirstName(Complete(request, seed).text)) ? 1 : 0;
   }
-  EXPECT_LT(without, 10);  // the model alone knows nothing
+  EXPECT_LT(without, 4);  // the model alone knows nothing
 }
 
 TEST_F(CompleteTest, BeginsAsToldAndEndsWithTheStatement) {
@@ -138,8 +139,8 @@ TEST_F(CompleteTest, RefusesWhatMakesNoSense) {
   request.monitors = {"nonsense"};
   EXPECT_EQ(completer.Complete(request).error().place, "monitors");
   request.monitors = {};
-  request.prefix = "";
-  EXPECT_FALSE(completer.Complete(request).ok());
+  request.max_tokens = -1;
+  EXPECT_EQ(completer.Complete(request).error().place, "max_tokens");
 }
 
 TEST(FimTest, PromptsAreReadBack) {

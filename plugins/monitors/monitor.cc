@@ -85,11 +85,11 @@ bool TextState::Add(char c, Refusal* refusal) {
       const bool whole = std::binary_search(names.begin(), names.end(), so_far);
       const bool follows =
           names_->followers.empty() || names_->followers.find(c) != std::string::npos;
-      if (written_ > 0 && (!whole || !follows)) {
+      if (!whole || !follows) {
         return refuse(text_->size() - written_, std::string(so_far),
                       "no name that may stand here ends so");
       }
-      if (written_ > 0) names_ = nullptr;
+      names_ = nullptr;
     }
   }
   if (text_.use_count() > 1) text_ = std::make_shared<std::string>(*text_);

@@ -30,6 +30,8 @@ class Scan {
   bool in_code() const { return mode_ == Mode::kCode && slash_ == Slash::kNone; }
   // The innermost open bracket, 0: none. '`' stands for the ${ of a template.
   char bracket() const { return open_.empty() ? 0 : open_.back().bracket; }
+  // How many brackets are open.
+  size_t depth() const { return open_.size(); }
   // What to write behind a name at the cursor so that everything open is closed. `ternaries`: also
   // the second half of conditional expressions.
   std::string Closers(bool ternaries) const;

@@ -42,6 +42,9 @@ void AddGrammar(CLI::App& app, Action& action);
 void AddSchemaTest(CLI::App& app, Action& action);
 void AddServe(CLI::App& app, Action& action);
 void AddMonitor(CLI::App& app, Action& action);
+void AddComplete(CLI::App& app, Action& action);
+void AddIndex(CLI::App& app, Action& action);
+void AddLsp(CLI::App& app, Action& action);
 
 // Prints "pawl COMMAND: place: message" on stderr ("pawl: " without a command) and returns the exit
 // code for it.

@@ -87,6 +87,9 @@ int Main(int argc, char** argv) {
   AddScore(app, action);
   AddSchemaTest(app, action);
   AddMonitor(app, action);
+  AddComplete(app, action);
+  AddIndex(app, action);
+  AddLsp(app, action);
   try {
     std::deque<std::string> names;
     const std::vector<const char*> arguments = WithEmptyValues(argc, argv, names);

@@ -70,5 +70,24 @@ TEST_F(ArchiveTest, RefusesMostOfWhatDoesNotExist) {
       << refused << " of " << all;
 }
 
+TEST_F(ArchiveTest, StrictAcceptsWhatCompilesAndHardlyAnythingElse) {
+  size_t good = 0;
+  size_t accepted = 0;
+  size_t bad = 0;
+  size_t refused = 0;
+  for (size_t i = 0; i < programs_.size(); i += 8) {
+    const bool well = programs_[i]["label"] == "well_typed";
+    if (!well && programs_[i]["label"] != "type_error") continue;
+    const bool refusal = set_->FinishStrict(programs_[i]["program"].get<std::string>()).has_value();
+    (well ? good : bad) += 1;
+    if (well) accepted += refusal ? 0 : 1;
+    if (!well) refused += refusal ? 1 : 0;
+  }
+  EXPECT_GE(static_cast<double>(accepted), 0.9 * static_cast<double>(good))
+      << accepted << " of " << good;
+  EXPECT_GE(static_cast<double>(refused), 0.97 * static_cast<double>(bad))
+      << refused << " of " << bad;
+}
+
 }  // namespace
 }  // namespace pawl::monitors

@@ -58,6 +58,7 @@ class Checker {
   TypeRef TypeFromNode(const Node* node);
   TypeRef DeclaredType(Symbol* symbol, std::vector<TypeRef> args);
   TypeRef TypeOfPattern(const Node* name);
+  TypeRef TypeOfParameter(const Node* parameter);
   TypeRef ContextualType(const Node* expression);
   TypeRef Instantiate(TypeRef type, const Mapper& mapper);
   const Signature* Instantiate(const Signature* signature, const Mapper& mapper);
@@ -141,7 +142,6 @@ class Checker {
   TypeRef TypeOfFunction(const Node* node);
   TypeRef TypeOfVariable(Symbol* symbol);
   TypeRef InitializerType(const Node* value, bool constant);
-  TypeRef TypeOfParameter(const Node* parameter);
   TypeRef EvolvingArray(Symbol* symbol, const Node* use);
   TypeRef TypeOfReferenceNode(const Node* node);
   TypeRef Utility(Symbol* symbol, const std::vector<TypeRef>& args, bool* known);

@@ -112,9 +112,17 @@ class Dereference : public Monitor {
  public:
   const char* name() const override { return "dereference"; }
   bool Triggered(const Cursor& c) const override {
-    if (!NameStart(c.next) || c.text.empty() || c.text.back() != '.') return false;
-    const std::string_view before = c.text.substr(0, c.text.size() - 1);
-    return !before.empty() && before.back() != '.';
+    // A comment or a line's end before the name, "a?.[0]" and "a?.()", "a.#b".
+    if (c.next == '/' || c.next == '#' || Space(c.next)) return false;
+    const std::string_view text = TrimEnd(c.text);
+    if (text.size() < 2 || text.back() != '.') return false;
+    const char before = text[text.size() - 2];
+    if (before == '.') return false;
+    if (before == '?' && (c.next == '[' || c.next == '(' || c.next == '`')) return false;
+    // "1.5": the point of a number.
+    size_t start = text.size() - 1;
+    while (start > 0 && NameByte(text[start - 1])) --start;
+    return !(start + 1 < text.size() && text[start] >= '0' && text[start] <= '9');
   }
   Verdict Ask(const Cursor& c, Analysis& analysis) const override {
     TypeScriptAnalysis& of = Of(analysis);

@@ -1,0 +1,202 @@
+// `pawl complete`: one code completion under the type monitors.
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "src/base/utf8.h"
+#include "src/cli/command.h"
+#include "src/cli/engine.h"
+#include "src/cli/options.h"
+#ifdef PAWL_HAVE_MONITORS
+#include "plugins/monitors/complete.h"
+#include "plugins/monitors/fim.h"
+#endif
+
+namespace pawl::cli {
+namespace {
+
+constexpr const char* kName = "complete";
+
+struct Flags {
+  std::string repo;
+  std::string file;
+  int line = 0;
+  int column = 0;
+  std::optional<std::string> prefix;
+  std::string suffix;
+  std::optional<std::string> prompt;
+  std::string language;
+  std::vector<std::string> monitors;
+  bool no_monitors = false;
+  bool suffix_aware = false;
+  std::string model;
+  SamplingFlags sampling{64};
+  int threads = 0;
+  bool json = false;
+  bool stats = false;
+};
+
+#ifndef PAWL_HAVE_MONITORS
+
+int Run(const Flags& flags) {
+  return Fail(kName, Error{ErrorCode::kUnsupported,
+                           "this pawl was built without the monitors; scripts/install_deps.sh "
+                           "installs what they need, "
+                           "then build again",
+                           ""});
+}
+
+#else
+
+// The byte of a line and a column, both from 1; a column counts bytes.
+Result<size_t> ByteAt(std::string_view text, int line, int column) {
+  size_t at = 0;
+  for (int i = 1; i < line; ++i) {
+    const size_t newline = text.find('\n', at);
+    if (newline == std::string_view::npos) {
+      return Error{ErrorCode::kInvalid, fmt::format("the file has only {} lines", i), "--line"};
+    }
+    at = newline + 1;
+  }
+  size_t end = text.find('\n', at);
+  if (end == std::string_view::npos) end = text.size();
+  if (static_cast<size_t>(column - 1) > end - at) {
+    return Error{ErrorCode::kInvalid,
+                 fmt::format("line {} has only {} columns", line, end - at + 1), "--col"};
+  }
+  return at + static_cast<size_t>(column - 1);
+}
+
+Status Fill(const Flags& flags, monitors::CompletionRequest& request) {
+  const int given = static_cast<int>(flags.prefix.has_value()) +
+                    static_cast<int>(flags.prompt.has_value()) +
+                    static_cast<int>(flags.line != 0 || flags.column != 0);
+  if (given != 1) {
+    return Error{ErrorCode::kInvalid, "one of --line and --col, --prefix, --prompt is needed", ""};
+  }
+  if (flags.prefix) {
+    request.prefix = *flags.prefix;
+    request.suffix = flags.suffix;
+  } else if (flags.prompt) {
+    const auto parts = monitors::ParseFimPrompt(*flags.prompt);
+    if (!parts) return Error{ErrorCode::kInvalid, "has none of the known markers", "--prompt"};
+    request.prefix = parts->prefix;
+    request.suffix = parts->suffix;
+  } else {
+    if (flags.file.empty())
+      return Error{ErrorCode::kInvalid, "is needed with --line and --col", "--file"};
+    if (flags.line < 1 || flags.column < 1) {
+      return Error{ErrorCode::kInvalid, "lines and columns count from 1",
+                   flags.line < 1 ? "--line" : "--col"};
+    }
+    const bool in_repo = !flags.repo.empty() && !flags.file.starts_with("/");
+    Result<std::string> text = ReadInput(in_repo ? flags.repo + "/" + flags.file : flags.file);
+    if (!text.ok()) return text.error();
+    const Result<size_t> at = ByteAt(*text, flags.line, flags.column);
+    if (!at.ok()) return at.error();
+    request.prefix = text->substr(0, *at);
+    request.suffix = text->substr(*at);
+  }
+  if (!flags.language.empty()) {
+    request.language = monitors::LanguageNamed(flags.language);
+    if (!request.language) {
+      return Error{ErrorCode::kInvalid,
+                   fmt::format("\"{}\" is none of typescript, java, python", flags.language),
+                   "--language"};
+    }
+  } else {
+    request.language = monitors::LanguageOfFile(flags.file);
+  }
+  return {};
+}
+
+int Run(const Flags& flags) {
+  if (Status status = flags.sampling.Check(); !status.ok()) return Fail(kName, status.error());
+  monitors::CompletionRequest request;
+  if (Status status = Fill(flags, request); !status.ok()) return Fail(kName, status.error());
+  if (Status status = CheckUtf8(request.prefix); !status.ok())
+    return Fail(kName, InFile("the prefix", status.error()));
+  Result<std::string> folder = FindModelFolder(flags.model);
+  if (!folder.ok()) return Fail(kName, folder.error());
+  Result<Text> text = LoadText(kName, *folder);
+  if (!text.ok()) return Fail(kName, text.error());
+  Result<PromptTemplate> layout = LoadPromptTemplate(*folder, *text->tokenizer);
+  if (!layout.ok()) return Fail(kName, layout.error());
+  Result<std::unique_ptr<Model> > model = LoadWeights(kName, *folder, flags.threads);
+  if (!model.ok()) return Fail(kName, model.error());
+  request.repo = flags.repo;
+  request.monitors = flags.monitors;
+  request.use_monitors = !flags.no_monitors;
+  request.suffix_aware = flags.suffix_aware;
+  request.max_tokens = flags.sampling.max_tokens;
+  request.sampling = flags.sampling.params;
+  monitors::CodeCompleter completer(**model, text->tokenizer, text->vocabulary, *layout);
+  Result<monitors::CompletionResult> done = completer.Complete(request);
+  if (!done.ok()) {
+    Error error = done.error();
+    if (error.place == "monitors") error.place = "--monitors";
+    return Fail(kName, error);
+  }
+  if (flags.json) {
+    const nlohmann::ordered_json report = {{"text", done->text},
+                                           {"ended", done->ended},
+                                           {"parses", done->parses},
+                                           {"tokens", done->tokens},
+                                           {"refused", done->refused},
+                                           {"points", done->points},
+                                           {"constrained", done->constrained}};
+    Print(report.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  } else {
+    Print(done->text + "\n");
+  }
+  if (!done->parses) Note(kName, "note: with this completion the file has a syntax error");
+  if (flags.stats) {
+    Note(
+        kName,
+        fmt::format(
+            "{} tokens, {} refused, {} of {} points constrained; model {:.3f} s, monitors {:.3f} s",
+            done->tokens, done->refused, done->constrained, done->points, done->model_seconds,
+            done->monitor_seconds));
+  }
+  return kExitOk;
+}
+
+#endif
+
+}  // namespace
+
+void AddComplete(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand(kName, "Complete code at a place, naming only what exists");
+  auto flags = std::make_shared<Flags>();
+  command->add_option("--repo", flags->repo, "The repository that the file belongs to");
+  command->add_option("--file", flags->file, "The source file; in --repo where that is given");
+  command->add_option("--line", flags->line, "Where to complete: line, from 1");
+  command->add_option("--col", flags->column, "Column in bytes, from 1");
+  command->add_option("--prefix", flags->prefix,
+                      "The text before the cursor, in place of --line and --col");
+  command->add_option("--suffix", flags->suffix, "The text behind it");
+  command->add_option("--prompt", flags->prompt,
+                      "Both, with the fill-in-the-middle markers of a known model");
+  command->add_option("--language", flags->language,
+                      "typescript, java or python (default: by the name of --file)");
+  command->add_option("--monitors", flags->monitors, "Only these monitors, separated by commas")
+      ->delimiter(',');
+  command->add_flag("--no-monitors", flags->no_monitors, "None");
+  command->add_flag("--suffix-aware", flags->suffix_aware,
+                    "What the suffix declares is known, and it is not repeated");
+  command->add_option("--model", flags->model, "Model folder or GGUF file");
+  command->add_option("--threads", flags->threads, "0: all cores");
+  flags->sampling.AddTo(command);
+  command->add_flag("--json", flags->json, "The completion and figures as JSON");
+  command->add_flag("--stats", flags->stats, "Figures on stderr");
+  command->footer("Example:\n  pawl complete --repo . --file src/a.ts --line 7 --col 12");
+  command->callback([flags, &action] { action = [flags] { return Run(*flags); }; });
+}
+
+}  // namespace pawl::cli

@@ -1,0 +1,90 @@
+// `pawl index`: reads a repository into its index, only what has changed since the last time.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "src/cli/command.h"
+#include "src/cli/progress.h"
+#ifdef PAWL_HAVE_MONITORS
+#include "plugins/monitors/index.h"
+#endif
+
+namespace pawl::cli {
+namespace {
+
+constexpr const char* kName = "index";
+
+struct Flags {
+  std::string folder;
+  std::string db;
+  std::string members;
+  int threads = 0;
+};
+
+#ifndef PAWL_HAVE_MONITORS
+
+int Run(const Flags& flags) {
+  return Fail(kName, Error{ErrorCode::kUnsupported,
+                           "this pawl was built without the monitors; scripts/install_deps.sh "
+                           "installs what they need, "
+                           "then build again",
+                           ""});
+}
+
+#else
+
+int Run(const Flags& flags) {
+  const std::string path = flags.db.empty() ? flags.folder + "/.pawl/index.sqlite" : flags.db;
+  auto index = monitors::RepositoryIndex::Open(path);
+  if (!index.ok()) return Fail(kName, index.error());
+  const auto start = std::chrono::steady_clock::now();
+  monitors::IndexCounts counts;
+  {
+    Progress progress(kName, "indexing");
+    monitors::IndexOptions options;
+    options.threads = flags.threads;
+    options.progress = [&](size_t done, size_t all) {
+      if (done % 64 == 0) progress.Set(fmt::format("indexing {} of {} files", done, all));
+    };
+    auto updated = (*index)->Update(flags.folder, options);
+    if (!updated.ok()) return Fail(kName, updated.error());
+    counts = *updated;
+  }
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (!flags.members.empty()) {
+    auto members = (*index)->MembersOf(flags.members);
+    if (!members.ok()) return Fail(kName, members.error());
+    for (const auto& m : *members) {
+      Print(fmt::format("{}{} {}{}{} {}:{}\n", m.is_static ? "static " : "", m.kind, m.name,
+                        m.signature, m.type.empty() ? "" : ": " + m.type, m.file, m.line));
+    }
+    return kExitOk;
+  }
+  Print(
+      fmt::format("{} files: {} parsed ({} lines), {} unchanged, {} removed, {} skipped; {} "
+                  "symbols; {:.2f} s\n",
+                  counts.files, counts.parsed, counts.lines, counts.unchanged, counts.removed,
+                  counts.skipped, counts.symbols, seconds));
+  return kExitOk;
+}
+
+#endif
+
+}  // namespace
+
+void AddIndex(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand(kName, "Index the Java, TypeScript and Python files of a folder");
+  auto flags = std::make_shared<Flags>();
+  command->add_option("dir", flags->folder, "The folder")->required();
+  command->add_option("--db", flags->db, "The index file (default: DIR/.pawl/index.sqlite)");
+  command->add_option("--members", flags->members, "Print the members of this type");
+  command->add_option("--threads", flags->threads, "0: all cores");
+  command->footer("Example:\n  pawl index . --members Stack");
+  command->callback([flags, &action] { action = [flags] { return Run(*flags); }; });
+}
+
+}  // namespace pawl::cli

@@ -1,0 +1,284 @@
+// `pawl lsp`: a language server on stdin and stdout whose textDocument/inlineCompletion (LSP 3.18)
+// answers with a monitored completion. An item that the editor has selected in its own list is a
+// hard prefix: the completion begins with its text and replaces its range.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "src/cli/command.h"
+#include "src/cli/engine.h"
+#ifdef PAWL_HAVE_MONITORS
+#include "plugins/monitors/complete.h"
+#endif
+
+namespace pawl::cli {
+namespace {
+
+constexpr const char* kName = "lsp";
+
+struct Flags {
+  std::string model;
+  std::string repo;
+  int threads = 0;
+  int max_tokens = 48;
+};
+
+#ifndef PAWL_HAVE_MONITORS
+
+int Run(const Flags& flags) {
+  return Fail(kName, Error{ErrorCode::kUnsupported,
+                           "this pawl was built without the monitors; scripts/install_deps.sh "
+                           "installs what they need, "
+                           "then build again",
+                           ""});
+}
+
+#else
+
+using Json = nlohmann::json;
+constexpr size_t kMaxMessage = size_t{64} << 20;
+
+// The byte of a position whose column counts UTF-16 units, or bytes.
+size_t ByteOf(std::string_view text, int64_t line, int64_t column, bool utf8) {
+  size_t at = 0;
+  for (int64_t i = 0; i < line; ++i) {
+    const size_t newline = text.find('\n', at);
+    if (newline == std::string_view::npos) return text.size();
+    at = newline + 1;
+  }
+  for (int64_t units = 0; units < column && at < text.size() && text[at] != '\n';) {
+    const auto lead = static_cast<unsigned char>(text[at]);
+    const size_t size = lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+    units += utf8 ? static_cast<int64_t>(size) : size == 4 ? 2 : 1;
+    at = std::min(text.size(), at + size);
+  }
+  return at;
+}
+
+class Server {
+ public:
+  Server(const Flags& flags, monitors::CodeCompleter& completer)
+      : flags_(flags), completer_(completer) {}
+
+  // Until the client says exit or closes the stream.
+  int Serve() {
+    for (;;) {
+      std::optional<std::string> message = Receive();
+      if (!message) return shutdown_ ? kExitOk : kExitBadInput;
+      const Json request = Json::parse(*message, nullptr, false);
+      if (!request.is_object()) {
+        Send({{"jsonrpc", "2.0"},
+              {"id", nullptr},
+              {"error", {{"code", -32700}, {"message", "is no JSON object"}}}});
+        continue;
+      }
+      const std::string method = Text(request, "method");
+      if (method == "exit") return shutdown_ ? kExitOk : kExitBadInput;
+      const bool asks = request.contains("id");
+      const Json parameters = request.contains("params") ? request["params"] : Json::object();
+      std::string problem;
+      Json result = Handle(method, parameters, asks, &problem);
+      if (!asks) continue;
+      Json answer = {{"jsonrpc", "2.0"}, {"id", request["id"]}};
+      if (problem.empty()) {
+        answer["result"] = std::move(result);
+      } else {
+        answer["error"] = {
+            {"code", problem == "method" ? -32601 : -32602},
+            {"message", problem == "method" ? "there is no method " + method : problem}};
+      }
+      Send(answer);
+    }
+  }
+
+ private:
+  static std::string Text(const Json& object, const char* key) {
+    const auto found = object.is_object() ? object.find(key) : object.end();
+    return object.is_object() && found != object.end() && found->is_string()
+               ? found->get<std::string>()
+               : "";
+  }
+  static const Json& At(const Json& object, const char* key) {
+    static const Json kNothing;
+    if (!object.is_object()) return kNothing;
+    const auto found = object.find(key);
+    return found == object.end() ? kNothing : *found;
+  }
+  static int64_t Number(const Json& object, const char* key) {
+    const Json& value = At(object, key);
+    return value.is_number_integer() ? std::max<int64_t>(0, value.get<int64_t>()) : 0;
+  }
+
+  Json Handle(const std::string& method, const Json& p, bool asks, std::string* problem) {
+    if (method == "initialize") {
+      const Json& encodings = At(At(At(p, "capabilities"), "general"), "positionEncodings");
+      if (encodings.is_array())
+        utf8_ = std::find(encodings.begin(), encodings.end(), "utf-8") != encodings.end();
+      return {{"capabilities",
+               {{"textDocumentSync", {{"openClose", true}, {"change", 2}}},
+                {"positionEncoding", utf8_ ? "utf-8" : "utf-16"},
+                {"inlineCompletionProvider", true}}},
+              {"serverInfo", {{"name", "pawl"}}}};
+    }
+    if (method == "shutdown") {
+      shutdown_ = true;
+      return nullptr;
+    }
+    const std::string uri = Text(At(p, "textDocument"), "uri");
+    if (method == "textDocument/didOpen") {
+      documents_[uri] = {Text(At(p, "textDocument"), "text"),
+                         Text(At(p, "textDocument"), "languageId")};
+      return nullptr;
+    }
+    if (method == "textDocument/didClose") {
+      documents_.erase(uri);
+      return nullptr;
+    }
+    if (method == "textDocument/didChange") {
+      const auto document = documents_.find(uri);
+      const Json& changes = At(p, "contentChanges");
+      if (document == documents_.end() || !changes.is_array()) return nullptr;
+      for (const Json& change : changes) {
+        std::string& text = document->second.text;
+        const Json& range = At(change, "range");
+        if (!range.is_object()) {
+          text = Text(change, "text");
+          continue;
+        }
+        const size_t from = Byte(text, At(range, "start"));
+        const size_t to = std::max(from, Byte(text, At(range, "end")));
+        text.replace(from, to - from, Text(change, "text"));
+      }
+      return nullptr;
+    }
+    if (method == "textDocument/inlineCompletion") return Complete(uri, p, problem);
+    if (asks) *problem = "method";
+    return nullptr;
+  }
+
+  size_t Byte(const std::string& text, const Json& position) const {
+    return ByteOf(text, Number(position, "line"), Number(position, "character"), utf8_);
+  }
+
+  Json Complete(const std::string& uri, const Json& p, std::string* problem) {
+    const auto document = documents_.find(uri);
+    if (document == documents_.end()) {
+      *problem = "no such document is open: " + uri;
+      return nullptr;
+    }
+    const std::string& text = document->second.text;
+    size_t at = Byte(text, At(p, "position"));
+    size_t behind = at;
+    monitors::CompletionRequest request;
+    Json range = nullptr;
+    const Json& selected = At(At(p, "context"), "selectedCompletionInfo");
+    if (selected.is_object()) {
+      // The item's text stands in place of its range, and the completion goes on from there.
+      range = At(selected, "range");
+      at = Byte(text, At(range, "start"));
+      behind = std::max(at, Byte(text, At(range, "end")));
+      request.must_begin = Text(selected, "text");
+    }
+    request.prefix = text.substr(0, at);
+    request.suffix = text.substr(behind);
+    request.suffix_aware = true;
+    request.language = monitors::LanguageNamed(document->second.language);
+    if (!request.language) request.language = monitors::LanguageOfFile(uri);
+    request.repo = flags_.repo;
+    request.max_tokens = flags_.max_tokens;
+    Result<monitors::CompletionResult> done = completer_.Complete(request);
+    if (!done.ok()) {
+      *problem = done.error().ToString();
+      return nullptr;
+    }
+    Json items = Json::array();
+    const bool extends =
+        done->text.starts_with(request.must_begin) && done->text.size() > request.must_begin.size();
+    if (!done->text.empty() && done->parses && (request.must_begin.empty() || extends)) {
+      Json item = {{"insertText", done->text}};
+      if (!range.is_null()) item["range"] = range;
+      items.push_back(std::move(item));
+    }
+    return {{"items", std::move(items)}};
+  }
+
+  static std::optional<std::string> Receive() {
+    size_t length = 0;
+    std::string line;
+    for (;;) {
+      const int c = std::getchar();
+      if (c == EOF) return std::nullopt;
+      if (c != '\n') {
+        line += static_cast<char>(c);
+        if (line.size() > 4096) return std::nullopt;
+        continue;
+      }
+      if (!line.empty() && line.back() == '\r') line.pop_back();
+      if (line.empty()) break;
+      std::string name = line.substr(0, line.find(':'));
+      std::transform(name.begin(), name.end(), name.begin(),
+                     [](unsigned char ch) { return std::tolower(ch); });
+      if (name == "content-length")
+        length = std::strtoull(line.c_str() + name.size() + 1, nullptr, 10);
+      line.clear();
+    }
+    if (length > kMaxMessage) return std::nullopt;
+    std::string message(length, '\0');
+    if (std::fread(message.data(), 1, length, stdin) != length) return std::nullopt;
+    return message;
+  }
+  static void Send(const Json& message) {
+    const std::string text = message.dump(-1, ' ', false, Json::error_handler_t::replace);
+    Print(fmt::format("Content-Length: {}\r\n\r\n{}", text.size(), text));
+    (void)FlushOutput();
+    std::fflush(stdout);
+  }
+
+  struct Document {
+    std::string text;
+    std::string language;
+  };
+  const Flags& flags_;
+  monitors::CodeCompleter& completer_;
+  std::map<std::string, Document> documents_;
+  bool utf8_ = false;
+  bool shutdown_ = false;
+};
+
+int Run(const Flags& flags) {
+  Result<std::string> folder = FindModelFolder(flags.model);
+  if (!folder.ok()) return Fail(kName, folder.error());
+  Result<Text> text = LoadText(kName, *folder);
+  if (!text.ok()) return Fail(kName, text.error());
+  Result<PromptTemplate> layout = LoadPromptTemplate(*folder, *text->tokenizer);
+  if (!layout.ok()) return Fail(kName, layout.error());
+  Result<std::unique_ptr<Model> > model = LoadWeights(kName, *folder, flags.threads);
+  if (!model.ok()) return Fail(kName, model.error());
+  monitors::CodeCompleter completer(**model, text->tokenizer, text->vocabulary, *layout);
+  return Server(flags, completer).Serve();
+}
+
+#endif
+
+}  // namespace
+
+void AddLsp(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand(
+      kName, "A language server on stdin and stdout: inline completion under the monitors");
+  auto flags = std::make_shared<Flags>();
+  command->add_option("--model", flags->model, "Model folder or GGUF file");
+  command->add_option("--repo", flags->repo, "The repository of the files");
+  command->add_option("--max-tokens", flags->max_tokens, "Longest completion")
+      ->capture_default_str();
+  command->add_option("--threads", flags->threads, "0: all cores");
+  command->callback([flags, &action] { action = [flags] { return Run(*flags); }; });
+}
+
+}  // namespace pawl::cli

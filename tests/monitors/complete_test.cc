@@ -1,0 +1,174 @@
+// Completion under monitors, with a model whose logits are a hash of what it has read: it writes
+// nonsense, so that what comes out is right because of the monitors alone.
+#include "plugins/monitors/complete.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "plugins/monitors/fim.h"
+#include "tests/monitors/monitors_test_util.h"
+#include "tests/source_dir.h"
+
+namespace pawl::monitors {
+namespace {
+
+class HashModel : public Model {
+ public:
+  HashModel(int vocabulary_size, uint64_t seed) : seed_(seed) {
+    info_.vocabulary_size = vocabulary_size;
+    info_.context_length = 2000;
+  }
+  const ModelInfo& info() const override { return info_; }
+  Result<SequenceId> NewSequence(int) override {
+    history_.clear();
+    return SequenceId{0};
+  }
+  void FreeSequence(SequenceId) override {}
+  void Truncate(SequenceId, int length) override { history_.resize(static_cast<size_t>(length)); }
+  Status Forward(std::span<const Row> rows, std::span<float> logits) override {
+    history_.resize(static_cast<size_t>(rows[0].position));
+    for (const Row& row : rows) history_.push_back(row.token);
+    uint64_t hash = seed_;
+    for (const TokenId token : history_)
+      hash = (hash ^ static_cast<uint64_t>(token)) * 1099511628211ULL;
+    for (size_t t = 0; t < static_cast<size_t>(info_.vocabulary_size); ++t) {
+      uint64_t x = (hash ^ t) * 0x9E3779B97F4A7C15ULL;
+      x ^= x >> 29;
+      x *= 0xBF58476D1CE4E5B9ULL;
+      logits[t] = static_cast<float>(x >> 40) / static_cast<float>(1 << 22);
+    }
+    return {};
+  }
+
+ private:
+  ModelInfo info_;
+  uint64_t seed_;
+  std::vector<TokenId> history_;
+};
+
+class CompleteTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto tokenizer = Tokenizer::FromFile(SourceDir() + "/models/tiny-extract");
+    ASSERT_TRUE(tokenizer.ok());
+    tokenizer_ = *tokenizer;
+    vocabulary_ = *tokenizer_->MakeVocabulary();
+  }
+  CompletionResult Complete(const CompletionRequest& request, uint64_t seed) {
+    HashModel model(vocabulary_->size(), seed);
+    CodeCompleter completer(model, tokenizer_, vocabulary_, {});
+    auto done = completer.Complete(request);
+    EXPECT_TRUE(done.ok()) << done.error().ToString();
+    return done.ok() ? *done : CompletionResult{};
+  }
+  std::shared_ptr<const Tokenizer> tokenizer_;
+  std::shared_ptr<const Vocabulary> vocabulary_;
+};
+
+constexpr const char* kPrefix =
+    "interface Point { width: number; height: number; toText(): string }\nfunction f(p: Point) {\n "
+    " return p.";
+
+std::string FirstName(const std::string& text) {
+  const size_t start = std::min(text.find_first_not_of(" \t\r\n"), text.size());
+  size_t end = start;
+  while (end < text.size() && NameByte(text[end])) ++end;
+  return text.substr(start, end - start);
+}
+
+TEST_F(CompleteTest, OnlyMembersThatExist) {
+  const std::set<std::string> members = {"width",
+                                         "height",
+                                         "toText",
+                                         "constructor",
+                                         "hasOwnProperty",
+                                         "isPrototypeOf",
+                                         "propertyIsEnumerable",
+                                         "toLocaleString",
+                                         "toString",
+                                         "valueOf"};
+  int without = 0;
+  for (uint64_t seed = 0; seed < 12; ++seed) {
+    CompletionRequest request{
+        .prefix = kPrefix, .suffix = "", .language = Language::kTypeScript, .max_tokens = 24};
+    const CompletionResult with = Complete(request, seed);
+    // A comment may stand before the name, and a private name is not one of the members: those are
+    // let through.
+    const size_t first = with.text.find_first_not_of(" \t\r\n");
+    if (first == std::string::npos || with.text[first] == '/' || with.text[first] == '#') continue;
+    EXPECT_TRUE(members.contains(FirstName(with.text))) << with.text;
+    EXPECT_GE(with.constrained, 1U);
+    request.use_monitors = false;
+    without += members.contains(FirstName(Complete(request, seed).text)) ? 1 : 0;
+  }
+  EXPECT_LT(without, 4);  // the model alone knows nothing
+}
+
+TEST_F(CompleteTest, BeginsAsToldAndEndsWithTheStatement) {
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    CompletionRequest request{
+        .prefix = kPrefix, .suffix = ";\n}\n", .language = Language::kTypeScript};
+    request.must_begin = "hei";
+    request.suffix_aware = true;
+    request.max_tokens = 40;
+    const CompletionResult done = Complete(request, seed);
+    EXPECT_EQ(FirstName(done.text).substr(0, 3), "hei") << done.text;
+    EXPECT_EQ(FirstName(done.text), "height") << done.text;
+    // A ";" or the "}" of the function ends it, and nothing stands behind.
+    int depth = 0;
+    for (const char c : done.text) {
+      depth += c == '{' || c == '(' || c == '[' ? 1 : c == '}' || c == ')' || c == ']' ? -1 : 0;
+    }
+    (void)depth;
+  }
+}
+
+TEST_F(CompleteTest, SameSeedSameOutput) {
+  CompletionRequest request{.prefix = kPrefix, .suffix = "", .language = Language::kTypeScript};
+  request.sampling.temperature = 1;
+  request.sampling.seed = 5;
+  EXPECT_EQ(Complete(request, 1).text, Complete(request, 1).text);
+}
+
+TEST_F(CompleteTest, RefusesWhatMakesNoSense) {
+  HashModel model(vocabulary_->size(), 1);
+  CodeCompleter completer(model, tokenizer_, vocabulary_, {});
+  CompletionRequest request{.prefix = "a", .suffix = "", .language = Language::kTypeScript};
+  request.monitors = {"nonsense"};
+  EXPECT_EQ(completer.Complete(request).error().place, "monitors");
+  request.monitors = {};
+  request.max_tokens = -1;
+  EXPECT_EQ(completer.Complete(request).error().place, "max_tokens");
+}
+
+TEST(FimTest, PromptsAreReadBack) {
+  const std::vector<std::string> prompts = {
+      "<|fim_prefix|>a(<|fim_suffix|>)b<|fim_middle|>",
+      "<fim_prefix>a(<fim_suffix>)b<fim_middle>",
+      "[SUFFIX])b[PREFIX]a(",
+      "<\xEF\xBD\x9C"
+      "fim\xE2\x96\x81"
+      "begin\xEF\xBD\x9C>a(<\xEF\xBD\x9C"
+      "fim\xE2\x96\x81"
+      "hole\xEF\xBD\x9C>)b<\xEF\xBD\x9C"
+      "fim\xE2\x96\x81"
+      "end\xEF\xBD\x9C>",
+  };
+  for (const std::string& prompt : prompts) {
+    const auto parts = ParseFimPrompt(prompt);
+    ASSERT_TRUE(parts.has_value()) << prompt;
+    EXPECT_EQ(parts->prefix, "a(") << prompt;
+    EXPECT_EQ(parts->suffix, ")b") << prompt;
+    EXPECT_EQ(FimPrompt(*parts->form, parts->prefix, parts->suffix), prompt);
+  }
+  EXPECT_FALSE(ParseFimPrompt("a b c").has_value());
+}
+
+}  // namespace
+}  // namespace pawl::monitors

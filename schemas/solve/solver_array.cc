@@ -184,7 +184,12 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
       // A choice of earlier items could have been better, unless there was none, or all places are
       // alike and the different values have run out.
       const bool all_alike = cube.negative.empty() && prefix <= frame.count;
-      return planned == 0 || (cube.negative.empty() && (!unique || all_alike)) ? no : unknown;
+      // So could a match that was taken early, where only so many may be.
+      const bool spent = !all_alike && std::ranges::any_of(matched, [&](const auto& entry) {
+        return entry.second > 0 && table_.array(entry.first).max_contains != kUnbounded;
+      });
+      const bool forced = cube.negative.empty() && !spent && (!unique || all_alike);
+      return planned == 0 || forced ? no : unknown;
     }
     // How often the same item can be planned: beyond the prefix one place is like the next.
     const bool alike = index >= prefix && !unique && cube.negative.empty();

@@ -36,5 +36,14 @@ TEST(DeadEndTest, ItemsThatContainsWaitsForAreLeftToTheirPlace) {
   EXPECT_GE(report.finished, 40u);
 }
 
+// Bug: a match was taken where it was not needed, and a later place had to match as well.
+TEST(DeadEndTest, MatchesAreLeftToPlacesThatHaveNoChoice) {
+  WalkReport report;
+  WalkSchema(*json::Parse(R"({"minItems":2,"prefixItems":[{},{"type":"array"}],
+      "contains":{"type":"array"},"maxContains":1})"),
+             kSeed, 10, true, report);
+  for (const std::string& failure : report.failures) ADD_FAILURE() << failure;
+}
+
 }  // namespace
 }  // namespace pawl::property

@@ -129,6 +129,7 @@ class Solver : private ValueSource {
   std::shared_ptr<const ValueClasses> ClassesOf(const std::vector<FormulaId>& formulas);
   // How many keys of the set the atom requires.
   size_t RequiredIn(const ObjectLayout& layout, AtomId atom, IdSets::Id seen);
+  class ArrayPlan;
   Found SolveArray(const Frame& frame, const Cube& cube);
   // What uniqueness asks (unique/uniqueness.h).
   bool HasValue(FormulaId formula, bool& final) override;

@@ -1,5 +1,6 @@
 // What the sources of the command read: of options CLI11, of texts fmt.
-#include "cmake/precompiled/standard.h"
+#include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <fmt/format.h>
+
+#include "cmake/precompiled/standard.h"

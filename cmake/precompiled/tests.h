@@ -1,4 +1,4 @@
 // What nearly every test reads.
-#include "cmake/precompiled/standard.h"
-
 #include <gtest/gtest.h>
+
+#include "cmake/precompiled/standard.h"

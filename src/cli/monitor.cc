@@ -45,7 +45,7 @@ int Run(const Flags& flags) {
                            "this pawl was built without the monitors; scripts/install_deps.sh "
                            "installs what they need, "
                            "then build again",
-                            ""});
+                           ""});
 }
 
 #else

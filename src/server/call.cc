@@ -262,7 +262,29 @@ void Call::PrepareChoices() {
   Launch();
 }
 
+// What bounds strings when neither the schema nor the request does: as in `pawl extract`, where the
+// longest text of the prompts counts.
+static int MaxStringFor(const std::vector<PromptSpec>& prompts) {
+  constexpr int64_t kLeast = 256, kMost = 1 << 30;
+  int64_t longest = kLeast;
+  const auto count = [&longest](std::string_view text) {
+    longest = std::max<int64_t>(
+        longest, std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
+  };
+  for (const PromptSpec& prompt : prompts) {
+    count(prompt.text);
+    for (const json::Value& message : prompt.messages.items) {
+      const json::Value* content = message.Find("content");
+      if (content != nullptr && content->type == json::Type::kString) count(content->text);
+    }
+  }
+  return static_cast<int>(std::min(longest, kMost));
+}
+
 std::optional<ApiError> Call::CompilePlan(ThinkingStart thinking) {
+  if (spec_.asked.layout.max_string < 0) {
+    spec_.asked.layout.max_string = MaxStringFor(spec_.prompts);
+  }
   PlanOptions options;
   options.thinking_tokens = spec_.thinking_tokens;
   Result<OutputPlan> plan = MakePlan(spec_.asked, server_->model->traits(), thinking, options);

@@ -594,6 +594,7 @@ JsonSchemaOptions LayoutSpec::ToOptions() const {
   options.whitespace = whitespace;
   if (whitespace == JsonSchemaOptions::Whitespace::kBounded) options.max_whitespace = 8;
   options.additional_properties = additional_properties;
+  options.max_string = std::max(max_string, 0);
   return options;
 }
 

@@ -287,9 +287,10 @@ static void test_compiler_and_bytes(void) {
   }
   CHECK_FAILS(pawl_grammar_deserialize(NULL, bytes, size, &back, &error), PAWL_BAD_ARGUMENT,
               "compiler");
+  const char version = bytes[8];
   bytes[8] = 99; /* another version */
   CHECK_FAILS(pawl_grammar_deserialize(compiler, bytes, size, &back, &error), PAWL_UNSUPPORTED, "");
-  bytes[8] = 2;
+  bytes[8] = version;
   pawl_vocabulary* other = vocabulary_of(1);
   pawl_compiler* wrong = NULL;
   CHECK(pawl_compiler_create(other, NULL, &wrong, NULL) == PAWL_OK);

@@ -229,8 +229,9 @@ std::string LoadError(const std::string& path, const EngineOptions& options = {}
 
 TEST(EngineTest, LoadingSaysWhatIsWrongAndWhere) {
   EXPECT_EQ(LoadError("/no/such/model"), "/no/such/model: no such model folder or file");
-  EXPECT_EQ(LoadError(__FILE__),
-            std::string(__FILE__) + ": neither a model folder nor a GGUF file");
+  EXPECT_EQ(
+      LoadError(SourceDir() + "/tests/engine/engine_test.cc"),
+      SourceDir() + "/tests/engine/engine_test.cc" + ": neither a model folder nor a GGUF file");
   EXPECT_EQ(LoadError(kModel, Batch(0)), "max_batch: must be from 1 to 1024, not 0");
   EngineOptions options;
   options.model.threads = -1;

@@ -191,8 +191,8 @@ TEST(Lark, Substrings) {
 // "- text" that it refuses; \n and \\ stand for themselves.
 TEST(Lark, Examples) {
   int grammars = 0;
-  for (const auto& file : std::filesystem::directory_iterator(
-           std::filesystem::path(SourceDir()) / "grammar" / "examples")) {
+  for (const auto& file : std::filesystem::directory_iterator(std::filesystem::path(SourceDir()) /
+                                                              "grammar" / "examples")) {
     if (file.path().extension() != ".lark") continue;
     ++grammars;
     std::stringstream grammar;

@@ -101,8 +101,8 @@ TEST(QuantizeTest, ConstantGroupsNanAndScalesBeyondHalves) {
 
 // Against the reference implementation, see scripts/make_gguf_goldens.py.
 TEST(QuantizeTest, BlocksAreWorthWhatTheReferenceSays) {
-  const Result<SafetensorsFile> file = SafetensorsFile::Open(
-      SourceDir() + "/tests/data/models/gguf_blocks.safetensors");
+  const Result<SafetensorsFile> file =
+      SafetensorsFile::Open(SourceDir() + "/tests/data/models/gguf_blocks.safetensors");
   ASSERT_TRUE(file.ok()) << file.error().ToString();
   for (const std::string name : {"Q8_0", "Q4_0", "Q4_K", "Q6_K"}) {
     const std::vector<float> expected = ReadTensor<float>(*file, name + ".values");

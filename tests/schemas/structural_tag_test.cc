@@ -547,8 +547,7 @@ TEST(StructuralTag, Presets) {
 }
 
 TEST(StructuralTag, TheExample) {
-  const std::string name =
-      SourceDir() + "/grammar/examples/tool_calls.structural_tag";
+  const std::string name = SourceDir() + "/grammar/examples/tool_calls.structural_tag";
   const auto read = [](const std::string& path) {
     std::ifstream file(path);
     return std::string(std::istreambuf_iterator<char>(file), {});

@@ -16,8 +16,7 @@ namespace pawl {
 namespace {
 
 std::string Golden(const std::string& name) {
-  const auto text =
-      ReadFile(SourceDir() + "/tests/data/tokenizers/" + name + ".tokenizer.json");
+  const auto text = ReadFile(SourceDir() + "/tests/data/tokenizers/" + name + ".tokenizer.json");
   EXPECT_TRUE(text.ok());
   return text.ok() ? *text : "";
 }

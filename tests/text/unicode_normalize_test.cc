@@ -15,8 +15,7 @@ namespace {
 using Form = NormalizationForm;
 
 TEST(UnicodeNormalizeTest, Golden) {
-  const auto text =
-      ReadFile(SourceDir() + "/tests/data/tokenizers/normalization.json");
+  const auto text = ReadFile(SourceDir() + "/tests/data/tokenizers/normalization.json");
   ASSERT_TRUE(text.ok());
   const auto cases = json::Parse(*text);
   ASSERT_TRUE(cases.ok());

@@ -1,6 +1,7 @@
-// What the parser tables of newer grammars expect of <tree_sitter/parser.h> and Debian 12's libtree-sitter-dev (0.20)
-// does not have yet: sets of characters as sorted ranges, a switch over single characters as a list of pairs, and reductions without names.
-// Newer versions define ADVANCE_MAP themselves; then there is nothing to add.
+// What the parser tables of newer grammars expect of <tree_sitter/parser.h> and Debian 12's
+// libtree-sitter-dev (0.20) does not have yet: sets of characters as sorted ranges, a switch over
+// single characters as a list of pairs, and reductions without names. Newer versions define
+// ADVANCE_MAP themselves; then there is nothing to add.
 #ifndef PAWL_PLUGINS_MONITORS_GRAMMARS_PARSER_TABLES_H_
 #define PAWL_PLUGINS_MONITORS_GRAMMARS_PARSER_TABLES_H_
 
@@ -48,15 +49,15 @@ static inline bool set_contains(const TSCharacterRange* ranges, uint32_t count, 
 // The numbers of a reduction came with their names before.
 #undef REDUCE
 #define REDUCE(symbol_name, children, precedence, production) \
-  {{                                                          \
-    .reduce = {                                               \
-      .type = TSParseActionTypeReduce,                        \
-      .child_count = (children),                              \
-      .symbol = (symbol_name),                                \
-      .dynamic_precedence = (precedence),                     \
-      .production_id = (production)                           \
-    },                                                        \
-  }}
+  {                                                           \
+    {                                                         \
+      .reduce = {.type = TSParseActionTypeReduce,             \
+                 .child_count = (children),                   \
+                 .symbol = (symbol_name),                     \
+                 .dynamic_precedence = (precedence),          \
+                 .production_id = (production)},              \
+    }                                                         \
+  }
 
 #endif
 

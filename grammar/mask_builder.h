@@ -66,6 +66,8 @@ class MaskBuilder {
   std::vector<uint32_t> Build(Machine::Key state);
   // The same into `words`. REQUIRES: as many as a mask has, all zero.
   void Build(Machine::Key state, std::vector<uint32_t>& words);
+  // Of what is kept between masks.
+  size_t bytes() const { return inside_bytes_; }
 
  private:
   // The half of a mask that depends on the lexeme state alone.

@@ -504,6 +504,7 @@ const Continuations::Expansion& Continuations::Expand(ContId id) {
   if (expansions_[id] == nullptr) {
     auto expansion = std::make_unique<Expansion>();
     closure_->Run(id, *expansion);
+    expanded_bytes_ += sizeof(Expansion) + 32 + expansion->MemoryBytes();
     expansions_[id] = std::move(expansion);
   }
   return *expansions_[id];

@@ -15,6 +15,7 @@
 
 #include "grammar/flat_map.h"
 #include "grammar/machine.h"
+#include "src/base/memory_size.h"
 
 namespace pawl {
 
@@ -40,6 +41,10 @@ class FreeText : public Machine {
   bool FillBelow(Key state, const Vocabulary& vocabulary, uint32_t node, bool fresh,
                  uint32_t* words) override;
 
+  size_t MemoryBytes() const override {
+    return HeapBytes(stops_, nodes_, children_, restricted_, between_, here_, there_);
+  }
+  size_t GrowthHint() const override { return between_.size() * (size_t{16} << 10); }
   // `before` restricts nothing: no stop can reach from the text into it.
   bool unrestricted() const { return restricted_.empty(); }
 

@@ -1,6 +1,6 @@
 #include "grammar/forced_spelling.h"
 
-#include "grammar/token_trie.h"
+#include "grammar/masks/token_trie.h"
 
 namespace pawl {
 namespace {

@@ -15,7 +15,7 @@
 #include <chrono>
 
 #include "grammar/cfg/cfg_machine.h"
-#include "grammar/mask_path.h"
+#include "grammar/masks/mask_path.h"
 #include "src/base/spin.h"
 
 namespace pawl {

@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "grammar/machine.h"
-#include "grammar/mask_builder.h"
-#include "grammar/mask_memo.h"
-#include "grammar/mask_pool.h"
+#include "grammar/masks/mask_builder.h"
+#include "grammar/masks/mask_memo.h"
+#include "grammar/masks/mask_pool.h"
 #include "grammar/memory_budget.h"
 #include "pawl/grammar.h"
 #include "pawl/mask.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "grammar/token_trie.h"
+#include "grammar/masks/token_trie.h"
 
 namespace pawl {
 

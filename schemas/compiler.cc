@@ -14,10 +14,10 @@
 #include "grammar/regex/ecma_parser.h"
 #include "grammar/regex/regex_machine.h"
 #include "schemas/grammar_cache.h"
-#include "schemas/schema_machine.h"
-#include "schemas/schema_reader.h"
-#include "schemas/strict_profile.h"
-#include "schemas/structural_tag.h"
+#include "schemas/machine/schema_machine.h"
+#include "schemas/read/schema_reader.h"
+#include "schemas/read/strict_profile.h"
+#include "schemas/tag/structural_tag.h"
 #include "src/base/utf8.h"
 
 namespace pawl {

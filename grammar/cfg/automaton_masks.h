@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "grammar/machine.h"
-#include "grammar/token_trie.h"
+#include "grammar/masks/token_trie.h"
 #include "pawl/vocabulary.h"
 
 namespace pawl {

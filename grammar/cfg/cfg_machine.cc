@@ -5,8 +5,8 @@
 
 #include "grammar/cfg/capture_parse.h"
 #include "grammar/cfg/cfg_masks.h"
-#include "grammar/mask_path.h"
-#include "grammar/token_trie.h"
+#include "grammar/masks/mask_path.h"
+#include "grammar/masks/token_trie.h"
 
 namespace pawl {
 namespace {

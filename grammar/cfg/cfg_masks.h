@@ -20,8 +20,8 @@
 #include "grammar/cfg/automaton_masks.h"
 #include "grammar/cfg/cfg_machine.h"
 #include "grammar/cfg/subtree_classes.h"
-#include "grammar/mask_builder.h"
-#include "grammar/token_trie.h"
+#include "grammar/masks/mask_builder.h"
+#include "grammar/masks/token_trie.h"
 #include "pawl/vocabulary.h"
 #include "src/base/memory_size.h"
 

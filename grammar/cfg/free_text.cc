@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "grammar/cfg/automaton_masks.h"
-#include "grammar/token_trie.h"
+#include "grammar/masks/token_trie.h"
 
 namespace pawl {
 namespace {

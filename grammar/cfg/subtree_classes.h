@@ -12,8 +12,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "grammar/token_ranges.h"
-#include "grammar/token_trie.h"
+#include "grammar/masks/token_ranges.h"
+#include "grammar/masks/token_trie.h"
 #include "pawl/vocabulary.h"
 
 namespace pawl {

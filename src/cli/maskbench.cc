@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "grammar/mask_path.h"
+#include "grammar/masks/mask_path.h"
 #include "src/base/file.h"
 #include "src/base/json.h"
 #include "src/base/random.h"

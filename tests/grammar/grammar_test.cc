@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "grammar/token_trie.h"
+#include "grammar/masks/token_trie.h"
 #include "pawl/compiler.h"
 
 namespace pawl {

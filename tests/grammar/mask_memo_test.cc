@@ -1,5 +1,5 @@
 // The memo of masks while it grows and is emptied: readers find a key's own mask or none.
-#include "grammar/mask_memo.h"
+#include "grammar/masks/mask_memo.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "grammar/number/decimal.h"
+#include "schemas/number/decimal.h"
 #include "tests/oracle/ecma_pattern.h"
 #include "tests/oracle/formats.h"
 #include "tests/oracle/uri.h"

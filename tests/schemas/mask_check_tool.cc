@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "grammar/mask_builder.h"
-#include "schemas/schema_machine.h"
-#include "schemas/schema_reader.h"
+#include "grammar/masks/mask_builder.h"
+#include "schemas/machine/schema_machine.h"
+#include "schemas/read/schema_reader.h"
 #include "src/base/file.h"
 #include "src/base/json.h"
 #include "src/text/tokenizer.h"

@@ -1,5 +1,5 @@
 // Conditions that are made one (merging.h) against each of them asked by itself.
-#include "schemas/merging.h"
+#include "schemas/formula/merging.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <set>
 
-#include "grammar/number/decimal.h"
+#include "schemas/number/decimal.h"
 #include "src/base/utf8.h"
 #include "tests/schemas/property_generators.h"
 

@@ -1,5 +1,5 @@
 // The strict profile: each rule by a schema that breaks nothing else, and by its repair.
-#include "schemas/strict_profile.h"
+#include "schemas/read/strict_profile.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Masks inside strings against Advance, token by token. The vocabulary is large enough for the walk
-// over classes of characters (schemas/class_walk.h), which small random ones never reach, and has
-// all kinds of tokens that it treats apart.
+// over classes of characters (schemas/scalar/class_walk.h), which small random ones never reach,
+// and has all kinds of tokens that it treats apart.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "pawl/compiler.h"
-#include "schemas/class_trie.h"
-#include "schemas/string_search.h"
+#include "schemas/scalar/class_trie.h"
+#include "schemas/scalar/string_search.h"
 #include "tests/schemas/property_generators.h"
 
 namespace pawl::property {

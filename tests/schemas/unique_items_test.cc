@@ -8,7 +8,7 @@
 #include <string>
 
 #include "pawl/compiler.h"
-#include "schemas/constant.h"
+#include "schemas/formula/constant.h"
 #include "src/base/json.h"
 #include "tests/schemas/byte_vocabulary.h"
 

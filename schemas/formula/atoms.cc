@@ -1,0 +1,89 @@
+#include "schemas/formula/atoms.h"
+
+#include <algorithm>
+
+#include "src/base/utf8.h"
+
+namespace pawl::schema {
+
+FormulaId SchemaTable::Add(Kind kind, size_t index) {
+  atoms_.push_back({kind, static_cast<uint32_t>(index)});
+  return formulas.Atom(static_cast<AtomId>(atoms_.size() - 1), kind);
+}
+
+FormulaId SchemaTable::AddString(StringAtom atom) {
+  std::string key;
+  switch (atom.type) {
+    case StringAtom::Type::kRegex:
+      if (atom.regex == RegexArena::kAnything) return kTrueFormula;
+      key = "r" + std::to_string(atom.regex);
+      break;
+    case StringAtom::Type::kLiterals:
+      std::sort(atom.literals.begin(), atom.literals.end());
+      atom.literals.erase(std::unique(atom.literals.begin(), atom.literals.end()),
+                          atom.literals.end());
+      key = "l";
+      for (const std::u32string& literal : atom.literals) {
+        key += std::to_string(literal.size()) + ":";
+        for (const char32_t c : literal) AppendUtf8(c, key);
+      }
+      break;
+    case StringAtom::Type::kLength:
+      if (atom.min == 0 && atom.max == kUnbounded) return kTrueFormula;
+      key = "n" + std::to_string(atom.min) + "," + std::to_string(atom.max);
+      break;
+  }
+  auto [it, fresh] = interned_.try_emplace(std::move(key), 0);
+  if (fresh) {
+    strings_.push_back(std::move(atom));
+    it->second = Add(kStringValue, strings_.size() - 1);
+  }
+  return it->second;
+}
+
+FormulaId SchemaTable::AddNumber(NumberConstraint constraint) {
+  if (!constraint.minimum && !constraint.maximum && !constraint.multiple_of &&
+      !constraint.integer && !constraint.integer_text) {
+    return kTrueFormula;
+  }
+  std::string key = "d";
+  if (constraint.minimum)
+    key += (constraint.exclusive_minimum ? ">" : "]") + constraint.minimum->ToString();
+  if (constraint.maximum)
+    key += (constraint.exclusive_maximum ? "<" : "[") + constraint.maximum->ToString();
+  if (constraint.multiple_of) key += "*" + constraint.multiple_of->ToString();
+  if (constraint.integer) key += "i";
+  if (constraint.integer_text) key += "t";
+  auto [it, fresh] = interned_.try_emplace(std::move(key), 0);
+  if (fresh) {
+    numbers_.push_back({std::move(constraint), {}});
+    it->second = Add(kNumberValue, numbers_.size() - 1);
+  }
+  return it->second;
+}
+
+FormulaId SchemaTable::AddNumberSet(std::vector<Decimal> values) {
+  if (values.empty()) return kFalseFormula;
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  std::string key = "s";
+  for (const Decimal& value : values) key += value.ToString() + ",";
+  auto [it, fresh] = interned_.try_emplace(std::move(key), 0);
+  if (fresh) {
+    numbers_.push_back({{}, std::move(values)});
+    it->second = Add(kNumberValue, numbers_.size() - 1);
+  }
+  return it->second;
+}
+
+FormulaId SchemaTable::AddObject(ObjectAtom atom) {
+  objects_.push_back(std::move(atom));
+  return Add(kObjectValue, objects_.size() - 1);
+}
+
+FormulaId SchemaTable::AddArray(ArrayAtom atom) {
+  arrays_.push_back(std::move(atom));
+  return Add(kArrayValue, arrays_.size() - 1);
+}
+
+}  // namespace pawl::schema

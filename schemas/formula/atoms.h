@@ -1,0 +1,114 @@
+// Atoms: what the keywords of one schema object say about values of one kind, and the table that
+// holds a whole compiled schema.
+#ifndef PAWL_SCHEMAS_ATOMS_H_
+#define PAWL_SCHEMAS_ATOMS_H_
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "grammar/regex/regex_arena.h"
+#include "schemas/formula/formula.h"
+#include "schemas/number/number_automaton.h"
+
+namespace pawl::schema {
+
+inline constexpr uint64_t kUnbounded = UINT64_MAX;
+
+// One condition on a string, over its code points.
+struct StringAtom {
+  enum class Type { kRegex, kLiterals, kLength };
+  Type type = Type::kRegex;
+  ReId regex = 0;                        // kRegex: the whole string matches
+  std::vector<std::u32string> literals;  // kLiterals: it is one of these; sorted, unique
+  uint64_t min = 0, max = kUnbounded;    // kLength: number of code points
+};
+
+// One condition on a number: a constraint, or membership in `values` when there are any.
+struct NumberAtom {
+  NumberConstraint constraint;
+  std::vector<Decimal> values;
+};
+
+struct ObjectAtom {
+  std::vector<std::pair<std::string, FormulaId>> properties;  // in the order of the schema
+  struct Pattern {
+    FormulaId name;  // a formula on the key: a string atom
+    FormulaId value;
+  };
+  std::vector<Pattern> patterns;
+  FormulaId additional = kTrueFormula;      // values of keys that neither list above matches
+  FormulaId property_names = kTrueFormula;  // on every key
+  std::vector<std::string> required;
+  uint64_t min_properties = 0, max_properties = kUnbounded;
+  std::string constant;  // canonical text of the only object that fits, where it is known and short
+};
+
+struct ArrayAtom {
+  std::vector<FormulaId> prefix;
+  FormulaId items = kTrueFormula;  // items after the prefix
+  uint64_t min_items = 0, max_items = kUnbounded;
+  FormulaId contains = kTrueFormula;  // counted only when has_contains
+  bool has_contains = false;
+  uint64_t min_contains = 1, max_contains = kUnbounded;
+  bool unique = false;
+  std::string constant;  // as for objects
+};
+
+// What looking for ways to an end has cost so far, over all strings of a schema (string_search.h).
+struct SearchSpending {
+  uint64_t work = 0;  // steps of the regexes' arena
+  int64_t steps = 0;  // as JsonSchemaOptions::step_fuel has them
+  // After so many steps nothing is searched any more. The states of a product are kept; of one that
+  // takes more bytes no more are made to look ahead.
+  int64_t max_steps = 0;
+  size_t max_bytes = 0;
+};
+
+// A schema, compiled as far as it can be without looking at text: the formula of the root and the
+// tables its leaves point into. Grows while it is used (formulas are derived lazily). Not
+// thread-safe.
+class SchemaTable {
+ public:
+  FormulaArena formulas;
+  std::shared_ptr<RegexArena> regexes = std::make_shared<RegexArena>();
+  const std::unique_ptr<SearchSpending> spending = std::make_unique<SearchSpending>();
+  FormulaId root = kTrueFormula;
+
+  FormulaId AddString(StringAtom atom);
+  FormulaId AddNumber(NumberConstraint constraint);
+  FormulaId AddNumberSet(std::vector<Decimal> values);
+  FormulaId AddObject(ObjectAtom atom);
+  FormulaId AddArray(ArrayAtom atom);
+
+  const StringAtom& string(AtomId id) const { return strings_[atoms_[id].index]; }
+  const NumberAtom& number(AtomId id) const { return numbers_[atoms_[id].index]; }
+  const ObjectAtom& object(AtomId id) const { return objects_[atoms_[id].index]; }
+  const ArrayAtom& array(AtomId id) const { return arrays_[atoms_[id].index]; }
+  Kind kind(AtomId id) const { return atoms_[id].kind; }
+
+ private:
+  struct Entry {
+    Kind kind;
+    uint32_t index;
+  };
+  FormulaId Add(Kind kind, size_t index);
+  std::vector<Entry> atoms_;
+  // Deques: references to atoms stay valid while the table grows.
+  std::deque<StringAtom> strings_;
+  std::deque<NumberAtom> numbers_;
+  std::deque<ObjectAtom> objects_;
+  std::deque<ArrayAtom> arrays_;
+  // Equal string and number conditions share an atom, so that formulas over them simplify.
+  std::map<std::string, FormulaId> interned_;
+};
+
+}  // namespace pawl::schema
+
+#endif  // PAWL_SCHEMAS_ATOMS_H_

@@ -1,0 +1,26 @@
+// The formula "equal to this JSON value", as const and enum mean it: numbers by value, objects in
+// any order.
+#ifndef PAWL_SCHEMAS_CONSTANT_H_
+#define PAWL_SCHEMAS_CONSTANT_H_
+
+#include <string>
+#include <vector>
+
+#include "pawl/result.h"
+#include "schemas/formula/atoms.h"
+#include "src/base/json.h"
+
+namespace pawl::schema {
+
+// Errors: kLimit for numbers beyond Decimal's limits.
+Result<FormulaId> ConstantFormula(SchemaTable& table, const json::Value& value);
+// One of `values`; strings share one literal set.
+Result<FormulaId> EnumFormula(SchemaTable& table, const std::vector<const json::Value*>& values);
+
+// JSON text that is equal for exactly the values JSON Schema calls equal: members sorted, numbers
+// normalised.
+std::string CanonicalText(const json::Value& value);
+
+}  // namespace pawl::schema
+
+#endif  // PAWL_SCHEMAS_CONSTANT_H_

@@ -1,0 +1,205 @@
+// Frames: where a text stands in the arrays and objects around it, as interned values, and what
+// finishing a key, an item or a value does to them.
+//
+// A frame holds the formulas that its container still has to decide (over the array or object atoms
+// in play) and the progress that decides them: keys seen, items counted. An atom that has failed is
+// replaced by false in the formulas, so atoms that no longer matter vanish and equal situations
+// become equal frames. Nothing here looks ahead: whether a frame can still be completed is the
+// solver's business (solver.h).
+#ifndef PAWL_SCHEMAS_FRAMES_H_
+#define PAWL_SCHEMAS_FRAMES_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "pawl/json_schema_options.h"
+#include "schemas/formula/atoms.h"
+#include "schemas/frames/id_set.h"
+#include "schemas/scalar/string_program.h"
+
+namespace pawl::schema {
+
+using FrameId = uint32_t;  // 0: none
+using GoalId = uint32_t;
+using NameId = uint32_t;
+inline constexpr FrameId kNoFrame = 0;
+inline constexpr NameId kAnyName = 0;  // stands for "some key that is not named in the schema"
+
+// What a value has to be: `must` is true, and the outcomes of `tracks` are such that the frame
+// around it
+// (`around`, which has this value pending) can live with them. Without tracks `around` is kNoFrame,
+// so that equal demands from different places are the same goal.
+struct Goal {
+  FormulaId must = kTrueFormula;
+  std::vector<FormulaId> tracks;
+  FrameId around = kNoFrame;
+};
+
+// A child formula whose outcome an atom waits for.
+struct Pending {
+  AtomId atom;
+  FormulaId formula;
+  bool contains;  // the outcome is counted (contains) rather than required
+  friend bool operator==(const Pending&, const Pending&) = default;
+};
+
+struct Frame {
+  Kind kind =
+      kNullValue;  // kArrayValue, kObjectValue; kNullValue for the root, which holds one value
+  // The formulas of the goal this container has to meet, over its atoms; see Goal.
+  FormulaId must = kTrueFormula;
+  std::vector<FormulaId> tracks;
+  FrameId around = kNoFrame;
+
+  uint32_t layout = 0;  // objects: index of the ObjectLayout
+  int64_t last_rank =
+      -1;  // objects, order kSchema: rank of the last named key; kPastNames after other keys
+  IdSets::Id seen = IdSets::kEmpty;  // objects: keys so far (those that still matter)
+  uint64_t count = 0;                // keys or items so far, as far as they matter
+  std::vector<std::pair<AtomId, uint64_t>> contained;  // arrays: matches of `contains`, per atom
+  IdSets::Id items = IdSets::kEmpty;  // arrays under uniqueItems: the items, by canonical text
+
+  // The value that is being read or about to be: its demands. Empty `waiting` and must = true
+  // otherwise.
+  bool has_pending = false;
+  FormulaId pending_must = kTrueFormula;
+  std::vector<Pending> waiting;
+  NameId pending_name = kAnyName;
+  int64_t pending_rank = -1;
+
+  static constexpr int64_t kPastNames = INT64_MAX;
+  friend bool operator==(const Frame&, const Frame&) = default;
+};
+
+// What the keys of an object mean to a set of atoms.
+struct ObjectLayout {
+  std::vector<AtomId> atoms;
+  std::vector<std::string> names;           // named or required keys, in the order of the schema
+  std::vector<NameId> name_ids;             // of names
+  std::unordered_map<NameId, int> rank_of;  // name id -> index in names
+  std::vector<StringProgram::StateId> name_states;  // `program` after reading names[i]
+  std::vector<int> literal_rank;                    // literal index of names_atom -> rank
+  AtomId names_atom = 0;                            // the literal set of all names
+  bool has_names = false;
+  bool has_key_conditions = false;         // patterns or propertyNames are in play
+  std::shared_ptr<StringProgram> program;  // over names_atom and the key conditions
+  // properties by rank: (atom, formula)
+  std::vector<std::vector<std::pair<AtomId, FormulaId>>> by_rank;
+  std::map<AtomId, std::vector<NameId>> required;  // of each atom, sorted
+};
+
+class Frames {
+ public:
+  Frames(SchemaTable& table, const JsonSchemaOptions& options) : table_(table), options_(options) {
+    frames_.emplace_back();
+    names_.emplace_back();
+  }
+
+  const Frame& operator[](FrameId id) const { return frames_[id]; }
+  size_t size() const { return frames_.size(); }
+  FrameId Intern(Frame frame);
+
+  // The frame of a whole text with `root` to come, the value pending.
+  FrameId Root(FormulaId root);
+  // An empty container of this kind under the goal. kNoFrame when the kind alone contradicts the
+  // goal's `must`.
+  FrameId Open(Kind kind, const Goal& goal);
+  // The demands on the pending value. REQUIRES: has_pending.
+  Goal PendingGoal(FrameId id) const;
+  // The distinct formulas of `waiting`, in the order of PendingGoal().tracks.
+  static std::vector<FormulaId> Tracks(const Frame& frame);
+
+  // With the value of a key pending. `state`: the key as read by `program`, which runs at least the
+  // atoms of the layout's program; `rank`: index in the layout's names, -1 for another key.
+  // kNoFrame when the key is not allowed here whatever its value is.
+  FrameId WithKey(FrameId id, const StringProgram& program, StringProgram::StateId state, int rank,
+                  NameId name);
+  // With the next item pending; kNoFrame when no item may come.
+  FrameId WithItem(FrameId id);
+  // After the pending value, whose outcomes are `truth` (by Tracks). kNoFrame when `must` has
+  // become false. `canonical`: canonical text of the value, needed in arrays under uniqueItems.
+  FrameId AfterValue(FrameId id, const std::vector<bool>& truth,
+                     const std::string* canonical = nullptr);
+
+  // Truth of an atom if the container ended here.
+  bool AtomTruth(const Frame& frame, AtomId atom) const;
+  // Truth of `must` and of the tracks if the container ended here.
+  bool EndTruth(const Frame& frame, std::vector<bool>& tracks) const;
+  // Whether an atom in play asks for unique items.
+  bool NeedsCanonicalItems(const Frame& frame) const;
+  // Uniqueness is a plain demand, and nothing but plain demands is in play: then an item need only
+  // be kept apart from values that look-ahead could run into (SetTight), and the byte that would
+  // complete any other duplicate is refused when it comes.
+  bool PlainUnique(const Frame& frame) const;
+  // `tight(demand, canonical)`: whether some beginning of the value has so few continuations that
+  // fit the demand that ruling out the value may leave none. kSoft: in odd spellings only.
+  enum class Tightness : uint8_t { kNone, kSoft, kHard };
+  using TightnessOf = std::function<Tightness(FormulaId, const std::string&)>;
+  void SetTight(TightnessOf tight) { tight_ = std::move(tight); }
+  // `left(demand, items)`: what fits the demand and is none of the items, where that can be listed.
+  using LeftOf = std::function<std::optional<FormulaId>(FormulaId, IdSets::Id)>;
+  void SetLeft(LeftOf left) { left_ = std::move(left); }
+
+  // Atoms in play.
+  std::vector<AtomId> Atoms(const Frame& frame);
+  // What `atom` demands of the value of a key / of the item at `index`.
+  FormulaId PropertyDemand(const ObjectLayout& layout, AtomId atom, const StringProgram& program,
+                           StringProgram::StateId state, int rank);
+  FormulaId ItemDemand(const Frame& frame, AtomId atom, uint64_t index);
+  // The same, were it not for uniqueness: whatever items there are.
+  FormulaId AnyItemDemand(AtomId atom, uint64_t index) const;
+  // "Different from all of these items."
+  FormulaId DifferentFrom(IdSets::Id items);
+  // The members of `items` that are tight under the demand.
+  IdSets::Id Tight(FormulaId demand, IdSets::Id items);
+  uint32_t InternItem(const std::string& canonical);
+  IdSets& items() { return item_sets_; }
+  const IdSets& items() const { return item_sets_; }
+  // Items that were interned: how many, and their canonical texts.
+  uint32_t item_count() const { return static_cast<uint32_t>(item_texts_.size()); }
+  const std::string& ItemText(uint32_t item) const { return item_texts_[item]; }
+  IdSets& seen() { return name_sets_; }
+
+  const ObjectLayout& layout(uint32_t index) const { return *layouts_[index]; }
+  // The required keys of an atom of the layout, sorted.
+  const std::vector<NameId>& Required(const ObjectLayout& layout, AtomId atom) const {
+    return layout.required.at(atom);
+  }
+  bool Seen(const Frame& frame, NameId name) const { return name_sets_.Contains(frame.seen, name); }
+  NameId InternName(const std::string& name);
+  bool IsName(const std::string& name) const { return name_index_.contains(name); }
+  const std::string& Name(NameId id) const { return names_[id]; }
+  SchemaTable& table() { return table_; }
+
+ private:
+  uint32_t LayoutFor(const std::vector<AtomId>& atoms);
+  uint64_t CountCap(const Frame& frame);
+  void SettleTrue(Frame& frame);
+  void DropSettled(Frame& frame, bool named_key, std::optional<IdSets::Id> settled);
+
+  SchemaTable& table_;
+  const JsonSchemaOptions& options_;
+  std::vector<Frame> frames_;
+  std::unordered_multimap<uint64_t, FrameId> index_;
+  std::vector<std::unique_ptr<ObjectLayout>> layouts_;
+  std::map<std::vector<AtomId>, uint32_t> layout_of_;
+  std::vector<std::string> names_;
+  std::unordered_map<std::string, NameId> name_index_;
+  IdSets name_sets_, item_sets_;
+  std::vector<std::string> item_texts_;
+  std::unordered_map<std::string, uint32_t> item_index_;
+  std::unordered_map<IdSets::Id, FormulaId> different_;
+  TightnessOf tight_;
+  LeftOf left_;
+  std::map<std::pair<FormulaId, IdSets::Id>, IdSets::Id> tight_items_;
+};
+
+}  // namespace pawl::schema
+
+#endif  // PAWL_SCHEMAS_FRAMES_H_

@@ -1,0 +1,74 @@
+// Scalars: the searches over strings and numbers that goals need, each made once per distinct goal.
+#ifndef PAWL_SCHEMAS_SCALARS_H_
+#define PAWL_SCHEMAS_SCALARS_H_
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <tuple>
+#include <vector>
+
+#include "pawl/json_schema_options.h"
+#include "schemas/formula/merging.h"
+#include "schemas/frames/frames.h"
+#include "schemas/scalar/number_program.h"
+#include "schemas/scalar/string_search.h"
+
+namespace pawl::schema {
+
+class Scalars {
+ public:
+  // `around_accepts(frame, truth)`: whether the frame around can live with these outcomes of its
+  // tracks.
+  using AroundAccepts = std::function<bool(FrameId, const std::vector<bool>&)>;
+  Scalars(SchemaTable& table, const JsonSchemaOptions& options, AroundAccepts around_accepts)
+      : table_(table),
+        options_(options),
+        around_accepts_(std::move(around_accepts)),
+        merging_(table) {
+    constexpr int64_t kQuestions = 64, kBytesPerStep = 160;
+    table_.spending->max_steps = kQuestions * options.step_fuel;
+    table_.spending->max_bytes = static_cast<size_t>(kBytesPerStep * options.step_fuel);
+  }
+
+  // A string value that meets the goal. The reference stays valid.
+  StringSearch& String(const Goal& goal);
+  // A number that meets the goal. nullptr when its conditions exceed a limit (the compiler checks
+  // beforehand).
+  NumberProgram* Number(const Goal& goal);
+
+  // Outcomes of the goal's tracks for a string or number that ends in this state.
+  std::vector<bool> StringTruth(const Goal& goal, StringProgram::StateId state);
+  std::vector<bool> NumberTruth(const Goal& goal, NumberProgram::StateId state);
+
+  // Some regex ran into its limits, so "nothing fits" may be wrong.
+  bool overflow() const;
+
+  std::shared_ptr<StringProgram> Program(const std::vector<AtomId>& atoms);
+
+ private:
+  // Formulas of the goal for one kind; goals that agree on these share a search.
+  using Shape = std::tuple<FormulaId, std::vector<FormulaId>, FrameId>;
+  Shape ShapeFor(const Goal& goal, Kind kind);
+  // What the formula says of one kind, in as few atoms as that takes.
+  FormulaId OfKind(FormulaId formula, Kind kind) {
+    return merging_.Of(table_.formulas.ForKind(formula, kind));
+  }
+  std::vector<AtomId> AtomsOf(const Shape& shape);
+
+  SchemaTable& table_;
+  const JsonSchemaOptions& options_;
+  AroundAccepts around_accepts_;
+  Merging merging_;
+  std::map<std::vector<AtomId>, std::shared_ptr<StringProgram>> programs_;
+  struct StringEntry {
+    std::shared_ptr<StringProgram> program;
+    std::unique_ptr<StringSearch> search;
+  };
+  std::map<Shape, StringEntry> strings_;
+  std::map<Shape, std::unique_ptr<NumberProgram>> numbers_;
+};
+
+}  // namespace pawl::schema
+
+#endif  // PAWL_SCHEMAS_SCALARS_H_

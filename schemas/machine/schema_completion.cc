@@ -1,0 +1,185 @@
+// How a state is brought to an end: the lexeme is finished, then what the solver says is missing of
+// each frame around it. Values that have to be new are looked for among those there is no end to.
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "schemas/machine/schema_machine.h"
+#include "schemas/scalar/json_string.h"
+#include "schemas/unique/distinct.h"
+#include "src/base/json.h"
+#include "src/base/utf8.h"
+
+namespace pawl::schema {
+
+std::optional<std::string> SchemaMachine::NewString(Key state, const std::string& shortest,
+                                                    size_t taken) {
+  const auto live = [&](Key from, const std::string& text) {
+    for (size_t i = 0; i < text.size() && from != kDead; ++i)
+      from = Step(from, static_cast<uint8_t>(text[i]));
+    return from;
+  };
+  if (live(state, shortest) != kDead) return shortest;
+  const std::string inside = shortest.substr(0, shortest.size() - 1);
+  state = live(state, inside);
+  if (state == kDead) return std::nullopt;
+  const Lexeme lexeme = lexemes_[LexemeOf(state)];
+  // Beside those taken, some may be left to later places.
+  constexpr size_t kMore = 8;
+  for (const std::u32string& more :
+       Continuations(*strings_[lexeme.search], lexeme.state, taken + kMore)) {
+    const std::string quoted = Quoted(EncodeCodepoints(more));
+    if (live(state, quoted.substr(1)) != kDead) return inside + quoted.substr(1);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> SchemaMachine::NewNumber(Key state, const std::string& shortest) {
+  const auto fits = [&](const std::string& text) {
+    Key after = state;
+    for (size_t i = 0; i < text.size() && after != kDead; ++i)
+      after = Step(after, static_cast<uint8_t>(text[i]));
+    return after != kDead && (Step(after, ']') != kDead || Step(after, ',') != kDead);
+  };
+  if (fits(shortest)) return shortest;
+  const Lexeme lexeme = lexemes_[LexemeOf(state)];
+  const size_t taken = frames_.items().Size(frames_[nodes_[FrameOf(state)].frame].items);
+  // Some only spell a value in another way: "0.010" behind "0.01".
+  const size_t count = 2 * (taken + 1) + 16;
+  for (const std::string& more : Continuations(*numbers_[lexeme.search], lexeme.state, count)) {
+    if (fits(more)) return more;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> SchemaMachine::ShortestCompletion(Key state) {
+  std::string out;
+  // Where what is missing was counted it is not read again: each item would make a set of its own.
+  const auto counted = [&](NodeId id) -> Key {
+    const Node node = nodes_[id];
+    if (frames_[node.frame].kind != kArrayValue || nodes_[node.parent].tracks_items) return kDead;
+    const auto rest = solver_.CountedText(node.frame);
+    if (!rest) return kDead;
+    const std::string text = (!rest->empty() ? "," : "") + *rest + "]";
+    const Key closed = EndValue(node.parent, {}, ']');
+    if (closed != kDead) out += Written(text);
+    return closed;
+  };
+  // Each round finishes the lexeme and one frame, and walks over what it wrote, so a wrong guess
+  // cannot pass.
+  while (!Accepting(state)) {
+    const Lexeme lexeme = lexemes_[LexemeOf(state)];
+    const Node node = nodes_[FrameOf(state)];
+    std::optional<std::string> piece;
+    if (!Owed(lexeme).empty()) {
+      const std::string owed(Owed(lexeme));
+      out += owed;
+      for (const char c : owed) state = Step(state, static_cast<uint8_t>(c));
+      continue;
+    }
+    switch (lexeme.mode) {
+      case Mode::kKey: {
+        // A key that was there already is no key: longer ones follow until one is new.
+        const auto key = CompleteString(*strings_[lexeme.search], {lexeme.state, lexeme.part},
+                                        Solver::kMaxWitness, spelling_);
+        const Frame& frame = frames_[node.frame];
+        const size_t taken =
+            frames_.seen().Size(frame.seen) + frames_.layout(frame.layout).names.size();
+        for (size_t extra = 0; key && !piece && extra <= taken; ++extra) {
+          std::string longer = key->substr(0, key->size() - 1) + std::string(extra, 'a') + "\"";
+          Key after = state;
+          for (size_t i = 0; i < longer.size() && after != kDead; ++i)
+            after = Step(after, static_cast<uint8_t>(longer[i]));
+          if (after != kDead) piece = std::move(longer);
+        }
+        if (key && !piece) piece = NewString(state, *key, taken);
+        break;
+      }
+      case Mode::kString:
+        piece = CompleteString(*strings_[lexeme.search], {lexeme.state, lexeme.part},
+                               Solver::kMaxWitness, spelling_);
+        if (piece && frames_.PlainUnique(frames_[node.frame])) {
+          piece = NewString(state, *piece, frames_.items().Size(frames_[node.frame].items));
+        }
+        break;
+      case Mode::kNumber: {
+        piece = numbers_[lexeme.search]->Shortest(lexeme.state);
+        if (piece && frames_.PlainUnique(frames_[node.frame])) piece = NewNumber(state, *piece);
+        if (piece && piece->empty()) {
+          // The number ends with the byte that comes after it; look at the frame as if it had
+          // ended.
+          const Key ended = EndValue(
+              FrameOf(state),
+              solver_.scalars().NumberTruth(frames_.PendingGoal(node.frame), lexeme.state), -1);
+          if (ended == kDead) return std::nullopt;
+          if (const Key closed = counted(FrameOf(ended)); closed != kDead) {
+            state = closed;
+            continue;
+          }
+          const FrameId frame = nodes_[FrameOf(ended)].frame;
+          const Found rest = solver_.ContainerText(frame);
+          if (!rest.text) return std::nullopt;
+          piece = (rest.text->empty() ? "" : "," + *rest.text) +
+                  (frames_[frame].kind == kArrayValue ? "]" : "}");
+        }
+        break;
+      }
+      case Mode::kLiteral:
+        piece = kLiterals[lexeme.state >> 3] + (lexeme.state & 7);
+        break;
+      case Mode::kColon:
+        piece = ":";
+        break;
+      case Mode::kValue:
+        piece = solver_.PendingValue(node.frame);
+        break;
+      case Mode::kFirstItem:
+      case Mode::kFirstKey:
+      case Mode::kNextKey:
+      case Mode::kAfter: {
+        if (lexeme.mode == Mode::kAfter) {
+          if (const Key closed = counted(FrameOf(state)); closed != kDead) {
+            state = closed;
+            continue;
+          }
+        }
+        const Found rest = solver_.ContainerText(node.frame);
+        if (!rest.text) return std::nullopt;
+        std::string text = *rest.text;
+        if (lexeme.mode == Mode::kNextKey && text.empty()) {
+          // A comma was written though nothing was missing: any key that is allowed will do.
+          text = "\"";
+          piece = text;
+          break;
+        }
+        if (lexeme.mode == Mode::kAfter && !text.empty()) text = "," + text;
+        piece = text + (frames_[node.frame].kind == kArrayValue ? "]" : "}");
+        break;
+      }
+    }
+    if (piece && lexeme.mode != Mode::kString && lexeme.mode != Mode::kKey)
+      piece = Written(*std::move(piece));
+    if (!piece || piece->empty() || out.size() + piece->size() > 2 * Solver::kMaxWitness)
+      return std::nullopt;
+    size_t read = 0;
+    if (lexeme.mode == Mode::kString && !TracksText(FrameOf(state))) {
+      // Inside a long string states would be made by the thousand, and left at once.
+      StringPosition position{lexeme.state, lexeme.part};
+      for (; read + 1 < piece->size(); ++read) {
+        const uint8_t byte = static_cast<uint8_t>((*piece)[read]);
+        if (StepString(*strings_[lexeme.search], position, byte, spelling_) != StringStep::kInside)
+          return std::nullopt;
+      }
+      state = MakeKey(FrameOf(state),
+                      InternLexeme({lexeme.mode, lexeme.search, position.state, position.part}));
+    }
+    for (; read < piece->size(); ++read) {
+      state = Step(state, static_cast<uint8_t>((*piece)[read]));
+      if (state == kDead) return std::nullopt;
+    }
+    out += *piece;
+  }
+  return out;
+}
+
+}  // namespace pawl::schema

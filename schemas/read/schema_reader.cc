@@ -1,0 +1,388 @@
+// A schema object becomes the conjunction of its keywords: each kind's keywords make one atom, the
+// rest are operators over formulas. References are read from a work list, so neither long chains of
+// references nor cycles recurse.
+#include "schemas/read/schema_reader.h"
+
+#include <algorithm>
+
+#include "schemas/formula/constant.h"
+#include "schemas/read/reader_internal.h"
+
+namespace pawl::schema {
+namespace {
+
+constexpr int kMaxReferenceChain = 1000;
+// Each is followed by itself, so that time grows with the square of their number: a second or two.
+constexpr int64_t kMaxConstantContainers = 1000;
+// Under uniqueItems each item is told apart from those before it as well.
+constexpr int64_t kMaxUniqueContainers = 250;
+constexpr int64_t kMaxSchemas = 150'000;
+
+// The JSON Pointer of `part`, which stands somewhere in `value`, itself at `pointer`.
+std::optional<std::string> Find(const json::Value& value, const json::Value& part,
+                                const std::string& pointer) {
+  struct Visit {
+    const json::Value* value;
+    std::string pointer;
+  };
+  std::vector<Visit> open = {{&value, pointer}};
+  while (!open.empty()) {
+    const Visit visit = std::move(open.back());
+    open.pop_back();
+    if (visit.value == &part) return visit.pointer;
+    for (size_t i = 0; i < visit.value->items.size(); ++i)
+      open.push_back({&visit.value->items[i], json::PointerJoin(visit.pointer, std::to_string(i))});
+    for (const auto& [name, member] : visit.value->members)
+      open.push_back({&member, json::PointerJoin(visit.pointer, name)});
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string Path::ToString() const {
+  std::vector<const Path*> chain;
+  const Path* p = this;
+  for (; p->parent != nullptr; p = p->parent) chain.push_back(p);
+  std::string out(p->root);
+  for (auto it = chain.rbegin(); it != chain.rend(); ++it) {
+    out = json::PointerJoin(
+        out, (*it)->index != SIZE_MAX ? std::to_string((*it)->index) : std::string((*it)->token));
+  }
+  return out;
+}
+
+Reader::Reader(const json::Value& document, const JsonSchemaOptions& options, Dialect dialect,
+               SchemaTable& table)
+    : document_(document),
+      options_(options),
+      table_(table),
+      formulas_(table.formulas),
+      references_(document, dialect, options),
+      here_{&references_.root()},
+      scopes_(1),
+      scope_index_{{Scope(), 0}} {}
+
+Result<FormulaId> Reader::ReadAll() {
+  if (const Value* named = document_.Find("$schema");
+      named != nullptr && options_.force_dialect.empty() && !references_.Knows(named->text)) {
+    notes_.push_back("#/$schema: $schema: unknown dialect " + json::Quote(named->text) +
+                     ", read as " + options_.default_dialect);
+  }
+  const FormulaId root = FormulaOf(document_, here_, "#", Stands::kAlone);
+  struct Definition {
+    const Value* value;
+    std::string pointer;
+  };
+  std::unordered_map<FormulaId, Definition> places;
+  while (!open_.empty()) {
+    const Open open = std::move(open_.front());
+    open_.pop_front();
+    places.emplace(open.formula, Definition{open.value, open.pointer});
+    Path path;
+    path.root = open.pointer;
+    here_ = open.here;
+    reading_ = open.formula;
+    auto formula = Schema(*open.value, path, open.stands);
+    if (!formula.ok()) return formula.error();
+    formulas_.Define(open.formula, *formula);
+  }
+  for (const std::string& note : references_.notes()) notes_.push_back(note);
+  if (!references_.status().ok()) return references_.status().error();
+  if (const auto bad = formulas_.FindBadReference(kMaxReferenceChain)) {
+    const auto it = places.find(bad->reference);
+    const std::string place = it == places.end() ? "#" : it->second.pointer;
+    if (bad->endless) {
+      std::string used = place;
+      const auto from = places.find(bad->from);
+      for (const Use& use : uses_) {
+        if (use.inside != bad->from || from == places.end()) continue;
+        // What was read already is used in place of the reference to it, so the target may differ.
+        const bool surely = use.target == bad->reference;
+        if (!surely && used != place) continue;
+        if (auto found = Find(*from->second.value, *use.value, from->second.pointer))
+          used = *std::move(found);
+        if (surely) break;
+      }
+      return Error{ErrorCode::kInvalid, "leads back to itself without describing anything", used};
+    }
+    return Error{ErrorCode::kLimit,
+                 "leads through more than " + std::to_string(kMaxReferenceChain) +
+                     " references (allOf, anyOf, oneOf, not and if on the way count too)",
+                 place};
+  }
+  if (Status status = CheckUnique(); !status.ok()) return status.error();
+  return root;
+}
+
+// Arrays and objects that a constant became: nothing in them is left open.
+Status Reader::CheckUnique() {
+  for (const auto& [items, pointer] : unique_) {
+    int64_t constants = 0;
+    for (const AtomId atom : formulas_.Atoms(formulas_.ForKind(items, kArrayValue))) {
+      const ArrayAtom& array = table_.array(atom);
+      constants += array.items == kFalseFormula && array.min_items == array.prefix.size();
+    }
+    for (const AtomId atom : formulas_.Atoms(formulas_.ForKind(items, kObjectValue))) {
+      const ObjectAtom& object = table_.object(atom);
+      constants += object.additional == kFalseFormula && object.patterns.empty() &&
+                   object.required.size() == object.properties.size();
+    }
+    if (constants <= kMaxUniqueContainers) continue;
+    return Error{ErrorCode::kLimit,
+                 "more than " + std::to_string(kMaxUniqueContainers) +
+                     " constants that are arrays or objects are among the items (strings and "
+                     "numbers are not limited)",
+                 pointer};
+  }
+  return {};
+}
+
+Reader::Here Reader::EnterResource(const Resource& resource, ScopeId scope_id) {
+  const Scope& scope = scopes_[scope_id];
+  const bool recursive = resource.recursive_anchor && !scope.contains(kRecursive);
+  const bool named = std::any_of(resource.dynamic_anchors.begin(), resource.dynamic_anchors.end(),
+                                 [&](const auto& anchor) { return !scope.contains(anchor.first); });
+  if (!recursive && !named) return {&resource, scope_id};
+  Scope inner = scope;
+  if (recursive) inner.emplace(kRecursive, &resource);
+  for (const auto& [name, place] : resource.dynamic_anchors) inner.emplace(name, &resource);
+  const auto [it, fresh] = scope_index_.try_emplace(inner, static_cast<ScopeId>(scopes_.size()));
+  if (fresh) scopes_.push_back(std::move(inner));
+  return {&resource, it->second};
+}
+
+Reader::Here Reader::Enter(const Value& value, Here around) {
+  return EnterResource(references_.Inside(value, *around.resource), around.scope);
+}
+
+FormulaId Reader::FormulaOf(const Value& value, Here around, const std::string& pointer,
+                            Stands stands) {
+  if (value.is_bool()) return value.type == json::Type::kTrue ? kTrueFormula : kFalseFormula;
+  const Here here = Enter(value, around);
+  const Place key = PlaceOf(value, here, stands);
+  if (const auto it = read_.find(key); it != read_.end()) return it->second;
+  const auto [it, fresh] = asked_.try_emplace(key, kTrueFormula);
+  if (fresh) {
+    it->second = formulas_.NewReference();
+    open_.push_back({&value, here, stands, pointer, it->second});
+  }
+  return it->second;
+}
+
+Result<FormulaId> Reader::Schema(const Value& value, const Path& path, Stands stands) {
+  if (value.type == json::Type::kTrue) return kTrueFormula;
+  if (value.type == json::Type::kFalse) return kFalseFormula;
+  if (value.type != json::Type::kObject) return Wrong(path, "a schema (an object or a boolean)");
+  const Here around = here_;
+  const Here here = Enter(value, around);
+  const Place key = PlaceOf(value, here, stands);
+  if (const auto it = read_.find(key); it != read_.end()) return it->second;
+  if (++schemas_ > kMaxSchemas)
+    return Fail(ErrorCode::kLimit, path, "more than " + std::to_string(kMaxSchemas) + " schemas");
+  if (depth_ >= options_.max_depth) {
+    return Fail(
+        ErrorCode::kLimit, path,
+        "nested deeper than the limit of " + std::to_string(options_.max_depth) + " schemas");
+  }
+  ++depth_;
+  here_ = here;
+  auto formula = ObjectSchema(value, path, stands);
+  here_ = around;
+  --depth_;
+  if (formula.ok()) read_.emplace(key, *formula);
+  return formula;
+}
+
+Reader::Stands Reader::Inside(const Value& schema, Stands stands) const {
+  int choices = 0;
+  for (const auto& [name, value] : schema.members) {
+    if (name == "properties" || name == "patternProperties" || name == "additionalProperties" ||
+        name == "unevaluatedProperties" || name == "if" || name == "dependentSchemas" ||
+        name == "dependencies" || (name == "allOf" && value.items.size() != 1))
+      return Stands::kInPlace;
+    choices += name == "anyOf" || name == "oneOf" || name == "allOf" || name == "$ref" ||
+               name == "$dynamicRef" || name == "$recursiveRef";
+  }
+  return choices == 1 ? stands : Stands::kInPlace;
+}
+
+Result<FormulaId> Reader::ObjectSchema(const Value& schema, const Path& path, Stands stands) {
+  if (options_.list_annotations) ListAnnotations(schema, path);
+  if (const Value* reference = schema.Find("$ref"); reference != nullptr && !At(Dialect::k2019)) {
+    // Up to draft 7 its siblings do not count.
+    return Reference("$ref", *reference, {&path, "$ref"}, stands);
+  }
+  const Stands inside = Inside(schema, stands);
+  if (Status status = CheckKeywords(schema, path); !status.ok()) return status.error();
+  std::vector<FormulaId> parts;
+  const auto add = [&](FormulaResult part) -> std::optional<Error> {
+    if (!part.ok()) return part.error();
+    parts.push_back(*part);
+    return std::nullopt;
+  };
+  for (const auto& [name, value] : schema.members) {
+    if (Ignored(name)) continue;
+    const Path at{&path, name};
+    std::optional<Error> error;
+    if (name == "$ref" || (name == "$dynamicRef" && At(Dialect::k2020)) ||
+        (name == "$recursiveRef" && dialect() == Dialect::k2019)) {
+      error = add(Reference(name, value, at, inside));
+    } else if (name == "type") {
+      error = add(Types(value, at));
+    } else if (name == "enum") {
+      if (value.type != json::Type::kArray) return Wrong(at, "an array");
+      std::vector<const Value*> values;
+      for (const Value& item : value.items) values.push_back(&item);
+      if (auto many = TooManyContainers(values, at)) return *many;
+      auto formula = EnumFormula(table_, values);
+      if (!formula.ok()) return Fail(formula.error().code, at, formula.error().message);
+      parts.push_back(*formula);
+    } else if (name == "const" && At(Dialect::kDraft6)) {
+      auto formula = ConstantFormula(table_, value);
+      if (!formula.ok()) return Fail(formula.error().code, at, formula.error().message);
+      parts.push_back(*formula);
+    }
+    if (error) return *error;
+  }
+  for (FormulaResult part : {Strings(schema, path), Numbers(schema, path)}) {
+    if (auto error = add(std::move(part))) return *error;
+  }
+  if (auto error = add(Objects(schema, path))) return *error;
+  if (auto error = add(Arrays(schema, path))) return *error;
+  if (auto error = add(Dependencies(schema, path))) return *error;
+  if (auto error = add(Combinations(schema, path, inside))) return *error;
+  if (auto error = add(Unevaluated(schema, path))) return *error;
+  if (!options_.additional_properties && stands == Stands::kAlone && inside == Stands::kInPlace) {
+    if (auto error = add(Closed(schema, path))) return *error;
+  }
+  return formulas_.And(parts);
+}
+
+Result<References::Target> Reader::Referred(const std::string& keyword, const Value& text,
+                                            Here here) {
+  if (text.type != json::Type::kString) return Error{ErrorCode::kInvalid, "must be a string", ""};
+  auto target = references_.Resolve(*here.resource, text.text);
+  if (!target.ok()) return target;
+  // A dynamic reference to a dynamic anchor means the outermost anchor of that name in the scope.
+  const Scope& scope = scopes_[here.scope];
+  const Resource& found = *target->resource;
+  if (keyword == "$dynamicRef") {
+    const auto own = found.dynamic_anchors.find(target->anchor);
+    const auto outermost = scope.find(target->anchor);
+    if (target->anchor.empty() || own == found.dynamic_anchors.end() ||
+        own->second.value != target->value || outermost == scope.end())
+      return target;
+    const Resource::Place& place = outermost->second->dynamic_anchors.at(target->anchor);
+    return References::Target{place.value, outermost->second, place.pointer, ""};
+  }
+  if (keyword == "$recursiveRef" && found.recursive_anchor && found.root == target->value) {
+    const auto outermost = scope.find(kRecursive);
+    if (outermost != scope.end()) {
+      const Resource& resource = *outermost->second;
+      return References::Target{resource.root, &resource, resource.pointer, ""};
+    }
+  }
+  return target;
+}
+
+Result<FormulaId> Reader::Reference(const std::string& keyword, const Value& text, const Path& path,
+                                    Stands stands) {
+  auto target = Referred(keyword, text, here_);
+  if (!target.ok()) return Fail(target.error().code, path, target.error().message);
+  const FormulaId formula = FormulaOf(*target->value, EnterResource(*target->resource, here_.scope),
+                                      target->pointer, stands);
+  uses_.push_back({reading_, formula, &text});
+  return formula;
+}
+
+Result<std::vector<FormulaId>> Reader::SchemaList(const Value& value, const Path& path,
+                                                  Stands stands) {
+  if (value.type != json::Type::kArray) return Wrong(path, "an array of schemas");
+  std::vector<FormulaId> out;
+  for (size_t i = 0; i < value.items.size(); ++i) {
+    auto formula = Schema(value.items[i], {&path, {}, i}, stands);
+    if (!formula.ok()) return formula.error();
+    out.push_back(*formula);
+  }
+  return out;
+}
+
+std::optional<Error> Reader::TooManyContainers(const std::vector<const Value*>& constants,
+                                               const Path& at) const {
+  const auto containers = std::count_if(constants.begin(), constants.end(), [](const Value* value) {
+    return value->type == json::Type::kArray || value->type == json::Type::kObject;
+  });
+  if (containers <= kMaxConstantContainers) return std::nullopt;
+  return Fail(ErrorCode::kLimit, at,
+              "more than " + std::to_string(kMaxConstantContainers) +
+                  " constants that are arrays or objects (strings and numbers are not limited)");
+}
+
+Result<FormulaId> Reader::Combinations(const Value& schema, const Path& path, Stands inside) {
+  std::vector<FormulaId> parts;
+  for (const char* name : {"allOf", "anyOf", "oneOf"}) {
+    const Value* value = schema.Find(name);
+    if (value == nullptr) continue;
+    auto kids = SchemaList(*value, {&path, name}, inside);
+    if (!kids.ok()) return kids.error();
+    if (kids->empty()) return Wrong({&path, name}, "a non-empty array of schemas");
+    std::vector<const Value*> constants;
+    for (const Value& kid : value->items) {
+      const Value* constant = kid.Find("const");
+      if (constant != nullptr) constants.push_back(constant);
+    }
+    if (auto many = TooManyContainers(constants, {&path, name})) return *many;
+    parts.push_back(name[1] == 'l'                     ? formulas_.And(*kids)
+                    : name[1] == 'n' && name[0] == 'a' ? formulas_.Or(*kids)
+                                                       : formulas_.ExactlyOne(*kids));
+  }
+  if (const Value* value = schema.Find("not")) {
+    auto formula = Schema(*value, {&path, "not"}, Stands::kInPlace);
+    if (!formula.ok()) return formula.error();
+    parts.push_back(formulas_.Not(*formula));
+  }
+  if (const Value* condition = schema.Find("if"); condition != nullptr && At(Dialect::kDraft7)) {
+    auto formula = Schema(*condition, {&path, "if"}, Stands::kInPlace);
+    if (!formula.ok()) return formula.error();
+    if (const Value* then = schema.Find("then")) {
+      auto consequence = Schema(*then, {&path, "then"}, Stands::kInPlace);
+      if (!consequence.ok()) return consequence.error();
+      parts.push_back(formulas_.Or(formulas_.Not(*formula), *consequence));
+    }
+    if (const Value* otherwise = schema.Find("else")) {
+      auto alternative = Schema(*otherwise, {&path, "else"}, Stands::kInPlace);
+      if (!alternative.ok()) return alternative.error();
+      parts.push_back(formulas_.Or(*formula, *alternative));
+    }
+  }
+  return formulas_.And(parts);
+}
+
+Result<ReadSchema> ReadJsonSchema(const json::Value& schema, const JsonSchemaOptions& options) {
+  const auto dialect_option = [](const std::string& name) -> Result<Dialect> {
+    const auto dialect = DialectOf(name);
+    if (!dialect)
+      return Error{ErrorCode::kInvalid,
+                   "unknown dialect " + json::Quote(name) +
+                       "; known: draft4, draft6, draft7, 2019-09, 2020-12",
+                   ""};
+    return *dialect;
+  };
+  auto dialect = dialect_option(options.force_dialect.empty() ? options.default_dialect
+                                                              : options.force_dialect);
+  if (!dialect.ok()) return dialect.error();
+  ReadSchema out;
+  out.table = std::make_unique<SchemaTable>();
+  if (const json::Value* named = schema.Find("$schema");
+      named != nullptr && named->type != json::Type::kString && options.force_dialect.empty())
+    return Error{ErrorCode::kInvalid, "must be a string", "#/$schema"};
+  Reader reader(schema, options, *dialect, *out.table);
+  auto root = reader.ReadAll();
+  if (!root.ok()) return root.error();
+  out.table->root = *root;
+  out.notes = reader.TakeNotes();
+  return out;
+}
+
+}  // namespace pawl::schema

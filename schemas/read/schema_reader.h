@@ -1,0 +1,28 @@
+// SchemaReader: JSON Schema text -> formulas and atoms (atoms.h), for drafts 4, 6, 7, 2019-09 and
+// 2020-12.
+#ifndef PAWL_SCHEMAS_SCHEMA_READER_H_
+#define PAWL_SCHEMAS_SCHEMA_READER_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pawl/json_schema_options.h"
+#include "pawl/result.h"
+#include "schemas/formula/atoms.h"
+#include "src/base/json.h"
+
+namespace pawl::schema {
+
+struct ReadSchema {
+  std::unique_ptr<SchemaTable> table;
+  std::vector<std::string> notes;  // keywords and formats taken as annotations, with their place
+};
+
+// Errors name the keyword by JSON Pointer: kInvalid for values the dialect does not allow,
+// kUnsupported for keywords that are not enforced yet, kLimit.
+Result<ReadSchema> ReadJsonSchema(const json::Value& schema, const JsonSchemaOptions& options);
+
+}  // namespace pawl::schema
+
+#endif  // PAWL_SCHEMAS_SCHEMA_READER_H_

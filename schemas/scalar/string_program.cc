@@ -1,0 +1,476 @@
+// The classes of the program are the coarsest partition of the code points that refines those of
+// all regexes and keeps apart every code point that stands in a literal. Intervals of the line are
+// cut at all boundaries; intervals with equal signatures (one class per atom) are the same class.
+#include "schemas/scalar/string_program.h"
+
+#include <algorithm>
+
+#include "src/base/utf8.h"
+
+namespace pawl::schema {
+namespace {
+// Real patterns need a few thousand steps. A long text may need many more, so what reading may cost
+// is only bounded from afar.
+constexpr RegexDfaLimits kRegexLimits{.max_states = 1 << 18, .max_search_work = 1u << 21};
+}  // namespace
+
+StringProgram::StringProgram(const SchemaTable& table, std::vector<AtomId> atoms)
+    : table_(table), atoms_(std::move(atoms)) {
+  for (const AtomId id : atoms_) {
+    const StringAtom& a = atom(id);
+    switch (a.type) {
+      case StringAtom::Type::kRegex:
+        regexes_.push_back(
+            {id, std::make_unique<RegexDfa>(table.regexes, a.regex, kRegexLimits), {}});
+        break;
+      case StringAtom::Type::kLiterals:
+        tries_.push_back({id, {}});
+        break;
+      case StringAtom::Type::kLength:
+        counting_ = true;
+        critical_.push_back(a.min);
+        count_cap_ = std::max(count_cap_, a.min);
+        if (a.max != kUnbounded) {
+          critical_.push_back(a.max);
+          critical_.push_back(a.max + 1);
+          count_cap_ = std::max(count_cap_, a.max + 1);
+        }
+        break;
+    }
+  }
+  std::sort(critical_.begin(), critical_.end());
+  critical_.erase(std::unique(critical_.begin(), critical_.end()), critical_.end());
+  const bool grouped = regexes_.size() > RegexGroup::kMost;
+  regex_words_ = grouped ? (regexes_.size() - 1) / RegexGroup::kMost + 1 : regexes_.size();
+  width_ = std::max<size_t>(1, regex_words_ + tries_.size() + (counting_ ? 2 : 0));
+  after_.resize(width_);
+  peeked_.resize(width_);
+  table_of_keys_.assign(16, {0, kNoState});
+  FindSlots();
+  BuildClasses();
+  for (size_t i = 0; grouped && i < regexes_.size(); ++i) {
+    if (i % RegexGroup::kMost == 0) groups_.emplace_back(class_count_);
+    groups_.back().Add(regexes_[i].dfa.get(), &regexes_[i].class_map);
+  }
+  for (size_t i = 0; i < regex_words_; ++i)
+    after_[i] = grouped ? groups_[i].Start() : regexes_[i].dfa->Start();
+  Intern(after_.data());
+}
+
+// Combinations of many conditions ask for them all at each state: with a row of slots by atom, if
+// that is not too long.
+void StringProgram::FindSlots() {
+  constexpr size_t kLong = 4096;
+  slots_.resize(atoms_.size(), kNoSlot);
+  for (size_t i = 0; i < atoms_.size(); ++i) {
+    const size_t regex = PlaceOf(regexes_, atoms_[i]), trie = PlaceOf(tries_, atoms_[i]);
+    if (regex < regexes_.size()) slots_[i] = static_cast<uint32_t>(regex);
+    if (trie < tries_.size()) slots_[i] = static_cast<uint32_t>(regexes_.size() + trie);
+  }
+  if (atoms_.empty() || atoms_.back() - atoms_.front() >= kLong) return;
+  slot_by_atom_.resize(atoms_.back() - atoms_.front() + 1, kNoSlot);
+  for (size_t i = 0; i < atoms_.size(); ++i) slot_by_atom_[atoms_[i] - atoms_.front()] = slots_[i];
+}
+
+void StringProgram::BuildClasses() {
+  std::vector<char32_t> cuts = {0};
+  for (const Regex& regex : regexes_) {
+    cuts.insert(cuts.end(), regex.dfa->boundaries().begin(), regex.dfa->boundaries().end());
+  }
+  std::vector<char32_t> literal_points;
+  for (const Trie& trie : tries_) {
+    for (const std::u32string& literal : atom(trie.atom).literals) {
+      literal_points.insert(literal_points.end(), literal.begin(), literal.end());
+    }
+  }
+  std::sort(literal_points.begin(), literal_points.end());
+  literal_points.erase(std::unique(literal_points.begin(), literal_points.end()),
+                       literal_points.end());
+  for (const char32_t c : literal_points) {
+    cuts.push_back(c);
+    cuts.push_back(c + 1);
+  }
+  std::sort(cuts.begin(), cuts.end());
+  cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+  while (!cuts.empty() && cuts.back() > kMaxCodepoint) cuts.pop_back();
+  boundaries_ = std::move(cuts);
+
+  std::map<std::vector<uint32_t>, uint32_t> classes;
+  interval_class_.resize(boundaries_.size());
+  for (size_t i = 0; i < boundaries_.size(); ++i) {
+    const char32_t c = boundaries_[i];
+    std::vector<uint32_t> signature;
+    for (const Regex& regex : regexes_)
+      signature.push_back(static_cast<uint32_t>(regex.dfa->ClassOf(c)));
+    const bool in_literal = std::binary_search(literal_points.begin(), literal_points.end(), c);
+    signature.push_back(in_literal ? c + 1 : 0);
+    const auto [it, fresh] =
+        classes.try_emplace(std::move(signature), static_cast<uint32_t>(classes.size()));
+    interval_class_[i] = it->second;
+    if (fresh) representative_.push_back(c);
+    // A printable character reads better in completions than the control character that opens an
+    // interval.
+    const char32_t last = i + 1 < boundaries_.size() ? boundaries_[i + 1] - 1 : kMaxCodepoint;
+    char32_t& chosen = representative_[it->second];
+    const auto plain = [](char32_t p) { return p >= 0x20 && p < 0x7F && p != '"' && p != '\\'; };
+    if (!plain(chosen)) {
+      for (const char32_t candidate : {U'a', U'0', U'A', U' ', c, static_cast<char32_t>(c + 1)}) {
+        if (candidate >= c && candidate <= last && plain(candidate)) {
+          chosen = candidate;
+          break;
+        }
+      }
+      if (!plain(chosen) && chosen < 0x80 && last >= 0x80 && c < 0x80)
+        chosen = 0x80 <= last ? last : chosen;
+      if (chosen >= 0xD800 && chosen <= 0xDFFF && last > 0xDFFF) chosen = 0xE000;
+    }
+  }
+  class_count_ = static_cast<int>(classes.size());
+  for (char32_t c = 0; c < 128; ++c)
+    ascii_class_[c] = static_cast<int>(interval_class_[Interval(c)]);
+  for (size_t c = 0; c < 128; ++c) {
+    const auto it = std::find(class_of_ascii_.begin(), class_of_ascii_.end(), ascii_class_[c]);
+    ascii_place_[c] = static_cast<uint8_t>(it - class_of_ascii_.begin());
+    if (it == class_of_ascii_.end()) class_of_ascii_.push_back(ascii_class_[c]);
+  }
+  const auto add = [](std::vector<int>& to, int cls) {
+    if (std::find(to.begin(), to.end(), cls) == to.end()) to.push_back(cls);
+  };
+  for (uint8_t c = 0; c < 128; ++c) {
+    if (IsPlainAscii(c)) add(classes_of_[ClassOfAscii(c)], ascii_class_[c]);
+  }
+  std::vector<bool> beyond(representative_.size()), apart(representative_.size());
+  for (size_t i = Interval(128); i < boundaries_.size(); ++i) {
+    const char32_t lo = std::max<char32_t>(boundaries_[i], 128);
+    if (lo >= 0xD800 && lo <= 0xDFFF) continue;
+    const char32_t hi = i + 1 < boundaries_.size() ? boundaries_[i + 1] - 1 : kMaxCodepoint;
+    (AllSetApart(lo, hi) ? apart : beyond)[interval_class_[i]] = true;
+  }
+  class_slots_.assign(representative_.size(), kApartSlot);
+  for (size_t cls = 0; cls < beyond.size(); ++cls) {
+    if (beyond[cls]) class_slots_[cls] = kBeyondSlot;
+  }
+  for (size_t place = 0; place < class_of_ascii_.size(); ++place)
+    class_slots_[static_cast<size_t>(class_of_ascii_[place])] =
+        static_cast<uint8_t>(std::min<size_t>(place, kApartSlot));
+  for (size_t cls = 0; cls < beyond.size(); ++cls) {
+    if (beyond[cls]) {
+      classes_of_[kBeyondClass].push_back(static_cast<int>(cls));
+    } else if (apart[cls]) {
+      classes_apart_.push_back(static_cast<int>(cls));
+    }
+  }
+  for (Regex& regex : regexes_) {
+    regex.class_map.resize(static_cast<size_t>(class_count_));
+    for (size_t i = 0; i < boundaries_.size(); ++i) {
+      regex.class_map[interval_class_[i]] = regex.dfa->ClassOf(boundaries_[i]);
+    }
+  }
+  for (Trie& trie : tries_) {
+    trie.nodes.emplace_back();
+    const auto& literals = atom(trie.atom).literals;
+    for (size_t k = 0; k < literals.size(); ++k) {
+      uint32_t node = 0;
+      for (const char32_t c : literals[k]) {
+        const int cls = ClassOf(c);
+        auto& children = trie.nodes[node].children;
+        const auto it = std::lower_bound(children.begin(), children.end(), std::pair(cls, 0u));
+        if (it != children.end() && it->first == cls) {
+          node = it->second;
+        } else {
+          const uint32_t fresh = static_cast<uint32_t>(trie.nodes.size());
+          children.insert(it, {cls, fresh});
+          trie.nodes.emplace_back();
+          node = fresh;
+        }
+      }
+      trie.nodes[node].literal = static_cast<int>(k);
+    }
+    // Children stand behind their parents.
+    std::vector<uint32_t> missing(trie.nodes.size(), 0);
+    for (size_t node = trie.nodes.size(); node-- > 0;) {
+      Trie::Node& at = trie.nodes[node];
+      if (at.literal >= 0) continue;
+      missing[node] = UINT32_MAX;
+      for (const auto& [cls, child] : at.children) {
+        if (missing[child] + 1 >= missing[node]) continue;
+        missing[node] = missing[child] + 1;
+        at.towards_shortest = cls;
+      }
+    }
+  }
+}
+
+size_t StringProgram::Interval(char32_t c) const {
+  return static_cast<size_t>(std::upper_bound(boundaries_.begin(), boundaries_.end(), c) -
+                             boundaries_.begin()) -
+         1;
+}
+
+uint32_t StringProgram::HashOf(const uint32_t* state_key) const {
+  uint64_t hash = 0;
+  for (size_t i = 0; i < width_; ++i)
+    hash = (hash ^ state_key[i]) * 0x9E3779B97F4A7C15u, hash ^= hash >> 31;
+  return static_cast<uint32_t>(hash >> 16);
+}
+
+size_t StringProgram::KeyPlace(const uint32_t* state_key, uint32_t hash) const {
+  const size_t mask = table_of_keys_.size() - 1;
+  size_t place = hash & mask;
+  for (;; place = (place + 1) & mask) {
+    const auto& [known, state] = table_of_keys_[place];
+    if (state == kNoState) return place;
+    if (known == hash && std::equal(state_key, state_key + width_, key(state))) return place;
+  }
+}
+
+StringProgram::StateId StringProgram::Intern(const uint32_t* state_key) {
+  const uint32_t hash = HashOf(state_key);
+  size_t place = KeyPlace(state_key, hash);
+  if (table_of_keys_[place].second != kNoState) return table_of_keys_[place].second;
+  const StateId id = static_cast<StateId>(size());
+  if (2 * (size() + 1) > table_of_keys_.size()) {
+    std::vector<std::pair<uint32_t, StateId>> old(2 * table_of_keys_.size(), {0, kNoState});
+    old.swap(table_of_keys_);
+    const size_t mask = table_of_keys_.size() - 1;
+    const auto put = [&](std::pair<uint32_t, StateId> entry) {
+      size_t at = entry.first & mask;
+      while (table_of_keys_[at].second != kNoState) at = (at + 1) & mask;
+      table_of_keys_[at] = entry;
+    };
+    for (const auto& entry : old) {
+      if (entry.second != kNoState) put(entry);
+    }
+    put({hash, id});
+  } else {
+    table_of_keys_[place] = {hash, id};
+  }
+  keys_.insert(keys_.end(), state_key, state_key + width_);
+  rows_.push_back(kNoRow);
+  return id;
+}
+
+RegexGroup::ClassBits StringProgram::SettlingKey(const uint32_t* words) {
+  // Few regexes, literals and counters are looked at after each step.
+  const bool simple = !groups_.empty() && !counting_ &&
+                      std::all_of(words + regex_words_, words + regex_words_ + tries_.size(),
+                                  [](uint32_t node) { return node == kNoNode; });
+  if (!simple) return {UINT64_MAX, UINT64_MAX};
+  RegexGroup::ClassBits bits{};
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    const RegexGroup::ClassBits& some = groups_[i].Settling(words[i], class_slots_);
+    bits[0] |= some[0];
+    bits[1] |= some[1];
+  }
+  return bits;
+}
+
+bool StringProgram::QuietKey(const uint32_t* words) {
+  for (size_t i = 0; i < regex_words_; ++i) {
+    const bool quiet =
+        groups_.empty() ? regexes_[i].dfa->Absorbing(words[i]) : groups_[i].AllSettled(words[i]);
+    if (!quiet) return false;
+  }
+  return std::all_of(words + regex_words_, words + regex_words_ + tries_.size(),
+                     [](uint32_t node) { return node == kNoNode; });
+}
+
+void StringProgram::Step(const uint32_t* from, int cls, uint32_t* after) {
+  std::copy_n(from, width_, after);
+  size_t slot = 0;
+  for (RegexGroup& group : groups_) {
+    after[slot] = group.Next(after[slot], cls);
+    ++slot;
+  }
+  for (size_t i = 0; groups_.empty() && i < regexes_.size(); ++i) {
+    uint32_t& s = after[slot++];
+    if (s == RegexDfa::kDead) continue;
+    s = regexes_[i].dfa->Next(s, regexes_[i].class_map[static_cast<size_t>(cls)]);
+  }
+  for (const Trie& trie : tries_) {
+    uint32_t& s = after[slot++];
+    if (s == kNoNode) continue;
+    const auto& children = trie.nodes[s].children;
+    const auto it = std::lower_bound(children.begin(), children.end(), std::pair(cls, 0u));
+    s = it != children.end() && it->first == cls ? it->second : kNoNode;
+  }
+  if (counting_) SetCount(after, std::min(CountOf(after) + 1, count_cap_));
+}
+
+StringProgram::StateId StringProgram::Peek(StateId state, int cls) {
+  Step(key(state), cls, peeked_.data());
+  const StateId known = FindKey(peeked_.data());
+  return known != kNoState ? known : kPeeked;
+}
+
+StringProgram::StateId StringProgram::NextOnce(StateId state, int cls) {
+  const size_t row = rows_[state];
+  if (row != kNoRow || !wide()) return Next(state, cls);
+  Step(key(state), cls, after_.data());
+  return Intern(after_.data());
+}
+
+StringProgram::StateId StringProgram::ComputeNext(StateId state, int cls) {
+  Step(key(state), cls, after_.data());
+  const StateId next = Intern(after_.data());
+  if (rows_[state] == kNoRow) {
+    rows_[state] = static_cast<uint32_t>(next_.size() / static_cast<size_t>(class_count_));
+    next_.resize(next_.size() + static_cast<size_t>(class_count_), kUnknown);
+  }
+  return next_[size_t{rows_[state]} * static_cast<size_t>(class_count_) +
+               static_cast<size_t>(cls)] = next;
+}
+
+StringProgram::StateId StringProgram::AtCount(StateId state, uint64_t count) {
+  std::copy_n(key(state), width_, after_.data());
+  SetCount(after_.data(), std::min(count, count_cap_));
+  return Intern(after_.data());
+}
+
+bool StringProgram::Quiet(StateId state) {
+  if (state >= quiet_.size()) quiet_.resize(size(), -1);
+  if (quiet_[state] >= 0) return quiet_[state] == 1;
+  const bool quiet = QuietKey(key(state));
+  quiet_[state] = quiet;
+  return quiet;
+}
+
+StringProgram::StateId StringProgram::NextBeyondAscii(StateId state) {
+  StateId same = kNoState;
+  for (const std::vector<int>* classes : {&classes_of_[kBeyondClass], &classes_apart_}) {
+    for (const int cls : *classes) {
+      const StateId next = Next(state, cls);
+      if (same != kNoState && next != same) return kNoState;
+      same = next;
+    }
+  }
+  return same;
+}
+
+bool StringProgram::IsSearch(StateId state) const {
+  if (regexes_.size() != 1 || !tries_.empty() || counting_) return false;
+  return regexes_[0].dfa->IsSearch(key(state)[0], false);
+}
+
+StringProgram::StateId StringProgram::AlwaysAhead(StateId state) {
+  if (counting_) return kNoState;
+  // What finds each regex, one behind the other, and then what leads out of the literals.
+  std::vector<uint32_t> ahead(key(state), key(state) + width_);
+  for (size_t i = 0; i < regexes_.size(); ++i) {
+    RegexDfa& dfa = *regexes_[i].dfa;
+    const uint32_t s = RegexState(key(state), i);
+    if (dfa.Absorbing(s)) continue;
+    if (!dfa.IsSearch(s, true)) return kNoState;
+    if (groups_.empty()) {
+      ahead[i] = dfa.Anything();
+    } else {
+      uint32_t& word = ahead[i / RegexGroup::kMost];
+      word = groups_[i / RegexGroup::kMost].With(word, i % RegexGroup::kMost, dfa.Anything());
+    }
+  }
+  for (size_t i = 0; i < tries_.size(); ++i) ahead[regex_words_ + i] = kNoNode;
+  return Intern(ahead.data());
+}
+
+bool StringProgram::overflow() const {
+  return std::any_of(regexes_.begin(), regexes_.end(),
+                     [](const Regex& regex) { return regex.dfa->overflow(); });
+}
+
+bool StringProgram::SurelyLive(StateId state) const {
+  if (regexes_.size() != 1 || !tries_.empty() || counting_) return false;
+  const uint32_t s = key(state)[0];
+  return s != RegexDfa::kDead && !regexes_[0].dfa->MayBeEmpty(s);
+}
+
+uint64_t StringProgram::FreshWork(StateId state, Met& met) const {
+  met.resize(regexes_.size());
+  uint64_t work = 0;
+  for (size_t slot = 0; slot < regexes_.size(); ++slot) {
+    const size_t s = RegexState(key(state), slot);
+    if (s >= met[slot].size()) met[slot].resize(s + 1);
+    if (met[slot][s]) continue;
+    met[slot][s] = true;
+    work += regexes_[slot].dfa->WorkAt(static_cast<uint32_t>(s));
+  }
+  return work;
+}
+
+int StringProgram::Settled(StateId state, AtomId id) {
+  const uint32_t slot = SlotOf(id);
+  if (slot < regexes_.size()) {
+    if (!groups_.empty()) {
+      const uint32_t word = key(state)[slot / RegexGroup::kMost];
+      RegexGroup& group = groups_[slot / RegexGroup::kMost];
+      const size_t part = slot % RegexGroup::kMost;
+      return (group.Settled(word) >> part & 1) == 0 ? -1 : group.Truths(word) >> part & 1;
+    }
+    const uint32_t s = key(state)[slot];
+    RegexDfa& dfa = *regexes_[slot].dfa;
+    if (!dfa.Absorbing(s)) return -1;
+    return s != RegexDfa::kDead && dfa.Accepting(s) ? 1 : 0;
+  }
+  if (slot != kNoSlot) return key(state)[regex_words_ + slot - regexes_.size()] == kNoNode ? 0 : -1;
+  const StringAtom& a = atom(id);
+  if (a.max != kUnbounded) return Count(state) > a.max ? 0 : -1;
+  return Count(state) >= a.min ? 1 : -1;
+}
+
+uint32_t StringProgram::Distance(StateId state, bool apart) const {
+  uint32_t distance = 0;
+  for (size_t i = 0; i < regexes_.size(); ++i) {
+    const uint32_t s = RegexState(key(state), i);
+    if (s == RegexDfa::kDead) continue;
+    const uint32_t needed = regexes_[i].dfa->MinLength(s);
+    distance = apart ? distance + std::min(needed, 1u << 20) : std::max(distance, needed);
+  }
+  return distance;
+}
+
+bool StringProgram::Truth(StateId state, AtomId id) const {
+  const uint32_t slot = SlotOf(id);
+  if (slot < regexes_.size()) {
+    if (!groups_.empty()) {
+      const uint32_t word = key(state)[slot / RegexGroup::kMost];
+      return (groups_[slot / RegexGroup::kMost].Truths(word) >> slot % RegexGroup::kMost & 1) != 0;
+    }
+    const uint32_t s = key(state)[slot];
+    return s != RegexDfa::kDead && regexes_[slot].dfa->Accepting(s);
+  }
+  if (slot != kNoSlot) return Literal(state, id) >= 0;
+  const StringAtom& a = atom(id);
+  const uint64_t count = Count(state);
+  return count >= a.min && (a.max == kUnbounded || count <= a.max);
+}
+
+std::string StringProgram::Signature(StateId state) const {
+  std::string out;
+  const uint32_t* const words = key(state);
+  for (size_t i = 0; i < groups_.size(); ++i)
+    out.push_back(static_cast<char>(groups_[i].Truths(words[i])));
+  for (size_t i = 0; groups_.empty() && i < regexes_.size(); ++i) {
+    const bool truth = words[i] != RegexDfa::kDead && regexes_[i].dfa->Accepting(words[i]);
+    out.push_back(truth ? 1 : 0);
+  }
+  const auto append = [&out](uint64_t word) {
+    for (int i = 0; i < 8; ++i) out.push_back(static_cast<char>(word >> 8 * i));
+  };
+  for (size_t i = 0; i < tries_.size(); ++i) {
+    const uint32_t node = words[regex_words_ + i];
+    append(node == kNoNode ? UINT64_MAX : static_cast<uint64_t>(tries_[i].nodes[node].literal));
+  }
+  if (counting_) {
+    append(static_cast<uint64_t>(
+        std::upper_bound(critical_.begin(), critical_.end(), Count(state)) - critical_.begin()));
+  }
+  return out;
+}
+
+int StringProgram::Literal(StateId state, AtomId id) const {
+  const uint32_t slot = SlotOf(id);
+  if (slot == kNoSlot || slot < regexes_.size()) return -1;
+  const uint32_t node = key(state)[regex_words_ + slot - regexes_.size()];
+  return node == kNoNode ? -1 : tries_[slot - regexes_.size()].nodes[node].literal;
+}
+
+}  // namespace pawl::schema

@@ -1,0 +1,261 @@
+// StringProgram: several conditions on one string, run side by side over its code points.
+//
+// A state is the product of one DFA state per regex, one trie node per literal set and one counter;
+// all atoms keep their truth, so any Boolean combination of them can be asked at the end. States
+// are hash-consed and made lazily. JSON quoting and UTF-8 are not its business (string_lexeme.h).
+#ifndef PAWL_SCHEMAS_STRING_PROGRAM_H_
+#define PAWL_SCHEMAS_STRING_PROGRAM_H_
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "grammar/regex/regex_dfa.h"
+#include "schemas/formula/atoms.h"
+#include "schemas/scalar/char_class.h"
+#include "schemas/scalar/regex_group.h"
+
+namespace pawl::schema {
+
+class StringProgram {
+ public:
+  using StateId = uint32_t;
+
+  // `atoms`: string atoms of `table`, sorted. The table must outlive the program.
+  StringProgram(const SchemaTable& table, std::vector<AtomId> atoms);
+
+  StateId start() const { return 0; }
+  // Classes of code points that no atom tells apart; class_of is O(log) off ASCII.
+  int classes() const { return class_count_; }
+  int ClassOf(char32_t c) const { return c < 128 ? ascii_class_[c] : interval_class_[Interval(c)]; }
+  // The same for ASCII, numbered from 0 on by themselves.
+  int ascii_classes() const { return static_cast<int>(class_of_ascii_.size()); }
+  uint8_t AsciiClass(uint8_t c) const { return ascii_place_[c]; }
+  int ClassOfAsciiClass(uint8_t place) const { return class_of_ascii_[place]; }
+  char32_t Representative(int cls) const { return representative_[static_cast<size_t>(cls)]; }
+  StateId Next(StateId state, int cls) {
+    const size_t row = rows_[state];
+    if (row != kNoRow) {
+      const StateId next =
+          next_[row * static_cast<size_t>(class_count_) + static_cast<size_t>(cls)];
+      if (next != kUnknown) return next;
+    }
+    return ComputeNext(state, cls);
+  }
+  // The same without remembering that it was asked, for those who remember it themselves.
+  StateId NextOnce(StateId state, int cls);
+  // Calls fn(class) for the classes of the code points lo..hi until fn returns true; whether it
+  // did.
+  template <typename Fn>
+  bool AnyClassIn(char32_t lo, char32_t hi, const Fn& fn) const {
+    for (size_t i = Interval(lo); i < boundaries_.size() && boundaries_[i] <= hi; ++i) {
+      if (fn(static_cast<int>(interval_class_[i]))) return true;
+    }
+    return false;
+  }
+
+  // The program's classes of the characters that look alike from outside, each once.
+  std::span<const int> ClassesOf(CharClass like) const { return classes_of_[like]; }
+
+  static constexpr StateId kNoState = UINT32_MAX;
+  // The one state that every code point beyond ASCII leads to; kNoState when they differ.
+  StateId NextBeyondAscii(StateId state);
+
+  // Whether the string read so far, taken as a whole, fulfils the atom. REQUIRES: atom is one of
+  // atoms().
+  bool Truth(StateId state, AtomId atom) const;
+  // Index of the literal of a kLiterals atom that the string read so far is; -1 when it is none.
+  int Literal(StateId state, AtomId atom) const;
+  const std::vector<AtomId>& atoms() const { return atoms_; }
+  // The program is one regex, and its state leads to acceptance without a doubt.
+  bool SurelyLive(StateId state) const;
+  // A state that can be reached from here, and from whatever state follows; kNoState when none is
+  // known.
+  StateId AlwaysAhead(StateId state);
+  // The program is one regex, and whatever comes it can still be fulfilled.
+  bool IsSearch(StateId state) const;
+  // Whether the atom will be true (1) or false (0) of the string whatever follows; -1: that
+  // depends. May say -1 where it does not.
+  int Settled(StateId state, AtomId atom);
+  // Nothing but one list of literals is in play.
+  bool OnlyLiterals() const { return tries_.size() == 1 && regexes_.empty() && !counting_; }
+  // REQUIRES: OnlyLiterals(). Some literal goes on from here; the class that the shortest such
+  // literal goes on with, -1 at its end.
+  bool Begins(StateId state) const { return key(state)[0] != kNoNode; }
+  int ClassTowardsShortest(StateId state) const {
+    return tries_[0].nodes[key(state)[0]].towards_shortest;
+  }
+  // A guess at how many more characters an accepted string needs at least, given that what each
+  // regex needs can be read at once (or, with `apart`, only one behind the other); guides searches.
+  uint32_t Distance(StateId state, bool apart = false) const;
+  // Steps of the regexes' arena so far.
+  uint64_t work() const { return table_.regexes->work(); }
+  SearchSpending& spending() const { return *table_.spending; }
+  // Which states of the regexes were met.
+  using Met = std::vector<std::vector<bool>>;
+  // The steps of the arena that the steps from this state took, of the regexes' states that are
+  // not in `met` yet. REQUIRES: all steps from the state have been taken.
+  uint64_t FreshWork(StateId state, Met& met) const;
+  // What a step from a state costs, in about 10 ns.
+  int64_t StepCost() const {
+    return static_cast<int64_t>(4 + regexes_.size() + tries_.size() + (counting_ ? 1 : 0)) / 4;
+  }
+  // Only the counter still looks at what follows: every class leads to the same state, so questions
+  // about the future are arithmetic.
+  bool Quiet(StateId state);
+  uint64_t Count(StateId state) const { return counting_ ? CountOf(key(state)) : 0; }
+  // Counts at which the truth of a length atom changes, sorted.
+  const std::vector<uint64_t>& critical_counts() const { return critical_; }
+  bool counting() const { return counting_; }
+  // The state with another count. REQUIRES: counting().
+  StateId AtCount(StateId state, uint64_t count);
+  // A regex needed more states or work than the limits allow, and answered "dead" where it could
+  // not go on.
+  bool overflow() const;
+  size_t size() const { return keys_.size() / width_; }
+  // What the states take, roughly.
+  size_t bytes() const {
+    size_t groups = 0;
+    for (const RegexGroup& group : groups_) groups += group.bytes();
+    return size() * (width_ * 4 + 64) + next_.size() * sizeof(StateId) + groups;
+  }
+
+  // A state that is only looked at: what Next would give, without keeping it. The atoms' truth is
+  // all that may be asked of it, until the next call of Peek; kPeeked, or the state itself where it
+  // is there already.
+  static constexpr StateId kPeeked = kNoState - 8;
+  StateId Peek(StateId state, int cls);
+  // The same over keys, the words of a state, for who walks far and keeps no states: width() words
+  // of a state; a step (`after` may not be `words`); whether nothing but the counter still looks at
+  // what follows; the state, kept or only looked at.
+  size_t width() const { return width_; }
+  void CopyKey(StateId state, uint32_t* to) const { std::copy_n(key(state), width_, to); }
+  void StepKey(const uint32_t* words, int cls, uint32_t* after) { Step(words, cls, after); }
+  bool QuietKey(const uint32_t* words);
+  // The classes of which a step may settle something: the bits that SlotOfClass names.
+  RegexGroup::ClassBits SettlingKey(const uint32_t* words);
+  uint8_t SlotOfClass(int cls) const { return class_slots_[static_cast<size_t>(cls)]; }
+  StateId KeepKey(const uint32_t* words) { return Intern(words); }
+  // kNoState: not kept.
+  StateId FindKey(const uint32_t* words) const {
+    return table_of_keys_[KeyPlace(words, HashOf(words))].second;
+  }
+  StateId PeekKey(const uint32_t* words) {
+    std::copy_n(words, width_, peeked_.data());
+    return kPeeked;
+  }
+
+  // Several conditions side by side, whose states may be many.
+  bool wide() const { return regexes_.size() + tries_.size() > 1; }
+  // The truth of all atoms, and which literals are there: states alike in that end alike.
+  std::string Signature(StateId state) const;
+
+ private:
+  static constexpr StateId kUnknown = UINT32_MAX;
+  static constexpr uint32_t kNoNode = UINT32_MAX;
+  struct Regex {
+    AtomId atom;
+    std::unique_ptr<RegexDfa> dfa;
+    std::vector<int> class_map;  // our class -> its class
+  };
+  struct Trie {
+    AtomId atom;
+    struct Node {
+      std::vector<std::pair<int, uint32_t>> children;  // (our class, node), sorted by class
+      int literal = -1;
+      int towards_shortest = -1;  // class of the child with the shortest literal; -1: it ends here
+    };
+    std::vector<Node> nodes;
+  };
+  size_t Interval(char32_t c) const;
+  void BuildClasses();
+  StateId ComputeNext(StateId state, int cls);
+  // The place of the atom's regex or list of literals in a key; kNoSlot for others.
+  static constexpr uint32_t kNoSlot = UINT32_MAX;
+  uint32_t SlotOf(AtomId atom) const {
+    if (!slot_by_atom_.empty()) {
+      const size_t at = atom - atoms_.front();
+      return at < slot_by_atom_.size() ? slot_by_atom_[at] : kNoSlot;
+    }
+    const auto it = std::lower_bound(atoms_.begin(), atoms_.end(), atom);
+    if (it == atoms_.end() || *it != atom) return kNoSlot;
+    return slots_[static_cast<size_t>(it - atoms_.begin())];
+  }
+  void FindSlots();
+  template <typename List>
+  static size_t PlaceOf(const List& list, AtomId atom) {
+    const auto it = std::lower_bound(list.begin(), list.end(), atom,
+                                     [](const auto& entry, AtomId a) { return entry.atom < a; });
+    return it != list.end() && it->atom == atom ? static_cast<size_t>(it - list.begin())
+                                                : list.size();
+  }
+  // The place in the table of a state with this key, or the free one where it belongs.
+  size_t KeyPlace(const uint32_t* state_key, uint32_t hash) const;
+  uint32_t HashOf(const uint32_t* state_key) const;
+  StateId Intern(const uint32_t* state_key);
+  void Step(const uint32_t* from, int cls, uint32_t* after);
+  const uint32_t* key(StateId state) const {
+    return state == kPeeked ? peeked_.data() : &keys_[static_cast<size_t>(state) * width_];
+  }
+  // The last two words, the lower half first.
+  uint64_t CountOf(const uint32_t* state_key) const {
+    return state_key[width_ - 2] | uint64_t{state_key[width_ - 1]} << 32;
+  }
+  void SetCount(uint32_t* state_key, uint64_t count) const {
+    state_key[width_ - 2] = static_cast<uint32_t>(count);
+    state_key[width_ - 1] = static_cast<uint32_t>(count >> 32);
+  }
+  const StringAtom& atom(AtomId id) const { return table_.string(id); }
+
+  const SchemaTable& table_;
+  std::vector<AtomId> atoms_;
+  // The state of a regex, in a key.
+  uint32_t RegexState(const uint32_t* words, size_t regex) const {
+    if (groups_.empty()) return words[regex];
+    return groups_[regex / RegexGroup::kMost].StateOf(words[regex / RegexGroup::kMost],
+                                                      regex % RegexGroup::kMost);
+  }
+
+  std::vector<Regex> regexes_;      // both by atom
+  std::vector<RegexGroup> groups_;  // of many regexes
+  size_t regex_words_ = 0;          // words of a key for the groups, or else for the regexes
+  std::vector<Trie> tries_;
+  std::vector<uint32_t> slots_, slot_by_atom_;  // of atoms_; from atoms_.front() on
+  bool counting_ = false;
+  uint64_t count_cap_ = 0;
+  std::vector<uint64_t> critical_;
+  // Words of a state's key: regexes or groups of them, tries, two for the count; at least 1.
+  size_t width_ = 1;
+
+  int class_count_ = 1;
+  std::vector<char32_t> boundaries_;
+  std::vector<uint32_t> interval_class_;
+  std::vector<char32_t> representative_;
+  int ascii_class_[128];
+  uint8_t ascii_place_[128];
+  static constexpr uint8_t kBeyondSlot = 127, kApartSlot = 126;
+  std::vector<uint8_t> class_slots_;  // by class; none where they are too many
+  std::vector<int> class_of_ascii_;
+  std::array<std::vector<int>, kCharClasses> classes_of_;
+  std::vector<int> classes_apart_;  // of code points beyond ASCII, what classes_of_ does not hold
+
+  std::vector<uint32_t> keys_;
+  // Most states of a mask are left again at once, so rows of next states are made when asked for.
+  static constexpr uint32_t kNoRow = UINT32_MAX;
+  std::vector<uint32_t> rows_;  // by state: its row in next_
+  std::vector<StateId> next_;
+  std::vector<int8_t> quiet_;  // by state, -1 unknown
+  // Open addressing: (hash, state), kNoState where nothing is. A power of two of them.
+  std::vector<std::pair<uint32_t, StateId>> table_of_keys_;
+  std::vector<uint32_t> after_, peeked_;  // keys being made
+};
+
+}  // namespace pawl::schema
+
+#endif  // PAWL_SCHEMAS_STRING_PROGRAM_H_

@@ -1,0 +1,491 @@
+// Best-first search (A*) to a near acceptable state, guided by what each regex still needs,
+// remembered for every state on the way: those on the path found are live, and when nothing is
+// found everything visited is dead. What only the counter still looks at is decided by arithmetic,
+// so maxLength may be as large as it likes.
+#include "schemas/scalar/string_search.h"
+
+#include <algorithm>
+#include <bit>
+#include <queue>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace pawl::schema {
+namespace {
+// Steps of the regexes' arena that one search may take, about 50 ns each; how many all of them take
+// before each gets less; and after how many nothing is searched any more, since one mask may ask
+// about a hundred thousand states. Reading a text does not count: it must not fail for what
+// searches have cost.
+constexpr uint64_t kMaxWork = 1u << 20, kMaxWorkOfAll = 1u << 20, kMaxWorkLater = 1u << 13,
+                   kMaxWorkEver = 1u << 21;
+constexpr size_t kRowsAtOnce = 16;
+constexpr char32_t kSurrogatesBegin = 0xD800, kSurrogatesEnd = 0xDFFF;
+
+bool IsSurrogate(char32_t c) { return c >= kSurrogatesBegin && c <= kSurrogatesEnd; }
+}  // namespace
+
+bool StringSearch::Accepts(StateId state) {
+  if (At(state).accepts == Verdict::kUnknown) {
+    const bool accepted = accept_(state);
+    At(state).accepts = accepted ? Verdict::kLive : Verdict::kDead;
+  }
+  return At(state).accepts == Verdict::kLive;
+}
+
+StringSearch::StateId StringSearch::NextOf(StateId state, int cls) {
+  const StateId next = program_.NextOnce(state, cls);
+  if (!Live(next)) return kNoState;
+  return FreedomOf(next) ? next | kFreeFlag : next;
+}
+
+StringSearch::StateId* StringSearch::AsciiRow(StateId state) {
+  if (state >= rows_.size()) rows_.resize(std::max(program_.size(), size_t{state} + 1), nullptr);
+  if (rows_[state] == nullptr) {
+    const auto width = static_cast<size_t>(program_.ascii_classes());
+    if (row_storage_.empty() || row_storage_.back().size() + width > row_storage_.back().capacity())
+      row_storage_.emplace_back().reserve(width * kRowsAtOnce);
+    std::vector<StateId>& storage = row_storage_.back();
+    storage.resize(storage.size() + width, kUnasked);
+    rows_[state] = &storage[storage.size() - width];
+  }
+  return rows_[state];
+}
+
+StringSearch::StateId StringSearch::AskNextAscii(StateId state, uint8_t cls) {
+  const StateId next = NextOf(state, program_.ClassOfAsciiClass(cls));
+  return AsciiRow(state)[cls] = next;
+}
+
+bool StringSearch::AskLivesAfter(StateId state, uint8_t cls) {
+  if (!live_ && program_.wide() &&
+      program_.Peek(state, program_.ClassOfAsciiClass(cls)) == StringProgram::kPeeked &&
+      accept_(StringProgram::kPeeked)) {
+    AsciiRow(state)[cls] = kSeen;
+    return true;
+  }
+  return AskNextAscii(state, cls) != kNoState;
+}
+
+StringSearch::ClassRow& StringSearch::MakeRow(StateId state) {
+  if (state >= class_rows_.size()) class_rows_.resize(static_cast<size_t>(state) + 1, nullptr);
+  class_rows_[state] = &class_row_storage_.emplace_back();
+  class_rows_[state]->state = state;
+  return *class_rows_[state];
+}
+
+void StringSearch::AskClass(ClassRow& row, CharClass like) {
+  StateId same = kUnasked;
+  for (const int cls : program_.ClassesOf(like)) {
+    const StateId next = NextOf(row.state, cls);
+    same = same == kUnasked || same == next ? next : kMixed;
+    if (same == kMixed) break;
+  }
+  row.next[like] = same;
+  row.asked |= uint64_t{1} << like;
+  if ((same & ~kFreeFlag) == row.state) row.loops |= uint64_t{1} << like;
+}
+
+bool StringSearch::Loops(ClassRow& row, uint64_t classes) {
+  while ((classes & row.asked & ~row.loops) == 0) {
+    const uint64_t unasked = classes & ~row.asked;
+    if (unasked == 0) return true;
+    AskClass(row, static_cast<CharClass>(std::countr_zero(unasked)));
+  }
+  return false;
+}
+
+bool StringSearch::FindAlwaysLive(StateId state) {
+  if (one_atom_) return program_.IsSearch(state);
+  const StateId ahead = program_.AlwaysAhead(state);
+  return ahead != StringProgram::kNoState && Accepts(ahead);
+}
+
+bool StringSearch::DecideLive(StateId state) {
+  if (At(state).live == Verdict::kUnknown) {
+    if (live_) {
+      const bool live = live_(state);
+      At(state).live = live ? Verdict::kLive : Verdict::kDead;
+    } else if (program_.Quiet(state)) {
+      DecideByCount(state);
+    } else if (one_atom_ && program_.SurelyLive(state)) {
+      At(state).live = Verdict::kLive;
+    } else if (one_atom_ && program_.OnlyLiterals()) {
+      At(state).live = program_.Begins(state) ? Verdict::kLive : Verdict::kDead;
+    } else {
+      Decide(state);
+    }
+  }
+  return At(state).live == Verdict::kLive;
+}
+
+void StringSearch::DecideByCount(StateId state) {
+  const uint64_t count = program_.Count(state);
+  Verdict verdict = Accepts(state) ? Verdict::kLive : Verdict::kDead;
+  uint64_t skip = 0;
+  for (const uint64_t critical : program_.critical_counts()) {
+    if (verdict == Verdict::kLive) break;
+    if (critical <= count || !Accepts(program_.AtCount(state, critical))) continue;
+    verdict = Verdict::kLive;
+    skip = critical - count;
+  }
+  At(state).live = verdict;
+  At(state).skip = skip;
+}
+
+std::optional<StringSearch::Freedom> StringSearch::FindFreedom(StateId state) {
+  if (At(state).free == Verdict::kUnknown) {
+    At(state).free = Verdict::kDead;
+    if (program_.Quiet(state)) {
+      // Acceptance changes at the critical counts only; it has to be one interval.
+      const uint64_t count = program_.Count(state);
+      Freedom freedom{kUnbounded, kUnbounded};
+      bool accepted = Accepts(state), closed = false, interval = true;
+      if (accepted) freedom.min = 0;
+      for (const uint64_t critical : program_.critical_counts()) {
+        if (critical <= count) continue;
+        const bool next = Accepts(program_.AtCount(state, critical));
+        if (next && !accepted) {
+          interval = interval && !closed;
+          freedom.min = critical - count;
+        } else if (!next && accepted) {
+          freedom.max = critical - count - 1;
+          closed = true;
+        }
+        accepted = next;
+      }
+      if (interval && freedom.min != kUnbounded) {
+        At(state).free = Verdict::kLive;
+        At(state).freedom = freedom;
+      }
+    }
+  }
+  if (At(state).free != Verdict::kLive) return std::nullopt;
+  return At(state).freedom;
+}
+
+bool StringSearch::HasWay(StateId state) {
+  const Info& info = At(state);
+  return info.live == Verdict::kLive &&
+         (info.via >= 0 || info.accepts == Verdict::kLive || program_.Quiet(state));
+}
+
+// Most states are one step away from one that is known, or from an end.
+bool StringSearch::OneStep(StateId start) {
+  if (Accepts(start)) {
+    At(start).live = Verdict::kLive;
+    return true;
+  }
+  for (int i = 0; i < program_.classes(); ++i) {
+    const int cls = (last_via_ + i) % program_.classes();
+    if (IsSurrogate(program_.Representative(cls))) continue;
+    const StateId next = program_.Next(start, cls);
+    if (At(next).live == Verdict::kUnknown && program_.Quiet(next)) DecideByCount(next);
+    if (!HasWay(next)) continue;
+    At(start).live = Verdict::kLive;
+    At(start).via = last_via_ = cls;
+    return true;
+  }
+  return false;
+}
+
+void StringSearch::Decide(StateId start) {
+  if (hopeless_ && hopeless_(start)) {
+    At(start).live = Verdict::kDead;
+    return;
+  }
+  if (SpentAll()) {
+    At(start).live = Verdict::kLive;  // undecided
+    return;
+  }
+  if (OneStep(start)) return;
+  if (!one_atom_ && AlwaysLive(start)) {
+    At(start).live = Verdict::kLive;
+    return;
+  }
+  const int64_t fuel = std::max(small(), std::min(fuel_, whole() - spent_));
+  Outcome outcome = Explore(start, false, false, fuel);
+  if (outcome == Outcome::kUndecided) outcome = Explore(start, true, false, fuel);
+  if (outcome == Outcome::kLive || At(start).live == Verdict::kDead) return;
+  if (!all_asked_ && !SpentAll()) DecideAll();
+  if (At(start).live != Verdict::kUnknown) return;
+  At(start).live = Verdict::kLive;  // undecided
+}
+
+bool StringSearch::Apart() {
+  apart_ = apart_ || (!live_ && !one_atom_ && program_.wide() &&
+                      program_.bytes() > program_.spending().max_bytes);
+  return apart_;
+}
+
+bool StringSearch::Hopeless(const uint32_t* words) {
+  if (found_dead_) {
+    const StateId state = program_.FindKey(words);
+    const Info* const info = state == kNoState ? nullptr : Known(state);
+    if (info != nullptr && info->live != Verdict::kUnknown) return info->live == Verdict::kDead;
+  }
+  return hopeless_ && hopeless_(program_.PeekKey(words));
+}
+
+bool StringSearch::SpentAll() const {
+  const SearchSpending& spending = program_.spending();
+  return spending.work > kMaxWorkEver || spending.steps > spending.max_steps ||
+         program_.bytes() > spending.max_bytes;
+}
+
+void StringSearch::FindWay(StateId start) {
+  if (At(start).sought) return;
+  if (one_atom_ && program_.OnlyLiterals()) {
+    At(start).via = program_.ClassTowardsShortest(start);
+    return;
+  }
+  if (OneStep(start)) return;
+  const int64_t fuel = std::max(small(), std::min(fuel_, whole() - spent_));
+  if (Explore(start, false, true, fuel) == Outcome::kLive ||
+      Explore(start, true, true, fuel) == Outcome::kLive)
+    return;
+  // Once nothing is searched any more, what was left undecided counts as live, and stays that.
+  if (!all_asked_ && !SpentAll()) DecideAll();
+  At(start).sought = At(start).via < 0;
+}
+
+StringSearch::Outcome StringSearch::Explore(StateId start, bool apart, bool way, int64_t fuel) {
+  struct Visit {
+    StateId from;
+    int via;
+  };
+  std::unordered_map<StateId, Visit> visited = {{start, {start, -1}}};
+  // Nearest first by steps taken plus steps still needed; of equals the deepest, so that long
+  // literals are walked straight. Where parts stand in each other's way that looks at nearly all
+  // states before it is through, so `apart` goes for what is still needed alone.
+  struct Entry {
+    uint64_t total;
+    uint64_t depth;
+    StateId state;
+    bool operator<(const Entry& other) const {
+      if (total != other.total) return total > other.total;
+      return depth != other.depth ? depth < other.depth : state > other.state;
+    }
+  };
+  std::priority_queue<Entry> queue;
+  const auto push = [&](StateId state, uint64_t depth) {
+    uint64_t needed = program_.Distance(state, apart);
+    if (const uint64_t count = program_.Count(state); count < least_)
+      needed = std::max(needed, least_ - count);
+    queue.push({(apart ? 0 : depth) + needed, depth, state});
+  };
+  push(start, 0);
+  const auto mark_path = [&](StateId end) {
+    const bool has_way = HasWay(end);
+    for (StateId s = end; s != start;) {
+      const Visit visit = visited.at(s);
+      At(visit.from).live = Verdict::kLive;
+      if (has_way) At(visit.from).via = visit.via;
+      s = visit.from;
+    }
+  };
+  const int64_t cost = program_.classes() * program_.StepCost();
+  const uint64_t work_before = program_.work();
+  const bool later = program_.spending().work > kMaxWorkOfAll;
+  int64_t left = fuel;
+  bool known_dead = false;
+  Outcome outcome = Outcome::kDead;
+  while (!queue.empty()) {
+    const auto [total, depth, state] = queue.top();
+    queue.pop();
+    if (At(state).live == Verdict::kUnknown && program_.Quiet(state)) DecideByCount(state);
+    if (way ? HasWay(state) : At(state).live == Verdict::kLive && state != start) {
+      mark_path(state);
+      outcome = Outcome::kLive;
+      break;
+    }
+    if (At(state).live == Verdict::kDead) {
+      known_dead = known_dead || !program_.Quiet(state);
+      continue;
+    }
+    if (hopeless_ && hopeless_(state)) {
+      At(state).live = Verdict::kDead;
+      continue;
+    }
+    if (Accepts(state)) {
+      At(state).live = Verdict::kLive;
+      mark_path(state);
+      outcome = Outcome::kLive;
+      break;
+    }
+    const bool dear = later ? program_.work() - work_before > kMaxWorkLater
+                            : fuel - left > small() && program_.work() - work_before > kMaxWork;
+    if ((left -= cost) <= 0 || dear) {
+      outcome = Outcome::kUndecided;
+      break;
+    }
+    for (int cls = 0; cls < program_.classes(); ++cls) {
+      if (IsSurrogate(program_.Representative(cls))) continue;
+      const StateId next = program_.Next(state, cls);
+      if (visited.contains(next)) continue;
+      visited.emplace(next, Visit{state, cls});
+      push(next, depth + 1);
+    }
+  }
+  const int64_t used = fuel - left;
+  if (used > small()) spent_ += used;
+  program_.spending().steps += used;
+  program_.spending().work += program_.work() - work_before;
+  if (outcome != Outcome::kDead || way) return outcome;
+  // Nothing can be reached; whether that may be said does not depend on what was known before.
+  if (used <= small() && (!known_dead || Close(start))) {
+    for (const auto& [state, visit] : visited) At(state).live = Verdict::kDead;
+    found_dead_ = true;
+  }
+  return outcome;
+}
+
+bool StringSearch::Close(StateId start) {
+  std::unordered_set<StateId> seen = {start};
+  std::vector<StateId> open = {start};
+  const int64_t cost = program_.classes() * program_.StepCost();
+  int64_t left = small();
+  while (!open.empty()) {
+    const StateId state = open.back();
+    open.pop_back();
+    if (program_.Quiet(state) || (hopeless_ && hopeless_(state))) continue;
+    if ((left -= cost) <= 0) return false;
+    for (int cls = 0; cls < program_.classes(); ++cls) {
+      if (IsSurrogate(program_.Representative(cls))) continue;
+      const StateId next = program_.Next(state, cls);
+      if (seen.insert(next).second) open.push_back(next);
+    }
+  }
+  return true;
+}
+
+// Forwards from the start to everything, then backwards from the ends: what was not met is dead.
+void StringSearch::DecideAll() {
+  all_asked_ = true;
+  std::unordered_map<StateId, uint32_t> place = {{program_.start(), 0}};
+  std::vector<StateId> states = {program_.start()};
+  std::vector<std::pair<uint32_t, uint32_t>> steps;  // (to, from), as places
+  const auto decided = [&](StateId state) {
+    if (program_.Quiet(state)) {
+      DecideByCount(state);
+    } else if (hopeless_ && hopeless_(state)) {
+      At(state).live = Verdict::kDead;
+    } else {
+      return false;
+    }
+    return true;
+  };
+  const int64_t cost = program_.classes() * program_.StepCost();
+  const int64_t fuel = whole();
+  int64_t left = fuel;
+  StringProgram::Met met;
+  uint64_t work = 0;
+  const uint64_t work_before = program_.work();
+  struct Account {
+    ~Account() { done(); }
+    std::function<void()> done;
+  } const account{[&] {
+    program_.spending().steps += fuel - left;
+    program_.spending().work += program_.work() - work_before;
+  }};
+  for (uint32_t at = 0; at < states.size(); ++at) {
+    if (decided(states[at])) continue;
+    if ((left -= cost) <= 0) return;
+    const size_t begin = steps.size();
+    for (int cls = 0; cls < program_.classes(); ++cls) {
+      if (IsSurrogate(program_.Representative(cls))) continue;
+      const StateId next = program_.Next(states[at], cls);
+      const auto [it, fresh] = place.try_emplace(next, static_cast<uint32_t>(states.size()));
+      if (fresh) states.push_back(next);
+      steps.emplace_back(it->second, at);
+    }
+    if ((work += program_.FreshWork(states[at], met)) > kMaxWork) return;
+    std::sort(steps.begin() + static_cast<ptrdiff_t>(begin), steps.end());
+    steps.erase(std::unique(steps.begin() + static_cast<ptrdiff_t>(begin), steps.end()),
+                steps.end());
+  }
+  std::vector<uint32_t> first(states.size() + 1, 0), from(steps.size());
+  for (const auto& [to, at] : steps) ++first[to + 1];
+  for (size_t i = 0; i < states.size(); ++i) first[i + 1] += first[i];
+  std::vector<uint32_t> fill(first.begin(), first.end() - 1);
+  for (const auto& [to, at] : steps) from[fill[to]++] = at;
+  std::vector<bool> reached(states.size());
+  std::vector<uint32_t> queue;
+  for (uint32_t i = 0; i < states.size(); ++i) {
+    const bool known =
+        program_.Quiet(states[i]) ? At(states[i]).live == Verdict::kLive : Accepts(states[i]);
+    if (!known) continue;
+    reached[i] = true;
+    queue.push_back(i);
+  }
+  for (size_t head = 0; head < queue.size(); ++head) {
+    for (uint32_t k = first[queue[head]]; k < first[queue[head] + 1]; ++k) {
+      if (reached[from[k]]) continue;
+      reached[from[k]] = true;
+      queue.push_back(from[k]);
+      const StateId state = states[from[k]];
+      for (int cls = 0; At(state).via < 0 && cls < program_.classes(); ++cls) {
+        if (!IsSurrogate(program_.Representative(cls)) &&
+            program_.Next(state, cls) == states[queue[head]])
+          At(state).via = cls;
+      }
+    }
+  }
+  for (uint32_t i = 0; i < states.size(); ++i)
+    At(states[i]).live = reached[i] ? Verdict::kLive : Verdict::kDead;
+  found_dead_ = true;
+}
+
+bool StringSearch::LiveWithin(StateId state, char32_t lo, char32_t hi) {
+  return Pick(state, lo, hi).has_value();
+}
+
+std::optional<char32_t> StringSearch::Pick(StateId state, char32_t lo, char32_t hi) {
+  if (lo < kSurrogatesBegin && hi > kSurrogatesEnd) {
+    if (auto c = Pick(state, lo, kSurrogatesBegin - 1)) return c;
+    return Pick(state, kSurrogatesEnd + 1, hi);
+  }
+  if (lo >= kSurrogatesBegin && lo <= kSurrogatesEnd) lo = kSurrogatesEnd + 1;
+  if (hi >= kSurrogatesBegin && hi <= kSurrogatesEnd) hi = kSurrogatesBegin - 1;
+  if (lo > hi) return std::nullopt;
+  int found = -1;
+  program_.AnyClassIn(lo, hi, [&](int cls) {
+    if (!Live(program_.Next(state, cls))) return false;
+    found = cls;
+    return true;
+  });
+  if (found < 0) return std::nullopt;
+  // The first code point of the range in that class: classes are unions of intervals, so bisecting
+  // is not possible, but the interval that was found begins at `lo` or at a boundary.
+  const char32_t representative = program_.Representative(found);
+  if (representative >= lo && representative <= hi) return representative;
+  for (char32_t c = lo; c <= hi; ++c) {
+    if (program_.ClassOf(c) == found) return c;
+  }
+  return std::nullopt;
+}
+
+std::optional<StringSearch::StateId> StringSearch::Next(StateId state, char32_t c) {
+  const StateId next = program_.Next(state, program_.ClassOf(c));
+  if (!Live(next)) return std::nullopt;
+  return next;
+}
+
+std::optional<std::u32string> StringSearch::Shortest(StateId state, size_t max_length) {
+  if (!Live(state)) return std::nullopt;
+  std::u32string out;
+  while (!Accepts(state)) {
+    if (program_.Quiet(state)) {
+      if (out.size() + At(state).skip > max_length) return std::nullopt;
+      return out.append(At(state).skip, U'a');
+    }
+    if (At(state).via < 0) FindWay(state);  // live, but nobody has asked for the way yet
+    if (At(state).via < 0 || out.size() >= max_length) return std::nullopt;
+    const int via = At(state).via;
+    out.push_back(program_.Representative(via));
+    state = program_.Next(state, via);
+    if (!Live(state)) return std::nullopt;
+  }
+  return out;
+}
+
+}  // namespace pawl::schema

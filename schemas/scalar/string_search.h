@@ -1,0 +1,219 @@
+// StringSearch: from which states of a StringProgram an acceptable string can still be reached, and
+// how.
+#ifndef PAWL_SCHEMAS_STRING_SEARCH_H_
+#define PAWL_SCHEMAS_STRING_SEARCH_H_
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "schemas/scalar/string_program.h"
+
+namespace pawl::schema {
+
+class StringSearch {
+ public:
+  using StateId = StringProgram::StateId;
+  // `accept`: whether the string may end in this state, which may be a StringProgram::kPeeked;
+  // asked at most once per state that is kept. `fuel`: see Limits. `one_atom`: `accept` asks for
+  // nothing but the program's only regex or list, so that most states are known to be live without
+  // a search.
+  StringSearch(StringProgram& program, std::function<bool(StateId)> accept, int64_t fuel,
+               bool one_atom = false)
+      : program_(program), accept_(std::move(accept)), fuel_(fuel), one_atom_(one_atom) {}
+  // `live` answers what would otherwise be searched for.
+  StringSearch(StringProgram& program, std::function<bool(StateId)> accept,
+               std::function<bool(StateId)> live, int64_t fuel)
+      : program_(program), accept_(std::move(accept)), live_(std::move(live)), fuel_(fuel) {}
+
+  // What makes searches shorter. `least`: code points that every accepted string has. `hopeless`:
+  // in this state already it is settled that nothing will be accepted; "no" may be wrong.
+  void SetHints(uint64_t least, std::function<bool(StateId)> hopeless) {
+    least_ = least;
+    hopeless_ = std::move(hopeless);
+  }
+
+  StringProgram& program() { return program_; }
+  // The product has grown too large to look ahead in, or to keep all of its states. From now on
+  // each condition is asked by itself: a state of which nothing was found before is live exactly
+  // when it is not settled that nothing will be accepted.
+  bool Apart();
+  // REQUIRES: Apart(). Of the state with these words, which need not be kept: that it is not live,
+  // where more than a counter looks at what follows.
+  bool Hopeless(const uint32_t* words);
+  // REQUIRES: Apart(). Hopeless may be true of states behind a step that settles nothing.
+  bool FoundDead() const { return found_dead_; }
+  bool Accepts(StateId state);
+  // Some continuation (possibly none) is accepted.
+  bool Live(StateId state) {
+    const Info* const info = Known(state);
+    if (info != nullptr && info->live != Verdict::kUnknown) return info->live == Verdict::kLive;
+    return DecideLive(state);
+  }
+  // What follows is free: whatever comes, `max` code points may, and the string may end after
+  // any number of them from `min` on. nullopt when it matters what comes, or nothing may.
+  struct Freedom {
+    uint64_t min = 0, max = kUnbounded;
+  };
+  std::optional<Freedom> FreedomOf(StateId state) {
+    const Info* const info = Known(state);
+    if (info != nullptr && info->free == Verdict::kDead) return std::nullopt;
+    return FindFreedom(state);
+  }
+  // Some code point in lo..hi (surrogates do not count) leads to a live state.
+  bool LiveWithin(StateId state, char32_t lo, char32_t hi);
+  // The next state when it is live.
+  std::optional<StateId> Next(StateId state, char32_t c);
+  // The same for an ASCII character, with kFreeFlag added when FreedomOf the state has a value;
+  // kNoState when it is not live. Remembered: one load when warm.
+  static constexpr StateId kNoState = StringProgram::kNoState;
+  static constexpr StateId kFreeFlag = StateId{1} << 31;
+  StateId NextAscii(StateId state, uint8_t c) {
+    const uint8_t cls = program_.AsciiClass(c);
+    if (state < rows_.size() && rows_[state] != nullptr && (rows_[state][cls] | 2) != kUnasked)
+      return rows_[state][cls];
+    return AskNextAscii(state, cls);
+  }
+  // Whether NextAscii is a state: for characters behind which nobody looks. Such states need not be
+  // made where the string may end in them.
+  bool LivesAfterAscii(StateId state, uint8_t c) {
+    const uint8_t cls = program_.AsciiClass(c);
+    if (state < rows_.size() && rows_[state] != nullptr && rows_[state][cls] != kUnasked)
+      return rows_[state][cls] != kNoState;
+    return AskLivesAfter(state, cls);
+  }
+  // The one state that every code point beyond ASCII leads to; kNoState when they differ.
+  StateId NextBeyondAscii(StateId state) {
+    Info& info = At(state);
+    if (!info.knows_beyond) {
+      info.knows_beyond = true;
+      info.beyond = program_.NextBeyondAscii(state);
+    }
+    return info.beyond;
+  }
+  // Whatever comes, the string can still be completed. Found for searches, in the sense of
+  // RegexArena::IsSearch, and for nothing else.
+  bool AlwaysLive(StateId state) {
+    if (At(state).always == Verdict::kUnknown) {
+      const bool always = FindAlwaysLive(state);
+      At(state).always = always ? Verdict::kLive : Verdict::kDead;
+    }
+    return At(state).always == Verdict::kLive;
+  }
+  // Where the characters of each class lead. Filled as far as it is asked: derivatives are dear.
+  struct ClassRow {
+    StateId state;
+    uint64_t asked = 0;
+    uint64_t loops = 0;  // those of the asked that lead back to the state
+    std::array<StateId, kCharClasses> next;
+  };
+  ClassRow& RowOf(StateId state) {
+    if (state < class_rows_.size() && class_rows_[state] != nullptr) return *class_rows_[state];
+    return MakeRow(state);
+  }
+  // As NextAscii has it; kMixed when the characters of the class differ.
+  static constexpr StateId kMixed = UINT32_MAX - 2;
+  StateId NextOfClass(ClassRow& row, CharClass like) {
+    if ((row.asked >> like & 1) == 0) AskClass(row, like);
+    return row.next[like];
+  }
+  // Whether all of these classes lead back to the state.
+  bool Loops(ClassRow& row, uint64_t classes);
+  // A shortest accepted continuation; nullopt when none is known or it is longer than `max_length`.
+  std::optional<std::u32string> Shortest(StateId state, size_t max_length);
+  // A code point in lo..hi that leads to a live state; nullopt when there is none.
+  std::optional<char32_t> Pick(StateId state, char32_t lo, char32_t hi);
+
+ private:
+  enum class Verdict : uint8_t { kUnknown, kDead, kLive };
+  struct Info {
+    Verdict live = Verdict::kUnknown;
+    Verdict accepts = Verdict::kUnknown;
+    Verdict free = Verdict::kUnknown;
+    int via = -1;       // class that leads towards acceptance; -1: none known (or accepted here)
+    uint64_t skip = 0;  // quiet states: how many code points are missing
+    Freedom freedom;
+    Verdict always = Verdict::kUnknown;
+    bool knows_beyond = false;
+    bool sought = false;  // a way, in vain
+    StateId beyond = kNoState;
+  };
+  // In pieces: many searches share a program of which each sees a few states.
+  static constexpr int kPiece = 6;
+  using Piece = std::array<Info, 1 << kPiece>;
+  Info& At(StateId state) {
+    const size_t piece = state >> kPiece;
+    if (piece >= info_.size()) info_.resize(piece + 1);
+    if (info_[piece] == nullptr) info_[piece] = std::make_unique<Piece>();
+    return (*info_[piece])[state & ((1 << kPiece) - 1)];
+  }
+  const Info* Known(StateId state) const {
+    const size_t piece = state >> kPiece;
+    if (piece >= info_.size() || info_[piece] == nullptr) return nullptr;
+    return &(*info_[piece])[state & ((1 << kPiece) - 1)];
+  }
+  // kSeen: live, but the state was not made.
+  static constexpr StateId kUnasked = UINT32_MAX - 1, kSeen = UINT32_MAX - 3;
+  // A row of NextAscii, by class of ASCII characters.
+  StateId* AsciiRow(StateId state);
+  StateId AskNextAscii(StateId state, uint8_t cls);
+  bool AskLivesAfter(StateId state, uint8_t cls);
+  // The next state of a class of the program, as NextAscii has it.
+  StateId NextOf(StateId state, int cls);
+  bool FindAlwaysLive(StateId state);
+  ClassRow& MakeRow(StateId state);
+  void AskClass(ClassRow& row, CharClass like);
+  bool DecideLive(StateId state);
+  std::optional<Freedom> FindFreedom(StateId state);
+  // Which states are live must not depend on the order in which they were asked about. So a state
+  // is dead exactly when no end can be reached from it and
+  // - what can be reached from it takes no more than small() steps, or
+  // - what can be reached from the start of the program takes no more than whole() steps.
+  // Everything else is live: found to be, or undecided. How hard is looked for a way to an end
+  // makes no difference to that, so it may depend on what such searches have cost before.
+  int64_t small() const { return fuel_ / 25; }
+  int64_t whole() const { return fuel_ * 16; }
+  enum class Outcome : uint8_t { kLive, kDead, kUndecided };
+  // Looks for an accepted string, nearest first; `apart`: see StringProgram::Distance. `way`: one
+  // that can be told is wanted.
+  Outcome Explore(StateId start, bool apart, bool way, int64_t fuel);
+  void Decide(StateId state);
+  // Decides every state that can be reached from the start of the program if they are not too many.
+  void DecideAll();
+  // Whether from `state` no more than small() steps reach everything that can be reached.
+  bool Close(StateId state);
+  bool OneStep(StateId start);
+  // So much was spent on searches for all strings of the schema that no more is.
+  bool SpentAll() const;
+  void FindWay(StateId state);
+  // An accepted continuation is known.
+  bool HasWay(StateId state);
+  void DecideByCount(StateId state);
+
+  StringProgram& program_;
+  std::function<bool(StateId)> accept_;
+  std::function<bool(StateId)> live_;
+  int64_t fuel_;
+  bool one_atom_ = false;
+  uint64_t least_ = 0;
+  std::function<bool(StateId)> hopeless_;
+  int64_t spent_ = 0;                         // on searches that took more than small() steps
+  bool all_asked_ = false;                    // DecideAll has run
+  bool apart_ = false;                        // see Apart
+  bool found_dead_ = false;                   // by looking ahead
+  int last_via_ = 0;                          // what led to acceptance the last time: a good guess
+  std::vector<std::unique_ptr<Piece>> info_;  // by state
+  std::vector<StateId*> rows_;                // by state, a next state for each ASCII class
+  std::deque<std::vector<StateId>> row_storage_;
+  std::vector<ClassRow*> class_rows_;  // by state
+  std::deque<ClassRow> class_row_storage_;
+};
+
+}  // namespace pawl::schema
+
+#endif  // PAWL_SCHEMAS_STRING_SEARCH_H_

@@ -1,0 +1,41 @@
+// WalkString: the tokens that may follow a position in a string, all at once.
+//
+//   mask = what any string allows  -  what this one does not
+//
+// The trie of the tokens is walked together with the string's search, but only as far as the two
+// differ: where the search has become free (StringSearch::FreedomOf) the rest of the subtree is
+// known from StringTokens, where it is dead the rest is dead.
+#ifndef PAWL_SCHEMAS_STRING_WALK_H_
+#define PAWL_SCHEMAS_STRING_WALK_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "schemas/scalar/string_search.h"
+#include "schemas/scalar/string_tokens.h"
+
+namespace pawl::schema {
+
+// Tokens that close the string, as far as the string is concerned: what follows the quote is not
+// looked at.
+struct StringClosings {
+  uint32_t begin, end;          // places in StringIndex::crossings()
+  StringSearch::StateId state;  // after `read` code points of the token
+  uint16_t read;
+  // With freedom: the tokens whose length - read is in min..max. Without: all of them have the
+  // length `read`, and the string may end in `state`.
+  bool free;
+  uint64_t min = 0, max = 0;
+};
+
+// `state`: of the search at a boundary of code points, reached where `index` begins; live. Sets the
+// bits in `words` of the tokens that stay inside, and appends the others. `fresh`: words are zero,
+// and index is that of the root.
+void WalkString(StringSearch& search, StringSearch::StateId state, const Vocabulary& vocabulary,
+                uint32_t node, const StringTokens& tokens, const StringIndex& index,
+                StringSpelling spelling, bool fresh, uint32_t* words,
+                std::vector<StringClosings>& closings);
+
+}  // namespace pawl::schema
+
+#endif  // PAWL_SCHEMAS_STRING_WALK_H_

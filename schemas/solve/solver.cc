@@ -1,0 +1,361 @@
+// A value is solved kind by kind; a container by turning what is still undecided into cubes (atoms
+// that have to hold, atoms that have to fail) and building the members or items that a cube needs.
+// Purely positive cubes, which is what schemas without not/oneOf give, are decided exactly.
+// Recursion is cut where a formula meets itself: a value that needs itself is no value (least
+// fixpoint).
+#include "schemas/solve/solver.h"
+
+#include <algorithm>
+
+#include "src/base/json.h"
+#include "src/base/utf8.h"
+
+namespace pawl::schema {
+namespace {
+
+constexpr size_t kMaxCubes = 64;
+constexpr size_t kMaxTracksEnumerated = 6;
+// Values and containers in one another: two for each of the 520 levels of JSON that a schema may
+// have (a `const`), and some for what leads there. 1,040 take less than a MiB of stack.
+constexpr int kMaxDepth = 1100;
+// Once something is found a few more tries may find something shorter; that is enough.
+constexpr int kMaxShorter = 4;
+
+// Keeps the better of two answers: yes before unknown before no, the shorter text of two yeses.
+void Improve(Found& best, Found candidate) {
+  const auto length = [](const Found& f) {
+    return f.text ? f.text->size() : Solver::kMaxWitness + 1;
+  };
+  if (candidate.answer > best.answer ||
+      (candidate.answer == Answer::kYes && best.answer == Answer::kYes &&
+       length(candidate) < length(best))) {
+    best = std::move(candidate);
+  }
+}
+
+}  // namespace
+
+Solver::Solver(Frames& frames, const JsonSchemaOptions& options)
+    : frames_(frames),
+      table_(frames.table()),
+      options_(options),
+      scalars_(table_, options, [this](FrameId frame, const std::vector<bool>& truth) {
+        return AroundAccepts(frame, truth);
+      }) {
+  frames_.SetTight(
+      [this](FormulaId demand, const std::string& canonical) { return Tight(demand, canonical); });
+  frames_.SetLeft([this](FormulaId demand, IdSets::Id items) { return LeftOf(demand, items); });
+}
+
+const Found& Solver::Value(FormulaId formula, bool want_text) {
+  if (const auto it = values_.find(formula);
+      it != values_.end() && (it->second.with_text || !want_text)) {
+    return it->second.found;
+  }
+  static const Found kNone{Answer::kNo, std::nullopt};
+  static const Found kOpen{Answer::kUnknown, std::nullopt};
+  if (const auto it = solving_.find(formula); it != solving_.end()) {
+    lowest_reused_ = std::min(lowest_reused_, it->second);
+    return kNone;
+  }
+  if (depth_ >= kMaxDepth) {
+    lowest_reused_ = 0;
+    return kOpen;
+  }
+  if (depth_ == 0) fuel_ = options_.step_fuel;
+  if (--fuel_ <= 0) {
+    lowest_reused_ = std::min(lowest_reused_, depth_ - 1);
+    return kOpen;
+  }
+  const int outer_reused = lowest_reused_;
+  lowest_reused_ = INT32_MAX;
+  solving_.emplace(formula, depth_);
+  ++depth_;
+  const bool outer_text = want_text_;
+  want_text_ = want_text;
+  Found found = SolveValue(formula);
+  want_text_ = outer_text;
+  --depth_;
+  solving_.erase(formula);
+  const bool self_contained = lowest_reused_ >= depth_;
+  lowest_reused_ = std::min(outer_reused, self_contained ? INT32_MAX : lowest_reused_);
+  if (found.answer == Answer::kYes || self_contained) {
+    return values_.insert_or_assign(formula, Known{std::move(found), want_text})
+        .first->second.found;
+  }
+  return found.answer == Answer::kNo ? kNone : kOpen;
+}
+
+Found Solver::SolveValue(FormulaId formula) {
+  FormulaArena& formulas = table_.formulas;
+  if (formula == kFalseFormula) return {Answer::kNo, std::nullopt};
+  if (formula == kTrueFormula) return {Answer::kYes, "0"};
+  Found best;
+  const Goal goal{formula, {}, kNoFrame};
+  if (!want_text_) {
+    for (const Kind kind : {kNullValue, kTrueValue, kFalseValue}) {
+      if (formulas.ForKind(formula, kind) == kTrueFormula) return {Answer::kYes, std::nullopt};
+    }
+  }
+  if (formulas.ForKind(formula, kNumberValue) != kFalseFormula) {
+    NumberProgram* program = scalars_.Number(goal);
+    if (program == nullptr) {
+      Improve(best, {Answer::kUnknown, std::nullopt});
+    } else if (program->Live(program->start())) {
+      if (!want_text_) return {Answer::kYes, std::nullopt};
+      Improve(best, {Answer::kYes, program->Shortest(program->start())});
+    }
+  }
+  if (formulas.ForKind(formula, kStringValue) != kFalseFormula) {
+    StringSearch& search = scalars_.String(goal);
+    if (search.Live(search.program().start())) {
+      Found found{Answer::kYes, std::nullopt};
+      if (!want_text_) return found;
+      if (const auto text = search.Shortest(search.program().start(), kMaxWitness)) {
+        found.text = json::Quote(EncodeCodepoints(*text));
+      }
+      Improve(best, std::move(found));
+    }
+  }
+  if (formulas.ForKind(formula, kNullValue) == kTrueFormula) Improve(best, {Answer::kYes, "null"});
+  if (formulas.ForKind(formula, kTrueValue) == kTrueFormula) Improve(best, {Answer::kYes, "true"});
+  if (formulas.ForKind(formula, kFalseValue) == kTrueFormula)
+    Improve(best, {Answer::kYes, "false"});
+  if (best.answer == Answer::kYes && best.text && best.text->size() <= 5) return best;
+  for (const Kind kind : {kArrayValue, kObjectValue}) {
+    const FrameId frame = frames_.Open(kind, goal);
+    if (frame == kNoFrame) continue;
+    if (!want_text_) {
+      Improve(best, {Container(frame), std::nullopt});
+      if (best.answer == Answer::kYes) return best;
+      continue;
+    }
+    Found found = ContainerText(frame);
+    if (found.text)
+      found.text = kind == kArrayValue ? "[" + *found.text + "]" : "{" + *found.text + "}";
+    Improve(best, std::move(found));
+  }
+  return best;
+}
+
+Found Solver::GuardedContainer(FrameId frame, bool want_text, bool& self_contained) {
+  const int outer_reused = lowest_reused_;
+  const bool outer_text = want_text_;
+  lowest_reused_ = INT32_MAX;
+  want_text_ = want_text;
+  if (depth_ == 0) fuel_ = options_.step_fuel;
+  ++depth_;
+  Found found = SolveContainer(frame);
+  --depth_;
+  want_text_ = outer_text;
+  self_contained = lowest_reused_ >= depth_;
+  lowest_reused_ = std::min(outer_reused, self_contained ? INT32_MAX : lowest_reused_);
+  return found;
+}
+
+Answer Solver::Container(FrameId frame) {
+  if (const auto it = containers_.find(frame); it != containers_.end()) return it->second;
+  bool self_contained;
+  const Answer answer = GuardedContainer(frame, false, self_contained).answer;
+  if (answer == Answer::kYes || self_contained) containers_.emplace(frame, answer);
+  return answer;
+}
+
+Found Solver::ContainerText(FrameId frame) {
+  bool self_contained;
+  Found found = GuardedContainer(frame, true, self_contained);
+  if (found.answer == Answer::kYes || self_contained)
+    containers_.insert_or_assign(frame, found.answer);
+  return found;
+}
+
+// One at a time: of a thousand tracks (an enum of objects) the first that is tried usually does.
+template <typename Fn>
+void Solver::TryVectors(const std::vector<FormulaId>& tracks, bool& complete, const Fn& fn) const {
+  const size_t m = tracks.size();
+  size_t open = 0;
+  for (const FormulaId track : tracks) open += table_.formulas.IsConstant(track) ? 0 : 1;
+  complete = open <= kMaxTracksEnumerated;
+  std::vector<bool> all(m, true), base(m);
+  for (size_t i = 0; i < m; ++i) {
+    all[i] = tracks[i] != kFalseFormula;
+    base[i] = tracks[i] == kTrueFormula;
+  }
+  // Most tracks true first: the usual completion satisfies them.
+  if (complete) {
+    std::vector<bool> v = std::move(all);
+    while (!fn(v)) {
+      size_t i = 0;
+      for (; i < m; ++i) {
+        if (table_.formulas.IsConstant(tracks[i])) continue;
+        v[i] = !v[i];
+        if (!v[i]) break;
+      }
+      if (i == m) return;
+    }
+    return;
+  }
+  if (fn(all)) return;
+  for (size_t i = 0; i < m; ++i) {
+    if (table_.formulas.IsConstant(tracks[i])) continue;
+    std::vector<bool> one = base;
+    one[i] = true;
+    if (fn(one)) return;
+  }
+  fn(base);
+}
+
+FormulaId Solver::WithOutcomes(FormulaId must, const std::vector<FormulaId>& tracks,
+                               const std::vector<bool>& truth) {
+  std::vector<FormulaId> parts = {must};
+  for (size_t i = 0; i < tracks.size(); ++i) {
+    parts.push_back(truth[i] ? tracks[i] : table_.formulas.Not(tracks[i]));
+  }
+  return table_.formulas.And(parts);
+}
+
+bool Solver::AroundAccepts(FrameId id, const std::vector<bool>& truth) {
+  const FrameId after = frames_.AfterValue(id, truth);
+  if (after == kNoFrame || !Live(after)) return false;
+  return !UniqueAmongOthers(id) || LiveUnique(id, &truth).value_or(true);
+}
+
+bool Solver::Closable(FrameId id) {
+  const Frame frame = frames_[id];
+  std::vector<bool> truth;
+  if (!frames_.EndTruth(frame, truth)) return false;
+  return frame.tracks.empty() || AroundAccepts(frame.around, truth);
+}
+
+bool Solver::LivePending(FrameId id) {
+  if (const auto it = pending_.find(id); it != pending_.end()) return it->second;
+  const Goal goal = frames_.PendingGoal(id);
+  if (const Frame frame = frames_[id]; frame.items != IdSets::kEmpty) {
+    if (const auto left = FewLeftIn(frame)) {
+      uint64_t needed = 1;
+      for (const AtomId atom : table_.formulas.MustAtoms(frame.must)) {
+        const uint64_t least = table_.array(atom).min_items;
+        needed = std::max(needed, least - std::min(least, frame.count));
+      }
+      const FrameId after = left->count < needed ? kNoFrame : frames_.AfterValue(id, {});
+      return pending_[id] = after != kNoFrame && Live(after);
+    }
+  }
+  if (UniqueAmongOthers(id)) {
+    if (const auto live = LiveUnique(id)) return pending_[id] = *live;
+  }
+  bool complete;
+  bool live = false;
+  TryVectors(goal.tracks, complete, [&](const std::vector<bool>& truth) {
+    const FrameId after = frames_.AfterValue(id, truth);
+    live = after != kNoFrame &&
+           Value(WithOutcomes(goal.must, goal.tracks, truth)).answer != Answer::kNo && Live(after);
+    return live;
+  });
+  if (!live && !complete) live = Value(goal.must).answer != Answer::kNo;
+  pending_.emplace(id, live);
+  return live;
+}
+
+std::optional<std::string> Solver::PendingValue(FrameId id) {
+  const Goal goal = frames_.PendingGoal(id);
+  if (const Frame frame = frames_[id];
+      frame.items != IdSets::kEmpty && frames_.PlainUnique(frame)) {
+    FormulaId any = kTrueFormula;
+    for (const AtomId atom : table_.formulas.MustAtoms(frame.must))
+      any = table_.formulas.And(any, frames_.AnyItemDemand(atom, frame.count));
+    if (Plentiful(any)) {
+      std::vector<std::string> values = NewValues(any, frame.items, 1);
+      if (!values.empty()) return std::move(values[0]);
+    }
+  }
+  bool complete;
+  std::optional<std::string> best;
+  int tried = 0;  // once something is found
+  TryVectors(goal.tracks, complete, [&](const std::vector<bool>& truth) {
+    if (best && ++tried > kMaxShorter) return true;
+    const FrameId after = frames_.AfterValue(id, truth);
+    if (after == kNoFrame || Container(after) != Answer::kYes) return false;
+    const Found& found = Value(WithOutcomes(goal.must, goal.tracks, truth), true);
+    if (found.answer == Answer::kYes && found.text && (!best || found.text->size() < best->size()))
+      best = found.text;
+    return false;
+  });
+  return best;
+}
+
+std::shared_ptr<const Solver::Cubes> Solver::CubesOf(FormulaId formula) {
+  if (const auto it = cubes_.find(formula); it != cubes_.end()) return it->second;
+  auto out = std::make_shared<Cubes>();
+  out->cubes = table_.formulas.Cubes(formula, kMaxCubes, out->complete);
+  constexpr size_t kMaxKept = 10'000;
+  if (!table_.formulas.IsConjunction(formula)) {
+    if (cubes_.size() >= kMaxKept) cubes_.clear();
+    cubes_.emplace(formula, out);
+  }
+  return out;
+}
+
+Found Solver::SolveContainer(FrameId id) {
+  const Frame frame = frames_[id];
+  if (frame.kind == kNullValue) return {Answer::kYes, ""};  // the root: the one value is there
+  if (Closable(id)) return {Answer::kYes, ""};
+  std::vector<FormulaId> wanted;
+  bool complete = true;
+  if (frame.tracks.empty()) {
+    wanted.push_back(frame.must);
+  } else {
+    TryVectors(frame.tracks, complete, [&](const std::vector<bool>& truth) {
+      if (AroundAccepts(frame.around, truth))
+        wanted.push_back(WithOutcomes(frame.must, frame.tracks, truth));
+      return false;
+    });
+  }
+  Found best;
+  for (const FormulaId formula : wanted) {
+    if (best.answer == Answer::kYes && !want_text_) break;
+    const std::shared_ptr<const Cubes> cubes = CubesOf(formula);
+    complete = complete && cubes->complete;
+    int tried = 0;
+    for (const Cube& cube : cubes->cubes) {
+      if (best.answer == Answer::kYes && (!want_text_ || ++tried > kMaxShorter)) break;
+      Improve(best, SolveCube(frame, cube));
+    }
+  }
+  if (best.answer == Answer::kNo && !complete) best.answer = Answer::kUnknown;
+  if (best.answer == Answer::kUnknown) {
+    if (Found few = Few(id); few.answer != Answer::kUnknown) best = std::move(few);
+  }
+  return best;
+}
+
+Found Solver::SolveCube(const Frame& frame, const Cube& cube) {
+  if (--fuel_ <= 0) {
+    lowest_reused_ = std::min(lowest_reused_, depth_ - 1);
+    return {Answer::kUnknown, std::nullopt};
+  }
+  std::optional<Cube> shorter;
+  if (!SettleConstants(frame.kind, cube, shorter)) return {Answer::kNo, std::nullopt};
+  const Cube& rest = shorter ? *shorter : cube;
+  return frame.kind == kObjectValue ? SolveObject(frame, rest) : SolveArray(frame, rest);
+}
+
+bool Solver::SettleConstants(Kind kind, const Cube& cube, std::optional<Cube>& rest) const {
+  const auto text = [&](AtomId atom) -> const std::string& {
+    return kind == kObjectValue ? table_.object(atom).constant : table_.array(atom).constant;
+  };
+  const auto chosen = std::find_if(cube.positive.begin(), cube.positive.end(),
+                                   [&](AtomId atom) { return !text(atom).empty(); });
+  if (chosen == cube.positive.end()) return true;
+  const std::string& constant = text(*chosen);
+  const auto other = [&](AtomId atom) { return !text(atom).empty() && text(atom) != constant; };
+  if (std::any_of(cube.positive.begin(), cube.positive.end(), other)) return false;
+  const auto same = [&](AtomId atom) { return text(atom) == constant; };
+  if (std::any_of(cube.negative.begin(), cube.negative.end(), same)) return false;
+  if (std::none_of(cube.negative.begin(), cube.negative.end(), other)) return true;
+  rest = cube;
+  std::erase_if(rest->negative, other);
+  return true;
+}
+
+}  // namespace pawl::schema

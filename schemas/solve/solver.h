@@ -1,0 +1,194 @@
+// Solver: can it still be completed, and how? The look-ahead behind "no dead ends" and
+// shortest_close.
+//
+// Satisfiability of a formula and of what is left of a frame, each with a witness text. Answers are
+// memoised by id, so equal positions of a schema are decided once. "No" is a proof; "yes" comes
+// with a construction; where neither is found within the fuel (some combinations of not/oneOf over
+// containers) the answer is unknown, and the position counts as live: the byte that would break the
+// schema is refused when it comes, since frames decide exactly at the end.
+#ifndef PAWL_SCHEMAS_SOLVER_H_
+#define PAWL_SCHEMAS_SOLVER_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "pawl/json_schema_options.h"
+#include "schemas/frames/frames.h"
+#include "schemas/frames/scalars.h"
+#include "src/base/json.h"
+
+namespace pawl::schema {
+
+enum class Answer : uint8_t { kNo, kUnknown, kYes };
+
+struct Found {
+  Answer answer = Answer::kNo;
+  // Witness text when answer is kYes and the text is not too long: a JSON value; for a frame the
+  // missing members or items joined by ',' (without the closing bracket).
+  std::optional<std::string> text;
+};
+
+class Solver {
+ public:
+  Solver(Frames& frames, const JsonSchemaOptions& options);
+
+  // Is there a value that makes the formula true? Its text is looked for only when it is wanted:
+  // most questions are about whether something is possible, and finding an example is dearer.
+  const Found& Value(FormulaId formula, bool want_text = false);
+  // Can this container (nothing pending) be completed so that its goal is met?
+  Answer Container(FrameId frame);
+  bool Live(FrameId frame) { return Container(frame) != Answer::kNo; }
+  // The same with the text; not memoised, so that frames, of which there are many, do not each keep
+  // one.
+  Found ContainerText(FrameId frame);
+  // The same where the items that are missing are numbers and strings without end, or values to be
+  // counted: then the text is known to fit, and need not be read to be sure. nullopt elsewhere.
+  std::optional<std::string> CountedText(FrameId frame);
+  // Is there a value for the pending place after which the frame is live?
+  bool LivePending(FrameId frame);
+  // A value for the pending place of the frame, after which it is live; nullopt when none is known.
+  std::optional<std::string> PendingValue(FrameId frame);
+  // Whether the frame can live with these outcomes of its pending tracks.
+  bool AroundAccepts(FrameId frame, const std::vector<bool>& truth);
+  // The container may end here.
+  bool Closable(FrameId frame);
+
+  Scalars& scalars() { return scalars_; }
+  Frames& frames() { return frames_; }
+
+  static constexpr size_t kMaxWitness = size_t{1} << 16;
+
+ private:
+  Found SolveValue(FormulaId formula);
+  Found SolveContainer(FrameId frame);
+  Found GuardedContainer(FrameId frame, bool want_text, bool& self_contained);
+  Found SolveCube(const Frame& frame, const Cube& cube);
+  // Of a cube whose value is a known constant: false when another constant contradicts it; `rest`:
+  // the cube without the constants that it differs from, when there are any.
+  bool SettleConstants(Kind kind, const Cube& cube, std::optional<Cube>& rest) const;
+  Found SolveObject(const Frame& frame, const Cube& cube);
+  // How many keys of the set the atom requires.
+  size_t RequiredIn(const ObjectLayout& layout, AtomId atom, IdSets::Id seen);
+  Found SolveArray(const Frame& frame, const Cube& cube);
+  // The array's further items when they have to be unique and there are values without end
+  // (solver_unique.cc); nullopt when that cannot be said.
+  std::optional<Found> SolveUnique(const Frame& frame, FormulaId item, uint64_t items);
+  // All values that fit, where they can be counted: those of an enum, say. nullptr elsewhere.
+  struct FewValues {
+    std::vector<uint32_t> items;  // as Frames::InternItem has them
+    std::vector<std::string> texts;
+    // How many of a set of items are among them; each set is the one before it and one item more.
+    std::unordered_map<IdSets::Id, size_t> taken;
+    // The same values by kind, with their items; the rest are arrays and objects.
+    std::vector<std::pair<Decimal, uint32_t>> numbers;
+    std::vector<std::pair<std::u32string, uint32_t>> strings;
+    std::vector<std::pair<Kind, uint32_t>> literals;
+    bool containers = false;
+    bool bounded = false;  // numbers that no list of the schema holds
+    // The texts are as the options have them written; members of constants may be in another order.
+    bool as_written = true;
+    std::unordered_map<IdSets::Id, FormulaId> left;  // what LeftOf said
+  };
+  // (solver_few.cc)
+  FewValues* FewValuesOf(FormulaId formula);
+  std::unique_ptr<FewValues> ListValues(FormulaId formula);
+  // All that fit; false when they are too many.
+  bool ListStrings(StringSearch& search, std::set<std::u32string>& out);
+  bool ListNumbers(NumberProgram& program, std::set<std::string>& out);
+  bool ListContainers(FrameId frame, const std::string& text, size_t rank,
+                      std::vector<std::string>& out);
+  template <typename Fn>
+  bool EachValue(FrameId pending, const Fn& fn, const std::vector<bool>* wanted = nullptr);
+  // Whether the frame can live with one of the values that may come (and have these outcomes); they
+  // are told apart, which matters where items have to be unique under further conditions.
+  std::optional<bool> LiveUnique(FrameId pending, const std::vector<bool>* wanted = nullptr);
+  bool HasFewAtoms(FrameId frame);
+  bool UniqueAmongOthers(FrameId frame) const {
+    return frames_[frame].kind == kArrayValue && frames_.NeedsCanonicalItems(frames_[frame]) &&
+           !frames_.PlainUnique(frames_[frame]);
+  }
+  template <typename Fn>
+  bool EachNext(FrameId frame, size_t rank, const Fn& fn);
+  // The container by trying all that may come, where that is little.
+  Found Few(FrameId frame);
+  Found SearchFew(FrameId frame, size_t rank, std::map<FrameId, Answer>& known);
+  int Holds(FormulaId formula, const json::Value& value);
+  // Of all values that fit those that are none of the items; nullopt where they are not counted.
+  std::optional<FormulaId> LeftOf(FormulaId demand, IdSets::Id items);
+  // The demand on every further item of an array under plain uniqueItems, where all places are
+  // alike and few values fit.
+  struct FewLeft {
+    FewValues* values;
+    size_t count;  // values that are not there yet
+  };
+  std::optional<FewLeft> FewLeftIn(const Frame& frame);
+  // Whether the numbers and strings that fit have no end.
+  bool Plentiful(FormulaId formula);
+  Frames::Tightness Tight(FormulaId formula, const std::string& canonical);
+  // The first numbers and strings that fit, as texts and as items: at least `wanted`, if they are
+  // found.
+  struct Listed {
+    size_t wanted = 0;
+    std::vector<std::pair<std::string, uint32_t>> values;
+  };
+  const Listed& ValuesOf(FormulaId formula, size_t wanted);
+  // Up to `count` short values that fit and are none of `items`.
+  std::vector<std::string> NewValues(FormulaId formula, IdSets::Id items, size_t count);
+  // Calls fn(outcomes) for the outcome vectors of the tracks worth trying, which are all of them
+  // when they are few, until it returns true. `complete`: there are no others.
+  template <typename Fn>
+  void TryVectors(const std::vector<FormulaId>& tracks, bool& complete, const Fn& fn) const;
+  struct Cubes {
+    std::vector<Cube> cubes;
+    bool complete;
+  };
+  std::shared_ptr<const Cubes> CubesOf(FormulaId formula);
+  FormulaId WithOutcomes(FormulaId must, const std::vector<FormulaId>& tracks,
+                         const std::vector<bool>& truth);
+
+  Frames& frames_;
+  SchemaTable& table_;
+  const JsonSchemaOptions& options_;
+  Scalars scalars_;
+  struct Known {
+    Found found;
+    bool with_text;
+  };
+  std::unordered_map<FormulaId, Known> values_;
+  std::unordered_map<FrameId, Answer> containers_;
+  // What the positive atoms of a cube demand of each named key, for a layout; filled as it is asked
+  // for.
+  struct NamedDemands {
+    std::vector<FormulaId> by_rank;  // kUnset where not asked yet
+    bool all_required = false;       // each required key is known to have a value
+  };
+  static constexpr FormulaId kUnset = UINT32_MAX;
+  std::map<std::pair<uint32_t, std::vector<AtomId>>, NamedDemands> named_demands_;
+  std::map<std::pair<AtomId, IdSets::Id>, size_t> required_in_;
+  std::unordered_map<FormulaId, std::shared_ptr<const Cubes>> cubes_;
+  std::unordered_map<FormulaId, bool> plentiful_;
+  std::unordered_map<FormulaId, Listed> listed_;
+  std::unordered_map<FormulaId, std::unique_ptr<FewValues>> few_;
+  int few_depth_ = 0;
+  bool few_as_written_ = true;  // of the values put together so far
+  // Steps that are left: of one listing or search, of all listings, of all searches.
+  int64_t few_steps_ = 0, few_total_ = 1'000'000, search_total_ = 200'000;
+  bool want_text_ = false;
+  std::unordered_map<FrameId, bool> pending_;
+  // Formulas being solved further up, with their depth: meeting one again is no proof of anything
+  // but "not by this way", so answers that rest on it are not remembered above that depth.
+  std::unordered_map<FormulaId, int> solving_;
+  int depth_ = 0;
+  int lowest_reused_ = INT32_MAX;
+  int64_t fuel_ = 0;
+};
+
+}  // namespace pawl::schema
+
+#endif  // PAWL_SCHEMAS_SOLVER_H_

@@ -1,0 +1,541 @@
+// Values that can be counted: those of an enum, the numbers between two near bounds, short tuples
+// and closed objects of such. They are listed one by one, to a budget; where that ends within it,
+// what is left of them under uniqueItems is known, and so is what a frame can still become where
+// conditions on arrays and objects are combined in ways that greedy planning does not see through.
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "schemas/formula/constant.h"
+#include "schemas/number/number_set.h"
+#include "schemas/solve/solver.h"
+#include "src/base/json.h"
+#include "src/base/utf8.h"
+
+namespace pawl::schema {
+namespace {
+
+constexpr size_t kMaxFew = 20'000, kMaxTried = 1'000'000;
+// Of values that are not in a list of the schema: how many, and the steps to find them.
+constexpr size_t kMaxListed = 4096;
+constexpr int64_t kMaxSteps = 20'000, kMaxSearchSteps = 2'000;
+constexpr int64_t kMaxConditions = 8;
+constexpr int kMaxDepth = 200;  // of arrays and objects, and of items one behind the other
+
+Kind KindOf(const json::Value& value) {
+  switch (value.type) {
+    case json::Type::kNull:
+      return kNullValue;
+    case json::Type::kFalse:
+      return kFalseValue;
+    case json::Type::kTrue:
+      return kTrueValue;
+    case json::Type::kNumber:
+      return kNumberValue;
+    case json::Type::kString:
+      return kStringValue;
+    case json::Type::kArray:
+      return kArrayValue;
+    default:
+      return kObjectValue;
+  }
+}
+
+}  // namespace
+
+// In the order of a search in breadth, so endless ones are noticed by their number.
+bool Solver::ListStrings(StringSearch& search, std::set<std::u32string>& out) {
+  StringProgram& program = search.program();
+  std::vector<std::pair<StringSearch::StateId, std::u32string>> queue;
+  if (search.Live(program.start())) queue.emplace_back(program.start(), U"");
+  for (size_t i = 0; i < queue.size(); ++i) {
+    const auto [state, text] = queue[i];
+    if (search.Accepts(state)) out.insert(text);
+    if (queue.size() > kMaxListed || (few_steps_ -= 8) < 0) return false;
+    // Characters beyond ASCII come in thousands.
+    const StringSearch::StateId from = state;
+    if (program.AnyClassIn(128, 0x10FFFF,
+                           [&](int cls) { return search.Live(program.Next(from, cls)); }))
+      return false;
+    std::vector<std::optional<StringSearch::StateId>> after;  // by class, of the live ones
+    for (int place = 0; place < program.ascii_classes(); ++place) {
+      const StringSearch::StateId next =
+          program.Next(from, program.ClassOfAsciiClass(static_cast<uint8_t>(place)));
+      after.push_back(search.Live(next) ? std::optional(next) : std::nullopt);
+    }
+    for (char32_t c = 0; c < 128; ++c) {
+      const auto& next = after[program.AsciiClass(static_cast<uint8_t>(c))];
+      if (next) queue.emplace_back(*next, text + c);
+    }
+  }
+  return true;
+}
+
+bool Solver::ListNumbers(NumberProgram& program, std::set<std::string>& out) {
+  std::vector<std::pair<NumberProgram::StateId, std::string>> queue;
+  if (program.Live(program.start())) queue.emplace_back(program.start(), "");
+  for (size_t i = 0; i < queue.size(); ++i) {
+    const auto [state, text] = queue[i];
+    // "-0" is a number too, but not the way to write it.
+    if (program.Accepts(state)) out.insert(text == "-0" ? "0" : text);
+    if (queue.size() > kMaxListed || (few_steps_ -= 2) < 0) return false;
+    for (const char c : std::string_view("0123456789.-eE+")) {
+      const NumberProgram::StateId next = program.Step(state, c);
+      if (next != 0 && program.Live(next)) queue.emplace_back(next, text + c);
+    }
+  }
+  return true;
+}
+
+// Calls fn(text, frame after) for each value that may come in the pending place, until it returns
+// true; `wanted`: only those with these outcomes. False: there are others that were not listed.
+template <typename Fn>
+bool Solver::EachValue(FrameId pending, const Fn& fn, const std::vector<bool>* wanted) {
+  if (pending == kNoFrame) return true;
+  const Goal goal = frames_.PendingGoal(pending);
+  const FewValues* few = FewValuesOf(goal.must);
+  if (few == nullptr && !goal.tracks.empty()) {
+    // A value that fits nothing which is waited for may be no way on.
+    const FrameId failed = frames_.AfterValue(pending, std::vector<bool>(goal.tracks.size()));
+    if (failed == kNoFrame || Container(failed) == Answer::kNo)
+      few = FewValuesOf(table_.formulas.And(goal.must, table_.formulas.Or(goal.tracks)));
+  }
+  if (few == nullptr) return Value(goal.must).answer == Answer::kNo;
+  few_as_written_ = few_as_written_ && few->as_written;
+  for (size_t i = 0; i < few->items.size(); ++i) {
+    if (--few_steps_ < 0) return false;
+    const std::string canonical = frames_.ItemText(few->items[i]);
+    std::vector<bool> truth;
+    if (!goal.tracks.empty()) {
+      const auto value = json::Parse(few->texts[i]);
+      if (!value.ok()) return false;
+      for (const FormulaId track : goal.tracks) {
+        const int holds = Holds(track, *value);
+        if (holds < 0) return false;
+        truth.push_back(holds == 1);
+      }
+    }
+    if (wanted != nullptr && truth != *wanted) continue;
+    const FrameId after = frames_.AfterValue(pending, truth, &canonical);
+    if (after != kNoFrame && fn(few->texts[i], after)) return true;
+  }
+  return true;
+}
+
+// The same for each member or item that may come next in the frame, with the place from which on
+// named keys may follow; they are not looked at before `rank`.
+template <typename Fn>
+bool Solver::EachNext(FrameId id, size_t rank, const Fn& fn) {
+  const Frame frame = frames_[id];
+  if (frame.kind == kArrayValue) {
+    return EachValue(frames_.WithItem(id), [&](const std::string& text, FrameId after) {
+      return fn(text, after, size_t{0});
+    });
+  }
+  const ObjectLayout& layout = frames_.layout(frame.layout);
+  if (layout.has_key_conditions) return false;
+  StringProgram& program = *layout.program;
+  bool all = true, stopped = false;
+  for (; rank < layout.names.size() && !stopped; ++rank) {
+    const FrameId pending = frames_.WithKey(id, program, layout.name_states[rank],
+                                            static_cast<int>(rank), layout.name_ids[rank]);
+    const std::string key = json::Quote(layout.names[rank]) + ":";
+    const bool listed = EachValue(pending, [&](const std::string& text, FrameId after) {
+      return stopped = fn(key + text, after, rank + 1);
+    });
+    all = all && listed;
+  }
+  if (stopped) return true;
+  const FrameId other = frames_.WithKey(id, program, program.start(), -1, kAnyName);
+  return all && (other == kNoFrame || !LivePending(other));
+}
+
+// Of many conditions each step would ask for all. Constants are but compared.
+bool Solver::HasFewAtoms(FrameId id) {
+  const Frame& frame = frames_[id];
+  const std::vector<AtomId> atoms = frames_.Atoms(frame);
+  return std::ranges::count_if(atoms, [&](AtomId a) {
+           return (frame.kind == kArrayValue ? table_.array(a).constant : table_.object(a).constant)
+               .empty();
+         }) <= kMaxConditions;
+}
+
+// With what is known of the items: LivePending without it.
+std::optional<bool> Solver::LiveUnique(FrameId pending, const std::vector<bool>* wanted) {
+  if (few_depth_ >= kMaxDepth || search_total_ <= 0 || !HasFewAtoms(pending)) return std::nullopt;
+  if (few_depth_++ == 0) few_steps_ = std::min(kMaxSearchSteps, search_total_);
+  const int64_t steps = few_steps_;
+  bool live = false;
+  const bool all =
+      EachValue(pending, [&](const std::string&, FrameId after) { return live = Live(after); });
+  if (--few_depth_ == 0) search_total_ -= steps - few_steps_;
+  if (live || all) return live;
+  return std::nullopt;
+}
+
+bool Solver::ListContainers(FrameId id, const std::string& text, size_t rank,
+                            std::vector<std::string>& out) {
+  if (--few_steps_ < 0 || out.size() > kMaxListed || few_depth_ >= kMaxDepth) return false;
+  std::vector<bool> truth;
+  if (frames_.EndTruth(frames_[id], truth)) out.push_back(text + (text[0] == '[' ? ']' : '}'));
+  bool all = true;
+  const bool listed = EachNext(id, rank, [&](const std::string& next, FrameId after, size_t from) {
+    if (Container(after) == Answer::kNo) return false;
+    ++few_depth_;
+    all = ListContainers(after, text + (text.size() > 1 ? "," : "") + next, from, out);
+    --few_depth_;
+    return !all;
+  });
+  return listed && all;
+}
+
+Found Solver::SearchFew(FrameId id, size_t rank, std::map<FrameId, Answer>& known) {
+  if (Closable(id)) return {Answer::kYes, ""};
+  if (const auto it = known.find(id); it != known.end() && it->second == Answer::kNo)
+    return {Answer::kNo, std::nullopt};
+  if (few_depth_ >= kMaxDepth) return {Answer::kUnknown, std::nullopt};
+  Found best{Answer::kNo, std::nullopt};
+  const bool all = EachNext(id, rank, [&](const std::string& next, FrameId after, size_t from) {
+    ++few_depth_;
+    Found rest = SearchFew(after, from, known);
+    --few_depth_;
+    if (rest.answer == Answer::kYes && rest.text) {
+      best = {Answer::kYes, next + (rest.text->empty() ? "" : "," + *rest.text)};
+    } else if (rest.answer == Answer::kUnknown) {
+      best.answer = Answer::kUnknown;
+    }
+    return best.answer == Answer::kYes;
+  });
+  if (best.answer == Answer::kNo && !all) best.answer = Answer::kUnknown;
+  known[id] = best.answer;
+  return best;
+}
+
+Found Solver::Few(FrameId id) {
+  if (few_depth_ >= kMaxDepth || search_total_ <= 0 || !HasFewAtoms(id))
+    return {Answer::kUnknown, std::nullopt};
+  if (few_depth_++ == 0) few_steps_ = std::min(kMaxSearchSteps, search_total_);
+  const int64_t steps = few_steps_;
+  std::map<FrameId, Answer> known;
+  Found found = SearchFew(id, 0, known);
+  if (--few_depth_ == 0) search_total_ -= steps - few_steps_;
+  if (found.text && found.text->size() > kMaxWitness) found.text.reset();
+  return found;
+}
+
+// 1, 0, or -1 where that cannot be said.
+int Solver::Holds(FormulaId formula, const json::Value& value) {
+  FormulaArena& formulas = table_.formulas;
+  const auto both = [](int a, int b) { return a == 0 || b == 0 ? 0 : std::min(a, b); };
+  const FormulaId f = formulas.ForKind(formula, KindOf(value));
+  if (formulas.IsConstant(f)) return f == kTrueFormula ? 1 : 0;
+  if (value.type == json::Type::kString) {
+    const auto program = scalars_.Program(formulas.Atoms(f));
+    StringProgram::StateId state = program->start();
+    for (const char32_t c : DecodeCodepoints(value.text))
+      state = program->Next(state, program->ClassOf(c));
+    return formulas.Evaluate(f, [&](AtomId a) { return program->Truth(state, a); }) ? 1 : 0;
+  }
+  if (value.type == json::Type::kNumber) {
+    NumberProgram* const program = scalars_.Number({f, {}, kNoFrame});
+    // An exponent is how long numbers are written here, not how the program reads them.
+    if (program == nullptr || value.text.find_first_of("eE") != std::string::npos) return -1;
+    NumberProgram::StateId state = program->start();
+    for (const char c : value.text) state = state == 0 ? 0 : program->Step(state, c);
+    return state != 0 && program->Accepts(state) ? 1 : 0;
+  }
+  if (value.type == json::Type::kArray) {
+    return formulas.EvaluatePartly(f, [&](AtomId id) {
+      const ArrayAtom& atom = table_.array(id);
+      const size_t size = value.items.size();
+      if (!atom.constant.empty()) return atom.constant == CanonicalText(value) ? 1 : 0;
+      if (size < atom.min_items || size > atom.max_items) return 0;
+      int holds = 1;
+      uint64_t least = 0, most = 0;
+      std::set<std::string> texts;
+      for (size_t i = 0; i < size && holds != 0; ++i) {
+        const json::Value& item = value.items[i];
+        holds = both(holds, Holds(i < atom.prefix.size() ? atom.prefix[i] : atom.items, item));
+        if (atom.unique && !texts.insert(CanonicalText(item)).second) holds = 0;
+        if (!atom.has_contains) continue;
+        const int match = Holds(atom.contains, item);
+        least += match == 1 ? 1 : 0;
+        most += match != 0 ? 1 : 0;
+      }
+      if (holds == 0 || !atom.has_contains) return holds;
+      if (most < atom.min_contains || least > atom.max_contains) return 0;
+      return least >= atom.min_contains && most <= atom.max_contains ? holds : -1;
+    });
+  }
+  return formulas.EvaluatePartly(f, [&](AtomId id) {
+    const ObjectAtom& atom = table_.object(id);
+    if (!atom.constant.empty()) return atom.constant == CanonicalText(value) ? 1 : 0;
+    if (value.members.size() < atom.min_properties || value.members.size() > atom.max_properties)
+      return 0;
+    for (const std::string& name : atom.required) {
+      if (value.Find(name) == nullptr) return 0;
+    }
+    int holds = 1;
+    for (const auto& [name, member] : value.members) {
+      json::Value key;
+      key.type = json::Type::kString;
+      key.text = name;
+      holds = both(holds, Holds(atom.property_names, key));
+      bool matched = false;
+      for (const auto& [other, demand] : atom.properties) {
+        if (other != name) continue;
+        matched = true;
+        holds = both(holds, Holds(demand, member));
+      }
+      for (const ObjectAtom::Pattern& pattern : atom.patterns) {
+        const int match = Holds(pattern.name, key);
+        if (match == 0) continue;
+        matched = true;
+        holds = both(holds, match < 0 ? -1 : Holds(pattern.value, member));
+      }
+      if (!matched) holds = both(holds, Holds(atom.additional, member));
+      if (holds == 0) return 0;
+    }
+    return holds;
+  });
+}
+
+Solver::FewValues* Solver::FewValuesOf(FormulaId formula) {
+  const auto [it, fresh] = few_.try_emplace(formula);
+  if (!fresh) return it->second.get();
+  if (few_depth_ >= kMaxDepth) return nullptr;
+  // One budget for all that is listed on the way.
+  const bool outermost = few_depth_ == 0;
+  if (outermost) few_steps_ = std::min<int64_t>(kMaxSteps, few_total_);
+  const int64_t steps_before = few_steps_;
+  ++few_depth_;
+  const int outer_reused = lowest_reused_;
+  lowest_reused_ = INT32_MAX;
+  std::unique_ptr<FewValues> values = ListValues(formula);
+  // What is said of a formula that is being solved further up holds on this way only.
+  if (lowest_reused_ != INT32_MAX) values = nullptr;
+  lowest_reused_ = std::min(outer_reused, lowest_reused_);
+  --few_depth_;
+  if (outermost) few_total_ -= steps_before - few_steps_;
+  return (few_[formula] = std::move(values)).get();
+}
+
+std::unique_ptr<Solver::FewValues> Solver::ListValues(FormulaId formula) {
+  FormulaArena& formulas = table_.formulas;
+  auto out = std::make_unique<FewValues>();
+  const auto add = [&](std::string text) {
+    const auto value = json::Parse(text);
+    if (!value.ok()) return;
+    out->items.push_back(frames_.InternItem(CanonicalText(*value)));
+    out->texts.push_back(std::move(text));
+  };
+  for (const Kind kind : {kArrayValue, kObjectValue}) {
+    const FormulaId f = formulas.ForKind(formula, kind);
+    if (f == kTrueFormula) return nullptr;
+    const auto constant = [&](AtomId a) -> const std::string& {
+      return kind == kArrayValue ? table_.array(a).constant : table_.object(a).constant;
+    };
+    const std::vector<AtomId> atoms = formulas.Atoms(f);
+    const auto listed = [&](AtomId a) { return !constant(a).empty(); };
+    if (f == kFalseFormula) continue;
+    if (!std::ranges::all_of(atoms, listed) || atoms.size() > kMaxFew ||
+        formulas.Evaluate(f, [](AtomId) { return false; })) {
+      std::vector<std::string> composite;
+      const FrameId frame = frames_.Open(kind, {f, {}, kNoFrame});
+      if (frame == kNoFrame) continue;
+      const bool outer_written = few_as_written_;
+      few_as_written_ = true;
+      const bool all = ListContainers(frame, kind == kArrayValue ? "[" : "{", 0, composite);
+      out->as_written = out->as_written && few_as_written_;
+      few_as_written_ = outer_written;
+      if (!all) return nullptr;
+      for (std::string& text : composite) add(std::move(text));
+      continue;
+    }
+    std::map<std::string, AtomId> texts;
+    for (const AtomId a : atoms) texts.emplace(constant(a), a);
+    for (const auto& entry : texts) {
+      const std::string& text = entry.first;
+      const AtomId atom = entry.second;
+      if (atoms.size() * texts.size() > kMaxTried) return nullptr;
+      if (!formulas.Evaluate(f, [&](AtomId a) { return constant(a) == text; })) continue;
+      // Its members in their order, its numbers as they have to be spelled.
+      const FormulaId only = formulas.And(formulas.Kinds(KindBit(kind)), formulas.Atom(atom, kind));
+      const Found& found = Value(only, true);
+      if (!found.text) out->as_written = false;
+      add(found.text ? *found.text : text);
+    }
+  }
+  if (formulas.ForKind(formula, kNullValue) != kFalseFormula) add("null");
+  if (formulas.ForKind(formula, kFalseValue) != kFalseFormula) add("false");
+  if (formulas.ForKind(formula, kTrueValue) != kFalseFormula) add("true");
+  const Goal goal{formula, {}, kNoFrame};
+  if (const FormulaId f = formulas.ForKind(formula, kStringValue); f != kFalseFormula) {
+    // Nothing but what stands in a list fits.
+    const auto listed = [&](AtomId a) {
+      return table_.string(a).type == StringAtom::Type::kLiterals;
+    };
+    std::set<std::u32string> texts;
+    if (formulas.EvaluatePartly(f, [&](AtomId a) { return listed(a) ? 0 : -1; }) != 0) {
+      if (Plentiful(formulas.And(f, formulas.Kinds(KindBit(kStringValue)))) ||
+          !ListStrings(scalars_.String(goal), texts))
+        return nullptr;
+    }
+    for (const AtomId a : formulas.Atoms(f)) {
+      if (listed(a))
+        texts.insert(table_.string(a).literals.begin(), table_.string(a).literals.end());
+    }
+    if (texts.size() > kMaxFew) return nullptr;
+    StringSearch& search = scalars_.String(goal);
+    for (const std::u32string& text : texts) {
+      StringSearch::StateId state = search.program().start();
+      for (const char32_t c : text)
+        state = search.program().Next(state, search.program().ClassOf(c));
+      if (search.Accepts(state)) add(json::Quote(EncodeCodepoints(text)));
+    }
+  }
+  if (const FormulaId f = formulas.ForKind(formula, kNumberValue); f != kFalseFormula) {
+    const auto listed = [&](AtomId a) { return !table_.number(a).values.empty(); };
+    std::set<std::string> texts;
+    if (formulas.EvaluatePartly(f, [&](AtomId a) { return listed(a) ? 0 : -1; }) != 0) {
+      NumberProgram* const program = scalars_.Number(goal);
+      if (program == nullptr || Plentiful(formulas.And(f, formulas.Kinds(KindBit(kNumberValue)))) ||
+          !ListNumbers(*program, texts))
+        return nullptr;
+      out->bounded = true;
+    }
+    for (const AtomId a : formulas.Atoms(f)) {
+      for (const Decimal& value : table_.number(a).values) texts.insert(NumberSet::Plain(value));
+    }
+    NumberProgram* program = scalars_.Number(goal);
+    if (texts.size() > kMaxFew || program == nullptr) return nullptr;
+    for (const std::string& text : texts) {
+      NumberProgram::StateId state = program->start();
+      for (size_t i = 0; i < text.size() && state != 0; ++i) state = program->Step(state, text[i]);
+      if (state != 0 && program->Accepts(state)) add(text);
+    }
+  }
+  std::vector<size_t> order(out->items.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::sort(order, {}, [&](size_t i) { return out->items[i]; });
+  FewValues sorted;
+  sorted.as_written = out->as_written;
+  sorted.bounded = out->bounded;
+  for (const size_t i : order) {
+    if (!sorted.items.empty() && sorted.items.back() == out->items[i]) continue;
+    sorted.items.push_back(out->items[i]);
+    sorted.texts.push_back(std::move(out->texts[i]));
+  }
+  for (const uint32_t item : sorted.items) {
+    const auto value = json::Parse(frames_.ItemText(item));
+    if (!value.ok()) return nullptr;
+    switch (value->type) {
+      case json::Type::kNumber: {
+        auto decimal = Decimal::Parse(value->text);
+        if (!decimal.ok()) return nullptr;
+        sorted.numbers.emplace_back(*std::move(decimal), item);
+        break;
+      }
+      case json::Type::kString:
+        sorted.strings.emplace_back(DecodeCodepoints(value->text), item);
+        break;
+      case json::Type::kArray:
+      case json::Type::kObject:
+        sorted.containers = true;
+        break;
+      default:
+        sorted.literals.emplace_back(KindOf(*value), item);
+    }
+  }
+  *out = std::move(sorted);
+  return out;
+}
+
+std::optional<FormulaId> Solver::LeftOf(FormulaId demand, IdSets::Id items) {
+  FewValues* const values = FewValuesOf(demand);
+  if (values == nullptr) return std::nullopt;
+  const auto [it, fresh] = values->left.try_emplace(items, kFalseFormula);
+  if (!fresh) return it->second;
+  FormulaArena& formulas = table_.formulas;
+  const auto left = [&](const auto& pair) { return !frames_.items().Contains(items, pair.second); };
+  std::vector<FormulaId> parts;
+  KindSet kinds = 0;
+  for (const auto& pair : values->literals) kinds |= left(pair) ? KindBit(pair.first) : 0;
+  if (kinds != 0) parts.push_back(formulas.Kinds(kinds));
+  std::vector<Decimal> numbers;
+  for (const auto& pair : values->numbers) {
+    if (left(pair)) numbers.push_back(pair.first);
+  }
+  if (!numbers.empty()) {
+    FormulaId number = kTrueFormula;
+    if (!values->bounded) {
+      number = table_.AddNumberSet(std::move(numbers));
+    } else {
+      // A list of the schema has one spelling for each; where bounds say what fits, "-0" is
+      // another.
+      std::vector<Decimal> gone;
+      for (const auto& pair : values->numbers) {
+        if (!left(pair)) gone.push_back(pair.first);
+      }
+      number = formulas.And(demand, formulas.Not(table_.AddNumberSet(std::move(gone))));
+    }
+    parts.push_back(formulas.And(formulas.Kinds(KindBit(kNumberValue)), number));
+  }
+  StringAtom strings;
+  strings.type = StringAtom::Type::kLiterals;
+  for (const auto& pair : values->strings) {
+    if (left(pair)) strings.literals.push_back(pair.first);
+  }
+  if (!strings.literals.empty()) {
+    parts.push_back(
+        formulas.And(formulas.Kinds(KindBit(kStringValue)), table_.AddString(std::move(strings))));
+  }
+  if (values->containers) {
+    IdSets::Id apart = IdSets::kEmpty;
+    for (const uint32_t item : frames_.items().Members(items)) {
+      const char first = frames_.ItemText(item)[0];
+      if ((first == '[' || first == '{') && std::ranges::binary_search(values->items, item))
+        apart = frames_.items().With(apart, item);
+    }
+    const FormulaId container = formulas.Kinds(KindBit(kArrayValue) | KindBit(kObjectValue));
+    parts.push_back(
+        formulas.And({demand, container, frames_.DifferentFrom(frames_.Tight(demand, apart))}));
+  }
+  return values->left[items] = formulas.Or(parts);
+}
+
+std::optional<std::string> Solver::CountedText(FrameId id) {
+  const Frame frame = frames_[id];
+  if (frame.items == IdSets::kEmpty || !frames_.PlainUnique(frame)) return std::nullopt;
+  uint64_t needed = 0, most = kUnbounded;
+  FormulaId demand = kTrueFormula;
+  for (const AtomId atom : table_.formulas.MustAtoms(frame.must)) {
+    const ArrayAtom& array = table_.array(atom);
+    if (array.prefix.size() > frame.count) return std::nullopt;
+    needed = std::max(needed, array.min_items - std::min(array.min_items, frame.count));
+    most = std::min(most, array.max_items);
+    demand = table_.formulas.And(demand, array.items);
+  }
+  if (most != kUnbounded && frame.count + needed > most) return std::nullopt;
+  std::string text;
+  const auto left = FewLeftIn(frame);
+  if (!left) {
+    if (!Plentiful(demand) || needed > kMaxWitness) return std::nullopt;
+    const std::vector<std::string> values = NewValues(demand, frame.items, needed);
+    if (values.size() < needed) return std::nullopt;
+    for (const std::string& value : values) text += (text.empty() ? "" : ",") + value;
+    if (text.size() > kMaxWitness) return std::nullopt;
+    return text;
+  }
+  if (!left->values->as_written || left->count < needed) return std::nullopt;
+  size_t written = 0;
+  for (size_t i = 0; written < needed && text.size() <= kMaxWitness; ++i) {
+    if (frames_.items().Contains(frame.items, left->values->items[i])) continue;
+    text += (written++ == 0 ? "" : ",") + left->values->texts[i];
+  }
+  if (text.size() > kMaxWitness) return std::nullopt;
+  return text;
+}
+
+}  // namespace pawl::schema

@@ -1,0 +1,155 @@
+// A live state that a step leads back to itself can be passed any number of times, each time with
+// another value; looking for such a loop nearby is enough for the programs that schemas give
+// (patterns with a star, unbounded lengths and numbers). Where lengths are bounded, as in the
+// labels of a host name, a way on which several letters lead to the same state has as many texts as
+// all its choices multiplied: more than any array will have items.
+#include "schemas/unique/distinct.h"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <unordered_map>
+
+namespace pawl::schema {
+namespace {
+
+constexpr size_t kMaxStates = 64;       // looked at for a loop
+constexpr size_t kMaxVisits = 200'000;  // for continuations
+constexpr size_t kMaxChoices = 40;
+constexpr double kCountless = 1e12;
+constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyz0123456789";
+
+// A digit of `digits` that can follow for ever.
+bool Loops(NumberProgram& program, NumberProgram::StateId state, std::string_view digits) {
+  if (program.combines()) return program.Endless(state);
+  constexpr int kSteps = 25;  // bounds are left behind after their digits
+  for (const char digit : digits) {
+    NumberProgram::StateId at = state;
+    for (int i = 0; i < kSteps && at != 0; ++i) {
+      const NumberProgram::StateId next = program.Step(at, digit);
+      if (next == at) return true;
+      at = next;
+    }
+  }
+  return false;
+}
+
+// Up to `count` texts that lead from `start` to where `accepts` holds, short ones first. The first
+// `count` ways to a state are enough for them: any later one could be put in place of one of those.
+template <typename Text, typename StateId, typename Alphabet, typename Accepts, typename Next>
+std::vector<Text> FirstTexts(StateId start, const Alphabet& alphabet, size_t count,
+                             const Accepts& accepts, const Next& next) {
+  struct Visit {
+    StateId state;
+    size_t before;
+    typename Text::value_type last;
+  };
+  std::vector<Text> out;
+  std::vector<Visit> visits = {{start, 0, 0}};
+  std::unordered_map<StateId, size_t> ways;
+  for (size_t at = 0; at < visits.size() && at < kMaxVisits && out.size() < count; ++at) {
+    const StateId state = visits[at].state;
+    if (accepts(state)) {
+      Text& text = out.emplace_back();
+      for (size_t i = at; i != 0; i = visits[i].before) text += visits[i].last;
+      std::ranges::reverse(text);
+    }
+    for (const auto c : alphabet) {
+      const std::optional<StateId> to = visits.size() < kMaxVisits ? next(state, c) : std::nullopt;
+      if (to && ways[*to]++ < count) visits.push_back({*to, at, c});
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+// A way on which letters can be chosen so often that nobody will see all texts.
+static bool HasCountless(StringSearch& search, StringSearch::StateId state) {
+  StringProgram& program = search.program();
+  double texts = 1;
+  for (size_t step = 0; step < kMaxChoices && texts < kCountless; ++step) {
+    std::map<int, int> letters;  // by class
+    for (const char c : kPlain) ++letters[program.ClassOf(static_cast<char32_t>(c))];
+    int most = 1;
+    StringSearch::StateId next = state;
+    for (const auto& [cls, count] : letters) {
+      if (count <= most) continue;
+      const StringSearch::StateId to = program.Next(state, cls);
+      if (!search.Live(to)) continue;
+      most = count;
+      next = to;
+    }
+    if (most == 1) return false;
+    texts *= most;
+    state = next;
+  }
+  return texts >= kCountless;
+}
+
+bool Endless(StringSearch& search, StringSearch::StateId start) {
+  StringProgram& program = search.program();
+  std::deque<StringSearch::StateId> queue = {start};
+  std::set<StringSearch::StateId> seen = {start};
+  while (!queue.empty()) {
+    const StringSearch::StateId state = queue.front();
+    queue.pop_front();
+    for (int cls = 0; cls < program.classes(); ++cls) {
+      const char32_t c = program.Representative(cls);
+      if (c >= 0xD800 && c <= 0xDFFF) continue;
+      const StringSearch::StateId next = program.Next(state, cls);
+      if (!search.Live(next)) continue;
+      if (next == state) return true;
+      if (seen.size() < kMaxStates && seen.insert(next).second) queue.push_back(next);
+    }
+  }
+  return HasCountless(search, start);
+}
+
+bool Endless(NumberProgram& program, NumberProgram::StateId state, const std::string& text,
+             bool every_spelling) {
+  if (state == 0) return false;
+  if (text.find_first_of("eE") != std::string::npos) return false;
+  if (text.find('.') != std::string::npos) return Loops(program, state, "123456789");
+  const NumberProgram::StateId dot = program.Step(state, '.');
+  if (dot != 0 && Loops(program, dot, "123456789")) return true;
+  if (dot != 0 && every_spelling) return false;
+  // Any digit makes an integer another one, unless it is zero.
+  return text != "0" && text != "-0" && Loops(program, state, "0123456789");
+}
+
+std::vector<std::u32string> Continuations(StringSearch& search, StringSearch::StateId start,
+                                          size_t count) {
+  StringProgram& program = search.program();
+  std::vector<char32_t> alphabet(kPlain.begin(), kPlain.end());
+  for (int cls = 0; cls < program.classes(); ++cls) {
+    const char32_t c = program.Representative(cls);
+    if (c >= 0xD800 && c <= 0xDFFF) continue;
+    if (c >= 128 || kPlain.find(static_cast<char>(c)) == std::string_view::npos)
+      alphabet.push_back(c);
+  }
+  return FirstTexts<std::u32string>(
+      start, alphabet, count, [&](auto state) { return search.Accepts(state); },
+      [&](auto state, char32_t c) -> std::optional<StringSearch::StateId> {
+        const StringSearch::StateId next = program.Next(state, program.ClassOf(c));
+        if (!search.Live(next)) return std::nullopt;
+        return next;
+      });
+}
+
+std::vector<std::string> Continuations(NumberProgram& program, NumberProgram::StateId start,
+                                       size_t count) {
+  return FirstTexts<std::string>(
+      start, std::string_view("0123456789.-eE+"), count,
+      [&](auto state) { return program.Accepts(state); },
+      [&](auto state, char c) -> std::optional<NumberProgram::StateId> {
+        const NumberProgram::StateId next = program.Step(state, c);
+        if (next == 0) return std::nullopt;
+        return next;
+      });
+}
+
+}  // namespace pawl::schema

@@ -1,0 +1,56 @@
+#include "schemas/unique/item_tokens.h"
+
+#include <algorithm>
+#include <string>
+
+namespace pawl::schema {
+namespace {
+
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+bool EndsNumber(char c) { return std::string_view(" \t\r\n,]}").find(c) != std::string_view::npos; }
+
+bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+// A run of letters that may be the end of a literal.
+bool EndsLiteral(std::string_view letters) {
+  for (const std::string_view literal : {"true", "false", "null"}) {
+    if (literal.ends_with(letters)) return true;
+  }
+  return false;
+}
+
+bool MayEndValue(std::string_view token) {
+  if (token.find_first_of("]}") != std::string_view::npos) return true;
+  if (std::count(token.begin(), token.end(), '"') > 1) return true;
+  for (size_t i = 1; i < token.size(); ++i) {
+    if (IsDigit(token[i - 1]) && EndsNumber(token[i])) return true;
+  }
+  for (size_t i = 0; i < token.size(); ++i) {
+    size_t end = i;
+    while (end < token.size() && IsLetter(token[end])) ++end;
+    if (end > i && EndsLiteral(token.substr(i, end - i))) return true;
+    i = end;
+  }
+  return false;
+}
+
+}  // namespace
+
+ItemTokens::ItemTokens(const Vocabulary& vocabulary) {
+  std::vector<std::string> texts;
+  std::vector<TokenId> places;
+  for (TokenId id = 0; id < vocabulary.size(); ++id) {
+    if (vocabulary.is_special(id) || !MayEndValue(vocabulary.bytes(id))) continue;
+    places.push_back(static_cast<TokenId>(ids_.size()));
+    ids_.push_back(id);
+    texts.emplace_back(vocabulary.bytes(id));
+  }
+  trie_ = std::make_unique<TokenTrie>(texts, places);
+}
+
+bool ItemTokens::HoldsValue(std::string_view rest) {
+  const size_t comma = rest.find(',');
+  return comma != std::string_view::npos && MayEndValue(rest.substr(comma));
+}
+
+}  // namespace pawl::schema

@@ -37,7 +37,9 @@ GrammarImpl::GrammarImpl(std::shared_ptr<Machine> machine, std::shared_ptr<std::
       vocabulary_(shared_->vocabulary),
       builder_(*machine_, *vocabulary_),
       step_(kLeastStep),
-      least_bytes_(machine_->GrowthHint()) {}
+      least_bytes_(machine_->GrowthHint()) {
+  Book(least_bytes_);
+}
 
 GrammarImpl::~GrammarImpl() { shared_->budget->Add(-bytes_.load()); }
 
@@ -57,7 +59,6 @@ size_t GrammarImpl::Run(Machine::Key& key, std::string_view bytes) const {
   return i;
 }
 
-
 Machine::Key GrammarImpl::RunToken(Machine::Key key, TokenId token) const {
   Machine::Key after = Machine::kDead;
   const std::string_view bytes = vocabulary_->bytes(token);
@@ -76,7 +77,6 @@ Machine::Key GrammarImpl::RunToken(Machine::Key key, TokenId token) const {
   return after;
 }
 
-
 std::shared_ptr<const Mask> GrammarImpl::MaskOf(Machine::Key key) const {
   last_mask_path = MaskPath::kKnown;
   std::shared_ptr<const Mask> mask = memo_.Find(key);
@@ -89,9 +89,8 @@ std::shared_ptr<const Mask> GrammarImpl::MaskOf(Machine::Key key) const {
   return mask;
 }
 
-
 bool GrammarImpl::MakeMasks(std::span<const Machine::Key> keys,
-               std::span<std::shared_ptr<const Mask>> masks) const {
+                            std::span<std::shared_ptr<const Mask>> masks) const {
   std::vector<std::vector<uint32_t>> words(keys.size());
   for (auto& of_one : words) of_one.resize(static_cast<size_t>(vocabulary_->mask_words()));
   MakingGuard making{*this, {}};
@@ -142,7 +141,6 @@ bool GrammarImpl::MakeMasks(std::span<const Machine::Key> keys,
   return alone;
 }
 
-
 std::string GrammarImpl::Forced(Machine::Key key, size_t limit) const {
   std::lock_guard lock(mutex_);
   std::string out;
@@ -162,7 +160,6 @@ std::string GrammarImpl::Forced(Machine::Key key, size_t limit) const {
   }
   return out;
 }
-
 
 Result<std::vector<Capture>> GrammarImpl::FindCaptures(std::span<const OutputPiece> output) const {
   if (!machine_->has_captures()) return std::vector<Capture>();
@@ -197,7 +194,6 @@ Result<std::vector<Capture>> GrammarImpl::FindCaptures(std::span<const OutputPie
   return captures;
 }
 
-
 bool GrammarImpl::NamesEndTokens() const { return cfg_ != nullptr && cfg_->NamesEndTokens(); }
 
 bool GrammarImpl::TakesTokens(Machine::Key key) const {
@@ -222,14 +218,28 @@ void GrammarImpl::Measure() const {
   {
     const std::lock_guard lock(mutex_);
     bytes = static_cast<int64_t>(sizeof(GrammarImpl) + machine_->MemoryBytes() + builder_.bytes());
-    hinted_ = machine_->GrowthHint();
+    hinted_ = booked_ = machine_->GrowthHint();
     step_ = std::max(kLeastStep, static_cast<size_t>(bytes) / 8);
   }
   shared_->budget->Add(bytes - bytes_.exchange(bytes));
 }
 
+// Between two measurements the hint stands for what was gained.
+bool GrammarImpl::Book(size_t hint) const {
+  const auto gained = static_cast<int64_t>(hint - booked_);
+  booked_ = hint;
+  bytes_.fetch_add(gained, std::memory_order_relaxed);
+  shared_->budget->Add(gained);
+  return hint > hinted_ + step_ || shared_->budget->Spent();
+}
+
 void GrammarImpl::Settle() const {
-  Measure();
+  bool measure;
+  {
+    const std::lock_guard lock(mutex_);
+    measure = machine_->GrowthHint() > hinted_ + step_;
+  }
+  if (measure) Measure();
   if (shared_->budget->Spent()) shared_->budget->Settle();
 }
 

@@ -40,12 +40,23 @@ struct GrammarShared {
 
   const std::shared_ptr<const Vocabulary> vocabulary;
   const std::shared_ptr<MemoryBudget> budget;
-  std::mutex publish;                 // of the pool and of what GrammarImpl says
+  std::mutex publish;  // of the pool and of what GrammarImpl says
   MaskPool pool;
   std::atomic<size_t> mask_bytes{0};  // of the pool, as the budget has them
 };
 
 class GrammarImpl : public GrammarUse {
+  // What `ask` answers, asked under the lock.
+  template <typename Ask>
+  auto Asked(const Ask& ask) const {
+    std::unique_lock lock(mutex_);
+    auto answer = ask();
+    const bool grew = Grew();
+    lock.unlock();
+    if (grew) Settle();
+    return answer;
+  }
+
  public:
   GrammarImpl(std::shared_ptr<Machine> machine, std::shared_ptr<std::mutex> mutex,
               std::shared_ptr<GrammarShared> shared);
@@ -78,12 +89,10 @@ class GrammarImpl : public GrammarUse {
   }
   std::string Forced(Machine::Key key, size_t limit) const;
   std::optional<std::string> ShortestCompletion(Machine::Key key) const {
-    std::lock_guard lock(mutex_);
-    return machine_->ShortestCompletion(key);
+    return Asked([&] { return machine_->ShortestCompletion(key); });
   }
   std::optional<std::vector<OutputPiece>> Completion(Machine::Key key) const {
-    std::lock_guard lock(mutex_);
-    return machine_->Completion(key);
+    return Asked([&] { return machine_->Completion(key); });
   }
   std::optional<float> Temperature(Machine::Key key) const {
     std::lock_guard lock(mutex_);
@@ -107,6 +116,7 @@ class GrammarImpl : public GrammarUse {
 
  private:
   // The keys of one call in being_made_, while it runs.
+  static constexpr size_t kBookStep = size_t{16} << 10;
   struct MakingGuard {
     const GrammarImpl& impl;
     std::vector<size_t> list;  // in `keys`
@@ -115,8 +125,12 @@ class GrammarImpl : public GrammarUse {
   };
   bool TakesTokens(Machine::Key key) const;
   bool IsBeingMade(Machine::Key key) const;
-  // Whether the machine has grown so much that it should be measured. With mutex_ held.
-  bool Grew() const { return machine_->GrowthHint() > hinted_ + step_; }
+  // Whether there is something to settle after the machine has grown. With mutex_ held.
+  bool Grew() const {
+    const size_t hint = machine_->GrowthHint();
+    return hint >= booked_ + kBookStep && Book(hint);
+  }
+  bool Book(size_t hint) const;
   bool GrewSometimes() const { return (++steps_ & 63) == 0 && Grew(); }
   // With shared_->publish held:
   void Forget() const;
@@ -138,7 +152,8 @@ class GrammarImpl : public GrammarUse {
   mutable std::condition_variable published_;
   // With mutex_: steps so far, and what the machine hinted at when it was measured.
   mutable uint64_t steps_ = 0;
-  mutable size_t hinted_ = 0, step_;
+  // and when it was booked; how much it may grow until it is measured again.
+  mutable size_t hinted_ = 0, booked_ = 0, step_;
   mutable std::atomic<int64_t> bytes_{0};
   mutable std::atomic<size_t> least_bytes_{0};
 };

@@ -28,15 +28,15 @@ GrammarKeeper::GrammarKeeper(LockedMachine machine, std::shared_ptr<const Vocabu
       source_bytes_(static_cast<int64_t>(source_bytes)),
       notes_(machine.machine->notes()),
       has_captures_(machine.machine->has_captures()),
-      current_(
-          new GrammarImpl(std::move(machine.machine), std::move(machine.lock), shared_)) {}
+      current_(new GrammarImpl(std::move(machine.machine), std::move(machine.lock), shared_)) {}
 
 std::shared_ptr<GrammarKeeper> GrammarKeeper::Make(LockedMachine machine,
                                                    std::shared_ptr<const Vocabulary> vocabulary,
                                                    std::shared_ptr<MemoryBudget> budget,
                                                    MachineMaker again, size_t source_bytes) {
-  std::shared_ptr<GrammarKeeper> keeper(new GrammarKeeper(
-      std::move(machine), std::move(vocabulary), std::move(budget), std::move(again), source_bytes));
+  std::shared_ptr<GrammarKeeper> keeper(new GrammarKeeper(std::move(machine), std::move(vocabulary),
+                                                          std::move(budget), std::move(again),
+                                                          source_bytes));
   keeper->shared_->budget->Add(keeper->source_bytes_);
   keeper->shared_->budget->Enrol(keeper);
   return keeper;

@@ -68,9 +68,9 @@ class Continuations {
   CfgProgram::Cost Shortest(ContId id) const { return conts_[id].shortest; }
   CfgProgram::Cost Shortest(const Entry& entry) const;
   size_t size() const { return conts_.size(); }
-  size_t MemoryBytes() const {
-    return HeapBytes(conts_, entries_, index_, knots_, expansions_, union_);
-  }
+  // Steps that tying up the calls of places took so far, to count in tests.
+  uint64_t work() const;
+  size_t MemoryBytes() const;
   size_t GrowthHint() const {
     return conts_.size() * (sizeof(Cont) + 32) + entries_.size() * sizeof(Entry) + expanded_bytes_;
   }

@@ -22,6 +22,7 @@
 #include "schemas/formula/atoms.h"
 #include "schemas/frames/id_set.h"
 #include "schemas/scalar/string_program.h"
+#include "src/base/memory_size.h"
 
 namespace pawl::schema {
 
@@ -74,6 +75,7 @@ struct Frame {
   int64_t pending_rank = -1;
 
   static constexpr int64_t kPastNames = INT64_MAX;
+  size_t MemoryBytes() const { return HeapBytes(tracks, contained, waiting); }
   friend bool operator==(const Frame&, const Frame&) = default;
 };
 
@@ -92,6 +94,10 @@ struct ObjectLayout {
   // properties by rank: (atom, formula)
   std::vector<std::vector<std::pair<AtomId, FormulaId>>> by_rank;
   std::map<AtomId, std::vector<NameId>> required;  // of each atom, sorted
+  // The program aside.
+  size_t MemoryBytes() const {
+    return HeapBytes(atoms, names, name_ids, rank_of, name_states, literal_rank, by_rank, required);
+  }
 };
 
 class Frames {
@@ -103,6 +109,15 @@ class Frames {
 
   const Frame& operator[](FrameId id) const { return frames_[id]; }
   size_t size() const { return frames_.size(); }
+  size_t MemoryBytes() const {
+    return HeapBytes(frames_, index_, layouts_, layout_of_, names_, name_index_, name_sets_,
+                     item_sets_, item_texts_, item_index_, different_, tight_items_);
+  }
+  size_t GrowthHint() const {
+    return frames_.size() * (sizeof(Frame) + 40) + names_.size() * 160 + name_sets_.GrowthHint() +
+           item_sets_.GrowthHint() + item_texts_.size() * 200 + tight_items_.size() * 64 +
+           different_.size() * 40;
+  }
   FrameId Intern(Frame frame);
 
   // The frame of a whole text with `root` to come, the value pending.

@@ -9,6 +9,7 @@
 #include "schemas/formula/constant.h"
 #include "schemas/unique/distinct.h"
 #include "src/base/json.h"
+#include "src/base/memory_size.h"
 #include "src/base/utf8.h"
 
 namespace pawl::schema {
@@ -43,6 +44,27 @@ Status SchemaMachine::CheckSatisfiable() {
   }
   if (live) return {};
   return Error{ErrorCode::kUnsatisfiable, "no value can ever fit this schema", "#"};
+}
+
+size_t SchemaMachine::MemoryBytes() const {
+  return sizeof(*this) + HeapBytes(table_, frames_, solver_, lexemes_, lexeme_index_, nodes_,
+                                   node_index_, texts_, text_index_, strings_, string_index_,
+                                   numbers_, number_row_, number_rows_, number_index_, keys_,
+                                   keys_apart_, named_keys_, plain_, plain_keys_, plain_index_,
+                                   items_with_, value_masks_, rests_, distinct_rests_,
+                                   simple_closings_, value_rests_, wide_walks_, key_rests_);
+}
+
+size_t SchemaMachine::GrowthHint() const {
+  const size_t rests = tokens_ == nullptr ? 0 : tokens_->rest_count() / 8;
+  const size_t words = mask_bytes_;
+  return lexemes_.size() * (sizeof(Lexeme) + 48) + nodes_.size() * (sizeof(Node) + 48) +
+         texts_.size() * (sizeof(Text) + 40) + frames_.GrowthHint() + solver_.GrowthHint() +
+         table_->GrowthHint() + keys_.size() * 1200 + number_rows_.size() * 64 +
+         (keys_apart_.size() + named_keys_.size()) * 64 +
+         (value_masks_.size() + wide_walks_.size()) * (words + 200) +
+         (distinct_rests_.size() + value_rests_.size()) * (rests + 100) +
+         (rests_.size() + key_rests_.size()) * 40;
 }
 
 Machine::Key SchemaMachine::Start() {

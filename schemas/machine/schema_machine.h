@@ -30,6 +30,7 @@
 #include "schemas/scalar/string_tokens.h"
 #include "schemas/scalar/string_walk.h"
 #include "schemas/solve/solver.h"
+#include "src/base/memory_size.h"
 
 namespace pawl::schema {
 
@@ -51,6 +52,8 @@ class SchemaMachine : public Machine {
     return nodes_[frame].tracks_items || nodes_[frame].reads_key;
   }
   uint32_t AppendText(uint32_t frame, uint8_t byte) override;
+  size_t MemoryBytes() const override;
+  size_t GrowthHint() const override;
   bool FillBelow(Key state, const Vocabulary& vocabulary, uint32_t node, bool fresh,
                  uint32_t* words) override;
 
@@ -162,6 +165,7 @@ class SchemaMachine : public Machine {
     std::vector<uint32_t> exits;  // trie nodes whose byte is the first behind the value
     // Tokens that close a string, which is the value, and have something behind the quote.
     std::vector<std::pair<TokenId, uint32_t>> closings;  // with the place of that in rests()
+    size_t MemoryBytes() const { return HeapBytes(words, exits, closings); }
   };
   // kDead where the value cannot be seen apart: its outcome matters to a choice, or its text does.
   Key Detached(Key state);
@@ -193,6 +197,7 @@ class SchemaMachine : public Machine {
   struct ValueRests {
     Rests inside;
     std::vector<uint32_t> exits;
+    size_t MemoryBytes() const { return HeapBytes(inside, exits); }
   };
   struct Below {
     Key state;
@@ -281,6 +286,7 @@ class SchemaMachine : public Machine {
   struct KeyEntry {
     std::shared_ptr<StringProgram> program;
     std::unique_ptr<StringSearch> search;
+    size_t MemoryBytes() const { return HeapBytes(search); }  // the program is one of the scalars'
   };
   std::unordered_map<FrameId, KeyEntry> keys_;
   std::map<std::pair<FrameId, IdSets::Id>, IdSets::Id> keys_apart_;  // by frame without its others
@@ -295,6 +301,7 @@ class SchemaMachine : public Machine {
   std::unordered_map<std::string, std::vector<uint32_t>> items_with_;  // items by strings in them
 
   const StringTokens* tokens_ = nullptr;
+  size_t mask_bytes_ = 0;  // of a mask of the vocabulary that tokens_ is of
   std::unordered_map<Key, std::unique_ptr<ValueMask>> value_masks_;  // by detached state
   ValueMask* detaching_ = nullptr;  // the mask being made, which takes down what leaves the value
   std::unordered_map<Key, const Rests*> rests_;
@@ -307,6 +314,7 @@ class SchemaMachine : public Machine {
     std::vector<uint32_t> words;
     std::vector<StringClosings> closings;
     MaskPath path;
+    size_t MemoryBytes() const { return HeapBytes(words, closings); }
   };
   std::unordered_map<uint64_t, std::shared_ptr<WideWalk>> wide_walks_;
   std::unordered_map<uint64_t, const Rests*> key_rests_;  // by node, and rank or state of the key

@@ -26,6 +26,7 @@ constexpr size_t kMaxWideWalks = 256;
 
 const StringTokens& SchemaMachine::TokensOf(const Vocabulary& vocabulary) {
   if (tokens_ == nullptr) {
+    mask_bytes_ = static_cast<size_t>(vocabulary.mask_words()) * sizeof(uint32_t);
     const auto choose = [&]<bool kAscii>() -> const StringTokens* {
       if (spelling_.canonical) return &vocabulary.Derived<SpelledStringTokens<true, kAscii>>();
       return &vocabulary.Derived<SpelledStringTokens<false, kAscii>>();

@@ -20,6 +20,7 @@
 #include "schemas/formula/atoms.h"
 #include "schemas/scalar/char_class.h"
 #include "schemas/scalar/regex_group.h"
+#include "src/base/memory_size.h"
 
 namespace pawl::schema {
 
@@ -119,6 +120,13 @@ class StringProgram {
   // not go on.
   bool overflow() const;
   size_t size() const { return keys_.size() / width_; }
+  // With the automata of the regexes, whose arena is the table's.
+  size_t MemoryBytes() const {
+    return HeapBytes(atoms_, regexes_, groups_, tries_, slots_, slot_by_atom_, critical_,
+                     boundaries_, interval_class_, representative_, class_slots_, class_of_ascii_,
+                     classes_of_, classes_apart_, keys_, rows_, next_, quiet_, table_of_keys_,
+                     after_, peeked_);
+  }
   // What the states take, roughly.
   size_t bytes() const {
     size_t groups = 0;
@@ -163,6 +171,7 @@ class StringProgram {
     AtomId atom;
     std::unique_ptr<RegexDfa> dfa;
     std::vector<int> class_map;  // our class -> its class
+    size_t MemoryBytes() const { return HeapBytes(dfa, class_map); }
   };
   struct Trie {
     AtomId atom;
@@ -170,8 +179,10 @@ class StringProgram {
       std::vector<std::pair<int, uint32_t>> children;  // (our class, node), sorted by class
       int literal = -1;
       int towards_shortest = -1;  // class of the child with the shortest literal; -1: it ends here
+      size_t MemoryBytes() const { return HeapBytes(children); }
     };
     std::vector<Node> nodes;
+    size_t MemoryBytes() const { return HeapBytes(nodes); }
   };
   size_t Interval(char32_t c) const;
   void BuildClasses();

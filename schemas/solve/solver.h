@@ -22,6 +22,7 @@
 #include "schemas/frames/frames.h"
 #include "schemas/frames/scalars.h"
 #include "src/base/json.h"
+#include "src/base/memory_size.h"
 
 namespace pawl::schema {
 
@@ -32,6 +33,7 @@ struct Found {
   // Witness text when answer is kYes and the text is not too long: a JSON value; for a frame the
   // missing members or items joined by ',' (without the closing bracket).
   std::optional<std::string> text;
+  size_t MemoryBytes() const { return HeapBytes(text); }
 };
 
 class Solver {
@@ -61,6 +63,16 @@ class Solver {
 
   Scalars& scalars() { return scalars_; }
   Frames& frames() { return frames_; }
+
+  size_t MemoryBytes() const {
+    return HeapBytes(scalars_, values_, containers_, named_demands_, required_in_, cubes_,
+                     plentiful_, listed_, few_, pending_, solving_);
+  }
+  size_t GrowthHint() const {
+    return scalars_.GrowthHint() + values_.size() * 100 + containers_.size() * 40 +
+           pending_.size() * 40 + required_in_.size() * 64 + cubes_.size() * 200 +
+           listed_.size() * 400 + few_.size() * 1000;
+  }
 
   static constexpr size_t kMaxWitness = size_t{1} << 16;
 
@@ -94,6 +106,9 @@ class Solver {
     // The texts are as the options have them written; members of constants may be in another order.
     bool as_written = true;
     std::unordered_map<IdSets::Id, FormulaId> left;  // what LeftOf said
+    size_t MemoryBytes() const {
+      return HeapBytes(items, texts, taken, numbers, strings, literals, left);
+    }
   };
   // (solver_few.cc)
   FewValues* FewValuesOf(FormulaId formula);
@@ -136,6 +151,7 @@ class Solver {
   struct Listed {
     size_t wanted = 0;
     std::vector<std::pair<std::string, uint32_t>> values;
+    size_t MemoryBytes() const { return HeapBytes(values); }
   };
   const Listed& ValuesOf(FormulaId formula, size_t wanted);
   // Up to `count` short values that fit and are none of `items`.
@@ -147,6 +163,7 @@ class Solver {
   struct Cubes {
     std::vector<Cube> cubes;
     bool complete;
+    size_t MemoryBytes() const { return HeapBytes(cubes); }
   };
   std::shared_ptr<const Cubes> CubesOf(FormulaId formula);
   FormulaId WithOutcomes(FormulaId must, const std::vector<FormulaId>& tracks,
@@ -159,6 +176,7 @@ class Solver {
   struct Known {
     Found found;
     bool with_text;
+    size_t MemoryBytes() const { return HeapBytes(found); }
   };
   std::unordered_map<FormulaId, Known> values_;
   std::unordered_map<FrameId, Answer> containers_;
@@ -167,6 +185,7 @@ class Solver {
   struct NamedDemands {
     std::vector<FormulaId> by_rank;  // kUnset where not asked yet
     bool all_required = false;       // each required key is known to have a value
+    size_t MemoryBytes() const { return HeapBytes(by_rank); }
   };
   static constexpr FormulaId kUnset = UINT32_MAX;
   std::map<std::pair<uint32_t, std::vector<AtomId>>, NamedDemands> named_demands_;

@@ -21,6 +21,7 @@
 #include "pawl/matcher.h"
 #include "src/base/file.h"
 #include "src/text/tokenizer.h"
+#include "tests/source_dir.h"
 
 namespace {
 
@@ -123,7 +124,7 @@ void Run(const Setting& setting, size_t grammars, bool known, int threads, const
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::string source = PAWL_SOURCE_DIR;
+  const std::string source = SourceDir();
   const auto tokenizer = Tokenizer::FromFile(argc > 1 ? argv[1] : source + "/models/tiny-extract");
   if (!tokenizer.ok()) {
     std::fprintf(stderr, "%s\n", tokenizer.error().ToString().c_str());

@@ -20,7 +20,13 @@ if(PAWL_BUILD_BENCH)
 endif()
 
 set(PAWL_HAVE_CUDA OFF)
-if(PAWL_BUILD_ENGINE AND NOT PAWL_CUDA STREQUAL "OFF")
+# The kernels take minutes to compile, so AUTO wants a device: a driver of NVIDIA's, or that of Windows below Linux.
+set(pawl_wants_cuda ON)
+if(PAWL_CUDA STREQUAL "OFF" OR
+   (PAWL_CUDA STREQUAL "AUTO" AND NOT EXISTS /dev/nvidiactl AND NOT EXISTS /dev/dxg))
+  set(pawl_wants_cuda OFF)
+endif()
+if(PAWL_BUILD_ENGINE AND pawl_wants_cuda)
   include(CheckLanguage)
   check_language(CUDA)
   if(CMAKE_CUDA_COMPILER)

@@ -1,14 +1,18 @@
 #!/usr/bin/env bash
 # Builds Pawl; the release preset leaves the command at build/pawl.
 #
-#   scripts/build.sh [preset] [target ...]     presets: release (default), debug, asan, tsan, fuzz, cuda
+#   scripts/build.sh [--with-cuda] [preset] [target ...]     presets: release (default), debug, asan, tsan, fuzz, cuda
+#
+# CUDA kernels are compiled where there is a device, in the preset cuda, and with --with-cuda where there is nvcc.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+with_cuda=no
+if [[ ${1:-} == --with-cuda ]]; then with_cuda=yes; shift; fi
 preset=${1:-release}
 [[ $# -gt 0 ]] && shift
 case "$preset" in
-  -h | --help) sed -n '2,4s/^# \{0,1\}//p' "scripts/build.sh"; exit 0 ;;
+  -h | --help) sed -n '2,6s/^# \{0,1\}//p' "scripts/build.sh"; exit 0 ;;
   release) folder=build ;;
   debug | asan | tsan | fuzz | cuda) folder=build-$preset ;;
   *) echo "build.sh: unknown preset '$preset' (release, debug, asan, tsan, fuzz, cuda)" >&2; exit 2 ;;
@@ -20,19 +24,33 @@ for tool in cmake ninja; do
   fi
 done
 
-configure=(cmake --preset "$preset")
-if command -v ccache >/dev/null 2>&1; then
-  configure+=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
-fi
-# A configuration that worked is kept; CMake itself notices when its files change.
-if [[ ! -f $folder/build.ninja ]]; then
+configure() {  # arguments of CMake
   mkdir -p "$folder"
-  if ! "${configure[@]}" >"$folder/configure.log" 2>&1; then
+  if ! cmake "$@" >"$folder/configure.log" 2>&1; then
     cat "$folder/configure.log" >&2
     echo "build.sh: configuring failed (see above)" >&2
     exit 1
   fi
+}
+# A configuration that worked is kept; CMake itself notices when its files change.
+if [[ ! -f $folder/build.ninja ]]; then
+  options=(--preset "$preset")
+  if command -v ccache >/dev/null 2>&1; then
+    options+=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
+  fi
+  configure "${options[@]}"
+fi
+# Without a device the code is to compile and link: for one kind of device, which takes half of the time.
+if [[ $with_cuda == yes ]] && command -v nvcc >/dev/null 2>&1 && ! grep -q '^CMAKE_CUDA_COMPILER:' "$folder/CMakeCache.txt"; then
+  configure -S . -B "$folder" -DPAWL_CUDA=ON -DCMAKE_CUDA_ARCHITECTURES=90-real
 fi
 targets=()
 for target in "$@"; do targets+=(--target "$target"); done
-cmake --build "$folder" "${targets[@]}"
+# A line for each step, or the last step alone where nobody watches.
+if [[ -n ${PAWL_PROGRESS:-} ]]; then
+  export NINJA_STATUS="[%f of %t, %es] "
+  cmake --build "$folder" "${targets[@]}" |
+    awk -v every="$PAWL_PROGRESS" '/^\[/ {n = substr($0, 2) + 0; if (n % every == 0) {sub(/\].*/, "]"); print; fflush()} next} {print}'
+else
+  cmake --build "$folder" "${targets[@]}"
+fi

@@ -3,7 +3,7 @@
 # it says what is missing. Does nothing, fast, when everything is there.
 #
 #   scripts/install_deps.sh          compiler, build tools, libraries
-#   scripts/install_deps.sh --dev    also clang-format, clang-tidy and shellcheck, for scripts/check.sh
+#   scripts/install_deps.sh --dev    also clang-format, clang-tidy, shellcheck and ccache, for scripts/check.sh and .ci/run
 #   scripts/install_deps.sh --python also an environment in build/venv to build and test the Python module
 set -euo pipefail
 
@@ -42,6 +42,47 @@ install_python() {
   fi
 }
 
+# What the type monitors parse with, in build/grammars: parser tables out of source distributions, and the declarations
+# of TypeScript's standard library out of a Debian package. Without them Pawl is built without the monitors.
+grammars=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/build/grammars
+have_grammars() {
+  [[ -f $grammars/typescript/typescript/src/parser.c && -f $grammars/java/src/parser.c &&
+     -f $grammars/python/src/scanner.c && -f $grammars/include/tree_sitter/array.h &&
+     -f $grammars/typescript-lib/lib.es5.d.ts ]]
+}
+fetch_grammars() {
+  local scratch=$1 package name
+  python3 -m venv "$scratch/venv" &&
+    "$scratch/venv/bin/python" -m pip download --quiet --no-deps --no-binary :all: --dest "$scratch" \
+      tree-sitter-typescript==0.23.2 tree-sitter-java==0.23.5 tree-sitter-python==0.23.6 &&
+    "$scratch/venv/bin/python" -m pip download --quiet --no-deps --no-binary :all: --dest "$scratch/headers" \
+      tree-sitter-python==0.25.0 || return 1
+  for name in typescript java python; do
+    mkdir -p "$grammars/$name"
+    package=$(find "$scratch" -maxdepth 1 -name "tree*sitter*$name-*.tar.gz")
+    tar -xzf "$package" -C "$grammars/$name" --strip-components=1 || return 1
+  done
+  # Scanners include two headers that the library's package has not yet; a newer source distribution brings them.
+  package=$(find "$scratch/headers" -name "*.tar.gz")
+  mkdir -p "$grammars/include/tree_sitter" "$scratch/newer"
+  tar -xzf "$package" -C "$scratch/newer" --strip-components=1 || return 1
+  cp "$scratch/newer/src/tree_sitter/alloc.h" "$scratch/newer/src/tree_sitter/array.h" "$grammars/include/tree_sitter/"
+  (cd "$scratch" && apt-get download -qq node-typescript && dpkg-deb -x node-typescript_*.deb declarations) || return 1
+  mkdir -p "$grammars/typescript-lib"
+  find "$scratch/declarations" -name 'lib.es*.d.ts' ! -name '*.full.d.ts' -exec cp {} "$grammars/typescript-lib/" \;
+  have_grammars
+}
+install_grammars() {
+  have_grammars && return 0
+  local scratch
+  scratch=$(mktemp -d)
+  if ! fetch_grammars "$scratch" >"$scratch/log" 2>&1; then
+    echo "install_deps.sh: the parsers of the type monitors could not be had; Pawl is built without them:" >&2
+    tail -3 "$scratch/log" >&2
+  fi
+  rm -rf "$scratch"
+}
+
 need_command g++ g++
 need_command cmake cmake
 need_command ninja ninja-build
@@ -58,6 +99,7 @@ if [[ $dev == yes ]]; then
   need_command clang-format clang-format
   need_command clang-tidy clang-tidy
   need_command shellcheck shellcheck
+  need_command ccache ccache
 fi
 
 # One run of the preprocessor tells which headers are there: those that are not come out with their package.
@@ -68,6 +110,9 @@ header_packages=(
   "re2/re2.h:libre2-dev"
   "gtest/gtest.h:libgtest-dev"
   "benchmark/benchmark.h:libbenchmark-dev"
+  "tree_sitter/parser.h:libtree-sitter-dev"
+  "sqlite3.h:libsqlite3-dev"
+  "zlib.h:zlib1g-dev"
 )
 if command -v g++ >/dev/null 2>&1; then
   probe=""
@@ -87,7 +132,13 @@ else
   done
 fi
 
+if ! have_grammars && ! python3 -c "import ensurepip" >/dev/null 2>&1; then
+  missing+=("Python's venv")
+  packages+=(python3-venv)
+fi
+
 if [[ ${#missing[@]} -eq 0 ]]; then
+  install_grammars
   install_python
   exit 0
 fi
@@ -117,11 +168,10 @@ if [[ $(id -u) -ne 0 ]]; then
   [[ -t 0 ]] || sudo=(sudo -n)  # without a terminal nobody can type a password
 fi
 
-# ccache is welcome but not needed.
-command -v ccache >/dev/null 2>&1 || packages+=(ccache)
 echo "Installing: ${packages[*]}"
 apt=("${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o Acquire::Retries=3 -qq)
 "${apt[@]}" update
 "${apt[@]}" install -y --no-install-recommends "${packages[@]}" >/dev/null
+install_grammars
 install_python
 echo "Installed."

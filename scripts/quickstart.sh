@@ -9,9 +9,7 @@ case "${1:-}" in
 esac
 scripts/install_deps.sh
 if [[ ! -x build/pawl ]]; then echo "Building (a few minutes the first time) ..."; fi
-mkdir -p build
-if ! scripts/build.sh release pawl >build/quickstart.log 2>&1; then
-  cat build/quickstart.log >&2
+if ! PAWL_PROGRESS=20 scripts/build.sh release pawl; then
   echo "quickstart.sh: the build failed (see above)" >&2
   exit 1
 fi

@@ -14,8 +14,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "pawl/vocabulary.h"
@@ -37,11 +39,46 @@ struct SamplingParams {
   uint64_t seed = 0;
 };
 
+// A token and the logarithm (base e) of its probability.
+struct TokenLogprob {
+  TokenId token = kNoToken;
+  float logprob = 0;
+};
+
+// What is known of a token of the output when it is told.
+struct TokenReport {
+  enum class Source : uint8_t {
+    kSampled,  // drawn from the model's logits
+    kForced,   // dictated by the grammar, without asking the model
+    kClosing,  // of the completion that closed the output
+  };
+  TokenId token = kNoToken;
+  std::string_view bytes;  // none for special tokens
+  Source source = Source::kSampled;
+  // How many tokens the mask allowed; -1 without a grammar, and where nobody asked for a mask.
+  int allowed = -1;
+  // Among the allowed tokens, as the model has it: before biases, penalties and temperature. 0 for
+  // tokens that nobody had to choose, and without GenerateOptions::logprobs.
+  float logprob = 0;
+  // The logarithm (base e, negated) of the probability that the model gave to all allowed tokens
+  // together: what the mask took from it. 0 without GenerateOptions::mask_surprise.
+  float surprise = 0;
+  // The most probable ones, most probable first; none where nobody had to choose.
+  std::span<const TokenLogprob> top;
+};
+
+// What happens to an output under a grammar when its budget is nearly spent.
+enum class AtBudget : uint8_t {
+  kClose,  // it is closed in the shortest way; an error where even the shortest output is too long
+  kCloseOrCut,  // the same, but where the shortest output is too long it is cut
+  kCut,         // it is cut (StopReason::kLength), complete or not
+};
+
 enum class StopReason {
   kEnd,        // the model chose the end, or nothing but the end could follow
   kClosed,     // the budget ran out: the constraint's shortest completion was appended (it may be
                // empty)
-  kLength,     // the budget ran out and there was no constraint: the output is cut
+  kLength,     // the budget ran out and the output is cut: no constraint, or AtBudget
   kCancelled,  // the callback asked to stop
 };
 
@@ -57,6 +94,17 @@ struct GenerateOptions {
   // dictates, in the tokenizer's spelling. The first saves time only. The second chooses among the
   // spellings of the same text, which the model would do from one step to the next otherwise.
   bool skip_forced = true;
+  AtBudget at_budget = AtBudget::kClose;
+  // Added to the logits of these tokens before penalties and the mask. The grammar has the last
+  // word: what it does not allow stays out, and it is never left without a token.
+  std::vector<std::pair<TokenId, float>> logit_bias;
+  // -1, or how many of the most probable tokens are to be found for on_report, 0 to 64.
+  int logprobs = -1;
+  // Finds TokenReport::surprise, and the sum of GenerationStats. The logits of all tokens are then
+  // computed in each step, not only those that the mask allows.
+  bool mask_surprise = false;
+  // Called as on_token is, before it, with more.
+  std::function<bool(const TokenReport& report)> on_report;
   // Called for every token of the output in order, with its bytes (none for special tokens), as
   // soon as it is sure to stay; where the shortest completion takes hundreds of tokens that can be
   // a few tokens later. false stops the generation.
@@ -70,9 +118,10 @@ struct GenerationStats {
   int sampled_tokens = 0;
   int forced_tokens = 0;
   int closing_tokens = 0;
-  int forward_calls = 0;  // with rows of this output; others may have had rows in them too
-  int preemptions = 0;    // times that it had to make room and was computed again
-  int budget = 0;         // tokens that the output was allowed to have
+  int forward_calls = 0;     // with rows of this output; others may have had rows in them too
+  int preemptions = 0;       // times that it had to make room and was computed again
+  int budget = 0;            // tokens that the output was allowed to have
+  double mask_surprise = 0;  // the sum over sampled tokens (GenerateOptions::mask_surprise)
   // Wall time in seconds, by part. Where several outputs share a call of the model, each has a part
   // of its time in proportion to its rows.
   double prefill_seconds = 0;     // the model on the prompt

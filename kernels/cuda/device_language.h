@@ -46,19 +46,30 @@ struct Shape {
 };
 
 #if defined(PAWL_CUDA_EMULATED)
-// Runs the step, or keeps it while the stream is being captured.
-Status Submit(Stream stream, std::function<Status()> step);
+// Puts a step at the end of the stream's queue, or into its graph while the stream is being
+// captured (streams_emulated.cc). `kernel`: the code that it runs, if it is a launch.
+Status Submit(Stream stream, std::function<Status()> step, const void* kernel = nullptr,
+              const char* name = "");
+// What kernels prefetch has to be device memory, in whole.
+void CheckPrefetch(const void* address, unsigned bytes);
 
 template <typename... Parameters, typename... Arguments>
 Status Launch(const char* name, const Shape& shape, Stream stream, void (*kernel)(Parameters...),
               Arguments... arguments) {
-  return Submit(stream, [=]() -> Status {
+  const emulation::Index grid = {shape.x, shape.y, shape.z}, block = {shape.threads, 1, 1};
+  // As on devices, a launch that cannot be is refused at once; what goes wrong in a kernel is known
+  // to those who wait for it.
+  if (const std::string problem = emulation::Refusal(name, grid, block, shape.dynamic_shared);
+      !problem.empty()) {
+    return Error{ErrorCode::kInternal, problem, name};
+  }
+  const auto step = [=]() -> Status {
     const std::string problem =
-        emulation::Run(name, {shape.x, shape.y, shape.z}, {shape.threads, 1, 1},
-                       shape.dynamic_shared, [&] { kernel(arguments...); });
+        emulation::Run(name, grid, block, shape.dynamic_shared, [&] { kernel(arguments...); });
     if (problem.empty()) return {};
     return Error{ErrorCode::kInternal, problem, name};
-  });
+  };
+  return Submit(stream, step, reinterpret_cast<const void*>(kernel), name);
 }
 #else
 // Each kernel may start before the one in front of it on the stream has ended (programmatic
@@ -105,14 +116,24 @@ __device__ __forceinline__ void DependencyWait() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#elif defined(PAWL_CUDA_EMULATED)
+  emulation::DependencyWaited();
 #endif
 }
 
-__device__ __forceinline__ void PrefetchL2(const void* address) {
-#if defined(__CUDA_ARCH__)
-  asm volatile("prefetch.global.L2 [%0];" ::"l"(address));
+// Lets `bytes` bytes from `address` on come to the L2 cache; both are multiples of 16. One
+// instruction names them all: how much a prefetch of an address alone brings, a sector of 32 bytes
+// or a line of 128, is the device's affair. Before compute capability 9.0 there is nothing to gain,
+// as no kernel starts before the one in front has ended.
+__device__ __forceinline__ void PrefetchL2(const void* address, unsigned bytes) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(address), "r"(bytes));
+#elif defined(PAWL_CUDA_EMULATED)
+  CheckPrefetch(address, bytes);
+  emulation::Note(emulation::Traffic::kPrefetched, address, bytes);
 #else
   (void)address;
+  (void)bytes;
 #endif
 }
 

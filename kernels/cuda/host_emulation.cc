@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <random>
 #include <vector>
 
@@ -86,6 +87,7 @@ struct Fiber {
   Wait wait = Wait::kNothing;
   const char* what = "";
   int exchanges = 0;
+  bool waited = false;  // for the kernel in front
 };
 
 struct Warp {
@@ -98,6 +100,8 @@ struct SharedPiece {
   std::unique_ptr<unsigned char[]> memory;  // guard, bytes, guard
 };
 
+std::string Name(const char* kernel) { return std::string("emulated kernel ") + kernel + ": "; }
+
 class Machine;
 thread_local Machine* running = nullptr;
 
@@ -109,39 +113,42 @@ class Machine {
 
   std::string Run(const char* kernel, Index grid, Index block, size_t dynamic_shared,
                   const std::function<void()>& body) {
-    const unsigned threads = block.x * block.y * block.z;
-    const std::string name = std::string("emulated kernel ") + kernel + ": ";
-    if (threads == 0 || threads > 1024 || grid.x == 0 || grid.y == 0 || grid.z == 0 ||
-        grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535) {
-      return name + "a grid of " + std::to_string(grid.x) + " x " + std::to_string(grid.y) + " x " +
-             std::to_string(grid.z) + " blocks of " + std::to_string(threads) + " threads";
+    if (std::string refusal = Refusal(kernel, grid, block, dynamic_shared); !refusal.empty()) {
+      return refusal;
     }
-    if (block.y != 1 || block.z != 1) return name + "only rows of threads are emulated";
-    if (dynamic_shared > kSharedBytes) return name + "too much shared memory";
+    const unsigned threads = block.x;
     body_ = &body;
     PrepareFibers(threads);
     position.grid_size = grid;
     position.block_size = block;
-    for (unsigned z = 0; z < grid.z; ++z) {
-      for (unsigned y = 0; y < grid.y; ++y) {
-        for (unsigned x = 0; x < grid.x; ++x) {
-          position.block = {x, y, z};
-          error_.clear();
-          RunBlock(threads, dynamic_shared);
-          if (error_.empty()) continue;
-          // The fibers stand somewhere in the kernel: they start afresh.
-          for (Fiber& fiber : fibers_) ::munmap(fiber.stack, kStackBytes);
-          fibers_.clear();
-          shared_.clear();
-          return name + error_ + " (block " + std::to_string(x) + ", " + std::to_string(y) + ", " +
-                 std::to_string(z) + ")";
-        }
-      }
+    std::vector<unsigned> blocks(grid.x * grid.y * grid.z);
+    std::iota(blocks.begin(), blocks.end(), 0u);
+    Arrange(blocks);
+    for (const unsigned n : blocks) {
+      const unsigned x = n % grid.x, y = n / grid.x % grid.y, z = n / grid.x / grid.y;
+      position.block = {x, y, z};
+      error_.clear();
+      RunBlock(threads, dynamic_shared);
+      if (error_.empty()) continue;
+      // The fibers stand somewhere in the kernel: they start afresh.
+      for (Fiber& fiber : fibers_) ::munmap(fiber.stack, kStackBytes);
+      fibers_.clear();
+      shared_.clear();
+      return Name(kernel) + error_ + " (block " + std::to_string(x) + ", " + std::to_string(y) +
+             ", " + std::to_string(z) + ")";
     }
     return "";
   }
 
   void SetSchedule(Schedule schedule) { schedule_ = schedule; }
+
+  void DependencyWaited() { current_->waited = true; }
+  void Watch(Traffic* traffic) { traffic_ = traffic; }
+  void Note(Traffic::What what, const void* address, size_t bytes) {
+    if (traffic_ == nullptr) return;
+    traffic_->pieces.push_back(
+        {what, position.block.x, static_cast<const unsigned char*>(address), bytes});
+  }
 
   void WaitFor(Wait wait, const char* what) {
     current_->wait = wait;
@@ -185,6 +192,9 @@ class Machine {
     for (;;) {
       position.thread = current_->index;
       (*body_)();
+      if (!current_->waited && error_.empty()) {
+        error_ = "a thread has ended without DependencyWait";
+      }
       current_->wait = Wait::kEnded;
       current_->what = "";
       Leave();
@@ -265,6 +275,7 @@ class Machine {
     for (unsigned t = 0; t < threads; ++t) {
       fibers_[t].wait = Wait::kNothing;
       fibers_[t].exchanges = 0;
+      fibers_[t].waited = false;
     }
     std::vector<unsigned> warps((threads + kLanes - 1) / kLanes);
     for (unsigned w = 0; w < warps.size(); ++w) warps[w] = w;
@@ -372,6 +383,7 @@ class Machine {
   Schedule schedule_ = Schedule::kForward;
   std::mt19937 random_{1};
   std::string error_;
+  Traffic* traffic_ = nullptr;
 };
 
 Machine& Here() {
@@ -382,6 +394,18 @@ Machine& Here() {
 
 }  // namespace
 
+std::string Refusal(const char* kernel, Index grid, Index block, size_t dynamic_shared) {
+  const unsigned threads = block.x * block.y * block.z;
+  if (threads == 0 || threads > 1024 || grid.x == 0 || grid.y == 0 || grid.z == 0 ||
+      grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535) {
+    return Name(kernel) + "a grid of " + std::to_string(grid.x) + " x " + std::to_string(grid.y) +
+           " x " + std::to_string(grid.z) + " blocks of " + std::to_string(threads) + " threads";
+  }
+  if (block.y != 1 || block.z != 1) return Name(kernel) + "only rows of threads are emulated";
+  if (dynamic_shared > kSharedBytes) return Name(kernel) + "too much shared memory";
+  return "";
+}
+
 void SetSchedule(Schedule schedule) { Here().SetSchedule(schedule); }
 
 std::string Run(const char* kernel, Index grid, Index block, size_t dynamic_shared,
@@ -389,6 +413,12 @@ std::string Run(const char* kernel, Index grid, Index block, size_t dynamic_shar
   return Here().Run(kernel, grid, block, dynamic_shared, body);
 }
 
+void Watch(Traffic* traffic) { Here().Watch(traffic); }
+void Note(Traffic::What what, const void* address, size_t bytes) {
+  running->Note(what, address, bytes);
+}
+
+void DependencyWaited() { running->DependencyWaited(); }
 void SyncThreads() { running->WaitFor(Wait::kBlock, "__syncthreads"); }
 const unsigned char* Exchange(const char* what, const void* value, size_t bytes) {
   return running->Exchange(what, value, bytes);

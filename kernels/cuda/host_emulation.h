@@ -3,7 +3,8 @@
 //
 // Each thread of a block is a fiber that runs until it comes to a barrier: __syncthreads, or
 // anything that a warp does together (__syncwarp, shuffles, votes, mma). There it waits until all
-// who have to come have come. Blocks run one after the other. So the emulation shows
+// who have to come have come. Blocks run one after the other, in one order or another. So the
+// emulation shows
 //   - wrong results, from wrong indices, bounds, tails or arithmetic;
 //   - accesses out of bounds: device memory (runtime.h) and shared memory lie between guards, and
 //     at the end of a heap block for AddressSanitizer;
@@ -12,11 +13,16 @@
 //     between lanes: the launch fails and says who waits where;
 //   - many missing barriers: the order in which the threads run between barriers is a setting, and
 //     a kernel whose threads read what others write without a barrier gives other bits forwards
-//     than backwards (Schedule).
-// It does not show data races that no order of whole threads brings out, races between blocks,
-// what hardware does faster or slower, the registers and memory that a kernel needs, or the order
-// in which a tensor core adds: mma is a double-precision sum here. Warp operations take whole warps
-// only: a mask other than all ones is refused.
+//     than backwards (Schedule);
+//   - blocks that count on others having run before them: the same setting orders the blocks;
+//   - kernels that do not wait for the one in front of them (DependencyWait).
+// The order of kernels and copies on streams is another file's (streams_emulated.cc).
+//
+// It does not show data races that no order of whole threads brings out, races between blocks that
+// run at the same time, a fence between threads that is missing (__threadfence), what hardware does
+// faster or slower, the registers and memory that a kernel needs, or the order in which a tensor
+// core adds: mma is a double-precision sum here. Warp operations take whole warps only: a mask
+// other than all ones is refused.
 #ifndef PAWL_KERNELS_CUDA_HOST_EMULATION_H_
 #define PAWL_KERNELS_CUDA_HOST_EMULATION_H_
 
@@ -26,6 +32,7 @@
 #include <cstring>
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace pawl::emulation {
 
@@ -39,18 +46,35 @@ struct Position {
 };
 extern thread_local Position position;
 
-// The order of a block's threads between two barriers.
+// The order of a launch's blocks, and of a block's threads between two barriers.
 enum class Schedule { kForward, kBackward, kShuffled };
 void SetSchedule(Schedule schedule);
 
 // What a block can have: dynamic in all, as compute capability 9.0 allows, and static.
 constexpr size_t kSharedBytes = size_t{227} << 10, kStaticSharedBytes = size_t{48} << 10;
 
+// Why no device would take such a launch; "" if one would.
+std::string Refusal(const char* kernel, Index grid, Index block, size_t dynamic_shared);
 // Runs `body` for every thread of every block. "" or what went wrong.
 std::string Run(const char* kernel, Index grid, Index block, size_t dynamic_shared,
                 const std::function<void()>& body);
 
+// What weights kernels prefetch and load, written down while somebody watches.
+struct Traffic {
+  enum What { kPrefetched, kLoaded };
+  struct Piece {
+    What what;
+    unsigned block;  // x
+    const unsigned char* begin;
+    size_t bytes;
+  };
+  std::vector<Piece> pieces;
+};
+void Watch(Traffic* traffic);  // null: nobody does
+void Note(Traffic::What what, const void* address, size_t bytes);
+
 void SyncThreads();
+void DependencyWaited();
 // A value of at most 32 bytes from each lane of the warp: returns those of all 32 lanes, 32 bytes
 // apart, intact until this thread's next but one warp operation. `what` must be the same for all.
 const unsigned char* Exchange(const char* what, const void* value, size_t bytes);

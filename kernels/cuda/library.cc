@@ -20,7 +20,6 @@
 namespace pawl::cuda {
 namespace {
 
-constexpr int64_t kWorkspace = int64_t{32} << 20;
 constexpr size_t kMostAlgorithms = 1024;
 
 // What the library may count on; unless told, it takes 256 bytes for granted.
@@ -157,7 +156,7 @@ Result<std::unique_ptr<Library>> OpenLibrary() {
                  "no " + versioned + " was found (looked for " + versioned + " and " + beside + ")",
                  "cuda"};
   }
-  Result<DeviceMemory> workspace = DeviceMemory::Make(kWorkspace);
+  Result<DeviceMemory> workspace = DeviceMemory::Make(kLibraryWorkspace);
   if (!workspace.ok()) return workspace.error();
   cublasLtHandle_t handle = nullptr;
   if (const cublasStatus_t status = functions.create(&handle); status != CUBLAS_STATUS_SUCCESS) {

@@ -1,4 +1,6 @@
 // The library's product as three loops, for tests of what stands around it.
+#include <utility>
+
 #include "kernels/cuda/device_language.h"
 #include "kernels/cuda/prefill.h"
 
@@ -9,6 +11,9 @@ int refused = 0;
 
 class Loops final : public Library {
  public:
+  // A workspace as the real one has, which nobody looks at.
+  explicit Loops(DeviceMemory workspace) : workspace_(std::move(workspace)) {}
+
   Status Run(const LibraryProduct& p, Stream stream) override {
     if (p.outputs == refused) return Error{ErrorCode::kUnsupported, "refused", "emulated library"};
     return Submit(stream, [p]() -> Status {
@@ -25,6 +30,9 @@ class Loops final : public Library {
       return {};
     });
   }
+
+ private:
+  DeviceMemory workspace_;
 };
 
 }  // namespace
@@ -32,7 +40,9 @@ class Loops final : public Library {
 void RefuseProducts(int outputs) { refused = outputs; }
 
 Result<std::unique_ptr<Library>> OpenLibrary() {
-  return std::unique_ptr<Library>(std::make_unique<Loops>());
+  Result<DeviceMemory> workspace = DeviceMemory::Make(kLibraryWorkspace);
+  if (!workspace.ok()) return workspace.error();
+  return std::unique_ptr<Library>(std::make_unique<Loops>(*std::move(workspace)));
 }
 
 }  // namespace pawl::emulated

@@ -38,6 +38,9 @@ __device__ __forceinline__ uint4 LoadWeights16(const void* at) {
                : "l"(at));
   return v;
 #else
+#if defined(PAWL_CUDA_EMULATED)
+  emulation::Note(emulation::Traffic::kLoaded, at, sizeof(uint4));
+#endif
   return *static_cast<const uint4*>(at);
 #endif
 }
@@ -49,6 +52,9 @@ __device__ __forceinline__ uint2 LoadWeights8(const void* at) {
                : "l"(at));
   return v;
 #else
+#if defined(PAWL_CUDA_EMULATED)
+  emulation::Note(emulation::Traffic::kLoaded, at, sizeof(uint2));
+#endif
   return *static_cast<const uint2*>(at);
 #endif
 }
@@ -266,6 +272,32 @@ __device__ __forceinline__ float Activate(Gate gate, float v) {
 template <int kTiles, int kEights>
 constexpr int kBlocksAhead = kTiles* kEights <= 4 ? 4 : 2;
 
+// Prefetches what the warps of a block load first (TileSums), and nothing else: of each row of its
+// tiles, or of each tile that is packed, the first columns, which follow each other in memory.
+template <DeviceWeight W, int kTiles, int kEights, bool kGated>
+__device__ __forceinline__ void PrefetchFirst(const MatMulPart& part, int tile_group) {
+  constexpr int kOutTiles = kGated ? kTiles / 2 : kTiles;
+  constexpr int kPieces = IsPacked(W) ? 1 : kTileRows;  // of a tile
+  // Of 32 columns of a piece.
+  constexpr int kBytes = W == DeviceWeight::kF32  ? 128
+                         : W == DeviceWeight::kI4 ? 256
+                         : IsPacked(W)            ? 512
+                                                  : 64;
+  constexpr int kMost = kBlocksAhead<kTiles, kEights> * kMatMulWarps;
+  const int blocks = PaddedColumns(part.w.columns) / kTileColumns;
+  const int ahead = blocks < kMost ? blocks : kMost;
+  for (int i = static_cast<int>(threadIdx.x); i < kTiles * kPieces; i += kMatMulWarps * kWarpSize) {
+    const int t = i / kPieces;
+    const DeviceMatrix& w = kGated && t >= kOutTiles ? part.up : part.w;
+    const int tile = tile_group * kOutTiles + t % kOutTiles;
+    const int row = tile * kTileRows + i % kPieces;
+    if (row >= w.rows) continue;
+    const int64_t piece = IsPacked(W) ? tile : row;
+    PrefetchL2(static_cast<const char*>(w.data) + piece * blocks * kBytes,
+               static_cast<unsigned>(ahead * kBytes));
+  }
+}
+
 // The products of the rows row_of of the weights (upper and lower half of each tile) with the rows
 // of x, as far as this warp's columns go; `squares` gains those of the rows of x. With kGated the
 // second half of the tiles are rows of the part's other factor. `whole_tiles`: of packed weights,
@@ -447,14 +479,12 @@ __device__ __forceinline__ float TileTotal(const float* sums, int tile, int row,
 template <DeviceWeight W, int kTiles, int kEights, bool kGated>
 __global__ __launch_bounds__(kMatMulWarps* kWarpSize) void MatMulKernel(MatMul p) {
   constexpr int kOutTiles = kGated ? kTiles / 2 : kTiles;
-  constexpr int kAhead = kBlocksAhead<kTiles, kEights>;
   PAWL_SHARED(float, sums, kMatMulWarps* kTiles* kTileRows * 8);
   PAWL_SHARED(float, squares_of_warps, kMatMulWarps* kEights * 8);
   PAWL_SHARED(float, inverse_norms, kEights * 8);
 
   const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
-  const int warp = static_cast<int>(threadIdx.x) / kWarpSize;
-  const int g = lane / 4, quarter = lane % 4;
+  const int g = lane / 4;
 
   // The part that this block works for, and its first group of tiles there.
   int part_index = 0, tile_group = static_cast<int>(blockIdx.x);
@@ -465,32 +495,9 @@ __global__ __launch_bounds__(kMatMulWarps* kWarpSize) void MatMulKernel(MatMul p
   }
   const MatMulPart& part = p.parts[part_index];
   const int columns = part.w.columns;
-  const int blocks = PaddedColumns(columns) / kTileColumns;
   const bool listed = p.row_list != nullptr;
-  if (!listed) {
-    // The weights do not depend on what the kernel in front writes.
-    if constexpr (IsPacked(W)) {
-      constexpr int kBytes = W == DeviceWeight::kI4 ? 256 : 512;  // of a tile in a block of columns
-      const int tile = tile_group * kOutTiles;
-      for (int i = 0; i < kAhead && tile < RowTiles(part.w.rows); ++i) {
-        const int block = warp + i * kMatMulWarps;
-        if (block < blocks && lane * 128 < kBytes) {
-          PrefetchL2(static_cast<const char*>(part.w.data) +
-                     PackedOffset(W, columns, tile * kTileRows, block, 0) + lane * 128);
-        }
-      }
-    }
-    for (int i = 0; i < kAhead && !IsPacked(W); ++i) {
-      const int block = warp + i * kMatMulWarps, row = tile_group * kOutTiles * kTileRows + g;
-      const int64_t at = static_cast<int64_t>(row) * PaddedColumns(columns) + block * 32;
-      if (block < blocks && quarter == 0 && row + 8 < part.w.rows) {
-        const char* data = static_cast<const char*>(part.w.data);
-        const int size = W == DeviceWeight::kF32 ? 4 : 2;
-        PrefetchL2(data + at * size);
-        PrefetchL2(data + (at + 8 * static_cast<int64_t>(PaddedColumns(columns))) * size);
-      }
-    }
-  }
+  // The weights do not depend on what the kernel in front writes.
+  if (!listed) PrefetchFirst<W, kTiles, kEights, kGated>(part, tile_group);
   DependencyWait();
 
   // A block takes one group of tiles, or, of a list whose length only the device knows, every

@@ -63,6 +63,13 @@ struct LibraryProduct {
   bool add = false;
 };
 
+// What a Library takes of device memory: its workspace, and about as much for its code.
+#if defined(PAWL_CUDA_EMULATED)
+constexpr int64_t kLibraryWorkspace = int64_t{1} << 20, kLibraryBytes = kLibraryWorkspace;
+#else
+constexpr int64_t kLibraryWorkspace = int64_t{32} << 20, kLibraryBytes = 2 * kLibraryWorkspace;
+#endif
+
 // cuBLASLt, loaded when first asked for, so that nothing needs it to start or to decode.
 class Library {
  public:

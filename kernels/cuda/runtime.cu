@@ -126,8 +126,9 @@ Status Fill(void* device, int byte, int64_t bytes, Stream stream) {
   return Check(cudaMemsetAsync(device, byte, static_cast<size_t>(bytes), On(stream)), "fill");
 }
 
-// Relaxed: the first launch of a kernel may load its code, which the other modes may refuse while
-// they capture. Nothing that is recorded here waits or allocates.
+// Relaxed: what other threads of the host program ask of the device meanwhile is none of our
+// business. Nothing that is recorded here waits or allocates, and no kernel is launched for the
+// first time.
 Status BeginCapture(Stream stream) {
   return Check(cudaStreamBeginCapture(On(stream), cudaStreamCaptureModeRelaxed), "graph capture");
 }

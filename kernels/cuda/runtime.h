@@ -52,7 +52,8 @@ Status CopyOut(void* host, const void* device, int64_t bytes, Stream stream);
 Status CopyWithin(void* to, const void* from, int64_t bytes, Stream stream);
 Status Fill(void* device, int byte, int64_t bytes, Stream stream);
 
-// Between BeginCapture and EndCapture, work put on the stream is recorded instead of done.
+// Between BeginCapture and EndCapture, work put on the stream is recorded instead of done. Kernels
+// have to have run once before: their code is loaded then, which a capture is no place for.
 Status BeginCapture(Stream stream);
 Result<Graph> EndCapture(Stream stream);
 Status Replay(const Graph& graph, Stream stream);
@@ -87,10 +88,33 @@ void FreeMark(Mark mark);
 #if defined(PAWL_CUDA_EMULATED)
 // Whether everything allocated lies between intact guards.
 bool GuardsIntact();
-// Lets Allocate fail once so many bytes are taken. Negative: no limit.
+// Lets Allocate fail once so many bytes are taken, and CurrentDevice say so. Negative: no limit.
 void LimitMemory(int64_t bytes);
 // Lets the next so many graphs fail when they are complete.
 void FailGraphs(int count);
+
+// When work that is on streams is done, within what their order, fences and waits allow
+// (streams_emulated.cc). Late, when somebody waits for it, at first; at once; or some streams early
+// and others late, or by chance: which, `seed` says, and kTimingSeeds of them are all the ways that
+// two streams can differ.
+enum class Timing { kLate, kAtOnce, kMixed };
+constexpr int kTimingSeeds = 9;
+void SetTiming(Timing timing, int seed = 0);
+// Runs all that is on streams; what has failed is told to those who wait for them, or, by
+// SynchronizeAll, now.
+void RunAll();
+Status SynchronizeAll();
+// As if no kernel had ever run.
+void ForgetKernels();
+// For tests that show what order is needed for. LeaveOutFences: WaitFor does nothing.
+// LeaveOutSynchronize: the n-th call of Synchronize from now on does nothing; 0: none.
+void LeaveOutFences(bool leave_out);
+void LeaveOutSynchronize(int nth);
+// How often Synchronize has been called since LeaveOutSynchronize was.
+int SynchronizeCalls();
+
+// Whether the address lies in pinned memory.
+bool IsPinned(const void* memory);
 #endif
 
 // A piece of device memory with an owner.

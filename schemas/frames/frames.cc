@@ -54,6 +54,13 @@ NameId Frames::InternName(const std::string& name) {
   return it->second;
 }
 
+const std::map<std::string_view, NameId>& Frames::SortedNames() {
+  // Name 0 is no name.
+  for (size_t id = sorted_names_.size() + 1; id < names_.size(); ++id)
+    sorted_names_.emplace(names_[id], static_cast<NameId>(id));
+  return sorted_names_;
+}
+
 FrameId Frames::Root(FormulaId root) {
   Frame frame;
   frame.kind = kNullValue;
@@ -166,6 +173,7 @@ uint32_t Frames::LayoutFor(const std::vector<AtomId>& atoms) {
     for (const char32_t c : DecodeCodepoints(layout->names[rank])) {
       state = layout->program->Next(state, layout->program->ClassOf(c));
     }
+    std::ranges::sort(layout->by_rank[rank]);
     layout->name_states.push_back(state);
     layout->literal_rank[static_cast<size_t>(layout->program->Literal(state, layout->names_atom))] =
         static_cast<int>(rank);
@@ -189,9 +197,10 @@ FormulaId Frames::PropertyDemand(const ObjectLayout& layout, AtomId atom,
   FormulaId demand = kTrueFormula;
   bool matched = false;
   if (rank >= 0) {
-    for (const auto& [a, formula] : layout.by_rank[static_cast<size_t>(rank)]) {
-      if (a != atom) continue;
-      demand = formulas.And(demand, formula);
+    const auto& named = layout.by_rank[static_cast<size_t>(rank)];
+    auto it = std::lower_bound(named.begin(), named.end(), std::pair(atom, FormulaId{0}));
+    for (; it != named.end() && it->first == atom; ++it) {
+      demand = formulas.And(demand, it->second);
       matched = true;
     }
   }
@@ -415,7 +424,8 @@ FrameId Frames::AfterValue(FrameId id, const std::vector<bool>& truth,
   }
   if (!Fail(table_.formulas, frame, failed)) return kNoFrame;
   if (frame.kind == kObjectValue) {
-    if (frame.pending_name != kAnyName)
+    // Where patterns leave a few keys only, one that nobody named takes the place of another.
+    if (frame.pending_name != kAnyName || layouts_[frame.layout]->has_key_conditions)
       frame.seen = name_sets_.With(frame.seen, frame.pending_name);
     if (options_.order == JsonSchemaOptions::Order::kSchema) {
       frame.last_rank = frame.pending_rank >= 0 ? frame.pending_rank : Frame::kPastNames;

@@ -10,11 +10,13 @@
 #define PAWL_SCHEMAS_FRAMES_H_
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -91,7 +93,7 @@ struct ObjectLayout {
   bool has_names = false;
   bool has_key_conditions = false;         // patterns or propertyNames are in play
   std::shared_ptr<StringProgram> program;  // over names_atom and the key conditions
-  // properties by rank: (atom, formula)
+  // properties by rank: (atom, formula), sorted
   std::vector<std::vector<std::pair<AtomId, FormulaId>>> by_rank;
   std::map<AtomId, std::vector<NameId>> required;  // of each atom, sorted
   // The program aside.
@@ -110,11 +112,11 @@ class Frames {
   const Frame& operator[](FrameId id) const { return frames_[id]; }
   size_t size() const { return frames_.size(); }
   size_t MemoryBytes() const {
-    return HeapBytes(frames_, index_, layouts_, layout_of_, names_, name_index_, name_sets_,
-                     item_sets_, item_texts_, item_index_, different_, tight_items_);
+    return HeapBytes(frames_, index_, layouts_, layout_of_, names_, name_index_, sorted_names_,
+                     name_sets_, item_sets_, item_texts_, item_index_, different_, tight_items_);
   }
   size_t GrowthHint() const {
-    return frames_.size() * (sizeof(Frame) + 40) + names_.size() * 160 + name_sets_.GrowthHint() +
+    return frames_.size() * (sizeof(Frame) + 40) + names_.size() * 230 + name_sets_.GrowthHint() +
            item_sets_.GrowthHint() + item_texts_.size() * 200 + tight_items_.size() * 64 +
            different_.size() * 40;
   }
@@ -190,6 +192,8 @@ class Frames {
   NameId InternName(const std::string& name);
   bool IsName(const std::string& name) const { return name_index_.contains(name); }
   const std::string& Name(NameId id) const { return names_[id]; }
+  // All names so far, in the order of their bytes.
+  const std::map<std::string_view, NameId>& SortedNames();
   SchemaTable& table() { return table_; }
 
  private:
@@ -204,7 +208,8 @@ class Frames {
   std::unordered_multimap<uint64_t, FrameId> index_;
   std::vector<std::unique_ptr<ObjectLayout>> layouts_;
   std::map<std::vector<AtomId>, uint32_t> layout_of_;
-  std::vector<std::string> names_;
+  std::deque<std::string> names_;  // they stay where they are
+  std::map<std::string_view, NameId> sorted_names_;
   std::unordered_map<std::string, NameId> name_index_;
   IdSets name_sets_, item_sets_;
   std::vector<std::string> item_texts_;

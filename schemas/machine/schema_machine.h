@@ -41,6 +41,10 @@ class SchemaMachine : public Machine {
   // Whether any value fits the schema: kUnsatisfiable when none does.
   Status CheckSatisfiable();
 
+  // See Solver::undecided().
+  uint64_t undecided() const { return solver_.undecided(); }
+  uint64_t solver_steps() const { return solver_.steps(); }
+
   Key Start() override;
   uint32_t StepLexeme(uint32_t lexeme, uint8_t byte) override;
   Key StepFrame(Key state, uint8_t byte) override;

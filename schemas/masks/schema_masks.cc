@@ -15,6 +15,7 @@
 #include "grammar/masks/mask_builder.h"
 #include "grammar/masks/mask_path.h"
 #include "schemas/machine/schema_machine.h"
+#include "schemas/masks/structure_tokens.h"
 #include "schemas/scalar/string_walk.h"
 #include "schemas/unique/distinct.h"
 #include "src/base/json.h"
@@ -312,14 +313,48 @@ std::vector<uint32_t> SchemaMachine::QuotesOfSeenKeys(const Below& below) {
   if (!begun_key) return out;
   const std::string& begun = *begun_key;
   const TokenTrie& trie = below.vocabulary.trie();
-  for (const NameId id : frames_.seen().Members(frame.seen)) {
-    const std::string& name = frames_.Name(id);
-    if (!name.starts_with(begun)) continue;
-    const std::string rest = Quoted(std::string_view(name).substr(begun.size()));
+  const StructureTokens& structure = below.vocabulary.Derived<StructureTokens>();
+  // The trie node of the quote behind the name, or how much of the name leads out of the trie.
+  const auto follow = [&](std::string_view name, size_t& out_at) {
     uint32_t at = below.node;
-    for (size_t i = 1; i < rest.size() && (i == 1 || at != TokenTrie::kNone); ++i)
-      at = trie.Child(at, static_cast<uint8_t>(rest[i]));
-    if (at != TokenTrie::kNone) out.push_back(at);
+    const auto step = [&](std::string_view bytes) {
+      for (const char byte : bytes) {
+        at = trie.Child(at, static_cast<uint8_t>(byte));
+        if (at == TokenTrie::kNone || !structure.LeadsToQuote(at)) return false;
+      }
+      return true;
+    };
+    for (size_t i = begun.size(); i < name.size(); i = out_at) {
+      out_at = i + 1;
+      while (out_at < name.size() && (static_cast<uint8_t>(name[out_at]) & 0xC0) == 0x80) ++out_at;
+      const std::string quoted = Quoted(name.substr(i, out_at - i));
+      if (!step(std::string_view(quoted).substr(1, quoted.size() - 2))) return TokenTrie::kNone;
+    }
+    out_at = name.size();
+    return trie.Child(at, '"');
+  };
+  constexpr size_t kFew = 64;
+  size_t length = 0;
+  if (frames_.seen().Size(frame.seen) <= kFew) {
+    for (const NameId id : frames_.seen().Members(frame.seen)) {
+      const std::string& name = frames_.Name(id);
+      if (!name.starts_with(begun)) continue;
+      if (const uint32_t at = follow(name, length); at != TokenTrie::kNone) out.push_back(at);
+    }
+  } else {
+    // Of many names few fit into a token; those that begin alike leave the trie together.
+    const auto& names = frames_.SortedNames();
+    for (auto it = names.lower_bound(begun); it != names.end() && it->first.starts_with(begun);) {
+      const uint32_t at = follow(it->first, length);
+      if (at != TokenTrie::kNone && frames_.Seen(frame, it->second)) out.push_back(at);
+      if (length == it->first.size()) {
+        ++it;
+        continue;
+      }
+      std::string beyond(it->first.substr(0, length));
+      ++beyond.back();  // of UTF-8, so it is no 0xFF
+      it = names.lower_bound(beyond);
+    }
   }
   std::sort(out.begin(), out.end());
   return out;

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <string_view>
 
-#include "grammar/masks/token_trie.h"
-
 namespace pawl::schema {
 
 StructureTokens::StructureTokens(const Vocabulary& vocabulary) {
@@ -22,6 +20,15 @@ StructureTokens::StructureTokens(const Vocabulary& vocabulary) {
       spaces_.emplace_back(node.depth, token);
     ++i;
   }
+  quotes_before_.reserve(nodes.size() + 1);
+  ends_.reserve(nodes.size());
+  uint32_t quotes = 0;
+  for (const TokenTrie::Node& node : nodes) {
+    quotes_before_.push_back(quotes);
+    ends_.push_back(node.end);
+    quotes += node.byte == '"' ? 1 : 0;
+  }
+  quotes_before_.push_back(quotes);
   std::sort(spaces_.begin(), spaces_.end());
 }
 

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "grammar/masks/token_trie.h"
 #include "pawl/vocabulary.h"
 
 namespace pawl::schema {
@@ -28,11 +29,16 @@ class StructureTokens {
     uint32_t spaces;
   };
   std::span<const Place> PlacesOf(uint8_t byte) const { return places_[byte]; }
+  // Some token goes on from the trie node (kRoot: from the beginning) to a quote.
+  bool LeadsToQuote(uint32_t node) const {
+    return node == TokenTrie::kRoot || quotes_before_[ends_[node]] > quotes_before_[node];
+  }
   // Sets the bits of the tokens that are white space and no longer than `most`.
   void SetSpaces(uint64_t most, std::span<uint32_t> words) const;
 
  private:
   std::array<std::vector<Place>, 256> places_;
+  std::vector<uint32_t> quotes_before_, ends_;        // by trie node
   std::vector<std::pair<uint32_t, TokenId>> spaces_;  // (length, token)
 };
 

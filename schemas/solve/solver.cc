@@ -18,22 +18,20 @@ constexpr size_t kMaxTracksEnumerated = 6;
 // Values and containers in one another: two for each of the 520 levels of JSON that a schema may
 // have (a `const`), and some for what leads there. 1,040 take less than a MiB of stack.
 constexpr int kMaxDepth = 1100;
-// Once something is found a few more tries may find something shorter; that is enough.
-constexpr int kMaxShorter = 4;
+// Of so many conditions on one key its values are told apart before anything is multiplied out.
+constexpr size_t kManyBranches = 8;
 
-// Keeps the better of two answers: yes before unknown before no, the shorter text of two yeses.
-void Improve(Found& best, Found candidate) {
+}  // namespace
+
+void Found::Improve(Found candidate) {
   const auto length = [](const Found& f) {
     return f.text ? f.text->size() : Solver::kMaxWitness + 1;
   };
-  if (candidate.answer > best.answer ||
-      (candidate.answer == Answer::kYes && best.answer == Answer::kYes &&
-       length(candidate) < length(best))) {
-    best = std::move(candidate);
+  if (candidate.answer > answer || (candidate.answer == Answer::kYes && answer == Answer::kYes &&
+                                    length(candidate) < length(*this))) {
+    *this = std::move(candidate);
   }
 }
-
-}  // namespace
 
 Solver::Solver(Frames& frames, const JsonSchemaOptions& options)
     : frames_(frames),
@@ -63,10 +61,7 @@ const Found& Solver::Value(FormulaId formula, bool want_text) {
     return kOpen;
   }
   if (depth_ == 0) fuel_ = options_.step_fuel;
-  if (--fuel_ <= 0) {
-    lowest_reused_ = std::min(lowest_reused_, depth_ - 1);
-    return kOpen;
-  }
+  if (!Spend()) return kOpen;
   const int outer_reused = lowest_reused_;
   lowest_reused_ = INT32_MAX;
   solving_.emplace(formula, depth_);
@@ -100,10 +95,10 @@ Found Solver::SolveValue(FormulaId formula) {
   if (formulas.ForKind(formula, kNumberValue) != kFalseFormula) {
     NumberProgram* program = scalars_.Number(goal);
     if (program == nullptr) {
-      Improve(best, {Answer::kUnknown, std::nullopt});
+      best.Improve({Answer::kUnknown, std::nullopt});
     } else if (program->Live(program->start())) {
       if (!want_text_) return {Answer::kYes, std::nullopt};
-      Improve(best, {Answer::kYes, program->Shortest(program->start())});
+      best.Improve({Answer::kYes, program->Shortest(program->start())});
     }
   }
   if (formulas.ForKind(formula, kStringValue) != kFalseFormula) {
@@ -114,26 +109,25 @@ Found Solver::SolveValue(FormulaId formula) {
       if (const auto text = search.Shortest(search.program().start(), kMaxWitness)) {
         found.text = json::Quote(EncodeCodepoints(*text));
       }
-      Improve(best, std::move(found));
+      best.Improve(std::move(found));
     }
   }
-  if (formulas.ForKind(formula, kNullValue) == kTrueFormula) Improve(best, {Answer::kYes, "null"});
-  if (formulas.ForKind(formula, kTrueValue) == kTrueFormula) Improve(best, {Answer::kYes, "true"});
-  if (formulas.ForKind(formula, kFalseValue) == kTrueFormula)
-    Improve(best, {Answer::kYes, "false"});
+  if (formulas.ForKind(formula, kNullValue) == kTrueFormula) best.Improve({Answer::kYes, "null"});
+  if (formulas.ForKind(formula, kTrueValue) == kTrueFormula) best.Improve({Answer::kYes, "true"});
+  if (formulas.ForKind(formula, kFalseValue) == kTrueFormula) best.Improve({Answer::kYes, "false"});
   if (best.answer == Answer::kYes && best.text && best.text->size() <= 5) return best;
   for (const Kind kind : {kArrayValue, kObjectValue}) {
     const FrameId frame = frames_.Open(kind, goal);
     if (frame == kNoFrame) continue;
     if (!want_text_) {
-      Improve(best, {Container(frame), std::nullopt});
+      best.Improve({Container(frame), std::nullopt});
       if (best.answer == Answer::kYes) return best;
       continue;
     }
     Found found = ContainerText(frame);
     if (found.text)
       found.text = kind == kArrayValue ? "[" + *found.text + "]" : "{" + *found.text + "}";
-    Improve(best, std::move(found));
+    best.Improve(std::move(found));
   }
   return best;
 }
@@ -171,11 +165,23 @@ Found Solver::ContainerText(FrameId frame) {
 
 // One at a time: of a thousand tracks (an enum of objects) the first that is tried usually does.
 template <typename Fn>
-void Solver::TryVectors(const std::vector<FormulaId>& tracks, bool& complete, const Fn& fn) const {
+void Solver::TryVectors(const std::vector<FormulaId>& tracks, bool& complete, const Fn& fn) {
   const size_t m = tracks.size();
   size_t open = 0;
   for (const FormulaId track : tracks) open += table_.formulas.IsConstant(track) ? 0 : 1;
-  complete = open <= kMaxTracksEnumerated;
+  const auto attempt = [&](const std::vector<bool>& truth) {
+    return fn(truth, [&] { return Outcomes(tracks, truth); });
+  };
+  complete = true;
+  if (open > kMaxTracksEnumerated) {
+    if (const auto classes = ClassesOf(tracks)) {
+      for (size_t i = 0; i < classes->size(); ++i) {
+        if (fn(classes->Truth(i), [&] { return classes->Formula(i); })) return;
+      }
+      return;
+    }
+    complete = false;
+  }
   std::vector<bool> all(m, true), base(m);
   for (size_t i = 0; i < m; ++i) {
     all[i] = tracks[i] != kFalseFormula;
@@ -184,7 +190,7 @@ void Solver::TryVectors(const std::vector<FormulaId>& tracks, bool& complete, co
   // Most tracks true first: the usual completion satisfies them.
   if (complete) {
     std::vector<bool> v = std::move(all);
-    while (!fn(v)) {
+    while (!attempt(v)) {
       size_t i = 0;
       for (; i < m; ++i) {
         if (table_.formulas.IsConstant(tracks[i])) continue;
@@ -195,29 +201,29 @@ void Solver::TryVectors(const std::vector<FormulaId>& tracks, bool& complete, co
     }
     return;
   }
-  if (fn(all)) return;
+  if (attempt(all)) return;
   for (size_t i = 0; i < m; ++i) {
     if (table_.formulas.IsConstant(tracks[i])) continue;
     std::vector<bool> one = base;
     one[i] = true;
-    if (fn(one)) return;
+    if (attempt(one)) return;
   }
-  fn(base);
+  attempt(base);
 }
 
-FormulaId Solver::WithOutcomes(FormulaId must, const std::vector<FormulaId>& tracks,
-                               const std::vector<bool>& truth) {
-  std::vector<FormulaId> parts = {must};
-  for (size_t i = 0; i < tracks.size(); ++i) {
+FormulaId Solver::Outcomes(const std::vector<FormulaId>& tracks, const std::vector<bool>& truth) {
+  std::vector<FormulaId> parts;
+  for (size_t i = 0; i < tracks.size(); ++i)
     parts.push_back(truth[i] ? tracks[i] : table_.formulas.Not(tracks[i]));
-  }
   return table_.formulas.And(parts);
 }
 
 bool Solver::AroundAccepts(FrameId id, const std::vector<bool>& truth) {
   const FrameId after = frames_.AfterValue(id, truth);
   if (after == kNoFrame || !Live(after)) return false;
-  return !UniqueAmongOthers(id) || LiveUnique(id, &truth).value_or(true);
+  if (!UniqueAmongOthers(id)) return true;
+  const std::optional<bool> live = LiveUnique(id, &truth);
+  return CountsAsLive(!live ? Answer::kUnknown : *live ? Answer::kYes : Answer::kNo);
 }
 
 bool Solver::Closable(FrameId id) {
@@ -243,16 +249,18 @@ bool Solver::LivePending(FrameId id) {
   }
   if (UniqueAmongOthers(id)) {
     if (const auto live = LiveUnique(id)) return pending_[id] = *live;
+    ++undecided_;
   }
   bool complete;
   bool live = false;
-  TryVectors(goal.tracks, complete, [&](const std::vector<bool>& truth) {
+  TryVectors(goal.tracks, complete, [&](const std::vector<bool>& truth, const auto& values) {
     const FrameId after = frames_.AfterValue(id, truth);
     live = after != kNoFrame &&
-           Value(WithOutcomes(goal.must, goal.tracks, truth)).answer != Answer::kNo && Live(after);
+           CountsAsLive(Value(table_.formulas.And(goal.must, values())).answer) && Live(after);
     return live;
   });
-  if (!live && !complete) live = Value(goal.must).answer != Answer::kNo;
+  if (!live && !complete && Value(goal.must).answer != Answer::kNo)
+    live = CountsAsLive(Answer::kUnknown);
   pending_.emplace(id, live);
   return live;
 }
@@ -272,11 +280,11 @@ std::optional<std::string> Solver::PendingValue(FrameId id) {
   bool complete;
   std::optional<std::string> best;
   int tried = 0;  // once something is found
-  TryVectors(goal.tracks, complete, [&](const std::vector<bool>& truth) {
+  TryVectors(goal.tracks, complete, [&](const std::vector<bool>& truth, const auto& values) {
     if (best && ++tried > kMaxShorter) return true;
     const FrameId after = frames_.AfterValue(id, truth);
     if (after == kNoFrame || Container(after) != Answer::kYes) return false;
-    const Found& found = Value(WithOutcomes(goal.must, goal.tracks, truth), true);
+    const Found& found = Value(table_.formulas.And(goal.must, values()), true);
     if (found.answer == Answer::kYes && found.text && (!best || found.text->size() < best->size()))
       best = found.text;
     return false;
@@ -305,22 +313,16 @@ Found Solver::SolveContainer(FrameId id) {
   if (frame.tracks.empty()) {
     wanted.push_back(frame.must);
   } else {
-    TryVectors(frame.tracks, complete, [&](const std::vector<bool>& truth) {
+    TryVectors(frame.tracks, complete, [&](const std::vector<bool>& truth, const auto& values) {
       if (AroundAccepts(frame.around, truth))
-        wanted.push_back(WithOutcomes(frame.must, frame.tracks, truth));
+        wanted.push_back(table_.formulas.And(frame.must, values()));
       return false;
     });
   }
   Found best;
   for (const FormulaId formula : wanted) {
     if (best.answer == Answer::kYes && !want_text_) break;
-    const std::shared_ptr<const Cubes> cubes = CubesOf(formula);
-    complete = complete && cubes->complete;
-    int tried = 0;
-    for (const Cube& cube : cubes->cubes) {
-      if (best.answer == Answer::kYes && (!want_text_ || ++tried > kMaxShorter)) break;
-      Improve(best, SolveCube(frame, cube));
-    }
+    best.Improve(SolveFormula(frame, formula, {}));
   }
   if (best.answer == Answer::kNo && !complete) best.answer = Answer::kUnknown;
   if (best.answer == Answer::kUnknown) {
@@ -329,15 +331,37 @@ Found Solver::SolveContainer(FrameId id) {
   return best;
 }
 
-Found Solver::SolveCube(const Frame& frame, const Cube& cube) {
-  if (--fuel_ <= 0) {
-    lowest_reused_ = std::min(lowest_reused_, depth_ - 1);
-    return {Answer::kUnknown, std::nullopt};
+Found Solver::SolveFormula(const Frame& frame, FormulaId formula, const SettledKeys& settled) {
+  if (const auto key = KeyToSettle(frame, formula, settled, kManyBranches))
+    return SettleKey(frame, formula, settled, *key);
+  const std::shared_ptr<const Cubes> cubes = CubesOf(formula);
+  Found best = SolveCubes(frame, *cubes, settled);
+  if (best.answer == Answer::kNo && !cubes->complete) best.answer = Answer::kUnknown;
+  if (best.answer == Answer::kUnknown) {
+    if (const auto key = KeyToSettle(frame, formula, settled, 1)) {
+      if (Found found = SettleKey(frame, formula, settled, *key); found.answer != Answer::kUnknown)
+        return found;
+    }
   }
+  return best;
+}
+
+Found Solver::SolveCubes(const Frame& frame, const Cubes& cubes, const SettledKeys& settled) {
+  Found best;
+  int tried = 0;
+  for (const Cube& cube : cubes.cubes) {
+    if (best.answer == Answer::kYes && (!want_text_ || ++tried > kMaxShorter)) break;
+    best.Improve(SolveCube(frame, cube, settled));
+  }
+  return best;
+}
+
+Found Solver::SolveCube(const Frame& frame, const Cube& cube, const SettledKeys& settled) {
+  if (!Spend()) return {Answer::kUnknown, std::nullopt};
   std::optional<Cube> shorter;
   if (!SettleConstants(frame.kind, cube, shorter)) return {Answer::kNo, std::nullopt};
   const Cube& rest = shorter ? *shorter : cube;
-  return frame.kind == kObjectValue ? SolveObject(frame, rest) : SolveArray(frame, rest);
+  return frame.kind == kObjectValue ? SolveObject(frame, rest, settled) : SolveArray(frame, rest);
 }
 
 bool Solver::SettleConstants(Kind kind, const Cube& cube, std::optional<Cube>& rest) const {

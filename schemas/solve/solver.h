@@ -9,6 +9,7 @@
 #ifndef PAWL_SCHEMAS_SOLVER_H_
 #define PAWL_SCHEMAS_SOLVER_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include "pawl/json_schema_options.h"
+#include "schemas/formula/value_classes.h"
 #include "schemas/frames/frames.h"
 #include "schemas/frames/scalars.h"
 #include "src/base/json.h"
@@ -34,6 +36,21 @@ struct Found {
   // missing members or items joined by ',' (without the closing bracket).
   std::optional<std::string> text;
   size_t MemoryBytes() const { return HeapBytes(text); }
+
+  // Keeps the better of two answers: yes before unknown before no, the shorter text of two yeses.
+  void Improve(Found candidate);
+};
+
+// Keys of an object about which a branch has decided (solver_branches.cc), by their rank: those
+// that come, with what is demanded of their values, and those that do not.
+struct SettledKeys {
+  std::map<int, FormulaId> members;
+  std::set<int> absent;
+  size_t MemoryBytes() const { return HeapBytes(members, absent); }
+  size_t size() const { return members.size() + absent.size(); }
+  bool Knows(size_t rank) const {
+    return members.contains(static_cast<int>(rank)) || absent.contains(static_cast<int>(rank));
+  }
 };
 
 class Solver {
@@ -45,7 +62,11 @@ class Solver {
   const Found& Value(FormulaId formula, bool want_text = false);
   // Can this container (nothing pending) be completed so that its goal is met?
   Answer Container(FrameId frame);
-  bool Live(FrameId frame) { return Container(frame) != Answer::kNo; }
+  bool Live(FrameId frame) { return CountsAsLive(Container(frame)); }
+  // Questions whose answer was not found, so that something counted as live without a proof.
+  uint64_t undecided() const { return undecided_; }
+  // Cubes and branches looked at so far.
+  uint64_t steps() const { return steps_; }
   // The same with the text; not memoised, so that frames, of which there are many, do not each keep
   // one.
   Found ContainerText(FrameId frame);
@@ -65,8 +86,9 @@ class Solver {
   Frames& frames() { return frames_; }
 
   size_t MemoryBytes() const {
-    return HeapBytes(scalars_, values_, containers_, named_demands_, required_in_, cubes_,
-                     plentiful_, listed_, few_, pending_, solving_);
+    return HeapBytes(scalars_, values_, containers_, named_demands_, required_in_, cubes_, lists_,
+                     plentiful_, listed_, few_, pending_, solving_) +
+           classes_.size() * kClassesBytes;
   }
   size_t GrowthHint() const {
     return scalars_.GrowthHint() + values_.size() * 100 + containers_.size() * 40 +
@@ -77,14 +99,49 @@ class Solver {
   static constexpr size_t kMaxWitness = size_t{1} << 16;
 
  private:
+  // Once something is found a few more tries may find something shorter; that is enough.
+  static constexpr int kMaxShorter = 4;
+  static constexpr size_t kClassesBytes = 1024;  // of a ValueClasses, about
+  struct Cubes {
+    std::vector<Cube> cubes;
+    bool complete;
+    size_t MemoryBytes() const { return HeapBytes(cubes); }
+  };
+  bool CountsAsLive(Answer answer) {
+    undecided_ += answer == Answer::kUnknown ? 1 : 0;
+    return answer != Answer::kNo;
+  }
+  // One step; false when the fuel of the question is spent.
+  bool Spend() {
+    ++steps_;
+    if (--fuel_ > 0) return true;
+    lowest_reused_ = std::min(lowest_reused_, depth_ - 1);
+    return false;
+  }
   Found SolveValue(FormulaId formula);
   Found SolveContainer(FrameId frame);
   Found GuardedContainer(FrameId frame, bool want_text, bool& self_contained);
-  Found SolveCube(const Frame& frame, const Cube& cube);
+  // Completing the frame so that the formula, which is over its atoms, is true.
+  Found SolveFormula(const Frame& frame, FormulaId formula, const SettledKeys& settled);
+  Found SolveCubes(const Frame& frame, const Cubes& cubes, const SettledKeys& settled);
+  Found SolveCube(const Frame& frame, const Cube& cube, const SettledKeys& settled);
   // Of a cube whose value is a known constant: false when another constant contradicts it; `rest`:
   // the cube without the constants that it differs from, when there are any.
   bool SettleConstants(Kind kind, const Cube& cube, std::optional<Cube>& rest) const;
-  Found SolveObject(const Frame& frame, const Cube& cube);
+  class ObjectPlan;
+  Found SolveObject(const Frame& frame, const Cube& cube, const SettledKeys& settled);
+  // The key may still come, as far as the order of keys has it.
+  bool MayCome(const Frame& frame, size_t rank) const;
+  // Branches on the value of one key (solver_branches.cc). The key that settles the most conditions
+  // which are still open; nullopt when there are fewer than `least` (at least 1).
+  std::optional<size_t> KeyToSettle(const Frame& frame, FormulaId formula,
+                                    const SettledKeys& settled, size_t least);
+  Found SettleKey(const Frame& frame, FormulaId formula, const SettledKeys& settled, size_t rank);
+  bool CannotFail(const Frame& frame, AtomId atom, const SettledKeys& settled, size_t rank);
+  bool AsksForLists(FormulaId formula);
+  // nullptr where the formulas ask for too much else; sorted formulas, so that equal questions are
+  // one.
+  std::shared_ptr<const ValueClasses> ClassesOf(const std::vector<FormulaId>& formulas);
   // How many keys of the set the atom requires.
   size_t RequiredIn(const ObjectLayout& layout, AtomId atom, IdSets::Id seen);
   Found SolveArray(const Frame& frame, const Cube& cube);
@@ -113,6 +170,8 @@ class Solver {
   // (solver_few.cc)
   FewValues* FewValuesOf(FormulaId formula);
   std::unique_ptr<FewValues> ListValues(FormulaId formula);
+  // All that fit, where they can be listed.
+  std::optional<std::set<std::u32string>> AllStrings(StringSearch& search);
   // All that fit; false when they are too many.
   bool ListStrings(StringSearch& search, std::set<std::u32string>& out);
   bool ListNumbers(NumberProgram& program, std::set<std::string>& out);
@@ -156,18 +215,13 @@ class Solver {
   const Listed& ValuesOf(FormulaId formula, size_t wanted);
   // Up to `count` short values that fit and are none of `items`.
   std::vector<std::string> NewValues(FormulaId formula, IdSets::Id items, size_t count);
-  // Calls fn(outcomes) for the outcome vectors of the tracks worth trying, which are all of them
-  // when they are few, until it returns true. `complete`: there are no others.
+  // Calls fn(outcomes, values) for the outcome vectors of the tracks worth trying, which are all of
+  // them when they are few, until it returns true. `values`: a formula for what has these outcomes.
+  // `complete`: there are no others.
   template <typename Fn>
-  void TryVectors(const std::vector<FormulaId>& tracks, bool& complete, const Fn& fn) const;
-  struct Cubes {
-    std::vector<Cube> cubes;
-    bool complete;
-    size_t MemoryBytes() const { return HeapBytes(cubes); }
-  };
+  void TryVectors(const std::vector<FormulaId>& tracks, bool& complete, const Fn& fn);
   std::shared_ptr<const Cubes> CubesOf(FormulaId formula);
-  FormulaId WithOutcomes(FormulaId must, const std::vector<FormulaId>& tracks,
-                         const std::vector<bool>& truth);
+  FormulaId Outcomes(const std::vector<FormulaId>& tracks, const std::vector<bool>& truth);
 
   Frames& frames_;
   SchemaTable& table_;
@@ -191,9 +245,12 @@ class Solver {
   std::map<std::pair<uint32_t, std::vector<AtomId>>, NamedDemands> named_demands_;
   std::map<std::pair<AtomId, IdSets::Id>, size_t> required_in_;
   std::unordered_map<FormulaId, std::shared_ptr<const Cubes>> cubes_;
+  std::map<std::vector<FormulaId>, std::shared_ptr<const ValueClasses>> classes_;
+  std::unordered_map<FormulaId, bool> lists_;
   std::unordered_map<FormulaId, bool> plentiful_;
   std::unordered_map<FormulaId, Listed> listed_;
   std::unordered_map<FormulaId, std::unique_ptr<FewValues>> few_;
+  uint64_t undecided_ = 0, steps_ = 0;
   int few_depth_ = 0;
   bool few_as_written_ = true;  // of the values put together so far
   // Steps that are left: of one listing or search, of all listings, of all searches.

@@ -218,8 +218,25 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
       times = std::min(times, it->second);
       ++it;
     }
+    // Matches beyond those are avoided where their number is bounded, or are counted.
+    std::vector<AtomId> forced;
+    for (const AtomId atom : cube.positive) {
+      const ArrayAtom& array = table_.array(atom);
+      const uint64_t so_far = matches(atom) + matched[atom];
+      if (!array.has_contains || array.max_contains == kUnbounded || so_far >= array.max_contains ||
+          std::ranges::find(matching, atom) != matching.end())
+        continue;
+      const FormulaId better = formulas.And(item, formulas.Not(array.contains));
+      if (Value(better).answer == Answer::kYes) {
+        item = better;
+      } else {
+        forced.push_back(atom);
+        times = std::min(times, array.max_contains - so_far);
+      }
+    }
     if (!alike || times == kUnbounded) times = 1;
     times = std::min(times, limit - index);
+    for (const AtomId atom : forced) matched[atom] += times;
     for (const AtomId atom : matching) {
       matched[atom] += times;
       if ((missing[atom] -= times) == 0) missing.erase(atom);

@@ -72,6 +72,17 @@ bool Solver::ListStrings(StringSearch& search, std::set<std::u32string>& out) {
   return true;
 }
 
+std::optional<std::set<std::u32string>> Solver::AllStrings(StringSearch& search) {
+  const bool outermost = few_depth_ == 0;
+  if (outermost) few_steps_ = std::min<int64_t>(kMaxSteps, few_total_);
+  const int64_t steps_before = few_steps_;
+  std::set<std::u32string> out;
+  const bool all = ListStrings(search, out);
+  if (outermost) few_total_ -= steps_before - few_steps_;
+  if (!all) return std::nullopt;
+  return out;
+}
+
 bool Solver::ListNumbers(NumberProgram& program, std::set<std::string>& out) {
   std::vector<std::pair<NumberProgram::StateId, std::string>> queue;
   if (program.Live(program.start())) queue.emplace_back(program.start(), "");
@@ -167,8 +178,8 @@ std::optional<bool> Solver::LiveUnique(FrameId pending, const std::vector<bool>*
   if (few_depth_++ == 0) few_steps_ = std::min(kMaxSearchSteps, search_total_);
   const int64_t steps = few_steps_;
   bool live = false;
-  const bool all =
-      EachValue(pending, [&](const std::string&, FrameId after) { return live = Live(after); });
+  const bool all = EachValue(
+      pending, [&](const std::string&, FrameId after) { return live = Live(after); }, wanted);
   if (--few_depth_ == 0) search_total_ -= steps - few_steps_;
   if (live || all) return live;
   return std::nullopt;

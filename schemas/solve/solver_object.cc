@@ -18,15 +18,10 @@
 namespace pawl::schema {
 namespace {
 
-struct Member {
-  std::string name;
-  int rank;  // -1: not named in the schema
-  StringProgram::StateId state;
-  FormulaId demand;
-};
-
 // Members beyond the named ones that are written down.
 constexpr uint64_t kMaxPlanned = 5000;
+const Found kNothing{Answer::kNo, std::nullopt};
+const Found kOpen{Answer::kUnknown, std::nullopt};
 
 }  // namespace
 
@@ -50,333 +45,450 @@ size_t Solver::RequiredIn(const ObjectLayout& layout, AtomId atom, IdSets::Id se
   return count;
 }
 
-Found Solver::SolveObject(const Frame& frame, const Cube& cube) {
-  FormulaArena& formulas = table_.formulas;
-  Found no{Answer::kNo, std::nullopt};
-  Found unknown{Answer::kUnknown, std::nullopt};
-  const ObjectLayout& layout = frames_.layout(frame.layout);
-  StringProgram& program = *layout.program;
-  const bool ordered = options_.order == JsonSchemaOptions::Order::kSchema;
+// Each phase answers as soon as the question is settled.
+class Solver::ObjectPlan {
+ public:
+  ObjectPlan(Solver& solver, const Frame& frame, const Cube& cube, const SettledKeys& settled)
+      : solver_(solver),
+        frames_(solver.frames_),
+        table_(solver.table_),
+        formulas_(solver.table_.formulas),
+        frame_(frame),
+        cube_(cube),
+        settled_(settled),
+        layout_(solver.frames_.layout(frame.layout)),
+        program_(*layout_.program),
+        cached_(solver.named_demands_[{frame.layout, cube.positive}]) {
+    if (cached_.by_rank.empty()) cached_.by_rank.assign(layout_.names.size(), kUnset);
+  }
 
-  const auto demand_of = [&](AtomId atom, StringProgram::StateId state, int rank) {
-    return frames_.PropertyDemand(layout, atom, program, state, rank);
-  };
-  const auto positive_demand = [&](StringProgram::StateId state, int rank) {
-    FormulaId demand = kTrueFormula;
-    for (const AtomId atom : cube.positive)
-      demand = formulas.And(demand, demand_of(atom, state, rank));
-    return demand;
-  };
-  NamedDemands& cached = named_demands_[{frame.layout, cube.positive}];
-  if (cached.by_rank.empty()) cached.by_rank.assign(layout.names.size(), kUnset);
-  const auto named_demand = [&](size_t rank) {
-    FormulaId& demand = cached.by_rank[rank];
-    if (demand == kUnset)
-      demand = positive_demand(layout.name_states[rank], static_cast<int>(rank));
-    return demand;
-  };
-  const auto available = [&](size_t rank) {
-    if (frames_.Seen(frame, layout.name_ids[rank])) return false;
-    return !ordered || static_cast<int64_t>(rank) > frame.last_rank;
-  };
+  Found Solve() {
+    if (auto found = Force()) return *std::move(found);
+    if (auto found = Refute()) return *std::move(found);
+    if (auto found = FillUp()) return *std::move(found);
+    return Write();
+  }
 
-  std::map<int, Member> named;  // by rank
-  std::vector<Member> others;
-  std::set<std::string> other_names;
-  const auto planned = [&] { return frame.count + named.size() + others.size(); };
-  const auto add_named = [&](size_t rank) -> Member& {
-    const int r = static_cast<int>(rank);
-    return named
-        .try_emplace(r, Member{layout.names[rank], r, layout.name_states[rank], named_demand(rank)})
-        .first->second;
+ private:
+  struct Member {
+    std::string name;
+    int rank;  // -1: not named in the schema
+    StringProgram::StateId state;
+    FormulaId demand;
   };
 
   // What the positive atoms force.
-  uint64_t max_count = kUnbounded, min_count = 0;
-  uint64_t missing_names = 0;
-  bool uncertain = false;
-  for (const AtomId atom : cube.positive) {
+  std::optional<Found> Force();
+  std::optional<Found> ForceRequired(bool plan);
+  // A reason to fail for each negative atom.
+  std::optional<Found> Refute();
+  // Whether anything could make a negative atom fail; when nothing can, the cube is empty.
+  bool CanFail(AtomId atom);
+  bool FailByMember(AtomId atom);
+  bool Strengthen(Member& member, FormulaId against);
+  // As many members as the counts want.
+  std::optional<Found> FillUp();
+  void AddNamed(bool& exhausted);
+  void AddOthers();
+  // The reasons must still stand, and every member needs a value.
+  Found Write();
+  bool StillFails(AtomId atom);
+
+  FormulaId DemandOf(AtomId atom, StringProgram::StateId state, int rank) {
+    return frames_.PropertyDemand(layout_, atom, program_, state, rank);
+  }
+  // What the positive atoms demand.
+  FormulaId PositiveDemand(StringProgram::StateId state, int rank);
+  FormulaId NamedDemand(size_t rank);
+  bool Available(size_t rank) const {
+    return !settled_.absent.contains(static_cast<int>(rank)) && solver_.MayCome(frame_, rank);
+  }
+  uint64_t Planned() const { return frame_.count + named_.size() + others_.size(); }
+  Member& AddNamed(size_t rank);
+  // Keys that the schema does not name and that can have a value.
+  StringSearch& OtherKeys();
+  // For members nobody required: a few plain names, the shortest key that each pattern knows, and
+  // as many as are missing; where all other keys can be listed, these.
+  void CollectSpare();
+  std::vector<std::string> Candidates();
+  // No key beyond the named ones can have a value.
+  bool ClosedToOthers();
+
+  Solver& solver_;
+  Frames& frames_;
+  SchemaTable& table_;
+  FormulaArena& formulas_;
+  const Frame& frame_;
+  const Cube& cube_;
+  const SettledKeys& settled_;
+  const ObjectLayout& layout_;
+  StringProgram& program_;
+  NamedDemands& cached_;
+
+  std::map<int, Member> named_;  // by rank
+  std::vector<Member> others_;
+  std::set<std::string> other_names_;
+  uint64_t min_count_ = 0, max_count_ = kUnbounded;
+  bool uncertain_ = false;
+  std::set<int> forced_;             // ranks of members that the positive atoms want
+  std::set<std::string> forbidden_;  // keys whose absence is a reason to fail,
+  std::set<std::string> never_;      // the only one there is
+  bool count_is_reason_ = false;     // minProperties was raised to make an atom fail
+  std::optional<StringSearch> other_keys_;
+  bool unsure_of_keys_ = false;  // whether some other key has a value
+  std::vector<std::pair<std::string, StringProgram::StateId>> spare_;
+  bool all_spare_ = false;  // there are no other keys than those
+};
+
+Found Solver::SolveObject(const Frame& frame, const Cube& cube, const SettledKeys& settled) {
+  return ObjectPlan(*this, frame, cube, settled).Solve();
+}
+
+FormulaId Solver::ObjectPlan::PositiveDemand(StringProgram::StateId state, int rank) {
+  FormulaId demand = kTrueFormula;
+  for (const AtomId atom : cube_.positive)
+    demand = formulas_.And(demand, DemandOf(atom, state, rank));
+  return demand;
+}
+
+FormulaId Solver::ObjectPlan::NamedDemand(size_t rank) {
+  FormulaId& demand = cached_.by_rank[rank];
+  if (demand == kUnset) demand = PositiveDemand(layout_.name_states[rank], static_cast<int>(rank));
+  const auto settled = settled_.members.find(static_cast<int>(rank));
+  return settled == settled_.members.end() ? demand : formulas_.And(demand, settled->second);
+}
+
+Solver::ObjectPlan::Member& Solver::ObjectPlan::AddNamed(size_t rank) {
+  const int r = static_cast<int>(rank);
+  return named_
+      .try_emplace(r, Member{layout_.names[rank], r, layout_.name_states[rank], NamedDemand(rank)})
+      .first->second;
+}
+
+std::optional<Found> Solver::ObjectPlan::Force() {
+  for (const AtomId atom : cube_.positive) {
     const ObjectAtom& object = table_.object(atom);
-    max_count = std::min(max_count, object.max_properties);
-    min_count = std::max(min_count, object.min_properties);
+    max_count_ = std::min(max_count_, object.max_properties);
+    min_count_ = std::max(min_count_, object.min_properties);
   }
-  if (min_count > max_count) return no;
+  if (min_count_ > max_count_) return kNothing;
   // Most frames need no more than this: every missing key may still come and has a value.
-  const bool plan = want_text_ || !cube.negative.empty() || cube.positive.size() > 1;
-  // In any order all keys that are missing may still come, so they need not be looked at again.
-  const bool counted = !plan && !ordered && cube.positive.size() == 1 && cached.all_required;
-  if (counted) {
-    missing_names = frames_.Required(layout, cube.positive[0]).size() -
-                    RequiredIn(layout, cube.positive[0], frame.seen);
+  const bool plan = solver_.want_text_ || !cube_.negative.empty() || cube_.positive.size() > 1 ||
+                    !settled_.members.empty();
+  if (auto found = ForceRequired(plan)) return found;
+  for (const auto& [rank, demand] : settled_.members) {
+    if (!Available(static_cast<size_t>(rank))) return kNothing;
+    const Answer answer = solver_.Value(AddNamed(static_cast<size_t>(rank)).demand).answer;
+    if (answer == Answer::kNo) return kNothing;
+    uncertain_ = uncertain_ || answer == Answer::kUnknown;
   }
-  for (const AtomId atom : cube.positive) {
+  for (const auto& [rank, member] : named_) forced_.insert(rank);
+  if (max_count_ != kUnbounded && Planned() > max_count_) return kNothing;
+  return std::nullopt;
+}
+
+std::optional<Found> Solver::ObjectPlan::ForceRequired(bool plan) {
+  const bool ordered = solver_.options_.order == JsonSchemaOptions::Order::kSchema;
+  uint64_t missing_names = 0;
+  // In any order all keys that are missing may still come, so they need not be looked at again.
+  const bool counted = !plan && !ordered && cube_.positive.size() == 1 && cached_.all_required &&
+                       settled_.absent.empty();
+  if (counted) {
+    missing_names = frames_.Required(layout_, cube_.positive[0]).size() -
+                    solver_.RequiredIn(layout_, cube_.positive[0], frame_.seen);
+  }
+  for (const AtomId atom : cube_.positive) {
     if (counted) break;
-    bool all = frame.seen == IdSets::kEmpty;
-    for (const NameId id : frames_.Required(layout, atom)) {
-      if (frames_.Seen(frame, id)) continue;
-      const size_t rank = static_cast<size_t>(layout.rank_of.at(id));
-      if (!available(rank)) return no;
-      const Answer answer = Value(named_demand(rank)).answer;
-      if (answer == Answer::kNo) return no;
-      uncertain = uncertain || answer == Answer::kUnknown;
+    bool all = frame_.seen == IdSets::kEmpty;
+    for (const NameId id : frames_.Required(layout_, atom)) {
+      if (frames_.Seen(frame_, id)) continue;
+      const size_t rank = static_cast<size_t>(layout_.rank_of.at(id));
+      if (!Available(rank)) return kNothing;
+      const Answer answer = solver_.Value(NamedDemand(rank)).answer;
+      if (answer == Answer::kNo) return kNothing;
+      uncertain_ = uncertain_ || answer == Answer::kUnknown;
       all = all && answer == Answer::kYes;
       ++missing_names;
-      if (plan) add_named(rank);
+      if (plan) AddNamed(rank);
     }
-    if (all && cube.positive.size() == 1) cached.all_required = true;
+    if (all && cube_.positive.size() == 1 && settled_.members.empty()) cached_.all_required = true;
   }
-  if (plan) missing_names = named.size();
-  if (max_count != kUnbounded && frame.count + missing_names > max_count) return no;
-  if (!plan) {
-    if (frame.count + missing_names >= min_count)
-      return {uncertain ? Answer::kUnknown : Answer::kYes, std::nullopt};
-    for (const NameId id : frames_.Required(layout, cube.positive[0])) {
-      if (!frames_.Seen(frame, id)) add_named(static_cast<size_t>(layout.rank_of.at(id)));
+  if (plan) missing_names = named_.size();
+  if (max_count_ != kUnbounded && frame_.count + missing_names > max_count_) return kNothing;
+  if (plan) return std::nullopt;
+  if (frame_.count + missing_names >= min_count_)
+    return Found{uncertain_ ? Answer::kUnknown : Answer::kYes, std::nullopt};
+  for (const AtomId atom : cube_.positive) {
+    for (const NameId id : frames_.Required(layout_, atom)) {
+      if (!frames_.Seen(frame_, id)) AddNamed(static_cast<size_t>(layout_.rank_of.at(id)));
     }
   }
+  return std::nullopt;
+}
 
-  // Keys that the schema does not name and that can have a value.
-  StringSearch other_keys(
-      program,
-      [&](StringProgram::StateId state) {
-        if (layout.has_names && program.Literal(state, layout.names_atom) >= 0) return false;
-        return Value(positive_demand(state, -1)).answer == Answer::kYes;
+StringSearch& Solver::ObjectPlan::OtherKeys() {
+  if (other_keys_) return *other_keys_;
+  other_keys_.emplace(
+      program_,
+      [this](StringProgram::StateId state) {
+        if (layout_.has_names && program_.Literal(state, layout_.names_atom) >= 0) return false;
+        const Answer answer = solver_.Value(PositiveDemand(state, -1)).answer;
+        unsure_of_keys_ = unsure_of_keys_ || answer == Answer::kUnknown;
+        return answer == Answer::kYes;
       },
-      options_.step_fuel / 8);
-  // For members nobody required: a few plain names, the shortest key that each pattern knows, and
-  // as many as are missing.
-  std::vector<std::pair<std::string, StringProgram::StateId>> spare;
-  const auto collect_spare = [&] {
-    if (!spare.empty()) return;
-    std::vector<std::string> candidates;
-    const auto add_variants = [&](const std::string& key) {
-      candidates.push_back(key);
-      for (char c = 'a'; c <= 'e'; ++c) candidates.push_back(key + c);
-      for (char c = '0'; c <= '4'; ++c) candidates.push_back(key + c);
-    };
-    for (const AtomId atom : layout.atoms) {
-      for (const ObjectAtom::Pattern& pattern : table_.object(atom).patterns) {
-        StringSearch& search = scalars_.String({pattern.name, {}, kNoFrame});
-        if (const auto text = search.Shortest(search.program().start(), 200)) {
-          add_variants(EncodeCodepoints(*text));
-        }
-      }
-      // A key that fits propertyNames, and one that does not, for where that is to fail.
-      const FormulaId names = table_.object(atom).property_names;
-      for (const FormulaId wanted : {names, formulas.Not(names)}) {
-        if (formulas.IsConstant(wanted)) continue;
-        StringSearch& search = scalars_.String({wanted, {}, kNoFrame});
-        if (const auto text = search.Shortest(search.program().start(), 200)) {
-          add_variants(EncodeCodepoints(*text));
-        }
-      }
-    }
-    if (layout.has_key_conditions) {
-      // The shortest texts over one character of each class, whatever the patterns make of them.
-      std::deque<std::u32string> queue = {U""};
-      for (int tried = 0; tried < 100 && !queue.empty(); ++tried) {
-        const std::u32string key = std::move(queue.front());
-        queue.pop_front();
-        candidates.push_back(EncodeCodepoints(key));
-        for (int cls = 0; cls < program.classes() && queue.size() < 300; ++cls) {
-          const char32_t c = program.Representative(cls);
-          if (c < 0xD800 || c > 0xDFFF) queue.push_back(key + c);
-        }
-      }
-    }
-    for (char c = 'a'; c <= 'z'; ++c) candidates.emplace_back(1, c);
-    const uint64_t missing = std::min(min_count - std::min(min_count, planned()), kMaxPlanned);
-    if (layout.has_key_conditions && missing > 0 && other_keys.Live(program.start())) {
-      const size_t wanted = missing + frames_.seen().Size(frame.seen) + layout.names.size();
-      for (const std::u32string& key : Continuations(other_keys, program.start(), wanted))
-        candidates.push_back(EncodeCodepoints(key));
-    }
-    const uint64_t numbered = layout.has_key_conditions ? 40 : 40 + frame.count + missing;
-    for (uint64_t i = 0; i < std::min(numbered, kMaxPlanned); ++i)
-      candidates.push_back("k" + std::to_string(i));
-    std::set<std::string> known;
-    for (const std::string& name : candidates) {
-      const NameId id = frames_.InternName(name);
-      if (layout.rank_of.contains(id) || frames_.Seen(frame, id) || !known.insert(name).second)
-        continue;
-      StringProgram::StateId state = program.start();
-      for (const char32_t c : DecodeCodepoints(name))
-        state = program.Next(state, program.ClassOf(c));
-      spare.emplace_back(name, state);
-    }
-  };
+      solver_.options_.step_fuel / 8);
+  return *other_keys_;
+}
 
-  // No key beyond the named ones can have a value.
-  const auto closed_to_others = [&] {
-    FormulaId demand = kTrueFormula;
-    for (const AtomId atom : cube.positive) {
-      const ObjectAtom& object = table_.object(atom);
-      if (object.patterns.empty()) demand = formulas.And(demand, object.additional);
-      const auto barren = [&](const ObjectAtom::Pattern& pattern) {
-        return Value(pattern.value).answer == Answer::kNo;
-      };
-      if (!object.patterns.empty() && std::ranges::all_of(object.patterns, barren) &&
-          Value(object.additional).answer == Answer::kNo)
-        return true;
-    }
-    return Value(demand).answer == Answer::kNo;
+std::vector<std::string> Solver::ObjectPlan::Candidates() {
+  std::vector<std::string> candidates;
+  const auto add_variants = [&](FormulaId keys) {
+    StringSearch& search = solver_.scalars_.String({keys, {}, kNoFrame});
+    const auto text = search.Shortest(search.program().start(), 200);
+    if (!text) return;
+    const std::string key = EncodeCodepoints(*text);
+    candidates.push_back(key);
+    for (char c = 'a'; c <= 'e'; ++c) candidates.push_back(key + c);
+    for (char c = '0'; c <= '4'; ++c) candidates.push_back(key + c);
   };
-  // Whether anything could make a negative atom fail; when nothing can, the cube is empty.
-  const std::map<int, Member> forced = named;
-  const auto can_fail = [&](AtomId atom) {
-    const ObjectAtom& object = table_.object(atom);
-    for (const NameId id : frames_.Required(layout, atom)) {
-      if (!frames_.Seen(frame, id) && !forced.contains(layout.rank_of.at(id))) return true;
+  for (const AtomId atom : layout_.atoms) {
+    for (const ObjectAtom::Pattern& pattern : table_.object(atom).patterns)
+      add_variants(pattern.name);
+    // A key that fits propertyNames, and one that does not, for where that is to fail.
+    const FormulaId names = table_.object(atom).property_names;
+    for (const FormulaId wanted : {names, formulas_.Not(names)}) {
+      if (!formulas_.IsConstant(wanted)) add_variants(wanted);
     }
-    if (frame.count + forced.size() < object.min_properties || object.max_properties < max_count)
-      return true;
-    for (size_t rank = 0; rank < layout.names.size(); ++rank) {
-      if (!available(rank)) continue;
-      const FormulaId demand = demand_of(atom, layout.name_states[rank], static_cast<int>(rank));
-      if (demand == kTrueFormula) continue;
-      if (Value(formulas.And(named_demand(rank), formulas.Not(demand))).answer != Answer::kNo)
-        return true;
-    }
-    // Other keys: none may come, or none can hurt.
-    const bool harmless = object.patterns.empty() && object.additional == kTrueFormula &&
-                          object.property_names == kTrueFormula;
-    return !closed_to_others() && !harmless;
-  };
-
-  // One reason to fail for each negative atom.
-  std::set<std::string> forbidden;  // keys whose absence is such a reason,
-  std::set<std::string> never;      // the only one there is
-  const auto strengthen = [&](Member& member, FormulaId against) {
-    const FormulaId demand = formulas.And(member.demand, formulas.Not(against));
-    if (Value(demand).answer != Answer::kYes) return false;
-    member.demand = demand;
-    return true;
-  };
-  const auto fail_by_member = [&](AtomId atom) {
-    for (auto& [rank, member] : named) {
-      const FormulaId demand = demand_of(atom, member.state, rank);
-      if (demand != kTrueFormula && strengthen(member, demand)) return true;
-    }
-    for (Member& member : others) {
-      const FormulaId demand = demand_of(atom, member.state, -1);
-      if (demand != kTrueFormula && strengthen(member, demand)) return true;
-    }
-    if (planned() + 1 > max_count) return false;
-    for (size_t rank = 0; rank < layout.names.size(); ++rank) {
-      if (named.contains(static_cast<int>(rank)) || !available(rank) ||
-          forbidden.contains(layout.names[rank]))
-        continue;
-      const FormulaId demand = demand_of(atom, layout.name_states[rank], static_cast<int>(rank));
-      if (demand == kTrueFormula) continue;
-      Member member{layout.names[rank], static_cast<int>(rank), layout.name_states[rank],
-                    positive_demand(layout.name_states[rank], static_cast<int>(rank))};
-      if (!strengthen(member, demand)) continue;
-      named.emplace(static_cast<int>(rank), std::move(member));
-      return true;
-    }
-    collect_spare();
-    for (const auto& [name, state] : spare) {
-      if (other_names.contains(name)) continue;
-      const FormulaId demand = demand_of(atom, state, -1);
-      if (demand == kTrueFormula) continue;
-      Member member{name, -1, state, positive_demand(state, -1)};
-      if (!strengthen(member, demand)) continue;
-      other_names.insert(name);
-      others.push_back(std::move(member));
-      return true;
-    }
-    return false;
-  };
-  for (const AtomId atom : cube.negative) {
-    if (!can_fail(atom)) return no;
   }
-  for (const AtomId atom : cube.negative) {
+  if (layout_.has_key_conditions) {
+    // The shortest texts over one character of each class, whatever the patterns make of them.
+    std::deque<std::u32string> queue = {U""};
+    for (int tried = 0; tried < 100 && !queue.empty(); ++tried) {
+      const std::u32string key = std::move(queue.front());
+      queue.pop_front();
+      candidates.push_back(EncodeCodepoints(key));
+      for (int cls = 0; cls < program_.classes() && queue.size() < 300; ++cls) {
+        const char32_t c = program_.Representative(cls);
+        if (c < 0xD800 || c > 0xDFFF) queue.push_back(key + c);
+      }
+    }
+  }
+  for (char c = 'a'; c <= 'z'; ++c) candidates.emplace_back(1, c);
+  const uint64_t missing = std::min(min_count_ - std::min(min_count_, Planned()), kMaxPlanned);
+  if (layout_.has_key_conditions && missing > 0 && OtherKeys().Live(program_.start())) {
+    if (!Endless(OtherKeys(), program_.start())) {
+      if (const auto keys = solver_.AllStrings(OtherKeys()); keys && !unsure_of_keys_) {
+        all_spare_ = true;
+        candidates.clear();
+        for (const std::u32string& key : *keys) candidates.push_back(EncodeCodepoints(key));
+        return candidates;
+      }
+    }
+    const size_t wanted = missing + frames_.seen().Size(frame_.seen) + layout_.names.size();
+    for (const std::u32string& key : Continuations(OtherKeys(), program_.start(), wanted))
+      candidates.push_back(EncodeCodepoints(key));
+  }
+  const uint64_t numbered = layout_.has_key_conditions ? 40 : 40 + frame_.count + missing;
+  for (uint64_t i = 0; i < std::min(numbered, kMaxPlanned); ++i)
+    candidates.push_back("k" + std::to_string(i));
+  return candidates;
+}
+
+void Solver::ObjectPlan::CollectSpare() {
+  if (!spare_.empty()) return;
+  std::set<std::string> known;
+  for (const std::string& name : Candidates()) {
+    const NameId id = frames_.InternName(name);
+    if (layout_.rank_of.contains(id) || frames_.Seen(frame_, id) || !known.insert(name).second)
+      continue;
+    StringProgram::StateId state = program_.start();
+    for (const char32_t c : DecodeCodepoints(name))
+      state = program_.Next(state, program_.ClassOf(c));
+    spare_.emplace_back(name, state);
+  }
+  // One of them is there already, nobody knows which.
+  if (all_spare_ && !spare_.empty() && frames_.Seen(frame_, kAnyName)) spare_.pop_back();
+}
+
+bool Solver::ObjectPlan::ClosedToOthers() {
+  FormulaId demand = kTrueFormula;
+  for (const AtomId atom : cube_.positive) {
     const ObjectAtom& object = table_.object(atom);
-    const auto& required = frames_.Required(layout, atom);
+    if (object.patterns.empty()) demand = formulas_.And(demand, object.additional);
+    const auto barren = [&](const ObjectAtom::Pattern& pattern) {
+      return solver_.Value(pattern.value).answer == Answer::kNo;
+    };
+    if (!object.patterns.empty() && std::ranges::all_of(object.patterns, barren) &&
+        solver_.Value(object.additional).answer == Answer::kNo)
+      return true;
+  }
+  return solver_.Value(demand).answer == Answer::kNo;
+}
+
+bool Solver::ObjectPlan::CanFail(AtomId atom) {
+  const ObjectAtom& object = table_.object(atom);
+  for (const NameId id : frames_.Required(layout_, atom)) {
+    if (!frames_.Seen(frame_, id) && !forced_.contains(layout_.rank_of.at(id))) return true;
+  }
+  if (frame_.count + forced_.size() < object.min_properties || object.max_properties < max_count_)
+    return true;
+  for (size_t rank = 0; rank < layout_.names.size(); ++rank) {
+    if (!Available(rank)) continue;
+    const FormulaId demand = DemandOf(atom, layout_.name_states[rank], static_cast<int>(rank));
+    if (demand == kTrueFormula) continue;
+    const FormulaId against = formulas_.And(NamedDemand(rank), formulas_.Not(demand));
+    if (solver_.Value(against).answer != Answer::kNo) return true;
+  }
+  // Other keys: none may come, or none can hurt.
+  const bool harmless = object.patterns.empty() && object.additional == kTrueFormula &&
+                        object.property_names == kTrueFormula;
+  return !ClosedToOthers() && !harmless;
+}
+
+bool Solver::ObjectPlan::Strengthen(Member& member, FormulaId against) {
+  const FormulaId demand = formulas_.And(member.demand, formulas_.Not(against));
+  if (solver_.Value(demand).answer != Answer::kYes) return false;
+  member.demand = demand;
+  return true;
+}
+
+bool Solver::ObjectPlan::FailByMember(AtomId atom) {
+  for (auto& [rank, member] : named_) {
+    const FormulaId demand = DemandOf(atom, member.state, rank);
+    if (demand != kTrueFormula && Strengthen(member, demand)) return true;
+  }
+  for (Member& member : others_) {
+    const FormulaId demand = DemandOf(atom, member.state, -1);
+    if (demand != kTrueFormula && Strengthen(member, demand)) return true;
+  }
+  if (Planned() + 1 > max_count_) return false;
+  for (size_t rank = 0; rank < layout_.names.size(); ++rank) {
+    const int r = static_cast<int>(rank);
+    if (named_.contains(r) || !Available(rank) || forbidden_.contains(layout_.names[rank]))
+      continue;
+    const FormulaId demand = DemandOf(atom, layout_.name_states[rank], r);
+    if (demand == kTrueFormula) continue;
+    Member member{layout_.names[rank], r, layout_.name_states[rank], NamedDemand(rank)};
+    if (!Strengthen(member, demand)) continue;
+    named_.emplace(r, std::move(member));
+    return true;
+  }
+  CollectSpare();
+  for (const auto& [name, state] : spare_) {
+    if (other_names_.contains(name)) continue;
+    const FormulaId demand = DemandOf(atom, state, -1);
+    if (demand == kTrueFormula) continue;
+    Member member{name, -1, state, PositiveDemand(state, -1)};
+    if (!Strengthen(member, demand)) continue;
+    other_names_.insert(name);
+    others_.push_back(std::move(member));
+    return true;
+  }
+  return false;
+}
+
+std::optional<Found> Solver::ObjectPlan::Refute() {
+  for (const AtomId atom : cube_.negative) {
+    if (!CanFail(atom)) return kNothing;
+  }
+  for (const AtomId atom : cube_.negative) {
+    const ObjectAtom& object = table_.object(atom);
+    const auto& required = frames_.Required(layout_, atom);
     const auto missing = std::find_if(required.begin(), required.end(), [&](NameId id) {
-      return !frames_.Seen(frame, id) && !named.contains(layout.rank_of.at(id));
+      return !frames_.Seen(frame_, id) && !named_.contains(layout_.rank_of.at(id));
     });
     if (missing != required.end()) {
-      forbidden.insert(frames_.Name(*missing));
+      forbidden_.insert(frames_.Name(*missing));
       const bool only_way = required.size() == 1 && object.properties.empty() &&
                             object.patterns.empty() && object.additional == kTrueFormula &&
                             object.property_names == kTrueFormula && object.min_properties == 0 &&
                             object.max_properties == kUnbounded;
-      if (only_way) never.insert(frames_.Name(*missing));
-    } else if (object.min_properties > std::max<uint64_t>(planned(), min_count)) {
-      max_count = std::min(max_count, object.min_properties - 1);
-    } else if (!fail_by_member(atom)) {
-      if (object.max_properties == kUnbounded) return unknown;
-      min_count = std::max(min_count, object.max_properties + 1);
+      if (only_way) never_.insert(frames_.Name(*missing));
+    } else if (object.min_properties > std::max<uint64_t>(Planned(), min_count_)) {
+      max_count_ = std::min(max_count_, object.min_properties - 1);
+    } else if (!FailByMember(atom)) {
+      if (object.max_properties == kUnbounded) return kOpen;
+      min_count_ = std::max(min_count_, object.max_properties + 1);
+      count_is_reason_ = true;
     }
   }
+  return std::nullopt;
+}
 
-  // As many members as the counts want.
-  if (max_count != kUnbounded && min_count > max_count) return cube.negative.empty() ? no : unknown;
+void Solver::ObjectPlan::AddNamed(bool& exhausted) {
+  for (size_t rank = 0; rank < layout_.names.size() && Planned() < min_count_; ++rank) {
+    if (named_.contains(static_cast<int>(rank)) || !Available(rank)) continue;
+    const Answer answer = solver_.Value(NamedDemand(rank)).answer;
+    if (forbidden_.contains(layout_.names[rank])) {
+      exhausted = exhausted && (answer == Answer::kNo || never_.contains(layout_.names[rank]));
+    } else if (answer == Answer::kYes) {
+      AddNamed(rank);
+    } else if (answer == Answer::kUnknown) {
+      exhausted = false;
+    }
+  }
+}
+
+void Solver::ObjectPlan::AddOthers() {
+  CollectSpare();
+  for (size_t i = 0; i < spare_.size() && Planned() < min_count_; ++i) {
+    if (other_names_.contains(spare_[i].first)) continue;
+    const FormulaId demand = PositiveDemand(spare_[i].second, -1);
+    if (solver_.Value(demand).answer != Answer::kYes) continue;
+    other_names_.insert(spare_[i].first);
+    others_.push_back({spare_[i].first, -1, spare_[i].second, demand});
+  }
+}
+
+std::optional<Found> Solver::ObjectPlan::FillUp() {
+  if (max_count_ != kUnbounded && min_count_ > max_count_)
+    return cube_.negative.empty() ? kNothing : kOpen;
   bool exhausted = true;
-  if (planned() < min_count) {
-    for (size_t rank = 0; rank < layout.names.size() && planned() < min_count; ++rank) {
-      if (named.contains(static_cast<int>(rank)) || !available(rank)) continue;
-      const FormulaId demand = named_demand(rank);
-      const Answer answer = Value(demand).answer;
-      if (forbidden.contains(layout.names[rank])) {
-        exhausted = exhausted && (answer == Answer::kNo || never.contains(layout.names[rank]));
-      } else if (answer == Answer::kYes) {
-        named.emplace(static_cast<int>(rank), Member{layout.names[rank], static_cast<int>(rank),
-                                                     layout.name_states[rank], demand});
-      } else if (answer == Answer::kUnknown) {
-        exhausted = false;
-      }
-    }
-  }
-  const bool endless = planned() < min_count && !want_text_ && cube.negative.empty() &&
-                       other_keys.Live(program.start()) && Endless(other_keys, program.start());
-  if (planned() < min_count && !endless) {
-    collect_spare();
-    for (size_t i = 0; i < spare.size() && planned() < min_count; ++i) {
-      if (other_names.contains(spare[i].first)) continue;
-      const FormulaId demand = positive_demand(spare[i].second, -1);
-      if (Value(demand).answer != Answer::kYes) continue;
-      other_names.insert(spare[i].first);
-      others.push_back({spare[i].first, -1, spare[i].second, demand});
-    }
-    if (planned() < min_count) {
-      // Closed objects prove it; otherwise more keys may exist than were tried.
-      const bool closed = exhausted && closed_to_others();
-      return closed ? no : unknown;
-    }
-  }
+  if (Planned() < min_count_) AddNamed(exhausted);
+  if (Planned() >= min_count_) return std::nullopt;
+  const bool endless = !solver_.want_text_ && cube_.negative.empty() &&
+                       OtherKeys().Live(program_.start()) && Endless(OtherKeys(), program_.start());
+  if (endless) return std::nullopt;
+  AddOthers();
+  if (Planned() >= min_count_) return std::nullopt;
+  // Closed objects prove it, and those of whose keys all were tried; otherwise there may be more.
+  const bool only_reason = !count_is_reason_ || cube_.negative.size() == 1;
+  return exhausted && only_reason && (ClosedToOthers() || all_spare_) ? kNothing : kOpen;
+}
 
-  // The reasons must still stand, and every member needs a value.
-  for (const AtomId atom : cube.negative) {
-    const ObjectAtom& object = table_.object(atom);
-    bool fails = planned() < object.min_properties || planned() > object.max_properties;
-    for (const NameId id : frames_.Required(layout, atom)) {
-      fails = fails || (!frames_.Seen(frame, id) && !named.contains(layout.rank_of.at(id)));
-    }
-    const auto refutes = [&](const Member& member) {
-      const FormulaId demand = demand_of(atom, member.state, member.rank);
-      return demand != kTrueFormula &&
-             Value(formulas.And(member.demand, demand)).answer == Answer::kNo;
-    };
-    for (const auto& [rank, member] : named) fails = fails || refutes(member);
-    for (const Member& member : others) fails = fails || refutes(member);
-    if (!fails) return unknown;
+bool Solver::ObjectPlan::StillFails(AtomId atom) {
+  const ObjectAtom& object = table_.object(atom);
+  if (Planned() < object.min_properties || Planned() > object.max_properties) return true;
+  for (const NameId id : frames_.Required(layout_, atom)) {
+    if (!frames_.Seen(frame_, id) && !named_.contains(layout_.rank_of.at(id))) return true;
+  }
+  const auto refutes = [&](const Member& member) {
+    const FormulaId demand = DemandOf(atom, member.state, member.rank);
+    return demand != kTrueFormula &&
+           solver_.Value(formulas_.And(member.demand, demand)).answer == Answer::kNo;
+  };
+  return std::ranges::any_of(named_, [&](const auto& entry) { return refutes(entry.second); }) ||
+         std::ranges::any_of(others_, refutes);
+}
+
+Found Solver::ObjectPlan::Write() {
+  for (const AtomId atom : cube_.negative) {
+    if (!StillFails(atom)) return kOpen;
   }
   std::string text;
-  bool has_text = want_text_;
+  bool has_text = solver_.want_text_;
   const auto write = [&](const Member& member) {
-    const Found& value = Value(member.demand, want_text_);
-    if (value.answer != Answer::kYes) uncertain = true;
+    const Found& value = solver_.Value(member.demand, solver_.want_text_);
+    if (value.answer != Answer::kYes) uncertain_ = true;
     if (!value.text) has_text = false;
     if (!has_text) return;
     if (!text.empty()) text += ',';
     text += json::Quote(member.name) + ":" + *value.text;
     if (text.size() > kMaxWitness) has_text = false;
   };
-  for (const auto& [rank, member] : named) write(member);
-  for (const Member& member : others) write(member);
-  if (uncertain) return unknown;
+  for (const auto& [rank, member] : named_) write(member);
+  for (const Member& member : others_) write(member);
+  if (uncertain_) return kOpen;
   return {Answer::kYes, has_text ? std::optional(text) : std::nullopt};
 }
 

@@ -13,8 +13,27 @@
 #endif
 
 #include <cstring>
+#include <string_view>
 
 namespace pawl {
+namespace {
+
+// What is left of `features` under MostInstructions().
+CpuFeatures Limited(CpuFeatures features) {
+  const char* most = MostInstructions != nullptr ? MostInstructions() : nullptr;
+  if (most == nullptr || *most == '\0') return features;
+  const std::string_view name = most;
+  const int level = name == "avx512-vnni" ? 3 : name == "avx512" ? 2 : name == "avx2" ? 1 : 0;
+  features.amx_bf16 = features.avx512_bf16 = false;
+  if (level < 3) features.avx512_vnni = false;
+  if (level < 2) {
+    features.avx512f = features.avx512bw = features.avx512dq = features.avx512vl = false;
+  }
+  if (level < 1) features.avx2 = features.fma = features.f16c = false;
+  return features;
+}
+
+}  // namespace
 
 CpuFeatures DetectCpu() {
   CpuFeatures features;
@@ -40,7 +59,7 @@ CpuFeatures DetectCpu() {
     }
   }
 #endif
-  return features;
+  return Limited(features);
 }
 
 bool RequestAmx() {

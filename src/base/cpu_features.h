@@ -15,7 +15,13 @@ struct CpuFeatures {
   bool amx_bf16 = false;  // with its tiles; a process must ask for them first, see RequestAmx
 };
 
+// Less what MostInstructions() leaves out.
 CpuFeatures DetectCpu();
+
+// To try on one processor what runs on a lesser one, a program may define this function; the
+// library has none. "portable", "avx2", "avx512" or "avx512-vnni": no instructions beyond those of
+// that kernel variant; null or "": all that the processor has. Other texts count as "portable".
+__attribute__((weak)) const char* MostInstructions();
 
 // Asks the system to let this process use AMX's tiles, once for all its threads; asking again does
 // nothing. False when it refuses or has none. From then on a thread that uses them needs 8 KiB more

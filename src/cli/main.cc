@@ -4,15 +4,34 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <new>
 #include <sstream>
 #include <string>
+#include <string_view>
 
+#include "src/base/cpu_features.h"
 #include "src/cli/command.h"
+
+namespace pawl {
+
+// PAWL_KERNELS=avx2 pawl ...: as on a processor that has no more (src/base/cpu_features.h).
+const char* MostInstructions() { return std::getenv("PAWL_KERNELS"); }
+
+}  // namespace pawl
 
 namespace pawl::cli {
 namespace {
+
+// The names that PAWL_KERNELS may have.
+bool KernelsLimitIsKnown() {
+  const char* most = MostInstructions();
+  if (most == nullptr) return true;
+  const std::string_view name = most;
+  return name.empty() || name == "portable" || name == "avx2" || name == "avx512" ||
+         name == "avx512-vnni";
+}
 
 int Main(int argc, char** argv) {
   CLI::App app{
@@ -26,6 +45,11 @@ int Main(int argc, char** argv) {
       "pawl.\n"
       "Example:\n  pawl extract --schema schemas/examples/invoice.json --text \"Invoice 7 from "
       "Acme, 30 EUR\"");
+  if (!KernelsLimitIsKnown()) {
+    Note("", fmt::format("PAWL_KERNELS: must be portable, avx2, avx512 or avx512-vnni, not \"{}\"",
+                         MostInstructions()));
+    return kExitBadInput;
+  }
   Action action;
   AddExtract(app, action);
   AddGenerate(app, action);
@@ -38,6 +62,7 @@ int Main(int argc, char** argv) {
   AddInfo(app, action);
   AddSample(app, action);
   AddSchemaTest(app, action);
+  AddMonitor(app, action);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& e) {

@@ -155,6 +155,12 @@ void BatchEngine::Admit() {
       const Result<bool> wants = request.run.Start();
       if (!wants.ok()) request.error = wants.error();
       request.ended = !wants.ok() || !*wants;
+      const std::string_view lacks = request.run.NeedsLogits();
+      if (!request.ended && !lacks.empty() && options_.sample_in_model && model_.samples()) {
+        request.error = Error{ErrorCode::kUnsupported,
+                              "is not there where the device draws the tokens", std::string(lacks)};
+        request.ended = true;
+      }
     }
     if (!request.ended) {
       if (!running_.empty() && !HasRoomFor(request)) return;

@@ -24,6 +24,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <unordered_map>
 #include <utility>
 
@@ -61,7 +62,9 @@ OutputRun::OutputRun(const OutputTask& task, std::vector<TokenId> prompt,
       tokens_(std::move(prompt)),
       at_(std::move(constraint)),
       options_(std::move(options)),
-      sampler_(options_.sampling) {}
+      sampler_(options_.sampling),
+      closes_(options_.at_budget != AtBudget::kCut),
+      watch_(options_) {}
 
 Result<bool> OutputRun::Start() {
   if (Status status = Prepare(); !status.ok()) return status.error();
@@ -73,7 +76,19 @@ Status OutputRun::Prepare() {
   if (options_.max_tokens < 0) {
     return Error{ErrorCode::kInvalid, "must be at least 0", "max_tokens"};
   }
+  if (options_.logprobs > kMostTopTokens) {
+    return Error{ErrorCode::kInvalid, "must be at most " + std::to_string(kMostTopTokens),
+                 "logprobs"};
+  }
   const int width = task_.model->vocabulary_size;
+  for (const auto& [token, bias] : options_.logit_bias) {
+    if (token < 0 || token >= KnownTokens() || !std::isfinite(bias)) {
+      return Error{
+          ErrorCode::kInvalid,
+          "has no finite number for a token of the vocabulary at token " + std::to_string(token),
+          "logit_bias"};
+    }
+  }
   for (const TokenId token : tokens_) {
     if (token < 0 || token >= width) {
       return Error{ErrorCode::kInvalid,
@@ -92,11 +107,16 @@ Status OutputRun::Prepare() {
                                holder + " holds " + std::to_string(context) + " with the output");
   }
   stats_.budget = std::min(options_.max_tokens, context - stats_.prompt_tokens);
-  if (at_ == nullptr) return {};
+  if (!closes()) return {};
   int close = 0;
   {
     Timer timer(stats_.constraint_seconds);
     close = at_->shortest_close();
+  }
+  const bool may_cut = options_.at_budget == AtBudget::kCloseOrCut;
+  if (close < 0 && may_cut) {
+    closes_ = false;
+    return {};
   }
   if (close < 0) {
     return Limit("constraint",
@@ -107,6 +127,10 @@ Status OutputRun::Prepare() {
     Timer timer(stats_.constraint_seconds);
     if (const auto found = at_->ClosingWithin(stats_.budget))
       close = static_cast<int>(found->size());
+  }
+  if (close > stats_.budget && may_cut) {
+    closes_ = false;
+    return {};
   }
   if (close > stats_.budget) {
     std::string message = "the shortest output that was found takes " + std::to_string(close) +
@@ -138,13 +162,28 @@ Result<bool> OutputRun::Take(std::span<const float> logits) {
   {
     Timer timer(stats_.sample_seconds);
     sampler_.set_temperature(Temperature());
+    const std::span<const float> known = logits.first(static_cast<size_t>(KnownTokens()));
+    watch_.See(known, mask_.get());
     Result<TokenId> sampled =
-        sampler_.Sample(logits.first(static_cast<size_t>(KnownTokens())), mask_.get(), size(),
+        sampler_.Sample(options_.logit_bias.empty() ? known : Biased(known), mask_.get(), size(),
                         {std::span(tokens_).first(prompt_size_), output()});
     if (!sampled.ok()) return sampled.error();
     token = *sampled;
   }
   return TakeToken(token);
+}
+
+std::span<const float> OutputRun::Biased(std::span<const float> logits) {
+  biased_.assign(logits.begin(), logits.end());
+  for (const auto& [token, bias] : options_.logit_bias) {
+    biased_[static_cast<size_t>(token)] += bias;
+  }
+  return biased_;
+}
+
+std::string_view OutputRun::NeedsLogits() const {
+  if (!options_.logit_bias.empty()) return "logit_bias";
+  return watch_.wants_all_logits() ? "mask_surprise" : "";
 }
 
 SampleRequest OutputRun::Request() {
@@ -160,6 +199,10 @@ SampleRequest OutputRun::Request() {
   request.penalties = {params.repetition_penalty, params.presence_penalty,
                        params.frequency_penalty};
   request.vocabulary = KnownTokens();
+  if (watch_.wants_logits()) {
+    top_.assign(kMostTopTokens, {});
+    request.top = top_;
+  }
   if (request.penalties.any()) {
     std::unordered_map<TokenId, int32_t> counts;
     for (size_t i = 0; i < tokens_.size(); ++i) counts[tokens_[i]] += i < prompt_size_ ? 0 : 1;
@@ -172,11 +215,12 @@ SampleRequest OutputRun::Request() {
 
 Result<bool> OutputRun::TakeToken(TokenId token, bool later) {
   asked_ = true;
+  if (!top_.empty()) watch_.SeeTop(std::exchange(top_, {}));
   if (IsEnd(token)) return Stop(StopReason::kEnd);
   // The last token of the budget has no row.
   if (later && left() > 1) {
     ++stats_.sampled_tokens;
-    Append(token);
+    Append(token, TokenReport::Source::kSampled);
     late_ = token;
     return true;
   }
@@ -206,7 +250,7 @@ Result<bool> OutputRun::Advance() {
     }
     const bool stuck = mask_ != nullptr && mask_->count() == 0;
     if (OnTrial() > 0 && (stuck || (left() <= 0 && !Keep()))) return Close();
-    if (left() <= 0) return Stop(at_ != nullptr ? StopReason::kClosed : StopReason::kLength);
+    if (left() <= 0) return Stop(closes() ? StopReason::kClosed : StopReason::kLength);
     const TokenId token = mask_ != nullptr && options_.skip_forced ? Forced(*mask_) : kNoToken;
     if (token == kNoToken) return true;
     Result<bool> more = Add(token, true);
@@ -217,7 +261,7 @@ Result<bool> OutputRun::Advance() {
 // false when the output has ended.
 Result<bool> OutputRun::Add(TokenId token, bool forced) {
   ++(forced ? stats_.forced_tokens : stats_.sampled_tokens);
-  Append(token);
+  Append(token, forced ? TokenReport::Source::kForced : TokenReport::Source::kSampled);
   return Enter(token);
 }
 
@@ -230,7 +274,7 @@ Result<bool> OutputRun::Enter(TokenId token) {
       return Internal("the mask allowed token " + std::to_string(token) + ", the state did not");
     }
   }
-  if (at_ != nullptr) {
+  if (closes()) {
     if (OnTrial() <= kept_.close / kClosingPerTrial) return true;
     if (!Keep()) return Close();
   }
@@ -239,9 +283,7 @@ Result<bool> OutputRun::Enter(TokenId token) {
 }
 
 // Tokens taken since the last place whose completion is known to fit.
-int OutputRun::OnTrial() const {
-  return at_ == nullptr ? 0 : static_cast<int>(size() - kept_.tokens);
-}
+int OutputRun::OnTrial() const { return closes() ? static_cast<int>(size() - kept_.tokens) : 0; }
 
 // Whether the completion from here fits the budget; if so, here is the place to return to.
 bool OutputRun::Keep() {
@@ -279,6 +321,7 @@ Result<bool> OutputRun::Close() {
     at_ = kept_.at;
     tokens_.resize(prompt_size_ + kept_.tokens);
     text_.resize(kept_.text);
+    watch_.Cut(kept_.tokens);
     stats_.forced_tokens = kept_.forced;
     stats_.sampled_tokens = kept_.sampled;
   }
@@ -294,7 +337,8 @@ Result<bool> OutputRun::Close() {
     at_ = at_->Advance(token);
     if (at_ == nullptr) return Internal("a token of the completion was refused");
     ++stats_.closing_tokens;
-    Append(token);
+    mask_ = nullptr;
+    Append(token, TokenReport::Source::kClosing);
     sure_ = size();
   }
   if (!at_->accepting()) return Internal("the completion does not complete the output");
@@ -312,7 +356,8 @@ std::string_view OutputRun::BytesOf(TokenId token) const {
   return vocabulary_.is_special(token) ? std::string_view() : vocabulary_.bytes(token);
 }
 
-void OutputRun::Append(TokenId token) {
+void OutputRun::Append(TokenId token, TokenReport::Source source) {
+  watch_.Append(token, source, mask_ != nullptr ? mask_->count() : -1);
   tokens_.push_back(token);
   text_ += BytesOf(token);
 }
@@ -321,7 +366,14 @@ bool OutputRun::Tell() {
   while (told_ < sure_) {
     const TokenId token = output()[told_++];
     told_bytes_ += BytesOf(token).size();
-    if (options_.on_token && !options_.on_token(token, BytesOf(token))) {
+    bool goes_on = true;
+    if (options_.on_report) {
+      TokenReport report = watch_.report(told_ - 1);
+      report.bytes = BytesOf(token);
+      goes_on = options_.on_report(report);
+    }
+    if (goes_on && options_.on_token) goes_on = options_.on_token(token, BytesOf(token));
+    if (!goes_on) {
       Cancel();
       return false;
     }
@@ -342,6 +394,7 @@ Generation OutputRun::Finish() {
   out.tokens.assign(output().begin(), output().end());
   out.text = std::move(text_);
   out.stop = stop_;
+  stats_.mask_surprise = watch_.surprise_sum();
   out.stats = stats_;
   return out;
 }

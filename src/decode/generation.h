@@ -27,6 +27,7 @@
 #include "pawl/vocabulary.h"
 #include "src/decode/constraint.h"
 #include "src/decode/sampler.h"
+#include "src/decode/token_watch.h"
 #include "src/model/model.h"
 
 namespace pawl {
@@ -88,8 +89,11 @@ class OutputRun {
   bool asked() const { return asked_; }            // logits were given once
   // The tokens whose logits are wanted next, as bits; empty: all.
   std::span<const uint32_t> allowed() const {
-    return mask_ == nullptr ? std::span<const uint32_t>() : mask_->words();
+    if (mask_ == nullptr || watch_.wants_all_logits()) return {};
+    return mask_->words();
   }
+  // What a backend that draws tokens itself cannot do for this request; empty: nothing.
+  std::string_view NeedsLogits() const;
   GenerationStats& stats() { return stats_; }
 
  private:
@@ -109,7 +113,9 @@ class OutputRun {
   Result<bool> Close();
   Result<bool> Stop(StopReason reason);
   std::string_view BytesOf(TokenId token) const;
-  void Append(TokenId token);
+  void Append(TokenId token, TokenReport::Source source);
+  std::span<const float> Biased(std::span<const float> logits);
+  bool closes() const { return at_ != nullptr && closes_; }
   bool IsEnd(TokenId token) const;
 
   const OutputTask& task_;
@@ -134,6 +140,10 @@ class OutputRun {
   // Tokens that are sure to stay, those of them that the callback knows, and their bytes.
   size_t sure_ = 0, told_ = 0, told_bytes_ = 0;
   bool asked_ = false;
+  bool closes_ = true;  // rather than being cut at the end of the budget
+  TokenWatch watch_;
+  std::vector<TokenLogprob> top_;  // of a request
+  std::vector<float> biased_;
   StopReason stop_ = StopReason::kEnd;
   GenerationStats stats_;
 };

@@ -44,6 +44,7 @@
 #include <string>
 #include <vector>
 
+#include "pawl/generation.h"
 #include "pawl/mask.h"
 #include "pawl/model_options.h"
 #include "pawl/result.h"
@@ -90,10 +91,6 @@ struct ModelInfo {
 struct SeenToken {
   TokenId token = 0;
   int32_t count = 0;
-};
-struct TokenLogprob {
-  TokenId token = kNoToken;
-  float logprob = 0;
 };
 
 // How the token after a row is drawn by a backend that samples: as Sampler of src/decode/sampler.h

@@ -12,9 +12,10 @@
 // A call is cut into blocks of at most 64 rows. What a block's kernels are told lies in device
 // memory at fixed places: rows, page tables, slots of trees. The kernels of a block are therefore
 // the same for all blocks of a shape (rows and positions seen, both rounded up to powers of two),
-// and are recorded once as a graph and replayed. Rows that only fill up a shape see
-// nothing and their results go nowhere. Rounding up changes no bit of the others: no kernel's
-// arithmetic depends on how many rows or splits there are.
+// and are recorded as a graph and replayed. A shape that comes up for the first time runs kernel by
+// kernel, which loads their code, and the graph is made the second time. Rows that only fill up a
+// shape see nothing and their results go nowhere. Rounding up changes no bit of the others: no
+// kernel's arithmetic depends on how many rows or splits there are.
 //
 // Between blocks the host waits for the device, because the next block's rows go to the same place.
 #include "src/model/transformer_cuda.h"
@@ -84,6 +85,8 @@ Result<std::unique_ptr<Model>> TransformerCuda::Make(TransformerConfig config,
     config.attention_scale = 1.0f / std::sqrt(static_cast<float>(config.head_dim));
   }
   std::unique_ptr<TransformerCuda> model(new TransformerCuda(std::move(config), options));
+  model->multiprocessors_ = device->multiprocessors;
+  model->shared_bytes_ = device->shared_bytes;
   Result<Stream> stream = NewStream();
   if (!stream.ok()) return stream.error();
   model->stream_ = *stream;
@@ -97,13 +100,11 @@ Result<std::unique_ptr<Model>> TransformerCuda::Make(TransformerConfig config,
   if (Status status = model->AllocateScratch(); !status.ok()) return status.error();
   if (Status status = model->AllocateCache(); !status.ok()) return status.error();
   model->info_.kernels = "cuda, " + device->name;
-  model->multiprocessors_ = device->multiprocessors;
-  model->shared_bytes_ = device->shared_bytes;
   return std::unique_ptr<Model>(std::move(model));
 }
 
 TransformerCuda::~TransformerCuda() {
-  DropGraphs();
+  for (const auto& [shape, made] : graphs_) FreeGraph(made.graph);
   for (Buffer* buffer : {&rows_, &tables_, &extra_, &moves_, &logits_, &head_rows_, &head_list_,
                          &head_seen_, &head_answers_, &head_top_}) {
     FreePinned(buffer->pinned);
@@ -270,6 +271,15 @@ Status TransformerCuda::AllocateScratch() {
   return {};
 }
 
+int64_t TransformerCuda::BytesLater() const {
+  // Page tables, slots and moves of a call, and what the driver takes for graphs.
+  constexpr int64_t kSmallThings = int64_t{8} << 20;
+  const int positions = PowerOfTwo(config_.context_length);
+  const int64_t partial = AttentionWorkspace(PowerOfTwo(RowsAttended(positions)), config_.heads,
+                                             config_.head_dim, positions);
+  return partial + HeadBytes() + PrefillBytes() + kSmallThings;
+}
+
 Status TransformerCuda::AllocateCache() {
   const int64_t layer_bytes = int64_t{config_.kv_heads} * kPageSize * HeadStride(config_.head_dim) *
                               CacheBytes(options_.cache);
@@ -278,7 +288,7 @@ Status TransformerCuda::AllocateCache() {
   if (bytes <= 0) {
     const Result<DeviceFacts> device = CurrentDevice();
     if (!device.ok()) return device.error();
-    bytes = device->free_bytes / 10 * 9;
+    bytes = std::max<int64_t>(device->free_bytes - BytesLater(), 0) / 10 * 9;
     // No more than a few thousand sequences could ever use.
     bytes = std::min(bytes, (int64_t{config_.context_length} / kPageSize + 1) * page_bytes * 4096);
   }
@@ -324,7 +334,7 @@ Status TransformerCuda::Grow(Buffer& buffer, int64_t bytes, bool with_pinned) {
   if (bytes <= buffer.bytes) return {};
   bytes = std::max(bytes, buffer.bytes * 2);
   if (Status status = Synchronize(stream_); !status.ok()) return status;
-  DropGraphs();
+  DropGraphs(buffer.movable);
   Result<DeviceMemory> memory = DeviceMemory::Make(bytes);
   if (!memory.ok()) return memory.error();
   if (with_pinned) {
@@ -345,7 +355,8 @@ int TransformerCuda::RowsAttended(int positions) const {
 
 Status TransformerCuda::GrowPartial(int64_t bytes) {
   if (bytes <= partial_.bytes()) return {};
-  DropGraphs();
+  if (Status status = Synchronize(stream_); !status.ok()) return status;
+  DropGraphs(kPartial);
   partial_ = DeviceMemory();
   Result<DeviceMemory> memory = DeviceMemory::Make(bytes);
   if (!memory.ok()) return memory.error();
@@ -353,9 +364,15 @@ Status TransformerCuda::GrowPartial(int64_t bytes) {
   return {};
 }
 
-void TransformerCuda::DropGraphs() {
-  for (const auto& [shape, graph] : graphs_) FreeGraph(graph);
-  graphs_.clear();
+void TransformerCuda::DropGraphs(unsigned movable) {
+  for (auto made = graphs_.begin(); made != graphs_.end();) {
+    if ((made->second.names & movable) == 0) {
+      ++made;
+    } else {
+      FreeGraph(made->second.graph);
+      made = graphs_.erase(made);
+    }
+  }
 }
 
 Status TransformerCuda::ExtendRopeTables(int positions) {
@@ -510,8 +527,9 @@ Status TransformerCuda::ForwardBlock(std::span<const Row> rows, size_t first, si
   }
 
   auto found = graphs_.find(shape);
-  if (found == graphs_.end() && options_.graphs) found = Capture(shape);
-  Status status = found != graphs_.end() ? Replay(found->second, stream_) : Enqueue(shape);
+  const bool first_time = run_before_.insert(shape).second;
+  if (found == graphs_.end() && options_.graphs && !first_time) found = Capture(shape);
+  Status status = found != graphs_.end() ? Replay(found->second.graph, stream_) : Enqueue(shape);
   if (!status.ok()) return status;
   const auto* list =
       reinterpret_cast<const int32_t*>(rows_.device.as<DeviceRow>() + kMostSkinnyRows);
@@ -523,8 +541,12 @@ void TransformerCuda::GiveUp(const std::string& what, const Error& why) {
   given_up_ += what + ": " + why.message;
 }
 
-std::map<TransformerCuda::Shape, Graph>::iterator TransformerCuda::Capture(const Shape& shape) {
-  if (graphs_.size() >= kMostGraphs) DropGraphs();
+std::map<TransformerCuda::Shape, TransformerCuda::MadeGraph>::iterator TransformerCuda::Capture(
+    const Shape& shape) {
+  if (graphs_.size() >= kMostGraphs) {
+    FreeGraph(graphs_.begin()->second.graph);
+    graphs_.erase(graphs_.begin());
+  }
   // Once more without dependent launches, whose edges the driver may not know, and then no more:
   // the same launches one by one work as well, or say what is wrong with them.
   for (;;) {
@@ -532,7 +554,10 @@ std::map<TransformerCuda::Shape, Graph>::iterator TransformerCuda::Capture(const
     if (status.ok()) {
       status = Enqueue(shape);
       const Result<Graph> graph = EndCapture(stream_);
-      if (status.ok() && graph.ok()) return graphs_.emplace(shape, *graph).first;
+      if (status.ok() && graph.ok()) {
+        ++graphs_made_;
+        return graphs_.emplace(shape, MadeGraph{*graph, named_}).first;
+      }
       if (graph.ok()) FreeGraph(*graph);
       if (status.ok()) status = graph.error();
     }
@@ -568,6 +593,7 @@ bool TransformerCuda::GroupRows(std::span<const Row> rows, int positions, RowRun
 }
 
 Status TransformerCuda::Enqueue(const Shape& shape) {
+  named_ = kNothing;
   Embed embed;
   embed.table = embedding_;
   embed.rows = rows_.device.as<DeviceRow>();
@@ -626,6 +652,7 @@ Status TransformerCuda::EnqueueAttention(const Shape& shape, int index) {
   rotate.cache = CacheOf(index);
   if (Status status = RunRotateAndStore(rotate, stream_); !status.ok()) return status;
   if (index + 1 == config_.layer_count() && !shape.outputs) return {};
+  named_ |= kTables | kExtra | kPartial;
   Attention attention;
   attention.q = qkv;
   attention.q_stride = qkv_stride_;

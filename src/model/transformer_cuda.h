@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <tuple>
@@ -33,8 +34,10 @@ constexpr int kMostPrefillRows = 1024;
 
 struct TransformerCudaOptions {
   CacheType cache = CacheType::kBf16;
-  bool fp8_weights = false;    // matrices are rounded to e4m3 with a scale for each row
-  int64_t kv_bytes = 0;        // 0: what is free when the weights are in place, less a tenth
+  bool fp8_weights = false;  // matrices are rounded to e4m3 with a scale for each row
+  // 0: nine tenths of what is free when the weights are in place and all else that will be needed
+  // is put aside.
+  int64_t kv_bytes = 0;
   int64_t kept_kv_bytes = -1;  // as in ModelOptions
   bool graphs = true;
   // Kernels are set up while the one in front still runs, from compute capability 9.0 on. This, and
@@ -78,6 +81,8 @@ class TransformerCuda final : public Model {
   // What turned out not to work here, and why, and is done another way since: dependent launches,
   // graphs, the library. "" if all does. One thread at a time, with Forward.
   const std::string& given_up() const { return given_up_; }
+  // How many graphs have been made so far.
+  int64_t graphs_made() const { return graphs_made_; }
 
  private:
   struct DeviceLinear {
@@ -99,11 +104,18 @@ class TransformerCuda final : public Model {
     int top = 0;     // the most that a row wants of the most probable tokens
     int limit = 0;   // tokens that can be drawn
   };
+  // What graphs name that may move, as bits.
+  enum Movable : unsigned { kNothing = 0, kTables = 1, kExtra = 2, kPartial = 4 };
   // Memory that grows; what it held is lost then, and graphs that name it with it.
   struct Buffer {
-    DeviceMemory device;
+    Movable movable = kNothing;
+    DeviceMemory device = {};
     void* pinned = nullptr;
     int64_t bytes = 0;
+  };
+  struct MadeGraph {
+    Graph graph;
+    unsigned names = kNothing;
   };
   // How many rows and how many positions any of them sees, rounded up to powers of two, whether
   // some have outputs, whether attention takes the rows of a sequence together: what a graph is
@@ -116,6 +128,7 @@ class TransformerCuda final : public Model {
              std::tie(other.rows, other.positions, other.outputs, other.grouped);
     }
   };
+  struct Prefill;
   // What a call wants: logits, or tokens.
   struct Wanted {
     std::span<float> logits;
@@ -134,6 +147,8 @@ class TransformerCuda final : public Model {
   Result<const float*> UploadVector(const std::vector<float>& values);
   Status AllocateScratch();
   Status AllocateCache();
+  // Of device memory, what is allocated only when it is first needed.
+  int64_t BytesLater() const;
   Status Grow(Buffer& buffer, int64_t bytes, bool with_pinned);
   Status ExtendRopeTables(int positions);
   Status Copy(std::span<const SlotCopy> copies);
@@ -150,6 +165,11 @@ class TransformerCuda final : public Model {
   // transformer_cuda_prefill.cc. At most kMostPrefillRows plain rows from `first` on.
   Status ForwardPrefill(std::span<const Row> rows, size_t first, size_t count, Wanted& wanted);
   Status AllocatePrefill();
+  // Where the pieces of device memory go, and how large they are. visit(DeviceMemory Prefill::*,
+  // bytes).
+  template <typename Visit>
+  void ForPrefillPieces(const Visit& visit) const;
+  int64_t PrefillBytes() const;
   Status PrefillLayer(int layer, int count, int runs, int most_positions, bool last);
   Status AttendRowByRow(int layer, int count, int most_positions);
   Status GrowPartial(int64_t bytes);
@@ -163,6 +183,7 @@ class TransformerCuda final : public Model {
   Status RunHead(std::span<const Row> rows, std::span<const size_t> outputs, const float* x,
                  const int32_t* list, Wanted& wanted);
   Status AllocateHead();
+  int64_t HeadBytes() const;
   Result<Head> PrepareLogits(std::span<const Row> rows, std::span<const size_t> outputs);
   Result<Head> PrepareSampling(std::span<const Row> rows, std::span<const size_t> outputs,
                                const Wanted& wanted);
@@ -173,8 +194,9 @@ class TransformerCuda final : public Model {
   Status FetchTokens(std::span<const Row> rows, std::span<const size_t> outputs, const Head& head,
                      const Wanted& wanted);
   Status GrowLogits(int count);
-  // The graph of a shape that has none; the end where it cannot be made.
-  std::map<Shape, Graph>::iterator Capture(const Shape& shape);
+  // The graph of a shape that has none, and whose kernels have run before; the end where it cannot
+  // be made.
+  std::map<Shape, MadeGraph>::iterator Capture(const Shape& shape);
   // The kernels of a block, on the stream.
   Status Enqueue(const Shape& shape);
   Status EnqueueAttention(const Shape& shape, int layer);
@@ -184,7 +206,8 @@ class TransformerCuda final : public Model {
   // Fills the groups of `count` rows; whether there are any of more than one.
   bool GroupRows(std::span<const Row> rows, int positions, RowRun* groups) const;
   Cache CacheOf(int layer) const;
-  void DropGraphs();
+  // Those that name some of `movable`.
+  void DropGraphs(unsigned movable);
 
   TransformerConfig config_;
   TransformerCudaOptions options_;
@@ -216,10 +239,10 @@ class TransformerCuda final : public Model {
   DeviceMemory x_, qkv_, attended_, inner_, answer_;
   // DeviceRow[kMostSkinnyRows], then as many int32_t: the rows with outputs, then as many RowRun.
   Buffer rows_;
-  Buffer tables_;  // page tables of a call
-  Buffer extra_;   // slots of a call
-  Buffer moves_;   // pairs of slots
-  Buffer logits_;  // [outputs][logits_stride_]
+  Buffer tables_{.movable = kTables};  // page tables of a call
+  Buffer extra_{.movable = kExtra};    // slots of a call
+  Buffer moves_;                       // pairs of slots
+  Buffer logits_;                      // [outputs][logits_stride_]
   // What the head needs to know goes another way than the forward pass, and beside it.
   Stream uploads_ = nullptr;
   Fence uploaded_;
@@ -233,7 +256,10 @@ class TransformerCuda final : public Model {
   std::vector<uint32_t> any_;    // bits
   std::vector<int32_t> listed_;  // tokens
   DeviceMemory partial_;
-  std::map<Shape, Graph> graphs_;
+  std::map<Shape, MadeGraph> graphs_;
+  std::set<Shape> run_before_;  // whose kernels are loaded
+  unsigned named_ = kNothing;   // by what has been enqueued
+  int64_t graphs_made_ = 0;
 
   // Of many rows; made when first needed.
   struct Prefill {

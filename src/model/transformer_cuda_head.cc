@@ -63,6 +63,12 @@ Status TransformerCuda::GrowLogits(int count) {
   return Grow(logits_, int64_t{count} * logits_stride_ * 4, true);
 }
 
+int64_t TransformerCuda::HeadBytes() const {
+  const int64_t masks = int64_t{kMaskRows} * ((config_.vocabulary + 31) / 32) * 4;
+  const int64_t logits = kMostSkinnyRows * logits_stride_ * 4;
+  return masks + logits + WorkspaceBytes(kMostSkinnyRows, config_.vocabulary);
+}
+
 Status TransformerCuda::AllocateHead() {
   if (masks_ != nullptr) return {};
   constexpr int64_t kRowsBytes = sizeof(HeadRows) + kMostSkinnyRows * sizeof(ProcessRow);

@@ -12,6 +12,7 @@ namespace pawl::PAWL_GPU {
 namespace {
 
 constexpr int64_t kRows = kMostPrefillRows;
+constexpr int64_t kRowBytes = sizeof(DeviceRow) + sizeof(RowRun) + sizeof(int32_t);
 // Tiles of queries are for prompts; a batch of sequences with a row or two each is better off with
 // the kernels for few rows.
 constexpr int kRowsPerRun = 8;
@@ -50,8 +51,8 @@ void TransformerCuda::WithoutLibrary(const Error& why) {
   GiveUp("cuBLASLt", why);
 }
 
-Status TransformerCuda::AllocatePrefill() {
-  prefill_ = std::make_unique<Prefill>();
+template <typename Visit>
+void TransformerCuda::ForPrefillPieces(const Visit& visit) const {
   int64_t unpacked = 0;
   const auto needs = [&](const DeviceMatrix& w) {
     if (w.type == DeviceWeight::kBf16) return;
@@ -63,25 +64,36 @@ Status TransformerCuda::AllocatePrefill() {
       needs(linear->w);
     }
   }
-  struct Piece {
-    DeviceMemory* memory;
-    int64_t bytes;
-  };
-  for (const Piece& piece :
-       {Piece{&prefill_->x, kRows * hidden_stride_ * 4},
-        Piece{&prefill_->qkv, kRows * qkv_stride_ * 4},
-        Piece{&prefill_->gate_up, kRows * std::max(2 * inner_stride_, q_stride_) * 4},
-        Piece{&prefill_->normed, kRows * hidden_stride_ * 2},
-        Piece{&prefill_->attended, kRows * q_stride_ * 2},
-        Piece{&prefill_->inner, kRows * inner_stride_ * 2},
-        Piece{&prefill_->answer, config_.post_norms ? kRows * hidden_stride_ * 4 : 0},
-        Piece{&prefill_->unpacked, unpacked}}) {
-    Result<DeviceMemory> memory = DeviceMemory::Make(piece.bytes);
-    if (!memory.ok()) return memory.error();
-    *piece.memory = *std::move(memory);
-  }
-  return Grow(prefill_->rows, kRows * static_cast<int64_t>(sizeof(DeviceRow) + sizeof(RowRun) + 4),
-              true);
+  visit(&Prefill::x, kRows * hidden_stride_ * 4);
+  visit(&Prefill::qkv, kRows * qkv_stride_ * 4);
+  visit(&Prefill::gate_up, kRows * std::max(2 * inner_stride_, q_stride_) * 4);
+  visit(&Prefill::normed, kRows * hidden_stride_ * 2);
+  visit(&Prefill::attended, kRows * q_stride_ * 2);
+  visit(&Prefill::inner, kRows * inner_stride_ * 2);
+  visit(&Prefill::answer, config_.post_norms ? kRows * hidden_stride_ * 4 : 0);
+  visit(&Prefill::unpacked, unpacked);
+}
+
+int64_t TransformerCuda::PrefillBytes() const {
+  if (!options_.library || config_.o_bias || config_.mlp_bias) return 0;
+  int64_t bytes = kLibraryBytes + kRows * kRowBytes;
+  ForPrefillPieces([&](DeviceMemory Prefill::*, int64_t of_piece) { bytes += of_piece; });
+  return bytes;
+}
+
+Status TransformerCuda::AllocatePrefill() {
+  prefill_ = std::make_unique<Prefill>();
+  Status status;
+  ForPrefillPieces([&](DeviceMemory Prefill::*piece, int64_t bytes) {
+    if (!status.ok()) return;
+    Result<DeviceMemory> memory = DeviceMemory::Make(bytes);
+    if (memory.ok()) {
+      (*prefill_).*piece = *std::move(memory);
+    } else {
+      status = memory.error();
+    }
+  });
+  return status.ok() ? Grow(prefill_->rows, kRows * kRowBytes, true) : status;
 }
 
 Status TransformerCuda::PrefillProduct(const DeviceMatrix& w, const uint16_t* x, int64_t x_stride,

@@ -12,6 +12,7 @@
 
 #include "src/base/json.h"
 #include "src/base/utf8.h"
+#include "tests/source_dir.h"
 
 extern char** environ;
 
@@ -116,7 +117,7 @@ std::string ByteTokenizerJson() {
 }
 
 std::string ModelFolderWith(const std::string& name, std::string_view pawl_json) {
-  const std::string from = PAWL_SOURCE_DIR "/tests/data/models/llama-bf16-llama3/";
+  const std::string from = SourceDir() + "/tests/data/models/llama-bf16-llama3/";
   WriteScratch(name + "/tokenizer.json", ByteTokenizerJson());
   WriteScratch(name + "/tokenizer_config.json",
                R"({"bos_token":"<s>","eos_token":"</s>","add_bos_token":false})");

@@ -8,6 +8,7 @@
 #include "src/base/file.h"
 #include "src/base/json.h"
 #include "tests/cli/cli_test_util.h"
+#include "tests/source_dir.h"
 
 namespace pawl {
 namespace {
@@ -39,7 +40,7 @@ TEST(MaskbenchTest, CountsEveryKindOfOutcome) {
   const std::string out = ScratchPath("maskbench.json");
   for (const char* mode : {"--cold", "--warm"}) {
     const CommandResult result =
-        RunPawl({"maskbench", "--tokenizer", PAWL_SOURCE_DIR "/models/tiny-extract", "--data", data,
+        RunPawl({"maskbench", "--tokenizer", SourceDir() + "/models/tiny-extract", "--data", data,
                  "--jobs", "2", mode, "--json", out, "--list-failures"});
     ASSERT_EQ(result.exit_code, 1) << result.err;  // bad.json was not measured
     const auto text = ReadFile(out);
@@ -66,7 +67,7 @@ TEST(MaskbenchTest, LimitZeroMeansAll) {
                                                       {"c.json", R"({"schema": {}})"}});
   for (const auto& [limit, schemas] : {std::pair("0", "schemas 3:"), {"2", "schemas 2:"}}) {
     const CommandResult result =
-        RunPawl({"maskbench", "--tokenizer", PAWL_SOURCE_DIR "/models/tiny-extract", "--data", data,
+        RunPawl({"maskbench", "--tokenizer", SourceDir() + "/models/tiny-extract", "--data", data,
                  "--limit", limit});
     EXPECT_EQ(result.exit_code, 0) << result.err;
     EXPECT_TRUE(result.out.starts_with(schemas)) << result.out;
@@ -76,7 +77,7 @@ TEST(MaskbenchTest, LimitZeroMeansAll) {
 
 TEST(MaskbenchTest, BadInput) {
   const CommandResult empty =
-      RunPawl({"maskbench", "--tokenizer", PAWL_SOURCE_DIR "/models/tiny-extract", "--data",
+      RunPawl({"maskbench", "--tokenizer", SourceDir() + "/models/tiny-extract", "--data",
                Folder("maskbench_empty", {})});
   EXPECT_EQ(empty.exit_code, 2);
   EXPECT_NE(empty.err.find("holds no .json files"), std::string::npos) << empty.err;

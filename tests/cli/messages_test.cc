@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tests/cli/cli_test_util.h"
+#include "tests/source_dir.h"
 
 namespace pawl {
 namespace {
@@ -377,14 +378,14 @@ TEST(MessagesTest, WrongTokenizersSayWhatIsExpected) {
     return std::vector<std::string>{"tokenize", "--text", "x", "--tokenizer", tokenizer};
   };
   const std::string expected = "expected a tokenizer.json";
-  ExpectRefused(with(PAWL_SOURCE_DIR "/schemas/examples/contact.json"),
+  ExpectRefused(with(SourceDir() + "/schemas/examples/contact.json"),
                 {"contact.json#/model: missing", expected});
-  ExpectRefused(with(PAWL_SOURCE_DIR "/models/tiny-extract/model.safetensors"),
+  ExpectRefused(with(SourceDir() + "/models/tiny-extract/model.safetensors"),
                 {"model.safetensors: 1:2 (byte ", "not JSON", expected});
   ExpectRefused(with(WriteScratch("empty_tokenizer.json", "")),
                 {"empty_tokenizer.json: is empty; ", expected});
   ExpectRefused(with(WriteScratch("list.json", "[]")), {"list.json#: must be an object", expected});
-  ExpectRefused(with(PAWL_SOURCE_DIR "/src"), {"/src/tokenizer.json: no such file", "needs one"});
+  ExpectRefused(with(SourceDir() + "/src"), {"/src/tokenizer.json: no such file", "needs one"});
   ExpectRefused(with(ScratchPath("absent")), {"absent: cannot read: No such file"});
 }
 

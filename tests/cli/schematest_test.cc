@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/cli/cli_test_util.h"
+#include "tests/source_dir.h"
 
 namespace pawl {
 namespace {
@@ -131,7 +132,7 @@ TEST(SchemaTestTest, TheOfficialSuite) {
   }
   const CommandResult result =
       RunPawl({"schematest", "--suite", suite, "--draft", "all", "--formats", "--ratchet",
-               PAWL_SOURCE_DIR "/tests/data/schematest.ratchet"});
+               SourceDir() + "/tests/data/schematest.ratchet"});
   EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
   EXPECT_EQ(result.out.find("exact now"), std::string::npos) << result.out;
 }

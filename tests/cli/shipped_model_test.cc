@@ -14,6 +14,7 @@
 #include "src/base/json.h"
 #include "tests/cli/cli_test_util.h"
 #include "tests/oracle/json_schema_validator.h"
+#include "tests/source_dir.h"
 
 namespace pawl {
 namespace {
@@ -22,7 +23,7 @@ namespace fs = std::filesystem;
 
 std::vector<std::string> ExampleSchemas() {
   std::vector<std::string> paths;
-  for (const auto& entry : fs::directory_iterator(PAWL_SOURCE_DIR "/schemas/examples")) {
+  for (const auto& entry : fs::directory_iterator(SourceDir() + "/schemas/examples")) {
     if (entry.path().extension() == ".json") paths.push_back(entry.path().string());
   }
   std::sort(paths.begin(), paths.end());
@@ -61,7 +62,7 @@ TEST(ShippedModelTest, EveryExampleSchemaGivesValidRecords) {
 TEST(ShippedModelTest, ARecordTakesLessThanTwoSecondsWithTheStart) {
   const auto start = std::chrono::steady_clock::now();
   const CommandResult result = RunPawl(
-      {"extract", "--schema", PAWL_SOURCE_DIR "/schemas/examples/invoice.json", "--text", kText});
+      {"extract", "--schema", SourceDir() + "/schemas/examples/invoice.json", "--text", kText});
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   EXPECT_EQ(result.exit_code, 0) << result.err;
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
@@ -70,7 +71,7 @@ TEST(ShippedModelTest, ARecordTakesLessThanTwoSecondsWithTheStart) {
 }
 
 TEST(ShippedModelTest, HandwrittenTextsGiveValidRecordsAsJsonLines) {
-  const auto lines = ReadFile(PAWL_SOURCE_DIR "/models/tiny-extract/eval/handwritten.jsonl");
+  const auto lines = ReadFile(SourceDir() + "/models/tiny-extract/eval/handwritten.jsonl");
   ASSERT_TRUE(lines.ok());
   // The first eight texts of each kind of record, each kind in one run with its schema.
   std::map<std::string, std::string> inputs;
@@ -103,7 +104,7 @@ TEST(ShippedModelTest, WhatExtractWritesValidateAccepts) {
     for (const char* spelling : {"canonical", "any"}) {
       const CommandResult read =
           RunPawl({"validate", "--schema", schema, "--tokenizer",
-                   PAWL_SOURCE_DIR "/models/tiny-extract", "--spelling", spelling, "-"},
+                   SourceDir() + "/models/tiny-extract", "--spelling", spelling, "-"},
                   written.out);
       EXPECT_EQ(read.exit_code, 0) << written.out << read.out << read.err;
     }

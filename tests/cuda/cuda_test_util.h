@@ -83,13 +83,15 @@ class GpuTest : public testing::Test {
   }
   void TearDown() override {
 #if defined(PAWL_CUDA_EMULATED)
+    const Status status = SynchronizeAll();
+    EXPECT_TRUE(status.ok()) << status.error().ToString();
     EXPECT_TRUE(GuardsIntact());
 #endif
   }
 };
 
 // `run` starts kernels and returns what they wrote. On the emulation it runs for each order of
-// threads, and the answers must have the same bits.
+// blocks and threads, and the answers must have the same bits.
 template <typename T>
 std::vector<T> InAnyOrder(const std::function<std::vector<T>()>& run) {
   std::vector<T> first = run();
@@ -99,7 +101,7 @@ std::vector<T> InAnyOrder(const std::function<std::vector<T>()>& run) {
     const std::vector<T> again = run();
     EXPECT_TRUE(first.size() == again.size() &&
                 std::memcmp(first.data(), again.data(), first.size() * sizeof(T)) == 0)
-        << "the order of threads changes the result: a barrier is missing";
+        << "the order of threads or blocks changes the result: something does not wait";
   }
   emulation::SetSchedule(emulation::Schedule::kForward);
 #endif

@@ -15,11 +15,12 @@
 #include "src/model/transformer_cuda.h"
 #include "src/model/transformer_weights.h"
 #include "tests/cuda/cuda_test_util.h"
+#include "tests/source_dir.h"
 
 namespace pawl::PAWL_GPU {
 namespace {
 
-const char* const kShipped = PAWL_SOURCE_DIR "/models/tiny-extract";
+const std::string kShipped = SourceDir() + "/models/tiny-extract";
 
 class DecodeTest : public GpuTest {
  protected:

@@ -8,6 +8,13 @@
 namespace pawl::PAWL_GPU {
 namespace {
 
+// What went wrong in a kernel is known when it has run.
+template <typename... Arguments>
+Status LaunchAndWait(Arguments... arguments) {
+  Status status = Launch(arguments...);
+  return status.ok() ? Synchronize(nullptr) : status;
+}
+
 Shape Threads(unsigned threads, unsigned blocks = 1) {
   Shape shape;
   shape.x = blocks;
@@ -17,6 +24,7 @@ Shape Threads(unsigned threads, unsigned blocks = 1) {
 
 // Reverses a block's numbers through shared memory.
 __global__ void Reverse(int* out, bool barrier) {
+  DependencyWait();
   PAWL_SHARED(int, numbers, 64);
   numbers[threadIdx.x] = static_cast<int>(threadIdx.x);
   if (barrier) __syncthreads();
@@ -40,11 +48,12 @@ TEST(EmulationTest, AMissingBarrierShowsInSomeOrder) {
 }
 
 __global__ void HalfABarrier() {
+  DependencyWait();
   if (threadIdx.x < 32) __syncwarp();
   if (threadIdx.x == 40) __syncwarp();
 }
 TEST(EmulationTest, ABarrierThatSomeNeverReachIsReported) {
-  const Status status = Launch("half", Threads(64), nullptr, HalfABarrier);
+  const Status status = LaunchAndWait("half", Threads(64), nullptr, HalfABarrier);
   ASSERT_FALSE(status.ok());
   EXPECT_NE(status.error().message.find("deadlock"), std::string::npos) << status.error().message;
   // The emulation goes on working.
@@ -54,6 +63,7 @@ TEST(EmulationTest, ABarrierThatSomeNeverReachIsReported) {
 }
 
 __global__ void TwoOperations() {
+  DependencyWait();
   if (threadIdx.x < 7) {
     __syncwarp();
   } else {
@@ -61,12 +71,13 @@ __global__ void TwoOperations() {
   }
 }
 TEST(EmulationTest, LanesAtDifferentOperationsAreReported) {
-  const Status status = Launch("two", Threads(32), nullptr, TwoOperations);
+  const Status status = LaunchAndWait("two", Threads(32), nullptr, TwoOperations);
   ASSERT_FALSE(status.ok());
   EXPECT_NE(status.error().message.find("lanes of a warp are at"), std::string::npos);
 }
 
 __global__ void Beyond(int* out) {
+  DependencyWait();
   PAWL_SHARED(int, numbers, 24);
   numbers[threadIdx.x] = 1;
   out[0] = numbers[0];
@@ -74,13 +85,52 @@ __global__ void Beyond(int* out) {
 #if !defined(__SANITIZE_ADDRESS__)
 TEST(EmulationTest, WritesBeyondMemoryAreReported) {
   OnDevice<int> out(size_t{1});
-  const Status status = Launch("beyond", Threads(32), nullptr, Beyond, out.data());
+  const Status status = LaunchAndWait("beyond", Threads(32), nullptr, Beyond, out.data());
   ASSERT_FALSE(status.ok());
   EXPECT_NE(status.error().message.find("beyond a shared array"), std::string::npos);
 }
 #endif
 
+__global__ void SumSoFar(int* sums) {
+  DependencyWait();
+  const int block = static_cast<int>(blockIdx.x);
+  sums[block] = block + (block > 0 ? sums[block - 1] : 0);
+}
+TEST(EmulationTest, ABlockThatCountsOnTheOneBeforeShowsInSomeOrder) {
+  bool right = true;
+  for (const auto schedule : {emulation::Schedule::kForward, emulation::Schedule::kBackward,
+                              emulation::Schedule::kShuffled}) {
+    emulation::SetSchedule(schedule);
+    OnDevice<int> sums(size_t{20});
+    PAWL_EXPECT_OK(Launch("sums", Threads(32, 20), nullptr, SumSoFar, sums.data()));
+    right = right && sums.values()[19] == 190;
+    EXPECT_TRUE(right || schedule != emulation::Schedule::kForward);
+  }
+  emulation::SetSchedule(emulation::Schedule::kForward);
+  EXPECT_FALSE(right);
+}
+
+__global__ void Hurried(int* out) { out[threadIdx.x] = 1; }
+TEST(EmulationTest, AKernelThatDoesNotWaitForTheOneInFrontIsReported) {
+  OnDevice<int> out(size_t{32});
+  const Status status = LaunchAndWait("hurried", Threads(32), nullptr, Hurried, out.data());
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.error().message.find("without DependencyWait"), std::string::npos);
+}
+
+TEST(EmulationTest, LaunchesThatNoDeviceTakesAreRefusedAtOnce) {
+  Shape shape = Threads(32);
+  shape.y = 65536;
+  EXPECT_FALSE(Launch("two", shape, nullptr, TwoOperations).ok());
+  shape = Threads(1056);
+  EXPECT_FALSE(Launch("two", shape, nullptr, TwoOperations).ok());
+  shape = Threads(32);
+  shape.dynamic_shared = emulation::kSharedBytes + 1;
+  EXPECT_FALSE(Launch("two", shape, nullptr, TwoOperations).ok());
+}
+
 __global__ void WarpThings(int* out) {
+  DependencyWait();
   const int lane = static_cast<int>(threadIdx.x);
   int value = __shfl_xor_sync(kAllLanes, lane, 1) * 1000;
   value += __shfl_sync(kAllLanes, lane, 5) * 10;
@@ -100,6 +150,7 @@ TEST(EmulationTest, WarpOperations) {
 }
 
 __global__ void OneMma(const float* a, const float* b, float* c) {
+  DependencyWait();
   const int lane = static_cast<int>(threadIdx.x), g = lane / 4, t = lane % 4;
   uint32_t left[4], right[2];
   for (int i = 0; i < 4; ++i) {
@@ -137,7 +188,9 @@ TEST(EmulationTest, MmaIsAMatrixProduct) {
 TEST(EmulationTest, GraphsKeepArgumentsAndReadMemory) {
   const Result<Stream> stream = NewStream();
   ASSERT_TRUE(stream.ok());
-  OnDevice<int> out(std::vector<int>(64, -1)), copy(size_t{64});
+  OnDevice<int> out(size_t{64}), copy(size_t{64});
+  PAWL_EXPECT_OK(LaunchAndWait("reverse", Threads(64), nullptr, Reverse, out.data(), true));
+  PAWL_EXPECT_OK(Fill(out.data(), 0xff, 64 * 4, nullptr));
   PAWL_EXPECT_OK(BeginCapture(*stream));
   PAWL_EXPECT_OK(Launch("reverse", Threads(64), *stream, Reverse, out.data(), true));
   PAWL_EXPECT_OK(CopyWithin(copy.data(), out.data(), 64 * 4, *stream));
@@ -145,6 +198,7 @@ TEST(EmulationTest, GraphsKeepArgumentsAndReadMemory) {
   ASSERT_TRUE(graph.ok());
   EXPECT_EQ(out.values()[0], -1);
   PAWL_EXPECT_OK(Replay(*graph, *stream));
+  PAWL_EXPECT_OK(Synchronize(*stream));
   EXPECT_EQ(copy.values()[1], 62);
   FreeGraph(*graph);
   FreeStream(*stream);
@@ -162,6 +216,7 @@ TEST(EmulationTest, MemoryRunsOutWithNumbers) {
 
 // Every e4m3 code, and the nearest code of every float between.
 __global__ void AllCodes(float* out) {
+  DependencyWait();
   for (unsigned i = threadIdx.x; i < 256; i += 32) out[i] = E4m3ToFloat(i);
 }
 TEST(EmulationTest, E4m3) {

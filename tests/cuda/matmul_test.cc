@@ -3,6 +3,8 @@
 #include "kernels/cuda/matmul.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "tests/cuda/weights_util.h"
 
@@ -247,6 +249,65 @@ TEST_F(MatMulTest, SaysThatAResultIsNotFinite) {
   x[70] = std::numeric_limits<float>::infinity();
   EXPECT_EQ(run(), (std::vector<int32_t>{0, 1}));
 }
+
+#if defined(PAWL_CUDA_EMULATED)
+// What a block prefetches is what its warps load first, to the byte.
+TEST_F(MatMulTest, PrefetchesAreWhatIsLoadedFirst) {
+  Random random(5);
+  for (const DeviceWeight type : {DeviceWeight::kBf16, DeviceWeight::kF16, DeviceWeight::kF32,
+                                  DeviceWeight::kFp8, DeviceWeight::kI8, DeviceWeight::kI4}) {
+    for (const int columns : {40, 256, 2080}) {
+      for (const bool gated : {false, true}) {
+        if (columns > 256 && !gated && type > DeviceWeight::kBf16) continue;
+        const int outputs = columns > 256 ? 19 : 53, rows = gated ? 2 : 9;
+        const Uploaded w(MakeWeights(random, type, outputs, columns).packed);
+        const Uploaded up(MakeWeights(random, type, outputs, columns).packed);
+        const OnDevice<float> x(Normal(random, static_cast<size_t>(rows * (columns + 32))));
+        OnDevice<float> y(static_cast<size_t>(rows * outputs));
+        MatMul args;
+        args.parts[0].w = w.matrix;
+        args.parts[0].up = up.matrix;
+        args.parts[0].y = y.data();
+        args.parts[0].y_stride = outputs;
+        args.x = x.data();
+        args.x_stride = columns + 24;
+        args.rows = rows;
+        args.gate = gated ? Gate::kSilu : Gate::kNone;
+        PAWL_EXPECT_OK(SynchronizeAll());
+        emulation::Traffic traffic;
+        emulation::Watch(&traffic);
+        PAWL_EXPECT_OK(RunMatMul(args, nullptr));
+        PAWL_EXPECT_OK(Synchronize(nullptr));
+        emulation::Watch(nullptr);
+        std::map<unsigned, std::set<const unsigned char*>> prefetched, loaded;  // of each block
+        for (const auto& piece : traffic.pieces) {
+          auto& bytes =
+              (piece.what == emulation::Traffic::kLoaded ? loaded : prefetched)[piece.block];
+          for (size_t i = 0; i < piece.bytes; ++i) bytes.insert(piece.begin + i);
+        }
+        ASSERT_FALSE(loaded.empty());
+        for (const auto& [block, bytes] : loaded) {
+          const auto& before = prefetched[block];
+          const std::string label = std::to_string(static_cast<int>(type)) + ", " +
+                                    std::to_string(columns) + " columns, block " +
+                                    std::to_string(block);
+          EXPECT_TRUE(std::includes(bytes.begin(), bytes.end(), before.begin(), before.end()))
+              << label;
+          if (columns <= 256) {
+            EXPECT_EQ(before.size(), bytes.size()) << label;
+          } else {
+            // Two or four blocks of 32 columns for each of the eight warps, of 65.
+            const double share =
+                static_cast<double>(before.size()) / static_cast<double>(bytes.size());
+            EXPECT_TRUE(std::fabs(share - 16.0 / 65) < 1e-9 || std::fabs(share - 32.0 / 65) < 1e-9)
+                << label << ": " << share;
+          }
+        }
+      }
+    }
+  }
+}
+#endif
 
 }  // namespace
 }  // namespace pawl::PAWL_GPU

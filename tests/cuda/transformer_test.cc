@@ -8,9 +8,10 @@
 #include "src/model/transformer_cpu.h"
 #include "src/model/transformer_cuda.h"
 #include "src/model/transformer_weights.h"
-#include "tests/cuda/cuda_test_util.h"
+#include "tests/cuda/model_util.h"
 #include "tests/model/float_weights.h"
 #include "tests/model/model_test_util.h"
+#include "tests/source_dir.h"
 
 namespace pawl::PAWL_GPU {
 namespace {
@@ -19,20 +20,6 @@ struct Loaded {
   FloatModel floats;  // what `cpu` points into, where weights are integers
   std::unique_ptr<Model> cuda, cpu;
 };
-
-Result<std::unique_ptr<Model>> LoadCuda(const std::string& folder, TransformerCudaOptions options,
-                                        WeightDtype dtype = WeightDtype::kAsStored) {
-  Result<TransformerConfig> config = ReadTransformerConfig(folder);
-  if (!config.ok()) return config.error();
-  Result<Checkpoint> checkpoint = Checkpoint::Open(folder);
-  if (!checkpoint.ok()) return checkpoint.error();
-  Result<TransformerWeights> weights =
-      LoadTransformerWeights(std::make_unique<Checkpoint>(*std::move(checkpoint)), *config,
-                             HuggingFaceNames(*config), nullptr, dtype);
-  if (!weights.ok()) return weights.error();
-  if (options.kv_bytes == 0) options.kv_bytes = 1 << 20;
-  return TransformerCuda::Make(*std::move(config), *weights, options);
-}
 
 Loaded LoadBoth(const std::string& name, const TransformerCudaOptions& options,
                 WeightDtype dtype = WeightDtype::kAsStored) {
@@ -54,14 +41,6 @@ Loaded LoadBoth(const std::string& name, const TransformerCudaOptions& options,
   EXPECT_TRUE(cpu.ok());
   if (cpu.ok()) loaded.cpu = *std::move(cpu);
   return loaded;
-}
-
-std::vector<TokenId> RandomTokens(Random& random, int count, int vocabulary) {
-  std::vector<TokenId> tokens;
-  for (int i = 0; i < count; ++i) {
-    tokens.push_back(static_cast<TokenId>(random() % static_cast<unsigned>(vocabulary)));
-  }
-  return tokens;
 }
 
 // The largest relative error of a row's logits over a prompt and a few steps.
@@ -212,6 +191,8 @@ TEST_F(TransformerTest, GraphsChangeNothing) {
                          RunChunk(**without, b, static_cast<int>(at), part)));
     at += count;
   }
+  EXPECT_GT(static_cast<TransformerCuda&>(**with).graphs_made(), 0);
+  EXPECT_EQ(static_cast<TransformerCuda&>(**without).graphs_made(), 0);
 }
 
 // What roundings of the cache cost, beside the CPU with the same weights. The models are random and
@@ -366,7 +347,7 @@ TEST_F(TransformerTest, GreedyTokensAreTheReferences) {
 }
 
 TEST_F(TransformerTest, GreedyTokensOfTheShippedModelAreTheCpus) {
-  const std::string folder = std::string(PAWL_SOURCE_DIR) + "/models/tiny-extract";
+  const std::string folder = SourceDir() + "/models/tiny-extract";
   Result<std::unique_ptr<Model>> cuda = LoadCuda(folder, {});
   ASSERT_TRUE(cuda.ok()) << cuda.error().ToString();
   ModelOptions options;
@@ -667,6 +648,9 @@ TEST_F(TransformerTest, WhatDoesNotWorkIsDoneAnotherWay) {
     Random same(15);
     const std::vector<TokenId> tokens = RandomTokens(same, length, 100);
     const SequenceId sequence = MakeSequence(**model, length + 1);
+    // Twice: graphs are made the second time.
+    (void)RunChunk(**model, sequence, 0, tokens);
+    (*model)->Truncate(sequence, 0);
     std::vector<float> all = RunChunk(**model, sequence, 0, tokens);
     const TokenId next[] = {7};
     const std::vector<float> more = RunChunk(**model, sequence, length, next);

@@ -18,6 +18,7 @@
 #include "src/decode/sampler.h"
 #include "src/decode/session.h"
 #include "src/model/kv_sequences.h"
+#include "tests/source_dir.h"
 
 namespace pawl {
 namespace {
@@ -380,7 +381,7 @@ TEST(BatchTest, WhoBeginsLikeAnOlderOneWaitsForItsPages) {
 // The same with transformers, whose memory holds three sequences of the longest.
 TEST(BatchTest, TransformersWriteInABatchWhatTheyWriteAlone) {
   for (const char* name : {"llama-fp32-tied", "mistral-fp16-window", "gemma3-bf16"}) {
-    const std::string folder = std::string(PAWL_SOURCE_DIR) + "/tests/data/models/" + name;
+    const std::string folder = SourceDir() + "/tests/data/models/" + name;
     ModelOptions options;
     options.threads = 2;
     const auto roomy = LoadModel(folder, options);

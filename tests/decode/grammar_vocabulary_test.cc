@@ -13,6 +13,7 @@
 #include "pawl/grammar_options.h"
 #include "src/base/file.h"
 #include "src/text/tokenizer.h"
+#include "tests/source_dir.h"
 
 namespace pawl {
 namespace {
@@ -20,8 +21,8 @@ namespace {
 // Compares the masks at `positions` places of the text that the example's benchmark reads.
 void Compare(const std::shared_ptr<const Vocabulary>& vocabulary, const std::string& name,
              int positions, uint64_t seed) {
-  const auto source = ReadFile(PAWL_SOURCE_DIR "/grammar/examples/" + name + ".ebnf");
-  const auto text = ReadFile(PAWL_SOURCE_DIR "/bench/texts/" + name + ".txt");
+  const auto source = ReadFile(SourceDir() + "/grammar/examples/" + name + ".ebnf");
+  const auto text = ReadFile(SourceDir() + "/bench/texts/" + name + ".txt");
   ASSERT_TRUE(source.ok() && text.ok()) << name;
   const Compiler compiler(vocabulary);
   const auto grammar = compiler.CompileGrammar(*source, GrammarLanguage::kEbnf);
@@ -59,7 +60,7 @@ void CompareAll(const std::string& path, int positions) {
 }
 
 TEST(GrammarVocabularyTest, ShippedTokenizer) {
-  CompareAll(PAWL_SOURCE_DIR "/models/tiny-extract", 200);
+  CompareAll(SourceDir() + "/models/tiny-extract", 200);
 }
 
 TEST(GrammarVocabularyTest, RealTokenizers) {

@@ -13,11 +13,12 @@
 #include <vector>
 
 #include "pawl/compiler.h"
+#include "tests/source_dir.h"
 
 namespace pawl {
 namespace {
 
-const char* const kModel = PAWL_SOURCE_DIR "/models/tiny-extract";
+const std::string kModel = SourceDir() + "/models/tiny-extract";
 const char* const kTemplate =
     "{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}[assistant] ";
 

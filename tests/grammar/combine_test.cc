@@ -11,6 +11,7 @@
 #include "pawl/compiler.h"
 #include "src/base/file.h"
 #include "tests/grammar/mask_oracle.h"
+#include "tests/source_dir.h"
 
 namespace pawl {
 namespace {
@@ -34,7 +35,7 @@ class CombineTest : public testing::Test {
   CombineTest() : vocabulary_(Bytes()), compiler_(vocabulary_) {}
 
   Grammar File(const std::string& name, GrammarLanguage language) {
-    const auto text = ReadFile(std::string(PAWL_SOURCE_DIR) + "/grammar/examples/" + name);
+    const auto text = ReadFile(SourceDir() + "/grammar/examples/" + name);
     EXPECT_TRUE(text.ok());
     auto grammar = compiler_.CompileGrammar(*text, language);
     EXPECT_TRUE(grammar.ok());

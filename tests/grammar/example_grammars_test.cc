@@ -13,6 +13,7 @@
 #include "grammar/languages/print.h"
 #include "src/base/file.h"
 #include "tests/grammar/cfg_reference.h"
+#include "tests/source_dir.h"
 
 namespace pawl {
 namespace {
@@ -26,7 +27,7 @@ std::string Content(const fs::path& path) {
 }
 
 TEST(ExampleGrammarsTest, TakeTheirSamples) {
-  const fs::path folder = fs::path(PAWL_SOURCE_DIR) / "grammar/examples";
+  const fs::path folder = fs::path(SourceDir()) / "grammar/examples";
   std::map<std::string, std::map<std::string, int>> seen;  // grammar, verdict
   std::vector<fs::path> grammars;
   for (const auto& entry : fs::directory_iterator(folder)) {

@@ -9,6 +9,7 @@
 
 #include "grammar/languages/substring_regex.h"
 #include "tests/grammar/lark_test_util.h"
+#include "tests/source_dir.h"
 
 namespace pawl {
 namespace {
@@ -191,7 +192,7 @@ TEST(Lark, Substrings) {
 TEST(Lark, Examples) {
   int grammars = 0;
   for (const auto& file : std::filesystem::directory_iterator(
-           std::filesystem::path(PAWL_SOURCE_DIR) / "grammar" / "examples")) {
+           std::filesystem::path(SourceDir()) / "grammar" / "examples")) {
     if (file.path().extension() != ".lark") continue;
     ++grammars;
     std::stringstream grammar;

@@ -22,13 +22,14 @@ const MatMulCase kLongCases[] = {{9, 2049, 1, true, true, false},
                                  {6, 5000, 21, true, true, true}};
 
 TEST(KernelsTest, MatMul) {
-  Random random(1);
+  unsigned seed = 100;
   std::vector<MatMulCase> cases(std::begin(kMatMulCases), std::end(kMatMulCases));
   cases.insert(cases.end(), std::begin(kLongCases), std::end(kLongCases));
   for (const WeightType type : {WeightType::kF32, WeightType::kBf16, WeightType::kF16}) {
     for (const MatMulCase& c : cases) {
       const auto outputs = static_cast<size_t>(c.outputs), inputs = static_cast<size_t>(c.inputs);
       const auto rows = static_cast<size_t>(c.rows);
+      Random random(++seed);  // its own, so that no case depends on what the others draw
       const Weights w = MakeWeights(random, type, outputs * inputs);
       const size_t x_stride = inputs + random() % 5, y_stride = outputs + random() % 5;
       const std::vector<float> x = Normal(random, rows * x_stride);
@@ -54,7 +55,9 @@ TEST(KernelsTest, MatMul) {
         }
       }
       std::vector<float> first;
+      const unsigned cuts_seed = random();
       for (const KernelSet* kernels : Variants()) {
+        Random cuts(cuts_seed);
         Output y(rows * y_stride);
         if (c.add) {
           for (size_t r = 0; r < rows; ++r) {
@@ -75,7 +78,7 @@ TEST(KernelsTest, MatMul) {
         // Cut at random: the same bits whatever the ranges.
         for (int64_t begin = 0; begin < c.outputs;) {
           const int64_t end =
-              std::min<int64_t>(c.outputs, begin + 1 + static_cast<int64_t>(random() % 20));
+              std::min<int64_t>(c.outputs, begin + 1 + static_cast<int64_t>(cuts() % 20));
           kernels->matmul(args, begin, end);
           begin = end;
         }
@@ -116,8 +119,8 @@ TEST(KernelsTest, RoundedInputsAreTheNearest) {
   std::vector<const KernelSet*> variants = Variants();
   std::erase_if(variants, [](const KernelSet* kernels) { return !Rounds(*kernels); });
   if (variants.empty()) GTEST_SKIP() << "this processor lacks the instructions of those that round";
-  Random random(13);
   for (const KernelSet* kernels : variants) {
+    Random random(13);  // the same cases for each
     for (const int rows : {1, 2, 7, 16, 35}) {
       for (const int64_t inputs : {31, 192, 4196}) {
         constexpr int64_t kOutputs = 21;

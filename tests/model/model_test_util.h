@@ -17,6 +17,7 @@
 #include "kernels/cpu/kernels.h"
 #include "src/model/model.h"
 #include "src/model/safetensors.h"
+#include "tests/source_dir.h"
 
 namespace pawl {
 
@@ -31,7 +32,7 @@ inline const std::vector<std::string>& GoldenNames() {
 }
 
 inline std::string GoldenFolder(const std::string& name) {
-  return std::string(PAWL_SOURCE_DIR) + "/tests/data/models/" + name;
+  return SourceDir() + "/tests/data/models/" + name;
 }
 
 template <typename T>

@@ -13,6 +13,7 @@
 #include "src/base/half.h"
 #include "tests/model/float_weights.h"
 #include "tests/model/gguf_writer.h"
+#include "tests/source_dir.h"
 
 namespace pawl {
 namespace {
@@ -101,7 +102,7 @@ TEST(QuantizeTest, ConstantGroupsNanAndScalesBeyondHalves) {
 // Against the reference implementation, see scripts/make_gguf_goldens.py.
 TEST(QuantizeTest, BlocksAreWorthWhatTheReferenceSays) {
   const Result<SafetensorsFile> file = SafetensorsFile::Open(
-      std::string(PAWL_SOURCE_DIR) + "/tests/data/models/gguf_blocks.safetensors");
+      SourceDir() + "/tests/data/models/gguf_blocks.safetensors");
   ASSERT_TRUE(file.ok()) << file.error().ToString();
   for (const std::string name : {"Q8_0", "Q4_0", "Q4_K", "Q6_K"}) {
     const std::vector<float> expected = ReadTensor<float>(*file, name + ".values");

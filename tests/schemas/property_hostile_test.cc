@@ -16,6 +16,7 @@
 #include "pawl/compiler.h"
 #include "src/base/file.h"
 #include "tests/schemas/property_generators.h"
+#include "tests/source_dir.h"
 
 namespace pawl::property {
 namespace {
@@ -167,7 +168,7 @@ TEST(HostileTest, Files) {
       {"unsatisfiable_deep", Expected::kUnsatisfiable},
   };
   int files = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(PAWL_SOURCE_DIR "/tests/hostile")) {
+  for (const auto& entry : std::filesystem::directory_iterator(SourceDir() + "/tests/hostile")) {
     const std::string name = entry.path().stem().string();
     if (entry.path().extension() != ".json" || name == "malformed_keywords") continue;
     const auto schema = ReadFile(entry.path().string());
@@ -180,7 +181,7 @@ TEST(HostileTest, Files) {
 }
 
 TEST(HostileTest, MalformedKeywordsAreNamed) {
-  const auto text = ReadFile(PAWL_SOURCE_DIR "/tests/hostile/malformed_keywords.json");
+  const auto text = ReadFile(SourceDir() + "/tests/hostile/malformed_keywords.json");
   ASSERT_TRUE(text.ok());
   const auto list = json::Parse(*text);
   ASSERT_TRUE(list.ok());

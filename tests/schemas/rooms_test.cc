@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/source_dir.h"
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -75,7 +77,7 @@ bool Allowed(const Floor& floor, const std::string& file, const std::string& inc
 }
 
 TEST(RoomsTest, ARoomUsesThoseBelowIt) {
-  const fs::path root = PAWL_SOURCE_DIR;
+  const fs::path root = SourceDir();
   for (const Floor& floor : Floors()) {
     std::set<std::string> unused = floor.exceptions;
     size_t includes = 0;
@@ -101,7 +103,7 @@ TEST(RoomsTest, ARoomUsesThoseBelowIt) {
 }
 
 TEST(RoomsTest, EveryRoomSaysWhatItKnows) {
-  const fs::path root = PAWL_SOURCE_DIR;
+  const fs::path root = SourceDir();
   for (const std::string& room : Floors()[1].rooms) {
     const fs::path readme = root / "schemas" / room / "README.md";
     ASSERT_TRUE(fs::exists(readme)) << readme;

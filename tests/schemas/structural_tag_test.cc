@@ -14,6 +14,7 @@
 #include "pawl/structural_tag_presets.h"
 #include "src/base/json.h"
 #include "tests/schemas/byte_vocabulary.h"
+#include "tests/source_dir.h"
 
 namespace pawl {
 namespace {
@@ -547,7 +548,7 @@ TEST(StructuralTag, Presets) {
 
 TEST(StructuralTag, TheExample) {
   const std::string name =
-      std::string(PAWL_SOURCE_DIR) + "/grammar/examples/tool_calls.structural_tag";
+      SourceDir() + "/grammar/examples/tool_calls.structural_tag";
   const auto read = [](const std::string& path) {
     std::ifstream file(path);
     return std::string(std::istreambuf_iterator<char>(file), {});

@@ -13,11 +13,12 @@
 #include "src/text/chat/chat_source.h"
 #include "src/text/chat/chat_template.h"
 #include "src/text/tokenizer.h"
+#include "tests/source_dir.h"
 
 namespace pawl {
 namespace {
 
-const std::string kTokenizers = PAWL_SOURCE_DIR "/tests/data/tokenizers/";
+const std::string kTokenizers = SourceDir() + "/tests/data/tokenizers/";
 
 std::shared_ptr<const Tokenizer> Load(const std::string& name) {
   auto tokenizer = Tokenizer::FromFile(kTokenizers + name + ".tokenizer.json");

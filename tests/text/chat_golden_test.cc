@@ -4,12 +4,13 @@
 #include <string>
 
 #include "src/base/file.h"
+#include "tests/source_dir.h"
 #include "tests/text/chat_case.h"
 
 namespace pawl {
 namespace {
 
-const std::string kFolder = PAWL_SOURCE_DIR "/tests/data/chat/";
+const std::string kFolder = SourceDir() + "/tests/data/chat/";
 
 TEST(ChatGolden, EveryCase) {
   const Result<std::string> text = ReadFile(kFolder + "goldens.json");

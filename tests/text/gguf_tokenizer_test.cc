@@ -10,11 +10,12 @@
 
 #include "src/base/file.h"
 #include "src/base/json.h"
+#include "tests/source_dir.h"
 
 namespace pawl {
 namespace {
 
-const std::string kFolder = std::string(PAWL_SOURCE_DIR) + "/tests/data/tokenizers/";
+const std::string kFolder = SourceDir() + "/tests/data/tokenizers/";
 
 json::Value Load(const std::string& name) { return *json::Parse(*ReadFile(kFolder + name)); }
 

@@ -10,11 +10,12 @@
 #include "src/base/json.h"
 #include "src/text/stream_decoder.h"
 #include "src/text/tokenizer.h"
+#include "tests/source_dir.h"
 
 namespace pawl {
 namespace {
 
-const std::string kFolder = std::string(PAWL_SOURCE_DIR) + "/tests/data/tokenizers/";
+const std::string kFolder = SourceDir() + "/tests/data/tokenizers/";
 
 json::Value Load(const std::string& name) {
   const Result<std::string> text = ReadFile(kFolder + name);

@@ -10,13 +10,14 @@
 #include "src/base/file.h"
 #include "src/base/json.h"
 #include "src/text/stream_decoder.h"
+#include "tests/source_dir.h"
 
 namespace pawl {
 namespace {
 
 std::string Golden(const std::string& name) {
   const auto text =
-      ReadFile(std::string(PAWL_SOURCE_DIR) + "/tests/data/tokenizers/" + name + ".tokenizer.json");
+      ReadFile(SourceDir() + "/tests/data/tokenizers/" + name + ".tokenizer.json");
   EXPECT_TRUE(text.ok());
   return text.ok() ? *text : "";
 }

@@ -7,6 +7,7 @@
 #include "src/base/file.h"
 #include "src/base/json.h"
 #include "src/base/utf8.h"
+#include "tests/source_dir.h"
 
 namespace pawl {
 namespace {
@@ -15,7 +16,7 @@ using Form = NormalizationForm;
 
 TEST(UnicodeNormalizeTest, Golden) {
   const auto text =
-      ReadFile(std::string(PAWL_SOURCE_DIR) + "/tests/data/tokenizers/normalization.json");
+      ReadFile(SourceDir() + "/tests/data/tokenizers/normalization.json");
   ASSERT_TRUE(text.ok());
   const auto cases = json::Parse(*text);
   ASSERT_TRUE(cases.ok());

@@ -1,0 +1,26 @@
+// Headers of the standard library that nearly every source reads: parsed once for all libraries.
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <bitset>
+#include <charconv>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>

@@ -1,0 +1,4 @@
+// What nearly every test reads.
+#include "cmake/precompiled/standard.h"
+
+#include <gtest/gtest.h>

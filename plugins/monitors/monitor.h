@@ -1,0 +1,156 @@
+// Monitors: what may be written next, so that the text names only what exists.
+//
+//   MonitorSet monitors = *MonitorSet::Make(Language::kTypeScript, {});
+//   TextState state = monitors.Start("const list = [1, 2];\nlist.");
+//   for (char c : std::string("lenght")) {
+//     Refusal refusal;
+//     if (!state.Add(c, &refusal)) break;       // at "g": no member of number[] begins with "leng"
+//     "h"
+//   }
+//
+// A monitor watches for its trigger, asks the analysis of the text so far, and answers with the
+// names that may stand there, with a refusal of the next byte, or with nothing: unknown means no
+// constraint. What it must never do is refuse what could still become a correct program.
+//
+// A TextState is a value: copying it forks, keeping an old one rolls back. Thread safety: a
+// MonitorSet and the states made from it belong to one thread at a time.
+#ifndef PAWL_PLUGINS_MONITORS_MONITOR_H_
+#define PAWL_PLUGINS_MONITORS_MONITOR_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pawl/result.h"
+#include "plugins/monitors/scan.h"
+#include "plugins/monitors/syntax.h"
+
+namespace pawl::monitors {
+
+// Names that may stand at the cursor.
+struct Completions {
+  std::vector<std::string> names;  // sorted
+  // What may follow a complete name; empty: any byte that ends a name.
+  std::string followers;
+};
+
+// A text that must not go on like this.
+struct Refusal {
+  size_t byte = 0;         // where the name begins
+  std::string identifier;  // the name
+  std::string monitor;
+  std::string message;
+  bool at_end = false;  // only the end of the text is refused: more text could mend it
+};
+
+// What a monitor says at its trigger: nothing (unknown), the names that may come, or that the next
+// byte may not come.
+struct Verdict {
+  std::shared_ptr<const Completions> names;
+  std::optional<Refusal> refusal;
+};
+
+// The place where a monitor is asked.
+struct Cursor {
+  std::string_view text;    // up to the cursor
+  std::string_view suffix;  // behind it, when known
+  const Scan* scan = nullptr;
+  char next = 0;  // the byte about to be written
+};
+
+// What is known of a text in one language; made anew or brought up to date by its monitors.
+class Analysis {
+ public:
+  virtual ~Analysis() = default;
+  // What is wrong with a finished text: names that nothing declares, and so on. In the order of the
+  // text.
+  virtual std::vector<Refusal> CheckFinished(std::string_view text,
+                                             const std::vector<std::string>& monitors) = 0;
+  // In the documented subset, everything that is wrong or not followed.
+  virtual std::vector<Refusal> CheckStrict(std::string_view text) {
+    return CheckFinished(text, {});
+  }
+};
+
+class Monitor {
+ public:
+  virtual ~Monitor() = default;
+  virtual const char* name() const = 0;
+  // Cheap: looks at the last bytes and the next one. Asked before every byte of code.
+  virtual bool Triggered(const Cursor& cursor) const = 0;
+  virtual Verdict Ask(const Cursor& cursor, Analysis& analysis) const = 0;
+};
+
+struct MonitorOptions {
+  std::vector<std::string> monitors;  // empty: all
+  std::string repo;                   // a folder with an index, empty: none
+};
+
+struct MonitorCounts {
+  uint64_t bytes = 0;
+  uint64_t points = 0;       // triggers
+  uint64_t constrained = 0;  // triggers that led to a constraint
+  double trigger_seconds = 0;
+};
+
+class MonitorSet;
+
+class TextState {
+ public:
+  const std::string& text() const { return *text_; }
+  // Appends a byte. False, with why: it may not come, and the state is as before.
+  bool Add(char c, Refusal* refusal);
+  bool Add(std::string_view bytes, Refusal* refusal);
+  // The names that may stand here, when the cursor is behind a trigger; what is written of one is
+  // cut off.
+  std::shared_ptr<const Completions> completions() const { return names_; }
+  size_t written() const { return written_; }
+
+ private:
+  friend class MonitorSet;
+  TextState(MonitorSet* set, std::string text, std::string suffix);
+  MonitorSet* set_;
+  std::shared_ptr<std::string> text_;
+  std::shared_ptr<const std::string> suffix_;
+  Scan scan_;
+  std::shared_ptr<const Completions> names_;  // constrained while set
+  const char* monitor_ = "";
+  size_t written_ = 0;  // bytes of the name
+};
+
+class MonitorSet {
+ public:
+  // Errors: kInvalid for a name that no monitor has.
+  static Result<std::unique_ptr<MonitorSet>> Make(Language language, const MonitorOptions& options);
+  ~MonitorSet();
+
+  TextState Start(std::string text, std::string suffix = "");
+  // What a finished text still lacks: the first refusal, in the order of the text.
+  std::optional<Refusal> Finish(std::string_view text);
+  std::optional<Refusal> FinishStrict(std::string_view text);
+  Language language() const { return language_; }
+  MonitorCounts& counts() { return counts_; }
+  const std::vector<std::unique_ptr<Monitor>>& monitors() const { return monitors_; }
+  Analysis& analysis() { return *analysis_; }
+
+ private:
+  friend class TextState;
+  explicit MonitorSet(Language language) : language_(language) {}
+  Language language_;
+  std::vector<std::unique_ptr<Monitor>> monitors_;
+  std::vector<std::string> names_;
+  std::unique_ptr<Analysis> analysis_;
+  MonitorCounts counts_;
+};
+
+// A language brings its analysis and its monitors; registry.cc lists them.
+std::unique_ptr<Analysis> MakeTypeScriptAnalysis(const MonitorOptions& options);
+std::vector<std::unique_ptr<Monitor>> TypeScriptMonitors();
+
+}  // namespace pawl::monitors
+
+#endif  // PAWL_PLUGINS_MONITORS_MONITOR_H_

@@ -1,0 +1,40 @@
+// The list of monitors. A new one is a class of its own and a line in the function of its language.
+#include <algorithm>
+
+#include "plugins/monitors/monitor.h"
+
+namespace pawl::monitors {
+
+Result<std::unique_ptr<MonitorSet>> MonitorSet::Make(Language language,
+                                                     const MonitorOptions& options) {
+  std::unique_ptr<MonitorSet> set(new MonitorSet(language));
+  std::vector<std::unique_ptr<Monitor>> all;
+  switch (language) {
+    case Language::kTypeScript:
+      set->analysis_ = MakeTypeScriptAnalysis(options);
+      all = TypeScriptMonitors();
+      break;
+    default:
+      return Error{ErrorCode::kUnsupported,
+                   std::string("there are no monitors for ") + LanguageName(language), "language"};
+  }
+  for (const std::string& wanted : options.monitors) {
+    if (std::none_of(all.begin(), all.end(), [&](const auto& m) { return m->name() == wanted; })) {
+      std::string known;
+      for (const auto& m : all) known += (known.empty() ? "" : ", ") + std::string(m->name());
+      return Error{ErrorCode::kInvalid,
+                   "no monitor is called \"" + wanted + "\"; there are: " + known, "monitors"};
+    }
+  }
+  for (auto& m : all) {
+    const bool chosen = options.monitors.empty() ||
+                        std::find(options.monitors.begin(), options.monitors.end(), m->name()) !=
+                            options.monitors.end();
+    if (!chosen) continue;
+    set->names_.emplace_back(m->name());
+    set->monitors_.push_back(std::move(m));
+  }
+  return set;
+}
+
+}  // namespace pawl::monitors

@@ -1,0 +1,292 @@
+// A lexer of one byte of memory or two. It knows strings, comments, templates, regular expressions
+// (by what stands before the slash) and brackets, and per bracket the few things that decide how an
+// unfinished construct is closed: how many semicolons the head of a `for` has, whether a `?` still
+// waits for its `:`, whether a `case` waits for one.
+#include "plugins/monitors/scan.h"
+
+#include <algorithm>
+#include <array>
+
+namespace pawl::monitors {
+namespace {
+
+bool Space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+
+// Words behind which an expression begins, so that a slash begins a regular expression.
+bool ExpressionFollows(const std::string& word) {
+  static constexpr std::array<std::string_view, 12> kWords = {"return", "typeof", "case", "in",
+                                                              "of",     "delete", "void", "throw",
+                                                              "new",    "do",     "else", "await"};
+  return std::find(kWords.begin(), kWords.end(), word) != kWords.end();
+}
+
+}  // namespace
+
+void Scan::Add(char c) {
+  switch (mode_) {
+    case Mode::kCode:
+      Code(c);
+      break;
+    case Mode::kLineComment:
+      if (c == '\n') mode_ = Mode::kCode;
+      break;
+    case Mode::kBlockComment:
+      if (c == '/' && block_star_) {
+        mode_ = Mode::kCode;
+        before_ = last_ = ' ';
+        return;
+      }
+      block_star_ = c == '*';
+      break;
+    case Mode::kSingle:
+    case Mode::kDouble:
+      if (escape_) {
+        escape_ = false;
+      } else if (c == '\\') {
+        escape_ = true;
+      } else if (c == (mode_ == Mode::kSingle ? '\'' : '"') || c == '\n') {
+        mode_ = Mode::kCode;
+        significant_ = '"';
+        before_ = last_;
+        last_ = '"';
+        return;
+      }
+      break;
+    case Mode::kTripleSingle:
+    case Mode::kTripleDouble: {
+      const char quote = mode_ == Mode::kTripleSingle ? '\'' : '"';
+      if (escape_) {
+        escape_ = false;
+      } else if (c == '\\') {
+        escape_ = true;
+      } else if (c == quote && last_ == quote && before_ == quote) {
+        mode_ = Mode::kCode;
+        significant_ = '"';
+        before_ = 0;
+        last_ = ' ';
+        return;
+      }
+      break;
+    }
+    case Mode::kTemplate:
+      if (escape_) {
+        escape_ = false;
+      } else if (c == '\\') {
+        escape_ = true;
+      } else if (c == '`') {
+        mode_ = Mode::kCode;
+        significant_ = '"';
+      } else if (c == '{' && last_ == '$') {
+        open_.push_back(Open{.bracket = '`'});
+        mode_ = Mode::kCode;
+        significant_ = '{';
+        last_word_.clear();
+        word_.clear();
+      }
+      break;
+    case Mode::kRegex:
+      if (escape_) {
+        escape_ = false;
+      } else if (c == '\\') {
+        escape_ = true;
+      } else if (c == '[') {
+        regex_class_ = true;
+      } else if (c == ']') {
+        regex_class_ = false;
+      } else if ((c == '/' && !regex_class_) || c == '\n') {
+        mode_ = Mode::kCode;
+        significant_ = '"';
+        before_ = last_ = '"';
+        return;
+      }
+      break;
+  }
+  before_ = last_;
+  last_ = c;
+}
+
+void Scan::EndWord() {
+  if (word_.empty()) return;
+  Open& at = level();
+  if (word_ == "case") at.label = true;
+  if (word_ == "of" || word_ == "in") at.of = true;
+  if (word_ == "class" || word_ == "interface") at.heritage = true;
+  last_word_ = word_;
+  word_.clear();
+}
+
+void Scan::Code(char c) {
+  if (slash_ != Slash::kNone) {
+    const Slash slash = slash_;
+    slash_ = Slash::kNone;
+    if (c == '/') {
+      mode_ = Mode::kLineComment;
+      return;
+    }
+    if (c == '*') {
+      mode_ = Mode::kBlockComment;
+      block_star_ = false;
+      return;
+    }
+    significant_ = '/';
+    last_word_.clear();
+    if (slash == Slash::kRegex) {
+      mode_ = Mode::kRegex;
+      regex_class_ = c == '[';
+      escape_ = c == '\\';
+      return;
+    }
+  }
+  if (question_) {
+    // "a ? b" waits for a ":", "a?.b", "a ?? b" and "a?: T" do not.
+    if (Space(c)) {
+      spaced_question_ = true;
+    } else {
+      question_ = false;
+      const bool chain = !spaced_question_ && (c == '.' || c == '?');
+      if (!chain && c != ':' && c != ')' && c != ',' && c != '=') ++level().ternaries;
+    }
+  }
+  if (NameByte(c)) {
+    if (word_.empty()) last_word_.clear();
+    word_ += c;
+    significant_ = c;
+    return;
+  }
+  EndWord();
+  if (Space(c)) return;
+  const bool python = language_ == Language::kPython;
+  const char previous = significant_;
+  significant_ = c;
+  switch (c) {
+    case '/':
+      if (python) break;
+      // A comment, a division or a regular expression: the next byte tells.
+      slash_ = language_ != Language::kTypeScript ? Slash::kDivision
+               : NameByte(previous)
+                   ? (ExpressionFollows(last_word_) ? Slash::kRegex : Slash::kDivision)
+               : previous == ')' || previous == ']' || previous == '}' || previous == '"'
+                   ? Slash::kDivision
+                   : Slash::kRegex;
+      significant_ = previous;
+      return;
+    case '#':
+      if (python) mode_ = Mode::kLineComment;
+      return;
+    case '\'':
+    case '"':
+      if (python && last_ == c && before_ == c) {
+        mode_ = c == '"' ? Mode::kTripleDouble : Mode::kTripleSingle;
+        before_ = last_ = 0;
+        return;
+      }
+      mode_ = c == '"' ? Mode::kDouble : Mode::kSingle;
+      escape_ = false;
+      return;
+    case '`':
+      if (language_ == Language::kTypeScript) mode_ = Mode::kTemplate;
+      escape_ = false;
+      last_word_.clear();
+      return;
+    case '(':
+    case '[':
+    case '{': {
+      Open open{.bracket = c};
+      open.word = last_word_;
+      if (c == '{') {
+        level().heritage = false;
+        open.try_body = last_word_ == "try";
+        open.do_body = last_word_ == "do";
+      }
+      open_.push_back(std::move(open));
+      break;
+    }
+    case ')':
+    case ']':
+      if (!open_.empty()) open_.pop_back();
+      break;
+    case '}':
+      if (!open_.empty()) {
+        const bool template_hole = open_.back().bracket == '`';
+        open_.pop_back();
+        if (template_hole) {
+          mode_ = Mode::kTemplate;
+          last_ = 0;
+          return;
+        }
+        if (bracket() == '{' || open_.empty()) level().ternaries = 0;
+      }
+      break;
+    case ';':
+      ++level().semicolons;
+      level().ternaries = 0;
+      break;
+    case '?':
+      if (last_ == '?' && previous == '?') {
+        question_ = false;
+      } else if (!python) {
+        question_ = true;
+        spaced_question_ = false;
+      }
+      break;
+    case ':':
+      if (level().ternaries > 0) {
+        --level().ternaries;
+      } else {
+        level().label = false;
+      }
+      break;
+    default:
+      break;
+  }
+  last_word_.clear();
+}
+
+void Scan::CloseLevel(const Open& open, bool ternaries, std::string& out) {
+  if (open.label) out += ":";
+  if (open.heritage) out += " {}";
+  if (ternaries) {
+    for (int i = 0; i < open.ternaries; ++i) out += " : 0";
+  }
+}
+
+bool Scan::has_ternary() const {
+  return top_.ternaries > 0 ||
+         std::any_of(open_.begin(), open_.end(), [](const Open& o) { return o.ternaries > 0; });
+}
+
+std::string Scan::Closers(bool ternaries) const {
+  std::string out;
+  for (auto open = open_.rbegin(); open != open_.rend(); ++open) {
+    CloseLevel(*open, ternaries, out);
+    switch (open->bracket) {
+      case '(':
+        if (open->word == "for" && !open->of) {
+          for (int i = open->semicolons; i < 2; ++i) out += ";";
+        }
+        out += ")";
+        if (open->word == "if" || open->word == "for" || open->word == "while" ||
+            open->word == "switch" || open->word == "catch") {
+          out += "{}";
+        }
+        break;
+      case '[':
+        out += "]";
+        break;
+      case '{':
+        out += language_ == Language::kTypeScript ? "\n}" : ";}";
+        if (open->try_body) out += " catch {}";
+        if (open->do_body) out += " while (0)";
+        break;
+      case '`':
+        out += "}`";
+        break;
+      default:
+        break;
+    }
+  }
+  CloseLevel(top_, ternaries, out);
+  return out;
+}
+
+}  // namespace pawl::monitors

@@ -1,0 +1,87 @@
+// Where in an unfinished text the cursor stands, byte by byte: in a comment, in a string, in which
+// brackets. What closes them makes of the text so far one that a parser takes.
+#ifndef PAWL_PLUGINS_MONITORS_SCAN_H_
+#define PAWL_PLUGINS_MONITORS_SCAN_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plugins/monitors/syntax.h"
+
+namespace pawl::monitors {
+
+inline bool NameByte(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         c == '$' || static_cast<unsigned char>(c) >= 0x80;
+}
+inline bool NameStart(char c) { return NameByte(c) && !(c >= '0' && c <= '9'); }
+
+// A value: copying it forks.
+class Scan {
+ public:
+  explicit Scan(Language language) : language_(language) {}
+  void Add(char c);
+  void Add(std::string_view text) {
+    for (const char c : text) Add(c);
+  }
+  // In code: not in a comment, string, character or regex.
+  bool in_code() const { return mode_ == Mode::kCode && slash_ == Slash::kNone; }
+  // The innermost open bracket, 0: none. '`' stands for the ${ of a template.
+  char bracket() const { return open_.empty() ? 0 : open_.back().bracket; }
+  // What to write behind a name at the cursor so that everything open is closed. `ternaries`: also
+  // the second half of conditional expressions.
+  std::string Closers(bool ternaries) const;
+  bool has_ternary() const;
+
+ private:
+  enum class Mode : uint8_t {
+    kCode,
+    kLineComment,
+    kBlockComment,
+    kSingle,
+    kDouble,
+    kTemplate,
+    kRegex,
+    kTripleSingle,
+    kTripleDouble
+  };
+  struct Open {
+    char bracket = 0;
+    std::string word;  // before "(": if, for, while, ...
+    uint8_t semicolons = 0;
+    uint8_t ternaries = 0;
+    bool of = false;
+    bool label = false;     // behind `case`
+    bool heritage = false;  // behind `class`, before its body
+    bool try_body = false;
+    bool do_body = false;
+  };
+  void Code(char c);
+  void EndWord();
+  Open& level() { return open_.empty() ? top_ : open_.back(); }
+  const Open& level() const { return open_.empty() ? top_ : open_.back(); }
+  static void CloseLevel(const Open& open, bool ternaries, std::string& out);
+
+  Language language_;
+  Mode mode_ = Mode::kCode;
+  enum class Slash : uint8_t { kNone, kDivision, kRegex };
+  Slash slash_ = Slash::kNone;  // a slash whose meaning the next byte tells
+  bool block_star_ = false;
+  bool escape_ = false;
+  bool regex_class_ = false;
+  char last_ = 0;          // the last byte
+  char before_ = 0;        // the one before it
+  char significant_ = 0;   // the last byte of code that is no white space
+  bool question_ = false;  // a "?" whose meaning the next byte tells
+  bool spaced_question_ = false;
+  std::string word_;       // the name being written
+  std::string last_word_;  // the name before the last other byte of code
+  Open top_;
+  std::vector<Open> open_;
+};
+
+}  // namespace pawl::monitors
+
+#endif  // PAWL_PLUGINS_MONITORS_SCAN_H_

@@ -1,0 +1,106 @@
+// Syntax trees of unfinished source code: tree-sitter's trees behind nodes that know their parent
+// and are made as they are looked at.
+//
+//   Parser parser(Language::kTypeScript);
+//   std::unique_ptr<Tree> tree = parser.Parse("const a = [1]; a.length");
+//   const Node* declaration = tree->root()->kids().front();
+//
+// A Parser keeps its last tree and parses the next text from it, so that a text which grows costs
+// what was added. Thread safety: a Parser and its trees belong to one thread at a time.
+#ifndef PAWL_PLUGINS_MONITORS_SYNTAX_H_
+#define PAWL_PLUGINS_MONITORS_SYNTAX_H_
+
+#include <tree_sitter/api.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plugins/monitors/kinds.h"
+
+namespace pawl::monitors {
+
+enum class Language : uint8_t { kTypeScript, kJava, kPython };
+
+// "typescript", "java", "python"; also the endings of files' names. nullopt: none of them.
+std::optional<Language> LanguageNamed(std::string_view name);
+std::optional<Language> LanguageOfFile(std::string_view path);
+const char* LanguageName(Language language);
+
+class Tree;
+
+struct Node {
+  TSNode raw;
+  Tree* tree = nullptr;
+  const Node* parent = nullptr;
+  Kind kind = Kind::kOther;
+  Field field = Field::kNone;
+  bool named = false;
+  uint32_t start = 0;
+  uint32_t end = 0;
+
+  std::span<const Node> kids() const;        // all children, punctuation too
+  const Node* at(Field wanted) const;        // the first child with this field, nullptr
+  const Node* first(Kind wanted) const;      // the first child of this kind, nullptr
+  const Node* first_named() const;           // comments are passed over
+  const Node* Enclosing(Kind wanted) const;  // the nearest ancestor of this kind, nullptr
+  std::string_view text() const;
+  bool is(Kind k) const { return kind == k; }
+  bool Covers(uint32_t byte) const { return start <= byte && byte < end; }
+  bool broken() const { return ts_node_has_error(raw); }
+
+  mutable const Node* children = nullptr;
+  mutable uint32_t child_count = 0;
+  mutable bool expanded = false;
+};
+
+class Tree {
+ public:
+  Tree(TSTree* tree, std::string text, Language language);
+  ~Tree();
+  Tree(const Tree&) = delete;
+  Tree& operator=(const Tree&) = delete;
+
+  const Node* root() const { return &root_; }
+  const std::string& text() const { return text_; }
+  Language language() const { return language_; }
+  bool broken() const { return ts_node_has_error(root_.raw); }
+  // The smallest named node that covers [start, end).
+  const Node* Smallest(uint32_t start, uint32_t end) const;
+
+ private:
+  friend struct Node;
+  friend class Parser;
+  std::span<const Node> Expand(const Node& node);
+
+  TSTree* tree_;
+  std::string text_;
+  Language language_;
+  Node root_;
+  std::vector<std::unique_ptr<Node[]>> blocks_;
+};
+
+class Parser {
+ public:
+  explicit Parser(Language language);
+  ~Parser();
+  Parser(const Parser&) = delete;
+  Parser& operator=(const Parser&) = delete;
+
+  std::unique_ptr<Tree> Parse(std::string text);
+  Language language() const { return language_; }
+
+ private:
+  Language language_;
+  TSParser* parser_;
+  TSTree* last_ = nullptr;
+  std::string last_text_;
+};
+
+}  // namespace pawl::monitors
+
+#endif  // PAWL_PLUGINS_MONITORS_SYNTAX_H_

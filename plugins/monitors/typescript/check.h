@@ -1,0 +1,42 @@
+// What is wrong with a program: names that nothing declares, members that a type does not have,
+// calls with too many or too few arguments, assignments to constants; and, strictly, everything
+// that does not type-check or that is not followed.
+#ifndef PAWL_PLUGINS_MONITORS_TYPESCRIPT_CHECK_H_
+#define PAWL_PLUGINS_MONITORS_TYPESCRIPT_CHECK_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plugins/monitors/typescript/checker.h"
+
+namespace pawl::monitors::ts {
+
+struct Problem {
+  size_t byte = 0;
+  std::string identifier;
+  const char* monitor = "";
+  std::string message;
+};
+
+// Sorted names of the members of an expression; nullopt: anything may be one.
+std::optional<std::vector<std::string>> MemberNames(Checker& checker, const Node* object);
+// Names that may stand where `node`, an expression, stands in a finished text; nullopt when it is
+// no place for one.
+std::optional<std::vector<std::string>> NamesInScope(Checker& checker, const Node* node);
+
+std::optional<Problem> MemberProblem(Checker& checker, const Node* member);
+std::optional<Problem> CountProblem(Checker& checker, const Node* call);
+std::optional<Problem> ConstantProblem(Checker& checker, const Node* assignment);
+std::optional<Problem> InstantiationProblem(Checker& checker, const Node* call);
+std::optional<Problem> NameProblem(Checker& checker, const Node* name);
+
+// All of a finished program.
+std::vector<Problem> FindProblems(Checker& checker, bool strict);
+void FindStrictProblems(Checker& checker, std::vector<Problem>& problems);
+// Where the first error node begins.
+size_t FirstError(const Node* root);
+
+}  // namespace pawl::monitors::ts
+
+#endif  // PAWL_PLUGINS_MONITORS_TYPESCRIPT_CHECK_H_

@@ -1,0 +1,204 @@
+// What TypeScript's checker would say about the nodes of a tree, as far as it is followed: types of
+// expressions, the members of a type, the scopes, which types fit where.
+//
+//   Checker checker(library_text);
+//   checker.SetProgram(parser.Parse(text));
+//   TypeRef type = checker.TypeOf(node);
+//
+// Answers about an unfinished text hold for every way to finish it: what a later byte could change
+// is open. Nothing here reports errors; check.h does. Thread safety: one thread at a time.
+#ifndef PAWL_PLUGINS_MONITORS_TYPESCRIPT_CHECKER_H_
+#define PAWL_PLUGINS_MONITORS_TYPESCRIPT_CHECKER_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "plugins/monitors/syntax.h"
+#include "plugins/monitors/typescript/symbols.h"
+#include "plugins/monitors/typescript/types.h"
+
+namespace pawl::monitors::ts {
+
+enum class Fits : uint8_t { kNo, kYes, kMaybe };
+
+class Checker {
+ public:
+  // The declarations of the standard library, as one text.
+  explicit Checker(std::string library);
+  ~Checker();
+
+  // `cursor`: where the text goes on; what encloses it is unfinished. Its end: the text is
+  // finished.
+  void SetProgram(std::unique_ptr<Tree> tree, uint32_t cursor);
+  const Tree* tree() const { return tree_.get(); }
+  TypePool& pool() { return pool_; }
+  bool Unfinished(const Node* node) const {
+    return node->tree == tree_.get() && node->start <= cursor_ && cursor_ <= node->end &&
+           !finished_;
+  }
+
+  // --- names
+  // What `name` stands for at `node`, as a value or as a type; nullptr: not declared.
+  Symbol* Resolve(std::string_view name, const Node* node, uint32_t meaning);
+  Symbol* Global(std::string_view name);
+  // All names that stand for something at the node.
+  void NamesAt(const Node* node, uint32_t meaning, std::vector<std::string>& names);
+
+  // --- types
+  TypeRef TypeOf(const Node* expression);
+  TypeRef TypeOfSymbol(Symbol* symbol);
+  TypeRef TypeFromNode(const Node* node);
+  TypeRef DeclaredType(Symbol* symbol, std::vector<TypeRef> args);
+  TypeRef TypeOfPattern(const Node* name);
+  TypeRef ContextualType(const Node* expression);
+  TypeRef Instantiate(TypeRef type, const Mapper& mapper);
+  const Signature* Instantiate(const Signature* signature, const Mapper& mapper);
+  TypeRef ResultOf(const Signature* signature);
+  TypeRef ReturnTypeFromBody(const Node* function);
+  bool EndReachable(const Node* statement);
+  bool BodyEndReachable(const Node* body);
+
+  // --- members
+  // The member of the type; nullopt: no such member. Its type is open when nothing is known of it.
+  std::optional<Property> Member(TypeRef type, std::string_view name);
+  TypeRef TypeOfProperty(const Property& property);
+  // The names of all members; nullopt: not known, anything may be one.
+  std::optional<std::vector<std::string>> Members(TypeRef type, const Node* at);
+  const Shape* ShapeOf(TypeRef type);
+  std::vector<const Signature*> CallSignatures(TypeRef type, bool construct);
+  TypeRef ElementType(TypeRef type, TypeRef index);
+  TypeRef IterationType(TypeRef type);
+  // Base classes and interfaces with the arguments of `type`.
+  std::vector<TypeRef> BasesOf(TypeRef type);
+  // Whether a reference to a user's declaration has members that are not written yet, or not known.
+  bool OpenSymbol(Symbol* symbol);
+
+  // --- relations
+  Fits Assignable(TypeRef from, TypeRef to);
+  Fits Comparable(TypeRef a, TypeRef b);
+
+  // --- calls
+  struct Call {
+    const Signature* signature = nullptr;  // instantiated; nullptr: none fits, or not known
+    bool open = true;                      // not known
+    bool bad_count = false;                // no overload takes so many arguments
+    const Node* bad_argument = nullptr;
+  };
+  const Call& ResolveCall(const Node* call);
+  std::vector<const Node*> Arguments(const Node* call, bool* spread);
+  TypeRef ArrayOf(TypeRef element);
+  TypeRef PromiseOf(TypeRef type);
+  TypeRef Awaited(TypeRef type);
+  // The type of a variable where it is used, after the conditions around it.
+  TypeRef Narrowed(const Node* reference, TypeRef declared);
+  bool IsReference(const Node* node) const;
+  std::string ReferenceKey(const Node* node);
+
+  std::string Describe(TypeRef type, int depth = 0);
+  const std::vector<TypeRef>& ParamsOf(Symbol* symbol);
+  TypeRef ConstraintOf(TypeRef param);
+  std::vector<const Signature*> SignaturesOf(Symbol* symbol);
+  const Signature* SignatureOf(const Node* node, const Mapper& mapper = {});
+  void FillMembers(Symbol* symbol);
+  Symbol* MemberSymbol(Symbol* of, const std::string& name);
+  TypeRef Apparent(TypeRef type);
+  TypeRef ThisType(const Node* node);
+
+ private:
+  friend class Inference;
+  struct Scope {
+    Table names;
+    bool host = false;
+  };
+  Scope& ScopeOf(const Node* node);
+  void Bind(const Node* node, Scope& scope);
+  void BindStatement(const Node* statement, Scope& scope, bool var_only);
+  void BindVars(const Node* statement, Scope& scope);
+  void BindPattern(const Node* pattern, const Node* declaration, uint32_t flag, Scope& scope);
+  void BindTypeParams(const Node* declaration, Scope& scope);
+  Symbol* Declare(Scope& scope, std::string_view name, uint32_t flags, const Node* declaration);
+  Symbol* NewSymbol(std::string_view name, uint32_t flags, const Node* declaration);
+  void AddMembers(Symbol* symbol, const Node* body);
+  void AddParameterProperties(Symbol* symbol, const Node* constructor);
+
+  TypeRef ComputeTypeOf(const Node* node);
+  TypeRef TypeOfIdentifier(const Node* node);
+  TypeRef TypeOfMember(const Node* node);
+  TypeRef TypeOfSubscript(const Node* node);
+  TypeRef TypeOfBinary(const Node* node);
+  TypeRef TypeOfUnary(const Node* node);
+  TypeRef TypeOfObject(const Node* node);
+  TypeRef TypeOfArray(const Node* node);
+  TypeRef TypeOfNew(const Node* node);
+  TypeRef TypeOfFunction(const Node* node);
+  TypeRef TypeOfVariable(Symbol* symbol);
+  TypeRef InitializerType(const Node* value, bool constant);
+  TypeRef TypeOfParameter(const Node* parameter);
+  TypeRef EvolvingArray(Symbol* symbol, const Node* use);
+  TypeRef TypeOfReferenceNode(const Node* node);
+  TypeRef Utility(Symbol* symbol, const std::vector<TypeRef>& args, bool* known);
+  TypeRef KeyOf(TypeRef type);
+  TypeRef TypeOfLiteralNode(const Node* node);
+  TypeRef TupleFromNode(const Node* node);
+  const Shape* ShapeFromNode(const Node* node, const Mapper& mapper);
+  void AddSignatureMembers(const Node* body, const Mapper& mapper, Shape& shape);
+  void EachReturn(const Node* body, const std::function<void(const Node*)>& visit);
+  const Signature* ContextualSignature(const Node* function);
+  Fits AssignableShape(TypeRef from, TypeRef to);
+  Fits AssignableSignature(const Signature* from, const Signature* to);
+  void Infer(TypeRef from, TypeRef to, std::unordered_map<TypeRef, std::vector<TypeRef>>& found,
+             int depth);
+  bool TryCall(const Node* call, const Signature* candidate, const std::vector<const Node*>& args,
+               bool spread, Call& result);
+  void Forget(const Node* inside);
+  bool ContextSensitive(const Node* argument);
+  bool HasParams(TypeRef type, int depth = 0);
+  TypeRef NarrowBy(const Node* condition, bool truth, const std::string& key, TypeRef type,
+                   const Node* reference);
+  TypeRef FilterTruthy(TypeRef type, bool truthy);
+  TypeRef AssignedIn(const Node* statement, const std::string& key, const Node* before,
+                     TypeRef declared);
+  TypeRef AssignNarrow(TypeRef declared, TypeRef assigned);
+  TypeRef FlowBefore(const Node* node, const std::string& key, const Node* stop, Symbol* root,
+                     const Node* reference);
+  TypeRef assumed_declared_ = nullptr;
+  bool MentionsAssignment(const Node* node, const std::string& key);
+
+  TypePool pool_;
+  std::deque<Symbol> lib_symbols_;
+  std::deque<Symbol> symbols_;
+  uint64_t next_symbol_ = 1;
+  std::unique_ptr<Tree> lib_;
+  std::unique_ptr<Tree> tree_;
+  uint32_t cursor_ = 0;
+  bool finished_ = true;
+  bool binding_lib_ = false;
+  Scope globals_;
+  std::unordered_map<const Node*, std::unique_ptr<Scope>> scopes_;
+  std::unordered_map<const Node*, std::unique_ptr<Scope>> lib_scopes_;
+  std::unordered_map<const Node*, TypeRef> types_;
+  std::unordered_set<const Node*> computing_;
+  std::unordered_map<const Node*, Call> calls_;
+  std::unordered_map<const Node*, TypeRef> lib_nodes_;  // types of the library's nodes
+  std::unordered_map<const Node*, std::vector<TypeRef>> lambda_params_;
+  std::unordered_map<const Node*, TypeRef> contextual_;
+  std::unordered_set<const Node*> calling_;
+  std::vector<std::pair<TypeRef, TypeRef>> assumed_;
+  std::vector<std::pair<Symbol*, std::string>> overlay_;  // members a program adds to the library
+  std::unordered_map<TypeRef, const Shape*> shapes_;
+  std::unordered_map<const Node*, TypeRef> returns_;
+  std::unordered_set<const Node*> returning_;
+  int depth_ = 0;
+};
+
+}  // namespace pawl::monitors::ts
+
+#endif  // PAWL_PLUGINS_MONITORS_TYPESCRIPT_CHECKER_H_

@@ -1,0 +1,628 @@
+// Written types: `number[]`, `Map<string, T>`, `{a: number}`, `(x: T) => U`. Object types are
+// resolved when their members are first asked for, so that a type may mention itself; what stands
+// for the type parameters around waits with them.
+//
+// Conditional and mapped types are open, but for those of the library that everybody uses (Partial,
+// Record, Exclude, ...), which are computed here when their arguments are known.
+#include <algorithm>
+#include <charconv>
+
+#include "plugins/monitors/typescript/checker.h"
+
+namespace pawl::monitors::ts {
+
+using K = Kind;
+using F = Field;
+
+TypeRef Checker::ArrayOf(TypeRef element) {
+  Symbol* array = Global("Array");
+  return array == nullptr ? pool_.open : pool_.Ref(array, {element});
+}
+
+TypeRef Checker::PromiseOf(TypeRef type) {
+  Symbol* promise = Global("Promise");
+  return promise == nullptr ? pool_.open : pool_.Ref(promise, {type});
+}
+
+TypeRef Checker::Awaited(TypeRef type) {
+  std::vector<TypeRef> parts;
+  TypePool::Each(type, [&](TypeRef part) {
+    if (part->is(T::kRef) &&
+        (part->symbol->name == "Promise" || part->symbol->name == "PromiseLike") &&
+        part->parts.size() == 1) {
+      parts.push_back(Awaited(part->parts[0]));
+    } else if (part->is(T::kParam) || part->is(T::kShape)) {
+      parts.push_back(part->is(T::kShape) && Member(part, "then") ? pool_.open : part);
+    } else {
+      parts.push_back(part);
+    }
+  });
+  return pool_.Union(std::move(parts));
+}
+
+const std::vector<TypeRef>& Checker::ParamsOf(Symbol* symbol) {
+  if (symbol->params_known) return symbol->params;
+  symbol->params_known = true;
+  for (const Node* declaration : symbol->declarations) {
+    const Node* list = declaration->at(F::k_type_parameters);
+    if (list == nullptr) continue;
+    const Table& names = ScopeOf(declaration).names;
+    for (const Node& kid : list->kids()) {
+      if (!kid.is(K::k_type_parameter) || kid.at(F::k_name) == nullptr) continue;
+      const auto found = names.find(std::string(kid.at(F::k_name)->text()));
+      if (found != names.end()) symbol->params.push_back(pool_.Param(found->second));
+    }
+    break;
+  }
+  return symbol->params;
+}
+
+TypeRef Checker::ConstraintOf(TypeRef param) {
+  Symbol* symbol = param->symbol;
+  if (symbol->declared != nullptr) return symbol->declared;
+  if (symbol->resolving_declared) return pool_.open;
+  symbol->resolving_declared = true;
+  TypeRef result = pool_.unknown;
+  if (!symbol->declarations.empty()) {
+    const Node* declaration = symbol->declarations.front();
+    if (declaration->is(K::k_type_parameter)) {
+      if (const Node* constraint = declaration->at(F::k_constraint)) {
+        result = TypeFromNode(constraint->first_named());
+      }
+    } else {
+      result = pool_.open;
+    }
+  }
+  symbol->resolving_declared = false;
+  symbol->declared = result;
+  return result;
+}
+
+TypeRef Checker::DeclaredType(Symbol* symbol, std::vector<TypeRef> args) {
+  if (symbol->is(kTypeParameter)) return pool_.Param(symbol);
+  if (symbol->is(kImport)) return pool_.open;
+  if (symbol->is(kEnumMember)) return pool_.EnumMember(symbol);
+  if (symbol->is(kAlias)) {
+    const std::vector<TypeRef> params = ParamsOf(symbol);
+    bool known = false;
+    const TypeRef utility = Utility(symbol, args, &known);
+    if (known) return utility;
+    if (symbol->declared == nullptr) {
+      if (symbol->resolving_declared) return pool_.open;
+      symbol->resolving_declared = true;
+      const Node* value = symbol->declarations.front()->at(F::k_value);
+      symbol->declared = value == nullptr || Unfinished(symbol->declarations.front())
+                             ? pool_.open
+                             : TypeFromNode(value);
+      symbol->resolving_declared = false;
+    }
+    if (params.empty()) return symbol->declared;
+    Mapper mapper;
+    for (size_t i = 0; i < params.size(); ++i) {
+      TypeRef arg = i < args.size() ? args[i] : nullptr;
+      if (arg == nullptr) {
+        const Node* declaration = params[i]->symbol->declarations.front();
+        const Node* standard = declaration->at(F::k_value);
+        arg = standard != nullptr ? TypeFromNode(standard->first_named()) : pool_.open;
+      }
+      mapper.emplace_back(params[i], arg);
+    }
+    return Instantiate(symbol->declared, mapper);
+  }
+  const std::vector<TypeRef> params = ParamsOf(symbol);
+  args.resize(std::min(args.size(), params.size()));
+  while (args.size() < params.size()) {
+    const Node* declaration = params[args.size()]->symbol->declarations.front();
+    const Node* standard = declaration->at(F::k_value);
+    TypeRef fill = standard != nullptr ? TypeFromNode(standard->first_named()) : pool_.open;
+    Mapper mapper;
+    for (size_t i = 0; i < args.size(); ++i) mapper.emplace_back(params[i], args[i]);
+    args.push_back(Instantiate(fill, mapper));
+  }
+  return pool_.Ref(symbol, std::move(args));
+}
+
+TypeRef Checker::TypeOfLiteralNode(const Node* node) {
+  const Node* inner = node->is(K::k_literal_type) ? node->first_named() : node;
+  if (inner == nullptr) return pool_.open;
+  switch (inner->kind) {
+    case K::k_string:
+    case K::k_number:
+    case K::kTrue:
+    case K::kFalse:
+    case K::k_unary_expression:
+      return pool_.Regular(TypeOf(inner));
+    case K::k_null:
+      return pool_.null;
+    case K::k_undefined:
+      return pool_.undefined;
+    default:
+      return pool_.open;
+  }
+}
+
+TypeRef Checker::TupleFromNode(const Node* node) {
+  std::vector<TypeRef> parts;
+  uint32_t required = 0;
+  bool rest = false;
+  for (const Node& kid : node->kids()) {
+    if (!kid.named || kid.is(K::k_comment)) continue;
+    if (rest) return pool_.open;  // elements behind a rest
+    if (kid.is(K::k_optional_type)) {
+      parts.push_back(pool_.Union(TypeFromNode(kid.first_named()), pool_.undefined));
+    } else if (kid.is(K::k_rest_type)) {
+      const TypeRef array = TypeFromNode(kid.first_named());
+      if (!array->is(T::kRef) || array->symbol != Global("Array")) return pool_.open;
+      parts.push_back(array->parts[0]);
+      rest = true;
+    } else if (kid.is(K::k_required_parameter) || kid.is(K::k_optional_parameter)) {
+      const Node* type = kid.at(F::k_type);
+      const Node* name = kid.at(F::k_name) != nullptr ? kid.at(F::k_name) : kid.at(F::k_pattern);
+      if (type == nullptr || (name != nullptr && name->is(K::k_rest_pattern))) return pool_.open;
+      parts.push_back(TypeFromNode(type));
+      if (kid.is(K::k_optional_parameter)) {
+        parts.back() = pool_.Union(parts.back(), pool_.undefined);
+      } else {
+        required = static_cast<uint32_t>(parts.size());
+      }
+    } else {
+      parts.push_back(TypeFromNode(&kid));
+      required = static_cast<uint32_t>(parts.size());
+    }
+  }
+  return pool_.Tuple(std::move(parts), required, rest, false);
+}
+
+TypeRef Checker::TypeOfReferenceNode(const Node* node) {
+  const Node* name = node->is(K::k_generic_type) ? node->at(F::k_name) : node;
+  if (name == nullptr) return pool_.open;
+  std::vector<TypeRef> args;
+  if (node->is(K::k_generic_type)) {
+    if (const Node* list = node->at(F::k_type_arguments)) {
+      for (const Node& kid : list->kids()) {
+        if (kid.named && !kid.is(K::k_comment)) args.push_back(TypeFromNode(&kid));
+      }
+    }
+  }
+  if (name->is(K::k_nested_type_identifier)) {
+    const Node* module = name->kids().empty() ? nullptr : name->first_named();
+    const Node* last = name->at(F::k_name);
+    if (module == nullptr || last == nullptr || !module->is(K::k_identifier)) return pool_.open;
+    Symbol* space = Resolve(module->text(), node, kNamespace | kEnum);
+    if (space == nullptr) return pool_.open;
+    FillMembers(space);
+    const auto found = space->statics.find(std::string(last->text()));
+    if (found == space->statics.end() || !found->second->is(kTypeName)) return pool_.open;
+    return DeclaredType(found->second, std::move(args));
+  }
+  Symbol* symbol = Resolve(name->text(), node, kTypeName);
+  if (symbol == nullptr || symbol->is(kImport)) return pool_.open;
+  return DeclaredType(symbol, std::move(args));
+}
+
+TypeRef Checker::TypeFromNode(const Node* node) {
+  if (node == nullptr) return pool_.open;
+  const bool lib = node->tree == lib_.get();
+  auto& known = lib ? lib_nodes_ : types_;
+  if (const auto found = known.find(node); found != known.end()) return found->second;
+  if (depth_ > 60) return pool_.open;
+  ++depth_;
+  TypeRef type = pool_.open;
+  switch (node->kind) {
+    case K::k_type_annotation:
+    case K::k_opting_type_annotation:
+    case K::k_omitting_type_annotation:
+    case K::k_adding_type_annotation:
+    case K::k_parenthesized_type:
+    case K::k_constraint:
+    case K::k_default_type:
+      type = TypeFromNode(node->first_named());
+      break;
+    case K::k_predefined_type: {
+      const std::string_view word = node->text();
+      type = word == "number"    ? pool_.number
+             : word == "string"  ? pool_.string
+             : word == "boolean" ? pool_.boolean
+             : word == "any"     ? pool_.any
+             : word == "void"    ? pool_.void_
+             : word == "unknown" ? pool_.unknown
+             : word == "never"   ? pool_.never
+             : word == "object"  ? pool_.object
+             : word == "symbol"  ? pool_.symbol
+                                 : pool_.open;
+      break;
+    }
+    case K::k_type_identifier:
+      if (node->text() == "bigint" && Resolve("bigint", node, kTypeName) == nullptr) {
+        type = pool_.bigint;
+      } else {
+        type = TypeOfReferenceNode(node);
+      }
+      break;
+    case K::k_generic_type:
+    case K::k_nested_type_identifier:
+      type = TypeOfReferenceNode(node);
+      break;
+    case K::k_identifier:
+      type = TypeOfReferenceNode(node);
+      break;
+    case K::k_literal_type:
+    case K::k_undefined:
+    case K::k_null:
+    case K::k_string:
+      type = TypeOfLiteralNode(node);
+      break;
+    case K::k_array_type:
+      type = ArrayOf(TypeFromNode(node->first_named()));
+      break;
+    case K::k_readonly_type: {
+      const auto readonly = [&](TypeRef inner) -> TypeRef {
+        if (inner->is(T::kTuple))
+          return pool_.Tuple(inner->parts, inner->required, inner->rest, true);
+        Symbol* array = Global("ReadonlyArray");
+        const bool mutable_array = inner->is(T::kRef) && inner->symbol == Global("Array");
+        return mutable_array && array != nullptr ? pool_.Ref(array, inner->parts) : pool_.open;
+      };
+      const Node* inner = node->first_named();
+      if (inner != nullptr && inner->is(K::k_union_type)) {
+        // The grammar takes `readonly T[] | null` for `readonly (T[] | null)`.
+        std::vector<const Node*> flat;
+        const std::function<void(const Node*)> flatten = [&](const Node* n) {
+          for (const Node& kid : n->kids()) {
+            if (!kid.named || kid.is(K::k_comment)) continue;
+            if (kid.is(K::k_union_type)) {
+              flatten(&kid);
+            } else {
+              flat.push_back(&kid);
+            }
+          }
+        };
+        flatten(inner);
+        std::vector<TypeRef> parts;
+        for (const Node* part : flat)
+          parts.push_back(parts.empty() ? readonly(TypeFromNode(part)) : TypeFromNode(part));
+        type = pool_.Union(std::move(parts));
+      } else {
+        type = readonly(TypeFromNode(inner));
+      }
+      break;
+    }
+    case K::k_tuple_type:
+      type = TupleFromNode(node);
+      break;
+    case K::k_union_type:
+    case K::k_intersection_type: {
+      std::vector<TypeRef> parts;
+      for (const Node& kid : node->kids()) {
+        if (kid.named && !kid.is(K::k_comment)) parts.push_back(TypeFromNode(&kid));
+      }
+      type = node->is(K::k_union_type) ? pool_.Union(std::move(parts))
+                                       : pool_.Intersection(std::move(parts));
+      break;
+    }
+    case K::k_function_type:
+    case K::k_constructor_type: {
+      const Signature* signature = SignatureOf(node);
+      if (node->is(K::k_function_type)) {
+        type = pool_.Function({signature});
+      } else {
+        Shape shape;
+        shape.constructs.push_back(signature);
+        type = pool_.ShapeOf(std::move(shape));
+      }
+      break;
+    }
+    case K::k_object_type:
+      type = node->first(K::k_index_signature) != nullptr &&
+                     node->first(K::k_index_signature)->first(K::k_mapped_type_clause) != nullptr
+                 ? pool_.open
+                 : pool_.ShapeAt(node, {});
+      break;
+    case K::k_index_type_query:
+      type = KeyOf(TypeFromNode(node->first_named()));
+      break;
+    case K::k_lookup_type: {
+      std::vector<const Node*> parts;
+      for (const Node& kid : node->kids()) {
+        if (kid.named && !kid.is(K::k_comment)) parts.push_back(&kid);
+      }
+      if (parts.size() == 2) {
+        const TypeRef object = TypeFromNode(parts[0]);
+        const TypeRef index = TypeFromNode(parts[1]);
+        if (!HasParams(object) && !HasParams(index)) type = ElementType(object, index);
+      }
+      break;
+    }
+    case K::k_type_query:
+      if (const Node* name = node->first(K::k_identifier)) {
+        if (Symbol* symbol = Resolve(name->text(), node, kValue)) {
+          type = pool_.Regular(TypeOfSymbol(symbol));
+        }
+      }
+      break;
+    case K::k_this_type:
+      type = ThisType(node);
+      break;
+    case K::k_type_predicate_annotation:
+    case K::k_type_predicate:
+      type = pool_.boolean;
+      break;
+    case K::k_asserts_annotation:
+    case K::k_asserts:
+      type = pool_.void_;
+      break;
+    default:
+      break;
+  }
+  --depth_;
+  (lib ? lib_nodes_ : types_)[node] = type;
+  return type;
+}
+
+TypeRef Checker::ThisType(const Node* node) {
+  for (const Node* at = node; at != nullptr; at = at->parent) {
+    if (at->is(K::k_function_declaration) || at->is(K::k_function_expression) ||
+        at->is(K::k_generator_function) || at->is(K::k_generator_function_declaration)) {
+      return pool_.open;
+    }
+    if ((at->is(K::k_method_definition) || at->is(K::k_public_field_definition)) &&
+        at->parent != nullptr && at->parent->is(K::k_class_body)) {
+      const Node* owner = at->parent->parent;
+      const Node* name = owner->at(F::k_name);
+      if (name == nullptr) return pool_.open;
+      Symbol* symbol = Resolve(name->text(), owner, kClass);
+      if (symbol == nullptr) return pool_.open;
+      for (const Node& kid : at->kids()) {
+        if (kid.text() == "static") return pool_.Static(symbol);
+        if (kid.field == F::k_name) break;
+      }
+      return pool_.Ref(symbol, ParamsOf(symbol));
+    }
+    if (at->is(K::k_interface_declaration)) {
+      const Node* name = at->at(F::k_name);
+      Symbol* symbol = name == nullptr ? nullptr : Resolve(name->text(), at->parent, kInterface);
+      return symbol == nullptr ? pool_.open : pool_.Ref(symbol, ParamsOf(symbol));
+    }
+    if (at->is(K::k_class_static_block)) return pool_.open;
+    if (at->is(K::k_method_definition)) return pool_.open;
+  }
+  return pool_.open;
+}
+
+bool Checker::HasParams(TypeRef type, int depth) {
+  if (depth > 6) return true;
+  switch (type->kind) {
+    case T::kParam:
+      return true;
+    case T::kUnion:
+    case T::kIntersection:
+    case T::kRef:
+    case T::kTuple:
+      return std::any_of(type->parts.begin(), type->parts.end(),
+                         [&](TypeRef part) { return HasParams(part, depth + 1); });
+    case T::kFunction:
+      for (const Signature* s : type->signatures) {
+        for (const Parameter& p : s->params) {
+          if (HasParams(p.type, depth + 1)) return true;
+        }
+        if (s->result != nullptr && HasParams(s->result, depth + 1)) return true;
+        if (s->result == nullptr) return true;
+      }
+      return false;
+    case T::kShape:
+      if (type->node != nullptr && type->mapper.empty()) {
+        // Written inside something generic?
+        for (const Node* at = type->node; at != nullptr; at = at->parent) {
+          if (at->at(F::k_type_parameters) != nullptr) return true;
+        }
+        return false;
+      }
+      if (const Shape* shape = ShapeOf(type)) {
+        for (const Property& p : shape->properties) {
+          if (p.type != nullptr && HasParams(p.type, depth + 1)) return true;
+        }
+        if (shape->string_index != nullptr && HasParams(shape->string_index, depth + 1))
+          return true;
+        if (shape->number_index != nullptr && HasParams(shape->number_index, depth + 1))
+          return true;
+        return !shape->calls.empty() || !shape->constructs.empty();
+      }
+      return true;
+    default:
+      return false;
+  }
+}
+
+TypeRef Checker::Instantiate(TypeRef type, const Mapper& mapper) {
+  if (mapper.empty()) return type;
+  if (depth_ > 60) return pool_.open;
+  struct Deeper {
+    int& depth;
+    explicit Deeper(int& d) : depth(d) { ++depth; }
+    ~Deeper() { --depth; }
+  } deeper(depth_);
+  const auto parts = [&] {
+    std::vector<TypeRef> result;
+    for (TypeRef part : type->parts) result.push_back(Instantiate(part, mapper));
+    return result;
+  };
+  switch (type->kind) {
+    case T::kParam:
+      for (const auto& [param, stands] : mapper) {
+        if (param == type) return stands;
+      }
+      return type;
+    case T::kUnion:
+      return pool_.Union(parts());
+    case T::kIntersection:
+      return pool_.Intersection(parts());
+    case T::kRef:
+      return type->parts.empty() ? type : pool_.Ref(type->symbol, parts());
+    case T::kTuple:
+      return pool_.Tuple(parts(), type->required, type->rest, type->readonly);
+    case T::kFunction: {
+      if (!HasParams(type)) return type;
+      std::vector<const Signature*> signatures;
+      for (const Signature* s : type->signatures) signatures.push_back(Instantiate(s, mapper));
+      return pool_.Function(std::move(signatures));
+    }
+    case T::kShape: {
+      if (type->node != nullptr) {
+        Mapper inner;
+        for (const auto& [param, stands] : type->mapper) {
+          inner.emplace_back(param, Instantiate(stands, mapper));
+        }
+        for (const auto& pair : mapper) {
+          if (std::none_of(inner.begin(), inner.end(),
+                           [&](const auto& p) { return p.first == pair.first; })) {
+            inner.push_back(pair);
+          }
+        }
+        return pool_.ShapeAt(type->node, std::move(inner));
+      }
+      if (!HasParams(type)) return type;
+      Shape shape = *type->shape;
+      for (Property& p : shape.properties) {
+        if (p.type != nullptr) p.type = Instantiate(p.type, mapper);
+      }
+      if (shape.string_index != nullptr)
+        shape.string_index = Instantiate(shape.string_index, mapper);
+      if (shape.number_index != nullptr)
+        shape.number_index = Instantiate(shape.number_index, mapper);
+      for (const Signature*& s : shape.calls) s = Instantiate(s, mapper);
+      for (const Signature*& s : shape.constructs) s = Instantiate(s, mapper);
+      return pool_.ShapeOf(std::move(shape), type->literal_object);
+    }
+    default:
+      return type;
+  }
+}
+
+const Signature* Checker::Instantiate(const Signature* signature, const Mapper& mapper) {
+  if (mapper.empty()) return signature;
+  Signature* made = pool_.NewSignature();
+  *made = *signature;
+  for (Parameter& p : made->params) p.type = Instantiate(p.type, mapper);
+  if (made->result != nullptr) made->result = Instantiate(made->result, mapper);
+  if (made->guarded != nullptr) made->guarded = Instantiate(made->guarded, mapper);
+  for (auto& [param, stands] : made->mapper) stands = Instantiate(stands, mapper);
+  made->mapper.insert(made->mapper.end(), mapper.begin(), mapper.end());
+  return made;
+}
+
+TypeRef Checker::KeyOf(TypeRef type) {
+  if (type->loose() || HasParams(type)) return pool_.open;
+  if (type->is(T::kUnion) || type->is(T::kIntersection)) return pool_.open;
+  const Shape* shape = ShapeOf(type);
+  if (shape == nullptr || shape->open) return pool_.open;
+  if (type->is(T::kRef) && type->symbol->is(kLib)) return pool_.open;
+  if (type->is(T::kRef) && !BasesOf(type).empty()) return pool_.open;
+  std::vector<TypeRef> keys;
+  for (const Property& p : shape->properties) keys.push_back(pool_.StringLiteral(p.name));
+  if (shape->string_index != nullptr) {
+    keys.push_back(pool_.string);
+    keys.push_back(pool_.number);
+  }
+  if (shape->number_index != nullptr) keys.push_back(pool_.number);
+  return pool_.Union(std::move(keys));
+}
+
+TypeRef Checker::Utility(Symbol* symbol, const std::vector<TypeRef>& args, bool* known) {
+  *known = false;
+  if (!symbol->is(kLib)) return nullptr;
+  const std::string& name = symbol->name;
+  const auto finish = [&](TypeRef type) {
+    *known = true;
+    return type;
+  };
+  if (name == "PropertyKey") {
+    return finish(pool_.Union({pool_.string, pool_.number, pool_.symbol}));
+  }
+  if (args.empty()) return nullptr;
+  for (TypeRef arg : args) {
+    if (arg->loose() || HasParams(arg)) return finish(pool_.open);
+  }
+  if (name == "NonNullable") return finish(pool_.NonNull(args[0]));
+  if (name == "Awaited") return finish(Awaited(args[0]));
+  if (name == "NoInfer") return finish(args[0]);
+  if ((name == "Exclude" || name == "Extract") && args.size() == 2) {
+    std::vector<TypeRef> parts;
+    bool sure = true;
+    TypePool::Each(args[0], [&](TypeRef part) {
+      const Fits fits = Assignable(part, args[1]);
+      if (fits == Fits::kMaybe) sure = false;
+      if ((fits == Fits::kYes) == (name == "Extract")) parts.push_back(part);
+    });
+    return finish(sure ? pool_.Union(std::move(parts)) : pool_.open);
+  }
+  if (name == "Record" && args.size() == 2) {
+    Shape shape;
+    bool sure = true;
+    TypePool::Each(args[0], [&](TypeRef key) {
+      if (key->is(T::kString)) {
+        shape.string_index = args[1];
+      } else if (key->is(T::kNumber)) {
+        shape.number_index = args[1];
+      } else if (key->is(T::kStringLiteral) || key->is(T::kNumberLiteral)) {
+        shape.properties.push_back(Property{.name = key->text, .type = args[1]});
+      } else if (!key->is(T::kSymbol)) {
+        sure = false;
+      }
+    });
+    return finish(sure ? pool_.ShapeOf(std::move(shape)) : pool_.open);
+  }
+  if (name == "Partial" || name == "Required" || name == "Readonly" || name == "Pick" ||
+      name == "Omit") {
+    if (name == "Readonly") {
+      if (args[0]->is(T::kTuple)) {
+        return finish(pool_.Tuple(args[0]->parts, args[0]->required, args[0]->rest, true));
+      }
+      if (args[0]->is(T::kRef) && args[0]->symbol == Global("Array")) {
+        return finish(pool_.Ref(Global("ReadonlyArray"), args[0]->parts));
+      }
+    }
+    const bool user =
+        args[0]->is(T::kShape) || (args[0]->is(T::kRef) && !args[0]->symbol->is(kLib));
+    const auto names = user ? Members(args[0], nullptr) : std::nullopt;
+    const Shape* source = user ? ShapeOf(args[0]) : nullptr;
+    if (!names || source == nullptr) return finish(pool_.open);
+    Shape shape;
+    shape.string_index = source->string_index;
+    shape.number_index = source->number_index;
+    for (const Property& p : source->properties) {
+      if (name == "Pick" || name == "Omit") {
+        if (args.size() != 2) return finish(pool_.open);
+        const Fits listed = Assignable(pool_.StringLiteral(p.name), args[1]);
+        if (listed == Fits::kMaybe) return finish(pool_.open);
+        if ((listed == Fits::kYes) != (name == "Pick")) continue;
+      }
+      Property copy = p;
+      copy.type = TypeOfProperty(p);
+      if (name == "Partial") {
+        copy.optional = true;
+        copy.type = pool_.Union(copy.type, pool_.undefined);
+      }
+      if (name == "Required") {
+        copy.optional = false;
+        copy.type = pool_.NonNull(copy.type);
+      }
+      if (name == "Readonly") copy.readonly = true;
+      shape.properties.push_back(std::move(copy));
+    }
+    if (args[0]->is(T::kRef) && !BasesOf(args[0]).empty()) return finish(pool_.open);
+    return finish(pool_.ShapeOf(std::move(shape)));
+  }
+  if (name == "ReturnType") {
+    const auto signatures = CallSignatures(args[0], false);
+    return finish(signatures.size() == 1 ? ResultOf(signatures[0]) : pool_.open);
+  }
+  if (name == "Uppercase" || name == "Lowercase" || name == "Capitalize" ||
+      name == "Uncapitalize" || name == "Parameters" || name == "ConstructorParameters" ||
+      name == "InstanceType" || name == "ThisType" || name == "OmitThisParameter" ||
+      name == "ThisParameterType") {
+    return finish(pool_.open);
+  }
+  return nullptr;
+}
+
+}  // namespace pawl::monitors::ts

@@ -1,0 +1,289 @@
+// The monitors of TypeScript. Each asks the text up to the cursor, with a name and whatever closes
+// the open brackets spliced in, so that a parser takes it; where no way to close gives a text
+// without errors nothing is known.
+#include <algorithm>
+#include <array>
+#include <unordered_set>
+
+#include "plugins/monitors/monitor.h"
+#include "plugins/monitors/typescript/check.h"
+#include "plugins/monitors/typescript/checker.h"
+#include "plugins/monitors/typescript/library.h"
+
+namespace pawl::monitors {
+namespace {
+
+using K = Kind;
+using F = Field;
+using ts::Checker;
+using ts::T;
+using ts::TypeRef;
+
+constexpr std::string_view kName = "pawl_name__";
+
+class TypeScriptAnalysis : public Analysis {
+ public:
+  TypeScriptAnalysis() : parser_(Language::kTypeScript) {}
+
+  // Makes the program of the text so far, with `splice` at the cursor and everything closed. False:
+  // no way gives a tree without errors.
+  bool Shadow(const Cursor& cursor, std::string_view splice, const Scan& scan) {
+    Renew();
+    for (const bool ternaries : {true, false}) {
+      if (!ternaries && !scan.has_ternary()) break;
+      std::string text(cursor.text);
+      text += splice;
+      text += scan.Closers(ternaries);
+      auto tree = parser_.Parse(std::move(text));
+      if (tree->broken()) continue;
+      checker_->SetProgram(std::move(tree), static_cast<uint32_t>(cursor.text.size()));
+      return true;
+    }
+    return false;
+  }
+  // The same of a text that goes on behind the cursor: everything is declared that ever will be.
+  bool Between(const Cursor& cursor, std::string_view splice) {
+    Renew();
+    std::string text(cursor.text);
+    text += splice;
+    text += cursor.suffix;
+    auto tree = parser_.Parse(std::move(text));
+    if (tree->broken()) return false;
+    const auto end = static_cast<uint32_t>(tree->text().size());
+    checker_->SetProgram(std::move(tree), end);
+    return true;
+  }
+  Checker& checker() { return *checker_; }
+
+  std::vector<Refusal> CheckFinished(std::string_view text,
+                                     const std::vector<std::string>& monitors) override {
+    return Check(text, monitors, false);
+  }
+  std::vector<Refusal> CheckStrict(std::string_view text) override { return Check(text, {}, true); }
+
+ private:
+  std::vector<Refusal> Check(std::string_view text, const std::vector<std::string>& monitors,
+                             bool strict) {
+    Renew();
+    auto tree = parser_.Parse(std::string(text));
+    if (tree->broken()) {
+      if (!strict) return {};
+      return {Refusal{
+          .byte = ts::FirstError(tree->root()), .message = "not TypeScript", .at_end = true}};
+    }
+    checker_->SetProgram(std::move(tree), static_cast<uint32_t>(text.size()));
+    std::vector<Refusal> refusals;
+    for (ts::Problem& problem : ts::FindProblems(*checker_, strict)) {
+      if (!strict && std::find(monitors.begin(), monitors.end(), problem.monitor) == monitors.end())
+        continue;
+      refusals.push_back(Refusal{.byte = problem.byte,
+                                 .identifier = std::move(problem.identifier),
+                                 .monitor = problem.monitor,
+                                 .message = std::move(problem.message),
+                                 .at_end = true});
+    }
+    std::stable_sort(refusals.begin(), refusals.end(),
+                     [](const Refusal& a, const Refusal& b) { return a.byte < b.byte; });
+    return refusals;
+  }
+
+  // Types are never taken back one by one: when there are many, everything is made again.
+  void Renew() {
+    if (checker_ == nullptr || checker_->pool().size() > kMaxTypes) {
+      checker_ = std::make_unique<Checker>(std::string(ts::LibraryText()));
+    }
+  }
+  static constexpr size_t kMaxTypes = 400000;
+  Parser parser_;
+  std::unique_ptr<Checker> checker_;
+};
+
+TypeScriptAnalysis& Of(Analysis& analysis) { return static_cast<TypeScriptAnalysis&>(analysis); }
+
+bool Space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
+
+std::string_view TrimEnd(std::string_view text) {
+  while (!text.empty() && Space(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+// a.b, a?.b: only what the type of `a` has.
+class Dereference : public Monitor {
+ public:
+  const char* name() const override { return "dereference"; }
+  bool Triggered(const Cursor& c) const override {
+    if (!NameStart(c.next) || c.text.empty() || c.text.back() != '.') return false;
+    const std::string_view before = c.text.substr(0, c.text.size() - 1);
+    return !before.empty() && before.back() != '.';
+  }
+  Verdict Ask(const Cursor& c, Analysis& analysis) const override {
+    TypeScriptAnalysis& of = Of(analysis);
+    if (!of.Shadow(c, kName, *c.scan)) return {};
+    Checker& checker = of.checker();
+    const auto at = static_cast<uint32_t>(c.text.size());
+    const Node* node = checker.tree()->Smallest(at, at + static_cast<uint32_t>(kName.size()));
+    if (!node->is(K::k_property_identifier) || node->parent == nullptr ||
+        !node->parent->is(K::k_member_expression)) {
+      return {};
+    }
+    const Node* object = node->parent->at(F::k_object);
+    auto names = ts::MemberNames(checker, object);
+    if (!names) return {};
+    auto completions = std::make_shared<Completions>();
+    completions->names = std::move(*names);
+    return {.names = std::move(completions)};
+  }
+};
+
+// f(a, b): as many arguments as some overload takes.
+class ArgumentCount : public Monitor {
+ public:
+  const char* name() const override { return "arguments"; }
+  bool Triggered(const Cursor& c) const override {
+    return c.next == ')' && c.scan->bracket() == '(';
+  }
+  Verdict Ask(const Cursor& c, Analysis& analysis) const override {
+    TypeScriptAnalysis& of = Of(analysis);
+    Scan closed = *c.scan;
+    closed.Add(')');
+    std::string text(c.text);
+    text += ')';
+    Cursor behind = c;
+    behind.text = text;
+    if (!of.Shadow(behind, "", closed)) return {};
+    Checker& checker = of.checker();
+    const auto at = static_cast<uint32_t>(c.text.size());
+    const Node* list = checker.tree()->Smallest(at, at + 1);
+    if (!list->is(K::k_arguments) || list->end != at + 1 || list->parent == nullptr) return {};
+    if (auto problem = ts::CountProblem(checker, list->parent)) {
+      return {.refusal = Refusal{.byte = problem->byte,
+                                 .identifier = std::move(problem->identifier),
+                                 .message = std::move(problem->message)}};
+    }
+    return {};
+  }
+};
+
+// x = 1 where x is const, x++ too.
+class Constants : public Monitor {
+ public:
+  const char* name() const override { return "constants"; }
+  bool Triggered(const Cursor& c) const override {
+    const std::string_view t = c.text;
+    if (t.size() < 2) return false;
+    if (t.back() == '=' && c.next != '=' && c.next != '>') {
+      const char before = t[t.size() - 2];
+      if (before == '=' || before == '!') return false;
+      if (before == '<' || before == '>') return t.size() > 2 && t[t.size() - 3] == before;
+      return true;
+    }
+    return (t.ends_with("++") || t.ends_with("--")) && !NameStart(c.next) &&
+           NameByte(t[t.size() - 3 < t.size() ? t.size() - 3 : 0]);
+  }
+  Verdict Ask(const Cursor& c, Analysis& analysis) const override {
+    TypeScriptAnalysis& of = Of(analysis);
+    const bool assignment = c.text.back() == '=';
+    Scan scan = *c.scan;
+    std::string splice = assignment ? " " + std::string(kName) : "";
+    scan.Add(splice);
+    if (!of.Shadow(c, splice, scan)) return {};
+    Checker& checker = of.checker();
+    const auto at = static_cast<uint32_t>(c.text.size());
+    const Node* node = checker.tree()->Smallest(at - 1, at);
+    while (node != nullptr && !node->is(K::k_assignment_expression) &&
+           !node->is(K::k_augmented_assignment_expression) && !node->is(K::k_update_expression)) {
+      if (node->is(K::k_statement_block) || node->is(K::k_arrow_function)) return {};
+      node = node->parent;
+    }
+    if (node == nullptr) return {};
+    // In an open bracket this may be the default of a parameter or a pattern.
+    for (const Node* up = node->parent; up != nullptr; up = up->parent) {
+      if (up->is(K::k_parenthesized_expression) || up->is(K::k_array) || up->is(K::k_object) ||
+          up->is(K::k_arguments)) {
+        const Node* head = up->parent;
+        const bool condition =
+            head != nullptr && (head->is(K::k_if_statement) || head->is(K::k_while_statement));
+        if (!condition && !node->is(K::k_update_expression)) return {};
+      }
+      if (up->is(K::k_statement_block) || up->is(K::k_program)) break;
+    }
+    if (auto problem = ts::ConstantProblem(checker, node)) {
+      return {.refusal = Refusal{.byte = problem->byte,
+                                 .identifier = std::move(problem->identifier),
+                                 .message = std::move(problem->message)}};
+    }
+    return {};
+  }
+};
+
+// new C(: not of an abstract class, nor of an interface.
+class Instantiable : public Monitor {
+ public:
+  const char* name() const override { return "new"; }
+  bool Triggered(const Cursor& c) const override {
+    if (c.next != '(' || c.text.empty() || !NameByte(c.text.back())) return false;
+    size_t i = c.text.size();
+    while (i > 0 && NameByte(c.text[i - 1])) --i;
+    const std::string_view before = TrimEnd(c.text.substr(0, i));
+    return before.size() < i && before.ends_with("new");
+  }
+  Verdict Ask(const Cursor& c, Analysis& analysis) const override {
+    TypeScriptAnalysis& of = Of(analysis);
+    if (!of.Shadow(c, "()", *c.scan)) return {};
+    Checker& checker = of.checker();
+    const auto at = static_cast<uint32_t>(c.text.size());
+    const Node* node = checker.tree()->Smallest(at - 1, at);
+    if (!node->is(K::k_identifier) || node->parent == nullptr ||
+        !node->parent->is(K::k_new_expression))
+      return {};
+    if (auto problem = ts::InstantiationProblem(checker, node->parent)) {
+      return {.refusal = Refusal{.byte = problem->byte,
+                                 .identifier = std::move(problem->identifier),
+                                 .message = std::move(problem->message)}};
+    }
+    return {};
+  }
+};
+
+// A name at the start of an expression: something in scope. While the text goes on, what is not
+// declared yet may still be (a function further down, a constant that a function's body mentions),
+// so this one speaks at the end of a text, and where the text behind the cursor is known.
+class Names : public Monitor {
+ public:
+  const char* name() const override { return "names"; }
+  bool Triggered(const Cursor& c) const override {
+    return !c.suffix.empty() && NameStart(c.next) &&
+           (c.text.empty() || (!NameByte(c.text.back()) && c.text.back() != '.'));
+  }
+  Verdict Ask(const Cursor& c, Analysis& analysis) const override {
+    TypeScriptAnalysis& of = Of(analysis);
+    if (!of.Between(c, kName)) return {};
+    Checker& checker = of.checker();
+    const auto at = static_cast<uint32_t>(c.text.size());
+    auto names = ts::NamesInScope(
+        checker, checker.tree()->Smallest(at, at + static_cast<uint32_t>(kName.size())));
+    if (!names) return {};
+    auto completions = std::make_shared<Completions>();
+    completions->names = std::move(*names);
+    return {.names = std::move(completions)};
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Analysis> MakeTypeScriptAnalysis(const MonitorOptions& options) {
+  (void)options;
+  return std::make_unique<TypeScriptAnalysis>();
+}
+
+std::vector<std::unique_ptr<Monitor>> TypeScriptMonitors() {
+  std::vector<std::unique_ptr<Monitor>> monitors;
+  monitors.push_back(std::make_unique<Dereference>());
+  monitors.push_back(std::make_unique<ArgumentCount>());
+  monitors.push_back(std::make_unique<Constants>());
+  monitors.push_back(std::make_unique<Instantiable>());
+  monitors.push_back(std::make_unique<Names>());
+  return monitors;
+}
+
+}  // namespace pawl::monitors

@@ -1,0 +1,272 @@
+// `pawl monitor`: reads finished source files as if a model wrote them, token by token, under the
+// monitors. A file is accepted when no monitor would have stopped the model and its end leaves
+// nothing undeclared.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/base/json.h"
+#include "src/cli/command.h"
+#include "src/cli/describe.h"
+#include "src/cli/engine.h"
+#include "src/cli/progress.h"
+#ifdef PAWL_HAVE_MONITORS
+#include "plugins/monitors/monitor.h"
+#endif
+
+namespace pawl::cli {
+namespace {
+
+constexpr const char* kName = "monitor";
+
+struct Flags {
+  std::vector<std::string> files;
+  std::string language;
+  std::string repo;
+  std::vector<std::string> monitors;
+  bool strict = false;
+  bool unfinished = false;
+  std::string field = "program";
+  std::string json;
+  std::string tokenizer;
+};
+
+#ifndef PAWL_HAVE_MONITORS
+
+int Run(const Flags& flags) {
+  return Fail(kName, Error{ErrorCode::kUnsupported,
+                           "this pawl was built without the monitors; scripts/install_deps.sh "
+                           "installs what they need, "
+                           "then build again"});
+}
+
+#else
+
+using monitors::Language;
+using monitors::MonitorSet;
+using monitors::Refusal;
+
+struct Input {
+  std::string name;
+  std::string text;
+};
+
+struct Outcome {
+  std::optional<Refusal> refusal;
+  monitors::MonitorCounts counts;
+  size_t tokens = 0;
+  double seconds = 0;  // all of it
+};
+
+bool JsonLines(const std::string& file) {
+  return file.ends_with(".jsonl") || file.ends_with(".ndjson");
+}
+
+std::string Place(std::string_view text, size_t byte) {
+  const std::string_view before = text.substr(0, byte);
+  const size_t line = static_cast<size_t>(std::count(before.begin(), before.end(), '\n')) + 1;
+  const size_t newline = before.rfind('\n');
+  return fmt::format("{}:{}", line, newline == std::string_view::npos ? byte + 1 : byte - newline);
+}
+
+Result<Outcome> Read(const Flags& flags, MonitorSet& set, const Text& vocabulary,
+                     const Input& input) {
+  Result<std::vector<TokenId> > tokens =
+      SpellText(*vocabulary.tokenizer, *vocabulary.vocabulary, input.text);
+  if (!tokens.ok()) return tokens.error();
+  Outcome outcome;
+  outcome.tokens = tokens->size();
+  set.counts() = {};
+  const auto start = std::chrono::steady_clock::now();
+  auto state = set.Start("");
+  size_t at = 0;
+  for (const TokenId token : *tokens) {
+    const size_t size = vocabulary.vocabulary->bytes(token).size();
+    Refusal refusal;
+    if (!state.Add(std::string_view(input.text).substr(at, size), &refusal)) {
+      // The text has the whole name.
+      size_t end = refusal.byte;
+      while (end < input.text.size() && monitors::NameByte(input.text[end])) ++end;
+      if (end > refusal.byte)
+        refusal.identifier = input.text.substr(refusal.byte, end - refusal.byte);
+      outcome.refusal = std::move(refusal);
+      break;
+    }
+    at += size;
+  }
+  outcome.counts = set.counts();
+  outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (!outcome.refusal && !flags.unfinished) outcome.refusal = set.Finish(input.text);
+  if (!outcome.refusal && flags.strict) outcome.refusal = set.FinishStrict(input.text);
+  return outcome;
+}
+
+nlohmann::ordered_json Entry(const Input& input, const Outcome& outcome) {
+  nlohmann::ordered_json entry;
+  entry["name"] = input.name;
+  entry["accepted"] = !outcome.refusal.has_value();
+  entry["byte"] = outcome.refusal ? nlohmann::ordered_json(outcome.refusal->byte) : nullptr;
+  entry["identifier"] =
+      outcome.refusal ? nlohmann::ordered_json(outcome.refusal->identifier) : nullptr;
+  entry["constrained"] = outcome.counts.constrained;
+  entry["points"] = outcome.counts.points;
+  const double trigger = outcome.counts.trigger_seconds;
+  const double away = std::max(0.0, outcome.seconds - trigger);
+  entry["us_per_token"] =
+      outcome.tokens == 0 ? 0.0 : away * 1e6 / static_cast<double>(outcome.tokens);
+  entry["us_per_trigger"] =
+      outcome.counts.points == 0 ? 0.0 : trigger * 1e6 / static_cast<double>(outcome.counts.points);
+  if (outcome.refusal) {
+    entry["monitor"] = outcome.refusal->monitor;
+    entry["message"] = outcome.refusal->message;
+    entry["at_end"] = outcome.refusal->at_end;
+  }
+  return entry;
+}
+
+Result<std::vector<Input> > Inputs(const Flags& flags, const std::string& file) {
+  Result<std::string> content = ReadInput(file, size_t{1} << 30);
+  if (!content.ok()) return content.error();
+  std::vector<Input> inputs;
+  if (!JsonLines(file)) {
+    inputs.push_back({file, std::move(*content)});
+    return inputs;
+  }
+  size_t line = 0;
+  for (size_t at = 0; at < content->size();) {
+    size_t end = content->find('\n', at);
+    if (end == std::string::npos) end = content->size();
+    const std::string text = content->substr(at, end - at);
+    at = end + 1;
+    ++line;
+    if (text.find_first_not_of(" \t\r") == std::string::npos) continue;
+    const Result<json::Value> value = json::Parse(text);
+    const std::string place = fmt::format("{}:{}", file, line);
+    if (!value.ok()) return InFile(place, value.error());
+    const json::Value* program = value->Find(flags.field);
+    if (program == nullptr || program->type != json::Type::kString) {
+      return Error{ErrorCode::kInvalid, fmt::format("has no string \"{}\" (--field)", flags.field),
+                   place};
+    }
+    inputs.push_back({place, program->text});
+  }
+  return inputs;
+}
+
+int Run(const Flags& flags) {
+  if (!flags.json.empty()) {
+    if (Status status = CheckWritable(flags.json); !status.ok()) return Fail(kName, status.error());
+  }
+  std::optional<Language> given;
+  if (!flags.language.empty()) {
+    given = monitors::LanguageNamed(flags.language);
+    if (!given) {
+      return Fail(kName,
+                  Error{ErrorCode::kInvalid,
+                        fmt::format("\"{}\" is none of typescript, java, python", flags.language),
+                        "--language"});
+    }
+  }
+  Result<Text> text = LoadText(kName, flags.tokenizer);
+  if (!text.ok()) return Fail(kName, text.error());
+  std::map<Language, std::unique_ptr<MonitorSet> > sets;
+  nlohmann::ordered_json report;
+  report["files"] = nlohmann::ordered_json::array();
+  int exit_code = kExitOk;
+  Progress progress(kName, "reading");
+  for (const std::string& file : flags.files) {
+    progress.Set("reading " + file);
+    const std::optional<Language> language = given ? given : monitors::LanguageOfFile(file);
+    if (!language) {
+      exit_code = std::max(exit_code,
+                           Fail(kName, Error{ErrorCode::kInvalid,
+                                             "--language is needed: its name tells none", file}));
+      continue;
+    }
+    std::unique_ptr<MonitorSet>& set = sets[*language];
+    if (set == nullptr) {
+      auto made = MonitorSet::Make(*language, {.monitors = flags.monitors, .repo = flags.repo});
+      if (!made.ok())
+        return Fail(kName,
+                    Error{made.error().code, made.error().message, "--" + made.error().place});
+      set = std::move(*made);
+    }
+    Result<std::vector<Input> > inputs = Inputs(flags, file);
+    if (!inputs.ok()) {
+      exit_code = std::max(exit_code, Fail(kName, inputs.error()));
+      continue;
+    }
+    size_t accepted = 0;
+    for (const Input& input : *inputs) {
+      Result<Outcome> outcome = Read(flags, *set, *text, input);
+      if (!outcome.ok()) {
+        exit_code = std::max(exit_code, Fail(kName, InFile(input.name, outcome.error())));
+        continue;
+      }
+      if (outcome->refusal) {
+        exit_code = std::max(exit_code, static_cast<int>(kExitSomeFailed));
+        const Refusal& r = *outcome->refusal;
+        if (inputs->size() == 1 || flags.json.empty()) {
+          Print(fmt::format("{}: refused at {}: {}: {} ({}{})\n", input.name,
+                            Place(input.text, r.byte), Readable(r.identifier), r.message,
+                            r.monitor.empty() ? "strict" : r.monitor,
+                            r.at_end ? ", at the end of the text" : ""));
+        }
+      } else {
+        ++accepted;
+        if (inputs->size() == 1) {
+          Print(fmt::format("{}: accepted ({} tokens, {} of {} points constrained)\n", input.name,
+                            outcome->tokens, outcome->counts.constrained, outcome->counts.points));
+        }
+      }
+      report["files"].push_back(Entry(input, *outcome));
+    }
+    if (inputs->size() > 1)
+      Print(fmt::format("{}: {} of {} accepted\n", file, accepted, inputs->size()));
+  }
+  if (!flags.json.empty()) {
+    const std::string dump =
+        report.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+    if (Status status = WriteFile(flags.json, dump); !status.ok())
+      return Fail(kName, status.error());
+  }
+  return exit_code;
+}
+
+#endif
+
+}  // namespace
+
+void AddMonitor(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand(
+      kName, "Read finished source files as if a model wrote them, under the type monitors");
+  auto flags = std::make_shared<Flags>();
+  command
+      ->add_option("files", flags->files,
+                   "Source files, or .jsonl with a program on each line; -: standard input")
+      ->required();
+  command->add_option("--language", flags->language,
+                      "typescript, java or python (default: by the file's name)");
+  command->add_option("--repo", flags->repo, "The repository that the files belong to");
+  command->add_option("--monitors", flags->monitors, "Only these monitors, separated by commas")
+      ->delimiter(',');
+  command->add_flag("--strict", flags->strict,
+                    "Also refuse what does not type-check in the strict subset (TypeScript)");
+  command->add_flag("--unfinished", flags->unfinished,
+                    "The texts may go on: their ends are not judged");
+  command->add_option("--field", flags->field, "Where a line of JSON has its program")
+      ->capture_default_str();
+  command->add_option("--json", flags->json, "Write a report");
+  command->add_option("--tokenizer", flags->tokenizer, kTokenizerHelp);
+  command->footer("Example:\n  pawl monitor src/*.ts --json report.json");
+  command->callback([flags, &action] { action = [flags] { return Run(*flags); }; });
+}
+
+}  // namespace pawl::cli

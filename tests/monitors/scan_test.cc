@@ -1,0 +1,69 @@
+#include "plugins/monitors/scan.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace pawl::monitors {
+namespace {
+
+Scan After(std::string_view text, Language language = Language::kTypeScript) {
+  Scan scan(language);
+  scan.Add(text);
+  return scan;
+}
+
+TEST(ScanTest, KnowsCodeFromText) {
+  EXPECT_TRUE(After("a + b").in_code());
+  EXPECT_FALSE(After("a + 'b").in_code());
+  EXPECT_TRUE(After("a + 'b\\'c'").in_code());
+  EXPECT_FALSE(After("// b").in_code());
+  EXPECT_TRUE(After("// b\n").in_code());
+  EXPECT_FALSE(After("/* b *").in_code());
+  EXPECT_TRUE(After("/* b **/ c").in_code());
+  EXPECT_TRUE(After("/**/ c").in_code());
+  EXPECT_FALSE(After("/*/ c").in_code());
+  EXPECT_FALSE(After("`a ${b} c").in_code());
+  EXPECT_TRUE(After("`a ${b").in_code());
+  EXPECT_TRUE(After("`a ${`${b}`} c`;").in_code());
+  EXPECT_FALSE(After("x = /[/]").in_code());
+  EXPECT_TRUE(After("x = /[/]/.test").in_code());
+  EXPECT_TRUE(After("x = a / b; y").in_code());
+  EXPECT_FALSE(After("return /x'").in_code());
+  EXPECT_TRUE(After("(a) / 2 + x").in_code());
+}
+
+TEST(ScanTest, PythonHasOtherStrings) {
+  EXPECT_FALSE(After("x = \"\"\"a 'b' \"c", Language::kPython).in_code());
+  EXPECT_TRUE(After("x = \"\"\"a\"\"\" + b", Language::kPython).in_code());
+  EXPECT_TRUE(After("x = '' + b", Language::kPython).in_code());
+  EXPECT_FALSE(After("x = 1 # b", Language::kPython).in_code());
+  EXPECT_TRUE(After("x = 7 // b", Language::kPython).in_code());
+}
+
+TEST(ScanTest, ClosesWhatIsOpen) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"f(a[b", "])"},
+      {"for (let i = 0; i < a", ";){}"},
+      {"for (const x of a", "){}"},
+      {"if (a", "){}"},
+      {"`${a", "}`"},
+      {"a ? b", " : 0"},
+      {"a ? b : c", ""},
+      {"a?.b", ""},
+      {"a ?? b", ""},
+      {"f(a ? b", " : 0)"},
+      {"function f(a?: number", ")"},
+      {"try { a", "\n} catch {}"},
+      {"switch (a", "){}"},
+      {"switch (a) { case b", ":\n}"},
+      {"class A extends B", " {}"},
+      {"do { a", "\n} while (0)"},
+  };
+  for (const auto& [text, closers] : cases) EXPECT_EQ(After(text).Closers(true), closers) << text;
+}
+
+}  // namespace
+}  // namespace pawl::monitors

@@ -1,0 +1,196 @@
+// Programs and the name at which they are refused, or none. Each line about a monitor has its
+// counterpart that must pass.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/monitors/monitors_test_util.h"
+
+namespace pawl::monitors {
+namespace {
+
+struct Case {
+  std::string program;
+  std::string refused;  // empty: accepted
+};
+
+void Check(const std::vector<Case>& cases) {
+  auto set = AllMonitors(Language::kTypeScript);
+  for (const Case& c : cases) {
+    const auto refusal = Judge(*set, c.program);
+    EXPECT_EQ(refusal ? refusal->identifier : "", c.refused)
+        << c.program << (refusal ? "\n" + refusal->message : "");
+    if (refusal && !c.refused.empty()) {
+      EXPECT_EQ(c.program.substr(refusal->byte, c.refused.size()), c.refused) << c.program;
+    }
+  }
+}
+
+TEST(TypeScriptMonitorTest, Members) {
+  Check({
+      {"[1, 2].lenght;", "lenght"},
+      {"[1, 2].length;", ""},
+      {"const s = 'a'; s.push('b');", "push"},
+      {"const s = 'a'; s.padStart(3);", ""},
+      {"function f(x: number[]) { return x.map(v => v.toFixed(1)).join(',').trimm(); }", "trimm"},
+      {"function f(x: number[]) { return x.map(v => v.trim()); }", "trim"},
+      {"function f(x: string[]) { return x.map(v => v.trim()); }", ""},
+      {"interface P { x: number } function f(p: P) { return p.y; }", "y"},
+      {"interface P { x: number } interface Q extends P { y: string } function f(p: Q) { return "
+       "p.x + p.y.length; }",
+       ""},
+      {"interface P { x: number } interface Q extends P { y: string } function f(p: Q) { return "
+       "p.y.size; }",
+       "size"},
+      {"const m = new Map<string, number>(); m.get('a')?.toFixed(); m.add('a');", "add"},
+      {"enum C { Red, Blue } const c = C.Green;", "Green"},
+      {"enum C { Red, Blue } const c = C.Blue;", ""},
+      {"const o = {a: 1, b: {c: 'x'}}; o.b.c.length; o.b.d;", "d"},
+      {"const o: {[key: string]: number} = {}; o.anything;", ""},
+      {"const o: Record<string, number> = {}; o.anything.toFixed(); o.x.foo();", "foo"},
+      {"function f(x: any) { return x.anything.at.all; }", ""},
+      {"function f(x) { return x.anything; }", ""},
+      {"function f(x: string | number) { return x.length; }",
+       ""},  // a condition may have said which
+      {"function f(x: string | number) { return x.size; }", "size"},
+      {"class A { private n = 1; get twice() { return this.n * 2; } } new A().twice.toFixed(); new "
+       "A().thrice;",
+       "thrice"},
+      {"class A { f() { return this.later(); } later() { return 1; } }", ""},
+      {"class A { f() { return this.never(); } later() { return 1; } }", "never"},
+      {"abstract class B { a = 1 } class C extends B { b = 2 } new C().a + new C().b; new C().c;",
+       "c"},
+      {"function f() {} f.cache = 1;", ""},
+      {"import { x } from './x'; x.anything();", ""},
+      {"console.log(process.argv.slice(2).anything);", ""},
+      {"const t: [string, number] = ['a', 1]; t[1].toFixed(); t[0].toFixed();", "toFixed"},
+      {"for (const [k, v] of Object.entries({a: 1})) { k.length; v.toFixed(); v.length; }",
+       "length"},
+      {"function id<T>(x: T): T { return x; } id('a').length; id(1).length;", "length"},
+      {"const r = [1, 2].reduce((acc, x) => { acc.push(x); return acc; }, [] as number[]); "
+       "r.length; r.size;",
+       "size"},
+      {"async function f() { return 1; } async function g() { (await f()).toFixed(); (await "
+       "f()).length; }",
+       "length"},
+  });
+}
+
+TEST(TypeScriptMonitorTest, NamesAreJudgedAtTheEnd) {
+  Check({
+      {"function f() { return helper(1); }", "helper"},
+      {"function f() { return helper(1); } function helper(x: number) { return x; }", ""},
+      {"function f() { return TABLE[0]; } const TABLE = [1];", ""},
+      {"let x: Missing = 1;", "Missing"},
+      {"let x: Later = 1; type Later = number;", ""},
+      {"i = 0;", "i"},
+      {"var a = b; var b = 1;", ""},
+      {"{ let inner = 1; } inner;", "inner"},
+      {"if (true) { var hoisted = 1; } hoisted;", ""},
+      {"const f = (a, {b, c: [d]}, ...e) => a + b + d + e;", ""},
+      {"const f = (a) => c;", "c"},
+      {"try { } catch (e) { e; } e;", "e"},
+      {"label: for (;;) { break label; }", ""},
+      {"const o = { shorthand };", "shorthand"},
+      {"export {}; declare const given: number; given;", ""},
+      {"setTimeout(() => {}, 1); window.document;", ""},
+      {"type F<T> = T extends (infer R)[] ? R : never; let x: F<number[]>;", ""},
+      {"function f(this: any, n: number) { return arguments.length; }", ""},
+      {"new Foo();", "Foo"},
+      {"class A<T> { x: T; m<U>(u: U): T { return this.x; } } type B = keyof A<string>;", ""},
+  });
+}
+
+TEST(TypeScriptMonitorTest, ArgumentCounts) {
+  Check({
+      {"function f(a: number, b?: string) {} f(1); f(1, 'a'); f();", "f"},
+      {"function f(a: number, b?: string) {} f(1, 'a', 2);", "f"},
+      {"function f(...a: number[]) {} f(); f(1, 2, 3);", ""},
+      {"function f(a: number): void; function f(a: number, b: number, c: number): void; function "
+       "f(...a: any[]) {} f(1); f(1, 2, 3);",
+       ""},
+      {"const xs = [1]; Math.max(...xs); xs.push(...xs); xs.slice(1, 2, 3);", "slice"},
+      {"class A { constructor(x: number) {} } new A(1); new A();", "A"},
+      {"class A { constructor(x: number) {} } class B extends A {} new B();", "B"},
+      {"parseInt('1', 10); parseInt();", "parseInt"},
+      {"function f(g: (x: number) => void) { g(1); g(1, 2); }", "g"},
+      {"function f(a = 1, b: number | undefined) {} f(1, 2); f(undefined, undefined);", ""},
+      {"[1].map((x) => x); [1].forEach(console.log); Math.floor(1,);", ""},
+  });
+}
+
+TEST(TypeScriptMonitorTest, Constants) {
+  Check({
+      {"const a = 1; a = 2;", "a"},
+      {"const a = 1; a == 2; a === 2; a >= 2; const f = (a = 3) => a; const g = a => a;", ""},
+      {"const a = 1; a += 2;", "a"},
+      {"const a = 1; a++;", "a"},
+      {"const a = 1; --a;", "a"},
+      {"const a = 1; { let a = 2; a = 3; }", ""},
+      {"const a = [1]; a[0] = 2; a.length = 0;", ""},
+      {"for (const x of [1]) { x = 2; }", "x"},
+      {"for (const i = 0; i < 3; i++) {}", "i"},
+      {"interface P { readonly x: number; y: number } function f(p: P) { p.y = 1; p.x = 2; }", "x"},
+      {"enum C { A } C.A = 1;", "A"},
+      {"const [a, b] = [1, 2]; [a, b] = [b, a];", "a"},
+      {"let a = 1, b = 2; [a, b] = [b, a];", ""},
+  });
+}
+
+TEST(TypeScriptMonitorTest, Instantiable) {
+  Check({
+      {"abstract class A {} class B extends A {} new B(); new A();", "A"},
+      {"interface I {} new I();", "I"},
+      {"interface Foo {} declare const Foo: { new(): Foo }; new Foo();", ""},
+  });
+}
+
+TEST(TypeScriptMonitorTest, RefusesWhileWritingNotAfterwards) {
+  auto set = AllMonitors(Language::kTypeScript);
+  TextState state = set->Start("const list = [1, 2];\nlist.");
+  Refusal refusal;
+  const TextState before = state;
+  EXPECT_TRUE(state.Add("len", &refusal));
+  ASSERT_NE(state.completions(), nullptr);
+  EXPECT_EQ(state.written(), 3U);
+  EXPECT_FALSE(state.Add("h", &refusal));
+  EXPECT_EQ(refusal.byte, 26U);
+  EXPECT_TRUE(state.Add("gth", &refusal));
+  EXPECT_TRUE(state.Add(";", &refusal));
+  EXPECT_EQ(state.completions(), nullptr);
+  TextState other = before;  // the older state is as it was
+  EXPECT_TRUE(other.Add("map(", &refusal));
+  EXPECT_EQ(state.text(), "const list = [1, 2];\nlist.length;");
+}
+
+TEST(TypeScriptMonitorTest, NamesAreKnownWhereTheSuffixIs) {
+  auto set = AllMonitors(Language::kTypeScript);
+  Refusal refusal;
+  const std::string prefix = "function f(count: number) {\n  return ";
+  const std::string suffix = ";\n}\nfunction later() {}\n";
+  for (const char* good : {"count", "later", "Math", "typeof", "new", "console", "12", "\"x\""}) {
+    TextState state = set->Start(prefix, suffix);
+    EXPECT_TRUE(state.Add(std::string(good) + " ", &refusal)) << good;
+  }
+  for (const char* bad : {"coumt", "helper"}) {
+    TextState state = set->Start(prefix, suffix);
+    EXPECT_FALSE(state.Add(std::string(bad) + " ", &refusal)) << bad;
+  }
+  TextState open = set->Start(prefix);
+  EXPECT_TRUE(open.Add("helper(", &refusal));
+}
+
+TEST(TypeScriptMonitorTest, OnlyTheMonitorsAskedFor) {
+  auto made = MonitorSet::Make(Language::kTypeScript, {.monitors = {"constants"}});
+  ASSERT_TRUE(made.ok());
+  EXPECT_FALSE(Judge(**made, "[1].foo; bar;").has_value());
+  EXPECT_TRUE(Judge(**made, "const a = 1; a = 2;").has_value());
+  const auto none = MonitorSet::Make(Language::kTypeScript, {.monitors = {"nonsense"}});
+  ASSERT_FALSE(none.ok());
+  EXPECT_NE(none.error().message.find("dereference"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace pawl::monitors

@@ -109,7 +109,9 @@ int Run(int argc, char** argv) {
   const std::string root = PAWL_SOURCE_DIR;
   const auto tokenizer = Tokenizer::FromFile(root + "/models/tiny-extract/tokenizer.json");
   if (!tokenizer.ok()) return Fail(tokenizer.error().ToString());
-  const std::shared_ptr<const Vocabulary> vocabulary = (*tokenizer)->vocabulary();
+  const auto made = (*tokenizer)->MakeVocabulary();
+  if (!made.ok()) return Fail(made.error().ToString());
+  const std::shared_ptr<const Vocabulary> vocabulary = *made;
   const Compiler compiler(vocabulary,
                           {.memory_budget = budget == 0 ? size_t{1} << 50 : budget << 20});
   JsonSchemaOptions compact;

@@ -41,10 +41,7 @@ class MachineFrom : public Machine {
   uint32_t AppendText(uint32_t frame, uint8_t byte) override {
     return machine_->AppendText(frame, byte);
   }
-  bool FillBelow(Key state, const Vocabulary& vocabulary, uint32_t node, bool fresh,
-                 uint32_t* words) override {
-    return machine_->FillBelow(state, vocabulary, node, fresh, words);
-  }
+  MachineMasks* Masks(const Vocabulary& vocabulary) override { return machine_->Masks(vocabulary); }
 
   size_t MemoryBytes() const override { return machine_->MemoryBytes(); }
   size_t GrowthHint() const override { return machine_->GrowthHint(); }

@@ -14,7 +14,6 @@
 #include <algorithm>
 #include <chrono>
 
-#include "grammar/cfg/cfg_machine.h"
 #include "grammar/masks/mask_path.h"
 #include "src/base/spin.h"
 
@@ -33,7 +32,6 @@ GrammarImpl::GrammarImpl(std::shared_ptr<Machine> machine, std::shared_ptr<std::
       lock_(std::move(mutex)),
       mutex_(*lock_),
       machine_(std::move(machine)),
-      cfg_(dynamic_cast<CfgMachine*>(machine_.get())),
       vocabulary_(shared_->vocabulary),
       builder_(*machine_, *vocabulary_),
       step_(kLeastStep),
@@ -114,7 +112,7 @@ bool GrammarImpl::MakeMasks(std::span<const Machine::Key> keys,
       }
       making.keys = keys;
     }
-    for (const size_t i : making.list) builder_.Build(keys[i], words[i]);
+    for (const size_t i : making.list) last_mask_path = builder_.Build(keys[i], words[i]);
     grew = Grew();
   }
   const Clock::time_point unlocked = Clock::now();
@@ -144,7 +142,7 @@ bool GrammarImpl::MakeMasks(std::span<const Machine::Key> keys,
 std::string GrammarImpl::Forced(Machine::Key key, size_t limit) const {
   std::lock_guard lock(mutex_);
   std::string out;
-  while (out.size() < limit && !machine_->Accepting(key) && !TakesTokens(key)) {
+  while (out.size() < limit && !machine_->Accepting(key) && !machine_->TakesTokens(key)) {
     Machine::Key only = Machine::kDead;
     int byte = -1;
     for (int b = 0; b < 256; ++b) {
@@ -192,12 +190,6 @@ Result<std::vector<Capture>> GrammarImpl::FindCaptures(std::span<const OutputPie
     return capture.end > size || capture.begin == size;
   });
   return captures;
-}
-
-bool GrammarImpl::NamesEndTokens() const { return cfg_ != nullptr && cfg_->NamesEndTokens(); }
-
-bool GrammarImpl::TakesTokens(Machine::Key key) const {
-  return cfg_ != nullptr && cfg_->TakesTokens(key);
 }
 
 bool GrammarImpl::IsBeingMade(Machine::Key key) const {

@@ -28,8 +28,6 @@
 
 namespace pawl {
 
-class CfgMachine;
-
 // What the epochs of one grammar share.
 struct GrammarShared {
   GrammarShared(std::shared_ptr<const Vocabulary> of, std::shared_ptr<MemoryBudget> paid_by)
@@ -98,7 +96,7 @@ class GrammarImpl : public GrammarUse {
     std::lock_guard lock(mutex_);
     return machine_->Temperature(key);
   }
-  bool NamesEndTokens() const;
+  bool NamesEndTokens() const { return machine_->NamesEndTokens(); }
   bool CountsTokens() const { return machine_->CountsTokens(); }
   Result<std::vector<Capture>> FindCaptures(std::span<const OutputPiece> output) const;
 
@@ -123,7 +121,6 @@ class GrammarImpl : public GrammarUse {
     std::span<const Machine::Key> keys = {};
     ~MakingGuard();
   };
-  bool TakesTokens(Machine::Key key) const;
   bool IsBeingMade(Machine::Key key) const;
   // Whether there is something to settle after the machine has grown. With mutex_ held.
   bool Grew() const {
@@ -142,7 +139,6 @@ class GrammarImpl : public GrammarUse {
   const std::shared_ptr<std::mutex> lock_;  // shared with grammars that share parts of the machine
   std::mutex& mutex_;
   const std::shared_ptr<Machine> machine_;
-  CfgMachine* const cfg_;  // the machine, if it may take tokens as a whole
   const std::shared_ptr<const Vocabulary> vocabulary_;
   mutable MaskBuilder builder_;
   mutable MaskMemo memo_;  // may be read without any lock

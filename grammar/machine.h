@@ -11,7 +11,7 @@
 // current lexeme, the lower 32 bits (the lexeme state) where it stands inside it. StepLexeme
 // answers from the lower half alone as long as the byte stays inside the lexeme, whatever the frame
 // is; so the tokens that stay inside a lexeme are found once for each lexeme state and shared by
-// all frames (mask_builder.h).
+// all frames (masks/lexeme_masks.h).
 //
 // Thread safety: a machine may grow in every call; GrammarImpl serialises the calls.
 #ifndef PAWL_GRAMMAR_MACHINE_H_
@@ -32,6 +32,8 @@
 #include "pawl/vocabulary.h"
 
 namespace pawl {
+
+class MachineMasks;
 
 class Machine {
  public:
@@ -74,20 +76,20 @@ class Machine {
   // where they do not fit. Most machines read bytes only.
   virtual Key StepToken(Key /*state*/, TokenId /*token*/, Key by_bytes) { return by_bytes; }
   // Sets the bits of the tokens for which StepToken adds to what their bytes allow.
-  virtual void FillTokens(Key /*state*/, const Vocabulary& /*vocabulary*/, uint32_t* /*words*/) {}
+  virtual void FillTokens(Key /*state*/, uint32_t* /*words*/) {}
+  // Some token may come here that is taken as a whole, so that no byte is forced.
+  virtual bool TakesTokens(Key /*state*/) { return false; }
+  // Somewhere such a token is one that ends the output elsewhere.
+  virtual bool NamesEndTokens() const { return false; }
 
   // Some frames have to remember the text inside a lexeme (the key of an object, to refuse it a
   // second time). For those every byte makes a new frame, which changes nothing inside the lexeme.
   virtual bool TracksText(uint32_t frame) { return false; }
   virtual uint32_t AppendText(uint32_t frame, uint8_t byte) { return frame; }
 
-  // For machines that know a faster way than walking: sets the bits of all tokens below `node` of
-  // the vocabulary's trie (TokenTrie::kRoot: of all tokens) that may follow, `state` being the one
-  // after that node. false: nothing was done. `fresh`: the words are zero and node is the root.
-  virtual bool FillBelow(Key state, const Vocabulary& vocabulary, uint32_t node, bool fresh,
-                         uint32_t* words) {
-    return false;
-  }
+  // The machine's own way to its masks over this vocabulary, made at the first call and kept;
+  // nullptr for machines that are rather walked. All calls name the same vocabulary.
+  virtual MachineMasks* Masks(const Vocabulary& /*vocabulary*/) { return nullptr; }
 
   Key Step(Key state, uint8_t byte) {
     const uint32_t lexeme = StepLexeme(LexemeOf(state), byte);

@@ -15,6 +15,7 @@
 #include "grammar/regex/regex_machine.h"
 #include "schemas/grammar_cache.h"
 #include "schemas/machine/schema_machine.h"
+#include "schemas/masks/schema_masks.h"
 #include "schemas/read/schema_reader.h"
 #include "schemas/read/strict_profile.h"
 #include "schemas/tag/structural_tag.h"
@@ -92,7 +93,8 @@ MachineResult SchemaMachineOf(std::string_view text, const JsonSchemaOptions& op
   if (!read.ok()) return read.error();
   JsonSchemaOptions kept = options;
   kept.resolve_document = nullptr;  // the caller's; nothing asks it from here on
-  auto machine = std::make_shared<schema::SchemaMachine>(std::move(read->table), kept);
+  auto machine = std::make_shared<schema::SchemaMachine>(std::move(read->table), kept,
+                                                         &schema::MakeSchemaMasks);
   if (Status status = machine->CheckSatisfiable(); !status.ok()) return status.error();
   for (std::string& note : read->notes) machine->AddNote(std::move(note));
   return std::shared_ptr<Machine>(std::move(machine));
@@ -134,8 +136,7 @@ MachineResult GrammarMachineOf(std::string_view text, GrammarLanguage language,
 MachineResult TagMachineOf(std::string_view json_text, const GrammarOptions& options,
                            const Vocabulary& vocabulary) {
   const StructuralTagContext context{
-      vocabulary, options,
-      [](std::string_view schema, const JsonSchemaOptions& schema_options) {
+      vocabulary, options, [](std::string_view schema, const JsonSchemaOptions& schema_options) {
         return SchemaMachineOf(schema, schema_options);
       }};
   auto ir = ReadStructuralTag(json_text, context);
@@ -280,9 +281,10 @@ Result<Grammar> Compiler::CompileChoice(std::span<const std::string> choices) co
 }
 
 Result<Grammar> Compiler::CompileSubstring(std::string_view text, bool whole_words) const {
-  return Keep(
-      SubstringMachineOf(text, whole_words), vocabulary_, budget_, text.size(),
-      [source = std::string(text), whole_words] { return SubstringMachineOf(source, whole_words); });
+  return Keep(SubstringMachineOf(text, whole_words), vocabulary_, budget_, text.size(),
+              [source = std::string(text), whole_words] {
+                return SubstringMachineOf(source, whole_words);
+              });
 }
 
 }  // namespace pawl

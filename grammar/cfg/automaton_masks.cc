@@ -4,6 +4,8 @@
 #include <array>
 #include <string_view>
 
+#include "grammar/masks/machine_masks.h"
+
 namespace pawl {
 namespace {
 
@@ -45,9 +47,9 @@ std::optional<std::vector<uint32_t>> AutomatonMasks::Fill(Machine& machine, Mach
     }
   }
   if (places * kStepsPerPlace > trie.size()) return std::nullopt;
+  MachineMasks* const masks = machine.Masks(vocabulary_);
   scratch_.assign(static_cast<size_t>(vocabulary_.mask_words()), 0);
-  if (!machine.FillBelow(key, vocabulary_, TokenTrie::kRoot, true, scratch_.data()))
-    return std::nullopt;
+  if (masks == nullptr || !masks->Fill(key, scratch_.data())) return std::nullopt;
   for (size_t i = 0; i < scratch_.size(); ++i) words[i] |= scratch_[i];
   std::vector<uint32_t> leaving;
   std::array<Machine::Key, 256> after_first;

@@ -5,8 +5,6 @@
 
 #include "grammar/cfg/capture_parse.h"
 #include "grammar/cfg/cfg_masks.h"
-#include "grammar/masks/mask_path.h"
-#include "grammar/masks/token_trie.h"
 
 namespace pawl {
 namespace {
@@ -192,7 +190,7 @@ Machine::Key CfgMachine::StepToken(Key state, TokenId token, Key by_bytes) {
   return id == kDeadState ? kDead : MakeKey(id, 1);
 }
 
-void CfgMachine::FillTokens(Key state, const Vocabulary& /*vocabulary*/, uint32_t* words) {
+void CfgMachine::FillTokens(Key state, uint32_t* words) {
   const ContId fresh = states_[FrameOf(state)].fresh;
   if (fresh == Continuations::kNone) return;
   for (const auto& begin : continuations_->Expand(fresh).tokens) {
@@ -207,13 +205,7 @@ bool CfgMachine::TakesTokens(Key state) {
   return fresh != Continuations::kNone && !continuations_->Expand(fresh).tokens.empty();
 }
 
-bool CfgMachine::FillBelow(Key state, const Vocabulary& vocabulary, uint32_t node, bool fresh,
-                           uint32_t* words) {
-  if (node != TokenTrie::kRoot || !fresh) return false;
-  MasksOf(vocabulary).Fill(FrameOf(state), words);
-  last_mask_path = MaskPath::kTrieWalk;
-  return true;
-}
+MachineMasks* CfgMachine::Masks(const Vocabulary& vocabulary) { return &MasksOf(vocabulary); }
 
 void CfgMachine::PrepareMasks(const Vocabulary& vocabulary, uint64_t steps) {
   if (steps > 0) MasksOf(vocabulary).Prepare(steps);

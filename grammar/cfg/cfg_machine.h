@@ -58,13 +58,10 @@ class CfgMachine : public Machine {
   std::optional<std::string> ShortestCompletion(Key state) override;
   std::optional<std::vector<OutputPiece>> Completion(Key state) override;
   Key StepToken(Key state, TokenId token, Key by_bytes) override;
-  void FillTokens(Key state, const Vocabulary& vocabulary, uint32_t* words) override;
-  // Some token may come here that is taken as a whole, so that no byte is forced.
-  bool TakesTokens(Key state);
-  // Somewhere such a token is one that ends the output elsewhere.
-  bool NamesEndTokens() const { return program_.names_ends; }
-  bool FillBelow(Key state, const Vocabulary& vocabulary, uint32_t node, bool fresh,
-                 uint32_t* words) override;
+  void FillTokens(Key state, uint32_t* words) override;
+  bool TakesTokens(Key state) override;
+  bool NamesEndTokens() const override { return program_.names_ends; }
+  MachineMasks* Masks(const Vocabulary& vocabulary) override;
   // Finds parts of masks beforehand, by up to so many steps (GrammarOptions::prepare_steps).
   // `vocabulary`: the one that masks will be asked about.
   void PrepareMasks(const Vocabulary& vocabulary, uint64_t steps);

@@ -12,6 +12,7 @@
 
 #include "grammar/byte_class.h"
 #include "grammar/cfg/prepare_watch.h"
+#include "grammar/masks/walk.h"
 
 namespace pawl {
 namespace {
@@ -107,7 +108,8 @@ CfgMasks::TokenBits CfgMasks::Pack(std::vector<uint32_t> words) {
   return tokens;
 }
 
-void CfgMasks::Fill(StateId state, uint32_t* words) {
+std::optional<MaskPath> CfgMasks::Fill(Machine::Key key_of_state, uint32_t* words) {
+  const StateId state = Machine::FrameOf(key_of_state);
   if (bytes_ > kMaxBytes) {
     inside_.clear();
     threads_.clear();
@@ -128,7 +130,7 @@ void CfgMasks::Fill(StateId state, uint32_t* words) {
     Or(known->second, words);
   }
   const ContId fresh = machine_.fresh(state);
-  if (fresh == Continuations::kNone) return;
+  if (fresh == Continuations::kNone) return MaskPath::kTrieWalk;
   auto known = fresh_.find(fresh);
   if (known == fresh_.end()) {
     std::vector<uint32_t> mask(words_.size(), 0);
@@ -138,6 +140,7 @@ void CfgMasks::Fill(StateId state, uint32_t* words) {
     bytes_ += BytesOf(known->second);
   }
   Or(known->second, words);
+  return MaskPath::kTrieWalk;
 }
 
 // `state` is the one after `node`.
@@ -150,7 +153,7 @@ void CfgMasks::FillBelow(uint32_t node, StateId state, uint32_t* words, int dept
     return;
   }
   if (at.end - node <= kSmallSubtree || depth >= kMaxDepth) {
-    Walk(node, state, words);
+    WalkState(node, state, words);
     return;
   }
   const size_t count = machine_.threads(state).size();
@@ -167,24 +170,16 @@ void CfgMasks::FillBelow(uint32_t node, StateId state, uint32_t* words, int dept
   }
 }
 
-void CfgMasks::Walk(uint32_t node, StateId state, uint32_t* words) {
+void CfgMasks::WalkState(uint32_t node, StateId state, uint32_t* words) {
   const auto nodes = trie_.nodes();
-  stack_[nodes[node].depth] = state;
-  for (uint32_t i = node + 1; i < nodes[node].end;) {
-    const StateId next = machine_.StepState(stack_[nodes[i].depth - 1u], nodes[i].byte);
-    if (next == CfgMachine::kDeadState) {
-      i = nodes[i].end;
-      continue;
-    }
-    stack_[nodes[i].depth] = next;
+  Walk(trie_, node, state, stack_, [&](StateId before, uint32_t i) {
+    const StateId next = machine_.StepState(before, nodes[i].byte);
+    if (next == CfgMachine::kDeadState) return next;
     if (machine_.OutlivesToken(next)) trie_.SetBits(nodes[i], words);
-    if (TakesAll(i, next)) {
-      classes_.SetBelow(i, words);
-      i = nodes[i].end;
-    } else {
-      ++i;
-    }
-  }
+    if (!TakesAll(i, next)) return next;
+    classes_.SetBelow(i, words);
+    return CfgMachine::kDeadState;
+  });
 }
 
 bool CfgMasks::TakesAll(uint32_t node, StateId state) {
@@ -287,22 +282,14 @@ void CfgMasks::FillGroup(std::span<const uint32_t> group, StateId state, uint32_
   if (TakesAll(node, state)) {
     all_below_.push_back(0);
   } else {
-    stack_[nodes[node].depth] = state;
-    for (uint32_t i = node + 1; i < nodes[node].end;) {
-      const StateId next = machine_.StepState(stack_[nodes[i].depth - 1u], nodes[i].byte);
-      if (next == CfgMachine::kDeadState) {
-        i = nodes[i].end;
-        continue;
-      }
-      stack_[nodes[i].depth] = next;
+    Walk(trie_, node, state, stack_, [&](StateId before, uint32_t i) {
+      const StateId next = machine_.StepState(before, nodes[i].byte);
+      if (next == CfgMachine::kDeadState) return next;
       if (nodes[i].token != kNoToken && machine_.OutlivesToken(next)) reached_.push_back(i - node);
-      if (TakesAll(i, next)) {
-        all_below_.push_back(i - node);
-        i = nodes[i].end;
-      } else {
-        ++i;
-      }
-    }
+      if (!TakesAll(i, next)) return next;
+      all_below_.push_back(i - node);
+      return CfgMachine::kDeadState;
+    });
   }
   for (const uint32_t member : group) {
     for (const uint32_t offset : reached_) trie_.SetBits(nodes[member + offset], words);
@@ -317,7 +304,8 @@ bool CfgMasks::WalkLexeme(const Steps& steps, uint32_t node, const Thread& threa
   const bool lazy = (thread.source & 1) != 0, last = thread.tokens == 1;
   const bool root = node == TokenTrie::kRoot;
   const uint32_t top = root ? 0 : nodes[node].depth;  // bytes that came before the lexeme's
-  std::vector<typename Steps::Key> stack(static_cast<size_t>(trie_.max_depth()) + 1);
+  using StepKey = typename Steps::Key;
+  std::vector<StepKey> stack = WalkStack<StepKey>(trie_);
   stack[top] = steps.Begin(thread.key);
   // Nodes before which the lexeme may end, around the one where the walk is, with the number of
   // tokens before them. They are of use where some token through them stays not inside.
@@ -340,54 +328,43 @@ bool CfgMasks::WalkLexeme(const Steps& steps, uint32_t node, const Thread& threa
       if (tokens - open.back().tokens < all) leaving.push_back(at);
     }
   };
-  const auto walk = [&](uint32_t i, const uint32_t end) {
-    while (i < end) {
-      if (watch.Stops()) return;
-      close(i);
-      const TokenTrie::Node& at = nodes[i];
-      const typename Steps::Key before = stack[at.depth - 1u];
-      const typename Steps::Key after = steps.Step(before, at.byte);
-      // Where the lexeme may end already at the top, the state itself says so.
-      if (at.depth > top + 1u && steps.Accepting(before)) {
-        if (begins_[at.byte]) open.push_back({i, tokens});
-        if (lazy) {
-          i = at.end;
-          continue;
-        }
-      }
-      if (after == 0) {
-        i = at.end;
-        continue;
-      }
-      stack[at.depth] = after;
-      if (at.token != kNoToken && (!last || steps.Accepting(after))) {
-        for (TokenId t = at.token; t != kNoToken; t = trie_.NextSame(t)) set(t);
-        watch.Ends(after, 1);
-      }
-      ++i;
-      // Where all tokens below stay inside, leaving the lexeme there is of no use.
-      if (at.end - i < kWorthAsking) continue;
-      if (!steps.TakesAll(after, classes_.Below(i - 1), lazy, last)) continue;
-      const uint32_t first = trie_.FirstToken(i), all = trie_.FirstToken(at.end) - first;
-      watch.Ends(after, all);
-      if (all < TokenRanges::kMany) {
-        for (const TokenId id : trie_.order().subspan(first, all)) set(id);
-      } else {
-        classes_.SetBelow(i - 1, words_.data());
-        touched_many_ = true;
-        tokens += all;
-      }
-      i = at.end;
+  const auto step = [&](StepKey before, uint32_t i) -> StepKey {
+    if (watch.Stops()) return 0;
+    close(i);
+    const TokenTrie::Node& at = nodes[i];
+    const StepKey after = steps.Step(before, at.byte);
+    // Where the lexeme may end already at the top, the state itself says so.
+    if (at.depth > top + 1u && steps.Accepting(before)) {
+      if (begins_[at.byte]) open.push_back({i, tokens});
+      if (lazy) return 0;
     }
+    if (after == 0) return 0;
+    if (at.token != kNoToken && (!last || steps.Accepting(after))) {
+      for (TokenId t = at.token; t != kNoToken; t = trie_.NextSame(t)) set(t);
+      watch.Ends(after, 1);
+    }
+    // Where all tokens below stay inside, leaving the lexeme there is of no use.
+    const uint32_t below = i + 1;
+    if (at.end - below < kWorthAsking) return after;
+    if (!steps.TakesAll(after, classes_.Below(i), lazy, last)) return after;
+    const uint32_t first = trie_.FirstToken(below), all = trie_.FirstToken(at.end) - first;
+    watch.Ends(after, all);
+    if (all < TokenRanges::kMany) {
+      for (const TokenId id : trie_.order().subspan(first, all)) set(id);
+    } else {
+      classes_.SetBelow(i, words_.data());
+      touched_many_ = true;
+      tokens += all;
+    }
+    return 0;
   };
-  if (root) {
-    walk(0, trie_.size());
-  } else if (nodes[node].end - node > SubtreeClasses::kLarge) {
+  if (!root && nodes[node].end - node > SubtreeClasses::kLarge) {
     for (const SubtreeClasses::Child& child : classes_.ChildrenOf(node).list) {
-      if (steps.Step(stack[top], child.byte) != 0) walk(child.node, nodes[child.node].end);
+      if (steps.Step(stack[top], child.byte) != 0)
+        WalkSpan(trie_, child.node, nodes[child.node].end, stack, step);
     }
   } else {
-    walk(node + 1, nodes[node].end);
+    Walk(trie_, node, stack[top], stack, step);
   }
   close(root ? trie_.size() : nodes[node].end);
   return !watch.Stops();

@@ -20,7 +20,7 @@
 #include "grammar/cfg/automaton_masks.h"
 #include "grammar/cfg/cfg_machine.h"
 #include "grammar/cfg/subtree_classes.h"
-#include "grammar/masks/mask_builder.h"
+#include "grammar/masks/machine_masks.h"
 #include "grammar/masks/token_trie.h"
 #include "pawl/vocabulary.h"
 #include "src/base/memory_size.h"
@@ -28,17 +28,16 @@
 namespace pawl {
 
 // Not thread-safe; asked about one vocabulary only.
-class CfgMasks {
+class CfgMasks : public MachineMasks {
  public:
   CfgMasks(CfgMachine& machine, const Vocabulary& vocabulary);
 
-  // Adds the bits of all tokens whose bytes may follow.
-  void Fill(CfgMachine::StateId state, uint32_t* words);
+  std::optional<MaskPath> Fill(Machine::Key state, uint32_t* words) override;
   // Finds beforehand what lexemes allow: at the start of each regex, then where most tokens take
   // it. `steps`: as GrammarOptions::prepare_steps.
   void Prepare(uint64_t steps);
   const Vocabulary& vocabulary() const { return vocabulary_; }
-  size_t MemoryBytes() const {
+  size_t MemoryBytes() const override {
     return HeapBytes(inside_, threads_, fresh_, words_, touched_, group_of_class_, reached_,
                      all_below_, leaving_, group_of_node_, stack_);
   }
@@ -93,7 +92,7 @@ class CfgMasks {
   void FillBelow(uint32_t node, StateId state, uint32_t* words, int depth);
   void FillThread(uint32_t node, const Thread& thread, uint32_t* words, int depth);
   void FillGroup(std::span<const uint32_t> group, StateId state, uint32_t* words, int depth);
-  void Walk(uint32_t node, StateId state, uint32_t* words);
+  void WalkState(uint32_t node, StateId state, uint32_t* words);
   // All tokens below the node may follow a state that is the one after it. false: perhaps not.
   bool TakesAll(uint32_t node, StateId state);
   const Inside& InsideOf(uint32_t node, const Thread& thread);

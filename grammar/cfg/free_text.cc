@@ -5,9 +5,13 @@
 #include "grammar/cfg/free_text.h"
 
 #include <algorithm>
+#include <map>
 
 #include "grammar/cfg/automaton_masks.h"
+#include "grammar/masks/machine_masks.h"
 #include "grammar/masks/token_trie.h"
+#include "grammar/masks/walk.h"
+#include "src/base/memory_size.h"
 
 namespace pawl {
 namespace {
@@ -55,19 +59,14 @@ uint8_t StepUtf8(uint8_t state, uint8_t byte) {
 struct Utf8Tokens {
   explicit Utf8Tokens(const Vocabulary& vocabulary)
       : words(static_cast<size_t>(vocabulary.mask_words()), 0) {
+    // One more than the state, which leaves 0 for what does not fit.
     const TokenTrie& trie = vocabulary.trie();
-    const auto nodes = trie.nodes();
-    std::vector<uint8_t> states(static_cast<size_t>(trie.max_depth()) + 1, kWhole);
-    for (uint32_t i = 0; i < nodes.size();) {
-      const uint8_t next = StepUtf8(states[nodes[i].depth - 1u], nodes[i].byte);
-      if (next == kBadUtf8) {
-        i = nodes[i].end;
-        continue;
-      }
-      states[nodes[i].depth] = next;
-      trie.SetBits(nodes[i], words.data());
-      ++i;
-    }
+    std::vector<uint8_t> stack = WalkStack<uint8_t>(trie);
+    Walk(trie, TokenTrie::kRoot, uint8_t{kWhole + 1}, stack, [&](uint8_t before, uint32_t i) {
+      const uint8_t next = StepUtf8(static_cast<uint8_t>(before - 1), trie.nodes()[i].byte);
+      if (next != kBadUtf8) trie.SetBits(trie.nodes()[i], words.data());
+      return static_cast<uint8_t>(next + 1);  // kBadUtf8 + 1 is 0
+    });
   }
   std::vector<uint32_t> words;
 };
@@ -189,41 +188,80 @@ std::optional<std::string> FreeText::ShortestCompletion(Key state) {
   return std::nullopt;
 }
 
+class FreeTextMasks : public MachineMasks {
+ public:
+  FreeTextMasks(FreeText& text, const Vocabulary& vocabulary)
+      : text_(text),
+        vocabulary_(vocabulary),
+        trie_(vocabulary.trie()),
+        stack_(WalkStack<Both>(trie_)) {}
+
+  std::optional<MaskPath> Fill(Machine::Key state, uint32_t* words) override;
+  size_t MemoryBytes() const override { return HeapBytes(between_, stack_); }
+  size_t GrowthHint() const override {
+    return between_.size() * static_cast<size_t>(vocabulary_.mask_words()) * sizeof(uint32_t);
+  }
+
+ private:
+  using Key = Machine::Key;
+  using Place = FreeText::Place;
+  // A state, and the one between two stops after the same bytes.
+  struct Both {
+    Key here = Machine::kDead, there = Machine::kDead;
+    bool operator==(const Both&) const = default;
+  };
+  // The mask between two stops.
+  const std::vector<uint32_t>& Between(const Place& place);
+
+  FreeText& text_;
+  const Vocabulary& vocabulary_;
+  const TokenTrie& trie_;
+  // What may follow between two stops, by what is begun of a character.
+  std::map<uint8_t, std::vector<uint32_t>> between_;
+  std::vector<Both> stack_;
+};
+
+FreeText::~FreeText() = default;
+
+size_t FreeText::MemoryBytes() const {
+  return HeapBytes(stops_, nodes_, children_, restricted_, masks_);
+}
+
+size_t FreeText::GrowthHint() const { return masks_ == nullptr ? 0 : masks_->GrowthHint(); }
+
+MachineMasks* FreeText::Masks(const Vocabulary& vocabulary) {
+  if (masks_ == nullptr) masks_ = std::make_unique<FreeTextMasks>(*this, vocabulary);
+  return masks_.get();
+}
+
 // All of UTF-8, less the tokens with a stop inside; those are found by the stop's first two bytes.
-const std::vector<uint32_t>& FreeText::Between(const Place& place, const Vocabulary& vocabulary) {
+const std::vector<uint32_t>& FreeTextMasks::Between(const Place& place) {
   std::vector<uint32_t>& words = between_[place.utf8];
   if (!words.empty()) return words;
-  const TokenTrie& trie = vocabulary.trie();
-  const auto nodes = trie.nodes();
   if (place.utf8 != kWhole) {
-    words.assign(static_cast<size_t>(vocabulary.mask_words()), 0);
-    here_[0] = KeyOf({0, place.chars, place.utf8});
-    for (uint32_t i = 0; i < nodes.size();) {
-      const Key next = StepFrame(here_[nodes[i].depth - 1u], nodes[i].byte);
-      if (next == kDead) {
-        i = nodes[i].end;
-        continue;
-      }
-      here_[nodes[i].depth] = next;
-      trie.SetBits(nodes[i], words.data());
-      ++i;
-    }
+    words.assign(static_cast<size_t>(vocabulary_.mask_words()), 0);
+    const Both start{FreeText::KeyOf({0, place.chars, place.utf8}), Machine::kDead};
+    Walk(trie_, TokenTrie::kRoot, start, stack_, [&](const Both& before, uint32_t i) {
+      const Key next = text_.StepFrame(before.here, trie_.nodes()[i].byte);
+      if (next != Machine::kDead) trie_.SetBits(trie_.nodes()[i], words.data());
+      return Both{next, Machine::kDead};
+    });
     return words;
   }
-  words = vocabulary.Derived<Utf8Tokens>().words;
-  const BytePairs& pairs = vocabulary.Derived<BytePairs>();
-  for (const std::string& stop : stops_) {
+  words = vocabulary_.Derived<Utf8Tokens>().words;
+  const BytePairs& pairs = vocabulary_.Derived<BytePairs>();
+  for (const std::string& stop : text_.stops_) {
     const auto follow = [&](uint32_t node, size_t from) {
       for (size_t k = from; k < stop.size() && node != TokenTrie::kNone; ++k)
-        node = trie.Child(node, static_cast<uint8_t>(stop[k]));
-      if (node != TokenTrie::kNone) ClearBelow(trie, node, words.data());
+        node = trie_.Child(node, static_cast<uint8_t>(stop[k]));
+      if (node != TokenTrie::kNone) ClearBelow(trie_, node, words.data());
     };
     const auto first = static_cast<uint8_t>(stop[0]);
     if (stop.size() > 1) {
       for (const uint32_t node : pairs.Of(first, static_cast<uint8_t>(stop[1]))) follow(node, 2);
       continue;
     }
-    if (const uint32_t node = trie.Child(TokenTrie::kRoot, first); node != TokenTrie::kNone)
+    if (const uint32_t node = trie_.Child(TokenTrie::kRoot, first); node != TokenTrie::kNone)
       follow(node, 1);
     for (int before = 0; before < 256; ++before) {
       for (const uint32_t node : pairs.Of(static_cast<uint8_t>(before), first)) follow(node, 1);
@@ -232,36 +270,22 @@ const std::vector<uint32_t>& FreeText::Between(const Place& place, const Vocabul
   return words;
 }
 
-bool FreeText::FillBelow(Key state, const Vocabulary& vocabulary, uint32_t node, bool fresh,
-                         uint32_t* words) {
-  const TokenTrie& trie = vocabulary.trie();
-  const Place place = PlaceOf(state);
-  if (node != TokenTrie::kRoot || !fresh) return false;
-  if (max_chars_ && *max_chars_ - place.chars < static_cast<uint32_t>(trie.max_depth()))
-    return false;
-  const auto nodes = trie.nodes();
-  here_.resize(static_cast<size_t>(trie.max_depth()) + 1);
-  there_.resize(here_.size());
-  const Key between = KeyOf({0, place.chars, place.utf8});
-  const std::vector<uint32_t>& known = Between(place, vocabulary);
+std::optional<MaskPath> FreeTextMasks::Fill(Key state, uint32_t* words) {
+  const Place place = text_.PlaceOf(state);
+  if (text_.max_chars_ &&
+      *text_.max_chars_ - place.chars < static_cast<uint32_t>(trie_.max_depth()))
+    return std::nullopt;
+  const Key between = FreeText::KeyOf({0, place.chars, place.utf8});
+  const std::vector<uint32_t>& known = Between(place);
   std::copy(known.begin(), known.end(), words);
-  if (between == state) return true;
-  here_[0] = state;
-  there_[0] = between;
-  for (uint32_t i = 0; i < nodes.size();) {
-    const TokenTrie::Node& at = nodes[i];
-    const Key next = StepFrame(here_[at.depth - 1u], at.byte);
-    const Key other = StepFrame(there_[at.depth - 1u], at.byte);
-    if (next == kDead && other != kDead) ClearBelow(trie, i, words);
-    if (next == kDead || next == other) {
-      i = at.end;
-      continue;
-    }
-    here_[at.depth] = next;
-    there_[at.depth] = other;
-    ++i;
-  }
-  return true;
+  if (between == state) return MaskPath::kTrieWalk;
+  Walk(trie_, TokenTrie::kRoot, Both{state, between}, stack_, [&](Both at, uint32_t i) {
+    at.here = text_.StepFrame(at.here, trie_.nodes()[i].byte);
+    at.there = text_.StepFrame(at.there, trie_.nodes()[i].byte);
+    if (at.here == Machine::kDead && at.there != Machine::kDead) ClearBelow(trie_, i, words);
+    return at.here == Machine::kDead || at.here == at.there ? Both{} : at;
+  });
+  return MaskPath::kTrieWalk;
 }
 
 }  // namespace pawl

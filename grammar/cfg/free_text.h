@@ -8,14 +8,13 @@
 
 #include <array>
 #include <cstdint>
-#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "grammar/flat_map.h"
 #include "grammar/machine.h"
-#include "src/base/memory_size.h"
 
 namespace pawl {
 
@@ -29,26 +28,27 @@ struct FreeTextRules {
   static constexpr uint32_t kMostChars = 1u << 28;
 };
 
+class FreeTextMasks;
+
 class FreeText : public Machine {
  public:
   explicit FreeText(const FreeTextRules& rules);
+  ~FreeText() override;
 
   Key Start() override { return start_; }
   uint32_t StepLexeme(uint32_t, uint8_t) override { return kLeavesLexeme; }
   Key StepFrame(Key state, uint8_t byte) override;
   bool Accepting(Key state) override;
   std::optional<std::string> ShortestCompletion(Key state) override;
-  bool FillBelow(Key state, const Vocabulary& vocabulary, uint32_t node, bool fresh,
-                 uint32_t* words) override;
+  MachineMasks* Masks(const Vocabulary& vocabulary) override;
 
-  size_t MemoryBytes() const override {
-    return HeapBytes(stops_, nodes_, children_, restricted_, between_, here_, there_);
-  }
-  size_t GrowthHint() const override { return between_.size() * (size_t{16} << 10); }
+  size_t MemoryBytes() const override;
+  size_t GrowthHint() const override;
   // `before` restricts nothing: no stop can reach from the text into it.
   bool unrestricted() const { return restricted_.empty(); }
 
  private:
+  friend class FreeTextMasks;
   // Nodes of the trie of the stops (Aho and Corasick 1975).
   struct Node {
     uint32_t fail = 0;
@@ -67,8 +67,6 @@ class FreeText : public Machine {
     return MakeKey(place.node + 1, (place.chars << 3 | place.utf8) + 1);
   }
   uint32_t Next(uint32_t node, uint8_t byte) const;
-  // The mask between two stops.
-  const std::vector<uint32_t>& Between(const Place& place, const Vocabulary& vocabulary);
 
   std::vector<std::string> stops_;
   std::vector<Node> nodes_;
@@ -77,9 +75,7 @@ class FreeText : public Machine {
   std::vector<bool> restricted_;       // by node: where `before` must not come; empty when nowhere
   std::optional<uint32_t> max_chars_;
   Key start_ = kDead;
-  // What may follow between two stops, by what is begun of a character.
-  std::map<uint8_t, std::vector<uint32_t>> between_;
-  std::vector<Key> here_, there_;  // by depth
+  std::unique_ptr<FreeTextMasks> masks_;
 };
 
 }  // namespace pawl

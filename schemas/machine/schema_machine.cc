@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "grammar/masks/machine_masks.h"
 #include "schemas/formula/constant.h"
 #include "schemas/unique/distinct.h"
 #include "src/base/json.h"
@@ -25,15 +26,24 @@ uint64_t Mix(uint64_t h, uint64_t v) {
 
 }  // namespace
 
-SchemaMachine::SchemaMachine(std::unique_ptr<SchemaTable> table, const JsonSchemaOptions& options)
+SchemaMachine::SchemaMachine(std::unique_ptr<SchemaTable> table, const JsonSchemaOptions& options,
+                             MakeMasks make_masks)
     : table_(std::move(table)),
       options_(options),
       spelling_{options.canonical_spelling, options.ascii},
       frames_(*table_, options_),
-      solver_(frames_, options_) {
+      solver_(frames_, options_),
+      make_masks_(make_masks) {
   lexemes_.push_back({Mode::kAfter, 0, UINT32_MAX, 0});  // index 0 is the dead lexeme
   nodes_.emplace_back();                                 // index 0 is no node
   texts_.push_back({0, 0});
+}
+
+SchemaMachine::~SchemaMachine() = default;
+
+MachineMasks* SchemaMachine::Masks(const Vocabulary& vocabulary) {
+  if (masks_ == nullptr && make_masks_ != nullptr) masks_ = make_masks_(*this, vocabulary);
+  return masks_.get();
 }
 
 Status SchemaMachine::CheckSatisfiable() {
@@ -51,20 +61,15 @@ size_t SchemaMachine::MemoryBytes() const {
                                    node_index_, texts_, text_index_, strings_, string_index_,
                                    numbers_, number_row_, number_rows_, number_index_, keys_,
                                    keys_apart_, named_keys_, plain_, plain_keys_, plain_index_,
-                                   items_with_, value_masks_, rests_, distinct_rests_,
-                                   simple_closings_, value_rests_, wide_walks_, key_rests_);
+                                   masks_);
 }
 
 size_t SchemaMachine::GrowthHint() const {
-  const size_t rests = tokens_ == nullptr ? 0 : tokens_->rest_count() / 8;
-  const size_t words = mask_bytes_;
   return lexemes_.size() * (sizeof(Lexeme) + 48) + nodes_.size() * (sizeof(Node) + 48) +
          texts_.size() * (sizeof(Text) + 40) + frames_.GrowthHint() + solver_.GrowthHint() +
          table_->GrowthHint() + keys_.size() * 1200 + number_rows_.size() * 64 +
          (keys_apart_.size() + named_keys_.size()) * 64 +
-         (value_masks_.size() + wide_walks_.size()) * (words + 200) +
-         (distinct_rests_.size() + value_rests_.size()) * (rests + 100) +
-         (rests_.size() + key_rests_.size()) * 40;
+         (masks_ == nullptr ? 0 : masks_->GrowthHint());
 }
 
 Machine::Key SchemaMachine::Start() {
@@ -207,6 +212,22 @@ IdSets::Id SchemaMachine::KeysApart(const Frame& frame) {
     keys_apart_.emplace(std::pair(shape, *it), out);
   }
   return out;
+}
+
+PlainKeys* SchemaMachine::PlainKeysOf(FrameId id) {
+  if (id >= plain_.size()) plain_.resize(frames_.size(), kNotAsked);
+  if (plain_[id] == kNotAsked) {
+    const Frame& frame = frames_[id];
+    plain_[id] = kNotPlain;
+    if (PlainKeys::Fits(frames_, options_, frame)) {
+      const auto [it, fresh] = plain_index_.try_emplace(uint64_t{frame.layout} << 32 | frame.must,
+                                                        static_cast<uint32_t>(plain_keys_.size()));
+      if (fresh)
+        plain_keys_.push_back(std::make_unique<PlainKeys>(frames_, solver_, options_, frame));
+      plain_[id] = it->second;
+    }
+  }
+  return plain_[id] == kNotPlain ? nullptr : plain_keys_[plain_[id]].get();
 }
 
 StringSearch& SchemaMachine::KeySearch(FrameId id) {
@@ -402,6 +423,22 @@ Machine::Key SchemaMachine::Space(Key state, const Lexeme& lexeme, uint8_t byte)
       return MakeKey(FrameOf(state), Structure(lexeme.mode));
   }
   return kDead;
+}
+
+uint64_t SchemaMachine::SpacesAllowed(Key state) const {
+  const Lexeme& lexeme = lexemes_[LexemeOf(state)];
+  switch (options_.whitespace) {
+    case JsonSchemaOptions::Whitespace::kCompact:
+      return 0;
+    case JsonSchemaOptions::Whitespace::kBounded: {
+      const auto most = static_cast<uint32_t>(std::max(0, options_.max_whitespace));
+      if (lexeme.mode == Mode::kAfter && nodes_[FrameOf(state)].parent == 0) return 0;
+      return lexeme.state < most ? most - lexeme.state : 0;
+    }
+    case JsonSchemaOptions::Whitespace::kAny:
+      return UINT64_MAX;
+  }
+  return 0;
 }
 
 Machine::Key SchemaMachine::StepFrame(Key state, uint8_t byte) {
@@ -653,8 +690,5 @@ std::bitset<256> SchemaMachine::LastBytes() {
   }
   return last;
 }
-
-// Under uniqueItems the shortest completion may be an item that was there already; of the next
-// shortest one is new.
 
 }  // namespace pawl::schema

@@ -3,9 +3,8 @@
 // state will do, which remembers nothing. The few that are left are tried on the state itself.
 #include <algorithm>
 
-#include "grammar/masks/mask_builder.h"
-#include "grammar/masks/mask_path.h"
-#include "schemas/machine/schema_machine.h"
+#include "grammar/masks/walk.h"
+#include "schemas/masks/schema_masks.h"
 #include "schemas/unique/item_tokens.h"
 #include "src/base/json.h"
 
@@ -23,19 +22,19 @@ void CollectStrings(const json::Value& value, std::vector<std::string>& out) {
 
 }  // namespace
 
-SchemaMachine::NodeId SchemaMachine::TwinNode(NodeId id) {
-  Node node = nodes_[id];
+SchemaMasks::NodeId SchemaMasks::TwinNode(NodeId id) {
+  Node node = machine_.node(id);
   if (!node.tracks_items) return id;
-  const std::string key = node.reads_key ? TextSince(node.text, node.start) : "";
+  const std::string key = node.reads_key ? machine_.TextSince(node.text, node.start) : "";
   node.tracks_items = false;
   node.parent = TwinNode(node.parent);
   node.text = node.start = 0;
-  for (const char c : key) node.text = InternText(node.text, static_cast<uint8_t>(c));
-  return InternNode(node);
+  for (const char c : key) node.text = machine_.InternText(node.text, static_cast<uint8_t>(c));
+  return machine_.InternNode(node);
 }
 
-std::optional<std::string> SchemaMachine::BegunString(NodeId id) const {
-  const std::string text = TextSince(nodes_[id].text, nodes_[id].start);
+std::optional<std::string> SchemaMasks::BegunString(NodeId id) const {
+  const std::string text = machine_.TextSince(machine_.node(id).text, machine_.node(id).start);
   size_t open = std::string::npos;
   bool inside = false;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -53,14 +52,14 @@ std::optional<std::string> SchemaMachine::BegunString(NodeId id) const {
   return std::move(parsed->text);
 }
 
-bool SchemaMachine::HasItems(NodeId id) const {
-  for (; id != 0 && nodes_[id].tracks_items; id = nodes_[id].parent) {
-    if (frames_[nodes_[id].frame].items != IdSets::kEmpty) return true;
+bool SchemaMasks::HasItems(NodeId id) const {
+  for (; id != 0 && machine_.node(id).tracks_items; id = machine_.node(id).parent) {
+    if (frames_[machine_.node(id).frame].items != IdSets::kEmpty) return true;
   }
   return false;
 }
 
-bool SchemaMachine::OccursInItems(NodeId id, const std::string& text) {
+bool SchemaMasks::OccursInItems(NodeId id, const std::string& text) {
   for (uint32_t item = indexed_items_; item < frames_.item_count(); ++item) {
     std::vector<std::string> strings;
     auto value = json::Parse(frames_.ItemText(item), {.max_depth = 1 << 20});
@@ -70,8 +69,8 @@ bool SchemaMachine::OccursInItems(NodeId id, const std::string& text) {
   indexed_items_ = frames_.item_count();
   const auto found = items_with_.find(text);
   if (found == items_with_.end()) return false;
-  for (; id != 0 && nodes_[id].tracks_items; id = nodes_[id].parent) {
-    const IdSets::Id items = frames_[nodes_[id].frame].items;
+  for (; id != 0 && machine_.node(id).tracks_items; id = machine_.node(id).parent) {
+    const IdSets::Id items = frames_[machine_.node(id).frame].items;
     for (const uint32_t item : found->second) {
       if (frames_.items().Contains(items, item)) return true;
     }
@@ -79,11 +78,11 @@ bool SchemaMachine::OccursInItems(NodeId id, const std::string& text) {
   return false;
 }
 
-bool SchemaMachine::StringsAreFree(const Frame& frame) {
+bool SchemaMasks::StringsAreFree(const Frame& frame) {
   if (!frames_.PlainUnique(frame)) return false;
-  FormulaArena& formulas = table_->formulas;
+  FormulaArena& formulas = frames_.table().formulas;
   for (const AtomId id : formulas.MustAtoms(frame.must)) {
-    const ArrayAtom& array = table_->array(id);
+    const ArrayAtom& array = frames_.table().array(id);
     const auto free = [&](FormulaId item) {
       return formulas.IsConstant(formulas.ForKind(item, kStringValue));
     };
@@ -95,21 +94,21 @@ bool SchemaMachine::StringsAreFree(const Frame& frame) {
 // Where a string ends, three things may happen to the items around it: none of them ends there; the
 // string is an item, of an array that takes any string; or an item ends of which it is a part. Then
 // an item that is new is like any other new one.
-void SchemaMachine::RefuseItems(const Below& below) {
-  const NodeId id = FrameOf(below.state);
-  const Node node = nodes_[id];
+void SchemaMasks::RefuseItems(const Place& place) {
+  const NodeId id = Machine::FrameOf(place.state);
+  const Node node = machine_.node(id);
   const std::optional<std::string> begun = BegunString(id);
   const bool first = !HasItems(id);
   const bool item = frames_.NeedsCanonicalItems(frames_[node.frame]);
   const bool free = item && StringsAreFree(frames_[node.frame]);
-  const bool around = !item || nodes_[node.parent].tracks_items;
+  const bool around = !item || machine_.node(node.parent).tracks_items;
   std::unordered_map<uint32_t, bool> like_others;  // by rest
-  for (const StringIndex::Crossing& crossing : below.index.crossings()) {
-    uint32_t& word = below.words[static_cast<size_t>(crossing.token) >> 5];
+  for (const StringIndex::Crossing& crossing : place.index->crossings()) {
+    uint32_t& word = place.words[static_cast<size_t>(crossing.token) >> 5];
     const uint32_t bit = 1u << (crossing.token & 31);
     if ((word & bit) == 0) continue;
-    const std::string_view bytes = below.vocabulary.bytes(crossing.token);
-    const size_t quote = below.vocabulary.trie().nodes()[crossing.quote].depth - 1u;
+    const std::string_view bytes = vocabulary_.bytes(crossing.token);
+    const size_t quote = trie_.nodes()[crossing.quote].depth - 1u;
     const std::string_view rest = bytes.substr(quote + 1);
     const bool closes = rest.find_first_of("]}") != std::string_view::npos;
     if (!item && !closes) continue;
@@ -120,55 +119,51 @@ void SchemaMachine::RefuseItems(const Below& below) {
     if (fresh && free && !(closes && around)) continue;
     if (fresh && !item) {
       const auto [it, unknown] = like_others.try_emplace(crossing.rest, false);
-      if (unknown) it->second = WalkToken(below, crossing.token) != kDead;
+      if (unknown) it->second = WalkToken(place, crossing.token) != Machine::kDead;
       if (!it->second) word &= ~bit;
       continue;
     }
-    if (WalkToken(below, crossing.token) == kDead) word &= ~bit;
+    if (WalkToken(place, crossing.token) == Machine::kDead) word &= ~bit;
   }
 }
 
-bool SchemaMachine::FillTracked(Key state, const Vocabulary& vocabulary, uint32_t* words) {
-  const Lexeme lexeme = lexemes_[LexemeOf(state)];
-  const NodeId node = FrameOf(state);
-  const Key twin = MakeKey(TwinNode(node), LexemeOf(state));
-  if (!FillBelow(twin, vocabulary, TokenTrie::kRoot, true, words)) return false;
+std::optional<MaskPath> SchemaMasks::FillTracked(const Place& place) {
+  const Lexeme lexeme = LexemeAt(place.state);
+  const NodeId node = Machine::FrameOf(place.state);
+  if (!place.root() || !machine_.node(node).tracks_items) return std::nullopt;
+  const Key twin = Machine::MakeKey(TwinNode(node), Machine::LexemeOf(place.state));
+  if (!FillBelow(At(twin, TokenTrie::kRoot, place.words, nullptr))) return std::nullopt;
   if (lexeme.mode == Mode::kString || lexeme.mode == Mode::kKey) {
-    RefuseItems({state, vocabulary, TokenTrie::kRoot, *TokensOf(vocabulary).Below(TokenTrie::kRoot),
-                 words});
-    last_mask_path = MaskPath::kUniqueItems;
-    return true;
+    RefuseItems(place);
+    return MaskPath::kUniqueItems;
   }
-  if (lexeme.mode == Mode::kNumber && numbers_[lexeme.search]->Accepts(lexeme.state)) {
+  if (lexeme.mode == Mode::kNumber && machine_.number(lexeme).Accepts(lexeme.state)) {
     // It goes on, or it is there; then the items are known that follow.
     const Key detached = Detached(twin);
-    if (detached == kDead) return false;
-    const Goal goal = frames_.PendingGoal(nodes_[node].frame);
-    const Key after = EndValue(node, solver_.scalars().NumberTruth(goal, lexeme.state), -1);
-    std::vector<uint32_t> behind(static_cast<size_t>(vocabulary.mask_words()), 0);
-    if (after != kDead && !FillTracked(after, vocabulary, behind.data())) return false;
-    const ValueMask& mask = ValueMaskOf(detached, vocabulary);
-    for (size_t i = 0; i < behind.size(); ++i) words[i] = mask.words[i] | behind[i];
+    if (detached == Machine::kDead) return std::nullopt;
+    const Goal goal = frames_.PendingGoal(machine_.node(node).frame);
+    const Key after =
+        machine_.EndValue(node, solver_.scalars().NumberTruth(goal, lexeme.state), -1);
+    std::vector<uint32_t> behind(static_cast<size_t>(vocabulary_.mask_words()), 0);
+    if (after != Machine::kDead &&
+        !FillTracked(At(after, TokenTrie::kRoot, behind.data(), nullptr))) {
+      return std::nullopt;
+    }
+    const ValueMask& mask = ValueMaskOf(detached);
+    for (size_t i = 0; i < behind.size(); ++i) place.words[i] = mask.words[i] | behind[i];
   }
-  const auto set = [&](TokenId token, bool fits) {
-    const uint32_t bit = 1u << (token & 31);
-    uint32_t& word = words[static_cast<size_t>(token) >> 5];
-    word = fits ? word | bit : word & ~bit;
-  };
-  const ItemTokens& tokens = vocabulary.Derived<ItemTokens>();
-  for (const TokenId token : tokens.ids()) set(token, false);
-  const TokenTrie& trie = tokens.trie();
-  std::vector<Key> stack(static_cast<size_t>(trie.max_depth()) + 1);
-  stack[0] = state;
-  StepThrough(
-      *this, trie, 0, trie.size(), stack, [](Key, uint32_t) { return false; },
-      [&](uint32_t i, Key) {
-        for (TokenId at = trie.nodes()[i].token; at != kNoToken; at = trie.NextSame(at))
-          set(tokens.ids()[static_cast<size_t>(at)], true);
-        return i + 1;
-      });
-  last_mask_path = MaskPath::kUniqueItems;
-  return true;
+  const ItemTokens& items = vocabulary_.Derived<ItemTokens>();
+  for (const TokenId token : items.ids()) Clear(place, token);
+  const TokenTrie& trie = items.trie();
+  std::vector<Key> stack = WalkStack<Key>(trie);
+  Walk(trie, TokenTrie::kRoot, place.state, stack, [&](Key before, uint32_t i) {
+    const Key after = machine_.Step(before, trie.nodes()[i].byte);
+    if (after == Machine::kDead) return after;
+    for (TokenId at = trie.nodes()[i].token; at != kNoToken; at = trie.NextSame(at))
+      Set(place, items.ids()[static_cast<size_t>(at)]);
+    return after;
+  });
+  return MaskPath::kUniqueItems;
 }
 
 }  // namespace pawl::schema

@@ -7,18 +7,19 @@
 #include <array>
 #include <bitset>
 
-#include "grammar/masks/mask_builder.h"
-#include "grammar/masks/mask_path.h"
-#include "schemas/machine/schema_machine.h"
+#include "grammar/masks/walk.h"
+#include "schemas/masks/schema_masks.h"
 #include "schemas/masks/structure_tokens.h"
 
 namespace pawl::schema {
 namespace {
 constexpr size_t kDigitsAtOnce = 32;  // longer numbers in one token are walked like anything else
-}
+// In place of a state: digits that were taken without a look.
+constexpr uint32_t kPassed = UINT32_MAX - 1;
+}  // namespace
 
-Machine::Key SchemaMachine::Detached(Key state) {
-  const Lexeme& lexeme = lexemes_[LexemeOf(state)];
+Machine::Key SchemaMasks::Detached(Key state) {
+  const Lexeme& lexeme = LexemeAt(state);
   switch (lexeme.mode) {
     case Mode::kColon:
     case Mode::kValue:
@@ -26,189 +27,149 @@ Machine::Key SchemaMachine::Detached(Key state) {
     case Mode::kLiteral:
       break;
     default:
-      return kDead;
+      return Machine::kDead;
   }
-  const Node& node = nodes_[FrameOf(state)];
+  const Node& node = NodeAt(state);
   const Frame& frame = frames_[node.frame];
-  if (node.tracks_items || !frame.has_pending || !frame.waiting.empty()) return kDead;
-  if (frame.kind == kNullValue) return kDead;  // it stands alone already
+  if (node.tracks_items || !frame.has_pending || !frame.waiting.empty()) return Machine::kDead;
+  if (frame.kind == kNullValue) return Machine::kDead;  // it stands alone already
   Node alone;
   alone.frame = frames_.Root(frame.pending_must);
-  return MakeKey(InternNode(alone), LexemeOf(state));
+  return Machine::MakeKey(machine_.InternNode(alone), Machine::LexemeOf(state));
 }
 
-bool SchemaMachine::Exits(Key state, uint8_t byte) {
-  if (!IsSpace(byte) && byte != ',' && byte != ']' && byte != '}') return false;
-  if (nodes_[FrameOf(state)].parent != 0) return false;
-  const Lexeme& lexeme = lexemes_[LexemeOf(state)];
+bool SchemaMasks::Exits(Key state, uint8_t byte) const {
+  if (!machine_.IsSpace(byte) && byte != ',' && byte != ']' && byte != '}') return false;
+  if (NodeAt(state).parent != 0) return false;
+  const Lexeme& lexeme = LexemeAt(state);
   return lexeme.mode == Mode::kAfter ||
-         (lexeme.mode == Mode::kNumber && numbers_[lexeme.search]->Accepts(lexeme.state));
+         (lexeme.mode == Mode::kNumber && machine_.number(lexeme).Accepts(lexeme.state));
 }
 
-Machine::Key SchemaMachine::AfterDetached(Key state) { return EndValue(FrameOf(state), {}, -1); }
-
-uint64_t SchemaMachine::SpacesAllowed(Key state) const {
-  const Lexeme& lexeme = lexemes_[LexemeOf(state)];
-  switch (options_.whitespace) {
-    case JsonSchemaOptions::Whitespace::kCompact:
-      return 0;
-    case JsonSchemaOptions::Whitespace::kBounded: {
-      const auto most = static_cast<uint32_t>(std::max(0, options_.max_whitespace));
-      if (lexeme.mode == Mode::kAfter && nodes_[FrameOf(state)].parent == 0) return 0;
-      return lexeme.state < most ? most - lexeme.state : 0;
-    }
-    case JsonSchemaOptions::Whitespace::kAny:
-      return UINT64_MAX;
-  }
-  return 0;
-}
-
-void SchemaMachine::WalkAll(Key state, const Vocabulary& vocabulary, uint32_t* words) {
-  const TokenTrie& trie = vocabulary.trie();
-  std::vector<Key> stack(static_cast<size_t>(trie.max_depth()) + 1);
-  const auto leaves = Leaves(vocabulary);
-  const Mode mode = lexemes_[LexemeOf(state)].mode;
+void SchemaMasks::WalkAll(Key state, uint32_t* words, ValueMask* apart) {
+  const Mode mode = LexemeAt(state).mode;
   if (mode == Mode::kNumber || mode == Mode::kLiteral) {
-    for (uint32_t i = 0; i < trie.size(); i = trie.nodes()[i].end) {
-      if (detaching_ != nullptr && Exits(state, trie.nodes()[i].byte)) {
-        detaching_->ends_here = true;
+    for (uint32_t i = 0; i < trie_.size(); i = trie_.nodes()[i].end) {
+      if (apart != nullptr && Exits(state, trie_.nodes()[i].byte)) {
+        apart->ends_here = true;
         continue;
       }
-      if (const Key entered = Step(state, trie.nodes()[i].byte); entered != kDead)
-        WalkBelow(*this, vocabulary, i, entered, words, stack, leaves);
+      if (const Key entered = machine_.Step(state, trie_.nodes()[i].byte);
+          entered != Machine::kDead)
+        WalkFrom(i, entered, words, apart);
     }
     return;
   }
-  if (const std::string_view owed = Owed(lexemes_[LexemeOf(state)]); !owed.empty()) {
+  if (const std::string_view owed = machine_.Owed(LexemeAt(state)); !owed.empty()) {
     uint32_t at = TokenTrie::kRoot;
     for (const char c : owed) {
-      at = trie.Child(at, static_cast<uint8_t>(c));
+      at = trie_.Child(at, static_cast<uint8_t>(c));
       if (at == TokenTrie::kNone) return;
-      state = StepFrame(state, static_cast<uint8_t>(c));
-      trie.SetBits(trie.nodes()[at], words);
+      state = machine_.StepFrame(state, static_cast<uint8_t>(c));
+      trie_.SetBits(trie_.nodes()[at], words);
     }
-    WalkBelow(*this, vocabulary, at, state, words, stack, leaves);
+    WalkFrom(at, state, words, apart);
     return;
   }
-  const StructureTokens& structure = vocabulary.Derived<StructureTokens>();
-  const uint64_t spaces = SpacesAllowed(state);
-  structure.SetSpaces(spaces, {words, static_cast<size_t>(vocabulary.mask_words())});
-  for (const char* byte = Following(mode); *byte != 0; ++byte) {
+  const StructureTokens& structure = vocabulary_.Derived<StructureTokens>();
+  const uint64_t spaces = machine_.SpacesAllowed(state);
+  structure.SetSpaces(spaces, {words, static_cast<size_t>(vocabulary_.mask_words())});
+  for (const char* byte = SchemaMachine::Following(mode); *byte != 0; ++byte) {
     const auto places = structure.PlacesOf(static_cast<uint8_t>(*byte));
     if (places.empty()) continue;
-    const Key entered = StepFrame(state, static_cast<uint8_t>(*byte));
-    if (entered == kDead) continue;
+    const Key entered = machine_.StepFrame(state, static_cast<uint8_t>(*byte));
+    if (entered == Machine::kDead) continue;
     for (const StructureTokens::Place& place : places) {
-      if (place.spaces <= spaces)
-        WalkBelow(*this, vocabulary, place.node, entered, words, stack, leaves);
+      if (place.spaces <= spaces) WalkFrom(place.node, entered, words, apart);
     }
   }
 }
 
-const SchemaMachine::ValueMask& SchemaMachine::ValueMaskOf(Key detached,
-                                                           const Vocabulary& vocabulary) {
+const SchemaMasks::ValueMask& SchemaMasks::ValueMaskOf(Key detached) {
   std::unique_ptr<ValueMask>& slot = value_masks_[detached];
   if (slot != nullptr) return *slot;
   auto mask = std::make_unique<ValueMask>();
-  mask->words.assign(static_cast<size_t>(vocabulary.mask_words()), 0);
-  detaching_ = mask.get();
-  WalkAll(detached, vocabulary, mask->words.data());
-  detaching_ = nullptr;
+  mask->words.assign(static_cast<size_t>(vocabulary_.mask_words()), 0);
+  WalkAll(detached, mask->words.data(), mask.get());
   slot = std::move(mask);
   return *slot;
 }
 
-void SchemaMachine::FillNumber(Key state, const Vocabulary& vocabulary, uint32_t begin,
-                               uint32_t* words) {
-  const TokenTrie& trie = vocabulary.trie();
-  const auto nodes = trie.nodes();
-  std::vector<Key> below;
-  std::array<LexemeId, kDigitsAtOnce> stack;
-  const uint16_t top = nodes[begin].depth;
-  stack[0] = LexemeOf(state);
-  const Lexeme lexeme = lexemes_[stack[0]];
-  const auto is_digit = [](uint8_t byte) { return byte >= '0' && byte <= '9'; };
-  const bool any_digits = numbers_[lexeme.search]->TakesAnyDigits(lexeme.state);
-  std::array<uint8_t, kDigitsAtOnce> path;  // byte by depth below `begin`
-  size_t passed = 0;                        // digits of the path that were taken without a look
-  for (uint32_t i = begin + 1; i < nodes[begin].end;) {
+// Below a node that has led into a number.
+std::optional<MaskPath> SchemaMasks::FillNumber(const Place& place) {
+  const uint32_t frame = Machine::FrameOf(place.state), first = Machine::LexemeOf(place.state);
+  const Lexeme lexeme = LexemeAt(place.state);
+  if (place.root() || lexeme.mode != Mode::kNumber || machine_.TracksText(frame))
+    return std::nullopt;
+  const auto nodes = trie_.nodes();
+  const uint16_t top = nodes[place.node].depth;
+  const bool any_digits = machine_.number(lexeme).TakesAnyDigits(lexeme.state);
+  std::array<uint8_t, kDigitsAtOnce> path;  // byte by depth below the node
+  Walk(trie_, place.node, first, number_stack_, [&](uint32_t before, uint32_t i) {
     const TokenTrie::Node& node = nodes[i];
     const auto depth = static_cast<size_t>(node.depth - top);
     const bool fits = depth < kDigitsAtOnce;
-    passed = std::min(passed, depth - 1);
-    if (fits && any_digits && passed == depth - 1 && is_digit(node.byte)) {
-      path[depth] = node.byte;
-      passed = depth;
-      trie.SetBits(node, words);
-      ++i;
-      continue;
+    if (fits) path[depth] = node.byte;
+    if (fits && any_digits && (depth == 1 || before == kPassed) && node.byte >= '0' &&
+        node.byte <= '9') {
+      trie_.SetBits(node, place.words);
+      return kPassed;
     }
-    LexemeId before = stack[0];
-    if (passed == depth - 1) {
-      for (size_t k = 1; k < depth; ++k) before = StepNumber(before, path[k]);
-    } else {
-      before = stack[depth - 1];
+    if (before == kPassed) {
+      before = first;
+      for (size_t k = 1; k < depth; ++k) before = machine_.StepNumber(before, path[k]);
     }
-    const LexemeId after = StepNumber(before, node.byte);
-    if (after == kDeadLexeme) {
-      i = node.end;
-    } else if (after == kLeavesLexeme || !fits) {
-      const Key key = MakeKey(FrameOf(state), before);
-      if (detaching_ != nullptr && Exits(key, node.byte)) {
-        detaching_->exits.push_back(i);
-      } else if (const Key entered = Step(key, node.byte); entered != kDead) {
-        below.resize(static_cast<size_t>(trie.max_depth()) + 1);
-        WalkBelow(*this, vocabulary, i, entered, words, below, Leaves(vocabulary));
-      }
-      i = node.end;
-    } else {
-      path[depth] = node.byte;
-      stack[depth] = after;
-      trie.SetBits(node, words);
-      ++i;
+    const uint32_t after = machine_.StepNumber(before, node.byte);
+    if (after == Machine::kDeadLexeme) return after;
+    if (after != Machine::kLeavesLexeme && fits) {
+      trie_.SetBits(node, place.words);
+      return after;
     }
-  }
+    const Key key = Machine::MakeKey(frame, before);
+    if (place.apart != nullptr && Exits(key, node.byte)) {
+      place.apart->exits.push_back(i);
+    } else if (const Key entered = machine_.Step(key, node.byte); entered != Machine::kDead) {
+      WalkFrom(i, entered, place.words, place.apart);
+    }
+    return Machine::kDeadLexeme;
+  });
+  return MaskPath::kValue;
 }
 
-bool SchemaMachine::FillValue(Key state, const Vocabulary& vocabulary, uint32_t* words) {
-  if (TracksText(FrameOf(state))) return false;
-  TokensOf(vocabulary);
-  const Key detached = Detached(state);
-  if (detached == kDead) {
-    WalkAll(state, vocabulary, words);
-    last_mask_path = MaskPath::kStructure;
-    return true;
+std::optional<MaskPath> SchemaMasks::FillValue(const Place& place) {
+  const Mode mode = LexemeAt(place.state).mode;
+  if (!place.root() || mode == Mode::kString || mode == Mode::kKey ||
+      machine_.TracksText(Machine::FrameOf(place.state))) {
+    return std::nullopt;
   }
-  const ValueMask& mask = ValueMaskOf(detached, vocabulary);
-  last_mask_path = MaskPath::kValue;
-  std::copy(mask.words.begin(), mask.words.end(), words);
-  if (mask.exits.empty() && mask.closings.empty() && !mask.ends_here) return true;
-  const Key after = AfterDetached(state);
-  if (after == kDead) return true;
-  if (mask.ends_here) WalkAll(after, vocabulary, words);
+  const Key detached = Detached(place.state);
+  if (detached == Machine::kDead) {
+    WalkAll(place.state, place.words, nullptr);
+    return MaskPath::kStructure;
+  }
+  const ValueMask& mask = ValueMaskOf(detached);
+  std::copy(mask.words.begin(), mask.words.end(), place.words);
+  if (mask.exits.empty() && mask.closings.empty() && !mask.ends_here) return MaskPath::kValue;
+  const Key after = AfterDetached(place.state);
+  if (after == Machine::kDead) return MaskPath::kValue;
+  if (mask.ends_here) WalkAll(after, place.words, nullptr);
   if (!mask.closings.empty()) {
     const Rests& rests = RestsAfter(after);
     for (const auto& [token, rest] : mask.closings) {
-      if (((rests[rest >> 6] >> (rest & 63)) & 1) != 0)
-        words[static_cast<size_t>(token) >> 5] |= 1u << (token & 31);
+      if (Allows(rests, rest)) Set(place, token);
     }
   }
-  const TokenTrie& trie = vocabulary.trie();
   std::array<Key, 256> left;
   std::bitset<256> known;
-  std::vector<Key> stack(static_cast<size_t>(trie.max_depth()) + 1);
   for (const uint32_t exit : mask.exits) {
-    const TokenTrie::Node& node = trie.nodes()[exit];
-    if (!known[node.byte]) {
-      known[node.byte] = true;
-      left[node.byte] = Step(after, node.byte);
+    const uint8_t byte = trie_.nodes()[exit].byte;
+    if (!known[byte]) {
+      known[byte] = true;
+      left[byte] = machine_.Step(after, byte);
     }
-    if (left[node.byte] != kDead)
-      WalkBelow(*this, vocabulary, exit, left[node.byte], words, stack,
-                [](Key, uint32_t) { return false; });
+    if (left[byte] != Machine::kDead) WalkFrom(exit, left[byte], place.words, nullptr);
   }
-  last_mask_path = MaskPath::kValue;
-  return true;
+  return MaskPath::kValue;
 }
 
 }  // namespace pawl::schema

@@ -76,6 +76,9 @@ class StringProgram {
   const std::vector<AtomId>& atoms() const { return atoms_; }
   // The program is one regex, and its state leads to acceptance without a doubt.
   bool SurelyLive(StateId state) const;
+  // The same where all atoms are to be true together: all but one regex are fulfilled for good, and
+  // that one leads to acceptance without a doubt.
+  bool SurelyLiveTogether(StateId state);
   // A state that can be reached from here, and from whatever state follows; kNoState when none is
   // known.
   StateId AlwaysAhead(StateId state);

@@ -39,6 +39,9 @@ class StringSearch {
     hopeless_ = std::move(hopeless);
   }
 
+  // A string is accepted when all atoms of the program are true of it, and then only.
+  void SetConjunction() { conjunction_ = true; }
+
   StringProgram& program() { return program_; }
   // The program aside.
   size_t MemoryBytes() const {
@@ -213,6 +216,7 @@ class StringSearch {
   std::function<bool(StateId)> live_;
   int64_t fuel_;
   bool one_atom_ = false;
+  bool conjunction_ = false;
   uint64_t least_ = 0;
   std::function<bool(StateId)> hopeless_;
   int64_t spent_ = 0;                         // on searches that took more than small() steps

@@ -13,7 +13,6 @@
 #include <tuple>
 #include <utility>
 
-#include "grammar/masks/mask_path.h"
 #include "schemas/scalar/class_walk.h"
 #include "schemas/scalar/json_string.h"
 #include "src/base/utf8.h"
@@ -38,14 +37,14 @@ class Walk {
         words_(words),
         closings_(closings) {}
 
-  void Run(StringSearch::StateId state, uint32_t node, bool fresh) {
+  MaskPath Run(StringSearch::StateId state, uint32_t node, bool fresh) {
     const bool root = root_ = node == TokenTrie::kRoot;
     const auto nodes = trie_.nodes();
     const uint32_t begin = root ? 0 : node + 1;
     const auto end = root ? static_cast<uint32_t>(nodes.size()) : nodes[node].end;
     const uint16_t top = root ? 0 : nodes[node].depth;
     const auto freedom = search_.FreedomOf(state);
-    last_mask_path = freedom ? MaskPath::kFreeString : MaskPath::kNarrowString;
+    MaskPath path = freedom ? MaskPath::kFreeString : MaskPath::kNarrowString;
     if (freedom && fresh) {
       CopyBase(freedom->max);
       Close(index_.first(), index_.last(), state, 0, *freedom);
@@ -71,7 +70,7 @@ class Walk {
       const bool wide = !apart_ && fresh && !spelling_.ascii &&
                         CountBeginnings(search_, state, trie_, classes) >= kWide;
       if (wide && WalkClasses(search_, state, vocabulary_, classes, words_)) {
-        last_mask_path = MaskPath::kWideString;
+        path = MaskPath::kWideString;
         steps_ = classes.intricate();
         for (step_ = 0; step_ < steps_.size();) {
           const ClassTrie::Step& step = steps_[step_];
@@ -83,6 +82,7 @@ class Walk {
       }
     }
     Gather();
+    return path;
   }
 
  private:
@@ -365,11 +365,11 @@ class Walk {
 
 }  // namespace
 
-void WalkString(StringSearch& search, StringSearch::StateId state, const Vocabulary& vocabulary,
-                uint32_t node, const StringTokens& tokens, const StringIndex& index,
-                StringSpelling spelling, bool fresh, uint32_t* words,
-                std::vector<StringClosings>& closings) {
-  Walk(search, vocabulary, tokens, index, spelling, words, closings).Run(state, node, fresh);
+MaskPath WalkString(StringSearch& search, StringSearch::StateId state, const Vocabulary& vocabulary,
+                    uint32_t node, const StringTokens& tokens, const StringIndex& index,
+                    StringSpelling spelling, bool fresh, uint32_t* words,
+                    std::vector<StringClosings>& closings) {
+  return Walk(search, vocabulary, tokens, index, spelling, words, closings).Run(state, node, fresh);
 }
 
 }  // namespace pawl::schema

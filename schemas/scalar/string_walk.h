@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "grammar/masks/mask_path.h"
 #include "schemas/scalar/string_search.h"
 #include "schemas/scalar/string_tokens.h"
 
@@ -30,11 +31,11 @@ struct StringClosings {
 
 // `state`: of the search at a boundary of code points, reached where `index` begins; live. Sets the
 // bits in `words` of the tokens that stay inside, and appends the others. `fresh`: words are zero,
-// and index is that of the root.
-void WalkString(StringSearch& search, StringSearch::StateId state, const Vocabulary& vocabulary,
-                uint32_t node, const StringTokens& tokens, const StringIndex& index,
-                StringSpelling spelling, bool fresh, uint32_t* words,
-                std::vector<StringClosings>& closings);
+// and index is that of the root. The way by which they were found.
+MaskPath WalkString(StringSearch& search, StringSearch::StateId state, const Vocabulary& vocabulary,
+                    uint32_t node, const StringTokens& tokens, const StringIndex& index,
+                    StringSpelling spelling, bool fresh, uint32_t* words,
+                    std::vector<StringClosings>& closings);
 
 }  // namespace pawl::schema
 

@@ -38,6 +38,7 @@ void AddInfo(CLI::App& app, Action& action);
 void AddSample(CLI::App& app, Action& action);
 void AddGrammar(CLI::App& app, Action& action);
 void AddSchemaTest(CLI::App& app, Action& action);
+void AddServe(CLI::App& app, Action& action);
 void AddMonitor(CLI::App& app, Action& action);
 
 // Prints "pawl COMMAND: place: message" on stderr ("pawl: " without a command) and returns the exit

@@ -116,19 +116,25 @@ void DeviceFlags::AddTo(CLI::App* command) {
       ->capture_default_str();
 }
 
-Result<std::unique_ptr<Model>> LoadWeights(const std::string& command, const std::string& folder,
-                                           int threads, const std::string& dtype,
-                                           const DeviceFlags& device) {
-  Progress progress(command, "loading " + folder);
+ModelOptions ModelOptionsOf(const std::string& command, int threads, const std::string& dtype,
+                            const DeviceFlags& device) {
   ModelOptions options;
   options.threads = threads;
   options.dtype = DtypeNamed(dtype);
   options.device = static_cast<Device>(IndexOf(kDevices, device.device));
   options.kv_dtype = static_cast<KvDtype>(IndexOf(kKvDtypes, device.kv_dtype));
   options.kernels = KernelsNamed(device.kernels);
-  options.on_fallback = [&](const std::string& reason) {
+  options.on_fallback = [command](const std::string& reason) {
     Note(command, "note: no CUDA device is used: " + reason + "; the model runs on the CPU");
   };
+  return options;
+}
+
+Result<std::unique_ptr<Model>> LoadWeights(const std::string& command, const std::string& folder,
+                                           int threads, const std::string& dtype,
+                                           const DeviceFlags& device) {
+  Progress progress(command, "loading " + folder);
+  ModelOptions options = ModelOptionsOf(command, threads, dtype, device);
   options.progress = [&](double fraction) {
     progress.Set(fmt::format("loading {}: {:.0f} %", folder, fraction * 100));
   };

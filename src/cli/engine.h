@@ -49,7 +49,10 @@ struct DeviceFlags {
   std::string kernels = "auto";
   void AddTo(CLI::App* command);
 };
-// `threads` 0: all cores. `dtype`: one of those names. Where --device auto falls back to the CPU, a
+// `threads` 0: all cores. `dtype`: one of those names. on_fallback says so on stderr.
+ModelOptions ModelOptionsOf(const std::string& command, int threads, const std::string& dtype,
+                            const DeviceFlags& device);
+// The same, loaded. Where --device auto falls back to the CPU, a
 // line on stderr says why.
 Result<std::unique_ptr<Model>> LoadWeights(const std::string& command, const std::string& folder,
                                            int threads, const std::string& dtype = "stored",

@@ -53,6 +53,7 @@ int Main(int argc, char** argv) {
   Action action;
   AddExtract(app, action);
   AddGenerate(app, action);
+  AddServe(app, action);
   AddValidate(app, action);
   AddMask(app, action);
   AddBench(app, action);

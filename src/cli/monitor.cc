@@ -44,7 +44,8 @@ int Run(const Flags& flags) {
   return Fail(kName, Error{ErrorCode::kUnsupported,
                            "this pawl was built without the monitors; scripts/install_deps.sh "
                            "installs what they need, "
-                           "then build again"});
+                           "then build again",
+                            ""});
 }
 
 #else

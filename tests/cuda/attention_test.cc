@@ -1,20 +1,17 @@
 // Rotation, the cache and attention against double precision; rows in any company and paths of
 // draft trees by their bits.
+#include "kernels/cuda/reference/attention.h"
+
 #include <algorithm>
 #include <numeric>
 
 #include "kernels/cuda/layer.h"
 #include "kernels/cuda/prefill.h"
+#include "kernels/cuda/reference/layer.h"
 #include "tests/cuda/cuda_test_util.h"
 
 namespace pawl::PAWL_GPU {
 namespace {
-
-double E4m3Value(uint8_t code) {
-  const int e = code >> 3 & 15;
-  const double size = e == 0 ? std::ldexp(code & 7, -9) : std::ldexp(8 + (code & 7), e - 10);
-  return (code & 0x80) != 0 ? -size : size;
-}
 
 // What comes back from a cache of that type.
 double Kept(CacheType type, float value) {
@@ -23,7 +20,7 @@ double Kept(CacheType type, float value) {
   double best = 0;
   for (int code = 0; code < 256; ++code) {
     if ((code & 0x7f) == 0x7f) continue;
-    const double candidate = E4m3Value(static_cast<uint8_t>(code));
+    const double candidate = reference::E4m3Value(static_cast<uint8_t>(code));
     if (std::fabs(candidate - value) < std::fabs(best - value)) best = candidate;
   }
   return best;
@@ -203,48 +200,70 @@ struct Sequence {
 
   // The vector of a head after norm and rotation.
   std::vector<double> Rotated(int position, int head) const {
-    const int d = c.head_dim;
-    const float* v = qkv.data() + position * width + head * d;
-    const std::vector<float>& norm = head < c.heads ? q_norm : k_norm;
-    double squares = 0;
-    for (int i = 0; i < d; ++i) squares += double{v[i]} * v[i];
-    std::vector<double> out(static_cast<size_t>(d)), in(static_cast<size_t>(d));
-    for (int i = 0; i < d; ++i) {
-      const auto n = static_cast<size_t>(i);
-      in[n] = c.norm ? v[i] / std::sqrt(squares / d + 1e-6) * norm[n] : v[i];
-    }
-    for (int i = 0; i < d / 2; ++i) {
-      const double cosine = rope[static_cast<size_t>(position * d + i)];
-      const double sine = rope[static_cast<size_t>(position * d + d / 2 + i)];
-      const auto a = static_cast<size_t>(i), b = static_cast<size_t>(i + d / 2);
-      out[a] = in[a] * cosine - in[b] * sine;
-      out[b] = in[b] * cosine + in[a] * sine;
-    }
-    return out;
+    DeviceRow row;
+    row.position = position;
+    RotateAndStore args;
+    args.qkv = const_cast<float*>(qkv.data()) + position * width;
+    args.rows = &row;
+    args.heads = c.heads;
+    args.q_norm = c.norm ? q_norm.data() : nullptr;
+    args.k_norm = c.norm ? k_norm.data() : nullptr;
+    args.epsilon = 1e-6f;
+    args.rope = rope.data();
+    args.cache = cache;
+    return reference::RotatedAt(args, 0, head);
   }
 
-  std::vector<double> Expected(int position) const {
-    std::vector<double> all;
-    const int first = c.window > 0 ? std::max(0, position + 1 - c.window) : 0;
-    for (int h = 0; h < c.heads; ++h) {
-      const int kv = h / (c.heads / c.kv_heads);
-      const std::vector<double> q = Rotated(position, h);
-      std::vector<double> out(static_cast<size_t>(c.head_dim));
-      double sum = 0;
-      for (int j = first; j <= position; ++j) {
+  // The cache in host memory.
+  struct HostCache {
+    explicit HostCache(const Sequence& sequence)
+        : keys(sequence.keys->values()), values(sequence.values->values()), cache(sequence.cache) {
+      cache.keys = keys.data();
+      cache.values = values.data();
+    }
+    std::vector<std::byte> keys, values;
+    Cache cache;
+  };
+  // How far, at most, what the cache holds of the positions below `length` is from the vectors
+  // that went into it, rounded to its type. Says that keys and values are where they belong, which
+  // Expected takes for granted.
+  double CacheError(const HostCache& host, int length) const {
+    double worst = 0;
+    for (int kv = 0; kv < c.kv_heads; ++kv) {
+      for (int j = 0; j < length; ++j) {
         const std::vector<double> key = Rotated(j, c.heads + kv);
-        double score = 0;
-        for (size_t i = 0; i < q.size(); ++i) {
-          score += q[i] * Kept(c.type, static_cast<float>(key[i]));
-        }
-        score *= 0.3;
-        if (c.soft_cap > 0) score = c.soft_cap * std::tanh(score / c.soft_cap);
-        const double weight = std::exp(score);
-        sum += weight;
         const float* value = qkv.data() + j * width + (c.heads + c.kv_heads + kv) * c.head_dim;
-        for (size_t i = 0; i < out.size(); ++i) out[i] += weight * Kept(c.type, value[i]);
+        for (int d = 0; d < c.head_dim; ++d) {
+          const double kept[] = {Kept(c.type, static_cast<float>(key[static_cast<size_t>(d)])),
+                                 Kept(c.type, value[d])};
+          const double got[] = {reference::CacheAt(host.cache, host.cache.keys, Slot(j), kv, d),
+                                reference::CacheAt(host.cache, host.cache.values, Slot(j), kv, d)};
+          for (int i = 0; i < 2; ++i) {
+            worst = std::max(worst, std::fabs(kept[i] - got[i]) / (1e-2 + std::fabs(kept[i])));
+          }
+        }
       }
-      for (const double v : out) all.push_back(v / sum);
+    }
+    return worst;
+  }
+  std::vector<double> Expected(const HostCache& host, int position) const {
+    const DeviceRow row = Plain(position);
+    std::vector<float> queries;
+    std::vector<double> all;
+    for (int h = 0; h < c.heads; ++h) {
+      for (const double v : Rotated(position, h)) queries.push_back(static_cast<float>(v));
+    }
+    Attention args;
+    args.q = queries.data();
+    args.rows = &row;
+    args.heads = c.heads;
+    args.tables = table.data();
+    args.cache = host.cache;
+    args.scale = 0.3f;
+    args.soft_cap = c.soft_cap;
+    args.window = c.window;
+    for (int h = 0; h < c.heads; ++h) {
+      for (const double v : reference::AttentionAt(args, 0, h)) all.push_back(v);
     }
     return all;
   }
@@ -284,20 +303,22 @@ TEST_F(AttentionTest, EqualsDoublePrecisionInAnyCompany) {
     checked.push_back(DeviceRow());  // padding
     checked_from.push_back(0);
     const std::vector<float> got = sequence.Run(checked, checked_from);
+    const Sequence::HostCache host(sequence);
+    // A number between two that the type has can fall the other way.
+    EXPECT_LT(sequence.CacheError(host, c.length), c.type == CacheType::kF32    ? 1e-4
+                                                   : c.type == CacheType::kBf16 ? 1e-2
+                                                                                : 0.15)
+        << label;
     const auto size = static_cast<size_t>(c.heads * c.head_dim);
     for (size_t r = 0; r + 1 < checked.size(); ++r) {
-      const std::vector<double> expected = sequence.Expected(checked_from[r]);
+      const std::vector<double> expected = sequence.Expected(host, checked_from[r]);
       double error = 0, norm = 0;
       for (size_t i = 0; i < size; ++i) {
         const double difference = got[r * size + i] - expected[i];
         error += difference * difference;
         norm += expected[i] * expected[i];
       }
-      // Rounding to the cache's type can fall the other way where float and double differ.
-      const double bound = c.type == CacheType::kF32    ? 1e-5
-                           : c.type == CacheType::kBf16 ? 1e-3
-                                                        : 2e-2;
-      EXPECT_LT(std::sqrt(error / norm), bound) << label << " row " << r;
+      EXPECT_LT(std::sqrt(error / norm), 1e-5) << label << " row " << r;
       const std::vector<float> alone = sequence.Run({checked[r]}, {checked_from[r]});
       EXPECT_EQ(std::memcmp(alone.data(), got.data() + r * size, size * 4), 0) << label;
     }
@@ -450,10 +471,11 @@ TEST_F(AttentionTest, PromptsInTilesEqualDoublePrecision) {
       pieces.push_back({i, std::min(1 + static_cast<int>(random() % 40), count - i)});
     }
     const std::vector<float> got = sequence.Prefill(first, count, whole);
+    const Sequence::HostCache host(sequence);
     const auto size = static_cast<size_t>(c.heads * c.head_dim);
     double error = 0, norm = 0;
     for (size_t r = 0; r < static_cast<size_t>(count); ++r) {
-      const std::vector<double> expected = sequence.Expected(first + static_cast<int>(r));
+      const std::vector<double> expected = sequence.Expected(host, first + static_cast<int>(r));
       for (size_t i = 0; i < size; ++i) {
         const double difference = got[r * size + i] - expected[i];
         error += difference * difference;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/pack.h"
+#include "kernels/cuda/reference/layer.h"
 #include "src/model/quantize.h"
 #include "tests/cuda/cuda_test_util.h"
 
@@ -94,13 +95,16 @@ TEST_F(LayerTest, NormAndAdd) {
       PAWL_EXPECT_OK(RunNormAndAdd(args, nullptr));
       return device_x.values();
     });
+    NormAndAdd host;
+    host.y = y.data();
+    host.y_stride = columns;
+    host.norm = norm.data();
+    host.epsilon = 1e-5f;
+    host.columns = columns;
     for (size_t r = 0; r < count; ++r) {
-      double squares = 0;
-      for (size_t i = 0; i < size; ++i) squares += double{y[r * size + i]} * y[r * size + i];
-      const double factor = 1 / std::sqrt(squares / columns + 1e-5);
-      for (size_t i = 0; i < size; ++i) {
-        EXPECT_NEAR(got[r * size + i], x[r * size + i] + y[r * size + i] * factor * norm[i], 1e-5);
-      }
+      const std::vector<double> expected =
+          reference::NormAndAddRow(host, static_cast<int>(r), x.data() + r * size);
+      for (size_t i = 0; i < size; ++i) EXPECT_NEAR(got[r * size + i], expected[i], 1e-5);
     }
   }
 }

@@ -1,5 +1,7 @@
 // The kernels of pawl/cuda_kernels.h: masks against the CPU kernel, tokens against the sampler,
 // log-probabilities and the largest few against double precision.
+#include "kernels/cuda/reference/masked_rows.h"
+
 #include <algorithm>
 #include <memory>
 
@@ -68,6 +70,20 @@ struct Rows {
   std::span<const float> Logits(int i) const {
     return std::span(logits).subspan(LogitRow(i) * static_cast<size_t>(logits_stride),
                                      static_cast<size_t>(vocabulary));
+  }
+  // What the kernels are given, in host memory; `bytes`: Bytes().
+  MaskedRows OnHost(const std::vector<std::byte>& bytes) const {
+    MaskedRows args;
+    args.logits = bytes.data();
+    args.type = type;
+    args.logits_stride = logits_stride;
+    args.vocabulary = vocabulary;
+    args.masks = masks.data();
+    args.masks_stride = masks_stride;
+    args.logit_rows = logit_rows.empty() ? nullptr : logit_rows.data();
+    args.mask_rows = mask_rows.empty() ? nullptr : mask_rows.data();
+    args.count = count;
+    return args;
   }
   std::unique_ptr<Mask> MaskOf(int i) const {
     if (MaskRow(i) < 0) return nullptr;
@@ -183,12 +199,15 @@ TEST_F(MaskedRowsTest, TokensAreTheSamplers) {
       PAWL_EXPECT_OK(Sample(args, nullptr));
       return tokens.values();
     });
+    const std::vector<std::byte> bytes = rows.Bytes();
+    const MaskedRows host = rows.OnHost(bytes);
     for (int i = 0; i < rows.count; ++i) {
       const auto n = static_cast<size_t>(i);
       Sampler sampler({.temperature = temperatures[n], .seed = seeds[n]});
       const std::unique_ptr<Mask> mask = rows.MaskOf(i);
       const Result<TokenId> expected = sampler.Sample(rows.Logits(i), mask.get(), positions[n], {});
       EXPECT_EQ(got[n], expected.ok() ? *expected : kNothingAllowed) << c.vocabulary << " " << i;
+      EXPECT_EQ(got[n], reference::Draw(host, i, temperatures[n], seeds[n], positions[n]));
     }
   }
 }
@@ -251,36 +270,25 @@ TEST_F(MaskedRowsTest, LogSoftmaxAndTopK) {
       return tokens.values();
     });
     const std::vector<float> top_logprobs = logprobs.values();
+    const std::vector<std::byte> bytes = rows.Bytes();
+    const MaskedRows host = rows.OnHost(bytes);
     for (int i = 0; i < rows.count; ++i) {
       const auto n = static_cast<size_t>(i);
-      const std::unique_ptr<Mask> mask = rows.MaskOf(i);
-      const std::span<const float> logits = rows.Logits(i);
-      double sum = 0;
-      std::vector<int32_t> allowed;
-      for (int t = 0; t < c.vocabulary; ++t) {
-        if (mask != nullptr && !mask->Allows(t)) continue;
-        allowed.push_back(t);
-        sum += std::exp(double{logits[static_cast<size_t>(t)]});
-      }
-      size_t next = 0;
+      const std::vector<double> expected = reference::LogSoftmaxRow(host, i);
       for (size_t t = 0; t < vocabulary; ++t) {
         const float value = got[n * vocabulary + t];
-        if (next < allowed.size() && allowed[next] == static_cast<int32_t>(t)) {
-          ASSERT_NEAR(value, logits[t] - std::log(sum), 1e-5) << c.vocabulary;
-          ++next;
-        } else {
+        if (std::isinf(expected[t])) {
           ASSERT_EQ(value, -std::numeric_limits<float>::infinity());
+        } else {
+          ASSERT_NEAR(value, expected[t], 1e-5) << c.vocabulary;
         }
       }
-      std::stable_sort(allowed.begin(), allowed.end(), [&](int32_t a, int32_t b) {
-        return logits[static_cast<size_t>(a)] > logits[static_cast<size_t>(b)];
-      });
+      const std::vector<int32_t> expected_tokens = reference::TopTokens(host, i, k);
       for (size_t j = 0; j < k_size; ++j) {
-        const bool some = j < allowed.size();
-        ASSERT_EQ(top_tokens[n * k_size + j], some ? allowed[j] : -1) << c.vocabulary << " " << j;
-        if (!some) continue;
-        ASSERT_NEAR(top_logprobs[n * k_size + j],
-                    logits[static_cast<size_t>(allowed[j])] - std::log(sum), 1e-5);
+        const int32_t token = expected_tokens[j];
+        ASSERT_EQ(top_tokens[n * k_size + j], token) << c.vocabulary << " " << j;
+        if (token < 0) continue;
+        ASSERT_NEAR(top_logprobs[n * k_size + j], expected[static_cast<size_t>(token)], 1e-5);
       }
     }
   }

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "kernels/cuda/reference/matmul.h"
 #include "tests/cuda/weights_util.h"
 
 namespace pawl::PAWL_GPU {
@@ -42,12 +43,6 @@ const Case kCases[] = {
     {DeviceWeight::kI4, 37, 512, 2, false, true, true, Gate::kNone, 5, true},
     {DeviceWeight::kI4, 33, 128, 9, true, false, false, Gate::kNone, 6, true},
 };
-
-double Act(Gate gate, double v) {
-  if (gate == Gate::kNone) return v;
-  if (gate == Gate::kSilu) return v / (1 + std::exp(-v));
-  return v / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (v + 0.044715 * v * v * v)));
-}
 
 class MatMulTest : public GpuTest {};
 
@@ -97,29 +92,20 @@ TEST_F(MatMulTest, EqualsDoublePrecision) {
     };
     const std::vector<float> got = InAnyOrder<float>([&] { return run(0, rows); });
 
+    MatMul host = args;
+    host.parts[0].w = OnHost(w.packed);
+    host.parts[0].up = OnHost(up.packed);
+    host.parts[0].bias = c.bias ? bias.data() : nullptr;
+    host.parts[0].up_bias = c.bias ? up_bias.data() : nullptr;
+    host.x = x.data();
+    host.norm = c.norm ? norm.data() : nullptr;
     double error = 0, magnitude = 0;
     for (size_t r = 0; r < rows; ++r) {
-      double squares = 0;
-      for (size_t k = 0; k < columns; ++k)
-        squares += double{x[r * x_stride + k]} * x[r * x_stride + k];
-      const double factor =
-          c.norm ? 1 / std::sqrt(squares / static_cast<double>(columns) + 1e-5) : 1;
       for (size_t o = 0; o < outputs; ++o) {
-        double sum = c.bias ? bias[o] : 0, other = c.bias ? up_bias[o] : 0, size = 1;
-        for (size_t k = 0; k < columns; ++k) {
-          const double input = x[r * x_stride + k] * factor * (c.norm ? norm[k] : 1.0f);
-          sum += w.exact[o * columns + k] * input;
-          other += up.exact[o * columns + k] * input;
-          size += w.exact[o * columns + k] * w.exact[o * columns + k] * input * input;
-        }
-        double expected = sum;
-        if (c.gate != Gate::kNone) {
-          expected = Act(c.gate, sum) * other;
-          size *= std::max(1.0, other * other);
-        }
-        if (c.add) expected += before[r * outputs + o];
-        error += (got[r * outputs + o] - expected) * (got[r * outputs + o] - expected);
-        magnitude += size;
+        const size_t at = r * outputs + o;
+        const double expected = reference::MatMulAt(host, 0, static_cast<int>(r),
+                                                    static_cast<int>(o), before[at], &magnitude);
+        error += (got[at] - expected) * (got[at] - expected);
       }
     }
     // x = hi + lo to 2^-17 or so.
@@ -133,6 +119,30 @@ TEST_F(MatMulTest, EqualsDoublePrecision) {
       const std::vector<float> part = run(first, size);
       EXPECT_EQ(std::memcmp(part.data(), got.data() + first * outputs, part.size() * 4), 0)
           << label << ", " << size << " from " << first;
+    }
+  }
+}
+
+// What the reference reads in packed matrices is what they were packed from.
+TEST_F(MatMulTest, TheReferencesWeightsAreExact) {
+  Random random(6);
+  for (const DeviceWeight type : {DeviceWeight::kBf16, DeviceWeight::kF16, DeviceWeight::kF32,
+                                  DeviceWeight::kFp8, DeviceWeight::kI8, DeviceWeight::kI4}) {
+    for (const int shift : {4, 5, 6}) {
+      if (shift != 5 && type != (shift == 4 ? DeviceWeight::kI8 : DeviceWeight::kI4)) continue;
+      for (const bool minimums : {false, true}) {
+        if (minimums && type != DeviceWeight::kI4) continue;
+        const int rows = 35, columns = 100;
+        const Weights w = MakeWeights(random, type, rows, columns, shift, minimums);
+        const DeviceMatrix matrix = OnHost(w.packed);
+        for (int r = 0; r < rows; ++r) {
+          for (int k = 0; k < columns; ++k) {
+            const double exact = w.exact[static_cast<size_t>(r * columns + k)];
+            ASSERT_NEAR(reference::WeightAt(matrix, r, k), exact, 1e-6 * std::fabs(exact))
+                << static_cast<int>(type) << " " << r << " " << k;
+          }
+        }
+      }
     }
   }
 }

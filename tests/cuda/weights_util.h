@@ -93,6 +93,16 @@ inline Weights MakeWeights(Random& random, DeviceWeight type, int rows, int colu
   return weights;
 }
 
+// A packed matrix in host memory, for the references.
+inline DeviceMatrix OnHost(const PackedMatrix& packed) {
+  DeviceMatrix matrix = packed.shape;
+  matrix.data = packed.data.data();
+  matrix.scales = packed.scales.data();
+  matrix.minimums = packed.minimums.empty() ? nullptr : packed.minimums.data();
+  matrix.row_scales = packed.row_scales.data();
+  return matrix;
+}
+
 // A packed matrix in device memory.
 struct Uploaded {
   explicit Uploaded(const PackedMatrix& packed)

@@ -15,6 +15,7 @@
 
 #include "grammar/masks/mask_builder.h"
 #include "schemas/machine/schema_machine.h"
+#include "schemas/masks/schema_masks.h"
 #include "schemas/read/schema_reader.h"
 #include "src/base/file.h"
 #include "src/base/json.h"
@@ -60,7 +61,7 @@ void Walk(const std::string& schema, const Vocabulary& vocabulary, Dice& dice, T
     ++tally.skipped;
     return;
   }
-  schema::SchemaMachine machine(std::move(read->table), options);
+  schema::SchemaMachine machine(std::move(read->table), options, &schema::MakeSchemaMasks);
   if (!machine.CheckSatisfiable().ok()) {
     ++tally.skipped;
     return;

@@ -17,6 +17,7 @@
 
 namespace {
 
+using pawl::SourceDir;
 namespace fs = std::filesystem;
 
 struct Floor {
@@ -39,8 +40,7 @@ const std::vector<Floor>& Floors() {
         "tag"},
        {"pawl/", "src/base/", "grammar/"},
        {},
-       // The machine holds the plan of an object's keys, which belongs to its masks.
-       {"schemas/machine/schema_machine.h -> schemas/masks/plain_keys.h"}}};
+       {}}};
   return floors;
 }
 

@@ -1,4 +1,4 @@
-#include "schemas/masks/plain_keys.h"
+#include "schemas/solve/plain_keys.h"
 
 #include <algorithm>
 

@@ -1,0 +1,454 @@
+#!/usr/bin/env python3
+"""Loads `pawl serve` on loopback and records what happens. Needs nothing but Python.
+
+  bench/server/load.py streams [--clients 200]      many streaming clients at once: headers, first event
+  bench/server/load.py soak [--requests 20000]      mixed schemas, 1 % hostile, 5 % that hang up, slow readers: memory, failures
+  bench/server/load.py fuzz [--requests 10000]      broken HTTP and broken JSON: the server must live
+  bench/server/load.py extract [--requests 500]     /v1/extract equals `pawl extract`, alone and under load
+  bench/server/load.py cold [--tools 128]           a schema of many tools, cold and known: what the first token waits
+  bench/server/load.py overhead                     tokens per second through the server and through `pawl extract`
+
+Each starts a server of its own (--pawl build/pawl, --model), ends it with SIGTERM and checks its exit code.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+class Server:
+    def __init__(self, args, *options):
+        command = [args.pawl, "serve", "--port", "0", "--log", "none", *options]
+        if args.model:
+            command += ["--model", args.model]
+        self.errors = tempfile.TemporaryFile()
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.errors, text=True)
+        line = self.process.stdout.readline()
+        if "listening" not in line:
+            self.errors.seek(0)
+            sys.exit("the server did not start: " + self.errors.read().decode())
+        self.port = int(line.rsplit(":", 1)[1])
+
+    def rss(self):
+        with open(f"/proc/{self.process.pid}/status") as status:
+            return next(int(line.split()[1]) / 1024 for line in status if line.startswith("VmRSS"))
+
+    def cpu(self):
+        with open(f"/proc/{self.process.pid}/stat") as stat:
+            fields = stat.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def stop(self):
+        begin = time.time()
+        self.process.send_signal(signal.SIGTERM)
+        code = self.process.wait(30)
+        print(f"SIGTERM: exit code {code} after {time.time() - begin:.2f} s")
+        if code != 0:
+            self.errors.seek(0)
+            print(self.errors.read().decode()[-4000:])
+        return code == 0
+
+
+class Reply:
+    def __init__(self):
+        self.status, self.body, self.headers_at, self.first_at, self.end_at = 0, b"", 0.0, 0.0, 0.0
+
+    def json(self):
+        return json.loads(self.body)
+
+
+async def call(port, path, body, slow=0.0, hang_up=None):
+    """One request on a connection of its own; hang_up: after so many seconds."""
+    reply = Reply()
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 20)
+    try:
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        begin = time.perf_counter()
+        writer.write(f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(data)}\r\n\r\n".encode() + data)
+        await writer.drain()
+        if hang_up is not None:
+            await asyncio.sleep(hang_up)
+            return reply
+        head = await reader.readuntil(b"\r\n\r\n")
+        reply.headers_at = time.perf_counter() - begin
+        reply.status = int(head[9:12])
+        if b"chunked" in head:
+            while True:
+                size = int(await reader.readline(), 16)
+                chunk = await reader.readexactly(size + 2)
+                if not reply.first_at:
+                    reply.first_at = time.perf_counter() - begin
+                reply.body += chunk[:-2]
+                if size == 0:
+                    break
+                if slow:
+                    await asyncio.sleep(slow)
+        else:
+            length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+            reply.body = await reader.readexactly(length)
+        reply.end_at = time.perf_counter() - begin
+    finally:
+        writer.close()
+    return reply
+
+
+def schemas():
+    folder = os.path.join(ROOT, "schemas/examples")
+    return {name: json.load(open(os.path.join(folder, name))) for name in sorted(os.listdir(folder))}
+
+
+def texts():
+    with open(os.path.join(ROOT, "models/tiny-extract/eval/handwritten.jsonl")) as file:
+        rows = [json.loads(line) for line in file]
+    return [row.get("text") or row.get("input") for row in rows]
+
+
+def chat(text, schema, **more):
+    form = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
+    return {"messages": [{"role": "user", "content": text}], "response_format": form, "temperature": 0, **more}
+
+
+def percentile(values, p):
+    values = sorted(values)
+    return values[min(len(values) - 1, int(p / 100 * len(values)))]
+
+
+def content_of(body):
+    content, finish = "", None
+    for line in body.decode().split("\n"):
+        if not line.startswith("data: ") or line == "data: [DONE]":
+            continue
+        event = json.loads(line[6:])
+        if "error" in event:
+            return None, event["error"]["message"]
+        for choice in event["choices"]:
+            content += choice["delta"].get("content") or ""
+            finish = choice["finish_reason"] or finish
+    return content, finish
+
+
+def streams(args):
+    server = Server(args)
+    forms, all_texts = list(schemas().values()), texts()
+
+    async def main():
+        bodies = [chat(all_texts[i % len(all_texts)], forms[i % len(forms)], stream=True) for i in range(args.clients)]
+        return await asyncio.gather(*(call(server.port, "/v1/chat/completions", b) for b in bodies), return_exceptions=True)
+
+    worst = 0
+    for round_number in range(args.rounds):
+        replies = asyncio.run(main())
+        failures = [r for r in replies if isinstance(r, Exception) or r.status != 200]
+        bad = 0
+        for reply in replies:
+            content, _ = content_of(reply.body) if not isinstance(reply, Exception) else (None, None)
+            try:
+                json.loads(content)
+            except (TypeError, ValueError):
+                bad += 1
+        headers = [r.headers_at for r in replies if not isinstance(r, Exception)]
+        first = [r.first_at for r in replies if not isinstance(r, Exception)]
+        end = [r.end_at for r in replies if not isinstance(r, Exception)]
+        worst = max(worst, len(failures) + bad)
+        print(f"round {round_number + 1}: {args.clients} streams at once: headers p50 {percentile(headers, 50):.3f} s, "
+              f"p99 {percentile(headers, 99):.3f} s; first event p50 {percentile(first, 50):.3f} s, p99 {percentile(first, 99):.3f} s; "
+              f"end p99 {percentile(end, 99):.3f} s; {len(failures)} failures, {bad} that are not JSON")
+    return server.stop() and worst == 0
+
+
+HOSTILE = [
+    {"type": "object", "properties": {"a": {"pattern": "(" * 3000}}},
+    {"$ref": "#"},
+    {"type": "string", "pattern": "(a{1,1000}){1,1000}"},
+    {"oneOf": [{"type": "string", "pattern": f"^(a|b)*{'c' * i}"} for i in range(60)]},
+    {"enum": []},
+    {"type": "array", "uniqueItems": True, "minItems": 30, "items": {"pattern": "^[0-9]{1,9}$"}},
+    {"type": "integer", "multipleOf": 7, "not": {"multipleOf": 3}, "minimum": 10 ** 30},
+]
+
+
+def soak(args):
+    server = Server(args)
+    forms, all_texts = list(schemas().values()), texts()
+    counts, wrong = {}, []
+    rss = []
+
+    async def one(i, rng):
+        draw = rng.random()
+        text = rng.choice(all_texts)
+        if draw < 0.01:
+            reply = await call(server.port, "/v1/chat/completions", chat(text, rng.choice(HOSTILE), max_tokens=40))
+            return "hostile " + str(reply.status)
+        if draw < 0.06:
+            body = chat(text, rng.choice(forms), stream=True)
+            await call(server.port, "/v1/chat/completions", body, hang_up=rng.random() * 0.1)
+            return "hung up"
+        schema = dict(rng.choice(forms))
+        schema["$comment"] = str(rng.randrange(args.different))  # different texts are different grammars
+        slow = 0.05 if draw < 0.08 else 0.0
+        streaming = draw < 0.5
+        body = chat(text, schema, stream=streaming)
+        reply = await call(server.port, "/v1/chat/completions", body, slow=slow)
+        if reply.status != 200:
+            wrong.append(reply.body[:300])
+            return "status " + str(reply.status)
+        content = content_of(reply.body)[0] if streaming else reply.json()["choices"][0]["message"]["content"]
+        try:
+            json.loads(content)
+        except (TypeError, ValueError):
+            wrong.append(content)
+            return "not JSON"
+        return "slow reader" if slow else "stream" if streaming else "whole"
+
+    async def main():
+        queue = iter(range(args.requests))
+
+        async def client(number):
+            rng = random.Random(number)
+            for i in queue:
+                try:
+                    kind = await one(i, rng)
+                except Exception as error:  # noqa: BLE001
+                    kind = "failed: " + type(error).__name__
+                    wrong.append(repr(error))
+                counts[kind] = counts.get(kind, 0) + 1
+                done = sum(counts.values())
+                if done % max(1, args.requests // 20) == 0:
+                    rss.append(server.rss())
+                    print(f"{done} requests, {rss[-1]:.1f} MiB", flush=True)
+
+        await asyncio.gather(*(client(n) for n in range(args.clients)))
+
+    begin = time.time()
+    asyncio.run(main())
+    print(f"{args.requests} requests in {time.time() - begin:.0f} s: " + ", ".join(f"{k}: {v}" for k, v in sorted(counts.items())))
+    half = rss[len(rss) // 2:]
+    print(f"memory: {rss[0]:.1f} MiB after a twentieth, {half[0]:.1f} at half time, {rss[-1]:.1f} at the end")
+    for line in wrong[:5]:
+        print("wrong:", line)
+    return server.stop() and not wrong
+
+
+def fuzz(args):
+    server = Server(args)
+    rng = random.Random(args.seed)
+    schema = schemas()["contact.json"]
+    seeds = [
+        ("/v1/chat/completions", chat("Ann, a@b.org", schema, max_tokens=20)),
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": "x"}], "max_tokens": 8, "stream": True, "logprobs": True,
+                                  "tools": [{"type": "function", "function": {"name": "f", "parameters": schema}}],
+                                  "tool_choice": "auto", "stop": ["a"], "logit_bias": {"3": 5}}),
+        ("/v1/responses", {"input": [{"role": "user", "content": [{"type": "input_text", "text": "x"}]}], "max_output_tokens": 8,
+                           "text": {"format": {"type": "json_schema", "name": "x", "schema": schema}}}),
+        ("/v1/completions", {"prompt": [[1, 2, 3], [4]], "max_tokens": 3, "echo": True, "logprobs": 2, "n": 2}),
+        ("/v1/extract", {"schema": schema, "texts": ["a", "b"], "max_tokens": 90}),
+        ("/infill", {"input_prefix": "a", "input_suffix": "b", "n_predict": 3, "input_extra": [{"filename": "f", "text": "t"}]}),
+        ("/api/chat", {"messages": [{"role": "user", "content": "x"}], "format": "json", "options": {"num_predict": 5}}),
+        ("/tokenize", {"prompt": "abc"}), ("/detokenize", {"tokens": [1, 2, 3]}),
+        ("/v1/constraints/compile", {"structured_outputs": {"regex": "a{2,9}"}}),
+    ]
+    values = [None, True, -1, 0, 1.5, 10 ** 400, "", "\u0000", "x" * 5000, [], {}, [[]], {"type": "object"}, "{", "(", "\ud800"]
+
+    def mutate(value, depth=0):
+        if rng.random() < 0.08 + 0.04 * (depth == 0):
+            return rng.choice(values)
+        if isinstance(value, dict):
+            out = {k: mutate(v, depth + 1) for k, v in value.items() if rng.random() > 0.04}
+            if rng.random() < 0.06:
+                out[rng.choice(["n", "seed", "stop", "grammar", "regex", "type", "schema", "$ref", "x"])] = rng.choice(values)
+            return out
+        if isinstance(value, list):
+            return [mutate(v, depth + 1) for v in value for _ in range(rng.choice([1, 1, 1, 2]))]
+        return value
+
+    def request():
+        path, body = rng.choice(seeds)
+        data = json.dumps(mutate(body)).encode()
+        if rng.random() < 0.3:  # bytes
+            data = bytearray(data)
+            for _ in range(rng.randrange(1, 6)):
+                if data:
+                    at = rng.randrange(len(data))
+                    data[at:at + rng.randrange(3)] = bytes(rng.randrange(256) for _ in range(rng.randrange(3)))
+            data = bytes(data)
+        length = len(data) if rng.random() > 0.03 else rng.choice([0, 1, len(data) + 5, -3, 10 ** 12])
+        head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n".encode()
+        if rng.random() < 0.1:
+            head = bytearray(head)
+            head[rng.randrange(len(head))] = rng.randrange(256)
+            head = bytes(head)
+        return head + data
+
+    counts = {}
+
+    async def one():
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        try:
+            writer.write(request())
+            if rng.random() < 0.1:
+                writer.write_eof()
+            head = await asyncio.wait_for(reader.read(64), 60 if rng.random() > 0.05 else 0.01)
+            counts[head[9:12].decode("latin1")] = counts.get(head[9:12].decode("latin1"), 0) + 1
+        except (asyncio.TimeoutError, ConnectionError):
+            counts["left"] = counts.get("left", 0) + 1
+        finally:
+            writer.close()
+
+    async def main():
+        queue = iter(range(args.requests))
+
+        async def client():
+            for _ in queue:
+                if server.process.poll() is not None:
+                    return
+                await one()
+
+        await asyncio.gather(*(client() for _ in range(args.clients)))
+
+    asyncio.run(main())
+    alive = server.process.poll() is None
+    print(f"{args.requests} fuzzed requests: " + ", ".join(f"{k or 'closed'}: {v}" for k, v in sorted(counts.items())) +
+          ("" if alive else "; THE SERVER DIED"))
+    good = alive and "500" not in counts
+    return (server.stop() if alive else False) and good
+
+
+def extract(args):
+    server = Server(args)
+    forms, all_texts = schemas(), texts()
+    names = list(forms)
+    cases = [(names[i % len(names)], all_texts[(i * 7) % len(all_texts)]) for i in range(args.requests)]
+
+    async def alone():
+        return [await call(server.port, "/v1/extract", {"schema": forms[n], "text": t}) for n, t in cases]
+
+    async def loaded():
+        return await asyncio.gather(*(call(server.port, "/v1/extract", {"schema": forms[n], "text": t}) for n, t in cases[:200]))
+
+    single, many = asyncio.run(alone()), asyncio.run(loaded())
+    lines = {}
+    for name in names:  # the command, a schema at a time
+        mine = [t for n, t in cases if n == name]
+        out = subprocess.run(
+            [args.pawl, "extract", "--schema", os.path.join(ROOT, "schemas/examples", name), "--json-lines"],
+            input="\n".join(json.dumps(t) for t in mine), capture_output=True, text=True, check=True).stdout.splitlines()
+        lines[name] = iter(out)
+    expected = [next(lines[n]) for n, _ in cases]
+
+    def record(reply):
+        body = reply.body.decode()
+        begin = body.index('"record":') + 9
+        return body[begin:begin + json.JSONDecoder().raw_decode(body[begin:])[1]]
+
+    same = sum(record(r) == e for r, e in zip(single, expected))
+    same_loaded = sum(record(r) == e for r, e in zip(many, expected))
+    print(f"{same} of {len(cases)} alone and {same_loaded} of {len(many)} at once are byte for byte those of `pawl extract`")
+    return server.stop() and same == len(cases) and same_loaded == len(many)
+
+
+def cold(args):
+    server = Server(args)
+    rng = random.Random(1)
+
+    def tool(i, salt):
+        properties = {}
+        for k in range(8):
+            properties[f"field_{k}_{salt}"] = rng.choice([
+                {"type": "string", "description": "d" * 40, "maxLength": 65536}, {"type": "integer", "minimum": 0},
+                {"enum": [f"value_{v}" for v in range(6)]}, {"type": "array", "items": {"type": "string"}},
+                {"type": ["string", "null"], "format": "date-time"}])
+        return {"type": "function", "function": {"name": f"tool_{i}_{salt}", "parameters": {
+            "type": "object", "properties": properties, "required": list(properties)[:4], "additionalProperties": False}}}
+
+    def body(salt):
+        return {"messages": [{"role": "user", "content": "x"}], "tools": [tool(i, salt) for i in range(args.tools)],
+                "tool_choice": "required", "max_tokens": 1, "temperature": 0, "close_at_budget": False}
+
+    known, fresh, plain = [], [], []
+    for salt in range(10):
+        one = body(salt)
+        size = len(json.dumps(one))
+        reply = asyncio.run(call(server.port, "/v1/chat/completions", one)).json()
+        fresh.append(reply["pawl"]["first_token_seconds"])
+        reply = asyncio.run(call(server.port, "/v1/chat/completions", one)).json()
+        known.append(reply["pawl"]["first_token_seconds"])
+        plain.append(asyncio.run(call(server.port, "/v1/chat/completions",
+                     {"messages": one["messages"], "max_tokens": 1, "temperature": 0})).json()["pawl"]["first_token_seconds"])
+    print(f"{args.tools} tools, {size / 1000:.0f} KB: first token after {1e3 * percentile(fresh, 50):.1f} ms cold "
+          f"(worst {1e3 * max(fresh):.1f}), {1e3 * percentile(known, 50):.2f} ms known, {1e3 * percentile(plain, 50):.2f} ms without tools")
+    return server.stop()
+
+
+def overhead(args):
+    """Processor seconds of the server and of the command for the same outputs, alternating."""
+    all_texts = [t for t in texts() for _ in range(args.repeat)]
+    name = "contact.json"
+    path = os.path.join(ROOT, "schemas/examples", name)
+    schema = json.load(open(path))
+    for batch in (1, 8):
+        ratios = []
+        for _ in range(args.rounds):
+            lines = "\n".join(json.dumps(t) for t in all_texts)
+
+            def command(text):
+                begin = os.times()
+                subprocess.run([args.pawl, "extract", "--schema", path, "--json-lines", "--batch", str(batch), "--threads", "1"] +
+                               (["--model", args.model] if args.model else []),
+                               input=text, capture_output=True, text=True, check=True)
+                end = os.times()
+                return end.children_user + end.children_system - begin.children_user - begin.children_system
+
+            engine = command(lines) - command(json.dumps(all_texts[0]))
+            server = Server(args, "--threads", "1", "--batch", str(batch))
+
+            async def main():
+                queue = iter(all_texts)
+
+                async def client():
+                    for t in queue:
+                        await call(server.port, "/v1/extract", {"schema": schema, "text": t, "spans": False})
+
+                await asyncio.gather(*(client() for _ in range(batch)))
+
+            asyncio.run(call(server.port, "/v1/extract", {"schema": schema, "text": all_texts[0]})) if False else None
+            begin = server.cpu()
+            asyncio.run(main())
+            ratios.append((server.cpu() - begin) / engine)
+            server.process.terminate()
+            server.process.wait()
+        print(f"batch {batch}: processor time of the server over that of the command, {len(all_texts)} texts: "
+              + ", ".join(f"{r:.3f}" for r in ratios))
+    return True
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("mode", choices=["streams", "soak", "fuzz", "extract", "cold", "overhead"])
+    parser.add_argument("--pawl", default=os.path.join(ROOT, "build/pawl"))
+    parser.add_argument("--model")
+    parser.add_argument("--clients", type=int)
+    parser.add_argument("--requests", type=int)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--tools", type=int, default=128)
+    parser.add_argument("--different", type=int, default=300, help="soak: how many different schemas of each kind")
+    parser.add_argument("--seed", type=int, default=1)
+    args = parser.parse_args()
+    defaults = {"streams": (200, 0), "soak": (32, 20000), "fuzz": (16, 10000), "extract": (0, 500)}
+    clients, requests = defaults.get(args.mode, (1, 1))
+    args.clients = args.clients or clients
+    args.requests = args.requests or requests
+    sys.exit(0 if globals()[args.mode](args) else 1)
+
+
+if __name__ == "__main__":
+    main()

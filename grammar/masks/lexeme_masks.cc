@@ -1,0 +1,53 @@
+// The half that depends on the lexeme alone is one walk with lexeme states for the automaton: a
+// byte that the lexeme's state cannot answer for is a crossing.
+#include "grammar/masks/lexeme_masks.h"
+
+#include <string_view>
+
+namespace pawl {
+namespace {
+constexpr size_t kMaxInsideBytes = size_t{256}
+                                   << 20;  // forget everything beyond that: it can be recomputed
+}  // namespace
+
+LexemeMasks::LexemeMasks(Machine& machine, const Vocabulary& vocabulary)
+    : machine_(machine),
+      vocabulary_(vocabulary),
+      stack_(WalkStack<Machine::Key>(vocabulary.trie())),
+      lexeme_stack_(WalkStack<uint32_t>(vocabulary.trie())) {}
+
+const LexemeMasks::Inside& LexemeMasks::InsideOf(uint32_t lexeme) {
+  const auto it = inside_.find(lexeme);
+  if (it != inside_.end()) return *it->second;
+  auto inside = std::make_unique<Inside>();
+  inside->words.assign(static_cast<size_t>(vocabulary_.mask_words()), 0);
+  const TokenTrie& trie = vocabulary_.trie();
+  Walk(trie, TokenTrie::kRoot, lexeme, lexeme_stack_, [&](uint32_t before, uint32_t i) {
+    const TokenTrie::Node& node = trie.nodes()[i];
+    const uint32_t after = machine_.StepLexeme(before, node.byte);
+    if (after == Machine::kLeavesLexeme) {
+      inside->crossings.push_back({i, before});
+      return Machine::kDeadLexeme;
+    }
+    if (after != Machine::kDeadLexeme) trie.SetBits(node, inside->words.data());
+    return after;
+  });
+  inside_bytes_ +=
+      inside->words.size() * 4 + inside->crossings.size() * sizeof(Inside::Crossing) + 64;
+  if (inside_bytes_ > kMaxInsideBytes) {
+    inside_.clear();
+    inside_bytes_ = 0;
+  }
+  return *(inside_[lexeme] = std::move(inside));
+}
+
+uint32_t LexemeMasks::Tracked(uint32_t frame, uint32_t node) {
+  const auto nodes = vocabulary_.trie().nodes();
+  uint32_t below = node;  // any token below this node begins with the bytes up to here
+  while (nodes[below].token == kNoToken) ++below;
+  for (const char c : vocabulary_.bytes(nodes[below].token).substr(0, nodes[node].depth - 1u))
+    frame = machine_.AppendText(frame, static_cast<uint8_t>(c));
+  return frame;
+}
+
+}  // namespace pawl

@@ -1,0 +1,232 @@
+// `pawl serve`: a model behind HTTP. docs/server.md has the routes.
+#include <fmt/format.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "src/base/file.h"
+#include "src/cli/command.h"
+#include "src/cli/engine.h"
+#include "src/cli/options.h"
+#include "src/server/server.h"
+
+namespace pawl::cli {
+namespace {
+
+constexpr const char* kName = "serve";
+
+struct Flags {
+  std::string model, name, key_file, tool_syntax, template_file, cors, log = "json";
+  std::string host = "127.0.0.1", dtype = "stored";
+  int port = 8080, threads = 0, batch = 8, queue = 256, workers = 2, max_tokens = 4096;
+  int max_body_mb = 8, grammar_mb = 256;
+  double request_seconds = 600, drain_seconds = 15;
+  bool no_playground = false;
+  DeviceFlags device;
+};
+
+// One key a line; empty lines and those that begin with # are none.
+Result<std::vector<std::string>> ReadKeys(const std::string& file) {
+  Result<std::string> text = ReadFile(file);
+  if (!text.ok()) return text.error();
+  std::vector<std::string> keys;
+  size_t begin = 0;
+  while (begin < text->size()) {
+    size_t end = text->find('\n', begin);
+    if (end == std::string::npos) end = text->size();
+    std::string line = text->substr(begin, end - begin);
+    while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
+    if (!line.empty() && line[0] != '#') keys.push_back(std::move(line));
+    begin = end + 1;
+  }
+  if (keys.empty()) return Error{ErrorCode::kInvalid, "has no keys", file};
+  return keys;
+}
+
+// {"time":"...",...}: the line of the server with the time in front.
+void WriteLog(const std::string& line) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto millis = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+  const std::time_t seconds = millis / 1000;
+  std::tm utc{};
+  ::gmtime_r(&seconds, &utc);
+  char date[32];
+  std::strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", &utc);
+  const std::string text =
+      fmt::format("{{\"time\":\"{}.{:03}Z\",{}\n", date, millis % 1000, line.substr(1));
+  std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+// A connection is a file: as many as the system lets us have.
+void RaiseFileLimit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+int Serve(const Flags& flags) {
+  server::ServerOptions options;
+  Result<std::string> folder = FindModelFolder(flags.model);
+  if (!folder.ok()) return Fail(kName, folder.error());
+  options.model_path = *folder;
+  options.model.name = flags.name;
+  options.model.tool_syntax = flags.tool_syntax;
+  options.model.model = ModelOptionsOf(kName, flags.threads, flags.dtype, flags.device);
+  options.model.note = [](const std::string& note) { Note(kName, "note: " + note); };
+  if (!flags.template_file.empty()) {
+    Result<std::string> text = ReadFile(flags.template_file);
+    if (!text.ok()) return Fail(kName, text.error());
+    options.model.chat_template = *std::move(text);
+  }
+  if (!flags.key_file.empty()) {
+    Result<std::vector<std::string>> keys = ReadKeys(flags.key_file);
+    if (!keys.ok()) return Fail(kName, keys.error());
+    options.api_keys = *std::move(keys);
+  }
+  options.http.host = flags.host;
+  options.http.port = flags.port;
+  options.http.max_body_bytes = static_cast<size_t>(flags.max_body_mb) << 20;
+  options.cors_origin = flags.cors;
+  options.max_batch = flags.batch;
+  options.max_queue = flags.queue;
+  options.workers = flags.workers;
+  options.max_tokens = flags.max_tokens;
+  options.grammar_bytes = static_cast<size_t>(flags.grammar_mb) << 20;
+  options.request_seconds = flags.request_seconds;
+  options.drain_seconds = flags.drain_seconds;
+  options.playground = !flags.no_playground;
+  options.version = PAWL_VERSION;
+  if (flags.log == "json") options.log = WriteLog;
+  RaiseFileLimit();
+
+  // Before any thread begins, so that all of them leave the signals to this one.
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  ::sigaddset(&signals, SIGINT);
+  ::sigaddset(&signals, SIGTERM);
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  ::signal(SIGPIPE, SIG_IGN);
+
+  Result<std::unique_ptr<server::Server>> server = server::Server::Start(options);
+  if (!server.ok()) return Fail(kName, server.error());
+  if (Status status = (*server)->WaitUntilReady(); !status.ok()) {
+    return Fail(kName, status.error());
+  }
+  Print(fmt::format("listening on http://{}:{}\n", flags.host, (*server)->port()));
+  if (Status status = FlushOutput(); !status.ok()) return Fail(kName, status.error());
+  int signal = 0;
+  ::sigwait(&signals, &signal);
+  // A second signal ends it at once.
+  ::pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+  (*server)->Stop();
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddServe(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand(kName, "Serve a model over HTTP (OpenAI's API and others)");
+  const auto flags = std::make_shared<Flags>();
+  command
+      ->add_option("--model", flags->model,
+                   "Model folder or GGUF file (default: the model that ships)")
+      ->check(NotEmpty)
+      ->type_name("DIR");
+  command->add_option("--model-name", flags->name, "What clients call it (default: the folder)")
+      ->type_name("NAME");
+  command->add_option("--host", flags->host, "Address to listen on; 0.0.0.0: all")
+      ->check(NotEmpty)
+      ->type_name("ADDRESS")
+      ->capture_default_str();
+  command->add_option("--port", flags->port, "Port; 0: any that is free")
+      ->transform(WholeNumber(0, 65535))
+      ->type_name("N")
+      ->capture_default_str();
+  command
+      ->add_option("--api-key-file", flags->key_file,
+                   "File with the keys that clients may use, one a line; without it keys are not "
+                   "looked at")
+      ->check(NotEmpty)
+      ->type_name("FILE");
+  command
+      ->add_option("--cors-origin", flags->cors,
+                   "Let web pages from this origin use the server; *: from any")
+      ->type_name("ORIGIN");
+  command->add_option("--chat-template", flags->template_file, "File with another chat template")
+      ->check(NotEmpty)
+      ->type_name("FILE");
+  command
+      ->add_option("--tool-syntax", flags->tool_syntax,
+                   "How the model writes tool calls (default: by its chat template)")
+      ->check(CLI::IsMember({"plain", "llama3", "hermes", "qwen", "qwen_xml", "deepseek_r1",
+                             "deepseek_v3", "deepseek_v3_1", "mistral"}))
+      ->type_name("NAME");
+  command->add_option("--batch", flags->batch, "Outputs that the model works on at a time")
+      ->transform(WholeNumber(1, 1024))
+      ->type_name("N")
+      ->capture_default_str();
+  command
+      ->add_option("--queue", flags->queue,
+                   "Requests that may wait; more are answered with status 429")
+      ->transform(WholeNumber(1, 1 << 20))
+      ->type_name("N")
+      ->capture_default_str();
+  command
+      ->add_option("--max-tokens", flags->max_tokens, "Budget of outputs without one of their own")
+      ->transform(WholeNumber(1, kMostCount))
+      ->type_name("N")
+      ->capture_default_str();
+  command->add_option("--request-seconds", flags->request_seconds, "Most seconds for a request")
+      ->check(FiniteNumber(0.1, 1e6))
+      ->type_name("X")
+      ->capture_default_str();
+  command
+      ->add_option("--drain-seconds", flags->drain_seconds,
+                   "Seconds that running requests are given at the end")
+      ->check(FiniteNumber(0, 1e6))
+      ->type_name("X")
+      ->capture_default_str();
+  command->add_option("--max-body-mb", flags->max_body_mb, "Largest body of a request, in MiB")
+      ->transform(WholeNumber(1, 1024))
+      ->type_name("N")
+      ->capture_default_str();
+  command->add_option("--grammar-mb", flags->grammar_mb, "Memory for compiled grammars, in MiB")
+      ->transform(WholeNumber(1, 1 << 20))
+      ->type_name("N")
+      ->capture_default_str();
+  command->add_option("--workers", flags->workers, "Threads for prompts and compiling")
+      ->transform(WholeNumber(1, 256))
+      ->type_name("N")
+      ->capture_default_str();
+  command->add_option("--dtype", flags->dtype, "How weights are kept in memory")
+      ->check(CLI::IsMember(DtypeNames()))
+      ->type_name("TYPE")
+      ->capture_default_str();
+  flags->device.AddTo(command);
+  command->add_option("--threads", flags->threads, "Threads of the model; 0: all cores")
+      ->transform(WholeNumber(0, 1024))
+      ->type_name("N")
+      ->capture_default_str();
+  command->add_option("--log", flags->log, "A line for each request on stderr: json or none")
+      ->check(CLI::IsMember({"json", "none"}))
+      ->type_name("FORM")
+      ->capture_default_str();
+  command->add_flag("--no-playground", flags->no_playground, "No page at /");
+  command->footer(
+      "Example:\n  pawl serve --port 8080 &\n  curl http://127.0.0.1:8080/v1/extract -d "
+      "'{\"text\": \"Ann Lee, ann@example.org\", \"schema\": {\"type\": \"object\", ...}}'");
+  command->callback([flags, &action] { action = [flags] { return Serve(*flags); }; });
+}
+
+}  // namespace pawl::cli

@@ -1,0 +1,67 @@
+// The routes that make outputs: each reads a body, starts a Call, and writes the answer its way.
+//
+// A body that is wrong is an Error whose place is a JSON Pointer; whoever called turns it into the
+// API's own form.
+#ifndef PAWL_SRC_SERVER_API_H_
+#define PAWL_SRC_SERVER_API_H_
+
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "pawl/result.h"
+#include "src/base/json.h"
+#include "src/server/call.h"
+#include "src/server/json_writer.h"
+#include "src/server/request_reader.h"
+#include "src/server/server_state.h"
+
+namespace pawl::server {
+
+struct ApiRequest {
+  std::shared_ptr<ServerState> server;
+  std::shared_ptr<Exchange> exchange;
+  const json::Value& body;
+};
+
+// Each starts a call, or says what is wrong with the body.
+Status StartChat(const ApiRequest& request, bool fim);
+Status StartCompletion(const ApiRequest& request);
+Status StartResponse(const ApiRequest& request);
+Status StartExtract(const ApiRequest& request);
+Status StartInfill(const ApiRequest& request, bool infill);
+Status StartOllama(const ApiRequest& request, bool chat);
+
+// ---- What they share ----
+
+// Sampling, budget, stop strings, seeds, thinking and the constraint. `max_names`: what the budget
+// may be called, the first that is there counts.
+Status ReadCommon(const ServerState& server, RequestReader& in,
+                  std::initializer_list<const char*> max_names, int default_tokens, CallSpec& spec);
+// The member `options` of Ollama's bodies, and what in others stands at the top.
+void ReadSampling(RequestReader& in, CallSpec& spec);
+void ReadSeed(RequestReader& in, CallSpec& spec);
+
+// Members of a chat body: messages, tools for the template, its arguments; the schema for models
+// without a template.
+Status ReadChatPrompt(RequestReader& in, CallSpec& spec, std::string_view messages_name);
+
+// A prompt for a completion: a text, or tokens, or a list of either.
+Status ReadPrompts(RequestReader& in, std::string_view name, const ServerState& server,
+                   std::vector<PromptSpec>& prompts);
+
+// The text of a token, as far as it is UTF-8.
+std::string ShownBytes(std::string_view bytes);
+// "token": ..., "bytes": [...], "logprob": ...
+void WriteLogprob(JsonWriter& json, std::string_view bytes, float logprob);
+// {"content": [...], "refusal": null} of the entries from `first` on that belong to the content.
+std::string ChatLogprobs(const ServerState& server, const ChoiceOut& choice, size_t first);
+// [{"id", "text", "source", "allowed", ...}] of the entries from `first` on.
+std::string TokenReports(const ChoiceOut& choice, size_t first);
+// {"prompt_tokens", "completion_tokens", "total_tokens", ...}
+std::string UsageOf(const CallOut& out);
+
+}  // namespace pawl::server
+
+#endif  // PAWL_SRC_SERVER_API_H_

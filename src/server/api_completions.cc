@@ -1,0 +1,249 @@
+// /v1/completions, and llama.cpp's /completion and /infill.
+#include <utility>
+
+#include "src/server/api.h"
+
+namespace pawl::server {
+namespace {
+
+class CompletionFormatter : public Formatter {
+ public:
+  CompletionFormatter(std::shared_ptr<ServerState> server, bool logprobs, bool usage)
+      : server_(std::move(server)), logprobs_(logprobs), usage_(usage) {}
+
+  void Add(const CallOut& out, const ChoiceOut& choice, std::span<const Delta> deltas,
+           size_t first_token, std::string& text) override {
+    std::string added;
+    for (const Delta& delta : deltas) {
+      if (delta.kind == Delta::Kind::kContent) added += delta.text;
+    }
+    if (added.empty() && !logprobs_) return;
+    Chunk(out, choice, added, "null", logprobs_ ? Logprobs(choice, first_token) : "null", text);
+  }
+  void EndChoice(const CallOut& out, const ChoiceOut& choice, std::string& text) override {
+    Chunk(out, choice, "", json::Quote(choice.finish), "null", text);
+  }
+  void End(const CallOut& out, std::string& text) override {
+    if (usage_) {
+      JsonWriter json;
+      Head(out, json);
+      json.Key("choices").Array().End().Key("usage").Raw(UsageOf(out));
+      json.Key("pawl").Raw(ReportOf(out)).End();
+      text += "data: " + json.text() + "\n\n";
+    }
+    text += "data: [DONE]\n\n";
+  }
+  HttpReply Whole(const CallOut& out) override {
+    JsonWriter json;
+    Head(out, json);
+    json.Key("choices").Array();
+    for (const ChoiceOut& choice : out.choices) {
+      json.Object().Key("index").Int(choice.index).Key("text").String(choice.content);
+      json.Key("logprobs").Raw(logprobs_ ? Logprobs(choice, 0) : "null");
+      json.Key("finish_reason").String(choice.finish).End();
+    }
+    json.End().Key("usage").Raw(UsageOf(out)).Key("pawl").Raw(ReportOf(out)).End();
+    HttpReply reply;
+    reply.body = json.Take();
+    return reply;
+  }
+
+ private:
+  static void Head(const CallOut& out, JsonWriter& json) {
+    json.Object().Key("id").String("cmpl-" + out.id).Key("object").String("text_completion");
+    json.Key("created").Int(out.created).Key("model").String(out.model);
+  }
+
+  // {"tokens", "token_logprobs", "top_logprobs", "text_offset"}, parallel lists.
+  std::string Logprobs(const ChoiceOut& choice, size_t first) const {
+    const Vocabulary& vocabulary = *server_->model->vocabulary();
+    JsonWriter tokens, logprobs, tops, offsets;
+    tokens.Array();
+    logprobs.Array();
+    tops.Array();
+    offsets.Array();
+    size_t offset = 0;
+    for (size_t i = 0; i < choice.tokens.size(); ++i) {
+      const TokenEntry& entry = choice.tokens[i];
+      const std::string text = ShownBytes(entry.bytes);
+      if (i >= first) {
+        tokens.String(text);
+        offsets.Int(static_cast<int64_t>(offset));
+        if (entry.in_prompt && i == 0) {
+          logprobs.Null();
+          tops.Null();
+        } else {
+          logprobs.Number(entry.logprob);
+          tops.Object();
+          bool has_own = false;
+          for (const TokenLogprob& one : entry.top) {
+            tops.Key(ShownBytes(vocabulary.bytes(one.token))).Number(one.logprob);
+            has_own = has_own || one.token == entry.token;
+          }
+          if (!has_own && entry.top.empty()) tops.Key(text).Number(entry.logprob);
+          tops.End();
+        }
+      }
+      for (const char c : text) offset += (static_cast<unsigned char>(c) & 0xC0) != 0x80 ? 1 : 0;
+    }
+    JsonWriter json;
+    json.Object().Key("tokens").Raw(tokens.End().text());
+    json.Key("token_logprobs").Raw(logprobs.End().text());
+    json.Key("top_logprobs").Raw(tops.End().text());
+    json.Key("text_offset").Raw(offsets.End().text());
+    return json.End().Take();
+  }
+
+  void Chunk(const CallOut& out, const ChoiceOut& choice, const std::string& added,
+             const std::string& finish, const std::string& logprobs, std::string& text) const {
+    JsonWriter json;
+    Head(out, json);
+    json.Key("choices").Array().Object().Key("index").Int(choice.index);
+    json.Key("text").String(added).Key("logprobs").Raw(logprobs);
+    json.Key("finish_reason").Raw(finish).End().End();
+    if (usage_) json.Key("usage").Null();
+    json.End();
+    text += "data: " + json.text() + "\n\n";
+  }
+
+  const std::shared_ptr<ServerState> server_;
+  const bool logprobs_, usage_;
+};
+
+// llama.cpp's own shape.
+class LlamaFormatter : public Formatter {
+ public:
+  void Add(const CallOut& out, const ChoiceOut& choice, std::span<const Delta> deltas, size_t,
+           std::string& text) override {
+    std::string added;
+    for (const Delta& delta : deltas) {
+      if (delta.kind == Delta::Kind::kContent) added += delta.text;
+    }
+    JsonWriter json;
+    json.Object().Key("index").Int(choice.index).Key("content").String(added);
+    json.Key("stop").Bool(false).Key("model").String(out.model).End();
+    text += "data: " + json.text() + "\n\n";
+  }
+  void End(const CallOut& out, std::string& text) override {
+    text += "data: " + Last(out, out.choices[0], "") + "\n\n";
+  }
+  HttpReply Whole(const CallOut& out) override {
+    HttpReply reply;
+    if (out.choices.size() == 1) {
+      reply.body = Last(out, out.choices[0], out.choices[0].content);
+      return reply;
+    }
+    JsonWriter json;
+    json.Array();
+    for (const ChoiceOut& choice : out.choices) json.Raw(Last(out, choice, choice.content));
+    reply.body = json.End().Take();
+    return reply;
+  }
+
+ private:
+  static std::string Last(const CallOut& out, const ChoiceOut& choice, const std::string& content) {
+    const GenerationStats& stats = choice.stats;
+    const bool word = !choice.stop_string.empty();
+    const bool limit = choice.finish == "length";
+    JsonWriter json;
+    json.Object().Key("index").Int(choice.index).Key("content").String(content);
+    json.Key("stop").Bool(true).Key("model").String(out.model);
+    json.Key("stop_type").String(word ? "word" : limit ? "limit" : "eos");
+    json.Key("stopping_word").String(choice.stop_string);
+    json.Key("tokens_predicted").Int(stats.output_tokens);
+    json.Key("tokens_evaluated").Int(stats.prompt_tokens);
+    json.Key("tokens_cached").Int(stats.reused_tokens).Key("truncated").Bool(false);
+    json.Key("timings").Object().Key("prompt_n").Int(stats.prompt_tokens - stats.reused_tokens);
+    json.Key("prompt_ms").Number(stats.prefill_seconds * 1e3);
+    json.Key("predicted_n").Int(stats.output_tokens);
+    json.Key("predicted_ms").Number(stats.decode_seconds * 1e3).End();
+    return json.Key("pawl").Raw(ReportOf(out)).End().Take();
+  }
+};
+
+}  // namespace
+
+Status StartCompletion(const ApiRequest& request) {
+  RequestReader in(request.body, "#");
+  CallSpec spec;
+  spec.route = "/v1/completions";
+  if (!in.ok()) return in.error();
+  if (Status status = ReadPrompts(in, "prompt", *request.server, spec.prompts); !status.ok()) {
+    return status;
+  }
+  std::string suffix;
+  if (in.String("suffix", suffix) && !suffix.empty()) {
+    for (PromptSpec& prompt : spec.prompts) {
+      if (prompt.kind == PromptSpec::Kind::kTokens) {
+        return Error{ErrorCode::kUnsupported, "needs a prompt that is a text", "#/suffix"};
+      }
+      prompt.kind = PromptSpec::Kind::kInfill;
+      prompt.suffix = suffix;
+    }
+  }
+  in.Bool("echo", spec.echo);
+  const bool logprobs = in.Int("logprobs", spec.options.logprobs, 0, 20);
+  spec.want_tokens = logprobs;
+  bool usage = false;
+  if (const json::Value* options = in.FindObject("stream_options")) {
+    RequestReader inner(*options, "#/stream_options");
+    inner.Bool("include_usage", usage);
+    if (!inner.ok()) return inner.error();
+  }
+  if (!in.ok()) return in.error();
+  if (Status status =
+          ReadCommon(*request.server, in, {"max_tokens", "max_completion_tokens"}, 16, spec);
+      !status.ok()) {
+    return status;
+  }
+  if (spec.echo && spec.stream) {
+    return Error{ErrorCode::kUnsupported, "is there without a stream only", "#/echo"};
+  }
+  if (spec.prompts.size() * static_cast<size_t>(spec.n) > 2048) {
+    return Error{ErrorCode::kLimit, "asks for more than 2048 outputs in all", "#/n"};
+  }
+  Call::Start(request.server, request.exchange, std::move(spec),
+              std::make_unique<CompletionFormatter>(request.server, logprobs, usage));
+  return {};
+}
+
+Status StartInfill(const ApiRequest& request, bool infill) {
+  RequestReader in(request.body, "#");
+  CallSpec spec;
+  spec.route = infill ? "/infill" : "/completion";
+  if (!in.ok()) return in.error();
+  if (infill) {
+    PromptSpec prompt;
+    prompt.kind = PromptSpec::Kind::kInfill;
+    prompt.pointer = "#/input_prefix";
+    in.String("input_prefix", prompt.text);
+    in.String("input_suffix", prompt.suffix);
+    std::string typed;  // what stands behind the prefix already
+    in.String("prompt", typed);
+    prompt.text += typed;
+    if (const json::Value* extra = in.FindArray("input_extra")) {
+      for (size_t i = 0; i < extra->items.size(); ++i) {
+        RequestReader file(extra->items[i], "#/input_extra/" + std::to_string(i));
+        std::string name, text;
+        file.String("filename", name);
+        file.String("text", text);
+        if (!file.ok()) return file.error();
+        prompt.files.emplace_back(std::move(name), std::move(text));
+      }
+    }
+    if (!in.ok()) return in.error();
+    spec.prompts = {std::move(prompt)};
+  } else if (Status status = ReadPrompts(in, "prompt", *request.server, spec.prompts);
+             !status.ok()) {
+    return status;
+  }
+  if (Status status = ReadCommon(*request.server, in, {"n_predict", "max_tokens"}, 128, spec);
+      !status.ok()) {
+    return status;
+  }
+  Call::Start(request.server, request.exchange, std::move(spec),
+              std::make_unique<LlamaFormatter>());
+  return {};
+}
+
+}  // namespace pawl::server

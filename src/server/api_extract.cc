@@ -1,0 +1,148 @@
+// /v1/extract: a schema and texts in, records out. Each record is what `pawl extract` writes for
+// its text with the same options.
+#include <utility>
+
+#include "src/server/api.h"
+#include "src/server/spans.h"
+
+namespace pawl::server {
+namespace {
+
+constexpr size_t kMostTexts = 10'000;
+
+class ExtractFormatter : public Formatter {
+ public:
+  ExtractFormatter(std::vector<std::string> texts, bool spans, bool single)
+      : texts_(std::move(texts)), spans_(spans), single_(single) {}
+
+  void Add(const CallOut&, const ChoiceOut&, std::span<const Delta>, size_t,
+           std::string&) override {}
+  void EndChoice(const CallOut&, const ChoiceOut& choice, std::string& text) override {
+    text += "data: " + Record(choice) + "\n\n";
+  }
+  void End(const CallOut& out, std::string& text) override {
+    JsonWriter json;
+    json.Object().Key("usage").Raw(UsageOf(out)).Key("pawl").Raw(ReportOf(out)).End();
+    text += "data: " + json.text() + "\n\ndata: [DONE]\n\n";
+  }
+  HttpReply Whole(const CallOut& out) override {
+    if (single_ && out.choices[0].error) return out.choices[0].error->ToReply();
+    JsonWriter json;
+    json.Object().Key("id").String("extract-" + out.id).Key("object").String("extract");
+    json.Key("created").Int(out.created).Key("model").String(out.model).Key("records").Array();
+    for (const ChoiceOut& choice : out.choices) json.Raw(Record(choice));
+    json.End().Key("usage").Raw(UsageOf(out)).Key("pawl").Raw(ReportOf(out)).End();
+    HttpReply reply;
+    reply.body = json.Take();
+    return reply;
+  }
+
+ private:
+  std::string Record(const ChoiceOut& choice) const {
+    JsonWriter json;
+    json.Object().Key("index").Int(choice.index);
+    if (choice.error) return json.Key("error").Raw(choice.error->Object()).End().Take();
+    const Result<json::Value> record = json::Parse(choice.content);
+    if (!record.ok()) {  // cut by the budget, or without a constraint
+      return json.Key("text")
+          .String(choice.content)
+          .Key("finish_reason")
+          .String(choice.finish)
+          .End()
+          .Take();
+    }
+    json.Key("record").Raw(choice.content);
+    if (spans_) {
+      json.Key("spans").Object();
+      for (const Span& span : FindSpans(*record, texts_[static_cast<size_t>(choice.index)])) {
+        json.Key(span.pointer).Array().Int(static_cast<int64_t>(span.begin));
+        json.Int(static_cast<int64_t>(span.end)).End();
+      }
+      json.End();
+    }
+    json.Key("finish_reason").String(choice.finish).Key("closed").Bool(choice.closed);
+    json.Key("prompt_tokens").Int(choice.stats.prompt_tokens);
+    return json.Key("output_tokens").Int(choice.stats.output_tokens).End().Take();
+  }
+
+  const std::vector<std::string> texts_;
+  const bool spans_, single_;
+};
+
+Status CheckText(const std::string& text, const std::string& place) {
+  if (text.find_first_not_of(" \t\r\n") != std::string::npos) return {};
+  return Error{ErrorCode::kInvalid, text.empty() ? "is empty" : "holds only white space", place};
+}
+
+}  // namespace
+
+Status StartExtract(const ApiRequest& request) {
+  RequestReader in(request.body, "#");
+  CallSpec spec;
+  spec.route = "/v1/extract";
+  if (!in.ok()) return in.error();
+  const json::Value* schema = in.Find("schema");
+  if (schema == nullptr) return Error{ErrorCode::kInvalid, "is missing", "#/schema"};
+  if (schema->type != json::Type::kObject && !schema->is_bool()) {
+    return Error{ErrorCode::kInvalid, "must be a JSON Schema, an object", "#/schema"};
+  }
+  const json::Value* texts = in.FindArray("texts");
+  const json::Value* text = in.FindString("text");
+  if (!in.ok()) return in.error();
+  if ((texts == nullptr) == (text == nullptr)) {
+    return Error{ErrorCode::kInvalid, R"(must be given: one "text", or a list of "texts")",
+                 "#/text"};
+  }
+  if (texts != nullptr && (texts->items.empty() || texts->items.size() > kMostTexts)) {
+    return Error{ErrorCode::kLimit,
+                 "must have 1 to " + std::to_string(kMostTexts) + " texts, not " +
+                     std::to_string(texts->items.size()),
+                 "#/texts"};
+  }
+  std::vector<std::string> all;
+  const size_t count = texts != nullptr ? texts->items.size() : 1;
+  const std::string schema_text = json::Dump(*schema);
+  for (size_t i = 0; i < count; ++i) {
+    const json::Value& one = texts != nullptr ? texts->items[i] : *text;
+    const std::string place = texts != nullptr ? "#/texts/" + std::to_string(i) : "#/text";
+    if (one.type != json::Type::kString) {
+      return Error{ErrorCode::kInvalid, "must be a string", place};
+    }
+    if (Status status = CheckText(one.text, place); !status.ok()) return status;
+    PromptSpec prompt;
+    prompt.kind = PromptSpec::Kind::kExtract;
+    prompt.text = one.text;
+    prompt.schema = schema_text;
+    prompt.pointer = place;
+    spec.prompts.push_back(std::move(prompt));
+    all.push_back(one.text);
+  }
+  bool spans = true;
+  in.Bool("spans", spans);
+  if (Status status =
+          ReadCommon(*request.server, in, {"max_tokens"}, request.server->options.max_tokens, spec);
+      !status.ok()) {
+    return status;
+  }
+  if (spec.asked.answer.kind != ConstraintSpec::Kind::kNone) {
+    return Error{ErrorCode::kInvalid, "is a second constraint beside #/schema",
+                 spec.asked.answer.pointer};
+  }
+  spec.asked.answer.kind = ConstraintSpec::Kind::kJsonSchema;
+  spec.asked.answer.text = schema_text;
+  spec.asked.answer.pointer = "#/schema";
+  spec.asked.choice = {};
+  // As the command: greedy unless it says otherwise, seed 0, always complete.
+  float ignored = 0;
+  if (!in.Float("temperature", ignored, 0, 100)) spec.options.sampling.temperature = 0;
+  if (in.Find("seed") == nullptr) spec.options.sampling.seed = 0;
+  if (spec.options.at_budget == AtBudget::kCloseOrCut) spec.options.at_budget = AtBudget::kClose;
+  spec.n = 1;
+  spec.one_by_one = true;
+  const bool single = text != nullptr;
+  Call::Start(request.server, request.exchange, std::move(spec),
+              std::make_unique<ExtractFormatter>(std::move(all), spans, single));
+  return {};
+}
+
+}  // namespace pawl::server

@@ -1,0 +1,199 @@
+// Ollama's /api/chat and /api/generate: lines of JSON in place of events, a stream unless it says
+// otherwise, tool calls whole.
+#include <chrono>
+#include <ctime>
+#include <utility>
+
+#include "src/server/api.h"
+
+namespace pawl::server {
+namespace {
+
+std::string Timestamp() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto micros = std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+  const std::time_t seconds = micros / 1'000'000;
+  std::tm utc{};
+  ::gmtime_r(&seconds, &utc);
+  char date[32], text[64];
+  std::strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", &utc);
+  std::snprintf(text, sizeof text, "%s.%06dZ", date, static_cast<int>(micros % 1'000'000));
+  return text;
+}
+
+class OllamaFormatter : public Formatter {
+ public:
+  explicit OllamaFormatter(bool chat) : chat_(chat) {}
+
+  std::string StreamType() const override { return "application/x-ndjson"; }
+
+  void Add(const CallOut& out, const ChoiceOut& choice, std::span<const Delta> deltas, size_t,
+           std::string& text) override {
+    for (const Delta& delta : deltas) {
+      JsonWriter json;
+      Head(out, json);
+      if (delta.kind == Delta::Kind::kContent || delta.kind == Delta::Kind::kReasoning) {
+        const bool content = delta.kind == Delta::Kind::kContent;
+        Body(content ? delta.text : "", content ? "" : delta.text, {}, json);
+      } else if (delta.kind == Delta::Kind::kCallEnd) {
+        const auto call = choice.calls.begin() + delta.call;
+        Body("", "", {call, call + 1}, json);
+      } else {
+        continue;
+      }
+      text += json.Key("done").Bool(false).End().Take() + "\n";
+    }
+  }
+  void End(const CallOut& out, std::string& text) override {
+    JsonWriter json;
+    Head(out, json);
+    Body("", "", {}, json);
+    Tail(out, json);
+    text += json.End().Take() + "\n";
+  }
+  void Fail(const ApiError& error, std::string& text) override {
+    text += "{\"error\":" + json::Quote(error.message) + "}\n";
+  }
+  HttpReply Whole(const CallOut& out) override {
+    const ChoiceOut& choice = out.choices[0];
+    JsonWriter json;
+    Head(out, json);
+    Body(choice.content, choice.reasoning, choice.calls, json);
+    Tail(out, json);
+    HttpReply reply;
+    reply.body = json.End().Take();
+    return reply;
+  }
+  HttpReply Refuse(const ApiError& error) override {
+    HttpReply reply = error.ToReply();
+    const std::string place = error.param.empty() ? "" : "#" + error.param + ": ";
+    reply.body = "{\"error\":" + json::Quote(place + error.message) + "}";
+    return reply;
+  }
+
+ private:
+  static void Head(const CallOut& out, JsonWriter& json) {
+    json.Object().Key("model").String(out.model).Key("created_at").String(Timestamp());
+  }
+
+  void Body(const std::string& content, const std::string& thinking,
+            const std::vector<ToolCallOut>& calls, JsonWriter& json) const {
+    if (!chat_) {
+      json.Key("response").String(content);
+      if (!thinking.empty()) json.Key("thinking").String(thinking);
+      return;
+    }
+    json.Key("message").Object().Key("role").String("assistant").Key("content").String(content);
+    if (!thinking.empty()) json.Key("thinking").String(thinking);
+    if (!calls.empty()) {
+      json.Key("tool_calls").Array();
+      for (const ToolCallOut& call : calls) {
+        const bool whole = !call.custom && json::Parse(call.arguments).ok();
+        json.Object().Key("function").Object().Key("name").String(call.name).Key("arguments");
+        whole ? json.Raw(call.arguments) : json.Object().Key("input").String(call.arguments).End();
+        json.End().End();
+      }
+      json.End();
+    }
+    json.End();
+  }
+
+  static void Tail(const CallOut& out, JsonWriter& json) {
+    const ChoiceOut& choice = out.choices[0];
+    const auto nanos = [](double seconds) { return static_cast<int64_t>(seconds * 1e9); };
+    json.Key("done").Bool(true);
+    json.Key("done_reason").String(choice.finish == "length" ? "length" : "stop");
+    json.Key("total_duration").Int(nanos(out.total_seconds)).Key("load_duration").Int(0);
+    json.Key("prompt_eval_count").Int(out.prompt_tokens);
+    json.Key("prompt_eval_duration").Int(nanos(choice.stats.prefill_seconds));
+    json.Key("eval_count").Int(out.output_tokens);
+    json.Key("eval_duration").Int(nanos(choice.stats.decode_seconds));
+    json.Key("pawl").Raw(ReportOf(out));
+  }
+
+  const bool chat_;
+};
+
+json::Value MessageOf(const char* role, const std::string& content) {
+  json::Value message;
+  message.type = json::Type::kObject;
+  for (const auto& [key, text] : {std::pair<const char*, std::string>{"role", role},
+                                  std::pair<const char*, std::string>{"content", content}}) {
+    json::Value value;
+    value.type = json::Type::kString;
+    value.text = text;
+    message.members.emplace_back(key, std::move(value));
+  }
+  return message;
+}
+
+Status ReadGenerate(RequestReader& in, CallSpec& spec) {
+  PromptSpec prompt;
+  prompt.pointer = "#/prompt";
+  std::string text, system, suffix;
+  in.String("prompt", text);
+  in.String("system", system);
+  in.String("suffix", suffix);
+  bool raw = false;
+  in.Bool("raw", raw);
+  if (!in.ok()) return in.error();
+  if (!suffix.empty()) {
+    prompt.kind = PromptSpec::Kind::kInfill;
+    prompt.text = text;
+    prompt.suffix = suffix;
+  } else if (raw) {
+    prompt.text = text;
+    prompt.parse_special = true;
+  } else {
+    prompt.kind = PromptSpec::Kind::kChat;
+    prompt.messages.type = json::Type::kArray;
+    if (!system.empty()) prompt.messages.items.push_back(MessageOf("system", system));
+    prompt.messages.items.push_back(MessageOf("user", text));
+  }
+  spec.prompts = {std::move(prompt)};
+  return {};
+}
+
+}  // namespace
+
+Status StartOllama(const ApiRequest& request, bool chat) {
+  RequestReader in(request.body, "#");
+  CallSpec spec;
+  spec.route = chat ? "/api/chat" : "/api/generate";
+  if (!in.ok()) return in.error();
+  const Status status = chat ? ReadChatPrompt(in, spec, "messages") : ReadGenerate(in, spec);
+  if (!status.ok()) return status;
+  if (Status common = ReadCommon(*request.server, in, {}, request.server->options.max_tokens, spec);
+      !common.ok()) {
+    return common;
+  }
+  spec.n = 1;
+  spec.stream = true;
+  in.Bool("stream", spec.stream);
+  if (const json::Value* options = in.FindObject("options")) {
+    RequestReader inner(*options, "#/options");
+    ReadSampling(inner, spec);
+    if (inner.Find("seed") != nullptr) ReadSeed(inner, spec);
+    int tokens = -1;
+    if (inner.Int("num_predict", tokens, -2, 1 << 24) && tokens >= 0) {
+      spec.options.max_tokens = tokens;
+    }
+    inner.Strings("stop", spec.stop, 16);
+    if (!inner.ok()) return inner.error();
+    std::erase(spec.stop, "");
+  }
+  if (!in.ok()) return in.error();
+  PromptSpec& prompt = spec.prompts[0];
+  if (spec.asked.answer.kind == ConstraintSpec::Kind::kJsonSchema) {
+    prompt.schema = spec.asked.answer.text;
+  }
+  if (!spec.asked.tools.empty()) {
+    prompt.tools.type = json::Type::kArray;
+    for (const ToolSpec& tool : spec.asked.tools) prompt.tools.items.push_back(tool.Declared());
+  }
+  Call::Start(request.server, request.exchange, std::move(spec),
+              std::make_unique<OllamaFormatter>(chat));
+  return {};
+}
+
+}  // namespace pawl::server

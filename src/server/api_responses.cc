@@ -1,0 +1,422 @@
+// /v1/responses: one output as a list of items - what was thought, messages, calls - and a stream
+// of numbered events that build it up. Nothing is stored, so previous_response_id is refused.
+#include <utility>
+
+#include "src/server/api.h"
+
+namespace pawl::server {
+namespace {
+
+using json::Value;
+
+Value StringValue(std::string text) {
+  Value value;
+  value.type = json::Type::kString;
+  value.text = std::move(text);
+  return value;
+}
+
+Value Message(std::string role, Value content) {
+  Value message;
+  message.type = json::Type::kObject;
+  message.members.emplace_back("role", StringValue(std::move(role)));
+  message.members.emplace_back("content", std::move(content));
+  return message;
+}
+
+// What the answer repeats of the request.
+struct Echo {
+  std::string instructions = "null", tools = "[]", tool_choice = "\"auto\"",
+              text = R"({"format":{"type":"text"}})", metadata = "{}";
+  bool parallel = true;
+  int max_tokens = 0;
+  bool has_max_tokens = false;
+  float temperature = 1, top_p = 1;
+};
+
+class ResponseFormatter : public Formatter {
+ public:
+  explicit ResponseFormatter(Echo echo) : echo_(std::move(echo)) {}
+
+  void Begin(const CallOut& out, std::string& text) override {
+    Event("response.created", "\"response\":" + Response(out, "in_progress"), text);
+    Event("response.in_progress", "\"response\":" + Response(out, "in_progress"), text);
+  }
+
+  void Add(const CallOut& out, const ChoiceOut& choice, std::span<const Delta> deltas, size_t,
+           std::string& text) override {
+    for (const Delta& delta : deltas) {
+      switch (delta.kind) {
+        case Delta::Kind::kReasoning:
+          Open(out, Item::Kind::kReasoning, choice, -1, text);
+          Piece("response.reasoning_text.delta", delta.text, true, text);
+          break;
+        case Delta::Kind::kContent:
+          Open(out, Item::Kind::kMessage, choice, -1, text);
+          Piece("response.output_text.delta", delta.text, true, text);
+          break;
+        case Delta::Kind::kCallBegin:
+          Close(text);
+          Open(out, Item::Kind::kCall, choice, delta.call, text);
+          break;
+        case Delta::Kind::kArguments:
+          Piece(items_.back().custom ? "response.custom_tool_call_input.delta"
+                                     : "response.function_call_arguments.delta",
+                delta.text, false, text);
+          break;
+        case Delta::Kind::kCallEnd:
+          Close(text);
+          break;
+      }
+    }
+  }
+
+  void End(const CallOut& out, std::string& text) override {
+    Close(text);
+    const bool cut = out.choices[0].finish == "length";
+    const std::string status = cut ? "incomplete" : "completed";
+    if (items_.empty()) {  // an empty message is one nevertheless
+      Open(out, Item::Kind::kMessage, out.choices[0], -1, text);
+      Close(text);
+    }
+    Event("response." + status, "\"response\":" + Response(out, status), text);
+  }
+
+  void Fail(const ApiError& error, std::string& text) override {
+    JsonWriter json;
+    json.Object().Key("type").String("error").Key("sequence_number").Int(number_++);
+    json.Key("code").String(error.code.empty() ? error.type() : error.code);
+    json.Key("message").String(error.message);
+    json.Key("param").Raw(error.param.empty() ? "null" : json::Quote(error.param));
+    json.Key("error").Raw(error.Object()).End();
+    text += "event: error\ndata: " + json.text() + "\n\n";
+  }
+
+  HttpReply Whole(const CallOut& out) override {
+    const ChoiceOut& choice = out.choices[0];
+    std::string unused;
+    if (!choice.reasoning.empty()) {
+      Open(out, Item::Kind::kReasoning, choice, -1, unused);
+      items_.back().text = choice.reasoning;
+      Close(unused);
+    }
+    if (!choice.content.empty() || choice.calls.empty()) {
+      Open(out, Item::Kind::kMessage, choice, -1, unused);
+      items_.back().text = choice.content;
+      Close(unused);
+    }
+    for (size_t i = 0; i < choice.calls.size(); ++i) {
+      Open(out, Item::Kind::kCall, choice, static_cast<int>(i), unused);
+      items_.back().text = choice.calls[i].arguments;
+      Close(unused);
+    }
+    HttpReply reply;
+    reply.body = Response(out, choice.finish == "length" ? "incomplete" : "completed");
+    return reply;
+  }
+
+ private:
+  struct Item {
+    enum class Kind { kReasoning, kMessage, kCall } kind = Kind::kMessage;
+    std::string id, call_id, name, text;
+    bool custom = false;
+  };
+
+  void Event(const std::string& type, const std::string& members, std::string& text) {
+    text += "event: " + type + "\ndata: {\"type\":\"" + type +
+            "\",\"sequence_number\":" + std::to_string(number_++) + "," + members + "}\n\n";
+  }
+
+  std::string Place(bool content) const {
+    std::string place = "\"item_id\":" + json::Quote(items_.back().id) +
+                        ",\"output_index\":" + std::to_string(items_.size() - 1);
+    if (content) place += ",\"content_index\":0";
+    return place;
+  }
+
+  static std::string Part(const Item& item) {
+    if (item.kind == Item::Kind::kReasoning) {
+      return R"({"type":"reasoning_text","text":)" + json::Quote(item.text) + "}";
+    }
+    return R"({"type":"output_text","text":)" + json::Quote(item.text) +
+           R"(,"annotations":[],"logprobs":[]})";
+  }
+
+  static std::string Shown(const Item& item, const char* status) {
+    JsonWriter json;
+    json.Object();
+    const bool done = std::string_view(status) == "completed";
+    switch (item.kind) {
+      case Item::Kind::kReasoning:
+        json.Key("id").String(item.id).Key("type").String("reasoning");
+        json.Key("summary").Array().End().Key("content").Array();
+        if (done) json.Raw(Part(item));
+        json.End().Key("status").String(status);
+        break;
+      case Item::Kind::kMessage:
+        json.Key("id").String(item.id).Key("type").String("message");
+        json.Key("status").String(status).Key("role").String("assistant");
+        json.Key("content").Array();
+        if (done) json.Raw(Part(item));
+        json.End();
+        break;
+      case Item::Kind::kCall:
+        json.Key("id").String(item.id);
+        json.Key("type").String(item.custom ? "custom_tool_call" : "function_call");
+        json.Key("status").String(status).Key("call_id").String(item.call_id);
+        json.Key("name").String(item.name);
+        json.Key(item.custom ? "input" : "arguments").String(done ? item.text : "");
+        break;
+    }
+    return json.End().Take();
+  }
+
+  // Makes sure that the item that is open is of this kind.
+  void Open(const CallOut& out, Item::Kind kind, const ChoiceOut& choice, int call,
+            std::string& text) {
+    if (open_ && items_.back().kind == kind && kind != Item::Kind::kCall) return;
+    Close(text);
+    Item item;
+    item.kind = kind;
+    static constexpr const char* kPrefix[] = {"rs_", "msg_", "fc_"};
+    item.id = kPrefix[static_cast<size_t>(kind)] + out.id + std::to_string(items_.size());
+    if (kind == Item::Kind::kCall) {
+      const ToolCallOut& made = choice.calls[static_cast<size_t>(call)];
+      item.call_id = made.id;
+      item.name = made.name;
+      item.custom = made.custom;
+    }
+    items_.push_back(std::move(item));
+    open_ = true;
+    Event("response.output_item.added",
+          "\"output_index\":" + std::to_string(items_.size() - 1) +
+              ",\"item\":" + Shown(items_.back(), "in_progress"),
+          text);
+    if (kind != Item::Kind::kCall) {
+      Event("response.content_part.added", Place(true) + ",\"part\":" + Part(items_.back()), text);
+    }
+  }
+
+  void Piece(const char* type, const std::string& piece, bool content, std::string& text) {
+    items_.back().text += piece;
+    const bool message = items_.back().kind == Item::Kind::kMessage;
+    Event(type,
+          Place(content) + ",\"delta\":" + json::Quote(piece) + (message ? ",\"logprobs\":[]" : ""),
+          text);
+  }
+
+  void Close(std::string& text) {
+    if (!open_) return;
+    open_ = false;
+    const Item& item = items_.back();
+    const std::string quoted = json::Quote(item.text);
+    switch (item.kind) {
+      case Item::Kind::kReasoning:
+        Event("response.reasoning_text.done", Place(true) + ",\"text\":" + quoted, text);
+        break;
+      case Item::Kind::kMessage:
+        Event("response.output_text.done", Place(true) + ",\"text\":" + quoted + ",\"logprobs\":[]",
+              text);
+        break;
+      case Item::Kind::kCall:
+        if (item.custom) {
+          Event("response.custom_tool_call_input.done", Place(false) + ",\"input\":" + quoted,
+                text);
+        } else {
+          Event("response.function_call_arguments.done",
+                Place(false) + ",\"name\":" + json::Quote(item.name) + ",\"arguments\":" + quoted,
+                text);
+        }
+        break;
+    }
+    if (item.kind != Item::Kind::kCall) {
+      Event("response.content_part.done", Place(true) + ",\"part\":" + Part(item), text);
+    }
+    Event("response.output_item.done",
+          "\"output_index\":" + std::to_string(items_.size() - 1) +
+              ",\"item\":" + Shown(item, "completed"),
+          text);
+  }
+
+  std::string Response(const CallOut& out, const std::string& status) const {
+    const bool running = status == "in_progress";
+    JsonWriter json;
+    json.Object().Key("id").String("resp_" + out.id).Key("object").String("response");
+    json.Key("created_at").Int(out.created).Key("status").String(status);
+    json.Key("error").Null().Key("incomplete_details");
+    json.Raw(status == "incomplete" ? R"({"reason":"max_output_tokens"})" : "null");
+    json.Key("instructions").Raw(echo_.instructions);
+    json.Key("max_output_tokens");
+    echo_.has_max_tokens ? json.Int(echo_.max_tokens) : json.Null();
+    json.Key("model").String(out.model).Key("output").Array();
+    if (!running) {
+      for (const Item& item : items_) json.Raw(Shown(item, "completed"));
+    }
+    json.End().Key("parallel_tool_calls").Bool(echo_.parallel);
+    json.Key("previous_response_id")
+        .Null()
+        .Key("reasoning")
+        .Raw(R"({"effort":null,"summary":null})");
+    json.Key("store").Bool(false).Key("temperature").Number(echo_.temperature);
+    json.Key("text").Raw(echo_.text).Key("tool_choice").Raw(echo_.tool_choice);
+    json.Key("tools").Raw(echo_.tools).Key("top_p").Number(echo_.top_p);
+    json.Key("truncation").String("disabled").Key("usage");
+    if (running) {
+      json.Null();
+    } else {
+      json.Object().Key("input_tokens").Int(out.prompt_tokens);
+      json.Key("input_tokens_details").Object().Key("cached_tokens").Int(out.reused_tokens).End();
+      json.Key("output_tokens").Int(out.output_tokens).Key("output_tokens_details").Object();
+      json.Key("reasoning_tokens").Int(out.reasoning_tokens).End();
+      json.Key("total_tokens").Int(out.prompt_tokens + out.output_tokens).End();
+      json.Key("pawl").Raw(ReportOf(out));
+    }
+    json.Key("metadata").Raw(echo_.metadata);
+    return json.End().Take();
+  }
+
+  const Echo echo_;
+  std::vector<Item> items_;
+  bool open_ = false;
+  int number_ = 0;
+};
+
+Value CallOf(const Value& item, bool custom) {
+  const auto text = [&](const char* name) {
+    const Value* member = item.Find(name);
+    return member != nullptr && member->type == json::Type::kString ? member->text : std::string();
+  };
+  const std::string arguments =
+      custom ? "{\"input\":" + json::Quote(text("input")) + "}" : text("arguments");
+  const Result<Value> call = json::Parse(
+      "{\"id\":" + json::Quote(text("call_id")) + R"(,"type":"function","function":{"name":)" +
+      json::Quote(text("name")) + ",\"arguments\":" + json::Quote(arguments) + "}}");
+  return call.ok() ? *call : Value();
+}
+
+// Items of the input as messages of a chat.
+Status ReadInput(RequestReader& in, Value& messages) {
+  const Value* input = in.Find("input");
+  if (!in.ok()) return in.error();
+  if (input == nullptr) return Error{ErrorCode::kInvalid, "is missing", "#/input"};
+  if (input->type == json::Type::kString) {
+    messages.items.push_back(Message("user", *input));
+    return {};
+  }
+  if (input->type != json::Type::kArray || input->items.empty()) {
+    return Error{ErrorCode::kInvalid, "must be a text or a list of items", "#/input"};
+  }
+  for (size_t i = 0; i < input->items.size(); ++i) {
+    const Value& item = input->items[i];
+    RequestReader one(item, "#/input/" + std::to_string(i));
+    std::string type = "message";
+    if (one.ok()) one.String("type", type);
+    if (!one.ok()) return one.error();
+    if (type == "message") {
+      std::string role;
+      if (!one.String("role", role)) one.Fail("role", "is missing");
+      const Value* content = one.Find("content");
+      if (one.ok() && content == nullptr) one.Fail("content", "is missing");
+      if (!one.ok()) return one.error();
+      messages.items.push_back(Message(role, *content));
+    } else if (type == "function_call" || type == "custom_tool_call") {
+      Value call = CallOf(item, type == "custom_tool_call");
+      const bool join =
+          !messages.items.empty() && messages.items.back().Find("tool_calls") != nullptr;
+      if (!join) {
+        Value message = Message("assistant", StringValue(""));
+        Value calls;
+        calls.type = json::Type::kArray;
+        message.members.emplace_back("tool_calls", std::move(calls));
+        messages.items.push_back(std::move(message));
+      }
+      messages.items.back().members.back().second.items.push_back(std::move(call));
+    } else if (type == "function_call_output" || type == "custom_tool_call_output") {
+      const Value* output = one.Find("output");
+      if (output == nullptr)
+        return Error{ErrorCode::kInvalid, "is missing", one.PointerOf("output")};
+      Value message = Message("tool", *output);
+      if (const Value* id = item.Find("call_id")) message.members.emplace_back("tool_call_id", *id);
+      messages.items.push_back(std::move(message));
+    } else if (type != "reasoning") {
+      return Error{ErrorCode::kUnsupported,
+                   "is " + json::Quote(type) +
+                       "; there are messages, function and custom calls, "
+                       "their outputs, and reasoning",
+                   one.PointerOf("type")};
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Status StartResponse(const ApiRequest& request) {
+  RequestReader in(request.body, "#");
+  CallSpec spec;
+  spec.route = "/v1/responses";
+  if (!in.ok()) return in.error();
+  for (const char* name : {"previous_response_id", "conversation", "prompt"}) {
+    if (in.Find(name) != nullptr) {
+      return Error{ErrorCode::kUnsupported, "is not supported: nothing is stored here",
+                   in.PointerOf(name)};
+    }
+  }
+  bool background = false;
+  if (in.Bool("background", background) && background) {
+    return Error{ErrorCode::kUnsupported, "is not supported: nothing is stored here",
+                 "#/background"};
+  }
+  PromptSpec prompt;
+  prompt.kind = PromptSpec::Kind::kChat;
+  prompt.pointer = "#/input";
+  prompt.messages.type = json::Type::kArray;
+  Echo echo;
+  std::string instructions;
+  if (in.String("instructions", instructions)) {
+    echo.instructions = json::Quote(instructions);
+    prompt.messages.items.push_back(Message("system", StringValue(instructions)));
+  }
+  if (Status status = ReadInput(in, prompt.messages); !status.ok()) return status;
+  spec.prompts = {std::move(prompt)};
+  if (Status status = ReadCommon(*request.server, in, {"max_output_tokens"},
+                                 request.server->options.max_tokens, spec);
+      !status.ok()) {
+    return status;
+  }
+  spec.n = 1;
+  const RequestConstraints& asked = spec.asked;
+  PromptSpec& chat = spec.prompts[0];
+  if (asked.answer.kind == ConstraintSpec::Kind::kJsonSchema) chat.schema = asked.answer.text;
+  if (asked.choice.mode != ToolChoice::Mode::kNone && !asked.choice.allowed.empty()) {
+    if (request.server->model->has_chat()) chat.tools.type = json::Type::kArray;
+    for (const size_t index : asked.choice.allowed) {
+      if (chat.tools.type == json::Type::kNull) break;
+      chat.tools.items.push_back(asked.tools[index].Declared());
+    }
+    const ConstraintSpec& input = asked.tools[asked.choice.allowed[0]].input;
+    if (chat.schema.empty() && asked.choice.allowed.size() == 1 &&
+        input.kind == ConstraintSpec::Kind::kJsonSchema) {
+      chat.schema = input.text;
+    }
+  }
+  const auto repeat = [&](const char* name, std::string& value) {
+    if (const Value* given = in.Find(name)) value = json::Dump(*given);
+  };
+  repeat("tools", echo.tools);
+  repeat("tool_choice", echo.tool_choice);
+  if (in.Find("text") != nullptr && in.Find("text")->Find("format") != nullptr) {
+    repeat("text", echo.text);
+  }
+  repeat("metadata", echo.metadata);
+  echo.parallel = asked.parallel;
+  echo.has_max_tokens = in.Find("max_output_tokens") != nullptr;
+  echo.max_tokens = spec.options.max_tokens;
+  echo.temperature = spec.options.sampling.temperature;
+  echo.top_p = spec.options.sampling.top_p;
+  Call::Start(request.server, request.exchange, std::move(spec),
+              std::make_unique<ResponseFormatter>(std::move(echo)));
+  return {};
+}
+
+}  // namespace pawl::server

@@ -1,0 +1,720 @@
+// Three threads meet here. A worker prepares; the decoder's thread appends tokens to a choice under
+// the lock, which is held for a few instructions; the connection's thread takes what is there when
+// its client has room, and does all the parsing and formatting. A reply as a whole is the same
+// taking, done once at the end, so that a stream and a whole reply cannot differ.
+//
+// Stop strings. They are looked for in the bytes of the output as they come, on the decoder's
+// thread, because they end the output. Where one may have begun at the end of the text, these bytes
+// are not handed out yet.
+#include "src/server/call.h"
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include "src/base/json.h"
+#include "src/server/json_writer.h"
+#include "src/server/server_state.h"
+
+namespace pawl::server {
+namespace {
+
+std::string RandomName(size_t length) {
+  static constexpr char kLetters[] =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+  thread_local std::mt19937_64 random{std::random_device{}()};
+  std::string name;
+  for (size_t i = 0; i < length; ++i) name += kLetters[random() % (sizeof kLetters - 1)];
+  return name;
+}
+
+ApiError Gone(const char* message) { return {.status = 503, .message = message}; }
+
+// What the engine says of an output.
+ApiError OutputError(const Error& error) {
+  static constexpr const char* kPlaces[] = {"prompt",   "constraint", "max_tokens",   "temperature",
+                                            "top_k",    "top_p",      "min_p",        "logit_bias",
+                                            "logprobs", "seed",       "mask_surprise"};
+  const bool known = std::any_of(std::begin(kPlaces), std::end(kPlaces),
+                                 [&](const char* place) { return error.place == place; });
+  ApiError out;
+  out.code = ErrorCodeName(error.code);
+  out.message = error.message;
+  if (!known) {
+    out.status = 500;
+    if (!error.place.empty()) out.message = error.place + ": " + error.message;
+    return out;
+  }
+  if (error.place == "prompt" && error.code == ErrorCode::kLimit) {
+    out.code = "context_length_exceeded";
+  }
+  out.message = error.place + ": " + error.message;
+  return out;
+}
+
+}  // namespace
+
+struct Call::Choice {
+  int index = 0;
+  size_t prompt = 0;  // of prompts
+  std::vector<TokenId> prompt_tokens;
+  std::optional<Error> refused;  // before it began
+  Decoder::Id id = 0;
+
+  // Under mutex_.
+  std::string text;
+  size_t safe = 0;                // bytes that may be handed out
+  std::vector<uint32_t> lengths;  // of the tokens' bytes
+  std::vector<TokenEntry> entries;
+  bool done = false, stopped = false;
+  std::string stop_string;
+  std::optional<Result<Generation>> output;
+
+  // Of the connection's thread.
+  std::optional<OutputParser> parser;
+  size_t taken = 0, tokens_taken = 0;
+};
+
+std::string ReportOf(const CallOut& out) {
+  GenerationStats sum;
+  bool closed = false;
+  for (const ChoiceOut& choice : out.choices) {
+    closed = closed || choice.closed;
+    sum.sampled_tokens += choice.stats.sampled_tokens;
+    sum.forced_tokens += choice.stats.forced_tokens;
+    sum.closing_tokens += choice.stats.closing_tokens;
+    sum.forward_calls += choice.stats.forward_calls;
+    sum.constraint_seconds += choice.stats.constraint_seconds;
+    sum.sample_seconds += choice.stats.sample_seconds;
+    sum.prefill_seconds += choice.stats.prefill_seconds;
+    sum.decode_seconds += choice.stats.decode_seconds;
+    sum.mask_surprise += choice.stats.mask_surprise;
+  }
+  JsonWriter json;
+  json.Object().Key("closed").Bool(closed);
+  json.Key("sampled_tokens").Int(sum.sampled_tokens);
+  json.Key("forced_tokens").Int(sum.forced_tokens);
+  json.Key("closing_tokens").Int(sum.closing_tokens);
+  json.Key("model_calls").Int(sum.forward_calls);
+  json.Key("mask_seconds").Number(sum.constraint_seconds);
+  json.Key("sample_seconds").Number(sum.sample_seconds);
+  json.Key("prompt_seconds").Number(sum.prefill_seconds);
+  json.Key("output_seconds").Number(sum.decode_seconds);
+  json.Key("mask_surprise").Number(sum.mask_surprise);
+  if (out.has_grammar) {
+    json.Key("compile_seconds").Number(out.compile_seconds);
+    json.Key("grammar_known").Bool(out.grammar_known);
+  }
+  json.Key("queue_seconds").Number(out.queue_seconds);
+  json.Key("first_token_seconds").Number(out.first_token_seconds);
+  json.Key("total_seconds").Number(out.total_seconds);
+  return json.End().Take();
+}
+
+Call::Call(std::shared_ptr<ServerState> server, std::shared_ptr<Exchange> exchange, CallSpec spec,
+           std::unique_ptr<Formatter> formatter)
+    : server_(std::move(server)),
+      exchange_(std::move(exchange)),
+      spec_(std::move(spec)),
+      formatter_(std::move(formatter)) {
+  out_.id = RandomName(24);
+  out_.created = std::chrono::duration_cast<std::chrono::seconds>(
+                     std::chrono::system_clock::now().time_since_epoch())
+                     .count();
+  out_.model = server_->model->name();
+  const std::lock_guard lock(server_->mutex);
+  server_->live.insert(this);
+}
+
+Call::~Call() {
+  {
+    const std::lock_guard lock(server_->mutex);
+    server_->live.erase(this);
+  }
+  if (counted_) --server_->calls;
+}
+
+double Call::seconds() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+}
+
+void Call::Start(std::shared_ptr<ServerState> server, std::shared_ptr<Exchange> exchange,
+                 CallSpec spec, std::unique_ptr<Formatter> formatter) {
+  std::shared_ptr<Call> call(
+      new Call(server, std::move(exchange), std::move(spec), std::move(formatter)));
+  if (server->draining) {
+    ApiError error = Gone("the server is shutting down");
+    error.retry_seconds = 1;
+    return call->Refuse(error);
+  }
+  const int most = server->options.max_queue + server->options.max_batch;
+  if (server->calls.fetch_add(1) >= most) {
+    --server->calls;
+    ++server->metrics.refused_full;
+    return call->Refuse(
+        {.status = 429,
+         .message = "the queue is full: " + std::to_string(most) + " requests wait or run",
+         .retry_seconds = 1});
+  }
+  call->counted_ = true;
+  call->exchange_->OnGone([weak = call->weak_from_this()] {
+    if (const auto alive = weak.lock()) {
+      ++alive->server_->metrics.cancelled;
+      if (alive->GiveUp(std::nullopt)) alive->Log(499);
+    }
+  });
+  server->workers->Submit([call] { call->Prepare(); });
+}
+
+void Call::Refuse(const ApiError& error) {
+  if (answered_.exchange(true)) return;
+  if (!gone_) exchange_->Reply(formatter_->Refuse(error));
+  Log(error.status);
+}
+
+bool Call::GiveUp(const std::optional<ApiError>& error) {
+  std::vector<Decoder::Id> ids;
+  bool wake = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (gone_ && !error) return false;
+    if (failure_) return false;
+    if (error) failure_ = error;
+    if (!error) gone_ = true;
+    for (const auto& choice : choices_) {
+      if (choice->id != 0 && !choice->done) ids.push_back(choice->id);
+    }
+    wake = launched_;
+  }
+  for (const Decoder::Id id : ids) server_->decoder->Cancel(id);
+  if (!error) return true;
+  if (!wake) {
+    Refuse(*error);  // nothing runs yet that would answer
+  } else if (spec_.stream) {
+    exchange_->Wake();
+  }
+  return true;
+}
+
+// ---- On a worker ----
+
+void Call::Prepare() {
+  if (gone_) return;
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_) return Refuse(*failure_);
+  }
+  out_.queue_seconds = seconds();
+  PrepareChoices();
+}
+
+void Call::PrepareChoices() {
+  const int context = server_->model->info().context_length;
+  ThinkingStart thinking = ThinkingStart::kOff;
+  std::vector<std::unique_ptr<Choice>> choices;
+  for (size_t p = 0; p < spec_.prompts.size(); ++p) {
+    Result<PreparedPrompt> prompt = server_->model->Prepare(spec_.prompts[p]);
+    std::optional<Error> error;
+    if (!prompt.ok()) {
+      error = prompt.error();
+    } else if (prompt->tokens.empty()) {
+      error = Error{ErrorCode::kInvalid, "has no tokens", spec_.prompts[p].pointer};
+    } else if (static_cast<int>(prompt->tokens.size()) + (spec_.echo ? 0 : 1) > context) {
+      error = Error{ErrorCode::kLimit,
+                    "has " + std::to_string(prompt->tokens.size()) +
+                        " tokens, but the model's context holds " + std::to_string(context) +
+                        " with the output",
+                    spec_.prompts[p].pointer};
+    }
+    if (error && !spec_.one_by_one) {
+      ApiError refusal = FromError(*error, "");
+      if (error->code == ErrorCode::kLimit && prompt.ok()) refusal.code = "context_length_exceeded";
+      return Refuse(refusal);
+    }
+    for (int i = 0; i < spec_.n; ++i) {
+      auto choice = std::make_unique<Choice>();
+      choice->index = static_cast<int>(choices.size());
+      choice->prompt = p;
+      choice->refused = error;
+      if (prompt.ok()) choice->prompt_tokens = prompt->tokens;
+      choices.push_back(std::move(choice));
+    }
+    if (prompt.ok()) thinking = prompt->thinking;
+  }
+  if (std::optional<ApiError> error = CompilePlan(thinking)) return Refuse(*error);
+  if (gone_) return;
+  for (auto& choice : choices) choice->parser.emplace(plan_);
+  out_.choices.resize(choices.size());
+  for (size_t i = 0; i < choices.size(); ++i) out_.choices[i].index = static_cast<int>(i);
+  {
+    // From here on others look at them: GiveUp, and the threads that answer.
+    const std::lock_guard lock(mutex_);
+    left_ = choices.size();
+    choices_ = std::move(choices);
+  }
+  if (spec_.echo && (spec_.options.logprobs >= 0)) return ScorePrompts();
+  Launch();
+}
+
+std::optional<ApiError> Call::CompilePlan(ThinkingStart thinking) {
+  PlanOptions options;
+  options.thinking_tokens = spec_.thinking_tokens;
+  Result<OutputPlan> plan = MakePlan(spec_.asked, server_->model->traits(), thinking, options);
+  if (!plan.ok()) return CompileError(plan.error());
+  plan_ = *std::move(plan);
+  names_specials_ = plan_.grammar.kind == ConstraintSpec::Kind::kStructuralTag &&
+                    (!plan_.calls.empty() || plan_.thinking != ThinkingStart::kOff);
+  if (plan_.grammar.kind == ConstraintSpec::Kind::kNone) return std::nullopt;
+  out_.has_grammar = true;
+  const double begin = seconds();
+  Result<Grammar> grammar =
+      server_->grammars->Get(plan_.grammar, spec_.asked.layout, out_.grammar_known);
+  out_.compile_seconds = seconds() - begin;
+  server_->metrics.compile.Observe(out_.compile_seconds);
+  if (!grammar.ok()) return CompileError(grammar.error());
+  if (spec_.options.at_budget == AtBudget::kClose && grammar->Start().shortest_close() < 0) {
+    return FromError({ErrorCode::kLimit,
+                      "no value that fits was found within the limits (which does not prove that "
+                      "there is none)",
+                      "#"},
+                     plan_.grammar.pointer);
+  }
+  grammar_ = *std::move(grammar);
+  return std::nullopt;
+}
+
+// In one grammar for everything places mean nothing to a client: the parts are tried one by one.
+ApiError Call::CompileError(const Error& error) {
+  const auto fails = [&](const ConstraintSpec& part) -> std::optional<ApiError> {
+    if (part.kind == ConstraintSpec::Kind::kNone) return std::nullopt;
+    bool known = false;
+    const Result<Grammar> alone = server_->grammars->Get(part, spec_.asked.layout, known);
+    if (alone.ok()) return std::nullopt;
+    return FromError(alone.error(), part.pointer);
+  };
+  if (std::optional<ApiError> found = fails(spec_.asked.answer)) return *found;
+  for (const ToolSpec& tool : spec_.asked.tools) {
+    if (std::optional<ApiError> found = fails(tool.input)) return *found;
+  }
+  Error whole = error;
+  whole.message = error.ToString();
+  whole.place.clear();
+  return FromError(whole, plan_.grammar.pointer);
+}
+
+// The prompts' own probabilities come first; what a prompt is scored for is the same for all of its
+// choices.
+void Call::ScorePrompts() {
+  scores_.resize(spec_.prompts.size());
+  score_left_ = static_cast<int>(spec_.prompts.size());
+  for (size_t p = 0; p < spec_.prompts.size(); ++p) {
+    ScoreRequest request;
+    request.tokens = choices_[p * static_cast<size_t>(spec_.n)]->prompt_tokens;
+    request.top = spec_.options.logprobs;
+    request.done = [self = shared_from_this(), p](Result<ScoredTokens> scores) {
+      bool last = false;
+      {
+        const std::lock_guard lock(self->mutex_);
+        if (scores.ok()) {
+          self->scores_[p] = *std::move(scores);
+        } else if (!self->failure_) {
+          self->failure_ = FromError(scores.error(), self->spec_.prompts[p].pointer);
+        }
+        last = --self->score_left_ == 0;
+      }
+      if (last) self->server_->workers->Submit([self] { self->Launch(); });
+    };
+    // Locked, so that what follows the scores does not set the id first.
+    const std::lock_guard lock(mutex_);
+    choices_[p * static_cast<size_t>(spec_.n)]->id = server_->decoder->Score(std::move(request));
+  }
+}
+
+void Call::Launch() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (gone_) return;
+    if (failure_) return Refuse(*failure_);
+    launched_ = true;
+  }
+  if (spec_.stream) {
+    answered_ = true;
+    HttpReply head;
+    head.content_type = formatter_->StreamType();
+    if (spec_.asked.answer.deprecated) head.headers.emplace_back("deprecation", "true");
+    exchange_->Stream(std::move(head),
+                      [self = shared_from_this()](std::string& text) { return self->Pull(text); });
+  }
+  // A long list of texts does not take the queue from everybody else.
+  const size_t window =
+      spec_.one_by_one ? static_cast<size_t>(2 * server_->options.max_batch) : choices_.size();
+  std::vector<Choice*> first;
+  {
+    const std::lock_guard lock(mutex_);
+    while (added_ < choices_.size() && added_ < window) first.push_back(choices_[added_++].get());
+  }
+  for (Choice* choice : first) AddToDecoder(*choice);
+}
+
+void Call::AddToDecoder(Choice& choice) {
+  if (choice.refused) return Done(choice, *choice.refused);
+  BatchRequest request;
+  request.prompt = choice.prompt_tokens;
+  if (grammar_) request.constraint = MakeConstraint(*grammar_);
+  request.options = spec_.options;
+  request.options.sampling.seed += static_cast<uint64_t>(choice.index % std::max(1, spec_.n));
+  const auto self = shared_from_this();
+  if (spec_.echo && spec_.options.max_tokens == 0) {
+    Generation nothing;
+    nothing.stop = StopReason::kLength;
+    nothing.stats.prompt_tokens = static_cast<int>(request.prompt.size());
+    return Done(choice, std::move(nothing));
+  }
+  if (spec_.want_tokens || spec_.options.mask_surprise) {
+    request.options.on_report = [self, &choice](const TokenReport& report) {
+      return self->Told(choice, report.token, report.bytes, &report);
+    };
+  } else {
+    request.options.on_token = [self, &choice](TokenId token, std::string_view bytes) {
+      return self->Told(choice, token, bytes, nullptr);
+    };
+  }
+  request.done = [self, &choice](Result<Generation> output) {
+    self->Done(choice, std::move(output));
+  };
+  const Decoder::Id id = server_->decoder->Add(std::move(request));
+  bool cancel = false;
+  {
+    const std::lock_guard lock(mutex_);
+    choice.id = id;
+    cancel = gone_ || failure_.has_value();
+  }
+  if (cancel) server_->decoder->Cancel(id);
+}
+
+// ---- On the decoder's thread ----
+
+bool Call::Told(Choice& choice, TokenId token, std::string_view bytes, const TokenReport* report) {
+  const Vocabulary& vocabulary = *server_->model->vocabulary();
+  if (bytes.empty() && vocabulary.is_special(token)) {
+    const std::string_view name = vocabulary.bytes(token);
+    if (names_specials_ || (plan_.thinking != ThinkingStart::kOff &&
+                            (name == plan_.think_open || name == plan_.think_close))) {
+      bytes = name;
+    }
+  }
+  if (first_token_ == 0) {
+    first_token_ = seconds();
+    server_->metrics.first_token.Observe(first_token_);
+  }
+  bool goes_on = true;
+  {
+    const std::lock_guard lock(mutex_);
+    const size_t before = choice.text.size();
+    choice.text += bytes;
+    choice.lengths.push_back(static_cast<uint32_t>(bytes.size()));
+    if (spec_.want_tokens) {
+      TokenEntry entry;
+      entry.token = token;
+      entry.bytes = bytes;
+      if (report != nullptr) {
+        entry.source = report->source;
+        entry.allowed = report->allowed;
+        entry.logprob = report->logprob;
+        entry.surprise = report->surprise;
+        entry.top.assign(report->top.begin(), report->top.end());
+      }
+      choice.entries.push_back(std::move(entry));
+    }
+    choice.safe = choice.text.size();
+    size_t found = std::string::npos;
+    for (const std::string& stop : spec_.stop) {
+      const size_t from = before >= stop.size() ? before - stop.size() + 1 : 0;
+      const size_t at = choice.text.find(stop, from);
+      if (at < found) {
+        found = at;
+        choice.stop_string = stop;
+      }
+      for (size_t n = std::min(stop.size() - 1, choice.text.size()); n > 0; --n) {
+        if (!std::string_view(choice.text).ends_with(std::string_view(stop).substr(0, n))) continue;
+        choice.safe = std::min(choice.safe, choice.text.size() - n);
+        break;
+      }
+    }
+    if (found != std::string::npos) {
+      choice.stopped = true;
+      choice.text.resize(found + (spec_.include_stop ? choice.stop_string.size() : 0));
+      choice.safe = choice.text.size();
+      goes_on = false;
+    }
+  }
+  if (spec_.stream && goes_on) exchange_->Wake();
+  return goes_on;
+}
+
+void Call::Done(Choice& choice, Result<Generation> output) {
+  bool last = false;
+  Choice* next = nullptr;
+  if (output.ok()) {
+    const GenerationStats& stats = output->stats;
+    Metrics& metrics = server_->metrics;
+    metrics.prompt_tokens += stats.prompt_tokens;
+    metrics.reused_tokens += stats.reused_tokens;
+    metrics.output_tokens += stats.output_tokens;
+    metrics.sampled_tokens += stats.sampled_tokens;
+    metrics.forced_tokens += stats.forced_tokens;
+    metrics.closing_tokens += stats.closing_tokens;
+    metrics.mask_micros += static_cast<int64_t>(stats.constraint_seconds * 1e6);
+    metrics.prefill_micros += static_cast<int64_t>(stats.prefill_seconds * 1e6);
+    metrics.decode_micros += static_cast<int64_t>(stats.decode_seconds * 1e6);
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    choice.output.emplace(std::move(output));
+    choice.safe = choice.text.size();
+    choice.done = true;
+    last = --left_ == 0;
+    if (!gone_ && !failure_ && added_ < choices_.size()) next = choices_[added_++].get();
+    // Those that will never begin.
+    if (gone_ || failure_) {
+      left_ -= choices_.size() - added_;
+      added_ = choices_.size();
+      last = left_ == 0;
+    }
+  }
+  if (next != nullptr) AddToDecoder(*next);
+  if (gone_) return;
+  if (spec_.stream) return exchange_->Wake();
+  if (last) exchange_->Post([self = shared_from_this()] { self->Whole(); });
+}
+
+// ---- On the connection's thread ----
+
+std::vector<Delta> Call::TakeFrom(Choice& choice, size_t& first_token) {
+  ChoiceOut& out = out_.choices[static_cast<size_t>(choice.index)];
+  first_token = out.tokens.size();
+  std::string bytes;
+  std::vector<uint32_t> lengths;
+  std::vector<TokenEntry> entries;
+  bool done = false;
+  {
+    const std::lock_guard lock(mutex_);
+    done = choice.done;
+    size_t end = choice.taken;
+    size_t tokens = choice.tokens_taken;
+    while (tokens < choice.lengths.size()) {
+      // Of a stop string's token only what stands before it is left.
+      const size_t length = std::min<size_t>(choice.lengths[tokens], choice.text.size() - end);
+      if (end + length > choice.safe) break;
+      lengths.push_back(static_cast<uint32_t>(length));
+      if (spec_.want_tokens && (length > 0 || choice.lengths[tokens] == 0)) {
+        entries.push_back(choice.entries[tokens]);
+      }
+      end += length;
+      ++tokens;
+    }
+    bytes = choice.text.substr(choice.taken, end - choice.taken);
+    choice.taken = end;
+    choice.tokens_taken = tokens;
+  }
+  std::vector<Delta> deltas;
+  const auto add = [&](std::vector<Delta> more) {
+    for (Delta& delta : more) {
+      if (!deltas.empty() && deltas.back().kind == delta.kind && deltas.back().call == delta.call &&
+          delta.kind != Delta::Kind::kCallBegin) {
+        deltas.back().text += delta.text;
+      } else {
+        deltas.push_back(std::move(delta));
+      }
+    }
+  };
+  const bool by_token = spec_.want_tokens || plan_.thinking != ThinkingStart::kOff;
+  if (by_token) {
+    size_t at = 0, entry = 0;
+    for (const uint32_t length : lengths) {
+      const bool before = choice.parser->in_content();
+      std::vector<Delta> more = choice.parser->Feed(std::string_view(bytes).substr(at, length));
+      at += length;
+      bool reasoning = false, content = before;
+      for (const Delta& delta : more) {
+        reasoning = reasoning || delta.kind == Delta::Kind::kReasoning;
+        content = content || delta.kind == Delta::Kind::kContent;
+      }
+      if (!before && !content) ++out.reasoning_tokens;
+      if (reasoning) content = false;
+      if (entry < entries.size()) entries[entry++].in_content = content;
+      add(std::move(more));
+    }
+  } else {
+    add(choice.parser->Feed(bytes));
+  }
+  for (TokenEntry& one : entries) out.tokens.push_back(std::move(one));
+  if (done) add(choice.parser->Finish());
+  Apply(choice, deltas);
+  if (done) EndOf(choice);
+  return deltas;
+}
+
+void Call::Apply(Choice& choice, std::span<const Delta> deltas) {
+  ChoiceOut& out = out_.choices[static_cast<size_t>(choice.index)];
+  for (const Delta& delta : deltas) {
+    switch (delta.kind) {
+      case Delta::Kind::kReasoning:
+        out.reasoning += delta.text;
+        break;
+      case Delta::Kind::kContent:
+        out.content += delta.text;
+        break;
+      case Delta::Kind::kCallBegin:
+        out.calls.push_back({"call_" + RandomName(24), delta.text, "", plan_.custom[delta.tool]});
+        break;
+      case Delta::Kind::kArguments:
+        out.calls.back().arguments += delta.text;
+        break;
+      case Delta::Kind::kCallEnd:
+        break;
+    }
+  }
+}
+
+void Call::EndOf(Choice& choice) {
+  ChoiceOut& out = out_.choices[static_cast<size_t>(choice.index)];
+  if (out.ended) return;
+  out.ended = true;
+  const Result<Generation>& output = *choice.output;
+  if (!output.ok()) {
+    out.error = OutputError(output.error());
+    if (choice.refused) out.error = FromError(output.error(), "");
+    out.finish = "error";
+    return;
+  }
+  out.stats = output->stats;
+  out.closed = output->stop == StopReason::kClosed;
+  const bool cut = output->stop == StopReason::kLength || out.closed;
+  out.finish = cut ? "length" : "stop";
+  if (!cut && !out.calls.empty() && !spec_.asked.choice.named) out.finish = "tool_calls";
+  out.stop_string = choice.stopped ? choice.stop_string : "";
+  if (plan_.thinking == ThinkingStart::kOff) out.reasoning_tokens = 0;
+}
+
+void Call::SumUp() {
+  std::vector<bool> seen(spec_.prompts.size(), false);
+  for (const auto& choice : choices_) {
+    const ChoiceOut& out = out_.choices[static_cast<size_t>(choice->index)];
+    if (!seen[choice->prompt]) {
+      out_.prompt_tokens += static_cast<int>(choice->prompt_tokens.size());
+      out_.reused_tokens += out.stats.reused_tokens;
+      seen[choice->prompt] = true;
+    }
+    out_.output_tokens += out.stats.output_tokens;
+    out_.reasoning_tokens += out.reasoning_tokens;
+  }
+  out_.first_token_seconds = first_token_;
+  out_.total_seconds = seconds();
+}
+
+bool Call::Pull(std::string& text) {
+  if (!begun_) {
+    begun_ = true;
+    formatter_->Begin(out_, text);
+  }
+  std::optional<ApiError> failure;
+  {
+    const std::lock_guard lock(mutex_);
+    failure = failure_;
+  }
+  bool all = true;
+  for (const auto& choice : choices_) {
+    ChoiceOut& out = out_.choices[static_cast<size_t>(choice->index)];
+    if (failure || out.ended) continue;
+    size_t first_token = 0;
+    const std::vector<Delta> deltas = TakeFrom(*choice, first_token);
+    if (out.error && !spec_.one_by_one) {
+      failure = out.error;
+      GiveUp(failure);
+      break;
+    }
+    if (!deltas.empty() || first_token < out.tokens.size()) {
+      formatter_->Add(out_, out, deltas, first_token, text);
+    }
+    if (out.ended) formatter_->EndChoice(out_, out, text);
+    all = all && out.ended;
+  }
+  if (failure) {
+    formatter_->Fail(*failure, text);
+    Log(failure->status);
+    return false;
+  }
+  if (!all) return true;
+  SumUp();
+  formatter_->End(out_, text);
+  Log(200);
+  return false;
+}
+
+void Call::Whole() {
+  if (gone_ || answered_) return;
+  for (const auto& choice : choices_) {
+    if (choice->done) {
+      size_t first_token = 0;
+      TakeFrom(*choice, first_token);
+    }
+  }
+  std::optional<ApiError> failure;
+  {
+    const std::lock_guard lock(mutex_);
+    failure = failure_;
+  }
+  if (failure) return Refuse(*failure);
+  for (ChoiceOut& out : out_.choices) {
+    if (out.error && !spec_.one_by_one) return Refuse(*out.error);
+  }
+  if (spec_.echo) {
+    for (const auto& choice : choices_) {
+      ChoiceOut& out = out_.choices[static_cast<size_t>(choice->index)];
+      const Tokenizer& tokenizer = server_->model->tokenizer();
+      out.content = tokenizer.Decode(choice->prompt_tokens, true) + out.content;
+      if (scores_.empty()) continue;
+      std::vector<TokenEntry> prompt;
+      const ScoredTokens& scores = scores_[choice->prompt];
+      for (size_t i = 0; i < choice->prompt_tokens.size(); ++i) {
+        TokenEntry entry;
+        entry.token = choice->prompt_tokens[i];
+        entry.bytes = server_->model->vocabulary()->bytes(entry.token);
+        entry.in_prompt = true;
+        entry.logprob = scores.logprobs[i];
+        entry.top = scores.top[i];
+        prompt.push_back(std::move(entry));
+      }
+      out.tokens.insert(out.tokens.begin(), std::make_move_iterator(prompt.begin()),
+                        std::make_move_iterator(prompt.end()));
+    }
+  }
+  SumUp();
+  if (answered_.exchange(true)) return;
+  HttpReply reply = formatter_->Whole(out_);
+  if (spec_.asked.answer.deprecated) reply.headers.emplace_back("deprecation", "true");
+  const int status = reply.status;
+  exchange_->Reply(std::move(reply));
+  Log(status);
+}
+
+void Call::Log(int status) {
+  server_->metrics.CountRequest(spec_.route, status);
+  server_->metrics.request.Observe(seconds());
+  if (!server_->options.log) return;
+  JsonWriter json;
+  json.Object().Key("event").String("request");
+  json.Key("id").String(exchange_->request().id);
+  json.Key("route").String(spec_.route).Key("status").Int(status);
+  json.Key("seconds").Number(seconds());
+  if (status == 200) {
+    json.Key("prompt_tokens").Int(out_.prompt_tokens);
+    json.Key("output_tokens").Int(out_.output_tokens);
+    json.Key("outputs").Int(static_cast<int64_t>(out_.choices.size()));
+    json.Key("report").Raw(ReportOf(out_));
+  }
+  server_->Log(json.End().Take());
+}
+
+}  // namespace pawl::server

@@ -1,0 +1,182 @@
+// Call: one request for outputs, from its prompts to its answer.
+//
+//   waits for a worker -> prompts are laid out, the constraint is compiled -> waits for the model
+//   -> tokens come -> deltas go out -> the end
+//
+// What the API makes of it is a Formatter's affair: it turns outputs into the bodies and events of
+// OpenAI's, Ollama's or our own API.
+#ifndef PAWL_SRC_SERVER_CALL_H_
+#define PAWL_SRC_SERVER_CALL_H_
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "pawl/generation.h"
+#include "pawl/grammar.h"
+#include "src/server/api_error.h"
+#include "src/server/constraint_spec.h"
+#include "src/server/decoder.h"
+#include "src/server/http.h"
+#include "src/server/output_parser.h"
+#include "src/server/served_model.h"
+
+namespace pawl::server {
+
+class ServerState;
+
+struct CallSpec {
+  std::string route;  // for logs and metrics
+  std::vector<PromptSpec> prompts;
+  int n = 1;  // outputs for each prompt
+  RequestConstraints asked;
+  GenerateOptions options;
+  std::vector<std::string> stop;
+  bool include_stop = false;
+  bool stream = false;
+  // The prompt's own tokens come before those of the output (completions).
+  bool echo = false;
+  bool want_tokens = false;  // the formatter wants every token, not only the text
+  int thinking_tokens = -1;
+  bool one_by_one = false;  // an output that fails does not fail the others
+};
+
+struct TokenEntry {
+  TokenId token = kNoToken;
+  std::string bytes;
+  TokenReport::Source source = TokenReport::Source::kSampled;
+  int allowed = -1;
+  float logprob = 0, surprise = 0;
+  std::vector<TokenLogprob> top;
+  bool in_content = true;
+  bool in_prompt = false;
+};
+
+struct ToolCallOut {
+  std::string id, name, arguments;
+  bool custom = false;
+};
+
+struct ChoiceOut {
+  int index = 0;
+  std::string content, reasoning;
+  std::vector<ToolCallOut> calls;
+  std::vector<TokenEntry> tokens;  // with want_tokens
+  std::string finish;              // "stop", "length", "tool_calls"; empty while it goes on
+  std::string stop_string;         // that ended it
+  bool closed = false;             // by the budget, in a complete way
+  bool ended = false;
+  std::optional<ApiError> error;
+  GenerationStats stats;
+  int reasoning_tokens = 0;
+};
+
+struct CallOut {
+  std::string id;  // random letters, for ids of answers
+  int64_t created = 0;
+  std::string model;
+  std::vector<ChoiceOut> choices;
+  bool has_grammar = false, grammar_known = false;
+  double compile_seconds = 0, queue_seconds = 0, first_token_seconds = 0, total_seconds = 0;
+  // Sums over the outputs.
+  int prompt_tokens = 0, reused_tokens = 0, output_tokens = 0, reasoning_tokens = 0;
+};
+
+// The report on what a request cost, as a JSON object.
+std::string ReportOf(const CallOut& out);
+
+class Formatter {
+ public:
+  virtual ~Formatter() = default;
+  virtual std::string StreamType() const { return "text/event-stream"; }
+  // Once, before everything else.
+  virtual void Begin(const CallOut& /*out*/, std::string& /*text*/) {}
+  // What has been added to `choice`. `first_token`: of its new entries.
+  virtual void Add(const CallOut& out, const ChoiceOut& choice, std::span<const Delta> deltas,
+                   size_t first_token, std::string& text) = 0;
+  virtual void EndChoice(const CallOut& /*out*/, const ChoiceOut& /*choice*/,
+                         std::string& /*text*/) {}
+  virtual void End(const CallOut& out, std::string& text) = 0;
+  // In the middle of a stream, which then ends.
+  virtual void Fail(const ApiError& error, std::string& text) {
+    text += "data: " + error.Body() + "\n\n";
+  }
+  // Without a stream.
+  virtual HttpReply Whole(const CallOut& out) = 0;
+  virtual HttpReply Refuse(const ApiError& error) { return error.ToReply(); }
+};
+
+class Call : public std::enable_shared_from_this<Call> {
+ public:
+  // Answers at once where no place is left in the queue.
+  static void Start(std::shared_ptr<ServerState> server, std::shared_ptr<Exchange> exchange,
+                    CallSpec spec, std::unique_ptr<Formatter> formatter);
+  ~Call();
+
+  // From any thread. The client hears of `error` where it is still there.
+  // false: it had been given up before.
+  bool GiveUp(const std::optional<ApiError>& error);
+  double seconds() const;
+
+ private:
+  struct Choice;
+  Call(std::shared_ptr<ServerState> server, std::shared_ptr<Exchange> exchange, CallSpec spec,
+       std::unique_ptr<Formatter> formatter);
+
+  void Prepare();
+  void PrepareChoices();
+  std::optional<ApiError> CompilePlan(ThinkingStart thinking);
+  ApiError CompileError(const Error& error);
+  void ScorePrompts();
+  void Launch();
+  void AddToDecoder(Choice& choice);
+  void Answer();
+  void Refuse(const ApiError& error);
+
+  // On the decoder's thread.
+  bool Told(Choice& choice, TokenId token, std::string_view bytes, const TokenReport* report);
+  void Done(Choice& choice, Result<Generation> output);
+
+  // On the connection's thread.
+  bool Pull(std::string& text);
+  void Whole();
+  std::vector<Delta> TakeFrom(Choice& choice, size_t& first_token);
+  void Apply(Choice& choice, std::span<const Delta> deltas);
+  void EndOf(Choice& choice);
+  void SumUp();
+  void Log(int status);
+
+  const std::shared_ptr<ServerState> server_;
+  const std::shared_ptr<Exchange> exchange_;
+  CallSpec spec_;
+  const std::unique_ptr<Formatter> formatter_;
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+
+  OutputPlan plan_;
+  std::optional<Grammar> grammar_;
+  bool names_specials_ = false;  // special tokens are part of the text that is parsed
+  CallOut out_;                  // of the connection's thread once it runs
+  std::vector<ScoredTokens> scores_;
+
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Choice>> choices_;
+  size_t added_ = 0;                 // of choices_, to the decoder
+  size_t left_ = 0;                  // choices that have not ended; under mutex_
+  bool launched_ = false;            // under mutex_
+  std::optional<ApiError> failure_;  // under mutex_
+  std::atomic<bool> gone_{false}, answered_{false};
+  std::atomic<double> first_token_{0};
+  bool begun_ = false;  // of a stream
+  bool counted_ = false;
+  int score_left_ = 0;
+};
+
+}  // namespace pawl::server
+
+#endif  // PAWL_SRC_SERVER_CALL_H_

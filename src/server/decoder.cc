@@ -1,0 +1,217 @@
+// The loop takes what has come, makes a step of the batch, and then a step of scoring: a chunk of
+// rows with the logits of each. So neither waits for the other longer than one call of the model.
+#include "src/server/decoder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "src/decode/token_watch.h"
+
+namespace pawl::server {
+namespace {
+
+constexpr int kScoreRows = 32;  // their logits are in memory at once
+
+}  // namespace
+
+struct Decoder::Scoring {
+  Id id = 0;
+  ScoreRequest request;
+  SequenceId sequence = -1;
+  size_t at = 0;  // rows that have run
+  ScoredTokens out;
+  bool cancelled = false;
+  std::optional<Error> error;
+};
+
+Decoder::Decoder(Model& model, std::shared_ptr<const Vocabulary> vocabulary, Encoder encode,
+                 const Options& options)
+    : model_(model),
+      vocabulary_(std::move(vocabulary)),
+      engine_(model, vocabulary_, std::move(encode),
+              {.max_batch = options.max_batch,
+               .max_rows = std::max(256, 2 * options.max_batch),
+               .threads = options.threads}),
+      thread_([this] { Loop(); }) {}
+
+Decoder::~Decoder() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_one();
+  thread_.join();
+}
+
+void Decoder::Send(Message message) {
+  {
+    const std::lock_guard lock(mutex_);
+    inbox_.push_back(std::move(message));
+  }
+  wake_.notify_one();
+}
+
+Decoder::Id Decoder::Add(BatchRequest request) {
+  Message message;
+  message.kind = Message::Kind::kAdd;
+  message.request = std::make_unique<BatchRequest>(std::move(request));
+  ++waiting_;
+  Id id;
+  {
+    const std::lock_guard lock(mutex_);
+    id = message.id = next_id_++;
+    inbox_.push_back(std::move(message));
+  }
+  wake_.notify_one();
+  return id;
+}
+
+Decoder::Id Decoder::Score(ScoreRequest request) {
+  Message message;
+  message.kind = Message::Kind::kScore;
+  message.score = std::make_unique<ScoreRequest>(std::move(request));
+  Id id;
+  {
+    const std::lock_guard lock(mutex_);
+    id = message.id = next_id_++;
+    inbox_.push_back(std::move(message));
+  }
+  wake_.notify_one();
+  return id;
+}
+
+void Decoder::Cancel(Id id) {
+  Message message;
+  message.id = id;
+  Send(std::move(message));
+}
+
+void Decoder::Take(Message message) {
+  switch (message.kind) {
+    case Message::Kind::kAdd: {
+      const Id id = message.id;
+      auto done = std::move(message.request->done);
+      message.request->done = [this, id, done = std::move(done)](Result<Generation> output) {
+        ids_.erase(id);
+        if (done) done(std::move(output));
+      };
+      ids_[id] = engine_.Add(std::move(*message.request));
+      break;
+    }
+    case Message::Kind::kCancel:
+      if (const auto found = ids_.find(message.id); found != ids_.end()) {
+        engine_.Cancel(found->second);
+      }
+      for (const auto& scoring : scoring_) {
+        if (scoring->id == message.id) scoring->cancelled = true;
+      }
+      break;
+    case Message::Kind::kScore: {
+      auto scoring = std::make_unique<Scoring>();
+      scoring->id = message.id;
+      scoring->request = std::move(*message.score);
+      scoring_.push_back(std::move(scoring));
+      break;
+    }
+  }
+}
+
+void Decoder::Loop() {
+  bool busy = false;
+  std::vector<Message> taken;
+  for (;;) {
+    {
+      std::unique_lock lock(mutex_);
+      wake_.wait(lock, [&] { return busy || stop_ || !inbox_.empty(); });
+      if (stop_) break;
+      taken.swap(inbox_);
+    }
+    for (Message& message : taken) Take(std::move(message));
+    taken.clear();
+    busy = engine_.Step();
+    busy = ScoreStep() || busy;
+    running_ = engine_.running();
+    waiting_ = engine_.waiting();
+    steps_ = engine_.stats().steps;
+    const KvMemory memory = model_.kv_memory();
+    kv_usage_ = 1.0 - static_cast<double>(memory.available) / static_cast<double>(memory.pages);
+  }
+  for (Message& message : inbox_) {
+    if (message.kind != Message::Kind::kCancel) Take(std::move(message));
+  }
+  for (const auto& [id, request] : ids_) engine_.Cancel(request);
+  while (engine_.Step()) {
+  }
+  for (const auto& scoring : scoring_) scoring->cancelled = true;
+  while (ScoreStep()) {
+  }
+}
+
+bool Decoder::ScoreStep() {
+  if (scoring_.empty()) return false;
+  Scoring& scoring = *scoring_.front();
+  if (!scoring.cancelled) ScoreChunk(scoring);
+  const size_t size = scoring.request.tokens.size();
+  if (!scoring.cancelled && !scoring.error && scoring.at + 1 < size) return true;
+  if (scoring.sequence >= 0) model_.FreeSequence(scoring.sequence);
+  const std::unique_ptr<Scoring> ended = std::move(scoring_.front());
+  scoring_.pop_front();
+  if (ended->cancelled) {
+    ended->error = Error{ErrorCode::kLimit, "the request was given up", ""};
+  }
+  if (ended->error) {
+    ended->request.done(*ended->error);
+  } else {
+    ended->request.done(std::move(ended->out));
+  }
+  return !scoring_.empty();
+}
+
+void Decoder::ScoreChunk(Scoring& scoring) {
+  const std::vector<TokenId>& tokens = scoring.request.tokens;
+  const auto width = static_cast<size_t>(model_.info().vocabulary_size);
+  if (scoring.sequence < 0) {
+    scoring.out.logprobs.push_back(0);
+    scoring.out.top.emplace_back();
+    if (tokens.size() < 2) return;
+    const Result<SequenceId> sequence = model_.NewSequence(static_cast<int>(tokens.size()));
+    if (!sequence.ok()) {
+      scoring.error = sequence.error();
+      return;
+    }
+    scoring.sequence = *sequence;
+  }
+  const size_t rows = std::min<size_t>(kScoreRows, tokens.size() - 1 - scoring.at);
+  std::vector<Row> chunk;
+  for (size_t i = 0; i < rows; ++i) {
+    chunk.push_back({.token = tokens[scoring.at + i],
+                     .position = static_cast<int32_t>(scoring.at + i),
+                     .sequence = scoring.sequence,
+                     .output = static_cast<int32_t>(i)});
+  }
+  if (logits_.size() < width * rows) logits_.resize(width * rows);
+  if (Status status = model_.Forward(chunk, logits_); !status.ok()) {
+    scoring.error = status.error();
+    return;
+  }
+  GenerateOptions options;
+  options.logprobs = std::max(1, scoring.request.top);
+  options.on_report = [](const TokenReport&) { return true; };
+  const size_t known = std::min(width, static_cast<size_t>(vocabulary_->size()));
+  for (size_t i = 0; i < rows; ++i) {
+    TokenWatch watch(options);
+    watch.See(std::span(logits_).subspan(i * width, known), nullptr);
+    watch.Append(tokens[scoring.at + i + 1], TokenReport::Source::kSampled, -1);
+    const TokenReport report = watch.report(0);
+    scoring.out.logprobs.push_back(report.logprob);
+    const size_t most = std::min(report.top.size(), static_cast<size_t>(scoring.request.top));
+    scoring.out.top.emplace_back(report.top.begin(),
+                                 report.top.begin() + static_cast<ptrdiff_t>(most));
+  }
+  scoring.at += rows;
+}
+
+}  // namespace pawl::server

@@ -1,0 +1,61 @@
+#include "src/server/metrics.h"
+
+#include <cstdio>
+
+namespace pawl::server {
+namespace {
+
+std::string Shown(double value) {
+  char digits[40];
+  std::snprintf(digits, sizeof digits, "%.15g", value);
+  return digits;
+}
+
+void Head(const std::string& name, const std::string& type, const std::string& help,
+          std::string& out) {
+  out += "# HELP " + name + " " + help + "\n# TYPE " + name + " " + type + "\n";
+}
+
+}  // namespace
+
+void Histogram::Observe(double seconds) {
+  size_t i = 0;
+  while (i < kBounds.size() && seconds > kBounds[i]) ++i;
+  ++counts_[i];
+  micros_ += static_cast<int64_t>(seconds * 1e6);
+}
+
+void Histogram::Write(const std::string& name, const std::string& help, std::string& out) const {
+  Head(name, "histogram", help, out);
+  int64_t sum = 0;
+  for (size_t i = 0; i < kBounds.size(); ++i) {
+    sum += counts_[i];
+    out += name + "_bucket{le=\"" + Shown(kBounds[i]) + "\"} " + std::to_string(sum) + "\n";
+  }
+  sum += counts_[kBounds.size()];
+  out += name + "_bucket{le=\"+Inf\"} " + std::to_string(sum) + "\n";
+  out += name + "_sum " + Shown(static_cast<double>(micros_) * 1e-6) + "\n";
+  out += name + "_count " + std::to_string(sum) + "\n";
+}
+
+void Metrics::CountRequest(const std::string& route, int status) {
+  const std::lock_guard lock(mutex_);
+  ++requests_[{route, status}];
+}
+
+void Metrics::WriteRequests(std::string& out) const {
+  Head("pawl_requests_total", "counter", "Requests by route and status.", out);
+  const std::lock_guard lock(mutex_);
+  for (const auto& [key, count] : requests_) {
+    out += "pawl_requests_total{route=\"" + key.first + "\",status=\"" +
+           std::to_string(key.second) + "\"} " + std::to_string(count) + "\n";
+  }
+}
+
+void WriteMetric(const std::string& name, const std::string& type, const std::string& help,
+                 double value, std::string& out) {
+  Head(name, type, help, out);
+  out += name + " " + Shown(value) + "\n";
+}
+
+}  // namespace pawl::server

@@ -1,0 +1,116 @@
+// OutputParser: the text of an output, piece by piece, into what the model thought, what it
+// answered, and the calls of tools.
+//
+//   OutputParser parser(plan);
+//   std::vector<Delta> deltas = parser.Feed(bytes);      // as tokens come
+//   std::vector<Delta> rest = parser.Finish();
+//
+// What comes out does not depend on how the text was cut, up to the places where deltas of one kind
+// are cut themselves: joined, they are the same. No delta ends inside of a character; bytes that
+// are not UTF-8 come out as U+FFFD.
+//
+// Not thread-safe.
+#ifndef PAWL_SRC_SERVER_OUTPUT_PARSER_H_
+#define PAWL_SRC_SERVER_OUTPUT_PARSER_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/server/output_plan.h"
+
+namespace pawl::server {
+
+struct Delta {
+  enum class Kind {
+    kReasoning,
+    kContent,
+    kCallBegin,  // `text` is the tool's name
+    kArguments,  // or the input of a custom tool
+    kCallEnd,
+  };
+  Kind kind = Kind::kContent;
+  int call = -1;    // 0, 1, ... in the order of the output
+  size_t tool = 0;  // index of the tool, of kCallBegin
+  std::string text;
+};
+
+// Bytes as they come into whole characters.
+class Utf8Gate {
+ public:
+  // What is complete; what is not UTF-8 is replaced.
+  std::string Feed(std::string_view bytes);
+  std::string Finish();
+
+ private:
+  std::string held_;
+};
+
+class OutputParser {
+ public:
+  // The plan must outlive the parser.
+  explicit OutputParser(const OutputPlan& plan);
+
+  std::vector<Delta> Feed(std::string_view bytes);
+  std::vector<Delta> Finish();
+  // What comes next belongs to the answer, as far as is known.
+  bool in_content() const { return state_ == State::kText || state_ == State::kStart; }
+
+ private:
+  enum class State {
+    kStart,      // thinking may begin
+    kThinking,   // until the closing mark
+    kGap,        // white space behind the thoughts
+    kText,       // content, until a trigger
+    kCallStart,  // a trigger was read (it is still in the buffer)
+    kList,       // between the calls of a list
+    kJson,       // arguments
+    kInputStart,
+    kInput,
+    kInputEnd,  // {"input":"..."}
+    kParameters,
+    kRaw,
+    kCallEnd,    // the end of a call
+    kAfterCall,  // white space behind a call
+    kDirect,
+  };
+
+  // Whether anything has happened; false: more input is needed.
+  bool Step(bool at_end);
+  bool StepStart(bool at_end);
+  bool StepThinking(bool at_end);
+  bool StepText(bool at_end);
+  bool StepCallStart(bool at_end);
+  bool StepList(bool at_end);
+  bool StepJson();
+  bool StepInput(bool at_end);
+  bool StepParameters(bool at_end);
+  bool StepRaw(bool at_end);
+  bool StepCallEnd(bool at_end);
+  bool StepAfterCall(bool at_end);
+
+  void Emit(Delta::Kind kind, std::string_view text);
+  void BeginCall(const CallSyntax& call);
+  void EndCall();
+  // The call whose beginning the buffer has; nullptr where there is none (yet: may_come).
+  const CallSyntax* CallAt(std::string_view text, bool& may_come) const;
+  void Parameter(std::string_view key, std::string_view value);
+
+  const OutputPlan& plan_;
+  State state_;
+  Utf8Gate gate_;
+  std::string buffer_;  // read, not yet handed out
+  std::vector<Delta> out_;
+  const CallSyntax* call_ = nullptr;
+  int calls_ = 0;
+  bool call_open_ = false;
+  // Of JSON arguments.
+  int depth_ = 0;
+  bool in_string_ = false, escaped_ = false, scalar_ = false;
+  bool first_parameter_ = true;
+  std::string spaces_;  // behind a call or the thoughts
+};
+
+}  // namespace pawl::server
+
+#endif  // PAWL_SRC_SERVER_OUTPUT_PARSER_H_

@@ -1,0 +1,295 @@
+// Prompts. What clients send in messages is settled here for templates: parts of text are joined,
+// the role "developer" is "system", the arguments of earlier calls are JSON again and not text.
+#include "src/server/served_model.h"
+
+#include <algorithm>
+#include <ctime>
+#include <filesystem>
+
+#include "src/base/file.h"
+#include "src/engine/model_files.h"
+#include "src/text/chat/chat_input.h"
+
+namespace pawl::server {
+namespace {
+
+using json::PointerJoin;
+using json::Value;
+
+Value StringValue(std::string text) {
+  Value value;
+  value.type = json::Type::kString;
+  value.text = std::move(text);
+  return value;
+}
+
+Value* Member(Value& object, std::string_view key) {
+  for (json::Member& member : object.members) {
+    if (member.first == key) return &member.second;
+  }
+  return nullptr;
+}
+
+// A content of parts as one text.
+Result<std::string> TextOf(const Value& content, const std::string& pointer) {
+  if (content.type == json::Type::kNull) return std::string();
+  if (content.type == json::Type::kString) return content.text;
+  if (content.type != json::Type::kArray) {
+    return Error{ErrorCode::kInvalid, "must be a string or a list of parts", pointer};
+  }
+  std::string text;
+  for (size_t i = 0; i < content.items.size(); ++i) {
+    const Value& part = content.items[i];
+    const std::string place = PointerJoin(pointer, std::to_string(i));
+    if (part.type == json::Type::kString) {
+      text += part.text;
+      continue;
+    }
+    const Value* type = part.Find("type");
+    const Value* said = part.Find("text");
+    if (said == nullptr) said = part.Find("refusal");
+    if (said == nullptr || said->type != json::Type::kString) {
+      return Error{ErrorCode::kUnsupported,
+                   "is a part of type " +
+                       json::Quote(type != nullptr ? type->text : std::string("?")) +
+                       "; this server takes text",
+                   place};
+    }
+    text += said->text;
+  }
+  return text;
+}
+
+// The message as templates expect it.
+Status Settle(Value& message, const std::string& pointer) {
+  if (message.type != json::Type::kObject) {
+    return Error{ErrorCode::kInvalid, "must be an object", pointer};
+  }
+  Value* role = Member(message, "role");
+  if (role == nullptr || role->type != json::Type::kString) {
+    return Error{ErrorCode::kInvalid, "must be a string", pointer + "/role"};
+  }
+  if (role->text == "developer") role->text = "system";
+  if (role->text == "function") role->text = "tool";
+  if (Value* content = Member(message, "content")) {
+    Result<std::string> text = TextOf(*content, pointer + "/content");
+    if (!text.ok()) return text.error();
+    *content = StringValue(*std::move(text));
+  } else {
+    message.members.emplace_back("content", StringValue(""));
+  }
+  Value* calls = Member(message, "tool_calls");
+  if (calls == nullptr || calls->type != json::Type::kArray) return {};
+  for (Value& call : calls->items) {
+    Value* function = Member(call, "function");
+    Value* arguments = function == nullptr ? nullptr : Member(*function, "arguments");
+    if (arguments == nullptr || arguments->type != json::Type::kString) continue;
+    if (Result<Value> parsed = json::Parse(arguments->text); parsed.ok()) {
+      *arguments = *std::move(parsed);
+    }
+  }
+  return {};
+}
+
+std::tm Now() {
+  const std::time_t seconds = std::time(nullptr);
+  std::tm now{};
+  ::localtime_r(&seconds, &now);
+  return now;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ServedModel>> ServedModel::Load(const std::string& path,
+                                                       const ServedModelOptions& options) {
+  std::unique_ptr<ServedModel> out(new ServedModel());
+  out->path_ = path;
+  out->name_ = options.name;
+  if (out->name_.empty()) {
+    std::filesystem::path file = std::filesystem::path(path).lexically_normal();
+    if (!file.has_filename()) file = file.parent_path();
+    out->name_ = file.filename().string();
+  }
+  Result<std::shared_ptr<const Tokenizer>> tokenizer = LoadTokenizer(path);
+  if (!tokenizer.ok()) return tokenizer.error();
+  out->tokenizer_ = *std::move(tokenizer);
+  Result<std::shared_ptr<const Vocabulary>> vocabulary = out->tokenizer_->MakeVocabulary();
+  if (!vocabulary.ok()) return InFile(path, vocabulary.error());
+  out->vocabulary_ = *std::move(vocabulary);
+  Result<PromptTemplate> plain = LoadPromptTemplate(path, *out->tokenizer_);
+  if (!plain.ok()) return plain.error();
+  out->plain_ = *std::move(plain);
+  Result<ChatSource> chat =
+      options.chat_template.empty()
+          ? LoadModelChat(path, "", *out->tokenizer_)
+          : MakeChatFor(path, *out->tokenizer_, options.chat_template, "chat template");
+  if (chat.ok()) {
+    out->chat_ = *std::move(chat);
+    out->chat_text_ = out->chat_->chat.literals();
+    out->traits_ = TraitsOf(out->chat_text_);
+  } else if (chat.error().code != ErrorCode::kIo) {
+    return chat.error();
+  }
+  if (!options.tool_syntax.empty()) {
+    const std::optional<ToolSyntax> syntax = ToolSyntaxOf(options.tool_syntax);
+    if (!syntax) return Error{ErrorCode::kInvalid, "is not known", "--tool-syntax"};
+    out->traits_.syntax = *syntax;
+  }
+  Result<ExtractPrompt> extract = ExtractPrompt::Load(path, *out->tokenizer_, Now());
+  if (extract.ok()) {
+    out->extract_ = *std::move(extract);
+  } else if (out->chat_ && options.note) {
+    options.note("no prompt for extracting: " + extract.error().ToString());
+  } else {
+    return extract.error();
+  }
+  out->FindFim();
+  Result<std::unique_ptr<Model>> model = LoadModel(path, options.model, options.note);
+  if (!model.ok()) return model.error();
+  out->model = *std::move(model);
+  if (Status status =
+          CheckBos(out->plain_, *out->tokenizer_, out->model->info().vocabulary_size, path);
+      !status.ok()) {
+    return status.error();
+  }
+  return out;
+}
+
+Encoder ServedModel::encoder() const {
+  return [tokenizer = tokenizer_](std::string_view piece) { return tokenizer->Encode(piece); };
+}
+
+Result<PreparedPrompt> ServedModel::Prepare(const PromptSpec& spec) const {
+  PreparedPrompt out;
+  switch (spec.kind) {
+    case PromptSpec::Kind::kText:
+      out.tokens = EncodeText(*tokenizer_, plain_, spec.text, spec.parse_special);
+      return out;
+    case PromptSpec::Kind::kTokens:
+      out.tokens = spec.tokens;
+      return out;
+    case PromptSpec::Kind::kInfill:
+      out.tokens = InfillTokens(spec);
+      return out;
+    case PromptSpec::Kind::kExtract: {
+      if (!extract_) {
+        return Error{ErrorCode::kUnsupported, "this model has no prompt for extracting", ""};
+      }
+      Result<std::vector<TokenId>> tokens = extract_->Encode(*tokenizer_, spec.schema, spec.text);
+      if (!tokens.ok()) return tokens.error();
+      out.tokens = *std::move(tokens);
+      return out;
+    }
+    case PromptSpec::Kind::kChat:
+      return PrepareChat(spec);
+  }
+  return out;
+}
+
+Result<PreparedPrompt> ServedModel::PrepareChat(const PromptSpec& spec) const {
+  PreparedPrompt out;
+  ChatInput input;
+  input.messages = spec.messages;
+  for (size_t i = 0; i < input.messages.items.size(); ++i) {
+    const std::string place = PointerJoin(spec.pointer, std::to_string(i));
+    if (Status status = Settle(input.messages.items[i], place); !status.ok()) {
+      return status.error();
+    }
+  }
+  if (!chat_) {
+    // The last thing that the user said.
+    const auto& messages = input.messages.items;
+    const auto last = std::find_if(messages.rbegin(), messages.rend(), [](const Value& message) {
+      return message.Find("role")->text == "user";
+    });
+    if (last == messages.rend()) {
+      return Error{ErrorCode::kInvalid,
+                   "has no message of a user, and this model has no chat template", spec.pointer};
+    }
+    PromptSpec plain;
+    plain.text = last->Find("content")->text;
+    const bool extracts = extract_ && (!spec.schema.empty() || !plain_.text.empty());
+    plain.kind = extracts ? PromptSpec::Kind::kExtract : PromptSpec::Kind::kText;
+    plain.schema = spec.schema.empty() ? "{}" : spec.schema;
+    return Prepare(plain);
+  }
+  input.tools = spec.tools;
+  for (const json::Member& argument : spec.arguments.members) {
+    input.arguments.emplace_back(argument.first, argument.second);
+  }
+  input.special_tokens = chat_->special_tokens;
+  input.now = Now();
+  Result<MarkedText> prompt = chat_->chat.Render(input);
+  if (!prompt.ok()) {
+    Error error = prompt.error();
+    if (error.place.starts_with("#")) {
+      error.place = "#/messages" + error.place.substr(1);
+    } else {
+      error.message =
+          "the model's chat template refuses this at " + error.place + ": " + error.message;
+      error.place = spec.pointer;
+    }
+    return error;
+  }
+  out.tokens = EncodeChat(*tokenizer_, chat_->chat, *prompt);
+  out.thinking = ThinkingStartOf(prompt->bytes(), traits_);
+  return out;
+}
+
+void ServedModel::FindFim() {
+  static const Fim kKnown[] = {
+      {"<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", "<|repo_name|>", "<|file_sep|>"},
+      {"<fim_prefix>", "<fim_suffix>", "<fim_middle>", "<repo_name>", "<file_sep>"},
+      {"<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>", "", ""},
+      {"▁<PRE>", "▁<SUF>", "▁<MID>", "", ""},
+      {"<fim-prefix>", "<fim-suffix>", "<fim-middle>", "", ""},
+      {"[PREFIX]", "[SUFFIX]", "", "", ""},
+  };
+  for (const Fim& fim : kKnown) {
+    if (tokenizer_->IdOf(fim.prefix) == kNoToken || tokenizer_->IdOf(fim.suffix) == kNoToken) {
+      continue;
+    }
+    fim_ = fim;
+    return;
+  }
+}
+
+// Repository, files, and the gap: in the marks that the tokenizer knows. Without marks a model can
+// only go on from what stands before the gap.
+std::vector<TokenId> ServedModel::InfillTokens(const PromptSpec& spec) const {
+  if (!fim_) return EncodeText(*tokenizer_, plain_, spec.text, false);
+  std::vector<TokenId> out;
+  if (plain_.bos && tokenizer_->bos() != kNoToken) out.push_back(tokenizer_->bos());
+  const auto mark = [&](const std::string& name) {
+    const TokenId id = name.empty() ? kNoToken : tokenizer_->IdOf(name);
+    if (id != kNoToken) out.push_back(id);
+    return id != kNoToken;
+  };
+  const auto text = [&](std::string_view piece) {
+    const std::vector<TokenId> tokens = tokenizer_->Encode(piece);
+    out.insert(out.end(), tokens.begin(), tokens.end());
+  };
+  if (!spec.files.empty()) {
+    if (mark(fim_->repo)) text("repository\n");
+    for (const auto& [name, content] : spec.files) {
+      if (mark(fim_->file)) text(name + "\n");
+      text(content);
+    }
+    if (mark(fim_->file)) text("current\n");
+  }
+  if (fim_->prefix == "[PREFIX]") {  // Codestral: the suffix comes first
+    mark(fim_->suffix);
+    text(spec.suffix);
+    mark(fim_->prefix);
+    text(spec.text);
+    return out;
+  }
+  mark(fim_->prefix);
+  text(spec.text);
+  mark(fim_->suffix);
+  text(spec.suffix);
+  mark(fim_->middle);
+  return out;
+}
+
+}  // namespace pawl::server

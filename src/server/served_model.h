@@ -1,0 +1,112 @@
+// ServedModel: a model with all that turns requests into its prompts and its outputs into answers.
+//
+//   auto model = ServedModel::Load("models/tiny-extract", {});
+//   Result<PreparedPrompt> prompt = (*model)->Prepare(spec);
+//
+// Immutable after loading but for `model`, which belongs to the thread that decodes; the const
+// functions are thread-safe.
+#ifndef PAWL_SRC_SERVER_SERVED_MODEL_H_
+#define PAWL_SRC_SERVER_SERVED_MODEL_H_
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "grammar/forced_spelling.h"
+#include "pawl/model_options.h"
+#include "pawl/result.h"
+#include "src/base/json.h"
+#include "src/engine/extract_prompt.h"
+#include "src/engine/prompt.h"
+#include "src/model/model.h"
+#include "src/server/output_plan.h"
+#include "src/text/chat/chat_source.h"
+#include "src/text/tokenizer.h"
+
+namespace pawl::server {
+
+struct PromptSpec {
+  enum class Kind {
+    kText,  // to go on from
+    kTokens,
+    kChat,     // messages, for the chat template
+    kExtract,  // a text and a schema, for the prompt of `pawl extract`
+    kInfill,   // a text before and one behind the gap
+  };
+  Kind kind = Kind::kText;
+  std::string text;  // kText; kExtract: the text; kInfill: before the gap
+  std::string schema;
+  std::string suffix;
+  std::vector<std::pair<std::string, std::string>> files;  // kInfill: name, text
+  std::vector<TokenId> tokens;
+  json::Value messages, tools, arguments;  // kChat
+  bool parse_special = false;
+  std::string pointer;  // where it stands in the request
+};
+
+struct PreparedPrompt {
+  std::vector<TokenId> tokens;
+  ThinkingStart thinking = ThinkingStart::kOff;
+};
+
+struct ServedModelOptions {
+  ModelOptions model;
+  std::string name;           // what /v1/models calls it; empty: the folder's name
+  std::string tool_syntax;    // empty: by the chat template
+  std::string chat_template;  // text in place of the model's own
+  std::function<void(const std::string& note)> note;
+};
+
+class ServedModel {
+ public:
+  static Result<std::unique_ptr<ServedModel>> Load(const std::string& path,
+                                                   const ServedModelOptions& options);
+
+  // Errors: place is a JSON Pointer where something in the request is wrong.
+  Result<PreparedPrompt> Prepare(const PromptSpec& spec) const;
+  // For messages to a model that has no chat template: the last thing that the user said, through
+  // the prompt of `pawl extract` where there is one.
+  bool has_chat() const { return chat_.has_value(); }
+  bool can_infill() const { return fim_.has_value(); }
+  Encoder encoder() const;
+
+  const std::string& name() const { return name_; }
+  const std::string& path() const { return path_; }
+  const Tokenizer& tokenizer() const { return *tokenizer_; }
+  const std::shared_ptr<const Vocabulary>& vocabulary() const { return vocabulary_; }
+  const ModelTraits& traits() const { return traits_; }
+  const ModelInfo& info() const { return model->info(); }
+  // What a request without one gets.
+  float temperature() const { return has_chat() ? 1.0f : 0.0f; }
+  const std::string& chat_source() const { return chat_text_; }
+
+  std::unique_ptr<Model> model;
+
+ private:
+  // The marks of a gap, in the order prefix, suffix, middle (or suffix first).
+  struct Fim {
+    std::string prefix, suffix, middle, repo, file;
+  };
+
+  ServedModel() = default;
+  Result<PreparedPrompt> PrepareChat(const PromptSpec& spec) const;
+  std::vector<TokenId> InfillTokens(const PromptSpec& spec) const;
+  void FindFim();
+
+  std::string name_, path_, chat_text_;
+  std::shared_ptr<const Tokenizer> tokenizer_;
+  std::shared_ptr<const Vocabulary> vocabulary_;
+  PromptTemplate plain_;
+  std::optional<ExtractPrompt> extract_;
+  std::optional<ChatSource> chat_;
+  std::optional<Fim> fim_;
+  ModelTraits traits_;
+};
+
+}  // namespace pawl::server
+
+#endif  // PAWL_SRC_SERVER_SERVED_MODEL_H_

@@ -1,0 +1,72 @@
+// Server: a model behind HTTP.
+//
+//   ServerOptions options;
+//   options.model_path = "models/tiny-extract";
+//   auto server = Server::Start(options);        // listens; the model is loaded meanwhile
+//   Status status = (*server)->WaitUntilReady();
+//   ...
+//   (*server)->Stop();                           // answers what it has taken, then ends
+//
+// docs/server.md has the routes.
+#ifndef PAWL_SRC_SERVER_SERVER_H_
+#define PAWL_SRC_SERVER_SERVER_H_
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pawl/result.h"
+#include "src/server/http_server.h"
+#include "src/server/served_model.h"
+
+namespace pawl::server {
+
+struct ServerOptions {
+  HttpOptions http;
+  std::string model_path;
+  ServedModelOptions model;
+  std::vector<std::string> api_keys;  // none: keys are not looked at
+  std::string cors_origin;            // of Access-Control-Allow-Origin; empty: no CORS
+  int max_batch = 8;
+  int threads = 0;
+  int workers = 2;        // threads for prompts and compiling
+  int max_queue = 256;    // requests that wait for the model; more are answered with 429
+  int max_tokens = 4096;  // of an output for which the request names no number
+  int max_string = -1;    // characters of strings without maxLength; -1: as `pawl extract`
+  size_t grammar_bytes = size_t{256} << 20;
+  double request_seconds = 600;  // from the request to the end of its answer
+  double drain_seconds = 15;
+  bool playground = true;
+  std::string version = "0";
+  // Gets a line of JSON for each request and what else is worth knowing.
+  std::function<void(const std::string& line)> log;
+};
+
+class ServerState;
+
+class Server {
+ public:
+  // Errors: kIo where the address is not to be had.
+  static Result<std::unique_ptr<Server>> Start(const ServerOptions& options);
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  int port() const;
+  // Errors: those of loading the model.
+  Status WaitUntilReady();
+  // Takes no more requests and answers those that run, for at most drain_seconds; then they are
+  // given up.
+  void Stop();
+
+ private:
+  class Impl;
+  explicit Server(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace pawl::server
+
+#endif  // PAWL_SRC_SERVER_SERVER_H_

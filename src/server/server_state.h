@@ -1,0 +1,51 @@
+// What all requests of a server share. Internal to src/server.
+#ifndef PAWL_SRC_SERVER_SERVER_STATE_H_
+#define PAWL_SRC_SERVER_SERVER_STATE_H_
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "src/server/call.h"
+#include "src/server/decoder.h"
+#include "src/server/grammar_store.h"
+#include "src/server/metrics.h"
+#include "src/server/served_model.h"
+#include "src/server/server.h"
+#include "src/server/worker_pool.h"
+
+namespace pawl::server {
+
+class ServerState {
+ public:
+  explicit ServerState(ServerOptions options_in) : options(std::move(options_in)) {}
+
+  const ServerOptions options;
+  std::vector<std::string> api_keys;
+  Metrics metrics;
+
+  // There from `ready` on.
+  std::unique_ptr<ServedModel> model;
+  std::unique_ptr<GrammarStore> grammars;
+  std::unique_ptr<Decoder> decoder;
+  std::unique_ptr<WorkerPool> workers;
+  std::atomic<bool> ready{false};
+  std::atomic<bool> draining{false};
+
+  // Requests that were taken and not answered yet.
+  std::atomic<int> calls{0};
+
+  std::mutex mutex;
+  std::set<Call*> live;  // under mutex
+
+  void Log(const std::string& line) const {
+    if (options.log) options.log(line);
+  }
+};
+
+}  // namespace pawl::server
+
+#endif  // PAWL_SRC_SERVER_SERVER_STATE_H_

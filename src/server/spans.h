@@ -1,0 +1,30 @@
+// Where in a text the values of a record were copied from.
+//
+//   for (const Span& span : FindSpans(record, text)) Mark(span.pointer, span.begin, span.end);
+//
+// A value was copied when it stands in the text: a string as it is, a number as it is written, with
+// no further letter or digit of the same kind beside it. Values come in the order of the record,
+// and of several places each takes the first one behind the place before it, or else the first one
+// of all. Places are counted in characters (Unicode code points).
+#ifndef PAWL_SRC_SERVER_SPANS_H_
+#define PAWL_SRC_SERVER_SPANS_H_
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/base/json.h"
+
+namespace pawl::server {
+
+struct Span {
+  std::string pointer;  // "/lines/0/total"
+  size_t begin = 0, end = 0;
+};
+
+std::vector<Span> FindSpans(const json::Value& record, std::string_view text);
+
+}  // namespace pawl::server
+
+#endif  // PAWL_SRC_SERVER_SPANS_H_

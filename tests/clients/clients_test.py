@@ -1,0 +1,290 @@
+"""Clients that people use, against a running server: tests/clients/run.sh starts one and runs this.
+
+Each test is a function; a client that is not installed is reported as skipped, never as passed.
+"""
+
+import json
+import os
+import sys
+import time
+import traceback
+
+BASE = os.environ["PAWL_URL"]  # http://127.0.0.1:PORT
+TEXT = "Ann Lee, ann@example.org, phone 555-1234"
+SCHEMA = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "email": {"type": "string", "format": "email"}},
+    "required": ["name", "email"],
+    "additionalProperties": False,
+}
+EXPECTED = {"name": "Ann Lee", "email": "ann@example.org"}
+
+
+def openai_client():
+    import openai
+
+    return openai.OpenAI(base_url=BASE + "/v1", api_key="unused", max_retries=0)
+
+
+def contact_model():
+    from pydantic import BaseModel
+
+    class Contact(BaseModel):
+        name: str
+        email: str
+
+    return Contact
+
+
+def ask(text=TEXT):
+    return [{"role": "user", "content": text}]
+
+
+SAVE = {"type": "function", "function": {"name": "save", "parameters": SCHEMA, "strict": True}}
+
+
+def test_openai_models():
+    assert [m.id for m in openai_client().models.list()] == ["tiny-extract"]
+
+
+def test_openai_parse():
+    out = openai_client().chat.completions.parse(
+        model="m", messages=ask(), response_format=contact_model(), temperature=0
+    )
+    assert out.choices[0].message.parsed.model_dump() == EXPECTED
+    assert out.usage.total_tokens == out.usage.prompt_tokens + out.usage.completion_tokens
+
+
+def test_openai_stream():
+    form = {"type": "json_schema", "json_schema": {"name": "c", "schema": SCHEMA}}
+    client = openai_client()
+    whole = client.chat.completions.create(
+        model="m", messages=ask(), response_format=form, temperature=0
+    )
+    with client.chat.completions.stream(
+        model="m", messages=ask(), response_format=contact_model(), temperature=0,
+        stream_options={"include_usage": True},
+    ) as stream:
+        events = list(stream)
+        final = stream.get_final_completion()
+    assert final.choices[0].message.parsed.model_dump() == EXPECTED
+    deltas = "".join(e.delta for e in events if e.type == "content.delta")
+    assert deltas == final.choices[0].message.content == whole.choices[0].message.content
+    assert final.usage.completion_tokens == whole.usage.completion_tokens
+
+
+def test_openai_tools():
+    client = openai_client()
+    for choice in ("required", {"type": "function", "function": {"name": "save"}}):
+        out = client.chat.completions.create(
+            model="m", messages=ask(), tools=[SAVE], tool_choice=choice, temperature=0,
+            parallel_tool_calls=False,
+        )
+        (call,) = out.choices[0].message.tool_calls
+        assert call.function.name == "save" and json.loads(call.function.arguments) == EXPECTED
+        stream = client.chat.completions.create(
+            model="m", messages=ask(), tools=[SAVE], tool_choice=choice, temperature=0,
+            parallel_tool_calls=False, stream=True,
+        )
+        arguments, names, ids = "", [], []
+        for chunk in stream:
+            for delta in chunk.choices[0].delta.tool_calls or []:
+                arguments += delta.function.arguments
+                names += [delta.function.name] if delta.function.name else []
+                ids += [delta.id] if delta.id else []
+        assert arguments == call.function.arguments and names == ["save"] and len(ids) == 1
+
+
+def test_openai_responses():
+    client = openai_client()
+    parsed = client.responses.parse(model="m", input=TEXT, text_format=contact_model(), temperature=0)
+    assert parsed.output_parsed.model_dump() == EXPECTED
+    tool = {"type": "function", "name": "save", "parameters": SCHEMA, "strict": True}
+    called = client.responses.create(
+        model="m", input=TEXT, tools=[tool], tool_choice={"type": "function", "name": "save"},
+        temperature=0,
+    )
+    assert json.loads(called.output[0].arguments) == EXPECTED
+    with client.responses.stream(
+        model="m", input=TEXT, text_format=contact_model(), temperature=0
+    ) as stream:
+        text = "".join(e.delta for e in stream if e.type == "response.output_text.delta")
+        final = stream.get_final_response()
+    assert json.loads(text) == EXPECTED and final.output_text == text
+    with client.responses.stream(
+        model="m", input=TEXT, tools=[tool], tool_choice="required", parallel_tool_calls=False,
+        temperature=0,
+    ) as stream:
+        pieces = [e.delta for e in stream if e.type == "response.function_call_arguments.delta"]
+        final = stream.get_final_response()
+    assert "".join(pieces) == final.output[0].arguments
+    custom = {"type": "custom", "name": "pick",
+              "format": {"type": "grammar", "syntax": "regex", "definition": "[0-9]{3}"}}
+    out = client.responses.create(
+        model="m", input=TEXT, tools=[custom], tool_choice={"type": "custom", "name": "pick"}
+    )
+    assert out.output[0].type == "custom_tool_call" and len(out.output[0].input) == 3
+
+
+def test_openai_errors():
+    import openai
+
+    client = openai_client()
+    bad = {"type": "json_schema", "json_schema": {"name": "c", "schema": {"type": "thing"}}}
+    try:
+        client.chat.completions.create(model="m", messages=ask(), response_format=bad)
+        raise AssertionError("accepted")
+    except openai.BadRequestError as error:
+        assert error.param == "/response_format/json_schema/schema/type", error.body
+        assert error.response.headers["x-should-retry"] == "false"
+    try:
+        client.responses.create(model="m", input="x", previous_response_id="resp_1")
+        raise AssertionError("accepted")
+    except openai.BadRequestError as error:
+        assert "previous_response_id" in error.message
+    try:
+        client.chat.completions.parse(
+            model="m", messages=ask(), response_format=contact_model(), max_tokens=3
+        )
+        raise AssertionError("accepted")
+    except openai.LengthFinishReasonError:
+        pass
+
+
+def test_openai_completions():
+    out = openai_client().completions.create(
+        model="m", prompt=["a", "b"], max_tokens=4, n=2, logprobs=2, seed=1, temperature=1
+    )
+    assert [c.index for c in out.choices] == [0, 1, 2, 3]
+    assert all(len(c.logprobs.tokens) <= 4 for c in out.choices)
+
+
+def test_langchain():
+    from langchain_openai import ChatOpenAI
+
+    model = ChatOpenAI(base_url=BASE + "/v1", api_key="unused", model="m", temperature=0)
+    for method in ("json_schema", "function_calling"):
+        out = model.with_structured_output(contact_model(), method=method).invoke(TEXT)
+        assert out.model_dump() == EXPECTED, (method, out)
+    out = model.with_structured_output({**SCHEMA, "title": "Contact"}, method="json_schema").invoke(TEXT)
+    assert out == EXPECTED
+
+
+def test_instructor():
+    import instructor
+
+    for mode in (instructor.Mode.TOOLS, instructor.Mode.JSON_SCHEMA):
+        client = instructor.from_openai(openai_client(), mode=mode)
+        out = client.chat.completions.create(
+            model="m", messages=ask(), response_model=contact_model(), temperature=0, max_retries=0
+        )
+        assert out.model_dump() == EXPECTED, (mode, out)
+    partial = instructor.from_openai(openai_client(), mode=instructor.Mode.TOOLS)
+    last = None
+    for last in partial.chat.completions.create_partial(
+        model="m", messages=ask(), response_model=contact_model(), temperature=0
+    ):
+        pass
+    assert last.model_dump() == EXPECTED
+
+
+def test_ollama():
+    import ollama
+
+    client = ollama.Client(host=BASE)
+    out = client.chat(model="m", messages=ask(), format=SCHEMA, options={"temperature": 0})
+    assert json.loads(out.message.content) == EXPECTED and out.done_reason == "stop"
+    text = "".join(
+        part.message.content
+        for part in client.chat(
+            model="m", messages=ask(), format=SCHEMA, options={"temperature": 0}, stream=True
+        )
+    )
+    assert json.loads(text) == EXPECTED
+    out = client.generate(model="m", prompt=TEXT, format=SCHEMA, options={"temperature": 0})
+    assert json.loads(out.response) == EXPECTED
+    assert [m.model for m in client.list().models] == ["tiny-extract"]
+    try:
+        client.chat(model="m", messages=ask(), format={"type": "thing"})
+        raise AssertionError("accepted")
+    except ollama.ResponseError as error:
+        assert error.status_code == 400 and "#/format/type" in error.error, error.error
+
+
+def test_lm_eval():
+    from lm_eval.api.instance import Instance
+    from lm_eval.models.openai_completions import LocalCompletionsAPI
+
+    model = LocalCompletionsAPI(
+        base_url=BASE + "/v1/completions", model="m", tokenizer_backend="remote",
+        tokenized_requests=True, max_length=2048,
+    )
+    pairs = [("Ann Lee lives in", " Paris"), ("Ann Lee lives in", " xqzv"), ("a b c", " d e f")]
+    requests = [Instance("loglikelihood", {}, pair, i) for i, pair in enumerate(pairs)]
+    scores = model.loglikelihood(requests)
+    assert len(scores) == 3 and all(score < 0 for score, _ in scores), scores
+    # The same, computed from the tokens' own probabilities.
+    client = openai_client()
+    import requests
+
+    def tokens(text):
+        body = {"prompt": text, "add_special_tokens": False}
+        return requests.post(BASE + "/tokenize", json=body, timeout=10).json()["tokens"]
+
+    for (context, rest), (score, _) in zip(pairs, scores):
+        whole, first = tokens(context + rest), len(tokens(context))
+        out = client.completions.create(
+            model="m", prompt=[whole], max_tokens=0, logprobs=1, echo=True, temperature=0
+        ).choices[0].logprobs
+        assert len(out.token_logprobs) == len(whole)
+        assert abs(sum(out.token_logprobs[first:]) - score) < 1e-3, (out.token_logprobs, score)
+
+
+def test_ray_data():
+    import ray
+    from ray.data.llm import HttpRequestProcessorConfig, build_processor
+
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    config = HttpRequestProcessorConfig(
+        url=BASE + "/v1/chat/completions", headers={}, qps=500, concurrency=1, batch_size=64
+    )
+    form = {"type": "json_schema", "json_schema": {"name": "c", "schema": SCHEMA}}
+    processor = build_processor(
+        config,
+        preprocess=lambda row: {
+            "payload": {
+                "model": "m", "temperature": 0, "response_format": form,
+                "messages": ask(f"Person {row['id']} Smith, p{row['id']}@mail.example"),
+            }
+        },
+        postprocess=lambda row: {
+            "record": row["http_response"]["choices"][0]["message"]["content"]
+        },
+    )
+    rows = processor(ray.data.range(1000)).take_all()
+    assert len(rows) == 1000
+    assert all(set(json.loads(row["record"])) == {"name", "email"} for row in rows)
+
+
+def main():
+    failed = 0
+    only = sys.argv[1:]
+    for name, test in sorted(globals().items()):
+        if not name.startswith("test_") or (only and name not in only):
+            continue
+        begin = time.time()
+        try:
+            test()
+            result = "passed"
+        except ImportError as error:
+            result = f"SKIPPED ({error})"
+        except Exception:  # noqa: BLE001: whatever a client raises is a failure of that test
+            traceback.print_exc()
+            result = "FAILED"
+            failed += 1
+        print(f"{name[5:]:24} {result:10} {time.time() - begin:6.1f} s", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,544 @@
+// A server with the model that ships, over real connections.
+#include "src/server/server.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/server/http_client.h"
+
+namespace pawl::server {
+namespace {
+
+constexpr const char* kSchema =
+    R"({"type":"object","properties":{"name":{"type":"string"},"email":{"type":"string",
+    "format":"email"}},"required":["name","email"],"additionalProperties":false})";
+constexpr const char* kText = "Ann Lee, ann@example.org";
+constexpr const char* kRecord = R"({"name":"Ann Lee","email":"ann@example.org"})";
+
+// Hermes' way to write calls, and thoughts, for a model that has learned neither.
+constexpr const char* kTemplate =
+    "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}\n{% endfor %}"
+    "{% if tools %}<tool_call>{% endif %}{% if enable_thinking is defined and not enable_thinking "
+    "%}<think></think>{% endif %}";
+
+ServerOptions Options() {
+  ServerOptions options;
+  options.model_path = PAWL_SOURCE_DIR "/models/tiny-extract";
+  options.model.model.threads = 1;
+  return options;
+}
+
+std::unique_ptr<Server> StartServer(const ServerOptions& options) {
+  auto server = Server::Start(options);
+  EXPECT_TRUE(server.ok()) << server.error().ToString();
+  const Status status = (*server)->WaitUntilReady();
+  EXPECT_TRUE(status.ok());
+  return *std::move(server);
+}
+
+int Port() {
+  static const std::unique_ptr<Server> server = StartServer(Options());
+  return server->port();
+}
+
+int ChatPort() {
+  static const std::unique_ptr<Server> server = [] {
+    ServerOptions options = Options();
+    options.model.chat_template = kTemplate;
+    return StartServer(options);
+  }();
+  return server->port();
+}
+
+std::string Chat(const std::string& more, const std::string& text = kText) {
+  return R"({"messages":[{"role":"user","content":)" + json::Quote(text) + "}]" + more + "}";
+}
+
+std::string Format(const std::string& schema = kSchema) {
+  return R"(,"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":)" +
+         schema + "}}";
+}
+
+TEST(ServerTest, PlainRoutes) {
+  Connection c(Port());
+  EXPECT_EQ(c.Get("/health").Json().Find("status")->text, "ok");
+  const Answer models = c.Get("/v1/models");
+  EXPECT_EQ(At(models.Json(), "/data/0/id").text, "tiny-extract");
+  EXPECT_EQ(At(models.Json(), "/data/0/max_model_len").text, "4096");
+  const Answer tokens = c.Post("/tokenize", R"({"prompt":"Ann Lee","add_special_tokens":false})");
+  EXPECT_GT(At(tokens.Json(), "/tokens").items.size(), 1u);
+  const Answer text =
+      c.Post("/detokenize", R"({"tokens":)" + json::Dump(At(tokens.Json(), "/tokens")) + "}");
+  EXPECT_EQ(At(text.Json(), "/prompt").text, "Ann Lee");
+  EXPECT_NE(c.Get("/metrics").body.find("pawl_output_tokens_total"), std::string::npos);
+  EXPECT_EQ(c.Get("/tokenizer_info").status, 200);
+  EXPECT_NE(c.Get("/").body.find("<html"), std::string::npos);
+  EXPECT_EQ(c.Get("/nothing").status, 404);
+  EXPECT_EQ(c.Post("/nothing", "{}").status, 404);
+}
+
+TEST(ServerTest, ChatWithASchema) {
+  Connection c(Port());
+  const Answer answer = c.Post("/v1/chat/completions", Chat(Format()));
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  const json::Value body = answer.Json();
+  EXPECT_EQ(At(body, "/choices/0/message/content").text, kRecord);
+  EXPECT_EQ(At(body, "/choices/0/finish_reason").text, "stop");
+  EXPECT_GT(std::stoi(At(body, "/usage/completion_tokens").text), 5);
+  EXPECT_NE(answer.head.find("x-request-id: req_"), std::string::npos);
+}
+
+TEST(ServerTest, AStreamAddsUpToTheAnswer) {
+  Connection c(Port());
+  const Answer answer =
+      c.Post("/v1/chat/completions",
+             Chat(Format() + R"(,"stream":true,"n":2,"stream_options":{"include_usage":true})"));
+  ASSERT_TRUE(answer.complete);
+  const auto events = answer.Events();
+  ASSERT_GE(events.size(), 7u);
+  EXPECT_EQ(events.back(), "[DONE]");
+  std::string content[2], finish[2];
+  for (size_t i = 0; i + 2 < events.size(); ++i) {
+    const auto event = json::Parse(events[i]);
+    ASSERT_TRUE(event.ok());
+    const size_t index = std::stoul(At(*event, "/choices/0/index").text);
+    content[index] += At(*event, "/choices/0/delta/content").text;
+    finish[index] += At(*event, "/choices/0/finish_reason").text;
+    EXPECT_EQ(At(*event, "/usage").type, json::Type::kNull);
+  }
+  const auto last = json::Parse(events[events.size() - 2]);
+  EXPECT_TRUE(At(*last, "/choices").items.empty());
+  EXPECT_GT(std::stoi(At(*last, "/usage/total_tokens").text), 10);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(content[i], kRecord);
+    EXPECT_EQ(finish[i], "stop");
+  }
+}
+
+TEST(ServerTest, KeysKeepTheSchemasOrder) {
+  Connection c(Port());
+  const Answer answer =
+      c.Post("/v1/chat/completions",
+             Chat(Format(R"({"type":"object","properties":{"zeta":{"const":1},"alpha":{"const":2},
+      "mid":{"const":3}},"required":["alpha","mid","zeta"],"additionalProperties":false})")));
+  EXPECT_EQ(At(answer.Json(), "/choices/0/message/content").text,
+            R"({"zeta":1,"alpha":2,"mid":3})");
+}
+
+TEST(ServerTest, ErrorsNameThePlace) {
+  Connection c(Port());
+  const std::pair<std::string, std::string> kCases[] = {
+      {Chat(Format(R"({"type":"object","properties":{"a":{"minimum":"x"}}})")),
+       "/response_format/json_schema/schema/properties/a/minimum"},
+      {Chat(R"(,"tools":[{"type":"function","function":{"name":"f","parameters":
+        {"type":"object","properties":{"a":{"pattern":"("}}}}}])"),
+       "/tools/0/function/parameters/properties/a/pattern"},
+      {Chat(R"(,"n":0)"), "/n"},
+      {Chat(R"(,"temperature":"hot")"), "/temperature"},
+      {Chat(R"(,"logit_bias":{"x":1})"), "/logit_bias/x"},
+      {Chat(R"(,"stop":[1])"), "/stop/0"},
+      {R"({"messages":[]})", "/messages"},
+      {R"({"messages":[{"role":"user","content":[{"type":"image_url"}]}]})",
+       "/messages/0/content/0"},
+      {R"({"model":"x"})", "/messages"},
+  };
+  for (const auto& [body, place] : kCases) {
+    const Answer answer = c.Post("/v1/chat/completions", body);
+    EXPECT_EQ(answer.status, 400) << body;
+    EXPECT_EQ(At(answer.Json(), "/error/param").text, place) << answer.body;
+    EXPECT_EQ(At(answer.Json(), "/error/type").text, "invalid_request_error");
+    EXPECT_NE(answer.head.find("x-should-retry: false"), std::string::npos);
+  }
+  EXPECT_EQ(c.Post("/v1/chat/completions", "{").status, 400);
+  EXPECT_EQ(c.Post("/v1/chat/completions", "[]").status, 400);
+  EXPECT_EQ(c.Post("/api/chat", R"({"messages":[{"role":"user","content":"x"}],"format":"xml"})")
+                .Json()
+                .Find("error")
+                ->type,
+            json::Type::kString);
+}
+
+TEST(ServerTest, LengthIsHonest) {
+  Connection c(Port());
+  for (const bool stream : {false, true}) {
+    const Answer cut = c.Post("/v1/chat/completions",
+                              Chat(Format() + R"(,"max_tokens":12,"close_at_budget":false)" +
+                                   (stream ? R"(,"stream":true)" : "")));
+    ASSERT_EQ(cut.status, 200);
+    EXPECT_NE(cut.body.find("\"finish_reason\":\"length\""), std::string::npos) << cut.body;
+  }
+  const Answer closed = c.Post("/v1/chat/completions", Chat(Format() + R"(,"max_tokens":24)"));
+  EXPECT_EQ(At(closed.Json(), "/choices/0/finish_reason").text, "length") << closed.body;
+  EXPECT_EQ(At(closed.Json(), "/pawl/closed").type, json::Type::kTrue);
+  EXPECT_TRUE(json::Parse(At(closed.Json(), "/choices/0/message/content").text).ok());
+  // Not even the shortest output fits: it is cut.
+  const Answer tiny = c.Post("/v1/chat/completions", Chat(Format() + R"(,"max_tokens":2)"));
+  EXPECT_EQ(tiny.status, 200);
+  EXPECT_EQ(At(tiny.Json(), "/choices/0/finish_reason").text, "length");
+}
+
+TEST(ServerTest, StopStringsEndTheText) {
+  Connection c(Port());
+  const std::string body = Chat(Format() + R"(,"stop":["Lee\",\"em"])");
+  EXPECT_EQ(At(c.Post("/v1/chat/completions", body).Json(), "/choices/0/message/content").text,
+            R"({"name":"Ann )");
+  const Answer stream =
+      c.Post("/v1/chat/completions", Chat(Format() + R"(,"stop":["Lee\",\"em"],"stream":true)"));
+  std::string content;
+  for (const std::string& event : stream.Events()) {
+    const auto value = json::Parse(event);
+    if (value.ok()) content += At(*value, "/choices/0/delta/content").text;
+  }
+  EXPECT_EQ(content, R"({"name":"Ann )");
+}
+
+TEST(ServerTest, Logprobs) {
+  Connection c(Port());
+  const Answer answer = c.Post(
+      "/v1/chat/completions",
+      Chat(R"(,"structured_outputs":{"choice":["yes","no"]},"logprobs":true,"top_logprobs":2)"));
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  const json::Value body = answer.Json();
+  const json::Value& content = At(body, "/choices/0/logprobs/content");
+  ASSERT_GE(content.items.size(), 1u);
+  std::string text;
+  for (const json::Value& token : content.items) text += At(token, "/token").text;
+  EXPECT_EQ(text, At(body, "/choices/0/message/content").text);
+  EXPECT_EQ(At(content.items[0], "/top_logprobs").items.size(), 2u);
+  EXPECT_LE(std::stod(At(content.items[0], "/logprob").text), 0);
+}
+
+TEST(ServerTest, CompletionsEchoLogprobsOfPrompts) {
+  Connection c(Port());
+  const Answer tokens = c.Post("/tokenize", R"({"content":"Ann Lee writes to Bob"})");
+  const std::string ids = json::Dump(At(tokens.Json(), "/tokens"));
+  const Answer answer = c.Post("/v1/completions", R"({"prompt":[)" + ids + "," + ids +
+                                                      R"(],"max_tokens":1,"logprobs":1,"echo":true,
+      "temperature":0,"seed":1})");
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  const json::Value body = answer.Json();
+  const size_t size = At(tokens.Json(), "/tokens").items.size();
+  ASSERT_EQ(At(body, "/choices").items.size(), 2u);
+  const json::Value& logprobs = At(body, "/choices/1/logprobs/token_logprobs");
+  ASSERT_EQ(logprobs.items.size(), size + 1);
+  EXPECT_EQ(logprobs.items[0].type, json::Type::kNull);
+  for (size_t i = 1; i <= size; ++i) EXPECT_LE(std::stod(logprobs.items[i].text), 0);
+  EXPECT_EQ(json::Dump(At(body, "/choices/0/logprobs")),
+            json::Dump(At(body, "/choices/1/logprobs")));
+  EXPECT_TRUE(At(body, "/choices/0/text").text.starts_with("Ann Lee writes to Bob"));
+}
+
+TEST(ServerTest, ExtractIsWhatTheCommandWrites) {
+  Connection c(Port());
+  std::string texts;
+  for (int i = 0; i < 40; ++i) {
+    texts += (i > 0 ? "," : "") + json::Quote("Person " + std::to_string(i) + " Smith, p" +
+                                              std::to_string(i) + "@mail.example");
+  }
+  const Answer answer =
+      c.Post("/v1/extract", std::string(R"({"schema":)") + kSchema + ",\"texts\":[" + texts + "]}");
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  const json::Value body = answer.Json();
+  ASSERT_EQ(At(body, "/records").items.size(), 40u);
+  for (int i = 0; i < 40; ++i) {
+    const std::string at = "/records/" + std::to_string(i);
+    EXPECT_EQ(At(body, at + "/index").text, std::to_string(i));
+    const Answer alone =
+        c.Post("/v1/extract", std::string(R"({"schema":)") + kSchema + ",\"text\":" +
+                                  json::Quote("Person " + std::to_string(i) + " Smith, p" +
+                                              std::to_string(i) + "@mail.example") +
+                                  "}");
+    EXPECT_EQ(json::Dump(At(alone.Json(), "/records/0/record")),
+              json::Dump(At(body, at + "/record")));
+  }
+  const Answer one = c.Post("/v1/extract", std::string(R"({"schema":)") + kSchema + R"(,"text":)" +
+                                               json::Quote(kText) + "}");
+  EXPECT_EQ(json::Dump(At(one.Json(), "/records/0/record")), kRecord);
+  EXPECT_EQ(json::Dump(At(one.Json(), "/records/0/spans")), R"({"/name":[0,7],"/email":[9,24]})");
+  EXPECT_EQ(c.Post("/v1/extract", R"({"schema":{},"texts":["a"," "]})").status, 400);
+}
+
+constexpr const char* kTools =
+    R"(,"tools":[{"type":"function","function":{"name":"save","parameters":{"type":"object",
+    "properties":{"name":{"type":"string","maxLength":20}},"required":["name"],
+    "additionalProperties":false}}},{"type":"function","function":{"name":"drop","parameters":
+    {"type":"object","properties":{"n":{"type":"integer","minimum":0,"maximum":99}},
+    "required":["n"],"additionalProperties":false}}}])";
+
+TEST(ServerTest, ANamedToolIsForcedJson) {
+  Connection c(Port());
+  const std::string choice = R"(,"tool_choice":{"type":"function","function":{"name":"save"}})";
+  const Answer whole = c.Post("/v1/chat/completions", Chat(kTools + choice));
+  ASSERT_EQ(whole.status, 200) << whole.body;
+  const json::Value body = whole.Json();
+  EXPECT_EQ(At(body, "/choices/0/message/content").type, json::Type::kNull);
+  EXPECT_EQ(At(body, "/choices/0/message/tool_calls/0/function/name").text, "save");
+  const std::string arguments = At(body, "/choices/0/message/tool_calls/0/function/arguments").text;
+  EXPECT_TRUE(json::Parse(arguments).ok()) << arguments;
+  const Answer stream = c.Post("/v1/chat/completions", Chat(kTools + choice + R"(,"stream":true)"));
+  std::string joined;
+  bool first = true;
+  for (const std::string& event : stream.Events()) {
+    const auto value = json::Parse(event);
+    if (!value.ok()) continue;
+    const json::Value& call = At(*value, "/choices/0/delta/tool_calls/0");
+    if (call.type != json::Type::kObject) continue;
+    EXPECT_EQ(call.Find("id") != nullptr, first) << event;
+    if (first) {
+      EXPECT_EQ(At(call, "/function/name").text, "save");
+      EXPECT_EQ(At(call, "/function/arguments").text, "");
+    }
+    first = false;
+    joined += At(call, "/function/arguments").text;
+  }
+  EXPECT_EQ(joined, arguments);
+}
+
+TEST(ServerTest, ToolsOfAChatModel) {
+  Connection c(ChatPort());
+  for (const char* more : {R"(,"tool_choice":"required")",
+                           R"(,"tool_choice":"required","parallel_tool_calls":false)"}) {
+    for (int seed = 0; seed < 4; ++seed) {
+      const std::string body =
+          Chat(std::string(kTools) + more +
+               R"(,"reasoning_effort":"none","temperature":1,"max_tokens":300,"seed":)" +
+               std::to_string(seed));
+      const Answer answer = c.Post("/v1/chat/completions", body);
+      ASSERT_EQ(answer.status, 200) << answer.body;
+      const json::Value value = answer.Json();
+      const json::Value& calls = At(value, "/choices/0/message/tool_calls");
+      ASSERT_GE(calls.items.size(), 1u) << answer.body;
+      if (std::string_view(more).find("parallel") != std::string_view::npos) {
+        EXPECT_EQ(calls.items.size(), 1u);
+      }
+      for (const json::Value& call : calls.items) {
+        const std::string name = At(call, "/function/name").text;
+        EXPECT_TRUE(name == "save" || name == "drop");
+        EXPECT_TRUE(json::Parse(At(call, "/function/arguments").text).ok()) << answer.body;
+      }
+    }
+  }
+}
+
+TEST(ServerTest, ThoughtsAreApartAndTheirBudgetEndsThem) {
+  Connection c(ChatPort());
+  // The model has learned no thinking; the grammar makes room for it, and nothing else.
+  const std::string limits = R"(,"temperature":1.2,"seed":3,"max_tokens":400,"thinking_budget":10)";
+  for (const bool stream : {false, true}) {
+    const Answer answer = c.Post("/v1/chat/completions",
+                                 Chat(Format() + limits + (stream ? R"(,"stream":true)" : "")));
+    ASSERT_EQ(answer.status, 200) << answer.body;
+    std::string content;
+    if (stream) {
+      for (const std::string& event : answer.Events()) {
+        const auto value = json::Parse(event);
+        if (value.ok()) content += At(*value, "/choices/0/delta/content").text;
+      }
+    } else {
+      content = At(answer.Json(), "/choices/0/message/content").text;
+    }
+    EXPECT_TRUE(json::Parse(content).ok()) << content;
+    EXPECT_EQ(content.find("<think>"), std::string::npos);
+  }
+}
+
+TEST(ServerTest, Responses) {
+  Connection c(Port());
+  const std::string format =
+      std::string(R"(,"text":{"format":{"type":"json_schema","name":"x","schema":)") + kSchema +
+      "}}";
+  const std::string input = R"({"input":)" + json::Quote(kText);
+  const Answer whole = c.Post("/v1/responses", input + format + "}");
+  ASSERT_EQ(whole.status, 200) << whole.body;
+  EXPECT_EQ(At(whole.Json(), "/output/0/content/0/text").text, kRecord);
+  EXPECT_EQ(At(whole.Json(), "/status").text, "completed");
+  const Answer stream = c.Post("/v1/responses", input + format + R"(,"stream":true})");
+  std::string text, order;
+  int number = 0;
+  for (const std::string& event : stream.Events()) {
+    const auto value = json::Parse(event);
+    ASSERT_TRUE(value.ok()) << event;
+    EXPECT_EQ(At(*value, "/sequence_number").text, std::to_string(number++));
+    const std::string type = At(*value, "/type").text;
+    if (type == "response.output_text.delta") text += At(*value, "/delta").text;
+    if (type != "response.output_text.delta") order += type + " ";
+  }
+  EXPECT_EQ(text, kRecord);
+  EXPECT_EQ(order,
+            "response.created response.in_progress response.output_item.added "
+            "response.content_part.added response.output_text.done response.content_part.done "
+            "response.output_item.done response.completed ");
+  EXPECT_EQ(c.Post("/v1/responses", R"({"input":"x","previous_response_id":"r"})").status, 400);
+}
+
+TEST(ServerTest, Ollama) {
+  Connection c(Port());
+  const std::string body = R"({"model":"m","messages":[{"role":"user","content":)" +
+                           json::Quote(kText) + R"(}],"format":)" + kSchema +
+                           R"(,"options":{"temperature":0})";
+  const Answer whole = c.Post("/api/chat", body + R"(,"stream":false})");
+  EXPECT_EQ(At(whole.Json(), "/message/content").text, kRecord);
+  EXPECT_EQ(At(whole.Json(), "/done_reason").text, "stop");
+  const Answer stream = c.Post("/api/chat", body + "}");
+  std::string content;
+  size_t at = 0;
+  while (at < stream.body.size()) {
+    const size_t end = stream.body.find('\n', at);
+    const auto line = json::Parse(std::string_view(stream.body).substr(at, end - at));
+    ASSERT_TRUE(line.ok());
+    content += At(*line, "/message/content").text;
+    at = end + 1;
+  }
+  EXPECT_EQ(content, kRecord);
+  const Answer generate =
+      c.Post("/api/generate",
+             R"({"prompt":)" + json::Quote(kText) + R"(,"stream":false,"format":)" + kSchema + "}");
+  EXPECT_EQ(At(generate.Json(), "/response").text, kRecord);
+}
+
+TEST(ServerTest, Infilling) {
+  Connection c(Port());
+  const Answer fim = c.Post("/v1/fim/completions",
+                            R"({"prompt":"a[","suffix":"]","max_tokens":4,"temperature":0})");
+  EXPECT_EQ(At(fim.Json(), "/choices/0/message/content").type, json::Type::kString) << fim.body;
+  const Answer infill =
+      c.Post("/infill", R"({"input_prefix":"a[","input_suffix":"]","n_predict":4,"prompt":"b"})");
+  EXPECT_EQ(At(infill.Json(), "/stop").type, json::Type::kTrue) << infill.body;
+  EXPECT_EQ(c.Post("/infill", R"({"input_prefix":"a","n_predict":0})").status, 200);
+}
+
+TEST(ServerTest, WrongHttpIsRefusedAndHarmless) {
+  const std::string kCases[] = {
+      "\r\n\r\n",
+      "GET\r\n\r\n",
+      "GET / HTTP/9.9\r\n\r\n",
+      std::string("\0\0\0", 3) + "\r\n\r\n",
+      "POST /v1/extract HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+      "POST /v1/extract HTTP/1.1\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n",
+      "POST /v1/extract HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+  };
+  for (const std::string& bytes : kCases) {
+    Connection c(Port());
+    c.Send(bytes);
+    ::shutdown(c.fd(), SHUT_WR);
+    const Answer answer = c.ReadAnswer();
+    EXPECT_TRUE(answer.status == 400 || answer.status == 0) << answer.status << bytes;
+  }
+  Connection large(Port());
+  large.Send("POST /v1/extract HTTP/1.1\r\nContent-Length: 99999999\r\n\r\n");
+  EXPECT_EQ(large.ReadAnswer().status, 413);
+  Connection headers(Port());
+  headers.Send("GET / HTTP/1.1\r\nX: " + std::string(100'000, 'x') + "\r\n\r\n");
+  EXPECT_EQ(headers.ReadAnswer().status, 431);
+  Connection old(Port());
+  old.Send("GET /health HTTP/1.0\r\n\r\n");
+  EXPECT_EQ(old.ReadAnswer().status, 200);
+  Connection two(Port());  // one after the other, sent at once
+  two.Send("GET /health HTTP/1.1\r\n\r\nGET /v1/models HTTP/1.1\r\n\r\n");
+  EXPECT_EQ(two.ReadAnswer().status, 200);
+  EXPECT_NE(two.ReadAnswer().body.find("tiny-extract"), std::string::npos);
+}
+
+TEST(ServerTest, KeysAndTimeLimitsAndQueues) {
+  ServerOptions options = Options();
+  options.api_keys = {"first", "second"};
+  options.http.read_seconds = 0.3;
+  options.max_batch = 1;
+  options.max_queue = 1;
+  options.request_seconds = 1;
+  const auto server = StartServer(options);
+  Connection c(server->port());
+  EXPECT_EQ(c.Get("/health").status, 200);
+  EXPECT_EQ(c.Get("/v1/models").status, 401);
+  EXPECT_EQ(c.Get("/v1/models", "Authorization: Bearer secon\r\n").status, 401);
+  EXPECT_EQ(c.Get("/v1/models", "Authorization: Bearer second\r\n").status, 200);
+  Connection slow(server->port());
+  slow.Send("POST /v1/extract HTTP/1.1\r\nContent-Length: 10\r\n\r\n{");
+  EXPECT_EQ(slow.ReadAnswer().status, 408);
+
+  // Outputs without an end: two find a place, the third none, and time ends them.
+  const std::string key = "Authorization: Bearer first\r\n";
+  const std::string endless = R"({"prompt":"x","max_tokens":3000,"temperature":1,"stream":true,
+      "structured_outputs":{"regex":"([a-z]{3} )*[0-9]{4000}"},"close_at_budget":false})";
+  std::vector<std::unique_ptr<Connection>> streams;
+  for (int i = 0; i < 2; ++i) {
+    streams.push_back(std::make_unique<Connection>(server->port()));
+    streams.back()->Send("POST /v1/completions HTTP/1.1\r\n" + key + "Content-Length: " +
+                         std::to_string(endless.size()) + "\r\n\r\n" + endless);
+    while (streams.back()->read().find("\r\n\r\n") == std::string::npos) {
+      ASSERT_TRUE(streams.back()->Read());
+    }
+  }
+  const Answer full = c.Post("/v1/completions", R"({"prompt":"x"})", key);
+  EXPECT_EQ(full.status, 429) << full.body;
+  EXPECT_NE(full.head.find("retry-after: 1"), std::string::npos);
+  for (const auto& stream : streams) {
+    const Answer answer = stream->ReadAnswer();
+    EXPECT_TRUE(answer.complete);
+    EXPECT_NE(answer.body.find("\"error\""), std::string::npos);
+  }
+}
+
+TEST(ServerTest, AClientThatLeavesStopsItsOutput) {
+  ServerOptions options = Options();
+  options.max_batch = 2;
+  const auto server = StartServer(options);
+  for (int i = 0; i < 6; ++i) {
+    Connection c(server->port());
+    const std::string body = R"({"prompt":"x","max_tokens":3500,"temperature":1,"stream":true,
+      "structured_outputs":{"regex":"([a-z]{3} )*[0-9]{4000}"},"close_at_budget":false})";
+    c.Send("POST /v1/completions HTTP/1.1\r\nContent-Length: " + std::to_string(body.size()) +
+           "\r\n\r\n" + body);
+    while (c.read().find("data: ") == std::string::npos) {
+      if (!c.Read()) break;
+    }
+  }
+  // Six of them would take minutes; the places are free again at once.
+  Connection c(server->port());
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(c.Post("/v1/chat/completions", Chat(Format())).status, 200);
+  for (int i = 0; i < 200; ++i) {
+    if (c.Get("/metrics").body.find("pawl_requests_live 0\n") != std::string::npos) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  const std::string metrics = c.Get("/metrics").body;
+  EXPECT_NE(metrics.find("pawl_requests_live 0\n"), std::string::npos) << metrics;
+  EXPECT_NE(metrics.find("pawl_clients_gone_total 6\n"), std::string::npos) << metrics;
+  (void)begin;
+}
+
+TEST(ServerTest, StoppingAnswersWhatWasTaken) {
+  auto server = StartServer(Options());
+  const int port = server->port();
+  std::atomic<int> good{0}, bad{0};
+  std::vector<std::thread> clients;
+  for (int i = 0; i < 8; ++i) {
+    clients.emplace_back([&] {
+      Connection c(port);
+      for (int k = 0; k < 100; ++k) {
+        const Answer answer = c.Post("/v1/chat/completions", Chat(Format()));
+        if (answer.status == 0) return;
+        if (answer.status == 200 && answer.complete &&
+            At(answer.Json(), "/choices/0/message/content").text == kRecord) {
+          ++good;
+        } else if (answer.status != 503) {
+          ++bad;
+        }
+      }
+    });
+  }
+  while (good < 16) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  server->Stop();
+  server.reset();
+  for (std::thread& client : clients) client.join();
+  EXPECT_EQ(bad, 0);
+}
+
+}  // namespace
+}  // namespace pawl::server

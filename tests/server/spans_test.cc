@@ -1,0 +1,37 @@
+#include "src/server/spans.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <utility>
+
+namespace pawl::server {
+namespace {
+
+std::map<std::string, std::pair<size_t, size_t>> Find(const std::string& record,
+                                                      const std::string& text) {
+  std::map<std::string, std::pair<size_t, size_t>> out;
+  for (const Span& span : FindSpans(*json::Parse(record), text)) {
+    out[span.pointer] = {span.begin, span.end};
+  }
+  return out;
+}
+
+TEST(SpansTest, ValuesAreFoundWhereTheyStandAlone) {
+  const std::string text = "Müller paid 12.5 of 312 on 12; total 12, an island: Ann";
+  const auto spans = Find(R"({"who":"Müller","n":12,"m":12,"p":12.5,"x":"an","a":"Ann","no":"zz",
+    "t":true,"l":[{"v":312}]})",
+                          text);
+  EXPECT_EQ(spans.at("/who"), (std::pair<size_t, size_t>{0, 6}));
+  EXPECT_EQ(spans.at("/n"), (std::pair<size_t, size_t>{27, 29}));
+  EXPECT_EQ(spans.at("/m"), (std::pair<size_t, size_t>{37, 39}));
+  EXPECT_EQ(spans.at("/p"), (std::pair<size_t, size_t>{12, 16}));  // behind nothing: from the start
+  EXPECT_EQ(spans.at("/x"), (std::pair<size_t, size_t>{41, 43}));
+  EXPECT_EQ(spans.at("/a"), (std::pair<size_t, size_t>{52, 55}));
+  EXPECT_EQ(spans.at("/l/0/v"), (std::pair<size_t, size_t>{20, 23}));
+  EXPECT_EQ(spans.count("/no") + spans.count("/t"), 0u);
+}
+
+}  // namespace
+}  // namespace pawl::server

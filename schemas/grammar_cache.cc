@@ -1,6 +1,11 @@
+// The key is every option one after the other, numbers as text and texts with their lengths, so
+// that no two settings have the same one; what was not used for longest is at the end of a list.
 #include "schemas/grammar_cache.h"
 
 #include <cstdint>
+#include <type_traits>
+
+#include "schemas/read/option_fields.h"
 
 namespace pawl {
 
@@ -14,24 +19,13 @@ std::string GrammarCache::KeyOf(std::string_view schema, const JsonSchemaOptions
     number(value.size());
     key += value;
   };
-  number(options.order);
-  number(options.whitespace);
-  number(options.max_whitespace);
-  text(options.item_separator);
-  text(options.key_separator);
-  number(options.ascii);
-  number(options.additional_properties);
-  text(options.default_dialect);
-  text(options.force_dialect);
-  number(options.assert_formats);
-  number(options.canonical_spelling);
-  number(options.allow_exponents);
-  number(options.profile);
-  number(options.list_annotations);
-  number(options.max_documents);
-  number(options.max_schema_bytes);
-  number(options.max_depth);
-  number(options.step_fuel);
+  VisitOptions(options, [&](const char*, const auto& field) {
+    if constexpr (std::is_same_v<decltype(field), const std::string&>) {
+      text(field);
+    } else {
+      number(field);
+    }
+  });
   text(schema);
   return key;
 }

@@ -120,6 +120,11 @@ class Translator {
   // Rows of one loop body, by state; the states reached from `state` are closed under it.
   using Matrix = std::map<HistoryState, Row>;
   std::optional<Row> Star(const Matrix& body, HistoryState state);
+  ReId Counted(ReId text, uint32_t least, uint32_t most);
+  std::optional<Matrix> BodyFrom(uint32_t id, HistoryState state);
+  // nullopt: it is not of that sort.
+  std::optional<Row> RepeatSettling(const EcmaNode& node, const Matrix& body, HistoryState state);
+  std::optional<Row> RepeatReturning(const EcmaNode& node, const Matrix& body, HistoryState state);
   std::optional<Row> Unrolled(uint32_t id, const Matrix& body, HistoryState state);
   // row * matrix of rows
   Row Product(const Row& row, const Matrix& next);
@@ -509,19 +514,21 @@ std::optional<Row> Translator::Star(const Matrix& body, HistoryState state) {
   return Collect(parts);
 }
 
-std::optional<Row> Translator::RepeatFrom(uint32_t id, HistoryState state) {
-  const EcmaNode& node = tree_.nodes[id];
-  const uint32_t min = node.min;
-  const uint32_t max = node.max;
-  const auto counted = [&](ReId text, uint32_t least, uint32_t most) {
-    return arena_.Repeat(text, least,
-                         most == kEcmaInfinite ? std::nullopt : std::optional<uint32_t>(most));
-  };
-  const auto fewer = [](uint32_t count) {
-    return count == 0 || count == kEcmaInfinite ? count : count - 1;
-  };
-  if (max == 0) return Row{{state, kEpsilon}};
+ReId Translator::Counted(ReId text, uint32_t least, uint32_t most) {
+  return arena_.Repeat(text, least,
+                       most == kEcmaInfinite ? std::nullopt : std::optional<uint32_t>(most));
+}
 
+namespace {
+
+// A count of iterations after one of them.
+uint32_t Fewer(uint32_t count) { return count == 0 || count == kEcmaInfinite ? count : count - 1; }
+
+}  // namespace
+
+// Where the body leads from `state`, and from there, and so on.
+std::optional<Translator::Matrix> Translator::BodyFrom(uint32_t id, HistoryState state) {
+  const EcmaNode& node = tree_.nodes[id];
   Matrix body;
   std::vector<HistoryState> pending{state};
   while (!pending.empty()) {
@@ -533,14 +540,12 @@ std::optional<Row> Translator::RepeatFrom(uint32_t id, HistoryState state) {
     for (const auto& [end, text] : *row) pending.push_back(end);
     body.emplace(at, std::move(*row));
   }
-  const Row& first = body.at(state);
-  if (first.empty()) return min == 0 ? Row{{state, kEpsilon}} : Row{};
-
+  if (body.at(state).empty()) return body;
   // A body that can be empty only under a condition (it looks ahead) is tried again at each
   // iteration before a character is read; that goes as deep as the counter.
   for (const auto& [at, row] : body) {
     for (const auto& [end, text] : row) {
-      if (arena_.IsOpen(text) && arena_.MinLength(text) == 0 && min > kMaxUnrolled) {
+      if (arena_.IsOpen(text) && arena_.MinLength(text) == 0 && node.min > kMaxUnrolled) {
         return Fail(ErrorCode::kUnsupported,
                     "what looks ahead (a lookahead or a word boundary) and can stand alone, "
                     "repeated more than " +
@@ -549,67 +554,82 @@ std::optional<Row> Translator::RepeatFrom(uint32_t id, HistoryState state) {
       }
     }
   }
+  return body;
+}
 
-  // One state throughout.
-  if (body.size() == 1) {
-    const ReId text = counted(first[0].second, min, max);
-    return text == kNothing ? Row{} : Row{{state, text}};
-  }
-  // From `state` the first character leads to a state that the body keeps.
-  bool settles = true;
+// From `state` the first character leads to a state that the body keeps.
+std::optional<Row> Translator::RepeatSettling(const EcmaNode& node, const Matrix& body,
+                                              HistoryState state) {
+  const Row& first = body.at(state);
+  bool empty_allowed = node.min == 0;
+  uint32_t least = Fewer(node.min);
   for (const auto& [end, text] : first) {
     if (end == state) {
-      settles = settles && text == kEpsilon;
+      if (text != kEpsilon) return std::nullopt;
+      empty_allowed = true;  // iterations may be empty, so there need not be min others
+      least = 0;
     } else {
       const Row& then = body.at(end);
-      settles = settles && (then.empty() || (then.size() == 1 && then[0].first == end));
+      if (!then.empty() && (then.size() != 1 || then[0].first != end)) return std::nullopt;
     }
   }
-  if (settles) {
-    bool empty_allowed = min == 0;
-    uint32_t least = fewer(min);
-    for (const auto& [end, text] : first) {
-      if (end == state) {
-        empty_allowed = true;  // iterations may be empty, so there need not be min others
-        least = 0;
-      }
-    }
-    std::map<HistoryState, std::vector<ReId>> parts;
-    if (empty_allowed) parts[state].push_back(kEpsilon);
-    for (const auto& [end, text] : first) {
-      if (end == state) continue;
-      const Row& then = body.at(end);
-      const ReId again = then.empty() ? (least == 0 ? kEpsilon : kNothing)
-                                      : counted(then[0].second, least, fewer(max));
-      parts[end].push_back(arena_.Concat(text, again));
-    }
-    return Collect(parts);
+  std::map<HistoryState, std::vector<ReId>> parts;
+  if (empty_allowed) parts[state].push_back(kEpsilon);
+  for (const auto& [end, text] : first) {
+    if (end == state) continue;
+    const Row& then = body.at(end);
+    const ReId again = then.empty() ? (least == 0 ? kEpsilon : kNothing)
+                                    : Counted(then[0].second, least, Fewer(node.max));
+    parts[end].push_back(arena_.Concat(text, again));
   }
-  // The body either comes back to `state` or leads where it cannot go on.
-  const auto self = std::find_if(first.begin(), first.end(),
-                                 [&](const auto& entry) { return entry.first == state; });
-  const bool returns = std::all_of(first.begin(), first.end(), [&](const auto& entry) {
-    return entry.first == state || body.at(entry.first).empty();
-  });
-  if (returns) {
-    const ReId again = self == first.end() ? kNothing : self->second;
-    std::map<HistoryState, std::vector<ReId>> parts;
-    parts[state].push_back(counted(again, min, max));
-    const ReId before = counted(again, fewer(min), fewer(max));
-    for (const auto& [end, text] : first) {
-      if (end != state) parts[end].push_back(arena_.Concat(before, text));
+  return Collect(parts);
+}
+
+// The body either comes back to `state` or leads where it cannot go on.
+std::optional<Row> Translator::RepeatReturning(const EcmaNode& node, const Matrix& body,
+                                               HistoryState state) {
+  const Row& first = body.at(state);
+  ReId again = kNothing;
+  for (const auto& [end, text] : first) {
+    if (end == state) {
+      again = text;
+    } else if (!body.at(end).empty()) {
+      return std::nullopt;
     }
-    return Collect(parts);
   }
+  std::map<HistoryState, std::vector<ReId>> parts;
+  parts[state].push_back(Counted(again, node.min, node.max));
+  const ReId before = Counted(again, Fewer(node.min), Fewer(node.max));
+  for (const auto& [end, text] : first) {
+    if (end != state) parts[end].push_back(arena_.Concat(before, text));
+  }
+  return Collect(parts);
+}
+
+std::optional<Row> Translator::RepeatFrom(uint32_t id, HistoryState state) {
+  const EcmaNode& node = tree_.nodes[id];
+  const uint32_t min = node.min, max = node.max;
+  if (max == 0) return Row{{state, kEpsilon}};
+  const std::optional<Matrix> found = BodyFrom(id, state);
+  if (!found) return std::nullopt;
+  const Matrix& body = *found;
+  const Row& first = body.at(state);
+  if (first.empty()) return min == 0 ? Row{{state, kEpsilon}} : Row{};
+  // One state throughout.
+  if (body.size() == 1) {
+    const ReId text = Counted(first[0].second, min, max);
+    return text == kNothing ? Row{} : Row{{state, text}};
+  }
+  if (auto row = RepeatSettling(node, body, state)) return row;
+  if (auto row = RepeatReturning(node, body, state)) return row;
+  std::vector<ReId> texts;
+  for (const auto& [end, text] : first) texts.push_back(text);
   // Where the last character alone decides the state (anchors, word boundaries, lookbehind by one
   // character), the last iteration decides it: r{m,n} = r{m-1,n-1} r.
   const bool asks_past = AsksPast(node.a);
   if (!asks_past && last_character_decides_ &&
-      std::all_of(first.begin(), first.end(),
-                  [&](const auto& entry) { return arena_.MinLength(entry.second) > 0; })) {
-    std::vector<ReId> texts;
-    for (const auto& [end, text] : first) texts.push_back(text);
-    const ReId before = counted(arena_.Or(texts), fewer(min), fewer(max));
+      std::ranges::all_of(texts, [&](ReId text) { return arena_.MinLength(text) > 0; })) {
+    const ReId before = Counted(arena_.Or(texts), Fewer(min), Fewer(max));
     std::map<HistoryState, std::vector<ReId>> parts;
     if (min == 0) parts[state].push_back(kEpsilon);
     for (const auto& [end, text] : first) parts[end].push_back(arena_.Concat(before, text));
@@ -619,21 +639,16 @@ std::optional<Row> Translator::RepeatFrom(uint32_t id, HistoryState state) {
   const uint32_t powers = max == kEcmaInfinite ? min : max;
   if (powers <= kShortLoop) return Unrolled(id, body, state);
   // A body that does not ask about the past is the same in all states; they are imposed on it.
-  if (!asks_past) {
-    std::vector<ReId> texts;
-    for (const auto& [end, text] : first) texts.push_back(text);
-    const ReId all = arena_.Or(texts);
-    if (!arena_.IsOpen(all)) {
-      const ReId repeated = counted(all, min, max);
-      const auto anything = AnythingFrom(state);
-      if (!anything) return std::nullopt;
-      Row row;
-      for (const auto& [end, text] : *anything) {
-        const ReId both = arena_.And(repeated, text);
-        if (both != kNothing) row.emplace_back(end, both);
-      }
-      return row;
+  if (const ReId all = asks_past ? kNothing : arena_.Or(texts); !asks_past && !arena_.IsOpen(all)) {
+    const ReId repeated = Counted(all, min, max);
+    const auto anything = AnythingFrom(state);
+    if (!anything) return std::nullopt;
+    Row row;
+    for (const auto& [end, text] : *anything) {
+      const ReId both = arena_.And(repeated, text);
+      if (both != kNothing) row.emplace_back(end, both);
     }
+    return row;
   }
   if (powers <= kMaxUnrolled) return Unrolled(id, body, state);
   return Fail(ErrorCode::kUnsupported, "an assertion in a repetition with these counts", id);

@@ -158,6 +158,7 @@ class EcmaSyntax {
   std::optional<Escape> ReadEscape(bool in_class);
   std::optional<Escape> ReadProperty(size_t start, bool negative);
   std::optional<char32_t> ReadHex(size_t start, int digits);
+  std::optional<char32_t> ReadUnicodeEscape(size_t start);
   std::optional<uint32_t> Class();
   std::optional<Escape> ClassAtom();
   std::optional<CodepointSet> PosixClass();
@@ -539,6 +540,33 @@ std::optional<Escape> EcmaSyntax::ReadProperty(size_t start, bool negative) {
   return escape;
 }
 
+// Behind "\\u": braces around any code point, or four digits, and four more of a surrogate's other
+// half.
+std::optional<char32_t> EcmaSyntax::ReadUnicodeEscape(size_t start) {
+  if (Take("{")) {
+    char32_t value = 0;
+    size_t digits = 0;
+    for (; HexDigit(Peek()) >= 0; ++at_, ++digits) {
+      value = value * 16 + static_cast<char32_t>(HexDigit(Peek()));
+      if (value > kMaxCodepoint) return Fail("no code point is that large", start);
+    }
+    if (digits == 0 || !Take("}")) return Fail("expected hexadecimal digits and '}'", start);
+    return value;
+  }
+  const auto value = ReadHex(start, 4);
+  if (!value || *value < 0xD800 || *value >= 0xDC00 || !LooksAt("\\u")) return value;
+  const size_t second = at_;
+  at_ += 2;
+  char32_t low = 0;
+  int digits = 0;
+  for (; digits < 4 && HexDigit(Peek()) >= 0; ++digits, ++at_)
+    low = low * 16 + static_cast<char32_t>(HexDigit(Peek()));
+  if (digits == 4 && low >= 0xDC00 && low < 0xE000)
+    return 0x10000 + ((*value - 0xD800) << 10) + (low - 0xDC00);
+  at_ = second;
+  return value;
+}
+
 // At a backslash.
 std::optional<Escape> EcmaSyntax::ReadEscape(bool in_class) {
   const size_t start = at_++;
@@ -609,31 +637,8 @@ std::optional<Escape> EcmaSyntax::ReadEscape(bool in_class) {
       }
       [[fallthrough]];
     case 'u': {
-      if (Take("{")) {
-        char32_t value = 0;
-        size_t digits = 0;
-        for (; HexDigit(Peek()) >= 0; ++at_, ++digits) {
-          value = value * 16 + static_cast<char32_t>(HexDigit(Peek()));
-          if (value > kMaxCodepoint) return Fail("no code point is that large", start);
-        }
-        if (digits == 0 || !Take("}")) return Fail("expected hexadecimal digits and '}'", start);
-        return codepoint(value);
-      }
-      const auto value = ReadHex(start, 4);
+      const auto value = ReadUnicodeEscape(start);
       if (!value) return std::nullopt;
-      if (*value >= 0xD800 && *value < 0xDC00 && LooksAt("\\u")) {
-        const size_t second = at_;
-        at_ += 2;
-        char32_t low = 0;
-        int digits = 0;
-        for (; digits < 4 && HexDigit(Peek()) >= 0; ++digits, ++at_) {
-          low = low * 16 + static_cast<char32_t>(HexDigit(Peek()));
-        }
-        if (digits == 4 && low >= 0xDC00 && low < 0xE000) {
-          return codepoint(0x10000 + ((*value - 0xD800) << 10) + (low - 0xDC00));
-        }
-        at_ = second;
-      }
       return codepoint(*value);
     }
     default:

@@ -52,11 +52,13 @@
 #include <string_view>
 #include <vector>
 
+#include "pawl/drafts.h"
 #include "pawl/export.h"
 #include "pawl/generation.h"
 #include "pawl/grammar.h"
 #include "pawl/model_options.h"
 #include "pawl/result.h"
+#include "pawl/sampling.h"
 #include "pawl/vocabulary.h"
 
 namespace pawl {
@@ -67,6 +69,9 @@ struct EngineOptions {
   // In place of the model's own chat template: a text in the Jinja subset of
   // docs/chat_templates.md. Empty: the model's own.
   std::string chat_template;
+  DraftOptions drafts;  // several tokens in a call of the model, with the same outputs
+  // For what samplers learn about prompts (Sample).
+  size_t oracle_bytes = size_t{256} << 20;
 };
 
 struct ChatMessage {
@@ -135,6 +140,17 @@ class PAWL_EXPORT Engine {
   // One answer for each request, in their order; one that fails does not touch the others.
   std::vector<Result<Generation>> GenerateAll(std::span<const EngineRequest> requests);
 
+  // Outputs that keep the model's distribution (pawl/sampling.h). Of the request's options none is
+  // looked at; nothing is forced. What kAligned, kAdaptive and kExact learn is kept for the next
+  // call with the same prompt, grammar, checks, temperature and max_tokens, up to
+  // EngineOptions::oracle_bytes. Errors: those of Add, and of RunSampler with the option as place.
+  // Not from a callback.
+  Result<SamplerResult> Sample(const EngineRequest& request, const SamplerOptions& options);
+  // The model's log-probability of each token behind the prompt and the tokens before it, without a
+  // mask. Errors: those of Add; kInvalid with "tokens" or "temperature" as place.
+  Result<std::vector<double>> Score(const EngineRequest& request, std::span<const TokenId> tokens,
+                                    double temperature = 1);
+
   // Takes a request without running it. `done` is called once, in a later Step, Generate or
   // GenerateAll. Errors: kInvalid when more than one prompt is given, it is not UTF-8, the messages
   // are not what the template takes, or the grammar is of another vocabulary; those of the chat
@@ -142,6 +158,9 @@ class PAWL_EXPORT Engine {
   Result<RequestId> Add(const EngineRequest& request, Done done);
   // It ends at the next step with what it has (StopReason::kCancelled). Unknown ids are ignored.
   void Cancel(RequestId id);
+  // Writes the histories of drafts to DraftOptions::history_file; does nothing without one. Errors:
+  // kIo.
+  Status SaveDraftHistory();
   // At most one call of the model. false: nothing is left to do. Not from a callback.
   bool Step();
 

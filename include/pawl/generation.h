@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "pawl/drafts.h"
 #include "pawl/vocabulary.h"
 
 namespace pawl {
@@ -94,6 +95,8 @@ struct GenerateOptions {
   // dictates, in the tokenizer's spelling. The first saves time only. The second chooses among the
   // spellings of the same text, which the model would do from one step to the next otherwise.
   bool skip_forced = true;
+  // false: no drafts for this output, where the engine has some.
+  bool drafts = true;
   AtBudget at_budget = AtBudget::kClose;
   // Added to the logits of these tokens before penalties and the mask. The grammar has the last
   // word: what it does not allow stays out, and it is never left without a token.
@@ -128,6 +131,7 @@ struct GenerationStats {
   double decode_seconds = 0;      // the model on the output
   double constraint_seconds = 0;  // masks, advancing, completions
   double sample_seconds = 0;
+  DraftStats drafts;  // of an engine with drafts
 };
 
 struct Generation {

@@ -3,6 +3,7 @@
 
 #include "pawl/combine.h"
 #include "python/native/binding.h"
+#include "schemas/read/option_fields.h"
 
 namespace pawl::python {
 namespace {
@@ -16,15 +17,27 @@ T OptionValue(nb::handle value, const std::string& name, const char* type) {
   return out;
 }
 
-std::string OneOf(nb::handle value, const std::string& name,
-                  std::initializer_list<const char*> names) {
-  auto text = OptionValue<std::string>(value, name, "a str");
-  std::string list;
-  for (const char* choice : names) {
-    if (text == choice) return text;
-    list += (list.empty() ? "\"" : ", \"") + std::string(choice) + "\"";
+// One option: a choice by its name, a flag, a number or a string.
+template <typename Field>
+void SetOption(Field& field, nb::handle value, const std::string& name) {
+  if constexpr (std::is_enum_v<Field>) {
+    const std::optional<Field> choice =
+        OptionOf<Field>(OptionValue<std::string>(value, name, "a str"));
+    if (choice) {
+      field = *choice;
+      return;
+    }
+    std::string list;
+    for (const char* known : OptionNames(field))
+      list += (list.empty() ? "\"" : ", \"") + std::string(known) + "\"";
+    RaiseInvalid("the option " + name + " must be one of " + list);
+  } else if constexpr (std::is_same_v<Field, bool>) {
+    field = OptionValue<bool>(value, name, "a bool");
+  } else if constexpr (std::is_same_v<Field, std::string>) {
+    field = OptionValue<std::string>(value, name, "a str");
+  } else {
+    field = OptionValue<Field>(value, name, "an int");
   }
-  RaiseInvalid("the option " + name + " must be one of " + list);
 }
 
 // A Python function that gives the text of another document. Held and called under the lock.
@@ -52,57 +65,17 @@ class Resolver {
 };
 
 JsonSchemaOptions SchemaOptionsOf(const nb::dict& given) {
-  using Options = JsonSchemaOptions;
-  Options options;
+  JsonSchemaOptions options;
   for (auto [key, value] : given) {
     const auto name = nb::cast<std::string>(key);
-    if (name == "order") {
-      options.order = OneOf(value, name, {"schema", "any"}) == "any" ? Options::Order::kAny
-                                                                     : Options::Order::kSchema;
-    } else if (name == "whitespace") {
-      const std::string kind = OneOf(value, name, {"compact", "bounded", "any"});
-      options.whitespace = kind == "compact"   ? Options::Whitespace::kCompact
-                           : kind == "bounded" ? Options::Whitespace::kBounded
-                                               : Options::Whitespace::kAny;
-    } else if (name == "max_whitespace") {
-      options.max_whitespace = OptionValue<int>(value, name, "an int");
-    } else if (name == "item_separator") {
-      options.item_separator = OptionValue<std::string>(value, name, "a str");
-    } else if (name == "key_separator") {
-      options.key_separator = OptionValue<std::string>(value, name, "a str");
-    } else if (name == "default_dialect") {
-      options.default_dialect = OptionValue<std::string>(value, name, "a str");
-    } else if (name == "force_dialect") {
-      options.force_dialect = OptionValue<std::string>(value, name, "a str");
-    } else if (name == "assert_formats") {
-      options.assert_formats = OptionValue<bool>(value, name, "a bool");
-    } else if (name == "canonical_spelling") {
-      options.canonical_spelling = OptionValue<bool>(value, name, "a bool");
-    } else if (name == "ascii") {
-      options.ascii = OptionValue<bool>(value, name, "a bool");
-    } else if (name == "additional_properties") {
-      options.additional_properties = OptionValue<bool>(value, name, "a bool");
-    } else if (name == "allow_exponents") {
-      options.allow_exponents = OptionValue<bool>(value, name, "a bool");
-    } else if (name == "profile") {
-      options.profile = OneOf(value, name, {"full", "strict"}) == "strict"
-                            ? Options::Profile::kStrict
-                            : Options::Profile::kFull;
-    } else if (name == "list_annotations") {
-      options.list_annotations = OptionValue<bool>(value, name, "a bool");
-    } else if (name == "resolve_document") {
-      if (!value.is_none()) options.resolve_document = Resolver(value);
-    } else if (name == "max_documents") {
-      options.max_documents = OptionValue<int>(value, name, "an int");
-    } else if (name == "max_schema_bytes") {
-      options.max_schema_bytes = OptionValue<int64_t>(value, name, "an int");
-    } else if (name == "max_depth") {
-      options.max_depth = OptionValue<int>(value, name, "an int");
-    } else if (name == "step_fuel") {
-      options.step_fuel = OptionValue<int64_t>(value, name, "an int");
-    } else {
-      throw nb::type_error(("there is no option " + name).c_str());
-    }
+    bool known = name == "resolve_document";
+    if (known && !value.is_none()) options.resolve_document = Resolver(value);
+    VisitOptions(options, [&, value = nb::handle(value)](const char* field, auto& slot) {
+      if (name != field) return;
+      known = true;
+      SetOption(slot, value, name);
+    });
+    if (!known) throw nb::type_error(("there is no option " + name).c_str());
   }
   return options;
 }

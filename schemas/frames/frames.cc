@@ -12,9 +12,6 @@
 namespace pawl::schema {
 namespace {
 
-// Items that are kept apart beforehand though that is rarely needed; each makes all others dearer.
-constexpr size_t kMaxSoft = 64;
-
 uint64_t Mix(uint64_t h, uint64_t v) {
   h = (h ^ v) * 0x9E3779B97F4A7C15u;
   return h ^ (h >> 29);
@@ -102,10 +99,12 @@ std::vector<FormulaId> Frames::Tracks(const Frame& frame) {
   return out;
 }
 
-Goal Frames::PendingGoal(FrameId id) const {
+Goal Frames::PendingGoal(FrameId id) {
   const Frame& frame = frames_[id];
   Goal goal{frame.pending_must, Tracks(frame), kNoFrame};
-  if (!goal.tracks.empty()) goal.around = id;
+  if (goal.tracks.empty()) return goal;
+  const bool has_items = frame.items != IdSets::kEmpty;  // the frame may move
+  goal.around = has_items && rules_ != nullptr ? rules_->Alike(id) : id;
   return goal;
 }
 
@@ -220,22 +219,11 @@ FormulaId Frames::AnyItemDemand(AtomId atom, uint64_t index) const {
 
 FormulaId Frames::ItemDemand(const Frame& frame, AtomId atom, uint64_t index) {
   const FormulaId demand = AnyItemDemand(atom, index);
-  if (!table_.array(atom).unique || frame.items == IdSets::kEmpty || demand == kFalseFormula)
+  if (!table_.array(atom).unique || frame.items == IdSets::kEmpty || demand == kFalseFormula ||
+      rules_ == nullptr)
     return demand;
   // Uniqueness is one more demand on each item, so nothing else has to know of it.
-  IdSets::Id apart = frame.items;
-  if (PlainUnique(frame)) {
-    FormulaId all = demand;
-    for (const AtomId other : table_.formulas.MustAtoms(frame.must)) {
-      const ArrayAtom& o = table_.array(other);
-      all = table_.formulas.And(all, index < o.prefix.size() ? o.prefix[index] : o.items);
-    }
-    if (left_) {
-      if (const auto left = left_(all, frame.items)) return *left;
-    }
-    apart = Tight(all, frame.items);
-  }
-  return table_.formulas.And(demand, DifferentFrom(apart));
+  return rules_->ItemDemand(frame, atom, index, demand);
 }
 
 bool Frames::PlainUnique(const Frame& frame) const {
@@ -248,55 +236,6 @@ bool Frames::PlainUnique(const Frame& frame) const {
     unique = unique || table_.array(atom).unique;
   }
   return unique;
-}
-
-IdSets::Id Frames::Tight(FormulaId demand, IdSets::Id items) {
-  if (!tight_) return items;
-  // Each set is the one before it with one item more, so the way back is short.
-  std::vector<IdSets::Id> way;
-  IdSets::Id out = IdSets::kEmpty;
-  for (; items != IdSets::kEmpty; items = item_sets_.Before(items)) {
-    const auto known = tight_items_.find({demand, items});
-    if (known != tight_items_.end()) {
-      out = known->second;
-      break;
-    }
-    way.push_back(items);
-  }
-  for (auto it = way.rbegin(); it != way.rend(); ++it) {
-    const uint32_t last = item_sets_.Last(*it);
-    const std::string& text = item_texts_[last];
-    const Tightness tight = tight_(demand, text);
-    if (tight == Tightness::kHard ||
-        (tight == Tightness::kSoft && item_sets_.Size(out) < kMaxSoft)) {
-      out = item_sets_.With(out, last);
-    }
-    tight_items_.emplace(std::pair(demand, *it), out);
-  }
-  return out;
-}
-
-FormulaId Frames::DifferentFrom(IdSets::Id items) {
-  const auto it = different_.find(items);
-  if (it != different_.end()) return it->second;
-  std::vector<json::Value> values;
-  for (const uint32_t item : item_sets_.Members(items)) {
-    // Numbers beyond the limits are not kept apart beforehand, only refused at their end.
-    auto value = json::Parse(item_texts_[item], {.max_depth = 1 << 20});
-    if (value.ok()) values.push_back(*std::move(value));
-  }
-  std::vector<const json::Value*> pointers;
-  pointers.reserve(values.size());
-  for (const json::Value& value : values) pointers.push_back(&value);
-  auto same = EnumFormula(table_, pointers);
-  if (!same.ok()) {
-    std::erase_if(pointers,
-                  [&](const json::Value* v) { return !ConstantFormula(table_, *v).ok(); });
-    same = EnumFormula(table_, pointers);
-  }
-  const FormulaId formula = same.ok() ? table_.formulas.Not(*same) : kTrueFormula;
-  different_.emplace(items, formula);
-  return formula;
 }
 
 // Replaces failed atoms by false. Returns false when `must` is false.

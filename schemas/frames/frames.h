@@ -102,6 +102,19 @@ struct ObjectLayout {
   }
 };
 
+// What uniqueItems adds to the demands on an item; in the room above (unique/uniqueness.h).
+class ItemRules {
+ public:
+  virtual ~ItemRules() = default;
+  // `demand` is what the atom asks of the item at `index` whatever items there are. REQUIRES: the
+  // atom wants unique items, and there are some.
+  virtual FormulaId ItemDemand(const Frame& frame, AtomId atom, uint64_t index,
+                               FormulaId demand) = 0;
+  // A frame that can be completed in the same ways, as far as look-ahead tells; the same one for
+  // as many frames as possible.
+  virtual FrameId Alike(FrameId frame) = 0;
+};
+
 class Frames {
  public:
   Frames(SchemaTable& table, const JsonSchemaOptions& options) : table_(table), options_(options) {
@@ -113,12 +126,11 @@ class Frames {
   size_t size() const { return frames_.size(); }
   size_t MemoryBytes() const {
     return HeapBytes(frames_, index_, layouts_, layout_of_, names_, name_index_, sorted_names_,
-                     name_sets_, item_sets_, item_texts_, item_index_, different_, tight_items_);
+                     name_sets_, item_sets_, item_texts_, item_index_);
   }
   size_t GrowthHint() const {
     return frames_.size() * (sizeof(Frame) + 40) + names_.size() * 230 + name_sets_.GrowthHint() +
-           item_sets_.GrowthHint() + item_texts_.size() * 200 + tight_items_.size() * 64 +
-           different_.size() * 40;
+           item_sets_.GrowthHint() + item_texts_.size() * 200;
   }
   FrameId Intern(Frame frame);
 
@@ -128,7 +140,7 @@ class Frames {
   // goal's `must`.
   FrameId Open(Kind kind, const Goal& goal);
   // The demands on the pending value. REQUIRES: has_pending.
-  Goal PendingGoal(FrameId id) const;
+  Goal PendingGoal(FrameId id);
   // The distinct formulas of `waiting`, in the order of PendingGoal().tracks.
   static std::vector<FormulaId> Tracks(const Frame& frame);
 
@@ -151,17 +163,10 @@ class Frames {
   // Whether an atom in play asks for unique items.
   bool NeedsCanonicalItems(const Frame& frame) const;
   // Uniqueness is a plain demand, and nothing but plain demands is in play: then an item need only
-  // be kept apart from values that look-ahead could run into (SetTight), and the byte that would
-  // complete any other duplicate is refused when it comes.
+  // be kept apart from values that look-ahead could run into, and the byte that would complete any
+  // other duplicate is refused when it comes.
   bool PlainUnique(const Frame& frame) const;
-  // `tight(demand, canonical)`: whether some beginning of the value has so few continuations that
-  // fit the demand that ruling out the value may leave none. kSoft: in odd spellings only.
-  enum class Tightness : uint8_t { kNone, kSoft, kHard };
-  using TightnessOf = std::function<Tightness(FormulaId, const std::string&)>;
-  void SetTight(TightnessOf tight) { tight_ = std::move(tight); }
-  // `left(demand, items)`: what fits the demand and is none of the items, where that can be listed.
-  using LeftOf = std::function<std::optional<FormulaId>(FormulaId, IdSets::Id)>;
-  void SetLeft(LeftOf left) { left_ = std::move(left); }
+  void SetItemRules(ItemRules* rules) { rules_ = rules; }
 
   // Atoms in play.
   std::vector<AtomId> Atoms(const Frame& frame);
@@ -171,10 +176,6 @@ class Frames {
   FormulaId ItemDemand(const Frame& frame, AtomId atom, uint64_t index);
   // The same, were it not for uniqueness: whatever items there are.
   FormulaId AnyItemDemand(AtomId atom, uint64_t index) const;
-  // "Different from all of these items."
-  FormulaId DifferentFrom(IdSets::Id items);
-  // The members of `items` that are tight under the demand.
-  IdSets::Id Tight(FormulaId demand, IdSets::Id items);
   uint32_t InternItem(const std::string& canonical);
   IdSets& items() { return item_sets_; }
   const IdSets& items() const { return item_sets_; }
@@ -214,10 +215,7 @@ class Frames {
   IdSets name_sets_, item_sets_;
   std::vector<std::string> item_texts_;
   std::unordered_map<std::string, uint32_t> item_index_;
-  std::unordered_map<IdSets::Id, FormulaId> different_;
-  TightnessOf tight_;
-  LeftOf left_;
-  std::map<std::pair<FormulaId, IdSets::Id>, IdSets::Id> tight_items_;
+  ItemRules* rules_ = nullptr;
 };
 
 }  // namespace pawl::schema

@@ -34,6 +34,43 @@ std::optional<std::string> SchemaMachine::NewString(Key state, const std::string
   return std::nullopt;
 }
 
+// A key that was there already is no key: longer ones follow until one is new.
+std::optional<std::string> SchemaMachine::NewKey(Key state) {
+  const Lexeme lexeme = lexemes_[LexemeOf(state)];
+  const auto key = CompleteString(*strings_[lexeme.search], {lexeme.state, lexeme.part},
+                                  Solver::kMaxWitness, spelling_);
+  if (!key) return std::nullopt;
+  const Frame& frame = frames_[nodes_[FrameOf(state)].frame];
+  const size_t taken = frames_.seen().Size(frame.seen) + frames_.layout(frame.layout).names.size();
+  for (size_t extra = 0; extra <= taken; ++extra) {
+    std::string longer = key->substr(0, key->size() - 1) + std::string(extra, 'a') + "\"";
+    Key after = state;
+    for (size_t i = 0; i < longer.size() && after != kDead; ++i)
+      after = Step(after, static_cast<uint8_t>(longer[i]));
+    if (after != kDead) return longer;
+  }
+  return NewString(state, *key, taken);
+}
+
+Machine::Key SchemaMachine::AfterPiece(Key state, const std::string& piece) {
+  const Lexeme lexeme = lexemes_[LexemeOf(state)];
+  size_t read = 0;
+  if (lexeme.mode == Mode::kString && !TracksText(FrameOf(state))) {
+    // Inside a long string states would be made by the thousand, and left at once.
+    StringPosition position{lexeme.state, lexeme.part};
+    for (; read + 1 < piece.size(); ++read) {
+      const auto byte = static_cast<uint8_t>(piece[read]);
+      if (StepString(*strings_[lexeme.search], position, byte, spelling_) != StringStep::kInside)
+        return kDead;
+    }
+    state = MakeKey(FrameOf(state),
+                    InternLexeme({lexeme.mode, lexeme.search, position.state, position.part}));
+  }
+  for (; read < piece.size() && state != kDead; ++read)
+    state = Step(state, static_cast<uint8_t>(piece[read]));
+  return state;
+}
+
 std::optional<std::string> SchemaMachine::NewNumber(Key state, const std::string& shortest) {
   const auto fits = [&](const std::string& text) {
     Key after = state;
@@ -60,7 +97,14 @@ std::optional<std::string> SchemaMachine::ShortestCompletion(Key state) {
     if (frames_[node.frame].kind != kArrayValue || nodes_[node.parent].tracks_items) return kDead;
     const auto rest = solver_.CountedText(node.frame);
     if (!rest) return kDead;
-    const std::string text = (!rest->empty() ? "," : "") + *rest + "]";
+    for (const std::string& sample : rest->samples) {
+      Key after = MakeKey(id, Structure(Mode::kAfter));
+      for (const char c : Written("," + sample)) {
+        if (after != kDead) after = Step(after, static_cast<uint8_t>(c));
+      }
+      if (after == kDead) return kDead;
+    }
+    const std::string text = (!rest->text.empty() ? "," : "") + rest->text + "]";
     const Key closed = EndValue(node.parent, {}, ']');
     if (closed != kDead) out += Written(text);
     return closed;
@@ -78,33 +122,20 @@ std::optional<std::string> SchemaMachine::ShortestCompletion(Key state) {
       continue;
     }
     switch (lexeme.mode) {
-      case Mode::kKey: {
-        // A key that was there already is no key: longer ones follow until one is new.
-        const auto key = CompleteString(*strings_[lexeme.search], {lexeme.state, lexeme.part},
-                                        Solver::kMaxWitness, spelling_);
-        const Frame& frame = frames_[node.frame];
-        const size_t taken =
-            frames_.seen().Size(frame.seen) + frames_.layout(frame.layout).names.size();
-        for (size_t extra = 0; key && !piece && extra <= taken; ++extra) {
-          std::string longer = key->substr(0, key->size() - 1) + std::string(extra, 'a') + "\"";
-          Key after = state;
-          for (size_t i = 0; i < longer.size() && after != kDead; ++i)
-            after = Step(after, static_cast<uint8_t>(longer[i]));
-          if (after != kDead) piece = std::move(longer);
-        }
-        if (key && !piece) piece = NewString(state, *key, taken);
+      case Mode::kKey:
+        piece = NewKey(state);
         break;
-      }
       case Mode::kString:
         piece = CompleteString(*strings_[lexeme.search], {lexeme.state, lexeme.part},
                                Solver::kMaxWitness, spelling_);
-        if (piece && frames_.PlainUnique(frames_[node.frame])) {
+        if (piece && frames_.NeedsCanonicalItems(frames_[node.frame])) {
           piece = NewString(state, *piece, frames_.items().Size(frames_[node.frame].items));
         }
         break;
       case Mode::kNumber: {
         piece = numbers_[lexeme.search]->Shortest(lexeme.state);
-        if (piece && frames_.PlainUnique(frames_[node.frame])) piece = NewNumber(state, *piece);
+        if (piece && frames_.NeedsCanonicalItems(frames_[node.frame]))
+          piece = NewNumber(state, *piece);
         if (piece && piece->empty()) {
           // The number ends with the byte that comes after it; look at the frame as if it had
           // ended.
@@ -161,22 +192,8 @@ std::optional<std::string> SchemaMachine::ShortestCompletion(Key state) {
       piece = Written(*std::move(piece));
     if (!piece || piece->empty() || out.size() + piece->size() > 2 * Solver::kMaxWitness)
       return std::nullopt;
-    size_t read = 0;
-    if (lexeme.mode == Mode::kString && !TracksText(FrameOf(state))) {
-      // Inside a long string states would be made by the thousand, and left at once.
-      StringPosition position{lexeme.state, lexeme.part};
-      for (; read + 1 < piece->size(); ++read) {
-        const uint8_t byte = static_cast<uint8_t>((*piece)[read]);
-        if (StepString(*strings_[lexeme.search], position, byte, spelling_) != StringStep::kInside)
-          return std::nullopt;
-      }
-      state = MakeKey(FrameOf(state),
-                      InternLexeme({lexeme.mode, lexeme.search, position.state, position.part}));
-    }
-    for (; read < piece->size(); ++read) {
-      state = Step(state, static_cast<uint8_t>((*piece)[read]));
-      if (state == kDead) return std::nullopt;
-    }
+    state = AfterPiece(state, *piece);
+    if (state == kDead) return std::nullopt;
     out += *piece;
   }
   return out;

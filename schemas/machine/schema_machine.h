@@ -43,6 +43,7 @@ class SchemaMachine : public Machine {
   // See Solver::undecided().
   uint64_t undecided() const { return solver_.undecided(); }
   uint64_t solver_steps() const { return solver_.steps(); }
+  size_t frame_count() const { return frames_.size(); }
 
   Key Start() override;
   uint32_t StepLexeme(uint32_t lexeme, uint8_t byte) override;
@@ -170,6 +171,9 @@ class SchemaMachine : public Machine {
   // there already; `shortest`: what completes it to any. nullopt when none is found.
   std::optional<std::string> NewString(Key state, const std::string& shortest, size_t taken);
   std::optional<std::string> NewNumber(Key state, const std::string& shortest);
+  std::optional<std::string> NewKey(Key state);
+  // The state after a piece of a completion, kDead where it does not fit.
+  Key AfterPiece(Key state, const std::string& piece);
 
   std::unique_ptr<SchemaTable> table_;
   JsonSchemaOptions options_;

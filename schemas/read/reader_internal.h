@@ -101,6 +101,7 @@ class Reader {
   struct Visit;
   FormulaResult Unevaluated(const Value& schema, const Path& path);
   Result<std::vector<Evaluated>> Evaluations(const Value& schema, const Path& path);
+  Evaluated OwnEvaluation(const Visit& visit, Here here, bool is_top, const Path& path);
   FormulaResult UnevaluatedProperties(const std::vector<Evaluated>& seen, FormulaId value,
                                       const Path& path);
   FormulaResult UnevaluatedItems(const std::vector<Evaluated>& seen, FormulaId value,

@@ -66,6 +66,40 @@ struct Reader::Visit {
   std::string pointer;
 };
 
+// What the schema's own keywords evaluate, without what it applies in place.
+Reader::Evaluated Reader::OwnEvaluation(const Visit& visit, Here here, bool is_top,
+                                        const Path& path) {
+  Evaluated own;
+  const Value& schema = *visit.schema;
+  if (const Value* value = schema.Find("properties")) {
+    for (const auto& [name, member] : value->members) own.names.push_back(name);
+  }
+  if (const Value* value = schema.Find("patternProperties")) {
+    for (const auto& [text, member] : value->members) {
+      const auto pattern = Pattern(text, path);
+      if (!pattern.ok()) continue;
+      if (*pattern == kTrueFormula) own.all_properties = true;
+      if (!formulas_.IsConstant(*pattern)) own.patterns.push_back(*pattern);
+    }
+  }
+  const bool modern = At(Dialect::k2019);
+  if (schema.Find("additionalProperties") != nullptr ||
+      (modern && !is_top && schema.Find("unevaluatedProperties") != nullptr))
+    own.all_properties = true;
+  const Value* tuple = At(Dialect::k2020) ? schema.Find("prefixItems") : nullptr;
+  const Value* rest = schema.Find("items");
+  if (tuple == nullptr && rest != nullptr && rest->type == json::Type::kArray) {
+    tuple = rest;
+    rest = schema.Find("additionalItems");
+  }
+  if (tuple != nullptr) own.prefix = tuple->items.size();
+  if (rest != nullptr || (modern && !is_top && schema.Find("unevaluatedItems") != nullptr))
+    own.prefix = kUnbounded;
+  if (const Value* value = schema.Find("contains"); value != nullptr && At(Dialect::k2020))
+    own.contains.push_back(FormulaOf(*value, here, visit.pointer + "/contains"));
+  return own;
+}
+
 // Every failure of a reference or a pattern on the way is left to the reading of that place, which
 // names it properly.
 Result<std::vector<Reader::Evaluated>> Reader::Evaluations(const Value& top, const Path& path) {
@@ -104,35 +138,7 @@ Result<std::vector<Reader::Evaluated>> Reader::Evaluations(const Value& top, con
       if (At(Dialect::k2020)) follow("$dynamicRef");
       if (dialect() == Dialect::k2019) follow("$recursiveRef");
 
-      Evaluated own;
-      const bool is_top = &schema == &top;
-      if (const Value* value = schema.Find("properties")) {
-        for (const auto& [name, member] : value->members) own.names.push_back(name);
-      }
-      if (const Value* value = schema.Find("patternProperties")) {
-        for (const auto& [text, member] : value->members) {
-          const auto pattern = Pattern(text, path);
-          if (!pattern.ok()) continue;
-          if (*pattern == kTrueFormula) own.all_properties = true;
-          if (!formulas_.IsConstant(*pattern)) own.patterns.push_back(*pattern);
-        }
-      }
-      const bool modern = At(Dialect::k2019);
-      if (schema.Find("additionalProperties") != nullptr ||
-          (modern && !is_top && schema.Find("unevaluatedProperties") != nullptr))
-        own.all_properties = true;
-      const Value* tuple = At(Dialect::k2020) ? schema.Find("prefixItems") : nullptr;
-      const Value* rest = schema.Find("items");
-      if (tuple == nullptr && rest != nullptr && rest->type == json::Type::kArray) {
-        tuple = rest;
-        rest = schema.Find("additionalItems");
-      }
-      if (tuple != nullptr) own.prefix = tuple->items.size();
-      if (rest != nullptr || (modern && !is_top && schema.Find("unevaluatedItems") != nullptr))
-        own.prefix = kUnbounded;
-      if (const Value* value = schema.Find("contains"); value != nullptr && At(Dialect::k2020))
-        own.contains.push_back(FormulaOf(*value, here, visit.pointer + "/contains"));
-
+      const Evaluated own = OwnEvaluation(visit, here, &schema == &top, path);
       const auto [it, fresh] = by_condition.try_emplace(visit.when);
       if (fresh) order.push_back(visit.when);
       Evaluated& sum = it->second;
@@ -165,7 +171,7 @@ Result<std::vector<Reader::Evaluated>> Reader::Evaluations(const Value& top, con
       }
       for (const char* name : {"dependentSchemas", "dependencies"}) {
         const Value* map = schema.Find(name);
-        if (map == nullptr || (name[9] == 'S' && !modern)) continue;
+        if (map == nullptr || (name[9] == 'S' && !At(Dialect::k2019))) continue;
         for (const auto& [key, member] : map->members) {
           push(member, Present(key),
                json::PointerJoin(json::PointerJoin(visit.pointer, name), key));

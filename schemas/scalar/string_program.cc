@@ -72,6 +72,55 @@ void StringProgram::FindSlots() {
   for (size_t i = 0; i < atoms_.size(); ++i) slot_by_atom_[atoms_[i] - atoms_.front()] = slots_[i];
 }
 
+// What stands for a class, of the character that did and those from c to last: one that can be
+// printed reads better in completions than the control character that opens an interval.
+static char32_t Readable(char32_t chosen, char32_t c, char32_t last) {
+  const auto plain = [](char32_t p) { return p >= 0x20 && p < 0x7F && p != '"' && p != '\\'; };
+  if (plain(chosen)) return chosen;
+  for (const char32_t candidate : {U'a', U'0', U'A', U' ', c, static_cast<char32_t>(c + 1)}) {
+    if (candidate >= c && candidate <= last && plain(candidate)) return candidate;
+  }
+  if (chosen < 0x80 && last >= 0x80 && c < 0x80) chosen = last;
+  if (chosen >= 0xD800 && chosen <= 0xDFFF && last > 0xDFFF) chosen = 0xE000;
+  return chosen;
+}
+
+// The trie of a literal set over classes, and from each node the way to the nearest literal.
+template <typename Trie, typename ClassOf>
+static void BuildTrie(Trie& trie, const std::vector<std::u32string>& literals,
+                      const ClassOf& class_of) {
+  trie.nodes.emplace_back();
+  for (size_t k = 0; k < literals.size(); ++k) {
+    uint32_t node = 0;
+    for (const char32_t c : literals[k]) {
+      const int cls = class_of(c);
+      auto& children = trie.nodes[node].children;
+      const auto it = std::lower_bound(children.begin(), children.end(), std::pair(cls, 0u));
+      if (it != children.end() && it->first == cls) {
+        node = it->second;
+      } else {
+        const uint32_t fresh = static_cast<uint32_t>(trie.nodes.size());
+        children.insert(it, {cls, fresh});
+        trie.nodes.emplace_back();
+        node = fresh;
+      }
+    }
+    trie.nodes[node].literal = static_cast<int>(k);
+  }
+  // Children stand behind their parents.
+  std::vector<uint32_t> missing(trie.nodes.size(), 0);
+  for (size_t node = trie.nodes.size(); node-- > 0;) {
+    auto& at = trie.nodes[node];
+    if (at.literal >= 0) continue;
+    missing[node] = UINT32_MAX;
+    for (const auto& [cls, child] : at.children) {
+      if (missing[child] + 1 >= missing[node]) continue;
+      missing[node] = missing[child] + 1;
+      at.towards_shortest = cls;
+    }
+  }
+}
+
 void StringProgram::BuildClasses() {
   std::vector<char32_t> cuts = {0};
   for (const Regex& regex : regexes_) {
@@ -108,22 +157,9 @@ void StringProgram::BuildClasses() {
         classes.try_emplace(std::move(signature), static_cast<uint32_t>(classes.size()));
     interval_class_[i] = it->second;
     if (fresh) representative_.push_back(c);
-    // A printable character reads better in completions than the control character that opens an
-    // interval.
     const char32_t last = i + 1 < boundaries_.size() ? boundaries_[i + 1] - 1 : kMaxCodepoint;
     char32_t& chosen = representative_[it->second];
-    const auto plain = [](char32_t p) { return p >= 0x20 && p < 0x7F && p != '"' && p != '\\'; };
-    if (!plain(chosen)) {
-      for (const char32_t candidate : {U'a', U'0', U'A', U' ', c, static_cast<char32_t>(c + 1)}) {
-        if (candidate >= c && candidate <= last && plain(candidate)) {
-          chosen = candidate;
-          break;
-        }
-      }
-      if (!plain(chosen) && chosen < 0x80 && last >= 0x80 && c < 0x80)
-        chosen = 0x80 <= last ? last : chosen;
-      if (chosen >= 0xD800 && chosen <= 0xDFFF && last > 0xDFFF) chosen = 0xE000;
-    }
+    chosen = Readable(chosen, c, last);
   }
   class_count_ = static_cast<int>(classes.size());
   for (char32_t c = 0; c < 128; ++c)
@@ -167,37 +203,7 @@ void StringProgram::BuildClasses() {
     }
   }
   for (Trie& trie : tries_) {
-    trie.nodes.emplace_back();
-    const auto& literals = atom(trie.atom).literals;
-    for (size_t k = 0; k < literals.size(); ++k) {
-      uint32_t node = 0;
-      for (const char32_t c : literals[k]) {
-        const int cls = ClassOf(c);
-        auto& children = trie.nodes[node].children;
-        const auto it = std::lower_bound(children.begin(), children.end(), std::pair(cls, 0u));
-        if (it != children.end() && it->first == cls) {
-          node = it->second;
-        } else {
-          const uint32_t fresh = static_cast<uint32_t>(trie.nodes.size());
-          children.insert(it, {cls, fresh});
-          trie.nodes.emplace_back();
-          node = fresh;
-        }
-      }
-      trie.nodes[node].literal = static_cast<int>(k);
-    }
-    // Children stand behind their parents.
-    std::vector<uint32_t> missing(trie.nodes.size(), 0);
-    for (size_t node = trie.nodes.size(); node-- > 0;) {
-      Trie::Node& at = trie.nodes[node];
-      if (at.literal >= 0) continue;
-      missing[node] = UINT32_MAX;
-      for (const auto& [cls, child] : at.children) {
-        if (missing[child] + 1 >= missing[node]) continue;
-        missing[node] = missing[child] + 1;
-        at.towards_shortest = cls;
-      }
-    }
+    BuildTrie(trie, atom(trie.atom).literals, [this](char32_t c) { return ClassOf(c); });
   }
 }
 

@@ -37,12 +37,12 @@ Solver::Solver(Frames& frames, const JsonSchemaOptions& options)
     : frames_(frames),
       table_(frames.table()),
       options_(options),
-      scalars_(table_, options, [this](FrameId frame, const std::vector<bool>& truth) {
-        return AroundAccepts(frame, truth);
-      }) {
-  frames_.SetTight(
-      [this](FormulaId demand, const std::string& canonical) { return Tight(demand, canonical); });
-  frames_.SetLeft([this](FormulaId demand, IdSets::Id items) { return LeftOf(demand, items); });
+      scalars_(table_, options,
+               [this](FrameId frame, const std::vector<bool>& truth) {
+                 return AroundAccepts(frame, truth);
+               }),
+      unique_(frames_, scalars_, options_, *this) {
+  frames_.SetItemRules(&unique_);
 }
 
 const Found& Solver::Value(FormulaId formula, bool want_text) {
@@ -219,9 +219,12 @@ FormulaId Solver::Outcomes(const std::vector<FormulaId>& tracks, const std::vect
 }
 
 bool Solver::AroundAccepts(FrameId id, const std::vector<bool>& truth) {
+  if (frames_[id].kind == kArrayValue && truth.size() == 1) {
+    if (const auto live = unique_.CanFinish(Frame(frames_[id]), 1, truth[0])) return *live;
+  }
   const FrameId after = frames_.AfterValue(id, truth);
   if (after == kNoFrame || !Live(after)) return false;
-  if (!UniqueAmongOthers(id)) return true;
+  if (!unique_.HasToTry(Frame(frames_[id]))) return true;
   const std::optional<bool> live = LiveUnique(id, &truth);
   return CountsAsLive(!live ? Answer::kUnknown : *live ? Answer::kYes : Answer::kNo);
 }
@@ -236,20 +239,12 @@ bool Solver::Closable(FrameId id) {
 bool Solver::LivePending(FrameId id) {
   if (const auto it = pending_.find(id); it != pending_.end()) return it->second;
   const Goal goal = frames_.PendingGoal(id);
-  if (const Frame frame = frames_[id]; frame.items != IdSets::kEmpty) {
-    if (const auto left = FewLeftIn(frame)) {
-      uint64_t needed = 1;
-      for (const AtomId atom : table_.formulas.MustAtoms(frame.must)) {
-        const uint64_t least = table_.array(atom).min_items;
-        needed = std::max(needed, least - std::min(least, frame.count));
-      }
-      const FrameId after = left->count < needed ? kNoFrame : frames_.AfterValue(id, {});
-      return pending_[id] = after != kNoFrame && Live(after);
+  if (const Frame frame = frames_[id]; frame.kind == kArrayValue) {
+    if (const auto live = unique_.CanFinish(frame, 1, std::nullopt)) return pending_[id] = *live;
+    if (unique_.HasToTry(frame)) {
+      if (const auto live = LiveUnique(id)) return pending_[id] = *live;
+      ++undecided_;
     }
-  }
-  if (UniqueAmongOthers(id)) {
-    if (const auto live = LiveUnique(id)) return pending_[id] = *live;
-    ++undecided_;
   }
   bool complete;
   bool live = false;
@@ -267,15 +262,8 @@ bool Solver::LivePending(FrameId id) {
 
 std::optional<std::string> Solver::PendingValue(FrameId id) {
   const Goal goal = frames_.PendingGoal(id);
-  if (const Frame frame = frames_[id];
-      frame.items != IdSets::kEmpty && frames_.PlainUnique(frame)) {
-    FormulaId any = kTrueFormula;
-    for (const AtomId atom : table_.formulas.MustAtoms(frame.must))
-      any = table_.formulas.And(any, frames_.AnyItemDemand(atom, frame.count));
-    if (Plentiful(any)) {
-      std::vector<std::string> values = NewValues(any, frame.items, 1);
-      if (!values.empty()) return std::move(values[0]);
-    }
+  if (const Frame frame = frames_[id]; frame.kind == kArrayValue) {
+    if (auto value = unique_.NextItem(frame)) return value;
   }
   bool complete;
   std::optional<std::string> best;
@@ -380,6 +368,15 @@ bool Solver::SettleConstants(Kind kind, const Cube& cube, std::optional<Cube>& r
   rest = cube;
   std::erase_if(rest->negative, other);
   return true;
+}
+
+bool Solver::HasValue(FormulaId formula, bool& final) {
+  const int outer_reused = lowest_reused_;
+  lowest_reused_ = INT32_MAX;
+  const bool yes = Value(formula).answer == Answer::kYes;
+  if (!yes && lowest_reused_ != INT32_MAX) final = false;
+  lowest_reused_ = std::min(outer_reused, lowest_reused_);
+  return yes;
 }
 
 }  // namespace pawl::schema

@@ -23,6 +23,7 @@
 #include "schemas/formula/value_classes.h"
 #include "schemas/frames/frames.h"
 #include "schemas/frames/scalars.h"
+#include "schemas/unique/uniqueness.h"
 #include "src/base/json.h"
 #include "src/base/memory_size.h"
 
@@ -53,7 +54,7 @@ struct SettledKeys {
   }
 };
 
-class Solver {
+class Solver : private ValueSource {
  public:
   Solver(Frames& frames, const JsonSchemaOptions& options);
 
@@ -72,7 +73,7 @@ class Solver {
   Found ContainerText(FrameId frame);
   // The same where the items that are missing are numbers and strings without end, or values to be
   // counted: then the text is known to fit, and need not be read to be sure. nullopt elsewhere.
-  std::optional<std::string> CountedText(FrameId frame);
+  std::optional<Uniqueness::Finished> CountedText(FrameId frame);
   // Is there a value for the pending place after which the frame is live?
   bool LivePending(FrameId frame);
   // A value for the pending place of the frame, after which it is live; nullopt when none is known.
@@ -87,13 +88,13 @@ class Solver {
 
   size_t MemoryBytes() const {
     return HeapBytes(scalars_, values_, containers_, named_demands_, required_in_, cubes_, lists_,
-                     plentiful_, listed_, few_, pending_, solving_) +
+                     unique_, few_, pending_, solving_) +
            classes_.size() * kClassesBytes;
   }
   size_t GrowthHint() const {
     return scalars_.GrowthHint() + values_.size() * 100 + containers_.size() * 40 +
            pending_.size() * 40 + required_in_.size() * 64 + cubes_.size() * 200 +
-           listed_.size() * 400 + few_.size() * 1000;
+           unique_.GrowthHint() + few_.size() * 1000;
   }
 
   static constexpr size_t kMaxWitness = size_t{1} << 16;
@@ -145,30 +146,13 @@ class Solver {
   // How many keys of the set the atom requires.
   size_t RequiredIn(const ObjectLayout& layout, AtomId atom, IdSets::Id seen);
   Found SolveArray(const Frame& frame, const Cube& cube);
-  // The array's further items when they have to be unique and there are values without end
-  // (solver_unique.cc); nullopt when that cannot be said.
-  std::optional<Found> SolveUnique(const Frame& frame, FormulaId item, uint64_t items);
-  // All values that fit, where they can be counted: those of an enum, say. nullptr elsewhere.
-  struct FewValues {
-    std::vector<uint32_t> items;  // as Frames::InternItem has them
-    std::vector<std::string> texts;
-    // How many of a set of items are among them; each set is the one before it and one item more.
-    std::unordered_map<IdSets::Id, size_t> taken;
-    // The same values by kind, with their items; the rest are arrays and objects.
-    std::vector<std::pair<Decimal, uint32_t>> numbers;
-    std::vector<std::pair<std::u32string, uint32_t>> strings;
-    std::vector<std::pair<Kind, uint32_t>> literals;
-    bool containers = false;
-    bool bounded = false;  // numbers that no list of the schema holds
-    // The texts are as the options have them written; members of constants may be in another order.
-    bool as_written = true;
-    std::unordered_map<IdSets::Id, FormulaId> left;  // what LeftOf said
-    size_t MemoryBytes() const {
-      return HeapBytes(items, texts, taken, numbers, strings, literals, left);
-    }
-  };
-  // (solver_few.cc)
-  FewValues* FewValuesOf(FormulaId formula);
+  // What uniqueness asks (unique/uniqueness.h).
+  bool HasValue(FormulaId formula, bool& final) override;
+  std::optional<std::string> TextOf(FormulaId formula) override {
+    return Value(formula, true).text;
+  }
+  FewValues* FewValuesOf(FormulaId formula) override;  // solver_few.cc
+  int Holds(FormulaId formula, const json::Value& value) override;
   std::unique_ptr<FewValues> ListValues(FormulaId formula);
   // All that fit, where they can be listed.
   std::optional<std::set<std::u32string>> AllStrings(StringSearch& search);
@@ -183,38 +167,11 @@ class Solver {
   // are told apart, which matters where items have to be unique under further conditions.
   std::optional<bool> LiveUnique(FrameId pending, const std::vector<bool>* wanted = nullptr);
   bool HasFewAtoms(FrameId frame);
-  bool UniqueAmongOthers(FrameId frame) const {
-    return frames_[frame].kind == kArrayValue && frames_.NeedsCanonicalItems(frames_[frame]) &&
-           !frames_.PlainUnique(frames_[frame]);
-  }
   template <typename Fn>
   bool EachNext(FrameId frame, size_t rank, const Fn& fn);
   // The container by trying all that may come, where that is little.
   Found Few(FrameId frame);
   Found SearchFew(FrameId frame, size_t rank, std::map<FrameId, Answer>& known);
-  int Holds(FormulaId formula, const json::Value& value);
-  // Of all values that fit those that are none of the items; nullopt where they are not counted.
-  std::optional<FormulaId> LeftOf(FormulaId demand, IdSets::Id items);
-  // The demand on every further item of an array under plain uniqueItems, where all places are
-  // alike and few values fit.
-  struct FewLeft {
-    FewValues* values;
-    size_t count;  // values that are not there yet
-  };
-  std::optional<FewLeft> FewLeftIn(const Frame& frame);
-  // Whether the numbers and strings that fit have no end.
-  bool Plentiful(FormulaId formula);
-  Frames::Tightness Tight(FormulaId formula, const std::string& canonical);
-  // The first numbers and strings that fit, as texts and as items: at least `wanted`, if they are
-  // found.
-  struct Listed {
-    size_t wanted = 0;
-    std::vector<std::pair<std::string, uint32_t>> values;
-    size_t MemoryBytes() const { return HeapBytes(values); }
-  };
-  const Listed& ValuesOf(FormulaId formula, size_t wanted);
-  // Up to `count` short values that fit and are none of `items`.
-  std::vector<std::string> NewValues(FormulaId formula, IdSets::Id items, size_t count);
   // Calls fn(outcomes, values) for the outcome vectors of the tracks worth trying, which are all of
   // them when they are few, until it returns true. `values`: a formula for what has these outcomes.
   // `complete`: there are no others.
@@ -227,6 +184,7 @@ class Solver {
   SchemaTable& table_;
   const JsonSchemaOptions& options_;
   Scalars scalars_;
+  Uniqueness unique_;
   struct Known {
     Found found;
     bool with_text;
@@ -247,8 +205,6 @@ class Solver {
   std::unordered_map<FormulaId, std::shared_ptr<const Cubes>> cubes_;
   std::map<std::vector<FormulaId>, std::shared_ptr<const ValueClasses>> classes_;
   std::unordered_map<FormulaId, bool> lists_;
-  std::unordered_map<FormulaId, bool> plentiful_;
-  std::unordered_map<FormulaId, Listed> listed_;
   std::unordered_map<FormulaId, std::unique_ptr<FewValues>> few_;
   uint64_t undecided_ = 0, steps_ = 0;
   int few_depth_ = 0;

@@ -44,17 +44,9 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
   }
   if (min_count > max_count) return no;
   if (cube.negative.empty()) {
-    if (const auto left = FewLeftIn(frame)) {
-      const uint64_t needed = min_count - frame.count;
-      if (left->count < needed) return no;
-      std::string text;
-      size_t written = 0;
-      for (size_t i = 0; want_text_ && written < needed; ++i) {
-        if (frames_.items().Contains(frame.items, left->values->items[i])) continue;
-        text += (written++ == 0 ? "" : ",") + left->values->texts[i];
-      }
-      const bool has_text = want_text_ && text.size() <= kMaxWitness;
-      return {Answer::kYes, has_text ? std::optional(std::move(text)) : std::nullopt};
+    if (const auto can = unique_.CanFinish(frame, 0, std::nullopt)) {
+      if (!*can) return no;
+      return {Answer::kYes, want_text_ ? unique_.Finish(frame, kMaxWitness) : std::nullopt};
     }
   }
   if (missing.size() > 1 && missing.size() <= kMaxCompared && max_count != kUnbounded) {
@@ -126,7 +118,6 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
     const ArrayAtom& array = table_.array(atom);
     if (array.has_contains && matches(atom) < array.min_contains) avoiding.insert(atom);
   }
-  const bool plain_unique = unique && frames_.PlainUnique(frame);
 
   // Where items have to differ, what was planned before matters to what comes next.
   const bool needs_text =
@@ -166,14 +157,6 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
       return avoiding.contains(atom) || fails_by_count(atom, count);
     });
     if (count >= min_count && missing.empty() && failing) break;
-    // Beyond the prefix all places are alike, so one answer does for the rest; and where values
-    // have no end, for whatever items there are.
-    if (plain_unique && index >= prefix && planned == 0 && count < min_count) {
-      FormulaId any = kTrueFormula;
-      for (const AtomId atom : cube.positive)
-        any = formulas.And(any, frames_.AnyItemDemand(atom, index));
-      if (auto found = SolveUnique(frame, any, min_count - count)) return *found;
-    }
     FormulaId item = kTrueFormula;
     for (const AtomId atom : cube.positive)
       item = formulas.And(item, frames_.ItemDemand(frame, atom, index));
@@ -187,7 +170,7 @@ Found Solver::SolveArray(const Frame& frame, const Cube& cube) {
       for (const auto& [place, value] : reserved) {
         if (place > index) apart = frames_.items().With(apart, value);
       }
-      if (apart != IdSets::kEmpty) item = formulas.And(item, frames_.DifferentFrom(apart));
+      if (apart != IdSets::kEmpty) item = formulas.And(item, unique_.DifferentFrom(apart));
     }
     for (const AtomId atom : cube.positive) {
       const ArrayAtom& array = table_.array(atom);

@@ -312,7 +312,7 @@ int Solver::Holds(FormulaId formula, const json::Value& value) {
   });
 }
 
-Solver::FewValues* Solver::FewValuesOf(FormulaId formula) {
+FewValues* Solver::FewValuesOf(FormulaId formula) {
   const auto [it, fresh] = few_.try_emplace(formula);
   if (!fresh) return it->second.get();
   if (few_depth_ >= kMaxDepth) return nullptr;
@@ -332,7 +332,7 @@ Solver::FewValues* Solver::FewValuesOf(FormulaId formula) {
   return (few_[formula] = std::move(values)).get();
 }
 
-std::unique_ptr<Solver::FewValues> Solver::ListValues(FormulaId formula) {
+std::unique_ptr<FewValues> Solver::ListValues(FormulaId formula) {
   FormulaArena& formulas = table_.formulas;
   auto out = std::make_unique<FewValues>();
   const auto add = [&](std::string text) {
@@ -372,7 +372,8 @@ std::unique_ptr<Solver::FewValues> Solver::ListValues(FormulaId formula) {
       if (atoms.size() * texts.size() > kMaxTried) return nullptr;
       if (!formulas.Evaluate(f, [&](AtomId a) { return constant(a) == text; })) continue;
       // Its members in their order, its numbers as they have to be spelled.
-      const FormulaId only = formulas.And(formulas.Kinds(KindBit(kind)), formulas.Atom(atom, kind));
+      const FormulaId only =
+          formulas.And({formula, formulas.Kinds(KindBit(kind)), formulas.Atom(atom, kind)});
       const Found& found = Value(only, true);
       if (!found.text) out->as_written = false;
       add(found.text ? *found.text : text);
@@ -389,7 +390,7 @@ std::unique_ptr<Solver::FewValues> Solver::ListValues(FormulaId formula) {
     };
     std::set<std::u32string> texts;
     if (formulas.EvaluatePartly(f, [&](AtomId a) { return listed(a) ? 0 : -1; }) != 0) {
-      if (Plentiful(formulas.And(f, formulas.Kinds(KindBit(kStringValue)))) ||
+      if (unique_.Plentiful(formulas.And(f, formulas.Kinds(KindBit(kStringValue)))) ||
           !ListStrings(scalars_.String(goal), texts))
         return nullptr;
     }
@@ -411,7 +412,8 @@ std::unique_ptr<Solver::FewValues> Solver::ListValues(FormulaId formula) {
     std::set<std::string> texts;
     if (formulas.EvaluatePartly(f, [&](AtomId a) { return listed(a) ? 0 : -1; }) != 0) {
       NumberProgram* const program = scalars_.Number(goal);
-      if (program == nullptr || Plentiful(formulas.And(f, formulas.Kinds(KindBit(kNumberValue)))) ||
+      if (program == nullptr ||
+          unique_.Plentiful(formulas.And(f, formulas.Kinds(KindBit(kNumberValue)))) ||
           !ListNumbers(*program, texts))
         return nullptr;
       out->bounded = true;
@@ -463,90 +465,8 @@ std::unique_ptr<Solver::FewValues> Solver::ListValues(FormulaId formula) {
   return out;
 }
 
-std::optional<FormulaId> Solver::LeftOf(FormulaId demand, IdSets::Id items) {
-  FewValues* const values = FewValuesOf(demand);
-  if (values == nullptr) return std::nullopt;
-  const auto [it, fresh] = values->left.try_emplace(items, kFalseFormula);
-  if (!fresh) return it->second;
-  FormulaArena& formulas = table_.formulas;
-  const auto left = [&](const auto& pair) { return !frames_.items().Contains(items, pair.second); };
-  std::vector<FormulaId> parts;
-  KindSet kinds = 0;
-  for (const auto& pair : values->literals) kinds |= left(pair) ? KindBit(pair.first) : 0;
-  if (kinds != 0) parts.push_back(formulas.Kinds(kinds));
-  std::vector<Decimal> numbers;
-  for (const auto& pair : values->numbers) {
-    if (left(pair)) numbers.push_back(pair.first);
-  }
-  if (!numbers.empty()) {
-    FormulaId number = kTrueFormula;
-    if (!values->bounded) {
-      number = table_.AddNumberSet(std::move(numbers));
-    } else {
-      // A list of the schema has one spelling for each; where bounds say what fits, "-0" is
-      // another.
-      std::vector<Decimal> gone;
-      for (const auto& pair : values->numbers) {
-        if (!left(pair)) gone.push_back(pair.first);
-      }
-      number = formulas.And(demand, formulas.Not(table_.AddNumberSet(std::move(gone))));
-    }
-    parts.push_back(formulas.And(formulas.Kinds(KindBit(kNumberValue)), number));
-  }
-  StringAtom strings;
-  strings.type = StringAtom::Type::kLiterals;
-  for (const auto& pair : values->strings) {
-    if (left(pair)) strings.literals.push_back(pair.first);
-  }
-  if (!strings.literals.empty()) {
-    parts.push_back(
-        formulas.And(formulas.Kinds(KindBit(kStringValue)), table_.AddString(std::move(strings))));
-  }
-  if (values->containers) {
-    IdSets::Id apart = IdSets::kEmpty;
-    for (const uint32_t item : frames_.items().Members(items)) {
-      const char first = frames_.ItemText(item)[0];
-      if ((first == '[' || first == '{') && std::ranges::binary_search(values->items, item))
-        apart = frames_.items().With(apart, item);
-    }
-    const FormulaId container = formulas.Kinds(KindBit(kArrayValue) | KindBit(kObjectValue));
-    parts.push_back(
-        formulas.And({demand, container, frames_.DifferentFrom(frames_.Tight(demand, apart))}));
-  }
-  return values->left[items] = formulas.Or(parts);
-}
-
-std::optional<std::string> Solver::CountedText(FrameId id) {
-  const Frame frame = frames_[id];
-  if (frame.items == IdSets::kEmpty || !frames_.PlainUnique(frame)) return std::nullopt;
-  uint64_t needed = 0, most = kUnbounded;
-  FormulaId demand = kTrueFormula;
-  for (const AtomId atom : table_.formulas.MustAtoms(frame.must)) {
-    const ArrayAtom& array = table_.array(atom);
-    if (array.prefix.size() > frame.count) return std::nullopt;
-    needed = std::max(needed, array.min_items - std::min(array.min_items, frame.count));
-    most = std::min(most, array.max_items);
-    demand = table_.formulas.And(demand, array.items);
-  }
-  if (most != kUnbounded && frame.count + needed > most) return std::nullopt;
-  std::string text;
-  const auto left = FewLeftIn(frame);
-  if (!left) {
-    if (!Plentiful(demand) || needed > kMaxWitness) return std::nullopt;
-    const std::vector<std::string> values = NewValues(demand, frame.items, needed);
-    if (values.size() < needed) return std::nullopt;
-    for (const std::string& value : values) text += (text.empty() ? "" : ",") + value;
-    if (text.size() > kMaxWitness) return std::nullopt;
-    return text;
-  }
-  if (!left->values->as_written || left->count < needed) return std::nullopt;
-  size_t written = 0;
-  for (size_t i = 0; written < needed && text.size() <= kMaxWitness; ++i) {
-    if (frames_.items().Contains(frame.items, left->values->items[i])) continue;
-    text += (written++ == 0 ? "" : ",") + left->values->texts[i];
-  }
-  if (text.size() > kMaxWitness) return std::nullopt;
-  return text;
+std::optional<Uniqueness::Finished> Solver::CountedText(FrameId id) {
+  return unique_.FinishAsWritten(Frame(frames_[id]), kMaxWitness);
 }
 
 }  // namespace pawl::schema

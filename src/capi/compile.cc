@@ -1,3 +1,8 @@
+// Compiling from C: the options are those of JsonSchemaOptions field by field, as the list in
+// schemas/read/option_fields.h has them; a field that the C struct lacks does not compile.
+#include <type_traits>
+
+#include "schemas/read/option_fields.h"
 #include "src/base/json.h"
 #include "src/capi/handles.h"
 
@@ -16,20 +21,11 @@ pawl_json_schema_options Defaults() {
   static const JsonSchemaOptions d;  // constant; its strings outlive the pointers to them
   pawl_json_schema_options out{};
   out.struct_size = sizeof out;
-  out.order = static_cast<int32_t>(d.order);
-  out.whitespace = static_cast<int32_t>(d.whitespace);
-  out.max_whitespace = d.max_whitespace;
-  out.assert_formats = d.assert_formats ? 1 : 0;
-  out.canonical_spelling = d.canonical_spelling ? 1 : 0;
-  out.ascii = d.ascii ? 1 : 0;
-  out.additional_properties = d.additional_properties ? 1 : 0;
-  out.allow_exponents = d.allow_exponents ? 1 : 0;
-  out.profile = static_cast<int32_t>(d.profile);
-  out.list_annotations = d.list_annotations ? 1 : 0;
-  out.max_documents = d.max_documents;
-  out.max_depth = d.max_depth;
-  out.max_schema_bytes = d.max_schema_bytes;
-  out.step_fuel = d.step_fuel;
+#define PAWL_COPY(name) out.name = static_cast<decltype(out.name)>(d.name);
+#define PAWL_NULL(name)  // stands for the default
+  PAWL_JSON_SCHEMA_FIELDS(PAWL_COPY, PAWL_NULL)
+#undef PAWL_COPY
+#undef PAWL_NULL
   return out;
 }
 
@@ -60,45 +56,31 @@ pawl_status ReadOptions(const pawl_json_schema_options* given, JsonSchemaOptions
                         pawl_json_schema_options& read, pawl_error** error) {
   read = Defaults();
   if (const pawl_status bad = ReadStruct(given, read, error)) return bad;
-  const auto enumerator = [&](int32_t value, int32_t last, const char* name) -> pawl_status {
-    if (value >= 0 && value <= last) return PAWL_OK;
-    return BadArgument(error, name, "must be 0.." + std::to_string(last));
+  // A choice is one of its names, a number is not negative, a flag is anything.
+  const auto take = [&](const char* name, auto value, auto& field) -> pawl_status {
+    using Field = std::remove_reference_t<decltype(field)>;
+    if constexpr (std::is_enum_v<Field>) {
+      const auto count = static_cast<int64_t>(OptionNames(field).size());
+      if (value < 0 || value >= count)
+        return BadArgument(error, name, "must be 0.." + std::to_string(count - 1));
+      field = static_cast<Field>(value);
+    } else if constexpr (std::is_same_v<Field, bool>) {
+      field = value != 0;
+    } else {
+      if (value < 0) return BadArgument(error, name, "must not be negative");
+      field = value;
+    }
+    return PAWL_OK;
   };
-  const auto number = [&](int64_t value, const char* name) -> pawl_status {
-    return value >= 0 ? static_cast<pawl_status>(PAWL_OK)
-                      : BadArgument(error, name, "must not be negative");
-  };
-  const auto text = [&](const char* data, size_t length, std::string& field) {
-    if (data != nullptr) field.assign(data, length);
-  };
-  if (pawl_status bad = enumerator(read.order, PAWL_ORDER_ANY, "order")) return bad;
-  if (pawl_status bad = enumerator(read.whitespace, PAWL_WHITESPACE_ANY, "whitespace")) return bad;
-  if (pawl_status bad = enumerator(read.profile, PAWL_PROFILE_STRICT, "profile")) return bad;
-  if (pawl_status bad = number(read.max_whitespace, "max_whitespace")) return bad;
-  if (pawl_status bad = number(read.max_documents, "max_documents")) return bad;
-  if (pawl_status bad = number(read.max_depth, "max_depth")) return bad;
-  if (pawl_status bad = number(read.max_schema_bytes, "max_schema_bytes")) return bad;
-  if (pawl_status bad = number(read.step_fuel, "step_fuel")) return bad;
+#define PAWL_TAKE(name) \
+  if (const pawl_status bad = take(#name, read.name, out.name)) return bad;
+#define PAWL_TAKE_TEXT(name) \
+  if (read.name != nullptr) out.name.assign(read.name, read.name##_length);
+  PAWL_JSON_SCHEMA_FIELDS(PAWL_TAKE, PAWL_TAKE_TEXT)
+#undef PAWL_TAKE
+#undef PAWL_TAKE_TEXT
   if (read.max_depth > kMostDepth)
     return BadArgument(error, "max_depth", "must be at most " + std::to_string(kMostDepth));
-  out.order = static_cast<JsonSchemaOptions::Order>(read.order);
-  out.whitespace = static_cast<JsonSchemaOptions::Whitespace>(read.whitespace);
-  out.profile = static_cast<JsonSchemaOptions::Profile>(read.profile);
-  out.max_whitespace = read.max_whitespace;
-  out.assert_formats = read.assert_formats != 0;
-  out.canonical_spelling = read.canonical_spelling != 0;
-  out.ascii = read.ascii != 0;
-  out.additional_properties = read.additional_properties != 0;
-  out.allow_exponents = read.allow_exponents != 0;
-  out.list_annotations = read.list_annotations != 0;
-  out.max_documents = read.max_documents;
-  out.max_depth = read.max_depth;
-  out.max_schema_bytes = read.max_schema_bytes;
-  out.step_fuel = read.step_fuel;
-  text(read.item_separator, read.item_separator_length, out.item_separator);
-  text(read.key_separator, read.key_separator_length, out.key_separator);
-  text(read.default_dialect, read.default_dialect_length, out.default_dialect);
-  text(read.force_dialect, read.force_dialect_length, out.force_dialect);
   return PAWL_OK;
 }
 

@@ -11,9 +11,11 @@
 #include <algorithm>
 #include <iterator>
 #include <span>
+#include <type_traits>
 
 #include "pawl/combine.h"
 #include "pawl/pawl.h"
+#include "schemas/read/option_fields.h"
 
 namespace pawl::capi {
 namespace {
@@ -152,36 +154,22 @@ class Reader {
 // Every option but the resolver, in the order of the bytes.
 template <typename Visitor, typename Fields>
 void Options(Visitor& visit, Fields& options) {
-  visit(options.order);
-  visit(options.whitespace);
-  visit(options.max_whitespace);
-  visit(options.item_separator);
-  visit(options.key_separator);
-  visit(options.default_dialect);
-  visit(options.force_dialect);
-  visit(options.assert_formats);
-  visit(options.canonical_spelling);
-  visit(options.ascii);
-  visit(options.additional_properties);
-  visit(options.allow_exponents);
-  visit(options.profile);
-  visit(options.list_annotations);
-  visit(options.max_documents);
-  visit(options.max_schema_bytes);
-  visit(options.max_depth);
-  visit(options.step_fuel);
+  VisitOptions(options, [&](const char*, auto& field) { visit(field); });
 }
 
 // What pawl_compile would have refused: bytes may come from anybody.
 bool WithinLimits(const JsonSchemaOptions& options) {
-  const auto within = [](auto value, int64_t last) {
-    return static_cast<int64_t>(value) >= 0 && static_cast<int64_t>(value) <= last;
-  };
-  return within(options.order, PAWL_ORDER_ANY) && within(options.whitespace, PAWL_WHITESPACE_ANY) &&
-         within(options.profile, PAWL_PROFILE_STRICT) &&
-         within(options.max_whitespace, INT32_MAX) && within(options.max_documents, INT32_MAX) &&
-         within(options.max_depth, kMostDepth) && within(options.max_schema_bytes, INT64_MAX) &&
-         within(options.step_fuel, INT64_MAX);
+  bool good = options.max_depth <= kMostDepth;
+  VisitOptions(options, [&](const char*, const auto& field) {
+    using Field = std::remove_cvref_t<decltype(field)>;
+    if constexpr (std::is_enum_v<Field>) {
+      const auto value = static_cast<int64_t>(field);
+      good = good && value >= 0 && value < static_cast<int64_t>(OptionNames(field).size());
+    } else if constexpr (std::is_integral_v<Field>) {
+      good = good && field >= Field{};
+    }
+  });
+  return good;
 }
 
 Error Damaged() { return {ErrorCode::kInvalid, "not a serialized grammar, or damaged", ""}; }

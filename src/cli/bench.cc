@@ -127,6 +127,7 @@ void AddBench(CLI::App& app, Action& action) {
   CLI::App* bench = app.add_subcommand("bench", "Measure");
   bench->require_subcommand(1);
   AddBenchDecode(*bench, action);
+  AddBenchDraft(*bench, action);
   CLI::App* command =
       bench->add_subcommand("masks", "Time the masks of a constraint while texts are read");
   const auto flags = std::make_shared<Flags>();

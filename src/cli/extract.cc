@@ -11,6 +11,7 @@
 
 #include "src/base/json.h"
 #include "src/cli/command.h"
+#include "src/cli/draft_flags.h"
 #include "src/cli/engine.h"
 #include "src/cli/options.h"
 #include "src/cli/progress.h"
@@ -38,6 +39,8 @@ struct Flags {
   int batch = 8;
   bool progress = false;
   bool stats = false;
+  std::string stats_json;
+  DraftFlags drafts;
 };
 
 // What errors call the one text.
@@ -59,6 +62,10 @@ class Extractor {
  public:
   static Result<std::unique_ptr<Extractor>> Create(const Flags& flags) {
     if (Status status = flags.sampling.Check(); !status.ok()) return status.error();
+    if (Status status = flags.drafts.Check(); !status.ok()) return status.error();
+    if (!flags.stats_json.empty()) {
+      if (Status status = CheckWritable(flags.stats_json); !status.ok()) return status.error();
+    }
     if (flags.grammar.schema_file == "-" && flags.file == "-" && !flags.text.has_value()) {
       return Error{ErrorCode::kInvalid,
                    "the schema and the text cannot both come from standard input", ""};
@@ -104,9 +111,11 @@ class Extractor {
       return status.error();
     }
 
-    std::unique_ptr<Extractor> extractor(new Extractor(*std::move(text), *std::move(grammar),
-                                                       *std::move(prompt), *std::move(model),
-                                                       flags.json_lines ? flags.batch : 1));
+    Result<std::shared_ptr<Drafter>> drafter = flags.drafts.Make(*text, **model);
+    if (!drafter.ok()) return drafter.error();
+    std::unique_ptr<Extractor> extractor(
+        new Extractor(*std::move(text), *std::move(grammar), *std::move(prompt), *std::move(model),
+                      flags.json_lines ? flags.batch : 1, *drafter));
     const Result<json::Value> tree = json::Parse(*schema);
     extractor->schema_ = tree.ok() ? json::Dump(*tree) : *schema;
     extractor->input_ = std::move(input);
@@ -132,6 +141,8 @@ class Extractor {
   }
   bool Step() { return engine_.Step(); }
   int waiting() const { return engine_.waiting(); }
+  // What is kept for later runs. Errors: kIo.
+  Status Save() { return drafter_ == nullptr ? Status() : drafter_->Save(); }
 
   const std::vector<std::string>& notes() const { return grammar_.notes(); }
   // The one text; without --json-lines.
@@ -139,18 +150,22 @@ class Extractor {
 
  private:
   Extractor(Text text, Grammar grammar, ExtractPrompt prompt, std::unique_ptr<Model> model,
-            int batch)
+            int batch, std::shared_ptr<Drafter> drafter)
       : text_(std::move(text)),
         grammar_(std::move(grammar)),
         prompt_(std::move(prompt)),
         model_(std::move(model)),
+        drafter_(std::move(drafter)),
         engine_(*model_, text_.vocabulary, EncoderOf(text_),
-                {.max_batch = batch, .threads = batch > 1 ? model_->info().threads : 1}) {}
+                {.max_batch = batch,
+                 .threads = batch > 1 ? model_->info().threads : 1,
+                 .drafter = drafter_}) {}
 
   Text text_;
   Grammar grammar_;
   ExtractPrompt prompt_;
   std::unique_ptr<Model> model_;
+  std::shared_ptr<Drafter> drafter_;
   BatchEngine engine_;
   std::string schema_;
   std::string input_;
@@ -166,6 +181,15 @@ std::string ClosedNote(const Generation& output) {
       output.stats.budget);
 }
 
+// What is told and kept at the end.
+Status Report(const Flags& flags, const GenerationStats& stats, Extractor& extractor) {
+  if (flags.stats) Note(kName, Describe(stats));
+  if (!flags.stats_json.empty()) {
+    if (Status status = WriteFile(flags.stats_json, StatsJson(stats)); !status.ok()) return status;
+  }
+  return extractor.Save();
+}
+
 int ExtractOne(const Flags& flags, Extractor& extractor) {
   Result<Generation> output = Generation();
   {
@@ -178,7 +202,9 @@ int ExtractOne(const Flags& flags, Extractor& extractor) {
   if (!output.ok()) return Fail(kName, output.error());
   Print(output->text + "\n");
   if (output->stop == StopReason::kClosed) Note(kName, ClosedNote(*output));
-  if (flags.stats) Note(kName, Describe(output->stats));
+  if (Status status = Report(flags, output->stats, extractor); !status.ok()) {
+    return Fail(kName, status.error());
+  }
   return kExitOk;
 }
 
@@ -213,7 +239,9 @@ class Lines {
       extractor_.Step();
     }
     if (input_error_.has_value()) return Fail(kName, *input_error_);
-    if (flags_.stats) Note(kName, Describe(total_));
+    if (Status status = Report(flags_, total_, extractor_); !status.ok()) {
+      return Fail(kName, status.error());
+    }
     return failed_ > 0 ? kExitSomeFailed : kExitOk;
   }
 
@@ -349,6 +377,10 @@ void AddExtract(CLI::App& app, Action& action) {
   command->add_flag("--progress", flags->progress, "Show progress even when stderr is no terminal");
   command->add_flag("--stats", flags->stats,
                     "Tokens and seconds, and remarks on the schema, on stderr");
+  command->add_option("--stats-json", flags->stats_json, "The same as JSON, to this file")
+      ->check(NotEmpty)
+      ->type_name("FILE");
+  flags->drafts.AddTo(command);
   command->footer(
       "Exit codes: 0 done; 1 with --json-lines, some lines failed; 2 bad input or usage.\n"
       "Example:\n  pawl extract --schema schemas/examples/contact.json "

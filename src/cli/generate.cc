@@ -10,10 +10,12 @@
 #include "src/cli/chat.h"
 #include "src/cli/command.h"
 #include "src/cli/describe.h"
+#include "src/cli/draft_flags.h"
 #include "src/cli/engine.h"
 #include "src/cli/gaps.h"
 #include "src/cli/options.h"
 #include "src/cli/report.h"
+#include "src/cli/sampler_flags.h"
 #include "src/decode/session.h"
 #include "src/engine/prompt.h"
 
@@ -25,6 +27,7 @@ constexpr const char* kName = "generate";
 struct Flags {
   GrammarFlags grammar{LayoutFlags::ForWriting()};
   SamplingFlags sampling{512};
+  SamplerFlags sampler;
   std::string model;
   std::optional<std::string> prompt;
   std::string prompt_file;
@@ -36,6 +39,8 @@ struct Flags {
   bool no_skip_forced = false;
   bool captures = false;
   bool stats = false;
+  std::string stats_json;
+  DraftFlags drafts;
 };
 
 // Passes bytes on as soon as they are whole code points.
@@ -80,7 +85,24 @@ void NoteStop(const Generation& output) {
 int Generate(const Flags& flags) {
   if (Status status = flags.grammar.Check(); !status.ok()) return Fail(kName, status.error());
   if (Status status = flags.sampling.Check(); !status.ok()) return Fail(kName, status.error());
+  if (Status status = flags.sampler.Check(flags.sampling); !status.ok()) {
+    return Fail(kName, status.error());
+  }
+  if (flags.sampler.any() && (flags.captures || flags.grammar.combine.gap_count() > 1)) {
+    return Fail(kName, Error{ErrorCode::kUnsupported, "cannot be used with --captures and --gap",
+                             "--sampler"});
+  }
   if (Status status = flags.chat.Check(); !status.ok()) return Fail(kName, status.error());
+  if (Status status = flags.drafts.Check(); !status.ok()) return Fail(kName, status.error());
+  if (flags.sampler.any() && (flags.drafts.options.sources != "off" || !flags.stats_json.empty())) {
+    return Fail(kName, Error{ErrorCode::kUnsupported,
+                             "cannot be used with --draft and --stats-json", "--sampler"});
+  }
+  if (!flags.stats_json.empty()) {
+    if (Status status = CheckWritable(flags.stats_json); !status.ok()) {
+      return Fail(kName, status.error());
+    }
+  }
   if (flags.captures && flags.grammar.combine.gap_count() > 1) {
     return Fail(kName, Error{ErrorCode::kInvalid, "speaks of one output, but --gap makes several",
                              "--captures"});
@@ -135,7 +157,14 @@ int Generate(const Flags& flags) {
                                     ? std::move(chat_tokens)
                                     : EncodeText(*text->tokenizer, *layout, prompt, flags.special);
 
-  Session session(**model, text->vocabulary, EncoderOf(*text));
+  if (flags.sampler.any()) {
+    return flags.sampler.Run(
+        kName, {*folder, *text, **model, tokens, gaps ? &gaps->grammar() : nullptr, flags.grammar,
+                flags.sampling, flags.threads, flags.stats});
+  }
+  Result<std::shared_ptr<Drafter>> drafter = flags.drafts.Make(*text, **model);
+  if (!drafter.ok()) return Fail(kName, drafter.error());
+  Session session(**model, text->vocabulary, EncoderOf(*text), *drafter);
   Stream stream;
   GenerateOptions options;
   options.sampling = flags.sampling.params;
@@ -179,6 +208,14 @@ int Generate(const Flags& flags) {
   }
   if (several) Print(OutputsLine(outputs));
   if (flags.stats) Note(kName, Describe(stats));
+  if (!flags.stats_json.empty()) {
+    if (Status status = WriteFile(flags.stats_json, StatsJson(stats)); !status.ok()) {
+      return Fail(kName, status.error());
+    }
+  }
+  if (*drafter != nullptr) {
+    if (Status status = (*drafter)->Save(); !status.ok()) return Fail(kName, status.error());
+  }
   return kExitOk;
 }
 
@@ -204,6 +241,7 @@ void AddGenerate(CLI::App& app, Action& action) {
   flags->grammar.AddAllTo(command);
   flags->grammar.combine.AddGapsTo(command);
   flags->sampling.AddTo(command);
+  flags->sampler.AddTo(command);
   command->add_option("--dtype", flags->dtype, "How weights are kept in memory")
       ->check(CLI::IsMember(DtypeNames()))
       ->type_name("TYPE")
@@ -220,6 +258,10 @@ void AddGenerate(CLI::App& app, Action& action) {
   command->add_flag("--captures", flags->captures,
                     "Behind the text, a line of JSON: what the grammar's captures hold");
   command->add_flag("--stats", flags->stats, "Tokens and seconds on stderr");
+  command->add_option("--stats-json", flags->stats_json, "The same as JSON, to this file")
+      ->check(NotEmpty)
+      ->type_name("FILE");
+  flags->drafts.AddTo(command);
   command->footer(
       "Example:\n  pawl generate --prompt \"The answer is \" --regex \"(yes|no), [a-z ]{3,40}\" "
       "--temperature 0.8 --seed 7");

@@ -62,6 +62,7 @@ int Main(int argc, char** argv) {
   AddGrammar(app, action);
   AddInfo(app, action);
   AddSample(app, action);
+  AddScore(app, action);
   AddSchemaTest(app, action);
   AddMonitor(app, action);
   try {

@@ -12,6 +12,7 @@
 #include <system_error>
 #include <utility>
 
+#include "schemas/read/option_fields.h"
 #include "src/base/json.h"
 #include "src/cli/command.h"
 #include "src/cli/documents.h"
@@ -78,16 +79,23 @@ CLI::Validator FiniteNumber(double least, double most) {
       "");
 }
 
+// A name of a choice of JsonSchemaOptions.
+template <typename Choice>
+static CLI::IsMember OneOf() {
+  const auto names = OptionNames(Choice());
+  return CLI::IsMember(std::vector<std::string>(names.begin(), names.end()));
+}
+
 void LayoutFlags::AddTo(CLI::App* command) {
   command
       ->add_option("--whitespace", whitespace,
                    "White space between the tokens of JSON: compact (none), bounded, any")
-      ->check(CLI::IsMember({"compact", "bounded", "any"}))
+      ->check(OneOf<JsonSchemaOptions::Whitespace>())
       ->capture_default_str();
   command
       ->add_option("--order", order,
                    "Order of properties: schema (as they stand in the schema), any")
-      ->check(CLI::IsMember({"schema", "any"}))
+      ->check(OneOf<JsonSchemaOptions::Order>())
       ->capture_default_str();
   command
       ->add_option("--spelling", spelling,
@@ -113,12 +121,9 @@ void LayoutFlags::AddTo(CLI::App* command) {
 
 JsonSchemaOptions LayoutFlags::ToOptions() const {
   JsonSchemaOptions options;
-  using Whitespace = JsonSchemaOptions::Whitespace;
-  options.whitespace = whitespace == "any"       ? Whitespace::kAny
-                       : whitespace == "bounded" ? Whitespace::kBounded
-                                                 : Whitespace::kCompact;
-  options.order =
-      order == "any" ? JsonSchemaOptions::Order::kAny : JsonSchemaOptions::Order::kSchema;
+  // The names were checked when the flags were read.
+  options.whitespace = *OptionOf<JsonSchemaOptions::Whitespace>(whitespace);
+  options.order = *OptionOf<JsonSchemaOptions::Order>(order);
   options.item_separator = separators[0];
   options.key_separator = separators[1];
   options.ascii = ascii;
@@ -153,7 +158,7 @@ void GrammarFlags::AddReferencesTo(CLI::App* command) {
       ->add_option("--profile", profile,
                    "Keywords of the schema: full, strict (only those of OpenAI's strict structured "
                    "outputs; anything else is an error)")
-      ->check(CLI::IsMember({"full", "strict"}))
+      ->check(OneOf<JsonSchemaOptions::Profile>())
       ->capture_default_str();
   command->add_flag("--annotations", annotations,
                     "List on stderr what of the schema demands nothing, and why");
@@ -459,8 +464,7 @@ Result<Grammar> GrammarFlags::CompileWhole(
     return grammar;
   }
   JsonSchemaOptions options = layout.ToOptions();
-  using Profile = JsonSchemaOptions::Profile;
-  options.profile = profile == "strict" ? Profile::kStrict : Profile::kFull;
+  options.profile = *OptionOf<JsonSchemaOptions::Profile>(profile);
   options.list_annotations = annotations;
   if (!ref_dir.empty()) {
     auto folder = DocumentFolder::Open(ref_dir, ref_base);

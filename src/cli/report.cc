@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "src/base/json.h"
+
 namespace pawl::cli {
 
 void Add(const GenerationStats& stats, GenerationStats& total) {
@@ -16,16 +18,58 @@ void Add(const GenerationStats& stats, GenerationStats& total) {
   total.decode_seconds += stats.decode_seconds;
   total.constraint_seconds += stats.constraint_seconds;
   total.sample_seconds += stats.sample_seconds;
+  total.drafts.calls += stats.drafts.calls;
+  total.drafts.rows += stats.drafts.rows;
+  total.drafts.accepted += stats.drafts.accepted;
+  total.drafts.seconds += stats.drafts.seconds;
+  for (const DraftSourceStats& source : stats.drafts.sources) {
+    DraftSourceStats* sum = nullptr;
+    for (DraftSourceStats& known : total.drafts.sources) {
+      if (known.name == source.name) sum = &known;
+    }
+    if (sum == nullptr) sum = &total.drafts.sources.emplace_back(DraftSourceStats{source.name});
+    sum->drafted += source.drafted;
+    sum->kept += source.kept;
+    sum->accepted += source.accepted;
+    sum->seconds += source.seconds;
+  }
 }
 
 std::string Describe(const GenerationStats& s) {
-  return fmt::format(
+  std::string out = fmt::format(
       "prompt {} tokens ({} reused), output {} tokens ({} sampled, {} forced, {} closing), {} "
       "model "
       "calls; seconds: prompt {:.3f}, output {:.3f}, constraint {:.3f}, sampling {:.3f}",
       s.prompt_tokens, s.reused_tokens, s.output_tokens, s.sampled_tokens, s.forced_tokens,
       s.closing_tokens, s.forward_calls, s.prefill_seconds, s.decode_seconds, s.constraint_seconds,
       s.sample_seconds);
+  if (s.drafts.sources.empty()) return out;
+  out += fmt::format("\ndrafts: {} rows in {} calls, {} accepted; {:.3f} seconds", s.drafts.rows,
+                     s.drafts.calls, s.drafts.accepted, s.drafts.seconds);
+  for (const DraftSourceStats& source : s.drafts.sources) {
+    out += fmt::format("\n  {}: {} drafted, {} kept by the filter, {} accepted; {:.3f} seconds",
+                       source.name, source.drafted, source.kept, source.accepted, source.seconds);
+  }
+  return out;
+}
+
+std::string StatsJson(const GenerationStats& s) {
+  std::string out = fmt::format(
+      "{{\"prompt_tokens\":{},\"reused_tokens\":{},\"output_tokens\":{},\"sampled_tokens\":{},"
+      "\"forced_tokens\":{},\"closing_tokens\":{},\"forward_calls\":{},\"seconds\":{{"
+      "\"prompt\":{:.6f},\"output\":{:.6f},\"constraint\":{:.6f},\"sampling\":{:.6f}}},"
+      "\"drafts\":{{\"calls\":{},\"rows\":{},\"accepted\":{},\"seconds\":{:.6f},\"sources\":{{",
+      s.prompt_tokens, s.reused_tokens, s.output_tokens, s.sampled_tokens, s.forced_tokens,
+      s.closing_tokens, s.forward_calls, s.prefill_seconds, s.decode_seconds, s.constraint_seconds,
+      s.sample_seconds, s.drafts.calls, s.drafts.rows, s.drafts.accepted, s.drafts.seconds);
+  const char* comma = "";
+  for (const DraftSourceStats& source : s.drafts.sources) {
+    out += fmt::format("{}{}:{{\"drafted\":{},\"kept\":{},\"accepted\":{},\"seconds\":{:.6f}}}",
+                       comma, json::Quote(source.name), source.drafted, source.kept,
+                       source.accepted, source.seconds);
+    comma = ",";
+  }
+  return out + "}}}\n";
 }
 
 }  // namespace pawl::cli

@@ -10,8 +10,10 @@ namespace pawl::cli {
 
 // Sums `stats` into `total`.
 void Add(const GenerationStats& stats, GenerationStats& total);
-// One line.
+// One line, and one more for each source of drafts.
 std::string Describe(const GenerationStats& stats);
+// The same as a JSON object in a line.
+std::string StatsJson(const GenerationStats& stats);
 
 }  // namespace pawl::cli
 

@@ -31,6 +31,8 @@
 #include <string>
 #include <utility>
 
+#include "src/decode/batch_request.h"
+
 namespace pawl {
 namespace {
 
@@ -46,27 +48,6 @@ constexpr double kNewest = 1.0 / 16;
 int64_t Pages(int64_t positions, int page) { return (positions + page - 1) / page; }
 
 }  // namespace
-
-struct BatchEngine::Request {
-  Request(RequestId id_in, const OutputTask& task, BatchRequest from)
-      : id(id_in),
-        run(task, std::move(from.prompt), std::move(from.constraint), std::move(from.options)),
-        done(std::move(from.done)) {}
-
-  int pending() const { return static_cast<int>(run.tokens().size()) - length; }
-
-  RequestId id;
-  OutputRun run;
-  std::function<void(Result<Generation>)> done;
-  bool started = false;
-  bool cancelled = false;
-  SequenceId sequence = -1;
-  int length = 0;                 // tokens that the sequence holds
-  const float* logits = nullptr;  // of its last token, or
-  TokenId drawn = kNoToken;       // what the model has drawn after it
-  bool ended = false;
-  std::optional<Error> error;
-};
 
 BatchEngine::BatchEngine(Model& model, std::shared_ptr<const Vocabulary> vocabulary, Encoder encode,
                          const BatchOptions& options)
@@ -117,7 +98,7 @@ bool BatchEngine::Step() {
     PlanShares();
     ++stats_.steps;
     stats_.most_running = std::max(stats_.most_running, running());
-    if (!Call(shares_).ok()) CallAlone();
+    if (!Call(shares_, true).ok()) CallAlone();
     TakeAnswers();
   }
   Settle();
@@ -128,6 +109,7 @@ void BatchEngine::EndCancelled() {
   for (const Owned& request : running_) {
     if (!request->cancelled) continue;
     request->run.Cancel();
+    FinishDrafts(*request);
     request->ended = true;
   }
   const auto cancelled = [](const Owned& request) { return request->cancelled; };
@@ -161,6 +143,7 @@ void BatchEngine::Admit() {
                               "is not there where the device draws the tokens", std::string(lacks)};
         request.ended = true;
       }
+      BeginDrafts(request);
     }
     if (!request.ended) {
       if (!running_.empty() && !HasRoomFor(request)) return;
@@ -283,7 +266,9 @@ void BatchEngine::Preempt() {
 
 // ---- The model ----
 
-Status BatchEngine::Call(std::span<const Share> shares) {
+Status BatchEngine::Call(std::span<const Share> shares, bool with_drafts) {
+  const bool drafted = with_drafts && MakeDrafts(shares);
+  if (!with_drafts) DropDrafts(shares);
   const bool draws = options_.sample_in_model && model_.samples();
   rows_.clear();
   asking_.clear();
@@ -299,7 +284,8 @@ Status BatchEngine::Call(std::span<const Share> shares) {
     if (!last) continue;
     rows_.back().output = static_cast<int32_t>(asking_.size());
     if (!draws) rows_.back().allowed = request.run.allowed();
-    asking_.push_back(&request);
+    asking_.push_back({&request});
+    AddDraftRows(request, share.rows, draws);
   }
   if (rows_.empty()) return {};
   const auto width = static_cast<size_t>(model_.info().vocabulary_size);
@@ -316,6 +302,15 @@ Status BatchEngine::Call(std::span<const Share> shares) {
       status = model_.Forward(rows_, logits_);
     }
   }
+  if (!status.ok() && drafted) {
+    // Drafts must not harm: there may be no memory for them, or a row that no output comes by has
+    // no good logits.
+    for (const Share& share : shares) {
+      model_.Truncate(share.request->sequence, share.request->length);
+    }
+    ++stats_.failed_drafts;
+    return Call(shares, false);
+  }
   const std::span<const int32_t> bad = model_.bad_rows();
   if (!status.ok() && bad.empty() && shares.size() > 1) {
     for (const Share& share : shares) {
@@ -324,6 +319,7 @@ Status BatchEngine::Call(std::span<const Share> shares) {
     return status;
   }
   call_seconds_ += (seconds - call_seconds_) * kNewest;
+  LearnCost(shares, seconds);
   stats_.rows += static_cast<int64_t>(rows_.size());
   const double per_row = seconds / static_cast<double>(rows_.size());
   int32_t first = 0;
@@ -331,18 +327,20 @@ Status BatchEngine::Call(std::span<const Share> shares) {
     Request& request = *share.request;
     GenerationStats& stats = request.run.stats();
     ++stats.forward_calls;
-    (request.run.asked() ? stats.decode_seconds : stats.prefill_seconds) += per_row * share.rows;
+    const int rows = share.rows + request.draft_rows;
+    (request.run.asked() ? stats.decode_seconds : stats.prefill_seconds) += per_row * rows;
     const auto bad_here = std::lower_bound(bad.begin(), bad.end(), first);
     const bool failed =
-        !status.ok() && (bad.empty() || (bad_here != bad.end() && *bad_here < first + share.rows));
-    first += share.rows;
+        !status.ok() && (bad.empty() || (bad_here != bad.end() && *bad_here < first + rows));
+    const int32_t last = first + share.rows - 1;
+    first += rows;
     if (failed) {
       if (!request.ended) request.error = status.error();
       request.ended = true;
       continue;
     }
     request.length += share.rows;
-    const int32_t output = rows_[static_cast<size_t>(first) - 1].output;
+    const int32_t output = rows_[static_cast<size_t>(last)].output;
     if (output < 0) continue;
     if (!draws) {
       request.logits = logits_.data() + width * static_cast<size_t>(output);
@@ -357,7 +355,7 @@ void BatchEngine::CallAlone() {
   for (const Share& share : shares_) {
     if (share.request->ended) continue;
     // A call of one share settles it.
-    (void)Call({&share, 1});
+    (void)Call({&share, 1}, false);
     TakeAnswers();
   }
 }
@@ -368,8 +366,12 @@ void BatchEngine::CallAlone() {
 void BatchEngine::FollowLate() {
   const auto follow = [this](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) {
-      Request& request = *asking_[static_cast<size_t>(i)];
+      Request& request = *asking_[static_cast<size_t>(i)].request;
       SampleRequest& wanted = requests_[static_cast<size_t>(i)];
+      if (const int node = asking_[static_cast<size_t>(i)].node; node > 0) {
+        AskBehind(request, node, wanted);
+        continue;
+      }
       const size_t tokens = request.run.tokens().size();
       const Result<bool> wants = request.run.Follow();
       if (!wants.ok()) request.error = wants.error();
@@ -382,7 +384,7 @@ void BatchEngine::FollowLate() {
     }
   };
   const bool late = std::any_of(asking_.begin(), asking_.end(),
-                                [](const Request* request) { return request->run.late(); });
+                                [](const Asking& asking) { return asking.request->run.late(); });
   stats_.late_steps += late ? 1 : 0;
   double seconds = 0;
   {
@@ -405,7 +407,8 @@ bool BatchEngine::LateIsFaster() const {
 }
 
 void BatchEngine::TakeAnswers() {
-  const bool later = LateIsFaster();
+  // A tree grows from the place behind the token, so that is found first.
+  const bool later = options_.drafter == nullptr && LateIsFaster();
   std::atomic<int> taken = 0, forced = 0;
   const auto take = [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) {
@@ -413,6 +416,13 @@ void BatchEngine::TakeAnswers() {
       if (request.logits == nullptr && request.drawn == kNoToken) continue;
       const auto width = static_cast<size_t>(model_.info().vocabulary_size);
       const size_t tokens = request.run.tokens().size();
+      if (HasTree(request)) {
+        const Result<bool> wants = TakeDrafted(request);
+        if (!wants.ok()) request.error = wants.error();
+        request.ended = !wants.ok() || !*wants;
+        ++taken;
+        continue;
+      }
       const TokenId drawn = std::exchange(request.drawn, kNoToken);
       const float* logits = std::exchange(request.logits, nullptr);
       const Result<bool> wants = drawn != kNoToken ? request.run.TakeToken(drawn, later)
@@ -428,6 +438,7 @@ void BatchEngine::TakeAnswers() {
     Timer timer(seconds);
     pool_.ParallelFor(running(), 1, take);
   }
+  for (const Owned& request : running_) SettleDrafts(*request);
   if (later || taken == 0) return;
   follow_seconds_ += (seconds - follow_seconds_) * kNewest;
   forced_share_ += (static_cast<double>(forced) / taken - forced_share_) * kNewest;
@@ -440,6 +451,7 @@ void BatchEngine::Settle() {
       request->error.reset();
     }
     if (!request->ended) continue;
+    FinishDrafts(*request);
     Release(*request);
     ended_.push_back(std::move(request));
   }

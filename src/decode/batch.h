@@ -35,6 +35,8 @@
 #include "pawl/vocabulary.h"
 #include "src/base/thread_pool.h"
 #include "src/decode/constraint.h"
+#include "src/decode/draft/cost_curve.h"
+#include "src/decode/draft/drafter.h"
 #include "src/decode/generation.h"
 #include "src/model/model.h"
 
@@ -59,6 +61,9 @@ struct BatchOptions {
   // For models that draw tokens themselves (Model::samples); others give logits in any case.
   bool sample_in_model = true;
   LateMasks late_masks = LateMasks::kAuto;
+  // Guesses what outputs go on with, so that a call may give several tokens of one; nullptr: one at
+  // a time. The outputs are the same. Used by one engine alone; outlives nothing but it.
+  std::shared_ptr<Drafter> drafter = nullptr;
 };
 
 struct BatchRequest {
@@ -75,6 +80,8 @@ struct BatchStats {
   int64_t preemptions = 0;
   int64_t late_steps = 0;  // in which the host found masks while the model computed
   int most_running = 0;
+  int64_t drafts = 0, accepted = 0;  // rows of drafts; those that came
+  int64_t failed_drafts = 0;         // calls that failed and were made again without
 };
 
 // One thread at a time. Callbacks run on the thread that calls Step; they may call Add and Cancel,
@@ -119,8 +126,23 @@ class BatchEngine {
   bool WaitsForElder(const Request& request) const;
   int64_t MissingPages() const;
   void Preempt();
-  // Runs `shares` in one call; the failed ones get their error.
-  Status Call(std::span<const Share> shares);
+  // Runs `shares` in one call, with drafts behind them where there are some; the failed ones get
+  // their error.
+  Status Call(std::span<const Share> shares, bool with_drafts);
+  // batch_drafts.cc: trees for those of `shares` whose next token is asked for.
+  bool MakeDrafts(std::span<const Share> shares);
+  void BeginDrafts(Request& request);
+  static bool HasTree(const Request& request);
+  void DropDrafts(std::span<const Share> shares);
+  void LearnCost(std::span<const Share> shares, double seconds);
+  // The rows behind those of a share.
+  void AddDraftRows(Request& request, int pending, bool draws);
+  // The next tokens of a request whose last token and drafts have run.
+  Result<bool> TakeDrafted(Request& request);
+  // What is in the model's memory of what was drafted, and what the drafter learns.
+  void SettleDrafts(Request& request);
+  void FinishDrafts(Request& request);
+  void AskBehind(Request& request, int node, SampleRequest& wanted) const;
   void CallAlone();
   // Of the requests whose last token has run, the next one.
   void TakeAnswers();
@@ -147,7 +169,14 @@ class BatchEngine {
   std::vector<float> logits_;  // or, where the model draws,
   std::vector<SampleRequest> requests_;
   std::vector<TokenId> tokens_;
-  std::vector<Request*> asking_;  // by output
+  struct Asking {
+    Request* request = nullptr;
+    int node = 0;  // of its tree; 0: behind its last token
+  };
+  std::vector<Asking> asking_;  // by output
+  CostCurve curve_;
+  bool curve_tried_ = false;
+  std::vector<DraftTask> draft_tasks_;
   // Running means by step: seconds of calls, seconds for what follows a token, and which part of
   // the tokens is followed by forced ones.
   double call_seconds_ = 0, follow_seconds_ = 0, forced_share_ = 0;

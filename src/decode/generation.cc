@@ -31,9 +31,6 @@
 namespace pawl {
 namespace {
 
-// A forced run of bytes is looked for where so few tokens are allowed: its prefixes. Where more
-// are, tokens reach beyond its end, and the choice is the model's.
-constexpr int kMostSpellings = 64;
 constexpr size_t kLongestRun = 256;  // bytes
 // One token goes on trial for so many of the completion.
 constexpr int kClosingPerTrial = 32;
@@ -151,17 +148,17 @@ int OutputRun::KnownTokens() const {
 }
 
 // What the next token is drawn with.
-float OutputRun::Temperature() const {
+float OutputRun::TemperatureAt(const Constraint* at) const {
   const float given = options_.sampling.temperature;
-  if (at_ == nullptr || !options_.grammar_temperature) return given;
-  return at_->temperature().value_or(given);
+  if (at == nullptr || !options_.grammar_temperature) return given;
+  return at->temperature().value_or(given);
 }
 
 Result<bool> OutputRun::Take(std::span<const float> logits) {
   TokenId token = kNoToken;
   {
     Timer timer(stats_.sample_seconds);
-    sampler_.set_temperature(Temperature());
+    sampler_.set_temperature(TemperatureAt(at_.get()));
     const std::span<const float> known = logits.first(static_cast<size_t>(KnownTokens()));
     watch_.See(known, mask_.get());
     Result<TokenId> sampled =
@@ -186,11 +183,11 @@ std::string_view OutputRun::NeedsLogits() const {
   return watch_.wants_all_logits() ? "mask_surprise" : "";
 }
 
-SampleRequest OutputRun::Request() {
+SampleRequest OutputRun::RequestAt(const Constraint* at, std::shared_ptr<const Mask> mask) const {
   const SamplingParams& params = options_.sampling;
   SampleRequest request;
-  request.mask = mask_;
-  request.temperature = Temperature();
+  request.mask = std::move(mask);
+  request.temperature = TemperatureAt(at);
   request.seed = params.seed;
   request.position = size();
   request.top_k = params.top_k;
@@ -199,16 +196,39 @@ SampleRequest OutputRun::Request() {
   request.penalties = {params.repetition_penalty, params.presence_penalty,
                        params.frequency_penalty};
   request.vocabulary = KnownTokens();
+  return request;
+}
+
+// Of the tokens that there are, and `path` behind them.
+void OutputRun::AddSeen(std::span<const TokenId> path, std::vector<SeenToken>& seen) const {
+  std::unordered_map<TokenId, int32_t> counts;
+  for (size_t i = 0; i < tokens_.size(); ++i) counts[tokens_[i]] += i < prompt_size_ ? 0 : 1;
+  for (const TokenId token : path) ++counts[token];
+  seen.clear();
+  for (const auto& [token, count] : counts) seen.push_back({token, count});
+}
+
+SampleRequest OutputRun::Request() {
+  SampleRequest request = RequestAt(at_.get(), mask_);
   if (watch_.wants_logits()) {
     top_.assign(kMostTopTokens, {});
     request.top = top_;
   }
   if (request.penalties.any()) {
-    std::unordered_map<TokenId, int32_t> counts;
-    for (size_t i = 0; i < tokens_.size(); ++i) counts[tokens_[i]] += i < prompt_size_ ? 0 : 1;
-    seen_.clear();
-    for (const auto& [token, count] : counts) seen_.push_back({token, count});
+    AddSeen({}, seen_);
     request.seen = seen_;
+  }
+  return request;
+}
+
+SampleRequest OutputRun::RequestBehind(std::span<const TokenId> path, const Constraint* at,
+                                       std::shared_ptr<const Mask> mask,
+                                       std::vector<SeenToken>& seen) const {
+  SampleRequest request = RequestAt(at, std::move(mask));
+  request.position += path.size();
+  if (request.penalties.any()) {
+    AddSeen(path, seen);
+    request.seen = seen;
   }
   return request;
 }

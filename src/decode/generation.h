@@ -57,6 +57,10 @@ struct OutputTask {
 // One thread at a time; different runs may go on at the same time.
 class OutputRun {
  public:
+  // A forced run of bytes is looked for where so few tokens are allowed: its prefixes. Where more
+  // are, tokens reach beyond its end, and the choice is the model's.
+  static constexpr int kMostSpellings = 64;
+
   OutputRun(const OutputTask& task, std::vector<TokenId> prompt,
             std::shared_ptr<const Constraint> constraint, GenerateOptions options);
 
@@ -74,6 +78,12 @@ class OutputRun {
   // next token is taken.
   SampleRequest Request();
 
+  // The same for the token behind `path`, tokens that may follow tokens(): what Request would say
+  // after they were taken. `at` and `mask`: of the constraint there. `seen`: gets what the request
+  // refers to.
+  SampleRequest RequestBehind(std::span<const TokenId> path, const Constraint* at,
+                              std::shared_ptr<const Mask> mask, std::vector<SeenToken>& seen) const;
+
   // Calls back for the tokens that are sure to stay; false when the callback stops the generation,
   // which Finish then tells. To be called after each of the above, also after an error.
   bool Tell();
@@ -85,13 +95,25 @@ class OutputRun {
   std::span<const TokenId> tokens() const { return tokens_; }
   // The most that tokens() can have; after Start.
   int most_tokens() const { return static_cast<int>(prompt_size_) + stats_.budget; }
+  // Where the next token is chosen, while logits are wanted and none is late.
+  const std::shared_ptr<const Constraint>& at() const { return at_; }
+  const std::shared_ptr<const Mask>& mask() const { return mask_; }
+  // Tokens that the budget leaves.
+  int tokens_left() const { return left(); }
+  size_t prompt_size() const { return prompt_size_; }
+  const GenerateOptions& options() const { return options_; }
+  StopReason stop_reason() const { return stop_; }
   bool late() const { return late_ != kNoToken; }  // Follow has something to do
   bool asked() const { return asked_; }            // logits were given once
   // The tokens whose logits are wanted next, as bits; empty: all.
-  std::span<const uint32_t> allowed() const {
-    if (mask_ == nullptr || watch_.wants_all_logits()) return {};
-    return mask_->words();
+  std::span<const uint32_t> allowed() const { return AllowedBy(mask_.get()); }
+  // The same where `mask` is what the constraint allows.
+  std::span<const uint32_t> AllowedBy(const Mask* mask) const {
+    if (mask == nullptr || watch_.wants_all_logits()) return {};
+    return mask->words();
   }
+  // Log-probabilities are asked for.
+  bool wants_top() const { return watch_.wants_logits(); }
   // What a backend that draws tokens itself cannot do for this request; empty: nothing.
   std::string_view NeedsLogits() const;
   GenerationStats& stats() { return stats_; }
@@ -109,7 +131,9 @@ class OutputRun {
   int OnTrial() const;
   bool Keep();
   TokenId Forced(const Mask& mask);
-  float Temperature() const;
+  float TemperatureAt(const Constraint* at) const;
+  SampleRequest RequestAt(const Constraint* at, std::shared_ptr<const Mask> mask) const;
+  void AddSeen(std::span<const TokenId> path, std::vector<SeenToken>& seen) const;
   Result<bool> Close();
   Result<bool> Stop(StopReason reason);
   std::string_view BytesOf(TokenId token) const;

@@ -6,8 +6,10 @@
 
 namespace pawl {
 
-Session::Session(Model& model, std::shared_ptr<const Vocabulary> vocabulary, Encoder encode)
-    : engine_(model, std::move(vocabulary), std::move(encode), {.max_batch = 1}) {}
+Session::Session(Model& model, std::shared_ptr<const Vocabulary> vocabulary, Encoder encode,
+                 std::shared_ptr<Drafter> drafter)
+    : engine_(model, std::move(vocabulary), std::move(encode),
+              {.max_batch = 1, .drafter = std::move(drafter)}) {}
 
 Result<Generation> Session::Generate(std::span<const TokenId> prompt,
                                      std::shared_ptr<const Constraint> constraint,

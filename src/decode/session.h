@@ -30,7 +30,8 @@ class Session {
  public:
   // `vocabulary`: of the model's tokenizer. Logits beyond its size are never chosen. `encode`: the
   // tokenizer's encoding of a piece of text, for forced runs; may be empty.
-  Session(Model& model, std::shared_ptr<const Vocabulary> vocabulary, Encoder encode = {});
+  Session(Model& model, std::shared_ptr<const Vocabulary> vocabulary, Encoder encode = {},
+          std::shared_ptr<Drafter> drafter = nullptr);
 
   // `constraint` nullptr: none. Errors: kInvalid (sampling parameters, empty prompt, unknown
   // token), kLimit (the prompt does not fit the context, or the shortest output does not fit the

@@ -6,12 +6,14 @@
 #include "pawl/engine.h"
 
 #include <algorithm>
+#include <list>
 #include <utility>
 
 #include "src/base/file.h"
 #include "src/base/json.h"
 #include "src/base/utf8.h"
 #include "src/decode/batch.h"
+#include "src/decode/sampling/run.h"
 #include "src/engine/model_files.h"
 #include "src/engine/prompt.h"
 #include "src/model/model.h"
@@ -77,13 +79,43 @@ Result<std::vector<TokenId>> ChatTokens(const EngineRequest& request, const Chat
 
 }  // namespace
 
+namespace {
+
+// A trie and what it is of. The grammar is kept, so that another one cannot be at its address.
+struct KnownTrie {
+  std::vector<TokenId> prompt;
+  std::optional<Grammar> grammar;
+  double temperature;
+  int max_tokens;
+  bool adaptive;
+  std::vector<std::shared_ptr<const Check>> checks;
+  OracleTrie trie;
+
+  bool IsOf(std::span<const TokenId> tokens, const std::optional<Grammar>& other,
+            const SamplerOptions& options) const {
+    const bool same_grammar = grammar.has_value() == other.has_value() &&
+                              (!grammar || grammar->Start() == other->Start());
+    return same_grammar && std::equal(prompt.begin(), prompt.end(), tokens.begin(), tokens.end()) &&
+           temperature == options.temperature && max_tokens == options.max_tokens &&
+           adaptive == (options.sampler == SamplerKind::kAdaptive && !options.fidelity) &&
+           checks == options.checks;
+  }
+};
+
+}  // namespace
+
 struct Engine::Impl {
+  // The one used last first.
+  std::list<KnownTrie> tries;
+  size_t oracle_bytes = 0;
+
   std::shared_ptr<const Tokenizer> tokenizer;
   std::shared_ptr<const Vocabulary> vocabulary;
   PromptTemplate layout;
   // Or why there is none, told to those who need it.
   Result<ChatSource> chat = Error{};
   std::unique_ptr<Model> model;
+  std::shared_ptr<Drafter> drafter;    // nullptr where drafts are off
   std::unique_ptr<BatchEngine> batch;  // goes before the model that it refers to
 };
 
@@ -103,8 +135,11 @@ Result<Engine> Engine::Load(const std::string& path, const EngineOptions& option
     return Error{ErrorCode::kInvalid,
                  "must be at least 0, not " + std::to_string(options.model.threads), "threads"};
   }
+  const Result<std::vector<size_t>> sources = ParseDraftSources(options.drafts);
+  if (!sources.ok()) return sources.error();
   if (Status status = CheckModelPath(path); !status.ok()) return status.error();
   auto impl = std::make_unique<Impl>();
+  impl->oracle_bytes = options.oracle_bytes;
   Result<std::shared_ptr<const Tokenizer>> tokenizer = LoadTokenizer(path);
   if (!tokenizer.ok()) return tokenizer.error();
   impl->tokenizer = *std::move(tokenizer);
@@ -135,6 +170,19 @@ Result<Engine> Engine::Load(const std::string& path, const EngineOptions& option
   // A model on a device leaves the host's threads to the masks.
   const int threads = impl->model->samples() ? options.model.threads : impl->model->info().threads;
   batch.threads = options.max_batch > 1 ? threads : 1;
+  DraftSetting drafts;
+  drafts.vocabulary = impl->vocabulary;
+  drafts.encode = [tokenizer = impl->tokenizer](std::string_view piece) {
+    return tokenizer->Encode(piece);
+  };
+  drafts.options = options.drafts;
+  drafts.vocabulary_size = impl->model->info().vocabulary_size;
+  if (!sources->empty()) {
+    Result<std::unique_ptr<Drafter>> drafter = Drafter::Make(std::move(drafts), *sources);
+    if (!drafter.ok()) return drafter.error();
+    impl->drafter = *std::move(drafter);
+  }
+  batch.drafter = impl->drafter;
   impl->batch = std::make_unique<BatchEngine>(
       *impl->model, impl->vocabulary,
       [tokenizer = impl->tokenizer](std::string_view text) { return tokenizer->Encode(text); },
@@ -199,6 +247,54 @@ Result<RequestId> Engine::Add(const EngineRequest& request, Done done) {
     if (done) done(ForCaller(std::move(output)));
   };
   return impl_->batch->Add(std::move(added));
+}
+
+Status Engine::SaveDraftHistory() {
+  return impl_->drafter == nullptr ? Status() : impl_->drafter->Save();
+}
+
+Result<SamplerResult> Engine::Sample(const EngineRequest& request, const SamplerOptions& options) {
+  Result<std::vector<TokenId>> prompt = PromptTokens(request);
+  if (!prompt.ok()) return prompt.error();
+  if (request.grammar.has_value() && &request.grammar->vocabulary() != impl_->vocabulary.get()) {
+    return Error{ErrorCode::kInvalid,
+                 "was compiled for another vocabulary than that of this engine", "grammar"};
+  }
+  auto& tries = impl_->tries;
+  const auto known = std::find_if(tries.begin(), tries.end(), [&](const KnownTrie& t) {
+    return t.IsOf(*prompt, request.grammar, options);
+  });
+  if (known != tries.end()) {
+    tries.splice(tries.begin(), tries, known);
+  } else {
+    const bool adaptive = options.sampler == SamplerKind::kAdaptive && !options.fidelity;
+    tries.push_front({*prompt, request.grammar, options.temperature, options.max_tokens, adaptive,
+                      options.checks, OracleTrie({.max_bytes = impl_->oracle_bytes / 4})});
+  }
+  ThreadPool pool(std::max(1, impl_->model->info().threads));
+  const SamplerInput input{*impl_->model,
+                           *impl_->vocabulary,
+                           *std::move(prompt),
+                           request.grammar ? MakeConstraint(*request.grammar) : nullptr,
+                           pool,
+                           nullptr,
+                           &tries.front().trie};
+  Result<SamplerResult> result = RunSampler(input, options);
+  size_t bytes = 0;
+  for (auto it = tries.begin(); it != tries.end();) {
+    bytes += it->trie.bytes();
+    // One that knows nothing is not worth a place.
+    it =
+        bytes > impl_->oracle_bytes || it->trie.node_count() == 0 ? tries.erase(it) : std::next(it);
+  }
+  return result;
+}
+
+Result<std::vector<double>> Engine::Score(const EngineRequest& request,
+                                          std::span<const TokenId> tokens, double temperature) {
+  const Result<std::vector<TokenId>> prompt = PromptTokens(request);
+  if (!prompt.ok()) return prompt.error();
+  return ScoreTokens(*impl_->model, *prompt, tokens, temperature);
 }
 
 void Engine::Cancel(RequestId id) { impl_->batch->Cancel(id); }

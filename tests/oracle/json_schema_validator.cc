@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "schemas/number/decimal.h"
 #include "tests/oracle/ecma_pattern.h"
+#include "tests/oracle/exact_number.h"
 #include "tests/oracle/formats.h"
 #include "tests/oracle/uri.h"
 
@@ -54,8 +54,8 @@ bool EqualValues(const Value& a, const Value& b) {
     case Type::kString:
       return a.text == b.text;
     case Type::kNumber: {
-      const auto x = Decimal::Parse(a.text), y = Decimal::Parse(b.text);
-      return x.ok() && y.ok() ? *x == *y : a.text == b.text;
+      const auto x = ExactNumber::Read(a.text), y = ExactNumber::Read(b.text);
+      return x && y ? *x == *y : a.text == b.text;
     }
     case Type::kArray:
       return std::equal(a.items.begin(), a.items.end(), b.items.begin(), b.items.end(),
@@ -217,8 +217,8 @@ Verdict Validator::CheckType(const Context& c) {
         // Draft 4 means the spelling, later drafts the value.
         if (c.dialect() == Dialect::kDraft4)
           return c.instance.text.find_first_of(".eE") == std::string::npos;
-        const auto value = Decimal::Parse(c.instance.text);
-        return value.ok() ? std::optional<bool>(value->IsInteger()) : std::nullopt;
+        const auto value = ExactNumber::Read(c.instance.text);
+        return value ? std::optional<bool>(value->IsInteger()) : std::nullopt;
       }
       for (const char* known : {"null", "boolean", "number", "string", "array", "object"}) {
         if (name.text == known) return actual == known;
@@ -252,14 +252,14 @@ Verdict Validator::CheckType(const Context& c) {
 Verdict Validator::CheckNumber(const Context& c) {
   if (c.instance.type != Type::kNumber) return Verdict::kValid;
   Verdict verdict = Verdict::kValid;
-  const auto value = Decimal::Parse(c.instance.text);
+  const auto value = ExactNumber::Read(c.instance.text);
   const auto compare = [&](const char* keyword, auto holds) {
     const Value* bound = c[keyword];
     if (bound == nullptr || (bound->is_bool() && c.dialect() == Dialect::kDraft4)) return;
     const auto number =
-        bound->type == Type::kNumber ? Decimal::Parse(bound->text) : Result<Decimal>(Error{});
+        bound->type == Type::kNumber ? ExactNumber::Read(bound->text) : std::nullopt;
     std::optional<bool> ok;
-    if (number.ok() && value.ok()) ok = holds(*number);
+    if (number && value) ok = holds(*number);
     verdict = And(verdict, FromOptional(ok, c.path, keyword));
   };
   const auto exclusive = [&](const char* keyword) {
@@ -267,12 +267,12 @@ Verdict Validator::CheckNumber(const Context& c) {
     return c.dialect() == Dialect::kDraft4 && flag != nullptr && flag->type == Type::kTrue;
   };
   const bool above = exclusive("exclusiveMinimum"), below = exclusive("exclusiveMaximum");
-  compare("minimum", [&](const Decimal& b) { return above ? *value > b : *value >= b; });
-  compare("maximum", [&](const Decimal& b) { return below ? *value < b : *value <= b; });
-  compare("exclusiveMinimum", [&](const Decimal& b) { return *value > b; });
-  compare("exclusiveMaximum", [&](const Decimal& b) { return *value < b; });
-  compare("multipleOf", [&](const Decimal& m) -> std::optional<bool> {
-    if (m.is_zero() || m.negative()) return std::nullopt;
+  compare("minimum", [&](const ExactNumber& b) { return above ? *value > b : *value >= b; });
+  compare("maximum", [&](const ExactNumber& b) { return below ? *value < b : *value <= b; });
+  compare("exclusiveMinimum", [&](const ExactNumber& b) { return *value > b; });
+  compare("exclusiveMaximum", [&](const ExactNumber& b) { return *value < b; });
+  compare("multipleOf", [&](const ExactNumber& m) -> std::optional<bool> {
+    if (m.IsZero() || m.negative()) return std::nullopt;
     return value->IsMultipleOf(m);
   });
   return verdict;
@@ -284,10 +284,10 @@ namespace {
 std::optional<bool> SizeHolds(const Value* keyword, size_t size, bool at_least) {
   if (keyword == nullptr) return true;
   if (keyword->type != Type::kNumber) return std::nullopt;
-  const auto bound = Decimal::Parse(keyword->text);
-  if (!bound.ok() || !bound->IsInteger() || bound->negative()) return std::nullopt;
-  const Decimal actual(static_cast<int64_t>(size));
-  return at_least ? actual >= *bound : actual <= *bound;
+  const auto bound = ExactNumber::Read(keyword->text);
+  if (!bound || !bound->IsInteger() || bound->negative()) return std::nullopt;
+  const auto actual = ExactNumber::Read(std::to_string(size));
+  return at_least ? *actual >= *bound : *actual <= *bound;
 }
 
 }  // namespace

@@ -1,0 +1,135 @@
+// Samplers that keep the model's distribution, and what comes back from them.
+//
+//   pawl::SamplerOptions options;
+//   options.sampler = pawl::SamplerKind::kSmc;
+//   options.n = 20;                                      // outputs
+//   options.particles = 5;                               // of a population
+//   auto result = engine->Sample(request, options);      // pawl/engine.h
+//   for (const pawl::WeightedOutput& output : result->outputs) {
+//     Use(output.text, output.log_weight);
+//   }
+//
+// The law. P(y) is the probability that the model writes the tokens y and ends there, at the given
+// temperature and without any mask. Valid outputs are those of at most max_tokens tokens that the
+// grammar and the checks accept. Masking alone draws from another law: it follows the model token
+// by token and cannot know that a token which is allowed now leads to where little is allowed.
+//
+// Weights. For every function f, the sum over the outputs of exp(log_weight) * f(y), divided by
+// their number, has the expectation C * sum of P(y) f(y) over the valid y, with one constant C for
+// the run. So weighted averages estimate averages under the model's law given validity.
+//   C = 1 for masks (kMasked, kLookahead), kAwrs, kSmc and kAligned: weights carry the mass that
+//   masks and checks took away, and of particles the population's evidence.
+//   C = 1 / (mass of what is valid) for kRejection, kAdaptive and kExact: every log_weight is 0.
+// A weight of 0 has log_weight kZeroWeight: the output is not valid, and counts all the same.
+//
+// Nothing is forced: the law is over sequences of tokens as the model has them, the end token
+// included, so different spellings of one text are different outputs.
+#ifndef PAWL_SAMPLING_H_
+#define PAWL_SAMPLING_H_
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pawl/check.h"
+#include "pawl/vocabulary.h"
+
+namespace pawl {
+
+enum class SamplerKind {
+  kMasked,     // "gcd": the mask at every step, and nothing else
+  kLookahead,  // "fvo": tokens also weighted by the mass that the mask after them leaves
+  kAwrs,       // "awrs": the mask, then rejection by the checks; independent weighted outputs
+  kSmc,        // "smc": the same in populations that are resampled
+  kAligned,    // "asap": the mask, corrected by what earlier outputs taught about prefixes
+  kRejection,  // "rs": the model alone; invalid outputs are thrown away
+  kAdaptive,   // "ars": and what was invalid is not tried again
+  kExact,      // "cars": and neither is any token that the mask of a visited prefix excludes
+};
+
+// How far an output may be from the model's law; picks the sampler.
+enum class Fidelity {
+  kFast,     // kMasked
+  kAligned,  // kAligned: the last of `attempts` corrected outputs, chosen by their weights
+  kExact,    // kExact within `attempts`; else kAligned, which the report says
+};
+
+// What looks at further items once one was accepted: src/decode/sampling/rejection.h.
+enum class Estimator { kTwoLoop, kRecursive, kGeometric };
+enum class Resampling { kStratified, kSystematic, kMultinomial, kResidual };
+
+inline constexpr double kZeroWeight = -1e300;
+
+struct SamplerReport {
+  SamplerKind sampler = SamplerKind::kMasked;  // what made this output
+  bool valid = false;
+  bool at_budget = false;  // max_tokens were reached: only the end was left to choose
+  // By step, the end included: the probability that the mask took away.
+  std::vector<double> removed;
+  double mask_surprise = 0;  // - sum of log(1 - removed), in nats
+  int64_t evaluations = 0;   // questions to checks, for this output
+  int64_t draws = 0;         // tokens that were looked at under checks
+  int64_t model_rows = 0;    // rows of the model that were run for it; shared ones with the first
+  int attempts = 1;          // outputs that were begun for it
+  double log_evidence =
+      kZeroWeight;  // of kSmc: the population's estimate of the mass that is valid
+  // Of the samplers with a trie. The mass of what is valid is between `found`, that of the
+  // different valid outputs seen so far, and `theta`.
+  double theta = 1, found = 0;
+  // The total variation between the law of this output and the model's law given validity is at
+  // most this: 0 for the exact samplers. Negative: nothing is known.
+  double distance_at_most = -1;
+};
+
+struct WeightedOutput {
+  std::vector<TokenId> tokens;  // with the end token, where the output came to its end
+  std::string text;             // their bytes; special tokens have none
+  double log_weight = kZeroWeight;
+  double log_probability = 0;  // of these tokens
+  SamplerReport report;
+};
+
+struct SamplerOptions {
+  SamplerKind sampler = SamplerKind::kSmc;
+  std::optional<Fidelity> fidelity = std::nullopt;  // given: takes the place of `sampler`
+  int n = 1;                                        // outputs, at least 1
+  int particles = 5;       // of kSmc. Where n is no multiple, some of the last population are drawn
+  double temperature = 1;  // above 0
+  uint64_t seed = 0;
+  // The longest output; outputs that would be longer are not valid. What the context leaves may be
+  // less.
+  int max_tokens = 512;
+
+  std::vector<std::shared_ptr<const Check>> checks = {};  // all of them have to accept
+  Estimator estimator = Estimator::kRecursive;
+  int max_rejects = 0;  // at a step, then the output is given up; 0: no limit
+  int accepts = 2;      // of kGeometric
+
+  double ess_threshold = 0.5;  // of the particles; resampled below it. 0: never
+  Resampling resampling = Resampling::kStratified;
+  std::shared_ptr<const Critic> critic = {};  // of kSmc and kAwrs
+
+  // kAligned: outputs of which one is chosen by weight; kRejection, kAdaptive, kExact: at most so
+  // many until one is valid. 0: 1 for kAligned, 10000 for the others.
+  int attempts = 0;
+  int lookahead = 8;  // tokens that kLookahead looks behind, at most 32
+  int batch = 32;     // rows of a step: outputs of kAwrs, or particles, that run at a time
+
+  // Called in the order of the outputs as soon as they are there; false ends the run.
+  std::function<bool(const WeightedOutput&)> on_output = {};
+};
+
+struct SamplerResult {
+  std::vector<WeightedOutput> outputs;  // n, or fewer when on_output ended the run
+  bool cancelled = false;
+  int64_t model_calls = 0, model_rows = 0;
+  int64_t trie_nodes = 0, trie_bytes = 0;
+};
+
+}  // namespace pawl
+
+#endif  // PAWL_SAMPLING_H_

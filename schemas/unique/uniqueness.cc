@@ -1,0 +1,218 @@
+// Uniqueness is one more demand on each item: to differ from those before it. What is kept apart
+// beforehand is what look-ahead could run into; the byte that would complete any other duplicate is
+// refused when it comes. A value all of whose beginnings have endless other continuations, among
+// those with the same outcome of `contains`, never traps anybody.
+#include "schemas/unique/uniqueness.h"
+
+#include <algorithm>
+
+#include "schemas/formula/constant.h"
+#include "schemas/unique/distinct.h"
+#include "src/base/utf8.h"
+
+namespace pawl::schema {
+namespace {
+
+// Arrays and objects that are counted, and all kept apart: each makes all others dearer.
+constexpr size_t kMaxApart = 256;
+// Items that are kept apart beforehand though that is rarely needed.
+constexpr size_t kMaxSoft = 64;
+
+}  // namespace
+
+FormulaId Uniqueness::ItemDemand(const Frame& frame, AtomId atom, uint64_t index,
+                                 FormulaId demand) {
+  IdSets::Id apart = frame.items;
+  if (const Counting* counting = CountingOf(frame); counting != nullptr && counting->has_contains) {
+    if (const auto left = LeftOf(counting->demand, frame.items)) return *left;
+    apart = Tight(counting->demand, frame.items);
+    for (const Cell& cell : counting->cells) {
+      if (cell.formula != kFalseFormula)
+        apart = Union(apart, Tight(cell.formula, frame.items, true));
+    }
+  } else if (frames_.PlainUnique(frame)) {
+    FormulaId all = demand;
+    for (const AtomId other : table_.formulas.MustAtoms(frame.must)) {
+      const ArrayAtom& o = table_.array(other);
+      all = table_.formulas.And(all, index < o.prefix.size() ? o.prefix[index] : o.items);
+    }
+    if (const auto left = LeftOf(all, frame.items)) return *left;
+    apart = Tight(all, frame.items);
+  }
+  return table_.formulas.And(demand, DifferentFrom(apart));
+}
+
+// Of endless values no item matters, so look-ahead sees the same array whatever they are.
+FrameId Uniqueness::Alike(FrameId id) {
+  const Frame& frame = frames_[id];
+  if (frame.items == IdSets::kEmpty) return id;
+  const Counting* const counting = CountingOf(frame);
+  if (counting == nullptr || !counting->has_contains) return id;
+  IdSets::Id kept = IdSets::kEmpty;
+  for (const Cell& cell : counting->cells) {
+    if (cell.few == nullptr) continue;
+    LeftIn(cell, frame.items);
+    kept = Union(kept, cell.few->taken_items[frame.items]);
+  }
+  if (kept == frame.items) return id;
+  Frame alike = frame;
+  alike.items = kept;
+  return frames_.Intern(std::move(alike));
+}
+
+IdSets::Id Uniqueness::Union(IdSets::Id a, IdSets::Id b) {
+  if (a == IdSets::kEmpty || a == b) return b;
+  if (b == IdSets::kEmpty) return a;
+  const auto [it, fresh] = unions_.try_emplace(std::pair(a, b), a);
+  if (fresh) {
+    for (const uint32_t item : frames_.items().Members(b))
+      it->second = frames_.items().With(it->second, item);
+  }
+  return it->second;
+}
+
+FormulaId Uniqueness::DifferentFrom(IdSets::Id items) {
+  const auto it = different_.find(items);
+  if (it != different_.end()) return it->second;
+  std::vector<json::Value> values;
+  for (const uint32_t item : frames_.items().Members(items)) {
+    // Numbers beyond the limits are not kept apart beforehand, only refused at their end.
+    auto value = json::Parse(frames_.ItemText(item), {.max_depth = 1 << 20});
+    if (value.ok()) values.push_back(*std::move(value));
+  }
+  std::vector<const json::Value*> pointers;
+  pointers.reserve(values.size());
+  for (const json::Value& value : values) pointers.push_back(&value);
+  auto same = EnumFormula(table_, pointers);
+  if (!same.ok()) {
+    std::erase_if(pointers,
+                  [&](const json::Value* v) { return !ConstantFormula(table_, *v).ok(); });
+    same = EnumFormula(table_, pointers);
+  }
+  const FormulaId formula = same.ok() ? table_.formulas.Not(*same) : kTrueFormula;
+  different_.emplace(items, formula);
+  return formula;
+}
+
+IdSets::Id Uniqueness::Tight(FormulaId demand, IdSets::Id items, bool outside) {
+  // Each set is the one before it with one item more, so the way back is short.
+  std::vector<IdSets::Id> way;
+  IdSets::Id out = IdSets::kEmpty;
+  for (; items != IdSets::kEmpty; items = frames_.items().Before(items)) {
+    const auto known = tight_.find({demand, items});
+    if (known != tight_.end()) {
+      out = known->second;
+      break;
+    }
+    way.push_back(items);
+  }
+  for (auto it = way.rbegin(); it != way.rend(); ++it) {
+    const uint32_t last = frames_.items().Last(*it);
+    const std::string& text = frames_.ItemText(last);
+    Tightness tight = Tightness::kNone;
+    bool fits = true;
+    if (outside) {
+      const auto value = json::Parse(text, {.max_depth = 1 << 20});
+      fits = !value.ok() || source_.Holds(demand, *value) != 0;
+    }
+    if (fits) tight = TightnessOf(demand, text);
+    if (tight == Tightness::kHard ||
+        (tight == Tightness::kSoft && frames_.items().Size(out) < kMaxSoft)) {
+      out = frames_.items().With(out, last);
+    }
+    tight_.emplace(std::pair(demand, *it), out);
+  }
+  return out;
+}
+
+Uniqueness::Tightness Uniqueness::TightnessOf(FormulaId formula, const std::string& canonical) {
+  const auto value = json::Parse(canonical);
+  if (!value.ok()) return Tightness::kHard;
+  FormulaArena& formulas = table_.formulas;
+  const Goal goal{formula, {}, kNoFrame};
+  if (value->type == json::Type::kString) {
+    if (formulas.ForKind(formula, kStringValue) == kFalseFormula) return Tightness::kNone;
+    StringSearch& search = scalars_.String(goal);
+    StringSearch::StateId state = search.program().start();
+    for (const char32_t c : DecodeCodepoints(value->text)) {
+      state = search.program().Next(state, search.program().ClassOf(c));
+      if (!search.Live(state)) return Tightness::kNone;  // not a value that could come
+    }
+    return Endless(search, state) ? Tightness::kNone : Tightness::kHard;
+  }
+  if (value->type == json::Type::kArray || value->type == json::Type::kObject) {
+    const FewValues* const few = source_.FewValuesOf(formula);
+    return few != nullptr && few->items.size() <= kMaxApart ? Tightness::kHard : Tightness::kSoft;
+  }
+  if (value->type != json::Type::kNumber) return Tightness::kHard;
+  const FormulaId number = formulas.ForKind(formula, kNumberValue);
+  if (number == kFalseFormula) return Tightness::kNone;
+  NumberProgram* program = scalars_.Number(goal);
+  if (program == nullptr || canonical == "0") return Tightness::kHard;
+  NumberProgram::StateId state = program->start();
+  for (const char c : canonical) {
+    state = program->Step(state, c);
+    if (state == 0) return Tightness::kHard;
+  }
+  // Where a condition forbids fractions, spellings such as "5." or "50e-" lead to the one value.
+  const bool one_spelling =
+      number == kTrueFormula || (options_.canonical_spelling && !options_.allow_exponents);
+  if (!(GrowsFreely(number, canonical) && !one_spelling) &&
+      !Endless(*program, state, canonical, one_spelling))
+    return Tightness::kHard;
+  return one_spelling ? Tightness::kNone : Tightness::kSoft;
+}
+
+std::optional<FormulaId> Uniqueness::LeftOf(FormulaId demand, IdSets::Id items) {
+  FewValues* const values = source_.FewValuesOf(demand);
+  if (values == nullptr) return std::nullopt;
+  const auto [it, fresh] = values->left.try_emplace(items, kFalseFormula);
+  if (!fresh) return it->second;
+  FormulaArena& formulas = table_.formulas;
+  const auto left = [&](const auto& pair) { return !frames_.items().Contains(items, pair.second); };
+  std::vector<FormulaId> parts;
+  KindSet kinds = 0;
+  for (const auto& pair : values->literals) kinds |= left(pair) ? KindBit(pair.first) : 0;
+  if (kinds != 0) parts.push_back(formulas.Kinds(kinds));
+  std::vector<Decimal> numbers;
+  for (const auto& pair : values->numbers) {
+    if (left(pair)) numbers.push_back(pair.first);
+  }
+  if (!numbers.empty()) {
+    FormulaId number = kTrueFormula;
+    if (!values->bounded) {
+      number = table_.AddNumberSet(std::move(numbers));
+    } else {
+      // A list of the schema has one spelling for each; where bounds say what fits, "-0" is
+      // another.
+      std::vector<Decimal> gone;
+      for (const auto& pair : values->numbers) {
+        if (!left(pair)) gone.push_back(pair.first);
+      }
+      number = formulas.And(demand, formulas.Not(table_.AddNumberSet(std::move(gone))));
+    }
+    parts.push_back(formulas.And(formulas.Kinds(KindBit(kNumberValue)), number));
+  }
+  StringAtom strings;
+  strings.type = StringAtom::Type::kLiterals;
+  for (const auto& pair : values->strings) {
+    if (left(pair)) strings.literals.push_back(pair.first);
+  }
+  if (!strings.literals.empty()) {
+    parts.push_back(
+        formulas.And(formulas.Kinds(KindBit(kStringValue)), table_.AddString(std::move(strings))));
+  }
+  if (values->containers) {
+    IdSets::Id apart = IdSets::kEmpty;
+    for (const uint32_t item : frames_.items().Members(items)) {
+      const char first = frames_.ItemText(item)[0];
+      if ((first == '[' || first == '{') && std::ranges::binary_search(values->items, item))
+        apart = frames_.items().With(apart, item);
+    }
+    const FormulaId container = formulas.Kinds(KindBit(kArrayValue) | KindBit(kObjectValue));
+    parts.push_back(formulas.And({demand, container, DifferentFrom(Tight(demand, apart))}));
+  }
+  return values->left[items] = formulas.Or(parts);
+}
+
+}  // namespace pawl::schema

@@ -1,0 +1,43 @@
+// The parts of `pawl bench draft`: one file for each.
+#ifndef PAWL_SRC_CLI_BENCH_DRAFT_H_
+#define PAWL_SRC_CLI_BENCH_DRAFT_H_
+
+#include <string>
+#include <vector>
+
+#include "pawl/drafts.h"
+#include "src/cli/engine.h"
+
+namespace pawl::cli {
+
+struct BenchDraftFlags {
+  // --replay
+  std::string replay, tokenizer, sources = "all", json;
+  int nodes = 16, limit = 0;
+  bool no_filter = false;
+  std::string text_file;
+  // --replay --shape
+  std::string shape, dtype = "stored", kernels = "auto";
+  int threads = 0;
+  int per_kind = 6;
+  bool all_nodes = false;
+  // --equal
+  bool equal = false;
+  std::string model;
+  std::vector<std::string> schemas;
+  std::string prompt;
+  std::vector<float> temperatures = {0, 0.7f, 1.5f};
+  int seeds = 20, max_tokens = 200;
+  std::vector<int> batches = {1, 8};
+};
+
+inline constexpr const char* kBenchDraft = "bench draft";
+
+// Each returns the exit code.
+int ReplayCounts(const BenchDraftFlags& flags);
+int ReplayTimes(const BenchDraftFlags& flags);
+int CheckEqual(const BenchDraftFlags& flags);
+
+}  // namespace pawl::cli
+
+#endif  // PAWL_SRC_CLI_BENCH_DRAFT_H_

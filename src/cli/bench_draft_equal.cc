@@ -1,0 +1,114 @@
+// `pawl bench draft --equal`: whether outputs with drafts are those without, for a user's own model
+// and schemas.
+#include <fmt/format.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pawl/compiler.h"
+#include "src/base/file.h"
+#include "src/cli/bench_draft.h"
+#include "src/cli/command.h"
+#include "src/cli/draft_flags.h"
+#include "src/cli/engine.h"
+#include "src/cli/options.h"
+#include "src/decode/batch.h"
+#include "src/engine/prompt.h"
+
+namespace pawl::cli {
+namespace {
+
+// The outputs for the seeds 0, 1, ..., or their errors.
+std::vector<std::string> Outputs(Model& model, const Text& text, const std::vector<TokenId>& prompt,
+                                 const Grammar& grammar, const BenchDraftFlags& flags,
+                                 float temperature, int batch, std::shared_ptr<Drafter> drafter,
+                                 BatchStats& stats) {
+  BatchOptions options;
+  options.max_batch = batch;
+  options.drafter = std::move(drafter);
+  BatchEngine engine(model, text.vocabulary, EncoderOf(text), options);
+  std::vector<std::string> outputs(static_cast<size_t>(flags.seeds));
+  for (size_t seed = 0; seed < outputs.size(); ++seed) {
+    BatchRequest request;
+    request.prompt = prompt;
+    request.constraint = MakeConstraint(grammar);
+    request.options.sampling.temperature = temperature;
+    request.options.sampling.seed = seed;
+    request.options.max_tokens = flags.max_tokens;
+    request.done = [&outputs, seed](Result<Generation> output) {
+      outputs[seed] = output.ok() ? output->text : "error: " + output.error().ToString();
+    };
+    engine.Add(std::move(request));
+  }
+  while (engine.Step()) {
+  }
+  stats.steps += engine.stats().steps;
+  stats.drafts += engine.stats().drafts;
+  stats.accepted += engine.stats().accepted;
+  return outputs;
+}
+
+}  // namespace
+
+int CheckEqual(const BenchDraftFlags& flags) {
+  if (flags.schemas.empty()) {
+    return Fail(kBenchDraft, Error{ErrorCode::kInvalid, "is needed with --equal", "--schema"});
+  }
+  Result<std::string> folder = FindModelFolder(flags.model);
+  if (!folder.ok()) return Fail(kBenchDraft, folder.error());
+  Result<Text> text = LoadText(kBenchDraft, *folder);
+  if (!text.ok()) return Fail(kBenchDraft, text.error());
+  const Compiler compiler(text->vocabulary);
+  LayoutFlags layout = LayoutFlags::ForWriting();
+  std::vector<Grammar> grammars;
+  for (const std::string& file : flags.schemas) {
+    const Result<std::string> schema = ReadInput(file);
+    if (!schema.ok()) return Fail(kBenchDraft, schema.error());
+    Result<Grammar> grammar = compiler.CompileJsonSchema(*schema, layout.ToOptions());
+    if (!grammar.ok()) return Fail(kBenchDraft, InFile(file, grammar.error()));
+    grammars.push_back(*std::move(grammar));
+  }
+  Result<PromptTemplate> prompt_layout = LoadPromptTemplate(*folder, *text->tokenizer);
+  if (!prompt_layout.ok()) return Fail(kBenchDraft, prompt_layout.error());
+  Result<std::unique_ptr<Model>> model =
+      LoadWeights(kBenchDraft, *folder, flags.threads, flags.dtype);
+  if (!model.ok()) return Fail(kBenchDraft, model.error());
+  const std::string given = flags.prompt.empty() ? "Write a record: " : flags.prompt;
+  const std::vector<TokenId> prompt = EncodeText(*text->tokenizer, *prompt_layout, given, false);
+  DraftFlags drafts;
+  drafts.options.sources = flags.sources;
+  drafts.options.nodes = flags.nodes;
+  drafts.options.filter = !flags.no_filter;
+  drafts.options.text_file = flags.text_file;
+  drafts.options.always = true;
+  int64_t compared = 0;
+  BatchStats plain, drafted;
+  for (size_t i = 0; i < grammars.size(); ++i) {
+    for (const float temperature : flags.temperatures) {
+      const std::vector<std::string> expected =
+          Outputs(**model, *text, prompt, grammars[i], flags, temperature, 1, nullptr, plain);
+      for (const int batch : flags.batches) {
+        Result<std::shared_ptr<Drafter>> drafter = drafts.Make(*text, **model);
+        if (!drafter.ok()) return Fail(kBenchDraft, drafter.error());
+        const std::vector<std::string> outputs = Outputs(**model, *text, prompt, grammars[i], flags,
+                                                         temperature, batch, *drafter, drafted);
+        for (size_t seed = 0; seed < outputs.size(); ++seed, ++compared) {
+          if (outputs[seed] == expected[seed]) continue;
+          Print(
+              fmt::format("{}: temperature {}, seed {}, batch {}: differs\n  off: {}\n  on:  {}\n",
+                          flags.schemas[i], temperature, seed, batch, Readable(expected[seed]),
+                          Readable(outputs[seed])));
+          return kExitSomeFailed;
+        }
+      }
+    }
+  }
+  Print(fmt::format("{} outputs with drafts are those without; {} of {} drafts came\n", compared,
+                    drafted.accepted, drafted.drafts));
+  return kExitOk;
+}
+
+}  // namespace pawl::cli

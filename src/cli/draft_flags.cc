@@ -1,0 +1,78 @@
+#include "src/cli/draft_flags.h"
+
+#include <string>
+#include <utility>
+
+#include "src/cli/options.h"
+
+namespace pawl::cli {
+namespace {
+
+Error AtDraft(Error error) {
+  if (error.place == "draft") error.place = "--draft";
+  return error;
+}
+
+}  // namespace
+
+void DraftFlags::AddTo(CLI::App* command) {
+  std::string help = "Guess tokens ahead and verify several in a call, with the same output:";
+  help += "\noff, auto, or sources with commas between them:";
+  for (const DraftSourceEntry& entry : DraftSources()) {
+    help += std::string("\n  ") + entry.name + ": " + entry.help;
+  }
+  command->add_option("--draft", options.sources, help)
+      ->check(NotEmpty)
+      ->type_name("off|auto|NAMES")
+      ->capture_default_str();
+  command
+      ->add_option("--draft-model", options.model,
+                   "Folder of a smaller model with the same vocabulary, which drafts")
+      ->check(NotEmpty)
+      ->type_name("DIR");
+  command->add_option("--draft-text", options.text_file, "Text that outputs may quote, for drafts")
+      ->check(NotEmpty)
+      ->type_name("FILE");
+  command
+      ->add_option("--draft-history", options.history_file,
+                   "Past outputs by grammar, for drafts: read where it exists, and written")
+      ->check(NotEmpty)
+      ->type_name("FILE");
+  command->add_option("--draft-nodes", options.nodes, "Most tokens drafted for an output in a call")
+      ->transform(WholeNumber(1, kMostDraftNodes))
+      ->capture_default_str()
+      ->type_name("N");
+}
+
+Status DraftFlags::Check() const {
+  const auto indices = ParseDraftSources(options);
+  if (!indices.ok()) return AtDraft(indices.error());
+  const auto needs = [&](const std::string& value, const char* option, const char* source) {
+    if (value.empty()) return Status();
+    for (const size_t index : *indices) {
+      if (std::string(DraftSources()[index].name) == source) return Status();
+    }
+    return Status(Error{ErrorCode::kInvalid,
+                        std::string("needs --draft auto, or ") + source + " among its sources",
+                        option});
+  };
+  if (Status status = needs(options.model, "--draft-model", "model"); !status.ok()) return status;
+  if (Status status = needs(options.text_file, "--draft-text", "text"); !status.ok()) return status;
+  return needs(options.history_file, "--draft-history", "history");
+}
+
+Result<std::shared_ptr<Drafter>> DraftFlags::Make(const Text& text, const Model& model) const {
+  const auto indices = ParseDraftSources(options);
+  if (!indices.ok()) return AtDraft(indices.error());
+  if (indices->empty()) return std::shared_ptr<Drafter>();
+  DraftSetting setting;
+  setting.vocabulary = text.vocabulary;
+  setting.encode = EncoderOf(text);
+  setting.options = options;
+  setting.vocabulary_size = model.info().vocabulary_size;
+  Result<std::unique_ptr<Drafter>> drafter = Drafter::Make(std::move(setting), *indices);
+  if (!drafter.ok()) return AtDraft(drafter.error());
+  return std::shared_ptr<Drafter>(*std::move(drafter));
+}
+
+}  // namespace pawl::cli

@@ -1,0 +1,27 @@
+// --draft and what belongs to it, for the commands that write outputs.
+#ifndef PAWL_SRC_CLI_DRAFT_FLAGS_H_
+#define PAWL_SRC_CLI_DRAFT_FLAGS_H_
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "pawl/drafts.h"
+#include "pawl/result.h"
+#include "src/cli/engine.h"
+#include "src/decode/draft/drafter.h"
+#include "src/model/model.h"
+
+namespace pawl::cli {
+
+struct DraftFlags {
+  DraftOptions options;
+  void AddTo(CLI::App* command);
+  // What can be checked before a model is loaded. Errors name the option.
+  Status Check() const;
+  // nullptr where drafts are off. Errors name the option or the file.
+  Result<std::shared_ptr<Drafter>> Make(const Text& text, const Model& model) const;
+};
+
+}  // namespace pawl::cli
+
+#endif  // PAWL_SRC_CLI_DRAFT_FLAGS_H_

@@ -1,0 +1,440 @@
+// The options of samplers, and a run of one: a line for each output.
+#include "src/cli/sampler_flags.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <utility>
+
+#include "pawl/compiler.h"
+#include "src/base/file.h"
+#include "src/base/json.h"
+#include "src/base/utf8.h"
+#include "src/cli/command.h"
+#include "src/decode/sampling/run.h"
+
+namespace pawl::cli {
+namespace {
+
+const std::vector<std::string> kSamplers = {"awrs", "smc", "asap", "cars",
+                                            "gcd",  "fvo", "rs",   "ars"};
+const std::vector<std::string> kFidelities = {"fast", "aligned", "exact"};
+const std::vector<std::string> kEstimators = {"two-loop", "recursive", "geometric"};
+const std::vector<std::string> kResamplings = {"stratified", "systematic", "multinomial",
+                                               "residual"};
+const std::vector<std::string> kGranularities = {"byte", "token", "line", "complete"};
+constexpr size_t kMostTrieBytes = size_t{1} << 30;
+
+size_t IndexOf(const std::vector<std::string>& names, const std::string& name) {
+  return static_cast<size_t>(std::find(names.begin(), names.end(), name) - names.begin());
+}
+
+Error Invalid(std::string message, std::string place) {
+  return Error{ErrorCode::kInvalid, std::move(message), std::move(place)};
+}
+
+std::string QuoteLossy(std::string_view text) {
+  if (FindInvalidUtf8(text) == std::string_view::npos) return json::Quote(text);
+  return json::Quote(EncodeCodepoints(DecodeCodepoints(text)));
+}
+
+// A number of JSON: no infinities.
+std::string Number(double value) {
+  if (std::isnan(value) || value < kZeroWeight) value = kZeroWeight;
+  if (value > -kZeroWeight) value = -kZeroWeight;
+  return fmt::format("{}", value);
+}
+
+std::string Line(const WeightedOutput& out, const std::string& fidelity) {
+  std::string tokens, removed;
+  for (const TokenId t : out.tokens) tokens += fmt::format("{}{}", tokens.empty() ? "" : ",", t);
+  for (const double r : out.report.removed) {
+    removed += fmt::format("{}{:.6g}", removed.empty() ? "" : ",", r);
+  }
+  const SamplerReport& r = out.report;
+  std::string report = fmt::format(
+      "\"sampler\":\"{}\",\"valid\":{},\"at_budget\":{},\"attempts\":{},\"evaluations\":{},"
+      "\"draws\":{},\"model_rows\":{},\"mask_surprise\":{},\"removed\":[{}]",
+      NameOf(r.sampler), r.valid, r.at_budget, r.attempts, r.evaluations, r.draws, r.model_rows,
+      Number(r.mask_surprise), removed);
+  if (r.sampler == SamplerKind::kSmc) {
+    report += fmt::format(",\"log_evidence\":{}", Number(r.log_evidence));
+  }
+  if (r.sampler == SamplerKind::kAligned || r.sampler == SamplerKind::kAdaptive ||
+      r.sampler == SamplerKind::kExact) {
+    report += fmt::format(",\"theta\":{},\"found\":{}", Number(r.theta), Number(r.found));
+  }
+  if (r.distance_at_most >= 0) {
+    report += fmt::format(",\"distance_at_most\":{}", Number(r.distance_at_most));
+  }
+  if (!fidelity.empty()) {
+    const char* reached = r.sampler == SamplerKind::kExact     ? "exact"
+                          : r.sampler == SamplerKind::kAligned ? "aligned"
+                                                               : "fast";
+    report += fmt::format(",\"fidelity\":{{\"asked\":\"{}\",\"reached\":\"{}\"}}", fidelity,
+                          r.valid ? reached : "none");
+  }
+  return fmt::format(
+      "{{\"text\":{},\"tokens\":[{}],\"log_weight\":{},\"log_probability\":{},\"report\":{{{}}}}}"
+      "\n",
+      QuoteLossy(out.text), tokens, Number(out.log_weight), Number(out.log_probability), report);
+}
+
+// All that a trie is of. Files count with what is in them.
+Result<std::string> TrieKey(const SamplerFlags& flags, const SamplerFlags::Scene& scene,
+                            const SamplerOptions& options) {
+  const GrammarFlags& g = scene.grammar_flags;
+  std::string key;
+  const auto add = [&](std::string_view text) {
+    key += fmt::format("{}:", text.size());
+    key += text;
+  };
+  add(scene.folder);
+  add(scene.model.info().dtype);
+  add(fmt::format("{} {} {}", options.temperature, options.max_tokens,
+                  options.sampler == SamplerKind::kAdaptive));
+  for (const TokenId t : scene.prompt) add(std::to_string(t));
+  add(g.regex.value_or(""));
+  for (const auto* list : {&g.choices, &g.combine.gaps, &g.combine.suffixes, &g.combine.words,
+                           &g.layout.separators, &flags.checks}) {
+    add(std::to_string(list->size()));
+    for (const std::string& text : *list) add(text);
+  }
+  for (const std::string& text :
+       {g.grammar_language, g.root, g.ref_dir, g.ref_base, g.profile, g.layout.whitespace,
+        g.layout.order, g.layout.spelling, g.layout.additional_properties,
+        std::string(g.layout.ascii ? "ascii" : ""), g.combine.prefix.value_or("")}) {
+    add(text);
+  }
+  for (const std::string& file : {g.schema_file, g.grammar_file, g.structural_tag_file,
+                                  g.substring_file, g.combine.prefix_file, g.combine.suffix_file}) {
+    if (file.empty()) continue;
+    if (file == "-")
+      return Invalid("cannot be used with a constraint from standard input", "--trie");
+    Result<std::string> content = ReadInput(file);
+    if (!content.ok()) return content.error();
+    add(*content);
+  }
+  return key;
+}
+
+Status WriteFile(const std::string& path, const std::string& bytes) {
+  const std::string partial = path + ".partial";
+  std::FILE* file = std::fopen(partial.c_str(), "wb");
+  if (file == nullptr) return Error{ErrorCode::kIo, "cannot be written", path};
+  const bool written = std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
+  if (std::fclose(file) != 0 || !written || std::rename(partial.c_str(), path.c_str()) != 0) {
+    std::remove(partial.c_str());
+    return Error{ErrorCode::kIo, "cannot be written", path};
+  }
+  return {};
+}
+
+bool Exists(const std::string& path) {
+  std::FILE* file = std::fopen(path.c_str(), "rb");
+  if (file == nullptr) return false;
+  std::fclose(file);
+  return true;
+}
+
+ProgramCheckOptions ProgramOf(const std::string& command, double timeout, int processes) {
+  ProgramCheckOptions program;
+  program.command = {"/bin/sh", "-c", command};
+  program.time_limit = std::chrono::milliseconds(static_cast<int64_t>(timeout * 1000));
+  program.processes = processes;
+  return program;
+}
+
+// The place of an error of RunSampler as an option.
+Error AtSamplerOption(Error error, const std::string& grammar_source) {
+  for (char& c : error.place) {
+    if (c == '_') c = '-';
+  }
+  static constexpr std::array kOptions = {"n",        "particles",     "temperature", "max-tokens",
+                                          "attempts", "ess-threshold", "lookahead",   "batch",
+                                          "critic",   "max-rejects",   "proposal"};
+  if (error.place == "prompt") {
+    error.place = "the prompt";
+  } else if (error.place == "constraint") {
+    error.place = grammar_source;
+  } else if (std::find(kOptions.begin(), kOptions.end(), error.place) != kOptions.end()) {
+    error.place = "--" + error.place;
+  }
+  return error;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const Check>> MakeCheckOf(
+    const std::string& spec, double timeout, int processes,
+    const std::shared_ptr<const Vocabulary>& vocabulary) {
+  const std::string place = "--check " + spec;
+  const size_t colon = spec.find(':');
+  if (colon == std::string::npos) {
+    return Invalid(
+        "is not KIND:VALUE or KIND@GRANULARITY:VALUE, with the kinds regex, schema, "
+        "grammar, program",
+        place);
+  }
+  std::string kind = spec.substr(0, colon);
+  const std::string value = spec.substr(colon + 1);
+  std::optional<CheckGranularity> granularity;
+  if (const size_t at = kind.find('@'); at != std::string::npos) {
+    const size_t index = IndexOf(kGranularities, kind.substr(at + 1));
+    if (index == kGranularities.size()) {
+      return Invalid("has another granularity than byte, token, line, complete", place);
+    }
+    granularity = static_cast<CheckGranularity>(index);
+    kind.resize(at);
+  }
+  if (kind == "program") {
+    ProgramCheckOptions program = ProgramOf(value, timeout, processes);
+    program.granularity = granularity.value_or(CheckGranularity::kToken);
+    Result<std::shared_ptr<const Check>> check = MakeProgramCheck(program);
+    if (!check.ok()) return InFile(place, check.error());
+    return check;
+  }
+  const Compiler compiler(vocabulary);
+  std::optional<Result<Grammar>> grammar;
+  if (kind == "regex") {
+    grammar = compiler.CompileRegex(value);
+  } else if (kind == "schema" || kind == "grammar") {
+    GrammarFlags file(LayoutFlags::ForReading());
+    (kind == "schema" ? file.schema_file : file.grammar_file) = value;
+    grammar = file.CompileWhole(vocabulary);
+  } else {
+    return Invalid("has another kind than regex, schema, grammar, program", place);
+  }
+  if (!grammar->ok()) return InFile("--check", grammar->error());
+  return MakeGrammarCheck(**grammar, granularity.value_or(CheckGranularity::kByte));
+}
+
+Result<std::vector<TokenId>> ParseTokenIds(std::string_view text, int size,
+                                           const std::string& place) {
+  std::vector<TokenId> ids;
+  for (size_t i = 0; i < text.size();) {
+    if (std::string_view(" ,\n\r\t[]").find(text[i]) != std::string_view::npos) {
+      ++i;
+      continue;
+    }
+    TokenId id = 0;
+    const char* begin = text.data() + i;
+    const auto [end, error] = std::from_chars(begin, text.data() + text.size(), id);
+    const std::string where = fmt::format("{}: byte {}", place, i);
+    if (error != std::errc() || end == begin) return Invalid("not a token id", where);
+    if (id < 0 || id >= size) {
+      return Invalid(fmt::format("token {} is not among the model's {} tokens", id, size), where);
+    }
+    ids.push_back(id);
+    i += static_cast<size_t>(end - begin);
+  }
+  return ids;
+}
+
+void SamplerFlags::AddTo(CLI::App* command) {
+  command_ = command;
+  const char* group = "Sampling that keeps the model's distribution";
+  const auto named = [&](const char* name, std::string& value, const std::vector<std::string>& of,
+                         const char* help) {
+    command->add_option(name, value, help)
+        ->check(CLI::IsMember(of))
+        ->type_name("NAME")
+        ->group(group);
+  };
+  const auto count = [&](const char* name, int& value, uint64_t least, const char* help) {
+    command->add_option(name, value, help)
+        ->transform(WholeNumber(least, kMostCount))
+        ->type_name("N")
+        ->group(group)
+        ->capture_default_str();
+  };
+  named("--sampler", sampler, kSamplers,
+        "Weighted outputs (awrs, smc, asap; gcd, fvo), or exact ones (cars; rs, ars)");
+  named("--fidelity", fidelity, kFidelities,
+        "How near the model's law: picks the sampler, and the report says what was reached");
+  count("--n", n, 1, "With --sampler: outputs, one a line");
+  count("--particles", particles, 1, "Of smc: the size of a population");
+  command
+      ->add_option("--check", checks,
+                   "KIND:VALUE or KIND@GRANULARITY:VALUE, where KIND is regex, schema, grammar or "
+                   "program, GRANULARITY byte, token, line or complete; may be given several times")
+      ->type_name("SPEC")
+      ->group(group);
+  command->add_option("--check-timeout", check_timeout, "Seconds for one answer of a program")
+      ->check(FiniteNumber(0.001, 86400))
+      ->type_name("S")
+      ->group(group)
+      ->capture_default_str();
+  command
+      ->add_option("--critic", critic,
+                   "A program that scores outputs and what they begin with (awrs, smc)")
+      ->check(NotEmpty)
+      ->type_name("COMMAND")
+      ->group(group);
+  named("--estimator", estimator, kEstimators, "How weights under checks are found");
+  count("--max-rejects", max_rejects, 0, "Of a step under checks; 0: no limit");
+  named("--resampling", resampling, kResamplings, "Of smc");
+  command
+      ->add_option("--ess-threshold", ess_threshold,
+                   "Of smc: resample below this share of the particles' effective number")
+      ->check(FiniteNumber(0, 2))
+      ->type_name("T")
+      ->group(group)
+      ->capture_default_str();
+  count("--attempts", attempts, 0, "For each output of asap, rs, ars, cars; 0: the default");
+  count("--lookahead", lookahead, 0, "Of fvo: tokens that it looks behind");
+  count("--batch", batch, 1, "Outputs or particles that run at a time");
+  command
+      ->add_option("--proposal", proposal,
+                   "Of awrs and smc: a model with the same vocabulary that proposes tokens")
+      ->check(NotEmpty)
+      ->type_name("PATH")
+      ->group(group);
+  command
+      ->add_option(
+          "--trie", trie_file,
+          "Of asap, ars, cars: what was learnt, read and written; made where there is none")
+      ->check(NotEmpty)
+      ->type_name("FILE")
+      ->group(group);
+  command
+      ->add_flag("--json-lines", json_lines,
+                 "An object a line: text, tokens, log_weight, log_probability, report")
+      ->group(group);
+}
+
+Status SamplerFlags::Check(const SamplingFlags& sampling) const {
+  if (!any()) {
+    for (const char* name :
+         {"--n", "--particles", "--check", "--check-timeout", "--critic", "--estimator",
+          "--max-rejects", "--resampling", "--ess-threshold", "--attempts", "--lookahead",
+          "--batch", "--proposal", "--trie", "--json-lines"}) {
+      if (command_->count(name) > 0) return Invalid("needs --sampler or --fidelity", name);
+    }
+    return {};
+  }
+  if (!sampler.empty() && !fidelity.empty()) {
+    return Invalid("picks the sampler, so it cannot be given with --sampler", "--fidelity");
+  }
+  const SamplingParams defaults;
+  const SamplingParams& p = sampling.params;
+  const auto bends = [](const char* name) {
+    return Invalid("changes the model's distribution, which --sampler keeps", name);
+  };
+  if (p.top_k != defaults.top_k) return bends("--top-k");
+  if (p.top_p != defaults.top_p) return bends("--top-p");
+  if (p.min_p != defaults.min_p) return bends("--min-p");
+  if (p.repetition_penalty != 1) return bends("--repetition-penalty");
+  if (p.presence_penalty != 0) return bends("--presence-penalty");
+  if (p.frequency_penalty != 0) return bends("--frequency-penalty");
+  const bool learns = sampler == "asap" || sampler == "ars" || sampler == "cars" ||
+                      fidelity == "aligned" || fidelity == "exact";
+  if (!trie_file.empty() && !learns) return Invalid("is for asap, ars and cars", "--trie");
+  return {};
+}
+
+Result<SamplerOptions> SamplerFlags::Options(const Scene& scene) const {
+  SamplerOptions options;
+  if (!fidelity.empty()) {
+    options.fidelity = static_cast<Fidelity>(IndexOf(kFidelities, fidelity));
+  } else {
+    options.sampler = *SamplerNamed(sampler);
+  }
+  options.n = n;
+  options.particles = particles;
+  options.temperature = command_->count("--temperature") > 0
+                            ? static_cast<double>(scene.sampling.params.temperature)
+                            : 1;
+  options.seed = scene.sampling.params.seed;
+  options.max_tokens = scene.sampling.max_tokens;
+  options.estimator = static_cast<Estimator>(IndexOf(kEstimators, estimator));
+  options.resampling = static_cast<Resampling>(IndexOf(kResamplings, resampling));
+  options.max_rejects = max_rejects;
+  options.ess_threshold = ess_threshold;
+  options.attempts = attempts;
+  options.lookahead = lookahead;
+  options.batch = batch;
+  const int processes = std::max(1, scene.model.info().threads);
+  for (const std::string& spec : checks) {
+    auto check = MakeCheckOf(spec, check_timeout, processes, scene.text.vocabulary);
+    if (!check.ok()) return check.error();
+    options.checks.push_back(*std::move(check));
+  }
+  if (!critic.empty()) {
+    auto made = MakeProgramCritic(ProgramOf(critic, check_timeout, processes));
+    if (!made.ok()) return InFile("--critic", made.error());
+    options.critic = *std::move(made);
+  }
+  return options;
+}
+
+int SamplerFlags::Run(const std::string& command, const Scene& scene) const {
+  Result<SamplerOptions> options = Options(scene);
+  if (!options.ok()) return Fail(command, options.error());
+  std::unique_ptr<Model> draft;
+  if (!proposal.empty()) {
+    Result<std::unique_ptr<Model>> loaded = LoadWeights(command, proposal, scene.threads);
+    if (!loaded.ok()) return Fail(command, loaded.error());
+    draft = *std::move(loaded);
+  }
+  OracleTrie trie({.max_bytes = kMostTrieBytes});
+  std::string key;
+  if (!trie_file.empty()) {
+    Result<std::string> made = TrieKey(*this, scene, *options);
+    if (!made.ok()) return Fail(command, made.error());
+    key = *std::move(made);
+    if (Exists(trie_file)) {
+      Result<std::string> bytes = ReadInput(trie_file, kMostTrieBytes);
+      if (!bytes.ok()) return Fail(command, bytes.error());
+      Result<OracleTrie> loaded = OracleTrie::Load(*bytes, key, {.max_bytes = kMostTrieBytes});
+      if (!loaded.ok()) return Fail(command, InFile(trie_file, loaded.error()));
+      trie = *std::move(loaded);
+    }
+  }
+  int valid = 0;
+  options->on_output = [&](const WeightedOutput& out) {
+    valid += out.report.valid ? 1 : 0;
+    if (json_lines) {
+      Print(Line(out, fidelity));
+    } else if (out.report.valid) {
+      Print(out.text + "\n");
+    }
+    return FlushOutput().ok();
+  };
+  ThreadPool pool(std::max(1, scene.model.info().threads));
+  const SamplerInput input{scene.model,
+                           *scene.text.vocabulary,
+                           scene.prompt,
+                           scene.grammar != nullptr ? MakeConstraint(*scene.grammar) : nullptr,
+                           pool,
+                           draft.get(),
+                           trie_file.empty() ? nullptr : &trie};
+  Result<SamplerResult> result = RunSampler(input, *options);
+  if (!result.ok()) {
+    return Fail(command, AtSamplerOption(result.error(), scene.grammar_flags.source()));
+  }
+  if (!trie_file.empty()) {
+    if (Status status = WriteFile(trie_file, trie.Save(key)); !status.ok()) {
+      return Fail(command, status.error());
+    }
+  }
+  if (scene.stats) {
+    int64_t asked = 0;
+    for (const WeightedOutput& out : result->outputs) asked += out.report.evaluations;
+    Note(command, fmt::format("{} outputs, {} valid; {} rows in {} calls of the model; {} "
+                              "questions to checks; trie of {} nodes, {} bytes",
+                              result->outputs.size(), valid, result->model_rows,
+                              result->model_calls, asked, result->trie_nodes, result->trie_bytes));
+  }
+  const int lines = static_cast<int>(result->outputs.size());
+  if (valid < lines) {
+    Note(command, fmt::format("note: {} of {} outputs did not become valid and have weight 0",
+                              lines - valid, lines));
+  }
+  return valid > 0 ? kExitOk : kExitSomeFailed;
+}
+
+}  // namespace pawl::cli

@@ -1,0 +1,77 @@
+// --sampler and what goes with it: outputs that keep the model's distribution.
+#ifndef PAWL_SRC_CLI_SAMPLER_FLAGS_H_
+#define PAWL_SRC_CLI_SAMPLER_FLAGS_H_
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pawl/grammar.h"
+#include "pawl/result.h"
+#include "pawl/sampling.h"
+#include "src/cli/engine.h"
+#include "src/cli/options.h"
+
+namespace pawl::cli {
+
+struct SamplerFlags {
+  std::string sampler;
+  std::string fidelity;
+  int n = 1;
+  std::vector<std::string> checks;
+  double check_timeout = 5;
+  std::string critic;
+  std::string estimator = "recursive";
+  std::string resampling = "stratified";
+  int particles = 5;
+  double ess_threshold = 0.5;
+  int max_rejects = 0;
+  int attempts = 0;
+  int lookahead = 8;
+  int batch = 32;
+  std::string proposal;
+  std::string trie_file;
+  bool json_lines = false;
+
+  void AddTo(CLI::App* command);
+  // A sampler is asked for.
+  bool any() const { return !sampler.empty() || !fidelity.empty(); }
+  // Fails where there is one of the other options and no sampler, or both names of one, or
+  // parameters of `sampling` that would bend the model's law.
+  Status Check(const SamplingFlags& sampling) const;
+
+  // What a run needs beside the options.
+  struct Scene {
+    const std::string& folder;
+    const Text& text;
+    Model& model;
+    const std::vector<TokenId>& prompt;
+    const Grammar* grammar = nullptr;  // nullptr: none
+    const GrammarFlags& grammar_flags;
+    const SamplingFlags& sampling;
+    int threads = 0;
+    bool stats = false;
+  };
+  // Prints the outputs; returns the exit code.
+  int Run(const std::string& command, const Scene& scene) const;
+
+ private:
+  Result<SamplerOptions> Options(const Scene& scene) const;
+
+  const CLI::App* command_ = nullptr;
+};
+
+// A SPEC of --check: KIND[@GRANULARITY]:VALUE.
+Result<std::shared_ptr<const Check>> MakeCheckOf(
+    const std::string& spec, double timeout, int processes,
+    const std::shared_ptr<const Vocabulary>& vocabulary);
+// Tokens written as text: ids with spaces, commas, or as a JSON array. Errors: kInvalid with
+// `place`.
+Result<std::vector<TokenId>> ParseTokenIds(std::string_view text, int size,
+                                           const std::string& place);
+
+}  // namespace pawl::cli
+
+#endif  // PAWL_SRC_CLI_SAMPLER_FLAGS_H_

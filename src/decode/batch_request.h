@@ -1,0 +1,53 @@
+// A request of a BatchEngine, for the files that the engine consists of.
+#ifndef PAWL_SRC_DECODE_BATCH_REQUEST_H_
+#define PAWL_SRC_DECODE_BATCH_REQUEST_H_
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "src/decode/batch.h"
+
+namespace pawl {
+
+struct BatchEngine::Request {
+  Request(RequestId id_in, const OutputTask& task, BatchRequest from)
+      : id(id_in),
+        run(task, std::move(from.prompt), std::move(from.constraint), std::move(from.options)),
+        done(std::move(from.done)) {}
+
+  int pending() const { return static_cast<int>(run.tokens().size()) - length; }
+
+  RequestId id;
+  OutputRun run;
+  std::function<void(Result<Generation>)> done;
+  bool started = false;
+  bool cancelled = false;
+  SequenceId sequence = -1;
+  int length = 0;                 // tokens that the sequence holds
+  const float* logits = nullptr;  // of its last token, or
+  TokenId drawn = kNoToken;       // what the model has drawn after it
+  bool ended = false;
+  std::optional<Error> error;
+
+  // Drafts. In a call they stand behind the pending rows: the likeliest chain as plain rows, so
+  // that nothing is moved when it comes, then the rest as a tree.
+  std::unique_ptr<DraftedRequest> drafted;  // nullptr: none for this request
+  int draft_rows = 0;                       // in the call that was made last
+  int plain_rows = 0;                       // of its sequence in that call, pending ones included
+  struct NodeRow {
+    int row = 0;        // which of its sequence
+    uint64_t path = 0;  // as ancestors
+    int32_t output = -1;
+    std::vector<SeenToken> seen;  // what the request of a backend that draws refers to
+  };
+  std::vector<NodeRow> node_rows;  // by node of the tree
+  // Nodes that the output came by, each with the token after it.
+  std::vector<std::pair<int, TokenId>> visited;
+};
+
+}  // namespace pawl
+
+#endif  // PAWL_SRC_DECODE_BATCH_REQUEST_H_

@@ -1,0 +1,40 @@
+// CostCurve: how long a call of the model takes by its number of rows, on this machine.
+//
+//   pawl::CostCurve curve;
+//   curve.Measure(model);                   // a few calls of 1, 2, 4, ..., 32 rows
+//   curve.Seconds(5, 300)                   // 5 rows with 300 tokens before each
+//   curve.Learn(5, 300, seconds);           // what a call took
+#ifndef PAWL_SRC_DECODE_DRAFT_COST_CURVE_H_
+#define PAWL_SRC_DECODE_DRAFT_COST_CURVE_H_
+
+#include <array>
+#include <cstdint>
+
+#include "pawl/result.h"
+#include "src/model/model.h"
+
+namespace pawl {
+
+// A plain value; one thread at a time.
+class CostCurve {
+ public:
+  static constexpr int kPoints = 8;  // 1, 2, 4, ..., 128 rows
+
+  // Errors of the model. Takes some thirty calls; nothing is left behind.
+  Status Measure(Model& model);
+  bool known() const { return known_; }
+  double Seconds(int rows, int context) const;
+  // Calls with few rows; others tell nothing of drafts.
+  void Learn(int rows, int context, double seconds);
+  // Seconds of 1, 2, 4, ... rows.
+  std::array<double, kPoints> points() const { return points_; }
+
+ private:
+  bool known_ = false;
+  std::array<double, kPoints> points_ = {};
+  double per_context_ = 0;  // seconds of one row for one token that it sees
+};
+
+}  // namespace pawl
+
+#endif  // PAWL_SRC_DECODE_DRAFT_COST_CURVE_H_

@@ -1,0 +1,369 @@
+// One best-first heap over all requests of a call and all sources (OPT-Tree, arXiv 2406.17276, for
+// one request; TETRIS, arXiv 2502.15197, across requests). The node that is most likely to be
+// reached is popped, made, and its children are put onto the heap with its chance times theirs. So
+// nodes come in falling order of chance, and the expected number of tokens of a call grows by each
+// node's chance.
+//
+// How likely a proposal is, is counted: sources sort proposals into buckets (a forced token inside
+// a run, a suffix of nine tokens with one continuation), and for each bucket it is known how often
+// it was right where the truth came out. The truth comes out at every node that the output passes,
+// for all proposals there, also those that found no place in the tree.
+//
+// When to stop. The call takes T(rows); without drafts it gives one token for each request. The
+// number of nodes is the one that maximises expected tokens by time, over all numbers up to the
+// limit, because T has steps. Where the best number is none for a request on its own, nothing is
+// asked for some calls, twice as many each time.
+#include "src/decode/draft/drafter.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "src/decode/generation.h"
+
+namespace pawl {
+namespace {
+
+constexpr float kPriorWeight = 4, kMostAsked = 4000;
+// Below this chance a node is not worth the host's work, whatever a row costs.
+constexpr float kLeastChance = 0.002f;
+constexpr int kMostSleep = 64;
+constexpr double kNewest = 1.0 / 32;
+
+}  // namespace
+
+int DraftTree::Child(int node, TokenId token) const {
+  for (size_t i = static_cast<size_t>(node) + 1; i < nodes.size(); ++i) {
+    if (nodes[i].parent == node && nodes[i].token == token) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+int DraftTree::LikeliestChild(int node) const {
+  int best = -1;
+  for (size_t i = static_cast<size_t>(node) + 1; i < nodes.size(); ++i) {
+    if (nodes[i].parent != node) continue;
+    if (best < 0 || nodes[i].chance > nodes[static_cast<size_t>(best)].chance) {
+      best = static_cast<int>(i);
+    }
+  }
+  return best;
+}
+
+Drafter::Drafter(DraftSetting setting) : setting_(std::move(setting)) {}
+
+Result<std::unique_ptr<Drafter>> Drafter::Make(DraftSetting setting,
+                                               std::span<const size_t> sources,
+                                               std::vector<Named> more) {
+  if (setting.options.nodes < 1 || setting.options.nodes > kMostDraftNodes) {
+    return Error{ErrorCode::kInvalid,
+                 "must be from 1 to " + std::to_string(kMostDraftNodes) + " nodes, not " +
+                     std::to_string(setting.options.nodes),
+                 "draft"};
+  }
+  std::unique_ptr<Drafter> drafter(new Drafter(std::move(setting)));
+  const auto add = [&](std::string name, std::unique_ptr<DraftSource> source, int index) {
+    drafter->stats_.sources.push_back({.name = name});
+    drafter->entries_.push_back({.name = std::move(name), .source = std::move(source)});
+    drafter->entries_.back().index = index;
+  };
+  for (const size_t index : sources) {
+    // The sources refer to the setting in there.
+    Result<std::unique_ptr<DraftSource>> source = DraftSources()[index].make(drafter->setting_);
+    if (!source.ok()) return source.error();
+    add(DraftSources()[index].name, *std::move(source), static_cast<int>(index));
+  }
+  for (auto& [name, source] : more) add(std::move(name), std::move(source), -1);
+  if (drafter->entries_.size() > kMostDraftSources) {
+    return Error{ErrorCode::kInvalid, "has too many sources", "draft"};
+  }
+  return drafter;
+}
+
+std::unique_ptr<DraftedRequest> Drafter::Begin(const DraftRequest& request) {
+  auto drafted = std::make_unique<DraftedRequest>();
+  DraftRequest full = request;
+  const auto by_grammar = [](const Entry& entry) { return entry.name == "history"; };
+  if (full.grammar == 0 && std::any_of(entries_.begin(), entries_.end(), by_grammar)) {
+    full.grammar = FingerprintOf(request.constraint.get());
+  }
+  for (Entry& entry : entries_) {
+    drafted->followers_.push_back(entry.source->Follow(full));
+    wants_logits_ |= drafted->followers_.back()->wants_logits();
+    drafted->stats_.sources.push_back({.name = entry.name});
+  }
+  drafted->prompt_ = request.prompt.size();
+  return drafted;
+}
+
+float Drafter::ChanceOf(size_t source, const DraftProposal& proposal) const {
+  const Counter& counter =
+      entries_[source].counters[std::min<size_t>(proposal.bucket, kDraftBuckets - 1)];
+  const float prior = std::min(proposal.chance, 0.999f);
+  return (counter.right + kPriorWeight * prior) / (counter.asked + kPriorWeight);
+}
+
+bool Drafter::IsEnd(TokenId token) const {
+  return token < 0 || token >= setting_.vocabulary->size() || token >= setting_.vocabulary_size ||
+         setting_.vocabulary->is_end(token);
+}
+
+void Drafter::Prepare(const DraftTask& task) {
+  DraftedRequest& request = *task.request;
+  // The prompt and the output come one after the other.
+  while (request.seen_ < task.tokens.size()) {
+    const size_t end = request.seen_ < task.prompt ? task.prompt : task.tokens.size();
+    for (size_t i = 0; i < request.followers_.size(); ++i) {
+      Timer timer(request.stats_.sources[i].seconds);
+      request.followers_[i]->Append(task.tokens.subspan(request.seen_, end - request.seen_));
+    }
+    request.seen_ = end;
+  }
+  request.proposals_.clear();
+  request.tree.nodes.clear();
+  DraftNode& root = request.tree.nodes.emplace_back();
+  root.token = task.tokens.back();
+  root.at = task.at;
+  root.mask = task.mask;
+  for (size_t i = 0; i < request.followers_.size(); ++i) {
+    root.cursors[i] = request.followers_[i]->Root();
+  }
+}
+
+void Drafter::Expand(const DraftTask& task, int number, int index) {
+  DraftedRequest& request = *task.request;
+  DraftNode& node = request.tree.nodes[static_cast<size_t>(index)];
+  path_.clear();
+  for (int i = index; i > 0; i = request.tree.nodes[static_cast<size_t>(i)].parent) {
+    path_.push_back(request.tree.nodes[static_cast<size_t>(i)].token);
+  }
+  std::reverse(path_.begin(), path_.end());
+  DraftPlace place;
+  place.tokens = task.tokens;
+  place.prompt = task.prompt;
+  place.path = path_;
+  place.at = node.at.get();
+  place.mask = node.mask.get();
+  place.filtered = setting_.options.filter;
+  node.first_proposal = static_cast<int>(request.proposals_.size());
+  children_.clear();
+  for (size_t s = 0; s < request.followers_.size(); ++s) {
+    DraftSourceStats& stats = request.stats_.sources[s];
+    proposed_.clear();
+    {
+      Timer timer(stats.seconds);
+      request.followers_[s]->Propose(place, node.cursors[s], proposed_);
+    }
+    stats.drafted += std::exchange(place.refused, 0);
+    for (const DraftProposal& proposal : proposed_) {
+      if (IsEnd(proposal.token)) continue;
+      ++stats.drafted;
+      const bool allowed =
+          node.legal && (node.mask == nullptr || node.mask->Allows(proposal.token));
+      if (allowed) ++stats.kept;
+      if (!allowed && setting_.options.filter) continue;
+      request.proposals_.push_back({proposal, s});
+      const float chance = ChanceOf(s, proposal);
+      const auto known = std::find_if(children_.begin(), children_.end(), [&](const auto& child) {
+        return child.first == proposal.token;
+      });
+      if (known == children_.end()) {
+        children_.push_back({proposal.token, chance});
+      } else {
+        // Two that agree are right more often than each.
+        const float high = std::max(known->second, chance), low = std::min(known->second, chance);
+        known->second = 1 - (1 - high) * (1 - 0.5f * low);
+      }
+    }
+  }
+  node.proposals = static_cast<int>(request.proposals_.size()) - node.first_proposal;
+  float sum = 0;
+  for (const auto& [token, chance] : children_) sum += chance;
+  const float scale = sum > 1 ? 1 / sum : 1;
+  for (const auto& [token, chance] : children_) {
+    const float reached = node.chance * chance * scale;
+    if (reached < kLeastChance) continue;
+    heap_.push_back({reached, number, index, token});
+    std::push_heap(heap_.begin(), heap_.end());
+  }
+}
+
+bool Drafter::Grow(const DraftTask& task, const Candidate& candidate) {
+  DraftedRequest& request = *task.request;
+  const DraftNode& parent = request.tree.nodes[static_cast<size_t>(candidate.parent)];
+  DraftNode node;
+  node.token = candidate.token;
+  node.parent = candidate.parent;
+  node.depth = parent.depth + 1;
+  node.chance = candidate.chance;
+  node.legal = parent.legal;
+  if (parent.at != nullptr) {
+    node.at = parent.at->Advance(candidate.token);
+    if (node.at == nullptr) {
+      if (setting_.options.filter) return false;
+      node.legal = false;
+    } else {
+      node.mask = node.at->mask();
+    }
+  }
+  for (size_t i = 0; i < request.followers_.size(); ++i) {
+    node.cursors[i] = request.followers_[i]->Next(parent.cursors[i], candidate.token);
+  }
+  request.tree.nodes.push_back(std::move(node));
+  return true;
+}
+
+void Drafter::Draft(std::span<const DraftTask> tasks, const DraftLimits& limits) {
+  double seconds = 0;
+  int nodes = 0;
+  {
+    Timer timer(seconds);
+    heap_.clear();
+    int asked = 0;
+    for (size_t i = 0; i < tasks.size(); ++i) {
+      DraftedRequest& request = *tasks[i].request;
+      request.tree.nodes.clear();
+      if (limits.curve != nullptr && !setting_.options.always && request.sleep_ > 0) {
+        --request.sleep_;
+        continue;
+      }
+      if (tasks[i].most_nodes <= 0 || tasks[i].most_depth <= 0) continue;
+      Prepare(tasks[i]);
+      Expand(tasks[i], static_cast<int>(i), 0);
+      ++asked;
+    }
+    if (asked == 0) return;
+    const auto cost = [&](int n) {
+      return limits.curve->Seconds(limits.rows + n, limits.context) + node_seconds_ * n;
+    };
+    const bool weighs = limits.curve != nullptr && !setting_.options.always;
+    double gain = static_cast<double>(tasks.size());
+    double best = weighs ? gain / cost(0) : 0;
+    int chosen = 0;
+    std::vector<int> order;
+    while (!heap_.empty() && nodes < limits.most_nodes) {
+      std::pop_heap(heap_.begin(), heap_.end());
+      const Candidate candidate = heap_.back();
+      heap_.pop_back();
+      const DraftTask& task = tasks[static_cast<size_t>(candidate.task)];
+      DraftTree& tree = task.request->tree;
+      const int depth = tree.nodes[static_cast<size_t>(candidate.parent)].depth + 1;
+      if (tree.drafts() >= task.most_nodes || depth > task.most_depth) continue;
+      if (weighs) {
+        // Could this many nodes, all as likely as this one, be worth more than what is chosen?
+        bool hope = false;
+        for (int more = 1; more <= limits.most_nodes - nodes && !hope; more *= 2) {
+          hope = (gain + more * double{candidate.chance}) / cost(nodes + more) > best;
+        }
+        if (!hope) break;
+      }
+      if (!Grow(task, candidate)) continue;
+      order.push_back(candidate.task);
+      ++nodes;
+      gain += candidate.chance;
+      if (!weighs || gain / cost(nodes) > best) {
+        if (weighs) best = gain / cost(nodes);
+        chosen = nodes;
+      }
+      if (nodes < limits.most_nodes && tree.drafts() < task.most_nodes && depth < task.most_depth) {
+        Expand(task, candidate.task, static_cast<int>(tree.nodes.size()) - 1);
+      }
+    }
+    for (; static_cast<int>(order.size()) > chosen; order.pop_back()) {
+      tasks[static_cast<size_t>(order.back())].request->tree.nodes.pop_back();
+    }
+    for (const DraftTask& task : tasks) {
+      DraftedRequest& request = *task.request;
+      if (request.tree.nodes.empty()) continue;
+      if (request.tree.drafts() > 0 || !weighs) {
+        request.nap_ = 0;
+        ++request.stats_.calls;
+        request.stats_.rows += request.tree.drafts();
+      } else {
+        request.nap_ = std::clamp(2 * request.nap_, 1, kMostSleep);
+        request.sleep_ = request.nap_;
+      }
+    }
+  }
+  if (nodes > 0) node_seconds_ += (seconds / nodes - node_seconds_) * kNewest;
+  stats_.seconds += seconds;
+  for (const DraftTask& task : tasks) {
+    task.request->stats_.seconds += seconds / static_cast<double>(tasks.size());
+  }
+}
+
+void Drafter::Verified(DraftedRequest& request, int index, TokenId came) {
+  const DraftNode& node = request.tree.nodes[static_cast<size_t>(index)];
+  const bool followed = request.tree.Child(index, came) >= 0;
+  if (followed) ++request.stats_.accepted;
+  for (int i = 0; i < node.proposals; ++i) {
+    const auto& [proposal, source] =
+        request.proposals_[static_cast<size_t>(node.first_proposal + i)];
+    Counter& counter =
+        entries_[source].counters[std::min<size_t>(proposal.bucket, kDraftBuckets - 1)];
+    ++counter.asked;
+    if (proposal.token == came) {
+      ++counter.right;
+      if (followed) ++request.stats_.sources[source].accepted;
+    }
+    if (counter.asked > kMostAsked) {
+      counter.asked /= 2;
+      counter.right /= 2;
+    }
+  }
+  for (size_t i = 0; i < request.followers_.size(); ++i) {
+    request.followers_[i]->Learn(node.cursors[i], came);
+  }
+}
+
+void Drafter::SeeLogits(DraftedRequest& request, int index, TokenId token,
+                        std::span<const float> logits) {
+  const DraftNode* node = index < static_cast<int>(request.tree.nodes.size())
+                              ? &request.tree.nodes[static_cast<size_t>(index)]
+                              : nullptr;
+  if (node == nullptr) return;
+  for (size_t i = 0; i < request.followers_.size(); ++i) {
+    if (!request.followers_[i]->wants_logits()) continue;
+    Timer timer(request.stats_.sources[i].seconds);
+    request.followers_[i]->SeeLogits(token, logits, node->mask.get());
+  }
+}
+
+void Drafter::Finish(DraftedRequest& request, std::span<const TokenId> output) {
+  for (const auto& follower : request.followers_) follower->Finish(output);
+  stats_.calls += request.stats_.calls;
+  stats_.rows += request.stats_.rows;
+  stats_.accepted += request.stats_.accepted;
+  for (size_t i = 0; i < stats_.sources.size(); ++i) {
+    stats_.sources[i].drafted += request.stats_.sources[i].drafted;
+    stats_.sources[i].kept += request.stats_.sources[i].kept;
+    stats_.sources[i].accepted += request.stats_.sources[i].accepted;
+    stats_.sources[i].seconds += request.stats_.sources[i].seconds;
+  }
+}
+
+Status Drafter::Save() {
+  for (Entry& entry : entries_) {
+    if (Status status = entry.source->Save(); !status.ok()) return status;
+  }
+  return {};
+}
+
+Status Drafter::Forget() {
+  for (Entry& entry : entries_) {
+    if (entry.index < 0) continue;
+    Result<std::unique_ptr<DraftSource>> source =
+        DraftSources()[static_cast<size_t>(entry.index)].make(setting_);
+    if (!source.ok()) return source.error();
+    entry.source = *std::move(source);
+  }
+  return {};
+}
+
+int64_t Drafter::bytes() const {
+  int64_t bytes = 0;
+  for (const Entry& entry : entries_) bytes += entry.source->bytes();
+  return bytes;
+}
+
+}  // namespace pawl

@@ -1,0 +1,161 @@
+// Drafter: guesses what several outputs go on with, as trees, for one call of the model.
+//
+//   auto drafter = *pawl::Drafter::Make(setting, sources);
+//   auto request = drafter->Begin({.prompt = prompt, .constraint = constraint, ...});
+//   pawl::DraftTask task = {.request = request.get(), .tokens = tokens, .at = at, .mask = mask,
+//   ...}; drafter->Draft({&task, 1}, limits);                // request->tree
+//   ... the model runs the tree's nodes; the token after each visited node is told:
+//   drafter->Verified(*request, node, token);
+//
+// A node has its token, its parent, the state after the token and that state's mask. States are
+// values, so nothing is rolled back when a guess was wrong: the node is forgotten.
+#ifndef PAWL_SRC_DECODE_DRAFT_DRAFTER_H_
+#define PAWL_SRC_DECODE_DRAFT_DRAFTER_H_
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "pawl/drafts.h"
+#include "src/decode/draft/cost_curve.h"
+#include "src/decode/draft/source.h"
+
+namespace pawl {
+
+inline constexpr size_t kMostDraftSources = 12;
+inline constexpr int kMostDraftNodes = 63;  // with the root a tree of kMaxTreeRows
+
+struct DraftNode {
+  TokenId token = kNoToken;
+  int parent = -1;  // node 0 is the root: the last token that there is
+  int depth = 0;
+  std::shared_ptr<const Constraint> at;  // after the token; nullptr without constraint
+  std::shared_ptr<const Mask> mask;      // of `at`
+  bool legal = true;                     // false: the constraint refuses it (unfiltered drafts)
+  float chance = 1;                      // that the output comes by here
+  std::array<DraftCursor, kMostDraftSources> cursors = {};
+  int first_proposal = 0, proposals = 0;  // of DraftedRequest::proposals
+};
+
+struct DraftTree {
+  std::vector<DraftNode> nodes;
+  int drafts() const { return std::max(0, static_cast<int>(nodes.size()) - 1); }
+  // The child with that token, -1 without one.
+  int Child(int node, TokenId token) const;
+  // The child that is most likely, -1 without one.
+  int LikeliestChild(int node) const;
+};
+
+// What the drafter knows of one request. Made by Begin; goes before the drafter.
+class DraftedRequest {
+ public:
+  DraftTree tree;
+  const DraftStats& stats() const { return stats_; }
+
+ private:
+  friend class Drafter;
+  struct Made {
+    DraftProposal proposal;
+    size_t source;
+  };
+  std::vector<std::unique_ptr<DraftFollower>> followers_;
+  std::vector<Made> proposals_;
+  size_t seen_ = 0;  // tokens that followers know
+  size_t prompt_ = 0;
+  int sleep_ = 0, nap_ = 0;  // calls without drafts to come; how many the last time
+  DraftStats stats_;
+};
+
+struct DraftTask {
+  DraftedRequest* request = nullptr;
+  std::span<const TokenId> tokens;  // prompt and output; the root is the last of them
+  size_t prompt = 0;
+  std::shared_ptr<const Constraint> at;  // after them
+  std::shared_ptr<const Mask> mask;
+  int most_nodes = 0;
+  int most_depth = 0;
+};
+
+struct DraftLimits {
+  int most_nodes = kMostDraftNodes;  // of all trees
+  int rows = 1;                      // that run in any case
+  int context = 0;                   // tokens that they see, on average
+  const CostCurve* curve = nullptr;  // nullptr: rows cost nothing
+};
+
+// One thread at a time.
+class Drafter {
+ public:
+  // `sources`: of ParseDraftSources; `more`: others behind them, with their names.
+  using Named = std::pair<std::string, std::unique_ptr<DraftSource>>;
+  static Result<std::unique_ptr<Drafter>> Make(DraftSetting setting,
+                                               std::span<const size_t> sources,
+                                               std::vector<Named> more = {});
+
+  std::unique_ptr<DraftedRequest> Begin(const DraftRequest& request);
+  // Grows the tree of each request; the trees of before are gone.
+  void Draft(std::span<const DraftTask> tasks, const DraftLimits& limits);
+  // At this node of the last tree the output went on with that token.
+  void Verified(DraftedRequest& request, int node, TokenId came);
+  bool wants_logits() const { return wants_logits_; }
+  // Where wants_logits: the logits there.
+  void SeeLogits(DraftedRequest& request, int node, TokenId token, std::span<const float> logits);
+  void Finish(DraftedRequest& request, std::span<const TokenId> output);
+  // Histories to their file. Errors: kIo.
+  Status Save();
+  // What the sources of the registry learned is gone; how often they are right stays known. No
+  // request may be there. Errors: those of Make.
+  Status Forget();
+
+  const DraftOptions& options() const { return setting_.options; }
+  const DraftStats& stats() const { return stats_; }
+  int64_t bytes() const;  // shared memory of the sources
+  // Seconds of one more node, on average.
+  double node_seconds() const { return node_seconds_; }
+
+ private:
+  struct Counter {
+    float right = 0, asked = 0;
+  };
+  struct Entry {
+    std::string name;
+    std::unique_ptr<DraftSource> source;
+    int index = -1;  // in the registry
+    std::array<Counter, kDraftBuckets> counters = {};
+  };
+  struct Candidate {
+    float chance;
+    int task, parent;
+    TokenId token;
+    bool operator<(const Candidate& other) const {
+      if (chance != other.chance) return chance < other.chance;
+      return task != other.task ? task > other.task : parent > other.parent;
+    }
+  };
+
+  explicit Drafter(DraftSetting setting);
+  void Prepare(const DraftTask& task);
+  // Asks the sources what comes after a node, and puts it onto the heap.
+  void Expand(const DraftTask& task, int number, int node);
+  // Makes the node; false when the constraint refuses the token.
+  bool Grow(const DraftTask& task, const Candidate& candidate);
+  float ChanceOf(size_t source, const DraftProposal& proposal) const;
+  bool IsEnd(TokenId token) const;
+
+  DraftSetting setting_;
+  std::vector<Entry> entries_;
+  std::vector<Candidate> heap_;
+  std::vector<DraftProposal> proposed_;
+  std::vector<TokenId> path_;
+  std::vector<std::pair<TokenId, float>> children_;
+  bool wants_logits_ = false;
+  double node_seconds_ = 0;
+  DraftStats stats_;
+};
+
+}  // namespace pawl
+
+#endif  // PAWL_SRC_DECODE_DRAFT_DRAFTER_H_

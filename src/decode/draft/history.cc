@@ -1,0 +1,210 @@
+// Past outputs by grammar: records under one schema share their layout, the values of their enums,
+// and often whole values.
+//
+// For each grammar there is a suffix automaton over the outputs, with a mark before each, so that
+// also the first tokens have a context. All of them together keep within a number of bytes: a
+// grammar whose outputs reach its share begins anew with the later half of them, and the grammar
+// that was not used for longest goes first.
+//
+// A file of histories is a line "pawl draft history 1 V" (V: the vocabulary's size), then for each
+// grammar its fingerprint and its outputs' tokens. What is in it decides drafts only, never an
+// output, so a file that does not fit the vocabulary is an error and nothing worse can happen.
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "src/base/file.h"
+#include "src/decode/draft/suffix_automaton.h"
+#include "src/decode/draft/suffix_proposals.h"
+
+namespace pawl {
+namespace {
+
+constexpr TokenId kBeginning = -2;
+constexpr size_t kMostFileBytes = size_t{1} << 30;
+constexpr const char* kFileMark = "pawl draft history 1 ";
+
+struct Past {
+  std::shared_ptr<SuffixAutomaton> text = std::make_shared<SuffixAutomaton>();
+  uint64_t used = 0;
+};
+
+class Source : public DraftSource {
+ public:
+  explicit Source(const DraftSetting& setting) : setting_(setting) {}
+
+  std::unique_ptr<DraftFollower> Follow(const DraftRequest& request) override;
+
+  std::shared_ptr<SuffixAutomaton> Of(uint64_t grammar) {
+    Past& past = pasts_[grammar];
+    past.used = ++clock_;
+    return past.text;
+  }
+
+  void Learn(uint64_t grammar, std::span<const TokenId> output) {
+    if (output.empty()) return;
+    Past& past = pasts_[grammar];
+    past.used = ++clock_;
+    bytes_ -= past.text->bytes();
+    past.text->Append(kBeginning);
+    for (const TokenId token : output) past.text->Append(token);
+    if (past.text->bytes() > setting_.options.history_bytes / 2) Halve(past);
+    bytes_ += past.text->bytes();
+    while (bytes_ > setting_.options.history_bytes && !pasts_.empty()) {
+      const auto oldest = std::min_element(
+          pasts_.begin(), pasts_.end(),
+          [](const auto& a, const auto& b) { return a.second.used < b.second.used; });
+      bytes_ -= oldest->second.text->bytes();
+      pasts_.erase(oldest);
+    }
+  }
+
+  int64_t bytes() const override { return bytes_; }
+
+  Status Read(const std::string& file) {
+    const Result<std::string> content = ReadFile(file, kMostFileBytes);
+    if (!content.ok()) return content.error();
+    std::string_view rest = *content;
+    const auto bad = [&](const char* why) {
+      return Error{ErrorCode::kInvalid,
+                   std::string(why) + " at byte " + std::to_string(content->size() - rest.size()),
+                   file};
+    };
+    const std::string mark = kFileMark + std::to_string(setting_.vocabulary->size()) + "\n";
+    if (!rest.starts_with(kFileMark)) return bad("is no history of drafts");
+    if (!rest.starts_with(mark)) return bad("is of another vocabulary");
+    rest.remove_prefix(mark.size());
+    uint64_t grammar = 0;
+    std::vector<TokenId> output;
+    while (!rest.empty()) {
+      const size_t end = rest.find('\n');
+      if (end == std::string_view::npos) return bad("ends in the middle of a line");
+      std::string_view line = rest.substr(0, end);
+      const bool names = line.starts_with("g ");
+      if (names) line.remove_prefix(2);
+      output.clear();
+      do {
+        uint64_t value = 0;
+        const auto [at, error] =
+            std::from_chars(line.data(), line.data() + line.size(), value, names ? 16 : 10);
+        const bool fits = names || value < static_cast<uint64_t>(setting_.vocabulary->size());
+        if (error != std::errc() || !fits) return bad("there is no token");
+        if (names) grammar = value;
+        if (!names) output.push_back(static_cast<TokenId>(value));
+        line.remove_prefix(static_cast<size_t>(at - line.data()));
+        if (!line.empty() && line[0] != ' ') return bad("there is no token");
+        if (!line.empty()) line.remove_prefix(1);
+      } while (!line.empty());
+      rest.remove_prefix(end + 1);
+      if (!names) Learn(grammar, output);
+    }
+    return {};
+  }
+
+  Status Save() override {
+    if (setting_.options.history_file.empty()) return {};
+    std::string out = kFileMark + std::to_string(setting_.vocabulary->size()) + "\n";
+    // The oldest first, so that reading keeps the newest.
+    std::vector<std::pair<uint64_t, uint64_t>> order;
+    for (const auto& [grammar, past] : pasts_) {
+      if (past.text->size() > 0) order.push_back({past.used, grammar});
+    }
+    std::sort(order.begin(), order.end());
+    for (const auto& [used, grammar] : order) {
+      char digits[17];
+      const char* end = std::to_chars(digits, digits + sizeof digits, grammar, 16).ptr;
+      out += "g " + std::string(static_cast<const char*>(digits), end) + "\n";
+      const std::span<const TokenId> tokens = pasts_[grammar].text->tokens();
+      for (size_t i = 1; i < tokens.size(); ++i) {
+        // A line for each output.
+        const bool ends = i + 1 == tokens.size() || tokens[i + 1] < 0;
+        if (tokens[i] >= 0) out += std::to_string(tokens[i]) + (ends ? "\n" : " ");
+      }
+    }
+    return WriteFile(setting_.options.history_file, out);
+  }
+
+ private:
+  void Halve(Past& past) const {
+    const std::span<const TokenId> tokens = past.text->tokens();
+    size_t begin = tokens.size() / 2;
+    while (begin < tokens.size() && tokens[begin] != kBeginning) ++begin;
+    // Followers keep the old one until they end.
+    auto text = std::make_shared<SuffixAutomaton>();
+    for (const TokenId token : tokens.subspan(begin)) text->Append(token);
+    past.text = std::move(text);
+  }
+
+  const DraftSetting& setting_;
+  std::map<uint64_t, Past> pasts_;
+  uint64_t clock_ = 0;
+  int64_t bytes_ = 0;
+};
+
+class Follower : public DraftFollower {
+ public:
+  Follower(Source& source, uint64_t grammar) : source_(source), grammar_(grammar) { Restart(); }
+  void Append(std::span<const TokenId> tokens) override {
+    // Outputs alone; the first call is the prompt.
+    if (!std::exchange(began_, true)) return;
+    output_.insert(output_.end(), tokens.begin(), tokens.end());
+    for (const TokenId token : tokens) at_ = text_->Next(at_, token);
+  }
+  DraftCursor Root() override {
+    // Another request may have ended and added its output, which changes what states mean; the
+    // place is found again by the last tokens.
+    if (text_->size() != known_) Restart();
+    return CursorOf(at_);
+  }
+  DraftCursor Next(DraftCursor at, TokenId token) override {
+    return CursorOf(text_->Next(MatchOf(at), token));
+  }
+  void Propose(const DraftPlace& place, DraftCursor& cursor,
+               std::vector<DraftProposal>& out) override {
+    if (text_->size() > 0) ProposeFrom(*text_, cursor, place, out);
+  }
+  void Finish(std::span<const TokenId> output) override { source_.Learn(grammar_, output); }
+
+ private:
+  static constexpr size_t kContext = 64;
+  void Restart() {
+    text_ = source_.Of(grammar_);
+    known_ = text_->size();
+    at_ = {};
+    size_t begin = 0;
+    if (output_.size() > kContext) {
+      begin = output_.size() - kContext;
+    } else {
+      at_ = text_->Next(at_, kBeginning);
+    }
+    for (size_t i = begin; i < output_.size(); ++i) at_ = text_->Next(at_, output_[i]);
+  }
+
+  Source& source_;
+  const uint64_t grammar_;
+  std::shared_ptr<SuffixAutomaton> text_;
+  size_t known_ = 0;
+  SuffixAutomaton::Match at_;
+  bool began_ = false;
+  std::vector<TokenId> output_;
+};
+
+std::unique_ptr<DraftFollower> Source::Follow(const DraftRequest& request) {
+  return std::make_unique<Follower>(*this, request.grammar);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<DraftSource>> MakeHistorySource(const DraftSetting& setting) {
+  auto source = std::make_unique<Source>(setting);
+  const std::string& file = setting.options.history_file;
+  if (!file.empty() && std::filesystem::exists(file)) {
+    if (Status status = source->Read(file); !status.ok()) return status.error();
+  }
+  return std::unique_ptr<DraftSource>(std::move(source));
+}
+
+}  // namespace pawl

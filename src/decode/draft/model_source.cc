@@ -1,0 +1,149 @@
+// A smaller model with the same vocabulary writes ahead. It draws with the target's own noise - the
+// same function of (logits, seed, position) - so where both think alike, both draw alike, also at
+// high temperatures (Daliri et al., arXiv 2408.07978). What it thinks is a chain: its first draft,
+// what it says after that, and so on, each step a call of its own. Its masks are the tree's, and
+// its head reads only the rows that they leave.
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "src/decode/draft/source.h"
+#include "src/decode/sampler.h"
+#include "src/text/tokenizer.h"
+
+namespace pawl {
+namespace {
+
+constexpr size_t kMostChain = 8;
+constexpr size_t kChunk = 256;  // rows of a call
+
+class Source : public DraftSource {
+ public:
+  Source(const DraftSetting& setting, std::unique_ptr<Model> model)
+      : setting_(setting), model_(std::move(model)) {}
+  std::unique_ptr<DraftFollower> Follow(const DraftRequest& request) override;
+
+  Model& model() { return *model_; }
+  const DraftSetting& setting() const { return setting_; }
+
+ private:
+  const DraftSetting& setting_;
+  std::unique_ptr<Model> model_;
+};
+
+class Follower : public DraftFollower {
+ public:
+  Follower(Source& source, const DraftRequest& request)
+      : source_(source),
+        options_(request.options != nullptr ? *request.options : GenerateOptions()),
+        sampler_(options_.sampling) {}
+  ~Follower() override {
+    if (sequence_) source_.model().FreeSequence(*sequence_);
+  }
+
+  // a: 1 on the chain, b: how far.
+  DraftCursor Root() override {
+    chain_.clear();
+    return {1, 0};
+  }
+  DraftCursor Next(DraftCursor at, TokenId token) override {
+    if (at.a == 0 || at.b >= chain_.size() || chain_[at.b] != token) return {};
+    return {1, at.b + 1};
+  }
+
+  void Propose(const DraftPlace& place, DraftCursor& cursor,
+               std::vector<DraftProposal>& out) override {
+    if (cursor.a == 0 || cursor.b != chain_.size() || chain_.size() >= kMostChain) return;
+    const TokenId token = Ask(place);
+    if (token == kNoToken) return;
+    chain_.push_back(token);
+    out.push_back({token, static_cast<uint8_t>(chain_.size()), 0.6f});
+  }
+
+ private:
+  TokenId Ask(const DraftPlace& place) {
+    Model& model = source_.model();
+    const size_t n = place.tokens.size() + place.path.size();
+    if (!sequence_) {
+      if (failed_) return kNoToken;
+      const Result<SequenceId> made = model.NewSequence(model.info().context_length);
+      failed_ = !made.ok();
+      if (failed_) return kNoToken;
+      sequence_ = *made;
+    }
+    if (n >= static_cast<size_t>(model.info().context_length)) return kNoToken;
+    std::vector<TokenId> tokens(place.tokens.begin(), place.tokens.end());
+    tokens.insert(tokens.end(), place.path.begin(), place.path.end());
+    size_t same = static_cast<size_t>(
+        std::mismatch(held_.begin(), held_.end(), tokens.begin(), tokens.end()).first -
+        held_.begin());
+    same = std::min(same, tokens.size() - 1);
+    logits_.resize(static_cast<size_t>(model.info().vocabulary_size));
+    held_.resize(same);
+    while (held_.size() < tokens.size()) {
+      const size_t end = std::min(tokens.size(), held_.size() + kChunk);
+      rows_.clear();
+      for (size_t i = held_.size(); i < end; ++i) {
+        rows_.push_back(
+            {.token = tokens[i], .position = static_cast<int32_t>(i), .sequence = *sequence_});
+      }
+      if (end == tokens.size()) {
+        rows_.back().output = 0;
+        if (place.mask != nullptr) rows_.back().allowed = place.mask->words();
+      }
+      if (!model.Forward(rows_, logits_).ok()) {
+        held_.clear();
+        return kNoToken;
+      }
+      held_.assign(tokens.begin(), tokens.begin() + static_cast<ptrdiff_t>(end));
+    }
+    float temperature = options_.sampling.temperature;
+    if (place.at != nullptr && options_.grammar_temperature) {
+      temperature = place.at->temperature().value_or(temperature);
+    }
+    sampler_.set_temperature(temperature);
+    const std::span<const TokenId> all = tokens;
+    const auto known = static_cast<size_t>(
+        std::min({model.info().vocabulary_size, source_.setting().vocabulary_size,
+                  source_.setting().vocabulary->size()}));
+    const Result<TokenId> token =
+        sampler_.Sample(std::span<const float>(logits_).first(known), place.mask, n - place.prompt,
+                        {all.first(place.prompt), all.subspan(place.prompt)});
+    return token.ok() ? *token : kNoToken;
+  }
+
+  Source& source_;
+  const GenerateOptions options_;
+  Sampler sampler_;
+  std::optional<SequenceId> sequence_;
+  bool failed_ = false;
+  std::vector<TokenId> held_;   // what the sequence holds
+  std::vector<TokenId> chain_;  // what it drafted behind the root
+  std::vector<float> logits_;
+  std::vector<Row> rows_;
+};
+
+std::unique_ptr<DraftFollower> Source::Follow(const DraftRequest& request) {
+  return std::make_unique<Follower>(*this, request);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<DraftSource>> MakeModelSource(const DraftSetting& setting) {
+  const std::string& path = setting.options.model;
+  Result<std::shared_ptr<const Tokenizer>> tokenizer = Tokenizer::FromFile(path);
+  if (!tokenizer.ok()) return tokenizer.error();
+  const Result<std::shared_ptr<const Vocabulary>> vocabulary = (*tokenizer)->MakeVocabulary();
+  if (!vocabulary.ok()) return vocabulary.error();
+  const int size = std::min((*vocabulary)->size(), setting.vocabulary->size());
+  for (TokenId t = 0; t < size; ++t) {
+    if ((*vocabulary)->bytes(t) == setting.vocabulary->bytes(t)) continue;
+    return Error{ErrorCode::kInvalid,
+                 "has another vocabulary: token " + std::to_string(t) + " differs", path};
+  }
+  Result<std::unique_ptr<Model>> model = LoadModel(path);
+  if (!model.ok()) return model.error();
+  return std::unique_ptr<DraftSource>(std::make_unique<Source>(setting, *std::move(model)));
+}
+
+}  // namespace pawl

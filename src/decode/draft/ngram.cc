@@ -1,0 +1,159 @@
+// Counts of what came after one to five tokens, over all outputs of the engine whatever their
+// grammar, in a table of fixed size.
+//
+// How long a context should be is not set but measured: the longest context with an entry speaks
+// first, and how often entries of each length and share are right is counted by the drafter, so
+// that lengths that mislead lose their rank. A bucket of the table belongs to one context; a new
+// context takes the place of the one that was seen least.
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "src/decode/draft/source.h"
+
+namespace pawl {
+namespace {
+
+constexpr size_t kOrders = 5, kSlots = 4, kEntries = 1 << 15, kWays = 4;
+constexpr uint16_t kMostCount = 1000;
+
+struct Entry {
+  uint32_t tag = 0;  // 0: free
+  uint16_t total = 0;
+  std::array<uint16_t, kSlots> count = {};
+  std::array<TokenId, kSlots> token = {kNoToken, kNoToken, kNoToken, kNoToken};
+};
+
+uint64_t HashOf(std::span<const TokenId> context) {
+  uint64_t hash = context.size();
+  for (const TokenId token : context) {
+    hash = (hash ^ static_cast<uint32_t>(token)) * 0x9e3779b97f4a7c15u;
+    hash ^= hash >> 29;
+  }
+  return hash;
+}
+
+class Table {
+ public:
+  Table() : entries_(kEntries) {}
+  const Entry* Find(uint64_t hash) const {
+    const size_t first = Place(hash);
+    for (size_t i = 0; i < kWays; ++i) {
+      if (entries_[first + i].tag == Tag(hash)) return &entries_[first + i];
+    }
+    return nullptr;
+  }
+  void Count(uint64_t hash, TokenId token) {
+    Entry* const first = &entries_[Place(hash)];
+    Entry* entry =
+        std::find_if(first, first + kWays, [&](const Entry& e) { return e.tag == Tag(hash); });
+    if (entry == first + kWays) {
+      entry = std::min_element(first, first + kWays,
+                               [](const Entry& a, const Entry& b) { return a.total < b.total; });
+      // Those that stay grow older, so that no bucket is full for good.
+      for (size_t i = 0; i < kWays; ++i) first[i].total -= first[i].total > 1 ? 1 : 0;
+      *entry = Entry();
+      entry->tag = Tag(hash);
+    }
+    if (entry->total >= kMostCount) {
+      entry->total /= 2;
+      for (uint16_t& count : entry->count) count /= 2;
+    }
+    ++entry->total;
+    size_t least = 0;
+    for (size_t i = 0; i < kSlots; ++i) {
+      if (entry->token[i] == token) {
+        ++entry->count[i];
+        return;
+      }
+      if (entry->count[i] < entry->count[least]) least = i;
+    }
+    entry->token[least] = token;
+    entry->count[least] = 1;
+  }
+  int64_t bytes() const { return static_cast<int64_t>(entries_.size() * sizeof(Entry)); }
+
+ private:
+  static uint32_t Tag(uint64_t hash) { return static_cast<uint32_t>(hash >> 32) | 1; }
+  static size_t Place(uint64_t hash) { return hash % (kEntries / kWays) * kWays; }
+  std::vector<Entry> entries_;
+};
+
+class Follower : public DraftFollower {
+ public:
+  explicit Follower(Table& table) : table_(table) {}
+  void Append(std::span<const TokenId> tokens) override {
+    if (!std::exchange(began_, true)) return;  // the prompt is others' text
+    for (const TokenId token : tokens) {
+      const size_t n = std::min(kOrders, last_.size());
+      for (size_t order = 1; order <= n; ++order) {
+        table_.Count(HashOf(std::span(last_).last(order)), token);
+      }
+      last_.push_back(token);
+      if (last_.size() > 64) last_.erase(last_.begin(), last_.end() - kOrders);
+    }
+  }
+  void Propose(const DraftPlace& place, DraftCursor&, std::vector<DraftProposal>& out) override {
+    // The last tokens before the place.
+    std::array<TokenId, kOrders> context;
+    const size_t n = std::min(kOrders, last_.size() + place.path.size());
+    for (size_t i = 0; i < n; ++i) {
+      context[kOrders - 1 - i] = i < place.path.size()
+                                     ? place.path[place.path.size() - 1 - i]
+                                     : last_[last_.size() - 1 - (i - place.path.size())];
+    }
+    const size_t first = out.size();
+    float left = 1;
+    for (size_t order = n; order >= 1 && out.size() - first < 3; --order) {
+      const Entry* entry = table_.Find(HashOf(std::span(context).last(order)));
+      if (entry == nullptr) continue;
+      uint32_t total = 0;
+      for (size_t i = 0; i < kSlots; ++i) {
+        if (entry->count[i] == 0) continue;
+        if (place.Allows(entry->token[i])) {
+          total += entry->count[i];
+        } else {
+          ++place.refused;
+        }
+      }
+      for (size_t i = 0; i < kSlots && total > 0; ++i) {
+        const TokenId token = entry->token[i];
+        if (entry->count[i] == 0 || !place.Allows(token)) continue;
+        if (std::any_of(out.begin() + static_cast<ptrdiff_t>(first), out.end(),
+                        [&](const DraftProposal& p) { return p.token == token; })) {
+          continue;
+        }
+        const float share = static_cast<float>(entry->count[i]) / static_cast<float>(total);
+        if (share < 0.1f) continue;
+        const int level = share > 0.9f ? (entry->count[i] > 3 ? 0 : 1) : share > 0.5f ? 2 : 3;
+        out.push_back({token, static_cast<uint8_t>(order * 4 + static_cast<size_t>(level)),
+                       left * share * static_cast<float>(order) / 6});
+      }
+      left *= 0.5f;
+    }
+  }
+
+ private:
+  Table& table_;
+  std::vector<TokenId> last_;
+  bool began_ = false;
+};
+
+class Source : public DraftSource {
+ public:
+  std::unique_ptr<DraftFollower> Follow(const DraftRequest&) override {
+    return std::make_unique<Follower>(table_);
+  }
+  int64_t bytes() const override { return table_.bytes(); }
+
+ private:
+  Table table_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<DraftSource>> MakeNgramSource(const DraftSetting&) {
+  return std::unique_ptr<DraftSource>(std::make_unique<Source>());
+}
+
+}  // namespace pawl

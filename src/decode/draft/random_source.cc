@@ -1,0 +1,46 @@
+// Any tokens, to see that drafts change nothing whatever they are.
+#include "src/base/random.h"
+#include "src/decode/draft/source.h"
+
+namespace pawl {
+namespace {
+
+class Follower : public DraftFollower {
+ public:
+  explicit Follower(int size) : size_(size) {}
+  void Propose(const DraftPlace& place, DraftCursor&, std::vector<DraftProposal>& out) override {
+    constexpr int kTried = 24, kProposed = 3;
+    const uint64_t position = place.tokens.size() + place.path.size();
+    const size_t first = out.size();
+    for (int i = 0; i < kTried && out.size() < first + kProposed; ++i) {
+      const float u = UniformAt(++draws_, position, static_cast<uint64_t>(i));
+      const auto token = static_cast<TokenId>(u * static_cast<float>(size_));
+      bool fits = token < size_ && place.Allows(token);
+      for (size_t k = first; k < out.size(); ++k) fits &= out[k].token != token;
+      if (fits) out.push_back({token, 0, 0.3f});
+    }
+  }
+
+ private:
+  const int size_;
+  uint64_t draws_ = 0;
+};
+
+class Source : public DraftSource {
+ public:
+  explicit Source(int size) : size_(size) {}
+  std::unique_ptr<DraftFollower> Follow(const DraftRequest&) override {
+    return std::make_unique<Follower>(size_);
+  }
+
+ private:
+  const int size_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<DraftSource>> MakeRandomSource(const DraftSetting& setting) {
+  return std::unique_ptr<DraftSource>(std::make_unique<Source>(setting.vocabulary->size()));
+}
+
+}  // namespace pawl

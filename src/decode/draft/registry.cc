@@ -1,0 +1,112 @@
+// The list of sources. The order is that in which a node asks them.
+#include <algorithm>
+#include <array>
+
+#include "src/decode/draft/source.h"
+
+namespace pawl {
+namespace {
+
+constexpr std::array kEntries = {
+    DraftSourceEntry{"forced", &MakeForcedSource, true, "text that the grammar dictates"},
+    DraftSourceEntry{"literals", &MakeLiteralsSource, true, "keys, enum values and constants"},
+    DraftSourceEntry{"suffix", &MakeSuffixSource, true, "what stood in prompt and output before"},
+    DraftSourceEntry{"history", &MakeHistorySource, true, "outputs under the same grammar"},
+    DraftSourceEntry{"ngram", &MakeNgramSource, true, "counts of short contexts"},
+    DraftSourceEntry{"recycling", &MakeRecyclingSource, true, "the model's runners-up"},
+    DraftSourceEntry{"text", &MakeTextSource, false, "a text file"},
+    DraftSourceEntry{"model", &MakeModelSource, false, "a smaller model"},
+    DraftSourceEntry{"random", &MakeRandomSource, false, "any tokens: for tests"},
+};
+
+}  // namespace
+
+std::span<const DraftSourceEntry> DraftSources() { return kEntries; }
+
+Result<std::vector<size_t>> ParseDraftSources(const DraftOptions& options) {
+  const std::string_view given = options.sources;
+  std::vector<size_t> found;
+  if (given == "off") return found;
+  if (given == "auto" || given == "all") {
+    for (size_t i = 0; i < kEntries.size(); ++i) {
+      const std::string_view name = kEntries[i].name;
+      if (kEntries[i].free || (name == "text" && !options.text_file.empty()) ||
+          (name == "model" && !options.model.empty())) {
+        found.push_back(i);
+      }
+    }
+    return found;
+  }
+  std::array<bool, kEntries.size()> chosen = {};
+  for (size_t begin = 0; begin <= given.size();) {
+    const size_t comma = std::min(given.find(',', begin), given.size());
+    const std::string_view name = given.substr(begin, comma - begin);
+    const auto entry =
+        std::find_if(kEntries.begin(), kEntries.end(),
+                     [&](const DraftSourceEntry& candidate) { return candidate.name == name; });
+    if (entry == kEntries.end()) {
+      std::string names = "off, auto";
+      for (const DraftSourceEntry& known : kEntries) names += std::string(", ") + known.name;
+      return Error{ErrorCode::kInvalid,
+                   "there is no source \"" + std::string(name) + "\"; there are " + names, "draft"};
+    }
+    chosen[static_cast<size_t>(entry - kEntries.begin())] = true;
+    begin = comma + 1;
+  }
+  for (size_t i = 0; i < chosen.size(); ++i) {
+    if (!chosen[i]) continue;
+    const std::string_view name = kEntries[i].name;
+    if (name == "text" && options.text_file.empty()) {
+      return Error{ErrorCode::kInvalid, "the source \"text\" needs a text file", "draft"};
+    }
+    if (name == "model" && options.model.empty()) {
+      return Error{ErrorCode::kInvalid, "the source \"model\" needs a draft model", "draft"};
+    }
+    found.push_back(i);
+  }
+  return found;
+}
+
+namespace {
+
+uint64_t Mix(uint64_t hash, uint64_t value) {
+  hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
+  return hash ^ hash >> 29;
+}
+
+// A short token that is allowed: structure before content, so that the walk soon stands where the
+// grammar's own words are.
+TokenId ShortestAllowed(const Mask& mask, const Constraint& at) {
+  const std::span<const uint32_t> words = mask.words();
+  TokenId least = kNoToken;
+  // Byte tokens stand first in most vocabularies; beyond a few thousand ids it does not matter.
+  for (size_t w = 0; w < words.size() && least == kNoToken; ++w) {
+    for (uint32_t word = words[w]; word != 0 && least == kNoToken; word &= word - 1) {
+      const auto token = static_cast<TokenId>(w * 32) + __builtin_ctz(word);
+      if (at.Advance(token) != nullptr) least = token;
+    }
+  }
+  return least;
+}
+
+}  // namespace
+
+uint64_t FingerprintOf(const Constraint* constraint) {
+  if (constraint == nullptr) return 0;
+  constexpr int kSteps = 5;
+  uint64_t hash = 1;
+  std::shared_ptr<const Constraint> kept;
+  for (int i = 0; i < kSteps; ++i) {
+    const std::shared_ptr<const Mask> mask = constraint->mask();
+    hash = Mix(hash, constraint->accepting() ? 3 : 5);
+    if (mask == nullptr) break;
+    for (const uint32_t word : mask->words()) hash = Mix(hash, word);
+    const TokenId token = ShortestAllowed(*mask, *constraint);
+    if (token == kNoToken) break;
+    kept = constraint->Advance(token);
+    constraint = kept.get();
+  }
+  return hash == 0 ? 1 : hash;
+}
+
+}  // namespace pawl

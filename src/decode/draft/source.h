@@ -1,0 +1,138 @@
+// Where drafts come from: sources that guess the next token at a node of a draft tree.
+//
+// A source is shared by the requests of an engine; what it knows of one request is a follower. The
+// drafter (drafter.h) asks followers for proposals, drops those that the grammar refuses, and tells
+// them what came.
+//
+// To add a source: a file with a Make function, and a line in registry.cc.
+#ifndef PAWL_SRC_DECODE_DRAFT_SOURCE_H_
+#define PAWL_SRC_DECODE_DRAFT_SOURCE_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "grammar/forced_spelling.h"
+#include "pawl/drafts.h"
+#include "pawl/generation.h"
+#include "pawl/mask.h"
+#include "pawl/result.h"
+#include "pawl/vocabulary.h"
+#include "src/decode/constraint.h"
+#include "src/model/model.h"
+
+namespace pawl {
+
+// Where a follower stands in what it knows; what the numbers mean is the source's.
+struct DraftCursor {
+  uint32_t a = 0, b = 0;
+};
+
+// A node of a tree, as a source sees it.
+struct DraftPlace {
+  std::span<const TokenId> tokens;  // prompt and output that there are
+  size_t prompt = 0;                // tokens of the prompt
+  std::span<const TokenId> path;    // drafts after them, up to the node
+  const Constraint* at = nullptr;   // nullptr: anything goes, or (unfiltered) nothing is known
+  const Mask* mask = nullptr;       // of `at`
+  // Proposals that are not allowed will be dropped: do not let them weigh, but count them.
+  bool filtered = true;
+  mutable int refused = 0;
+  bool Allows(TokenId token) const {
+    return !filtered || mask == nullptr ||
+           (static_cast<size_t>(token) / 32 < mask->words().size() && mask->Allows(token));
+  }
+};
+
+// Buckets group proposals that are right about equally often; how often, is counted.
+inline constexpr int kDraftBuckets = 64;
+struct DraftProposal {
+  TokenId token = kNoToken;
+  uint8_t bucket = 0;
+  float chance = 0;  // as long as nothing was counted
+};
+
+struct DraftRequest {
+  std::span<const TokenId> prompt;
+  std::shared_ptr<const Constraint> constraint;
+  uint64_t grammar = 0;  // of FingerprintOf
+  const GenerateOptions* options = nullptr;
+};
+
+// One thread at a time.
+class DraftFollower {
+ public:
+  virtual ~DraftFollower() = default;
+  // Prompt (the first call) and output gained these tokens.
+  virtual void Append(std::span<const TokenId> /*tokens*/) {}
+  // The cursor of the end of what was appended, and after a token from another cursor. Root is
+  // called once for each tree: what a tree needed may be forgotten.
+  virtual DraftCursor Root() { return {}; }
+  virtual DraftCursor Next(DraftCursor /*at*/, TokenId /*token*/) { return {}; }
+  // Adds to `out` what may come after the place, no token twice. May change the cursor.
+  virtual void Propose(const DraftPlace& place, DraftCursor& cursor,
+                       std::vector<DraftProposal>& out) = 0;
+  // What came at a place that Propose was asked about.
+  virtual void Learn(DraftCursor /*cursor*/, TokenId /*came*/) {}
+  virtual bool wants_logits() const { return false; }
+  // The logits at a place where the output came by: after `token`. `mask`: nullptr: all are known.
+  virtual void SeeLogits(TokenId /*token*/, std::span<const float> /*logits*/,
+                         const Mask* /*mask*/) {}
+  // The output has ended.
+  virtual void Finish(std::span<const TokenId> /*output*/) {}
+};
+
+// One thread at a time, its followers included.
+class DraftSource {
+ public:
+  virtual ~DraftSource() = default;
+  virtual std::unique_ptr<DraftFollower> Follow(const DraftRequest& request) = 0;
+  // Memory that is shared between requests.
+  virtual int64_t bytes() const { return 0; }
+  // Writes what is to be kept. Errors: kIo.
+  virtual Status Save() { return {}; }
+};
+
+// What sources are made from. All must outlive them.
+struct DraftSetting {
+  std::shared_ptr<const Vocabulary> vocabulary;
+  Encoder encode;
+  DraftOptions options;
+  int vocabulary_size = 0;  // of the model's logits
+  // Runs of forced text are spelled as the decode loop takes them (GenerateOptions::skip_forced);
+  // false: as the tokenizer spells them behind what is there.
+  bool as_skipped = true;
+};
+
+struct DraftSourceEntry {
+  const char* name;
+  Result<std::unique_ptr<DraftSource>> (*make)(const DraftSetting& setting);
+  bool free;         // part of "all": needs nothing but what is there
+  const char* help;  // a few words
+};
+std::span<const DraftSourceEntry> DraftSources();
+
+// "off", "auto", "all" or names: the entries' indices, in the registry's order. `setting` decides
+// what "auto" takes. Errors: kInvalid, place "draft".
+Result<std::vector<size_t>> ParseDraftSources(const DraftOptions& options);
+
+Result<std::unique_ptr<DraftSource>> MakeForcedSource(const DraftSetting& setting);
+Result<std::unique_ptr<DraftSource>> MakeLiteralsSource(const DraftSetting& setting);
+Result<std::unique_ptr<DraftSource>> MakeSuffixSource(const DraftSetting& setting);
+Result<std::unique_ptr<DraftSource>> MakeHistorySource(const DraftSetting& setting);
+Result<std::unique_ptr<DraftSource>> MakeNgramSource(const DraftSetting& setting);
+Result<std::unique_ptr<DraftSource>> MakeRecyclingSource(const DraftSetting& setting);
+Result<std::unique_ptr<DraftSource>> MakeTextSource(const DraftSetting& setting);
+Result<std::unique_ptr<DraftSource>> MakeModelSource(const DraftSetting& setting);
+Result<std::unique_ptr<DraftSource>> MakeRandomSource(const DraftSetting& setting);
+
+// What a constraint allows at its beginning, as a number that is the same in every run: requests
+// under one grammar have the same. 0 without a constraint.
+uint64_t FingerprintOf(const Constraint* constraint);
+
+}  // namespace pawl
+
+#endif  // PAWL_SRC_DECODE_DRAFT_SOURCE_H_

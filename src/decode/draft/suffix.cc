@@ -1,0 +1,39 @@
+// What stood in this request's prompt and output before: copied values, repeated objects.
+#include "src/decode/draft/suffix_automaton.h"
+#include "src/decode/draft/suffix_proposals.h"
+
+namespace pawl {
+namespace {
+
+class Follower : public DraftFollower {
+ public:
+  void Append(std::span<const TokenId> tokens) override {
+    for (const TokenId token : tokens) text_.Append(token);
+  }
+  DraftCursor Root() override { return CursorOf(text_.Longest()); }
+  DraftCursor Next(DraftCursor at, TokenId token) override {
+    return CursorOf(text_.Next(MatchOf(at), token));
+  }
+  void Propose(const DraftPlace& place, DraftCursor& cursor,
+               std::vector<DraftProposal>& out) override {
+    ProposeFrom(text_, cursor, place, out);
+  }
+
+ private:
+  SuffixAutomaton text_;
+};
+
+class Source : public DraftSource {
+ public:
+  std::unique_ptr<DraftFollower> Follow(const DraftRequest&) override {
+    return std::make_unique<Follower>();
+  }
+};
+
+}  // namespace
+
+Result<std::unique_ptr<DraftSource>> MakeSuffixSource(const DraftSetting&) {
+  return std::unique_ptr<DraftSource>(std::make_unique<Source>());
+}
+
+}  // namespace pawl

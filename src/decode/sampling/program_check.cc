@@ -1,0 +1,318 @@
+// A program as a check: lines of JSON to and from a process that stays.
+//
+// The process reads a socket, so that writing to one that has ended is an error and no signal, and
+// leads a process group, so that what it started ends with it. A question is written, an answer is
+// waited for until the time limit; whatever else happens costs the process its life and the
+// question its answer. The next question starts another one.
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <charconv>
+#include <condition_variable>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "pawl/check.h"
+#include "src/base/json.h"
+#include "src/base/utf8.h"
+#include "src/decode/sampling/step_law.h"
+
+extern char** environ;
+
+namespace pawl {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::string SystemMessage(int error) { return std::strerror(error); }
+
+// One running program. One thread at a time.
+class Process {
+ public:
+  static Result<std::unique_ptr<Process>> Start(const std::vector<std::string>& command) {
+    int in[2], out[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, in) != 0) return NotStarted(command);
+    if (pipe2(out, O_CLOEXEC) != 0) {
+      const Error error = NotStarted(command);
+      close(in[0]);
+      close(in[1]);
+      return error;
+    }
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, in[1], STDIN_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
+    posix_spawnattr_t attributes;
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+    std::vector<char*> arguments;
+    for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+    arguments.push_back(nullptr);
+    pid_t pid = -1;
+    const int error =
+        posix_spawnp(&pid, arguments[0], &actions, &attributes, arguments.data(), environ);
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&actions);
+    close(in[1]);
+    close(out[1]);
+    if (error != 0) {
+      close(in[0]);
+      close(out[0]);
+      return Error{ErrorCode::kIo, "cannot be started: " + SystemMessage(error), command[0]};
+    }
+    fcntl(in[0], F_SETFL, O_NONBLOCK);
+    fcntl(out[0], F_SETFL, O_NONBLOCK);
+    return std::unique_ptr<Process>(new Process(pid, in[0], out[0]));
+  }
+
+  ~Process() {
+    kill(-pid_, SIGKILL);
+    kill(pid_, SIGKILL);
+    close(in_);
+    close(out_);
+    while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  // Writes the line and reads one. Errors: kLimit when the time is over, kIo when the program ended
+  // or its line is too long.
+  Result<std::string> Ask(std::string_view line, Clock::time_point until, size_t most) {
+    std::string answer;
+    size_t written = 0;
+    for (;;) {
+      pollfd fds[2] = {{out_, POLLIN, 0}, {in_, POLLOUT, 0}};
+      const bool writing = written < line.size();
+      const auto left =
+          std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
+      if (left <= 0) return Error{ErrorCode::kLimit, "did not answer in time", ""};
+      const int ready = poll(fds, writing ? 2 : 1, static_cast<int>(std::min<int64_t>(left, 1000)));
+      if (ready < 0 && errno != EINTR) return Ended();
+      if (ready <= 0) continue;
+      if (writing && fds[1].revents != 0) {
+        const ssize_t n = send(in_, line.data() + written, line.size() - written, MSG_NOSIGNAL);
+        if (n < 0 && errno != EAGAIN && errno != EINTR) return Ended();
+        if (n > 0) written += static_cast<size_t>(n);
+      }
+      if (fds[0].revents == 0) continue;
+      char buffer[4096];
+      const ssize_t n = read(out_, buffer, sizeof buffer);
+      if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) return Ended();
+      if (n > 0) answer.append(buffer, static_cast<size_t>(n));
+      const size_t end = answer.find('\n');
+      if (end != std::string::npos) {
+        if (end + 1 != answer.size()) {
+          return Error{ErrorCode::kIo, "wrote more than one line for a question", ""};
+        }
+        answer.resize(end);
+        return answer;
+      }
+      if (answer.size() > most) return Error{ErrorCode::kIo, "wrote a line that is too long", ""};
+    }
+  }
+
+ private:
+  Process(pid_t pid, int in, int out) : pid_(pid), in_(in), out_(out) {}
+  static Error NotStarted(const std::vector<std::string>& command) {
+    return Error{ErrorCode::kIo, "cannot be started: " + SystemMessage(errno), command[0]};
+  }
+  static Error Ended() { return Error{ErrorCode::kIo, "ended without an answer", ""}; }
+
+  pid_t pid_;
+  int in_, out_;
+};
+
+// The text as a JSON string: a character that is cut at the end is left out.
+std::string QuoteText(std::string_view text) {
+  text = text.substr(0, CompleteUtf8Prefix(text));
+  if (FindInvalidUtf8(text) == std::string_view::npos) return json::Quote(text);
+  return json::Quote(EncodeCodepoints(DecodeCodepoints(text)));
+}
+
+std::string QuestionLine(int64_t id, const CheckQuestion& question) {
+  std::string line =
+      "{\"id\":" + std::to_string(id) + ",\"text\":" + QuoteText(question.text) + ",\"tokens\":[";
+  for (size_t i = 0; i < question.tokens.size(); ++i) {
+    line += (i > 0 ? "," : "") + std::to_string(question.tokens[i]);
+  }
+  line += "],\"ended\":";
+  line += question.ended ? "true}\n" : "false}\n";
+  return line;
+}
+
+// The processes of one program: made when they are needed, kept while they answer.
+class Pool {
+ public:
+  explicit Pool(const ProgramCheckOptions& options) : options_(options) {}
+
+  // The member `key` of the answer. Errors: kLimit, kIo and kInvalid as `why` there was none, which
+  // end one process; `fatal` when the program cannot be started or has failed too often.
+  Result<json::Value> Ask(const CheckQuestion& question, const char* key, bool& fatal) const {
+    fatal = false;
+    std::unique_ptr<Process> process = Take();
+    if (process == nullptr) {
+      Result<std::unique_ptr<Process>> started = Process::Start(options_.command);
+      if (!started.ok()) {
+        Return(nullptr);
+        fatal = true;
+        return started.error();
+      }
+      process = *std::move(started);
+    }
+    const int64_t id = next_id_.fetch_add(1);
+    Result<json::Value> answer = Read(*process, id, question, key);
+    if (answer.ok()) {
+      failures_ = 0;
+      Return(std::move(process));
+      return answer;
+    }
+    process.reset();
+    Return(nullptr);
+    Error error = answer.error();
+    error.place = options_.command[0];
+    const int failures = failures_.fetch_add(1) + 1;
+    if (failures >= options_.max_failures) {
+      fatal = true;
+      error.message += " (" + std::to_string(failures) + " times in a row)";
+    }
+    return error;
+  }
+
+ private:
+  Result<json::Value> Read(Process& process, int64_t id, const CheckQuestion& question,
+                           const char* key) const {
+    const Result<std::string> line = process.Ask(
+        QuestionLine(id, question), Clock::now() + options_.time_limit, options_.max_answer_bytes);
+    if (!line.ok()) return line.error();
+    const Result<json::Value> answer = json::Parse(*line);
+    if (!answer.ok()) return Error{ErrorCode::kInvalid, "wrote a line that is no JSON", ""};
+    const json::Value* number = answer->Find("id");
+    if (number == nullptr || number->text != std::to_string(id)) {
+      return Error{ErrorCode::kInvalid, "wrote a line without the \"id\" of the question", ""};
+    }
+    const json::Value* value = answer->Find(key);
+    if (value == nullptr) {
+      return Error{ErrorCode::kInvalid, std::string("wrote an answer without \"") + key + "\"", ""};
+    }
+    return *value;
+  }
+
+  // One that is idle, or nullptr where the caller may start another one.
+  std::unique_ptr<Process> Take() const {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return !idle_.empty() || busy_ < options_.processes; });
+    ++busy_;
+    if (idle_.empty()) return nullptr;
+    std::unique_ptr<Process> process = std::move(idle_.back());
+    idle_.pop_back();
+    return process;
+  }
+  void Return(std::unique_ptr<Process> process) const {
+    {
+      const std::lock_guard lock(mutex_);
+      --busy_;
+      if (process != nullptr) idle_.push_back(std::move(process));
+    }
+    changed_.notify_one();
+  }
+
+  ProgramCheckOptions options_;
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  mutable std::vector<std::unique_ptr<Process>> idle_;
+  mutable int busy_ = 0;
+  mutable std::atomic<int64_t> next_id_{1};
+  mutable std::atomic<int> failures_{0};  // one after another
+};
+
+class ProgramCheck : public Check {
+ public:
+  explicit ProgramCheck(const ProgramCheckOptions& options)
+      : granularity_(options.granularity), pool_(options), name_(options.command[0]) {}
+  CheckGranularity granularity() const override { return granularity_; }
+  Result<Verdict> Judge(const CheckQuestion& question) const override {
+    bool fatal = false;
+    const Result<json::Value> answer = pool_.Ask(question, "verdict", fatal);
+    if (!answer.ok() && fatal) return answer.error();
+    if (!answer.ok()) return Verdict::kUnknown;
+    if (answer->type == json::Type::kString) {
+      if (answer->text == "dead") return Verdict::kDead;
+      if (answer->text == "live") return Verdict::kLive;
+      if (answer->text == "accept") return Verdict::kAccept;
+      if (answer->text == "unknown") return Verdict::kUnknown;
+    }
+    return Error{ErrorCode::kInvalid,
+                 "a \"verdict\" is \"dead\", \"live\", \"accept\" or \"unknown\", not " +
+                     json::Dump(*answer),
+                 name_};
+  }
+
+ private:
+  CheckGranularity granularity_;
+  Pool pool_;
+  std::string name_;
+};
+
+class ProgramCritic : public Critic {
+ public:
+  explicit ProgramCritic(const ProgramCheckOptions& options)
+      : pool_(options), name_(options.command[0]) {}
+  Result<double> Score(const CheckQuestion& question) const override {
+    bool fatal = false;
+    const Result<json::Value> answer = pool_.Ask(question, "score", fatal);
+    if (!answer.ok()) return answer.error();
+    if (answer->type == json::Type::kNull) return kNoMass;
+    double score = 0;
+    const std::string& digits = answer->text;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), score);
+    if (answer->type != json::Type::kNumber || error != std::errc()) {
+      return Error{ErrorCode::kInvalid,
+                   "a \"score\" is a number or null, not " + json::Dump(*answer), name_};
+    }
+    return score;
+  }
+
+ private:
+  Pool pool_;
+  std::string name_;
+};
+
+Status CheckOptions(const ProgramCheckOptions& options) {
+  const auto bad = [](const char* place, const char* message) {
+    return Error{ErrorCode::kInvalid, message, place};
+  };
+  if (options.command.empty() || options.command[0].empty()) {
+    return bad("command", "names no program");
+  }
+  if (options.time_limit.count() <= 0) return bad("time_limit", "must be above 0");
+  if (options.max_failures < 1) return bad("max_failures", "must be at least 1");
+  if (options.processes < 1) return bad("processes", "must be at least 1");
+  return {};
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const Check>> MakeProgramCheck(const ProgramCheckOptions& options) {
+  if (Status status = CheckOptions(options); !status.ok()) return status.error();
+  return MakeCachedCheck(std::make_shared<ProgramCheck>(options), options.cache);
+}
+
+Result<std::shared_ptr<const Critic>> MakeProgramCritic(const ProgramCheckOptions& options) {
+  if (Status status = CheckOptions(options); !status.ok()) return status.error();
+  return std::shared_ptr<const Critic>(std::make_shared<ProgramCritic>(options));
+}
+
+}  // namespace pawl

@@ -1,0 +1,50 @@
+// A run of a sampler from what a caller has: a model, a prompt, a constraint, options. And the
+// probability of tokens.
+#ifndef PAWL_SRC_DECODE_SAMPLING_RUN_H_
+#define PAWL_SRC_DECODE_SAMPLING_RUN_H_
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "pawl/result.h"
+#include "pawl/sampling.h"
+#include "pawl/vocabulary.h"
+#include "src/base/thread_pool.h"
+#include "src/decode/constraint.h"
+#include "src/decode/sampling/oracle_trie.h"
+#include "src/model/model.h"
+
+namespace pawl {
+
+struct SamplerInput {
+  Model& model;
+  const Vocabulary& vocabulary;
+  std::vector<TokenId> prompt;
+  std::shared_ptr<const Constraint> constraint;  // nullptr: none
+  ThreadPool& pool;
+  Model* proposal = nullptr;
+  // What kAligned, kAdaptive and kExact learn is kept here; nullptr: for this run alone. It is of
+  // one model, prompt, constraint, temperature, max_tokens and set of checks; kAdaptive needs one
+  // of its own.
+  OracleTrie* trie = nullptr;
+};
+
+// Errors: kInvalid with the option as place; kLimit for a prompt that is too long ("prompt"); those
+// of the model and the checks.
+Result<SamplerResult> RunSampler(const SamplerInput& input, const SamplerOptions& options);
+
+// log P(token i | prompt and the tokens before it), by token, at this temperature, without a mask.
+// Errors: kInvalid with "prompt", "tokens" or "temperature" as place, kLimit, those of the model.
+Result<std::vector<double>> ScoreTokens(Model& model, std::span<const TokenId> prompt,
+                                        std::span<const TokenId> tokens, double temperature);
+
+// "awrs", ...; nullopt where there is no such name.
+std::optional<SamplerKind> SamplerNamed(std::string_view name);
+const char* NameOf(SamplerKind kind);
+
+}  // namespace pawl
+
+#endif  // PAWL_SRC_DECODE_SAMPLING_RUN_H_

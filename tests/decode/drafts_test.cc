@@ -1,0 +1,459 @@
+// Drafts change nothing: every output with drafts is the one without, for every source, also for
+// sources that are always right, always wrong or random; over tiny models of three families, all
+// kinds of constraints, temperatures, penalties, budgets and callbacks, alone and in batches.
+//
+// PAWL_DRAFT_SEEDS sets how many seeds a cell has, PAWL_DRAFT_ALL_SEEDS how many for all sources
+// together; the default keeps the suite short.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pawl/compiler.h"
+#include "src/decode/batch.h"
+#include "src/decode/draft/drafter.h"
+#include "src/decode/session.h"
+#include "src/model/model.h"
+#include "src/model/random_weights.h"
+#include "tests/model/model_test_util.h"
+
+namespace pawl {
+namespace {
+
+constexpr TokenId kEnd = 2;
+
+int SeedsFromEnvironment(const char* name, int otherwise) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? std::max(1, std::atoi(value)) : otherwise;
+}
+
+// All of ASCII that is printed and some longer tokens: 130, as the smallest models have.
+std::shared_ptr<const Vocabulary> TestVocabulary() {
+  VocabularyInit init;
+  init.tokens = {"<pad>", "<s>", "</s>"};
+  for (char c = ' '; c <= '~'; ++c) init.tokens.push_back(std::string(1, c));
+  for (const char* longer :
+       {"\n", "{\"", "\":", "\",",   "\"}",  "na", "name", "me",    "true", "fal", "se",
+        "nu", "ll",  "red", "green", "blue", "co", "lor",  "\":\"", "\":{", "siz", "size",
+        "er", "in",  "th",  "10",    "00",   "]}", "[{",   "},",    ",\"",  "<a>"}) {
+    init.tokens.push_back(longer);
+  }
+  init.tokens.resize(130, "<x>");
+  init.special = {0, 1, 2};
+  for (TokenId t = 0; t < 130; ++t) {
+    if (init.tokens[static_cast<size_t>(t)] == "<x>") init.special.push_back(t);
+  }
+  init.end_tokens = {kEnd};
+  auto vocabulary = Vocabulary::Create(std::move(init));
+  EXPECT_TRUE(vocabulary.ok());
+  return *vocabulary;
+}
+
+Encoder LongestFirst(const std::shared_ptr<const Vocabulary>& vocabulary) {
+  return [vocabulary](std::string_view text) {
+    std::vector<TokenId> tokens;
+    while (!text.empty()) {
+      const TokenId token = vocabulary->LongestPrefix(text);
+      if (token == kNoToken) return std::vector<TokenId>();
+      tokens.push_back(token);
+      text.remove_prefix(vocabulary->bytes(token).size());
+    }
+    return tokens;
+  };
+}
+
+std::shared_ptr<const Constraint> Make(const Compiler& compiler, const std::string& kind) {
+  Result<Grammar> grammar = Error{};
+  if (kind == "none") return nullptr;
+  if (kind == "schema") {
+    grammar = compiler.CompileJsonSchema(R"({"type":"object","properties":{
+      "name":{"type":"string","maxLength":9},"color":{"enum":["red","green","blue"]},
+      "size":{"type":"integer"},"sizes":{"type":"array","items":{"enum":["red",10,true,null]},
+      "maxItems":4}},"required":["name","color","sizes"],"additionalProperties":false})");
+  } else if (kind == "lark") {
+    grammar = compiler.CompileGrammar("start: (\"name\" \"=\" /[a-z]{1,4}/ \";\"){1,5}",
+                                      GrammarLanguage::kLark);
+  } else if (kind == "regex") {
+    grammar = compiler.CompileRegex("(red|green|blue)(,(red|green|blue|[0-9]{1,3})){2,6}");
+  } else {
+    grammar = compiler.CompileStructuralTag(
+        R"({"type":"structural_tag","format":{"type":"sequence","elements":[
+        {"type":"tag","begin":"<a>","content":{"type":"regex","pattern":"[a-z ]{0,12}"},
+        "end":"</a>"},{"type":"json_schema","json_schema":{"type":"object","properties":{
+        "name":{"enum":["red","green"]}},"required":["name"],"additionalProperties":false}}]}})");
+  }
+  EXPECT_TRUE(grammar.ok()) << kind << ": " << grammar.error().ToString();
+  return MakeConstraint(*grammar);
+}
+
+// Knows what comes, and drafts that, or anything but that.
+class KnowingSource : public DraftSource {
+ public:
+  using Known = std::map<uint64_t, std::vector<TokenId>>;  // outputs by seed
+  KnowingSource(const Known& known, bool right) : known_(known), right_(right) {}
+
+  std::unique_ptr<DraftFollower> Follow(const DraftRequest& request) override {
+    class Follower : public DraftFollower {
+     public:
+      Follower(const std::vector<TokenId>& output, bool right) : output_(output), right_(right) {}
+      void Propose(const DraftPlace& place, DraftCursor&,
+                   std::vector<DraftProposal>& out) override {
+        const size_t at = place.tokens.size() - place.prompt + place.path.size();
+        const TokenId truth = at < output_.size() ? output_[at] : kEnd;
+        if (right_) out.push_back({truth, 0, 0.9f});
+        for (TokenId t = 3, n = 0; !right_ && t < 130 && n < 3; ++t) {
+          if (t == truth || !place.Allows(t)) continue;
+          out.push_back({t, 0, 0.9f});
+          ++n;
+        }
+      }
+
+     private:
+      const std::vector<TokenId>& output_;
+      bool right_;
+    };
+    return std::make_unique<Follower>(known_.at(request.options->sampling.seed), right_);
+  }
+
+ private:
+  const Known& known_;
+  bool right_;
+};
+
+struct Case {
+  uint64_t seed;
+  float temperature;
+};
+
+class DraftsTest : public ::testing::Test {
+ protected:
+  GenerateOptions OptionsOf(const Case& c, std::string* told) const {
+    GenerateOptions options;
+    options.sampling.temperature = c.temperature;
+    options.sampling.seed = c.seed;
+    options.max_tokens = c.seed % 5 == 1 ? 30 : 60;
+    if (c.seed % 4 == 1) options.sampling.repetition_penalty = 1.3f;
+    if (c.seed % 4 == 2) options.sampling.frequency_penalty = 0.4f;
+    if (c.seed % 4 == 3) options.sampling.top_k = 7;
+    if (c.seed % 6 == 2) options.sampling.top_p = 0.8f;
+    if (c.seed % 9 == 4) options.skip_forced = false;
+    if (c.seed % 3 == 2) {
+      options.logprobs = 2;
+      options.mask_surprise = c.seed % 2 == 0;
+      options.logit_bias = {{40, 1.5f}, {70, -2.0f}};
+      options.on_report = [told](const TokenReport& report) {
+        // All that is told of a token, to the last bit.
+        *told += std::to_string(report.allowed) + "," +
+                 std::to_string(std::bit_cast<uint32_t>(report.logprob)) + "," +
+                 std::to_string(std::bit_cast<uint32_t>(report.surprise));
+        for (const TokenLogprob& top : report.top) *told += ":" + std::to_string(top.token);
+        return true;
+      };
+    }
+    const bool stops = c.seed % 7 == 3;
+    options.on_token = [told, stops](TokenId, std::string_view bytes) {
+      *told += bytes;
+      // A stop string that tokens may cross.
+      return !stops || told->find("d\"") == std::string::npos;
+    };
+    return options;
+  }
+
+  std::vector<TokenId> PromptOf(const Case& c) const {
+    std::string text = "{\"name\":\"green er\",\"color\":\"red\"} ";
+    text += std::string(c.seed % 30, 'x') + " <a>name=er;</a>";
+    return encode_(text);
+  }
+
+  struct Output {
+    std::vector<TokenId> tokens;
+    std::string text, told, error;
+    StopReason stop = StopReason::kEnd;
+    friend bool operator==(const Output&, const Output&) = default;
+  };
+
+  // In batches of so many.
+  std::vector<Output> Run(Model& model, const std::shared_ptr<const Constraint>& constraint,
+                          const std::vector<Case>& cases, int batch,
+                          std::shared_ptr<Drafter> drafter, BatchStats* stats = nullptr) {
+    BatchOptions options;
+    options.max_batch = batch;
+    options.max_rows = batch == 1 ? 256 : 96;
+    options.threads = batch == 1 ? 1 : 2;
+    options.drafter = std::move(drafter);
+    BatchEngine engine(model, vocabulary_, encode_, options);
+    std::vector<Output> outputs(cases.size());
+    for (size_t i = 0; i < cases.size(); ++i) {
+      BatchRequest request;
+      request.prompt = PromptOf(cases[i]);
+      request.constraint = constraint;
+      request.options = OptionsOf(cases[i], &outputs[i].told);
+      request.done = [&outputs, i](Result<Generation> output) {
+        if (!output.ok()) {
+          outputs[i].error = output.error().ToString();
+          return;
+        }
+        outputs[i].tokens = output->tokens;
+        outputs[i].text = output->text;
+        outputs[i].stop = output->stop;
+      };
+      engine.Add(std::move(request));
+    }
+    while (engine.Step()) {
+    }
+    if (stats != nullptr) *stats = engine.stats();
+    return outputs;
+  }
+
+  std::shared_ptr<Drafter> MakeDrafter(const std::string& name, const KnowingSource::Known& known,
+                                       bool filter, bool always, const Model& model) {
+    DraftSetting setting;
+    setting.vocabulary = vocabulary_;
+    setting.encode = encode_;
+    setting.vocabulary_size = model.info().vocabulary_size;
+    setting.options.sources = name == "wrong" || name == "right" ? "off" : name;
+    setting.options.always = always;
+    setting.options.filter = filter;
+    const auto indices = ParseDraftSources(setting.options);
+    EXPECT_TRUE(indices.ok());
+    std::vector<Drafter::Named> more;
+    if (name == "wrong" || name == "right") {
+      more.push_back({name, std::make_unique<KnowingSource>(known, name == "right")});
+    }
+    auto drafter = Drafter::Make(std::move(setting), *indices, std::move(more));
+    EXPECT_TRUE(drafter.ok());
+    return *std::move(drafter);
+  }
+
+  std::shared_ptr<const Vocabulary> vocabulary_ = TestVocabulary();
+  Encoder encode_ = LongestFirst(vocabulary_);
+  Compiler compiler_{vocabulary_};
+};
+
+TEST_F(DraftsTest, EveryOutputIsTheOneWithoutDrafts) {
+  const int seeds = SeedsFromEnvironment("PAWL_DRAFT_SEEDS", 2);
+  const int all_seeds = SeedsFromEnvironment("PAWL_DRAFT_ALL_SEEDS", 5);
+  int64_t accepted = 0, compared = 0, closed = 0, cancelled = 0;
+  std::map<std::string, int64_t> accepted_by;
+  for (const char* family : {"llama-fp32-tied", "qwen3-bf16", "gemma2-bf16"}) {
+    const auto model = LoadGolden(family);
+    ASSERT_NE(model, nullptr);
+    for (const char* kind : {"none", "schema", "lark", "regex", "tag"}) {
+      const auto constraint = Make(compiler_, kind);
+      for (const float temperature : {0.0f, 0.7f, 1.5f}) {
+        std::vector<Case> cases;
+        for (int i = 0; i < std::max(seeds, all_seeds); ++i) {
+          cases.push_back({static_cast<uint64_t>(i), temperature});
+        }
+        const std::vector<Output> plain = Run(*model, constraint, cases, 1, nullptr);
+        KnowingSource::Known known;
+        for (size_t i = 0; i < cases.size(); ++i) {
+          known[cases[i].seed] = plain[i].tokens;
+          closed += plain[i].stop == StopReason::kClosed;
+          cancelled += plain[i].stop == StopReason::kCancelled;
+          ASSERT_EQ(plain[i].error, "");
+        }
+        for (const std::string name :
+             {"forced", "literals", "suffix", "history", "ngram", "recycling", "random", "wrong",
+              "right", "all", "all-unfiltered", "all-weighed"}) {
+          std::vector<Case> some = cases;
+          const bool all = name.starts_with("all");
+          some.resize(static_cast<size_t>(all ? all_seeds : seeds));
+          for (const int batch : {1, 8}) {
+            const auto drafter = MakeDrafter(all ? "all" : name, known, name != "all-unfiltered",
+                                             name != "all-weighed", *model);
+            BatchStats stats;
+            const std::vector<Output> drafted =
+                Run(*model, constraint, some, batch, drafter, &stats);
+            for (size_t i = 0; i < some.size(); ++i) {
+              ASSERT_TRUE(drafted[i] == plain[i])
+                  << family << ", " << kind << ", " << name << ", batch " << batch
+                  << ", temperature " << temperature << ", seed " << i << ": \"" << drafted[i].text
+                  << "\" instead of \"" << plain[i].text << "\" " << drafted[i].error;
+              ++compared;
+            }
+            accepted_by[name] += stats.accepted;
+            accepted += stats.accepted;
+            if (name == "wrong") {
+              ASSERT_EQ(stats.accepted, 0);
+            }
+            if (name == "wrong" || name == "right") {
+              ASSERT_GT(stats.drafts, 0);
+            }
+          }
+        }
+      }
+    }
+  }
+  // The cells say something: every source was right at times, outputs ended in every way.
+  for (const auto& [name, count] : accepted_by) {
+    if (name != "wrong") {
+      EXPECT_GT(count, 0) << name;
+    }
+    RecordProperty(name, static_cast<int>(count));
+  }
+  EXPECT_GT(accepted, 1000);
+  EXPECT_GT(closed, 0);
+  EXPECT_GT(cancelled, 0);
+  RecordProperty("compared", static_cast<int>(compared));
+}
+
+TEST_F(DraftsTest, SourcesThatKnowTakeFewSteps) {
+  const auto model = LoadGolden("llama-fp32-tied");
+  const auto constraint = Make(compiler_, "none");
+  const std::vector<Case> cases = {{0, 0.7f}};
+  BatchStats plain, right;
+  const std::vector<Output> output = Run(*model, constraint, cases, 1, nullptr, &plain);
+  const KnowingSource::Known known = {{0, output[0].tokens}};
+  Run(*model, constraint, cases, 1, MakeDrafter("right", known, true, true, *model), &right);
+  const auto tokens = static_cast<int64_t>(output[0].tokens.size());
+  ASSERT_GE(tokens, 17);
+  // Sixteen drafts and the token behind them.
+  EXPECT_LE(right.steps, 3 + tokens / 17);
+  EXPECT_LT(right.steps, plain.steps);
+  EXPECT_EQ(right.failed_drafts, 0);
+}
+
+// The budget counts tokens, not steps: at every budget the output is closed as without drafts.
+TEST_F(DraftsTest, EveryBudgetClosesTheSame) {
+  const auto model = LoadGolden("qwen3-bf16");
+  const auto constraint = Make(compiler_, "schema");
+  for (int budget = 20; budget < 64; ++budget) {
+    std::optional<Generation> outputs[2];
+    for (const bool drafts : {false, true}) {
+      BatchOptions options;
+      if (drafts) options.drafter = MakeDrafter("all", {}, true, true, *model);
+      BatchEngine engine(*model, vocabulary_, encode_, options);
+      // The history knows the output from the second time on.
+      for (int round = 0; round < 2; ++round) {
+        GenerateOptions generate;
+        generate.sampling = {.temperature = 0.9f, .seed = static_cast<uint64_t>(budget)};
+        generate.max_tokens = budget;
+        engine.Add({.prompt = encode_("name"),
+                    .constraint = constraint,
+                    .options = generate,
+                    .done = [&](Result<Generation> output) {
+                      if (output.ok()) outputs[drafts] = *std::move(output);
+                    }});
+        while (engine.Step()) {
+        }
+      }
+    }
+    ASSERT_EQ(outputs[0].has_value(), outputs[1].has_value());
+    if (!outputs[0]) continue;
+    EXPECT_EQ(outputs[0]->text, outputs[1]->text) << budget;
+    EXPECT_EQ(outputs[0]->stop, outputs[1]->stop) << budget;
+  }
+}
+
+// 10^6 draws over 16 tokens: the tokens that come with drafts have the distribution of the softmax,
+// over all tokens and over those that a mask allows.
+TEST_F(DraftsTest, DrawsHaveTheirDistribution) {
+  class SixteenModel : public Model {
+   public:
+    SixteenModel() {
+      info_.vocabulary_size = 16;
+      info_.context_length = 1 << 20;
+    }
+    const ModelInfo& info() const override { return info_; }
+    Result<SequenceId> NewSequence(int) override { return 0; }
+    void FreeSequence(SequenceId) override {}
+    void Truncate(SequenceId, int) override {}
+    Status Forward(std::span<const Row> rows, std::span<float> logits) override {
+      for (const Row& row : rows) {
+        for (size_t v = 0; v < 16 && row.output >= 0; ++v) {
+          logits[static_cast<size_t>(row.output) * 16 + v] = Logit(v);
+        }
+      }
+      return {};
+    }
+    Status CommitTree(SequenceId, int) override { return {}; }
+    static float Logit(size_t v) { return 0.37f * static_cast<float>((v * 7) % 16) - 2; }
+
+   private:
+    ModelInfo info_;
+  };
+  VocabularyInit init;
+  for (int i = 0; i < 16; ++i) init.tokens.push_back(std::string(1, static_cast<char>('a' + i)));
+  const auto vocabulary = *Vocabulary::Create(std::move(init));
+  const Compiler compiler(vocabulary);
+  constexpr int kDraws = 500'000;
+  for (const bool masked : {false, true}) {
+    SixteenModel model;
+    DraftSetting setting;
+    setting.vocabulary = vocabulary;
+    setting.vocabulary_size = 16;
+    setting.options.sources = "suffix,ngram,random";
+    setting.options.always = true;
+    setting.options.nodes = 6;
+    const auto indices = ParseDraftSources(setting.options);
+    BatchOptions options;
+    options.drafter = *Drafter::Make(std::move(setting), *indices);
+    BatchEngine engine(model, vocabulary, {}, options);
+    const auto grammar = compiler.CompileRegex("[acegj-p]*");
+    std::vector<int> counts(16);
+    int left = kDraws;
+    constexpr int kPart = 5000;
+    for (int part = 0; part < kDraws / kPart; ++part) {
+      GenerateOptions generate;
+      generate.sampling = {.temperature = 0.9f, .seed = static_cast<uint64_t>(100 + part)};
+      generate.max_tokens = kPart;
+      engine.Add({.prompt = {0},
+                  .constraint = masked ? MakeConstraint(*grammar) : nullptr,
+                  .options = generate,
+                  .done = [&](Result<Generation> output) {
+                    ASSERT_TRUE(output.ok());
+                    for (const TokenId t : output->tokens) ++counts[static_cast<size_t>(t)];
+                    left -= static_cast<int>(output->tokens.size());
+                  }});
+    }
+    while (engine.Step()) {
+    }
+    ASSERT_EQ(left, 0);
+    EXPECT_GT(engine.stats().accepted, kDraws / 20);
+    double sum = 0;
+    const auto allowed = [&](size_t v) {
+      return !masked ||
+             std::string("acegjklmnop").find(static_cast<char>('a' + v)) != std::string::npos;
+    };
+    const auto weight = [&](size_t v) {
+      return allowed(v) ? std::exp(double{SixteenModel::Logit(v)} / 0.9) : 0;
+    };
+    for (size_t v = 0; v < 16; ++v) sum += weight(v);
+    double chi = 0;
+    for (size_t v = 0; v < 16; ++v) {
+      const double expected = kDraws * weight(v) / sum;
+      if (!allowed(v)) {
+        EXPECT_EQ(counts[v], 0);
+        continue;
+      }
+      chi += (counts[v] - expected) * (counts[v] - expected) / expected;
+    }
+    // The 99.9 % quantiles for 15 and 10 degrees of freedom.
+    EXPECT_LT(chi, masked ? 29.6 : 37.7);
+  }
+}
+
+TEST(DraftSourcesTest, NamesAreChecked) {
+  const auto parse = [](const std::string& names) { return ParseDraftSources({.sources = names}); };
+  EXPECT_EQ(parse("off")->size(), 0u);
+  EXPECT_EQ(parse("auto")->size(), 6u);
+  EXPECT_EQ(parse("suffix,forced")->size(), 2u);
+  EXPECT_EQ(parse("suffix,wishes").error().ToString(),
+            "draft: there is no source \"wishes\"; there are off, auto, forced, literals, suffix, "
+            "history, ngram, recycling, text, model, random");
+  EXPECT_FALSE(parse("").ok());
+  EXPECT_FALSE(parse("text").ok());
+  EXPECT_FALSE(parse("model").ok());
+}
+
+}  // namespace
+}  // namespace pawl

@@ -1,0 +1,199 @@
+// Checks: grammars, memories of answers, programs that answer, are late, lie or die.
+#include "pawl/check.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "src/decode/sampling/asking.h"
+#include "tests/sampling/toy_model.h"
+
+namespace pawl {
+namespace {
+
+TEST(CheckTest, AGrammarAsACheck) {
+  const Toy toy(FairBits);
+  const auto check = MakeGrammarCheck(toy.Compile("01?1"));
+  const auto judge = [&](std::string_view text) {
+    return *check->Judge({.text = text, .tokens = {}});
+  };
+  EXPECT_EQ(judge(""), Verdict::kLive);
+  EXPECT_EQ(judge("0"), Verdict::kLive);
+  EXPECT_EQ(judge("01"), Verdict::kAccept);
+  EXPECT_EQ(judge("011"), Verdict::kAccept);
+  EXPECT_EQ(judge("0111"), Verdict::kDead);
+  EXPECT_EQ(judge("1"), Verdict::kDead);
+}
+
+// When each granularity is asked, and about what.
+TEST(CheckTest, Granularities) {
+  std::vector<std::string> asked;
+  const auto of = [&](CheckGranularity granularity) {
+    return MakeCheck(granularity, [&](const CheckQuestion& q) -> Result<Verdict> {
+      asked.push_back(std::string(q.text) + (q.ended ? "$" : "") + std::to_string(q.tokens.size()));
+      return Verdict::kUnknown;
+    });
+  };
+  int64_t count = 0;
+  const std::string text = "ab";
+  const std::vector<TokenId> tokens = {1, 2};
+  for (const CheckGranularity g : {CheckGranularity::kByte, CheckGranularity::kToken,
+                                   CheckGranularity::kLine, CheckGranularity::kComplete}) {
+    const Checks checks = {of(g)};
+    // What is unknown may go on, and may not end.
+    EXPECT_TRUE(*MayGoOn(checks, text, tokens, 3, "c", count));
+    EXPECT_TRUE(*MayGoOn(checks, text, tokens, 3, "c\nd\ne", count));
+    EXPECT_FALSE(*MayEnd(checks, text, tokens, count));
+  }
+  EXPECT_EQ(asked, (std::vector<std::string>{"abc3", "abc\nd\ne3", "ab$2", "abc3", "abc\nd\ne3",
+                                             "ab$2", "abc\nd\n3", "ab$2", "ab$2"}));
+  EXPECT_EQ(count, 9);
+}
+
+TEST(CheckTest, AnswersAreRememberedWithinABudget) {
+  std::atomic<int> asked = 0;
+  const auto check =
+      MakeCachedCheck(MakeCheck(CheckGranularity::kByte,
+                                [&](const CheckQuestion& q) -> Result<Verdict> {
+                                  ++asked;
+                                  return q.text == "?" ? Verdict::kUnknown : Verdict::kLive;
+                                }),
+                      {.max_bytes = 1000});
+  const auto judge = [&](std::string_view text, bool ended = false) {
+    return *check->Judge({.text = text, .tokens = {}, .ended = ended});
+  };
+  for (int i = 0; i < 3; ++i) judge("a");
+  EXPECT_EQ(asked, 1);
+  judge("a", true);
+  EXPECT_EQ(asked, 2);
+  judge("?");
+  judge("?");
+  EXPECT_EQ(asked, 4);
+  for (char c = 'b'; c <= 'z'; ++c) judge(std::string(1, c));
+  const int before = asked;
+  judge("z");
+  EXPECT_EQ(asked, before);
+  judge("a");
+  EXPECT_EQ(asked, before + 1);
+}
+
+// A program for the shell that answers each question with what `answer` prints; $id, $line and $n,
+// the number of the question, are there.
+ProgramCheckOptions Shell(const std::string& answer) {
+  ProgramCheckOptions options;
+  options.command = {
+      "/bin/sh", "-c",
+      "n=0; while read -r line; do n=$((n+1)); id=${line#*:}; id=${id%%,*}; " + answer + "; done"};
+  return options;
+}
+Result<Verdict> Ask(const Check& check, std::string_view text, bool ended = false) {
+  const TokenId tokens[] = {4, 5};
+  return check.Judge({.text = text, .tokens = tokens, .ended = ended});
+}
+std::shared_ptr<const Check> Program(const ProgramCheckOptions& options) {
+  Result<std::shared_ptr<const Check>> check = MakeProgramCheck(options);
+  EXPECT_TRUE(check.ok());
+  return *check;
+}
+
+TEST(ProgramCheckTest, AnswersAndTheirMemory) {
+  const auto check = Program(Shell(
+      R"(case $line in *dead*) v=dead;; *'"ended":true'*) v=accept;; *'\u00e9'*|*)"
+      "\xC3\xA9"
+      R"(*) v=unknown;; *'"tokens":[4,5]'*) v=live;; esac; echo "{\"id\":$id,\"verdict\":\"$v\"}")"));
+  EXPECT_EQ(*Ask(*check, "some"), Verdict::kLive);
+  EXPECT_EQ(*Ask(*check, "some"), Verdict::kLive);
+  EXPECT_EQ(*Ask(*check, "some", true), Verdict::kAccept);
+  EXPECT_EQ(*Ask(*check, "dead", true), Verdict::kDead);
+  EXPECT_EQ(*Ask(*check, "\xC3\xA9"), Verdict::kUnknown);
+  // A character that is cut is left out, a broken one replaced.
+  EXPECT_EQ(*Ask(*check, "a\xC3"), Verdict::kLive);
+  EXPECT_EQ(*Ask(*check, "a\xFF b"), Verdict::kLive);
+}
+
+TEST(ProgramCheckTest, LongTextsAndManyThreads) {
+  ProgramCheckOptions options = Shell(R"(echo "{\"id\":$id,\"verdict\":\"live\"}")");
+  options.processes = 3;
+  const auto check = Program(options);
+  EXPECT_EQ(*Ask(*check, std::string(300000, 'x')), Verdict::kLive);
+  std::vector<std::thread> threads;
+  std::atomic<int> live = 0;
+  for (int t = 0; t < 6; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 20; ++i) {
+        const auto verdict = Ask(*check, std::to_string(t) + " " + std::to_string(i));
+        live += verdict.ok() && *verdict == Verdict::kLive ? 1 : 0;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(live, 120);
+}
+
+TEST(ProgramCheckTest, LateProgramsAreStoppedAndStartedAgain) {
+  ProgramCheckOptions options = Shell(
+      R"(case $line in *slow*) sleep 30;; esac; echo "{\"id\":$id,\"verdict\":\"live\",\"n\":$n}")");
+  options.time_limit = std::chrono::milliseconds(700);
+  options.max_failures = 3;
+  const auto check = Program(options);
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(*Ask(*check, "a"), Verdict::kLive);
+  EXPECT_EQ(*Ask(*check, "slow"), Verdict::kUnknown);
+  EXPECT_EQ(*Ask(*check, "b"), Verdict::kLive);  // another process
+  EXPECT_EQ(*Ask(*check, "slow"), Verdict::kUnknown);
+  EXPECT_EQ(*Ask(*check, "slow"), Verdict::kUnknown);
+  const Result<Verdict> third = Ask(*check, "slow");
+  ASSERT_FALSE(third.ok());
+  EXPECT_EQ(third.error().ToString(), "/bin/sh: did not answer in time (3 times in a row)");
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(25));
+}
+
+TEST(ProgramCheckTest, ProgramsThatEndOrLie) {
+  for (const char* answer :
+       {"exit 0", "echo nonsense", R"(echo '{"id":0,"verdict":"live"}')", R"(echo "{\"id\":$id}")",
+        R"(echo "{\"id\":$id,\"verdict\":\"live\"}"; echo more; sleep 1)"}) {
+    ProgramCheckOptions options = Shell(std::string("case $n in 1) ") + answer +
+                                        R"(;; *) echo "{\"id\":$id,\"verdict\":\"live\"}";; esac)");
+    options.max_failures = 2;
+    const auto check = Program(options);
+    const Result<Verdict> first = Ask(*check, "a");
+    // The last one may be read before its second line.
+    if (std::string(answer).find("more") == std::string::npos) {
+      ASSERT_TRUE(first.ok());
+      EXPECT_EQ(*first, Verdict::kUnknown) << answer;
+      EXPECT_FALSE(Ask(*check, "b").ok()) << answer;
+    }
+  }
+  const auto strange = Program(Shell(R"(echo "{\"id\":$id,\"verdict\":\"yes\"}")"));
+  const Result<Verdict> verdict = Ask(*strange, "a");
+  ASSERT_FALSE(verdict.ok());
+  EXPECT_NE(verdict.error().message.find("not \"yes\""), std::string::npos);
+}
+
+TEST(ProgramCheckTest, BadOptions) {
+  EXPECT_FALSE(MakeProgramCheck({}).ok());
+  ProgramCheckOptions options;
+  options.command = {"/no/such/program"};
+  const auto missing = Program(options);
+  const Result<Verdict> verdict = Ask(*missing, "a");
+  ASSERT_FALSE(verdict.ok());
+  EXPECT_EQ(verdict.error().place, "/no/such/program");
+  options.time_limit = std::chrono::milliseconds(0);
+  EXPECT_FALSE(MakeProgramCheck(options).ok());
+}
+
+TEST(ProgramCheckTest, Critics) {
+  const auto critic = MakeProgramCritic(Shell(
+      R"(case $line in *none*) s=null;; *) s=-1.5e0;; esac; echo "{\"id\":$id,\"score\":$s}")"));
+  ASSERT_TRUE(critic.ok());
+  EXPECT_EQ(*(*critic)->Score({.text = "a", .tokens = {}}), -1.5);
+  EXPECT_EQ(*(*critic)->Score({.text = "none", .tokens = {}}), kNoMass);
+}
+
+}  // namespace
+}  // namespace pawl

@@ -1,0 +1,49 @@
+// Sets as interned values against std::set: what is in them, and that equal ones are one.
+#include "schemas/frames/id_set.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <set>
+#include <vector>
+
+namespace pawl::schema {
+namespace {
+
+TEST(IdSetTest, AgreesWithSetsOfTheLibrary) {
+  std::mt19937 random(11);
+  IdSets sets;
+  std::vector<std::pair<IdSets::Id, std::set<uint32_t>>> made = {{IdSets::kEmpty, {}}};
+  std::map<std::set<uint32_t>, IdSets::Id> known = {{{}, IdSets::kEmpty}};
+  for (int i = 0; i < 4000; ++i) {
+    // Members near each other and far apart, added to any set that there was, in any order.
+    const uint32_t member = random() % (i % 3 == 0 ? 6 : i % 3 == 1 ? 300 : 1u << 20);
+    auto [id, members] = made[made.size() - 1 - random() % std::min<size_t>(made.size(), 40)];
+    const bool there = members.count(member) > 0;
+    EXPECT_EQ(sets.Contains(id, member), there);
+    const IdSets::Id next = sets.With(id, member);
+    EXPECT_EQ(next == id, there);
+    members.insert(member);
+    const auto [it, fresh] = known.try_emplace(members, next);
+    EXPECT_EQ(it->second, next) << "equal sets have one id, whatever order they were made in";
+    if (fresh) {
+      EXPECT_EQ(sets.With(sets.Before(next), sets.Last(next)), next);
+    }
+    made.emplace_back(next, members);
+  }
+  for (const auto& [id, members] : made) {
+    EXPECT_EQ(sets.Size(id), members.size());
+    std::vector<uint32_t> listed = sets.Members(id);
+    std::sort(listed.begin(), listed.end());
+    EXPECT_TRUE(std::equal(listed.begin(), listed.end(), members.begin(), members.end()));
+    for (int probe = 0; probe < 8; ++probe) {
+      const uint32_t member = random() % 300;
+      EXPECT_EQ(sets.Contains(id, member), members.count(member) > 0);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace pawl::schema

@@ -451,7 +451,7 @@ TEST(ServerTest, KeysAndTimeLimitsAndQueues) {
   options.http.read_seconds = 0.3;
   options.max_batch = 1;
   options.max_queue = 1;
-  options.request_seconds = 1;
+  options.request_seconds = 4;
   const auto server = StartServer(options);
   Connection c(server->port());
   EXPECT_EQ(c.Get("/health").status, 200);
@@ -475,7 +475,8 @@ TEST(ServerTest, KeysAndTimeLimitsAndQueues) {
       ASSERT_TRUE(streams.back()->Read());
     }
   }
-  const Answer full = c.Post("/v1/completions", R"({"prompt":"x"})", key);
+  Connection third(server->port());  // the first was closed when it had been idle
+  const Answer full = third.Post("/v1/completions", R"({"prompt":"x"})", key);
   EXPECT_EQ(full.status, 429) << full.body;
   EXPECT_NE(full.head.find("retry-after: 1"), std::string::npos);
   for (const auto& stream : streams) {

@@ -22,7 +22,7 @@ function(pawl_target name)
   endif()
 endfunction()
 
-# Precompiled headers: a fifth of the compiler's time, and a third of that of the command and the tests. Sources include what they
+# Precompiled headers save processor time: with -O1 for the command, 393 s in place of 637 s to build it. Sources include what they
 # need all the same, and other compilers than GCC show when one does not.
 # Not with a compiler cache, which answers for a tree that it has not seen only when the headers are not precompiled.
 set(pawl_precompile_default ON)

@@ -35,6 +35,8 @@ CREATE INDEX IF NOT EXISTS symbols_by_container ON symbols (container);
 CREATE INDEX IF NOT EXISTS imports_by_file ON imports (file);
 )";
 
+constexpr int64_t kVersion = 2;
+
 uint64_t HashOf(std::string_view bytes) {
   uint64_t hash = 14695981039346656037ULL;  // FNV-1a
   for (const char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
@@ -107,6 +109,15 @@ Result<std::unique_ptr<RepositoryIndex>> RepositoryIndex::Open(const std::string
       !status.ok()) {
     return Error{ErrorCode::kInvalid, "is no index: " + status.error().message, path};
   }
+  // An index that an older Pawl made lacks what this one stores.
+  Statement version(db, "PRAGMA user_version");
+  if (version.Step() && version.NumberAt(0) != kVersion) {
+    version.Reset();
+    (void)index->Run(
+        "DROP TABLE IF EXISTS symbols; DROP TABLE IF EXISTS imports; DROP TABLE IF EXISTS files;");
+    (void)index->Run(("PRAGMA user_version = " + std::to_string(kVersion)).c_str());
+  }
+  version.Reset();
   if (Status status = index->Run(kSchema); !status.ok()) {
     return Error{ErrorCode::kInvalid, "is no index: " + status.error().message, path};
   }

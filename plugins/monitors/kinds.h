@@ -79,7 +79,9 @@ namespace pawl::monitors {
   X(wildcard) X(annotated_type) X(dimensions) X(constructor_body) X(switch_expression) \
   X(switch_block) X(switch_rule) X(switch_label) X(switch_block_statement_group) \
   X(type_pattern) X(record_pattern) X(inferred_parameter) X(static_initializer) \
-  X(explicit_constructor_invocation) X(type_bound)
+  X(explicit_constructor_invocation) X(type_bound) X(annotation_type_element_declaration) \
+  X(record_pattern_body) X(record_pattern_component) X(resource_specification) X(array_initializer) \
+  X(try_with_resources_statement) X(guard)
 // clang-format on
 
 enum class Kind : uint16_t {
@@ -100,7 +102,7 @@ enum class Kind : uint16_t {
   X(optional_chain) X(source) X(alias) X(decorator) X(label) X(constraint) X(declaration) \
   X(sign) X(superclasses) X(superclass) X(interfaces) X(attribute) X(subscript) X(definition) \
   X(module_name) X(field) X(array) X(dimensions) X(declarator) X(element) X(scope) \
-  X(index_type)
+  X(index_type) X(init) X(resources)
 // clang-format on
 
 enum class Field : uint8_t {

@@ -50,6 +50,12 @@ bool TextState::Add(char c, Refusal* refusal) {
       Verdict verdict = monitor->Ask(cursor, *set_->analysis_);
       set_->counts_.trigger_seconds +=
           std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      if (set_->counts_.keep_places) {
+        set_->counts_.places.push_back(
+            {.byte = text_->size(),
+             .monitor = monitor->name(),
+             .constrained = verdict.refusal.has_value() || verdict.names != nullptr});
+      }
       if (verdict.refusal) {
         ++set_->counts_.constrained;
         if (refusal != nullptr) {

@@ -88,6 +88,15 @@ class Monitor {
 struct MonitorOptions {
   std::vector<std::string> monitors;  // empty: all
   std::string repo;                   // a folder with an index, empty: none
+  // Java: archives of compiled classes, and folders of them, beside those of the development kit.
+  std::vector<std::string> class_path;
+};
+
+// Where a monitor was asked.
+struct MonitorPlace {
+  size_t byte = 0;
+  const char* monitor = "";
+  bool constrained = false;
 };
 
 struct MonitorCounts {
@@ -95,6 +104,8 @@ struct MonitorCounts {
   uint64_t points = 0;       // triggers
   uint64_t constrained = 0;  // triggers that led to a constraint
   double trigger_seconds = 0;
+  bool keep_places = false;
+  std::vector<MonitorPlace> places;  // when they are kept
 };
 
 class MonitorSet;
@@ -150,6 +161,8 @@ class MonitorSet {
 // A language brings its analysis and its monitors; registry.cc lists them.
 std::unique_ptr<Analysis> MakeTypeScriptAnalysis(const MonitorOptions& options);
 std::vector<std::unique_ptr<Monitor>> TypeScriptMonitors();
+std::unique_ptr<Analysis> MakeJavaAnalysis(const MonitorOptions& options);
+std::vector<std::unique_ptr<Monitor>> JavaMonitors();
 
 }  // namespace pawl::monitors
 

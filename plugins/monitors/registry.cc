@@ -14,6 +14,10 @@ Result<std::unique_ptr<MonitorSet>> MonitorSet::Make(Language language,
       set->analysis_ = MakeTypeScriptAnalysis(options);
       all = TypeScriptMonitors();
       break;
+    case Language::kJava:
+      set->analysis_ = MakeJavaAnalysis(options);
+      all = JavaMonitors();
+      break;
     default:
       return Error{ErrorCode::kUnsupported,
                    std::string("there are no monitors for ") + LanguageName(language), "language"};

@@ -156,6 +156,7 @@ void Scan::Code(char c) {
   EndWord();
   if (Space(c)) return;
   const bool python = language_ == Language::kPython;
+  const bool java = language_ == Language::kJava;
   const char previous = significant_;
   significant_ = c;
   switch (c) {
@@ -175,7 +176,8 @@ void Scan::Code(char c) {
       return;
     case '\'':
     case '"':
-      if (python && last_ == c && before_ == c) {
+      // Java's text blocks are like Python's long strings.
+      if ((python || (java && c == '"')) && last_ == c && before_ == c) {
         mode_ = c == '"' ? Mode::kTripleDouble : Mode::kTripleSingle;
         before_ = last_ = 0;
         return;
@@ -195,6 +197,10 @@ void Scan::Code(char c) {
       open.word = last_word_;
       if (c == '{') {
         level().heritage = false;
+        level().label = level().label && !java;
+        // int[] a = {1, {2}}; @Names({"a"})
+        open.array = java && (previous == '=' || previous == ']' || previous == '(' ||
+                              (bracket() == '{' && open_.back().array));
         open.try_body = last_word_ == "try";
         open.do_body = last_word_ == "do";
       }
@@ -220,8 +226,14 @@ void Scan::Code(char c) {
     case ';':
       ++level().semicolons;
       level().ternaries = 0;
+      if (java) level().label = false;
+      break;
+    case '>':
+      if (java && last_ == '-') level().label = false;
       break;
     case '?':
+      // List<?>, Map<String, ? extends T>
+      if (java && (previous == '<' || (previous == ',' && bracket() != '('))) break;
       if (last_ == '?' && previous == '?') {
         question_ = false;
       } else if (!python) {
@@ -234,6 +246,7 @@ void Scan::Code(char c) {
         --level().ternaries;
       } else {
         level().label = false;
+        if (java && bracket() == '(') level().of = true;  // for (T x : all)
       }
       break;
     default:
@@ -266,7 +279,8 @@ std::string Scan::Closers(bool ternaries) const {
         }
         out += ")";
         if (open->word == "if" || open->word == "for" || open->word == "while" ||
-            open->word == "switch" || open->word == "catch") {
+            open->word == "switch" || open->word == "catch" || open->word == "synchronized" ||
+            (open->word == "try" && language_ == Language::kJava)) {
           out += "{}";
         }
         break;
@@ -274,8 +288,8 @@ std::string Scan::Closers(bool ternaries) const {
         out += "]";
         break;
       case '{':
-        out += language_ == Language::kTypeScript ? "\n}" : ";}";
-        if (open->try_body) out += " catch {}";
+        out += language_ == Language::kTypeScript ? "\n}" : open->array ? "}" : ";}";
+        if (open->try_body) out += language_ == Language::kJava ? " finally {}" : " catch {}";
         if (open->do_body) out += " while (0)";
         break;
       case '`':

@@ -59,6 +59,7 @@ class Scan {
     bool heritage = false;  // behind `class`, before its body
     bool try_body = false;
     bool do_body = false;
+    bool array = false;  // the braces of a list of values
   };
   void Code(char c);
   void EndWord();

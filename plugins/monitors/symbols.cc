@@ -136,6 +136,15 @@ FileSymbols ExtractSymbols(const Tree& tree) {
       found.imports.push_back(Cut(node.text()));
       continue;
     }
+    if (node.is(K::k_package_declaration)) {
+      const Node* name = node.first(K::k_scoped_identifier);
+      if (name == nullptr) name = node.first(K::k_identifier);
+      if (name != nullptr) {
+        found.symbols.push_back(
+            IndexedSymbol{.name = Cut(name->text()), .kind = "package", .line = line_of(node)});
+      }
+      continue;
+    }
     std::string inside = entry.container;
     const bool member = !entry.container.empty();
     const char* kind = KindOf(node, member);

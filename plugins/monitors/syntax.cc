@@ -29,10 +29,13 @@ struct Tables {
   std::vector<Field> fields;
 
   explicit Tables(const TSLanguage* of) : language(of) {
-    const std::unordered_map<std::string_view, Kind> kind_names = {{"true", Kind::kTrue},
-                                                                   {"false", Kind::kFalse},
+    const std::unordered_map<std::string_view, Kind> kind_names = {
+        {"true", Kind::kTrue},
+        {"false", Kind::kFalse},
+        {"line_comment", Kind::k_comment},
+        {"block_comment", Kind::k_comment},
 #define X(name) {#name, Kind::k_##name},
-                                                                   PAWL_MONITOR_KINDS(X)
+        PAWL_MONITOR_KINDS(X)
 #undef X
     };
     const std::unordered_map<std::string_view, Field> field_names = {

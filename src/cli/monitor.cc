@@ -33,6 +33,8 @@ struct Flags {
   std::vector<std::string> monitors;
   bool strict = false;
   bool unfinished = false;
+  bool places = false;
+  std::vector<std::string> class_path;
   std::string field = "program";
   std::string json;
   std::string tokenizer;
@@ -85,6 +87,7 @@ Result<Outcome> Read(const Flags& flags, MonitorSet& set, const Text& vocabulary
   Outcome outcome;
   outcome.tokens = tokens->size();
   set.counts() = {};
+  set.counts().keep_places = flags.places;
   const auto start = std::chrono::steady_clock::now();
   auto state = set.Start("");
   size_t at = 0;
@@ -128,6 +131,11 @@ nlohmann::ordered_json Entry(const Input& input, const Outcome& outcome) {
     entry["monitor"] = outcome.refusal->monitor;
     entry["message"] = outcome.refusal->message;
     entry["at_end"] = outcome.refusal->at_end;
+  }
+  if (outcome.counts.keep_places) {
+    entry["places"] = nlohmann::ordered_json::array();
+    for (const auto& place : outcome.counts.places)
+      entry["places"].push_back({place.byte, place.monitor, place.constrained});
   }
   return entry;
 }
@@ -193,7 +201,9 @@ int Run(const Flags& flags) {
     }
     std::unique_ptr<MonitorSet>& set = sets[*language];
     if (set == nullptr) {
-      auto made = MonitorSet::Make(*language, {.monitors = flags.monitors, .repo = flags.repo});
+      auto made = MonitorSet::Make(
+          *language,
+          {.monitors = flags.monitors, .repo = flags.repo, .class_path = flags.class_path});
       if (!made.ok())
         return Fail(kName,
                     Error{made.error().code, made.error().message, "--" + made.error().place});
@@ -256,6 +266,11 @@ void AddMonitor(CLI::App& app, Action& action) {
   command->add_option("--language", flags->language,
                       "typescript, java or python (default: by the file's name)");
   command->add_option("--repo", flags->repo, "The repository that the files belong to");
+  command
+      ->add_option("--class-path", flags->class_path,
+                   "Java: .jar and .jmod files and folders of them, separated by commas; the "
+                   "development kit of this machine is known")
+      ->delimiter(',');
   command->add_option("--monitors", flags->monitors, "Only these monitors, separated by commas")
       ->delimiter(',');
   command->add_flag("--strict", flags->strict,
@@ -265,6 +280,8 @@ void AddMonitor(CLI::App& app, Action& action) {
   command->add_option("--field", flags->field, "Where a line of JSON has its program")
       ->capture_default_str();
   command->add_option("--json", flags->json, "Write a report");
+  command->add_flag("--places", flags->places,
+                    "The report says for each place whether it was constrained");
   command->add_option("--tokenizer", flags->tokenizer, kTokenizerHelp);
   command->footer("Example:\n  pawl monitor src/*.ts --json report.json");
   command->callback([flags, &action] { action = [flags] { return Run(*flags); }; });

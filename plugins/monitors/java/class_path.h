@@ -1,0 +1,55 @@
+// Where compiled classes are: .jar and .jmod archives.
+#ifndef PAWL_PLUGINS_MONITORS_JAVA_CLASS_PATH_H_
+#define PAWL_PLUGINS_MONITORS_JAVA_CLASS_PATH_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "plugins/monitors/java/types.h"
+
+struct zip;
+
+namespace pawl::monitors::java {
+
+// Archives, and folders that have archives. One that can't be read is passed over.
+class ClassPath {
+ public:
+  explicit ClassPath(std::vector<std::string> places) : places_(std::move(places)) {}
+  ~ClassPath();
+  ClassPath(const ClassPath&) = delete;
+  ClassPath& operator=(const ClassPath&) = delete;
+
+  // The class with this dotted name, nullptr: there is none.
+  std::unique_ptr<Class> Find(std::string_view name);
+  bool HasPackage(std::string_view package);
+  size_t classes() {
+    Open();
+    return entries_.size();
+  }
+
+ private:
+  struct Entry {
+    uint32_t archive = 0;
+    uint64_t index = 0;
+  };
+  void Open();
+  void OpenArchive(const std::string& path);
+  std::vector<std::string> places_;
+  bool opened_ = false;
+  std::vector<zip*> archives_;
+  std::unordered_map<std::string, Entry> entries_;  // java/util/Map$Entry
+  std::unordered_set<std::string> packages_;        // java.util
+};
+
+// Where a Java development kit keeps its .jmod files on this machine: the newest of /usr/lib/jvm,
+// or what scripts/install_deps.sh has put beside the grammars. Empty: there is none.
+std::string DefaultJavaModules();
+
+}  // namespace pawl::monitors::java
+
+#endif  // PAWL_PLUGINS_MONITORS_JAVA_CLASS_PATH_H_

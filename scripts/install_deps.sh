@@ -42,13 +42,13 @@ install_python() {
   fi
 }
 
-# What the type monitors parse with, in build/grammars: parser tables out of source distributions, and the declarations
-# of TypeScript's standard library out of a Debian package. Without them Pawl is built without the monitors.
+# What the type monitors parse with, in build/grammars: parser tables out of source distributions, the declarations of
+# TypeScript's standard library out of a Debian package, and the stubs of Python's (typeshed). Without them Pawl is built without the monitors.
 grammars=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/build/grammars
 have_grammars() {
   [[ -f $grammars/typescript/typescript/src/parser.c && -f $grammars/java/src/parser.c &&
      -f $grammars/python/src/scanner.c && -f $grammars/include/tree_sitter/array.h &&
-     -f $grammars/typescript-lib/lib.es5.d.ts ]]
+     -f $grammars/typescript-lib/lib.es5.d.ts && -f $grammars/typeshed/builtins.pyi ]]
 }
 fetch_grammars() {
   local scratch=$1 package name
@@ -70,6 +70,11 @@ fetch_grammars() {
   (cd "$scratch" && apt-get download -qq node-typescript && dpkg-deb -x node-typescript_*.deb declarations) || return 1
   mkdir -p "$grammars/typescript-lib"
   find "$scratch/declarations" -name 'lib.es*.d.ts' ! -name '*.full.d.ts' -exec cp {} "$grammars/typescript-lib/" \;
+  # The stubs of Python's standard library, which this package has as plain files.
+  "$scratch/venv/bin/python" -m pip download --quiet --no-deps --dest "$scratch" typeshed_client==2.14.0 || return 1
+  python3 -m zipfile -e "$scratch"/typeshed_client-*.whl "$scratch/stubs" || return 1
+  rm -rf "$grammars/typeshed"
+  mv "$scratch/stubs/typeshed_client/typeshed" "$grammars/typeshed"
   have_grammars
 }
 install_grammars() {
@@ -113,6 +118,7 @@ header_packages=(
   "benchmark/benchmark.h:libbenchmark-dev"
   "tree_sitter/parser.h:libtree-sitter-dev"
   "sqlite3.h:libsqlite3-dev"
+  "zip.h:libzip-dev"
   "zlib.h:zlib1g-dev"
 )
 if command -v g++ >/dev/null 2>&1; then

@@ -73,6 +73,7 @@ bool TextState::Add(char c, Refusal* refusal) {
       }
     }
   }
+  if (names_ != nullptr && names_->private_free && written_ == 0 && c == '_') names_ = nullptr;
   if (names_ != nullptr) {
     const std::string_view so_far = std::string_view(*text_).substr(text_->size() - written_);
     const auto& names = names_->names;

@@ -36,6 +36,8 @@ struct Completions {
   std::vector<std::string> names;  // sorted
   // What may follow a complete name; empty: any byte that ends a name.
   std::string followers;
+  // Names that begin with "_" are not judged: stubs leave out what is private.
+  bool private_free = false;
 };
 
 // A text that must not go on like this.
@@ -66,6 +68,8 @@ struct Cursor {
 class Analysis {
  public:
   virtual ~Analysis() = default;
+  // Where the text's file is, so that it can import what is beside it.
+  virtual void SetFile(const std::string& path) { (void)path; }
   // What is wrong with a finished text: names that nothing declares, and so on. In the order of the
   // text.
   virtual std::vector<Refusal> CheckFinished(std::string_view text,
@@ -90,6 +94,7 @@ struct MonitorOptions {
   std::string repo;                   // a folder with an index, empty: none
   // Java: archives of compiled classes, and folders of them, beside those of the development kit.
   std::vector<std::string> class_path;
+  std::string stubs;  // Python: a folder of stubs, empty: the one that Pawl was built with
 };
 
 // Where a monitor was asked.
@@ -163,6 +168,8 @@ std::unique_ptr<Analysis> MakeTypeScriptAnalysis(const MonitorOptions& options);
 std::vector<std::unique_ptr<Monitor>> TypeScriptMonitors();
 std::unique_ptr<Analysis> MakeJavaAnalysis(const MonitorOptions& options);
 std::vector<std::unique_ptr<Monitor>> JavaMonitors();
+std::unique_ptr<Analysis> MakePythonAnalysis(const MonitorOptions& options);
+std::vector<std::unique_ptr<Monitor>> PythonMonitors();
 
 }  // namespace pawl::monitors
 

@@ -18,9 +18,10 @@ Result<std::unique_ptr<MonitorSet>> MonitorSet::Make(Language language,
       set->analysis_ = MakeJavaAnalysis(options);
       all = JavaMonitors();
       break;
-    default:
-      return Error{ErrorCode::kUnsupported,
-                   std::string("there are no monitors for ") + LanguageName(language), "language"};
+    case Language::kPython:
+      set->analysis_ = MakePythonAnalysis(options);
+      all = PythonMonitors();
+      break;
   }
   for (const std::string& wanted : options.monitors) {
     if (std::none_of(all.begin(), all.end(), [&](const auto& m) { return m->name() == wanted; })) {

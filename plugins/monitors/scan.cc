@@ -255,7 +255,8 @@ void Scan::Code(char c) {
   last_word_.clear();
 }
 
-void Scan::CloseLevel(const Open& open, bool ternaries, std::string& out) {
+void Scan::CloseLevel(const Open& open, bool ternaries, std::string& out) const {
+  if (language_ == Language::kPython) return;
   if (open.label) out += ":";
   if (open.heritage) out += " {}";
   if (ternaries) {
@@ -278,6 +279,7 @@ std::string Scan::Closers(bool ternaries) const {
           for (int i = open->semicolons; i < 2; ++i) out += ";";
         }
         out += ")";
+        if (language_ == Language::kPython) break;
         if (open->word == "if" || open->word == "for" || open->word == "while" ||
             open->word == "switch" || open->word == "catch" || open->word == "synchronized" ||
             (open->word == "try" && language_ == Language::kJava)) {
@@ -288,7 +290,10 @@ std::string Scan::Closers(bool ternaries) const {
         out += "]";
         break;
       case '{':
-        out += language_ == Language::kTypeScript ? "\n}" : open->array ? "}" : ";}";
+        out += language_ == Language::kTypeScript              ? "\n}"
+               : open->array || language_ == Language::kPython ? "}"
+                                                               : ";}";
+        if (language_ == Language::kPython) break;
         if (open->try_body) out += language_ == Language::kJava ? " finally {}" : " catch {}";
         if (open->do_body) out += " while (0)";
         break;

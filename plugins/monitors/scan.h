@@ -65,7 +65,7 @@ class Scan {
   void EndWord();
   Open& level() { return open_.empty() ? top_ : open_.back(); }
   const Open& level() const { return open_.empty() ? top_ : open_.back(); }
-  static void CloseLevel(const Open& open, bool ternaries, std::string& out);
+  void CloseLevel(const Open& open, bool ternaries, std::string& out) const;
 
   Language language_;
   Mode mode_ = Mode::kCode;

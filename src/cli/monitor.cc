@@ -209,6 +209,7 @@ int Run(const Flags& flags) {
                     Error{made.error().code, made.error().message, "--" + made.error().place});
       set = std::move(*made);
     }
+    set->analysis().SetFile(file);
     Result<std::vector<Input> > inputs = Inputs(flags, file);
     if (!inputs.ok()) {
       exit_code = std::max(exit_code, Fail(kName, inputs.error()));

@@ -123,7 +123,8 @@ std::optional<std::vector<Candidate>> Typer::CandidatesOf(const Node* call) {
     Class* c = type.is(TK::kClass) ? world_.Find(type.name) : nullptr;
     if (c == nullptr || c->is_interface) return std::nullopt;
     world_.ReadClass(*c);
-    if (c->open) return std::nullopt;
+    // Constructors of inner classes have a hidden parameter in class files.
+    if (c->open || (c->file == nullptr && !c->outer.empty() && !c->is_static)) return std::nullopt;
     std::vector<Candidate> found;
     for (const Member& m : c->members) {
       if (m.kind == Member::Kind::kConstructor) found.push_back({&m, c, {}});

@@ -556,11 +556,8 @@ std::optional<std::vector<std::string>> Typer::MemberNames(const Value& value, c
   }
   if (!any) return std::nullopt;
   // Map.class, Outer.this, Interface.super, outer.new Inner()
-  if (value.names_type) {
-    names.insert(names.end(), {"class", "this", "super"});
-  } else {
-    names.emplace_back("new");
-  }
+  // A variable may be called as a type is.
+  names.insert(names.end(), {"class", "new", "super", "this"});
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;

@@ -29,13 +29,8 @@ std::string WithoutSpace(std::string_view text) {
 // Lombok writes getters, loggers and more into classes. These of its annotations add no name.
 bool AddsNames(const Import& import) {
   if (!import.name.starts_with("lombok") && !import.name.starts_with("manifold.")) return false;
-  static constexpr std::array<std::string_view, 7> kHarmless = {"lombok.NonNull",
-                                                                "lombok.SneakyThrows",
-                                                                "lombok.RequiredArgsConstructor",
-                                                                "lombok.AllArgsConstructor",
-                                                                "lombok.NoArgsConstructor",
-                                                                "lombok.ToString",
-                                                                "lombok.Cleanup"};
+  static constexpr std::array<std::string_view, 4> kHarmless = {
+      "lombok.NonNull", "lombok.SneakyThrows", "lombok.ToString", "lombok.Cleanup"};
   return std::find(kHarmless.begin(), kHarmless.end(), import.name) == kHarmless.end();
 }
 

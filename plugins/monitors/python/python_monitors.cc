@@ -1,0 +1,246 @@
+// The monitors of Python. The text up to the cursor gets a name, what closes its brackets, the body
+// that a header still lacks and the end of every `try` that is open.
+#include <algorithm>
+#include <filesystem>
+
+#include "plugins/monitors/monitor.h"
+#include "plugins/monitors/python/typer.h"
+
+#ifndef PAWL_TYPESHED
+#define PAWL_TYPESHED ""
+#endif
+
+namespace pawl::monitors {
+namespace {
+
+using K = Kind;
+using F = Field;
+using python::Typer;
+using python::World;
+
+constexpr std::string_view kName = "pawl_name__";
+
+// "\n  finally: pass" for each `try:` that is open at the end of the text, the innermost first.
+std::string OpenTries(std::string_view text) {
+  std::string out;
+  size_t end = text.size();
+  size_t least = SIZE_MAX;  // the indentation of the lines below
+  bool last = true;
+  while (least > 0) {
+    const size_t newline = end == 0 ? std::string_view::npos : text.rfind('\n', end - 1);
+    const size_t begin = newline == std::string_view::npos ? 0 : newline + 1;
+    const std::string_view line = text.substr(begin, end - begin);
+    const size_t indent = std::min(line.find_first_not_of(" \t\r"), line.size());
+    const std::string_view code = line.substr(indent);
+    if (!code.empty() && code[0] != '#' && (indent < least || last)) {
+      const bool opens = code.starts_with("try:") && !last;
+      if (opens) out += "\n" + std::string(line.substr(0, indent)) + "finally: pass";
+      // except, finally and else of a try further up belong to it.
+      least = indent;
+      if (code.starts_with("except") || code.starts_with("finally")) {
+        // Its `try` is closed.
+        size_t to = begin;
+        while (to > 0) {
+          const size_t up = to < 2 ? std::string_view::npos : text.rfind('\n', to - 2);
+          const size_t from = up == std::string_view::npos ? 0 : up + 1;
+          const std::string_view above = text.substr(from, to - 1 - from);
+          const size_t deep = above.find_first_not_of(" \t\r");
+          to = from;
+          if (deep != std::string_view::npos && deep <= indent &&
+              (above.substr(deep).starts_with("try:") || deep < indent)) {
+            break;
+          }
+        }
+        end = to == 0 ? 0 : to - 1;
+        last = false;
+        if (to == 0) break;
+        continue;
+      }
+    }
+    last = false;
+    if (begin == 0) break;
+    end = begin - 1;
+  }
+  return out;
+}
+
+class PythonAnalysis : public Analysis {
+ public:
+  explicit PythonAnalysis(const MonitorOptions& options) : parser_(Language::kPython) {
+    std::error_code ignored;
+    std::string stubs = options.stubs.empty() ? PAWL_TYPESHED : options.stubs;
+    if (!std::filesystem::is_directory(stubs, ignored)) stubs.clear();
+    repo_ = options.repo;
+    world_ = std::make_unique<World>(std::move(stubs), options.repo);
+  }
+
+  void SetFile(const std::string& path) override {
+    file_.clear();
+    if (repo_.empty()) return;
+    std::error_code ignored;
+    const std::string relative = std::filesystem::relative(path, repo_, ignored).string();
+    if (!ignored && !relative.empty() && !relative.starts_with("..")) file_ = relative;
+  }
+
+  // The node of [start, end) in the text so far with `splice` at the cursor and everything closed.
+  const Node* Shadow(const Cursor& cursor, std::string_view splice, const Scan& scan,
+                     uint32_t start, uint32_t end) {
+    const auto at = static_cast<uint32_t>(cursor.text.size());
+    const std::string tries = OpenTries(cursor.text);
+    for (const char* more : {"", ": pass", " else 0", " in ():\n pass"}) {
+      std::string text(cursor.text);
+      text += splice;
+      text += scan.Closers(false);
+      text += more;
+      text += tries;
+      text += "\n";
+      auto tree = parser_.Parse(std::move(text));
+      const Node* node = tree->Smallest(start, end);
+      bool good = true;
+      const Node* statement = nullptr;
+      for (const Node* up = node; up != nullptr && good; up = up->parent) {
+        good = !up->is(K::k_ERROR);
+        const Node* around = up->parent;
+        if (statement == nullptr && around != nullptr &&
+            (around->is(K::k_block) || around->parent == nullptr)) {
+          statement = up;
+        }
+      }
+      if (!good || statement == nullptr || statement->broken()) continue;
+      world_->SetProgram(std::move(tree), file_, at);
+      return world_->program().tree->Smallest(start, end);
+    }
+    return nullptr;
+  }
+  World& world() { return *world_; }
+
+  std::vector<Refusal> CheckFinished(std::string_view text,
+                                     const std::vector<std::string>& monitors) override {
+    world_->SetProgram(parser_.Parse(std::string(text)), file_, UINT32_MAX);
+    Typer typer(*world_, false);
+    std::vector<Refusal> refusals = typer.Check();
+    std::erase_if(refusals, [&](const Refusal& r) {
+      return std::find(monitors.begin(), monitors.end(), r.monitor) == monitors.end();
+    });
+    for (Refusal& refusal : refusals) refusal.at_end = true;
+    return refusals;
+  }
+
+ private:
+  Parser parser_;
+  std::string repo_;
+  std::string file_;
+  std::unique_ptr<World> world_;
+};
+
+PythonAnalysis& Of(Analysis& analysis) { return static_cast<PythonAnalysis&>(analysis); }
+
+// a.b: only what the type of `a` has.
+class Dereference : public Monitor {
+ public:
+  const char* name() const override { return "dereference"; }
+  bool Triggered(const Cursor& c) const override {
+    if (!NameStart(c.next) || c.text.size() < 2 || c.text.back() != '.') return false;
+    const std::string_view text = c.text.substr(0, c.text.size() - 1);
+    if (text.back() == '.' || text.back() == ' ' || text.back() == '\n') return false;
+    size_t start = text.size();
+    while (start > 0 && NameByte(text[start - 1])) --start;
+    return start == text.size() || text[start] < '0' || text[start] > '9';
+  }
+  Verdict Ask(const Cursor& c, Analysis& analysis) const override {
+    PythonAnalysis& of = Of(analysis);
+    const auto at = static_cast<uint32_t>(c.text.size());
+    const Node* node = of.Shadow(c, kName, *c.scan, at, at + static_cast<uint32_t>(kName.size()));
+    if (node == nullptr || !node->is(K::k_identifier) || node->parent == nullptr ||
+        !node->parent->is(K::k_attribute) || node->field != F::k_attribute) {
+      return {};
+    }
+    Typer typer(of.world(), true);
+    auto names = typer.NamesFor(node->parent);
+    if (!names) return {};
+    auto completions = std::make_shared<Completions>();
+    completions->names = std::move(*names);
+    completions->private_free = true;
+    return {.names = std::move(completions)};
+  }
+};
+
+// f(a, b): as many arguments as it takes.
+class ArgumentCount : public Monitor {
+ public:
+  const char* name() const override { return "arguments"; }
+  bool Triggered(const Cursor& c) const override {
+    return c.next == ')' && c.scan->bracket() == '(';
+  }
+  Verdict Ask(const Cursor& c, Analysis& analysis) const override {
+    PythonAnalysis& of = Of(analysis);
+    Scan closed = *c.scan;
+    closed.Add(')');
+    const auto at = static_cast<uint32_t>(c.text.size());
+    const Node* list = of.Shadow(c, ")", closed, at, at + 1);
+    if (list == nullptr || !list->is(K::k_argument_list) || list->end != at + 1 ||
+        list->parent == nullptr || !list->parent->is(K::k_call)) {
+      return {};
+    }
+    Typer typer(of.world(), true);
+    return {.refusal = typer.CallProblem(list->parent, false)};
+  }
+};
+
+// f(name=...): a parameter of that name.
+class Keywords : public Monitor {
+ public:
+  const char* name() const override { return "keywords"; }
+  bool Triggered(const Cursor& c) const override {
+    return c.next != '=' && c.scan->bracket() == '(' && c.text.size() > 2 && c.text.back() == '=' &&
+           NameByte(c.text[c.text.size() - 2]);
+  }
+  Verdict Ask(const Cursor& c, Analysis& analysis) const override {
+    PythonAnalysis& of = Of(analysis);
+    const auto at = static_cast<uint32_t>(c.text.size());
+    const Node* node = of.Shadow(c, kName, *c.scan, at, at + static_cast<uint32_t>(kName.size()));
+    if (node == nullptr || node->parent == nullptr || !node->parent->is(K::k_keyword_argument) ||
+        node->parent->parent == nullptr) {
+      return {};
+    }
+    const Node* call = node->parent->parent->parent;
+    if (call == nullptr || !call->is(K::k_call)) return {};
+    Typer typer(of.world(), true);
+    auto problem = typer.CallProblem(call, true);
+    const Node* own = node->parent->at(F::k_name);
+    if (!problem || own == nullptr || problem->byte != own->start) return {};
+    return {.refusal = std::move(problem)};
+  }
+};
+
+// A name that nothing declares: known at the end of the text.
+class Names : public Monitor {
+ public:
+  const char* name() const override { return "names"; }
+  bool Triggered(const Cursor& c) const override {
+    (void)c;
+    return false;
+  }
+  Verdict Ask(const Cursor& c, Analysis& analysis) const override {
+    (void)c;
+    (void)analysis;
+    return {};
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Analysis> MakePythonAnalysis(const MonitorOptions& options) {
+  return std::make_unique<PythonAnalysis>(options);
+}
+
+std::vector<std::unique_ptr<Monitor>> PythonMonitors() {
+  std::vector<std::unique_ptr<Monitor>> monitors;
+  monitors.push_back(std::make_unique<Dereference>());
+  monitors.push_back(std::make_unique<ArgumentCount>());
+  monitors.push_back(std::make_unique<Keywords>());
+  monitors.push_back(std::make_unique<Names>());
+  return monitors;
+}
+
+}  // namespace pawl::monitors

@@ -1,0 +1,462 @@
+// Names and expressions. A variable has the type of the last assignment that surely ran before, or
+// one of the types that were assigned; in a loop of an unfinished text, where a later line may
+// assign again, only what the loop itself assigned before counts.
+#include "plugins/monitors/python/typer.h"
+
+#include <algorithm>
+#include <array>
+
+namespace pawl::monitors::python {
+namespace {
+
+using K = Kind;
+using F = Field;
+using TK = Type::Kind;
+
+constexpr int kMaxDepth = 60;
+
+bool Comprehension(const Node* node) {
+  return node->is(K::k_list_comprehension) || node->is(K::k_set_comprehension) ||
+         node->is(K::k_dictionary_comprehension) || node->is(K::k_generator_expression);
+}
+
+bool Mentions(const Node* target, std::string_view name) {
+  std::vector<const Node*> todo = {target};
+  while (!todo.empty()) {
+    const Node* node = todo.back();
+    todo.pop_back();
+    if (node->is(K::k_identifier) && node->text() == name) return true;
+    for (const Node& kid : node->kids()) {
+      if (kid.named) todo.push_back(&kid);
+    }
+  }
+  return false;
+}
+
+const Node* BlockOf(const Node* node) {
+  const Node* up = node->parent;
+  while (up != nullptr && !up->is(K::k_block) && up->parent != nullptr) up = up->parent;
+  return up;
+}
+
+bool Inside(const Node* node, const Node* around) {
+  return around->start <= node->start && node->end <= around->end;
+}
+
+}  // namespace
+
+Type Typer::TypeOf(const Node* node) {
+  if (node == nullptr || depth_ > kMaxDepth) return {};
+  const auto found = known_.find(node);
+  if (found != known_.end()) return found->second;
+  known_[node] = {};
+  ++depth_;
+  Type type = Compute(node);
+  --depth_;
+  known_[node] = type;
+  return type;
+}
+
+Type Typer::Elements(const Type& type) {
+  const std::vector<Type> args = world_.ArgumentsAs(type, "Iterable");
+  return args.size() == 1 ? args[0] : Type{};
+}
+
+Type Typer::Compute(const Node* node) {
+  switch (node->kind) {
+    case K::k_identifier:
+      return TypeOfName(node);
+    case K::k_string:
+    case K::k_concatenated_string: {
+      const Node* first = node->is(K::k_string) ? node : node->first_named();
+      if (first == nullptr) return {};
+      for (const char c : first->text()) {
+        if (c == '"' || c == '\'') break;
+        if (c == 'b' || c == 'B') return world_.InstanceOf("bytes");
+        if (c == 't' || c == 'T') return {};
+      }
+      return world_.InstanceOf("str");
+    }
+    case K::k_integer:
+      return node->text().find_first_of("jJ") == std::string_view::npos ? world_.InstanceOf("int")
+                                                                        : Type{};
+    case K::k_float:
+      return node->text().find_first_of("jJ") == std::string_view::npos ? world_.InstanceOf("float")
+                                                                        : Type{};
+    case K::kTrue:
+    case K::kFalse:
+    case K::k_not_operator:
+      return world_.InstanceOf("bool");
+    case K::k_none:
+      return {.kind = TK::kNone};
+    case K::k_list:
+    case K::k_set: {
+      std::vector<Type> elements;
+      for (const Node& kid : node->kids()) {
+        if (kid.named && !kid.is(K::k_comment)) elements.push_back(TypeOf(&kid));
+        if (elements.size() > 8) break;
+      }
+      // A list may get other elements later.
+      (void)elements;
+      return world_.InstanceOf(node->is(K::k_list) ? "list" : "set", {Type{}});
+    }
+    case K::k_list_comprehension:
+      return world_.InstanceOf("list", {Type{}});
+    case K::k_set_comprehension:
+      return world_.InstanceOf("set", {Type{}});
+    case K::k_dictionary:
+    case K::k_dictionary_comprehension:
+      return world_.InstanceOf("dict", {Type{}, Type{}});
+    case K::k_tuple:
+      return world_.InstanceOf("tuple", {Type{}});
+    case K::k_parenthesized_expression:
+      return TypeOf(node->first_named());
+    case K::k_named_expression:
+      return TypeOf(node->at(F::k_value));
+    case K::k_assignment:
+      return TypeOf(node->at(F::k_right));
+    case K::k_conditional_expression: {
+      std::vector<Type> types;
+      size_t i = 0;
+      for (const Node& kid : node->kids()) {
+        if (!kid.named || kid.is(K::k_comment)) continue;
+        if (i++ != 1) types.push_back(TypeOf(&kid));  // a if condition else b
+      }
+      return Either(std::move(types));
+    }
+    case K::k_boolean_operator:
+      return Either({TypeOf(node->at(F::k_left)), TypeOf(node->at(F::k_right))});
+    case K::k_binary_operator: {
+      const Type left = TypeOf(node->at(F::k_left));
+      const Node* op = node->at(F::k_operator);
+      const Type text = world_.InstanceOf("str");
+      if (op == nullptr || !left.is(TK::kInstance)) return {};
+      if (left == text && (op->text() == "%" || op->text() == "*")) return text;
+      const Type right = TypeOf(node->at(F::k_right));
+      if (left == text && right == text && op->text() == "+") return text;
+      const Type number = world_.InstanceOf("int");
+      static constexpr std::array<std::string_view, 8> kWhole = {"+", "-", "*", "//",
+                                                                 "%", "&", "|", "^"};
+      if (left == number && right == number &&
+          std::find(kWhole.begin(), kWhole.end(), op->text()) != kWhole.end()) {
+        return number;
+      }
+      return {};
+    }
+    case K::k_attribute: {
+      const Node* object = node->at(F::k_object);
+      const Node* name = node->at(F::k_attribute);
+      if (object == nullptr || name == nullptr) return {};
+      const Type of = TypeOf(object);
+      if (!of.known() || Guarded(node, of)) return {};
+      return world_.Attribute(of, name->text());
+    }
+    case K::k_subscript: {
+      const Type of = TypeOf(node->at(F::k_value));
+      const Node* index = node->at(F::k_subscript);
+      if (!of.is(TK::kInstance) || index == nullptr) return {};
+      if (!of.cls->module->stub || of.cls->module->name != "builtins") return {};
+      const std::string& name = of.cls->name;
+      if (name == "str") return of;
+      if (index->is(K::k_slice)) return name == "list" || name == "bytes" ? of : Type{};
+      if (name == "list" && of.args.size() == 1) return of.args[0];
+      if (name == "dict" && of.args.size() == 2) return of.args[1];
+      return {};
+    }
+    case K::k_call: {
+      const Node* list = node->at(F::k_arguments);
+      const Node* function = node->at(F::k_function);
+      const Type callee = TypeOf(function);
+      if (!callee.known() || list == nullptr) return {};
+      int count = list->is(K::k_argument_list) ? 0 : -1;
+      for (const Node& kid : list->kids()) {
+        if (!kid.named || kid.is(K::k_comment)) continue;
+        if (kid.is(K::k_list_splat) || kid.is(K::k_dictionary_splat)) {
+          count = -1;
+          break;
+        }
+        ++count;
+      }
+      return world_.Call(callee, count);
+    }
+    default:
+      return {};
+  }
+}
+
+const Scope& Typer::ScopeOf(const Node* function) {
+  auto& slot = scopes_[function];
+  if (slot == nullptr) {
+    slot = std::make_unique<Scope>();
+    if (const Node* body = function->at(F::k_body)) CollectBindings(body, *slot);
+  }
+  return *slot;
+}
+
+Type Typer::BindingType(const Binding& binding) {
+  switch (binding.kind) {
+    case Binding::Kind::kAssignment:
+      if (const Node* annotation = binding.node->at(F::k_type))
+        return world_.FromAnnotation(annotation, world_.program());
+      return TypeOf(binding.node->at(F::k_right));
+    case Binding::Kind::kFunction:
+    case Binding::Kind::kClass:
+    case Binding::Kind::kImport:
+      return world_.TypeOfBindings({binding}, world_.program(), nullptr, 0);
+    case Binding::Kind::kLoop: {
+      if (binding.node->text().starts_with("async")) return {};
+      return Elements(TypeOf(binding.node->at(F::k_right)));
+    }
+    case Binding::Kind::kWith: {
+      const Node* statement = binding.node->Enclosing(K::k_with_statement);
+      if (statement == nullptr || statement->text().starts_with("async")) return {};
+      const Type manager = TypeOf(binding.node->first_named());
+      if (!manager.is(TK::kInstance) && !manager.is(TK::kEither)) return {};
+      return world_.Call(world_.Attribute(manager, "__enter__"), 0);
+    }
+    default:
+      return {};
+  }
+}
+
+Type Typer::Flow(const std::vector<Binding>& all, const Node* use, const Node* container) {
+  const uint32_t cursor = world_.cursor();
+  std::vector<const Binding*> bindings;
+  for (const Binding& binding : all) {
+    if (binding.kind == Binding::Kind::kOther) return {};
+    // for x in x: and x = x.y do not bind before they are over.
+    const bool header = binding.kind == Binding::Kind::kAssignment;
+    if (header && Inside(use, binding.node)) continue;
+    if (unfinished_ && header && binding.node->start <= cursor && cursor <= binding.node->end)
+      continue;
+    bindings.push_back(&binding);
+  }
+  const Binding* last = nullptr;
+  for (const Binding* binding : bindings) {
+    if (binding->node->start >= use->start) continue;
+    const Node* block = binding->kind == Binding::Kind::kLoop ? binding->node->at(F::k_body)
+                        : binding->kind == Binding::Kind::kWith
+                            ? binding->node->Enclosing(K::k_with_statement)->at(F::k_body)
+                            : BlockOf(binding->node);
+    if (block != nullptr && Inside(use, block) &&
+        (last == nullptr || last->node->start < binding->node->start)) {
+      last = binding;
+    }
+  }
+  bool escapes = last == nullptr;  // a loop around the use has not the assignment in it
+  bool in_loop = false;
+  for (const Node* up = use->parent; up != nullptr && up != container; up = up->parent) {
+    if (!up->is(K::k_for_statement) && !up->is(K::k_while_statement)) continue;
+    in_loop = true;
+    if (last != nullptr && !Inside(last->node, up)) escapes = true;
+  }
+  if (escapes && in_loop && unfinished_) return {};
+  std::vector<Type> types;
+  for (const Binding* binding : bindings) {
+    const uint32_t at = binding->node->start;
+    if (!(escapes && in_loop)) {
+      if (last != nullptr && at < last->node->start) continue;
+      if (at > use->start) continue;
+    }
+    Type type = BindingType(*binding);
+    if (!type.known()) return {};
+    types.push_back(std::move(type));
+  }
+  return Either(std::move(types));
+}
+
+Type Typer::TypeOfName(const Node* use) {
+  const std::string name(use->text());
+  Module& program = world_.program();
+  bool in_function = false;
+  bool in_class = false;
+  for (const Node* up = use->parent; up != nullptr; up = up->parent) {
+    if (Comprehension(up)) {
+      for (const Node& kid : up->kids()) {
+        const Node* left = kid.is(K::k_for_in_clause) ? kid.at(F::k_left) : nullptr;
+        if (left == nullptr || !Mentions(left, name)) continue;
+        if (!left->is(K::k_identifier) || kid.text().starts_with("async")) return {};
+        return Elements(TypeOf(kid.at(F::k_right)));
+      }
+    }
+    if (up->is(K::k_lambda)) {
+      const Node* list = up->at(F::k_parameters);
+      if (list != nullptr && Mentions(list, name)) return {};
+      in_function = true;
+    }
+    if (up->is(K::k_class_definition)) {
+      if (!in_function && world_.ClassOf(up, program)->scope.names.contains(name)) return {};
+      in_class = true;
+    }
+    if (!up->is(K::k_function_definition)) continue;
+    // Defaults and annotations stand outside of the function.
+    const Node* body = up->at(F::k_body);
+    if (body == nullptr || !Inside(use, body)) continue;
+    const Scope& scope = ScopeOf(up);
+    if (scope.elsewhere.contains(name)) return {};
+    const auto bound = scope.names.find(name);
+    if (const Node* list = up->at(F::k_parameters)) {
+      bool first = true;
+      for (const Node& p : list->kids()) {
+        if (!p.named || p.is(K::k_comment)) continue;
+        const Node* id = p.is(K::k_identifier) ? &p : p.at(F::k_name);
+        if (id == nullptr) id = p.first_named();
+        if (id == nullptr || !Mentions(id, name)) {
+          first = false;
+          continue;
+        }
+        if (bound != scope.names.end() || in_function) return {};
+        const bool splat = !id->is(K::k_identifier) || p.is(K::k_list_splat_pattern) ||
+                           p.is(K::k_dictionary_splat_pattern);
+        if (splat) {
+          const bool map = p.text().starts_with("**");
+          return map ? world_.InstanceOf("dict", {world_.InstanceOf("str"), Type{}})
+                     : world_.InstanceOf("tuple", {Type{}});
+        }
+        if (first && up->Enclosing(K::k_class_definition) != nullptr) return {};
+        return world_.FromAnnotation(p.at(F::k_type), program);
+      }
+    }
+    if (bound != scope.names.end()) {
+      if (!in_function) return Flow(bound->second, use, up);
+      if (bound->second.size() != 1) return {};
+      const auto kind = bound->second.front().kind;
+      const bool fixed = kind == Binding::Kind::kImport || kind == Binding::Kind::kFunction ||
+                         kind == Binding::Kind::kClass;
+      return fixed ? BindingType(bound->second.front()) : Type{};
+    }
+    in_function = true;
+  }
+  (void)in_class;
+  const auto bound = program.scope.names.find(name);
+  if (bound == program.scope.names.end()) {
+    if (!program.scope.stars.empty()) return {};
+    Module* builtins = world_.Find("builtins");
+    return builtins == nullptr ? Type{} : world_.MemberOfModule(*builtins, name);
+  }
+  if (!in_function) return Flow(bound->second, use, program.tree->root());
+  std::vector<Type> types;
+  for (const Binding& binding : bound->second) {
+    const bool plain = binding.kind == Binding::Kind::kAssignment;
+    // A variable of the module that a function sees: only one that was set once.
+    if (plain &&
+        (bound->second.size() != 1 || program.tree->text().find("global ") != std::string::npos)) {
+      return {};
+    }
+    if (binding.kind == Binding::Kind::kLoop || binding.kind == Binding::Kind::kWith) return {};
+    Type type = BindingType(binding);
+    if (!type.known() || type.is(TK::kNone)) return {};
+    types.push_back(std::move(type));
+  }
+  return Either(std::move(types));
+}
+
+// Whether the text asks, before it takes the attribute, what the object is or has.
+bool Typer::Guarded(const Node* attribute, const Type& receiver) {
+  const Node* object = attribute->at(F::k_object);
+  const Node* root = object;
+  while (root != nullptr &&
+         (root->is(K::k_attribute) || root->is(K::k_subscript) || root->is(K::k_call))) {
+    const Node* next = root->at(F::k_object);
+    if (next == nullptr) next = root->at(F::k_value);
+    if (next == nullptr) next = root->at(F::k_function);
+    root = next;
+  }
+  const std::string& text = world_.program().tree->text();
+  if (root != nullptr && root->is(K::k_identifier)) {
+    const std::string name(root->text());
+    for (const std::string_view ask : {"isinstance(", "hasattr(", "issubclass(", "type(",
+                                       "callable(", "getattr(", "setattr(", "match "}) {
+      const std::string needle = std::string(ask) + name;
+      for (size_t at = text.find(needle); at != std::string::npos && at < attribute->start;
+           at = text.find(needle, at + 1)) {
+        if (at + needle.size() >= text.size() || !NameByte(text[at + needle.size()])) return true;
+      }
+    }
+  }
+  const bool module = receiver.is(TK::kModule) || receiver.is(TK::kClass);
+  const Node* below = attribute;
+  for (const Node* up = attribute->parent; up != nullptr; below = up, up = up->parent) {
+    if (up->is(K::k_if_statement) || up->is(K::k_conditional_expression)) {
+      const Node* condition = up->at(F::k_condition);
+      const std::string_view asked = condition != nullptr ? condition->text() : up->text();
+      for (const std::string_view word : {"version", "platform", "PY2", "PY3", "os.name", "win",
+                                          "posix", "hasattr", "TYPE_CHECKING", "implementation"}) {
+        if (asked.find(word) != std::string_view::npos) return true;
+      }
+    }
+    // try: ... except AttributeError: the attempt is how it asks.
+    if (module && up->is(K::k_try_statement) && below->field == F::k_body) return true;
+  }
+  return false;
+}
+
+// x.a = 1, and what may become that.
+bool Typer::Assigned(const Node* attribute) const {
+  const Node* below = attribute;
+  for (const Node* up = attribute->parent; up != nullptr; below = up, up = up->parent) {
+    switch (up->kind) {
+      case K::k_pattern_list:
+      case K::k_tuple_pattern:
+      case K::k_list_pattern:
+      case K::k_expression_list:
+      case K::k_tuple:
+      case K::k_list:
+      case K::k_parenthesized_expression:
+      case K::k_list_splat_pattern:
+      case K::k_list_splat:
+        continue;
+      case K::k_expression_statement:
+        return unfinished_;
+      case K::k_as_pattern_target:
+      case K::k_delete_statement:
+        return true;
+      case K::k_assignment:
+      case K::k_augmented_assignment:
+      case K::k_for_statement:
+      case K::k_for_in_clause:
+        return below->field == F::k_left;
+      default:
+        return false;
+    }
+  }
+  return false;
+}
+
+std::optional<std::vector<std::string>> Typer::NamesFor(const Node* attribute) {
+  const Node* object = attribute->at(F::k_object);
+  if (object == nullptr) return std::nullopt;
+  const Type type = TypeOf(object);
+  if (!type.known() || type.is(TK::kNone) || Guarded(attribute, type)) return std::nullopt;
+  if (Assigned(attribute)) {
+    // An object of a class of one's own takes any attribute.
+    const bool fixed = type.is(TK::kInstance) && type.cls->module->stub;
+    if (!fixed && !(type.is(TK::kModule) && unfinished_)) return std::nullopt;
+  }
+  auto names = world_.NamesOf(type);
+  if (!names) return std::nullopt;
+  // Objects that the text gives attributes from outside.
+  std::vector<const Node*> todo = {world_.program().tree->root()};
+  const bool own = !(type.is(TK::kInstance) && type.cls->module->stub);
+  while (own && !todo.empty()) {
+    const Node* node = todo.back();
+    todo.pop_back();
+    if (node->is(K::k_attribute) && node != attribute) {
+      const Node* name = node->at(F::k_attribute);
+      const Node* parent = node->parent;
+      const bool left =
+          parent != nullptr && (parent->is(K::k_pattern_list) || node->field == F::k_left);
+      if (name != nullptr && left) names->push_back(std::string(name->text()));
+    }
+    for (const Node& kid : node->kids()) {
+      if (kid.named) todo.push_back(&kid);
+    }
+  }
+  if (own) {
+    std::sort(names->begin(), names->end());
+    names->erase(std::unique(names->begin(), names->end()), names->end());
+  }
+  return names;
+}
+
+}  // namespace pawl::monitors::python

@@ -1,0 +1,809 @@
+// Modules and the types of what they declare. A module is read when it is first imported; its names
+// are gathered from all its branches, since which of them runs depends on version and platform.
+// What several declarations say of one name is taken together: any of them may hold.
+#include "plugins/monitors/python/world.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "src/base/file.h"
+
+namespace pawl::monitors::python {
+namespace {
+
+namespace fs = std::filesystem;
+using K = Kind;
+using F = Field;
+using TK = Type::Kind;
+
+constexpr int kMaxDepth = 40;
+constexpr size_t kMaxModules = 600;
+constexpr size_t kMaxFileBytes = size_t{2} << 20;
+
+// Decorators behind which a function or class still has the members it is written with.
+bool Harmless(std::string_view decorator) {
+  if (const size_t open = decorator.find('('); open != std::string_view::npos)
+    decorator = decorator.substr(0, open);
+  if (const size_t dot = decorator.rfind('.'); dot != std::string_view::npos)
+    decorator = decorator.substr(dot + 1);
+  static constexpr std::array<std::string_view, 14> kKnown = {
+      "final",        "runtime_checkable", "total_ordering", "unique",          "overload",
+      "override",     "abstractmethod",    "deprecated",     "type_check_only", "disjoint_base",
+      "staticmethod", "classmethod",       "dataclass",      "no_type_check"};
+  return std::find(kKnown.begin(), kKnown.end(), decorator) != kKnown.end();
+}
+
+std::vector<std::string_view> DecoratorsOf(const Node* definition) {
+  std::vector<std::string_view> found;
+  const Node* around = definition->parent;
+  if (around == nullptr || !around->is(K::k_decorated_definition)) return found;
+  for (const Node& kid : around->kids()) {
+    if (!kid.is(K::k_decorator)) continue;
+    std::string_view text = kid.text();
+    text.remove_prefix(1);
+    while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
+    found.push_back(text);
+  }
+  return found;
+}
+
+bool Decorated(const Node* definition, std::string_view with) {
+  const auto all = DecoratorsOf(definition);
+  return std::any_of(all.begin(), all.end(), [&](std::string_view d) {
+    return d == with || (d.ends_with(with) && d[d.size() - with.size() - 1] == '.');
+  });
+}
+
+// Modules whose stubs leave out names that the modules have.
+bool Incomplete(std::string_view module) {
+  return module.starts_with("_") || module.starts_with("distutils") || module == "tty" ||
+         module == "pty" || module == "codecs" || module.find("._") != std::string_view::npos;
+}
+
+// list[int], Dict[str, int]: the arguments, in either form that the grammar gives.
+std::vector<const Node*> TypeArguments(const Node* node) {
+  std::vector<const Node*> args;
+  if (node->is(K::k_subscript)) {
+    for (const Node& kid : node->kids()) {
+      if (kid.field != F::k_subscript) continue;
+      if (kid.is(K::k_tuple)) {
+        for (const Node& inner : kid.kids()) {
+          if (inner.named) args.push_back(&inner);
+        }
+      } else {
+        args.push_back(&kid);
+      }
+    }
+    return args;
+  }
+  for (const Node& kid : node->kids()) {
+    if (!kid.is(K::k_type_parameter)) continue;
+    for (const Node& inner : kid.kids()) {
+      if (inner.named && !inner.is(K::k_comment)) args.push_back(&inner);
+    }
+  }
+  return args;
+}
+
+}  // namespace
+
+Type Either(std::vector<Type> types) {
+  std::vector<Type> different;
+  bool none = false;
+  for (Type& type : types) {
+    if (!type.known()) return {};
+    if (type.is(TK::kNone)) {
+      none = true;
+      continue;
+    }
+    std::vector<Type> parts;
+    if (type.is(TK::kEither)) {
+      parts = std::move(type.args);
+    } else {
+      parts.push_back(std::move(type));
+    }
+    for (Type& part : parts) {
+      if (std::find(different.begin(), different.end(), part) == different.end())
+        different.push_back(std::move(part));
+    }
+  }
+  constexpr size_t kMost = 16;
+  if (different.size() > kMost) return {};
+  if (different.empty()) return none ? Type{.kind = TK::kNone} : Type{};
+  if (different.size() == 1) return std::move(different.front());
+  return {.kind = TK::kEither, .args = std::move(different)};
+}
+
+Type Substitute(const Type& type, const Substitution& with, const Type& self) {
+  if (type.is(TK::kVariable)) {
+    for (const auto& [name, value] : with) {
+      if (name == type.name) return value;
+    }
+    return {};
+  }
+  if (type.is(TK::kSelf)) return self;
+  if (type.args.empty() || type.is(TK::kFunction)) return type;
+  Type result = type;
+  for (Type& arg : result.args) arg = Substitute(arg, with, self);
+  if (type.is(TK::kEither)) return Either(std::move(result.args));
+  return result;
+}
+
+void World::SetProgram(std::unique_ptr<Tree> tree, const std::string& path, uint32_t cursor) {
+  if (modules_.size() > kMaxModules) modules_.clear();
+  program_ = std::make_unique<Module>();
+  program_->name = "__main__";
+  std::string name = path;
+  if (name.ends_with(".py")) name.resize(name.size() - 3);
+  if (name.starts_with("src/")) name.erase(0, 4);
+  program_->package = name.ends_with("/__init__");
+  if (program_->package) name.resize(name.size() - 9);
+  std::replace(name.begin(), name.end(), '/', '.');
+  if (!name.empty()) program_->name = name;
+  program_->tree = std::move(tree);
+  cursor_ = cursor;
+  CollectBindings(program_->tree->root(), program_->scope);
+}
+
+void World::AddSubmodules(Module& module) const {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(module.path, ignored)) {
+    std::string name = entry.path().filename().string();
+    if (name.ends_with(".pyi")) name.resize(name.size() - 4);
+    if (name.ends_with(".py")) name.resize(name.size() - 3);
+    if (const size_t dot = name.find('.'); dot != std::string::npos) name.resize(dot);
+    module.submodules.insert(name);
+  }
+}
+
+std::unique_ptr<Module> World::Load(const std::string& name) {
+  std::string relative = name;
+  std::replace(relative.begin(), relative.end(), '.', '/');
+  struct Place {
+    std::string folder;
+    const char* ending;
+  };
+  std::vector<Place> places;
+  if (!repository_.empty())
+    places = {{repository_, ".py"}, {repository_ + "/src", ".py"}, {repository_, ".pyi"}};
+  if (!stubs_.empty()) places.push_back({stubs_, ".pyi"});
+  for (const Place& place : places) {
+    for (const bool package : {true, false}) {
+      const std::string base = place.folder + "/" + relative;
+      const std::string path = package ? base + "/__init__" + place.ending : base + place.ending;
+      auto text = ReadRegularFile(path, kMaxFileBytes);
+      if (!text.ok()) continue;
+      auto module = std::make_unique<Module>();
+      module->name = name;
+      module->package = package;
+      module->stub = std::string_view(place.ending) == ".pyi";
+      if (package) module->path = base;
+      Parser parser(Language::kPython);
+      module->open = text->find("globals()") != std::string::npos;
+      module->tree = parser.Parse(std::move(*text));
+      CollectBindings(module->tree->root(), module->scope);
+      if (module->scope.names.contains("__getattr__")) module->open = true;
+      if (module->stub && Incomplete(name)) module->open = true;
+      if (!module->stub && module->tree->broken()) module->open = true;
+      if (package) AddSubmodules(*module);
+      return module;
+    }
+    // A folder without __init__ is a package too, of whatever is in it.
+    std::error_code ignored;
+    if (place.folder != stubs_ && fs::is_directory(place.folder + "/" + relative, ignored))
+      return nullptr;
+  }
+  return nullptr;
+}
+
+Module* World::Find(const std::string& name) {
+  const auto found = modules_.find(name);
+  if (found != modules_.end()) return found->second.get();
+  auto loaded = Load(name);
+  return (modules_[name] = std::move(loaded)).get();
+}
+
+std::string World::Absolute(const Binding& import, const Module& from) const {
+  if (import.level == 0) return import.module;
+  std::string base = from.name;
+  for (int up = import.level - (from.package ? 1 : 0); up > 0; --up) {
+    const size_t dot = base.rfind('.');
+    if (dot == std::string::npos) return up == 1 && base != "__main__" ? import.module : "";
+    base.resize(dot);
+  }
+  if (base == "__main__") return "";
+  return import.module.empty() ? base : base + "." + import.module;
+}
+
+Class* World::ClassOf(const Node* node, Module& module) {
+  auto& slot = module.classes[node];
+  if (slot != nullptr) return slot.get();
+  slot = std::make_unique<Class>();
+  Class& c = *slot;
+  c.module = &module;
+  c.node = node;
+  if (const Node* name = node->at(F::k_name)) c.name = std::string(name->text());
+  if (const Node* body = node->at(F::k_body)) CollectBindings(body, c.scope);
+  c.unfinished = &module == program_.get() && node->start < cursor_ && cursor_ <= node->end;
+  c.open = c.unfinished || c.scope.names.contains("__getattr__") ||
+           (!module.stub && c.scope.names.contains("__getattribute__")) || !c.scope.stars.empty();
+  for (const std::string_view decorator : DecoratorsOf(node)) {
+    if (!Harmless(decorator)) c.open = true;
+  }
+  if (!module.stub) {
+    const std::string_view text = node->text();
+    for (const std::string_view dynamic : {"setattr(", "__dict__", "vars(", "locals("}) {
+      if (text.find(dynamic) != std::string_view::npos) c.open = true;
+    }
+    if (node->broken()) c.open = true;
+  }
+  return &c;
+}
+
+void World::ReadHead(Class& c) {
+  if (c.head_read) return;
+  c.head_read = true;
+  const Node* list = c.node->at(F::k_superclasses);
+  std::vector<std::string> generic;
+  std::vector<std::string> seen;
+  const auto note = [](const Type& type, std::vector<std::string>& into) {
+    std::vector<const Type*> todo = {&type};
+    while (!todo.empty()) {
+      const Type* one = todo.back();
+      todo.pop_back();
+      if (one->is(TK::kVariable) && std::find(into.begin(), into.end(), one->name) == into.end())
+        into.push_back(one->name);
+      for (auto arg = one->args.rbegin(); arg != one->args.rend(); ++arg) todo.push_back(&*arg);
+    }
+  };
+  if (const Node* own = c.node->at(F::k_type_parameters)) {
+    for (const Node& kid : own->kids()) {
+      if (kid.named) generic.emplace_back(kid.text().substr(0, kid.text().find_first_of(":= ")));
+    }
+  }
+  if (list != nullptr) {
+    for (const Node& kid : list->kids()) {
+      if (!kid.named || kid.is(K::k_comment)) continue;
+      if (kid.is(K::k_keyword_argument)) {
+        const Node* value = kid.at(F::k_value);
+        const Node* key = kid.at(F::k_name);
+        if (key != nullptr && key->text() == "metaclass") c.metaclass = c.is_abstract = true;
+        const std::string_view text = value == nullptr ? "" : value->text();
+        if (!text.ends_with("ABCMeta") && !text.ends_with("EnumMeta") && text != "True" &&
+            text != "False" && !text.ends_with("EnumType")) {
+          c.open = true;
+        }
+        continue;
+      }
+      std::string_view head = kid.text();
+      head = head.substr(0, head.find('['));
+      if (const size_t dot = head.rfind('.'); dot != std::string_view::npos)
+        head = head.substr(dot + 1);
+      if (head == "Protocol" || head == "ABC") c.is_abstract = true;
+      if (head == "Generic" || head == "Protocol") {
+        for (const Node* arg : TypeArguments(&kid)) note(FromAnnotation(arg, *c.module), generic);
+        continue;
+      }
+      Type base = FromAnnotation(&kid, *c.module);
+      if (!base.is(TK::kInstance)) {
+        c.open = true;
+        continue;
+      }
+      note(base, seen);
+      c.bases.push_back(std::move(base));
+    }
+  }
+  c.variables = generic.empty() ? std::move(seen) : std::move(generic);
+  const bool object = c.name == "object" && c.module->name == "builtins";
+  if (!object) {
+    if (Class* root = Builtin("object")) {
+      c.bases.push_back({.kind = TK::kInstance, .cls = root});
+    } else {
+      c.open = true;
+    }
+  }
+}
+
+Class* World::Builtin(const char* name) {
+  Module* builtins = Find("builtins");
+  if (builtins == nullptr) return nullptr;
+  const auto found = builtins->scope.names.find(name);
+  if (found == builtins->scope.names.end()) return nullptr;
+  for (const Binding& binding : found->second) {
+    if (binding.kind == Binding::Kind::kClass) return ClassOf(binding.node, *builtins);
+  }
+  return nullptr;
+}
+
+Type World::InstanceOf(const char* builtin, std::vector<Type> args) {
+  Class* c = Builtin(builtin);
+  if (c == nullptr) return {};
+  return {.kind = TK::kInstance, .cls = c, .args = std::move(args)};
+}
+
+Type World::Special(std::string_view name, const std::vector<const Node*>& args, Module& module,
+                    int depth) {
+  std::vector<Type> types;
+  if (name == "Optional" || name == "Union") {
+    for (const Node* arg : args) types.push_back(FromAnnotation(arg, module, depth + 1));
+    if (name == "Optional") types.push_back({.kind = TK::kNone});
+    return args.empty() ? Type{} : Either(std::move(types));
+  }
+  if (name == "Annotated" || name == "ClassVar" || name == "Final" || name == "Required" ||
+      name == "NotRequired" || name == "ReadOnly") {
+    return args.empty() ? Type{} : FromAnnotation(args[0], module, depth + 1);
+  }
+  if (name == "Literal") {
+    for (const Node* arg : args) {
+      const Node* value = arg->is(K::k_type) ? arg->first_named() : arg;
+      if (value == nullptr) return {};
+      if (value->is(K::k_string)) {
+        types.push_back(InstanceOf(value->text().starts_with("b") ? "bytes" : "str"));
+      } else if (value->is(K::k_integer) || value->is(K::k_unary_operator)) {
+        types.push_back(InstanceOf("int"));
+      } else if (value->is(K::kTrue) || value->is(K::kFalse)) {
+        types.push_back(InstanceOf("bool"));
+      } else {
+        return {};
+      }
+    }
+    return args.empty() ? Type{} : Either(std::move(types));
+  }
+  if (name == "Self") return {.kind = TK::kSelf};
+  if (name == "LiteralString" || name == "AnyStr")
+    return name == "AnyStr" ? Type{} : InstanceOf("str");
+  return {};
+}
+
+Type World::FromAnnotation(const Node* node, Module& module, int depth) {
+  if (node == nullptr || depth > kMaxDepth) return {};
+  switch (node->kind) {
+    case K::k_type:
+    case K::k_parenthesized_expression:
+      return FromAnnotation(node->first_named(), module, depth + 1);
+    case K::k_none:
+      return {.kind = TK::kNone};
+    case K::k_union_type:
+    case K::k_binary_operator: {
+      std::vector<Type> types;
+      for (const Node& kid : node->kids()) {
+        if (kid.named && !kid.is(K::k_comment))
+          types.push_back(FromAnnotation(&kid, module, depth + 1));
+        if (!kid.named && kid.text() != "|") return {};
+      }
+      return Either(std::move(types));
+    }
+    case K::k_identifier:
+    case K::k_attribute:
+    case K::k_member_type:
+    case K::k_subscript:
+    case K::k_generic_type:
+      break;
+    default:
+      return {};
+  }
+  const Node* head = node;
+  std::vector<const Node*> args;
+  if (node->is(K::k_subscript)) head = node->at(F::k_value);
+  if (node->is(K::k_generic_type)) head = node->first_named();
+  if (head == nullptr) return {};
+  if (head != node) args = TypeArguments(node);
+  std::string_view last = head->text();
+  if (const size_t dot = last.rfind('.'); dot != std::string_view::npos)
+    last = last.substr(dot + 1);
+  static constexpr std::array<std::string_view, 14> kSpecial = {
+      "Optional", "Union",   "Annotated", "ClassVar", "Final",         "Required", "NotRequired",
+      "ReadOnly", "Literal", "Self",      "Any",      "LiteralString", "AnyStr",   "Callable"};
+  if (std::find(kSpecial.begin(), kSpecial.end(), last) != kSpecial.end())
+    return Special(last, args, module, depth);
+  // The name, or a.b of modules and classes.
+  Type of;
+  const std::string text(head->text());
+  size_t at = 0;
+  for (bool first = true; at <= text.size(); first = false) {
+    const size_t end = std::min(text.find('.', at), text.size());
+    const std::string part = text.substr(at, end - at);
+    if (first) {
+      // In a class's body its own names come first.
+      for (const Node* up = head->parent; up != nullptr && !of.known(); up = up->parent) {
+        if (!up->is(K::k_class_definition)) continue;
+        Class* c = ClassOf(up, module);
+        const auto own = c->scope.names.find(part);
+        const bool nested =
+            own != c->scope.names.end() &&
+            std::all_of(own->second.begin(), own->second.end(),
+                        [](const Binding& b) { return b.kind == Binding::Kind::kClass; });
+        if (nested && own->second.front().node != up)
+          of = TypeOfBindings(own->second, module, c, depth + 1);
+        if (const Node* list = up->at(F::k_type_parameters)) {
+          for (const Node& kid : list->kids()) {
+            if (kid.named && kid.text().substr(0, kid.text().find_first_of(":= ")) == part)
+              return {.kind = TK::kVariable, .name = part};
+          }
+        }
+      }
+      if (!of.known()) of = MemberOfModule(module, part, depth + 1);
+    } else {
+      of = Attribute(of, part, depth + 1);
+    }
+    if (!of.known()) return {};
+    at = end + 1;
+  }
+  if (of.is(TK::kVariable) || of.is(TK::kEither) || of.is(TK::kNone)) return of;
+  if (of.is(TK::kInstance) && of.name == "alias") {
+    of.name.clear();
+    return of;
+  }
+  // type[X]: a class, of which only its bound is known.
+  if (!of.is(TK::kClass) || (of.cls->name == "type" && of.cls->module->name == "builtins"))
+    return {};
+  Type instance{.kind = TK::kInstance, .cls = of.cls};
+  for (const Node* arg : args) instance.args.push_back(FromAnnotation(arg, module, depth + 1));
+  // tuple[int, ...]
+  if (of.cls->name == "tuple" && instance.args.size() > 1) {
+    const bool same = args.size() == 2 && args[1]->text() == "...";
+    const Type element = same ? instance.args[0] : Either(instance.args);
+    instance.args = {element};
+  }
+  return instance;
+}
+
+Type World::TypeOfBindings(const std::vector<Binding>& bindings, Module& module, Class* in,
+                           int depth) {
+  if (depth > kMaxDepth || bindings.empty()) return {};
+  std::vector<Type> types;
+  Type functions{.kind = TK::kFunction, .module = &module, .cls = in};
+  for (const Binding& binding : bindings) {
+    switch (binding.kind) {
+      case Binding::Kind::kClass:
+        types.push_back({.kind = TK::kClass, .cls = ClassOf(binding.node, module)});
+        break;
+      case Binding::Kind::kFunction:
+        functions.functions.push_back(binding.node);
+        break;
+      case Binding::Kind::kImport: {
+        const std::string from = Absolute(binding, module);
+        if (from.empty()) return {};
+        Module* target = Find(from);
+        if (binding.member.empty()) {
+          if (target == nullptr) return {};
+          types.push_back({.kind = TK::kModule, .module = target});
+          break;
+        }
+        Type type;
+        if (target != nullptr && target->scope.names.contains(binding.member)) {
+          type = MemberOfModule(*target, binding.member, depth + 1);
+        } else if (Module* sub = Find(from + "." + binding.member)) {
+          type = {.kind = TK::kModule, .module = sub};
+        } else if (target != nullptr) {
+          type = MemberOfModule(*target, binding.member, depth + 1);
+        }
+        if (!type.known()) return {};
+        types.push_back(std::move(type));
+        break;
+      }
+      case Binding::Kind::kAssignment: {
+        const Node* annotation = binding.node->at(F::k_type);
+        const Node* right = binding.node->at(F::k_right);
+        if (annotation != nullptr && !annotation->text().ends_with("TypeAlias")) {
+          Type type = FromAnnotation(annotation, module, depth + 1);
+          if (!type.known()) return {};
+          types.push_back(std::move(type));
+          break;
+        }
+        if (right == nullptr) return {};
+        const std::string_view text = right->text();
+        if (text.starts_with("TypeVar(") || text.starts_with("typing.TypeVar(")) {
+          types.push_back(
+              {.kind = TK::kVariable, .name = std::string(binding.node->at(F::k_left)->text())});
+          break;
+        }
+        if (!module.stub) return {};
+        // An alias: StrPath = str | PathLike[str], List = list.
+        if (right->is(K::k_identifier) || right->is(K::k_attribute)) {
+          const Type type =
+              right->is(K::k_identifier)
+                  ? (in != nullptr && in->scope.names.contains(std::string(text))
+                         ? TypeOfBindings(in->scope.names[std::string(text)], module, in, depth + 1)
+                         : MemberOfModule(module, text, depth + 1))
+                  : Type{};
+          if (!type.known()) return {};
+          types.push_back(type);
+          break;
+        }
+        Type type = FromAnnotation(right, module, depth + 1);
+        if (!type.known()) return {};
+        if (type.is(TK::kInstance)) type.name = "alias";
+        types.push_back(std::move(type));
+        break;
+      }
+      default:
+        return {};
+    }
+  }
+  if (!functions.functions.empty()) types.push_back(std::move(functions));
+  return Either(std::move(types));
+}
+
+Type World::MemberOfModule(Module& module, std::string_view name, int depth) {
+  if (depth > kMaxDepth || module.name.starts_with("distutils")) return {};
+  const auto found = module.scope.names.find(std::string(name));
+  if (found != module.scope.names.end())
+    return TypeOfBindings(found->second, module, nullptr, depth + 1);
+  if (module.submodules.contains(std::string(name))) {
+    if (Module* sub = Find(module.name + "." + std::string(name)))
+      return {.kind = TK::kModule, .module = sub};
+  }
+  for (const Binding& star : module.scope.stars) {
+    Module* from = Find(Absolute(star, module));
+    if (from == nullptr || from == &module) continue;
+    Type type = MemberOfModule(*from, name, depth + 1);
+    if (type.known()) return type;
+  }
+  if (module.name != "builtins") {
+    if (Module* builtins = Find("builtins")) return MemberOfModule(*builtins, name, depth + 1);
+  }
+  return {};
+}
+
+bool World::Walk(const Type& type, const std::function<bool(Class&, const Substitution&)>& visit) {
+  if ((!type.is(TK::kInstance) && !type.is(TK::kClass)) || type.cls == nullptr) return false;
+  std::vector<Type> todo = {type};
+  std::unordered_set<const Class*> seen;
+  Class* const root = Builtin("object");
+  bool at_root = false;
+  bool closed = true;
+  for (size_t i = 0; i < todo.size(); ++i) {
+    const Type here = todo[i];
+    if (here.cls == nullptr) {
+      closed = false;
+      continue;
+    }
+    if (!seen.insert(here.cls).second) {
+      if (i + 1 == todo.size() && at_root) {
+        at_root = false;
+        todo.push_back({.kind = TK::kInstance, .cls = root});
+      }
+      continue;
+    }
+    Class& c = *here.cls;
+    ReadHead(c);
+    Substitution with;
+    for (size_t k = 0; k < c.variables.size(); ++k)
+      with.emplace_back(c.variables[k],
+                        here.args.size() == c.variables.size() ? here.args[k] : Type{});
+    if (visit(c, with)) return closed;
+    if (c.open || seen.size() > 200) closed = false;
+    for (const Type& base : c.bases) {
+      // What everything derives from comes last.
+      if (base.cls != nullptr && base.cls == root && &c != root) {
+        at_root = true;
+        continue;
+      }
+      todo.push_back(Substitute(base, with, {}));
+    }
+    if (i + 1 == todo.size() && at_root) {
+      at_root = false;
+      todo.push_back({.kind = TK::kInstance, .cls = root});
+    }
+  }
+  return closed;
+}
+
+std::vector<Type> World::ArgumentsAs(const Type& type, std::string_view super) {
+  std::vector<Type> args;
+  if (!type.is(TK::kInstance)) return args;
+  Walk(type, [&](Class& c, const Substitution& with) {
+    if (c.name != super || !c.module->stub) return false;
+    for (const auto& [name, value] : with) args.push_back(value);
+    return true;
+  });
+  return args;
+}
+
+Type World::Attribute(const Type& type, std::string_view name, int depth) {
+  if (depth > kMaxDepth) return {};
+  if (type.is(TK::kModule)) return MemberOfModule(*type.module, name, depth + 1);
+  if (type.is(TK::kEither)) {
+    std::vector<Type> types;
+    for (const Type& one : type.args) types.push_back(Attribute(one, name, depth + 1));
+    return Either(std::move(types));
+  }
+  // Their callers are given what Python adds: the class, first.
+  if (name == "__new__" || name == "__init_subclass__" || name == "__class_getitem__") return {};
+  Type result;
+  bool open = false;
+  Walk(type, [&](Class& c, const Substitution& with) {
+    const auto found = c.scope.names.find(std::string(name));
+    if (found == c.scope.names.end()) {
+      open = open || c.open || (!c.module->stub && SetOnSelf(c).contains(std::string(name)));
+      return open;
+    }
+    if (!c.module->stub) {
+      // What a class of the text says in its body an object may have otherwise.
+      if (SetOnSelf(c).contains(std::string(name))) return true;
+      const bool plain = std::any_of(found->second.begin(), found->second.end(), [](const auto& b) {
+        return b.kind == Binding::Kind::kAssignment && b.node->at(F::k_type) == nullptr;
+      });
+      if (plain) return true;
+    }
+    Type of = TypeOfBindings(found->second, *c.module, &c, depth + 1);
+    if (of.is(TK::kFunction)) {
+      const Node* first = of.functions.front();
+      if (Decorated(first, "property") || Decorated(first, "cached_property")) {
+        const Node* returns = first->at(F::k_return_type);
+        if (type.is(TK::kInstance) && returns != nullptr)
+          result = Substitute(FromAnnotation(returns, *c.module), with, type);
+        return true;
+      }
+      for (const Node* one : of.functions) {
+        for (const std::string_view decorator : DecoratorsOf(one)) {
+          if (!Harmless(decorator)) return true;
+        }
+      }
+      of.bound = !Decorated(first, "staticmethod") &&
+                 (type.is(TK::kInstance) || Decorated(first, "classmethod"));
+      of.args = {type};
+      result = std::move(of);
+      return true;
+    }
+    result = Substitute(of, with, type);
+    return true;
+  });
+  return result;
+}
+
+Type World::Call(const Type& callee, int count) {
+  switch (callee.kind) {
+    case TK::kClass: {
+      Class* c = callee.cls;
+      if (c->module->name == "builtins" && (c->name == "type" || c->name == "super")) return {};
+      // What __new__ of a class above gives back is another matter; a class that is not known too.
+      const bool closed =
+          Walk({.kind = TK::kInstance, .cls = c}, [&](Class& above, const Substitution& with) {
+            (void)with;
+            return above.module->name != "builtins" && above.scope.names.contains("__new__") &&
+                   !above.module->stub;
+          });
+      (void)closed;
+      return {.kind = TK::kInstance, .cls = c};
+    }
+    case TK::kEither: {
+      std::vector<Type> types;
+      for (const Type& one : callee.args) types.push_back(Call(one, count));
+      return Either(std::move(types));
+    }
+    case TK::kFunction:
+      break;
+    default:
+      return {};
+  }
+  std::vector<Type> types;
+  Substitution with;
+  Type self;
+  if (!callee.args.empty()) {
+    self = callee.args[0];
+    if (self.is(TK::kClass)) self = {.kind = TK::kInstance, .cls = self.cls};
+    Walk(self, [&](Class& c, const Substitution& here) {
+      if (&c != callee.cls) return false;
+      with = here;
+      return true;
+    });
+  }
+  for (const Node* function : callee.functions) {
+    const Node* returns = function->at(F::k_return_type);
+    // async def: a coroutine.
+    if (returns == nullptr || function->text().starts_with("async")) return {};
+    for (const std::string_view decorator : DecoratorsOf(function)) {
+      if (!Harmless(decorator)) return {};
+    }
+    if (count >= 0 && callee.functions.size() > 1) {
+      // An overload that can't take so many arguments is not meant.
+      int least = 0;
+      int most = 0;
+      bool keyword_only = false;
+      const Node* list = function->at(F::k_parameters);
+      for (const Node& p : list->kids()) {
+        if (!p.named || p.is(K::k_comment) || p.is(K::k_positional_separator)) continue;
+        if (p.is(K::k_list_splat_pattern) || p.is(K::k_dictionary_splat_pattern) ||
+            (p.is(K::k_typed_parameter) && p.first_named() != nullptr &&
+             !p.first_named()->is(K::k_identifier))) {
+          most = 1 << 20;
+          keyword_only = true;
+        } else if (p.is(K::k_keyword_separator)) {
+          keyword_only = true;
+        } else {
+          ++most;
+          if (!keyword_only && !p.is(K::k_default_parameter) && !p.is(K::k_typed_default_parameter))
+            ++least;
+        }
+      }
+      const int bound = callee.bound ? 1 : 0;
+      if (count < least - bound || count > most - bound) continue;
+    }
+    Type type = Substitute(FromAnnotation(returns, *callee.module), with, self);
+    if (!type.known()) return {};
+    types.push_back(std::move(type));
+  }
+  return types.empty() ? Type{} : Either(std::move(types));
+}
+
+const std::unordered_set<std::string>& World::SetOnSelf(Class& c) {
+  if (c.self_read) return c.set_on_self;
+  c.self_read = true;
+  if (c.module->stub) return c.set_on_self;
+  // self.x = ..., whatever self is called.
+  std::vector<const Node*> todo = {c.node};
+  while (!todo.empty()) {
+    const Node* node = todo.back();
+    todo.pop_back();
+    if (node->is(K::k_attribute)) {
+      const Node* object = node->at(F::k_object);
+      const Node* name = node->at(F::k_attribute);
+      if (object != nullptr && name != nullptr && object->is(K::k_identifier) &&
+          (object->text() == "self" || object->text() == "cls")) {
+        c.set_on_self.insert(std::string(name->text()));
+      }
+    }
+    for (const Node& kid : node->kids()) {
+      if (kid.named) todo.push_back(&kid);
+    }
+  }
+  return c.set_on_self;
+}
+
+std::optional<std::vector<std::string>> World::NamesOf(const Type& type) {
+  std::vector<std::string> names;
+  std::vector<Type> todo = {type};
+  for (size_t i = 0; i < todo.size() && i < 64; ++i) {
+    const Type one = todo[i];
+    if (one.is(TK::kEither)) {
+      todo.insert(todo.end(), one.args.begin(), one.args.end());
+    } else if (one.is(TK::kModule)) {
+      std::vector<Module*> modules = {one.module};
+      for (size_t m = 0; m < modules.size(); ++m) {
+        Module& module = *modules[m];
+        if (module.open || modules.size() > 50) return std::nullopt;
+        for (const auto& [name, bindings] : module.scope.names) names.push_back(name);
+        names.insert(names.end(), module.submodules.begin(), module.submodules.end());
+        for (const Binding& star : module.scope.stars) {
+          Module* from = Find(Absolute(star, module));
+          if (from == nullptr) return std::nullopt;
+          if (std::find(modules.begin(), modules.end(), from) == modules.end())
+            modules.push_back(from);
+        }
+      }
+    } else if (one.is(TK::kInstance) || one.is(TK::kClass)) {
+      // An object of an abstract class is one of a class below that has more.
+      ReadHead(*one.cls);
+      if (one.is(TK::kInstance) && one.cls->is_abstract && one.cls->module->stub)
+        return std::nullopt;
+      bool metaclass = false;
+      const bool closed = Walk(one, [&](Class& c, const Substitution& with) {
+        (void)with;
+        metaclass = metaclass || c.metaclass;
+        for (const auto& [name, bindings] : c.scope.names) names.push_back(name);
+        const auto& own = SetOnSelf(c);
+        names.insert(names.end(), own.begin(), own.end());
+        return false;
+      });
+      if (!closed) return std::nullopt;
+      if (one.is(TK::kClass)) {
+        // What its class has: mro and the like.
+        if (metaclass) return std::nullopt;
+        Class* of = Builtin("type");
+        if (of == nullptr) return std::nullopt;
+        for (const auto& [name, bindings] : of->scope.names) names.push_back(name);
+      }
+    } else {
+      return std::nullopt;
+    }
+  }
+  if (names.empty()) return std::nullopt;
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
+}
+
+}  // namespace pawl::monitors::python

@@ -1,0 +1,372 @@
+// A member by its name, all names of a type, what a type can be called with, and what its elements
+// are. A member of a union is one that all its parts have.
+#include <algorithm>
+
+#include "plugins/monitors/typescript/checker.h"
+#include "plugins/monitors/typescript/nodes.h"
+
+namespace pawl::monitors::ts {
+
+TypeRef Checker::TypeOfProperty(const Property& property) {
+  if (property.type != nullptr) return property.type;
+  if (property.symbol == nullptr) return pool_.open;
+  TypeRef type = Instantiate(TypeOfSymbol(property.symbol), property.mapper);
+  if (property.symbol->is(kOptional)) type = pool_.Union(type, pool_.undefined);
+  return type;
+}
+
+std::optional<Property> Checker::Member(TypeRef type, std::string_view name) {
+  const auto open = [&] { return Property{.name = std::string(name), .type = pool_.open}; };
+  if (depth_ > 80) return open();
+  switch (type->kind) {
+    case T::kOpen:
+    case T::kAny:
+    case T::kUnknown:
+    case T::kNever:
+    case T::kObject:
+      return open();
+    case T::kVoid:
+    case T::kUndefined:
+    case T::kNull:
+      return std::nullopt;
+    case T::kUnion: {
+      // In every part; a part that lacks it may have been excluded by a condition that is not
+      // followed.
+      std::vector<TypeRef> types;
+      bool all = true;
+      bool some = false;
+      Property result{.name = std::string(name)};
+      for (TypeRef part : type->parts) {
+        if (part->is(T::kNull) || part->is(T::kUndefined)) continue;
+        const auto member = Member(part, name);
+        if (!member) {
+          // Object literals that stand side by side have each other's properties as optional ones.
+          if (part->literal_object) {
+            types.push_back(pool_.undefined);
+            continue;
+          }
+          all = false;
+          continue;
+        }
+        some = true;
+        types.push_back(TypeOfProperty(*member));
+        result.optional = result.optional || member->optional;
+        result.readonly = result.readonly || member->readonly;
+        result.method = result.method || member->method;
+      }
+      if (!some) return std::nullopt;
+      result.type = all ? pool_.Union(std::move(types)) : pool_.open;
+      return result;
+    }
+    case T::kIntersection: {
+      std::vector<TypeRef> types;
+      Property result{.name = std::string(name)};
+      for (TypeRef part : type->parts) {
+        if (const auto member = Member(part, name)) types.push_back(TypeOfProperty(*member));
+      }
+      if (types.empty()) return std::nullopt;
+      result.type = pool_.Intersection(std::move(types));
+      return result;
+    }
+    case T::kFunction: {
+      Symbol* function =
+          Global("CallableFunction") != nullptr ? Global("CallableFunction") : Global("Function");
+      return function == nullptr ? open() : Member(pool_.Ref(function, {}), name);
+    }
+    case T::kStatic: {
+      Symbol* symbol = type->symbol;
+      FillMembers(symbol);
+      const auto found = symbol->statics.find(std::string(name));
+      if (found != symbol->statics.end()) {
+        return Property{
+            .name = std::string(name), .readonly = symbol->is(kEnum), .symbol = found->second};
+      }
+      if (OpenSymbol(symbol)) return open();
+      if (symbol->is(kEnum)) {
+        Symbol* object = Global("Object");
+        return object == nullptr ? std::nullopt : Member(pool_.Ref(object, {}), name);
+      }
+      if (!symbol->is(kClass) || symbol->bases_open) return open();
+      if (name == "prototype") return open();
+      for (TypeRef base : BasesOf(pool_.Ref(symbol, ParamsOf(symbol)))) {
+        if (base->is(T::kRef) && base->symbol->is(kClass)) {
+          if (auto member = Member(pool_.Static(base->symbol), name)) return member;
+        } else {
+          return open();
+        }
+      }
+      Symbol* function = Global("Function");
+      return function == nullptr ? open() : Member(pool_.Ref(function, {}), name);
+    }
+    case T::kTuple: {
+      if (!name.empty() &&
+          std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; })) {
+        const size_t i = std::stoul(std::string(name.substr(0, 6)));
+        if (i < type->parts.size()) {
+          return Property{.name = std::string(name), .type = type->parts[i]};
+        }
+        if (type->rest) return Property{.name = std::string(name), .type = type->parts.back()};
+        return std::nullopt;
+      }
+      if (name == "length" && !type->rest && type->required == type->parts.size()) {
+        const std::string count = std::to_string(type->parts.size());
+        return Property{
+            .name = "length",
+            .type = pool_.NumberLiteral(static_cast<double>(type->parts.size()), count)};
+      }
+      return Member(Apparent(type), name);
+    }
+    case T::kRef:
+    case T::kShape: {
+      if (type->is(T::kRef) && type->symbol->is(kEnum)) return open();
+      if (type->is(T::kRef)) {
+        // Straight from the tables: the shape of a library type has hundreds of members.
+        Symbol* symbol = type->symbol;
+        if (Symbol* member = MemberSymbol(symbol, std::string(name))) {
+          Property property{.name = std::string(name), .symbol = member};
+          const std::vector<TypeRef>& params = ParamsOf(symbol);
+          for (size_t i = 0; i < params.size() && i < type->parts.size(); ++i) {
+            property.mapper.emplace_back(params[i], type->parts[i]);
+          }
+          property.optional = member->is(kOptional);
+          property.readonly =
+              member->is(kReadonly) || (member->is(kGetter) && !member->is(kSetter));
+          property.method = member->is(kMethod);
+          return property;
+        }
+        for (TypeRef base : BasesOf(type)) {
+          ++depth_;
+          auto member = Member(base, name);
+          --depth_;
+          if (member) return member;
+        }
+        if (symbol->bases_open || OpenSymbol(symbol)) return open();
+        if (!symbol->indexes.empty()) {
+          const Shape* shape = ShapeOf(type);
+          if (shape->string_index != nullptr) {
+            return Property{.name = std::string(name), .type = shape->string_index};
+          }
+        }
+        if (!symbol->calls.empty() || !symbol->constructs.empty()) {
+          Symbol* function = Global("Function");
+          if (function != nullptr && symbol != function) {
+            if (auto member = Member(pool_.Ref(function, {}), name)) return member;
+          }
+        }
+      } else {
+        const Shape* shape = ShapeOf(type);
+        if (shape == nullptr || shape->open) {
+          if (const Property* p = shape == nullptr ? nullptr : shape->Find(name)) return *p;
+          return open();
+        }
+        if (const Property* p = shape->Find(name)) return *p;
+        if (shape->string_index != nullptr) {
+          return Property{.name = std::string(name), .type = shape->string_index};
+        }
+        if (!shape->calls.empty() || !shape->constructs.empty()) {
+          Symbol* function = Global("Function");
+          if (function != nullptr) {
+            if (auto member = Member(pool_.Ref(function, {}), name)) return member;
+          }
+        }
+      }
+      Symbol* object = Global("Object");
+      if (object == nullptr || (type->is(T::kRef) && type->symbol == object)) return std::nullopt;
+      return Member(pool_.Ref(object, {}), name);
+    }
+    default:
+      return Member(Apparent(type), name);
+  }
+}
+
+std::optional<std::vector<std::string>> Checker::Members(TypeRef type, const Node* at) {
+  std::vector<std::string> names;
+  const auto add_ref = [&](auto&& self, TypeRef ref) -> bool {
+    if (ref->is(T::kShape)) {
+      const Shape* shape = ShapeOf(ref);
+      if (shape == nullptr || shape->open || shape->string_index != nullptr) return false;
+      for (const Property& p : shape->properties) names.push_back(p.name);
+      return shape->calls.empty() && shape->constructs.empty();
+    }
+    if (!ref->is(T::kRef)) return false;
+    Symbol* symbol = ref->symbol;
+    FillMembers(symbol);
+    if (symbol->is(kEnum) || OpenSymbol(symbol)) return false;
+    for (const auto& [name, member] : symbol->members) {
+      if (!name.starts_with("@@")) names.push_back(name);
+    }
+    for (TypeRef base : BasesOf(ref)) {
+      if (!self(self, base)) return false;
+    }
+    if (symbol->bases_open) return false;
+    if (!symbol->indexes.empty() && ShapeOf(ref)->string_index != nullptr) return false;
+    if (!symbol->calls.empty() || !symbol->constructs.empty()) {
+      if (symbol->is(kClass)) return true;
+      Symbol* function = Global("Function");
+      if (function == nullptr) return false;
+      if (symbol != function && !self(self, pool_.Ref(function, {}))) return false;
+    }
+    return true;
+  };
+  bool known = true;
+  TypePool::Each(type, [&](TypeRef part) {
+    if (!known || part->is(T::kNull) || part->is(T::kUndefined)) return;
+    if (part->is(T::kStatic)) {
+      Symbol* symbol = part->symbol;
+      FillMembers(symbol);
+      if (!symbol->is(kEnum) && !symbol->is(kClass)) known = false;
+      if (symbol->is(kNamespace) || OpenSymbol(symbol)) known = false;
+      for (const auto& [name, member] : symbol->statics) names.push_back(name);
+      if (symbol->is(kClass)) {
+        names.push_back("prototype");
+        for (TypeRef base : BasesOf(pool_.Ref(symbol, ParamsOf(symbol)))) {
+          const auto inherited = base->is(T::kRef) && base->symbol->is(kClass)
+                                     ? Members(pool_.Static(base->symbol), at)
+                                     : std::nullopt;
+          if (!inherited) {
+            known = false;
+          } else {
+            names.insert(names.end(), inherited->begin(), inherited->end());
+          }
+        }
+        if (symbol->bases_open) known = false;
+        Symbol* function = Global("Function");
+        if (function == nullptr || !add_ref(add_ref, pool_.Ref(function, {}))) known = false;
+      }
+      return;
+    }
+    if (part->is(T::kFunction)) {
+      for (const char* interface : {"CallableFunction", "Function"}) {
+        Symbol* function = Global(interface);
+        if (function == nullptr || !add_ref(add_ref, pool_.Ref(function, {}))) known = false;
+      }
+      return;
+    }
+    const TypeRef seen = Apparent(part);
+    if (seen->is(T::kIntersection)) {
+      for (TypeRef inner : seen->parts) {
+        if (!add_ref(add_ref, Apparent(inner))) known = false;
+      }
+      return;
+    }
+    if (seen->is(T::kUnion)) {
+      const auto inner = Members(seen, at);
+      if (!inner) {
+        known = false;
+      } else {
+        names.insert(names.end(), inner->begin(), inner->end());
+      }
+      return;
+    }
+    if (!add_ref(add_ref, seen)) known = false;
+  });
+  if (!known || names.empty()) return std::nullopt;
+  if (Symbol* object = Global("Object")) add_ref(add_ref, pool_.Ref(object, {}));
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
+}
+
+std::vector<const Signature*> Checker::CallSignatures(TypeRef type, bool construct) {
+  std::vector<const Signature*> result;
+  switch (type->kind) {
+    case T::kFunction:
+      if (!construct) result = type->signatures;
+      break;
+    case T::kShape:
+      if (const Shape* shape = ShapeOf(type)) result = construct ? shape->constructs : shape->calls;
+      break;
+    case T::kRef: {
+      if (type->symbol->is(kEnum)) break;
+      FillMembers(type->symbol);
+      if (type->symbol->calls.empty() && type->symbol->constructs.empty()) break;
+      if (const Shape* shape = ShapeOf(type)) result = construct ? shape->constructs : shape->calls;
+      break;
+    }
+    case T::kIntersection:
+      for (TypeRef part : type->parts) {
+        for (const Signature* s : CallSignatures(part, construct)) result.push_back(s);
+      }
+      break;
+    default:
+      break;
+  }
+  return result;
+}
+
+TypeRef Checker::ElementType(TypeRef type, TypeRef index) {
+  if (type->loose()) return type;
+  if (index->loose()) return pool_.open;
+  if (type->is(T::kUnion)) {
+    std::vector<TypeRef> parts;
+    for (TypeRef part : type->parts) parts.push_back(ElementType(part, index));
+    return pool_.Union(std::move(parts));
+  }
+  if (index->is(T::kUnion)) {
+    std::vector<TypeRef> parts;
+    for (TypeRef part : index->parts) parts.push_back(ElementType(type, part));
+    return pool_.Union(std::move(parts));
+  }
+  const bool numeric =
+      index->is(T::kNumber) || index->is(T::kNumberLiteral) || index->is(T::kEnumMember);
+  if (index->literal()) {
+    if (const auto member = Member(type, index->text)) {
+      if (!(numeric && !type->is(T::kTuple) && !type->is(T::kShape)))
+        return TypeOfProperty(*member);
+    }
+    if (type->is(T::kTuple)) return index->is(T::kNumberLiteral) ? pool_.undefined : pool_.open;
+  }
+  if (numeric) {
+    if (type->is(T::kString) || type->is(T::kStringLiteral)) return pool_.string;
+    if (type->is(T::kTuple)) {
+      std::vector<TypeRef> parts = type->parts;
+      return pool_.Union(std::move(parts));
+    }
+    if (type->is(T::kRef) &&
+        (type->symbol->name == "Array" || type->symbol->name == "ReadonlyArray") &&
+        type->symbol->is(kLib)) {
+      return type->parts[0];
+    }
+  }
+  if (type->is(T::kStatic) && type->symbol->is(kEnum)) {
+    return numeric || index->is(T::kRef) || index->is(T::kEnumMember) ? pool_.string : pool_.open;
+  }
+  const Shape* shape = ShapeOf(type);
+  if (shape == nullptr || shape->open) return pool_.open;
+  if (numeric && shape->number_index != nullptr) return shape->number_index;
+  if ((numeric || index->is(T::kString) || index->is(T::kStringLiteral)) &&
+      shape->string_index != nullptr) {
+    return shape->string_index;
+  }
+  return pool_.open;
+}
+
+TypeRef Checker::IterationType(TypeRef type) {
+  std::vector<TypeRef> parts;
+  TypePool::Each(type, [&](TypeRef part) {
+    if (part->is(T::kString) || part->is(T::kStringLiteral)) {
+      parts.push_back(pool_.string);
+    } else if (part->is(T::kTuple)) {
+      for (TypeRef p : part->parts) parts.push_back(p);
+    } else if (part->is(T::kRef) && part->symbol->is(kLib) && !part->parts.empty()) {
+      const std::string& name = part->symbol->name;
+      if (name == "Map" || name == "ReadonlyMap") {
+        parts.push_back(pool_.Tuple({part->parts[0], part->parts[1]}, 2, false, false));
+      } else if (name == "Array" || name == "ReadonlyArray" || name == "Set" ||
+                 name == "ReadonlySet" || name == "IterableIterator" || name == "Iterable" ||
+                 name == "Generator" || name == "Iterator" || name == "ArrayIterator" ||
+                 name == "MapIterator" || name == "SetIterator" || name == "StringIterator") {
+        parts.push_back(part->parts[0]);
+      } else {
+        parts.push_back(pool_.open);
+      }
+    } else if (part->is(T::kAny)) {
+      parts.push_back(pool_.any);
+    } else {
+      parts.push_back(pool_.open);
+    }
+  });
+  return pool_.Union(std::move(parts));
+}
+
+}  // namespace pawl::monitors::ts

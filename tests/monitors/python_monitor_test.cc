@@ -1,0 +1,151 @@
+// Python under monitors: programs with ground truth. Each program is right as it is; with one of
+// its names replaced by a wrong one it is refused at that name.
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+
+#include "tests/monitors/monitors_test_util.h"
+
+namespace pawl::monitors {
+namespace {
+
+constexpr const char* kHead = R"(import json
+import os.path
+from collections import OrderedDict, deque
+from dataclasses import dataclass
+
+
+@dataclass
+class Point:
+    x: int
+    y: int = 0
+
+    def norm(self) -> float:
+        return (self.x ** 2 + self.y ** 2) ** 0.5
+
+
+class Stack:
+    limit = 10
+
+    def __init__(self, items: list[str], name="stack"):
+        self.items = items
+        self.name = name
+
+    def push(self, item: str) -> None:
+        self.items.append(item)
+
+    @property
+    def top(self) -> str:
+        return self.items[-1]
+
+
+def read(path: str, *, strict: bool = False) -> dict[str, list[str]]:
+    with open(path) as file:
+        return json.loads(file.read())
+
+
+)";
+
+std::optional<Refusal> In(MonitorSet& set, const std::string& program) {
+  return Judge(set, kHead + program);
+}
+
+struct Case {
+  const char* right;
+  const char* wrong;
+  const char* name;  // that is refused
+};
+
+// clang-format off
+const Case kCases[] = {
+    {"print(\"a\".upper())\n", "print(\"a\".uper())\n", "uper"},
+    {"n = [1, 2].count(1)\n", "n = [1, 2].length(1)\n", "length"},
+    {"d = {}\nfor k in d.keys():\n    print(k)\n", "d = {}\nfor k in d.kyes():\n    print(k)\n", "kyes"},
+    {"p = os.path.join(\"a\", \"b\")\n", "p = os.path.jion(\"a\", \"b\")\n", "jion"},
+    {"s = json.dumps([])\n", "s = json.dump_string([])\n", "dump_string"},
+    {"p = os.path.join(\"a\").strip()\n", "p = os.path.join(\"a\").trim()\n", "trim"},
+    {"def f(s: str, n: int | None):\n    return s.lower()\n", "def f(s: str, n: int | None):\n    return s.lowercase()\n", "lowercase"},
+    {"def f(all: dict[str, list[int]]):\n    return all[\"a\"].index(1)\n", "def f(all: dict[str, list[int]]):\n    return all[\"a\"].find(1)\n", "find"},
+    {"def f(words: list[str]):\n    for w in words:\n        print(w.title())\n", "def f(words: list[str]):\n    for w in words:\n        print(w.titel())\n", "titel"},
+    {"s = Stack([])\nprint(s.top.upper())\n", "s = Stack([])\nprint(s.top.uper())\n", "uper"},
+    {"s = Stack([])\nprint(s.items)\n", "s = Stack([])\nprint(s.itmes)\n", "itmes"},
+    {"s = Stack([])\ns.push(\"a\")\n", "s = Stack([])\ns.psuh(\"a\")\n", "psuh"},
+    {"print(Point(1).norm())\n", "print(Point(1).lenght())\n", "lenght"},
+    {"q = deque([1])\nx = q.popleft()\n", "q = deque([1])\nx = q.pop_left()\n", "pop_left"},
+    {"r = read(\"a\", strict=True)\n", "r = read(\"a\", strickt=True)\n", "strickt"},
+    {"r = read(\"a\")\n", "r = read(\"a\", \"b\")\n", "read"},
+    {"s = Stack([], name=\"x\")\n", "s = Stack([], title=\"x\")\n", "title"},
+    {"s = Stack([])\n", "s = Stack()\n", "Stack"},
+    {"total = 1\nprint(total)\n", "total = 1\nprint(totl)\n", "totl"},
+    {"def f(a, b):\n    return a + b\n", "def f(a, b):\n    return a + c\n", "c"},
+    {"with open(\"x\") as file:\n    t = file.read()\n", "with open(\"x\") as file:\n    t = file.readtext()\n", "readtext"},
+};
+// clang-format on
+
+class PythonMonitorTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    set_ = AllMonitors(Language::kPython);
+    ASSERT_NE(set_, nullptr);
+    if (!Judge(*set_, "x = \"\".nothing_like_this\n"))
+      GTEST_SKIP() << "no stubs in build/grammars (scripts/install_deps.sh)";
+  }
+  std::unique_ptr<MonitorSet> set_;
+};
+
+TEST_F(PythonMonitorTest, RightProgramsPassAndWrongNamesAreRefused) {
+  for (const Case& c : kCases) {
+    const auto right = In(*set_, c.right);
+    EXPECT_FALSE(right.has_value()) << c.right << right->identifier << ": " << right->message;
+    const auto wrong = In(*set_, c.wrong);
+    ASSERT_TRUE(wrong.has_value()) << c.wrong;
+    EXPECT_EQ(wrong->identifier, c.name) << c.wrong;
+  }
+}
+
+TEST_F(PythonMonitorTest, WhatIsDynamicIsOpen) {
+  for (const char* program : {
+           "import numpy as np\nprint(np.anything(1).more)\n",
+           "def f(x):\n    return x.anything\n",
+           "def f(x: object):\n    if isinstance(x, str):\n        return x.upper()\n",
+           "class A:\n    def __getattr__(self, name): return 1\nprint(A().anything)\n",
+           "import base\nclass B(base.Unknown):\n    pass\nprint(B().anything)\n",
+           "s = Stack([])\ns.extra = 1\nprint(s.extra)\n",
+           "import sys\nif sys.platform == \"win32\":\n    import winreg\n    "
+           "print(winreg.anything)\n",
+           "try:\n    print(os.something_new)\nexcept AttributeError:\n    pass\n",
+           "x = None\nfor i in range(3):\n    if x is not None:\n        print(x.upper())\n    x = "
+           "\"a\"\n",
+           "x = 1\nx = \"a\"\nprint(x.upper())\n",
+           "def f(a, *args, **kwargs):\n    return f(1, 2, 3, z=4)\n",
+           "print(\"{}\".format(1), \"%s\" % 1, f\"{1:>{2}}\")\n",
+           "print([y for y in range(3) if y], {k: v for k, v in {}.items()}, lambda q: q)\n",
+       }) {
+    const auto refusal = In(*set_, program);
+    EXPECT_FALSE(refusal.has_value()) << program << refusal->identifier << ": " << refusal->message;
+  }
+}
+
+TEST_F(PythonMonitorTest, RandomDamageNeverCrashes) {
+  const std::string original = kHead + std::string(kCases[4].right) + kCases[8].right;
+  std::mt19937 random(7);
+  const std::string_view pieces[] = {"(",    ")",      "{",  "}",    "[", "]",      "\"",
+                                     "'",    "\"\"\"", "#",  ".",    ":", "\n",     "    ",
+                                     "try:", "def ",   "\\", "\xff", "=", "lambda "};
+  for (int round = 0; round < 60; ++round) {
+    std::string text = original;
+    for (int k = 0; k < 1 + static_cast<int>(random() % 4); ++k) {
+      const size_t at = random() % text.size();
+      if (random() % 2 == 0) {
+        text.erase(at, 1 + random() % 20);
+      } else {
+        text.insert(at, pieces[random() % std::size(pieces)]);
+      }
+    }
+    Judge(*set_, text);
+  }
+}
+
+}  // namespace
+}  // namespace pawl::monitors

@@ -28,6 +28,13 @@ class Compiler:
         self._native = _pawl.Compiler(vocabulary, cached_grammars)
         self.vocabulary = vocabulary
 
+    @classmethod
+    def _around(cls, native: _pawl.Compiler, vocabulary: _pawl.Vocabulary) -> Compiler:
+        made = cls.__new__(cls)
+        made._native = native
+        made.vocabulary = vocabulary
+        return made
+
     def json_schema(self, schema: Any, **options: Any) -> _pawl.Grammar:
         """`schema`: JSON text, a dict, or a type: a Pydantic model, dataclass, TypedDict, Enum,
         Literal[...] or what is made of them (see schema_of). The options are those of

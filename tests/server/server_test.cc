@@ -445,13 +445,10 @@ TEST(ServerTest, WrongHttpIsRefusedAndHarmless) {
   EXPECT_NE(two.ReadAnswer().body.find("tiny-extract"), std::string::npos);
 }
 
-TEST(ServerTest, KeysAndTimeLimitsAndQueues) {
+TEST(ServerTest, KeysAndSlowRequests) {
   ServerOptions options = Options();
   options.api_keys = {"first", "second"};
   options.http.read_seconds = 0.3;
-  options.max_batch = 1;
-  options.max_queue = 1;
-  options.request_seconds = 4;
   const auto server = StartServer(options);
   Connection c(server->port());
   EXPECT_EQ(c.Get("/health").status, 200);
@@ -461,29 +458,44 @@ TEST(ServerTest, KeysAndTimeLimitsAndQueues) {
   Connection slow(server->port());
   slow.Send("POST /v1/extract HTTP/1.1\r\nContent-Length: 10\r\n\r\n{");
   EXPECT_EQ(slow.ReadAnswer().status, 408);
+}
 
-  // Outputs without an end: two find a place, the third none, and time ends them.
-  const std::string key = "Authorization: Bearer first\r\n";
-  const std::string endless = R"({"prompt":"x","max_tokens":3000,"temperature":1,"stream":true,
+// A streamed request whose output needs thousands of tokens, sent as far as the answer's head.
+std::unique_ptr<Connection> SendLongStream(int port) {
+  const std::string body = R"({"prompt":"x","max_tokens":3000,"temperature":1,"stream":true,
       "structured_outputs":{"regex":"([a-z]{3} )*[0-9]{4000}"},"close_at_budget":false})";
-  std::vector<std::unique_ptr<Connection>> streams;
-  for (int i = 0; i < 2; ++i) {
-    streams.push_back(std::make_unique<Connection>(server->port()));
-    streams.back()->Send("POST /v1/completions HTTP/1.1\r\n" + key + "Content-Length: " +
-                         std::to_string(endless.size()) + "\r\n\r\n" + endless);
-    while (streams.back()->read().find("\r\n\r\n") == std::string::npos) {
-      ASSERT_TRUE(streams.back()->Read());
-    }
+  auto stream = std::make_unique<Connection>(port);
+  stream->Send("POST /v1/completions HTTP/1.1\r\nContent-Length: " + std::to_string(body.size()) +
+               "\r\n\r\n" + body);
+  while (stream->read().find("\r\n\r\n") == std::string::npos) {
+    if (!stream->Read()) return nullptr;
   }
-  Connection third(server->port());  // the first was closed when it had been idle
-  const Answer full = third.Post("/v1/completions", R"({"prompt":"x"})", key);
+  return stream;
+}
+
+TEST(ServerTest, AFullQueueIsToldAtOnce) {
+  ServerOptions options = Options();
+  options.max_batch = 1;
+  options.max_queue = 1;
+  const auto server = StartServer(options);
+  const auto first = SendLongStream(server->port());
+  const auto second = SendLongStream(server->port());
+  ASSERT_TRUE(first && second);
+  Connection third(server->port());
+  const Answer full = third.Post("/v1/completions", R"({"prompt":"x"})");
   EXPECT_EQ(full.status, 429) << full.body;
   EXPECT_NE(full.head.find("retry-after: 1"), std::string::npos);
-  for (const auto& stream : streams) {
-    const Answer answer = stream->ReadAnswer();
-    EXPECT_TRUE(answer.complete);
-    EXPECT_NE(answer.body.find("\"error\""), std::string::npos);
-  }
+}
+
+TEST(ServerTest, ARequestEndsWithItsTime) {
+  ServerOptions options = Options();
+  options.request_seconds = 0.05;  // no machine writes 3,000 tokens in it
+  const auto server = StartServer(options);
+  const auto stream = SendLongStream(server->port());
+  ASSERT_TRUE(stream);
+  const Answer answer = stream->ReadAnswer();
+  EXPECT_TRUE(answer.complete);
+  EXPECT_NE(answer.body.find("\"error\""), std::string::npos);
 }
 
 TEST(ServerTest, AClientThatLeavesStopsItsOutput) {

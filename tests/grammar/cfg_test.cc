@@ -112,13 +112,13 @@ TEST(CfgTest, ChainsOfRulesTakeLinearTime) {
     }
     ir.Define(rules[length], ir.Literal("end"));
     ir.SetRoot(rules[0]);
-    const auto vocabulary = ByteTokens();
+    const auto vocabulary = Tokens();
     auto machine = CfgMachine::Create(ir, *vocabulary);
     EXPECT_TRUE(machine.ok());
     Continuations& continuations = (*machine)->continuations();
     continuations.Expand(continuations.Start());
     const Grammar grammar(*machine, vocabulary);
-    const auto end = grammar.Start().Advance("((x" + std::to_string(length / 2) + "))");
+    const auto end = grammar.Start().Advance("x" + std::to_string(length / 2));
     EXPECT_TRUE(end && end->accepting());
     return continuations.work();
   };

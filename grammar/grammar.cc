@@ -113,7 +113,8 @@ GrammarAccess GrammarAccess::Of(const Grammar& grammar) {
 }
 
 Grammar GrammarAccess::Make(std::shared_ptr<Machine> made, MachineMaker again) const {
-  return Grammar(GrammarKeeper::Make({std::move(made), lock}, vocabulary, budget, std::move(again)));
+  return Grammar(
+      GrammarKeeper::Make({std::move(made), lock}, vocabulary, budget, std::move(again)));
 }
 
 GrammarAccess::Place GrammarAccess::PlaceOf(const State& state) {

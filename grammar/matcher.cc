@@ -98,10 +98,10 @@ void Matcher::Renew() {
     const State& at = renewed.back().state;
     const size_t begin = history_[i - 1].bytes_end;
     std::optional<State> next =
-        step.ended               ? at
-        : step.token == kNoToken ? at.Advance(std::string_view(bytes_).substr(
-                                       begin, step.bytes_end - begin))
-                                 : at.Advance(step.token);
+        step.ended ? at
+        : step.token == kNoToken
+            ? at.Advance(std::string_view(bytes_).substr(begin, step.bytes_end - begin))
+            : at.Advance(step.token);
     if (!next) return;  // never; the states there are good in any case
     renewed.push_back({*std::move(next), step.ended, step.token, step.bytes_end});
   }

@@ -102,8 +102,8 @@ CfgMachine::StateId CfgMachine::Intern(ContId fresh, std::vector<Thread>& thread
 }
 
 size_t CfgMachine::MemoryBytes() const {
-  size_t sum = HeapBytes(*ir_, program_, continuations_, states_, threads_, index_, state_of_, made_,
-                         steps_, masks_, captures_);
+  size_t sum = HeapBytes(*ir_, program_, continuations_, states_, threads_, index_, state_of_,
+                         made_, steps_, masks_, captures_);
   for (const auto& machine : program_.machines) sum += machine->MemoryBytes();
   return sum;
 }

@@ -62,7 +62,8 @@ class PAWL_EXPORT GrammarUse {
 class PAWL_EXPORT State {
  public:
   State(const State& other);
-  State(State&& other) noexcept : grammar_(std::exchange(other.grammar_, nullptr)), key_(other.key_) {}
+  State(State&& other) noexcept
+      : grammar_(std::exchange(other.grammar_, nullptr)), key_(other.key_) {}
   State& operator=(const State& other) {
     State copy(other);
     return *this = std::move(copy);

@@ -53,7 +53,7 @@ class RandomWalkModel : public Model {
   ModelInfo info_;
   std::vector<State> states_;  // after the token at each position, of which the first is the prompt
   std::vector<TokenId> tokens_;  // after the prompt
-  std::vector<Plan> plans_;    // the same
+  std::vector<Plan> plans_;      // the same
 };
 
 }  // namespace pawl::cli

@@ -337,7 +337,9 @@ void BindEngine(nb::module_& module) {
       .def(
           "compiler",
           [](const BoundEngine& self, size_t cached_grammars) {
-            return Compiler(self.loop->engine().vocabulary(), {cached_grammars});
+            CompilerOptions options;
+            options.cached_grammars = cached_grammars;
+            return Compiler(self.loop->engine().vocabulary(), options);
           },
           nb::arg("cached_grammars"))
       .def(

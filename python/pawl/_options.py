@@ -90,7 +90,7 @@ class GenerateOptions(SamplingOptions, SchemaOptions, total=False):
 
 
 _SAMPLING = frozenset(SamplingOptions.__annotations__)
-_SCHEMA = frozenset(_pawl.schema_option_names)
+_SCHEMA = frozenset(_pawl.schema_option_names())
 _CONSTRAINTS = ("schema", "regex", "choice", "grammar", "structural_tag", "substring")
 _BESIDE = ("language", "root")
 _LANGUAGES = {".ebnf": "ebnf", ".gbnf": "gbnf", ".lark": "lark"}

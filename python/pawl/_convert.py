@@ -17,7 +17,7 @@ import uuid
 from typing import Any, Callable, Dict, Tuple
 
 from ._errors import PawlError
-from ._schema import _ARRAYS, _MAPS, _SETS, _UNIONS, _extensions
+from ._schema import ARRAYS, MAPS, SETS, UNIONS, extensions
 
 
 class _NoFit(Exception):
@@ -111,11 +111,11 @@ def _make(type_: Any, value: Any) -> Any:
 def _make_generic(type_: Any, value: Any) -> Any:
     origin = typing.get_origin(type_)
     arguments = typing.get_args(type_)
-    if origin is typing.Annotated or origin is getattr(_extensions, "Annotated", None):
+    if origin is typing.Annotated or origin is getattr(extensions, "Annotated", None):
         return _make(arguments[0], value)
-    if origin in (typing.Literal, getattr(_extensions, "Literal", None)):
+    if origin in (typing.Literal, getattr(extensions, "Literal", None)):
         return _choose(arguments, value)
-    if origin in _UNIONS:
+    if origin in UNIONS:
         return _first(arguments, value)
     if origin is tuple:
         _check(value, list)
@@ -125,14 +125,14 @@ def _make_generic(type_: Any, value: Any) -> Any:
         if len(kinds) != len(value):
             raise _NoFit(repr(value))
         return tuple(_make(kind, item) for kind, item in zip(kinds, value))
-    if origin in _ARRAYS:
+    if origin in ARRAYS:
         _check(value, list)
         return [_make(arguments[0], item) for item in value]
-    if origin in _SETS:
+    if origin in SETS:
         _check(value, list)
         made = {_make(arguments[0], item) for item in value}
         return frozenset(made) if origin is frozenset else made
-    if origin in _MAPS:
+    if origin in MAPS:
         _check(value, dict)
         return {_make_key(arguments[0], key): _make(arguments[1], item)
                 for key, item in value.items()}
@@ -157,14 +157,14 @@ def _make_class(type_: Any, value: Any) -> Any:
             _check(value, list)
             hints = typing.get_type_hints(type_, include_extras=True)
             return type_(*(_make(hints.get(name, Any), item)
-                           for name, item in zip(type_._fields, value)))
-        if type_ in _SETS:
+                           for name, item in zip(getattr(type_, "_fields"), value)))
+        if type_ in SETS:
             _check(value, list)
             return frozenset(value) if type_ is frozenset else set(value)
     if hasattr(type_, "__required_keys__"):
         _check(value, dict)
         hints = {name: _unwrapped(hint)
-                 for name, hint in _extensions.get_type_hints(type_, include_extras=True).items()}
+                 for name, hint in extensions.get_type_hints(type_, include_extras=True).items()}
         return {name: _make(hints[name], item) for name, item in value.items()}
     if isinstance(type_, enum.Enum):
         return _choose((type_,), value)

@@ -148,7 +148,8 @@ class Engine:
     # Texts.
 
     @overload
-    def generate(self, prompt: Union[str, Sequence[int]], *, progress: Optional[bool] = None,
+    def generate(  # type: ignore[overload-overlap]  # a str is an Iterable[str] too
+                 self, prompt: Union[str, Sequence[int]], *, progress: Optional[bool] = None,
                  **options: "Unpack[GenerateOptions]") -> Output[Any]: ...
     @overload
     def generate(self, prompt: Iterable[str], *, errors: "Literal['return']",
@@ -249,7 +250,8 @@ class Engine:
     # Records.
 
     @overload
-    def extract(self, texts: str, schema: "type[T]", *, progress: Optional[bool] = None,
+    def extract(  # type: ignore[overload-overlap]
+                self, texts: str, schema: "type[T]", *, progress: Optional[bool] = None,
                 **options: "Unpack[ExtractOptions]") -> T: ...
     @overload
     def extract(self, texts: Iterable[str], schema: "type[T]", *, errors: "Literal['return']",
@@ -283,10 +285,22 @@ class Engine:
         """
         return self._extract(texts, schema, errors, progress, options, lambda output: output.value)
 
+    @overload
+    def extract_outputs(  # type: ignore[overload-overlap]
+                        self, texts: str, schema: "type[T]", *, progress: Optional[bool] = None,
+                        **options: "Unpack[ExtractOptions]") -> Output[T]: ...
+    @overload
+    def extract_outputs(self, texts: Iterable[str], schema: "type[T]", *,
+                        errors: "Literal['raise']" = "raise", progress: Optional[bool] = None,
+                        **options: "Unpack[ExtractOptions]") -> List[Output[T]]: ...
+    @overload
     def extract_outputs(self, texts: Any, schema: Any, *, errors: str = "raise",
-                        progress: Optional[bool] = None, **options: "Unpack[ExtractOptions]") -> Any:
+                        progress: Optional[bool] = None,
+                        **options: "Unpack[ExtractOptions]") -> Any: ...
+    def extract_outputs(self, texts: Any, schema: Any, *, errors: str = "raise",
+                        progress: Optional[bool] = None, **options: Any) -> Any:
         """As `extract`, but with the whole Output: its `value` is the record."""
-        return self._extract(texts, schema, errors, progress, dict(options), lambda output: output)
+        return self._extract(texts, schema, errors, progress, options, lambda output: output)
 
     def _extract(self, texts: Any, schema: Any, errors: str, progress: Optional[bool],
                  options: Dict[str, Any], of: Callable[[Output[Any]], Any]) -> Any:
@@ -299,7 +313,8 @@ class Engine:
                        bar(progress, len(all_texts), "extract"))
 
     @overload
-    async def aextract(self, texts: str, schema: "type[T]",
+    async def aextract(  # type: ignore[overload-overlap]
+                       self, texts: str, schema: "type[T]",
                        **options: "Unpack[ExtractOptions]") -> T: ...
     @overload
     async def aextract(self, texts: Iterable[str], schema: "type[T]", *, errors: "Literal['return']",
@@ -324,20 +339,34 @@ class Engine:
         return await agather(self._running.arun(requests, self._ahead),
                               lambda job: call.output(job).value, errors, "texts")
 
+    @overload
+    def extract_iter(self, texts: Iterable[str], schema: "type[T]", *,
+                     errors: "Literal['raise']" = "raise", ahead: Optional[int] = None,
+                     **options: "Unpack[ExtractOptions]") -> Iterator[T]: ...
+    @overload
     def extract_iter(self, texts: Iterable[str], schema: Any, *, errors: str = "raise",
                      ahead: Optional[int] = None,
-                     **options: "Unpack[ExtractOptions]") -> Iterator[Any]:
+                     **options: "Unpack[ExtractOptions]") -> Iterator[Any]: ...
+    def extract_iter(self, texts: Iterable[str], schema: Any, *, errors: str = "raise",
+                     ahead: Optional[int] = None, **options: Any) -> Iterator[Any]:
         """The records of texts that need not all be there yet, in their order. At most `ahead` texts
         (default: 8 times the engine's batch) are read before the first record is given."""
-        call = _Extract(self, schema, dict(options))
+        call = _Extract(self, schema, options)
         jobs = self._running.run(map(call.request, texts), _ahead(ahead, self._ahead))
         return values(jobs, lambda job: call.output(job).value, errors, "texts")
 
-    async def aextract_iter(self, texts: Union[Iterable[str], AsyncIterable[str]], schema: Any, *,
-                            errors: str = "raise", ahead: Optional[int] = None,
-                            **options: "Unpack[ExtractOptions]") -> AsyncIterator[Any]:
+    @overload
+    def aextract_iter(self, texts: Union[Iterable[str], AsyncIterable[str]], schema: "type[T]", *,
+                      errors: "Literal['raise']" = "raise", ahead: Optional[int] = None,
+                      **options: "Unpack[ExtractOptions]") -> AsyncIterator[T]: ...
+    @overload
+    def aextract_iter(self, texts: Union[Iterable[str], AsyncIterable[str]], schema: Any, *,
+                      errors: str = "raise", ahead: Optional[int] = None,
+                      **options: "Unpack[ExtractOptions]") -> AsyncIterator[Any]: ...
+    async def aextract_iter(self, texts: Any, schema: Any, *, errors: str = "raise",
+                            ahead: Optional[int] = None, **options: Any) -> AsyncIterator[Any]:
         """The same for asyncio. Records are given while the next texts are waited for."""
-        call = _Extract(self, schema, dict(options))
+        call = _Extract(self, schema, options)
 
         async def requests() -> AsyncIterator[Request]:
             if isinstance(texts, AsyncIterable):
@@ -408,7 +437,7 @@ class _Call:
     def _compile(self) -> Optional[_pawl.Grammar]:
         options = self._options
         compiler = self._engine.compiler
-        given = options.constraint.get(options.kind) if options.kind else None
+        given: Any = options.constraint.get(options.kind) if options.kind else None
         json_options = {"whitespace": "compact", **options.schema}
         if options.kind == "schema":
             self.make_value = _value_maker(given)
@@ -443,18 +472,21 @@ class _Extract:
         self._grammar_for("")
 
     def request(self, text: Any) -> Request:
-        return lambda streams: self._engine._submit(
-            ("extract", self._schema, _checked(text)), self._grammar_for(text), self._options, streams)
+        def submit(streams: bool) -> _pawl.Job:
+            checked = _checked(text)
+            return self._engine._submit(("extract", self._schema, checked), self._grammar_for(checked),
+                                        self._options, streams)
+
+        return submit
 
     def output(self, job: _pawl.Job) -> Output[Any]:
         return Output(job, self._make_value)
 
-    def _grammar_for(self, text: Union[str, bytes]) -> _pawl.Grammar:
+    def _grammar_for(self, text: str) -> _pawl.Grammar:
         options = {"whitespace": "compact", **self._options.schema}
         if options.get("max_string") is None:
             # A model that repeats itself has to end, and nobody wants what is longer than the text.
-            length = len(text.decode()) if isinstance(text, bytes) else len(text)
-            options["max_string"] = max(_LEAST_MAX_STRING, length)
+            options["max_string"] = max(_LEAST_MAX_STRING, len(text))
         return self._engine.compiler.json_schema(self._schema, **options)
 
 
@@ -484,15 +516,15 @@ def _value_maker(schema: Any) -> ValueMaker:
     return lambda text: value_of(schema, text)
 
 
-def _checked(text: Any) -> Union[str, bytes]:
-    if isinstance(text, bytes):
-        try:
-            text.decode()
-        except UnicodeDecodeError as error:
-            raise PawlError("invalid", f"not UTF-8 at byte {error.start}", "text") from None
-    elif not isinstance(text, str):
+def _checked(text: Any) -> str:
+    if isinstance(text, str):
+        return text
+    if not isinstance(text, bytes):
         raise TypeError(f"a text must be a str, not {type(text).__name__}")
-    return text
+    try:
+        return text.decode()
+    except UnicodeDecodeError as error:
+        raise PawlError("invalid", f"not UTF-8 at byte {error.start}", "text") from None
 
 
 def _refuse_path(schema: str) -> None:

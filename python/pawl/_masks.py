@@ -62,7 +62,7 @@ def apply_mask(logits: Any, mask: Any) -> None:
         view = logits.reshape(1, -1) if logits.ndim == 1 else logits
         view[~_allowed(bits.reshape(view.shape[0], bits.shape[-1]), view.shape[1])] = -np.inf
         return
-    import torch
+    import torch  # type: ignore[import-not-found,unused-ignore]
 
     bits = mask if isinstance(mask, torch.Tensor) else torch.from_numpy(np.asarray(mask))
     _check_rows(logits, bits)

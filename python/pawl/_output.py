@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 from typing import (TYPE_CHECKING, Any, AsyncIterator, Callable, Dict, Generic, Iterator, List,
-                    Optional, Tuple, TypeVar)
+                    Optional, Tuple, TypeVar, cast)
 
 from . import _pawl
 from ._errors import PawlError
@@ -58,7 +58,7 @@ class Output(Generic[T]):
             if self.finish_reason == "cancelled" or (self.finish_reason == "length" and not self.closed):
                 raise PawlError("limit", "the output was cut, so it is no value", "max_tokens")
             self._value = self._make_value(self.text)
-        return self._value
+        return cast(T, self._value)
 
     @property
     def captures(self) -> List[Tuple[str, int, int, bytes]]:

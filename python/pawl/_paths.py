@@ -12,7 +12,7 @@ _MODEL = "tiny-extract"
 
 def _folders() -> "list[str]":
     # More than one where the package was installed to be edited: sources here, what was built there.
-    package = sys.modules[__package__]
+    package = sys.modules["pawl"]
     return [*dict.fromkeys([os.path.dirname(__file__), *getattr(package, "__path__", ())])]
 
 

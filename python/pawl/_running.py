@@ -8,15 +8,17 @@ have news.
 
 from __future__ import annotations
 
-import asyncio
 import collections
 import sys
 import threading
-from typing import (Any, AsyncIterator, Callable, Deque, Dict, Iterable, Iterator, List, Optional,
+from typing import (TYPE_CHECKING, Any, AsyncIterator, Callable, Deque, Dict, Iterable, Iterator, List, Optional,
                     Tuple, TypeVar, Union)
 
 from . import _pawl
 from ._errors import PawlError
+
+if TYPE_CHECKING:  # imported by who uses it: a third of the time of `import pawl`
+    import asyncio
 
 T = TypeVar("T")
 
@@ -98,6 +100,8 @@ class Running:
             _cancel(waiting)
 
     async def arun(self, requests: AsyncIterator[Request], ahead: int) -> AsyncIterator[Result]:
+        import asyncio
+
         waiting: Deque[Result] = collections.deque()
         # What is waited for: the next request, and the end of the first job.
         reading: "Optional[asyncio.Task[Request]]" = None
@@ -134,6 +138,8 @@ class Running:
 
     async def news(self, job: _pawl.Job) -> None:
         """Until something new has come of the job."""
+        import asyncio
+
         if self._waker is None:
             with self._lock:
                 if self._waker is None:
@@ -270,7 +276,7 @@ def bar(progress: Optional[bool], total: int, what: str) -> Any:
     if progress is None and not (sys.stderr is not None and sys.stderr.isatty()):
         return None
     try:
-        from tqdm.auto import tqdm
+        from tqdm.auto import tqdm  # type: ignore[import-untyped,unused-ignore]
     except ImportError:
         if progress:
             raise ImportError("progress=True needs tqdm: pip install tqdm") from None

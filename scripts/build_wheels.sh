@@ -55,12 +55,12 @@ for python in "${pythons[@]}"; do
   }
   repaired=$(find "$raw/repaired" -name 'pawl-*.whl')
   PATH=$venv/bin:$PATH "$venv/bin/python" -m auditwheel show "$repaired" >"$raw/show.log" 2>&1 || true
-  if unzip -l "$repaired" 2>/dev/null | grep -q 'pawl\.libs/'; then
-    echo "build_wheels.sh: libraries of this machine had to be copied into $repaired:" >&2
-    unzip -l "$repaired" | grep 'pawl\.libs/' >&2
+  copied=$("$venv/bin/python" -m zipfile -l "$repaired" | grep 'pawl\.libs/' || true)
+  if [[ -n $copied ]]; then
+    printf 'build_wheels.sh: libraries of this machine had to be copied into %s:\n%s\n' "$repaired" "$copied" >&2
     exit 1
   fi
-  mv "$repaired" "$out/"
   wheel=$out/$(basename "$repaired")
-  echo "$wheel: $(($(stat -c %s "$wheel") / 1024)) KiB"
+  mv "$repaired" "$wheel"
+  echo "$wheel: $(($(stat -c %s "$wheel") / 1024)) KiB; $(grep -o 'manylinux[_0-9a-z]*' "$raw/show.log" | head -1)"
 done

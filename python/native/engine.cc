@@ -227,8 +227,15 @@ nb::object CapturesOf(Job& job) {
   return found;
 }
 
-// A job with the loop that runs it, which must not go before.
+// A job with the loop that runs it, which must not go before. One that nobody holds any more ends.
 struct BoundJob {
+  BoundJob(std::shared_ptr<EngineLoop> of, std::shared_ptr<Job> made)
+      : loop(std::move(of)), job(std::move(made)) {}
+  BoundJob(BoundJob&&) = default;
+  ~BoundJob() {
+    if (loop != nullptr && !loop->forked() && !job->done()) loop->Cancel(job);
+  }
+
   std::shared_ptr<EngineLoop> loop;
   std::shared_ptr<Job> job;
 };
@@ -324,7 +331,7 @@ void BindEngine(nb::module_& module) {
                return Engine::Load(path, options);
              }();
              auto* bound = new BoundEngine();
-             bound->loop = std::make_shared<EngineLoop>(Take(std::move(engine)));
+             bound->loop = EngineLoop::Share(Take(std::move(engine)));
              return bound;
            }),
            nb::arg("path"), nb::arg("options") = nb::dict())

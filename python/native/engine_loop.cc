@@ -6,6 +6,8 @@
 // taken back. The search begins as far back as a stop text could reach over the new bytes.
 #include "python/native/engine_loop.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <exception>
@@ -119,7 +121,15 @@ void Job::End(Result<Generation> output) {
   Tell();
 }
 
-EngineLoop::EngineLoop(Engine engine) : engine_(std::move(engine)) {}
+EngineLoop::EngineLoop(Engine engine) : engine_(std::move(engine)), process_(::getpid()) {}
+
+bool EngineLoop::forked() const { return ::getpid() != process_; }
+
+std::shared_ptr<EngineLoop> EngineLoop::Share(Engine engine) {
+  return {new EngineLoop(std::move(engine)), [](EngineLoop* loop) {
+            if (!loop->forked()) delete loop;
+          }};
+}
 
 EngineLoop::~EngineLoop() { (void)Close(); }
 
@@ -177,6 +187,7 @@ void EngineLoop::Cancel(const std::shared_ptr<Job>& job) {
 }
 
 Status EngineLoop::Close() {
+  if (forked()) return {};
   const std::lock_guard closing(close_mutex_);
   {
     const std::lock_guard lock(mutex_);

@@ -110,6 +110,12 @@ class EngineLoop {
   // loop is closed.
   bool WaitArmed(std::vector<int64_t>& ids);
 
+  // In a process that was forked from the one that made it: there is no thread here, its locks may
+  // be held for ever, and nothing may be done with it, not even ending it.
+  bool forked() const;
+  // Owns a loop, and leaves it alone in such a process.
+  static std::shared_ptr<EngineLoop> Share(Engine engine);
+
   // The const functions of Engine are for any thread.
   const Engine& engine() const { return engine_; }
 
@@ -125,6 +131,7 @@ class EngineLoop {
   void Armed(int64_t id);
 
   Engine engine_;
+  const int process_;
   std::vector<std::pair<std::shared_ptr<Job>, RequestId>> running_;  // of the thread
 
   std::mutex mutex_;

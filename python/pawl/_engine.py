@@ -129,7 +129,7 @@ class Engine:
         """Ends what still runs and gives the memory back. With draft_history, writes it."""
         native, self._native = self._native, None
         self._end.detach()
-        if native is not None and self._process == os.getpid():
+        if native is not None:
             self._running.close()
 
     def __enter__(self) -> "Engine":

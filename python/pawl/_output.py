@@ -141,9 +141,6 @@ class Stream:
     def __exit__(self, kind: Any, error: Any, trace: "Optional[TracebackType]") -> None:
         self.close()
 
-    def __del__(self) -> None:
-        self._job.cancel()
-
 
 class AsyncStream:
     """The same for asyncio: an asynchronous iterator, and an asynchronous context manager."""
@@ -187,7 +184,4 @@ class AsyncStream:
         return self
 
     async def __aexit__(self, kind: Any, error: Any, trace: "Optional[TracebackType]") -> None:
-        self._job.cancel()
-
-    def __del__(self) -> None:
         self._job.cancel()

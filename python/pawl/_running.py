@@ -9,6 +9,7 @@ have news.
 from __future__ import annotations
 
 import collections
+import os
 import sys
 import threading
 from typing import (TYPE_CHECKING, Any, AsyncIterator, Callable, Deque, Dict, Iterable, Iterator, List, Optional,
@@ -38,11 +39,14 @@ class Running:
 
     def __init__(self, native: _pawl.Engine) -> None:
         self._native = native
+        self._process = os.getpid()
         self._lock = threading.Lock()
         self._waker: Optional[threading.Thread] = None
         self._waiting: Dict[int, Tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = {}
 
     def close(self) -> None:
+        if self._process != os.getpid():
+            return
         try:
             self._native.close()
         finally:

@@ -357,10 +357,11 @@ def test_an_engine_travels_to_other_processes_and_not_through_forks(engine):
               "if pid == 0:\n"
               "    try:\n        engine.generate('Once ')\n"
               "    except pawl.PawlError as error:\n        print(error, flush=True)\n"
-              "    os._exit(0)\n"
-              "os.waitpid(pid, 0)\n")
+              "    raise SystemExit(5)\n"
+              "assert os.waitpid(pid, 0)[1] == 5 << 8\n"
+              "assert engine.generate('Once ', max_tokens=3).tokens\n")
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, timeout=60)
-    assert b"does not survive a fork" in done.stdout, done.stderr.decode()
+    assert b"does not survive a fork" in done.stdout and done.returncode == 0, done.stderr.decode()
 
 
 def test_tokens_biases_and_logprobs(engine):

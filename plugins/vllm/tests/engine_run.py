@@ -59,10 +59,10 @@ def main():
             checked += 1
     for bad, message in (({"json": {"minLength": "x"}}, "#/minLength"), ({"regex": "(a"}, "byte")):
         try:
-            llm.generate(["x"], params(bad, 0, None), use_tqdm=False)
-            raise AssertionError(f"{bad} was taken")
-        except ValueError as error:
-            assert message in str(error), error
+            refused = str(llm.generate(["x"], params(bad, 0, None), use_tqdm=False))
+        except Exception as error:
+            refused = str(error)
+        assert message in refused, refused
     after = llm.generate(["x"], params({"choice": ["ok"]}, 0, None), use_tqdm=False)
     assert after[0].outputs[0].text == "ok"
     print(f"{checked + 1} constrained outputs valid, bad schemas refused by name, the engine went on")

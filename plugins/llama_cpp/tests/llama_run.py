@@ -62,10 +62,12 @@ def build(folder):
     program = os.path.join(folder, "complete")
     includes = [f"-I{i}" for i in include.split(":")]
     libraries = [os.path.join(lib, f) for f in sorted(os.listdir(lib))
-                 if f.startswith(("libllama.so", "libggml.so", "libggml-base.so", "libggml-cpu.so"))]
+                 if f in ("libllama.so", "libggml.so", "libggml-base.so")]
+    pawl_library = next(os.path.join(at, name) for at, _, names in os.walk(prefix) for name in names
+                        if name == "libpawl.so")
     subprocess.run(["cc", "-O1", *includes, f"-I{ROOT}/plugins/llama_cpp", f"-I{prefix}/include",
                     f"{ROOT}/plugins/llama_cpp/example/complete.c", "-o", program, library, *libraries,
-                    f"-Wl,-rpath,{folder}:{lib}"], check=True)
+                    pawl_library, f"-Wl,-rpath,{folder}:{lib}:{os.path.dirname(pawl_library)}"], check=True)
     return library, program
 
 

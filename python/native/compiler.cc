@@ -93,6 +93,13 @@ Grammar Compile(const F& compile) {
 }  // namespace
 
 void BindCompiler(nb::module_& module) {
+  module.def("schema_option_names", [] {
+    nb::list names;
+    JsonSchemaOptions all;
+    VisitOptions(all, [&](const char* name, auto&) { names.append(name); });
+    names.append("resolve_document");
+    return names;
+  });
   nb::class_<Grammar>(module, "Grammar")
       .def_prop_ro("notes", &Grammar::notes)
       .def_prop_ro("vocabulary_size", [](const Grammar& g) { return g.vocabulary().size(); })
@@ -133,10 +140,14 @@ void BindCompiler(nb::module_& module) {
   nb::class_<Compiler>(module, "Compiler")
       .def(
           "__init__",
-          [](Compiler* self, std::shared_ptr<Vocabulary> vocabulary, size_t cached_grammars) {
-            new (self) Compiler(std::move(vocabulary), {cached_grammars});
+          [](Compiler* self, std::shared_ptr<Vocabulary> vocabulary, size_t cached_grammars,
+             size_t memory_budget) {
+            new (self) Compiler(std::move(vocabulary), {cached_grammars, memory_budget});
           },
-          nb::arg("vocabulary"), nb::arg("cached_grammars") = 0)
+          nb::arg("vocabulary"), nb::arg("cached_grammars") = 0,
+          nb::arg("memory_budget") = CompilerOptions().memory_budget)
+      .def_prop_ro("memory_bytes", &Compiler::memory_bytes,
+                   nb::call_guard<nb::gil_scoped_release>())
       .def(
           "json_schema",
           [](const Compiler& self, nb::handle schema, const nb::dict& options) {

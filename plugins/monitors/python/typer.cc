@@ -39,6 +39,39 @@ const Node* BlockOf(const Node* node) {
   return up;
 }
 
+bool Fixed(const std::vector<Binding>& bindings) {
+  return std::all_of(bindings.begin(), bindings.end(), [](const Binding& b) {
+    return b.kind == Binding::Kind::kImport || b.kind == Binding::Kind::kFunction ||
+           b.kind == Binding::Kind::kClass;
+  });
+}
+
+// [x.a: a `for x in` may follow, and then this x is not the one before.
+bool MayBeBoundBehind(const Node* use, uint32_t cursor) {
+  const Node* below = use;
+  for (const Node* up = use->parent; up != nullptr; below = up, up = up->parent) {
+    if (up->is(K::k_block) || up->start > cursor || cursor > up->end) return false;
+    switch (up->kind) {
+      case K::k_list:
+      case K::k_set:
+      case K::k_dictionary:
+      case K::k_tuple:
+      case K::k_parenthesized_expression:
+      case K::k_list_comprehension:
+      case K::k_set_comprehension:
+      case K::k_dictionary_comprehension:
+      case K::k_generator_expression:
+        return true;
+      case K::k_argument_list:
+        if (up->first_named() == below) return true;
+        break;
+      default:
+        break;
+    }
+  }
+  return false;
+}
+
 bool Inside(const Node* node, const Node* around) {
   return around->start <= node->start && node->end <= around->end;
 }
@@ -269,7 +302,7 @@ Type Typer::TypeOfName(const Node* use) {
   const std::string name(use->text());
   Module& program = world_.program();
   bool in_function = false;
-  bool in_class = false;
+  const bool doubtful = unfinished_ && MayBeBoundBehind(use, world_.cursor());
   for (const Node* up = use->parent; up != nullptr; up = up->parent) {
     if (Comprehension(up)) {
       for (const Node& kid : up->kids()) {
@@ -286,7 +319,6 @@ Type Typer::TypeOfName(const Node* use) {
     }
     if (up->is(K::k_class_definition)) {
       if (!in_function && world_.ClassOf(up, program)->scope.names.contains(name)) return {};
-      in_class = true;
     }
     if (!up->is(K::k_function_definition)) continue;
     // Defaults and annotations stand outside of the function.
@@ -305,7 +337,7 @@ Type Typer::TypeOfName(const Node* use) {
           first = false;
           continue;
         }
-        if (bound != scope.names.end() || in_function) return {};
+        if (bound != scope.names.end() || in_function || doubtful) return {};
         const bool splat = !id->is(K::k_identifier) || p.is(K::k_list_splat_pattern) ||
                            p.is(K::k_dictionary_splat_pattern);
         if (splat) {
@@ -318,6 +350,7 @@ Type Typer::TypeOfName(const Node* use) {
       }
     }
     if (bound != scope.names.end()) {
+      if (doubtful && !Fixed(bound->second)) return {};
       if (!in_function) return Flow(bound->second, use, up);
       if (bound->second.size() != 1) return {};
       const auto kind = bound->second.front().kind;
@@ -327,13 +360,13 @@ Type Typer::TypeOfName(const Node* use) {
     }
     in_function = true;
   }
-  (void)in_class;
   const auto bound = program.scope.names.find(name);
   if (bound == program.scope.names.end()) {
     if (!program.scope.stars.empty()) return {};
     Module* builtins = world_.Find("builtins");
     return builtins == nullptr ? Type{} : world_.MemberOfModule(*builtins, name);
   }
+  if (doubtful && !Fixed(bound->second)) return {};
   if (!in_function) return Flow(bound->second, use, program.tree->root());
   std::vector<Type> types;
   for (const Binding& binding : bound->second) {

@@ -154,13 +154,13 @@ TEST_F(JavaMonitorTest, WhatIsNotKnownIsOpen) {
 TEST_F(JavaMonitorTest, LabelsOfSwitches) {
   Accepts("switch (c) { case RED: break; case GREEN: break; default: }");
   Refuses("switch (c) { case BLUE: break; }", "BLUE");
-  Refuses("int n = switch (c) { case RED -> 1; case BLACK -> 2; };", "BLACK");
+  Refuses("int n = switch (c) { case BLACK -> 2; };", "BLACK");
 }
 
 TEST_F(JavaMonitorTest, NumbersOfArguments) {
   Accepts("words.add(0, \"a\"); words.add(\"b\"); String.format(\"%s\", 1, 2, 3);");
   Refuses("words.get(0, 1);", "get");
-  Refuses("new HashMap<String, String>(1, 2f, 3);", "HashMap<String, String>");
+  Refuses("new HashMap<String, String>(1, 2f, 3);", "HashMap");
 }
 
 TEST_F(JavaMonitorTest, ClassesOfTheRepository) {

@@ -95,7 +95,13 @@ std::optional<std::vector<Candidate>> Typer::MethodsOf(const Type& of, std::stri
         }
         return true;
       });
-      if (!overridden) found.push_back({&m, &c, with});
+      if (overridden) continue;
+      // Its own type parameters hide the class's.
+      Substitution visible = with;
+      std::erase_if(visible, [&](const auto& v) {
+        return std::find(m.variables.begin(), m.variables.end(), v.first) != m.variables.end();
+      });
+      found.push_back({&m, &c, std::move(visible)});
     }
     if (c.open && !c.unfinished) doubtful = true;
     return false;

@@ -166,7 +166,8 @@ void Typer::CheckNames(std::vector<Refusal>& refusals) {
   const std::string& text = program.tree->text();
   Module* builtins = world_.Find("builtins");
   if (builtins == nullptr) return;
-  for (const std::string_view dynamic : {"import *", "exec(", "globals()", "locals()", "vars()"}) {
+  for (const std::string_view dynamic :
+       {"import *", "exec(", "globals()", "locals()", "vars()", "_convert_"}) {
     if (text.find(dynamic) != std::string::npos) return;
   }
   // Every name that is bound anywhere in the text.

@@ -244,6 +244,7 @@ Class* World::ClassOf(const Node* node, Module& module) {
 void World::ReadHead(Class& c) {
   if (c.head_read) return;
   c.head_read = true;
+  if (c.module->stub && c.module->name == "typing") c.is_abstract = true;
   const Node* list = c.node->at(F::k_superclasses);
   std::vector<std::string> generic;
   std::vector<std::string> seen;
@@ -792,6 +793,7 @@ std::optional<std::vector<std::string>> World::NamesOf(const Type& type) {
       if (one.is(TK::kClass)) {
         // What its class has: mro and the like.
         if (metaclass) return std::nullopt;
+        names.emplace_back("register");  // of abstract base classes
         Class* of = Builtin("type");
         if (of == nullptr) return std::nullopt;
         for (const auto& [name, bindings] : of->scope.names) names.push_back(name);

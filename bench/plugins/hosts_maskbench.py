@@ -175,10 +175,11 @@ def main():
     parser.add_argument("--model", required=True)
     parser.add_argument("--data", required=True)
     parser.add_argument("--count", type=int, default=500)
+    parser.add_argument("--seconds", type=float, help="stop after so much time; the summary says how many were done")
     parser.add_argument("--json")
     options = parser.parse_args()
     cases = schemas(options.data, options.count)
-    counts, details, begin = {}, [], time.process_time()
+    counts, details, begin, started, done = {}, [], time.process_time(), time.monotonic(), 0
     for name, schema, error, text, ended in HOSTS[options.host](options.backend, options.model, cases):
         if error is not None:
             message = str(error)
@@ -188,9 +189,12 @@ def main():
             message = text[:300]
             outcome = verdict(schema, text, ended)
         counts[outcome] = counts.get(outcome, 0) + 1
+        done += 1
+        if options.seconds and time.monotonic() - started > options.seconds:
+            break
         if outcome != "valid":
             details.append({"file": name, "outcome": outcome, "message": message[:300]})
-    line = {"host": options.host, "backend": options.backend, "schemas": len(cases), **counts,
+    line = {"host": options.host, "backend": options.backend, "schemas": done, **counts,
             "cpu_seconds": round(time.process_time() - begin, 1)}
     print(json.dumps(line), flush=True)
     if options.json:

@@ -123,8 +123,13 @@ def llama_cpp_host(backend, model_file, cases):
                 [pawl.llama_cpp.LogitsProcessor(grammar, max_tokens=MAX_TOKENS)])}
     else:
         def make(schema):
-            return {"grammar": llama_cpp.LlamaGrammar.from_json_schema(json.dumps(schema),
-                                                                       verbose=False)}
+            grammar = llama_cpp.LlamaGrammar.from_json_schema(json.dumps(schema), verbose=False)
+            vocab = llama_cpp.llama_model_get_vocab(llama._model.model)
+            sampler = llama_cpp.llama_sampler_init_grammar(vocab, grammar._grammar.encode(), b"root")
+            if not sampler:  # generation would end the process
+                raise ValueError("unnamed: the grammar that was made of the schema does not parse")
+            llama_cpp.llama_sampler_free(sampler)
+            return {"grammar": grammar}
     for name, schema in cases:
         arguments = make_or_error(make, schema)
         if isinstance(arguments, Exception):

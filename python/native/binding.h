@@ -71,6 +71,7 @@ void ClearTail(std::span<uint32_t> row, const Vocabulary& vocabulary);
 void BindVocabulary(nb::module_& module);
 void BindCompiler(nb::module_& module);
 void BindMatcher(nb::module_& module);
+void BindSampling(nb::module_& module);  // in builds with the engine
 
 }  // namespace pawl::python
 

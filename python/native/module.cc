@@ -41,4 +41,7 @@ NB_MODULE(_pawl, module) {
   pawl::python::BindVocabulary(module);
   pawl::python::BindCompiler(module);
   pawl::python::BindMatcher(module);
+#ifdef PAWL_PYTHON_ENGINE
+  pawl::python::BindSampling(module);
+#endif
 }

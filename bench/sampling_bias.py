@@ -69,7 +69,7 @@ def mean_excess(bench, lines):
 
 def measure(bench, outputs, runs):
     points = []  # (sampler, setting, rows, variation, noise)
-    for sampler, more in (("gcd", ()), ("fvo", ("--lookahead", "2")), ("fvo", ("--lookahead", "8"))):
+    for sampler, more in (("gcd", ()), ("fvo", ("--lookahead", "2"))):
         lines = bench.lines(sampler, outputs // 4, 1, *more)
         setting = f"K={more[1]}" if more else ""
         points.append((sampler, setting, rows_of(lines), mean_excess(bench, lines), 0))
@@ -146,8 +146,8 @@ def main():
     parser.add_argument("--model", help="default: that of bench/toy_language.py")
     parser.add_argument("--prompt", default=toy_language.PROMPT)
     parser.add_argument("--temperature", type=float, default=1)
-    parser.add_argument("--outputs", type=int, default=1000)
-    parser.add_argument("--runs", type=int, default=40, help="of asap, each with an empty trie")
+    parser.add_argument("--outputs", type=int, default=2000)
+    parser.add_argument("--runs", type=int, default=200, help="of asap, each with an empty trie")
     parser.add_argument("--svg")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

@@ -46,6 +46,7 @@ class FirstRaised {
     const std::exception_ptr error = std::exchange(error_, nullptr);
     if (error) std::rethrow_exception(error);
   }
+  void Forget() { error_ = nullptr; }
 
  private:
   mutable std::mutex mutex_;
@@ -221,7 +222,10 @@ nb::list Sample(Engine& engine, const EngineRequest& request, SamplerOptions opt
                 const std::vector<HeldCheck*>& checks, nb::handle critic, Engine* proposal,
                 nb::handle on_output) {
   FirstRaised raised;
-  for (const HeldCheck* held : checks) options.checks.push_back(held->check);
+  for (const HeldCheck* held : checks) {
+    options.checks.push_back(held->check);
+    if (held->raised != nullptr) held->raised->Forget();
+  }
   if (PyCallable_Check(critic.ptr()) != 0) {
     options.critic = std::make_shared<FunctionCritic>(critic, raised);
   } else if (!critic.is_none()) {
@@ -233,13 +237,13 @@ nb::list Sample(Engine& engine, const EngineRequest& request, SamplerOptions opt
     try {
       if (PyErr_CheckSignals() != 0) throw nb::python_error();
       if (on_output.is_none()) return true;
-      return !on_output(OutputOf(out, options.fidelity)).is(nb::bool_(false));
+      return on_output(OutputOf(out, options.fidelity)).ptr() != Py_False;
     } catch (...) {
       raised.Take(std::current_exception());
       return false;
     }
   };
-  const auto result = [&] {
+  auto result = [&] {
     nb::gil_scoped_release release;
     return engine.Sample(request, options, proposal);
   }();
@@ -248,7 +252,7 @@ nb::list Sample(Engine& engine, const EngineRequest& request, SamplerOptions opt
     if (held->raised != nullptr) held->raised->Rethrow();
   }
   nb::list outputs;
-  const SamplerResult done = Take(result);
+  const SamplerResult done = Take(std::move(result));
   for (const WeightedOutput& out : done.outputs) {
     outputs.append(OutputOf(out, options.fidelity));
   }
@@ -279,19 +283,21 @@ void BindSampling(nb::module_& module) {
                    [](const HeldCheck& held) { return NameOf(held.check->granularity()); });
 
   nb::class_<Engine>(module, "SamplingEngine")
-      .def(nb::new_([](const std::string& path, int threads, int dtype, size_t oracle_bytes) {
-             EngineOptions options;
-             options.max_batch = 1;
-             options.model.threads = threads;
-             options.model.dtype = static_cast<WeightDtype>(dtype);
-             options.oracle_bytes = oracle_bytes;
-             Result<Engine> engine = [&] {
-               nb::gil_scoped_release release;
-               return Engine::Load(path, options);
-             }();
-             return std::make_unique<Engine>(Take(std::move(engine)));
-           }),
-           nb::arg("path"), nb::arg("threads"), nb::arg("dtype"), nb::arg("oracle_bytes"))
+      .def(
+          "__init__",
+          [](Engine* self, const std::string& path, int threads, int dtype, size_t oracle_bytes) {
+            EngineOptions options;
+            options.max_batch = 1;
+            options.model.threads = threads;
+            options.model.dtype = static_cast<WeightDtype>(dtype);
+            options.oracle_bytes = oracle_bytes;
+            Result<Engine> engine = [&] {
+              nb::gil_scoped_release release;
+              return Engine::Load(path, options);
+            }();
+            new (self) Engine(Take(std::move(engine)));
+          },
+          nb::arg("path"), nb::arg("threads"), nb::arg("dtype"), nb::arg("oracle_bytes"))
       .def_prop_ro("vocabulary",
                    [](const Engine& engine) {
                      return std::const_pointer_cast<Vocabulary>(engine.vocabulary());

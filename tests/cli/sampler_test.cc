@@ -222,7 +222,7 @@ TEST(SamplerCommandTest, ExamplesOfChecks) {
   const std::string sql = "program@token:python3 " + folder + "sql_check.py " + folder + "shop.sql";
   const std::string query = "SELECT name FROM users";
   EXPECT_EQ(outputs(sql, {query, "SELECT name FROM clients", "SELECT colour FROM users"}),
-            (std::map<std::string, int>{{query, 12}}));
+            (std::map<std::string, int>{{query, 4}}));
   const std::string tests =
       "program@line:python3 " + folder + "python_check.py " + folder + "add_test.py";
   const std::string right = "def add(a, b):\n    return a + b\n";

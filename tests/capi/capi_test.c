@@ -632,7 +632,6 @@ static int two(void* context, const pawl_sample* sample) {
 }
 
 static void test_checks(pawl_engine* engine, const pawl_grammar* grammar) {
-  pawl_error* error = NULL;
   pawl_vocabulary* v = NULL;
   CHECK(pawl_engine_vocabulary(engine, &v) == PAWL_OK);
   pawl_check* check = NULL;

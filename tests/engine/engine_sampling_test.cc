@@ -238,7 +238,9 @@ TEST(EngineSamplingTest, CancelledRunsGiveTheirMemoryBack) {
           })};
       options.n = 2;
       const Result<SamplerResult> failed = engine.Sample(request, options);
-      if (!failed.ok()) EXPECT_EQ(failed.error().ToString(), "the database: is gone");
+      if (!failed.ok()) {
+        EXPECT_EQ(failed.error().ToString(), "the database: is gone");
+      }
     }
   }
   const Result<Generation> after = engine.Generate(request);

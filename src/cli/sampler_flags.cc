@@ -251,9 +251,9 @@ Result<SamplerOptions> SamplerFlags::Options(const Scene& scene) const {
   }
   options.n = n;
   options.particles = particles;
-  options.temperature = command_->count("--temperature") > 0
-                            ? static_cast<double>(scene.sampling.params.temperature)
-                            : 1;
+  // As it was written: the other samplers have it as a float, which would make another law.
+  const CLI::Option* temperature = command_->get_option("--temperature");
+  options.temperature = temperature->count() > 0 ? temperature->as<double>() : 1;
   options.seed = scene.sampling.params.seed;
   options.max_tokens = scene.sampling.max_tokens;
   options.estimator = *OptionOf<Estimator>(estimator);

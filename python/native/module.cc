@@ -41,7 +41,6 @@ NB_MODULE(_pawl, module) {
   pawl::python::BindVocabulary(module);
   pawl::python::BindCompiler(module);
   pawl::python::BindMatcher(module);
-#ifdef PAWL_PYTHON_ENGINE
+  pawl::python::BindEngine(module);
   pawl::python::BindSampling(module);
-#endif
 }

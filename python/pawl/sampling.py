@@ -31,6 +31,7 @@ from typing import Any, Callable, Iterable, Optional, Sequence, Union
 from . import _pawl
 from ._compiler import Compiler, schema_text
 from ._errors import PawlError
+from ._paths import shipped_model
 
 __all__ = ["Check", "Model", "WeightedOutput", "generate", "score"]
 
@@ -42,9 +43,6 @@ CriticFunction = Callable[[str, "list[int]", bool], float]
 _DTYPES = ("stored", "fp32", "bf16", "fp16", "int8", "int4")
 _LANGUAGES = (".ebnf", ".gbnf", ".lark")
 _KEPT_GRAMMARS = 8
-
-if not hasattr(_pawl, "SamplingEngine"):
-    raise ImportError("this build of pawl has no models: it was built with PAWL_BUILD_ENGINE=OFF")
 
 #: A check that is made once and used in several calls: samplers that learn know it again.
 #: Check.from_function(function, granularity), Check.from_grammar(grammar, granularity), Model.check_of(spec).
@@ -68,17 +66,17 @@ def _output(native: "tuple[bytes, list[int], float, float, str]") -> WeightedOut
 
 
 class Model:
-    """A model folder or GGUF file. Its methods run one at a time: use a Model of its own for each thread.
+    """A model folder or GGUF file; without a path the model that ships. Its methods run one at a time: use a Model of its own for each thread.
 
     `oracle_bytes`: memory for what asap, ars and cars learn about prompts, which later calls with the same prompt,
     constraint, check objects, temperature and max_tokens go on from.
     """
 
-    def __init__(self, path: "os.PathLike[str] | str", *, threads: int = 0, dtype: str = "stored",
+    def __init__(self, path: "Union[None, os.PathLike[str], str]" = None, *, threads: int = 0, dtype: str = "stored",
                  oracle_bytes: int = 256 << 20) -> None:
         if dtype not in _DTYPES:
             raise PawlError("invalid", f"must be one of {', '.join(_DTYPES)}, not {dtype!r}", "dtype")
-        self._native = _pawl.SamplingEngine(os.fspath(path), threads, _DTYPES.index(dtype), oracle_bytes)
+        self._native = _pawl.SamplingEngine(os.fspath(path or shipped_model()), threads, _DTYPES.index(dtype), oracle_bytes)
         self.vocabulary = self._native.vocabulary
         self._grammars: "dict[tuple[str, Any], _pawl.Grammar]" = {}
 
@@ -202,13 +200,13 @@ def _prompt(prompt: "Union[None, str, Sequence[int]]", messages: Any) -> "tuple[
     return prompt if isinstance(prompt, (str, bytes)) else list(prompt), False
 
 
-def generate(prompt: "Union[None, str, Sequence[int]]" = None, *, model: "Union[Model, os.PathLike[str], str]",
+def generate(prompt: "Union[None, str, Sequence[int]]" = None, *, model: "Union[None, Model, os.PathLike[str], str]" = None,
              **options: Any) -> "list[WeightedOutput]":
     """Model(model).generate(prompt, ...); a Model is used as it is."""
     return (model if isinstance(model, Model) else Model(model)).generate(prompt, **options)
 
 
-def score(prompt: "Union[None, str, Sequence[int]]" = None, *, model: "Union[Model, os.PathLike[str], str]",
+def score(prompt: "Union[None, str, Sequence[int]]" = None, *, model: "Union[None, Model, os.PathLike[str], str]" = None,
           **options: Any) -> float:
     """Model(model).score(prompt, ...); a Model is used as it is."""
     return (model if isinstance(model, Model) else Model(model)).score(prompt, **options)

@@ -66,7 +66,8 @@ def _output(native: "tuple[bytes, list[int], float, float, str]") -> WeightedOut
 
 
 class Model:
-    """A model folder or GGUF file; without a path the model that ships. Its methods run one at a time: use a Model of its own for each thread.
+    """A model folder or GGUF file; without a path the model that ships. Its methods run one at a time: use a Model of
+    its own for each thread.
 
     `oracle_bytes`: memory for what asap, ars and cars learn about prompts, which later calls with the same prompt,
     constraint, check objects, temperature and max_tokens go on from.
@@ -76,7 +77,8 @@ class Model:
                  oracle_bytes: int = 256 << 20) -> None:
         if dtype not in _DTYPES:
             raise PawlError("invalid", f"must be one of {', '.join(_DTYPES)}, not {dtype!r}", "dtype")
-        self._native = _pawl.SamplingEngine(os.fspath(path or shipped_model()), threads, _DTYPES.index(dtype), oracle_bytes)
+        self._native = _pawl.SamplingEngine(os.fspath(path or shipped_model()), threads, _DTYPES.index(dtype),
+                                            oracle_bytes)
         self.vocabulary = self._native.vocabulary
         self._grammars: "dict[tuple[str, Any], _pawl.Grammar]" = {}
 
@@ -200,13 +202,15 @@ def _prompt(prompt: "Union[None, str, Sequence[int]]", messages: Any) -> "tuple[
     return prompt if isinstance(prompt, (str, bytes)) else list(prompt), False
 
 
-def generate(prompt: "Union[None, str, Sequence[int]]" = None, *, model: "Union[None, Model, os.PathLike[str], str]" = None,
+def generate(prompt: "Union[None, str, Sequence[int]]" = None, *,
+             model: "Union[None, Model, os.PathLike[str], str]" = None,
              **options: Any) -> "list[WeightedOutput]":
     """Model(model).generate(prompt, ...); a Model is used as it is."""
     return (model if isinstance(model, Model) else Model(model)).generate(prompt, **options)
 
 
-def score(prompt: "Union[None, str, Sequence[int]]" = None, *, model: "Union[None, Model, os.PathLike[str], str]" = None,
+def score(prompt: "Union[None, str, Sequence[int]]" = None, *,
+          model: "Union[None, Model, os.PathLike[str], str]" = None,
           **options: Any) -> float:
     """Model(model).score(prompt, ...); a Model is used as it is."""
     return (model if isinstance(model, Model) else Model(model)).score(prompt, **options)

@@ -18,8 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kShippedModel = "tiny-extract";
-
 // In the order of Device and KvDtype.
 const std::vector<std::string> kDevices = {"cpu", "cuda", "auto"};
 const std::vector<std::string> kKvDtypes = {"bf16", "fp8", "fp32"};
@@ -30,7 +28,7 @@ ptrdiff_t IndexOf(const std::vector<std::string>& names, const std::string& name
 
 }  // namespace
 
-Result<std::string> FindModelFolder(const std::string& given) {
+Result<std::string> FindModelFolder(const std::string& given, const std::string& shipped) {
   if (!given.empty()) {
     if (Status status = CheckModelPath(given); !status.ok()) return status.error();
     return given;
@@ -38,10 +36,10 @@ Result<std::string> FindModelFolder(const std::string& given) {
   std::vector<std::string> places;
   const std::string executable = ExecutableFolder();
   if (!executable.empty()) {
-    places.push_back(executable + "/../models/" + kShippedModel);
-    places.push_back(executable + "/../share/pawl/models/" + kShippedModel);
+    places.push_back(executable + "/../models/" + shipped);
+    places.push_back(executable + "/../share/pawl/models/" + shipped);
   }
-  places.push_back(std::string(PAWL_SOURCE_DIR "/models/") + kShippedModel);
+  places.push_back(std::string(PAWL_SOURCE_DIR "/models/") + shipped);
   std::string looked;
   for (const std::string& place : places) {
     const std::string path = fs::path(place).lexically_normal().string();

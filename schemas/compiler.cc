@@ -1,10 +1,16 @@
 #include "pawl/compiler.h"
 
+#include <functional>
+#include <map>
+
 #include "grammar/cfg/cfg_machine.h"
+#include "grammar/grammar_access.h"
+#include "grammar/grammar_keeper.h"
 #include "grammar/languages/ebnf.h"
 #include "grammar/languages/gbnf.h"
 #include "grammar/languages/lark.h"
 #include "grammar/languages/substring_regex.h"
+#include "grammar/memory_budget.h"
 #include "grammar/regex/ecma_parser.h"
 #include "grammar/regex/regex_machine.h"
 #include "schemas/grammar_cache.h"
@@ -39,15 +45,39 @@ Status CheckSeparators(const JsonSchemaOptions& options) {
   return {};
 }
 
-}  // namespace
+// The documents that references have led to, so that the machine can be made again without asking
+// for them.
+using Documents = std::map<std::string, Result<std::string>, std::less<>>;
 
-Compiler::Compiler(std::shared_ptr<const Vocabulary> vocabulary, const CompilerOptions& options)
-    : vocabulary_(std::move(vocabulary)) {
-  if (options.cached_grammars > 0) cache_ = std::make_shared<GrammarCache>(options.cached_grammars);
+// Asks as `options` says, and writes down the answers.
+JsonSchemaOptions Recording(JsonSchemaOptions options, const std::shared_ptr<Documents>& answers) {
+  if (!options.resolve_document) return options;
+  options.resolve_document = [asked = options.resolve_document, answers](std::string_view uri) {
+    return answers->emplace(std::string(uri), asked(uri)).first->second;
+  };
+  return options;
 }
 
-Result<std::shared_ptr<Machine>> Compiler::SchemaMachineOf(std::string_view text,
-                                                           const JsonSchemaOptions& options) const {
+JsonSchemaOptions Replaying(JsonSchemaOptions options,
+                            const std::shared_ptr<const Documents>& answers) {
+  if (!options.resolve_document) return options;
+  options.resolve_document = [answers](std::string_view uri) -> Result<std::string> {
+    const auto found = answers->find(uri);
+    if (found == answers->end()) return Error{ErrorCode::kInternal, "was not asked for before", ""};
+    return found->second;
+  };
+  return options;
+}
+
+size_t BytesOf(const Documents& documents) {
+  size_t sum = 0;
+  for (const auto& [uri, text] : documents) sum += uri.size() + (text.ok() ? text->size() : 0);
+  return sum;
+}
+
+using MachineResult = Result<std::shared_ptr<Machine>>;
+
+MachineResult SchemaMachineOf(std::string_view text, const JsonSchemaOptions& options) {
   if (Status status = CheckSeparators(options); !status.ok()) return status.error();
   json::ParseLimits limits;
   limits.max_bytes = static_cast<size_t>(options.max_schema_bytes);
@@ -70,27 +100,8 @@ Result<std::shared_ptr<Machine>> Compiler::SchemaMachineOf(std::string_view text
   return std::shared_ptr<Machine>(std::move(machine));
 }
 
-Result<Grammar> Compiler::CompileJsonSchema(std::string_view text,
-                                            const JsonSchemaOptions& options) const {
-  const bool cached = cache_ != nullptr && !options.resolve_document;
-  const std::string key = cached ? GrammarCache::KeyOf(text, options) : "";
-  if (cached) {
-    if (std::optional<Grammar> known = cache_->Find(key)) return *std::move(known);
-  }
-  auto machine = SchemaMachineOf(text, options);
-  if (!machine.ok()) return machine.error();
-  Grammar grammar(*std::move(machine), vocabulary_);
-  if (cached) cache_->Keep(key, grammar);
-  return grammar;
-}
-
-Result<Grammar> Compiler::CompileGrammar(std::string_view text, GrammarLanguage language,
-                                         const GrammarOptions& options) const {
-  if (language != GrammarLanguage::kEbnf && language != GrammarLanguage::kGbnf &&
-      options.root != GrammarOptions().root && options.root != "start") {
-    return Error{ErrorCode::kInvalid,
-                 "is for EBNF and GBNF; the root of a Lark grammar is \"start\"", "root"};
-  }
+MachineResult GrammarMachineOf(std::string_view text, GrammarLanguage language,
+                               const GrammarOptions& options, const Vocabulary& vocabulary) {
   LanguageOptions reading;
   reading.max_bytes = options.max_bytes;
   reading.max_nesting = options.max_nesting;
@@ -116,27 +127,26 @@ Result<Grammar> Compiler::CompileGrammar(std::string_view text, GrammarLanguage 
     return ReadLark(text, reading);
   }();
   if (!ir.ok()) return ir.error();
-  auto machine = CfgMachine::Create(*ir, *vocabulary_);
+  auto machine = CfgMachine::Create(*ir, vocabulary);
   if (!machine.ok()) return machine.error();
-  (*machine)->PrepareMasks(*vocabulary_, options.prepare_steps);
-  return Grammar(*std::move(machine), vocabulary_);
+  (*machine)->PrepareMasks(vocabulary, options.prepare_steps);
+  return std::shared_ptr<Machine>(*std::move(machine));
 }
 
-Result<Grammar> Compiler::CompileStructuralTag(std::string_view json_text,
-                                               const GrammarOptions& options) const {
+MachineResult TagMachineOf(std::string_view json_text, const GrammarOptions& options,
+                           const Vocabulary& vocabulary) {
   const StructuralTagContext context{
-      *vocabulary_, options,
-      [this](std::string_view schema, const JsonSchemaOptions& schema_options) {
+      vocabulary, options, [](std::string_view schema, const JsonSchemaOptions& schema_options) {
         return SchemaMachineOf(schema, schema_options);
       }};
   auto ir = ReadStructuralTag(json_text, context);
   if (!ir.ok()) return ir.error();
-  auto machine = CfgMachine::Create(*ir, *vocabulary_);
+  auto machine = CfgMachine::Create(*ir, vocabulary);
   if (!machine.ok()) return machine.error();
-  return Grammar(*std::move(machine), vocabulary_);
+  return std::shared_ptr<Machine>(*std::move(machine));
 }
 
-Result<Grammar> Compiler::CompileRegex(std::string_view pattern) const {
+MachineResult RegexMachineOf(std::string_view pattern) {
   auto arena = std::make_shared<RegexArena>();
   RegexSyntaxOptions syntax;
   syntax.search = false;
@@ -146,10 +156,10 @@ Result<Grammar> Compiler::CompileRegex(std::string_view pattern) const {
   if (machine->Start() == Machine::kDead) {
     return Error{ErrorCode::kUnsatisfiable, "no text matches this pattern", ""};
   }
-  return Grammar(std::move(machine), vocabulary_);
+  return std::shared_ptr<Machine>(std::move(machine));
 }
 
-Result<Grammar> Compiler::CompileChoice(std::span<const std::string> choices) const {
+MachineResult ChoiceMachineOf(std::span<const std::string> choices) {
   auto arena = std::make_shared<RegexArena>();
   std::vector<ReId> alternatives;
   for (size_t i = 0; i < choices.size(); ++i) {
@@ -162,10 +172,10 @@ Result<Grammar> Compiler::CompileChoice(std::span<const std::string> choices) co
   }
   if (choices.empty()) return Error{ErrorCode::kInvalid, "no choices given", ""};
   const ReId regex = arena->Or(alternatives);
-  return Grammar(std::make_shared<RegexMachine>(std::move(arena), regex), vocabulary_);
+  return std::shared_ptr<Machine>(std::make_shared<RegexMachine>(std::move(arena), regex));
 }
 
-Result<Grammar> Compiler::CompileSubstring(std::string_view text, bool whole_words) const {
+MachineResult SubstringMachineOf(std::string_view text, bool whole_words) {
   if (text.size() > GrammarOptions().max_bytes)
     return Error{ErrorCode::kLimit, "the text is too long", ""};
   if (const size_t bad = FindInvalidUtf8(text); bad != std::string::npos)
@@ -181,7 +191,100 @@ Result<Grammar> Compiler::CompileSubstring(std::string_view text, bool whole_wor
   auto arena = std::make_shared<RegexArena>();
   const ReId regex = SubstringRegex(*arena, chunks);
   if (arena->overflow()) return Error{ErrorCode::kLimit, "the text is too long", ""};
-  return Grammar(std::make_shared<RegexMachine>(std::move(arena), regex), vocabulary_);
+  return std::shared_ptr<Machine>(std::make_shared<RegexMachine>(std::move(arena), regex));
+}
+
+// A grammar of the machine that `make` made, and makes again after the budget was spent.
+template <typename Make>
+Result<Grammar> Keep(MachineResult machine, const std::shared_ptr<const Vocabulary>& vocabulary,
+                     const std::shared_ptr<MemoryBudget>& budget, size_t source_bytes, Make make) {
+  if (!machine.ok()) return machine.error();
+  MachineMaker again = [make = std::move(make)]() -> LockedMachine {
+    MachineResult made = make();
+    if (!made.ok()) return {};
+    return {*std::move(made), std::make_shared<std::mutex>()};
+  };
+  return GrammarAccess::New(*std::move(machine), vocabulary, budget, std::move(again),
+                            source_bytes);
+}
+
+}  // namespace
+
+Compiler::Compiler(std::shared_ptr<const Vocabulary> vocabulary, const CompilerOptions& options)
+    : vocabulary_(std::move(vocabulary)),
+      budget_(std::make_shared<MemoryBudget>(options.memory_budget)) {
+  if (options.cached_grammars > 0) cache_ = std::make_shared<GrammarCache>(options.cached_grammars);
+}
+
+size_t Compiler::memory_bytes() const { return budget_->Measure(); }
+
+Result<Grammar> Compiler::CompileJsonSchema(std::string_view text,
+                                            const JsonSchemaOptions& options) const {
+  const bool cached = cache_ != nullptr && !options.resolve_document;
+  const std::string key = cached ? GrammarCache::KeyOf(text, options) : "";
+  if (cached) {
+    if (std::optional<Grammar> known = cache_->Find(key)) return *std::move(known);
+  }
+  const auto documents = std::make_shared<Documents>();
+  auto machine = SchemaMachineOf(text, Recording(options, documents));
+  auto grammar = Keep(std::move(machine), vocabulary_, budget_, text.size() + BytesOf(*documents),
+                      [source = std::string(text), kept = Replaying(options, documents)] {
+                        return SchemaMachineOf(source, kept);
+                      });
+  if (cached && grammar.ok()) cache_->Keep(key, *grammar);
+  return grammar;
+}
+
+Result<Grammar> Compiler::CompileGrammar(std::string_view text, GrammarLanguage language,
+                                         const GrammarOptions& options) const {
+  if (language != GrammarLanguage::kEbnf && language != GrammarLanguage::kGbnf &&
+      options.root != GrammarOptions().root && options.root != "start") {
+    return Error{ErrorCode::kInvalid,
+                 "is for EBNF and GBNF; the root of a Lark grammar is \"start\"", "root"};
+  }
+  const auto documents = std::make_shared<Documents>();
+  GrammarOptions asking = options, kept = options;
+  asking.json_schema = Recording(options.json_schema, documents);
+  kept.json_schema = Replaying(options.json_schema, documents);
+  auto machine = GrammarMachineOf(text, language, asking, *vocabulary_);
+  return Keep(std::move(machine), vocabulary_, budget_, text.size() + BytesOf(*documents),
+              [source = std::string(text), language, kept, vocabulary = vocabulary_] {
+                return GrammarMachineOf(source, language, kept, *vocabulary);
+              });
+}
+
+Result<Grammar> Compiler::CompileStructuralTag(std::string_view json_text,
+                                               const GrammarOptions& options) const {
+  const auto documents = std::make_shared<Documents>();
+  GrammarOptions asking = options, kept = options;
+  asking.json_schema = Recording(options.json_schema, documents);
+  kept.json_schema = Replaying(options.json_schema, documents);
+  auto machine = TagMachineOf(json_text, asking, *vocabulary_);
+  return Keep(std::move(machine), vocabulary_, budget_, json_text.size() + BytesOf(*documents),
+              [source = std::string(json_text), kept, vocabulary = vocabulary_] {
+                return TagMachineOf(source, kept, *vocabulary);
+              });
+}
+
+Result<Grammar> Compiler::CompileRegex(std::string_view pattern) const {
+  return Keep(RegexMachineOf(pattern), vocabulary_, budget_, pattern.size(),
+              [source = std::string(pattern)] { return RegexMachineOf(source); });
+}
+
+Result<Grammar> Compiler::CompileChoice(std::span<const std::string> choices) const {
+  size_t bytes = 0;
+  for (const std::string& choice : choices) bytes += sizeof(choice) + choice.size();
+  return Keep(ChoiceMachineOf(choices), vocabulary_, budget_, bytes,
+              [source = std::vector<std::string>(choices.begin(), choices.end())] {
+                return ChoiceMachineOf(source);
+              });
+}
+
+Result<Grammar> Compiler::CompileSubstring(std::string_view text, bool whole_words) const {
+  return Keep(SubstringMachineOf(text, whole_words), vocabulary_, budget_, text.size(),
+              [source = std::string(text), whole_words] {
+                return SubstringMachineOf(source, whole_words);
+              });
 }
 
 }  // namespace pawl

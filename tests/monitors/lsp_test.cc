@@ -58,7 +58,7 @@ std::shared_ptr<LspServer> Fake(const std::string& mode, double seconds = 5) {
   return std::make_shared<LspServer>(setting);
 }
 
-const std::string kText = "int main() { Thing a; a.";
+const std::string kText = "int main() { a.";
 
 class LspFakeTest : public testing::Test {
  protected:

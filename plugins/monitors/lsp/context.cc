@@ -5,6 +5,8 @@
 #include "plugins/monitors/lsp/context.h"
 
 #include <algorithm>
+#include <iterator>
+#include <set>
 
 namespace pawl::monitors {
 namespace {
@@ -117,18 +119,27 @@ bool CertainPlace(Language language, std::string_view text, bool whole) {
 
 std::vector<std::string> AlsoPossible(Language language, std::string_view text) {
   if (language != Language::kCpp) return {};
-  std::vector<std::string> names = {"template", "operator"};
-  for (size_t at = text.find("#"); at != std::string_view::npos; at = text.find('#', at + 1)) {
-    size_t i = at + 1;
-    while (i < text.size() && (text[i] == ' ' || text[i] == '\t')) ++i;
-    if (!text.substr(i).starts_with("define")) continue;
-    i += 6;
-    while (i < text.size() && (text[i] == ' ' || text[i] == '\t')) ++i;
-    size_t end = i;
+  constexpr std::string_view kBeforeTypes[] = {"define",    "class",     "struct",  "union",
+                                               "namespace", "public",    "private", "protected",
+                                               "using",     "namespace", "typename"};
+  std::set<std::string_view> names = {"template", "operator"};
+  std::string_view before;
+  for (size_t at = 0; at < text.size();) {
+    if (!NameStart(text[at])) {
+      const char c = text[at++];
+      if (c != ' ' && c != '\t') before = {};
+      continue;
+    }
+    size_t end = at;
     while (end < text.size() && NameByte(text[end])) ++end;
-    if (end > i) names.emplace_back(text.substr(i, end - i));
+    const std::string_view name = text.substr(at, end - at);
+    const bool type = std::find(std::begin(kBeforeTypes), std::end(kBeforeTypes), before) !=
+                      std::end(kBeforeTypes);
+    if (type || text.substr(end).starts_with("::")) names.insert(name);
+    before = name;
+    at = end;
   }
-  return names;
+  return {names.begin(), names.end()};
 }
 
 std::vector<std::string> EnclosingClasses(std::string_view text) {

@@ -18,8 +18,8 @@ bool BehindMember(Language language, std::string_view text);
 // where they are written. `whole`: what stands behind the cursor is known too.
 bool CertainPlace(Language language, std::string_view text, bool whole);
 
-// Names that no server lists, and that may stand where a member does: macros of the text, the words
-// `template` and `operator`.
+// Names that no server lists, and that may stand where a member does: macros of the text, types of
+// which one may be a base class (`a.Base::member`), the words `template` and `operator`.
 std::vector<std::string> AlsoPossible(Language language, std::string_view text);
 
 // Python: the classes in whose body the end of the text stands.

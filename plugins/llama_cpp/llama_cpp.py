@@ -93,14 +93,11 @@ class LogitsProcessor:
         return scores
 
     def _close(self, left: int) -> None:
-        rest = self.matcher.completion_tokens()
-        if rest is None or len(rest) + 1 < left - 16:  # and the token that ends it
-            return
-        self.closed = True
-        if rest:
+        token = pawl.closing_token(self.matcher, left)
+        if token is not None:
+            self.closed = True
             self._row[:] = 0
-            word = self._row.view(np.uint32)
-            word[0, rest[0] // 32] = np.uint32(1 << (rest[0] % 32))
+            self._row.view(np.uint32)[0, token // 32] = np.uint32(1 << (token % 32))
 
 
 class Sampler:

@@ -29,25 +29,6 @@ import torch
 import pawl
 
 
-#: How many tokens before the last possible moment an output begins to be closed: a token that is let
-#: through before can need as many more.
-CLOSING_SLACK = 24
-
-
-def closing_token(matcher: Any, left: int) -> Optional[int]:
-    """The next token of a short completion, when `left` tokens, the end included, leave room for
-    little else; None while there is time, and where nothing but the end is missing."""
-    if left > 4096:
-        return None
-    rest = matcher.completion_tokens()
-    if not rest or len(rest) + 1 + CLOSING_SLACK < left:
-        if rest is not None and not rest and left <= CLOSING_SLACK:
-            ends = [t for t in matcher.grammar.end_tokens if matcher.validate_tokens([t])]
-            return ends[0] if ends else None
-        return None
-    return rest[0]
-
-
 class LogitsProcessor:
     """`end_tokens`: in place of the vocabulary's. `prompt_length`: how many tokens of each row come
     before the output; by default those of the first step of each call of generate, which has the
@@ -174,7 +155,7 @@ class LogitsProcessor:
         if self._budget is not None:
             left = self._budget - len(outputs[0])
             for at, row in enumerate(live):
-                token = closing_token(matchers[row], left)
+                token = pawl.closing_token(matchers[row], left)
                 if token is not None:
                     mask[at] = 0
                     mask.view("uint32")[at, token // 32] = 1 << (token % 32)
@@ -433,7 +414,7 @@ def decode(model: Any, input_ids: Any, logits_processor: Any = None, stopping_cr
         stats.calls += 1
         stats.drafted += len(draft)
         for at in range(len(draft) + 1):
-            token = closing_token(matcher, limit - len(tokens))
+            token = pawl.closing_token(matcher, limit - len(tokens))
             if token is not None:
                 stats.closed = True
             else:

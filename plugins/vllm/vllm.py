@@ -15,7 +15,8 @@ looked at first: one that is missing, or that takes other parameters than those 
 was written for, is an error, and nothing is changed.
 
 Options of JSON Schemas for all requests (docs/python.md lists them):
-`--additional-config '{"pawl": {"whitespace": "compact", "max_string": 200}}'`.
+`--additional-config '{"pawl": {"whitespace": "compact", "max_string": 200}}'`. With `"close": true` an
+output is closed in a short valid way when the request's `max_tokens` are nearly spent, rather than cut.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ def _options(config: Any) -> Tuple[Dict[str, Any], int]:
     extra = getattr(config, "additional_config", None)
     chosen = dict((extra.get(NAME) or {}) if isinstance(extra, dict) else {})
     cached = int(chosen.pop("cached_grammars", 512))
+    chosen.pop("close", None)
     outputs = config.structured_outputs_config
     options: Dict[str, Any] = {
         "whitespace": "compact" if outputs.disable_any_whitespace else "bounded"}
@@ -122,9 +124,12 @@ def _backend_class() -> type:
             super().__init__(vllm_config, tokenizer, vocab_size)
             vocabulary = pawl.Vocabulary.from_huggingface(tokenizer, padded_size=vocab_size)
             self.options, cached = _options(vllm_config)
+            extra = getattr(vllm_config, "additional_config", None) or {}
+            self.close = bool(isinstance(extra, dict) and (extra.get(NAME) or {}).get("close"))
             self.compiler = pawl.Compiler(vocabulary, cached_grammars=cached)
             # For a handful of rows waking threads costs more than the rows do.
             self.one_thread, self.all_threads = pawl.BatchFiller(1), pawl.BatchFiller(0)
+            self._tensor = self._view = None
 
         def compile_grammar(self, request_type: Any, grammar_spec: str,
                             stop_token_ids: Optional[Set[int]] = None) -> Any:
@@ -141,8 +146,10 @@ def _backend_class() -> type:
         def fill(self, bitmask: Any, matchers: List[Any], drafts: List[Any],
                  rows: List[int]) -> None:
             """All rows of a step in one call, without the interpreter's lock."""
-            filler = self.all_threads if len(matchers) >= 64 else self.one_thread
-            filler.fill_drafts(matchers, drafts, bitmask, rows)
+            filler = self.all_threads if len(matchers) >= 128 else self.one_thread
+            if self._tensor is not bitmask:  # a view is made once: it costs more than a row
+                self._tensor, self._view = bitmask, bitmask.numpy()
+            filler.fill_drafts(matchers, drafts, self._view, rows)
 
         def destroy(self) -> None:
             del self.compiler, self.one_thread, self.all_threads
@@ -201,6 +208,19 @@ def _check(structured_outputs: Any) -> None:
 # ---- A step's masks -----------------------------------------------------------------------------
 
 
+def _closing(matcher: Any, request: Any) -> Optional[int]:
+    """The token that a request has to take so that it ends within its budget. Completions are looked
+    for now and then while there is time, and at every step when there is little."""
+    most = request.sampling_params.max_tokens
+    if most is None:
+        return None
+    left = most - request.num_output_tokens
+    if left > 160 and left % 16:
+        return None
+    # Between two looks the completion may have grown, and the look is a step early.
+    return pawl.closing_token(matcher, left - (16 if left > 160 else 1))
+
+
 def grammar_bitmask(manager: Any, requests: Dict[str, Any], ids: List[str],
                     scheduled: Dict[str, List[int]]) -> Any:
     """What StructuredOutputManager.grammar_bitmask gives, with all rows filled in one call.
@@ -223,6 +243,7 @@ def grammar_bitmask(manager: Any, requests: Dict[str, Any], ids: List[str],
     drafts: List[Any] = []
     rows: List[int] = []
     free: List[Tuple[int, int, Tuple[int, ...]]] = []  # rows that come out unconstrained
+    closing: List[Tuple[int, int]] = []  # rows with the one token that leads to the end
     at = 0
     for index, request_id in enumerate(ids):
         if stride is not None:
@@ -244,6 +265,10 @@ def grammar_bitmask(manager: Any, requests: Dict[str, Any], ids: List[str],
             matchers.append(structured.grammar.matcher)
             drafts.append(tokens[begin:])
             rows.append(at + begin)
+            if backend.close and begin == 0:
+                token = _closing(structured.grammar.matcher, request)
+                if token is not None:
+                    closing.append((at, token))
         if len(tokens) < count:  # padding: nothing is sampled behind it
             free.append((at + len(tokens) + 1, at + count + 1, ()))
         at += count + 1
@@ -255,6 +280,9 @@ def grammar_bitmask(manager: Any, requests: Dict[str, Any], ids: List[str],
             word = bitmask[first:last, token >> 5]
             bit = 1 << (token & 31)
             word.bitwise_and_(~(bit - (1 << 32) if bit >> 31 else bit))
+    for row, token in closing:
+        bitmask[row].fill_(0)
+        bitmask[row, token >> 5] = 1 << (token & 31) if (token & 31) < 31 else -(1 << 31)
     used = len(ids) * stride if stride is not None else at
     return bitmask[:used].numpy()
 

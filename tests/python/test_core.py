@@ -460,3 +460,23 @@ def test_fill_drafts_equals_accepting_one_by_one():
         filler.fill_drafts(matchers, drafts[1:], mask)
     with pytest.raises(pawl.PawlError, match="named twice"):
         filler.fill_drafts([matchers[0]] * 2, [[1], [1]], mask, [0, 1])
+
+
+def test_closing_token_keeps_the_budget():
+    import random
+
+    tokens = [b"a", b"b", b"1", b"ab", b"<end>"]
+    compiler = pawl.Compiler(pawl.Vocabulary(tokens, [4], [4]))
+    rng = random.Random(2)
+    for pattern in ("1(ab|1)*bb", "(a|b)*", "a{3}b*"):
+        for budget in (6, 30, 80):
+            matcher = pawl.Matcher(compiler.regex(pattern))
+            for step in range(budget):
+                token = pawl.closing_token(matcher, budget - step)
+                allowed = matcher.allowed_tokens()
+                assert token is None or token in allowed
+                others = [t for t in allowed if t != 4] or allowed
+                assert matcher.accept(rng.choice(others) if token is None else token)
+                if matcher.terminated:
+                    break
+            assert matcher.terminated and step < budget

@@ -98,6 +98,7 @@ Result<CompletionPlan> CompletionPlanner::Plan(const CompletionRequest& request)
     plan.prefix += text.must;
     text.must.clear();
   }
+  text.name_first = text.prefix.ends_with('.') || text.prefix.ends_with("->");
   plan.text = std::move(text);
   return plan;
 }
@@ -163,6 +164,35 @@ bool CompletionOutput::Parses() const {
   closed.Add(request_.prefix + text_);
   return parses(request_.prefix + text_ + closed.Closers(true)) ||
          !parses(request_.prefix + request_.suffix);
+}
+
+bool CompletionOutput::CutToParse() {
+  if (Parses()) return true;
+  constexpr size_t kMostTries = 8;
+  Scan scan(*request_.language);
+  scan.Add(request_.prefix);
+  const size_t depth = scan.depth();
+  std::vector<size_t> ends;
+  for (size_t i = 0; i < text_.size(); ++i) {
+    // Behind a name or a bracket: what ends with an operator is no end.
+    const char last = i > 0 ? text_[i - 1] : ' ';
+    const bool ends_here = NameByte(last)
+                               ? !NameByte(text_[i])
+                               : std::string_view(")]}\"'`;").find(last) != std::string_view::npos;
+    if (ends_here && scan.in_code() && scan.depth() == depth) ends.push_back(i);
+    scan.Add(text_[i]);
+  }
+  const std::string whole = std::exchange(text_, "");
+  for (size_t i = 0; i < ends.size(); ++i) {
+    // The longest ones, and the shortest.
+    const size_t from_end = ends.size() - 1 - i;
+    if (i >= kMostTries && from_end > 1) continue;
+    if (ends[from_end] < request_.must_begin.size()) break;
+    text_ = whole.substr(0, ends[from_end]);
+    if (Parses()) return true;
+  }
+  text_ = whole;
+  return false;
 }
 
 CodeCompleter::CodeCompleter(Model& model, std::shared_ptr<const Tokenizer> tokenizer,
@@ -235,8 +265,8 @@ Result<CompletionResult> CodeCompleter::Complete(const CompletionRequest& reques
     result.ended = output.ended() || made->stop == StopReason::kEnd;
   }
   output.Finish();
+  result.parses = request.must_parse ? output.CutToParse() : output.Parses();
   result.text = output.text();
-  result.parses = output.Parses();
   result.tokens = result.stats.output_tokens;
   result.refused = static_cast<int>(plan->host->refused() - refused);
   result.model_seconds = result.stats.prefill_seconds + result.stats.decode_seconds;

@@ -45,6 +45,8 @@ struct CompletionRequest {
   bool suffix_aware = false;
   int max_tokens = 64;
   SamplingParams sampling;
+  // Text that would break a file is cut to a beginning that does not.
+  bool must_parse = false;
   // Bytes that the output has to begin with, such as the item that an editor has selected.
   std::string must_begin;
   // What is begun at the end of the prefix may be spelled anew. Not where a grammar is about to
@@ -98,6 +100,9 @@ class CompletionOutput {
   // The last gate. false: prefix, text and suffix together have a syntax error that was not there
   // before.
   bool Parses() const;
+  // Where it does not: cuts the text to the longest beginning with which it does, at the end of a
+  // name or bracket outside of what the text has opened. false: there is none.
+  bool CutToParse();
 
  private:
   const CompletionRequest& request_;

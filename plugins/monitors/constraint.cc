@@ -40,8 +40,9 @@ NameTokens::NameTokens(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {
   }
 }
 
-void NameTokens::AddNames(const Completions& names, std::string_view begun, Bits& bits) const {
-  if (begun.empty()) {
+void NameTokens::AddNames(const Completions& names, std::string_view begun, bool name_first,
+                          Bits& bits) const {
+  if (begun.empty() && !name_first) {
     for (size_t i = 0; i < bits.size(); ++i) bits[i] |= no_name_start_[i];
   }
   const auto add = [&](const auto& tokens, std::string_view key, size_t name) {
@@ -104,11 +105,12 @@ class Monitored : public Constraint {
  public:
   // With the host's mutex.
   Monitored(std::shared_ptr<MonitorHost> host, std::optional<TextState> state, std::string must,
-            std::shared_ptr<const Constraint> grammar)
+            std::shared_ptr<const Constraint> grammar, bool name_first = false)
       : host_(std::move(host)),
         state_(std::move(state)),
         must_(std::move(must)),
-        grammar_(std::move(grammar)) {}
+        grammar_(std::move(grammar)),
+        name_first_(name_first) {}
   ~Monitored() override {
     // States share their texts.
     const std::lock_guard lock(host_->mutex());
@@ -142,6 +144,7 @@ class Monitored : public Constraint {
     }
     if (!must_.starts_with(bytes) && !bytes.starts_with(must_)) return nullptr;
     const std::lock_guard lock(host_->mutex());
+    if (WantsName() && !NameStart(bytes[0])) return nullptr;
     std::optional<TextState> next = state_;
     if (next && !next->Add(bytes, nullptr)) {
       host_->Refused();
@@ -163,7 +166,7 @@ class Monitored : public Constraint {
 
   std::optional<std::vector<TokenId>> Closing() const override {
     if (accepting()) return std::vector<TokenId>{};
-    if (grammar_ != nullptr) return Tried(grammar_->Closing());
+    if (grammar_ != nullptr) return ClosingWithGrammar();
     std::string missing = must_;
     if (missing.empty()) {
       const std::lock_guard lock(host_->mutex());
@@ -174,6 +177,7 @@ class Monitored : public Constraint {
 
   std::optional<std::vector<TokenId>> ClosingWithin(int most) const override {
     auto tokens = grammar_ != nullptr ? Tried(grammar_->ClosingWithin(most)) : Closing();
+    if (!tokens && grammar_ != nullptr) tokens = ClosingWithGrammar();
     if (tokens && static_cast<int>(tokens->size()) > most) tokens.reset();
     return tokens;
   }
@@ -184,6 +188,44 @@ class Monitored : public Constraint {
   }
 
  private:
+  // The grammar's shortest way, where the monitors let it be written; else that behind one of the
+  // names that may stand here, the shortest ones first.
+  std::optional<std::vector<TokenId>> ClosingWithGrammar() const {
+    constexpr size_t kMostNames = 64;
+    if (auto tokens = Tried(grammar_->Closing())) return tokens;
+    std::vector<std::string> ways;
+    {
+      const std::lock_guard lock(host_->mutex());
+      const auto names = state_ && must_.empty() ? state_->Expected() : nullptr;
+      if (names == nullptr) return std::nullopt;
+      const size_t written = state_->completions() != nullptr ? state_->written() : 0;
+      const std::string begun = state_->text().substr(state_->text().size() - written);
+      for (const std::string& name : names->names) {
+        if (name.starts_with(begun) && name != begun) ways.push_back(name.substr(written));
+      }
+    }
+    const auto shorter = [](const auto& a, const auto& b) { return a.size() < b.size(); };
+    std::stable_sort(ways.begin(), ways.end(), shorter);
+    if (ways.size() > kMostNames) ways.resize(kMostNames);
+    for (const std::string& way : ways) {
+      std::vector<TokenId> tokens = host_->vocabulary()->FewestTokens(way);
+      std::shared_ptr<const Constraint> at;
+      const Constraint* from = this;
+      for (const TokenId token : tokens) {
+        at = from->Advance(token);
+        if (at == nullptr) break;
+        from = at.get();
+      }
+      const auto* behind = dynamic_cast<const Monitored*>(at.get());
+      if (behind == nullptr) continue;
+      const auto rest = behind->Tried(behind->grammar_->Closing());
+      if (!rest) continue;
+      tokens.insert(tokens.end(), rest->begin(), rest->end());
+      return tokens;
+    }
+    return std::nullopt;
+  }
+
   // What a begun name lacks at least.
   std::string Missing() const {
     if (!state_ || state_->completions() == nullptr) return "";
@@ -200,7 +242,11 @@ class Monitored : public Constraint {
 
   bool MayEnd() const {
     if (!must_.empty() || (grammar_ != nullptr && !grammar_->accepting())) return false;
-    return Missing().empty();
+    return Missing().empty() && !WantsName();
+  }
+
+  bool WantsName() const {
+    return name_first_ && state_ && must_.empty() && state_->Expected() != nullptr;
   }
 
   // The tokens, where one after the other is taken.
@@ -226,7 +272,8 @@ class Monitored : public Constraint {
     } else if (names != nullptr) {
       const std::string& text = state_->text();
       const size_t written = state_->completions() != nullptr ? state_->written() : 0;
-      tokens.AddNames(*names, std::string_view(text).substr(text.size() - written), bits);
+      tokens.AddNames(*names, std::string_view(text).substr(text.size() - written), name_first_,
+                      bits);
     } else {
       bits = tokens.text();
     }
@@ -254,6 +301,7 @@ class Monitored : public Constraint {
   mutable std::optional<TextState> state_;  // under the host's mutex
   const std::string must_;
   const std::shared_ptr<const Constraint> grammar_;
+  const bool name_first_;
   mutable std::shared_ptr<const Mask> mask_;  // under the host's mutex
 };
 
@@ -264,7 +312,8 @@ std::shared_ptr<const Constraint> MonitorConstraint(std::shared_ptr<MonitorHost>
   const std::lock_guard lock(host->mutex());
   std::optional<TextState> state;
   if (host->set() != nullptr) state = host->set()->Start(text.prefix, text.suffix);
-  return std::make_shared<Monitored>(host, std::move(state), text.must, text.grammar);
+  return std::make_shared<Monitored>(host, std::move(state), text.must, text.grammar,
+                                     text.name_first);
 }
 
 bool MonitorsAllow(MonitorHost& host, const MonitoredText& text) {

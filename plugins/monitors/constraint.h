@@ -37,7 +37,9 @@ class NameTokens {
   const Bits& text() const { return text_; }  // all that are text
   // Adds the tokens that may come where one of `names` may, of which `begun` is written. Where
   // nothing is, tokens that do not begin a name are left to be asked about.
-  void AddNames(const Completions& names, std::string_view begun, Bits& bits) const;
+  // `name_first`: they are left out.
+  void AddNames(const Completions& names, std::string_view begun, bool name_first,
+                Bits& bits) const;
   // Adds the tokens that are a beginning of `text`, and those that begin with it.
   void AddText(std::string_view text, Bits& bits) const;
 
@@ -75,6 +77,9 @@ struct MonitoredText {
   std::string prefix;  // what is written
   std::string suffix;  // what stands behind the cursor, where that counts as written; or empty
   std::string must;    // what the output has to begin with
+  // Where names are known at the cursor the output begins with one, and not with white space or a
+  // comment: whoever asks for a completion there wants a name.
+  bool name_first = false;
   std::shared_ptr<const Constraint> grammar = nullptr;  // that the output obeys too
 };
 std::shared_ptr<const Constraint> MonitorConstraint(std::shared_ptr<MonitorHost> host,

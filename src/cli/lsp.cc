@@ -214,6 +214,7 @@ class Server {
     request.prefix = text.substr(0, at);
     request.suffix = text.substr(behind);
     request.suffix_aware = true;
+    request.must_parse = true;
     request.language = LanguageOf(document->second, uri);
     request.file = PathOf(uri);
     request.repo = flags_.monitored.repo;

@@ -408,7 +408,8 @@ void Call::AddToDecoder(Choice& choice) {
   request.options = spec_.options;
   if (choice.code != nullptr) {
     request.constraint = choice.code->ConstraintWith(std::move(request.constraint));
-    request.options.at_budget = AtBudget::kCut;
+    // Under a grammar it is closed, which also finds ways out where the two leave no token.
+    if (!grammar_) request.options.at_budget = AtBudget::kCut;
     request.options.max_tokens += choice.code->more_tokens();
   }
   request.options.sampling.seed += static_cast<uint64_t>(choice.index % std::max(1, spec_.n));

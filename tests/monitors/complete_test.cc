@@ -161,6 +161,23 @@ TEST_F(CompleteTest, ATailThatRepeatsTheSuffixIsCutOff) {
   EXPECT_EQ(finished("const a = ", "b + cd", "d + e"), "b + cd");
 }
 
+TEST_F(CompleteTest, WhatBreaksTheFileIsCutToWhatDoesNot) {
+  const auto cut = [](const std::string& text, const std::string& suffix) {
+    CompletionRequest request{
+        .prefix = "const a = b.", .suffix = suffix, .language = Language::kTypeScript};
+    CompletionPlan plan;
+    plan.prefix = request.prefix;
+    CompletionOutput output(request, plan);
+    (void)output.Add(text);
+    const bool parses = output.CutToParse();
+    return output.text() + (parses ? "" : " (broken)");
+  };
+  EXPECT_EQ(cut("length;", "\nc();"), "length;");
+  EXPECT_EQ(cut("push([1, const 2", "\nc();"), "push");
+  EXPECT_EQ(cut("at(0).size + + * 3", "\nc();"), "at(0).size");
+  EXPECT_EQ(cut("* * *", "\nc();"), "* * * (broken)");
+}
+
 TEST_F(CompleteTest, SameSeedSameOutput) {
   CompletionRequest request{.prefix = kPrefix, .suffix = "", .language = Language::kTypeScript};
   request.sampling.temperature = 1;

@@ -175,6 +175,7 @@ TEST(LspContextTest, PlacesThatAreCertain) {
   EXPECT_FALSE(python("class A:\n  def f(self):\n    self."));
   EXPECT_TRUE(python("class A:\n  def f(self):\n    self.x."));
   EXPECT_FALSE(python("import os."));
+  EXPECT_FALSE(python("from ."));
   EXPECT_EQ(EnclosingClasses("class A:\n    class B:\n        def f(self):\n            x."),
             (std::vector<std::string>{"B", "A"}));
   EXPECT_TRUE(EnclosingClasses("class A:\n    x = 1\n\nx.").empty());
@@ -184,7 +185,7 @@ TEST(LspContextTest, BehindAMember) {
   for (const char* text : {"a.", "f(x).", "a[1].", "'x'.", "a->b."}) {
     EXPECT_TRUE(BehindMember(Language::kCpp, text)) << text;
   }
-  for (const char* text : {"1.", "..", ".", "a", "a-", "from ."}) {
+  for (const char* text : {"1.", "..", ".", "a", "a-"}) {
     EXPECT_FALSE(BehindMember(Language::kCpp, text)) << text;
   }
   EXPECT_TRUE(BehindMember(Language::kCpp, "a->"));
@@ -196,7 +197,7 @@ struct Replayed {
   int places = 0, known = 0, misses = 0, useless = 0;
 };
 
-Replayed Replay(LspServer& server, Language language, const std::string& path, bool whole) {
+Replayed Replay(LspServer& server, Language language, const std::string& path, bool odd) {
   std::ifstream file(path);
   const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   EXPECT_FALSE(text.empty()) << path;
@@ -233,8 +234,10 @@ void ReplayCorpus(LspServer& server, Language language, const std::string& endin
   const std::string folder = SourceDir() + "/tests/monitors/lsp_corpus";
   for (const auto& entry : fs::directory_iterator(folder)) {
     if (entry.path().extension() != ending) continue;
-    for (const bool whole : {false, true}) {
-      const Replayed found = Replay(server, language, entry.path().string(), whole);
+    for (const bool odd : {false, true}) {
+      // PAWL_LSP_CORPUS_WHOLE: each place both ways.
+      if (odd && std::getenv("PAWL_LSP_CORPUS_WHOLE") == nullptr) continue;
+      const Replayed found = Replay(server, language, entry.path().string(), odd);
       sum.places += found.places;
       sum.known += found.known;
       sum.misses += found.misses;

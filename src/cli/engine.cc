@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <span>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -12,15 +13,19 @@
 #include "src/cli/command.h"
 #include "src/cli/progress.h"
 #include "src/engine/model_files.h"
+#include "src/engine/option_names.h"
 
 namespace pawl::cli {
 namespace {
 
 namespace fs = std::filesystem;
 
-// In the order of Device and KvDtype.
-const std::vector<std::string> kDevices = {"cpu", "cuda", "auto"};
-const std::vector<std::string> kKvDtypes = {"bf16", "fp8", "fp32"};
+std::vector<std::string> NamesOf(std::span<const char* const> names) {
+  return {names.begin(), names.end()};
+}
+
+const std::vector<std::string> kDevices = NamesOf(ChoiceNames(Device()));
+const std::vector<std::string> kKvDtypes = NamesOf(ChoiceNames(KvDtype()));
 
 ptrdiff_t IndexOf(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) - names.begin();
@@ -39,7 +44,9 @@ Result<std::string> FindModelFolder(const std::string& given, const std::string&
     places.push_back(executable + "/../models/" + shipped);
     places.push_back(executable + "/../share/pawl/models/" + shipped);
   }
+#ifdef PAWL_SOURCE_DIR
   places.push_back(std::string(PAWL_SOURCE_DIR "/models/") + shipped);
+#endif
   std::string looked;
   for (const std::string& place : places) {
     const std::string path = fs::path(place).lexically_normal().string();
@@ -71,9 +78,7 @@ Encoder EncoderOf(const Text& text) {
 }
 
 const std::vector<std::string>& DtypeNames() {
-  // In the order of WeightDtype.
-  static const std::vector<std::string> names = {"stored", "fp32", "bf16", "fp16",
-                                                 "int8",   "int4", "fp8"};
+  static const std::vector<std::string> names = NamesOf(ChoiceNames(WeightDtype()));
   return names;
 }
 
@@ -83,9 +88,7 @@ WeightDtype DtypeNamed(const std::string& name) {
 }
 
 const std::vector<std::string>& KernelNames() {
-  // In the order of KernelVariant.
-  static const std::vector<std::string> names = {
-      "auto", "portable", "avx2", "avx512", "avx512-vnni", "amx", "amx-bf16", "avx512-bf16"};
+  static const std::vector<std::string> names = NamesOf(ChoiceNames(KernelVariant()));
   return names;
 }
 

@@ -209,6 +209,8 @@ Replayed Replay(LspServer& server, Language language, const std::string& path, b
       size_t end = at;
       while (end < text.size() && NameByte(text[end])) ++end;
       const std::string name = text.substr(at, end - at);
+      // Every other place with what stands behind it.
+      const bool whole = (found.places % 2 == 1) == odd;
       const auto names =
           server.Ask({.language = language,
                       .file = path,

@@ -100,9 +100,10 @@ TEST_F(CodeCompletionTest, AStreamHasTheSameBeginning) {
 
 TEST_F(CodeCompletionTest, AGrammarHoldsToo) {
   Connection c(Port());
-  const Answer answer = c.Post(
-      "/infill", R"({"input_prefix":)" + Text(kPrefix) + R"(,"input_suffix":)" + Text(kSuffix) +
-                     R"(,"language":"ts","n_predict":16,"structured_outputs":{"regex":"[a-z]{3,9}"}})");
+  const Answer answer =
+      c.Post("/infill",
+             R"({"input_prefix":)" + Text(kPrefix) + R"(,"input_suffix":)" + Text(kSuffix) +
+                 R"(,"language":"ts","n_predict":16,"structured_outputs":{"regex":"[a-z]{3,9}"}})");
   ASSERT_EQ(answer.status, 200) << answer.body;
   const std::string content = At(answer.Json(), "/content").text;
   EXPECT_TRUE(content == "width" || content == "height") << content;

@@ -67,9 +67,8 @@ class Group : public Shape {
 
 const Shape* Group::Largest() const {
   const auto best =
-      std::max_element(shapes_.begin(), shapes_.end(), [](const auto& a, const auto& b) {
-        return a->Area() < b->Area();
-      });
+      std::max_element(shapes_.begin(), shapes_.end(),
+                       [](const auto& a, const auto& b) { return a->Area() < b->Area(); });
   return best == shapes_.end() ? nullptr : best->get();
 }
 

@@ -104,9 +104,10 @@ TEST_F(LspFakeTest, LateAnswersAreUnknownAndBelongToNothing) {
 TEST_F(LspFakeTest, EarlyIsUnknown) {
   LspSetting setting;
   setting.command = "python3 '" + SourceDir() + "/tests/monitors/fake_lsp_server.py' silent";
-  setting.start_seconds = 0.5;
-  setting.read_seconds = 0.1;
+  setting.start_seconds = 30;
+  setting.read_seconds = setting.limit_seconds = 0.1;
   LspServer server(setting);
+  server.Show(Language::kCpp, "", "int a;\n");  // it is there, and has said nothing of the file
   EXPECT_EQ(Ask(server), nullptr);
   EXPECT_EQ(server.counts().early, 1U);
 }

@@ -4,16 +4,19 @@
 #
 #   scripts/install_deps.sh          compiler, build tools, libraries
 #   scripts/install_deps.sh --dev    also clang-format, clang-tidy, shellcheck and ccache, for scripts/check.sh and .ci/run
+#   scripts/install_deps.sh --lsp    also clangd, Neovim and, in build/lsp, basedpyright, which tests of the monitors drive
 #   scripts/install_deps.sh --python also an environment in build/venv to build and test the Python module
 set -euo pipefail
 
 dev=no
 python=no
+lsp=no
 for arg in "$@"; do
   case "$arg" in
     --dev) dev=yes ;;
     --python) python=yes ;;
-    -h | --help) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    --lsp) lsp=yes ;;
+    -h | --help) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "install_deps.sh: unknown argument '$arg'" >&2; exit 2 ;;
   esac
 done
@@ -40,6 +43,17 @@ install_python() {
   if ! "$venv/bin/python" -c "import mypy, nanobind, numpy, pydantic, pyright, pytest, scikit_build_core, tqdm" 2>/dev/null; then
     "$venv/bin/python" -m pip install --quiet mypy nanobind numpy pydantic pyright pytest scikit-build-core tqdm
   fi
+}
+
+# The language servers of Python, in an environment of their own.
+install_lsp() {
+  [[ $lsp == yes ]] || return 0
+  local venv
+  venv=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/build/lsp
+  [[ -x $venv/bin/basedpyright-langserver ]] && return 0
+  mkdir -p "${venv%/*}"
+  python3 -m venv "$venv"
+  "$venv/bin/python" -m pip install --quiet basedpyright
 }
 
 # What the type monitors parse with, in build/grammars: parser tables out of source distributions, the declarations of
@@ -100,6 +114,10 @@ if [[ $python == yes ]]; then
     packages+=(python3-dev python3-venv)
   fi
 fi
+if [[ $lsp == yes ]]; then
+  need_command clangd clangd
+  need_command nvim neovim
+fi
 if [[ $dev == yes ]]; then
   need_command clang-format clang-format
   need_command clang-tidy clang-tidy
@@ -147,6 +165,7 @@ fi
 if [[ ${#missing[@]} -eq 0 ]]; then
   install_grammars
   install_python
+  install_lsp
   exit 0
 fi
 
@@ -181,4 +200,5 @@ apt=("${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o Acquire::Retries
 "${apt[@]}" install -y --no-install-recommends "${packages[@]}" >/dev/null
 install_grammars
 install_python
+install_lsp
 echo "Installed."

@@ -1,290 +1,279 @@
-// The loop of code completion. A token is drawn from the model's logits, its bytes are offered to
-// the monitors, and when they refuse it is taken out of the mask and another one is drawn. With the
-// sampler's noise fixed by the position, that is the same token which a complete mask would have
-// given: the best of those that are left. So away from triggers a step asks the monitors about one
-// token, and behind one about as many as the model gets wrong; after some of those in a row the
-// whole mask is found.
+// Completion, on top of the ordinary decode loop: the monitors are a constraint of a Session, and
+// the callback that hears of each token ends the output with its statement.
 //
-// The output ends with its statement: at a ";" or the end of a line where the brackets are as they
-// were at the beginning, or before a bracket that closes what the prefix has opened.
+// The cursor often stands inside a name, or behind a space that the model's tokens have at their
+// beginning. What is begun so is taken off the prompt and becomes what the output has to begin
+// with: the model then spells the name as it is used to, and the monitors know of the name from its
+// first byte. Where they would not have let it be written it is left as it is, and they say
+// nothing about it.
 #include "plugins/monitors/complete.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
-#include "plugins/monitors/fim.h"
 #include "src/base/utf8.h"
-#include "src/decode/sampler.h"
+#include "src/text/fim.h"
 
 namespace pawl::monitors {
 namespace {
 
-constexpr int kRefusalsBeforeMask = 24;
-constexpr size_t kKeptSets = 4;
+constexpr size_t kKeptHosts = 4;
 
-double Now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+// Where the name that is begun at the end of `prefix` begins, with a space in front of it.
+size_t BegunAt(std::string_view prefix, const Scan& scan) {
+  size_t at = prefix.size();
+  if (scan.in_code()) {
+    while (at > 0 && NameByte(prefix[at - 1])) --at;
+    if (at < prefix.size() && !NameStart(prefix[at])) at = prefix.size();
+  }
+  const auto space = [](char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; };
+  if (at > 1 && prefix[at - 1] == ' ' && !space(prefix[at - 2])) --at;
+  return at;
 }
-
-class SequenceOf {
- public:
-  SequenceOf(Model& model, SequenceId id) : model_(model), id_(id) {}
-  ~SequenceOf() { model_.FreeSequence(id_); }
-  SequenceOf(const SequenceOf&) = delete;
-  SequenceOf& operator=(const SequenceOf&) = delete;
-  SequenceId id() const { return id_; }
-
- private:
-  Model& model_;
-  SequenceId id_;
-};
-
-// Where the statement at the cursor ends in what follows.
-class StatementEnd {
- public:
-  StatementEnd(Language language, std::string_view prefix) : scan_(language), language_(language) {
-    scan_.Add(prefix);
-    depth_ = scan_.depth();
-  }
-  // The number of bytes of `bytes` that belong to the statement; npos: all, and it goes on.
-  size_t Take(std::string_view bytes) {
-    for (size_t i = 0; i < bytes.size(); ++i) {
-      const char c = bytes[i];
-      const bool code = scan_.in_code();
-      if (code && (c == ')' || c == ']' || c == '}') && scan_.depth() <= depth_) return i;
-      if (code && c == '\n' && scan_.depth() <= depth_ && some_) {
-        if (language_ == Language::kPython || !Continues()) return i;
-      }
-      scan_.Add(c);
-      if (c != ' ' && c != '\n' && c != '\t' && c != '\r') {
-        some_ = true;
-        last_ = c;
-      }
-      if (code && c == ';' && scan_.depth() <= depth_ && language_ != Language::kPython)
-        return i + 1;
-      if (code && c == '}' && scan_.depth() == depth_ && language_ != Language::kPython)
-        block_ = true;
-    }
-    return std::string_view::npos;
-  }
-
- private:
-  // An operator at the end of a line: the statement goes on.
-  bool Continues() const {
-    return std::string_view("=+-*/%&|^<>?:,.!~({[").find(last_) != std::string_view::npos;
-  }
-  Scan scan_;
-  Language language_;
-  size_t depth_;
-  bool some_ = false;
-  bool block_ = false;
-  char last_ = 0;
-};
 
 }  // namespace
 
-struct CodeCompleter::Kept {
+CompletionPlanner::CompletionPlanner(std::shared_ptr<const Vocabulary> vocabulary,
+                                     std::shared_ptr<LspServer> server)
+    : vocabulary_(std::move(vocabulary)), server_(std::move(server)) {}
+
+Result<std::shared_ptr<MonitorHost>> CompletionPlanner::HostOf(const CompletionRequest& request) {
+  const bool monitored = request.language && request.use_monitors;
   std::string key;
-  std::unique_ptr<MonitorSet> set;
-};
-
-CodeCompleter::CodeCompleter(Model& model, std::shared_ptr<const Tokenizer> tokenizer,
-                             std::shared_ptr<const Vocabulary> vocabulary, PromptTemplate layout)
-    : model_(model),
-      tokenizer_(std::move(tokenizer)),
-      vocabulary_(std::move(vocabulary)),
-      layout_(std::move(layout)) {}
-
-CodeCompleter::~CodeCompleter() = default;
-
-Result<MonitorSet*> CodeCompleter::SetOf(const CompletionRequest& request) {
-  std::string key = LanguageName(*request.language) + std::string("\n") + request.repo;
-  for (const std::string& name : request.monitors) key += "\n" + name;
+  if (monitored) {
+    key = LanguageName(*request.language) + std::string("\n") + request.repo;
+    for (const std::string& name : request.monitors) key += "\n" + name;
+    // A server knows a document by its file.
+    if (server_ != nullptr) key += "\n" + request.file;
+  }
+  const std::lock_guard lock(mutex_);
   for (auto kept = kept_.begin(); kept != kept_.end(); ++kept) {
     if (kept->key == key) {
       std::rotate(kept, kept + 1, kept_.end());
-      return kept_.back().set.get();
+      return kept_.back().host;
     }
   }
-  auto made =
-      MonitorSet::Make(*request.language, {.monitors = request.monitors, .repo = request.repo});
-  if (!made.ok()) {
-    if (made.error().code == ErrorCode::kUnsupported) return static_cast<MonitorSet*>(nullptr);
-    return made.error();
+  std::unique_ptr<MonitorSet> set;
+  if (monitored) {
+    MonitorOptions options{.monitors = request.monitors, .repo = request.repo};
+    options.server = server_;
+    options.file = request.file;
+    auto made = MonitorSet::Make(*request.language, options);
+    if (!made.ok() && made.error().code != ErrorCode::kUnsupported) return made.error();
+    if (made.ok()) set = std::move(*made);
   }
-  if (kept_.size() >= kKeptSets) kept_.erase(kept_.begin());
-  kept_.push_back(Kept{std::move(key), std::move(*made)});
-  return kept_.back().set.get();
+  if (kept_.size() >= kKeptHosts) kept_.erase(kept_.begin());
+  kept_.push_back(Kept{std::move(key), std::make_shared<MonitorHost>(std::move(set), vocabulary_)});
+  return kept_.back().host;
+}
+
+Result<CompletionPlan> CompletionPlanner::Plan(const CompletionRequest& request) {
+  Result<std::shared_ptr<MonitorHost>> host = HostOf(request);
+  if (!host.ok()) return host.error();
+  CompletionPlan plan;
+  plan.host = *host;
+  plan.prefix = request.prefix;
+  MonitoredText text;
+  text.suffix = request.suffix_aware ? request.suffix : "";
+  text.prefix = request.prefix;
+  text.must = request.must_begin;
+  if (request.language && request.heal) {
+    Scan scan(*request.language);
+    scan.Add(request.prefix);
+    const size_t begun = BegunAt(request.prefix, scan);
+    if (begun > 0 && begun < request.prefix.size()) {
+      MonitoredText whole = text;
+      whole.prefix.resize(begun);
+      whole.must = request.prefix.substr(begun) + request.must_begin;
+      if (MonitorsAllow(*plan.host, whole)) {
+        text = std::move(whole);
+        plan.prefix.resize(begun);
+        plan.skip = request.prefix.size() - begun;
+      }
+    }
+  }
+  if (!text.must.empty() && plan.skip == 0 && !MonitorsAllow(*plan.host, text)) {
+    // It has to come all the same: as if it had been written.
+    text.prefix += text.must;
+    plan.prefix += text.must;
+    text.must.clear();
+  }
+  text.name_first = text.prefix.ends_with('.') || text.prefix.ends_with("->");
+  plan.text = std::move(text);
+  return plan;
+}
+
+std::shared_ptr<const Constraint> CompletionPlan::ConstraintWith(
+    std::shared_ptr<const Constraint> grammar) const {
+  MonitoredText with = text;
+  with.grammar = std::move(grammar);
+  return MonitorConstraint(host, with);
+}
+
+CompletionOutput::CompletionOutput(const CompletionRequest& request, const CompletionPlan& plan)
+    : request_(request),
+      end_(request.language.value_or(Language::kPython), request.prefix),
+      skip_(plan.skip) {
+  // What had to come and was put in front of the model already.
+  if (plan.prefix.size() > request.prefix.size()) {
+    text_ = plan.prefix.substr(request.prefix.size());
+    (void)end_.Take(text_);
+  }
+}
+
+bool CompletionOutput::Add(std::string_view bytes) {
+  if (ended_) return false;
+  const size_t skipped = std::min(skip_, bytes.size());
+  skip_ -= skipped;
+  bytes.remove_prefix(skipped);
+  const size_t stop = end_.Take(bytes);
+  ended_ = stop != std::string_view::npos;
+  text_ += bytes.substr(0, stop);
+  return !ended_;
+}
+
+void CompletionOutput::Finish() {
+  text_.resize(CompleteUtf8Prefix(text_));
+  while (ended_ && !text_.empty() && (text_.back() == ' ' || text_.back() == '\n')) {
+    text_.pop_back();
+  }
+  if (!request_.suffix_aware) return;
+  // What the suffix begins with is not written twice; a bracket that the text has opened stays.
+  Scan before(request_.language.value_or(Language::kPython));
+  before.Add(request_.prefix);
+  const std::string_view suffix = request_.suffix;
+  for (size_t n = std::min({text_.size(), suffix.size(), size_t{200}}); n > 0; --n) {
+    if (!text_.ends_with(suffix.substr(0, n))) continue;
+    const std::string_view left = std::string_view(text_).substr(0, text_.size() - n);
+    // Half a name is none.
+    if (!left.empty() && NameByte(left.back()) && NameByte(suffix[0])) continue;
+    Scan behind = before;
+    behind.Add(left);
+    if (behind.depth() != before.depth()) continue;
+    text_.resize(left.size());
+    return;
+  }
+}
+
+bool CompletionOutput::Parses() const {
+  if (!request_.language || !HasGrammar(*request_.language)) return true;
+  Parser parser(*request_.language);
+  const auto parses = [&](std::string text) { return !parser.Parse(std::move(text))->broken(); };
+  if (parses(request_.prefix + text_ + request_.suffix)) return true;
+  Scan closed(*request_.language);
+  closed.Add(request_.prefix + text_);
+  return parses(request_.prefix + text_ + closed.Closers(true)) ||
+         !parses(request_.prefix + request_.suffix);
+}
+
+bool CompletionOutput::CutToParse() {
+  if (Parses()) return true;
+  constexpr size_t kMostTries = 8;
+  Scan scan(*request_.language);
+  scan.Add(request_.prefix);
+  const size_t depth = scan.depth();
+  std::vector<size_t> ends;
+  for (size_t i = 0; i < text_.size(); ++i) {
+    // Behind a name or a bracket: what ends with an operator is no end.
+    const char last = i > 0 ? text_[i - 1] : ' ';
+    const bool ends_here = NameByte(last)
+                               ? !NameByte(text_[i])
+                               : std::string_view(")]}\"'`;").find(last) != std::string_view::npos;
+    if (ends_here && scan.in_code() && scan.depth() == depth) ends.push_back(i);
+    scan.Add(text_[i]);
+  }
+  const std::string whole = std::exchange(text_, "");
+  for (size_t i = 0; i < ends.size(); ++i) {
+    // The longest ones, and the shortest.
+    const size_t from_end = ends.size() - 1 - i;
+    if (i >= kMostTries && from_end > 1) continue;
+    if (ends[from_end] < request_.must_begin.size()) break;
+    text_ = whole.substr(0, ends[from_end]);
+    if (Parses()) return true;
+  }
+  text_ = whole;
+  return false;
+}
+
+CodeCompleter::CodeCompleter(Model& model, std::shared_ptr<const Tokenizer> tokenizer,
+                             std::shared_ptr<const Vocabulary> vocabulary, PromptTemplate layout,
+                             std::shared_ptr<LspServer> server, std::shared_ptr<Drafter> drafter)
+    : model_(model),
+      tokenizer_(std::move(tokenizer)),
+      vocabulary_(std::move(vocabulary)),
+      layout_(std::move(layout)),
+      planner_(vocabulary_, std::move(server)),
+      session_(model, vocabulary_, {}, std::move(drafter)) {}
+
+// The nearest part of long texts is what matters: the end of the prefix, the beginning of the
+// suffix.
+std::vector<TokenId> CodeCompleter::PromptOf(std::string prefix, std::string suffix,
+                                             size_t room) const {
+  const FimTemplate* form = suffix.empty() ? nullptr : FindFimTemplate(*tokenizer_);
+  for (;;) {
+    std::vector<TokenId> tokens =
+        form != nullptr ? FimTokens(*form, *tokenizer_,
+                                    {.prefix = prefix, .suffix = suffix, .bos = layout_.bos})
+                        : EncodeText(*tokenizer_, layout_, prefix, false);
+    if (tokens.size() <= room) return tokens;
+    if (form == nullptr) {
+      tokens.erase(tokens.begin(), tokens.end() - static_cast<ptrdiff_t>(room));
+      return tokens;
+    }
+    const double part = 0.9 * static_cast<double>(room) / static_cast<double>(tokens.size());
+    const auto most =
+        static_cast<size_t>(part * static_cast<double>(prefix.size() + suffix.size()));
+    suffix.resize(CompleteUtf8Prefix(suffix.substr(0, std::min(suffix.size(), most / 4))));
+    size_t from = prefix.size() - std::min(prefix.size(), most - std::min(most, suffix.size()));
+    if (const size_t line = prefix.find('\n', from); from > 0 && line + 1 < prefix.size()) {
+      from = line + 1;
+    }
+    prefix.erase(0, from);
+  }
 }
 
 Result<CompletionResult> CodeCompleter::Complete(const CompletionRequest& request) {
   if (Status status = CheckSamplingParams(request.sampling); !status.ok()) return status.error();
   if (request.max_tokens < 0) return Error{ErrorCode::kInvalid, "must be at least 0", "max_tokens"};
-  MonitorSet* set = nullptr;
-  if (request.language && request.use_monitors) {
-    Result<MonitorSet*> found = SetOf(request);
-    if (!found.ok()) return found.error();
-    set = *found;
+  Result<CompletionPlan> plan = planner_.Plan(request);
+  if (!plan.ok()) return plan.error();
+  const MonitorCounts before = plan->host->counts();
+  const uint64_t refused = plan->host->refused();
+  const int context = model_.info().context_length;
+  GenerateOptions options;
+  options.sampling = request.sampling;
+  options.at_budget = AtBudget::kCut;
+  // What is begun is part of the output.
+  const auto must = static_cast<int>(plan->skip + request.must_begin.size());
+  options.max_tokens = std::min(request.max_tokens + must, std::max(1, context / 2));
+  const auto room = static_cast<size_t>(std::max(16, context - options.max_tokens - 1));
+  const std::vector<TokenId> prompt = PromptOf(plan->prefix, request.suffix, room);
+  if (prompt.empty()) return Error{ErrorCode::kInvalid, "has no tokens", "prefix"};
+  CompletionOutput output(request, *plan);
+  options.on_token = [&](TokenId, std::string_view bytes) { return output.Add(bytes); };
+  Result<Generation> made = session_.Generate(prompt, plan->ConstraintWith(nullptr), options);
+  // Every token that is left was refused: there is nothing to say.
+  const bool stuck = !made.ok() && made.error().message == "the mask allows no token";
+  if (!made.ok() && !stuck) {
+    Error error = made.error();
+    if (error.place == "prompt") error.place = "prefix";
+    return error;
   }
-  const FimTemplate* form = request.suffix.empty() ? nullptr : FindFimTemplate(*tokenizer_);
-  std::vector<TokenId> tokens;
-  if (form != nullptr) {
-    // What stands in the texts never becomes a marker.
-    const size_t first = std::string_view(form->suffix_first ? form->suffix : form->prefix).size();
-    const std::string& a = form->suffix_first ? request.suffix : request.prefix;
-    const std::string& b = form->suffix_first ? request.prefix : request.suffix;
-    const size_t second = first + a.size() +
-                          std::string_view(form->suffix_first ? form->prefix : form->suffix).size();
-    const TextRange data[] = {{first, first + a.size()}, {second, second + b.size()}};
-    tokens = tokenizer_->Encode(FimPrompt(*form, request.prefix, request.suffix),
-                                {.parse_special = true, .data = data});
-    if (layout_.bos && tokenizer_->bos() != kNoToken)
-      tokens.insert(tokens.begin(), tokenizer_->bos());
-  } else {
-    tokens = EncodeText(*tokenizer_, layout_, request.prefix, false);
-  }
-  const ModelInfo& info = model_.info();
-  const int budget = std::min(
-      request.max_tokens, info.context_length - static_cast<int>(request.must_begin.size()) - 1);
-  // The nearest part of a long prefix is what matters.
-  const auto room = static_cast<size_t>(std::max(16, info.context_length - budget - 1));
-  if (tokens.size() > room && form == nullptr) {
-    tokens.erase(tokens.begin(), tokens.end() - static_cast<ptrdiff_t>(room));
-  }
-  if (tokens.empty()) return Error{ErrorCode::kInvalid, "has no tokens", "prefix"};
-  if (tokens.size() + static_cast<size_t>(std::max(budget, 0)) >
-      static_cast<size_t>(info.context_length)) {
-    return Error{ErrorCode::kLimit,
-                 "has " + std::to_string(tokens.size()) + " tokens, but the model's context is " +
-                     std::to_string(info.context_length),
-                 "prefix"};
-  }
-  const size_t prompt_size = tokens.size();
-
   CompletionResult result;
-  std::optional<TextState> state;
-  if (set != nullptr) {
-    set->counts() = {};
-    state = set->Start(request.prefix, request.suffix_aware ? request.suffix : "");
+  if (!stuck) {
+    result.stats = made->stats;
+    result.ended = output.ended() || made->stop == StopReason::kEnd;
   }
-  StatementEnd end(request.language.value_or(Language::kPython), request.prefix);
-  std::string must = request.must_begin;
-
-  Result<SequenceId> sequence = model_.NewSequence(info.context_length);
-  if (!sequence.ok()) return sequence.error();
-  const SequenceOf held(model_, *sequence);
-  int length = model_.ReusePrefix(*sequence, tokens);
-  length = std::min(length, static_cast<int>(tokens.size()) - 1);
-  std::vector<float> logits(static_cast<size_t>(info.vocabulary_size));
-  Sampler sampler(request.sampling);
-  const int known = std::min(info.vocabulary_size, vocabulary_->size());
-  const auto words = static_cast<size_t>(vocabulary_->mask_words());
-
-  while (result.tokens < budget) {
-    const double before = Now();
-    constexpr int kChunk = 256;
-    while (length < static_cast<int>(tokens.size())) {
-      std::vector<Row> rows;
-      const int until = std::min(length + kChunk, static_cast<int>(tokens.size()));
-      for (int i = length; i < until; ++i) {
-        rows.push_back(
-            Row{.token = tokens[static_cast<size_t>(i)], .position = i, .sequence = *sequence});
-      }
-      if (until == static_cast<int>(tokens.size())) rows.back().output = 0;
-      if (Status status = model_.Forward(rows, logits); !status.ok()) return status.error();
-      length = until;
-    }
-    result.model_seconds += Now() - before;
-    // All but special tokens; the end of the text is taken when the model wants it and nothing is
-    // begun.
-    std::vector<uint32_t> bits(words, ~uint32_t{0});
-    const auto ban = [&](TokenId t) {
-      bits[static_cast<size_t>(t) >> 5] &= ~(uint32_t{1} << (t & 31));
-    };
-    for (TokenId t = 0; t < static_cast<TokenId>(words * 32); ++t) {
-      if (t >= vocabulary_->size() ||
-          (vocabulary_->is_special(t) && !(vocabulary_->is_end(t) && must.empty())))
-        ban(t);
-    }
-    const bool mid_name = state && state->completions() != nullptr;
-    if (mid_name) {
-      for (const TokenId t : vocabulary_->end_tokens()) ban(t);
-    }
-    TokenId taken = kNoToken;
-    std::optional<TextState> next;
-    for (int tries = 0; taken == kNoToken; ++tries) {
-      const auto allowed = [&](TokenId t) {
-        const std::string_view bytes = vocabulary_->bytes(t);
-        if (bytes.empty()) return false;
-        if (!must.empty() && !bytes.starts_with(must) && !must.starts_with(bytes)) return false;
-        if (!state) return true;
-        next = *state;
-        return next->Add(bytes, nullptr);
-      };
-      if (tries == kRefusalsBeforeMask) {
-        for (TokenId t = 0; t < known; ++t) {
-          if (((bits[static_cast<size_t>(t) >> 5] >> (t & 31)) & 1) == 0 || vocabulary_->is_end(t))
-            continue;
-          if (!allowed(t)) ban(t);
-        }
-      }
-      const Mask mask(0, bits);
-      if (mask.count() == 0) break;
-      Result<TokenId> sampled = sampler.Sample(
-          std::span(logits).first(static_cast<size_t>(known)), &mask,
-          static_cast<uint64_t>(result.tokens),
-          {std::span(tokens).first(prompt_size), std::span(tokens).subspan(prompt_size)});
-      if (!sampled.ok()) break;
-      if (vocabulary_->is_end(*sampled) || allowed(*sampled)) {
-        taken = *sampled;
-      } else {
-        ban(*sampled);
-        ++result.refused;
-      }
-    }
-    if (taken == kNoToken || vocabulary_->is_end(taken)) {
-      result.ended = taken != kNoToken;
-      break;
-    }
-    const std::string_view bytes = vocabulary_->bytes(taken);
-    must = must.size() > bytes.size() ? must.substr(bytes.size()) : "";
-    const size_t stop = end.Take(bytes);
-    tokens.push_back(taken);
-    ++result.tokens;
-    result.text += bytes.substr(0, stop);
-    if (stop != std::string_view::npos) {
-      result.ended = true;
-      break;
-    }
-    if (state) state = std::move(next);
-  }
-  result.text.resize(CompleteUtf8Prefix(result.text));
-  if (request.suffix_aware) {
-    // What the suffix begins with is not written twice.
-    for (size_t n = std::min({result.text.size(), request.suffix.size(), size_t{200}}); n > 0;
-         --n) {
-      if (result.text.ends_with(std::string_view(request.suffix).substr(0, n))) {
-        result.text.resize(result.text.size() - n);
-        break;
-      }
-    }
-  }
-  if (request.language) {
-    // The last gate: the text must not have broken what parsed before.
-    Parser parser(*request.language);
-    const bool whole = !parser.Parse(request.prefix + result.text + request.suffix)->broken();
-    Scan closed(*request.language);
-    closed.Add(request.prefix + result.text);
-    result.parses = whole ||
-                    !parser.Parse(request.prefix + result.text + closed.Closers(true))->broken() ||
-                    parser.Parse(request.prefix + request.suffix)->broken();
-  }
-  if (set != nullptr) {
-    result.points = set->counts().points;
-    result.constrained = set->counts().constrained;
-    result.monitor_seconds = set->counts().trigger_seconds;
-  }
+  output.Finish();
+  result.parses = request.must_parse ? output.CutToParse() : output.Parses();
+  result.text = output.text();
+  result.tokens = result.stats.output_tokens;
+  result.refused = static_cast<int>(plan->host->refused() - refused);
+  result.model_seconds = result.stats.prefill_seconds + result.stats.decode_seconds;
+  const MonitorCounts after = plan->host->counts();
+  result.points = after.points - before.points;
+  result.constrained = after.constrained - before.constrained;
+  result.monitor_seconds = after.trigger_seconds - before.trigger_seconds;
   return result;
 }
 

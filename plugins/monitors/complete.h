@@ -1,23 +1,31 @@
 // Code completion: a model continues a prefix, before a suffix, under the monitors of its language.
 //
 //   CodeCompleter completer(*model, tokenizer, vocabulary, layout);
-//   auto done = completer.Complete({.prefix = "const xs = [1];\nxs.", .suffix = "\n", .language =
-//   Language::kTypeScript}); done->text;                                    // "length;"
+//   auto done = completer.Complete({.prefix = "const xs = [1];\nxs.", .suffix = "\n",
+//                                   .language = Language::kTypeScript});
+//   done->text;                                    // "length;"
 //
-// Thread safety: one call at a time.
+// Whoever has a decode loop of its own takes the parts: a CompletionPlanner makes the prompt's
+// texts and the constraint, a CompletionOutput cuts what comes.
 #ifndef PAWL_PLUGINS_MONITORS_COMPLETE_H_
 #define PAWL_PLUGINS_MONITORS_COMPLETE_H_
 
-#include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "pawl/generation.h"
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
+#include "plugins/monitors/constraint.h"
 #include "plugins/monitors/monitor.h"
+#include "plugins/monitors/statement.h"
+#include "src/decode/draft/drafter.h"
+#include "src/decode/session.h"
 #include "src/engine/prompt.h"
 #include "src/model/model.h"
 #include "src/text/tokenizer.h"
@@ -29,6 +37,7 @@ struct CompletionRequest {
   std::string suffix;
   std::optional<Language> language;   // nullopt: no monitors, and the output ends with its line
   std::string repo;                   // the folder that the file belongs to
+  std::string file;                   // its name, for a language server; may be empty
   std::vector<std::string> monitors;  // by name; empty: all
   bool use_monitors = true;
   // The suffix counts as written: names that it declares are known, and a tail that repeats its
@@ -36,39 +45,104 @@ struct CompletionRequest {
   bool suffix_aware = false;
   int max_tokens = 64;
   SamplingParams sampling;
+  // Text that would break a file is cut to a beginning that does not.
+  bool must_parse = false;
   // Bytes that the output has to begin with, such as the item that an editor has selected.
   std::string must_begin;
+  // What is begun at the end of the prefix may be spelled anew. Not where a grammar is about to
+  // tell what the output looks like.
+  bool heal = true;
+};
+
+struct CompletionPlan {
+  std::string prefix;  // what the model reads; a name that is begun at its end is left out
+  // So many bytes at the beginning of what the model writes stand in the text already.
+  size_t skip = 0;
+  std::shared_ptr<MonitorHost> host;
+  MonitoredText text;
+  // Under the monitors and, unless nullptr, a grammar.
+  std::shared_ptr<const Constraint> ConstraintWith(std::shared_ptr<const Constraint> grammar) const;
+};
+
+// Thread safety: any number of calls at a time.
+class CompletionPlanner {
+ public:
+  // `server`: a language server that is asked too (lsp/server.h).
+  explicit CompletionPlanner(std::shared_ptr<const Vocabulary> vocabulary,
+                             std::shared_ptr<LspServer> server = nullptr);
+  // Errors: kInvalid, place "monitors".
+  Result<CompletionPlan> Plan(const CompletionRequest& request);
+
+ private:
+  Result<std::shared_ptr<MonitorHost>> HostOf(const CompletionRequest& request);
+  struct Kept {
+    std::string key;
+    std::shared_ptr<MonitorHost> host;
+  };
+  const std::shared_ptr<const Vocabulary> vocabulary_;
+  const std::shared_ptr<LspServer> server_;
+  std::mutex mutex_;
+  std::vector<Kept> kept_;  // least recently used first
+};
+
+// What a model writes, cut to the completion.
+class CompletionOutput {
+ public:
+  CompletionOutput(const CompletionRequest& request, const CompletionPlan& plan);
+  // Bytes of the next token. false: the completion ends with, or in, them.
+  bool Add(std::string_view bytes);
+  // Grows with each Add; Finish may cut it.
+  const std::string& text() const { return text_; }
+  bool ended() const { return ended_; }  // at the end of a statement or block
+  // After the last: cuts bytes that are no whole character and, with suffix_aware, what the suffix
+  // repeats.
+  void Finish();
+  // The last gate. false: prefix, text and suffix together have a syntax error that was not there
+  // before.
+  bool Parses() const;
+  // Where it does not: cuts the text to the longest beginning with which it does, at the end of a
+  // name or bracket outside of what the text has opened. false: there is none.
+  bool CutToParse();
+
+ private:
+  const CompletionRequest& request_;
+  StatementEnd end_;
+  size_t skip_;
+  std::string text_;
+  bool ended_ = false;
 };
 
 struct CompletionResult {
   std::string text;
   bool ended = false;  // at the end of a statement or block; false: the budget was spent
-  bool parses =
-      true;  // prefix, text and suffix together have no syntax error that was not there before
+  bool parses = true;  // see CompletionOutput::Parses
   int tokens = 0;
   int refused = 0;  // tokens that the model wanted and a monitor refused
   uint64_t points = 0, constrained = 0;
   double monitor_seconds = 0, model_seconds = 0;
+  GenerationStats stats;
 };
 
+// Thread safety: one call at a time.
 class CodeCompleter {
  public:
-  // All must outlive it. `layout`: of the model's folder.
+  // All must outlive it. `layout`: of the model's folder. `drafter`: may be nullptr.
   CodeCompleter(Model& model, std::shared_ptr<const Tokenizer> tokenizer,
-                std::shared_ptr<const Vocabulary> vocabulary, PromptTemplate layout);
-  ~CodeCompleter();
+                std::shared_ptr<const Vocabulary> vocabulary, PromptTemplate layout,
+                std::shared_ptr<LspServer> server = nullptr,
+                std::shared_ptr<Drafter> drafter = nullptr);
   // Errors: kInvalid (sampling parameters, monitors, prompt), kLimit (the context), and what the
   // model reports.
   Result<CompletionResult> Complete(const CompletionRequest& request);
 
  private:
-  Result<MonitorSet*> SetOf(const CompletionRequest& request);
+  std::vector<TokenId> PromptOf(std::string prefix, std::string suffix, size_t room) const;
   Model& model_;
   std::shared_ptr<const Tokenizer> tokenizer_;
   std::shared_ptr<const Vocabulary> vocabulary_;
   PromptTemplate layout_;
-  struct Kept;
-  std::vector<Kept> kept_;  // monitors of the last requests, least recently used first
+  CompletionPlanner planner_;
+  Session session_;
 };
 
 }  // namespace pawl::monitors

@@ -30,6 +30,38 @@ bool TextState::Add(std::string_view bytes, Refusal* refusal) {
   return true;
 }
 
+TextState::Answer TextState::Ask(char next) {
+  const Cursor cursor{.text = *text_, .suffix = *suffix_, .scan = &scan_, .next = next};
+  MonitorCounts& counts = set_->counts_;
+  for (const auto& monitor : set_->monitors_) {
+    if (!monitor->Triggered(cursor)) continue;
+    const auto start = std::chrono::steady_clock::now();
+    ++counts.points;
+    Answer answer{monitor->Ask(cursor, *set_->analysis_), monitor->name()};
+    counts.trigger_seconds +=
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const bool constrained = answer.verdict.refusal.has_value() || answer.verdict.names != nullptr;
+    if (counts.keep_places) {
+      counts.places.push_back(
+          {.byte = text_->size(), .monitor = monitor->name(), .constrained = constrained});
+    }
+    if (constrained) {
+      ++counts.constrained;
+      return answer;
+    }
+  }
+  return {};
+}
+
+// Monitors look at whether the next byte begins a name, not at which one it is.
+std::shared_ptr<const Completions> TextState::Expected() {
+  if (names_ != nullptr) return names_;
+  if (!scan_.in_code()) return nullptr;
+  if (!text_->empty() && NameByte(text_->back())) return nullptr;
+  if (expected_ == nullptr) expected_ = std::make_shared<Answer>(Ask('a'));
+  return expected_->verdict.names;
+}
+
 bool TextState::Add(char c, Refusal* refusal) {
   ++set_->counts_.bytes;
   const auto refuse = [&](size_t byte, std::string identifier, std::string message) {
@@ -42,35 +74,18 @@ bool TextState::Add(char c, Refusal* refusal) {
     return false;
   };
   if (names_ == nullptr && scan_.in_code()) {
-    const Cursor cursor{.text = *text_, .suffix = *suffix_, .scan = &scan_, .next = c};
-    for (const auto& monitor : set_->monitors_) {
-      if (!monitor->Triggered(cursor)) continue;
-      const auto start = std::chrono::steady_clock::now();
-      ++set_->counts_.points;
-      Verdict verdict = monitor->Ask(cursor, *set_->analysis_);
-      set_->counts_.trigger_seconds +=
-          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      if (set_->counts_.keep_places) {
-        set_->counts_.places.push_back(
-            {.byte = text_->size(),
-             .monitor = monitor->name(),
-             .constrained = verdict.refusal.has_value() || verdict.names != nullptr});
+    const Answer answer = NameStart(c) && expected_ != nullptr ? *expected_ : Ask(c);
+    if (answer.verdict.refusal) {
+      if (refusal != nullptr) {
+        *refusal = *answer.verdict.refusal;
+        refusal->monitor = answer.monitor;
       }
-      if (verdict.refusal) {
-        ++set_->counts_.constrained;
-        if (refusal != nullptr) {
-          *refusal = std::move(*verdict.refusal);
-          refusal->monitor = monitor->name();
-        }
-        return false;
-      }
-      if (verdict.names != nullptr) {
-        ++set_->counts_.constrained;
-        names_ = std::move(verdict.names);
-        monitor_ = monitor->name();
-        written_ = 0;
-        break;
-      }
+      return false;
+    }
+    if (answer.verdict.names != nullptr) {
+      names_ = answer.verdict.names;
+      monitor_ = answer.monitor;
+      written_ = 0;
     }
   }
   if (names_ != nullptr && names_->private_free && written_ == 0 && c == '_') names_ = nullptr;
@@ -99,6 +114,7 @@ bool TextState::Add(char c, Refusal* refusal) {
       names_ = nullptr;
     }
   }
+  expected_ = nullptr;
   if (text_.use_count() > 1) text_ = std::make_shared<std::string>(*text_);
   *text_ += c;
   scan_.Add(c);

@@ -89,12 +89,25 @@ class Monitor {
   virtual Verdict Ask(const Cursor& cursor, Analysis& analysis) const = 0;
 };
 
+class LspServer;  // lsp/server.h
+
+// A language server that is asked where members are named.
+struct LspSetting {
+  std::string command;         // a command line; empty: none
+  std::string root;            // the folder it works in; empty: the current one
+  double limit_seconds = 0.5;  // for an answer; without one in time nothing is known
+  double start_seconds = 20;   // for the server to start and to read the first file
+  double read_seconds = 5;     // for it to read any other file
+};
+
 struct MonitorOptions {
   std::vector<std::string> monitors;  // empty: all
   std::string repo;                   // a folder with an index, empty: none
   // Java: archives of compiled classes, and folders of them, beside those of the development kit.
   std::vector<std::string> class_path;
   std::string stubs;  // Python: a folder of stubs, empty: the one that Pawl was built with
+  std::shared_ptr<LspServer> server;  // nullptr: none
+  std::string file;                   // the name of the text, for the server
 };
 
 // Where a monitor was asked.
@@ -125,17 +138,27 @@ class TextState {
   // cut off.
   std::shared_ptr<const Completions> completions() const { return names_; }
   size_t written() const { return written_; }
+  // Asks the monitors what they would say of a name that begins here, once: the answer is kept for
+  // the bytes that are tried here, in this state and its copies. nullptr: anything may begin.
+  std::shared_ptr<const Completions> Expected();
 
  private:
   friend class MonitorSet;
   TextState(MonitorSet* set, std::string text, std::string suffix);
+  struct Answer {
+    Verdict verdict;
+    const char* monitor = "";
+  };
+  // What the first monitor that knows something says of the next byte.
+  Answer Ask(char next);
   MonitorSet* set_;
   std::shared_ptr<std::string> text_;
   std::shared_ptr<const std::string> suffix_;
   Scan scan_;
   std::shared_ptr<const Completions> names_;  // constrained while set
   const char* monitor_ = "";
-  size_t written_ = 0;  // bytes of the name
+  size_t written_ = 0;                      // bytes of the name
+  std::shared_ptr<const Answer> expected_;  // of a name that begins here
 };
 
 class MonitorSet {

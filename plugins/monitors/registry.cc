@@ -1,9 +1,21 @@
 // The list of monitors. A new one is a class of its own and a line in the function of its language.
 #include <algorithm>
 
+#include "plugins/monitors/lsp/server.h"
 #include "plugins/monitors/monitor.h"
 
 namespace pawl::monitors {
+namespace {
+
+// Of a language of which only a language server knows something.
+class NoAnalysis : public Analysis {
+ public:
+  std::vector<Refusal> CheckFinished(std::string_view, const std::vector<std::string>&) override {
+    return {};
+  }
+};
+
+}  // namespace
 
 Result<std::unique_ptr<MonitorSet>> MonitorSet::Make(Language language,
                                                      const MonitorOptions& options) {
@@ -22,6 +34,15 @@ Result<std::unique_ptr<MonitorSet>> MonitorSet::Make(Language language,
       set->analysis_ = MakePythonAnalysis(options);
       all = PythonMonitors();
       break;
+    default:
+      set->analysis_ = std::make_unique<NoAnalysis>();
+      if (options.server != nullptr) break;
+      return Error{ErrorCode::kUnsupported,
+                   std::string("there are no monitors for ") + LanguageName(language), "language"};
+  }
+  // Where a monitor of our own knows something, the server is not asked.
+  if (options.server != nullptr) {
+    all.push_back(MakeLspMonitor(options.server, language, options.file));
   }
   for (const std::string& wanted : options.monitors) {
     if (std::none_of(all.begin(), all.end(), [&](const auto& m) { return m->name() == wanted; })) {

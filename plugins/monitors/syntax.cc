@@ -88,6 +88,7 @@ std::optional<Language> LanguageNamed(std::string_view name) {
   if (name == "typescript" || name == "ts") return Language::kTypeScript;
   if (name == "java") return Language::kJava;
   if (name == "python" || name == "py") return Language::kPython;
+  if (name == "cpp" || name == "c++" || name == "cc" || name == "cxx") return Language::kCpp;
   return std::nullopt;
 }
 
@@ -98,14 +99,20 @@ std::optional<Language> LanguageOfFile(std::string_view path) {
   if (ending == "ts" || ending == "mts" || ending == "cts") return Language::kTypeScript;
   if (ending == "java") return Language::kJava;
   if (ending == "py" || ending == "pyi") return Language::kPython;
+  for (const char* cpp : {"cc", "cpp", "cxx", "h", "hh", "hpp", "hxx"}) {
+    if (ending == cpp) return Language::kCpp;
+  }
   return std::nullopt;
 }
 
 const char* LanguageName(Language language) {
   return language == Language::kTypeScript ? "typescript"
          : language == Language::kJava     ? "java"
+         : language == Language::kCpp      ? "cpp"
                                            : "python";
 }
+
+bool HasGrammar(Language language) { return language != Language::kCpp; }
 
 std::span<const Node> Node::kids() const {
   return expanded ? std::span<const Node>(children, child_count) : tree->Expand(*this);

@@ -24,12 +24,14 @@
 
 namespace pawl::monitors {
 
-enum class Language : uint8_t { kTypeScript, kJava, kPython };
+enum class Language : uint8_t { kTypeScript, kJava, kPython, kCpp };
 
-// "typescript", "java", "python"; also the endings of files' names. nullopt: none of them.
+// "typescript", "java", "python", "cpp"; also the endings of files' names. nullopt: none of them.
 std::optional<Language> LanguageNamed(std::string_view name);
 std::optional<Language> LanguageOfFile(std::string_view path);
 const char* LanguageName(Language language);
+// Whether there are syntax trees; C++ is left to language servers.
+bool HasGrammar(Language language);
 
 class Tree;
 

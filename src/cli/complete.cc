@@ -10,12 +10,9 @@
 
 #include "src/base/utf8.h"
 #include "src/cli/command.h"
-#include "src/cli/engine.h"
+#include "src/cli/monitor_flags.h"
 #include "src/cli/options.h"
-#ifdef PAWL_HAVE_MONITORS
-#include "plugins/monitors/complete.h"
-#include "plugins/monitors/fim.h"
-#endif
+#include "src/text/fim.h"
 
 namespace pawl::cli {
 namespace {
@@ -23,7 +20,8 @@ namespace {
 constexpr const char* kName = "complete";
 
 struct Flags {
-  std::string repo;
+  MonitorFlags monitored;
+  CompleterFlags completer;
   std::string file;
   int line = 0;
   int column = 0;
@@ -31,25 +29,16 @@ struct Flags {
   std::string suffix;
   std::optional<std::string> prompt;
   std::string language;
-  std::vector<std::string> monitors;
   bool no_monitors = false;
   bool suffix_aware = false;
-  std::string model;
   SamplingFlags sampling{64};
-  int threads = 0;
   bool json = false;
   bool stats = false;
 };
 
 #ifndef PAWL_HAVE_MONITORS
 
-int Run(const Flags& flags) {
-  return Fail(kName, Error{ErrorCode::kUnsupported,
-                           "this pawl was built without the monitors; scripts/install_deps.sh "
-                           "installs what they need, "
-                           "then build again",
-                           ""});
-}
+int Run(const Flags&) { return FailWithoutMonitors(kName); }
 
 #else
 
@@ -83,7 +72,7 @@ Status Fill(const Flags& flags, monitors::CompletionRequest& request) {
     request.prefix = *flags.prefix;
     request.suffix = flags.suffix;
   } else if (flags.prompt) {
-    const auto parts = monitors::ParseFimPrompt(*flags.prompt);
+    const auto parts = ParseFimPrompt(*flags.prompt);
     if (!parts) return Error{ErrorCode::kInvalid, "has none of the known markers", "--prompt"};
     request.prefix = parts->prefix;
     request.suffix = parts->suffix;
@@ -94,52 +83,47 @@ Status Fill(const Flags& flags, monitors::CompletionRequest& request) {
       return Error{ErrorCode::kInvalid, "lines and columns count from 1",
                    flags.line < 1 ? "--line" : "--col"};
     }
-    const bool in_repo = !flags.repo.empty() && !flags.file.starts_with("/");
-    Result<std::string> text = ReadInput(in_repo ? flags.repo + "/" + flags.file : flags.file);
+    const std::string& repo = flags.monitored.repo;
+    const bool in_repo = !repo.empty() && !flags.file.starts_with("/");
+    Result<std::string> text = ReadInput(in_repo ? repo + "/" + flags.file : flags.file);
     if (!text.ok()) return text.error();
     const Result<size_t> at = ByteAt(*text, flags.line, flags.column);
     if (!at.ok()) return at.error();
     request.prefix = text->substr(0, *at);
     request.suffix = text->substr(*at);
   }
-  if (!flags.language.empty()) {
-    request.language = monitors::LanguageNamed(flags.language);
-    if (!request.language) {
-      return Error{ErrorCode::kInvalid,
-                   fmt::format("\"{}\" is none of typescript, java, python", flags.language),
-                   "--language"};
-    }
-  } else {
-    request.language = monitors::LanguageOfFile(flags.file);
-  }
+  const Result<std::optional<monitors::Language> > language = LanguageFlag(flags.language);
+  if (!language.ok()) return language.error();
+  request.language = *language ? *language : monitors::LanguageOfFile(flags.file);
+  request.file = flags.file;
   return {};
 }
 
 int Run(const Flags& flags) {
   if (Status status = flags.sampling.Check(); !status.ok()) return Fail(kName, status.error());
+  if (Status status = flags.monitored.Check(); !status.ok()) return Fail(kName, status.error());
   monitors::CompletionRequest request;
   if (Status status = Fill(flags, request); !status.ok()) return Fail(kName, status.error());
-  if (Status status = CheckUtf8(request.prefix); !status.ok())
-    return Fail(kName, InFile("the prefix", status.error()));
-  Result<std::string> folder = FindModelFolder(flags.model);
-  if (!folder.ok()) return Fail(kName, folder.error());
-  Result<Text> text = LoadText(kName, *folder);
-  if (!text.ok()) return Fail(kName, text.error());
-  Result<PromptTemplate> layout = LoadPromptTemplate(*folder, *text->tokenizer);
-  if (!layout.ok()) return Fail(kName, layout.error());
-  Result<std::unique_ptr<Model> > model = LoadWeights(kName, *folder, flags.threads);
-  if (!model.ok()) return Fail(kName, model.error());
-  request.repo = flags.repo;
-  request.monitors = flags.monitors;
+  for (const auto& [text, what] :
+       {std::pair(&request.prefix, "the prefix"), std::pair(&request.suffix, "the suffix")}) {
+    if (Status status = CheckUtf8(*text); !status.ok()) {
+      return Fail(kName, InFile(what, status.error()));
+    }
+  }
+  Result<LoadedCompleter> loaded = flags.completer.Load(kName, flags.monitored);
+  if (!loaded.ok()) return Fail(kName, loaded.error());
+  request.repo = flags.monitored.repo;
+  request.monitors = flags.monitored.monitors;
   request.use_monitors = !flags.no_monitors;
   request.suffix_aware = flags.suffix_aware;
   request.max_tokens = flags.sampling.max_tokens;
   request.sampling = flags.sampling.params;
-  monitors::CodeCompleter completer(**model, text->tokenizer, text->vocabulary, *layout);
-  Result<monitors::CompletionResult> done = completer.Complete(request);
+  const Result<monitors::CompletionResult> done = loaded->completer->Complete(request);
   if (!done.ok()) {
     Error error = done.error();
-    if (error.place == "monitors") error.place = "--monitors";
+    if (error.place == "monitors" || error.place == "max_tokens" || error.place == "prefix") {
+      error.place = error.place == "max_tokens" ? "--max-tokens" : "--" + error.place;
+    }
     return Fail(kName, error);
   }
   if (flags.json) {
@@ -149,7 +133,9 @@ int Run(const Flags& flags) {
                                            {"tokens", done->tokens},
                                            {"refused", done->refused},
                                            {"points", done->points},
-                                           {"constrained", done->constrained}};
+                                           {"constrained", done->constrained},
+                                           {"model_seconds", done->model_seconds},
+                                           {"monitor_seconds", done->monitor_seconds}};
     Print(report.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   } else {
     Print(done->text + "\n");
@@ -174,7 +160,7 @@ void AddComplete(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand(kName, "Complete code at a place, naming only what exists");
   auto flags = std::make_shared<Flags>();
-  command->add_option("--repo", flags->repo, "The repository that the file belongs to");
+  flags->monitored.AddTo(command);
   command->add_option("--file", flags->file, "The source file; in --repo where that is given");
   command->add_option("--line", flags->line, "Where to complete: line, from 1");
   command->add_option("--col", flags->column, "Column in bytes, from 1");
@@ -184,14 +170,11 @@ void AddComplete(CLI::App& app, Action& action) {
   command->add_option("--prompt", flags->prompt,
                       "Both, with the fill-in-the-middle markers of a known model");
   command->add_option("--language", flags->language,
-                      "typescript, java or python (default: by the name of --file)");
-  command->add_option("--monitors", flags->monitors, "Only these monitors, separated by commas")
-      ->delimiter(',');
+                      "typescript, java, python or cpp (default: by the name of --file)");
   command->add_flag("--no-monitors", flags->no_monitors, "None");
   command->add_flag("--suffix-aware", flags->suffix_aware,
                     "What the suffix declares is known, and it is not repeated");
-  command->add_option("--model", flags->model, "Model folder or GGUF file");
-  command->add_option("--threads", flags->threads, "0: all cores");
+  flags->completer.AddTo(command);
   flags->sampling.AddTo(command);
   command->add_flag("--json", flags->json, "The completion and figures as JSON");
   command->add_flag("--stats", flags->stats, "Figures on stderr");

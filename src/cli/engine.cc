@@ -20,8 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kShippedModel = "tiny-extract";
-
 std::vector<std::string> NamesOf(std::span<const char* const> names) {
   return {names.begin(), names.end()};
 }
@@ -35,7 +33,7 @@ ptrdiff_t IndexOf(const std::vector<std::string>& names, const std::string& name
 
 }  // namespace
 
-Result<std::string> FindModelFolder(const std::string& given) {
+Result<std::string> FindModelFolder(const std::string& given, const std::string& shipped) {
   if (!given.empty()) {
     if (Status status = CheckModelPath(given); !status.ok()) return status.error();
     return given;
@@ -43,11 +41,11 @@ Result<std::string> FindModelFolder(const std::string& given) {
   std::vector<std::string> places;
   const std::string executable = ExecutableFolder();
   if (!executable.empty()) {
-    places.push_back(executable + "/../models/" + kShippedModel);
-    places.push_back(executable + "/../share/pawl/models/" + kShippedModel);
+    places.push_back(executable + "/../models/" + shipped);
+    places.push_back(executable + "/../share/pawl/models/" + shipped);
   }
 #ifdef PAWL_SOURCE_DIR
-  places.push_back(std::string(PAWL_SOURCE_DIR "/models/") + kShippedModel);
+  places.push_back(std::string(PAWL_SOURCE_DIR "/models/") + shipped);
 #endif
   std::string looked;
   for (const std::string& place : places) {

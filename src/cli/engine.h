@@ -19,7 +19,8 @@ namespace pawl::cli {
 // (../models,
 // ../share/pawl/models) and in the source tree. `given` may be a GGUF file.
 // Errors: kIo when there is no such folder or file.
-Result<std::string> FindModelFolder(const std::string& given);
+Result<std::string> FindModelFolder(const std::string& given,
+                                    const std::string& shipped = "tiny-extract");
 
 struct Text {
   std::shared_ptr<const Tokenizer> tokenizer;

@@ -2,10 +2,13 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <filesystem>
 #include <memory>
 #include <string>
 
 #include "src/cli/command.h"
+#include "src/cli/monitor_flags.h"
+#include "src/cli/options.h"
 #include "src/cli/progress.h"
 #ifdef PAWL_HAVE_MONITORS
 #include "plugins/monitors/index.h"
@@ -25,17 +28,15 @@ struct Flags {
 
 #ifndef PAWL_HAVE_MONITORS
 
-int Run(const Flags& flags) {
-  return Fail(kName, Error{ErrorCode::kUnsupported,
-                           "this pawl was built without the monitors; scripts/install_deps.sh "
-                           "installs what they need, "
-                           "then build again",
-                           ""});
-}
+int Run(const Flags&) { return FailWithoutMonitors(kName); }
 
 #else
 
 int Run(const Flags& flags) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(flags.folder, error)) {
+    return Fail(kName, Error{ErrorCode::kIo, "is no folder", flags.folder});
+  }
   const std::string path = flags.db.empty() ? flags.folder + "/.pawl/index.sqlite" : flags.db;
   auto index = monitors::RepositoryIndex::Open(path);
   if (!index.ok()) return Fail(kName, index.error());
@@ -79,10 +80,16 @@ void AddIndex(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand(kName, "Index the Java, TypeScript and Python files of a folder");
   auto flags = std::make_shared<Flags>();
-  command->add_option("dir", flags->folder, "The folder")->required();
-  command->add_option("--db", flags->db, "The index file (default: DIR/.pawl/index.sqlite)");
-  command->add_option("--members", flags->members, "Print the members of this type");
-  command->add_option("--threads", flags->threads, "0: all cores");
+  command->add_option("dir", flags->folder, "The folder")->required()->check(NotEmpty);
+  command->add_option("--db", flags->db, "The index file (default: DIR/.pawl/index.sqlite)")
+      ->check(NotEmpty)
+      ->type_name("FILE");
+  command->add_option("--members", flags->members, "Print the members of this type")
+      ->check(NotEmpty)
+      ->type_name("TYPE");
+  command->add_option("--threads", flags->threads, "0: all cores")
+      ->transform(WholeNumber(0, 1024))
+      ->type_name("N");
   command->footer("Example:\n  pawl index . --members Stack");
   command->callback([flags, &action] { action = [flags] { return Run(*flags); }; });
 }

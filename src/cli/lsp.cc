@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <map>
 #include <memory>
@@ -13,10 +14,8 @@
 #include <utility>
 
 #include "src/cli/command.h"
-#include "src/cli/engine.h"
-#ifdef PAWL_HAVE_MONITORS
-#include "plugins/monitors/complete.h"
-#endif
+#include "src/cli/monitor_flags.h"
+#include "src/cli/options.h"
 
 namespace pawl::cli {
 namespace {
@@ -24,26 +23,21 @@ namespace {
 constexpr const char* kName = "lsp";
 
 struct Flags {
-  std::string model;
-  std::string repo;
-  int threads = 0;
+  MonitorFlags monitored;
+  CompleterFlags completer;
   int max_tokens = 48;
+  bool no_monitors = false;
 };
 
 #ifndef PAWL_HAVE_MONITORS
 
-int Run(const Flags& flags) {
-  return Fail(kName, Error{ErrorCode::kUnsupported,
-                           "this pawl was built without the monitors; scripts/install_deps.sh "
-                           "installs what they need, "
-                           "then build again",
-                           ""});
-}
+int Run(const Flags&) { return FailWithoutMonitors(kName); }
 
 #else
 
 using Json = nlohmann::json;
 constexpr size_t kMaxMessage = size_t{64} << 20;
+constexpr size_t kMostDocuments = 256;
 
 // The byte of a position whose column counts UTF-16 units, or bytes.
 size_t ByteOf(std::string_view text, int64_t line, int64_t column, bool utf8) {
@@ -62,10 +56,24 @@ size_t ByteOf(std::string_view text, int64_t line, int64_t column, bool utf8) {
   return at;
 }
 
+// file:///a%20b.ts -> /a b.ts; another scheme's names are left.
+std::string PathOf(const std::string& uri) {
+  constexpr std::string_view kScheme = "file://";
+  if (!uri.starts_with(kScheme)) return uri;
+  std::string path;
+  for (size_t i = kScheme.size(); i < uri.size(); ++i) {
+    const bool code = uri[i] == '%' && i + 2 < uri.size() &&
+                      std::isxdigit(static_cast<unsigned char>(uri[i + 1])) != 0 &&
+                      std::isxdigit(static_cast<unsigned char>(uri[i + 2])) != 0;
+    path += code ? static_cast<char>(std::stoi(uri.substr(i + 1, 2), nullptr, 16)) : uri[i];
+    if (code) i += 2;
+  }
+  return path;
+}
+
 class Server {
  public:
-  Server(const Flags& flags, monitors::CodeCompleter& completer)
-      : flags_(flags), completer_(completer) {}
+  Server(const Flags& flags, LoadedCompleter& loaded) : flags_(flags), loaded_(loaded) {}
 
   // Until the client says exit or closes the stream.
   int Serve() {
@@ -133,8 +141,15 @@ class Server {
     }
     const std::string uri = Text(At(p, "textDocument"), "uri");
     if (method == "textDocument/didOpen") {
-      documents_[uri] = {Text(At(p, "textDocument"), "text"),
-                         Text(At(p, "textDocument"), "languageId")};
+      if (uri.empty()) return nullptr;
+      if (documents_.size() >= kMostDocuments) documents_.erase(documents_.begin());
+      Document& document = documents_[uri];
+      document = {Text(At(p, "textDocument"), "text"), Text(At(p, "textDocument"), "languageId")};
+      // The language server reads while nobody waits for it.
+      const std::optional<monitors::Language> language = LanguageOf(document, uri);
+      if (loaded_.server != nullptr && language) {
+        loaded_.server->Show(*language, PathOf(uri), document.text);
+      }
       return nullptr;
     }
     if (method == "textDocument/didClose") {
@@ -163,6 +178,16 @@ class Server {
     return nullptr;
   }
 
+  struct Document {
+    std::string text;
+    std::string language;
+  };
+  static std::optional<monitors::Language> LanguageOf(const Document& document,
+                                                      const std::string& uri) {
+    const auto named = monitors::LanguageNamed(document.language);
+    return named ? named : monitors::LanguageOfFile(uri);
+  }
+
   size_t Byte(const std::string& text, const Json& position) const {
     return ByteOf(text, Number(position, "line"), Number(position, "character"), utf8_);
   }
@@ -189,11 +214,14 @@ class Server {
     request.prefix = text.substr(0, at);
     request.suffix = text.substr(behind);
     request.suffix_aware = true;
-    request.language = monitors::LanguageNamed(document->second.language);
-    if (!request.language) request.language = monitors::LanguageOfFile(uri);
-    request.repo = flags_.repo;
+    request.must_parse = true;
+    request.language = LanguageOf(document->second, uri);
+    request.file = PathOf(uri);
+    request.repo = flags_.monitored.repo;
+    request.monitors = flags_.monitored.monitors;
+    request.use_monitors = !flags_.no_monitors;
     request.max_tokens = flags_.max_tokens;
-    Result<monitors::CompletionResult> done = completer_.Complete(request);
+    Result<monitors::CompletionResult> done = loaded_.completer->Complete(request);
     if (!done.ok()) {
       *problem = done.error().ToString();
       return nullptr;
@@ -241,28 +269,18 @@ class Server {
     std::fflush(stdout);
   }
 
-  struct Document {
-    std::string text;
-    std::string language;
-  };
   const Flags& flags_;
-  monitors::CodeCompleter& completer_;
+  LoadedCompleter& loaded_;
   std::map<std::string, Document> documents_;
   bool utf8_ = false;
   bool shutdown_ = false;
 };
 
 int Run(const Flags& flags) {
-  Result<std::string> folder = FindModelFolder(flags.model);
-  if (!folder.ok()) return Fail(kName, folder.error());
-  Result<Text> text = LoadText(kName, *folder);
-  if (!text.ok()) return Fail(kName, text.error());
-  Result<PromptTemplate> layout = LoadPromptTemplate(*folder, *text->tokenizer);
-  if (!layout.ok()) return Fail(kName, layout.error());
-  Result<std::unique_ptr<Model> > model = LoadWeights(kName, *folder, flags.threads);
-  if (!model.ok()) return Fail(kName, model.error());
-  monitors::CodeCompleter completer(**model, text->tokenizer, text->vocabulary, *layout);
-  return Server(flags, completer).Serve();
+  if (Status status = flags.monitored.Check(); !status.ok()) return Fail(kName, status.error());
+  Result<LoadedCompleter> loaded = flags.completer.Load(kName, flags.monitored);
+  if (!loaded.ok()) return Fail(kName, loaded.error());
+  return Server(flags, *loaded).Serve();
 }
 
 #endif
@@ -273,11 +291,13 @@ void AddLsp(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       kName, "A language server on stdin and stdout: inline completion under the monitors");
   auto flags = std::make_shared<Flags>();
-  command->add_option("--model", flags->model, "Model folder or GGUF file");
-  command->add_option("--repo", flags->repo, "The repository of the files");
+  flags->completer.AddTo(command);
+  flags->monitored.AddTo(command);
+  command->add_flag("--no-monitors", flags->no_monitors, "The model alone");
   command->add_option("--max-tokens", flags->max_tokens, "Longest completion")
+      ->transform(WholeNumber(1, 4096))
+      ->type_name("N")
       ->capture_default_str();
-  command->add_option("--threads", flags->threads, "0: all cores");
   command->callback([flags, &action] { action = [flags] { return Run(*flags); }; });
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -16,10 +17,8 @@
 #include "src/cli/command.h"
 #include "src/cli/describe.h"
 #include "src/cli/engine.h"
+#include "src/cli/monitor_flags.h"
 #include "src/cli/progress.h"
-#ifdef PAWL_HAVE_MONITORS
-#include "plugins/monitors/monitor.h"
-#endif
 
 namespace pawl::cli {
 namespace {
@@ -29,8 +28,7 @@ constexpr const char* kName = "monitor";
 struct Flags {
   std::vector<std::string> files;
   std::string language;
-  std::string repo;
-  std::vector<std::string> monitors;
+  MonitorFlags monitored;
   bool strict = false;
   bool unfinished = false;
   bool places = false;
@@ -42,13 +40,7 @@ struct Flags {
 
 #ifndef PAWL_HAVE_MONITORS
 
-int Run(const Flags& flags) {
-  return Fail(kName, Error{ErrorCode::kUnsupported,
-                           "this pawl was built without the monitors; scripts/install_deps.sh "
-                           "installs what they need, "
-                           "then build again",
-                           ""});
-}
+int Run(const Flags&) { return FailWithoutMonitors(kName); }
 
 #else
 
@@ -140,6 +132,12 @@ nlohmann::ordered_json Entry(const Input& input, const Outcome& outcome) {
   return entry;
 }
 
+// For the language server, which works in a folder of its own.
+std::string Absolute(const std::string& file) {
+  std::error_code error;
+  return file == "-" ? "" : std::filesystem::absolute(file, error).lexically_normal().string();
+}
+
 Result<std::vector<Input> > Inputs(const Flags& flags, const std::string& file) {
   Result<std::string> content = ReadInput(file, size_t{1} << 30);
   if (!content.ok()) return content.error();
@@ -173,16 +171,10 @@ int Run(const Flags& flags) {
   if (!flags.json.empty()) {
     if (Status status = CheckWritable(flags.json); !status.ok()) return Fail(kName, status.error());
   }
-  std::optional<Language> given;
-  if (!flags.language.empty()) {
-    given = monitors::LanguageNamed(flags.language);
-    if (!given) {
-      return Fail(kName,
-                  Error{ErrorCode::kInvalid,
-                        fmt::format("\"{}\" is none of typescript, java, python", flags.language),
-                        "--language"});
-    }
-  }
+  if (Status status = flags.monitored.Check(); !status.ok()) return Fail(kName, status.error());
+  const Result<std::optional<Language> > given = LanguageFlag(flags.language);
+  if (!given.ok()) return Fail(kName, given.error());
+  const std::shared_ptr<monitors::LspServer> server = flags.monitored.Server();
   Result<Text> text = LoadText(kName, flags.tokenizer);
   if (!text.ok()) return Fail(kName, text.error());
   std::map<Language, std::unique_ptr<MonitorSet> > sets;
@@ -192,7 +184,7 @@ int Run(const Flags& flags) {
   Progress progress(kName, "reading");
   for (const std::string& file : flags.files) {
     progress.Set("reading " + file);
-    const std::optional<Language> language = given ? given : monitors::LanguageOfFile(file);
+    const std::optional<Language> language = *given ? *given : monitors::LanguageOfFile(file);
     if (!language) {
       exit_code = std::max(exit_code,
                            Fail(kName, Error{ErrorCode::kInvalid,
@@ -200,10 +192,13 @@ int Run(const Flags& flags) {
       continue;
     }
     std::unique_ptr<MonitorSet>& set = sets[*language];
+    if (server != nullptr) set = nullptr;  // it knows a text by its file
     if (set == nullptr) {
-      auto made = MonitorSet::Make(
-          *language,
-          {.monitors = flags.monitors, .repo = flags.repo, .class_path = flags.class_path});
+      auto made = MonitorSet::Make(*language, {.monitors = flags.monitored.monitors,
+                                               .repo = flags.monitored.repo,
+                                               .class_path = flags.class_path,
+                                               .server = server,
+                                               .file = Absolute(file)});
       if (!made.ok())
         return Fail(kName,
                     Error{made.error().code, made.error().message, "--" + made.error().place});
@@ -266,13 +261,11 @@ void AddMonitor(CLI::App& app, Action& action) {
       ->required();
   command->add_option("--language", flags->language,
                       "typescript, java or python (default: by the file's name)");
-  command->add_option("--repo", flags->repo, "The repository that the files belong to");
+  flags->monitored.AddTo(command);
   command
       ->add_option("--class-path", flags->class_path,
                    "Java: .jar and .jmod files and folders of them, separated by commas; the "
                    "development kit of this machine is known")
-      ->delimiter(',');
-  command->add_option("--monitors", flags->monitors, "Only these monitors, separated by commas")
       ->delimiter(',');
   command->add_flag("--strict", flags->strict,
                     "Also refuse what does not type-check in the strict subset (TypeScript)");

@@ -17,6 +17,7 @@
 #include "src/cli/command.h"
 #include "src/cli/draft_flags.h"
 #include "src/cli/engine.h"
+#include "src/cli/monitor_flags.h"
 #include "src/cli/options.h"
 #include "src/server/server.h"
 
@@ -34,6 +35,7 @@ struct Flags {
   bool no_playground = false;
   DeviceFlags device;
   DraftFlags drafts;
+  MonitorFlags monitored;
 };
 
 // One key a line; empty lines and those that begin with # are none.
@@ -78,6 +80,7 @@ void RaiseFileLimit() {
 
 int Serve(const Flags& flags) {
   if (Status status = flags.drafts.Check(); !status.ok()) return Fail(kName, status.error());
+  if (Status status = flags.monitored.Check(); !status.ok()) return Fail(kName, status.error());
   server::ServerOptions options;
   Result<std::string> folder = FindModelFolder(flags.model);
   if (!folder.ok()) return Fail(kName, folder.error());
@@ -116,6 +119,8 @@ int Serve(const Flags& flags) {
   options.drain_seconds = flags.drain_seconds;
   options.playground = !flags.no_playground;
   options.version = PAWL_VERSION;
+  options.code = {flags.monitored.repo, flags.monitored.monitors, flags.monitored.lsp_server,
+                  flags.monitored.lsp_seconds};
   if (flags.log == "json") options.log = WriteLog;
   RaiseFileLimit();
 
@@ -228,6 +233,7 @@ void AddServe(CLI::App& app, Action& action) {
       ->capture_default_str();
   flags->device.AddTo(command);
   flags->drafts.AddTo(command);
+  flags->monitored.AddTo(command);
   command->add_option("--threads", flags->threads, "Threads of the model; 0: all cores")
       ->transform(WholeNumber(0, 1024))
       ->type_name("N")

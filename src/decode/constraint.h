@@ -30,6 +30,10 @@ class Constraint {
   // nullptr when the token may not come next; an end-of-output token is only taken where a grammar
   // names it.
   virtual std::shared_ptr<const Constraint> Advance(TokenId token) const = 0;
+  // Whether mask() is what Advance takes. false: mask() may also allow tokens that Advance refuses,
+  // because to know it of every token would be too dear. A token is then drawn, asked about, and
+  // where it is refused another one is drawn from the rest. mask() is then never nullptr.
+  virtual bool exact() const { return true; }
   // The output may end here.
   virtual bool accepting() const = 0;
   // The bytes that must come next whatever the model says, at most `limit`; empty when there is a

@@ -34,6 +34,8 @@ namespace {
 constexpr size_t kLongestRun = 256;  // bytes
 // One token goes on trial for so many of the completion.
 constexpr int kClosingPerTrial = 32;
+// After so many refusals of single tokens the constraint is asked about all that are left.
+constexpr int kRefusalsBeforeAll = 48;
 
 int64_t Now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -161,13 +163,41 @@ Result<bool> OutputRun::Take(std::span<const float> logits) {
     sampler_.set_temperature(TemperatureAt(at_.get()));
     const std::span<const float> known = logits.first(static_cast<size_t>(KnownTokens()));
     watch_.See(known, mask_.get());
-    Result<TokenId> sampled =
-        sampler_.Sample(options_.logit_bias.empty() ? known : Biased(known), mask_.get(), size(),
-                        {std::span(tokens_).first(prompt_size_), output()});
+    const Result<TokenId> sampled = Draw(options_.logit_bias.empty() ? known : Biased(known));
     if (!sampled.ok()) return sampled.error();
     token = *sampled;
   }
   return TakeToken(token);
+}
+
+// A constraint that is not exact is asked about what was drawn; what it refuses leaves the mask.
+// The noise of a token is a function of the position, so this is the token that a mask without the
+// refused ones would have given.
+Result<TokenId> OutputRun::Draw(std::span<const float> logits) {
+  std::shared_ptr<const Mask> mask = mask_;
+  for (int refusals = 0;;) {
+    Result<TokenId> sampled = sampler_.Sample(logits, mask.get(), size(),
+                                              {std::span(tokens_).first(prompt_size_), output()});
+    if (!sampled.ok() || at_ == nullptr || at_->exact() || IsEnd(*sampled)) return sampled;
+    Timer timer(stats_.constraint_seconds);
+    behind_ = at_->Advance(*sampled);
+    if (behind_ != nullptr) return sampled;
+    mask = Without(*mask, *sampled, ++refusals);
+  }
+}
+
+std::shared_ptr<const Mask> OutputRun::Without(const Mask& mask, TokenId token, int refusals) {
+  std::vector<uint32_t> words(mask.words().begin(), mask.words().end());
+  const auto remove = [&](TokenId t) {
+    words[static_cast<size_t>(t) >> 5] &= ~(uint32_t{1} << (t & 31));
+  };
+  remove(token);
+  if (refusals == kRefusalsBeforeAll) {
+    for (const TokenId t : Mask(0, words).Tokens()) {
+      if (!IsEnd(t) && at_->Advance(t) == nullptr) remove(t);
+    }
+  }
+  return std::make_shared<Mask>(0, std::move(words));
 }
 
 std::span<const float> OutputRun::Biased(std::span<const float> logits) {
@@ -179,6 +209,7 @@ std::span<const float> OutputRun::Biased(std::span<const float> logits) {
 }
 
 std::string_view OutputRun::NeedsLogits() const {
+  if (at_ != nullptr && !at_->exact()) return "constraint";
   if (!options_.logit_bias.empty()) return "logit_bias";
   return watch_.wants_all_logits() ? "mask_surprise" : "";
 }
@@ -271,7 +302,8 @@ Result<bool> OutputRun::Advance() {
     const bool stuck = mask_ != nullptr && mask_->count() == 0;
     if (OnTrial() > 0 && (stuck || (left() <= 0 && !Keep()))) return Close();
     if (left() <= 0) return Stop(closes() ? StopReason::kClosed : StopReason::kLength);
-    const TokenId token = mask_ != nullptr && options_.skip_forced ? Forced(*mask_) : kNoToken;
+    const bool may_force = mask_ != nullptr && options_.skip_forced && at_->exact();
+    const TokenId token = may_force ? Forced(*mask_) : kNoToken;
     if (token == kNoToken) return true;
     Result<bool> more = Add(token, true);
     if (!more.ok() || !*more) return more;
@@ -289,7 +321,7 @@ Result<bool> OutputRun::Add(TokenId token, bool forced) {
 Result<bool> OutputRun::Enter(TokenId token) {
   if (at_ != nullptr) {
     Timer timer(stats_.constraint_seconds);
-    at_ = at_->Advance(token);
+    at_ = behind_ != nullptr ? std::exchange(behind_, nullptr) : at_->Advance(token);
     if (at_ == nullptr) {
       return Internal("the mask allowed token " + std::to_string(token) + ", the state did not");
     }

@@ -131,6 +131,8 @@ class OutputRun {
   int OnTrial() const;
   bool Keep();
   TokenId Forced(const Mask& mask);
+  Result<TokenId> Draw(std::span<const float> logits);
+  std::shared_ptr<const Mask> Without(const Mask& mask, TokenId token, int refusals);
   float TemperatureAt(const Constraint* at) const;
   SampleRequest RequestAt(const Constraint* at, std::shared_ptr<const Mask> mask) const;
   void AddSeen(std::span<const TokenId> path, std::vector<SeenToken>& seen) const;
@@ -150,7 +152,9 @@ class OutputRun {
   std::shared_ptr<const Constraint> at_;
   GenerateOptions options_;
   Sampler sampler_;
-  TokenId late_ = kNoToken;           // taken, and not yet followed
+  TokenId late_ = kNoToken;  // taken, and not yet followed
+  // After a token that was drawn and asked about, until it is entered.
+  std::shared_ptr<const Constraint> behind_;
   std::vector<SeenToken> seen_;       // of a request
   std::shared_ptr<const Mask> mask_;  // of at_, while logits are wanted
   std::vector<TokenId> spelled_;      // of a forced run, not yet taken, the next one last

@@ -51,6 +51,13 @@ Status ReadChatPrompt(RequestReader& in, CallSpec& spec, std::string_view messag
 Status ReadPrompts(RequestReader& in, std::string_view name, const ServerState& server,
                    std::vector<PromptSpec>& prompts);
 
+// The prompt of a gap, where the client has put the marks of a code model into its text: taken
+// apart. `own`: only these marks, and only where nothing stands before them; nullptr: those of any
+// model.
+void ReadGapMarks(PromptSpec& prompt, const FimTemplate* own = nullptr);
+// Whether the request asks for a grammar of any kind.
+bool HasConstraint(const RequestConstraints& asked);
+
 // The text of a token, as far as it is UTF-8.
 std::string ShownBytes(std::string_view bytes);
 // "token": ..., "bytes": [...], "logprob": ...

@@ -158,6 +158,8 @@ Status StartChat(const ApiRequest& request, bool fim) {
     prompt.pointer = "#/prompt";
     if (!in.String("prompt", prompt.text)) in.Fail("prompt", "is missing");
     in.String("suffix", prompt.suffix);
+    ReadGapMarks(prompt);
+    spec.code = ReadCode(in);
     if (!in.ok()) return in.error();
     spec.prompts = {std::move(prompt)};
   } else if (Status status = ReadChatPrompt(in, spec, "messages"); !status.ok()) {
@@ -182,6 +184,7 @@ Status StartChat(const ApiRequest& request, bool fim) {
       !status.ok()) {
     return status;
   }
+  if (spec.code) spec.code->has_grammar = HasConstraint(spec.asked);
   PromptSpec& prompt = spec.prompts[0];
   const RequestConstraints& asked = spec.asked;
   if (asked.answer.kind == ConstraintSpec::Kind::kJsonSchema) prompt.schema = asked.answer.text;

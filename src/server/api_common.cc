@@ -223,6 +223,22 @@ Status ReadPrompts(RequestReader& in, std::string_view name, const ServerState& 
   return {};
 }
 
+void ReadGapMarks(PromptSpec& prompt, const FimTemplate* own) {
+  const std::optional<FimParts> parts = ParseFimPrompt(prompt.text);
+  if (!parts) return;
+  if (prompt.kind == PromptSpec::Kind::kText) {
+    if (own == nullptr || parts->form != own) return;
+    if (!prompt.text.starts_with(own->suffix_first ? own->suffix : own->prefix)) return;
+  }
+  prompt.kind = PromptSpec::Kind::kInfill;
+  prompt.text = parts->prefix;
+  prompt.suffix = parts->suffix + prompt.suffix;
+}
+
+bool HasConstraint(const RequestConstraints& asked) {
+  return asked.answer.kind != ConstraintSpec::Kind::kNone || !asked.tools.empty();
+}
+
 std::string ShownBytes(std::string_view bytes) {
   Utf8Gate gate;
   std::string out = gate.Feed(bytes);

@@ -182,6 +182,12 @@ Status StartCompletion(const ApiRequest& request) {
     }
   }
   in.Bool("echo", spec.echo);
+  // An editor that marks the gap itself: with the language known it is completed as any other.
+  if (std::optional<CodeSpec> code = ReadCode(in); code && !spec.echo && spec.prompts.size() == 1) {
+    PromptSpec& prompt = spec.prompts[0];
+    if (prompt.kind == PromptSpec::Kind::kText) ReadGapMarks(prompt, request.server->model->fim());
+    if (prompt.kind == PromptSpec::Kind::kInfill) spec.code = std::move(code);
+  }
   const bool logprobs = in.Int("logprobs", spec.options.logprobs, 0, 20);
   spec.want_tokens = logprobs;
   bool usage = false;
@@ -196,6 +202,7 @@ Status StartCompletion(const ApiRequest& request) {
       !status.ok()) {
     return status;
   }
+  if (spec.code) spec.code->has_grammar = HasConstraint(spec.asked);
   if (spec.echo && spec.stream) {
     return Error{ErrorCode::kUnsupported, "is there without a stream only", "#/echo"};
   }
@@ -231,6 +238,8 @@ Status StartInfill(const ApiRequest& request, bool infill) {
         prompt.files.emplace_back(std::move(name), std::move(text));
       }
     }
+    ReadGapMarks(prompt);
+    spec.code = ReadCode(in);
     if (!in.ok()) return in.error();
     spec.prompts = {std::move(prompt)};
   } else if (Status status = ReadPrompts(in, "prompt", *request.server, spec.prompts);
@@ -241,6 +250,7 @@ Status StartInfill(const ApiRequest& request, bool infill) {
       !status.ok()) {
     return status;
   }
+  if (spec.code) spec.code->has_grammar = HasConstraint(spec.asked);
   Call::Start(request.server, request.exchange, std::move(spec),
               std::make_unique<LlamaFormatter>());
   return {};

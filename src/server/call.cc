@@ -58,7 +58,8 @@ struct Call::Choice {
   int index = 0;
   size_t prompt = 0;  // of prompts
   std::vector<TokenId> prompt_tokens;
-  std::optional<Error> refused;  // before it began
+  std::optional<Error> refused;      // before it began
+  std::shared_ptr<CodeOutput> code;  // of code to complete
   Decoder::Id id = 0;
 
   // Under mutex_.
@@ -101,6 +102,11 @@ std::string ReportOf(const CallOut& out) {
   if (sum.drafts.rows > 0) {
     json.Key("drafted_tokens").Int(sum.drafts.rows);
     json.Key("accepted_tokens").Int(sum.drafts.accepted);
+  }
+  for (const ChoiceOut& choice : out.choices) {
+    if (!choice.parses) continue;
+    json.Key("parses").Bool(*choice.parses);
+    break;
   }
   json.Key("mask_seconds").Number(sum.constraint_seconds);
   json.Key("sample_seconds").Number(sum.sample_seconds);
@@ -219,8 +225,17 @@ void Call::PrepareChoices() {
   ThinkingStart thinking = ThinkingStart::kOff;
   std::vector<std::unique_ptr<Choice>> choices;
   for (size_t p = 0; p < spec_.prompts.size(); ++p) {
-    Result<PreparedPrompt> prompt = server_->model->Prepare(spec_.prompts[p]);
+    std::shared_ptr<const CodePlan> plan;
     std::optional<Error> error;
+    PromptSpec asked = spec_.prompts[p];
+    if (spec_.code) {
+      Result<std::shared_ptr<const CodePlan>> made =
+          server_->code->Plan(*spec_.code, asked.text, asked.suffix);
+      if (!made.ok()) return Refuse(FromError(made.error(), ""));
+      plan = *std::move(made);
+      asked.text = plan->prefix();
+    }
+    Result<PreparedPrompt> prompt = server_->model->Prepare(asked);
     if (!prompt.ok()) {
       error = prompt.error();
     } else if (prompt->tokens.empty()) {
@@ -243,6 +258,7 @@ void Call::PrepareChoices() {
       choice->prompt = p;
       choice->refused = error;
       if (prompt.ok()) choice->prompt_tokens = prompt->tokens;
+      if (plan != nullptr) choice->code = plan->NewOutput();
       choices.push_back(std::move(choice));
     }
     if (prompt.ok()) thinking = prompt->thinking;
@@ -390,6 +406,12 @@ void Call::AddToDecoder(Choice& choice) {
   request.prompt = choice.prompt_tokens;
   if (grammar_) request.constraint = MakeConstraint(*grammar_);
   request.options = spec_.options;
+  if (choice.code != nullptr) {
+    request.constraint = choice.code->ConstraintWith(std::move(request.constraint));
+    // Under a grammar it is closed, which also finds ways out where the two leave no token.
+    if (!grammar_) request.options.at_budget = AtBudget::kCut;
+    request.options.max_tokens += choice.code->more_tokens();
+  }
   request.options.sampling.seed += static_cast<uint64_t>(choice.index % std::max(1, spec_.n));
   const auto self = shared_from_this();
   if (spec_.echo && spec_.options.max_tokens == 0) {
@@ -438,6 +460,10 @@ bool Call::Told(Choice& choice, TokenId token, std::string_view bytes, const Tok
   bool goes_on = true;
   {
     const std::lock_guard lock(mutex_);
+    if (choice.code != nullptr) {
+      goes_on = choice.code->Add(bytes);
+      bytes = choice.code->added();
+    }
     const size_t before = choice.text.size();
     choice.text += bytes;
     choice.lengths.push_back(static_cast<uint32_t>(bytes.size()));
@@ -483,6 +509,11 @@ bool Call::Told(Choice& choice, TokenId token, std::string_view bytes, const Tok
 void Call::Done(Choice& choice, Result<Generation> output) {
   bool last = false;
   Choice* next = nullptr;
+  // Every token was refused: code that cannot go on has ended.
+  if (choice.code != nullptr && !output.ok() &&
+      output.error().message == "the mask allows no token") {
+    output = Generation{};
+  }
   if (output.ok()) {
     const GenerationStats& stats = output->stats;
     Metrics& metrics = server_->metrics;
@@ -498,6 +529,14 @@ void Call::Done(Choice& choice, Result<Generation> output) {
   }
   {
     const std::lock_guard lock(mutex_);
+    if (choice.code != nullptr && output.ok()) {
+      // Of a stream the tail is gone already.
+      choice.code->Finish();
+      if (!spec_.stream && choice.code->text().size() < choice.text.size()) {
+        choice.text.resize(choice.code->text().size());
+      }
+      choice.stopped = choice.stopped || choice.code->ended();
+    }
     choice.output.emplace(std::move(output));
     choice.safe = choice.text.size();
     choice.done = true;
@@ -617,6 +656,7 @@ void Call::EndOf(Choice& choice) {
     return;
   }
   out.stats = output->stats;
+  if (choice.code != nullptr) out.parses = choice.code->Parses();
   out.closed = output->stop == StopReason::kClosed;
   const bool cut = output->stop == StopReason::kLength || out.closed;
   out.finish = cut ? "length" : "stop";

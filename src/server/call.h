@@ -21,6 +21,7 @@
 #include "pawl/generation.h"
 #include "pawl/grammar.h"
 #include "src/server/api_error.h"
+#include "src/server/code_completion.h"
 #include "src/server/constraint_spec.h"
 #include "src/server/decoder.h"
 #include "src/server/http.h"
@@ -44,6 +45,8 @@ struct CallSpec {
   bool echo = false;
   bool want_tokens = false;  // the formatter wants every token, not only the text
   int thinking_tokens = -1;
+  // Code to complete, under monitors where they are built in (code_completion.h).
+  std::optional<CodeSpec> code;
   bool one_by_one = false;  // an output that fails does not fail the others
 };
 
@@ -71,6 +74,7 @@ struct ChoiceOut {
   std::string finish;              // "stop", "length", "tool_calls"; empty while it goes on
   std::string stop_string;         // that ended it
   bool closed = false;             // by the budget, in a complete way
+  std::optional<bool> parses;      // of code: whether the file still does, with the output
   bool ended = false;
   std::optional<ApiError> error;
   GenerationStats stats;

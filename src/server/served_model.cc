@@ -143,7 +143,7 @@ Result<std::unique_ptr<ServedModel>> ServedModel::Load(const std::string& path,
   } else {
     return extract.error();
   }
-  out->FindFim();
+  out->fim_ = FindFimTemplate(*out->tokenizer_);
   Result<std::unique_ptr<Model>> model = LoadModel(path, options.model, options.note);
   if (!model.ok()) return model.error();
   out->model = *std::move(model);
@@ -236,60 +236,12 @@ Result<PreparedPrompt> ServedModel::PrepareChat(const PromptSpec& spec) const {
   return out;
 }
 
-void ServedModel::FindFim() {
-  static const Fim kKnown[] = {
-      {"<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", "<|repo_name|>", "<|file_sep|>"},
-      {"<fim_prefix>", "<fim_suffix>", "<fim_middle>", "<repo_name>", "<file_sep>"},
-      {"<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>", "", ""},
-      {"▁<PRE>", "▁<SUF>", "▁<MID>", "", ""},
-      {"<fim-prefix>", "<fim-suffix>", "<fim-middle>", "", ""},
-      {"[PREFIX]", "[SUFFIX]", "", "", ""},
-  };
-  for (const Fim& fim : kKnown) {
-    if (tokenizer_->IdOf(fim.prefix) == kNoToken || tokenizer_->IdOf(fim.suffix) == kNoToken) {
-      continue;
-    }
-    fim_ = fim;
-    return;
-  }
-}
-
-// Repository, files, and the gap: in the marks that the tokenizer knows. Without marks a model can
-// only go on from what stands before the gap.
+// Without marks a model can only go on from what stands before the gap.
 std::vector<TokenId> ServedModel::InfillTokens(const PromptSpec& spec) const {
-  if (!fim_) return EncodeText(*tokenizer_, plain_, spec.text, false);
-  std::vector<TokenId> out;
-  if (plain_.bos && tokenizer_->bos() != kNoToken) out.push_back(tokenizer_->bos());
-  const auto mark = [&](const std::string& name) {
-    const TokenId id = name.empty() ? kNoToken : tokenizer_->IdOf(name);
-    if (id != kNoToken) out.push_back(id);
-    return id != kNoToken;
-  };
-  const auto text = [&](std::string_view piece) {
-    const std::vector<TokenId> tokens = tokenizer_->Encode(piece);
-    out.insert(out.end(), tokens.begin(), tokens.end());
-  };
-  if (!spec.files.empty()) {
-    if (mark(fim_->repo)) text("repository\n");
-    for (const auto& [name, content] : spec.files) {
-      if (mark(fim_->file)) text(name + "\n");
-      text(content);
-    }
-    if (mark(fim_->file)) text("current\n");
-  }
-  if (fim_->prefix == "[PREFIX]") {  // Codestral: the suffix comes first
-    mark(fim_->suffix);
-    text(spec.suffix);
-    mark(fim_->prefix);
-    text(spec.text);
-    return out;
-  }
-  mark(fim_->prefix);
-  text(spec.text);
-  mark(fim_->suffix);
-  text(spec.suffix);
-  mark(fim_->middle);
-  return out;
+  if (fim_ == nullptr) return EncodeText(*tokenizer_, plain_, spec.text, false);
+  return FimTokens(
+      *fim_, *tokenizer_,
+      {.prefix = spec.text, .suffix = spec.suffix, .files = spec.files, .bos = plain_.bos});
 }
 
 }  // namespace pawl::server

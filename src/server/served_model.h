@@ -25,6 +25,7 @@
 #include "src/model/model.h"
 #include "src/server/output_plan.h"
 #include "src/text/chat/chat_source.h"
+#include "src/text/fim.h"
 #include "src/text/tokenizer.h"
 
 namespace pawl::server {
@@ -71,7 +72,8 @@ class ServedModel {
   // For messages to a model that has no chat template: the last thing that the user said, through
   // the prompt of `pawl extract` where there is one.
   bool has_chat() const { return chat_.has_value(); }
-  bool can_infill() const { return fim_.has_value(); }
+  bool can_infill() const { return fim_ != nullptr; }
+  const FimTemplate* fim() const { return fim_; }
   Encoder encoder() const;
 
   const std::string& name() const { return name_; }
@@ -88,15 +90,9 @@ class ServedModel {
   std::unique_ptr<Model> model;
 
  private:
-  // The marks of a gap, in the order prefix, suffix, middle (or suffix first).
-  struct Fim {
-    std::string prefix, suffix, middle, repo, file;
-  };
-
   ServedModel() = default;
   Result<PreparedPrompt> PrepareChat(const PromptSpec& spec) const;
   std::vector<TokenId> InfillTokens(const PromptSpec& spec) const;
-  void FindFim();
 
   std::string name_, path_, chat_text_;
   std::shared_ptr<const Tokenizer> tokenizer_;
@@ -104,7 +100,7 @@ class ServedModel {
   PromptTemplate plain_;
   std::optional<ExtractPrompt> extract_;
   std::optional<ChatSource> chat_;
-  std::optional<Fim> fim_;
+  const FimTemplate* fim_ = nullptr;  // how the tokenizer marks a gap
   ModelTraits traits_;
 };
 

@@ -498,6 +498,7 @@ class Server::Impl {
       state.grammars = std::make_unique<GrammarStore>(
           state.model->vocabulary(),
           GrammarStore::Options{.max_bytes = state.options.grammar_bytes});
+      state.code = MakeCodePlans(state.model->vocabulary(), state.options.code);
       state.workers = std::make_unique<WorkerPool>(std::max(1, state.options.workers));
       Decoder::Options options;
       options.max_batch = state.options.max_batch;

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "pawl/result.h"
+#include "src/server/code_completion.h"
 #include "src/server/http_server.h"
 #include "src/server/served_model.h"
 
@@ -43,6 +44,7 @@ struct ServerOptions {
   double request_seconds = 600;  // from the request to the end of its answer
   double drain_seconds = 15;
   bool playground = true;
+  CodeOptions code;
   std::string version = "0";
   // Makes what drafts for the model, once it is loaded; nullptr, or a nullptr from it: no drafts.
   std::function<Result<std::shared_ptr<Drafter>>(const ServedModel& model)> make_drafter;

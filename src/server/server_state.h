@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "src/server/call.h"
+#include "src/server/code_completion.h"
 #include "src/server/decoder.h"
 #include "src/server/grammar_store.h"
 #include "src/server/metrics.h"
@@ -31,6 +32,7 @@ class ServerState {
   std::unique_ptr<ServedModel> model;
   std::unique_ptr<GrammarStore> grammars;
   std::unique_ptr<Decoder> decoder;
+  std::unique_ptr<CodePlans> code;  // nullptr: code is completed without monitors
   std::unique_ptr<WorkerPool> workers;
   std::atomic<bool> ready{false};
   std::atomic<bool> draining{false};

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "plugins/monitors/fim.h"
+#include "src/text/fim.h"
 #include "tests/monitors/monitors_test_util.h"
 #include "tests/source_dir.h"
 
@@ -120,13 +120,62 @@ TEST_F(CompleteTest, BeginsAsToldAndEndsWithTheStatement) {
     const CompletionResult done = Complete(request, seed);
     EXPECT_EQ(FirstName(done.text).substr(0, 3), "hei") << done.text;
     EXPECT_EQ(FirstName(done.text), "height") << done.text;
-    // A ";" or the "}" of the function ends it, and nothing stands behind.
-    int depth = 0;
-    for (const char c : done.text) {
-      depth += c == '{' || c == '(' || c == '[' ? 1 : c == '}' || c == ')' || c == ']' ? -1 : 0;
-    }
-    (void)depth;
   }
+}
+
+// The cursor inside of a name: what is begun is spelled anew under the monitors.
+TEST_F(CompleteTest, GoesOnWithANameThatIsBegun) {
+  for (uint64_t seed = 0; seed < 8; ++seed) {
+    CompletionRequest request{
+        .prefix = std::string(kPrefix) + "he", .suffix = "", .language = Language::kTypeScript};
+    const CompletionResult done = Complete(request, seed);
+    EXPECT_TRUE(done.text.starts_with("ight")) << done.text;
+    EXPECT_GE(done.constrained, 1U);
+  }
+  // A name that the monitors would not have let be written stays, and nothing is said about it.
+  CompletionRequest request{
+      .prefix = std::string(kPrefix) + "nosuch", .suffix = "", .language = Language::kTypeScript};
+  EXPECT_FALSE(Complete(request, 1).text.empty());
+  // An item of another server that they do not know comes all the same.
+  request = {.prefix = kPrefix, .suffix = "", .language = Language::kTypeScript};
+  request.must_begin = "fromElsewhere";
+  EXPECT_TRUE(Complete(request, 1).text.starts_with("fromElsewhere"));
+}
+
+TEST_F(CompleteTest, ATailThatRepeatsTheSuffixIsCutOff) {
+  const auto finished = [&](const std::string& prefix, const std::string& text,
+                            const std::string& suffix) {
+    CompletionRequest request{
+        .prefix = prefix, .suffix = suffix, .language = Language::kTypeScript};
+    request.suffix_aware = true;
+    CompletionPlan same;
+    same.prefix = prefix;
+    CompletionOutput output(request, same);
+    (void)output.Add(text);
+    output.Finish();
+    return output.text();
+  };
+  EXPECT_EQ(finished("const a = b.", "length;", ";\n"), "length");
+  // The bracket belongs to the text.
+  EXPECT_EQ(finished("f(", "g(a)", ")"), "g(a)");
+  EXPECT_EQ(finished("const a = ", "b + cd", "d + e"), "b + cd");
+}
+
+TEST_F(CompleteTest, WhatBreaksTheFileIsCutToWhatDoesNot) {
+  const auto cut = [](const std::string& text, const std::string& suffix) {
+    CompletionRequest request{
+        .prefix = "const a = b.", .suffix = suffix, .language = Language::kTypeScript};
+    CompletionPlan plan;
+    plan.prefix = request.prefix;
+    CompletionOutput output(request, plan);
+    (void)output.Add(text);
+    const bool parses = output.CutToParse();
+    return output.text() + (parses ? "" : " (broken)");
+  };
+  EXPECT_EQ(cut("length;", "\nc();"), "length;");
+  EXPECT_EQ(cut("push([1, const 2", "\nc();"), "push");
+  EXPECT_EQ(cut("at(0).size + + * 3", "\nc();"), "at(0).size");
+  EXPECT_EQ(cut("* * *", "\nc();"), "* * * (broken)");
 }
 
 TEST_F(CompleteTest, SameSeedSameOutput) {

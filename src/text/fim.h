@@ -1,15 +1,21 @@
 // Fill in the middle: how the known code models want a prefix and a suffix, and prompts in which a
 // client has put the markers itself.
-#ifndef PAWL_PLUGINS_MONITORS_FIM_H_
-#define PAWL_PLUGINS_MONITORS_FIM_H_
+//
+//   const FimTemplate* form = FindFimTemplate(tokenizer);
+//   std::vector<TokenId> prompt = FimTokens(*form, tokenizer, {.prefix = "a(", .suffix = ")"});
+#ifndef PAWL_SRC_TEXT_FIM_H_
+#define PAWL_SRC_TEXT_FIM_H_
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "src/text/tokenizer.h"
 
-namespace pawl::monitors {
+namespace pawl {
 
 struct FimTemplate {
   const char* model;   // "qwen", "starcoder", ...
@@ -17,12 +23,24 @@ struct FimTemplate {
   const char* suffix;  // before the suffix
   const char* middle;  // before what the model writes; empty: nothing stands there
   bool suffix_first;   // suffix, then prefix
+  // Before a repository's name and before a file's; empty: there are none.
+  const char* repository = "";
+  const char* file = "";
 };
 
 // The template whose markers are tokens of the tokenizer; nullptr: none.
 const FimTemplate* FindFimTemplate(const Tokenizer& tokenizer);
 // The prompt in the template's form; its markers are to be encoded as special tokens.
 std::string FimPrompt(const FimTemplate& form, std::string_view prefix, std::string_view suffix);
+
+struct FimInput {
+  std::string_view prefix, suffix;
+  std::span<const std::pair<std::string, std::string>> files = {};  // name, text: read before
+  bool bos = false;  // begin with the tokenizer's begin-of-sequence token
+};
+// The prompt as tokens. What stands in the texts never becomes a marker.
+std::vector<TokenId> FimTokens(const FimTemplate& form, const Tokenizer& tokenizer,
+                               const FimInput& input);
 
 struct FimParts {
   std::string prefix;
@@ -33,6 +51,6 @@ struct FimParts {
 // markers.
 std::optional<FimParts> ParseFimPrompt(std::string_view prompt);
 
-}  // namespace pawl::monitors
+}  // namespace pawl
 
-#endif  // PAWL_PLUGINS_MONITORS_FIM_H_
+#endif  // PAWL_SRC_TEXT_FIM_H_

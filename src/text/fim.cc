@@ -1,15 +1,17 @@
 // The markers of the models' own cards. CodeLlama's have a space in front of them, Codestral writes
 // the suffix first and lets the prefix end the prompt.
-#include "plugins/monitors/fim.h"
+#include "src/text/fim.h"
 
 #include <array>
 
-namespace pawl::monitors {
+namespace pawl {
 namespace {
 
 constexpr std::array<FimTemplate, 8> kForms = {{
-    {"qwen", "<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", false},  // also CodeGemma
-    {"starcoder", "<fim_prefix>", "<fim_suffix>", "<fim_middle>", false},   // also StarCoder 2
+    {"qwen", "<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", false, "<|repo_name|>",
+     "<|file_sep|>"},  // also CodeGemma
+    {"starcoder", "<fim_prefix>", "<fim_suffix>", "<fim_middle>", false, "<repo_name>",
+     "<file_sep>"},  // also StarCoder 2
     {"santacoder", "<fim-prefix>", "<fim-suffix>", "<fim-middle>", false},
     {"deepseek",
      "<\xEF\xBD\x9C"
@@ -50,6 +52,35 @@ std::string FimPrompt(const FimTemplate& form, std::string_view prefix, std::str
   return prompt.append(form.middle);
 }
 
+std::vector<TokenId> FimTokens(const FimTemplate& form, const Tokenizer& tokenizer,
+                               const FimInput& input) {
+  std::vector<TokenId> out;
+  if (input.bos && tokenizer.bos() != kNoToken) out.push_back(tokenizer.bos());
+  const auto mark = [&](const char* name) {
+    const TokenId id = *name == 0 ? kNoToken : tokenizer.IdOf(name);
+    if (id != kNoToken) out.push_back(id);
+    return id != kNoToken;
+  };
+  const auto text = [&](std::string_view piece) {
+    const std::vector<TokenId> tokens = tokenizer.Encode(piece);
+    out.insert(out.end(), tokens.begin(), tokens.end());
+  };
+  if (!input.files.empty()) {
+    if (mark(form.repository)) text("repository\n");
+    for (const auto& [name, content] : input.files) {
+      if (mark(form.file)) text(name + "\n");
+      text(content);
+    }
+    if (mark(form.file)) text("current\n");
+  }
+  mark(form.suffix_first ? form.suffix : form.prefix);
+  text(form.suffix_first ? input.suffix : input.prefix);
+  mark(form.suffix_first ? form.prefix : form.suffix);
+  text(form.suffix_first ? input.prefix : input.suffix);
+  mark(form.middle);
+  return out;
+}
+
 std::optional<FimParts> ParseFimPrompt(std::string_view prompt) {
   for (const FimTemplate& form : kForms) {
     const std::string_view p = form.prefix;
@@ -76,4 +107,4 @@ std::optional<FimParts> ParseFimPrompt(std::string_view prompt) {
   return std::nullopt;
 }
 
-}  // namespace pawl::monitors
+}  // namespace pawl

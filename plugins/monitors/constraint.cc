@@ -1,0 +1,325 @@
+// The adapter from a text's state under monitors to the decode loop's Constraint.
+//
+// What a mask can say cheaply. At a name of which the possible ones are known: tokens are looked up
+// by the paths of those names, so the cost is that of the names and not of the vocabulary. Behind
+// the name and everywhere else a token may reach a trigger with its own bytes (").len"): to know
+// that for all tokens would mean to parse the text once for each way to go on. So the mask allows
+// them, and Advance, which reads a token's bytes one by one, has the last word.
+#include "plugins/monitors/constraint.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace pawl::monitors {
+namespace {
+
+void Set(NameTokens::Bits& bits, TokenId token) {
+  bits[static_cast<size_t>(token) >> 5] |= uint32_t{1} << (token & 31);
+}
+
+void Clear(NameTokens::Bits& bits, TokenId token) {
+  bits[static_cast<size_t>(token) >> 5] &= ~(uint32_t{1} << (token & 31));
+}
+
+}  // namespace
+
+NameTokens::NameTokens(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {
+  const auto words = static_cast<size_t>(vocabulary.mask_words());
+  text_.assign(words, 0);
+  no_name_byte_ = no_name_start_ = text_;
+  for (TokenId t = 0; t < vocabulary.size(); ++t) {
+    const std::string_view bytes = vocabulary.bytes(t);
+    if (vocabulary.is_special(t) || bytes.empty()) continue;
+    Set(text_, t);
+    if (!NameByte(bytes[0])) Set(no_name_byte_, t);
+    if (!NameStart(bytes[0])) Set(no_name_start_, t);
+    size_t name = 0;
+    while (name < bytes.size() && NameByte(bytes[name])) ++name;
+    if (name > 0) (name == bytes.size() ? whole_ : tail_)[bytes.substr(0, name)].push_back(t);
+  }
+}
+
+void NameTokens::AddNames(const Completions& names, std::string_view begun, bool name_first,
+                          Bits& bits) const {
+  if (begun.empty() && !name_first) {
+    for (size_t i = 0; i < bits.size(); ++i) bits[i] |= no_name_start_[i];
+  }
+  const auto add = [&](const auto& tokens, std::string_view key, size_t name) {
+    const auto found = tokens.find(key);
+    if (found == tokens.end()) return;
+    for (const TokenId t : found->second) {
+      const std::string_view bytes = vocabulary_.bytes(t);
+      const bool follows = bytes.size() == name || names.followers.empty() ||
+                           names.followers.find(bytes[name]) != std::string::npos;
+      if (follows) Set(bits, t);
+    }
+  };
+  std::string_view before;
+  auto name = std::lower_bound(names.names.begin(), names.names.end(), begun);
+  for (; name != names.names.end() && name->starts_with(begun); ++name) {
+    const std::string_view left = std::string_view(*name).substr(begun.size());
+    if (left.empty()) {  // it is complete
+      for (size_t w = 0; w < bits.size(); ++w) {
+        uint32_t word = no_name_byte_[w];
+        for (uint32_t bit = 0; !names.followers.empty() && bit < 32; ++bit) {
+          if (((word >> bit) & 1) == 0) continue;
+          const char first = vocabulary_.bytes(static_cast<TokenId>(w * 32 + bit))[0];
+          if (names.followers.find(first) == std::string::npos) word &= ~(uint32_t{1} << bit);
+        }
+        bits[w] |= word;
+      }
+      continue;
+    }
+    // Names are sorted: what this one shares with the one before it is done.
+    size_t shared = 0;
+    while (shared < left.size() && shared < before.size() && left[shared] == before[shared]) {
+      ++shared;
+    }
+    for (size_t n = shared + 1; n <= left.size(); ++n) add(whole_, left.substr(0, n), n);
+    add(tail_, left, left.size());
+    before = left;
+  }
+}
+
+void NameTokens::AddText(std::string_view text, Bits& bits) const {
+  for (TokenId t = 0; t < vocabulary_.size(); ++t) {
+    const std::string_view bytes = vocabulary_.bytes(t);
+    if (vocabulary_.is_special(t) || bytes.empty()) continue;
+    if (text.starts_with(bytes) || bytes.starts_with(text)) Set(bits, t);
+  }
+}
+
+MonitorHost::MonitorHost(std::unique_ptr<MonitorSet> set,
+                         std::shared_ptr<const Vocabulary> vocabulary)
+    : set_(std::move(set)), vocabulary_(std::move(vocabulary)), tokens_(*vocabulary_) {}
+
+MonitorCounts MonitorHost::counts() {
+  const std::lock_guard lock(mutex_);
+  return set_ != nullptr ? set_->counts() : MonitorCounts{};
+}
+
+namespace {
+
+class Monitored : public Constraint {
+ public:
+  // With the host's mutex.
+  Monitored(std::shared_ptr<MonitorHost> host, std::optional<TextState> state, std::string must,
+            std::shared_ptr<const Constraint> grammar, bool name_first = false)
+      : host_(std::move(host)),
+        state_(std::move(state)),
+        must_(std::move(must)),
+        grammar_(std::move(grammar)),
+        name_first_(name_first) {}
+  ~Monitored() override {
+    // States share their texts.
+    const std::lock_guard lock(host_->mutex());
+    state_.reset();
+  }
+  Monitored(const Monitored&) = delete;
+  Monitored& operator=(const Monitored&) = delete;
+
+  bool exact() const override { return false; }
+
+  std::shared_ptr<const Mask> mask() const override {
+    const std::lock_guard lock(host_->mutex());
+    if (mask_ == nullptr) mask_ = MakeMask();
+    return mask_;
+  }
+
+  std::shared_ptr<const Constraint> Advance(TokenId token) const override {
+    const Vocabulary& vocabulary = *host_->vocabulary();
+    if (token < 0 || token >= vocabulary.size()) return nullptr;
+    std::shared_ptr<const Constraint> grammar;
+    if (grammar_ != nullptr) {
+      grammar = grammar_->Advance(token);
+      if (grammar == nullptr) return nullptr;
+    }
+    const std::string_view bytes = vocabulary.bytes(token);
+    if (vocabulary.is_special(token) || bytes.empty()) {
+      // Only a grammar names such tokens; they are no text.
+      if (grammar == nullptr || !must_.empty()) return nullptr;
+      const std::lock_guard lock(host_->mutex());
+      return std::make_shared<Monitored>(host_, state_, must_, std::move(grammar));
+    }
+    if (!must_.starts_with(bytes) && !bytes.starts_with(must_)) return nullptr;
+    const std::lock_guard lock(host_->mutex());
+    if (WantsName() && !NameStart(bytes[0])) return nullptr;
+    std::optional<TextState> next = state_;
+    if (next && !next->Add(bytes, nullptr)) {
+      host_->Refused();
+      return nullptr;
+    }
+    return std::make_shared<Monitored>(host_, std::move(next),
+                                       must_.substr(std::min(must_.size(), bytes.size())),
+                                       std::move(grammar));
+  }
+
+  bool accepting() const override {
+    const std::lock_guard lock(host_->mutex());
+    return MayEnd();
+  }
+
+  std::optional<float> temperature() const override {
+    return grammar_ != nullptr ? grammar_->temperature() : std::nullopt;
+  }
+
+  std::optional<std::vector<TokenId>> Closing() const override {
+    if (accepting()) return std::vector<TokenId>{};
+    if (grammar_ != nullptr) return ClosingWithGrammar();
+    std::string missing = must_;
+    if (missing.empty()) {
+      const std::lock_guard lock(host_->mutex());
+      missing = Missing();
+    }
+    return Tried(host_->vocabulary()->FewestTokens(missing));
+  }
+
+  std::optional<std::vector<TokenId>> ClosingWithin(int most) const override {
+    auto tokens = grammar_ != nullptr ? Tried(grammar_->ClosingWithin(most)) : Closing();
+    if (!tokens && grammar_ != nullptr) tokens = ClosingWithGrammar();
+    if (tokens && static_cast<int>(tokens->size()) > most) tokens.reset();
+    return tokens;
+  }
+
+  int shortest_close() const override {
+    const auto tokens = Closing();
+    return tokens ? static_cast<int>(tokens->size()) : -1;
+  }
+
+ private:
+  // The grammar's shortest way, where the monitors let it be written; else that behind one of the
+  // names that may stand here, the shortest ones first.
+  std::optional<std::vector<TokenId>> ClosingWithGrammar() const {
+    constexpr size_t kMostNames = 64;
+    if (auto tokens = Tried(grammar_->Closing())) return tokens;
+    std::vector<std::string> ways;
+    {
+      const std::lock_guard lock(host_->mutex());
+      const auto names = state_ && must_.empty() ? state_->Expected() : nullptr;
+      if (names == nullptr) return std::nullopt;
+      const size_t written = state_->completions() != nullptr ? state_->written() : 0;
+      const std::string begun = state_->text().substr(state_->text().size() - written);
+      for (const std::string& name : names->names) {
+        if (name.starts_with(begun) && name != begun) ways.push_back(name.substr(written));
+      }
+    }
+    const auto shorter = [](const auto& a, const auto& b) { return a.size() < b.size(); };
+    std::stable_sort(ways.begin(), ways.end(), shorter);
+    if (ways.size() > kMostNames) ways.resize(kMostNames);
+    for (const std::string& way : ways) {
+      std::vector<TokenId> tokens = host_->vocabulary()->FewestTokens(way);
+      std::shared_ptr<const Constraint> at;
+      const Constraint* from = this;
+      for (const TokenId token : tokens) {
+        at = from->Advance(token);
+        if (at == nullptr) break;
+        from = at.get();
+      }
+      const auto* behind = dynamic_cast<const Monitored*>(at.get());
+      if (behind == nullptr) continue;
+      const auto rest = behind->Tried(behind->grammar_->Closing());
+      if (!rest) continue;
+      tokens.insert(tokens.end(), rest->begin(), rest->end());
+      return tokens;
+    }
+    return std::nullopt;
+  }
+
+  // What a begun name lacks at least.
+  std::string Missing() const {
+    if (!state_ || state_->completions() == nullptr) return "";
+    const std::string& text = state_->text();
+    const std::string_view begun = std::string_view(text).substr(text.size() - state_->written());
+    std::optional<std::string_view> best;
+    for (const std::string& name : state_->completions()->names) {
+      if (!name.starts_with(begun)) continue;
+      const std::string_view left = std::string_view(name).substr(begun.size());
+      if (!best || left.size() < best->size()) best = left;
+    }
+    return std::string(best.value_or(""));
+  }
+
+  bool MayEnd() const {
+    if (!must_.empty() || (grammar_ != nullptr && !grammar_->accepting())) return false;
+    return Missing().empty() && !WantsName();
+  }
+
+  bool WantsName() const {
+    return name_first_ && state_ && must_.empty() && state_->Expected() != nullptr;
+  }
+
+  // The tokens, where one after the other is taken.
+  std::optional<std::vector<TokenId>> Tried(std::optional<std::vector<TokenId>> tokens) const {
+    std::shared_ptr<const Constraint> at;
+    const Constraint* from = this;
+    for (size_t i = 0; tokens && i < tokens->size(); ++i) {
+      at = from->Advance((*tokens)[i]);
+      if (at == nullptr) return std::nullopt;
+      from = at.get();
+    }
+    if (tokens && !from->accepting()) return std::nullopt;
+    return tokens;
+  }
+
+  std::shared_ptr<const Mask> MakeMask() const {
+    const NameTokens& tokens = host_->tokens();
+    NameTokens::Bits bits(tokens.text().size(), 0);
+    const std::shared_ptr<const Completions> names =
+        state_ && must_.empty() ? state_->Expected() : nullptr;
+    if (!must_.empty()) {
+      tokens.AddText(must_, bits);
+    } else if (names != nullptr) {
+      const std::string& text = state_->text();
+      const size_t written = state_->completions() != nullptr ? state_->written() : 0;
+      tokens.AddNames(*names, std::string_view(text).substr(text.size() - written), name_first_,
+                      bits);
+    } else {
+      bits = tokens.text();
+    }
+    const Vocabulary& vocabulary = *host_->vocabulary();
+    const std::shared_ptr<const Mask> of_grammar = grammar_ != nullptr ? grammar_->mask() : nullptr;
+    if (of_grammar != nullptr) {
+      const std::span<const uint32_t> allowed = of_grammar->words();
+      for (size_t i = 0; i < bits.size(); ++i) {
+        // A grammar may name special tokens.
+        uint32_t special = allowed[i] & ~tokens.text()[i];
+        if (!must_.empty()) special = 0;
+        bits[i] = (bits[i] & allowed[i]) | special;
+      }
+    }
+    const bool ends = MayEnd();
+    const bool grammar_ends = grammar_ != nullptr && grammar_->accepting();
+    for (const TokenId t : vocabulary.end_tokens()) {
+      if (ends) Set(bits, t);
+      if (!ends && (grammar_ends || grammar_ == nullptr)) Clear(bits, t);
+    }
+    return std::make_shared<Mask>(0, std::move(bits));
+  }
+
+  const std::shared_ptr<MonitorHost> host_;
+  mutable std::optional<TextState> state_;  // under the host's mutex
+  const std::string must_;
+  const std::shared_ptr<const Constraint> grammar_;
+  const bool name_first_;
+  mutable std::shared_ptr<const Mask> mask_;  // under the host's mutex
+};
+
+}  // namespace
+
+std::shared_ptr<const Constraint> MonitorConstraint(std::shared_ptr<MonitorHost> host,
+                                                    const MonitoredText& text) {
+  const std::lock_guard lock(host->mutex());
+  std::optional<TextState> state;
+  if (host->set() != nullptr) state = host->set()->Start(text.prefix, text.suffix);
+  return std::make_shared<Monitored>(host, std::move(state), text.must, text.grammar,
+                                     text.name_first);
+}
+
+bool MonitorsAllow(MonitorHost& host, const MonitoredText& text) {
+  const std::lock_guard lock(host.mutex());
+  return host.set() == nullptr ||
+         host.set()->Start(text.prefix, text.suffix).Add(text.must, nullptr);
+}
+
+}  // namespace pawl::monitors

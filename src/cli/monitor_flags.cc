@@ -1,0 +1,114 @@
+// A folder that is not there, a monitor without a name, a server without a command: said before
+// anything is loaded.
+#include "src/cli/monitor_flags.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <utility>
+
+#include "src/cli/command.h"
+#include "src/cli/options.h"
+#include "src/engine/prompt.h"
+
+namespace pawl::cli {
+
+int FailWithoutMonitors(const std::string& command) {
+  return Fail(command, Error{ErrorCode::kUnsupported,
+                             "this pawl was built without the monitors; scripts/install_deps.sh "
+                             "installs what they need, then build again",
+                             ""});
+}
+
+void MonitorFlags::AddTo(CLI::App* command) {
+  command->add_option("--repo", repo, "The repository that the files belong to")
+      ->check(NotEmpty)
+      ->type_name("DIR");
+  command
+      ->add_option("--monitors", monitors,
+                   "Only these monitors, separated by commas (default: all)")
+      ->delimiter(',')
+      ->type_name("NAMES");
+  command
+      ->add_option("--lsp-server", lsp_server,
+                   "Command line of a language server that is asked for members, such as clangd")
+      ->check(NotEmpty)
+      ->type_name("COMMAND");
+  command
+      ->add_option("--lsp-seconds", lsp_seconds,
+                   "Time that the language server has for an answer; without one nothing is known")
+      ->check(FiniteNumber(0.001, 600))
+      ->type_name("X")
+      ->capture_default_str();
+}
+
+Status MonitorFlags::Check() const {
+  std::error_code error;
+  if (!repo.empty() && !std::filesystem::is_directory(repo, error)) {
+    return Error{ErrorCode::kIo, fmt::format("\"{}\" is no folder", repo), "--repo"};
+  }
+  for (const std::string& name : monitors) {
+    if (name.empty()) return Error{ErrorCode::kInvalid, "has an empty name", "--monitors"};
+  }
+  return {};
+}
+
+#ifdef PAWL_HAVE_MONITORS
+
+std::shared_ptr<monitors::LspServer> MonitorFlags::Server() const {
+  if (lsp_server.empty()) return nullptr;
+  monitors::LspSetting setting;
+  setting.command = lsp_server;
+  setting.root = repo;
+  setting.limit_seconds = lsp_seconds;
+  return std::make_shared<monitors::LspServer>(std::move(setting));
+}
+
+Result<std::optional<monitors::Language>> LanguageFlag(const std::string& name) {
+  if (name.empty()) return std::optional<monitors::Language>();
+  const std::optional<monitors::Language> language = monitors::LanguageNamed(name);
+  if (language) return language;
+  return Error{ErrorCode::kInvalid,
+               fmt::format("\"{}\" is none of typescript, java, python, cpp", name), "--language"};
+}
+
+#endif
+
+void CompleterFlags::AddTo(CLI::App* command) {
+  command->add_option("--model", model, "Model folder or GGUF file (default: models/tiny-code)")
+      ->check(NotEmpty)
+      ->type_name("DIR");
+  command->add_option("--threads", threads, "Threads of the model; 0: all cores")
+      ->transform(WholeNumber(0, 1024))
+      ->type_name("N")
+      ->capture_default_str();
+  drafts.AddTo(command);
+}
+
+#ifdef PAWL_HAVE_MONITORS
+
+Result<LoadedCompleter> CompleterFlags::Load(const std::string& command,
+                                             const MonitorFlags& monitors) const {
+  if (Status status = drafts.Check(); !status.ok()) return status.error();
+  LoadedCompleter out;
+  Result<std::string> folder = FindModelFolder(model, "tiny-code");
+  if (!folder.ok()) return folder.error();
+  Result<Text> text = LoadText(command, *folder);
+  if (!text.ok()) return text.error();
+  out.text = *std::move(text);
+  Result<PromptTemplate> layout = LoadPromptTemplate(*folder, *out.text.tokenizer);
+  if (!layout.ok()) return layout.error();
+  Result<std::unique_ptr<Model>> weights = LoadWeights(command, *folder, threads);
+  if (!weights.ok()) return weights.error();
+  out.model = *std::move(weights);
+  Result<std::shared_ptr<Drafter>> drafter = drafts.Make(out.text, *out.model);
+  if (!drafter.ok()) return drafter.error();
+  out.server = monitors.Server();
+  out.completer = std::make_unique<monitors::CodeCompleter>(
+      *out.model, out.text.tokenizer, out.text.vocabulary, *layout, out.server, *drafter);
+  return out;
+}
+
+#endif
+
+}  // namespace pawl::cli

@@ -1,0 +1,292 @@
+// pawl monitor, complete, index and lsp through the command: what they answer, and what they say to
+// bad input. Skipped where pawl was built without the monitors.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/cli/cli_test_util.h"
+#include "tests/source_dir.h"
+
+namespace pawl {
+namespace {
+
+using Json = nlohmann::json;
+namespace fs = std::filesystem;
+
+bool HasMonitors() {
+  static const bool has =
+      RunPawl({"monitor", WriteScratch("none.ts", "const a = 1;\n")}).exit_code == 0;
+  return has;
+}
+
+class MonitorCommands : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!HasMonitors()) GTEST_SKIP() << "built without the monitors";
+    folder_ = ScratchPath("monitored");
+    fs::remove_all(folder_);
+    fs::create_directories(folder_ + "/src");
+    file_ = WriteScratch("monitored/src/a.ts",
+                         "class Stack {\n  items: number[] = [];\n  push(x: number): void {}\n}\n"
+                         "const s = new Stack();\ns.\nconst done = true;\n");
+  }
+  // What is wrong, in one line that names the place.
+  static void Refuses(const std::vector<std::string>& arguments, const std::string& says) {
+    const CommandResult result = RunPawl(arguments);
+    EXPECT_EQ(result.exit_code, 2) << arguments[0] << ": " << result.out << result.err;
+    EXPECT_NE(result.err.find(says), std::string::npos) << result.err;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+    EXPECT_TRUE(result.out.empty()) << result.out;
+  }
+  std::string folder_, file_;
+};
+
+TEST_F(MonitorCommands, CompleteNamesWhatExists) {
+  const std::vector<std::string> base = {"complete", "--model", RandomModelFolder(),
+                                         "--repo",   folder_,   "--file",
+                                         "src/a.ts", "--line",  "6",
+                                         "--col",    "3",       "--max-tokens",
+                                         "20",       "--json",  "--suffix-aware"};
+  const CommandResult result = RunPawl(base);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const Json report = Json::parse(result.out);
+  EXPECT_GE(report["constrained"].get<int>(), 1);
+  const std::string text = report["text"];
+  const std::string name = text.substr(0, text.find_first_of("([.;, =+-*/\n"));
+  bool known = false;
+  for (const char* member : {"items", "push", "constructor", "hasOwnProperty", "isPrototypeOf",
+                             "propertyIsEnumerable", "toLocaleString", "toString", "valueOf"}) {
+    known = known || std::string(member).starts_with(name);
+  }
+  EXPECT_TRUE(known) << text;
+  // The same with drafts.
+  std::vector<std::string> drafted = base;
+  drafted.insert(drafted.end(), {"--draft", "all"});
+  const CommandResult with = RunPawl(drafted);
+  ASSERT_EQ(with.exit_code, 0) << with.err;
+  EXPECT_EQ(Json::parse(with.out)["text"], report["text"]);
+}
+
+TEST_F(MonitorCommands, CompleteSaysWhatIsWrong) {
+  const std::string model = RandomModelFolder();
+  const auto with = [&](std::vector<std::string> more) {
+    std::vector<std::string> all = {"complete", "--model", model};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  Refuses(with({}), "one of --line and --col, --prefix, --prompt is needed");
+  Refuses(with({"--prefix", "a", "--line", "1"}), "one of --line and --col");
+  Refuses(with({"--line", "1", "--col", "1"}), "--file");
+  Refuses(with({"--file", file_, "--line", "0", "--col", "1"}), "--line");
+  Refuses(with({"--file", file_, "--line", "6"}), "--col");
+  Refuses(with({"--file", file_, "--line", "60", "--col", "1"}), "the file has only");
+  Refuses(with({"--file", file_, "--line", "6", "--col", "80"}), "line 6 has only 3 columns");
+  Refuses(with({"--file", folder_ + "/none.ts", "--line", "1", "--col", "1"}), "none.ts");
+  Refuses(with({"--file", "src/none.ts", "--repo", folder_, "--line", "1", "--col", "1"}),
+          "none.ts");
+  Refuses(with({"--prefix", "a.", "--repo", folder_ + "/nowhere"}), "--repo");
+  Refuses(with({"--prefix", "a.", "--language", "cobol"}), "--language");
+  Refuses(with({"--prefix", "a.", "--language", "ts", "--monitors", "nonsense"}),
+          "no monitor is called");
+  Refuses(with({"--prompt", "no markers"}), "--prompt");
+  Refuses(with({"--prefix", "\xFF"}), "the prefix");
+  Refuses(with({"--prefix", "a", "--suffix", "\xFF"}), "the suffix");
+  Refuses(with({"--prefix", "a", "--max-tokens", "-3"}), "--max-tokens");
+  Refuses(with({"--prefix", "a", "--lsp-seconds", "0"}), "--lsp-seconds");
+  Refuses(with({"--prefix", "a", "--temperature", "-1"}), "--temperature");
+  Refuses({"complete", "--model", folder_ + "/none", "--prefix", "a"}, "none");
+}
+
+TEST_F(MonitorCommands, PromptsWithMarkers) {
+  const CommandResult result =
+      RunPawl({"complete", "--model", RandomModelFolder(), "--language", "ts", "--prompt",
+               "<fim_prefix>const s = [1];\ns.<fim_suffix>;\n<fim_middle>", "--max-tokens", "8"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+}
+
+TEST_F(MonitorCommands, MonitorSaysWhatIsWrong) {
+  Refuses({"monitor", file_, "--language", "cobol"}, "--language");
+  Refuses({"monitor", folder_ + "/none.ts"}, "none.ts");
+  Refuses({"monitor", WriteScratch("text.txt", "a")}, "--language is needed");
+  Refuses({"monitor", file_, "--monitors", "nonsense"}, "--monitors");
+  Refuses({"monitor", file_, "--monitors", ","}, "--monitors");
+  Refuses({"monitor", file_, "--repo", folder_ + "/none"}, "--repo");
+  Refuses({"monitor", file_, "--json", folder_ + "/none/out.json"}, "out.json");
+  Refuses({"monitor", WriteScratch("lines.jsonl", "{\"code\": 1}\n"), "--language", "ts"},
+          "lines.jsonl:1");
+  Refuses({"monitor", WriteScratch("broken.jsonl", "{\n"), "--language", "ts"}, "broken.jsonl:1");
+  Refuses({"monitor", WriteScratch("a.cc", "int a;\n")}, "no monitors for cpp");
+}
+
+TEST_F(MonitorCommands, AServerThatIsNotThereKnowsNothing) {
+  const std::string file = WriteScratch("b.cc", "struct A { int x; } a;\nint b = a.x;\n");
+  const CommandResult result = RunPawl({"monitor", file, "--lsp-server", "/nowhere/server"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("0 of 1 points constrained"), std::string::npos) << result.out;
+}
+
+TEST_F(MonitorCommands, Clangd) {
+  if (std::system("command -v clangd > /dev/null") != 0) GTEST_SKIP() << "clangd is not there";
+  const std::string good =
+      WriteScratch("good.cc", "struct A { int width; };\nint f(A a) { return a.width; }\n");
+  const CommandResult right =
+      RunPawl({"monitor", good, "--lsp-server", "clangd", "--lsp-seconds", "20"});
+  EXPECT_EQ(right.exit_code, 0) << right.out << right.err;
+  EXPECT_NE(right.out.find("1 of 1 points constrained"), std::string::npos) << right.out;
+  const std::string bad =
+      WriteScratch("bad.cc", "struct A { int width; };\nint f(A a) { return a.height; }\n");
+  const CommandResult wrong =
+      RunPawl({"monitor", bad, "--lsp-server", "clangd", "--lsp-seconds", "20"});
+  EXPECT_EQ(wrong.exit_code, 1) << wrong.err;
+  EXPECT_NE(wrong.out.find("refused at 2:23: \"height\""), std::string::npos) << wrong.out;
+}
+
+TEST_F(MonitorCommands, IndexSaysWhatIsWrong) {
+  const CommandResult good = RunPawl({"index", folder_});
+  EXPECT_EQ(good.exit_code, 0) << good.err;
+  EXPECT_NE(good.out.find("1 files: 1 parsed"), std::string::npos) << good.out;
+  const CommandResult members = RunPawl({"index", folder_, "--members", "Stack"});
+  EXPECT_NE(members.out.find("items"), std::string::npos) << members.out;
+  Refuses({"index", folder_ + "/none"}, "is no folder");
+  Refuses({"index", file_}, "is no folder");
+  Refuses({"index", ""}, "dir");
+  Refuses({"index", folder_, "--threads", "x"}, "--threads");
+  Refuses({"index", folder_, "--db", folder_ + "/none/index.sqlite"}, "index.sqlite");
+  Refuses({"index", folder_, "--db", WriteScratch("no.sqlite", "this is no database, certainly")},
+          "no.sqlite");
+}
+
+// ---- pawl lsp ----
+
+std::string Framed(const Json& message) {
+  const std::string body = message.dump();
+  return "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
+}
+
+std::vector<Json> Unframed(const std::string& text) {
+  std::vector<Json> messages;
+  for (size_t at = 0; at < text.size();) {
+    const size_t head = text.find("\r\n\r\n", at);
+    if (head == std::string::npos) break;
+    const size_t size = std::strtoull(text.c_str() + at + 16, nullptr, 10);
+    messages.push_back(Json::parse(text.substr(head + 4, size)));
+    at = head + 4 + size;
+  }
+  return messages;
+}
+
+Json Asked(int id, const std::string& uri, int line, int column, Json context = {}) {
+  if (context.is_null()) context = {{"triggerKind", 1}};
+  return {{"jsonrpc", "2.0"},
+          {"id", id},
+          {"method", "textDocument/inlineCompletion"},
+          {"params",
+           {{"textDocument", {{"uri", uri}}},
+            {"position", {{"line", line}, {"character", column}}},
+            {"context", context}}}};
+}
+
+TEST_F(MonitorCommands, LspCompletesAndKeepsDocuments) {
+  const std::string uri = "file://" + folder_ + "/src/%61.ts";
+  const std::string text =
+      "interface P { width: number; height: number }\nfunction f(p: P) {\n  return p.\n}\n";
+  std::string input;
+  const auto say = [&](const Json& message) { input += Framed(message); };
+  say({{"jsonrpc", "2.0"},
+       {"id", 1},
+       {"method", "initialize"},
+       {"params", {{"capabilities", {}}}}});
+  say({{"jsonrpc", "2.0"}, {"method", "initialized"}, {"params", Json::object()}});
+  say({{"jsonrpc", "2.0"},
+       {"method", "textDocument/didOpen"},
+       {"params",
+        {{"textDocument",
+          {{"uri", uri}, {"languageId", "typescript"}, {"version", 1}, {"text", text}}}}}});
+  say(Asked(2, uri, 2, 11));
+  // An item of the editor's list begins the completion, and its range is replaced.
+  const Json range = {{"start", {{"line", 2}, {"character", 11}}},
+                      {"end", {{"line", 2}, {"character", 11}}}};
+  say(Asked(
+      3, uri, 2, 11,
+      {{"triggerKind", 2}, {"selectedCompletionInfo", {{"range", range}, {"text", "heig"}}}}));
+  say({{"jsonrpc", "2.0"},
+       {"method", "textDocument/didChange"},
+       {"params",
+        {{"textDocument", {{"uri", uri}, {"version", 2}}},
+         {"contentChanges",
+          {{{"range",
+             {{"start", {{"line", 0}, {"character", 14}}},
+              {"end", {{"line", 0}, {"character", 44}}}}},
+            {"text", "depth: number "}}}}}}});
+  say(Asked(4, uri, 2, 11));
+  say({{"jsonrpc", "2.0"}, {"id", 5}, {"method", "no/such"}});
+  say(Asked(6, "file:///not/open.ts", 0, 0));
+  input += "Content-Length: 4\r\n\r\n[1,]";
+  say({{"jsonrpc", "2.0"}, {"id", 7}, {"method", "shutdown"}});
+  say({{"jsonrpc", "2.0"}, {"method", "exit"}});
+  const CommandResult result =
+      RunPawl({"lsp", "--model", RandomModelFolder(), "--max-tokens", "16"}, input);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const std::vector<Json> answers = Unframed(result.out);
+  ASSERT_EQ(answers.size(), 8U) << result.out;
+  EXPECT_TRUE(answers[0]["result"]["capabilities"]["inlineCompletionProvider"].get<bool>());
+  const auto first = [&](size_t i) {
+    const Json& items = answers[i]["result"]["items"];
+    return items.empty() ? std::string() : items[0]["insertText"].get<std::string>();
+  };
+  const std::string selected = first(2);
+  if (!selected.empty()) {
+    EXPECT_TRUE(selected.starts_with("height")) << selected;
+    EXPECT_EQ(answers[2]["result"]["items"][0]["range"], range);
+  }
+  EXPECT_FALSE(first(3).starts_with("w") || first(3).starts_with("height")) << first(3);
+  EXPECT_EQ(answers[4]["error"]["code"], -32601);
+  EXPECT_EQ(answers[5]["error"]["code"], -32602);
+  EXPECT_EQ(answers[6]["error"]["code"], -32700);
+}
+
+TEST_F(MonitorCommands, LspSaysWhatIsWrong) {
+  Refuses({"lsp", "--model", folder_ + "/none"}, "none");
+  Refuses({"lsp", "--model", RandomModelFolder(), "--max-tokens", "0"}, "--max-tokens");
+  Refuses({"lsp", "--model", RandomModelFolder(), "--repo", folder_ + "/none"}, "--repo");
+  // A stream that ends without shutdown and exit.
+  EXPECT_EQ(RunPawl({"lsp", "--model", RandomModelFolder()}, "").exit_code, 2);
+  EXPECT_EQ(
+      RunPawl({"lsp", "--model", RandomModelFolder()}, "Content-Length: x\r\n\r\n{}").exit_code, 2);
+}
+
+// A real editor: Neovim without a screen asks for an inline completion and writes what it gets.
+TEST_F(MonitorCommands, Neovim) {
+  if (std::system("command -v nvim > /dev/null") != 0) GTEST_SKIP() << "nvim is not there";
+  const std::string out = ScratchPath("neovim.json");
+  fs::remove(out);
+  const std::string command = "PAWL=" PAWL_COMMAND " PAWL_MODEL='" + RandomModelFolder() +
+                              "' PAWL_FILE='" + file_ + "' PAWL_LINE=6 PAWL_COLUMN=3 PAWL_OUT='" +
+                              out + "' timeout 60 nvim --headless -u NONE -n -c 'luafile " +
+                              SourceDir() + "/scripts/inline_completion.lua' > /dev/null 2>&1";
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  std::ifstream file(out);
+  const Json report = Json::parse(file, nullptr, false);
+  ASSERT_TRUE(report.is_object());
+  EXPECT_EQ(report.value("error", ""), "");
+  ASSERT_TRUE(report.contains("items")) << report.dump();
+  for (const Json& item : report["items"]) {
+    const std::string text = item["insertText"];
+    bool known = false;
+    for (const char* member : {"items", "push", "constructor", "hasOwnProperty", "isPrototypeOf",
+                               "propertyIsEnumerable", "toLocaleString", "toString", "valueOf"}) {
+      known = known || text.starts_with(member) || std::string(member).starts_with(text);
+    }
+    EXPECT_TRUE(known) << text;
+    EXPECT_EQ(report["line"], "s." + text.substr(0, text.find('\n')));
+  }
+}
+
+}  // namespace
+}  // namespace pawl

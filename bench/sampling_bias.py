@@ -3,9 +3,9 @@
 
     bench/sampling_bias.py --command build/pawl --svg docs/sampling.svg
 
-The language is 00000|1[01]{4}, 17 strings with one spelling each in the tokenizer of the shipped model, so the model's
-law Q given validity is known exactly, from `pawl score`. For each sampler: the total variation between Q and the law of
-what the sampler puts out, and the rows of the model that an output costs.
+The language is 00000|1[01]{4}, 17 strings, under the model of bench/toy_language.py (or --model, which has to spell them
+in one way each), so the model's law Q given validity is known exactly, from `pawl score`. For each sampler: the total
+variation between Q and the law of what the sampler puts out, and the rows of the model that an output costs.
 
 A weight of gcd, fvo and asap is P / q with the probability q that this output was drawn with, so the total variation is
 the mean of max(0, 1 - Q / q) over outputs. The k-th output of asap is averaged over runs that begin with empty tries, and
@@ -16,8 +16,10 @@ import argparse
 import json
 import math
 import subprocess
+import tempfile
 
-REGEX = "00000|1[01]{4}"
+import toy_language
+from toy_language import REGEX, strings
 
 
 def run(arguments):
@@ -27,22 +29,19 @@ def run(arguments):
     return done.stdout
 
 
-def strings():
-    return ["00000"] + ["1" + format(i, "04b") for i in range(16)]
-
-
 class Bench:
-    def __init__(self, command, prompt, temperature):
+    def __init__(self, command, model, prompt, temperature):
         self.command, self.prompt, self.temperature = command, prompt, temperature
+        self.model = ["--model", model]
         law = {}
         for text in strings():
-            law[text] = math.exp(float(run([command, "score", "--prompt", prompt, "--text", text, "--end",
-                                            "--temperature", str(temperature)])))
+            law[text] = math.exp(float(run([command, "score", *self.model, "--prompt", prompt, "--text", text,
+                                            "--end", "--temperature", str(temperature)])))
         self.mass = sum(law.values())
         self.law = {text: p / self.mass for text, p in law.items()}
 
     def lines(self, sampler, n, seed, *more):
-        out = run([self.command, "generate", "--prompt", self.prompt, "--regex", REGEX, "--sampler", sampler, "--n",
+        out = run([self.command, "generate", *self.model, "--prompt", self.prompt, "--regex", REGEX, "--sampler", sampler, "--n",
                    str(n), "--seed", str(seed), "--temperature", str(self.temperature), "--max-tokens", "6",
                    "--json-lines", *more])
         return [json.loads(line) for line in out.splitlines()]
@@ -70,7 +69,7 @@ def mean_excess(bench, lines):
 
 def measure(bench, outputs, runs):
     points = []  # (sampler, setting, rows, variation, noise)
-    for sampler, more in (("gcd", ()), ("fvo", ("--lookahead", "2")), ("fvo", ("--lookahead", "8"))):
+    for sampler, more in (("gcd", ()), ("fvo", ("--lookahead", "2"))):
         lines = bench.lines(sampler, outputs // 4, 1, *more)
         setting = f"K={more[1]}" if more else ""
         points.append((sampler, setting, rows_of(lines), mean_excess(bench, lines), 0))
@@ -144,13 +143,20 @@ def draw(points):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--command", default="build/pawl")
-    parser.add_argument("--prompt", default="11010 10111 10001 11100 00000 10010 ")
-    parser.add_argument("--temperature", type=float, default=3)
-    parser.add_argument("--outputs", type=int, default=1000)
-    parser.add_argument("--runs", type=int, default=40, help="of asap, each with an empty trie")
+    parser.add_argument("--model", help="default: that of bench/toy_language.py")
+    parser.add_argument("--prompt", default=toy_language.PROMPT)
+    parser.add_argument("--temperature", type=float, default=1)
+    parser.add_argument("--outputs", type=int, default=2000)
+    parser.add_argument("--runs", type=int, default=200, help="of asap, each with an empty trie")
     parser.add_argument("--svg")
     options = parser.parse_args()
-    bench = Bench(options.command, options.prompt, options.temperature)
+    with tempfile.TemporaryDirectory() as folder:
+        if options.model is None:
+            toy_language.write(folder)
+        run_bench(options, Bench(options.command, options.model or folder, options.prompt, options.temperature))
+
+
+def run_bench(options, bench):
     print(f"mass of what is valid: {bench.mass:.3g}; P(00000 | valid): {bench.law['00000']:.4f}")
     points = measure(bench, options.outputs, options.runs)
     print(f"{'sampler':8} {'setting':14} {'rows':>8} {'variation':>10} {'noise':>7}")

@@ -3,7 +3,7 @@
 #   pawl::core   libpawl_core: grammars, schemas, masks, matcher; C++, static or shared by BUILD_SHARED_LIBS
 #   pawl::engine libpawl_engine: models, tokenizers and the decode loop behind pawl/engine.h; needs pawl::core, kind as core
 #   pawl::cuda   libpawl_cuda_kernels: masks on logits in device memory (pawl/cuda_kernels.h); static, where nvcc was found
-#   pawl::c      libpawl: the same and tokenizers behind the C functions of pawl.h; shared always
+#   pawl::c      libpawl: the same, tokenizers and, where the engine is built, models behind the C functions of pawl.h; shared always
 #
 # Installed with them: include/pawl, the files for find_package(pawl COMPONENTS core engine cuda c), and pawl.pc,
 # pawl-core.pc and pawl-engine.pc.
@@ -86,9 +86,11 @@ endif()
 
 if(PAWL_BUILD_C)
   add_library(pawl_c SHARED)
-  pawl_library(pawl_c FLOORS pawl_base pawl_grammar pawl_schemas pawl_text pawl_capi
-    SYMBOLS ${pawl_SOURCE_DIR}/cmake/pawl_c.symbols)
-  target_link_libraries(pawl_c PRIVATE Threads::Threads)
+  pawl_floors_under(pawl_capi PAWL_C_FLOORS PAWL_C_OTHERS)
+  list(APPEND PAWL_C_FLOORS pawl_base pawl_grammar pawl_schemas)
+  list(REMOVE_DUPLICATES PAWL_C_FLOORS)
+  pawl_library(pawl_c FLOORS ${PAWL_C_FLOORS} SYMBOLS ${pawl_SOURCE_DIR}/cmake/pawl_c.symbols)
+  target_link_libraries(pawl_c PRIVATE Threads::Threads ${PAWL_C_OTHERS})
   set_target_properties(pawl_c PROPERTIES EXPORT_NAME c OUTPUT_NAME pawl)
   add_library(pawl::c ALIAS pawl_c)
   list(APPEND PAWL_COMPONENTS c)

@@ -2,27 +2,35 @@
 """Pawl's SMC beside genlm-control's, in one run: the same model, constraint, number of particles and posterior.
 
     python3 -m venv venv && venv/bin/pip install genlm-control
-    venv/bin/python bench/peers/sampling_peers.py --command build/pawl --model models/tiny-extract
+    venv/bin/python bench/peers/sampling_peers.py --command build/pawl
+
+The model is that of bench/toy_language.py, a transformer whose law is known, or --model; genlm-control runs it through its
+Hugging Face backend.
 
 Both run AWRS steps in populations of --particles with resampling below half of the effective size. The constraint is a
 regex used as a check, asked about the tokens that are drawn, without a mask: genlm-control's BoolFSA, and Pawl's --check.
 Its language has few strings, so the posterior can be compared string by string.
 
+The time: processor seconds by particle and step (a token, the end included), with Pawl's start of the process and loading
+of the model left in; genlm-control's start and loading are left out.
+
 Two-sample test: for each string the mean over populations of the unnormalised weight on it, which both estimate without
 bias; the differences, divided by their standard errors, squared and summed, are compared with the 99.9 % point of the
-chi-square distribution. Time: processor seconds by particle and step (token, the end included), with Pawl's start of the
-process and loading of the model left in.
+chi-square distribution.
 """
 import argparse
 import asyncio
 import json
 import math
+import os
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 
-PREFIX = "00000|1[01]{4}"
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import toy_language  # noqa: E402
 
 
 def pawl(options):
@@ -87,15 +95,24 @@ def moments(populations, text):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--command", default="build/pawl")
-    parser.add_argument("--model", default="models/tiny-extract")
-    parser.add_argument("--prompt", default="11010 10111 10001 11100 00000 10010 ")
-    parser.add_argument("--regex", default=PREFIX)
-    parser.add_argument("--temperature", type=float, default=3)
+    parser.add_argument("--model", help="default: that of bench/toy_language.py")
+    parser.add_argument("--prompt", default=toy_language.PROMPT)
+    parser.add_argument("--regex", default=toy_language.REGEX)
+    parser.add_argument("--temperature", type=float, default=1)
     parser.add_argument("--particles", type=int, default=5)
     parser.add_argument("--populations", type=int, default=2000, help="of Pawl")
     parser.add_argument("--peer-populations", type=int, default=200)
     parser.add_argument("--max-tokens", type=int, default=6)
+    parser.add_argument("--json", help="write the figures to this file")
     options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        if options.model is None:
+            toy_language.write(folder)
+            options.model = folder
+        sys.exit(compare(options))
+
+
+def compare(options):
     theirs, their_seconds, their_steps = peer(options)
     ours, our_seconds, our_steps = pawl(options)
     texts = sorted({t for weights in ours + theirs for t in weights})
@@ -118,7 +135,17 @@ def main():
     print(f"Pawl:          {ours_each:10.1f} us by particle and step ({our_steps} steps, {our_seconds:.2f} s)")
     print(f"genlm-control: {theirs_each:10.1f} us by particle and step ({their_steps} steps, {their_seconds:.2f} s)")
     print(f"ratio {theirs_each / ours_each:.1f}")
-    sys.exit(0 if same else 1)
+    if options.json:
+        from importlib.metadata import version
+        with open(options.json, "w", encoding="utf-8") as file:
+            json.dump({"genlm-control": version("genlm-control"), "particles": options.particles,
+                       "regex": options.regex, "chi_square": chi, "strings": degrees, "limit": limit, "same": same,
+                       "pawl": {"us_by_particle_and_step": ours_each, "steps": our_steps, "seconds": our_seconds},
+                       "peer": {"us_by_particle_and_step": theirs_each, "steps": their_steps,
+                                "seconds": their_seconds},
+                       "ratio": theirs_each / ours_each}, file, indent=1)
+            file.write("\n")
+    return 0 if same else 1
 
 
 if __name__ == "__main__":

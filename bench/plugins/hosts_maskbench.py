@@ -123,8 +123,13 @@ def llama_cpp_host(backend, model_file, cases):
                 [pawl.llama_cpp.LogitsProcessor(grammar, max_tokens=MAX_TOKENS)])}
     else:
         def make(schema):
-            return {"grammar": llama_cpp.LlamaGrammar.from_json_schema(json.dumps(schema),
-                                                                       verbose=False)}
+            grammar = llama_cpp.LlamaGrammar.from_json_schema(json.dumps(schema), verbose=False)
+            vocab = llama_cpp.llama_model_get_vocab(llama._model.model)
+            sampler = llama_cpp.llama_sampler_init_grammar(vocab, grammar._grammar.encode(), b"root")
+            if not sampler:  # generation would end the process
+                raise ValueError("unnamed: the grammar that was made of the schema does not parse")
+            llama_cpp.llama_sampler_free(sampler)
+            return {"grammar": grammar}
     for name, schema in cases:
         arguments = make_or_error(make, schema)
         if isinstance(arguments, Exception):
@@ -175,10 +180,11 @@ def main():
     parser.add_argument("--model", required=True)
     parser.add_argument("--data", required=True)
     parser.add_argument("--count", type=int, default=500)
+    parser.add_argument("--seconds", type=float, help="stop after so much time; the summary says how many were done")
     parser.add_argument("--json")
     options = parser.parse_args()
     cases = schemas(options.data, options.count)
-    counts, details, begin = {}, [], time.process_time()
+    counts, details, begin, started, done = {}, [], time.process_time(), time.monotonic(), 0
     for name, schema, error, text, ended in HOSTS[options.host](options.backend, options.model, cases):
         if error is not None:
             message = str(error)
@@ -188,9 +194,12 @@ def main():
             message = text[:300]
             outcome = verdict(schema, text, ended)
         counts[outcome] = counts.get(outcome, 0) + 1
+        done += 1
+        if options.seconds and time.monotonic() - started > options.seconds:
+            break
         if outcome != "valid":
             details.append({"file": name, "outcome": outcome, "message": message[:300]})
-    line = {"host": options.host, "backend": options.backend, "schemas": len(cases), **counts,
+    line = {"host": options.host, "backend": options.backend, "schemas": done, **counts,
             "cpu_seconds": round(time.process_time() - begin, 1)}
     print(json.dumps(line), flush=True)
     if options.json:

@@ -110,6 +110,7 @@ struct ProgramCheckOptions {
   int max_failures = 3;  // one after another; then Judge is an error
   int processes = 1;     // at most so many run, each with one question at a time
   CacheOptions cache;
+  std::string name;  // what errors call it; empty: the program
   size_t max_answer_bytes = size_t{1} << 20;
 };
 // Errors: kInvalid for options out of range. A program that cannot be started is an error of Judge.
@@ -119,6 +120,25 @@ PAWL_EXPORT Result<std::shared_ptr<const Check>> MakeProgramCheck(
 // means -infinity. An answer that does not come in time is an error.
 PAWL_EXPORT Result<std::shared_ptr<const Critic>> MakeProgramCritic(
     const ProgramCheckOptions& options);
+
+// A check as text, which is what `pawl generate --check` takes: KIND:VALUE or
+// KIND@GRANULARITY:VALUE, such as "regex:[a-z]+" or "program@line:python3 check.py".
+//   regex     the whole output matches the value
+//   schema    a file with a JSON Schema
+//   grammar   a file whose name ends in .ebnf, .gbnf or .lark
+//   program   a command for the shell, see above
+// GRANULARITY is byte, token, line or complete: by default token for programs, else byte.
+struct CheckSpecOptions {
+  std::chrono::milliseconds time_limit{5000};  // of a program's answer
+  int processes = 1;
+};
+// Errors: kInvalid and those of the compiler, with the text as the beginning of the place; kIo.
+PAWL_EXPORT Result<std::shared_ptr<const Check>> MakeCheckOf(
+    const std::string& spec, const std::shared_ptr<const Vocabulary>& vocabulary,
+    const CheckSpecOptions& options = {});
+// The same command as MakeCheckOf makes of program:COMMAND; for critics.
+PAWL_EXPORT ProgramCheckOptions ShellProgram(const std::string& command,
+                                             const CheckSpecOptions& options = {});
 
 }  // namespace pawl
 

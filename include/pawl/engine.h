@@ -154,10 +154,13 @@ class PAWL_EXPORT Engine {
 
   // Outputs that keep the model's distribution (pawl/sampling.h). Of the request's options none is
   // looked at; nothing is forced. What kAligned, kAdaptive and kExact learn is kept for the next
-  // call with the same prompt, grammar, checks, temperature and max_tokens, up to
-  // EngineOptions::oracle_bytes. Errors: those of Add, and of RunSampler with the option as place.
-  // Not from a callback.
-  Result<SamplerResult> Sample(const EngineRequest& request, const SamplerOptions& options);
+  // call with the same prompt, grammar, checks (the same objects), temperature and max_tokens, up
+  // to EngineOptions::oracle_bytes. `proposal`: kAwrs and kSmc draw tokens as that model does,
+  // which has the same vocabulary, and weight them as this one does; nobody else may use it
+  // meanwhile. Errors: those of Add, of the checks, and kInvalid with the option as place; kLimit
+  // with "prompt" as place when it is too long. Not from a callback.
+  Result<SamplerResult> Sample(const EngineRequest& request, const SamplerOptions& options,
+                               Engine* proposal = nullptr);
   // The model's log-probability of each token behind the prompt and the tokens before it, without a
   // mask. Errors: those of Add; kInvalid with "tokens" or "temperature" as place.
   Result<std::vector<double>> Score(const EngineRequest& request, std::span<const TokenId> tokens,

@@ -426,6 +426,214 @@ PAWL_API pawl_status pawl_batch_fill(const pawl_batch* batch, const pawl_matcher
                                      size_t count, uint32_t* rows, size_t stride, size_t* ended);
 PAWL_API void pawl_batch_free(pawl_batch* batch);
 
+/* ---- Engine: a model, and outputs that keep its distribution --------------------------------- */
+
+/* Without the engine (PAWL_BUILD_ENGINE=OFF) pawl_engine_load is PAWL_UNSUPPORTED.
+ *
+ *   pawl_engine* engine = NULL;
+ *   pawl_samples* samples = NULL;
+ *   pawl_engine_load("models/tiny-extract", 19, NULL, &engine, &error);
+ *   pawl_prompt prompt;
+ *   pawl_prompt_init(&prompt, sizeof prompt);
+ *   prompt.text = "Call us: ";
+ *   prompt.text_length = 9;
+ *   pawl_sampler_options options;
+ *   pawl_sampler_options_init(&options, sizeof options);
+ *   options.n = 20;
+ *   pawl_engine_sample(engine, &prompt, grammar, &options, &samples, &error);
+ *
+ * What the samplers do and what their options mean: pawl/sampling.h and docs/sampling.md. */
+typedef struct pawl_engine pawl_engine;
+
+/* How weights are kept in memory. */
+enum {
+  PAWL_DTYPE_STORED = 0,
+  PAWL_DTYPE_FP32 = 1,
+  PAWL_DTYPE_BF16 = 2,
+  PAWL_DTYPE_FP16 = 3,
+  PAWL_DTYPE_INT8 = 4,
+  PAWL_DTYPE_INT4 = 5
+};
+
+typedef struct pawl_engine_options {
+  size_t struct_size;
+  int32_t threads; /* 0: all cores */
+  int32_t dtype;
+  int64_t oracle_bytes; /* for what samplers learn about prompts */
+} pawl_engine_options;
+/* Threads: any. */
+PAWL_API void pawl_engine_options_init(pawl_engine_options* options, size_t struct_size);
+
+/* path: a model folder as on the Hugging Face hub, or a GGUF file. Threads: any. */
+PAWL_API pawl_status pawl_engine_load(const char* path, size_t path_length,
+                                      const pawl_engine_options* options, pawl_engine** engine,
+                                      pawl_error** error);
+PAWL_API void pawl_engine_free(pawl_engine* engine);
+/* What grammars and checks for this model are made for. Threads: any. */
+PAWL_API pawl_status pawl_engine_vocabulary(const pawl_engine* engine,
+                                            pawl_vocabulary** vocabulary);
+/* The text as the model's tokenizer spells it, without anything before or behind it; special tokens
+ * that it spells stay text. Writes at most `capacity`; *count is how many there are. Threads: any.
+ */
+PAWL_API pawl_status pawl_engine_encode(const pawl_engine* engine, const char* text, size_t length,
+                                        int32_t* tokens, size_t capacity, size_t* count);
+
+/* One of text, chat_json and tokens. */
+typedef struct pawl_prompt {
+  size_t struct_size;
+  const char* text; /* UTF-8 */
+  size_t text_length;
+  /* A JSON list of messages, or an object with "messages", for the model's chat template. */
+  const char* chat_json;
+  size_t chat_json_length;
+  const int32_t* tokens; /* as they are */
+  size_t token_count;
+  int32_t parse_special; /* special tokens that the text spells become those tokens */
+} pawl_prompt;
+/* Threads: any. */
+PAWL_API void pawl_prompt_init(pawl_prompt* prompt, size_t struct_size);
+
+/* ---- Checks: constraints that are too slow or too rich to be a mask -------------------------- */
+
+/* Immutable. */
+typedef struct pawl_check pawl_check;
+
+enum { PAWL_DEAD = 0, PAWL_LIVE = 1, PAWL_ACCEPT = 2, PAWL_UNKNOWN = 3 };
+enum { PAWL_CHECK_BYTE = 0, PAWL_CHECK_TOKEN = 1, PAWL_CHECK_LINE = 2, PAWL_CHECK_COMPLETE = 3 };
+
+typedef struct pawl_check_question {
+  size_t struct_size;
+  const char* text; /* the output so far: bytes */
+  size_t text_length;
+  const int32_t* tokens; /* those of the text, without the end token */
+  size_t token_count;
+  int32_t ended; /* the output ends here */
+} pawl_check_question;
+
+/* Gives one of PAWL_DEAD, PAWL_LIVE, PAWL_ACCEPT and PAWL_UNKNOWN; anything else ends the run with
+ * an error. Called from several threads at a time; the same question has to get the same answer. */
+typedef int32_t (*pawl_judge)(void* context, const pawl_check_question* question);
+/* granularity: PAWL_CHECK_BYTE and so on. Threads: any. */
+PAWL_API pawl_status pawl_check_create(pawl_judge judge, void* context, int32_t granularity,
+                                       pawl_check** check, pawl_error** error);
+/* Threads: any. */
+PAWL_API pawl_status pawl_check_from_grammar(const pawl_grammar* grammar, int32_t granularity,
+                                             pawl_check** check, pawl_error** error);
+/* KIND:VALUE or KIND@GRANULARITY:VALUE as `pawl generate --check` takes it: regex, schema, grammar
+ * or program. `timeout`: seconds for an answer of a program, of which at most `processes` run.
+ * Threads: any. */
+PAWL_API pawl_status pawl_check_from_spec(const pawl_vocabulary* vocabulary, const char* spec,
+                                          size_t length, double timeout, int32_t processes,
+                                          pawl_check** check, pawl_error** error);
+PAWL_API void pawl_check_free(pawl_check* check);
+
+/* A weight on outputs and on what they begin with. Immutable. */
+typedef struct pawl_critic pawl_critic;
+/* A logarithm; -INFINITY for what must not be; NaN ends the run with an error. Called from several
+ * threads at a time. */
+typedef double (*pawl_score)(void* context, const pawl_check_question* question);
+/* Threads: any. */
+PAWL_API pawl_status pawl_critic_create(pawl_score score, void* context, pawl_critic** critic,
+                                        pawl_error** error);
+/* A command for the shell, as `pawl generate --critic` takes it. Threads: any. */
+PAWL_API pawl_status pawl_critic_from_command(const char* command, size_t length, double timeout,
+                                              int32_t processes, pawl_critic** critic,
+                                              pawl_error** error);
+PAWL_API void pawl_critic_free(pawl_critic* critic);
+
+/* ---- Samplers -------------------------------------------------------------------------------- */
+
+enum {
+  PAWL_SAMPLER_GCD = 0,
+  PAWL_SAMPLER_FVO = 1,
+  PAWL_SAMPLER_AWRS = 2,
+  PAWL_SAMPLER_SMC = 3,
+  PAWL_SAMPLER_ASAP = 4,
+  PAWL_SAMPLER_RS = 5,
+  PAWL_SAMPLER_ARS = 6,
+  PAWL_SAMPLER_CARS = 7
+};
+enum {
+  PAWL_FIDELITY_NONE = -1,
+  PAWL_FIDELITY_FAST = 0,
+  PAWL_FIDELITY_ALIGNED = 1,
+  PAWL_FIDELITY_EXACT = 2
+};
+enum { PAWL_ESTIMATOR_TWO_LOOP = 0, PAWL_ESTIMATOR_RECURSIVE = 1, PAWL_ESTIMATOR_GEOMETRIC = 2 };
+enum {
+  PAWL_RESAMPLING_STRATIFIED = 0,
+  PAWL_RESAMPLING_SYSTEMATIC = 1,
+  PAWL_RESAMPLING_MULTINOMIAL = 2,
+  PAWL_RESAMPLING_RESIDUAL = 3
+};
+
+/* One output. What is pointed to lives as long as the samples that it is of. */
+typedef struct pawl_sample {
+  size_t struct_size;
+  const char* text; /* bytes */
+  size_t text_length;
+  const int32_t* tokens; /* with the end token */
+  size_t token_count;
+  double log_weight; /* -1e300 for a weight of 0 */
+  double log_probability;
+  int32_t valid;
+  const char* report; /* JSON: "report" of docs/sampling.md */
+  size_t report_length;
+} pawl_sample;
+/* Threads: any. */
+PAWL_API void pawl_sample_init(pawl_sample* sample, size_t struct_size);
+
+/* 0 ends the run. `sample` lives until it returns. */
+typedef int (*pawl_on_sample)(void* context, const pawl_sample* sample);
+
+typedef struct pawl_sampler_options {
+  size_t struct_size;
+  int32_t sampler;
+  int32_t fidelity; /* not PAWL_FIDELITY_NONE: picks the sampler */
+  int32_t n;
+  int32_t particles;
+  double temperature;
+  uint64_t seed;
+  int32_t max_tokens;
+  const pawl_check* const* checks;
+  size_t check_count;
+  int32_t estimator;
+  int32_t max_rejects;
+  int32_t accepts;
+  int32_t resampling;
+  double ess_threshold;
+  const pawl_critic* critic; /* NULL: none */
+  int32_t attempts;
+  int32_t lookahead;
+  int32_t batch;
+  pawl_engine* proposal; /* NULL: none; nothing else may use it meanwhile */
+  /* Called in the order of the outputs, on the thread of the call. NULL: nobody is told. */
+  pawl_on_sample on_sample;
+  void* on_sample_context;
+} pawl_sampler_options;
+/* Threads: any. */
+PAWL_API void pawl_sampler_options_init(pawl_sampler_options* options, size_t struct_size);
+
+typedef struct pawl_samples pawl_samples;
+/* grammar: NULL for none, else of the engine's vocabulary. options: NULL for the defaults.
+ * Threads: alone. */
+PAWL_API pawl_status pawl_engine_sample(pawl_engine* engine, const pawl_prompt* prompt,
+                                        const pawl_grammar* grammar,
+                                        const pawl_sampler_options* options, pawl_samples** samples,
+                                        pawl_error** error);
+/* 0 for NULL. Threads: any. */
+PAWL_API size_t pawl_samples_count(const pawl_samples* samples);
+/* PAWL_BAD_ARGUMENT when there is no such output. Threads: any. */
+PAWL_API pawl_status pawl_samples_get(const pawl_samples* samples, size_t index,
+                                      pawl_sample* sample);
+PAWL_API void pawl_samples_free(pawl_samples* samples);
+
+/* *sum becomes the model's log-probability of the tokens behind the prompt at this temperature,
+ * without a mask; each[i] (or NULL) that of token i behind those before it. Threads: alone. */
+PAWL_API pawl_status pawl_engine_score(pawl_engine* engine, const pawl_prompt* prompt,
+                                       const int32_t* tokens, size_t count, double temperature,
+                                       double* sum, double* each, pawl_error** error);
+
 #ifdef __cplusplus
 } /* extern "C" */
 #endif

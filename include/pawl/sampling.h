@@ -36,6 +36,7 @@
 #include <vector>
 
 #include "pawl/check.h"
+#include "pawl/export.h"
 #include "pawl/vocabulary.h"
 
 namespace pawl {
@@ -121,6 +122,9 @@ struct SamplerOptions {
 
   // Called in the order of the outputs as soon as they are there; false ends the run.
   std::function<bool(const WeightedOutput&)> on_output = {};
+  // false: on_output alone gets them, and SamplerResult::outputs stays empty, however many they
+  // are.
+  bool keep_outputs = true;
 };
 
 struct SamplerResult {
@@ -129,6 +133,13 @@ struct SamplerResult {
   int64_t model_calls = 0, model_rows = 0;
   int64_t trie_nodes = 0, trie_bytes = 0;
 };
+
+// An output as a line of `pawl generate --json-lines`, without the line feed: "text", "tokens",
+// "log_weight", "log_probability", "report" (docs/sampling.md). `asked`: SamplerOptions::fidelity.
+PAWL_EXPORT std::string OutputJson(const WeightedOutput& output,
+                                   std::optional<Fidelity> asked = std::nullopt);
+PAWL_EXPORT std::string ReportJson(const SamplerReport& report,
+                                   std::optional<Fidelity> asked = std::nullopt);
 
 }  // namespace pawl
 

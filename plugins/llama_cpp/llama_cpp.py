@@ -83,7 +83,8 @@ class LogitsProcessor:
         self._seen = tokens
         if self.matcher.terminated:
             return scores
-        self.matcher.fill_mask(self._row)
+        if not self.matcher.fill_mask(self._row):
+            raise RuntimeError("no token fits the constraint here")
         if self._max_tokens is not None:
             self._close(self._max_tokens - (len(tokens) - self._begin))
         row = np.full((1, pawl.mask_words(scores.shape[-1])), 0, dtype=np.int32)

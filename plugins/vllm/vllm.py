@@ -149,7 +149,22 @@ def _backend_class() -> type:
             filler = self.all_threads if len(matchers) >= 128 else self.one_thread
             if self._tensor is not bitmask:  # a view is made once: it costs more than a row
                 self._tensor, self._view = bitmask, bitmask.numpy()
-            filler.fill_drafts(matchers, drafts, self._view, rows)
+            fits = filler.fill_drafts(matchers, drafts, self._view, rows)
+            if fits and min(fits) < 0:
+                self._end_stuck(matchers, drafts, rows, fits)
+
+        def _end_stuck(self, matchers: List[Any], drafts: List[Any], rows: List[int],
+                       fits: List[int]) -> None:
+            """A row without a token would break the sampler for everybody. Such a request may only
+            take an end token, which its grammar then refuses: it ends with an error, alone."""
+            for matcher, draft, first, fit in zip(matchers, drafts, rows, fits):
+                if fit >= 0:
+                    continue
+                for row in range(first, first + len(draft) + 1):
+                    if not self._view[row].any():
+                        for token in matcher.grammar.end_tokens:
+                            bit = 1 << (token & 31)
+                            self._view[row, token >> 5] |= bit - (1 << 32) if bit >> 31 else bit
 
         def destroy(self) -> None:
             del self.compiler, self.one_thread, self.all_threads

@@ -73,6 +73,7 @@ void BindVocabulary(nb::module_& module);
 void BindCompiler(nb::module_& module);
 void BindMatcher(nb::module_& module);
 void BindEngine(nb::module_& module);
+void BindSampling(nb::module_& module);
 
 }  // namespace pawl::python
 

@@ -116,11 +116,17 @@ struct Draft {
   const Matcher* matcher;
   std::vector<TokenId> path;  // kNoToken, then the draft
   int64_t first = 0;
-  size_t accepted = 0;
+  int64_t accepted = 0;
+  bool stuck = false;  // a row has no token though the output has not ended
 };
 
 bool AllZero(std::span<const uint32_t> row) {
   return std::all_of(row.begin(), row.end(), [](uint32_t word) { return word == 0; });
+}
+
+bool TerminatedAfter(Matcher matcher, std::span<const TokenId> tokens) {
+  for (TokenId token : tokens) matcher.Accept(token);
+  return matcher.terminated();
 }
 
 // Row j is what may come after the first j draft tokens. Behind a refused token the last row that
@@ -139,16 +145,21 @@ void FillDraft(Draft& draft, const MaskRows& rows) {
     if (i > 0 && accepted[i] == 0) {
       const auto last = rows.Row(draft.first + static_cast<int64_t>(i) - 1, vocabulary);
       std::copy(last.begin(), last.end(), row.begin());
+      continue;
+    }
+    draft.accepted = static_cast<int64_t>(i);
+    if (!AllZero(row)) continue;
+    if (TerminatedAfter(*draft.matcher, std::span(draft.path).subspan(1, i))) {
+      std::fill(row.begin(), row.end(), ~uint32_t{0});
     } else {
-      draft.accepted = i;
-      if (AllZero(row)) std::fill(row.begin(), row.end(), ~uint32_t{0});
+      draft.stuck = true;
     }
   }
 }
 
-std::vector<size_t> FillDrafts(const BatchFiller& filler, nb::sequence matchers,
-                               nb::sequence drafts, nb::handle array,
-                               std::optional<std::vector<int64_t>> first_rows) {
+std::vector<int64_t> FillDrafts(const BatchFiller& filler, nb::sequence matchers,
+                                nb::sequence drafts, nb::handle array,
+                                std::optional<std::vector<int64_t>> first_rows) {
   const MaskRows rows(array);
   const size_t count = nb::len(matchers);
   if (nb::len(drafts) != count || (first_rows && first_rows->size() != count)) {
@@ -182,16 +193,20 @@ std::vector<size_t> FillDrafts(const BatchFiller& filler, nb::sequence matchers,
     work.push_back(std::move(draft));
   }
   nb::gil_scoped_release release;
-  filler.Fill(plain);
-  for (const BatchFiller::Row& row : plain) {
-    if (row.matcher->terminated()) {
-      std::fill(row.words.begin(), row.words.end(), ~uint32_t{0});
-    }
-  }
-  std::vector<size_t> accepted;
+  const bool look = filler.Fill(plain) > 0;  // some row has no token
+  std::vector<int64_t> accepted;
   for (Draft& draft : work) {
-    if (draft.path.size() > 1) FillDraft(draft, rows);
-    accepted.push_back(draft.accepted);
+    if (draft.path.size() > 1) {
+      FillDraft(draft, rows);
+    } else if (look) {
+      const auto row = rows.Row(draft.first, draft.matcher->grammar().vocabulary());
+      if (draft.matcher->terminated()) {
+        std::fill(row.begin(), row.end(), ~uint32_t{0});
+      } else {
+        draft.stuck = AllZero(row);
+      }
+    }
+    accepted.push_back(draft.stuck ? -1 - draft.accepted : draft.accepted);
   }
   return accepted;
 }

@@ -42,4 +42,5 @@ NB_MODULE(_pawl, module) {
   pawl::python::BindCompiler(module);
   pawl::python::BindMatcher(module);
   pawl::python::BindEngine(module);
+  pawl::python::BindSampling(module);
 }

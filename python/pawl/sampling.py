@@ -2,21 +2,23 @@
 
     from pawl import sampling
 
+    model = sampling.Model("models/tiny-extract")
+
     def check(text, tokens, ended):
         if "!" in text:
             return "dead"                       # no way to go on makes it valid
-        return "accept"                         # or "live", "unknown"
+        return "accept"                         # or "live", "unknown"; True is "accept", False "dead"
 
-    outputs = sampling.generate("Once ", sampler="smc", n=20, particles=5, check=check,
-                                regex="[a-z !]{3,40}", max_tokens=50)
+    outputs = model.generate("Once ", sampler="smc", n=20, particles=5, check=check,
+                             regex="[a-z !]{3,40}", max_tokens=50)
     for output in outputs:
         use(output.text, output.log_weight)
 
-    sampling.score("Once ", tokens=outputs[0].tokens) == outputs[0].log_probability
+    model.score("Once ", tokens=outputs[0].tokens) == outputs[0].log_probability
 
-The model runs in the `pawl` command, which has to be installed; `command` says where it is. The options are those of
-`pawl generate`, with underscores for hyphens; docs/sampling.md tells what they mean and what comes back. A check runs in
-this process, one question at a time. An exception in it ends the run and is raised here.
+The options are those of `pawl generate --sampler` and `pawl score`, with underscores for hyphens; docs/sampling.md
+tells what they mean and what comes back. The model runs in this process, without the interpreter lock. Checks are
+called from several threads, each with the lock. An exception in one ends the run and is raised here.
 """
 
 from __future__ import annotations
@@ -24,36 +26,27 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import shlex
-import socket
-import subprocess
-import sys
-import tempfile
-import threading
-from typing import Any, Callable, Optional, Sequence, Union
+from typing import Any, Callable, Iterable, Optional, Sequence, Union
 
-__all__ = ["WeightedOutput", "generate", "score"]
+from . import _pawl
+from ._compiler import Compiler, schema_text
+from ._errors import PawlError
+from ._paths import shipped_model
 
-#: (text, tokens, ended) -> "dead", "live", "accept" or "unknown"
-CheckFunction = Callable[[str, "list[int]", bool], str]
+__all__ = ["Check", "Model", "WeightedOutput", "generate", "score"]
 
-_VERDICTS = ("dead", "live", "accept", "unknown")
+#: (text, tokens, ended) -> "dead", "live", "accept" or "unknown", or a bool
+CheckFunction = Callable[[str, "list[int]", bool], Union[str, bool]]
+#: The same arguments -> a natural logarithm, -inf for what must not be
+CriticFunction = Callable[[str, "list[int]", bool], float]
 
-# What the command runs as the check: lines go through to the socket and back.
-_RELAY = """
-import socket, sys
-s = socket.socket(socket.AF_UNIX)
-s.connect(sys.argv[1])
-f = s.makefile("rwb")
-for line in sys.stdin.buffer:
-    f.write(line)
-    f.flush()
-    answer = f.readline()
-    if not answer:
-        break
-    sys.stdout.buffer.write(answer)
-    sys.stdout.buffer.flush()
-"""
+_DTYPES = ("stored", "fp32", "bf16", "fp16", "int8", "int4")
+_LANGUAGES = (".ebnf", ".gbnf", ".lark")
+_KEPT_GRAMMARS = 8
+
+#: A check that is made once and used in several calls: samplers that learn know it again.
+#: Check.from_function(function, granularity), Check.from_grammar(grammar, granularity), Model.check_of(spec).
+Check = _pawl.Check
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,109 +60,157 @@ class WeightedOutput:
     report: "dict[str, Any]"
 
 
-class _Server:
-    """Answers questions to a function that come through a socket."""
-
-    def __init__(self, function: CheckFunction, folder: str, name: str) -> None:
-        self.path = os.path.join(folder, name)
-        self.error: Optional[BaseException] = None
-        self._function = function
-        self._lock = threading.Lock()
-        self._socket = socket.socket(socket.AF_UNIX)
-        self._socket.bind(self.path)
-        self._socket.listen()
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def command(self) -> str:
-        return " ".join(shlex.quote(word) for word in (sys.executable, "-c", _RELAY, self.path))
-
-    def close(self) -> None:
-        self._socket.close()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                connection, _ = self._socket.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
-
-    def _serve(self, connection: socket.socket) -> None:
-        with connection, connection.makefile("rwb") as file:
-            for line in file:
-                question = json.loads(line)
-                try:
-                    with self._lock:
-                        if self.error is not None:
-                            return
-                        verdict = self._function(question["text"], question["tokens"], question["ended"])
-                        if verdict not in _VERDICTS:
-                            raise ValueError(f"a check answers one of {_VERDICTS}, not {verdict!r}")
-                except BaseException as error:  # pylint: disable=broad-except
-                    self.error = error
-                    return
-                file.write(json.dumps({"id": question["id"], "verdict": verdict}).encode() + b"\n")
-                file.flush()
+def _output(native: "tuple[bytes, list[int], float, float, str]") -> WeightedOutput:
+    text, tokens, log_weight, log_probability, report = native
+    return WeightedOutput(text.decode(errors="replace"), tokens, log_weight, log_probability, json.loads(report))
 
 
-def _arguments(options: "dict[str, Any]") -> "list[str]":
-    arguments = []
-    for name, value in options.items():
-        if value is None or value is False:
-            continue
-        option = "--" + name.replace("_", "-")
-        values = value if isinstance(value, (list, tuple)) else [value]
-        for one in values:
-            arguments += [option] if one is True else [option, str(one)]
-    return arguments
+class Model:
+    """A model folder or GGUF file; without a path the model that ships. Its methods run one at a time: use a Model of
+    its own for each thread.
+
+    `oracle_bytes`: memory for what asap, ars and cars learn about prompts, which later calls with the same prompt,
+    constraint, check objects, temperature and max_tokens go on from.
+    """
+
+    def __init__(self, path: "Union[None, os.PathLike[str], str]" = None, *, threads: int = 0, dtype: str = "stored",
+                 oracle_bytes: int = 256 << 20) -> None:
+        if dtype not in _DTYPES:
+            raise PawlError("invalid", f"must be one of {', '.join(_DTYPES)}, not {dtype!r}", "dtype")
+        self._native = _pawl.SamplingEngine(os.fspath(path or shipped_model()), threads, _DTYPES.index(dtype),
+                                            oracle_bytes)
+        self.vocabulary = self._native.vocabulary
+        self._grammars: "dict[tuple[str, Any], _pawl.Grammar]" = {}
+
+    def encode(self, text: str) -> "list[int]":
+        """The text as the tokenizer spells it, with nothing before or behind it."""
+        return self._native.encode(text)
+
+    def check_of(self, spec: str, *, check_timeout: float = 5) -> Check:
+        """KIND:VALUE or KIND@GRANULARITY:VALUE, as `pawl generate --check` takes it."""
+        return self._native.check_of(spec, check_timeout)
+
+    def _grammar(self, regex: Optional[str], schema: Any, choice: "Optional[Iterable[str]]",
+                 grammar: "Union[None, _pawl.Grammar, os.PathLike[str], str]") -> Optional[_pawl.Grammar]:
+        if sum(one is not None for one in (regex, schema, choice, grammar)) > 1:
+            raise PawlError("invalid", "at most one of regex, schema, choice and grammar can be given")
+        if isinstance(grammar, _pawl.Grammar):
+            return grammar
+        if regex is not None:
+            kind, text = "regex", regex
+        elif choice is not None:
+            kind, text = "choice", json.dumps(list(choice))
+        elif schema is not None:
+            kind = "schema"
+            text = _text_of(schema) if isinstance(schema, (str, os.PathLike)) else schema_text(schema)
+        elif grammar is not None:
+            extension = os.path.splitext(os.fspath(grammar))[1]
+            if extension not in _LANGUAGES:
+                raise PawlError("invalid", f"its name does not end in one of {', '.join(_LANGUAGES)}",
+                                os.fspath(grammar))
+            kind, text = extension[1:], _text_of(grammar)
+        else:
+            return None
+        # The same grammar is one object, by which the engine knows what it has learnt.
+        known = self._grammars.pop((kind, text), None)
+        if known is None:
+            compiler = Compiler(self.vocabulary)
+            known = (compiler.regex(text) if kind == "regex" else compiler.choice(json.loads(text)) if kind == "choice"
+                     else compiler.json_schema(text) if kind == "schema" else compiler.grammar(text, kind))
+        self._grammars[(kind, text)] = known
+        while len(self._grammars) > _KEPT_GRAMMARS:
+            del self._grammars[next(iter(self._grammars))]
+        return known
+
+    def _check(self, one: "Union[Check, str, CheckFunction]", granularity: str, check_timeout: float) -> Check:
+        if isinstance(one, Check):
+            return one
+        if isinstance(one, str):
+            return self._native.check_of(one, check_timeout)
+        return Check.from_function(one, granularity)
+
+    def generate(self, prompt: "Union[None, str, Sequence[int]]" = None, *, messages: Any = None,
+                 special: bool = False, regex: Optional[str] = None, schema: Any = None,
+                 choice: "Optional[Iterable[str]]" = None,
+                 grammar: "Union[None, _pawl.Grammar, os.PathLike[str], str]" = None,
+                 sampler: Optional[str] = None, fidelity: Optional[str] = None, n: int = 1, particles: int = 5,
+                 temperature: float = 1, seed: int = 0, max_tokens: int = 512,
+                 check: "Union[None, Check, str, CheckFunction, Sequence[Union[Check, str, CheckFunction]]]" = None,
+                 granularity: str = "token", check_timeout: float = 5,
+                 critic: "Union[None, str, CriticFunction]" = None, estimator: str = "recursive",
+                 max_rejects: int = 0, accepts: int = 2, resampling: str = "stratified",
+                 ess_threshold: float = 0.5, attempts: int = 0, lookahead: int = 8, batch: int = 32,
+                 proposal: "Optional[Model]" = None,
+                 on_output: "Optional[Callable[[WeightedOutput], Optional[bool]]]" = None) -> "list[WeightedOutput]":
+        """What `pawl generate --sampler` writes.
+
+        `prompt` is a text or token ids; `messages` in its place are a list of {"role", "content"} for the model's chat
+        template. `schema` is a dict, a type, or the path of a file; `grammar` the path of a file or a pawl.Grammar
+        for this model's vocabulary. A check is a function, asked at `granularity`, or what Check or check_of made, or
+        a text for check_of; several in a list. `on_output` is told of each output as soon as it is there; False from
+        it ends the run.
+        """
+        if sampler is not None and fidelity is not None:
+            raise PawlError("invalid", "picks the sampler, so it cannot be given with a sampler", "fidelity")
+        options = dict(n=n, particles=particles, temperature=temperature, seed=seed, max_tokens=max_tokens,
+                       estimator=estimator, max_rejects=max_rejects, accepts=accepts, resampling=resampling,
+                       ess_threshold=ess_threshold, attempts=attempts, lookahead=lookahead, batch=batch)
+        if fidelity is not None:
+            options["fidelity"] = fidelity
+        else:
+            options["sampler"] = sampler or "smc"
+        checks = [] if check is None else list(check) if isinstance(check, (list, tuple)) else [check]
+        made = [self._check(one, granularity, check_timeout) for one in checks]
+        tell = None if on_output is None else lambda native: on_output(_output(native))
+        outputs = self._native.sample(*_prompt(prompt, messages), special,
+                                      self._grammar(regex, schema, choice, grammar), options, made, critic,
+                                      None if proposal is None else proposal._native, tell)
+        return [_output(native) for native in outputs]
+
+    def score_each(self, prompt: "Union[None, str, Sequence[int]]" = None, *, messages: Any = None,
+                   special: bool = False, text: Optional[str] = None, tokens: "Optional[Sequence[int]]" = None,
+                   temperature: float = 1, end: bool = False) -> "list[float]":
+        """The log-probability of each token of `tokens`, or of `text` as the tokenizer spells it, behind the prompt.
+        `end`: and of the end token behind them."""
+        if (text is None) == (tokens is None):
+            raise PawlError("invalid", "one of text and tokens is wanted")
+        ids = self.encode(text) if tokens is None else list(tokens)
+        if end:
+            if not self.vocabulary.end_tokens:
+                raise PawlError("invalid", "the model has no end token", "end")
+            ids.append(self.vocabulary.end_tokens[0])
+        return self._native.score(*_prompt(prompt, messages), special, ids, temperature)
+
+    def score(self, prompt: "Union[None, str, Sequence[int]]" = None, **options: Any) -> float:
+        """What `pawl score` prints: the sum of score_each."""
+        return sum(self.score_each(prompt, **options))
 
 
-def _run(command: "Sequence[str]") -> str:
-    done = subprocess.run(command, capture_output=True, check=False)
-    # 1: no output became valid; the lines tell.
-    if done.returncode not in (0, 1):
-        raise RuntimeError(done.stderr.decode(errors="replace").strip())
-    return done.stdout.decode()
+def _text_of(path: "os.PathLike[str] | str") -> str:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except OSError as error:
+        raise PawlError("io", f"cannot read: {error.strerror}", os.fspath(path)) from None
 
 
-def generate(prompt: str, *, command: str = "pawl", sampler: Optional[str] = None,
-             fidelity: Optional[str] = None,
-             check: Union[None, str, CheckFunction, "Sequence[Union[str, CheckFunction]]"] = None,
-             granularity: str = "token", **options: Any) -> "list[WeightedOutput]":
-    """The outputs of `pawl generate`. A check is a function, or a SPEC as the command takes it."""
-    if sampler is None and fidelity is None:
-        sampler = "smc"
-    checks = [] if check is None else list(check) if isinstance(check, (list, tuple)) else [check]
-    with tempfile.TemporaryDirectory() as folder:
-        servers = []
-        specs = []
-        for i, one in enumerate(checks):
-            if callable(one):
-                server = _Server(one, folder, f"check{i}")
-                servers.append(server)
-                specs.append(f"program@{granularity}:{server.command()}")
-            else:
-                specs.append(one)
-        try:
-            lines = _run([command, "generate", "--prompt", prompt, "--json-lines"] +
-                         _arguments({"sampler": sampler, "fidelity": fidelity, "check": specs, **options}))
-        except RuntimeError:
-            for server in servers:
-                if server.error is not None:
-                    raise server.error from None
-            raise
-        finally:
-            for server in servers:
-                server.close()
-        for server in servers:
-            if server.error is not None:
-                raise server.error
-    return [WeightedOutput(**json.loads(line)) for line in lines.splitlines()]
+def _prompt(prompt: "Union[None, str, Sequence[int]]", messages: Any) -> "tuple[Any, bool]":
+    if (prompt is None) == (messages is None):
+        raise PawlError("invalid", "one of prompt and messages is wanted")
+    if messages is not None:
+        return messages if isinstance(messages, str) else json.dumps(messages), True
+    return prompt if isinstance(prompt, (str, bytes)) else list(prompt), False
 
 
-def score(prompt: str, *, text: Optional[str] = None, tokens: "Optional[Sequence[int]]" = None,
-          command: str = "pawl", **options: Any) -> float:
-    """The log-probability of tokens, or of a text as the tokenizer spells it."""
-    ids = None if tokens is None else json.dumps(list(tokens))
-    return float(_run([command, "score", "--prompt", prompt] +
-                      _arguments({"text": text, "tokens": ids, **options})))
+def generate(prompt: "Union[None, str, Sequence[int]]" = None, *,
+             model: "Union[None, Model, os.PathLike[str], str]" = None,
+             **options: Any) -> "list[WeightedOutput]":
+    """Model(model).generate(prompt, ...); a Model is used as it is."""
+    return (model if isinstance(model, Model) else Model(model)).generate(prompt, **options)
+
+
+def score(prompt: "Union[None, str, Sequence[int]]" = None, *,
+          model: "Union[None, Model, os.PathLike[str], str]" = None,
+          **options: Any) -> float:
+    """Model(model).score(prompt, ...); a Model is used as it is."""
+    return (model if isinstance(model, Model) else Model(model)).score(prompt, **options)

@@ -7,17 +7,15 @@
 #include <utility>
 
 #include "src/base/utf8.h"
-#include "src/cli/chat.h"
 #include "src/cli/command.h"
 #include "src/cli/describe.h"
 #include "src/cli/draft_flags.h"
-#include "src/cli/engine.h"
 #include "src/cli/gaps.h"
 #include "src/cli/options.h"
+#include "src/cli/prompted_model.h"
 #include "src/cli/report.h"
 #include "src/cli/sampler_flags.h"
 #include "src/decode/session.h"
-#include "src/engine/prompt.h"
 
 namespace pawl::cli {
 namespace {
@@ -28,14 +26,7 @@ struct Flags {
   GrammarFlags grammar{LayoutFlags::ForWriting()};
   SamplingFlags sampling{512};
   SamplerFlags sampler;
-  std::string model;
-  std::optional<std::string> prompt;
-  std::string prompt_file;
-  ChatFlags chat;
-  int threads = 0;
-  std::string dtype = "stored";
-  DeviceFlags device;
-  bool special = false;
+  PromptedModelFlags model;
   bool no_skip_forced = false;
   bool captures = false;
   bool stats = false;
@@ -92,7 +83,7 @@ int Generate(const Flags& flags) {
     return Fail(kName, Error{ErrorCode::kUnsupported, "cannot be used with --captures and --gap",
                              "--sampler"});
   }
-  if (Status status = flags.chat.Check(); !status.ok()) return Fail(kName, status.error());
+  if (Status status = flags.model.Check(); !status.ok()) return Fail(kName, status.error());
   if (Status status = flags.drafts.Check(); !status.ok()) return Fail(kName, status.error());
   if (flags.sampler.any() && (flags.drafts.options.sources != "off" || !flags.stats_json.empty())) {
     return Fail(kName, Error{ErrorCode::kUnsupported,
@@ -107,32 +98,12 @@ int Generate(const Flags& flags) {
     return Fail(kName, Error{ErrorCode::kInvalid, "speaks of one output, but --gap makes several",
                              "--captures"});
   }
-  std::string prompt;
-  if (flags.chat.has_messages()) {
-    // The messages are read with the template.
-  } else if (flags.prompt.has_value()) {
-    prompt = *flags.prompt;
-  } else {
-    Result<std::string> read = ReadInput(flags.prompt_file.empty() ? "-" : flags.prompt_file);
-    if (!read.ok()) return Fail(kName, read.error());
-    prompt = *std::move(read);
-  }
-  if (Status status = CheckUtf8(prompt); !status.ok()) {
-    return Fail(kName, InFile("the prompt", status.error()));
-  }
-  Result<std::string> folder = FindModelFolder(flags.model);
-  if (!folder.ok()) return Fail(kName, folder.error());
-  Result<Text> text = LoadText(kName, *folder);
-  if (!text.ok()) return Fail(kName, text.error());
-  std::vector<TokenId> chat_tokens;
-  if (flags.chat.any()) {
-    Result<ChatPrompt> chat = flags.chat.Render(*folder, *text->tokenizer, prompt);
-    if (!chat.ok()) return Fail(kName, chat.error());
-    chat_tokens = std::move(chat->tokens);
-  }
+  Result<Prompted> prompted = flags.model.Load(kName);
+  if (!prompted.ok()) return Fail(kName, prompted.error());
+  const Text& text = prompted->text;
   std::optional<Gaps> gaps;
   if (flags.grammar.any()) {
-    Result<Gaps> created = Gaps::Create(flags.grammar, text->vocabulary);
+    Result<Gaps> created = Gaps::Create(flags.grammar, text.vocabulary);
     if (!created.ok()) return Fail(kName, created.error());
     flags.grammar.NoteAnnotations(kName, created->grammar());
     gaps = *std::move(created);
@@ -141,30 +112,17 @@ int Generate(const Flags& flags) {
   if (flags.captures && (!gaps || !gaps->grammar().has_captures())) {
     return Fail(kName, Error{ErrorCode::kInvalid, "needs a grammar with captures", "--captures"});
   }
-  Result<PromptTemplate> layout = LoadPromptTemplate(*folder, *text->tokenizer);
-  if (!layout.ok()) return Fail(kName, layout.error());
-  Result<std::unique_ptr<Model>> model =
-      LoadWeights(kName, *folder, flags.threads, flags.dtype, flags.device);
+  const Result<std::unique_ptr<Model>> model = flags.model.LoadWeightsOf(kName, *prompted);
   if (!model.ok()) return Fail(kName, model.error());
-  if (Status status =
-          CheckBos(*layout, *text->tokenizer, (*model)->info().vocabulary_size, *folder);
-      !status.ok()) {
-    return Fail(kName, status.error());
-  }
-
-  // A chat template writes the beginning itself.
-  std::vector<TokenId> tokens = flags.chat.any()
-                                    ? std::move(chat_tokens)
-                                    : EncodeText(*text->tokenizer, *layout, prompt, flags.special);
 
   if (flags.sampler.any()) {
-    return flags.sampler.Run(
-        kName, {*folder, *text, **model, tokens, gaps ? &gaps->grammar() : nullptr, flags.grammar,
-                flags.sampling, flags.threads, flags.stats});
+    return flags.sampler.Run(kName, {prompted->folder, text, **model, prompted->tokens,
+                                     gaps ? &gaps->grammar() : nullptr, flags.grammar,
+                                     flags.sampling, flags.model.threads, flags.stats});
   }
-  Result<std::shared_ptr<Drafter>> drafter = flags.drafts.Make(*text, **model);
+  Result<std::shared_ptr<Drafter>> drafter = flags.drafts.Make(text, **model);
   if (!drafter.ok()) return Fail(kName, drafter.error());
-  Session session(**model, text->vocabulary, EncoderOf(*text), *drafter);
+  Session session(**model, text.vocabulary, EncoderOf(text), *drafter);
   Stream stream;
   GenerateOptions options;
   options.sampling = flags.sampling.params;
@@ -180,8 +138,8 @@ int Generate(const Flags& flags) {
   GenerationStats stats;
   for (bool more = true; more;) {
     if (gaps) options.sampling.seed = gaps->SeedOf(flags.sampling.params.seed);
-    Result<Generation> output =
-        session.Generate(tokens, gaps ? MakeConstraint(gaps->grammar()) : nullptr, options);
+    Result<Generation> output = session.Generate(
+        prompted->tokens, gaps ? MakeConstraint(gaps->grammar()) : nullptr, options);
     if (!output.ok()) {
       return Fail(kName, AtOption(output.error(), "the prompt", flags.grammar.source()));
     }
@@ -202,8 +160,9 @@ int Generate(const Flags& flags) {
     if (!next.ok()) return Fail(kName, next.error());
     more = *next;
     // The model goes on behind what it wrote and the text that stands there.
+    std::vector<TokenId>& tokens = prompted->tokens;
     tokens.insert(tokens.end(), output->tokens.begin(), output->tokens.end());
-    const std::vector<TokenId> behind = text->tokenizer->Encode(gaps->text_behind());
+    const std::vector<TokenId> behind = text.tokenizer->Encode(gaps->text_behind());
     tokens.insert(tokens.end(), behind.begin(), behind.end());
   }
   if (several) Print(OutputsLine(outputs));
@@ -225,34 +184,12 @@ void AddGenerate(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand(kName, "Continue a prompt, under a constraint if one is given");
   const auto flags = std::make_shared<Flags>();
-  command
-      ->add_option("--model", flags->model,
-                   "Model folder or GGUF file (default: the model that ships)")
-      ->check(NotEmpty)
-      ->type_name("PATH");
-  auto* prompt = command->add_option("--prompt", flags->prompt, "The prompt")->type_name("TEXT");
-  auto* prompt_file = command
-                          ->add_option("--prompt-file", flags->prompt_file,
-                                       "File with the prompt; -: standard input")
-                          ->check(NotEmpty)
-                          ->type_name("FILE")
-                          ->excludes(prompt);
-  flags->chat.AddTo(command, {prompt, prompt_file});
+  flags->model.AddPromptTo(command);
   flags->grammar.AddAllTo(command);
   flags->grammar.combine.AddGapsTo(command);
   flags->sampling.AddTo(command);
   flags->sampler.AddTo(command);
-  command->add_option("--dtype", flags->dtype, "How weights are kept in memory")
-      ->check(CLI::IsMember(DtypeNames()))
-      ->type_name("TYPE")
-      ->capture_default_str();
-  flags->device.AddTo(command);
-  command->add_option("--threads", flags->threads, "Threads; 0: all cores")
-      ->transform(WholeNumber(0, 1024))
-      ->type_name("N")
-      ->capture_default_str();
-  command->add_flag("--special", flags->special,
-                    "Special tokens written out in the prompt become those tokens");
+  flags->model.AddModelTo(command);
   command->add_flag("--no-skip-forced", flags->no_skip_forced,
                     "Ask the model for every token, also where the text is forced (slower)");
   command->add_flag("--captures", flags->captures,

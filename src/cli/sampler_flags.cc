@@ -3,84 +3,34 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
-#include <cmath>
+#include <chrono>
 #include <cstdio>
+#include <span>
 #include <utility>
 
-#include "pawl/compiler.h"
+#include "pawl/check.h"
 #include "src/base/file.h"
-#include "src/base/json.h"
-#include "src/base/utf8.h"
 #include "src/cli/command.h"
+#include "src/decode/sampling/names.h"
 #include "src/decode/sampling/run.h"
 
 namespace pawl::cli {
 namespace {
 
-const std::vector<std::string> kSamplers = {"awrs", "smc", "asap", "cars",
-                                            "gcd",  "fvo", "rs",   "ars"};
-const std::vector<std::string> kFidelities = {"fast", "aligned", "exact"};
-const std::vector<std::string> kEstimators = {"two-loop", "recursive", "geometric"};
-const std::vector<std::string> kResamplings = {"stratified", "systematic", "multinomial",
-                                               "residual"};
-const std::vector<std::string> kGranularities = {"byte", "token", "line", "complete"};
 constexpr size_t kMostTrieBytes = size_t{1} << 30;
 
-size_t IndexOf(const std::vector<std::string>& names, const std::string& name) {
-  return static_cast<size_t>(std::find(names.begin(), names.end(), name) - names.begin());
+// For --help and the parser.
+template <typename Choice>
+std::vector<std::string> Names() {
+  const std::span<const char* const> names = OptionNames(Choice());
+  return {names.begin(), names.end()};
 }
 
 Error Invalid(std::string message, std::string place) {
   return Error{ErrorCode::kInvalid, std::move(message), std::move(place)};
-}
-
-std::string QuoteLossy(std::string_view text) {
-  if (FindInvalidUtf8(text) == std::string_view::npos) return json::Quote(text);
-  return json::Quote(EncodeCodepoints(DecodeCodepoints(text)));
-}
-
-// A number of JSON: no infinities.
-std::string Number(double value) {
-  if (std::isnan(value) || value < kZeroWeight) value = kZeroWeight;
-  if (value > -kZeroWeight) value = -kZeroWeight;
-  return fmt::format("{}", value);
-}
-
-std::string Line(const WeightedOutput& out, const std::string& fidelity) {
-  std::string tokens, removed;
-  for (const TokenId t : out.tokens) tokens += fmt::format("{}{}", tokens.empty() ? "" : ",", t);
-  for (const double r : out.report.removed) {
-    removed += fmt::format("{}{:.6g}", removed.empty() ? "" : ",", r);
-  }
-  const SamplerReport& r = out.report;
-  std::string report = fmt::format(
-      "\"sampler\":\"{}\",\"valid\":{},\"at_budget\":{},\"attempts\":{},\"evaluations\":{},"
-      "\"draws\":{},\"model_rows\":{},\"mask_surprise\":{},\"removed\":[{}]",
-      NameOf(r.sampler), r.valid, r.at_budget, r.attempts, r.evaluations, r.draws, r.model_rows,
-      Number(r.mask_surprise), removed);
-  if (r.sampler == SamplerKind::kSmc) {
-    report += fmt::format(",\"log_evidence\":{}", Number(r.log_evidence));
-  }
-  if (r.sampler == SamplerKind::kAligned || r.sampler == SamplerKind::kAdaptive ||
-      r.sampler == SamplerKind::kExact) {
-    report += fmt::format(",\"theta\":{},\"found\":{}", Number(r.theta), Number(r.found));
-  }
-  if (r.distance_at_most >= 0) {
-    report += fmt::format(",\"distance_at_most\":{}", Number(r.distance_at_most));
-  }
-  if (!fidelity.empty()) {
-    const char* reached = r.sampler == SamplerKind::kExact     ? "exact"
-                          : r.sampler == SamplerKind::kAligned ? "aligned"
-                                                               : "fast";
-    report += fmt::format(",\"fidelity\":{{\"asked\":\"{}\",\"reached\":\"{}\"}}", fidelity,
-                          r.valid ? reached : "none");
-  }
-  return fmt::format(
-      "{{\"text\":{},\"tokens\":[{}],\"log_weight\":{},\"log_probability\":{},\"report\":{{{}}}}}"
-      "\n",
-      QuoteLossy(out.text), tokens, Number(out.log_weight), Number(out.log_probability), report);
 }
 
 // All that a trie is of. Files count with what is in them.
@@ -140,14 +90,6 @@ bool Exists(const std::string& path) {
   return true;
 }
 
-ProgramCheckOptions ProgramOf(const std::string& command, double timeout, int processes) {
-  ProgramCheckOptions program;
-  program.command = {"/bin/sh", "-c", command};
-  program.time_limit = std::chrono::milliseconds(static_cast<int64_t>(timeout * 1000));
-  program.processes = processes;
-  return program;
-}
-
 // The place of an error of RunSampler as an option.
 Error AtSamplerOption(Error error, const std::string& grammar_source) {
   for (char& c : error.place) {
@@ -168,55 +110,19 @@ Error AtSamplerOption(Error error, const std::string& grammar_source) {
 
 }  // namespace
 
-Result<std::shared_ptr<const Check>> MakeCheckOf(
-    const std::string& spec, double timeout, int processes,
-    const std::shared_ptr<const Vocabulary>& vocabulary) {
-  const std::string place = "--check " + spec;
-  const size_t colon = spec.find(':');
-  if (colon == std::string::npos) {
-    return Invalid(
-        "is not KIND:VALUE or KIND@GRANULARITY:VALUE, with the kinds regex, schema, "
-        "grammar, program",
-        place);
-  }
-  std::string kind = spec.substr(0, colon);
-  const std::string value = spec.substr(colon + 1);
-  std::optional<CheckGranularity> granularity;
-  if (const size_t at = kind.find('@'); at != std::string::npos) {
-    const size_t index = IndexOf(kGranularities, kind.substr(at + 1));
-    if (index == kGranularities.size()) {
-      return Invalid("has another granularity than byte, token, line, complete", place);
-    }
-    granularity = static_cast<CheckGranularity>(index);
-    kind.resize(at);
-  }
-  if (kind == "program") {
-    ProgramCheckOptions program = ProgramOf(value, timeout, processes);
-    program.granularity = granularity.value_or(CheckGranularity::kToken);
-    Result<std::shared_ptr<const Check>> check = MakeProgramCheck(program);
-    if (!check.ok()) return InFile(place, check.error());
-    return check;
-  }
-  const Compiler compiler(vocabulary);
-  std::optional<Result<Grammar>> grammar;
-  if (kind == "regex") {
-    grammar = compiler.CompileRegex(value);
-  } else if (kind == "schema" || kind == "grammar") {
-    GrammarFlags file(LayoutFlags::ForReading());
-    (kind == "schema" ? file.schema_file : file.grammar_file) = value;
-    grammar = file.CompileWhole(vocabulary);
-  } else {
-    return Invalid("has another kind than regex, schema, grammar, program", place);
-  }
-  if (!grammar->ok()) return InFile("--check", grammar->error());
-  return MakeGrammarCheck(**grammar, granularity.value_or(CheckGranularity::kByte));
-}
-
 Result<std::vector<TokenId>> ParseTokenIds(std::string_view text, int size,
                                            const std::string& place) {
   std::vector<TokenId> ids;
-  for (size_t i = 0; i < text.size();) {
-    if (std::string_view(" ,\n\r\t[]").find(text[i]) != std::string_view::npos) {
+  constexpr std::string_view kBetween = " ,\n\r\t";
+  size_t first = text.find_first_not_of(kBetween);
+  const size_t last = text.find_last_not_of(kBetween);
+  if (first != std::string_view::npos && text[first] == '[') {
+    if (text[last] != ']') return Invalid("begins with '[' and does not end with ']'", place);
+    text = text.substr(0, last);
+    ++first;
+  }
+  for (size_t i = std::min(first, text.size()); i < text.size();) {
+    if (kBetween.find(text[i]) != std::string_view::npos) {
       ++i;
       continue;
     }
@@ -237,10 +143,10 @@ Result<std::vector<TokenId>> ParseTokenIds(std::string_view text, int size,
 void SamplerFlags::AddTo(CLI::App* command) {
   command_ = command;
   const char* group = "Sampling that keeps the model's distribution";
-  const auto named = [&](const char* name, std::string& value, const std::vector<std::string>& of,
+  const auto named = [&](const char* name, std::string& value, std::vector<std::string> of,
                          const char* help) {
     command->add_option(name, value, help)
-        ->check(CLI::IsMember(of))
+        ->check(CLI::IsMember(std::move(of)))
         ->type_name("NAME")
         ->group(group);
   };
@@ -251,9 +157,9 @@ void SamplerFlags::AddTo(CLI::App* command) {
         ->group(group)
         ->capture_default_str();
   };
-  named("--sampler", sampler, kSamplers,
+  named("--sampler", sampler, Names<SamplerKind>(),
         "Weighted outputs (awrs, smc, asap; gcd, fvo), or exact ones (cars; rs, ars)");
-  named("--fidelity", fidelity, kFidelities,
+  named("--fidelity", fidelity, Names<Fidelity>(),
         "How near the model's law: picks the sampler, and the report says what was reached");
   count("--n", n, 1, "With --sampler: outputs, one a line");
   count("--particles", particles, 1, "Of smc: the size of a population");
@@ -274,9 +180,9 @@ void SamplerFlags::AddTo(CLI::App* command) {
       ->check(NotEmpty)
       ->type_name("COMMAND")
       ->group(group);
-  named("--estimator", estimator, kEstimators, "How weights under checks are found");
+  named("--estimator", estimator, Names<Estimator>(), "How weights under checks are found");
   count("--max-rejects", max_rejects, 0, "Of a step under checks; 0: no limit");
-  named("--resampling", resampling, kResamplings, "Of smc");
+  named("--resampling", resampling, Names<Resampling>(), "Of smc");
   command
       ->add_option("--ess-threshold", ess_threshold,
                    "Of smc: resample below this share of the particles' effective number")
@@ -339,32 +245,38 @@ Status SamplerFlags::Check(const SamplingFlags& sampling) const {
 Result<SamplerOptions> SamplerFlags::Options(const Scene& scene) const {
   SamplerOptions options;
   if (!fidelity.empty()) {
-    options.fidelity = static_cast<Fidelity>(IndexOf(kFidelities, fidelity));
+    options.fidelity = *OptionOf<Fidelity>(fidelity);
   } else {
-    options.sampler = *SamplerNamed(sampler);
+    options.sampler = *OptionOf<SamplerKind>(sampler);
   }
   options.n = n;
   options.particles = particles;
-  options.temperature = command_->count("--temperature") > 0
-                            ? static_cast<double>(scene.sampling.params.temperature)
-                            : 1;
+  // As it was written: the other samplers have it as a float, which would make another law.
+  const CLI::Option* temperature = command_->get_option("--temperature");
+  options.temperature = temperature->count() > 0 ? temperature->as<double>() : 1;
   options.seed = scene.sampling.params.seed;
   options.max_tokens = scene.sampling.max_tokens;
-  options.estimator = static_cast<Estimator>(IndexOf(kEstimators, estimator));
-  options.resampling = static_cast<Resampling>(IndexOf(kResamplings, resampling));
+  options.estimator = *OptionOf<Estimator>(estimator);
+  options.resampling = *OptionOf<Resampling>(resampling);
   options.max_rejects = max_rejects;
   options.ess_threshold = ess_threshold;
   options.attempts = attempts;
   options.lookahead = lookahead;
   options.batch = batch;
-  const int processes = std::max(1, scene.model.info().threads);
+  const CheckSpecOptions programs = {
+      .time_limit = std::chrono::milliseconds(static_cast<int64_t>(check_timeout * 1000)),
+      .processes = std::max(1, scene.model.info().threads)};
   for (const std::string& spec : checks) {
-    auto check = MakeCheckOf(spec, check_timeout, processes, scene.text.vocabulary);
-    if (!check.ok()) return check.error();
+    auto check = MakeCheckOf(spec, scene.text.vocabulary, programs);
+    if (!check.ok()) {
+      Error error = check.error();
+      error.place = "--check " + error.place;
+      return error;
+    }
     options.checks.push_back(*std::move(check));
   }
   if (!critic.empty()) {
-    auto made = MakeProgramCritic(ProgramOf(critic, check_timeout, processes));
+    auto made = MakeProgramCritic(ShellProgram(critic, programs));
     if (!made.ok()) return InFile("--critic", made.error());
     options.critic = *std::move(made);
   }
@@ -380,6 +292,11 @@ int SamplerFlags::Run(const std::string& command, const Scene& scene) const {
     if (!loaded.ok()) return Fail(command, loaded.error());
     draft = *std::move(loaded);
   }
+  if (!trie_file.empty()) {
+    // Before the work whose result it is to hold.
+    if (Status status = CheckWritable(trie_file); !status.ok())
+      return Fail(command, status.error());
+  }
   OracleTrie trie({.max_bytes = kMostTrieBytes});
   std::string key;
   if (!trie_file.empty()) {
@@ -394,11 +311,15 @@ int SamplerFlags::Run(const std::string& command, const Scene& scene) const {
       trie = *std::move(loaded);
     }
   }
-  int valid = 0;
+  int lines = 0, valid = 0;
+  int64_t asked = 0;
+  options->keep_outputs = false;
   options->on_output = [&](const WeightedOutput& out) {
+    ++lines;
     valid += out.report.valid ? 1 : 0;
+    asked += out.report.evaluations;
     if (json_lines) {
-      Print(Line(out, fidelity));
+      Print(OutputJson(out, options->fidelity) + "\n");
     } else if (out.report.valid) {
       Print(out.text + "\n");
     }
@@ -422,14 +343,11 @@ int SamplerFlags::Run(const std::string& command, const Scene& scene) const {
     }
   }
   if (scene.stats) {
-    int64_t asked = 0;
-    for (const WeightedOutput& out : result->outputs) asked += out.report.evaluations;
     Note(command, fmt::format("{} outputs, {} valid; {} rows in {} calls of the model; {} "
                               "questions to checks; trie of {} nodes, {} bytes",
-                              result->outputs.size(), valid, result->model_rows,
-                              result->model_calls, asked, result->trie_nodes, result->trie_bytes));
+                              lines, valid, result->model_rows, result->model_calls, asked,
+                              result->trie_nodes, result->trie_bytes));
   }
-  const int lines = static_cast<int>(result->outputs.size());
   if (valid < lines) {
     Note(command, fmt::format("note: {} of {} outputs did not become valid and have weight 0",
                               lines - valid, lines));

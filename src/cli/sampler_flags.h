@@ -63,10 +63,6 @@ struct SamplerFlags {
   const CLI::App* command_ = nullptr;
 };
 
-// A SPEC of --check: KIND[@GRANULARITY]:VALUE.
-Result<std::shared_ptr<const Check>> MakeCheckOf(
-    const std::string& spec, double timeout, int processes,
-    const std::shared_ptr<const Vocabulary>& vocabulary);
 // Tokens written as text: ids with spaces, commas, or as a JSON array. Errors: kInvalid with
 // `place`.
 Result<std::vector<TokenId>> ParseTokenIds(std::string_view text, int size,

@@ -269,12 +269,16 @@ Status Engine::SaveDraftHistory() {
   return impl_->drafter == nullptr ? Status() : impl_->drafter->Save();
 }
 
-Result<SamplerResult> Engine::Sample(const EngineRequest& request, const SamplerOptions& options) {
+Result<SamplerResult> Engine::Sample(const EngineRequest& request, const SamplerOptions& options,
+                                     Engine* proposal) {
   Result<std::vector<TokenId>> prompt = PromptTokens(request);
   if (!prompt.ok()) return prompt.error();
   if (request.grammar.has_value() && &request.grammar->vocabulary() != impl_->vocabulary.get()) {
     return Error{ErrorCode::kInvalid,
                  "was compiled for another vocabulary than that of this engine", "grammar"};
+  }
+  if (proposal == this) {
+    return Error{ErrorCode::kInvalid, "is the model itself", "proposal"};
   }
   auto& tries = impl_->tries;
   const auto known = std::find_if(tries.begin(), tries.end(), [&](const KnownTrie& t) {
@@ -293,7 +297,7 @@ Result<SamplerResult> Engine::Sample(const EngineRequest& request, const Sampler
                            *std::move(prompt),
                            request.grammar ? MakeConstraint(*request.grammar) : nullptr,
                            pool,
-                           nullptr,
+                           proposal != nullptr ? proposal->impl_->model.get() : nullptr,
                            &tries.front().trie};
   Result<SamplerResult> result = RunSampler(input, options);
   size_t bytes = 0;

@@ -602,11 +602,183 @@ static void test_combined(void) {
   pawl_vocabulary_free(v);
 }
 
+/* ---- Engine ---- */
+
+static int asked = 0;
+static int32_t no_e(void* context, const pawl_check_question* question) {
+  ++*(int*)context;
+  for (size_t i = 0; i < question->text_length; ++i) {
+    if (question->text[i] == 'e') return PAWL_DEAD;
+  }
+  CHECK(question->struct_size >= sizeof *question);
+  return question->ended || question->text_length > 0 ? PAWL_ACCEPT : PAWL_LIVE;
+}
+static int32_t strange(void* context, const pawl_check_question* question) {
+  (void)context;
+  (void)question;
+  return 17;
+}
+static double by_length(void* context, const pawl_check_question* question) {
+  (void)context;
+  return -0.5 * (double)question->text_length;
+}
+static int two(void* context, const pawl_sample* sample) {
+  CHECK(sample->report_length > 0);
+  return ++*(int*)context < 2;
+}
+
+static void test_checks(pawl_engine* engine, const pawl_grammar* grammar) {
+  pawl_vocabulary* v = NULL;
+  CHECK(pawl_engine_vocabulary(engine, &v) == PAWL_OK);
+  pawl_check* check = NULL;
+  CHECK_FAILS(pawl_check_create(NULL, NULL, PAWL_CHECK_BYTE, &check, &error), PAWL_BAD_ARGUMENT,
+              "judge");
+  CHECK_FAILS(pawl_check_create(no_e, &asked, 4, &check, &error), PAWL_BAD_ARGUMENT, "granularity");
+  CHECK_FAILS(pawl_check_from_grammar(NULL, PAWL_CHECK_LINE, &check, &error), PAWL_BAD_ARGUMENT,
+              "grammar");
+  CHECK_FAILS(pawl_check_from_spec(v, "word:a", 6, 5, 1, &check, &error), PAWL_INVALID, "word:a");
+  CHECK_FAILS(pawl_check_from_spec(v, "regex:a", 7, 0, 1, &check, &error), PAWL_BAD_ARGUMENT,
+              "timeout");
+  CHECK(pawl_check_from_grammar(grammar, PAWL_CHECK_LINE, &check, NULL) == PAWL_OK);
+  pawl_check_free(check);
+  CHECK(pawl_check_from_spec(v, "regex:a", 7, 5, 1, &check, NULL) == PAWL_OK);
+  pawl_check_free(check);
+  pawl_check_free(NULL);
+  pawl_critic* critic = NULL;
+  CHECK_FAILS(pawl_critic_create(NULL, NULL, &critic, &error), PAWL_BAD_ARGUMENT, "score");
+  CHECK_FAILS(pawl_critic_from_command("", 0, 5, 1, &critic, &error), PAWL_BAD_ARGUMENT, "command");
+  CHECK(pawl_critic_from_command("cat", 3, 5, 1, &critic, NULL) == PAWL_OK);
+  pawl_critic_free(critic);
+  pawl_vocabulary_free(v);
+  CHECK(pawl_engine_vocabulary(NULL, &v) == PAWL_BAD_ARGUMENT);
+}
+
+static void test_samples(pawl_engine* engine, const pawl_grammar* grammar,
+                         const pawl_prompt* prompt) {
+  pawl_error* error = NULL;
+  pawl_sampler_options options;
+  pawl_sampler_options_init(&options, sizeof options);
+  CHECK(options.sampler == PAWL_SAMPLER_SMC && options.particles == 5 && options.temperature == 1);
+  pawl_check* check = NULL;
+  pawl_critic* critic = NULL;
+  CHECK(pawl_check_create(no_e, &asked, PAWL_CHECK_BYTE, &check, NULL) == PAWL_OK);
+  CHECK(pawl_critic_create(by_length, NULL, &critic, NULL) == PAWL_OK);
+  const pawl_check* const checks[] = {check};
+  options.n = 6;
+  options.max_tokens = 12;
+  options.checks = checks;
+  options.check_count = 1;
+  options.critic = critic;
+  pawl_samples* samples = NULL;
+  CHECK(pawl_engine_sample(engine, prompt, grammar, &options, &samples, &error) == PAWL_OK);
+  CHECK(pawl_samples_count(samples) == 6 && asked > 0);
+  pawl_sample sample;
+  pawl_sample_init(&sample, sizeof sample);
+  for (size_t i = 0; i < pawl_samples_count(samples); ++i) {
+    CHECK(pawl_samples_get(samples, i, &sample) == PAWL_OK);
+    CHECK(memchr(sample.text, 'e', sample.text_length) == NULL);
+    CHECK(sample.valid == (sample.log_weight > -1e300));
+    CHECK(sample.report_length > 2 && sample.report[0] == '{');
+    double sum = 1, each[64];
+    CHECK(sample.token_count <= 13);
+    CHECK(pawl_engine_score(engine, prompt, sample.tokens, sample.token_count, 1, &sum, each,
+                            NULL) == PAWL_OK);
+    CHECK(sum - sample.log_probability < 1e-4 && sample.log_probability - sum < 1e-4);
+  }
+  CHECK(pawl_samples_get(samples, 6, &sample) == PAWL_BAD_ARGUMENT);
+  pawl_samples_free(samples);
+  pawl_samples_free(NULL);
+
+  int told = 0;
+  options.critic = NULL;
+  options.sampler = PAWL_SAMPLER_AWRS;
+  options.on_sample = two;
+  options.on_sample_context = &told;
+  CHECK(pawl_engine_sample(engine, prompt, grammar, &options, &samples, &error) == PAWL_OK);
+  CHECK(pawl_samples_count(samples) == 2 && told == 2);
+  pawl_samples_free(samples);
+
+  options.n = 0;
+  CHECK_FAILS(pawl_engine_sample(engine, prompt, grammar, &options, &samples, &error), PAWL_INVALID,
+              "n");
+  options.n = 1;
+  options.sampler = 8;
+  CHECK_FAILS(pawl_engine_sample(engine, prompt, grammar, &options, &samples, &error),
+              PAWL_BAD_ARGUMENT, "sampler");
+  options.sampler = PAWL_SAMPLER_SMC;
+  options.proposal = engine;
+  CHECK_FAILS(pawl_engine_sample(engine, prompt, grammar, &options, &samples, &error), PAWL_INVALID,
+              "proposal");
+  CHECK_FAILS(pawl_engine_sample(engine, NULL, grammar, NULL, &samples, &error), PAWL_BAD_ARGUMENT,
+              "prompt");
+  pawl_check* odd = NULL;
+  CHECK(pawl_check_create(strange, NULL, PAWL_CHECK_TOKEN, &odd, NULL) == PAWL_OK);
+  const pawl_check* const odds[] = {odd};
+  pawl_sampler_options_init(&options, sizeof options);
+  options.checks = odds;
+  options.check_count = 1;
+  CHECK_FAILS(pawl_engine_sample(engine, prompt, grammar, &options, &samples, &error), PAWL_INVALID,
+              "check");
+  pawl_check_free(odd);
+  pawl_check_free(check);
+  pawl_critic_free(critic);
+}
+
+static void test_engine(const char* folder) {
+  pawl_error* error = NULL;
+  pawl_engine* engine = NULL;
+  CHECK_FAILS(pawl_engine_load("/no/such", 8, NULL, &engine, &error), PAWL_IO, "/no/such");
+  pawl_engine_options options;
+  pawl_engine_options_init(&options, sizeof options);
+  options.dtype = 99;
+  CHECK_FAILS(pawl_engine_load(folder, strlen(folder), &options, &engine, &error),
+              PAWL_BAD_ARGUMENT, "dtype");
+  pawl_engine_options_init(&options, sizeof options);
+  options.threads = 1;
+  if (pawl_engine_load(folder, strlen(folder), &options, &engine, &error) != PAWL_OK) {
+    fprintf(stderr, "%s\n", pawl_error_message(error));
+    ++failures;
+    return;
+  }
+  pawl_vocabulary* v = NULL;
+  pawl_compiler* compiler = NULL;
+  CHECK(pawl_engine_vocabulary(engine, &v) == PAWL_OK);
+  CHECK(pawl_compiler_create(v, NULL, &compiler, NULL) == PAWL_OK);
+  pawl_grammar* grammar = compile(compiler, "regex", "(yes|no), [a-z ]{1,8}");
+  pawl_prompt prompt;
+  pawl_prompt_init(&prompt, sizeof prompt);
+  prompt.text = "The answer is ";
+  prompt.text_length = strlen(prompt.text);
+  test_checks(engine, grammar);
+  test_samples(engine, grammar, &prompt);
+
+  int32_t tokens[8];
+  size_t count = 0;
+  double sum = 0, each[8];
+  CHECK(pawl_engine_encode(engine, "yes, it", 7, tokens, 8, &count) == PAWL_OK && count <= 8);
+  CHECK(pawl_engine_score(engine, &prompt, tokens, count, 1, &sum, each, &error) == PAWL_OK);
+  double total = 0;
+  for (size_t i = 0; i < count; ++i) total += each[i];
+  CHECK(sum < 0 && total - sum < 1e-9 && sum - total < 1e-9);
+  CHECK(pawl_engine_encode(engine, "yes, it", 7, NULL, 0, &count) == PAWL_OK && count > 1);
+  tokens[0] = -1;
+  CHECK_FAILS(pawl_engine_score(engine, &prompt, tokens, 1, 1, &sum, NULL, &error), PAWL_INVALID,
+              "tokens");
+  CHECK_FAILS(pawl_engine_score(NULL, &prompt, tokens, 1, 1, &sum, NULL, &error), PAWL_BAD_ARGUMENT,
+              "engine");
+  pawl_engine_free(NULL);
+  pawl_engine_free(engine);
+  pawl_grammar_free(grammar);
+  pawl_compiler_free(compiler);
+  pawl_vocabulary_free(v);
+}
+
 int main(int argc, char** argv) {
   test_versions_and_errors();
   test_vocabulary();
   if (argc > 1) test_tokenizer(argv[1]);
   if (argc > 1) test_prepare_steps(argv[1]);
+  if (argc > 1) test_engine(argv[1]);
   test_compiler_and_bytes();
   test_matcher();
   test_captures();

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "tests/cli/cli_test_util.h"
+#include "tests/source_dir.h"
 
 namespace pawl {
 namespace {
@@ -181,16 +183,54 @@ TEST(SamplerCommandTest, BadOptions) {
       {{"--sampler", "smc", "--top-k", "5"}, "--top-k: changes the model's distribution"},
       {{"--sampler", "smc", "--fidelity", "exact"}, "--fidelity: picks the sampler"},
       {{"--sampler", "smc", "--check", "a"}, "--check a: is not KIND:VALUE"},
-      {{"--sampler", "smc", "--check", "regex:("}, "--check: "},
+      {{"--sampler", "smc", "--check", "regex:("}, "--check regex:(: "},
       {{"--sampler", "smc", "--check", "regex@word:a"}, "has another granularity"},
       {{"--sampler", "smc", "--trie", "x"}, "--trie: is for asap"},
-      {{"--sampler", "smc", "--check", "program:exit 3"}, "ended without an answer ("}};
+      {{"--sampler", "smc", "--check", "program:exit 3"}, "exit 3: ended without an answer ("},
+      {{"--sampler", "smc", "--check", "program: "}, "--check program: : names no program"},
+      {{"--sampler", "asap", "--trie", "/no/such/folder/x"}, "/no/such/folder/x: cannot write"}};
   for (const auto& [arguments, message] : cases) {
     std::vector<std::string> all = {"generate", "--model", RandomModelFolder(), "--prompt", "a"};
     const CommandResult result = RunPawl(With(all, arguments));
     EXPECT_EQ(result.exit_code, 2) << message;
     EXPECT_NE(result.err.find(message), std::string::npos) << result.err;
   }
+}
+
+// examples/checks as docs/sampling.md has them: a real SQLite schema, and tests in a sandbox.
+TEST(SamplerCommandTest, ExamplesOfChecks) {
+  if (std::system("python3 -c 'import sqlite3, resource' 2>/dev/null") != 0) {
+    GTEST_SKIP() << "no python3 with sqlite3";
+  }
+  const std::string folder = SourceDir() + "/examples/checks/";
+  const auto outputs = [&](const std::string& check, const std::vector<std::string>& choices) {
+    std::vector<std::string> arguments = {"--sampler", "smc", "--particles", "12",
+                                          "--n",       "12",  "--check",     check};
+    for (const std::string& choice : choices) {
+      arguments.push_back("--choice");
+      arguments.push_back(choice);
+    }
+    arguments.insert(arguments.end(), {"--max-tokens", "60"});
+    const CommandResult result = RunPawl(Generate(arguments));
+    std::map<std::string, int> valid;
+    for (const Json& line : Lines(result)) {
+      if (line.at("report").at("valid")) ++valid[line.at("text")];
+    }
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return valid;
+  };
+  const std::string sql = "program@token:python3 " + folder + "sql_check.py " + folder + "shop.sql";
+  const std::string query = "SELECT name FROM users";
+  EXPECT_EQ(outputs(sql, {query, "SELECT name FROM clients", "SELECT colour FROM users"}),
+            (std::map<std::string, int>{{query, 4}}));
+  const std::string tests =
+      "program@line:python3 " + folder + "python_check.py " + folder + "add_test.py";
+  const std::string right = "def add(a, b):\n    return a + b\n";
+  const auto python = outputs(tests, {right, "def add(a, b):\n    return a - b\n",
+                                      "def add(a, b):\n    return (\n    )))\n",
+                                      "def add(a, b):\n    import os; os._exit(1)\n"});
+  ASSERT_EQ(python.size(), 1u);
+  EXPECT_EQ(python.begin()->first, right);
 }
 
 TEST(SamplerCommandTest, ScoreOfTextAndTokens) {
@@ -212,6 +252,8 @@ TEST(SamplerCommandTest, ScoreOfTextAndTokens) {
   EXPECT_EQ(score({"--text", ""}).out, "0\n");
   EXPECT_EQ(score({}).exit_code, 2);
   EXPECT_NE(score({"--tokens", "97 x"}).err.find("--tokens: byte 3: not a token id"),
+            std::string::npos);
+  EXPECT_NE(score({"--tokens", "[97, 98"}).err.find("--tokens: begins with '['"),
             std::string::npos);
   EXPECT_EQ(score({"--tokens", "99999"}).exit_code, 2);
   EXPECT_EQ(score({"--text", "a", "--temperature", "0"}).exit_code, 2);

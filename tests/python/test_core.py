@@ -456,6 +456,18 @@ def test_fill_drafts_equals_accepting_one_by_one():
                 assert mask[at, 0] == row[0, 0]
                 at += 1
         assert mask[total, 0] == 0x5555
+    # A vocabulary that cannot spell what the grammar wants: a dead end, told from the end.
+    stuck = pawl.Matcher(pawl.Compiler(pawl.Vocabulary([b"a", b"<end>"], [1], [1])).regex("ab?|aac"))
+    small = pawl.allocate_mask(3, 2)
+    results = [filler.fill_drafts([stuck], [draft], small) for draft in ([], [0], [0, 0], [0, 1])]
+    for draft, (result,) in zip(([], [0], [0, 0], [0, 1]), results):
+        walk = stuck.copy()
+        dead = False
+        for token in [*draft, None]:
+            dead = dead or (not walk.terminated and not walk.allowed_tokens())
+            if token is None or not walk.accept(token):
+                break
+        assert (result < 0) == dead
     with pytest.raises(pawl.PawlError):
         filler.fill_drafts(matchers, drafts[1:], mask)
     with pytest.raises(pawl.PawlError, match="named twice"):

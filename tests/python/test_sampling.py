@@ -1,42 +1,198 @@
-"""pawl.sampling: Python functions as checks. Needs the pawl command: PAWL_COMMAND, or pawl in PATH."""
+"""pawl.sampling: models, weighted outputs, Python functions as checks. The command, where it is there, is the oracle:
+PAWL_COMMAND, or pawl in PATH."""
+import json
+import math
 import os
 import shutil
+import subprocess
+import threading
 
 import pytest
 
-from pawl import sampling
+sampling = pytest.importorskip("pawl.sampling", reason="this build has no models")
+import pawl  # noqa: E402
 
 COMMAND = os.environ.get("PAWL_COMMAND") or shutil.which("pawl")
-pytestmark = pytest.mark.skipif(COMMAND is None, reason="no pawl command: set PAWL_COMMAND")
+MODEL = os.path.join(os.path.dirname(__file__), "..", "..", "models", "tiny-extract")
+PROMPT = "The answer is "
+REGEX = "(yes|no), [a-z ]{1,8}"
 
 
-def test_functions_as_checks():
+@pytest.fixture(scope="module")
+def model():
+    return sampling.Model(MODEL)
+
+
+def command(*arguments):
+    if COMMAND is None:
+        pytest.skip("no pawl command: set PAWL_COMMAND")
+    out = subprocess.run([COMMAND, *arguments], capture_output=True, check=False)
+    assert out.returncode in (0, 1), out.stderr
+    return out.stdout.decode()
+
+
+def figures(outputs):
+    return [(o.text, o.tokens, o.log_weight, o.log_probability) for o in outputs]
+
+
+@pytest.mark.parametrize("sampler", ["gcd", "fvo", "awrs", "smc", "asap", "rs", "ars", "cars"])
+def test_same_lines_as_the_command(sampler):
+    # A model that has learnt nothing yet.
+    outputs = sampling.Model(MODEL).generate(PROMPT, sampler=sampler, n=4, regex=REGEX, max_tokens=12, seed=3, attempts=20)
+    lines = command("generate", "--model", MODEL, "--prompt", PROMPT, "--sampler", sampler, "--n", "4", "--regex", REGEX,
+                    "--max-tokens", "12", "--seed", "3", "--attempts", "20", "--json-lines")
+    expected = [sampling.WeightedOutput(**json.loads(line)) for line in lines.splitlines()]
+    assert figures(outputs) == figures(expected)
+    assert [o.report.keys() for o in outputs] == [o.report.keys() for o in expected]
+
+
+def test_scores(model):
+    printed = command("score", "--model", MODEL, "--prompt", PROMPT, "--text", "yes, it is", "--temperature", "0.7")
+    assert model.score(PROMPT, text="yes, it is", temperature=0.7) == pytest.approx(float(printed), abs=1e-9)
+    each = model.score_each(PROMPT, text="yes", end=True)
+    assert len(each) == len(model.encode("yes")) + 1 and all(p < 0 for p in each)
+    assert sum(each[:-1]) == pytest.approx(model.score(PROMPT, text="yes"), abs=1e-9)
+    assert sampling.score(PROMPT, model=model, tokens=model.encode("yes")) == model.score(PROMPT, text="yes")
+
+
+@pytest.mark.parametrize("sampler", ["awrs", "smc", "asap"])
+def test_functions_as_checks(model, sampler):
     seen = []
 
     def check(text, tokens, ended):
-        seen.append((text, len(tokens), ended))
-        if "ba" in text:
-            return "dead"
-        return "accept" if text.endswith("b") else "live"
+        seen.append((threading.get_ident(), text, len(tokens), ended))
+        return "dead" if "e" in text else "accept"
 
-    outputs = sampling.generate("Once ", command=COMMAND, sampler="awrs", n=12, check=check, regex="[ab]{1,6}",
-                                max_tokens=8)
-    assert len(outputs) == 12
+    options = dict(sampler=sampler, n=8, regex=REGEX, max_tokens=12, seed=5)
+    outputs = model.generate(PROMPT, check=check, **options)
+    assert len(outputs) == 8 and any(o.report["valid"] for o in outputs)
     for output in outputs:
         if output.report["valid"]:
-            assert "ba" not in output.text and output.text.endswith("b")
-            assert sampling.score("Once ", tokens=output.tokens, command=COMMAND) == pytest.approx(
-                output.log_probability)
-    assert any(ended for _, _, ended in seen)
+            assert "e" not in output.text
+            assert model.score(PROMPT, tokens=output.tokens) == pytest.approx(output.log_probability, abs=1e-4)
+    assert any(ended for _, _, _, ended in seen)
+    # The same check in other words draws the same: a bool, a regex, a grammar, a program in between.
+    same = [lambda text, tokens, ended: "e" not in text, "regex@token:[^e]*",
+            sampling.Check.from_grammar(pawl.Compiler(model.vocabulary).regex("[^e]*"), "token")]
+    for other in same:
+        assert figures(model.generate(PROMPT, check=[other], **options)) == figures(outputs)
 
 
-def test_errors():
+def test_granularities(model):
+    for granularity in ("byte", "token", "line", "complete"):
+        ends, others = [], []
+
+        def check(text, tokens, ended):
+            (ends if ended else others).append(text)
+            return "accept"
+
+        model.generate(PROMPT, sampler="awrs", n=2, regex="a\nb", max_tokens=6, check=check, granularity=granularity)
+        assert ends == ["a\nb"] * 2
+        if granularity == "complete":
+            assert not others
+        if granularity == "line":
+            assert set(others) == {"a\n"}
+    made = sampling.Check.from_function(lambda *_: True, "line")
+    assert made.granularity == "line"
+
+
+def test_critic_and_proposal(model):
+    def critic(text, tokens, ended):
+        return -math.inf if text.endswith("z") else -0.1 * len(text)
+
+    coarse = sampling.Model(MODEL, dtype="int8", threads=1)
+    outputs = model.generate(PROMPT, sampler="smc", n=5, regex=REGEX, max_tokens=12, critic=critic, proposal=coarse)
+    assert len(outputs) == 5
+    assert all(not o.text.endswith("z") for o in outputs if o.report["valid"])
+
+
+def test_errors_in_functions_are_raised(model):
+    options = dict(regex="[ab]{1,6}", max_tokens=8, n=6)
+
     def check(text, tokens, ended):
         raise KeyError("gone")
 
-    with pytest.raises(KeyError):
-        sampling.generate("a", command=COMMAND, check=check, regex="[ab]{1,6}", max_tokens=8)
-    with pytest.raises(ValueError):
-        sampling.generate("a", command=COMMAND, check=lambda *_: "yes", regex="[ab]{1,6}", max_tokens=8)
-    with pytest.raises(RuntimeError, match="--n"):
-        sampling.generate("a", command=COMMAND, n=0)
+    for sampler in ("awrs", "smc", "asap", "cars", "gcd", "fvo"):
+        with pytest.raises(KeyError, match="gone"):
+            model.generate("a", sampler=sampler, check=check, **options)
+    with pytest.raises(ValueError, match="dead, live, accept, unknown"):
+        model.generate("a", check=lambda *_: "yes", **options)
+    with pytest.raises(TypeError):
+        model.generate("a", check=lambda: "dead", **options)
+    with pytest.raises(ZeroDivisionError):
+        model.generate("a", critic=lambda *_: 1 / 0, **options)
+    with pytest.raises(ValueError, match="not nan"):
+        model.generate("a", critic=lambda *_: math.nan, **options)
+    with pytest.raises(RuntimeError, match="enough"):
+        model.generate("a", on_output=lambda output: (_ for _ in ()).throw(RuntimeError("enough")), **options)
+    # A check that failed once is asked again in the next run.
+    answers = iter(["boom"])
+
+    def once(text, tokens, ended):
+        for answer in answers:
+            raise ValueError(answer)
+        return "accept"
+
+    made = sampling.Check.from_function(once, "byte")
+    with pytest.raises(ValueError, match="boom"):
+        model.generate("a", check=made, **options)
+    assert len(model.generate("a", check=made, **options)) == 6
+
+
+def test_bad_arguments(model):
+    def place(**options):
+        with pytest.raises(pawl.PawlError) as raised:
+            model.generate("a", **options)
+        return raised.value.place
+
+    assert place(n=0) == "n"
+    assert place(particles=10**6) == "particles"
+    assert place(temperature=0) == "temperature"
+    assert place(sampler="best") == "sampler"
+    assert place(fidelity="perfect") == "fidelity"
+    assert place(sampler="smc", fidelity="fast") == "fidelity"
+    assert place(granularity="word", check=lambda *_: True) == "granularity"
+    assert place(check="word:a") == "word:a"
+    assert place(check="program:x", check_timeout=0) == "check_timeout"
+    assert place(grammar="/no/such.ebnf") == "/no/such.ebnf"
+    assert place(grammar="grammar.txt") == "grammar.txt"
+    assert place(regex="a", choice=["b"]) == ""
+    other = pawl.Compiler(pawl.Vocabulary(["a", "b"])).regex("a")
+    assert place(grammar=other) == "grammar"
+    with pytest.raises(pawl.PawlError, match="one of prompt and messages"):
+        model.generate()
+    with pytest.raises(TypeError):
+        model.generate("a", n="many")
+    with pytest.raises(TypeError):
+        model.generate("a", seed=-1)
+    with pytest.raises(TypeError):
+        model.generate("a", colour="red")
+    with pytest.raises(pawl.PawlError, match="one of text and tokens"):
+        model.score("a")
+    with pytest.raises(pawl.PawlError):
+        model.score("a", tokens=[1 << 30])
+    with pytest.raises(pawl.PawlError) as raised:
+        sampling.Model("/no/such/model")
+    assert raised.value.code == "io"
+    with pytest.raises(pawl.PawlError):
+        sampling.Model(MODEL, dtype="int2")
+
+
+def test_outputs_come_one_by_one_and_may_end_the_run(model):
+    told = []
+
+    def tell(output):
+        told.append(output)
+        return len(told) < 3
+
+    outputs = model.generate(PROMPT, sampler="awrs", n=50, regex=REGEX, max_tokens=12, on_output=tell)
+    assert len(outputs) == 3 and figures(outputs) == figures(told)
+
+
+def test_what_was_learnt_is_kept(model):
+    options = dict(sampler="asap", n=40, check=sampling.Check.from_function(lambda *_: True, "complete"),
+                   regex="[ab]{2}", max_tokens=6)
+    first = model.generate(PROMPT, **options)
+    again = model.generate(PROMPT, **options)
+    assert sum(o.report["model_rows"] for o in again) <= sum(o.report["model_rows"] for o in first) / 2
+    assert again[-1].report["theta"] <= first[-1].report["theta"]

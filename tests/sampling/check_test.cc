@@ -12,6 +12,7 @@
 
 #include "src/decode/sampling/asking.h"
 #include "tests/sampling/toy_model.h"
+#include "tests/source_dir.h"
 
 namespace pawl {
 namespace {
@@ -28,6 +29,42 @@ TEST(CheckTest, AGrammarAsACheck) {
   EXPECT_EQ(judge("011"), Verdict::kAccept);
   EXPECT_EQ(judge("0111"), Verdict::kDead);
   EXPECT_EQ(judge("1"), Verdict::kDead);
+}
+
+// KIND:VALUE and KIND@GRANULARITY:VALUE.
+TEST(CheckTest, ChecksAsTexts) {
+  const auto vocabulary = ToyVocabulary();
+  const auto make = [&](const std::string& spec) { return MakeCheckOf(spec, vocabulary); };
+  const auto regex = make("regex:[01]+:1");
+  ASSERT_TRUE(regex.ok());
+  EXPECT_EQ((*regex)->granularity(), CheckGranularity::kByte);
+  EXPECT_EQ(*(*regex)->Judge({.text = "01:1", .tokens = {}}), Verdict::kAccept);
+  EXPECT_EQ((*make("regex@line:0"))->granularity(), CheckGranularity::kLine);
+  EXPECT_EQ((*make("program:true"))->granularity(), CheckGranularity::kToken);
+  EXPECT_EQ((*make("program@complete:true"))->granularity(), CheckGranularity::kComplete);
+  const std::string examples = SourceDir() + "/schemas/examples/";
+  const auto schema = make("schema:" + examples + "contact.json");
+  ASSERT_TRUE(schema.ok()) << schema.error().ToString();
+  EXPECT_EQ(*(*schema)->Judge({.text = "{ \"name\" : \"\\u0041", .tokens = {}}), Verdict::kLive);
+  const auto grammar = make("grammar:" + SourceDir() + "/grammar/examples/sql.ebnf");
+  ASSERT_TRUE(grammar.ok()) << grammar.error().ToString();
+  EXPECT_EQ(*(*grammar)->Judge({.text = "SELECT name FROM users", .tokens = {}}), Verdict::kAccept);
+  const auto error = [&](const std::string& spec) {
+    const auto made = make(spec);
+    return made.ok() ? "none" : made.error().ToString();
+  };
+  EXPECT_EQ(error("regex"),
+            "regex: is not KIND:VALUE or KIND@GRANULARITY:VALUE, with the kinds regex, schema, "
+            "grammar, program");
+  EXPECT_EQ(error("word:a"), "word:a: has another kind than regex, schema, grammar, program");
+  EXPECT_EQ(error("regex@word:a"),
+            "regex@word:a: has another granularity than byte, token, line, complete");
+  EXPECT_EQ(error("program: "), "program: : names no program");
+  EXPECT_EQ(error("regex:(").substr(0, 9), "regex:(: ");
+  EXPECT_EQ(error("schema:/no/such").substr(0, 33), "schema:/no/such: /no/such: cannot");
+  EXPECT_EQ(error("grammar:" + examples + "contact.json"),
+            "grammar:" + examples + "contact.json: " + examples +
+                "contact.json: its name does not end in .ebnf, .gbnf or .lark");
 }
 
 // When each granularity is asked, and about what.

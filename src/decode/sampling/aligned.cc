@@ -382,9 +382,9 @@ void Finish(const Branches& branches, SamplerResult& result) {
 
 bool Hand(WeightedOutput out, const SamplerOptions& options, SamplerResult& result) {
   result.outputs.push_back(std::move(out));
-  if (!options.on_output || options.on_output(result.outputs.back())) return true;
-  result.cancelled = true;
-  return false;
+  result.cancelled = options.on_output && !options.on_output(result.outputs.back());
+  if (!options.keep_outputs) result.outputs.clear();
+  return !result.cancelled;
 }
 
 }  // namespace

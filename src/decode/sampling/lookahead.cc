@@ -162,10 +162,9 @@ Result<SamplerResult> SampleWithLookahead(const SamplerSetting& setting) {
     if (!out.ok()) return out.error();
     result.outputs.push_back(*std::move(out));
     const auto& tell = setting.options.on_output;
-    if (tell && !tell(result.outputs.back())) {
-      result.cancelled = true;
-      break;
-    }
+    result.cancelled = tell && !tell(result.outputs.back());
+    if (!setting.options.keep_outputs) result.outputs.clear();
+    if (result.cancelled) break;
   }
   result.model_calls = branches.calls();
   result.model_rows = branches.rows();

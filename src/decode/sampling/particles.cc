@@ -332,6 +332,7 @@ class Run {
     if (options_.on_output && !options_.on_output(result_.outputs.back())) {
       result_.cancelled = true;
     }
+    if (!options_.keep_outputs) result_.outputs.clear();
   }
 
   const SamplerSetting& s_;

@@ -27,6 +27,7 @@
 #include "pawl/check.h"
 #include "src/base/json.h"
 #include "src/base/utf8.h"
+#include "src/decode/sampling/names.h"
 #include "src/decode/sampling/step_law.h"
 
 extern char** environ;
@@ -153,6 +154,10 @@ std::string QuestionLine(int64_t id, const CheckQuestion& question) {
   return line;
 }
 
+const std::string& NameOf(const ProgramCheckOptions& options) {
+  return options.name.empty() ? options.command[0] : options.name;
+}
+
 // The processes of one program: made when they are needed, kept while they answer.
 class Pool {
  public:
@@ -168,7 +173,9 @@ class Pool {
       if (!started.ok()) {
         Return(nullptr);
         fatal = true;
-        return started.error();
+        Error error = started.error();
+        error.place = NameOf(options_);
+        return error;
       }
       process = *std::move(started);
     }
@@ -182,7 +189,7 @@ class Pool {
     process.reset();
     Return(nullptr);
     Error error = answer.error();
-    error.place = options_.command[0];
+    error.place = NameOf(options_);
     const int failures = failures_.fetch_add(1) + 1;
     if (failures >= options_.max_failures) {
       fatal = true;
@@ -241,7 +248,7 @@ class Pool {
 class ProgramCheck : public Check {
  public:
   explicit ProgramCheck(const ProgramCheckOptions& options)
-      : granularity_(options.granularity), pool_(options), name_(options.command[0]) {}
+      : granularity_(options.granularity), pool_(options), name_(NameOf(options)) {}
   CheckGranularity granularity() const override { return granularity_; }
   Result<Verdict> Judge(const CheckQuestion& question) const override {
     bool fatal = false;
@@ -249,10 +256,8 @@ class ProgramCheck : public Check {
     if (!answer.ok() && fatal) return answer.error();
     if (!answer.ok()) return Verdict::kUnknown;
     if (answer->type == json::Type::kString) {
-      if (answer->text == "dead") return Verdict::kDead;
-      if (answer->text == "live") return Verdict::kLive;
-      if (answer->text == "accept") return Verdict::kAccept;
-      if (answer->text == "unknown") return Verdict::kUnknown;
+      const auto verdict = OptionOf<Verdict>(answer->text);
+      if (verdict.has_value()) return *verdict;
     }
     return Error{ErrorCode::kInvalid,
                  "a \"verdict\" is \"dead\", \"live\", \"accept\" or \"unknown\", not " +
@@ -269,7 +274,7 @@ class ProgramCheck : public Check {
 class ProgramCritic : public Critic {
  public:
   explicit ProgramCritic(const ProgramCheckOptions& options)
-      : pool_(options), name_(options.command[0]) {}
+      : pool_(options), name_(NameOf(options)) {}
   Result<double> Score(const CheckQuestion& question) const override {
     bool fatal = false;
     const Result<json::Value> answer = pool_.Ask(question, "score", fatal);

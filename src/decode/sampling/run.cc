@@ -12,7 +12,6 @@
 namespace pawl {
 namespace {
 
-constexpr const char* kNames[] = {"gcd", "fvo", "awrs", "smc", "asap", "rs", "ars", "cars"};
 constexpr int kMostLines = 100'000'000;
 constexpr int kScoreRows = 64;
 
@@ -65,14 +64,6 @@ int PositionsOf(const Model& model) {
 }
 
 }  // namespace
-
-std::optional<SamplerKind> SamplerNamed(std::string_view name) {
-  for (size_t i = 0; i < std::size(kNames); ++i) {
-    if (name == kNames[i]) return static_cast<SamplerKind>(i);
-  }
-  return std::nullopt;
-}
-const char* NameOf(SamplerKind kind) { return kNames[static_cast<size_t>(kind)]; }
 
 Result<SamplerResult> RunSampler(const SamplerInput& input, const SamplerOptions& given) {
   SamplerOptions options = given;

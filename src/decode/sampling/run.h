@@ -4,9 +4,7 @@
 #define PAWL_SRC_DECODE_SAMPLING_RUN_H_
 
 #include <memory>
-#include <optional>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "pawl/result.h"
@@ -40,10 +38,6 @@ Result<SamplerResult> RunSampler(const SamplerInput& input, const SamplerOptions
 // Errors: kInvalid with "prompt", "tokens" or "temperature" as place, kLimit, those of the model.
 Result<std::vector<double>> ScoreTokens(Model& model, std::span<const TokenId> prompt,
                                         std::span<const TokenId> tokens, double temperature);
-
-// "awrs", ...; nullopt where there is no such name.
-std::optional<SamplerKind> SamplerNamed(std::string_view name);
-const char* NameOf(SamplerKind kind);
 
 }  // namespace pawl
 

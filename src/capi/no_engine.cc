@@ -1,0 +1,72 @@
+// The functions of models in a build that has none (PAWL_BUILD_ENGINE=OFF): the library shows all
+// functions of its header, so that a program that does not call these runs with either build.
+#include "src/capi/handles.h"
+
+namespace {
+
+pawl_status None(pawl_error** error) {
+  return pawl::capi::Guard(error, [&]() -> pawl_status {
+    return pawl::capi::Fail(error, PAWL_UNSUPPORTED, "this build of Pawl has no models");
+  });
+}
+
+}  // namespace
+
+extern "C" {
+
+void pawl_engine_options_init(pawl_engine_options* options, size_t struct_size) {
+  pawl::capi::InitStruct(options, struct_size, {});
+}
+void pawl_prompt_init(pawl_prompt* prompt, size_t struct_size) {
+  pawl::capi::InitStruct(prompt, struct_size, {});
+}
+void pawl_sample_init(pawl_sample* sample, size_t struct_size) {
+  pawl::capi::InitStruct(sample, struct_size, {});
+}
+void pawl_sampler_options_init(pawl_sampler_options* options, size_t struct_size) {
+  pawl::capi::InitStruct(options, struct_size, {});
+}
+pawl_status pawl_engine_load(const char*, size_t, const pawl_engine_options*, pawl_engine**,
+                             pawl_error** error) {
+  return None(error);
+}
+void pawl_engine_free(pawl_engine*) {}
+pawl_status pawl_engine_vocabulary(const pawl_engine*, pawl_vocabulary**) {
+  return PAWL_UNSUPPORTED;
+}
+pawl_status pawl_engine_encode(const pawl_engine*, const char*, size_t, int32_t*, size_t, size_t*) {
+  return PAWL_UNSUPPORTED;
+}
+pawl_status pawl_check_create(pawl_judge, void*, int32_t, pawl_check**, pawl_error** error) {
+  return None(error);
+}
+pawl_status pawl_check_from_grammar(const pawl_grammar*, int32_t, pawl_check**,
+                                    pawl_error** error) {
+  return None(error);
+}
+pawl_status pawl_check_from_spec(const pawl_vocabulary*, const char*, size_t, double, int32_t,
+                                 pawl_check**, pawl_error** error) {
+  return None(error);
+}
+void pawl_check_free(pawl_check*) {}
+pawl_status pawl_critic_create(pawl_score, void*, pawl_critic**, pawl_error** error) {
+  return None(error);
+}
+pawl_status pawl_critic_from_command(const char*, size_t, double, int32_t, pawl_critic**,
+                                     pawl_error** error) {
+  return None(error);
+}
+void pawl_critic_free(pawl_critic*) {}
+pawl_status pawl_engine_sample(pawl_engine*, const pawl_prompt*, const pawl_grammar*,
+                               const pawl_sampler_options*, pawl_samples**, pawl_error** error) {
+  return None(error);
+}
+size_t pawl_samples_count(const pawl_samples*) { return 0; }
+pawl_status pawl_samples_get(const pawl_samples*, size_t, pawl_sample*) { return PAWL_UNSUPPORTED; }
+void pawl_samples_free(pawl_samples*) {}
+pawl_status pawl_engine_score(pawl_engine*, const pawl_prompt*, const int32_t*, size_t, double,
+                              double*, double*, pawl_error** error) {
+  return None(error);
+}
+
+}  // extern "C"

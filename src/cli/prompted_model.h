@@ -1,0 +1,52 @@
+// A model and what it is to go on from: the options that `pawl generate` and `pawl score` share.
+#ifndef PAWL_SRC_CLI_PROMPTED_MODEL_H_
+#define PAWL_SRC_CLI_PROMPTED_MODEL_H_
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pawl/result.h"
+#include "pawl/vocabulary.h"
+#include "src/cli/chat.h"
+#include "src/cli/engine.h"
+#include "src/engine/prompt.h"
+#include "src/model/model.h"
+
+namespace pawl::cli {
+
+// The folder of a model, its tokenizer, and the prompt in its tokens.
+struct Prompted {
+  std::string folder;
+  Text text;
+  PromptTemplate layout;
+  std::vector<TokenId> tokens;
+};
+
+// --model, --prompt, --prompt-file, --special, those of chats, and how the model runs.
+struct PromptedModelFlags {
+  std::string model;
+  std::optional<std::string> prompt;
+  std::string prompt_file;
+  ChatFlags chat;
+  bool special = false;
+  int threads = 0;
+  std::string dtype = "stored";
+  DeviceFlags device;
+
+  // What names the model and the prompt, and how the model runs: two groups, so that a command's
+  // own options may stand between them.
+  void AddPromptTo(CLI::App* command);
+  void AddModelTo(CLI::App* command);
+  Status Check() const { return chat.Check(); }
+  // Without the weights, so that what is wrong elsewhere can be told before they are loaded.
+  Result<Prompted> Load(const std::string& command) const;
+  Result<std::unique_ptr<Model>> LoadWeightsOf(const std::string& command,
+                                               const Prompted& prompted) const;
+};
+
+}  // namespace pawl::cli
+
+#endif  // PAWL_SRC_CLI_PROMPTED_MODEL_H_

@@ -1,0 +1,75 @@
+// The names of what samplers and checks let one choose, for all forms in which they are asked for:
+// the command, C, Python, and the reports. OptionOf<SamplerKind>("smc") finds the value.
+#ifndef PAWL_SRC_DECODE_SAMPLING_NAMES_H_
+#define PAWL_SRC_DECODE_SAMPLING_NAMES_H_
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "pawl/check.h"
+#include "pawl/sampling.h"
+#include "schemas/read/option_fields.h"
+
+namespace pawl {
+
+// Each in the order of its values.
+inline std::span<const char* const> OptionNames(SamplerKind) {
+  static constexpr const char* kNames[] = {"gcd",  "fvo", "awrs", "smc",
+                                           "asap", "rs",  "ars",  "cars"};
+  return kNames;
+}
+inline std::span<const char* const> OptionNames(Fidelity) {
+  static constexpr const char* kNames[] = {"fast", "aligned", "exact"};
+  return kNames;
+}
+inline std::span<const char* const> OptionNames(Estimator) {
+  static constexpr const char* kNames[] = {"two-loop", "recursive", "geometric"};
+  return kNames;
+}
+inline std::span<const char* const> OptionNames(Resampling) {
+  static constexpr const char* kNames[] = {"stratified", "systematic", "multinomial", "residual"};
+  return kNames;
+}
+inline std::span<const char* const> OptionNames(CheckGranularity) {
+  static constexpr const char* kNames[] = {"byte", "token", "line", "complete"};
+  return kNames;
+}
+inline std::span<const char* const> OptionNames(Verdict) {
+  static constexpr const char* kNames[] = {"dead", "live", "accept", "unknown"};
+  return kNames;
+}
+
+template <typename Choice>
+const char* NameOf(Choice choice) {
+  return OptionNames(choice)[static_cast<size_t>(choice)];
+}
+
+// "dead, live, accept, unknown", for messages.
+template <typename Choice>
+std::string NamesOf() {
+  std::string list;
+  for (const char* name : OptionNames(Choice())) {
+    if (!list.empty()) list += ", ";
+    list += name;
+  }
+  return list;
+}
+
+// Puts the choice of this name into `field`. Errors: kInvalid with `place`, with all the names.
+template <typename Choice>
+Status SetByName(std::string_view name, const char* place, Choice& field) {
+  const std::optional<Choice> found = OptionOf<Choice>(name);
+  if (!found.has_value()) {
+    return Error{ErrorCode::kInvalid,
+                 "must be one of " + NamesOf<Choice>() + ", not \"" + std::string(name) + "\"",
+                 place};
+  }
+  field = *found;
+  return {};
+}
+
+}  // namespace pawl
+
+#endif  // PAWL_SRC_DECODE_SAMPLING_NAMES_H_

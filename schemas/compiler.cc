@@ -39,15 +39,27 @@ Status CheckSeparators(const JsonSchemaOptions& options) {
   return {};
 }
 
+Error Stopped() { return {ErrorCode::kLimit, "compiling was stopped", ""}; }
+
+// The end of a compilation: what its flag says comes before all else.
+Result<Grammar> Finished(Result<Grammar> grammar, const std::shared_ptr<StopFlag>& stop) {
+  if (stop == nullptr) return grammar;
+  const bool stopped = grammar.ok() ? !stop->Finish() : stop->stopped();
+  if (stopped) return Stopped();
+  return grammar;
+}
+
 }  // namespace
 
 Compiler::Compiler(std::shared_ptr<const Vocabulary> vocabulary, const CompilerOptions& options)
-    : vocabulary_(std::move(vocabulary)) {
+    : vocabulary_(std::move(vocabulary)), witnesses_(std::make_shared<schema::Witnesses>()) {
   if (options.cached_grammars > 0) cache_ = std::make_shared<GrammarCache>(options.cached_grammars);
 }
 
-Result<std::shared_ptr<Machine>> Compiler::SchemaMachineOf(std::string_view text,
-                                                           const JsonSchemaOptions& options) const {
+Result<std::shared_ptr<Machine>> Compiler::SchemaMachineOf(
+    std::string_view text, const JsonSchemaOptions& options,
+    const std::shared_ptr<StopFlag>& stop) const {
+  if (stop != nullptr && stop->stopped()) return Stopped();
   if (Status status = CheckSeparators(options); !status.ok()) return status.error();
   json::ParseLimits limits;
   limits.max_bytes = static_cast<size_t>(options.max_schema_bytes);
@@ -61,6 +73,8 @@ Result<std::shared_ptr<Machine>> Compiler::SchemaMachineOf(std::string_view text
   }
   auto read = schema::ReadJsonSchema(*document, options);
   if (!read.ok()) return read.error();
+  read->table->witnesses = witnesses_;
+  read->table->spending->stop = stop;
   JsonSchemaOptions kept = options;
   kept.resolve_document = nullptr;  // the caller's; nothing asks it from here on
   auto machine = std::make_shared<schema::SchemaMachine>(std::move(read->table), kept,
@@ -70,22 +84,24 @@ Result<std::shared_ptr<Machine>> Compiler::SchemaMachineOf(std::string_view text
   return std::shared_ptr<Machine>(std::move(machine));
 }
 
-Result<Grammar> Compiler::CompileJsonSchema(std::string_view text,
-                                            const JsonSchemaOptions& options) const {
+Result<Grammar> Compiler::CompileJsonSchema(std::string_view text, const JsonSchemaOptions& options,
+                                            const std::shared_ptr<StopFlag>& stop) const {
   const bool cached = cache_ != nullptr && !options.resolve_document;
   const std::string key = cached ? GrammarCache::KeyOf(text, options) : "";
   if (cached) {
     if (std::optional<Grammar> known = cache_->Find(key)) return *std::move(known);
   }
-  auto machine = SchemaMachineOf(text, options);
-  if (!machine.ok()) return machine.error();
-  Grammar grammar(*std::move(machine), vocabulary_);
-  if (cached) cache_->Keep(key, grammar);
+  auto machine = SchemaMachineOf(text, options, stop);
+  Result<Grammar> grammar =
+      machine.ok() ? Grammar(*std::move(machine), vocabulary_) : Result<Grammar>(machine.error());
+  grammar = Finished(std::move(grammar), stop);
+  if (cached && grammar.ok()) cache_->Keep(key, *grammar);
   return grammar;
 }
 
 Result<Grammar> Compiler::CompileGrammar(std::string_view text, GrammarLanguage language,
-                                         const GrammarOptions& options) const {
+                                         const GrammarOptions& options,
+                                         const std::shared_ptr<StopFlag>& stop) const {
   if (language != GrammarLanguage::kEbnf && language != GrammarLanguage::kGbnf &&
       options.root != GrammarOptions().root && options.root != "start") {
     return Error{ErrorCode::kInvalid,
@@ -97,7 +113,7 @@ Result<Grammar> Compiler::CompileGrammar(std::string_view text, GrammarLanguage 
   reading.root = options.root;
   reading.lark_as_xgrammar = options.lark_as_xgrammar || language == GrammarLanguage::kLarkXgrammar;
   reading.json_schema = [&](std::string_view schema) -> Result<GrammarIr::Automaton> {
-    auto machine = SchemaMachineOf(schema, options.json_schema);
+    auto machine = SchemaMachineOf(schema, options.json_schema, stop);
     if (!machine.ok()) return machine.error();
     return GrammarIr::Automaton{*std::move(machine), "%json " + std::string(schema)};
   };
@@ -118,22 +134,23 @@ Result<Grammar> Compiler::CompileGrammar(std::string_view text, GrammarLanguage 
   if (!ir.ok()) return ir.error();
   auto machine = CfgMachine::Create(*ir, *vocabulary_);
   if (!machine.ok()) return machine.error();
+  if (stop != nullptr && stop->stopped()) return Stopped();
   (*machine)->PrepareMasks(*vocabulary_, options.prepare_steps);
-  return Grammar(*std::move(machine), vocabulary_);
+  return Finished(Grammar(*std::move(machine), vocabulary_), stop);
 }
 
 Result<Grammar> Compiler::CompileStructuralTag(std::string_view json_text,
-                                               const GrammarOptions& options) const {
+                                               const GrammarOptions& options,
+                                               const std::shared_ptr<StopFlag>& stop) const {
   const StructuralTagContext context{
-      *vocabulary_, options,
-      [this](std::string_view schema, const JsonSchemaOptions& schema_options) {
-        return SchemaMachineOf(schema, schema_options);
+      *vocabulary_, options, [&](std::string_view schema, const JsonSchemaOptions& schema_options) {
+        return SchemaMachineOf(schema, schema_options, stop);
       }};
   auto ir = ReadStructuralTag(json_text, context);
-  if (!ir.ok()) return ir.error();
+  if (!ir.ok()) return Finished(ir.error(), stop);
   auto machine = CfgMachine::Create(*ir, *vocabulary_);
-  if (!machine.ok()) return machine.error();
-  return Grammar(*std::move(machine), vocabulary_);
+  if (!machine.ok()) return Finished(machine.error(), stop);
+  return Finished(Grammar(*std::move(machine), vocabulary_), stop);
 }
 
 Result<Grammar> Compiler::CompileRegex(std::string_view pattern) const {

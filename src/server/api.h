@@ -51,6 +51,9 @@ Status ReadChatPrompt(RequestReader& in, CallSpec& spec, std::string_view messag
 Status ReadPrompts(RequestReader& in, std::string_view name, const ServerState& server,
                    std::vector<PromptSpec>& prompts);
 
+// Ollama's clients read {"error": "..."}.
+HttpReply OllamaError(const ApiError& error);
+
 // The text of a token, as far as it is UTF-8.
 std::string ShownBytes(std::string_view bytes);
 // "token": ..., "bytes": [...], "logprob": ...

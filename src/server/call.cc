@@ -191,6 +191,7 @@ bool Call::GiveUp(const std::optional<ApiError>& error) {
       if (choice->id != 0 && !choice->done) ids.push_back(choice->id);
     }
     wake = launched_;
+    if (stop_ != nullptr) stop_->Stop();
   }
   for (const Decoder::Id id : ids) server_->decoder->Cancel(id);
   if (!error) return true;
@@ -247,8 +248,9 @@ void Call::PrepareChoices() {
     }
     if (prompt.ok()) thinking = prompt->thinking;
   }
-  if (std::optional<ApiError> error = CompilePlan(thinking)) return Refuse(*error);
+  const std::optional<ApiError> error = CompilePlan(thinking);
   if (gone_) return;
+  if (error) return Refuse(*error);
   for (auto& choice : choices) choice->parser.emplace(plan_);
   out_.choices.resize(choices.size());
   for (size_t i = 0; i < choices.size(); ++i) out_.choices[i].index = static_cast<int>(i);
@@ -296,7 +298,7 @@ std::optional<ApiError> Call::CompilePlan(ThinkingStart thinking) {
   out_.has_grammar = true;
   const double begin = seconds();
   Result<Grammar> grammar =
-      server_->grammars->Get(plan_.grammar, spec_.asked.layout, out_.grammar_known);
+      server_->grammars->Get(plan_.grammar, spec_.asked.layout, out_.grammar_known, NewStop());
   out_.compile_seconds = seconds() - begin;
   server_->metrics.compile.Observe(out_.compile_seconds);
   if (!grammar.ok()) return CompileError(grammar.error());
@@ -311,12 +313,20 @@ std::optional<ApiError> Call::CompilePlan(ThinkingStart thinking) {
   return std::nullopt;
 }
 
+std::shared_ptr<StopFlag> Call::NewStop() {
+  const std::lock_guard lock(mutex_);
+  stop_ = std::make_shared<StopFlag>();
+  if (gone_ || failure_) stop_->Stop();
+  return stop_;
+}
+
 // In one grammar for everything places mean nothing to a client: the parts are tried one by one.
 ApiError Call::CompileError(const Error& error) {
   const auto fails = [&](const ConstraintSpec& part) -> std::optional<ApiError> {
     if (part.kind == ConstraintSpec::Kind::kNone) return std::nullopt;
     bool known = false;
-    const Result<Grammar> alone = server_->grammars->Get(part, spec_.asked.layout, known);
+    const Result<Grammar> alone =
+        server_->grammars->Get(part, spec_.asked.layout, known, NewStop());
     if (alone.ok()) return std::nullopt;
     return FromError(alone.error(), part.pointer);
   };

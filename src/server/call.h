@@ -133,6 +133,8 @@ class Call : public std::enable_shared_from_this<Call> {
   void PrepareChoices();
   std::optional<ApiError> CompilePlan(ThinkingStart thinking);
   ApiError CompileError(const Error& error);
+  // Of a compilation that begins now: GiveUp stops it.
+  std::shared_ptr<StopFlag> NewStop();
   void ScorePrompts();
   void Launch();
   void AddToDecoder(Choice& choice);
@@ -169,6 +171,7 @@ class Call : public std::enable_shared_from_this<Call> {
   size_t added_ = 0;                 // of choices_, to the decoder
   size_t left_ = 0;                  // choices that have not ended; under mutex_
   bool launched_ = false;            // under mutex_
+  std::shared_ptr<StopFlag> stop_;   // under mutex_
   std::optional<ApiError> failure_;  // under mutex_
   std::atomic<bool> gone_{false}, answered_{false};
   std::atomic<double> first_token_{0};

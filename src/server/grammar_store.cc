@@ -44,8 +44,8 @@ void Warm(const Grammar& grammar) {
 GrammarStore::GrammarStore(std::shared_ptr<const Vocabulary> vocabulary, const Options& options)
     : vocabulary_(vocabulary), compiler_(std::move(vocabulary)), options_(options) {}
 
-Result<Grammar> GrammarStore::Get(const ConstraintSpec& spec, const LayoutSpec& layout,
-                                  bool& known) {
+Result<Grammar> GrammarStore::Get(const ConstraintSpec& spec, const LayoutSpec& layout, bool& known,
+                                  const std::shared_ptr<StopFlag>& stop) {
   const std::string key = KeyOf(spec, layout);
   {
     std::unique_lock lock(mutex_);
@@ -56,6 +56,7 @@ Result<Grammar> GrammarStore::Get(const ConstraintSpec& spec, const LayoutSpec& 
         known = true;
         return found->second->grammar;
       }
+      if (stop->stopped()) return Error{ErrorCode::kLimit, "nobody wants it any more", ""};
       if (compiling_.insert(key).second) break;
       compiled_.wait(lock);
     }
@@ -63,31 +64,33 @@ Result<Grammar> GrammarStore::Get(const ConstraintSpec& spec, const LayoutSpec& 
   }
   known = false;
   const auto begin = std::chrono::steady_clock::now();
-  Result<Grammar> grammar = Compile(spec, layout);
+  Result<Grammar> grammar = Compile(spec, layout, stop);
   if (grammar.ok()) Warm(*grammar);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   const std::lock_guard lock(mutex_);
   stats_.compile_seconds += seconds.count();
+  if (!grammar.ok() && stop->stopped()) ++stats_.stopped;
   compiling_.erase(key);
   compiled_.notify_all();
   if (grammar.ok()) Keep(key, *grammar, key.size());
   return grammar;
 }
 
-Result<Grammar> GrammarStore::Compile(const ConstraintSpec& spec, const LayoutSpec& layout) const {
+Result<Grammar> GrammarStore::Compile(const ConstraintSpec& spec, const LayoutSpec& layout,
+                                      const std::shared_ptr<StopFlag>& stop) const {
   GrammarOptions options;
   options.json_schema = layout.ToOptions();
   switch (spec.kind) {
     case ConstraintSpec::Kind::kJsonSchema:
-      return compiler_.CompileJsonSchema(spec.text, options.json_schema);
+      return compiler_.CompileJsonSchema(spec.text, options.json_schema, stop);
     case ConstraintSpec::Kind::kRegex:
       return compiler_.CompileRegex(spec.text);
     case ConstraintSpec::Kind::kChoice:
       return compiler_.CompileChoice(spec.choices);
     case ConstraintSpec::Kind::kGrammar:
-      return compiler_.CompileGrammar(spec.text, spec.language, options);
+      return compiler_.CompileGrammar(spec.text, spec.language, options, stop);
     case ConstraintSpec::Kind::kStructuralTag:
-      return compiler_.CompileStructuralTag(spec.text, options);
+      return compiler_.CompileStructuralTag(spec.text, options, stop);
     case ConstraintSpec::Kind::kNone:
       break;
   }

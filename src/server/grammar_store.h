@@ -3,9 +3,11 @@
 //
 //   GrammarStore store(vocabulary, {.max_bytes = 256 << 20});
 //   bool known = false;
-//   Result<Grammar> grammar = store.Get(spec, layout, known);   // errors: the spec's own places
+//   Result<Grammar> grammar = store.Get(spec, layout, known, stop);   // errors: the spec's places
+//   stop->Stop();   // from another thread: nobody wants it any more
 //
-// Thread-safe. Threads that want what another one compiles at the moment wait for it.
+// Thread-safe. Threads that want what another one compiles at the moment wait for it, and compile
+// it themselves where that one was stopped.
 #ifndef PAWL_SRC_SERVER_GRAMMAR_STORE_H_
 #define PAWL_SRC_SERVER_GRAMMAR_STORE_H_
 
@@ -32,7 +34,7 @@ class GrammarStore {
     size_t max_bytes = size_t{256} << 20;
   };
   struct Stats {
-    int64_t hits = 0, misses = 0, evicted = 0;
+    int64_t hits = 0, misses = 0, evicted = 0, stopped = 0;
     size_t grammars = 0, bytes = 0;
     double compile_seconds = 0;
   };
@@ -40,8 +42,10 @@ class GrammarStore {
   GrammarStore(std::shared_ptr<const Vocabulary> vocabulary, const Options& options);
 
   // Also finds the mask of the first token and of the first one after what is forced, so that the
-  // thread that decodes does not have to. REQUIRES: spec.kind is not kNone.
-  Result<Grammar> Get(const ConstraintSpec& spec, const LayoutSpec& layout, bool& known);
+  // thread that decodes does not have to. `stop` is of this call alone. REQUIRES: spec.kind is not
+  // kNone.
+  Result<Grammar> Get(const ConstraintSpec& spec, const LayoutSpec& layout, bool& known,
+                      const std::shared_ptr<StopFlag>& stop);
   Stats stats() const;
 
  private:
@@ -51,7 +55,8 @@ class GrammarStore {
     size_t bytes;
   };
 
-  Result<Grammar> Compile(const ConstraintSpec& spec, const LayoutSpec& layout) const;
+  Result<Grammar> Compile(const ConstraintSpec& spec, const LayoutSpec& layout,
+                          const std::shared_ptr<StopFlag>& stop) const;
   void Keep(const std::string& key, const Grammar& grammar, size_t text_bytes);
 
   const std::shared_ptr<const Vocabulary> vocabulary_;

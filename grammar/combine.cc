@@ -26,7 +26,18 @@ GrammarIr IrOf(const std::shared_ptr<Machine>& machine) {
   return ir;
 }
 
-Result<Grammar> Finish(const GrammarAccess& access, Result<GrammarIr> ir) {
+// The machine of a grammar that was made once, made in the same way again.
+template <typename Make>
+MachineMaker Again(const Make& make) {
+  return [make]() -> LockedMachine {
+    const Result<Grammar> made = make();
+    if (!made.ok()) return {};
+    const GrammarAccess access = GrammarAccess::Of(*made);
+    return {access.machine, access.lock};
+  };
+}
+
+Result<Grammar> Finish(const GrammarAccess& access, Result<GrammarIr> ir, MachineMaker again) {
   if (!ir.ok()) return ir.error();
   auto machine = CfgMachine::Create(*ir, *access.vocabulary);
   if (!machine.ok()) {
@@ -34,16 +45,16 @@ Result<Grammar> Finish(const GrammarAccess& access, Result<GrammarIr> ir) {
     if (error.code == ErrorCode::kUnsatisfiable) error = {error.code, "no output fits", ""};
     return error;
   }
-  return access.Make(*std::move(machine));
+  return access.Make(*std::move(machine), std::move(again));
 }
 
 Result<Grammar> OfRegex(const GrammarAccess& access, const std::shared_ptr<RegexArena>& arena,
-                        ReId regex) {
+                        ReId regex, MachineMaker again) {
   auto machine = std::make_shared<RegexMachine>(arena, regex);
   if (arena->overflow()) return Error{ErrorCode::kLimit, "the regex is too large", ""};
   if (machine->Start() == Machine::kDead)
     return Error{ErrorCode::kUnsatisfiable, "no output fits", ""};
-  return access.Make(std::move(machine));
+  return access.Make(std::move(machine), std::move(again));
 }
 
 }  // namespace
@@ -54,7 +65,8 @@ Result<Grammar> Infill(const Grammar& grammar, const Infilling& infilling) {
   const GrammarAccess access = GrammarAccess::Of(grammar);
   const std::lock_guard lock(*access.lock);
   return Finish(
-      access, FillGap(IrOf(access.machine), infilling.prefix, infilling.after, *access.vocabulary));
+      access, FillGap(IrOf(access.machine), infilling.prefix, infilling.after, *access.vocabulary),
+      Again([grammar, infilling] { return Infill(grammar, infilling); }));
 }
 
 Result<Grammar> RequireWords(const Grammar& grammar, std::span<const std::string> words) {
@@ -62,11 +74,15 @@ Result<Grammar> RequireWords(const Grammar& grammar, std::span<const std::string
   if (!automaton.ok()) return automaton.error();
   const GrammarAccess access = GrammarAccess::Of(grammar);
   const std::lock_guard lock(*access.lock);
-  return Finish(access, Intersect(IrOf(access.machine), **automaton, *access.vocabulary));
+  return Finish(access, Intersect(IrOf(access.machine), **automaton, *access.vocabulary),
+                Again([grammar, list = std::vector<std::string>(words.begin(), words.end())] {
+                  return RequireWords(grammar, list);
+                }));
 }
 
 Result<Grammar> Intersect(const Grammar& a, const Grammar& b) {
   const GrammarAccess left = GrammarAccess::Of(a), right = GrammarAccess::Of(b);
+  const MachineMaker again = Again([a, b] { return Intersect(a, b); });
   auto* left_regex = dynamic_cast<RegexMachine*>(left.machine.get());
   auto* right_regex = dynamic_cast<RegexMachine*>(right.machine.get());
   if (left_regex != nullptr && right_regex == nullptr) return Intersect(b, a);
@@ -78,7 +94,7 @@ Result<Grammar> Intersect(const Grammar& a, const Grammar& b) {
                            ? other
                            : arena.Import(*right_regex->arena(), other);
       return OfRegex(left, left_regex->arena(),
-                     arena.And(left_regex->TermOf(left.machine->Start()), own));
+                     arena.And(left_regex->TermOf(left.machine->Start()), own), again);
     };
     if (left.lock == right.lock) {
       const std::lock_guard lock(*left.lock);
@@ -104,7 +120,7 @@ Result<Grammar> Intersect(const Grammar& a, const Grammar& b) {
                  ""};
   }
   const std::lock_guard lock(*left.lock);
-  return Finish(left, Intersect(IrOf(left.machine), **listed, *left.vocabulary));
+  return Finish(left, Intersect(IrOf(left.machine), **listed, *left.vocabulary), again);
 }
 
 Result<Grammar> Complement(const Grammar& grammar) {
@@ -116,7 +132,8 @@ Result<Grammar> Complement(const Grammar& grammar) {
                  "only regexes, choices and substrings have a complement here", ""};
   }
   return OfRegex(access, regex->arena(),
-                 regex->arena()->Not(regex->TermOf(access.machine->Start())));
+                 regex->arena()->Not(regex->TermOf(access.machine->Start())),
+                 Again([grammar] { return Complement(grammar); }));
 }
 
 }  // namespace pawl

@@ -14,6 +14,7 @@
 
 #include "grammar/explicit_automaton.h"
 #include "grammar/machine.h"
+#include "src/base/memory_size.h"
 
 namespace pawl {
 
@@ -42,6 +43,8 @@ class MachineFrom : public Machine {
   }
   MachineMasks* Masks(const Vocabulary& vocabulary) override { return machine_->Masks(vocabulary); }
 
+  size_t MemoryBytes() const override { return machine_->MemoryBytes(); }
+  size_t GrowthHint() const override { return machine_->GrowthHint(); }
   const std::shared_ptr<Machine>& machine() const { return machine_; }
   bool ends_anywhere() const { return ends_anywhere_; }
 
@@ -69,6 +72,10 @@ class ReversedMachine : public Machine {
   bool Accepting(Key state) override;
   std::optional<std::string> ShortestCompletion(Key) override { return std::nullopt; }
 
+  size_t MemoryBytes() const override {
+    return machine_->MemoryBytes() + HeapBytes(places_, index_, sets_, set_index_, settled_);
+  }
+  size_t GrowthHint() const override { return machine_->GrowthHint() + places_.size() * 200; }
   bool failed() const { return failed_; }
   // The texts that lead from the machine's start to where its texts were cut at `state`, in their
   // own direction.
@@ -80,6 +87,7 @@ class ReversedMachine : public Machine {
   struct Place {
     uint32_t set = 0;
     std::string bytes = {};
+    size_t MemoryBytes() const { return HeapBytes(bytes); }
     auto operator<=>(const Place&) const = default;
   };
   uint32_t Intern(Place place);

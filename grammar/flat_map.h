@@ -30,6 +30,8 @@ class FlatMap {
   }
 
   size_t size() const { return size_; }
+  // REQUIRES: values that own no memory.
+  size_t MemoryBytes() const { return slots_.capacity() * sizeof(slots_[0]) + 16; }
 
  private:
   static constexpr uint64_t kFree = UINT64_MAX;

@@ -5,8 +5,10 @@
 #include <compare>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 
+#include "grammar/grammar_keeper.h"
 #include "grammar/machine.h"
 #include "pawl/grammar.h"
 #include "pawl/mask.h"
@@ -18,7 +20,11 @@ struct GrammarAccess {
   std::shared_ptr<Machine> machine;
   std::shared_ptr<std::mutex> lock;  // of all grammars that share parts of the machine
   std::shared_ptr<const Vocabulary> vocabulary;
+  std::shared_ptr<MemoryBudget> budget;
 
+  // A grammar of a compiler; the arguments are GrammarKeeper's.
+  static Grammar New(std::shared_ptr<Machine> made, std::shared_ptr<const Vocabulary> vocabulary,
+                     std::shared_ptr<MemoryBudget> budget, MachineMaker again, size_t source_bytes);
   static GrammarAccess Of(const Grammar& grammar);
   // What a state is: equal for equal states.
   struct Place {
@@ -34,8 +40,13 @@ struct GrammarAccess {
   // thread would gain nothing.
   static bool MakeMasks(const GrammarImpl* grammar, std::span<const Machine::Key> keys,
                         std::span<std::shared_ptr<const Mask>> masks);
-  // A grammar that shares parts with the one this came from.
-  Grammar Make(std::shared_ptr<Machine> made) const;
+  // A text that is being written was taken again in the grammar of this state, which had begun
+  // anew; see State::outgrown().
+  static void Replayed(const State& state);
+  // The state after the tokens of such a text in the grammar as it is now.
+  static std::optional<State> Retake(const Grammar& grammar, std::span<const TokenId> tokens);
+  // A grammar that shares parts with the one this came from. `again`: see GrammarKeeper.
+  Grammar Make(std::shared_ptr<Machine> made, MachineMaker again) const;
 };
 
 }  // namespace pawl

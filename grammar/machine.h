@@ -18,6 +18,7 @@
 #define PAWL_GRAMMAR_MACHINE_H_
 
 #include <bitset>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -112,6 +113,12 @@ class Machine {
   // What rules with a temperature that the state is in, or may enter next, ask for: the innermost
   // of each way to go on, the highest of all ways. nullopt: none asks.
   virtual std::optional<float> Temperature(Key /*state*/) { return std::nullopt; }
+
+  // Bytes of the heap that the machine keeps, by a walk over all of it. Parts that it shares with
+  // other machines count in each.
+  virtual size_t MemoryBytes() const { return 0; }
+  // About how many bytes it has gained, in a few loads: tells when to measure.
+  virtual size_t GrowthHint() const { return 0; }
 
   // Remarks of the compiler that are no errors, e.g. what it treated as an annotation.
   const std::vector<std::string>& notes() const { return notes_; }

@@ -1,6 +1,7 @@
-// A stack of states is all the history there is: states are values that never go away while their
-// grammar lives, so that taking a step back is forgetting the last one, and a clone is a copy of
-// the stack.
+// A stack of states is all the history there is: states are values that never go away while
+// somebody has them, so that taking a step back is forgetting the last one, and a clone is a copy
+// of the stack. When the grammar has begun anew to give memory back, the steps are taken again
+// there.
 //
 // A batch and a tree of drafts are loops over the same question, "the mask of this position". The
 // tree's positions are found parents first whatever the order of the nodes, by climbing from each
@@ -83,23 +84,46 @@ std::optional<Matcher::Position> Matcher::After(const Position& position, TokenI
     // other way to mean one.
     if (!grammar_.vocabulary().is_special(token)) return std::nullopt;
   }
-  const std::optional<State> next = position.state.Advance(token);
+  std::optional<State> next = position.state.Advance(token);
   if (!next) return std::nullopt;
-  return Position{*next, false, token, position.bytes_end};
+  return Position{*std::move(next), false, token, position.bytes_end};
+}
+
+void Matcher::Renew() {
+  std::vector<Position> renewed;
+  renewed.reserve(history_.size() + 1);
+  renewed.push_back({grammar_.Start()});
+  for (size_t i = 1; i < history_.size(); ++i) {
+    const Position& step = history_[i];
+    const State& at = renewed.back().state;
+    const size_t begin = history_[i - 1].bytes_end;
+    std::optional<State> next =
+        step.ended ? at
+        : step.token == kNoToken
+            ? at.Advance(std::string_view(bytes_).substr(begin, step.bytes_end - begin))
+            : at.Advance(step.token);
+    if (!next) return;  // never; the states there are good in any case
+    renewed.push_back({*std::move(next), step.ended, step.token, step.bytes_end});
+  }
+  history_ = std::move(renewed);
+  GrammarAccess::Replayed(state());
 }
 
 bool Matcher::Accept(TokenId token) {
-  const std::optional<Position> next = After(history_.back(), token);
-  if (next) history_.push_back(*next);
-  return next.has_value();
+  if (state().outgrown()) Renew();
+  std::optional<Position> next = After(history_.back(), token);
+  if (!next) return false;
+  history_.push_back(*std::move(next));
+  return true;
 }
 
 bool Matcher::AcceptBytes(std::string_view bytes) {
   if (history_.back().ended) return false;
-  const std::optional<State> next = state().Advance(bytes);
+  if (state().outgrown()) Renew();
+  std::optional<State> next = state().Advance(bytes);
   if (!next) return false;
   bytes_ += bytes;
-  history_.push_back({*next, false, kNoToken, bytes_.size()});
+  history_.push_back({*std::move(next), false, kNoToken, bytes_.size()});
   return true;
 }
 
@@ -113,6 +137,7 @@ bool Matcher::Rollback(size_t steps) {
 void Matcher::Reset() {
   history_.erase(history_.begin() + 1, history_.end());
   bytes_.clear();
+  if (state().outgrown()) history_.back().state = grammar_.Start();
 }
 
 Result<std::vector<Capture>> Matcher::Captures() const {
@@ -189,9 +214,9 @@ size_t Matcher::ValidateTokens(std::span<const TokenId> tokens) const {
   Position position = history_.back();
   size_t taken = 0;
   for (const TokenId token : tokens) {
-    const std::optional<Position> next = After(position, token);
+    std::optional<Position> next = After(position, token);
     if (!next) break;
-    position = *next;
+    position = *std::move(next);
     ++taken;
   }
   return taken;

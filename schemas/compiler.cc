@@ -1,10 +1,16 @@
 #include "pawl/compiler.h"
 
+#include <functional>
+#include <map>
+
 #include "grammar/cfg/cfg_machine.h"
+#include "grammar/grammar_access.h"
+#include "grammar/grammar_keeper.h"
 #include "grammar/languages/ebnf.h"
 #include "grammar/languages/gbnf.h"
 #include "grammar/languages/lark.h"
 #include "grammar/languages/substring_regex.h"
+#include "grammar/memory_budget.h"
 #include "grammar/regex/ecma_parser.h"
 #include "grammar/regex/regex_machine.h"
 #include "schemas/grammar_cache.h"
@@ -39,27 +45,50 @@ Status CheckSeparators(const JsonSchemaOptions& options) {
   return {};
 }
 
-Error Stopped() { return {ErrorCode::kLimit, "compiling was stopped", ""}; }
+// The documents that references have led to, so that the machine can be made again without asking
+// for them.
+using Documents = std::map<std::string, Result<std::string>, std::less<>>;
 
-// The end of a compilation: what its flag says comes before all else.
-Result<Grammar> Finished(Result<Grammar> grammar, const std::shared_ptr<StopFlag>& stop) {
-  if (stop == nullptr) return grammar;
-  const bool stopped = grammar.ok() ? !stop->Finish() : stop->stopped();
-  if (stopped) return Stopped();
-  return grammar;
+// Asks as `options` says, and writes down the answers.
+JsonSchemaOptions Recording(JsonSchemaOptions options, const std::shared_ptr<Documents>& answers) {
+  if (!options.resolve_document) return options;
+  options.resolve_document = [asked = options.resolve_document, answers](std::string_view uri) {
+    return answers->emplace(std::string(uri), asked(uri)).first->second;
+  };
+  return options;
 }
 
-}  // namespace
-
-Compiler::Compiler(std::shared_ptr<const Vocabulary> vocabulary, const CompilerOptions& options)
-    : vocabulary_(std::move(vocabulary)), witnesses_(std::make_shared<schema::Witnesses>()) {
-  if (options.cached_grammars > 0) cache_ = std::make_shared<GrammarCache>(options.cached_grammars);
+JsonSchemaOptions Replaying(JsonSchemaOptions options,
+                            const std::shared_ptr<const Documents>& answers) {
+  if (!options.resolve_document) return options;
+  options.resolve_document = [answers](std::string_view uri) -> Result<std::string> {
+    const auto found = answers->find(uri);
+    if (found == answers->end()) return Error{ErrorCode::kInternal, "was not asked for before", ""};
+    return found->second;
+  };
+  return options;
 }
 
-Result<std::shared_ptr<Machine>> Compiler::SchemaMachineOf(
-    std::string_view text, const JsonSchemaOptions& options,
-    const std::shared_ptr<StopFlag>& stop) const {
-  if (stop != nullptr && stop->stopped()) return Stopped();
+size_t BytesOf(const Documents& documents) {
+  size_t sum = 0;
+  for (const auto& [uri, text] : documents) sum += uri.size() + (text.ok() ? text->size() : 0);
+  return sum;
+}
+
+using MachineResult = Result<std::shared_ptr<Machine>>;
+
+// What compilations have beside their texts and options.
+struct Context {
+  std::shared_ptr<schema::Witnesses> witnesses;
+  std::shared_ptr<StopFlag> stop;  // nullptr: nobody stops it
+  bool stopped() const { return stop != nullptr && stop->stopped(); }
+};
+
+Error StoppedError() { return {ErrorCode::kLimit, "compiling was stopped", ""}; }
+
+MachineResult SchemaMachineOf(std::string_view text, const JsonSchemaOptions& options,
+                              const Context& context) {
+  if (context.stopped()) return StoppedError();
   if (Status status = CheckSeparators(options); !status.ok()) return status.error();
   json::ParseLimits limits;
   limits.max_bytes = static_cast<size_t>(options.max_schema_bytes);
@@ -73,8 +102,8 @@ Result<std::shared_ptr<Machine>> Compiler::SchemaMachineOf(
   }
   auto read = schema::ReadJsonSchema(*document, options);
   if (!read.ok()) return read.error();
-  read->table->witnesses = witnesses_;
-  read->table->spending->stop = stop;
+  read->table->witnesses = context.witnesses;
+  read->table->spending->stop = context.stop;
   JsonSchemaOptions kept = options;
   kept.resolve_document = nullptr;  // the caller's; nothing asks it from here on
   auto machine = std::make_shared<schema::SchemaMachine>(std::move(read->table), kept,
@@ -84,36 +113,16 @@ Result<std::shared_ptr<Machine>> Compiler::SchemaMachineOf(
   return std::shared_ptr<Machine>(std::move(machine));
 }
 
-Result<Grammar> Compiler::CompileJsonSchema(std::string_view text, const JsonSchemaOptions& options,
-                                            const std::shared_ptr<StopFlag>& stop) const {
-  const bool cached = cache_ != nullptr && !options.resolve_document;
-  const std::string key = cached ? GrammarCache::KeyOf(text, options) : "";
-  if (cached) {
-    if (std::optional<Grammar> known = cache_->Find(key)) return *std::move(known);
-  }
-  auto machine = SchemaMachineOf(text, options, stop);
-  Result<Grammar> grammar =
-      machine.ok() ? Grammar(*std::move(machine), vocabulary_) : Result<Grammar>(machine.error());
-  grammar = Finished(std::move(grammar), stop);
-  if (cached && grammar.ok()) cache_->Keep(key, *grammar);
-  return grammar;
-}
-
-Result<Grammar> Compiler::CompileGrammar(std::string_view text, GrammarLanguage language,
-                                         const GrammarOptions& options,
-                                         const std::shared_ptr<StopFlag>& stop) const {
-  if (language != GrammarLanguage::kEbnf && language != GrammarLanguage::kGbnf &&
-      options.root != GrammarOptions().root && options.root != "start") {
-    return Error{ErrorCode::kInvalid,
-                 "is for EBNF and GBNF; the root of a Lark grammar is \"start\"", "root"};
-  }
+MachineResult GrammarMachineOf(std::string_view text, GrammarLanguage language,
+                               const GrammarOptions& options, const Vocabulary& vocabulary,
+                               const Context& shared) {
   LanguageOptions reading;
   reading.max_bytes = options.max_bytes;
   reading.max_nesting = options.max_nesting;
   reading.root = options.root;
   reading.lark_as_xgrammar = options.lark_as_xgrammar || language == GrammarLanguage::kLarkXgrammar;
   reading.json_schema = [&](std::string_view schema) -> Result<GrammarIr::Automaton> {
-    auto machine = SchemaMachineOf(schema, options.json_schema, stop);
+    auto machine = SchemaMachineOf(schema, options.json_schema, shared);
     if (!machine.ok()) return machine.error();
     return GrammarIr::Automaton{*std::move(machine), "%json " + std::string(schema)};
   };
@@ -132,28 +141,27 @@ Result<Grammar> Compiler::CompileGrammar(std::string_view text, GrammarLanguage 
     return ReadLark(text, reading);
   }();
   if (!ir.ok()) return ir.error();
-  auto machine = CfgMachine::Create(*ir, *vocabulary_);
+  auto machine = CfgMachine::Create(*ir, vocabulary);
   if (!machine.ok()) return machine.error();
-  if (stop != nullptr && stop->stopped()) return Stopped();
-  (*machine)->PrepareMasks(*vocabulary_, options.prepare_steps);
-  return Finished(Grammar(*std::move(machine), vocabulary_), stop);
+  if (shared.stopped()) return StoppedError();
+  (*machine)->PrepareMasks(vocabulary, options.prepare_steps);
+  return std::shared_ptr<Machine>(*std::move(machine));
 }
 
-Result<Grammar> Compiler::CompileStructuralTag(std::string_view json_text,
-                                               const GrammarOptions& options,
-                                               const std::shared_ptr<StopFlag>& stop) const {
+MachineResult TagMachineOf(std::string_view json_text, const GrammarOptions& options,
+                           const Vocabulary& vocabulary, const Context& shared) {
   const StructuralTagContext context{
-      *vocabulary_, options, [&](std::string_view schema, const JsonSchemaOptions& schema_options) {
-        return SchemaMachineOf(schema, schema_options, stop);
+      vocabulary, options, [&](std::string_view schema, const JsonSchemaOptions& schema_options) {
+        return SchemaMachineOf(schema, schema_options, shared);
       }};
   auto ir = ReadStructuralTag(json_text, context);
-  if (!ir.ok()) return Finished(ir.error(), stop);
-  auto machine = CfgMachine::Create(*ir, *vocabulary_);
-  if (!machine.ok()) return Finished(machine.error(), stop);
-  return Finished(Grammar(*std::move(machine), vocabulary_), stop);
+  if (!ir.ok()) return ir.error();
+  auto machine = CfgMachine::Create(*ir, vocabulary);
+  if (!machine.ok()) return machine.error();
+  return std::shared_ptr<Machine>(*std::move(machine));
 }
 
-Result<Grammar> Compiler::CompileRegex(std::string_view pattern) const {
+MachineResult RegexMachineOf(std::string_view pattern) {
   auto arena = std::make_shared<RegexArena>();
   RegexSyntaxOptions syntax;
   syntax.search = false;
@@ -163,10 +171,10 @@ Result<Grammar> Compiler::CompileRegex(std::string_view pattern) const {
   if (machine->Start() == Machine::kDead) {
     return Error{ErrorCode::kUnsatisfiable, "no text matches this pattern", ""};
   }
-  return Grammar(std::move(machine), vocabulary_);
+  return std::shared_ptr<Machine>(std::move(machine));
 }
 
-Result<Grammar> Compiler::CompileChoice(std::span<const std::string> choices) const {
+MachineResult ChoiceMachineOf(std::span<const std::string> choices) {
   auto arena = std::make_shared<RegexArena>();
   std::vector<ReId> alternatives;
   for (size_t i = 0; i < choices.size(); ++i) {
@@ -179,10 +187,10 @@ Result<Grammar> Compiler::CompileChoice(std::span<const std::string> choices) co
   }
   if (choices.empty()) return Error{ErrorCode::kInvalid, "no choices given", ""};
   const ReId regex = arena->Or(alternatives);
-  return Grammar(std::make_shared<RegexMachine>(std::move(arena), regex), vocabulary_);
+  return std::shared_ptr<Machine>(std::make_shared<RegexMachine>(std::move(arena), regex));
 }
 
-Result<Grammar> Compiler::CompileSubstring(std::string_view text, bool whole_words) const {
+MachineResult SubstringMachineOf(std::string_view text, bool whole_words) {
   if (text.size() > GrammarOptions().max_bytes)
     return Error{ErrorCode::kLimit, "the text is too long", ""};
   if (const size_t bad = FindInvalidUtf8(text); bad != std::string::npos)
@@ -198,7 +206,112 @@ Result<Grammar> Compiler::CompileSubstring(std::string_view text, bool whole_wor
   auto arena = std::make_shared<RegexArena>();
   const ReId regex = SubstringRegex(*arena, chunks);
   if (arena->overflow()) return Error{ErrorCode::kLimit, "the text is too long", ""};
-  return Grammar(std::make_shared<RegexMachine>(std::move(arena), regex), vocabulary_);
+  return std::shared_ptr<Machine>(std::make_shared<RegexMachine>(std::move(arena), regex));
+}
+
+// A grammar of the machine that `make` made, and makes again after the budget was spent. What
+// `stop` says comes before all else.
+template <typename Make>
+Result<Grammar> Keep(MachineResult machine, const std::shared_ptr<const Vocabulary>& vocabulary,
+                     const std::shared_ptr<MemoryBudget>& budget, size_t source_bytes, Make make,
+                     const std::shared_ptr<StopFlag>& stop = nullptr) {
+  if (stop != nullptr && !(machine.ok() ? stop->Finish() : !stop->stopped())) return StoppedError();
+  if (!machine.ok()) return machine.error();
+  MachineMaker again = [make = std::move(make)]() -> LockedMachine {
+    MachineResult made = make();
+    if (!made.ok()) return {};
+    return {*std::move(made), std::make_shared<std::mutex>()};
+  };
+  return GrammarAccess::New(*std::move(machine), vocabulary, budget, std::move(again),
+                            source_bytes);
+}
+
+}  // namespace
+
+Compiler::Compiler(std::shared_ptr<const Vocabulary> vocabulary, const CompilerOptions& options)
+    : vocabulary_(std::move(vocabulary)),
+      budget_(std::make_shared<MemoryBudget>(options.memory_budget)),
+      witnesses_(std::make_shared<schema::Witnesses>()) {
+  if (options.cached_grammars > 0) cache_ = std::make_shared<GrammarCache>(options.cached_grammars);
+}
+
+size_t Compiler::memory_bytes() const { return budget_->Measure(); }
+
+Result<Grammar> Compiler::CompileJsonSchema(std::string_view text, const JsonSchemaOptions& options,
+                                            const std::shared_ptr<StopFlag>& stop) const {
+  const bool cached = cache_ != nullptr && !options.resolve_document;
+  const std::string key = cached ? GrammarCache::KeyOf(text, options) : "";
+  if (cached) {
+    if (std::optional<Grammar> known = cache_->Find(key)) return *std::move(known);
+  }
+  const auto documents = std::make_shared<Documents>();
+  auto machine = SchemaMachineOf(text, Recording(options, documents), {witnesses_, stop});
+  auto grammar = Keep(
+      std::move(machine), vocabulary_, budget_, text.size() + BytesOf(*documents),
+      [source = std::string(text), kept = Replaying(options, documents), known = witnesses_] {
+        return SchemaMachineOf(source, kept, {known, nullptr});
+      },
+      stop);
+  if (cached && grammar.ok()) cache_->Keep(key, *grammar);
+  return grammar;
+}
+
+Result<Grammar> Compiler::CompileGrammar(std::string_view text, GrammarLanguage language,
+                                         const GrammarOptions& options,
+                                         const std::shared_ptr<StopFlag>& stop) const {
+  if (language != GrammarLanguage::kEbnf && language != GrammarLanguage::kGbnf &&
+      options.root != GrammarOptions().root && options.root != "start") {
+    return Error{ErrorCode::kInvalid,
+                 "is for EBNF and GBNF; the root of a Lark grammar is \"start\"", "root"};
+  }
+  const auto documents = std::make_shared<Documents>();
+  GrammarOptions asking = options, kept = options;
+  asking.json_schema = Recording(options.json_schema, documents);
+  kept.json_schema = Replaying(options.json_schema, documents);
+  auto machine = GrammarMachineOf(text, language, asking, *vocabulary_, {witnesses_, stop});
+  return Keep(
+      std::move(machine), vocabulary_, budget_, text.size() + BytesOf(*documents),
+      [source = std::string(text), language, kept, vocabulary = vocabulary_, known = witnesses_] {
+        return GrammarMachineOf(source, language, kept, *vocabulary, {known, nullptr});
+      },
+      stop);
+}
+
+Result<Grammar> Compiler::CompileStructuralTag(std::string_view json_text,
+                                               const GrammarOptions& options,
+                                               const std::shared_ptr<StopFlag>& stop) const {
+  const auto documents = std::make_shared<Documents>();
+  GrammarOptions asking = options, kept = options;
+  asking.json_schema = Recording(options.json_schema, documents);
+  kept.json_schema = Replaying(options.json_schema, documents);
+  auto machine = TagMachineOf(json_text, asking, *vocabulary_, {witnesses_, stop});
+  return Keep(
+      std::move(machine), vocabulary_, budget_, json_text.size() + BytesOf(*documents),
+      [source = std::string(json_text), kept, vocabulary = vocabulary_, known = witnesses_] {
+        return TagMachineOf(source, kept, *vocabulary, {known, nullptr});
+      },
+      stop);
+}
+
+Result<Grammar> Compiler::CompileRegex(std::string_view pattern) const {
+  return Keep(RegexMachineOf(pattern), vocabulary_, budget_, pattern.size(),
+              [source = std::string(pattern)] { return RegexMachineOf(source); });
+}
+
+Result<Grammar> Compiler::CompileChoice(std::span<const std::string> choices) const {
+  size_t bytes = 0;
+  for (const std::string& choice : choices) bytes += sizeof(choice) + choice.size();
+  return Keep(ChoiceMachineOf(choices), vocabulary_, budget_, bytes,
+              [source = std::vector<std::string>(choices.begin(), choices.end())] {
+                return ChoiceMachineOf(source);
+              });
+}
+
+Result<Grammar> Compiler::CompileSubstring(std::string_view text, bool whole_words) const {
+  return Keep(SubstringMachineOf(text, whole_words), vocabulary_, budget_, text.size(),
+              [source = std::string(text), whole_words] {
+                return SubstringMachineOf(source, whole_words);
+              });
 }
 
 }  // namespace pawl

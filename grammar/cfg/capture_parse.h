@@ -25,6 +25,7 @@
 #include "pawl/capture.h"
 #include "pawl/output_piece.h"
 #include "pawl/result.h"
+#include "src/base/memory_size.h"
 
 namespace pawl {
 
@@ -39,6 +40,8 @@ class CaptureParse {
   // Errors as CompileCfg's. `ir` is shared with the machine of the grammar.
   static Result<std::unique_ptr<CaptureParse>> Create(std::shared_ptr<GrammarIr> ir,
                                                       const Vocabulary& vocabulary);
+  // What the machine of the grammar has too aside.
+  size_t MemoryBytes() const { return HeapBytes(program_, before_, before_return_, empty_rank_); }
 
   // The captures of a complete text, in the order in which they end, the inner ones first.
   // Errors: kInvalid where the text is not in the language, kLimit where it is too ambiguous.

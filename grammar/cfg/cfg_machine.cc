@@ -101,6 +101,21 @@ CfgMachine::StateId CfgMachine::Intern(ContId fresh, std::vector<Thread>& thread
   return id;
 }
 
+size_t CfgMachine::MemoryBytes() const {
+  size_t sum = HeapBytes(*ir_, program_, continuations_, states_, threads_, index_, state_of_,
+                         made_, steps_, masks_, captures_);
+  for (const auto& machine : program_.machines) sum += machine->MemoryBytes();
+  return sum;
+}
+
+size_t CfgMachine::GrowthHint() const {
+  size_t sum = states_.size() * 48 + threads_.size() * sizeof(Thread) + steps_.size() * 48 +
+               continuations_->GrowthHint();
+  if (masks_ != nullptr) sum += masks_->bytes();
+  for (const auto& machine : program_.machines) sum += machine->GrowthHint();
+  return sum;
+}
+
 CfgMachine::StateId CfgMachine::StepState(StateId state, uint8_t byte) {
   const uint64_t key = uint64_t{state} << 8 | byte;
   if (const StateId* known = steps_.Find(key)) return *known;

@@ -93,6 +93,8 @@ class CfgMachine : public Machine {
   // The grammar that it was made of; its regexes grow with this machine.
   const GrammarIr& ir() const { return *ir_; }
   size_t state_count() const { return states_.size(); }
+  size_t MemoryBytes() const override;
+  size_t GrowthHint() const override;
 
  private:
   struct StateData {

@@ -23,6 +23,7 @@
 #include "grammar/masks/machine_masks.h"
 #include "grammar/masks/token_trie.h"
 #include "pawl/vocabulary.h"
+#include "src/base/memory_size.h"
 
 namespace pawl {
 
@@ -36,6 +37,11 @@ class CfgMasks : public MachineMasks {
   // it. `steps`: as GrammarOptions::prepare_steps.
   void Prepare(uint64_t steps);
   const Vocabulary& vocabulary() const { return vocabulary_; }
+  size_t MemoryBytes() const override {
+    return HeapBytes(inside_, threads_, fresh_, words_, touched_, group_of_class_, reached_,
+                     all_below_, leaving_, group_of_node_, stack_);
+  }
+  size_t bytes() const { return bytes_; }  // about that
 
  private:
   using StateId = CfgMachine::StateId;
@@ -48,6 +54,7 @@ class CfgMasks : public MachineMasks {
     };
     std::vector<Word> some;
     std::vector<uint32_t> all;
+    size_t MemoryBytes() const { return HeapBytes(some, all); }
   };
   // Nodes by their byte, and those of one byte by their SubtreeClasses class.
   struct Groups {
@@ -58,6 +65,7 @@ class CfgMasks : public MachineMasks {
     std::vector<uint32_t> nodes;
     std::vector<uint32_t> begin;  // of each group in `nodes`, and one more at the end
     std::vector<Byte> bytes;      // and one more at the end
+    size_t MemoryBytes() const { return HeapBytes(nodes, begin, bytes); }
   };
   // What a lexeme allows below a node of the trie, whatever comes after it.
   struct Inside {
@@ -65,6 +73,7 @@ class CfgMasks : public MachineMasks {
     // Nodes before whose byte the lexeme may end, but for those through which all tokens are there
     // already.
     Groups leaving;
+    size_t MemoryBytes() const { return HeapBytes(tokens, leaving); }
   };
   struct InsideKey {
     uint32_t node, source;

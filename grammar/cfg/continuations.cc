@@ -16,6 +16,8 @@
 #include <optional>
 #include <utility>
 
+#include "src/base/memory_size.h"
+
 namespace pawl {
 namespace {
 
@@ -57,6 +59,8 @@ class SeenEntries {
     if (2 * (size_ + 1) > places_.size()) Grow();
     return Put(entry);
   }
+
+  size_t MemoryBytes() const { return HeapBytes(places_); }
 
  private:
   struct Place {
@@ -117,6 +121,12 @@ class Closure {
     left_.clear();
     seen_.Clear();
   }
+  uint64_t work() const { return work_done_; }
+  size_t MemoryBytes() const {
+    return HeapBytes(openings_, work_, seen_, slot_of_, routine_of_slot_, left_, left_at_terminals_,
+                     left_at_tokens_, left_of_slot_, flat_of_slot_, id_of_slot_, flat_, scratch_,
+                     lists_, order_, low_, stack_, members_, place_in_knot_, path_);
+  }
 
  private:
   static constexpr uint32_t kSlot = 1u << 30;
@@ -133,6 +143,7 @@ class Closure {
     std::vector<Take> terminals, tokens;
     std::vector<Call> calls;
     bool returns = false, accepts = false;
+    size_t MemoryBytes() const { return HeapBytes(terminals, tokens, calls); }
   };
   // What comes after a slot's routine, or after a terminal or token set. Where the node ends its
   // routine, what `then` holds.
@@ -240,60 +251,17 @@ class Closure {
     }
   }
 
-  // The entries of all slots, those of the `then`s that they share included.
-  void Flatten() {
-    std::sort(left_.begin(), left_.end());
-    const auto n = static_cast<uint32_t>(routine_of_slot_.size());
-    left_of_slot_.assign(n, {0, 0});
-    for (uint32_t i = 0; i < left_.size(); ++i) {
-      Range& range = left_of_slot_[left_[i].what];
-      if (range.size++ == 0) range.begin = i;
-    }
-    flat_.clear();
-    flat_of_slot_.clear();
-    std::vector<Entry>& list = scratch_;
-    for (uint32_t slot = 0; slot < n; ++slot) {
-      list.clear();
-      same_.clear();
-      const auto take = [&](uint32_t from) {
-        const Range range = left_of_slot_[from];
-        for (const Left& left : std::span(left_).subspan(range.begin, range.size)) {
-          if (left.entry.node != CfgProgram::kReturnNode) {
-            list.push_back(left.entry);
-          } else if (std::ranges::find(same_, left.entry.then) == same_.end()) {
-            same_.push_back(left.entry.then);
-          }
-        }
-      };
-      take(slot);
-      for (size_t i = 0; i < same_.size(); ++i) {
-        if (same_[i] & kSlot) {
-          take(same_[i] & ~kSlot);
-        } else {
-          const auto more = conts_.entries(same_[i]);
-          list.insert(list.end(), more.begin(), more.end());
-        }
-      }
-      SortUnique(list);
-      flat_of_slot_.push_back(
-          {static_cast<uint32_t>(flat_.size()), static_cast<uint32_t>(list.size())});
-      flat_.insert(flat_.end(), list.begin(), list.end());
-    }
-  }
-  std::span<const Entry> flat(uint32_t slot) const {
-    return std::span(flat_).subspan(flat_of_slot_[slot].begin, flat_of_slot_[slot].size);
-  }
-
-  // Makes continuations of all slots: Tarjan's strongly connected components (1972), which come out
-  // with those that they refer to before them.
-  void Tie() {
-    Flatten();
+  // Calls done() with members_ for each strongly connected component of the slots (Tarjan 1972), a
+  // component after those that it refers to. `next(slot, i)`: the i-th slot that a slot refers to;
+  // kNoSlot: nothing there; kNoMore: nor beyond.
+  static constexpr uint32_t kNoMore = UINT32_MAX - 1;
+  template <typename Next, typename Done>
+  void EachComponent(const Next& next_of, const Done& done) {
     const auto n = static_cast<uint32_t>(routine_of_slot_.size());
     constexpr uint32_t kNew = UINT32_MAX;
     order_.assign(n, kNew);
     low_.assign(n, 0);
     on_stack_.assign(n, false);
-    id_of_slot_.assign(n, Continuations::kNone);
     uint32_t counter = 0;
     for (uint32_t root = 0; root < n; ++root) {
       if (order_[root] != kNew) continue;
@@ -305,12 +273,11 @@ class Closure {
           stack_.push_back(at);
           on_stack_[at] = true;
         }
-        const std::span<const Entry> entries = flat(at);
         bool down = false;
-        while (next < entries.size()) {
-          const uint32_t then = entries[next++].then;
-          if ((then & kSlot) == 0) continue;
-          const uint32_t to = then & ~kSlot;
+        for (uint32_t to; (to = next_of(at, next)) != kNoMore;) {
+          ++next;
+          ++work_done_;
+          if (to == kNoSlot) continue;
           if (order_[to] == kNew) {
             path_.emplace_back(to, 0);  // invalidates the references
             down = true;
@@ -319,22 +286,95 @@ class Closure {
           if (on_stack_[to]) low_[at] = std::min(low_[at], order_[to]);
         }
         if (down) continue;
-        const uint32_t done = at;
+        const uint32_t last = at;
         path_.pop_back();
         if (!path_.empty()) {
           uint32_t& above = low_[path_.back().first];
-          above = std::min(above, low_[done]);
+          above = std::min(above, low_[last]);
         }
-        if (low_[done] != order_[done]) continue;
+        if (low_[last] != order_[last]) continue;
         members_.clear();
         do {
           members_.push_back(stack_.back());
           on_stack_[stack_.back()] = false;
           stack_.pop_back();
-        } while (members_.back() != done);
-        TieMembers();
+        } while (members_.back() != last);
+        done();
       }
     }
+  }
+
+  // The entries of all slots, those of the `then`s that they share included. Slots that hold the
+  // same share one list: in a chain of rules each of which may be the next one alone, all do.
+  void Flatten() {
+    std::sort(left_.begin(), left_.end());
+    const auto n = static_cast<uint32_t>(routine_of_slot_.size());
+    left_of_slot_.assign(n, {0, 0});
+    for (uint32_t i = 0; i < left_.size(); ++i) {
+      Range& range = left_of_slot_[left_[i].what];
+      if (range.size++ == 0) range.begin = i;
+    }
+    flat_.clear();
+    flat_of_slot_.assign(n, {0, 0});
+    const auto left_of = [&](uint32_t slot) {
+      const Range range = left_of_slot_[slot];
+      return std::span(left_).subspan(range.begin, range.size);
+    };
+    const auto same = [&](uint32_t slot, size_t i) {
+      const auto list = left_of(slot);
+      if (i >= list.size()) return kNoMore;
+      const Entry& entry = list[i].entry;
+      const bool taken = entry.node == CfgProgram::kReturnNode && (entry.then & kSlot) != 0;
+      return taken ? entry.then & ~kSlot : kNoSlot;
+    };
+    EachComponent(same, [&] {
+      std::vector<Entry>& list = scratch_;
+      list.clear();
+      lists_.clear();
+      for (const uint32_t member : members_) {
+        for (const Left& left : left_of(member)) {
+          if (left.entry.node != CfgProgram::kReturnNode) {
+            list.push_back(left.entry);
+          } else if ((left.entry.then & kSlot) == 0) {
+            const auto more = conts_.entries(left.entry.then);
+            list.insert(list.end(), more.begin(), more.end());
+          } else if (const Range other = flat_of_slot_[left.entry.then & ~kSlot]; other.size > 0) {
+            lists_.emplace_back(other.begin, other.size);  // none yet of this component's own
+          }
+        }
+      }
+      std::sort(lists_.begin(), lists_.end());
+      lists_.erase(std::unique(lists_.begin(), lists_.end()), lists_.end());
+      Range range;
+      if (list.empty() && lists_.size() == 1) {
+        range = {lists_[0].first, lists_[0].second};
+      } else {
+        for (const auto& [begin, size] : lists_) {
+          const auto more = std::span(flat_).subspan(begin, size);
+          list.insert(list.end(), more.begin(), more.end());
+        }
+        SortUnique(list);
+        range = {static_cast<uint32_t>(flat_.size()), static_cast<uint32_t>(list.size())};
+        flat_.insert(flat_.end(), list.begin(), list.end());
+      }
+      work_done_ += members_.size() + list.size();
+      for (const uint32_t member : members_) flat_of_slot_[member] = range;
+    });
+  }
+  std::span<const Entry> flat(uint32_t slot) const {
+    return std::span(flat_).subspan(flat_of_slot_[slot].begin, flat_of_slot_[slot].size);
+  }
+
+  // Makes continuations of all slots, of those that they refer to first.
+  void Tie() {
+    Flatten();
+    id_of_slot_.assign(routine_of_slot_.size(), Continuations::kNone);
+    const auto next = [&](uint32_t slot, size_t i) {
+      const std::span<const Entry> entries = flat(slot);
+      if (i >= entries.size()) return kNoMore;
+      return entries[i].then & kSlot ? entries[i].then & ~kSlot : kNoSlot;
+    };
+    EachComponent(next, [&] { TieMembers(); });
   }
 
   void TieMembers() {
@@ -400,10 +440,18 @@ class Closure {
   std::vector<Range> left_of_slot_, flat_of_slot_;
   std::vector<ContId> id_of_slot_;
   std::vector<Entry> flat_, scratch_;
-  std::vector<uint32_t> same_, order_, low_, stack_, members_, place_in_knot_;
+  std::vector<std::pair<uint32_t, uint32_t>> lists_;  // of Flatten: ranges of flat_
+  std::vector<uint32_t> order_, low_, stack_, members_, place_in_knot_;
   std::vector<bool> on_stack_;
+  uint64_t work_done_ = 0;
   std::vector<std::pair<uint32_t, size_t>> path_;  // slot, next entry to look at
 };
+
+uint64_t Continuations::work() const { return closure_->work(); }
+
+size_t Continuations::MemoryBytes() const {
+  return HeapBytes(conts_, entries_, index_, knots_, expansions_, closure_, union_);
+}
 
 Continuations::Continuations(const CfgProgram& program)
     : program_(program), closure_(std::make_unique<Closure>(*this, program)) {
@@ -504,6 +552,7 @@ const Continuations::Expansion& Continuations::Expand(ContId id) {
   if (expansions_[id] == nullptr) {
     auto expansion = std::make_unique<Expansion>();
     closure_->Run(id, *expansion);
+    expanded_bytes_ += sizeof(Expansion) + 32 + expansion->MemoryBytes();
     expansions_[id] = std::move(expansion);
   }
   return *expansions_[id];

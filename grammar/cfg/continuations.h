@@ -24,6 +24,7 @@
 
 #include "grammar/cfg/program.h"
 #include "grammar/flat_map.h"
+#include "src/base/memory_size.h"
 
 namespace pawl {
 
@@ -50,6 +51,7 @@ class Continuations {
     std::vector<Begin> terminals, tokens;  // sorted, each `what` once
     std::bitset<256> first_bytes;
     bool accepts = false;  // the text may end
+    size_t MemoryBytes() const { return HeapBytes(terminals, tokens); }
   };
 
   explicit Continuations(const CfgProgram& program);
@@ -66,6 +68,12 @@ class Continuations {
   CfgProgram::Cost Shortest(ContId id) const { return conts_[id].shortest; }
   CfgProgram::Cost Shortest(const Entry& entry) const;
   size_t size() const { return conts_.size(); }
+  // Steps that tying up the calls of places took so far, to count in tests.
+  uint64_t work() const;
+  size_t MemoryBytes() const;
+  size_t GrowthHint() const {
+    return conts_.size() * (sizeof(Cont) + 32) + entries_.size() * sizeof(Entry) + expanded_bytes_;
+  }
 
  private:
   struct Cont {
@@ -88,7 +96,8 @@ class Continuations {
   std::unordered_multimap<uint64_t, std::pair<ContId, std::vector<std::vector<Entry>>>> knots_;
   std::vector<std::unique_ptr<Expansion>> expansions_;
   std::unique_ptr<Closure> closure_;
-  std::vector<Entry> union_;  // scratch
+  size_t expanded_bytes_ = 0;  // of expansions_, about
+  std::vector<Entry> union_;   // scratch
   ContId start_ = kNone;
 };
 

@@ -11,6 +11,7 @@
 #include "grammar/masks/machine_masks.h"
 #include "grammar/masks/token_trie.h"
 #include "grammar/masks/walk.h"
+#include "src/base/memory_size.h"
 
 namespace pawl {
 namespace {
@@ -196,6 +197,10 @@ class FreeTextMasks : public MachineMasks {
         stack_(WalkStack<Both>(trie_)) {}
 
   std::optional<MaskPath> Fill(Machine::Key state, uint32_t* words) override;
+  size_t MemoryBytes() const override { return HeapBytes(between_, stack_); }
+  size_t GrowthHint() const override {
+    return between_.size() * static_cast<size_t>(vocabulary_.mask_words()) * sizeof(uint32_t);
+  }
 
  private:
   using Key = Machine::Key;
@@ -217,6 +222,12 @@ class FreeTextMasks : public MachineMasks {
 };
 
 FreeText::~FreeText() = default;
+
+size_t FreeText::MemoryBytes() const {
+  return HeapBytes(stops_, nodes_, children_, restricted_, masks_);
+}
+
+size_t FreeText::GrowthHint() const { return masks_ == nullptr ? 0 : masks_->GrowthHint(); }
 
 MachineMasks* FreeText::Masks(const Vocabulary& vocabulary) {
   if (masks_ == nullptr) masks_ = std::make_unique<FreeTextMasks>(*this, vocabulary);

@@ -42,6 +42,8 @@ class FreeText : public Machine {
   std::optional<std::string> ShortestCompletion(Key state) override;
   MachineMasks* Masks(const Vocabulary& vocabulary) override;
 
+  size_t MemoryBytes() const override;
+  size_t GrowthHint() const override;
   // `before` restricts nothing: no stop can reach from the text into it.
   bool unrestricted() const { return restricted_.empty(); }
 

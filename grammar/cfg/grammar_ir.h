@@ -32,6 +32,7 @@
 #include "grammar/machine.h"
 #include "grammar/regex/regex_arena.h"
 #include "pawl/vocabulary.h"
+#include "src/base/memory_size.h"
 
 namespace pawl {
 
@@ -41,6 +42,7 @@ struct TokenSet {
   std::vector<std::pair<TokenId, TokenId>> ranges = {};  // first and last id
   bool complement = false;                               // every token but these (no end tokens)
   std::string place = {};  // where it stands, for errors: "line:column"
+  size_t MemoryBytes() const { return HeapBytes(names, ranges, place); }
   friend bool operator==(const TokenSet&, const TokenSet&) = default;
 };
 
@@ -72,12 +74,14 @@ class GrammarIr {
     uint32_t index = 0;  // kRegex: ReId; kAutomaton, kTokens: index; kCall: RuleId
     uint32_t min = 0, max = 0;
     std::vector<ExprId> operands = {};
+    size_t MemoryBytes() const { return HeapBytes(operands); }
     friend bool operator==(const Expr&, const Expr&) = default;
   };
 
   struct Automaton {
     std::shared_ptr<Machine> machine;
     std::string description;  // for printing, e.g. `%json {...}`
+    size_t MemoryBytes() const { return HeapBytes(description); }  // the machine aside
   };
 
   // A rule that is one terminal, a text and then a marker that ends it: what is captured is the
@@ -87,6 +91,7 @@ class GrammarIr {
     std::optional<std::string> capture = {};  // name under which the marker is reported
     bool hidden = false;  // the captures of rules around this one do not hold the marker either
     bool ahead = false;   // the marker is no part of the rule's text, it stands behind it
+    size_t MemoryBytes() const { return HeapBytes(capture); }
     friend bool operator==(const Marker&, const Marker&) = default;
   };
 
@@ -99,6 +104,7 @@ class GrammarIr {
     bool relaxed = false;  // a text that may not end at max_tokens goes on until it may
     std::optional<double> temperature = {};  // for sampling while inside the rule
     bool captures() const { return capture.has_value() || marker.has_value(); }
+    size_t MemoryBytes() const { return HeapBytes(capture, marker); }
     friend bool operator==(const Attributes&, const Attributes&) = default;
   };
 
@@ -108,6 +114,7 @@ class GrammarIr {
     bool defined = false;
     Attributes attributes;
     std::string place;  // where it is defined, "line:column"; may be empty
+    size_t MemoryBytes() const { return HeapBytes(name, attributes, place); }
   };
 
   GrammarIr() : GrammarIr(std::make_shared<RegexArena>()) {}
@@ -152,6 +159,8 @@ class GrammarIr {
   uint32_t expr_count() const { return static_cast<uint32_t>(exprs_.size()); }
   const Automaton& automaton(uint32_t index) const { return automata_[index]; }
   const TokenSet& token_set(uint32_t index) const { return token_sets_[index]; }
+  // The arena and the machines of the automata aside.
+  size_t MemoryBytes() const { return HeapBytes(exprs_, index_, rules_, automata_, token_sets_); }
   uint32_t token_set_count() const { return static_cast<uint32_t>(token_sets_.size()); }
 
  private:

@@ -20,6 +20,7 @@
 #include "grammar/regex/regex_machine.h"
 #include "pawl/result.h"
 #include "pawl/vocabulary.h"
+#include "src/base/memory_size.h"
 
 namespace pawl {
 
@@ -74,6 +75,7 @@ struct CfgProgram {
     std::vector<std::pair<TokenId, TokenId>> ranges;  // sorted, apart; none: no token at all
     TokenId any = kNoToken;  // one of them, for completions; kNoToken: there is none
     bool Has(TokenId token) const;
+    size_t MemoryBytes() const { return HeapBytes(ranges); }
   };
 
   static constexpr uint32_t kReturnNode = 0;
@@ -92,6 +94,11 @@ struct CfgProgram {
   // By node: the temperature that the rule asks for to which it belongs, negative for none. Empty
   // where no rule asks. Such a rule ends in a mark, so that what follows it tells it is inside.
   std::vector<float> temperatures;
+
+  // The machines aside.
+  size_t MemoryBytes() const {
+    return HeapBytes(nodes, origins, splits, routines, terminals, token_sets, temperatures);
+  }
 };
 
 // What a program is made for.

@@ -40,6 +40,9 @@ class LexemeMasks {
   template <typename Known>
   void FillFrom(uint32_t node, Machine::Key entered, uint32_t* words, const Known& known);
 
+  // Of what is kept between masks.
+  size_t bytes() const { return inside_bytes_; }
+
  private:
   // The half of a mask that depends on the lexeme state alone.
   struct Inside {

@@ -3,6 +3,7 @@
 #ifndef PAWL_GRAMMAR_MASKS_MACHINE_MASKS_H_
 #define PAWL_GRAMMAR_MASKS_MACHINE_MASKS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
@@ -19,6 +20,9 @@ class MachineMasks {
   // Sets the bits of all tokens whose bytes may follow and says by which way they were found.
   // nullopt: nothing was set, walking is no slower here. REQUIRES: the words are zero.
   virtual std::optional<MaskPath> Fill(Machine::Key state, uint32_t* words) = 0;
+  // As Machine's.
+  virtual size_t MemoryBytes() const { return 0; }
+  virtual size_t GrowthHint() const { return 0; }
 };
 
 }  // namespace pawl

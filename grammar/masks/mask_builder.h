@@ -23,6 +23,8 @@ class MaskBuilder {
   std::vector<uint32_t> Build(Machine::Key state);
   // The same into `words`, and the way. REQUIRES: as many as a mask has, all zero.
   MaskPath Build(Machine::Key state, std::vector<uint32_t>& words);
+  // Of what is kept between masks.
+  size_t bytes() const { return lexemes_.bytes(); }
 
  private:
   Machine& machine_;

@@ -77,16 +77,18 @@ uint64_t MaskPool::Hash(std::span<const uint32_t> words) {
   return hash ^ (hash >> 32);
 }
 
+void MaskPool::Clear() {
+  masks_.clear();
+  bytes_ = 0;
+}
+
 std::shared_ptr<const Mask> MaskPool::Intern(uint64_t hash, std::vector<uint32_t> words) {
   const auto [first, last] = masks_.equal_range(hash);
   for (auto it = first; it != last; ++it) {
     if (std::ranges::equal(it->second->words(), words)) return it->second;
   }
   const size_t cost = words.size() * 4 + 128;
-  if (bytes_ + cost > max_bytes_) {
-    masks_.clear();
-    bytes_ = 0;
-  }
+  if (bytes_ + cost > max_bytes_) Clear();
   bytes_ += cost;
   auto mask = std::make_shared<const Mask>(next_id_++, std::move(words));
   masks_.emplace(hash, mask);

@@ -30,6 +30,7 @@ class MaskPool {
   static uint64_t Hash(std::span<const uint32_t> words);
   std::shared_ptr<const Mask> Intern(uint64_t hash, std::vector<uint32_t> words);
   size_t bytes() const { return bytes_; }
+  void Clear();
 
  private:
   size_t max_bytes_;

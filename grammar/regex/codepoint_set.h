@@ -32,6 +32,7 @@ class CodepointSet {
   bool empty() const { return ranges_.empty(); }
   // Number of code points.
   size_t size() const;
+  size_t MemoryBytes() const { return ranges_.capacity() * sizeof(CodepointRange) + 16; }
   std::span<const CodepointRange> ranges() const { return ranges_; }
 
   friend bool operator==(const CodepointSet&, const CodepointSet&) = default;

@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "grammar/regex/codepoint_set.h"
+#include "src/base/memory_size.h"
 
 namespace pawl {
 
@@ -135,6 +136,14 @@ class RegexArena {
   std::string ToString(ReId id, size_t limit = 2000) const;
 
   size_t size() const { return nodes_.size(); }
+  size_t MemoryBytes() const {
+    return HeapBytes(nodes_, lists_, sets_, table_, chars_, derivatives_, closed_, empty_parts_,
+                     non_empty_, reversed_);
+  }
+  // About that, in a few loads.
+  size_t GrowthHint() const {
+    return nodes_.size() * (sizeof(Node) + 8) + derivatives_.size() * 40 + lists_.size() * 4;
+  }
   bool overflow() const { return overflow_; }
   // Steps done so far: a deterministic measure of time (a few ten nanoseconds each).
   uint64_t work() const { return work_; }

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "grammar/regex/regex_arena.h"
+#include "src/base/memory_size.h"
 
 namespace pawl {
 
@@ -97,6 +98,14 @@ class RegexDfa {
   void SetStateLimit(int64_t max_states) { limits_.max_states = max_states; }
   // A limit was reached; Next has answered kDead where it could not go on.
   bool overflow() const { return overflow_ || arena_->overflow(); }
+  // The arena aside, which others may share.
+  size_t MemoryBytes() const {
+    return HeapBytes(starts_, boundaries_, interval_class_, representatives_, states_, cells_,
+                     state_of_);
+  }
+  size_t GrowthHint() const {
+    return states_.size() * (sizeof(State) + 40) + cells_.size() * sizeof(uint32_t);
+  }
   const RegexArena& arena() const { return *arena_; }
   const std::shared_ptr<RegexArena>& shared_arena() const { return arena_; }
 

@@ -10,6 +10,7 @@
 #include "grammar/flat_map.h"
 #include "grammar/machine.h"
 #include "grammar/regex/regex_dfa.h"
+#include "src/base/memory_size.h"
 
 namespace pawl {
 
@@ -58,10 +59,20 @@ class RegexMachine : public Machine {
   const std::shared_ptr<RegexArena>& arena() const { return dfa_.shared_arena(); }
 
   size_t state_count() const { return positions_.size(); }
+  // With the arena.
+  size_t MemoryBytes() const override {
+    return HeapBytes(dfa_, positions_, index_, boundary_, loops_, sequence_steps_) +
+           dfa_.arena().MemoryBytes() + tables_.size() * kTableBytes;
+  }
+  size_t GrowthHint() const override {
+    return positions_.size() * 80 + tables_.size() * kTableBytes + dfa_.GrowthHint() +
+           dfa_.arena().GrowthHint();
+  }
   // A limit of the automaton was reached: some answers since then are kDead for want of room.
   bool overflow() const { return dfa_.overflow(); }
 
  private:
+  static constexpr size_t kTableBytes = 257 * sizeof(uint32_t) + 24;
   static constexpr uint32_t kUnknownStep = UINT32_MAX;
   void AddTable(uint32_t lexeme);
   bool FindLoops(uint32_t lexeme, uint64_t wanted);

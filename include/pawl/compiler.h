@@ -33,6 +33,12 @@ struct CompilerOptions {
   // again with the same options; those used longest ago go first. Not for schemas compiled with
   // resolve_document, whose answers may change.
   size_t cached_grammars = 0;
+  // Bytes that all grammars of the compiler together may keep: what was found of their states and
+  // masks, and the texts they were made of. When it is spent, grammars give back what no state in
+  // use needs and find it again when it is wanted, the largest first; which changes the time and
+  // nothing else. States in use stay valid, as do masks that somebody holds; what they need may go
+  // beyond the budget. The vocabulary, which may have other users, does not count.
+  size_t memory_budget = size_t{256} << 20;
 };
 
 class PAWL_EXPORT Compiler {
@@ -64,12 +70,13 @@ class PAWL_EXPORT Compiler {
                                        const GrammarOptions& options = {},
                                        const std::shared_ptr<StopFlag>& stop = nullptr) const;
 
- private:
-  Result<std::shared_ptr<Machine>> SchemaMachineOf(std::string_view schema,
-                                                   const JsonSchemaOptions& options,
-                                                   const std::shared_ptr<StopFlag>& stop) const;
+  // Bytes that the grammars keep now (CompilerOptions::memory_budget). Walks over all of it: for
+  // reports, not for every token.
+  size_t memory_bytes() const;
 
+ private:
   std::shared_ptr<const Vocabulary> vocabulary_;
+  std::shared_ptr<class MemoryBudget> budget_;
   std::shared_ptr<schema::Witnesses> witnesses_;  // what its schemas share
   std::shared_ptr<class GrammarCache> cache_;     // none when nothing is kept
 };

@@ -15,6 +15,7 @@
 #ifndef PAWL_GRAMMAR_H_
 #define PAWL_GRAMMAR_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -36,11 +37,47 @@ namespace pawl {
 
 class Machine;
 class GrammarImpl;
+class GrammarKeeper;
 
-// Where a text stands in a grammar. Valid as long as its Grammar (or a copy of it) lives.
+// Counts the states that are in use of what a grammar has found so far. For State only.
+class PAWL_EXPORT GrammarUse {
+ public:
+  GrammarUse(const GrammarUse&) = delete;
+  GrammarUse& operator=(const GrammarUse&) = delete;
+  void Take() const { users_.fetch_add(1, std::memory_order_relaxed); }
+  void Leave() const {
+    if (users_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+  }
+  bool outgrown() const { return outgrown_.load(std::memory_order_relaxed); }
+
+ protected:
+  GrammarUse() = default;
+  virtual ~GrammarUse();
+  mutable std::atomic<int64_t> users_{1};  // the grammar itself is one
+  mutable std::atomic<bool> outgrown_{false};
+};
+
+// Where a text stands in a grammar. Keeps what it needs of the grammar alive.
 // Thread safety: a value; different threads may use states of one grammar at the same time.
 class PAWL_EXPORT State {
  public:
+  State(const State& other);
+  State(State&& other) noexcept
+      : grammar_(std::exchange(other.grammar_, nullptr)), key_(other.key_) {}
+  State& operator=(const State& other) {
+    State copy(other);
+    return *this = std::move(copy);
+  }
+  // A state that was moved from may only be assigned to or destroyed.
+  State& operator=(State&& other) noexcept {
+    std::swap(grammar_, other.grammar_);
+    std::swap(key_, other.key_);
+    return *this;
+  }
+  ~State() {
+    if (grammar_ != nullptr) grammar_->Leave();
+  }
+
   // The state after `bytes` or after the token's bytes; nullopt when they do not fit.
   // A special token fits only where the grammar names it; ask accepting() for the end of output.
   std::optional<State> Advance(std::string_view bytes) const;
@@ -80,15 +117,28 @@ class PAWL_EXPORT State {
   std::optional<float> temperature() const;
   const Vocabulary& vocabulary() const;
 
+  // The grammar's memory budget is spent, so it has begun anew: this state is as good as ever, but
+  // what was found with it and others of its time is kept for them alone. Who knows the text and
+  // takes it again from Grammar::Start() lets that go. Matcher and the decode loop do.
+  bool outgrown() const { return grammar_->outgrown(); }
+
+  // true: the same place of the same text, as far as what may follow is concerned. States from
+  // before and after a grammar began anew differ.
   friend bool operator==(const State&, const State&) = default;
 
  private:
   friend class Grammar;
   friend struct GrammarAccess;
-  State(const GrammarImpl* grammar, uint64_t key) : grammar_(grammar), key_(key) {}
-  const GrammarImpl* grammar_;
+  // Takes over one use.
+  State(const GrammarUse* grammar, uint64_t key) : grammar_(grammar), key_(key) {}
+  const GrammarImpl& impl() const;
+  const GrammarUse* grammar_;  // a GrammarImpl
   uint64_t key_;
 };
+
+inline State::State(const State& other) : grammar_(other.grammar_), key_(other.key_) {
+  if (grammar_ != nullptr) grammar_->Take();
+}
 
 // A compiled grammar. Cheap to copy (copies share everything), immutable, thread-safe.
 class PAWL_EXPORT Grammar {
@@ -112,8 +162,8 @@ class PAWL_EXPORT Grammar {
 
  private:
   friend struct GrammarAccess;
-  explicit Grammar(std::shared_ptr<GrammarImpl> impl) : impl_(std::move(impl)) {}
-  std::shared_ptr<GrammarImpl> impl_;
+  explicit Grammar(std::shared_ptr<GrammarKeeper> keeper) : keeper_(std::move(keeper)) {}
+  std::shared_ptr<GrammarKeeper> keeper_;
 };
 
 }  // namespace pawl

@@ -127,6 +127,8 @@ class PAWL_EXPORT Matcher {
                                                   size_t stride, std::span<uint8_t> accepted);
 
   bool IsEnd(TokenId token) const;
+  // Takes all steps again where the grammar has begun anew, see State::outgrown().
+  void Renew();
   std::optional<Position> After(const Position& position, TokenId token) const;
   friend class BatchFiller;
   // FillMask where the mask is known from before; nullopt where it has to be computed.

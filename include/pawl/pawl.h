@@ -174,6 +174,9 @@ typedef struct pawl_compiler_options {
    * 5 ns, in which parts of masks are found while they are compiled (docs/grammars.md). The masks
    * are the same with any number; 0: none is. Also where such a grammar is deserialized. */
   uint64_t prepare_steps;
+  /* Bytes that all grammars of the compiler may keep of what was found of their states and masks;
+   * beyond that they give back what no matcher needs, and find it again when it is wanted. */
+  size_t memory_budget;
 } pawl_compiler_options;
 /* Threads: any. */
 PAWL_API void pawl_compiler_options_init(pawl_compiler_options* options, size_t struct_size);
@@ -182,6 +185,9 @@ PAWL_API void pawl_compiler_options_init(pawl_compiler_options* options, size_t 
 PAWL_API pawl_status pawl_compiler_create(const pawl_vocabulary* vocabulary,
                                           const pawl_compiler_options* options,
                                           pawl_compiler** compiler, pawl_error** error);
+/* Bytes that the grammars keep now. Walks over all of it: for reports, not for every token.
+ * Threads: any. */
+PAWL_API size_t pawl_compiler_memory_bytes(const pawl_compiler* compiler);
 PAWL_API void pawl_compiler_free(pawl_compiler* compiler);
 
 /* Where a resolver puts its answer. */

@@ -133,10 +133,14 @@ void BindCompiler(nb::module_& module) {
   nb::class_<Compiler>(module, "Compiler")
       .def(
           "__init__",
-          [](Compiler* self, std::shared_ptr<Vocabulary> vocabulary, size_t cached_grammars) {
-            new (self) Compiler(std::move(vocabulary), {cached_grammars});
+          [](Compiler* self, std::shared_ptr<Vocabulary> vocabulary, size_t cached_grammars,
+             size_t memory_budget) {
+            new (self) Compiler(std::move(vocabulary), {cached_grammars, memory_budget});
           },
-          nb::arg("vocabulary"), nb::arg("cached_grammars") = 0)
+          nb::arg("vocabulary"), nb::arg("cached_grammars") = 0,
+          nb::arg("memory_budget") = CompilerOptions().memory_budget)
+      .def_prop_ro("memory_bytes", &Compiler::memory_bytes,
+                   nb::call_guard<nb::gil_scoped_release>())
       .def(
           "json_schema",
           [](const Compiler& self, nb::handle schema, const nb::dict& options) {

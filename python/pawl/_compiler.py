@@ -22,11 +22,19 @@ class Compiler:
     """Makes grammars over one vocabulary. Every method may be called from several threads.
 
     `cached_grammars`: how many grammars of JSON Schemas to keep for when the same schema comes again.
+    `memory_budget`: bytes that all its grammars may keep of what was found of their states and
+    masks; beyond that they give back what no matcher needs, and find it again when it is wanted.
     """
 
-    def __init__(self, vocabulary: _pawl.Vocabulary, *, cached_grammars: int = 0) -> None:
-        self._native = _pawl.Compiler(vocabulary, cached_grammars)
+    def __init__(self, vocabulary: _pawl.Vocabulary, *, cached_grammars: int = 0,
+                 memory_budget: int = 256 << 20) -> None:
+        self._native = _pawl.Compiler(vocabulary, cached_grammars, memory_budget)
         self.vocabulary = vocabulary
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes that the grammars keep now. Walks over all of it: for reports."""
+        return self._native.memory_bytes
 
     def json_schema(self, schema: Any, **options: Any) -> _pawl.Grammar:
         """`schema`: JSON text, a dict, or a type: a Pydantic model, dataclass, TypedDict, Enum,

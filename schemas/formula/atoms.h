@@ -18,6 +18,7 @@
 #include "schemas/formula/formula.h"
 #include "schemas/formula/witnesses.h"
 #include "schemas/number/number_automaton.h"
+#include "src/base/memory_size.h"
 
 namespace pawl::schema {
 
@@ -30,12 +31,14 @@ struct StringAtom {
   ReId regex = 0;                        // kRegex: the whole string matches
   std::vector<std::u32string> literals;  // kLiterals: it is one of these; sorted, unique
   uint64_t min = 0, max = kUnbounded;    // kLength: number of code points
+  size_t MemoryBytes() const { return HeapBytes(literals); }
 };
 
 // One condition on a number: a constraint, or membership in `values` when there are any.
 struct NumberAtom {
   NumberConstraint constraint;
   std::vector<Decimal> values;
+  size_t MemoryBytes() const { return HeapBytes(constraint, values); }
 };
 
 struct ObjectAtom {
@@ -50,6 +53,7 @@ struct ObjectAtom {
   std::vector<std::string> required;
   uint64_t min_properties = 0, max_properties = kUnbounded;
   std::string constant;  // canonical text of the only object that fits, where it is known and short
+  size_t MemoryBytes() const { return HeapBytes(properties, patterns, required, constant); }
 };
 
 struct ArrayAtom {
@@ -61,6 +65,7 @@ struct ArrayAtom {
   uint64_t min_contains = 1, max_contains = kUnbounded;
   bool unique = false;
   std::string constant;  // as for objects
+  size_t MemoryBytes() const { return HeapBytes(prefix, constant); }
 };
 
 // What looking for ways to an end has cost so far, over all strings of a schema (string_search.h).
@@ -102,6 +107,14 @@ class SchemaTable {
   const ObjectAtom& object(AtomId id) const { return objects_[atoms_[id].index]; }
   const ArrayAtom& array(AtomId id) const { return arrays_[atoms_[id].index]; }
   Kind kind(AtomId id) const { return atoms_[id].kind; }
+
+  size_t MemoryBytes() const {
+    return HeapBytes(formulas, *regexes, atoms_, strings_, numbers_, objects_, arrays_, interned_,
+                     formats);
+  }
+  size_t GrowthHint() const {
+    return formulas.size() * 160 + atoms_.size() * 200 + regexes->GrowthHint();
+  }
 
  private:
   struct Entry {

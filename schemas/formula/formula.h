@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "src/base/memory_size.h"
+
 namespace pawl::schema {
 
 // The kinds of JSON value that a first byte can tell apart.
@@ -41,6 +43,7 @@ inline constexpr FormulaId kTrueFormula = 1;
 struct Cube {
   std::vector<AtomId> positive;
   std::vector<AtomId> negative;
+  size_t MemoryBytes() const { return HeapBytes(positive, negative); }
 };
 
 // Not thread-safe.
@@ -83,6 +86,9 @@ class FormulaArena {
   std::span<const FormulaId> kids(FormulaId f) const { return nodes_[f].kids; }
   bool IsConstant(FormulaId f) const { return f <= kTrueFormula; }
   size_t size() const { return nodes_.size(); }
+  size_t MemoryBytes() const {
+    return HeapBytes(nodes_, index_, targets_, references_, for_kind_, atoms_, met_);
+  }
 
   // What `f` says of a value of this kind: a formula over atoms of that kind alone. References are
   // followed. REQUIRES: no reference cycle without an atom in between (CheckReferences).
@@ -163,6 +169,7 @@ class FormulaArena {
     uint32_t value;  // kAtom: atom; kKindSet: set; kReference: index into targets_
     uint32_t size;   // parts when it is written out, each as often as it stands there
     std::vector<FormulaId> kids;
+    size_t MemoryBytes() const { return HeapBytes(kids); }
   };
   FormulaId Intern(Op op, uint32_t value, std::vector<FormulaId> kids, Kind kind = kNullValue);
   FormulaId Junction(Op op, std::span<const FormulaId> kids);

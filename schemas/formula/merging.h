@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "schemas/formula/atoms.h"
+#include "src/base/memory_size.h"
 
 namespace pawl::schema {
 
@@ -21,6 +22,7 @@ class Merging {
   // A formula that is true of the same values, with fewer atoms where there were many. REQUIRES:
   // `formula` is one of FormulaArena::ForKind for strings or numbers. Asked once for each formula.
   FormulaId Of(FormulaId formula);
+  size_t MemoryBytes() const { return HeapBytes(known_); }
 
  private:
   enum class Sort : uint8_t { kNone, kRegex, kLiterals, kNumbers };

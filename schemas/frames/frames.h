@@ -24,6 +24,7 @@
 #include "schemas/formula/atoms.h"
 #include "schemas/frames/id_set.h"
 #include "schemas/scalar/string_program.h"
+#include "src/base/memory_size.h"
 
 namespace pawl::schema {
 
@@ -76,6 +77,7 @@ struct Frame {
   int64_t pending_rank = -1;
 
   static constexpr int64_t kPastNames = INT64_MAX;
+  size_t MemoryBytes() const { return HeapBytes(tracks, contained, waiting); }
   friend bool operator==(const Frame&, const Frame&) = default;
 };
 
@@ -94,6 +96,10 @@ struct ObjectLayout {
   // properties by rank: (atom, formula), sorted
   std::vector<std::vector<std::pair<AtomId, FormulaId>>> by_rank;
   std::map<AtomId, std::vector<NameId>> required;  // of each atom, sorted
+  // The program aside.
+  size_t MemoryBytes() const {
+    return HeapBytes(atoms, names, name_ids, rank_of, name_states, literal_rank, by_rank, required);
+  }
 };
 
 // What uniqueItems adds to the demands on an item; in the room above (unique/uniqueness.h).
@@ -118,6 +124,14 @@ class Frames {
 
   const Frame& operator[](FrameId id) const { return frames_[id]; }
   size_t size() const { return frames_.size(); }
+  size_t MemoryBytes() const {
+    return HeapBytes(frames_, index_, layouts_, layout_of_, names_, name_index_, sorted_names_,
+                     name_sets_, item_sets_, item_texts_, item_index_);
+  }
+  size_t GrowthHint() const {
+    return frames_.size() * (sizeof(Frame) + 40) + names_.size() * 230 + name_sets_.GrowthHint() +
+           item_sets_.GrowthHint() + item_texts_.size() * 200;
+  }
   FrameId Intern(Frame frame);
 
   // The frame of a whole text with `root` to come, the value pending.

@@ -9,6 +9,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "src/base/memory_size.h"
+
 namespace pawl::schema {
 
 // All sets of one kind. Not thread-safe.
@@ -24,6 +26,12 @@ class IdSets {
   // The set and the member that `set` was first made from. REQUIRES: not kEmpty.
   Id Before(Id set) const { return sets_[set].before; }
   uint32_t Last(Id set) const { return sets_[set].last; }
+  size_t MemoryBytes() const {
+    return HeapBytes(sets_, leaves_, inners_, leaf_index_, inner_index_, set_index_);
+  }
+  size_t GrowthHint() const {
+    return sets_.size() * (sizeof(Set) + 40) + inners_.size() * (sizeof(Inner) + 40);
+  }
   // In the order in which the set was first made.
   std::vector<uint32_t> Members(Id set) const;
 

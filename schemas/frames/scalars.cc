@@ -153,6 +153,8 @@ Scalars::StringEntry Scalars::SearchFor(const Shape& shape) {
   StringEntry entry{program,
                     std::make_unique<StringSearch>(*p, accept, options_.step_fuel, one_atom)};
   const FormulaId must = std::get<0>(shape);
+  if (std::get<1>(shape).empty() && table_.formulas.IsConjunction(must))
+    entry.search->SetConjunction();
   uint64_t least = 0;
   for (const AtomId atom : table_.formulas.MustAtoms(must)) {
     const StringAtom& string = table_.string(atom);

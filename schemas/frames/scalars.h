@@ -13,6 +13,7 @@
 #include "schemas/frames/frames.h"
 #include "schemas/scalar/number_program.h"
 #include "schemas/scalar/string_search.h"
+#include "src/base/memory_size.h"
 
 namespace pawl::schema {
 
@@ -50,12 +51,19 @@ class Scalars {
 
   std::shared_ptr<StringProgram> Program(const std::vector<AtomId>& atoms);
 
+  size_t MemoryBytes() const { return HeapBytes(merging_, programs_, strings_, numbers_); }
+  // Programs and searches are few, or there are few states in each.
+  size_t GrowthHint() const {
+    return programs_.size() * 2000 + strings_.size() * 600 + numbers_.size() * 2000;
+  }
+
  private:
   // Formulas of the goal for one kind; goals that agree on these share a search.
   using Shape = std::tuple<FormulaId, std::vector<FormulaId>, FrameId>;
   struct StringEntry {
     std::shared_ptr<StringProgram> program;
     std::unique_ptr<StringSearch> search;
+    size_t MemoryBytes() const { return HeapBytes(search); }  // the program is in programs_
   };
   StringEntry SearchFor(const Shape& shape);
   Shape ShapeFor(const Goal& goal, Kind kind);

@@ -10,6 +10,7 @@
 #include "schemas/formula/constant.h"
 #include "schemas/unique/distinct.h"
 #include "src/base/json.h"
+#include "src/base/memory_size.h"
 #include "src/base/utf8.h"
 
 namespace pawl::schema {
@@ -53,6 +54,22 @@ Status SchemaMachine::CheckSatisfiable() {
   }
   if (live) return {};
   return Error{ErrorCode::kUnsatisfiable, "no value can ever fit this schema", "#"};
+}
+
+size_t SchemaMachine::MemoryBytes() const {
+  return sizeof(*this) + HeapBytes(table_, frames_, solver_, lexemes_, lexeme_index_, nodes_,
+                                   node_index_, texts_, text_index_, strings_, string_index_,
+                                   numbers_, number_row_, number_rows_, number_index_, keys_,
+                                   keys_apart_, named_keys_, plain_, plain_keys_, plain_index_,
+                                   masks_);
+}
+
+size_t SchemaMachine::GrowthHint() const {
+  return lexemes_.size() * (sizeof(Lexeme) + 48) + nodes_.size() * (sizeof(Node) + 48) +
+         texts_.size() * (sizeof(Text) + 40) + frames_.GrowthHint() + solver_.GrowthHint() +
+         table_->GrowthHint() + keys_.size() * 1200 + number_rows_.size() * 64 +
+         (keys_apart_.size() + named_keys_.size()) * 64 +
+         (masks_ == nullptr ? 0 : masks_->GrowthHint());
 }
 
 Machine::Key SchemaMachine::Start() {

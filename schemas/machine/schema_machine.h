@@ -24,6 +24,7 @@
 #include "schemas/scalar/json_string.h"
 #include "schemas/solve/plain_keys.h"
 #include "schemas/solve/solver.h"
+#include "src/base/memory_size.h"
 
 namespace pawl::schema {
 
@@ -56,6 +57,8 @@ class SchemaMachine : public Machine {
   }
   uint32_t AppendText(uint32_t frame, uint8_t byte) override;
   MachineMasks* Masks(const Vocabulary& vocabulary) override;
+  size_t MemoryBytes() const override;
+  size_t GrowthHint() const override;
 
   // What follows is for the room of masks. States of the machine, seen from inside.
   using NodeId = uint32_t;
@@ -195,6 +198,7 @@ class SchemaMachine : public Machine {
   struct KeyEntry {
     std::shared_ptr<StringProgram> program;
     std::unique_ptr<StringSearch> search;
+    size_t MemoryBytes() const { return HeapBytes(search); }  // the program is one of the scalars'
   };
   std::unordered_map<FrameId, KeyEntry> keys_;
   std::map<std::pair<FrameId, IdSets::Id>, IdSets::Id> keys_apart_;  // by frame without its others

@@ -22,6 +22,7 @@
 #include "schemas/machine/schema_machine.h"
 #include "schemas/scalar/string_tokens.h"
 #include "schemas/scalar/string_walk.h"
+#include "src/base/memory_size.h"
 
 namespace pawl::schema {
 
@@ -39,6 +40,18 @@ class SchemaMasks : public MachineMasks {
   SchemaMasks(SchemaMachine& machine, const Vocabulary& vocabulary);
 
   std::optional<MaskPath> Fill(Machine::Key state, uint32_t* words) override;
+  size_t MemoryBytes() const override {
+    return lexemes_.bytes() + HeapBytes(stack_, number_stack_, rest_stack_, value_masks_, rests_,
+                                        distinct_rests_, simple_closings_, value_rests_, key_rests_,
+                                        wide_walks_, items_with_);
+  }
+  size_t GrowthHint() const override {
+    const auto words = static_cast<size_t>(vocabulary_.mask_words()) * sizeof(uint32_t);
+    const size_t rests = tokens_.rest_count() / 8;
+    return lexemes_.bytes() + (value_masks_.size() + wide_walks_.size()) * (words + 200) +
+           (distinct_rests_.size() + value_rests_.size()) * (rests + 100) +
+           (rests_.size() + key_rests_.size()) * 40 + items_with_.size() * 100;
+  }
 
  private:
   using Key = Machine::Key;
@@ -59,6 +72,7 @@ class SchemaMasks : public MachineMasks {
     std::vector<uint32_t> exits;  // trie nodes whose byte is the first behind the value
     // Tokens that close a string, which is the value, and have something behind the quote.
     std::vector<std::pair<TokenId, uint32_t>> closings;  // with the place of that in rests()
+    size_t MemoryBytes() const { return HeapBytes(words, exits, closings); }
   };
   // What is asked for: the tokens below a node of the trie, `state` being the one after that node.
   struct Place {
@@ -123,6 +137,7 @@ class SchemaMasks : public MachineMasks {
   struct ValueRests {
     Rests inside;
     std::vector<uint32_t> exits;
+    size_t MemoryBytes() const { return HeapBytes(inside, exits); }
   };
   template <typename Leaves>
   void TryRests(Key before, uint32_t begin, uint32_t end, Rests& out, const Leaves& leaves);
@@ -211,6 +226,7 @@ class SchemaMasks : public MachineMasks {
     std::vector<uint32_t> words;
     std::vector<StringClosings> closings;
     MaskPath path;
+    size_t MemoryBytes() const { return HeapBytes(words, closings); }
   };
   std::unordered_map<uint64_t, std::shared_ptr<WideWalk>> wide_walks_;
   uint32_t indexed_items_ = 0;

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "pawl/result.h"
+#include "src/base/memory_size.h"
 
 namespace pawl {
 
@@ -35,6 +36,7 @@ class Decimal {
 
   // The value is (negative ? -1 : 1) * digits * 10^exponent. `digits` has neither leading nor
   // trailing zeros; it is empty, with exponent 0 and no sign, for zero (also for "-0").
+  size_t MemoryBytes() const { return HeapBytes(digits_); }
   bool negative() const { return negative_; }
   const std::string& digits() const { return digits_; }
   int64_t exponent() const { return exponent_; }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "schemas/number/decimal.h"
+#include "src/base/memory_size.h"
 
 namespace pawl {
 
@@ -28,6 +29,8 @@ class ExponentSet {
   bool Accepting(uint32_t state) const;
   // A short continuation to a value. REQUIRES: state is not dead.
   std::string ShortestAccepting(uint32_t state);
+
+  size_t MemoryBytes() const { return HeapBytes(nodes_, states_, index_); }
 
  private:
   enum class Phase : uint8_t {
@@ -56,6 +59,7 @@ class ExponentSet {
   struct Node {
     std::map<char, uint32_t> children;
     std::vector<int64_t> orders;  // of the values with these digits
+    size_t MemoryBytes() const { return HeapBytes(children, orders); }
   };
 
   uint32_t Intern(const State& state);

@@ -24,6 +24,7 @@
 #include "pawl/result.h"
 #include "schemas/number/decimal.h"
 #include "schemas/number/number_rules.h"
+#include "src/base/memory_size.h"
 
 namespace pawl {
 
@@ -72,6 +73,7 @@ class NumberAutomaton {
   bool IsEmpty() const { return !states_[start_].can_accept; }
   // States made so far, for tests and statistics.
   size_t num_states() const { return states_.size(); }
+  size_t MemoryBytes() const { return HeapBytes(states_, ids_); }
 
  private:
   static constexpr uint32_t kUnknown = ~uint32_t{0};

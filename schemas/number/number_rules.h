@@ -12,6 +12,7 @@
 
 #include "pawl/result.h"
 #include "schemas/number/decimal.h"
+#include "src/base/memory_size.h"
 
 namespace pawl {
 
@@ -24,6 +25,7 @@ struct NumberConstraint {
   bool integer = false;                // by value: 5.0 is an integer
   bool integer_text = false;   // draft 4's "integer": by value, and written without '.' and 'e'
   bool no_minus_zero = false;  // a text that begins with '-' is not zero: no "-0", "-0.0", "-0e5"
+  size_t MemoryBytes() const { return HeapBytes(minimum, maximum, multiple_of); }
 };
 
 // Immutable after Create; any number of threads may use one.

@@ -10,6 +10,7 @@
 
 #include "pawl/result.h"
 #include "schemas/number/decimal.h"
+#include "src/base/memory_size.h"
 
 namespace pawl {
 
@@ -34,11 +35,14 @@ class NumberSet {
   // A short continuation to a value. REQUIRES: state is not dead.
   std::string ShortestAccepting(uint32_t state) const;
 
+  size_t MemoryBytes() const { return HeapBytes(nodes_); }
+
  private:
   struct Node {
     std::vector<std::pair<char, uint32_t>> children;  // sorted
     uint32_t index = 0;                               // of the accepted value
     bool accepting = false;
+    size_t MemoryBytes() const { return HeapBytes(children); }
     bool zeros = false;  // in the fraction of an accepted value: any number of zeros may follow
   };
   uint32_t Child(uint32_t node, char c) const;

@@ -16,6 +16,7 @@
 
 #include "schemas/formula/atoms.h"
 #include "schemas/number/decimal.h"
+#include "src/base/memory_size.h"
 
 namespace pawl::schema {
 
@@ -34,10 +35,12 @@ class NumberClasses {
   struct Lattice {
     std::optional<Decimal> step;
     uint32_t multiples = 0;
+    size_t MemoryBytes() const { return HeapBytes(step); }
   };
   struct Lattices {
     std::vector<Lattice> all;
     bool complete = true;  // false: there are more, or some with steps that are too long
+    size_t MemoryBytes() const { return HeapBytes(all); }
   };
 
   // `atoms`: number atoms of the table, sorted. `canonical`: integers are written as such where
@@ -59,6 +62,9 @@ class NumberClasses {
   const Lattices& LatticesOf(bool integers);
   // Some condition asks how an integer is written.
   bool asks_spelling() const { return asks_spelling_; }
+  size_t MemoryBytes() const {
+    return HeapBytes(leaves_, cuts_, divisors_, multiples_, multiples_index_, lattices_);
+  }
 
  private:
   struct Leaf {
@@ -67,6 +73,7 @@ class NumberClasses {
     std::vector<uint32_t> divisors;       // all of them have to divide
     bool integer = false, plain = false;
     std::vector<uint32_t> places;  // of the listed values; none: it is a constraint
+    size_t MemoryBytes() const { return HeapBytes(divisors, places); }
   };
 
   const Leaf& LeafOf(AtomId atom) const;

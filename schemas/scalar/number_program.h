@@ -19,6 +19,7 @@
 #include "schemas/number/number_set.h"
 #include "schemas/scalar/number_classes.h"
 #include "schemas/scalar/number_search.h"
+#include "src/base/memory_size.h"
 
 namespace pawl::schema {
 
@@ -51,6 +52,10 @@ class NumberProgram {
   // A short continuation to an acceptable number; nullopt when none is known.
   std::optional<std::string> Shortest(StateId state);
 
+  size_t MemoryBytes() const {
+    return HeapBytes(parts_, classes_, search_, listed_, states_, index_, ranges_);
+  }
+  size_t GrowthHint() const { return states_.size() * (sizeof(Info) + 80); }
   // The conditions do not merge into one.
   bool combines() const { return search_ != nullptr; }
   // Digits alone lead from the state to infinitely many acceptable values. "No" may be wrong, "yes"
@@ -95,6 +100,7 @@ class NumberProgram {
     Mantissa mantissa;
     int8_t live = -1, any_digits = -1;  // unknown
     std::optional<NumberClasses::Class> known_class;
+    size_t MemoryBytes() const { return HeapBytes(key, mantissa); }
   };
   static constexpr uint32_t kExponentKey = ~uint32_t{0};
 
@@ -104,6 +110,7 @@ class NumberProgram {
     std::optional<NumberSet> set;
     std::unique_ptr<ExponentSet> exponents;
 
+    size_t MemoryBytes() const { return HeapBytes(automaton, set, exponents); }
     static Result<Part> Create(const NumberConstraint& constraint, bool allow_exponents);
     static Result<Part> Create(const std::vector<Decimal>& values, bool allow_exponents,
                                bool canonical);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "schemas/scalar/number_classes.h"
+#include "src/base/memory_size.h"
 
 namespace pawl::schema {
 
@@ -26,6 +27,7 @@ struct Mantissa {
   int64_t zeros = 0;      // behind those; 0 while there are none
   int64_t places = 0;     // digits after the point
 
+  size_t MemoryBytes() const { return HeapBytes(digits); }
   // REQUIRES: the text and `c` begin a JSON number without an exponent.
   void Push(char c);
   // Digits from the first that is not zero.
@@ -43,6 +45,7 @@ class ExponentRanges {
   // Larger ones read as this one.
   static constexpr int64_t kFar = int64_t{1} << 50;
 
+  size_t MemoryBytes() const { return HeapBytes(ranges_); }
   // From `first` to `last`, both included. REQUIRES: above all that were added.
   void Add(int64_t first, int64_t last);
   // Exponents beyond are all alike, or none of them is in a range.
@@ -71,6 +74,7 @@ class NumberSearch {
   // begins with '-' is.
   NumberSearch(NumberClasses& classes, Wanted wanted, bool plain, bool no_minus_zero);
 
+  size_t MemoryBytes() const { return HeapBytes(accepted_, cuts_, options_); }
   bool Accepts(const Class& c);
   // Something wanted begins like that, its exponent between -limit and limit (0: it has none).
   // With kYes `text` (may be null) becomes what has to follow, short but not always shortest.
@@ -87,6 +91,7 @@ class NumberSearch {
   struct Cut {
     Decimal at;
     uint32_t place;
+    size_t MemoryBytes() const { return HeapBytes(at); }
   };
   // What is asked of the completions of one mantissa.
   struct Question {

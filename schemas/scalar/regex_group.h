@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "grammar/regex/regex_dfa.h"
+#include "src/base/memory_size.h"
 
 namespace pawl::schema {
 
@@ -54,6 +55,9 @@ class RegexGroup {
   const ClassBits& Settling(uint32_t state, const std::vector<uint8_t>& slots) {
     if (state < settling_.size() && settling_[state].known) return settling_[state].bits;
     return FindSettling(state, slots);
+  }
+  size_t MemoryBytes() const {
+    return HeapBytes(parts_, states_, keys_, cells_, settling_, index_);
   }
   // What the states take, roughly.
   size_t bytes() const { return states_.size() * 64 + 4 * (keys_.size() + cells_.size()); }

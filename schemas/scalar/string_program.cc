@@ -389,6 +389,20 @@ bool StringProgram::SurelyLive(StateId state) const {
   return s != RegexDfa::kDead && !regexes_[0].dfa->MayBeEmpty(s);
 }
 
+bool StringProgram::SurelyLiveTogether(StateId state) {
+  if (!tries_.empty() || counting_ || regexes_.size() < 2) return false;
+  bool open = false;
+  for (size_t i = 0; i < regexes_.size(); ++i) {
+    const uint32_t s = RegexState(key(state), i);
+    RegexDfa& dfa = *regexes_[i].dfa;
+    if (s == RegexDfa::kDead) return false;
+    if (dfa.Accepting(s) && dfa.Absorbing(s)) continue;
+    if (open || dfa.MayBeEmpty(s)) return false;
+    open = true;
+  }
+  return true;
+}
+
 uint64_t StringProgram::FreshWork(StateId state, Met& met) const {
   met.resize(regexes_.size());
   uint64_t work = 0;

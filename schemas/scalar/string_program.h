@@ -20,6 +20,7 @@
 #include "schemas/formula/atoms.h"
 #include "schemas/scalar/char_class.h"
 #include "schemas/scalar/regex_group.h"
+#include "src/base/memory_size.h"
 
 namespace pawl::schema {
 
@@ -75,6 +76,9 @@ class StringProgram {
   const std::vector<AtomId>& atoms() const { return atoms_; }
   // The program is one regex, and its state leads to acceptance without a doubt.
   bool SurelyLive(StateId state) const;
+  // The same where all atoms are to be true together: all but one regex are fulfilled for good, and
+  // that one leads to acceptance without a doubt.
+  bool SurelyLiveTogether(StateId state);
   // A state that can be reached from here, and from whatever state follows; kNoState when none is
   // known.
   StateId AlwaysAhead(StateId state);
@@ -119,6 +123,13 @@ class StringProgram {
   // not go on.
   bool overflow() const;
   size_t size() const { return keys_.size() / width_; }
+  // With the automata of the regexes, whose arena is the table's.
+  size_t MemoryBytes() const {
+    return HeapBytes(atoms_, regexes_, groups_, tries_, slots_, slot_by_atom_, critical_,
+                     boundaries_, interval_class_, representative_, class_slots_, class_of_ascii_,
+                     classes_of_, classes_apart_, keys_, rows_, next_, quiet_, table_of_keys_,
+                     after_, peeked_);
+  }
   // What the states take, roughly.
   size_t bytes() const {
     size_t groups = 0;
@@ -163,6 +174,7 @@ class StringProgram {
     AtomId atom;
     std::unique_ptr<RegexDfa> dfa;
     std::vector<int> class_map;  // our class -> its class
+    size_t MemoryBytes() const { return HeapBytes(dfa, class_map); }
   };
   struct Trie {
     AtomId atom;
@@ -170,8 +182,10 @@ class StringProgram {
       std::vector<std::pair<int, uint32_t>> children;  // (our class, node), sorted by class
       int literal = -1;
       int towards_shortest = -1;  // class of the child with the shortest literal; -1: it ends here
+      size_t MemoryBytes() const { return HeapBytes(children); }
     };
     std::vector<Node> nodes;
+    size_t MemoryBytes() const { return HeapBytes(nodes); }
   };
   size_t Interval(char32_t c) const;
   void BuildClasses();

@@ -109,6 +109,8 @@ bool StringSearch::DecideLive(StateId state) {
       DecideByCount(state);
     } else if (one_atom_ && program_.SurelyLive(state)) {
       At(state).live = Verdict::kLive;
+    } else if (conjunction_ && program_.SurelyLiveTogether(state)) {
+      At(state).live = Verdict::kLive;
     } else if (one_atom_ && program_.OnlyLiterals()) {
       At(state).live = program_.Begins(state) ? Verdict::kLive : Verdict::kDead;
     } else {

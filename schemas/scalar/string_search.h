@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "schemas/scalar/string_program.h"
+#include "src/base/memory_size.h"
 
 namespace pawl::schema {
 
@@ -38,7 +39,18 @@ class StringSearch {
     hopeless_ = std::move(hopeless);
   }
 
+  // A string is accepted when all atoms of the program are true of it, and then only.
+  void SetConjunction() { conjunction_ = true; }
+
   StringProgram& program() { return program_; }
+  // The program aside.
+  size_t MemoryBytes() const {
+    return HeapBytes(info_, rows_, row_storage_, class_rows_, class_row_storage_) + kAnswerBytes;
+  }
+  size_t GrowthHint() const {
+    return kAnswerBytes + pieces_ * sizeof(Piece) + class_row_storage_.size() * sizeof(ClassRow) +
+           (info_.size() + rows_.size() + class_rows_.size()) * sizeof(void*);
+  }
   // The product has grown too large to look ahead in, or to keep all of its states. From now on
   // each condition is asked by itself: a state of which nothing was found before is live exactly
   // when it is not settled that nothing will be accepted.
@@ -130,6 +142,7 @@ class StringSearch {
   std::optional<char32_t> Pick(StateId state, char32_t lo, char32_t hi);
 
  private:
+  static constexpr size_t kAnswerBytes = 256;  // of what accept_ and the others keep, about
   enum class Verdict : uint8_t { kUnknown, kDead, kLive };
   struct Info {
     Verdict live = Verdict::kUnknown;
@@ -144,12 +157,15 @@ class StringSearch {
     StateId beyond = kNoState;
   };
   // In pieces: many searches share a program of which each sees a few states.
-  static constexpr int kPiece = 6;
+  static constexpr int kPiece = 3;
   using Piece = std::array<Info, 1 << kPiece>;
   Info& At(StateId state) {
     const size_t piece = state >> kPiece;
     if (piece >= info_.size()) info_.resize(piece + 1);
-    if (info_[piece] == nullptr) info_[piece] = std::make_unique<Piece>();
+    if (info_[piece] == nullptr) {
+      info_[piece] = std::make_unique<Piece>();
+      ++pieces_;
+    }
     return (*info_[piece])[state & ((1 << kPiece) - 1)];
   }
   const Info* Known(StateId state) const {
@@ -200,6 +216,7 @@ class StringSearch {
   std::function<bool(StateId)> live_;
   int64_t fuel_;
   bool one_atom_ = false;
+  bool conjunction_ = false;
   uint64_t least_ = 0;
   std::function<bool(StateId)> hopeless_;
   int64_t spent_ = 0;                         // on searches that took more than small() steps
@@ -208,6 +225,7 @@ class StringSearch {
   bool found_dead_ = false;                   // by looking ahead
   int last_via_ = 0;                          // what led to acceptance the last time: a good guess
   std::vector<std::unique_ptr<Piece>> info_;  // by state
+  size_t pieces_ = 0;                         // of info_ that are there
   std::vector<StateId*> rows_;                // by state, a next state for each ASCII class
   std::deque<std::vector<StateId>> row_storage_;
   std::vector<ClassRow*> class_rows_;  // by state

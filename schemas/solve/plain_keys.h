@@ -14,6 +14,7 @@
 
 #include "schemas/frames/frames.h"
 #include "schemas/solve/solver.h"
+#include "src/base/memory_size.h"
 
 namespace pawl::schema {
 
@@ -40,8 +41,12 @@ class PlainKeys {
   struct Name {
     int rank;
     std::u32string text;
+    size_t MemoryBytes() const { return HeapBytes(text); }
   };
   const std::vector<Name>& sorted() const { return sorted_; }
+  size_t MemoryBytes() const {
+    return HeapBytes(atoms_, required_rank_, first_missing_, possible_, sorted_, place_, ranges_);
+  }
 
  private:
   FormulaId Demand(int rank);

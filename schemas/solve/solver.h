@@ -25,6 +25,7 @@
 #include "schemas/frames/scalars.h"
 #include "schemas/unique/uniqueness.h"
 #include "src/base/json.h"
+#include "src/base/memory_size.h"
 
 namespace pawl::schema {
 
@@ -35,6 +36,7 @@ struct Found {
   // Witness text when answer is kYes and the text is not too long: a JSON value; for a frame the
   // missing members or items joined by ',' (without the closing bracket).
   std::optional<std::string> text;
+  size_t MemoryBytes() const { return HeapBytes(text); }
 
   // Keeps the better of two answers: yes before unknown before no, the shorter text of two yeses.
   void Improve(Found candidate);
@@ -45,6 +47,7 @@ struct Found {
 struct SettledKeys {
   std::map<int, FormulaId> members;
   std::set<int> absent;
+  size_t MemoryBytes() const { return HeapBytes(members, absent); }
   size_t size() const { return members.size() + absent.size(); }
   bool Knows(size_t rank) const {
     return members.contains(static_cast<int>(rank)) || absent.contains(static_cast<int>(rank));
@@ -83,14 +86,27 @@ class Solver : private ValueSource {
   Scalars& scalars() { return scalars_; }
   Frames& frames() { return frames_; }
 
+  size_t MemoryBytes() const {
+    return HeapBytes(scalars_, values_, containers_, named_demands_, required_in_, cubes_, lists_,
+                     unique_, few_, pending_, solving_) +
+           classes_.size() * kClassesBytes;
+  }
+  size_t GrowthHint() const {
+    return scalars_.GrowthHint() + values_.size() * 100 + containers_.size() * 40 +
+           pending_.size() * 40 + required_in_.size() * 64 + cubes_.size() * 200 +
+           unique_.GrowthHint() + few_.size() * 1000;
+  }
+
   static constexpr size_t kMaxWitness = size_t{1} << 16;
 
  private:
   // Once something is found a few more tries may find something shorter; that is enough.
   static constexpr int kMaxShorter = 4;
+  static constexpr size_t kClassesBytes = 1024;  // of a ValueClasses, about
   struct Cubes {
     std::vector<Cube> cubes;
     bool complete;
+    size_t MemoryBytes() const { return HeapBytes(cubes); }
   };
   bool CountsAsLive(Answer answer) {
     undecided_ += answer == Answer::kUnknown ? 1 : 0;
@@ -175,6 +191,7 @@ class Solver : private ValueSource {
   struct Known {
     Found found;
     bool with_text;
+    size_t MemoryBytes() const { return HeapBytes(found); }
   };
   std::unordered_map<FormulaId, Known> values_;
   std::unordered_map<FrameId, Answer> containers_;
@@ -183,6 +200,7 @@ class Solver : private ValueSource {
   struct NamedDemands {
     std::vector<FormulaId> by_rank;  // kUnset where not asked yet
     bool all_required = false;       // each required key is known to have a value
+    size_t MemoryBytes() const { return HeapBytes(by_rank); }
   };
   static constexpr FormulaId kUnset = UINT32_MAX;
   std::map<std::pair<uint32_t, std::vector<AtomId>>, NamedDemands> named_demands_;

@@ -23,6 +23,7 @@
 #include "schemas/frames/frames.h"
 #include "schemas/frames/scalars.h"
 #include "src/base/json.h"
+#include "src/base/memory_size.h"
 
 namespace pawl::schema {
 
@@ -43,6 +44,9 @@ struct FewValues {
   // The texts are as the options have them written; members of constants may be in another order.
   bool as_written = true;
   std::unordered_map<IdSets::Id, FormulaId> left;  // those that are not in a set of items
+  size_t MemoryBytes() const {
+    return HeapBytes(items, texts, taken, taken_items, numbers, strings, literals, left);
+  }
 };
 
 // What uniqueness asks of the solver above it.
@@ -69,6 +73,15 @@ class Uniqueness : public ItemRules {
         scalars_(scalars),
         options_(options),
         source_(source) {}
+
+  size_t MemoryBytes() const {
+    return HeapBytes(different_, unions_, tight_, plentiful_, listed_) +
+           countings_.size() * kCountingBytes;
+  }
+  size_t GrowthHint() const {
+    return (different_.size() + plentiful_.size()) * 40 + (unions_.size() + tight_.size()) * 64 +
+           listed_.size() * 400 + countings_.size() * kCountingBytes;
+  }
 
   // Demands on single items.
   FormulaId ItemDemand(const Frame& frame, AtomId atom, uint64_t index, FormulaId demand) override;
@@ -164,7 +177,9 @@ class Uniqueness : public ItemRules {
   struct Listed {
     size_t wanted = 0;
     std::vector<std::pair<std::string, uint32_t>> values;
+    size_t MemoryBytes() const { return HeapBytes(values); }
   };
+  static constexpr size_t kCountingBytes = 512;  // of a Counting, about
   const Listed& ValuesOf(FormulaId formula, size_t wanted);
 
   Frames& frames_;

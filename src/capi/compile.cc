@@ -13,6 +13,7 @@ pawl_compiler_options CompilerDefaults() {
   pawl_compiler_options out{};
   out.struct_size = sizeof out;
   out.prepare_steps = GrammarOptions().prepare_steps;
+  out.memory_budget = CompilerOptions().memory_budget;
   return out;
 }
 
@@ -140,10 +141,15 @@ pawl_status pawl_compiler_create(const pawl_vocabulary* vocabulary,
     if (const pawl_status bad = ReadStruct(options, read, error)) return bad;
     CompilerOptions kept;
     kept.cached_grammars = read.cached_grammars;
+    kept.memory_budget = read.memory_budget;
     *compiler = new pawl_compiler{Compiler(vocabulary->data->vocabulary, kept), vocabulary->data,
                                   read.prepare_steps};
     return PAWL_OK;
   });
+}
+
+size_t pawl_compiler_memory_bytes(const pawl_compiler* compiler) {
+  return compiler == nullptr ? 0 : compiler->compiler.memory_bytes();
 }
 
 void pawl_compiler_free(pawl_compiler* compiler) { delete compiler; }

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -43,6 +44,9 @@ struct Flags {
   double timeout = 10;
   bool warm = false;
   bool profile = false;
+  bool thread_time = false;
+  int best_of = 1;
+  MemoryFlags memory;
   bool cold = false;  // says the default aloud
   bool list_failures = false;
   LayoutFlags layout = LayoutFlags::ForReading();
@@ -50,18 +54,30 @@ struct Flags {
 
 constexpr size_t kCachedGrammars = 64;
 
-uint64_t NanosecondsSince(Clock::time_point start) {
+// A clock on the wall, or of the processor time of this thread, in which no other process shows.
+uint64_t Nanoseconds(bool of_thread) {
+  if (of_thread) {
+    timespec now{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+  }
   return static_cast<uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count());
+      std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch())
+          .count());
 }
 
 class Bench {
  public:
   Bench(const Flags& flags, Text text)
-      : options_(flags.layout.ToOptions()), text_(std::move(text)) {
+      : options_(flags.layout.ToOptions()),
+        compiler_options_(flags.memory.ToOptions()),
+        thread_time_(flags.thread_time),
+        best_of_(flags.best_of),
+        text_(std::move(text)) {
     if (flags.warm) {
-      shared_ = std::make_unique<Compiler>(text_.vocabulary,
-                                           CompilerOptions{.cached_grammars = kCachedGrammars});
+      CompilerOptions warm = compiler_options_;
+      warm.cached_grammars = kCachedGrammars;
+      shared_ = std::make_unique<Compiler>(text_.vocabulary, warm);
     }
     // What belongs to the tokenizer is made once, on the first mask of its kind.
     const Compiler first(text_.vocabulary);
@@ -75,7 +91,15 @@ class Bench {
   // With --warm: everything once before it counts.
   MaskbenchOutcome Run(const std::string& path) const {
     if (shared_ != nullptr) RunOnce(path);
-    return RunOnce(path);
+    MaskbenchOutcome best = RunOnce(path);
+    for (int i = 1; i < best_of_; ++i) {
+      MaskbenchOutcome again = RunOnce(path);
+      if (again.kind != best.kind || again.token_ns.size() != best.token_ns.size()) return again;
+      best.first_mask_ns = std::min(best.first_mask_ns, again.first_mask_ns);
+      for (size_t k = 0; k < again.token_ns.size(); ++k)
+        best.token_ns[k] = std::min(best.token_ns[k], again.token_ns[k]);
+    }
+    return best;
   }
 
  private:
@@ -97,8 +121,8 @@ class Bench {
     const std::string schema_text = json::Dump(*schema);
 
     std::unique_ptr<Compiler> fresh;
-    if (shared_ == nullptr) fresh = std::make_unique<Compiler>(text_.vocabulary);
-    const auto start = Clock::now();
+    if (shared_ == nullptr) fresh = std::make_unique<Compiler>(text_.vocabulary, compiler_options_);
+    const uint64_t start = Nanoseconds(thread_time_);
     Result<Grammar> grammar =
         (shared_ != nullptr ? *shared_ : *fresh).CompileJsonSchema(schema_text, options_);
     if (!grammar.ok()) {
@@ -108,7 +132,7 @@ class Bench {
       return outcome;
     }
     const State first = grammar->Start();
-    outcome.first_mask_ns = NanosecondsSince(start);
+    outcome.first_mask_ns = Nanoseconds(thread_time_) - start;
     if (tests == nullptr) return outcome;
     for (size_t i = 0; i < tests->items.size(); ++i) {
       const json::Value* valid = tests->items[i].Find("valid");
@@ -129,23 +153,26 @@ class Bench {
   Kind Feed(State state, const std::string& instance, bool valid, MaskbenchOutcome& outcome) const {
     outcome.layers.resize(2 * kMaskPaths);
     for (const TokenId token : text_.tokenizer->Encode(instance)) {
-      const auto start = Clock::now();
+      const uint64_t start = Nanoseconds(thread_time_);
       const bool allowed = state.mask()->Allows(token);
       std::optional<State> next;
       if (allowed) next = state.Advance(token);
-      const uint64_t ns = NanosecondsSince(start);
+      const uint64_t ns = Nanoseconds(thread_time_) - start;
       outcome.token_ns.push_back(ns);
       const auto path = static_cast<size_t>(last_mask_path);
       outcome.layers[2 * path] += 1;
       outcome.layers[2 * path + 1] += ns;
       if (!next.has_value()) return valid ? Kind::kValidRejected : Kind::kPass;
-      state = *next;
+      state = *std::move(next);
     }
     if (valid) return state.accepting() ? Kind::kPass : Kind::kEndRefused;
     return state.accepting() ? Kind::kInvalidAccepted : Kind::kPass;
   }
 
   JsonSchemaOptions options_;
+  CompilerOptions compiler_options_;
+  bool thread_time_;
+  int best_of_;
   Text text_;
   std::unique_ptr<Compiler> shared_;
 };
@@ -173,12 +200,13 @@ std::string ToJson(const Totals& totals, size_t schemas, const Flags& flags) {
       "{{\"schemas\":{},\"passing\":{},\"refused\":{},\"unsatisfiable\":{},\"valid_rejected\":{},"
       "\"invalid_accepted\":{},"
       "\"end_refused\":{},\"timeouts\":{},\"crashes\":{},\"bad_files\":{},\"tokens\":{},\"order\":{"
-      "},\"whitespace\":{},\"warm\":{},\"jobs\":{}",
+      "},\"whitespace\":{},\"warm\":{},\"jobs\":{},\"thread_time\":{},\"best_of\":{}",
       schemas, totals.Count(Kind::kPass), totals.refused(), totals.Count(Kind::kUnsatisfiable),
       totals.Count(Kind::kValidRejected), totals.Count(Kind::kInvalidAccepted),
       totals.Count(Kind::kEndRefused), totals.Count(Kind::kTimeout), totals.Count(Kind::kCrash),
       totals.Count(Kind::kBadFile), totals.token_ns.size(), json::Quote(flags.layout.order),
-      json::Quote(flags.layout.whitespace), flags.warm, flags.jobs);
+      json::Quote(flags.layout.whitespace), flags.warm, flags.jobs, flags.thread_time,
+      flags.best_of);
   out += fmt::format(",\"tbm_us\":{},\"ttfm_us\":{}", SummaryJson(totals.token_ns),
                      SummaryJson(totals.first_ns));
   out +=
@@ -320,6 +348,7 @@ void AddMaskbench(CLI::App& app, Action& action) {
       ->required()
       ->type_name("DIR");
   flags->layout.AddTo(command);
+  flags->memory.AddTo(command);
   command->add_option("--jobs", flags->jobs, "Processes side by side; 1 for timings")
       ->transform(WholeNumber(1, 256))
       ->type_name("N")
@@ -338,6 +367,14 @@ void AddMaskbench(CLI::App& app, Action& action) {
       command->add_flag("--warm", flags->warm,
                         "One compiler for all schemas, which keeps the last grammars, as in a "
                         "server;\neach schema and its texts are run once before they are timed");
+  command->add_flag("--thread-time", flags->thread_time,
+                    "Processor time of the thread, not time on the wall");
+  command
+      ->add_option("--best-of", flags->best_of,
+                   "Runs of each schema; of every mask the shortest time counts")
+      ->transform(WholeNumber(1, 100))
+      ->type_name("N")
+      ->capture_default_str();
   command->add_flag("--profile", flags->profile,
                     "Where the time of the masks went: a table by the way they were found");
   command->add_flag("--cold", flags->cold, "A fresh compiler for every schema (the default)")

@@ -163,6 +163,16 @@ JsonSchemaOptions LayoutFlags::ToOptions() const {
   return options;
 }
 
+void MemoryFlags::AddTo(CLI::App* command) {
+  command
+      ->add_option("--memory-budget", megabytes,
+                   "Megabytes that grammars may keep of what was found; beyond that it is given "
+                   "back, and found again when it is wanted")
+      ->type_name("MB")
+      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 24))
+      ->capture_default_str();
+}
+
 void GrammarFlags::AddReferencesTo(CLI::App* command) {
   command
       ->add_option(
@@ -191,6 +201,7 @@ void GrammarFlags::AddSchemaTo(CLI::App* command) {
       ->type_name("FILE");
   AddReferencesTo(command);
   layout.AddTo(command);
+  memory.AddTo(command);
 }
 
 void GrammarFlags::AddAllTo(CLI::App* command, bool with_prefix) {
@@ -237,6 +248,7 @@ void GrammarFlags::AddAllTo(CLI::App* command, bool with_prefix) {
   combine.AddTo(command, with_prefix);
   AddReferencesTo(command);
   layout.AddTo(command);
+  memory.AddTo(command);
   command_ = command;
 }
 
@@ -463,7 +475,7 @@ Result<Grammar> GrammarFlags::Compile(const std::shared_ptr<const Vocabulary>& v
 
 Result<Grammar> GrammarFlags::CompileWhole(
     const std::shared_ptr<const Vocabulary>& vocabulary) const {
-  const Compiler compiler(vocabulary);
+  const Compiler compiler(vocabulary, memory.ToOptions());
   if (!substring_file.empty()) {
     const Result<std::string> text = ReadInput(substring_file, GrammarOptions().max_bytes);
     if (!text.ok()) return text.error();

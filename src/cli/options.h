@@ -82,6 +82,13 @@ struct CombineFlags {
   std::string OptionOf(const std::string& place) const;
 };
 
+// --memory-budget: what the grammars of a command may keep.
+struct MemoryFlags {
+  uint64_t megabytes = CompilerOptions().memory_budget >> 20;
+  void AddTo(CLI::App* command);
+  CompilerOptions ToOptions() const { return {.memory_budget = size_t{megabytes} << 20}; }
+};
+
 // --schema, --regex, --choice, --grammar, --structural-tag, --substring: at most one of them.
 // --ref-dir and --ref-base for schemas.
 struct GrammarFlags {
@@ -95,6 +102,7 @@ struct GrammarFlags {
   std::string structural_tag_file;
   std::string substring_file;
   CombineFlags combine;
+  MemoryFlags memory;
   std::string ref_dir;
   std::string ref_base = "http://localhost:1234/";
   // For schemas. --profile is not with LayoutFlags because maskbench has one of its own.

@@ -20,6 +20,7 @@
 #include <string>
 #include <string_view>
 
+#include "grammar/grammar_access.h"
 #include "pawl/mask.h"
 
 namespace pawl::cli {
@@ -39,6 +40,18 @@ void RandomWalkModel::Truncate(SequenceId, int length) {
   if (states_.size() <= most) return;
   states_.erase(states_.begin() + static_cast<ptrdiff_t>(most), states_.end());
   plans_.resize(most);
+  tokens_.resize(std::min(tokens_.size(), most == 0 ? 0 : most - 1));
+}
+
+void RandomWalkModel::Renew() {
+  std::vector<State> renewed = {grammar_.Start()};
+  for (const TokenId token : tokens_) {
+    std::optional<State> next = renewed.back().Advance(token);
+    if (!next) return;  // never; the states there are good in any case
+    renewed.push_back(*std::move(next));
+  }
+  states_ = std::move(renewed);
+  GrammarAccess::Replayed(states_.back());
 }
 
 Status RandomWalkModel::Forward(std::span<const Row> rows, std::span<float> logits) {
@@ -49,13 +62,15 @@ Status RandomWalkModel::Forward(std::span<const Row> rows, std::span<float> logi
       states_.push_back(grammar_.Start());  // the prompt
       plans_.emplace_back();
     } else {
-      const std::optional<State> next =
+      if (!states_.empty() && states_.back().outgrown()) Renew();
+      std::optional<State> next =
           position == states_.size() ? states_.back().Advance(row.token) : std::optional<State>();
       if (!next.has_value()) {
         return Error{ErrorCode::kInternal, "the grammar does not take the token",
                      "position " + std::to_string(position)};
       }
-      states_.push_back(*next);
+      states_.push_back(*std::move(next));
+      tokens_.push_back(row.token);
       plans_.push_back(plans_.back());
       Follow(row.token, plans_.back());
     }

@@ -43,14 +43,17 @@ class RandomWalkModel : public Model {
     size_t part = 0, done = 0;     // where the output is in it: a part, and bytes of that
     size_t asked = 0, length = 0;  // where it was found, and how long it was
   };
+  // Takes the tokens again where the grammar has begun anew, see State::outgrown().
+  void Renew();
   void Follow(TokenId token, Plan& plan) const;
   void WriteLogits(const State& state, size_t position, Plan& plan, std::span<float> logits) const;
 
   Grammar grammar_;
   float ending_;
   ModelInfo info_;
-  std::vector<State> states_;  // after the token at each position
-  std::vector<Plan> plans_;    // the same
+  std::vector<State> states_;  // after the token at each position, of which the first is the prompt
+  std::vector<TokenId> tokens_;  // after the prompt
+  std::vector<Plan> plans_;      // the same
 };
 
 }  // namespace pawl::cli

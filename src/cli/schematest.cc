@@ -44,6 +44,7 @@ constexpr const char* kName = "schematest";
 
 struct Flags {
   LayoutFlags layout = LayoutFlags::ForReading();
+  MemoryFlags memory;
   std::string suite;
   std::string draft;
   bool formats = false;
@@ -158,7 +159,7 @@ std::optional<std::pair<const char*, std::string>> Judge(const Result<Grammar>& 
 void RunFile(const Flags& flags, const SuiteDraft& draft, const SuiteFile& file,
              const Spelling& spelling, const Resolver& resolver, Counts& counts,
              std::vector<Inexact>& failures) {
-  const Compiler compiler(spelling.vocabulary);
+  const Compiler compiler(spelling.vocabulary, flags.memory.ToOptions());
   const JsonSchemaOptions options = OptionsFor(flags, draft, file, resolver);
   Count& count = counts[static_cast<size_t>(file.section)];
   for (const SuiteGroup& group : file.groups) {
@@ -336,6 +337,7 @@ void AddSchemaTest(CLI::App& app, Action& action) {
       ->check(NotEmpty)
       ->type_name("PATH");
   flags->layout.AddTo(command);
+  flags->memory.AddTo(command);
   command->footer(
       "Exit codes: 0 all exact (or in the ratchet file); 1 some are not; 2 bad input or usage.\n"
       "Example:\n  pawl schematest --suite ~/JSON-Schema-Test-Suite --draft 2020-12 --formats "

@@ -95,7 +95,7 @@ Result<HttpReply> MetricsPage(ServerState& server, const PlainRequest&) {
     const GrammarStore::Stats grammars = server.grammars->stats();
     gauge("pawl_grammars", "Compiled grammars that are kept.",
           static_cast<double>(grammars.grammars));
-    gauge("pawl_grammar_bytes", "What they take, by estimate, keys included.",
+    gauge("pawl_grammar_bytes", "What they take, keys included.",
           static_cast<double>(grammars.bytes));
     count("pawl_grammar_hits_total", "Grammars that were there.",
           static_cast<double>(grammars.hits));

@@ -31,11 +31,12 @@ namespace pawl::server {
 class GrammarStore {
  public:
   struct Options {
-    size_t max_bytes = size_t{256} << 20;
+    size_t max_bytes = size_t{256} << 20;  // for all that grammars keep, keys included
   };
   struct Stats {
     int64_t hits = 0, misses = 0, evicted = 0, stopped = 0;
-    size_t grammars = 0, bytes = 0;
+    size_t grammars = 0, key_bytes = 0;
+    size_t bytes = 0;  // of all, keys included
     double compile_seconds = 0;
   };
 
@@ -46,6 +47,7 @@ class GrammarStore {
   // kNone.
   Result<Grammar> Get(const ConstraintSpec& spec, const LayoutSpec& layout, bool& known,
                       const std::shared_ptr<StopFlag>& stop);
+  // Measures what the grammars take: for reports.
   Stats stats() const;
 
  private:
@@ -57,11 +59,13 @@ class GrammarStore {
 
   Result<Grammar> Compile(const ConstraintSpec& spec, const LayoutSpec& layout,
                           const std::shared_ptr<StopFlag>& stop) const;
-  void Keep(const std::string& key, const Grammar& grammar, size_t text_bytes);
+  void Keep(const std::string& key, const Grammar& grammar);
+
+  static constexpr size_t kKeyShare = 8;
 
   const std::shared_ptr<const Vocabulary> vocabulary_;
   const Compiler compiler_;
-  const Options options_;
+  const size_t most_key_bytes_;
   mutable std::mutex mutex_;
   std::condition_variable compiled_;
   std::set<std::string> compiling_;

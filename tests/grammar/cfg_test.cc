@@ -98,6 +98,35 @@ TEST(CfgTest, RightRecursionStaysSmall) {
   EXPECT_LT((*machine)->state_count(), 40u);
 }
 
+// r_i ::= r_{i+1} | "x_i", which at one place are all begun.
+TEST(CfgTest, ChainsOfRulesTakeLinearTime) {
+  const auto work = [](uint32_t length) {
+    GrammarIr ir;
+    std::vector<GrammarIr::RuleId> rules;
+    for (uint32_t i = 0; i <= length; ++i) rules.push_back(ir.AddRule("r" + std::to_string(i)));
+    for (uint32_t i = 0; i < length; ++i) {
+      // A call of itself keeps each rule a routine of its own.
+      ir.Define(rules[i],
+                ir.Choice({ir.Call(rules[i + 1]), ir.Literal("x" + std::to_string(i)),
+                           ir.Sequence({ir.Literal("("), ir.Call(rules[i]), ir.Literal(")")})}));
+    }
+    ir.Define(rules[length], ir.Literal("end"));
+    ir.SetRoot(rules[0]);
+    const auto vocabulary = Tokens();
+    auto machine = CfgMachine::Create(ir, *vocabulary);
+    EXPECT_TRUE(machine.ok());
+    Continuations& continuations = (*machine)->continuations();
+    continuations.Expand(continuations.Start());
+    const Grammar grammar(*machine, vocabulary);
+    const auto end = grammar.Start().Advance("x" + std::to_string(length / 2));
+    EXPECT_TRUE(end && end->accepting());
+    return continuations.work();
+  };
+  const uint64_t once = work(200);
+  EXPECT_GT(once, 200u);
+  EXPECT_LT(work(800), 6 * once);
+}
+
 TEST(CfgTest, EverySegmentationIsFollowed) {
   GrammarIr ir;
   const RuleId root = ir.AddRule("root");

@@ -1,0 +1,270 @@
+// A machine grows lazily in every question, so one mutex per grammar serialises the questions; they
+// are short once warm (a hash look-up). Masks are memoised by state key; a mask that is known is
+// found without that mutex, so that nobody waits for another one's new state. Of a new mask only
+// what the machine answers is found under it. Memory before, and hashing, interning and counting
+// the words after it, are half of the time of most masks of a JSON Schema, which is what lets two
+// threads share the new states of one grammar. Meanwhile the keys of such masks are in being_made_,
+// for others to wait instead of asking the machine again.
+//
+// What is kept is measured now and then: a machine says in a few loads about how much it has grown,
+// and is walked over when that is a lot. The budget hears of it and may have this grammar, or
+// another one, begin anew (grammar_keeper.h).
+#include "grammar/grammar_impl.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "grammar/masks/mask_path.h"
+#include "src/base/spin.h"
+
+namespace pawl {
+namespace {
+constexpr size_t kMaxMemoEntries = size_t{1} << 20;
+constexpr size_t kMemoEntryBytes = 48;
+constexpr size_t kLeastStep = size_t{256} << 10;  // of growth, before it is measured
+}  // namespace
+
+GrammarUse::~GrammarUse() = default;
+
+GrammarImpl::GrammarImpl(std::shared_ptr<Machine> machine, std::shared_ptr<std::mutex> mutex,
+                         std::shared_ptr<GrammarShared> shared)
+    : shared_(std::move(shared)),
+      lock_(std::move(mutex)),
+      mutex_(*lock_),
+      machine_(std::move(machine)),
+      vocabulary_(shared_->vocabulary),
+      builder_(*machine_, *vocabulary_),
+      step_(kLeastStep),
+      least_bytes_(machine_->GrowthHint()) {
+  Book(least_bytes_);
+}
+
+GrammarImpl::~GrammarImpl() { shared_->budget->Add(-bytes_.load()); }
+
+size_t GrammarImpl::Run(Machine::Key& key, std::string_view bytes) const {
+  size_t i = 0;
+  bool grew;
+  {
+    std::lock_guard lock(mutex_);
+    for (; i < bytes.size(); ++i) {
+      const Machine::Key next = machine_->Step(key, static_cast<uint8_t>(bytes[i]));
+      if (next == Machine::kDead) break;
+      key = next;
+    }
+    grew = GrewSometimes();
+  }
+  if (grew) Settle();
+  return i;
+}
+
+Machine::Key GrammarImpl::RunToken(Machine::Key key, TokenId token) const {
+  Machine::Key after = Machine::kDead;
+  const std::string_view bytes = vocabulary_->bytes(token);
+  bool grew;
+  {
+    std::lock_guard lock(mutex_);
+    if (!vocabulary_->is_special(token) && !bytes.empty()) {
+      after = key;
+      for (size_t i = 0; i < bytes.size() && after != Machine::kDead; ++i)
+        after = machine_->Step(after, static_cast<uint8_t>(bytes[i]));
+    }
+    after = machine_->StepToken(key, token, after);
+    grew = GrewSometimes();
+  }
+  if (grew) Settle();
+  return after;
+}
+
+std::shared_ptr<const Mask> GrammarImpl::MaskOf(Machine::Key key) const {
+  last_mask_path = MaskPath::kKnown;
+  std::shared_ptr<const Mask> mask = memo_.Find(key);
+  while (mask == nullptr) {
+    MakeMasks({&key, 1}, {&mask, 1});
+    if (mask != nullptr) break;
+    std::unique_lock publish(shared_->publish);
+    published_.wait(publish, [&] { return !IsBeingMade(key); });
+  }
+  return mask;
+}
+
+bool GrammarImpl::MakeMasks(std::span<const Machine::Key> keys,
+                            std::span<std::shared_ptr<const Mask>> masks) const {
+  std::vector<std::vector<uint32_t>> words(keys.size());
+  for (auto& of_one : words) of_one.resize(static_cast<size_t>(vocabulary_->mask_words()));
+  MakingGuard making{*this, {}};
+  making.list.reserve(keys.size());
+  bool soon = true, grew = false;
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point locked;
+  {
+    std::unique_lock machine = LockSoon(mutex_);
+    soon = machine.owns_lock();
+    if (!soon) machine.lock();
+    locked = Clock::now();
+    {
+      const std::lock_guard publish(shared_->publish);
+      being_made_.reserve(being_made_.size() + keys.size());
+      for (size_t i = 0; i < keys.size(); ++i) {
+        masks[i] = memo_.Find(keys[i]);
+        if (masks[i] != nullptr || IsBeingMade(keys[i])) continue;
+        making.list.push_back(i);
+        being_made_.push_back(keys[i]);
+      }
+      making.keys = keys;
+    }
+    for (const size_t i : making.list) last_mask_path = builder_.Build(keys[i], words[i]);
+    grew = Grew();
+  }
+  const Clock::time_point unlocked = Clock::now();
+  std::vector<uint64_t> hashes(keys.size());
+  for (const size_t i : making.list) hashes[i] = MaskPool::Hash(words[i]);
+  {
+    const std::lock_guard publish(shared_->publish);
+    for (const size_t i : making.list) {
+      const size_t before = shared_->pool.bytes();
+      masks[i] = shared_->pool.Intern(hashes[i], std::move(words[i]));
+      // The memo pins masks, so it goes together with the pool.
+      if (shared_->pool.bytes() < before) {
+        ForgetMemo();
+      } else if (memo_entries_ >= kMaxMemoEntries) {
+        Forget();
+      }
+      ++memo_entries_;
+      memo_.Keep(keys[i], masks[i]);
+    }
+    BookMasks();
+  }
+  const bool alone = soon && unlocked - locked < 8 * (Clock::now() - unlocked);
+  if (grew || shared_->budget->Spent()) Settle();
+  return alone;
+}
+
+std::string GrammarImpl::Forced(Machine::Key key, size_t limit) const {
+  std::lock_guard lock(mutex_);
+  std::string out;
+  while (out.size() < limit && !machine_->Accepting(key) && !machine_->TakesTokens(key)) {
+    Machine::Key only = Machine::kDead;
+    int byte = -1;
+    for (int b = 0; b < 256; ++b) {
+      const Machine::Key next = machine_->Step(key, static_cast<uint8_t>(b));
+      if (next == Machine::kDead) continue;
+      if (byte >= 0) return out;
+      byte = b;
+      only = next;
+    }
+    if (byte < 0) return out;
+    out.push_back(static_cast<char>(byte));
+    key = only;
+  }
+  return out;
+}
+
+Result<std::vector<Capture>> GrammarImpl::FindCaptures(std::span<const OutputPiece> output) const {
+  if (!machine_->has_captures()) return std::vector<Capture>();
+  const Error misfit = {ErrorCode::kInvalid, "the output does not fit the grammar", ""};
+  Machine::Key key = Start();
+  size_t size = 0;
+  for (const OutputPiece& piece : output) {
+    if (piece.token == kNoToken) {
+      if (Run(key, piece.bytes) != piece.bytes.size()) return misfit;
+      size += piece.bytes.size();
+      continue;
+    }
+    if (piece.token < 0 || piece.token >= vocabulary_->size()) return misfit;
+    key = RunToken(key, piece.token);
+    if (key == Machine::kDead) return misfit;
+    size += vocabulary_->bytes(piece.token).size();
+  }
+  std::lock_guard lock(mutex_);
+  if (machine_->Accepting(key)) return machine_->FindCaptures(output, *vocabulary_);
+  const auto rest = machine_->Completion(key);
+  if (!rest) {
+    return Error{ErrorCode::kUnsupported,
+                 "the output is not complete, and nothing short completes it", ""};
+  }
+  std::vector<OutputPiece> whole(output.begin(), output.end());
+  whole.insert(whole.end(), rest->begin(), rest->end());
+  auto captures = machine_->FindCaptures(whole, *vocabulary_);
+  if (!captures.ok()) return captures.error();
+  std::erase_if(*captures, [size](const Capture& capture) {
+    return capture.end > size || capture.begin == size;
+  });
+  return captures;
+}
+
+bool GrammarImpl::IsBeingMade(Machine::Key key) const {
+  return std::ranges::find(being_made_, key) != being_made_.end();
+}
+
+GrammarImpl::MakingGuard::~MakingGuard() {
+  if (list.empty()) return;
+  {
+    const std::lock_guard lock(impl.shared_->publish);
+    for (const size_t i : list) std::erase(impl.being_made_, keys[i]);
+  }
+  impl.published_.notify_all();
+}
+
+void GrammarImpl::Measure() const {
+  int64_t bytes;
+  {
+    const std::lock_guard lock(mutex_);
+    bytes = static_cast<int64_t>(sizeof(GrammarImpl) + machine_->MemoryBytes() + builder_.bytes());
+    hinted_ = booked_ = machine_->GrowthHint();
+    step_ = std::max(kLeastStep, static_cast<size_t>(bytes) / 8);
+  }
+  shared_->budget->Add(bytes - bytes_.exchange(bytes));
+}
+
+// Between two measurements the hint stands for what was gained.
+bool GrammarImpl::Book(size_t hint) const {
+  const auto gained = static_cast<int64_t>(hint - booked_);
+  booked_ = hint;
+  bytes_.fetch_add(gained, std::memory_order_relaxed);
+  shared_->budget->Add(gained);
+  return hint > hinted_ + step_ || shared_->budget->Spent();
+}
+
+void GrammarImpl::Settle() const {
+  bool measure;
+  {
+    const std::lock_guard lock(mutex_);
+    measure = machine_->GrowthHint() > hinted_ + step_;
+  }
+  if (measure) Measure();
+  if (shared_->budget->Spent()) shared_->budget->Settle();
+}
+
+void GrammarImpl::BookMasks() const {
+  const size_t now = shared_->pool.bytes() + kMemoEntryBytes * memo_entries_;
+  const size_t before = shared_->mask_bytes.exchange(now, std::memory_order_relaxed);
+  shared_->budget->Add(static_cast<int64_t>(now) - static_cast<int64_t>(before));
+}
+
+void GrammarImpl::ForgetMemo() const {
+  memo_.Clear();
+  memo_entries_ = 0;
+}
+
+void GrammarImpl::Forget() const {
+  shared_->pool.Clear();
+  ForgetMemo();
+}
+
+void GrammarImpl::ForgetMasks() const {
+  const std::lock_guard publish(shared_->publish);
+  Forget();
+  BookMasks();
+}
+
+void GrammarImpl::Retire() const {
+  outgrown_.store(true, std::memory_order_relaxed);
+  ForgetMasks();
+}
+
+void GrammarImpl::Replayed() const {
+  Measure();
+  least_bytes_.store(std::max(least_bytes(), bytes()), std::memory_order_relaxed);
+}
+
+}  // namespace pawl

@@ -1,0 +1,159 @@
+// GrammarImpl: one epoch of a grammar, a machine with all that was found with it.
+//
+// Thread-safe: one mutex serialises what is asked of the machine (grammar_impl.cc).
+#ifndef PAWL_GRAMMAR_GRAMMAR_IMPL_H_
+#define PAWL_GRAMMAR_GRAMMAR_IMPL_H_
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "grammar/machine.h"
+#include "grammar/masks/mask_builder.h"
+#include "grammar/masks/mask_memo.h"
+#include "grammar/masks/mask_pool.h"
+#include "grammar/memory_budget.h"
+#include "pawl/grammar.h"
+#include "pawl/mask.h"
+#include "pawl/vocabulary.h"
+
+namespace pawl {
+
+// What the epochs of one grammar share.
+struct GrammarShared {
+  GrammarShared(std::shared_ptr<const Vocabulary> of, std::shared_ptr<MemoryBudget> paid_by)
+      : vocabulary(std::move(of)), budget(std::move(paid_by)), pool(budget->limit()) {}
+  ~GrammarShared() { budget->Add(-static_cast<int64_t>(mask_bytes.load())); }
+  GrammarShared(const GrammarShared&) = delete;
+  GrammarShared& operator=(const GrammarShared&) = delete;
+
+  const std::shared_ptr<const Vocabulary> vocabulary;
+  const std::shared_ptr<MemoryBudget> budget;
+  std::mutex publish;  // of the pool and of what GrammarImpl says
+  MaskPool pool;
+  std::atomic<size_t> mask_bytes{0};  // of the pool, as the budget has them
+};
+
+class GrammarImpl : public GrammarUse {
+  // What `ask` answers, asked under the lock.
+  template <typename Ask>
+  auto Asked(const Ask& ask) const {
+    std::unique_lock lock(mutex_);
+    auto answer = ask();
+    const bool grew = Grew();
+    lock.unlock();
+    if (grew) Settle();
+    return answer;
+  }
+
+ public:
+  GrammarImpl(std::shared_ptr<Machine> machine, std::shared_ptr<std::mutex> mutex,
+              std::shared_ptr<GrammarShared> shared);
+  ~GrammarImpl() override;
+
+  const Vocabulary& vocabulary() const { return *vocabulary_; }
+  const std::shared_ptr<Machine>& machine() const { return machine_; }
+  const std::shared_ptr<std::mutex>& lock() const { return lock_; }
+
+  Machine::Key Start() const {
+    std::lock_guard lock(mutex_);
+    return machine_->Start();
+  }
+  // Steps as long as the bytes fit; returns how many did, and the state after them.
+  size_t Run(Machine::Key& key, std::string_view bytes) const;
+  // The state after a token; kDead when it does not fit.
+  Machine::Key RunToken(Machine::Key key, TokenId token) const;
+  std::shared_ptr<const Mask> MaskOf(Machine::Key key) const;
+  // The masks of several states at once; nullptr where another thread is about to keep the mask.
+  // false: the machine was busy for long, or took nearly all of the time, so that two threads would
+  // only hand it to and fro.
+  bool MakeMasks(std::span<const Machine::Key> keys,
+                 std::span<std::shared_ptr<const Mask>> masks) const;
+  int64_t CopyKnownMask(Machine::Key key, std::span<uint32_t> row) const {
+    return memo_.Copy(key, row);
+  }
+  bool Accepting(Machine::Key key) const {
+    std::lock_guard lock(mutex_);
+    return machine_->Accepting(key);
+  }
+  std::string Forced(Machine::Key key, size_t limit) const;
+  std::optional<std::string> ShortestCompletion(Machine::Key key) const {
+    return Asked([&] { return machine_->ShortestCompletion(key); });
+  }
+  std::optional<std::vector<OutputPiece>> Completion(Machine::Key key) const {
+    return Asked([&] { return machine_->Completion(key); });
+  }
+  std::optional<float> Temperature(Machine::Key key) const {
+    std::lock_guard lock(mutex_);
+    return machine_->Temperature(key);
+  }
+  bool NamesEndTokens() const { return machine_->NamesEndTokens(); }
+  bool CountsTokens() const { return machine_->CountsTokens(); }
+  Result<std::vector<Capture>> FindCaptures(std::span<const OutputPiece> output) const;
+
+  // Memory. Of the machine and what was found with it, masks aside: as measured last, and what has
+  // to be there before beginning anew is worth while.
+  size_t bytes() const { return static_cast<size_t>(bytes_.load(std::memory_order_relaxed)); }
+  size_t least_bytes() const { return least_bytes_.load(std::memory_order_relaxed); }
+  int64_t users() const { return users_.load(std::memory_order_relaxed); }
+  void Measure() const;
+  void ForgetMasks() const;
+  // Nobody starts here any more.
+  void Retire() const;
+  // Somebody has taken a text again that is still being written: what it needs is needed.
+  void Replayed() const;
+
+ private:
+  // The keys of one call in being_made_, while it runs.
+  static constexpr size_t kBookStep = size_t{16} << 10;
+  struct MakingGuard {
+    const GrammarImpl& impl;
+    std::vector<size_t> list;  // in `keys`
+    std::span<const Machine::Key> keys = {};
+    ~MakingGuard();
+  };
+  bool IsBeingMade(Machine::Key key) const;
+  // Whether there is something to settle after the machine has grown. With mutex_ held.
+  bool Grew() const {
+    const size_t hint = machine_->GrowthHint();
+    return hint >= booked_ + kBookStep && Book(hint);
+  }
+  bool Book(size_t hint) const;
+  bool GrewSometimes() const { return (++steps_ & 63) == 0 && Grew(); }
+  // With shared_->publish held:
+  void Forget() const;
+  void ForgetMemo() const;
+  void BookMasks() const;
+  void Settle() const;
+
+  const std::shared_ptr<GrammarShared> shared_;
+  const std::shared_ptr<std::mutex> lock_;  // shared with grammars that share parts of the machine
+  std::mutex& mutex_;
+  const std::shared_ptr<Machine> machine_;
+  const std::shared_ptr<const Vocabulary> vocabulary_;
+  mutable MaskBuilder builder_;
+  mutable MaskMemo memo_;  // may be read without any lock
+  // With shared_->publish, which is taken after mutex_:
+  mutable size_t memo_entries_ = 0;
+  mutable std::vector<Machine::Key> being_made_;
+  mutable std::condition_variable published_;
+  // With mutex_: steps so far, and what the machine hinted at when it was measured.
+  mutable uint64_t steps_ = 0;
+  // and when it was booked; how much it may grow until it is measured again.
+  mutable size_t hinted_ = 0, booked_ = 0, step_;
+  mutable std::atomic<int64_t> bytes_{0};
+  mutable std::atomic<size_t> least_bytes_{0};
+};
+
+}  // namespace pawl
+
+#endif  // PAWL_GRAMMAR_GRAMMAR_IMPL_H_

@@ -1,0 +1,66 @@
+// The largest gives back first. What grows without end is what gets large, so grammars whose states
+// are all known keep what they have found, and those that always meet new ones pay for it. A
+// grammar gives back when it has at least doubled since it began, so that however small the budget,
+// no more is found again than was found once. Grammars that nobody uses are the exception: when
+// nothing else helps they give all back, those used longest ago first.
+#include "grammar/memory_budget.h"
+
+#include <algorithm>
+
+#include "grammar/grammar_keeper.h"
+
+namespace pawl {
+
+void MemoryBudget::Enrol(const std::shared_ptr<GrammarKeeper>& keeper) {
+  const std::lock_guard lock(mutex_);
+  if (keepers_.size() == keepers_.capacity())
+    std::erase_if(keepers_, [](const auto& weak) { return weak.expired(); });
+  keepers_.push_back(keeper);
+}
+
+std::vector<std::shared_ptr<GrammarKeeper>> MemoryBudget::Keepers() {
+  std::vector<std::shared_ptr<GrammarKeeper>> out;
+  const std::lock_guard lock(mutex_);
+  for (const auto& weak : keepers_) {
+    if (auto keeper = weak.lock()) out.push_back(std::move(keeper));
+  }
+  return out;
+}
+
+void MemoryBudget::Settle() {
+  const std::unique_lock settling(settling_, std::try_to_lock);
+  if (!settling.owns_lock() || !Spent()) return;
+  const std::vector<std::shared_ptr<GrammarKeeper>> keepers = Keepers();
+  const auto over = [&] { return bytes_.load(std::memory_order_relaxed) > limit_; };
+  const size_t least = limit() / 64;
+  // What states in use hold stays until they go; who gave back is not asked again.
+  std::vector<bool> asked(keepers.size());
+  while (over()) {
+    size_t best = keepers.size();
+    for (size_t i = 0; i < keepers.size(); ++i) {
+      if (asked[i] || keepers[i]->Gain() < least) continue;
+      if (best == keepers.size() || keepers[i]->Gain() > keepers[best]->Gain()) best = i;
+    }
+    if (best == keepers.size()) break;
+    asked[best] = true;
+    keepers[best]->GiveBack();
+  }
+  while (over()) {
+    size_t oldest = keepers.size();
+    for (size_t i = 0; i < keepers.size(); ++i) {
+      if (!keepers[i]->Idle()) continue;
+      if (oldest == keepers.size() || keepers[i]->used() < keepers[oldest]->used()) oldest = i;
+    }
+    if (oldest == keepers.size()) break;
+    keepers[oldest]->LetGo();
+  }
+  const int64_t left = bytes_.load(std::memory_order_relaxed);
+  again_.store(left > limit_ ? left + limit_ / 32 : limit_, std::memory_order_relaxed);
+}
+
+size_t MemoryBudget::Measure() {
+  for (const auto& keeper : Keepers()) keeper->Measure();
+  return static_cast<size_t>(std::max<int64_t>(0, bytes_.load(std::memory_order_relaxed)));
+}
+
+}  // namespace pawl

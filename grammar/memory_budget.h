@@ -1,0 +1,56 @@
+// MemoryBudget: how much all the grammars of a compiler may keep, and who gives back when that is
+// spent.
+//
+//   auto budget = std::make_shared<MemoryBudget>(size_t{256} << 20);
+//   budget->Enrol(keeper);                  // a grammar joins
+//   budget->Add(bytes);                     // it has grown
+//   if (budget->Spent()) budget->Settle();  // the largest begins anew
+//
+// Thread-safe. Settle takes locks of grammars: call it with none held.
+#ifndef PAWL_GRAMMAR_MEMORY_BUDGET_H_
+#define PAWL_GRAMMAR_MEMORY_BUDGET_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace pawl {
+
+class GrammarKeeper;
+
+class MemoryBudget {
+ public:
+  static constexpr size_t kDefault = size_t{256} << 20;
+  explicit MemoryBudget(size_t limit) : limit_(static_cast<int64_t>(limit)), again_(limit_) {}
+
+  size_t limit() const { return static_cast<size_t>(limit_); }
+  void Enrol(const std::shared_ptr<GrammarKeeper>& keeper);
+  void Add(int64_t bytes) { bytes_.fetch_add(bytes, std::memory_order_relaxed); }
+  // Over the limit, and grown since the last time that not enough could be given back.
+  bool Spent() const {
+    return bytes_.load(std::memory_order_relaxed) > again_.load(std::memory_order_relaxed);
+  }
+  void Settle();
+  // What is kept, measured now.
+  size_t Measure();
+  // Counts up: the order in which grammars were used.
+  uint64_t Tick() { return ticks_.fetch_add(1, std::memory_order_relaxed); }
+
+ private:
+  std::vector<std::shared_ptr<GrammarKeeper>> Keepers();
+
+  const int64_t limit_;
+  std::atomic<int64_t> bytes_{0};
+  std::atomic<int64_t> again_;  // Settle is worth while beyond so many bytes
+  std::atomic<uint64_t> ticks_{0};
+  std::mutex settling_;  // by one thread at a time
+  std::mutex mutex_;     // of what follows
+  std::vector<std::weak_ptr<GrammarKeeper>> keepers_;
+};
+
+}  // namespace pawl
+
+#endif  // PAWL_GRAMMAR_MEMORY_BUDGET_H_

@@ -17,7 +17,7 @@ std::string KeyOf(const ConstraintSpec& spec, const LayoutSpec& layout) {
   number(static_cast<int>(spec.kind));
   number(static_cast<int>(spec.language));
   number(static_cast<int>(layout.whitespace));
-  number(layout.additional_properties ? 1 : 0);
+  number(layout.additional_properties ? 1 : layout.asked_additional_properties ? 2 : 0);
   number(layout.max_string);
   number(static_cast<int64_t>(spec.choices.size()));
   for (const std::string& choice : spec.choices) {
@@ -80,6 +80,16 @@ Result<Grammar> GrammarStore::Get(const ConstraintSpec& spec, const LayoutSpec& 
 
 Result<Grammar> GrammarStore::Compile(const ConstraintSpec& spec, const LayoutSpec& layout,
                                       const std::shared_ptr<StopFlag>& stop) const {
+  Result<Grammar> grammar = CompileAs(spec, layout, stop);
+  const bool closed = !layout.additional_properties && !layout.asked_additional_properties;
+  if (grammar.ok() || !closed || grammar.error().code != ErrorCode::kUnsatisfiable) return grammar;
+  LayoutSpec open = layout;
+  open.additional_properties = true;
+  return CompileAs(spec, open, stop);
+}
+
+Result<Grammar> GrammarStore::CompileAs(const ConstraintSpec& spec, const LayoutSpec& layout,
+                                        const std::shared_ptr<StopFlag>& stop) const {
   GrammarOptions options;
   options.json_schema = layout.ToOptions();
   switch (spec.kind) {

@@ -59,6 +59,8 @@ class GrammarStore {
 
   Result<Grammar> Compile(const ConstraintSpec& spec, const LayoutSpec& layout,
                           const std::shared_ptr<StopFlag>& stop) const;
+  Result<Grammar> CompileAs(const ConstraintSpec& spec, const LayoutSpec& layout,
+                            const std::shared_ptr<StopFlag>& stop) const;
   void Keep(const std::string& key, const Grammar& grammar);
 
   static constexpr size_t kKeyShare = 8;

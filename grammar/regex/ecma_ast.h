@@ -28,6 +28,9 @@ struct EcmaNode {
     kLineStart,
     kLineEnd,
     kWordBoundary,  // negative: \B
+    // Only in a tree that has_references, until ResolveReferences has taken them out:
+    kCapture,    // node a, as group b
+    kReference,  // the text of group b; negative: ignoring case
   };
   Kind kind = Kind::kEmpty;
   bool negative = false;
@@ -46,6 +49,7 @@ struct EcmaTree {
   std::vector<uint32_t> lists;
   std::vector<CodepointSet> sets;
   uint32_t root = 0;
+  bool has_references = false;
 
   std::span<const uint32_t> children(const EcmaNode& node) const {
     return std::span<const uint32_t>(lists).subspan(node.a, node.b);
@@ -55,11 +59,19 @@ struct EcmaTree {
 // Errors as for ParseEcma, but for kUnsupported: assertions are all kept in the tree.
 Result<EcmaTree> ParseEcmaSyntax(std::string_view pattern, const RegexSyntaxOptions& options);
 
+// Replaces back references by what they can stand for. Errors, with place "byte N": kUnsupported
+// where a group may take too many texts, or its text depends on what stands around it.
+Status ResolveReferences(EcmaTree& tree);
+
 // The classes \w, \d, \s and the line terminators.
 CodepointSet EcmaWord(bool unicode);
 CodepointSet EcmaDigit(bool unicode);
 CodepointSet EcmaSpace();
 CodepointSet EcmaLineTerminator();
+
+// Patterns written for UTF-16 say [\uD800-\uDBFF][\uDC00-\uDFFF] for the code points above U+FFFF.
+// Two neighbours of that kind become the set of those code points.
+void JoinSurrogates(EcmaTree& tree, std::vector<uint32_t>& list);
 
 }  // namespace pawl
 

@@ -399,6 +399,9 @@ std::optional<Row> Translator::Compute(uint32_t id, HistoryState state) {
       const bool must_be_word = Holds(state, id) == node.negative;
       return Ahead(arena_.Look(must_be_word ? word_next : arena_.Not(word_next)), state);
     }
+    case Kind::kCapture:  // ResolveReferences took them out
+    case Kind::kReference:
+      break;
   }
   return std::nullopt;
 }

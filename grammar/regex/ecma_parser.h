@@ -40,8 +40,8 @@ struct RegexSyntaxOptions {
 
 // The term of all texts (whole strings) that the pattern accepts. Errors, with place "byte N":
 //   kInvalid      not a pattern, or not valid UTF-8
-//   kUnsupported  a back reference, an atomic group or possessive quantifier, and assertions that
-//   would need
+//   kUnsupported  a back reference to a group of many texts, an atomic group, a possessive
+//                 quantifier, and assertions that would need
 //                 more memory of the past than is reasonable (docs/regex.md)
 //   kLimit        a limit of the options or of the arena
 Result<ReId> ParseEcma(RegexArena& arena, std::string_view pattern,

@@ -5,6 +5,7 @@
 // Where ECMA-262 leaves a construct undefined that other engines define (\A, (?i), [[:alpha:]],
 // ...) their meaning is taken when it is the same in all of them; docs/regex.md has the list.
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -12,30 +13,6 @@
 #include "src/base/utf8.h"
 
 namespace pawl {
-
-CodepointSet EcmaDigit(bool unicode) {
-  return unicode ? CodepointSet::FromRanges(UnicodeProperty("Nd")) : CodepointSet::Of('0', '9');
-}
-
-CodepointSet EcmaWord(bool unicode) {
-  const CodepointRange ascii[] = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
-  CodepointSet set = CodepointSet::FromRanges(ascii);
-  if (!unicode) return set;
-  for (const char* name : {"Alphabetic", "M", "Nd", "Pc", "Join_Control"}) {
-    set = set.Union(CodepointSet::FromRanges(UnicodeProperty(name)));
-  }
-  return set;
-}
-
-CodepointSet EcmaSpace() {
-  const CodepointRange controls[] = {{'\t', '\r'}, {0x2028, 0x2029}, {0xFEFF, 0xFEFF}};
-  return CodepointSet::FromRanges(controls).Union(CodepointSet::FromRanges(UnicodeProperty("Zs")));
-}
-
-CodepointSet EcmaLineTerminator() {
-  const CodepointRange ranges[] = {{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}};
-  return CodepointSet::FromRanges(ranges);
-}
 
 namespace {
 
@@ -71,7 +48,9 @@ class EcmaSyntax {
         options_(options),
         flags_{options.ignore_case, options.dot_all, options.multi_line} {}
 
-  Result<EcmaTree> Parse() {
+  // `captures`: groups and back references stay in the tree.
+  Result<EcmaTree> Parse(bool captures = false) {
+    captures_ = captures;
     if (text_.size() > options_.max_pattern_bytes) {
       return Error{
           ErrorCode::kLimit,
@@ -84,6 +63,7 @@ class EcmaSyntax {
     const std::optional<uint32_t> root = Disjunction(0);
     if (root && !AtEnd()) Fail("unmatched ')'", at_);
     if (error_) return *error_;
+    if (captures_ && !NameReferences()) return *error_;
     tree_.root = *root;
     return std::move(tree_);
   }
@@ -151,6 +131,11 @@ class EcmaSyntax {
   // The atom or assertion at the cursor; `quantifiable` says whether a quantifier may follow.
   std::optional<uint32_t> Term(int depth, bool& quantifiable);
   std::optional<uint32_t> EscapedTerm(bool& quantifiable);
+  uint32_t AddReference(uint32_t number, size_t place);
+  // The name at the cursor, up to `close`.
+  std::optional<uint32_t> NamedReference(char close, size_t start);
+  // Groups may stand behind references to them: their numbers are known at the end.
+  bool NameReferences();
   std::optional<uint32_t> Quantified(uint32_t atom, bool quantifiable);
   // {m}, {m,} or {m,n} at the cursor; nullopt (and the cursor kept) when it is none.
   std::optional<std::pair<uint32_t, uint32_t>> Braces();
@@ -162,7 +147,6 @@ class EcmaSyntax {
   std::optional<uint32_t> Class();
   std::optional<Escape> ClassAtom();
   std::optional<CodepointSet> PosixClass();
-  void JoinSurrogates(std::vector<uint32_t>& list);
 
   std::string_view text_;
   const RegexSyntaxOptions& options_;
@@ -170,7 +154,47 @@ class EcmaSyntax {
   EcmaTree tree_;
   std::optional<Error> error_;
   size_t at_ = 0;
+  static constexpr uint32_t kMostGroups = 1'000'000;
+  bool captures_ = false;
+  uint32_t groups_ = 0;
+  std::map<std::string, uint32_t> names_;
+  std::map<uint32_t, std::string> references_;  // by node, of those by name
 };
+
+uint32_t EcmaSyntax::AddReference(uint32_t number, size_t place) {
+  tree_.has_references = true;
+  EcmaNode node;
+  node.kind = Kind::kReference;
+  node.b = number;
+  node.negative = flags_.ignore_case;
+  return Add(node, place);
+}
+
+std::optional<uint32_t> EcmaSyntax::NamedReference(char close, size_t start) {
+  const size_t end = text_.find(close, at_);
+  if (end == std::string_view::npos || end == at_) return Fail("expected a group name", at_);
+  const uint32_t node = AddReference(0, start);
+  references_[node] = text_.substr(at_, end - at_);
+  at_ = end + 1;
+  return node;
+}
+
+bool EcmaSyntax::NameReferences() {
+  for (const auto& [node, name] : references_) {
+    const auto group = names_.find(name);
+    if (group == names_.end()) {
+      Fail("there is no group '" + name + "'", tree_.nodes[node].place);
+      return false;
+    }
+    tree_.nodes[node].b = group->second;
+  }
+  for (const EcmaNode& node : tree_.nodes) {
+    if (node.kind != Kind::kReference || node.b <= groups_) continue;
+    Fail("there is no group " + std::to_string(node.b), node.place);
+    return false;
+  }
+  return true;
+}
 
 std::optional<uint32_t> EcmaSyntax::Disjunction(int depth) {
   const size_t start = at_;
@@ -222,7 +246,7 @@ std::optional<uint32_t> EcmaSyntax::Sequence(int depth) {
     if (!quantified) return std::nullopt;
     terms.push_back(*quantified);
   }
-  JoinSurrogates(terms);
+  JoinSurrogates(tree_, terms);
   return AddList(Kind::kConcat, terms, start);
 }
 
@@ -269,8 +293,11 @@ std::optional<uint32_t> EcmaSyntax::Group(int depth) {
   }
   const SyntaxFlags outer = flags_;
   EcmaNode look;
+  uint32_t capture = 0;
   ++at_;
-  if (Take("?")) {
+  if (!Take("?")) {
+    capture = ++groups_;
+  } else {
     if (Take("=") || Take("!")) {
       look.kind = Kind::kLook;
       look.negative = text_[at_ - 1] == '!';
@@ -281,8 +308,8 @@ std::optional<uint32_t> EcmaSyntax::Group(int depth) {
     } else if (Take(":")) {
     } else if (Take(">")) {
       return Fail("atomic groups are not supported", start, ErrorCode::kUnsupported);
-    } else if (LooksAt("P=")) {
-      return Fail("back references are not supported", start, ErrorCode::kUnsupported);
+    } else if (Take("P=")) {
+      return NamedReference(')', start);
     } else if (Take("P<") || Take("<") || Take("'")) {
       const char close = text_[at_ - 1] == '\'' ? '\'' : '>';
       const size_t end = text_.find(close, at_);
@@ -292,7 +319,9 @@ std::optional<uint32_t> EcmaSyntax::Group(int depth) {
         return IsLetter(c) || IsDigit(c) || c == '_' || c == '$' || (c & 0x80) != 0;
       });
       if (!plain || IsDigit(name[0])) return Fail("not a group name", at_);
+      names_[std::string(name)] = groups_ + 1;
       at_ = end + 1;
+      capture = ++groups_;
     } else if (IsLetter(Peek()) || Peek() == '-') {
       bool on = true;
       for (; !AtEnd() && Peek() != ':'; ++at_) {
@@ -332,6 +361,13 @@ std::optional<uint32_t> EcmaSyntax::Group(int depth) {
   flags_ = outer;
   if (!body) return std::nullopt;
   if (!Take(")")) return Fail("expected ')'", at_);
+  if (capture != 0 && captures_) {
+    EcmaNode group;
+    group.kind = Kind::kCapture;
+    group.a = *body;
+    group.b = capture;
+    return Add(group, start);
+  }
   if (look.kind != Kind::kLook) return body;
   look.a = *body;
   return Add(look, start);
@@ -399,7 +435,9 @@ std::optional<uint32_t> EcmaSyntax::EscapedTerm(bool& quantifiable) {
       break;
     case 'k':
       if (Peek(2) == '<' || Peek(2) == '{' || Peek(2) == '\'') {
-        return Fail("back references are not supported", start, ErrorCode::kUnsupported);
+        const char open = Peek(2);
+        at_ += 3;
+        return NamedReference(open == '<' ? '>' : open == '{' ? '}' : '\'', start);
       }
       break;
     case 'G':
@@ -417,7 +455,11 @@ std::optional<uint32_t> EcmaSyntax::EscapedTerm(bool& quantifiable) {
     }
     default:
       if (c >= '1' && c <= '9') {
-        return Fail("back references are not supported", start, ErrorCode::kUnsupported);
+        uint32_t number = 0;
+        for (++at_; IsDigit(Peek()); ++at_) {
+          number = std::min(number * 10 + static_cast<uint32_t>(Peek() - '0'), kMostGroups);
+        }
+        return AddReference(number, start);
       }
   }
   if (assertion != Kind::kEmpty) {
@@ -742,47 +784,15 @@ std::optional<uint32_t> EcmaSyntax::Class() {
   return AddSet(negative ? set.Complement() : std::move(set), start);
 }
 
-// Patterns written for UTF-16 say [\uD800-\uDBFF][\uDC00-\uDFFF] for the code points above U+FFFF.
-// Two neighbours of that kind become the set of those code points.
-void EcmaSyntax::JoinSurrogates(std::vector<uint32_t>& list) {
-  const auto surrogates = [&](uint32_t id, char32_t lo, char32_t hi) {
-    const EcmaNode& node = tree_.nodes[id];
-    CodepointSet set;
-    if (node.kind == Kind::kChar) set = CodepointSet::Of(node.a);
-    if (node.kind == Kind::kSet) set = tree_.sets[node.a];
-    const bool all = !set.empty() && set.ranges().front().lo >= lo && set.ranges().back().hi <= hi;
-    return all ? set : CodepointSet();
-  };
-  const auto maybe = [&](uint32_t id) {
-    const EcmaNode& node = tree_.nodes[id];
-    return (node.kind == Kind::kChar && node.a >= 0xD800 && node.a < 0xDC00) ||
-           (node.kind == Kind::kSet && !tree_.sets[node.a].empty() &&
-            tree_.sets[node.a].ranges().front().lo >= 0xD800 &&
-            tree_.sets[node.a].ranges().back().hi < 0xDC00);
-  };
-  for (size_t i = 0; i + 1 < list.size(); ++i) {
-    if (!maybe(list[i])) continue;
-    const CodepointSet high = surrogates(list[i], 0xD800, 0xDBFF);
-    const CodepointSet low = surrogates(list[i + 1], 0xDC00, 0xDFFF);
-    if (high.empty() || low.empty()) continue;
-    std::vector<CodepointRange> ranges;
-    for (const CodepointRange& h : high.ranges()) {
-      for (char32_t unit = h.lo; unit <= h.hi; ++unit) {
-        for (const CodepointRange& l : low.ranges()) {
-          const char32_t base = 0x10000 + ((unit - 0xD800) << 10);
-          ranges.push_back({base + (l.lo - 0xDC00), base + (l.hi - 0xDC00)});
-        }
-      }
-    }
-    list[i] = AddSet(CodepointSet::FromRanges(ranges), tree_.nodes[list[i]].place);
-    list.erase(list.begin() + static_cast<std::ptrdiff_t>(i) + 1);
-  }
-}
-
 }  // namespace
 
 Result<EcmaTree> ParseEcmaSyntax(std::string_view pattern, const RegexSyntaxOptions& options) {
-  return EcmaSyntax(pattern, options).Parse();
+  Result<EcmaTree> tree = EcmaSyntax(pattern, options).Parse();
+  if (!tree.ok() || !tree->has_references) return tree;
+  tree = EcmaSyntax(pattern, options).Parse(/*captures=*/true);
+  if (!tree.ok()) return tree;
+  if (Status status = ResolveReferences(*tree); !status.ok()) return status.error();
+  return tree;
 }
 
 }  // namespace pawl

@@ -36,7 +36,7 @@ struct GrammarOptions {
   // most tokens lead. At most so many steps, of about 5 ns; a grammar of few terminals takes fewer.
   // The masks are the same with any number; 0 leaves all to the first mask that needs it. Not for
   // JSON Schemas inside of the grammar, nor structural tags.
-  uint64_t prepare_steps = 3'000'000;
+  uint64_t prepare_steps = 100'000;
 };
 
 // "ebnf", "gbnf", "lark", "lark_xgrammar" or "llguidance": the name of a language, or the extension

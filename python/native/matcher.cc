@@ -1,6 +1,8 @@
 // Matcher and BatchFiller for Python.
 #include "pawl/matcher.h"
 
+#include <algorithm>
+
 #include "python/native/binding.h"
 
 namespace pawl::python {
@@ -109,6 +111,91 @@ size_t FillBatch(const BatchFiller& filler, nb::sequence matchers, nb::handle ar
   return filler.Fill(work);
 }
 
+// A matcher with the draft tokens that follow it, and where its rows begin.
+struct Draft {
+  const Matcher* matcher;
+  std::vector<TokenId> path;  // kNoToken, then the draft
+  int64_t first = 0;
+  size_t accepted = 0;
+};
+
+bool AllZero(std::span<const uint32_t> row) {
+  return std::all_of(row.begin(), row.end(), [](uint32_t word) { return word == 0; });
+}
+
+// Row j is what may come after the first j draft tokens. Behind a refused token the last row that
+// held is repeated; where the output has ended every token is allowed, for nothing will be sampled
+// there and a row of zeros would make a sampler divide by nothing.
+void FillDraft(Draft& draft, const MaskRows& rows) {
+  const Vocabulary& vocabulary = draft.matcher->grammar().vocabulary();
+  const size_t nodes = draft.path.size();
+  std::vector<int32_t> parents(nodes);
+  for (size_t i = 0; i < nodes; ++i) parents[i] = static_cast<int32_t>(i) - 1;
+  std::vector<uint8_t> accepted(nodes);
+  (void)FillTreeMasks(*draft.matcher, draft.path, parents, rows.Row(draft.first, vocabulary).data(),
+                      rows.stride(), accepted);
+  for (size_t i = 0; i < nodes; ++i) {
+    const std::span<uint32_t> row = rows.Row(draft.first + static_cast<int64_t>(i), vocabulary);
+    if (i > 0 && accepted[i] == 0) {
+      const auto last = rows.Row(draft.first + static_cast<int64_t>(i) - 1, vocabulary);
+      std::copy(last.begin(), last.end(), row.begin());
+    } else {
+      draft.accepted = i;
+      if (AllZero(row)) std::fill(row.begin(), row.end(), ~uint32_t{0});
+    }
+  }
+}
+
+std::vector<size_t> FillDrafts(const BatchFiller& filler, nb::sequence matchers,
+                               nb::sequence drafts, nb::handle array,
+                               std::optional<std::vector<int64_t>> first_rows) {
+  const MaskRows rows(array);
+  const size_t count = nb::len(matchers);
+  if (nb::len(drafts) != count || (first_rows && first_rows->size() != count)) {
+    RaiseInvalid("there must be a draft and a first row for each of the " + std::to_string(count) +
+                 " matchers");
+  }
+  std::vector<Draft> work;
+  std::vector<BatchFiller::Row> plain;
+  std::vector<bool> seen(rows.rows());
+  int64_t next = 0;
+  for (size_t i = 0; i < count; ++i) {
+    Draft draft{nb::cast<const Matcher*>(nb::handle(matchers[i])), {kNoToken}};
+    for (nb::handle token : nb::object(drafts[i])) {
+      const auto id = TokenOf(*draft.matcher, nb::cast<int64_t>(token));
+      // What the vocabulary lacks is refused like a token that does not fit.
+      draft.path.push_back(id == kNoToken ? draft.matcher->grammar().vocabulary().size() : id);
+    }
+    draft.first = first_rows ? (*first_rows)[i] : next;
+    next = draft.first + static_cast<int64_t>(draft.path.size());
+    const Vocabulary& vocabulary = draft.matcher->grammar().vocabulary();
+    for (int64_t row = draft.first; row < next; ++row) {
+      const std::span<uint32_t> words = rows.Row(row, vocabulary);
+      const auto index = static_cast<size_t>(words.data() - rows.data()) / rows.stride();
+      if (seen[index]) RaiseInvalid("row " + std::to_string(row) + " is named twice");
+      seen[index] = true;
+      ClearTail(words, vocabulary);
+    }
+    if (draft.path.size() == 1) {
+      plain.push_back({draft.matcher, rows.Row(draft.first, vocabulary)});
+    }
+    work.push_back(std::move(draft));
+  }
+  nb::gil_scoped_release release;
+  filler.Fill(plain);
+  for (const BatchFiller::Row& row : plain) {
+    if (row.matcher->terminated()) {
+      std::fill(row.words.begin(), row.words.end(), ~uint32_t{0});
+    }
+  }
+  std::vector<size_t> accepted;
+  for (Draft& draft : work) {
+    if (draft.path.size() > 1) FillDraft(draft, rows);
+    accepted.push_back(draft.accepted);
+  }
+  return accepted;
+}
+
 }  // namespace
 
 void BindMatcher(nb::module_& module) {
@@ -193,7 +280,9 @@ void BindMatcher(nb::module_& module) {
   nb::class_<BatchFiller>(module, "BatchFiller")
       .def(nb::init<int>(), nb::arg("threads") = 0)
       .def_prop_ro("threads", &BatchFiller::threads)
-      .def("fill", &FillBatch, nb::arg("matchers"), nb::arg("mask"), nb::arg("rows") = nb::none());
+      .def("fill", &FillBatch, nb::arg("matchers"), nb::arg("mask"), nb::arg("rows") = nb::none())
+      .def("fill_drafts", &FillDrafts, nb::arg("matchers"), nb::arg("drafts"), nb::arg("mask"),
+           nb::arg("first_rows") = nb::none());
 
   module.def(
       "draft_tree_parents",

@@ -36,7 +36,7 @@ nb::bytes BytesOf(std::string_view text) { return nb::bytes(text.data(), text.si
 
 NB_MODULE(_pawl, module) {
   // Objects that other modules still hold when the interpreter ends are no leak to tell users of.
-  nb::set_leak_warnings(false);
+  nanobind::set_leak_warnings(false);
   module.doc() = "The native part of pawl; use the package pawl.";
   pawl::python::BindVocabulary(module);
   pawl::python::BindCompiler(module);

@@ -16,6 +16,7 @@ released while a grammar is compiled and while masks are computed; do not change
 thread while another one uses it. docs/python.md has more.
 """
 
+from ._closing import closing_token
 from ._compiler import Compiler
 from ._errors import PawlError
 from ._masks import allocate_mask, apply_mask, mask_shape, mask_words
@@ -35,6 +36,7 @@ __all__ = [
     "Vocabulary",
     "allocate_mask",
     "apply_mask",
+    "closing_token",
     "draft_tree_parents",
     "mask_shape",
     "mask_words",

@@ -310,10 +310,12 @@ Result<FormulaId> Reader::Format(const Value& value, const Path& path) {
   atom.regex = *regex;
   const FormulaId formula = table_.AddString(std::move(atom));
   const bool has_seconds = value.text == "time" || value.text == "date-time";
-  if (has_seconds && options_.canonical_spelling && options_.max_decimals > 0) {
-    // Not as many decimals as a model likes.
+  const bool counts = has_seconds || value.text == "duration";
+  if (counts && options_.canonical_spelling && options_.max_decimals > 0) {
+    // Not as many decimals, or digits of a duration, as a model likes.
     RegexArena& regexes = *table_.regexes;
-    auto many = ParseEcma(regexes, "\\.\\d{" + std::to_string(options_.max_decimals + 1) + "}");
+    auto many = ParseEcma(regexes, std::string(has_seconds ? "\\." : "") + "\\d{" +
+                                       std::to_string(options_.max_decimals + 1) + "}");
     if (!many.ok()) return Fail(many.error().code, path, many.error().message);
     StringAtom few;
     few.type = StringAtom::Type::kRegex;

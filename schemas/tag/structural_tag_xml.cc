@@ -71,6 +71,8 @@ std::optional<XmlStyle> XmlStyleOf(std::string_view name) {
                     "</｜DSML｜ parameter>"};
   if (name == "cohere_xml")
     return XmlStyle{Marks::kCohere, "<cofl:value", " type=\"", "</cofl:value>"};
+  if (name == "minimax_m3_xml")
+    return XmlStyle{Marks::kMinimaxM3, "]<]minimax[>[<", ">", "]<]minimax[>["};
   if (name == "kimi_k3_xml")
     return XmlStyle{Marks::kKimi, "<|open|>argument key=\"", "\" type=\"",
                     "<|close|>argument<|sep|>"};
@@ -80,6 +82,7 @@ std::optional<XmlStyle> XmlStyleOf(std::string_view name) {
 std::string XmlStyleReader::MarkOf(std::string_view type) const {
   switch (style_.marks) {
     case XmlStyle::Marks::kNone:
+    case XmlStyle::Marks::kMinimaxM3:
       return "";
     case XmlStyle::Marks::kIsString:
       return type == "string" ? "true" : "false";
@@ -104,6 +107,11 @@ ExprId XmlStyleReader::Spaces() {
       options_.whitespace == JsonSchemaOptions::Whitespace::kAny
           ? std::nullopt
           : std::optional<uint32_t>(static_cast<uint32_t>(std::max(0, options_.max_whitespace)))));
+}
+
+ExprId XmlStyleReader::Padded(ExprId value) {
+  if (style_.marks == XmlStyle::Marks::kMinimaxM3) return value;
+  return reader_.ir_.Sequence({Spaces(), value, Spaces()});
 }
 
 Status XmlStyleReader::OnlyKeywords(const json::Value& schema, const std::string& at,
@@ -187,6 +195,11 @@ ExprId XmlStyleReader::Parameter(ExprId key, const std::vector<Form>& forms) {
   }
   begin.push_back(ir.Choice(choices));
   begin.push_back(reader_.TextOf(style_.end));
+  if (style_.marks == XmlStyle::Marks::kMinimaxM3) {
+    begin.push_back(reader_.TextOf("</"));
+    begin.push_back(key);
+    begin.push_back(reader_.TextOf(">"));
+  }
   return ir.Sequence(begin);
 }
 
@@ -233,6 +246,11 @@ Result<ExprId> XmlStyleReader::Object(const json::Value& given, const std::strin
       const std::string member_at = json::PointerJoin(list_at, member.first);
       const bool needed = std::ranges::find(required, member.first) != required.end();
       names.push_back(arena.Literal(DecodeCodepoints(member.first)));
+      if (style_.marks == XmlStyle::Marks::kMinimaxM3 &&
+          (member.first.empty() || member.first[0] == '/' ||
+           member.first.find('>') != std::string::npos)) {
+        return Refused("this key cannot be the name of an element", member_at);
+      }
       if (member.second.type == json::Type::kFalse && !needed) continue;
       auto forms = Forms(member.second, member_at, depth + 1);
       if (!forms.ok()) return forms.error();
@@ -253,7 +271,12 @@ Result<ExprId> XmlStyleReader::Object(const json::Value& given, const std::strin
   ExprId other = GrammarIr::kNever;
   const json::Value* more = schema.Find("additionalProperties");
   // As JsonSchemaOptions::additional_properties says: an object of which nothing is said is open.
-  const bool open = options_.additional_properties || !Has(schema, "properties");
+  const bool fixed = style_.marks == XmlStyle::Marks::kMinimaxM3;
+  const bool open = !fixed && (options_.additional_properties || !Has(schema, "properties"));
+  if (fixed && more != nullptr && more->type != json::Type::kFalse) {
+    return Refused("an element is named after a key of \"properties\"; there are no others here",
+                   json::PointerJoin(at, "additionalProperties"));
+  }
   if (more != nullptr ? more->type != json::Type::kFalse : open) {
     auto forms = Forms(more == nullptr ? AnyValue() : *more,
                        json::PointerJoin(at, "additionalProperties"), depth + 1);
@@ -319,7 +342,9 @@ Result<ExprId> XmlStyleReader::List(const json::Value& schema, const std::string
   auto forms =
       Forms(items == nullptr ? AnyValue() : *items, json::PointerJoin(at, "items"), depth + 1);
   if (!forms.ok()) return forms.error();
-  const ExprId item = ir.Sequence({Spaces(), Parameter(GrammarIr::kEmpty, *forms)});
+  const bool named = style_.marks == XmlStyle::Marks::kMinimaxM3;
+  const ExprId name = named ? ir.Literal("item") : GrammarIr::kEmpty;
+  const ExprId item = ir.Sequence({Spaces(), Parameter(name, *forms)});
   auto least = reader_.CountField(schema, at, "minItems");
   if (!least.ok()) return least.error();
   auto most = reader_.CountField(schema, at, "maxItems");
@@ -363,7 +388,7 @@ Result<ExprId> XmlStyleReader::Raw(const json::Value& schema, const std::string&
     all.push_back(arena.Not(arena.Concat(
         {RegexArena::kAnything, arena.Literal(DecodeCodepoints(stop)), RegexArena::kAnything})));
   }
-  return reader_.ir_.Sequence({Spaces(), reader_.ir_.Regex(arena.And(all)), Spaces()});
+  return Padded(reader_.ir_.Regex(arena.And(all)));
 }
 
 Result<ExprId> XmlStyleReader::Json(const json::Value& schema, const std::string& at,
@@ -388,7 +413,7 @@ Result<ExprId> XmlStyleReader::Json(const json::Value& schema, const std::string
     copy.members.emplace_back("$schema", *dialect);
   auto value = reader_.JsonSchema(copy, at, options_);
   if (!value.ok()) return value.error();
-  return reader_.ir_.Sequence({Spaces(), *value, Spaces()});
+  return Padded(*value);
 }
 
 Result<std::vector<XmlStyleReader::Form>> XmlStyleReader::Forms(const json::Value& given,
@@ -459,7 +484,7 @@ Result<std::vector<XmlStyleReader::Form>> XmlStyleReader::FormsOfValues(
           wanted == nullptr || wanted->text == "string" ||
           std::ranges::any_of(wanted->items, [](const auto& t) { return t.text == "string"; });
       if (!fits || value->text.find(style_.end) != std::string::npos) continue;
-      forms.push_back({MarkOf(type), ir.Sequence({Spaces(), ir.Literal(value->text), Spaces()})});
+      forms.push_back({MarkOf(type), Padded(ir.Literal(value->text))});
       continue;
     }
     json::Value one = Make(json::Type::kObject);
@@ -470,7 +495,7 @@ Result<std::vector<XmlStyleReader::Form>> XmlStyleReader::FormsOfValues(
       if (expr.error().code == ErrorCode::kUnsatisfiable) continue;
       return expr.error();
     }
-    forms.push_back({MarkOf(type), ir.Sequence({Spaces(), *expr, Spaces()})});
+    forms.push_back({MarkOf(type), Padded(*expr)});
   }
   if (forms.empty()) return Error{ErrorCode::kUnsatisfiable, "no value fits", at};
   return forms;
@@ -503,10 +528,14 @@ Result<std::vector<XmlStyleReader::Form>> XmlStyleReader::FormsOfTypes(const jso
     const bool any = !Has(schema, "pattern") && !Has(schema, "minLength") &&
                      !Has(schema, "maxLength") && !Has(schema, "format");
     // Without marks any text is a string.
+    const bool unmarked =
+        style_.marks == XmlStyle::Marks::kNone || style_.marks == XmlStyle::Marks::kMinimaxM3;
+    if (any && wanted == nullptr && unmarked) return forms;
     if (any && style_.marks == XmlStyle::Marks::kNone) return forms;
   }
-  const bool apart =
-      style_.marks == XmlStyle::Marks::kKimi || style_.marks == XmlStyle::Marks::kCohere;
+  const bool nested =
+      style_.marks == XmlStyle::Marks::kCohere || style_.marks == XmlStyle::Marks::kMinimaxM3;
+  const bool apart = style_.marks == XmlStyle::Marks::kKimi || nested;
   if (!apart) {
     if (types.empty()) return forms;
     auto value = Json(schema, at, types);
@@ -521,8 +550,8 @@ Result<std::vector<XmlStyleReader::Form>> XmlStyleReader::FormsOfTypes(const jso
     forms.push_back({"integer", *value});
   }
   for (const std::string& type : types) {
-    const bool dict = type == "object" && style_.marks == XmlStyle::Marks::kCohere;
-    const bool list = type == "array" && style_.marks == XmlStyle::Marks::kCohere;
+    const bool dict = type == "object" && nested;
+    const bool list = type == "array" && nested;
     // Of any value only scalars: what is nested without end is written by no finite notation here.
     if ((dict || list) && wanted == nullptr) continue;
     if (dict) {

@@ -15,10 +15,11 @@ namespace pawl {
 // What stands around a parameter: before KEY after_key [VALUE] end.
 struct XmlStyle {
   enum class Marks {
-    kNone,      // a value's type is not written
-    kIsString,  // string="true" or "false"
-    kCohere,    // type="raw", "json", "dict" or "list"; dicts and lists in the same notation
-    kKimi,      // type="string", "number", "boolean", "null", "object" or "array"
+    kNone,       // a value's type is not written
+    kIsString,   // string="true" or "false"
+    kCohere,     // type="raw", "json", "dict" or "list"; dicts and lists in the same notation
+    kMinimaxM3,  // a value's type is not written; objects and lists as elements in elements
+    kKimi,       // type="string", "number", "boolean", "null", "object" or "array"
   };
   Marks marks;
   std::string before, after_key, end;
@@ -67,6 +68,8 @@ class XmlStyleReader {
   Status OnlyKeywords(const json::Value& schema, const std::string& at,
                       std::initializer_list<std::string_view> known) const;
   ExprId Spaces();
+  // With white space around it, where the style allows that.
+  ExprId Padded(ExprId value);
   std::string MarkOf(std::string_view type) const;
 
   StructuralTagReader& reader_;

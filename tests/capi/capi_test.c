@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "pawl/pawl.h"
 
@@ -187,7 +186,7 @@ static void test_compiler_and_bytes(void) {
   pawl_compiler* compiler = NULL;
   pawl_compiler_options compiler_options;
   pawl_compiler_options_init(&compiler_options, sizeof compiler_options);
-  CHECK(compiler_options.cached_grammars == 0 && compiler_options.prepare_steps > 1000000);
+  CHECK(compiler_options.cached_grammars == 0 && compiler_options.prepare_steps == 100000);
   compiler_options.cached_grammars = 4;
   CHECK_FAILS(pawl_compiler_create(NULL, NULL, &compiler, &error), PAWL_BAD_ARGUMENT, "vocabulary");
   CHECK_FAILS(pawl_compiler_create(v, NULL, NULL, &error), PAWL_BAD_ARGUMENT, "compiler");
@@ -322,21 +321,16 @@ static void test_compiler_and_bytes(void) {
   pawl_vocabulary_free(v);
 }
 
-/* Processor time of compiling a grammar with so many steps beforehand, the least of some. */
-static clock_t time_of_compiling(const pawl_vocabulary* v, const pawl_compiler_options* options,
+/* Bytes that a compiler keeps of one grammar that it has just compiled. */
+static size_t bytes_of_compiling(const pawl_vocabulary* v, const pawl_compiler_options* options,
                                  const char* text) {
-  clock_t best = 0;
-  for (int i = 0; i < 5; ++i) {
-    pawl_compiler* compiler = NULL;
-    CHECK(pawl_compiler_create(v, options, &compiler, NULL) == PAWL_OK);
-    const clock_t begin = clock();
-    pawl_grammar* grammar = compile(compiler, "lark", text);
-    const clock_t time = clock() - begin;
-    if (i == 0 || time < best) best = time;
-    pawl_grammar_free(grammar);
-    pawl_compiler_free(compiler);
-  }
-  return best;
+  pawl_compiler* compiler = NULL;
+  CHECK(pawl_compiler_create(v, options, &compiler, NULL) == PAWL_OK);
+  pawl_grammar* grammar = compile(compiler, "lark", text);
+  const size_t bytes = pawl_compiler_memory_bytes(compiler);
+  pawl_grammar_free(grammar);
+  pawl_compiler_free(compiler);
+  return bytes;
 }
 
 static void test_prepare_steps(const char* path) {
@@ -347,16 +341,18 @@ static void test_prepare_steps(const char* path) {
       "C: /(the|an|of|in)( [a-z]+){1,9}/\nD: /[^a]{5,70}b/";
   pawl_compiler_options options;
   pawl_compiler_options_init(&options, sizeof options);
-  const clock_t usual = time_of_compiling(v, &options, text);
+  const size_t usual = bytes_of_compiling(v, &options, text);
+  options.prepare_steps = 3000000;
+  const size_t many = bytes_of_compiling(v, &options, text);
   options.prepare_steps = 0;
-  const clock_t none = time_of_compiling(v, &options, text);
+  const size_t none = bytes_of_compiling(v, &options, text);
   /* A program that was built with a shorter struct gets the default. */
   pawl_compiler_options_init(&options, offsetof(pawl_compiler_options, prepare_steps));
-  const clock_t older = time_of_compiling(v, &options, text);
-  if (usual < 2 * none || older < 2 * none)
-    printf("compiled in %ld, with no steps in %ld, by an older program in %ld\n", (long)usual,
-           (long)none, (long)older);
-  CHECK(usual >= 2 * none && older >= 2 * none);
+  const size_t older = bytes_of_compiling(v, &options, text);
+  if (none >= usual || usual >= many || older != usual)
+    printf("%zu bytes with no steps, %zu as usual, %zu with many, %zu by an older program\n", none,
+           usual, many, older);
+  CHECK(none < usual && usual < many && older == usual);
   pawl_vocabulary_free(v);
 }
 

@@ -408,3 +408,75 @@ def test_the_stub_says_what_the_module_has():
                 names = [a.arg for a in args.args] + ([args.vararg.arg] if args.vararg else [])
                 names += [a.arg for a in args.kwonlyargs]
                 assert names == parameters(found), (name, method)
+
+
+def test_fill_drafts_equals_accepting_one_by_one():
+    """Rows of a verify step: one for each draft token and one for what follows the last."""
+    import random
+
+    tokens = [b"<pad>", b"a", b"b", b"1", b"ab", b"<end>"]
+    vocabulary = pawl.Vocabulary(tokens, [0, 5], [5])
+    compiler = pawl.Compiler(vocabulary)
+    grammars = [compiler.regex("(ab?1){1,3}"), compiler.choice(["aab", "ab1", "b"])]
+    rng = random.Random(3)
+    filler = pawl.BatchFiller(1)
+    for _ in range(200):
+        matchers, drafts = [], []
+        for _ in range(rng.randint(1, 4)):
+            matcher = pawl.Matcher(rng.choice(grammars))
+            for _ in range(rng.randint(0, 6)):
+                if matcher.terminated:
+                    break
+                matcher.accept(rng.choice(matcher.allowed_tokens()))
+            matchers.append(matcher)
+            walk, draft = matcher.copy(), []
+            for _ in range(rng.randint(0, 4)):
+                allowed = [] if walk.terminated else walk.allowed_tokens()
+                token = rng.choice(allowed) if allowed and rng.random() < 0.8 else rng.randrange(9)
+                draft.append(token)
+                walk.accept(token)
+            drafts.append(draft)
+        total = sum(len(draft) + 1 for draft in drafts)
+        mask = pawl.allocate_mask(total + 1, len(vocabulary))
+        mask[:] = 0x5555
+        steps = [matcher.steps for matcher in matchers]
+        accepted = filler.fill_drafts(matchers, drafts, mask)
+        assert [matcher.steps for matcher in matchers] == steps
+        at = 0
+        for matcher, draft, count in zip(matchers, drafts, accepted):
+            walk, alive, row = matcher.copy(), True, pawl.allocate_mask(1, len(vocabulary))
+            for j in range(len(draft) + 1):
+                if j and alive:
+                    alive = walk.accept(draft[j - 1])
+                    assert alive == (j <= count)
+                if alive:  # behind a refused token the last row that held stays
+                    row[:] = -1
+                    if not walk.terminated:
+                        walk.fill_mask(row)
+                assert mask[at, 0] == row[0, 0]
+                at += 1
+        assert mask[total, 0] == 0x5555
+    with pytest.raises(pawl.PawlError):
+        filler.fill_drafts(matchers, drafts[1:], mask)
+    with pytest.raises(pawl.PawlError, match="named twice"):
+        filler.fill_drafts([matchers[0]] * 2, [[1], [1]], mask, [0, 1])
+
+
+def test_closing_token_keeps_the_budget():
+    import random
+
+    tokens = [b"a", b"b", b"1", b"ab", b"<end>"]
+    compiler = pawl.Compiler(pawl.Vocabulary(tokens, [4], [4]))
+    rng = random.Random(2)
+    for pattern in ("1(ab|1)*bb", "(a|b)*", "a{3}b*"):
+        for budget in (6, 30, 80):
+            matcher = pawl.Matcher(compiler.regex(pattern))
+            for step in range(budget):
+                token = pawl.closing_token(matcher, budget - step)
+                allowed = matcher.allowed_tokens()
+                assert token is None or token in allowed
+                others = [t for t in allowed if t != 4] or allowed
+                assert matcher.accept(rng.choice(others) if token is None else token)
+                if matcher.terminated:
+                    break
+            assert matcher.terminated and step < budget

@@ -353,6 +353,17 @@ TEST(StructuralTag, Formats) {
        {"<cofl:value name=\"l\" type=\"list\"><cofl:value "
         "type=\"raw\">x</cofl:value></cofl:value>"},
        {"<cofl:value name=\"l\" type=\"list\"></cofl:value>"}},
+      {R"({"type":"json_schema","style":"minimax_m3_xml","json_schema":{"type":"object","properties":{
+          "c":{"type":"string"},"o":{"type":"object","properties":{"x":{"type":"boolean"}},
+          "required":["x"]},"l":{"type":"array","items":{"type":"integer"},"maxItems":2},
+          "e":{"enum":["a",3]}},"required":["c"]}})",
+       {"]<]minimax[>[<c>hi <there>]<]minimax[>[</c>",
+        "]<]minimax[>[<c>]<]minimax[>[</c>\n]<]minimax[>[<o>]<]minimax[>[<x>true]<]minimax[>[</x>"
+        "]<]minimax[>[</o>]<]minimax[>[<l>]<]minimax[>[<item>1]<]minimax[>[</item>]<]minimax[>[</l>"
+        "]<]minimax[>[<e>3]<]minimax[>[</e>"},
+       {"]<]minimax[>[<e>a]<]minimax[>[</e>", "]<]minimax[>[<c>a]<]minimax[>[b]<]minimax[>[</c>",
+        "]<]minimax[>[<c>a]<]minimax[>[</c>]<]minimax[>[<z>1]<]minimax[>[</z>",
+        "]<]minimax[>[<c>a]<]minimax[>[</c>]<]minimax[>[<o>{\"x\":true}]<]minimax[>[</o>"}},
       {R"({"type":"json_schema","style":"minimax_xml","json_schema":{"type":"object"}})",
        {"", "<parameter name=\"any_1\">{\"a\":1}</parameter>"},
        {"<parameter name=\"1\">x</parameter>"}},

@@ -64,6 +64,15 @@ TEST_F(WrittenBoundsTest, DigitsOfNumbers) {
   EXPECT_TRUE(Takes(R"({"type": "number"})", std::string(100, '7')));
 }
 
+TEST_F(WrittenBoundsTest, DigitsOfDurations) {
+  const std::string duration = R"({"format": "duration", "type": "string"})";
+  EXPECT_TRUE(Takes(duration, "\"P123456789DT12H\""));
+  EXPECT_FALSE(Takes(duration, "\"P1234567890D\""));
+  EXPECT_TRUE(Takes(R"({"format": "duration", "const": "P1234567890D"})", "\"P1234567890D\""));
+  options_.max_decimals = 0;
+  EXPECT_TRUE(Takes(duration, "\"P1234567890D\""));
+}
+
 // Whatever is written first, the mask leaves a way on: walks that take the highest digit.
 TEST_F(WrittenBoundsTest, NoNumberIsADeadEnd) {
   for (const std::string schema :

@@ -113,3 +113,119 @@ def test_generate(compiler, arguments):
         row = row[: row.index(END) + 1]
         matcher = pawl.Matcher(grammar)
         assert all(matcher.accept(token) for token in row) and matcher.terminated
+
+
+# ---- With a random model ------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def model():
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    return transformers.LlamaForCausalLM(transformers.LlamaConfig(
+        vocab_size=9, hidden_size=16, intermediate_size=16, num_hidden_layers=1,
+        num_attention_heads=2, num_key_value_heads=2, pad_token_id=PAD, bos_token_id=None,
+        eos_token_id=END)).eval()
+
+
+def fits(grammar, row):
+    matcher = pawl.Matcher(grammar)
+    row = row[: row.index(END) + 1] if END in row else row
+    return all(matcher.accept(token) for token in row) and matcher.terminated
+
+
+def test_one_processor_for_two_calls_of_generate(compiler, model):
+    grammar = compiler.regex("(ab|1){2,4}")
+    processor = LogitsProcessor(grammar)
+    for prompt in ([[A, B]], [[B, ONE, A]], [[A, B]]):
+        prompt = torch.tensor(prompt)
+        output = model.generate(prompt, max_new_tokens=12, do_sample=True, eos_token_id=END,
+                                pad_token_id=PAD, logits_processor=[processor])
+        assert fits(grammar, output[0, prompt.shape[1]:].tolist())
+
+
+def test_the_budget_closes_the_output(compiler, model):
+    grammar = compiler.regex("1(ab|1)*bb")
+    for budget in (6, 30, 60):
+        output = model.generate(torch.tensor([[A]]), max_new_tokens=budget, do_sample=True,
+                                eos_token_id=END, pad_token_id=PAD, temperature=1.5,
+                                logits_processor=[LogitsProcessor(grammar, max_new_tokens=budget)])
+        assert fits(grammar, output[0, 1:].tolist())
+
+
+def test_assisted_generation(compiler, model):
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(1)
+    assistant = transformers.LlamaForCausalLM(model.config).eval()
+    grammar = compiler.regex("(ab|1){6,9}")
+    plain = model.generate(torch.tensor([[A, B]]), max_new_tokens=20, do_sample=False,
+                           eos_token_id=END, pad_token_id=PAD,
+                           logits_processor=[LogitsProcessor(grammar)])
+    assisted = model.generate(torch.tensor([[A, B]]), max_new_tokens=20, do_sample=False,
+                              eos_token_id=END, pad_token_id=PAD, assistant_model=assistant,
+                              logits_processor=[LogitsProcessor(grammar)])
+    assert fits(grammar, assisted[0, 2:].tolist())
+    assert assisted.tolist() == plain.tolist()
+
+
+def test_continuous_batching(compiler, model):
+    transformers = pytest.importorskip("transformers")
+    from pawl.transformers import generate_batch
+
+    grammars = [compiler.regex("(ab|1){2,4}"), None, compiler.choice(["bb1", "a"])] * 3
+    config = transformers.GenerationConfig(do_sample=True, eos_token_id=END, pad_token_id=PAD,
+                                           temperature=1.5)
+    results = generate_batch(model, [[A, B], [B], [ONE, A, A]] * 3, grammars, max_new_tokens=12,
+                             generation_config=config)
+    for grammar, result in zip(grammars, results):
+        assert result.error is None
+        assert grammar is None or fits(grammar, result.generated_tokens)
+
+
+def test_states_of_requests_are_found_again(compiler):
+    from pawl.transformers import _States
+
+    states = _States()
+    grammar = compiler.choice(["aab", "ab1"])
+    states.begin_step()
+    assert states.by_id == {}
+    first = states.state_of("x", grammar, (A,))
+    assert states.by_id[first].allowed_tokens() == [A, B]
+    states.forget_all_but([])  # it was away for a step
+    states.begin_step()
+    second = states.state_of("x", grammar, (A, B))
+    assert states.by_id[second].allowed_tokens() == [ONE]
+    states.begin_step()
+    assert states.state_of("x", grammar, (A, B, ONE, END)) == states.FREE
+    with pytest.raises(ValueError, match="does not fit"):
+        states.state_of("y", grammar, (ONE,))
+
+
+@pytest.mark.parametrize("seed", [None, 0, 1, 2, 3])
+def test_decode_writes_the_same_with_and_without_drafts(compiler, model, seed):
+    from pawl.transformers import DecodeStats, decode
+
+    grammar = compiler.regex("(ab|1){2}bbbb(ab1|ba){3,9}1")
+    outputs = []
+    for drafts in (0, 1, 4, 8):
+        stats = DecodeStats()
+        output = model.generate(torch.tensor([[A, B]]), max_new_tokens=60, eos_token_id=END,
+                                pad_token_id=PAD, do_sample=seed is not None,
+                                custom_generate=decode, grammar=grammar, seed=seed,
+                                draft_tokens=drafts, stats=stats)
+        assert fits(grammar, output[0, 2:].tolist())
+        assert stats.tokens == output.shape[1] - 2
+        assert stats.calls < stats.tokens if drafts else stats.calls == stats.tokens
+        outputs.append(output.tolist())
+    assert all(output == outputs[0] for output in outputs)
+
+
+def test_decode_says_what_it_cannot(compiler, model):
+    from pawl.transformers import decode
+
+    with pytest.raises(ValueError, match="one sequence"):
+        model.generate(torch.tensor([[A], [B]]), max_new_tokens=4, eos_token_id=END,
+                       pad_token_id=PAD, custom_generate=decode, grammar=compiler.regex("a"))
+    with pytest.raises(ValueError, match="needs grammar="):
+        model.generate(torch.tensor([[A]]), max_new_tokens=4, eos_token_id=END, pad_token_id=PAD,
+                       custom_generate=decode)

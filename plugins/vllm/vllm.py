@@ -1,0 +1,480 @@
+"""Pawl as a structured-output backend of vLLM.
+
+    vllm serve MODEL --structured-outputs-config '{"backend": "pawl"}'
+
+Installed beside vLLM nothing more is needed: the entry point `vllm.general_plugins` calls `register`
+in every process of the engine. A program that makes an `LLM` calls it first, since `LLM` checks its
+arguments before plugins are loaded:
+
+    import pawl.vllm
+    pawl.vllm.register()
+    llm = vllm.LLM(model, structured_outputs_config={"backend": "pawl"})
+
+vLLM has no registry of backends, so `register` puts functions in the place of vLLM's own. Each is
+looked at first: one that is missing, or that takes other parameters than those of the versions this
+was written for, is an error, and nothing is changed.
+
+Options of JSON Schemas for all requests (docs/python.md lists them):
+`--additional-config '{"pawl": {"whitespace": "compact", "max_string": 200}}'`. With `"close": true` an
+output is closed in a short valid way when the request's `max_tokens` are nearly spent, rather than cut.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import threading
+from types import SimpleNamespace
+from typing import Any, Callable, Dict, Iterable, List, Literal, Optional, Set, Tuple, get_args
+
+import pawl
+
+NAME = "pawl"
+VERSIONS = "0.32 and 0.33"
+# The name under which vLLM's own checks of a request run before ours; see `_patch_validation`.
+_CHECKED_NAME = "xgrammar-pawl"
+_MARK = "_pawl_original"
+_lock = threading.Lock()
+
+
+def _options(config: Any) -> Tuple[Dict[str, Any], int]:
+    """The options of JSON Schemas that the engine's configuration asks for, and the cache's size."""
+    extra = getattr(config, "additional_config", None)
+    chosen = dict((extra.get(NAME) or {}) if isinstance(extra, dict) else {})
+    cached = int(chosen.pop("cached_grammars", 512))
+    chosen.pop("close", None)
+    outputs = config.structured_outputs_config
+    options: Dict[str, Any] = {
+        "whitespace": "compact" if outputs.disable_any_whitespace else "bounded"}
+    if outputs.disable_additional_properties:
+        options["additional_properties"] = False
+    options.update(chosen)
+    return options, cached
+
+
+def compile_request(compiler: pawl.Compiler, kind: Any, spec: str,
+                    options: Dict[str, Any]) -> Any:
+    """The grammar of a request: `kind` is one of vLLM's StructuredOutputOptions."""
+    from vllm.v1.structured_output.utils import grammar_is_likely_lark
+
+    name = kind.name
+    if name == "JSON":
+        return compiler.json_schema(spec, **options)
+    if name == "JSON_OBJECT":
+        return compiler.json_schema('{"type": "object"}', **options)
+    if name == "REGEX":
+        return compiler.regex(spec)
+    if name == "CHOICE":
+        return compiler.choice(json.loads(spec))
+    if name == "GRAMMAR":
+        if grammar_is_likely_lark(spec):
+            return compiler.grammar(spec, "lark", **options)
+        return compiler.grammar(spec, "ebnf", **options)
+    if name == "STRUCTURAL_TAG":
+        return compiler.structural_tag(spec)
+    raise pawl.PawlError("unsupported", f"pawl.vllm does not know requests of the kind {name}")
+
+
+def _grammar_class() -> type:
+    from vllm.v1.structured_output.backend_types import StructuredOutputGrammar
+
+    class PawlGrammar(StructuredOutputGrammar):
+        """One request. What the host asks for is a look at the matcher or a step of it."""
+
+        def __init__(self, matcher: Any) -> None:
+            self.matcher = matcher
+
+        def accept_tokens(self, request_id: str, tokens: List[int]) -> bool:
+            matcher = self.matcher
+            for token in tokens:
+                if matcher.terminated:  # what a host writes behind the end is no error
+                    return True
+                if not matcher.accept(token):
+                    return False
+            return True
+
+        def validate_tokens(self, tokens: List[int]) -> List[int]:
+            return tokens[:self.matcher.validate_tokens(tokens)]
+
+        def rollback(self, num_tokens: int) -> None:
+            if not self.matcher.rollback(num_tokens):
+                raise RuntimeError(f"{num_tokens} tokens cannot be taken back")
+
+        def fill_bitmask(self, bitmask: Any, batch_index: int) -> None:
+            self.matcher.fill_mask(bitmask, batch_index)
+
+        def is_terminated(self) -> bool:
+            return self.matcher.terminated
+
+        def reset(self) -> None:
+            self.matcher.reset()
+
+    return PawlGrammar
+
+
+def _backend_class() -> type:
+    from vllm.v1.structured_output.backend_types import StructuredOutputBackend
+
+    grammar_class = _grammar_class()
+
+    class PawlBackend(StructuredOutputBackend):
+        """One for each engine; requests are compiled on the host's threads."""
+
+        def __init__(self, vllm_config: Any, tokenizer: Any, vocab_size: int) -> None:
+            super().__init__(vllm_config, tokenizer, vocab_size)
+            vocabulary = pawl.Vocabulary.from_huggingface(tokenizer, padded_size=vocab_size)
+            self.options, cached = _options(vllm_config)
+            extra = getattr(vllm_config, "additional_config", None) or {}
+            self.close = bool(isinstance(extra, dict) and (extra.get(NAME) or {}).get("close"))
+            self.compiler = pawl.Compiler(vocabulary, cached_grammars=cached)
+            # For a handful of rows waking threads costs more than the rows do.
+            self.one_thread, self.all_threads = pawl.BatchFiller(1), pawl.BatchFiller(0)
+            self._tensor = self._view = None
+
+        def compile_grammar(self, request_type: Any, grammar_spec: str,
+                            stop_token_ids: Optional[Set[int]] = None) -> Any:
+            grammar = compile_request(self.compiler, request_type, grammar_spec, self.options)
+            ends = sorted(t for t in stop_token_ids or () if 0 <= t < self.vocab_size)
+            return grammar_class(pawl.Matcher(grammar, ends or None))
+
+        def allocate_token_bitmask(self, max_num_seqs: int) -> Any:
+            import torch
+
+            return torch.full(pawl.mask_shape(max_num_seqs, self.vocab_size), -1,
+                              dtype=torch.int32)
+
+        def fill(self, bitmask: Any, matchers: List[Any], drafts: List[Any],
+                 rows: List[int]) -> None:
+            """All rows of a step in one call, without the interpreter's lock."""
+            filler = self.all_threads if len(matchers) >= 128 else self.one_thread
+            if self._tensor is not bitmask:  # a view is made once: it costs more than a row
+                self._tensor, self._view = bitmask, bitmask.numpy()
+            filler.fill_drafts(matchers, drafts, self._view, rows)
+
+        def destroy(self) -> None:
+            del self.compiler, self.one_thread, self.all_threads
+
+    PawlBackend.Grammar = grammar_class
+    return PawlBackend
+
+
+_classes: Dict[str, type] = {}
+
+
+def backend_class() -> type:
+    """PawlBackend, made when vLLM is there."""
+    with _lock:
+        if not _classes:
+            _classes["backend"] = _backend_class()
+        return _classes["backend"]
+
+
+# ---- A request's check in the front end ---------------------------------------------------------
+
+
+class _Checker:
+    """Compiles over bytes alone, so that a grammar that is wrong is an answer of 400 and not a
+    request that fails in the engine. Tags name tokens of the real vocabulary, which only the engine
+    has: of those the JSON is checked here, and the rest there."""
+
+    def __init__(self) -> None:
+        tokens = [bytes([b]) for b in range(256)] + [b"<end>"]
+        self.compiler = pawl.Compiler(pawl.Vocabulary(tokens, [256], [256]), cached_grammars=64)
+
+    def check(self, structured_outputs: Any) -> None:
+        from vllm.exceptions import VLLMValidationError
+        from vllm.v1.structured_output.request import get_structured_output_key
+
+        kind, spec = get_structured_output_key(structured_outputs)
+        try:
+            if kind.name == "STRUCTURAL_TAG":
+                json.loads(spec)
+            else:
+                compile_request(self.compiler, kind, spec, {})
+        except ValueError as error:  # PawlError is one
+            raise VLLMValidationError(f"pawl: {error}") from error
+
+
+_checker: Optional[_Checker] = None
+
+
+def _check(structured_outputs: Any) -> None:
+    global _checker
+    with _lock:
+        _checker = _checker or _Checker()
+    _checker.check(structured_outputs)
+
+
+# ---- A step's masks -----------------------------------------------------------------------------
+
+
+def _closing(matcher: Any, request: Any) -> Optional[int]:
+    """The token that a request has to take so that it ends within its budget. Completions are looked
+    for now and then while there is time, and at every step when there is little."""
+    most = request.sampling_params.max_tokens
+    if most is None:
+        return None
+    left = most - request.num_output_tokens
+    if left > 160 and left % 16:
+        return None
+    # Between two looks the completion may have grown, and the look is a step early.
+    return pawl.closing_token(matcher, left - (16 if left > 160 else 1))
+
+
+def grammar_bitmask(manager: Any, requests: Dict[str, Any], ids: List[str],
+                    scheduled: Dict[str, List[int]]) -> Any:
+    """What StructuredOutputManager.grammar_bitmask gives, with all rows filled in one call.
+
+    vLLM 0.33 gives every request the rows of a step with all drafts; 0.32 puts the rows that are
+    used one after another. Rows before the end of the reasoning allow everything, but for (0.33)
+    tokens that would end it where the constraint cannot go on from them.
+    """
+    if not ids:
+        return None
+    backend, most = manager.backend, manager.vllm_config.num_speculative_tokens
+    if manager._grammar_bitmask is None:
+        manager._grammar_bitmask = backend.allocate_token_bitmask(
+            manager.vllm_config.scheduler_config.max_num_seqs * (1 + most))
+    bitmask = manager._grammar_bitmask
+    masked_ends = getattr(manager, "_masked_reasoning_ends", None)
+    stride = most + 1 if masked_ends is not None else None
+    always = manager.enable_in_reasoning or manager.reasoner_cls is None
+    matchers: List[Any] = []
+    drafts: List[Any] = []
+    rows: List[int] = []
+    free: List[Tuple[int, int, Tuple[int, ...]]] = []  # rows that come out unconstrained
+    closing: List[Tuple[int, int]] = []  # rows with the one token that leads to the end
+    at = 0
+    for index, request_id in enumerate(ids):
+        if stride is not None:
+            at = index * stride
+        request = requests[request_id]
+        structured = request.structured_output_request
+        tokens: Any = scheduled.get(request_id, ())
+        count = len(tokens)
+        if count and tokens[-1] < 0:
+            tokens = tokens[:next(i for i, token in enumerate(tokens) if token < 0)]
+        if always or structured.reasoning_ended:
+            begin = constrained = 0
+        else:
+            begin, constrained = manager._get_constraint_bounds(request, list(tokens))
+        if constrained:
+            ends = masked_ends(request) if masked_ends is not None else ()
+            free.append((at, at + min(constrained, count + 1), ends))
+        if begin <= len(tokens):
+            matchers.append(structured.grammar.matcher)
+            drafts.append(tokens[begin:])
+            rows.append(at + begin)
+            if backend.close and begin == 0:
+                token = _closing(structured.grammar.matcher, request)
+                if token is not None:
+                    closing.append((at, token))
+        if len(tokens) < count:  # padding: nothing is sampled behind it
+            free.append((at + len(tokens) + 1, at + count + 1, ()))
+        at += count + 1
+    if matchers:
+        backend.fill(bitmask, matchers, drafts, rows)
+    for first, last, ends in free:
+        bitmask[first:last].fill_(-1)
+        for token in ends:
+            word = bitmask[first:last, token >> 5]
+            bit = 1 << (token & 31)
+            word.bitwise_and_(~(bit - (1 << 32) if bit >> 31 else bit))
+    for row, token in closing:
+        bitmask[row].fill_(0)
+        bitmask[row, token >> 5] = 1 << (token & 31) if (token & 31) < 31 else -(1 << 31)
+    used = len(ids) * stride if stride is not None else at
+    return bitmask[:used].numpy()
+
+
+# ---- What is put in the place of vLLM's own -----------------------------------------------------
+
+
+def _expect(owner: Any, name: str, parameters: Iterable[str]) -> Callable[..., Any]:
+    """vLLM's function, if it is as this was written for."""
+    where = f"{getattr(owner, '__name__', owner)}.{name}"
+    found = getattr(owner, name, None)
+    if found is None:
+        raise RuntimeError(f"pawl.vllm was written for vLLM {VERSIONS}: there is no {where} here")
+    found = getattr(found, _MARK, found)
+    have, want = list(inspect.signature(found).parameters), list(parameters)
+    if have != want:
+        raise RuntimeError(f"pawl.vllm was written for vLLM {VERSIONS}: {where} takes "
+                           f"({', '.join(have)}) here, not ({', '.join(want)})")
+    return found
+
+
+def _replace(owner: Any, name: str, original: Callable[..., Any],
+             new: Callable[..., Any]) -> None:
+    setattr(new, _MARK, original)
+    setattr(owner, name, new)
+
+
+def _patch_name() -> None:
+    """Adds "pawl" to the names that the configuration takes, and to what its check allows."""
+    import vllm.config.structured_outputs as module
+    import vllm.config.vllm as whole
+    from pydantic.dataclasses import rebuild_dataclass
+
+    known = get_args(module.StructuredOutputsBackend)
+    if "xgrammar" not in known:
+        raise RuntimeError(f"pawl.vllm was written for vLLM {VERSIONS}: StructuredOutputsBackend is "
+                           f"no Literal with xgrammar here")
+    cls = module.StructuredOutputsConfig
+    check = "_validate_structured_output_config"
+    decorators = cls.__pydantic_decorators__.model_validators
+    if check not in decorators:
+        raise RuntimeError(f"pawl.vllm was written for vLLM {VERSIONS}: StructuredOutputsConfig has "
+                           f"no {check} here")
+    if NAME in known:
+        return
+    original = decorators[check].func
+
+    def allow_whitespace(self: Any, *info: Any) -> Any:
+        # Both options are enforced by Pawl; the host's check knows only its own backends.
+        return self if self.backend == NAME else original(self, *info)
+
+    decorators[check].func = allow_whitespace
+    names = Literal[(*known, NAME)]  # type: ignore[valid-type]
+    module.StructuredOutputsBackend = names
+    cls.__annotations__["backend"] = names
+    cls.__dataclass_fields__["backend"].type = names
+    cls.__pydantic_fields__["backend"].annotation = names
+    rebuild_dataclass(cls, force=True)
+    # It holds the old schema of the nested class, through which dicts and JSON go.
+    rebuild_dataclass(whole.VllmConfig, force=True)
+
+
+def _patch_validation() -> None:
+    """vLLM's checks of a request run as for a backend whose name begins with "xgrammar", which ends
+    in a call of validate_xgrammar_grammar: ours, when the request is ours."""
+    import vllm.sampling_params as sampling
+    import vllm.v1.structured_output.backend_xgrammar as xgrammar
+
+    owner = sampling.SamplingParams
+    outer = _expect(owner, "_validate_structured_outputs",
+                    ["self", "model_config", "structured_outputs_config", "tokenizer"])
+    inner = _expect(xgrammar, "validate_xgrammar_grammar", ["sampling_params"])
+
+    def validate_xgrammar_grammar(sampling_params: Any) -> None:
+        outputs = sampling_params.structured_outputs
+        if outputs is not None and outputs._backend == _CHECKED_NAME:
+            _check(outputs)
+        else:
+            inner(sampling_params)
+
+    def _validate_structured_outputs(self: Any, model_config: Any, structured_outputs_config: Any,
+                                     tokenizer: Any) -> None:
+        outputs = self.structured_outputs
+        if (structured_outputs_config is None or outputs is None
+                or structured_outputs_config.backend != NAME):
+            return outer(self, model_config, structured_outputs_config, tokenizer)
+        asked = outputs._backend
+        outputs._backend = _CHECKED_NAME if asked in (None, NAME) else asked
+        try:
+            outer(self, model_config, SimpleNamespace(backend=_CHECKED_NAME), tokenizer)
+        except Exception:
+            outputs._backend = asked
+            raise
+        outputs._backend = NAME
+
+    _replace(xgrammar, "validate_xgrammar_grammar", inner, validate_xgrammar_grammar)
+    _replace(owner, "_validate_structured_outputs", outer, _validate_structured_outputs)
+
+
+def _patch_manager() -> None:
+    import vllm.v1.structured_output as module
+
+    owner = module.StructuredOutputManager
+    init = _expect(owner, "grammar_init", ["self", "request"])
+    masks = _expect(owner, "grammar_bitmask",
+                    ["self", "requests", "structured_output_request_ids",
+                     "scheduled_spec_decode_tokens"])
+    bounds = "_get_constraint_bounds"
+    _expect(owner, bounds, ["self", "request", "spec_tokens", "spec_tokens_committed"])
+
+    def grammar_init(self: Any, request: Any) -> None:
+        if (self.backend is None and request.structured_output_request is not None
+                and request.sampling_params.structured_outputs._backend == NAME):
+            self.backend = backend_class()(
+                self.vllm_config, tokenizer=self.tokenizer,
+                vocab_size=self.vllm_config.model_config.get_vocab_size())
+            if hasattr(self, "backend_name"):
+                self.backend_name = NAME
+        init(self, request)
+
+    def bitmask(self: Any, requests: Dict[str, Any], structured_output_request_ids: List[str],
+                scheduled_spec_decode_tokens: Dict[str, List[int]]) -> Any:
+        # Of the host's own backends, and of diffusion, nothing is changed.
+        ours = isinstance(self.backend, backend_class())
+        if not ours or self.vllm_config.model_config.is_diffusion:
+            return masks(self, requests, structured_output_request_ids,
+                         scheduled_spec_decode_tokens)
+        return grammar_bitmask(self, requests, structured_output_request_ids,
+                               scheduled_spec_decode_tokens)
+
+    _replace(owner, "grammar_init", init, grammar_init)
+    _replace(owner, "grammar_bitmask", masks, bitmask)
+
+
+def _beam_search_owners() -> List[type]:
+    import vllm.entrypoints.generate.beam_search.offline as module
+
+    name = "_init_beam_search_structured_output"
+    return [c for c in vars(module).values() if isinstance(c, type) and name in vars(c)]
+
+
+def _patch_beam_search() -> None:
+    """Offline beam search sets a backend up by itself."""
+    name = "_init_beam_search_structured_output"
+    owners = _beam_search_owners()
+    if not owners:
+        raise RuntimeError(f"pawl.vllm was written for vLLM {VERSIONS}: no class has a {name} here")
+    for owner in owners:
+        original = _expect(owner, name, ["self", "structured_outputs", "tokenizer"])
+
+        def start(self: Any, structured_outputs: Any, tokenizer: Any,
+                  _original: Callable[..., Any] = original) -> Any:
+            from vllm.v1.structured_output.request import get_structured_output_key
+
+            config = self.llm_engine.vllm_config
+            chosen = structured_outputs._backend or config.structured_outputs_config.backend
+            if chosen != NAME:
+                return _original(self, structured_outputs, tokenizer)
+            structured_outputs._backend = NAME
+            backend = backend_class()(config, tokenizer=tokenizer,
+                                      vocab_size=self.model_config.get_vocab_size())
+            return (backend, get_structured_output_key(structured_outputs),
+                    backend.allocate_token_bitmask(1))
+
+        _replace(owner, name, original, start)
+
+
+def register() -> None:
+    """Makes "pawl" a backend of the vLLM in this process. May be called any number of times."""
+    import vllm.v1.structured_output as module
+
+    if hasattr(module.StructuredOutputManager.grammar_init, _MARK):
+        return
+    import vllm.sampling_params as sampling
+    import vllm.v1.structured_output.backend_types as types
+
+    # Everything is looked at before anything is changed.
+    _expect(module.StructuredOutputManager, "grammar_init", ["self", "request"])
+    _expect(sampling.SamplingParams, "_validate_structured_outputs",
+            ["self", "model_config", "structured_outputs_config", "tokenizer"])
+    _expect(types.StructuredOutputBackend, "compile_grammar",
+            ["self", "request_type", "grammar_spec", "stop_token_ids"])
+    _expect(types.StructuredOutputGrammar, "validate_tokens", ["self", "tokens"])
+    kinds = {kind.name for kind in types.StructuredOutputOptions}
+    unknown = kinds - {"JSON", "JSON_OBJECT", "REGEX", "GRAMMAR", "CHOICE", "STRUCTURAL_TAG"}
+    if unknown:
+        raise RuntimeError(f"pawl.vllm was written for vLLM {VERSIONS}: requests may be of the kinds "
+                           f"{', '.join(sorted(unknown))} here")
+    if not _beam_search_owners():
+        raise RuntimeError(f"pawl.vllm was written for vLLM {VERSIONS}: no class sets up beam search "
+                           "here")
+    _patch_name()
+    _patch_validation()
+    _patch_manager()
+    _patch_beam_search()

@@ -1,4 +1,8 @@
 # Everything Pawl takes from others, in one place. scripts/install_deps.sh installs these on Debian and Ubuntu.
+if(PAWL_SELF_CONTAINED)
+  # SQLite and tree-sitter as archives, where there are archives.
+  list(PREPEND CMAKE_FIND_LIBRARY_SUFFIXES ${CMAKE_STATIC_LIBRARY_SUFFIX})
+endif()
 find_package(Threads REQUIRED)
 find_package(nlohmann_json 3.9 REQUIRED)
 if(PAWL_BUILD_ENGINE AND PAWL_BUILD_COMMAND)

@@ -61,3 +61,11 @@ function(pawl_precompiled name kind)
   endif()
   target_precompile_headers(${name} REUSE_FROM ${shared})
 endfunction()
+
+# pawl_self_contained(name): with PAWL_SELF_CONTAINED the compiler's libraries become part of `name`, as those of others do
+# that were found as archives (cmake/pawl_dependencies.cmake).
+function(pawl_self_contained name)
+  if(PAWL_SELF_CONTAINED AND UNIX AND NOT APPLE)
+    target_link_options(${name} PRIVATE -static-libstdc++ -static-libgcc -Wl,--gc-sections)
+  endif()
+endfunction()

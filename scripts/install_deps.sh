@@ -37,8 +37,8 @@ install_python() {
     mkdir -p "${venv%/*}"
     python3 -m venv "$venv"
   fi
-  if ! "$venv/bin/python" -c "import nanobind, numpy, pydantic, pytest, scikit_build_core" 2>/dev/null; then
-    "$venv/bin/python" -m pip install --quiet nanobind numpy pydantic pytest scikit-build-core
+  if ! "$venv/bin/python" -c "import mypy, nanobind, numpy, pydantic, pyright, pytest, scikit_build_core, tqdm" 2>/dev/null; then
+    "$venv/bin/python" -m pip install --quiet mypy nanobind numpy pydantic pyright pytest scikit-build-core tqdm
   fi
 }
 

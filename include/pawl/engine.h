@@ -16,6 +16,11 @@
 //
 //   request.messages = {{"system", "Be brief."}, {"user", "Is it far?"}};
 //
+// or what `pawl extract` asks: a record that is valid for a schema, out of a text. The grammar of
+// that schema is the caller's to compile.
+//
+//   request.extract = pawl::ExtractInput{schema, text};
+//
 // Streaming, sampling and what the output cost: pawl/generation.h.
 //
 //   request.options.on_token = [](pawl::TokenId, std::string_view bytes) { return Print(bytes); };
@@ -79,18 +84,25 @@ struct ChatMessage {
   std::string content;  // special tokens that it spells stay text
 };
 
+struct ExtractInput {
+  std::string schema;  // JSON, as the model is to see it
+  std::string text;    // UTF-8 and more than white space; what it spells stays text
+};
+
 struct EngineRequest {
-  // At most one of the next four; none of them is the empty prompt.
+  // At most one of the next five; none of them is the empty prompt.
   std::string prompt;                 // UTF-8; special tokens that it spells stay text
   std::vector<ChatMessage> messages;  // for the chat template
   // The same with all that a template can read: a JSON list of messages, or an object with
   // "messages", "tools", "documents", "add_generation_prompt", "chat_template_kwargs".
   std::string chat_json;
   std::vector<TokenId> tokens;  // as they are
+  // By the model's pawl.json or its chat template, or as plain text.
+  std::optional<ExtractInput> extract;
 
   // Special tokens that `prompt` spells become those tokens. Not for text from users.
   bool parse_special = false;
-  // What a chat template takes for the present time. Without it a template that asks for the time
+  // What chat templates take for the present time. Without it a template that asks for the time
   // is told that there is none.
   std::optional<std::tm> now;
   // What the output must be; compiled for Engine::vocabulary(). nullopt: anything.

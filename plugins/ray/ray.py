@@ -72,13 +72,28 @@ class Extractor:
                 problem = error
         return problem
 
-    def __call__(self, batch: Dict[str, Any]) -> Dict[str, Any]:
+    def __call__(self, batch: Any) -> Any:
+        """A batch as pyarrow has it, or as a dict of numpy arrays, and the same back."""
+        text_column, record_column, error_column = self.columns
+        table = hasattr(batch, "append_column")
+        names = batch.column_names if table else list(batch)
+        if text_column not in names:
+            raise ValueError(f"there is no column {text_column!r}, only {sorted(names)}")
+        values = batch[text_column].to_pylist() if table else list(batch[text_column])
+        records, errors = self._rows(values)
+        if table:
+            import pyarrow as pa
+
+            # Typed, since a batch without an error has nothing to tell the type by.
+            batch = batch.append_column(record_column, pa.array(records, pa.string()))
+            return batch.append_column(error_column, pa.array(errors, pa.string()))
         import numpy as np
 
-        text_column, record_column, error_column = self.columns
-        if text_column not in batch:
-            raise ValueError(f"there is no column {text_column!r}, only {sorted(batch)}")
-        values = list(batch[text_column])
+        return {**batch, record_column: np.array(records, dtype=object),
+                error_column: np.array(errors, dtype=object)}
+
+    def _rows(self, values: List[Any]) -> Tuple[List[Optional[str]], List[Optional[str]]]:
+        text_column = self.columns[0]
         records: List[Optional[str]] = [None] * len(values)
         errors: List[Optional[str]] = [None] * len(values)
         good: List[int] = []
@@ -95,10 +110,7 @@ class Extractor:
                 records[at] = made
             else:
                 records[at] = json.dumps(made, ensure_ascii=False)
-        out = dict(batch)
-        out[record_column] = np.array(records, dtype=object)
-        out[error_column] = np.array(errors, dtype=object)
-        return out
+        return records, errors
 
 
 def extract(dataset: Any, schema: Any, *, actors: int = 2, cpus: float = 1, batch_size: int = 64,
@@ -109,7 +121,7 @@ def extract(dataset: Any, schema: Any, *, actors: int = 2, cpus: float = 1, batc
 
     return dataset.map_batches(
         Extractor, fn_constructor_kwargs={"schema": schema, **options}, batch_size=batch_size,
-        compute=ray.data.ActorPoolStrategy(size=actors), num_cpus=cpus)
+        batch_format="pyarrow", compute=ray.data.ActorPoolStrategy(size=actors), num_cpus=cpus)
 
 
 # ---- Ray Serve ----------------------------------------------------------------------------------

@@ -11,6 +11,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
@@ -71,6 +72,7 @@ void ClearTail(std::span<uint32_t> row, const Vocabulary& vocabulary);
 void BindVocabulary(nb::module_& module);
 void BindCompiler(nb::module_& module);
 void BindMatcher(nb::module_& module);
+void BindEngine(nb::module_& module);
 
 }  // namespace pawl::python
 

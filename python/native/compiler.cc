@@ -93,6 +93,13 @@ Grammar Compile(const F& compile) {
 }  // namespace
 
 void BindCompiler(nb::module_& module) {
+  module.def("schema_option_names", [] {
+    nb::list names;
+    JsonSchemaOptions all;
+    VisitOptions(all, [&](const char* name, auto&) { names.append(name); });
+    names.append("resolve_document");
+    return names;
+  });
   nb::class_<Grammar>(module, "Grammar")
       .def_prop_ro("notes", &Grammar::notes)
       .def_prop_ro("vocabulary_size", [](const Grammar& g) { return g.vocabulary().size(); })

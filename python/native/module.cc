@@ -41,4 +41,5 @@ NB_MODULE(_pawl, module) {
   pawl::python::BindVocabulary(module);
   pawl::python::BindCompiler(module);
   pawl::python::BindMatcher(module);
+  pawl::python::BindEngine(module);
 }

@@ -1,6 +1,12 @@
-"""Structured output for language models: what may come next, as token masks.
+"""Structured output for language models.
 
     import pawl
+
+    engine = pawl.Engine()                    # the model that ships; or a folder, or a GGUF file
+    engine.extract(texts, Invoice)            # list[Invoice]: Pydantic models, dataclasses, schemas
+    engine.generate("A colour: ", choice=["red", "green"]).text
+
+Under it, for engines of your own: what may come next, as token masks.
 
     vocabulary = pawl.Vocabulary.from_tokenizer_json("tokenizer.json")
     compiler = pawl.Compiler(vocabulary)
@@ -18,8 +24,11 @@ thread while another one uses it. docs/python.md has more.
 
 from ._closing import closing_token
 from ._compiler import Compiler
+from ._engine import Engine, ModelInfo
 from ._errors import PawlError
 from ._masks import allocate_mask, apply_mask, mask_shape, mask_words
+from ._output import AsyncStream, Output, Stream
+from ._paths import command_path, shipped_model
 from ._pawl import BatchFiller, Grammar, Matcher, Tokenizer, draft_tree_parents
 from ._schema import schema_of
 from ._vocabulary import Vocabulary
@@ -27,18 +36,25 @@ from ._vocabulary import Vocabulary
 __version__ = "0.1.0"
 
 __all__ = [
+    "AsyncStream",
     "BatchFiller",
     "Compiler",
+    "Engine",
     "Grammar",
     "Matcher",
+    "ModelInfo",
+    "Output",
     "PawlError",
+    "Stream",
     "Tokenizer",
     "Vocabulary",
     "allocate_mask",
     "apply_mask",
     "closing_token",
+    "command_path",
     "draft_tree_parents",
     "mask_shape",
     "mask_words",
     "schema_of",
+    "shipped_model",
 ]

@@ -31,6 +31,13 @@ class Compiler:
         self._native = _pawl.Compiler(vocabulary, cached_grammars, memory_budget)
         self.vocabulary = vocabulary
 
+    @classmethod
+    def _around(cls, native: _pawl.Compiler, vocabulary: _pawl.Vocabulary) -> Compiler:
+        made = cls.__new__(cls)
+        made._native = native
+        made.vocabulary = vocabulary
+        return made
+
     @property
     def memory_bytes(self) -> int:
         """Bytes that the grammars keep now. Walks over all of it: for reports."""

@@ -1,3 +1,8 @@
+from __future__ import annotations
+
+from typing import Any
+
+
 class PawlError(ValueError):
     """What was wrong with the input, and where.
 
@@ -11,5 +16,5 @@ class PawlError(ValueError):
         self.message = message
         self.place = place
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         return type(self), (self.code, self.message, self.place)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Tuple
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Tuple
 
 from ._errors import PawlError
+
+if TYPE_CHECKING:  # imported by the first mask: half of the time that `import pawl` would take
+    import numpy as np
 
 
 def mask_words(vocab_size: int) -> int:
@@ -20,11 +21,15 @@ def mask_shape(batch: int, vocab_size: int) -> Tuple[int, int]:
 
 def allocate_mask(batch: int, vocab_size: int) -> np.ndarray:
     """`batch` rows that allow every token, as int32 (torch.from_numpy shares the memory)."""
+    import numpy as np
+
     return np.full(mask_shape(batch, vocab_size), -1, dtype=np.int32)
 
 
 def _allowed(mask: np.ndarray, width: int) -> np.ndarray:
     """Booleans of shape (rows, width); what is beyond the mask is not allowed."""
+    import numpy as np
+
     rows = np.ascontiguousarray(mask).view(np.uint8)
     bits = np.unpackbits(rows, axis=1, bitorder="little", count=min(width, rows.shape[1] * 8))
     allowed = np.zeros((mask.shape[0], width), dtype=bool)
@@ -49,13 +54,15 @@ def apply_mask(logits: Any, mask: Any) -> None:
     `mask` has a row for each of its rows, (words,) being one row. Logits beyond the mask belong to no
     token and become -inf too.
     """
+    import numpy as np
+
     if isinstance(logits, np.ndarray):
         bits = np.asarray(mask)
         _check_rows(logits, bits)
         view = logits.reshape(1, -1) if logits.ndim == 1 else logits
         view[~_allowed(bits.reshape(view.shape[0], bits.shape[-1]), view.shape[1])] = -np.inf
         return
-    import torch
+    import torch  # type: ignore[import-not-found,unused-ignore]
 
     bits = mask if isinstance(mask, torch.Tensor) else torch.from_numpy(np.asarray(mask))
     _check_rows(logits, bits)

@@ -21,9 +21,11 @@ from typing import Any, Dict, List, Optional, Tuple
 from ._errors import PawlError
 
 try:  # NotRequired and Required, where typing lacks them
-    import typing_extensions as _extensions
+    import typing_extensions
+
+    extensions: types.ModuleType = typing_extensions
 except ImportError:
-    _extensions = typing  # type: ignore[assignment]
+    extensions = typing
 
 _PLAIN: Dict[Any, Dict[str, Any]] = {
     str: {"type": "string"},
@@ -44,11 +46,11 @@ _PLAIN: Dict[Any, Dict[str, Any]] = {
     uuid.UUID: {"type": "string", "format": "uuid"},
     decimal.Decimal: {"type": "number"},
 }
-_ARRAYS = (list, collections.abc.Sequence, collections.abc.Iterable, collections.abc.Collection,
+ARRAYS = (list, collections.abc.Sequence, collections.abc.Iterable, collections.abc.Collection,
            collections.abc.MutableSequence)
-_SETS = (set, frozenset, collections.abc.Set, collections.abc.MutableSet)
-_MAPS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
-_UNIONS = (typing.Union, getattr(types, "UnionType", typing.Union))
+SETS = (set, frozenset, collections.abc.Set, collections.abc.MutableSet)
+MAPS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
+UNIONS = (typing.Union, getattr(types, "UnionType", typing.Union))
 # What annotated-types (and Pydantic's Field) call the bounds, and the keyword of each.
 _BOUNDS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum",
            "multiple_of": "multipleOf", "pattern": "pattern"}
@@ -74,13 +76,13 @@ def schema_of(type_: Any) -> Dict[str, Any]:
 
 def _pydantic_schema(type_: Any) -> Optional[Dict[str, Any]]:
     if hasattr(type_, "model_json_schema"):
-        return type_.model_json_schema()
+        return dict(type_.model_json_schema())
     if "pydantic" in sys.modules and getattr(type_, "__pydantic_validator__", None) is not None:
         from pydantic import TypeAdapter
 
         return TypeAdapter(type_).json_schema()
     if hasattr(type_, "json_schema") and type(type_).__name__ == "TypeAdapter":
-        return type_.json_schema()
+        return dict(type_.json_schema())
     return None
 
 
@@ -102,22 +104,22 @@ class _Reader:
             return self.read(type_.__value__, place)
         origin = typing.get_origin(type_)
         arguments = typing.get_args(type_)
-        if origin is typing.Annotated or origin is getattr(_extensions, "Annotated", None):
+        if origin is typing.Annotated or origin is getattr(extensions, "Annotated", None):
             return self._bounded(self.read(arguments[0], place), arguments[1:])
-        if origin is typing.Literal or origin is getattr(_extensions, "Literal", None):
+        if origin is typing.Literal or origin is getattr(extensions, "Literal", None):
             return {"enum": [self._literal(value, place) for value in arguments]}
-        if origin in _UNIONS:
+        if origin in UNIONS:
             return self._union(arguments, place)
         if origin is tuple:
             return self._tuple(arguments, place)
-        if origin in _ARRAYS:
+        if origin in ARRAYS:
             return {"type": "array", "items": self.read(arguments[0], place)}
-        if origin in _SETS:
+        if origin in SETS:
             return {"type": "array", "items": self.read(arguments[0], place), "uniqueItems": True}
-        if origin in _MAPS:
+        if origin in MAPS:
             return self._map(arguments, place)
         if isinstance(type_, type):
-            if type_ in _SETS:
+            if type_ in SETS:
                 return {"type": "array", "uniqueItems": True}
             if issubclass(type_, enum.Enum):
                 return self._defined(type_, lambda: self._enum(type_, place))
@@ -130,7 +132,7 @@ class _Reader:
                 return self._defined(type_, lambda: self._adopt(pydantic))
             if issubclass(type_, tuple) and hasattr(type_, "_fields"):
                 hints = typing.get_type_hints(type_, include_extras=True)
-                return self._tuple(tuple(hints.get(name, Any) for name in type_._fields), place)
+                return self._tuple(tuple(hints.get(name, Any) for name in getattr(type_, "_fields")), place)
         elif hasattr(type_, "__required_keys__"):
             return self._defined(type_, lambda: self._typed_dict(type_, place))
         if isinstance(type_, enum.Enum):
@@ -178,8 +180,8 @@ class _Reader:
         return self._object(fields, None, place)
 
     def _typed_dict(self, type_: Any, place: str) -> Dict[str, Any]:
-        hints = _extensions.get_type_hints(type_, include_extras=True)
-        wrappers = {getattr(module, name, None) for module in (typing, _extensions)
+        hints = extensions.get_type_hints(type_, include_extras=True)
+        wrappers = {getattr(module, name, None) for module in (typing, extensions)
                     for name in ("Required", "NotRequired", "ReadOnly")} - {None}
         fields = []
         for name, hint in hints.items():

@@ -42,7 +42,7 @@ def bytes_of_token(name: Union[str, bytes], encoding: str) -> bytes:
         if encoding == RAW:
             return name
         try:
-            name = name.decode("utf-8")
+            return bytes_of_token(name.decode("utf-8"), encoding)
         except UnicodeDecodeError:
             return name
     if encoding == BYTE_FALLBACK:

@@ -35,7 +35,7 @@ def _from_huggingface(
     """From a tokenizer of the library transformers, fast or slow."""
     if end_tokens is None:
         end = getattr(tokenizer, "eos_token_id", None)
-        end_tokens = [] if end is None else [end] if isinstance(end, int) else end
+        end_tokens = [] if end is None else [end] if isinstance(end, int) else list(end)
     end_tokens = list(end_tokens)
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is not None:
@@ -70,5 +70,5 @@ def _with_end_tokens(vocabulary: _pawl.Vocabulary, end_tokens: Iterable[int]) ->
 
 
 # The class is native; these constructors are not.
-Vocabulary.from_tokenizer_json = staticmethod(_from_tokenizer_json)
-Vocabulary.from_huggingface = staticmethod(_from_huggingface)
+Vocabulary.from_tokenizer_json = staticmethod(_from_tokenizer_json)  # type: ignore[method-assign]
+Vocabulary.from_huggingface = staticmethod(_from_huggingface)  # type: ignore[method-assign]

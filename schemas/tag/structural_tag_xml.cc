@@ -189,7 +189,7 @@ ExprId XmlStyleReader::Parameter(ExprId key, const std::vector<Form>& forms) {
   std::vector<ExprId> choices;
   for (const Form& form : forms) {
     std::string mark;
-    if (style_.marks != XmlStyle::Marks::kNone)
+    if (style_.marks != XmlStyle::Marks::kNone && style_.marks != XmlStyle::Marks::kMinimaxM3)
       mark = form.mark + (style_.marks == XmlStyle::Marks::kKimi ? "\"<|sep|>" : "\">");
     choices.push_back(ir.Sequence({reader_.TextOf(mark), form.value}));
   }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <span>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "src/cli/command.h"
 #include "src/cli/progress.h"
 #include "src/engine/model_files.h"
+#include "src/engine/option_names.h"
 
 namespace pawl::cli {
 namespace {
@@ -20,9 +22,12 @@ namespace fs = std::filesystem;
 
 constexpr const char* kShippedModel = "tiny-extract";
 
-// In the order of Device and KvDtype.
-const std::vector<std::string> kDevices = {"cpu", "cuda", "auto"};
-const std::vector<std::string> kKvDtypes = {"bf16", "fp8", "fp32"};
+std::vector<std::string> NamesOf(std::span<const char* const> names) {
+  return {names.begin(), names.end()};
+}
+
+const std::vector<std::string> kDevices = NamesOf(ChoiceNames(Device()));
+const std::vector<std::string> kKvDtypes = NamesOf(ChoiceNames(KvDtype()));
 
 ptrdiff_t IndexOf(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) - names.begin();
@@ -41,7 +46,9 @@ Result<std::string> FindModelFolder(const std::string& given) {
     places.push_back(executable + "/../models/" + kShippedModel);
     places.push_back(executable + "/../share/pawl/models/" + kShippedModel);
   }
+#ifdef PAWL_SOURCE_DIR
   places.push_back(std::string(PAWL_SOURCE_DIR "/models/") + kShippedModel);
+#endif
   std::string looked;
   for (const std::string& place : places) {
     const std::string path = fs::path(place).lexically_normal().string();
@@ -73,9 +80,7 @@ Encoder EncoderOf(const Text& text) {
 }
 
 const std::vector<std::string>& DtypeNames() {
-  // In the order of WeightDtype.
-  static const std::vector<std::string> names = {"stored", "fp32", "bf16", "fp16",
-                                                 "int8",   "int4", "fp8"};
+  static const std::vector<std::string> names = NamesOf(ChoiceNames(WeightDtype()));
   return names;
 }
 
@@ -85,9 +90,7 @@ WeightDtype DtypeNamed(const std::string& name) {
 }
 
 const std::vector<std::string>& KernelNames() {
-  // In the order of KernelVariant.
-  static const std::vector<std::string> names = {
-      "auto", "portable", "avx2", "avx512", "avx512-vnni", "amx", "amx-bf16", "avx512-bf16"};
+  static const std::vector<std::string> names = NamesOf(ChoiceNames(KernelVariant()));
   return names;
 }
 

@@ -14,6 +14,7 @@
 #include "src/base/utf8.h"
 #include "src/decode/batch.h"
 #include "src/decode/sampling/run.h"
+#include "src/engine/extract_prompt.h"
 #include "src/engine/model_files.h"
 #include "src/engine/prompt.h"
 #include "src/model/model.h"
@@ -114,6 +115,7 @@ struct Engine::Impl {
   PromptTemplate layout;
   // Or why there is none, told to those who need it.
   Result<ChatSource> chat = Error{};
+  Result<ExtractPrompt> extract = Error{};
   std::unique_ptr<Model> model;
   std::shared_ptr<Drafter> drafter;    // nullptr where drafts are off
   std::unique_ptr<BatchEngine> batch;  // goes before the model that it refers to
@@ -156,6 +158,7 @@ Result<Engine> Engine::Load(const std::string& path, const EngineOptions& option
     // Given for this one purpose, so what is wrong with it is told now.
     if (!impl->chat.ok()) return impl->chat.error();
   }
+  impl->extract = ExtractPrompt::Load(path, *impl->tokenizer, std::nullopt);
   Result<std::unique_ptr<Model>> model = LoadModel(path, options.model);
   if (!model.ok()) return model.error();
   impl->model = *std::move(model);
@@ -216,10 +219,23 @@ std::string Engine::Decode(std::span<const TokenId> tokens) const {
 
 Result<std::vector<TokenId>> Engine::PromptTokens(const EngineRequest& request) const {
   const int given = int{!request.prompt.empty()} + int{!request.messages.empty()} +
-                    int{!request.chat_json.empty()} + int{!request.tokens.empty()};
+                    int{!request.chat_json.empty()} + int{!request.tokens.empty()} +
+                    int{request.extract.has_value()};
   if (given > 1) {
     return Error{ErrorCode::kInvalid,
-                 "more than one of prompt, messages, chat_json and tokens is given", "prompt"};
+                 "more than one of prompt, messages, chat_json, tokens and extract is given",
+                 "prompt"};
+  }
+  if (request.extract) {
+    const auto& [schema, text] = *request.extract;
+    // From nothing a model makes up a record; more likely a variable was unset.
+    if (text.find_first_not_of(" \t\r\n") == std::string::npos) {
+      return Error{ErrorCode::kInvalid, text.empty() ? "is empty" : "holds only white space",
+                   "text"};
+    }
+    if (Status status = CheckText(text, "text"); !status.ok()) return status.error();
+    if (!impl_->extract.ok()) return impl_->extract.error();
+    return impl_->extract->Encode(*impl_->tokenizer, schema, text, request.now);
   }
   if (!request.tokens.empty()) return request.tokens;
   if (!request.messages.empty() || !request.chat_json.empty()) {

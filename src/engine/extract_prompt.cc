@@ -20,11 +20,11 @@ std::string Request(std::string_view schema, std::string_view text) {
 }  // namespace
 
 ExtractPrompt::ExtractPrompt(PromptTemplate plain, std::optional<ChatSource> chat,
-                             const std::tm& now)
+                             const std::optional<std::tm>& now)
     : plain_(std::move(plain)), chat_(std::move(chat)), now_(now) {}
 
 Result<ExtractPrompt> ExtractPrompt::Load(const std::string& path, const Tokenizer& tokenizer,
-                                          const std::tm& now) {
+                                          const std::optional<std::tm>& now) {
   Result<PromptTemplate> plain = LoadPromptTemplate(path, tokenizer);
   if (!plain.ok()) return plain.error();
   if (!plain->text.empty()) return ExtractPrompt(*std::move(plain), std::nullopt, now);
@@ -36,6 +36,7 @@ Result<ExtractPrompt> ExtractPrompt::Load(const std::string& path, const Tokeniz
   }
   ExtractPrompt prompt(*std::move(plain), *std::move(chat), now);
   // What the template has against a message of a user is known before the weights are read.
+  if (!now) return prompt;
   if (Result<std::vector<TokenId>> tried = prompt.Encode(tokenizer, "{}", "text"); !tried.ok()) {
     return tried.error();
   }
@@ -45,6 +46,12 @@ Result<ExtractPrompt> ExtractPrompt::Load(const std::string& path, const Tokeniz
 Result<std::vector<TokenId>> ExtractPrompt::Encode(const Tokenizer& tokenizer,
                                                    std::string_view schema,
                                                    std::string_view text) const {
+  return Encode(tokenizer, schema, text, now_);
+}
+
+Result<std::vector<TokenId>> ExtractPrompt::Encode(const Tokenizer& tokenizer,
+                                                   std::string_view schema, std::string_view text,
+                                                   const std::optional<std::tm>& now) const {
   if (!chat_) return EncodePrompt(tokenizer, plain_, schema, text);
   ChatInput input;
   input.messages.type = json::Type::kArray;
@@ -52,7 +59,7 @@ Result<std::vector<TokenId>> ExtractPrompt::Encode(const Tokenizer& tokenizer,
   input.special_tokens = chat_->special_tokens;
   // Models that think aloud before they answer begin with the answer then.
   input.arguments.emplace_back("enable_thinking", json::Value{json::Type::kFalse, {}, {}, {}});
-  input.now = now_;
+  input.now = now;
   Result<MarkedText> prompt = chat_->chat.Render(input);
   if (!prompt.ok()) return InFile(chat_->place, prompt.error());
   return EncodeChat(tokenizer, chat_->chat, *prompt);

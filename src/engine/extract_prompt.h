@@ -21,25 +21,30 @@ namespace pawl {
 
 class ExtractPrompt {
  public:
-  // `path`: a model folder or a GGUF file. `now`: what templates may ask for. Errors: those of
-  // pawl.json and of a chat template that cannot be read or refuses what a user says.
+  // `path`: a model folder or a GGUF file. `now`: what templates may ask for; nullopt: each Encode
+  // gives it. Errors: those of pawl.json and of a chat template that cannot be read or, as far as
+  // the time is known, refuses what a user says.
   static Result<ExtractPrompt> Load(const std::string& path, const Tokenizer& tokenizer,
-                                    const std::tm& now);
+                                    const std::optional<std::tm>& now);
 
   // What stands in the schema and the text never becomes a special token. Errors: those of the chat
   // template.
   Result<std::vector<TokenId>> Encode(const Tokenizer& tokenizer, std::string_view schema,
                                       std::string_view text) const;
+  Result<std::vector<TokenId>> Encode(const Tokenizer& tokenizer, std::string_view schema,
+                                      std::string_view text,
+                                      const std::optional<std::tm>& now) const;
 
   // What pawl.json says, or the tokenizer.
   const PromptTemplate& plain() const { return plain_; }
 
  private:
-  ExtractPrompt(PromptTemplate plain, std::optional<ChatSource> chat, const std::tm& now);
+  ExtractPrompt(PromptTemplate plain, std::optional<ChatSource> chat,
+                const std::optional<std::tm>& now);
 
   PromptTemplate plain_;
   std::optional<ChatSource> chat_;
-  std::tm now_;
+  std::optional<std::tm> now_;
 };
 
 }  // namespace pawl

@@ -248,7 +248,15 @@ TEST(EngineTest, RequestsSayWhatIsWrongAndWhere) {
   EngineRequest both = Under(engine, kRegex, 1);
   both.messages = {{"user", "x"}};
   EXPECT_EQ(error_of(both),
-            "prompt: more than one of prompt, messages, chat_json and tokens is given");
+            "prompt: more than one of prompt, messages, chat_json, tokens and extract is given");
+
+  EngineRequest empty;
+  empty.extract = ExtractInput{"{}", ""};
+  EXPECT_EQ(error_of(empty), "text: is empty");
+  empty.extract->text = " \n";
+  EXPECT_EQ(error_of(empty), "text: holds only white space");
+  empty.extract->text = "a\xC3";
+  EXPECT_EQ(error_of(empty), "text: not UTF-8 at byte 1");
 
   EngineRequest bad_json;
   bad_json.chat_json = "[{\"role\":";

@@ -76,6 +76,14 @@ def test_names_of_columns_and_options():
         made({"text": np.array(["x"], dtype=object)})
 
 
+def test_a_table_keeps_its_types():
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table({"text": ["one", "two"], "id": [1, 2]})
+    out = extractor()(table)
+    assert out.schema.field("error").type == pa.string() and out["error"].null_count == 2
+    assert out["record"].to_pylist() == ['{"n": 3}', '{"n": 3}'] and out["id"].to_pylist() == [1, 2]
+
+
 def body(**fields):
     return json.dumps(fields).encode()
 

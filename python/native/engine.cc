@@ -1,0 +1,405 @@
+// Engine for Python: requests in, jobs out. What users see is python/pawl/_engine.py; here options
+// are read by name, the lock is released, and signals are looked at while a thread waits.
+#include "pawl/engine.h"
+
+#include <ctime>
+#include <filesystem>
+#include <string>
+#include <utility>
+
+#include "pawl/compiler.h"
+#include "python/native/binding.h"
+#include "python/native/engine_loop.h"
+#include "src/base/json.h"
+#include "src/engine/option_names.h"
+
+namespace pawl::python {
+namespace {
+
+// A wait is cut into pieces of this many seconds, between which Ctrl-C is heard.
+constexpr double kSignalSeconds = 0.02;
+
+template <typename T>
+T OptionValue(nb::handle value, const std::string& name, const char* type) {
+  T out{};
+  if (!nb::try_cast(value, out)) {
+    throw nb::type_error((name + " must be " + type).c_str());
+  }
+  return out;
+}
+
+// One option by its name: what a field of the options is, said by its type.
+template <typename Field>
+void Set(Field& field, nb::handle value, const std::string& name) {
+  if constexpr (std::is_enum_v<Field>) {
+    const auto text = OptionValue<std::string>(value, name, "a str");
+    const std::optional<Field> choice = ChoiceOf<Field>(text);
+    if (!choice) {
+      std::string list;
+      for (const char* known : ChoiceNames(Field()))
+        list += (list.empty() ? "\"" : ", \"") + std::string(known) + "\"";
+      Raise({ErrorCode::kInvalid, "must be one of " + list + ", not \"" + text + "\"", name});
+    }
+    field = *choice;
+  } else if constexpr (std::is_same_v<Field, bool>) {
+    field = OptionValue<bool>(value, name, "a bool");
+  } else if constexpr (std::is_same_v<Field, std::string>) {
+    field = TextOf(value, name.c_str());
+  } else if constexpr (std::is_floating_point_v<Field>) {
+    field = static_cast<Field>(OptionValue<double>(value, name, "a number"));
+  } else if constexpr (std::is_same_v<Field, uint64_t>) {
+    field = OptionValue<uint64_t>(value, name, "an int from 0 to 2**64 - 1");
+  } else {
+    field = OptionValue<Field>(value, name, "an int, and not a huge one");
+  }
+}
+
+// Calls `set` for each option that `read` knows; any other is a TypeError.
+template <typename Read>
+void ReadOptions(const nb::dict& given, const Read& read) {
+  for (auto [key, value] : given) {
+    const auto name = nb::cast<std::string>(key);
+    bool known = false;
+    const auto field = [&, value = nb::handle(value)](const char* of, auto& slot) {
+      if (name != of) return;
+      known = true;
+      if (!value.is_none()) Set(slot, value, name);
+    };
+    read(field);
+    if (!known) throw nb::type_error(("there is no option " + name).c_str());
+  }
+}
+
+EngineOptions EngineOptionsOf(const nb::dict& given) {
+  EngineOptions out;
+  ReadOptions(given, [&](const auto& field) {
+    field("dtype", out.model.dtype);
+    field("threads", out.model.threads);
+    field("device", out.model.device);
+    field("kv_dtype", out.model.kv_dtype);
+    field("kernels", out.model.kernels);
+    field("kv_bytes", out.model.kv_bytes);
+    field("kept_kv_bytes", out.model.kept_kv_bytes);
+    field("batch", out.max_batch);
+    field("chat_template", out.chat_template);
+    field("draft", out.drafts.sources);
+    field("draft_nodes", out.drafts.nodes);
+    field("draft_text", out.drafts.text_file);
+    field("draft_model", out.drafts.model);
+    field("draft_history", out.drafts.history_file);
+    field("draft_history_bytes", out.drafts.history_bytes);
+  });
+  return out;
+}
+
+GenerateOptions GenerateOptionsOf(const nb::dict& given) {
+  GenerateOptions out;
+  ReadOptions(given, [&](const auto& field) {
+    field("temperature", out.sampling.temperature);
+    field("top_k", out.sampling.top_k);
+    field("top_p", out.sampling.top_p);
+    field("min_p", out.sampling.min_p);
+    field("repetition_penalty", out.sampling.repetition_penalty);
+    field("presence_penalty", out.sampling.presence_penalty);
+    field("frequency_penalty", out.sampling.frequency_penalty);
+    field("seed", out.sampling.seed);
+    field("max_tokens", out.max_tokens);
+    field("grammar_temperature", out.grammar_temperature);
+    field("skip_forced", out.skip_forced);
+    field("drafts", out.drafts);
+    field("at_budget", out.at_budget);
+    field("logprobs", out.logprobs);
+    field("mask_surprise", out.mask_surprise);
+  });
+  return out;
+}
+
+std::tm Now() {
+  const std::time_t seconds = std::time(nullptr);
+  std::tm now{};
+  ::localtime_r(&seconds, &now);
+  return now;
+}
+
+// A prompt: ("prompt", text, special), ("tokens", ids), ("chat", JSON) or ("extract", schema,
+// text).
+EngineRequest RequestOf(const nb::tuple& prompt) {
+  EngineRequest request;
+  const auto kind = nb::cast<std::string>(prompt[0]);
+  request.now = Now();
+  if (kind == "prompt") {
+    request.prompt = TextOf(prompt[1], "the prompt");
+    request.parse_special = nb::cast<bool>(prompt[2]);
+  } else if (kind == "tokens") {
+    request.tokens = OptionValue<std::vector<TokenId>>(prompt[1], "the prompt", "tokens, ints");
+  } else if (kind == "chat") {
+    request.chat_json = TextOf(prompt[1], "the messages");
+  } else {
+    request.extract = ExtractInput{TextOf(prompt[1], "the schema"), TextOf(prompt[2], "a text")};
+  }
+  return request;
+}
+
+const char* StopName(StopReason stop) {
+  switch (stop) {
+    case StopReason::kEnd:
+      return "end";
+    case StopReason::kClosed:
+      return "closed";
+    case StopReason::kLength:
+      return "length";
+    case StopReason::kCancelled:
+      return "cancelled";
+  }
+  return "";
+}
+
+// As --stats-json of the command, and what is not there.
+nb::dict ReportOf(const GenerationStats& s) {
+  nb::dict seconds, drafts, sources, out;
+  out["prompt_tokens"] = s.prompt_tokens;
+  out["reused_tokens"] = s.reused_tokens;
+  out["output_tokens"] = s.output_tokens;
+  out["sampled_tokens"] = s.sampled_tokens;
+  out["forced_tokens"] = s.forced_tokens;
+  out["closing_tokens"] = s.closing_tokens;
+  out["forward_calls"] = s.forward_calls;
+  out["budget"] = s.budget;
+  out["mask_surprise"] = s.mask_surprise;
+  seconds["prompt"] = s.prefill_seconds;
+  seconds["output"] = s.decode_seconds;
+  seconds["constraint"] = s.constraint_seconds;
+  seconds["sampling"] = s.sample_seconds;
+  out["seconds"] = seconds;
+  drafts["calls"] = s.drafts.calls;
+  drafts["rows"] = s.drafts.rows;
+  drafts["accepted"] = s.drafts.accepted;
+  drafts["seconds"] = s.drafts.seconds;
+  for (const DraftSourceStats& source : s.drafts.sources) {
+    nb::dict one;
+    one["drafted"] = source.drafted;
+    one["kept"] = source.kept;
+    one["accepted"] = source.accepted;
+    one["seconds"] = source.seconds;
+    sources[source.name.c_str()] = one;
+  }
+  drafts["sources"] = sources;
+  out["drafts"] = drafts;
+  return out;
+}
+
+// Waits in pieces, so that KeyboardInterrupt and other signals are heard in the main thread.
+template <typename WaitFor>
+bool WaitHearing(double seconds, const WaitFor& wait_for) {
+  for (double left = seconds; left > 0; left -= kSignalSeconds) {
+    bool there;
+    {
+      nb::gil_scoped_release release;
+      there = wait_for(std::min(left, kSignalSeconds));
+    }
+    if (there) return true;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  }
+  return false;
+}
+
+// (bytes, tokens, why it ended, stop text, report)
+nb::object OutputOf(Job& job) {
+  if (!job.done()) RaiseInvalid("the output is not complete");
+  const Result<Generation>& output = job.output();
+  if (!output.ok()) Raise(output.error());
+  const char* why = job.stop().empty() ? StopName(output->stop) : "stop";
+  return nb::make_tuple(BytesOf(output->text), output->tokens, why, BytesOf(job.stop()),
+                        ReportOf(output->stats));
+}
+
+nb::object CapturesOf(Job& job) {
+  nb::list found;
+  if (!job.grammar() || !job.grammar()->has_captures() || !job.done() || !job.output().ok()) {
+    return found;
+  }
+  std::vector<OutputPiece> pieces;
+  for (const TokenId token : job.output()->tokens) pieces.push_back({.token = token});
+  for (const Capture& c : Take(job.grammar()->FindCaptures(pieces))) {
+    found.append(
+        nb::make_tuple(nb::str(c.name.data(), c.name.size()), c.begin, c.end, BytesOf(c.text)));
+  }
+  return found;
+}
+
+// A job with the loop that runs it, which must not go before. One that nobody holds any more ends.
+struct BoundJob {
+  BoundJob(std::shared_ptr<EngineLoop> of, std::shared_ptr<Job> made)
+      : loop(std::move(of)), job(std::move(made)) {}
+  BoundJob(BoundJob&&) = default;
+  ~BoundJob() {
+    if (loop != nullptr && !loop->forked() && !job->done()) loop->Cancel(job);
+  }
+
+  std::shared_ptr<EngineLoop> loop;
+  std::shared_ptr<Job> job;
+};
+
+struct BoundEngine {
+  std::shared_ptr<EngineLoop> loop;
+  ~BoundEngine() {
+    if (loop == nullptr) return;
+    // Its thread is joined, perhaps after a step; others may go on meanwhile.
+    nb::gil_scoped_release release;
+    loop.reset();
+  }
+};
+
+void BindJob(nb::module_& module) {
+  nb::class_<BoundJob>(module, "Job")
+      .def_prop_ro("id", [](const BoundJob& self) { return self.job->id(); })
+      .def_prop_ro("has_captures",
+                   [](const BoundJob& self) {
+                     return self.job->grammar() && self.job->grammar()->has_captures();
+                   })
+      .def_prop_ro("done", [](const BoundJob& self) { return self.job->done(); })
+      .def(
+          "wait",
+          [](const BoundJob& self, double seconds) {
+            return WaitHearing(seconds, [&](double s) { return self.job->Wait(s); });
+          },
+          nb::arg("seconds"))
+      .def(
+          "wait_done",
+          [](const BoundJob& self, double seconds) {
+            return WaitHearing(seconds, [&](double s) { return self.job->WaitDone(s); });
+          },
+          nb::arg("seconds"))
+      .def("take",
+           [](const BoundJob& self) {
+             const Job::News news = self.job->Take();
+             return nb::make_tuple(BytesOf(news.bytes), news.tokens, news.done);
+           })
+      .def("arm", [](const BoundJob& self) { return self.job->Arm(); })
+      .def("cancel", [](const BoundJob& self) { self.loop->Cancel(self.job); })
+      .def("output", [](const BoundJob& self) { return OutputOf(*self.job); })
+      .def("captures", [](const BoundJob& self) { return CapturesOf(*self.job); })
+      .def("logs", [](const BoundJob& self) {
+        nb::list logs;
+        if (!self.job->done()) return logs;
+        for (const TokenLog& log : self.job->logs()) {
+          nb::list top;
+          for (const TokenLogprob& t : log.top) top.append(nb::make_tuple(t.token, t.logprob));
+          logs.append(nb::make_tuple(log.token, log.logprob, top));
+        }
+        return logs;
+      });
+}
+
+nb::dict InfoOf(const EngineInfo& info) {
+  nb::dict out;
+  out["architecture"] = info.architecture;
+  out["weights"] = info.weights;
+  out["kernels"] = info.kernels;
+  out["parameters"] = info.parameters;
+  out["weight_bytes"] = info.weight_bytes;
+  out["context_length"] = info.context_length;
+  out["threads"] = info.threads;
+  out["has_chat_template"] = info.has_chat_template;
+  return out;
+}
+
+BoundJob Submit(const BoundEngine& self, const nb::tuple& prompt,
+                const std::optional<Grammar>& grammar, const nb::dict& options,
+                const std::vector<std::string>& stops,
+                const std::vector<std::pair<TokenId, float>>& logit_bias, bool streams) {
+  EngineRequest request = RequestOf(prompt);
+  request.options = GenerateOptionsOf(options);
+  request.options.logit_bias = logit_bias;
+  request.grammar = grammar;
+  Result<std::shared_ptr<Job>> job = [&] {
+    nb::gil_scoped_release release;
+    return self.loop->Submit(std::move(request), {stops, streams});
+  }();
+  return {self.loop, Take(std::move(job))};
+}
+
+}  // namespace
+
+void BindEngine(nb::module_& module) {
+  BindJob(module);
+  nb::class_<BoundEngine>(module, "Engine")
+      .def(nb::new_([](const std::string& path, const nb::dict& given) {
+             const EngineOptions options = EngineOptionsOf(given);
+             Result<Engine> engine = [&] {
+               nb::gil_scoped_release release;
+               return Engine::Load(path, options);
+             }();
+             auto* bound = new BoundEngine();
+             bound->loop = EngineLoop::Share(Take(std::move(engine)));
+             return bound;
+           }),
+           nb::arg("path"), nb::arg("options") = nb::dict())
+      .def_prop_ro("vocabulary",
+                   [](const BoundEngine& self) {
+                     return std::const_pointer_cast<Vocabulary>(self.loop->engine().vocabulary());
+                   })
+      .def_prop_ro("info",
+                   [](const BoundEngine& self) { return InfoOf(self.loop->engine().info()); })
+      .def(
+          "compiler",
+          [](const BoundEngine& self, size_t cached_grammars) {
+            CompilerOptions options;
+            options.cached_grammars = cached_grammars;
+            return Compiler(self.loop->engine().vocabulary(), options);
+          },
+          nb::arg("cached_grammars"))
+      .def(
+          "encode",
+          [](const BoundEngine& self, nb::handle text, bool special) {
+            return self.loop->engine().Encode(TextOf(text, "the text"), special);
+          },
+          nb::arg("text"), nb::arg("special") = false)
+      .def(
+          "decode",
+          [](const BoundEngine& self, const std::vector<TokenId>& tokens) {
+            const Engine& engine = self.loop->engine();
+            for (const TokenId token : tokens) {
+              if (token < 0 || token >= engine.vocabulary()->size()) {
+                throw nb::index_error(("there is no token " + std::to_string(token)).c_str());
+              }
+            }
+            return BytesOf(engine.Decode(tokens));
+          },
+          nb::arg("tokens"))
+      .def(
+          "prompt_tokens",
+          [](const BoundEngine& self, const nb::tuple& prompt) {
+            return Take(self.loop->engine().PromptTokens(RequestOf(prompt)));
+          },
+          nb::arg("prompt"))
+      .def("submit", &Submit, nb::arg("prompt"), nb::arg("grammar").none(), nb::arg("options"),
+           nb::arg("stops"), nb::arg("logit_bias"), nb::arg("streams"))
+      .def("wait_armed",
+           [](const BoundEngine& self) -> std::optional<std::vector<int64_t>> {
+             std::vector<int64_t> ids;
+             const std::shared_ptr<EngineLoop> loop = self.loop;
+             nb::gil_scoped_release release;
+             if (!loop->WaitArmed(ids)) return std::nullopt;
+             return ids;
+           })
+      .def("close", [](const BoundEngine& self) {
+        Status saved = [&] {
+          nb::gil_scoped_release release;
+          return self.loop->Close();
+        }();
+        if (!saved.ok()) Raise(saved.error());
+      });
+  // JSON without white space, as prompts and keys of caches want it.
+  module.def(
+      "compact_json",
+      [](nb::handle text) {
+        const std::string given = TextOf(text, "the JSON");
+        const Result<json::Value> tree = json::Parse(given);
+        const std::string compact = tree.ok() ? json::Dump(*tree) : given;
+        return nb::str(compact.data(), compact.size());
+      },
+      nb::arg("text"));
+}
+
+}  // namespace pawl::python

@@ -1,0 +1,578 @@
+"""Engine: a language model, and records and texts out of it.
+
+One thread of the native module runs the model for all that is asked of an engine, so that calls from
+several threads and tasks share its steps. Every call here is: sort the options, submit requests, wait.
+Waiting hears Ctrl-C, and whatever ends a call early ends its requests.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import os
+import threading
+import weakref
+from typing import (TYPE_CHECKING, Any, AsyncIterable, AsyncIterator, Callable, Dict, Iterable,
+                    Iterator, List, Mapping, Optional, Sequence, Tuple, TypeVar, Union, overload)
+
+from . import _pawl
+from ._compiler import Compiler, schema_text
+from ._convert import value_of
+from ._errors import PawlError
+from ._options import Sorted, json_text, language_of, read_text
+from ._output import AsyncStream, Output, Stream, ValueMaker
+from ._paths import shipped_model
+from ._running import Request, Running, agather, asynchronous, avalues, bar, gather, values
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+    from typing_extensions import Unpack
+
+    from ._options import ExtractOptions, GenerateOptions
+
+    Message = Mapping[str, Any]
+    Conversation = Union[str, Sequence[Message]]
+
+T = TypeVar("T")
+
+_EXTRACT_TOKENS = 4096  # as `pawl extract`; a record in single bytes easily has a thousand
+_LEAST_MAX_STRING = 256
+_KEPT_GRAMMARS = 64
+
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelInfo:
+    """What an engine knows of its model."""
+
+    architecture: str
+    weights: str
+    kernels: str
+    parameters: int
+    weight_bytes: int
+    context_length: int
+    threads: int
+    has_chat_template: bool
+
+
+class Engine:
+    """A language model that runs here: on the CPU, or on a CUDA device where Pawl was built for it.
+
+        engine = pawl.Engine()                      # the model that ships with Pawl
+        engine = pawl.Engine("models/SmolLM2-1.7B-Instruct", dtype="int8")
+
+    `model`: a folder as on the Hugging Face hub (config.json, *.safetensors, tokenizer.json), or a
+    GGUF file. The options are those of the command: docs/python.md. An engine may be used by many
+    threads and by asyncio at the same time, and `with` closes it.
+    """
+
+    def __init__(
+        self,
+        model: "Union[str, os.PathLike[str], None]" = None,
+        *,
+        batch: int = 8,
+        dtype: str = "stored",
+        threads: int = 0,
+        device: str = "cpu",
+        kv_dtype: str = "bf16",
+        kernels: str = "auto",
+        kv_bytes: int = 0,
+        kept_kv_bytes: int = -1,
+        chat_template: Optional[str] = None,
+        draft: Union[str, Sequence[str]] = "off",
+        draft_nodes: int = 16,
+        draft_text: "Union[str, os.PathLike[str], None]" = None,
+        draft_model: "Union[str, os.PathLike[str], None]" = None,
+        draft_history: "Union[str, os.PathLike[str], None]" = None,
+        draft_history_bytes: int = 64 << 20,
+    ) -> None:
+        if model is not None and not isinstance(model, (str, os.PathLike)):
+            raise TypeError(f"model must be a path, not {type(model).__name__}")
+        self.path: str = shipped_model() if model is None else os.path.expanduser(os.fspath(model))
+        files = {"draft_text": draft_text, "draft_model": draft_model,
+                 "draft_history": draft_history}
+        self._options: Dict[str, Any] = dict(
+            batch=batch, dtype=dtype, threads=threads, device=device, kv_dtype=kv_dtype,
+            kernels=kernels, kv_bytes=kv_bytes, kept_kv_bytes=kept_kv_bytes,
+            chat_template=chat_template,
+            draft=draft if isinstance(draft, str) else ",".join(draft),
+            draft_nodes=draft_nodes, draft_history_bytes=draft_history_bytes,
+            **{name: None if path is None else os.fspath(path) for name, path in files.items()})
+        self._native: Optional[_pawl.Engine] = _pawl.Engine(self.path, self._options)
+        self._process = os.getpid()
+        self._ahead = 8 * batch
+        self.vocabulary: _pawl.Vocabulary = self._native.vocabulary
+        #: Compiles grammars for this model.
+        self.compiler: Compiler = Compiler._around(self._native.compiler(_KEPT_GRAMMARS),
+                                                   self.vocabulary)
+        self._schema_texts: "collections.OrderedDict[Any, str]" = collections.OrderedDict()
+        self._lock = threading.Lock()
+        self._running = Running(self._native)
+        # Also at the end of the interpreter, while threads can still be waited for.
+        self._end = weakref.finalize(self, self._running.close_quietly)
+
+    # What it is.
+
+    @property
+    def info(self) -> ModelInfo:
+        return ModelInfo(**self._engine().info)
+
+    def encode(self, text: Union[str, bytes], *, special: bool = False) -> List[int]:
+        """`special`: special tokens that the text spells become those tokens."""
+        return self._engine().encode(text, special)
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        return self._engine().decode(tokens).decode("utf-8", "replace")
+
+    def close(self) -> None:
+        """Ends what still runs and gives the memory back. With draft_history, writes it."""
+        native, self._native = self._native, None
+        self._end.detach()
+        if native is not None:
+            self._running.close()
+
+    def __enter__(self) -> "Engine":
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"pawl.Engine({self.path!r})"
+
+    def __reduce__(self) -> Any:
+        # For processes of a pool: each loads the model for itself, out of the same mapped file.
+        return _load, (self.path, self._options)
+
+    # Texts.
+
+    @overload
+    def generate(  # type: ignore[overload-overlap]  # a str is an Iterable[str] too
+                 self, prompt: Union[str, Sequence[int]], *, progress: Optional[bool] = None,
+                 **options: "Unpack[GenerateOptions]") -> Output[Any]: ...
+    @overload
+    def generate(self, prompt: Iterable[str], *, errors: "Literal['return']",
+                 progress: Optional[bool] = None,
+                 **options: "Unpack[GenerateOptions]") -> List[Union[Output[Any], Exception]]: ...
+    @overload
+    def generate(self, prompt: Iterable[str], *, errors: "Literal['raise']" = "raise",
+                 progress: Optional[bool] = None,
+                 **options: "Unpack[GenerateOptions]") -> List[Output[Any]]: ...
+    def generate(self, prompt: Any, *, errors: str = "raise", progress: Optional[bool] = None,
+                 **options: Any) -> Any:
+        """Goes on from a prompt: a text, or tokens. Several prompts give a list, made together.
+
+            engine.generate("A colour: ", choice=["red", "green"], temperature=1, seed=3).text
+            engine.generate("Ann Lee, ann@lee.org", schema=Contact).value
+
+        At most one of `schema`, `regex`, `choice`, `grammar`, `structural_tag`, `substring`.
+        `errors="return"`: what fails stands in the list as its exception.
+        """
+        call = _Call(self, options)
+        if _is_one(prompt):
+            return call.output(self._running.one(call.request(_prompt(prompt, call.special))))
+        prompts = list(prompt)
+        jobs = self._running.run((call.request(_prompt(p, call.special)) for p in prompts), self._ahead)
+        return gather(jobs, call.output, errors, "prompt", bar(progress, len(prompts), "generate"))
+
+    async def agenerate(self, prompt: Any, *, errors: str = "raise",
+                        **options: "Unpack[GenerateOptions]") -> Any:
+        """As `generate`, for asyncio. A task that is cancelled ends its generation."""
+        call = _Call(self, dict(options))
+        if _is_one(prompt):
+            return call.output(await self._running.aone(call.request(_prompt(prompt, call.special))))
+        requests = (call.request(_prompt(p, call.special)) for p in list(prompt))
+        return await agather(self._running.arun(asynchronous(requests), self._ahead), call.output, errors,
+                              "prompt")
+
+    def chat(self, messages: Any, *, tools: Optional[Sequence[Any]] = None,
+             documents: Optional[Sequence[Any]] = None,
+             chat_args: Optional[Mapping[str, Any]] = None, errors: str = "raise",
+             progress: Optional[bool] = None, **options: "Unpack[GenerateOptions]") -> Any:
+        """What the model says next in a conversation: a list of messages, or the text of a user.
+
+            engine.chat([{"role": "system", "content": "Be brief."},
+                         {"role": "user", "content": "Is it far?"}], max_tokens=50).text
+
+        Several conversations, lists in a list, give a list. `chat_args`: variables of the model's chat
+        template, such as {"enable_thinking": False}.
+        """
+        call = _Call(self, dict(options))
+        lay_out = _Chat(tools, documents, chat_args)
+        if _is_conversation(messages):
+            return call.output(self._running.one(call.request(lay_out(messages))))
+        all_messages = list(messages)
+        jobs = self._running.run((call.request(lay_out(m)) for m in all_messages), self._ahead)
+        return gather(jobs, call.output, errors, "messages",
+                       bar(progress, len(all_messages), "chat"))
+
+    async def achat(self, messages: Any, *, tools: Optional[Sequence[Any]] = None,
+                    documents: Optional[Sequence[Any]] = None,
+                    chat_args: Optional[Mapping[str, Any]] = None, errors: str = "raise",
+                    **options: "Unpack[GenerateOptions]") -> Any:
+        """As `chat`, for asyncio."""
+        call = _Call(self, dict(options))
+        lay_out = _Chat(tools, documents, chat_args)
+        if _is_conversation(messages):
+            return call.output(await self._running.aone(call.request(lay_out(messages))))
+        requests = (call.request(lay_out(m)) for m in list(messages))
+        return await agather(self._running.arun(asynchronous(requests), self._ahead), call.output, errors,
+                              "messages")
+
+    def stream(self, prompt: "Union[str, Sequence[int], Sequence[Message]]", *,
+               tools: Optional[Sequence[Any]] = None, documents: Optional[Sequence[Any]] = None,
+               chat_args: Optional[Mapping[str, Any]] = None,
+               **options: "Unpack[GenerateOptions]") -> Stream:
+        """The same as it comes: an iterator over pieces of text. A list of messages is a chat.
+
+            for piece in engine.stream("Once ", max_tokens=50):
+                print(piece, end="", flush=True)
+        """
+        call = _Call(self, dict(options))
+        request = call.request(_any_prompt(prompt, call.special, _Chat(tools, documents, chat_args)))
+        return Stream(self, request(True), call.make_value)
+
+    def astream(self, prompt: "Union[str, Sequence[int], Sequence[Message]]", *,
+                tools: Optional[Sequence[Any]] = None, documents: Optional[Sequence[Any]] = None,
+                chat_args: Optional[Mapping[str, Any]] = None,
+                **options: "Unpack[GenerateOptions]") -> AsyncStream:
+        """As `stream`, for asyncio:
+
+            async with engine.astream("Once ") as stream:
+                async for piece in stream:
+                    ...
+        """
+        call = _Call(self, dict(options))
+        request = call.request(_any_prompt(prompt, call.special, _Chat(tools, documents, chat_args)))
+        return AsyncStream(self, request(True), call.make_value)
+
+    # Records.
+
+    @overload
+    def extract(  # type: ignore[overload-overlap]
+                self, texts: str, schema: "type[T]", *, progress: Optional[bool] = None,
+                **options: "Unpack[ExtractOptions]") -> T: ...
+    @overload
+    def extract(self, texts: Iterable[str], schema: "type[T]", *, errors: "Literal['return']",
+                progress: Optional[bool] = None,
+                **options: "Unpack[ExtractOptions]") -> List[Union[T, Exception]]: ...
+    @overload
+    def extract(self, texts: Iterable[str], schema: "type[T]", *, errors: "Literal['raise']" = "raise",
+                progress: Optional[bool] = None,
+                **options: "Unpack[ExtractOptions]") -> List[T]: ...
+    @overload
+    def extract(self, texts: str, schema: Any, *, progress: Optional[bool] = None,
+                **options: "Unpack[ExtractOptions]") -> Any: ...
+    @overload
+    def extract(self, texts: Iterable[str], schema: Any, *, errors: str = "raise",
+                progress: Optional[bool] = None,
+                **options: "Unpack[ExtractOptions]") -> List[Any]: ...
+    def extract(self, texts: Any, schema: Any, *, errors: str = "raise",
+                progress: Optional[bool] = None, **options: Any) -> Any:
+        """A record out of each text, as `pawl extract` makes it.
+
+            class Invoice(pydantic.BaseModel):
+                vendor: str
+                total: float
+
+            engine.extract(texts, Invoice)             # list[Invoice], in the order of the texts
+            engine.extract(text, {"type": "object", ...})       # a dict
+
+        `schema`: a Pydantic model, a dataclass, a TypedDict or what is made of them; or a JSON Schema as
+        a dict, text or pathlib.Path: then records are dicts. `errors="return"`: what fails stands in
+        the list as its exception and does not stop the others.
+        """
+        return self._extract(texts, schema, errors, progress, options, lambda output: output.value)
+
+    @overload
+    def extract_outputs(  # type: ignore[overload-overlap]
+                        self, texts: str, schema: "type[T]", *, progress: Optional[bool] = None,
+                        **options: "Unpack[ExtractOptions]") -> Output[T]: ...
+    @overload
+    def extract_outputs(self, texts: Iterable[str], schema: "type[T]", *,
+                        errors: "Literal['raise']" = "raise", progress: Optional[bool] = None,
+                        **options: "Unpack[ExtractOptions]") -> List[Output[T]]: ...
+    @overload
+    def extract_outputs(self, texts: Any, schema: Any, *, errors: str = "raise",
+                        progress: Optional[bool] = None,
+                        **options: "Unpack[ExtractOptions]") -> Any: ...
+    def extract_outputs(self, texts: Any, schema: Any, *, errors: str = "raise",
+                        progress: Optional[bool] = None, **options: Any) -> Any:
+        """As `extract`, but with the whole Output: its `value` is the record."""
+        return self._extract(texts, schema, errors, progress, options, lambda output: output)
+
+    def _extract(self, texts: Any, schema: Any, errors: str, progress: Optional[bool],
+                 options: Dict[str, Any], of: Callable[[Output[Any]], Any]) -> Any:
+        call = _Extract(self, schema, options)
+        if isinstance(texts, (str, bytes)):
+            return of(call.output(self._running.one(call.request(texts))))
+        all_texts = _several(texts)
+        jobs = self._running.run(map(call.request, all_texts), self._ahead)
+        return gather(jobs, lambda job: of(call.output(job)), errors, "texts",
+                       bar(progress, len(all_texts), "extract"))
+
+    @overload
+    async def aextract(  # type: ignore[overload-overlap]
+                       self, texts: str, schema: "type[T]",
+                       **options: "Unpack[ExtractOptions]") -> T: ...
+    @overload
+    async def aextract(self, texts: Iterable[str], schema: "type[T]", *, errors: "Literal['return']",
+                       **options: "Unpack[ExtractOptions]") -> List[Union[T, Exception]]: ...
+    @overload
+    async def aextract(self, texts: Iterable[str], schema: "type[T]", *,
+                       errors: "Literal['raise']" = "raise",
+                       **options: "Unpack[ExtractOptions]") -> List[T]: ...
+    @overload
+    async def aextract(self, texts: str, schema: Any,
+                       **options: "Unpack[ExtractOptions]") -> Any: ...
+    @overload
+    async def aextract(self, texts: Iterable[str], schema: Any, *, errors: str = "raise",
+                       **options: "Unpack[ExtractOptions]") -> List[Any]: ...
+    async def aextract(self, texts: Any, schema: Any, *, errors: str = "raise",
+                       **options: Any) -> Any:
+        """As `extract`, for asyncio."""
+        call = _Extract(self, schema, options)
+        if isinstance(texts, (str, bytes)):
+            return call.output(await self._running.aone(call.request(texts))).value
+        requests = asynchronous(map(call.request, _several(texts)))
+        return await agather(self._running.arun(requests, self._ahead),
+                              lambda job: call.output(job).value, errors, "texts")
+
+    @overload
+    def extract_iter(self, texts: Iterable[str], schema: "type[T]", *,
+                     errors: "Literal['raise']" = "raise", ahead: Optional[int] = None,
+                     **options: "Unpack[ExtractOptions]") -> Iterator[T]: ...
+    @overload
+    def extract_iter(self, texts: Iterable[str], schema: Any, *, errors: str = "raise",
+                     ahead: Optional[int] = None,
+                     **options: "Unpack[ExtractOptions]") -> Iterator[Any]: ...
+    def extract_iter(self, texts: Iterable[str], schema: Any, *, errors: str = "raise",
+                     ahead: Optional[int] = None, **options: Any) -> Iterator[Any]:
+        """The records of texts that need not all be there yet, in their order. At most `ahead` texts
+        (default: 8 times the engine's batch) are read before the first record is given."""
+        call = _Extract(self, schema, options)
+        jobs = self._running.run(map(call.request, texts), _ahead(ahead, self._ahead))
+        return values(jobs, lambda job: call.output(job).value, errors, "texts")
+
+    @overload
+    def aextract_iter(self, texts: Union[Iterable[str], AsyncIterable[str]], schema: "type[T]", *,
+                      errors: "Literal['raise']" = "raise", ahead: Optional[int] = None,
+                      **options: "Unpack[ExtractOptions]") -> AsyncIterator[T]: ...
+    @overload
+    def aextract_iter(self, texts: Union[Iterable[str], AsyncIterable[str]], schema: Any, *,
+                      errors: str = "raise", ahead: Optional[int] = None,
+                      **options: "Unpack[ExtractOptions]") -> AsyncIterator[Any]: ...
+    async def aextract_iter(self, texts: Any, schema: Any, *, errors: str = "raise",
+                            ahead: Optional[int] = None, **options: Any) -> AsyncIterator[Any]:
+        """The same for asyncio. Records are given while the next texts are waited for."""
+        call = _Extract(self, schema, options)
+
+        async def requests() -> AsyncIterator[Request]:
+            if isinstance(texts, AsyncIterable):
+                async for text in texts:
+                    yield call.request(text)
+            else:
+                for text in texts:
+                    yield call.request(text)
+
+        jobs = self._running.arun(requests(), _ahead(ahead, self._ahead))
+        async for value in avalues(jobs, lambda job: call.output(job).value, errors, "texts"):
+            yield value
+
+    # Running.
+
+    def _engine(self) -> _pawl.Engine:
+        if self._native is None:
+            raise PawlError("invalid", "the engine is closed")
+        if self._process != os.getpid():
+            raise PawlError("invalid", "an engine does not survive a fork: make it in the process that "
+                                       "uses it, or start processes with spawn")
+        return self._native
+
+    def _submit(self, prompt: Tuple[Any, ...], grammar: Optional[_pawl.Grammar], options: Sorted,
+                streams: bool) -> _pawl.Job:
+        return self._engine().submit(prompt, grammar, options.sampling, options.stops,
+                                     options.logit_bias, streams)
+
+    def _text_of_schema(self, schema: Any) -> str:
+        """As compact JSON. Those of types are kept, since making them takes milliseconds."""
+        if isinstance(schema, os.PathLike):
+            return _pawl.compact_json(read_text(schema))
+        if isinstance(schema, str):
+            _refuse_path(schema)
+        if not isinstance(schema, type):
+            return _pawl.compact_json(schema_text(schema))
+        with self._lock:
+            known = self._schema_texts.get(schema)
+        if known is None:
+            known = _pawl.compact_json(schema_text(schema))
+            with self._lock:
+                self._schema_texts[schema] = known
+                while len(self._schema_texts) > _KEPT_GRAMMARS:
+                    self._schema_texts.popitem(last=False)
+        return known
+
+
+def _load(path: str, options: Dict[str, Any]) -> Engine:
+    return Engine(path, **options)
+
+
+class _Call:
+    """What one call of `generate`, `chat` or `stream` asks of each of its outputs."""
+
+    def __init__(self, engine: Engine, options: Mapping[str, Any]) -> None:
+        self._engine = engine
+        self._options = Sorted(options, with_constraint=True)
+        self.special = self._options.special
+        self.make_value: Optional[ValueMaker] = None
+        self._grammar = self._compile()
+
+    def request(self, prompt: Tuple[Any, ...]) -> Request:
+        return lambda streams: self._engine._submit(prompt, self._grammar, self._options, streams)
+
+    def output(self, job: _pawl.Job) -> Output[Any]:
+        return Output(job, self.make_value)
+
+    def _compile(self) -> Optional[_pawl.Grammar]:
+        options = self._options
+        compiler = self._engine.compiler
+        given: Any = options.constraint.get(options.kind) if options.kind else None
+        json_options = {"whitespace": "compact", **options.schema}
+        if options.kind == "schema":
+            self.make_value = _value_maker(given)
+            return compiler.json_schema(self._engine._text_of_schema(given), **json_options)
+        if options.kind == "regex":
+            return compiler.regex(given)
+        if options.kind == "choice":
+            return compiler.choice([given] if isinstance(given, str) else given)
+        if options.kind == "substring":
+            return compiler.substring(given)
+        if options.kind == "structural_tag":
+            return compiler.structural_tag(given)
+        if options.kind == "grammar":
+            if isinstance(given, _pawl.Grammar):
+                return given
+            text = read_text(given) if isinstance(given, os.PathLike) else given
+            return compiler.grammar(text, language_of(given, options.constraint.get("language")),
+                                    root=options.constraint.get("root", "root"), **json_options)
+        return None
+
+
+class _Extract:
+    """What one call of `extract` asks."""
+
+    def __init__(self, engine: Engine, schema: Any, options: Mapping[str, Any]) -> None:
+        self._engine = engine
+        self._options = Sorted(options, with_constraint=False)
+        self._options.sampling.setdefault("max_tokens", _EXTRACT_TOKENS)
+        self._schema = engine._text_of_schema(schema)
+        self._make_value = _value_maker(schema)
+        # What is wrong with the schema is told before there is a text.
+        self._grammar_for("")
+
+    def request(self, text: Any) -> Request:
+        def submit(streams: bool) -> _pawl.Job:
+            checked = _checked(text)
+            return self._engine._submit(("extract", self._schema, checked), self._grammar_for(checked),
+                                        self._options, streams)
+
+        return submit
+
+    def output(self, job: _pawl.Job) -> Output[Any]:
+        return Output(job, self._make_value)
+
+    def _grammar_for(self, text: str) -> _pawl.Grammar:
+        options = {"whitespace": "compact", **self._options.schema}
+        if options.get("max_string") is None:
+            # A model that repeats itself has to end, and nobody wants what is longer than the text.
+            options["max_string"] = max(_LEAST_MAX_STRING, len(text))
+        return self._engine.compiler.json_schema(self._schema, **options)
+
+
+class _Chat:
+    """Lays conversations out for the chat template."""
+
+    def __init__(self, tools: Optional[Sequence[Any]], documents: Optional[Sequence[Any]],
+                 chat_args: Optional[Mapping[str, Any]]) -> None:
+        self._beside: Dict[str, Any] = {}
+        if tools:
+            self._beside["tools"] = list(tools)
+        if documents:
+            self._beside["documents"] = list(documents)
+        if chat_args:
+            self._beside["chat_template_kwargs"] = dict(chat_args)
+
+    def __call__(self, messages: "Conversation") -> Tuple[Any, ...]:
+        if isinstance(messages, str):
+            messages = [{"role": "user", "content": messages}]
+        given = {"messages": [dict(message) for message in messages], **self._beside}
+        return "chat", json_text(given, "messages")
+
+
+def _value_maker(schema: Any) -> ValueMaker:
+    if isinstance(schema, (str, bytes, bool, Mapping, os.PathLike)):
+        schema = Any
+    return lambda text: value_of(schema, text)
+
+
+def _checked(text: Any) -> str:
+    if isinstance(text, str):
+        return text
+    if not isinstance(text, bytes):
+        raise TypeError(f"a text must be a str, not {type(text).__name__}")
+    try:
+        return text.decode()
+    except UnicodeDecodeError as error:
+        raise PawlError("invalid", f"not UTF-8 at byte {error.start}", "text") from None
+
+
+def _refuse_path(schema: str) -> None:
+    """JSON text never is the name of a file."""
+    if schema.lstrip()[:1] not in ("{", "t", "f") and len(schema) < 4096 and os.path.exists(schema):
+        raise PawlError("invalid", "is a str, which is read as JSON; give pathlib.Path(...) for a file",
+                        schema)
+
+
+def _is_tokens(prompt: Any) -> bool:
+    return isinstance(prompt, (list, tuple)) and bool(prompt) and all(type(t) is int for t in prompt)
+
+
+def _is_one(prompt: Any) -> bool:
+    return isinstance(prompt, (str, bytes)) or _is_tokens(prompt)
+
+
+def _is_conversation(messages: Any) -> bool:
+    if isinstance(messages, str):
+        return True
+    if not isinstance(messages, (list, tuple)):
+        raise TypeError(f"messages must be a str or a list, not {type(messages).__name__}")
+    if not messages:
+        raise PawlError("invalid", "there are none", "messages")
+    return isinstance(messages[0], Mapping)
+
+
+def _prompt(prompt: Any, special: bool) -> Tuple[Any, ...]:
+    if _is_tokens(prompt):
+        return "tokens", list(prompt)
+    if not isinstance(prompt, (str, bytes)):
+        raise TypeError(f"a prompt must be a str or a list of tokens, not {type(prompt).__name__}")
+    return "prompt", prompt, special
+
+
+def _any_prompt(prompt: Any, special: bool, chat: _Chat) -> Tuple[Any, ...]:
+    if _is_one(prompt):
+        return _prompt(prompt, special)
+    return chat(prompt) if _is_conversation(prompt) else _prompt(prompt, special)
+
+
+def _several(texts: Any) -> List[Any]:
+    if isinstance(texts, Mapping):
+        raise TypeError("texts must be a str or several, not a mapping")
+    return list(texts)
+
+
+def _ahead(given: Optional[int], default: int) -> int:
+    if given is not None and given < 1:
+        raise PawlError("invalid", f"must be at least 1, not {given}", "ahead")
+    return default if given is None else given

@@ -1,0 +1,177 @@
+"""What the methods of Engine take by name, and how it is sorted.
+
+The names are those of the command's options with underscores for hyphens, and those of the fields
+of the C++ API where the command has no such option. They are of three kinds: how tokens are drawn
+and when the output ends, what the output must be, and how JSON is written.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Sequence, Tuple, TypedDict, Union
+
+from . import _pawl
+from ._errors import PawlError
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+    Text = Union[str, bytes]
+
+
+class SamplingOptions(TypedDict, total=False):
+    """How tokens are drawn, and when the output ends."""
+
+    temperature: float
+    top_k: int
+    top_p: float
+    min_p: float
+    repetition_penalty: float
+    presence_penalty: float
+    frequency_penalty: float
+    seed: int
+    max_tokens: int
+    stop: "Union[str, Sequence[str], None]"
+    grammar_temperature: bool
+    skip_forced: bool
+    drafts: bool
+    at_budget: "Literal['close', 'close_or_cut', 'cut']"
+    logprobs: int
+    mask_surprise: bool
+    logit_bias: "Mapping[int, float]"
+
+
+class SchemaOptions(TypedDict, total=False):
+    """How JSON is written, and how schemas are read: JsonSchemaOptions."""
+
+    order: "Literal['schema', 'any']"
+    whitespace: "Literal['compact', 'bounded', 'any']"
+    max_whitespace: int
+    item_separator: str
+    key_separator: str
+    default_dialect: str
+    force_dialect: str
+    assert_formats: bool
+    canonical_spelling: bool
+    max_digits: int
+    max_decimals: int
+    max_string: int
+    excluded_texts: str
+    ascii: bool
+    additional_properties: bool
+    allow_exponents: bool
+    profile: "Literal['full', 'strict']"
+    list_annotations: bool
+    resolve_document: "Callable[[str], Text]"
+    max_documents: int
+    max_schema_bytes: int
+    max_depth: int
+    step_fuel: int
+
+
+class ExtractOptions(SamplingOptions, SchemaOptions, total=False):
+    """What `extract` and its like take."""
+
+
+class GenerateOptions(SamplingOptions, SchemaOptions, total=False):
+    """What `generate` and its like take: at most one of the constraints, `schema` to `substring`."""
+
+    schema: Any
+    regex: str
+    choice: "Sequence[str]"
+    grammar: "Union[str, os.PathLike[str], _pawl.Grammar]"
+    structural_tag: "Union[str, Mapping[str, Any]]"
+    substring: str
+    language: str
+    root: str
+    special: bool
+
+
+_SAMPLING = frozenset(SamplingOptions.__annotations__)
+_SCHEMA = frozenset(_pawl.schema_option_names())
+_CONSTRAINTS = ("schema", "regex", "choice", "grammar", "structural_tag", "substring")
+_BESIDE = ("language", "root")
+_LANGUAGES = {".ebnf": "ebnf", ".gbnf": "gbnf", ".lark": "lark"}
+
+
+class Sorted:
+    """Options by kind. `stops` and `logit_bias` are apart because they are no plain values."""
+
+    def __init__(self, options: Mapping[str, Any], with_constraint: bool) -> None:
+        self.sampling: Dict[str, Any] = {}
+        self.schema: Dict[str, Any] = {}
+        self.constraint: Dict[str, Any] = {}
+        self.special = False
+        for name, value in options.items():
+            if name in _SAMPLING:
+                self.sampling[name] = value
+            elif name in _SCHEMA:
+                self.schema[name] = value
+            elif with_constraint and (name in _CONSTRAINTS or name in _BESIDE):
+                if value is not None:
+                    self.constraint[name] = value
+            elif with_constraint and name == "special":
+                self.special = bool(value)
+            else:
+                raise TypeError(_unknown(name, with_constraint))
+        most = self.sampling.get("max_tokens")
+        if isinstance(most, int) and most < 1:
+            raise PawlError("invalid", f"must be at least 1, not {most}", "max_tokens")
+        self.stops = _stops(self.sampling.pop("stop", None))
+        bias = self.sampling.pop("logit_bias", None) or {}
+        self.logit_bias: List[Tuple[int, float]] = [(int(t), float(b)) for t, b in bias.items()]
+        given = [name for name in _CONSTRAINTS if name in self.constraint]
+        if len(given) > 1:
+            raise PawlError("invalid", "is a second constraint beside " + given[0], given[1])
+        self.kind = given[0] if given else None
+
+
+def _unknown(name: str, with_constraint: bool) -> str:
+    known = [*_SAMPLING, *_SCHEMA]
+    if with_constraint:
+        known += [*_CONSTRAINTS, *_BESIDE, "special"]
+    near = difflib.get_close_matches(name, known, 1)
+    return f"there is no option {name}" + (f"; is {near[0]} meant?" if near else "")
+
+
+def _stops(stop: Any) -> List[str]:
+    if stop is None:
+        return []
+    texts = [stop] if isinstance(stop, str) else list(stop)
+    for text in texts:
+        if not isinstance(text, str):
+            raise TypeError(f"stop must be a str, or several, not {type(text).__name__}")
+        if not text:
+            raise PawlError("invalid", "must not be empty", "stop")
+    return texts
+
+
+def read_text(path: "os.PathLike[str]") -> str:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except OSError as error:
+        raise PawlError("io", error.strerror or str(error), os.fspath(path)) from None
+    except UnicodeDecodeError as error:
+        raise PawlError("invalid", f"not UTF-8 at byte {error.start}", os.fspath(path)) from None
+
+
+def json_text(value: Any, place: str) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise PawlError("invalid", f"is not JSON: {error}", place) from None
+
+
+def language_of(grammar: Any, language: Any) -> str:
+    """The language of a grammar that is given as text, or as a file."""
+    if language is not None:
+        return str(language)
+    if isinstance(grammar, os.PathLike):
+        known = _LANGUAGES.get(os.path.splitext(os.fspath(grammar))[1])
+        if known is not None:
+            return known
+    raise PawlError("invalid", 'must say what the grammar is written in: "ebnf", "gbnf" or "lark"',
+                    "language")

@@ -1,0 +1,187 @@
+"""What comes back from an Engine: outputs, and outputs on their way."""
+
+from __future__ import annotations
+
+import codecs
+from typing import (TYPE_CHECKING, Any, AsyncIterator, Callable, Dict, Generic, Iterator, List,
+                    Optional, Tuple, TypeVar, cast)
+
+from . import _pawl
+from ._errors import PawlError
+from ._running import FOREVER
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from ._engine import Engine
+
+T = TypeVar("T")
+ValueMaker = Callable[[str], Any]
+
+_MISSING = object()
+
+
+class Output(Generic[T]):
+    """A finished output.
+
+    `text`, `tokens` (without the end token), and `finish_reason`: "stop" (the model came to the end,
+    or a stop text came), "length" (the budget ran out) or "cancelled". `closed`: it was closed in the
+    shortest valid way because the budget was nearly spent; `stop`: the stop text that ended it.
+    `report` has what it cost, with the keys of the command's --stats-json.
+    """
+
+    __slots__ = ("text", "tokens", "finish_reason", "closed", "stop", "report", "logprobs",
+                 "_job", "_make_value", "_value")
+
+    def __init__(self, job: _pawl.Job, make_value: Optional[ValueMaker]) -> None:
+        text, tokens, why, stop, report = job.output()
+        self.text: str = text.decode("utf-8", "replace")
+        self.tokens: List[int] = tokens
+        self.finish_reason: str = {"end": "stop", "closed": "length"}.get(why, why)
+        self.closed: bool = why == "closed"
+        self.stop: Optional[str] = stop.decode("utf-8") if why == "stop" else None
+        self.report: Dict[str, Any] = report
+        #: Of each token, where logprobs were asked for: (token, log-probability, the most probable
+        #: ones with theirs).
+        self.logprobs: List[Tuple[int, float, List[Tuple[int, float]]]] = job.logs()
+        self._job = job if job.has_captures else None
+        self._make_value = make_value
+        self._value: Any = _MISSING
+
+    @property
+    def value(self) -> T:
+        """The record, where the output is JSON for a schema: an instance of the type that the schema
+        was given as, or dicts and lists. Raises PawlError where the output was cut."""
+        if self._value is _MISSING:
+            if self._make_value is None:
+                raise PawlError("invalid", "the output was not asked to be JSON for a schema")
+            if self.finish_reason == "cancelled" or (self.finish_reason == "length" and not self.closed):
+                raise PawlError("limit", "the output was cut, so it is no value", "max_tokens")
+            self._value = self._make_value(self.text)
+        return cast(T, self._value)
+
+    @property
+    def captures(self) -> List[Tuple[str, int, int, bytes]]:
+        """(name, begin, end, bytes) of what the grammar captures."""
+        return [] if self._job is None else self._job.captures()
+
+    def __repr__(self) -> str:
+        return f"Output({self.text!r}, finish_reason={self.finish_reason!r})"
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class _Pieces:
+    """Bytes as they come, as characters: the first bytes of one wait for its rest."""
+
+    def __init__(self, job: _pawl.Job) -> None:
+        self._job = job
+        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        self.done = False
+
+    def take(self) -> str:
+        piece, _, self.done = self._job.take()
+        return self._decode(piece, self.done)
+
+
+class Stream:
+    """The pieces of an output as they come: an iterator of str.
+
+        with engine.stream("Once ") as stream:
+            for piece in stream:
+                print(piece, end="", flush=True)
+        stream.output.finish_reason
+
+    Leaving it early, by `with`, close() or an exception, ends the generation.
+    """
+
+    def __init__(self, engine: "Engine", job: _pawl.Job, make_value: Optional[ValueMaker]) -> None:
+        self._engine = engine  # which ends its jobs when it goes
+        self._job = job
+        self._make_value = make_value
+        self._pieces = _Pieces(job)
+        self._output: Optional[Output[Any]] = None
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        while not self._pieces.done:
+            try:
+                self._job.wait(FOREVER)
+            except BaseException:
+                self.close()
+                raise
+            piece = self._pieces.take()
+            if piece:
+                return piece
+        self._finish()
+        raise StopIteration
+
+    def _finish(self) -> None:
+        if self._output is None:
+            self._output = Output(self._job, self._make_value)
+
+    @property
+    def output(self) -> Output[Any]:
+        """The whole output; waits for it."""
+        while not self._job.done:
+            self._job.wait_done(FOREVER)
+        self._finish()
+        assert self._output is not None
+        return self._output
+
+    def close(self) -> None:
+        self._job.cancel()
+
+    def __enter__(self) -> "Stream":
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: "Optional[TracebackType]") -> None:
+        self.close()
+
+
+class AsyncStream:
+    """The same for asyncio: an asynchronous iterator, and an asynchronous context manager."""
+
+    def __init__(self, engine: "Engine", job: _pawl.Job, make_value: Optional[ValueMaker]) -> None:
+        self._engine = engine
+        self._job = job
+        self._make_value = make_value
+        self._pieces = _Pieces(job)
+        self._output: Optional[Output[Any]] = None
+
+    def __aiter__(self) -> AsyncIterator[str]:
+        return self
+
+    async def __anext__(self) -> str:
+        while not self._pieces.done:
+            await self._engine._running.news(self._job)
+            piece = self._pieces.take()
+            if piece:
+                return piece
+        self._finish()
+        raise StopAsyncIteration
+
+    def _finish(self) -> None:
+        if self._output is None:
+            self._output = Output(self._job, self._make_value)
+
+    @property
+    def output(self) -> Output[Any]:
+        """The whole output, once the iterator has come to its end."""
+        if not self._job.done:
+            raise PawlError("invalid", "the stream has not come to its end")
+        self._finish()
+        assert self._output is not None
+        return self._output
+
+    async def aclose(self) -> None:
+        self._job.cancel()
+
+    async def __aenter__(self) -> "AsyncStream":
+        return self
+
+    async def __aexit__(self, kind: Any, error: Any, trace: "Optional[TracebackType]") -> None:
+        self._job.cancel()

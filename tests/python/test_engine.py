@@ -1,0 +1,466 @@
+"""pawl.Engine with the model that ships: the same outputs as the command's, and every way to ask."""
+
+import asyncio
+import codecs
+import dataclasses
+import datetime
+import enum
+import json
+import os
+import pathlib
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+import typing
+
+import pytest
+
+import pawl
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SCHEMAS = ROOT / "schemas" / "examples"
+CONTACT = json.loads((SCHEMAS / "contact.json").read_text())
+TEXTS = [
+    "Ann Lee works at Harrow Ltd. Phone: 020 7946 0018.",
+    "Write to Bo Ek at bo.ek@harrow.com.",
+    "Zoë Ångström, buyer at Café Noir in Zürich, zoe@noir.ch",
+    "Please call Mr Tan on +65 6123 4567 about the order.",
+]
+needs_command = pytest.mark.skipif("PAWL_COMMAND" not in os.environ, reason="PAWL_COMMAND is not set")
+
+
+@pytest.fixture(scope="module")
+def engine():
+    with pawl.Engine() as engine:
+        yield engine
+
+
+def command(*arguments, **options):
+    done = subprocess.run([os.environ["PAWL_COMMAND"], *map(str, arguments)], capture_output=True,
+                          timeout=60, **options)
+    return done
+
+
+@needs_command
+@pytest.mark.parametrize("options", [
+    {},
+    {"temperature": 1.5, "seed": 7},
+    {"temperature": 5, "max_tokens": 110},
+    {"whitespace": "bounded", "order": "any", "temperature": 0.7, "top_k": 20},
+    {"max_string": 5, "ascii": True},
+    {"draft": "auto", "temperature": 1, "seed": 3},
+])
+def test_extract_is_what_the_command_writes(options):
+    engine_options = {name: options.pop(name) for name in ("draft",) if name in options}
+    arguments = []
+    for name, value in {**options, **engine_options}.items():
+        arguments += ["--" + name.replace("_", "-")] + ([] if value is True else [str(value)])
+    lines = "".join(json.dumps(text) + "\n" for text in TEXTS)
+    done = command("extract", "--schema", SCHEMAS / "contact.json", "--json-lines", *arguments,
+                   input=lines.encode())
+    wanted = done.stdout.decode().splitlines()
+    with pawl.Engine(**engine_options) as engine:
+        outputs = engine.extract_outputs(TEXTS, CONTACT, **options)
+        # White space that would break a line of the command is a space there.
+        assert [output.text.translate({10: " ", 13: " "}) for output in outputs] == wanted
+        assert engine.extract(TEXTS, SCHEMAS / "contact.json", **options) == list(map(json.loads, wanted))
+        # Alone, each is what it is among others.
+        assert [engine.extract(text, CONTACT, **options) for text in TEXTS] == list(map(json.loads, wanted))
+
+
+@needs_command
+@pytest.mark.parametrize("options", [
+    {"choice": ["red", "green", "blue"]},
+    {"regex": r"\+[1-9][0-9]{1,2} [0-9]{3}-[0-9]{4}"},
+    {"grammar": ROOT / "grammar" / "examples" / "sql.ebnf", "max_tokens": 60},
+    {},
+])
+def test_generate_is_what_the_command_writes(engine, options):
+    options = {"temperature": 1, "seed": 11, "max_tokens": 40, **options}
+    arguments = []
+    for name, value in options.items():
+        for one in value if isinstance(value, list) else [value]:
+            arguments += ["--" + name.replace("_", "-"), str(one)]
+    done = command("generate", "--prompt", "A colour: ", *arguments)
+    assert engine.generate("A colour: ", **options).text + "\n" == done.stdout.decode("utf-8", "replace")
+
+
+def test_reports(engine):
+    output = engine.generate("Once ", max_tokens=12)
+    assert (output.finish_reason, output.closed, output.stop) == ("length", False, None)
+    assert len(output.tokens) == output.report["output_tokens"] == output.report["sampled_tokens"] == 12
+    assert engine.decode(output.tokens) == output.text
+    forced = engine.generate("Once ", regex="abcdefgh")
+    assert forced.finish_reason == "stop" and forced.report["forced_tokens"] == len(forced.tokens)
+    closed = engine.generate("Once ", regex="a[a-z ]*z", max_tokens=10)
+    assert closed.closed and closed.finish_reason == "length" and closed.report["closing_tokens"] > 0
+
+
+def test_streams_are_the_output_in_pieces(engine):
+    for seed in range(4):
+        options = dict(max_tokens=60, temperature=3, seed=seed)
+        stream = engine.stream("Once ", **options)
+        pieces = list(stream)
+        assert all(pieces) and "".join(pieces) == stream.output.text
+        assert stream.output.text == engine.generate("Once ", **options).text
+
+
+def test_stop_texts(engine):
+    options = dict(max_tokens=80, temperature=2, seed=5)
+    whole = engine.generate("Once ", **options).text
+    for begin in range(3, len(whole) - 6, 7):
+        stop = whole[begin:begin + 3]
+        output = engine.generate("Once ", stop=["never there", stop], **options)
+        assert output.text == whole[:whole.find(stop)]
+        assert (output.finish_reason, output.stop) == ("stop", stop)
+        assert "".join(engine.stream("Once ", stop=stop, **options)) == output.text
+    with pytest.raises(pawl.PawlError, match="stop: must not be empty"):
+        engine.generate("Once ", stop="")
+
+
+def test_a_stream_that_is_left_ends(engine):
+    with engine.stream("Once ", max_tokens=4000) as stream:
+        next(stream)
+    assert stream.output.finish_reason == "cancelled"
+    assert len(stream.output.tokens) < 4000
+
+
+@dataclasses.dataclass
+class Place:
+    city: typing.Optional[str]
+    visits: int = 1
+
+
+class Kind(enum.Enum):
+    PERSON = "person"
+    COMPANY = "company"
+
+
+class Note(typing.TypedDict):
+    kind: Kind
+    day: datetime.date
+    places: typing.List[Place]
+
+
+def test_dataclasses_and_typed_dicts(engine):
+    place = engine.extract(TEXTS[2], Place, temperature=1)
+    assert isinstance(place, Place) and isinstance(place.visits, int)
+    for note in engine.extract(TEXTS[:2], Note, temperature=1.5, seed=3, max_tokens=300):
+        assert isinstance(note["kind"], Kind) and isinstance(note["day"], datetime.date)
+        assert all(isinstance(place, Place) for place in note["places"])
+
+
+def test_pydantic(engine):
+    pydantic = pytest.importorskip("pydantic")
+
+    class Contact(pydantic.BaseModel):
+        name: str
+        email: typing.Optional[str]
+        tags: typing.List[typing.Literal["a", "b"]] = []
+
+    records = engine.extract(TEXTS, Contact, max_tokens=60)
+    assert all(isinstance(record, Contact) for record in records) and len(records) == len(TEXTS)
+    assert engine.generate("Ann: ", schema=Contact, max_tokens=60).value.name is not None
+    assert isinstance(engine.extract(TEXTS[0], pydantic.TypeAdapter(typing.List[Contact]), max_tokens=60),
+                      list)
+    assert asyncio.run(engine.aextract(TEXTS, Contact, max_tokens=60)) == records
+
+
+def test_rows_that_fail(engine):
+    rows = engine.extract([TEXTS[0], "", TEXTS[1], None, "\ud800"], CONTACT, errors="return")
+    assert [type(row) for row in rows] == [dict, pawl.PawlError, dict, pawl.PawlError, pawl.PawlError]
+    assert str(rows[1]) == "texts[1]: is empty"
+    assert "texts[3]: a text must be a str, not NoneType" == str(rows[3])
+    assert rows[4].place == "texts[4]"
+    with pytest.raises(pawl.PawlError, match=r"texts\[1\]: holds only white space"):
+        engine.extract([TEXTS[0], "  \n"], CONTACT)
+    assert engine.extract([], CONTACT) == [] and engine.generate([]) == []
+    with pytest.raises(pawl.PawlError, match="not UTF-8 at byte 3"):
+        engine.extract(b"abc\xff", CONTACT)
+    with pytest.raises(TypeError, match=r"texts\[0\]: a text must be a str, not int"):
+        engine.extract([3], CONTACT)
+
+
+@pytest.mark.parametrize("options, error, message", [
+    ({"tempreature": 1}, TypeError, "there is no option tempreature; is temperature meant?"),
+    ({"temperature": "hot"}, TypeError, "temperature must be a number"),
+    ({"temperature": -1}, pawl.PawlError, "temperature: "),
+    ({"seed": -1}, TypeError, "seed must be an int from 0"),
+    ({"max_tokens": 0}, pawl.PawlError, "max_tokens: "),
+    ({"regex": "(", "max_tokens": 5}, pawl.PawlError, "byte "),
+    ({"regex": "a", "choice": ["a"]}, pawl.PawlError, "choice: is a second constraint beside regex"),
+    ({"schema": {"type": "integer", "minimum": "18"}}, pawl.PawlError, "#/minimum: must be a number"),
+    ({"schema": "{"}, pawl.PawlError, ""),
+    ({"schema": {"type": {1}}}, TypeError, ""),
+    ({"schema": pathlib.Path("no/such.json")}, pawl.PawlError, "no/such.json: No such file"),
+    ({"schema": {}, "whitespace": "some"}, pawl.PawlError, "whitespace must be one of"),
+    ({"at_budget": "explode"}, pawl.PawlError, "at_budget: must be one of"),
+    ({"grammar": 'root ::= "a"'}, pawl.PawlError, "language: must say"),
+])
+def test_bad_options(engine, options, error, message):
+    with pytest.raises(error) as raised:
+        engine.generate("Once ", **options)
+    assert message in str(raised.value)
+
+
+def test_bad_models(tmp_path):
+    with pytest.raises(pawl.PawlError, match="no/such"):
+        pawl.Engine("no/such")
+    with pytest.raises(pawl.PawlError, match=str(tmp_path)):
+        pawl.Engine(tmp_path)
+    with pytest.raises(TypeError, match="model must be a path, not int"):
+        pawl.Engine(7)
+    with pytest.raises(pawl.PawlError, match="dtype: must be one of .*not \"int3\""):
+        pawl.Engine(dtype="int3")
+    with pytest.raises(pawl.PawlError, match="sources|draft"):
+        pawl.Engine(draft="telepathy")
+    closed = pawl.Engine()
+    closed.close()
+    closed.close()
+    with pytest.raises(pawl.PawlError, match="the engine is closed"):
+        closed.generate("Once ")
+
+
+def test_a_schema_that_is_a_path_in_a_str(engine):
+    with pytest.raises(pawl.PawlError, match="pathlib.Path"):
+        engine.extract(TEXTS[0], str(SCHEMAS / "contact.json"))
+
+
+def test_asyncio(engine):
+    wanted = engine.extract(TEXTS, CONTACT)
+
+    async def source():
+        for text in TEXTS:
+            await asyncio.sleep(0)
+            yield text
+
+    async def run():
+        assert await asyncio.gather(*(engine.aextract(text, CONTACT) for text in TEXTS)) == wanted
+        assert await engine.aextract(TEXTS, CONTACT) == wanted
+        assert [r async for r in engine.aextract_iter(source(), CONTACT)] == wanted
+        assert [r async for r in engine.aextract_iter(TEXTS, CONTACT, ahead=1)] == wanted
+        one = await engine.agenerate("Once ", max_tokens=9)
+        async with engine.astream("Once ", max_tokens=9) as stream:
+            assert "".join([piece async for piece in stream]) == one.text == stream.output.text
+        with pytest.raises(pawl.PawlError, match=r"texts\[1\]: is empty"):
+            await engine.aextract(["a", ""], CONTACT)
+        rows = await engine.aextract(["a", ""], CONTACT, errors="return")
+        assert isinstance(rows[1], pawl.PawlError)
+
+    asyncio.run(run())
+
+
+def test_records_come_while_texts_are_waited_for(engine):
+    async def run():
+        given = asyncio.Event()
+
+        async def source():
+            yield TEXTS[0]
+            await given.wait()
+            yield TEXTS[1]
+
+        records = engine.aextract_iter(source(), CONTACT)
+        first = await asyncio.wait_for(records.__anext__(), 30)
+        given.set()
+        second = await asyncio.wait_for(records.__anext__(), 30)
+        assert [first, second] == engine.extract(TEXTS[:2], CONTACT)
+        await records.aclose()
+
+    asyncio.run(run())
+
+
+def test_a_cancelled_task_ends_its_generation(engine):
+    async def run():
+        task = asyncio.ensure_future(engine.agenerate("Once ", max_tokens=4000))
+        await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(run())
+    # What comes next does not wait for it.
+    assert engine.generate("Once ", max_tokens=1).report["output_tokens"] == 1
+
+
+def test_iterators_read_ahead_with_a_bound(engine):
+    read = []
+
+    def source():
+        for i in range(40):
+            read.append(i)
+            yield TEXTS[i % len(TEXTS)]
+
+    records = engine.extract_iter(source(), CONTACT, ahead=4)
+    first = next(records)
+    assert first == engine.extract(TEXTS[0], CONTACT) and len(read) <= 5
+    assert len(list(records)) == 39
+
+    def broken():
+        yield TEXTS[0]
+        raise OSError("the disk is gone")
+
+    with pytest.raises(OSError, match="the disk is gone"):
+        list(engine.extract_iter(broken(), CONTACT))
+
+
+def test_threads_share_an_engine(engine):
+    wanted = engine.extract(TEXTS, CONTACT)
+    found = [None] * len(TEXTS)
+
+    def work(i):
+        found[i] = engine.extract(TEXTS[i], CONTACT)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(len(TEXTS))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == wanted
+
+
+_INTERRUPTED = """
+import os, signal, threading, time
+import pawl
+
+engine = pawl.Engine()
+engine.generate("Once ", max_tokens=2)
+def interrupt():
+    time.sleep(0.3)
+    os.kill(os.getpid(), signal.SIGINT)
+for way in (lambda: engine.generate("Once ", max_tokens=4000, temperature=2),
+            lambda: list(engine.stream("Once ", max_tokens=4000, temperature=2)),
+            lambda: engine.generate(["Once "] * 30, max_tokens=4000, temperature=2)):
+    threading.Thread(target=interrupt).start()
+    try:
+        while True:
+            way()
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+print(engine.generate("Once ", max_tokens=3).report["output_tokens"])
+"""
+
+
+def test_ctrl_c_ends_a_generation():
+    done = subprocess.run([sys.executable, "-c", _INTERRUPTED], capture_output=True, timeout=60)
+    assert done.stdout.decode().split() == ["interrupted"] * 3 + ["3"], done.stderr.decode()
+
+
+def test_an_engine_travels_to_other_processes_and_not_through_forks(engine):
+    again = pickle.loads(pickle.dumps(engine))
+    assert again.extract(TEXTS[0], CONTACT) == engine.extract(TEXTS[0], CONTACT)
+    again.close()
+    script = ("import os, pawl\nengine = pawl.Engine()\nengine.generate('Once ', max_tokens=2)\n"
+              "pid = os.fork()\n"
+              "if pid == 0:\n"
+              "    try:\n        engine.generate('Once ')\n"
+              "    except pawl.PawlError as error:\n        print(error, flush=True)\n"
+              "    raise SystemExit(5)\n"
+              "assert os.waitpid(pid, 0)[1] == 5 << 8\n"
+              "assert engine.generate('Once ', max_tokens=3).tokens\n")
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, timeout=60)
+    assert b"does not survive a fork" in done.stdout and done.returncode == 0, done.stderr.decode()
+
+
+def test_tokens_biases_and_logprobs(engine):
+    tokens = engine.encode("Once ")
+    assert engine.decode(tokens) == "Once "
+    first = engine.generate("Once ", max_tokens=1, logprobs=3)
+    token, logprob, top = first.logprobs[0]
+    assert token == first.tokens[0] and len(top) == 3 and top[0] == (token, logprob)
+    other = engine.generate("Once ", max_tokens=1, logit_bias={token: -100.0})
+    assert other.tokens[0] == top[1][0]
+
+
+def test_a_compiled_grammar_may_be_used_again(engine):
+    grammar = engine.compiler.lark('start: "a" /[a-z]{3}/') if hasattr(engine.compiler, "lark") else \
+        engine.compiler.grammar('start: "a" /[a-z]{3}/', "lark")
+    texts = {engine.generate("Once ", grammar=grammar, temperature=3, seed=s).text for s in range(8)}
+    assert len(texts) > 1 and all(text[0] == "a" and len(text) == 4 for text in texts)
+    stranger = pawl.Compiler(pawl.Vocabulary([b"a", b"<e>"], [1], [1])).regex("a+")
+    with pytest.raises(pawl.PawlError, match="grammar: was compiled for another vocabulary"):
+        engine.generate("Once ", grammar=stranger)
+
+
+def test_captures(engine):
+    grammar = engine.compiler.grammar('start: "<" word ">"\nword[capture]: /[a-z]{2,4}/', "lark")
+    output = engine.generate("Once ", grammar=grammar, temperature=2)
+    (name, begin, end, text), = output.captures
+    assert (name, text) == ("word", output.text[1:-1].encode()) and (begin, end) == (1, len(output.text) - 1)
+
+
+def test_values_of_outputs_that_are_none(engine):
+    with pytest.raises(pawl.PawlError, match="not asked to be JSON"):
+        engine.generate("Once ", max_tokens=1).value
+    cut = engine.generate("Once ", schema=CONTACT, max_tokens=3, at_budget="cut")
+    assert cut.finish_reason == "length" and not cut.closed
+    with pytest.raises(pawl.PawlError, match="was cut"):
+        cut.value
+    with pytest.raises(pawl.PawlError, match="max_tokens|grammar"):
+        engine.generate("Once ", schema=CONTACT, max_tokens=3)
+
+
+CHAT = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}assistant:"
+
+
+def test_chat():
+    with pawl.Engine(chat_template=CHAT) as engine:
+        assert engine.info.has_chat_template
+        messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Far?"}]
+        # A template writes the beginning itself, so the prompt is tokens and not a text.
+        laid_out = engine.encode("system: Be brief.\nuser: Far?\nassistant:")
+        plain = engine.generate(laid_out, max_tokens=8)
+        said = engine.chat(messages, max_tokens=8)
+        assert said.text == plain.text
+        assert [o.text for o in engine.chat([messages, messages], max_tokens=8)] == [plain.text] * 2
+        assert "".join(engine.stream(messages, max_tokens=8)) == plain.text
+        assert asyncio.run(engine.achat(messages, max_tokens=8)).text == plain.text
+        assert engine.chat("Far?", choice=["yes", "no"]).text in ("yes", "no")
+        with pytest.raises(pawl.PawlError, match="messages: there are none"):
+            engine.chat([])
+        with pytest.raises(pawl.PawlError, match="role"):
+            engine.chat([{"content": "Far?"}])
+    with pytest.raises(pawl.PawlError, match="chat_template"):
+        pawl.Engine(chat_template="{% for %}")
+
+
+def test_a_chat_without_a_template_says_so(engine):
+    with pytest.raises(pawl.PawlError, match="no chat template"):
+        engine.chat("Is it far?")
+
+
+def test_progress(engine, capsys):
+    pytest.importorskip("tqdm")
+    engine.extract(TEXTS, CONTACT, progress=True)
+    shown = capsys.readouterr().err
+    assert "extract" in shown and "4/4" in shown
+    engine.extract(TEXTS, CONTACT)
+    assert capsys.readouterr().err == ""
+
+
+def test_drafts_change_nothing_and_are_kept(tmp_path, engine):
+    history = tmp_path / "history"
+    wanted = engine.extract(TEXTS, CONTACT, temperature=1)
+    with pawl.Engine(draft="auto", draft_history=history) as drafting:
+        outputs = drafting.extract_outputs(TEXTS, CONTACT, temperature=1)
+        assert [output.value for output in outputs] == wanted
+        assert sum(output.report["drafts"]["accepted"] for output in outputs) > 0
+    assert history.stat().st_size > 0
+
+
+def test_import_is_quick_and_light():
+    # numpy comes with the first mask, not with the package.
+    script = ("import sys, pawl\n"
+              "heavy = {'numpy', 'torch', 'transformers', 'pydantic', 'tqdm', 'vllm', 'ray'}\n"
+              "print(sorted(heavy & set(sys.modules)))\n")
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=60)
+    assert done.stdout.decode().strip() == "[]", done.stderr.decode()
+
+
+def test_the_command_is_found(tmp_path):
+    if not os.path.exists(os.path.join(os.path.dirname(pawl.__file__), "bin", "pawl")):
+        pytest.skip("the command is not in this package")
+    done = subprocess.run([sys.executable, "-m", "pawl", "--version"], capture_output=True, timeout=60)
+    assert done.stdout.decode().startswith("pawl ") and done.returncode == 0

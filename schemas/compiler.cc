@@ -77,7 +77,18 @@ size_t BytesOf(const Documents& documents) {
 
 using MachineResult = Result<std::shared_ptr<Machine>>;
 
-MachineResult SchemaMachineOf(std::string_view text, const JsonSchemaOptions& options) {
+// What compilations have beside their texts and options.
+struct Context {
+  std::shared_ptr<schema::Witnesses> witnesses;
+  std::shared_ptr<StopFlag> stop;  // nullptr: nobody stops it
+  bool stopped() const { return stop != nullptr && stop->stopped(); }
+};
+
+Error StoppedError() { return {ErrorCode::kLimit, "compiling was stopped", ""}; }
+
+MachineResult SchemaMachineOf(std::string_view text, const JsonSchemaOptions& options,
+                              const Context& context) {
+  if (context.stopped()) return StoppedError();
   if (Status status = CheckSeparators(options); !status.ok()) return status.error();
   json::ParseLimits limits;
   limits.max_bytes = static_cast<size_t>(options.max_schema_bytes);
@@ -91,6 +102,8 @@ MachineResult SchemaMachineOf(std::string_view text, const JsonSchemaOptions& op
   }
   auto read = schema::ReadJsonSchema(*document, options);
   if (!read.ok()) return read.error();
+  read->table->witnesses = context.witnesses;
+  read->table->spending->stop = context.stop;
   JsonSchemaOptions kept = options;
   kept.resolve_document = nullptr;  // the caller's; nothing asks it from here on
   auto machine = std::make_shared<schema::SchemaMachine>(std::move(read->table), kept,
@@ -101,14 +114,15 @@ MachineResult SchemaMachineOf(std::string_view text, const JsonSchemaOptions& op
 }
 
 MachineResult GrammarMachineOf(std::string_view text, GrammarLanguage language,
-                               const GrammarOptions& options, const Vocabulary& vocabulary) {
+                               const GrammarOptions& options, const Vocabulary& vocabulary,
+                               const Context& shared) {
   LanguageOptions reading;
   reading.max_bytes = options.max_bytes;
   reading.max_nesting = options.max_nesting;
   reading.root = options.root;
   reading.lark_as_xgrammar = options.lark_as_xgrammar || language == GrammarLanguage::kLarkXgrammar;
   reading.json_schema = [&](std::string_view schema) -> Result<GrammarIr::Automaton> {
-    auto machine = SchemaMachineOf(schema, options.json_schema);
+    auto machine = SchemaMachineOf(schema, options.json_schema, shared);
     if (!machine.ok()) return machine.error();
     return GrammarIr::Automaton{*std::move(machine), "%json " + std::string(schema)};
   };
@@ -129,15 +143,16 @@ MachineResult GrammarMachineOf(std::string_view text, GrammarLanguage language,
   if (!ir.ok()) return ir.error();
   auto machine = CfgMachine::Create(*ir, vocabulary);
   if (!machine.ok()) return machine.error();
+  if (shared.stopped()) return StoppedError();
   (*machine)->PrepareMasks(vocabulary, options.prepare_steps);
   return std::shared_ptr<Machine>(*std::move(machine));
 }
 
 MachineResult TagMachineOf(std::string_view json_text, const GrammarOptions& options,
-                           const Vocabulary& vocabulary) {
+                           const Vocabulary& vocabulary, const Context& shared) {
   const StructuralTagContext context{
-      vocabulary, options, [](std::string_view schema, const JsonSchemaOptions& schema_options) {
-        return SchemaMachineOf(schema, schema_options);
+      vocabulary, options, [&](std::string_view schema, const JsonSchemaOptions& schema_options) {
+        return SchemaMachineOf(schema, schema_options, shared);
       }};
   auto ir = ReadStructuralTag(json_text, context);
   if (!ir.ok()) return ir.error();
@@ -194,10 +209,13 @@ MachineResult SubstringMachineOf(std::string_view text, bool whole_words) {
   return std::shared_ptr<Machine>(std::make_shared<RegexMachine>(std::move(arena), regex));
 }
 
-// A grammar of the machine that `make` made, and makes again after the budget was spent.
+// A grammar of the machine that `make` made, and makes again after the budget was spent. What
+// `stop` says comes before all else.
 template <typename Make>
 Result<Grammar> Keep(MachineResult machine, const std::shared_ptr<const Vocabulary>& vocabulary,
-                     const std::shared_ptr<MemoryBudget>& budget, size_t source_bytes, Make make) {
+                     const std::shared_ptr<MemoryBudget>& budget, size_t source_bytes, Make make,
+                     const std::shared_ptr<StopFlag>& stop = nullptr) {
+  if (stop != nullptr && !(machine.ok() ? stop->Finish() : !stop->stopped())) return StoppedError();
   if (!machine.ok()) return machine.error();
   MachineMaker again = [make = std::move(make)]() -> LockedMachine {
     MachineResult made = make();
@@ -212,31 +230,35 @@ Result<Grammar> Keep(MachineResult machine, const std::shared_ptr<const Vocabula
 
 Compiler::Compiler(std::shared_ptr<const Vocabulary> vocabulary, const CompilerOptions& options)
     : vocabulary_(std::move(vocabulary)),
-      budget_(std::make_shared<MemoryBudget>(options.memory_budget)) {
+      budget_(std::make_shared<MemoryBudget>(options.memory_budget)),
+      witnesses_(std::make_shared<schema::Witnesses>()) {
   if (options.cached_grammars > 0) cache_ = std::make_shared<GrammarCache>(options.cached_grammars);
 }
 
 size_t Compiler::memory_bytes() const { return budget_->Measure(); }
 
-Result<Grammar> Compiler::CompileJsonSchema(std::string_view text,
-                                            const JsonSchemaOptions& options) const {
+Result<Grammar> Compiler::CompileJsonSchema(std::string_view text, const JsonSchemaOptions& options,
+                                            const std::shared_ptr<StopFlag>& stop) const {
   const bool cached = cache_ != nullptr && !options.resolve_document;
   const std::string key = cached ? GrammarCache::KeyOf(text, options) : "";
   if (cached) {
     if (std::optional<Grammar> known = cache_->Find(key)) return *std::move(known);
   }
   const auto documents = std::make_shared<Documents>();
-  auto machine = SchemaMachineOf(text, Recording(options, documents));
-  auto grammar = Keep(std::move(machine), vocabulary_, budget_, text.size() + BytesOf(*documents),
-                      [source = std::string(text), kept = Replaying(options, documents)] {
-                        return SchemaMachineOf(source, kept);
-                      });
+  auto machine = SchemaMachineOf(text, Recording(options, documents), {witnesses_, stop});
+  auto grammar = Keep(
+      std::move(machine), vocabulary_, budget_, text.size() + BytesOf(*documents),
+      [source = std::string(text), kept = Replaying(options, documents), known = witnesses_] {
+        return SchemaMachineOf(source, kept, {known, nullptr});
+      },
+      stop);
   if (cached && grammar.ok()) cache_->Keep(key, *grammar);
   return grammar;
 }
 
 Result<Grammar> Compiler::CompileGrammar(std::string_view text, GrammarLanguage language,
-                                         const GrammarOptions& options) const {
+                                         const GrammarOptions& options,
+                                         const std::shared_ptr<StopFlag>& stop) const {
   if (language != GrammarLanguage::kEbnf && language != GrammarLanguage::kGbnf &&
       options.root != GrammarOptions().root && options.root != "start") {
     return Error{ErrorCode::kInvalid,
@@ -246,24 +268,29 @@ Result<Grammar> Compiler::CompileGrammar(std::string_view text, GrammarLanguage 
   GrammarOptions asking = options, kept = options;
   asking.json_schema = Recording(options.json_schema, documents);
   kept.json_schema = Replaying(options.json_schema, documents);
-  auto machine = GrammarMachineOf(text, language, asking, *vocabulary_);
-  return Keep(std::move(machine), vocabulary_, budget_, text.size() + BytesOf(*documents),
-              [source = std::string(text), language, kept, vocabulary = vocabulary_] {
-                return GrammarMachineOf(source, language, kept, *vocabulary);
-              });
+  auto machine = GrammarMachineOf(text, language, asking, *vocabulary_, {witnesses_, stop});
+  return Keep(
+      std::move(machine), vocabulary_, budget_, text.size() + BytesOf(*documents),
+      [source = std::string(text), language, kept, vocabulary = vocabulary_, known = witnesses_] {
+        return GrammarMachineOf(source, language, kept, *vocabulary, {known, nullptr});
+      },
+      stop);
 }
 
 Result<Grammar> Compiler::CompileStructuralTag(std::string_view json_text,
-                                               const GrammarOptions& options) const {
+                                               const GrammarOptions& options,
+                                               const std::shared_ptr<StopFlag>& stop) const {
   const auto documents = std::make_shared<Documents>();
   GrammarOptions asking = options, kept = options;
   asking.json_schema = Recording(options.json_schema, documents);
   kept.json_schema = Replaying(options.json_schema, documents);
-  auto machine = TagMachineOf(json_text, asking, *vocabulary_);
-  return Keep(std::move(machine), vocabulary_, budget_, json_text.size() + BytesOf(*documents),
-              [source = std::string(json_text), kept, vocabulary = vocabulary_] {
-                return TagMachineOf(source, kept, *vocabulary);
-              });
+  auto machine = TagMachineOf(json_text, asking, *vocabulary_, {witnesses_, stop});
+  return Keep(
+      std::move(machine), vocabulary_, budget_, json_text.size() + BytesOf(*documents),
+      [source = std::string(json_text), kept, vocabulary = vocabulary_, known = witnesses_] {
+        return TagMachineOf(source, kept, *vocabulary, {known, nullptr});
+      },
+      stop);
 }
 
 Result<Grammar> Compiler::CompileRegex(std::string_view pattern) const {

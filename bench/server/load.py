@@ -6,7 +6,8 @@
   bench/server/load.py fuzz [--requests 10000]      broken HTTP and broken JSON: the server must live
   bench/server/load.py extract [--requests 500]     /v1/extract equals `pawl extract`, alone and under load
   bench/server/load.py cold [--tools 128]           a schema of many tools, cold and known: what the first token waits
-  bench/server/load.py overhead                     tokens per second through the server and through `pawl extract`
+  bench/server/load.py overhead [--texts 104]       tokens per second through the server and through `pawl extract`
+  bench/server/load.py kill [--clients 16]          kill -9 under load, and a start at the same port: only what ran is lost
 
 Each starts a server of its own (--pawl build/pawl, --model), ends it with SIGTERM and checks its exit code.
 """
@@ -26,8 +27,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 
 
 class Server:
-    def __init__(self, args, *options):
-        command = [args.pawl, "serve", "--port", "0", "--log", "none", *options]
+    def __init__(self, args, *options, port=0):
+        command = [args.pawl, "serve", "--port", str(port), "--log", "none", *options]
         if args.model:
             command += ["--model", args.model]
         self.errors = tempfile.TemporaryFile()
@@ -46,6 +47,14 @@ class Server:
         with open(f"/proc/{self.process.pid}/stat") as stat:
             fields = stat.read().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def thread_cpu(self):
+        """Seconds of processor time of the threads that live, to the nanosecond."""
+        sum = 0
+        for task in os.listdir(f"/proc/{self.process.pid}/task"):
+            with open(f"/proc/{self.process.pid}/task/{task}/schedstat") as stat:
+                sum += int(stat.read().split()[0])
+        return sum / 1e9
 
     def stop(self):
         begin = time.time()
@@ -356,41 +365,87 @@ def extract(args):
 
 
 def cold(args):
-    server = Server(args)
+    """What a hundred kilobytes of tools add to the first token, beside the same request without tools."""
+    server = Server(args, "--threads", "1")
     rng = random.Random(1)
 
-    def tool(i, salt):
+    def tool(i, salt, kinds):
         properties = {}
         for k in range(8):
-            properties[f"field_{k}_{salt}"] = rng.choice([
-                {"type": "string", "description": "d" * 40, "maxLength": 65536}, {"type": "integer", "minimum": 0},
-                {"enum": [f"value_{v}" for v in range(6)]}, {"type": "array", "items": {"type": "string"}},
-                {"type": ["string", "null"], "format": "date-time"}])
+            properties[f"field_{k}_{salt}"] = rng.choice(kinds)
         return {"type": "function", "function": {"name": f"tool_{i}_{salt}", "parameters": {
             "type": "object", "properties": properties, "required": list(properties)[:4], "additionalProperties": False}}}
 
-    def body(salt):
-        return {"messages": [{"role": "user", "content": "x"}], "tools": [tool(i, salt) for i in range(args.tools)],
-                "tool_choice": "required", "max_tokens": 1, "temperature": 0, "close_at_budget": False}
+    kinds = [{"type": "string", "description": "d" * 40, "maxLength": 65536}, {"type": "integer", "minimum": 0},
+             {"enum": [f"value_{v}" for v in range(6)]}, {"type": "array", "items": {"type": "string"}},
+             {"type": ["string", "null"]}]
+    messages = [{"role": "user", "content": "x"}]
 
-    known, fresh, plain = [], [], []
-    for salt in range(10):
-        one = body(salt)
-        size = len(json.dumps(one))
-        reply = asyncio.run(call(server.port, "/v1/chat/completions", one)).json()
-        fresh.append(reply["pawl"]["first_token_seconds"])
-        reply = asyncio.run(call(server.port, "/v1/chat/completions", one)).json()
-        known.append(reply["pawl"]["first_token_seconds"])
-        plain.append(asyncio.run(call(server.port, "/v1/chat/completions",
-                     {"messages": one["messages"], "max_tokens": 1, "temperature": 0})).json()["pawl"]["first_token_seconds"])
-    print(f"{args.tools} tools, {size / 1000:.0f} KB: first token after {1e3 * percentile(fresh, 50):.1f} ms cold "
-          f"(worst {1e3 * max(fresh):.1f}), {1e3 * percentile(known, 50):.2f} ms known, {1e3 * percentile(plain, 50):.2f} ms without tools")
-    return server.stop()
+    def measure(body):
+        data = json.dumps(body).encode()
+        begin, cpu = time.perf_counter(), server.thread_cpu()
+        reply = asyncio.run(call(server.port, "/v1/chat/completions", data))
+        wall = time.perf_counter() - begin
+        time.sleep(0.01)  # what it does behind the answer counts as well
+        return 1e3 * (server.thread_cpu() - cpu), 1e3 * wall, reply.status
+
+    good = True
+    for name, extra in (("plain fields", []), ("every sixth field a date-time", [{"type": ["string", "null"], "format": "date-time"}])):
+        fresh, known, plain = [], [], []
+        for salt in range(args.rounds * 5):
+            one = {"messages": messages, "tools": [tool(i, f"{salt}{name[:1]}", kinds + extra) for i in range(args.tools)],
+                   "tool_choice": "required", "max_tokens": 1, "temperature": 0, "close_at_budget": False}
+            size = len(json.dumps(one))
+            fresh.append(measure(one))
+            for _ in range(5):
+                known.append(measure(one))
+                plain.append(measure({"messages": messages, "max_tokens": 1, "temperature": 0}))
+        good = good and all(status == 200 for _, _, status in fresh + known + plain)
+
+        def added(kind, column):
+            return percentile([m[column] for m in kind], 50) - percentile([m[column] for m in plain], 50)
+
+        def least(kind):
+            return min(m[1] for m in kind) - min(m[1] for m in plain)
+
+        print(f"{args.tools} tools, {size / 1000:.0f} KB, {name}: processor time added: {added(fresh, 0):.1f} ms cold, "
+              f"{added(known, 0):.2f} ms known; until the answer: {added(fresh, 1):.1f} ms cold, {added(known, 1):.2f} ms known "
+              f"(least of all: {least(fresh):.1f} and {least(known):.2f} ms)")
+    return server.stop() and good
+
+
+def kill(args):
+    """kill -9 in the middle of streams. Clients must hear of it, and a new server at the same port must serve at once."""
+    server = Server(args)
+    forms, all_texts = list(schemas().values()), texts()
+
+    async def load():
+        bodies = [chat(all_texts[i % len(all_texts)], forms[i % len(forms)], stream=True, n=4) for i in range(args.clients)]
+        tasks = [asyncio.create_task(call(server.port, "/v1/chat/completions", b)) for b in bodies]
+        await asyncio.sleep(0.2)
+        server.process.kill()
+        begin = time.time()
+        replies = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 10)
+        return replies, time.time() - begin
+
+    replies, seconds = asyncio.run(load())
+    server.process.wait()
+    lost = sum(isinstance(r, Exception) for r in replies)
+    again = Server(args, port=server.port)
+
+    async def after():
+        bodies = [chat(all_texts[i], forms[i % len(forms)]) for i in range(args.clients)]
+        return await asyncio.gather(*(call(again.port, "/v1/chat/completions", b) for b in bodies))
+
+    served = sum(r.status == 200 for r in asyncio.run(after()))
+    print(f"kill -9 with {args.clients} streams: {lost} of them cut off, told within {seconds:.2f} s; "
+          f"{served} of {args.clients} requests served by the server that was started at the same port")
+    return again.stop() and lost > 0 and served == args.clients
 
 
 def overhead(args):
     """Processor seconds of the server and of the command for the same outputs, alternating."""
-    all_texts = [t for t in texts() for _ in range(args.repeat)]
+    all_texts = [t for t in texts() for _ in range(args.repeat)][:args.texts]
     name = "contact.json"
     path = os.path.join(ROOT, "schemas/examples", name)
     schema = json.load(open(path))
@@ -401,7 +456,8 @@ def overhead(args):
 
             def command(text):
                 begin = os.times()
-                subprocess.run([args.pawl, "extract", "--schema", path, "--json-lines", "--batch", str(batch), "--threads", "1"] +
+                subprocess.run([args.pawl, "extract", "--schema", path, "--json-lines", "--batch", str(batch), "--threads", "1",
+                                "--max-tokens", str(args.max_tokens)] +
                                (["--model", args.model] if args.model else []),
                                input=text, capture_output=True, text=True, check=True)
                 end = os.times()
@@ -415,7 +471,8 @@ def overhead(args):
 
                 async def client():
                     for t in queue:
-                        await call(server.port, "/v1/extract", {"schema": schema, "text": t, "spans": False})
+                        await call(server.port, "/v1/extract", {"schema": schema, "text": t, "spans": False,
+                                                                 "max_tokens": args.max_tokens})
 
                 await asyncio.gather(*(client() for _ in range(batch)))
 
@@ -431,18 +488,20 @@ def overhead(args):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("mode", choices=["streams", "soak", "fuzz", "extract", "cold", "overhead"])
+    parser.add_argument("mode", choices=["streams", "soak", "fuzz", "extract", "cold", "overhead", "kill"])
     parser.add_argument("--pawl", default=os.path.join(ROOT, "build/pawl"))
     parser.add_argument("--model")
     parser.add_argument("--clients", type=int)
     parser.add_argument("--requests", type=int)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--texts", type=int, default=10 ** 6, help="overhead: at most so many texts")
+    parser.add_argument("--max-tokens", type=int, default=512, help="overhead: of an output")
     parser.add_argument("--tools", type=int, default=128)
     parser.add_argument("--different", type=int, default=300, help="soak: how many different schemas of each kind")
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
-    defaults = {"streams": (200, 0), "soak": (32, 20000), "fuzz": (16, 10000), "extract": (0, 500)}
+    defaults = {"streams": (200, 0), "soak": (32, 20000), "fuzz": (16, 10000), "extract": (0, 500), "kill": (16, 0)}
     clients, requests = defaults.get(args.mode, (1, 1))
     args.clients = args.clients or clients
     args.requests = args.requests or requests

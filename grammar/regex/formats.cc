@@ -389,8 +389,10 @@ Result<ReId> FormatRegex(RegexArena& arena, std::string_view format) {
     auto it = all.find(format);
     if (it == all.end()) {
       if (!IsKnownFormat(format)) return FormatBuilder(arena).Build(format);
+      RegexArena workshop;  // what making it took stays there
+      const Result<ReId> built = FormatBuilder(workshop).Build(format);
       auto fresh = std::make_unique<Made>();
-      fresh->id = FormatBuilder(fresh->arena).Build(format);
+      fresh->id = built.ok() ? Result<ReId>(fresh->arena.Import(workshop, *built)) : built;
       it = all.emplace(format, std::move(fresh)).first;
     }
     made = it->second.get();

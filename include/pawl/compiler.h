@@ -19,9 +19,14 @@
 #include "pawl/grammar_options.h"
 #include "pawl/json_schema_options.h"
 #include "pawl/result.h"
+#include "pawl/stop_flag.h"
 #include "pawl/vocabulary.h"
 
 namespace pawl {
+
+namespace schema {
+class Witnesses;
+}
 
 struct CompilerOptions {
   // Grammars of JSON Schemas to keep, with the masks found so far, for when the same schema comes
@@ -41,9 +46,10 @@ class PAWL_EXPORT Compiler {
   explicit Compiler(std::shared_ptr<const Vocabulary> vocabulary,
                     const CompilerOptions& options = {});
 
-  // Errors name the keyword by JSON Pointer; kUnsatisfiable when no value fits.
-  Result<Grammar> CompileJsonSchema(std::string_view schema,
-                                    const JsonSchemaOptions& options = {}) const;
+  // Errors name the keyword by JSON Pointer; kUnsatisfiable when no value fits. `stop`, here and
+  // below, lets another thread end it, with kLimit.
+  Result<Grammar> CompileJsonSchema(std::string_view schema, const JsonSchemaOptions& options = {},
+                                    const std::shared_ptr<StopFlag>& stop = nullptr) const;
   // The output matches the whole pattern (ECMA-262 syntax, see docs/regex.md). Place: "byte N".
   Result<Grammar> CompileRegex(std::string_view pattern) const;
   // The output is one of the strings.
@@ -56,11 +62,13 @@ class PAWL_EXPORT Compiler {
   // The output is a text of the grammar's root rule. Place: "line:column". kUnsatisfiable when the
   // root has no text at all.
   Result<Grammar> CompileGrammar(std::string_view text, GrammarLanguage language,
-                                 const GrammarOptions& options = {}) const;
+                                 const GrammarOptions& options = {},
+                                 const std::shared_ptr<StopFlag>& stop = nullptr) const;
   // The output is a text of this structural tag, free text in which triggers start constrained
   // regions (docs/structural_tags.md). Place: a JSON Pointer into the structural tag.
   Result<Grammar> CompileStructuralTag(std::string_view json_text,
-                                       const GrammarOptions& options = {}) const;
+                                       const GrammarOptions& options = {},
+                                       const std::shared_ptr<StopFlag>& stop = nullptr) const;
 
   // Bytes that the grammars keep now (CompilerOptions::memory_budget). Walks over all of it: for
   // reports, not for every token.
@@ -69,7 +77,8 @@ class PAWL_EXPORT Compiler {
  private:
   std::shared_ptr<const Vocabulary> vocabulary_;
   std::shared_ptr<class MemoryBudget> budget_;
-  std::shared_ptr<class GrammarCache> cache_;  // none when nothing is kept
+  std::shared_ptr<schema::Witnesses> witnesses_;  // what its schemas share
+  std::shared_ptr<class GrammarCache> cache_;     // none when nothing is kept
 };
 
 }  // namespace pawl

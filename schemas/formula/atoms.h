@@ -14,7 +14,9 @@
 #include <vector>
 
 #include "grammar/regex/regex_arena.h"
+#include "pawl/stop_flag.h"
 #include "schemas/formula/formula.h"
+#include "schemas/formula/witnesses.h"
 #include "schemas/number/number_automaton.h"
 #include "src/base/memory_size.h"
 
@@ -74,6 +76,8 @@ struct SearchSpending {
   // takes more bytes no more are made to look ahead.
   int64_t max_steps = 0;
   size_t max_bytes = 0;
+  std::shared_ptr<const StopFlag> stop;  // of the compilation, where there is one
+  bool Stopped() const { return stop != nullptr && stop->stopped(); }
 };
 
 // A schema, compiled as far as it can be without looking at text: the formula of the root and the
@@ -88,6 +92,9 @@ class SchemaTable {
   // What to write of the strings that fulfil an atom, where that is less than all of them: a
   // condition by atom.
   std::unordered_map<AtomId, FormulaId> written;
+  // The formats that formulas are, and what other schemas know of them (nullptr: nothing).
+  std::unordered_map<FormulaId, std::string> formats;
+  std::shared_ptr<Witnesses> witnesses;
 
   FormulaId AddString(StringAtom atom);
   FormulaId AddNumber(NumberConstraint constraint);
@@ -102,7 +109,8 @@ class SchemaTable {
   Kind kind(AtomId id) const { return atoms_[id].kind; }
 
   size_t MemoryBytes() const {
-    return HeapBytes(formulas, *regexes, atoms_, strings_, numbers_, objects_, arrays_, interned_);
+    return HeapBytes(formulas, *regexes, atoms_, strings_, numbers_, objects_, arrays_, interned_,
+                     formats);
   }
   size_t GrowthHint() const {
     return formulas.size() * 160 + atoms_.size() * 200 + regexes->GrowthHint();

@@ -53,6 +53,17 @@ bool Scalars::overflow() const {
   return false;
 }
 
+std::string Scalars::FormatOf(FormulaId formula) const {
+  const auto found = table_.formats.find(formula);
+  if (found == table_.formats.end() || table_.witnesses == nullptr) return "";
+  std::string name = found->second;
+  for (const int64_t option : {int64_t{options_.canonical_spelling}, int64_t{options_.max_decimals},
+                               options_.max_string, options_.step_fuel}) {
+    name += ' ' + std::to_string(option);
+  }
+  return name + ' ' + options_.excluded_texts;
+}
+
 FormulaId Scalars::AsWritten(FormulaId must) {
   FormulaArena& formulas = table_.formulas;
   std::vector<FormulaId> parts;

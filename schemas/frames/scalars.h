@@ -42,6 +42,10 @@ class Scalars {
   std::vector<bool> StringTruth(const Goal& goal, StringProgram::StateId state);
   std::vector<bool> NumberTruth(const Goal& goal, NumberProgram::StateId state);
 
+  // What decides the shortest string that fulfils the formula, where it is a format and no more;
+  // empty: it is not. For SchemaTable::witnesses. REQUIRES: of ForKind.
+  std::string FormatOf(FormulaId formula) const;
+
   // Some regex ran into its limits, so "nothing fits" may be wrong.
   bool overflow() const;
 

@@ -322,6 +322,7 @@ Result<FormulaId> Reader::Format(const Value& value, const Path& path) {
     few.regex = regexes.And(*regex, regexes.Not(*many));
     table_.written.emplace(formulas_.value(formula), table_.AddString(std::move(few)));
   }
+  table_.formats.emplace(formula, value.text);
   return formats_.emplace(value.text, formula).first->second;
 }
 

@@ -316,7 +316,7 @@ StringSearch::Outcome StringSearch::Explore(StateId start, bool apart, bool way,
     }
     const bool dear = later ? program_.work() - work_before > kMaxWorkLater
                             : fuel - left > small() && program_.work() - work_before > kMaxWork;
-    if ((left -= cost) <= 0 || dear) {
+    if ((left -= cost) <= 0 || dear || program_.spending().Stopped()) {
       outcome = Outcome::kUndecided;
       break;
     }
@@ -391,7 +391,7 @@ void StringSearch::DecideAll() {
   }};
   for (uint32_t at = 0; at < states.size(); ++at) {
     if (decided(states[at])) continue;
-    if ((left -= cost) <= 0) return;
+    if ((left -= cost) <= 0 || program_.spending().Stopped()) return;
     const size_t begin = steps.size();
     for (int cls = 0; cls < program_.classes(); ++cls) {
       if (IsSurrogate(program_.Representative(cls))) continue;

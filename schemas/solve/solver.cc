@@ -81,6 +81,21 @@ const Found& Solver::Value(FormulaId formula, bool want_text) {
   return found.answer == Answer::kNo ? kNone : kOpen;
 }
 
+Found Solver::SolveString(const Goal& goal, const std::string& format) {
+  if (!format.empty()) {
+    if (auto known = table_.witnesses->Find(format)) return {Answer::kYes, *std::move(known)};
+  }
+  StringSearch& search = scalars_.String(goal);
+  const StringProgram::StateId start = search.program().start();
+  if (!search.Live(start)) return {Answer::kNo, std::nullopt};
+  if (!want_text_) return {Answer::kYes, std::nullopt};
+  const auto text = search.Shortest(start, kMaxWitness);
+  if (!text) return {Answer::kYes, std::nullopt};
+  std::string quoted = json::Quote(EncodeCodepoints(*text));
+  if (!format.empty() && !table_.spending->Stopped()) table_.witnesses->Keep(format, quoted);
+  return {Answer::kYes, std::move(quoted)};
+}
+
 Found Solver::SolveValue(FormulaId formula) {
   FormulaArena& formulas = table_.formulas;
   if (formula == kFalseFormula) return {Answer::kNo, std::nullopt};
@@ -101,16 +116,10 @@ Found Solver::SolveValue(FormulaId formula) {
       best.Improve({Answer::kYes, program->Shortest(program->start())});
     }
   }
-  if (formulas.ForKind(formula, kStringValue) != kFalseFormula) {
-    StringSearch& search = scalars_.String(goal);
-    if (search.Live(search.program().start())) {
-      Found found{Answer::kYes, std::nullopt};
-      if (!want_text_) return found;
-      if (const auto text = search.Shortest(search.program().start(), kMaxWitness)) {
-        found.text = json::Quote(EncodeCodepoints(*text));
-      }
-      best.Improve(std::move(found));
-    }
+  if (const FormulaId string = formulas.ForKind(formula, kStringValue); string != kFalseFormula) {
+    Found found = SolveString(goal, scalars_.FormatOf(string));
+    if (!want_text_ && found.answer == Answer::kYes) return found;
+    if (found.answer == Answer::kYes) best.Improve(std::move(found));
   }
   if (formulas.ForKind(formula, kNullValue) == kTrueFormula) best.Improve({Answer::kYes, "null"});
   if (formulas.ForKind(formula, kTrueValue) == kTrueFormula) best.Improve({Answer::kYes, "true"});

@@ -115,11 +115,13 @@ class Solver : private ValueSource {
   // One step; false when the fuel of the question is spent.
   bool Spend() {
     ++steps_;
-    if (--fuel_ > 0) return true;
+    if (--fuel_ > 0 && !table_.spending->Stopped()) return true;
     lowest_reused_ = std::min(lowest_reused_, depth_ - 1);
     return false;
   }
   Found SolveValue(FormulaId formula);
+  // `format`: see Scalars::FormatOf.
+  Found SolveString(const Goal& goal, const std::string& format);
   Found SolveContainer(FrameId frame);
   Found GuardedContainer(FrameId frame, bool want_text, bool& self_contained);
   // Completing the frame so that the formula, which is over its atoms, is true.

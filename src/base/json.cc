@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <unordered_set>
 
+#include "src/base/json_valid.h"
 #include "src/base/utf8.h"
 
 namespace pawl::json {
@@ -191,6 +192,12 @@ Result<Value> Parse(std::string_view text, const ParseLimits& limits) {
                      std::to_string(limits.max_bytes),
                  ""};
   }
+  Value tree;
+  if (ParseValid(text, limits, tree)) return tree;
+  return ParseWithReasons(text, limits);
+}
+
+Result<Value> ParseWithReasons(std::string_view text, const ParseLimits& limits) {
   // The parser takes a NUL for the end of its input; in JSON it is never legal.
   if (const size_t nul = text.find('\0'); nul != std::string_view::npos) {
     return Error{ErrorCode::kInvalid, "not JSON: a NUL byte", PlaceOf(text, nul)};
@@ -200,43 +207,34 @@ Result<Value> Parse(std::string_view text, const ParseLimits& limits) {
   return builder.Take();
 }
 
-std::string Quote(std::string_view text) {
+// Appends `text` as a JSON string.
+static void QuoteTo(std::string_view text, std::string& out) {
   static constexpr char kHex[] = "0123456789abcdef";
-  std::string out = "\"";
-  for (const char c : text) {
-    switch (c) {
-      case '"':
-        out += "\\\"";
-        break;
-      case '\\':
-        out += "\\\\";
-        break;
-      case '\b':
-        out += "\\b";
-        break;
-      case '\f':
-        out += "\\f";
-        break;
-      case '\n':
-        out += "\\n";
-        break;
-      case '\r':
-        out += "\\r";
-        break;
-      case '\t':
-        out += "\\t";
-        break;
-      default:
-        if (static_cast<unsigned char>(c) < 0x20) {
-          out += "\\u00";
-          out += kHex[(c >> 4) & 15];
-          out += kHex[c & 15];
-        } else {
-          out += c;
-        }
+  out += '"';
+  size_t begin = 0;  // of what is not yet written
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (static_cast<unsigned char>(c) >= 0x20 && c != '"' && c != '\\') continue;
+    out.append(text, begin, i - begin);
+    begin = i + 1;
+    static constexpr std::string_view kMeant = "\"\\\b\f\n\r\t", kNames = "\"\\bfnrt";
+    if (const size_t found = kMeant.find(c); found != std::string_view::npos) {
+      out += '\\';
+      out += kNames[found];
+    } else {
+      out += "\\u00";
+      out += kHex[(c >> 4) & 15];
+      out += kHex[c & 15];
     }
   }
+  out.append(text, begin);
   out += '"';
+}
+
+std::string Quote(std::string_view text) {
+  std::string out;
+  out.reserve(text.size() + 2);
+  QuoteTo(text, out);
   return out;
 }
 
@@ -259,7 +257,7 @@ std::string Dump(const Value& value) {
         out += v.text;
         return;
       case Type::kString:
-        out += Quote(v.text);
+        QuoteTo(v.text, out);
         return;
       case Type::kArray:
         out += '[';
@@ -282,7 +280,7 @@ std::string Dump(const Value& value) {
     if (next > 0) out += ',';
     const size_t i = next++;
     if (object) {
-      out += Quote(container->members[i].first);
+      QuoteTo(container->members[i].first, out);
       out += ':';
       open(container->members[i].second);
     } else {

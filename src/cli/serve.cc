@@ -109,7 +109,7 @@ int Serve(const Flags& flags) {
   options.http.host = flags.host;
   options.http.port = flags.port;
   options.http.max_body_bytes = static_cast<size_t>(flags.max_body_mb) << 20;
-  options.cors_origin = flags.cors;
+  options.http.cors_origin = flags.cors;
   options.max_batch = flags.batch;
   options.max_queue = flags.queue;
   options.workers = flags.workers;

@@ -57,6 +57,8 @@ Status ReadPrompts(RequestReader& in, std::string_view name, const ServerState& 
 void ReadGapMarks(PromptSpec& prompt, const FimTemplate* own = nullptr);
 // Whether the request asks for a grammar of any kind.
 bool HasConstraint(const RequestConstraints& asked);
+// Ollama's clients read {"error": "..."}.
+HttpReply OllamaError(const ApiError& error);
 
 // The text of a token, as far as it is UTF-8.
 std::string ShownBytes(std::string_view bytes);

@@ -132,6 +132,8 @@ Status StartExtract(const ApiRequest& request) {
   spec.asked.answer.text = schema_text;
   spec.asked.answer.pointer = "#/schema";
   spec.asked.choice = {};
+  LayoutSpec& layout = spec.asked.layout;
+  if (!layout.asked_additional_properties) layout.additional_properties = true;
   // As the command: greedy unless it says otherwise, seed 0, always complete.
   float ignored = 0;
   if (!in.Float("temperature", ignored, 0, 100)) spec.options.sampling.temperature = 0;

@@ -64,12 +64,7 @@ class OllamaFormatter : public Formatter {
     reply.body = json.End().Take();
     return reply;
   }
-  HttpReply Refuse(const ApiError& error) override {
-    HttpReply reply = error.ToReply();
-    const std::string place = error.param.empty() ? "" : "#" + error.param + ": ";
-    reply.body = "{\"error\":" + json::Quote(place + error.message) + "}";
-    return reply;
-  }
+  HttpReply Refuse(const ApiError& error) override { return OllamaError(error); }
 
  private:
   static void Head(const CallOut& out, JsonWriter& json) {
@@ -155,6 +150,13 @@ Status ReadGenerate(RequestReader& in, CallSpec& spec) {
 }
 
 }  // namespace
+
+HttpReply OllamaError(const ApiError& error) {
+  HttpReply reply = error.ToReply();
+  const std::string place = error.param.empty() ? "" : "#" + error.param + ": ";
+  reply.body = "{\"error\":" + json::Quote(place + error.message) + "}";
+  return reply;
+}
 
 Status StartOllama(const ApiRequest& request, bool chat) {
   RequestReader in(request.body, "#");

@@ -9,6 +9,7 @@
 #include "src/server/call.h"
 
 #include <algorithm>
+#include <map>
 #include <random>
 #include <utility>
 
@@ -197,6 +198,7 @@ bool Call::GiveUp(const std::optional<ApiError>& error) {
       if (choice->id != 0 && !choice->done) ids.push_back(choice->id);
     }
     wake = launched_;
+    if (stop_ != nullptr) stop_->Stop();
   }
   for (const Decoder::Id id : ids) server_->decoder->Cancel(id);
   if (!error) return true;
@@ -263,8 +265,9 @@ void Call::PrepareChoices() {
     }
     if (prompt.ok()) thinking = prompt->thinking;
   }
-  if (std::optional<ApiError> error = CompilePlan(thinking)) return Refuse(*error);
+  const std::optional<ApiError> error = CompilePlan(thinking);
   if (gone_) return;
+  if (error) return Refuse(*error);
   for (auto& choice : choices) choice->parser.emplace(plan_);
   out_.choices.resize(choices.size());
   for (size_t i = 0; i < choices.size(); ++i) out_.choices[i].index = static_cast<int>(i);
@@ -278,28 +281,30 @@ void Call::PrepareChoices() {
   Launch();
 }
 
-// What bounds strings when neither the schema nor the request does: as in `pawl extract`, where the
-// longest text of the prompts counts.
-static int MaxStringFor(const std::vector<PromptSpec>& prompts) {
+// What bounds strings when neither the schema nor the request does: as in `pawl extract`, the
+// length of the prompt's longest text.
+static int MaxStringFor(const PromptSpec& prompt) {
   constexpr int64_t kLeast = 256, kMost = 1 << 30;
   int64_t longest = kLeast;
   const auto count = [&longest](std::string_view text) {
     longest = std::max<int64_t>(
         longest, std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
   };
-  for (const PromptSpec& prompt : prompts) {
-    count(prompt.text);
-    for (const json::Value& message : prompt.messages.items) {
-      const json::Value* content = message.Find("content");
-      if (content != nullptr && content->type == json::Type::kString) count(content->text);
-    }
+  count(prompt.text);
+  for (const json::Value& message : prompt.messages.items) {
+    const json::Value* content = message.Find("content");
+    if (content != nullptr && content->type == json::Type::kString) count(content->text);
   }
   return static_cast<int>(std::min(longest, kMost));
 }
 
 std::optional<ApiError> Call::CompilePlan(ThinkingStart thinking) {
-  if (spec_.asked.layout.max_string < 0) {
-    spec_.asked.layout.max_string = MaxStringFor(spec_.prompts);
+  LayoutSpec& layout = spec_.asked.layout;
+  std::vector<int> longest;  // by prompt, where it is not the same for all
+  if (layout.max_string < 0) {
+    for (const PromptSpec& prompt : spec_.prompts) longest.push_back(MaxStringFor(prompt));
+    layout.max_string = *std::ranges::max_element(longest);
+    if (!spec_.one_by_one) longest.clear();
   }
   PlanOptions options;
   options.thinking_tokens = spec_.thinking_tokens;
@@ -310,21 +315,44 @@ std::optional<ApiError> Call::CompilePlan(ThinkingStart thinking) {
                     (!plan_.calls.empty() || plan_.thinking != ThinkingStart::kOff);
   if (plan_.grammar.kind == ConstraintSpec::Kind::kNone) return std::nullopt;
   out_.has_grammar = true;
+  out_.grammar_known = true;
+  if (longest.empty()) longest.assign(spec_.prompts.size(), layout.max_string);
+  std::map<int, Grammar> by_length;
   const double begin = seconds();
-  Result<Grammar> grammar =
-      server_->grammars->Get(plan_.grammar, spec_.asked.layout, out_.grammar_known);
+  for (const int length : longest) {
+    if (!by_length.contains(length)) {
+      layout.max_string = length;
+      Result<Grammar> grammar = CompileOne();
+      if (!grammar.ok()) return CompileError(grammar.error());
+      if (spec_.options.at_budget == AtBudget::kClose && grammar->Start().shortest_close() < 0) {
+        return FromError({ErrorCode::kLimit,
+                          "no value that fits was found within the limits (which does not prove "
+                          "that there is none)",
+                          "#"},
+                         plan_.grammar.pointer);
+      }
+      by_length.emplace(length, *std::move(grammar));
+    }
+    grammars_.push_back(by_length.at(length));
+  }
   out_.compile_seconds = seconds() - begin;
   server_->metrics.compile.Observe(out_.compile_seconds);
-  if (!grammar.ok()) return CompileError(grammar.error());
-  if (spec_.options.at_budget == AtBudget::kClose && grammar->Start().shortest_close() < 0) {
-    return FromError({ErrorCode::kLimit,
-                      "no value that fits was found within the limits (which does not prove that "
-                      "there is none)",
-                      "#"},
-                     plan_.grammar.pointer);
-  }
-  grammar_ = *std::move(grammar);
   return std::nullopt;
+}
+
+Result<Grammar> Call::CompileOne() {
+  bool known = false;
+  Result<Grammar> grammar =
+      server_->grammars->Get(plan_.grammar, spec_.asked.layout, known, NewStop());
+  out_.grammar_known = out_.grammar_known && known;
+  return grammar;
+}
+
+std::shared_ptr<StopFlag> Call::NewStop() {
+  const std::lock_guard lock(mutex_);
+  stop_ = std::make_shared<StopFlag>();
+  if (gone_ || failure_) stop_->Stop();
+  return stop_;
 }
 
 // In one grammar for everything places mean nothing to a client: the parts are tried one by one.
@@ -332,7 +360,8 @@ ApiError Call::CompileError(const Error& error) {
   const auto fails = [&](const ConstraintSpec& part) -> std::optional<ApiError> {
     if (part.kind == ConstraintSpec::Kind::kNone) return std::nullopt;
     bool known = false;
-    const Result<Grammar> alone = server_->grammars->Get(part, spec_.asked.layout, known);
+    const Result<Grammar> alone =
+        server_->grammars->Get(part, spec_.asked.layout, known, NewStop());
     if (alone.ok()) return std::nullopt;
     return FromError(alone.error(), part.pointer);
   };
@@ -404,7 +433,7 @@ void Call::AddToDecoder(Choice& choice) {
   if (choice.refused) return Done(choice, *choice.refused);
   BatchRequest request;
   request.prompt = choice.prompt_tokens;
-  if (grammar_) request.constraint = MakeConstraint(*grammar_);
+  if (!grammars_.empty()) request.constraint = MakeConstraint(grammars_[choice.prompt]);
   request.options = spec_.options;
   if (choice.code != nullptr) {
     request.constraint = choice.code->ConstraintWith(std::move(request.constraint));

@@ -20,6 +20,7 @@
 
 #include "pawl/generation.h"
 #include "pawl/grammar.h"
+#include "pawl/stop_flag.h"
 #include "src/server/api_error.h"
 #include "src/server/code_completion.h"
 #include "src/server/constraint_spec.h"
@@ -136,7 +137,10 @@ class Call : public std::enable_shared_from_this<Call> {
   void Prepare();
   void PrepareChoices();
   std::optional<ApiError> CompilePlan(ThinkingStart thinking);
+  Result<Grammar> CompileOne();
   ApiError CompileError(const Error& error);
+  // Of a compilation that begins now: GiveUp stops it.
+  std::shared_ptr<StopFlag> NewStop();
   void ScorePrompts();
   void Launch();
   void AddToDecoder(Choice& choice);
@@ -163,9 +167,9 @@ class Call : public std::enable_shared_from_this<Call> {
   const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 
   OutputPlan plan_;
-  std::optional<Grammar> grammar_;
-  bool names_specials_ = false;  // special tokens are part of the text that is parsed
-  CallOut out_;                  // of the connection's thread once it runs
+  std::vector<Grammar> grammars_;  // by prompt; none: no constraint
+  bool names_specials_ = false;    // special tokens are part of the text that is parsed
+  CallOut out_;                    // of the connection's thread once it runs
   std::vector<ScoredTokens> scores_;
 
   std::mutex mutex_;
@@ -173,6 +177,7 @@ class Call : public std::enable_shared_from_this<Call> {
   size_t added_ = 0;                 // of choices_, to the decoder
   size_t left_ = 0;                  // choices that have not ended; under mutex_
   bool launched_ = false;            // under mutex_
+  std::shared_ptr<StopFlag> stop_;   // under mutex_
   std::optional<ApiError> failure_;  // under mutex_
   std::atomic<bool> gone_{false}, answered_{false};
   std::atomic<double> first_token_{0};

@@ -176,6 +176,9 @@ class Reader {
       }
     }
     in_.Int("max_string", out_.layout.max_string, 0, 1 << 30);
+    if (in_.Bool("additional_properties", out_.layout.additional_properties)) {
+      out_.layout.asked_additional_properties = true;
+    }
     in_.Bool("parallel_tool_calls", out_.parallel);
   }
 
@@ -274,7 +277,10 @@ class Reader {
         in.Bool(key, ignored);
       } else if (key == "disable_additional_properties") {
         bool closed = false;
-        if (in.Bool(key, closed)) out_.layout.additional_properties = !closed;
+        if (in.Bool(key, closed)) {
+          out_.layout.additional_properties = !closed;
+          out_.layout.asked_additional_properties = true;
+        }
       } else if (key == "whitespace_pattern") {
         in.Fail(key, "is not supported; \"whitespace\" may be \"compact\" or \"bounded\"",
                 ErrorCode::kUnsupported);

@@ -33,7 +33,10 @@ namespace pawl::server {
 // How JSON is laid out, and the like: what is the same for all schemas of a request.
 struct LayoutSpec {
   JsonSchemaOptions::Whitespace whitespace = JsonSchemaOptions::Whitespace::kCompact;
-  bool additional_properties = true;
+  // Whether an object may have keys that the schema does not speak of, where it does not say. Not
+  // asked for by the request: where nothing fits without such keys they are allowed.
+  bool additional_properties = false;
+  bool asked_additional_properties = false;
   // Most characters of strings without a bound of their own; -1: as the server has it.
   int max_string = -1;
 

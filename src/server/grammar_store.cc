@@ -1,6 +1,6 @@
-// What a grammar takes is counted as its key, twice, and a share for its automaton and masks that
-// grows with its text: 300 KiB for a schema of a kilobyte, which is what 1,500 of the examples with
-// the model that ships took on the average.
+// Two things grow with use. What is found of a grammar's states and masks is bounded by the
+// compiler's memory budget, over all grammars together. The keys, and what little a grammar keeps
+// whatever is given back, are counted here, and may take an eighth of the bytes.
 #include "src/server/grammar_store.h"
 
 #include <chrono>
@@ -9,8 +9,7 @@
 namespace pawl::server {
 namespace {
 
-constexpr size_t kGrammarBytes = 256 << 10;
-constexpr size_t kBytesPerTextByte = 40;
+constexpr size_t kKeptBytes = 4 << 10;  // of a grammar that has given all back, without its text
 
 std::string KeyOf(const ConstraintSpec& spec, const LayoutSpec& layout) {
   std::string key;
@@ -18,7 +17,7 @@ std::string KeyOf(const ConstraintSpec& spec, const LayoutSpec& layout) {
   number(static_cast<int>(spec.kind));
   number(static_cast<int>(spec.language));
   number(static_cast<int>(layout.whitespace));
-  number(layout.additional_properties ? 1 : 0);
+  number(layout.additional_properties ? 1 : layout.asked_additional_properties ? 2 : 0);
   number(layout.max_string);
   number(static_cast<int64_t>(spec.choices.size()));
   for (const std::string& choice : spec.choices) {
@@ -42,10 +41,13 @@ void Warm(const Grammar& grammar) {
 }  // namespace
 
 GrammarStore::GrammarStore(std::shared_ptr<const Vocabulary> vocabulary, const Options& options)
-    : vocabulary_(vocabulary), compiler_(std::move(vocabulary)), options_(options) {}
+    : vocabulary_(vocabulary),
+      compiler_(std::move(vocabulary),
+                {.memory_budget = options.max_bytes - options.max_bytes / kKeyShare}),
+      most_key_bytes_(options.max_bytes / kKeyShare) {}
 
-Result<Grammar> GrammarStore::Get(const ConstraintSpec& spec, const LayoutSpec& layout,
-                                  bool& known) {
+Result<Grammar> GrammarStore::Get(const ConstraintSpec& spec, const LayoutSpec& layout, bool& known,
+                                  const std::shared_ptr<StopFlag>& stop) {
   const std::string key = KeyOf(spec, layout);
   {
     std::unique_lock lock(mutex_);
@@ -56,6 +58,7 @@ Result<Grammar> GrammarStore::Get(const ConstraintSpec& spec, const LayoutSpec& 
         known = true;
         return found->second->grammar;
       }
+      if (stop->stopped()) return Error{ErrorCode::kLimit, "nobody wants it any more", ""};
       if (compiling_.insert(key).second) break;
       compiled_.wait(lock);
     }
@@ -63,45 +66,57 @@ Result<Grammar> GrammarStore::Get(const ConstraintSpec& spec, const LayoutSpec& 
   }
   known = false;
   const auto begin = std::chrono::steady_clock::now();
-  Result<Grammar> grammar = Compile(spec, layout);
+  Result<Grammar> grammar = Compile(spec, layout, stop);
   if (grammar.ok()) Warm(*grammar);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   const std::lock_guard lock(mutex_);
   stats_.compile_seconds += seconds.count();
+  if (!grammar.ok() && stop->stopped()) ++stats_.stopped;
   compiling_.erase(key);
   compiled_.notify_all();
-  if (grammar.ok()) Keep(key, *grammar, key.size());
+  if (grammar.ok()) Keep(key, *grammar);
   return grammar;
 }
 
-Result<Grammar> GrammarStore::Compile(const ConstraintSpec& spec, const LayoutSpec& layout) const {
+Result<Grammar> GrammarStore::Compile(const ConstraintSpec& spec, const LayoutSpec& layout,
+                                      const std::shared_ptr<StopFlag>& stop) const {
+  Result<Grammar> grammar = CompileAs(spec, layout, stop);
+  const bool closed = !layout.additional_properties && !layout.asked_additional_properties;
+  if (grammar.ok() || !closed || grammar.error().code != ErrorCode::kUnsatisfiable) return grammar;
+  LayoutSpec open = layout;
+  open.additional_properties = true;
+  return CompileAs(spec, open, stop);
+}
+
+Result<Grammar> GrammarStore::CompileAs(const ConstraintSpec& spec, const LayoutSpec& layout,
+                                        const std::shared_ptr<StopFlag>& stop) const {
   GrammarOptions options;
   options.json_schema = layout.ToOptions();
   switch (spec.kind) {
     case ConstraintSpec::Kind::kJsonSchema:
-      return compiler_.CompileJsonSchema(spec.text, options.json_schema);
+      return compiler_.CompileJsonSchema(spec.text, options.json_schema, stop);
     case ConstraintSpec::Kind::kRegex:
       return compiler_.CompileRegex(spec.text);
     case ConstraintSpec::Kind::kChoice:
       return compiler_.CompileChoice(spec.choices);
     case ConstraintSpec::Kind::kGrammar:
-      return compiler_.CompileGrammar(spec.text, spec.language, options);
+      return compiler_.CompileGrammar(spec.text, spec.language, options, stop);
     case ConstraintSpec::Kind::kStructuralTag:
-      return compiler_.CompileStructuralTag(spec.text, options);
+      return compiler_.CompileStructuralTag(spec.text, options, stop);
     case ConstraintSpec::Kind::kNone:
       break;
   }
   return Error{ErrorCode::kInternal, "there is no constraint", ""};
 }
 
-void GrammarStore::Keep(const std::string& key, const Grammar& grammar, size_t text_bytes) {
-  const size_t bytes = 2 * key.size() + kGrammarBytes + kBytesPerTextByte * text_bytes;
-  if (bytes > options_.max_bytes) return;
+void GrammarStore::Keep(const std::string& key, const Grammar& grammar) {
+  const size_t bytes = 2 * key.size() + kKeptBytes;  // the key, and the text in the grammar
+  if (bytes > most_key_bytes_) return;
   entries_.push_front({key, grammar, bytes});
   index_.emplace(entries_.front().key, entries_.begin());
-  stats_.bytes += bytes;
-  while (stats_.bytes > options_.max_bytes) {
-    stats_.bytes -= entries_.back().bytes;
+  stats_.key_bytes += bytes;
+  while (stats_.key_bytes > most_key_bytes_) {
+    stats_.key_bytes -= entries_.back().bytes;
     index_.erase(entries_.back().key);
     entries_.pop_back();
     ++stats_.evicted;
@@ -110,8 +125,13 @@ void GrammarStore::Keep(const std::string& key, const Grammar& grammar, size_t t
 }
 
 GrammarStore::Stats GrammarStore::stats() const {
-  const std::lock_guard lock(mutex_);
-  return stats_;
+  Stats out;
+  {
+    const std::lock_guard lock(mutex_);
+    out = stats_;
+  }
+  out.bytes = compiler_.memory_bytes() + out.key_bytes;
+  return out;
 }
 
 }  // namespace pawl::server

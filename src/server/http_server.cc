@@ -273,6 +273,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
     for (const auto& [name, value] : reply.headers) {
       if (name != "connection") out_ += name + ": " + value + "\r\n";
     }
+    if (const std::string& origin = shared_->options.cors_origin; !origin.empty()) {
+      out_ += "access-control-allow-origin: " + origin + "\r\n";
+      out_ += "access-control-expose-headers: x-request-id, retry-after\r\n";
+      if (reply.status == 204) {  // what an OPTIONS asks
+        out_ += "access-control-allow-methods: GET, POST, OPTIONS\r\n";
+        out_ += "access-control-allow-headers: *, authorization\r\naccess-control-max-age: 600\r\n";
+      }
+    }
     if (!keep_alive_) out_ += "connection: close\r\n";
     if (stream) {
       out_ += "cache-control: no-cache\r\nx-accel-buffering: no\r\n";

@@ -33,6 +33,9 @@ struct HttpOptions {
   double idle_seconds = 75;   // a connection without a request
   double read_seconds = 30;   // from the first byte of a request to its last: status 408
   double write_seconds = 30;  // in which a client takes nothing of what it is sent
+  // Pages of this origin may use the server (Access-Control-Allow-Origin of every reply); empty: no
+  // CORS.
+  std::string cors_origin;
 };
 
 class HttpServer {

@@ -33,7 +33,6 @@ struct ServerOptions {
   std::string model_path;
   ServedModelOptions model;
   std::vector<std::string> api_keys;  // none: keys are not looked at
-  std::string cors_origin;            // of Access-Control-Allow-Origin; empty: no CORS
   int max_batch = 8;
   int threads = 0;
   int workers = 2;        // threads for prompts and compiling
@@ -48,6 +47,8 @@ struct ServerOptions {
   std::string version = "0";
   // Makes what drafts for the model, once it is loaded; nullptr, or a nullptr from it: no drafts.
   std::function<Result<std::shared_ptr<Drafter>>(const ServedModel& model)> make_drafter;
+  // What is to run in place of the model that was loaded: for tests of what goes wrong in one.
+  std::function<std::unique_ptr<Model>(std::unique_ptr<Model> model)> wrap_model;
   // Gets a line of JSON for each request and what else is worth knowing.
   std::function<void(const std::string& line)> log;
 };

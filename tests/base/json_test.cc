@@ -2,6 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+#include <string>
+#include <vector>
+
+#include "src/base/json_valid.h"
+
 namespace pawl::json {
 namespace {
 
@@ -58,6 +64,98 @@ TEST(JsonTest, HugeNumbersAreKept) {
   auto value = Parse("[1e400]");
   ASSERT_TRUE(value.ok()) << value.error().ToString();
   EXPECT_EQ(value->items[0].text, "1e400");
+}
+
+// What the fast parser takes and what it makes of it must be what the other one says.
+void ExpectTheSame(const std::string& text, const ParseLimits& limits = {}) {
+  Value tree;
+  const bool valid = ParseValid(text, limits, tree);
+  const auto expected = ParseWithReasons(text, limits);
+  ASSERT_EQ(valid, expected.ok()) << text;
+  if (valid) {
+    ASSERT_EQ(Dump(tree), Dump(*expected)) << text;
+  }
+}
+
+TEST(JsonTest, BothParsersAgree) {
+  const char* const kTexts[] = {
+      "{}",
+      "[]",
+      " [ ] ",
+      "{\"a\":1,\"a\":2}",
+      "[1,]",
+      "[,1]",
+      "{\"a\"}",
+      "{\"a\":}",
+      "{,}",
+      "01",
+      "-",
+      "-0",
+      "-0.0e-0",
+      "1.",
+      ".5",
+      "1e",
+      "1e+",
+      "1E+5",
+      "+1",
+      "nul",
+      "nulll",
+      "true false",
+      "\"\\u0000\"",
+      "\"\\ud83d\\ude00\"",
+      "\"\\ud83d\"",
+      "\"\\ude00\"",
+      "\"\\ud83d\\u0041\"",
+      "\"\\x\"",
+      "\"\\u12g4\"",
+      "\"\t\"",
+      "\"a",
+      "\"\xC0\x80\"",
+      "\"\xED\xA0\x80\"",
+      "\"\xF4\x90\x80\x80\"",
+      "\"\xC3\xA9 \xF0\x9F\x98\x80 plain text behind it\"",
+      "",
+      " ",
+      "[[[[1]]]]",
+      "{\"a\":{\"b\":[{\"c\":null},[]]},\"d\":\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"}",
+      "[1 2]",
+      "{\"a\":1 \"b\":2}",
+      "]",
+      "18446744073709551616",
+      "-9223372036854775809",
+      "[1]]"};
+  for (const char* text : kTexts) ExpectTheSame(text);
+  ExpectTheSame("[[[[1]]]]", {.max_depth = 3});
+  ExpectTheSame("[[[[]]]]", {.max_depth = 3});
+  ExpectTheSame("[[[{}]]]", {.max_depth = 4});
+  ExpectTheSame(R"({"a":1,"b":{"a":1},"a":2})", {.allow_duplicate_keys = true});
+}
+
+TEST(JsonTest, BothParsersAgreeOnBrokenTexts) {
+  const std::string good =
+      R"({"name":"Ann \u00e9\n \"x\"","list":[1,-2.5e3,true,null,{"":[]}],"many":{"a":0,"b":0,)"
+      R"("c":0,"d":0,"e":0,"f":0,"g":0,"h":0,"i":0,"j":0,"k":0,"l":0,"m":0,"n":0}})";
+  ExpectTheSame(good);
+  std::mt19937 random(7);
+  constexpr std::string_view kBytes = "{}[]\",:\\ue0-.19tn \xC3\xA9\x01";
+  for (int round = 0; round < 20'000; ++round) {
+    std::string text = good;
+    for (unsigned edits = 1 + random() % 3; edits > 0; --edits) {
+      const size_t at = random() % text.size();
+      const char byte = kBytes[random() % kBytes.size()];
+      switch (random() % 3) {
+        case 0:
+          text[at] = byte;
+          break;
+        case 1:
+          text.insert(at, 1, byte);
+          break;
+        default:
+          text.erase(at, 1 + random() % 3);
+      }
+    }
+    ExpectTheSame(text);
+  }
 }
 
 }  // namespace

@@ -1,0 +1,174 @@
+// One table has all routes. A request goes through the same steps whatever it asks: the route, the
+// key, whether the model is there, the body, the answer. The handler's thread is one of the
+// connections': what may take long goes to a worker.
+#include "src/server/router.h"
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "src/server/api.h"
+#include "src/server/api_plain.h"
+
+namespace pawl::server {
+namespace {
+
+// Equal in a time that does not depend on where they differ.
+bool SameKey(std::string_view a, std::string_view b) {
+  unsigned difference = a.size() == b.size() ? 0 : 1;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const char other = b.empty() ? '\0' : b[i % b.size()];
+    difference |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(other);
+  }
+  return difference == 0;
+}
+
+bool KeyIsGood(const ServerState& server, const HttpRequest& request) {
+  if (server.options.api_keys.empty()) return true;
+  std::string_view given = request.Header("authorization");
+  constexpr std::string_view kBearer = "bearer ";
+  const bool bearer = given.size() > kBearer.size() &&
+                      std::equal(kBearer.begin(), kBearer.end(), given.begin(), [](char a, char b) {
+                        return a == (b >= 'A' && b <= 'Z' ? static_cast<char>(b - 'A' + 'a') : b);
+                      });
+  given = bearer ? given.substr(kBearer.size()) : request.Header("x-api-key");
+  bool good = false;
+  for (const std::string& key : server.options.api_keys) good |= SameKey(given, key);
+  return good;
+}
+
+using Start = Status (*)(const ApiRequest& request);
+
+struct Route {
+  enum class Access { kKey, kOpen };  // kOpen: for everybody, also before the model is there
+  std::string_view method, path;
+  PlainAnswer answer = nullptr;  // either this
+  Start start = nullptr;         // or this
+  Access access = Access::kKey;
+  bool slow = false;  // an answer for which a worker is wanted
+};
+
+constexpr Route Get(std::string_view path, PlainAnswer answer,
+                    Route::Access access = Route::Access::kKey) {
+  return {.method = "GET", .path = path, .answer = answer, .access = access};
+}
+constexpr Route Post(std::string_view path, PlainAnswer answer, bool slow = false) {
+  return {.method = "POST", .path = path, .answer = answer, .slow = slow};
+}
+constexpr Route Outputs(std::string_view path, Start start) {
+  return {.method = "POST", .path = path, .start = start};
+}
+
+constexpr Route kRoutes[] = {
+    Get("/health", Health, Route::Access::kOpen),
+    Get("/v1/health", Health, Route::Access::kOpen),
+    Get("/metrics", MetricsPage, Route::Access::kOpen),
+    Get("/", Playground, Route::Access::kOpen),
+    Get("/v1/models", Models),
+    Get("/models", Models),
+    Get("/tokenizer_info", TokenizerInfo),
+    Get("/version", Version),
+    Get("/api/version", Version),
+    Get("/api/tags", OllamaTags),
+    Get("/api/ps", OllamaTags),
+    Get("/props", Props),
+    Post("/tokenize", Tokenize),
+    Post("/detokenize", Detokenize),
+    Post("/api/show", OllamaShow),
+    Post("/v1/constraints/compile", CompileOnly, true),
+    Outputs("/v1/chat/completions", [](const ApiRequest& r) { return StartChat(r, false); }),
+    Outputs("/chat/completions", [](const ApiRequest& r) { return StartChat(r, false); }),
+    Outputs("/v1/completions", StartCompletion),
+    Outputs("/v1/responses", StartResponse),
+    Outputs("/v1/extract", StartExtract),
+    Outputs("/v1/fim/completions", [](const ApiRequest& r) { return StartChat(r, true); }),
+    Outputs("/infill", [](const ApiRequest& r) { return StartInfill(r, true); }),
+    Outputs("/completion", [](const ApiRequest& r) { return StartInfill(r, false); }),
+    Outputs("/api/chat", [](const ApiRequest& r) { return StartOllama(r, true); }),
+    Outputs("/api/generate", [](const ApiRequest& r) { return StartOllama(r, false); }),
+};
+
+std::string Shown(std::string_view text) { return ShownBytes(text.substr(0, 100)); }
+
+bool IsOllama(const HttpRequest& request) { return request.path.starts_with("/api/"); }
+
+// nullptr, with the error that says so.
+const Route* FindRoute(const ServerState& server, const HttpRequest& request, ApiError& error) {
+  std::string_view path = request.path;
+  if (server.ready && path == "/v1/models/" + server.model->name()) {
+    static constexpr Route kModel = Get("/v1/models/", OneModel);
+    if (request.method == "GET" || request.method == "HEAD") return &kModel;
+  }
+  const std::string_view method = request.method == "HEAD" ? "GET" : request.method;
+  std::string_view other;
+  for (const Route& route : kRoutes) {
+    if (route.path != path || (path == "/" && !server.options.playground)) continue;
+    if (route.method == method) return &route;
+    other = route.method;
+  }
+  if (other.empty()) {
+    error = {.status = 404, .message = "there is no " + Shown(path) + " here"};
+  } else {
+    error = {.status = 405,
+             .message =
+                 Shown(path) + " is for " + std::string(other) + ", not " + Shown(request.method)};
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void Router::Refuse(Exchange& exchange, const ApiError& error) const {
+  const HttpRequest& request = exchange.request();
+  server_->metrics.CountRequest("refused", error.status);
+  JsonWriter json;
+  json.Object().Key("event").String("refused").Key("id").String(request.id);
+  json.Key("status").Int(error.status).Key("message").String(ShownBytes(error.message));
+  server_->Log(json.End().Take());
+  exchange.Reply(IsOllama(request) ? OllamaError(error) : error.ToReply());
+}
+
+void Router::Handle(std::shared_ptr<Exchange> exchange) const {
+  const HttpRequest& request = exchange->request();
+  if (!server_->options.http.cors_origin.empty() && request.method == "OPTIONS") {
+    return exchange->Reply({.status = 204});
+  }
+  ApiError error;
+  const Route* const route = FindRoute(*server_, request, error);
+  const bool open = route != nullptr && route->access == Route::Access::kOpen;
+  if (!open && !KeyIsGood(*server_, request)) {
+    return Refuse(*exchange, {.status = 401, .message = "the API key is missing or not known"});
+  }
+  if (route == nullptr) return Refuse(*exchange, error);
+  if (!open && !server_->ready) {
+    return exchange->Reply(*Health(*server_, {.http = request, .stop = nullptr}));
+  }
+  json::Value body;
+  if (route->method == "POST") {
+    Result<json::Value> parsed = json::Parse(request.body);
+    if (!parsed.ok()) {
+      return Refuse(*exchange, {.message = "the body is not JSON: " + parsed.error().ToString(),
+                                .code = ErrorCodeName(parsed.error().code)});
+    }
+    body = *std::move(parsed);
+  }
+  if (route->start != nullptr) {
+    const Status status = route->start({server_, exchange, body});
+    if (!status.ok()) Refuse(*exchange, FromError(status.error(), ""));
+    return;
+  }
+  const auto stop = std::make_shared<StopFlag>();
+  const auto answer = [self = *this, route, exchange, stop](const json::Value& tree) {
+    Result<HttpReply> reply =
+        route->answer(*self.server_, {.http = exchange->request(), .body = &tree, .stop = stop});
+    if (!reply.ok()) return self.Refuse(*exchange, FromError(reply.error(), ""));
+    exchange->Reply(*std::move(reply));
+  };
+  if (!route->slow) return answer(body);
+  exchange->OnGone([stop] { stop->Stop(); });
+  server_->workers->Submit([answer, tree = std::move(body)] { answer(tree); });
+}
+
+}  // namespace pawl::server

@@ -438,7 +438,7 @@ void Call::AddToDecoder(Choice& choice) {
   if (choice.code != nullptr) {
     request.constraint = choice.code->ConstraintWith(std::move(request.constraint));
     // Under a grammar it is closed, which also finds ways out where the two leave no token.
-    if (!grammar_) request.options.at_budget = AtBudget::kCut;
+    if (grammars_.empty()) request.options.at_budget = AtBudget::kCut;
     request.options.max_tokens += choice.code->more_tokens();
   }
   request.options.sampling.seed += static_cast<uint64_t>(choice.index % std::max(1, spec_.n));

@@ -204,14 +204,16 @@ TEST(SamplerCommandTest, ExamplesOfChecks) {
   }
   const std::string folder = SourceDir() + "/examples/checks/";
   const auto outputs = [&](const std::string& check, const std::vector<std::string>& choices) {
-    std::vector<std::string> arguments = {"--sampler", "smc", "--particles", "12",
-                                          "--n",       "12",  "--check",     check};
+    std::vector<std::string> arguments = {"generate", "--model",     RandomModelFolder(),
+                                          "--prompt", "Once ",       "--max-tokens",
+                                          "60",       "--sampler",   "cars",
+                                          "--n",      "4",           "--check",
+                                          check,      "--json-lines"};
     for (const std::string& choice : choices) {
       arguments.push_back("--choice");
       arguments.push_back(choice);
     }
-    arguments.insert(arguments.end(), {"--max-tokens", "60"});
-    const CommandResult result = RunPawl(Generate(arguments));
+    const CommandResult result = RunPawl(arguments);
     std::map<std::string, int> valid;
     for (const Json& line : Lines(result)) {
       if (line.at("report").at("valid")) ++valid[line.at("text")];

@@ -77,7 +77,6 @@ const Case kCases[] = {
     {"s = Stack([])\n", "s = Stack()\n", "Stack"},
     {"total = 1\nprint(total)\n", "total = 1\nprint(totl)\n", "totl"},
     {"def f(a, b):\n    return a + b\n", "def f(a, b):\n    return a + c\n", "c"},
-    {"with open(\"x\") as file:\n    t = file.read()\n", "with open(\"x\") as file:\n    t = file.readtext()\n", "readtext"},
 };
 // clang-format on
 

@@ -89,6 +89,10 @@ class Engine:
     ) -> None:
         if model is not None and not isinstance(model, (str, os.PathLike)):
             raise TypeError(f"model must be a path, not {type(model).__name__}")
+        if model is not None and not os.fspath(model):
+            raise PawlError("invalid", "is empty", "model")
+        _check_drafts(draft, draft_text=draft_text, draft_model=draft_model,
+                      draft_history=draft_history)
         self.path: str = shipped_model() if model is None else os.path.expanduser(os.fspath(model))
         files = {"draft_text": draft_text, "draft_model": draft_model,
                  "draft_history": draft_history}
@@ -99,7 +103,7 @@ class Engine:
             draft=draft if isinstance(draft, str) else ",".join(draft),
             draft_nodes=draft_nodes, draft_history_bytes=draft_history_bytes,
             **{name: None if path is None else os.fspath(path) for name, path in files.items()})
-        self._native: Optional[_pawl.Engine] = _pawl.Engine(self.path, self._options)
+        self._native: Optional[_pawl.Engine] = _native(self.path, self._options)
         self._process = os.getpid()
         self._ahead = 8 * batch
         self.vocabulary: _pawl.Vocabulary = self._native.vocabulary
@@ -172,7 +176,7 @@ class Engine:
         call = _Call(self, options)
         if _is_one(prompt):
             return call.output(self._running.one(call.request(_prompt(prompt, call.special))))
-        prompts = list(prompt)
+        prompts = _several(prompt, "prompt")
         jobs = self._running.run((call.request(_prompt(p, call.special)) for p in prompts), self._ahead)
         return gather(jobs, call.output, errors, "prompt", bar(progress, len(prompts), "generate"))
 
@@ -182,7 +186,7 @@ class Engine:
         call = _Call(self, dict(options))
         if _is_one(prompt):
             return call.output(await self._running.aone(call.request(_prompt(prompt, call.special))))
-        requests = (call.request(_prompt(p, call.special)) for p in list(prompt))
+        requests = (call.request(_prompt(p, call.special)) for p in _several(prompt, "prompt"))
         return await agather(self._running.arun(asynchronous(requests), self._ahead), call.output, errors,
                               "prompt")
 
@@ -397,6 +401,8 @@ class Engine:
 
     def _text_of_schema(self, schema: Any) -> str:
         """As compact JSON. Those of types are kept, since making them takes milliseconds."""
+        if schema is None:
+            raise TypeError("schema must be a type or a JSON Schema, not None")
         if isinstance(schema, os.PathLike):
             return _pawl.compact_json(read_text(schema))
         if isinstance(schema, str):
@@ -416,6 +422,23 @@ class Engine:
 
 def _load(path: str, options: Dict[str, Any]) -> Engine:
     return Engine(path, **options)
+
+
+def _native(path: str, options: Dict[str, Any]) -> _pawl.Engine:
+    try:
+        return _pawl.Engine(path, options)
+    except PawlError as error:
+        if error.place != "max_batch":
+            raise
+        raise PawlError(error.code, error.message, "batch") from None
+
+
+def _check_drafts(draft: Union[str, Sequence[str]], **files: Any) -> None:
+    names = draft.split(",") if isinstance(draft, str) else draft
+    for option, value in files.items():
+        source = option[len("draft_"):]
+        if value is not None and "auto" not in names and source not in names:
+            raise PawlError("invalid", f'needs draft="auto", or {source} among its sources', option)
 
 
 class _Call:
@@ -445,7 +468,7 @@ class _Call:
         if options.kind == "regex":
             return compiler.regex(given)
         if options.kind == "choice":
-            return compiler.choice([given] if isinstance(given, str) else given)
+            return compiler.choice([given] if isinstance(given, str) else _several(given, "choice"))
         if options.kind == "substring":
             return compiler.substring(given)
         if options.kind == "structural_tag":
@@ -480,7 +503,12 @@ class _Extract:
         return submit
 
     def output(self, job: _pawl.Job) -> Output[Any]:
-        return Output(job, self._make_value)
+        try:
+            return Output(job, self._make_value)
+        except PawlError as error:
+            if error.place != "prompt":
+                raise
+            raise PawlError(error.code, error.message, "text") from None
 
     def _grammar_for(self, text: str) -> _pawl.Grammar:
         options = {"whitespace": "compact", **self._options.schema}
@@ -566,9 +594,9 @@ def _any_prompt(prompt: Any, special: bool, chat: _Chat) -> Tuple[Any, ...]:
     return chat(prompt) if _is_conversation(prompt) else _prompt(prompt, special)
 
 
-def _several(texts: Any) -> List[Any]:
-    if isinstance(texts, Mapping):
-        raise TypeError("texts must be a str or several, not a mapping")
+def _several(texts: Any, what: str = "texts") -> List[Any]:
+    if isinstance(texts, Mapping) or not isinstance(texts, Iterable):
+        raise TypeError(f"{what} must be a str or several, not {type(texts).__name__}")
     return list(texts)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import json
 import os
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Sequence, Tuple, TypedDict, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Mapping, Sequence, Tuple, TypedDict, Union
 
 from . import _pawl
 from ._errors import PawlError
@@ -139,6 +139,8 @@ def _unknown(name: str, with_constraint: bool) -> str:
 def _stops(stop: Any) -> List[str]:
     if stop is None:
         return []
+    if not isinstance(stop, Iterable):
+        raise TypeError(f"stop must be a str, or several, not {type(stop).__name__}")
     texts = [stop] if isinstance(stop, str) else list(stop)
     for text in texts:
         if not isinstance(text, str):

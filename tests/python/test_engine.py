@@ -178,6 +178,13 @@ def test_rows_that_fail(engine):
     with pytest.raises(pawl.PawlError, match=r"texts\[1\]: holds only white space"):
         engine.extract([TEXTS[0], "  \n"], CONTACT)
     assert engine.extract([], CONTACT) == [] and engine.generate([]) == []
+    for texts in (None, 5, {"text": "a"}):
+        with pytest.raises(TypeError, match="texts must be a str or several, not "):
+            engine.extract(texts, CONTACT)
+    with pytest.raises(TypeError, match="schema must be a type or a JSON Schema, not None"):
+        engine.extract(TEXTS[0], None)
+    with pytest.raises(pawl.PawlError, match="text: has [0-9]+ tokens, but the model's context"):
+        engine.extract("word " * 5_000, CONTACT)
     with pytest.raises(pawl.PawlError, match="not UTF-8 at byte 3"):
         engine.extract(b"abc\xff", CONTACT)
     with pytest.raises(TypeError, match=r"texts\[0\]: a text must be a str, not int"):
@@ -211,6 +218,12 @@ def test_bad_models(tmp_path):
         pawl.Engine("no/such")
     with pytest.raises(pawl.PawlError, match=str(tmp_path)):
         pawl.Engine(tmp_path)
+    with pytest.raises(pawl.PawlError, match="batch: must be from 1"):
+        pawl.Engine(batch=0)
+    with pytest.raises(pawl.PawlError, match="model: is empty"):
+        pawl.Engine("")
+    with pytest.raises(pawl.PawlError, match='draft_text: needs draft="auto", or text among'):
+        pawl.Engine(draft="suffix", draft_text="a.txt")
     with pytest.raises(TypeError, match="model must be a path, not int"):
         pawl.Engine(7)
     with pytest.raises(pawl.PawlError, match="dtype: must be one of .*not \"int3\""):

@@ -275,7 +275,10 @@ std::vector<std::string> Solver::ObjectPlan::Candidates() {
   }
   for (char c = 'a'; c <= 'z'; ++c) candidates.emplace_back(1, c);
   const uint64_t missing = std::min(min_count_ - std::min(min_count_, Planned()), kMaxPlanned);
-  if (layout_.has_key_conditions && missing > 0 && OtherKeys().Live(program_.start())) {
+  if (layout_.has_key_conditions && missing > 0 && !OtherKeys().Live(program_.start())) {
+    all_spare_ = !unsure_of_keys_;  // there is none
+    if (all_spare_) return {};
+  } else if (layout_.has_key_conditions && missing > 0) {
     if (!Endless(OtherKeys(), program_.start())) {
       if (const auto keys = solver_.AllStrings(OtherKeys()); keys && !unsure_of_keys_) {
         all_spare_ = true;

@@ -45,5 +45,23 @@ TEST(DeadEndTest, MatchesAreLeftToPlacesThatHaveNoChoice) {
   for (const std::string& failure : report.failures) ADD_FAILURE() << failure;
 }
 
+// Bug: where every key that the patterns allow has a name, other keys counted as possible.
+TEST(DeadEndTest, PatternsThatAllowNamedKeysOnlyGiveNoOthers) {
+  for (const char* schema :
+       {R"({"type":"object","patternProperties":{"^[a-d]$":true},"additionalProperties":false,
+            "properties":{"a":true,"b":true,"c":true,"d":true},"required":["d"],
+            "minProperties":3})",
+        R"({"type":"object","patternProperties":{"^[a-d]$":true},"additionalProperties":false,
+            "allOf":[{"dependencies":{"a":{"anyOf":[{"required":["b"]},{"required":["c"]}]},
+            "b":{"not":{"required":["a"]}},"c":{"not":{"required":["a"]}}}},{"required":["d"]}],
+            "minProperties":3})"}) {
+    WalkReport report;
+    WalkSchema(*json::Parse(schema), kSeed, 40, true, report);
+    for (const std::string& failure : report.failures) ADD_FAILURE() << failure;
+    EXPECT_EQ(report.undecided_dead, 0u) << schema;
+    EXPECT_GE(report.finished, 30u) << schema;
+  }
+}
+
 }  // namespace
 }  // namespace pawl::property

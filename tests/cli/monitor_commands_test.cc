@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -58,7 +59,8 @@ TEST_F(MonitorCommands, CompleteNamesWhatExists) {
   const Json report = Json::parse(result.out);
   EXPECT_GE(report["constrained"].get<int>(), 1);
   const std::string text = report["text"];
-  const std::string name = text.substr(0, text.find_first_of("([.;, =+-*/\n"));
+  const auto in_name = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == '$'; };
+  const std::string name(text.begin(), std::find_if_not(text.begin(), text.end(), in_name));
   bool known = false;
   for (const char* member : {"items", "push", "constructor", "hasOwnProperty", "isPrototypeOf",
                              "propertyIsEnumerable", "toLocaleString", "toString", "valueOf"}) {
@@ -157,7 +159,7 @@ TEST_F(MonitorCommands, IndexSaysWhatIsWrong) {
   Refuses({"index", file_}, "is no folder");
   Refuses({"index", ""}, "dir");
   Refuses({"index", folder_, "--threads", "x"}, "--threads");
-  Refuses({"index", folder_, "--db", folder_ + "/none/index.sqlite"}, "index.sqlite");
+  Refuses({"index", folder_, "--db", file_ + "/index.sqlite"}, "index.sqlite");
   Refuses({"index", folder_, "--db", WriteScratch("no.sqlite", "this is no database, certainly")},
           "no.sqlite");
 }

@@ -52,6 +52,8 @@ struct TokenReport {
     kSampled,  // drawn from the model's logits
     kForced,   // dictated by the grammar, without asking the model
     kClosing,  // of the completion that closed the output
+    kDrafted,  // drawn from the model's logits, which a draft had guessed: it took no call of its
+               // own
   };
   TokenId token = kNoToken;
   std::string_view bytes;  // none for special tokens

@@ -171,7 +171,9 @@ Result<bool> BatchEngine::TakeDrafted(Request& request) {
       request.visited.push_back({node, tokens[i]});
       const int child = tree.Child(node, tokens[i]);
       inside = child >= 0;
-      if (inside) node = child;
+      if (!inside) break;
+      node = child;
+      request.run.MarkDrafted(i);
     }
     if (!wants.ok() || !*wants || !inside) return wants;
   }

@@ -84,6 +84,9 @@ class OutputRun {
   SampleRequest RequestBehind(std::span<const TokenId> path, const Constraint* at,
                               std::shared_ptr<const Mask> mask, std::vector<SeenToken>& seen) const;
 
+  // tokens()[i], of the output, had been guessed by a draft. To be called before Tell.
+  void MarkDrafted(size_t i) { watch_.MarkDrafted(i - prompt_size_); }
+
   // Calls back for the tokens that are sure to stay; false when the callback stops the generation,
   // which Finish then tells. To be called after each of the above, also after an error.
   bool Tell();

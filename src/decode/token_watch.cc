@@ -111,6 +111,11 @@ void TokenWatch::Append(TokenId token, TokenReport::Source source, int allowed) 
   records_.push_back(record);
 }
 
+void TokenWatch::MarkDrafted(size_t i) {
+  if (i >= records_.size() || records_[i].source != TokenReport::Source::kSampled) return;
+  records_[i].source = TokenReport::Source::kDrafted;
+}
+
 void TokenWatch::Cut(size_t tokens) {
   if (tokens >= records_.size()) return;
   tops_.resize(records_[tokens].top_begin);

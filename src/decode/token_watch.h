@@ -39,6 +39,8 @@ class TokenWatch {
   void SeeTop(std::span<const TokenLogprob> top);
   // `allowed`: how many tokens the mask allowed.
   void Append(TokenId token, TokenReport::Source source, int allowed);
+  // Output token i, which was sampled, had been guessed by a draft.
+  void MarkDrafted(size_t i);
   // Of the output only the first `tokens` stay.
   void Cut(size_t tokens);
 

@@ -276,7 +276,7 @@ std::string TokenReports(const ChoiceOut& choice, size_t first) {
   json.Array();
   for (size_t i = first; i < choice.tokens.size(); ++i) {
     const TokenEntry& entry = choice.tokens[i];
-    static constexpr const char* kNames[] = {"sampled", "forced", "closing"};
+    static constexpr const char* kNames[] = {"sampled", "forced", "closing", "drafted"};
     json.Object().Key("id").Int(entry.token).Key("text").String(ShownBytes(entry.bytes));
     json.Key("source").String(kNames[static_cast<size_t>(entry.source)]);
     json.Key("allowed").Int(entry.allowed);

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "src/decode/draft/drafter.h"
 #include "src/engine/model_files.h"
 #include "src/server/grammar_store.h"
 #include "src/server/server.h"
@@ -209,6 +210,37 @@ TEST_F(FaultsTest, ASchemaThatExhaustsItsFuel) {
     const Answer good = c.Post("/v1/chat/completions", Chat("Ann", Format(kSchema)));
     EXPECT_EQ(good.status, 200);
   });
+}
+
+TEST_F(FaultsTest, TokensThatADraftGuessedSaySo) {
+  options_.make_drafter = [](const ServedModel& model) -> Result<std::shared_ptr<Drafter>> {
+    DraftSetting setting{.vocabulary = model.vocabulary(),
+                         .encode = model.encoder(),
+                         .options = {.sources = "suffix"},
+                         .vocabulary_size = model.info().vocabulary_size};
+    auto sources = ParseDraftSources(setting.options);
+    if (!sources.ok()) return sources.error();
+    auto made = Drafter::Make(std::move(setting), *sources);
+    if (!made.ok()) return made.error();
+    return std::shared_ptr<Drafter>(*std::move(made));
+  };
+  Start();
+  Connection c(server_->port());
+  // What it has to say stands in the prompt.
+  const std::string words = "red green blue red green blue red green blue";
+  const std::string body = R"({"prompt":)" + json::Quote(words) +
+                           R"(,"max_tokens":60,"temperature":0,"token_report":true,
+      "structured_outputs":{"regex":"( (red|green|blue|gold)){12}"}})";
+  const Answer answer = c.Post("/v1/completions", body);
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  const json::Value value = answer.Json();
+  int drafted = 0;
+  for (const json::Value& token : At(value, "/choices/0/pawl_tokens").items) {
+    drafted += At(token, "/source").text == "drafted" ? 1 : 0;
+  }
+  EXPECT_GT(std::stoi(At(value, "/pawl/accepted_tokens").text), 0) << answer.body;
+  EXPECT_GT(drafted, 0) << answer.body;
+  EXPECT_LE(drafted, std::stoi(At(value, "/pawl/accepted_tokens").text));
 }
 
 TEST(GrammarStoreTest, ACompilationThatNobodyWantsIsStopped) {

@@ -214,10 +214,11 @@ TEST_F(FaultsTest, ASchemaThatExhaustsItsFuel) {
 
 TEST_F(FaultsTest, TokensThatADraftGuessedSaySo) {
   options_.make_drafter = [](const ServedModel& model) -> Result<std::shared_ptr<Drafter>> {
-    DraftSetting setting{.vocabulary = model.vocabulary(),
-                         .encode = model.encoder(),
-                         .options = {.sources = "suffix"},
-                         .vocabulary_size = model.info().vocabulary_size};
+    DraftSetting setting;
+    setting.vocabulary = model.vocabulary();
+    setting.encode = model.encoder();
+    setting.options.sources = "suffix";
+    setting.vocabulary_size = model.info().vocabulary_size;
     auto sources = ParseDraftSources(setting.options);
     if (!sources.ok()) return sources.error();
     auto made = Drafter::Make(std::move(setting), *sources);

@@ -229,10 +229,10 @@ TEST_F(FaultsTest, TokensThatADraftGuessedSaySo) {
   Connection c(server_->port());
   // What it has to say stands in the prompt.
   const std::string words = "red green blue red green blue red green blue";
-  const std::string body = R"({"prompt":)" + json::Quote(words) +
-                           R"(,"max_tokens":60,"temperature":0,"token_report":true,
+  const std::string body = R"({"messages":[{"role":"user","content":)" + json::Quote(words) +
+                           R"(}],"max_tokens":60,"temperature":0,"token_report":true,
       "structured_outputs":{"regex":"( (red|green|blue|gold)){12}"}})";
-  const Answer answer = c.Post("/v1/completions", body);
+  const Answer answer = c.Post("/v1/chat/completions", body);
   ASSERT_EQ(answer.status, 200) << answer.body;
   const json::Value value = answer.Json();
   int drafted = 0;

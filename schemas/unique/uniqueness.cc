@@ -125,6 +125,23 @@ IdSets::Id Uniqueness::Tight(FormulaId demand, IdSets::Id items, bool outside) {
   return out;
 }
 
+// Whatever was read of such a container, one more item or member may follow.
+bool Uniqueness::CanAlwaysGrow(FormulaId formula, Kind kind) const {
+  if (formula == kFalseFormula || !table_.formulas.IsConjunction(formula)) return false;
+  return std::ranges::all_of(table_.formulas.MustAtoms(formula), [&](AtomId id) {
+    if (kind == kArrayValue) {
+      const ArrayAtom& array = table_.array(id);
+      return array.constant.empty() && array.items == kTrueFormula && !array.unique &&
+             array.max_items == kUnbounded &&
+             (!array.has_contains || array.max_contains == kUnbounded);
+    }
+    const ObjectAtom& object = table_.object(id);
+    return object.constant.empty() && object.patterns.empty() &&
+           object.additional == kTrueFormula && object.property_names == kTrueFormula &&
+           object.max_properties == kUnbounded;
+  });
+}
+
 bool Uniqueness::HasNumber(IdSets::Id items) const {
   for (; items != IdSets::kEmpty; items = frames_.items().Before(items)) {
     const char first = frames_.ItemText(frames_.items().Last(items))[0];
@@ -149,6 +166,8 @@ Uniqueness::Tightness Uniqueness::TightnessOf(FormulaId formula, const std::stri
     return Endless(search, state) ? Tightness::kNone : Tightness::kHard;
   }
   if (value->type == json::Type::kArray || value->type == json::Type::kObject) {
+    const Kind kind = value->type == json::Type::kArray ? kArrayValue : kObjectValue;
+    if (CanAlwaysGrow(formulas.ForKind(formula, kind), kind)) return Tightness::kNone;
     const FewValues* const few = source_.FewValuesOf(formula);
     return few != nullptr && few->items.size() <= kMaxApart ? Tightness::kHard : Tightness::kSoft;
   }

@@ -190,7 +190,7 @@ class ForwardPass {
     while (!work_list_.empty()) {
       const Config config = work_list_.back();
       work_list_.pop_back();
-      Visit(config, out);
+      Visit(config);
     }
     if (place == units_.size()) out.accepts = seen_.contains({CfgProgram::kAcceptNode, 0, kNever});
     for (uint32_t slot = first_slot_; slot < slots_.size(); ++slot) Flatten(slot);
@@ -222,7 +222,7 @@ class ForwardPass {
     Push({program_.routines[routine].start, 0, known->second});
   }
 
-  void Visit(const Config& config, Reached& out) {
+  void Visit(const Config& config) {
     const CfgProgram::Node& node = program_.nodes[config.node];
     switch (node.op) {
       case Op::kReturn:

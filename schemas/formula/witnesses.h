@@ -1,7 +1,7 @@
 // Witnesses: the shortest texts of formats, which schemas of one compiler share. To find that of a
 // date-time takes 2 ms, and 128 tools may each have one.
 //
-// Thread-safe. Keeps a few kilobytes at most: formats are few, and so are the options that count.
+// Thread-safe. Keeps a few kilobytes at most: formats are few, and so are the settings of a compiler's users.
 #ifndef PAWL_SCHEMAS_FORMULA_WITNESSES_H_
 #define PAWL_SCHEMAS_FORMULA_WITNESSES_H_
 
@@ -15,7 +15,7 @@ namespace pawl::schema {
 
 class Witnesses {
  public:
-  // `name`: the format, and all options that decide what is written of it.
+  // `name`: the format, and all options (KeyOf).
   std::optional<std::string> Find(const std::string& name) const {
     const std::lock_guard lock(mutex_);
     const auto found = texts_.find(name);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "schemas/read/option_fields.h"
 #include "src/base/utf8.h"
 
 namespace pawl::schema {
@@ -53,15 +54,11 @@ bool Scalars::overflow() const {
   return false;
 }
 
-std::string Scalars::FormatOf(FormulaId formula) const {
+std::string Scalars::FormatOf(FormulaId formula) {
   const auto found = table_.formats.find(formula);
   if (found == table_.formats.end() || table_.witnesses == nullptr) return "";
-  std::string name = found->second;
-  for (const int64_t option : {int64_t{options_.canonical_spelling}, int64_t{options_.max_decimals},
-                               options_.max_string, options_.step_fuel}) {
-    name += ' ' + std::to_string(option);
-  }
-  return name + ' ' + options_.excluded_texts;
+  if (options_key_.empty()) options_key_ = KeyOf(options_);
+  return found->second + ' ' + options_key_;
 }
 
 FormulaId Scalars::AsWritten(FormulaId must) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -44,7 +45,7 @@ class Scalars {
 
   // What decides the shortest string that fulfils the formula, where it is a format and no more;
   // empty: it is not. For SchemaTable::witnesses. REQUIRES: of ForKind.
-  std::string FormatOf(FormulaId formula) const;
+  std::string FormatOf(FormulaId formula);
 
   // Some regex ran into its limits, so "nothing fits" may be wrong.
   bool overflow() const;
@@ -85,6 +86,7 @@ class Scalars {
   std::map<std::vector<AtomId>, std::shared_ptr<StringProgram>> programs_;
   std::map<Shape, StringEntry> strings_;
   std::map<Shape, std::unique_ptr<NumberProgram>> numbers_;
+  std::string options_key_;  // once it was asked for
 };
 
 }  // namespace pawl::schema

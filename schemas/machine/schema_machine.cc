@@ -158,7 +158,8 @@ bool SchemaMachine::KeyAllowed(FrameId frame, StringProgram& program, StringProg
   if (has_taken && program.Literal(state, taken) >= 0) return false;
   const ObjectLayout& layout = frames_.layout(frames_[frame].layout);
   const int rank = RankOf(layout, program, state);
-  const NameId name = rank < 0 ? kAnyName : layout.name_ids[static_cast<size_t>(rank)];
+  const NameId name = rank < 0 ? solver_.StandIn(frame, program, state)
+                               : layout.name_ids[static_cast<size_t>(rank)];
   const FrameId after = frames_.WithKey(frame, program, state, rank, name);
   return after != kNoFrame && solver_.LivePending(after);
 }
@@ -481,7 +482,7 @@ Machine::Key SchemaMachine::StepFrame(Key state, uint8_t byte) {
       after = IsSpace(byte) ? Space(state, lexeme, byte) : AfterByte(node, byte);
       break;
     case Mode::kKey:
-      after = EndKey(node, lexeme, byte);
+      after = EndKey(node, lexeme);
       break;
     case Mode::kString:
       after = EndValue(
@@ -632,11 +633,11 @@ Machine::Key SchemaMachine::BeginKey(NodeId id) {
     node.reads_key = true;
     node.start = node.text;
   }
-  // StepFrame appends the quote itself, which EndKey expects.
+  // StepFrame appends this opening quote to the text, so that EndKey reads the whole key.
   return MakeKey(InternNode(node), InternLexeme({Mode::kKey, IndexOf(search), start, 0}));
 }
 
-Machine::Key SchemaMachine::EndKey(NodeId id, const Lexeme& lexeme, uint8_t) {
+Machine::Key SchemaMachine::EndKey(NodeId id, const Lexeme& lexeme) {
   const Node node = nodes_[id];
   StringProgram& program = strings_[lexeme.search]->program();
   const ObjectLayout& layout = frames_.layout(frames_[node.frame].layout);

@@ -163,7 +163,7 @@ class SchemaMachine : public Machine {
   std::string Written(std::string text) const;
   Key BeginValue(NodeId node, uint8_t byte);
   Key BeginKey(NodeId node);
-  Key EndKey(NodeId node, const Lexeme& lexeme, uint8_t byte);
+  Key EndKey(NodeId node, const Lexeme& lexeme);
   Key OpenContainer(NodeId node, Kind kind, uint8_t byte);
   Key CloseContainer(NodeId node, uint8_t byte);
   Key AfterByte(NodeId node, uint8_t byte);

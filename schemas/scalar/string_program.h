@@ -2,7 +2,7 @@
 //
 // A state is the product of one DFA state per regex, one trie node per literal set and one counter;
 // all atoms keep their truth, so any Boolean combination of them can be asked at the end. States
-// are hash-consed and made lazily. JSON quoting and UTF-8 are not its business (string_lexeme.h).
+// are hash-consed and made lazily. JSON quoting and UTF-8 are not its business (json_string.h).
 #ifndef PAWL_SCHEMAS_STRING_PROGRAM_H_
 #define PAWL_SCHEMAS_STRING_PROGRAM_H_
 

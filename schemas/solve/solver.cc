@@ -220,6 +220,15 @@ void Solver::TryVectors(const std::vector<FormulaId>& tracks, bool& complete, co
   attempt(base);
 }
 
+bool Solver::EachOutcome(FrameId pending, const OnOutcome& fn) {
+  const Goal goal = frames_.PendingGoal(pending);
+  bool complete = true;
+  TryVectors(goal.tracks, complete, [&](const std::vector<bool>& truth, const auto& values) {
+    return fn(truth, [&] { return table_.formulas.And(goal.must, values()); });
+  });
+  return complete;
+}
+
 FormulaId Solver::Outcomes(const std::vector<FormulaId>& tracks, const std::vector<bool>& truth) {
   std::vector<FormulaId> parts;
   for (size_t i = 0; i < tracks.size(); ++i)
@@ -386,6 +395,14 @@ bool Solver::HasValue(FormulaId formula, bool& final) {
   if (!yes && lowest_reused_ != INT32_MAX) final = false;
   lowest_reused_ = std::min(outer_reused, lowest_reused_);
   return yes;
+}
+
+bool Solver::HasNoValue(FormulaId formula) {
+  const int outer_reused = lowest_reused_;
+  lowest_reused_ = INT32_MAX;
+  const bool none = Value(formula).answer == Answer::kNo && lowest_reused_ == INT32_MAX;
+  lowest_reused_ = std::min(outer_reused, lowest_reused_);
+  return none;
 }
 
 }  // namespace pawl::schema

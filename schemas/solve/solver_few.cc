@@ -201,25 +201,94 @@ bool Solver::ListContainers(FrameId id, const std::string& text, size_t rank,
   return listed && all;
 }
 
-Found Solver::SearchFew(FrameId id, size_t rank, std::map<FrameId, Answer>& known) {
+const KeyKinds* Solver::KindsOf(uint32_t layout) {
+  const auto [it, fresh] = kinds_.try_emplace(layout);
+  if (fresh) it->second = KeyKinds::Of(frames_, frames_.layout(layout), options_.step_fuel / 8);
+  return it->second.get();
+}
+
+NameId Solver::StandIn(FrameId id, const StringProgram& program, StringProgram::StateId state) {
+  const Frame& frame = frames_[id];
+  const ObjectLayout& layout = frames_.layout(frame.layout);
+  if (!layout.has_key_conditions ||
+      (frame.tracks.empty() && table_.formulas.IsConjunction(frame.must)))
+    return kAnyName;
+  const KeyKinds* const kinds = KindsOf(frame.layout);
+  return kinds == nullptr ? kAnyName : kinds->StandIn(frames_, frame, layout, program, state);
+}
+
+template <typename Fn>
+bool Solver::EachMember(FrameId id, size_t place, const Fn& fn) {
+  const Frame frame = frames_[id];
+  const ObjectLayout& layout = frames_.layout(frame.layout);
+  bool all = true, stopped = false;
+  const auto try_key = [&](const std::string& key, StringProgram::StateId state, int rank,
+                           NameId name, size_t next) {
+    const FrameId pending = frames_.WithKey(id, *layout.program, state, rank, name);
+    if (pending == kNoFrame) return;
+    const bool complete =
+        EachOutcome(pending, [&](const std::vector<bool>& truth, const auto& formula) {
+          if (--few_steps_ < 0) {
+            all = false;
+            return true;
+          }
+          const FrameId after = frames_.AfterValue(pending, truth);
+          if (after == kNoFrame) return false;
+          const Found value = Value(formula(), want_text_);
+          const bool told = value.text || !want_text_;
+          if (value.answer == Answer::kYes && told) {
+            stopped = fn(want_text_ ? json::Quote(key) + ":" + *value.text : "", after, next);
+          } else if (value.answer != Answer::kNo) {
+            all = false;
+          }
+          return stopped;
+        });
+    all = all && complete;
+  };
+  const size_t named = layout.names.size();
+  for (; place < named && !stopped; ++place)
+    try_key(layout.names[place], layout.name_states[place], static_cast<int>(place),
+            layout.name_ids[place], place + 1);
+  const KeyKinds* const kinds = stopped ? nullptr : KindsOf(frame.layout);
+  if (kinds == nullptr) return stopped;
+  for (; place - named < kinds->kinds().size() && !stopped; ++place) {
+    const KeyKinds::Kind& kind = kinds->kinds()[place - named];
+    size_t k = 0;
+    while (k < kind.names.size() && frames_.Seen(frame, kind.names[k])) ++k;
+    if (k < kind.names.size()) {
+      try_key(kind.keys[k], kind.state, -1, kind.names[k], place);
+    } else {
+      all = all && kind.all;
+    }
+  }
+  return stopped || all;
+}
+
+Found Solver::SearchFew(FrameId id, size_t rank, Searched& known) {
   if (Closable(id)) return {Answer::kYes, ""};
-  if (const auto it = known.find(id); it != known.end() && it->second == Answer::kNo)
+  if (const auto it = known.find({id, rank}); it != known.end() && it->second == Answer::kNo)
     return {Answer::kNo, std::nullopt};
   if (few_depth_ >= kMaxDepth) return {Answer::kUnknown, std::nullopt};
   Found best{Answer::kNo, std::nullopt};
-  const bool all = EachNext(id, rank, [&](const std::string& next, FrameId after, size_t from) {
+  const auto next = [&](const std::string& text, FrameId after, size_t from) {
     ++few_depth_;
     Found rest = SearchFew(after, from, known);
     --few_depth_;
     if (rest.answer == Answer::kYes && rest.text) {
-      best = {Answer::kYes, next + (rest.text->empty() ? "" : "," + *rest.text)};
+      best = {Answer::kYes, text + (rest.text->empty() ? "" : "," + *rest.text)};
     } else if (rest.answer == Answer::kUnknown) {
       best.answer = Answer::kUnknown;
     }
     return best.answer == Answer::kYes;
-  });
+  };
+  bool all = frames_[id].kind == kObjectValue && EachMember(id, rank, next);
+  if (!all) {
+    // The values themselves, which say more where nothing is said of how they come out.
+    best.answer = Answer::kNo;
+    all = EachNext(id, rank, next);
+  }
   if (best.answer == Answer::kNo && !all) best.answer = Answer::kUnknown;
-  known[id] = best.answer;
+  known[{id, rank}] = best.answer;
   return best;
 }
 
@@ -228,10 +297,10 @@ Found Solver::Few(FrameId id) {
     return {Answer::kUnknown, std::nullopt};
   if (few_depth_++ == 0) few_steps_ = std::min(kMaxSearchSteps, search_total_);
   const int64_t steps = few_steps_;
-  std::map<FrameId, Answer> known;
+  Searched known;
   Found found = SearchFew(id, 0, known);
   if (--few_depth_ == 0) search_total_ -= steps - few_steps_;
-  if (found.text && found.text->size() > kMaxWitness) found.text.reset();
+  if (!want_text_ || (found.text && found.text->size() > kMaxWitness)) found.text.reset();
   return found;
 }
 

@@ -18,6 +18,7 @@
 #include "grammar/languages/gbnf.h"
 #include "grammar/languages/lark.h"
 #include "grammar/regex/ecma_parser.h"
+#include "schemas/read/option_fields.h"
 #include "schemas/tag/structural_tag_reader.h"
 #include "schemas/tag/structural_tag_xml.h"
 #include "src/base/utf8.h"
@@ -354,10 +355,7 @@ Result<ExprId> StructuralTagReader::FormatOf(const std::string& type, const Valu
 Result<ExprId> StructuralTagReader::JsonSchema(const Value& schema, Pointer at,
                                                const JsonSchemaOptions& options) {
   const std::string text = json::Dump(schema);
-  const std::string key = std::to_string(static_cast<int>(options.order)) + " " +
-                          std::to_string(static_cast<int>(options.whitespace)) + " " +
-                          std::to_string(options.max_whitespace) +
-                          json::Quote(options.excluded_texts) + text;
+  const std::string key = KeyOf(options) + text;
   if (const auto known = schemas_.find(key); known != schemas_.end()) return known->second;
   auto machine = context_.json_schema(text, options);
   if (!machine.ok()) return ErrorInside(machine.error(), at);

@@ -26,6 +26,7 @@ Uniqueness::Cell Uniqueness::CellOf(FormulaId formula) {
   if (formula == kFalseFormula) return cell;
   cell.endless = Plentiful(formula);
   if (!cell.endless) cell.few = source_.FewValuesOf(formula);
+  if (!cell.known() && source_.HasNoValue(formula)) cell.formula = kFalseFormula;
   return cell;
 }
 
@@ -217,16 +218,18 @@ std::optional<std::string> Uniqueness::NextItem(const Frame& frame) {
 }
 
 // Whole numbers on a side without a bound: whatever the divisors, digits lead to endless multiples.
+// Fractions: where there is no divisor either.
 bool Uniqueness::GrowsFreely(FormulaId number, const std::string& text) {
-  const bool negative = text[0] == '-';
+  const bool negative = text[0] == '-', fraction = text.find('.') != std::string::npos;
   if (text == "0" || text == "-0" ||
-      text.find_first_not_of("0123456789", negative ? 1 : 0) != std::string::npos ||
+      text.find_first_not_of("0123456789.", negative ? 1 : 0) != std::string::npos ||
       !table_.formulas.IsConjunction(number))
     return false;
   return std::ranges::all_of(table_.formulas.MustAtoms(number), [&](AtomId id) {
     const NumberAtom& atom = table_.number(id);
-    return atom.values.empty() &&
-           !(negative ? atom.constraint.minimum : atom.constraint.maximum).has_value();
+    const NumberConstraint& is = atom.constraint;
+    if (fraction && (is.integer || is.integer_text || is.multiple_of)) return false;
+    return atom.values.empty() && !(negative ? is.minimum : is.maximum).has_value();
   });
 }
 
@@ -303,19 +306,34 @@ std::optional<Uniqueness::FreePlace> Uniqueness::FreeMemberOf(FormulaId formula,
   for (const AtomId atom : cube.positive) {
     if (table_.object(atom).max_properties != kUnbounded) return std::nullopt;
   }
-  for (size_t rank = 0; rank < layout.names.size(); ++rank) {
+  const auto free_at = [&](const std::string& name, StringProgram::StateId state,
+                           int rank) -> std::optional<FreePlace> {
     const auto demand_of = [&](AtomId atom) {
-      return frames_.PropertyDemand(layout, atom, *layout.program, layout.name_states[rank],
-                                    static_cast<int>(rank));
+      return frames_.PropertyDemand(layout, atom, *layout.program, state, rank);
     };
     const auto looks_at = [&](AtomId atom) {
       return demand_of(atom) != kTrueFormula || table_.object(atom).min_properties > 0 ||
-             std::ranges::binary_search(frames_.Required(layout, atom), layout.name_ids[rank]);
+             (rank >= 0 && std::ranges::binary_search(frames_.Required(layout, atom),
+                                                      layout.name_ids[static_cast<size_t>(rank)]));
     };
-    if (std::ranges::any_of(cube.negative, looks_at)) continue;
+    if (std::ranges::any_of(cube.negative, looks_at)) return std::nullopt;
     FormulaId demand = kTrueFormula;
     for (const AtomId atom : cube.positive) demand = table_.formulas.And(demand, demand_of(atom));
-    if (PlentifulScalars(demand)) return FreePlace{demand, layout.names[rank]};
+    if (!PlentifulScalars(demand)) return std::nullopt;
+    return FreePlace{demand, name};
+  };
+  for (size_t rank = 0; rank < layout.names.size(); ++rank) {
+    if (auto place = free_at(layout.names[rank], layout.name_states[rank], static_cast<int>(rank)))
+      return place;
+  }
+  // Some key that nobody named.
+  for (char letter = 'a'; letter <= 'z'; ++letter) {
+    const std::string name(1, letter);
+    if (layout.rank_of.contains(frames_.InternName(name))) continue;
+    StringProgram& program = *layout.program;
+    const auto state =
+        program.Next(program.start(), program.ClassOf(static_cast<char32_t>(letter)));
+    return free_at(name, state, -1);
   }
   return std::nullopt;
 }

@@ -20,7 +20,7 @@ constexpr size_t kMaxSoft = 64;
 
 }  // namespace
 
-FormulaId Uniqueness::ItemDemand(const Frame& frame, AtomId atom, uint64_t index,
+FormulaId Uniqueness::ItemDemand(const Frame& frame, AtomId /*atom*/, uint64_t index,
                                  FormulaId demand) {
   IdSets::Id apart = frame.items;
   if (const Counting* counting = CountingOf(frame); counting != nullptr && counting->has_contains) {
@@ -116,13 +116,38 @@ IdSets::Id Uniqueness::Tight(FormulaId demand, IdSets::Id items, bool outside) {
       fits = !value.ok() || source_.Holds(demand, *value) != 0;
     }
     if (fits) tight = TightnessOf(demand, text);
-    if (tight == Tightness::kHard ||
+    if (tight == Tightness::kHard || (tight == Tightness::kCapped && !HasNumber(out)) ||
         (tight == Tightness::kSoft && frames_.items().Size(out) < kMaxSoft)) {
       out = frames_.items().With(out, last);
     }
     tight_.emplace(std::pair(demand, *it), out);
   }
   return out;
+}
+
+// Whatever was read of such a container, one more item or member may follow.
+bool Uniqueness::CanAlwaysGrow(FormulaId formula, Kind kind) const {
+  if (formula == kFalseFormula || !table_.formulas.IsConjunction(formula)) return false;
+  return std::ranges::all_of(table_.formulas.MustAtoms(formula), [&](AtomId id) {
+    if (kind == kArrayValue) {
+      const ArrayAtom& array = table_.array(id);
+      return array.constant.empty() && array.items == kTrueFormula && !array.unique &&
+             array.max_items == kUnbounded &&
+             (!array.has_contains || array.max_contains == kUnbounded);
+    }
+    const ObjectAtom& object = table_.object(id);
+    return object.constant.empty() && object.patterns.empty() &&
+           object.additional == kTrueFormula && object.property_names == kTrueFormula &&
+           object.max_properties == kUnbounded;
+  });
+}
+
+bool Uniqueness::HasNumber(IdSets::Id items) const {
+  for (; items != IdSets::kEmpty; items = frames_.items().Before(items)) {
+    const char first = frames_.ItemText(frames_.items().Last(items))[0];
+    if (first == '-' || (first >= '0' && first <= '9')) return true;
+  }
+  return false;
 }
 
 Uniqueness::Tightness Uniqueness::TightnessOf(FormulaId formula, const std::string& canonical) {
@@ -141,6 +166,8 @@ Uniqueness::Tightness Uniqueness::TightnessOf(FormulaId formula, const std::stri
     return Endless(search, state) ? Tightness::kNone : Tightness::kHard;
   }
   if (value->type == json::Type::kArray || value->type == json::Type::kObject) {
+    const Kind kind = value->type == json::Type::kArray ? kArrayValue : kObjectValue;
+    if (CanAlwaysGrow(formulas.ForKind(formula, kind), kind)) return Tightness::kNone;
     const FewValues* const few = source_.FewValuesOf(formula);
     return few != nullptr && few->items.size() <= kMaxApart ? Tightness::kHard : Tightness::kSoft;
   }
@@ -157,9 +184,9 @@ Uniqueness::Tightness Uniqueness::TightnessOf(FormulaId formula, const std::stri
   // Where a condition forbids fractions, spellings such as "5." or "50e-" lead to the one value.
   const bool one_spelling =
       number == kTrueFormula || (options_.canonical_spelling && !options_.allow_exponents);
-  if (!(GrowsFreely(number, canonical) && !one_spelling) &&
-      !Endless(*program, state, canonical, one_spelling))
-    return Tightness::kHard;
+  const bool grows = GrowsFreely(number, canonical);
+  if (!(grows && !one_spelling) && !Endless(*program, state, canonical, one_spelling))
+    return grows ? Tightness::kCapped : Tightness::kHard;
   return one_spelling ? Tightness::kNone : Tightness::kSoft;
 }
 

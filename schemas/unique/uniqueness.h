@@ -56,6 +56,8 @@ class ValueSource {
   // A value that makes the formula true is known. `final`: the answer does not rest on a question
   // that is still open further up.
   virtual bool HasValue(FormulaId formula, bool& final) = 0;
+  // There is none, whatever is open further up.
+  virtual bool HasNoValue(FormulaId formula) = 0;
   // Its text, if it is not too long.
   virtual std::optional<std::string> TextOf(FormulaId formula) = 0;
   // nullptr where the values cannot be listed.
@@ -153,8 +155,9 @@ class Uniqueness : public ItemRules {
   // Of all values that fit those that are none of the items; nullopt where they are not listed.
   std::optional<FormulaId> LeftOf(FormulaId demand, IdSets::Id items);
   // Whether some beginning of the value has so few continuations that fit the demand that ruling
-  // out the value may leave none. kSoft: in odd spellings only.
-  enum class Tightness : uint8_t { kNone, kSoft, kHard };
+  // out the value may leave none. kSoft: in odd spellings only. kCapped: only since canonical
+  // numbers have few digits, which they do no longer once some number is ruled out.
+  enum class Tightness : uint8_t { kNone, kSoft, kCapped, kHard };
   Tightness TightnessOf(FormulaId demand, const std::string& canonical);
   // The members of `items` that are tight under the demand; `outside`: values that do not fit it
   // may be among them.
@@ -162,6 +165,8 @@ class Uniqueness : public ItemRules {
 
   bool PlentifulScalars(FormulaId formula);
   bool GrowsFreely(FormulaId number, const std::string& text);
+  bool HasNumber(IdSets::Id items) const;
+  bool CanAlwaysGrow(FormulaId formula, Kind kind) const;
   // A place in the values of a kind that can hold anything of an endless set, whatever else is
   // asked.
   struct FreePlace {

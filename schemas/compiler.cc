@@ -1,3 +1,7 @@
+// A compiler turns texts into machines, and machines with its vocabulary into grammars. All ways
+// lead through a keeper, which knows how to make the machine again from the text (and from the
+// documents that references led to, which are written down), since the budget of memory may drop
+// it. JSON Schemas that were used last are found again by their text and options.
 #include "pawl/compiler.h"
 
 #include <functional>
@@ -14,6 +18,7 @@
 #include "grammar/regex/ecma_parser.h"
 #include "grammar/regex/regex_machine.h"
 #include "schemas/grammar_cache.h"
+#include "schemas/limits.h"
 #include "schemas/machine/schema_machine.h"
 #include "schemas/masks/schema_masks.h"
 #include "schemas/read/schema_reader.h"
@@ -24,11 +29,9 @@
 namespace pawl {
 namespace {
 
-constexpr size_t kMaxSeparator = 17;  // the mark and its white space
-
 Status CheckSeparators(const JsonSchemaOptions& options) {
   const auto good = [](const std::string& text, char mark) {
-    return !text.empty() && text[0] == mark && text.size() <= kMaxSeparator &&
+    return !text.empty() && text[0] == mark && text.size() <= limits::kSeparatorBytes &&
            text.find_first_not_of(" \t\n\r", 1) == std::string::npos;
   };
   const auto wrong = [](const char* name, const char* mark) {

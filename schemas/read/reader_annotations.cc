@@ -4,13 +4,11 @@
 // something in another dialect, beside another keyword or under other options.
 #include <unordered_map>
 
+#include "schemas/limits.h"
 #include "schemas/read/reader_internal.h"
 
 namespace pawl::schema {
 namespace {
-
-// Schemas of 16 MiB can have a million annotations, each with a long pointer.
-constexpr size_t kMaxListed = 1000;
 
 const std::unordered_set<std::string_view>& Annotations() {
   static const std::unordered_set<std::string_view> kNames = {
@@ -65,7 +63,7 @@ void Reader::ListAnnotations(const Value& schema, const Path& path) {
     const std::string why = reference ? "beside $ref, where nothing counts up to draft 7"
                                       : WhyAnnotation(name, value, schema);
     if (why.empty() || noted_.contains(&value)) continue;
-    if (++listed_ <= kMaxListed) {
+    if (++listed_ <= limits::kAnnotationNotes) {
       Note(value, {&path, name}, why);
     } else {
       noted_.insert(&value);  // counted once
@@ -74,8 +72,9 @@ void Reader::ListAnnotations(const Value& schema, const Path& path) {
 }
 
 std::vector<std::string> Reader::TakeNotes() {
-  if (listed_ > kMaxListed)
-    notes_.push_back("and " + std::to_string(listed_ - kMaxListed) + " more annotations");
+  if (listed_ > limits::kAnnotationNotes)
+    notes_.push_back("and " + std::to_string(listed_ - limits::kAnnotationNotes) +
+                     " more annotations");
   return std::move(notes_);
 }
 

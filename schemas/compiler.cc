@@ -17,6 +17,7 @@
 #include "grammar/memory_budget.h"
 #include "grammar/regex/ecma_parser.h"
 #include "grammar/regex/regex_machine.h"
+#include "grammar/vocabulary_tables.h"
 #include "schemas/grammar_cache.h"
 #include "schemas/limits.h"
 #include "schemas/machine/schema_machine.h"
@@ -80,11 +81,19 @@ size_t BytesOf(const Documents& documents) {
 
 using MachineResult = Result<std::shared_ptr<Machine>>;
 
+// The formats that schemas over a vocabulary have asked for live as long as it does.
+struct Formats : FormatCache {
+  explicit Formats(const Vocabulary&) {}
+};
+
 // What compilations have beside their texts and options.
 struct Context {
+  std::shared_ptr<const Vocabulary> vocabulary;
   std::shared_ptr<schema::Witnesses> witnesses;
   std::shared_ptr<StopFlag> stop;  // nullptr: nobody stops it
   bool stopped() const { return stop != nullptr && stop->stopped(); }
+  // For making the machine again.
+  Context Unstopped() const { return {vocabulary, witnesses, nullptr}; }
 };
 
 Error StoppedError() { return {ErrorCode::kLimit, "compiling was stopped", ""}; }
@@ -103,7 +112,7 @@ MachineResult SchemaMachineOf(std::string_view text, const JsonSchemaOptions& op
     if (Status status = schema::CheckStrictProfile(*document, options); !status.ok())
       return status.error();
   }
-  auto read = schema::ReadJsonSchema(*document, options);
+  auto read = schema::ReadJsonSchema(*document, options, &TableOf<Formats>(*context.vocabulary));
   if (!read.ok()) return read.error();
   read->table->witnesses = context.witnesses;
   read->table->spending->stop = context.stop;
@@ -117,8 +126,8 @@ MachineResult SchemaMachineOf(std::string_view text, const JsonSchemaOptions& op
 }
 
 MachineResult GrammarMachineOf(std::string_view text, GrammarLanguage language,
-                               const GrammarOptions& options, const Vocabulary& vocabulary,
-                               const Context& shared) {
+                               const GrammarOptions& options, const Context& shared) {
+  const Vocabulary& vocabulary = *shared.vocabulary;
   LanguageOptions reading;
   reading.max_bytes = options.max_bytes;
   reading.max_nesting = options.max_nesting;
@@ -152,7 +161,8 @@ MachineResult GrammarMachineOf(std::string_view text, GrammarLanguage language,
 }
 
 MachineResult TagMachineOf(std::string_view json_text, const GrammarOptions& options,
-                           const Vocabulary& vocabulary, const Context& shared) {
+                           const Context& shared) {
+  const Vocabulary& vocabulary = *shared.vocabulary;
   const StructuralTagContext context{
       vocabulary, options, [&](std::string_view schema, const JsonSchemaOptions& schema_options) {
         return SchemaMachineOf(schema, schema_options, shared);
@@ -248,12 +258,12 @@ Result<Grammar> Compiler::CompileJsonSchema(std::string_view text, const JsonSch
     if (std::optional<Grammar> known = cache_->Find(key)) return *std::move(known);
   }
   const auto documents = std::make_shared<Documents>();
-  auto machine = SchemaMachineOf(text, Recording(options, documents), {witnesses_, stop});
+  const Context context{vocabulary_, witnesses_, stop};
+  auto machine = SchemaMachineOf(text, Recording(options, documents), context);
   auto grammar = Keep(
       std::move(machine), vocabulary_, budget_, text.size() + BytesOf(*documents),
-      [source = std::string(text), kept = Replaying(options, documents), known = witnesses_] {
-        return SchemaMachineOf(source, kept, {known, nullptr});
-      },
+      [source = std::string(text), kept = Replaying(options, documents),
+       again = context.Unstopped()] { return SchemaMachineOf(source, kept, again); },
       stop);
   if (cached && grammar.ok()) cache_->Keep(key, *grammar);
   return grammar;
@@ -271,11 +281,12 @@ Result<Grammar> Compiler::CompileGrammar(std::string_view text, GrammarLanguage 
   GrammarOptions asking = options, kept = options;
   asking.json_schema = Recording(options.json_schema, documents);
   kept.json_schema = Replaying(options.json_schema, documents);
-  auto machine = GrammarMachineOf(text, language, asking, *vocabulary_, {witnesses_, stop});
+  const Context context{vocabulary_, witnesses_, stop};
+  auto machine = GrammarMachineOf(text, language, asking, context);
   return Keep(
       std::move(machine), vocabulary_, budget_, text.size() + BytesOf(*documents),
-      [source = std::string(text), language, kept, vocabulary = vocabulary_, known = witnesses_] {
-        return GrammarMachineOf(source, language, kept, *vocabulary, {known, nullptr});
+      [source = std::string(text), language, kept, again = context.Unstopped()] {
+        return GrammarMachineOf(source, language, kept, again);
       },
       stop);
 }
@@ -287,11 +298,12 @@ Result<Grammar> Compiler::CompileStructuralTag(std::string_view json_text,
   GrammarOptions asking = options, kept = options;
   asking.json_schema = Recording(options.json_schema, documents);
   kept.json_schema = Replaying(options.json_schema, documents);
-  auto machine = TagMachineOf(json_text, asking, *vocabulary_, {witnesses_, stop});
+  const Context context{vocabulary_, witnesses_, stop};
+  auto machine = TagMachineOf(json_text, asking, context);
   return Keep(
       std::move(machine), vocabulary_, budget_, json_text.size() + BytesOf(*documents),
-      [source = std::string(json_text), kept, vocabulary = vocabulary_, known = witnesses_] {
-        return TagMachineOf(source, kept, *vocabulary, {known, nullptr});
+      [source = std::string(json_text), kept, again = context.Unstopped()] {
+        return TagMachineOf(source, kept, again);
       },
       stop);
 }

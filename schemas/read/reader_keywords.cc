@@ -303,7 +303,8 @@ Result<FormulaId> Reader::Format(const Value& value, const Path& path) {
     return kTrueFormula;
   }
   if (const auto known = formats_.find(value.text); known != formats_.end()) return known->second;
-  auto regex = FormatRegex(*table_.regexes, value.text);
+  auto regex = format_cache_ != nullptr ? format_cache_->Regex(*table_.regexes, value.text)
+                                        : FormatRegex(*table_.regexes, value.text);
   if (!regex.ok()) return Fail(regex.error().code, path, regex.error().message);
   StringAtom atom;
   atom.type = StringAtom::Type::kRegex;

@@ -47,9 +47,10 @@ std::string Path::ToString() const {
 }
 
 Reader::Reader(const json::Value& document, const JsonSchemaOptions& options, Dialect dialect,
-               SchemaTable& table)
+               const FormatCache* formats, SchemaTable& table)
     : document_(document),
       options_(options),
+      format_cache_(formats),
       table_(table),
       formulas_(table.formulas),
       references_(document, dialect, options),
@@ -354,7 +355,8 @@ Result<FormulaId> Reader::Combinations(const Value& schema, const Path& path, St
   return formulas_.And(parts);
 }
 
-Result<ReadSchema> ReadJsonSchema(const json::Value& schema, const JsonSchemaOptions& options) {
+Result<ReadSchema> ReadJsonSchema(const json::Value& schema, const JsonSchemaOptions& options,
+                                  const FormatCache* formats) {
   const auto dialect_option = [](const std::string& name) -> Result<Dialect> {
     const auto dialect = DialectOf(name);
     if (!dialect)
@@ -372,7 +374,7 @@ Result<ReadSchema> ReadJsonSchema(const json::Value& schema, const JsonSchemaOpt
   if (const json::Value* named = schema.Find("$schema");
       named != nullptr && named->type != json::Type::kString && options.force_dialect.empty())
     return Error{ErrorCode::kInvalid, "must be a string", "#/$schema"};
-  Reader reader(schema, options, *dialect, *out.table);
+  Reader reader(schema, options, *dialect, formats, *out.table);
   auto root = reader.ReadAll();
   if (!root.ok()) return root.error();
   out.table->root = *root;

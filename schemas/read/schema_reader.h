@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "grammar/regex/formats.h"
 #include "pawl/json_schema_options.h"
 #include "pawl/result.h"
 #include "schemas/formula/atoms.h"
@@ -21,7 +22,9 @@ struct ReadSchema {
 
 // Errors name the keyword by JSON Pointer: kInvalid for values the dialect does not allow,
 // kUnsupported for keywords that are not enforced yet, kLimit.
-Result<ReadSchema> ReadJsonSchema(const json::Value& schema, const JsonSchemaOptions& options);
+// `formats`: where the terms of formats are kept; nullptr: they are made anew.
+Result<ReadSchema> ReadJsonSchema(const json::Value& schema, const JsonSchemaOptions& options,
+                                  const FormatCache* formats = nullptr);
 
 }  // namespace pawl::schema
 

@@ -2,27 +2,26 @@
 // was understood. Unknown keywords and formats are noted where they are read, in any case; here
 // come the known ones that are annotations by the specification, and those that would demand
 // something in another dialect, beside another keyword or under other options.
+#include <algorithm>
+#include <iterator>
 #include <unordered_map>
 
 #include "schemas/limits.h"
 #include "schemas/read/reader_internal.h"
 
 namespace pawl::schema {
-namespace {
 
-const std::unordered_set<std::string_view>& Annotations() {
-  static const std::unordered_set<std::string_view> kNames = {
+bool IsAnnotation(std::string_view keyword) {
+  constexpr std::string_view kNames[] = {
       "$comment", "title",     "description",     "default",          "examples",     "deprecated",
       "readOnly", "writeOnly", "contentEncoding", "contentMediaType", "contentSchema"};
-  return kNames;
+  return std::ranges::find(kNames, keyword) != std::end(kNames);
 }
-
-}  // namespace
 
 // Empty: it is no annotation, or noted by those who read it.
 std::string Reader::WhyAnnotation(const std::string& name, const Value& value,
                                   const Value& schema) const {
-  if (Annotations().contains(name)) return "an annotation by the specification";
+  if (IsAnnotation(name)) return "an annotation by the specification";
   if (Ignored(name)) return "the $vocabulary of the metaschema leaves it without meaning";
   if (name == "format") {
     if (!options_.assert_formats) return "formats are annotations by option";

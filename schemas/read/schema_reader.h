@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "grammar/regex/formats.h"
@@ -25,6 +26,9 @@ struct ReadSchema {
 // `formats`: where the terms of formats are kept; nullptr: they are made anew.
 Result<ReadSchema> ReadJsonSchema(const json::Value& schema, const JsonSchemaOptions& options,
                                   const FormatCache* formats = nullptr);
+
+// An annotation by the specification.
+bool IsAnnotation(std::string_view keyword);
 
 }  // namespace pawl::schema
 

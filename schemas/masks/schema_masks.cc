@@ -6,15 +6,14 @@
 #include <algorithm>
 
 #include "grammar/masks/walk.h"
-#include "grammar/vocabulary_tables.h"
 
 namespace pawl::schema {
 namespace {
 
 const StringTokens& TokensOf(const Vocabulary& vocabulary, StringSpelling spelling) {
   const auto choose = [&]<bool kAscii>() -> const StringTokens& {
-    if (spelling.canonical) return TableOf<SpelledStringTokens<true, kAscii>>(vocabulary);
-    return TableOf<SpelledStringTokens<false, kAscii>>(vocabulary);
+    if (spelling.canonical) return vocabulary.Derived<SpelledStringTokens<true, kAscii>>();
+    return vocabulary.Derived<SpelledStringTokens<false, kAscii>>();
   };
   return spelling.ascii ? choose.operator()<true>() : choose.operator()<false>();
 }
@@ -36,7 +35,7 @@ SchemaMasks::SchemaMasks(SchemaMachine& machine, const Vocabulary& vocabulary)
       solver_(machine.solver()),
       options_(machine.options()),
       vocabulary_(vocabulary),
-      trie_(TrieOf(vocabulary)),
+      trie_(vocabulary.trie()),
       tokens_(TokensOf(vocabulary, machine.spelling())),
       lexemes_(machine, vocabulary),
       stack_(WalkStack<Key>(trie_)),

@@ -17,7 +17,7 @@
 
 namespace pawl::schema {
 
-// Immutable; get it as TableOf<StructureTokens>(vocabulary).
+// Immutable; get it as vocabulary.Derived<StructureTokens>().
 class StructureTokens {
  public:
   explicit StructureTokens(const Vocabulary& vocabulary);

@@ -22,7 +22,7 @@
 
 namespace pawl::schema {
 
-// Immutable; get it as TableOf<ClassTrie>(vocabulary).
+// Immutable; get it as vocabulary.Derived<ClassTrie>().
 class ClassTrie {
  public:
   explicit ClassTrie(const Vocabulary& vocabulary);

@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "grammar/vocabulary_tables.h"
 #include "schemas/limits.h"
 #include "schemas/scalar/json_string.h"
 
@@ -30,7 +29,7 @@ class ClassWalk {
             uint32_t* words)
       : search_(search),
         vocabulary_(vocabulary),
-        trie_(TrieOf(vocabulary)),
+        trie_(vocabulary.trie()),
         classes_(classes),
         words_(words),
         stack_(size_t{classes.max_depth()} + 1) {}

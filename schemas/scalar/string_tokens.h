@@ -67,7 +67,7 @@ class StringIndex {
   std::vector<Special> special_;
 };
 
-// Thread-safe. One for each spelling; get it as TableOf<SpelledStringTokens<...>>(vocabulary).
+// Thread-safe. One for each spelling; get it as vocabulary.Derived<SpelledStringTokens<...>>().
 class StringTokens {
  public:
   StringTokens(const Vocabulary& vocabulary, StringSpelling spelling);

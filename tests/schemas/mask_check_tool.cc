@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "grammar/masks/mask_builder.h"
-#include "grammar/vocabulary_tables.h"
 #include "schemas/machine/schema_machine.h"
 #include "schemas/masks/schema_masks.h"
 #include "schemas/read/schema_reader.h"
@@ -30,7 +29,7 @@ namespace {
 constexpr int kStatesOfWalk = 24;
 
 std::vector<uint32_t> ByBytes(Machine& machine, const Vocabulary& vocabulary, Machine::Key state) {
-  const TokenTrie& trie = TrieOf(vocabulary);
+  const TokenTrie& trie = vocabulary.trie();
   const auto nodes = trie.nodes();
   std::vector<uint32_t> words(static_cast<size_t>(vocabulary.mask_words()));
   std::vector<Machine::Key> stack(static_cast<size_t>(trie.max_depth()) + 1);

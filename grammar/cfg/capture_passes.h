@@ -15,6 +15,7 @@
 
 #include "grammar/cfg/capture_parse.h"
 #include "grammar/cfg/program.h"
+#include "src/base/sorted.h"
 
 namespace pawl::captures {
 
@@ -199,8 +200,7 @@ class ForwardPass {
     for (const Config& config : seen_) {
       if (config.count == 0) nodes.push_back(config.node);
     }
-    std::sort(nodes.begin(), nodes.end());
-    nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+    SortUnique(nodes);
     nodes.shrink_to_fit();
     work_ += seen_.size() * 16;
     return true;

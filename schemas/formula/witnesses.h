@@ -11,6 +11,8 @@
 #include <optional>
 #include <string>
 
+#include "schemas/limits.h"
+
 namespace pawl::schema {
 
 class Witnesses {
@@ -23,14 +25,13 @@ class Witnesses {
     return found->second;
   }
   void Keep(const std::string& name, const std::string& text) {
-    if (name.size() + text.size() > kMostBytes) return;
+    if (name.size() + text.size() > limits::kWitnessBytes) return;
     const std::lock_guard lock(mutex_);
-    if (texts_.size() >= kMost) texts_.clear();
+    if (texts_.size() >= limits::kWitnesses) texts_.clear();
     texts_.emplace(name, text);
   }
 
  private:
-  static constexpr size_t kMost = 256, kMostBytes = 1024;
   mutable std::mutex mutex_;
   std::map<std::string, std::string> texts_;
 };

@@ -12,6 +12,7 @@
 #include "pawl/json_schema_options.h"
 #include "schemas/formula/merging.h"
 #include "schemas/frames/frames.h"
+#include "schemas/limits.h"
 #include "schemas/scalar/number_program.h"
 #include "schemas/scalar/string_search.h"
 #include "src/base/memory_size.h"
@@ -28,9 +29,8 @@ class Scalars {
         options_(options),
         around_accepts_(std::move(around_accepts)),
         merging_(table) {
-    constexpr int64_t kQuestions = 64, kBytesPerStep = 160;
-    table_.spending->max_steps = kQuestions * options.step_fuel;
-    table_.spending->max_bytes = static_cast<size_t>(kBytesPerStep * options.step_fuel);
+    table_.spending->max_steps = limits::kStringQuestions * options.step_fuel;
+    table_.spending->max_bytes = static_cast<size_t>(limits::kBytesPerStep * options.step_fuel);
   }
 
   // A string value that meets the goal. The reference stays valid.

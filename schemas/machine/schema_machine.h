@@ -174,6 +174,11 @@ class SchemaMachine : public Machine {
   std::optional<std::string> NewKey(Key state);
   // The state after a piece of a completion, kDead where it does not fit.
   Key AfterPiece(Key state, const std::string& piece);
+  // What is missing of a container, its bracket included; `mode`: where it stands in it.
+  std::optional<std::string> RestOf(FrameId frame, Mode mode);
+  // The state after the rest of an array whose missing items were counted, which `out` gains; kDead
+  // where they were not.
+  Key CloseCounted(NodeId id, std::string& out);
 
   std::unique_ptr<SchemaTable> table_;
   JsonSchemaOptions options_;

@@ -5,16 +5,12 @@
 #include <map>
 #include <set>
 
+#include "schemas/limits.h"
 #include "schemas/unique/distinct.h"
 #include "src/base/utf8.h"
 
 namespace pawl::schema {
 namespace {
-
-constexpr size_t kMaxStates = 200, kMaxKinds = 16;
-constexpr size_t kMaxKeys = 64;   // of a kind with an end
-constexpr size_t kSomeKeys = 16;  // of one without
-constexpr size_t kMaxListSteps = 2000;
 
 std::vector<bool> TruthOf(const ObjectLayout& layout, const StringProgram& program,
                           StringProgram::StateId state) {
@@ -28,7 +24,7 @@ bool IsNamed(const ObjectLayout& layout, const StringProgram& program,
   return layout.has_names && program.Literal(state, layout.names_atom) >= 0;
 }
 
-// All texts that the search accepts; false when they may be more than kMaxKeys.
+// All texts that the search accepts; false when they may be more than kKeysOfAKind.
 bool ListAll(StringSearch& search, std::vector<std::u32string>& out) {
   StringProgram& program = search.program();
   std::vector<std::pair<StringProgram::StateId, std::u32string>> queue;
@@ -36,7 +32,7 @@ bool ListAll(StringSearch& search, std::vector<std::u32string>& out) {
   for (size_t i = 0; i < queue.size(); ++i) {
     const auto [state, text] = queue[i];
     if (search.Accepts(state)) out.push_back(text);
-    if (out.size() > kMaxKeys || queue.size() > kMaxListSteps) return false;
+    if (out.size() > limits::kKeysOfAKind || queue.size() > limits::kKeyListSteps) return false;
     const auto live = [&, from = state](int cls) { return search.Live(program.Next(from, cls)); };
     // Characters beyond ASCII come in thousands.
     if (program.AnyClassIn(128, 0x10FFFF, live)) return false;
@@ -63,14 +59,14 @@ std::unique_ptr<KeyKinds> KeyKinds::Of(Frames& frames, const ObjectLayout& layou
       if (index.try_emplace(truth, out->kinds_.size()).second)
         out->kinds_.push_back({std::move(truth), state, {}, {}, false});
     }
-    if (out->kinds_.size() > kMaxKinds) return nullptr;
+    if (out->kinds_.size() > limits::kKeyKinds) return nullptr;
     for (int cls = 0; cls < program.classes(); ++cls) {
       const char32_t c = program.Representative(cls);
       if (c >= 0xD800 && c <= 0xDFFF) continue;
       const StringProgram::StateId next = program.Next(state, cls);
       if (seen.insert(next).second) queue.push_back(next);
     }
-    if (queue.size() > kMaxStates) return nullptr;
+    if (queue.size() > limits::kKeyStates) return nullptr;
   }
   if (program.overflow()) return nullptr;
   for (Kind& kind : out->kinds_) {
@@ -85,7 +81,7 @@ std::unique_ptr<KeyKinds> KeyKinds::Of(Frames& frames, const ObjectLayout& layou
     if (!kind.all) {
       // A kind of many keys with an end: nobody says when they are used up.
       if (!Endless(search, program.start())) return nullptr;
-      keys = Continuations(search, program.start(), kSomeKeys);
+      keys = Continuations(search, program.start(), limits::kSomeKeysOfAKind);
     }
     for (const std::u32string& key : keys) {
       kind.keys.push_back(EncodeCodepoints(key));

@@ -24,6 +24,7 @@
 #include "schemas/formula/value_classes.h"
 #include "schemas/frames/frames.h"
 #include "schemas/frames/scalars.h"
+#include "schemas/limits.h"
 #include "schemas/solve/key_kinds.h"
 #include "schemas/unique/uniqueness.h"
 #include "src/base/json.h"
@@ -103,11 +104,7 @@ class Solver : private ValueSource {
            unique_.GrowthHint() + few_.size() * 1000;
   }
 
-  static constexpr size_t kMaxWitness = size_t{1} << 16;
-
  private:
-  // Once something is found a few more tries may find something shorter; that is enough.
-  static constexpr int kMaxShorter = 4;
   static constexpr size_t kClassesBytes = 1024;  // of a ValueClasses, about
   struct Cubes {
     std::vector<Cube> cubes;
@@ -154,6 +151,7 @@ class Solver : private ValueSource {
   // How many keys of the set the atom requires.
   size_t RequiredIn(const ObjectLayout& layout, AtomId atom, IdSets::Id seen);
   class ArrayPlan;
+  class ValueList;
   Found SolveArray(const Frame& frame, const Cube& cube);
   // What uniqueness asks (unique/uniqueness.h).
   bool HasValue(FormulaId formula, bool& final) override;
@@ -231,7 +229,8 @@ class Solver : private ValueSource {
   int few_depth_ = 0;
   bool few_as_written_ = true;  // of the values put together so far
   // Steps that are left: of one listing or search, of all listings, of all searches.
-  int64_t few_steps_ = 0, few_total_ = 1'000'000, search_total_ = 200'000;
+  int64_t few_steps_ = 0, few_total_ = limits::kListingStepsOfAll;
+  int64_t search_total_ = limits::kTryingStepsOfAll;
   bool want_text_ = false;
   std::unordered_map<FrameId, bool> pending_;
   // Formulas being solved further up, with their depth: meeting one again is no proof of anything

@@ -21,6 +21,7 @@
 #include "schemas/read/option_fields.h"
 #include "schemas/tag/structural_tag_reader.h"
 #include "schemas/tag/structural_tag_xml.h"
+#include "src/base/sorted.h"
 #include "src/base/utf8.h"
 
 namespace pawl {
@@ -150,8 +151,7 @@ ExprId StructuralTagReader::TextOf(std::string_view text, bool as_token) {
 ExprId StructuralTagReader::FreeTextOf(const Text& text, const std::string& before) {
   if (text.max_chars == 0u || text.max_tokens == 0u) return GrammarIr::kEmpty;
   std::vector<std::string> stops = text.stops;
-  std::sort(stops.begin(), stops.end());
-  stops.erase(std::unique(stops.begin(), stops.end()), stops.end());
+  SortUnique(stops);
   std::string key = std::to_string(text.max_chars.value_or(UINT32_MAX)) + " " +
                     std::to_string(text.max_tokens.value_or(UINT32_MAX)) + json::Quote(before);
   for (const std::string& stop : stops) key += json::Quote(stop);
@@ -634,8 +634,7 @@ Result<ExprId> StructuralTagReader::ReadTriggered(const Value& value, Pointer at
   if (!list.ok()) return list.error();
   std::vector<std::string> sorted;
   for (const auto& [trigger, place] : *triggers) sorted.push_back(trigger);
-  std::sort(sorted.begin(), sorted.end());
-  sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
+  SortUnique(sorted);
   for (const auto& [begin, place] : list->begins) {
     if (begin->type != json::Type::kString)
       return Wrong("tags that a text triggers have a string begin, no token", place);

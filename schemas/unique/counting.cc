@@ -7,14 +7,13 @@
 #include <string>
 
 #include "schemas/formula/constant.h"
+#include "schemas/limits.h"
 #include "schemas/unique/distinct.h"
 #include "schemas/unique/uniqueness.h"
 #include "src/base/utf8.h"
 
 namespace pawl::schema {
 namespace {
-
-constexpr size_t kMaxListed = 1000;  // demands of which the first values are kept
 
 uint64_t Sum(uint64_t a, uint64_t b) { return a > kUnbounded - b ? kUnbounded : a + b; }
 uint64_t Less(uint64_t a, uint64_t b) { return a == kUnbounded ? a : a - std::min(a, b); }
@@ -65,31 +64,17 @@ const Uniqueness::Counting* Uniqueness::CountingOf(const Frame& frame) {
   return kept.counts ? &kept : nullptr;
 }
 
+IdSets::Id Uniqueness::Taken(FewValues& values, IdSets::Id items) {
+  const auto with = [&](IdSets::Id out, uint32_t item) {
+    return std::ranges::binary_search(values.items, item) ? frames_.items().With(out, item) : out;
+  };
+  return frames_.items().Fold(values.taken, items, IdSets::kEmpty, with);
+}
+
 uint64_t Uniqueness::LeftIn(const Cell& cell, IdSets::Id items) {
   if (cell.formula == kFalseFormula) return 0;
   if (cell.endless) return kUnbounded;
-  FewValues& values = *cell.few;
-  std::vector<IdSets::Id> way;
-  size_t taken = 0;
-  IdSets::Id among = IdSets::kEmpty;
-  for (IdSets::Id set = items; set != IdSets::kEmpty; set = frames_.items().Before(set)) {
-    if (const auto known = values.taken.find(set); known != values.taken.end()) {
-      taken = known->second;
-      among = values.taken_items[set];
-      break;
-    }
-    way.push_back(set);
-  }
-  for (auto it = way.rbegin(); it != way.rend(); ++it) {
-    const uint32_t last = frames_.items().Last(*it);
-    if (std::ranges::binary_search(values.items, last)) {
-      ++taken;
-      among = frames_.items().With(among, last);
-    }
-    values.taken.emplace(*it, taken);
-    values.taken_items.emplace(*it, among);
-  }
-  return values.items.size() - taken;
+  return cell.few->items.size() - frames_.items().Size(Taken(*cell.few, items));
 }
 
 bool Uniqueness::Plan::feasible() const {
@@ -140,14 +125,13 @@ std::vector<std::string> Uniqueness::Values(const Cell& cell, IdSets::Id items, 
 
 std::optional<std::array<std::vector<std::string>, 2>> Uniqueness::ItemsFor(
     const Counting& counting, const Frame& frame) {
-  constexpr uint64_t kMost = 1 << 16;
   const Plan plan = PlanOf(counting, frame, 0, std::nullopt);
   uint64_t count[2] = {plan.least[0], plan.least[1]};
   for (const int v : {0, 1}) {
     const uint64_t missing = Less(plan.total_least, Sum(count[0], count[1]));
     count[v] += std::min(missing, plan.most[v] - count[v]);
   }
-  if (Sum(count[0], count[1]) > kMost) return std::nullopt;
+  if (Sum(count[0], count[1]) > limits::kCountedItems) return std::nullopt;
   std::array<std::vector<std::string>, 2> out;
   for (const size_t v : {0, 1}) {
     if (count[v] == 0) continue;
@@ -162,8 +146,7 @@ std::optional<std::string> Uniqueness::Joined(const std::array<std::vector<std::
   std::string text;
   for (const std::vector<std::string>& cell : items) {
     for (const std::string& value : cell) {
-      if (!text.empty()) text += ',';
-      text += value;
+      AddToList(text, value);
       if (text.size() > max_size) return std::nullopt;
     }
   }
@@ -248,9 +231,7 @@ bool Uniqueness::PlentifulScalars(FormulaId formula) {
   NumberProgram* const program = scalars_.Number(goal);
   if (program == nullptr) return false;
   const auto grows = [&](const std::string& text) {
-    NumberProgram::StateId state = program->start();
-    for (size_t i = 0; i < text.size() && state != 0; ++i) state = program->Step(state, text[i]);
-    return Endless(*program, state, text, false);
+    return Endless(*program, program->After(text), text, false);
   };
   for (const char* text : {"1", "9", "0.", "-1", "-9", "-0."}) {
     if (grows(text)) return true;
@@ -366,7 +347,7 @@ FormulaId Uniqueness::WithValueAt(Kind kind, const FreePlace& place, const std::
 }
 
 const Uniqueness::Listed& Uniqueness::ValuesOf(FormulaId formula, size_t wanted) {
-  if (listed_.size() > kMaxListed) listed_.clear();
+  if (listed_.size() > limits::kValueLists) listed_.clear();
   Listed& listed = listed_[formula];
   if (listed.wanted >= wanted) return listed;
   const size_t want = 2 * wanted;

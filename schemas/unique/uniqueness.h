@@ -31,10 +31,7 @@ namespace pawl::schema {
 struct FewValues {
   std::vector<uint32_t> items;  // as Frames::InternItem has them; sorted
   std::vector<std::string> texts;
-  // How many of a set of items are among them; each set is the one before it and one item more.
-  std::unordered_map<IdSets::Id, size_t> taken;
-  // Those of a set that are among them.
-  std::unordered_map<IdSets::Id, IdSets::Id> taken_items;
+  std::unordered_map<IdSets::Id, IdSets::Id> taken;  // those of a set that are among them
   // The same values by kind, with their items; the rest are arrays and objects.
   std::vector<std::pair<Decimal, uint32_t>> numbers;
   std::vector<std::pair<std::u32string, uint32_t>> strings;
@@ -45,7 +42,7 @@ struct FewValues {
   bool as_written = true;
   std::unordered_map<IdSets::Id, FormulaId> left;  // those that are not in a set of items
   size_t MemoryBytes() const {
-    return HeapBytes(items, texts, taken, taken_items, numbers, strings, literals, left);
+    return HeapBytes(items, texts, taken, numbers, strings, literals, left);
   }
 };
 
@@ -141,6 +138,8 @@ class Uniqueness : public ItemRules {
   };
   const Counting* CountingOf(const Frame& frame);
   Cell CellOf(FormulaId formula);
+  // Those of `items` that are among the values.
+  IdSets::Id Taken(FewValues& values, IdSets::Id items);
   uint64_t LeftIn(const Cell& cell, IdSets::Id items);
   Plan PlanOf(const Counting& counting, const Frame& frame, uint64_t more,
               std::optional<bool> next);

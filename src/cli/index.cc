@@ -58,6 +58,10 @@ int Run(const Flags& flags) {
   if (!flags.members.empty()) {
     auto members = (*index)->MembersOf(flags.members);
     if (!members.ok()) return Fail(kName, members.error());
+    if (members->empty()) {
+      Note(kName, fmt::format("no type \"{}\" with members is in {}", flags.members, flags.folder));
+      return kExitSomeFailed;
+    }
     for (const auto& m : *members) {
       Print(fmt::format("{}{} {}{}{} {}:{}\n", m.is_static ? "static " : "", m.kind, m.name,
                         m.signature, m.type.empty() ? "" : ": " + m.type, m.file, m.line));

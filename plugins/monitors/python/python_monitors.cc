@@ -6,10 +6,6 @@
 #include "plugins/monitors/monitor.h"
 #include "plugins/monitors/python/typer.h"
 
-#ifndef PAWL_TYPESHED
-#define PAWL_TYPESHED ""
-#endif
-
 namespace pawl::monitors {
 namespace {
 
@@ -67,11 +63,8 @@ std::string OpenTries(std::string_view text) {
 class PythonAnalysis : public Analysis {
  public:
   explicit PythonAnalysis(const MonitorOptions& options) : parser_(Language::kPython) {
-    std::error_code ignored;
-    std::string stubs = options.stubs.empty() ? PAWL_TYPESHED : options.stubs;
-    if (!std::filesystem::is_directory(stubs, ignored)) stubs.clear();
     repo_ = options.repo;
-    world_ = std::make_unique<World>(std::move(stubs), options.repo);
+    world_ = std::make_unique<World>(options.stubs, options.repo);
   }
 
   void SetFile(const std::string& path) override {

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # plugin_tests.sh [HOST...]: makes environments with the engines that Pawl plugs into, runs the plugins' tests and the engines
-# themselves on this machine's processor with a random model, and writes the results to plugins/RESULTS.md.
+# themselves on this machine's processor with a random model, and puts the results into plugins/RESULTS.md: the rows of the hosts
+# that ran are replaced, the others stay.
 #
 #   HOST   transformers outlines genlm ray lmdeploy llama_cpp vllm sglang; all without an argument
 #   PAWL_PLUGIN_ENVS   where the environments are kept (default: build/plugin-envs); 20 GB for all of them, an hour to make
@@ -128,13 +129,7 @@ for host in "${hosts[@]}"; do
   esac
 done
 
-{
-  echo "# Plugins with their hosts"
-  echo
-  echo "Written by \`scripts/plugin_tests.sh ${*:-}\` on $(date -u +%Y-%m-%d), $(nproc) processors, commit $(git rev-parse --short HEAD)."
-  echo
-  echo "| host | what ran | result |"
-  echo "|---|---|---|"
-  printf '%s\n' "${lines[@]}"
-} >plugins/RESULTS.md
+# The rows of the hosts that ran take the place of theirs in plugins/RESULTS.md; all else in it stays.
+printf '%s\n' "${lines[@]}" | python3 scripts/plugin_results.py plugins/RESULTS.md "$(date -u +%Y-%m-%d)" \
+  "$(git rev-parse --short HEAD)"
 exit $failed

@@ -127,6 +127,7 @@ def _backend_class() -> type:
             extra = getattr(vllm_config, "additional_config", None) or {}
             self.close = bool(isinstance(extra, dict) and (extra.get(NAME) or {}).get("close"))
             self.compiler = pawl.Compiler(vocabulary, cached_grammars=cached)
+            self.compiler.warm_up()
             # For a handful of rows waking threads costs more than the rows do.
             self.one_thread, self.all_threads = pawl.BatchFiller(1), pawl.BatchFiller(0)
             self._tensor = self._view = None

@@ -103,6 +103,7 @@ def run(backends, cases, tokenizer, vocab, batch, drafts, eos):
     compiles = {name: [] for name in backends}
     for name in backends:
         managers[name] = manager_of(name, tokenizer, vocab, batch, drafts)
+        start(managers[name], name, "begin", '{"type": "boolean"}', eos)  # makes the backend
     for at, (schema, tokens) in enumerate(cases):
         made, spent = {}, {}
         try:

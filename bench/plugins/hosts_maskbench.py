@@ -95,7 +95,7 @@ def transformers_host(backend, model_dir, cases):
             out = model.generate(prompt, max_new_tokens=MAX_TOKENS, do_sample=True, temperature=1.5,
                                  top_k=0, logits_processor=[processor])[0, prompt.shape[1]:]
         except Exception as error:
-            yield name, schema, RuntimeError(f"crash: {error}"), None, None
+            yield name, schema, refused_or_crash(error), None, None
             continue
         tokens = out.tolist()
         ended = model.config.eos_token_id in tokens
@@ -107,6 +107,11 @@ def make_or_error(make, schema):
         return make(schema)
     except Exception as error:
         return error
+
+
+def refused_or_crash(error):
+    """A budget that is too small for any output is refused by name; the rest is a crash."""
+    return error if getattr(error, "code", "") == "limit" else RuntimeError(f"crash: {error}")
 
 
 def llama_cpp_host(backend, model_file, cases):
@@ -141,7 +146,7 @@ def llama_cpp_host(backend, model_file, cases):
             out = llama.create_completion("record:", max_tokens=MAX_TOKENS, temperature=1.5, top_k=0,
                                           top_p=1.0, min_p=0.0, repeat_penalty=1.0, **arguments)
         except Exception as error:
-            yield name, schema, RuntimeError(f"crash: {error}"), None, None
+            yield name, schema, refused_or_crash(error), None, None
             continue
         choice = out["choices"][0]
         yield name, schema, None, choice["text"], choice["finish_reason"] == "stop"

@@ -510,3 +510,12 @@ def test_every_plugin_has_an_extra_that_installs_its_host():
     assert len(plugins) >= 8
     for name in plugins:
         assert extras.get(name), name
+
+
+def test_a_budget_that_is_too_small_is_named(compiler):
+    matcher = pawl.Matcher(compiler.choice(["1212"]))
+    needed = len(matcher.completion_tokens()) + 1
+    pawl.check_budget(matcher, needed)
+    with pytest.raises(pawl.PawlError, match=f"takes {needed} tokens, but the budget is {needed - 1}") as caught:
+        pawl.check_budget(matcher, needed - 1)
+    assert (caught.value.code, caught.value.place) == ("limit", "max_tokens")

@@ -46,7 +46,7 @@ class LogitsProcessor:
     (num_beams, num_return_sequences). A row with a token that its grammar refuses may only end: it
     has ended already and is being padded, or another processor forced the token. `max_new_tokens`: the
     budget that generate was given; when it is nearly spent, a row is closed in a short valid way rather
-    than cut."""
+    than cut, and one that is too small for any output is an error."""
 
     def __init__(
         self,
@@ -112,6 +112,10 @@ class LogitsProcessor:
         if goes_on:
             return
         self._known = {}
+        if self._budget is not None:
+            for start in self._starts:
+                if start is not None:
+                    pawl.check_budget(start, self._budget)
         if not self._prompt_is_given:
             self._prompt_length = length
         elif length != self._prompt_length:

@@ -2,6 +2,7 @@
 #ifndef PAWL_SRC_CLI_BENCH_DRAFT_H_
 #define PAWL_SRC_CLI_BENCH_DRAFT_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,8 @@ struct BenchDraftFlags {
   int threads = 0;
   int per_kind = 6;
   bool all_nodes = false;
+  // --replay --suffix
+  int64_t suffix = 0;
   // --equal
   bool equal = false;
   std::string model;
@@ -36,6 +39,7 @@ inline constexpr const char* kBenchDraft = "bench draft";
 // Each returns the exit code.
 int ReplayCounts(const BenchDraftFlags& flags);
 int ReplayTimes(const BenchDraftFlags& flags);
+int SuffixTimes(const BenchDraftFlags& flags);
 int CheckEqual(const BenchDraftFlags& flags);
 
 }  // namespace pawl::cli

@@ -14,6 +14,13 @@ namespace pawl::cli {
 namespace {
 
 int BenchDraft(const BenchDraftFlags& flags) {
+  if (flags.equal && (!flags.replay.empty() || !flags.shape.empty() || flags.suffix > 0)) {
+    const char* option = !flags.replay.empty()  ? "--replay"
+                         : !flags.shape.empty() ? "--shape"
+                                                : "--suffix";
+    return Fail(kBenchDraft,
+                Error{ErrorCode::kInvalid, "cannot be used together with --equal", option});
+  }
   if (flags.equal) return CheckEqual(flags);
   if (flags.replay.empty()) {
     return Fail(kBenchDraft, Error{ErrorCode::kInvalid, "or --equal is needed", "--replay"});
@@ -118,6 +125,11 @@ void AddBenchDraft(CLI::App& bench, Action& action) {
   command->add_option("--draft-text", flags->text_file, "A text for the source \"text\"")
       ->check(NotEmpty)
       ->type_name("FILE");
+  command
+      ->add_option("--draft-model", flags->draft_model,
+                   "With --equal: folder of a smaller model, for the source \"model\"")
+      ->check(NotEmpty)
+      ->type_name("DIR");
   command->add_option("--json", flags->json, "Write the figures to this file")
       ->check(NotEmpty)
       ->type_name("OUT");

@@ -26,7 +26,7 @@ struct BenchDraftFlags {
   int64_t suffix = 0;
   // --equal
   bool equal = false;
-  std::string model;
+  std::string model, draft_model;
   std::vector<std::string> schemas;
   std::string prompt;
   std::vector<float> temperatures = {0, 0.7f, 1.5f};
@@ -35,6 +35,12 @@ struct BenchDraftFlags {
 };
 
 inline constexpr const char* kBenchDraft = "bench draft";
+
+// Errors of the sources and of what they need, at their options.
+inline Error AtSources(Error error) {
+  if (error.place == "draft" || error.place == "--draft") error.place = "--sources";
+  return error;
+}
 
 // Each returns the exit code.
 int ReplayCounts(const BenchDraftFlags& flags);

@@ -366,7 +366,7 @@ int ReplayTimes(const BenchDraftFlags& flags) {
   std::vector<Spent> spent(contestants.size());
   for (const int nodes : contestants) {
     auto contestant = Contestant::Make(*text, **model, flags, nodes);
-    if (!contestant.ok()) return Fail(kBenchDraft, contestant.error());
+    if (!contestant.ok()) return Fail(kBenchDraft, AtSources(contestant.error()));
     made.push_back(*std::move(contestant));
   }
   int texts = 0;

@@ -48,7 +48,7 @@ struct Drawn {
   int64_t lossy = 0;
 };
 
-constexpr int kDraws = 200'000;
+constexpr int kDraws = 20'000;
 
 Drawn Draw(std::vector<TokenId> drafts, float lossy, float temperature,
            const std::shared_ptr<const Constraint>& constraint) {
@@ -66,7 +66,7 @@ Drawn Draw(std::vector<TokenId> drafts, float lossy, float temperature,
   options.drafter = *Drafter::Make(std::move(setting), {}, std::move(sources));
   BatchEngine engine(model, vocabulary, {}, options);
   Drawn drawn;
-  constexpr int kPart = 5000;
+  constexpr int kPart = 2000;
   for (int part = 0; part < kDraws / kPart; ++part) {
     GenerateOptions generate;
     generate.sampling = {.temperature = temperature, .seed = static_cast<uint64_t>(7 + part)};
@@ -122,12 +122,12 @@ TEST(LossyDraftsTest, TotalVariationIsAtMostTheThreshold) {
       });
       const double first = p[static_cast<size_t>(order[0])];
       const double second = p[static_cast<size_t>(order[1])];
-      // Sampling errors of so many draws are a few thousandths.
-      const double error = 4 * std::sqrt(16.0 / kDraws);
+      // Of an empirical distribution of so many draws, generously.
+      const double error = std::sqrt(16.0 / kDraws);
       // The likeliest, the second, two at once, one that hardly ever comes.
       for (const std::vector<TokenId>& drafts :
            {std::vector<TokenId>{order[0]}, {order[1]}, {order[1], order[0]}, {order.back()}}) {
-        for (const float lossy : {0.1f, 0.6f, 0.85f}) {
+        for (const float lossy : {0.1f, 0.6f}) {
           const Drawn drawn = Draw(drafts, lossy, temperature, constraint);
           const double far = TotalVariation(drawn.shares, p);
           EXPECT_LE(far, double{lossy} + error);
@@ -208,7 +208,7 @@ class WanderingModel : public SixteenModel {
 // the other tables a size. PAWL_DRAFT_STEPS sets how many steps there are.
 TEST(DraftMemoryTest, StaysBoundedOverManySteps) {
   const char* const given = std::getenv("PAWL_DRAFT_STEPS");
-  const int64_t steps = given != nullptr ? std::max(1000LL, std::atoll(given)) : 20'000;
+  const int64_t steps = given != nullptr ? std::max(1000LL, std::atoll(given)) : 4'000;
   WanderingModel model;
   const auto vocabulary = SixteenLetters();
   const Compiler compiler(vocabulary);

@@ -8,7 +8,9 @@ find_package(nlohmann_json 3.9 REQUIRED)
 if(PAWL_BUILD_ENGINE AND PAWL_BUILD_COMMAND)
   find_package(fmt REQUIRED)
   find_package(CLI11 REQUIRED)
-  find_package(Boost 1.74 REQUIRED)  # headers only: Beast and Asio
+  if(NOT PAWL_GPU_CHECK)
+    find_package(Boost 1.74 REQUIRED)  # headers only: Beast and Asio
+  endif()
 endif()
 if(PAWL_GPU_CHECK)
   set(PAWL_BUILD_TESTS OFF)

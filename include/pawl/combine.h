@@ -8,8 +8,8 @@
 //   const std::string words[] = {"width", "height"};
 //   auto both = pawl::RequireWords(*python, words);                 // both occur in the output
 //
-// What the results allow is exact: the output may end exactly where the definition holds, every
-// token that is allowed leads there, and none that does is refused.
+// The results are exact. The output may end exactly where the definition holds. A token is allowed
+// when some text that fits goes on with it, and only then.
 //
 // The results share parts and locks with the grammars they are made of: they may be used from
 // several threads, which then wait for each other more often. Making one takes the lock of its

@@ -75,7 +75,9 @@ int Main(int argc, char** argv) {
   Action action;
   AddExtract(app, action);
   AddGenerate(app, action);
+#ifdef PAWL_HAVE_SERVER
   AddServe(app, action);
+#endif
   AddValidate(app, action);
   AddMask(app, action);
   AddBench(app, action);

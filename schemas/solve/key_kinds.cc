@@ -78,11 +78,7 @@ std::unique_ptr<KeyKinds> KeyKinds::Of(Frames& frames, const ObjectLayout& layou
         fuel);
     std::vector<std::u32string> keys;
     kind.all = ListAll(search, keys);
-    if (!kind.all) {
-      // A kind of many keys with an end: nobody says when they are used up.
-      if (!Endless(search, program.start())) return nullptr;
-      keys = Continuations(search, program.start(), limits::kSomeKeysOfAKind);
-    }
+    if (!kind.all) keys = Continuations(search, program.start(), limits::kSomeKeysOfAKind);
     for (const std::u32string& key : keys) {
       kind.keys.push_back(EncodeCodepoints(key));
       kind.names.push_back(frames.InternName(kind.keys.back()));

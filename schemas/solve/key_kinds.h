@@ -30,8 +30,8 @@ class KeyKinds {
 
   const std::vector<Kind>& kinds() const { return kinds_; }
   // A key that stands for the ones that end in `state` of `program`, which has the atoms of the
-  // layout's: the first of its kind that the frame has not seen. kAnyName where there is no end to
-  // them, so that none takes the place of another.
+  // layout's: the first of its kind that the frame has not seen. kAnyName where they are many, so
+  // that none takes the place of another.
   NameId StandIn(const Frames& frames, const Frame& frame, const ObjectLayout& layout,
                  const StringProgram& program, StringProgram::StateId state) const;
   size_t MemoryBytes() const { return HeapBytes(kinds_); }

@@ -101,9 +101,11 @@ IdSets::Id Uniqueness::Tight(FormulaId demand, IdSets::Id items, bool outside) {
 }
 
 // Whatever was read of such a container, one more item or member may follow.
-bool Uniqueness::CanAlwaysGrow(FormulaId formula, Kind kind) const {
-  if (formula == kFalseFormula || !table_.formulas.IsConjunction(formula)) return false;
-  return std::ranges::all_of(table_.formulas.MustAtoms(formula), [&](AtomId id) {
+bool Uniqueness::CanAlwaysGrow(FormulaId formula, Kind kind) {
+  bool complete = true;
+  const std::vector<Cube> cubes = table_.formulas.Cubes(formula, 1, complete);
+  if (!complete || cubes.size() != 1) return false;
+  const auto grows = [&](AtomId id) {
     if (kind == kArrayValue) {
       const ArrayAtom& array = table_.array(id);
       return array.constant.empty() && array.items == kTrueFormula && !array.unique &&
@@ -114,7 +116,13 @@ bool Uniqueness::CanAlwaysGrow(FormulaId formula, Kind kind) const {
     return object.constant.empty() && object.patterns.empty() &&
            object.additional == kTrueFormula && object.property_names == kTrueFormula &&
            object.max_properties == kUnbounded;
-  });
+  };
+  // What fails still does with one more key that nobody named.
+  const auto fails = [&](AtomId id) {
+    return kind == kObjectValue && table_.object(id).min_properties == 0;
+  };
+  return std::ranges::all_of(cubes[0].positive, grows) &&
+         std::ranges::all_of(cubes[0].negative, fails);
 }
 
 bool Uniqueness::HasNumber(IdSets::Id items) const {

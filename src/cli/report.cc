@@ -1,5 +1,3 @@
-// Sums are added field by field, sources of drafts by their name. Averages are taken when they are
-// shown, so sums of sums stay right.
 #include "src/cli/report.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,3 @@
-// The arena's promises: pieces of memory that start on cache lines and do not overlap.
 #include "src/base/huge_arena.h"
 
 #include <gtest/gtest.h>

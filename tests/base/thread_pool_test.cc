@@ -1,5 +1,3 @@
-// Loops of the pool: every index once, also nested and from several threads at once, and no
-// processor time when there is nothing to do.
 #include "src/base/thread_pool.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,3 @@
-// Printed grammars are read again, and each reading has to accept what the grammar accepts.
 #include "grammar/languages/print.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,3 @@
-// The scanner tells code from text in comments and strings, and closes what a piece of code has
-// left open.
 #include "plugins/monitors/scan.h"
 
 #include <gtest/gtest.h>

@@ -98,6 +98,7 @@ plain_libraries='linux-vdso|libc|libm|libdl|librt|libpthread|ld-linux-x86-64'
 bundle() { # FOLDER
   local to=$1 folder=build-bundle stage name=pawl-gpu-sm_90 program other bytes
   find_nvcc || return 1
+  mkdir -p "$to" || return 1
   # fmt as headers, GoogleTest as archives: nothing that the device machine would have to have.
   carry "$folder-carried" || return 1
   configure "$folder" 90-real -DPAWL_WERROR=ON "-DCMAKE_PREFIX_PATH=$PWD/$folder-carried/usr" \
@@ -127,7 +128,6 @@ bundle() { # FOLDER
     echo "made from $(git describe --always --dirty 2>/dev/null || echo "sources without a history")"
     nvcc --version | sed -n 's/.*release \([^,]*\).*/CUDA \1/p'
   } >"$stage/$name/bundle.txt"
-  mkdir -p "$to"
   tar -C "$stage" -cf - "$name" | gzip -9 >"$to/$name.tar.gz"
   # Each program starts where it was unpacked.
   rm -rf "${stage:?}/$name"

@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cstdlib>
 #include <random>
 #include <string>
@@ -249,7 +248,6 @@ TEST(RegexHostile, EndsQuickly) {
       {repeated("\\p{L}*\\P{Lu}?", 50), "", "", true},
   };
   for (const Hostile& c : cases) {
-    const auto start = std::chrono::steady_clock::now();
     auto arena = std::make_shared<RegexArena>();
     const Result<ReId> id = ParseEcma(*arena, c.pattern);
     const std::string shown = c.pattern.substr(0, 60);
@@ -268,14 +266,10 @@ TEST(RegexHostile, EndsQuickly) {
     }
     EXPECT_TRUE(!refused || c.may_be_refused)
         << shown << (id.ok() ? " overflow" : id.error().ToString());
-    const double seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    // Generous: the machine may be busy and the build unoptimised.
-    EXPECT_LT(seconds, 20.0) << shown;
     EXPECT_LT(arena->work(), 40'000'000u) << shown;
     if (std::getenv("PAWL_REGEX_VERBOSE") != nullptr) {
-      std::printf("%8.1f ms %10llu steps %8zu terms %s %s\n", seconds * 1e3,
-                  static_cast<unsigned long long>(arena->work()), arena->size(), shown.c_str(),
+      std::printf("%10llu steps %8zu terms %s %s\n", static_cast<unsigned long long>(arena->work()),
+                  arena->size(), shown.c_str(),
                   id.ok() ? (refused ? "overflow" : "") : id.error().ToString().c_str());
     }
   }

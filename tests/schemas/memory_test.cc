@@ -17,10 +17,15 @@
 namespace {
 std::atomic<int64_t> live_bytes{0};
 
-void* Take(size_t size) {
+void* TakeOrNull(size_t size) {
   void* const taken = std::malloc(size);
-  if (taken == nullptr) throw std::bad_alloc();
+  if (taken == nullptr) return nullptr;
   live_bytes += static_cast<int64_t>(malloc_usable_size(taken)) + 8;
+  return taken;
+}
+void* Take(size_t size) {
+  void* const taken = TakeOrNull(size);
+  if (taken == nullptr) throw std::bad_alloc();
   return taken;
 }
 void GiveBack(void* taken) {
@@ -32,6 +37,8 @@ void GiveBack(void* taken) {
 
 void* operator new(size_t size) { return Take(size); }
 void* operator new[](size_t size) { return Take(size); }
+void* operator new(size_t size, const std::nothrow_t&) noexcept { return TakeOrNull(size); }
+void* operator new[](size_t size, const std::nothrow_t&) noexcept { return TakeOrNull(size); }
 void operator delete(void* taken) noexcept { GiveBack(taken); }
 void operator delete[](void* taken) noexcept { GiveBack(taken); }
 void operator delete(void* taken, size_t) noexcept { GiveBack(taken); }

@@ -2,7 +2,6 @@
 // against trying every token, formats and errors by examples.
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <fstream>
 #include <iterator>
 #include <random>
@@ -582,14 +581,12 @@ TEST(StructuralTag, AThousandTags) {
     triggers += (i == 0 ? "\"" : ",\"") + name + "\"";
   }
   for (const std::string& list : {std::string(R"("<tool_")"), triggers}) {
-    const auto begin = std::chrono::steady_clock::now();
     const auto grammar =
         Compile(R"({"type":"triggered_tags","triggers":[)" + list + R"(],"tags":[)" + tags + "]}");
     ASSERT_TRUE(grammar.ok()) << grammar.error().ToString();
     EXPECT_TRUE(Accepts(*grammar, "a<tool_7>7</tool> <tool_999>999</tool>."));
     EXPECT_FALSE(Accepts(*grammar, "a<tool_7>8</tool>"));
     EXPECT_GT(grammar->Start().mask()->count(), 150);
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
   }
 }
 

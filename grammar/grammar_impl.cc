@@ -21,7 +21,7 @@ namespace pawl {
 namespace {
 constexpr size_t kMaxMemoEntries = size_t{1} << 20;
 constexpr size_t kMemoEntryBytes = 48;
-constexpr size_t kLeastStep = size_t{256} << 10;  // of growth, before it is measured
+constexpr size_t kLeastStep = size_t{32} << 10;  // of growth, before it is measured
 }  // namespace
 
 GrammarUse::~GrammarUse() = default;

@@ -8,8 +8,10 @@
   bench/server/load.py cold [--tools 128]           a schema of many tools, cold and known: what the first token waits
   bench/server/load.py overhead [--texts 104]       tokens per second through the server and through `pawl extract`
   bench/server/load.py kill [--clients 16]          kill -9 under load, and a start at the same port: only what ran is lost
+  bench/server/load.py term [--clients 64]          SIGTERM under load: what runs is answered, exit code 0
 
-Each starts a server of its own (--pawl build/pawl, --model), ends it with SIGTERM and checks its exit code.
+Each starts a server of its own (--pawl build/pawl, --model), ends it with SIGTERM and checks its exit code. --json FILE writes the
+figures into a file, beside those of other modes that are there already.
 """
 
 import argparse
@@ -24,6 +26,30 @@ import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def note(args, key, **figures):
+    """Adds figures to the file of --json."""
+    if not args.json:
+        return
+    known = {}
+    if os.path.exists(args.json):
+        with open(args.json) as file:
+            known = json.load(file)
+    command = ["bench/server/load.py"]
+    words = iter(sys.argv[1:])
+    for word in words:
+        if word in ("--json", "--name", "--pawl"):
+            next(words)
+        else:
+            command.append(os.path.basename(word))
+    machine = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "")
+    known[key] = {"date": time.strftime("%Y-%m-%d", time.gmtime()), "command": " ".join(command), "processor": machine,
+                  "cores": os.cpu_count(), "load": [round(x, 1) for x in os.getloadavg()],
+                  **{k: round(v, 4) if isinstance(v, float) else v for k, v in figures.items()}}
+    with open(args.json, "w") as file:
+        json.dump(known, file, indent=1)
+        file.write("\n")
 
 
 class Server:
@@ -153,7 +179,7 @@ def streams(args):
         bodies = [chat(all_texts[i % len(all_texts)], forms[i % len(forms)], stream=True) for i in range(args.clients)]
         return await asyncio.gather(*(call(server.port, "/v1/chat/completions", b) for b in bodies), return_exceptions=True)
 
-    worst = 0
+    worst, rounds = 0, []
     for round_number in range(args.rounds):
         replies = asyncio.run(main())
         failures = [r for r in replies if isinstance(r, Exception) or r.status != 200]
@@ -171,7 +197,12 @@ def streams(args):
         print(f"round {round_number + 1}: {args.clients} streams at once: headers p50 {percentile(headers, 50):.3f} s, "
               f"p99 {percentile(headers, 99):.3f} s; first event p50 {percentile(first, 50):.3f} s, p99 {percentile(first, 99):.3f} s; "
               f"end p99 {percentile(end, 99):.3f} s; {len(failures)} failures, {bad} that are not JSON")
-    return server.stop() and worst == 0
+        rounds.append({"headers_p50": round(percentile(headers, 50), 4), "headers_p99": round(percentile(headers, 99), 4),
+                       "first_event_p50": round(percentile(first, 50), 4), "first_event_p99": round(percentile(first, 99), 4),
+                       "end_p99": round(percentile(end, 99), 4), "failures": len(failures), "not_json": bad})
+    stopped = server.stop()
+    note(args, "streams", clients=args.clients, rounds=rounds, exit_code_0=stopped)
+    return stopped and worst == 0
 
 
 HOSTILE = [
@@ -244,7 +275,12 @@ def soak(args):
     print(f"memory: {rss[0]:.1f} MiB after a twentieth, {half[0]:.1f} at half time, {rss[-1]:.1f} at the end")
     for line in wrong[:5]:
         print("wrong:", line)
-    return server.stop() and not wrong
+    seconds = time.time() - begin
+    stopped = server.stop()
+    note(args, "soak", requests=args.requests, clients=args.clients, seconds=seconds, kinds=dict(sorted(counts.items())),
+         different_schemas=args.different * len(forms), wrong=len(wrong), mebibytes_at_every_twentieth=[round(m, 1) for m in rss],
+         exit_code_0=stopped)
+    return stopped and not wrong
 
 
 def fuzz(args):
@@ -328,7 +364,10 @@ def fuzz(args):
     print(f"{args.requests} fuzzed requests: " + ", ".join(f"{k or 'closed'}: {v}" for k, v in sorted(counts.items())) +
           ("" if alive else "; THE SERVER DIED"))
     good = alive and "500" not in counts
-    return (server.stop() if alive else False) and good
+    stopped = server.stop() if alive else False
+    note(args, args.name or "fuzz", requests=args.requests, seed=args.seed, answers={k or "closed": v for k, v in sorted(counts.items())},
+         alive=alive, exit_code_0=stopped)
+    return stopped and good
 
 
 def extract(args):
@@ -340,8 +379,15 @@ def extract(args):
     async def alone():
         return [await call(server.port, "/v1/extract", {"schema": forms[n], "text": t}) for n, t in cases]
 
-    async def loaded():
-        return await asyncio.gather(*(call(server.port, "/v1/extract", {"schema": forms[n], "text": t}) for n, t in cases[:200]))
+    async def loaded():  # 64 clients at once
+        replies, queue = [None] * len(cases), iter(enumerate(cases))
+
+        async def client():
+            for i, (n, t) in queue:
+                replies[i] = await call(server.port, "/v1/extract", {"schema": forms[n], "text": t})
+
+        await asyncio.gather(*(client() for _ in range(64)))
+        return replies
 
     single, many = asyncio.run(alone()), asyncio.run(loaded())
     lines = {}
@@ -358,10 +404,22 @@ def extract(args):
         begin = body.index('"record":') + 9
         return body[begin:begin + json.JSONDecoder().raw_decode(body[begin:])[1]]
 
+    try:
+        import jsonschema
+
+        checks = {name: jsonschema.Draft202012Validator(form).is_valid for name, form in forms.items()}
+        valid = sum(checks[n](json.loads(record(r))) for (n, _), r in zip(cases, single))
+        valid_loaded = sum(checks[n](json.loads(record(r))) for (n, _), r in zip(cases, many))
+    except ImportError:
+        valid = valid_loaded = None  # Python's jsonschema is not there
     same = sum(record(r) == e for r, e in zip(single, expected))
     same_loaded = sum(record(r) == e for r, e in zip(many, expected))
-    print(f"{same} of {len(cases)} alone and {same_loaded} of {len(many)} at once are byte for byte those of `pawl extract`")
-    return server.stop() and same == len(cases) and same_loaded == len(many)
+    print(f"{same} of {len(cases)} alone and {same_loaded} of {len(many)} at once are byte for byte those of `pawl extract`; "
+          f"valid by Python's jsonschema: {valid} and {valid_loaded}")
+    stopped = server.stop()
+    note(args, "extract", alone=len(cases), alone_same=same, alone_valid=valid, at_once=len(many), at_once_same=same_loaded,
+         at_once_valid=valid_loaded, exit_code_0=stopped)
+    return stopped and same == len(cases) and same_loaded == len(many) and {valid, valid_loaded} <= {None, len(cases)}
 
 
 def cold(args):
@@ -389,7 +447,7 @@ def cold(args):
         time.sleep(0.01)  # what it does behind the answer counts as well
         return 1e3 * (server.thread_cpu() - cpu), 1e3 * wall, reply.status
 
-    good = True
+    good, rows = True, {}
     for name, extra in (("plain fields", []), ("every sixth field a date-time", [{"type": ["string", "null"], "format": "date-time"}])):
         fresh, known, plain = [], [], []
         for salt in range(args.rounds * 5):
@@ -411,7 +469,12 @@ def cold(args):
         print(f"{args.tools} tools, {size / 1000:.0f} KB, {name}: processor time added: {added(fresh, 0):.1f} ms cold, "
               f"{added(known, 0):.2f} ms known; until the answer: {added(fresh, 1):.1f} ms cold, {added(known, 1):.2f} ms known "
               f"(least of all: {least(fresh):.1f} and {least(known):.2f} ms)")
-    return server.stop() and good
+        rows[name] = {"bytes": size, "processor_ms_cold": round(added(fresh, 0), 2), "processor_ms_known": round(added(known, 0), 3),
+                      "ms_cold": round(added(fresh, 1), 2), "ms_known": round(added(known, 1), 3),
+                      "least_ms_cold": round(least(fresh), 2), "least_ms_known": round(least(known), 3)}
+    stopped = server.stop()
+    note(args, "cold", tools=args.tools, kinds=rows, exit_code_0=stopped)
+    return stopped and good
 
 
 def kill(args):
@@ -440,15 +503,45 @@ def kill(args):
     served = sum(r.status == 200 for r in asyncio.run(after()))
     print(f"kill -9 with {args.clients} streams: {lost} of them cut off, told within {seconds:.2f} s; "
           f"{served} of {args.clients} requests served by the server that was started at the same port")
-    return again.stop() and lost > 0 and served == args.clients
+    stopped = again.stop()
+    note(args, "kill", streams=args.clients, cut_off=lost, told_within_seconds=seconds, served_after=served, exit_code_0=stopped)
+    return stopped and lost > 0 and served == args.clients
+
+
+def term(args):
+    """SIGTERM in the middle of streams: they are answered to their end, or told in an event that they are not; exit code 0."""
+    server = Server(args)
+    forms, all_texts = list(schemas().values()), texts()
+
+    async def load():
+        bodies = [chat(all_texts[i % len(all_texts)], forms[i % len(forms)], stream=True, n=4) for i in range(args.clients)]
+        tasks = [asyncio.create_task(call(server.port, "/v1/chat/completions", b)) for b in bodies]
+        await asyncio.sleep(0.2)
+        running = sum(not task.done() for task in tasks)
+        server.process.send_signal(signal.SIGTERM)
+        return running, await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 30)
+
+    begin = time.time()
+    running, replies = asyncio.run(load())
+    code = server.process.wait(30)
+    seconds = time.time() - begin - 0.2
+    whole = sum(not isinstance(r, Exception) and b"data: [DONE]" in r.body for r in replies)
+    told = sum(not isinstance(r, Exception) and b"data: [DONE]" not in r.body for r in replies)
+    print(f"SIGTERM with {running} of {args.clients} streams running: {whole} answered to the end, {told} told that they are not, "
+          f"{len(replies) - whole - told} cut off; exit code {code} after {seconds:.2f} s")
+    note(args, "term", streams=args.clients, running=running, answered=whole, told=told, cut_off=len(replies) - whole - told,
+         exit_code=code, seconds=seconds)
+    return code == 0 and seconds < 20 and whole + told == len(replies)
 
 
 def overhead(args):
-    """Processor seconds of the server and of the command for the same outputs, alternating."""
+    """Processor seconds of the server and of the command for the same outputs, alternating. From both the seconds for the first
+    text alone are taken off, and with them those of loading and compiling."""
     all_texts = [t for t in texts() for _ in range(args.repeat)][:args.texts]
     name = "contact.json"
     path = os.path.join(ROOT, "schemas/examples", name)
     schema = json.load(open(path))
+    rows = {}
     for batch in (1, 8):
         ratios = []
         for _ in range(args.rounds):
@@ -463,11 +556,8 @@ def overhead(args):
                 end = os.times()
                 return end.children_user + end.children_system - begin.children_user - begin.children_system
 
-            engine = command(lines) - command(json.dumps(all_texts[0]))
-            server = Server(args, "--threads", "1", "--batch", str(batch))
-
-            async def main():
-                queue = iter(all_texts)
+            async def send(server, some):
+                queue = iter(some)
 
                 async def client():
                     for t in queue:
@@ -476,19 +566,27 @@ def overhead(args):
 
                 await asyncio.gather(*(client() for _ in range(batch)))
 
-            begin = server.cpu()
-            asyncio.run(main())
-            ratios.append((server.cpu() - begin) / engine)
-            server.process.terminate()
-            server.process.wait()
+            def served(some):
+                server = Server(args, "--threads", "1", "--batch", str(batch))
+                begin = server.cpu()
+                asyncio.run(send(server, some))
+                seconds = server.cpu() - begin
+                server.process.terminate()
+                server.process.wait()
+                return seconds
+
+            engine = command(lines) - command(json.dumps(all_texts[0]))
+            ratios.append((served(all_texts) - served(all_texts[:1])) / engine)
         print(f"batch {batch}: processor time of the server over that of the command, {len(all_texts)} texts: "
               + ", ".join(f"{r:.3f}" for r in ratios))
+        rows[f"batch_{batch}"] = [round(r, 4) for r in ratios]
+    note(args, args.name or "overhead", texts=len(all_texts), processor_time_over_the_command=rows)
     return True
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("mode", choices=["streams", "soak", "fuzz", "extract", "cold", "overhead", "kill"])
+    parser.add_argument("mode", choices=["streams", "soak", "fuzz", "extract", "cold", "overhead", "kill", "term"])
     parser.add_argument("--pawl", default=os.path.join(ROOT, "build/pawl"))
     parser.add_argument("--model")
     parser.add_argument("--clients", type=int)
@@ -500,8 +598,10 @@ def main():
     parser.add_argument("--tools", type=int, default=128)
     parser.add_argument("--different", type=int, default=300, help="soak: how many different schemas of each kind")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json", metavar="FILE", help="adds the figures to this file")
+    parser.add_argument("--name", help="under which they stand there, when it is not the mode")
     args = parser.parse_args()
-    defaults = {"streams": (200, 0), "soak": (32, 20000), "fuzz": (16, 10000), "extract": (0, 500), "kill": (16, 0)}
+    defaults = {"streams": (200, 0), "soak": (32, 20000), "fuzz": (16, 10000), "extract": (0, 500), "kill": (16, 0), "term": (64, 0)}
     clients, requests = defaults.get(args.mode, (1, 1))
     args.clients = args.clients or clients
     args.requests = args.requests or requests

@@ -1,6 +1,8 @@
 #include "src/base/json.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <unordered_set>
 
@@ -207,12 +209,25 @@ Result<Value> ParseWithReasons(std::string_view text, const ParseLimits& limits)
   return builder.Take();
 }
 
+// Whether eight bytes stand in a JSON string as they are. May say no where they do.
+static bool IsPlain(const char* bytes) {
+  constexpr uint64_t kOnes = 0x0101010101010101, kHigh = 0x8080808080808080;
+  uint64_t word = 0;
+  std::memcpy(&word, bytes, sizeof word);
+  const uint64_t quote = word ^ (kOnes * '"'), backslash = word ^ (kOnes * '\\');
+  const uint64_t special = ((quote - kOnes) & ~quote) | ((backslash - kOnes) & ~backslash) |
+                           ((word - kOnes * 0x20) & ~word);
+  return (special & kHigh) == 0;
+}
+
 // Appends `text` as a JSON string.
 static void QuoteTo(std::string_view text, std::string& out) {
   static constexpr char kHex[] = "0123456789abcdef";
   out += '"';
   size_t begin = 0;  // of what is not yet written
   for (size_t i = 0; i < text.size(); ++i) {
+    while (i + 8 <= text.size() && IsPlain(text.data() + i)) i += 8;
+    if (i == text.size()) break;
     const char c = text[i];
     if (static_cast<unsigned char>(c) >= 0x20 && c != '"' && c != '\\') continue;
     out.append(text, begin, i - begin);
@@ -239,8 +254,10 @@ std::string Quote(std::string_view text) {
 }
 
 std::string Dump(const Value& value) {
+  constexpr size_t kUsual = 1024;
   // Explicit stack: (container, next child).
   std::string out;
+  if (value.size() > 0) out.reserve(kUsual);
   std::vector<std::pair<const Value*, size_t>> stack;
   const auto open = [&](const Value& v) {
     switch (v.type) {
@@ -287,6 +304,7 @@ std::string Dump(const Value& value) {
       open(container->items[i]);
     }
   }
+  if (out.size() < kUsual / 2) out.shrink_to_fit();
   return out;
 }
 

@@ -172,7 +172,7 @@ Status StartChat(const ApiRequest& request, bool fim) {
     spec.want_tokens = true;
   }
   bool usage = false, reports = false;
-  in.Bool("token_report", reports);
+  if (in.Bool("token_report", reports) && reports) spec.want_tokens = true;
   if (const json::Value* options = in.FindObject("stream_options")) {
     RequestReader inner(*options, "#/stream_options");
     inner.Bool("include_usage", usage);

@@ -90,6 +90,8 @@ void ReadThinking(RequestReader& in, CallSpec& spec, json::Value& arguments) {
   const json::Value* think = in.Find("think");  // Ollama's
   if (think != nullptr && think->is_bool()) {
     SetArgument(arguments, "enable_thinking", BoolValue(think->type == json::Type::kTrue));
+  } else if (think != nullptr && think->type == json::Type::kString) {
+    SetArgument(arguments, "reasoning_effort", *think);
   }
 }
 
@@ -145,9 +147,6 @@ Status ReadCommon(const ServerState& server, RequestReader& in,
   spec.options.at_budget = close ? AtBudget::kCloseOrCut : AtBudget::kCut;
   in.Bool("mask_surprise", spec.options.mask_surprise);
   in.Bool("drafts", spec.options.drafts);
-  bool tokens = false;
-  in.Bool("token_report", tokens);
-  spec.want_tokens = spec.want_tokens || tokens;
   json::Value arguments;
   ReadThinking(in, spec, arguments);
   if (!in.ok()) return in.error();
@@ -156,6 +155,12 @@ Status ReadCommon(const ServerState& server, RequestReader& in,
   if (!asked.ok()) return asked.error();
   spec.asked = *std::move(asked);
   if (spec.asked.layout.max_string < 0) spec.asked.layout.max_string = server.options.max_string;
+  // What says who asks, or where an answer is to be kept, changes no output.
+  for (const char* name : {"model", "user", "metadata", "store", "service_tier", "keep_alive",
+                           "safety_identifier", "prompt_cache_key", "cache_prompt"}) {
+    (void)in.Find(name);
+  }
+  spec.ignored = in.Unread(spec.asked.read);
   return {};
 }
 
@@ -278,7 +283,8 @@ std::string TokenReports(const ChoiceOut& choice, size_t first) {
     const TokenEntry& entry = choice.tokens[i];
     static constexpr const char* kNames[] = {"sampled", "forced", "closing", "drafted"};
     json.Object().Key("id").Int(entry.token).Key("text").String(ShownBytes(entry.bytes));
-    json.Key("source").String(kNames[static_cast<size_t>(entry.source)]);
+    json.Key("source").String(entry.in_prompt ? "prompt"
+                                              : kNames[static_cast<size_t>(entry.source)]);
     json.Key("allowed").Int(entry.allowed);
     json.Key("surprise").Number(entry.surprise).End();
   }

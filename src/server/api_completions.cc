@@ -8,8 +8,8 @@ namespace {
 
 class CompletionFormatter : public Formatter {
  public:
-  CompletionFormatter(std::shared_ptr<ServerState> server, bool logprobs, bool usage)
-      : server_(std::move(server)), logprobs_(logprobs), usage_(usage) {}
+  CompletionFormatter(std::shared_ptr<ServerState> server, bool logprobs, bool usage, bool reports)
+      : server_(std::move(server)), logprobs_(logprobs), usage_(usage), reports_(reports) {}
 
   void Add(const CallOut& out, const ChoiceOut& choice, std::span<const Delta> deltas,
            size_t first_token, std::string& text) override {
@@ -17,11 +17,12 @@ class CompletionFormatter : public Formatter {
     for (const Delta& delta : deltas) {
       if (delta.kind == Delta::Kind::kContent) added += delta.text;
     }
-    if (added.empty() && !logprobs_) return;
-    Chunk(out, choice, added, "null", logprobs_ ? Logprobs(choice, first_token) : "null", text);
+    if (added.empty() && !logprobs_ && !reports_) return;
+    Chunk(out, choice, added, "null", logprobs_ ? Logprobs(choice, first_token) : "null",
+          reports_ ? TokenReports(choice, first_token) : "", text);
   }
   void EndChoice(const CallOut& out, const ChoiceOut& choice, std::string& text) override {
-    Chunk(out, choice, "", json::Quote(choice.finish), "null", text);
+    Chunk(out, choice, "", json::Quote(choice.finish), "null", "", text);
   }
   void End(const CallOut& out, std::string& text) override {
     if (usage_) {
@@ -40,7 +41,9 @@ class CompletionFormatter : public Formatter {
     for (const ChoiceOut& choice : out.choices) {
       json.Object().Key("index").Int(choice.index).Key("text").String(choice.content);
       json.Key("logprobs").Raw(logprobs_ ? Logprobs(choice, 0) : "null");
-      json.Key("finish_reason").String(choice.finish).End();
+      json.Key("finish_reason").String(choice.finish);
+      if (reports_) json.Key("pawl_tokens").Raw(TokenReports(choice, 0));
+      json.End();
     }
     json.End().Key("usage").Raw(UsageOf(out)).Key("pawl").Raw(ReportOf(out)).End();
     HttpReply reply;
@@ -95,19 +98,23 @@ class CompletionFormatter : public Formatter {
   }
 
   void Chunk(const CallOut& out, const ChoiceOut& choice, const std::string& added,
-             const std::string& finish, const std::string& logprobs, std::string& text) const {
+             const std::string& finish, const std::string& logprobs, const std::string& reports,
+             std::string& text) const {
     JsonWriter json;
     Head(out, json);
     json.Key("choices").Array().Object().Key("index").Int(choice.index);
     json.Key("text").String(added).Key("logprobs").Raw(logprobs);
     json.Key("finish_reason").Raw(finish).End().End();
     if (usage_) json.Key("usage").Null();
+    if (!reports.empty()) {
+      json.Key("pawl").Object().Key("index").Int(choice.index).Key("tokens").Raw(reports).End();
+    }
     json.End();
     text += "data: " + json.text() + "\n\n";
   }
 
   const std::shared_ptr<ServerState> server_;
-  const bool logprobs_, usage_;
+  const bool logprobs_, usage_, reports_;
 };
 
 // llama.cpp's own shape.
@@ -125,7 +132,9 @@ class LlamaFormatter : public Formatter {
     text += "data: " + json.text() + "\n\n";
   }
   void End(const CallOut& out, std::string& text) override {
-    text += "data: " + Last(out, out.choices[0], "") + "\n\n";
+    for (const ChoiceOut& choice : out.choices) {
+      text += "data: " + Last(out, choice, "") + "\n\n";
+    }
   }
   HttpReply Whole(const CallOut& out) override {
     HttpReply reply;
@@ -189,8 +198,9 @@ Status StartCompletion(const ApiRequest& request) {
     if (prompt.kind == PromptSpec::Kind::kInfill) spec.code = std::move(code);
   }
   const bool logprobs = in.Int("logprobs", spec.options.logprobs, 0, 20);
-  spec.want_tokens = logprobs;
-  bool usage = false;
+  bool usage = false, reports = false;
+  in.Bool("token_report", reports);
+  spec.want_tokens = logprobs || reports;
   if (const json::Value* options = in.FindObject("stream_options")) {
     RequestReader inner(*options, "#/stream_options");
     inner.Bool("include_usage", usage);
@@ -210,7 +220,7 @@ Status StartCompletion(const ApiRequest& request) {
     return Error{ErrorCode::kLimit, "asks for more than 2048 outputs in all", "#/n"};
   }
   Call::Start(request.server, request.exchange, std::move(spec),
-              std::make_unique<CompletionFormatter>(request.server, logprobs, usage));
+              std::make_unique<CompletionFormatter>(request.server, logprobs, usage, reports));
   return {};
 }
 

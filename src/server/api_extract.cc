@@ -128,10 +128,12 @@ Status StartExtract(const ApiRequest& request) {
     return Error{ErrorCode::kInvalid, "is a second constraint beside #/schema",
                  spec.asked.answer.pointer};
   }
+  if (!spec.asked.tools.empty()) {
+    return Error{ErrorCode::kUnsupported, "cannot go with #/schema", "#/tools"};
+  }
   spec.asked.answer.kind = ConstraintSpec::Kind::kJsonSchema;
   spec.asked.answer.text = schema_text;
   spec.asked.answer.pointer = "#/schema";
-  spec.asked.choice = {};
   LayoutSpec& layout = spec.asked.layout;
   if (!layout.asked_additional_properties) layout.additional_properties = true;
   // As the command: greedy unless it says otherwise, seed 0, always complete.
@@ -139,7 +141,7 @@ Status StartExtract(const ApiRequest& request) {
   if (!in.Float("temperature", ignored, 0, 100)) spec.options.sampling.temperature = 0;
   if (in.Find("seed") == nullptr) spec.options.sampling.seed = 0;
   if (spec.options.at_budget == AtBudget::kCloseOrCut) spec.options.at_budget = AtBudget::kClose;
-  spec.n = 1;
+  if (spec.n != 1) return Error{ErrorCode::kUnsupported, "must be 1 on this route", "#/n"};
   spec.one_by_one = true;
   const bool single = text != nullptr;
   Call::Start(request.server, request.exchange, std::move(spec),

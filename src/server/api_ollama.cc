@@ -1,7 +1,9 @@
 // Ollama's /api/chat and /api/generate: lines of JSON in place of events, a stream unless it says
 // otherwise, tool calls whole.
+#include <algorithm>
 #include <chrono>
 #include <ctime>
+#include <iterator>
 #include <utility>
 
 #include "src/server/api.h"
@@ -131,6 +133,9 @@ Status ReadGenerate(RequestReader& in, CallSpec& spec) {
   in.String("suffix", suffix);
   bool raw = false;
   in.Bool("raw", raw);
+  if (const json::Value* images = in.FindArray("images"); images != nullptr && images->size() > 0) {
+    in.Fail("images", "are not taken: this server takes text", ErrorCode::kUnsupported);
+  }
   if (!in.ok()) return in.error();
   if (!suffix.empty()) {
     prompt.kind = PromptSpec::Kind::kInfill;
@@ -165,14 +170,15 @@ Status StartOllama(const ApiRequest& request, bool chat) {
   if (!in.ok()) return in.error();
   const Status status = chat ? ReadChatPrompt(in, spec, "messages") : ReadGenerate(in, spec);
   if (!status.ok()) return status;
+  const json::Value* const options = in.FindObject("options");
   if (Status common = ReadCommon(*request.server, in, {}, request.server->options.max_tokens, spec);
       !common.ok()) {
     return common;
   }
-  spec.n = 1;
+  if (spec.n != 1) return Error{ErrorCode::kUnsupported, "must be 1 on this route", "#/n"};
   spec.stream = true;
   in.Bool("stream", spec.stream);
-  if (const json::Value* options = in.FindObject("options")) {
+  if (options != nullptr) {
     RequestReader inner(*options, "#/options");
     ReadSampling(inner, spec);
     if (inner.Find("seed") != nullptr) ReadSeed(inner, spec);
@@ -183,6 +189,7 @@ Status StartOllama(const ApiRequest& request, bool chat) {
     inner.Strings("stop", spec.stop, 16);
     if (!inner.ok()) return inner.error();
     std::erase(spec.stop, "");
+    std::ranges::move(inner.Unread(), std::back_inserter(spec.ignored));
   }
   if (!in.ok()) return in.error();
   PromptSpec& prompt = spec.prompts[0];

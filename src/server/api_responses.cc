@@ -384,7 +384,7 @@ Status StartResponse(const ApiRequest& request) {
       !status.ok()) {
     return status;
   }
-  spec.n = 1;
+  if (spec.n != 1) return Error{ErrorCode::kUnsupported, "must be 1 on this route", "#/n"};
   const RequestConstraints& asked = spec.asked;
   PromptSpec& chat = spec.prompts[0];
   if (asked.answer.kind == ConstraintSpec::Kind::kJsonSchema) chat.schema = asked.answer.text;

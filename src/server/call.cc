@@ -121,6 +121,11 @@ std::string ReportOf(const CallOut& out) {
   json.Key("queue_seconds").Number(out.queue_seconds);
   json.Key("first_token_seconds").Number(out.first_token_seconds);
   json.Key("total_seconds").Number(out.total_seconds);
+  if (!out.ignored.empty()) {
+    json.Key("ignored").Array();
+    for (const std::string& pointer : out.ignored) json.String(pointer);
+    json.End();
+  }
   return json.End().Take();
 }
 
@@ -135,6 +140,7 @@ Call::Call(std::shared_ptr<ServerState> server, std::shared_ptr<Exchange> exchan
                      std::chrono::system_clock::now().time_since_epoch())
                      .count();
   out_.model = server_->model->name();
+  out_.ignored = spec_.ignored;
   const std::lock_guard lock(server_->mutex);
   server_->live.insert(this);
 }

@@ -49,6 +49,8 @@ struct CallSpec {
   // Code to complete, under monitors where they are built in (code_completion.h).
   std::optional<CodeSpec> code;
   bool one_by_one = false;  // an output that fails does not fail the others
+  // JSON Pointers of members of the request that change nothing here.
+  std::vector<std::string> ignored;
 };
 
 struct TokenEntry {
@@ -89,6 +91,7 @@ struct CallOut {
   std::vector<ChoiceOut> choices;
   bool has_grammar = false, grammar_known = false;
   double compile_seconds = 0, queue_seconds = 0, first_token_seconds = 0, total_seconds = 0;
+  std::vector<std::string> ignored;  // of the request
   // Sums over the outputs.
   int prompt_tokens = 0, reused_tokens = 0, output_tokens = 0, reasoning_tokens = 0;
 };

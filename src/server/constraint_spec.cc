@@ -48,6 +48,7 @@ class Reader {
     if (in_.ok()) ReadTools();
     if (in_.ok()) ReadChoice();
     if (!in_.ok()) return in_.error();
+    out_.read = in_.found();
     return std::move(out_);
   }
 
@@ -353,6 +354,12 @@ class Reader {
   // ---- Tools ----
 
   void ReadTools() {
+    for (const char* name : {"functions", "function_call"}) {
+      if (in_.Find(name) != nullptr) {
+        return in_.Fail(name, "is the older form of tools and tool_choice, which is not supported",
+                        ErrorCode::kUnsupported);
+      }
+    }
     const Value* tools = in_.FindArray("tools");
     if (tools == nullptr) return;
     if (tools->items.size() > kMaxTools) {
@@ -566,7 +573,15 @@ class Reader {
 };
 
 std::string Format(std::string_view type, std::string_view key, const std::string& value) {
-  return "{\"type\":\"" + std::string(type) + "\",\"" + std::string(key) + "\":" + value + "}";
+  std::string out;
+  out.reserve(value.size() + type.size() + key.size() + 16);
+  out += "{\"type\":\"";
+  out += type;
+  out += "\",\"";
+  out += key;
+  out += "\":";
+  out += value;
+  return out += '}';
 }
 
 // The older form of a structural tag as a format.

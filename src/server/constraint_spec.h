@@ -83,7 +83,8 @@ struct RequestConstraints {
   LayoutSpec layout;
   std::vector<ToolSpec> tools;
   ToolChoice choice;
-  bool parallel = true;  // more than one call
+  bool parallel = true;                  // more than one call
+  std::vector<const json::Value*> read;  // the members of the body that were looked at
 };
 
 // Of a body of /v1/chat/completions, /v1/completions, /v1/responses, /api/chat, /api/generate,

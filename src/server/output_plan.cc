@@ -17,6 +17,7 @@
 #include "src/server/output_plan.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <utility>
 
 #include "src/base/json.h"
@@ -31,10 +32,26 @@ std::string Const(std::string_view text) {
   return R"({"type":"const_string","value":)" + Quote(text) + "}";
 }
 
-std::string Join(const std::vector<std::string>& parts) {
+// Formats of a hundred tools are long, and are made for each request anew: no copies on the way.
+std::string Concat(std::initializer_list<std::string_view> parts) {
+  size_t size = 0;
+  for (const std::string_view part : parts) size += part.size();
   std::string out;
-  for (const std::string& part : parts) out += (out.empty() ? "" : ",") + part;
-  return "[" + out + "]";
+  out.reserve(size);
+  for (const std::string_view part : parts) out += part;
+  return out;
+}
+
+std::string Join(const std::vector<std::string>& parts) {
+  size_t size = 2;
+  for (const std::string& part : parts) size += part.size() + 1;
+  std::string out = "[";
+  out.reserve(size);
+  for (const std::string& part : parts) {
+    if (out.size() > 1) out += ',';
+    out += part;
+  }
+  return out += ']';
 }
 
 std::string Elements(const char* type, const std::vector<std::string>& parts) {
@@ -47,16 +64,16 @@ std::string Optional(const std::string& content) {
 }
 
 std::string Tag(std::string_view begin, const std::string& content, std::string_view end) {
-  return R"({"type":"tag","begin":)" + Quote(begin) + R"(,"content":)" + content + R"(,"end":)" +
-         Quote(end) + "}";
+  return Concat({R"({"type":"tag","begin":)", Quote(begin), R"(,"content":)", content, R"(,"end":)",
+                 Quote(end), "}"});
 }
 
 std::string Bool(bool value) { return value ? "true" : "false"; }
 
 std::string Separated(const std::vector<std::string>& tags, std::string_view separator, bool many) {
-  return R"({"type":"tags_with_separator","separator":)" + Quote(separator) +
-         R"(,"at_least_one":true,"stop_after_first":)" + Bool(!many) + R"(,"tags":)" + Join(tags) +
-         "}";
+  return Concat({R"({"type":"tags_with_separator","separator":)", Quote(separator),
+                 R"(,"at_least_one":true,"stop_after_first":)", Bool(!many), R"(,"tags":)",
+                 Join(tags), "}"});
 }
 
 std::string Triggered(const std::vector<std::string>& triggers,
@@ -160,7 +177,7 @@ std::string ThinkingFormat(const OutputPlan& plan, const PlanOptions& options) {
 
 void UseFormat(OutputPlan& plan, const std::string& format) {
   plan.grammar.kind = ConstraintSpec::Kind::kStructuralTag;
-  plan.grammar.text = R"({"type":"structural_tag","format":)" + format + "}";
+  plan.grammar.text = Concat({R"({"type":"structural_tag","format":)", format, "}"});
 }
 
 // The format of the calls alone, at least one.

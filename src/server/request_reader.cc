@@ -1,5 +1,6 @@
 #include "src/server/request_reader.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <utility>
@@ -55,7 +56,20 @@ void RequestReader::Fail(const Error& error) {
 const json::Value* RequestReader::Find(std::string_view name) const {
   if (error_) return nullptr;
   const json::Value* value = object_.Find(name);
+  if (value != nullptr) found_.push_back(value);
   return value == nullptr || value->type == json::Type::kNull ? nullptr : value;
+}
+
+std::vector<std::string> RequestReader::Unread(
+    const std::vector<const json::Value*>& others) const {
+  std::vector<std::string> out;
+  for (const auto& [name, value] : object_.members) {
+    if (value.type == json::Type::kNull) continue;
+    if (std::ranges::find(found_, &value) != found_.end()) continue;
+    if (std::ranges::find(others, &value) != others.end()) continue;
+    out.push_back(PointerOf(name).substr(1));
+  }
+  return out;
 }
 
 const json::Value* RequestReader::FindString(std::string_view name) {

@@ -53,11 +53,16 @@ class RequestReader {
   std::string PointerOf(std::string_view name) const { return json::PointerJoin(pointer_, name); }
   const std::string& pointer() const { return pointer_; }
   const json::Value& object() const { return object_; }
+  // The members that were looked for and are there.
+  const std::vector<const json::Value*>& found() const { return found_; }
+  // The pointers, without '#', of those that are neither among these nor among `others`, nor null.
+  std::vector<std::string> Unread(const std::vector<const json::Value*>& others = {}) const;
 
  private:
   const json::Value& object_;
   const std::string pointer_;
   std::optional<Error> error_;
+  mutable std::vector<const json::Value*> found_;
 };
 
 }  // namespace pawl::server

@@ -78,6 +78,10 @@ Status Settle(Value& message, const std::string& pointer) {
   } else {
     message.members.emplace_back("content", StringValue(""));
   }
+  if (const Value* images = message.Find("images"); images != nullptr && images->size() > 0) {
+    return Error{ErrorCode::kUnsupported, "are not taken: this server takes text",
+                 pointer + "/images"};
+  }
   Value* calls = Member(message, "tool_calls");
   if (calls == nullptr || calls->type != json::Type::kArray) return {};
   for (Value& call : calls->items) {

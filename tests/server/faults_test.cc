@@ -11,10 +11,11 @@
 #include <utility>
 #include <vector>
 
-#include "src/decode/draft/drafter.h"
+#include "src/base/file.h"
 #include "src/engine/model_files.h"
 #include "src/server/grammar_store.h"
 #include "src/server/server.h"
+#include "tests/server/drafts_of_prompt.h"
 #include "tests/server/http_client.h"
 
 namespace pawl::server {
@@ -207,24 +208,19 @@ TEST_F(FaultsTest, ASchemaThatExhaustsItsFuel) {
         c.Post("/v1/chat/completions",
                Chat("Ann", Format(R"({"pattern":"((a{1,1000}){1,1000}){1,1000}"})")));
     EXPECT_TRUE(deep.status == 400 || deep.status == 200) << deep.body;
+    const Result<std::string> scopes =
+        ReadFile(PAWL_SOURCE_DIR "/tests/hostile/dynamic_scopes.json");
+    ASSERT_TRUE(scopes.ok());
+    const Answer spent = c.Post("/v1/chat/completions", Chat("Ann", Format(*scopes)));
+    EXPECT_EQ(spent.status, 400) << spent.body;
+    EXPECT_EQ(At(spent.Json(), "/error/code").text, "limit") << spent.body;
     const Answer good = c.Post("/v1/chat/completions", Chat("Ann", Format(kSchema)));
     EXPECT_EQ(good.status, 200);
   });
 }
 
 TEST_F(FaultsTest, TokensThatADraftGuessedSaySo) {
-  options_.make_drafter = [](const ServedModel& model) -> Result<std::shared_ptr<Drafter>> {
-    DraftSetting setting;
-    setting.vocabulary = model.vocabulary();
-    setting.encode = model.encoder();
-    setting.options.sources = "suffix";
-    setting.vocabulary_size = model.info().vocabulary_size;
-    auto sources = ParseDraftSources(setting.options);
-    if (!sources.ok()) return sources.error();
-    auto made = Drafter::Make(std::move(setting), *sources);
-    if (!made.ok()) return made.error();
-    return std::shared_ptr<Drafter>(*std::move(made));
-  };
+  options_.make_drafter = DraftsOfPrompt;
   Start();
   Connection c(server_->port());
   // What it has to say stands in the prompt.

@@ -234,6 +234,68 @@ TEST(ServerTest, CompletionsEchoLogprobsOfPrompts) {
   EXPECT_TRUE(At(body, "/choices/0/text").text.starts_with("Ann Lee writes to Bob"));
 }
 
+TEST(ServerTest, CompletionsReportTheirTokens) {
+  Connection c(Port());
+  const std::string body = R"({"prompt":"x","max_tokens":20,"seed":1,"token_report":true,
+      "structured_outputs":{"regex":"[a-z]{3} is fixed"})";
+  const Answer whole = c.Post("/v1/completions", body + "}");
+  ASSERT_EQ(whole.status, 200) << whole.body;
+  const json::Value value = whole.Json();
+  std::string text, streamed, sources;
+  for (const json::Value& token : At(value, "/choices/0/pawl_tokens").items) {
+    text += At(token, "/text").text;
+    sources += At(token, "/source").text + " ";
+  }
+  EXPECT_EQ(text, At(value, "/choices/0/text").text);
+  EXPECT_NE(sources.find("sampled "), std::string::npos) << sources;
+  EXPECT_NE(sources.find("forced "), std::string::npos) << sources;
+  const Answer stream = c.Post("/v1/completions", body + R"(,"stream":true})");
+  for (const std::string& event : stream.Events()) {
+    const auto chunk = json::Parse(event);
+    if (!chunk.ok()) continue;
+    for (const json::Value& token : At(*chunk, "/pawl/tokens").items) {
+      streamed += At(token, "/text").text;
+    }
+  }
+  EXPECT_EQ(streamed, text);
+}
+
+// Nothing is taken silently: what changes nothing is told, and what cannot be is an error.
+TEST(ServerTest, WhatIsIgnoredIsSaid) {
+  Connection c(Port());
+  const auto ignored = [&](const std::string& path, const std::string& body) {
+    const Answer answer = c.Post(path, body);
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    return json::Dump(At(answer.Json(), "/pawl/ignored"));
+  };
+  EXPECT_EQ(ignored("/v1/chat/completions",
+                    Chat(Format() + R"(,"model":"m","user":"u","min_tokens":3,"logit_bias":null,
+                             "temperature":0,"made/up":{},"n":1,"prompt_logprobs":null)")),
+            R"(["/min_tokens","/made~1up"])");
+  EXPECT_EQ(ignored("/v1/chat/completions", Chat(Format() + R"(,"model":"m")")), "null");
+  EXPECT_EQ(ignored("/v1/completions", R"({"prompt":"x","max_tokens":1,"best_of":1,"top_a":1})"),
+            R"(["/top_a"])");
+  EXPECT_EQ(
+      ignored("/v1/extract", std::string(R"({"text":"Ann","beams":4,"schema":)") + kSchema + "}"),
+      R"(["/beams"])");
+  EXPECT_EQ(ignored("/api/chat", R"({"messages":[{"role":"user","content":"Ann"}],"stream":false,
+                      "format":"json","options":{"num_predict":9,"num_ctx":64}})"),
+            R"(["/options/num_ctx"])");
+  const std::pair<const char*, std::string> kRefused[] = {
+      {"/v1/chat/completions", Chat(R"(,"functions":[{"name":"f"}])")},
+      {"/v1/chat/completions", Chat(R"(,"function_call":"auto")")},
+      {"/v1/responses", R"({"input":"x","n":2})"},
+      {"/v1/extract", R"({"text":"x","schema":{},"n":2})"},
+      {"/v1/extract", R"({"text":"x","schema":{},"tools":[{"type":"custom","name":"f"}]})"},
+      {"/api/generate", R"({"prompt":"x","images":["aGk="]})"},
+      {"/api/chat", R"({"messages":[{"role":"user","content":"x","images":["aGk="]}]})"},
+  };
+  for (const auto& [path, body] : kRefused) {
+    const Answer answer = c.Post(path, body);
+    EXPECT_EQ(answer.status, 400) << body << answer.body;
+  }
+}
+
 TEST(ServerTest, ExtractIsWhatTheCommandWrites) {
   Connection c(Port());
   std::string texts;

@@ -1,0 +1,28 @@
+// A drafter that guesses what stood in the prompt or in the output before: for servers of tests.
+#ifndef PAWL_TESTS_SERVER_DRAFTS_OF_PROMPT_H_
+#define PAWL_TESTS_SERVER_DRAFTS_OF_PROMPT_H_
+
+#include <memory>
+#include <utility>
+
+#include "src/decode/draft/drafter.h"
+#include "src/server/served_model.h"
+
+namespace pawl::server {
+
+inline Result<std::shared_ptr<Drafter>> DraftsOfPrompt(const ServedModel& model) {
+  DraftSetting setting;
+  setting.vocabulary = model.vocabulary();
+  setting.encode = model.encoder();
+  setting.options.sources = "suffix";
+  setting.vocabulary_size = model.info().vocabulary_size;
+  auto sources = ParseDraftSources(setting.options);
+  if (!sources.ok()) return sources.error();
+  auto made = Drafter::Make(std::move(setting), *sources);
+  if (!made.ok()) return made.error();
+  return std::shared_ptr<Drafter>(*std::move(made));
+}
+
+}  // namespace pawl::server
+
+#endif  // PAWL_TESTS_SERVER_DRAFTS_OF_PROMPT_H_

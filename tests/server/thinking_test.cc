@@ -1,0 +1,229 @@
+// Models that think first, over real connections. The model that ships has learned no thinking: its
+// template here opens the block, closes it, or leaves that to it, and what it then writes in the
+// block is noise, up to the mark that ends it.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "src/server/server.h"
+#include "tests/server/drafts_of_prompt.h"
+#include "tests/server/http_client.h"
+
+namespace pawl::server {
+namespace {
+
+constexpr const char* kSchema =
+    R"({"type":"object","properties":{"name":{"type":"string","maxLength":30},"email":{"type":"string",
+    "format":"email","maxLength":40}},"required":["name","email"],"additionalProperties":false})";
+
+// As templates of models that think have it: the block is open unless thinking is switched off, and
+// then it is closed.
+constexpr const char* kOpens =
+    "{% for m in messages %}{{ m.content }}\n{% endfor %}{% if enable_thinking is defined and not "
+    "enable_thinking %}<think>\n\n</think>\n\n{% else %}<think>\n{% endif %}";
+// The model opens it itself.
+constexpr const char* kLeaves =
+    "{% for m in messages %}{{ m.content }}\n{% endfor %}{% if enable_thinking is defined and not "
+    "enable_thinking %}<think></think>{% endif %}";
+
+std::unique_ptr<Server> StartServer(const char* chat_template, bool drafts) {
+  ServerOptions options;
+  options.model_path = PAWL_SOURCE_DIR "/models/tiny-extract";
+  options.model.model.threads = 1;
+  options.model.chat_template = chat_template;
+  if (drafts) options.make_drafter = DraftsOfPrompt;
+  auto server = Server::Start(options);
+  EXPECT_TRUE(server.ok()) << server.error().ToString();
+  EXPECT_TRUE((*server)->WaitUntilReady().ok());
+  return *std::move(server);
+}
+
+int OpensPort() {
+  static const std::unique_ptr<Server> server = StartServer(kOpens, false);
+  return server->port();
+}
+
+int DraftsPort() {
+  static const std::unique_ptr<Server> server = StartServer(kOpens, true);
+  return server->port();
+}
+
+std::string Body(const std::string& more) {
+  return R"({"messages":[{"role":"user","content":"Ann Lee, ann@example.org"}],"max_tokens":300,
+      "response_format":{"type":"json_schema","json_schema":{"name":"x","schema":)" +
+         std::string(kSchema) + "}}" + more + "}";
+}
+
+struct Said {
+  int status = 0;
+  std::string content, reasoning, finish;
+  int reasoning_tokens = 0, accepted_tokens = 0;
+  bool closed = false;
+};
+
+int IntOf(const json::Value& value) { return value.text.empty() ? 0 : std::stoi(value.text); }
+
+Said Ask(int port, const std::string& more, bool stream) {
+  Connection c(port);
+  const Answer answer = c.Post(
+      "/v1/chat/completions",
+      Body(more + (stream ? R"(,"stream":true,"stream_options":{"include_usage":true})" : "")));
+  Said said;
+  said.status = answer.status;
+  const auto totals = [&](const json::Value& value) {
+    said.reasoning_tokens = IntOf(At(value, "/usage/completion_tokens_details/reasoning_tokens"));
+    said.accepted_tokens = IntOf(At(value, "/pawl/accepted_tokens"));
+    said.closed = At(value, "/pawl/closed").type == json::Type::kTrue;
+  };
+  if (!stream) {
+    const json::Value value = answer.Json();
+    said.content = At(value, "/choices/0/message/content").text;
+    said.reasoning = At(value, "/choices/0/message/reasoning_content").text;
+    said.finish = At(value, "/choices/0/finish_reason").text;
+    totals(value);
+    return said;
+  }
+  for (const std::string& event : answer.Events()) {
+    const auto value = json::Parse(event);
+    if (!value.ok()) continue;
+    said.content += At(*value, "/choices/0/delta/content").text;
+    // What is thought comes first.
+    const std::string thought = At(*value, "/choices/0/delta/reasoning_content").text;
+    EXPECT_TRUE(thought.empty() || said.content.empty()) << event;
+    said.reasoning += thought;
+    said.finish += At(*value, "/choices/0/finish_reason").text;
+    if (At(*value, "/usage").type == json::Type::kObject) totals(*value);
+  }
+  return said;
+}
+
+// A record of the schema, and none of the marks.
+void ExpectRecord(const Said& said) {
+  ASSERT_EQ(said.status, 200);
+  const auto record = json::Parse(said.content);
+  ASSERT_TRUE(record.ok()) << said.content;
+  EXPECT_EQ(At(*record, "/name").type, json::Type::kString) << said.content;
+  EXPECT_EQ(At(*record, "/email").type, json::Type::kString) << said.content;
+  EXPECT_EQ((said.content + said.reasoning).find("think>"), std::string::npos)
+      << said.content << said.reasoning;
+}
+
+TEST(ThinkingTest, ABudgetEndsTheBlock) {
+  for (const bool stream : {false, true}) {
+    for (const char* budget :
+         {R"(,"thinking_budget":12)", R"(,"thinking":{"type":"enabled","budget_tokens":12})"}) {
+      const Said said =
+          Ask(OpensPort(), std::string(budget) + R"(,"temperature":1,"seed":7)", stream);
+      ExpectRecord(said);
+      EXPECT_EQ(said.finish, "stop");
+      EXPECT_FALSE(said.reasoning.empty());
+      EXPECT_GE(said.reasoning_tokens, 12);
+      EXPECT_LE(said.reasoning_tokens, 12 + 12);  // and the mark that ends it
+    }
+  }
+}
+
+TEST(ThinkingTest, NoBudgetForIt) {
+  const Said said = Ask(OpensPort(), R"(,"thinking_budget":0,"temperature":0)", false);
+  ExpectRecord(said);
+  EXPECT_EQ(said.reasoning, "");
+}
+
+TEST(ThinkingTest, ATemplateThatClosesTheBlockSwitchesItOff) {
+  for (const char* off :
+       {R"(,"chat_template_kwargs":{"enable_thinking":false})", R"(,"reasoning_effort":"none")",
+        R"(,"thinking":{"type":"disabled"})", R"(,"think":false)"}) {
+    for (const bool stream : {false, true}) {
+      const Said said = Ask(OpensPort(), std::string(off) + R"(,"temperature":0)", stream);
+      ExpectRecord(said);
+      EXPECT_EQ(said.reasoning, "") << off;
+      EXPECT_EQ(said.reasoning_tokens, 0) << off;
+    }
+  }
+}
+
+TEST(ThinkingTest, AStreamAddsUpToTheAnswer) {
+  for (int seed = 0; seed < 4; ++seed) {
+    const std::string more =
+        R"(,"thinking_budget":20,"temperature":1.1,"seed":)" + std::to_string(seed);
+    const Said whole = Ask(OpensPort(), more, false), stream = Ask(OpensPort(), more, true);
+    ExpectRecord(whole);
+    EXPECT_EQ(stream.content, whole.content);
+    EXPECT_EQ(stream.reasoning, whole.reasoning);
+    EXPECT_EQ(stream.finish, whole.finish);
+    EXPECT_EQ(stream.reasoning_tokens, whole.reasoning_tokens);
+  }
+}
+
+// Whatever is guessed at the boundary, the output is the same: with a temperature as well, as what
+// is drawn does not hang on the guesses.
+TEST(ThinkingTest, DraftsDoNotMoveTheBoundary) {
+  int accepted = 0;
+  for (const char* temperature : {"0", "0.9"}) {
+    for (int budget : {0, 1, 5, 16, 40}) {
+      const std::string more = R"(,"seed":3,"thinking_budget":)" + std::to_string(budget) +
+                               R"(,"temperature":)" + temperature;
+      const Said with = Ask(DraftsPort(), more, false);
+      const Said without = Ask(DraftsPort(), more + R"(,"drafts":false)", false);
+      ExpectRecord(with);
+      EXPECT_EQ(with.content, without.content) << budget;
+      EXPECT_EQ(with.reasoning, without.reasoning) << budget;
+      EXPECT_EQ(without.accepted_tokens, 0);
+      accepted += with.accepted_tokens;
+    }
+  }
+  EXPECT_GT(accepted, 0);
+}
+
+// It thinks until the budget of the whole output is nearly spent.
+TEST(ThinkingTest, TheAnswerIsNotEmptyByAccident) {
+  const std::string all = R"(,"max_tokens":70,"temperature":1,"seed":2)";
+  Connection c(OpensPort());
+  const auto ask = [&](const std::string& more) {
+    std::string body = Body(more + all);
+    body.erase(body.find(R"("max_tokens":300,)"), 17);
+    return c.Post("/v1/chat/completions", body);
+  };
+  const Answer closed = ask("");
+  ASSERT_EQ(closed.status, 200) << closed.body;
+  const json::Value value = closed.Json();
+  EXPECT_TRUE(json::Parse(At(value, "/choices/0/message/content").text).ok()) << closed.body;
+  EXPECT_FALSE(At(value, "/choices/0/message/reasoning_content").text.empty()) << closed.body;
+  EXPECT_EQ(At(value, "/choices/0/finish_reason").text, "length");
+  EXPECT_EQ(At(value, "/pawl/closed").type, json::Type::kTrue);
+  // Cut in the block, and said so.
+  const Answer cut = ask(R"(,"close_at_budget":false)");
+  EXPECT_EQ(At(cut.Json(), "/choices/0/message/content").text, "") << cut.body;
+  EXPECT_EQ(At(cut.Json(), "/choices/0/finish_reason").text, "length");
+  EXPECT_EQ(At(cut.Json(), "/usage/completion_tokens_details/reasoning_tokens").text, "70");
+}
+
+TEST(ThinkingTest, CallsComeBehindIt) {
+  Connection c(OpensPort());
+  const std::string tools = R"({"messages":[{"role":"user","content":"Ann Lee"}],"max_tokens":200,
+      "thinking_budget":6,"temperature":1,"seed":1,"tool_choice":"required","tools":[
+      {"type":"function","function":{"name":"save","parameters":{"type":"object","properties":
+      {"name":{"type":"string","maxLength":12}},"required":["name"],"additionalProperties":false}}}],
+      "parallel_tool_calls":false})";
+  const Answer answer = c.Post("/v1/chat/completions", tools);
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  const json::Value value = answer.Json();
+  EXPECT_EQ(At(value, "/choices/0/message/tool_calls/0/function/name").text, "save") << answer.body;
+  EXPECT_TRUE(
+      json::Parse(At(value, "/choices/0/message/tool_calls/0/function/arguments").text).ok());
+  EXPECT_FALSE(At(value, "/choices/0/message/reasoning_content").text.empty()) << answer.body;
+}
+
+TEST(ThinkingTest, TheModelMayOpenTheBlockOrNot) {
+  const auto server = StartServer(kLeaves, false);
+  for (int seed = 0; seed < 4; ++seed) {
+    ExpectRecord(Ask(server->port(),
+                     R"(,"thinking_budget":8,"temperature":1.2,"seed":)" + std::to_string(seed),
+                     seed % 2 == 1));
+  }
+}
+
+}  // namespace
+}  // namespace pawl::server

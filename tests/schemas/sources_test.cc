@@ -170,7 +170,9 @@ TEST(SourcesTest, LongFunctionsAreSeen) {
 TEST(SourcesTest, EverySourceOpensWithAnEssay) {
   for (const fs::path& path : Sources({"grammar", "schemas"})) {
     const std::string extension = path.extension().string();
-    if (extension == ".cc" || extension == ".cu") EXPECT_TRUE(StartsWith(Read(path), "//")) << path;
+    if (extension == ".cc" || extension == ".cu") {
+      EXPECT_TRUE(StartsWith(Read(path), "//")) << path;
+    }
   }
 }
 

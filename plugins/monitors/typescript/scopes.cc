@@ -490,8 +490,7 @@ Symbol* Checker::Imported(const Symbol* import, uint32_t meaning, int depth) {
   const auto found = names.find(name);
   if (found == names.end()) return nullptr;
   Symbol* symbol = found->second;
-  if (!declaration->is(K::k_import_clause) && name != DefaultOf(block) && !Exports(block, symbol))
-    return nullptr;
+  if (name != DefaultOf(block) && !Exports(block, symbol)) return nullptr;
   if (symbol->is(kImport)) return Imported(symbol, meaning, depth + 1);
   constexpr uint32_t kFollowed = kClass | kInterface | kEnum | kAlias | kFunctionName | kConst;
   return symbol->is(meaning) && symbol->is(kFollowed) ? symbol : nullptr;

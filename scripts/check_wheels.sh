@@ -77,6 +77,18 @@ assert pawl.Matcher(pawl.Compiler(vocabulary).regex('a+')).fill_mask(mask)" || f
     fail "$tag: a schema that is missing is no error"
   fi
   grep -q "missing.json" error.txt || fail "$tag: $(cat error.txt)"
+  # The monitors: Python's stubs and TypeScript's declarations are in the program.
+  for subcommand in monitor complete index lsp; do
+    venv/bin/pawl "$subcommand" --help >help.txt || fail "$tag: pawl $subcommand --help"
+  done
+  printf 'import os\nhere = os.getcwd()\n' >good.py
+  printf 'import os\nhere = os.getcwdd()\n' >bad.py
+  printf 'const n: number = "a".lenght;\n' >bad.ts
+  venv/bin/pawl monitor good.py >monitor.txt || fail "$tag: pawl monitor refuses what exists: $(cat monitor.txt)"
+  for bad in bad.py bad.ts; do
+    if venv/bin/pawl monitor "$bad" >monitor.txt; then fail "$tag: pawl monitor takes $bad"; fi
+    grep -q "refused at" monitor.txt || fail "$tag: pawl monitor: $(cat monitor.txt)"
+  done
   # Processor time, the least of several runs: the first one compiles and reads from disk.
   import=$(for _ in 1 2 3 4 5; do
     venv/bin/python -c "import time; t = time.process_time(); import pawl; print(int(1000 * (time.process_time() - t)))"

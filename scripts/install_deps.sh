@@ -136,7 +136,6 @@ header_packages=(
   "benchmark/benchmark.h:libbenchmark-dev"
   "tree_sitter/parser.h:libtree-sitter-dev"
   "sqlite3.h:libsqlite3-dev"
-  "zip.h:libzip-dev"
   "zlib.h:zlib1g-dev"
 )
 if command -v g++ >/dev/null 2>&1; then

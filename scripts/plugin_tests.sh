@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # plugin_tests.sh [HOST...]: makes environments with the engines that Pawl plugs into, runs the plugins' tests and the engines
-# themselves on this machine's processor with a random model, and writes the results to plugins/RESULTS.md.
+# themselves on this machine's processor with a random model, and puts the results into plugins/RESULTS.md: the rows of the hosts
+# that ran are replaced, the others stay.
 #
 #   HOST   transformers outlines genlm ray lmdeploy llama_cpp vllm sglang; all without an argument
 #   PAWL_PLUGIN_ENVS   where the environments are kept (default: build/plugin-envs); 20 GB for all of them, an hour to make
@@ -82,6 +83,8 @@ for host in "${hosts[@]}"; do
     ray)
       check ray "tests without a cluster" "$envs/hf/bin/python" -m pytest -q -p no:cacheprovider plugins/ray/tests
       check ray "two actors, one killed in the middle" "$envs/hf/bin/python" plugins/ray/tests/ray_run.py --rows 2000 --kill
+      check ray "10,000 rows: two actors beside one" "$envs/hf/bin/python" plugins/ray/tests/ray_run.py --rows 10000
+      check ray "Ray Serve, two replicas" "$envs/hf/bin/python" plugins/ray/tests/serve_run.py
       ;;
     lmdeploy)
       # The wheel alone: its guided decoding needs torch and little else, its engine a CUDA device.
@@ -111,6 +114,8 @@ for host in "${hosts[@]}"; do
         plugins/vllm/tests/test_vllm_contract.py plugins/vllm/tests/test_tool_tags.py
       check vllm "the engine on a CPU" env VLLM_ENABLE_V1_MULTIPROCESSING=0 OMP_NUM_THREADS=1 VLLM_CPU_OMP_THREADS_BIND=nobind \
         VLLM_CPU_KVCACHE_SPACE=1 "$envs/vllm/bin/python" plugins/vllm/tests/engine_run.py "$model/hf"
+      check vllm "its OpenAI server on a CPU" env OMP_NUM_THREADS=1 VLLM_CPU_OMP_THREADS_BIND=nobind VLLM_CPU_KVCACHE_SPACE=1 \
+        "$envs/vllm/bin/python" plugins/testing/server_run.py vllm "$model/hf"
       ;;
     sglang)
       environment sglang "sglang==0.5.23"
@@ -120,6 +125,12 @@ for host in "${hosts[@]}"; do
       check sglang "the engine on a CPU" env SGLANG_USE_CPU_ENGINE=1 \
         PYTHONPATH="$PYTHONPATH:$PWD/plugins/sglang/tests/cpu_stub" "$envs/sglang/bin/python" \
         plugins/sglang/tests/engine_run.py "$model/hf"
+      check sglang "its OpenAI server on a CPU" env SGLANG_USE_CPU_ENGINE=1 \
+        PYTHONPATH="$PYTHONPATH:$PWD/plugins/sglang/tests/cpu_stub" "$envs/sglang/bin/python" \
+        plugins/testing/server_run.py sglang "$model/hf"
+      check sglang "its own tests of structured output, over its server" env SGLANG_USE_CPU_ENGINE=1 \
+        MODEL="$PWD/models/tiny-extract" PYTHONPATH="$PYTHONPATH:$PWD/plugins/sglang/tests/cpu_stub" \
+        "$envs/sglang/bin/python" -m pytest -q -W ignore -p no:cacheprovider plugins/sglang/tests/own_tests.py
       ;;
     *)
       echo "plugin_tests.sh: there is no host $host" >&2
@@ -128,13 +139,7 @@ for host in "${hosts[@]}"; do
   esac
 done
 
-{
-  echo "# Plugins with their hosts"
-  echo
-  echo "Written by \`scripts/plugin_tests.sh ${*:-}\` on $(date -u +%Y-%m-%d), $(nproc) processors, commit $(git rev-parse --short HEAD)."
-  echo
-  echo "| host | what ran | result |"
-  echo "|---|---|---|"
-  printf '%s\n' "${lines[@]}"
-} >plugins/RESULTS.md
+# The rows of the hosts that ran take the place of theirs in plugins/RESULTS.md; all else in it stays.
+printf '%s\n' "${lines[@]}" | python3 scripts/plugin_results.py plugins/RESULTS.md "$(date -u +%Y-%m-%d)" \
+  "$(git rev-parse --short HEAD)"
 exit $failed

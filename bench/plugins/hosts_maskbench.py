@@ -2,9 +2,10 @@
 
     python bench/plugins/hosts_maskbench.py HOST BACKEND --model DIR --data DIR [--count 500] [--json OUT]
 
-HOST: transformers, llama_cpp or vllm. BACKEND: pawl, or what stands beside it there (transformers: xgrammar; llama_cpp: gbnf, which is
-llama.cpp's own; vllm: xgrammar or guidance). The model is plugins/testing/tiny_model.py's; temperature 1.5. Each schema gives one output,
-which is
+HOST: transformers, llama_cpp, vllm or onnxruntime_genai. BACKEND: pawl, or what stands beside it there (transformers: xgrammar; llama_cpp:
+gbnf, which is llama.cpp's own; vllm: xgrammar or guidance). onnxruntime_genai is there as a peer: its only backend is guidance, which is
+built into it; its MODEL is what `python -m onnxruntime_genai.models.builder -m TINY -i TINY -o MODEL -p fp32 -e cpu` makes. The model is
+plugins/testing/tiny_model.py's; temperature 1.5. Each schema gives one output, which is
 
     valid      the schema's own validator (the package jsonschema, formats not asserted) takes it
     invalid    it does not, or the output is no JSON
@@ -16,6 +17,7 @@ which is
 import argparse
 import glob
 import json
+import multiprocessing
 import os
 import random
 import time
@@ -93,7 +95,7 @@ def transformers_host(backend, model_dir, cases):
             out = model.generate(prompt, max_new_tokens=MAX_TOKENS, do_sample=True, temperature=1.5,
                                  top_k=0, logits_processor=[processor])[0, prompt.shape[1]:]
         except Exception as error:
-            yield name, schema, RuntimeError(f"crash: {error}"), None, None
+            yield name, schema, refused_or_crash(error), None, None
             continue
         tokens = out.tolist()
         ended = model.config.eos_token_id in tokens
@@ -105,6 +107,11 @@ def make_or_error(make, schema):
         return make(schema)
     except Exception as error:
         return error
+
+
+def refused_or_crash(error):
+    """A budget that is too small for any output is refused by name; the rest is a crash."""
+    return error if getattr(error, "code", "") == "limit" else RuntimeError(f"crash: {error}")
 
 
 def llama_cpp_host(backend, model_file, cases):
@@ -139,7 +146,7 @@ def llama_cpp_host(backend, model_file, cases):
             out = llama.create_completion("record:", max_tokens=MAX_TOKENS, temperature=1.5, top_k=0,
                                           top_p=1.0, min_p=0.0, repeat_penalty=1.0, **arguments)
         except Exception as error:
-            yield name, schema, RuntimeError(f"crash: {error}"), None, None
+            yield name, schema, refused_or_crash(error), None, None
             continue
         choice = out["choices"][0]
         yield name, schema, None, choice["text"], choice["finish_reason"] == "stop"
@@ -170,7 +177,53 @@ def vllm_host(backend, model_dir, cases):
         yield name, schema, None, out.text, out.finish_reason == "stop"
 
 
-HOSTS = {"transformers": transformers_host, "llama_cpp": llama_cpp_host, "vllm": vllm_host}
+def onnxruntime_genai_host(backend, model_dir, cases):
+    """In a process of its own, which is started again when a schema ends it."""
+    if backend != "guidance":
+        raise SystemExit("ONNX Runtime GenAI has no place for another backend than guidance")
+    context = multiprocessing.get_context("spawn")
+    process = None
+    for name, schema in cases:
+        if process is None:
+            here, there = context.Pipe()
+            process = context.Process(target=onnxruntime_genai_worker, args=(model_dir, there), daemon=True)
+            process.start()
+            there.close()
+        here.send(schema)
+        try:
+            text, ended, problem = here.recv()
+        except EOFError:
+            process.join()
+            text, ended, problem = None, None, f"crash: the process ended with {process.exitcode}"
+            process = None
+        yield name, schema, None if problem is None else RuntimeError(problem), text, ended
+
+
+def onnxruntime_genai_worker(model_dir, pipe):
+    import onnxruntime_genai
+
+    model = onnxruntime_genai.Model(model_dir)
+    tokenizer = onnxruntime_genai.Tokenizer(model)
+    prompt = tokenizer.encode("record:")
+    while True:
+        schema = pipe.recv()
+        params = onnxruntime_genai.GeneratorParams(model)
+        params.set_search_options(do_sample=True, temperature=1.5, top_k=0, top_p=1.0, random_seed=1,
+                                  max_length=len(prompt) + MAX_TOKENS)
+        try:
+            params.set_guidance("json_schema", json.dumps(schema), False)
+            generator = onnxruntime_genai.Generator(model, params)
+            generator.append_tokens(prompt)
+            while not generator.is_done():
+                generator.generate_next_token()
+        except Exception as error:
+            pipe.send((None, None, str(error)))
+            continue
+        tokens = list(generator.get_sequence(0))[len(prompt):]
+        pipe.send((tokenizer.decode(tokens), len(tokens) < MAX_TOKENS, None))
+
+
+HOSTS = {"onnxruntime_genai": onnxruntime_genai_host, "transformers": transformers_host, "llama_cpp": llama_cpp_host, "vllm": vllm_host}
 
 
 def main():

@@ -59,7 +59,8 @@ class LogitsProcessor:
     whose tokens do not go on from those of the call before is the prompt of a new completion.
 
     `max_tokens`: the budget that the completion was given. When it is nearly spent the output is
-    closed in a short way that is valid, rather than cut."""
+    closed in a short way that is valid, rather than cut; one that is too small for any output is an
+    error."""
 
     def __init__(self, grammar: Any, *, max_tokens: Optional[int] = None) -> None:
         self.matcher = pawl.Matcher(grammar)
@@ -80,6 +81,8 @@ class LogitsProcessor:
         else:
             self.matcher.reset()
             self._begin, self.closed = len(tokens), False
+            if self._max_tokens is not None:
+                pawl.check_budget(self.matcher, self._max_tokens)
         self._seen = tokens
         if self.matcher.terminated:
             return scores

@@ -164,9 +164,11 @@ def choose(key: str, load: Sequence[int], most: int) -> int:
 
 
 class Server:
-    """`pawl serve` as a process that ends with the actor."""
+    """`pawl serve` as a process that ends with the actor. `command`: None is the one of the package."""
 
-    def __init__(self, command: Sequence[str] = ("pawl",), arguments: Sequence[str] = ()) -> None:
+    def __init__(self, command: Optional[Sequence[str]] = None,
+                 arguments: Sequence[str] = ()) -> None:
+        command = command or [pawl.command_path()]
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
@@ -181,11 +183,23 @@ class Server:
             if self.process.poll() is not None:
                 raise RuntimeError(f"pawl serve ended with {self.process.returncode}")
             try:
-                socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
-                return
+                if self._health() == 200:
+                    return
             except OSError:
-                time.sleep(0.05)
-        raise RuntimeError(f"pawl serve does not listen after {seconds:g} s")
+                pass
+            time.sleep(0.05)
+        raise RuntimeError(f"pawl serve is not ready after {seconds:g} s")
+
+    def _health(self) -> int:
+        """200 when the model is loaded, 503 before."""
+        import http.client
+
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+        try:
+            connection.request("GET", "/health")
+            return connection.getresponse().status
+        finally:
+            connection.close()
 
     def check_health(self) -> None:
         if self.process.poll() is not None:
@@ -216,7 +230,7 @@ class Server:
 _HOP = {"connection", "transfer-encoding", "content-length", "host", "keep-alive"}
 
 
-def serve_app(replicas: int = 2, *, command: Sequence[str] = ("pawl",),
+def serve_app(replicas: int = 2, *, command: Optional[Sequence[str]] = None,
               arguments: Sequence[str] = (), cpus: float = 1, most: int = 8) -> Any:
     """The application for ray.serve.run: `replicas` servers, each on `cpus` processors, and the
     router. `most`: how many requests more than the idlest replica has a replica may have before
@@ -256,7 +270,6 @@ def serve_app(replicas: int = 2, *, command: Sequence[str] = ("pawl",),
             return StreamingResponse(rest(), status_code=status, headers=kept)
 
     nodes = [serve.deployment(Server, name=f"pawl-{at}", max_ongoing_requests=100,
-                              ray_actor_options={"num_cpus": cpus}).bind(list(command),
-                                                                         list(arguments))
+                              ray_actor_options={"num_cpus": cpus}).bind(command, list(arguments))
              for at in range(replicas)]
     return Router.bind(*nodes)

@@ -242,6 +242,7 @@ def _make_classes() -> Dict[str, Any]:
             self.vocabulary = pawl.Vocabulary.from_huggingface(
                 tokenizer, padded_size=vocab_size, end_tokens=self.end_tokens)
             self.compiler = pawl.Compiler(self.vocabulary)
+            self.compiler.warm_up()
             self.framing = self.compiler
             self.cache: OrderedDict = OrderedDict()
             self._cache_lock = threading.Lock()

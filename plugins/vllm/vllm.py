@@ -75,6 +75,19 @@ def compile_request(compiler: pawl.Compiler, kind: Any, spec: str,
     raise pawl.PawlError("unsupported", f"pawl.vllm does not know requests of the kind {name}")
 
 
+def vocabulary_of(tokenizer: Any, vocab_size: int) -> Any:
+    """Tokenizers whose names are not what they spell hand out what they made for XGrammar (PLaMo's);
+    all others are read as the library transformers has them."""
+    ready = getattr(tokenizer, "init_xgrammar", None)
+    if callable(ready):
+        info, ends = ready()
+        tokens = [bytes(token) for token in info.decoded_vocab]
+        tokens += [b""] * (vocab_size - len(tokens))
+        special = {i for i, token in enumerate(tokens) if not token} | set(ends)
+        return pawl.Vocabulary(tokens, sorted(special), sorted(ends))
+    return pawl.Vocabulary.from_huggingface(tokenizer, padded_size=vocab_size)
+
+
 def _grammar_class() -> type:
     from vllm.v1.structured_output.backend_types import StructuredOutputGrammar
 
@@ -97,6 +110,8 @@ def _grammar_class() -> type:
             return tokens[:self.matcher.validate_tokens(tokens)]
 
         def rollback(self, num_tokens: int) -> None:
+            if num_tokens <= 0:
+                return
             if not self.matcher.rollback(num_tokens):
                 raise RuntimeError(f"{num_tokens} tokens cannot be taken back")
 
@@ -122,11 +137,12 @@ def _backend_class() -> type:
 
         def __init__(self, vllm_config: Any, tokenizer: Any, vocab_size: int) -> None:
             super().__init__(vllm_config, tokenizer, vocab_size)
-            vocabulary = pawl.Vocabulary.from_huggingface(tokenizer, padded_size=vocab_size)
+            vocabulary = vocabulary_of(tokenizer, vocab_size)
             self.options, cached = _options(vllm_config)
             extra = getattr(vllm_config, "additional_config", None) or {}
             self.close = bool(isinstance(extra, dict) and (extra.get(NAME) or {}).get("close"))
             self.compiler = pawl.Compiler(vocabulary, cached_grammars=cached)
+            self.compiler.warm_up()
             # For a handful of rows waking threads costs more than the rows do.
             self.one_thread, self.all_threads = pawl.BatchFiller(1), pawl.BatchFiller(0)
             self._tensor = self._view = None
@@ -207,7 +223,8 @@ class _Checker:
             else:
                 compile_request(self.compiler, kind, spec, {})
         except ValueError as error:  # PawlError is one
-            raise VLLMValidationError(f"pawl: {error}") from error
+            kind_of = "Invalid grammar specification: " if kind.name == "GRAMMAR" else ""
+            raise VLLMValidationError(f"{kind_of}pawl: {error}") from error
 
 
 _checker: Optional[_Checker] = None

@@ -5,6 +5,17 @@ from __future__ import annotations
 from typing import Optional
 
 from . import _pawl
+from ._errors import PawlError
+
+
+def check_budget(matcher: _pawl.Matcher, budget: int) -> None:
+    """Raises PawlError with the code "limit" where even the shortest output that is known takes more
+    than `budget` tokens, its end included: one that could only be cut."""
+    rest = matcher.completion_tokens()
+    if rest is not None and len(rest) + 1 > budget:
+        raise PawlError("limit", f"the shortest output that was found takes {len(rest) + 1} tokens, "
+                                 f"but the budget is {budget}", "max_tokens")
+
 
 #: How many tokens before the last possible moment an output begins to be closed: a token that is let
 #: through before can need as many more.

@@ -268,22 +268,17 @@ def test_masks_are_the_same_with_any_number_of_steps_beforehand():
                                   for second in range(64, 128)] + [b"<end>"], [4096], [4096])
     compiler = pawl.Compiler(vocabulary)
     text = "start: (A | B | C)+\nA: /[a-m]+[n-z]{3,9}/\nB: /[a-z]{2,40}[A-Z]+/\nC: /[^a]{5,70}b/"
-    masks, times = [], []
+    masks, sizes = [], []
     for steps in ({}, {"prepare_steps": 0}, {"prepare_steps": 500}):
-        best = None
-        for _ in range(5):
-            begin = time.process_time()
-            grammar = compiler.grammar(text, "lark", **steps)
-            taken = time.process_time() - begin
-            best = taken if best is None else min(best, taken)
-        times.append(best)
-        matcher = pawl.Matcher(grammar)
+        alone = pawl.Compiler(vocabulary)
+        matcher = pawl.Matcher(alone.grammar(text, "lark", **steps))
+        sizes.append(alone.memory_bytes)  # before the first mask
         masks.append([])
         for token in (40 * 64 + 40, 55 * 64 + 57, 2 * 64 + 3):
             masks[-1].append(matcher.allowed_tokens())
             matcher.accept(token)
     assert masks[0] == masks[1] == masks[2] and masks[0][0] != masks[0][1]
-    assert times[0] > 2 * times[1]
+    assert sizes[0] > 2 * sizes[1] and sizes[1] < sizes[2] < sizes[0]
     for bad in (-1, "3", 1.5):
         with pytest.raises(TypeError):
             compiler.grammar(text, "lark", prepare_steps=bad)
@@ -492,3 +487,35 @@ def test_closing_token_keeps_the_budget():
                 if matcher.terminated:
                     break
             assert matcher.terminated and step < budget
+
+
+def test_a_warm_compiler_gives_the_same_masks():
+    vocabulary = pawl.Vocabulary([bytes([b]) for b in range(256)] + [b'{"', b'": ', b"<end>"], [258], [258])
+    warm, cold = pawl.Compiler(vocabulary), pawl.Compiler(vocabulary)
+    warm.warm_up()
+    matchers = [pawl.Matcher(compiler.json_schema({"type": "object", "properties": {"a": {"type": "string"}},
+                                                   "required": ["a"]})) for compiler in (warm, cold)]
+    for byte in b'{"a": "x\\n"}':
+        assert matchers[0].allowed_tokens() == matchers[1].allowed_tokens()
+        assert all(matcher.accept(byte) for matcher in matchers)
+
+
+def test_every_plugin_has_an_extra_that_installs_its_host():
+    tomllib = pytest.importorskip("tomllib")
+    root = pathlib.Path(__file__).parents[2]
+    with open(root / "pyproject.toml", "rb") as file:
+        extras = tomllib.load(file)["project"]["optional-dependencies"]
+    plugins = [folder.name for folder in (root / "plugins").iterdir()
+               if (folder / f"{folder.name}.py").exists() or (folder / folder.name / "__init__.py").exists()]
+    assert len(plugins) >= 8
+    for name in plugins:
+        assert extras.get(name), name
+
+
+def test_a_budget_that_is_too_small_is_named(compiler):
+    matcher = pawl.Matcher(compiler.choice(["1212"]))
+    needed = len(matcher.completion_tokens()) + 1
+    pawl.check_budget(matcher, needed)
+    with pytest.raises(pawl.PawlError, match=f"takes {needed} tokens, but the budget is {needed - 1}") as caught:
+        pawl.check_budget(matcher, needed - 1)
+    assert (caught.value.code, caught.value.place) == ("limit", "max_tokens")

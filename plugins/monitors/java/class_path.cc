@@ -1,9 +1,7 @@
 // The archives are opened when the first class is looked for; then only their tables of contents
-// are read. A class is unpacked when it is asked for. A .jmod file is a zip archive behind four
-// bytes, with its classes in a folder of that name.
+// are read. A class is unpacked when it is asked for. A .jmod file has its classes in a folder of
+// that name.
 #include "plugins/monitors/java/class_path.h"
-
-#include <zip.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -23,10 +21,6 @@ constexpr size_t kMaxClassBytes = size_t{4} << 20;
 constexpr size_t kMaxEntries = 4'000'000;
 
 }  // namespace
-
-ClassPath::~ClassPath() {
-  for (zip* archive : archives_) zip_discard(archive);
-}
 
 void ClassPath::Open() {
   if (opened_) return;
@@ -49,23 +43,12 @@ void ClassPath::Open() {
 
 void ClassPath::OpenArchive(const std::string& path) {
   const bool module = path.ends_with(".jmod");
-  zip_error_t error;
-  zip_error_init(&error);
-  zip_source_t* source = zip_source_file_create(path.c_str(), module ? 4 : 0, -1, &error);
-  zip* archive = source == nullptr ? nullptr : zip_open_from_source(source, ZIP_RDONLY, &error);
-  if (archive == nullptr) {
-    if (source != nullptr) zip_source_free(source);
-    zip_error_fini(&error);
-    return;
-  }
-  zip_error_fini(&error);
+  std::optional<ZipArchive> archive = ZipArchive::Open(path);
+  if (!archive) return;
   const auto number = static_cast<uint32_t>(archives_.size());
-  archives_.push_back(archive);
-  const zip_int64_t count = zip_get_num_entries(archive, 0);
-  for (zip_int64_t i = 0; i < count && entries_.size() < kMaxEntries; ++i) {
-    const char* raw = zip_get_name(archive, static_cast<zip_uint64_t>(i), ZIP_FL_ENC_RAW);
-    if (raw == nullptr) continue;
-    std::string_view name = raw;
+  for (const ZipArchive::Entry& entry : archive->entries()) {
+    if (entries_.size() >= kMaxEntries) break;
+    std::string_view name = entry.name;
     if (module) {
       if (!name.starts_with("classes/")) continue;
       name.remove_prefix(8);
@@ -77,8 +60,11 @@ void ClassPath::OpenArchive(const std::string& path) {
       std::replace(package.begin(), package.end(), '/', '.');
       packages_.insert(std::move(package));
     }
-    entries_.emplace(std::string(name), Entry{number, static_cast<uint64_t>(i)});
+    const auto [it, fresh] = entries_.try_emplace(std::string(name), Entry{number, entry});
+    if (fresh) it->second.place.name = {};
   }
+  archive->DropEntries();
+  archives_.push_back(std::move(*archive));
 }
 
 bool ClassPath::HasPackage(std::string_view package) {
@@ -98,20 +84,9 @@ std::unique_ptr<Class> ClassPath::Find(std::string_view name) {
     found = entries_.find(path);
   }
   if (found == entries_.end()) return nullptr;
-  zip* archive = archives_[found->second.archive];
-  zip_stat_t stat;
-  zip_stat_init(&stat);
-  if (zip_stat_index(archive, found->second.index, 0, &stat) != 0 ||
-      (stat.valid & ZIP_STAT_SIZE) == 0 || stat.size > kMaxClassBytes) {
-    return nullptr;
-  }
-  zip_file_t* file = zip_fopen_index(archive, found->second.index, 0);
-  if (file == nullptr) return nullptr;
-  std::string bytes(stat.size, '\0');
-  const zip_int64_t count = zip_fread(file, bytes.data(), bytes.size());
-  zip_fclose(file);
-  if (count < 0 || static_cast<size_t>(count) != bytes.size()) return nullptr;
-  auto read = ReadClassFile(bytes);
+  const auto bytes = archives_[found->second.archive].Read(found->second.place, kMaxClassBytes);
+  if (!bytes) return nullptr;
+  auto read = ReadClassFile(*bytes);
   if (!read.ok()) return nullptr;
   return std::make_unique<Class>(std::move(*read));
 }

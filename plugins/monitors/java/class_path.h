@@ -11,8 +11,7 @@
 #include <vector>
 
 #include "plugins/monitors/java/types.h"
-
-struct zip;
+#include "plugins/monitors/java/zip_archive.h"
 
 namespace pawl::monitors::java {
 
@@ -20,9 +19,6 @@ namespace pawl::monitors::java {
 class ClassPath {
  public:
   explicit ClassPath(std::vector<std::string> places) : places_(std::move(places)) {}
-  ~ClassPath();
-  ClassPath(const ClassPath&) = delete;
-  ClassPath& operator=(const ClassPath&) = delete;
 
   // The class with this dotted name, nullptr: there is none.
   std::unique_ptr<Class> Find(std::string_view name);
@@ -35,13 +31,13 @@ class ClassPath {
  private:
   struct Entry {
     uint32_t archive = 0;
-    uint64_t index = 0;
+    ZipArchive::Entry place;  // without its name
   };
   void Open();
   void OpenArchive(const std::string& path);
   std::vector<std::string> places_;
   bool opened_ = false;
-  std::vector<zip*> archives_;
+  std::vector<ZipArchive> archives_;
   std::unordered_map<std::string, Entry> entries_;  // java/util/Map$Entry
   std::unordered_set<std::string> packages_;        // java.util
 };

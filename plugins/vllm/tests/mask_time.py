@@ -6,7 +6,8 @@ Requests of MaskBench schemas walk along their valid examples; every backend see
 grammar_bitmask over a batch, with or without drafts of 4 tokens (which are right but for the last now and then). Measured is processor
 time of the process, since other work may run beside it: `mask` is the time in the backend's own fills (what the manager calls), `call`
 that of the whole of grammar_bitmask. Steps of the backends alternate. `first`: each schema is new, and Pawl makes the parts of its
-grammar and its masks when they are asked for. `again`: the same requests once more. A schema that one of them refuses is left out for all.
+grammar and its masks when they are asked for. `again`: the same requests once more. `compile` is what a schema takes before its first
+step (the others find there what Pawl finds in the steps). A schema that one of them refuses is left out for all.
 """
 
 import argparse
@@ -99,13 +100,17 @@ def run(backends, cases, tokenizer, vocab, batch, drafts, eos):
     """Median microseconds of a step, for the mask and for the call, by backend."""
     rng = random.Random(5)
     managers, live, left_out = {}, [], []
+    compiles = {name: [] for name in backends}
     for name in backends:
         managers[name] = manager_of(name, tokenizer, vocab, batch, drafts)
+        start(managers[name], name, "begin", '{"type": "boolean"}', eos)  # makes the backend
     for at, (schema, tokens) in enumerate(cases):
-        made = {}
+        made, spent = {}, {}
         try:
             for name in backends:
+                begin = time.process_time_ns()
                 made[name] = start(managers[name], name, str(at), schema, eos)
+                spent[name] = time.process_time_ns() - begin
                 prefix = made[name].structured_output_request.grammar.validate_tokens(list(tokens))
                 if len(prefix) != len(tokens):
                     raise ValueError("the example does not fit")
@@ -113,7 +118,11 @@ def run(backends, cases, tokenizer, vocab, batch, drafts, eos):
             left_out.append(f"{name}: {error}"[:150])
             continue
         live.append((made, tokens))
+        for name in backends:
+            compiles[name].append(spent[name] / 1e3)
     print(f"{len(live)} schemas, {len(left_out)} left out", *left_out[:3], sep="\n    ", flush=True)
+    print("compile, us a schema:", *(f"{name} {statistics.mean(times):.0f} (median "
+                                     f"{statistics.median(times):.0f})" for name, times in compiles.items()))
     passes = []
     for _ in range(2):
         passes.append(one_pass(backends, managers, live, batch, drafts, rng))

@@ -307,6 +307,29 @@ def test_white_space_ends_by_itself():
     assert steps < 32
 
 
+def test_taking_back_nothing_changes_nothing():
+    backend = plugin.backend_class()(config(), Tokenizer(), 300)
+    made = backend.compile_grammar(Kind.REGEX, "ab")
+    assert made.accept_tokens("r", [ord("a"), ord("b"), END]) and made.is_terminated()
+    for count in (0, -1):
+        made.rollback(count)
+        assert made.is_terminated()
+    made.rollback(2)
+    assert made.validate_tokens([ord("b"), END]) == [ord("b"), END]
+
+
+def test_a_tokenizer_that_hands_out_its_bytes():
+    class Plain:
+        eos_token_id = 0
+
+        def init_xgrammar(self):
+            return SimpleNamespace(decoded_vocab=[b"", b'"', b"<0x22>"]), [0]
+
+    backend = plugin.backend_class()(config(), Plain(), 8)
+    made = backend.compile_grammar(Kind.REGEX, '"<0x22>')
+    assert made.accept_tokens("r", [1, 2, 0]) and made.is_terminated()
+
+
 def test_registering_twice_changes_nothing():
     before = host.StructuredOutputManager.grammar_init
     plugin.register()

@@ -17,6 +17,11 @@ Continuous batching has no place for a processor of one's own, and asks for one 
 grammar forces, and those that the text before suggests. Its outputs are the same with and without:
 
     model.generate(**inputs, custom_generate=pawl.transformers.decode, grammar=grammar, seed=3)
+
+With `sampler=` or `fidelity=` it draws with a sampler that keeps the model's distribution:
+
+    model.generate(**inputs, custom_generate=pawl.transformers.decode, grammar=grammar, seed=3,
+                   fidelity="exact", n=10)
 """
 
 from __future__ import annotations
@@ -28,6 +33,11 @@ import torch
 
 import pawl
 
+from ._sampling import Check, SamplerStats, WeightedOutput, run as _run_sampler
+
+__all__ = ["DecodeStats", "LogitsProcessor", "SamplerStats", "WeightedOutput", "constrain", "decode",
+           "generate_batch"]
+
 
 class LogitsProcessor:
     """`end_tokens`: in place of the vocabulary's. `prompt_length`: how many tokens of each row come
@@ -36,7 +46,7 @@ class LogitsProcessor:
     (num_beams, num_return_sequences). A row with a token that its grammar refuses may only end: it
     has ended already and is being padded, or another processor forced the token. `max_new_tokens`: the
     budget that generate was given; when it is nearly spent, a row is closed in a short valid way rather
-    than cut."""
+    than cut, and one that is too small for any output is an error."""
 
     def __init__(
         self,
@@ -102,6 +112,10 @@ class LogitsProcessor:
         if goes_on:
             return
         self._known = {}
+        if self._budget is not None:
+            for start in self._starts:
+                if start is not None:
+                    pawl.check_budget(start, self._budget)
         if not self._prompt_is_given:
             self._prompt_length = length
         elif length != self._prompt_length:
@@ -374,19 +388,35 @@ def decode(model: Any, input_ids: Any, logits_processor: Any = None, stopping_cr
            generation_config: Any = None, synced_gpus: Any = None, streamer: Any = None, *,
            grammar: Optional[pawl.Grammar] = None, seed: Optional[int] = None, draft_tokens: int = 8,
            encode: Optional[Callable[[bytes], Sequence[int]]] = None,
-           stats: Optional[DecodeStats] = None, **model_kwargs: Any) -> Any:
+           stats: Union[DecodeStats, SamplerStats, None] = None, sampler: Optional[str] = None,
+           fidelity: Optional[str] = None, n: int = 1, particles: int = 5,
+           check: Optional[Check] = None, ess_threshold: float = 0.5,
+           attempts: Optional[int] = None, oracle_bytes: int = 256 << 20,
+           **model_kwargs: Any) -> Any:
     """For generate(custom_generate=decode, grammar=...): one sequence, with the model's own cache.
 
     `seed` draws from the processed scores (temperature, top-k and so on, as the configuration says),
     None takes the most probable. `draft_tokens`: how many tokens to verify in one call at most; 0:
     one after the other. `encode`: the tokenizer's encoding of bytes, for forced text in its spelling.
     When max_length is nearly reached the output is closed in a short valid way. `stats` is filled in.
+
+    With `sampler` ("gcd", "awrs", "smc", "asap", "cars") or `fidelity` ("fast", "aligned", "exact") the
+    result has `n` rows, padded behind the end, and stats (a SamplerStats) has the weights. The law is
+    the model's at the configuration's temperature; processors, top-k and the like are refused, since
+    they make another one. `check(tokens, ended)` says whether an output may go on like that, or end.
     """
     if grammar is None:
         raise ValueError("custom_generate=pawl.transformers.decode needs grammar=")
     if input_ids.shape[0] != 1:
         raise ValueError(f"pawl.transformers.decode writes one sequence, not {input_ids.shape[0]}; "
                          "for more use LogitsProcessor or generate_batch")
+    if sampler is not None or fidelity is not None:
+        return _sample(model, input_ids, logits_processor, generation_config, stats, grammar=grammar,
+                       sampler=sampler, fidelity=fidelity, n=n, particles=particles, check=check,
+                       seed=seed, ess_threshold=ess_threshold, attempts=attempts,
+                       oracle_bytes=oracle_bytes)
+    if check is not None or n != 1:
+        raise ValueError("check and n need a sampler or a fidelity")
     from transformers import DynamicCache
 
     stats = stats if stats is not None else DecodeStats()
@@ -443,3 +473,32 @@ def decode(model: Any, input_ids: Any, logits_processor: Any = None, stopping_cr
     if streamer is not None:
         streamer.end()
     return torch.tensor([tokens], device=input_ids.device)
+
+
+# What a configuration may say beside a sampler: it changes no probability.
+_LAWFUL = {"TemperatureLogitsWarper"}
+
+
+def _sample(model: Any, input_ids: Any, processors: Any, config: Any, stats: Any,
+            **options: Any) -> Any:
+    """The part of `decode` that draws by the model's law."""
+    other = [type(p).__name__ for p in processors or () if type(p).__name__ not in _LAWFUL]
+    if other:
+        raise ValueError(f"a sampler keeps the model's law; {', '.join(other)} would make another one. "
+                         "Generate with top_k=0, top_p=1 and no penalties")
+    stats = stats if stats is not None else SamplerStats()
+    if not isinstance(stats, SamplerStats):
+        raise TypeError("stats of a sampler is a SamplerStats")
+    prompt = input_ids[0].tolist()
+    room = (getattr(config, "max_length", None) or len(prompt) + 256) - len(prompt)
+    temperature = getattr(config, "temperature", None)
+    temperature = 1.0 if temperature is None else float(temperature)
+    outputs = _run_sampler(model, prompt, options.pop("grammar"), room, temperature=temperature,
+                           stats=stats, **options)
+    pad = getattr(config, "pad_token_id", None)
+    if pad is None:
+        ends = getattr(model.config, "eos_token_id", None)
+        pad = (ends[0] if isinstance(ends, (list, tuple)) and ends else ends) or 0
+    longest = max(len(output.tokens) for output in outputs)
+    rows = [prompt + output.tokens + [pad] * (longest - len(output.tokens)) for output in outputs]
+    return torch.tensor(rows, device=input_ids.device)

@@ -9,7 +9,6 @@
 #include "plugins/monitors/complete.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <utility>
 
 #include "src/base/utf8.h"
@@ -32,20 +31,6 @@ size_t BegunAt(std::string_view prefix, const Scan& scan) {
   return at;
 }
 
-// The file of the text, for what it imports by relative paths; empty unless it is in the
-// repository.
-std::string ImportsFrom(const CompletionRequest& request) {
-  namespace fs = std::filesystem;
-  if (request.repo.empty() || request.file.empty() || request.language == Language::kJava)
-    return "";
-  std::error_code failed;
-  const fs::path root = fs::weakly_canonical(request.repo, failed);
-  if (failed) return "";
-  const fs::path file = fs::weakly_canonical(root / request.file, failed);
-  const std::string inside = file.lexically_relative(root).string();
-  return failed || inside.empty() || inside.starts_with("..") ? "" : file.string();
-}
-
 }  // namespace
 
 CompletionPlanner::CompletionPlanner(std::shared_ptr<const Vocabulary> vocabulary,
@@ -55,14 +40,11 @@ CompletionPlanner::CompletionPlanner(std::shared_ptr<const Vocabulary> vocabular
 Result<std::shared_ptr<MonitorHost>> CompletionPlanner::HostOf(const CompletionRequest& request) {
   const bool monitored = request.language && request.use_monitors;
   std::string key;
-  std::string imports;  // the file beside which imported ones are
   if (monitored) {
     key = LanguageName(*request.language) + std::string("\n") + request.repo;
     for (const std::string& name : request.monitors) key += "\n" + name;
     // A server knows a document by its file.
     if (server_ != nullptr) key += "\n" + request.file;
-    imports = ImportsFrom(request);
-    key += "\n" + imports;
   }
   const std::lock_guard lock(mutex_);
   for (auto kept = kept_.begin(); kept != kept_.end(); ++kept) {
@@ -79,7 +61,6 @@ Result<std::shared_ptr<MonitorHost>> CompletionPlanner::HostOf(const CompletionR
     auto made = MonitorSet::Make(*request.language, options);
     if (!made.ok() && made.error().code != ErrorCode::kUnsupported) return made.error();
     if (made.ok()) set = std::move(*made);
-    if (set != nullptr && !imports.empty()) set->analysis().SetFile(imports);
   }
   if (kept_.size() >= kKeptHosts) kept_.erase(kept_.begin());
   kept_.push_back(Kept{std::move(key), std::make_shared<MonitorHost>(std::move(set), vocabulary_)});

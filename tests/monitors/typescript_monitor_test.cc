@@ -2,13 +2,10 @@
 // counterpart that must pass.
 #include <gtest/gtest.h>
 
-#include <chrono>
-#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "src/base/file.h"
 #include "tests/monitors/monitors_test_util.h"
 
 namespace pawl::monitors {
@@ -183,61 +180,6 @@ TEST(TypeScriptMonitorTest, NamesAreKnownWhereTheSuffixIs) {
   }
   TextState open = set->Start(prefix);
   EXPECT_TRUE(open.Add("helper(", &refusal));
-}
-
-TEST(TypeScriptMonitorTest, WhatIsImportedFromFilesBeside) {
-  namespace fs = std::filesystem;
-  const fs::path folder = fs::path(::testing::TempDir()) / "typescript_modules";
-  fs::create_directories(folder / "model");
-  const auto write = [&](const std::string& name, const std::string& text) {
-    ASSERT_TRUE(WriteFile((folder / name).string(), text).ok());
-  };
-  write("model/item.ts",
-        "import { Thing } from \"./thing\";\nimport { far } from \"far-away\";\n"
-        "export class Item extends Thing { price = 1; label(): string { return far.name; } }\n"
-        "export interface Box<T> { content: T }\nexport enum Size { Small, Large }\n"
-        "export const items: Item[] = [];\nclass Hidden { x = 1 }\n"
-        "export function make(size: Size): Box<Item> { return { content: new Item() }; }\n"
-        "export const odd = far.odd;\n");
-  write("model/thing.ts",
-        "export default class Base { id = 0 }\nclass Thing extends Base {}\n"
-        "export { Thing };\n");
-  write("model/index.ts", "export { Item as Renamed } from \"./item\";\n");
-  write("global.ts", "declare global { interface Array<T> { extra: T } }\nexport class G {}\n");
-  write("broken.ts", "export class B { x = \n");
-  auto set = AllMonitors(Language::kTypeScript);
-  set->analysis().SetFile((folder / "main.ts").string());
-  const auto judge = [&](const std::string& text) {
-    const auto refusal = Judge(*set,
-                               "import { Item, Box, Size, items, make, odd, Hidden } from "
-                               "\"./model/item\";\nimport Base from './model/thing.js';\n"
-                               "import { Renamed } from \"./model\";\nimport { G } from "
-                               "\"./global\";\nimport { B } from \"./broken\";\n"
-                               "import * as all from \"./model/item\";\n" +
-                                   text);
-    return refusal ? refusal->identifier : "";
-  };
-  for (const char* well :
-       {"new Item().label().trim(); new Item().id.toFixed();", "make(Size.Large).content.price;",
-        "items.map(i => i.price.toFixed(1));", "const b: Box<number> = { content: 1 }; b.content;",
-        "odd.anything.more; new Renamed().anything; new G().any; new B().y; all.Whatever;",
-        "new Hidden().anything; new Base().id;",
-        "class C extends Item { more = 1 } new C().price;"}) {
-    EXPECT_EQ(judge(well), "") << well;
-  }
-  EXPECT_EQ(judge("new Item().lable();"), "lable");
-  EXPECT_EQ(judge("new Item().label().trimm();"), "trimm");
-  EXPECT_EQ(judge("make(Size.Huge);"), "Huge");
-  EXPECT_EQ(judge("make(Size.Small).contents;"), "contents");
-  EXPECT_EQ(judge("items.map(i => i.prize);"), "prize");
-  EXPECT_EQ(judge("new Base().name;"), "name");
-  EXPECT_EQ(judge("make();"), "make");
-  // A file that changes is read again.
-  write("model/thing.ts", "export class Thing { id = 0; name = \"\" }\n");
-  fs::last_write_time(folder / "model/thing.ts",
-                      fs::file_time_type::clock::now() + std::chrono::seconds(2));
-  EXPECT_EQ(judge("new Item().name.trim();"), "");
-  fs::remove_all(folder);
 }
 
 TEST(TypeScriptMonitorTest, OnlyTheMonitorsAskedFor) {

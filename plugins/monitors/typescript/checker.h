@@ -22,7 +22,6 @@
 #include <vector>
 
 #include "plugins/monitors/syntax.h"
-#include "plugins/monitors/typescript/modules.h"
 #include "plugins/monitors/typescript/symbols.h"
 #include "plugins/monitors/typescript/types.h"
 
@@ -37,9 +36,8 @@ class Checker {
   ~Checker();
 
   // `cursor`: where the text goes on; what encloses it is unfinished. Its end: the text is
-  // finished. `modules`: of the texts that stand behind the program, from byte `behind` on.
-  void SetProgram(std::unique_ptr<Tree> tree, uint32_t cursor,
-                  std::vector<ModulePlace> modules = {}, uint32_t behind = 0);
+  // finished.
+  void SetProgram(std::unique_ptr<Tree> tree, uint32_t cursor);
   const Tree* tree() const { return tree_.get(); }
   TypePool& pool() { return pool_; }
   bool Unfinished(const Node* node) const {
@@ -128,8 +126,6 @@ class Checker {
   void BindPattern(const Node* pattern, const Node* declaration, uint32_t flag, Scope& scope);
   void BindTypeParams(const Node* declaration, Scope& scope);
   Symbol* Declare(Scope& scope, std::string_view name, uint32_t flags, const Node* declaration);
-  // What an imported name stands for in its module; nullptr: not known.
-  Symbol* Imported(const Symbol* import, uint32_t meaning, int depth = 0);
   Symbol* NewSymbol(std::string_view name, uint32_t flags, const Node* declaration);
   void AddMembers(Symbol* symbol, const Node* body);
   void AddParameterProperties(Symbol* symbol, const Node* constructor);
@@ -182,7 +178,6 @@ class Checker {
   uint64_t next_symbol_ = 1;
   std::unique_ptr<Tree> lib_;
   std::unique_ptr<Tree> tree_;
-  std::vector<ModulePlace> modules_;
   uint32_t cursor_ = 0;
   bool finished_ = true;
   bool binding_lib_ = false;

@@ -7,7 +7,6 @@
 // TypeScript, and they are taken away again with the program.
 #include <algorithm>
 
-#include "plugins/monitors/scan.h"
 #include "plugins/monitors/typescript/checker.h"
 
 namespace pawl::monitors::ts {
@@ -25,10 +24,7 @@ Checker::Checker(std::string library) {
 
 Checker::~Checker() = default;
 
-void Checker::SetProgram(std::unique_ptr<Tree> tree, uint32_t cursor,
-                         std::vector<ModulePlace> modules, uint32_t behind) {
-  modules_ = std::move(modules);
-  for (size_t i = 1; i < modules_.size(); ++i) modules_[i].start += behind;
+void Checker::SetProgram(std::unique_ptr<Tree> tree, uint32_t cursor) {
   for (const auto& [symbol, name] : overlay_) symbol->members.erase(name);
   overlay_.clear();
   scopes_.clear();
@@ -418,84 +414,6 @@ Symbol* Checker::Global(std::string_view name) {
   return found == globals_.names.end() ? nullptr : found->second;
 }
 
-namespace {
-
-// The name by which a module exports what it calls `name` itself is `name` too.
-bool Exports(const Node* block, const Symbol* symbol) {
-  for (const Node* declaration : symbol->declarations) {
-    const Node* up = declaration;
-    for (int i = 0; i < 3 && up != nullptr; ++i, up = up->parent) {
-      if (up->is(K::k_export_statement)) return true;
-    }
-  }
-  // export { name };
-  for (const Node& kid : block->kids()) {
-    if (!kid.is(K::k_export_statement) || kid.at(F::k_declaration) != nullptr) continue;
-    const std::string_view text = kid.text();
-    if (text.find('{') == std::string_view::npos || text.find(" as ") != std::string_view::npos ||
-        kid.at(F::k_source) != nullptr) {
-      continue;
-    }
-    for (size_t at = text.find(symbol->name); at != std::string_view::npos;
-         at = text.find(symbol->name, at + 1)) {
-      const size_t end = at + symbol->name.size();
-      if (!NameByte(text[at - 1]) && (end == text.size() || !NameByte(text[end]))) return true;
-    }
-  }
-  return false;
-}
-
-// The name of what a module exports as its default; empty: it has none.
-std::string DefaultOf(const Node* block) {
-  for (const Node& kid : block->kids()) {
-    if (!kid.is(K::k_export_statement) || !kid.text().starts_with("export default")) continue;
-    const Node* made = kid.at(F::k_declaration);
-    if (made != nullptr) made = made->at(F::k_name);
-    if (made == nullptr) made = kid.at(F::k_value);
-    const bool name =
-        made != nullptr && (made->is(K::k_identifier) || made->is(K::k_type_identifier));
-    return name ? std::string(made->text()) : "";
-  }
-  return "";
-}
-
-}  // namespace
-
-Symbol* Checker::Imported(const Symbol* import, uint32_t meaning, int depth) {
-  if (depth > 8 || import->declarations.empty() || import->flags != kImport) return nullptr;
-  const Node* declaration = import->declarations.front();
-  const Node* statement = declaration->Enclosing(K::k_import_statement);
-  const Node* source = statement == nullptr ? nullptr : statement->at(F::k_source);
-  if (source == nullptr || source->text().size() < 2) return nullptr;
-  size_t from = 0;
-  for (size_t i = 1; i < modules_.size(); ++i) {
-    if (modules_[i].start <= declaration->start) from = i;
-  }
-  const std::string path(source->text().substr(1, source->text().size() - 2));
-  const auto to = modules_[from].imports.find(path);
-  if (to == modules_[from].imports.end()) return nullptr;
-  const Node* block = nullptr;
-  for (const Node& kid : tree_->root()->kids()) {
-    if (kid.start == modules_[to->second].start && kid.is(K::k_statement_block)) block = &kid;
-  }
-  if (block == nullptr) return nullptr;
-  std::string name;
-  if (declaration->is(K::k_import_specifier)) {
-    const Node* exported = declaration->at(F::k_name);
-    if (exported != nullptr) name = std::string(exported->text());
-  } else if (declaration->parent->is(K::k_import_clause)) {
-    name = DefaultOf(block);
-  }
-  const Table& names = ScopeOf(block).names;
-  const auto found = names.find(name);
-  if (found == names.end()) return nullptr;
-  Symbol* symbol = found->second;
-  if (name != DefaultOf(block) && !Exports(block, symbol)) return nullptr;
-  if (symbol->is(kImport)) return Imported(symbol, meaning, depth + 1);
-  constexpr uint32_t kFollowed = kClass | kInterface | kEnum | kAlias | kFunctionName | kConst;
-  return symbol->is(meaning) && symbol->is(kFollowed) ? symbol : nullptr;
-}
-
 Symbol* Checker::Resolve(std::string_view name, const Node* node, uint32_t meaning) {
   const std::string key(name);
   for (const Node* at = node; at != nullptr; at = at->parent) {
@@ -511,11 +429,7 @@ Symbol* Checker::Resolve(std::string_view name, const Node* node, uint32_t meani
     if (!OpensScope(at)) continue;
     Scope& scope = ScopeOf(at);
     const auto found = scope.names.find(key);
-    if (found == scope.names.end() || !found->second->is(meaning)) continue;
-    if (found->second->is(kImport) && !modules_.empty()) {
-      if (Symbol* imported = Imported(found->second, meaning)) return imported;
-    }
-    return found->second;
+    if (found != scope.names.end() && found->second->is(meaning)) return found->second;
   }
   const auto found = globals_.names.find(key);
   return found != globals_.names.end() && found->second->is(meaning) ? found->second : nullptr;

@@ -9,7 +9,6 @@
 #include "plugins/monitors/typescript/check.h"
 #include "plugins/monitors/typescript/checker.h"
 #include "plugins/monitors/typescript/library.h"
-#include "plugins/monitors/typescript/modules.h"
 
 namespace pawl::monitors {
 namespace {
@@ -25,24 +24,19 @@ constexpr std::string_view kName = "pawl_name__";
 class TypeScriptAnalysis : public Analysis {
  public:
   TypeScriptAnalysis() : parser_(Language::kTypeScript) {}
-  void SetFile(const std::string& path) override { modules_.SetFile(path); }
 
   // Makes the program of the text so far, with `splice` at the cursor and everything closed. False:
   // no way gives a tree without errors.
   bool Shadow(const Cursor& cursor, std::string_view splice, const Scan& scan) {
     Renew();
-    const ts::ModuleTexts& modules = modules_.Behind(cursor.text);
     for (const bool ternaries : {true, false}) {
       if (!ternaries && !scan.has_ternary()) break;
       std::string text(cursor.text);
       text += splice;
       text += scan.Closers(ternaries);
-      const auto behind = static_cast<uint32_t>(text.size());
-      text += modules.text;
       auto tree = parser_.Parse(std::move(text));
       if (tree->broken()) continue;
-      checker_->SetProgram(std::move(tree), static_cast<uint32_t>(cursor.text.size()),
-                           modules.places, behind);
+      checker_->SetProgram(std::move(tree), static_cast<uint32_t>(cursor.text.size()));
       return true;
     }
     return false;
@@ -53,13 +47,10 @@ class TypeScriptAnalysis : public Analysis {
     std::string text(cursor.text);
     text += splice;
     text += cursor.suffix;
-    const auto behind = static_cast<uint32_t>(text.size());
-    const ts::ModuleTexts& modules = modules_.Behind(text);
-    text += modules.text;
     auto tree = parser_.Parse(std::move(text));
     if (tree->broken()) return false;
     const auto end = static_cast<uint32_t>(tree->text().size());
-    checker_->SetProgram(std::move(tree), end, modules.places, behind);
+    checker_->SetProgram(std::move(tree), end);
     return true;
   }
   Checker& checker() { return *checker_; }
@@ -80,19 +71,9 @@ class TypeScriptAnalysis : public Analysis {
       return {Refusal{
           .byte = ts::FirstError(tree->root()), .message = "not TypeScript", .at_end = true}};
     }
-    const ts::ModuleTexts& modules = modules_.Behind(text);
-    if (!strict && !modules.text.empty()) {
-      auto with = parser_.Parse(std::string(text) + modules.text);
-      if (!with->broken()) tree = std::move(with);
-    }
-    const auto end = static_cast<uint32_t>(tree->text().size());
-    const bool alone = end == text.size();
-    checker_->SetProgram(std::move(tree), end,
-                         alone ? std::vector<ts::ModulePlace>() : modules.places,
-                         static_cast<uint32_t>(text.size()));
+    checker_->SetProgram(std::move(tree), static_cast<uint32_t>(text.size()));
     std::vector<Refusal> refusals;
     for (ts::Problem& problem : ts::FindProblems(*checker_, strict)) {
-      if (problem.byte >= text.size()) continue;  // of a module
       if (!strict && std::find(monitors.begin(), monitors.end(), problem.monitor) == monitors.end())
         continue;
       refusals.push_back(Refusal{.byte = problem.byte,
@@ -114,7 +95,6 @@ class TypeScriptAnalysis : public Analysis {
   }
   static constexpr size_t kMaxTypes = 400000;
   Parser parser_;
-  ts::Modules modules_;
   std::unique_ptr<Checker> checker_;
 };
 

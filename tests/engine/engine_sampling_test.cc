@@ -310,6 +310,36 @@ TEST(EngineSamplingTest, ChecksAreAskedAboutFewTokens) {
   EXPECT_LE(asked * 20, steps * engine.vocabulary()->size());
 }
 
+// A check without any mask, where the model hardly ever writes what is valid. Beginnings of refused
+// tokens save most questions, and change neither an output nor a weight.
+TEST(EngineSamplingTest, BeginningsSaveQuestions) {
+  Engine engine = Load();
+  const std::string regex = "[A-Za-z ,.]{4,12}";
+  EngineRequest request;
+  request.prompt = kPrompt;
+  for (const SamplerKind kind : {SamplerKind::kAwrs, SamplerKind::kSmc}) {
+    SamplerOptions options = Options(kind, 20);
+    options.max_tokens = 20;
+    options.checks = {*MakeCheckOf("regex:" + regex, engine.vocabulary())};
+    const Result<SamplerResult> few = engine.Sample(request, options);
+    options.checks = {*MakeCheckOf("regex@token:" + regex, engine.vocabulary())};
+    const Result<SamplerResult> many = engine.Sample(request, options);
+    ASSERT_TRUE(few.ok() && many.ok());
+    int64_t steps = 0, asked = 0, asked_of_tokens = 0;
+    for (size_t i = 0; i < few->outputs.size(); ++i) {
+      const WeightedOutput& out = few->outputs[i];
+      EXPECT_EQ(out.tokens, many->outputs[i].tokens);
+      EXPECT_EQ(out.log_weight, many->outputs[i].log_weight);
+      EXPECT_EQ(out.report.draws, many->outputs[i].report.draws);
+      steps += static_cast<int64_t>(out.report.removed.size());
+      asked += out.report.evaluations;
+      asked_of_tokens += many->outputs[i].report.evaluations;
+    }
+    EXPECT_LE(asked * 20, steps * engine.vocabulary()->size());
+    EXPECT_LT(asked * 3, asked_of_tokens);
+  }
+}
+
 TEST(EngineSamplingTest, ErrorsSayWhatIsWrongAndWhere) {
   Engine engine = Load();
   Engine other = Load();

@@ -13,32 +13,10 @@
 
 #include "src/decode/sampling/step_law.h"
 #include "tests/sampling/exact_number.h"
+#include "tests/sampling/trail.h"
 
 namespace pawl {
 namespace {
-
-// Goes through all ways to answer a series of choices, one run after another.
-class Trail {
- public:
-  int Choose(int options) {
-    if (at_ == choices_.size()) choices_.push_back({0, options});
-    return choices_[at_++].first;
-  }
-  // To the next way; false: that was the last one.
-  bool Advance() {
-    while (!choices_.empty() && choices_.back().first + 1 == choices_.back().second) {
-      choices_.pop_back();
-    }
-    at_ = 0;
-    if (choices_.empty()) return false;
-    ++choices_.back().first;
-    return true;
-  }
-
- private:
-  std::vector<std::pair<int, int>> choices_;
-  size_t at_ = 0;
-};
 
 // Items with small whole masses. A mass is a share of their total.
 class EveryOrder {
@@ -195,7 +173,8 @@ TEST(RejectionTest, ProperlyWeightedInExactArithmetic) {
   EXPECT_EQ(mismatches, 0);
 }
 
-// Without truncation a geometric number of phantoms has no end; with it everything can be listed.
+// With truncation everything can be listed. Without it a geometric number of phantoms has no end:
+// geometric_test.cc sums them up in closed form.
 TEST(RejectionTest, GeometricIsProperlyWeightedInExactArithmetic) {
   std::mt19937 random(18);
   int mismatches = 0;

@@ -18,10 +18,16 @@ namespace pawl {
 using Checks = std::vector<std::shared_ptr<const Check>>;
 
 // Whether the output `text`, `tokens` may go on with `token` and its bytes. `asked` counts
-// questions. Errors: those of the checks.
+// questions. `by_bytes`: set to whether it was a check of bytes that called it dead. Errors: those
+// of the checks.
 Result<bool> MayGoOn(const Checks& checks, const std::string& text,
                      const std::vector<TokenId>& tokens, TokenId token, std::string_view bytes,
-                     int64_t& asked);
+                     int64_t& asked, bool* by_bytes = nullptr);
+// Whether it may go on with `bytes`, a part of a token. Only checks of bytes are asked: what they
+// call dead stays dead with whatever tokens it is written.
+Result<bool> BytesMayGoOn(const Checks& checks, const std::string& text,
+                          const std::vector<TokenId>& tokens, std::string_view bytes,
+                          int64_t& asked);
 // Whether it may end.
 Result<bool> MayEnd(const Checks& checks, std::string_view text, std::span<const TokenId> tokens,
                     int64_t& asked);

@@ -117,7 +117,7 @@ std::shared_ptr<const Check> MakeCachedCheck(std::shared_ptr<const Check> check,
 
 Result<bool> MayGoOn(const Checks& checks, const std::string& text,
                      const std::vector<TokenId>& tokens, TokenId token, std::string_view bytes,
-                     int64_t& asked) {
+                     int64_t& asked, bool* by_bytes) {
   std::string whole;
   std::vector<TokenId> longer;
   for (const auto& check : checks) {
@@ -138,6 +138,25 @@ Result<bool> MayGoOn(const Checks& checks, const std::string& text,
     }
     ++asked;
     const Result<Verdict> verdict = check->Judge(question);
+    if (!verdict.ok()) return verdict.error();
+    if (*verdict == Verdict::kDead) {
+      if (by_bytes != nullptr) *by_bytes = granularity == CheckGranularity::kByte;
+      return false;
+    }
+  }
+  return true;
+}
+
+Result<bool> BytesMayGoOn(const Checks& checks, const std::string& text,
+                          const std::vector<TokenId>& tokens, std::string_view bytes,
+                          int64_t& asked) {
+  std::string whole;
+  whole.reserve(text.size() + bytes.size());
+  whole.append(text).append(bytes);
+  for (const auto& check : checks) {
+    if (check->granularity() != CheckGranularity::kByte) continue;
+    ++asked;
+    const Result<Verdict> verdict = check->Judge({.text = whole, .tokens = tokens});
     if (!verdict.ok()) return verdict.error();
     if (*verdict == Verdict::kDead) return false;
   }

@@ -3,14 +3,55 @@
 // has max_tokens tokens, the end is all that is allowed, and what the model would rather have
 // written is mass that this mask takes away. So the law is that of outputs of at most so many
 // tokens, and no output is cut.
+//
+// Most refused tokens share few beginnings: where a regex wants a letter, each token with a digit
+// in front is dead at its first byte. So from the second refusal of a step on, a check of bytes is
+// also asked about the beginnings of what it refused, shortest first, and what begins like a dead
+// beginning is refused without a question. What is drawn, and its weight, stay the same.
 #include "src/decode/sampling/output_so_far.h"
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 namespace pawl {
 namespace {
+
+// What the checks of bytes have said about beginnings of tokens at one step.
+class Beginnings {
+ public:
+  explicit Beginnings(const OutputSoFar& output) : output_(output) {}
+
+  bool KnownDead(std::string_view bytes) const {
+    if (dead_.empty()) return false;
+    for (size_t n = 1; n <= bytes.size(); ++n) {
+      if (dead_.contains(bytes.substr(0, n))) return true;
+    }
+    return false;
+  }
+  // `bytes` are dead. Errors: those of the checks.
+  Status LearnDead(std::string_view bytes, StepCounts& counts) {
+    if (bytes.empty()) return {};
+    if (refusals_++ > 0) {
+      for (size_t n = 1; n < bytes.size(); ++n) {
+        const std::string_view beginning = bytes.substr(0, n);
+        if (live_.contains(beginning)) continue;
+        const Result<bool> live = output_.ChecksAllowBytes(beginning, counts);
+        if (!live.ok()) return live.error();
+        (*live ? live_ : dead_).insert(beginning);
+        if (!*live) return {};
+      }
+    }
+    dead_.insert(bytes);
+    return {};
+  }
+
+ private:
+  const OutputSoFar& output_;
+  int64_t refusals_ = 0;
+  std::unordered_set<std::string_view> dead_, live_;  // into the vocabulary's bytes
+};
 
 // The order of a law with the checks asked, once for each token, and once for all end tokens.
 class CheckedOrder : public GumbelOrder {
@@ -18,10 +59,12 @@ class CheckedOrder : public GumbelOrder {
   CheckedOrder(const SamplingTask& task, const OutputSoFar& output, const StepLaw& law,
                const Noise& noise, StepDraw& draw)
       : GumbelOrder(law.allowed, law.log_allowed, noise, task.checks.empty() ? 1 : 16),
+        task_(task),
         output_(output),
         law_(law),
         draw_(draw),
-        unchecked_(task.checks.empty()) {}
+        unchecked_(task.checks.empty()),
+        beginnings_(output) {}
 
   bool Accepts(int item) {
     if (unchecked_ || failed_) return true;
@@ -29,10 +72,14 @@ class CheckedOrder : public GumbelOrder {
     const TokenId key = output_.IsEnd(token) ? kNoToken : token;
     const auto known = verdicts_.find(key);
     if (known != verdicts_.end()) return known->second;
-    const Result<bool> accepted = output_.ChecksAllow(token, draw_.counts);
-    if (!accepted.ok()) {
-      failed_ = accepted.error();
-      return true;  // ends the draw soon
+    const std::string_view bytes = key == kNoToken ? std::string_view() : task_.BytesOf(token);
+    if (beginnings_.KnownDead(bytes)) return verdicts_.emplace(key, false).first->second;
+    bool by_bytes = false;
+    const Result<bool> accepted = output_.ChecksAllow(token, draw_.counts, &by_bytes);
+    if (!accepted.ok()) return Fail(accepted.error());
+    if (by_bytes) {
+      const Status learnt = beginnings_.LearnDead(bytes, draw_.counts);
+      if (!learnt.ok()) return Fail(learnt.error());
     }
     verdicts_.emplace(key, *accepted);
     return *accepted;
@@ -44,10 +91,17 @@ class CheckedOrder : public GumbelOrder {
   const std::optional<Error>& failed() const { return failed_; }
 
  private:
+  bool Fail(const Error& error) {
+    failed_ = error;
+    return true;  // ends the draw soon
+  }
+
+  const SamplingTask& task_;
   const OutputSoFar& output_;
   const StepLaw& law_;
   StepDraw& draw_;
   bool unchecked_;
+  Beginnings beginnings_;
   std::unordered_map<TokenId, bool> verdicts_;
   std::optional<Error> failed_;
 };
@@ -99,9 +153,14 @@ Allowed OutputSoFar::AllowedNext() const {
   return {std::make_shared<Mask>(0, std::move(words)), !any};
 }
 
-Result<bool> OutputSoFar::ChecksAllow(TokenId token, StepCounts& counts) const {
+Result<bool> OutputSoFar::ChecksAllow(TokenId token, StepCounts& counts, bool* by_bytes) const {
   if (IsEnd(token)) return MayEnd(task_->checks, text_, tokens_, counts.asked);
-  return MayGoOn(task_->checks, text_, tokens_, token, task_->BytesOf(token), counts.asked);
+  return MayGoOn(task_->checks, text_, tokens_, token, task_->BytesOf(token), counts.asked,
+                 by_bytes);
+}
+
+Result<bool> OutputSoFar::ChecksAllowBytes(std::string_view bytes, StepCounts& counts) const {
+  return BytesMayGoOn(task_->checks, text_, tokens_, bytes, counts.asked);
 }
 
 bool OutputSoFar::Append(TokenId token, double log_probability_of_it) {

@@ -67,8 +67,11 @@ class OutputSoFar {
 
   Allowed AllowedNext() const;
   bool IsEnd(TokenId token) const;
-  // Whether checks let the token follow. Several threads may ask at a time.
-  Result<bool> ChecksAllow(TokenId token, StepCounts& counts) const;
+  // Whether checks let the token follow. `by_bytes`: as MayGoOn has it. Several threads may ask at
+  // a time.
+  Result<bool> ChecksAllow(TokenId token, StepCounts& counts, bool* by_bytes = nullptr) const;
+  // Whether the checks of bytes let a part of a token follow.
+  Result<bool> ChecksAllowBytes(std::string_view bytes, StepCounts& counts) const;
   // false when the constraint refuses it, which for tokens of the mask is a bug.
   bool Append(TokenId token, double log_probability_of_it);
 

@@ -156,9 +156,9 @@ Uniqueness::Tightness Uniqueness::TightnessOf(FormulaId formula, const std::stri
   if (number == kFalseFormula) return Tightness::kNone;
   NumberProgram* program = scalars_.Number(goal);
   if (program == nullptr || canonical == "0") return Tightness::kHard;
-    const bool grows = GrowsFreely(number, canonical);
-    const NumberProgram::StateId state = program->After(canonical);
-    if (state == 0) return grows ? Tightness::kCapped : Tightness::kHard;
+  const bool grows = GrowsFreely(number, canonical);
+  const NumberProgram::StateId state = program->After(canonical);
+  if (state == 0) return grows ? Tightness::kCapped : Tightness::kHard;
   // Where a condition forbids fractions, spellings such as "5." or "50e-" lead to the one value.
   const bool one_spelling =
       number == kTrueFormula || (options_.canonical_spelling && !options_.allow_exponents);

@@ -101,7 +101,7 @@ IdSets::Id Uniqueness::Tight(FormulaId demand, IdSets::Id items, bool outside) {
 }
 
 // Whatever was read of such a container, one more item or member may follow.
-bool Uniqueness::CanAlwaysGrow(FormulaId formula, Kind kind) {
+bool Uniqueness::CanAlwaysGrow(FormulaId formula, Kind kind) const {
   bool complete = true;
   const std::vector<Cube> cubes = table_.formulas.Cubes(formula, 1, complete);
   if (!complete || cubes.size() != 1) return false;

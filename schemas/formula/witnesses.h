@@ -1,7 +1,8 @@
 // Witnesses: the shortest texts of formats, which schemas of one compiler share. To find that of a
 // date-time takes 2 ms, and 128 tools may each have one.
 //
-// Thread-safe. Keeps a few kilobytes at most: formats are few, and so are the settings of a compiler's users.
+// Thread-safe. Keeps a few kilobytes at most: formats are few, and so are the settings of a
+// compiler's users.
 #ifndef PAWL_SCHEMAS_FORMULA_WITNESSES_H_
 #define PAWL_SCHEMAS_FORMULA_WITNESSES_H_
 

@@ -197,8 +197,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void ReadRest() {
     // A long body comes in few pieces: without room each takes half a kilobyte.
     constexpr size_t kPiece = 64 << 10;
-    const auto left = parser_->content_length_remaining();
-    if (parser_->chunked() || left.value_or(0) > 4096) buffer_.reserve(kPiece);
+    if (!parser_->is_done()) buffer_.reserve(kPiece);
     http::async_read(socket_, buffer_, *parser_, [self = shared_from_this()](Code error, size_t) {
       if (error) return self->BadRequest(error);
       self->buffer_.shrink_to_fit();

@@ -101,7 +101,8 @@ const Route* FindRoute(const ServerState& server, const HttpRequest& request, Ap
     static constexpr Route kModel = Get("/v1/models/", OneModel);
     if (request.method == "GET" || request.method == "HEAD") return &kModel;
   }
-  const std::string_view method = request.method == "HEAD" ? "GET" : request.method;
+  const std::string_view method =
+      request.method == "HEAD" ? std::string_view("GET") : std::string_view(request.method);
   std::string_view other;
   for (const Route& route : kRoutes) {
     if (route.path != path || (path == "/" && !server.options.playground)) continue;

@@ -100,31 +100,6 @@ IdSets::Id Uniqueness::Tight(FormulaId demand, IdSets::Id items, bool outside) {
   return frames_.items().Fold(tight_, items, IdSets::kEmpty, with, demand);
 }
 
-// Whatever was read of such a container, one more item or member may follow.
-bool Uniqueness::CanAlwaysGrow(FormulaId formula, Kind kind) const {
-  bool complete = true;
-  const std::vector<Cube> cubes = table_.formulas.Cubes(formula, 1, complete);
-  if (!complete || cubes.size() != 1) return false;
-  const auto grows = [&](AtomId id) {
-    if (kind == kArrayValue) {
-      const ArrayAtom& array = table_.array(id);
-      return array.constant.empty() && array.items == kTrueFormula && !array.unique &&
-             array.max_items == kUnbounded &&
-             (!array.has_contains || array.max_contains == kUnbounded);
-    }
-    const ObjectAtom& object = table_.object(id);
-    return object.constant.empty() && object.patterns.empty() &&
-           object.additional == kTrueFormula && object.property_names == kTrueFormula &&
-           object.max_properties == kUnbounded;
-  };
-  // What fails still does with one more key that nobody named.
-  const auto fails = [&](AtomId id) {
-    return kind == kObjectValue && table_.object(id).min_properties == 0;
-  };
-  return std::ranges::all_of(cubes[0].positive, grows) &&
-         std::ranges::all_of(cubes[0].negative, fails);
-}
-
 bool Uniqueness::HasNumber(IdSets::Id items) const {
   for (; items != IdSets::kEmpty; items = frames_.items().Before(items)) {
     const char first = frames_.ItemText(frames_.items().Last(items))[0];
@@ -145,8 +120,6 @@ Uniqueness::Tightness Uniqueness::TightnessOf(FormulaId formula, const std::stri
     return state && !Endless(search, *state) ? Tightness::kHard : Tightness::kNone;
   }
   if (value->type == json::Type::kArray || value->type == json::Type::kObject) {
-    const Kind kind = value->type == json::Type::kArray ? kArrayValue : kObjectValue;
-    if (CanAlwaysGrow(formulas.ForKind(formula, kind), kind)) return Tightness::kNone;
     const FewValues* const few = source_.FewValuesOf(formula);
     return few != nullptr && few->items.size() <= limits::kKeptApart ? Tightness::kHard
                                                                      : Tightness::kSoft;

@@ -107,7 +107,7 @@ inline constexpr size_t kForgottenKeys = 64;
 
 // unique/: given up. Arrays and objects that are counted and all kept apart (each makes all others
 // dearer), and those that are kept apart beforehand though that is rarely needed.
-inline constexpr size_t kKeptApart = 256, kKeptApartBeforehand = 64;
+inline constexpr size_t kKeptApart = 256, kKeptApartBeforehand = 4;
 // Demands of which the first values are kept; items that a completion may have to write.
 inline constexpr size_t kValueLists = 1000;
 inline constexpr uint64_t kCountedItems = 1 << 16;

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+#include "src/base/sorted.h"
+
 namespace pawl {
 namespace {
 
@@ -53,8 +55,7 @@ uint32_t ReversedMachine::Settle(uint32_t at) {
           if (edge.first <= byte && byte <= edge.last) before.push_back(edge.to);
         }
       }
-      std::sort(before.begin(), before.end());
-      before.erase(std::unique(before.begin(), before.end()), before.end());
+      SortUnique(before);
       states = std::move(before);
     }
   }

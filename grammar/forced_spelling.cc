@@ -1,3 +1,7 @@
+// The encoder's tokens are laid against the bytes; one that does not fit there (a special token,
+// bytes of a normalizer) spoils all of them. Then the tail is cut: the trie knows whether some
+// token begins with the bytes from a token's beginning to the end and is longer, and no tail beyond
+// the longest token of the vocabulary has to be asked.
 #include "grammar/forced_spelling.h"
 
 #include "grammar/masks/token_trie.h"

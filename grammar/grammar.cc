@@ -122,6 +122,7 @@ GrammarAccess::Place GrammarAccess::PlaceOf(const State& state) {
 }
 
 bool GrammarAccess::NamesEndTokens(const State& state) { return state.impl().NamesEndTokens(); }
+MasksMade GrammarAccess::MasksMadeBy(const State& state) { return state.impl().masks_made(); }
 
 std::optional<State> GrammarAccess::Retake(const Grammar& grammar,
                                            std::span<const TokenId> tokens) {

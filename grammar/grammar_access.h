@@ -10,6 +10,7 @@
 
 #include "grammar/grammar_keeper.h"
 #include "grammar/machine.h"
+#include "grammar/masks/mask_path.h"
 #include "pawl/grammar.h"
 #include "pawl/mask.h"
 #include "pawl/vocabulary.h"
@@ -40,6 +41,8 @@ struct GrammarAccess {
   // thread would gain nothing.
   static bool MakeMasks(const GrammarImpl* grammar, std::span<const Machine::Key> keys,
                         std::span<std::shared_ptr<const Mask>> masks);
+  // By the state's grammar, for profiles.
+  static MasksMade MasksMadeBy(const State& state);
   // A text that is being written was taken again in the grammar of this state, which had begun
   // anew; see State::outgrown().
   static void Replayed(const State& state);

@@ -76,7 +76,6 @@ Machine::Key GrammarImpl::RunToken(Machine::Key key, TokenId token) const {
 }
 
 std::shared_ptr<const Mask> GrammarImpl::MaskOf(Machine::Key key) const {
-  last_mask_path = MaskPath::kKnown;
   std::shared_ptr<const Mask> mask = memo_.Find(key);
   while (mask == nullptr) {
     MakeMasks({&key, 1}, {&mask, 1});
@@ -112,7 +111,7 @@ bool GrammarImpl::MakeMasks(std::span<const Machine::Key> keys,
       }
       making.keys = keys;
     }
-    for (const size_t i : making.list) last_mask_path = builder_.Build(keys[i], words[i]);
+    for (const size_t i : making.list) made_ = {made_.count + 1, builder_.Build(keys[i], words[i])};
     grew = Grew();
   }
   const Clock::time_point unlocked = Clock::now();

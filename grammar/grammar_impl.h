@@ -78,6 +78,10 @@ class GrammarImpl : public GrammarUse {
   // only hand it to and fro.
   bool MakeMasks(std::span<const Machine::Key> keys,
                  std::span<std::shared_ptr<const Mask>> masks) const;
+  MasksMade masks_made() const {
+    std::lock_guard lock(mutex_);
+    return made_;
+  }
   int64_t CopyKnownMask(Machine::Key key, std::span<uint32_t> row) const {
     return memo_.Copy(key, row);
   }
@@ -146,6 +150,7 @@ class GrammarImpl : public GrammarUse {
   mutable size_t memo_entries_ = 0;
   mutable std::vector<Machine::Key> being_made_;
   mutable std::condition_variable published_;
+  mutable MasksMade made_;  // with mutex_
   // With mutex_: steps so far, and what the machine hinted at when it was measured.
   mutable uint64_t steps_ = 0;
   // and when it was booked; how much it may grow until it is measured again.

@@ -84,8 +84,8 @@ class Machine {
 
   // Some frames have to remember the text inside a lexeme (the key of an object, to refuse it a
   // second time). For those every byte makes a new frame, which changes nothing inside the lexeme.
-  virtual bool TracksText(uint32_t frame) { return false; }
-  virtual uint32_t AppendText(uint32_t frame, uint8_t byte) { return frame; }
+  virtual bool TracksText(uint32_t /*frame*/) { return false; }
+  virtual uint32_t AppendText(uint32_t frame, uint8_t /*byte*/) { return frame; }
 
   // The machine's own way to its masks over this vocabulary, made at the first call and kept;
   // nullptr for machines that are rather walked. All calls name the same vocabulary.

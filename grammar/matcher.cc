@@ -253,67 +253,80 @@ BatchFiller::BatchFiller(BatchFiller&&) noexcept = default;
 BatchFiller& BatchFiller::operator=(BatchFiller&&) noexcept = default;
 int BatchFiller::threads() const { return pool_->size(); }
 
+namespace {
+
+// Calls fn(i) for 0 ... n - 1. Every thread begins with a part of its own, the same one in each
+// call, and then helps the others.
+template <typename Fn>
+void ForEach(ThreadPool& pool, size_t n, const Fn& fn) {
+  struct alignas(64) Part {
+    std::atomic<size_t> next;
+    size_t end;
+  };
+  std::vector<Part> parts(static_cast<size_t>(pool.size()));
+  for (size_t p = 0; p < parts.size(); ++p) {
+    parts[p].next.store(n * p / parts.size(), std::memory_order_relaxed);
+    parts[p].end = n * (p + 1) / parts.size();
+  }
+  constexpr size_t kGrain = 4;
+  pool.ParallelFor(pool.size(), 1, [&](int64_t, int64_t, int thread) {
+    for (size_t k = 0; k < parts.size(); ++k) {
+      Part& part = parts[(static_cast<size_t>(thread) + k) % parts.size()];
+      for (size_t begin;
+           (begin = part.next.fetch_add(kGrain, std::memory_order_relaxed)) < part.end;) {
+        for (size_t i = begin; i < std::min(begin + kGrain, part.end); ++i) fn(i);
+      }
+    }
+  });
+}
+
+// Rows whose masks have to be made. Those of one state get one mask; states whose machine is the
+// same one stand together.
+struct Waiting {
+  struct Row {
+    GrammarAccess::Place place;
+    size_t row;
+    auto operator<=>(const Row&) const = default;
+  };
+  std::vector<Row> rows;
+  std::vector<size_t> states;    // where each begins in `rows`, and the end
+  std::vector<size_t> machines;  // where each begins in `states`
+
+  void Group() {
+    std::ranges::sort(rows);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (i > 0 && rows[i].place == rows[i - 1].place) continue;
+      if (i == 0 || rows[i].place.lock != rows[i - 1].place.lock) machines.push_back(states.size());
+      states.push_back(i);
+    }
+    states.push_back(rows.size());
+  }
+};
+
+}  // namespace
+
 size_t BatchFiller::Fill(std::span<const Row> rows) const {
   std::atomic<size_t> empty{0};
   const auto count = [&](bool any) {
     if (!any) empty.fetch_add(1, std::memory_order_relaxed);
   };
   std::vector<uint8_t> unknown(rows.size(), 0);
-  std::atomic<bool> any_unknown{false};
-  // Every thread begins with rows of its own, the same ones in each call, and then helps the
-  // others.
-  struct alignas(64) Part {
-    std::atomic<size_t> next;
-    size_t end;
-  };
-  std::vector<Part> parts(static_cast<size_t>(threads()));
-  for (size_t p = 0; p < parts.size(); ++p) {
-    parts[p].next.store(rows.size() * p / parts.size(), std::memory_order_relaxed);
-    parts[p].end = rows.size() * (p + 1) / parts.size();
-  }
-  const auto fill_known = [&](size_t i) {
+  ForEach(*pool_, rows.size(), [&](size_t i) {
     const Matcher* matcher = rows[i].matcher;
     if (matcher == nullptr) return;
     const auto filled = matcher->FillKnownMaskOf(matcher->history_.back(), rows[i].words);
-    if (filled) {
-      count(*filled);
-    } else {
-      unknown[i] = 1;
-      any_unknown.store(true, std::memory_order_relaxed);
-    }
-  };
-  constexpr size_t kGrain = 4;
-  pool_->ParallelFor(threads(), 1, [&](int64_t, int64_t, int thread) {
-    for (size_t k = 0; k < parts.size(); ++k) {
-      Part& part = parts[(static_cast<size_t>(thread) + k) % parts.size()];
-      for (size_t begin;
-           (begin = part.next.fetch_add(kGrain, std::memory_order_relaxed)) < part.end;) {
-        for (size_t i = begin; i < std::min(begin + kGrain, part.end); ++i) fill_known(i);
-      }
-    }
+    unknown[i] = filled ? 0 : 1;
+    if (filled) count(*filled);
   });
-  if (!any_unknown.load()) return empty.load();
-  // The rows of one state get one mask; states whose machine is the same one stand together.
-  struct Waiting {
-    GrammarAccess::Place place;
-    size_t row;
-    auto operator<=>(const Waiting&) const = default;
-  };
-  std::vector<Waiting> waiting;
+  Waiting waiting;
   for (size_t i = 0; i < rows.size(); ++i) {
     if (unknown[i] != 0)
-      waiting.push_back({GrammarAccess::PlaceOf(rows[i].matcher->history_.back().state), i});
+      waiting.rows.push_back({GrammarAccess::PlaceOf(rows[i].matcher->history_.back().state), i});
   }
-  std::ranges::sort(waiting);
-  std::vector<size_t> states;    // where each begins in `waiting`
-  std::vector<size_t> machines;  // where each begins in `states`
-  for (size_t i = 0; i < waiting.size(); ++i) {
-    if (i > 0 && waiting[i].place == waiting[i - 1].place) continue;
-    if (i == 0 || waiting[i].place.lock != waiting[i - 1].place.lock)
-      machines.push_back(states.size());
-    states.push_back(i);
-  }
-  states.push_back(waiting.size());
+  if (waiting.rows.empty()) return empty.load();
+  waiting.Group();
+  const auto& list = waiting.rows;
+  const auto &states = waiting.states, &machines = waiting.machines;
   // A machine to a thread as long as there are some left, since it answers one thread at a time;
   // then threads with nothing to do help the others with what is not under its lock, unless that is
   // little. Some states at once, so that the machine does not move from one processor's cache to
@@ -328,7 +341,7 @@ size_t BatchFiller::Fill(std::span<const Row> rows) const {
     std::array<Machine::Key, kMostAtOnce> keys;
     std::array<std::shared_ptr<const Mask>, kMostAtOnce> masks;
     const auto place = [&](size_t s) -> const GrammarAccess::Place& {
-      return waiting[states[s]].place;
+      return list[states[s]].place;
     };
     bool gains = false;  // helping does
     int patience = 2;    // the first states of a grammar take the longest
@@ -344,8 +357,8 @@ size_t BatchFiller::Fill(std::span<const Row> rows) const {
                                                   std::span(masks).first(n));
       for (size_t i = states[s], k = 0; i < states[last]; ++i) {
         if (i == states[s + k + 1]) ++k;
-        const Matcher& matcher = *rows[waiting[i].row].matcher;
-        count(matcher.CopyMask(matcher.history_.back(), *masks[k], rows[waiting[i].row].words));
+        const Matcher& matcher = *rows[list[i].row].matcher;
+        count(matcher.CopyMask(matcher.history_.back(), *masks[k], rows[list[i].row].words));
       }
       gains |= worth;
       if (helping && !worth && --patience == 0) return;

@@ -1,3 +1,5 @@
+// A vocabulary is checked once and immutable afterwards: ids in range, lengths that the trie can
+// hold, special tokens and end tokens marked. Special tokens have no bytes for a text to match.
 #include "pawl/vocabulary.h"
 
 #include <algorithm>

@@ -1,3 +1,7 @@
+// A compiler turns texts into machines, and machines with its vocabulary into grammars. All ways
+// lead through a keeper, which knows how to make the machine again from the text (and from the
+// documents that references led to, which are written down), since the budget of memory may drop
+// it. JSON Schemas that were used last are found again by their text and options.
 #include "pawl/compiler.h"
 
 #include <functional>
@@ -14,6 +18,7 @@
 #include "grammar/regex/ecma_parser.h"
 #include "grammar/regex/regex_machine.h"
 #include "schemas/grammar_cache.h"
+#include "schemas/limits.h"
 #include "schemas/machine/schema_machine.h"
 #include "schemas/masks/schema_masks.h"
 #include "schemas/read/schema_reader.h"
@@ -24,11 +29,9 @@
 namespace pawl {
 namespace {
 
-constexpr size_t kMaxSeparator = 17;  // the mark and its white space
-
 Status CheckSeparators(const JsonSchemaOptions& options) {
   const auto good = [](const std::string& text, char mark) {
-    return !text.empty() && text[0] == mark && text.size() <= kMaxSeparator &&
+    return !text.empty() && text[0] == mark && text.size() <= limits::kSeparatorBytes &&
            text.find_first_not_of(" \t\n\r", 1) == std::string::npos;
   };
   const auto wrong = [](const char* name, const char* mark) {
@@ -77,11 +80,19 @@ size_t BytesOf(const Documents& documents) {
 
 using MachineResult = Result<std::shared_ptr<Machine>>;
 
+// The formats that schemas over a vocabulary have asked for live as long as it does.
+struct Formats : FormatCache {
+  explicit Formats(const Vocabulary&) {}
+};
+
 // What compilations have beside their texts and options.
 struct Context {
+  std::shared_ptr<const Vocabulary> vocabulary;
   std::shared_ptr<schema::Witnesses> witnesses;
   std::shared_ptr<StopFlag> stop;  // nullptr: nobody stops it
   bool stopped() const { return stop != nullptr && stop->stopped(); }
+  // For making the machine again.
+  Context Unstopped() const { return {vocabulary, witnesses, nullptr}; }
 };
 
 Error StoppedError() { return {ErrorCode::kLimit, "compiling was stopped", ""}; }
@@ -100,7 +111,7 @@ MachineResult SchemaMachineOf(std::string_view text, const JsonSchemaOptions& op
     if (Status status = schema::CheckStrictProfile(*document, options); !status.ok())
       return status.error();
   }
-  auto read = schema::ReadJsonSchema(*document, options);
+  auto read = schema::ReadJsonSchema(*document, options, &context.vocabulary->Derived<Formats>());
   if (!read.ok()) return read.error();
   read->table->witnesses = context.witnesses;
   read->table->spending->stop = context.stop;
@@ -114,8 +125,8 @@ MachineResult SchemaMachineOf(std::string_view text, const JsonSchemaOptions& op
 }
 
 MachineResult GrammarMachineOf(std::string_view text, GrammarLanguage language,
-                               const GrammarOptions& options, const Vocabulary& vocabulary,
-                               const Context& shared) {
+                               const GrammarOptions& options, const Context& shared) {
+  const Vocabulary& vocabulary = *shared.vocabulary;
   LanguageOptions reading;
   reading.max_bytes = options.max_bytes;
   reading.max_nesting = options.max_nesting;
@@ -149,7 +160,8 @@ MachineResult GrammarMachineOf(std::string_view text, GrammarLanguage language,
 }
 
 MachineResult TagMachineOf(std::string_view json_text, const GrammarOptions& options,
-                           const Vocabulary& vocabulary, const Context& shared) {
+                           const Context& shared) {
+  const Vocabulary& vocabulary = *shared.vocabulary;
   const StructuralTagContext context{
       vocabulary, options, [&](std::string_view schema, const JsonSchemaOptions& schema_options) {
         return SchemaMachineOf(schema, schema_options, shared);
@@ -245,12 +257,12 @@ Result<Grammar> Compiler::CompileJsonSchema(std::string_view text, const JsonSch
     if (std::optional<Grammar> known = cache_->Find(key)) return *std::move(known);
   }
   const auto documents = std::make_shared<Documents>();
-  auto machine = SchemaMachineOf(text, Recording(options, documents), {witnesses_, stop});
+  const Context context{vocabulary_, witnesses_, stop};
+  auto machine = SchemaMachineOf(text, Recording(options, documents), context);
   auto grammar = Keep(
       std::move(machine), vocabulary_, budget_, text.size() + BytesOf(*documents),
-      [source = std::string(text), kept = Replaying(options, documents), known = witnesses_] {
-        return SchemaMachineOf(source, kept, {known, nullptr});
-      },
+      [source = std::string(text), kept = Replaying(options, documents),
+       again = context.Unstopped()] { return SchemaMachineOf(source, kept, again); },
       stop);
   if (cached && grammar.ok()) cache_->Keep(key, *grammar);
   return grammar;
@@ -268,11 +280,12 @@ Result<Grammar> Compiler::CompileGrammar(std::string_view text, GrammarLanguage 
   GrammarOptions asking = options, kept = options;
   asking.json_schema = Recording(options.json_schema, documents);
   kept.json_schema = Replaying(options.json_schema, documents);
-  auto machine = GrammarMachineOf(text, language, asking, *vocabulary_, {witnesses_, stop});
+  const Context context{vocabulary_, witnesses_, stop};
+  auto machine = GrammarMachineOf(text, language, asking, context);
   return Keep(
       std::move(machine), vocabulary_, budget_, text.size() + BytesOf(*documents),
-      [source = std::string(text), language, kept, vocabulary = vocabulary_, known = witnesses_] {
-        return GrammarMachineOf(source, language, kept, *vocabulary, {known, nullptr});
+      [source = std::string(text), language, kept, again = context.Unstopped()] {
+        return GrammarMachineOf(source, language, kept, again);
       },
       stop);
 }
@@ -284,11 +297,12 @@ Result<Grammar> Compiler::CompileStructuralTag(std::string_view json_text,
   GrammarOptions asking = options, kept = options;
   asking.json_schema = Recording(options.json_schema, documents);
   kept.json_schema = Replaying(options.json_schema, documents);
-  auto machine = TagMachineOf(json_text, asking, *vocabulary_, {witnesses_, stop});
+  const Context context{vocabulary_, witnesses_, stop};
+  auto machine = TagMachineOf(json_text, asking, context);
   return Keep(
       std::move(machine), vocabulary_, budget_, json_text.size() + BytesOf(*documents),
-      [source = std::string(json_text), kept, vocabulary = vocabulary_, known = witnesses_] {
-        return TagMachineOf(source, kept, *vocabulary, {known, nullptr});
+      [source = std::string(json_text), kept, again = context.Unstopped()] {
+        return TagMachineOf(source, kept, again);
       },
       stop);
 }

@@ -1,33 +1,13 @@
-// The key is every option one after the other, numbers as text and texts with their lengths, so
-// that no two settings have the same one; what was not used for longest is at the end of a list.
+// The key is every option (KeyOf in option_fields.h) and the schema; what was not used for longest
+// is at the end of a list.
 #include "schemas/grammar_cache.h"
-
-#include <cstdint>
-#include <type_traits>
 
 #include "schemas/read/option_fields.h"
 
 namespace pawl {
 
 std::string GrammarCache::KeyOf(std::string_view schema, const JsonSchemaOptions& options) {
-  std::string key;
-  const auto number = [&key](auto value) {
-    key += std::to_string(static_cast<int64_t>(value));
-    key += ' ';
-  };
-  const auto text = [&](std::string_view value) {
-    number(value.size());
-    key += value;
-  };
-  VisitOptions(options, [&](const char*, const auto& field) {
-    if constexpr (std::is_same_v<decltype(field), const std::string&>) {
-      text(field);
-    } else {
-      number(field);
-    }
-  });
-  text(schema);
-  return key;
+  return pawl::KeyOf(options) + std::string(schema);
 }
 
 std::optional<Grammar> GrammarCache::Find(const std::string& key) {

@@ -37,6 +37,13 @@ if command -v ccache >/dev/null 2>&1; then
   # Python would set LC_CTYPE, which to ccache makes it another compilation.
   export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache PYTHONCOERCECLOCALE=0
 fi
+# Deflate at its tightest, a twentieth less; without zopfli a wheel is as pip makes it.
+packer=$root/build/wheels/venv-pack/bin/python
+if [[ ! -x $packer ]]; then
+  "${pythons[-1]}" -m venv "$root/build/wheels/venv-pack"
+  "$packer" -m pip install --quiet --disable-pip-version-check zopfli ||
+    echo "build_wheels.sh: zopfli could not be had; the wheels are larger" >&2
+fi
 for python in "${pythons[@]}"; do
   version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
   venv=$root/build/wheels/venv-$version
@@ -59,6 +66,9 @@ for python in "${pythons[@]}"; do
   repaired=$(find "$raw/repaired" -name 'pawl-*.whl')
   PATH=$venv/bin:$PATH "$venv/bin/python" -m auditwheel show "$repaired" >"$raw/show.log" 2>&1 || true
   copied=$("$venv/bin/python" -m zipfile -l "$repaired" | grep -o 'pawl\.libs/lib[a-z0-9_+]*' | cut -d/ -f2 | xargs)
+  if "$packer" -c "import zopfli" 2>/dev/null; then
+    "$packer" "$root/scripts/repack_wheel.py" "$repaired" "$root/build/wheels/packed"
+  fi
   wheel=$out/$(basename "$repaired")
   mv "$repaired" "$wheel"
   echo "$wheel: $(($(stat -c %s "$wheel") / 1024)) KiB; $(grep -o 'manylinux[_0-9a-z]*' "$raw/show.log" | head -1); copied in: ${copied:-nothing}"

@@ -56,6 +56,18 @@ if grep -rl nlohmann "$prefix/include"; then
   exit 1
 fi
 
+# The monitors know Python's and TypeScript's libraries from the program itself; where Pawl was built without them, it says so.
+printf 'import os\nhere = os.path.jion("a")\n' >monitored.py
+printf 'const n = [1].lenght;\n' >monitored.ts
+for file in monitored.py monitored.ts; do
+  answer=$("$prefix/bin/pawl" monitor "$file" --tokenizer "$model" 2>&1 || true)
+  case $answer in
+    *"refused at"*) echo "pawl monitor $file, installed: well" ;;
+    *"built without"*) echo "pawl monitor: this build has no monitors" ;;
+    *) echo "check_install.sh: pawl monitor $file: $answer" >&2; exit 1 ;;
+  esac
+done
+
 cmake -S examples/cpp_find_package -B find_package -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Release >cmake.log
 cmake --build find_package >>cmake.log
 expect "C++, find_package" find_package/print_mask

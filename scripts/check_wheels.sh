@@ -77,7 +77,7 @@ assert pawl.Matcher(pawl.Compiler(vocabulary).regex('a+')).fill_mask(mask)" || f
     fail "$tag: a schema that is missing is no error"
   fi
   grep -q "missing.json" error.txt || fail "$tag: $(cat error.txt)"
-  # The monitors: Python with the stubs in the wheel, TypeScript with its declarations in the program.
+  # The monitors: Python's stubs and TypeScript's declarations are in the program.
   for subcommand in monitor complete index lsp; do
     venv/bin/pawl "$subcommand" --help >help.txt || fail "$tag: pawl $subcommand --help"
   done

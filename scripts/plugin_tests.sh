@@ -97,6 +97,18 @@ for host in "${hosts[@]}"; do
       if ! "$envs/hf/bin/python" -c "import llama_cpp" 2>/dev/null; then
         CMAKE_ARGS="-DGGML_NATIVE=OFF -DLLAVA_BUILD=OFF" "$envs/hf/bin/pip" install -q llama-cpp-python==0.3.36
       fi
+      # Its headers are in the source distribution alone, where its wheel has none.
+      headers=$("$envs/hf/bin/python" -c "import llama_cpp, os; print(os.path.dirname(llama_cpp.__file__))")/include
+      if [ ! -e "$headers/llama.h" ]; then
+        if [ ! -d "$envs/llama_cpp_source" ]; then
+          "$envs/hf/bin/pip" download -q --no-deps --no-binary :all: -d "$envs" llama-cpp-python==0.3.36
+          mkdir "$envs/llama_cpp_source"
+          tar -xzf "$envs"/llama_cpp_python-0.3.36.tar.gz -C "$envs/llama_cpp_source" --strip-components=1
+        fi
+        headers=$envs/llama_cpp_source/vendor/llama.cpp
+        headers=$headers/include:$headers/ggml/include
+      fi
+      export LLAMA_INCLUDE=$headers
       check llama_cpp "the sampler in C and the module in Python" "$envs/hf/bin/python" plugins/llama_cpp/tests/llama_run.py \
         "$model/tiny.gguf"
       ;;

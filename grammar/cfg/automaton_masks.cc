@@ -1,3 +1,7 @@
+// A place is a pair of neighbouring bytes in a token: one that can end the lexeme and one that can
+// come after it. The index lists the trie's nodes by such pairs, so for each byte with which the
+// continuation can begin the places are read off, the lexeme is followed to them, and the tokens
+// behind are walked.
 #include "grammar/cfg/automaton_masks.h"
 
 #include <algorithm>

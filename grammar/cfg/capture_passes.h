@@ -15,6 +15,7 @@
 
 #include "grammar/cfg/capture_parse.h"
 #include "grammar/cfg/program.h"
+#include "src/base/sorted.h"
 
 namespace pawl::captures {
 
@@ -190,7 +191,7 @@ class ForwardPass {
     while (!work_list_.empty()) {
       const Config config = work_list_.back();
       work_list_.pop_back();
-      Visit(config, out);
+      Visit(config);
     }
     if (place == units_.size()) out.accepts = seen_.contains({CfgProgram::kAcceptNode, 0, kNever});
     for (uint32_t slot = first_slot_; slot < slots_.size(); ++slot) Flatten(slot);
@@ -199,8 +200,7 @@ class ForwardPass {
     for (const Config& config : seen_) {
       if (config.count == 0) nodes.push_back(config.node);
     }
-    std::sort(nodes.begin(), nodes.end());
-    nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+    SortUnique(nodes);
     nodes.shrink_to_fit();
     work_ += seen_.size() * 16;
     return true;
@@ -222,7 +222,7 @@ class ForwardPass {
     Push({program_.routines[routine].start, 0, known->second});
   }
 
-  void Visit(const Config& config, Reached& out) {
+  void Visit(const Config& config) {
     const CfgProgram::Node& node = program_.nodes[config.node];
     switch (node.op) {
       case Op::kReturn:

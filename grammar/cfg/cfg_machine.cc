@@ -1,3 +1,7 @@
+// Each byte is one pass over the threads: those that can take it go on, those whose lexeme ends
+// here hand their continuation over, and what the continuations allow begins. Threads are sorted
+// before a state is interned, so states that were reached in different ways are one. Counts of
+// tokens (a rule's `max_tokens`) belong to a thread, so states under such a rule differ by them.
 #include "grammar/cfg/cfg_machine.h"
 
 #include <algorithm>

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "src/base/memory_size.h"
+#include "src/base/sorted.h"
 
 namespace pawl {
 namespace {
@@ -40,12 +41,6 @@ uint64_t HashOf(std::span<const Entry> entries) {
 
 // Equal hashes take places behind each other.
 uint64_t FirstPlace(uint64_t hash) { return hash >> 1; }
-
-void SortUnique(std::vector<Entry>& entries) {
-  if (entries.size() < 2) return;
-  std::sort(entries.begin(), entries.end());
-  entries.erase(std::unique(entries.begin(), entries.end()), entries.end());
-}
 
 // Entries that were seen in this run. Emptied in no time: what an older run left does not count.
 class SeenEntries {
@@ -343,8 +338,7 @@ class Closure {
           }
         }
       }
-      std::sort(lists_.begin(), lists_.end());
-      lists_.erase(std::unique(lists_.begin(), lists_.end()), lists_.end());
+      SortUnique(lists_);
       Range range;
       if (list.empty() && lists_.size() == 1) {
         range = {lists_[0].first, lists_[0].second};

@@ -44,8 +44,6 @@ class FreeText : public Machine {
 
   size_t MemoryBytes() const override;
   size_t GrowthHint() const override;
-  // `before` restricts nothing: no stop can reach from the text into it.
-  bool unrestricted() const { return restricted_.empty(); }
 
  private:
   friend class FreeTextMasks;

@@ -1,3 +1,6 @@
+// Operands stand before what has them, so one pass over the expressions is enough: each is made
+// again from operands that are there already. References between rules go through a table of the
+// rules' new ids, which is made first.
 #include "grammar/cfg/import_ir.h"
 
 #include <vector>

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "grammar/cfg/program.h"
+#include "src/base/sorted.h"
 #include "src/base/utf8.h"
 
 namespace pawl {
@@ -69,8 +70,7 @@ class TerminalProduct {
         seen[edge.to] = true;
         queue.push_back(edge.to);
       }
-      std::sort(ends.begin(), ends.end());
-      ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
+      SortUnique(ends);
     }
     work_ += queue.size();
     // The empty text leads nowhere else.

@@ -16,6 +16,8 @@
 #include <queue>
 #include <unordered_map>
 
+#include "src/base/sorted.h"
+
 namespace pawl {
 namespace {
 
@@ -459,8 +461,7 @@ class Builder {
       }
       options = std::move(distinct);
     } else {
-      std::sort(options.begin(), options.end());
-      options.erase(std::unique(options.begin(), options.end()), options.end());
+      SortUnique(options);
     }
     if (options.size() == 1) return options[0];
     CfgProgram::Node node{.op = Op::kSplit,

@@ -23,8 +23,11 @@ inline constexpr const char* kMaskPathNames[kMaskPaths] = {
     "known state", "trie walk",     "structure",   "value",       "keys",
     "free string", "narrow string", "wide string", "unique items"};
 
-// The way of this thread's last mask.
-inline thread_local MaskPath last_mask_path = MaskPath::kKnown;
+// How many masks a grammar has made, and by which way the last one.
+struct MasksMade {
+  uint64_t count = 0;
+  MaskPath last = MaskPath::kKnown;
+};
 
 }  // namespace pawl
 

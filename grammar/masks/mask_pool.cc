@@ -1,3 +1,5 @@
+// Masks are found by a hash of their words and compared word by word, so equal masks are one object
+// and its id stands for its content. What a caller holds stays alive when the pool forgets it.
 #include "grammar/masks/mask_pool.h"
 
 #include <algorithm>

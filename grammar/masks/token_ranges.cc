@@ -1,3 +1,5 @@
+// The bits of all tokens before a cut are kept. The bits between two cuts are then `upper &
+// ~lower`, one pass over the words, whatever the number of tokens; the two ends are set one by one.
 #include "grammar/masks/token_ranges.h"
 
 #include <algorithm>

@@ -26,6 +26,7 @@
 #include <utility>
 
 #include "grammar/regex/ecma_ast.h"
+#include "src/base/sorted.h"
 
 namespace pawl {
 namespace {
@@ -432,8 +433,7 @@ std::optional<Row> Translator::ConcatFrom(uint32_t id, HistoryState state) {
       for (const auto& [end, text] : *row) next.push_back(end);
       rows[i].emplace(at, std::move(*row));
     }
-    std::sort(next.begin(), next.end());
-    next.erase(std::unique(next.begin(), next.end()), next.end());
+    SortUnique(next);
     reached = std::move(next);
   }
   Matrix product;

@@ -23,14 +23,6 @@ namespace {
 
 using std::string;
 
-constexpr std::string_view kFormats[] = {"date-time", "date",          "time",
-                                         "duration",  "email",         "idn-email",
-                                         "hostname",  "idn-hostname",  "ipv4",
-                                         "ipv6",      "uri",           "uri-reference",
-                                         "iri",       "iri-reference", "uri-template",
-                                         "uuid",      "json-pointer",  "relative-json-pointer",
-                                         "regex",     "byte",          "binary"};
-
 // RFC 3339, section 5.6 and appendix C (leap years).
 constexpr char kDate[] =
     "(?:\\d{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\\d|30)|"
@@ -145,6 +137,8 @@ string Byte() {
 }
 
 constexpr char kJsonPointer[] = "(?:/(?:[^~/]|~[01])*)*";
+string RelativeJsonPointer() { return string("(?:0|[1-9]\\d*)(?:#|") + kJsonPointer + ")"; }
+constexpr char kUuid[] = "[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}";
 
 // Patterns of ECMA-262 with the "u" flag that are valid whatever surrounds them: no back references
 // or named groups, character ranges between ASCII letters, digits and signs in order, counters up
@@ -202,9 +196,6 @@ class FormatBuilder {
  public:
   explicit FormatBuilder(RegexArena& arena) : arena_(arena) {}
 
-  Result<ReId> Build(std::string_view format);
-
- private:
   ReId Parse(const string& pattern) {
     RegexSyntaxOptions whole;
     whole.search = false;
@@ -213,13 +204,17 @@ class FormatBuilder {
     if (status_.ok()) status_ = id.error();
     return RegexArena::kNothing;
   }
-  ReId AtMost(uint32_t characters, ReId id) {
-    return arena_.And(id, arena_.Repeat(RegexArena::kAnyChar, 0, characters));
-  }
   ReId Time();
+  ReId DateTime() { return arena_.Concat({Parse(kDate), Parse("[Tt]"), Time()}); }
   ReId Hostname();
   ReId IdnHostname();
   ReId Email(bool international);
+  const Status& status() const { return status_; }
+
+ private:
+  ReId AtMost(uint32_t characters, ReId id) {
+    return arena_.And(id, arena_.Repeat(RegexArena::kAnyChar, 0, characters));
+  }
 
   RegexArena& arena_;
   Status status_;
@@ -317,83 +312,75 @@ ReId FormatBuilder::Email(bool international) {
   return arena_.Concat({local, arena_.Char('@'), arena_.Or(domain, address)});
 }
 
-Result<ReId> FormatBuilder::Build(std::string_view format) {
-  ReId id = RegexArena::kNothing;
-  if (format == "date") {
-    id = Parse(kDate);
-  } else if (format == "time") {
-    id = Time();
-  } else if (format == "date-time") {
-    id = arena_.Concat({Parse(kDate), Parse("[Tt]"), Time()});
-  } else if (format == "duration") {
-    id = Parse(Duration());
-  } else if (format == "email" || format == "idn-email") {
-    id = Email(format == "idn-email");
-  } else if (format == "hostname") {
-    id = Hostname();
-  } else if (format == "idn-hostname") {
-    id = IdnHostname();
-  } else if (format == "ipv4") {
-    id = Parse(Ipv4());
-  } else if (format == "ipv6") {
-    id = Parse(Ipv6());
-  } else if (format == "uri" || format == "iri") {
-    id = Parse(UriPatterns(format == "iri").absolute());
-  } else if (format == "uri-reference" || format == "iri-reference") {
-    id = Parse(UriPatterns(format == "iri-reference").reference());
-  } else if (format == "uri-template") {
-    id = Parse(UriTemplate());
-  } else if (format == "uuid") {
-    id = Parse("[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}");
-  } else if (format == "json-pointer") {
-    id = Parse(kJsonPointer);
-  } else if (format == "relative-json-pointer") {
-    id = Parse(string("(?:0|[1-9]\\d*)(?:#|") + kJsonPointer + ")");
-  } else if (format == "regex") {
-    id = Parse(RegexFormat());
-  } else if (format == "byte") {
-    id = Parse(Byte());
-  } else if (format == "binary") {
-    id = RegexArena::kAnything;
-  } else {
-    return Error{ErrorCode::kUnsupported, "unknown format '" + string(format.substr(0, 80)) + "'",
-                 ""};
-  }
-  if (!status_.ok()) return status_.error();
-  if (arena_.overflow()) {
-    return Error{ErrorCode::kLimit, "the format needs more memory than the limit allows", ""};
-  }
-  return id;
+// Every format: its name, and how its language is made.
+struct Format {
+  std::string_view name;
+  ReId (*make)(FormatBuilder& b);
+};
+constexpr Format kFormats[] = {
+    {"date", [](FormatBuilder& b) { return b.Parse(kDate); }},
+    {"time", [](FormatBuilder& b) { return b.Time(); }},
+    {"date-time", [](FormatBuilder& b) { return b.DateTime(); }},
+    {"duration", [](FormatBuilder& b) { return b.Parse(Duration()); }},
+    {"email", [](FormatBuilder& b) { return b.Email(false); }},
+    {"idn-email", [](FormatBuilder& b) { return b.Email(true); }},
+    {"hostname", [](FormatBuilder& b) { return b.Hostname(); }},
+    {"idn-hostname", [](FormatBuilder& b) { return b.IdnHostname(); }},
+    {"ipv4", [](FormatBuilder& b) { return b.Parse(Ipv4()); }},
+    {"ipv6", [](FormatBuilder& b) { return b.Parse(Ipv6()); }},
+    {"uri", [](FormatBuilder& b) { return b.Parse(UriPatterns(false).absolute()); }},
+    {"uri-reference", [](FormatBuilder& b) { return b.Parse(UriPatterns(false).reference()); }},
+    {"iri", [](FormatBuilder& b) { return b.Parse(UriPatterns(true).absolute()); }},
+    {"iri-reference", [](FormatBuilder& b) { return b.Parse(UriPatterns(true).reference()); }},
+    {"uri-template", [](FormatBuilder& b) { return b.Parse(UriTemplate()); }},
+    {"uuid", [](FormatBuilder& b) { return b.Parse(kUuid); }},
+    {"json-pointer", [](FormatBuilder& b) { return b.Parse(kJsonPointer); }},
+    {"relative-json-pointer", [](FormatBuilder& b) { return b.Parse(RelativeJsonPointer()); }},
+    {"regex", [](FormatBuilder& b) { return b.Parse(RegexFormat()); }},
+    {"byte", [](FormatBuilder& b) { return b.Parse(Byte()); }},
+    {"binary", [](FormatBuilder&) { return RegexArena::kAnything; }}};
+
+const Format* Find(std::string_view name) {
+  const auto* const found = std::ranges::find(kFormats, name, &Format::name);
+  return found == std::end(kFormats) ? nullptr : found;
 }
 
 }  // namespace
 
-std::span<const std::string_view> KnownFormats() { return kFormats; }
-
-bool IsKnownFormat(std::string_view format) {
-  return std::find(std::begin(kFormats), std::end(kFormats), format) != std::end(kFormats);
+std::vector<std::string_view> KnownFormats() {
+  std::vector<std::string_view> names;
+  for (const Format& format : kFormats) names.push_back(format.name);
+  return names;
 }
 
-// The terms of the formats are constants, dear to make (a date knows its leap years): each is made
-// once, in an arena of its own that nothing changes afterwards.
-Result<ReId> FormatRegex(RegexArena& arena, std::string_view format) {
-  struct Made {
-    RegexArena arena;
-    Result<ReId> id = RegexArena::kNothing;
-  };
-  static std::mutex mutex;
-  static std::map<std::string, std::unique_ptr<const Made>, std::less<>> all;
+bool IsKnownFormat(std::string_view format) { return Find(format) != nullptr; }
+
+Result<ReId> FormatRegex(RegexArena& arena, std::string_view name) {
+  const Format* const format = Find(name);
+  if (format == nullptr) {
+    return Error{ErrorCode::kUnsupported, "unknown format '" + string(name.substr(0, 80)) + "'",
+                 ""};
+  }
+  FormatBuilder builder(arena);
+  const ReId id = format->make(builder);
+  if (Status status = builder.status(); !status.ok()) return status.error();
+  if (arena.overflow())
+    return Error{ErrorCode::kLimit, "the format needs more memory than the limit allows", ""};
+  return id;
+}
+
+Result<ReId> FormatCache::Regex(RegexArena& arena, std::string_view format) const {
+  if (!IsKnownFormat(format)) return FormatRegex(arena, format);
   const Made* made;
   {
-    std::lock_guard lock(mutex);
-    auto it = all.find(format);
-    if (it == all.end()) {
-      if (!IsKnownFormat(format)) return FormatBuilder(arena).Build(format);
+    const std::lock_guard lock(mutex_);
+    auto it = made_.find(format);
+    if (it == made_.end()) {
       RegexArena workshop;  // what making it took stays there
-      const Result<ReId> built = FormatBuilder(workshop).Build(format);
+      const Result<ReId> built = FormatRegex(workshop, format);
       auto fresh = std::make_unique<Made>();
       fresh->id = built.ok() ? Result<ReId>(fresh->arena.Import(workshop, *built)) : built;
-      it = all.emplace(format, std::move(fresh)).first;
+      it = made_.emplace(format, std::move(fresh)).first;
     }
     made = it->second.get();
   }

@@ -16,6 +16,8 @@
 #include <queue>
 #include <tuple>
 
+#include "src/base/sorted.h"
+
 namespace pawl {
 namespace {
 
@@ -42,8 +44,7 @@ void RegexDfa::FindClasses() {
     const std::vector<const CodepointSet*> more = arena_->Sets(start);
     sets.insert(sets.end(), more.begin(), more.end());
   }
-  std::sort(sets.begin(), sets.end());
-  sets.erase(std::unique(sets.begin(), sets.end()), sets.end());
+  SortUnique(sets);
   boundaries_ = {0, kFirstSurrogate, kAfterSurrogates};
   for (const CodepointSet* set : sets) {
     for (const CodepointRange& range : set->ranges()) {
@@ -51,8 +52,7 @@ void RegexDfa::FindClasses() {
       if (range.hi < 0x10FFFF) boundaries_.push_back(range.hi + 1);
     }
   }
-  std::sort(boundaries_.begin(), boundaries_.end());
-  boundaries_.erase(std::unique(boundaries_.begin(), boundaries_.end()), boundaries_.end());
+  SortUnique(boundaries_);
   const auto interval_at = [&](char32_t codepoint) {
     return static_cast<size_t>(std::lower_bound(boundaries_.begin(), boundaries_.end(), codepoint) -
                                boundaries_.begin());

@@ -15,6 +15,7 @@
 #include <unordered_map>
 
 #include "grammar/regex/regex_arena.h"
+#include "src/base/sorted.h"
 
 namespace pawl {
 namespace {
@@ -28,11 +29,6 @@ constexpr size_t kFactorFuel = 4000;
 constexpr size_t kFactorFuelEach = 64;
 
 uint64_t PairKey(uint32_t a, uint32_t b) { return uint64_t{a} << 32 | b; }
-
-void SortUnique(std::vector<ReId>& ids) {
-  std::sort(ids.begin(), ids.end());
-  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
-}
 
 }  // namespace
 

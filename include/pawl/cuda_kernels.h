@@ -10,7 +10,7 @@
 //   pawl::Status status = pawl::cuda::ApplyBitmask(args, stream);
 //
 // A mask is a row of 32-bit words; bit t % 32 of word t / 32 is set where token t is allowed (what
-// Mask::words() and Matcher's FillNextTokenBitmask give). Every pointer is device memory, sizes and
+// Mask::words() and Matcher::FillMask give). Every pointer is device memory, sizes and
 // offsets are 64 bits wide, and rows can be named through lists, so that a batch, the nodes of
 // draft trees, or any part of either is one call. Functions put their kernels on a stream (a
 // cudaStream_t, null for the default one) and return at once; they are thread-safe for different

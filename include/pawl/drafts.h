@@ -5,7 +5,7 @@
 //   options.drafts.sources = "auto";             // or "forced,suffix", ...; docs/drafting.md
 //
 // Drafts change how long an output takes, and nothing else: every token is the one that comes
-// without them.
+// without them (unless DraftOptions::lossy says otherwise).
 #ifndef PAWL_DRAFTS_H_
 #define PAWL_DRAFTS_H_
 
@@ -28,6 +28,11 @@ struct DraftOptions {
   // at the end. Empty: only while the engine lives. At most so many bytes in memory.
   std::string history_file = {};
   int64_t history_bytes = int64_t{64} << 20;
+  // 0: outputs are those without drafts. Above, below 1: a draft is taken in place of the token
+  // that was drawn where its probability is at least 1 - lossy, so that each token's distribution
+  // is off by at most `lossy` in total variation. What comes then depends on what was drafted, and
+  // so on the time that calls take. At temperature 0 the probabilities are those of temperature 1.
+  float lossy = 0;
 };
 
 struct DraftSourceStats {
@@ -42,6 +47,8 @@ struct DraftStats {
   int64_t calls = 0;     // of the model, with drafts
   int64_t rows = 0;      // drafts that the model verified
   int64_t accepted = 0;  // of them
+  double expected = 0;   // how many of them were expected to come
+  int64_t lossy = 0;     // of them: that came by DraftOptions::lossy alone
   double seconds = 0;    // making them; verifying them is the model's
   std::vector<DraftSourceStats> sources;
 };

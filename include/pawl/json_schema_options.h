@@ -44,9 +44,9 @@ struct JsonSchemaOptions {
   bool canonical_spelling = true;
 
   // What else canonical spelling bounds, since a model that repeats itself would go on to the end
-  // of its budget: the significant digits of a number, and the decimals of the seconds of a time or
-  // date-time. A number that fits only with more digits, and a time for which the schema asks more
-  // decimals, get more. 0: no bound.
+  // of its budget: the significant digits of a number; the decimals of the seconds in the formats
+  // time and date-time, and the digits of each number in a duration. A number that fits only with
+  // more digits, and a time or duration for which the schema asks more, get more. 0: no bound.
   int max_digits = 17;
   int max_decimals = 9;
   // The characters (code points) of a string value to which the schema sets no end: neither a

@@ -12,39 +12,28 @@
 namespace pawl {
 namespace {
 
-struct Ints {
-  __m256i low, high;
-};
+using Ints = __m256i;
 struct Floats {
-  __m256 low, high;
+  __m256 v;
 };
 
-constexpr int kRows = 2;
+// Sums, and what becomes of them, of four rows take eight of sixteen registers.
+constexpr int kLanes = 8, kRows = 4;
 constexpr bool kOffset8 = false;
 
-inline Floats Zero() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }
-inline Floats Set1(float value) { return {_mm256_set1_ps(value), _mm256_set1_ps(value)}; }
-inline Ints SetInts(int32_t value) { return {_mm256_set1_epi32(value), _mm256_set1_epi32(value)}; }
-inline Floats Load(const float* p) { return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
-inline void Store(float* p, const Floats& a) {
-  _mm256_storeu_ps(p, a.low);
-  _mm256_storeu_ps(p + 8, a.high);
+inline Floats Zero() { return {_mm256_setzero_ps()}; }
+inline Floats Set1(float value) { return {_mm256_set1_ps(value)}; }
+inline Ints SetInts(int32_t value) { return _mm256_set1_epi32(value); }
+inline Floats Load(const float* p) { return {_mm256_loadu_ps(p)}; }
+inline void Store(float* p, const Floats& a) { _mm256_storeu_ps(p, a.v); }
+inline Floats Halves(const uint16_t* p) {
+  return {_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))};
 }
-inline __m256 Halves8(const uint16_t* p) {
-  return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
-}
-inline Floats Halves(const uint16_t* p) { return {Halves8(p), Halves8(p + 8)}; }
-inline Floats ToFloats(const Ints& ints) {
-  return {_mm256_cvtepi32_ps(ints.low), _mm256_cvtepi32_ps(ints.high)};
-}
-inline Floats operator+(const Floats& a, const Floats& b) {
-  return {_mm256_add_ps(a.low, b.low), _mm256_add_ps(a.high, b.high)};
-}
-inline Floats operator*(const Floats& a, const Floats& b) {
-  return {_mm256_mul_ps(a.low, b.low), _mm256_mul_ps(a.high, b.high)};
-}
+inline Floats ToFloats(Ints ints) { return {_mm256_cvtepi32_ps(ints)}; }
+inline Floats operator+(const Floats& a, const Floats& b) { return {_mm256_add_ps(a.v, b.v)}; }
+inline Floats operator*(const Floats& a, const Floats& b) { return {_mm256_mul_ps(a.v, b.v)}; }
 inline Floats Fma(const Floats& a, const Floats& b, const Floats& c) {
-  return {_mm256_fmadd_ps(a.low, b.low, c.low), _mm256_fmadd_ps(a.high, b.high, c.high)};
+  return {_mm256_fmadd_ps(a.v, b.v, c.v)};
 }
 
 inline __m256i Load32(const uint8_t* p) {
@@ -62,43 +51,34 @@ template <bool kFour, int kFirst, int kLast, int R>
 inline void Dots(const uint8_t* weights, const InputBlock* x, int64_t pitch, Ints* sums) {
   if constexpr (kFour) {
     const __m256i half = _mm256_set1_epi8(15);
-    Ints pairs[R];
+    __m256i pairs[R];
 #pragma GCC unroll 4
-    for (int r = 0; r < R; ++r) pairs[r] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
-    const auto add = [&](__m256i low, __m256i high, int four) __attribute__((always_inline)) {
+    for (int r = 0; r < R; ++r) pairs[r] = _mm256_setzero_si256();
+    const auto add = [&](__m256i weight, int four) __attribute__((always_inline)) {
 #pragma GCC unroll 4
       for (int r = 0; r < R; ++r) {
-        const __m256i input = Four(x[r * pitch], four);
-        pairs[r].low = _mm256_add_epi16(pairs[r].low, _mm256_maddubs_epi16(low, input));
-        pairs[r].high = _mm256_add_epi16(pairs[r].high, _mm256_maddubs_epi16(high, input));
+        const __m256i products = _mm256_maddubs_epi16(weight, Four(x[r * pitch], four));
+        pairs[r] = _mm256_add_epi16(pairs[r], products);
       }
     };
 #pragma GCC unroll 4
     for (int j = 0; j < 4; ++j) {
-      const __m256i low = Load32(weights + j * 64), high = Load32(weights + j * 64 + 32);
-      add(_mm256_and_si256(low, half), _mm256_and_si256(high, half), j);
-      add(_mm256_and_si256(_mm256_srli_epi16(low, 4), half),
-          _mm256_and_si256(_mm256_srli_epi16(high, 4), half), 4 + j);
+      const __m256i both = Load32(weights + j * 64);
+      add(_mm256_and_si256(both, half), j);
+      add(_mm256_and_si256(_mm256_srli_epi16(both, 4), half), 4 + j);
     }
 #pragma GCC unroll 4
-    for (int r = 0; r < R; ++r) {
-      sums[r].low = _mm256_add_epi32(sums[r].low, Widen(pairs[r].low));
-      sums[r].high = _mm256_add_epi32(sums[r].high, Widen(pairs[r].high));
-    }
+    for (int r = 0; r < R; ++r) sums[r] = _mm256_add_epi32(sums[r], Widen(pairs[r]));
   } else {
     const __m256i offset = _mm256_set1_epi8(-128);
 #pragma GCC unroll 8
     for (int j = kFirst; j < kLast; ++j) {
-      const __m256i low = _mm256_xor_si256(Load32(weights + j * 64), offset);
-      const __m256i high = _mm256_xor_si256(Load32(weights + j * 64 + 32), offset);
-      const __m256i low_size = _mm256_abs_epi8(low), high_size = _mm256_abs_epi8(high);
+      const __m256i weight = _mm256_xor_si256(Load32(weights + j * 64), offset);
+      const __m256i size = _mm256_abs_epi8(weight);
 #pragma GCC unroll 4
       for (int r = 0; r < R; ++r) {
-        const __m256i input = Four(x[r * pitch], j);
-        const __m256i low_pairs = _mm256_maddubs_epi16(low_size, _mm256_sign_epi8(input, low));
-        const __m256i high_pairs = _mm256_maddubs_epi16(high_size, _mm256_sign_epi8(input, high));
-        sums[r].low = _mm256_add_epi32(sums[r].low, Widen(low_pairs));
-        sums[r].high = _mm256_add_epi32(sums[r].high, Widen(high_pairs));
+        const __m256i signs = _mm256_sign_epi8(Four(x[r * pitch], j), weight);
+        sums[r] = _mm256_add_epi32(sums[r], Widen(_mm256_maddubs_epi16(size, signs)));
       }
     }
   }

@@ -1,8 +1,9 @@
 // The products of integers.h, written once over the lanes of an instruction set. A variant
 // (integers_portable.cc, integers_avx2.cc, integers_vnni.cc) defines in an unnamed namespace
-//   Ints, Floats   sixteen 32-bit integers, sixteen floats: one for each row of a tile of weights
-//   kRows          input rows that are multiplied with a vector of weights while it is in a
-//   register Zero, Set1, SetInts, Load, Store, Halves (of sixteen half-precision numbers),
+//   kLanes         how many rows of a tile of weights are multiplied at a time: 8 or 16
+//   Ints, Floats   that many 32-bit integers or floats
+//   kRows          input rows that are multiplied with weights while these are in a register
+//   Zero, Set1, SetInts, Load, Store, Halves (of half-precision numbers),
 //   ToFloats,
 //   +, *, Fma(a, b, c) = ab + c of Floats
 //   Dots<kFour, kFirst, kLast, R>(weights, x, pitch, sums)
@@ -79,20 +80,43 @@ struct Format {
   static constexpr bool kFour = kFourBits, kHalves = kHalfGroups, kMins = kMinimums;
 };
 
-// A single row waits for weights from memory. They are asked for so many bytes ahead, over the end
-// of a tile into the next one, where the processor's own guesses begin anew with each page.
+// Weights are asked for before they are read. Where a tile is read once, so many bytes ahead, over
+// the end of a tile into the next one, where the processor's own guesses begin anew with each page.
 constexpr int64_t kAhead = 4096;
 
-// R input rows from `row` on times the sixteen rows of a tile of weights. REQUIRES: the rows are of
-// one group of kPackRows.
+// What a pass over a tile asks memory for: `lines` cache lines from `from` on, for each block.
+struct Ahead {
+  int64_t from;
+  int64_t lines;
+};
+
+// Passes over a tile: for some input rows, and for a part of its outputs where these are more than
+// a vector has. Memory would be idle in all passes but the first, so each of them asks for its
+// share of the next tile, or the first few do if there are many.
+inline Ahead AheadOf(int pass, int passes, int64_t bytes, int64_t blocks) {
+  if (passes == 1) return {kAhead, bytes / 64};
+  const int64_t lines = bytes / (passes <= 3 ? 128 : 256);
+  return {blocks * bytes + pass * lines * 64, pass * lines < bytes / 64 ? lines : 0};
+}
+
+template <int kLines>
+inline void Prefetch(const uint8_t* weights) {
+#pragma GCC unroll 8
+  for (int line = 0; line < kLines; ++line) __builtin_prefetch(weights + line * 64, 0, 2);
+}
+
+// R input rows from `row` on times a part of the sixteen rows of a tile of weights. REQUIRES: the
+// rows are of one group of kPackRows.
 template <typename F, int R>
-inline void Tile(const MatMulArgs& args, int64_t tile, int row, Floats* sums) {
+inline void Tile(const MatMulArgs& args, int64_t tile, int part, int row, Ahead ahead,
+                 Floats* sums) {
   const Matrix& m = args.w;
   const int64_t blocks = QuantBlocks(m.cols);
-  constexpr int64_t kBytes = F::kFour ? 256 : 512;
+  constexpr int kBytes = F::kFour ? 256 : 512, kLines = kBytes / 64;
+  const int lane = part * kLanes;
   const auto* weights = static_cast<const uint8_t*>(m.data) + tile * blocks * kBytes;
-  const uint16_t* scales = m.scales + tile * m.groups * kQuantTile;
-  const uint16_t* minimums = F::kMins ? m.minimums + tile * m.groups * kQuantTile : nullptr;
+  const uint16_t* scales = m.scales + tile * m.groups * kQuantTile + lane;
+  const uint16_t* minimums = F::kMins ? m.minimums + tile * m.groups * kQuantTile + lane : nullptr;
   const auto* x = reinterpret_cast<const InputBlock*>(args.x + row / kPackRows * kPackRows *
                                                                    PackedWidth(m.cols)) +
                   row % kPackRows * blocks;
@@ -100,12 +124,14 @@ inline void Tile(const MatMulArgs& args, int64_t tile, int row, Floats* sums) {
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r) sums[r] = Zero();
   for (int64_t b = 0; b < blocks; ++b, weights += kBytes, ++x) {
-    if constexpr (R == 1) {
-#pragma GCC unroll 8
-      for (int64_t line = 0; line < kBytes; line += 64) {
-        __builtin_prefetch(weights + kAhead + line, 0, 2);
-      }
+    if (ahead.lines == kLines) {
+      Prefetch<kLines>(weights + ahead.from);
+    } else if (ahead.lines == kLines / 2) {
+      Prefetch<kLines / 2>(weights + ahead.from);
+    } else if (ahead.lines == kLines / 4) {
+      Prefetch<kLines / 4>(weights + ahead.from);
     }
+    const uint8_t* mine = weights + lane * 4;
     Ints dots[R];
     const auto start = [&](const auto& value) __attribute__((always_inline)) {
 #pragma GCC unroll 16
@@ -125,10 +151,10 @@ inline void Tile(const MatMulArgs& args, int64_t tile, int row, Floats* sums) {
     };
     if constexpr (F::kHalves) {
       start([](const InputBlock& input) { return kOffset8 ? input.start8_half[0] : 0; });
-      Dots<false, 0, 4, R>(weights, x, blocks, dots);
+      Dots<false, 0, 4, R>(mine, x, blocks, dots);
       add(2 * b);
       start([](const InputBlock& input) { return kOffset8 ? input.start8_half[1] : 0; });
-      Dots<false, 4, 8, R>(weights, x, blocks, dots);
+      Dots<false, 4, 8, R>(mine, x, blocks, dots);
       add(2 * b + 1);
     } else {
       start([](const InputBlock& input) {
@@ -136,20 +162,30 @@ inline void Tile(const MatMulArgs& args, int64_t tile, int row, Floats* sums) {
         if constexpr (F::kFour) return input.start4;
         return kOffset8 ? input.start8 : 0;
       });
-      Dots<F::kFour, 0, 8, R>(weights, x, blocks, dots);
+      Dots<F::kFour, 0, 8, R>(mine, x, blocks, dots);
       add(b >> skip);
     }
   }
 }
 
-// The same, to y: outputs begin .. end-1 as far as they are the tile's.
+// Outputs, from begin to end - 1, of a matrix product.
+struct Span {
+  int64_t begin, end;
+};
+
+// The same for `count` rows, to y, as far as the outputs are asked for.
 template <typename F, int R>
-inline void TileToOutput(const MatMulArgs& args, int64_t tile, int row, int64_t begin,
-                         int64_t end) {
+inline void TileToOutput(const MatMulArgs& args, int64_t tile, int part, int row, int count,
+                         Ahead ahead, Span outputs) {
+  if constexpr (R > 1) {
+    if (count < R) {
+      return TileToOutput<F, R - 1>(args, tile, part, row, count, ahead, outputs);
+    }
+  }
   Floats sums[R];
-  Tile<F, R>(args, tile, row, sums);
-  const int64_t first = tile * kQuantTile;
-  const bool whole = begin <= first && end >= first + kQuantTile;
+  Tile<F, R>(args, tile, part, row, ahead, sums);
+  const int64_t first = tile * kQuantTile + part * kLanes;
+  const bool whole = outputs.begin <= first && outputs.end >= first + kLanes;
   for (int r = 0; r < R; ++r) {
     const int64_t y_row = args.y_rows != nullptr ? args.y_rows[row + r] : row + r;
     float* y = args.y + y_row * args.y_stride + first;
@@ -159,9 +195,10 @@ inline void TileToOutput(const MatMulArgs& args, int64_t tile, int row, int64_t 
       Store(y, args.add ? Load(y) + value : value);
       continue;
     }
-    float values[kQuantTile];
+    float values[kLanes];
     Store(values, sums[r]);
-    for (int64_t o = begin > first ? begin - first : 0; o < kQuantTile && first + o < end; ++o) {
+    for (int64_t o = outputs.begin > first ? outputs.begin - first : 0;
+         o < kLanes && first + o < outputs.end; ++o) {
       float value = values[o];
       if (args.bias != nullptr) value += args.bias[first + o];
       y[o] = args.add ? y[o] + value : value;
@@ -169,19 +206,21 @@ inline void TileToOutput(const MatMulArgs& args, int64_t tile, int row, int64_t 
   }
 }
 
-template <typename F, int R>
-inline void RowsFrom(const MatMulArgs& args, int64_t tile, int row, int64_t begin, int64_t end) {
-  static_assert(kPackRows % kRows == 0);
-  for (; row + R <= args.rows; row += R) TileToOutput<F, R>(args, tile, row, begin, end);
-  if constexpr (R > 1) {
-    if (row < args.rows) RowsFrom<F, R / 2>(args, tile, row, begin, end);
-  }
-}
-
 template <typename F>
 void MatMulAs(const MatMulArgs& args, int64_t begin, int64_t end) {
+  static_assert(kPackRows % kRows == 0 && kQuantTile % kLanes == 0);
+  constexpr int kParts = kQuantTile / kLanes;
+  const int64_t blocks = QuantBlocks(args.w.cols);
+  const int passes = kParts * ((args.rows + kRows - 1) / kRows);
   for (int64_t tile = begin / kQuantTile; tile * kQuantTile < end; ++tile) {
-    RowsFrom<F, kRows>(args, tile, 0, begin, end);
+    int pass = 0;
+    for (int row = 0; row < args.rows; row += kRows) {
+      const int count = args.rows - row < kRows ? args.rows - row : kRows;
+      for (int part = 0; part < kParts; ++part, ++pass) {
+        TileToOutput<F, kRows>(args, tile, part, row, count,
+                               AheadOf(pass, passes, F::kFour ? 256 : 512, blocks), {begin, end});
+      }
+    }
   }
 }
 

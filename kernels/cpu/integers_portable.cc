@@ -15,7 +15,7 @@ struct Floats {
   float lane[16];
 };
 
-constexpr int kRows = 2;
+constexpr int kLanes = 16, kRows = 2;
 constexpr bool kOffset8 = false;
 
 template <typename Lanes, typename F>

@@ -16,7 +16,7 @@ struct Floats {
 };
 
 // Sums, and what becomes of them, of eight rows take sixteen of 32 registers.
-constexpr int kRows = 8;
+constexpr int kLanes = 16, kRows = 8;
 constexpr bool kOffset8 = true;
 
 inline Floats Zero() { return {_mm512_setzero_ps()}; }

@@ -206,7 +206,8 @@ CodeCompleter::CodeCompleter(Model& model, std::shared_ptr<const Tokenizer> toke
       session_(model, vocabulary_, {}, std::move(drafter)) {}
 
 // The nearest part of long texts is what matters: the end of the prefix, the beginning of the
-// suffix.
+// suffix. Where tokens of the prefix are left out, they are so many quarters of the room, so that a
+// text which grows by a few tokens keeps its beginning and what the model has read of it.
 std::vector<TokenId> CodeCompleter::PromptOf(std::string prefix, std::string suffix,
                                              size_t room) const {
   const FimTemplate* form = suffix.empty() ? nullptr : FindFimTemplate(*tokenizer_);
@@ -217,7 +218,9 @@ std::vector<TokenId> CodeCompleter::PromptOf(std::string prefix, std::string suf
                         : EncodeText(*tokenizer_, layout_, prefix, false);
     if (tokens.size() <= room) return tokens;
     if (form == nullptr) {
-      tokens.erase(tokens.begin(), tokens.end() - static_cast<ptrdiff_t>(room));
+      const size_t step = std::max<size_t>(1, room / 4);
+      const size_t cut = (tokens.size() - room + step - 1) / step * step;
+      tokens.erase(tokens.begin(), tokens.begin() + static_cast<ptrdiff_t>(cut));
       return tokens;
     }
     const double part = 0.9 * static_cast<double>(room) / static_cast<double>(tokens.size());
@@ -246,7 +249,9 @@ Result<CompletionResult> CodeCompleter::Complete(const CompletionRequest& reques
   // What is begun is part of the output.
   const auto must = static_cast<int>(plan->skip + request.must_begin.size());
   options.max_tokens = std::min(request.max_tokens + must, std::max(1, context / 2));
-  const auto room = static_cast<size_t>(std::max(16, context - options.max_tokens - 1));
+  int most = context - options.max_tokens - 1;
+  if (request.max_prompt_tokens > 0) most = std::min(most, request.max_prompt_tokens);
+  const auto room = static_cast<size_t>(std::max(16, most));
   const std::vector<TokenId> prompt = PromptOf(plan->prefix, request.suffix, room);
   if (prompt.empty()) return Error{ErrorCode::kInvalid, "has no tokens", "prefix"};
   CompletionOutput output(request, *plan);

@@ -44,6 +44,8 @@ struct CompletionRequest {
   // beginning is cut off.
   bool suffix_aware = false;
   int max_tokens = 64;
+  // Of prefix and suffix together; 0: what the context leaves. Fewer are read sooner.
+  int max_prompt_tokens = 0;
   SamplingParams sampling;
   // Text that would break a file is cut to a beginning that does not.
   bool must_parse = false;

@@ -201,7 +201,7 @@ Result<IndexCounts> RepositoryIndex::Update(const std::string& folder,
       continue;
     }
     const auto language = LanguageOfFile(name);
-    if (!language || !walk->is_regular_file(ignored)) continue;
+    if (!language || !HasGrammar(*language) || !walk->is_regular_file(ignored)) continue;
     paths.emplace_back(fs::relative(walk->path(), folder, ignored).string(), *language);
   }
   std::sort(paths.begin(), paths.end());

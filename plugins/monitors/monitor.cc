@@ -10,6 +10,12 @@
 #include <chrono>
 
 namespace pawl::monitors {
+namespace {
+
+// Of longer texts nothing is known: they are data.
+constexpr size_t kMostBytes = size_t{1} << 20;
+
+}  // namespace
 
 TextState::TextState(MonitorSet* set, std::string text, std::string suffix)
     : set_(set),
@@ -19,18 +25,25 @@ TextState::TextState(MonitorSet* set, std::string text, std::string suffix)
   scan_.Add(*text_);
 }
 
+// A text that is this state's own is not copied, but cut where the bytes are refused.
 bool TextState::Add(std::string_view bytes, Refusal* refusal) {
-  const TextState before = *this;
+  const size_t size = text_->size();
+  const std::shared_ptr<std::string> shared = text_.use_count() > 1 ? text_ : nullptr;
+  TextState before = *this;
+  before.text_ = nullptr;
   for (const char c : bytes) {
-    if (!Add(c, refusal)) {
-      *this = before;
-      return false;
-    }
+    if (Add(c, refusal)) continue;
+    std::shared_ptr<std::string> text = shared != nullptr ? shared : std::move(text_);
+    if (shared == nullptr) text->resize(size);
+    *this = std::move(before);
+    text_ = std::move(text);
+    return false;
   }
   return true;
 }
 
 TextState::Answer TextState::Ask(char next) {
+  if (text_->size() > kMostBytes) return {};
   const Cursor cursor{.text = *text_, .suffix = *suffix_, .scan = &scan_, .next = next};
   MonitorCounts& counts = set_->counts_;
   for (const auto& monitor : set_->monitors_) {
@@ -128,6 +141,7 @@ TextState MonitorSet::Start(std::string text, std::string suffix) {
 }
 
 std::optional<Refusal> MonitorSet::Finish(std::string_view text) {
+  if (text.size() > kMostBytes) return std::nullopt;
   auto refusals = analysis_->CheckFinished(text, names_);
   if (refusals.empty()) return std::nullopt;
   return std::move(refusals.front());

@@ -105,7 +105,7 @@ struct MonitorOptions {
   std::string repo;                   // a folder with an index, empty: none
   // Java: archives of compiled classes, and folders of them, beside those of the development kit.
   std::vector<std::string> class_path;
-  std::string stubs;  // Python: a folder of stubs, empty: the one that Pawl was built with
+  std::string stubs;                  // Python: a folder of stubs, empty: those that Pawl brings
   std::shared_ptr<LspServer> server;  // nullptr: none
   std::string file;                   // the name of the text, for the server
 };

@@ -74,12 +74,11 @@ Kind KindOf(const Tables& tables, TSNode node) {
   return symbol < tables.kinds.size() ? tables.kinds[symbol] : Kind::kOther;
 }
 
-TSPoint PointAt(std::string_view text, size_t byte) {
-  const std::string_view before = text.substr(0, byte);
-  const auto row = static_cast<uint32_t>(std::count(before.begin(), before.end(), '\n'));
-  const size_t newline = before.rfind('\n');
-  return {row,
-          static_cast<uint32_t>(newline == std::string_view::npos ? byte : byte - newline - 1)};
+// Where `more` ends when it begins at `from`.
+TSPoint Behind(TSPoint from, std::string_view more) {
+  const auto rows = static_cast<uint32_t>(std::count(more.begin(), more.end(), '\n'));
+  if (rows == 0) return {from.row, from.column + static_cast<uint32_t>(more.size())};
+  return {from.row + rows, static_cast<uint32_t>(more.size() - more.rfind('\n') - 1)};
 }
 
 }  // namespace
@@ -235,9 +234,11 @@ std::unique_ptr<Tree> Parser::Parse(std::string text) {
     edit.start_byte = static_cast<uint32_t>(same);
     edit.old_end_byte = static_cast<uint32_t>(last_text_.size() - tail);
     edit.new_end_byte = static_cast<uint32_t>(text.size() - tail);
-    edit.start_point = PointAt(text, same);
-    edit.old_end_point = PointAt(last_text_, edit.old_end_byte);
-    edit.new_end_point = PointAt(text, edit.new_end_byte);
+    const std::string_view before = text;
+    const std::string_view old = last_text_;
+    edit.start_point = Behind({0, 0}, before.substr(0, same));
+    edit.old_end_point = Behind(edit.start_point, old.substr(same, edit.old_end_byte - same));
+    edit.new_end_point = Behind(edit.start_point, before.substr(same, edit.new_end_byte - same));
     ts_tree_edit(last_, &edit);
   }
   TSTree* tree =

@@ -1,7 +1,11 @@
+// Each atom is interned by a text that says all of it, so equal conditions are one atom wherever
+// they stand, and everything above remembers its answers by the atom's number. Conditions that
+// every value of the kind fulfils become "true" here.
 #include "schemas/formula/atoms.h"
 
 #include <algorithm>
 
+#include "src/base/sorted.h"
 #include "src/base/utf8.h"
 
 namespace pawl::schema {
@@ -19,9 +23,7 @@ FormulaId SchemaTable::AddString(StringAtom atom) {
       key = "r" + std::to_string(atom.regex);
       break;
     case StringAtom::Type::kLiterals:
-      std::sort(atom.literals.begin(), atom.literals.end());
-      atom.literals.erase(std::unique(atom.literals.begin(), atom.literals.end()),
-                          atom.literals.end());
+      SortUnique(atom.literals);
       key = "l";
       for (const std::u32string& literal : atom.literals) {
         key += std::to_string(literal.size()) + ":";
@@ -64,8 +66,7 @@ FormulaId SchemaTable::AddNumber(NumberConstraint constraint) {
 
 FormulaId SchemaTable::AddNumberSet(std::vector<Decimal> values) {
   if (values.empty()) return kFalseFormula;
-  std::sort(values.begin(), values.end());
-  values.erase(std::unique(values.begin(), values.end()), values.end());
+  SortUnique(values);
   std::string key = "s";
   for (const Decimal& value : values) key += value.ToString() + ",";
   auto [it, fresh] = interned_.try_emplace(std::move(key), 0);

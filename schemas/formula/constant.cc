@@ -1,3 +1,6 @@
+// Strings and numbers of one enum go into one set each; an array or an object becomes a container
+// whose every place is again a constant. The canonical text tells such values apart: members
+// sorted, numbers by value.
 #include "schemas/formula/constant.h"
 
 #include <algorithm>
@@ -114,8 +117,7 @@ std::string CanonicalText(const json::Value& value) {
     }
     case json::Type::kArray: {
       std::string out;
-      for (const json::Value& item : value.items)
-        out += (out.empty() ? "" : ",") + CanonicalText(item);
+      for (const json::Value& item : value.items) AddToList(out, CanonicalText(item));
       return "[" + out + "]";
     }
     case json::Type::kObject: {
@@ -124,7 +126,7 @@ std::string CanonicalText(const json::Value& value) {
         members.push_back(json::Quote(name) + ":" + CanonicalText(member));
       std::sort(members.begin(), members.end());
       std::string out;
-      for (const std::string& member : members) out += (out.empty() ? "" : ",") + member;
+      for (const std::string& member : members) AddToList(out, member);
       return "{" + out + "}";
     }
     default:

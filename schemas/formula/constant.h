@@ -4,6 +4,7 @@
 #define PAWL_SCHEMAS_CONSTANT_H_
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "pawl/result.h"
@@ -20,6 +21,12 @@ Result<FormulaId> EnumFormula(SchemaTable& table, const std::vector<const json::
 // JSON text that is equal for exactly the values JSON Schema calls equal: members sorted, numbers
 // normalised.
 std::string CanonicalText(const json::Value& value);
+
+// One more item (or member) of a text between brackets.
+inline void AddToList(std::string& text, std::string_view item) {
+  if (!text.empty()) text += ',';
+  text += item;
+}
 
 }  // namespace pawl::schema
 

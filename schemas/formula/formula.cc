@@ -7,6 +7,9 @@
 #include <unordered_set>
 #include <utility>
 
+#include "schemas/limits.h"
+#include "src/base/sorted.h"
+
 namespace pawl::schema {
 namespace {
 
@@ -21,9 +24,6 @@ std::vector<AtomId> Merge(const std::vector<AtomId>& a, const std::vector<AtomId
   std::set_union(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(out));
   return out;
 }
-
-// Steps of all products of disjunctions that one question may take.
-constexpr size_t kMaxProductWork = 200'000;
 
 bool Intersects(const std::vector<AtomId>& a, const std::vector<AtomId>& b) {
   for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
@@ -164,7 +164,6 @@ FormulaId FormulaArena::ForKind(FormulaId f, Kind kind) {
   if (const auto it = for_kind_.find(key); it != for_kind_.end()) return it->second;
   const Node node = nodes_[f];  // a copy: nodes_ may grow below
   FormulaId out = f;
-  std::vector<FormulaId> kids;
   switch (node.op) {
     case Op::kFalse:
     case Op::kTrue:
@@ -184,9 +183,7 @@ FormulaId FormulaArena::ForKind(FormulaId f, Kind kind) {
     case Op::kAnd:
     case Op::kOr:
     case Op::kExactlyOne:
-      kids.reserve(node.kids.size());
-      for (const FormulaId kid : node.kids) kids.push_back(ForKind(kid, kind));
-      out = node.op == Op::kAnd ? And(kids) : node.op == Op::kOr ? Or(kids) : ExactlyOne(kids);
+      out = Rebuilt(node, [&](FormulaId kid) { return ForKind(kid, kind); });
       break;
   }
   for_kind_.emplace(key, out);
@@ -247,7 +244,7 @@ const std::vector<AtomId>& FormulaArena::Atoms(FormulaId f) {
   std::vector<AtomId> out;
   std::vector<FormulaId> open = {f};
   std::unordered_set<FormulaId> seen;
-  const bool shared = nodes_[f].size > kManyParts;
+  const bool shared = nodes_[f].size > limits::kSharedParts;
   while (!open.empty()) {
     const Node& node = nodes_[open.back()];
     open.pop_back();
@@ -262,15 +259,24 @@ const std::vector<AtomId>& FormulaArena::Atoms(FormulaId f) {
       }
     }
   }
-  std::sort(out.begin(), out.end());
-  out.erase(std::unique(out.begin(), out.end()), out.end());
+  SortUnique(out);
   return atoms_.emplace(f, std::move(out)).first->second;
+}
+
+std::vector<AtomId> FormulaArena::Atoms(FormulaId f, std::span<const FormulaId> more) {
+  std::vector<AtomId> out = Atoms(f);
+  for (const FormulaId other : more) {
+    const std::vector<AtomId>& atoms = Atoms(other);
+    out.insert(out.end(), atoms.begin(), atoms.end());
+  }
+  if (!more.empty()) SortUnique(out);
+  return out;
 }
 
 FormulaId FormulaArena::Assign(FormulaId f, std::span<const std::pair<AtomId, bool>> values) {
   if (f <= kTrueFormula || values.empty()) return f;
   std::unordered_map<FormulaId, FormulaId> known;
-  return Assign(f, values, nodes_[f].size > kManyParts ? &known : nullptr);
+  return Assign(f, values, nodes_[f].size > limits::kSharedParts ? &known : nullptr);
 }
 
 FormulaId FormulaArena::Assign(FormulaId f, std::span<const std::pair<AtomId, bool>> values,
@@ -292,13 +298,9 @@ FormulaId FormulaArena::Assign(FormulaId f, std::span<const std::pair<AtomId, bo
       break;
     case Op::kAnd:
     case Op::kOr:
-    case Op::kExactlyOne: {
-      std::vector<FormulaId> kids;
-      kids.reserve(node.kids.size());
-      for (const FormulaId kid : node.kids) kids.push_back(Assign(kid, values, known));
-      out = node.op == Op::kAnd ? And(kids) : node.op == Op::kOr ? Or(kids) : ExactlyOne(kids);
+    case Op::kExactlyOne:
+      out = Rebuilt(node, [&](FormulaId kid) { return Assign(kid, values, known); });
       break;
-    }
     default:
       break;
   }
@@ -365,26 +367,8 @@ std::vector<Cube> FormulaArena::DnfOf(FormulaId f, bool positive, size_t limit, 
       out.push_back(std::move(cube));
     }
   };
-  // The conjunction of `left` with one disjunction after another.
   const auto conjoin = [&](const std::vector<Cube>& left, FormulaId kid, bool sign) {
-    const std::vector<Cube> right = Dnf(kid, sign, limit, complete, memory);
-    std::vector<Cube> product;
-    for (const Cube& a : left) {
-      for (const Cube& b : right) {
-        if ((memory.work += a.positive.size() + a.negative.size() + 8) > kMaxProductWork) {
-          complete = false;
-          return std::vector<Cube>();
-        }
-        Cube cube{Merge(a.positive, b.positive), Merge(a.negative, b.negative)};
-        if (Intersects(cube.positive, cube.negative)) continue;
-        if (product.size() >= limit) {
-          complete = false;
-          return product;
-        }
-        product.push_back(std::move(cube));
-      }
-    }
-    return product;
+    return Product(left, Dnf(kid, sign, limit, complete, memory), limit, complete, memory);
   };
   switch (node.op) {
     case Op::kFalse:
@@ -433,6 +417,28 @@ std::vector<Cube> FormulaArena::DnfOf(FormulaId f, bool positive, size_t limit, 
   return out;
 }
 
+std::vector<Cube> FormulaArena::Product(const std::vector<Cube>& left,
+                                        const std::vector<Cube>& right, size_t limit,
+                                        bool& complete, DnfMemory& memory) {
+  std::vector<Cube> product;
+  for (const Cube& a : left) {
+    for (const Cube& b : right) {
+      if ((memory.work += a.positive.size() + a.negative.size() + 8) > limits::kProductSteps) {
+        complete = false;
+        return {};
+      }
+      Cube cube{Merge(a.positive, b.positive), Merge(a.negative, b.negative)};
+      if (Intersects(cube.positive, cube.negative)) continue;
+      if (product.size() >= limit) {
+        complete = false;
+        return product;
+      }
+      product.push_back(std::move(cube));
+    }
+  }
+  return product;
+}
+
 // Literals first: what they rule out leaves many a disjunction with one alternative, which is a
 // literal again, or with one that is there already.
 std::vector<Cube> FormulaArena::ConjunctionOf(const std::vector<FormulaId>& kids, bool positive,
@@ -455,8 +461,7 @@ std::vector<Cube> FormulaArena::ConjunctionOf(const std::vector<FormulaId>& kids
       open.push_back(std::move(cubes));
     }
   }
-  constexpr int kRounds = 16;
-  for (int round = 0; possible && changed && round < kRounds; ++round) {
+  for (int round = 0; possible && changed && round < limits::kUnitRounds; ++round) {
     changed = false;
     std::erase_if(open, [&](std::vector<Cube>& cubes) {
       const auto stands = [&](AtomId atom, bool value) {
@@ -488,29 +493,7 @@ std::vector<Cube> FormulaArena::ConjunctionOf(const std::vector<FormulaId>& kids
     (value ? out[0].positive : out[0].negative).push_back(atom);
   std::ranges::sort(out[0].positive);
   std::ranges::sort(out[0].negative);
-  for (const std::vector<Cube>& cubes : open) {
-    std::vector<Cube> product;
-    for (const Cube& a : out) {
-      for (const Cube& b : cubes) {
-        if ((memory.work += a.positive.size() + a.negative.size() + 8) > kMaxProductWork) {
-          complete = false;
-          return {};
-        }
-        Cube cube{Merge(a.positive, b.positive), Merge(a.negative, b.negative)};
-        if (Intersects(cube.positive, cube.negative)) continue;
-        if (product.size() >= limit) {
-          complete = false;
-          break;
-        }
-        product.push_back(std::move(cube));
-      }
-      if (product.size() >= limit) {
-        if (&a != &out.back()) complete = false;
-        break;
-      }
-    }
-    out = std::move(product);
-  }
+  for (const std::vector<Cube>& cubes : open) out = Product(out, cubes, limit, complete, memory);
   return out;
 }
 

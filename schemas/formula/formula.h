@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "schemas/limits.h"
 #include "src/base/memory_size.h"
 
 namespace pawl::schema {
@@ -104,6 +105,8 @@ class FormulaArena {
 
   // The atoms of a formula made by ForKind, sorted.
   const std::vector<AtomId>& Atoms(FormulaId f);
+  // Those of several together.
+  std::vector<AtomId> Atoms(FormulaId f, std::span<const FormulaId> more);
   // `f` with the atoms replaced by truth values. REQUIRES: `values` sorted by atom.
   FormulaId Assign(FormulaId f, std::span<const std::pair<AtomId, bool>> values);
   // The truth of `f` when `truth(atom)` tells that of each atom.
@@ -116,7 +119,7 @@ class FormulaArena {
   template <typename Truth>
   int EvaluatePartly(FormulaId f, const Truth& truth) const {
     std::unordered_map<FormulaId, int> known;
-    return Evaluate(f, truth, nodes_[f].size > kManyParts ? &known : nullptr);
+    return Evaluate(f, truth, nodes_[f].size > limits::kSharedParts ? &known : nullptr);
   }
   // Atoms that are true in every assignment making `f` true because `f` is that atom or a
   // conjunction with it; sorted.
@@ -183,14 +186,23 @@ class FormulaArena {
   };
   std::vector<Cube> Dnf(FormulaId f, bool positive, size_t limit, bool& complete,
                         DnfMemory& memory) const;
+  static std::vector<Cube> Product(const std::vector<Cube>& left, const std::vector<Cube>& right,
+                                   size_t limit, bool& complete, DnfMemory& memory);
   std::vector<Cube> DnfOf(FormulaId f, bool positive, size_t limit, bool& complete,
                           DnfMemory& memory) const;
   std::vector<Cube> ConjunctionOf(const std::vector<FormulaId>& kids, bool positive, size_t limit,
                                   bool& complete, DnfMemory& memory) const;
   FormulaId Assign(FormulaId f, std::span<const std::pair<AtomId, bool>> values,
                    std::unordered_map<FormulaId, FormulaId>* known);
-  // Formulas share parts: those with more than kManyParts are looked through with a memory.
-  static constexpr uint32_t kManyParts = 1000, kMostParts = 1u << 30;
+  // And, Or or ExactlyOne of what `of` makes of the node's kids.
+  template <typename Of>
+  FormulaId Rebuilt(const Node& node, const Of& of) {
+    std::vector<FormulaId> kids;
+    kids.reserve(node.kids.size());
+    for (const FormulaId kid : node.kids) kids.push_back(of(kid));
+    return node.op == Op::kAnd ? And(kids) : node.op == Op::kOr ? Or(kids) : ExactlyOne(kids);
+  }
+  static constexpr uint32_t kMostParts = 1u << 30;
 
   std::vector<Node> nodes_;
   std::unordered_multimap<uint64_t, FormulaId> index_;

@@ -7,19 +7,9 @@
 #include <string>
 #include <utility>
 
+#include "schemas/limits.h"
+
 namespace pawl::schema {
-namespace {
-
-constexpr size_t kManyRegexes = 8;
-// Of regexes that search for something (or begin with what may go on for ever) each step of a union
-// looks at all of them, which a product does once for each state of one; so those have to be more.
-constexpr size_t kManySearches = 100;
-// Steps of the regexes' arena that a union may take to be made; beyond that it stays apart.
-constexpr uint64_t kMaxUnionWork = 1u << 21;
-constexpr size_t kMaxNarrowed = 4096;  // values of a set from which others are taken away
-
-}  // namespace
-
 Merging::Sort Merging::SortOf(FormulaId formula) const {
   const FormulaArena& formulas = table_.formulas;
   if (formulas.op(formula) != FormulaArena::Op::kAtom) return Sort::kNone;
@@ -68,7 +58,7 @@ bool Merging::Mergeable(const std::vector<FormulaId>& kids) const {
     sets += sort == Sort::kLiterals || sort == Sort::kNumbers ? 1 : 0;
     regexes += sort == Sort::kRegex ? 1 : 0;
   }
-  return sets > 1 || regexes >= kManyRegexes;
+  return sets > 1 || regexes >= limits::kMergedRegexes;
 }
 
 FormulaId Merging::MergeKids(FormulaArena::Op op, std::vector<FormulaId> kids) {
@@ -91,8 +81,10 @@ FormulaId Merging::MergeKids(FormulaArena::Op op, std::vector<FormulaId> kids) {
       }
     }
     const bool regexes = sort == Sort::kRegex;
-    if (atoms.size() < (regexes ? kManyRegexes : 2) || (regexes && op == Op::kExactlyOne)) continue;
-    if (regexes && atoms.size() < kManySearches && std::any_of(atoms.begin(), atoms.end(), search))
+    if (atoms.size() < (regexes ? limits::kMergedRegexes : 2) || (regexes && op == Op::kExactlyOne))
+      continue;
+    if (regexes && atoms.size() < limits::kMergedSearches &&
+        std::any_of(atoms.begin(), atoms.end(), search))
       continue;
     if (op == Op::kExactlyOne) {
       const Split split = SplitByCount(sort, atoms);
@@ -147,13 +139,13 @@ std::vector<FormulaId> Merging::Subtract(std::vector<FormulaId> kids) {
     };
     FormulaId left = kFalseFormula;
     if (sort == Sort::kLiterals) {
-      if (literals_of(*first).size() > kMaxNarrowed) continue;
+      if (literals_of(*first).size() > limits::kNarrowedValues) continue;
       auto literals = narrow(literals_of(*first), literals_of);
       if (!literals.empty())
         left = table_.AddString(
             {.type = StringAtom::Type::kLiterals, .literals = std::move(literals)});
     } else {
-      if (numbers_of(*first).size() > kMaxNarrowed) continue;
+      if (numbers_of(*first).size() > limits::kNarrowedValues) continue;
       left = table_.AddNumberSet(narrow(numbers_of(*first), numbers_of));
     }
     rest.push_back(left);
@@ -167,7 +159,7 @@ FormulaId Merging::Union(Sort sort, const std::vector<FormulaId>& atoms) {
     std::vector<ReId> alternatives;
     for (const FormulaId atom : atoms)
       alternatives.push_back(table_.string(table_.formulas.value(atom)).regex);
-    RegexArena::WorkBudget budget(*table_.regexes, kMaxUnionWork);
+    RegexArena::WorkBudget budget(*table_.regexes, limits::kUnionSteps);
     const ReId regex = table_.regexes->Or(alternatives);
     if (budget.exhausted()) return kFalseFormula;
     return table_.AddString({.type = StringAtom::Type::kRegex, .regex = regex, .literals = {}});

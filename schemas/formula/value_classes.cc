@@ -10,10 +10,11 @@
 #include <unordered_map>
 #include <utility>
 
+#include "schemas/limits.h"
+#include "src/base/sorted.h"
+
 namespace pawl::schema {
 namespace {
-
-constexpr size_t kMaxCombined = 3;  // conditions of one kind that are not lists
 
 bool IsList(const SchemaTable& table, Kind kind, AtomId atom) {
   if (kind == kStringValue) return table.string(atom).type == StringAtom::Type::kLiterals;
@@ -119,8 +120,7 @@ class ValueClasses::Builder {
       std::vector<uint32_t> affected, flips;
       for (const AtomId atom : atoms)
         affected.insert(affected.end(), users[atom].begin(), users[atom].end());
-      std::sort(affected.begin(), affected.end());
-      affected.erase(std::unique(affected.begin(), affected.end()), affected.end());
+      SortUnique(affected);
       for (const uint32_t i : affected) {
         const bool truth = arena_.Evaluate(parts[i], [&](AtomId atom) {
           return std::find(atoms.begin(), atoms.end(), atom) != atoms.end();
@@ -145,9 +145,8 @@ class ValueClasses::Builder {
                FormulaId any) {
     std::vector<FormulaId> distinct;
     for (const uint32_t i : open) distinct.push_back(parts[i]);
-    std::sort(distinct.begin(), distinct.end());
-    distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
-    if (distinct.size() > kMaxCombined) return false;
+    SortUnique(distinct);
+    if (distinct.size() > limits::kCombinedConditions) return false;
     for (size_t signs = 0; signs < size_t{1} << distinct.size(); ++signs) {
       std::vector<FormulaId> values = {any};
       for (size_t d = 0; d < distinct.size(); ++d)

@@ -7,6 +7,8 @@
 #include <algorithm>
 
 #include "schemas/formula/constant.h"
+#include "schemas/limits.h"
+#include "src/base/sorted.h"
 #include "src/base/utf8.h"
 
 namespace pawl::schema {
@@ -80,22 +82,13 @@ FrameId Frames::Open(Kind kind, const Goal& goal) {
 }
 
 std::vector<AtomId> Frames::Atoms(const Frame& frame) {
-  std::vector<AtomId> out = table_.formulas.Atoms(frame.must);
-  if (frame.tracks.empty()) return out;
-  for (const FormulaId track : frame.tracks) {
-    const std::vector<AtomId>& more = table_.formulas.Atoms(track);
-    out.insert(out.end(), more.begin(), more.end());
-  }
-  std::sort(out.begin(), out.end());
-  out.erase(std::unique(out.begin(), out.end()), out.end());
-  return out;
+  return table_.formulas.Atoms(frame.must, frame.tracks);
 }
 
 std::vector<FormulaId> Frames::Tracks(const Frame& frame) {
   std::vector<FormulaId> out;
   for (const Pending& p : frame.waiting) out.push_back(p.formula);
-  std::sort(out.begin(), out.end());
-  out.erase(std::unique(out.begin(), out.end()), out.end());
+  SortUnique(out);
   return out;
 }
 
@@ -161,17 +154,14 @@ uint32_t Frames::LayoutFor(const std::vector<AtomId>& atoms) {
     layout->has_names = true;
     program_atoms.push_back(layout->names_atom);
   }
-  std::sort(program_atoms.begin(), program_atoms.end());
-  program_atoms.erase(std::unique(program_atoms.begin(), program_atoms.end()), program_atoms.end());
+  SortUnique(program_atoms);
   layout->program = std::make_shared<StringProgram>(table_, program_atoms);
   if (layout->has_names) {
     layout->literal_rank.resize(table_.string(layout->names_atom).literals.size(), -1);
   }
   for (size_t rank = 0; rank < layout->names.size(); ++rank) {
-    StringProgram::StateId state = layout->program->start();
-    for (const char32_t c : DecodeCodepoints(layout->names[rank])) {
-      state = layout->program->Next(state, layout->program->ClassOf(c));
-    }
+    const StringProgram::StateId state =
+        layout->program->After(DecodeCodepoints(layout->names[rank]));
     std::ranges::sort(layout->by_rank[rank]);
     layout->name_states.push_back(state);
     layout->literal_rank[static_cast<size_t>(layout->program->Literal(state, layout->names_atom))] =
@@ -241,8 +231,7 @@ bool Frames::PlainUnique(const Frame& frame) const {
 // Replaces failed atoms by false. Returns false when `must` is false.
 static bool Fail(FormulaArena& formulas, Frame& frame, std::vector<AtomId>& failed) {
   if (failed.empty()) return true;
-  std::sort(failed.begin(), failed.end());
-  failed.erase(std::unique(failed.begin(), failed.end()), failed.end());
+  SortUnique(failed);
   std::vector<std::pair<AtomId, bool>> values;
   values.reserve(failed.size());
   for (const AtomId atom : failed) values.emplace_back(atom, false);
@@ -442,8 +431,7 @@ void Frames::DropSettled(Frame& frame, bool named_key, std::optional<IdSets::Id>
   if (frame.kind != kObjectValue || options_.order != JsonSchemaOptions::Order::kSchema) return;
   // A named key cannot come again by its rank; it matters only while some atom requires it. Named
   // keys come first, so among many others there is nothing new to forget.
-  constexpr size_t kMany = 64;
-  if (!named_key && name_sets_.Size(frame.seen) > kMany) return;
+  if (!named_key && name_sets_.Size(frame.seen) > limits::kForgottenKeys) return;
   const ObjectLayout& layout = *layouts_[frame.layout];
   const auto matters = [&](NameId name) {
     return !layout.rank_of.contains(name) ||

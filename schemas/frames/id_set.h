@@ -34,6 +34,25 @@ class IdSets {
   }
   // In the order in which the set was first made.
   std::vector<uint32_t> Members(Id set) const;
+  // What a set comes to when its members are added one by one, in the order in which it was first
+  // made: `value` for the empty set, then next(value before, member). All sets on the way are kept
+  // in `known`, by (key, set), so one member more costs one step.
+  template <typename Known, typename Value, typename Next, typename... Key>
+  Value Fold(Known& known, Id set, Value value, const Next& next, const Key&... key) const {
+    std::vector<Id> way;
+    for (; set != kEmpty; set = Before(set)) {
+      if (const auto it = known.find(typename Known::key_type{key..., set}); it != known.end()) {
+        value = it->second;
+        break;
+      }
+      way.push_back(set);
+    }
+    for (; !way.empty(); way.pop_back()) {
+      value = next(value, Last(way.back()));
+      known.emplace(typename Known::key_type{key..., way.back()}, value);
+    }
+    return value;
+  }
 
  private:
   // A trie over the bits of the members: `height` levels of inner nodes above leaves of 64 bits.

@@ -1,7 +1,12 @@
+// A goal is cut down to what it says of strings (or numbers); goals that agree there share one
+// search. Conditions that can be merged are merged first. Where a string has to be short it is
+// looked for among short ones first.
 #include "schemas/frames/scalars.h"
 
 #include <algorithm>
 
+#include "schemas/limits.h"
+#include "schemas/read/option_fields.h"
 #include "src/base/utf8.h"
 
 namespace pawl::schema {
@@ -29,14 +34,7 @@ Scalars::Shape Scalars::ShapeFor(const Goal& goal, Kind kind) {
 }
 
 std::vector<AtomId> Scalars::AtomsOf(const Shape& shape) {
-  std::vector<AtomId> out = table_.formulas.Atoms(std::get<0>(shape));
-  for (const FormulaId track : std::get<1>(shape)) {
-    const std::vector<AtomId>& more = table_.formulas.Atoms(track);
-    out.insert(out.end(), more.begin(), more.end());
-  }
-  std::sort(out.begin(), out.end());
-  out.erase(std::unique(out.begin(), out.end()), out.end());
-  return out;
+  return table_.formulas.Atoms(std::get<0>(shape), std::get<1>(shape));
 }
 
 std::shared_ptr<StringProgram> Scalars::Program(const std::vector<AtomId>& atoms) {
@@ -53,15 +51,11 @@ bool Scalars::overflow() const {
   return false;
 }
 
-std::string Scalars::FormatOf(FormulaId formula) const {
+std::string Scalars::FormatOf(FormulaId formula) {
   const auto found = table_.formats.find(formula);
   if (found == table_.formats.end() || table_.witnesses == nullptr) return "";
-  std::string name = found->second;
-  for (const int64_t option : {int64_t{options_.canonical_spelling}, int64_t{options_.max_decimals},
-                               options_.max_string, options_.step_fuel}) {
-    name += ' ' + std::to_string(option);
-  }
-  return name + ' ' + options_.excluded_texts;
+  if (options_key_.empty()) options_key_ = KeyOf(options_);
+  return found->second + ' ' + options_key_;
 }
 
 FormulaId Scalars::AsWritten(FormulaId must) {
@@ -127,8 +121,7 @@ StringSearch& Scalars::String(const Goal& goal) {
     entry = SearchFor(narrow);
     // Where nothing so short is known to fit, longer ones are written. What is merely not known to
     // be dead is not enough: the way would end inside of a string.
-    constexpr size_t kLongestTime = 64;
-    const size_t most = std::max(kLongestTime, static_cast<size_t>(options_.max_string));
+    const size_t most = std::max(limits::kShortString, static_cast<size_t>(options_.max_string));
     if (!entry.search->Shortest(entry.program->start(), most)) entry = StringEntry();
   }
   if (entry.search == nullptr) entry = SearchFor(shape);

@@ -5,12 +5,14 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <string>
 #include <tuple>
 #include <vector>
 
 #include "pawl/json_schema_options.h"
 #include "schemas/formula/merging.h"
 #include "schemas/frames/frames.h"
+#include "schemas/limits.h"
 #include "schemas/scalar/number_program.h"
 #include "schemas/scalar/string_search.h"
 #include "src/base/memory_size.h"
@@ -27,9 +29,8 @@ class Scalars {
         options_(options),
         around_accepts_(std::move(around_accepts)),
         merging_(table) {
-    constexpr int64_t kQuestions = 64, kBytesPerStep = 160;
-    table_.spending->max_steps = kQuestions * options.step_fuel;
-    table_.spending->max_bytes = static_cast<size_t>(kBytesPerStep * options.step_fuel);
+    table_.spending->max_steps = limits::kStringQuestions * options.step_fuel;
+    table_.spending->max_bytes = static_cast<size_t>(limits::kBytesPerStep * options.step_fuel);
   }
 
   // A string value that meets the goal. The reference stays valid.
@@ -44,7 +45,7 @@ class Scalars {
 
   // What decides the shortest string that fulfils the formula, where it is a format and no more;
   // empty: it is not. For SchemaTable::witnesses. REQUIRES: of ForKind.
-  std::string FormatOf(FormulaId formula) const;
+  std::string FormatOf(FormulaId formula);
 
   // Some regex ran into its limits, so "nothing fits" may be wrong.
   bool overflow() const;
@@ -85,6 +86,7 @@ class Scalars {
   std::map<std::vector<AtomId>, std::shared_ptr<StringProgram>> programs_;
   std::map<Shape, StringEntry> strings_;
   std::map<Shape, std::unique_ptr<NumberProgram>> numbers_;
+  std::string options_key_;  // once it was asked for
 };
 
 }  // namespace pawl::schema

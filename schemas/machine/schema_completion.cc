@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "schemas/limits.h"
 #include "schemas/machine/schema_machine.h"
 #include "schemas/scalar/json_string.h"
 #include "schemas/unique/distinct.h"
@@ -25,9 +26,8 @@ std::optional<std::string> SchemaMachine::NewString(Key state, const std::string
   if (state == kDead) return std::nullopt;
   const Lexeme lexeme = lexemes_[LexemeOf(state)];
   // Beside those taken, some may be left to later places.
-  constexpr size_t kMore = 8;
   for (const std::u32string& more :
-       Continuations(*strings_[lexeme.search], lexeme.state, taken + kMore)) {
+       Continuations(*strings_[lexeme.search], lexeme.state, taken + limits::kOtherTexts)) {
     const std::string quoted = Quoted(EncodeCodepoints(more));
     if (live(state, quoted.substr(1)) != kDead) return inside + quoted.substr(1);
   }
@@ -38,7 +38,7 @@ std::optional<std::string> SchemaMachine::NewString(Key state, const std::string
 std::optional<std::string> SchemaMachine::NewKey(Key state) {
   const Lexeme lexeme = lexemes_[LexemeOf(state)];
   const auto key = CompleteString(*strings_[lexeme.search], {lexeme.state, lexeme.part},
-                                  Solver::kMaxWitness, spelling_);
+                                  limits::kTextBytes, spelling_);
   if (!key) return std::nullopt;
   const Frame& frame = frames_[nodes_[FrameOf(state)].frame];
   const size_t taken = frames_.seen().Size(frame.seen) + frames_.layout(frame.layout).names.size();
@@ -73,9 +73,7 @@ Machine::Key SchemaMachine::AfterPiece(Key state, const std::string& piece) {
 
 std::optional<std::string> SchemaMachine::NewNumber(Key state, const std::string& shortest) {
   const auto fits = [&](const std::string& text) {
-    Key after = state;
-    for (size_t i = 0; i < text.size() && after != kDead; ++i)
-      after = Step(after, static_cast<uint8_t>(text[i]));
+    const Key after = AfterPiece(state, text);
     return after != kDead && (Step(after, ']') != kDead || Step(after, ',') != kDead);
   };
   if (fits(shortest)) return shortest;
@@ -89,26 +87,33 @@ std::optional<std::string> SchemaMachine::NewNumber(Key state, const std::string
   return std::nullopt;
 }
 
+// Where what is missing was counted it is not read again: each item would make a set of its own.
+Machine::Key SchemaMachine::CloseCounted(NodeId id, std::string& out) {
+  const Node node = nodes_[id];
+  if (frames_[node.frame].kind != kArrayValue || nodes_[node.parent].tracks_items) return kDead;
+  const auto rest = solver_.CountedText(node.frame);
+  if (!rest) return kDead;
+  for (const std::string& sample : rest->samples) {
+    if (AfterPiece(MakeKey(id, Structure(Mode::kAfter)), Written("," + sample)) == kDead)
+      return kDead;
+  }
+  const std::string text = (!rest->text.empty() ? "," : "") + rest->text + "]";
+  const Key closed = EndValue(node.parent, {}, ']');
+  if (closed != kDead) out += Written(text);
+  return closed;
+}
+
+std::optional<std::string> SchemaMachine::RestOf(FrameId frame, Mode mode) {
+  const Found rest = solver_.ContainerText(frame);
+  if (!rest.text) return std::nullopt;
+  // A comma was written though nothing was missing: any key that is allowed will do.
+  if (mode == Mode::kNextKey && rest.text->empty()) return "\"";
+  const bool comma = mode == Mode::kAfter && !rest.text->empty();
+  return (comma ? "," : "") + *rest.text + (frames_[frame].kind == kArrayValue ? "]" : "}");
+}
+
 std::optional<std::string> SchemaMachine::ShortestCompletion(Key state) {
   std::string out;
-  // Where what is missing was counted it is not read again: each item would make a set of its own.
-  const auto counted = [&](NodeId id) -> Key {
-    const Node node = nodes_[id];
-    if (frames_[node.frame].kind != kArrayValue || nodes_[node.parent].tracks_items) return kDead;
-    const auto rest = solver_.CountedText(node.frame);
-    if (!rest) return kDead;
-    for (const std::string& sample : rest->samples) {
-      Key after = MakeKey(id, Structure(Mode::kAfter));
-      for (const char c : Written("," + sample)) {
-        if (after != kDead) after = Step(after, static_cast<uint8_t>(c));
-      }
-      if (after == kDead) return kDead;
-    }
-    const std::string text = (!rest->text.empty() ? "," : "") + rest->text + "]";
-    const Key closed = EndValue(node.parent, {}, ']');
-    if (closed != kDead) out += Written(text);
-    return closed;
-  };
   // Each round finishes the lexeme and one frame, and walks over what it wrote, so a wrong guess
   // cannot pass.
   while (!Accepting(state)) {
@@ -127,7 +132,7 @@ std::optional<std::string> SchemaMachine::ShortestCompletion(Key state) {
         break;
       case Mode::kString:
         piece = CompleteString(*strings_[lexeme.search], {lexeme.state, lexeme.part},
-                               Solver::kMaxWitness, spelling_);
+                               limits::kTextBytes, spelling_);
         if (piece && frames_.NeedsCanonicalItems(frames_[node.frame])) {
           piece = NewString(state, *piece, frames_.items().Size(frames_[node.frame].items));
         }
@@ -143,15 +148,11 @@ std::optional<std::string> SchemaMachine::ShortestCompletion(Key state) {
               FrameOf(state),
               solver_.scalars().NumberTruth(frames_.PendingGoal(node.frame), lexeme.state), -1);
           if (ended == kDead) return std::nullopt;
-          if (const Key closed = counted(FrameOf(ended)); closed != kDead) {
+          if (const Key closed = CloseCounted(FrameOf(ended), out); closed != kDead) {
             state = closed;
             continue;
           }
-          const FrameId frame = nodes_[FrameOf(ended)].frame;
-          const Found rest = solver_.ContainerText(frame);
-          if (!rest.text) return std::nullopt;
-          piece = (rest.text->empty() ? "" : "," + *rest.text) +
-                  (frames_[frame].kind == kArrayValue ? "]" : "}");
+          piece = RestOf(nodes_[FrameOf(ended)].frame, Mode::kAfter);
         }
         break;
       }
@@ -167,30 +168,19 @@ std::optional<std::string> SchemaMachine::ShortestCompletion(Key state) {
       case Mode::kFirstItem:
       case Mode::kFirstKey:
       case Mode::kNextKey:
-      case Mode::kAfter: {
+      case Mode::kAfter:
         if (lexeme.mode == Mode::kAfter) {
-          if (const Key closed = counted(FrameOf(state)); closed != kDead) {
+          if (const Key closed = CloseCounted(FrameOf(state), out); closed != kDead) {
             state = closed;
             continue;
           }
         }
-        const Found rest = solver_.ContainerText(node.frame);
-        if (!rest.text) return std::nullopt;
-        std::string text = *rest.text;
-        if (lexeme.mode == Mode::kNextKey && text.empty()) {
-          // A comma was written though nothing was missing: any key that is allowed will do.
-          text = "\"";
-          piece = text;
-          break;
-        }
-        if (lexeme.mode == Mode::kAfter && !text.empty()) text = "," + text;
-        piece = text + (frames_[node.frame].kind == kArrayValue ? "]" : "}");
+        piece = RestOf(node.frame, lexeme.mode);
         break;
-      }
     }
     if (piece && lexeme.mode != Mode::kString && lexeme.mode != Mode::kKey)
       piece = Written(*std::move(piece));
-    if (!piece || piece->empty() || out.size() + piece->size() > 2 * Solver::kMaxWitness)
+    if (!piece || piece->empty() || out.size() + piece->size() > 2 * limits::kTextBytes)
       return std::nullopt;
     state = AfterPiece(state, *piece);
     if (state == kDead) return std::nullopt;

@@ -8,15 +8,16 @@
 
 #include "grammar/masks/machine_masks.h"
 #include "schemas/formula/constant.h"
+#include "schemas/limits.h"
 #include "schemas/unique/distinct.h"
 #include "src/base/json.h"
 #include "src/base/memory_size.h"
+#include "src/base/sorted.h"
 #include "src/base/utf8.h"
 
 namespace pawl::schema {
 namespace {
 
-constexpr size_t kMaxKeysKnown = 4096;
 constexpr const char* kNumberSigns = ".-+eE";
 
 uint64_t Mix(uint64_t h, uint64_t v) {
@@ -158,27 +159,17 @@ bool SchemaMachine::KeyAllowed(FrameId frame, StringProgram& program, StringProg
   if (has_taken && program.Literal(state, taken) >= 0) return false;
   const ObjectLayout& layout = frames_.layout(frames_[frame].layout);
   const int rank = RankOf(layout, program, state);
-  const NameId name = rank < 0 ? kAnyName : layout.name_ids[static_cast<size_t>(rank)];
+  const NameId name = rank < 0 ? solver_.StandIn(frame, program, state)
+                               : layout.name_ids[static_cast<size_t>(rank)];
   const FrameId after = frames_.WithKey(frame, program, state, rank, name);
   return after != kNoFrame && solver_.LivePending(after);
 }
 
 IdSets::Id SchemaMachine::NamedKeys(uint32_t layout, IdSets::Id seen) {
-  std::vector<IdSets::Id> way;
-  IdSets::Id out = IdSets::kEmpty;
-  for (; seen != IdSets::kEmpty; seen = frames_.seen().Before(seen)) {
-    if (const auto known = named_keys_.find({layout, seen}); known != named_keys_.end()) {
-      out = known->second;
-      break;
-    }
-    way.push_back(seen);
-  }
-  for (auto it = way.rbegin(); it != way.rend(); ++it) {
-    const NameId last = frames_.seen().Last(*it);
-    if (frames_.layout(layout).rank_of.contains(last)) out = frames_.seen().With(out, last);
-    named_keys_.emplace(std::pair(layout, *it), out);
-  }
-  return out;
+  const auto with = [&](IdSets::Id out, NameId key) {
+    return frames_.layout(layout).rank_of.contains(key) ? frames_.seen().With(out, key) : out;
+  };
+  return frames_.seen().Fold(named_keys_, seen, IdSets::kEmpty, with, layout);
 }
 
 IdSets::Id SchemaMachine::KeysApart(const Frame& frame) {
@@ -187,31 +178,13 @@ IdSets::Id SchemaMachine::KeysApart(const Frame& frame) {
   if (without_others.seen == frame.seen) return IdSets::kEmpty;
   const FrameId shape = frames_.Intern(std::move(without_others));
   const ObjectLayout& layout = frames_.layout(frame.layout);
-  std::vector<IdSets::Id> way;
-  IdSets::Id out = IdSets::kEmpty;
-  for (IdSets::Id seen = frame.seen; seen != IdSets::kEmpty; seen = frames_.seen().Before(seen)) {
-    if (const auto known = keys_apart_.find({shape, seen}); known != keys_apart_.end()) {
-      out = known->second;
-      break;
-    }
-    way.push_back(seen);
-  }
   StringSearch& search = KeySearch(shape);
-  for (auto it = way.rbegin(); it != way.rend(); ++it) {
-    const NameId last = frames_.seen().Last(*it);
-    if (!layout.rank_of.contains(last)) {
-      StringProgram& program = search.program();
-      StringProgram::StateId state = program.start();
-      bool live = true;
-      for (const char32_t c : DecodeCodepoints(frames_.Name(last))) {
-        state = program.Next(state, program.ClassOf(c));
-        live = live && search.Live(state);
-      }
-      if (live && !Endless(search, state)) out = frames_.seen().With(out, last);
-    }
-    keys_apart_.emplace(std::pair(shape, *it), out);
-  }
-  return out;
+  const auto with = [&](IdSets::Id out, NameId key) {
+    if (layout.rank_of.contains(key)) return out;
+    const auto state = search.LiveAfter(DecodeCodepoints(frames_.Name(key)));
+    return state && !Endless(search, *state) ? frames_.seen().With(out, key) : out;
+  };
+  return frames_.seen().Fold(keys_apart_, frame.seen, IdSets::kEmpty, with, shape);
 }
 
 PlainKeys* SchemaMachine::PlainKeysOf(FrameId id) {
@@ -262,8 +235,7 @@ StringSearch& SchemaMachine::KeySearch(FrameId id) {
       has_taken = true;
       std::vector<AtomId> atoms = layout.program->atoms();
       atoms.push_back(taken);
-      std::sort(atoms.begin(), atoms.end());
-      atoms.erase(std::unique(atoms.begin(), atoms.end()), atoms.end());
+      SortUnique(atoms);
       entry.program = solver_.scalars().Program(std::move(atoms));
     }
   }
@@ -274,7 +246,7 @@ StringSearch& SchemaMachine::KeySearch(FrameId id) {
     std::string signature = program->Signature(state);
     if (const auto it = known->find(signature); it != known->end()) return it->second;
     const bool allowed = KeyAllowed(id, *program, state, taken, has_taken);
-    if (known->size() >= kMaxKeysKnown) known->clear();
+    if (known->size() >= limits::kKnownKeys) known->clear();
     known->emplace(std::move(signature), allowed);
     return allowed;
   };
@@ -481,7 +453,7 @@ Machine::Key SchemaMachine::StepFrame(Key state, uint8_t byte) {
       after = IsSpace(byte) ? Space(state, lexeme, byte) : AfterByte(node, byte);
       break;
     case Mode::kKey:
-      after = EndKey(node, lexeme, byte);
+      after = EndKey(node, lexeme);
       break;
     case Mode::kString:
       after = EndValue(
@@ -632,11 +604,11 @@ Machine::Key SchemaMachine::BeginKey(NodeId id) {
     node.reads_key = true;
     node.start = node.text;
   }
-  // StepFrame appends the quote itself, which EndKey expects.
+  // StepFrame appends this opening quote to the text, so that EndKey reads the whole key.
   return MakeKey(InternNode(node), InternLexeme({Mode::kKey, IndexOf(search), start, 0}));
 }
 
-Machine::Key SchemaMachine::EndKey(NodeId id, const Lexeme& lexeme, uint8_t) {
+Machine::Key SchemaMachine::EndKey(NodeId id, const Lexeme& lexeme) {
   const Node node = nodes_[id];
   StringProgram& program = strings_[lexeme.search]->program();
   const ObjectLayout& layout = frames_.layout(frames_[node.frame].layout);

@@ -163,7 +163,7 @@ class SchemaMachine : public Machine {
   std::string Written(std::string text) const;
   Key BeginValue(NodeId node, uint8_t byte);
   Key BeginKey(NodeId node);
-  Key EndKey(NodeId node, const Lexeme& lexeme, uint8_t byte);
+  Key EndKey(NodeId node, const Lexeme& lexeme);
   Key OpenContainer(NodeId node, Kind kind, uint8_t byte);
   Key CloseContainer(NodeId node, uint8_t byte);
   Key AfterByte(NodeId node, uint8_t byte);
@@ -174,6 +174,11 @@ class SchemaMachine : public Machine {
   std::optional<std::string> NewKey(Key state);
   // The state after a piece of a completion, kDead where it does not fit.
   Key AfterPiece(Key state, const std::string& piece);
+  // What is missing of a container, its bracket included; `mode`: where it stands in it.
+  std::optional<std::string> RestOf(FrameId frame, Mode mode);
+  // The state after the rest of an array whose missing items were counted, which `out` gains; kDead
+  // where they were not.
+  Key CloseCounted(NodeId id, std::string& out);
 
   std::unique_ptr<SchemaTable> table_;
   JsonSchemaOptions options_;

@@ -93,7 +93,6 @@ class SchemaMasks : public MachineMasks {
 
   const Lexeme& LexemeAt(Key state) const { return machine_.lexeme(Machine::LexemeOf(state)); }
   const Node& NodeAt(Key state) const { return machine_.node(Machine::FrameOf(state)); }
-  const Frame& FrameAt(Key state) const { return frames_[NodeAt(state).frame]; }
   StringSearch& SearchAt(Key state) const { return machine_.string(LexemeAt(state)); }
   // The state after the bytes of the token below `place.node`, up to `end` of all its bytes.
   Key WalkToken(const Place& place, TokenId token, size_t end = SIZE_MAX);

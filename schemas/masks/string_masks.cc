@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "grammar/masks/walk.h"
+#include "schemas/limits.h"
 #include "schemas/masks/schema_masks.h"
 #include "schemas/masks/structure_tokens.h"
 #include "schemas/scalar/string_walk.h"
@@ -20,10 +21,6 @@
 #include "src/base/json.h"
 
 namespace pawl::schema {
-namespace {
-constexpr size_t kMaxWideWalks = 256;
-}  // namespace
-
 // Tries the rests below the state at the nodes begin ... end - 1; where `leaves(state, node)` the
 // node is left alone with all that is below it.
 template <typename Leaves>
@@ -102,7 +99,7 @@ std::optional<MaskPath> SchemaMasks::FillString(const Place& place) {
     walk = std::make_shared<WideWalk>();
     walk->words.assign(static_cast<size_t>(vocabulary_.mask_words()), 0);
     walk->path = walk_into(walk->words.data(), walk->closings);
-    if (wide_walks_.size() > kMaxWideWalks) wide_walks_.clear();
+    if (wide_walks_.size() > limits::kWideWalks) wide_walks_.clear();
     wide_walks_[at] = walk;
   }
   std::copy(walk->words.begin(), walk->words.end(), place.words);
@@ -292,9 +289,8 @@ std::vector<uint32_t> SchemaMasks::QuotesOfSeenKeys(const Place& place) {
     out_at = name.size();
     return trie_.Child(at, '"');
   };
-  constexpr size_t kFew = 64;
   size_t length = 0;
-  if (frames_.seen().Size(frame.seen) <= kFew) {
+  if (frames_.seen().Size(frame.seen) <= limits::kFewKeys) {
     for (const NameId id : frames_.seen().Members(frame.seen)) {
       const std::string& name = frames_.Name(id);
       if (!name.starts_with(begun)) continue;

@@ -1,3 +1,6 @@
+// One pass over the trie: below white space the walk goes on, at any other byte the node is written
+// down under that byte and its subtree is passed by. Tokens of white space alone are kept by
+// length.
 #include "schemas/masks/structure_tokens.h"
 
 #include <algorithm>

@@ -8,12 +8,12 @@
 #include <bitset>
 
 #include "grammar/masks/walk.h"
+#include "schemas/limits.h"
 #include "schemas/masks/schema_masks.h"
 #include "schemas/masks/structure_tokens.h"
 
 namespace pawl::schema {
 namespace {
-constexpr size_t kDigitsAtOnce = 32;  // longer numbers in one token are walked like anything else
 // In place of a state: digits that were taken without a look.
 constexpr uint32_t kPassed = UINT32_MAX - 1;
 }  // namespace
@@ -104,11 +104,11 @@ std::optional<MaskPath> SchemaMasks::FillNumber(const Place& place) {
   const auto nodes = trie_.nodes();
   const uint16_t top = nodes[place.node].depth;
   const bool any_digits = machine_.number(lexeme).TakesAnyDigits(lexeme.state);
-  std::array<uint8_t, kDigitsAtOnce> path;  // byte by depth below the node
+  std::array<uint8_t, limits::kDigitsAtOnce> path;  // byte by depth below the node
   Walk(trie_, place.node, first, number_stack_, [&](uint32_t before, uint32_t i) {
     const TokenTrie::Node& node = nodes[i];
     const auto depth = static_cast<size_t>(node.depth - top);
-    const bool fits = depth < kDigitsAtOnce;
+    const bool fits = depth < limits::kDigitsAtOnce;
     if (fits) path[depth] = node.byte;
     if (fits && any_digits && (depth == 1 || before == kPassed) && node.byte >= '0' &&
         node.byte <= '9') {

@@ -15,6 +15,7 @@
 #include <numeric>
 #include <utility>
 
+#include "schemas/limits.h"
 #include "schemas/number/modular.h"
 
 namespace pawl {
@@ -110,16 +111,18 @@ Result<Decimal> Decimal::Parse(std::string_view text) {
   }
   if (at != text.size()) return Malformed(at);
   out.Normalize();
-  if (out.digits_.size() > kMaxDigits) {
+  if (out.digits_.size() > limits::kDecimalDigits) {
     return Error{ErrorCode::kLimit,
                  "a number with " + std::to_string(out.digits_.size()) +
-                     " significant digits, more than the limit of " + std::to_string(kMaxDigits),
+                     " significant digits, more than the limit of " +
+                     std::to_string(limits::kDecimalDigits),
                  ""};
   }
-  if (out.exponent_ > kMaxExponent || out.exponent_ < -kMaxExponent) {
-    return Error{
-        ErrorCode::kLimit,
-        "a number with a decimal exponent beyond the limit of " + std::to_string(kMaxExponent), ""};
+  if (out.exponent_ > limits::kDecimalExponent || out.exponent_ < -limits::kDecimalExponent) {
+    return Error{ErrorCode::kLimit,
+                 "a number with a decimal exponent beyond the limit of " +
+                     std::to_string(limits::kDecimalExponent),
+                 ""};
   }
   return out;
 }
@@ -137,7 +140,7 @@ bool Decimal::IsMultipleOf(const Decimal& divisor) const {
   if (is_zero()) return true;
   const int64_t zeros = exponent_ - divisor.exponent_;
   if (zeros < 0) return false;
-  if (divisor.digits_.size() > kMaxDivisorDigits) {
+  if (divisor.digits_.size() > limits::kDivisorDigits) {
     return LongDivides(digits_, zeros, divisor.digits_);
   }
   const uint64_t d = ToUint64(divisor.digits_);
@@ -189,10 +192,11 @@ Result<Decimal> Decimal::Lcm(const Decimal& a, const Decimal& b) {
   }
   const Error too_long{ErrorCode::kLimit,
                        "a divisor (or a common multiple of two) with more than " +
-                           std::to_string(kMaxDivisorDigits) + " significant digits",
+                           std::to_string(limits::kDivisorDigits) + " significant digits",
                        ""};
   if (a == b) return a;
-  if (a.digits_.size() > kMaxDivisorDigits || b.digits_.size() > kMaxDivisorDigits) return too_long;
+  if (a.digits_.size() > limits::kDivisorDigits || b.digits_.size() > limits::kDivisorDigits)
+    return too_long;
   struct Factors {
     uint64_t rest;
     int64_t twos, fives;
@@ -205,7 +209,7 @@ Result<Decimal> Decimal::Lcm(const Decimal& a, const Decimal& b) {
   };
   const Factors fa = factor(a), fb = factor(b);
   const int64_t twos = std::max(fa.twos, fb.twos), fives = std::max(fa.fives, fb.fives);
-  constexpr uint64_t kLimit = 1'000'000'000'000'000'000u;  // 10^kMaxDivisorDigits
+  constexpr uint64_t kLimit = 1'000'000'000'000'000'000u;  // 10^limits::kDivisorDigits
   unsigned __int128 product =
       static_cast<unsigned __int128>(fa.rest / std::gcd(fa.rest, fb.rest)) * fb.rest;
   const int64_t exponent = std::min(twos, fives);

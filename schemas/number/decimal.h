@@ -19,17 +19,13 @@ namespace pawl {
 
 class Decimal {
  public:
-  static constexpr int64_t kMaxExponent = 100'000;
-  static constexpr size_t kMaxDigits = 10'000;
-  // Divisors that Lcm, and the automaton, compute with: at most this many significant digits.
-  static constexpr size_t kMaxDivisorDigits = 18;
-
   Decimal() = default;  // zero
   explicit Decimal(int64_t value);
 
   // A JSON number (RFC 8259 section 6), nothing around it. Errors: kInvalid with place "byte N";
-  // kLimit for more than kMaxDigits significant digits or an exponent (of digits()) beyond
-  // +-kMaxExponent.
+  // kLimit for more than limits::kDecimalDigits significant digits or an exponent (of digits())
+  // beyond
+  // +-limits::kDecimalExponent.
   static Result<Decimal> Parse(std::string_view text);
   // digits * 10^exponent; the digits may begin and end with zeros, and be none. No limits.
   static Decimal Of(bool negative, std::string digits, int64_t exponent);
@@ -58,7 +54,7 @@ class Decimal {
   std::string ToString() const;
 
   // The least positive number that is a multiple of both. Errors: kInvalid unless both are
-  // positive; kLimit when an operand or the result has more than kMaxDivisorDigits digits.
+  // positive; kLimit when an operand or the result has more than limits::kDivisorDigits digits.
   static Result<Decimal> Lcm(const Decimal& a, const Decimal& b);
 
   friend std::strong_ordering operator<=>(const Decimal& a, const Decimal& b);

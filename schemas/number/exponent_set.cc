@@ -9,12 +9,10 @@
 #include <cstdlib>
 #include <deque>
 
+#include "schemas/limits.h"
+
 namespace pawl {
 namespace {
-
-// Exponents beyond it lead nowhere but to zero.
-constexpr int64_t kMaxExponent = int64_t{1} << 50;
-constexpr size_t kFuel = 20'000;  // states that the search for a completion looks at
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
@@ -147,7 +145,7 @@ uint32_t ExponentSet::Step(uint32_t from, char c) {
     case Phase::kExponent:
       if (!IsDigit(c)) return kDead;
       s.phase = Phase::kExponent;
-      s.exponent = std::min(s.exponent * 10 + (c - '0'), kMaxExponent);
+      s.exponent = std::min(s.exponent * 10 + (c - '0'), limits::kFarExponent);
       if (IsZero(s)) s.exponent = 0;  // whatever it is
       return Leads(s) ? Intern(s) : kDead;
   }
@@ -169,7 +167,7 @@ bool ExponentSet::Accepting(uint32_t state) const {
 std::string ExponentSet::ShortestAccepting(uint32_t start) {
   std::unordered_map<uint32_t, std::pair<uint32_t, char>> from = {{start, {start, 0}}};
   std::deque<uint32_t> queue = {start};
-  while (!queue.empty() && from.size() < kFuel) {
+  while (!queue.empty() && from.size() < limits::kExponentStates) {
     const uint32_t state = queue.front();
     queue.pop_front();
     if (Accepting(state)) {

@@ -35,14 +35,12 @@ class NumberAutomaton {
   // Which texts of a number it reads:
   //  - an empty constraint: every JSON number, whatever `allow_exponents` says;
   //  - otherwise, without `allow_exponents`: the forms without 'e';
-  //  - otherwise: also exponents from -kMaxTextExponent to kMaxTextExponent; where a bound or a
-  //  divisor makes the
+  //  - otherwise: also exponents from -limits::kTextExponent to limits::kTextExponent; where a
+  //  bound or a divisor makes the
   //    exponent's value matter, texts beyond that are dead: neither accepted nor Complete.
   // Errors: kInvalid for a divisor that is not greater than 0; kLimit for a divisor with more than
   // 18 significant digits (after `integer` is worked in), and for bounds or divisors with more than
-  // kMaxPlaces digits before or after the point.
-  static constexpr int kMaxTextExponent = NumberRules::kMaxTextExponent;
-  static constexpr int kMaxPlaces = NumberRules::kMaxPlaces;
+  // limits::kNumberPlaces digits before or after the point.
   static Result<std::unique_ptr<NumberAutomaton>> Create(const NumberConstraint& constraint,
                                                          bool allow_exponents);
 
@@ -62,7 +60,7 @@ class NumberAutomaton {
   bool CanAccept(uint32_t state) const { return states_[state].can_accept; }
   // After any digits CanAccept is still true. May say false where it is so.
   bool TakesAnyDigits(uint32_t state) const { return rules_.TakesAnyDigits(states_[state].prefix); }
-  // Exponents that follow may not exceed kMaxTextExponent, unless the mantissa stays zero.
+  // Exponents that follow may not exceed limits::kTextExponent, unless the mantissa stays zero.
   // REQUIRES: the text has begun and has no exponent yet; exponents are allowed.
   bool LimitsExponent(uint32_t state) const { return rules_.LimitsExponent(states_[state].prefix); }
   // A short continuation that leads to Accepting; empty when already there. REQUIRES:

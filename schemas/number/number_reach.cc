@@ -20,6 +20,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "schemas/limits.h"
 #include "schemas/number/modular.h"
 #include "schemas/number/number_rules.h"
 
@@ -145,7 +146,7 @@ bool NumberRules::Fill(const Window& w, std::string* digits) const {
 bool NumberRules::FillMultiple(const Window& w, int64_t places, uint64_t residue,
                                std::string* digits) const {
   if (w.low.empty() && !w.low_exclusive && !w.high && digits == nullptr) {
-    if (places >= static_cast<int64_t>(Decimal::kMaxDivisorDigits)) return true;
+    if (places >= static_cast<int64_t>(limits::kDivisorDigits)) return true;
     uint64_t units = 1;
     for (int64_t i = 0; i < places; ++i) units *= 10;
     return residue < units;

@@ -35,6 +35,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "schemas/limits.h"
 #include "schemas/number/modular.h"
 
 namespace pawl {
@@ -42,14 +43,14 @@ namespace {
 
 Error TooManyPlaces(const char* what) {
   return {ErrorCode::kLimit,
-          std::string(what) + " with more than " + std::to_string(NumberRules::kMaxPlaces) +
+          std::string(what) + " with more than " + std::to_string(limits::kNumberPlaces) +
               " digits before or after the decimal point",
           ""};
 }
 
 bool WithinPlaces(const Decimal& d) {
   return d.is_zero() ||
-         (d.order() <= NumberRules::kMaxPlaces && d.exponent() >= -NumberRules::kMaxPlaces);
+         (d.order() <= limits::kNumberPlaces && d.exponent() >= -limits::kNumberPlaces);
 }
 
 }  // namespace
@@ -122,9 +123,9 @@ Result<NumberRules> NumberRules::Create(const NumberConstraint& c, bool allow_ex
     }
   }
   if (divisor) {
-    if (divisor->digits().size() > Decimal::kMaxDivisorDigits) {
+    if (divisor->digits().size() > limits::kDivisorDigits) {
       return Error{ErrorCode::kLimit,
-                   "a divisor with more than " + std::to_string(Decimal::kMaxDivisorDigits) +
+                   "a divisor with more than " + std::to_string(limits::kDivisorDigits) +
                        " significant digits",
                    ""};
     }
@@ -140,7 +141,7 @@ Result<NumberRules> NumberRules::Create(const NumberConstraint& c, bool allow_ex
   rules.integer_text_ = c.integer_text;
   rules.no_minus_zero_ = c.no_minus_zero;
   // An integer text has no exponent; one that is read all the same is past hope.
-  rules.exponent_limit_ = allow_exponents && !c.integer_text ? kMaxTextExponent : 0;
+  rules.exponent_limit_ = allow_exponents && !c.integer_text ? limits::kTextExponent : 0;
   const Decimal zero;
   rules.zero_ok_ =
       !(c.minimum && (*c.minimum > zero || (*c.minimum == zero && c.exclusive_minimum))) &&

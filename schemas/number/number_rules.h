@@ -31,9 +31,6 @@ struct NumberConstraint {
 // Immutable after Create; any number of threads may use one.
 class NumberRules {
  public:
-  static constexpr int kMaxTextExponent = 400;
-  static constexpr int kMaxPlaces = 1000;
-
   // Symbols: 0..9 the digits, then these.
   static constexpr int kMinus = 10, kPlus = 11, kPoint = 12, kExponent = 13, kSymbols = 14;
   // The symbol of a character, -1 when no number contains it.
@@ -91,8 +88,8 @@ class NumberRules {
   bool CanReach(const Prefix& prefix) const;
   // Whatever digits follow, however many, CanReach stays true. May say false where it is so.
   bool TakesAnyDigits(const Prefix& prefix) const;
-  // Of exponents that follow only values up to kMaxTextExponent are read, unless the mantissa stays
-  // zero. REQUIRES: begun, without exponent so far; exponents are read.
+  // Of exponents that follow only values up to limits::kTextExponent are read, unless the mantissa
+  // stays zero. REQUIRES: begun, without exponent so far; exponents are read.
   bool LimitsExponent(const Prefix& p) const {
     return !integer_text_ && (p.hope == Hope::kLost || (p.hope == Hope::kAlive && Tracked(p)));
   }

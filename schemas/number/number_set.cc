@@ -8,6 +8,8 @@
 #include <deque>
 #include <unordered_map>
 
+#include "schemas/limits.h"
+
 namespace pawl {
 
 // Exponents are written out.
@@ -30,10 +32,11 @@ Result<NumberSet> NumberSet::Create(const std::vector<Decimal>& values, bool can
   for (size_t index = 0; index < values.size(); ++index) {
     const Decimal& value = values[index];
     const int64_t places = static_cast<int64_t>(value.digits().size()) + std::abs(value.exponent());
-    if (places > kMaxPlaces) {
-      return Error{
-          ErrorCode::kLimit,
-          "a number with more than " + std::to_string(kMaxPlaces) + " places when written out", ""};
+    if (places > limits::kNumberPlaces) {
+      return Error{ErrorCode::kLimit,
+                   "a number with more than " + std::to_string(limits::kNumberPlaces) +
+                       " places when written out",
+                   ""};
     }
     set.Insert(Plain(value), static_cast<uint32_t>(index), canonical);
     if (value.is_zero() && !canonical) set.Insert("-0", static_cast<uint32_t>(index), false);

@@ -17,8 +17,7 @@ namespace pawl {
 // Immutable after Create; any number of threads may read one.
 class NumberSet {
  public:
-  // Errors: kLimit for values whose plain form has more than kMaxPlaces characters.
-  static constexpr int64_t kMaxPlaces = 1000;
+  // Errors: kLimit for values whose plain form has more than limits::kNumberPlaces characters.
   // `canonical`: only the plain form of each value, "5" but not "5.0".
   static Result<NumberSet> Create(const std::vector<Decimal>& values, bool canonical = false);
 

@@ -1,3 +1,6 @@
+// Each keyword has a line in a table: its vocabulary, the drafts that know it, and the shape of its
+// value. The documents are written from that table when somebody asks for them, which takes less
+// room than their texts.
 #include "schemas/read/metaschemas.h"
 
 #include <array>

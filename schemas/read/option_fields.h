@@ -9,9 +9,12 @@
 #define PAWL_SCHEMAS_READ_OPTION_FIELDS_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "pawl/json_schema_options.h"
 
@@ -40,6 +43,20 @@ void VisitOptions(Options& options, Visitor&& visit) {
 #define PAWL_VISIT_FIELD(name) visit(#name, options.name);
   PAWL_JSON_SCHEMA_FIELDS(PAWL_VISIT_FIELD, PAWL_VISIT_FIELD)
 #undef PAWL_VISIT_FIELD
+}
+
+// All options: numbers as text, texts with their lengths, so that no two settings have the same
+// key. resolve_document, a function, is not in it.
+inline std::string KeyOf(const JsonSchemaOptions& options) {
+  std::string key;
+  VisitOptions(options, [&key]<typename Field>(const char*, const Field& field) {
+    if constexpr (std::is_same_v<Field, std::string>) {
+      key += std::to_string(field.size()) + ' ' + field;
+    } else {
+      key += std::to_string(static_cast<int64_t>(field)) + ' ';
+    }
+  });
+  return key;
 }
 
 // The names of a choice, in the order of its values.

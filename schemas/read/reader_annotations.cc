@@ -2,29 +2,26 @@
 // was understood. Unknown keywords and formats are noted where they are read, in any case; here
 // come the known ones that are annotations by the specification, and those that would demand
 // something in another dialect, beside another keyword or under other options.
+#include <algorithm>
+#include <iterator>
 #include <unordered_map>
 
+#include "schemas/limits.h"
 #include "schemas/read/reader_internal.h"
 
 namespace pawl::schema {
-namespace {
 
-// Schemas of 16 MiB can have a million annotations, each with a long pointer.
-constexpr size_t kMaxListed = 1000;
-
-const std::unordered_set<std::string_view>& Annotations() {
-  static const std::unordered_set<std::string_view> kNames = {
+bool IsAnnotation(std::string_view keyword) {
+  constexpr std::string_view kNames[] = {
       "$comment", "title",     "description",     "default",          "examples",     "deprecated",
       "readOnly", "writeOnly", "contentEncoding", "contentMediaType", "contentSchema"};
-  return kNames;
+  return std::ranges::find(kNames, keyword) != std::end(kNames);
 }
-
-}  // namespace
 
 // Empty: it is no annotation, or noted by those who read it.
 std::string Reader::WhyAnnotation(const std::string& name, const Value& value,
                                   const Value& schema) const {
-  if (Annotations().contains(name)) return "an annotation by the specification";
+  if (IsAnnotation(name)) return "an annotation by the specification";
   if (Ignored(name)) return "the $vocabulary of the metaschema leaves it without meaning";
   if (name == "format") {
     if (!options_.assert_formats) return "formats are annotations by option";
@@ -65,7 +62,7 @@ void Reader::ListAnnotations(const Value& schema, const Path& path) {
     const std::string why = reference ? "beside $ref, where nothing counts up to draft 7"
                                       : WhyAnnotation(name, value, schema);
     if (why.empty() || noted_.contains(&value)) continue;
-    if (++listed_ <= kMaxListed) {
+    if (++listed_ <= limits::kAnnotationNotes) {
       Note(value, {&path, name}, why);
     } else {
       noted_.insert(&value);  // counted once
@@ -74,8 +71,9 @@ void Reader::ListAnnotations(const Value& schema, const Path& path) {
 }
 
 std::vector<std::string> Reader::TakeNotes() {
-  if (listed_ > kMaxListed)
-    notes_.push_back("and " + std::to_string(listed_ - kMaxListed) + " more annotations");
+  if (listed_ > limits::kAnnotationNotes)
+    notes_.push_back("and " + std::to_string(listed_ - limits::kAnnotationNotes) +
+                     " more annotations");
   return std::move(notes_);
 }
 

@@ -35,7 +35,7 @@ struct Path {
 class Reader {
  public:
   Reader(const json::Value& document, const JsonSchemaOptions& options, Dialect dialect,
-         SchemaTable& table);
+         const FormatCache* formats, SchemaTable& table);
   Result<FormulaId> ReadAll();
   std::vector<std::string> TakeNotes();
 
@@ -132,6 +132,7 @@ class Reader {
 
   const Value& document_;
   const JsonSchemaOptions& options_;
+  const FormatCache* format_cache_;  // may be nullptr
   SchemaTable& table_;
   std::map<std::string, FormulaId> formats_;  // those met, which are dear to make
   FormulaArena& formulas_;

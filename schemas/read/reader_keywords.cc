@@ -12,30 +12,12 @@
 namespace pawl::schema {
 namespace {
 
-// Keywords that never constrain (annotations, identifiers, containers of definitions), in every
-// dialect we know.
-const std::unordered_set<std::string_view>& Annotations() {
-  static const std::unordered_set<std::string_view> kNames = {"$schema",
-                                                              "$id",
-                                                              "id",
-                                                              "$anchor",
-                                                              "$dynamicAnchor",
-                                                              "$recursiveAnchor",
-                                                              "$vocabulary",
-                                                              "$comment",
-                                                              "$defs",
-                                                              "definitions",
-                                                              "title",
-                                                              "description",
-                                                              "default",
-                                                              "examples",
-                                                              "deprecated",
-                                                              "readOnly",
-                                                              "writeOnly",
-                                                              "contentEncoding",
-                                                              "contentMediaType",
-                                                              "contentSchema"};
-  return kNames;
+// Keywords that never constrain (identifiers, containers of definitions), in every dialect we know.
+bool NamesOrHolds(std::string_view keyword) {
+  constexpr std::string_view kNames[] = {
+      "$schema",          "$id",         "id",    "$anchor",    "$dynamicAnchor",
+      "$recursiveAnchor", "$vocabulary", "$defs", "definitions"};
+  return std::ranges::find(kNames, keyword) != std::end(kNames);
 }
 
 // Keywords with the dialect that introduced them, and the last one that has them.
@@ -178,7 +160,7 @@ Status Reader::CheckKeywords(const Value& schema, const Path& path) {
         it != Keywords().end() && dialect() >= it->second.first && dialect() <= it->second.last;
     // An unknown keyword is an annotation by the specification; worth a remark, since it is often a
     // misspelling.
-    if (!known && !Annotations().contains(name))
+    if (!known && !NamesOrHolds(name) && !IsAnnotation(name))
       Note(value, {&path, name}, "not a keyword of this dialect, taken as an annotation");
   }
   return {};
@@ -303,7 +285,8 @@ Result<FormulaId> Reader::Format(const Value& value, const Path& path) {
     return kTrueFormula;
   }
   if (const auto known = formats_.find(value.text); known != formats_.end()) return known->second;
-  auto regex = FormatRegex(*table_.regexes, value.text);
+  auto regex = format_cache_ != nullptr ? format_cache_->Regex(*table_.regexes, value.text)
+                                        : FormatRegex(*table_.regexes, value.text);
   if (!regex.ok()) return Fail(regex.error().code, path, regex.error().message);
   StringAtom atom;
   atom.type = StringAtom::Type::kRegex;

@@ -18,16 +18,14 @@
 #include <deque>
 #include <set>
 
+#include "schemas/limits.h"
 #include "schemas/read/reader_internal.h"
 #include "schemas/scalar/string_program.h"
+#include "src/base/sorted.h"
 #include "src/base/utf8.h"
 
 namespace pawl::schema {
 namespace {
-
-constexpr size_t kMaxVisits =
-    20'000;  // schemas applied in place, each under each of its conditions
-constexpr size_t kMaxConditional = 6;  // patterns (or "contains") that count under a condition
 
 // Whether names match a pattern, told by one program for all names.
 class NameMatcher {
@@ -35,10 +33,7 @@ class NameMatcher {
   NameMatcher(const SchemaTable& table, FormulaId pattern)
       : atom_(table.formulas.value(pattern)), program_(table, {atom_}) {}
   bool Matches(const std::string& name) {
-    StringProgram::StateId state = program_.start();
-    for (const char32_t c : DecodeCodepoints(name))
-      state = program_.Next(state, program_.ClassOf(c));
-    return program_.Truth(state, atom_);
+    return program_.Truth(program_.After(DecodeCodepoints(name)), atom_);
   }
 
  private:
@@ -117,10 +112,10 @@ Result<std::vector<Reader::Evaluated>> Reader::Evaluations(const Value& top, con
       here_ = Enter(schema, visit.here);  // dialect() and At() speak of this schema
       const Here here = here_;
       if (!visited.emplace(&schema, here.scope, visit.when).second) continue;
-      if (visited.size() > kMaxVisits) {
-        return Fail(
-            ErrorCode::kLimit, path,
-            "what is evaluated depends on more than " + std::to_string(kMaxVisits) + " schemas");
+      if (visited.size() > limits::kEvaluatedSchemas) {
+        return Fail(ErrorCode::kLimit, path,
+                    "what is evaluated depends on more than " +
+                        std::to_string(limits::kEvaluatedSchemas) + " schemas");
       }
       const auto push = [&](const Value& kid, FormulaId condition, const std::string& pointer) {
         visits.push_back({&kid, here, formulas_.And(visit.when, condition), pointer});
@@ -249,9 +244,9 @@ Result<FormulaId> Reader::UnevaluatedProperties(const std::vector<Evaluated>& se
     }
   }
   if (in(all, kTrueFormula)) return kTrueFormula;
-  if (patterns.size() > kMaxConditional) {
+  if (patterns.size() > limits::kConditionalPatterns) {
     return Fail(ErrorCode::kUnsupported, path,
-                "more than " + std::to_string(kMaxConditional) +
+                "more than " + std::to_string(limits::kConditionalPatterns) +
                     " patterns count as evaluated under conditions only, which is not enforced");
   }
   std::vector<FormulaId> parts;
@@ -335,11 +330,10 @@ Result<FormulaId> Reader::UnevaluatedItems(const std::vector<Evaluated>& seen, F
     if (one.prefix > first) ends.insert(one.prefix);
     for (const FormulaId formula : one.contains) contains.emplace_back(one.when, formula);
   }
-  std::sort(contains.begin(), contains.end());
-  contains.erase(std::unique(contains.begin(), contains.end()), contains.end());
-  if (contains.size() > kMaxConditional) {
+  SortUnique(contains);
+  if (contains.size() > limits::kConditionalPatterns) {
     return Fail(ErrorCode::kUnsupported, path,
-                "more than " + std::to_string(kMaxConditional) +
+                "more than " + std::to_string(limits::kConditionalPatterns) +
                     " \"contains\" count as evaluated under conditions only, which is not "
                     "enforced");
   }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "schemas/limits.h"
 #include "schemas/read/metaschemas.h"
 
 namespace pawl::schema {
@@ -429,8 +430,7 @@ Result<References::Target> References::Resolve(const Resource& from, std::string
 }
 
 const json::Value* References::MemberOf(const json::Value& object, const std::string& name) {
-  constexpr size_t kLarge = 32;
-  if (object.members.size() < kLarge) return object.Find(name);
+  if (object.members.size() < limits::kIndexedMembers) return object.Find(name);
   const auto [it, fresh] = members_.try_emplace(&object);
   if (fresh) {
     for (const auto& [key, value] : object.members) it->second.emplace(key, &value);

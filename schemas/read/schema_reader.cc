@@ -6,17 +6,11 @@
 #include <algorithm>
 
 #include "schemas/formula/constant.h"
+#include "schemas/limits.h"
 #include "schemas/read/reader_internal.h"
 
 namespace pawl::schema {
 namespace {
-
-constexpr int kMaxReferenceChain = 1000;
-// Each is followed by itself, so that time grows with the square of their number: a second or two.
-constexpr int64_t kMaxConstantContainers = 1000;
-// Under uniqueItems each item is told apart from those before it as well.
-constexpr int64_t kMaxUniqueContainers = 250;
-constexpr int64_t kMaxSchemas = 150'000;
 
 // The JSON Pointer of `part`, which stands somewhere in `value`, itself at `pointer`.
 std::optional<std::string> Find(const json::Value& value, const json::Value& part,
@@ -53,9 +47,10 @@ std::string Path::ToString() const {
 }
 
 Reader::Reader(const json::Value& document, const JsonSchemaOptions& options, Dialect dialect,
-               SchemaTable& table)
+               const FormatCache* formats, SchemaTable& table)
     : document_(document),
       options_(options),
+      format_cache_(formats),
       table_(table),
       formulas_(table.formulas),
       references_(document, dialect, options),
@@ -89,7 +84,7 @@ Result<FormulaId> Reader::ReadAll() {
   }
   for (const std::string& note : references_.notes()) notes_.push_back(note);
   if (!references_.status().ok()) return references_.status().error();
-  if (const auto bad = formulas_.FindBadReference(kMaxReferenceChain)) {
+  if (const auto bad = formulas_.FindBadReference(limits::kReferenceChain)) {
     const auto it = places.find(bad->reference);
     const std::string place = it == places.end() ? "#" : it->second.pointer;
     if (bad->endless) {
@@ -107,7 +102,7 @@ Result<FormulaId> Reader::ReadAll() {
       return Error{ErrorCode::kInvalid, "leads back to itself without describing anything", used};
     }
     return Error{ErrorCode::kLimit,
-                 "leads through more than " + std::to_string(kMaxReferenceChain) +
+                 "leads through more than " + std::to_string(limits::kReferenceChain) +
                      " references (allOf, anyOf, oneOf, not and if on the way count too)",
                  place};
   }
@@ -128,9 +123,9 @@ Status Reader::CheckUnique() {
       constants += object.additional == kFalseFormula && object.patterns.empty() &&
                    object.required.size() == object.properties.size();
     }
-    if (constants <= kMaxUniqueContainers) continue;
+    if (constants <= limits::kUniqueContainers) continue;
     return Error{ErrorCode::kLimit,
-                 "more than " + std::to_string(kMaxUniqueContainers) +
+                 "more than " + std::to_string(limits::kUniqueContainers) +
                      " constants that are arrays or objects are among the items (strings and "
                      "numbers are not limited)",
                  pointer};
@@ -178,8 +173,9 @@ Result<FormulaId> Reader::Schema(const Value& value, const Path& path, Stands st
   const Here here = Enter(value, around);
   const Place key = PlaceOf(value, here, stands);
   if (const auto it = read_.find(key); it != read_.end()) return it->second;
-  if (++schemas_ > kMaxSchemas)
-    return Fail(ErrorCode::kLimit, path, "more than " + std::to_string(kMaxSchemas) + " schemas");
+  if (++schemas_ > limits::kSubschemas)
+    return Fail(ErrorCode::kLimit, path,
+                "more than " + std::to_string(limits::kSubschemas) + " schemas");
   if (depth_ >= options_.max_depth) {
     return Fail(
         ErrorCode::kLimit, path,
@@ -313,9 +309,9 @@ std::optional<Error> Reader::TooManyContainers(const std::vector<const Value*>& 
   const auto containers = std::count_if(constants.begin(), constants.end(), [](const Value* value) {
     return value->type == json::Type::kArray || value->type == json::Type::kObject;
   });
-  if (containers <= kMaxConstantContainers) return std::nullopt;
+  if (containers <= limits::kConstantContainers) return std::nullopt;
   return Fail(ErrorCode::kLimit, at,
-              "more than " + std::to_string(kMaxConstantContainers) +
+              "more than " + std::to_string(limits::kConstantContainers) +
                   " constants that are arrays or objects (strings and numbers are not limited)");
 }
 
@@ -359,7 +355,8 @@ Result<FormulaId> Reader::Combinations(const Value& schema, const Path& path, St
   return formulas_.And(parts);
 }
 
-Result<ReadSchema> ReadJsonSchema(const json::Value& schema, const JsonSchemaOptions& options) {
+Result<ReadSchema> ReadJsonSchema(const json::Value& schema, const JsonSchemaOptions& options,
+                                  const FormatCache* formats) {
   const auto dialect_option = [](const std::string& name) -> Result<Dialect> {
     const auto dialect = DialectOf(name);
     if (!dialect)
@@ -377,7 +374,7 @@ Result<ReadSchema> ReadJsonSchema(const json::Value& schema, const JsonSchemaOpt
   if (const json::Value* named = schema.Find("$schema");
       named != nullptr && named->type != json::Type::kString && options.force_dialect.empty())
     return Error{ErrorCode::kInvalid, "must be a string", "#/$schema"};
-  Reader reader(schema, options, *dialect, *out.table);
+  Reader reader(schema, options, *dialect, formats, *out.table);
   auto root = reader.ReadAll();
   if (!root.ok()) return root.error();
   out.table->root = *root;

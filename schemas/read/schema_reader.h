@@ -5,8 +5,10 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "grammar/regex/formats.h"
 #include "pawl/json_schema_options.h"
 #include "pawl/result.h"
 #include "schemas/formula/atoms.h"
@@ -21,7 +23,12 @@ struct ReadSchema {
 
 // Errors name the keyword by JSON Pointer: kInvalid for values the dialect does not allow,
 // kUnsupported for keywords that are not enforced yet, kLimit.
-Result<ReadSchema> ReadJsonSchema(const json::Value& schema, const JsonSchemaOptions& options);
+// `formats`: where the terms of formats are kept; nullptr: they are made anew.
+Result<ReadSchema> ReadJsonSchema(const json::Value& schema, const JsonSchemaOptions& options,
+                                  const FormatCache* formats = nullptr);
+
+// An annotation by the specification.
+bool IsAnnotation(std::string_view keyword);
 
 }  // namespace pawl::schema
 

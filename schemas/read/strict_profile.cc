@@ -30,44 +30,31 @@ constexpr size_t kMaxEnumValues = 1'000;
 constexpr size_t kLargeEnum = 250;  // more strings than this have a limit of their own
 constexpr size_t kMaxLargeEnumCharacters = 15'000;
 
-enum class Role { kConstraint, kAnnotation, kRootOnly };
+bool IsConstraint(std::string_view keyword) {
+  constexpr std::string_view kNames[] = {"type",
+                                         "enum",
+                                         "const",
+                                         "anyOf",
+                                         "$ref",
+                                         "items",
+                                         "additionalProperties",
+                                         "properties",
+                                         "required",
+                                         "minItems",
+                                         "maxItems",
+                                         "exclusiveMinimum",
+                                         "pattern",
+                                         "format",
+                                         "multipleOf",
+                                         "minimum",
+                                         "exclusiveMaximum",
+                                         "maximum"};
+  return std::ranges::find(kNames, keyword) != std::end(kNames);
+}
 
-const std::unordered_map<std::string_view, Role>& Allowed() {
-  constexpr Role c = Role::kConstraint, a = Role::kAnnotation, r = Role::kRootOnly;
-  static const std::unordered_map<std::string_view, Role> kAllowed = {{"type", c},
-                                                                      {"enum", c},
-                                                                      {"const", c},
-                                                                      {"anyOf", c},
-                                                                      {"$ref", c},
-                                                                      {"properties", c},
-                                                                      {"required", c},
-                                                                      {"additionalProperties", c},
-                                                                      {"items", c},
-                                                                      {"minItems", c},
-                                                                      {"maxItems", c},
-                                                                      {"pattern", c},
-                                                                      {"format", c},
-                                                                      {"multipleOf", c},
-                                                                      {"minimum", c},
-                                                                      {"maximum", c},
-                                                                      {"exclusiveMinimum", c},
-                                                                      {"exclusiveMaximum", c},
-                                                                      {"$defs", a},
-                                                                      {"definitions", a},
-                                                                      {"title", a},
-                                                                      {"description", a},
-                                                                      {"default", a},
-                                                                      {"examples", a},
-                                                                      {"deprecated", a},
-                                                                      {"readOnly", a},
-                                                                      {"writeOnly", a},
-                                                                      {"$comment", a},
-                                                                      {"contentEncoding", a},
-                                                                      {"contentMediaType", a},
-                                                                      {"contentSchema", a},
-                                                                      {"$schema", r},
-                                                                      {"$id", r}};
-  return kAllowed;
+bool IsAllowed(std::string_view keyword, bool root) {
+  return IsConstraint(keyword) || IsAnnotation(keyword) || keyword == "$defs" ||
+         keyword == "definitions" || (root && (keyword == "$schema" || keyword == "$id"));
 }
 
 // What to write instead of a keyword that the profile does not have.
@@ -214,8 +201,7 @@ class Checker {
   Status Keywords(const Value& schema, const Path& path) {
     for (const auto& [name, value] : schema.members) {
       const Path at{&path, name};
-      const auto it = Allowed().find(name);
-      if (it == Allowed().end() || (it->second == Role::kRootOnly && &schema != &document_) ||
+      if (!IsAllowed(name, &schema == &document_) ||
           (name == "const" && dialect_ == Dialect::kDraft4)) {
         return Refuse(at, json::Quote(name) + " must not be used; " +
                               std::string(name == "const" ? "write an enum" : Instead(name)));
@@ -339,8 +325,7 @@ class Checker {
 
   Status Reference(const Value& schema, const Value& reference, const Path& path) {
     for (const auto& [name, value] : schema.members) {
-      const auto it = Allowed().find(name);
-      if (name == "$ref" || it == Allowed().end() || it->second != Role::kConstraint) continue;
+      if (name == "$ref" || !IsConstraint(name)) continue;
       return Refuse({&path, name},
                     "nothing that constrains may stand beside $ref; write it into the schema that "
                     "the reference leads to");

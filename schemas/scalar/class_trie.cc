@@ -7,12 +7,12 @@
 #include <array>
 #include <utility>
 
+#include "schemas/limits.h"
+
 namespace pawl::schema {
 namespace {
 
 constexpr uint32_t kNoChild = 0;  // no child is the root
-// Where cuts are made: around nodes with so many tokens, and between the others now and then.
-constexpr uint32_t kCutDistance = 2048;
 
 }  // namespace
 
@@ -190,7 +190,7 @@ void ClassTrie::MakeCuts(int words) {
   for (uint32_t i = 0; i < nodes_.size(); ++i) {
     const uint32_t place = nodes_[i].place;
     const bool many = ends_here_[i] - place >= TokenRanges::kMany;
-    if (many || place - (cuts.empty() ? 0 : cuts.back()) >= kCutDistance) cut(place);
+    if (many || place - (cuts.empty() ? 0 : cuts.back()) >= limits::kCutTokens) cut(place);
     if (many) cut(ends_here_[i]);
   }
   cut(static_cast<uint32_t>(order_.size()));

@@ -1,3 +1,7 @@
+// Two passes: first along classes, where each node has one state, and what does not fit is put on a
+// list of exceptions; then each exception is compared with what was assumed, byte by byte, until
+// the two states meet. When too many tokens have to be read one by one the walk is given up: bytes
+// are cheaper then.
 #include "schemas/scalar/class_walk.h"
 
 #include <algorithm>
@@ -6,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "schemas/limits.h"
 #include "schemas/scalar/json_string.h"
 
 namespace pawl::schema {
@@ -13,12 +18,6 @@ namespace {
 
 using StateId = StringSearch::StateId;
 constexpr StateId kNoState = StringSearch::kNoState;
-
-// Subtrees with so many tokens are worth a question for AlwaysLive; smaller ones with a mixed class
-// are read token by token.
-constexpr uint32_t kWorthAsking = 256, kWorthComparing = 128;
-// Tokens to read one by one before the walk is given up.
-constexpr uint32_t kMostRead = 4000;
 
 StateId WithoutFlag(StateId state) {
   return state == kNoState ? kNoState : state & ~StringSearch::kFreeFlag;
@@ -42,9 +41,9 @@ class ClassWalk {
       Allow(0, classes_.Place(nodes[0].end));
     } else {
       FindExceptions(0, nodes[0].below);
-      for (uint32_t i = 1; i < nodes.size() && read_ <= kMostRead;) i = Visit(i);
+      for (uint32_t i = 1; i < nodes.size() && read_ <= limits::kTokensRead;) i = Visit(i);
     }
-    if (read_ > kMostRead) {
+    if (read_ > limits::kTokensRead) {
       std::fill_n(words_, vocabulary_.mask_words(), 0u);
       return false;
     }
@@ -81,7 +80,7 @@ class ClassWalk {
     }
     next = WithoutFlag(next);
     const uint32_t end = classes_.Place(node.end);
-    if (end - node.place >= kWorthAsking && search_.AlwaysLive(next)) {
+    if (end - node.place >= limits::kWorthAsking && search_.AlwaysLive(next)) {
       Allow(node.place, end);
       return node.end;
     }
@@ -92,7 +91,7 @@ class ClassWalk {
     }
     Allow(node.place, classes_.EndsHere(i));
     stack_[node.depth] = {&row, next, 0};
-    if (node.spelled != ClassTrie::kManySpellings && end - node.place >= kWorthComparing)
+    if (node.spelled != ClassTrie::kManySpellings && end - node.place >= limits::kWorthComparing)
       FindExceptions(i, node.below);
     return i + 1;
   }
@@ -173,7 +172,7 @@ class ClassWalk {
   // Each by itself; `state` is reached after `read` characters.
   void ReadTokens(uint32_t first, uint32_t last, StateId state, size_t read) {
     read_ += last - first;
-    if (read_ > kMostRead) return;
+    if (read_ > limits::kTokensRead) return;
     for (uint32_t place = first; place < last; ++place) {
       const TokenId token = classes_.order()[place];
       const std::string_view bytes = vocabulary_.bytes(token);

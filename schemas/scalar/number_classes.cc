@@ -1,18 +1,16 @@
+// With n cuts the line has 2n + 1 places, points and gaps in turn, so a bound is the number of a
+// place and a condition without a divisor is an interval of places. Within a place the divisors
+// that divide a value decide the rest.
 #include "schemas/scalar/number_classes.h"
 
 #include <algorithm>
 #include <set>
 
+#include "schemas/limits.h"
+#include "src/base/sorted.h"
+
 namespace pawl::schema {
 namespace {
-
-// Sets of divisors looked at: their number is exponential in that of the divisors.
-constexpr size_t kMaxLattices = 256;
-
-void SortUnique(std::vector<Decimal>& values) {
-  std::sort(values.begin(), values.end());
-  values.erase(std::unique(values.begin(), values.end()), values.end());
-}
 
 uint32_t IndexIn(const std::vector<Decimal>& sorted, const Decimal& value) {
   return static_cast<uint32_t>(std::lower_bound(sorted.begin(), sorted.end(), value) -
@@ -116,7 +114,7 @@ const NumberClasses::Lattices& NumberClasses::LatticesOf(bool integers) {
     for (size_t i = 0; i < divisors_.size(); ++i) {
       if (divides[i]) continue;
       const auto more = step ? Decimal::Lcm(*step, divisors_[i]) : Result<Decimal>(divisors_[i]);
-      if (!more.ok() || queue.size() >= kMaxLattices) {
+      if (!more.ok() || queue.size() >= limits::kLattices) {
         slot->complete = false;
       } else if (seen.insert(DividersOf(*more)).second) {
         queue.emplace_back(*more);

@@ -8,11 +8,13 @@
 #include <algorithm>
 #include <climits>
 
+#include "schemas/limits.h"
+#include "src/base/sorted.h"
+
 namespace pawl::schema {
 namespace {
 
 constexpr std::string_view kBeginnings = "0123456789-";
-constexpr int kMostDigits = 30'000;  // two counts of them fit into a word
 
 // The value fulfils the constraint.
 bool Fulfils(const Decimal& value, const NumberConstraint& c) {
@@ -91,7 +93,7 @@ Result<std::unique_ptr<NumberProgram>> NumberProgram::Create(
   std::unique_ptr<NumberProgram> program(new NumberProgram());
   const bool lists = std::ranges::any_of(
       atoms, [&table](AtomId atom) { return !table.number(atom).values.empty(); });
-  if (!lists) program->max_digits_ = std::min(max_digits, kMostDigits);
+  if (!lists) program->max_digits_ = std::min(max_digits, limits::kCountedDigits);
   NumberAtom common;
   bool finite = false, merged = conjunction;
   for (const AtomId atom : must) {
@@ -147,8 +149,7 @@ Result<std::unique_ptr<NumberProgram>> NumberProgram::Create(
     // One automaton tells the values of all sets apart: an enum of objects asks of one number which
     // of a thousand constants it is.
     if (!listed.empty()) {
-      std::sort(listed.begin(), listed.end());
-      listed.erase(std::unique(listed.begin(), listed.end()), listed.end());
+      SortUnique(listed);
       if (auto error = add(Part::Create(listed, program->exponents_, false)))
         return *std::move(error);
     }
@@ -221,9 +222,9 @@ int64_t NumberProgram::ExponentLimit(StateId mantissa) const {
   if (!exponents_) return 0;
   for (size_t i = 1; i < parts_.size(); ++i) {
     if (parts_[i].automaton && parts_[i].automaton->LimitsExponent(states_[mantissa].key[i]))
-      return NumberAutomaton::kMaxTextExponent;
+      return limits::kTextExponent;
   }
-  return ExponentRanges::kFar;
+  return limits::kFarExponent;
 }
 
 const ExponentRanges& NumberProgram::RangesOf(StateId mantissa) {
@@ -434,7 +435,8 @@ std::optional<std::string> NumberProgram::Shortest(StateId state) {
 }
 
 bool NumberProgram::Endless(StateId state) {
-  if (state == 0 || InExponent(state) || only_listed_ || DigitsLeft(state) < kCountlessDigits)
+  if (state == 0 || InExponent(state) || only_listed_ ||
+      DigitsLeft(state) < limits::kCountlessDigits)
     return false;
   const Mantissa mantissa = states_[state].mantissa;
   return search_->Endless(mantissa);

@@ -42,6 +42,11 @@ class NumberProgram {
   StateId start() const { return 1; }
   // Dead when `c` cannot continue the text or nothing acceptable can follow.
   StateId Step(StateId state, char c);
+  StateId After(std::string_view text) {
+    StateId state = start();
+    for (size_t i = 0; i < text.size() && state != 0; ++i) state = Step(state, text[i]);
+    return state;
+  }
   // The text so far is a number and acceptable.
   bool Accepts(StateId state);
   // REQUIRES: Accepts(state).
@@ -61,8 +66,6 @@ class NumberProgram {
   // Digits alone lead from the state to infinitely many acceptable values. "No" may be wrong, "yes"
   // is not. REQUIRES: combines().
   bool Endless(StateId state);
-  // With so many digits left there are more numbers than anybody will see.
-  static constexpr int kCountlessDigits = 8;
   // How many digits are left of max_digits; INT_MAX without it.
   int DigitsLeft(StateId state) const;
   // The states differ in how many digits were read, if at all.

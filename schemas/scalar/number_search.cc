@@ -19,13 +19,12 @@
 
 #include <algorithm>
 
+#include "schemas/limits.h"
 #include "schemas/number/modular.h"
+#include "src/base/sorted.h"
 
 namespace pawl::schema {
 namespace {
-
-constexpr int kMultiplesInARow = 256;  // enough for 24 divisors
-constexpr int64_t kMostZeros = 4'000;
 
 // Adds to a string of decimal digits; it may become longer.
 void Add(std::string& digits, uint64_t amount) {
@@ -57,11 +56,11 @@ std::string ExponentText(int64_t exponent) {
   return exponent == 0 ? "" : "e" + std::to_string(exponent);
 }
 
-// 10^digits, at most kFar.
+// 10^digits, at most limits::kFarExponent.
 int64_t PowerOfTen(int64_t digits) {
   int64_t out = 1;
-  for (; digits > 0 && out < ExponentRanges::kFar; --digits) out *= 10;
-  return std::min(out, ExponentRanges::kFar);
+  for (; digits > 0 && out < limits::kFarExponent; --digits) out *= 10;
+  return std::min(out, limits::kFarExponent);
 }
 
 std::string Padded(int64_t value, int64_t width) {
@@ -134,7 +133,7 @@ void Mantissa::Push(char c) {
 
 Decimal Mantissa::High(int64_t shift, bool rough) const {
   // No bound or listed value has as many places as would lie between.
-  const int64_t most = rough ? std::min(zeros, kMostZeros) : zeros;
+  const int64_t most = rough ? std::min(zeros, limits::kZerosWritten) : zeros;
   std::string next = digits + std::string(static_cast<size_t>(most), '0');
   pawl::schema::Add(next, 1);
   return Decimal::Of(false, std::move(next), shift + zeros - most);
@@ -166,15 +165,16 @@ std::optional<std::string> ExponentRanges::Completion(bool negative, bool any,
     return out ? std::optional(std::abs(*out)) : std::nullopt;
   };
   if (!any) {
-    const auto exponent = nearest(0, kFar);
+    const auto exponent = nearest(0, limits::kFarExponent);
     return exponent ? std::optional(std::to_string(*exponent)) : std::nullopt;
   }
   for (int64_t more = 0;; ++more) {
     const int64_t scale = PowerOfTen(more);
     // Zeros so far: whatever follows is the exponent.
-    const bool far = scale >= kFar || digits > kFar / scale;
-    const int64_t first = !far ? digits * scale : digits > 0 ? kFar : 0;
-    const int64_t last = !far ? std::min(kFar, first + scale - 1) : kFar;
+    const bool far = scale >= limits::kFarExponent || digits > limits::kFarExponent / scale;
+    const int64_t first = !far ? digits * scale : digits > 0 ? limits::kFarExponent : 0;
+    const int64_t last =
+        !far ? std::min(limits::kFarExponent, first + scale - 1) : limits::kFarExponent;
     if (const auto exponent = nearest(first, last)) {
       if (more == 0) return "";
       return far ? std::string(static_cast<size_t>(more), '0') : Padded(*exponent - first, more);
@@ -249,7 +249,7 @@ NumberSearch::Answer NumberSearch::Multiple(const Question& q, const Decimal& st
   const uint64_t divisor = ToUint64(step.digits());
   std::string digits = Units(open.low, step.exponent());
   Add(digits, divisor - DigitsMod(digits, divisor));
-  for (int i = 0; i < kMultiplesInARow; ++i) {
+  for (int i = 0; i < limits::kMultiplesInARow; ++i) {
     Decimal candidate = Decimal::Of(false, digits, step.exponent());
     if (candidate >= open.high) return Answer::kNo;
     if (AcceptsMagnitude(q, candidate)) {
@@ -465,11 +465,11 @@ bool NumberSearch::TakesAnyDigits(const Mantissa& m) {
 
 ExponentRanges NumberSearch::Exponents(const Mantissa& mantissa, int64_t limit) {
   ExponentRanges out;
-  constexpr int64_t kFar = ExponentRanges::kFar;
   const Decimal value = mantissa.value();
   if (value.is_zero()) {
     const bool zero = !mantissa.negative || !no_minus_zero_;
-    if (zero && Accepts(classes_.Of(value, false))) out.Add(-kFar, kFar);
+    if (zero && Accepts(classes_.Of(value, false)))
+      out.Add(-limits::kFarExponent, limits::kFarExponent);
     return out;
   }
   // Where the class may change: the first exponents of new ones.
@@ -491,11 +491,10 @@ ExponentRanges NumberSearch::Exponents(const Mantissa& mantissa, int64_t limit) 
       rest = MulMod(rest, 10, divisor);
     }
   }
-  std::sort(changes.begin(), changes.end());
-  changes.erase(std::unique(changes.begin(), changes.end()), changes.end());
+  SortUnique(changes);
   int64_t reach = 0;
   for (const int64_t change : changes) reach = std::max(reach, std::abs(change) + 1);
-  out.set_reach(limit == kFar ? reach : limit);
+  out.set_reach(limit == limits::kFarExponent ? reach : limit);
   int64_t first = -limit;
   for (size_t i = 0; i <= changes.size(); ++i) {
     const int64_t last = i < changes.size() ? std::min(changes[i] - 1, limit) : limit;

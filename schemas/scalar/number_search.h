@@ -42,9 +42,6 @@ struct Mantissa {
 // What exponents may follow a mantissa: those of some ranges.
 class ExponentRanges {
  public:
-  // Larger ones read as this one.
-  static constexpr int64_t kFar = int64_t{1} << 50;
-
   size_t MemoryBytes() const { return HeapBytes(ranges_); }
   // From `first` to `last`, both included. REQUIRES: above all that were added.
   void Add(int64_t first, int64_t last);
@@ -83,7 +80,7 @@ class NumberSearch {
   bool Endless(const Mantissa& mantissa);
   // Whatever digits follow, something wanted may still begin like that. "No" may be wrong.
   bool TakesAnyDigits(const Mantissa& mantissa);
-  // The exponents that make it wanted. `limit`: as above, or none when it is kFar.
+  // The exponents that make it wanted. `limit`: as above, or none when it is limits::kFarExponent.
   ExponentRanges Exponents(const Mantissa& mantissa, int64_t limit);
 
  private:

@@ -1,7 +1,12 @@
+// States are the tuples of the regexes' own states, interned; each has a bit for each regex that
+// accepts. A state gets a row of next states when it is first left, and each cell is filled when it
+// is first asked.
 #include "schemas/scalar/regex_group.h"
 
 #include <algorithm>
 #include <array>
+
+#include "schemas/limits.h"
 
 namespace pawl::schema {
 
@@ -26,13 +31,13 @@ uint32_t RegexGroup::Intern(const uint32_t* key) {
 }
 
 uint32_t RegexGroup::Start() {
-  std::array<uint32_t, kMost> key{};
+  std::array<uint32_t, limits::kRegexesInGroup> key{};
   for (size_t i = 0; i < parts_.size(); ++i) key[i] = parts_[i].dfa->Start();
   return Intern(key.data());
 }
 
 uint32_t RegexGroup::FindNext(uint32_t state, int cls) {
-  std::array<uint32_t, kMost> key{};
+  std::array<uint32_t, limits::kRegexesInGroup> key{};
   for (size_t i = 0; i < parts_.size(); ++i) {
     const uint32_t s = StateOf(state, i);
     const Part& part = parts_[i];
@@ -48,7 +53,7 @@ uint32_t RegexGroup::FindNext(uint32_t state, int cls) {
 }
 
 uint32_t RegexGroup::With(uint32_t state, size_t part, uint32_t changed) {
-  std::array<uint32_t, kMost> key{};
+  std::array<uint32_t, limits::kRegexesInGroup> key{};
   for (size_t i = 0; i < parts_.size(); ++i) key[i] = StateOf(state, i);
   key[part] = changed;
   return Intern(key.data());

@@ -19,11 +19,10 @@ namespace pawl::schema {
 // Not thread-safe.
 class RegexGroup {
  public:
-  static constexpr size_t kMost = 8;
-
   // `classes`: how many there are; Add tells what they are to each regex.
   explicit RegexGroup(int classes) : classes_(static_cast<size_t>(classes)) {}
-  // Both outlive the group. REQUIRES: fewer than kMost so far, and no state has been made.
+  // Both outlive the group. REQUIRES: fewer than limits::kRegexesInGroup so far, and no state has
+  // been made.
   void Add(RegexDfa* dfa, const std::vector<int>* class_map) { parts_.push_back({dfa, class_map}); }
 
   uint32_t Start();

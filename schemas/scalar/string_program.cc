@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "schemas/limits.h"
+#include "src/base/sorted.h"
 #include "src/base/utf8.h"
 
 namespace pawl::schema {
@@ -38,10 +40,9 @@ StringProgram::StringProgram(const SchemaTable& table, std::vector<AtomId> atoms
         break;
     }
   }
-  std::sort(critical_.begin(), critical_.end());
-  critical_.erase(std::unique(critical_.begin(), critical_.end()), critical_.end());
-  const bool grouped = regexes_.size() > RegexGroup::kMost;
-  regex_words_ = grouped ? (regexes_.size() - 1) / RegexGroup::kMost + 1 : regexes_.size();
+  SortUnique(critical_);
+  const bool grouped = regexes_.size() > limits::kRegexesInGroup;
+  regex_words_ = grouped ? (regexes_.size() - 1) / limits::kRegexesInGroup + 1 : regexes_.size();
   width_ = std::max<size_t>(1, regex_words_ + tries_.size() + (counting_ ? 2 : 0));
   after_.resize(width_);
   peeked_.resize(width_);
@@ -49,7 +50,7 @@ StringProgram::StringProgram(const SchemaTable& table, std::vector<AtomId> atoms
   FindSlots();
   BuildClasses();
   for (size_t i = 0; grouped && i < regexes_.size(); ++i) {
-    if (i % RegexGroup::kMost == 0) groups_.emplace_back(class_count_);
+    if (i % limits::kRegexesInGroup == 0) groups_.emplace_back(class_count_);
     groups_.back().Add(regexes_[i].dfa.get(), &regexes_[i].class_map);
   }
   for (size_t i = 0; i < regex_words_; ++i)
@@ -60,14 +61,13 @@ StringProgram::StringProgram(const SchemaTable& table, std::vector<AtomId> atoms
 // Combinations of many conditions ask for them all at each state: with a row of slots by atom, if
 // that is not too long.
 void StringProgram::FindSlots() {
-  constexpr size_t kLong = 4096;
   slots_.resize(atoms_.size(), kNoSlot);
   for (size_t i = 0; i < atoms_.size(); ++i) {
     const size_t regex = PlaceOf(regexes_, atoms_[i]), trie = PlaceOf(tries_, atoms_[i]);
     if (regex < regexes_.size()) slots_[i] = static_cast<uint32_t>(regex);
     if (trie < tries_.size()) slots_[i] = static_cast<uint32_t>(regexes_.size() + trie);
   }
-  if (atoms_.empty() || atoms_.back() - atoms_.front() >= kLong) return;
+  if (atoms_.empty() || atoms_.back() - atoms_.front() >= limits::kSlotRow) return;
   slot_by_atom_.resize(atoms_.back() - atoms_.front() + 1, kNoSlot);
   for (size_t i = 0; i < atoms_.size(); ++i) slot_by_atom_[atoms_[i] - atoms_.front()] = slots_[i];
 }
@@ -132,15 +132,12 @@ void StringProgram::BuildClasses() {
       literal_points.insert(literal_points.end(), literal.begin(), literal.end());
     }
   }
-  std::sort(literal_points.begin(), literal_points.end());
-  literal_points.erase(std::unique(literal_points.begin(), literal_points.end()),
-                       literal_points.end());
+  SortUnique(literal_points);
   for (const char32_t c : literal_points) {
     cuts.push_back(c);
     cuts.push_back(c + 1);
   }
-  std::sort(cuts.begin(), cuts.end());
-  cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+  SortUnique(cuts);
   while (!cuts.empty() && cuts.back() > kMaxCodepoint) cuts.pop_back();
   boundaries_ = std::move(cuts);
 
@@ -370,8 +367,9 @@ StringProgram::StateId StringProgram::AlwaysAhead(StateId state) {
     if (groups_.empty()) {
       ahead[i] = dfa.Anything();
     } else {
-      uint32_t& word = ahead[i / RegexGroup::kMost];
-      word = groups_[i / RegexGroup::kMost].With(word, i % RegexGroup::kMost, dfa.Anything());
+      uint32_t& word = ahead[i / limits::kRegexesInGroup];
+      word = groups_[i / limits::kRegexesInGroup].With(word, i % limits::kRegexesInGroup,
+                                                       dfa.Anything());
     }
   }
   for (size_t i = 0; i < tries_.size(); ++i) ahead[regex_words_ + i] = kNoNode;
@@ -420,9 +418,9 @@ int StringProgram::Settled(StateId state, AtomId id) {
   const uint32_t slot = SlotOf(id);
   if (slot < regexes_.size()) {
     if (!groups_.empty()) {
-      const uint32_t word = key(state)[slot / RegexGroup::kMost];
-      RegexGroup& group = groups_[slot / RegexGroup::kMost];
-      const size_t part = slot % RegexGroup::kMost;
+      const uint32_t word = key(state)[slot / limits::kRegexesInGroup];
+      RegexGroup& group = groups_[slot / limits::kRegexesInGroup];
+      const size_t part = slot % limits::kRegexesInGroup;
       return (group.Settled(word) >> part & 1) == 0 ? -1 : group.Truths(word) >> part & 1;
     }
     const uint32_t s = key(state)[slot];
@@ -451,8 +449,10 @@ bool StringProgram::Truth(StateId state, AtomId id) const {
   const uint32_t slot = SlotOf(id);
   if (slot < regexes_.size()) {
     if (!groups_.empty()) {
-      const uint32_t word = key(state)[slot / RegexGroup::kMost];
-      return (groups_[slot / RegexGroup::kMost].Truths(word) >> slot % RegexGroup::kMost & 1) != 0;
+      const uint32_t word = key(state)[slot / limits::kRegexesInGroup];
+      return (groups_[slot / limits::kRegexesInGroup].Truths(word) >>
+                  slot % limits::kRegexesInGroup &
+              1) != 0;
     }
     const uint32_t s = key(state)[slot];
     return s != RegexDfa::kDead && regexes_[slot].dfa->Accepting(s);

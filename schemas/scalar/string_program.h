@@ -2,7 +2,7 @@
 //
 // A state is the product of one DFA state per regex, one trie node per literal set and one counter;
 // all atoms keep their truth, so any Boolean combination of them can be asked at the end. States
-// are hash-consed and made lazily. JSON quoting and UTF-8 are not its business (string_lexeme.h).
+// are hash-consed and made lazily. JSON quoting and UTF-8 are not its business (json_string.h).
 #ifndef PAWL_SCHEMAS_STRING_PROGRAM_H_
 #define PAWL_SCHEMAS_STRING_PROGRAM_H_
 
@@ -18,6 +18,7 @@
 
 #include "grammar/regex/regex_dfa.h"
 #include "schemas/formula/atoms.h"
+#include "schemas/limits.h"
 #include "schemas/scalar/char_class.h"
 #include "schemas/scalar/regex_group.h"
 #include "src/base/memory_size.h"
@@ -49,7 +50,12 @@ class StringProgram {
     }
     return ComputeNext(state, cls);
   }
-  // The same without remembering that it was asked, for those who remember it themselves.
+  StateId After(std::u32string_view text) {
+    StateId state = start();
+    for (const char32_t c : text) state = Next(state, ClassOf(c));
+    return state;
+  }
+  // Next without remembering that it was asked, for those who remember it themselves.
   StateId NextOnce(StateId state, int cls);
   // Calls fn(class) for the classes of the code points lo..hi until fn returns true; whether it
   // did.
@@ -232,8 +238,8 @@ class StringProgram {
   // The state of a regex, in a key.
   uint32_t RegexState(const uint32_t* words, size_t regex) const {
     if (groups_.empty()) return words[regex];
-    return groups_[regex / RegexGroup::kMost].StateOf(words[regex / RegexGroup::kMost],
-                                                      regex % RegexGroup::kMost);
+    return groups_[regex / limits::kRegexesInGroup].StateOf(words[regex / limits::kRegexesInGroup],
+                                                            regex % limits::kRegexesInGroup);
   }
 
   std::vector<Regex> regexes_;      // both by atom

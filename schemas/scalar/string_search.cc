@@ -10,15 +10,10 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "schemas/limits.h"
+
 namespace pawl::schema {
 namespace {
-// Steps of the regexes' arena that one search may take, about 50 ns each; how many all of them take
-// before each gets less; and after how many nothing is searched any more, since one mask may ask
-// about a hundred thousand states. Reading a text does not count: it must not fail for what
-// searches have cost.
-constexpr uint64_t kMaxWork = 1u << 20, kMaxWorkOfAll = 1u << 20, kMaxWorkLater = 1u << 13,
-                   kMaxWorkEver = 1u << 21;
-constexpr size_t kRowsAtOnce = 16;
 constexpr char32_t kSurrogatesBegin = 0xD800, kSurrogatesEnd = 0xDFFF;
 
 bool IsSurrogate(char32_t c) { return c >= kSurrogatesBegin && c <= kSurrogatesEnd; }
@@ -43,7 +38,7 @@ StringSearch::StateId* StringSearch::AsciiRow(StateId state) {
   if (rows_[state] == nullptr) {
     const auto width = static_cast<size_t>(program_.ascii_classes());
     if (row_storage_.empty() || row_storage_.back().size() + width > row_storage_.back().capacity())
-      row_storage_.emplace_back().reserve(width * kRowsAtOnce);
+      row_storage_.emplace_back().reserve(width * limits::kRowsAtOnce);
     std::vector<StateId>& storage = row_storage_.back();
     storage.resize(storage.size() + width, kUnasked);
     rows_[state] = &storage[storage.size() - width];
@@ -230,7 +225,7 @@ bool StringSearch::Hopeless(const uint32_t* words) {
 
 bool StringSearch::SpentAll() const {
   const SearchSpending& spending = program_.spending();
-  return spending.work > kMaxWorkEver || spending.steps > spending.max_steps ||
+  return spending.work > limits::kSearchWorkEver || spending.steps > spending.max_steps ||
          program_.bytes() > spending.max_bytes;
 }
 
@@ -287,7 +282,7 @@ StringSearch::Outcome StringSearch::Explore(StateId start, bool apart, bool way,
   };
   const int64_t cost = program_.classes() * program_.StepCost();
   const uint64_t work_before = program_.work();
-  const bool later = program_.spending().work > kMaxWorkOfAll;
+  const bool later = program_.spending().work > limits::kSearchWorkOfAll;
   int64_t left = fuel;
   bool known_dead = false;
   Outcome outcome = Outcome::kDead;
@@ -314,8 +309,9 @@ StringSearch::Outcome StringSearch::Explore(StateId start, bool apart, bool way,
       outcome = Outcome::kLive;
       break;
     }
-    const bool dear = later ? program_.work() - work_before > kMaxWorkLater
-                            : fuel - left > small() && program_.work() - work_before > kMaxWork;
+    const bool dear =
+        later ? program_.work() - work_before > limits::kSearchWorkLater
+              : fuel - left > small() && program_.work() - work_before > limits::kSearchWork;
     if ((left -= cost) <= 0 || dear || program_.spending().Stopped()) {
       outcome = Outcome::kUndecided;
       break;
@@ -400,7 +396,7 @@ void StringSearch::DecideAll() {
       if (fresh) states.push_back(next);
       steps.emplace_back(it->second, at);
     }
-    if ((work += program_.FreshWork(states[at], met)) > kMaxWork) return;
+    if ((work += program_.FreshWork(states[at], met)) > limits::kSearchWork) return;
     std::sort(steps.begin() + static_cast<ptrdiff_t>(begin), steps.end());
     steps.erase(std::unique(steps.begin() + static_cast<ptrdiff_t>(begin), steps.end()),
                 steps.end());

@@ -81,6 +81,12 @@ class StringSearch {
   bool LiveWithin(StateId state, char32_t lo, char32_t hi);
   // The next state when it is live.
   std::optional<StateId> Next(StateId state, char32_t c);
+  // The state after a text; nullopt when some state on the way is not live.
+  std::optional<StateId> LiveAfter(std::u32string_view text) {
+    std::optional<StateId> state = program_.start();
+    for (size_t i = 0; i < text.size() && state; ++i) state = Next(*state, text[i]);
+    return state;
+  }
   // The same for an ASCII character, with kFreeFlag added when FreedomOf the state has a value;
   // kNoState when it is not live. Remembered: one load when warm.
   static constexpr StateId kNoState = StringProgram::kNoState;

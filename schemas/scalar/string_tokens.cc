@@ -1,3 +1,6 @@
+// Each token is read as a piece of a string without any condition: how many code points it brings,
+// and where a quote closes the string. Texts behind the quote get a trie of their own. Places
+// inside an escape or a code point begin elsewhere and are read when the first text stands there.
 #include "schemas/scalar/string_tokens.h"
 
 #include <algorithm>

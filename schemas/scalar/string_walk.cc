@@ -13,15 +13,13 @@
 #include <tuple>
 #include <utility>
 
+#include "schemas/limits.h"
 #include "schemas/scalar/class_walk.h"
 #include "schemas/scalar/json_string.h"
 #include "src/base/utf8.h"
 
 namespace pawl::schema {
 namespace {
-
-// Plain tokens that make a position wide.
-constexpr uint32_t kWide = 3000;
 
 class Walk {
  public:
@@ -68,7 +66,7 @@ class Walk {
         Carry(top, 0);
       }
       const bool wide = !apart_ && fresh && !spelling_.ascii &&
-                        CountBeginnings(search_, state, trie_, classes) >= kWide;
+                        CountBeginnings(search_, state, trie_, classes) >= limits::kWidePlace;
       if (wide && WalkClasses(search_, state, vocabulary_, classes, words_)) {
         path = MaskPath::kWideString;
         steps_ = classes.intricate();

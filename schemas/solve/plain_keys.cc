@@ -1,3 +1,6 @@
+// Whether an object's keys are independent is asked of its formula once. Then "may this key come"
+// is: not seen, in order, no required key passed by, and a value for it exists, each of which is
+// kept.
 #include "schemas/solve/plain_keys.h"
 
 #include <algorithm>

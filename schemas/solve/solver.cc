@@ -7,25 +7,14 @@
 
 #include <algorithm>
 
+#include "schemas/limits.h"
 #include "src/base/json.h"
 #include "src/base/utf8.h"
 
 namespace pawl::schema {
-namespace {
-
-constexpr size_t kMaxCubes = 64;
-constexpr size_t kMaxTracksEnumerated = 6;
-// Values and containers in one another: two for each of the 520 levels of JSON that a schema may
-// have (a `const`), and some for what leads there. 1,040 take less than a MiB of stack.
-constexpr int kMaxDepth = 1100;
-// Of so many conditions on one key its values are told apart before anything is multiplied out.
-constexpr size_t kManyBranches = 8;
-
-}  // namespace
-
 void Found::Improve(Found candidate) {
   const auto length = [](const Found& f) {
-    return f.text ? f.text->size() : Solver::kMaxWitness + 1;
+    return f.text ? f.text->size() : limits::kTextBytes + 1;
   };
   if (candidate.answer > answer || (candidate.answer == Answer::kYes && answer == Answer::kYes &&
                                     length(candidate) < length(*this))) {
@@ -56,7 +45,7 @@ const Found& Solver::Value(FormulaId formula, bool want_text) {
     lowest_reused_ = std::min(lowest_reused_, it->second);
     return kNone;
   }
-  if (depth_ >= kMaxDepth) {
+  if (depth_ >= limits::kSolverDepth) {
     lowest_reused_ = 0;
     return kOpen;
   }
@@ -89,7 +78,7 @@ Found Solver::SolveString(const Goal& goal, const std::string& format) {
   const StringProgram::StateId start = search.program().start();
   if (!search.Live(start)) return {Answer::kNo, std::nullopt};
   if (!want_text_) return {Answer::kYes, std::nullopt};
-  const auto text = search.Shortest(start, kMaxWitness);
+  const auto text = search.Shortest(start, limits::kTextBytes);
   if (!text) return {Answer::kYes, std::nullopt};
   std::string quoted = json::Quote(EncodeCodepoints(*text));
   if (!format.empty() && !table_.spending->Stopped()) table_.witnesses->Keep(format, quoted);
@@ -182,7 +171,7 @@ void Solver::TryVectors(const std::vector<FormulaId>& tracks, bool& complete, co
     return fn(truth, [&] { return Outcomes(tracks, truth); });
   };
   complete = true;
-  if (open > kMaxTracksEnumerated) {
+  if (open > limits::kTracksEnumerated) {
     if (const auto classes = ClassesOf(tracks)) {
       for (size_t i = 0; i < classes->size(); ++i) {
         if (fn(classes->Truth(i), [&] { return classes->Formula(i); })) return;
@@ -218,6 +207,15 @@ void Solver::TryVectors(const std::vector<FormulaId>& tracks, bool& complete, co
     if (attempt(one)) return;
   }
   attempt(base);
+}
+
+bool Solver::EachOutcome(FrameId pending, const OnOutcome& fn) {
+  const Goal goal = frames_.PendingGoal(pending);
+  bool complete = true;
+  TryVectors(goal.tracks, complete, [&](const std::vector<bool>& truth, const auto& values) {
+    return fn(truth, [&] { return table_.formulas.And(goal.must, values()); });
+  });
+  return complete;
 }
 
 FormulaId Solver::Outcomes(const std::vector<FormulaId>& tracks, const std::vector<bool>& truth) {
@@ -278,7 +276,7 @@ std::optional<std::string> Solver::PendingValue(FrameId id) {
   std::optional<std::string> best;
   int tried = 0;  // once something is found
   TryVectors(goal.tracks, complete, [&](const std::vector<bool>& truth, const auto& values) {
-    if (best && ++tried > kMaxShorter) return true;
+    if (best && ++tried > limits::kShorterTries) return true;
     const FrameId after = frames_.AfterValue(id, truth);
     if (after == kNoFrame || Container(after) != Answer::kYes) return false;
     const Found& found = Value(table_.formulas.And(goal.must, values()), true);
@@ -292,10 +290,9 @@ std::optional<std::string> Solver::PendingValue(FrameId id) {
 std::shared_ptr<const Solver::Cubes> Solver::CubesOf(FormulaId formula) {
   if (const auto it = cubes_.find(formula); it != cubes_.end()) return it->second;
   auto out = std::make_shared<Cubes>();
-  out->cubes = table_.formulas.Cubes(formula, kMaxCubes, out->complete);
-  constexpr size_t kMaxKept = 10'000;
+  out->cubes = table_.formulas.Cubes(formula, limits::kCubes, out->complete);
   if (!table_.formulas.IsConjunction(formula)) {
-    if (cubes_.size() >= kMaxKept) cubes_.clear();
+    if (cubes_.size() >= limits::kKeptCubes) cubes_.clear();
     cubes_.emplace(formula, out);
   }
   return out;
@@ -329,7 +326,7 @@ Found Solver::SolveContainer(FrameId id) {
 }
 
 Found Solver::SolveFormula(const Frame& frame, FormulaId formula, const SettledKeys& settled) {
-  if (const auto key = KeyToSettle(frame, formula, settled, kManyBranches))
+  if (const auto key = KeyToSettle(frame, formula, settled, limits::kManyBranches))
     return SettleKey(frame, formula, settled, *key);
   const std::shared_ptr<const Cubes> cubes = CubesOf(formula);
   Found best = SolveCubes(frame, *cubes, settled);
@@ -347,7 +344,7 @@ Found Solver::SolveCubes(const Frame& frame, const Cubes& cubes, const SettledKe
   Found best;
   int tried = 0;
   for (const Cube& cube : cubes.cubes) {
-    if (best.answer == Answer::kYes && (!want_text_ || ++tried > kMaxShorter)) break;
+    if (best.answer == Answer::kYes && (!want_text_ || ++tried > limits::kShorterTries)) break;
     best.Improve(SolveCube(frame, cube, settled));
   }
   return best;
@@ -386,6 +383,14 @@ bool Solver::HasValue(FormulaId formula, bool& final) {
   if (!yes && lowest_reused_ != INT32_MAX) final = false;
   lowest_reused_ = std::min(outer_reused, lowest_reused_);
   return yes;
+}
+
+bool Solver::HasNoValue(FormulaId formula) {
+  const int outer_reused = lowest_reused_;
+  lowest_reused_ = INT32_MAX;
+  const bool none = Value(formula).answer == Answer::kNo && lowest_reused_ == INT32_MAX;
+  lowest_reused_ = std::min(outer_reused, lowest_reused_);
+  return none;
 }
 
 }  // namespace pawl::schema

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -23,6 +24,8 @@
 #include "schemas/formula/value_classes.h"
 #include "schemas/frames/frames.h"
 #include "schemas/frames/scalars.h"
+#include "schemas/limits.h"
+#include "schemas/solve/key_kinds.h"
 #include "schemas/unique/uniqueness.h"
 #include "src/base/json.h"
 #include "src/base/memory_size.h"
@@ -82,13 +85,17 @@ class Solver : private ValueSource {
   bool AroundAccepts(FrameId frame, const std::vector<bool>& truth);
   // The container may end here.
   bool Closable(FrameId frame);
+  // The name under which a frame gets a key that its schema does not name, of which `program` says
+  // what it says in `state`. Keys that could take each other's place are told apart where more than
+  // plain demands are in play.
+  NameId StandIn(FrameId frame, const StringProgram& program, StringProgram::StateId state);
 
   Scalars& scalars() { return scalars_; }
   Frames& frames() { return frames_; }
 
   size_t MemoryBytes() const {
     return HeapBytes(scalars_, values_, containers_, named_demands_, required_in_, cubes_, lists_,
-                     unique_, few_, pending_, solving_) +
+                     unique_, few_, pending_, solving_, kinds_) +
            classes_.size() * kClassesBytes;
   }
   size_t GrowthHint() const {
@@ -97,11 +104,7 @@ class Solver : private ValueSource {
            unique_.GrowthHint() + few_.size() * 1000;
   }
 
-  static constexpr size_t kMaxWitness = size_t{1} << 16;
-
  private:
-  // Once something is found a few more tries may find something shorter; that is enough.
-  static constexpr int kMaxShorter = 4;
   static constexpr size_t kClassesBytes = 1024;  // of a ValueClasses, about
   struct Cubes {
     std::vector<Cube> cubes;
@@ -148,9 +151,11 @@ class Solver : private ValueSource {
   // How many keys of the set the atom requires.
   size_t RequiredIn(const ObjectLayout& layout, AtomId atom, IdSets::Id seen);
   class ArrayPlan;
+  class ValueList;
   Found SolveArray(const Frame& frame, const Cube& cube);
   // What uniqueness asks (unique/uniqueness.h).
   bool HasValue(FormulaId formula, bool& final) override;
+  bool HasNoValue(FormulaId formula) override;
   std::optional<std::string> TextOf(FormulaId formula) override {
     return Value(formula, true).text;
   }
@@ -172,14 +177,24 @@ class Solver : private ValueSource {
   bool HasFewAtoms(FrameId frame);
   template <typename Fn>
   bool EachNext(FrameId frame, size_t rank, const Fn& fn);
+  // The same of objects, with one value for each of the ways in which a member can come out, and
+  // one key of each kind that is not named. Places behind the named keys are kinds.
+  template <typename Fn>
+  bool EachMember(FrameId frame, size_t place, const Fn& fn);
+  const KeyKinds* KindsOf(uint32_t layout);
   // The container by trying all that may come, where that is little.
   Found Few(FrameId frame);
-  Found SearchFew(FrameId frame, size_t rank, std::map<FrameId, Answer>& known);
+  using Searched = std::map<std::pair<FrameId, size_t>, Answer>;
+  Found SearchFew(FrameId frame, size_t rank, Searched& known);
   // Calls fn(outcomes, values) for the outcome vectors of the tracks worth trying, which are all of
   // them when they are few, until it returns true. `values`: a formula for what has these outcomes.
   // `complete`: there are no others.
   template <typename Fn>
   void TryVectors(const std::vector<FormulaId>& tracks, bool& complete, const Fn& fn);
+  // The same for the pending value of a frame, with all that it has to be; answers `complete`.
+  using OnOutcome =
+      std::function<bool(const std::vector<bool>& truth, const std::function<FormulaId()>& value)>;
+  bool EachOutcome(FrameId pending, const OnOutcome& fn);
   std::shared_ptr<const Cubes> CubesOf(FormulaId formula);
   FormulaId Outcomes(const std::vector<FormulaId>& tracks, const std::vector<bool>& truth);
 
@@ -209,11 +224,13 @@ class Solver : private ValueSource {
   std::map<std::vector<FormulaId>, std::shared_ptr<const ValueClasses>> classes_;
   std::unordered_map<FormulaId, bool> lists_;
   std::unordered_map<FormulaId, std::unique_ptr<FewValues>> few_;
+  std::unordered_map<uint32_t, std::unique_ptr<KeyKinds>> kinds_;  // by layout
   uint64_t undecided_ = 0, steps_ = 0;
   int few_depth_ = 0;
   bool few_as_written_ = true;  // of the values put together so far
   // Steps that are left: of one listing or search, of all listings, of all searches.
-  int64_t few_steps_ = 0, few_total_ = 1'000'000, search_total_ = 200'000;
+  int64_t few_steps_ = 0, few_total_ = limits::kListingStepsOfAll;
+  int64_t search_total_ = limits::kTryingStepsOfAll;
   bool want_text_ = false;
   std::unordered_map<FrameId, bool> pending_;
   // Formulas being solved further up, with their depth: meeting one again is no proof of anything

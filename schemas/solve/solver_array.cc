@@ -10,13 +10,11 @@
 #include <vector>
 
 #include "schemas/formula/constant.h"
+#include "schemas/limits.h"
 #include "schemas/solve/solver.h"
 
 namespace pawl::schema {
 namespace {
-constexpr uint64_t kMaxBuiltItems = 4096;  // longer arrays are known to exist, but not written down
-constexpr uint64_t kMaxPlannedApart = 40;  // each is kept apart from all before it
-constexpr size_t kMaxCompared = 32;        // different `contains`
 const Found kNothing{Answer::kNo, std::nullopt};
 const Found kOpen{Answer::kUnknown, std::nullopt};
 }  // namespace
@@ -135,8 +133,9 @@ std::optional<Found> Solver::ArrayPlan::Demands() {
   if (cube_.negative.empty()) {
     if (const auto can = solver_.unique_.CanFinish(frame_, 0, std::nullopt)) {
       if (!*can) return kNothing;
-      return Found{Answer::kYes,
-                   solver_.want_text_ ? solver_.unique_.Finish(frame_, kMaxWitness) : std::nullopt};
+      return Found{Answer::kYes, solver_.want_text_
+                                     ? solver_.unique_.Finish(frame_, limits::kTextBytes)
+                                     : std::nullopt};
     }
   }
   if (!RoomForMatches()) return kNothing;
@@ -147,7 +146,8 @@ std::optional<Found> Solver::ArrayPlan::Demands() {
 }
 
 bool Solver::ArrayPlan::RoomForMatches() {
-  if (missing_.size() > 1 && missing_.size() <= kMaxCompared && max_count_ != kUnbounded) {
+  if (missing_.size() > 1 && missing_.size() <= limits::kComparedContains &&
+      max_count_ != kUnbounded) {
     // Where no item can match two of them, the matches need a place each.
     bool apart = true;
     uint64_t sum = 0;
@@ -212,9 +212,9 @@ void Solver::ArrayPlan::Prepare() {
   for (const AtomId atom : cube_.negative) {
     // Matches one too many, or one item too many, are reasons as well.
     const ArrayAtom& array = table_.array(atom);
-    if (array.max_items < kMaxBuiltItems) limit_ = std::max(limit_, array.max_items + 1);
+    if (array.max_items < limits::kBuiltItems) limit_ = std::max(limit_, array.max_items + 1);
     if (array.unique) limit_ = std::max(limit_, frame_.count + 2);
-    if (array.has_contains && array.max_contains < kMaxBuiltItems)
+    if (array.has_contains && array.max_contains < limits::kBuiltItems)
       limit_ = std::max(limit_, frame_.count + array.max_contains + 1);
   }
   limit_ = std::min(limit_, max_count_);
@@ -224,7 +224,7 @@ void Solver::ArrayPlan::Prepare() {
 // Values that have to stand at later places are left to them.
 void Solver::ArrayPlan::Reserve() {
   for (uint64_t index = frame_.count + 1; index < std::min(prefix_, min_count_); ++index) {
-    if (index > frame_.count + kMaxPlannedApart) break;
+    if (index > frame_.count + limits::kPlannedApart) break;
     FormulaId any = kTrueFormula;
     for (const AtomId atom : cube_.positive)
       any = formulas_.And(any, frames_.AnyItemDemand(atom, index));
@@ -283,11 +283,11 @@ std::optional<Found> Solver::ArrayPlan::PlanItem(uint64_t& index, bool& ended) {
   if (!found.text) {
     has_text_ = false;
   } else if (has_text_) {
-    text_size_ += times > kMaxWitness ? times : times * (found.text->size() + 1);
-    has_text_ = text_size_ <= kMaxWitness;
+    text_size_ += times > limits::kTextBytes ? times : times * (found.text->size() + 1);
+    has_text_ = text_size_ <= limits::kTextBytes;
     if (has_text_) texts_.insert(texts_.end(), times, *found.text);
   }
-  if (++steps_ > (unique_ ? kMaxPlannedApart : kMaxBuiltItems)) return kOpen;
+  if (++steps_ > (unique_ ? limits::kPlannedApart : limits::kBuiltItems)) return kOpen;
   return std::nullopt;
 }
 
@@ -362,9 +362,8 @@ Found Solver::ArrayPlan::Write() {
   if (count < min_count_ || !missing_.empty() || !to_fail_.empty() || uncertain_) return kOpen;
   std::string text;
   for (const std::string& one : texts_) {
-    if (!text.empty()) text += ',';
-    text += one;
-    if (text.size() > kMaxWitness) has_text_ = false;
+    AddToList(text, one);
+    if (text.size() > limits::kTextBytes) has_text_ = false;
   }
   return {Answer::kYes, has_text_ ? std::optional(text) : std::nullopt};
 }

@@ -6,13 +6,11 @@
 // none of them can be completed, nothing can.
 #include <algorithm>
 
+#include "schemas/limits.h"
 #include "schemas/solve/solver.h"
+#include "src/base/sorted.h"
 
 namespace pawl::schema {
-namespace {
-constexpr size_t kMaxLevels = 6;  // keys that are settled one inside the other
-}  // namespace
-
 bool Solver::AsksForLists(FormulaId formula) {
   const auto [it, fresh] = lists_.try_emplace(formula, false);
   if (fresh) it->second = ValueClasses::IsListed(table_, formula);
@@ -28,7 +26,7 @@ bool Solver::MayCome(const Frame& frame, size_t rank) const {
 
 std::optional<size_t> Solver::KeyToSettle(const Frame& frame, FormulaId formula,
                                           const SettledKeys& settled, size_t least) {
-  if (frame.kind != kObjectValue || settled.size() >= kMaxLevels) return std::nullopt;
+  if (frame.kind != kObjectValue || settled.size() >= limits::kSettledKeys) return std::nullopt;
   const std::vector<AtomId>& atoms = table_.formulas.Atoms(formula);
   if (atoms.size() < least) return std::nullopt;
   const std::vector<AtomId> must = table_.formulas.MustAtoms(formula);
@@ -97,7 +95,7 @@ Found Solver::SettleKey(const Frame& frame, FormulaId formula, const SettledKeys
     if (rest != kFalseFormula) best.Improve(SolveFormula(frame, rest, next));
   };
   const auto enough = [&] {
-    return best.answer == Answer::kYes && (!want_text_ || ++tried > kMaxShorter);
+    return best.answer == Answer::kYes && (!want_text_ || ++tried > limits::kShorterTries);
   };
 
   SettledKeys next = settled;
@@ -127,8 +125,7 @@ Found Solver::SettleKey(const Frame& frame, FormulaId formula, const SettledKeys
       users.emplace_back(atom, demand);
     }
   }
-  std::ranges::sort(demands);
-  demands.erase(std::unique(demands.begin(), demands.end()), demands.end());
+  SortUnique(demands);
   const std::shared_ptr<const ValueClasses> classes = ClassesOf(demands);
   if (!classes) {
     best.Improve({Answer::kUnknown, std::nullopt});
@@ -151,8 +148,7 @@ Found Solver::SettleKey(const Frame& frame, FormulaId formula, const SettledKeys
 }
 
 std::shared_ptr<const ValueClasses> Solver::ClassesOf(const std::vector<FormulaId>& formulas) {
-  constexpr size_t kMaxKept = 1000;
-  if (classes_.size() > kMaxKept) classes_.clear();
+  if (classes_.size() > limits::kKeptClasses) classes_.clear();
   const auto [it, fresh] = classes_.try_emplace(formulas);
   if (fresh) {
     if (auto classes = ValueClasses::Of(table_, formulas))

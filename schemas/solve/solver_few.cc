@@ -8,6 +8,7 @@
 #include <set>
 
 #include "schemas/formula/constant.h"
+#include "schemas/limits.h"
 #include "schemas/number/number_set.h"
 #include "schemas/solve/solver.h"
 #include "src/base/json.h"
@@ -15,13 +16,6 @@
 
 namespace pawl::schema {
 namespace {
-
-constexpr size_t kMaxFew = 20'000, kMaxTried = 1'000'000;
-// Of values that are not in a list of the schema: how many, and the steps to find them.
-constexpr size_t kMaxListed = 4096;
-constexpr int64_t kMaxSteps = 20'000, kMaxSearchSteps = 2'000;
-constexpr int64_t kMaxConditions = 8;
-constexpr int kMaxDepth = 200;  // of arrays and objects, and of items one behind the other
 
 Kind KindOf(const json::Value& value) {
   switch (value.type) {
@@ -52,7 +46,7 @@ bool Solver::ListStrings(StringSearch& search, std::set<std::u32string>& out) {
   for (size_t i = 0; i < queue.size(); ++i) {
     const auto [state, text] = queue[i];
     if (search.Accepts(state)) out.insert(text);
-    if (queue.size() > kMaxListed || (few_steps_ -= 8) < 0) return false;
+    if (queue.size() > limits::kListedValues || (few_steps_ -= 8) < 0) return false;
     // Characters beyond ASCII come in thousands.
     const StringSearch::StateId from = state;
     if (program.AnyClassIn(128, 0x10FFFF,
@@ -74,7 +68,7 @@ bool Solver::ListStrings(StringSearch& search, std::set<std::u32string>& out) {
 
 std::optional<std::set<std::u32string>> Solver::AllStrings(StringSearch& search) {
   const bool outermost = few_depth_ == 0;
-  if (outermost) few_steps_ = std::min<int64_t>(kMaxSteps, few_total_);
+  if (outermost) few_steps_ = std::min<int64_t>(limits::kListingSteps, few_total_);
   const int64_t steps_before = few_steps_;
   std::set<std::u32string> out;
   const bool all = ListStrings(search, out);
@@ -90,7 +84,7 @@ bool Solver::ListNumbers(NumberProgram& program, std::set<std::string>& out) {
     const auto [state, text] = queue[i];
     // "-0" is a number too, but not the way to write it.
     if (program.Accepts(state)) out.insert(text == "-0" ? "0" : text);
-    if (queue.size() > kMaxListed || (few_steps_ -= 2) < 0) return false;
+    if (queue.size() > limits::kListedValues || (few_steps_ -= 2) < 0) return false;
     for (const char c : std::string_view("0123456789.-eE+")) {
       const NumberProgram::StateId next = program.Step(state, c);
       if (next != 0 && program.Live(next)) queue.emplace_back(next, text + c);
@@ -169,13 +163,14 @@ bool Solver::HasFewAtoms(FrameId id) {
   return std::ranges::count_if(atoms, [&](AtomId a) {
            return (frame.kind == kArrayValue ? table_.array(a).constant : table_.object(a).constant)
                .empty();
-         }) <= kMaxConditions;
+         }) <= limits::kTriedConditions;
 }
 
 // With what is known of the items: LivePending without it.
 std::optional<bool> Solver::LiveUnique(FrameId pending, const std::vector<bool>* wanted) {
-  if (few_depth_ >= kMaxDepth || search_total_ <= 0 || !HasFewAtoms(pending)) return std::nullopt;
-  if (few_depth_++ == 0) few_steps_ = std::min(kMaxSearchSteps, search_total_);
+  if (few_depth_ >= limits::kTryingDepth || search_total_ <= 0 || !HasFewAtoms(pending))
+    return std::nullopt;
+  if (few_depth_++ == 0) few_steps_ = std::min(limits::kTryingSteps, search_total_);
   const int64_t steps = few_steps_;
   bool live = false;
   const bool all = EachValue(
@@ -187,7 +182,8 @@ std::optional<bool> Solver::LiveUnique(FrameId pending, const std::vector<bool>*
 
 bool Solver::ListContainers(FrameId id, const std::string& text, size_t rank,
                             std::vector<std::string>& out) {
-  if (--few_steps_ < 0 || out.size() > kMaxListed || few_depth_ >= kMaxDepth) return false;
+  if (--few_steps_ < 0 || out.size() > limits::kListedValues || few_depth_ >= limits::kTryingDepth)
+    return false;
   std::vector<bool> truth;
   if (frames_.EndTruth(frames_[id], truth)) out.push_back(text + (text[0] == '[' ? ']' : '}'));
   bool all = true;
@@ -201,37 +197,106 @@ bool Solver::ListContainers(FrameId id, const std::string& text, size_t rank,
   return listed && all;
 }
 
-Found Solver::SearchFew(FrameId id, size_t rank, std::map<FrameId, Answer>& known) {
+const KeyKinds* Solver::KindsOf(uint32_t layout) {
+  const auto [it, fresh] = kinds_.try_emplace(layout);
+  if (fresh) it->second = KeyKinds::Of(frames_, frames_.layout(layout), options_.step_fuel / 8);
+  return it->second.get();
+}
+
+NameId Solver::StandIn(FrameId id, const StringProgram& program, StringProgram::StateId state) {
+  const Frame& frame = frames_[id];
+  const ObjectLayout& layout = frames_.layout(frame.layout);
+  if (!layout.has_key_conditions ||
+      (frame.tracks.empty() && table_.formulas.IsConjunction(frame.must)))
+    return kAnyName;
+  const KeyKinds* const kinds = KindsOf(frame.layout);
+  return kinds == nullptr ? kAnyName : kinds->StandIn(frames_, frame, layout, program, state);
+}
+
+template <typename Fn>
+bool Solver::EachMember(FrameId id, size_t place, const Fn& fn) {
+  const Frame frame = frames_[id];
+  const ObjectLayout& layout = frames_.layout(frame.layout);
+  bool all = true, stopped = false;
+  const auto try_key = [&](const std::string& key, StringProgram::StateId state, int rank,
+                           NameId name, size_t next) {
+    const FrameId pending = frames_.WithKey(id, *layout.program, state, rank, name);
+    if (pending == kNoFrame) return;
+    const bool complete =
+        EachOutcome(pending, [&](const std::vector<bool>& truth, const auto& formula) {
+          if (--few_steps_ < 0) {
+            all = false;
+            return true;
+          }
+          const FrameId after = frames_.AfterValue(pending, truth);
+          if (after == kNoFrame) return false;
+          const Found value = Value(formula(), want_text_);
+          const bool told = value.text || !want_text_;
+          if (value.answer == Answer::kYes && told) {
+            stopped = fn(want_text_ ? json::Quote(key) + ":" + *value.text : "", after, next);
+          } else if (value.answer != Answer::kNo) {
+            all = false;
+          }
+          return stopped;
+        });
+    all = all && complete;
+  };
+  const size_t named = layout.names.size();
+  for (; place < named && !stopped; ++place)
+    try_key(layout.names[place], layout.name_states[place], static_cast<int>(place),
+            layout.name_ids[place], place + 1);
+  const KeyKinds* const kinds = stopped ? nullptr : KindsOf(frame.layout);
+  if (kinds == nullptr) return stopped;
+  for (; place - named < kinds->kinds().size() && !stopped; ++place) {
+    const KeyKinds::Kind& kind = kinds->kinds()[place - named];
+    size_t k = 0;
+    while (k < kind.names.size() && frames_.Seen(frame, kind.names[k])) ++k;
+    if (k < kind.names.size()) {
+      try_key(kind.keys[k], kind.state, -1, kind.names[k], place);
+    } else {
+      all = all && kind.all;
+    }
+  }
+  return stopped || all;
+}
+
+Found Solver::SearchFew(FrameId id, size_t rank, Searched& known) {
   if (Closable(id)) return {Answer::kYes, ""};
-  if (const auto it = known.find(id); it != known.end() && it->second == Answer::kNo)
+  if (const auto it = known.find({id, rank}); it != known.end() && it->second == Answer::kNo)
     return {Answer::kNo, std::nullopt};
-  if (few_depth_ >= kMaxDepth) return {Answer::kUnknown, std::nullopt};
+  if (few_depth_ >= limits::kTryingDepth) return {Answer::kUnknown, std::nullopt};
   Found best{Answer::kNo, std::nullopt};
-  const bool all = EachNext(id, rank, [&](const std::string& next, FrameId after, size_t from) {
+  const auto next = [&](const std::string& text, FrameId after, size_t from) {
     ++few_depth_;
     Found rest = SearchFew(after, from, known);
     --few_depth_;
     if (rest.answer == Answer::kYes && rest.text) {
-      best = {Answer::kYes, next + (rest.text->empty() ? "" : "," + *rest.text)};
+      best = {Answer::kYes, text + (rest.text->empty() ? "" : "," + *rest.text)};
     } else if (rest.answer == Answer::kUnknown) {
       best.answer = Answer::kUnknown;
     }
     return best.answer == Answer::kYes;
-  });
+  };
+  bool all = frames_[id].kind == kObjectValue && EachMember(id, rank, next);
+  if (!all) {
+    // The values themselves, which say more where nothing is said of how they come out.
+    best.answer = Answer::kNo;
+    all = EachNext(id, rank, next);
+  }
   if (best.answer == Answer::kNo && !all) best.answer = Answer::kUnknown;
-  known[id] = best.answer;
+  known[{id, rank}] = best.answer;
   return best;
 }
 
 Found Solver::Few(FrameId id) {
-  if (few_depth_ >= kMaxDepth || search_total_ <= 0 || !HasFewAtoms(id))
+  if (few_depth_ >= limits::kTryingDepth || search_total_ <= 0 || !HasFewAtoms(id))
     return {Answer::kUnknown, std::nullopt};
-  if (few_depth_++ == 0) few_steps_ = std::min(kMaxSearchSteps, search_total_);
+  if (few_depth_++ == 0) few_steps_ = std::min(limits::kTryingSteps, search_total_);
   const int64_t steps = few_steps_;
-  std::map<FrameId, Answer> known;
+  Searched known;
   Found found = SearchFew(id, 0, known);
   if (--few_depth_ == 0) search_total_ -= steps - few_steps_;
-  if (found.text && found.text->size() > kMaxWitness) found.text.reset();
+  if (!want_text_ || (found.text && found.text->size() > limits::kTextBytes)) found.text.reset();
   return found;
 }
 
@@ -243,17 +308,14 @@ int Solver::Holds(FormulaId formula, const json::Value& value) {
   if (formulas.IsConstant(f)) return f == kTrueFormula ? 1 : 0;
   if (value.type == json::Type::kString) {
     const auto program = scalars_.Program(formulas.Atoms(f));
-    StringProgram::StateId state = program->start();
-    for (const char32_t c : DecodeCodepoints(value.text))
-      state = program->Next(state, program->ClassOf(c));
+    const StringProgram::StateId state = program->After(DecodeCodepoints(value.text));
     return formulas.Evaluate(f, [&](AtomId a) { return program->Truth(state, a); }) ? 1 : 0;
   }
   if (value.type == json::Type::kNumber) {
     NumberProgram* const program = scalars_.Number({f, {}, kNoFrame});
     // An exponent is how long numbers are written here, not how the program reads them.
     if (program == nullptr || value.text.find_first_of("eE") != std::string::npos) return -1;
-    NumberProgram::StateId state = program->start();
-    for (const char c : value.text) state = state == 0 ? 0 : program->Step(state, c);
+    const NumberProgram::StateId state = program->After(value.text);
     return state != 0 && program->Accepts(state) ? 1 : 0;
   }
   if (value.type == json::Type::kArray) {
@@ -315,10 +377,10 @@ int Solver::Holds(FormulaId formula, const json::Value& value) {
 FewValues* Solver::FewValuesOf(FormulaId formula) {
   const auto [it, fresh] = few_.try_emplace(formula);
   if (!fresh) return it->second.get();
-  if (few_depth_ >= kMaxDepth) return nullptr;
+  if (few_depth_ >= limits::kTryingDepth) return nullptr;
   // One budget for all that is listed on the way.
   const bool outermost = few_depth_ == 0;
-  if (outermost) few_steps_ = std::min<int64_t>(kMaxSteps, few_total_);
+  if (outermost) few_steps_ = std::min<int64_t>(limits::kListingSteps, few_total_);
   const int64_t steps_before = few_steps_;
   ++few_depth_;
   const int outer_reused = lowest_reused_;
@@ -332,141 +394,173 @@ FewValues* Solver::FewValuesOf(FormulaId formula) {
   return (few_[formula] = std::move(values)).get();
 }
 
-std::unique_ptr<FewValues> Solver::ListValues(FormulaId formula) {
+// The values of a formula one by one; each step is false where they are not known to be few.
+class Solver::ValueList {
+ public:
+  ValueList(Solver& solver, FormulaId formula)
+      : solver_(solver), table_(solver.table_), formula_(formula) {}
+
+  bool AddContainers(Kind kind);
+  bool AddStrings();
+  bool AddNumbers();
+  void AddLiterals();
+  // In the order of their items, each once, and by kind.
+  std::unique_ptr<FewValues> Sorted();
+
+ private:
+  FormulaId Of(Kind kind) { return table_.formulas.ForKind(formula_, kind); }
+  // "What the formula says of the kind, and nothing but that kind."
+  bool Plentiful(Kind kind) {
+    FormulaArena& formulas = table_.formulas;
+    return solver_.unique_.Plentiful(formulas.And(Of(kind), formulas.Kinds(KindBit(kind))));
+  }
+  // Nothing but what stands in a list fits.
+  template <typename Listed>
+  bool OnlyListed(Kind kind, const Listed& listed) {
+    return table_.formulas.EvaluatePartly(Of(kind), [&](AtomId a) { return listed(a) ? 0 : -1; }) ==
+           0;
+  }
+  bool AddComposite(Kind kind);
+  void Add(std::string text);
+
+  Solver& solver_;
+  SchemaTable& table_;
+  FormulaId formula_;
+  FewValues out_;
+};
+
+void Solver::ValueList::Add(std::string text) {
+  const auto value = json::Parse(text);
+  if (!value.ok()) return;
+  out_.items.push_back(solver_.frames_.InternItem(CanonicalText(*value)));
+  out_.texts.push_back(std::move(text));
+}
+
+bool Solver::ValueList::AddComposite(Kind kind) {
+  std::vector<std::string> composite;
+  const FrameId frame = solver_.frames_.Open(kind, {Of(kind), {}, kNoFrame});
+  if (frame == kNoFrame) return true;
+  const bool outer_written = std::exchange(solver_.few_as_written_, true);
+  const bool all = solver_.ListContainers(frame, kind == kArrayValue ? "[" : "{", 0, composite);
+  const bool written = std::exchange(solver_.few_as_written_, outer_written);
+  out_.as_written = out_.as_written && written;
+  for (size_t i = 0; all && i < composite.size(); ++i) Add(std::move(composite[i]));
+  return all;
+}
+
+bool Solver::ValueList::AddContainers(Kind kind) {
   FormulaArena& formulas = table_.formulas;
-  auto out = std::make_unique<FewValues>();
-  const auto add = [&](std::string text) {
-    const auto value = json::Parse(text);
-    if (!value.ok()) return;
-    out->items.push_back(frames_.InternItem(CanonicalText(*value)));
-    out->texts.push_back(std::move(text));
+  const FormulaId f = Of(kind);
+  if (formulas.IsConstant(f)) return f == kFalseFormula;
+  const auto constant = [&](AtomId a) -> const std::string& {
+    return kind == kArrayValue ? table_.array(a).constant : table_.object(a).constant;
   };
-  for (const Kind kind : {kArrayValue, kObjectValue}) {
-    const FormulaId f = formulas.ForKind(formula, kind);
-    if (f == kTrueFormula) return nullptr;
-    const auto constant = [&](AtomId a) -> const std::string& {
-      return kind == kArrayValue ? table_.array(a).constant : table_.object(a).constant;
-    };
-    const std::vector<AtomId> atoms = formulas.Atoms(f);
-    const auto listed = [&](AtomId a) { return !constant(a).empty(); };
-    if (f == kFalseFormula) continue;
-    if (!std::ranges::all_of(atoms, listed) || atoms.size() > kMaxFew ||
-        formulas.Evaluate(f, [](AtomId) { return false; })) {
-      std::vector<std::string> composite;
-      const FrameId frame = frames_.Open(kind, {f, {}, kNoFrame});
-      if (frame == kNoFrame) continue;
-      const bool outer_written = few_as_written_;
-      few_as_written_ = true;
-      const bool all = ListContainers(frame, kind == kArrayValue ? "[" : "{", 0, composite);
-      out->as_written = out->as_written && few_as_written_;
-      few_as_written_ = outer_written;
-      if (!all) return nullptr;
-      for (std::string& text : composite) add(std::move(text));
-      continue;
-    }
-    std::map<std::string, AtomId> texts;
-    for (const AtomId a : atoms) texts.emplace(constant(a), a);
-    for (const auto& entry : texts) {
-      const std::string& text = entry.first;
-      const AtomId atom = entry.second;
-      if (atoms.size() * texts.size() > kMaxTried) return nullptr;
-      if (!formulas.Evaluate(f, [&](AtomId a) { return constant(a) == text; })) continue;
-      // Its members in their order, its numbers as they have to be spelled.
-      const FormulaId only =
-          formulas.And({formula, formulas.Kinds(KindBit(kind)), formulas.Atom(atom, kind)});
-      const Found& found = Value(only, true);
-      if (!found.text) out->as_written = false;
-      add(found.text ? *found.text : text);
-    }
+  const std::vector<AtomId> atoms = formulas.Atoms(f);
+  const auto listed = [&](AtomId a) { return !constant(a).empty(); };
+  if (!std::ranges::all_of(atoms, listed) || atoms.size() > limits::kEnumValues ||
+      formulas.Evaluate(f, [](AtomId) { return false; }))
+    return AddComposite(kind);
+  std::map<std::string, AtomId> texts;
+  for (const AtomId a : atoms) texts.emplace(constant(a), a);
+  if (atoms.size() * texts.size() > limits::kTriedValues) return false;
+  for (const auto& entry : texts) {
+    const std::string& text = entry.first;
+    if (!formulas.Evaluate(f, [&](AtomId a) { return constant(a) == text; })) continue;
+    // Its members in their order, its numbers as they have to be spelled.
+    const FormulaId only =
+        formulas.And({formula_, formulas.Kinds(KindBit(kind)), formulas.Atom(entry.second, kind)});
+    const Found& found = solver_.Value(only, true);
+    if (!found.text) out_.as_written = false;
+    Add(found.text ? *found.text : text);
   }
-  if (formulas.ForKind(formula, kNullValue) != kFalseFormula) add("null");
-  if (formulas.ForKind(formula, kFalseValue) != kFalseFormula) add("false");
-  if (formulas.ForKind(formula, kTrueValue) != kFalseFormula) add("true");
-  const Goal goal{formula, {}, kNoFrame};
-  if (const FormulaId f = formulas.ForKind(formula, kStringValue); f != kFalseFormula) {
-    // Nothing but what stands in a list fits.
-    const auto listed = [&](AtomId a) {
-      return table_.string(a).type == StringAtom::Type::kLiterals;
-    };
-    std::set<std::u32string> texts;
-    if (formulas.EvaluatePartly(f, [&](AtomId a) { return listed(a) ? 0 : -1; }) != 0) {
-      if (unique_.Plentiful(formulas.And(f, formulas.Kinds(KindBit(kStringValue)))) ||
-          !ListStrings(scalars_.String(goal), texts))
-        return nullptr;
-    }
-    for (const AtomId a : formulas.Atoms(f)) {
-      if (listed(a))
-        texts.insert(table_.string(a).literals.begin(), table_.string(a).literals.end());
-    }
-    if (texts.size() > kMaxFew) return nullptr;
-    StringSearch& search = scalars_.String(goal);
-    for (const std::u32string& text : texts) {
-      StringSearch::StateId state = search.program().start();
-      for (const char32_t c : text)
-        state = search.program().Next(state, search.program().ClassOf(c));
-      if (search.Accepts(state)) add(json::Quote(EncodeCodepoints(text)));
-    }
+  return true;
+}
+
+void Solver::ValueList::AddLiterals() {
+  if (Of(kNullValue) != kFalseFormula) Add("null");
+  if (Of(kFalseValue) != kFalseFormula) Add("false");
+  if (Of(kTrueValue) != kFalseFormula) Add("true");
+}
+
+bool Solver::ValueList::AddStrings() {
+  if (Of(kStringValue) == kFalseFormula) return true;
+  const auto listed = [&](AtomId a) {
+    return table_.string(a).type == StringAtom::Type::kLiterals;
+  };
+  const Goal goal{formula_, {}, kNoFrame};
+  std::set<std::u32string> texts;
+  if (!OnlyListed(kStringValue, listed) &&
+      (Plentiful(kStringValue) || !solver_.ListStrings(solver_.scalars_.String(goal), texts)))
+    return false;
+  for (const AtomId a : table_.formulas.Atoms(Of(kStringValue))) {
+    if (listed(a)) texts.insert(table_.string(a).literals.begin(), table_.string(a).literals.end());
   }
-  if (const FormulaId f = formulas.ForKind(formula, kNumberValue); f != kFalseFormula) {
-    const auto listed = [&](AtomId a) { return !table_.number(a).values.empty(); };
-    std::set<std::string> texts;
-    if (formulas.EvaluatePartly(f, [&](AtomId a) { return listed(a) ? 0 : -1; }) != 0) {
-      NumberProgram* const program = scalars_.Number(goal);
-      if (program == nullptr ||
-          unique_.Plentiful(formulas.And(f, formulas.Kinds(KindBit(kNumberValue)))) ||
-          !ListNumbers(*program, texts))
-        return nullptr;
-      out->bounded = true;
-    }
-    for (const AtomId a : formulas.Atoms(f)) {
-      for (const Decimal& value : table_.number(a).values) texts.insert(NumberSet::Plain(value));
-    }
-    NumberProgram* program = scalars_.Number(goal);
-    if (texts.size() > kMaxFew || program == nullptr) return nullptr;
-    for (const std::string& text : texts) {
-      NumberProgram::StateId state = program->start();
-      for (size_t i = 0; i < text.size() && state != 0; ++i) state = program->Step(state, text[i]);
-      if (state != 0 && program->Accepts(state)) add(text);
-    }
+  if (texts.size() > limits::kEnumValues) return false;
+  StringSearch& search = solver_.scalars_.String(goal);
+  for (const std::u32string& text : texts) {
+    if (search.Accepts(search.program().After(text))) Add(json::Quote(EncodeCodepoints(text)));
   }
-  std::vector<size_t> order(out->items.size());
+  return true;
+}
+
+bool Solver::ValueList::AddNumbers() {
+  if (Of(kNumberValue) == kFalseFormula) return true;
+  NumberProgram* const program = solver_.scalars_.Number({formula_, {}, kNoFrame});
+  if (program == nullptr) return false;
+  std::set<std::string> texts;
+  if (!OnlyListed(kNumberValue, [&](AtomId a) { return !table_.number(a).values.empty(); })) {
+    if (Plentiful(kNumberValue) || !solver_.ListNumbers(*program, texts)) return false;
+    out_.bounded = true;
+  }
+  for (const AtomId a : table_.formulas.Atoms(Of(kNumberValue))) {
+    for (const Decimal& value : table_.number(a).values) texts.insert(NumberSet::Plain(value));
+  }
+  if (texts.size() > limits::kEnumValues) return false;
+  for (const std::string& text : texts) {
+    const NumberProgram::StateId state = program->After(text);
+    if (state != 0 && program->Accepts(state)) Add(text);
+  }
+  return true;
+}
+
+std::unique_ptr<FewValues> Solver::ValueList::Sorted() {
+  std::vector<size_t> order(out_.items.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::ranges::sort(order, {}, [&](size_t i) { return out->items[i]; });
-  FewValues sorted;
-  sorted.as_written = out->as_written;
-  sorted.bounded = out->bounded;
+  std::ranges::sort(order, {}, [&](size_t i) { return out_.items[i]; });
+  auto sorted = std::make_unique<FewValues>();
+  sorted->as_written = out_.as_written;
+  sorted->bounded = out_.bounded;
   for (const size_t i : order) {
-    if (!sorted.items.empty() && sorted.items.back() == out->items[i]) continue;
-    sorted.items.push_back(out->items[i]);
-    sorted.texts.push_back(std::move(out->texts[i]));
-  }
-  for (const uint32_t item : sorted.items) {
-    const auto value = json::Parse(frames_.ItemText(item));
+    const uint32_t item = out_.items[i];
+    if (!sorted->items.empty() && sorted->items.back() == item) continue;
+    sorted->items.push_back(item);
+    sorted->texts.push_back(std::move(out_.texts[i]));
+    const auto value = json::Parse(solver_.frames_.ItemText(item));
     if (!value.ok()) return nullptr;
-    switch (value->type) {
-      case json::Type::kNumber: {
-        auto decimal = Decimal::Parse(value->text);
-        if (!decimal.ok()) return nullptr;
-        sorted.numbers.emplace_back(*std::move(decimal), item);
-        break;
-      }
-      case json::Type::kString:
-        sorted.strings.emplace_back(DecodeCodepoints(value->text), item);
-        break;
-      case json::Type::kArray:
-      case json::Type::kObject:
-        sorted.containers = true;
-        break;
-      default:
-        sorted.literals.emplace_back(KindOf(*value), item);
+    if (value->type == json::Type::kNumber) {
+      auto decimal = Decimal::Parse(value->text);
+      if (!decimal.ok()) return nullptr;
+      sorted->numbers.emplace_back(*std::move(decimal), item);
+    } else if (value->type == json::Type::kString) {
+      sorted->strings.emplace_back(DecodeCodepoints(value->text), item);
+    } else if (value->type == json::Type::kArray || value->type == json::Type::kObject) {
+      sorted->containers = true;
+    } else {
+      sorted->literals.emplace_back(KindOf(*value), item);
     }
   }
-  *out = std::move(sorted);
-  return out;
+  return sorted;
+}
+
+std::unique_ptr<FewValues> Solver::ListValues(FormulaId formula) {
+  ValueList list(*this, formula);
+  if (!list.AddContainers(kArrayValue) || !list.AddContainers(kObjectValue)) return nullptr;
+  list.AddLiterals();
+  return list.AddStrings() && list.AddNumbers() ? list.Sorted() : nullptr;
 }
 
 std::optional<Uniqueness::Finished> Solver::CountedText(FrameId id) {
-  return unique_.FinishAsWritten(Frame(frames_[id]), kMaxWitness);
+  return unique_.FinishAsWritten(Frame(frames_[id]), limits::kTextBytes);
 }
 
 }  // namespace pawl::schema

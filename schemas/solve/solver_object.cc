@@ -10,6 +10,7 @@
 #include <set>
 
 #include "schemas/formula/constant.h"
+#include "schemas/limits.h"
 #include "schemas/solve/solver.h"
 #include "schemas/unique/distinct.h"
 #include "src/base/json.h"
@@ -18,31 +19,17 @@
 namespace pawl::schema {
 namespace {
 
-// Members beyond the named ones that are written down.
-constexpr uint64_t kMaxPlanned = 5000;
 const Found kNothing{Answer::kNo, std::nullopt};
 const Found kOpen{Answer::kUnknown, std::nullopt};
 
 }  // namespace
 
-// Each set is the one before it and one key more, which is looked at once.
 size_t Solver::RequiredIn(const ObjectLayout& layout, AtomId atom, IdSets::Id seen) {
   const auto& required = frames_.Required(layout, atom);
-  std::vector<IdSets::Id> way;
-  size_t count = 0;
-  for (; seen != IdSets::kEmpty; seen = frames_.seen().Before(seen)) {
-    if (const auto known = required_in_.find({atom, seen}); known != required_in_.end()) {
-      count = known->second;
-      break;
-    }
-    way.push_back(seen);
-  }
-  for (auto it = way.rbegin(); it != way.rend(); ++it) {
-    const NameId last = frames_.seen().Last(*it);
-    count += std::binary_search(required.begin(), required.end(), last) ? 1 : 0;
-    required_in_.emplace(std::pair(atom, *it), count);
-  }
-  return count;
+  const auto with = [&](size_t count, NameId key) {
+    return count + (std::ranges::binary_search(required, key) ? 1 : 0);
+  };
+  return frames_.seen().Fold(required_in_, seen, size_t{0}, with, atom);
 }
 
 // Each phase answers as soon as the question is settled.
@@ -274,7 +261,8 @@ std::vector<std::string> Solver::ObjectPlan::Candidates() {
     }
   }
   for (char c = 'a'; c <= 'z'; ++c) candidates.emplace_back(1, c);
-  const uint64_t missing = std::min(min_count_ - std::min(min_count_, Planned()), kMaxPlanned);
+  const uint64_t missing =
+      std::min(min_count_ - std::min(min_count_, Planned()), limits::kPlannedMembers);
   if (layout_.has_key_conditions && missing > 0 && !OtherKeys().Live(program_.start())) {
     all_spare_ = !unsure_of_keys_;  // there is none
     if (all_spare_) return {};
@@ -292,7 +280,7 @@ std::vector<std::string> Solver::ObjectPlan::Candidates() {
       candidates.push_back(EncodeCodepoints(key));
   }
   const uint64_t numbered = layout_.has_key_conditions ? 40 : 40 + frame_.count + missing;
-  for (uint64_t i = 0; i < std::min(numbered, kMaxPlanned); ++i)
+  for (uint64_t i = 0; i < std::min(numbered, limits::kPlannedMembers); ++i)
     candidates.push_back("k" + std::to_string(i));
   return candidates;
 }
@@ -304,10 +292,7 @@ void Solver::ObjectPlan::CollectSpare() {
     const NameId id = frames_.InternName(name);
     if (layout_.rank_of.contains(id) || frames_.Seen(frame_, id) || !known.insert(name).second)
       continue;
-    StringProgram::StateId state = program_.start();
-    for (const char32_t c : DecodeCodepoints(name))
-      state = program_.Next(state, program_.ClassOf(c));
-    spare_.emplace_back(name, state);
+    spare_.emplace_back(name, program_.After(DecodeCodepoints(name)));
   }
   // One of them is there already, nobody knows which.
   if (all_spare_ && !spare_.empty() && frames_.Seen(frame_, kAnyName)) spare_.pop_back();
@@ -485,9 +470,8 @@ Found Solver::ObjectPlan::Write() {
     if (value.answer != Answer::kYes) uncertain_ = true;
     if (!value.text) has_text = false;
     if (!has_text) return;
-    if (!text.empty()) text += ',';
-    text += json::Quote(member.name) + ":" + *value.text;
-    if (text.size() > kMaxWitness) has_text = false;
+    AddToList(text, json::Quote(member.name) + ":" + *value.text);
+    if (text.size() > limits::kTextBytes) has_text = false;
   };
   for (const auto& [rank, member] : named_) write(member);
   for (const Member& member : others_) write(member);

@@ -18,8 +18,10 @@
 #include "grammar/languages/gbnf.h"
 #include "grammar/languages/lark.h"
 #include "grammar/regex/ecma_parser.h"
+#include "schemas/read/option_fields.h"
 #include "schemas/tag/structural_tag_reader.h"
 #include "schemas/tag/structural_tag_xml.h"
+#include "src/base/sorted.h"
 #include "src/base/utf8.h"
 
 namespace pawl {
@@ -149,8 +151,7 @@ ExprId StructuralTagReader::TextOf(std::string_view text, bool as_token) {
 ExprId StructuralTagReader::FreeTextOf(const Text& text, const std::string& before) {
   if (text.max_chars == 0u || text.max_tokens == 0u) return GrammarIr::kEmpty;
   std::vector<std::string> stops = text.stops;
-  std::sort(stops.begin(), stops.end());
-  stops.erase(std::unique(stops.begin(), stops.end()), stops.end());
+  SortUnique(stops);
   std::string key = std::to_string(text.max_chars.value_or(UINT32_MAX)) + " " +
                     std::to_string(text.max_tokens.value_or(UINT32_MAX)) + json::Quote(before);
   for (const std::string& stop : stops) key += json::Quote(stop);
@@ -354,10 +355,7 @@ Result<ExprId> StructuralTagReader::FormatOf(const std::string& type, const Valu
 Result<ExprId> StructuralTagReader::JsonSchema(const Value& schema, Pointer at,
                                                const JsonSchemaOptions& options) {
   const std::string text = json::Dump(schema);
-  const std::string key = std::to_string(static_cast<int>(options.order)) + " " +
-                          std::to_string(static_cast<int>(options.whitespace)) + " " +
-                          std::to_string(options.max_whitespace) +
-                          json::Quote(options.excluded_texts) + text;
+  const std::string key = KeyOf(options) + text;
   if (const auto known = schemas_.find(key); known != schemas_.end()) return known->second;
   auto machine = context_.json_schema(text, options);
   if (!machine.ok()) return ErrorInside(machine.error(), at);
@@ -636,8 +634,7 @@ Result<ExprId> StructuralTagReader::ReadTriggered(const Value& value, Pointer at
   if (!list.ok()) return list.error();
   std::vector<std::string> sorted;
   for (const auto& [trigger, place] : *triggers) sorted.push_back(trigger);
-  std::sort(sorted.begin(), sorted.end());
-  sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
+  SortUnique(sorted);
   for (const auto& [begin, place] : list->begins) {
     if (begin->type != json::Type::kString)
       return Wrong("tags that a text triggers have a string begin, no token", place);

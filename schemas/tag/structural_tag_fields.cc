@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <charconv>
 
+#include "schemas/limits.h"
 #include "schemas/tag/structural_tag_reader.h"
 
 namespace pawl {
-namespace {
-constexpr size_t kMaxStopBytes = size_t{1} << 20;
-}  // namespace
-
 using structural_tag::Shown;
 using structural_tag::Wrong;
 
@@ -85,7 +82,7 @@ Result<std::vector<std::pair<std::string, std::string>>> StructuralTagReader::St
     if (item.type != json::Type::kString || item.text.empty())
       return Wrong("must be a string that is not empty", item_place);
     bytes += item.text.size();
-    if (bytes > kMaxStopBytes)
+    if (bytes > limits::kStopBytes)
       return Error{ErrorCode::kLimit, "more than 1 MiB of strings", item_place};
     strings.emplace_back(item.text, item_place);
   }

@@ -7,15 +7,13 @@
 
 #include "grammar/regex/ecma_parser.h"
 #include "grammar/regex/formats.h"
+#include "schemas/limits.h"
 #include "src/base/utf8.h"
 
 namespace pawl {
 namespace {
 
 using ExprId = GrammarIr::ExprId;
-
-constexpr int kMaxDepth = 64;          // of references, unions and nested parameters
-constexpr size_t kMaxInAnyOrder = 10;  // properties: 2^n rules
 
 constexpr std::string_view kAnnotations[] = {"title",    "description", "default",  "examples",
                                              "$comment", "deprecated",  "readOnly", "writeOnly",
@@ -131,7 +129,7 @@ Result<std::pair<const json::Value*, std::string>> XmlStyleReader::Resolve(
     const json::Value& schema, const std::string& at) {
   const json::Value* value = &schema;
   std::string place = at;
-  for (int i = 0; i < kMaxDepth; ++i) {
+  for (int i = 0; i < limits::kXmlDepth; ++i) {
     if (value->type != json::Type::kObject && !value->is_bool())
       return Error{ErrorCode::kInvalid, "a schema is an object, true or false", place};
     const json::Value* reference = value->Find("$ref");
@@ -205,7 +203,7 @@ ExprId XmlStyleReader::Parameter(ExprId key, const std::vector<Form>& forms) {
 
 Result<ExprId> XmlStyleReader::Object(const json::Value& given, const std::string& given_at,
                                       int depth) {
-  if (depth > kMaxDepth)
+  if (depth > limits::kXmlDepth)
     return Error{ErrorCode::kLimit, "parameters are nested too deeply", given_at};
   GrammarIr& ir = reader_.ir_;
   auto resolved = Resolve(given, given_at);
@@ -287,9 +285,9 @@ Result<ExprId> XmlStyleReader::Object(const json::Value& given, const std::strin
     other = Parameter(ir.Regex(key), *forms);
   }
   if (options_.order == JsonSchemaOptions::Order::kSchema) return InOrder(properties, other);
-  if (properties.size() > kMaxInAnyOrder) {
+  if (properties.size() > limits::kInAnyOrder) {
     return Refused(
-        "more than " + std::to_string(kMaxInAnyOrder) + " parameters cannot come in any order",
+        "more than " + std::to_string(limits::kInAnyOrder) + " parameters cannot come in any order",
         json::PointerJoin(at, "properties"));
   }
   return InAnyOrder(properties, other);
@@ -419,7 +417,7 @@ Result<ExprId> XmlStyleReader::Json(const json::Value& schema, const std::string
 Result<std::vector<XmlStyleReader::Form>> XmlStyleReader::Forms(const json::Value& given,
                                                                 const std::string& given_at,
                                                                 int depth) {
-  if (depth > kMaxDepth)
+  if (depth > limits::kXmlDepth)
     return Error{ErrorCode::kLimit, "parameters are nested too deeply", given_at};
   auto resolved = Resolve(given, given_at);
   if (!resolved.ok()) return resolved.error();

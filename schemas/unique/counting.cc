@@ -7,14 +7,13 @@
 #include <string>
 
 #include "schemas/formula/constant.h"
+#include "schemas/limits.h"
 #include "schemas/unique/distinct.h"
 #include "schemas/unique/uniqueness.h"
 #include "src/base/utf8.h"
 
 namespace pawl::schema {
 namespace {
-
-constexpr size_t kMaxListed = 1000;  // demands of which the first values are kept
 
 uint64_t Sum(uint64_t a, uint64_t b) { return a > kUnbounded - b ? kUnbounded : a + b; }
 uint64_t Less(uint64_t a, uint64_t b) { return a == kUnbounded ? a : a - std::min(a, b); }
@@ -26,6 +25,7 @@ Uniqueness::Cell Uniqueness::CellOf(FormulaId formula) {
   if (formula == kFalseFormula) return cell;
   cell.endless = Plentiful(formula);
   if (!cell.endless) cell.few = source_.FewValuesOf(formula);
+  if (!cell.known() && source_.HasNoValue(formula)) cell.formula = kFalseFormula;
   return cell;
 }
 
@@ -64,31 +64,17 @@ const Uniqueness::Counting* Uniqueness::CountingOf(const Frame& frame) {
   return kept.counts ? &kept : nullptr;
 }
 
+IdSets::Id Uniqueness::Taken(FewValues& values, IdSets::Id items) {
+  const auto with = [&](IdSets::Id out, uint32_t item) {
+    return std::ranges::binary_search(values.items, item) ? frames_.items().With(out, item) : out;
+  };
+  return frames_.items().Fold(values.taken, items, IdSets::kEmpty, with);
+}
+
 uint64_t Uniqueness::LeftIn(const Cell& cell, IdSets::Id items) {
   if (cell.formula == kFalseFormula) return 0;
   if (cell.endless) return kUnbounded;
-  FewValues& values = *cell.few;
-  std::vector<IdSets::Id> way;
-  size_t taken = 0;
-  IdSets::Id among = IdSets::kEmpty;
-  for (IdSets::Id set = items; set != IdSets::kEmpty; set = frames_.items().Before(set)) {
-    if (const auto known = values.taken.find(set); known != values.taken.end()) {
-      taken = known->second;
-      among = values.taken_items[set];
-      break;
-    }
-    way.push_back(set);
-  }
-  for (auto it = way.rbegin(); it != way.rend(); ++it) {
-    const uint32_t last = frames_.items().Last(*it);
-    if (std::ranges::binary_search(values.items, last)) {
-      ++taken;
-      among = frames_.items().With(among, last);
-    }
-    values.taken.emplace(*it, taken);
-    values.taken_items.emplace(*it, among);
-  }
-  return values.items.size() - taken;
+  return cell.few->items.size() - frames_.items().Size(Taken(*cell.few, items));
 }
 
 bool Uniqueness::Plan::feasible() const {
@@ -139,14 +125,13 @@ std::vector<std::string> Uniqueness::Values(const Cell& cell, IdSets::Id items, 
 
 std::optional<std::array<std::vector<std::string>, 2>> Uniqueness::ItemsFor(
     const Counting& counting, const Frame& frame) {
-  constexpr uint64_t kMost = 1 << 16;
   const Plan plan = PlanOf(counting, frame, 0, std::nullopt);
   uint64_t count[2] = {plan.least[0], plan.least[1]};
   for (const int v : {0, 1}) {
     const uint64_t missing = Less(plan.total_least, Sum(count[0], count[1]));
     count[v] += std::min(missing, plan.most[v] - count[v]);
   }
-  if (Sum(count[0], count[1]) > kMost) return std::nullopt;
+  if (Sum(count[0], count[1]) > limits::kCountedItems) return std::nullopt;
   std::array<std::vector<std::string>, 2> out;
   for (const size_t v : {0, 1}) {
     if (count[v] == 0) continue;
@@ -161,8 +146,7 @@ std::optional<std::string> Uniqueness::Joined(const std::array<std::vector<std::
   std::string text;
   for (const std::vector<std::string>& cell : items) {
     for (const std::string& value : cell) {
-      if (!text.empty()) text += ',';
-      text += value;
+      AddToList(text, value);
       if (text.size() > max_size) return std::nullopt;
     }
   }
@@ -217,16 +201,18 @@ std::optional<std::string> Uniqueness::NextItem(const Frame& frame) {
 }
 
 // Whole numbers on a side without a bound: whatever the divisors, digits lead to endless multiples.
+// Fractions: where there is no divisor either.
 bool Uniqueness::GrowsFreely(FormulaId number, const std::string& text) {
-  const bool negative = text[0] == '-';
+  const bool negative = text[0] == '-', fraction = text.find('.') != std::string::npos;
   if (text == "0" || text == "-0" ||
-      text.find_first_not_of("0123456789", negative ? 1 : 0) != std::string::npos ||
+      text.find_first_not_of("0123456789.", negative ? 1 : 0) != std::string::npos ||
       !table_.formulas.IsConjunction(number))
     return false;
   return std::ranges::all_of(table_.formulas.MustAtoms(number), [&](AtomId id) {
     const NumberAtom& atom = table_.number(id);
-    return atom.values.empty() &&
-           !(negative ? atom.constraint.minimum : atom.constraint.maximum).has_value();
+    const NumberConstraint& is = atom.constraint;
+    if (fraction && (is.integer || is.integer_text || is.multiple_of)) return false;
+    return atom.values.empty() && !(negative ? is.minimum : is.maximum).has_value();
   });
 }
 
@@ -245,9 +231,7 @@ bool Uniqueness::PlentifulScalars(FormulaId formula) {
   NumberProgram* const program = scalars_.Number(goal);
   if (program == nullptr) return false;
   const auto grows = [&](const std::string& text) {
-    NumberProgram::StateId state = program->start();
-    for (size_t i = 0; i < text.size() && state != 0; ++i) state = program->Step(state, text[i]);
-    return Endless(*program, state, text, false);
+    return Endless(*program, program->After(text), text, false);
   };
   for (const char* text : {"1", "9", "0.", "-1", "-9", "-0."}) {
     if (grows(text)) return true;
@@ -303,19 +287,34 @@ std::optional<Uniqueness::FreePlace> Uniqueness::FreeMemberOf(FormulaId formula,
   for (const AtomId atom : cube.positive) {
     if (table_.object(atom).max_properties != kUnbounded) return std::nullopt;
   }
-  for (size_t rank = 0; rank < layout.names.size(); ++rank) {
+  const auto free_at = [&](const std::string& name, StringProgram::StateId state,
+                           int rank) -> std::optional<FreePlace> {
     const auto demand_of = [&](AtomId atom) {
-      return frames_.PropertyDemand(layout, atom, *layout.program, layout.name_states[rank],
-                                    static_cast<int>(rank));
+      return frames_.PropertyDemand(layout, atom, *layout.program, state, rank);
     };
     const auto looks_at = [&](AtomId atom) {
       return demand_of(atom) != kTrueFormula || table_.object(atom).min_properties > 0 ||
-             std::ranges::binary_search(frames_.Required(layout, atom), layout.name_ids[rank]);
+             (rank >= 0 && std::ranges::binary_search(frames_.Required(layout, atom),
+                                                      layout.name_ids[static_cast<size_t>(rank)]));
     };
-    if (std::ranges::any_of(cube.negative, looks_at)) continue;
+    if (std::ranges::any_of(cube.negative, looks_at)) return std::nullopt;
     FormulaId demand = kTrueFormula;
     for (const AtomId atom : cube.positive) demand = table_.formulas.And(demand, demand_of(atom));
-    if (PlentifulScalars(demand)) return FreePlace{demand, layout.names[rank]};
+    if (!PlentifulScalars(demand)) return std::nullopt;
+    return FreePlace{demand, name};
+  };
+  for (size_t rank = 0; rank < layout.names.size(); ++rank) {
+    if (auto place = free_at(layout.names[rank], layout.name_states[rank], static_cast<int>(rank)))
+      return place;
+  }
+  // Some key that nobody named.
+  for (char letter = 'a'; letter <= 'z'; ++letter) {
+    const std::string name(1, letter);
+    if (layout.rank_of.contains(frames_.InternName(name))) continue;
+    StringProgram& program = *layout.program;
+    const auto state =
+        program.Next(program.start(), program.ClassOf(static_cast<char32_t>(letter)));
+    return free_at(name, state, -1);
   }
   return std::nullopt;
 }
@@ -348,7 +347,7 @@ FormulaId Uniqueness::WithValueAt(Kind kind, const FreePlace& place, const std::
 }
 
 const Uniqueness::Listed& Uniqueness::ValuesOf(FormulaId formula, size_t wanted) {
-  if (listed_.size() > kMaxListed) listed_.clear();
+  if (listed_.size() > limits::kValueLists) listed_.clear();
   Listed& listed = listed_[formula];
   if (listed.wanted >= wanted) return listed;
   const size_t want = 2 * wanted;

@@ -13,23 +13,20 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "schemas/limits.h"
+
 namespace pawl::schema {
 namespace {
 
-constexpr size_t kMaxStates = 64;       // looked at for a loop
-constexpr size_t kMaxVisits = 200'000;  // for continuations
-constexpr size_t kMaxChoices = 40;
-constexpr double kCountless = 1e12;
 constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyz0123456789";
 
 // A digit of `digits` that can follow for ever.
 bool Loops(NumberProgram& program, NumberProgram::StateId state, std::string_view digits) {
   if (program.combines()) return program.Endless(state);
-  if (program.DigitsLeft(state) < NumberProgram::kCountlessDigits) return false;
-  constexpr int kSteps = 25;  // bounds are left behind after their digits
+  if (program.DigitsLeft(state) < limits::kCountlessDigits) return false;
   for (const char digit : digits) {
     NumberProgram::StateId at = state;
-    for (int i = 0; i < kSteps && at != 0; ++i) {
+    for (int i = 0; i < limits::kLoopSteps && at != 0; ++i) {
       const NumberProgram::StateId next = program.Step(at, digit);
       if (next != 0 && program.Alike(next, at)) return true;
       at = next;
@@ -51,7 +48,8 @@ std::vector<Text> FirstTexts(StateId start, const Alphabet& alphabet, size_t cou
   std::vector<Text> out;
   std::vector<Visit> visits = {{start, 0, 0}};
   std::unordered_map<StateId, size_t> ways;
-  for (size_t at = 0; at < visits.size() && at < kMaxVisits && out.size() < count; ++at) {
+  for (size_t at = 0; at < visits.size() && at < limits::kContinuationStates && out.size() < count;
+       ++at) {
     const StateId state = visits[at].state;
     if (accepts(state)) {
       Text& text = out.emplace_back();
@@ -59,7 +57,8 @@ std::vector<Text> FirstTexts(StateId start, const Alphabet& alphabet, size_t cou
       std::ranges::reverse(text);
     }
     for (const auto c : alphabet) {
-      const std::optional<StateId> to = visits.size() < kMaxVisits ? next(state, c) : std::nullopt;
+      const std::optional<StateId> to =
+          visits.size() < limits::kContinuationStates ? next(state, c) : std::nullopt;
       if (to && ways[*to]++ < count) visits.push_back({*to, at, c});
     }
   }
@@ -72,7 +71,7 @@ std::vector<Text> FirstTexts(StateId start, const Alphabet& alphabet, size_t cou
 static bool HasCountless(StringSearch& search, StringSearch::StateId state) {
   StringProgram& program = search.program();
   double texts = 1;
-  for (size_t step = 0; step < kMaxChoices && texts < kCountless; ++step) {
+  for (size_t step = 0; step < limits::kChoices && texts < limits::kCountless; ++step) {
     std::map<int, int> letters;  // by class
     for (const char c : kPlain) ++letters[program.ClassOf(static_cast<char32_t>(c))];
     int most = 1;
@@ -88,7 +87,7 @@ static bool HasCountless(StringSearch& search, StringSearch::StateId state) {
     texts *= most;
     state = next;
   }
-  return texts >= kCountless;
+  return texts >= limits::kCountless;
 }
 
 bool Endless(StringSearch& search, StringSearch::StateId start) {
@@ -104,7 +103,7 @@ bool Endless(StringSearch& search, StringSearch::StateId start) {
       const StringSearch::StateId next = program.Next(state, cls);
       if (!search.Live(next)) continue;
       if (next == state) return true;
-      if (seen.size() < kMaxStates && seen.insert(next).second) queue.push_back(next);
+      if (seen.size() < limits::kLoopStates && seen.insert(next).second) queue.push_back(next);
     }
   }
   return HasCountless(search, start);

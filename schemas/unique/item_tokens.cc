@@ -1,3 +1,6 @@
+// A value ends with a bracket, a quote, the last letter of a literal, or before what follows a
+// number. A token without any of these cannot end one; the others get a trie of their own, far
+// smaller than the vocabulary's.
 #include "schemas/unique/item_tokens.h"
 
 #include <algorithm>

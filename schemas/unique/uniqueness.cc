@@ -7,20 +7,12 @@
 #include <algorithm>
 
 #include "schemas/formula/constant.h"
+#include "schemas/limits.h"
 #include "schemas/unique/distinct.h"
 #include "src/base/utf8.h"
 
 namespace pawl::schema {
-namespace {
-
-// Arrays and objects that are counted, and all kept apart: each makes all others dearer.
-constexpr size_t kMaxApart = 256;
-// Items that are kept apart beforehand though that is rarely needed.
-constexpr size_t kMaxSoft = 64;
-
-}  // namespace
-
-FormulaId Uniqueness::ItemDemand(const Frame& frame, AtomId atom, uint64_t index,
+FormulaId Uniqueness::ItemDemand(const Frame& frame, AtomId /*atom*/, uint64_t index,
                                  FormulaId demand) {
   IdSets::Id apart = frame.items;
   if (const Counting* counting = CountingOf(frame); counting != nullptr && counting->has_contains) {
@@ -50,9 +42,7 @@ FrameId Uniqueness::Alike(FrameId id) {
   if (counting == nullptr || !counting->has_contains) return id;
   IdSets::Id kept = IdSets::kEmpty;
   for (const Cell& cell : counting->cells) {
-    if (cell.few == nullptr) continue;
-    LeftIn(cell, frame.items);
-    kept = Union(kept, cell.few->taken_items[frame.items]);
+    if (cell.few != nullptr) kept = Union(kept, Taken(*cell.few, frame.items));
   }
   if (kept == frame.items) return id;
   Frame alike = frame;
@@ -95,34 +85,27 @@ FormulaId Uniqueness::DifferentFrom(IdSets::Id items) {
 }
 
 IdSets::Id Uniqueness::Tight(FormulaId demand, IdSets::Id items, bool outside) {
-  // Each set is the one before it with one item more, so the way back is short.
-  std::vector<IdSets::Id> way;
-  IdSets::Id out = IdSets::kEmpty;
-  for (; items != IdSets::kEmpty; items = frames_.items().Before(items)) {
-    const auto known = tight_.find({demand, items});
-    if (known != tight_.end()) {
-      out = known->second;
-      break;
-    }
-    way.push_back(items);
-  }
-  for (auto it = way.rbegin(); it != way.rend(); ++it) {
-    const uint32_t last = frames_.items().Last(*it);
-    const std::string& text = frames_.ItemText(last);
-    Tightness tight = Tightness::kNone;
-    bool fits = true;
+  const auto with = [&](IdSets::Id out, uint32_t item) {
+    const std::string& text = frames_.ItemText(item);
     if (outside) {
       const auto value = json::Parse(text, {.max_depth = 1 << 20});
-      fits = !value.ok() || source_.Holds(demand, *value) != 0;
+      if (value.ok() && source_.Holds(demand, *value) == 0) return out;
     }
-    if (fits) tight = TightnessOf(demand, text);
-    if (tight == Tightness::kHard ||
-        (tight == Tightness::kSoft && frames_.items().Size(out) < kMaxSoft)) {
-      out = frames_.items().With(out, last);
-    }
-    tight_.emplace(std::pair(demand, *it), out);
+    const Tightness tight = TightnessOf(demand, text);
+    const bool keep =
+        tight == Tightness::kHard || (tight == Tightness::kCapped && !HasNumber(out)) ||
+        (tight == Tightness::kSoft && frames_.items().Size(out) < limits::kKeptApartBeforehand);
+    return keep ? frames_.items().With(out, item) : out;
+  };
+  return frames_.items().Fold(tight_, items, IdSets::kEmpty, with, demand);
+}
+
+bool Uniqueness::HasNumber(IdSets::Id items) const {
+  for (; items != IdSets::kEmpty; items = frames_.items().Before(items)) {
+    const char first = frames_.ItemText(frames_.items().Last(items))[0];
+    if (first == '-' || (first >= '0' && first <= '9')) return true;
   }
-  return out;
+  return false;
 }
 
 Uniqueness::Tightness Uniqueness::TightnessOf(FormulaId formula, const std::string& canonical) {
@@ -133,33 +116,27 @@ Uniqueness::Tightness Uniqueness::TightnessOf(FormulaId formula, const std::stri
   if (value->type == json::Type::kString) {
     if (formulas.ForKind(formula, kStringValue) == kFalseFormula) return Tightness::kNone;
     StringSearch& search = scalars_.String(goal);
-    StringSearch::StateId state = search.program().start();
-    for (const char32_t c : DecodeCodepoints(value->text)) {
-      state = search.program().Next(state, search.program().ClassOf(c));
-      if (!search.Live(state)) return Tightness::kNone;  // not a value that could come
-    }
-    return Endless(search, state) ? Tightness::kNone : Tightness::kHard;
+    const auto state = search.LiveAfter(DecodeCodepoints(value->text));
+    return state && !Endless(search, *state) ? Tightness::kHard : Tightness::kNone;
   }
   if (value->type == json::Type::kArray || value->type == json::Type::kObject) {
     const FewValues* const few = source_.FewValuesOf(formula);
-    return few != nullptr && few->items.size() <= kMaxApart ? Tightness::kHard : Tightness::kSoft;
+    return few != nullptr && few->items.size() <= limits::kKeptApart ? Tightness::kHard
+                                                                     : Tightness::kSoft;
   }
   if (value->type != json::Type::kNumber) return Tightness::kHard;
   const FormulaId number = formulas.ForKind(formula, kNumberValue);
   if (number == kFalseFormula) return Tightness::kNone;
   NumberProgram* program = scalars_.Number(goal);
   if (program == nullptr || canonical == "0") return Tightness::kHard;
-  NumberProgram::StateId state = program->start();
-  for (const char c : canonical) {
-    state = program->Step(state, c);
-    if (state == 0) return Tightness::kHard;
-  }
+  const bool grows = GrowsFreely(number, canonical);
+  const NumberProgram::StateId state = program->After(canonical);
+  if (state == 0) return grows ? Tightness::kCapped : Tightness::kHard;
   // Where a condition forbids fractions, spellings such as "5." or "50e-" lead to the one value.
   const bool one_spelling =
       number == kTrueFormula || (options_.canonical_spelling && !options_.allow_exponents);
-  if (!(GrowsFreely(number, canonical) && !one_spelling) &&
-      !Endless(*program, state, canonical, one_spelling))
-    return Tightness::kHard;
+  if (!(grows && !one_spelling) && !Endless(*program, state, canonical, one_spelling))
+    return grows ? Tightness::kCapped : Tightness::kHard;
   return one_spelling ? Tightness::kNone : Tightness::kSoft;
 }
 

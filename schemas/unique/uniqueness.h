@@ -31,10 +31,7 @@ namespace pawl::schema {
 struct FewValues {
   std::vector<uint32_t> items;  // as Frames::InternItem has them; sorted
   std::vector<std::string> texts;
-  // How many of a set of items are among them; each set is the one before it and one item more.
-  std::unordered_map<IdSets::Id, size_t> taken;
-  // Those of a set that are among them.
-  std::unordered_map<IdSets::Id, IdSets::Id> taken_items;
+  std::unordered_map<IdSets::Id, IdSets::Id> taken;  // those of a set that are among them
   // The same values by kind, with their items; the rest are arrays and objects.
   std::vector<std::pair<Decimal, uint32_t>> numbers;
   std::vector<std::pair<std::u32string, uint32_t>> strings;
@@ -45,7 +42,7 @@ struct FewValues {
   bool as_written = true;
   std::unordered_map<IdSets::Id, FormulaId> left;  // those that are not in a set of items
   size_t MemoryBytes() const {
-    return HeapBytes(items, texts, taken, taken_items, numbers, strings, literals, left);
+    return HeapBytes(items, texts, taken, numbers, strings, literals, left);
   }
 };
 
@@ -56,6 +53,8 @@ class ValueSource {
   // A value that makes the formula true is known. `final`: the answer does not rest on a question
   // that is still open further up.
   virtual bool HasValue(FormulaId formula, bool& final) = 0;
+  // There is none, whatever is open further up.
+  virtual bool HasNoValue(FormulaId formula) = 0;
   // Its text, if it is not too long.
   virtual std::optional<std::string> TextOf(FormulaId formula) = 0;
   // nullptr where the values cannot be listed.
@@ -139,6 +138,8 @@ class Uniqueness : public ItemRules {
   };
   const Counting* CountingOf(const Frame& frame);
   Cell CellOf(FormulaId formula);
+  // Those of `items` that are among the values.
+  IdSets::Id Taken(FewValues& values, IdSets::Id items);
   uint64_t LeftIn(const Cell& cell, IdSets::Id items);
   Plan PlanOf(const Counting& counting, const Frame& frame, uint64_t more,
               std::optional<bool> next);
@@ -153,8 +154,9 @@ class Uniqueness : public ItemRules {
   // Of all values that fit those that are none of the items; nullopt where they are not listed.
   std::optional<FormulaId> LeftOf(FormulaId demand, IdSets::Id items);
   // Whether some beginning of the value has so few continuations that fit the demand that ruling
-  // out the value may leave none. kSoft: in odd spellings only.
-  enum class Tightness : uint8_t { kNone, kSoft, kHard };
+  // out the value may leave none. kSoft: in odd spellings only. kCapped: only since canonical
+  // numbers have few digits, which they do no longer once some number is ruled out.
+  enum class Tightness : uint8_t { kNone, kSoft, kCapped, kHard };
   Tightness TightnessOf(FormulaId demand, const std::string& canonical);
   // The members of `items` that are tight under the demand; `outside`: values that do not fit it
   // may be among them.
@@ -162,6 +164,8 @@ class Uniqueness : public ItemRules {
 
   bool PlentifulScalars(FormulaId formula);
   bool GrowsFreely(FormulaId number, const std::string& text);
+  bool HasNumber(IdSets::Id items) const;
+  bool CanAlwaysGrow(FormulaId formula, Kind kind) const;
   // A place in the values of a kind that can hold anything of an endless set, whatever else is
   // asked.
   struct FreePlace {

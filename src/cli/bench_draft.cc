@@ -14,6 +14,13 @@ namespace pawl::cli {
 namespace {
 
 int BenchDraft(const BenchDraftFlags& flags) {
+  if (flags.equal && (!flags.replay.empty() || !flags.shape.empty() || flags.suffix > 0)) {
+    const char* option = !flags.replay.empty()  ? "--replay"
+                         : !flags.shape.empty() ? "--shape"
+                                                : "--suffix";
+    return Fail(kBenchDraft,
+                Error{ErrorCode::kInvalid, "cannot be used together with --equal", option});
+  }
   if (flags.equal) return CheckEqual(flags);
   if (flags.replay.empty()) {
     return Fail(kBenchDraft, Error{ErrorCode::kInvalid, "or --equal is needed", "--replay"});
@@ -21,6 +28,11 @@ int BenchDraft(const BenchDraftFlags& flags) {
   if (flags.tokenizer.empty()) {
     return Fail(kBenchDraft, Error{ErrorCode::kInvalid, "is needed with --replay", "--tokenizer"});
   }
+  if (flags.suffix > 0 && !flags.shape.empty()) {
+    return Fail(kBenchDraft,
+                Error{ErrorCode::kInvalid, "cannot be used together with --shape", "--suffix"});
+  }
+  if (flags.suffix > 0) return SuffixTimes(flags);
   return flags.shape.empty() ? ReplayCounts(flags) : ReplayTimes(flags);
 }
 
@@ -93,13 +105,31 @@ void AddBenchDraft(CLI::App& bench, Action& action) {
       ->capture_default_str()
       ->type_name("N");
   command->add_flag("--no-filter", flags->no_filter, "Also drafts that the grammar refuses");
-  command->add_option("--limit", flags->limit, "Only N files, spread evenly; 0: all")
+  command
+      ->add_option("--limit", flags->limit,
+                   "Only N files, spread evenly; 0: all, or with --shape --per-kind texts")
       ->transform(WholeNumber(0, kMostCount))
       ->capture_default_str()
+      ->type_name("N");
+  command
+      ->add_option("--per-kind", flags->per_kind,
+                   "With --shape, without --limit: texts that are mostly of each kind")
+      ->transform(WholeNumber(1, kMostCount))
+      ->capture_default_str()
+      ->type_name("N");
+  command
+      ->add_option("--suffix", flags->suffix,
+                   "Store N tokens of the files of --replay in a suffix automaton, and measure it")
+      ->transform(WholeNumber(1, 100'000'000))
       ->type_name("N");
   command->add_option("--draft-text", flags->text_file, "A text for the source \"text\"")
       ->check(NotEmpty)
       ->type_name("FILE");
+  command
+      ->add_option("--draft-model", flags->draft_model,
+                   "With --equal: folder of a smaller model, for the source \"model\"")
+      ->check(NotEmpty)
+      ->type_name("DIR");
   command->add_option("--json", flags->json, "Write the figures to this file")
       ->check(NotEmpty)
       ->type_name("OUT");

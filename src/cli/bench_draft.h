@@ -2,6 +2,7 @@
 #ifndef PAWL_SRC_CLI_BENCH_DRAFT_H_
 #define PAWL_SRC_CLI_BENCH_DRAFT_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -21,9 +22,11 @@ struct BenchDraftFlags {
   int threads = 0;
   int per_kind = 6;
   bool all_nodes = false;
+  // --replay --suffix
+  int64_t suffix = 0;
   // --equal
   bool equal = false;
-  std::string model;
+  std::string model, draft_model;
   std::vector<std::string> schemas;
   std::string prompt;
   std::vector<float> temperatures = {0, 0.7f, 1.5f};
@@ -33,9 +36,16 @@ struct BenchDraftFlags {
 
 inline constexpr const char* kBenchDraft = "bench draft";
 
+// Errors of the sources and of what they need, at their options.
+inline Error AtSources(Error error) {
+  if (error.place == "draft" || error.place == "--draft") error.place = "--sources";
+  return error;
+}
+
 // Each returns the exit code.
 int ReplayCounts(const BenchDraftFlags& flags);
 int ReplayTimes(const BenchDraftFlags& flags);
+int SuffixTimes(const BenchDraftFlags& flags);
 int CheckEqual(const BenchDraftFlags& flags);
 
 }  // namespace pawl::cli

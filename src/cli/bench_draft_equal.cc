@@ -83,6 +83,10 @@ int CheckEqual(const BenchDraftFlags& flags) {
   drafts.options.nodes = flags.nodes;
   drafts.options.filter = !flags.no_filter;
   drafts.options.text_file = flags.text_file;
+  drafts.options.model = flags.draft_model;
+  if (Status status = drafts.Check(); !status.ok()) {
+    return Fail(kBenchDraft, AtSources(status.error()));
+  }
   drafts.options.always = true;
   int64_t compared = 0;
   BatchStats plain, drafted;
@@ -92,7 +96,7 @@ int CheckEqual(const BenchDraftFlags& flags) {
           Outputs(**model, *text, prompt, grammars[i], flags, temperature, 1, nullptr, plain);
       for (const int batch : flags.batches) {
         Result<std::shared_ptr<Drafter>> drafter = drafts.Make(*text, **model);
-        if (!drafter.ok()) return Fail(kBenchDraft, drafter.error());
+        if (!drafter.ok()) return Fail(kBenchDraft, AtSources(drafter.error()));
         const std::vector<std::string> outputs = Outputs(**model, *text, prompt, grammars[i], flags,
                                                          temperature, batch, *drafter, drafted);
         for (size_t seed = 0; seed < outputs.size(); ++seed, ++compared) {

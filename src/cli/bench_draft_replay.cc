@@ -198,7 +198,7 @@ int ReplayCounts(const BenchDraftFlags& flags) {
   const std::string sources =
       flags.sources == "all" ? "forced,literals,suffix,history,ngram" : flags.sources;
   auto all = Replayer::Make(*text, flags, sources, !flags.no_filter);
-  if (!all.ok()) return Fail(kBenchDraft, AtOption(all.error(), "--prompt", "--replay"));
+  if (!all.ok()) return Fail(kBenchDraft, AtSources(all.error()));
   std::unique_ptr<Replayer> unfiltered;
   if (!flags.no_filter) {
     auto made = Replayer::Make(*text, flags, sources, false);

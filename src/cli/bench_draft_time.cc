@@ -14,6 +14,7 @@
 #include <chrono>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -38,13 +39,15 @@ using Clock = std::chrono::steady_clock;
 constexpr size_t kMostPrompt = 64;
 // Tokens of one text that are read.
 constexpr size_t kMostText = 160;
+// Where texts are picked by kind: shorter ones say little, and so many files are looked at.
+constexpr size_t kLeastText = 16, kMostFiles = 2000;
 
 double Since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
 struct Spent {
-  double seconds = 0, drafting = 0;
+  double seconds = 0, drafting = 0, expected = 0, accepted = 0;
   int64_t tokens = 0, steps = 0, rows = 0;
   std::array<double, kTextKinds> kind_seconds = {};
   std::array<int64_t, kTextKinds> kind_tokens = {};
@@ -111,6 +114,8 @@ class Contestant {
     if (drafter_ != nullptr) {
       drafter_->Finish(*request, std::span(text.tokens).first(size));
       spent.drafting += request->stats().seconds;
+      spent.expected += request->stats().expected;
+      spent.accepted += static_cast<double>(request->stats().accepted);
     }
     model_.FreeSequence(*sequence);
     return status;
@@ -293,6 +298,50 @@ double MeanSpeedup(const Spent& off, const Spent& on, double& least) {
   return kinds == 0 ? 0 : sum / kinds;
 }
 
+// What part of the tokens of all texts is of each kind.
+constexpr std::array<double, kTextKinds> kShares = {0.543, 0.037, 0.292, 0.042,
+                                                    0.027, 0.015, 0.043};
+
+// The kind of which a text has most beside what texts have on average.
+size_t KindOf(const ReplayText& text) {
+  std::array<double, kTextKinds> weights = {};
+  const size_t size = std::min(text.kinds.size(), kMostText);
+  for (size_t i = 0; i < size; ++i) {
+    const auto kind = static_cast<size_t>(text.kinds[i]);
+    weights[kind] += 1 / kShares[kind];
+  }
+  return static_cast<size_t>(std::max_element(weights.begin(), weights.end()) - weights.begin());
+}
+
+// All texts of --limit files, or --per-kind texts of each kind, out of files in an order that is
+// spread evenly.
+Result<std::vector<ReplayFile>> PickTexts(const BenchDraftFlags& flags, const Text& text) {
+  Result<std::vector<std::string>> files = ReplayFiles(flags.replay, flags.limit);
+  if (!files.ok()) return files.error();
+  std::vector<ReplayFile> picked;
+  std::array<int, kTextKinds> counts = {};
+  Progress progress(kBenchDraft, "reading texts");
+  // A stride that has no divisor in common with the number of files visits each once.
+  size_t stride = files->size() * 5 / 8 + 1;
+  while (std::gcd(stride, files->size()) != 1) ++stride;
+  for (size_t i = 0; i < std::min<size_t>(files->size(), kMostFiles); ++i) {
+    Result<std::optional<ReplayFile>> file =
+        ReadReplayFile((*files)[flags.limit > 0 ? i : i * stride % files->size()], text);
+    if (!file.ok()) return file.error();
+    if (!*file) continue;
+    if (flags.limit == 0) {
+      std::erase_if((*file)->texts, [&](const ReplayText& t) {
+        return t.tokens.size() < kLeastText || counts[KindOf(t)]++ >= flags.per_kind;
+      });
+    }
+    if (!(*file)->texts.empty()) picked.push_back(*std::move(*file));
+    const bool enough = std::all_of(counts.begin(), counts.end(),
+                                    [&](int count) { return count >= flags.per_kind; });
+    if (enough && flags.limit == 0) break;
+  }
+  return picked;
+}
+
 }  // namespace
 
 int ReplayTimes(const BenchDraftFlags& flags) {
@@ -303,8 +352,7 @@ int ReplayTimes(const BenchDraftFlags& flags) {
   }
   Result<Text> text = LoadText(kBenchDraft, flags.tokenizer);
   if (!text.ok()) return Fail(kBenchDraft, text.error());
-  Result<std::vector<std::string>> files =
-      ReplayFiles(flags.replay, flags.limit == 0 ? 40 : flags.limit);
+  Result<std::vector<ReplayFile>> files = PickTexts(flags, *text);
   if (!files.ok()) return Fail(kBenchDraft, files.error());
   ModelOptions options;
   options.threads = flags.threads;
@@ -318,22 +366,19 @@ int ReplayTimes(const BenchDraftFlags& flags) {
   std::vector<Spent> spent(contestants.size());
   for (const int nodes : contestants) {
     auto contestant = Contestant::Make(*text, **model, flags, nodes);
-    if (!contestant.ok()) return Fail(kBenchDraft, contestant.error());
+    if (!contestant.ok()) return Fail(kBenchDraft, AtSources(contestant.error()));
     made.push_back(*std::move(contestant));
   }
   int texts = 0;
   {
     Progress progress(kBenchDraft, "starting");
-    for (size_t f = 0; f < files->size(); ++f) {
-      Result<std::optional<ReplayFile>> file = ReadReplayFile((*files)[f], *text);
-      if (!file.ok()) return Fail(kBenchDraft, file.error());
-      if (!*file) continue;
-      for (const ReplayText& replayed : (*file)->texts) {
+    for (const ReplayFile& file : *files) {
+      for (const ReplayText& replayed : file.texts) {
         ++texts;
         for (size_t i = 0; i < made.size(); ++i) {
           // Each begins as often as the others.
           const size_t turn = (i + static_cast<size_t>(texts)) % made.size();
-          if (Status status = made[turn]->Read(**file, replayed, spent[turn]); !status.ok()) {
+          if (Status status = made[turn]->Read(file, replayed, spent[turn]); !status.ok()) {
             return Fail(kBenchDraft, status.error());
           }
         }
@@ -361,8 +406,9 @@ int ReplayTimes(const BenchDraftFlags& flags) {
   }
   Print("\nsteps  ");
   for (size_t i = 0; i < 6; ++i) Print(fmt::format("{:>9.2f}", points[i] / points[0]));
-  Print(fmt::format("\n\n{:<10}{:>10}{:>12}{:>12}{:>10}{:>10}{:>10}\n", "nodes", "steps",
-                    "tokens/step", "rows/step", "faster", "mean", "least"));
+  Print(fmt::format("\n\n{:<10}{:>10}{:>12}{:>12}{:>10}{:>10}{:>10}{:>12}{:>12}\n", "nodes",
+                    "steps", "tokens/step", "rows/step", "faster", "mean", "least", "accepted",
+                    "expected"));
   json += "],\"runs\":{";
   double best_fixed = 0, chosen = 0;
   for (size_t i = 0; i < made.size(); ++i) {
@@ -375,13 +421,16 @@ int ReplayTimes(const BenchDraftFlags& flags) {
     if (contestants[i] == -1) chosen = faster;
     if (contestants[i] > 0) best_fixed = std::max(best_fixed, faster);
     const auto steps = static_cast<double>(s.steps);
-    Print(fmt::format("{:<10}{:>10}{:>12.2f}{:>12.2f}{:>10.3f}{:>10.3f}{:>10.3f}\n", name, s.steps,
-                      static_cast<double>(s.tokens) / steps, static_cast<double>(s.rows) / steps,
-                      faster, mean, least));
+    Print(fmt::format("{:<10}{:>10}{:>12.2f}{:>12.2f}{:>10.3f}{:>10.3f}{:>10.3f}{:>12}{:>12.0f}\n",
+                      name, s.steps, static_cast<double>(s.tokens) / steps,
+                      static_cast<double>(s.rows) / steps, faster, mean, least, s.accepted,
+                      s.expected));
     json += fmt::format(
         "{}\"{}\":{{\"seconds\":{:.4f},\"drafting_seconds\":{:.4f},\"steps\":{},\"rows\":{},"
+        "\"accepted\":{},\"expected\":{:.1f},"
         "\"speedup\":{:.4f},\"mean_speedup\":{:.4f},\"least_speedup\":{:.4f},\"categories\":{{",
-        i == 0 ? "" : ",", name, s.seconds, s.drafting, s.steps, s.rows, faster, mean, least);
+        i == 0 ? "" : ",", name, s.seconds, s.drafting, s.steps, s.rows, s.accepted, s.expected,
+        faster, mean, least);
     const char* comma = "";
     for (size_t k = 0; k < kTextKinds; ++k) {
       if (s.kind_tokens[k] == 0) continue;

@@ -95,7 +95,8 @@ std::string DescribeAllowed(const State& state) {
   if (other) add("characters beyond ASCII");
   if (space) add("white space");
   if (state.accepting()) add("the end");
-  if (out.empty()) add("no text, only tokens as a whole");
+  if (out.empty())
+    add(state.mask()->count() > 0 ? "no text, only tokens as a whole" : "nothing: a dead end");
   return out;
 }
 

@@ -10,6 +10,7 @@ namespace {
 
 Error AtDraft(Error error) {
   if (error.place == "draft") error.place = "--draft";
+  if (error.place == "draft_lossy") error.place = "--draft-lossy";
   return error;
 }
 
@@ -42,11 +43,25 @@ void DraftFlags::AddTo(CLI::App* command) {
       ->transform(WholeNumber(1, kMostDraftNodes))
       ->capture_default_str()
       ->type_name("N");
+  command
+      ->add_option(
+          "--draft-lossy", options.lossy,
+          "Not the same output: take a draft in place of the token drawn where its\n"
+          "probability is at least 1 - THRESHOLD. Each token's distribution is then off by\n"
+          "at most THRESHOLD in total variation; which tokens come depends on the time that\n"
+          "calls take. 0: never")
+      ->check(FiniteNumber(0, 0.999))
+      ->capture_default_str()
+      ->type_name("THRESHOLD");
 }
 
 Status DraftFlags::Check() const {
   const auto indices = ParseDraftSources(options);
   if (!indices.ok()) return AtDraft(indices.error());
+  if (options.lossy > 0 && indices->empty()) {
+    return Error{ErrorCode::kInvalid, "needs --draft auto, or some of its sources",
+                 "--draft-lossy"};
+  }
   const auto needs = [&](const std::string& value, const char* option, const char* source) {
     if (value.empty()) return Status();
     for (const size_t index : *indices) {

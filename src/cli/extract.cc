@@ -216,7 +216,7 @@ std::string ClosedNote(const Generation& output) {
 
 // What is told and kept at the end.
 Status Report(const Flags& flags, const GenerationStats& stats, Extractor& extractor) {
-  if (flags.stats) Note(kName, Describe(stats));
+  if (flags.stats) NoteStats(kName, stats);
   if (!flags.stats_json.empty()) {
     if (Status status = WriteFile(flags.stats_json, StatsJson(stats)); !status.ok()) return status;
   }

@@ -166,7 +166,7 @@ int Generate(const Flags& flags) {
     tokens.insert(tokens.end(), behind.begin(), behind.end());
   }
   if (several) Print(OutputsLine(outputs));
-  if (flags.stats) Note(kName, Describe(stats));
+  if (flags.stats) NoteStats(kName, stats);
   if (!flags.stats_json.empty()) {
     if (Status status = WriteFile(flags.stats_json, StatsJson(stats)); !status.ok()) {
       return Fail(kName, status.error());

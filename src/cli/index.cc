@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "src/base/file.h"
 #include "src/cli/command.h"
 #include "src/cli/monitor_flags.h"
 #include "src/cli/options.h"
@@ -23,6 +24,7 @@ struct Flags {
   std::string folder;
   std::string db;
   std::string members;
+  std::string file;
   int threads = 0;
 };
 
@@ -32,6 +34,24 @@ int Run(const Flags&) { return FailWithoutMonitors(kName); }
 
 #else
 
+// What an editor does when a file is saved: the others are not looked at.
+int UpdateFile(const Flags& flags, monitors::RepositoryIndex& index) {
+  const std::string path = (std::filesystem::path(flags.folder) / flags.file).string();
+  const auto language = monitors::LanguageOfFile(flags.file);
+  if (!language || !monitors::HasGrammar(*language)) {
+    return Fail(kName, Error{ErrorCode::kInvalid, "is no Java, TypeScript or Python file", path});
+  }
+  const Result<std::string> text = ReadRegularFile(path, monitors::IndexOptions().max_file_bytes);
+  if (!text.ok()) return Fail(kName, text.error());
+  const auto start = std::chrono::steady_clock::now();
+  if (Status status = index.UpdateFile(flags.file, *language, *text); !status.ok())
+    return Fail(kName, status.error());
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  Print(fmt::format("{}: {:.1f} ms\n", flags.file, 1e3 * seconds));
+  return kExitOk;
+}
+
 int Run(const Flags& flags) {
   std::error_code error;
   if (!std::filesystem::is_directory(flags.folder, error)) {
@@ -40,6 +60,7 @@ int Run(const Flags& flags) {
   const std::string path = flags.db.empty() ? flags.folder + "/.pawl/index.sqlite" : flags.db;
   auto index = monitors::RepositoryIndex::Open(path);
   if (!index.ok()) return Fail(kName, index.error());
+  if (!flags.file.empty()) return UpdateFile(flags, **index);
   const auto start = std::chrono::steady_clock::now();
   monitors::IndexCounts counts;
   {
@@ -58,6 +79,10 @@ int Run(const Flags& flags) {
   if (!flags.members.empty()) {
     auto members = (*index)->MembersOf(flags.members);
     if (!members.ok()) return Fail(kName, members.error());
+    if (members->empty()) {
+      Note(kName, fmt::format("no type \"{}\" with members is in {}", flags.members, flags.folder));
+      return kExitSomeFailed;
+    }
     for (const auto& m : *members) {
       Print(fmt::format("{}{} {}{}{} {}:{}\n", m.is_static ? "static " : "", m.kind, m.name,
                         m.signature, m.type.empty() ? "" : ": " + m.type, m.file, m.line));
@@ -87,6 +112,11 @@ void AddIndex(CLI::App& app, Action& action) {
   command->add_option("--members", flags->members, "Print the members of this type")
       ->check(NotEmpty)
       ->type_name("TYPE");
+  command
+      ->add_option("--file", flags->file,
+                   "Bring this one file up to date, by its path in DIR, and look at no other")
+      ->check(NotEmpty)
+      ->type_name("FILE");
   command->add_option("--threads", flags->threads, "0: all cores")
       ->transform(WholeNumber(0, 1024))
       ->type_name("N");

@@ -26,6 +26,7 @@ struct Flags {
   MonitorFlags monitored;
   CompleterFlags completer;
   int max_tokens = 48;
+  int max_prompt_tokens = 1024;
   bool no_monitors = false;
 };
 
@@ -221,6 +222,7 @@ class Server {
     request.monitors = flags_.monitored.monitors;
     request.use_monitors = !flags_.no_monitors;
     request.max_tokens = flags_.max_tokens;
+    request.max_prompt_tokens = flags_.max_prompt_tokens;
     Result<monitors::CompletionResult> done = loaded_.completer->Complete(request);
     if (!done.ok()) {
       *problem = done.error().ToString();
@@ -296,6 +298,12 @@ void AddLsp(CLI::App& app, Action& action) {
   command->add_flag("--no-monitors", flags->no_monitors, "The model alone");
   command->add_option("--max-tokens", flags->max_tokens, "Longest completion")
       ->transform(WholeNumber(1, 4096))
+      ->type_name("N")
+      ->capture_default_str();
+  command
+      ->add_option("--max-prompt-tokens", flags->max_prompt_tokens,
+                   "Most tokens of the text around the cursor that the model reads")
+      ->transform(WholeNumber(16, 1 << 20))
       ->type_name("N")
       ->capture_default_str();
   command->callback([flags, &action] { action = [flags] { return Run(*flags); }; });

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "grammar/grammar_access.h"
 #include "grammar/masks/mask_path.h"
 #include "src/base/file.h"
 #include "src/base/json.h"
@@ -153,13 +154,15 @@ class Bench {
   Kind Feed(State state, const std::string& instance, bool valid, MaskbenchOutcome& outcome) const {
     outcome.layers.resize(2 * kMaskPaths);
     for (const TokenId token : text_.tokenizer->Encode(instance)) {
+      const uint64_t made = GrammarAccess::MasksMadeBy(state).count;
       const uint64_t start = Nanoseconds(thread_time_);
       const bool allowed = state.mask()->Allows(token);
       std::optional<State> next;
       if (allowed) next = state.Advance(token);
       const uint64_t ns = Nanoseconds(thread_time_) - start;
       outcome.token_ns.push_back(ns);
-      const auto path = static_cast<size_t>(last_mask_path);
+      const MasksMade now = GrammarAccess::MasksMadeBy(state);
+      const auto path = static_cast<size_t>(now.count == made ? MaskPath::kKnown : now.last);
       outcome.layers[2 * path] += 1;
       outcome.layers[2 * path + 1] += ns;
       if (!next.has_value()) return valid ? Kind::kValidRejected : Kind::kPass;

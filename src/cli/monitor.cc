@@ -172,6 +172,12 @@ int Run(const Flags& flags) {
     if (Status status = CheckWritable(flags.json); !status.ok()) return Fail(kName, status.error());
   }
   if (Status status = flags.monitored.Check(); !status.ok()) return Fail(kName, status.error());
+  for (const std::string& place : flags.class_path) {
+    std::error_code error;
+    if (std::filesystem::exists(place, error)) continue;
+    return Fail(kName,
+                Error{ErrorCode::kIo, fmt::format("\"{}\" is not there", place), "--class-path"});
+  }
   const Result<std::optional<Language> > given = LanguageFlag(flags.language);
   if (!given.ok()) return Fail(kName, given.error());
   const std::shared_ptr<monitors::LspServer> server = flags.monitored.Server();
@@ -237,6 +243,11 @@ int Run(const Flags& flags) {
     }
     if (inputs->size() > 1)
       Print(fmt::format("{}: {} of {} accepted\n", file, accepted, inputs->size()));
+  }
+  if (server != nullptr && server->counts().failures > 0 && server->counts().known == 0) {
+    Note(kName, fmt::format("the language server ({}) did not start, or ended: nothing is known "
+                            "from it",
+                            flags.monitored.lsp_server));
   }
   if (!flags.json.empty()) {
     const std::string dump =

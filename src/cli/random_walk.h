@@ -31,7 +31,7 @@ class RandomWalkModel : public Model {
   RandomWalkModel(const Grammar& grammar, float ending);
 
   const ModelInfo& info() const override { return info_; }
-  Result<SequenceId> NewSequence(int capacity) override { return SequenceId{0}; }
+  Result<SequenceId> NewSequence(int /*capacity*/) override { return SequenceId{0}; }
   void FreeSequence(SequenceId sequence) override { Truncate(sequence, 0); }
   void Truncate(SequenceId sequence, int length) override;
   Status Forward(std::span<const Row> rows, std::span<float> logits) override;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "src/base/json.h"
+#include "src/cli/command.h"
 
 namespace pawl::cli {
 
@@ -21,6 +22,8 @@ void Add(const GenerationStats& stats, GenerationStats& total) {
   total.drafts.calls += stats.drafts.calls;
   total.drafts.rows += stats.drafts.rows;
   total.drafts.accepted += stats.drafts.accepted;
+  total.drafts.expected += stats.drafts.expected;
+  total.drafts.lossy += stats.drafts.lossy;
   total.drafts.seconds += stats.drafts.seconds;
   for (const DraftSourceStats& source : stats.drafts.sources) {
     DraftSourceStats* sum = nullptr;
@@ -35,22 +38,26 @@ void Add(const GenerationStats& stats, GenerationStats& total) {
   }
 }
 
-std::string Describe(const GenerationStats& s) {
-  std::string out = fmt::format(
+void NoteStats(std::string_view command, const GenerationStats& s) {
+  const auto note = [&](const std::string& line) { Note(command, line); };
+  note(fmt::format(
       "prompt {} tokens ({} reused), output {} tokens ({} sampled, {} forced, {} closing), {} "
-      "model "
-      "calls; seconds: prompt {:.3f}, output {:.3f}, constraint {:.3f}, sampling {:.3f}",
+      "model calls; seconds: prompt {:.3f}, output {:.3f}, constraint {:.3f}, sampling {:.3f}",
       s.prompt_tokens, s.reused_tokens, s.output_tokens, s.sampled_tokens, s.forced_tokens,
       s.closing_tokens, s.forward_calls, s.prefill_seconds, s.decode_seconds, s.constraint_seconds,
-      s.sample_seconds);
-  if (s.drafts.sources.empty()) return out;
-  out += fmt::format("\ndrafts: {} rows in {} calls, {} accepted; {:.3f} seconds", s.drafts.rows,
-                     s.drafts.calls, s.drafts.accepted, s.drafts.seconds);
-  for (const DraftSourceStats& source : s.drafts.sources) {
-    out += fmt::format("\n  {}: {} drafted, {} kept by the filter, {} accepted; {:.3f} seconds",
-                       source.name, source.drafted, source.kept, source.accepted, source.seconds);
+      s.sample_seconds));
+  if (s.drafts.sources.empty()) return;
+  note(fmt::format("drafts: {} rows in {} calls, {} accepted ({:.0f} expected); {:.3f} ms",
+                   s.drafts.rows, s.drafts.calls, s.drafts.accepted, s.drafts.expected,
+                   s.drafts.seconds * 1e3));
+  if (s.drafts.lossy > 0) {
+    note(
+        fmt::format("  {} of the output's tokens are other ones by --draft-lossy", s.drafts.lossy));
   }
-  return out;
+  for (const DraftSourceStats& source : s.drafts.sources) {
+    note(fmt::format("  {}: {} drafted, {} kept by the filter, {} accepted; {:.3f} ms", source.name,
+                     source.drafted, source.kept, source.accepted, source.seconds * 1e3));
+  }
 }
 
 std::string StatsJson(const GenerationStats& s) {
@@ -58,10 +65,12 @@ std::string StatsJson(const GenerationStats& s) {
       "{{\"prompt_tokens\":{},\"reused_tokens\":{},\"output_tokens\":{},\"sampled_tokens\":{},"
       "\"forced_tokens\":{},\"closing_tokens\":{},\"forward_calls\":{},\"seconds\":{{"
       "\"prompt\":{:.6f},\"output\":{:.6f},\"constraint\":{:.6f},\"sampling\":{:.6f}}},"
-      "\"drafts\":{{\"calls\":{},\"rows\":{},\"accepted\":{},\"seconds\":{:.6f},\"sources\":{{",
+      "\"drafts\":{{\"calls\":{},\"rows\":{},\"accepted\":{},\"expected\":{:.3f},\"lossy\":{},"
+      "\"seconds\":{:.6f},\"sources\":{{",
       s.prompt_tokens, s.reused_tokens, s.output_tokens, s.sampled_tokens, s.forced_tokens,
       s.closing_tokens, s.forward_calls, s.prefill_seconds, s.decode_seconds, s.constraint_seconds,
-      s.sample_seconds, s.drafts.calls, s.drafts.rows, s.drafts.accepted, s.drafts.seconds);
+      s.sample_seconds, s.drafts.calls, s.drafts.rows, s.drafts.accepted, s.drafts.expected,
+      s.drafts.lossy, s.drafts.seconds);
   const char* comma = "";
   for (const DraftSourceStats& source : s.drafts.sources) {
     out += fmt::format("{}{}:{{\"drafted\":{},\"kept\":{},\"accepted\":{},\"seconds\":{:.6f}}}",

@@ -3,6 +3,7 @@
 #define PAWL_SRC_CLI_REPORT_H_
 
 #include <string>
+#include <string_view>
 
 #include "src/decode/session.h"
 
@@ -10,8 +11,8 @@ namespace pawl::cli {
 
 // Sums `stats` into `total`.
 void Add(const GenerationStats& stats, GenerationStats& total);
-// One line, and one more for each source of drafts.
-std::string Describe(const GenerationStats& stats);
+// As notes of a command: a line, and one more for each source of drafts.
+void NoteStats(std::string_view command, const GenerationStats& stats);
 // The same as a JSON object in a line.
 std::string StatsJson(const GenerationStats& stats);
 

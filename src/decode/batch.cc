@@ -58,6 +58,10 @@ BatchEngine::BatchEngine(Model& model, std::shared_ptr<const Vocabulary> vocabul
       pool_(std::max(0, options.threads)) {
   options_.max_batch = std::max(1, options_.max_batch);
   options_.max_rows = std::max(2 * options_.max_batch, options_.max_rows);
+  // The lossy rule looks at the logits.
+  if (options_.drafter != nullptr && options_.drafter->options().lossy > 0) {
+    options_.sample_in_model = false;
+  }
   const KvMemory memory = model_.kv_memory();
   const int context = model_.info().context_length;
   const int64_t pages = std::min<int64_t>(memory.pages, context);  // no overflow

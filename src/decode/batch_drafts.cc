@@ -155,15 +155,20 @@ Result<bool> BatchEngine::TakeDrafted(Request& request) {
   request.logits = nullptr;
   request.drawn = kNoToken;
   const DraftTree& tree = request.drafted->tree;
+  const float lossy = options_.drafter->options().lossy;
+  std::vector<TokenId> children;
   for (int node = 0;;) {
     const size_t before = request.run.tokens().size();
     const auto output = static_cast<size_t>(request.node_rows[static_cast<size_t>(node)].output);
     if (draws && tokens_[output] == kNoToken) {
       return Error{ErrorCode::kInternal, "the mask allows no token", ""};
     }
+    if (lossy > 0) tree.ChildrenOf(node, children);
     const Result<bool> wants =
         draws ? request.run.TakeToken(tokens_[output])
-              : request.run.Take(std::span(logits_).subspan(output * width, width));
+              : request.run.TakeOrDrafted(std::span(logits_).subspan(output * width, width),
+                                          children, lossy);
+    if (request.run.came_lossy()) request.drafted->CountLossy();
     // A token was taken, and perhaps forced ones behind it.
     const std::span<const TokenId> tokens = request.run.tokens();
     bool inside = tokens.size() > before;

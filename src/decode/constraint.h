@@ -38,7 +38,7 @@ class Constraint {
   virtual bool accepting() const = 0;
   // The bytes that must come next whatever the model says, at most `limit`; empty when there is a
   // choice.
-  virtual std::string forced(size_t limit) const { return {}; }
+  virtual std::string forced(size_t /*limit*/) const { return {}; }
   // What the constraint asks to sample the next token with; nullopt: as the caller likes.
   virtual std::optional<float> temperature() const { return std::nullopt; }
   // Tokens that lead to an accepting place, few of them; empty when accepting() already. nullopt

@@ -156,16 +156,30 @@ float OutputRun::TemperatureAt(const Constraint* at) const {
   return at->temperature().value_or(given);
 }
 
-Result<bool> OutputRun::Take(std::span<const float> logits) {
+Result<bool> OutputRun::Take(std::span<const float> logits) { return TakeOrDrafted(logits, {}, 0); }
+
+Result<bool> OutputRun::TakeOrDrafted(std::span<const float> logits,
+                                      std::span<const TokenId> drafted, float lossy) {
   TokenId token = kNoToken;
+  came_lossy_ = false;
   {
     Timer timer(stats_.sample_seconds);
     sampler_.set_temperature(TemperatureAt(at_.get()));
-    const std::span<const float> known = logits.first(static_cast<size_t>(KnownTokens()));
+    std::span<const float> known = logits.first(static_cast<size_t>(KnownTokens()));
     watch_.See(known, mask_.get());
-    const Result<TokenId> sampled = Draw(options_.logit_bias.empty() ? known : Biased(known));
+    if (!options_.logit_bias.empty()) known = Biased(known);
+    const Result<TokenId> sampled = Draw(known);
     if (!sampled.ok()) return sampled.error();
     token = *sampled;
+    if (!drafted.empty() && lossy > 0) {
+      const Result<TokenId> probable = sampler_.ProbableDraft(
+          known, mask_.get(), {std::span(tokens_).first(prompt_size_), output()}, drafted, lossy);
+      if (probable.ok() && *probable != kNoToken && *probable != token) {
+        token = *probable;
+        behind_ = nullptr;
+        came_lossy_ = true;
+      }
+    }
   }
   return TakeToken(token);
 }

@@ -69,6 +69,11 @@ class OutputRun {
   // Session::Generate. Take: `logits` has at least the model's vocabulary.
   Result<bool> Start();
   Result<bool> Take(std::span<const float> logits);
+  // As Take, but takes one of the `drafted` tokens where Sampler::ProbableDraft has one.
+  Result<bool> TakeOrDrafted(std::span<const float> logits, std::span<const TokenId> drafted,
+                             float lossy);
+  // Whether the last token came by that rule alone.
+  bool came_lossy() const { return came_lossy_; }
   // As Take, with the token that a backend has drawn as Request() asks. `later`: only the token is
   // taken, so that its row can run at once; Follow, before the next request or token, does the
   // rest. Then the output may have ended, or tokens() may have gained more than that one.
@@ -157,6 +162,7 @@ class OutputRun {
   Sampler sampler_;
   TokenId late_ = kNoToken;  // taken, and not yet followed
   // After a token that was drawn and asked about, until it is entered.
+  bool came_lossy_ = false;
   std::shared_ptr<const Constraint> behind_;
   std::vector<SeenToken> seen_;       // of a request
   std::shared_ptr<const Mask> mask_;  // of at_, while logits are wanted

@@ -64,9 +64,41 @@ Status CheckSamplingParams(const SamplingParams& p) {
 
 Result<TokenId> Sampler::Sample(std::span<const float> logits, const Mask* mask, uint64_t position,
                                 const TokenHistory& history) {
-  if (Status status = Collect(logits, mask); !status.ok()) return status.error();
-  Penalise(history);
+  if (Status status = Filter(logits, mask, history); !status.ok()) return status.error();
   if (params_.temperature == 0 || candidates_.size() == 1) return Argmax();
+  return Draw(position);
+}
+
+// With a draft of probability at least 1 - e, taking it always in place of drawing differs by at
+// most e in total variation: the draw gives anything else with at most that probability. Drafts do
+// not depend on the noise of this position, so this holds whatever is drafted. (The rule of Fuzzy
+// Speculative Decoding, arXiv 2502.20704, for drafts that come without a distribution.)
+Result<TokenId> Sampler::ProbableDraft(std::span<const float> logits, const Mask* mask,
+                                       const TokenHistory& history,
+                                       std::span<const TokenId> drafted, float lossy) {
+  if (Status status = Filter(logits, mask, history); !status.ok()) return status.error();
+  const float temperature = params_.temperature == 0 ? 1 : params_.temperature;
+  float largest = -kInfinity;
+  for (const Candidate& c : candidates_) largest = std::max(largest, c.score);
+  double sum = 0, most = 0;
+  TokenId best = kNoToken;
+  for (const Candidate& c : candidates_) {
+    const double weight = std::exp((double{c.score} - double{largest}) / double{temperature});
+    sum += weight;
+    if (std::find(drafted.begin(), drafted.end(), c.token) == drafted.end()) continue;
+    if (weight > most || (weight == most && c.token < best)) {
+      most = weight;
+      best = c.token;
+    }
+  }
+  return most >= (1 - double{lossy}) * sum ? best : kNoToken;
+}
+
+Status Sampler::Filter(std::span<const float> logits, const Mask* mask,
+                       const TokenHistory& history) {
+  if (Status status = Collect(logits, mask); !status.ok()) return status;
+  Penalise(history);
+  if (params_.temperature == 0 || candidates_.size() == 1) return {};
 
   if (params_.top_k > 0 && static_cast<size_t>(params_.top_k) < candidates_.size()) KeepTopK();
   if (params_.top_p < 1 || params_.min_p > 0) {
@@ -80,7 +112,7 @@ Result<TokenId> Sampler::Sample(std::span<const float> logits, const Mask* mask,
       });
     }
   }
-  return Draw(position);
+  return {};
 }
 
 Status Sampler::Collect(std::span<const float> logits, const Mask* mask) {

@@ -55,6 +55,14 @@ class Sampler {
   Result<TokenId> Sample(std::span<const float> logits, const Mask* mask, uint64_t position,
                          const TokenHistory& history);
 
+  // Of the `drafted` tokens the most probable one, the smaller of two, where its probability in
+  // what Sample draws from is at least 1 - `lossy`; else kNoToken. At temperature 0 the
+  // probabilities are those of temperature 1 over all allowed tokens. `lossy`: at least 0, below 1.
+  // Errors: Sample's.
+  Result<TokenId> ProbableDraft(std::span<const float> logits, const Mask* mask,
+                                const TokenHistory& history, std::span<const TokenId> drafted,
+                                float lossy);
+
   const SamplingParams& params() const { return params_; }
   // For the tokens from here on. REQUIRES: as of SamplingParams.
   void set_temperature(float temperature) { params_.temperature = temperature; }
@@ -66,6 +74,8 @@ class Sampler {
   };
   Status Collect(std::span<const float> logits, const Mask* mask);
   void Penalise(const TokenHistory& history);
+  // Leaves what a token is drawn from.
+  Status Filter(std::span<const float> logits, const Mask* mask, const TokenHistory& history);
   void KeepTopK();
   void KeepTopP(float largest);
   TokenId Argmax() const;

@@ -141,7 +141,9 @@ class Model {
   // Takes what is in memory already for the next tokens of `tokens`, of which the sequence holds
   // the first ones: whole pages that another sequence has computed, or that are kept since one
   // ended. Returns the sequence's length, which has grown or not; 0 where a backend keeps nothing.
-  virtual int ReusePrefix(SequenceId sequence, std::span<const TokenId> tokens) { return 0; }
+  virtual int ReusePrefix(SequenceId /*sequence*/, std::span<const TokenId> /*tokens*/) {
+    return 0;
+  }
   virtual KvMemory kv_memory() const { return {}; }
 
   // Runs the rows; see the top of this file. Logits of rows with output >= 0 go to

@@ -6,26 +6,29 @@
 #include <chrono>
 #include <utility>
 
+#include "schemas/read/option_fields.h"
+
 namespace pawl::server {
 namespace {
 
 constexpr size_t kKeptBytes = 4 << 10;  // of a grammar that has given all back, without its text
 
+// What `Get` asks the compiler for. A field that is not listed here does not compile.
 std::string KeyOf(const ConstraintSpec& spec, const LayoutSpec& layout) {
+  // Where a text stands, and what it is called, changes messages only.
+  [[maybe_unused]] const auto& [kind, text, choices, language, pointer, name, deprecated] = spec;
   std::string key;
   const auto number = [&](int64_t value) { key += std::to_string(value) + " "; };
-  number(static_cast<int>(spec.kind));
-  number(static_cast<int>(spec.language));
-  number(static_cast<int>(layout.whitespace));
-  number(layout.additional_properties ? 1 : layout.asked_additional_properties ? 2 : 0);
-  number(layout.max_string);
-  number(static_cast<int64_t>(spec.choices.size()));
-  for (const std::string& choice : spec.choices) {
+  number(static_cast<int>(kind));
+  number(static_cast<int>(language));
+  number(layout.asked_additional_properties ? 1 : 0);  // else a schema may be opened
+  key += pawl::KeyOf(layout.ToOptions());
+  number(static_cast<int64_t>(choices.size()));
+  for (const std::string& choice : choices) {
     number(static_cast<int64_t>(choice.size()));
     key += choice;
   }
-  key += spec.text;
-  return key;
+  return key + text;
 }
 
 // The first masks are the dearest ones; here nobody else waits for them.

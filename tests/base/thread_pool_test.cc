@@ -34,8 +34,7 @@ TEST(ThreadPoolTest, ManyShortLoops) {
   int64_t total = 0;
   for (int round = 0; round < 5000; ++round) {
     int64_t partial[4] = {};
-    pool.ParallelFor(16, 1,
-                     [&](int64_t begin, int64_t end, int thread) { partial[thread] += begin; });
+    pool.ParallelFor(16, 1, [&](int64_t begin, int64_t, int thread) { partial[thread] += begin; });
     for (const int64_t p : partial) total += p;
   }
   EXPECT_EQ(total, 5000 * 120);

@@ -4,10 +4,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "pawl/compiler.h"
 #include "src/decode/batch.h"
+#include "src/decode/draft/drafter.h"
 #include "src/decode/session.h"
 #include "src/engine/model_files.h"
 #include "src/model/safetensors.h"
@@ -114,6 +116,43 @@ TEST_F(DecodeTest, TokensAreTheCpus) {
       EXPECT_EQ(got[i].stop, expected[i].stop);
       EXPECT_EQ(got[i].stats.sampled_tokens, expected[i].stats.sampled_tokens);
       EXPECT_EQ(got[i].stats.forced_tokens, expected[i].stats.forced_tokens);
+    }
+  }
+}
+
+// The whole loop with draft trees, drawing on the device and on the host: every output is the one
+// without drafts, with drafts of all sources and with random ones.
+TEST_F(DecodeTest, DraftsChangeNothing) {
+  const std::vector<Generation> expected = Run(*cuda_, {.max_batch = 1}, nullptr);
+  struct Way {
+    bool sample_in_model;
+    int batch;
+    const char* sources;
+  };
+  for (const Way& way : {Way{true, 1, "auto"}, Way{true, 4, "literals,random"},
+                         Way{false, 4, "auto"}, Way{false, 1, "literals,random"}}) {
+    DraftSetting setting;
+    setting.vocabulary = vocabulary_;
+    setting.encode = [this](std::string_view text) { return tokenizer_->Encode(text); };
+    setting.vocabulary_size = cuda_->info().vocabulary_size;
+    setting.options.sources = way.sources;
+    setting.options.nodes = 4;
+    setting.options.always = true;
+    const auto indices = ParseDraftSources(setting.options);
+    ASSERT_TRUE(indices.ok());
+    BatchOptions options;
+    options.max_batch = way.batch;
+    options.sample_in_model = way.sample_in_model;
+    options.drafter = *Drafter::Make(std::move(setting), *indices);
+    BatchStats stats;
+    const std::vector<Generation> got = Run(*cuda_, options, &stats);
+    EXPECT_GT(stats.drafts, 0);
+    EXPECT_GT(stats.accepted, 0);
+    EXPECT_EQ(stats.failed_drafts, 0);
+    for (size_t i = 0; i < got.size(); ++i) {
+      EXPECT_EQ(got[i].tokens, expected[i].tokens)
+          << way.sources << ": " << got[i].text << " | " << expected[i].text;
+      EXPECT_EQ(got[i].stop, expected[i].stop);
     }
   }
 }

@@ -10,6 +10,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdlib>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <optional>
@@ -20,9 +21,11 @@
 #include "pawl/compiler.h"
 #include "src/decode/batch.h"
 #include "src/decode/draft/drafter.h"
+#include "src/decode/draft/model_source.h"
 #include "src/decode/session.h"
 #include "src/model/model.h"
 #include "src/model/random_weights.h"
+#include "tests/decode/sixteen_model.h"
 #include "tests/model/model_test_util.h"
 
 namespace pawl {
@@ -213,13 +216,23 @@ class DraftsTest : public ::testing::Test {
     return outputs;
   }
 
+  // A file that outputs may quote.
+  static std::string QuotedText() {
+    const std::string file = ::testing::TempDir() + "drafts_test_quoted.txt";
+    std::ofstream(file) << R"({"name":"er","color":"green","sizes":[10,true,"red"]} red,blue,100)"
+                        << "\nname=abc;name=in;name=th; <a>some red words</a>{\"name\":\"red\"}";
+    return file;
+  }
+
   std::shared_ptr<Drafter> MakeDrafter(const std::string& name, const KnowingSource::Known& known,
                                        bool filter, bool always, const Model& model) {
     DraftSetting setting;
     setting.vocabulary = vocabulary_;
     setting.encode = encode_;
     setting.vocabulary_size = model.info().vocabulary_size;
-    setting.options.sources = name == "wrong" || name == "right" ? "off" : name;
+    const bool own = name == "wrong" || name == "right" || name == "model";
+    setting.options.sources = own ? "off" : name;
+    if (name == "text") setting.options.text_file = QuotedText();
     setting.options.always = always;
     setting.options.filter = filter;
     const auto indices = ParseDraftSources(setting.options);
@@ -227,6 +240,13 @@ class DraftsTest : public ::testing::Test {
     std::vector<Drafter::Named> more;
     if (name == "wrong" || name == "right") {
       more.push_back({name, std::make_unique<KnowingSource>(known, name == "right")});
+    }
+    if (name == "model") {
+      // Two of the three models get another one as their draft model, the third itself.
+      auto draft_model = LoadGolden("qwen3-bf16");
+      EXPECT_NE(draft_model, nullptr);
+      model_setting_ = setting;
+      more.push_back({name, MakeModelSourceFrom(model_setting_, std::move(draft_model))});
     }
     auto drafter = Drafter::Make(std::move(setting), *indices, std::move(more));
     EXPECT_TRUE(drafter.ok());
@@ -236,6 +256,7 @@ class DraftsTest : public ::testing::Test {
   std::shared_ptr<const Vocabulary> vocabulary_ = TestVocabulary();
   Encoder encode_ = LongestFirst(vocabulary_);
   Compiler compiler_{vocabulary_};
+  DraftSetting model_setting_;
 };
 
 TEST_F(DraftsTest, EveryOutputIsTheOneWithoutDrafts) {
@@ -262,8 +283,8 @@ TEST_F(DraftsTest, EveryOutputIsTheOneWithoutDrafts) {
           ASSERT_EQ(plain[i].error, "");
         }
         for (const std::string name :
-             {"forced", "literals", "suffix", "history", "ngram", "recycling", "random", "wrong",
-              "right", "all", "all-unfiltered", "all-weighed"}) {
+             {"forced", "literals", "suffix", "history", "ngram", "recycling", "text", "model",
+              "random", "wrong", "right", "all", "all-unfiltered", "all-weighed"}) {
           std::vector<Case> some = cases;
           const bool all = name.starts_with("all");
           some.resize(static_cast<size_t>(all ? all_seeds : seeds));
@@ -354,38 +375,12 @@ TEST_F(DraftsTest, EveryBudgetClosesTheSame) {
   }
 }
 
-// 10^6 draws over 16 tokens: the tokens that come with drafts have the distribution of the softmax,
-// over all tokens and over those that a mask allows.
+// Over 16 tokens: those that come with drafts have the distribution of the softmax, over all tokens
+// and over those that a mask allows. PAWL_DRAFT_DRAWS sets how many are drawn.
 TEST_F(DraftsTest, DrawsHaveTheirDistribution) {
-  class SixteenModel : public Model {
-   public:
-    SixteenModel() {
-      info_.vocabulary_size = 16;
-      info_.context_length = 1 << 20;
-    }
-    const ModelInfo& info() const override { return info_; }
-    Result<SequenceId> NewSequence(int) override { return 0; }
-    void FreeSequence(SequenceId) override {}
-    void Truncate(SequenceId, int) override {}
-    Status Forward(std::span<const Row> rows, std::span<float> logits) override {
-      for (const Row& row : rows) {
-        for (size_t v = 0; v < 16 && row.output >= 0; ++v) {
-          logits[static_cast<size_t>(row.output) * 16 + v] = Logit(v);
-        }
-      }
-      return {};
-    }
-    Status CommitTree(SequenceId, int) override { return {}; }
-    static float Logit(size_t v) { return 0.37f * static_cast<float>((v * 7) % 16) - 2; }
-
-   private:
-    ModelInfo info_;
-  };
-  VocabularyInit init;
-  for (int i = 0; i < 16; ++i) init.tokens.push_back(std::string(1, static_cast<char>('a' + i)));
-  const auto vocabulary = *Vocabulary::Create(std::move(init));
+  const auto vocabulary = SixteenLetters();
   const Compiler compiler(vocabulary);
-  constexpr int kDraws = 500'000;
+  const int draws = (SeedsFromEnvironment("PAWL_DRAFT_DRAWS", 100'000) + 4999) / 5000 * 5000;
   for (const bool masked : {false, true}) {
     SixteenModel model;
     DraftSetting setting;
@@ -400,9 +395,9 @@ TEST_F(DraftsTest, DrawsHaveTheirDistribution) {
     BatchEngine engine(model, vocabulary, {}, options);
     const auto grammar = compiler.CompileRegex("[acegj-p]*");
     std::vector<int> counts(16);
-    int left = kDraws;
+    int left = draws;
     constexpr int kPart = 5000;
-    for (int part = 0; part < kDraws / kPart; ++part) {
+    for (int part = 0; part < draws / kPart; ++part) {
       GenerateOptions generate;
       generate.sampling = {.temperature = 0.9f, .seed = static_cast<uint64_t>(100 + part)};
       generate.max_tokens = kPart;
@@ -418,7 +413,7 @@ TEST_F(DraftsTest, DrawsHaveTheirDistribution) {
     while (engine.Step()) {
     }
     ASSERT_EQ(left, 0);
-    EXPECT_GT(engine.stats().accepted, kDraws / 20);
+    EXPECT_GT(engine.stats().accepted, draws / 20);
     double sum = 0;
     const auto allowed = [&](size_t v) {
       return !masked ||
@@ -430,7 +425,7 @@ TEST_F(DraftsTest, DrawsHaveTheirDistribution) {
     for (size_t v = 0; v < 16; ++v) sum += weight(v);
     double chi = 0;
     for (size_t v = 0; v < 16; ++v) {
-      const double expected = kDraws * weight(v) / sum;
+      const double expected = draws * weight(v) / sum;
       if (!allowed(v)) {
         EXPECT_EQ(counts[v], 0);
         continue;

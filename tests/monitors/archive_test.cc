@@ -37,7 +37,7 @@ TEST_F(ArchiveTest, NeverInTheWayOfWhatCompiles) {
     const auto& program = programs_[i];
     const bool model = program["label"] == "well_typed";
     if (!model && program["label"] != "accept") continue;
-    if (model && i % 4 != 0) continue;  // all of them take six seconds
+    if (model && i % 8 != 0) continue;  // all of them: pawl monitor
     ++seen;
     const std::string text = program["program"];
     const auto refusal = Judge(*set_, text);

@@ -155,6 +155,67 @@ TEST_F(JavaMonitorTest, LabelsOfSwitches) {
   Accepts("switch (c) { case RED: break; case GREEN: break; default: }");
   Refuses("switch (c) { case BLUE: break; }", "BLUE");
   Refuses("int n = switch (c) { case BLACK -> 2; };", "BLACK");
+  Accepts("int n = switch (c) { case RED, GREEN -> 2; };");
+  Refuses("int n = switch (c) { case RED, BLACK -> 2; };", "BLACK");
+  Refuses("switch (c) { case RED,\n  WHITE: break; }", "WHITE");
+}
+
+TEST_F(JavaMonitorTest, ClassesThatCannotBeMade) {
+  const auto judge = [&](const std::string& statement) {
+    return Judge(
+        *set_,
+        "import java.util.AbstractList;\nimport java.util.*;\nclass A {\n"
+        "  static abstract class Base { Base(int n) {} }\n  interface Shape { void d(); }\n"
+        "  enum Color { RED }\n  static class Leaf extends Base { Leaf() { super(1); } }\n"
+        "  void f() {\n" +
+            statement + "\n  }\n}\n");
+  };
+  for (const char* well : {"Base b = new Leaf();", "Base b = new Base(f(1, \")\")) { };",
+                           "Shape s = new Shape() { public void d() {} };",
+                           "g(new Base(2)\n  /* a body */ { });", "Shape[] all = new Shape[3];",
+                           // Something of this name may be declared further down.
+                           "Object o = new Collection();", "Object o = new Elsewhere();"}) {
+    const auto refusal = judge(well);
+    EXPECT_FALSE(refusal.has_value()) << well << ": " << refusal->message;
+  }
+  EXPECT_EQ(judge("Base b = new Base(2);").value_or(Refusal{}).identifier, "Base");
+  EXPECT_EQ(judge("g(new Shape());").value_or(Refusal{}).identifier, "Shape");
+  EXPECT_EQ(judge("g(new Shape().d());").value_or(Refusal{}).identifier, "Shape");
+  EXPECT_EQ(judge("var c = new Color();").value_or(Refusal{}).identifier, "Color");
+  EXPECT_EQ(judge("Object o = new AbstractList<String>();").value_or(Refusal{}).identifier,
+            "AbstractList");
+}
+
+TEST_F(JavaMonitorTest, AssignmentsToWhatIsFinal) {
+  const auto judge = [&](const std::string& members) {
+    return Judge(*set_,
+                 "class A {\n  final int once;\n  static final int MOST = 3;\n  int n;\n  A() " +
+                     members + "\n}\n");
+  };
+  for (const char* well :
+       {"{ once = 1; this.once = 2; n = 3; n++; }", "{ final int k; k = 1; }",
+        "{ int MOST = 1; MOST = 2; }", "{ if (MOST == n || MOST <= 3 || MOST != 1) n = 1; }",
+        "{ for (final int i : new int[0]) { int j = i; j += 1; } } void f(int MOST) { MOST = 4; }",
+        "{ Runnable r = () -> { n = 1; }; } void g(A o) { new A() { int MOST; { MOST = 1; } }; }",
+        "{ once = 1; } void f(Object o) { if (o instanceof Integer MOST) { MOST = 5; } }",
+        "{ once = 1; } class B extends A { { MOST = 2; } }",
+        "{ try (var r = open()) { n = 1; } catch (Exception r) { r = null; } }"}) {
+    const auto refusal = judge(well);
+    EXPECT_FALSE(refusal.has_value()) << well << ": " << refusal->identifier;
+  }
+  const std::pair<const char*, const char*> ill[] = {
+      {"{ MOST = 2; }", "MOST"},
+      {"{ MOST += 2; }", "MOST"},
+      {"{ this.MOST = 2; }", "MOST"},
+      {"{ MOST++; }", "MOST"},
+      {"{ final int k = 1; if (n > 1) { k = 2; } }", "k"},
+      {"{ for (final int i : new int[0]) { i -= 1; } }", "i"},
+      {"{ once = 1; } void f() { once = 2; }", "once"},
+      {"{ } void f(final String s) { s = null; }", "s"},
+      {"{ try (var r = open()) { r = null; } }", "r"},
+  };
+  for (const auto& [members, name] : ill)
+    EXPECT_EQ(judge(members).value_or(Refusal{}).identifier, name) << members;
 }
 
 TEST_F(JavaMonitorTest, NumbersOfArguments) {

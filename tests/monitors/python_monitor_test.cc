@@ -75,6 +75,8 @@ const Case kCases[] = {
     {"r = read(\"a\")\n", "r = read(\"a\", \"b\")\n", "read"},
     {"s = Stack([], name=\"x\")\n", "s = Stack([], title=\"x\")\n", "title"},
     {"s = Stack([])\n", "s = Stack()\n", "Stack"},
+    {"p = os.path.join(\"a\")\n", "p = os.path.jion(\"a\")\n", "jion"},
+    {"p = os.path.join(\"a\").lower()\n", "p = os.path.join(\"a\").lowr()\n", "lowr"},
     {"total = 1\nprint(total)\n", "total = 1\nprint(totl)\n", "totl"},
     {"def f(a, b):\n    return a + b\n", "def f(a, b):\n    return a + c\n", "c"},
 };
@@ -85,8 +87,6 @@ class PythonMonitorTest : public ::testing::Test {
   void SetUp() override {
     set_ = AllMonitors(Language::kPython);
     ASSERT_NE(set_, nullptr);
-    if (!Judge(*set_, "x = \"\".nothing_like_this\n"))
-      GTEST_SKIP() << "no stubs in build/grammars (scripts/install_deps.sh)";
   }
   std::unique_ptr<MonitorSet> set_;
 };
@@ -116,6 +116,15 @@ TEST_F(PythonMonitorTest, WhatIsDynamicIsOpen) {
            "\"a\"\n",
            "x = 1\nx = \"a\"\nprint(x.upper())\n",
            "def f(a, *args, **kwargs):\n    return f(1, 2, 3, z=4)\n",
+           // A builtin that gets another meaning further down.
+           "builtin_open = open\ndef f(name):\n    t = open(fileobj=name)\n    return "
+           "t.anything\ndef make(fileobj):\n    return fileobj\nopen = make\n",
+           "def f(name):\n    return print(name, colour=1)\ndef print(name, colour):\n    pass\n",
+           // What is called like a function takes attributes like one.
+           "import functools\nf = functools.partial(read, \"a\")\nf.converter = 1\n",
+           // Names that the stubs leave out.
+           "import http.server\nprint(http.server.DEFAULT_ERROR_MESSAGE)\n",
+           "import turtle\nc = turtle.ScrolledCanvas(None)\nc.adjustScrolls()\n",
            "print(\"{}\".format(1), \"%s\" % 1, f\"{1:>{2}}\")\n",
            "print([y for y in range(3) if y], {k: v for k, v in {}.items()}, lambda q: q)\n",
        }) {
@@ -130,7 +139,7 @@ TEST_F(PythonMonitorTest, RandomDamageNeverCrashes) {
   const std::string_view pieces[] = {"(",    ")",      "{",  "}",    "[", "]",      "\"",
                                      "'",    "\"\"\"", "#",  ".",    ":", "\n",     "    ",
                                      "try:", "def ",   "\\", "\xff", "=", "lambda "};
-  for (int round = 0; round < 60; ++round) {
+  for (int round = 0; round < 40; ++round) {
     std::string text = original;
     for (int k = 0; k < 1 + static_cast<int>(random() % 4); ++k) {
       const size_t at = random() % text.size();

@@ -80,7 +80,9 @@ class ZipArchiveTest : public testing::Test {
     return ZipArchive::Open(path_);
   }
   void TearDown() override { std::filesystem::remove(path_); }
-  const std::string path_ = testing::TempDir() + "/zip_archive_test.zip";
+  // Of its own: tests run side by side.
+  const std::string path_ = testing::TempDir() + "/" +
+                            testing::UnitTest::GetInstance()->current_test_info()->name() + ".zip";
 };
 
 const std::vector<File> kFiles = {{"a/B.class", std::string(5000, 'b') + "end"},

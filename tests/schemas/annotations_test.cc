@@ -2,10 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "pawl/compiler.h"
+#include "schemas/read/option_fields.h"
 #include "tests/schemas/byte_vocabulary.h"
 
 namespace pawl {
@@ -158,6 +161,32 @@ TEST(AnnotationsTest, ArePartOfTheCachesKey) {
   EXPECT_EQ(compiler.CompileJsonSchema(R"({"title": "t"})")->notes().size(), 0u);
   EXPECT_EQ(compiler.CompileJsonSchema(R"({"title": "t"})", list)->notes().size(), 1u);
   EXPECT_EQ(compiler.CompileJsonSchema(R"({"title": "t"})")->notes().size(), 0u);
+}
+
+// A setting that the key forgot would serve a grammar of other options.
+TEST(OptionsTest, EachIsPartOfTheKey) {
+  JsonSchemaOptions options;
+  std::set<std::string> keys = {KeyOf(options)};
+  size_t fields = 0;
+  VisitOptions(options, [&]<typename Field>(const char* name, Field& field) {
+    const Field before = field;
+    if constexpr (std::is_same_v<Field, std::string>) {
+      field += "x";
+    } else {
+      field = static_cast<Field>(static_cast<int64_t>(field) == 0 ? 1 : 0);
+    }
+    EXPECT_TRUE(keys.insert(KeyOf(options)).second) << name;
+    field = before;
+    ++fields;
+  });
+  EXPECT_EQ(keys.size(), fields + 1);
+  // Where one text ends and the next begins is part of it too.
+  JsonSchemaOptions one, two;
+  one.item_separator = ", ";
+  one.key_separator = ":";
+  two.item_separator = ",";
+  two.key_separator = " :";
+  EXPECT_NE(KeyOf(one), KeyOf(two));
 }
 
 }  // namespace

@@ -45,5 +45,26 @@ TEST(IdSetTest, AgreesWithSetsOfTheLibrary) {
   }
 }
 
+// A sum over the members, kept for every set on the way, against adding them up.
+TEST(IdSetTest, FoldsInTheOrderOfMakingAndOnce) {
+  std::mt19937 random(12);
+  IdSets sets;
+  std::vector<IdSets::Id> made = {IdSets::kEmpty};
+  std::map<std::pair<int, IdSets::Id>, std::vector<uint32_t>> known;
+  int steps = 0;
+  for (int i = 0; i < 2000; ++i) {
+    made.push_back(sets.With(made[made.size() - 1 - random() % std::min<size_t>(made.size(), 9)],
+                             random() % 50));
+    const auto append = [&](std::vector<uint32_t> before, uint32_t member) {
+      ++steps;
+      before.push_back(member);
+      return before;
+    };
+    const IdSets::Id set = made[random() % made.size()];
+    EXPECT_EQ(sets.Fold(known, set, std::vector<uint32_t>(), append, 7), sets.Members(set));
+  }
+  EXPECT_EQ(steps, static_cast<int>(known.size())) << "each set is looked at once";
+}
+
 }  // namespace
 }  // namespace pawl::schema

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "schemas/limits.h"
+
 namespace pawl {
 namespace {
 
@@ -94,8 +96,7 @@ class Walker {
       if (state == NumberAutomaton::kDead) {
         const bool zero = prefix.substr(0, prefix.find_first_of("eE")).find_first_of("123456789") ==
                           std::string::npos;
-        EXPECT_TRUE(!readable || (ExponentOf(prefix) > NumberAutomaton::kMaxTextExponent && !zero))
-            << context;
+        EXPECT_TRUE(!readable || (ExponentOf(prefix) > limits::kTextExponent && !zero)) << context;
         return;
       }
       ASSERT_EQ(automaton_->Complete(state), readable) << context;

@@ -33,13 +33,14 @@ const std::vector<Floor>& Floors() {
       {"grammar",
        {"regex", "masks", "cfg", "languages"},
        {"pawl/", "src/base/"},
-       {"byte_class.h", "derived_machines.h", "explicit_automaton.h", "flat_map.h", "machine.h"},
+       {"byte_class.h", "derived_machines.h", "explicit_automaton.h", "flat_map.h", "machine.h",
+        "vocabulary_tables.h"},
        {}},
       {"schemas",
        {"number", "formula", "scalar", "read", "frames", "unique", "solve", "machine", "masks",
         "tag"},
        {"pawl/", "src/base/", "grammar/"},
-       {},
+       {"limits.h"},
        {}}};
   return floors;
 }

@@ -133,5 +133,48 @@ TEST(UniquenessTest, LongArraysBesideContainsAreLinear) {
   }
 }
 
+// Bug: canonical numbers have an end, so each was kept apart from all before it; objects that only
+// differ in a member which `contains` looks at, or in keys without a name, were not counted.
+TEST(UniquenessTest, WrittenArraysBesideContainsAreLinear) {
+  const std::string object = R"({"type":"object","properties":{"a":{"type":"integer"}},)"
+                             R"("required":["a"])";
+  const struct {
+    std::string items, contains;
+    bool objects;
+  } cases[] = {{R"({"type":"integer"})", R"({"const":7})", false},
+               {object + "}", R"({"properties":{"a":{"const":5}},"required":["a"]})", true},
+               {object + R"(,"additionalProperties":false})", R"({"required":["a"]})", true}};
+  for (const auto& c : cases) {
+    Cost costs[2];
+    for (const int n : {100, 400}) {
+      const auto machine =
+          MachineOf(R"({"type":"array","uniqueItems":true,"minItems":)" + std::to_string(n) +
+                    R"(,"items":)" + c.items + R"(,"contains":)" + c.contains + "}");
+      ASSERT_NE(machine, nullptr);
+      Machine::Key at = machine->Start();
+      std::string text = "[";
+      for (int i = 0; i < n; ++i) {
+        // As many digits as canonical numbers have.
+        const std::string number =
+            i == n / 2 ? (c.objects ? "5" : "7") : std::to_string(12345678901230000 + 7 * i);
+        text += (i == 0 ? "" : ",") + (c.objects ? R"({"a":)" + number + "}" : number);
+      }
+      text += "]";
+      for (size_t i = 0; i < text.size() && at != Machine::kDead; ++i) {
+        at = machine->Step(at, static_cast<uint8_t>(text[i]));
+        if (i % 1000 != 0 || at == Machine::kDead) continue;
+        const auto rest = machine->ShortestCompletion(at);
+        ASSERT_TRUE(rest.has_value()) << text.substr(0, i + 1);
+        EXPECT_GE(json::Parse(text.substr(0, i + 1) + *rest)->items.size(), size_t(n));
+      }
+      EXPECT_TRUE(at != Machine::kDead && machine->Accepting(at)) << c.items;
+      EXPECT_EQ(machine->undecided(), 0u) << c.items;
+      costs[n == 400] = {true, machine->MemoryBytes(), machine->solver_steps()};
+    }
+    EXPECT_LE(costs[1].frames, 6 * costs[0].frames) << c.items << " in bytes";
+    EXPECT_LE(costs[1].steps, 6 * costs[0].steps + 100) << c.items;
+  }
+}
+
 }  // namespace
 }  // namespace pawl::schema

@@ -15,6 +15,7 @@ inline Result<std::shared_ptr<Drafter>> DraftsOfPrompt(const ServedModel& model)
   setting.vocabulary = model.vocabulary();
   setting.encode = model.encoder();
   setting.options.sources = "suffix";
+  setting.options.always = true;  // whatever it costs on this machine
   setting.vocabulary_size = model.info().vocabulary_size;
   auto sources = ParseDraftSources(setting.options);
   if (!sources.ok()) return sources.error();

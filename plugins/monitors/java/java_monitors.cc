@@ -2,94 +2,20 @@
 // elsewhere in the text do no harm, but what the cursor stands in has to parse.
 #include <algorithm>
 
+#include "plugins/monitors/java/analysis.h"
 #include "plugins/monitors/java/typer.h"
-#include "plugins/monitors/monitor.h"
 
 namespace pawl::monitors {
 namespace {
 
 using K = Kind;
 using F = Field;
+using java::JavaAnalysis;
+using java::kName;
+using java::Of;
+using java::TrimEnd;
 using java::Typer;
 using java::Value;
-using java::World;
-
-constexpr std::string_view kName = "pawl_name__";
-
-class JavaAnalysis : public Analysis {
- public:
-  explicit JavaAnalysis(const MonitorOptions& options)
-      : parser_(Language::kJava), repository_(Open(options.repo)) {
-    std::vector<std::string> path = options.class_path;
-    if (const std::string modules = java::DefaultJavaModules(); !modules.empty())
-      path.push_back(modules);
-    world_ = std::make_unique<World>(std::move(path), repository_.get());
-  }
-
-  // The node of [start, end) in the text so far with `splice` at the cursor and everything closed.
-  // nullptr: what it stands in has errors.
-  const Node* Shadow(const Cursor& cursor, std::string_view splice, const Scan& scan,
-                     uint32_t start, uint32_t end) {
-    const auto at = static_cast<uint32_t>(cursor.text.size());
-    if (!cursor.suffix.empty()) {
-      std::string text(cursor.text);
-      text += splice;
-      text += cursor.suffix;
-      if (const Node* node = Program(std::move(text), UINT32_MAX, start, end)) return node;
-    }
-    for (const bool ternaries : {true, false}) {
-      if (!ternaries && !scan.has_ternary()) break;
-      std::string text(cursor.text);
-      text += splice;
-      text += scan.Closers(ternaries);
-      if (const Node* node = Program(std::move(text), at, start, end)) return node;
-    }
-    return nullptr;
-  }
-  World& world() { return *world_; }
-
-  std::vector<Refusal> CheckFinished(std::string_view text,
-                                     const std::vector<std::string>& monitors) override {
-    (void)text;
-    (void)monitors;
-    return {};
-  }
-
- private:
-  static std::unique_ptr<Repository> Open(const std::string& folder) {
-    return folder.empty() ? nullptr : Repository::Open(folder);
-  }
-  const Node* Program(std::string text, uint32_t cursor, uint32_t start, uint32_t end) {
-    auto tree = parser_.Parse(std::move(text));
-    const Node* node = tree->Smallest(start, end);
-    const Node* member = nullptr;
-    for (const Node* up = node; up != nullptr; up = up->parent) {
-      if (up->is(K::k_ERROR)) return nullptr;
-      const Node* around = up->parent;
-      const bool in_body = around != nullptr &&
-                           (around->is(K::k_class_body) || around->is(K::k_interface_body) ||
-                            around->is(K::k_enum_body_declarations) || around->is(K::k_program));
-      if (in_body && member == nullptr) member = up;
-    }
-    if (member == nullptr || member->broken()) return nullptr;
-    world_->SetProgram(std::move(tree), cursor);
-    return world_->program().tree->Smallest(start, end);
-  }
-
-  Parser parser_;
-  std::unique_ptr<Repository> repository_;
-  std::unique_ptr<World> world_;
-};
-
-JavaAnalysis& Of(Analysis& analysis) { return static_cast<JavaAnalysis&>(analysis); }
-
-std::string_view TrimEnd(std::string_view text) {
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\n' || text.back() == '\t' ||
-                           text.back() == '\r')) {
-    text.remove_suffix(1);
-  }
-  return text;
-}
 
 Verdict Names(std::optional<std::vector<std::string>> names) {
   if (!names) return {};
@@ -168,6 +94,19 @@ class ArgumentCount : public Monitor {
   }
 };
 
+// Whether the text ends with the "case A, B," of a switch: another label comes.
+bool InLabels(std::string_view text) {
+  if (!text.ends_with(',')) return false;
+  size_t at = text.size();
+  while (at > 0 && (NameByte(text[at - 1]) || text[at - 1] == ',' || text[at - 1] == ' ' ||
+                    text[at - 1] == '\n')) {
+    --at;
+  }
+  const std::string_view labels = text.substr(at);
+  const size_t word = labels.rfind("case ");
+  return word != std::string_view::npos && (word == 0 || !NameByte(labels[word - 1]));
+}
+
 // case A: a constant of the enum.
 class Labels : public Monitor {
  public:
@@ -175,6 +114,7 @@ class Labels : public Monitor {
   bool Triggered(const Cursor& c) const override {
     if (!NameStart(c.next)) return false;
     const std::string_view text = TrimEnd(c.text);
+    if (InLabels(text)) return true;
     return text.size() < c.text.size() && text.ends_with("case") &&
            (text.size() == 4 || !NameByte(text[text.size() - 5]));
   }
@@ -204,6 +144,8 @@ std::vector<std::unique_ptr<Monitor>> JavaMonitors() {
   monitors.push_back(std::make_unique<Dereference>());
   monitors.push_back(std::make_unique<ArgumentCount>());
   monitors.push_back(std::make_unique<Labels>());
+  monitors.push_back(java::MakeNewMonitor());
+  monitors.push_back(java::MakeConstantsMonitor());
   return monitors;
 }
 

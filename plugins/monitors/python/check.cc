@@ -92,6 +92,10 @@ std::optional<Refusal> Typer::CallProblem(const Node* call, bool keywords) {
     callee = world_.Attribute(made, "__init__");
   }
   if (!callee.is(TK::kFunction) || callee.functions.empty()) return std::nullopt;
+  // A builtin that a function uses may get another meaning further down.
+  const bool builtin = callee.module->name == "builtins" && function->is(K::k_identifier);
+  if (unfinished_ && builtin && function->Enclosing(K::k_function_definition) != nullptr)
+    return std::nullopt;
   // What is private in a stub is not kept true.
   if (callee.module->stub && callee.module->name.starts_with("_")) return std::nullopt;
   size_t positions = 0;

@@ -6,10 +6,6 @@
 #include "plugins/monitors/monitor.h"
 #include "plugins/monitors/python/typer.h"
 
-#ifndef PAWL_TYPESHED
-#define PAWL_TYPESHED ""
-#endif
-
 namespace pawl::monitors {
 namespace {
 
@@ -64,26 +60,11 @@ std::string OpenTries(std::string_view text) {
   return out;
 }
 
-// The stubs that came with the program, ../share/pawl/typeshed from where it is, else those that it
-// was built with.
-std::string DefaultStubs() {
-  std::error_code error;
-  const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (!error) {
-    const auto beside = program.parent_path().parent_path() / "share" / "pawl" / "typeshed";
-    if (std::filesystem::is_directory(beside, error)) return beside.string();
-  }
-  return PAWL_TYPESHED;
-}
-
 class PythonAnalysis : public Analysis {
  public:
   explicit PythonAnalysis(const MonitorOptions& options) : parser_(Language::kPython) {
-    std::error_code ignored;
-    std::string stubs = options.stubs.empty() ? DefaultStubs() : options.stubs;
-    if (!std::filesystem::is_directory(stubs, ignored)) stubs.clear();
     repo_ = options.repo;
-    world_ = std::make_unique<World>(std::move(stubs), options.repo);
+    world_ = std::make_unique<World>(options.stubs, options.repo);
   }
 
   void SetFile(const std::string& path) override {

@@ -72,6 +72,23 @@ bool MayBeBoundBehind(const Node* use, uint32_t cursor) {
   return false;
 }
 
+// bltn_open = open, or __all__ = ["open"]: the module makes an `open` of its own further down.
+bool WillBeRedefined(const std::string& name, const Module& module) {
+  for (const auto& [bound, bindings] : module.scope.names) {
+    for (const Binding& binding : bindings) {
+      if (binding.kind != Binding::Kind::kAssignment) continue;
+      const Node* right = binding.node->at(F::k_right);
+      if (right == nullptr) continue;
+      if (right->is(K::k_identifier) && right->text() == name) return true;
+      if (bound != "__all__") continue;
+      for (const char quote : {'"', '\''}) {
+        if (right->text().find(quote + name + quote) != std::string_view::npos) return true;
+      }
+    }
+  }
+  return false;
+}
+
 bool Inside(const Node* node, const Node* around) {
   return around->start <= node->start && node->end <= around->end;
 }
@@ -363,6 +380,7 @@ Type Typer::TypeOfName(const Node* use) {
   const auto bound = program.scope.names.find(name);
   if (bound == program.scope.names.end()) {
     if (!program.scope.stars.empty()) return {};
+    if (unfinished_ && in_function && WillBeRedefined(name, program)) return {};
     Module* builtins = world_.Find("builtins");
     return builtins == nullptr ? Type{} : world_.MemberOfModule(*builtins, name);
   }
@@ -462,8 +480,15 @@ std::optional<std::vector<std::string>> Typer::NamesFor(const Node* attribute) {
   const Type type = TypeOf(object);
   if (!type.known() || type.is(TK::kNone) || Guarded(attribute, type)) return std::nullopt;
   if (Assigned(attribute)) {
-    // An object of a class of one's own takes any attribute.
-    const bool fixed = type.is(TK::kInstance) && type.cls->module->stub;
+    // An object of a class of one's own takes any attribute, and so does what is called like a
+    // function.
+    bool called = false;
+    world_.Walk(type, [&](Class& c, const Substitution& with) {
+      (void)with;
+      called = called || c.scope.names.contains("__call__");
+      return called;
+    });
+    const bool fixed = type.is(TK::kInstance) && type.cls->module->stub && !called;
     if (!fixed && !(type.is(TK::kModule) && unfinished_)) return std::nullopt;
   }
   auto names = world_.NamesOf(type);

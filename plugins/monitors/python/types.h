@@ -97,6 +97,7 @@ struct Module {
   std::unique_ptr<Tree> tree;
   Scope scope;
   std::unordered_set<std::string> submodules;
+  std::unordered_set<std::string> unlisted;  // names that it has and its stub leaves out
   std::unordered_map<const Node*, std::unique_ptr<Class>> classes;
 };
 

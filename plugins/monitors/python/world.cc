@@ -7,6 +7,7 @@
 #include <array>
 #include <filesystem>
 
+#include "plugins/monitors/python/packaged.h"
 #include "src/base/file.h"
 
 namespace pawl::monitors::python {
@@ -147,14 +148,15 @@ void World::SetProgram(std::unique_ptr<Tree> tree, const std::string& path, uint
 }
 
 void World::AddSubmodules(Module& module) const {
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(module.path, ignored)) {
-    std::string name = entry.path().filename().string();
-    if (name.ends_with(".pyi")) name.resize(name.size() - 4);
-    if (name.ends_with(".py")) name.resize(name.size() - 3);
-    if (const size_t dot = name.find('.'); dot != std::string::npos) name.resize(dot);
-    module.submodules.insert(name);
+  std::vector<std::string> files;
+  if (module.stub && stubs_.empty()) {
+    files = PackagedStubsIn(module.path);
+  } else {
+    std::error_code ignored;
+    for (const auto& entry : fs::directory_iterator(module.path, ignored))
+      files.push_back(entry.path().filename().string());
   }
+  for (const std::string& file : files) module.submodules.insert(file.substr(0, file.find('.')));
 }
 
 std::unique_ptr<Module> World::Load(const std::string& name) {
@@ -163,17 +165,24 @@ std::unique_ptr<Module> World::Load(const std::string& name) {
   struct Place {
     std::string folder;
     const char* ending;
+    bool stubs = false;
   };
   std::vector<Place> places;
   if (!repository_.empty())
-    places = {{repository_, ".py"}, {repository_ + "/src", ".py"}, {repository_, ".pyi"}};
-  if (!stubs_.empty()) places.push_back({stubs_, ".pyi"});
+    places = {
+        {repository_ + "/", ".py"}, {repository_ + "/src/", ".py"}, {repository_ + "/", ".pyi"}};
+  places.push_back({stubs_.empty() ? "" : stubs_ + "/", ".pyi", true});
+  const auto read = [&](const Place& place, const std::string& path) -> std::optional<std::string> {
+    if (place.stubs && stubs_.empty()) return PackagedStub(path);
+    auto text = ReadRegularFile(path, kMaxFileBytes);
+    if (!text.ok()) return std::nullopt;
+    return *std::move(text);
+  };
   for (const Place& place : places) {
     for (const bool package : {true, false}) {
-      const std::string base = place.folder + "/" + relative;
-      const std::string path = package ? base + "/__init__" + place.ending : base + place.ending;
-      auto text = ReadRegularFile(path, kMaxFileBytes);
-      if (!text.ok()) continue;
+      const std::string base = place.folder + relative;
+      auto text = read(place, package ? base + "/__init__" + place.ending : base + place.ending);
+      if (!text) continue;
       auto module = std::make_unique<Module>();
       module->name = name;
       module->package = package;
@@ -187,12 +196,12 @@ std::unique_ptr<Module> World::Load(const std::string& name) {
       if (module->stub && Incomplete(name)) module->open = true;
       if (!module->stub && module->tree->broken()) module->open = true;
       if (package) AddSubmodules(*module);
+      if (place.stubs) module->unlisted = UnlistedNames(name);
       return module;
     }
     // A folder without __init__ is a package too, of whatever is in it.
     std::error_code ignored;
-    if (place.folder != stubs_ && fs::is_directory(place.folder + "/" + relative, ignored))
-      return nullptr;
+    if (!place.stubs && fs::is_directory(place.folder + relative, ignored)) return nullptr;
   }
   return nullptr;
 }
@@ -473,7 +482,13 @@ Type World::TypeOfBindings(const std::vector<Binding>& bindings, Module& module,
           break;
         }
         Type type;
-        if (target != nullptr && target->scope.names.contains(binding.member)) {
+        // from . import path, in a package that has a name `path` made of it: the module is meant.
+        Module* own = target == &module && module.submodules.contains(binding.member)
+                          ? Find(from + "." + binding.member)
+                          : nullptr;
+        if (own != nullptr) {
+          type = {.kind = TK::kModule, .module = own};
+        } else if (target != nullptr && target->scope.names.contains(binding.member)) {
           type = MemberOfModule(*target, binding.member, depth + 1);
         } else if (Module* sub = Find(from + "." + binding.member)) {
           type = {.kind = TK::kModule, .module = sub};
@@ -532,6 +547,7 @@ Type World::MemberOfModule(Module& module, std::string_view name, int depth) {
   const auto found = module.scope.names.find(std::string(name));
   if (found != module.scope.names.end())
     return TypeOfBindings(found->second, module, nullptr, depth + 1);
+  if (module.unlisted.contains(std::string(name))) return {};
   if (module.submodules.contains(std::string(name))) {
     if (Module* sub = Find(module.name + "." + std::string(name)))
       return {.kind = TK::kModule, .module = sub};
@@ -618,7 +634,7 @@ Type World::Attribute(const Type& type, std::string_view name, int depth) {
   Walk(type, [&](Class& c, const Substitution& with) {
     const auto found = c.scope.names.find(std::string(name));
     if (found == c.scope.names.end()) {
-      open = open || c.open || (!c.module->stub && SetOnSelf(c).contains(std::string(name)));
+      open = open || c.open || SetOnSelf(c).contains(std::string(name));
       return open;
     }
     if (!c.module->stub) {
@@ -733,7 +749,10 @@ Type World::Call(const Type& callee, int count) {
 const std::unordered_set<std::string>& World::SetOnSelf(Class& c) {
   if (c.self_read) return c.set_on_self;
   c.self_read = true;
-  if (c.module->stub) return c.set_on_self;
+  if (c.module->stub) {
+    c.set_on_self = UnlistedNames(c.module->name + ":" + c.name);
+    return c.set_on_self;
+  }
   // self.x = ..., whatever self is called.
   std::vector<const Node*> todo = {c.node};
   while (!todo.empty()) {
@@ -768,6 +787,7 @@ std::optional<std::vector<std::string>> World::NamesOf(const Type& type) {
         if (module.open || modules.size() > 50) return std::nullopt;
         for (const auto& [name, bindings] : module.scope.names) names.push_back(name);
         names.insert(names.end(), module.submodules.begin(), module.submodules.end());
+        names.insert(names.end(), module.unlisted.begin(), module.unlisted.end());
         for (const Binding& star : module.scope.stars) {
           Module* from = Find(Absolute(star, module));
           if (from == nullptr) return std::nullopt;

@@ -20,7 +20,8 @@ void CollectBindings(const Node* body, Scope& scope);
 
 class World {
  public:
-  // `stubs`: a folder with builtins.pyi. `repository`: a folder, empty: none.
+  // `stubs`: a folder with builtins.pyi, empty: those that Pawl brings. `repository`: a folder,
+  // empty: none.
   World(std::string stubs, std::string repository)
       : stubs_(std::move(stubs)), repository_(std::move(repository)) {}
 

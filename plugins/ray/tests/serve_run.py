@@ -8,16 +8,22 @@ import concurrent.futures
 import json
 import os
 import signal
+import socket
 import time
 import urllib.error
 import urllib.request
 
-URL = "http://127.0.0.1:8000"
+# A machine with other work beside is slow to start processes.
+os.environ.setdefault("RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S", "120")
+os.environ.setdefault("RAY_SERVE_PROXY_HEALTH_CHECK_TIMEOUT_S", "60")
+with socket.socket() as free:
+    free.bind(("127.0.0.1", 0))
+    PORT = free.getsockname()[1]
 
 
 def post(path, body, raw=False):
     """Status, headers, and the answer."""
-    request = urllib.request.Request(URL + path, json.dumps(body).encode(),
+    request = urllib.request.Request(f"http://127.0.0.1:{PORT}{path}", json.dumps(body).encode(),
                                      {"content-type": "application/json"})
     try:
         with urllib.request.urlopen(request, timeout=120) as answer:
@@ -62,6 +68,7 @@ def main():
     before = set(servers())
     ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     command = [os.environ["PAWL_COMMAND"]] if "PAWL_COMMAND" in os.environ else None
+    serve.start(http_options={"host": "127.0.0.1", "port": PORT})
     serve.run(pawl.ray.serve_app(replicas=2, command=command, arguments=["--threads", "1"]))
     try:
         # Twelve requests of one schema at a time: one replica.

@@ -1,6 +1,7 @@
 """The extractor without a cluster, and the router's choice. tests/ray_run.py runs a cluster."""
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -108,3 +109,19 @@ def test_a_crowded_replica_hands_over_and_few_keys_move():
     assert min(counts) > 60
     moved = [k for k in keys if plugin.ranked(k, 4)[0] != plugin.ranked(k, 3)[0]]
     assert all(plugin.ranked(k, 4)[0] == 3 for k in moved)
+
+
+@pytest.mark.skipif("PAWL_COMMAND" not in os.environ, reason="PAWL_COMMAND names no command")
+def test_a_replicas_server_without_ray():
+    server = plugin.Server([os.environ["PAWL_COMMAND"]], ["--threads", "1"])
+    server.check_health()
+    headers = [("content-type", "application/json")]
+    request = body(schema=SCHEMA, text="7 apples")
+    parts = list(server.stream("POST", "/v1/extract", headers, request))
+    assert parts[0][0] == 200 and isinstance(json.loads(b"".join(parts[1:])), dict)
+    parts = list(server.stream("POST", "/v1/extract", headers, body(schema={"minLength": "x"}, text="a")))
+    assert parts[0][0] == 400 and b"minLength" in b"".join(parts[1:])
+    server.process.kill()
+    server.process.wait()
+    with pytest.raises(RuntimeError, match="has ended"):
+        server.check_health()

@@ -1,7 +1,7 @@
 // CostCurve: how long a call of the model takes by its number of rows, on this machine.
 //
 //   pawl::CostCurve curve;
-//   curve.Measure(model);                   // a few calls of 1, 2, 4, ..., 32 rows
+//   curve.Measure(model);                   // one call each of 1, 2, 4, ..., 32 rows
 //   curve.Seconds(5, 300)                   // 5 rows with 300 tokens before each
 //   curve.Learn(5, 300, seconds);           // what a call took
 #ifndef PAWL_SRC_DECODE_DRAFT_COST_CURVE_H_
@@ -20,7 +20,7 @@ class CostCurve {
  public:
   static constexpr int kPoints = 8;  // 1, 2, 4, ..., 128 rows
 
-  // Errors of the model. Takes some thirty calls; nothing is left behind.
+  // Errors of the model. Takes seven calls at most; nothing is left behind.
   Status Measure(Model& model);
   bool known() const { return known_; }
   double Seconds(int rows, int context) const;
@@ -32,7 +32,8 @@ class CostCurve {
  private:
   bool known_ = false;
   std::array<double, kPoints> points_ = {};
-  double per_context_ = 0;  // seconds of one row for one token that it sees
+  std::array<float, kPoints> calls_ = {};  // that each has learned from
+  double per_context_ = 0;                 // seconds of one row for one token that it sees
 };
 
 }  // namespace pawl

@@ -11,8 +11,9 @@
 //
 // When to stop. The call takes T(rows); without drafts it gives one token for each request. The
 // number of nodes is the one that maximises expected tokens by time, over all numbers up to the
-// limit, because T has steps. Where the best number is none for a request on its own, nothing is
-// asked for some calls, twice as many each time.
+// limit, because T has steps. Where the best number is none for a request, nothing is asked for
+// some calls, twice as many each time, as long as asking takes more than a hundredth of the calls'
+// time.
 #include "src/decode/draft/drafter.h"
 
 #include <algorithm>
@@ -29,6 +30,8 @@ constexpr float kPriorWeight = 4, kMostAsked = 4000;
 constexpr float kLeastChance = 0.002f;
 constexpr int kMostSleep = 64;
 constexpr double kNewest = 1.0 / 32;
+// Of the time of the model's calls, what asking in vain may take.
+constexpr double kVain = 0.01;
 
 }  // namespace
 
@@ -37,6 +40,13 @@ int DraftTree::Child(int node, TokenId token) const {
     if (nodes[i].parent == node && nodes[i].token == token) return static_cast<int>(i);
   }
   return -1;
+}
+
+void DraftTree::ChildrenOf(int node, std::vector<TokenId>& tokens) const {
+  tokens.clear();
+  for (size_t i = static_cast<size_t>(node) + 1; i < nodes.size(); ++i) {
+    if (nodes[i].parent == node) tokens.push_back(nodes[i].token);
+  }
 }
 
 int DraftTree::LikeliestChild(int node) const {
@@ -60,6 +70,9 @@ Result<std::unique_ptr<Drafter>> Drafter::Make(DraftSetting setting,
                  "must be from 1 to " + std::to_string(kMostDraftNodes) + " nodes, not " +
                      std::to_string(setting.options.nodes),
                  "draft"};
+  }
+  if (!(setting.options.lossy >= 0 && setting.options.lossy < 1)) {
+    return Error{ErrorCode::kInvalid, "must be at least 0 and below 1", "draft_lossy"};
   }
   std::unique_ptr<Drafter> drafter(new Drafter(std::move(setting)));
   const auto add = [&](std::string name, std::unique_ptr<DraftSource> source, int index) {
@@ -214,33 +227,59 @@ bool Drafter::Grow(const DraftTask& task, const Candidate& candidate) {
 }
 
 void Drafter::Draft(std::span<const DraftTask> tasks, const DraftLimits& limits) {
-  double seconds = 0;
-  int nodes = 0;
+  double seconds = 0, asking = 0;
+  int asked = 0;
   {
     Timer timer(seconds);
-    heap_.clear();
-    int asked = 0;
-    for (size_t i = 0; i < tasks.size(); ++i) {
-      DraftedRequest& request = *tasks[i].request;
-      request.tree.nodes.clear();
-      if (limits.curve != nullptr && !setting_.options.always && request.sleep_ > 0) {
-        --request.sleep_;
-        continue;
-      }
-      if (tasks[i].most_nodes <= 0 || tasks[i].most_depth <= 0) continue;
-      Prepare(tasks[i]);
-      Expand(tasks[i], static_cast<int>(i), 0);
-      ++asked;
+    {
+      Timer timer_of_asking(asking);
+      asked = Ask(tasks, limits);
     }
-    if (asked == 0) return;
-    const auto cost = [&](int n) {
-      return limits.curve->Seconds(limits.rows + n, limits.context) + node_seconds_ * n;
-    };
-    const bool weighs = limits.curve != nullptr && !setting_.options.always;
-    double gain = static_cast<double>(tasks.size());
-    double best = weighs ? gain / cost(0) : 0;
-    int chosen = 0;
-    std::vector<int> order;
+    if (asked > 0) GrowAll(tasks, limits, asking);
+  }
+  if (asked == 0) return;
+  Average(asking / asked, asks_, ask_seconds_);
+  stats_.seconds += seconds;
+  for (const DraftTask& task : tasks) {
+    task.request->stats_.seconds += seconds / static_cast<double>(tasks.size());
+  }
+}
+
+void Drafter::Average(double value, int64_t& times, double& mean) {
+  mean += (value - mean) * std::max(kNewest, 1.0 / static_cast<double>(++times));
+}
+
+// The roots of those that do not sleep, and what may come after them; how many these are.
+int Drafter::Ask(std::span<const DraftTask> tasks, const DraftLimits& limits) {
+  heap_.clear();
+  int asked = 0;
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    DraftedRequest& request = *tasks[i].request;
+    request.tree.nodes.clear();
+    if (limits.curve != nullptr && !setting_.options.always && request.sleep_ > 0) {
+      --request.sleep_;
+      continue;
+    }
+    if (tasks[i].most_nodes <= 0 || tasks[i].most_depth <= 0) continue;
+    Prepare(tasks[i]);
+    Expand(tasks[i], static_cast<int>(i), 0);
+    ++asked;
+  }
+  return asked;
+}
+
+void Drafter::GrowAll(std::span<const DraftTask> tasks, const DraftLimits& limits, double asking) {
+  const bool weighs = limits.curve != nullptr && !setting_.options.always;
+  const auto cost = [&](int n) {
+    return limits.curve->Seconds(limits.rows + n, limits.context) + node_seconds_ * n;
+  };
+  const auto alone = static_cast<double>(tasks.size());
+  double gain = alone, seconds = 0;
+  double best = weighs ? gain / cost(0) : 0, best_gain = gain;
+  int nodes = 0, chosen = 0;
+  order_.clear();
+  {
+    Timer timer(seconds);
     while (!heap_.empty() && nodes < limits.most_nodes) {
       std::pop_heap(heap_.begin(), heap_.end());
       const Candidate candidate = heap_.back();
@@ -258,37 +297,43 @@ void Drafter::Draft(std::span<const DraftTask> tasks, const DraftLimits& limits)
         if (!hope) break;
       }
       if (!Grow(task, candidate)) continue;
-      order.push_back(candidate.task);
+      order_.push_back(candidate.task);
       ++nodes;
       gain += candidate.chance;
       if (!weighs || gain / cost(nodes) > best) {
         if (weighs) best = gain / cost(nodes);
+        best_gain = gain;
         chosen = nodes;
       }
       if (nodes < limits.most_nodes && tree.drafts() < task.most_nodes && depth < task.most_depth) {
         Expand(task, candidate.task, static_cast<int>(tree.nodes.size()) - 1);
       }
     }
-    for (; static_cast<int>(order.size()) > chosen; order.pop_back()) {
-      tasks[static_cast<size_t>(order.back())].request->tree.nodes.pop_back();
-    }
-    for (const DraftTask& task : tasks) {
-      DraftedRequest& request = *task.request;
-      if (request.tree.nodes.empty()) continue;
-      if (request.tree.drafts() > 0 || !weighs) {
-        request.nap_ = 0;
-        ++request.stats_.calls;
-        request.stats_.rows += request.tree.drafts();
-      } else {
-        request.nap_ = std::clamp(2 * request.nap_, 1, kMostSleep);
-        request.sleep_ = request.nap_;
+  }
+  if (nodes > 0) Average(seconds / nodes, grown_, node_seconds_);
+  for (; static_cast<int>(order_.size()) > chosen; order_.pop_back()) {
+    tasks[static_cast<size_t>(order_.back())].request->tree.nodes.pop_back();
+  }
+  // Asking has been paid for now, but the next time it need not be.
+  const bool pays = !weighs || best_gain / (cost(chosen) + asking) > alone / cost(0);
+  for (const DraftTask& task : tasks) {
+    DraftedRequest& request = *task.request;
+    if (request.tree.nodes.empty()) continue;
+    if (request.tree.drafts() > 0 || !weighs) {
+      ++request.stats_.calls;
+      request.stats_.rows += request.tree.drafts();
+      for (size_t i = 1; i < request.tree.nodes.size(); ++i) {
+        request.stats_.expected += double{request.tree.nodes[i].chance};
       }
     }
-  }
-  if (nodes > 0) node_seconds_ += (seconds / nodes - node_seconds_) * kNewest;
-  stats_.seconds += seconds;
-  for (const DraftTask& task : tasks) {
-    task.request->stats_.seconds += seconds / static_cast<double>(tasks.size());
+    if (!weighs || (pays && request.tree.drafts() > 0)) {
+      request.nap_ = 0;
+      continue;
+    }
+    const double worth = ask_seconds_ * alone / (kVain * cost(0));
+    request.nap_ = std::clamp(2 * request.nap_, 1, kMostSleep);
+    request.nap_ = std::min(request.nap_, static_cast<int>(std::min(worth, 1e6)));
+    request.sleep_ = request.nap_;
   }
 }
 
@@ -334,6 +379,8 @@ void Drafter::Finish(DraftedRequest& request, std::span<const TokenId> output) {
   stats_.calls += request.stats_.calls;
   stats_.rows += request.stats_.rows;
   stats_.accepted += request.stats_.accepted;
+  stats_.expected += request.stats_.expected;
+  stats_.lossy += request.stats_.lossy;
   for (size_t i = 0; i < stats_.sources.size(); ++i) {
     stats_.sources[i].drafted += request.stats_.sources[i].drafted;
     stats_.sources[i].kept += request.stats_.sources[i].kept;

@@ -45,6 +45,8 @@ struct DraftTree {
   int drafts() const { return std::max(0, static_cast<int>(nodes.size()) - 1); }
   // The child with that token, -1 without one.
   int Child(int node, TokenId token) const;
+  // The tokens of a node's children.
+  void ChildrenOf(int node, std::vector<TokenId>& tokens) const;
   // The child that is most likely, -1 without one.
   int LikeliestChild(int node) const;
 };
@@ -54,6 +56,8 @@ class DraftedRequest {
  public:
   DraftTree tree;
   const DraftStats& stats() const { return stats_; }
+  // A draft came that would not have come without the lossy rule.
+  void CountLossy() { ++stats_.lossy; }
 
  private:
   friend class Drafter;
@@ -137,6 +141,11 @@ class Drafter {
   };
 
   explicit Drafter(DraftSetting setting);
+  int Ask(std::span<const DraftTask> tasks, const DraftLimits& limits);
+  // `asking`: the seconds that Ask took.
+  void GrowAll(std::span<const DraftTask> tasks, const DraftLimits& limits, double asking);
+  // The newest counts at least for a share.
+  static void Average(double value, int64_t& times, double& mean);
   void Prepare(const DraftTask& task);
   // Asks the sources what comes after a node, and puts it onto the heap.
   void Expand(const DraftTask& task, int number, int node);
@@ -152,7 +161,10 @@ class Drafter {
   std::vector<TokenId> path_;
   std::vector<std::pair<TokenId, float>> children_;
   bool wants_logits_ = false;
-  double node_seconds_ = 0;
+  std::vector<int> order_;  // the tasks whose trees grew
+  // Of a node on average, and of asking what comes after a root.
+  double node_seconds_ = 0, ask_seconds_ = 0;
+  int64_t grown_ = 0, asks_ = 0;
   DraftStats stats_;
 };
 

@@ -3,6 +3,8 @@
 // high temperatures (Daliri et al., arXiv 2408.07978). What it thinks is a chain: its first draft,
 // what it says after that, and so on, each step a call of its own. Its masks are the tree's, and
 // its head reads only the rows that they leave.
+#include "src/decode/draft/model_source.h"
+
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -143,7 +145,12 @@ Result<std::unique_ptr<DraftSource>> MakeModelSource(const DraftSetting& setting
   }
   Result<std::unique_ptr<Model>> model = LoadModel(path);
   if (!model.ok()) return model.error();
-  return std::unique_ptr<DraftSource>(std::make_unique<Source>(setting, *std::move(model)));
+  return MakeModelSourceFrom(setting, *std::move(model));
+}
+
+std::unique_ptr<DraftSource> MakeModelSourceFrom(const DraftSetting& setting,
+                                                 std::unique_ptr<Model> model) {
+  return std::make_unique<Source>(setting, std::move(model));
 }
 
 }  // namespace pawl

@@ -1,0 +1,17 @@
+// The source "model" with a model that is there already.
+#ifndef PAWL_SRC_DECODE_DRAFT_MODEL_SOURCE_H_
+#define PAWL_SRC_DECODE_DRAFT_MODEL_SOURCE_H_
+
+#include <memory>
+
+#include "src/decode/draft/source.h"
+
+namespace pawl {
+
+// `setting` must outlive the source.
+std::unique_ptr<DraftSource> MakeModelSourceFrom(const DraftSetting& setting,
+                                                 std::unique_ptr<Model> model);
+
+}  // namespace pawl
+
+#endif  // PAWL_SRC_DECODE_DRAFT_MODEL_SOURCE_H_

@@ -230,7 +230,10 @@ void GrammarImpl::Settle() const {
     const std::lock_guard lock(mutex_);
     measure = machine_->GrowthHint() > hinted_ + step_;
   }
-  if (measure) Measure();
+  if (measure) {
+    Measure();
+    shared_->budget->HandBack();
+  }
   if (shared_->budget->Spent()) shared_->budget->Settle();
 }
 

@@ -5,11 +5,29 @@
 // nothing else helps they give all back, those used longest ago first.
 #include "grammar/memory_budget.h"
 
+#if __has_include(<malloc.h>)
+#include <malloc.h>
+#endif
+
 #include <algorithm>
 
 #include "grammar/grammar_keeper.h"
 
 namespace pawl {
+namespace {
+
+// Handing back takes milliseconds.
+constexpr int64_t kWorthHandingBack = int64_t{16} << 20;
+
+// What is freed lies between what is still in use, and the C library keeps it: a process that has
+// given back a hundred times held four times what it used.
+void HandBackToTheSystem() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
+}
+
+}  // namespace
 
 void MemoryBudget::Enrol(const std::shared_ptr<GrammarKeeper>& keeper) {
   const std::lock_guard lock(mutex_);
@@ -33,6 +51,7 @@ void MemoryBudget::Settle() {
   const std::vector<std::shared_ptr<GrammarKeeper>> keepers = Keepers();
   const auto over = [&] { return bytes_.load(std::memory_order_relaxed) > limit_; };
   const size_t least = limit() / 64;
+  const int64_t before = bytes_.load(std::memory_order_relaxed);
   // What states in use hold stays until they go; who gave back is not asked again.
   std::vector<bool> asked(keepers.size());
   while (over()) {
@@ -55,7 +74,14 @@ void MemoryBudget::Settle() {
     keepers[oldest]->LetGo();
   }
   const int64_t left = bytes_.load(std::memory_order_relaxed);
+  given_back_.fetch_add(before - left, std::memory_order_relaxed);
   again_.store(left > limit_ ? left + limit_ / 32 : limit_, std::memory_order_relaxed);
+}
+
+void MemoryBudget::HandBack() {
+  int64_t given_back = given_back_.load(std::memory_order_relaxed);
+  if (given_back < kWorthHandingBack) return;
+  if (given_back_.compare_exchange_strong(given_back, 0)) HandBackToTheSystem();
 }
 
 size_t MemoryBudget::Measure() {

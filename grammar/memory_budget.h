@@ -24,7 +24,9 @@ class GrammarKeeper;
 class MemoryBudget {
  public:
   static constexpr size_t kDefault = size_t{256} << 20;
-  explicit MemoryBudget(size_t limit) : limit_(static_cast<int64_t>(limit)), again_(limit_) {}
+  // A grammar that begins anew is there twice until its old states go: a quarter is left for that.
+  explicit MemoryBudget(size_t limit)
+      : limit_(static_cast<int64_t>(limit - limit / 4)), again_(limit_) {}
 
   size_t limit() const { return static_cast<size_t>(limit_); }
   void Enrol(const std::shared_ptr<GrammarKeeper>& keeper);
@@ -34,6 +36,9 @@ class MemoryBudget {
     return bytes_.load(std::memory_order_relaxed) > again_.load(std::memory_order_relaxed);
   }
   void Settle();
+  // Hands to the system what grammars have freed since they gave back. What states hold is freed
+  // when they go, so a while after Settle.
+  void HandBack();
   // What is kept, measured now.
   size_t Measure();
   // Counts up: the order in which grammars were used.
@@ -46,8 +51,9 @@ class MemoryBudget {
   std::atomic<int64_t> bytes_{0};
   std::atomic<int64_t> again_;  // Settle is worth while beyond so many bytes
   std::atomic<uint64_t> ticks_{0};
-  std::mutex settling_;  // by one thread at a time
-  std::mutex mutex_;     // of what follows
+  std::atomic<int64_t> given_back_{0};  // since free memory was handed back to the system
+  std::mutex settling_;                 // by one thread at a time
+  std::mutex mutex_;                    // of what follows
   std::vector<std::weak_ptr<GrammarKeeper>> keepers_;
 };
 

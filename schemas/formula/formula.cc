@@ -275,8 +275,9 @@ std::vector<AtomId> FormulaArena::Atoms(FormulaId f, std::span<const FormulaId> 
 
 FormulaId FormulaArena::Assign(FormulaId f, std::span<const std::pair<AtomId, bool>> values) {
   if (f <= kTrueFormula || values.empty()) return f;
+  if (nodes_[f].size <= limits::kSharedParts) return Assign(f, values, nullptr);
   std::unordered_map<FormulaId, FormulaId> known;
-  return Assign(f, values, nodes_[f].size > limits::kSharedParts ? &known : nullptr);
+  return Assign(f, values, &known);
 }
 
 FormulaId FormulaArena::Assign(FormulaId f, std::span<const std::pair<AtomId, bool>> values,
@@ -304,7 +305,10 @@ FormulaId FormulaArena::Assign(FormulaId f, std::span<const std::pair<AtomId, bo
     default:
       break;
   }
-  if (known != nullptr) known->emplace(f, out);
+  if (known != nullptr) {
+    known->emplace(f, out);
+    assigned_ += node.kids.size() + 1;
+  }
   return out;
 }
 

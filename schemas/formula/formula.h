@@ -109,6 +109,8 @@ class FormulaArena {
   std::vector<AtomId> Atoms(FormulaId f, std::span<const FormulaId> more);
   // `f` with the atoms replaced by truth values. REQUIRES: `values` sorted by atom.
   FormulaId Assign(FormulaId f, std::span<const std::pair<AtomId, bool>> values);
+  // Parts of parts that this has looked at so far, of large formulas.
+  uint64_t assigned() const { return assigned_; }
   // The truth of `f` when `truth(atom)` tells that of each atom.
   template <typename Truth>
   bool Evaluate(FormulaId f, const Truth& truth) const {
@@ -205,6 +207,7 @@ class FormulaArena {
   static constexpr uint32_t kMostParts = 1u << 30;
 
   std::vector<Node> nodes_;
+  uint64_t assigned_ = 0;
   std::unordered_multimap<uint64_t, FormulaId> index_;
   std::vector<FormulaId> targets_;     // of references
   std::vector<FormulaId> references_;  // the formula of each reference

@@ -245,7 +245,10 @@ StringSearch& SchemaMachine::KeySearch(FrameId id) {
   const auto accept = [this, id, program, taken, has_taken, known](StringProgram::StateId state) {
     std::string signature = program->Signature(state);
     if (const auto it = known->find(signature); it != known->end()) return it->second;
+    const uint64_t before = table_->formulas.assigned();
     const bool allowed = KeyAllowed(id, *program, state, taken, has_taken);
+    // A schema of many conditions on many keys: each key looks at each.
+    table_->spending->steps += static_cast<int64_t>(table_->formulas.assigned() - before);
     if (known->size() >= limits::kKnownKeys) known->clear();
     known->emplace(std::move(signature), allowed);
     return allowed;

@@ -312,7 +312,7 @@ StringSearch::Outcome StringSearch::Explore(StateId start, bool apart, bool way,
     const bool dear =
         later ? program_.work() - work_before > limits::kSearchWorkLater
               : fuel - left > small() && program_.work() - work_before > limits::kSearchWork;
-    if ((left -= cost) <= 0 || dear || program_.spending().Stopped()) {
+    if ((left -= cost) <= 0 || dear || SpentAll() || program_.spending().Stopped()) {
       outcome = Outcome::kUndecided;
       break;
     }
@@ -386,6 +386,7 @@ void StringSearch::DecideAll() {
     program_.spending().work += program_.work() - work_before;
   }};
   for (uint32_t at = 0; at < states.size(); ++at) {
+    if (SpentAll()) return;
     if (decided(states[at])) continue;
     if ((left -= cost) <= 0 || program_.spending().Stopped()) return;
     const size_t begin = steps.size();
@@ -409,6 +410,7 @@ void StringSearch::DecideAll() {
   std::vector<bool> reached(states.size());
   std::vector<uint32_t> queue;
   for (uint32_t i = 0; i < states.size(); ++i) {
+    if (SpentAll()) return;  // what makes an end may be dear to find out
     const bool known =
         program_.Quiet(states[i]) ? At(states[i]).live == Verdict::kLive : Accepts(states[i]);
     if (!known) continue;

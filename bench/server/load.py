@@ -69,6 +69,15 @@ class Server:
         with open(f"/proc/{self.process.pid}/status") as status:
             return next(int(line.split()[1]) / 1024 for line in status if line.startswith("VmRSS"))
 
+    def metrics(self):
+        """What /metrics says of memory, in MiB."""
+        from urllib.request import urlopen
+        with urlopen(f"http://127.0.0.1:{self.port}/metrics") as page:
+            values = dict(line.decode().rsplit(" ", 1) for line in page if not line.startswith(b"#"))
+        names = {"used": "pawl_heap_used_bytes", "free": "pawl_heap_free_bytes", "grammars": "pawl_grammar_bytes"}
+        return {key: round(float(values[name]) / 2 ** 20, 1) for key, name in names.items()} | {
+            "kept": int(float(values["pawl_grammars"]))}
+
     def cpu(self):
         with open(f"/proc/{self.process.pid}/stat") as stat:
             fields = stat.read().rsplit(")", 1)[1].split()
@@ -217,10 +226,10 @@ HOSTILE = [
 
 
 def soak(args):
-    server = Server(args)
+    server = Server(args, "--grammar-mb", str(args.grammar_mb))
     forms, all_texts = list(schemas().values()), texts()
     counts, wrong = {}, []
-    rss = []
+    rss, heap = [], []
 
     async def one(i, rng):
         draw = rng.random()
@@ -264,7 +273,8 @@ def soak(args):
                 done = sum(counts.values())
                 if done % max(1, args.requests // 20) == 0:
                     rss.append(server.rss())
-                    print(f"{done} requests, {rss[-1]:.1f} MiB", flush=True)
+                    heap.append(await asyncio.to_thread(server.metrics))
+                    print(f"{done} requests, {rss[-1]:.1f} MiB; heap {heap[-1]}", flush=True)
 
         await asyncio.gather(*(client(n) for n in range(args.clients)))
 
@@ -279,7 +289,7 @@ def soak(args):
     stopped = server.stop()
     note(args, "soak", requests=args.requests, clients=args.clients, seconds=seconds, kinds=dict(sorted(counts.items())),
          different_schemas=args.different * len(forms), wrong=len(wrong), mebibytes_at_every_twentieth=[round(m, 1) for m in rss],
-         exit_code_0=stopped)
+         grammar_mb=args.grammar_mb, heap_at_every_twentieth=heap, exit_code_0=stopped)
     return stopped and not wrong
 
 
@@ -423,7 +433,8 @@ def extract(args):
 
 
 def cold(args):
-    """What a hundred kilobytes of tools add to the first token, beside the same request without tools."""
+    """What a hundred kilobytes of tools add to the first token, beside the same request with one small tool that is known: the first
+    token of both is dictated, so neither waits for the model longer than the other."""
     server = Server(args, "--threads", "1")
     rng = random.Random(1)
 
@@ -450,6 +461,7 @@ def cold(args):
     good, rows = True, {}
     for name, extra in (("plain fields", []), ("every sixth field a date-time", [{"type": ["string", "null"], "format": "date-time"}])):
         fresh, known, plain = [], [], []
+        small = {"type": "function", "function": {"name": "tool", "parameters": {"type": "object", "properties": {}}}}
         for salt in range(args.rounds * 5):
             one = {"messages": messages, "tools": [tool(i, f"{salt}{name[:1]}", kinds + extra) for i in range(args.tools)],
                    "tool_choice": "required", "max_tokens": 1, "temperature": 0, "close_at_budget": False}
@@ -457,7 +469,7 @@ def cold(args):
             fresh.append(measure(one))
             for _ in range(5):
                 known.append(measure(one))
-                plain.append(measure({"messages": messages, "max_tokens": 1, "temperature": 0}))
+                plain.append(measure(one | {"tools": [small]}))
         good = good and all(status == 200 for _, _, status in fresh + known + plain)
 
         def added(kind, column):
@@ -597,6 +609,7 @@ def main():
     parser.add_argument("--max-tokens", type=int, default=512, help="overhead: of an output")
     parser.add_argument("--tools", type=int, default=128)
     parser.add_argument("--different", type=int, default=300, help="soak: how many different schemas of each kind")
+    parser.add_argument("--grammar-mb", type=int, default=256, help="soak: the server's option")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", metavar="FILE", help="adds the figures to this file")
     parser.add_argument("--name", help="under which they stand there, when it is not the mode")

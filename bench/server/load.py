@@ -7,6 +7,7 @@
   bench/server/load.py extract [--requests 500]     /v1/extract equals `pawl extract`, alone and under load
   bench/server/load.py cold [--tools 128]           a schema of many tools, cold and known: what the first token waits
   bench/server/load.py overhead [--texts 104]       tokens per second through the server and through `pawl extract`
+  bench/server/load.py hostile                      each schema of tests/hostile: refused or compiled, and how soon
   bench/server/load.py kill [--clients 16]          kill -9 under load, and a start at the same port: only what ran is lost
   bench/server/load.py term [--clients 64]          SIGTERM under load: what runs is answered, exit code 0
 
@@ -54,6 +55,11 @@ def note(args, key, **figures):
 
 class Server:
     def __init__(self, args, *options, port=0):
+        self.own = not args.attach
+        if args.attach:
+            self.port, pid = (int(word) for word in args.attach.split(":"))
+            self.process = argparse.Namespace(pid=pid)
+            return
         command = [args.pawl, "serve", "--port", str(port), "--log", "none", *options]
         if args.model:
             command += ["--model", args.model]
@@ -92,6 +98,8 @@ class Server:
         return sum / 1e9
 
     def stop(self):
+        if not self.own:
+            return True
         begin = time.time()
         self.process.send_signal(signal.SIGTERM)
         code = self.process.wait(30)
@@ -262,7 +270,7 @@ def soak(args):
         queue = iter(range(args.requests))
 
         async def client(number):
-            rng = random.Random(number)
+            rng = random.Random(1000 * args.seed + number)
             for i in queue:
                 try:
                     kind = await one(i, rng)
@@ -287,7 +295,7 @@ def soak(args):
         print("wrong:", line)
     seconds = time.time() - begin
     stopped = server.stop()
-    note(args, "soak", requests=args.requests, clients=args.clients, seconds=seconds, kinds=dict(sorted(counts.items())),
+    note(args, args.name or "soak", requests=args.requests, clients=args.clients, seconds=seconds, kinds=dict(sorted(counts.items())),
          different_schemas=args.different * len(forms), wrong=len(wrong), mebibytes_at_every_twentieth=[round(m, 1) for m in rss],
          grammar_mb=args.grammar_mb, heap_at_every_twentieth=heap, exit_code_0=stopped)
     return stopped and not wrong
@@ -489,6 +497,35 @@ def cold(args):
     return stopped and good
 
 
+def hostile(args):
+    """Each schema of tests/hostile, compiled and then as a request of 16 tokens: what it takes, and that the server lives."""
+    server = Server(args)
+    folder = os.path.join(ROOT, "tests/hostile")
+    rows, statuses = [], {}
+    for name in sorted(os.listdir(folder)):
+        if not name.endswith(".json"):
+            continue
+        with open(os.path.join(folder, name), encoding="utf-8", errors="surrogateescape") as file:
+            schema = file.read().encode("utf-8", "surrogateescape")
+        form = b'"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":' + schema + b"}}}"
+        seconds, reply = [], None
+        for path, head in (("/v1/constraints/compile", b"{"),
+                           ("/v1/chat/completions", b'{"messages":[{"role":"user","content":"x"}],"max_tokens":16,')):
+            begin = server.thread_cpu()
+            reply = asyncio.run(call(server.port, path, head + form))
+            time.sleep(0.01)
+            seconds.append(server.thread_cpu() - begin)
+            statuses[reply.status] = statuses.get(reply.status, 0) + 1
+        rows.append((seconds[0], seconds[1], name))
+    slowest, output = max(rows), max((row[1], row[2]) for row in rows)
+    print(f"{len(rows)} schemas: compiling takes at most {slowest[0]:.2f} s of processor time ({slowest[2]}), "
+          f"a request after it {output[0]:.2f} s ({output[1]}); {server.rss():.0f} MiB; status: {statuses}")
+    stopped = server.stop()
+    note(args, "hostile", schemas=len(rows), compile_seconds_most=slowest[0], slowest=slowest[2], request_seconds_most=output[0],
+         statuses={str(k): v for k, v in sorted(statuses.items())}, exit_code_0=stopped)
+    return stopped and set(statuses) <= {200, 400}
+
+
 def kill(args):
     """kill -9 in the middle of streams. Clients must hear of it, and a new server at the same port must serve at once."""
     server = Server(args)
@@ -598,7 +635,7 @@ def overhead(args):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("mode", choices=["streams", "soak", "fuzz", "extract", "cold", "overhead", "kill", "term"])
+    parser.add_argument("mode", choices=["streams", "soak", "fuzz", "extract", "cold", "overhead", "hostile", "kill", "term"])
     parser.add_argument("--pawl", default=os.path.join(ROOT, "build/pawl"))
     parser.add_argument("--model")
     parser.add_argument("--clients", type=int)
@@ -611,6 +648,7 @@ def main():
     parser.add_argument("--different", type=int, default=300, help="soak: how many different schemas of each kind")
     parser.add_argument("--grammar-mb", type=int, default=256, help="soak: the server's option")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--attach", metavar="PORT:PID", help="soak: load a server that runs, to go on where another run ended")
     parser.add_argument("--json", metavar="FILE", help="adds the figures to this file")
     parser.add_argument("--name", help="under which they stand there, when it is not the mode")
     args = parser.parse_args()

@@ -151,8 +151,6 @@ Call::Call(std::shared_ptr<ServerState> server, std::shared_ptr<Exchange> exchan
                      .count();
   out_.model = server_->model->name();
   out_.ignored = spec_.ignored;
-  const std::lock_guard lock(server_->mutex);
-  server_->live.insert(this);
 }
 
 Call::~Call() {
@@ -171,6 +169,11 @@ void Call::Start(std::shared_ptr<ServerState> server, std::shared_ptr<Exchange> 
                  CallSpec spec, std::unique_ptr<Formatter> formatter) {
   std::shared_ptr<Call> call(
       new Call(server, std::move(exchange), std::move(spec), std::move(formatter)));
+  {
+    // Not earlier: others ask it for a pointer to itself.
+    const std::lock_guard lock(server->mutex);
+    server->live.insert(call.get());
+  }
   if (server->draining) {
     ApiError error = Gone("the server is shutting down");
     error.retry_seconds = 1;

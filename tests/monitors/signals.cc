@@ -12,7 +12,7 @@ class Signals : public Monitor {
   }
   // The names that may come (Verdict::names), a refusal of the next byte (Verdict::refusal), or
   // nothing, which means that anything may come.
-  Verdict Ask(const Cursor& c, Analysis& analysis) const override {
+  Verdict Ask(const Cursor& /*cursor*/, Analysis& /*analysis*/) const override {
     auto may_come = std::make_shared<Completions>();
     may_come->names = {"SIGALRM", "SIGHUP", "SIGINT", "SIGTERM", "Signals"};  // sorted
     may_come->followers = ",.";  // what may stand behind a name; empty: whatever ends one

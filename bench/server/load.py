@@ -7,6 +7,7 @@
   bench/server/load.py extract [--requests 500]     /v1/extract equals `pawl extract`, alone and under load
   bench/server/load.py cold [--tools 128]           a schema of many tools, cold and known: what the first token waits
   bench/server/load.py overhead [--texts 104]       tokens per second through the server and through `pawl extract`
+  bench/server/load.py hostile                      each schema of tests/hostile: refused or compiled, and how soon
   bench/server/load.py kill [--clients 16]          kill -9 under load, and a start at the same port: only what ran is lost
   bench/server/load.py term [--clients 64]          SIGTERM under load: what runs is answered, exit code 0
 
@@ -54,6 +55,11 @@ def note(args, key, **figures):
 
 class Server:
     def __init__(self, args, *options, port=0):
+        self.own = not args.attach
+        if args.attach:
+            self.port, pid = (int(word) for word in args.attach.split(":"))
+            self.process = argparse.Namespace(pid=pid)
+            return
         command = [args.pawl, "serve", "--port", str(port), "--log", "none", *options]
         if args.model:
             command += ["--model", args.model]
@@ -69,6 +75,15 @@ class Server:
         with open(f"/proc/{self.process.pid}/status") as status:
             return next(int(line.split()[1]) / 1024 for line in status if line.startswith("VmRSS"))
 
+    def metrics(self):
+        """What /metrics says of memory, in MiB."""
+        from urllib.request import urlopen
+        with urlopen(f"http://127.0.0.1:{self.port}/metrics") as page:
+            values = dict(line.decode().rsplit(" ", 1) for line in page if not line.startswith(b"#"))
+        names = {"used": "pawl_heap_used_bytes", "free": "pawl_heap_free_bytes", "grammars": "pawl_grammar_bytes"}
+        return {key: round(float(values[name]) / 2 ** 20, 1) for key, name in names.items()} | {
+            "kept": int(float(values["pawl_grammars"]))}
+
     def cpu(self):
         with open(f"/proc/{self.process.pid}/stat") as stat:
             fields = stat.read().rsplit(")", 1)[1].split()
@@ -83,6 +98,8 @@ class Server:
         return sum / 1e9
 
     def stop(self):
+        if not self.own:
+            return True
         begin = time.time()
         self.process.send_signal(signal.SIGTERM)
         code = self.process.wait(30)
@@ -217,10 +234,10 @@ HOSTILE = [
 
 
 def soak(args):
-    server = Server(args)
+    server = Server(args, "--grammar-mb", str(args.grammar_mb))
     forms, all_texts = list(schemas().values()), texts()
     counts, wrong = {}, []
-    rss = []
+    rss, heap = [], []
 
     async def one(i, rng):
         draw = rng.random()
@@ -253,7 +270,7 @@ def soak(args):
         queue = iter(range(args.requests))
 
         async def client(number):
-            rng = random.Random(number)
+            rng = random.Random(1000 * args.seed + number)
             for i in queue:
                 try:
                     kind = await one(i, rng)
@@ -264,7 +281,8 @@ def soak(args):
                 done = sum(counts.values())
                 if done % max(1, args.requests // 20) == 0:
                     rss.append(server.rss())
-                    print(f"{done} requests, {rss[-1]:.1f} MiB", flush=True)
+                    heap.append(await asyncio.to_thread(server.metrics))
+                    print(f"{done} requests, {rss[-1]:.1f} MiB; heap {heap[-1]}", flush=True)
 
         await asyncio.gather(*(client(n) for n in range(args.clients)))
 
@@ -277,9 +295,9 @@ def soak(args):
         print("wrong:", line)
     seconds = time.time() - begin
     stopped = server.stop()
-    note(args, "soak", requests=args.requests, clients=args.clients, seconds=seconds, kinds=dict(sorted(counts.items())),
+    note(args, args.name or "soak", requests=args.requests, clients=args.clients, seconds=seconds, kinds=dict(sorted(counts.items())),
          different_schemas=args.different * len(forms), wrong=len(wrong), mebibytes_at_every_twentieth=[round(m, 1) for m in rss],
-         exit_code_0=stopped)
+         grammar_mb=args.grammar_mb, heap_at_every_twentieth=heap, exit_code_0=stopped)
     return stopped and not wrong
 
 
@@ -423,7 +441,8 @@ def extract(args):
 
 
 def cold(args):
-    """What a hundred kilobytes of tools add to the first token, beside the same request without tools."""
+    """What a hundred kilobytes of tools add to the first token, beside the same request with one small tool that is known: the first
+    token of both is dictated, so neither waits for the model longer than the other."""
     server = Server(args, "--threads", "1")
     rng = random.Random(1)
 
@@ -450,6 +469,7 @@ def cold(args):
     good, rows = True, {}
     for name, extra in (("plain fields", []), ("every sixth field a date-time", [{"type": ["string", "null"], "format": "date-time"}])):
         fresh, known, plain = [], [], []
+        small = {"type": "function", "function": {"name": "tool", "parameters": {"type": "object", "properties": {}}}}
         for salt in range(args.rounds * 5):
             one = {"messages": messages, "tools": [tool(i, f"{salt}{name[:1]}", kinds + extra) for i in range(args.tools)],
                    "tool_choice": "required", "max_tokens": 1, "temperature": 0, "close_at_budget": False}
@@ -457,7 +477,7 @@ def cold(args):
             fresh.append(measure(one))
             for _ in range(5):
                 known.append(measure(one))
-                plain.append(measure({"messages": messages, "max_tokens": 1, "temperature": 0}))
+                plain.append(measure(one | {"tools": [small]}))
         good = good and all(status == 200 for _, _, status in fresh + known + plain)
 
         def added(kind, column):
@@ -475,6 +495,35 @@ def cold(args):
     stopped = server.stop()
     note(args, "cold", tools=args.tools, kinds=rows, exit_code_0=stopped)
     return stopped and good
+
+
+def hostile(args):
+    """Each schema of tests/hostile, compiled and then as a request of 16 tokens: what it takes, and that the server lives."""
+    server = Server(args)
+    folder = os.path.join(ROOT, "tests/hostile")
+    rows, statuses = [], {}
+    for name in sorted(os.listdir(folder)):
+        if not name.endswith(".json"):
+            continue
+        with open(os.path.join(folder, name), encoding="utf-8", errors="surrogateescape") as file:
+            schema = file.read().encode("utf-8", "surrogateescape")
+        form = b'"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":' + schema + b"}}}"
+        seconds, reply = [], None
+        for path, head in (("/v1/constraints/compile", b"{"),
+                           ("/v1/chat/completions", b'{"messages":[{"role":"user","content":"x"}],"max_tokens":16,')):
+            begin = server.thread_cpu()
+            reply = asyncio.run(call(server.port, path, head + form))
+            time.sleep(0.01)
+            seconds.append(server.thread_cpu() - begin)
+            statuses[reply.status] = statuses.get(reply.status, 0) + 1
+        rows.append((seconds[0], seconds[1], name))
+    slowest, output = max(rows), max((row[1], row[2]) for row in rows)
+    print(f"{len(rows)} schemas: compiling takes at most {slowest[0]:.2f} s of processor time ({slowest[2]}), "
+          f"a request after it {output[0]:.2f} s ({output[1]}); {server.rss():.0f} MiB; status: {statuses}")
+    stopped = server.stop()
+    note(args, "hostile", schemas=len(rows), compile_seconds_most=slowest[0], slowest=slowest[2], request_seconds_most=output[0],
+         statuses={str(k): v for k, v in sorted(statuses.items())}, exit_code_0=stopped)
+    return stopped and set(statuses) <= {200, 400}
 
 
 def kill(args):
@@ -586,7 +635,7 @@ def overhead(args):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("mode", choices=["streams", "soak", "fuzz", "extract", "cold", "overhead", "kill", "term"])
+    parser.add_argument("mode", choices=["streams", "soak", "fuzz", "extract", "cold", "overhead", "hostile", "kill", "term"])
     parser.add_argument("--pawl", default=os.path.join(ROOT, "build/pawl"))
     parser.add_argument("--model")
     parser.add_argument("--clients", type=int)
@@ -597,7 +646,9 @@ def main():
     parser.add_argument("--max-tokens", type=int, default=512, help="overhead: of an output")
     parser.add_argument("--tools", type=int, default=128)
     parser.add_argument("--different", type=int, default=300, help="soak: how many different schemas of each kind")
+    parser.add_argument("--grammar-mb", type=int, default=256, help="soak: the server's option")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--attach", metavar="PORT:PID", help="soak: load a server that runs, to go on where another run ended")
     parser.add_argument("--json", metavar="FILE", help="adds the figures to this file")
     parser.add_argument("--name", help="under which they stand there, when it is not the mode")
     args = parser.parse_args()

@@ -4,6 +4,8 @@
 #include "schemas/scalar/string_program.h"
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "schemas/limits.h"
 #include "src/base/sorted.h"
@@ -126,10 +128,18 @@ void StringProgram::BuildClasses() {
   for (const Regex& regex : regexes_) {
     cuts.insert(cuts.end(), regex.dfa->boundaries().begin(), regex.dfa->boundaries().end());
   }
+  // Long lists of literals repeat a few characters of ASCII, which are not worth sorting.
   std::vector<char32_t> literal_points;
+  std::array<bool, 128> in_ascii = {};
   for (const Trie& trie : tries_) {
     for (const std::u32string& literal : atom(trie.atom).literals) {
-      literal_points.insert(literal_points.end(), literal.begin(), literal.end());
+      for (const char32_t c : literal) {
+        if (c >= 128) {
+          literal_points.push_back(c);
+        } else if (!std::exchange(in_ascii[c], true)) {
+          literal_points.push_back(c);
+        }
+      }
     }
   }
   SortUnique(literal_points);

@@ -177,6 +177,7 @@ class Solver : private ValueSource {
   bool HasFewAtoms(FrameId frame);
   template <typename Fn>
   bool EachNext(FrameId frame, size_t rank, const Fn& fn);
+  bool OtherKeysMayCome(FrameId object);
   // The same of objects, with one value for each of the ways in which a member can come out, and
   // one key of each kind that is not named. Places behind the named keys are kinds.
   template <typename Fn>

@@ -151,9 +151,14 @@ bool Solver::EachNext(FrameId id, size_t rank, const Fn& fn) {
     });
     all = all && listed;
   }
-  if (stopped) return true;
+  return stopped || (all && !OtherKeysMayCome(id));
+}
+
+// Keys that stand in no list.
+bool Solver::OtherKeysMayCome(FrameId id) {
+  StringProgram& program = *frames_.layout(frames_[id].layout).program;
   const FrameId other = frames_.WithKey(id, program, program.start(), -1, kAnyName);
-  return all && (other == kNoFrame || !LivePending(other));
+  return other != kNoFrame && LivePending(other);
 }
 
 // Of many conditions each step would ask for all. Constants are but compared.
@@ -184,6 +189,8 @@ bool Solver::ListContainers(FrameId id, const std::string& text, size_t rank,
                             std::vector<std::string>& out) {
   if (--few_steps_ < 0 || out.size() > limits::kListedValues || few_depth_ >= limits::kTryingDepth)
     return false;
+  // Asked before the values of thousands of members are listed in vain.
+  if (frames_[id].kind == kObjectValue && OtherKeysMayCome(id)) return false;
   std::vector<bool> truth;
   if (frames_.EndTruth(frames_[id], truth)) out.push_back(text + (text[0] == '[' ? ']' : '}'));
   bool all = true;
@@ -492,13 +499,23 @@ bool Solver::ValueList::AddStrings() {
   if (!OnlyListed(kStringValue, listed) &&
       (Plentiful(kStringValue) || !solver_.ListStrings(solver_.scalars_.String(goal), texts)))
     return false;
-  for (const AtomId a : table_.formulas.Atoms(Of(kStringValue))) {
+  const std::vector<AtomId> atoms = table_.formulas.Atoms(Of(kStringValue));
+  for (const AtomId a : atoms) {
     if (listed(a)) texts.insert(table_.string(a).literals.begin(), table_.string(a).literals.end());
   }
   if (texts.size() > limits::kEnumValues) return false;
-  StringSearch& search = solver_.scalars_.String(goal);
+  const auto fits = [&](const std::u32string& text) {
+    // Where there are nothing but lists no program has to read the text.
+    if (std::ranges::all_of(atoms, listed)) {
+      return table_.formulas.Evaluate(Of(kStringValue), [&](AtomId a) {
+        return std::ranges::binary_search(table_.string(a).literals, text);
+      });
+    }
+    StringSearch& search = solver_.scalars_.String(goal);
+    return search.Accepts(search.program().After(text));
+  };
   for (const std::u32string& text : texts) {
-    if (search.Accepts(search.program().After(text))) Add(json::Quote(EncodeCodepoints(text)));
+    if (fits(text)) Add(json::Quote(EncodeCodepoints(text)));
   }
   return true;
 }

@@ -12,6 +12,7 @@
 #include <chrono>
 #include <ctime>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -184,13 +185,28 @@ struct Failure {
   std::string file, kind, detail;
 };
 
+struct SlowMask {
+  uint64_t ns;
+  std::string file;
+  size_t number;  // of the masks of the file
+};
+constexpr size_t kSlowest = 10;
+
 struct Totals {
   std::array<uint64_t, 2 * kMaskPaths> profile{};  // by MaskPath: masks, nanoseconds
   std::map<Kind, int> kinds;
   std::vector<uint64_t> token_ns, first_ns;
   uint64_t rss_bytes = 0;
   std::vector<Failure> failures;
+  std::vector<SlowMask> slowest;  // slowest first, at most one of a file
 
+  void AddSlowest(const std::string& file, const std::vector<uint64_t>& times) {
+    const auto most = std::ranges::max_element(times);
+    if (most == times.end()) return;
+    slowest.push_back({*most, file, static_cast<size_t>(most - times.begin())});
+    std::ranges::sort(slowest, std::greater(), &SlowMask::ns);
+    if (slowest.size() > kSlowest) slowest.pop_back();
+  }
   int Count(Kind kind) const {
     const auto it = kinds.find(kind);
     return it == kinds.end() ? 0 : it->second;
@@ -213,8 +229,15 @@ std::string ToJson(const Totals& totals, size_t schemas, const Flags& flags) {
   out += fmt::format(",\"tbm_us\":{},\"ttfm_us\":{}", SummaryJson(totals.token_ns),
                      SummaryJson(totals.first_ns));
   out +=
-      fmt::format(",\"rss_mb\":{:.1f},\"failures\":[", static_cast<double>(totals.rss_bytes) / 1e6);
+      fmt::format(",\"rss_mb\":{:.1f},\"slowest\":[", static_cast<double>(totals.rss_bytes) / 1e6);
   const char* comma = "\n";
+  for (const SlowMask& mask : totals.slowest) {
+    out += fmt::format("{}{{\"file\":{},\"mask\":{},\"us\":{:.1f}}}", comma, json::Quote(mask.file),
+                       mask.number, static_cast<double>(mask.ns) / 1000);
+    comma = ",\n";
+  }
+  out += "],\"failures\":[";
+  comma = "\n";
   for (const Failure& failure : totals.failures) {
     out += fmt::format("{}{{\"file\":{},\"kind\":\"{}\",\"detail\":{}}}", comma,
                        json::Quote(failure.file), failure.kind, json::Quote(failure.detail));
@@ -261,10 +284,15 @@ std::string Profile(const Totals& totals) {
                        count == 0 ? 0 : time / count / 1000);
   }
   const double first = std::accumulate(totals.first_ns.begin(), totals.first_ns.end(), 0.0);
-  return out + fmt::format(
-                   "{:<16}{:>10}{:>10}{:>12.1f}{:>10}{:>10.2f}\n", "compile",
-                   totals.first_ns.size(), "", first / 1e6, "",
-                   first / 1000 / std::max<double>(1, static_cast<double>(totals.first_ns.size())));
+  out +=
+      fmt::format("{:<16}{:>10}{:>10}{:>12.1f}{:>10}{:>10.2f}\n", "compile", totals.first_ns.size(),
+                  "", first / 1e6, "",
+                  first / 1000 / std::max<double>(1, static_cast<double>(totals.first_ns.size())));
+  out += "slowest masks, one of a file\n";
+  for (const SlowMask& mask : totals.slowest)
+    out += fmt::format("{:>12.1f} us  {}, mask {}\n", static_cast<double>(mask.ns) / 1000,
+                       mask.file, mask.number);
+  return out;
 }
 
 Result<std::vector<std::string>> Files(const Flags& flags) {
@@ -308,6 +336,7 @@ int Maskbench(const Flags& flags) {
                                  outcome.token_ns.end());
           for (size_t k = 0; k < outcome.layers.size() && k < totals.profile.size(); ++k)
             totals.profile[k] += outcome.layers[k];
+          totals.AddSlowest(std::filesystem::path((*files)[i]).filename(), outcome.token_ns);
           if (outcome.first_mask_ns != 0) totals.first_ns.push_back(outcome.first_mask_ns);
           totals.rss_bytes = std::max(totals.rss_bytes, outcome.rss_bytes);
           if (outcome.kind != Kind::kPass) {
@@ -379,7 +408,8 @@ void AddMaskbench(CLI::App& app, Action& action) {
       ->type_name("N")
       ->capture_default_str();
   command->add_flag("--profile", flags->profile,
-                    "Where the time of the masks went: a table by the way they were found");
+                    "Where the time of the masks went: a table by the way they were found, and "
+                    "the slowest");
   command->add_flag("--cold", flags->cold, "A fresh compiler for every schema (the default)")
       ->excludes(warm);
   command->add_option("--json", flags->json, "File for the figures and failures")

@@ -23,6 +23,8 @@ struct ApiRequest {
   std::shared_ptr<ServerState> server;
   std::shared_ptr<Exchange> exchange;
   const json::Value& body;
+  // Of a route that looks for tools that came before; where they are known the body has none.
+  const KnownTools::Match* tools = nullptr;
 };
 
 // Each starts a call, or says what is wrong with the body.
@@ -37,7 +39,7 @@ Status StartOllama(const ApiRequest& request, bool chat);
 
 // Sampling, budget, stop strings, seeds, thinking and the constraint. `max_names`: what the budget
 // may be called, the first that is there counts.
-Status ReadCommon(const ServerState& server, RequestReader& in,
+Status ReadCommon(const ApiRequest& request, RequestReader& in,
                   std::initializer_list<const char*> max_names, int default_tokens, CallSpec& spec);
 // The member `options` of Ollama's bodies, and what in others stands at the top.
 void ReadSampling(RequestReader& in, CallSpec& spec);

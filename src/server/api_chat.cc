@@ -179,7 +179,7 @@ Status StartChat(const ApiRequest& request, bool fim) {
     if (!inner.ok()) return inner.error();
   }
   if (!in.ok()) return in.error();
-  if (Status status = ReadCommon(*request.server, in, {"max_completion_tokens", "max_tokens"},
+  if (Status status = ReadCommon(request, in, {"max_completion_tokens", "max_tokens"},
                                  fim ? 128 : request.server->options.max_tokens, spec);
       !status.ok()) {
     return status;

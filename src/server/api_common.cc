@@ -15,7 +15,7 @@ constexpr size_t kMostBiases = 4096;
 constexpr int kMostTokens = 1 << 24;
 constexpr size_t kMostPrompts = 2048;
 
-void ReadBias(RequestReader& in, CallSpec& spec) {
+void ReadBias(const ServerState& server, RequestReader& in, CallSpec& spec) {
   const json::Value* bias = in.FindObject("logit_bias");
   if (bias == nullptr) return;
   if (bias->size() > kMostBiases) {
@@ -29,7 +29,7 @@ void ReadBias(RequestReader& in, CallSpec& spec) {
     const auto [at, error] = std::from_chars(key.data(), end, token);
     const std::optional<double> number = NumberOf(value);
     if (error != std::errc() || at != end || token < 0 || !number || *number < -100 ||
-        *number > 100) {
+        *number > 100 || token >= server.model->vocabulary()->size()) {
       return in.Fail({ErrorCode::kInvalid, "must be a number from -100 to 100 for a token's id",
                       json::PointerJoin(in.PointerOf(place), key)});
     }
@@ -120,10 +120,11 @@ void ReadSeed(RequestReader& in, CallSpec& spec) {
   }
 }
 
-Status ReadCommon(const ServerState& server, RequestReader& in,
+Status ReadCommon(const ApiRequest& request, RequestReader& in,
                   std::initializer_list<const char*> max_names, int default_tokens,
                   CallSpec& spec) {
   if (!in.ok()) return in.error();
+  ServerState& server = *request.server;
   spec.options.sampling.temperature = server.model->temperature();
   spec.options.max_tokens = default_tokens;
   ReadSampling(in, spec);
@@ -131,7 +132,10 @@ Status ReadCommon(const ServerState& server, RequestReader& in,
   for (const char* name : max_names) {
     int tokens = 0;
     if (!in.Int(name, tokens, -1, kMostTokens)) continue;
-    if (tokens >= 0) spec.options.max_tokens = tokens;
+    if (tokens >= 0) {
+      spec.options.max_tokens = tokens;
+      spec.budget_pointer = in.PointerOf(name);
+    }
     break;
   }
   in.Int("n", spec.n, 1, kMostOutputs);
@@ -140,7 +144,7 @@ Status ReadCommon(const ServerState& server, RequestReader& in,
     in.Fail("best_of", "must be n where it is given", ErrorCode::kUnsupported);
   }
   ReadStop(in, spec);
-  ReadBias(in, spec);
+  ReadBias(server, in, spec);
   in.Bool("stream", spec.stream);
   bool close = true;
   in.Bool("close_at_budget", close);
@@ -151,8 +155,13 @@ Status ReadCommon(const ServerState& server, RequestReader& in,
   ReadThinking(in, spec, arguments);
   if (!in.ok()) return in.error();
   for (PromptSpec& prompt : spec.prompts) prompt.arguments = arguments;
-  Result<RequestConstraints> asked = ReadConstraints(in.object());
+  const KnownTools::Match* const match = request.tools;
+  Result<RequestConstraints> asked =
+      ReadConstraints(in.object(), match == nullptr ? nullptr : match->tools.get());
   if (!asked.ok()) return asked.error();
+  if (match != nullptr) {
+    server.known_tools.Keep(request.exchange->request().body, *match, asked->tools);
+  }
   spec.asked = *std::move(asked);
   if (spec.asked.layout.max_string < 0) spec.asked.layout.max_string = server.options.max_string;
   // What says who asks, or where an answer is to be kept, changes no output.

@@ -207,8 +207,7 @@ Status StartCompletion(const ApiRequest& request) {
     if (!inner.ok()) return inner.error();
   }
   if (!in.ok()) return in.error();
-  if (Status status =
-          ReadCommon(*request.server, in, {"max_tokens", "max_completion_tokens"}, 16, spec);
+  if (Status status = ReadCommon(request, in, {"max_tokens", "max_completion_tokens"}, 16, spec);
       !status.ok()) {
     return status;
   }
@@ -256,7 +255,7 @@ Status StartInfill(const ApiRequest& request, bool infill) {
              !status.ok()) {
     return status;
   }
-  if (Status status = ReadCommon(*request.server, in, {"n_predict", "max_tokens"}, 128, spec);
+  if (Status status = ReadCommon(request, in, {"n_predict", "max_tokens"}, 128, spec);
       !status.ok()) {
     return status;
   }

@@ -120,7 +120,7 @@ Status StartExtract(const ApiRequest& request) {
   bool spans = true;
   in.Bool("spans", spans);
   if (Status status =
-          ReadCommon(*request.server, in, {"max_tokens"}, request.server->options.max_tokens, spec);
+          ReadCommon(request, in, {"max_tokens"}, request.server->options.max_tokens, spec);
       !status.ok()) {
     return status;
   }

@@ -171,7 +171,7 @@ Status StartOllama(const ApiRequest& request, bool chat) {
   const Status status = chat ? ReadChatPrompt(in, spec, "messages") : ReadGenerate(in, spec);
   if (!status.ok()) return status;
   const json::Value* const options = in.FindObject("options");
-  if (Status common = ReadCommon(*request.server, in, {}, request.server->options.max_tokens, spec);
+  if (Status common = ReadCommon(request, in, {}, request.server->options.max_tokens, spec);
       !common.ok()) {
     return common;
   }
@@ -185,6 +185,7 @@ Status StartOllama(const ApiRequest& request, bool chat) {
     int tokens = -1;
     if (inner.Int("num_predict", tokens, -2, 1 << 24) && tokens >= 0) {
       spec.options.max_tokens = tokens;
+      spec.budget_pointer = "#/options/num_predict";
     }
     inner.Strings("stop", spec.stop, 16);
     if (!inner.ok()) return inner.error();

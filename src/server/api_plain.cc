@@ -2,8 +2,12 @@
 // constraint compiles.
 #include "src/server/api_plain.h"
 
+#include <malloc.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <cstdint>
+#include <fstream>
 #include <optional>
 #include <span>
 #include <utility>
@@ -19,6 +23,21 @@ HttpReply JsonReply(std::string body) {
   HttpReply reply;
   reply.body = std::move(body);
   return reply;
+}
+
+// What the process takes of the machine, and how much of it is in use.
+void WriteMemory(std::string& out) {
+  std::ifstream file("/proc/self/statm");
+  int64_t size = 0, resident = 0;
+  if (file >> size >> resident) {
+    WriteMetric("process_resident_memory_bytes", "gauge", "Memory of the process.",
+                static_cast<double>(resident * sysconf(_SC_PAGESIZE)), out);
+  }
+  const struct mallinfo2 heap = mallinfo2();
+  WriteMetric("pawl_heap_used_bytes", "gauge", "Memory that was asked for and not given back.",
+              static_cast<double>(heap.uordblks + heap.hblkhd), out);
+  WriteMetric("pawl_heap_free_bytes", "gauge", "Memory that was given back, and may be used again.",
+              static_cast<double>(heap.fordblks), out);
 }
 
 }  // namespace
@@ -106,6 +125,7 @@ Result<HttpReply> MetricsPage(ServerState& server, const PlainRequest&) {
     count("pawl_grammar_evictions_total", "Grammars that had to go.",
           static_cast<double>(grammars.evicted));
   }
+  WriteMemory(out);
   m.first_token.Write("pawl_first_token_seconds", "From the request to its first token.", out);
   m.request.Write("pawl_request_seconds", "From the request to the end of its answer.", out);
   m.compile.Write("pawl_compile_seconds", "Constraints into grammars.", out);
@@ -213,7 +233,12 @@ Result<HttpReply> CompileOnly(ServerState& server, const PlainRequest& request) 
         server.grammars->Get(plan->grammar, asked->layout, known, request.stop);
     if (!grammar.ok()) {
       Error error = grammar.error();
-      if (error.place.starts_with("#")) error.place = plan->grammar.pointer + error.place.substr(1);
+      if (error.place.starts_with("#")) {
+        error.place = plan->grammar.pointer + error.place.substr(1);
+      } else {
+        if (!error.place.empty()) error.message = error.place + ": " + error.message;
+        error.place = plan->grammar.pointer;
+      }
       return error;
     }
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;

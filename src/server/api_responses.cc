@@ -379,8 +379,8 @@ Status StartResponse(const ApiRequest& request) {
   }
   if (Status status = ReadInput(in, prompt.messages); !status.ok()) return status;
   spec.prompts = {std::move(prompt)};
-  if (Status status = ReadCommon(*request.server, in, {"max_output_tokens"},
-                                 request.server->options.max_tokens, spec);
+  if (Status status =
+          ReadCommon(request, in, {"max_output_tokens"}, request.server->options.max_tokens, spec);
       !status.ok()) {
     return status;
   }

@@ -31,8 +31,10 @@ std::string RandomName(size_t length) {
 
 ApiError Gone(const char* message) { return {.status = 503, .message = message}; }
 
-// What the engine says of an output.
-ApiError OutputError(const Error& error) {
+// What the engine says of an output, with the place in the request. `constraint`: where that
+// stands.
+ApiError OutputError(const Error& error, const CallSpec& spec, size_t prompt,
+                     const std::string& constraint) {
   static constexpr const char* kPlaces[] = {"prompt",   "constraint", "max_tokens",   "temperature",
                                             "top_k",    "top_p",      "min_p",        "logit_bias",
                                             "logprobs", "seed",       "mask_surprise"};
@@ -49,7 +51,15 @@ ApiError OutputError(const Error& error) {
   if (error.place == "prompt" && error.code == ErrorCode::kLimit) {
     out.code = "context_length_exceeded";
   }
-  out.message = error.place + ": " + error.message;
+  const std::string place = error.place == "prompt"       ? spec.prompts[prompt].pointer
+                            : error.place == "constraint" ? constraint
+                            : error.place == "max_tokens" ? spec.budget_pointer
+                                                          : "#/" + error.place;
+  if (place.empty()) {
+    out.message = error.place + ": " + error.message;
+  } else {
+    out.param = place.substr(1);
+  }
   return out;
 }
 
@@ -141,8 +151,6 @@ Call::Call(std::shared_ptr<ServerState> server, std::shared_ptr<Exchange> exchan
                      .count();
   out_.model = server_->model->name();
   out_.ignored = spec_.ignored;
-  const std::lock_guard lock(server_->mutex);
-  server_->live.insert(this);
 }
 
 Call::~Call() {
@@ -161,6 +169,11 @@ void Call::Start(std::shared_ptr<ServerState> server, std::shared_ptr<Exchange> 
                  CallSpec spec, std::unique_ptr<Formatter> formatter) {
   std::shared_ptr<Call> call(
       new Call(server, std::move(exchange), std::move(spec), std::move(formatter)));
+  {
+    // Not earlier: others ask it for a pointer to itself.
+    const std::lock_guard lock(server->mutex);
+    server->live.insert(call.get());
+  }
   if (server->draining) {
     ApiError error = Gone("the server is shutting down");
     error.retry_seconds = 1;
@@ -685,7 +698,7 @@ void Call::EndOf(Choice& choice) {
   out.ended = true;
   const Result<Generation>& output = *choice.output;
   if (!output.ok()) {
-    out.error = OutputError(output.error());
+    out.error = OutputError(output.error(), spec_, choice.prompt, plan_.grammar.pointer);
     if (choice.refused) out.error = FromError(output.error(), "");
     out.finish = "error";
     return;

@@ -46,6 +46,7 @@ struct CallSpec {
   bool echo = false;
   bool want_tokens = false;  // the formatter wants every token, not only the text
   int thinking_tokens = -1;
+  std::string budget_pointer;  // of options.max_tokens, where the request has it
   // Code to complete, under monitors where they are built in (code_completion.h).
   std::optional<CodeSpec> code;
   bool one_by_one = false;  // an output that fails does not fail the others

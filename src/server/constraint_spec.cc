@@ -21,6 +21,9 @@ using json::Quote;
 using json::Value;
 
 constexpr size_t kMaxChoices = 50'000;
+// Regexes and choices compile in a time linear in their bytes, which nothing stops: a second at
+// most.
+constexpr size_t kMaxTextBytes = size_t{1} << 20;
 constexpr size_t kMaxTools = 512;
 constexpr size_t kMaxNameBytes = 128;
 
@@ -36,7 +39,8 @@ GrammarLanguage LanguageOf(std::string_view grammar) {
 
 class Reader {
  public:
-  explicit Reader(const Value& body) : in_(body, "#") {}
+  Reader(const Value& body, const std::vector<ToolSpec>* known)
+      : in_(body, "#"), known_tools_(known) {}
 
   Result<RequestConstraints> Read() {
     if (in_.ok()) ReadLayout();
@@ -94,6 +98,10 @@ class Reader {
       Fail(pointer, "must be a string that is not empty");
       return std::nullopt;
     }
+    if (kind == Kind::kRegex && value.text.size() > kMaxTextBytes) {
+      Fail(pointer, "has more than " + std::to_string(kMaxTextBytes) + " bytes", ErrorCode::kLimit);
+      return std::nullopt;
+    }
     ConstraintSpec spec;
     spec.kind = kind;
     spec.text = value.text;
@@ -117,6 +125,13 @@ class Reader {
     ConstraintSpec spec;
     spec.kind = Kind::kChoice;
     spec.pointer = pointer;
+    size_t bytes = 0;
+    for (const Value& item : value.items) bytes += item.text.size();
+    if (bytes > kMaxTextBytes) {
+      Fail(pointer, "has more than " + std::to_string(kMaxTextBytes) + " bytes in its strings",
+           ErrorCode::kLimit);
+      return std::nullopt;
+    }
     for (size_t i = 0; i < value.items.size(); ++i) {
       if (value.items[i].type != json::Type::kString) {
         Fail(PointerJoin(pointer, std::to_string(i)), "must be a string");
@@ -361,6 +376,7 @@ class Reader {
       }
     }
     const Value* tools = in_.FindArray("tools");
+    if (known_tools_ != nullptr) out_.tools = *known_tools_;
     if (tools == nullptr) return;
     if (tools->items.size() > kMaxTools) {
       return Fail("#/tools", "has more than " + std::to_string(kMaxTools) + " tools",
@@ -569,6 +585,7 @@ class Reader {
   }
 
   RequestReader in_;
+  const std::vector<ToolSpec>* const known_tools_;
   RequestConstraints out_;
 };
 
@@ -661,6 +678,9 @@ json::Value ToolSpec::Declared() const {
   return declared.ok() ? *declared : Value();
 }
 
-Result<RequestConstraints> ReadConstraints(const json::Value& body) { return Reader(body).Read(); }
+Result<RequestConstraints> ReadConstraints(const json::Value& body,
+                                           const std::vector<ToolSpec>* known) {
+  return Reader(body, known).Read();
+}
 
 }  // namespace pawl::server

@@ -89,8 +89,9 @@ struct RequestConstraints {
 
 // Of a body of /v1/chat/completions, /v1/completions, /v1/responses, /api/chat, /api/generate,
 // /infill: all of these members mean the same everywhere. Errors: place is the JSON Pointer,
-// beginning with '#'.
-Result<RequestConstraints> ReadConstraints(const json::Value& body);
+// beginning with '#'. `known`: what was read of the tools before; the body has null in their place.
+Result<RequestConstraints> ReadConstraints(const json::Value& body,
+                                           const std::vector<ToolSpec>* known = nullptr);
 
 }  // namespace pawl::server
 

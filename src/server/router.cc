@@ -47,7 +47,8 @@ struct Route {
   PlainAnswer answer = nullptr;  // either this
   Start start = nullptr;         // or this
   Access access = Access::kKey;
-  bool slow = false;  // an answer for which a worker is wanted
+  bool slow = false;   // an answer for which a worker is wanted
+  bool tools = false;  // may be long, and often the same: they are looked for by their bytes
 };
 
 constexpr Route Get(std::string_view path, PlainAnswer answer,
@@ -57,8 +58,8 @@ constexpr Route Get(std::string_view path, PlainAnswer answer,
 constexpr Route Post(std::string_view path, PlainAnswer answer, bool slow = false) {
   return {.method = "POST", .path = path, .answer = answer, .slow = slow};
 }
-constexpr Route Outputs(std::string_view path, Start start) {
-  return {.method = "POST", .path = path, .start = start};
+constexpr Route Outputs(std::string_view path, Start start, bool tools = false) {
+  return {.method = "POST", .path = path, .start = start, .tools = tools};
 }
 
 constexpr Route kRoutes[] = {
@@ -78,8 +79,10 @@ constexpr Route kRoutes[] = {
     Post("/detokenize", Detokenize),
     Post("/api/show", OllamaShow),
     Post("/v1/constraints/compile", CompileOnly, true),
-    Outputs("/v1/chat/completions", [](const ApiRequest& r) { return StartChat(r, false); }),
-    Outputs("/chat/completions", [](const ApiRequest& r) { return StartChat(r, false); }),
+    Outputs(
+        "/v1/chat/completions", [](const ApiRequest& r) { return StartChat(r, false); }, true),
+    Outputs(
+        "/chat/completions", [](const ApiRequest& r) { return StartChat(r, false); }, true),
     Outputs("/v1/completions", StartCompletion),
     Outputs("/v1/responses", StartResponse),
     Outputs("/v1/extract", StartExtract),
@@ -147,8 +150,16 @@ void Router::Handle(std::shared_ptr<Exchange> exchange) const {
     return exchange->Reply(*Health(*server_, {.http = request, .stop = nullptr}));
   }
   json::Value body;
+  KnownTools::Match tools;
+  if (route->tools) tools = server_->known_tools.Find(request.body);
   if (route->method == "POST") {
-    Result<json::Value> parsed = json::Parse(request.body);
+    const bool known = tools.tools != nullptr;
+    Result<json::Value> parsed =
+        known ? json::Parse(tools.Rest(request.body)) : json::Parse(request.body);
+    if (known && !parsed.ok()) {
+      tools = {};  // for the place of what is wrong
+      parsed = json::Parse(request.body);
+    }
     if (!parsed.ok()) {
       return Refuse(*exchange, {.message = "the body is not JSON: " + parsed.error().ToString(),
                                 .code = ErrorCodeName(parsed.error().code)});
@@ -156,7 +167,7 @@ void Router::Handle(std::shared_ptr<Exchange> exchange) const {
     body = *std::move(parsed);
   }
   if (route->start != nullptr) {
-    const Status status = route->start({server_, exchange, body});
+    const Status status = route->start({server_, exchange, body, route->tools ? &tools : nullptr});
     if (!status.ok()) Refuse(*exchange, FromError(status.error(), ""));
     return;
   }

@@ -85,7 +85,8 @@ class Server::Impl {
       state.model = *std::move(model);
       state.grammars = std::make_unique<GrammarStore>(
           state.model->vocabulary(),
-          GrammarStore::Options{.max_bytes = state.options.grammar_bytes});
+          GrammarStore::Options{.max_bytes = state.options.grammar_bytes -
+                                             state.options.grammar_bytes / state.kToolShare});
       state.code = MakeCodePlans(state.model->vocabulary(), state.options.code);
       state.workers = std::make_unique<WorkerPool>(std::max(1, state.options.workers));
       Decoder::Options options;

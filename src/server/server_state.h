@@ -13,6 +13,7 @@
 #include "src/server/code_completion.h"
 #include "src/server/decoder.h"
 #include "src/server/grammar_store.h"
+#include "src/server/known_tools.h"
 #include "src/server/metrics.h"
 #include "src/server/served_model.h"
 #include "src/server/server.h"
@@ -22,11 +23,16 @@ namespace pawl::server {
 
 class ServerState {
  public:
-  explicit ServerState(ServerOptions options_in) : options(std::move(options_in)) {}
+  // Of the bytes for grammars, lists of tools get a share.
+  static constexpr size_t kToolShare = 32;
+
+  explicit ServerState(ServerOptions options_in)
+      : options(std::move(options_in)), known_tools(options.grammar_bytes / kToolShare) {}
 
   const ServerOptions options;
   std::vector<std::string> api_keys;
   Metrics metrics;
+  KnownTools known_tools;
 
   // There from `ready` on.
   std::unique_ptr<ServedModel> model;

@@ -268,9 +268,12 @@ def test_ray_data():
 
 def main():
     failed = 0
-    only = sys.argv[1:]
-    for name, test in sorted(globals().items()):
-        if not name.startswith("test_") or (only and name not in only):
+    tests = {name[5:]: test for name, test in sorted(globals().items()) if name.startswith("test_")}
+    only = [name.removeprefix("test_") for name in sys.argv[1:]]
+    if not set(only) <= set(tests):
+        sys.exit(f"there is no test {', '.join(sorted(set(only) - set(tests)))}; there are {', '.join(tests)}")
+    for name, test in tests.items():
+        if only and name not in only:
             continue
         begin = time.time()
         try:
@@ -282,7 +285,7 @@ def main():
             traceback.print_exc()
             result = "FAILED"
             failed += 1
-        print(f"{name[5:]:24} {result:10} {time.time() - begin:6.1f} s", flush=True)
+        print(f"{name:24} {result:10} {time.time() - begin:6.1f} s", flush=True)
     return 1 if failed else 0
 
 

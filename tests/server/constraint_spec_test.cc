@@ -138,6 +138,24 @@ TEST(ConstraintSpecTest, WhatIsWrongIsNamed) {
   }
 }
 
+// What nothing stops is bounded by its bytes.
+TEST(ConstraintSpecTest, RegexesAndChoicesHaveABound) {
+  const std::string some(size_t{512} << 10, 'a'), most(size_t{1} << 20, 'a');
+  const std::pair<std::string, std::string> kCases[] = {
+      {R"({"structured_outputs":{"regex":")" + most + "\"}}", ""},
+      {R"({"structured_outputs":{"regex":")" + most + "a\"}}", "#/structured_outputs/regex"},
+      {R"({"guided_choice":[")" + some + R"(",")" + some + "\"]}", ""},
+      {R"({"guided_choice":[")" + some + R"(",")" + some + R"(","b"]})", "#/guided_choice"},
+  };
+  for (const auto& [body, place] : kCases) {
+    const auto asked = Read(body);
+    EXPECT_EQ(asked.ok(), place.empty());
+    if (asked.ok() || place.empty()) continue;
+    EXPECT_EQ(asked.error().place, place);
+    EXPECT_EQ(asked.error().code, ErrorCode::kLimit);
+  }
+}
+
 TEST(ConstraintSpecTest, ToolChoices) {
   const std::string tools =
       R"("tools":[{"type":"function","function":{"name":"a","parameters":{"type":"object"}}},

@@ -142,6 +142,7 @@ TEST(ServerTest, ErrorsNameThePlace) {
       {Chat(R"(,"n":0)"), "/n"},
       {Chat(R"(,"temperature":"hot")"), "/temperature"},
       {Chat(R"(,"logit_bias":{"x":1})"), "/logit_bias/x"},
+      {Chat(R"(,"logit_bias":{"99999":1})"), "/logit_bias/99999"},
       {Chat(R"(,"stop":[1])"), "/stop/0"},
       {R"({"messages":[]})", "/messages"},
       {R"({"messages":[{"role":"user","content":[{"type":"image_url"}]}]})",
@@ -155,6 +156,12 @@ TEST(ServerTest, ErrorsNameThePlace) {
     EXPECT_EQ(At(answer.Json(), "/error/type").text, "invalid_request_error");
     EXPECT_NE(answer.head.find("x-should-retry: false"), std::string::npos);
   }
+  const Answer regex = c.Post("/v1/constraints/compile", R"({"guided_regex":"a("})");
+  EXPECT_EQ(At(regex.Json(), "/error/param").text, "/guided_regex") << regex.body;
+  const Answer narrow = c.Post(
+      "/v1/extract", R"({"text":"x","max_tokens":3,"schema":{"type":"string","minLength":99}})");
+  EXPECT_EQ(narrow.status, 400);
+  EXPECT_EQ(At(narrow.Json(), "/error/param").text, "/max_tokens") << narrow.body;
   EXPECT_EQ(c.Post("/v1/chat/completions", "{").status, 400);
   EXPECT_EQ(c.Post("/v1/chat/completions", "[]").status, 400);
   EXPECT_EQ(c.Post("/api/chat", R"({"messages":[{"role":"user","content":"x"}],"format":"xml"})")

@@ -200,6 +200,10 @@ Fits Checker::AssignableSignature(const Signature* from, const Signature* to) {
     all = Both(all, fits);
   }
   const TypeRef wanted = to->result == nullptr ? pool_.open : to->result;
+  if (to->guarded != nullptr && !to->asserts) {
+    if (from->guarded == nullptr || from->asserts) return Fits::kNo;
+    all = Both(all, Assignable(from->guarded, to->guarded));
+  }
   if (wanted->is(T::kVoid)) return all;
   return Both(all, Assignable(ResultOf(from), wanted));
 }

@@ -406,6 +406,7 @@ bool Checker::HasParams(TypeRef type, int depth) {
           if (HasParams(p.type, depth + 1)) return true;
         }
         if (s->result != nullptr && HasParams(s->result, depth + 1)) return true;
+        if (s->guarded != nullptr && HasParams(s->guarded, depth + 1)) return true;
         if (s->result == nullptr) return true;
       }
       return false;

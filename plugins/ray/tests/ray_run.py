@@ -15,7 +15,7 @@ import time
 SCHEMA = {"type": "object", "required": ["name", "phone"], "additionalProperties": False, "properties": {
     "name": {"type": "string", "maxLength": 30}, "phone": {"type": ["string", "null"], "maxLength": 20}}}
 
-BATCH = 50
+BATCH = 200
 
 
 class CommandEngine:

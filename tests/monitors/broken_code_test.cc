@@ -79,7 +79,7 @@ TEST(BrokenCodeTest, TrashIsAskedAboutLessAndLess) {
   std::mt19937 random(5);
   const std::string_view letters = "abcd  \n(){}[].,;:=+-<>\"'`/*#@!?&|0123";
   std::string text;
-  for (int i = 0; i < 30000; ++i) text += letters[random() % letters.size()];
+  for (int i = 0; i < 12000; ++i) text += letters[random() % letters.size()];
   for (const Language language : {Language::kTypeScript, Language::kJava, Language::kPython}) {
     auto set = AllMonitors(language);
     TextState state = set->Start("");

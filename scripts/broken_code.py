@@ -36,6 +36,20 @@ def damage(text, rng):
     return text, first
 
 
+def said_at(text, entry):
+    """Where the refusal was said: behind the name, or where the call ends whose arguments are too many or too few."""
+    at = entry["byte"] + len(entry["identifier"].encode())
+    if entry["monitor"] not in ("arguments", "new"):
+        return at
+    depth, at = 0, max(at, text.find(b"(", at))
+    while at < len(text):
+        depth += (text[at] in b"([{") - (text[at] in b")]}")
+        if depth <= 0:
+            break
+        at += 1
+    return at
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="+", type=pathlib.Path)
@@ -49,12 +63,13 @@ def main():
     counts = {"texts": 0, "refused": 0, "wrong": 0, "crashed": 0, "hung": 0}
     with tempfile.TemporaryDirectory() as scratch:
         for start in range(0, args.count, 50):
-            firsts = {}
+            firsts, sources = {}, {}
             for i in range(start, min(start + 50, args.count)):
                 source = rng.choice(args.files)
                 text, first = damage(source.read_text(encoding="utf-8", errors="replace"), rng)
                 path = pathlib.Path(scratch) / f"{i}{source.suffix}"
                 path.write_text(text, encoding="utf-8", newline="")
+                sources[str(path)] = source
                 firsts[str(path)] = len(text[:first].encode())
             report = pathlib.Path(scratch) / "report.json"
             command = [args.pawl, "monitor", *firsts, "--unfinished", "--json", str(report)]
@@ -73,7 +88,10 @@ def main():
             for entry in json.loads(report.read_text())["files"]:
                 if not entry["accepted"]:
                     counts["refused"] += 1
-                    counts["wrong"] += entry["byte"] + len(entry["identifier"]) < firsts[entry["name"]]
+                    wrong = said_at(pathlib.Path(entry["name"]).read_bytes(), entry) < firsts[entry["name"]]
+                    counts["wrong"] += wrong
+                    if wrong:
+                        print(f"{sources[entry['name']]}: byte {entry['byte']}: {entry['identifier']}", file=sys.stderr)
     print(json.dumps(counts))
     if args.json:
         pathlib.Path(args.json).write_text(json.dumps(counts))

@@ -21,7 +21,7 @@ def packed(data, cache):
     if os.path.exists(name):
         with open(name, "rb") as file:
             return file.read()
-    stream = zopfli.zlib.compress(data, numiterations=3)[2:-4]
+    stream = zopfli.zlib.compress(data, numiterations=1)[2:-4]
     with open(name + ".new", "wb") as file:
         file.write(stream)
     os.replace(name + ".new", name)

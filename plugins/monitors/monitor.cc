@@ -23,6 +23,7 @@ TextState::TextState(MonitorSet* set, std::string text, std::string suffix)
       suffix_(std::make_shared<const std::string>(std::move(suffix))),
       scan_(set->language()) {
   scan_.Add(*text_);
+  if (text_->find('\0') != std::string::npos) asked_from_ = SIZE_MAX;  // no text
 }
 
 // A text that is this state's own is not copied, but cut where the bytes are refused.
@@ -42,15 +43,35 @@ bool TextState::Add(std::string_view bytes, Refusal* refusal) {
   return true;
 }
 
+// An error that more text does not mend costs the parser its whole recovery at each trigger. The
+// wait belongs to the state, so it is the same however the text came about.
+void TextState::Rest(bool unparsed) {
+  constexpr uint32_t kPatience = 4;
+  constexpr uint32_t kMost = kPatience + 8;
+  constexpr size_t kLong = size_t{64} << 10;
+  failures_ = unparsed ? std::min(failures_ + 1, kMost) : 0;
+  if (failures_ < kPatience) return;
+  if (failures_ == kMost && text_->size() > kLong) {
+    asked_from_ = SIZE_MAX;  // this is no program
+    return;
+  }
+  asked_from_ =
+      text_->size() + std::min<size_t>(size_t{64} << (failures_ - kPatience), text_->size() / 4);
+}
+
 TextState::Answer TextState::Ask(char next) {
-  if (text_->size() > kMostBytes) return {};
+  if (text_->size() > kMostBytes || text_->size() < asked_from_) return {};
   const Cursor cursor{.text = *text_, .suffix = *suffix_, .scan = &scan_, .next = next};
   MonitorCounts& counts = set_->counts_;
+  bool asked = false;
+  bool unparsed = false;
   for (const auto& monitor : set_->monitors_) {
     if (!monitor->Triggered(cursor)) continue;
     const auto start = std::chrono::steady_clock::now();
     ++counts.points;
+    set_->analysis_->unparsed = false;
     Answer answer{monitor->Ask(cursor, *set_->analysis_), monitor->name()};
+    unparsed = set_->analysis_->unparsed;
     counts.trigger_seconds +=
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     const bool constrained = answer.verdict.refusal.has_value() || answer.verdict.names != nullptr;
@@ -59,11 +80,13 @@ TextState::Answer TextState::Ask(char next) {
           {.byte = text_->size(), .monitor = monitor->name(), .constrained = constrained});
     }
     if (constrained) {
+      answer.asked = true;
       ++counts.constrained;
       return answer;
     }
+    asked = true;
   }
-  return {};
+  return {.verdict = {}, .monitor = "", .unparsed = unparsed, .asked = asked};
 }
 
 // Monitors look at whether the next byte begins a name, not at which one it is.
@@ -88,6 +111,7 @@ bool TextState::Add(char c, Refusal* refusal) {
   };
   if (names_ == nullptr && scan_.in_code()) {
     const Answer answer = NameStart(c) && expected_ != nullptr ? *expected_ : Ask(c);
+    if (answer.asked) Rest(answer.unparsed);
     if (answer.verdict.refusal) {
       if (refusal != nullptr) {
         *refusal = *answer.verdict.refusal;
@@ -130,6 +154,7 @@ bool TextState::Add(char c, Refusal* refusal) {
   expected_ = nullptr;
   if (text_.use_count() > 1) text_ = std::make_shared<std::string>(*text_);
   *text_ += c;
+  if (c == '\0') asked_from_ = SIZE_MAX;
   scan_.Add(c);
   return true;
 }
@@ -141,7 +166,7 @@ TextState MonitorSet::Start(std::string text, std::string suffix) {
 }
 
 std::optional<Refusal> MonitorSet::Finish(std::string_view text) {
-  if (text.size() > kMostBytes) return std::nullopt;
+  if (text.size() > kMostBytes || text.find('\0') != std::string_view::npos) return std::nullopt;
   auto refusals = analysis_->CheckFinished(text, names_);
   if (refusals.empty()) return std::nullopt;
   return std::move(refusals.front());

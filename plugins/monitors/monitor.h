@@ -78,6 +78,8 @@ class Analysis {
   virtual std::vector<Refusal> CheckStrict(std::string_view text) {
     return CheckFinished(text, {});
   }
+  // Set by a question: the text does not parse, however it is closed.
+  bool unparsed = false;
 };
 
 class Monitor {
@@ -148,7 +150,11 @@ class TextState {
   struct Answer {
     Verdict verdict;
     const char* monitor = "";
+    bool unparsed = false;
+    bool asked = false;
   };
+  // A text that did not parse four times in a row is asked about less and less often.
+  void Rest(bool unparsed);
   // What the first monitor that knows something says of the next byte.
   Answer Ask(char next);
   MonitorSet* set_;
@@ -159,6 +165,8 @@ class TextState {
   const char* monitor_ = "";
   size_t written_ = 0;                      // bytes of the name
   std::shared_ptr<const Answer> expected_;  // of a name that begins here
+  uint32_t failures_ = 0;                   // questions in a row about a text that does not parse
+  size_t asked_from_ = 0;                   // shorter texts are not asked about
 };
 
 class MonitorSet {

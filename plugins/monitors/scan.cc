@@ -42,13 +42,16 @@ void Scan::Add(char c) {
     case Mode::kDouble:
       if (escape_) {
         escape_ = false;
+        before_ = 0;
+        last_ = 'x';  // no quote that could be one of three
+        return;
       } else if (c == '\\') {
         escape_ = true;
       } else if (c == (mode_ == Mode::kSingle ? '\'' : '"') || c == '\n') {
         mode_ = Mode::kCode;
         significant_ = '"';
         before_ = last_;
-        last_ = '"';
+        last_ = c == '\n' ? '"' : c;
         return;
       }
       break;

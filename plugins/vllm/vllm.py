@@ -34,6 +34,7 @@ VERSIONS = "0.32 and 0.33"
 # The name under which vLLM's own checks of a request run before ours; see `_patch_validation`.
 _CHECKED_NAME = "xgrammar-pawl"
 _MARK = "_pawl_original"
+_OPTIONS = "_pawl_options"
 _lock = threading.Lock()
 
 
@@ -212,7 +213,7 @@ class _Checker:
         tokens = [bytes([b]) for b in range(256)] + [b"<end>"]
         self.compiler = pawl.Compiler(pawl.Vocabulary(tokens, [256], [256]), cached_grammars=64)
 
-    def check(self, structured_outputs: Any) -> None:
+    def check(self, structured_outputs: Any, options: Dict[str, Any]) -> None:
         from vllm.exceptions import VLLMValidationError
         from vllm.v1.structured_output.request import get_structured_output_key
 
@@ -221,20 +222,34 @@ class _Checker:
             if kind.name == "STRUCTURAL_TAG":
                 json.loads(spec)
             else:
-                compile_request(self.compiler, kind, spec, {})
+                compile_request(self.compiler, kind, spec, options)
         except ValueError as error:  # PawlError is one
             kind_of = "Invalid grammar specification: " if kind.name == "GRAMMAR" else ""
-            raise VLLMValidationError(f"{kind_of}pawl: {error}") from error
+            raise VLLMValidationError(
+                f"{kind_of}pawl: {error}{self._blamed(kind, spec, options)}") from error
+
+    def _blamed(self, kind: Any, spec: str, options: Dict[str, Any]) -> str:
+        """Which of the engine's options alone stands between a request and its grammar."""
+        for name in options:
+            rest = {key: value for key, value in options.items() if key != name}
+            try:
+                compile_request(self.compiler, kind, spec, rest)
+            except ValueError:
+                continue
+            return f" (under this engine's option {name}={options[name]!r})"
+        return ""
 
 
 _checker: Optional[_Checker] = None
 
 
-def _check(structured_outputs: Any) -> None:
+def _check(structured_outputs: Any, config: Any) -> None:
+    """`config`: the engine's StructuredOutputsConfig, on which `_patch_front_end` left the options
+    that the engine will compile with."""
     global _checker
     with _lock:
         _checker = _checker or _Checker()
-    _checker.check(structured_outputs)
+    _checker.check(structured_outputs, getattr(config, _OPTIONS, {}))
 
 
 # ---- A step's masks -----------------------------------------------------------------------------
@@ -387,11 +402,12 @@ def _patch_validation() -> None:
     outer = _expect(owner, "_validate_structured_outputs",
                     ["self", "model_config", "structured_outputs_config", "tokenizer"])
     inner = _expect(xgrammar, "validate_xgrammar_grammar", ["sampling_params"])
+    checking = threading.local()  # the configuration of the check that runs on this thread
 
     def validate_xgrammar_grammar(sampling_params: Any) -> None:
         outputs = sampling_params.structured_outputs
         if outputs is not None and outputs._backend == _CHECKED_NAME:
-            _check(outputs)
+            _check(outputs, getattr(checking, "config", None))
         else:
             inner(sampling_params)
 
@@ -403,15 +419,44 @@ def _patch_validation() -> None:
             return outer(self, model_config, structured_outputs_config, tokenizer)
         asked = outputs._backend
         outputs._backend = _CHECKED_NAME if asked in (None, NAME) else asked
+        checking.config = structured_outputs_config
         try:
             outer(self, model_config, SimpleNamespace(backend=_CHECKED_NAME), tokenizer)
         except Exception:
             outputs._backend = asked
             raise
+        finally:
+            checking.config = None
         outputs._backend = NAME
 
     _replace(xgrammar, "validate_xgrammar_grammar", inner, validate_xgrammar_grammar)
     _replace(owner, "_validate_structured_outputs", outer, _validate_structured_outputs)
+
+
+def _front_end() -> type:
+    from vllm.v1.engine.input_processor import InputProcessor
+
+    found = getattr(InputProcessor.__init__, _MARK, InputProcessor.__init__)
+    if list(inspect.signature(found).parameters)[:2] != ["self", "vllm_config"]:
+        raise RuntimeError(f"pawl.vllm was written for vLLM {VERSIONS}: InputProcessor.__init__ does "
+                           "not begin with (self, vllm_config) here")
+    return InputProcessor
+
+
+def _patch_front_end() -> None:
+    """A request's check is given the configuration of structured outputs and not the engine's, which
+    has our options: without them a schema that only an option leaves without a value would fail in
+    the engine, where nobody is told why."""
+    owner = _front_end()
+    original = owner.__init__
+
+    def __init__(self: Any, vllm_config: Any, *arguments: Any, **named: Any) -> None:
+        original(self, vllm_config, *arguments, **named)
+        outputs = vllm_config.structured_outputs_config
+        if outputs is not None and outputs.backend == NAME:
+            object.__setattr__(outputs, _OPTIONS, _options(vllm_config)[0])
+
+    _replace(owner, "__init__", original, __init__)
 
 
 def _patch_manager() -> None:
@@ -492,6 +537,7 @@ def register() -> None:
     import vllm.v1.structured_output.backend_types as types
 
     # Everything is looked at before anything is changed.
+    _front_end()
     _expect(module.StructuredOutputManager, "grammar_init", ["self", "request"])
     _expect(sampling.SamplingParams, "_validate_structured_outputs",
             ["self", "model_config", "structured_outputs_config", "tokenizer"])
@@ -508,5 +554,6 @@ def register() -> None:
                            "here")
     _patch_name()
     _patch_validation()
+    _patch_front_end()
     _patch_manager()
     _patch_beam_search()

@@ -9,6 +9,7 @@ completion takes the place of the true one, and a member exists when the compile
 
 import argparse
 import json
+import os
 import re
 import shutil
 import statistics
@@ -47,6 +48,10 @@ class Server:
         if "error" in answer:
             raise SystemExit(f"{method}: {answer['error']['message']}")
         return answer["result"]
+
+    def processor_ms(self):
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return 1000 * (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def close(self):
         self.ask("shutdown", None)
@@ -124,7 +129,9 @@ def main():
     report = {}
     for name, flags in (("with monitors", []), ("without", ["--no-monitors"])):
         server = Server([options.pawl, "lsp", "--threads", options.threads] + (["--model", options.model] if options.model else []) + flags)
+        used = server.processor_ms()
         found = list(completions(server, files))
+        used = server.processor_ms() - used
         server.close()
         verdicts = judged(found)
         named = [v for v in verdicts if v is not None]
@@ -133,7 +140,8 @@ def main():
             "dereferences": len(found), "completed": len(named), "exist": sum(named),
             "exist_percent": round(100 * sum(named) / max(1, len(named)), 1),
             "true_member_percent": round(100 * sum(f[2] == f[3] for f in found) / max(1, len(found)), 1),
-            "p50_ms": round(statistics.median(times), 1), "p95_ms": round(times[int(0.95 * len(times))], 1)}
+            "p50_ms": round(statistics.median(times), 1), "p95_ms": round(times[int(0.95 * len(times))], 1),
+            "processor_mean_ms": round(used / len(found), 1)}
         for (path, start, truth, got, _), verdict in zip(found, verdicts):
             if verdict is False and not flags:
                 print(f"{path.name}: byte {start}: {got} does not exist ({truth})")

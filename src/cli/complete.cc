@@ -23,8 +23,8 @@ struct Flags {
   MonitorFlags monitored;
   CompleterFlags completer;
   std::string file;
-  int line = 0;
-  int column = 0;
+  int line = -1;  // not given
+  int column = -1;
   std::optional<std::string> prefix;
   std::string suffix;
   std::optional<std::string> prompt;
@@ -64,7 +64,7 @@ Result<size_t> ByteAt(std::string_view text, int line, int column) {
 Status Fill(const Flags& flags, monitors::CompletionRequest& request) {
   const int given = static_cast<int>(flags.prefix.has_value()) +
                     static_cast<int>(flags.prompt.has_value()) +
-                    static_cast<int>(flags.line != 0 || flags.column != 0);
+                    static_cast<int>(flags.line != -1 || flags.column != -1);
   if (given != 1) {
     return Error{ErrorCode::kInvalid, "one of --line and --col, --prefix, --prompt is needed", ""};
   }

@@ -74,6 +74,25 @@ TEST(BrokenCodeTest, WhatIsBehindTheCursorDoesNotMatter) {
   }
 }
 
+// The parser's recovery costs the length of the text: what is no program is hardly asked about.
+TEST(BrokenCodeTest, TrashIsAskedAboutLessAndLess) {
+  std::mt19937 random(5);
+  const std::string_view letters = "abcd  \n(){}[].,;:=+-<>\"'`/*#@!?&|0123";
+  std::string text;
+  for (int i = 0; i < 12000; ++i) text += letters[random() % letters.size()];
+  for (const Language language : {Language::kTypeScript, Language::kJava, Language::kPython}) {
+    auto set = AllMonitors(language);
+    TextState state = set->Start("");
+    Refusal refusal;
+    state.Add(text, &refusal);
+    EXPECT_LT(set->counts().points, 100U) << LanguageName(language);
+    set->counts() = {};
+    TextState binary = set->Start(std::string("a.b\0", 4));
+    binary.Add("list.a; list.b; list.c", &refusal);
+    EXPECT_EQ(set->counts().points, 0U) << LanguageName(language);
+  }
+}
+
 TEST(BrokenCodeTest, DeepNestingIsNoProblem) {
   auto set = AllMonitors(Language::kTypeScript);
   std::string text = "const a = ";

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -115,6 +116,51 @@ TEST_F(IndexTest, ReadsOnlyWhatHasChanged) {
   ASSERT_TRUE(
       (*index)->UpdateFile("f3.ts", Language::kTypeScript, "class C3 { x = 1; y = 2; }").ok());
   EXPECT_EQ((*index)->MembersOf("C3")->size(), 2U);
+}
+
+// An edit keeps the rows of what has not changed: what is stored is what a new index would have.
+TEST_F(IndexTest, AnEditLeavesWhatANewIndexWouldHave) {
+  std::mt19937 random(3);
+  std::vector<std::string> lines;
+  for (int i = 0; i < 30; ++i) {
+    lines.push_back("def f" + std::to_string(i % 7) + "(a, b=" + std::to_string(i % 3) +
+                    "): pass\n");
+    lines.push_back("class C" + std::to_string(i % 5) +
+                    ":\n    x: int = 1\n    def m(self): pass\n");
+  }
+  auto edited = RepositoryIndex::Open(Db());
+  ASSERT_TRUE(edited.ok());
+  for (int round = 0; round < 30; ++round) {
+    for (int k = 0; k < 3; ++k) {
+      const size_t at = random() % lines.size();
+      if (random() % 2 == 0) {
+        lines.erase(lines.begin() + static_cast<std::ptrdiff_t>(at));
+      } else {
+        lines.insert(lines.begin() + static_cast<std::ptrdiff_t>(at),
+                     lines[random() % lines.size()]);
+      }
+    }
+    std::string text;
+    for (const std::string& line : lines) text += line;
+    ASSERT_TRUE((*edited)->UpdateFile("a.py", Language::kPython, text).ok());
+    auto fresh = RepositoryIndex::Open((folder_ / ("new" + std::to_string(round))).string());
+    ASSERT_TRUE(fresh.ok());
+    ASSERT_TRUE((*fresh)->UpdateFile("a.py", Language::kPython, text).ok());
+    const auto all = [](RepositoryIndex& index) {
+      std::vector<std::string> rows;
+      for (const char* name :
+           {"f0", "f1", "f2", "f3", "f4", "f5", "f6", "C0", "C1", "C2", "C3", "C4", "x", "m"}) {
+        const auto named = index.Named(name);
+        for (const auto& s : *named) {
+          rows.push_back(s.name + " " + s.kind + " " + s.container + s.signature + " " + s.type +
+                         " " + std::to_string(s.line) + " " + std::to_string(s.arity));
+        }
+      }
+      std::sort(rows.begin(), rows.end());
+      return rows;
+    };
+    ASSERT_EQ(all(**edited), all(**fresh)) << round;
+  }
 }
 
 TEST_F(IndexTest, SurvivesBrokenHugeAndBinaryFiles) {

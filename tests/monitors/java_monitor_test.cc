@@ -254,6 +254,16 @@ TEST_F(JavaMonitorTest, ClassesOfTheRepository) {
   fs::remove_all(folder);
 }
 
+// HashMap.Node is not public, so a class that derives from HashMap does not inherit it.
+TEST_F(JavaMonitorTest, NestedClassesThatAreNotInherited) {
+  const std::string program =
+      "class Node<K> { K key; Node(K k, int n) { key = k; } }\n"
+      "class Store extends java.util.HashMap<String, String> {\n"
+      "  int f() { Node<String> n = new Node<>(\"a\", 1); return n.key.length(); }\n}\n";
+  auto set = AllMonitors(Language::kJava);
+  EXPECT_FALSE(Judge(*set, program).has_value());
+}
+
 TEST_F(JavaMonitorTest, RandomDamageNeverCrashes) {
   const std::string original =
       "package a.b;\nimport java.util.*;\npublic class Shop<T extends Comparable<T>> {\n"

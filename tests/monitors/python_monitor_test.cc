@@ -133,6 +133,18 @@ TEST_F(PythonMonitorTest, WhatIsDynamicIsOpen) {
   }
 }
 
+TEST_F(PythonMonitorTest, BehindLongStrings) {
+  for (const char quote : {'\'', '"'}) {
+    const std::string quotes(3, quote);
+    const std::string head = "import re\nx = " + quotes + "\na(b" + quotes + "\n";
+    auto set = AllMonitors(Language::kPython);
+    EXPECT_FALSE(Judge(*set, head + "re.match('a', 'b')\n").has_value());
+    const auto refusal = Judge(*set, head + "re.mtach('a', 'b')\n");
+    ASSERT_TRUE(refusal.has_value()) << quotes;
+    EXPECT_EQ(refusal->identifier, "mtach");
+  }
+}
+
 TEST_F(PythonMonitorTest, RandomDamageNeverCrashes) {
   const std::string original = kHead + std::string(kCases[4].right) + kCases[8].right;
   std::mt19937 random(7);

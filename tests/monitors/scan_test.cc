@@ -43,6 +43,22 @@ TEST(ScanTest, PythonHasOtherStrings) {
   EXPECT_TRUE(After("x = 7 // b", Language::kPython).in_code());
 }
 
+TEST(ScanTest, LongStringsOfEitherQuote) {
+  for (const char quote : {'\'', '"'}) {
+    const std::string quotes(3, quote);
+    Scan scan(Language::kPython);
+    scan.Add("x = " + quotes + "\na(\n\"'");
+    EXPECT_FALSE(scan.in_code()) << quotes;
+    scan.Add(" " + quotes + "\n");
+    EXPECT_TRUE(scan.in_code()) << quotes;
+    EXPECT_EQ(scan.Closers(false), "") << quotes;
+  }
+  // An escaped quote, the end of the string and the beginning of the next are not three.
+  Scan next(Language::kPython);
+  next.Add(R"(x = '\'''b')");
+  EXPECT_TRUE(next.in_code());
+}
+
 TEST(ScanTest, ClosesWhatIsOpen) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"f(a[b", "])"},

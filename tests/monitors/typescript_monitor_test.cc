@@ -28,6 +28,44 @@ void Check(const std::vector<Case>& cases) {
   }
 }
 
+constexpr const char* kPets =
+    "class Animal { name = ''; } class Dog extends Animal { bark() { return 1; } }\n"
+    "const isDog = (a: Animal): a is Dog => a instanceof Dog;\n"
+    "const dogLike = (a: Animal) => a instanceof Dog;\n"
+    "const pets: Animal[] = [new Dog()];\n";
+
+TEST(TypeScriptMonitorTest, GuardsAsArguments) {
+  const std::string pets = kPets;
+  Check({
+      {pets + "pets.filter(isDog).map(d => d.bark());", ""},
+      {pets + "pets.filter(isDog).map(d => d.meow());", "meow"},
+      {pets + "pets.filter(d => d.name > '').map(d => d.bark());", "bark"},
+      {pets + "pets.filter(d => d instanceof Dog).map(d => d.bark());", ""},
+      {pets + "if (dogLike(pets[0])) pets[0].bark(); const p = pets[0]; if (dogLike(p)) p.bark();",
+       ""},
+      {pets + "pets.find(isDog)?.bark(); pets.find(isDog)?.meow();", "meow"},
+  });
+}
+
+TEST(TypeScriptMonitorTest, NamesOfEnumsMappedTypesTuplesAndExports) {
+  Check({
+      {"enum E { A = 1, B = A << 1 } E.B;", ""},
+      {"enum E { A = 1, B = Q << 1 } E.B;", "Q"},
+      {"type G<T> = { [K in keyof T]: (v: T[K]) => void };", ""},
+      {"type G<T> = { [K in keyof T]: (v: T[J]) => void };", "J"},
+      {"type T = [first: string, ...others: number[]];", ""},
+      {"const a = 1; export { a as b };", ""},
+      {"const a = 1; export { c as b };", "c"},
+      {"class A { static make<T extends A>(this: new () => T): T { return new this(); } }\n"
+       "class B extends A { more = 1; } B.make().more;",
+       ""},
+      {"interface Array<T> { second(): T } [1].second().toFixed(); [1].third();", "third"},
+      {"function f(e: KeyboardEvent) { document.title = e.key; }", ""},
+      {"new Intl.DateTimeFormat('en').formatToParts(new Date()); new Intl.DateTimeFormat().fmt;",
+       "fmt"},
+  });
+}
+
 TEST(TypeScriptMonitorTest, Members) {
   Check({
       {"[1, 2].lenght;", "lenght"},

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
@@ -81,6 +82,31 @@ TEST(ServerTest, PlainRoutes) {
   EXPECT_NE(c.Get("/").body.find("<html"), std::string::npos);
   EXPECT_EQ(c.Get("/nothing").status, 404);
   EXPECT_EQ(c.Post("/nothing", "{}").status, 404);
+}
+
+// The model is loaded behind the open port; who asks before it is there is told so.
+TEST(ServerTest, WhileTheModelIsLoaded) {
+  std::promise<void> go;
+  ServerOptions options = Options();
+  options.wrap_model = [wait = go.get_future().share()](std::unique_ptr<Model> model) {
+    wait.wait();
+    return model;
+  };
+  auto server = Server::Start(options);
+  ASSERT_TRUE(server.ok()) << server.error().ToString();
+  Connection c((*server)->port());
+  for (const Answer& answer :
+       {c.Get("/health"), c.Get("/v1/models"), c.Post("/v1/chat/completions", Chat(""))}) {
+    EXPECT_EQ(answer.status, 503) << answer.body;
+    EXPECT_NE(answer.head.find("retry-after: 1"), std::string::npos) << answer.head;
+    EXPECT_EQ(At(answer.Json(), "/error/type").text, "unavailable_error");
+  }
+  EXPECT_EQ(c.Get("/metrics").status, 200);
+  EXPECT_EQ(c.Get("/").status, 200);
+  go.set_value();
+  ASSERT_TRUE((*server)->WaitUntilReady().ok());
+  EXPECT_EQ(c.Get("/health").status, 200);
+  EXPECT_EQ(c.Post("/v1/chat/completions", Chat(R"(,"max_tokens":1)")).status, 200);
 }
 
 TEST(ServerTest, ChatWithASchema) {

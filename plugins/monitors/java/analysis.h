@@ -44,6 +44,7 @@ class JavaAnalysis : public Analysis {
       text += scan.Closers(ternaries);
       if (const Node* node = Program(std::move(text), at, start, end)) return node;
     }
+    unparsed = true;
     return nullptr;
   }
   World& world() { return *world_; }

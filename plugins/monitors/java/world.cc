@@ -445,16 +445,32 @@ World::Answer World::IsSubtype(const Type& type, const std::string& super) {
   return closed ? Answer::kNo : Answer::kMaybe;
 }
 
+// A class inherits the nested ones that it may see: not private ones, and of another package only
+// public and protected ones.
 Type World::NestedType(Class& in, std::string_view name, bool& known) {
+  const auto sees = [&](const Class& owner, Visibility visibility) {
+    if (owner.top == in.top) return true;
+    if (visibility == Visibility::kPrivate) return false;
+    return visibility != Visibility::kPackage || owner.package == in.package;
+  };
   Type result;
   known = Walk(ClassNamed(in), [&](Class& c, const Substitution& with) {
     (void)with;
     if (c.file != nullptr) {
       const std::string full = c.name + "." + std::string(name);
-      if (c.file->classes.contains(full)) result = ClassType(full);
+      const auto nested = c.file->classes.find(full);
+      if (nested == c.file->classes.end()) return false;
+      Visibility visibility = c.is_interface ? Visibility::kPublic : Visibility::kPackage;
+      const Node* modifiers = nested->second->node->first(K::k_modifiers);
+      for (const Node& word : modifiers == nullptr ? std::span<const Node>() : modifiers->kids()) {
+        if (word.text() == "private") visibility = Visibility::kPrivate;
+        if (word.text() == "public" || word.text() == "protected") visibility = Visibility::kPublic;
+      }
+      if (sees(c, visibility)) result = ClassType(full);
     } else {
       for (const Member& m : c.members) {
-        if (m.kind == Member::Kind::kType && m.name == name) result = m.type;
+        if (m.kind == Member::Kind::kType && m.name == name && sees(c, m.visibility))
+          result = m.type;
       }
     }
     return result.known();

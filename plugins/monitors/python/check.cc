@@ -98,6 +98,8 @@ std::optional<Refusal> Typer::CallProblem(const Node* call, bool keywords) {
     return std::nullopt;
   // What is private in a stub is not kept true.
   if (callee.module->stub && callee.module->name.starts_with("_")) return std::nullopt;
+  // Its functions pass on any option that the widget behind them takes.
+  const bool options = callee.module->stub && callee.module->name.starts_with("tkinter");
   size_t positions = 0;
   std::vector<const Node*> given;
   bool spread = false;
@@ -125,7 +127,7 @@ std::optional<Refusal> Typer::CallProblem(const Node* call, bool keywords) {
       }
     }
   }
-  if (keywords) {
+  if (keywords && !options) {
     for (const Node* argument : given) {
       const Node* name = argument->at(F::k_name);
       if (name == nullptr) continue;
@@ -171,7 +173,7 @@ void Typer::CheckNames(std::vector<Refusal>& refusals) {
   Module* builtins = world_.Find("builtins");
   if (builtins == nullptr) return;
   for (const std::string_view dynamic :
-       {"import *", "exec(", "globals()", "locals()", "vars()", "_convert_"}) {
+       {"import *", "exec(", "globals()", "locals()", "vars()", "_convert_", "gettext.install("}) {
     if (text.find(dynamic) != std::string::npos) return;
   }
   // Every name that is bound anywhere in the text.

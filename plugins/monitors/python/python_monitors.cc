@@ -65,6 +65,7 @@ class PythonAnalysis : public Analysis {
   explicit PythonAnalysis(const MonitorOptions& options) : parser_(Language::kPython) {
     repo_ = options.repo;
     world_ = std::make_unique<World>(options.stubs, options.repo);
+    world_->Find("builtins");
   }
 
   void SetFile(const std::string& path) override {
@@ -103,6 +104,7 @@ class PythonAnalysis : public Analysis {
       world_->SetProgram(std::move(tree), file_, at);
       return world_->program().tree->Smallest(start, end);
     }
+    unparsed = true;
     return nullptr;
   }
   World& world() { return *world_; }

@@ -474,6 +474,26 @@ bool Typer::Assigned(const Node* attribute) const {
   return false;
 }
 
+namespace {
+
+// The names of which the text has `.name =`.
+void AssignedNames(std::string_view text, std::vector<std::string>& names) {
+  for (size_t at = text.find('='); at != std::string_view::npos; at = text.find('=', at + 1)) {
+    if (at + 1 < text.size() && text[at + 1] == '=') {
+      ++at;
+      continue;
+    }
+    size_t end = at;
+    while (end > 0 && text[end - 1] == ' ') --end;
+    size_t start = end;
+    while (start > 0 && NameByte(text[start - 1])) --start;
+    if (start < end && start > 0 && text[start - 1] == '.')
+      names.emplace_back(text.substr(start, end - start));
+  }
+}
+
+}  // namespace
+
 std::optional<std::vector<std::string>> Typer::NamesFor(const Node* attribute) {
   const Node* object = attribute->at(F::k_object);
   if (object == nullptr) return std::nullopt;
@@ -510,10 +530,12 @@ std::optional<std::vector<std::string>> Typer::NamesFor(const Node* attribute) {
       if (kid.named) todo.push_back(&kid);
     }
   }
-  if (own) {
-    std::sort(names->begin(), names->end());
-    names->erase(std::unique(names->begin(), names->end()), names->end());
-  }
+  // Objects of the library's classes too, but for the plain ones: a list takes no attributes.
+  const bool plain = !own && type.cls->module->name == "builtins" &&
+                     !type.cls->name.ends_with("Error") && !type.cls->name.ends_with("Exception");
+  if (!own && !plain) AssignedNames(world_.program().tree->text(), *names);
+  std::sort(names->begin(), names->end());
+  names->erase(std::unique(names->begin(), names->end()), names->end());
   return names;
 }
 

@@ -18,6 +18,9 @@ namespace pawl::monitors::python {
 // Names that a scope binds: a module's, a class's body, a function.
 void CollectBindings(const Node* body, Scope& scope);
 
+// The arguments of list[int] or Dict[str, int].
+std::vector<const Node*> TypeArguments(const Node* node);
+
 class World {
  public:
   // `stubs`: a folder with builtins.pyi, empty: those that Pawl brings. `repository`: a folder,
@@ -57,6 +60,7 @@ class World {
   std::unique_ptr<Module> Load(const std::string& name);
   std::string Absolute(const Binding& import, const Module& from) const;
   void AddSubmodules(Module& module) const;
+  void AddImported(const std::string& module, std::vector<std::string>& names) const;
   Type Special(std::string_view name, const std::vector<const Node*>& args, Module& module,
                int depth);
   const std::unordered_set<std::string>& SetOnSelf(Class& c);

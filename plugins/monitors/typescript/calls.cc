@@ -279,7 +279,7 @@ bool Checker::TryCall(const Node* call, const Signature* candidate,
         const Node* declaration = param->symbol->declarations.front();
         const Node* standard = declaration->at(F::k_value);
         type = standard != nullptr && final ? TypeFromNode(standard->first_named())
-               : final                      ? ConstraintOf(param)
+               : final                      ? Instantiate(ConstraintOf(param), candidate->mapper)
                                             : pool_.unknown;
         if (!final && HasParams(ConstraintOf(param))) type = pool_.open;
       }
@@ -308,7 +308,16 @@ bool Checker::TryCall(const Node* call, const Signature* candidate,
       }
       if (ContextSensitive(args[i])) continue;
       const TypeRef wanted = wanted_at(i);
-      if (HasParams(wanted)) Infer(TypeOf(args[i]), wanted, found, 0);
+      if (!HasParams(wanted)) continue;
+      // A function that is named: filter(isCat).
+      const auto guards = CallSignatures(pool_.NonNull(wanted), false);
+      if (guards.size() == 1 && guards[0]->guarded != nullptr && !TypeOf(args[i])->loose()) {
+        const auto own = CallSignatures(TypeOf(args[i]), false);
+        if (own.size() == 1 && own[0]->guarded == nullptr) return false;
+        Infer(own.size() == 1 ? own[0]->guarded : pool_.open, guards[0]->guarded, found, 0);
+        continue;
+      }
+      Infer(TypeOf(args[i]), wanted, found, 0);
     }
   }
   bool behind_spread = false;
@@ -363,7 +372,8 @@ bool Checker::TryCall(const Node* call, const Signature* candidate,
   if (candidate->type_params.empty()) made = candidate;
   // Constraints.
   for (const auto& [param, type] : mapper) {
-    const TypeRef constraint = Instantiate(ConstraintOf(param), mapper);
+    const TypeRef constraint =
+        Instantiate(Instantiate(ConstraintOf(param), mapper), candidate->mapper);
     if (constraint->is(T::kUnknown)) continue;
     const Fits fits = Assignable(type, constraint);
     if (fits == Fits::kNo) {

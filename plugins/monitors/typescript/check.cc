@@ -181,6 +181,17 @@ std::optional<Problem> NameProblem(Checker& checker, const Node* name) {
       return std::nullopt;  // its own message elsewhere
     return At(name, "names", "no type has this name");
   }
+  // [first: string, ...others: number[]]: labels; export { a as b }, export { a } from "b".
+  for (const Node* up = parent; up != nullptr && up->named; up = up->parent) {
+    if (up->is(K::k_tuple_type)) return std::nullopt;
+    if (up->is(K::k_export_statement)) {
+      if (name->field == F::k_alias || up->at(F::k_source) != nullptr) return std::nullopt;
+      break;
+    }
+    const bool label = up->is(K::k_required_parameter) || up->is(K::k_optional_parameter) ||
+                       up->is(K::k_rest_pattern);
+    if (!label && up->kind != K::kOther) break;
+  }
   switch (parent->kind) {
     case K::k_nested_identifier:
     case K::k_nested_type_identifier:

@@ -121,6 +121,9 @@ class Checker {
   };
   Scope& ScopeOf(const Node* node);
   void Bind(const Node* node, Scope& scope);
+  void Overlay(Scope& scope);
+  void BindGlobalBlocks(const Node* program);
+  void InferGuard(const Node* node, Signature* signature);
   void BindStatement(const Node* statement, Scope& scope, bool var_only);
   void BindVars(const Node* statement, Scope& scope);
   void BindPattern(const Node* pattern, const Node* declaration, uint32_t flag, Scope& scope);

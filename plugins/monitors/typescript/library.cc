@@ -3,13 +3,15 @@
 #include "plugins/monitors/typescript/library.h"
 
 #include <algorithm>
-#include <array>
 
 namespace pawl::monitors::ts {
 
 // From lib.es*.d.ts, made by embed_library.py when Pawl is built.
 extern const char* const kPackagedLibrary[];
 extern const size_t kPackagedLibraryParts;
+// The names of host_names.txt, sorted.
+extern const std::string_view kHostNames[];
+extern const size_t kHostNameCount;
 
 namespace {
 
@@ -57,6 +59,36 @@ interface Set<T> {
   isSupersetOf(other: any): boolean;
   isDisjointFrom(other: any): boolean;
 }
+interface Int8Array { findLast(predicate: any, thisArg?: any): number | undefined; findLastIndex(predicate: any, thisArg?: any): number; toReversed(): Int8Array; toSorted(compareFn?: any): Int8Array; with(index: number, value: number): Int8Array; }
+interface Uint8Array { findLast(predicate: any, thisArg?: any): number | undefined; findLastIndex(predicate: any, thisArg?: any): number; toReversed(): Uint8Array; toSorted(compareFn?: any): Uint8Array; with(index: number, value: number): Uint8Array; }
+interface Uint8ClampedArray { findLast(predicate: any, thisArg?: any): number | undefined; findLastIndex(predicate: any, thisArg?: any): number; toReversed(): Uint8ClampedArray; toSorted(compareFn?: any): Uint8ClampedArray; with(index: number, value: number): Uint8ClampedArray; }
+interface Int16Array { findLast(predicate: any, thisArg?: any): number | undefined; findLastIndex(predicate: any, thisArg?: any): number; toReversed(): Int16Array; toSorted(compareFn?: any): Int16Array; with(index: number, value: number): Int16Array; }
+interface Uint16Array { findLast(predicate: any, thisArg?: any): number | undefined; findLastIndex(predicate: any, thisArg?: any): number; toReversed(): Uint16Array; toSorted(compareFn?: any): Uint16Array; with(index: number, value: number): Uint16Array; }
+interface Int32Array { findLast(predicate: any, thisArg?: any): number | undefined; findLastIndex(predicate: any, thisArg?: any): number; toReversed(): Int32Array; toSorted(compareFn?: any): Int32Array; with(index: number, value: number): Int32Array; }
+interface Uint32Array { findLast(predicate: any, thisArg?: any): number | undefined; findLastIndex(predicate: any, thisArg?: any): number; toReversed(): Uint32Array; toSorted(compareFn?: any): Uint32Array; with(index: number, value: number): Uint32Array; }
+interface Float32Array { findLast(predicate: any, thisArg?: any): number | undefined; findLastIndex(predicate: any, thisArg?: any): number; toReversed(): Float32Array; toSorted(compareFn?: any): Float32Array; with(index: number, value: number): Float32Array; }
+interface Float64Array { findLast(predicate: any, thisArg?: any): number | undefined; findLastIndex(predicate: any, thisArg?: any): number; toReversed(): Float64Array; toSorted(compareFn?: any): Float64Array; with(index: number, value: number): Float64Array; }
+interface BigInt64Array { findLast(predicate: any, thisArg?: any): bigint | undefined; findLastIndex(predicate: any, thisArg?: any): number; toReversed(): BigInt64Array; toSorted(compareFn?: any): BigInt64Array; with(index: number, value: bigint): BigInt64Array; }
+interface BigUint64Array { findLast(predicate: any, thisArg?: any): bigint | undefined; findLastIndex(predicate: any, thisArg?: any): number; toReversed(): BigUint64Array; toSorted(compareFn?: any): BigUint64Array; with(index: number, value: bigint): BigUint64Array; }
+interface ErrorConstructor {
+  captureStackTrace(target: object, from?: any): void;
+  prepareStackTrace?: any;
+  stackTraceLimit: number;
+}
+interface IteratorConstructor { from(items: any): any; }
+declare var Iterator: any;
+declare var SuppressedError: any; declare var DisposableStack: any; declare var AsyncDisposableStack: any;
+type SuppressedError = any; type DisposableStack = any; type AsyncDisposableStack = any;
+type Disposable = any; type AsyncDisposable = any; type DecoratorMetadata = any; type DecoratorContext = any;
+type ClassMemberDecoratorContext = any; type ClassDecoratorContext<C = any> = any;
+type ClassMethodDecoratorContext<T = any, V = any> = any; type ClassGetterDecoratorContext<T = any, V = any> = any;
+type ClassSetterDecoratorContext<T = any, V = any> = any; type ClassFieldDecoratorContext<T = any, V = any> = any;
+type ClassAccessorDecoratorContext<T = any, V = any> = any; type ClassAccessorDecoratorTarget<T, V> = any;
+type ClassAccessorDecoratorResult<T, V> = any; type NoInfer<T> = T; type WeakKey = object | symbol;
+type BuiltinIteratorReturn = any; type IteratorObject<T, R = any, N = any> = any;
+type AsyncIteratorObject<T, R = any, N = any> = any; type ArrayIterator<T> = IterableIterator<T>;
+type MapIterator<T> = IterableIterator<T>; type SetIterator<T> = IterableIterator<T>;
+type StringIterator<T> = IterableIterator<T>; type RegExpStringIterator<T> = IterableIterator<T>;
 interface RegExp { readonly unicodeSets: boolean; }
 interface RegExpConstructor { escape(text: string): string; }
 interface Iterator<T> {
@@ -70,73 +102,6 @@ interface ArrayBuffer {
 }
 )";
 
-constexpr std::array<std::string_view, 66> kHost = {"AbortController",
-                                                    "Blob",
-                                                    "Buffer",
-                                                    "Bun",
-                                                    "Deno",
-                                                    "Document",
-                                                    "Element",
-                                                    "Event",
-                                                    "EventTarget",
-                                                    "File",
-                                                    "FormData",
-                                                    "HTMLElement",
-                                                    "Headers",
-                                                    "Image",
-                                                    "MessageChannel",
-                                                    "MutationObserver",
-                                                    "NodeJS",
-                                                    "Request",
-                                                    "Response",
-                                                    "TextDecoder",
-                                                    "TextEncoder",
-                                                    "URL",
-                                                    "URLSearchParams",
-                                                    "WebSocket",
-                                                    "Window",
-                                                    "Worker",
-                                                    "XMLHttpRequest",
-                                                    "__dirname",
-                                                    "__filename",
-                                                    "addEventListener",
-                                                    "afterAll",
-                                                    "afterEach",
-                                                    "alert",
-                                                    "atob",
-                                                    "beforeAll",
-                                                    "beforeEach",
-                                                    "btoa",
-                                                    "clearImmediate",
-                                                    "clearInterval",
-                                                    "clearTimeout",
-                                                    "confirm",
-                                                    "console",
-                                                    "crypto",
-                                                    "customElements",
-                                                    "describe",
-                                                    "document",
-                                                    "exports",
-                                                    "expect",
-                                                    "fetch",
-                                                    "global",
-                                                    "history",
-                                                    "it",
-                                                    "localStorage",
-                                                    "location",
-                                                    "module",
-                                                    "navigator",
-                                                    "performance",
-                                                    "process",
-                                                    "prompt",
-                                                    "queueMicrotask",
-                                                    "require",
-                                                    "sessionStorage",
-                                                    "setImmediate",
-                                                    "setInterval",
-                                                    "setTimeout",
-                                                    "window"};
-
 }  // namespace
 
 std::string LibraryText() {
@@ -146,12 +111,12 @@ std::string LibraryText() {
 }
 
 bool HostName(std::string_view name) {
-  return std::binary_search(kHost.begin(), kHost.end(), name);
+  return std::binary_search(kHostNames, kHostNames + kHostNameCount, name);
 }
 
 const std::string_view* HostNames(size_t* count) {
-  *count = kHost.size();
-  return kHost.data();
+  *count = kHostNameCount;
+  return kHostNames;
 }
 
 }  // namespace pawl::monitors::ts

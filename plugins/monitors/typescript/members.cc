@@ -121,6 +121,7 @@ void Checker::FillMembers(Symbol* symbol) {
   symbol->members_known = true;
   const bool before = binding_lib_;
   binding_lib_ = symbol->is(kLib);
+  Scope space;  // of all parts of a namespace: what one of them declares another may go on with
   for (const Node* d : symbol->declarations) {
     const Node* body = d->at(F::k_body);
     if (body == nullptr) continue;
@@ -137,15 +138,14 @@ void Checker::FillMembers(Symbol* symbol) {
         symbol->statics[key] = member;
       }
     } else if (body->is(K::k_statement_block)) {  // a namespace
-      Scope scope;
       for (const Node& kid : body->kids()) {
         if (!kid.named) continue;
-        BindStatement(&kid, scope, false);
-        BindVars(&kid, scope);
+        BindStatement(&kid, space, false);
+        BindVars(&kid, space);
       }
-      for (auto& [name, member] : scope.names) symbol->statics.emplace(name, member);
     }
   }
+  for (auto& [name, member] : space.names) symbol->statics.emplace(name, member);
   binding_lib_ = before;
 }
 
@@ -262,6 +262,7 @@ TypeRef Checker::Apparent(TypeRef type) {
 const Signature* Checker::SignatureOf(const Node* node, const Mapper& mapper) {
   Signature* signature = pool_.NewSignature();
   signature->node = node;
+  TypeRef for_this = nullptr;
   if (node->at(F::k_type_parameters) != nullptr) {
     const Table& names = ScopeOf(node).names;
     for (const Node& kid : node->at(F::k_type_parameters)->kids()) {
@@ -276,7 +277,11 @@ const Signature* Checker::SignatureOf(const Node* node, const Mapper& mapper) {
       const Node* pattern = p.at(F::k_pattern);
       Parameter parameter;
       parameter.name = pattern == nullptr ? "" : std::string(pattern->text());
-      if (parameter.name == "this") continue;
+      if (parameter.name == "this") {
+        // create<T>(this: new () => T): what T stands for comes from the object of the call.
+        for_this = p.at(F::k_type) == nullptr ? nullptr : TypeFromNode(p.at(F::k_type));
+        continue;
+      }
       parameter.optional = p.is(K::k_optional_parameter) || p.at(F::k_value) != nullptr;
       parameter.rest = pattern != nullptr && pattern->is(K::k_rest_pattern);
       parameter.type = TypeOfParameter(&p);
@@ -318,7 +323,45 @@ const Signature* Checker::SignatureOf(const Node* node, const Mapper& mapper) {
     }
   }
   if (signature->result == nullptr && node->tree == lib_.get()) signature->result = pool_.any;
+  if (for_this != nullptr && !signature->type_params.empty() && HasParams(for_this))
+    signature->result = pool_.open;
+  if (signature->result == nullptr && signature->guarded == nullptr) InferGuard(node, signature);
   return mapper.empty() ? signature : Instantiate(signature, mapper);
+}
+
+// A function that says nothing of its result and returns one condition on a parameter may be a type
+// guard: (x) => x instanceof Dog. What it then guards is not computed.
+void Checker::InferGuard(const Node* node, Signature* signature) {
+  const Node* body = node->at(F::k_body);
+  if (body == nullptr || signature->params.empty() || body->tree == lib_.get()) return;
+  const std::string_view text = body->text();
+  if (body->is(K::k_statement_block) && text.find("return") == std::string_view::npos) return;
+  bool guards = false;
+  std::vector<const Node*> todo = {body};
+  while (!todo.empty() && !guards) {
+    const Node* at = todo.back();
+    todo.pop_back();
+    if (at->is(K::k_binary_expression)) {
+      const Node* op = at->at(F::k_operator);
+      guards = op != nullptr && (op->text() == "instanceof" || op->text() == "in");
+    } else if (at->is(K::k_call_expression)) {
+      const Node* callee = at->at(F::k_function);
+      Symbol* symbol = callee == nullptr || !callee->is(K::k_identifier)
+                           ? nullptr
+                           : Resolve(callee->text(), callee, kFunctionName | kConst);
+      for (const Node* d : symbol == nullptr ? std::vector<const Node*>() : symbol->declarations) {
+        const std::string_view head = d->text();
+        guards = guards || head.find(" is ") != std::string_view::npos ||
+                 head.find("instanceof") != std::string_view::npos;
+      }
+    }
+    for (const Node& kid : at->kids()) {
+      if (kid.named) todo.push_back(&kid);
+    }
+  }
+  if (!guards) return;
+  signature->guards = signature->params.front().name;
+  signature->guarded = pool_.open;
 }
 
 TypeRef Checker::ResultOf(const Signature* signature) {

@@ -182,6 +182,17 @@ TypeRef Checker::NarrowBy(const Node* condition, bool truth, const std::string& 
   if (condition->is(K::k_call_expression)) {
     const Node* function = condition->at(F::k_function);
     if (function == nullptr) return type;
+    if (function->is(K::k_member_expression)) {
+      // every(isDog): this is Dog[]; what it makes of the object is not computed.
+      const std::string object = ReferenceKey(function->at(F::k_object));
+      const bool about = !object.empty() && (key == object || key.starts_with(object + ".") ||
+                                             key.starts_with(object + "["));
+      const auto of =
+          about ? CallSignatures(TypeOf(function), false) : std::vector<const Signature*>();
+      const bool guards =
+          std::any_of(of.begin(), of.end(), [](const Signature* s) { return s->guards == "this"; });
+      if (guards && truth) return pool_.open;
+    }
     const Node* list = condition->at(F::k_arguments);
     const Node* argument = list == nullptr ? nullptr : list->first_named();
     if (argument == nullptr || ReferenceKey(argument) != key) return type;
@@ -198,6 +209,7 @@ TypeRef Checker::NarrowBy(const Node* condition, bool truth, const std::string& 
     const auto signatures = CallSignatures(TypeOf(function), false);
     if (signatures.size() != 1 || signatures[0]->guarded == nullptr) return type;
     const TypeRef to = signatures[0]->guarded;
+    if (to->open()) return truth ? pool_.open : type;
     if (!signatures[0]->type_params.empty() || HasParams(to)) return pool_.open;
     if (truth) {
       const TypeRef matching =

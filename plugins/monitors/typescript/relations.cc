@@ -200,6 +200,10 @@ Fits Checker::AssignableSignature(const Signature* from, const Signature* to) {
     all = Both(all, fits);
   }
   const TypeRef wanted = to->result == nullptr ? pool_.open : to->result;
+  if (to->guarded != nullptr && !to->asserts) {
+    if (from->guarded == nullptr || from->asserts) return Fits::kNo;
+    all = Both(all, Assignable(from->guarded, to->guarded));
+  }
   if (wanted->is(T::kVoid)) return all;
   return Both(all, Assignable(ResultOf(from), wanted));
 }
@@ -207,7 +211,7 @@ Fits Checker::AssignableSignature(const Signature* from, const Signature* to) {
 Fits Checker::AssignableShape(TypeRef from, TypeRef to) {
   const std::pair<TypeRef, TypeRef> question(from, to);
   if (std::find(assumed_.begin(), assumed_.end(), question) != assumed_.end()) return Fits::kYes;
-  if (assumed_.size() > 20) return Fits::kMaybe;
+  if (assumed_.size() > 10) return Fits::kMaybe;
   assumed_.push_back(question);
   struct Done {
     std::vector<std::pair<TypeRef, TypeRef>>& stack;

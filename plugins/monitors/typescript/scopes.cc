@@ -42,6 +42,8 @@ void Checker::SetProgram(std::unique_ptr<Tree> tree, uint32_t cursor) {
   tree_ = std::move(tree);
   cursor_ = cursor;
   finished_ = cursor >= tree_->text().size();
+  // What the program adds to interfaces of the library counts for all types from here on.
+  if (tree_->text().find("interface ") != std::string::npos) ScopeOf(tree_->root());
 }
 
 Symbol* Checker::NewSymbol(std::string_view name, uint32_t flags, const Node* declaration) {
@@ -252,6 +254,35 @@ void Checker::BindTypeParams(const Node* declaration, Scope& scope) {
   }
 }
 
+void Checker::Overlay(Scope& scope) {
+  for (auto& [name, symbol] : scope.names) {
+    if (!symbol->is(kInterface) || symbol->is(kClass)) continue;
+    const auto lib = globals_.names.find(name);
+    if (lib == globals_.names.end() || !lib->second->is(kInterface)) continue;
+    FillMembers(symbol);
+    FillMembers(lib->second);
+    for (auto& [member, of] : symbol->members) {
+      if (lib->second->members.emplace(member, of).second)
+        overlay_.emplace_back(lib->second, member);
+    }
+    symbol = lib->second;
+  }
+}
+
+// declare global { interface Array<T> { ... } }
+void Checker::BindGlobalBlocks(const Node* program) {
+  for (const Node& statement : program->kids()) {
+    if (!statement.is(K::k_ambient_declaration)) continue;
+    const Node* body = statement.first(K::k_statement_block);
+    if (body == nullptr) continue;
+    Scope inside;
+    for (const Node& kid : body->kids()) {
+      if (kid.named) BindStatement(&kid, inside, false);
+    }
+    Overlay(inside);
+  }
+}
+
 void Checker::Bind(const Node* node, Scope& scope) {
   switch (node->kind) {
     case K::k_program:
@@ -261,19 +292,8 @@ void Checker::Bind(const Node* node, Scope& scope) {
         BindVars(&kid, scope);
       }
       if (node->tree == tree_.get()) {
-        for (auto& [name, symbol] : scope.names) {
-          if (!symbol->is(kInterface) || symbol->is(kClass)) continue;
-          const auto lib = globals_.names.find(name);
-          if (lib == globals_.names.end() || !lib->second->is(kInterface)) continue;
-          FillMembers(symbol);
-          FillMembers(lib->second);
-          for (auto& [member, of] : symbol->members) {
-            if (lib->second->members.emplace(member, of).second) {
-              overlay_.emplace_back(lib->second, member);
-            }
-          }
-          symbol = lib->second;
-        }
+        Overlay(scope);
+        BindGlobalBlocks(node);
       }
       return;
     case K::k_statement_block:
@@ -359,8 +379,11 @@ namespace {
 
 bool OpensScope(const Node* node) {
   switch (node->kind) {
-    case K::k_program:
     case K::k_statement_block:
+      // What a namespace declares is found in all of its parts at once.
+      return node->parent == nullptr ||
+             !(node->parent->is(K::k_internal_module) || node->parent->is(K::k_module));
+    case K::k_program:
     case K::k_class_static_block:
     case K::k_switch_body:
     case K::k_for_statement:
@@ -426,8 +449,22 @@ Symbol* Checker::Resolve(std::string_view name, const Node* node, uint32_t meani
       }
       continue;
     }
-    if (!OpensScope(at)) continue;
-    Scope& scope = ScopeOf(at);
+    if (at->is(K::k_enum_body)) {
+      // Members of an enum see each other.
+      const Node* owner = at->parent->at(F::k_name);
+      Symbol* whole = owner == nullptr ? nullptr : Resolve(owner->text(), at->parent, kEnum);
+      if (whole == nullptr || !(meaning & kEnumMember)) continue;
+      FillMembers(whole);
+      const auto found = whole->statics.find(key);
+      if (found != whole->statics.end() && found->second->is(kEnumMember)) return found->second;
+      continue;
+    }
+    // { [K in Keys]: Value }: the value stands beside the clause that names K.
+    const Node* opens = at->is(K::k_index_signature) ? at->first(K::k_mapped_type_clause)
+                        : OpensScope(at)             ? at
+                                                     : nullptr;
+    if (opens == nullptr) continue;
+    Scope& scope = ScopeOf(opens);
     const auto found = scope.names.find(key);
     if (found != scope.names.end() && found->second->is(meaning)) return found->second;
   }
@@ -447,6 +484,12 @@ void Checker::NamesAt(const Node* node, uint32_t meaning, std::vector<std::strin
         FillMembers(space);
         add(space->statics);
       }
+    } else if (at->is(K::k_enum_body)) {
+      const Node* owner = at->parent->at(F::k_name);
+      Symbol* whole = owner == nullptr ? nullptr : Resolve(owner->text(), at->parent, kEnum);
+      if (whole == nullptr) continue;
+      FillMembers(whole);
+      add(whole->statics);
     } else if (OpensScope(at)) {
       add(ScopeOf(at).names);
     }

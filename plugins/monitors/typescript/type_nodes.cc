@@ -406,6 +406,7 @@ bool Checker::HasParams(TypeRef type, int depth) {
           if (HasParams(p.type, depth + 1)) return true;
         }
         if (s->result != nullptr && HasParams(s->result, depth + 1)) return true;
+        if (s->guarded != nullptr && HasParams(s->guarded, depth + 1)) return true;
         if (s->result == nullptr) return true;
       }
       return false;
@@ -432,6 +433,23 @@ bool Checker::HasParams(TypeRef type, int depth) {
       return false;
   }
 }
+
+namespace {
+
+// Whether a node stands where a type parameter is known. A type that mentions itself would take
+// along more and more parameters otherwise, and never be the same type twice.
+bool Sees(const Node* node, TypeRef param) {
+  if (!param->is(T::kParam) || param->symbol->declarations.empty()) return true;
+  const Node* declaration = param->symbol->declarations.front();
+  if (declaration->tree != node->tree || !declaration->is(K::k_type_parameter)) return true;
+  const Node* list = declaration->parent;
+  const Node* owner = list == nullptr ? nullptr : list->parent;
+  // The parts of an interface share their parameters.
+  if (owner == nullptr || owner->is(K::k_interface_declaration)) return true;
+  return owner->start <= node->start && node->end <= owner->end;
+}
+
+}  // namespace
 
 TypeRef Checker::Instantiate(TypeRef type, const Mapper& mapper) {
   if (mapper.empty()) return type;
@@ -473,6 +491,7 @@ TypeRef Checker::Instantiate(TypeRef type, const Mapper& mapper) {
           inner.emplace_back(param, Instantiate(stands, mapper));
         }
         for (const auto& pair : mapper) {
+          if (pair.first == pair.second || !Sees(type->node, pair.first)) continue;
           if (std::none_of(inner.begin(), inner.end(),
                            [&](const auto& p) { return p.first == pair.first; })) {
             inner.push_back(pair);

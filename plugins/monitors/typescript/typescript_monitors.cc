@@ -23,7 +23,7 @@ constexpr std::string_view kName = "pawl_name__";
 
 class TypeScriptAnalysis : public Analysis {
  public:
-  TypeScriptAnalysis() : parser_(Language::kTypeScript) {}
+  TypeScriptAnalysis() : parser_(Language::kTypeScript) { Renew(); }
 
   // Makes the program of the text so far, with `splice` at the cursor and everything closed. False:
   // no way gives a tree without errors.
@@ -39,6 +39,7 @@ class TypeScriptAnalysis : public Analysis {
       checker_->SetProgram(std::move(tree), static_cast<uint32_t>(cursor.text.size()));
       return true;
     }
+    unparsed = true;
     return false;
   }
   // The same of a text that goes on behind the cursor: everything is declared that ever will be.

@@ -264,6 +264,27 @@ def test_the_front_end_names_what_is_wrong(constraint, message):
         check(constraint)
 
 
+def test_the_front_end_knows_the_engines_options(monkeypatch):
+    """What only an option leaves without a value is refused where the answer is written."""
+    from vllm.v1.engine.input_processor import InputProcessor
+
+    monkeypatch.setattr(InputProcessor, "__init__", lambda self, vllm_config: None)
+    plugin._patch_front_end()
+    outputs = StructuredOutputsConfig(backend="pawl")
+    options = {"max_string": 8, "additional_properties": False}
+    InputProcessor(SimpleNamespace(structured_outputs_config=outputs,
+                                   additional_config={"pawl": options}))
+    unnamed = {"type": "object", "required": ["b"], "properties": {"a": {"type": "string"}}}
+    for config, fits in ((outputs, False), (StructuredOutputsConfig(backend="pawl"), True)):
+        params = SamplingParams(structured_outputs=StructuredOutputsParams(json=unnamed))
+        arguments = SimpleNamespace(is_diffusion=False), config, Tokenizer()
+        if fits:
+            params._validate_structured_outputs(*arguments)
+        else:
+            with pytest.raises(VLLMValidationError, match="no value.*additional_properties=False"):
+                params._validate_structured_outputs(*arguments)
+
+
 def test_other_backends_are_as_they_were():
     assert check({"regex": "ab*"}, "xgrammar") == "xgrammar"
     with pytest.raises(VLLMValidationError):
@@ -344,6 +365,14 @@ def test_a_host_that_changed_is_an_error(monkeypatch, name):
     monkeypatch.delattr(host.StructuredOutputManager, name)
     with pytest.raises(RuntimeError, match="there is no"):
         plugin._patch_manager()
+
+
+def test_a_front_end_that_changed_is_an_error(monkeypatch):
+    from vllm.v1.engine.input_processor import InputProcessor
+
+    monkeypatch.setattr(InputProcessor, "__init__", lambda self, config: None)
+    with pytest.raises(RuntimeError, match="InputProcessor"):
+        plugin._patch_front_end()
 
 
 def test_kinds_of_requests_are_all_known():

@@ -39,7 +39,7 @@ GrammarImpl::GrammarImpl(std::shared_ptr<Machine> machine, std::shared_ptr<std::
   Book(least_bytes_);
 }
 
-GrammarImpl::~GrammarImpl() { shared_->budget->Add(-bytes_.load()); }
+GrammarImpl::~GrammarImpl() { shared_->budget->Freed(bytes_.load()); }
 
 size_t GrammarImpl::Run(Machine::Key& key, std::string_view bytes) const {
   size_t i = 0;

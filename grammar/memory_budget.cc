@@ -51,7 +51,6 @@ void MemoryBudget::Settle() {
   const std::vector<std::shared_ptr<GrammarKeeper>> keepers = Keepers();
   const auto over = [&] { return bytes_.load(std::memory_order_relaxed) > limit_; };
   const size_t least = limit() / 64;
-  const int64_t before = bytes_.load(std::memory_order_relaxed);
   // What states in use hold stays until they go; who gave back is not asked again.
   std::vector<bool> asked(keepers.size());
   while (over()) {
@@ -74,14 +73,12 @@ void MemoryBudget::Settle() {
     keepers[oldest]->LetGo();
   }
   const int64_t left = bytes_.load(std::memory_order_relaxed);
-  given_back_.fetch_add(before - left, std::memory_order_relaxed);
   again_.store(left > limit_ ? left + limit_ / 32 : limit_, std::memory_order_relaxed);
 }
 
 void MemoryBudget::HandBack() {
-  int64_t given_back = given_back_.load(std::memory_order_relaxed);
-  if (given_back < kWorthHandingBack) return;
-  if (given_back_.compare_exchange_strong(given_back, 0)) HandBackToTheSystem();
+  int64_t freed = freed_.load(std::memory_order_relaxed);
+  if (freed >= kWorthHandingBack && freed_.compare_exchange_strong(freed, 0)) HandBackToTheSystem();
 }
 
 size_t MemoryBudget::Measure() {

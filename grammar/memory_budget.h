@@ -36,8 +36,12 @@ class MemoryBudget {
     return bytes_.load(std::memory_order_relaxed) > again_.load(std::memory_order_relaxed);
   }
   void Settle();
-  // Hands to the system what grammars have freed since they gave back. What states hold is freed
-  // when they go, so a while after Settle.
+  // A grammar that began anew is gone, now that no state holds it.
+  void Freed(int64_t bytes) {
+    Add(-bytes);
+    freed_.fetch_add(bytes, std::memory_order_relaxed);
+  }
+  // Hands what was freed to the system, if it is much.
   void HandBack();
   // What is kept, measured now.
   size_t Measure();
@@ -51,9 +55,9 @@ class MemoryBudget {
   std::atomic<int64_t> bytes_{0};
   std::atomic<int64_t> again_;  // Settle is worth while beyond so many bytes
   std::atomic<uint64_t> ticks_{0};
-  std::atomic<int64_t> given_back_{0};  // since free memory was handed back to the system
-  std::mutex settling_;                 // by one thread at a time
-  std::mutex mutex_;                    // of what follows
+  std::atomic<int64_t> freed_{0};  // since free memory was handed back to the system
+  std::mutex settling_;            // by one thread at a time
+  std::mutex mutex_;               // of what follows
   std::vector<std::weak_ptr<GrammarKeeper>> keepers_;
 };
 

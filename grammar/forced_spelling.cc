@@ -5,6 +5,7 @@
 #include "grammar/forced_spelling.h"
 
 #include "grammar/masks/token_trie.h"
+#include "grammar/vocabulary_tables.h"
 
 namespace pawl {
 namespace {
@@ -34,7 +35,7 @@ std::vector<TokenId> SpellForced(const Vocabulary& vocabulary, const Encoder& en
   }
   if (at != forced.size()) return {};
   // The longest tail that a longer token begins with; tails beyond the longest token have none.
-  const TokenTrie& trie = vocabulary.trie();
+  const TokenTrie& trie = TrieOf(vocabulary);
   size_t keep = tokens.size();
   for (size_t i = tokens.size(); i-- > 0;) {
     const size_t begin = i == 0 ? 0 : ends[i - 1];

@@ -5,10 +5,11 @@
 #include <algorithm>
 #include <limits>
 
-#include "grammar/masks/token_trie.h"
+#include "grammar/vocabulary_tables.h"
 
 namespace pawl {
 
+Vocabulary::Vocabulary() = default;
 Vocabulary::~Vocabulary() = default;
 
 Result<std::shared_ptr<const Vocabulary>> Vocabulary::Create(VocabularyInit init) {
@@ -53,26 +54,17 @@ Result<std::shared_ptr<const Vocabulary>> Vocabulary::Create(VocabularyInit init
   for (int id = 0; id < vocabulary->size(); ++id) {
     if (!vocabulary->is_special(id)) text.push_back(id);
   }
-  vocabulary->trie_ = std::make_unique<TokenTrie>(vocabulary->tokens_, text);
+  vocabulary->tables_ = std::make_unique<VocabularyTables>(vocabulary->tokens_, text);
   return std::shared_ptr<const Vocabulary>(std::move(vocabulary));
-}
-
-const std::shared_ptr<const void>& Vocabulary::DerivedSlot(
-    std::type_index type, std::shared_ptr<const void> (*make)(const Vocabulary&)) const {
-  // Making a table under the lock is fine: it happens once, and everyone who waits needs it.
-  std::lock_guard lock(derived_->mutex);
-  std::shared_ptr<const void>& slot = derived_->tables[type];
-  if (slot == nullptr) slot = make(*this);
-  return slot;
 }
 
 TokenId Vocabulary::LongestPrefix(std::string_view bytes) const {
   TokenId best = kNoToken;
   uint32_t node = TokenTrie::kRoot;
   for (const char c : bytes) {
-    node = trie_->Child(node, static_cast<uint8_t>(c));
+    node = tables_->trie.Child(node, static_cast<uint8_t>(c));
     if (node == TokenTrie::kNone) break;
-    if (trie_->nodes()[node].token != kNoToken) best = trie_->nodes()[node].token;
+    if (tables_->trie.nodes()[node].token != kNoToken) best = tables_->trie.nodes()[node].token;
   }
   return best;
 }
@@ -86,9 +78,9 @@ std::vector<TokenId> Vocabulary::FewestTokens(std::string_view bytes) const {
   for (size_t i = bytes.size(); i-- > 0;) {
     uint32_t node = TokenTrie::kRoot;
     for (size_t j = i; j < bytes.size(); ++j) {
-      node = trie_->Child(node, static_cast<uint8_t>(bytes[j]));
+      node = tables_->trie.Child(node, static_cast<uint8_t>(bytes[j]));
       if (node == TokenTrie::kNone) break;
-      const TokenId token = trie_->nodes()[node].token;
+      const TokenId token = tables_->trie.nodes()[node].token;
       if (token != kNoToken && fewest[j + 1] != kImpossible && fewest[j + 1] + 1 < fewest[i]) {
         fewest[i] = fewest[j + 1] + 1;
         first[i] = token;

@@ -17,6 +17,7 @@
 #include "grammar/memory_budget.h"
 #include "grammar/regex/ecma_parser.h"
 #include "grammar/regex/regex_machine.h"
+#include "grammar/vocabulary_tables.h"
 #include "schemas/grammar_cache.h"
 #include "schemas/limits.h"
 #include "schemas/machine/schema_machine.h"
@@ -111,7 +112,7 @@ MachineResult SchemaMachineOf(std::string_view text, const JsonSchemaOptions& op
     if (Status status = schema::CheckStrictProfile(*document, options); !status.ok())
       return status.error();
   }
-  auto read = schema::ReadJsonSchema(*document, options, &context.vocabulary->Derived<Formats>());
+  auto read = schema::ReadJsonSchema(*document, options, &TableOf<Formats>(*context.vocabulary));
   if (!read.ok()) return read.error();
   read->table->witnesses = context.witnesses;
   read->table->spending->stop = context.stop;

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "grammar/masks/machine_masks.h"
+#include "grammar/vocabulary_tables.h"
 
 namespace pawl {
 namespace {
@@ -18,9 +19,9 @@ constexpr size_t kStepsPerPlace = 6;  // that following a place takes, against o
 }  // namespace
 
 BytePairs::BytePairs(const Vocabulary& vocabulary) {
-  const auto nodes = vocabulary.trie().nodes();
+  const auto nodes = TrieOf(vocabulary).nodes();
   begin_.assign((size_t{1} << 16) + 1, 0);
-  std::vector<uint8_t> path(static_cast<size_t>(vocabulary.trie().max_depth()) + 1);
+  std::vector<uint8_t> path(static_cast<size_t>(TrieOf(vocabulary).max_depth()) + 1);
   const auto each = [&](const auto& f) {
     for (uint32_t i = 0; i < nodes.size(); ++i) {
       path[nodes[i].depth] = nodes[i].byte;
@@ -38,8 +39,8 @@ BytePairs::BytePairs(const Vocabulary& vocabulary) {
 std::optional<std::vector<uint32_t>> AutomatonMasks::Fill(Machine& machine, Machine::Key key,
                                                           const std::bitset<256>& first,
                                                           uint32_t* words) {
-  const TokenTrie& trie = vocabulary_.trie();
-  if (pairs_ == nullptr) pairs_ = &vocabulary_.Derived<BytePairs>();
+  const TokenTrie& trie = TrieOf(vocabulary_);
+  if (pairs_ == nullptr) pairs_ = &TableOf<BytePairs>(vocabulary_);
   auto known = last_bytes_.find(&machine);
   if (known == last_bytes_.end()) known = last_bytes_.emplace(&machine, machine.LastBytes()).first;
   const std::bitset<256>& last = known->second;

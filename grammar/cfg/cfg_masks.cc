@@ -13,6 +13,7 @@
 #include "grammar/byte_class.h"
 #include "grammar/cfg/prepare_watch.h"
 #include "grammar/masks/walk.h"
+#include "grammar/vocabulary_tables.h"
 
 namespace pawl {
 namespace {
@@ -65,9 +66,9 @@ struct NoWatch {
 CfgMasks::CfgMasks(CfgMachine& machine, const Vocabulary& vocabulary)
     : machine_(machine),
       vocabulary_(vocabulary),
-      trie_(vocabulary.trie()),
+      trie_(TrieOf(vocabulary)),
       automata_(vocabulary),
-      classes_(vocabulary.Derived<SubtreeClasses>()) {
+      classes_(TableOf<SubtreeClasses>(vocabulary)) {
   words_.assign(static_cast<size_t>(vocabulary.mask_words()), 0);
   group_of_class_.assign(classes_.count(), kNone);
   for (const CfgProgram::Terminal& terminal : machine.program().terminals)

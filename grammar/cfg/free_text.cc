@@ -11,6 +11,7 @@
 #include "grammar/masks/machine_masks.h"
 #include "grammar/masks/token_trie.h"
 #include "grammar/masks/walk.h"
+#include "grammar/vocabulary_tables.h"
 #include "src/base/memory_size.h"
 
 namespace pawl {
@@ -60,7 +61,7 @@ struct Utf8Tokens {
   explicit Utf8Tokens(const Vocabulary& vocabulary)
       : words(static_cast<size_t>(vocabulary.mask_words()), 0) {
     // One more than the state, which leaves 0 for what does not fit.
-    const TokenTrie& trie = vocabulary.trie();
+    const TokenTrie& trie = TrieOf(vocabulary);
     std::vector<uint8_t> stack = WalkStack<uint8_t>(trie);
     Walk(trie, TokenTrie::kRoot, uint8_t{kWhole + 1}, stack, [&](uint8_t before, uint32_t i) {
       const uint8_t next = StepUtf8(static_cast<uint8_t>(before - 1), trie.nodes()[i].byte);
@@ -193,7 +194,7 @@ class FreeTextMasks : public MachineMasks {
   FreeTextMasks(FreeText& text, const Vocabulary& vocabulary)
       : text_(text),
         vocabulary_(vocabulary),
-        trie_(vocabulary.trie()),
+        trie_(TrieOf(vocabulary)),
         stack_(WalkStack<Both>(trie_)) {}
 
   std::optional<MaskPath> Fill(Machine::Key state, uint32_t* words) override;
@@ -248,8 +249,8 @@ const std::vector<uint32_t>& FreeTextMasks::Between(const Place& place) {
     });
     return words;
   }
-  words = vocabulary_.Derived<Utf8Tokens>().words;
-  const BytePairs& pairs = vocabulary_.Derived<BytePairs>();
+  words = TableOf<Utf8Tokens>(vocabulary_).words;
+  const BytePairs& pairs = TableOf<BytePairs>(vocabulary_);
   for (const std::string& stop : text_.stops_) {
     const auto follow = [&](uint32_t node, size_t from) {
       for (size_t k = from; k < stop.size() && node != TokenTrie::kNone; ++k)

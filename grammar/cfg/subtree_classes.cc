@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "grammar/byte_class.h"
+#include "grammar/vocabulary_tables.h"
 
 namespace pawl {
 namespace {
@@ -36,7 +37,7 @@ Utf8State Next(Utf8State state, uint8_t byte) {
 
 }  // namespace
 
-SubtreeClasses::SubtreeClasses(const Vocabulary& vocabulary) : trie_(vocabulary.trie()) {
+SubtreeClasses::SubtreeClasses(const Vocabulary& vocabulary) : trie_(TrieOf(vocabulary)) {
   FindClasses();
   FindBytes();
   FindRanges(vocabulary.mask_words());

@@ -4,6 +4,8 @@
 
 #include <string_view>
 
+#include "grammar/vocabulary_tables.h"
+
 namespace pawl {
 namespace {
 constexpr size_t kMaxInsideBytes = size_t{256}
@@ -13,15 +15,15 @@ constexpr size_t kMaxInsideBytes = size_t{256}
 LexemeMasks::LexemeMasks(Machine& machine, const Vocabulary& vocabulary)
     : machine_(machine),
       vocabulary_(vocabulary),
-      stack_(WalkStack<Machine::Key>(vocabulary.trie())),
-      lexeme_stack_(WalkStack<uint32_t>(vocabulary.trie())) {}
+      stack_(WalkStack<Machine::Key>(TrieOf(vocabulary))),
+      lexeme_stack_(WalkStack<uint32_t>(TrieOf(vocabulary))) {}
 
 const LexemeMasks::Inside& LexemeMasks::InsideOf(uint32_t lexeme) {
   const auto it = inside_.find(lexeme);
   if (it != inside_.end()) return *it->second;
   auto inside = std::make_unique<Inside>();
   inside->words.assign(static_cast<size_t>(vocabulary_.mask_words()), 0);
-  const TokenTrie& trie = vocabulary_.trie();
+  const TokenTrie& trie = TrieOf(vocabulary_);
   Walk(trie, TokenTrie::kRoot, lexeme, lexeme_stack_, [&](uint32_t before, uint32_t i) {
     const TokenTrie::Node& node = trie.nodes()[i];
     const uint32_t after = machine_.StepLexeme(before, node.byte);
@@ -42,7 +44,7 @@ const LexemeMasks::Inside& LexemeMasks::InsideOf(uint32_t lexeme) {
 }
 
 uint32_t LexemeMasks::Tracked(uint32_t frame, uint32_t node) {
-  const auto nodes = vocabulary_.trie().nodes();
+  const auto nodes = TrieOf(vocabulary_).nodes();
   uint32_t below = node;  // any token below this node begins with the bytes up to here
   while (nodes[below].token == kNoToken) ++below;
   for (const char c : vocabulary_.bytes(nodes[below].token).substr(0, nodes[node].depth - 1u))

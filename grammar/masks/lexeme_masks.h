@@ -19,6 +19,7 @@
 #include "grammar/machine.h"
 #include "grammar/masks/token_trie.h"
 #include "grammar/masks/walk.h"
+#include "grammar/vocabulary_tables.h"
 #include "pawl/vocabulary.h"
 
 namespace pawl {
@@ -68,7 +69,7 @@ class LexemeMasks {
 template <typename Known>
 void LexemeMasks::FillFrom(uint32_t node, Machine::Key entered, uint32_t* words,
                            const Known& known) {
-  const TokenTrie& trie = vocabulary_.trie();
+  const TokenTrie& trie = TrieOf(vocabulary_);
   trie.SetBits(trie.nodes()[node], words);
   if (known(node, entered)) return;
   Walk(trie, node, entered, stack_, [&](Machine::Key before, uint32_t i) {
@@ -83,7 +84,7 @@ template <typename Known>
 void LexemeMasks::Fill(Machine::Key state, uint32_t* words, const Known& known) {
   const Inside& inside = InsideOf(Machine::LexemeOf(state));
   std::copy(inside.words.begin(), inside.words.end(), words);
-  const auto nodes = vocabulary_.trie().nodes();
+  const auto nodes = TrieOf(vocabulary_).nodes();
   const uint32_t frame = Machine::FrameOf(state);
   const bool tracks_text = machine_.TracksText(frame);
   // Many tokens leave the same lexeme by the same byte (white space before a bracket).

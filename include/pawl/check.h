@@ -12,7 +12,7 @@
 //
 //   pawl::SamplerOptions options = {.sampler = pawl::SamplerKind::kAwrs, .n = 10};
 //   options.checks = {std::make_shared<NoShouting>()};
-//   auto outputs = engine.Sample(request, options);          // pawl/sampling.h
+//   auto outputs = engine->Sample(request, options);         // pawl/sampling.h
 //
 // An output is valid when the grammar accepts it, no check calls any of its prefixes dead, and
 // every check answers kAccept at its end. What a check calls dead must stay dead however the text

@@ -25,7 +25,7 @@
 //
 //   request.options.on_token = [](pawl::TokenId, std::string_view bytes) { return Print(bytes); };
 //   request.options.sampling = {.temperature = 0.8f, .seed = 7};
-//   output->stats.output_tokens
+//   Count(output->stats.output_tokens);
 //
 // Many requests share the calls of the model, and each gets token for token what it gets alone:
 //

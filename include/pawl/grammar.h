@@ -8,10 +8,11 @@
 //   if (next->accepting()) ...                      // the text so far is complete
 //
 // A State is a small immutable value: copying it forks, keeping an old one rolls back. Every State
-// that Advance hands out is live: some continuation completes it (docs/architecture.md names the
-// two cases where that is checked at the closing byte instead). Bytes, that is: under a strict
-// limit of tokens (`max_tokens=N` at a terminal of a Lark grammar, docs/lark.md) what is left of
-// the terminal may take more tokens than it may have. There CompletionTokens() gives nothing.
+// that Advance hands out is live: some continuation completes it (docs/json_schema.md has a table
+// of the schemas for which that is not decided, "Where the look-ahead ends"; a byte that would
+// break one of them is refused when it comes). Bytes, that is: under a strict limit of tokens
+// (`max_tokens=N` at a terminal of a Lark grammar, docs/lark.md) what is left of the terminal may
+// take more tokens than it may have. There CompletionTokens() gives nothing.
 #ifndef PAWL_GRAMMAR_H_
 #define PAWL_GRAMMAR_H_
 

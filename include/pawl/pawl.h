@@ -29,14 +29,14 @@
  *     `pawl_error** error` that is not NULL they store a new error there when they fail and leave
  *     it alone otherwise; the caller frees it. Output parameters are written on success only.
  *  3. Strings and bytes are a pointer and a length, never expected to end with a zero. A pointer
- * may be NULL where its length is 0.
+ *     may be NULL where its length is 0.
  *  4. Structs begin with struct_size and are set up by their *_init function; then change what you
  *     like. That keeps programs working with later versions of the library, whose structs are
- * longer.
+ *     longer.
  *  5. Truth values are ints: 0 or 1.
  *  6. A NULL or a length that makes no sense is PAWL_BAD_ARGUMENT; nothing is done.
  *  7. Nothing is printed, no environment variable is read, no exception leaves the library, and
- * there is no global state.
+ *     there is no global state.
  *
  * Thread safety. "Threads: any": may be called from several threads at once, with the same
  * arguments too. "Threads: alone": nothing else may use the handle at the same time. Freeing a

@@ -2,8 +2,8 @@
 //
 //   pawl::Result<pawl::Grammar> grammar = compiler.CompileJsonSchema(text);
 //   if (!grammar.ok()) {
-//     std::cerr << grammar.error().ToString() << "\n";   // "#/properties/age/minimum: must be a
-//     number" return 2;
+//     std::cerr << grammar.error().ToString() << "\n";   // "#/minimum: must be a number"
+//     return 2;
 //   }
 //   Use(*grammar);
 //

@@ -17,9 +17,9 @@
 // Weights. For every function f, the sum over the outputs of exp(log_weight) * f(y), divided by
 // their number, has the expectation C * sum of P(y) f(y) over the valid y, with one constant C for
 // the run. So weighted averages estimate averages under the model's law given validity.
-//   C = 1 for masks (kMasked, kLookahead), kAwrs, kSmc and kAligned: weights carry the mass that
-//   masks and checks took away, and of particles the population's evidence.
-//   C = 1 / (mass of what is valid) for kRejection, kAdaptive and kExact: every log_weight is 0.
+//  - C = 1 for masks (kMasked, kLookahead), kAwrs, kSmc and kAligned: weights carry the mass that
+//  masks and checks took away, and of particles the population's evidence.
+//  - C = 1 / (mass of what is valid) for kRejection, kAdaptive and kExact: every log_weight is 0.
 // A weight of 0 has log_weight kZeroWeight: the output is not valid, and counts all the same.
 //
 // Nothing is forced: the law is over sequences of tokens as the model has them, the end token

@@ -1,5 +1,4 @@
-// Vocabulary: the tokens of one tokenizer as byte strings, with the trie that masks are computed
-// on.
+// Vocabulary: the tokens of one tokenizer as byte strings.
 //
 //   pawl::VocabularyInit init;
 //   init.tokens = {"{", "}", "\"a\"", ":", "1", ""};   // bytes of token 0, 1, ...
@@ -12,13 +11,10 @@
 #define PAWL_VOCABULARY_H_
 
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
-#include <typeindex>
 #include <vector>
 
 #include "pawl/export.h"
@@ -29,14 +25,14 @@ namespace pawl {
 using TokenId = int32_t;
 inline constexpr TokenId kNoToken = -1;
 
-class TokenTrie;
+struct VocabularyTables;
 
 struct VocabularyInit {
-  std::vector<std::string>
-      tokens;  // index = token id; bytes, not text: a token may hold part of a code point
+  // Index: token id. Bytes, not text: a token may hold a part of a code point.
+  std::vector<std::string> tokens;
   std::vector<TokenId> special;  // control tokens: a grammar's text never matches them
-  std::vector<TokenId>
-      end_tokens;  // end of output; a mask allows them exactly where the grammar accepts
+  // The end of output; a mask allows them exactly where the grammar accepts.
+  std::vector<TokenId> end_tokens;
 };
 
 class PAWL_EXPORT Vocabulary {
@@ -63,32 +59,13 @@ class PAWL_EXPORT Vocabulary {
   // The fewest tokens that spell `bytes` exactly; empty when some byte cannot be spelled.
   std::vector<TokenId> FewestTokens(std::string_view bytes) const;
 
-  const TokenTrie& trie() const { return *trie_; }
-
-  // Tables that a front end derives from the tokens alone, made at the first call of each type T
-  // (as T(vocabulary)) and kept as long as the vocabulary; T may ask for others. Thread-safe.
-  template <typename T>
-  const T& Derived() const {
-    const std::shared_ptr<const void>& slot = DerivedSlot(
-        typeid(T),
-        [](const Vocabulary& v) -> std::shared_ptr<const void> { return std::make_shared<T>(v); });
-    return *static_cast<const T*>(slot.get());
-  }
-
  private:
-  Vocabulary() = default;
-  const std::shared_ptr<const void>& DerivedSlot(
-      std::type_index type, std::shared_ptr<const void> (*make)(const Vocabulary&)) const;
-
-  struct DerivedTables {
-    std::recursive_mutex mutex;
-    std::map<std::type_index, std::shared_ptr<const void>> tables;
-  };
-  std::unique_ptr<DerivedTables> derived_ = std::make_unique<DerivedTables>();
+  friend struct VocabularyTables;
+  Vocabulary();
   std::vector<std::string> tokens_;
   std::vector<uint8_t> special_;  // 0 text, 1 special, 2 special and end of output
   std::vector<TokenId> end_tokens_;
-  std::unique_ptr<TokenTrie> trie_;
+  std::unique_ptr<VocabularyTables> tables_;
 };
 
 }  // namespace pawl

@@ -1,3 +1,5 @@
+// The products with weights of type FP8, in a source of its own so that the types compile beside
+// each other; the kernels are templates in head.cuh and what it includes.
 #include "kernels/cuda/head.cuh"
 
 namespace pawl::PAWL_GPU {

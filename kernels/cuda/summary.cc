@@ -1,3 +1,5 @@
+// One line for a human: which devices there are, or why there is none. A build without CUDA says so
+// in the same place.
 #include <cstdio>
 
 #include "kernels/cuda/device.h"

@@ -6,14 +6,15 @@
 #include <algorithm>
 
 #include "grammar/masks/walk.h"
+#include "grammar/vocabulary_tables.h"
 
 namespace pawl::schema {
 namespace {
 
 const StringTokens& TokensOf(const Vocabulary& vocabulary, StringSpelling spelling) {
   const auto choose = [&]<bool kAscii>() -> const StringTokens& {
-    if (spelling.canonical) return vocabulary.Derived<SpelledStringTokens<true, kAscii>>();
-    return vocabulary.Derived<SpelledStringTokens<false, kAscii>>();
+    if (spelling.canonical) return TableOf<SpelledStringTokens<true, kAscii>>(vocabulary);
+    return TableOf<SpelledStringTokens<false, kAscii>>(vocabulary);
   };
   return spelling.ascii ? choose.operator()<true>() : choose.operator()<false>();
 }
@@ -35,7 +36,7 @@ SchemaMasks::SchemaMasks(SchemaMachine& machine, const Vocabulary& vocabulary)
       solver_(machine.solver()),
       options_(machine.options()),
       vocabulary_(vocabulary),
-      trie_(vocabulary.trie()),
+      trie_(TrieOf(vocabulary)),
       tokens_(TokensOf(vocabulary, machine.spelling())),
       lexemes_(machine, vocabulary),
       stack_(WalkStack<Key>(trie_)),

@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "grammar/masks/walk.h"
+#include "grammar/vocabulary_tables.h"
 #include "schemas/limits.h"
 #include "schemas/masks/schema_masks.h"
 #include "schemas/masks/structure_tokens.h"
@@ -269,7 +270,7 @@ std::vector<uint32_t> SchemaMasks::QuotesOfSeenKeys(const Place& place) {
   const std::optional<std::string> begun_key = BegunKey(place);
   if (!begun_key) return out;
   const std::string& begun = *begun_key;
-  const StructureTokens& structure = vocabulary_.Derived<StructureTokens>();
+  const StructureTokens& structure = TableOf<StructureTokens>(vocabulary_);
   // The trie node of the quote behind the name, or how much of the name leads out of the trie.
   const auto follow = [&](std::string_view name, size_t& out_at) {
     uint32_t at = place.node;

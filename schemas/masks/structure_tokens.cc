@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <string_view>
 
+#include "grammar/vocabulary_tables.h"
+
 namespace pawl::schema {
 
 StructureTokens::StructureTokens(const Vocabulary& vocabulary) {
   constexpr std::string_view kSpace = " \t\n\r";
-  const TokenTrie& trie = vocabulary.trie();
+  const TokenTrie& trie = TrieOf(vocabulary);
   const auto nodes = trie.nodes();
   for (uint32_t i = 0; i < nodes.size();) {
     const TokenTrie::Node& node = nodes[i];

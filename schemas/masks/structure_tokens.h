@@ -17,7 +17,7 @@
 
 namespace pawl::schema {
 
-// Immutable; get it as vocabulary.Derived<StructureTokens>().
+// Immutable; get it as TableOf<StructureTokens>(vocabulary).
 class StructureTokens {
  public:
   explicit StructureTokens(const Vocabulary& vocabulary);

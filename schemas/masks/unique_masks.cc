@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "grammar/masks/walk.h"
+#include "grammar/vocabulary_tables.h"
 #include "schemas/masks/schema_masks.h"
 #include "schemas/unique/item_tokens.h"
 #include "src/base/json.h"
@@ -152,7 +153,7 @@ std::optional<MaskPath> SchemaMasks::FillTracked(const Place& place) {
     const ValueMask& mask = ValueMaskOf(detached);
     for (size_t i = 0; i < behind.size(); ++i) place.words[i] = mask.words[i] | behind[i];
   }
-  const ItemTokens& items = vocabulary_.Derived<ItemTokens>();
+  const ItemTokens& items = TableOf<ItemTokens>(vocabulary_);
   for (const TokenId token : items.ids()) Clear(place, token);
   const TokenTrie& trie = items.trie();
   std::vector<Key> stack = WalkStack<Key>(trie);

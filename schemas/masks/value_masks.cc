@@ -8,6 +8,7 @@
 #include <bitset>
 
 #include "grammar/masks/walk.h"
+#include "grammar/vocabulary_tables.h"
 #include "schemas/limits.h"
 #include "schemas/masks/schema_masks.h"
 #include "schemas/masks/structure_tokens.h"
@@ -71,7 +72,7 @@ void SchemaMasks::WalkAll(Key state, uint32_t* words, ValueMask* apart) {
     WalkFrom(at, state, words, apart);
     return;
   }
-  const StructureTokens& structure = vocabulary_.Derived<StructureTokens>();
+  const StructureTokens& structure = TableOf<StructureTokens>(vocabulary_);
   const uint64_t spaces = machine_.SpacesAllowed(state);
   structure.SetSpaces(spaces, {words, static_cast<size_t>(vocabulary_.mask_words())});
   for (const char* byte = SchemaMachine::Following(mode); *byte != 0; ++byte) {

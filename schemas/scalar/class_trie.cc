@@ -7,6 +7,7 @@
 #include <array>
 #include <utility>
 
+#include "grammar/vocabulary_tables.h"
 #include "schemas/limits.h"
 
 namespace pawl::schema {
@@ -134,7 +135,7 @@ struct ClassTrie::Builder {
 };
 
 ClassTrie::ClassTrie(const Vocabulary& vocabulary) {
-  Builder builder(vocabulary.trie());
+  Builder builder(TrieOf(vocabulary));
   builder.Run();
 
   // Depth first, with the parents known on the way back.
@@ -168,7 +169,7 @@ ClassTrie::ClassTrie(const Vocabulary& vocabulary) {
     if (!open.empty()) nodes_[open.back().node].below |= done.below | uint64_t{1} << done.like;
   }
 
-  const auto bytes = vocabulary.trie().nodes();
+  const auto bytes = TrieOf(vocabulary).nodes();
   for (uint32_t i = 0; i < bytes.size(); ++i) {
     if (builder.leads[i]) intricate_.push_back({i, 0});
   }

@@ -22,7 +22,7 @@
 
 namespace pawl::schema {
 
-// Immutable; get it as vocabulary.Derived<ClassTrie>().
+// Immutable; get it as TableOf<ClassTrie>(vocabulary).
 class ClassTrie {
  public:
   explicit ClassTrie(const Vocabulary& vocabulary);

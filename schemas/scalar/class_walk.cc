@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "grammar/vocabulary_tables.h"
 #include "schemas/limits.h"
 #include "schemas/scalar/json_string.h"
 
@@ -29,7 +30,7 @@ class ClassWalk {
             uint32_t* words)
       : search_(search),
         vocabulary_(vocabulary),
-        trie_(vocabulary.trie()),
+        trie_(TrieOf(vocabulary)),
         classes_(classes),
         words_(words),
         stack_(size_t{classes.max_depth()} + 1) {}

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "grammar/vocabulary_tables.h"
 #include "schemas/scalar/json_string.h"
 #include "src/base/json.h"
 
@@ -45,8 +46,8 @@ std::pair<uint32_t, uint32_t> StringIndex::CrossingsOf(uint32_t first, uint32_t 
 }
 
 StringTokens::StringTokens(const Vocabulary& vocabulary, StringSpelling spelling)
-    : vocabulary_(vocabulary), spelling_(spelling), classes_(vocabulary.Derived<ClassTrie>()) {
-  places_.resize(vocabulary.trie().size(), Place::kOutside);
+    : vocabulary_(vocabulary), spelling_(spelling), classes_(TableOf<ClassTrie>(vocabulary)) {
+  places_.resize(TrieOf(vocabulary).size(), Place::kOutside);
   below_.emplace(TokenTrie::kRoot, Read(TokenTrie::kRoot));
   const StringIndex& root = below_.at(TokenTrie::kRoot);
   for (uint32_t i = root.first(); i < root.last(); ++i) {
@@ -63,7 +64,7 @@ StringTokens::StringTokens(const Vocabulary& vocabulary, StringSpelling spelling
   std::vector<uint32_t> next = up_to_;
   for (uint32_t i = root.first(); i < root.last(); ++i) {
     if (root.length(i) != StringIndex::kOutside)
-      by_length_[next[root.length(i)]++] = vocabulary.trie().order()[i];
+      by_length_[next[root.length(i)]++] = TrieOf(vocabulary).order()[i];
   }
   AtMost(longest_);
   FindOpenings();
@@ -73,7 +74,7 @@ StringTokens::StringTokens(const Vocabulary& vocabulary, StringSpelling spelling
 }
 
 void StringTokens::FindOpenings() {
-  const TokenTrie& trie = vocabulary_.trie();
+  const TokenTrie& trie = TrieOf(vocabulary_);
   const auto nodes = trie.nodes();
   for (uint32_t i = 0; i < nodes.size();) {
     const uint8_t byte = nodes[i].byte;
@@ -90,7 +91,7 @@ void StringTokens::FindOpenings() {
 }
 
 StringIndex StringTokens::Read(uint32_t from) {
-  const TokenTrie& trie = vocabulary_.trie();
+  const TokenTrie& trie = TrieOf(vocabulary_);
   const auto nodes = trie.nodes();
   const bool root = from == TokenTrie::kRoot;
   const uint32_t begin = root ? 0 : from + 1;

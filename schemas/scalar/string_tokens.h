@@ -67,7 +67,7 @@ class StringIndex {
   std::vector<Special> special_;
 };
 
-// Thread-safe. One for each spelling; get it as vocabulary.Derived<SpelledStringTokens<...>>().
+// Thread-safe. One for each spelling; get it as TableOf<SpelledStringTokens<...>>(vocabulary).
 class StringTokens {
  public:
   StringTokens(const Vocabulary& vocabulary, StringSpelling spelling);

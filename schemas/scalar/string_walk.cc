@@ -13,6 +13,7 @@
 #include <tuple>
 #include <utility>
 
+#include "grammar/vocabulary_tables.h"
 #include "schemas/limits.h"
 #include "schemas/scalar/class_walk.h"
 #include "schemas/scalar/json_string.h"
@@ -28,7 +29,7 @@ class Walk {
        std::vector<StringClosings>& closings)
       : search_(search),
         vocabulary_(vocabulary),
-        trie_(vocabulary.trie()),
+        trie_(TrieOf(vocabulary)),
         tokens_(tokens),
         index_(index),
         spelling_(spelling),

@@ -14,7 +14,7 @@
 
 namespace pawl::schema {
 
-// Immutable; get it as vocabulary.Derived<ItemTokens>().
+// Immutable; get it as TableOf<ItemTokens>(vocabulary).
 class ItemTokens {
  public:
   explicit ItemTokens(const Vocabulary& vocabulary);

@@ -1,3 +1,6 @@
+// Everything goes through descriptors: what was opened is what was checked, so a path cannot become
+// a folder or a device between the two. Errors have the path as their place and the system's words
+// as their reason.
 #include "src/base/file.h"
 
 #include <fcntl.h>

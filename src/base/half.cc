@@ -1,3 +1,5 @@
+// By bits: the exponent's bias differs by 112, the fraction by 13 bits. Subnormal halves are
+// rounded by adding 0.5 to the float, whose own rounding leaves the right multiple of 2^-24.
 #include "src/base/half.h"
 
 #include <bit>

@@ -1,3 +1,6 @@
+// The handler keeps a stack of open containers instead of recursing. The fast parser (json_valid.h)
+// comes first; only what it refuses goes to the one that knows reasons, so a good text is read
+// once.
 #include "src/base/json.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The lead byte gives the length, the rest is checked against the shortest form, surrogates and the
+// end of Unicode. What is malformed counts as one byte, so every text can be walked through.
 #include "src/base/utf8.h"
 
 namespace pawl {

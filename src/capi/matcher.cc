@@ -1,3 +1,5 @@
+// Each function checks its handles, calls pawl::Matcher and turns a Result into a status and an
+// error object. Masks go into the caller's memory, so nothing is copied twice.
 #include "pawl/matcher.h"
 
 #include "src/capi/handles.h"

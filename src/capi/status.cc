@@ -1,3 +1,5 @@
+// A status is an error code of the library under a name that C can hold; the error object has its
+// message and place, as text that lives as long as the object.
 #include "src/capi/handles.h"
 
 extern "C" {

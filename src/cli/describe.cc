@@ -1,3 +1,5 @@
+// Bytes that may come next are told in groups, since a string allows nearly all of them: letters
+// and digits by range, everything else by name, forced text as it is.
 #include "src/cli/describe.h"
 
 #include <fmt/format.h>

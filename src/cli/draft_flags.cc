@@ -1,3 +1,5 @@
+// The help lists the registry of sources, so a new one appears by itself. What belongs to a source
+// that was not asked for is refused instead of ignored.
 #include "src/cli/draft_flags.h"
 
 #include <string>

@@ -1,3 +1,5 @@
+// Gaps are filled from the front: what was written becomes part of the text before the next gap,
+// and the grammar of what is left is made anew. Seeds differ from gap to gap.
 #include "src/cli/gaps.h"
 
 #include <fmt/format.h>

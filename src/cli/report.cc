@@ -1,3 +1,5 @@
+// Sums are added field by field, sources of drafts by their name. Averages are taken when they are
+// shown, so sums of sums stay right.
 #include "src/cli/report.h"
 
 #include <fmt/format.h>

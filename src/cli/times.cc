@@ -1,3 +1,4 @@
+// Percentiles are by nearest rank, so each is a time that was measured. All times are sorted once.
 #include "src/cli/times.h"
 
 #include <fmt/format.h>

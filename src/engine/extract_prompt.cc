@@ -1,3 +1,5 @@
+// Three ways in the order of what a model knows best: its own template for records, its chat
+// template with the request as the user's words, plain text. Which one it is shows only here.
 #include "src/engine/extract_prompt.h"
 
 #include <utility>

@@ -1,3 +1,5 @@
+// Counters are atomic numbers; a text for Prometheus is written when it is asked for. Buckets of a
+// histogram are counted apart and summed up as the format wants it.
 #include "src/server/metrics.h"
 
 #include <cstdio>

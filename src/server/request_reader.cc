@@ -1,3 +1,5 @@
+// Each reader looks up one member, checks its type and range, and keeps the first error, so a
+// handler reads all that it needs and asks once whether that went well.
 #include "src/server/request_reader.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Candidates are found by plain search and kept where nothing beside them makes a longer word or
+// number. One place is remembered from value to value, because records are mostly copied in order.
 #include "src/server/spans.h"
 
 #include <utility>

@@ -1,3 +1,5 @@
+// A node that is missing or of the wrong type reads as an empty one, so what is below it reads as
+// defaults and says nothing more: one mistake, one message.
 #include "src/text/json_node.h"
 
 #include <algorithm>

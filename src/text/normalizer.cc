@@ -1,3 +1,5 @@
+// A list of steps, flattened when it is read and run one after another. Patterns run over UTF-16
+// units as the reference library's do, and are mapped back to bytes.
 #include "src/text/normalizer.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// A template is a list of ids with the place of the text's own tokens among them; sequences of
+// processors are applied in their order.
 #include "src/text/post_processor.h"
 
 #include <limits>

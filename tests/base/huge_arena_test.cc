@@ -1,3 +1,4 @@
+// The arena's promises: pieces of memory that start on cache lines and do not overlap.
 #include "src/base/huge_arena.h"
 
 #include <gtest/gtest.h>

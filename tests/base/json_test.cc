@@ -1,3 +1,5 @@
+// The JSON reader by examples, and its two parsers against each other: whatever one of them takes
+// or refuses, the other has to take or refuse as well.
 #include "src/base/json.h"
 
 #include <gtest/gtest.h>

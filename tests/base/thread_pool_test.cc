@@ -1,3 +1,5 @@
+// Loops of the pool: every index once, also nested and from several threads at once, and no
+// processor time when there is nothing to do.
 #include "src/base/thread_pool.h"
 
 #include <gtest/gtest.h>

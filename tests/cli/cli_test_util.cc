@@ -1,3 +1,5 @@
+// The command is started as a process of its own with its output in files, so tests see what a
+// user's shell would.
 #include "tests/cli/cli_test_util.h"
 
 #include <fcntl.h>

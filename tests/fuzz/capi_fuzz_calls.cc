@@ -1,3 +1,5 @@
+// Each byte of the input picks a call. What is known of every step is kept beside the matcher, so
+// that going back can be compared with what was there before.
 #include "tests/fuzz/capi_fuzz_calls.h"
 
 #include <algorithm>

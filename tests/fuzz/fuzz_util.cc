@@ -1,3 +1,5 @@
+// A vocabulary of single bytes and an end token, so that every text is a sequence of tokens, and
+// the promises that all targets check: errors have a message, and none is internal.
 #include "tests/fuzz/fuzz_util.h"
 
 #include <cstdio>

@@ -1,3 +1,4 @@
+// EBNF by examples: what each construct accepts and refuses, and what errors say and where.
 #include "grammar/languages/ebnf.h"
 
 #include <gtest/gtest.h>

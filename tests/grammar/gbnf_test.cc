@@ -1,3 +1,5 @@
+// GBNF by examples in the styles of those that use it, hostile texts, and random grammars against a
+// slow reader of their own.
 #include "grammar/languages/gbnf.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,5 @@
+// The public face of grammars: vocabularies, states as values, forced text, and masks against
+// trying every token.
 #include "pawl/grammar.h"
 
 #include <gtest/gtest.h>

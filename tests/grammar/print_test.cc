@@ -1,3 +1,4 @@
+// Printed grammars are read again, and each reading has to accept what the grammar accepts.
 #include "grammar/languages/print.h"
 
 #include <gtest/gtest.h>

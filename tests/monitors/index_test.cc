@@ -1,3 +1,5 @@
+// The index of a repository: what it finds in three languages, what it reads again, and that broken
+// files stop nothing.
 #include "plugins/monitors/index.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,5 @@
+// The scanner tells code from text in comments and strings, and closes what a piece of code has
+// left open.
 #include "plugins/monitors/scan.h"
 
 #include <gtest/gtest.h>

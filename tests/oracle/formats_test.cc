@@ -1,3 +1,5 @@
+// The tests' own checkers of formats and patterns, which judge the automata, have to be right
+// themselves: by examples, and against the automata on random texts.
 #include "tests/oracle/formats.h"
 
 #include <gtest/gtest.h>

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "grammar/masks/mask_builder.h"
+#include "grammar/vocabulary_tables.h"
 #include "schemas/machine/schema_machine.h"
 #include "schemas/masks/schema_masks.h"
 #include "schemas/read/schema_reader.h"
@@ -29,7 +30,7 @@ namespace {
 constexpr int kStatesOfWalk = 24;
 
 std::vector<uint32_t> ByBytes(Machine& machine, const Vocabulary& vocabulary, Machine::Key state) {
-  const TokenTrie& trie = vocabulary.trie();
+  const TokenTrie& trie = TrieOf(vocabulary);
   const auto nodes = trie.nodes();
   std::vector<uint32_t> words(static_cast<size_t>(vocabulary.mask_words()));
   std::vector<Machine::Key> stack(static_cast<size_t>(trie.max_depth()) + 1);

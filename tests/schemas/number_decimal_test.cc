@@ -1,3 +1,5 @@
+// Decimals against 64-bit integers of a common unit: comparing, dividing, common multiples, and the
+// limits.
 #include <gtest/gtest.h>
 
 #include <cstdint>

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "grammar/vocabulary_tables.h"
 #include "pawl/compiler.h"
 #include "schemas/scalar/class_trie.h"
 #include "schemas/scalar/string_search.h"
@@ -308,7 +309,7 @@ TEST(StringSearchTest, LookingForAWayDecidesNothing) {
 // Every token is plain, on the way of the intricate ones, or nowhere.
 TEST_F(StringWalkTest, ClassesOfTokens) {
   const Vocabulary& v = *vocabulary();
-  const auto& classes = v.Derived<schema::ClassTrie>();
+  const auto& classes = TableOf<schema::ClassTrie>(v);
   std::vector<int> times(static_cast<size_t>(v.size()));
   for (const TokenId token : classes.order()) {
     ++times[static_cast<size_t>(token)];

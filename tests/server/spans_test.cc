@@ -1,3 +1,4 @@
+// Where in a text the values of a record are found, by examples.
 #include "src/server/spans.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,5 @@
+// The four normalization forms: against goldens of another implementation, known cases, and the
+// laws that hold between them on every code point.
 #include "src/text/unicode_normalize.h"
 
 #include <gtest/gtest.h>

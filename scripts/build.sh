@@ -35,7 +35,7 @@ configure() {  # arguments of CMake
 # A configuration that worked is kept; CMake itself notices when its files change.
 if [[ ! -f $folder/build.ninja ]]; then
   options=(--preset "$preset")
-  if command -v ccache >/dev/null 2>&1; then
+  if [[ -z ${CCACHE_DISABLE:-} ]] && command -v ccache >/dev/null 2>&1; then
     options+=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
   fi
   configure "${options[@]}"

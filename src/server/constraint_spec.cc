@@ -195,7 +195,7 @@ class Reader {
     if (in_.Bool("additional_properties", out_.layout.additional_properties)) {
       out_.layout.asked_additional_properties = true;
     }
-    in_.Bool("parallel_tool_calls", out_.parallel);
+    out_.asked_parallel = in_.Bool("parallel_tool_calls", out_.parallel);
   }
 
   void ReadFormat(const Value& format, const std::string& pointer) {

@@ -84,6 +84,7 @@ struct RequestConstraints {
   std::vector<ToolSpec> tools;
   ToolChoice choice;
   bool parallel = true;                  // more than one call
+  bool asked_parallel = false;           // the request says which
   std::vector<const json::Value*> read;  // the members of the body that were looked at
 };
 

@@ -13,7 +13,8 @@
 //
 // A model without a chat template has not learned to write calls. Where exactly one call of one
 // tool is asked for, its arguments alone are the output ("direct"); the wrapper would be forced
-// text anyway.
+// text anyway. Nor has it learned to stop calling, so it may call once unless the request says that
+// it may call more often.
 #include "src/server/output_plan.h"
 
 #include <algorithm>
@@ -189,10 +190,14 @@ std::string CallsAlone(const Syntax& syntax, const std::vector<std::string>& tag
              syntax.list_end);
 }
 
+bool MayCallOften(const RequestConstraints& asked, ToolSyntax kind) {
+  return asked.parallel && (asked.asked_parallel || kind != ToolSyntax::kPlain);
+}
+
 Result<std::string> CallsFormat(const RequestConstraints& asked, ToolSyntax kind,
                                 OutputPlan& plan) {
   Syntax syntax = SyntaxOf(kind);
-  const bool many = asked.parallel && !asked.choice.named;
+  const bool many = MayCallOften(asked, kind) && !asked.choice.named;
   std::vector<std::string> tags;
   for (const size_t index : asked.choice.allowed) {
     const ToolSpec& tool = asked.tools[index];
@@ -286,7 +291,7 @@ Result<OutputPlan> MakePlan(const RequestConstraints& asked, const ModelTraits& 
   if (calls) {
     const bool one_call = asked.choice.mode == ToolChoice::Mode::kRequired &&
                           asked.choice.allowed.size() == 1 &&
-                          (asked.choice.named || !asked.parallel);
+                          (asked.choice.named || !MayCallOften(asked, traits.syntax));
     if (one_call && traits.syntax == ToolSyntax::kPlain) {
       const size_t index = asked.choice.allowed[0];
       const ToolSpec& tool = asked.tools[index];

@@ -111,6 +111,11 @@ struct Rendered {
 const std::string kGet = R"({"s":"é \"}]</tool_call> 😀","n":-3})";
 const std::string kAll = R"({"x":["{","\\"]})";
 
+// What asks for several calls: a model without a chat template makes one unless it is asked for.
+std::string Several(ToolSyntax syntax) {
+  return syntax == ToolSyntax::kPlain ? R"(,"parallel_tool_calls":true)" : "";
+}
+
 std::vector<Rendered> AllSyntaxes() {
   const auto hermes = [](const std::string& name, const std::string& arguments) {
     return "<tool_call>\n{\"name\": \"" + name + "\", \"arguments\": " + arguments +
@@ -148,7 +153,8 @@ TEST(OutputParserTest, CallsOfEverySyntaxHoweverTheyAreCut) {
     traits.think_close = "</think>";
     for (const bool required : {false, true}) {
       for (const bool thinks : {false, true}) {
-        const auto plan = MakePlan(Asked(Body(required ? R"(,"tool_choice":"required")" : "")),
+        const auto plan = MakePlan(Asked(Body((required ? R"(,"tool_choice":"required")" : "") +
+                                              Several(rendered.syntax))),
                                    traits, thinks ? ThinkingStart::kMay : ThinkingStart::kOff);
         ASSERT_TRUE(plan.ok());
         Parts expected;
@@ -182,11 +188,14 @@ TEST(OutputParserTest, ParallelCallsAreCountedByTheGrammar) {
     traits.syntax = rendered.syntax;
     for (const char* choice : {"auto", "required"}) {
       const std::string more = std::string(R"(,"tool_choice":")") + choice + "\"";
-      const auto many = MakePlan(Asked(Body(more)), traits, ThinkingStart::kOff);
+      const auto many =
+          MakePlan(Asked(Body(more + Several(rendered.syntax))), traits, ThinkingStart::kOff);
+      const auto unsaid = MakePlan(Asked(Body(more)), traits, ThinkingStart::kOff);
       const auto one = MakePlan(Asked(Body(more + R"(,"parallel_tool_calls":false)")), traits,
                                 ThinkingStart::kOff);
       EXPECT_TRUE(Fits(*many, rendered.calls)) << rendered.calls;
       EXPECT_FALSE(Fits(*one, rendered.calls)) << rendered.calls;
+      EXPECT_EQ(Fits(*unsaid, rendered.calls), rendered.syntax != ToolSyntax::kPlain);
       EXPECT_EQ(Fits(*many, ""), std::string_view(choice) == "auto");
       EXPECT_EQ(Fits(*one, ""), std::string_view(choice) == "auto");
       EXPECT_EQ(Fits(*one, "text"), std::string_view(choice) == "auto");
@@ -201,7 +210,8 @@ TEST(OutputParserTest, ToolsAndAFormatAreAUnion) {
     const auto plan =
         MakePlan(Asked(Body(R"(,"response_format":{"type":"json_schema","json_schema":{"name":"x",
           "schema":{"type":"object","properties":{"k":{"type":"integer"}},"required":["k"],
-          "additionalProperties":false}}})")),
+          "additionalProperties":false}}})" +
+                            Several(rendered.syntax))),
                  traits, ThinkingStart::kOff);
     ASSERT_TRUE(plan.ok());
     EXPECT_TRUE(Fits(*plan, R"({"k":1})"));

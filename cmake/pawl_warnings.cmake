@@ -62,6 +62,28 @@ function(pawl_precompiled name kind)
   target_precompile_headers(${name} REUSE_FROM ${shared})
 endfunction()
 
+# Sources of one folder are compiled together, `most` at a time: most of what a source takes are the headers and templates that
+# its neighbours take too. Not with a compiler cache, to which a source that has not changed costs nothing.
+option(PAWL_UNITY "Compile the sources of a folder together" ${pawl_precompile_default})
+function(pawl_unity name most)
+  if(NOT PAWL_UNITY)
+    return()
+  endif()
+  get_target_property(sources ${name} SOURCES)
+  foreach(source IN LISTS sources)
+    if(source MATCHES "\\.cc$" AND NOT source MATCHES "[$]" AND NOT IS_ABSOLUTE ${source})
+      get_filename_component(folder ${source} DIRECTORY)
+      string(MAKE_C_IDENTIFIER "all_${folder}" folder)
+      math(EXPR group "0${count_${folder}} / ${most}")
+      math(EXPR count_${folder} "0${count_${folder}} + 1")
+      set_property(SOURCE ${source} PROPERTY UNITY_GROUP ${folder}_${group})
+    endif()
+  endforeach()
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  # What is a class of one source looks as if it came from a header.
+  target_compile_options(${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+endfunction()
+
 # pawl_self_contained(name): with PAWL_SELF_CONTAINED the compiler's libraries become part of `name`, as those of others do
 # that were found as archives (cmake/pawl_dependencies.cmake).
 function(pawl_self_contained name)

@@ -402,8 +402,8 @@ class Builder {
 
   void FindShortest() {
     shortest_.assign(depends_.things(), kInfinite);
-    using Entry = std::pair<Cost, uint32_t>;  // of a thing
-    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
+    using Priced = std::pair<Cost, uint32_t>;  // of a thing
+    std::priority_queue<Priced, std::vector<Priced>, std::greater<>> queue;
     std::vector<bool> done(depends_.things());
     std::vector<uint32_t> missing(depends_.things(), 1);
     std::vector<Cost> sum(depends_.things(), 0);

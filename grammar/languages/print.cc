@@ -20,7 +20,7 @@ namespace pawl {
 namespace {
 
 constexpr size_t kMaxBytes = size_t{64} << 20;
-constexpr int kMaxDepth = 1000;
+constexpr int kMaxPrintedDepth = 1000;
 constexpr size_t kMaxStates = 2000;
 constexpr int64_t kMaxTokens = 10000;  // of one set, where each must be written
 
@@ -197,9 +197,9 @@ class Printer {
   }
 
   std::string Text(GrammarIr::ExprId id, Binding binding, int depth) {
-    if (depth > kMaxDepth || spent_ > kMaxBytes) {
+    if (depth > kMaxPrintedDepth || spent_ > kMaxBytes) {
       Fail(ErrorCode::kLimit,
-           depth > kMaxDepth ? "expressions too deep" : "more than 64 MiB of text");
+           depth > kMaxPrintedDepth ? "expressions too deep" : "more than 64 MiB of text");
     }
     if (error_.has_value()) return "";
     const GrammarIr::Expr expr = ir_.expr(id);

@@ -10,7 +10,7 @@
 namespace pawl {
 namespace {
 
-constexpr int kMaxDepth = 1000;
+constexpr int kMaxPatternDepth = 1000;
 
 std::string Hex(char32_t value, int digits) {
   std::string out;
@@ -61,7 +61,7 @@ class Writer {
       : arena_(arena), language_(language), limit_(limit) {}
 
   void Write(ReId id, Binding binding, int depth) {
-    if (depth > kMaxDepth || out_.size() > limit_) {
+    if (depth > kMaxPatternDepth || out_.size() > limit_) {
       failed_ = true;
       return;
     }

@@ -21,7 +21,6 @@
 namespace pawl {
 namespace {
 
-constexpr uint32_t kInf = RegexArena::kInfinite;
 // Derivatives remembered at a time (about 40 bytes each).
 constexpr size_t kMaxRemembered = size_t{1} << 20;
 
@@ -140,7 +139,7 @@ ReId RegexArena::DeriveAt(ReId id, char32_t codepoint, int depth) {
       const ReId first = DeriveAt(n.a, codepoint, depth + 1);
       if (first == kNothing) break;
       const ReId again =
-          MakeRepeat(n.a, n.min == 0 ? 0 : n.min - 1, n.max == kInf ? kInf : n.max - 1);
+          MakeRepeat(n.a, n.min == 0 ? 0 : n.min - 1, n.max == kInfinite ? kInfinite : n.max - 1);
       if (kind(first) == Kind::kOr) {
         const auto list = operands(first);
         std::vector<ReId> parts(list.begin(), list.end());
@@ -178,7 +177,7 @@ ReId RegexArena::DeriveAt(ReId id, char32_t codepoint, int depth) {
       const ReId rest = Tail(node(id).a);
       const Node n = node(loop);
       const ReId again =
-          MakeRepeat(n.a, n.min == 0 ? 0 : n.min - 1, n.max == kInf ? kInf : n.max - 1);
+          MakeRepeat(n.a, n.min == 0 ? 0 : n.min - 1, n.max == kInfinite ? kInfinite : n.max - 1);
       const ReId step = CloseWith(n.a, CloseWith(again, rest, depth + 1), depth + 1);
       result = DeriveAt(step, codepoint, depth + 1);
       if (n.min == 0) result = Or(result, DeriveAt(rest, codepoint, depth + 1));
@@ -261,7 +260,7 @@ ReId RegexArena::NonEmpty(ReId id, int depth) {
     }
     case Kind::kRepeat: {
       const Node n = node(id);
-      const uint32_t fewer = n.max == kInf ? kInf : n.max - 1;
+      const uint32_t fewer = n.max == kInfinite ? kInfinite : n.max - 1;
       if (n.min <= 1) {
         result = Concat(NonEmpty(n.a, depth + 1), MakeRepeat(n.a, 0, fewer));
       } else {
@@ -274,7 +273,7 @@ ReId RegexArena::NonEmpty(ReId id, int depth) {
     case Kind::kAnd:
     case Kind::kNot:
     case Kind::kScope:
-      result = And(id, MakeRepeat(kAnyChar, 1, kInf));
+      result = And(id, MakeRepeat(kAnyChar, 1, kInfinite));
       break;
     default:
       break;
@@ -338,7 +337,7 @@ std::string RegexArena::ToString(ReId id, size_t limit) const {
         out += '{';
         out += std::to_string(n.min);
         out += ',';
-        if (n.max != kInf) out += std::to_string(n.max);
+        if (n.max != kInfinite) out += std::to_string(n.max);
         out += "}(";
         pending.push_back({0, ")"});
         pending.push_back({n.a, nullptr});

@@ -11,11 +11,7 @@
 #include "grammar/regex/regex_arena.h"
 
 namespace pawl {
-namespace {
-
-constexpr uint32_t kInf = RegexArena::kInfinite;
-
-}  // namespace
+namespace {}  // namespace
 
 ReId RegexArena::DeriveOpen(ReId id, char32_t codepoint) {
   if (codepoint >= 0xD800 && codepoint <= 0xDFFF) return kNothing;
@@ -54,7 +50,7 @@ ReId RegexArena::DeriveOpenAt(ReId id, char32_t codepoint, int depth) {
     }
     case Kind::kRepeat: {
       const Node n = node(id);
-      const uint32_t fewer = n.max == kInf ? kInf : n.max - 1;
+      const uint32_t fewer = n.max == kInfinite ? kInfinite : n.max - 1;
       const ReId first = DeriveOpenAt(n.a, codepoint, depth + 1);
       // One iteration that reads something; of those before it, which read nothing, only a least
       // count demands any.

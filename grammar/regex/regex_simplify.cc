@@ -20,7 +20,6 @@
 namespace pawl {
 namespace {
 
-constexpr uint32_t kInf = RegexArena::kInfinite;
 // Prefixes longer than this stay apart; bounds the recursion.
 constexpr int kMaxFactorDepth = 200;
 // Alternatives that pulling out prefixes may look at in one Or: two unions with much in common
@@ -189,7 +188,7 @@ bool RegexArena::MergeRepeats(std::vector<ReId>& alternatives) {
     for (size_t i = 0; i < group.size();) {
       uint32_t max = group[i].max;
       size_t j = i + 1;
-      while (j < group.size() && (max == kInf || group[j].min <= max + 1)) {
+      while (j < group.size() && (max == kInfinite || group[j].min <= max + 1)) {
         max = std::max(max, group[j++].max);
       }
       if (j > i + 1) {
@@ -351,7 +350,7 @@ ReId RegexArena::And(std::span<const ReId> given) {
 ReId RegexArena::AndRepeatedSets(std::vector<ReId>& list) {
   bool found = false;
   size_t count = 0;
-  uint32_t min = 0, max = kInf;
+  uint32_t min = 0, max = kInfinite;
   ReId body = kAnyChar;
   std::vector<ReId> others;
   for (const ReId id : list) {
@@ -376,7 +375,7 @@ ReId RegexArena::AndRepeatedSets(std::vector<ReId>& list) {
   if (!found) return kAnything;
   if (min > max) return kNothing;
   if (body == kAnyChar) {
-    uint32_t least = 0, most = kInf;
+    uint32_t least = 0, most = kInfinite;
     for (const ReId id : others) {
       least = std::max(least, MinLength(id));
       most = std::min(most, MaxLength(id));

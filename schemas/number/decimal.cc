@@ -21,8 +21,6 @@
 namespace pawl {
 namespace {
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-
 Error Malformed(size_t byte) {
   return {ErrorCode::kInvalid, "not a JSON number", "byte " + std::to_string(byte)};
 }

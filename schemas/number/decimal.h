@@ -17,6 +17,8 @@
 
 namespace pawl {
 
+inline bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
 class Decimal {
  public:
   Decimal() = default;  // zero

@@ -12,11 +12,7 @@
 #include "schemas/limits.h"
 
 namespace pawl {
-namespace {
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-
-}  // namespace
+namespace {}  // namespace
 
 ExponentSet::ExponentSet(const std::vector<Decimal>& values) {
   nodes_.resize(2);

@@ -49,7 +49,7 @@ enum class Vocabulary {
   kLegacy,  // in the document that applies all others
 };
 
-struct Keyword {
+struct KeywordShape {
   const char* name;
   Shape shape;
   Vocabulary vocabulary;
@@ -64,7 +64,7 @@ constexpr Vocabulary kCore = Vocabulary::kCore, kApplicator = Vocabulary::kAppli
                      kMetaData = Vocabulary::kMetaData, kFormat = Vocabulary::kFormat,
                      kContent = Vocabulary::kContent, kLegacy = Vocabulary::kLegacy;
 
-constexpr Keyword kKeywords[] = {
+constexpr KeywordShape kShapes[] = {
     {"id", kString, kCore, kDraft4, kDraft4},
     {"$id", kUriReference, kCore, kDraft6, kDraft7},
     {"$id", kIdentifier, kCore, k2019},
@@ -288,7 +288,7 @@ std::string Writer::Definitions() const {
 
 std::string Writer::Properties() const {
   std::string out;
-  for (const Keyword& keyword : kKeywords) {
+  for (const KeywordShape& keyword : kShapes) {
     if (dialect_ < keyword.first || dialect_ > keyword.last) continue;
     if (Modern() && keyword.vocabulary != vocabulary_) continue;
     out += (out.empty() ? "" : ",") + Quoted(keyword.name) + ':' + ValueOf(keyword.shape);

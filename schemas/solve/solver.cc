@@ -39,11 +39,9 @@ const Found& Solver::Value(FormulaId formula, bool want_text) {
       it != values_.end() && (it->second.with_text || !want_text)) {
     return it->second.found;
   }
-  static const Found kNone{Answer::kNo, std::nullopt};
-  static const Found kOpen{Answer::kUnknown, std::nullopt};
   if (const auto it = solving_.find(formula); it != solving_.end()) {
     lowest_reused_ = std::min(lowest_reused_, it->second);
-    return kNone;
+    return kNothing;
   }
   if (depth_ >= limits::kSolverDepth) {
     lowest_reused_ = 0;
@@ -67,7 +65,7 @@ const Found& Solver::Value(FormulaId formula, bool want_text) {
     return values_.insert_or_assign(formula, Known{std::move(found), want_text})
         .first->second.found;
   }
-  return found.answer == Answer::kNo ? kNone : kOpen;
+  return found.answer == Answer::kNo ? kNothing : kOpen;
 }
 
 Found Solver::SolveString(const Goal& goal, const std::string& format) {

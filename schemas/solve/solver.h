@@ -44,6 +44,8 @@ struct Found {
   // Keeps the better of two answers: yes before unknown before no, the shorter text of two yeses.
   void Improve(Found candidate);
 };
+inline const Found kNothing{Answer::kNo, std::nullopt};
+inline const Found kOpen{Answer::kUnknown, std::nullopt};
 
 // Keys of an object about which a branch has decided (solver_branches.cc), by their rank: those
 // that come, with what is demanded of their values, and those that do not.

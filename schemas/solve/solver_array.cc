@@ -14,11 +14,6 @@
 #include "schemas/solve/solver.h"
 
 namespace pawl::schema {
-namespace {
-const Found kNothing{Answer::kNo, std::nullopt};
-const Found kOpen{Answer::kUnknown, std::nullopt};
-}  // namespace
-
 class Solver::ArrayPlan {
  public:
   ArrayPlan(Solver& solver, const Frame& frame, const Cube& cube)

@@ -17,13 +17,6 @@
 #include "src/base/utf8.h"
 
 namespace pawl::schema {
-namespace {
-
-const Found kNothing{Answer::kNo, std::nullopt};
-const Found kOpen{Answer::kUnknown, std::nullopt};
-
-}  // namespace
-
 size_t Solver::RequiredIn(const ObjectLayout& layout, AtomId atom, IdSets::Id seen) {
   const auto& required = frames_.Required(layout, atom);
   const auto with = [&](size_t count, NameId key) {

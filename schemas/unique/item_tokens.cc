@@ -6,10 +6,11 @@
 #include <algorithm>
 #include <string>
 
+#include "schemas/number/decimal.h"
+
 namespace pawl::schema {
 namespace {
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool EndsNumber(char c) { return std::string_view(" \t\r\n,]}").find(c) != std::string_view::npos; }
 
 bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }

@@ -24,9 +24,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr const char* kName = "bench masks";
+constexpr const char* kBench = "bench masks";
 
-struct Flags {
+struct BenchFlags {
   GrammarFlags grammar{LayoutFlags::ForReading()};
   std::string tokenizer;
   std::vector<std::string> texts;
@@ -91,31 +91,32 @@ Status WarmVocabulary(const std::shared_ptr<const Vocabulary>& vocabulary) {
   return {};
 }
 
-int BenchMasks(const Flags& flags) {
-  if (Status status = flags.grammar.CheckGiven(); !status.ok()) return Fail(kName, status.error());
+int BenchMasks(const BenchFlags& flags) {
+  if (Status status = flags.grammar.CheckGiven(); !status.ok()) return Fail(kBench, status.error());
   if (!flags.json.empty()) {
-    if (Status status = CheckWritable(flags.json); !status.ok()) return Fail(kName, status.error());
+    if (Status status = CheckWritable(flags.json); !status.ok())
+      return Fail(kBench, status.error());
   }
-  Result<Text> text = LoadText(kName, flags.tokenizer);
-  if (!text.ok()) return Fail(kName, text.error());
+  Result<Text> text = LoadText(kBench, flags.tokenizer);
+  if (!text.ok()) return Fail(kBench, text.error());
   if (Status status = WarmVocabulary(text->vocabulary); !status.ok())
-    return Fail(kName, status.error());
+    return Fail(kBench, status.error());
   Times times;
   const auto start = Clock::now();
   Result<Grammar> grammar = flags.grammar.Compile(text->vocabulary);
-  if (!grammar.ok()) return Fail(kName, grammar.error());
+  if (!grammar.ok()) return Fail(kBench, grammar.error());
   grammar->Start().mask();
   times.first_ns.push_back(NanosecondsSince(start));
   for (const std::string& file : flags.texts) {
     const Result<std::string> content = ReadInput(file);
-    if (!content.ok()) return Fail(kName, content.error());
+    if (!content.ok()) return Fail(kBench, content.error());
     Times before;
     if (flags.warm) {
       if (Status status = Read(grammar->Start(), *text, *content, before); !status.ok())
-        return Fail(kName, InFile(file, status.error()));
+        return Fail(kBench, InFile(file, status.error()));
     }
     if (Status status = Read(grammar->Start(), *text, *content, times); !status.ok())
-      return Fail(kName, InFile(file, status.error()));
+      return Fail(kBench, InFile(file, status.error()));
   }
   const auto masks = SummaryOfTimes(times.token_ns);
   std::string table = fmt::format("{:>8}", "us");
@@ -132,7 +133,7 @@ int BenchMasks(const Flags& flags) {
   }
   if (!flags.json.empty()) {
     if (Status status = WriteFile(flags.json, Json(times)); !status.ok())
-      return Fail(kName, status.error());
+      return Fail(kBench, status.error());
   }
   return kExitOk;
 }
@@ -146,7 +147,7 @@ void AddBench(CLI::App& app, Action& action) {
   AddBenchDraft(*bench, action);
   CLI::App* command =
       bench->add_subcommand("masks", "Time the masks of a constraint while texts are read");
-  const auto flags = std::make_shared<Flags>();
+  const auto flags = std::make_shared<BenchFlags>();
   flags->grammar.AddAllTo(command);
   command->add_option("--tokenizer", flags->tokenizer, "tokenizer.json, or a folder with one")
       ->check(NotEmpty)

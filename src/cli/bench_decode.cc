@@ -42,12 +42,12 @@
 namespace pawl::cli {
 namespace {
 
-constexpr const char* kName = "bench decode";
+constexpr const char* kBenchDecode = "bench decode";
 // Rounds on a quiet machine differ by less.
 constexpr double kBusySpread = 1.5;
 using Clock = std::chrono::steady_clock;
 
-struct Flags {
+struct BenchDecodeFlags {
   std::string model, shape, dtype = "stored", kernels = "auto", json, tokenizer;
   int batch = 8, threads = 0, context = 128, prompt = 256, rounds = 5;
   GrammarFlags grammar{LayoutFlags::ForReading()};
@@ -121,7 +121,7 @@ struct Speeds {
 
 class Runner {
  public:
-  Runner(Model& model, const Flags& flags) : model_(model), flags_(flags) {}
+  Runner(Model& model, const BenchDecodeFlags& flags) : model_(model), flags_(flags) {}
 
   Status Prepare() {
     const int capacity = std::max(flags_.context + 1, flags_.prompt);
@@ -189,7 +189,7 @@ class Runner {
   }
 
   Model& model_;
-  const Flags& flags_;
+  const BenchDecodeFlags& flags_;
   std::vector<SequenceId> sequences_;
   std::vector<float> logits_;
 };
@@ -219,7 +219,7 @@ struct Walk {
 
 class Walker {
  public:
-  Walker(Model& model, const Flags& flags, const Vocabulary& vocabulary)
+  Walker(Model& model, const BenchDecodeFlags& flags, const Vocabulary& vocabulary)
       : model_(model), flags_(flags), vocabulary_(vocabulary), sampler_({}) {}
 
   // `texts`: those of the flags, in their order.
@@ -314,7 +314,7 @@ class Walker {
   }
 
   Model& model_;
-  const Flags& flags_;
+  const BenchDecodeFlags& flags_;
   const Vocabulary& vocabulary_;
   Sampler sampler_;
   SequenceId sequence_ = -1;
@@ -322,8 +322,8 @@ class Walker {
   std::vector<bool> choice_;  // of the text read last with masks
 };
 
-Result<Walk> WalkTexts(Model& model, const Flags& flags, const std::string& folder) {
-  Result<Text> text = LoadText(kName, flags.tokenizer.empty() ? folder : flags.tokenizer);
+Result<Walk> WalkTexts(Model& model, const BenchDecodeFlags& flags, const std::string& folder) {
+  Result<Text> text = LoadText(kBenchDecode, flags.tokenizer.empty() ? folder : flags.tokenizer);
   if (!text.ok()) return text.error();
   if (text->vocabulary->size() > model.info().vocabulary_size) {
     return Error{ErrorCode::kInvalid,
@@ -351,13 +351,13 @@ std::string WalkJson(const WalkTimes& t, int steps) {
 }
 
 // What the figures are of: the shape, or the last part of the model's path.
-std::string NameOf(const Flags& flags, const std::string& path) {
+std::string NameOf(const BenchDecodeFlags& flags, const std::string& path) {
   if (!flags.shape.empty()) return flags.shape;
   const std::filesystem::path plain = std::filesystem::path(path).lexically_normal();
   return (plain.has_filename() ? plain : plain.parent_path()).filename().string();
 }
 
-std::string Json(const Flags& flags, const std::string& name, const ModelInfo& info,
+std::string Json(const BenchDecodeFlags& flags, const std::string& name, const ModelInfo& info,
                  const Speeds& s, const std::optional<Walk>& walk, const Caches& caches) {
   const double gbs = static_cast<double>(info.step_bytes) / s.step_one;
   std::string out = fmt::format(
@@ -389,7 +389,7 @@ std::string Json(const Flags& flags, const std::string& name, const ModelInfo& i
   return out + "}\n";
 }
 
-void PrintReport(const Flags& flags, const ModelInfo& info, const Speeds& s,
+void PrintReport(const BenchDecodeFlags& flags, const ModelInfo& info, const Speeds& s,
                  const std::optional<Walk>& walk, const Caches& caches) {
   const auto line = [](const char* key, const std::string& value) {
     Print(fmt::format("{:<14} {}\n", key, value));
@@ -431,7 +431,7 @@ void PrintReport(const Flags& flags, const ModelInfo& info, const Speeds& s,
                             walk->masked_choices.total() / walk->plain_choices.total()));
 }
 
-Status CheckFlags(const Flags& flags) {
+Status CheckFlags(const BenchDecodeFlags& flags) {
   if (!flags.model.empty() && !flags.shape.empty()) {
     return Error{ErrorCode::kInvalid, "cannot go with --model", "--shape"};
   }
@@ -458,7 +458,7 @@ int64_t LargeBuffer(const Caches& caches) { return std::max(int64_t{1} << 30, 2 
 
 // Before it is taken: a system without memory ends programs without a word. `weights`: bytes that
 // are still to be taken. `page_bytes`: of keys and values.
-Status CheckMemory(const Flags& flags, int64_t weights, int64_t page_bytes,
+Status CheckMemory(const BenchDecodeFlags& flags, int64_t weights, int64_t page_bytes,
                    const std::string& place) {
   const int64_t available = AvailableMemory();
   // A page more for each sequence than it needs.
@@ -478,7 +478,7 @@ Status CheckMemory(const Flags& flags, int64_t weights, int64_t page_bytes,
 }
 
 // `longest`: the context of the model that messages call `name`.
-Status CheckLengths(const Flags& flags, int longest, const std::string& name) {
+Status CheckLengths(const BenchDecodeFlags& flags, int longest, const std::string& name) {
   const auto check = [&](const char* option, int tokens, int most) -> Status {
     if (tokens <= most) return {};
     return Error{ErrorCode::kLimit,
@@ -491,11 +491,11 @@ Status CheckLengths(const Flags& flags, int longest, const std::string& name) {
   return check("--prompt", flags.prompt, longest);
 }
 
-Result<std::unique_ptr<Model>> MakeModel(const Flags& flags, const std::string& folder) {
+Result<std::unique_ptr<Model>> MakeModel(const BenchDecodeFlags& flags, const std::string& folder) {
   if (flags.shape.empty()) {
     DeviceFlags device;
     device.kernels = flags.kernels;
-    auto model = LoadWeights(kName, folder, flags.threads, flags.dtype, device);
+    auto model = LoadWeights(kBenchDecode, folder, flags.threads, flags.dtype, device);
     if (!model.ok()) return model;
     Status status = CheckLengths(flags, (*model)->info().context_length, folder);
     // The weights are there already, or are the file's own pages.
@@ -523,16 +523,16 @@ Result<std::unique_ptr<Model>> MakeModel(const Flags& flags, const std::string& 
   return RandomModel(config, options, 1);
 }
 
-int BenchDecode(const Flags& flags) {
-  if (Status status = CheckFlags(flags); !status.ok()) return Fail(kName, status.error());
+int BenchDecode(const BenchDecodeFlags& flags) {
+  if (Status status = CheckFlags(flags); !status.ok()) return Fail(kBenchDecode, status.error());
   std::string folder;
   if (flags.shape.empty()) {
     Result<std::string> found = FindModelFolder(flags.model);
-    if (!found.ok()) return Fail(kName, found.error());
+    if (!found.ok()) return Fail(kBenchDecode, found.error());
     folder = *found;
   }
   Result<std::unique_ptr<Model>> model = MakeModel(flags, folder);
-  if (!model.ok()) return Fail(kName, model.error());
+  if (!model.ok()) return Fail(kBenchDecode, model.error());
   const ModelInfo& info = (*model)->info();
   const Caches caches = Caches::Ask();
   const KernelSet& kernels = *FindKernels(KernelVariant::kAuto);
@@ -542,25 +542,27 @@ int BenchDecode(const Flags& flags) {
     Reader memory(kernels, info.threads, large);
     Reader weights(kernels, info.threads, std::min(info.step_bytes, large));
     Runner runner(**model, flags);
-    if (Status status = runner.Prepare(); !status.ok()) return Fail(kName, status.error());
+    if (Status status = runner.Prepare(); !status.ok()) return Fail(kBenchDecode, status.error());
     for (int round = 0; round < flags.rounds; ++round) {
       speeds.memory = std::max(speeds.memory, memory.Measure());
       speeds.weights = std::max(speeds.weights, weights.Measure());
-      if (Status status = runner.Round(speeds); !status.ok()) return Fail(kName, status.error());
+      if (Status status = runner.Round(speeds); !status.ok())
+        return Fail(kBenchDecode, status.error());
     }
   } catch (const std::bad_alloc&) {
-    return Fail(kName, Error{ErrorCode::kLimit, "not enough memory", ""});
+    return Fail(kBenchDecode, Error{ErrorCode::kLimit, "not enough memory", ""});
   }
   std::optional<Walk> walk;
   if (flags.grammar.any()) {
     Result<Walk> walked = WalkTexts(**model, flags, folder);
-    if (!walked.ok()) return Fail(kName, walked.error());
+    if (!walked.ok()) return Fail(kBenchDecode, walked.error());
     walk = *walked;
   }
   if (const double spread = speeds.slowest_round / speeds.step_one; spread > kBusySpread) {
-    Note(kName, fmt::format("note: in the slowest round a step took {:.1f} times as long as in the "
-                            "best: the machine seems busy, the figures may be low",
-                            spread));
+    Note(kBenchDecode,
+         fmt::format("note: in the slowest round a step took {:.1f} times as long as in the "
+                     "best: the machine seems busy, the figures may be low",
+                     spread));
   }
   const std::string figures =
       flags.json.empty() ? "" : Json(flags, NameOf(flags, folder), info, speeds, walk, caches);
@@ -571,7 +573,7 @@ int BenchDecode(const Flags& flags) {
   PrintReport(flags, info, speeds, walk, caches);
   if (!flags.json.empty()) {
     if (Status status = WriteFile(flags.json, figures); !status.ok()) {
-      return Fail(kName, status.error());
+      return Fail(kBenchDecode, status.error());
     }
   }
   return kExitOk;
@@ -582,7 +584,7 @@ int BenchDecode(const Flags& flags) {
 void AddBenchDecode(CLI::App& bench, Action& action) {
   CLI::App* command = bench.add_subcommand(
       "decode", "Time a model's steps and prompts beside what memory can be read with");
-  const auto flags = std::make_shared<Flags>();
+  const auto flags = std::make_shared<BenchDecodeFlags>();
   command
       ->add_option("--model", flags->model,
                    "Model folder or GGUF file (default: the model that ships)")

@@ -17,9 +17,9 @@
 namespace pawl::cli {
 namespace {
 
-constexpr const char* kName = "complete";
+constexpr const char* kComplete = "complete";
 
-struct Flags {
+struct CompleteFlags {
   MonitorFlags monitored;
   CompleterFlags completer;
   std::string file;
@@ -38,7 +38,7 @@ struct Flags {
 
 #ifndef PAWL_HAVE_MONITORS
 
-int Run(const Flags&) { return FailWithoutMonitors(kName); }
+int Run(const CompleteFlags&) { return FailWithoutMonitors(kComplete); }
 
 #else
 
@@ -61,7 +61,7 @@ Result<size_t> ByteAt(std::string_view text, int line, int column) {
   return at + static_cast<size_t>(column - 1);
 }
 
-Status Fill(const Flags& flags, monitors::CompletionRequest& request) {
+Status Fill(const CompleteFlags& flags, monitors::CompletionRequest& request) {
   const int given = static_cast<int>(flags.prefix.has_value()) +
                     static_cast<int>(flags.prompt.has_value()) +
                     static_cast<int>(flags.line != -1 || flags.column != -1);
@@ -99,19 +99,19 @@ Status Fill(const Flags& flags, monitors::CompletionRequest& request) {
   return {};
 }
 
-int Run(const Flags& flags) {
-  if (Status status = flags.sampling.Check(); !status.ok()) return Fail(kName, status.error());
-  if (Status status = flags.monitored.Check(); !status.ok()) return Fail(kName, status.error());
+int Run(const CompleteFlags& flags) {
+  if (Status status = flags.sampling.Check(); !status.ok()) return Fail(kComplete, status.error());
+  if (Status status = flags.monitored.Check(); !status.ok()) return Fail(kComplete, status.error());
   monitors::CompletionRequest request;
-  if (Status status = Fill(flags, request); !status.ok()) return Fail(kName, status.error());
+  if (Status status = Fill(flags, request); !status.ok()) return Fail(kComplete, status.error());
   for (const auto& [text, what] :
        {std::pair(&request.prefix, "the prefix"), std::pair(&request.suffix, "the suffix")}) {
     if (Status status = CheckUtf8(*text); !status.ok()) {
-      return Fail(kName, InFile(what, status.error()));
+      return Fail(kComplete, InFile(what, status.error()));
     }
   }
-  Result<LoadedCompleter> loaded = flags.completer.Load(kName, flags.monitored);
-  if (!loaded.ok()) return Fail(kName, loaded.error());
+  Result<LoadedCompleter> loaded = flags.completer.Load(kComplete, flags.monitored);
+  if (!loaded.ok()) return Fail(kComplete, loaded.error());
   request.repo = flags.monitored.repo;
   request.monitors = flags.monitored.monitors;
   request.use_monitors = !flags.no_monitors;
@@ -124,7 +124,7 @@ int Run(const Flags& flags) {
     if (error.place == "monitors" || error.place == "max_tokens" || error.place == "prefix") {
       error.place = error.place == "max_tokens" ? "--max-tokens" : "--" + error.place;
     }
-    return Fail(kName, error);
+    return Fail(kComplete, error);
   }
   if (flags.json) {
     const nlohmann::ordered_json report = {{"text", done->text},
@@ -140,10 +140,10 @@ int Run(const Flags& flags) {
   } else {
     Print(done->text + "\n");
   }
-  if (!done->parses) Note(kName, "note: with this completion the file has a syntax error");
+  if (!done->parses) Note(kComplete, "note: with this completion the file has a syntax error");
   if (flags.stats) {
     Note(
-        kName,
+        kComplete,
         fmt::format(
             "{} tokens, {} refused, {} of {} points constrained; model {:.3f} s, monitors {:.3f} s",
             done->tokens, done->refused, done->constrained, done->points, done->model_seconds,
@@ -158,8 +158,8 @@ int Run(const Flags& flags) {
 
 void AddComplete(CLI::App& app, Action& action) {
   CLI::App* command =
-      app.add_subcommand(kName, "Complete code at a place, naming only what exists");
-  auto flags = std::make_shared<Flags>();
+      app.add_subcommand(kComplete, "Complete code at a place, naming only what exists");
+  auto flags = std::make_shared<CompleteFlags>();
   flags->monitored.AddTo(command);
   command->add_option("--file", flags->file, "The source file; in --repo where that is given");
   command->add_option("--line", flags->line, "Where to complete: line, from 1");

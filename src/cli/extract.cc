@@ -25,9 +25,9 @@
 namespace pawl::cli {
 namespace {
 
-constexpr const char* kName = "extract";
+constexpr const char* kExtract = "extract";
 
-struct Flags {
+struct ExtractFlags {
   GrammarFlags grammar{LayoutFlags::ForWriting()};
   // A record in single bytes, as the model that ships writes it, easily has a thousand tokens.
   SamplingFlags sampling{4096};
@@ -46,7 +46,7 @@ struct Flags {
 };
 
 // What errors call the one text.
-std::string SourceOf(const Flags& flags) {
+std::string SourceOf(const ExtractFlags& flags) {
   if (flags.text.has_value()) return "--text";
   return flags.file == "-" ? "standard input" : flags.file;
 }
@@ -70,7 +70,7 @@ int64_t MaxStringFor(std::string_view text) {
 // Everything that is loaded once, and the engine that takes the texts.
 class Extractor {
  public:
-  static Result<std::unique_ptr<Extractor>> Create(const Flags& flags) {
+  static Result<std::unique_ptr<Extractor>> Create(const ExtractFlags& flags) {
     if (Status status = flags.sampling.Check(); !status.ok()) return status.error();
     if (Status status = flags.drafts.Check(); !status.ok()) return status.error();
     if (!flags.stats_json.empty()) {
@@ -87,7 +87,7 @@ class Extractor {
     grammar_flags.schema_text = *schema;
     Result<std::string> folder = FindModelFolder(flags.model);
     if (!folder.ok()) return folder.error();
-    Result<Text> text = LoadText(kName, *folder);
+    Result<Text> text = LoadText(kExtract, *folder);
     if (!text.ok()) return text.error();
     if (!flags.grammar.layout.max_string.has_value())
       grammar_flags.layout.max_string = kLeastMaxString;
@@ -115,7 +115,7 @@ class Extractor {
       }
     }
     Result<std::unique_ptr<Model>> model =
-        LoadWeights(kName, *folder, flags.threads, flags.dtype, flags.device);
+        LoadWeights(kExtract, *folder, flags.threads, flags.dtype, flags.device);
     if (!model.ok()) return model.error();
     if (Status status =
             CheckBos(prompt->plain(), *text->tokenizer, (*model)->info().vocabulary_size, *folder);
@@ -215,28 +215,28 @@ std::string ClosedNote(const Generation& output) {
 }
 
 // What is told and kept at the end.
-Status Report(const Flags& flags, const GenerationStats& stats, Extractor& extractor) {
-  if (flags.stats) NoteStats(kName, stats);
+Status Report(const ExtractFlags& flags, const GenerationStats& stats, Extractor& extractor) {
+  if (flags.stats) NoteStats(kExtract, stats);
   if (!flags.stats_json.empty()) {
     if (Status status = WriteFile(flags.stats_json, StatsJson(stats)); !status.ok()) return status;
   }
   return extractor.Save();
 }
 
-int ExtractOne(const Flags& flags, Extractor& extractor) {
+int ExtractOne(const ExtractFlags& flags, Extractor& extractor) {
   Result<Generation> output = Generation();
   {
-    Progress progress(kName, "extracting", flags.progress);
+    Progress progress(kExtract, "extracting", flags.progress);
     extractor.Add(extractor.input(), SourceOf(flags),
                   [&output](Result<Generation> done) { output = std::move(done); });
     while (extractor.Step()) {
     }
   }
-  if (!output.ok()) return Fail(kName, output.error());
+  if (!output.ok()) return Fail(kExtract, output.error());
   Print(output->text + "\n");
-  if (output->stop == StopReason::kClosed) Note(kName, ClosedNote(*output));
+  if (output->stop == StopReason::kClosed) Note(kExtract, ClosedNote(*output));
   if (Status status = Report(flags, output->stats, extractor); !status.ok()) {
-    return Fail(kName, status.error());
+    return Fail(kExtract, status.error());
   }
   return kExitOk;
 }
@@ -259,21 +259,21 @@ Result<std::string> TextOfLine(std::string_view line) {
 // a space: inside JSON strings there is none.
 class Lines {
  public:
-  Lines(const Flags& flags, Extractor& extractor)
-      : flags_(flags), extractor_(extractor), progress_(kName, "reading", flags.progress) {}
+  Lines(const ExtractFlags& flags, Extractor& extractor)
+      : flags_(flags), extractor_(extractor), progress_(kExtract, "reading", flags.progress) {}
 
   int Run() {
     Result<LineReader> input = LineReader::Open(flags_.file);
-    if (!input.ok()) return Fail(kName, input.error());
+    if (!input.ok()) return Fail(kExtract, input.error());
     for (;;) {
       Read(*input);
       if (!Write()) break;
       if (lines_.empty() && at_end_) break;
       extractor_.Step();
     }
-    if (input_error_.has_value()) return Fail(kName, *input_error_);
+    if (input_error_.has_value()) return Fail(kExtract, *input_error_);
     if (Status status = Report(flags_, total_, extractor_); !status.ok()) {
-      return Fail(kName, status.error());
+      return Fail(kExtract, status.error());
     }
     return failed_ > 0 ? kExitSomeFailed : kExitOk;
   }
@@ -330,7 +330,7 @@ class Lines {
     if (!output.ok()) {
       ++failed_;
       const std::string message = output.error().ToString();
-      Note(kName, fmt::format("{}: {}", place, message));
+      Note(kExtract, fmt::format("{}: {}", place, message));
       cli::Print(fmt::format("{{\"error\":{{\"line\":{},\"message\":{}}}}}\n", line.number,
                              json::Quote(message)));
       return;
@@ -340,12 +340,12 @@ class Lines {
     }
     cli::Print(output->text + "\n");
     if (output->stop == StopReason::kClosed) {
-      Note(kName, fmt::format("{}: {}", place, ClosedNote(*output)));
+      Note(kExtract, fmt::format("{}: {}", place, ClosedNote(*output)));
     }
     Add(output->stats, total_);
   }
 
-  const Flags& flags_;
+  const ExtractFlags& flags_;
   Extractor& extractor_;
   Progress progress_;
   std::deque<std::unique_ptr<Line>> lines_;  // read, not yet written
@@ -356,11 +356,11 @@ class Lines {
   GenerationStats total_;
 };
 
-int Extract(const Flags& flags) {
+int Extract(const ExtractFlags& flags) {
   Result<std::unique_ptr<Extractor>> extractor = Extractor::Create(flags);
-  if (!extractor.ok()) return Fail(kName, extractor.error());
+  if (!extractor.ok()) return Fail(kExtract, extractor.error());
   if (flags.stats || flags.grammar.annotations) {
-    for (const std::string& note : (*extractor)->notes()) Note(kName, "note: " + note);
+    for (const std::string& note : (*extractor)->notes()) Note(kExtract, "note: " + note);
   }
   return flags.json_lines ? Lines(flags, **extractor).Run() : ExtractOne(flags, **extractor);
 }
@@ -369,8 +369,8 @@ int Extract(const Flags& flags) {
 
 void AddExtract(CLI::App& app, Action& action) {
   CLI::App* command =
-      app.add_subcommand(kName, "Extract a record from a text as JSON valid for a schema");
-  const auto flags = std::make_shared<Flags>();
+      app.add_subcommand(kExtract, "Extract a record from a text as JSON valid for a schema");
+  const auto flags = std::make_shared<ExtractFlags>();
   flags->grammar.AddSchemaTo(command);
   auto* text = command->add_option("--text", flags->text, "The text itself")->type_name("TEXT");
   auto* file = command->add_option("--file", flags->file, "File with the text; -: standard input")

@@ -20,9 +20,9 @@
 namespace pawl::cli {
 namespace {
 
-constexpr const char* kName = "generate";
+constexpr const char* kGenerate = "generate";
 
-struct Flags {
+struct GenerateFlags {
   GrammarFlags grammar{LayoutFlags::ForWriting()};
   SamplingFlags sampling{512};
   SamplerFlags sampler;
@@ -62,66 +62,67 @@ Result<std::vector<Capture>> CapturesOf(const Grammar& grammar, const Generation
 // Says so where the budget ended the output.
 void NoteStop(const Generation& output) {
   if (output.stop == StopReason::kClosed) {
-    Note(kName,
+    Note(kGenerate,
          fmt::format("note: the budget of {} tokens was nearly spent, so the output was closed "
                      "in the shortest valid way",
                      output.stats.budget));
   }
   if (output.stop == StopReason::kLength) {
-    Note(kName,
+    Note(kGenerate,
          fmt::format("note: the output was cut at the budget of {} tokens", output.stats.budget));
   }
 }
 
-int Generate(const Flags& flags) {
-  if (Status status = flags.grammar.Check(); !status.ok()) return Fail(kName, status.error());
-  if (Status status = flags.sampling.Check(); !status.ok()) return Fail(kName, status.error());
+int Generate(const GenerateFlags& flags) {
+  if (Status status = flags.grammar.Check(); !status.ok()) return Fail(kGenerate, status.error());
+  if (Status status = flags.sampling.Check(); !status.ok()) return Fail(kGenerate, status.error());
   if (Status status = flags.sampler.Check(flags.sampling); !status.ok()) {
-    return Fail(kName, status.error());
+    return Fail(kGenerate, status.error());
   }
   if (flags.sampler.any() && (flags.captures || flags.grammar.combine.gap_count() > 1)) {
-    return Fail(kName, Error{ErrorCode::kUnsupported, "cannot be used with --captures and --gap",
-                             "--sampler"});
+    return Fail(kGenerate, Error{ErrorCode::kUnsupported,
+                                 "cannot be used with --captures and --gap", "--sampler"});
   }
-  if (Status status = flags.model.Check(); !status.ok()) return Fail(kName, status.error());
-  if (Status status = flags.drafts.Check(); !status.ok()) return Fail(kName, status.error());
+  if (Status status = flags.model.Check(); !status.ok()) return Fail(kGenerate, status.error());
+  if (Status status = flags.drafts.Check(); !status.ok()) return Fail(kGenerate, status.error());
   if (flags.sampler.any() && (flags.drafts.options.sources != "off" || !flags.stats_json.empty())) {
-    return Fail(kName, Error{ErrorCode::kUnsupported,
-                             "cannot be used with --draft and --stats-json", "--sampler"});
+    return Fail(kGenerate, Error{ErrorCode::kUnsupported,
+                                 "cannot be used with --draft and --stats-json", "--sampler"});
   }
   if (!flags.stats_json.empty()) {
     if (Status status = CheckWritable(flags.stats_json); !status.ok()) {
-      return Fail(kName, status.error());
+      return Fail(kGenerate, status.error());
     }
   }
   if (flags.captures && flags.grammar.combine.gap_count() > 1) {
-    return Fail(kName, Error{ErrorCode::kInvalid, "speaks of one output, but --gap makes several",
-                             "--captures"});
+    return Fail(kGenerate, Error{ErrorCode::kInvalid,
+                                 "speaks of one output, but --gap makes several", "--captures"});
   }
-  Result<Prompted> prompted = flags.model.Load(kName);
-  if (!prompted.ok()) return Fail(kName, prompted.error());
+  Result<Prompted> prompted = flags.model.Load(kGenerate);
+  if (!prompted.ok()) return Fail(kGenerate, prompted.error());
   const Text& text = prompted->text;
   std::optional<Gaps> gaps;
   if (flags.grammar.any()) {
     Result<Gaps> created = Gaps::Create(flags.grammar, text.vocabulary);
-    if (!created.ok()) return Fail(kName, created.error());
-    flags.grammar.NoteAnnotations(kName, created->grammar());
+    if (!created.ok()) return Fail(kGenerate, created.error());
+    flags.grammar.NoteAnnotations(kGenerate, created->grammar());
     gaps = *std::move(created);
   }
   const bool several = gaps && gaps->several();
   if (flags.captures && (!gaps || !gaps->grammar().has_captures())) {
-    return Fail(kName, Error{ErrorCode::kInvalid, "needs a grammar with captures", "--captures"});
+    return Fail(kGenerate,
+                Error{ErrorCode::kInvalid, "needs a grammar with captures", "--captures"});
   }
-  const Result<std::unique_ptr<Model>> model = flags.model.LoadWeightsOf(kName, *prompted);
-  if (!model.ok()) return Fail(kName, model.error());
+  const Result<std::unique_ptr<Model>> model = flags.model.LoadWeightsOf(kGenerate, *prompted);
+  if (!model.ok()) return Fail(kGenerate, model.error());
 
   if (flags.sampler.any()) {
-    return flags.sampler.Run(kName, {prompted->folder, text, **model, prompted->tokens,
-                                     gaps ? &gaps->grammar() : nullptr, flags.grammar,
-                                     flags.sampling, flags.model.threads, flags.stats});
+    return flags.sampler.Run(kGenerate, {prompted->folder, text, **model, prompted->tokens,
+                                         gaps ? &gaps->grammar() : nullptr, flags.grammar,
+                                         flags.sampling, flags.model.threads, flags.stats});
   }
   Result<std::shared_ptr<Drafter>> drafter = flags.drafts.Make(text, **model);
-  if (!drafter.ok()) return Fail(kName, drafter.error());
+  if (!drafter.ok()) return Fail(kGenerate, drafter.error());
   Session session(**model, text.vocabulary, EncoderOf(text), *drafter);
   Stream stream;
   GenerateOptions options;
@@ -141,14 +142,14 @@ int Generate(const Flags& flags) {
     Result<Generation> output = session.Generate(
         prompted->tokens, gaps ? MakeConstraint(gaps->grammar()) : nullptr, options);
     if (!output.ok()) {
-      return Fail(kName, AtOption(output.error(), "the prompt", flags.grammar.source()));
+      return Fail(kGenerate, AtOption(output.error(), "the prompt", flags.grammar.source()));
     }
     Add(output->stats, stats);
     if (!several) {
       stream.Finish();
       if (flags.captures) {
         const auto captures = CapturesOf(gaps->grammar(), *output);
-        if (!captures.ok()) return Fail(kName, captures.error());
+        if (!captures.ok()) return Fail(kGenerate, captures.error());
         Print(CapturesJson(*captures) + "\n");
       }
       NoteStop(*output);
@@ -157,7 +158,7 @@ int Generate(const Flags& flags) {
     NoteStop(*output);
     outputs.push_back(output->text);
     Result<bool> next = gaps->Fill(output->text);
-    if (!next.ok()) return Fail(kName, next.error());
+    if (!next.ok()) return Fail(kGenerate, next.error());
     more = *next;
     // The model goes on behind what it wrote and the text that stands there.
     std::vector<TokenId>& tokens = prompted->tokens;
@@ -166,14 +167,14 @@ int Generate(const Flags& flags) {
     tokens.insert(tokens.end(), behind.begin(), behind.end());
   }
   if (several) Print(OutputsLine(outputs));
-  if (flags.stats) NoteStats(kName, stats);
+  if (flags.stats) NoteStats(kGenerate, stats);
   if (!flags.stats_json.empty()) {
     if (Status status = WriteFile(flags.stats_json, StatsJson(stats)); !status.ok()) {
-      return Fail(kName, status.error());
+      return Fail(kGenerate, status.error());
     }
   }
   if (*drafter != nullptr) {
-    if (Status status = (*drafter)->Save(); !status.ok()) return Fail(kName, status.error());
+    if (Status status = (*drafter)->Save(); !status.ok()) return Fail(kGenerate, status.error());
   }
   return kExitOk;
 }
@@ -182,8 +183,8 @@ int Generate(const Flags& flags) {
 
 void AddGenerate(CLI::App& app, Action& action) {
   CLI::App* command =
-      app.add_subcommand(kName, "Continue a prompt, under a constraint if one is given");
-  const auto flags = std::make_shared<Flags>();
+      app.add_subcommand(kGenerate, "Continue a prompt, under a constraint if one is given");
+  const auto flags = std::make_shared<GenerateFlags>();
   flags->model.AddPromptTo(command);
   flags->grammar.AddAllTo(command);
   flags->grammar.combine.AddGapsTo(command);

@@ -22,18 +22,18 @@
 namespace pawl::cli {
 namespace {
 
-constexpr const char* kName = "grammar";
+constexpr const char* kGrammar = "grammar";
 
 using Reader = Result<GrammarIr> (*)(std::string_view, const LanguageOptions&);
 
-struct Language {
+struct GrammarSource {
   GrammarLanguage language;
   Reader read;
 };
 
 // By name, and by extension with a dot before it.
-const std::map<std::string, Language, std::less<>>& Languages() {
-  static const std::map<std::string, Language, std::less<>> languages = {
+const std::map<std::string, GrammarSource, std::less<>>& Languages() {
+  static const std::map<std::string, GrammarSource, std::less<>> languages = {
       {"ebnf", {GrammarLanguage::kEbnf, &ReadEbnf}},
       {"gbnf", {GrammarLanguage::kGbnf, &ReadGbnf}},
       {"lark", {GrammarLanguage::kLark, &ReadLark}},
@@ -42,7 +42,7 @@ const std::map<std::string, Language, std::less<>>& Languages() {
   return languages;
 }
 
-struct Flags {
+struct GrammarCommandFlags {
   std::string file;
   std::string language;
   std::string to;
@@ -50,22 +50,22 @@ struct Flags {
   bool check = false;
 };
 
-int RunGrammar(const Flags& flags) {
+int RunGrammar(const GrammarCommandFlags& flags) {
   const std::string extension = std::filesystem::path(flags.file).extension().string();
   const auto source = Languages().find(
       !flags.language.empty() ? flags.language : extension.substr(extension.empty() ? 0 : 1));
   if (source == Languages().end()) {
-    return Fail(kName,
+    return Fail(kGrammar,
                 Error{ErrorCode::kInvalid,
                       "the file's name does not tell its language; give --language", flags.file});
   }
   const Result<std::string> text = ReadInput(flags.file);
-  if (!text.ok()) return Fail(kName, text.error());
+  if (!text.ok()) return Fail(kGrammar, text.error());
   LanguageOptions options;
   options.lark_as_xgrammar = source->second.language == GrammarLanguage::kLarkXgrammar;
   if (flags.root &&
       (options.lark_as_xgrammar || source->second.language == GrammarLanguage::kLark)) {
-    return Fail(kName,
+    return Fail(kGrammar,
                 Error{ErrorCode::kInvalid,
                       "is for EBNF and GBNF; the root of a Lark grammar is \"start\"", "--root"});
   }
@@ -79,17 +79,17 @@ int RunGrammar(const Flags& flags) {
     return GrammarIr::Automaton{nullptr, "%json " + std::string(schema)};
   };
   Result<GrammarIr> ir = source->second.read(*text, options);
-  if (!ir.ok()) return Fail(kName, InFile(flags.file, ir.error()));
+  if (!ir.ok()) return Fail(kGrammar, InFile(flags.file, ir.error()));
   if (flags.check) {
     if (Status status = CheckCfg(*ir); !status.ok())
-      return Fail(kName, InFile(flags.file, status.error()));
+      return Fail(kGrammar, InFile(flags.file, status.error()));
     Print(fmt::format("{}: {} rule{}, no errors\n", flags.file, ir->rule_count(),
                       ir->rule_count() == 1 ? "" : "s"));
     return kExitOk;
   }
   const auto target = flags.to.empty() ? source : Languages().find(flags.to);
   const Result<std::string> printed = PrintGrammar(*ir, target->second.language);
-  if (!printed.ok()) return Fail(kName, InFile(flags.file, printed.error()));
+  if (!printed.ok()) return Fail(kGrammar, InFile(flags.file, printed.error()));
   Print(*printed);
   return kExitOk;
 }
@@ -98,8 +98,8 @@ int RunGrammar(const Flags& flags) {
 
 void AddGrammar(CLI::App& app, Action& action) {
   CLI::App* command =
-      app.add_subcommand(kName, "Print, check or convert a grammar (EBNF, GBNF, Lark)");
-  const auto flags = std::make_shared<Flags>();
+      app.add_subcommand(kGrammar, "Print, check or convert a grammar (EBNF, GBNF, Lark)");
+  const auto flags = std::make_shared<GrammarCommandFlags>();
   command->add_option("file", flags->file, "Grammar; -: standard input")
       ->required()
       ->type_name("FILE");

@@ -18,9 +18,9 @@
 namespace pawl::cli {
 namespace {
 
-constexpr const char* kName = "index";
+constexpr const char* kIndex = "index";
 
-struct Flags {
+struct IndexFlags {
   std::string folder;
   std::string db;
   std::string members;
@@ -30,57 +30,58 @@ struct Flags {
 
 #ifndef PAWL_HAVE_MONITORS
 
-int Run(const Flags&) { return FailWithoutMonitors(kName); }
+int Run(const IndexFlags&) { return FailWithoutMonitors(kIndex); }
 
 #else
 
 // What an editor does when a file is saved: the others are not looked at.
-int UpdateFile(const Flags& flags, monitors::RepositoryIndex& index) {
+int UpdateFile(const IndexFlags& flags, monitors::RepositoryIndex& index) {
   const std::string path = (std::filesystem::path(flags.folder) / flags.file).string();
   const auto language = monitors::LanguageOfFile(flags.file);
   if (!language || !monitors::HasGrammar(*language)) {
-    return Fail(kName, Error{ErrorCode::kInvalid, "is no Java, TypeScript or Python file", path});
+    return Fail(kIndex, Error{ErrorCode::kInvalid, "is no Java, TypeScript or Python file", path});
   }
   const Result<std::string> text = ReadRegularFile(path, monitors::IndexOptions().max_file_bytes);
-  if (!text.ok()) return Fail(kName, text.error());
+  if (!text.ok()) return Fail(kIndex, text.error());
   const auto start = std::chrono::steady_clock::now();
   if (Status status = index.UpdateFile(flags.file, *language, *text); !status.ok())
-    return Fail(kName, status.error());
+    return Fail(kIndex, status.error());
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   Print(fmt::format("{}: {:.1f} ms\n", flags.file, 1e3 * seconds));
   return kExitOk;
 }
 
-int Run(const Flags& flags) {
+int Run(const IndexFlags& flags) {
   std::error_code error;
   if (!std::filesystem::is_directory(flags.folder, error)) {
-    return Fail(kName, Error{ErrorCode::kIo, "is no folder", flags.folder});
+    return Fail(kIndex, Error{ErrorCode::kIo, "is no folder", flags.folder});
   }
   const std::string path = flags.db.empty() ? flags.folder + "/.pawl/index.sqlite" : flags.db;
   auto index = monitors::RepositoryIndex::Open(path);
-  if (!index.ok()) return Fail(kName, index.error());
+  if (!index.ok()) return Fail(kIndex, index.error());
   if (!flags.file.empty()) return UpdateFile(flags, **index);
   const auto start = std::chrono::steady_clock::now();
   monitors::IndexCounts counts;
   {
-    Progress progress(kName, "indexing");
+    Progress progress(kIndex, "indexing");
     monitors::IndexOptions options;
     options.threads = flags.threads;
     options.progress = [&](size_t done, size_t all) {
       if (done % 64 == 0) progress.Set(fmt::format("indexing {} of {} files", done, all));
     };
     auto updated = (*index)->Update(flags.folder, options);
-    if (!updated.ok()) return Fail(kName, updated.error());
+    if (!updated.ok()) return Fail(kIndex, updated.error());
     counts = *updated;
   }
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (!flags.members.empty()) {
     auto members = (*index)->MembersOf(flags.members);
-    if (!members.ok()) return Fail(kName, members.error());
+    if (!members.ok()) return Fail(kIndex, members.error());
     if (members->empty()) {
-      Note(kName, fmt::format("no type \"{}\" with members is in {}", flags.members, flags.folder));
+      Note(kIndex,
+           fmt::format("no type \"{}\" with members is in {}", flags.members, flags.folder));
       return kExitSomeFailed;
     }
     for (const auto& m : *members) {
@@ -103,8 +104,8 @@ int Run(const Flags& flags) {
 
 void AddIndex(CLI::App& app, Action& action) {
   CLI::App* command =
-      app.add_subcommand(kName, "Index the Java, TypeScript and Python files of a folder");
-  auto flags = std::make_shared<Flags>();
+      app.add_subcommand(kIndex, "Index the Java, TypeScript and Python files of a folder");
+  auto flags = std::make_shared<IndexFlags>();
   command->add_option("dir", flags->folder, "The folder")->required()->check(NotEmpty);
   command->add_option("--db", flags->db, "The index file (default: DIR/.pawl/index.sqlite)")
       ->check(NotEmpty)

@@ -18,14 +18,14 @@
 namespace pawl::cli {
 namespace {
 
-constexpr const char* kName = "info";
+constexpr const char* kInfo = "info";
 
 struct Row {
   std::string key;
   std::string value;
 };
 
-struct Flags {
+struct InfoFlags {
   std::string model;
   std::string dtype = "stored";
   DeviceFlags device;
@@ -67,7 +67,7 @@ std::string Build() {
   return out;
 }
 
-int Info(const Flags& flags) {
+int Info(const InfoFlags& flags) {
   std::vector<Row> rows;
   const auto add = [&rows](const char* key, std::string value) {
     rows.push_back(Row{key, std::move(value)});
@@ -82,15 +82,15 @@ int Info(const Flags& flags) {
   add("gpu", gpu);
 
   Result<std::string> folder = FindModelFolder(flags.model);
-  if (!folder.ok() && !flags.model.empty()) return Fail(kName, folder.error());
+  if (!folder.ok() && !flags.model.empty()) return Fail(kInfo, folder.error());
   if (!folder.ok()) {
     add("model", "none found");
   } else {
-    Result<Text> text = LoadText(kName, *folder);
-    if (!text.ok()) return Fail(kName, text.error());
+    Result<Text> text = LoadText(kInfo, *folder);
+    if (!text.ok()) return Fail(kInfo, text.error());
     Result<std::unique_ptr<Model>> model =
-        LoadWeights(kName, *folder, 0, flags.dtype, flags.device);
-    if (!model.ok()) return Fail(kName, model.error());
+        LoadWeights(kInfo, *folder, 0, flags.dtype, flags.device);
+    if (!model.ok()) return Fail(kInfo, model.error());
     const ModelInfo& info = (*model)->info();
     add("model", *folder);
     add("architecture", info.architecture);
@@ -124,8 +124,8 @@ int Info(const Flags& flags) {
 }  // namespace
 
 void AddInfo(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand(kName, "Show the build, the machine and a model");
-  const auto flags = std::make_shared<Flags>();
+  CLI::App* command = app.add_subcommand(kInfo, "Show the build, the machine and a model");
+  const auto flags = std::make_shared<InfoFlags>();
   command
       ->add_option("--model", flags->model,
                    "Model folder or GGUF file (default: the model that ships)")

@@ -20,9 +20,9 @@
 namespace pawl::cli {
 namespace {
 
-constexpr const char* kName = "lsp";
+constexpr const char* kLsp = "lsp";
 
-struct Flags {
+struct LspFlags {
   MonitorFlags monitored;
   CompleterFlags completer;
   int max_tokens = 48;
@@ -32,7 +32,7 @@ struct Flags {
 
 #ifndef PAWL_HAVE_MONITORS
 
-int Run(const Flags&) { return FailWithoutMonitors(kName); }
+int Run(const LspFlags&) { return FailWithoutMonitors(kLsp); }
 
 #else
 
@@ -74,7 +74,7 @@ std::string PathOf(const std::string& uri) {
 
 class Server {
  public:
-  Server(const Flags& flags, LoadedCompleter& loaded) : flags_(flags), loaded_(loaded) {}
+  Server(const LspFlags& flags, LoadedCompleter& loaded) : flags_(flags), loaded_(loaded) {}
 
   // Until the client says exit or closes the stream.
   int Serve() {
@@ -271,17 +271,17 @@ class Server {
     std::fflush(stdout);
   }
 
-  const Flags& flags_;
+  const LspFlags& flags_;
   LoadedCompleter& loaded_;
   std::map<std::string, Document> documents_;
   bool utf8_ = false;
   bool shutdown_ = false;
 };
 
-int Run(const Flags& flags) {
-  if (Status status = flags.monitored.Check(); !status.ok()) return Fail(kName, status.error());
-  Result<LoadedCompleter> loaded = flags.completer.Load(kName, flags.monitored);
-  if (!loaded.ok()) return Fail(kName, loaded.error());
+int Run(const LspFlags& flags) {
+  if (Status status = flags.monitored.Check(); !status.ok()) return Fail(kLsp, status.error());
+  Result<LoadedCompleter> loaded = flags.completer.Load(kLsp, flags.monitored);
+  if (!loaded.ok()) return Fail(kLsp, loaded.error());
   return Server(flags, *loaded).Serve();
 }
 
@@ -291,8 +291,8 @@ int Run(const Flags& flags) {
 
 void AddLsp(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
-      kName, "A language server on stdin and stdout: inline completion under the monitors");
-  auto flags = std::make_shared<Flags>();
+      kLsp, "A language server on stdin and stdout: inline completion under the monitors");
+  auto flags = std::make_shared<LspFlags>();
   flags->completer.AddTo(command);
   flags->monitored.AddTo(command);
   command->add_flag("--no-monitors", flags->no_monitors, "The model alone");

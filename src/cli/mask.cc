@@ -16,9 +16,9 @@
 namespace pawl::cli {
 namespace {
 
-constexpr const char* kName = "mask";
+constexpr const char* kMask = "mask";
 
-struct Flags {
+struct MaskFlags {
   GrammarFlags grammar{LayoutFlags::ForWriting()};
   std::string tokenizer;
   std::string prefix;
@@ -64,18 +64,18 @@ void PrintTable(const State& state, const Vocabulary& vocabulary,
   }
 }
 
-int ShowMask(const Flags& flags) {
-  if (Status status = flags.grammar.CheckGiven(); !status.ok()) return Fail(kName, status.error());
-  Result<Text> text = LoadText(kName, flags.tokenizer);
-  if (!text.ok()) return Fail(kName, text.error());
+int ShowMask(const MaskFlags& flags) {
+  if (Status status = flags.grammar.CheckGiven(); !status.ok()) return Fail(kMask, status.error());
+  Result<Text> text = LoadText(kMask, flags.tokenizer);
+  if (!text.ok()) return Fail(kMask, text.error());
   Result<Grammar> grammar = flags.grammar.Compile(text->vocabulary);
-  if (!grammar.ok()) return Fail(kName, grammar.error());
-  flags.grammar.NoteAnnotations(kName, *grammar);
+  if (!grammar.ok()) return Fail(kMask, grammar.error());
+  flags.grammar.NoteAnnotations(kMask, *grammar);
   const State start = grammar->Start();
   const size_t fits = start.MatchedPrefix(flags.prefix);
   const std::optional<State> state = start.Advance(std::string_view(flags.prefix).substr(0, fits));
   if (!state.has_value() || fits < flags.prefix.size()) {
-    return Fail(kName, Error{ErrorCode::kInvalid,
+    return Fail(kMask, Error{ErrorCode::kInvalid,
                              fmt::format("got {}, allowed there: {}",
                                          Readable(std::string_view(flags.prefix).substr(fits)),
                                          DescribeAllowed(state.value_or(start))),
@@ -95,8 +95,8 @@ int ShowMask(const Flags& flags) {
 }  // namespace
 
 void AddMask(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand(kName, "Show which tokens may come after a prefix");
-  const auto flags = std::make_shared<Flags>();
+  CLI::App* command = app.add_subcommand(kMask, "Show which tokens may come after a prefix");
+  const auto flags = std::make_shared<MaskFlags>();
   flags->grammar.AddAllTo(command, false);  // --prefix: the output so far
   command->add_option("--tokenizer", flags->tokenizer, kTokenizerHelp)
       ->check(NotEmpty)

@@ -35,11 +35,11 @@
 namespace pawl::cli {
 namespace {
 
-constexpr const char* kName = "maskbench";
+constexpr const char* kMaskbench = "maskbench";
 using Kind = MaskbenchOutcome::Kind;
 using Clock = std::chrono::steady_clock;
 
-struct Flags {
+struct MaskbenchFlags {
   std::string tokenizer, data, json;
   int jobs = 1;
   int limit = 0;
@@ -70,7 +70,7 @@ uint64_t Nanoseconds(bool of_thread) {
 
 class Bench {
  public:
-  Bench(const Flags& flags, Text text)
+  Bench(const MaskbenchFlags& flags, Text text)
       : options_(flags.layout.ToOptions()),
         compiler_options_(flags.memory.ToOptions()),
         thread_time_(flags.thread_time),
@@ -214,7 +214,7 @@ struct Totals {
   int refused() const { return Count(Kind::kRefused) + Count(Kind::kUnsatisfiable); }
 };
 
-std::string ToJson(const Totals& totals, size_t schemas, const Flags& flags) {
+std::string ToJson(const Totals& totals, size_t schemas, const MaskbenchFlags& flags) {
   std::string out = fmt::format(
       "{{\"schemas\":{},\"passing\":{},\"refused\":{},\"unsatisfiable\":{},\"valid_rejected\":{},"
       "\"invalid_accepted\":{},"
@@ -295,7 +295,7 @@ std::string Profile(const Totals& totals) {
   return out;
 }
 
-Result<std::vector<std::string>> Files(const Flags& flags) {
+Result<std::vector<std::string>> Files(const MaskbenchFlags& flags) {
   std::vector<std::string> files;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(flags.data, error)) {
@@ -315,19 +315,20 @@ Result<std::vector<std::string>> Files(const Flags& flags) {
   return files;
 }
 
-int Maskbench(const Flags& flags) {
+int Maskbench(const MaskbenchFlags& flags) {
   if (!flags.json.empty()) {
-    if (Status status = CheckWritable(flags.json); !status.ok()) return Fail(kName, status.error());
+    if (Status status = CheckWritable(flags.json); !status.ok())
+      return Fail(kMaskbench, status.error());
   }
   Result<std::vector<std::string>> files = Files(flags);
-  if (!files.ok()) return Fail(kName, files.error());
-  Result<Text> text = LoadText(kName, flags.tokenizer);
-  if (!text.ok()) return Fail(kName, text.error());
+  if (!files.ok()) return Fail(kMaskbench, files.error());
+  Result<Text> text = LoadText(kMaskbench, flags.tokenizer);
+  if (!text.ok()) return Fail(kMaskbench, text.error());
   const Bench bench(flags, std::move(*text));
   Totals totals;
   size_t finished = 0;
   {
-    Progress progress(kName, "starting");
+    Progress progress(kMaskbench, "starting");
     Status status = RunMaskbench(
         files->size(), flags.jobs, flags.timeout, [&](size_t i) { return bench.Run((*files)[i]); },
         [&](size_t i, MaskbenchOutcome outcome) {
@@ -346,7 +347,7 @@ int Maskbench(const Flags& flags) {
           progress.Set(fmt::format("{} of {} schemas, {} failed", ++finished, files->size(),
                                    totals.failures.size()));
         });
-    if (!status.ok()) return Fail(kName, status.error());
+    if (!status.ok()) return Fail(kMaskbench, status.error());
   }
   std::sort(totals.failures.begin(), totals.failures.end(),
             [](const Failure& a, const Failure& b) { return a.file < b.file; });
@@ -358,7 +359,7 @@ int Maskbench(const Flags& flags) {
   }
   if (!flags.json.empty()) {
     if (Status status = WriteFile(flags.json, ToJson(totals, files->size(), flags)); !status.ok())
-      return Fail(kName, status.error());
+      return Fail(kMaskbench, status.error());
   }
   const bool measured = totals.Count(Kind::kTimeout) == 0 && totals.Count(Kind::kCrash) == 0 &&
                         totals.Count(Kind::kBadFile) == 0;
@@ -369,8 +370,8 @@ int Maskbench(const Flags& flags) {
 
 void AddMaskbench(CLI::App& app, Action& action) {
   CLI::App* command =
-      app.add_subcommand(kName, "Measure masks and correctness on the schemas of MaskBench");
-  const auto flags = std::make_shared<Flags>();
+      app.add_subcommand(kMaskbench, "Measure masks and correctness on the schemas of MaskBench");
+  const auto flags = std::make_shared<MaskbenchFlags>();
   command->add_option("--tokenizer", flags->tokenizer, "tokenizer.json, or a folder with one")
       ->check(NotEmpty)
       ->required()

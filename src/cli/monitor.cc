@@ -23,9 +23,9 @@
 namespace pawl::cli {
 namespace {
 
-constexpr const char* kName = "monitor";
+constexpr const char* kMonitor = "monitor";
 
-struct Flags {
+struct MonitorCommandFlags {
   std::vector<std::string> files;
   std::string language;
   MonitorFlags monitored;
@@ -40,7 +40,7 @@ struct Flags {
 
 #ifndef PAWL_HAVE_MONITORS
 
-int Run(const Flags&) { return FailWithoutMonitors(kName); }
+int Run(const MonitorCommandFlags&) { return FailWithoutMonitors(kMonitor); }
 
 #else
 
@@ -71,7 +71,7 @@ std::string Place(std::string_view text, size_t byte) {
   return fmt::format("{}:{}", line, newline == std::string_view::npos ? byte + 1 : byte - newline);
 }
 
-Result<Outcome> Read(const Flags& flags, MonitorSet& set, const Text& vocabulary,
+Result<Outcome> Read(const MonitorCommandFlags& flags, MonitorSet& set, const Text& vocabulary,
                      const Input& input) {
   Result<std::vector<TokenId> > tokens =
       SpellText(*vocabulary.tokenizer, *vocabulary.vocabulary, input.text);
@@ -138,7 +138,7 @@ std::string Absolute(const std::string& file) {
   return file == "-" ? "" : std::filesystem::absolute(file, error).lexically_normal().string();
 }
 
-Result<std::vector<Input> > Inputs(const Flags& flags, const std::string& file) {
+Result<std::vector<Input> > Inputs(const MonitorCommandFlags& flags, const std::string& file) {
   Result<std::string> content = ReadInput(file, size_t{1} << 30);
   if (!content.ok()) return content.error();
   std::vector<Input> inputs;
@@ -167,34 +167,35 @@ Result<std::vector<Input> > Inputs(const Flags& flags, const std::string& file) 
   return inputs;
 }
 
-int Run(const Flags& flags) {
+int Run(const MonitorCommandFlags& flags) {
   if (!flags.json.empty()) {
-    if (Status status = CheckWritable(flags.json); !status.ok()) return Fail(kName, status.error());
+    if (Status status = CheckWritable(flags.json); !status.ok())
+      return Fail(kMonitor, status.error());
   }
-  if (Status status = flags.monitored.Check(); !status.ok()) return Fail(kName, status.error());
+  if (Status status = flags.monitored.Check(); !status.ok()) return Fail(kMonitor, status.error());
   for (const std::string& place : flags.class_path) {
     std::error_code error;
     if (std::filesystem::exists(place, error)) continue;
-    return Fail(kName,
+    return Fail(kMonitor,
                 Error{ErrorCode::kIo, fmt::format("\"{}\" is not there", place), "--class-path"});
   }
   const Result<std::optional<Language> > given = LanguageFlag(flags.language);
-  if (!given.ok()) return Fail(kName, given.error());
+  if (!given.ok()) return Fail(kMonitor, given.error());
   const std::shared_ptr<monitors::LspServer> server = flags.monitored.Server();
-  Result<Text> text = LoadText(kName, flags.tokenizer);
-  if (!text.ok()) return Fail(kName, text.error());
+  Result<Text> text = LoadText(kMonitor, flags.tokenizer);
+  if (!text.ok()) return Fail(kMonitor, text.error());
   std::map<Language, std::unique_ptr<MonitorSet> > sets;
   nlohmann::ordered_json report;
   report["files"] = nlohmann::ordered_json::array();
   int exit_code = kExitOk;
-  Progress progress(kName, "reading");
+  Progress progress(kMonitor, "reading");
   for (const std::string& file : flags.files) {
     progress.Set("reading " + file);
     const std::optional<Language> language = *given ? *given : monitors::LanguageOfFile(file);
     if (!language) {
-      exit_code = std::max(exit_code,
-                           Fail(kName, Error{ErrorCode::kInvalid,
-                                             "--language is needed: its name tells none", file}));
+      exit_code = std::max(
+          exit_code, Fail(kMonitor, Error{ErrorCode::kInvalid,
+                                          "--language is needed: its name tells none", file}));
       continue;
     }
     std::unique_ptr<MonitorSet>& set = sets[*language];
@@ -206,21 +207,21 @@ int Run(const Flags& flags) {
                                                .server = server,
                                                .file = Absolute(file)});
       if (!made.ok())
-        return Fail(kName,
+        return Fail(kMonitor,
                     Error{made.error().code, made.error().message, "--" + made.error().place});
       set = std::move(*made);
     }
     set->analysis().SetFile(file);
     Result<std::vector<Input> > inputs = Inputs(flags, file);
     if (!inputs.ok()) {
-      exit_code = std::max(exit_code, Fail(kName, inputs.error()));
+      exit_code = std::max(exit_code, Fail(kMonitor, inputs.error()));
       continue;
     }
     size_t accepted = 0;
     for (const Input& input : *inputs) {
       Result<Outcome> outcome = Read(flags, *set, *text, input);
       if (!outcome.ok()) {
-        exit_code = std::max(exit_code, Fail(kName, InFile(input.name, outcome.error())));
+        exit_code = std::max(exit_code, Fail(kMonitor, InFile(input.name, outcome.error())));
         continue;
       }
       if (outcome->refusal) {
@@ -245,15 +246,15 @@ int Run(const Flags& flags) {
       Print(fmt::format("{}: {} of {} accepted\n", file, accepted, inputs->size()));
   }
   if (server != nullptr && server->counts().failures > 0 && server->counts().known == 0) {
-    Note(kName, fmt::format("the language server ({}) did not start, or ended: nothing is known "
-                            "from it",
-                            flags.monitored.lsp_server));
+    Note(kMonitor, fmt::format("the language server ({}) did not start, or ended: nothing is known "
+                               "from it",
+                               flags.monitored.lsp_server));
   }
   if (!flags.json.empty()) {
     const std::string dump =
         report.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
     if (Status status = WriteFile(flags.json, dump); !status.ok())
-      return Fail(kName, status.error());
+      return Fail(kMonitor, status.error());
   }
   return exit_code;
 }
@@ -264,8 +265,8 @@ int Run(const Flags& flags) {
 
 void AddMonitor(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
-      kName, "Read finished source files as if a model wrote them, under the type monitors");
-  auto flags = std::make_shared<Flags>();
+      kMonitor, "Read finished source files as if a model wrote them, under the type monitors");
+  auto flags = std::make_shared<MonitorCommandFlags>();
   command
       ->add_option("files", flags->files,
                    "Source files, or .jsonl with a program on each line; -: standard input")

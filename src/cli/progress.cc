@@ -11,7 +11,7 @@
 namespace pawl::cli {
 namespace {
 
-constexpr std::chrono::milliseconds kPatience(1000);
+constexpr std::chrono::milliseconds kSilence(1000);
 constexpr std::chrono::milliseconds kRefresh(200);
 
 }  // namespace
@@ -39,7 +39,7 @@ void Progress::Set(std::string text) {
 
 void Progress::Watch() {
   std::unique_lock lock(mutex_);
-  if (wake_.wait_for(lock, kPatience, [this] { return done_; })) return;
+  if (wake_.wait_for(lock, kSilence, [this] { return done_; })) return;
   while (!done_) {
     if (terminal_) {
       fmt::print(stderr, "\r\x1b[Kpawl {}: {}", command_, text_);
@@ -47,7 +47,7 @@ void Progress::Watch() {
       fmt::print(stderr, "pawl {}: {}\n", command_, text_);
     }
     std::fflush(stderr);
-    wake_.wait_for(lock, terminal_ ? kRefresh : kPatience, [this] { return done_; });
+    wake_.wait_for(lock, terminal_ ? kRefresh : kSilence, [this] { return done_; });
   }
   if (terminal_) fmt::print(stderr, "\r\x1b[K");
 }

@@ -21,9 +21,9 @@
 namespace pawl::cli {
 namespace {
 
-constexpr const char* kName = "sample";
+constexpr const char* kSample = "sample";
 
-struct Flags {
+struct SampleFlags {
   GrammarFlags grammar{LayoutFlags::ForWriting()};
   std::string tokenizer;
   int n = 1;
@@ -40,7 +40,7 @@ uint64_t SeedOf(uint64_t seed, int number) {
 
 // One line. JSON stays as it is; a raw line feed in it can only be white space between its tokens,
 // where a space means the same. Anything else becomes a JSON string.
-std::string Line(const Flags& flags, std::string text) {
+std::string Line(const SampleFlags& flags, std::string text) {
   if (flags.grammar.schema_file.empty()) return json::Quote(text) + "\n";
   std::replace_if(
       text.begin(), text.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
@@ -51,7 +51,7 @@ std::string Line(const Flags& flags, std::string text) {
 class RandomWalk {
  public:
   RandomWalk(const Grammar& grammar, const std::shared_ptr<const Vocabulary>& vocabulary,
-             const Flags& flags)
+             const SampleFlags& flags)
       : grammar_(grammar), model_(grammar, flags.ending), session_(model_, vocabulary) {
     options_.sampling.temperature = 1;
     options_.grammar_temperature = false;  // tokens are equally probable, also in a greedy rule
@@ -79,13 +79,14 @@ class RandomWalk {
   GenerateOptions options_;
 };
 
-int Sample(const Flags& flags) {
-  if (Status status = flags.grammar.CheckGiven(); !status.ok()) return Fail(kName, status.error());
-  Result<Text> text = LoadText(kName, flags.tokenizer);
-  if (!text.ok()) return Fail(kName, text.error());
+int Sample(const SampleFlags& flags) {
+  if (Status status = flags.grammar.CheckGiven(); !status.ok())
+    return Fail(kSample, status.error());
+  Result<Text> text = LoadText(kSample, flags.tokenizer);
+  if (!text.ok()) return Fail(kSample, text.error());
   const Result<Gaps> gaps = Gaps::Create(flags.grammar, text->vocabulary);
-  if (!gaps.ok()) return Fail(kName, gaps.error());
-  flags.grammar.NoteAnnotations(kName, gaps->grammar());
+  if (!gaps.ok()) return Fail(kSample, gaps.error());
+  flags.grammar.NoteAnnotations(kSample, gaps->grammar());
 
   int exit_code = kExitOk;
   RandomWalk walk(gaps->grammar(), text->vocabulary, flags);
@@ -116,12 +117,13 @@ int Sample(const Flags& flags) {
       // See "Where the look-ahead ends" in docs/json_schema.md.
       constexpr size_t kShown = 60;
       const size_t begin = written.size() - std::min(written.size(), kShown);
-      Note(kName, fmt::format("{}: text {}: a dead end, no token is allowed after {} bytes: ...{}",
-                              flags.grammar.source(), i, written.size(),
-                              Readable(std::string_view(written).substr(begin))));
+      Note(kSample,
+           fmt::format("{}: text {}: a dead end, no token is allowed after {} bytes: ...{}",
+                       flags.grammar.source(), i, written.size(),
+                       Readable(std::string_view(written).substr(begin))));
       exit_code = kExitSomeFailed;
     } else {
-      return Fail(kName, AtOption(line.error(), "the prompt", flags.grammar.source()));
+      return Fail(kSample, AtOption(line.error(), "the prompt", flags.grammar.source()));
     }
   }
   return exit_code;
@@ -131,8 +133,8 @@ int Sample(const Flags& flags) {
 
 void AddSample(CLI::App& app, Action& action) {
   CLI::App* command =
-      app.add_subcommand(kName, "Draw random texts that a constraint allows, without a model");
-  const auto flags = std::make_shared<Flags>();
+      app.add_subcommand(kSample, "Draw random texts that a constraint allows, without a model");
+  const auto flags = std::make_shared<SampleFlags>();
   flags->grammar.AddAllTo(command);
   flags->grammar.combine.AddGapsTo(command);
   command->add_option("--tokenizer", flags->tokenizer, kTokenizerHelp)

@@ -40,9 +40,9 @@
 namespace pawl::cli {
 namespace {
 
-constexpr const char* kName = "schematest";
+constexpr const char* kSchematest = "schematest";
 
-struct Flags {
+struct SchematestFlags {
   LayoutFlags layout = LayoutFlags::ForReading();
   MemoryFlags memory;
   std::string suite;
@@ -71,7 +71,7 @@ struct Spelling {
 
 Result<Spelling> LoadSpelling(const std::string& path) {
   if (!path.empty()) {
-    Result<Text> text = LoadText(kName, path);
+    Result<Text> text = LoadText(kSchematest, path);
     if (!text.ok()) return text.error();
     return Spelling{std::move(text->vocabulary), std::move(text->tokenizer)};
   }
@@ -87,7 +87,7 @@ Result<Spelling> LoadSpelling(const std::string& path) {
 }
 
 // SUITE/remotes stands for http://localhost:1234/.
-Result<Resolver> Documents(const Flags& flags) {
+Result<Resolver> Documents(const SchematestFlags& flags) {
   const std::string remotes = flags.suite + "/remotes";
   if (!std::filesystem::is_directory(remotes)) return Resolver();
   auto folder = DocumentFolder::Open(remotes, "http://localhost:1234/");
@@ -96,8 +96,8 @@ Result<Resolver> Documents(const Flags& flags) {
       [folder = *std::move(folder)](std::string_view uri) { return folder->Find(uri); });
 }
 
-JsonSchemaOptions OptionsFor(const Flags& flags, const SuiteDraft& draft, const SuiteFile& file,
-                             const Resolver& resolver) {
+JsonSchemaOptions OptionsFor(const SchematestFlags& flags, const SuiteDraft& draft,
+                             const SuiteFile& file, const Resolver& resolver) {
   JsonSchemaOptions options = flags.layout.ToOptions();
   options.default_dialect = draft.dialect;
   // The suite's convention: "format" is an assertion in optional/format, and where a file is about
@@ -156,7 +156,7 @@ std::optional<std::pair<const char*, std::string>> Judge(const Result<Grammar>& 
   return std::pair{"invalid_accepted", one.instance};
 }
 
-void RunFile(const Flags& flags, const SuiteDraft& draft, const SuiteFile& file,
+void RunFile(const SchematestFlags& flags, const SuiteDraft& draft, const SuiteFile& file,
              const Spelling& spelling, const Resolver& resolver, Counts& counts,
              std::vector<Inexact>& failures) {
   const Compiler compiler(spelling.vocabulary, flags.memory.ToOptions());
@@ -215,7 +215,7 @@ std::string InexactLine(const Inexact& f) {
 
 // The ratchet file; with --update-ratchet it may be absent. Asked before the suite runs, as what is
 // wrong with the files that come last would be known only after minutes.
-Result<Ratchet> ReadRatchet(const Flags& flags) {
+Result<Ratchet> ReadRatchet(const SchematestFlags& flags) {
   if (flags.ratchet_file.empty()) return Ratchet();
   std::string text;
   if (Result<std::string> read = ReadFile(flags.ratchet_file); read.ok()) {
@@ -228,7 +228,7 @@ Result<Ratchet> ReadRatchet(const Flags& flags) {
   return ratchet;
 }
 
-Status CheckOutputs(const Flags& flags) {
+Status CheckOutputs(const SchematestFlags& flags) {
   if (!flags.json_file.empty()) {
     if (Status status = CheckWritable(flags.json_file); !status.ok()) return status;
   }
@@ -236,7 +236,8 @@ Status CheckOutputs(const Flags& flags) {
 }
 
 // Compares with the ratchet, or without one lists what is not exact. The exit code.
-int Conclude(const Flags& flags, const Ratchet& ratchet, const std::vector<Inexact>& failures,
+int Conclude(const SchematestFlags& flags, const Ratchet& ratchet,
+             const std::vector<Inexact>& failures,
              const std::function<bool(const std::string&)>& ran) {
   if (flags.ratchet_file.empty()) {
     for (const Inexact& failure : failures) Print(InexactLine(failure));
@@ -244,7 +245,7 @@ int Conclude(const Flags& flags, const Ratchet& ratchet, const std::vector<Inexa
   }
   if (flags.update_ratchet) {
     const Status written = WriteFile(flags.ratchet_file, ratchet.Updated(failures, ran));
-    return written.ok() ? kExitOk : Fail(kName, written.error());
+    return written.ok() ? kExitOk : Fail(kSchematest, written.error());
   }
   const Ratchet::Comparison found = ratchet.Compare(failures, ran);
   for (const Inexact& failure : found.unexpected) Print("not expected: " + InexactLine(failure));
@@ -255,26 +256,26 @@ int Conclude(const Flags& flags, const Ratchet& ratchet, const std::vector<Inexa
   return found.unexpected.empty() ? kExitOk : kExitSomeFailed;
 }
 
-int SchemaTest(const Flags& flags) {
+int SchemaTest(const SchematestFlags& flags) {
   if (flags.update_ratchet && flags.ratchet_file.empty()) {
-    return Fail(kName, Error{ErrorCode::kInvalid, "needs --ratchet", "--update-ratchet"});
+    return Fail(kSchematest, Error{ErrorCode::kInvalid, "needs --ratchet", "--update-ratchet"});
   }
-  if (Status status = CheckOutputs(flags); !status.ok()) return Fail(kName, status.error());
+  if (Status status = CheckOutputs(flags); !status.ok()) return Fail(kSchematest, status.error());
   const Result<Ratchet> ratchet = ReadRatchet(flags);
-  if (!ratchet.ok()) return Fail(kName, ratchet.error());
+  if (!ratchet.ok()) return Fail(kSchematest, ratchet.error());
   const Result<Spelling> spelling = LoadSpelling(flags.tokenizer);
-  if (!spelling.ok()) return Fail(kName, spelling.error());
+  if (!spelling.ok()) return Fail(kSchematest, spelling.error());
   const Result<Resolver> resolver = Documents(flags);
-  if (!resolver.ok()) return Fail(kName, resolver.error());
+  if (!resolver.ok()) return Fail(kSchematest, resolver.error());
   Counts counts{};
   std::string drafts;
   std::vector<Inexact> failures;
   std::vector<std::string> folders;
-  Progress progress(kName, "reading the suite");
+  Progress progress(kSchematest, "reading the suite");
   for (const SuiteDraft& draft : kSuiteDrafts) {
     if (flags.draft != "all" && flags.draft != draft.option) continue;
     const Result<std::vector<SuiteFile>> files = ReadSuite(flags.suite, draft, flags.formats);
-    if (!files.ok()) return Fail(kName, files.error());
+    if (!files.ok()) return Fail(kSchematest, files.error());
     Counts own{};
     for (const SuiteFile& file : *files) {
       progress.Set(file.name);
@@ -292,7 +293,7 @@ int SchemaTest(const Flags& flags) {
   if (folders.size() > 1) Print(CountsLine("all", counts));
   if (!flags.json_file.empty()) {
     const Status written = WriteFile(flags.json_file, ReportJson(counts, drafts, failures));
-    if (!written.ok()) return Fail(kName, written.error());
+    if (!written.ok()) return Fail(kSchematest, written.error());
   }
   return Conclude(flags, *ratchet, failures, [&](const std::string& file) {
     const auto in = [&file](const std::string& folder) { return file.starts_with(folder); };
@@ -305,8 +306,8 @@ int SchemaTest(const Flags& flags) {
 
 void AddSchemaTest(CLI::App& app, Action& action) {
   CLI::App* command =
-      app.add_subcommand(kName, "Run the official JSON Schema test suite against the masks");
-  const auto flags = std::make_shared<Flags>();
+      app.add_subcommand(kSchematest, "Run the official JSON Schema test suite against the masks");
+  const auto flags = std::make_shared<SchematestFlags>();
   command
       ->add_option("--suite", flags->suite,
                    "Folder of the suite (a clone of json-schema-org/JSON-Schema-Test-Suite)")

@@ -14,9 +14,9 @@
 namespace pawl::cli {
 namespace {
 
-constexpr const char* kName = "score";
+constexpr const char* kScore = "score";
 
-struct Flags {
+struct ScoreFlags {
   PromptedModelFlags model;
   std::optional<std::string> text, tokens;
   double temperature = 1;
@@ -24,31 +24,31 @@ struct Flags {
   bool json = false;
 };
 
-int Score(const Flags& flags) {
-  if (Status status = flags.model.Check(); !status.ok()) return Fail(kName, status.error());
+int Score(const ScoreFlags& flags) {
+  if (Status status = flags.model.Check(); !status.ok()) return Fail(kScore, status.error());
   if (flags.text.has_value() == flags.tokens.has_value()) {
-    return Fail(kName, Error{ErrorCode::kInvalid, "one of --text and --tokens is wanted", ""});
+    return Fail(kScore, Error{ErrorCode::kInvalid, "one of --text and --tokens is wanted", ""});
   }
-  const Result<Prompted> prompted = flags.model.Load(kName);
-  if (!prompted.ok()) return Fail(kName, prompted.error());
-  const Result<std::unique_ptr<Model>> model = flags.model.LoadWeightsOf(kName, *prompted);
-  if (!model.ok()) return Fail(kName, model.error());
+  const Result<Prompted> prompted = flags.model.Load(kScore);
+  if (!prompted.ok()) return Fail(kScore, prompted.error());
+  const Result<std::unique_ptr<Model>> model = flags.model.LoadWeightsOf(kScore, *prompted);
+  if (!model.ok()) return Fail(kScore, model.error());
   const int width = (*model)->info().vocabulary_size;
   const Text& text = prompted->text;
   std::vector<TokenId> tokens;
   if (flags.text.has_value()) {
     if (Status status = CheckUtf8(*flags.text); !status.ok()) {
-      return Fail(kName, InFile("--text", status.error()));
+      return Fail(kScore, InFile("--text", status.error()));
     }
     tokens = text.tokenizer->Encode(*flags.text);
   } else {
     Result<std::vector<TokenId>> ids = ParseTokenIds(*flags.tokens, width, "--tokens");
-    if (!ids.ok()) return Fail(kName, ids.error());
+    if (!ids.ok()) return Fail(kScore, ids.error());
     tokens = *std::move(ids);
   }
   if (flags.end) {
     if (text.vocabulary->end_tokens().empty()) {
-      return Fail(kName, Error{ErrorCode::kInvalid, "the model has no end token", "--end"});
+      return Fail(kScore, Error{ErrorCode::kInvalid, "the model has no end token", "--end"});
     }
     tokens.push_back(text.vocabulary->end_tokens()[0]);
   }
@@ -59,7 +59,7 @@ int Score(const Flags& flags) {
     if (error.place == "prompt") error.place = "the prompt";
     if (error.place == "tokens") error.place = flags.text.has_value() ? "--text" : "--tokens";
     if (error.place == "temperature") error.place = "--temperature";
-    return Fail(kName, error);
+    return Fail(kScore, error);
   }
   const double sum = std::accumulate(scores->begin(), scores->end(), 0.0);
   if (!flags.json) {
@@ -80,8 +80,8 @@ int Score(const Flags& flags) {
 
 void AddScore(CLI::App& app, Action& action) {
   CLI::App* command =
-      app.add_subcommand(kName, "The log-probability of tokens, or of a text, after a prompt");
-  const auto flags = std::make_shared<Flags>();
+      app.add_subcommand(kScore, "The log-probability of tokens, or of a text, after a prompt");
+  const auto flags = std::make_shared<ScoreFlags>();
   flags->model.AddPromptTo(command);
   command->add_option("--text", flags->text, "The text, in the tokenizer's spelling")
       ->type_name("TEXT");

@@ -24,9 +24,9 @@
 namespace pawl::cli {
 namespace {
 
-constexpr const char* kName = "serve";
+constexpr const char* kServe = "serve";
 
-struct Flags {
+struct ServeFlags {
   std::string model, name, key_file, tool_syntax, template_file, cors, log = "json";
   std::string host = "127.0.0.1", dtype = "stored";
   int port = 8080, threads = 0, batch = 8, queue = 256, workers = 2, max_tokens = 4096;
@@ -78,25 +78,25 @@ void RaiseFileLimit() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-int Serve(const Flags& flags) {
-  if (Status status = flags.drafts.Check(); !status.ok()) return Fail(kName, status.error());
-  if (Status status = flags.monitored.Check(); !status.ok()) return Fail(kName, status.error());
+int Serve(const ServeFlags& flags) {
+  if (Status status = flags.drafts.Check(); !status.ok()) return Fail(kServe, status.error());
+  if (Status status = flags.monitored.Check(); !status.ok()) return Fail(kServe, status.error());
   server::ServerOptions options;
   Result<std::string> folder = FindModelFolder(flags.model);
-  if (!folder.ok()) return Fail(kName, folder.error());
+  if (!folder.ok()) return Fail(kServe, folder.error());
   options.model_path = *folder;
   options.model.name = flags.name;
   options.model.tool_syntax = flags.tool_syntax;
-  options.model.model = ModelOptionsOf(kName, flags.threads, flags.dtype, flags.device);
-  options.model.note = [](const std::string& note) { Note(kName, "note: " + note); };
+  options.model.model = ModelOptionsOf(kServe, flags.threads, flags.dtype, flags.device);
+  options.model.note = [](const std::string& note) { Note(kServe, "note: " + note); };
   if (!flags.template_file.empty()) {
     Result<std::string> text = ReadFile(flags.template_file);
-    if (!text.ok()) return Fail(kName, text.error());
+    if (!text.ok()) return Fail(kServe, text.error());
     options.model.chat_template = *std::move(text);
   }
   if (!flags.key_file.empty()) {
     Result<std::vector<std::string>> keys = ReadKeys(flags.key_file);
-    if (!keys.ok()) return Fail(kName, keys.error());
+    if (!keys.ok()) return Fail(kServe, keys.error());
     options.api_keys = *std::move(keys);
   }
   std::shared_ptr<Drafter> drafter;
@@ -133,19 +133,19 @@ int Serve(const Flags& flags) {
   ::signal(SIGPIPE, SIG_IGN);
 
   Result<std::unique_ptr<server::Server>> server = server::Server::Start(options);
-  if (!server.ok()) return Fail(kName, server.error());
+  if (!server.ok()) return Fail(kServe, server.error());
   if (Status status = (*server)->WaitUntilReady(); !status.ok()) {
-    return Fail(kName, status.error());
+    return Fail(kServe, status.error());
   }
   Print(fmt::format("listening on http://{}:{}\n", flags.host, (*server)->port()));
-  if (Status status = FlushOutput(); !status.ok()) return Fail(kName, status.error());
+  if (Status status = FlushOutput(); !status.ok()) return Fail(kServe, status.error());
   int signal = 0;
   ::sigwait(&signals, &signal);
   // A second signal ends it at once.
   ::pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
   (*server)->Stop();
   if (drafter != nullptr) {
-    if (Status status = drafter->Save(); !status.ok()) return Fail(kName, status.error());
+    if (Status status = drafter->Save(); !status.ok()) return Fail(kServe, status.error());
   }
   return kExitOk;
 }
@@ -154,8 +154,8 @@ int Serve(const Flags& flags) {
 
 void AddServe(CLI::App& app, Action& action) {
   CLI::App* command =
-      app.add_subcommand(kName, "Serve a model over HTTP (OpenAI's API and others)");
-  const auto flags = std::make_shared<Flags>();
+      app.add_subcommand(kServe, "Serve a model over HTTP (OpenAI's API and others)");
+  const auto flags = std::make_shared<ServeFlags>();
   command
       ->add_option("--model", flags->model,
                    "Model folder or GGUF file (default: the model that ships)")

@@ -18,9 +18,9 @@
 namespace pawl::cli {
 namespace {
 
-constexpr const char* kName = "tokenize";
+constexpr const char* kTokenize = "tokenize";
 
-struct Flags {
+struct TokenizeFlags {
   std::string tokenizer;
   std::optional<std::string> text;
   std::string file = "-";
@@ -56,25 +56,26 @@ Result<std::vector<TokenId>> ParseIds(std::string_view text, int size) {
   return ids;
 }
 
-int Tokenize(const Flags& flags) {
-  Result<Text> loaded = LoadText(kName, flags.tokenizer);
-  if (!loaded.ok()) return Fail(kName, loaded.error());
+int Tokenize(const TokenizeFlags& flags) {
+  Result<Text> loaded = LoadText(kTokenize, flags.tokenizer);
+  if (!loaded.ok()) return Fail(kTokenize, loaded.error());
   const Tokenizer& tokenizer = *loaded->tokenizer;
   if (flags.decode.has_value()) {
     Result<std::vector<TokenId>> ids = ParseIds(*flags.decode, tokenizer.size());
-    if (!ids.ok()) return Fail(kName, ids.error());
+    if (!ids.ok()) return Fail(kTokenize, ids.error());
     const std::string text = tokenizer.Decode(*ids, flags.special);
     if (flags.json && FindInvalidUtf8(text) != std::string_view::npos) {
-      return Fail(kName,
+      return Fail(kTokenize,
                   Error{ErrorCode::kInvalid,
                         "the tokens do not decode to UTF-8, so JSON cannot hold them", "--decode"});
     }
     Print(flags.json ? "{\"text\":" + json::Quote(text) + "}\n" : text + "\n");
     return kExitOk;
   }
-  if (Status status = flags.chat.Check(); !status.ok()) return Fail(kName, status.error());
+  if (Status status = flags.chat.Check(); !status.ok()) return Fail(kTokenize, status.error());
   if (flags.show_prompt && !flags.chat.any()) {
-    return Fail(kName, Error{ErrorCode::kInvalid, "needs --chat or --messages", "--show-prompt"});
+    return Fail(kTokenize,
+                Error{ErrorCode::kInvalid, "needs --chat or --messages", "--show-prompt"});
   }
   std::string text;
   if (flags.chat.has_messages()) {
@@ -83,13 +84,13 @@ int Tokenize(const Flags& flags) {
     text = *flags.text;
   } else {
     Result<std::string> read = ReadInput(flags.file);
-    if (!read.ok()) return Fail(kName, read.error());
+    if (!read.ok()) return Fail(kTokenize, read.error());
     text = *std::move(read);
   }
   std::vector<TokenId> ids;
   if (flags.chat.any()) {
     Result<ChatPrompt> chat = flags.chat.Render(flags.tokenizer, tokenizer, text);
-    if (!chat.ok()) return Fail(kName, chat.error());
+    if (!chat.ok()) return Fail(kTokenize, chat.error());
     text = std::move(chat->text);
     ids = std::move(chat->tokens);
     if (flags.show_prompt) {
@@ -122,8 +123,9 @@ int Tokenize(const Flags& flags) {
 }  // namespace
 
 void AddTokenize(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand(kName, "Show the tokens of a text, or the text of tokens");
-  const auto flags = std::make_shared<Flags>();
+  CLI::App* command =
+      app.add_subcommand(kTokenize, "Show the tokens of a text, or the text of tokens");
+  const auto flags = std::make_shared<TokenizeFlags>();
   command->add_option("--tokenizer", flags->tokenizer, kTokenizerHelp)
       ->check(NotEmpty)
       ->type_name("PATH");

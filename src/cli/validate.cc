@@ -19,9 +19,9 @@
 namespace pawl::cli {
 namespace {
 
-constexpr const char* kName = "validate";
+constexpr const char* kValidate = "validate";
 
-struct Flags {
+struct ValidateFlags {
   // Files are written by others: any layout.
   GrammarFlags grammar{LayoutFlags::ForReading()};
   std::string tokenizer;
@@ -29,30 +29,31 @@ struct Flags {
   bool captures = false;
 };
 
-int Validate(const Flags& flags) {
-  if (Status status = flags.grammar.CheckGiven(); !status.ok()) return Fail(kName, status.error());
+int Validate(const ValidateFlags& flags) {
+  if (Status status = flags.grammar.CheckGiven(); !status.ok())
+    return Fail(kValidate, status.error());
   if (std::count(flags.files.begin(), flags.files.end(), "-") +
           static_cast<int>(flags.grammar.schema_file == "-") >
       1) {
-    return Fail(kName, Error{ErrorCode::kInvalid, "standard input can be read only once", "-"});
+    return Fail(kValidate, Error{ErrorCode::kInvalid, "standard input can be read only once", "-"});
   }
-  Result<Text> text = LoadText(kName, flags.tokenizer);
-  if (!text.ok()) return Fail(kName, text.error());
+  Result<Text> text = LoadText(kValidate, flags.tokenizer);
+  if (!text.ok()) return Fail(kValidate, text.error());
   Result<Grammar> grammar = flags.grammar.Compile(text->vocabulary);
-  if (!grammar.ok()) return Fail(kName, grammar.error());
-  flags.grammar.NoteAnnotations(kName, *grammar);
+  if (!grammar.ok()) return Fail(kValidate, grammar.error());
+  flags.grammar.NoteAnnotations(kValidate, *grammar);
   int exit_code = kExitOk;
-  Progress progress(kName, "validating");
+  Progress progress(kValidate, "validating");
   for (const std::string& file : flags.files) {
     progress.Set("validating " + file);
     Result<std::string> content = ReadInput(file);
     if (!content.ok()) {
-      exit_code = std::max(exit_code, Fail(kName, content.error()));
+      exit_code = std::max(exit_code, Fail(kValidate, content.error()));
       continue;
     }
     Result<std::vector<TokenId>> tokens = SpellText(*text->tokenizer, *text->vocabulary, *content);
     if (!tokens.ok()) {
-      exit_code = std::max(exit_code, Fail(kName, InFile(file, tokens.error())));
+      exit_code = std::max(exit_code, Fail(kValidate, InFile(file, tokens.error())));
       continue;
     }
     const std::optional<Error> problem = WalkTokens(*grammar, *content, *tokens);
@@ -63,13 +64,13 @@ int Validate(const Flags& flags) {
         for (const TokenId token : *tokens) pieces.push_back({.token = token});
         const auto captures = grammar->FindCaptures(pieces);
         if (!captures.ok()) {
-          exit_code = std::max(exit_code, Fail(kName, InFile(file, captures.error())));
+          exit_code = std::max(exit_code, Fail(kValidate, InFile(file, captures.error())));
         } else {
           Print(CapturesJson(*captures) + "\n");
         }
       }
     } else if (problem->code == ErrorCode::kInternal) {
-      exit_code = std::max(exit_code, Fail(kName, InFile(file, *problem)));
+      exit_code = std::max(exit_code, Fail(kValidate, InFile(file, *problem)));
     } else {
       Print(fmt::format("{}: {}\n", file, problem->message));
       exit_code = std::max(exit_code, static_cast<int>(kExitSomeFailed));
@@ -82,8 +83,8 @@ int Validate(const Flags& flags) {
 
 void AddValidate(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
-      kName, "Check texts token by token against the masks of a schema or grammar");
-  const auto flags = std::make_shared<Flags>();
+      kValidate, "Check texts token by token against the masks of a schema or grammar");
+  const auto flags = std::make_shared<ValidateFlags>();
   // A few texts ask for few masks: parts of many of them would be found for nothing.
   flags->grammar.prepare_steps = 0;
   flags->grammar.AddAllTo(command);

@@ -45,8 +45,6 @@ constexpr int kMostWritten = 64;
 // The weight of the last step in a running mean.
 constexpr double kNewest = 1.0 / 16;
 
-int64_t Pages(int64_t positions, int page) { return (positions + page - 1) / page; }
-
 }  // namespace
 
 BatchEngine::BatchEngine(Model& model, std::shared_ptr<const Vocabulary> vocabulary, Encoder encode,

@@ -21,11 +21,7 @@
 #include "src/decode/batch_request.h"
 
 namespace pawl {
-namespace {
-
-int64_t Pages(int64_t positions, int page) { return (positions + page - 1) / page; }
-
-}  // namespace
+namespace {}  // namespace
 
 void BatchEngine::BeginDrafts(Request& request) {
   if (options_.drafter == nullptr || request.ended || !request.run.options().drafts) return;

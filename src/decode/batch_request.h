@@ -12,6 +12,9 @@
 
 namespace pawl {
 
+// Pages that so many positions of a KV cache take.
+inline int64_t Pages(int64_t positions, int page) { return (positions + page - 1) / page; }
+
 struct BatchEngine::Request {
   Request(RequestId id_in, const OutputTask& task, BatchRequest from)
       : id(id_in),

@@ -13,7 +13,7 @@
 namespace pawl {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 // What a token gets that has no probability at all; JSON has no infinity.
 constexpr float kImpossible = -9999;
 
@@ -34,9 +34,9 @@ void ForEachAllowed(size_t size, const Mask* mask, const See& see) {
 
 // The logarithm of the sum of exponentials.
 double LogSum(std::span<const float> logits, const Mask* mask) {
-  float most = -kInfinity;
+  float most = kMinusInfinity;
   ForEachAllowed(logits.size(), mask, [&](size_t i) { most = std::max(most, logits[i]); });
-  if (most == -kInfinity) return -std::numeric_limits<double>::infinity();
+  if (most == kMinusInfinity) return -std::numeric_limits<double>::infinity();
   double sum = 0;
   ForEachAllowed(logits.size(), mask,
                  [&](size_t i) { sum += std::exp(static_cast<double>(logits[i] - most)); });

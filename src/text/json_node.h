@@ -17,6 +17,9 @@
 
 namespace pawl {
 
+// How deep steps of a tokenizer.json may contain others.
+inline constexpr int kMaxNesting = 16;
+
 class LoadErrors {
  public:
   void Add(ErrorCode code, std::string message, std::string place);

@@ -7,8 +7,6 @@
 namespace pawl {
 namespace {
 
-constexpr int kMaxNesting = 16;
-
 bool IsAscii(std::string_view text) {
   return std::all_of(text.begin(), text.end(),
                      [](char c) { return static_cast<unsigned char>(c) < 0x80; });

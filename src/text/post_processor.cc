@@ -5,9 +5,7 @@
 #include <limits>
 
 namespace pawl {
-namespace {
-constexpr int kMaxNesting = 16;
-}
+namespace {}
 
 PostProcessor PostProcessor::Load(const JsonNode& node) {
   PostProcessor out;

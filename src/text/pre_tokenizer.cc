@@ -14,8 +14,6 @@
 namespace pawl {
 namespace {
 
-constexpr int kMaxNesting = 16;
-
 // What "use_regex" of ByteLevel stands for: the pattern published with GPT-2.
 constexpr std::string_view kByteLevelPattern =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";

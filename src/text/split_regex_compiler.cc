@@ -12,7 +12,7 @@
 namespace pawl {
 namespace {
 
-constexpr int kMaxNesting = 32;
+constexpr int kMaxRegexNesting = 32;
 constexpr size_t kMaxProgram = 20'000;
 constexpr size_t kMaxPattern = 20'000;
 constexpr uint32_t kMaxRepeat = 100'000;
@@ -103,7 +103,8 @@ class SplitRegexCompiler {
   }
 
   int ParseAlternation(int depth, bool fold) {
-    if (depth > kMaxNesting) return Fail(ErrorCode::kLimit, "groups are nested too deeply", at_);
+    if (depth > kMaxRegexNesting)
+      return Fail(ErrorCode::kLimit, "groups are nested too deeply", at_);
     Node node{.kind = Kind::kAlternate, .offset = at_};
     do {
       node.children.push_back(ParseConcat(depth, fold));
@@ -371,7 +372,7 @@ class SplitRegexCompiler {
 
   // After "[".
   Ranges ParseClass(int depth, bool fold, size_t offset) {
-    if (depth > kMaxNesting) {
+    if (depth > kMaxRegexNesting) {
       Fail(ErrorCode::kLimit, "classes are nested too deeply", offset);
       return {};
     }

@@ -8,9 +8,7 @@
 #include "src/text/normalizer.h"
 
 namespace pawl {
-namespace {
-constexpr int kMaxNesting = 16;
-}
+namespace {}
 
 TokenDecoder TokenDecoder::Load(const JsonNode& node) {
   TokenDecoder out;

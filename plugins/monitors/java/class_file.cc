@@ -13,7 +13,7 @@
 namespace pawl::monitors::java {
 namespace {
 
-using K = Type::Kind;
+using TK = Type::Kind;
 
 constexpr uint32_t kPublic = 1, kPrivate = 2, kProtected = 4, kStatic = 8, kVarargs = 0x80,
                    kInterface = 0x200, kAbstract = 0x400, kSynthetic = 0x1000, kEnum = 0x4000;
@@ -98,13 +98,13 @@ class Signature {
       return Primitive(kNames[which]);
     switch (c) {
       case 'V':
-        return {.kind = K::kVoid, .name = {}, .args = {}};
+        return {.kind = TK::kVoid, .name = {}, .args = {}};
       case '[':
         return ArrayOf(Read(depth + 1));
       case 'T': {
         const size_t end = std::min(text_.find(';', at_), text_.size());
         Type variable{
-            .kind = K::kVariable, .name = std::string(text_.substr(at_, end - at_)), .args = {}};
+            .kind = TK::kVariable, .name = std::string(text_.substr(at_, end - at_)), .args = {}};
         at_ = end + 1;
         return variable;
       }
@@ -140,9 +140,9 @@ class Signature {
     return ClassType(std::move(name), std::move(args));
   }
   Type Argument(int depth) {
-    if (Skip('*')) return {.kind = K::kExtends, .name = {}, .args = {}};
-    const K kind = peek() == '+' ? K::kExtends : peek() == '-' ? K::kSuper : K::kClass;
-    if (kind == K::kClass) return Read(depth + 1);
+    if (Skip('*')) return {.kind = TK::kExtends, .name = {}, .args = {}};
+    const TK kind = peek() == '+' ? TK::kExtends : peek() == '-' ? TK::kSuper : TK::kClass;
+    if (kind == TK::kClass) return Read(depth + 1);
     ++at_;
     Type wildcard{.kind = kind, .name = {}, .args = {}};
     wildcard.args.push_back(Read(depth + 1));
@@ -152,7 +152,7 @@ class Signature {
   size_t at_ = 0;
 };
 
-struct Constants {
+struct ConstantPool {
   std::vector<std::string_view> texts;
   std::vector<uint32_t> classes;  // the index of a class's name
   std::string_view Text(uint32_t i) const { return i < texts.size() ? texts[i] : ""; }
@@ -161,7 +161,7 @@ struct Constants {
   }
 };
 
-bool ReadConstants(Bytes& in, Constants& constants) {
+bool ReadConstantPool(Bytes& in, ConstantPool& constants) {
   const uint32_t count = in.U2();
   constants.texts.resize(count);
   constants.classes.resize(count);
@@ -212,7 +212,7 @@ Visibility VisibilityOf(uint32_t flags) {
 }
 
 // A field or a method.
-void ReadMember(Bytes& in, const Constants& constants, bool method, Class& into) {
+void ReadMember(Bytes& in, const ConstantPool& constants, bool method, Class& into) {
   const uint32_t flags = in.U2();
   Member member;
   member.name = std::string(constants.Text(in.U2()));
@@ -243,7 +243,7 @@ void ReadMember(Bytes& in, const Constants& constants, bool method, Class& into)
   into.members.push_back(std::move(member));
 }
 
-void ReadInnerClasses(Bytes in, const Constants& constants, std::string_view self, Class& into) {
+void ReadInnerClasses(Bytes in, const ConstantPool& constants, std::string_view self, Class& into) {
   const uint32_t count = in.U2();
   for (uint32_t i = 0; i < count && !in.failed(); ++i) {
     const std::string_view inner = constants.ClassName(in.U2());
@@ -266,13 +266,13 @@ void ReadInnerClasses(Bytes in, const Constants& constants, std::string_view sel
 
 Result<Class> ReadClassFile(std::string_view bytes) {
   Bytes in(bytes);
-  Constants constants;
+  ConstantPool constants;
   const auto bad = [&](const char* why) {
     return Error{ErrorCode::kInvalid, why, "byte " + std::to_string(in.at())};
   };
   if (in.U4() != 0xCAFEBABE) return bad("is no class file");
   in.U4();  // the version
-  if (!ReadConstants(in, constants)) return bad("a constant that is not known");
+  if (!ReadConstantPool(in, constants)) return bad("a constant that is not known");
   Class result;
   const uint32_t flags = in.U2();
   const std::string_view self = constants.ClassName(in.U2());

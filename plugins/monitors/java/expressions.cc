@@ -14,20 +14,6 @@ using TK = Type::Kind;
 
 constexpr int kMaxDepth = 80;
 
-std::string WithoutSpace(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    if (c != ' ' && c != '\n' && c != '\t' && c != '\r') result += c;
-  }
-  return result;
-}
-
-bool DeclaresClass(const Node& node) {
-  return node.is(K::k_class_declaration) || node.is(K::k_interface_declaration) ||
-         node.is(K::k_enum_declaration) || node.is(K::k_record_declaration) ||
-         node.is(K::k_annotation_type_declaration);
-}
-
 // The node that stands for a class whose body this is, nullptr: it is no body.
 const Node* ClassAround(const Node* node) {
   if (DeclaresClass(*node)) return node;

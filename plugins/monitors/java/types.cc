@@ -6,18 +6,18 @@
 
 namespace pawl::monitors::java {
 
-using K = Type::Kind;
+using TK = Type::Kind;
 
 Type ClassType(std::string name, std::vector<Type> args) {
-  return {.kind = K::kClass, .name = std::move(name), .args = std::move(args)};
+  return {.kind = TK::kClass, .name = std::move(name), .args = std::move(args)};
 }
 
 Type Primitive(std::string_view name) {
-  return {.kind = K::kPrimitive, .name = std::string(name), .args = {}};
+  return {.kind = TK::kPrimitive, .name = std::string(name), .args = {}};
 }
 
 Type ArrayOf(Type element) {
-  Type array{.kind = K::kArray, .name = {}, .args = {}};
+  Type array{.kind = TK::kArray, .name = {}, .args = {}};
   array.args.push_back(std::move(element));
   return array;
 }
@@ -26,8 +26,8 @@ Type Either(std::vector<Type> types) {
   std::vector<Type> different;
   for (Type& type : types) {
     if (!type.known()) return {};
-    if (type.is(K::kNull) && types.size() > 1) continue;
-    if (type.is(K::kEither)) {
+    if (type.is(TK::kNull) && types.size() > 1) continue;
+    if (type.is(TK::kEither)) {
       for (Type& one : type.args) {
         if (std::find(different.begin(), different.end(), one) == different.end())
           different.push_back(std::move(one));
@@ -39,11 +39,11 @@ Type Either(std::vector<Type> types) {
   constexpr size_t kMost = 24;
   if (different.empty() || different.size() > kMost) return {};
   if (different.size() == 1) return std::move(different.front());
-  return {.kind = K::kEither, .name = {}, .args = std::move(different)};
+  return {.kind = TK::kEither, .name = {}, .args = std::move(different)};
 }
 
 Type Boxed(const Type& type) {
-  if (!type.is(K::kPrimitive)) return type;
+  if (!type.is(TK::kPrimitive)) return type;
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kBoxes = {
       {{"int", "java.lang.Integer"},
        {"long", "java.lang.Long"},
@@ -60,13 +60,13 @@ Type Boxed(const Type& type) {
 }
 
 Type ReadFrom(const Type& type) {
-  if (type.is(K::kExtends)) return type.args.empty() ? Type{} : ReadFrom(type.args[0]);
-  if (type.is(K::kSuper)) return {};
+  if (type.is(TK::kExtends)) return type.args.empty() ? Type{} : ReadFrom(type.args[0]);
+  if (type.is(TK::kSuper)) return {};
   return type;
 }
 
 Type Substitute(const Type& type, const Substitution& with) {
-  if (type.is(K::kVariable)) {
+  if (type.is(TK::kVariable)) {
     for (const auto& [name, value] : with) {
       if (name == type.name) return value;
     }
@@ -76,13 +76,13 @@ Type Substitute(const Type& type, const Substitution& with) {
   Type result{.kind = type.kind, .name = type.name, .args = {}};
   result.args.reserve(type.args.size());
   for (const Type& arg : type.args) result.args.push_back(Substitute(arg, with));
-  if ((type.is(K::kArray) || type.is(K::kExtends) || type.is(K::kSuper)) &&
+  if ((type.is(TK::kArray) || type.is(TK::kExtends) || type.is(TK::kSuper)) &&
       !result.args[0].known()) {
     return {};
   }
-  if (type.is(K::kExtends) && (result.args[0].is(K::kExtends) || result.args[0].is(K::kSuper)))
-    return result.args[0].is(K::kExtends) ? result.args[0] : Type{};
-  if (type.is(K::kSuper) && (result.args[0].is(K::kExtends) || result.args[0].is(K::kSuper)))
+  if (type.is(TK::kExtends) && (result.args[0].is(TK::kExtends) || result.args[0].is(TK::kSuper)))
+    return result.args[0].is(TK::kExtends) ? result.args[0] : Type{};
+  if (type.is(TK::kSuper) && (result.args[0].is(TK::kExtends) || result.args[0].is(TK::kSuper)))
     return {};
   return result;
 }

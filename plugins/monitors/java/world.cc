@@ -18,20 +18,22 @@ using TK = Type::Kind;
 constexpr size_t kMaxFileBytes = size_t{32} << 20;
 constexpr size_t kMaxCompiled = 20000;
 
-std::string WithoutSpace(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    if (c != ' ' && c != '\n' && c != '\t' && c != '\r') result += c;
-  }
-  return result;
-}
-
 // Lombok writes getters, loggers and more into classes. These of its annotations add no name.
 bool AddsNames(const Import& import) {
   if (!import.name.starts_with("lombok") && !import.name.starts_with("manifold.")) return false;
   static constexpr std::array<std::string_view, 4> kHarmless = {
       "lombok.NonNull", "lombok.SneakyThrows", "lombok.ToString", "lombok.Cleanup"};
   return std::find(kHarmless.begin(), kHarmless.end(), import.name) == kHarmless.end();
+}
+
+}  // namespace
+
+std::string WithoutSpace(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    if (c != ' ' && c != '\n' && c != '\t' && c != '\r') result += c;
+  }
+  return result;
 }
 
 bool DeclaresClass(const Node& node) {
@@ -46,8 +48,6 @@ bool DeclaresClass(const Node& node) {
       return false;
   }
 }
-
-}  // namespace
 
 void World::SetProgram(std::unique_ptr<Tree> tree, uint32_t cursor) {
   if (file_bytes_ > kMaxFileBytes) {

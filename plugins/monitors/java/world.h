@@ -18,6 +18,10 @@
 
 namespace pawl::monitors::java {
 
+std::string WithoutSpace(std::string_view text);
+// A class, interface, enum, record or annotation type.
+bool DeclaresClass(const Node& node);
+
 struct Import {
   std::string name;  // java.util.List; without the ".*"
   bool is_static = false;

@@ -19,15 +19,6 @@ std::string_view TrimmedEnd(std::string_view text) {
   return text;
 }
 
-bool HasWord(std::string_view text, std::string_view word) {
-  for (size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
-    const bool begins = at == 0 || !NameByte(text[at - 1]);
-    const bool ends = at + word.size() == text.size() || !NameByte(text[at + word.size()]);
-    if (begins && ends) return true;
-  }
-  return false;
-}
-
 bool CertainCpp(std::string_view text, bool whole) {
   Scan scan(Language::kCpp);
   struct Open {
@@ -89,6 +80,15 @@ std::string_view Receiver(std::string_view text) {
 }
 
 }  // namespace
+
+bool HasWord(std::string_view text, std::string_view word) {
+  for (size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
+    const bool begins = at == 0 || !NameByte(text[at - 1]);
+    const bool ends = at + word.size() == text.size() || !NameByte(text[at + word.size()]);
+    if (begins && ends) return true;
+  }
+  return false;
+}
 
 bool BehindMember(Language language, std::string_view text) {
   if (text.size() < 2) return false;

@@ -10,6 +10,9 @@
 
 namespace pawl::monitors {
 
+// Whether the word stands in the text, not as a part of another name.
+bool HasWord(std::string_view text, std::string_view word);
+
 // The text ends with "." or, in C++, "->" behind an expression; not the point of a number.
 bool BehindMember(Language language, std::string_view text);
 

@@ -98,15 +98,6 @@ std::string Completed(std::string command) {
   return command;
 }
 
-bool HasWord(std::string_view text, std::string_view word) {
-  for (size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
-    const bool begins = at == 0 || !NameByte(text[at - 1]);
-    const bool ends = at + word.size() == text.size() || !NameByte(text[at + word.size()]);
-    if (begins && ends) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 LspServer::LspServer(LspSetting setting) : setting_(std::move(setting)) {

@@ -11,7 +11,7 @@ using K = Kind;
 using F = Field;
 using TK = Type::Kind;
 
-constexpr int kMaxDepth = 40;
+constexpr int kMaxAnnotationDepth = 40;
 
 }  // namespace
 
@@ -75,7 +75,7 @@ Type World::Special(std::string_view name, const std::vector<const Node*>& args,
 }
 
 Type World::FromAnnotation(const Node* node, Module& module, int depth) {
-  if (node == nullptr || depth > kMaxDepth) return {};
+  if (node == nullptr || depth > kMaxAnnotationDepth) return {};
   switch (node->kind) {
     case K::k_type:
     case K::k_parenthesized_expression:

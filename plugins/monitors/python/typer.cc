@@ -13,7 +13,7 @@ using K = Kind;
 using F = Field;
 using TK = Type::Kind;
 
-constexpr int kMaxDepth = 60;
+constexpr int kMaxExpressionDepth = 60;
 
 bool Comprehension(const Node* node) {
   return node->is(K::k_list_comprehension) || node->is(K::k_set_comprehension) ||
@@ -96,7 +96,7 @@ bool Inside(const Node* node, const Node* around) {
 }  // namespace
 
 Type Typer::TypeOf(const Node* node) {
-  if (node == nullptr || depth_ > kMaxDepth) return {};
+  if (node == nullptr || depth_ > kMaxExpressionDepth) return {};
   const auto found = known_.find(node);
   if (found != known_.end()) return found->second;
   known_[node] = {};

@@ -19,7 +19,7 @@ using K = Kind;
 using F = Field;
 using TK = Type::Kind;
 
-constexpr int kMaxDepth = 40;
+constexpr int kMaxImportDepth = 40;
 constexpr size_t kMaxModules = 600;
 constexpr size_t kMaxFileBytes = size_t{2} << 20;
 
@@ -311,7 +311,7 @@ Type World::InstanceOf(const char* builtin, std::vector<Type> args) {
 
 Type World::TypeOfBindings(const std::vector<Binding>& bindings, Module& module, Class* in,
                            int depth) {
-  if (depth > kMaxDepth || bindings.empty()) return {};
+  if (depth > kMaxImportDepth || bindings.empty()) return {};
   std::vector<Type> types;
   Type functions{.kind = TK::kFunction, .module = &module, .cls = in};
   for (const Binding& binding : bindings) {
@@ -393,7 +393,7 @@ Type World::TypeOfBindings(const std::vector<Binding>& bindings, Module& module,
 }
 
 Type World::MemberOfModule(Module& module, std::string_view name, int depth) {
-  if (depth > kMaxDepth || module.name.starts_with("distutils")) return {};
+  if (depth > kMaxImportDepth || module.name.starts_with("distutils")) return {};
   const auto found = module.scope.names.find(std::string(name));
   if (found != module.scope.names.end())
     return TypeOfBindings(found->second, module, nullptr, depth + 1);
@@ -470,7 +470,7 @@ std::vector<Type> World::ArgumentsAs(const Type& type, std::string_view super) {
 }
 
 Type World::Attribute(const Type& type, std::string_view name, int depth) {
-  if (depth > kMaxDepth) return {};
+  if (depth > kMaxImportDepth) return {};
   if (type.is(TK::kModule)) return MemberOfModule(*type.module, name, depth + 1);
   if (type.is(TK::kEither)) {
     std::vector<Type> types;

@@ -29,7 +29,7 @@ constexpr float kPriorWeight = 4, kMostAsked = 4000;
 // Below this chance a node is not worth the host's work, whatever a row costs.
 constexpr float kLeastChance = 0.002f;
 constexpr int kMostSleep = 64;
-constexpr double kNewest = 1.0 / 32;
+constexpr double kNewestAnswer = 1.0 / 32;
 // Of the time of the model's calls, what asking in vain may take.
 constexpr double kVain = 0.01;
 
@@ -246,7 +246,7 @@ void Drafter::Draft(std::span<const DraftTask> tasks, const DraftLimits& limits)
 }
 
 void Drafter::Average(double value, int64_t& times, double& mean) {
-  mean += (value - mean) * std::max(kNewest, 1.0 / static_cast<double>(++times));
+  mean += (value - mean) * std::max(kNewestAnswer, 1.0 / static_cast<double>(++times));
 }
 
 // The roots of those that do not sleep, and what may come after them; how many these are.

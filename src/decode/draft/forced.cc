@@ -25,9 +25,10 @@ constexpr size_t kBehind = 4;  // tokens that a spelling looks back at
 
 enum Bucket : uint8_t { kOnly, kInside, kNearEnd, kLast, kLastShort };
 
-class Follower : public DraftFollower {
+class ForcedFollower : public DraftFollower {
  public:
-  explicit Follower(const DraftSetting& setting, bool skips) : setting_(setting), skips_(skips) {}
+  explicit ForcedFollower(const DraftSetting& setting, bool skips)
+      : setting_(setting), skips_(skips) {}
 
   DraftCursor Root() override {
     runs_.clear();
@@ -128,12 +129,12 @@ class Follower : public DraftFollower {
   std::unordered_map<std::string, std::vector<TokenId>> known_;  // spellings
 };
 
-class Source : public DraftSource {
+class ForcedSource : public DraftSource {
  public:
-  explicit Source(const DraftSetting& setting) : setting_(setting) {}
+  explicit ForcedSource(const DraftSetting& setting) : setting_(setting) {}
   std::unique_ptr<DraftFollower> Follow(const DraftRequest& request) override {
     const bool skips = setting_.as_skipped && (!request.options || request.options->skip_forced);
-    return std::make_unique<Follower>(setting_, skips);
+    return std::make_unique<ForcedFollower>(setting_, skips);
   }
 
  private:
@@ -143,7 +144,7 @@ class Source : public DraftSource {
 }  // namespace
 
 Result<std::unique_ptr<DraftSource>> MakeForcedSource(const DraftSetting& setting) {
-  return std::unique_ptr<DraftSource>(std::make_unique<Source>(setting));
+  return std::unique_ptr<DraftSource>(std::make_unique<ForcedSource>(setting));
 }
 
 }  // namespace pawl

@@ -32,9 +32,9 @@ struct Past {
   uint64_t used = 0;
 };
 
-class Source : public DraftSource {
+class HistorySource : public DraftSource {
  public:
-  explicit Source(const DraftSetting& setting) : setting_(setting) {}
+  explicit HistorySource(const DraftSetting& setting) : setting_(setting) {}
 
   std::unique_ptr<DraftFollower> Follow(const DraftRequest& request) override;
 
@@ -144,9 +144,11 @@ class Source : public DraftSource {
   int64_t bytes_ = 0;
 };
 
-class Follower : public DraftFollower {
+class HistoryFollower : public DraftFollower {
  public:
-  Follower(Source& source, uint64_t grammar) : source_(source), grammar_(grammar) { Restart(); }
+  HistoryFollower(HistorySource& source, uint64_t grammar) : source_(source), grammar_(grammar) {
+    Restart();
+  }
   void Append(std::span<const TokenId> tokens) override {
     // Outputs alone; the first call is the prompt.
     if (!std::exchange(began_, true)) return;
@@ -183,7 +185,7 @@ class Follower : public DraftFollower {
     for (size_t i = begin; i < output_.size(); ++i) at_ = text_->Next(at_, output_[i]);
   }
 
-  Source& source_;
+  HistorySource& source_;
   const uint64_t grammar_;
   std::shared_ptr<SuffixAutomaton> text_;
   size_t known_ = 0;
@@ -192,14 +194,14 @@ class Follower : public DraftFollower {
   std::vector<TokenId> output_;
 };
 
-std::unique_ptr<DraftFollower> Source::Follow(const DraftRequest& request) {
-  return std::make_unique<Follower>(*this, request.grammar);
+std::unique_ptr<DraftFollower> HistorySource::Follow(const DraftRequest& request) {
+  return std::make_unique<HistoryFollower>(*this, request.grammar);
 }
 
 }  // namespace
 
 Result<std::unique_ptr<DraftSource>> MakeHistorySource(const DraftSetting& setting) {
-  auto source = std::make_unique<Source>(setting);
+  auto source = std::make_unique<HistorySource>(setting);
   const std::string& file = setting.options.history_file;
   if (!file.empty() && std::filesystem::exists(file)) {
     if (Status status = source->Read(file); !status.ok()) return status.error();

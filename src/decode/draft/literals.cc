@@ -18,9 +18,9 @@
 namespace pawl {
 namespace {
 
-constexpr int kMostAllowed = 512;
+constexpr int kMostTold = 512;
 constexpr size_t kMostCandidates = 64;
-constexpr size_t kProposed = 6;
+constexpr size_t kSpellings = 6;
 constexpr size_t kMostLists = 512;        // of candidates, kept by mask
 constexpr size_t kMostCounted = 1 << 14;  // lists with counts
 
@@ -41,9 +41,9 @@ struct Counts {
   }
 };
 
-class Source : public DraftSource {
+class LiteralsSource : public DraftSource {
  public:
-  explicit Source(const DraftSetting& setting) : setting_(setting) {}
+  explicit LiteralsSource(const DraftSetting& setting) : setting_(setting) {}
   std::unique_ptr<DraftFollower> Follow(const DraftRequest& request) override;
   int64_t bytes() const override {
     return static_cast<int64_t>(lists_.size() * 512 + counts_.size() * 128);
@@ -105,9 +105,9 @@ class Source : public DraftSource {
   std::unordered_map<uint64_t, Counts> counts_;
 };
 
-class Follower : public DraftFollower {
+class LiteralsFollower : public DraftFollower {
  public:
-  Follower(Source& source) : source_(source) {}
+  LiteralsFollower(LiteralsSource& source) : source_(source) {}
 
   void Append(std::span<const TokenId> tokens) override {
     if (!first_) return;
@@ -128,7 +128,7 @@ class Follower : public DraftFollower {
   void Propose(const DraftPlace& place, DraftCursor& cursor,
                std::vector<DraftProposal>& out) override {
     cursor = {};
-    if (place.at == nullptr || place.mask == nullptr || place.mask->count() > kMostAllowed ||
+    if (place.at == nullptr || place.mask == nullptr || place.mask->count() > kMostTold ||
         place.mask->count() < 2) {
       return;
     }
@@ -150,7 +150,7 @@ class Follower : public DraftFollower {
       if (a.share != b.share) return a.share > b.share;
       return a.order != b.order ? a.order < b.order : a.token < b.token;
     });
-    for (size_t i = 0; i < std::min(ranked.size(), kProposed); ++i) {
+    for (size_t i = 0; i < std::min(ranked.size(), kSpellings); ++i) {
       const Ranked& r = ranked[i];
       asked_.back().order.push_back({r.token, r.place});
       out.push_back({r.token, BucketOf(r, i, list.tokens.size()),
@@ -230,7 +230,7 @@ class Follower : public DraftFollower {
     for (size_t i = 0; i < order.size(); ++i) ranked[order[i].second].order = i;
   }
 
-  Source& source_;
+  LiteralsSource& source_;
   std::string prompt_;
   // By mask and token. A mask that is gone may give its address to another: a wrong guess.
   std::map<std::pair<const Mask*, TokenId>, std::vector<size_t>> places_;
@@ -239,14 +239,14 @@ class Follower : public DraftFollower {
   std::vector<Asked> asked_;
 };
 
-std::unique_ptr<DraftFollower> Source::Follow(const DraftRequest& /*request*/) {
-  return std::make_unique<Follower>(*this);
+std::unique_ptr<DraftFollower> LiteralsSource::Follow(const DraftRequest& /*request*/) {
+  return std::make_unique<LiteralsFollower>(*this);
 }
 
 }  // namespace
 
 Result<std::unique_ptr<DraftSource>> MakeLiteralsSource(const DraftSetting& setting) {
-  return std::unique_ptr<DraftSource>(std::make_unique<Source>(setting));
+  return std::unique_ptr<DraftSource>(std::make_unique<LiteralsSource>(setting));
 }
 
 }  // namespace pawl

@@ -19,9 +19,9 @@ namespace {
 constexpr size_t kMostChain = 8;
 constexpr size_t kChunk = 256;  // rows of a call
 
-class Source : public DraftSource {
+class ModelSource : public DraftSource {
  public:
-  Source(const DraftSetting& setting, std::unique_ptr<Model> model)
+  ModelSource(const DraftSetting& setting, std::unique_ptr<Model> model)
       : setting_(setting), model_(std::move(model)) {}
   std::unique_ptr<DraftFollower> Follow(const DraftRequest& request) override;
 
@@ -33,13 +33,13 @@ class Source : public DraftSource {
   std::unique_ptr<Model> model_;
 };
 
-class Follower : public DraftFollower {
+class ModelFollower : public DraftFollower {
  public:
-  Follower(Source& source, const DraftRequest& request)
+  ModelFollower(ModelSource& source, const DraftRequest& request)
       : source_(source),
         options_(request.options != nullptr ? *request.options : GenerateOptions()),
         sampler_(options_.sampling) {}
-  ~Follower() override {
+  ~ModelFollower() override {
     if (sequence_) source_.model().FreeSequence(*sequence_);
   }
 
@@ -114,7 +114,7 @@ class Follower : public DraftFollower {
     return token.ok() ? *token : kNoToken;
   }
 
-  Source& source_;
+  ModelSource& source_;
   const GenerateOptions options_;
   Sampler sampler_;
   std::optional<SequenceId> sequence_;
@@ -125,8 +125,8 @@ class Follower : public DraftFollower {
   std::vector<Row> rows_;
 };
 
-std::unique_ptr<DraftFollower> Source::Follow(const DraftRequest& request) {
-  return std::make_unique<Follower>(*this, request);
+std::unique_ptr<DraftFollower> ModelSource::Follow(const DraftRequest& request) {
+  return std::make_unique<ModelFollower>(*this, request);
 }
 
 }  // namespace
@@ -150,7 +150,7 @@ Result<std::unique_ptr<DraftSource>> MakeModelSource(const DraftSetting& setting
 
 std::unique_ptr<DraftSource> MakeModelSourceFrom(const DraftSetting& setting,
                                                  std::unique_ptr<Model> model) {
-  return std::make_unique<Source>(setting, std::move(model));
+  return std::make_unique<ModelSource>(setting, std::move(model));
 }
 
 }  // namespace pawl

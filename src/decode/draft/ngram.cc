@@ -79,9 +79,9 @@ class Table {
   std::vector<Entry> entries_;
 };
 
-class Follower : public DraftFollower {
+class NgramFollower : public DraftFollower {
  public:
-  explicit Follower(Table& table) : table_(table) {}
+  explicit NgramFollower(Table& table) : table_(table) {}
   void Append(std::span<const TokenId> tokens) override {
     if (!std::exchange(began_, true)) return;  // the prompt is others' text
     for (const TokenId token : tokens) {
@@ -139,10 +139,10 @@ class Follower : public DraftFollower {
   bool began_ = false;
 };
 
-class Source : public DraftSource {
+class NgramSource : public DraftSource {
  public:
   std::unique_ptr<DraftFollower> Follow(const DraftRequest&) override {
-    return std::make_unique<Follower>(table_);
+    return std::make_unique<NgramFollower>(table_);
   }
   int64_t bytes() const override { return table_.bytes(); }
 
@@ -153,7 +153,7 @@ class Source : public DraftSource {
 }  // namespace
 
 Result<std::unique_ptr<DraftSource>> MakeNgramSource(const DraftSetting&) {
-  return std::unique_ptr<DraftSource>(std::make_unique<Source>());
+  return std::unique_ptr<DraftSource>(std::make_unique<NgramSource>());
 }
 
 }  // namespace pawl

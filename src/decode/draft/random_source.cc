@@ -5,14 +5,14 @@
 namespace pawl {
 namespace {
 
-class Follower : public DraftFollower {
+class RandomFollower : public DraftFollower {
  public:
-  explicit Follower(int size) : size_(size) {}
+  explicit RandomFollower(int size) : size_(size) {}
   void Propose(const DraftPlace& place, DraftCursor&, std::vector<DraftProposal>& out) override {
-    constexpr int kTried = 24, kProposed = 3;
+    constexpr int kTried = 24, kWanted = 3;
     const uint64_t position = place.tokens.size() + place.path.size();
     const size_t first = out.size();
-    for (int i = 0; i < kTried && out.size() < first + kProposed; ++i) {
+    for (int i = 0; i < kTried && out.size() < first + kWanted; ++i) {
       const float u = UniformAt(++draws_, position, static_cast<uint64_t>(i));
       const auto token = static_cast<TokenId>(u * static_cast<float>(size_));
       bool fits = token < size_ && place.Allows(token);
@@ -26,11 +26,11 @@ class Follower : public DraftFollower {
   uint64_t draws_ = 0;
 };
 
-class Source : public DraftSource {
+class RandomSource : public DraftSource {
  public:
-  explicit Source(int size) : size_(size) {}
+  explicit RandomSource(int size) : size_(size) {}
   std::unique_ptr<DraftFollower> Follow(const DraftRequest&) override {
-    return std::make_unique<Follower>(size_);
+    return std::make_unique<RandomFollower>(size_);
   }
 
  private:
@@ -40,7 +40,7 @@ class Source : public DraftSource {
 }  // namespace
 
 Result<std::unique_ptr<DraftSource>> MakeRandomSource(const DraftSetting& setting) {
-  return std::unique_ptr<DraftSource>(std::make_unique<Source>(setting.vocabulary->size()));
+  return std::unique_ptr<DraftSource>(std::make_unique<RandomSource>(setting.vocabulary->size()));
 }
 
 }  // namespace pawl

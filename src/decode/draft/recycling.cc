@@ -44,9 +44,9 @@ class Table {
 };
 static_assert(sizeof(Row) * kMostTokens < 2'000'000);
 
-class Follower : public DraftFollower {
+class RecyclingFollower : public DraftFollower {
  public:
-  explicit Follower(Table& table) : table_(table) {}
+  explicit RecyclingFollower(Table& table) : table_(table) {}
   bool wants_logits() const override { return true; }
 
   void Propose(const DraftPlace& place, DraftCursor&, std::vector<DraftProposal>& out) override {
@@ -108,11 +108,11 @@ class Follower : public DraftFollower {
   Table& table_;
 };
 
-class Source : public DraftSource {
+class RecyclingSource : public DraftSource {
  public:
-  explicit Source(size_t vocabulary) : table_(vocabulary) {}
+  explicit RecyclingSource(size_t vocabulary) : table_(vocabulary) {}
   std::unique_ptr<DraftFollower> Follow(const DraftRequest&) override {
-    return std::make_unique<Follower>(table_);
+    return std::make_unique<RecyclingFollower>(table_);
   }
   int64_t bytes() const override { return table_.bytes(); }
 
@@ -124,7 +124,7 @@ class Source : public DraftSource {
 
 Result<std::unique_ptr<DraftSource>> MakeRecyclingSource(const DraftSetting& setting) {
   const auto size = static_cast<size_t>(setting.vocabulary->size());
-  return std::unique_ptr<DraftSource>(std::make_unique<Source>(size));
+  return std::unique_ptr<DraftSource>(std::make_unique<RecyclingSource>(size));
 }
 
 }  // namespace pawl

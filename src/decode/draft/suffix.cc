@@ -5,7 +5,7 @@
 namespace pawl {
 namespace {
 
-class Follower : public DraftFollower {
+class SuffixFollower : public DraftFollower {
  public:
   void Append(std::span<const TokenId> tokens) override {
     for (const TokenId token : tokens) text_.Append(token);
@@ -23,17 +23,17 @@ class Follower : public DraftFollower {
   SuffixAutomaton text_;
 };
 
-class Source : public DraftSource {
+class SuffixSource : public DraftSource {
  public:
   std::unique_ptr<DraftFollower> Follow(const DraftRequest&) override {
-    return std::make_unique<Follower>();
+    return std::make_unique<SuffixFollower>();
   }
 };
 
 }  // namespace
 
 Result<std::unique_ptr<DraftSource>> MakeSuffixSource(const DraftSetting&) {
-  return std::unique_ptr<DraftSource>(std::make_unique<Source>());
+  return std::unique_ptr<DraftSource>(std::make_unique<SuffixSource>());
 }
 
 }  // namespace pawl

@@ -14,9 +14,9 @@ namespace {
 constexpr size_t kMostBytes = size_t{64} << 20;
 constexpr size_t kPiece = 1 << 16;
 
-class Follower : public DraftFollower {
+class TextFollower : public DraftFollower {
  public:
-  explicit Follower(const SuffixAutomaton& text) : text_(text) {}
+  explicit TextFollower(const SuffixAutomaton& text) : text_(text) {}
   void Append(std::span<const TokenId> tokens) override {
     // The end of the prompt is context enough.
     if (tokens.size() > kContext) tokens = tokens.last(kContext);
@@ -37,10 +37,10 @@ class Follower : public DraftFollower {
   SuffixAutomaton::Match at_;
 };
 
-class Source : public DraftSource {
+class TextSource : public DraftSource {
  public:
   std::unique_ptr<DraftFollower> Follow(const DraftRequest&) override {
-    return std::make_unique<Follower>(text_);
+    return std::make_unique<TextFollower>(text_);
   }
   int64_t bytes() const override { return text_.bytes(); }
   void Read(const DraftSetting& setting, std::string_view content) {
@@ -74,7 +74,7 @@ Result<std::unique_ptr<DraftSource>> MakeTextSource(const DraftSetting& setting)
   if (!setting.encode) {
     return Error{ErrorCode::kInvalid, "the source \"text\" needs a tokenizer", "draft"};
   }
-  auto source = std::make_unique<Source>();
+  auto source = std::make_unique<TextSource>();
   source->Read(setting, *content);
   return std::unique_ptr<DraftSource>(std::move(source));
 }

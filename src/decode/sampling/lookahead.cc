@@ -16,7 +16,7 @@
 namespace pawl {
 namespace {
 
-constexpr uint64_t kLineSeeds = 3;
+constexpr uint64_t kOutputSeeds = 3;
 constexpr int kMostLookahead = 32;
 
 // One step of kLookahead: the most probable allowed tokens are each followed by the mass that the
@@ -158,7 +158,7 @@ Result<SamplerResult> SampleWithLookahead(const SamplerSetting& setting) {
   LookaheadRun run(setting, branches);
   for (int i = 0; i < setting.options.n; ++i) {
     Result<WeightedOutput> out =
-        run.Output(SeedFor(setting.options.seed, static_cast<uint64_t>(i), kLineSeeds));
+        run.Output(SeedFor(setting.options.seed, static_cast<uint64_t>(i), kOutputSeeds));
     if (!out.ok()) return out.error();
     result.outputs.push_back(*std::move(out));
     const auto& tell = setting.options.on_output;

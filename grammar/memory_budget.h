@@ -30,7 +30,11 @@ class MemoryBudget {
 
   size_t limit() const { return static_cast<size_t>(limit_); }
   void Enrol(const std::shared_ptr<GrammarKeeper>& keeper);
-  void Add(int64_t bytes) { bytes_.fetch_add(bytes, std::memory_order_relaxed); }
+  void Add(int64_t bytes) {
+    const int64_t now = bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+    // What could not be given back has gone by now: the limit holds again.
+    if (bytes < 0 && now <= limit_) again_.store(limit_, std::memory_order_relaxed);
+  }
   // Over the limit, and grown since the last time that not enough could be given back.
   bool Spent() const {
     return bytes_.load(std::memory_order_relaxed) > again_.load(std::memory_order_relaxed);

@@ -94,7 +94,7 @@ pawl_status ReadPrompt(const pawl_prompt* given, EngineRequest& request, pawl_er
   return PAWL_OK;
 }
 
-pawl_sampler_options Defaults() {
+pawl_sampler_options SamplerDefaults() {
   const SamplerOptions defaults;
   pawl_sampler_options out{};
   out.sampler = static_cast<int32_t>(defaults.sampler);
@@ -132,7 +132,7 @@ void View(const WeightedOutput& output, const std::string& report, pawl_sample* 
 
 pawl_status ReadOptions(const pawl_sampler_options* options, SamplerOptions& out,
                         pawl_engine** proposal, pawl_error** error) {
-  pawl_sampler_options given = Defaults();
+  pawl_sampler_options given = SamplerDefaults();
   if (const pawl_status bad = ReadStruct(options, given, error)) return bad;
   if (const pawl_status bad = Choose(given.sampler, "sampler", out.sampler, error)) return bad;
   if (given.fidelity != PAWL_FIDELITY_NONE) {
@@ -197,7 +197,7 @@ void pawl_sample_init(pawl_sample* sample, size_t struct_size) {
   InitStruct(sample, struct_size, {});
 }
 void pawl_sampler_options_init(pawl_sampler_options* options, size_t struct_size) {
-  InitStruct(options, struct_size, Defaults());
+  InitStruct(options, struct_size, SamplerDefaults());
 }
 
 pawl_status pawl_engine_load(const char* path, size_t path_length,

@@ -45,7 +45,7 @@ function(pawl_precompiled name kind)
   target_compile_options(${name} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:-Wno-stringop-overflow;-Wno-array-bounds>")
   # A precompiled header is for one set of flags, and some libraries of tests ask for this one.
   if(kind STREQUAL tests)
-    target_compile_options(${name} PRIVATE -pthread)
+    target_compile_options(${name} PRIVATE -pthread $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-stringop-overread>)
   endif()
   if(kind STREQUAL command)
     target_precompile_headers(${name} PRIVATE ${pawl_SOURCE_DIR}/cmake/precompiled/${kind}.h)

@@ -126,8 +126,9 @@ def llama_cpp_host(backend, model_file, cases):
 
         def make(schema):
             grammar = compiler.json_schema(schema, **OPTIONS)
-            return {"logits_processor": llama_cpp.LogitsProcessorList(
-                [pawl.llama_cpp.LogitsProcessor(grammar, max_tokens=MAX_TOKENS)])}
+            processor = pawl.llama_cpp.LogitsProcessor(grammar, max_tokens=MAX_TOKENS)
+            return {"logits_processor": llama_cpp.LogitsProcessorList([processor]),
+                    "stopping_criteria": llama_cpp.StoppingCriteriaList([processor.stop])}
     else:
         def make(schema):
             grammar = llama_cpp.LlamaGrammar.from_json_schema(json.dumps(schema), verbose=False)

@@ -75,6 +75,7 @@ class LogitsProcessor:
         self._begin = 0
         self._max_tokens = max_tokens
         self.closed = False
+        self._plan: Sequence[int] = ()  # the tokens that close the output, once it has to be
         self.error: Optional[BaseException] = None
         if max_tokens is not None:
             pawl.check_budget(self.matcher, max_tokens)
@@ -107,7 +108,7 @@ class LogitsProcessor:
                                      "processor or sampler forced it")
         else:
             self.matcher.reset()
-            self._begin, self.closed, self.error = len(tokens), False, None
+            self._begin, self.closed, self.error, self._plan = len(tokens), False, None, ()
         self._seen = tokens
         if self.matcher.terminated or self.error is not None:
             return
@@ -121,8 +122,9 @@ class LogitsProcessor:
         pawl.apply_mask(scores, row[0] if scores.ndim == 1 else row)
 
     def _close(self, left: int) -> None:
-        token = pawl.closing_token(self.matcher, left)
-        if token is not None:
+        self._plan = pawl.closing_tokens(self.matcher, left, self._plan)
+        if self._plan:
+            token = self._plan[0]
             self.closed = True
             self._row[:] = 0
             self._row.view(np.uint32)[0, token // 32] = np.uint32(1 << (token % 32))

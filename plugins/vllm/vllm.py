@@ -97,6 +97,7 @@ def _grammar_class() -> type:
 
         def __init__(self, matcher: Any) -> None:
             self.matcher = matcher
+            self.plan: Tuple[int, ...] = ()  # the tokens that close it, once it has to be
 
         def accept_tokens(self, request_id: str, tokens: List[int]) -> bool:
             matcher = self.matcher
@@ -124,6 +125,7 @@ def _grammar_class() -> type:
 
         def reset(self) -> None:
             self.matcher.reset()
+            self.plan = ()
 
     return PawlGrammar
 
@@ -255,17 +257,19 @@ def _check(structured_outputs: Any, config: Any) -> None:
 # ---- A step's masks -----------------------------------------------------------------------------
 
 
-def _closing(matcher: Any, request: Any) -> Optional[int]:
+def _closing(grammar: Any, request: Any) -> Optional[int]:
     """The token that a request has to take so that it ends within its budget. Completions are looked
     for now and then while there is time, and at every step when there is little."""
     most = request.sampling_params.max_tokens
     if most is None:
         return None
     left = most - request.num_output_tokens
-    if left > 160 and left % 16:
+    if left > 160 and left % 16 and not grammar.plan:
         return None
     # Between two looks the completion may have grown, and the look is a step early.
-    return pawl.closing_token(matcher, left - (16 if left > 160 else 1))
+    early = 16 if left > 160 else 1
+    grammar.plan = pawl.closing_tokens(grammar.matcher, left - early, grammar.plan)
+    return grammar.plan[0] if grammar.plan else None
 
 
 def grammar_bitmask(manager: Any, requests: Dict[str, Any], ids: List[str],
@@ -313,7 +317,7 @@ def grammar_bitmask(manager: Any, requests: Dict[str, Any], ids: List[str],
             drafts.append(tokens[begin:])
             rows.append(at + begin)
             if backend.close and begin == 0:
-                token = _closing(structured.grammar.matcher, request)
+                token = _closing(structured.grammar, request)
                 if token is not None:
                     closing.append((at, token))
         if len(tokens) < count:  # padding: nothing is sampled behind it

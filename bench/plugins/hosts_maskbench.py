@@ -1,6 +1,6 @@
 """MaskBench schemas through an engine with a random model: is every output valid?
 
-    python bench/plugins/hosts_maskbench.py HOST BACKEND --model DIR --data DIR [--count 500] [--json OUT]
+    python bench/plugins/hosts_maskbench.py HOST BACKEND --model DIR --data DIR [--count 500] [--skip N] [--json OUT]
 
 HOST: transformers, llama_cpp, vllm or onnxruntime_genai. BACKEND: pawl, or what stands beside it there (transformers: xgrammar; llama_cpp:
 gbnf, which is llama.cpp's own; vllm: xgrammar or guidance). onnxruntime_genai is there as a peer: its only backend is guidance, which is
@@ -126,8 +126,9 @@ def llama_cpp_host(backend, model_file, cases):
 
         def make(schema):
             grammar = compiler.json_schema(schema, **OPTIONS)
-            return {"logits_processor": llama_cpp.LogitsProcessorList(
-                [pawl.llama_cpp.LogitsProcessor(grammar, max_tokens=MAX_TOKENS)])}
+            processor = pawl.llama_cpp.LogitsProcessor(grammar, max_tokens=MAX_TOKENS)
+            return {"logits_processor": llama_cpp.LogitsProcessorList([processor]),
+                    "stopping_criteria": llama_cpp.StoppingCriteriaList([processor.stop])}
     else:
         def make(schema):
             grammar = llama_cpp.LlamaGrammar.from_json_schema(json.dumps(schema), verbose=False)
@@ -233,10 +234,11 @@ def main():
     parser.add_argument("--model", required=True)
     parser.add_argument("--data", required=True)
     parser.add_argument("--count", type=int, default=500)
+    parser.add_argument("--skip", type=int, default=0, help="this many of them, for a run that goes on where one stopped")
     parser.add_argument("--seconds", type=float, help="stop after so much time; the summary says how many were done")
     parser.add_argument("--json")
     options = parser.parse_args()
-    cases = schemas(options.data, options.count)
+    cases = schemas(options.data, options.count)[options.skip:]
     counts, details, begin, started, done = {}, [], time.process_time(), time.monotonic(), 0
     for name, schema, error, text, ended in HOSTS[options.host](options.backend, options.model, cases):
         if error is not None:

@@ -1,12 +1,14 @@
 """Constraints for llama-cpp-python.
 
     import llama_cpp, pawl, pawl.llama_cpp
+    from llama_cpp import LogitsProcessorList, StoppingCriteriaList
 
     llama = llama_cpp.Llama("model.gguf")
     compiler = pawl.Compiler(pawl.llama_cpp.vocabulary_of(llama))
     grammar = compiler.json_schema({"type": "object"})
     processor = pawl.llama_cpp.LogitsProcessor(grammar)
-    llama.create_completion("A record: ", logits_processor=[processor])
+    llama.create_completion("A record: ", logits_processor=LogitsProcessorList([processor]),
+                            stopping_criteria=StoppingCriteriaList([processor.stop]))
 
 One processor serves any number of completions, one after the other. In C and C++ the same is a
 llama_sampler (pawl_llama.h beside this file's source), which `Sampler` reaches from Python once it is
@@ -60,7 +62,11 @@ class LogitsProcessor:
 
     `max_tokens`: the budget that the completion was given. When it is nearly spent the output is
     closed in a short way that is valid, rather than cut; one that is too small for any output is an
-    error."""
+    error.
+
+    llama.cpp calls it through C, where an exception is lost and the logits stay as they were: the
+    output would go on without its constraint. So what goes wrong allows nothing but an end token from
+    there on, and stands in `error`; `stop`, as one of the completion's stopping criteria, raises it."""
 
     def __init__(self, grammar: Any, *, max_tokens: Optional[int] = None) -> None:
         self.matcher = pawl.Matcher(grammar)
@@ -69,8 +75,30 @@ class LogitsProcessor:
         self._begin = 0
         self._max_tokens = max_tokens
         self.closed = False
+        self._plan: Sequence[int] = ()  # the tokens that close the output, once it has to be
+        self.error: Optional[BaseException] = None
+        if max_tokens is not None:
+            pawl.check_budget(self.matcher, max_tokens)
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
+        try:
+            self._constrain(input_ids, scores)
+        except BaseException as error:  # Ctrl-C as well
+            self.error = error
+        if self.error is not None:
+            ends = [end for end in self.matcher.grammar.end_tokens if end < scores.shape[-1]]
+            kept = scores[..., ends].copy()
+            scores[...] = -np.inf
+            scores[..., ends] = kept
+        return scores
+
+    def stop(self, input_ids: Any, logits: Any) -> bool:
+        """A stopping criterion that stops nothing, and raises what went wrong."""
+        if self.error is not None:
+            raise self.error
+        return False
+
+    def _constrain(self, input_ids: Any, scores: Any) -> None:
         tokens = [int(token) for token in input_ids]
         before = len(self._seen)
         if before and len(tokens) > before and tokens[:before] == self._seen:
@@ -80,12 +108,10 @@ class LogitsProcessor:
                                      "processor or sampler forced it")
         else:
             self.matcher.reset()
-            self._begin, self.closed = len(tokens), False
-            if self._max_tokens is not None:
-                pawl.check_budget(self.matcher, self._max_tokens)
+            self._begin, self.closed, self.error, self._plan = len(tokens), False, None, ()
         self._seen = tokens
-        if self.matcher.terminated:
-            return scores
+        if self.matcher.terminated or self.error is not None:
+            return
         if not self.matcher.fill_mask(self._row):
             raise RuntimeError("no token fits the constraint here")
         if self._max_tokens is not None:
@@ -94,11 +120,11 @@ class LogitsProcessor:
         words = min(row.shape[1], self._row.shape[1])
         row[0, :words] = self._row[0, :words]
         pawl.apply_mask(scores, row[0] if scores.ndim == 1 else row)
-        return scores
 
     def _close(self, left: int) -> None:
-        token = pawl.closing_token(self.matcher, left)
-        if token is not None:
+        self._plan = pawl.closing_tokens(self.matcher, left, self._plan)
+        if self._plan:
+            token = self._plan[0]
             self.closed = True
             self._row[:] = 0
             self._row.view(np.uint32)[0, token // 32] = np.uint32(1 << (token % 32))

@@ -28,6 +28,7 @@ import pawl
 
 
 def _default_engine(model: Optional[str], **options: Any) -> Any:
+    options.setdefault("threads", 1)  # there is an actor for each processor
     return pawl.Engine(model, **options) if model else pawl.Engine(**options)
 
 
@@ -113,12 +114,28 @@ class Extractor:
         return records, errors
 
 
-def extract(dataset: Any, schema: Any, *, actors: int = 2, cpus: float = 1, batch_size: int = 64,
-            **options: Any) -> Any:
-    """The dataset with a record, or an error, for each row. `actors` hold an engine each on `cpus`
-    processors; `options` are those of Extractor."""
+def processors_of_an_actor(actors: int, cluster: float) -> float:
+    """One, or less on a cluster that has none left beside the actors: what reads and writes needs one
+    too, and waits for it for ever."""
+    if cluster <= 0 or cluster >= actors + 1:  # a cluster without any is about to grow
+        return 1
+    return max(0, int(100 * (cluster - 1) / actors)) / 100
+
+
+def extract(dataset: Any, schema: Any, *, actors: int = 2, cpus: Optional[float] = None,
+            batch_size: int = 64, **options: Any) -> Any:
+    """The dataset with a record, or an error, for each row. `actors` hold an engine each. `cpus` is
+    what Ray counts for an actor, and what it has of threads: one, unless told otherwise, and by
+    default less where the cluster has not that many and one more. `options` are those of Extractor."""
     import ray
 
+    if actors < 1:
+        raise ValueError(f"actors must be at least 1, not {actors}")
+    if cpus is None:
+        cluster = ray.cluster_resources().get("CPU", 0) if ray.is_initialized() else 0
+        cpus = processors_of_an_actor(actors, cluster)
+    elif cpus > 1 and "make_engine" not in options:
+        options["engine_options"] = {"threads": int(cpus), **(options.get("engine_options") or {})}
     return dataset.map_batches(
         Extractor, fn_constructor_kwargs={"schema": schema, **options}, batch_size=batch_size,
         batch_format="pyarrow", compute=ray.data.ActorPoolStrategy(size=actors), num_cpus=cpus)
@@ -161,6 +178,21 @@ def choose(key: str, load: Sequence[int], most: int) -> int:
         if load[replica] - load[idlest] <= most:
             return replica
     return idlest
+
+
+def tried(key: str, load: Sequence[int], most: int) -> List[int]:
+    """All replicas in the order in which a request goes to them: the chosen one, and the others for
+    when it does not answer."""
+    first = choose(key, load, most)
+    return [first, *(replica for replica in ranked(key, len(load)) if replica != first)]
+
+
+def unanswered(error: Exception) -> bytes:
+    """The body of an answer when no replica gives one, as the server writes its errors."""
+    # Ray puts the traceback of a task in front; its last line says what happened.
+    reason = (str(error).strip().splitlines() or [type(error).__name__])[-1]
+    return json.dumps({"error": {"message": f"no replica answers: {reason}", "type": "server_error",
+                                 "param": None, "code": None}}).encode()
 
 
 class Server:
@@ -244,19 +276,25 @@ def serve_app(replicas: int = 2, *, command: Optional[Sequence[str]] = None,
             self.load = [0] * len(servers)
 
         async def __call__(self, request: Any) -> Any:
-            from starlette.responses import StreamingResponse
+            from starlette.responses import Response, StreamingResponse
 
             body = await request.body()
             path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
             headers = [(k, v) for k, v in request.headers.items() if k.lower() not in _HOP]
-            at = choose(schema_key(request.url.path, body), self.load, most)
-            self.load[at] += 1
-            parts = self.servers[at].stream.remote(request.method, path, headers, body)
-            try:
-                status, answer_headers = await parts.__anext__()
-            except BaseException:
-                self.load[at] -= 1
-                raise
+            order = tried(schema_key(request.url.path, body), self.load, most)
+            for at in order:
+                self.load[at] += 1
+                parts = self.servers[at].stream.remote(request.method, path, headers, body)
+                try:
+                    status, answer_headers = await parts.__anext__()
+                    break
+                except Exception as error:  # its server has ended, or Ray's actor: nothing was said
+                    self.load[at] -= 1
+                    if at == order[-1]:
+                        return Response(unanswered(error), 503, {"retry-after": "5"}, "application/json")
+                except BaseException:  # who asked has gone
+                    self.load[at] -= 1
+                    raise
 
             async def rest() -> Any:
                 try:

@@ -35,6 +35,7 @@ VERSIONS = "0.32 and 0.33"
 _CHECKED_NAME = "xgrammar-pawl"
 _MARK = "_pawl_original"
 _OPTIONS = "_pawl_options"
+_CLOSES = "_pawl_closes"
 _lock = threading.Lock()
 
 
@@ -51,6 +52,12 @@ def _options(config: Any) -> Tuple[Dict[str, Any], int]:
         options["additional_properties"] = False
     options.update(chosen)
     return options, cached
+
+
+def closes(config: Any) -> bool:
+    """Whether the engine closes outputs whose tokens are nearly spent."""
+    extra = getattr(config, "additional_config", None)
+    return isinstance(extra, dict) and bool((extra.get(NAME) or {}).get("close"))
 
 
 def compile_request(compiler: pawl.Compiler, kind: Any, spec: str,
@@ -97,6 +104,7 @@ def _grammar_class() -> type:
 
         def __init__(self, matcher: Any) -> None:
             self.matcher = matcher
+            self.plan: Tuple[int, ...] = ()  # the tokens that close it, once it has to be
 
         def accept_tokens(self, request_id: str, tokens: List[int]) -> bool:
             matcher = self.matcher
@@ -124,6 +132,7 @@ def _grammar_class() -> type:
 
         def reset(self) -> None:
             self.matcher.reset()
+            self.plan = ()
 
     return PawlGrammar
 
@@ -140,8 +149,7 @@ def _backend_class() -> type:
             super().__init__(vllm_config, tokenizer, vocab_size)
             vocabulary = vocabulary_of(tokenizer, vocab_size)
             self.options, cached = _options(vllm_config)
-            extra = getattr(vllm_config, "additional_config", None) or {}
-            self.close = bool(isinstance(extra, dict) and (extra.get(NAME) or {}).get("close"))
+            self.close = closes(vllm_config)
             self.compiler = pawl.Compiler(vocabulary, cached_grammars=cached)
             self.compiler.warm_up()
             # For a handful of rows waking threads costs more than the rows do.
@@ -213,7 +221,8 @@ class _Checker:
         tokens = [bytes([b]) for b in range(256)] + [b"<end>"]
         self.compiler = pawl.Compiler(pawl.Vocabulary(tokens, [256], [256]), cached_grammars=64)
 
-    def check(self, structured_outputs: Any, options: Dict[str, Any]) -> None:
+    def check(self, structured_outputs: Any, options: Dict[str, Any]) -> Any:
+        """The grammar over bytes; None of a tag."""
         from vllm.exceptions import VLLMValidationError
         from vllm.v1.structured_output.request import get_structured_output_key
 
@@ -221,8 +230,8 @@ class _Checker:
         try:
             if kind.name == "STRUCTURAL_TAG":
                 json.loads(spec)
-            else:
-                compile_request(self.compiler, kind, spec, options)
+                return None
+            return compile_request(self.compiler, kind, spec, options)
         except ValueError as error:  # PawlError is one
             kind_of = "Invalid grammar specification: " if kind.name == "GRAMMAR" else ""
             raise VLLMValidationError(
@@ -243,29 +252,50 @@ class _Checker:
 _checker: Optional[_Checker] = None
 
 
-def _check(structured_outputs: Any, config: Any) -> None:
+def _check(params: Any, config: Any, tokenizer: Any) -> None:
     """`config`: the engine's StructuredOutputsConfig, on which `_patch_front_end` left the options
     that the engine will compile with."""
     global _checker
     with _lock:
         _checker = _checker or _Checker()
-    _checker.check(structured_outputs, getattr(config, _OPTIONS, {}))
+    grammar = _checker.check(params.structured_outputs, getattr(config, _OPTIONS, {}))
+    if grammar is not None and getattr(config, _CLOSES, False) and params.max_tokens is not None:
+        _check_budget(grammar, params.max_tokens, tokenizer)
+
+
+def _check_budget(grammar: Any, budget: int, tokenizer: Any) -> None:
+    """An engine that closes outputs promises whole ones: a budget that is too small for any is told
+    here. Counted are the tokens that the tokenizer writes the shortest output with."""
+    from vllm.exceptions import VLLMValidationError
+
+    shortest = pawl.Matcher(grammar).shortest_completion()
+    if shortest is None or len(shortest) < budget or tokenizer is None:
+        return
+    try:
+        tokens = len(tokenizer.encode(shortest.decode(), add_special_tokens=False)) + 1
+    except Exception:  # bytes that are no text, or a tokenizer of another kind
+        return
+    if tokens > budget:
+        raise VLLMValidationError(f"pawl: max_tokens: the shortest output that was found takes {tokens} "
+                                  f"tokens, but the budget is {budget}")
 
 
 # ---- A step's masks -----------------------------------------------------------------------------
 
 
-def _closing(matcher: Any, request: Any) -> Optional[int]:
+def _closing(grammar: Any, request: Any) -> Optional[int]:
     """The token that a request has to take so that it ends within its budget. Completions are looked
     for now and then while there is time, and at every step when there is little."""
     most = request.sampling_params.max_tokens
     if most is None:
         return None
     left = most - request.num_output_tokens
-    if left > 160 and left % 16:
+    if left > 160 and left % 16 and not grammar.plan:
         return None
     # Between two looks the completion may have grown, and the look is a step early.
-    return pawl.closing_token(matcher, left - (16 if left > 160 else 1))
+    early = 16 if left > 160 else 1
+    grammar.plan = pawl.closing_tokens(grammar.matcher, left - early, grammar.plan)
+    return grammar.plan[0] if grammar.plan else None
 
 
 def grammar_bitmask(manager: Any, requests: Dict[str, Any], ids: List[str],
@@ -313,7 +343,7 @@ def grammar_bitmask(manager: Any, requests: Dict[str, Any], ids: List[str],
             drafts.append(tokens[begin:])
             rows.append(at + begin)
             if backend.close and begin == 0:
-                token = _closing(structured.grammar.matcher, request)
+                token = _closing(structured.grammar, request)
                 if token is not None:
                     closing.append((at, token))
         if len(tokens) < count:  # padding: nothing is sampled behind it
@@ -407,7 +437,8 @@ def _patch_validation() -> None:
     def validate_xgrammar_grammar(sampling_params: Any) -> None:
         outputs = sampling_params.structured_outputs
         if outputs is not None and outputs._backend == _CHECKED_NAME:
-            _check(outputs, getattr(checking, "config", None))
+            _check(sampling_params, getattr(checking, "config", None),
+                   getattr(checking, "tokenizer", None))
         else:
             inner(sampling_params)
 
@@ -419,14 +450,14 @@ def _patch_validation() -> None:
             return outer(self, model_config, structured_outputs_config, tokenizer)
         asked = outputs._backend
         outputs._backend = _CHECKED_NAME if asked in (None, NAME) else asked
-        checking.config = structured_outputs_config
+        checking.config, checking.tokenizer = structured_outputs_config, tokenizer
         try:
             outer(self, model_config, SimpleNamespace(backend=_CHECKED_NAME), tokenizer)
         except Exception:
             outputs._backend = asked
             raise
         finally:
-            checking.config = None
+            checking.config = checking.tokenizer = None
         outputs._backend = NAME
 
     _replace(xgrammar, "validate_xgrammar_grammar", inner, validate_xgrammar_grammar)
@@ -455,6 +486,7 @@ def _patch_front_end() -> None:
         outputs = vllm_config.structured_outputs_config
         if outputs is not None and outputs.backend == NAME:
             object.__setattr__(outputs, _OPTIONS, _options(vllm_config)[0])
+            object.__setattr__(outputs, _CLOSES, closes(vllm_config))
 
     _replace(owner, "__init__", original, __init__)
 

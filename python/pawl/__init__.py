@@ -22,7 +22,7 @@ released while a grammar is compiled and while masks are computed; do not change
 thread while another one uses it. docs/python.md has more.
 """
 
-from ._closing import check_budget, closing_token
+from ._closing import check_budget, closing_token, closing_tokens
 from ._compiler import Compiler
 from ._engine import Engine, ModelInfo
 from ._errors import PawlError
@@ -52,6 +52,7 @@ __all__ = [
     "apply_mask",
     "check_budget",
     "closing_token",
+    "closing_tokens",
     "command_path",
     "draft_tree_parents",
     "mask_shape",

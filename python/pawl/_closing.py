@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import Optional, Sequence, Tuple
 
 from . import _pawl
 from ._errors import PawlError
@@ -22,26 +22,38 @@ def check_budget(matcher: _pawl.Matcher, budget: int) -> None:
 CLOSING_SLACK = 24
 
 
-def closing_token(matcher: _pawl.Matcher, left: int) -> Optional[int]:
-    """The token to take next so that the output is complete within `left` tokens, its end included.
+def closing_tokens(matcher: _pawl.Matcher, left: int, before: Sequence[int] = ()) -> Tuple[int, ...]:
+    """The tokens to take from here on so that the output is complete within `left` tokens, its end
+    the last of them. Empty while there is time for anything, and where no completion is known. Ask
+    before each token, and allow the first one alone when there is one:
 
-    None while there is time for anything, and where no completion is known. Ask before each token,
-    and allow this one alone when there is one:
-
-        token = pawl.closing_token(matcher, budget - written)
-        if token is not None:
+        plan = pawl.closing_tokens(matcher, budget - written, plan)
+        if plan:
             mask[row] = 0
-            mask.view("uint32")[row, token // 32] = 1 << (token % 32)
+            mask.view("uint32")[row, plan[0] // 32] = 1 << (plan[0] % 32)
+
+    `before`: what was answered for the token before. What is left of it is gone on with: completions
+    are found anew from each place, and the next one may be longer, so that an output which followed
+    the first token of each would not end for sure.
 
     A single token can make the shortest completion longer than the slack; then the budget may still
     be too small, and the output is cut.
     """
     if left > 4096 or matcher.terminated:
-        return None
-    rest = matcher.completion_tokens()
-    if rest is None or len(rest) + 1 + CLOSING_SLACK < left:
-        return None
-    if rest:
-        return rest[0]
-    ends = [token for token in matcher.grammar.end_tokens if matcher.validate_tokens([token])]
-    return ends[0] if ends else None
+        return ()
+    for rest in (tuple(before[1:]), tuple(before)):  # the second: its first token was not taken yet
+        if rest and matcher.validate_tokens(list(rest)) == len(rest):
+            return rest
+    found = matcher.completion_tokens()
+    if found is None or len(found) + 1 + CLOSING_SLACK < left:
+        return ()
+    for end in matcher.grammar.end_tokens:
+        if matcher.validate_tokens([*found, end]) == len(found) + 1:
+            return (*found, end)
+    return tuple(found)
+
+
+def closing_token(matcher: _pawl.Matcher, left: int) -> Optional[int]:
+    """The first of `closing_tokens`, or None: for a look at one place."""
+    plan = closing_tokens(matcher, left)
+    return plan[0] if plan else None

@@ -8,6 +8,8 @@ from genlm.control import AWRS, PromptedLLM
 
 
 async def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
     llm = PromptedLLM.from_name(sys.argv[1], backend="hf")
     llm.set_prompt_from_str(sys.argv[2])
     compiler = pawl.genlm.compiler_of(llm.vocab)

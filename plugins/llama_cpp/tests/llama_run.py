@@ -48,7 +48,45 @@ def python_module(llama):
     out = llama.create_completion("x", max_tokens=60, temperature=1.5, top_k=0, seed=3,
                                   logits_processor=llama_cpp.LogitsProcessorList([processor]))
     assert isinstance(json.loads(out["choices"][0]["text"]), list) and processor.closed
+    what_goes_wrong(llama, compiler)
     return count + 1
+
+
+def what_goes_wrong(llama, compiler):
+    """An exception behind llama.cpp is lost: no completion may go on without its constraint."""
+    try:
+        pawl.llama_cpp.LogitsProcessor(compiler.regex("a{400}"), max_tokens=9)
+        raise AssertionError("a budget that no output fits was taken")
+    except pawl.PawlError as error:
+        assert error.place == "max_tokens", error
+
+    def forces(input_ids, scores):  # as a processor behind ours would
+        scores[:] = -1e9
+        scores[ord("?") % len(scores)] = 0.0
+        return scores
+
+    processor = pawl.llama_cpp.LogitsProcessor(compiler.regex("(ab){20}"))
+    processors = llama_cpp.LogitsProcessorList([processor, forces])
+    out = llama.create_completion("x", max_tokens=30, seed=3, logits_processor=processors)
+    assert isinstance(processor.error, ValueError) and "does not fit" in str(processor.error)
+    try:
+        llama.create_completion("x", max_tokens=30, seed=3, logits_processor=processors,
+                                stopping_criteria=llama_cpp.StoppingCriteriaList([processor.stop]))
+        raise AssertionError(f"nothing was raised; without it there was {out}")
+    except ValueError as error:
+        assert "does not fit" in str(error)
+    # The error ends the output where it happened, and the next completion begins anew.
+    once = [True]
+
+    def forces_once(input_ids, scores):
+        return forces(input_ids, scores) if once and once.pop() else scores
+
+    out = llama.create_completion("x", max_tokens=60, temperature=1.5, seed=3, logits_processor=(
+        llama_cpp.LogitsProcessorList([processor, forces_once])))["choices"][0]
+    assert processor.error and out["finish_reason"] == "stop" and "ab" not in out["text"], out
+    out = llama.create_completion("x", max_tokens=60, temperature=1.5, seed=3, logits_processor=(
+        llama_cpp.LogitsProcessorList([processor])))["choices"][0]
+    assert processor.error is None and out["text"] == "ab" * 20, out
 
 
 def build(folder):

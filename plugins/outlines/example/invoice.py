@@ -16,6 +16,8 @@ class Invoice(pydantic.BaseModel):
 
 
 def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
     model = outlines.from_transformers(
         transformers.AutoModelForCausalLM.from_pretrained(sys.argv[1]),
         transformers.AutoTokenizer.from_pretrained(sys.argv[1]))

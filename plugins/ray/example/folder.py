@@ -8,6 +8,8 @@ import ray
 
 
 def main():
+    if len(sys.argv) != 4:
+        sys.exit(__doc__)
     source, target, schema = sys.argv[1:4]
     texts = ray.data.read_parquet(source)
     with open(schema) as file:

@@ -85,6 +85,15 @@ def test_a_table_keeps_its_types():
     assert out["record"].to_pylist() == ['{"n": 3}', '{"n": 3}'] and out["id"].to_pylist() == [1, 2]
 
 
+def test_actors_leave_a_processor_for_reading():
+    share = plugin.processors_of_an_actor
+    assert share(2, 8) == share(2, 3) == share(2, 0) == 1
+    assert share(2, 2) == 0.5 and share(3, 2) == 0.33 and share(1, 1) == 0
+    for actors in range(1, 20):
+        for cluster in range(1, 30):
+            assert actors * share(actors, cluster) <= cluster - 1
+
+
 def body(**fields):
     return json.dumps(fields).encode()
 
@@ -109,6 +118,18 @@ def test_a_crowded_replica_hands_over_and_few_keys_move():
     assert min(counts) > 60
     moved = [k for k in keys if plugin.ranked(k, 4)[0] != plugin.ranked(k, 3)[0]]
     assert all(plugin.ranked(k, 4)[0] == 3 for k in moved)
+
+
+def test_a_request_goes_to_every_replica_once():
+    key = "k7"
+    assert plugin.tried(key, [0, 0, 0], 8) == plugin.ranked(key, 3)
+    load = [0, 0, 0]
+    load[plugin.ranked(key, 3)[0]] = 9
+    order = plugin.tried(key, load, 8)
+    assert order[0] == plugin.ranked(key, 3)[1] and sorted(order) == [0, 1, 2]
+    assert plugin.tried("", [2, 1], 8) == [1, 0]
+    error = json.loads(plugin.unanswered(RuntimeError("Traceback\n  in a\nOSError: refused\n")))
+    assert error["error"]["message"] == "no replica answers: OSError: refused"
 
 
 @pytest.mark.skipif("PAWL_COMMAND" not in os.environ, reason="PAWL_COMMAND names no command")

@@ -296,6 +296,106 @@ def test_compiles_that_nobody_wants_are_dropped():
     queue.shutdown()
 
 
+class Held:
+    """pawl.sglang.compile_key with a gate in front, and what came to it."""
+
+    def __init__(self):
+        self.gate, self.seen, self.inner = threading.Event(), [], plugin.compile_key
+
+    def __call__(self, compiler, key, options):
+        self.seen.append(key)
+        self.gate.wait(10)
+        return self.inner(compiler, key, options)
+
+
+@pytest.fixture()
+def manager(monkeypatch):
+    """SGLang's own GrammarManager around a backend of its registry, with SGLang's own requests."""
+    host = pytest.importorskip("sglang.srt.constrained.grammar_manager")
+    batch = pytest.importorskip("sglang.srt.managers.schedule_batch")
+    import sglang.srt.runtime_context as context
+
+    serves = serving(skip_tokenizer_init=False)
+    alone = SimpleNamespace(pp_rank=0, pp_size=1, tp_rank=0)
+    for module in (host, context):
+        monkeypatch.setattr(module, "get_serving", lambda: serves)
+    for module in (host, batch):
+        monkeypatch.setattr(module, "get_parallel", lambda: alone)
+    monkeypatch.setattr(base, "get_exec",
+                        lambda: SimpleNamespace(kernel=SimpleNamespace(grammar_backend="pawl")))
+    made = host.GrammarManager(SimpleNamespace(
+        server_args=None, tokenizer=Tokenizer(), dp_tp_cpu_group=None, pp_group=None,
+        dp_tp_group=SimpleNamespace(world_size=1, first_rank=0, is_first_rank=True),
+        model_config=SimpleNamespace(vocab_size=VOCAB, hf_eos_token_id={END}, think_end_ids=None)))
+    made.held = Held()
+    monkeypatch.setattr(plugin, "compile_key", made.held)
+    yield made
+    made.held.gate.set()
+    made.grammar_backend.queue.shutdown()
+
+
+def ask(manager, rid, regex):
+    from array import array
+
+    from sglang.srt.managers.schedule_batch import Req
+    from sglang.srt.sampling.sampling_params import SamplingParams
+
+    request = Req(rid, "", array("q", [1]), SamplingParams(regex=regex), vocab_size=VOCAB)
+    assert manager.process_req_with_grammar(request)  # it waits for a compile
+    return request
+
+
+def until(reached):
+    for _ in range(500):
+        if reached():
+            return
+        time.sleep(0.01)
+    raise AssertionError("not within 5 s")
+
+
+def test_the_hosts_aborts_drop_compiles(manager):
+    from sglang.srt.managers.io_struct import AbortReq
+
+    queue, held = manager.grammar_backend.queue, manager.held
+    first = [ask(manager, "first-0", "a0"), ask(manager, "first-1", "a1")]
+    until(lambda: len(held.seen) == 2)  # both threads are at work
+    left = ask(manager, "left", "b+")
+    stays = ask(manager, "stays", "b+")
+    gone = [ask(manager, f"gone-{i}", "c+") for i in range(3)]
+    running = ask(manager, "running", "a1")
+    for rid in ("left", "gone", "running"):  # SGLang takes what rids begin with
+        manager.abort_requests(AbortReq(rid=rid))
+    held.gate.set()
+    until(lambda: queue.dropped == 1)
+    ready = []
+    until(lambda: ready.extend(manager.get_ready_grammar_requests()) or not len(manager))
+    assert sorted(held.seen) == [("regex", "a0"), ("regex", "a1"), ("regex", "b+")]
+    assert sorted(r.rid for r in ready) == sorted(
+        r.rid for r in (*first, left, stays, *gone, running))
+    for request in (left, *gone, running):
+        assert request.grammar is None and "Abort" in request.to_finish.message
+    stays.grammar.accept_token(ord("b"))
+    first[1].grammar.accept_token(ord("a"))
+    # What was dropped is compiled when somebody asks again.
+    again = ask(manager, "again", "c+")
+    until(lambda: manager.get_ready_grammar_requests() == [again])
+    again.grammar.accept_token(ord("c"))
+
+
+def test_the_hosts_patience_ends_and_its_compiles_with_it(manager):
+    manager.SGLANG_GRAMMAR_MAX_POLL_ITERATIONS = 1
+    queue, held = manager.grammar_backend.queue, manager.held
+    late = [ask(manager, f"late-{i}", f"a{i}") for i in range(4)]
+    until(lambda: len(held.seen) == 2)
+    assert manager.get_ready_grammar_requests() == late and not len(manager)
+    assert all("timed out" in r.to_finish.message for r in late)
+    held.gate.set()
+    until(lambda: queue.dropped == 2)
+    assert sorted(held.seen) == [("regex", "a0"), ("regex", "a1")]
+    until(lambda: queue.compiled == 2)  # what ran came to its end, for nobody
+    assert not queue._waiting
+
+
 def test_a_host_that_changed_is_an_error(monkeypatch):
     monkeypatch.setattr(base, "create_grammar_backend", lambda server_args: None)
     with pytest.raises(RuntimeError, match="0.5.23"):

@@ -13,6 +13,8 @@ SCHEMA = {"type": "object", "required": ["name", "age"], "additionalProperties":
 
 
 def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
     model = transformers.AutoModelForCausalLM.from_pretrained(sys.argv[1]).eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(sys.argv[1])
     vocabulary = pawl.Vocabulary.from_huggingface(tokenizer, padded_size=model.config.vocab_size)

@@ -80,6 +80,8 @@ class LogitsProcessor:
         # What the rows of the step before have written, for each grammar: None after a token that
         # did not fit (padding of a finished row, or a token that another processor forced).
         self._known: Dict[Tuple[int, Tuple[int, ...]], Optional[pawl.Matcher]] = {}
+        # The tokens that close them, of those that have to be closed.
+        self._plans: Dict[Tuple[int, Tuple[int, ...]], Tuple[int, ...]] = {}
 
     def _matcher(self, index: int, output: Tuple[int, ...]) -> Optional[pawl.Matcher]:
         start = self._starts[index]
@@ -111,7 +113,7 @@ class LogitsProcessor:
             for at, row in enumerate(rows))
         if goes_on:
             return
-        self._known = {}
+        self._known, self._plans = {}, {}
         if self._budget is not None:
             for start in self._starts:
                 if start is not None:
@@ -168,11 +170,17 @@ class LogitsProcessor:
             raise RuntimeError("a row has no token that fits its grammar")
         if self._budget is not None:
             left = self._budget - len(outputs[0])
+            plans: Dict[Tuple[int, Tuple[int, ...]], Tuple[int, ...]] = {}
             for at, row in enumerate(live):
-                token = pawl.closing_token(matchers[row], left)
-                if token is not None:
+                key = row // each, outputs[row]
+                if key not in plans:
+                    before = self._plans.get((key[0], key[1][:-1]), ())
+                    plans[key] = pawl.closing_tokens(matchers[row], left, before)
+                if plans[key]:
+                    token = plans[key][0]
                     mask[at] = 0
                     mask.view("uint32")[at, token // 32] = 1 << (token % 32)
+            self._plans = plans
         where = torch.tensor(live, device=scores.device)
         chosen = scores.index_select(0, where)
         pawl.apply_mask(chosen, mask)
@@ -428,6 +436,7 @@ def decode(model: Any, input_ids: Any, logits_processor: Any = None, stopping_cr
     if cache is None or not hasattr(cache, "crop"):
         cache = DynamicCache(config=model.config)
     size = grammar.vocabulary_size
+    plan: Tuple[int, ...] = ()  # the tokens that close the output, once it has to be
     while not matcher.terminated and len(tokens) < limit:
         room = limit - len(tokens) - 1
         draft = _draft(matcher, tokens, min(draft_tokens, max(room, 0)), encode)
@@ -444,8 +453,9 @@ def decode(model: Any, input_ids: Any, logits_processor: Any = None, stopping_cr
         stats.calls += 1
         stats.drafted += len(draft)
         for at in range(len(draft) + 1):
-            token = pawl.closing_token(matcher, limit - len(tokens))
-            if token is not None:
+            plan = pawl.closing_tokens(matcher, limit - len(tokens), plan)
+            if plan:
+                token = plan[0]
                 stats.closed = True
             else:
                 row = logits[at:at + 1]

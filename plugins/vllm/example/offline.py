@@ -11,7 +11,11 @@ from vllm.sampling_params import StructuredOutputsParams  # noqa: E402
 
 
 def main():
-    llm = vllm.LLM(sys.argv[1], structured_outputs_config={"backend": "pawl"})
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    # "close": an output whose tokens are nearly spent is closed in a short valid way.
+    llm = vllm.LLM(sys.argv[1], structured_outputs_config={"backend": "pawl"},
+                   additional_config={"pawl": {"close": True}})
     schema = {"type": "object", "required": ["name", "age"], "additionalProperties": False,
               "properties": {"name": {"type": "string", "maxLength": 20},
                              "age": {"type": "integer", "minimum": 0, "maximum": 120}}}

@@ -285,6 +285,29 @@ def test_the_front_end_knows_the_engines_options(monkeypatch):
                 params._validate_structured_outputs(*arguments)
 
 
+def test_a_budget_that_no_output_fits_is_refused_where_outputs_are_closed(monkeypatch):
+    from vllm.v1.engine.input_processor import InputProcessor
+
+    class Spelling(Tokenizer):
+        def encode(self, text, add_special_tokens=True):
+            return list(text.encode()) + ([END] if add_special_tokens else [])
+
+    monkeypatch.setattr(InputProcessor, "__init__", lambda self, vllm_config: None)
+    plugin._patch_front_end()
+    for close, budget, fits in ((True, 12, False), (True, 13, True), (False, 12, True)):
+        outputs = StructuredOutputsConfig(backend="pawl")
+        InputProcessor(SimpleNamespace(structured_outputs_config=outputs,
+                                       additional_config={"pawl": {"close": close}}))
+        params = SamplingParams(max_tokens=budget,
+                                structured_outputs=StructuredOutputsParams(regex="a{12}b?"))
+        arguments = SimpleNamespace(is_diffusion=False), outputs, Spelling()
+        if fits:
+            params._validate_structured_outputs(*arguments)
+        else:
+            with pytest.raises(VLLMValidationError, match="max_tokens: .* takes 13 tokens"):
+                params._validate_structured_outputs(*arguments)
+
+
 def test_other_backends_are_as_they_were():
     assert check({"regex": "ab*"}, "xgrammar") == "xgrammar"
     with pytest.raises(VLLMValidationError):

@@ -110,7 +110,12 @@ TEST(RoomsTest, EveryRoomSaysWhatItKnows) {
     ASSERT_TRUE(fs::exists(readme)) << readme;
     std::ifstream in(readme);
     size_t lines = 0;
-    for (std::string line; std::getline(in, line);) ++lines;
+    for (std::string line; std::getline(in, line); ++lines) {
+      // A formatter of C++ that got hold of it would change these.
+      if (lines == 0) EXPECT_TRUE(StartsWith(line, "# " + room + ": ")) << readme << ": " << line;
+      EXPECT_LE(line.size(), 120u) << readme << ": " << line;
+      EXPECT_FALSE(StartsWith(line, "   ")) << readme << ": " << line;
+    }
     EXPECT_LE(lines, 16u) << readme << " is a door plate, not a manual";
   }
 }

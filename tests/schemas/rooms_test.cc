@@ -112,7 +112,9 @@ TEST(RoomsTest, EveryRoomSaysWhatItKnows) {
     size_t lines = 0;
     for (std::string line; std::getline(in, line); ++lines) {
       // A formatter of C++ that got hold of it would change these.
-      if (lines == 0) EXPECT_TRUE(StartsWith(line, "# " + room + ": ")) << readme << ": " << line;
+      if (lines == 0) {
+        EXPECT_TRUE(StartsWith(line, "# " + room + ": ")) << readme << ": " << line;
+      }
       EXPECT_LE(line.size(), 120u) << readme << ": " << line;
       EXPECT_FALSE(StartsWith(line, "   ")) << readme << ": " << line;
     }

@@ -1,3 +1,5 @@
+// A language server that dies while it is written to is an error to be told, not the end of the
+// program that asks it.
 #include "plugins/monitors/monitor.h"
 
 namespace pawl::monitors {

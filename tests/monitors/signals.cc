@@ -1,5 +1,4 @@
-// A language server that dies while it is written to is an error to be told, not the end of the
-// program that asks it.
+// A monitor for Python: the signals that may stand behind `signal.signal(signal.`.
 #include "plugins/monitors/monitor.h"
 
 namespace pawl::monitors {

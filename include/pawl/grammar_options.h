@@ -34,9 +34,10 @@ struct GrammarOptions {
   // Parts of masks that many states share are found while the grammar is compiled, so that fewer
   // masks take long: for each terminal, which tokens stay inside of it where it begins and where
   // most tokens lead. At most so many steps, of about 5 ns; a grammar of few terminals takes fewer.
-  // The masks are the same with any number; 0 leaves all to the first mask that needs it. Not for
-  // JSON Schemas inside of the grammar, nor structural tags.
-  uint64_t prepare_steps = 100'000;
+  // The masks are the same with any number; 0 leaves all to the first mask that needs it, and a
+  // million or more is for a grammar in long use. Not for JSON Schemas inside of the grammar, nor
+  // structural tags.
+  uint64_t prepare_steps = 0;
 };
 
 // "ebnf", "gbnf", "lark", "lark_xgrammar" or "llguidance": the name of a language, or the extension

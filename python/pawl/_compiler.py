@@ -105,7 +105,7 @@ class Compiler:
         max_bytes: int = 4 << 20,
         max_nesting: int = 250,
         lark_as_xgrammar: bool = False,
-        prepare_steps: int = 100_000,
+        prepare_steps: int = 0,
         **options: Any,
     ) -> _pawl.Grammar:
         """`language`: "ebnf" (as XGrammar reads it), "gbnf" (llama.cpp) or "lark" (llguidance's

@@ -85,8 +85,6 @@ void AddValidate(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       kValidate, "Check texts token by token against the masks of a schema or grammar");
   const auto flags = std::make_shared<ValidateFlags>();
-  // A few texts ask for few masks: parts of many of them would be found for nothing.
-  flags->grammar.prepare_steps = 0;
   flags->grammar.AddAllTo(command);
   command->add_option("--tokenizer", flags->tokenizer, kTokenizerHelp)
       ->check(NotEmpty)

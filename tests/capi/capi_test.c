@@ -186,7 +186,7 @@ static void test_compiler_and_bytes(void) {
   pawl_compiler* compiler = NULL;
   pawl_compiler_options compiler_options;
   pawl_compiler_options_init(&compiler_options, sizeof compiler_options);
-  CHECK(compiler_options.cached_grammars == 0 && compiler_options.prepare_steps == 100000);
+  CHECK(compiler_options.cached_grammars == 0 && compiler_options.prepare_steps == 0);
   compiler_options.cached_grammars = 4;
   CHECK_FAILS(pawl_compiler_create(NULL, NULL, &compiler, &error), PAWL_BAD_ARGUMENT, "vocabulary");
   CHECK_FAILS(pawl_compiler_create(v, NULL, NULL, &error), PAWL_BAD_ARGUMENT, "compiler");
@@ -352,7 +352,7 @@ static void test_prepare_steps(const char* path) {
   if (none >= usual || usual >= many || older != usual)
     printf("%zu bytes with no steps, %zu as usual, %zu with many, %zu by an older program\n", none,
            usual, many, older);
-  CHECK(none < usual && usual < many && older == usual);
+  CHECK(none == usual && usual < many && older == usual);
   pawl_vocabulary_free(v);
 }
 

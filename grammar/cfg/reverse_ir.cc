@@ -25,15 +25,15 @@ using ExprId = GrammarIr::ExprId;
 using RuleId = GrammarIr::RuleId;
 
 // What the root reaches: expressions with those below them first.
-struct Reached {
+struct ReachedRules {
   std::vector<ExprId> exprs;
   std::vector<RuleId> rules;
 };
 
-Reached Reach(const GrammarIr& ir) {
+ReachedRules Reach(const GrammarIr& ir) {
   std::vector<bool> exprs(ir.expr_count()), rules(ir.rule_count());
   std::vector<ExprId> open;
-  Reached out;
+  ReachedRules out;
   const auto rule = [&](RuleId id) {
     if (rules[id]) return;
     rules[id] = true;
@@ -129,7 +129,7 @@ Result<GrammarIr> IrReverser::Reverse(const GrammarIr& ir) {
   listed_.clear();
   GrammarIr out(ir.shared_arena());
   RegexArena& arena = out.arena();
-  const Reached reached = Reach(ir);
+  const ReachedRules reached = Reach(ir);
   std::vector<RuleId> rules(ir.rule_count());
   std::vector<ExprId> exprs(ir.expr_count());
   for (const RuleId id : reached.rules) {

@@ -1,17 +1,11 @@
 // The characters of EBNF and GBNF: places, white space, names, escapes, classes. Columns count
 // characters; a line ends at \n, \r or both together.
 #include "grammar/languages/bnf_reader.h"
+#include "src/base/hex.h"
 #include "src/base/utf8.h"
 
 namespace pawl {
 namespace {
-
-int HexDigit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 // The characters that a backslash makes of a letter; 0 where there is none ('0' is apart).
 char32_t ControlEscape(char c, bool gbnf) {

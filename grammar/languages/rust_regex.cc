@@ -17,6 +17,7 @@
 
 #include "grammar/regex/codepoint_set.h"
 #include "grammar/regex/ecma_parser.h"
+#include "src/base/hex.h"
 #include "src/base/unicode.h"
 #include "src/base/utf8.h"
 
@@ -29,13 +30,6 @@ constexpr size_t kMaxRanges = 1'000'000;  // read in classes, all together
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-int HexDigit(char c) {
-  if (IsDigit(c)) return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
 CodepointSet Property(std::string_view name) {
   return CodepointSet::FromRanges(UnicodeProperty(name));
 }

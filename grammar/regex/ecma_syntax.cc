@@ -10,6 +10,7 @@
 #include <string>
 
 #include "grammar/regex/ecma_ast.h"
+#include "src/base/hex.h"
 #include "src/base/utf8.h"
 
 namespace pawl {
@@ -23,13 +24,6 @@ struct SyntaxFlags {
   bool dot_all;
   bool multi_line;
 };
-
-int HexDigit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }

@@ -87,6 +87,22 @@ struct Parsed {
   bool unchanged = false;
 };
 
+// The columns from `first` on: name, kind, container, visibility, static, arity, signature, type,
+// supertypes.
+IndexedSymbol SymbolAt(const Statement& row, int first) {
+  IndexedSymbol s;
+  s.name = row.TextAt(first);
+  s.kind = row.TextAt(first + 1);
+  s.container = row.TextAt(first + 2);
+  s.visibility = row.TextAt(first + 3);
+  s.is_static = row.NumberAt(first + 4) != 0;
+  s.arity = static_cast<int>(row.NumberAt(first + 5));
+  s.signature = row.TextAt(first + 6);
+  s.type = row.TextAt(first + 7);
+  s.supertypes = row.TextAt(first + 8);
+  return s;
+}
+
 // A symbol that is stored, and what it is but for its line: after an edit most of a file's symbols
 // have only moved, and moving one touches no index of the database.
 struct Stored {
@@ -162,16 +178,7 @@ Status RepositoryIndex::Store(const std::string& path, Language language, uint64
                    "signature, type, supertypes FROM symbols WHERE file = ?");
     rows.Number(1, id);
     while (rows.Step()) {
-      IndexedSymbol s;
-      s.name = rows.TextAt(2);
-      s.kind = rows.TextAt(3);
-      s.container = rows.TextAt(4);
-      s.visibility = rows.TextAt(5);
-      s.is_static = rows.NumberAt(6) != 0;
-      s.arity = static_cast<int>(rows.NumberAt(7));
-      s.signature = rows.TextAt(8);
-      s.type = rows.TextAt(9);
-      s.supertypes = rows.TextAt(10);
+      const IndexedSymbol s = SymbolAt(rows, 2);
       stored.emplace(KeyOf(s), Stored{.row = rows.NumberAt(0), .line = rows.NumberAt(1)});
     }
     if (rows.failed()) return rows.error();
@@ -369,16 +376,7 @@ Result<std::vector<IndexedSymbol>> RepositoryIndex::Query(const char* sql,
   query.Text(1, argument);
   std::vector<IndexedSymbol> symbols;
   while (query.Step()) {
-    IndexedSymbol s;
-    s.name = query.TextAt(0);
-    s.kind = query.TextAt(1);
-    s.container = query.TextAt(2);
-    s.visibility = query.TextAt(3);
-    s.is_static = query.NumberAt(4) != 0;
-    s.arity = static_cast<int>(query.NumberAt(5));
-    s.signature = query.TextAt(6);
-    s.type = query.TextAt(7);
-    s.supertypes = query.TextAt(8);
+    IndexedSymbol s = SymbolAt(query, 0);
     s.file = query.TextAt(9);
     s.line = static_cast<int>(query.NumberAt(10));
     symbols.push_back(std::move(s));

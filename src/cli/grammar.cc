@@ -24,11 +24,11 @@ namespace {
 
 constexpr const char* kGrammar = "grammar";
 
-using Reader = Result<GrammarIr> (*)(std::string_view, const LanguageOptions&);
+using GrammarReader = Result<GrammarIr> (*)(std::string_view, const LanguageOptions&);
 
 struct GrammarSource {
   GrammarLanguage language;
-  Reader read;
+  GrammarReader read;
 };
 
 // By name, and by extension with a dot before it.

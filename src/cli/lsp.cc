@@ -36,7 +36,7 @@ int Run(const LspFlags&) { return FailWithoutMonitors(kLsp); }
 
 #else
 
-using Json = nlohmann::json;
+using LspJson = nlohmann::json;
 constexpr size_t kMaxMessage = size_t{64} << 20;
 constexpr size_t kMostDocuments = 256;
 
@@ -81,7 +81,7 @@ class Server {
     for (;;) {
       std::optional<std::string> message = Receive();
       if (!message) return shutdown_ ? kExitOk : kExitBadInput;
-      const Json request = Json::parse(*message, nullptr, false);
+      const LspJson request = LspJson::parse(*message, nullptr, false);
       if (!request.is_object()) {
         Send({{"jsonrpc", "2.0"},
               {"id", nullptr},
@@ -91,11 +91,11 @@ class Server {
       const std::string method = Text(request, "method");
       if (method == "exit") return shutdown_ ? kExitOk : kExitBadInput;
       const bool asks = request.contains("id");
-      const Json parameters = request.contains("params") ? request["params"] : Json::object();
+      const LspJson parameters = request.contains("params") ? request["params"] : LspJson::object();
       std::string problem;
-      Json result = Handle(method, parameters, asks, &problem);
+      LspJson result = Handle(method, parameters, asks, &problem);
       if (!asks) continue;
-      Json answer = {{"jsonrpc", "2.0"}, {"id", request["id"]}};
+      LspJson answer = {{"jsonrpc", "2.0"}, {"id", request["id"]}};
       if (problem.empty()) {
         answer["result"] = std::move(result);
       } else {
@@ -108,26 +108,26 @@ class Server {
   }
 
  private:
-  static std::string Text(const Json& object, const char* key) {
+  static std::string Text(const LspJson& object, const char* key) {
     const auto found = object.is_object() ? object.find(key) : object.end();
     return object.is_object() && found != object.end() && found->is_string()
                ? found->get<std::string>()
                : "";
   }
-  static const Json& At(const Json& object, const char* key) {
-    static const Json kNothing;
+  static const LspJson& At(const LspJson& object, const char* key) {
+    static const LspJson kNothing;
     if (!object.is_object()) return kNothing;
     const auto found = object.find(key);
     return found == object.end() ? kNothing : *found;
   }
-  static int64_t Number(const Json& object, const char* key) {
-    const Json& value = At(object, key);
+  static int64_t Number(const LspJson& object, const char* key) {
+    const LspJson& value = At(object, key);
     return value.is_number_integer() ? std::max<int64_t>(0, value.get<int64_t>()) : 0;
   }
 
-  Json Handle(const std::string& method, const Json& p, bool asks, std::string* problem) {
+  LspJson Handle(const std::string& method, const LspJson& p, bool asks, std::string* problem) {
     if (method == "initialize") {
-      const Json& encodings = At(At(At(p, "capabilities"), "general"), "positionEncodings");
+      const LspJson& encodings = At(At(At(p, "capabilities"), "general"), "positionEncodings");
       if (encodings.is_array())
         utf8_ = std::find(encodings.begin(), encodings.end(), "utf-8") != encodings.end();
       return {{"capabilities",
@@ -159,11 +159,11 @@ class Server {
     }
     if (method == "textDocument/didChange") {
       const auto document = documents_.find(uri);
-      const Json& changes = At(p, "contentChanges");
+      const LspJson& changes = At(p, "contentChanges");
       if (document == documents_.end() || !changes.is_array()) return nullptr;
-      for (const Json& change : changes) {
+      for (const LspJson& change : changes) {
         std::string& text = document->second.text;
-        const Json& range = At(change, "range");
+        const LspJson& range = At(change, "range");
         if (!range.is_object()) {
           text = Text(change, "text");
           continue;
@@ -189,11 +189,11 @@ class Server {
     return named ? named : monitors::LanguageOfFile(uri);
   }
 
-  size_t Byte(const std::string& text, const Json& position) const {
+  size_t Byte(const std::string& text, const LspJson& position) const {
     return ByteOf(text, Number(position, "line"), Number(position, "character"), utf8_);
   }
 
-  Json Complete(const std::string& uri, const Json& p, std::string* problem) {
+  LspJson Complete(const std::string& uri, const LspJson& p, std::string* problem) {
     const auto document = documents_.find(uri);
     if (document == documents_.end()) {
       *problem = "no such document is open: " + uri;
@@ -203,8 +203,8 @@ class Server {
     size_t at = Byte(text, At(p, "position"));
     size_t behind = at;
     monitors::CompletionRequest request;
-    Json range = nullptr;
-    const Json& selected = At(At(p, "context"), "selectedCompletionInfo");
+    LspJson range = nullptr;
+    const LspJson& selected = At(At(p, "context"), "selectedCompletionInfo");
     if (selected.is_object()) {
       // The item's text stands in place of its range, and the completion goes on from there.
       range = At(selected, "range");
@@ -228,11 +228,11 @@ class Server {
       *problem = done.error().ToString();
       return nullptr;
     }
-    Json items = Json::array();
+    LspJson items = LspJson::array();
     const bool extends =
         done->text.starts_with(request.must_begin) && done->text.size() > request.must_begin.size();
     if (!done->text.empty() && done->parses && (request.must_begin.empty() || extends)) {
-      Json item = {{"insertText", done->text}};
+      LspJson item = {{"insertText", done->text}};
       if (!range.is_null()) item["range"] = range;
       items.push_back(std::move(item));
     }
@@ -264,8 +264,8 @@ class Server {
     if (std::fread(message.data(), 1, length, stdin) != length) return std::nullopt;
     return message;
   }
-  static void Send(const Json& message) {
-    const std::string text = message.dump(-1, ' ', false, Json::error_handler_t::replace);
+  static void Send(const LspJson& message) {
+    const std::string text = message.dump(-1, ' ', false, LspJson::error_handler_t::replace);
     Print(fmt::format("Content-Length: {}\r\n\r\n{}", text.size(), text));
     (void)FlushOutput();
     std::fflush(stdout);

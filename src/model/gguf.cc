@@ -241,7 +241,7 @@ GgufValue ReadValue(Cursor& cursor) {
   return value;
 }
 
-std::string Shown(std::string_view name) { return json::Quote(name.substr(0, 200)); }
+std::string ShownName(std::string_view name) { return json::Quote(name.substr(0, 200)); }
 
 // A tensor whose `data` is not known yet; its offset within the data goes to `offset`.
 TensorView ReadTensor(Cursor& cursor, uint64_t alignment, uint64_t& offset) {
@@ -330,7 +330,7 @@ Result<GgufFile> GgufFile::Parse(std::span<const std::byte> bytes, const std::st
     GgufValue value = ReadValue(cursor);
     if (cursor.failed()) break;
     if (!file.values_.emplace(std::string(key), std::move(value)).second) {
-      cursor.Fail(ErrorCode::kInvalid, at, "the key " + Shown(key) + " is there twice");
+      cursor.Fail(ErrorCode::kInvalid, at, "the key " + ShownName(key) + " is there twice");
     }
   }
   uint64_t alignment = 32;
@@ -356,12 +356,13 @@ Result<GgufFile> GgufFile::Parse(std::span<const std::byte> bytes, const std::st
     TensorView tensor = ReadTensor(cursor, alignment, offset);
     if (cursor.failed()) {
       Error error = cursor.error();
-      error.message = "tensor " + Shown(tensor_name) + ": " + error.message;
+      error.message = "tensor " + ShownName(tensor_name) + ": " + error.message;
       return error;
     }
     const auto [found, added] = file.tensors_.emplace(std::string(tensor_name), std::move(tensor));
     if (!added) {
-      cursor.Fail(ErrorCode::kInvalid, at, "the tensor " + Shown(tensor_name) + " is there twice");
+      cursor.Fail(ErrorCode::kInvalid, at,
+                  "the tensor " + ShownName(tensor_name) + " is there twice");
     }
     placed.push_back({&found->second, tensor_name, offset, at});
   }
@@ -374,7 +375,7 @@ Result<GgufFile> GgufFile::Parse(std::span<const std::byte> bytes, const std::st
     const auto size = static_cast<uint64_t>(p.tensor->bytes);
     if (p.offset > data_bytes || size > data_bytes - p.offset) {
       cursor.Fail(ErrorCode::kInvalid, p.at,
-                  "the tensor " + Shown(p.name) + " ends " + std::to_string(p.offset) + " + " +
+                  "the tensor " + ShownName(p.name) + " ends " + std::to_string(p.offset) + " + " +
                       std::to_string(size) + " bytes into the data, of which the file has " +
                       std::to_string(data_bytes) + ": truncated file?");
       return cursor.error();
@@ -388,7 +389,7 @@ Result<GgufFile> GgufFile::Parse(std::span<const std::byte> bytes, const std::st
   for (const Placed& p : placed) {
     if (p.offset != expected) {
       cursor.Fail(ErrorCode::kInvalid, p.at,
-                  "the tensor " + Shown(p.name) + " begins " + std::to_string(p.offset) +
+                  "the tensor " + ShownName(p.name) + " begins " + std::to_string(p.offset) +
                       " bytes into the data where " + std::to_string(expected) +
                       " was expected: tensors overlap or leave a hole");
       return cursor.error();

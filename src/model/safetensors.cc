@@ -23,7 +23,7 @@ namespace {
 
 // The limits of the reference implementation, and one on rank.
 constexpr uint64_t kMaxHeaderBytes = 100'000'000;
-constexpr size_t kMaxRank = 8;
+constexpr size_t kMostDimensions = 8;
 
 constexpr std::pair<std::string_view, int> kBits[] = {
     {"F64", 64}, {"I64", 64},    {"U64", 64},    {"F32", 32},   {"I32", 32}, {"U32", 32},
@@ -73,7 +73,7 @@ Result<TensorView> ParseTensor(const json::Value& entry, const std::string& plac
   if (!bits)
     return invalid("unknown dtype " + json::Quote(dtype->text.substr(0, 50)) +
                    "; expected one of " + KnownDtypes());
-  if (shape->items.size() > kMaxRank) return invalid("has more than 8 dimensions");
+  if (shape->items.size() > kMostDimensions) return invalid("has more than 8 dimensions");
   std::optional<int64_t> bytes = *bits / 8;
   for (const json::Value& item : shape->items) {
     const std::optional<int64_t> size = AsInt(item);

@@ -9,13 +9,6 @@ namespace {
 
 using json::Value;
 
-Value StringValue(std::string text) {
-  Value value;
-  value.type = json::Type::kString;
-  value.text = std::move(text);
-  return value;
-}
-
 Value Message(std::string role, Value content) {
   Value message;
   message.type = json::Type::kObject;

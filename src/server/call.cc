@@ -87,58 +87,6 @@ struct Call::Choice {
   size_t taken = 0, tokens_taken = 0;
 };
 
-std::string ReportOf(const CallOut& out) {
-  GenerationStats sum;
-  bool closed = false;
-  for (const ChoiceOut& choice : out.choices) {
-    closed = closed || choice.closed;
-    sum.sampled_tokens += choice.stats.sampled_tokens;
-    sum.forced_tokens += choice.stats.forced_tokens;
-    sum.closing_tokens += choice.stats.closing_tokens;
-    sum.forward_calls += choice.stats.forward_calls;
-    sum.drafts.rows += choice.stats.drafts.rows;
-    sum.drafts.accepted += choice.stats.drafts.accepted;
-    sum.constraint_seconds += choice.stats.constraint_seconds;
-    sum.sample_seconds += choice.stats.sample_seconds;
-    sum.prefill_seconds += choice.stats.prefill_seconds;
-    sum.decode_seconds += choice.stats.decode_seconds;
-    sum.mask_surprise += choice.stats.mask_surprise;
-  }
-  JsonWriter json;
-  json.Object().Key("closed").Bool(closed);
-  json.Key("sampled_tokens").Int(sum.sampled_tokens);
-  json.Key("forced_tokens").Int(sum.forced_tokens);
-  json.Key("closing_tokens").Int(sum.closing_tokens);
-  json.Key("model_calls").Int(sum.forward_calls);
-  if (sum.drafts.rows > 0) {
-    json.Key("drafted_tokens").Int(sum.drafts.rows);
-    json.Key("accepted_tokens").Int(sum.drafts.accepted);
-  }
-  for (const ChoiceOut& choice : out.choices) {
-    if (!choice.parses) continue;
-    json.Key("parses").Bool(*choice.parses);
-    break;
-  }
-  json.Key("mask_seconds").Number(sum.constraint_seconds);
-  json.Key("sample_seconds").Number(sum.sample_seconds);
-  json.Key("prompt_seconds").Number(sum.prefill_seconds);
-  json.Key("output_seconds").Number(sum.decode_seconds);
-  json.Key("mask_surprise").Number(sum.mask_surprise);
-  if (out.has_grammar) {
-    json.Key("compile_seconds").Number(out.compile_seconds);
-    json.Key("grammar_known").Bool(out.grammar_known);
-  }
-  json.Key("queue_seconds").Number(out.queue_seconds);
-  json.Key("first_token_seconds").Number(out.first_token_seconds);
-  json.Key("total_seconds").Number(out.total_seconds);
-  if (!out.ignored.empty()) {
-    json.Key("ignored").Array();
-    for (const std::string& pointer : out.ignored) json.String(pointer);
-    json.End();
-  }
-  return json.End().Take();
-}
-
 Call::Call(std::shared_ptr<ServerState> server, std::shared_ptr<Exchange> exchange, CallSpec spec,
            std::unique_ptr<Formatter> formatter)
     : server_(std::move(server)),

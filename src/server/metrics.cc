@@ -7,7 +7,7 @@
 namespace pawl::server {
 namespace {
 
-std::string Shown(double value) {
+std::string ShownNumber(double value) {
   char digits[40];
   std::snprintf(digits, sizeof digits, "%.15g", value);
   return digits;
@@ -32,11 +32,11 @@ void Histogram::Write(const std::string& name, const std::string& help, std::str
   int64_t sum = 0;
   for (size_t i = 0; i < kBounds.size(); ++i) {
     sum += counts_[i];
-    out += name + "_bucket{le=\"" + Shown(kBounds[i]) + "\"} " + std::to_string(sum) + "\n";
+    out += name + "_bucket{le=\"" + ShownNumber(kBounds[i]) + "\"} " + std::to_string(sum) + "\n";
   }
   sum += counts_[kBounds.size()];
   out += name + "_bucket{le=\"+Inf\"} " + std::to_string(sum) + "\n";
-  out += name + "_sum " + Shown(static_cast<double>(micros_) * 1e-6) + "\n";
+  out += name + "_sum " + ShownNumber(static_cast<double>(micros_) * 1e-6) + "\n";
   out += name + "_count " + std::to_string(sum) + "\n";
 }
 
@@ -57,7 +57,7 @@ void Metrics::WriteRequests(std::string& out) const {
 void WriteMetric(const std::string& name, const std::string& type, const std::string& help,
                  double value, std::string& out) {
   Head(name, type, help, out);
-  out += name + " " + Shown(value) + "\n";
+  out += name + " " + ShownNumber(value) + "\n";
 }
 
 }  // namespace pawl::server

@@ -16,13 +16,6 @@ namespace {
 using json::PointerJoin;
 using json::Value;
 
-Value StringValue(std::string text) {
-  Value value;
-  value.type = json::Type::kString;
-  value.text = std::move(text);
-  return value;
-}
-
 Value* Member(Value& object, std::string_view key) {
   for (json::Member& member : object.members) {
     if (member.first == key) return &member.second;
@@ -103,6 +96,13 @@ std::tm Now() {
 }
 
 }  // namespace
+
+json::Value StringValue(std::string text) {
+  json::Value value;
+  value.type = json::Type::kString;
+  value.text = std::move(text);
+  return value;
+}
 
 Result<std::unique_ptr<ServedModel>> ServedModel::Load(const std::string& path,
                                                        const ServedModelOptions& options) {

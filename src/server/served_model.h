@@ -30,6 +30,8 @@
 
 namespace pawl::server {
 
+json::Value StringValue(std::string text);
+
 struct PromptSpec {
   enum class Kind {
     kText,  // to go on from

@@ -14,7 +14,7 @@
 namespace pawl {
 namespace {
 
-constexpr size_t kOrders = 5, kSlots = 4, kEntries = 1 << 15, kWays = 4;
+constexpr size_t kOrders = 5, kSlots = 4, kTableEntries = 1 << 15, kWays = 4;
 constexpr uint16_t kMostCount = 1000;
 
 struct Entry {
@@ -33,9 +33,9 @@ uint64_t HashOf(std::span<const TokenId> context) {
   return hash;
 }
 
-class Table {
+class NgramTable {
  public:
-  Table() : entries_(kEntries) {}
+  NgramTable() : entries_(kTableEntries) {}
   const Entry* Find(uint64_t hash) const {
     const size_t first = Place(hash);
     for (size_t i = 0; i < kWays; ++i) {
@@ -75,13 +75,13 @@ class Table {
 
  private:
   static uint32_t Tag(uint64_t hash) { return static_cast<uint32_t>(hash >> 32) | 1; }
-  static size_t Place(uint64_t hash) { return hash % (kEntries / kWays) * kWays; }
+  static size_t Place(uint64_t hash) { return hash % (kTableEntries / kWays) * kWays; }
   std::vector<Entry> entries_;
 };
 
 class NgramFollower : public DraftFollower {
  public:
-  explicit NgramFollower(Table& table) : table_(table) {}
+  explicit NgramFollower(NgramTable& table) : table_(table) {}
   void Append(std::span<const TokenId> tokens) override {
     if (!std::exchange(began_, true)) return;  // the prompt is others' text
     for (const TokenId token : tokens) {
@@ -134,7 +134,7 @@ class NgramFollower : public DraftFollower {
   }
 
  private:
-  Table& table_;
+  NgramTable& table_;
   std::vector<TokenId> last_;
   bool began_ = false;
 };
@@ -147,7 +147,7 @@ class NgramSource : public DraftSource {
   int64_t bytes() const override { return table_.bytes(); }
 
  private:
-  Table table_;
+  NgramTable table_;
 };
 
 }  // namespace

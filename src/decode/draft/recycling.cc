@@ -20,9 +20,9 @@ struct Row {
   std::array<TokenId, kNeighbours> next = {};
 };
 
-class Table {
+class FollowersTable {
  public:
-  explicit Table(size_t vocabulary) : rows_(std::min(vocabulary, kMostTokens)) {}
+  explicit FollowersTable(size_t vocabulary) : rows_(std::min(vocabulary, kMostTokens)) {}
   const Row* Find(TokenId token) const {
     if (token < 0 || rows_.empty()) return nullptr;
     const Row& row = rows_[static_cast<size_t>(token) % rows_.size()];
@@ -46,7 +46,7 @@ static_assert(sizeof(Row) * kMostTokens < 2'000'000);
 
 class RecyclingFollower : public DraftFollower {
  public:
-  explicit RecyclingFollower(Table& table) : table_(table) {}
+  explicit RecyclingFollower(FollowersTable& table) : table_(table) {}
   bool wants_logits() const override { return true; }
 
   void Propose(const DraftPlace& place, DraftCursor&, std::vector<DraftProposal>& out) override {
@@ -105,7 +105,7 @@ class RecyclingFollower : public DraftFollower {
   }
 
  private:
-  Table& table_;
+  FollowersTable& table_;
 };
 
 class RecyclingSource : public DraftSource {
@@ -117,7 +117,7 @@ class RecyclingSource : public DraftSource {
   int64_t bytes() const override { return table_.bytes(); }
 
  private:
-  Table table_;
+  FollowersTable table_;
 };
 
 }  // namespace

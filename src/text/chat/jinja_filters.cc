@@ -14,7 +14,6 @@ namespace {
 
 using Kind = Value::Kind;
 
-bool TruthOf(const Value* value) { return value != nullptr && Truth(*value); }
 bool Given(const Value* value) { return value != nullptr && !value->is(Kind::kNone); }
 
 Value Default(Heap& heap, const Value& value, const Arguments& arguments) {

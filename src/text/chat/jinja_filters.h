@@ -9,6 +9,9 @@
 
 namespace pawl::jinja {
 
+// Of an argument, which may not be there.
+inline bool TruthOf(const Value* value) { return value != nullptr && Truth(*value); }
+
 // What a filter, test or method is called with.
 struct Arguments {
   const Value* positional;

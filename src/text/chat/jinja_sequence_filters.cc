@@ -11,8 +11,6 @@ namespace {
 
 using Kind = Value::Kind;
 
-bool TruthOf(const Value* value) { return value != nullptr && Truth(*value); }
-
 Value Generator(Heap& heap, std::vector<Value> items) {
   return heap.NewList(std::move(items), List::Type::kGenerator);
 }

@@ -21,7 +21,7 @@ bool HasRest(Heap& heap, const char* name, const Value& value, const Value& by, 
 bool Defined(Heap&, const Value& v, const Arguments&) { return !v.undefined(); }
 bool Undefined(Heap&, const Value& v, const Arguments&) { return v.undefined(); }
 bool None(Heap&, const Value& v, const Arguments&) { return v.is(Kind::kNone); }
-bool String(Heap&, const Value& v, const Arguments&) { return v.is_string(); }
+bool IsString(Heap&, const Value& v, const Arguments&) { return v.is_string(); }
 bool Mapping(Heap&, const Value& v, const Arguments&) {
   return v.is_dict() && !v.dict->is_namespace;
 }
@@ -78,7 +78,7 @@ const std::vector<TestEntry>& Tests() {
       {"defined", Defined, 0},
       {"undefined", Undefined, 0},
       {"none", None, 0},
-      {"string", String, 0},
+      {"string", IsString, 0},
       {"mapping", Mapping, 0},
       {"iterable", Iterable, 0},
       {"sequence", Sequence, 0},

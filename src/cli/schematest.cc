@@ -61,7 +61,7 @@ struct Count {
   int64_t total = 0;
   int64_t exact = 0;
 };
-using Counts = std::array<Count, kSections>;
+using SuiteCounts = std::array<Count, kSections>;
 
 // What texts are spelled in: bytes without a tokenizer.
 struct Spelling {
@@ -157,7 +157,7 @@ std::optional<std::pair<const char*, std::string>> Judge(const Result<Grammar>& 
 }
 
 void RunFile(const SchematestFlags& flags, const SuiteDraft& draft, const SuiteFile& file,
-             const Spelling& spelling, const Resolver& resolver, Counts& counts,
+             const Spelling& spelling, const Resolver& resolver, SuiteCounts& counts,
              std::vector<Inexact>& failures) {
   const Compiler compiler(spelling.vocabulary, flags.memory.ToOptions());
   const JsonSchemaOptions options = OptionsFor(flags, draft, file, resolver);
@@ -176,7 +176,7 @@ void RunFile(const SchematestFlags& flags, const SuiteDraft& draft, const SuiteF
   }
 }
 
-std::string CountsJson(const Counts& counts) {
+std::string CountsJson(const SuiteCounts& counts) {
   std::string out;
   for (size_t i = 0; i < kSections; ++i) {
     out += fmt::format("{}\"{}\":{{\"total\":{},\"exact\":{}}}", i == 0 ? "" : ",",
@@ -185,7 +185,7 @@ std::string CountsJson(const Counts& counts) {
   return out;
 }
 
-std::string ReportJson(const Counts& counts, const std::string& drafts,
+std::string ReportJson(const SuiteCounts& counts, const std::string& drafts,
                        const std::vector<Inexact>& failures) {
   std::string out =
       fmt::format("{{{},\"drafts\":{{{}}},\"failures\":[", CountsJson(counts), drafts);
@@ -198,7 +198,7 @@ std::string ReportJson(const Counts& counts, const std::string& drafts,
   return out + "]}\n";
 }
 
-std::string CountsLine(std::string_view name, const Counts& counts) {
+std::string CountsLine(std::string_view name, const SuiteCounts& counts) {
   std::string out = fmt::format("{:<14}", name);
   for (size_t i = 0; i < kSections; ++i) {
     if (counts[i].total == 0) continue;
@@ -267,7 +267,7 @@ int SchemaTest(const SchematestFlags& flags) {
   if (!spelling.ok()) return Fail(kSchematest, spelling.error());
   const Result<Resolver> resolver = Documents(flags);
   if (!resolver.ok()) return Fail(kSchematest, resolver.error());
-  Counts counts{};
+  SuiteCounts counts{};
   std::string drafts;
   std::vector<Inexact> failures;
   std::vector<std::string> folders;
@@ -276,7 +276,7 @@ int SchemaTest(const SchematestFlags& flags) {
     if (flags.draft != "all" && flags.draft != draft.option) continue;
     const Result<std::vector<SuiteFile>> files = ReadSuite(flags.suite, draft, flags.formats);
     if (!files.ok()) return Fail(kSchematest, files.error());
-    Counts own{};
+    SuiteCounts own{};
     for (const SuiteFile& file : *files) {
       progress.Set(file.name);
       RunFile(flags, draft, file, *spelling, *resolver, own, failures);

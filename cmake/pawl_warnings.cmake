@@ -7,6 +7,8 @@ function(pawl_target name)
   target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow>)
   # GCC 12 sees an overlap that cannot be in "literal" + std::string (GCC bug 105651).
   target_compile_options(${name} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>)
+  # -O3 takes a sixth more processor time to build everything, and gives nothing but where pawl_hot asks for it.
+  target_compile_options(${name} PRIVATE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANG_AND_ID:CXX,GNU,Clang>>:-O2>)
   if(PAWL_WERROR)
     target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
   endif()
@@ -26,7 +28,12 @@ function(pawl_target name)
   endif()
 endfunction()
 
-# Precompiled headers save processor time: with -O1 for the command, 393 s in place of 637 s to build it. Sources include what they
+# pawl_hot(name): after pawl_target, for loops over numbers that the compiler is to make into vectors.
+function(pawl_hot name)
+  target_compile_options(${name} PRIVATE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANG_AND_ID:CXX,GNU,Clang>>:-O3>)
+endfunction()
+
+# Precompiled headers save processor time. Sources include what they
 # need all the same, and other compilers than GCC show when one does not.
 # Not with a compiler cache, which answers for a tree that it has not seen only when the headers are not precompiled.
 set(pawl_precompile_default ON)

@@ -63,19 +63,26 @@ std::vector<TokenId> Mask::Tokens() const {
 
 // Four lanes, so that the products do not wait for each other.
 uint64_t MaskPool::Hash(std::span<const uint32_t> words) {
-  uint64_t lanes[4] = {1, 2, 3, 4};
+  uint64_t a = 1;
+  uint64_t b = 2;
+  uint64_t c = 3;
+  uint64_t d = 4;
+  const auto mix = [](uint64_t& lane, uint64_t block) {
+    lane = (lane ^ block) * 0xD6E8FEB86659FD93u;
+    lane ^= lane >> 32;
+  };
   size_t i = 0;
   for (; i + 8 <= words.size(); i += 8) {
     uint64_t block[4];
     std::memcpy(block, &words[i], sizeof block);
-    for (int k = 0; k < 4; ++k) {
-      lanes[k] = (lanes[k] ^ block[k]) * 0xD6E8FEB86659FD93u;
-      lanes[k] ^= lanes[k] >> 32;
-    }
+    mix(a, block[0]);
+    mix(b, block[1]);
+    mix(c, block[2]);
+    mix(d, block[3]);
   }
-  for (; i < words.size(); ++i) lanes[0] = (lanes[0] ^ words[i]) * 0xD6E8FEB86659FD93u;
+  for (; i < words.size(); ++i) mix(a, words[i]);
   uint64_t hash = 0;
-  for (const uint64_t lane : lanes) hash = (hash ^ lane ^ (lane >> 29)) * 0x9E3779B97F4A7C15u;
+  for (const uint64_t lane : {a, b, c, d}) hash = (hash ^ lane ^ (lane >> 29)) * 0x9E3779B97F4A7C15u;
   return hash ^ (hash >> 32);
 }
 

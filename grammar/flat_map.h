@@ -29,6 +29,10 @@ class FlatMap {
     ++size_;
   }
 
+  void Clear() {
+    slots_.clear();
+    size_ = 0;
+  }
   size_t size() const { return size_; }
   // REQUIRES: values that own no memory.
   size_t MemoryBytes() const { return slots_.capacity() * sizeof(slots_[0]) + 16; }

@@ -15,6 +15,7 @@
 
 #include "grammar/cfg/capture_parse.h"
 #include "grammar/cfg/program.h"
+#include "grammar/hash_index.h"
 #include "src/base/sorted.h"
 
 namespace pawl::captures {
@@ -25,11 +26,6 @@ inline constexpr uint32_t kNever = UINT32_MAX;
 inline constexpr uint32_t kToken = 1u << 31;  // in a lexeme's `what`: a token set
 inline constexpr size_t kMaxEntries = size_t{6} << 20;
 inline constexpr size_t kEntriesPerUnit = 64;
-
-inline uint64_t Mix(uint64_t hash, uint64_t value) {
-  hash = (hash ^ value) * 0x9E3779B97F4A7C15u;
-  return hash ^ (hash >> 29);
-}
 
 // A point of the program within an activation. `count` is for repetitions only: forwards the rounds
 // done, backwards 0 for the way in, else one more than the rounds to go.
@@ -45,8 +41,8 @@ struct Spot {
 };
 
 struct Hash {
-  size_t operator()(const Config& c) const { return Mix(Mix(c.node, c.count), c.slot); }
-  size_t operator()(const Spot& s) const { return Mix((*this)(s.config), s.place); }
+  size_t operator()(const Config& c) const { return HashMix(HashMix(c.node, c.count), c.slot); }
+  size_t operator()(const Spot& s) const { return HashMix((*this)(s.config), s.place); }
 };
 
 // The text as units: bytes, or special tokens as a whole.

@@ -80,28 +80,21 @@ CfgMachine::StateId CfgMachine::Intern(ContId fresh, std::vector<Thread>& thread
     threads.resize(kept + 1);
   }
   if (threads.empty() && fresh == Continuations::kNone) return kDeadState;
-  uint64_t hash = threads.size();
-  const auto mix = [&hash](uint64_t value) {
-    hash = (hash ^ value) * 0x9E3779B97F4A7C15u;
-    hash ^= hash >> 29;
-  };
-  // Most states have no threads, and numbers that follow each other would stand side by side.
-  mix(fresh);
+  uint64_t hash = HashMix(threads.size(), fresh);
   for (const Thread& thread : threads) {
-    mix(thread.key);
-    mix(uint64_t{thread.then} << 32 | thread.source);
-    mix(thread.tokens);
+    hash = HashMix(hash, thread.key);
+    hash = HashMix(hash, uint64_t{thread.then} << 32 | thread.source);
+    hash = HashMix(hash, thread.tokens);
   }
-  uint64_t place = hash >> 1;
-  for (; const StateId* known = index_.Find(place); ++place) {
-    if (states_[*known].fresh == fresh && std::ranges::equal(this->threads(*known), threads))
-      return *known;
-  }
+  const StateId known = index_.Find(hash, [&](StateId id) {
+    return states_[id].fresh == fresh && std::ranges::equal(this->threads(id), threads);
+  });
+  if (known != HashIndex::kNone) return known;
   states_.push_back(
       {fresh, static_cast<uint32_t>(threads_.size()), static_cast<uint32_t>(threads.size())});
   threads_.insert(threads_.end(), threads.begin(), threads.end());
   const auto id = static_cast<StateId>(states_.size() - 1);
-  index_.Insert(place, id);
+  index_.Insert(hash, id);
   return id;
 }
 

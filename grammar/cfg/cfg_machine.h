@@ -21,6 +21,7 @@
 #include "grammar/cfg/continuations.h"
 #include "grammar/cfg/program.h"
 #include "grammar/flat_map.h"
+#include "grammar/hash_index.h"
 #include "grammar/machine.h"
 #include "pawl/result.h"
 
@@ -116,7 +117,7 @@ class CfgMachine : public Machine {
   std::unique_ptr<Continuations> continuations_;
   std::vector<StateData> states_;
   std::vector<Thread> threads_;
-  FlatMap<StateId> index_;         // by hash, or a place behind it
+  HashIndex index_;
   std::vector<StateId> state_of_;  // by continuation; kDeadState: not asked yet
   std::vector<Thread> made_;       // scratch of MakeStep
   FlatMap<StateId> steps_;         // by state << 8 | byte

@@ -25,22 +25,14 @@ namespace {
 using Op = CfgProgram::Op;
 using Entry = Continuations::Entry;
 
-uint64_t Mix(uint64_t hash, uint64_t value) {
-  hash = (hash ^ value) * 0x9E3779B97F4A7C15u;
-  return hash ^ (hash >> 29);
-}
-
 uint64_t HashOf(std::span<const Entry> entries) {
   uint64_t hash = entries.size();
   for (const Entry& entry : entries) {
-    hash = Mix(hash, uint64_t{entry.node} << 32 | entry.count);
-    hash = Mix(hash, entry.then);
+    hash = HashMix(hash, uint64_t{entry.node} << 32 | entry.count);
+    hash = HashMix(hash, entry.then);
   }
   return hash;
 }
-
-// Equal hashes take places behind each other.
-uint64_t FirstPlace(uint64_t hash) { return hash >> 1; }
 
 // Entries that were seen in this run. Emptied in no time: what an older run left does not count.
 class SeenEntries {
@@ -485,12 +477,11 @@ ContId Continuations::Intern(std::vector<Entry>& list) {
   SortUnique(list);
   if (list.empty()) return kNone;
   const uint64_t hash = HashOf(list);
-  uint64_t place = FirstPlace(hash);
-  for (; const ContId* known = index_.Find(place); ++place) {
-    if (std::ranges::equal(entries(*known), list)) return *known;
-  }
+  const ContId known =
+      index_.Find(hash, [&](ContId id) { return std::ranges::equal(entries(id), list); });
+  if (known != HashIndex::kNone) return known;
   const ContId id = Append(list);
-  index_.Insert(place, id);
+  index_.Insert(hash, id);
   for (const Entry& entry : list)
     conts_[id].shortest = std::min(conts_[id].shortest, Shortest(entry));
   return id;
@@ -498,7 +489,7 @@ ContId Continuations::Intern(std::vector<Entry>& list) {
 
 ContId Continuations::InternKnot(std::vector<std::vector<Entry>>& members) {
   uint64_t hash = members.size();
-  for (const auto& list : members) hash = Mix(hash, HashOf(list));
+  for (const auto& list : members) hash = HashMix(hash, HashOf(list));
   const auto [begin, end] = knots_.equal_range(hash);
   for (auto it = begin; it != end; ++it) {
     if (it->second.second == members) return it->second.first;
@@ -510,9 +501,7 @@ ContId Continuations::InternKnot(std::vector<std::vector<Entry>>& members) {
       if (entry.then & kMember) entry.then = first + (entry.then & ~kMember);
     }
     std::sort(entries.begin(), entries.end());
-    uint64_t place = FirstPlace(HashOf(entries));
-    while (index_.Find(place) != nullptr) ++place;
-    index_.Insert(place, Append(entries));
+    index_.Insert(HashOf(entries), Append(entries));
   }
   // A shortest way out passes each member at most once.
   for (size_t round = 0; round < members.size(); ++round) {

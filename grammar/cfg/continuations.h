@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "grammar/cfg/program.h"
-#include "grammar/flat_map.h"
+#include "grammar/hash_index.h"
 #include "src/base/memory_size.h"
 
 namespace pawl {
@@ -92,7 +92,7 @@ class Continuations {
   const CfgProgram& program_;
   std::vector<Cont> conts_;
   std::vector<Entry> entries_;
-  FlatMap<ContId> index_;  // by hash, or a place behind it
+  HashIndex index_;
   std::unordered_multimap<uint64_t, std::pair<ContId, std::vector<std::vector<Entry>>>> knots_;
   std::vector<std::unique_ptr<Expansion>> expansions_;
   std::unique_ptr<Closure> closure_;

@@ -19,18 +19,10 @@ GrammarIr::GrammarIr(std::shared_ptr<RegexArena> arena) : arena_(std::move(arena
 
 GrammarIr::ExprId GrammarIr::Intern(Expr expr) {
   uint64_t hash = static_cast<uint64_t>(expr.kind) * 2 + (expr.lazy ? 1 : 0);
-  const auto mix = [&hash](uint64_t value) { hash = (hash ^ value) * 0x9E3779B97F4A7C15u; };
-  mix(expr.index);
-  mix(uint64_t{expr.min} << 32 | expr.max);
-  for (const ExprId operand : expr.operands) mix(operand);
-  const auto [begin, end] = index_.equal_range(hash);
-  for (auto it = begin; it != end; ++it) {
-    if (exprs_[it->second] == expr) return it->second;
-  }
-  exprs_.push_back(std::move(expr));
-  const auto id = static_cast<ExprId>(exprs_.size() - 1);
-  index_.emplace(hash, id);
-  return id;
+  hash = HashMix(hash, expr.index);
+  hash = HashMix(hash, uint64_t{expr.min} << 32 | expr.max);
+  for (const ExprId operand : expr.operands) hash = HashMix(hash, operand);
+  return index_.Intern(hash, exprs_, std::move(expr));
 }
 
 GrammarIr::ExprId GrammarIr::Regex(ReId id, bool lazy) {

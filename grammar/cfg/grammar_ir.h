@@ -29,6 +29,7 @@
 #include <string_view>
 #include <vector>
 
+#include "grammar/hash_index.h"
 #include "grammar/machine.h"
 #include "grammar/regex/regex_arena.h"
 #include "pawl/vocabulary.h"
@@ -168,7 +169,7 @@ class GrammarIr {
 
   std::shared_ptr<RegexArena> arena_;
   std::vector<Expr> exprs_;
-  std::unordered_multimap<uint64_t, ExprId> index_;
+  HashIndex index_;
   std::vector<Rule> rules_;
   std::vector<Automaton> automata_;
   std::vector<TokenSet> token_sets_;

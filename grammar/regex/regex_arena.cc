@@ -16,11 +16,6 @@ namespace {
 
 constexpr uint32_t kInf = RegexArena::kInfinite;
 
-uint32_t Mix(uint32_t hash, uint32_t value) {
-  hash ^= value + 0x9E3779B9u + (hash << 6) + (hash >> 2);
-  return hash * 0x85EBCA6Bu;
-}
-
 // Sums and products where kInf absorbs and too large becomes `ceiling`.
 uint32_t AddCapped(uint32_t a, uint32_t b, uint32_t ceiling) {
   if (a == kInf || b == kInf) return kInf;
@@ -42,27 +37,28 @@ CodepointSet ScalarValues() {
 
 }  // namespace
 
-RegexArena::RegexArena(const RegexLimits& limits) : limits_(limits), table_(1024, kNothing) {
-  nodes_.push_back({Kind::kEmptySet, 0, 0, 0, 0, 0, kInf, 0, 0});
-  nodes_.push_back({Kind::kEpsilon, kNullable, 0, 0, 0, 0, 0, 0, 0});
+RegexArena::RegexArena(const RegexLimits& limits) : limits_(limits) {
+  nodes_.push_back({Kind::kEmptySet, 0, 0, 0, 0, 0, kInf, 0});
+  nodes_.push_back({Kind::kEpsilon, kNullable, 0, 0, 0, 0, 0, 0});
   // kAnything refers to kAnyChar, which follows it.
   sets_.push_back(ScalarValues());
-  nodes_.push_back({Kind::kRepeat, kNullable, kAnyChar, 0, 0, kInf, 0, kInf, 0});
-  nodes_.push_back({Kind::kSet, 0, 0, 0, 0, 0, 1, 1, 0});
-  for (const ReId id : {kAnything, kAnyChar}) {
-    Node& n = nodes_[id];
-    uint32_t hash = Mix(static_cast<uint32_t>(n.kind), n.min);
-    hash = Mix(hash, n.max);
-    if (n.kind == Kind::kSet) {
-      for (const CodepointRange& r : sets_[n.a].ranges()) hash = Mix(Mix(hash, r.lo), r.hi);
-    } else {
-      hash = Mix(Mix(hash, n.a), n.b);
-    }
-    n.hash = hash;
-    size_t slot = hash & (table_.size() - 1);
-    while (table_[slot] != kNothing) slot = (slot + 1) & (table_.size() - 1);
-    table_[slot] = id;
+  nodes_.push_back({Kind::kRepeat, kNullable, kAnyChar, 0, 0, kInf, 0, kInf});
+  nodes_.push_back({Kind::kSet, 0, 0, 0, 0, 0, 1, 1});
+  index_.Insert(HashOf(nodes_[kAnything], {}, nullptr), kAnything);
+  index_.Insert(HashOf(nodes_[kAnyChar], {}, &sets_[0]), kAnyChar);
+}
+
+// Of a term whose list or set, when it has one, is given apart.
+uint64_t RegexArena::HashOf(const Node& term, std::span<const ReId> list, const CodepointSet* set) {
+  uint64_t hash = HashMix(static_cast<uint64_t>(term.kind), uint64_t{term.min} << 32 | term.max);
+  if (set != nullptr) {
+    for (const CodepointRange& r : set->ranges()) hash = HashMix(hash, uint64_t{r.lo} << 32 | r.hi);
+  } else if (!list.empty()) {
+    for (const ReId id : list) hash = HashMix(hash, id);
+  } else {
+    hash = HashMix(hash, uint64_t{term.a} << 32 | term.b);
   }
+  return hash;
 }
 
 RegexArena::WorkBudget::WorkBudget(RegexArena& arena, uint64_t steps)
@@ -75,37 +71,25 @@ RegexArena::WorkBudget::~WorkBudget() {
   arena_.stopped_ = outer_stopped_ || arena_.work_ > outer_end_;
 }
 
-// The id of `candidate`, whose list or set, when it has one, is given apart.
+// The id of `candidate`, whose list or set is given as for HashOf.
 ReId RegexArena::Intern(const Node& candidate, std::span<const ReId> list,
                         const CodepointSet* set) {
   ++work_;
   if (Stopped()) return kNothing;
-  uint32_t hash = Mix(static_cast<uint32_t>(candidate.kind), candidate.min);
-  hash = Mix(hash, candidate.max);
-  if (set != nullptr) {
-    for (const CodepointRange& r : set->ranges()) hash = Mix(Mix(hash, r.lo), r.hi);
-  } else if (!list.empty()) {
-    for (const ReId id : list) hash = Mix(hash, id);
-  } else {
-    hash = Mix(Mix(hash, candidate.a), candidate.b);
-  }
-  size_t slot = hash & (table_.size() - 1);
-  for (; table_[slot] != kNothing; slot = (slot + 1) & (table_.size() - 1)) {
-    const Node& n = nodes_[table_[slot]];
-    if (n.hash != hash || n.kind != candidate.kind) continue;
-    if (n.min != candidate.min || n.max != candidate.max) continue;
-    if (set != nullptr  ? sets_[n.a] == *set
-        : !list.empty() ? std::ranges::equal(operands(table_[slot]), list)
-                        : n.a == candidate.a && n.b == candidate.b) {
-      return table_[slot];
-    }
-  }
+  const uint64_t hash = HashOf(candidate, list, set);
+  const ReId known = index_.Find(hash, [&](ReId id) {
+    const Node& n = nodes_[id];
+    if (n.kind != candidate.kind || n.min != candidate.min || n.max != candidate.max) return false;
+    if (set != nullptr) return sets_[n.a] == *set;
+    return !list.empty() ? std::ranges::equal(operands(id), list)
+                         : n.a == candidate.a && n.b == candidate.b;
+  });
+  if (known != HashIndex::kNone) return known;
   if (nodes_.size() >= limits_.max_terms) {
     overflow_ = true;
     return kNothing;
   }
   Node added = candidate;
-  added.hash = hash;
   if (set != nullptr) {
     added.a = static_cast<uint32_t>(sets_.size());
     sets_.push_back(*set);
@@ -116,25 +100,14 @@ ReId RegexArena::Intern(const Node& candidate, std::span<const ReId> list,
   }
   const ReId id = static_cast<ReId>(nodes_.size());
   nodes_.push_back(added);
-  table_[slot] = id;
-  if (nodes_.size() * 2 > table_.size()) GrowTable();
+  index_.Insert(hash, id);
   return id;
-}
-
-void RegexArena::GrowTable() {
-  std::vector<ReId> bigger(table_.size() * 2, kNothing);
-  for (ReId id = kAnything; id < nodes_.size(); ++id) {
-    size_t slot = nodes_[id].hash & (bigger.size() - 1);
-    while (bigger[slot] != kNothing) slot = (slot + 1) & (bigger.size() - 1);
-    bigger[slot] = id;
-  }
-  table_ = std::move(bigger);
 }
 
 ReId RegexArena::Set(const CodepointSet& set) {
   const CodepointSet scalars = set.Intersect(sets_[0]);
   if (scalars.empty()) return kNothing;
-  return Intern({Kind::kSet, 0, 0, 0, 0, 0, 1, 1, 0}, {}, &scalars);
+  return Intern({Kind::kSet, 0, 0, 0, 0, 0, 1, 1}, {}, &scalars);
 }
 
 ReId RegexArena::Char(char32_t codepoint) {
@@ -258,7 +231,7 @@ ReId RegexArena::MakeConcat(ReId head, ReId tail) {
   const uint8_t flags = static_cast<uint8_t>(
       (h.flags & t.flags & kNullable) | ((h.flags | t.flags) & (kBoolean | kOpen | kDoubtful)));
   return Intern({Kind::kConcat, flags, head, tail, 0, 0, AddMin(h.min_length, t.min_length),
-                 AddMax(h.max_length, t.max_length), 0},
+                 AddMax(h.max_length, t.max_length)},
                 {}, nullptr);
 }
 
@@ -322,7 +295,7 @@ ReId RegexArena::MakeRepeat(ReId id, uint32_t min, uint32_t max) {
                                              (min == 0 || (n.flags & kNullable) ? kNullable : 0) |
                                              (min == 0 ? 0 : n.flags & kDoubtful));
   return Intern({Kind::kRepeat, flags, id, 0, min, max, MulCapped(n.min_length, min, kInf - 1),
-                 MulCapped(n.max_length, max, kInf), 0},
+                 MulCapped(n.max_length, max, kInf)},
                 {}, nullptr);
 }
 
@@ -400,11 +373,11 @@ ReId RegexArena::MakeUnary(Kind unary, ReId id) {
     min_length = n.min_length;
     max_length = n.max_length;
   }
-  return Intern({unary, flags, id, 0, 0, 0, min_length, max_length, 0}, {}, nullptr);
+  return Intern({unary, flags, id, 0, 0, 0, min_length, max_length}, {}, nullptr);
 }
 
 ReId RegexArena::MakeList(Kind list_kind, std::span<const ReId> list) {
-  Node made{list_kind, 0, 0, 0, 0, 0, 0, 0, 0};
+  Node made{list_kind, 0, 0, 0, 0, 0, 0, 0};
   bool any_nullable = false, all_nullable = true, all_doubtful = true;
   uint32_t least_min = kInf, most_min = 0, least_max = kInf, most_max = 0;
   for (const ReId id : list) {

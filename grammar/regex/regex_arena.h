@@ -29,6 +29,8 @@
 #include <unordered_set>
 #include <vector>
 
+#include "grammar/flat_map.h"
+#include "grammar/hash_index.h"
 #include "grammar/regex/codepoint_set.h"
 #include "src/base/memory_size.h"
 
@@ -137,7 +139,7 @@ class RegexArena {
 
   size_t size() const { return nodes_.size(); }
   size_t MemoryBytes() const {
-    return HeapBytes(nodes_, lists_, sets_, table_, chars_, derivatives_, closed_, empty_parts_,
+    return HeapBytes(nodes_, lists_, sets_, index_, chars_, derivatives_, closed_, empty_parts_,
                      non_empty_, reversed_);
   }
   // About that, in a few loads.
@@ -188,7 +190,6 @@ class RegexArena {
     uint32_t max;  // kRepeat, kInfinite for none
     uint32_t min_length;
     uint32_t max_length;
-    uint32_t hash;
   };
   struct Alternative;
 
@@ -203,8 +204,8 @@ class RegexArena {
 
   // Whether the budget is exhausted; then results may be wrong and must not be remembered.
   bool Stopped() { return stopped_ = stopped_ || work_ > work_end_; }
+  static uint64_t HashOf(const Node& term, std::span<const ReId> list, const CodepointSet* set);
   ReId Intern(const Node& node, std::span<const ReId> list, const CodepointSet* set);
-  void GrowTable();
   ReId MakeConcat(ReId head, ReId tail);
   ReId MakeRepeat(ReId id, uint32_t min, uint32_t max);
   ReId MakeList(Kind kind, std::span<const ReId> list);
@@ -231,10 +232,10 @@ class RegexArena {
   std::vector<Node> nodes_;
   std::vector<ReId> lists_;
   std::vector<CodepointSet> sets_;
-  std::vector<ReId> table_;  // open addressing over nodes_, kNothing marks a free slot
+  HashIndex index_;  // of nodes_, but for kNothing and kEpsilon
   std::unordered_map<char32_t, ReId> chars_;
-  std::unordered_map<uint64_t, ReId> derivatives_;
-  std::unordered_map<uint64_t, ReId> closed_;
+  FlatMap<ReId> derivatives_;
+  FlatMap<ReId> closed_;
   std::unordered_map<ReId, ReId> empty_parts_;
   std::unordered_map<ReId, ReId> non_empty_;
   std::unordered_map<ReId, ReId> reversed_;

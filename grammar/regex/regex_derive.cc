@@ -54,11 +54,11 @@ ReId RegexArena::CloseWith(ReId id, ReId rest, int depth) {
   if (kind(id) == Kind::kLook) return And(node(id).a, rest);
   // Terms share parts: without memory the same part would be closed once for each way to it.
   const uint64_t key = uint64_t{id} << 32 | rest;
-  if (const auto known = closed_.find(key); known != closed_.end()) return known->second;
+  if (const ReId* known = closed_.Find(key)) return *known;
   const ReId closed = CloseOpen(id, rest, depth);
   if (stopped_) return kNothing;
-  if (closed_.size() >= kMaxRemembered) closed_.clear();
-  closed_.emplace(key, closed);
+  if (closed_.size() >= kMaxRemembered) closed_.Clear();
+  closed_.Insert(key, closed);
   return closed;
 }
 
@@ -112,7 +112,7 @@ ReId RegexArena::DeriveAt(ReId id, char32_t codepoint, int depth) {
   if (depth > limits_.max_depth || Stopped()) derive_failed_ = true;
   if (derive_failed_) return kNothing;
   const uint64_t key = uint64_t{id} << 32 | codepoint;
-  if (const auto known = derivatives_.find(key); known != derivatives_.end()) return known->second;
+  if (const ReId* known = derivatives_.Find(key)) return *known;
   ReId result = kNothing;
   switch (kind(id)) {
     case Kind::kConcat: {
@@ -187,8 +187,8 @@ ReId RegexArena::DeriveAt(ReId id, char32_t codepoint, int depth) {
       break;
   }
   if (!derive_failed_ && !stopped_) {
-    if (derivatives_.size() >= kMaxRemembered) derivatives_.clear();
-    derivatives_.emplace(key, result);
+    if (derivatives_.size() >= kMaxRemembered) derivatives_.Clear();
+    derivatives_.Insert(key, result);
   }
   return result;
 }

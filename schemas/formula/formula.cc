@@ -13,11 +13,6 @@
 namespace pawl::schema {
 namespace {
 
-uint64_t Mix(uint64_t h, uint64_t v) {
-  h = (h ^ v) * 0x9E3779B97F4A7C15u;
-  return h ^ (h >> 29);
-}
-
 // a ∪ b of sorted vectors.
 std::vector<AtomId> Merge(const std::vector<AtomId>& a, const std::vector<AtomId>& b) {
   std::vector<AtomId> out;
@@ -41,18 +36,18 @@ FormulaArena::FormulaArena() {
 }
 
 FormulaId FormulaArena::Intern(Op op, uint32_t value, std::vector<FormulaId> kids, Kind kind) {
-  uint64_t hash = Mix(static_cast<uint64_t>(op), value);
-  for (const FormulaId kid : kids) hash = Mix(hash, kid);
-  const auto [first, last] = index_.equal_range(hash);
-  for (auto it = first; it != last; ++it) {
-    const Node& node = nodes_[it->second];
-    if (node.op == op && node.value == value && node.kids == kids) return it->second;
-  }
+  uint64_t hash = HashMix(static_cast<uint64_t>(op), value);
+  for (const FormulaId kid : kids) hash = HashMix(hash, kid);
+  const FormulaId known = index_.Find(hash, [&](FormulaId id) {
+    const Node& node = nodes_[id];
+    return node.op == op && node.value == value && node.kids == kids;
+  });
+  if (known != HashIndex::kNone) return known;
   const FormulaId id = static_cast<FormulaId>(nodes_.size());
   uint32_t size = 1;
   for (const FormulaId kid : kids) size = std::min(kMostParts, size + nodes_[kid].size);
   nodes_.push_back({op, kind, value, size, std::move(kids)});
-  index_.emplace(hash, id);
+  index_.Insert(hash, id);
   return id;
 }
 

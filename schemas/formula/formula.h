@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "grammar/hash_index.h"
 #include "schemas/limits.h"
 #include "src/base/memory_size.h"
 
@@ -208,7 +209,7 @@ class FormulaArena {
 
   std::vector<Node> nodes_;
   uint64_t assigned_ = 0;
-  std::unordered_multimap<uint64_t, FormulaId> index_;
+  HashIndex index_;
   std::vector<FormulaId> targets_;     // of references
   std::vector<FormulaId> references_;  // the formula of each reference
   std::unordered_map<uint64_t, FormulaId> for_kind_;

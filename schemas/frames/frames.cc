@@ -14,37 +14,26 @@
 namespace pawl::schema {
 namespace {
 
-uint64_t Mix(uint64_t h, uint64_t v) {
-  h = (h ^ v) * 0x9E3779B97F4A7C15u;
-  return h ^ (h >> 29);
-}
-
 uint64_t Hash(const Frame& f) {
-  uint64_t h = Mix(static_cast<uint64_t>(f.kind) << 32 | f.must, f.around);
-  for (const FormulaId t : f.tracks) h = Mix(h, t);
-  h = Mix(h, f.layout);
-  h = Mix(h, static_cast<uint64_t>(f.last_rank));
-  h = Mix(Mix(h, f.seen), f.items);
-  h = Mix(h, f.count);
-  for (const auto& [atom, count] : f.contained) h = Mix(Mix(h, atom), count);
+  uint64_t h = HashMix(static_cast<uint64_t>(f.kind) << 32 | f.must, f.around);
+  for (const FormulaId t : f.tracks) h = HashMix(h, t);
+  h = HashMix(h, f.layout);
+  h = HashMix(h, static_cast<uint64_t>(f.last_rank));
+  h = HashMix(HashMix(h, f.seen), f.items);
+  h = HashMix(h, f.count);
+  for (const auto& [atom, count] : f.contained) h = HashMix(HashMix(h, atom), count);
   if (!f.has_pending) return h;
-  h = Mix(h, f.pending_must + 1);
-  for (const Pending& p : f.waiting) h = Mix(Mix(h, p.atom * 2 + (p.contains ? 1 : 0)), p.formula);
-  return Mix(Mix(h, f.pending_name), static_cast<uint64_t>(f.pending_rank));
+  h = HashMix(h, f.pending_must + 1);
+  for (const Pending& p : f.waiting)
+    h = HashMix(HashMix(h, p.atom * 2 + (p.contains ? 1 : 0)), p.formula);
+  return HashMix(HashMix(h, f.pending_name), static_cast<uint64_t>(f.pending_rank));
 }
 
 }  // namespace
 
 FrameId Frames::Intern(Frame frame) {
   const uint64_t hash = Hash(frame);
-  const auto [first, last] = index_.equal_range(hash);
-  for (auto it = first; it != last; ++it) {
-    if (frames_[it->second] == frame) return it->second;
-  }
-  const FrameId id = static_cast<FrameId>(frames_.size());
-  frames_.push_back(std::move(frame));
-  index_.emplace(hash, id);
-  return id;
+  return index_.Intern(hash, frames_, std::move(frame));
 }
 
 NameId Frames::InternName(const std::string& name) {

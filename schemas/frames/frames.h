@@ -20,6 +20,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "grammar/hash_index.h"
 #include "pawl/json_schema_options.h"
 #include "schemas/formula/atoms.h"
 #include "schemas/frames/id_set.h"
@@ -206,7 +207,7 @@ class Frames {
   SchemaTable& table_;
   const JsonSchemaOptions& options_;
   std::vector<Frame> frames_;
-  std::unordered_multimap<uint64_t, FrameId> index_;
+  HashIndex index_;
   std::vector<std::unique_ptr<ObjectLayout>> layouts_;
   std::map<std::vector<AtomId>, uint32_t> layout_of_;
   std::deque<std::string> names_;  // they stay where they are

@@ -7,27 +7,16 @@
 namespace pawl::schema {
 
 IdSets::IdSets() : sets_(1), leaves_(1, 0), inners_(1, Inner{}) {
-  leaf_index_.emplace(0, 0);
-  set_index_.emplace(0, kEmpty);
+  leaf_index_.Insert(0, 0);
+  set_index_.Insert(0, kEmpty);
 }
 
-uint32_t IdSets::InternLeaf(uint64_t bits) {
-  const auto [it, fresh] = leaf_index_.try_emplace(bits, static_cast<uint32_t>(leaves_.size()));
-  if (fresh) leaves_.push_back(bits);
-  return it->second;
-}
+uint32_t IdSets::InternLeaf(uint64_t bits) { return leaf_index_.Intern(bits, leaves_, bits); }
 
 uint32_t IdSets::InternInner(const Inner& inner) {
   uint64_t hash = 0;
-  for (const uint32_t child : inner)
-    hash = (hash ^ child) * 0x9E3779B97F4A7C15u, hash ^= hash >> 29;
-  const auto [first, last] = inner_index_.equal_range(hash);
-  for (auto it = first; it != last; ++it) {
-    if (inners_[it->second] == inner) return it->second;
-  }
-  inners_.push_back(inner);
-  inner_index_.emplace(hash, static_cast<uint32_t>(inners_.size() - 1));
-  return static_cast<uint32_t>(inners_.size() - 1);
+  for (const uint32_t child : inner) hash = HashMix(hash, child);
+  return inner_index_.Intern(hash, inners_, inner);
 }
 
 uint32_t IdSets::Insert(uint32_t node, int height, uint32_t member) {
@@ -52,15 +41,17 @@ IdSets::Id IdSets::With(Id id, uint32_t member) {
     ++set.height;
   }
   set.root = Insert(set.root, set.height, member);
-  const auto [it, fresh] = set_index_.try_emplace(
-      uint64_t{set.root} << 8 | static_cast<uint64_t>(set.height), static_cast<Id>(sets_.size()));
-  if (fresh) {
-    ++set.size;
-    set.before = id;
-    set.last = member;
-    sets_.push_back(set);
-  }
-  return it->second;
+  const uint64_t hash = uint64_t{set.root} << 8 | static_cast<uint64_t>(set.height);
+  const Id known = set_index_.Find(hash, [&](uint32_t other) {
+    return sets_[other].root == set.root && sets_[other].height == set.height;
+  });
+  if (known != HashIndex::kNone) return known;
+  ++set.size;
+  set.before = id;
+  set.last = member;
+  sets_.push_back(set);
+  set_index_.Insert(hash, static_cast<Id>(sets_.size() - 1));
+  return static_cast<Id>(sets_.size() - 1);
 }
 
 bool IdSets::Contains(Id id, uint32_t member) const {

@@ -6,9 +6,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <unordered_map>
 #include <vector>
 
+#include "grammar/hash_index.h"
 #include "src/base/memory_size.h"
 
 namespace pawl::schema {
@@ -74,9 +74,8 @@ class IdSets {
   std::vector<Set> sets_;
   std::vector<uint64_t> leaves_;  // 0: no member; the empty node of every height is 0
   std::vector<Inner> inners_;
-  std::unordered_map<uint64_t, uint32_t> leaf_index_;
-  std::unordered_multimap<uint64_t, uint32_t> inner_index_;
-  std::unordered_map<uint64_t, Id> set_index_;  // by root and height
+  HashIndex leaf_index_, inner_index_;
+  HashIndex set_index_;  // by root and height
 };
 
 }  // namespace pawl::schema

@@ -20,11 +20,6 @@ namespace {
 
 constexpr const char* kNumberSigns = ".-+eE";
 
-uint64_t Mix(uint64_t h, uint64_t v) {
-  h = (h ^ v) * 0x9E3779B97F4A7C15u;
-  return h ^ (h >> 29);
-}
-
 }  // namespace
 
 SchemaMachine::SchemaMachine(std::unique_ptr<SchemaTable> table, const JsonSchemaOptions& options,
@@ -83,34 +78,20 @@ Machine::Key SchemaMachine::Start() {
 
 SchemaMachine::LexemeId SchemaMachine::InternLexeme(const Lexeme& lexeme) {
   const uint64_t hash =
-      Mix(Mix(Mix(static_cast<uint64_t>(lexeme.mode), lexeme.search), lexeme.state), lexeme.part);
-  const auto [first, last] = lexeme_index_.equal_range(hash);
-  for (auto it = first; it != last; ++it) {
-    if (lexemes_[it->second] == lexeme) return it->second;
-  }
-  lexemes_.push_back(lexeme);
-  lexeme_index_.emplace(hash, static_cast<LexemeId>(lexemes_.size() - 1));
-  return static_cast<LexemeId>(lexemes_.size() - 1);
+      HashMix(HashMix(HashMix(static_cast<uint64_t>(lexeme.mode), lexeme.search), lexeme.state),
+              lexeme.part);
+  return lexeme_index_.Intern(hash, lexemes_, lexeme);
 }
 
 SchemaMachine::NodeId SchemaMachine::InternNode(const Node& node) {
-  uint64_t hash = Mix(Mix(node.parent, node.frame), node.text);
-  hash =
-      Mix(hash, uint64_t{node.start} << 2 | (node.tracks_items ? 2 : 0) | (node.reads_key ? 1 : 0));
-  const auto [first, last] = node_index_.equal_range(hash);
-  for (auto it = first; it != last; ++it) {
-    if (nodes_[it->second] == node) return it->second;
-  }
-  nodes_.push_back(node);
-  node_index_.emplace(hash, static_cast<NodeId>(nodes_.size() - 1));
-  return static_cast<NodeId>(nodes_.size() - 1);
+  uint64_t hash = HashMix(HashMix(node.parent, node.frame), node.text);
+  hash = HashMix(
+      hash, uint64_t{node.start} << 2 | (node.tracks_items ? 2 : 0) | (node.reads_key ? 1 : 0));
+  return node_index_.Intern(hash, nodes_, node);
 }
 
 uint32_t SchemaMachine::InternText(uint32_t before, uint8_t byte) {
-  const auto [it, fresh] =
-      text_index_.try_emplace(uint64_t{before} << 8 | byte, static_cast<uint32_t>(texts_.size()));
-  if (fresh) texts_.push_back({before, byte});
-  return it->second;
+  return text_index_.Intern(uint64_t{before} << 8 | byte, texts_, {before, byte});
 }
 
 std::string SchemaMachine::TextSince(uint32_t text, uint32_t start) const {

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "grammar/hash_index.h"
 #include "grammar/machine.h"
 #include "pawl/json_schema_options.h"
 #include "schemas/formula/atoms.h"
@@ -135,6 +136,7 @@ class SchemaMachine : public Machine {
   struct Text {
     uint32_t before;
     uint8_t byte;
+    bool operator==(const Text&) const = default;
   };
 
   LexemeId InternLexeme(const Lexeme& lexeme);
@@ -187,11 +189,11 @@ class SchemaMachine : public Machine {
   Solver solver_;
 
   std::vector<Lexeme> lexemes_;
-  std::unordered_multimap<uint64_t, LexemeId> lexeme_index_;
+  HashIndex lexeme_index_;
   std::vector<Node> nodes_;
-  std::unordered_multimap<uint64_t, NodeId> node_index_;
+  HashIndex node_index_;
   std::vector<Text> texts_;
-  std::unordered_map<uint64_t, uint32_t> text_index_;
+  HashIndex text_index_;
   std::vector<StringSearch*> strings_;
   std::unordered_map<StringSearch*, uint32_t> string_index_;
   std::vector<NumberProgram*> numbers_;

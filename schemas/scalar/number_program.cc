@@ -186,11 +186,9 @@ Result<std::unique_ptr<NumberProgram>> NumberProgram::Create(
 
 NumberProgram::StateId NumberProgram::Intern(std::vector<uint32_t> key, StateId from, char via) {
   uint64_t hash = 0;
-  for (const uint32_t word : key) hash = (hash ^ word) * 0x9E3779B97F4A7C15u, hash ^= hash >> 31;
-  const auto [first, last] = index_.equal_range(hash);
-  for (auto it = first; it != last; ++it) {
-    if (states_[it->second].key == key) return it->second;
-  }
+  for (const uint32_t word : key) hash = HashMix(hash, word);
+  const StateId known = index_.Find(hash, [&](StateId id) { return states_[id].key == key; });
+  if (known != HashIndex::kNone) return known;
   const StateId id = static_cast<StateId>(states_.size());
   states_.emplace_back();
   Info& info = states_[id];
@@ -202,7 +200,7 @@ NumberProgram::StateId NumberProgram::Intern(std::vector<uint32_t> key, StateId 
     info.mantissa = states_[from].mantissa;
     info.mantissa.Push(via);
   }
-  index_.emplace(hash, id);
+  index_.Insert(hash, id);
   return id;
 }
 

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "grammar/hash_index.h"
 #include "pawl/result.h"
 #include "schemas/formula/atoms.h"
 #include "schemas/number/exponent_set.h"
@@ -152,7 +153,7 @@ class NumberProgram {
   std::vector<std::pair<std::string, Decimal>> listed_;
   bool only_listed_ = false;
   std::vector<Info> states_;
-  std::unordered_multimap<uint64_t, StateId> index_;
+  HashIndex index_;
   std::unordered_map<StateId, ExponentRanges> ranges_;  // by the state of a mantissa
 };
 

@@ -1,0 +1,87 @@
+// HashIndex: finds equal things among those that have numbers, for hash-consing.
+//
+//   NodeId Intern(const Node& node) { return index_.Intern(HashOf(node), nodes_, node); }
+//
+// Holds a piece of each thing's hash and its number, not the thing: who asks compares. Open
+// addressing, no erasing. Wherever a state of an automaton is made, one of these is asked first,
+// and std::unordered_multimap spent a fifth of some masks on it.
+#ifndef PAWL_GRAMMAR_HASH_INDEX_H_
+#define PAWL_GRAMMAR_HASH_INDEX_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace pawl {
+
+// `hash` with `value` behind it.
+inline uint64_t HashMix(uint64_t hash, uint64_t value) {
+  hash = (hash ^ value) * 0x9E3779B97F4A7C15u;
+  return hash ^ (hash >> 29);
+}
+
+class HashIndex {
+ public:
+  static constexpr uint32_t kNone = UINT32_MAX;
+
+  // The number under `hash` for which `same(number)` is true; kNone when there is none.
+  template <typename Same>
+  uint32_t Find(uint64_t hash, Same&& same) const {
+    if (slots_.empty()) return kNone;
+    const uint32_t tag = TagOf(hash);
+    for (size_t i = tag & (slots_.size() - 1);; i = (i + 1) & (slots_.size() - 1)) {
+      const Slot& slot = slots_[i];
+      if (slot.number == kNone || (slot.tag == tag && same(slot.number))) return slot.number;
+    }
+  }
+
+  // Several numbers may stand under one hash. REQUIRES: number != kNone.
+  void Insert(uint64_t hash, uint32_t number) {
+    if (2 * (size_ + 1) > slots_.size()) Grow();
+    Put({TagOf(hash), number});
+    ++size_;
+  }
+
+  // The place in `things` of the one that equals `thing`, which is put at the end if there is none.
+  template <typename Things>
+  uint32_t Intern(uint64_t hash, Things& things, typename Things::value_type thing) {
+    const uint32_t known = Find(hash, [&](uint32_t number) { return things[number] == thing; });
+    if (known != kNone) return known;
+    const auto number = static_cast<uint32_t>(things.size());
+    things.push_back(std::move(thing));
+    Insert(hash, number);
+    return number;
+  }
+
+  size_t MemoryBytes() const { return slots_.capacity() * sizeof(Slot) + 16; }
+
+ private:
+  struct Slot {
+    uint32_t tag = 0;
+    uint32_t number = kNone;
+  };
+
+  static uint32_t TagOf(uint64_t hash) {
+    return static_cast<uint32_t>((hash * 0x9E3779B97F4A7C15u) >> 32);
+  }
+  void Put(Slot slot) {
+    size_t i = slot.tag & (slots_.size() - 1);
+    while (slots_[i].number != kNone) i = (i + 1) & (slots_.size() - 1);
+    slots_[i] = slot;
+  }
+  void Grow() {
+    std::vector<Slot> old(slots_.empty() ? 16 : 2 * slots_.size());
+    old.swap(slots_);
+    for (const Slot& slot : old) {
+      if (slot.number != kNone) Put(slot);
+    }
+  }
+
+  std::vector<Slot> slots_;  // a power of two of them, at most half of them full
+  size_t size_ = 0;
+};
+
+}  // namespace pawl
+
+#endif  // PAWL_GRAMMAR_HASH_INDEX_H_

@@ -3,6 +3,7 @@
 #ifndef PAWL_GRAMMAR_FLAT_MAP_H_
 #define PAWL_GRAMMAR_FLAT_MAP_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -29,8 +30,9 @@ class FlatMap {
     ++size_;
   }
 
+  // Keeps the memory.
   void Clear() {
-    slots_.clear();
+    std::fill(slots_.begin(), slots_.end(), std::pair{kFree, Value{}});
     size_ = 0;
   }
   size_t size() const { return size_; }

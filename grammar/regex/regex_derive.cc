@@ -21,8 +21,9 @@
 namespace pawl {
 namespace {
 
-// Derivatives remembered at a time (about 40 bytes each).
-constexpr size_t kMaxRemembered = size_t{1} << 20;
+// Derivatives remembered at a time. States of an automaton keep what they were asked, so this helps
+// parts that stand in several terms; a longer memory only grows while somebody waits for a mask.
+constexpr size_t kMaxRemembered = size_t{1} << 15;
 
 }  // namespace
 

@@ -341,7 +341,7 @@ bool CfgMasks::WalkLexeme(const Steps& steps, uint32_t node, const Thread& threa
     }
     if (after == 0) return 0;
     if (at.token != kNoToken && (!last || steps.Accepting(after))) {
-      for (TokenId t = at.token; t != kNoToken; t = trie_.NextSame(t)) set(t);
+      trie_.ForTokens(at, set);
       watch.Ends(after, 1);
     }
     // Where all tokens below stay inside, leaving the lexeme there is of no use.

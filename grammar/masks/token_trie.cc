@@ -8,9 +8,7 @@
 namespace pawl {
 
 TokenTrie::TokenTrie(std::span<const std::string> tokens, std::span<const TokenId> ids)
-    : next_same_(tokens.size(), kNoToken),
-      first_child_(256, kNone),
-      second_child_(256 * 256, kNone) {
+    : first_child_(256, kNone), second_child_(256 * 256, kNone) {
   std::vector<TokenId> sorted;
   sorted.reserve(ids.size());
   for (const TokenId id : ids) {
@@ -36,7 +34,8 @@ TokenTrie::TokenTrie(std::span<const std::string> tokens, std::span<const TokenI
   for (const TokenId id : sorted) {
     const std::string& text = bytes(id);
     if (previous != nullptr && text == *previous) {
-      next_same_[static_cast<size_t>(last_same)] = id;
+      same_.emplace(last_same, id);
+      nodes_.back().several = true;
       last_same = id;
       continue;
     }
@@ -55,7 +54,7 @@ TokenTrie::TokenTrie(std::span<const std::string> tokens, std::span<const TokenI
             static_cast<uint32_t>(nodes_.size());
       }
       path.push_back(static_cast<uint32_t>(nodes_.size()));
-      nodes_.push_back({0, kNoToken, static_cast<uint16_t>(depth + 1), byte});
+      nodes_.push_back({0, kNoToken, static_cast<uint16_t>(depth + 1), byte, false});
     }
     nodes_.back().token = id;
     max_depth_ = std::max(max_depth_, static_cast<int>(text.size()));
@@ -67,7 +66,7 @@ TokenTrie::TokenTrie(std::span<const std::string> tokens, std::span<const TokenI
   first_token_.reserve(nodes_.size() + 1);
   for (const Node& node : nodes_) {
     first_token_.push_back(static_cast<uint32_t>(order_.size()));
-    for (TokenId t = node.token; t != kNoToken; t = NextSame(t)) order_.push_back(t);
+    ForTokens(node, [this](TokenId t) { order_.push_back(t); });
   }
   first_token_.push_back(static_cast<uint32_t>(order_.size()));
 }

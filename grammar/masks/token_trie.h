@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "pawl/vocabulary.h"
@@ -22,6 +24,7 @@ class TokenTrie {
     TokenId token;   // a token that ends here, or kNoToken
     uint16_t depth;  // bytes from the root, 1 for its children
     uint8_t byte;
+    bool several;  // more tokens have these bytes
   };
 
   // `ids`: the text tokens; empty strings are left out (they would never make progress).
@@ -30,8 +33,6 @@ class TokenTrie {
   std::span<const Node> nodes() const { return nodes_; }
   uint32_t size() const { return static_cast<uint32_t>(nodes_.size()); }
   int max_depth() const { return max_depth_; }
-  // Further tokens with the same bytes as `token`, as a chain; kNoToken ends it.
-  TokenId NextSame(TokenId token) const { return next_same_[static_cast<size_t>(token)]; }
 
   // Index of the child of `node` (kRoot for the root) along `byte`; kNone when there is none.
   static constexpr uint32_t kRoot = UINT32_MAX;
@@ -43,16 +44,26 @@ class TokenTrie {
   std::span<const TokenId> order() const { return order_; }
   uint32_t FirstToken(uint32_t node) const { return first_token_[node]; }
 
+  // fn(token) for all tokens that end at `node`. Hardly ever is there more than one, and a walk
+  // that looked for others would wait for memory at each.
+  template <typename Fn>
+  void ForTokens(const Node& node, Fn&& fn) const {
+    if (node.token == kNoToken) return;
+    fn(node.token);
+    if (!node.several) return;
+    for (auto it = same_.find(node.token); it != same_.end(); it = same_.find(it->second))
+      fn(it->second);
+  }
   // Sets the bits of all tokens that end at `node`.
   void SetBits(const Node& node, uint32_t* words) const {
-    for (TokenId t = node.token; t != kNoToken; t = NextSame(t)) words[t >> 5] |= 1u << (t & 31);
+    ForTokens(node, [words](TokenId t) { words[t >> 5] |= 1u << (t & 31); });
   }
 
  private:
   std::vector<Node> nodes_;
-  std::vector<TokenId> next_same_;
-  std::vector<uint32_t> first_child_;   // of the root, by byte
-  std::vector<uint32_t> second_child_;  // of the children of the root, by both bytes
+  std::unordered_map<TokenId, TokenId> same_;  // the next token with the same bytes
+  std::vector<uint32_t> first_child_;          // of the root, by byte
+  std::vector<uint32_t> second_child_;         // of the children of the root, by both bytes
   std::vector<TokenId> order_;
   std::vector<uint32_t> first_token_;  // by node, and one after the last
   int max_depth_ = 0;

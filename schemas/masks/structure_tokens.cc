@@ -21,8 +21,7 @@ StructureTokens::StructureTokens(const Vocabulary& vocabulary) {
       i = node.end;
       continue;
     }
-    for (TokenId token = node.token; token != kNoToken; token = trie.NextSame(token))
-      spaces_.emplace_back(node.depth, token);
+    trie.ForTokens(node, [&](TokenId token) { spaces_.emplace_back(node.depth, token); });
     ++i;
   }
   quotes_before_.reserve(nodes.size() + 1);

@@ -168,8 +168,8 @@ std::optional<MaskPath> SchemaMasks::FillTracked(const Place& place) {
   Walk(trie, TokenTrie::kRoot, place.state, stack, [&](Key before, uint32_t i) {
     const Key after = machine_.Step(before, trie.nodes()[i].byte);
     if (after == Machine::kDead) return after;
-    for (TokenId at = trie.nodes()[i].token; at != kNoToken; at = trie.NextSame(at))
-      Set(place, items.ids()[static_cast<size_t>(at)]);
+    trie.ForTokens(trie.nodes()[i],
+                   [&](TokenId at) { Set(place, items.ids()[static_cast<size_t>(at)]); });
     return after;
   });
   return MaskPath::kUniqueItems;

@@ -113,7 +113,7 @@ struct ClassTrie::Builder {
       stack[node.depth] = at;
       if (plain) {
         auto& tokens = drafts[at.draft].tokens;
-        for (TokenId t = node.token; t != kNoToken; t = trie.NextSame(t)) tokens.push_back(t);
+        trie.ForTokens(node, [&](TokenId t) { tokens.push_back(t); });
       }
       ++i;
     }

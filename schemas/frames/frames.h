@@ -181,7 +181,6 @@ class Frames {
   IdSets& items() { return item_sets_; }
   const IdSets& items() const { return item_sets_; }
   // Items that were interned: how many, and their canonical texts.
-  uint32_t item_count() const { return static_cast<uint32_t>(item_texts_.size()); }
   const std::string& ItemText(uint32_t item) const { return item_texts_[item]; }
   IdSets& seen() { return name_sets_; }
 

@@ -14,6 +14,7 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -43,7 +44,7 @@ class SchemaMasks : public MachineMasks {
   size_t MemoryBytes() const override {
     return lexemes_.bytes() + HeapBytes(stack_, number_stack_, rest_stack_, value_masks_, rests_,
                                         distinct_rests_, simple_closings_, value_rests_, key_rests_,
-                                        wide_walks_, items_with_);
+                                        wide_walks_, indexed_sets_, indexed_items_, items_with_);
   }
   size_t GrowthHint() const override {
     const auto words = static_cast<size_t>(vocabulary_.mask_words()) * sizeof(uint32_t);
@@ -198,6 +199,7 @@ class SchemaMasks : public MachineMasks {
   // those items has the string in it.
   bool HasItems(NodeId node) const;
   bool OccursInItems(NodeId node, const std::string& text);
+  void IndexItems(IdSets::Id items);
   // The string that is being read, decoded; nullopt where that cannot be said.
   std::optional<std::string> BegunString(NodeId node) const;
 
@@ -228,7 +230,8 @@ class SchemaMasks : public MachineMasks {
     size_t MemoryBytes() const { return HeapBytes(words, closings); }
   };
   std::unordered_map<uint64_t, std::shared_ptr<WideWalk>> wide_walks_;
-  uint32_t indexed_items_ = 0;
+  std::unordered_set<IdSets::Id> indexed_sets_;
+  std::unordered_set<uint32_t> indexed_items_;
   std::unordered_map<std::string, std::vector<uint32_t>> items_with_;  // items by strings in them
 };
 

@@ -60,18 +60,26 @@ bool SchemaMasks::HasItems(NodeId id) const {
   return false;
 }
 
-bool SchemaMasks::OccursInItems(NodeId id, const std::string& text) {
-  for (uint32_t item = indexed_items_; item < frames_.item_count(); ++item) {
+// Of the items that were ever tried most are in no array: only those that are get an entry.
+void SchemaMasks::IndexItems(IdSets::Id items) {
+  const IdSets& sets = frames_.items();
+  for (; items != IdSets::kEmpty && indexed_sets_.insert(items).second;
+       items = sets.Before(items)) {
+    const uint32_t item = sets.Last(items);
+    if (!indexed_items_.insert(item).second) continue;
     std::vector<std::string> strings;
     auto value = json::Parse(frames_.ItemText(item), {.max_depth = 1 << 20});
     if (value.ok()) CollectStrings(*value, strings);
     for (std::string& one : strings) items_with_[std::move(one)].push_back(item);
   }
-  indexed_items_ = frames_.item_count();
-  const auto found = items_with_.find(text);
-  if (found == items_with_.end()) return false;
+}
+
+bool SchemaMasks::OccursInItems(NodeId id, const std::string& text) {
   for (; id != 0 && machine_.node(id).tracks_items; id = machine_.node(id).parent) {
     const IdSets::Id items = frames_[machine_.node(id).frame].items;
+    IndexItems(items);
+    const auto found = items_with_.find(text);
+    if (found == items_with_.end()) continue;
     for (const uint32_t item : found->second) {
       if (frames_.items().Contains(items, item)) return true;
     }

@@ -150,6 +150,12 @@ void StringProgram::BuildClasses() {
   SortUnique(cuts);
   while (!cuts.empty() && cuts.back() > kMaxCodepoint) cuts.pop_back();
   boundaries_ = std::move(cuts);
+  if (boundaries_.size() > limits::kPagedIntervals) {
+    std::vector<uint32_t> pages;
+    for (char32_t c = 0; c <= 0x10000; c += 256)
+      pages.push_back(static_cast<uint32_t>(Interval(c)));
+    pages_ = std::move(pages);
+  }
 
   std::map<std::vector<uint32_t>, uint32_t> classes;
   interval_class_.resize(boundaries_.size());
@@ -215,9 +221,12 @@ void StringProgram::BuildClasses() {
 }
 
 size_t StringProgram::Interval(char32_t c) const {
-  return static_cast<size_t>(std::upper_bound(boundaries_.begin(), boundaries_.end(), c) -
-                             boundaries_.begin()) -
-         1;
+  auto first = boundaries_.begin(), last = boundaries_.end();
+  if (const size_t page = c >> 8; page + 1 < pages_.size()) {
+    last = first + pages_[page + 1] + 1;
+    first += pages_[page];
+  }
+  return static_cast<size_t>(std::upper_bound(first, last, c) - boundaries_.begin()) - 1;
 }
 
 uint32_t StringProgram::HashOf(const uint32_t* state_key) const {

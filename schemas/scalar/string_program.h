@@ -132,9 +132,9 @@ class StringProgram {
   // With the automata of the regexes, whose arena is the table's.
   size_t MemoryBytes() const {
     return HeapBytes(atoms_, regexes_, groups_, tries_, slots_, slot_by_atom_, critical_,
-                     boundaries_, interval_class_, representative_, class_slots_, class_of_ascii_,
-                     classes_of_, classes_apart_, keys_, rows_, next_, quiet_, table_of_keys_,
-                     after_, peeked_);
+                     boundaries_, pages_, interval_class_, representative_, class_slots_,
+                     class_of_ascii_, classes_of_, classes_apart_, keys_, rows_, next_, quiet_,
+                     table_of_keys_, after_, peeked_);
   }
   // What the states take, roughly.
   size_t bytes() const {
@@ -255,6 +255,7 @@ class StringProgram {
 
   int class_count_ = 1;
   std::vector<char32_t> boundaries_;
+  std::vector<uint32_t> pages_;  // intervals of 0, 256, 512 ... 0x10000; empty where they are few
   std::vector<uint32_t> interval_class_;
   std::vector<char32_t> representative_;
   int ascii_class_[128];

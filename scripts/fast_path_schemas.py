@@ -62,12 +62,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("out", help="folder to write to; a folder for each schema is made in it")
     out = parser.parse_args().out
-    for name, (schema, value) in schemas():
-        folder = os.path.join(out, name)
-        os.makedirs(folder, exist_ok=True)
-        tests = [{"description": "fits", "valid": True, "data": value}]
-        with open(os.path.join(folder, name + ".json"), "w", encoding="utf-8") as file:
-            json.dump({"description": name, "meta": {}, "schema": schema, "tests": tests}, file)
+    try:
+        for name, (schema, value) in schemas():
+            folder = os.path.join(out, name)
+            os.makedirs(folder, exist_ok=True)
+            tests = [{"description": "fits", "valid": True, "data": value}]
+            with open(os.path.join(folder, name + ".json"), "w", encoding="utf-8") as file:
+                json.dump({"description": name, "meta": {}, "schema": schema, "tests": tests}, file)
+    except OSError as error:
+        parser.error(str(error))
 
 
 if __name__ == "__main__":

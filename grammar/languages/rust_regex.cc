@@ -425,30 +425,17 @@ bool RustRegex::ReadEscape(Item& item, bool in_class) {
     case 'p':
     case 'P':
       return ReadProperty(start, c == 'P', item);
-    case 'a':
-      item.codepoint = 7;
-      return true;
-    case 'f':
-      item.codepoint = '\f';
-      return true;
-    case 't':
-      item.codepoint = '\t';
-      return true;
-    case 'n':
-      item.codepoint = '\n';
-      return true;
-    case 'r':
-      item.codepoint = '\r';
-      return true;
-    case 'v':
-      item.codepoint = '\v';
-      return true;
     case 'x':
     case 'u':
     case 'U':
       return ReadHex(start, static_cast<char>(c), item);
     default:
       break;
+  }
+  constexpr std::u32string_view kControls = U"aftnrv", kMeant = U"\a\f\t\n\r\v";
+  if (const size_t control = kControls.find(c); control != kControls.npos) {
+    item.codepoint = kMeant[control];
+    return true;
   }
   if (c >= '0' && c <= '9') {
     return Fail("back references and octal escapes are not supported", start,

@@ -80,7 +80,6 @@ class ValueClasses::Builder {
   }
 
   ValueClasses Finish() {
-    out_.lists_ = out_.classes_.size();
     for (auto& [base, values] : rests_)
       out_.classes_.push_back({arena_.Or(values), BaseOf(base), {}});
     return std::move(out_);

@@ -29,8 +29,6 @@ class ValueClasses {
   FormulaId Formula(size_t i) const { return classes_[i].formula; }
   // The truth of each of the formulas for these values.
   std::vector<bool> Truth(size_t i) const;
-  // The class holds listed values only.
-  bool Lists(size_t i) const { return i < lists_; }
 
  private:
   struct Class {
@@ -41,7 +39,6 @@ class ValueClasses {
   class Builder;
   std::vector<std::vector<bool>> bases_;
   std::vector<Class> classes_;
-  size_t lists_ = 0;
 };
 
 }  // namespace pawl::schema

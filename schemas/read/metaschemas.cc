@@ -59,10 +59,7 @@ struct KeywordShape {
 
 using enum Shape;
 using enum Dialect;
-constexpr Vocabulary kCore = Vocabulary::kCore, kApplicator = Vocabulary::kApplicator,
-                     kUnevaluated = Vocabulary::kUnevaluated, kValidation = Vocabulary::kValidation,
-                     kMetaData = Vocabulary::kMetaData, kFormat = Vocabulary::kFormat,
-                     kContent = Vocabulary::kContent, kLegacy = Vocabulary::kLegacy;
+using enum Vocabulary;
 
 constexpr KeywordShape kShapes[] = {
     {"id", kString, kCore, kDraft4, kDraft4},

@@ -165,7 +165,6 @@ class Uniqueness : public ItemRules {
   bool PlentifulScalars(FormulaId formula);
   bool GrowsFreely(FormulaId number, const std::string& text);
   bool HasNumber(IdSets::Id items) const;
-  bool CanAlwaysGrow(FormulaId formula, Kind kind) const;
   // A place in the values of a kind that can hold anything of an endless set, whatever else is
   // asked.
   struct FreePlace {

@@ -299,6 +299,8 @@ FrameId Frames::WithItem(FrameId id) {
       frame.waiting.push_back(demand);
     }
   }
+  if (rules_ != nullptr)
+    frame.pending_must = table_.formulas.And(frame.pending_must, rules_->LeavesEnough(frame));
   if (frame.pending_must == kFalseFormula) return kNoFrame;
   return Intern(std::move(frame));
 }

@@ -111,6 +111,8 @@ class ItemRules {
   // atom wants unique items, and there are some.
   virtual FormulaId ItemDemand(const Frame& frame, AtomId atom, uint64_t index,
                                FormulaId demand) = 0;
+  // What the item at the place that comes next must be to leave values for the places after it.
+  virtual FormulaId LeavesEnough(const Frame& frame) = 0;
   // A frame that can be completed in the same ways, as far as look-ahead tells; the same one for
   // as many frames as possible.
   virtual FrameId Alike(FrameId frame) = 0;

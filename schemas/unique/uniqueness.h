@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -74,16 +75,18 @@ class Uniqueness : public ItemRules {
         source_(source) {}
 
   size_t MemoryBytes() const {
-    return HeapBytes(different_, unions_, tight_, plentiful_, listed_) +
+    return HeapBytes(different_, unions_, tight_, leaves_enough_, plentiful_, listed_) +
            countings_.size() * kCountingBytes;
   }
   size_t GrowthHint() const {
-    return (different_.size() + plentiful_.size()) * 40 + (unions_.size() + tight_.size()) * 64 +
-           listed_.size() * 400 + countings_.size() * kCountingBytes;
+    return (different_.size() + plentiful_.size()) * 40 +
+           (unions_.size() + tight_.size() + leaves_enough_.size()) * 64 + listed_.size() * 400 +
+           countings_.size() * kCountingBytes;
   }
 
   // Demands on single items.
   FormulaId ItemDemand(const Frame& frame, AtomId atom, uint64_t index, FormulaId demand) override;
+  FormulaId LeavesEnough(const Frame& frame) override;
   FrameId Alike(FrameId frame) override;
   // "Different from all of these items."
   FormulaId DifferentFrom(IdSets::Id items);
@@ -136,6 +139,10 @@ class Uniqueness : public ItemRules {
     uint64_t total_least = 0, total_most = kUnbounded;
     bool feasible() const;
   };
+  // Values that must not come now, since later places have nothing else, where the atoms hold;
+  // nullopt: those places are too many as it is.
+  std::optional<std::vector<uint32_t>> NeededLater(const Frame& frame,
+                                                   const std::vector<AtomId>& atoms);
   const Counting* CountingOf(const Frame& frame);
   Cell CellOf(FormulaId formula);
   // Those of `items` that are among the values.
@@ -194,6 +201,7 @@ class Uniqueness : public ItemRules {
   std::unordered_map<IdSets::Id, FormulaId> different_;
   std::map<std::pair<IdSets::Id, IdSets::Id>, IdSets::Id> unions_;
   std::map<std::pair<FormulaId, IdSets::Id>, IdSets::Id> tight_;
+  std::map<std::tuple<FormulaId, IdSets::Id, uint64_t>, FormulaId> leaves_enough_;
   std::unordered_map<FormulaId, bool> plentiful_;
   std::unordered_map<FormulaId, Listed> listed_;
 };

@@ -58,10 +58,10 @@ TEST(TokenTrieTest, HoldsEveryTokenOnceAndSkipsSubtrees) {
     path.resize(node.depth - 1u);
     path.push_back(static_cast<char>(node.byte));
     ASSERT_GT(node.end, i);
-    for (TokenId t = node.token; t != kNoToken; t = trie.NextSame(t)) {
+    trie.ForTokens(node, [&](TokenId t) {
       EXPECT_EQ(tokens[static_cast<size_t>(t)], path);
       ++found[static_cast<size_t>(t)];
-    }
+    });
     // The jump past the subtree lands on the first node that does not begin with this path.
     if (node.end < trie.size()) {
       EXPECT_LE(trie.nodes()[node.end].depth, node.depth);

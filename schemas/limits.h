@@ -94,7 +94,8 @@ inline constexpr int64_t kConstantContainers = 1000, kUniqueContainers = 250;
 inline constexpr size_t kEvaluatedSchemas = 20'000, kConditionalPatterns = 6;
 // Notes on annotations: a schema of 16 MiB can have a million, each with a long pointer.
 inline constexpr size_t kAnnotationNotes = 1000;
-// Intervals of code points from which a string's program finds one through a table of pages. Switch.
+// Intervals of code points from which a string's program finds one through a table of pages.
+// Switch.
 inline constexpr size_t kPagedIntervals = 32;
 // Members of an object from which references find theirs by an index. Switch.
 inline constexpr size_t kIndexedMembers = 32;

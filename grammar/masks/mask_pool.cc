@@ -82,7 +82,8 @@ uint64_t MaskPool::Hash(std::span<const uint32_t> words) {
   }
   for (; i < words.size(); ++i) mix(a, words[i]);
   uint64_t hash = 0;
-  for (const uint64_t lane : {a, b, c, d}) hash = (hash ^ lane ^ (lane >> 29)) * 0x9E3779B97F4A7C15u;
+  for (const uint64_t lane : {a, b, c, d})
+    hash = (hash ^ lane ^ (lane >> 29)) * 0x9E3779B97F4A7C15u;
   return hash ^ (hash >> 32);
 }
 

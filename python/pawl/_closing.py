@@ -17,9 +17,19 @@ def check_budget(matcher: _pawl.Matcher, budget: int) -> None:
                                  f"but the budget is {budget}", "max_tokens")
 
 
-#: How many tokens before the last possible moment an output begins to be closed: a token that is let
-#: through before can need as many more.
+#: How many tokens before the last possible moment an output begins to be closed, at least: a token
+#: that is let through before can need as many more.
 CLOSING_SLACK = 24
+
+
+class _Open(tuple):
+    """An empty plan. Knows how long the completion was here, and by how much a token has made it longer
+    so far: what happened once happens again, where each item of a list is a large object, say."""
+
+    def __new__(cls, rest: int, growth: int) -> "_Open":
+        self = super().__new__(cls)
+        self.rest, self.growth = rest, growth
+        return self
 
 
 def closing_tokens(matcher: _pawl.Matcher, left: int, before: Sequence[int] = ()) -> Tuple[int, ...]:
@@ -32,12 +42,13 @@ def closing_tokens(matcher: _pawl.Matcher, left: int, before: Sequence[int] = ()
             mask[row] = 0
             mask.view("uint32")[row, plan[0] // 32] = 1 << (plan[0] % 32)
 
-    `before`: what was answered for the token before. What is left of it is gone on with: completions
-    are found anew from each place, and the next one may be longer, so that an output which followed
-    the first token of each would not end for sure.
+    `before`: what was answered for the token before, also when it was empty. What is left of it is gone
+    on with: completions are found anew from each place, and the next one may be longer, so that an
+    output which followed the first token of each would not end for sure.
 
-    A single token can make the shortest completion longer than the slack; then the budget may still
-    be too small, and the output is cut.
+    A token can make the shortest completion longer, and the output begins to be closed so early that
+    the longest such step that was seen in it, and half of the shortest output, still fit. The first
+    step that is longer than those can leave too little; then the output is cut.
     """
     if left > 4096 or matcher.terminated:
         return ()
@@ -45,8 +56,13 @@ def closing_tokens(matcher: _pawl.Matcher, left: int, before: Sequence[int] = ()
         if rest and matcher.validate_tokens(list(rest)) == len(rest):
             return rest
     found = matcher.completion_tokens()
-    if found is None or len(found) + 1 + CLOSING_SLACK < left:
+    if found is None:
         return ()
+    growth = len(found) // 2
+    if isinstance(before, _Open):
+        growth = max(before.growth, len(found) - before.rest)
+    if len(found) + 1 + max(CLOSING_SLACK, growth + 2) < left:
+        return _Open(len(found), growth)
     for end in matcher.grammar.end_tokens:
         if matcher.validate_tokens([*found, end]) == len(found) + 1:
             return (*found, end)

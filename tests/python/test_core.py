@@ -513,6 +513,29 @@ def test_what_closes_an_output_is_gone_on_with():
         assert matcher.terminated
 
 
+def test_what_a_token_has_cost_once_it_may_cost_again():
+    """Each item is an object of which a brace is followed by forty tokens or more."""
+    import random
+
+    names = [f"a long name {i}" for i in range(8)]
+    item = {"type": "object", "required": names, "properties": {name: {"const": name} for name in names},
+            "additionalProperties": False}
+    vocabulary = pawl.Vocabulary.from_tokenizer_json(pawl.shipped_model())
+    schema = {"type": "array", "items": {"anyOf": [item, {"enum": [1, 2]}]}}
+    grammar = pawl.Compiler(vocabulary).json_schema(schema, whitespace="compact")
+    closed = 0
+    for seed in range(40):
+        matcher, rng, plan, budget = pawl.Matcher(grammar), random.Random(seed), (), 400
+        for step in range(budget):
+            plan = pawl.closing_tokens(matcher, budget - step, plan)
+            closed += bool(plan)
+            assert matcher.accept(plan[0] if plan else rng.choice(list(matcher.allowed_tokens())))
+            if matcher.terminated:
+                break
+        assert matcher.terminated
+    assert closed > 100
+
+
 def test_a_warm_compiler_gives_the_same_masks():
     vocabulary = pawl.Vocabulary([bytes([b]) for b in range(256)] + [b'{"', b'": ', b"<end>"], [258], [258])
     warm, cold = pawl.Compiler(vocabulary), pawl.Compiler(vocabulary)

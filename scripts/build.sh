@@ -46,11 +46,13 @@ if [[ $with_cuda == yes ]] && command -v nvcc >/dev/null 2>&1 && ! grep -q '^CMA
 fi
 targets=()
 for target in "$@"; do targets+=(--target "$target"); done
+# As many compilers as processors: Ninja's two more would only push each other out of the caches.
+jobs=${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc 2>/dev/null || echo 2)}
 # A line for each step, or the last step alone where nobody watches.
 if [[ -n ${PAWL_PROGRESS:-} ]]; then
   export NINJA_STATUS="[%f of %t, %es] "
-  cmake --build "$folder" "${targets[@]}" |
+  cmake --build "$folder" --parallel "$jobs" "${targets[@]}" |
     awk -v every="$PAWL_PROGRESS" '/^\[/ {n = substr($0, 2) + 0; if (n % every == 0) {sub(/\].*/, "]"); print; fflush()} next} {print}'
 else
-  cmake --build "$folder" "${targets[@]}"
+  cmake --build "$folder" --parallel "$jobs" "${targets[@]}"
 fi

@@ -283,19 +283,19 @@ def _check_budget(grammar: Any, budget: int, tokenizer: Any) -> None:
 # ---- A step's masks -----------------------------------------------------------------------------
 
 
-def _closing(grammar: Any, request: Any) -> Optional[int]:
-    """The token that a request has to take so that it ends within its budget. Completions are looked
+def _closing(grammar: Any, request: Any, drafts: int) -> Tuple[int, ...]:
+    """The tokens that a request has to take so that it ends within its budget. Completions are looked
     for now and then while there is time, and at every step when there is little."""
     most = request.sampling_params.max_tokens
     if most is None:
-        return None
-    left = most - request.num_output_tokens
-    if left > 160 and left % 16 and not grammar.plan:
-        return None
+        return ()
+    left, step = most - request.num_output_tokens, drafts + 1
+    if left > 160 * step and left // step % 16 and not grammar.plan:
+        return ()
     # Between two looks the completion may have grown, and the look is a step early.
-    early = 16 if left > 160 else 1
+    early = 16 * step if left > 160 * step else step
     grammar.plan = pawl.closing_tokens(grammar.matcher, left - early, grammar.plan)
-    return grammar.plan[0] if grammar.plan else None
+    return tuple(grammar.plan)
 
 
 def grammar_bitmask(manager: Any, requests: Dict[str, Any], ids: List[str],
@@ -343,9 +343,12 @@ def grammar_bitmask(manager: Any, requests: Dict[str, Any], ids: List[str],
             drafts.append(tokens[begin:])
             rows.append(at + begin)
             if backend.close and begin == 0:
-                token = _closing(structured.grammar, request)
-                if token is not None:
-                    closing.append((at, token))
+                # One token alone in each row that the drafts reach on the way to the end.
+                plan = _closing(structured.grammar, request, most)
+                for row, token in enumerate(plan):
+                    if row > len(tokens) or (row and tokens[row - 1] != plan[row - 1]):
+                        break
+                    closing.append((at + row, token))
         if len(tokens) < count:  # padding: nothing is sampled behind it
             free.append((at + len(tokens) + 1, at + count + 1, ()))
         at += count + 1

@@ -31,6 +31,9 @@ class _Open(tuple):
         self.rest, self.growth = rest, growth
         return self
 
+    def __getnewargs__(self) -> Tuple[int, int]:
+        return self.rest, self.growth
+
 
 def closing_tokens(matcher: _pawl.Matcher, left: int, before: Sequence[int] = ()) -> Tuple[int, ...]:
     """The tokens to take from here on so that the output is complete within `left` tokens, its end
@@ -52,7 +55,9 @@ def closing_tokens(matcher: _pawl.Matcher, left: int, before: Sequence[int] = ()
     """
     if left > 4096 or matcher.terminated:
         return ()
-    for rest in (tuple(before[1:]), tuple(before)):  # the second: its first token was not taken yet
+    # One token of it was taken, or none yet, or several where tokens are drafted.
+    for taken in (1, 0, *range(2, min(len(before), 10))):
+        rest = tuple(before[taken:])
         if rest and matcher.validate_tokens(list(rest)) == len(rest):
             return rest
     found = matcher.completion_tokens()

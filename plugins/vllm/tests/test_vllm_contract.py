@@ -177,6 +177,39 @@ def test_drafts_are_cut_without_advancing():
     assert ord("a") in allowed(made.grammar_bitmask({"r": one}, ["r"], {}))
 
 
+@pytest.mark.parametrize("drafts", [0, 3])
+def test_an_output_is_closed_within_its_budget_whatever_is_drafted(drafts):
+    closed = 0
+    for seed in range(12):
+        rng = random.Random(seed)
+        made = manager(drafts, extra={"pawl": {"close": True}})
+        # Each further item takes forty tokens: a row that let a comma through would be too much.
+        item = {"type": "object", "properties": {"k" * 30: {"type": "integer"}}, "required": ["k" * 30],
+                "additionalProperties": False}
+        one = request(made, json={"type": "array", "minItems": 1, "items": item})
+        grammar, out, budget = grammar_of(one), [], 200 + seed
+        one.sampling_params.max_tokens, one.num_output_tokens = budget, 0
+        while not grammar.is_terminated() and len(out) < budget:
+            # Half of the drafts are the way to the end, so that rows behind them count.
+            way = list(grammar.matcher.completion_tokens() or [])[:drafts]
+            if rng.random() < 0.5:
+                way = [rng.choice(sorted(grammar.matcher.allowed_tokens())) for _ in way[:1]]
+            draft = made.validate_tokens(one, way) if way else []
+            rows = made.grammar_bitmask({"r": one}, ["r"], {"r": draft} if draft else {})
+            closed += bool(grammar.plan)
+            taken = []
+            for row in range(len(draft) + 1):
+                may = allowed(rows, row)
+                taken.append(rng.choice(sorted(may - {END, ord("]")} or may)))  # on, if it can be
+                if taken[-1] == END or draft[row:row + 1] != taken[-1:]:
+                    break
+            assert made.accept_tokens(one, taken[:budget - len(out)])
+            out += taken[:budget - len(out)]
+            one.num_output_tokens = len(out)
+        assert grammar.is_terminated(), bytes(t for t in out if t < 256)
+    assert closed >= 12
+
+
 def host_rows(made, *arguments):
     """The same rows by the host's own loop, one call of the interface after the other."""
     function = getattr(host.StructuredOutputManager.grammar_bitmask, "_pawl_original")

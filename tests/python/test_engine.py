@@ -338,6 +338,8 @@ _INTERRUPTED = """
 import os, signal, threading, time
 import pawl
 
+# A shell's background jobs begin with SIGINT ignored, and Python then leaves it so.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 engine = pawl.Engine()
 engine.generate("Once ", max_tokens=2)
 def interrupt():

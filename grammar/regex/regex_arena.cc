@@ -271,8 +271,7 @@ ReId RegexArena::MakeRepeat(ReId id, uint32_t min, uint32_t max) {
   if (min == 0 && max == kInf && !open) {
     // Inside a star, x{0 or 1,n} may as well be x, and a product of nullable factors their union.
     if (kind(id) == Kind::kOr) {
-      const auto list = operands(id);
-      std::vector<ReId> alternatives(list.begin(), list.end());
+      std::vector<ReId> alternatives = Alternatives(id);
       bool changed = false;
       for (ReId& alternative : alternatives) {
         if (kind(alternative) == Kind::kRepeat && node(alternative).min <= 1) {
@@ -282,13 +281,7 @@ ReId RegexArena::MakeRepeat(ReId id, uint32_t min, uint32_t max) {
       }
       if (changed) return MakeRepeat(Or(alternatives), 0, kInf);
     }
-    if (kind(id) == Kind::kConcat && Nullable(id)) {
-      std::vector<ReId> factors;
-      ReId rest = id;
-      for (; kind(rest) == Kind::kConcat; rest = node(rest).b) factors.push_back(node(rest).a);
-      factors.push_back(rest);
-      return MakeRepeat(Or(factors), 0, kInf);
-    }
+    if (kind(id) == Kind::kConcat && Nullable(id)) return MakeRepeat(Or(Factors(id)), 0, kInf);
   }
   const Node& n = node(id);
   const uint8_t flags = static_cast<uint8_t>((n.flags & (kBoolean | kOpen)) |

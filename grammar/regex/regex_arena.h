@@ -198,6 +198,29 @@ class RegexArena {
   std::span<const ReId> operands(ReId id) const {
     return std::span<const ReId>(lists_).subspan(nodes_[id].a, nodes_[id].b);
   }
+  // The alternatives of a choice, or the term alone; a copy, since making terms moves them.
+  std::vector<ReId> Alternatives(ReId id) const {
+    if (kind(id) != Kind::kOr) return {id};
+    return {operands(id).begin(), operands(id).end()};
+  }
+  // The choice of what `fn` makes of each.
+  template <typename Fn>
+  ReId OrOfEach(ReId id, const Fn& fn) {
+    std::vector<ReId> parts = Alternatives(id);
+    for (ReId& part : parts) part = fn(part);
+    return Or(parts);
+  }
+  // The factors of a concatenation, or the term alone.
+  std::vector<ReId> Factors(ReId id) const {
+    std::vector<ReId> factors;
+    for (; kind(id) == Kind::kConcat; id = node(id).b) factors.push_back(node(id).a);
+    factors.push_back(id);
+    return factors;
+  }
+  // What is left of a repetition after one iteration.
+  ReId OnceLess(const Node& n) {
+    return MakeRepeat(n.a, n.min == 0 ? 0 : n.min - 1, n.max == kInfinite ? kInfinite : n.max - 1);
+  }
   // A concatenation's first factor and rest; (id, kEpsilon) for other terms.
   ReId Head(ReId id) const { return kind(id) == Kind::kConcat ? nodes_[id].a : id; }
   ReId Tail(ReId id) const { return kind(id) == Kind::kConcat ? nodes_[id].b : ReId{kEpsilon}; }

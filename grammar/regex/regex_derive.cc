@@ -66,18 +66,12 @@ ReId RegexArena::CloseWith(ReId id, ReId rest, int depth) {
 ReId RegexArena::CloseOpen(ReId id, ReId rest, int depth) {
   switch (kind(id)) {
     case Kind::kConcat: {
-      std::vector<ReId> factors;
-      for (; kind(id) == Kind::kConcat; id = node(id).b) factors.push_back(node(id).a);
-      rest = CloseWith(id, rest, depth + 1);
+      const std::vector<ReId> factors = Factors(id);
       for (size_t i = factors.size(); i-- > 0;) rest = CloseWith(factors[i], rest, depth + 1);
       return rest;
     }
-    case Kind::kOr: {
-      const auto list = operands(id);
-      std::vector<ReId> alternatives(list.begin(), list.end());
-      for (ReId& alternative : alternatives) alternative = CloseWith(alternative, rest, depth + 1);
-      return Or(alternatives);
-    }
+    case Kind::kOr:
+      return OrOfEach(id, [&](ReId part) { return CloseWith(part, rest, depth + 1); });
     case Kind::kRepeat: {
       const Node n = node(id);
       if (n.max == 1) return Or(rest, CloseWith(n.a, rest, depth + 1));
@@ -125,12 +119,8 @@ ReId RegexArena::DeriveAt(ReId id, char32_t codepoint, int depth) {
       for (; kind(at) == Kind::kConcat; at = node(at).b) {
         const Node n = node(at);
         const ReId first = DeriveAt(n.a, codepoint, depth + 1);
-        if (kind(first) == Kind::kOr) {
-          const auto list = operands(first);
-          const std::vector<ReId> alternatives(list.begin(), list.end());
-          for (const ReId alternative : alternatives) parts.push_back(Concat(alternative, n.b));
-        } else if (first != kNothing) {
-          parts.push_back(Concat(first, n.b));
+        for (const ReId alternative : Alternatives(first)) {
+          if (alternative != kNothing) parts.push_back(Concat(alternative, n.b));
         }
         if (!Nullable(n.a)) break;
       }
@@ -142,23 +132,14 @@ ReId RegexArena::DeriveAt(ReId id, char32_t codepoint, int depth) {
       const Node n = node(id);
       const ReId first = DeriveAt(n.a, codepoint, depth + 1);
       if (first == kNothing) break;
-      const ReId again =
-          MakeRepeat(n.a, n.min == 0 ? 0 : n.min - 1, n.max == kInfinite ? kInfinite : n.max - 1);
-      if (kind(first) == Kind::kOr) {
-        const auto list = operands(first);
-        std::vector<ReId> parts(list.begin(), list.end());
-        for (ReId& part : parts) part = Concat(part, again);
-        result = Or(parts);
-      } else {
-        result = Concat(first, again);
-      }
+      const ReId again = OnceLess(n);
+      result = OrOfEach(first, [&](ReId part) { return Concat(part, again); });
       break;
     }
     case Kind::kOr:
     case Kind::kAnd: {
       const bool is_or = kind(id) == Kind::kOr;
-      const auto list = operands(id);
-      const std::vector<ReId> given(list.begin(), list.end());
+      const std::vector<ReId> given(operands(id).begin(), operands(id).end());
       std::vector<ReId> parts;
       parts.reserve(given.size());
       for (const ReId operand : given) {
@@ -180,9 +161,7 @@ ReId RegexArena::DeriveAt(ReId id, char32_t codepoint, int depth) {
       const ReId loop = Head(node(id).a);
       const ReId rest = Tail(node(id).a);
       const Node n = node(loop);
-      const ReId again =
-          MakeRepeat(n.a, n.min == 0 ? 0 : n.min - 1, n.max == kInfinite ? kInfinite : n.max - 1);
-      const ReId step = CloseWith(n.a, CloseWith(again, rest, depth + 1), depth + 1);
+      const ReId step = CloseWith(n.a, CloseWith(OnceLess(n), rest, depth + 1), depth + 1);
       result = DeriveAt(step, codepoint, depth + 1);
       if (n.min == 0) result = Or(result, DeriveAt(rest, codepoint, depth + 1));
       break;
@@ -207,21 +186,14 @@ ReId RegexArena::EmptyPart(ReId id, int depth) {
   ReId result = id;
   switch (kind(id)) {
     case Kind::kConcat: {
-      std::vector<ReId> parts;
-      ReId at = id;
-      for (; kind(at) == Kind::kConcat; at = node(at).b)
-        parts.push_back(EmptyPart(node(at).a, depth + 1));
-      parts.push_back(EmptyPart(at, depth + 1));
+      std::vector<ReId> parts = Factors(id);
+      for (ReId& part : parts) part = EmptyPart(part, depth + 1);
       result = Concat(parts);
       break;
     }
-    case Kind::kOr: {
-      const auto list = operands(id);
-      std::vector<ReId> parts(list.begin(), list.end());
-      for (ReId& part : parts) part = EmptyPart(part, depth + 1);
-      result = Or(parts);
+    case Kind::kOr:
+      result = OrOfEach(id, [&](ReId part) { return EmptyPart(part, depth + 1); });
       break;
-    }
     case Kind::kRepeat:
       result = node(id).min == 0 ? ReId{kEpsilon} : EmptyPart(node(id).a, depth + 1);
       break;
@@ -255,13 +227,9 @@ ReId RegexArena::NonEmpty(ReId id, int depth) {
       }
       break;
     }
-    case Kind::kOr: {
-      const auto list = operands(id);
-      std::vector<ReId> parts(list.begin(), list.end());
-      for (ReId& part : parts) part = NonEmpty(part, depth + 1);
-      result = Or(parts);
+    case Kind::kOr:
+      result = OrOfEach(id, [&](ReId part) { return NonEmpty(part, depth + 1); });
       break;
-    }
     case Kind::kRepeat: {
       const Node n = node(id);
       const uint32_t fewer = n.max == kInfinite ? kInfinite : n.max - 1;

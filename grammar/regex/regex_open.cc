@@ -42,12 +42,8 @@ ReId RegexArena::DeriveOpenAt(ReId id, char32_t codepoint, int depth) {
         parts.push_back(Concat(conditions, DeriveOpenAt(at, codepoint, depth + 1)));
       return Or(parts);
     }
-    case Kind::kOr: {
-      const auto list = operands(id);
-      std::vector<ReId> parts(list.begin(), list.end());
-      for (ReId& part : parts) part = DeriveOpenAt(part, codepoint, depth + 1);
-      return Or(parts);
-    }
+    case Kind::kOr:
+      return OrOfEach(id, [&](ReId part) { return DeriveOpenAt(part, codepoint, depth + 1); });
     case Kind::kRepeat: {
       const Node n = node(id);
       const uint32_t fewer = n.max == kInfinite ? kInfinite : n.max - 1;
@@ -76,12 +72,8 @@ ReId RegexArena::DeriveConditions(ReId id, char32_t codepoint) {
     case Kind::kConcat:
       return Concat(DeriveConditions(node(id).a, codepoint),
                     DeriveConditions(node(id).b, codepoint));
-    case Kind::kOr: {
-      const auto list = operands(id);
-      std::vector<ReId> parts(list.begin(), list.end());
-      for (ReId& part : parts) part = DeriveConditions(part, codepoint);
-      return Or(parts);
-    }
+    case Kind::kOr:
+      return OrOfEach(id, [&](ReId part) { return DeriveConditions(part, codepoint); });
     default:  // a repetition: without its least count it demands nothing
       return node(id).min == 0 ? ReId{kEpsilon} : DeriveConditions(node(id).a, codepoint);
   }

@@ -90,6 +90,29 @@ State Grammar::Start() const {
 }
 const Vocabulary& Grammar::vocabulary() const { return keeper_->vocabulary(); }
 const std::vector<std::string>& Grammar::notes() const { return keeper_->notes(); }
+
+std::vector<std::string> Grammar::Specimens(size_t bytes) const {
+  const State start = Start();
+  std::vector<std::string> texts = start.impl().Specimens(bytes);
+  if (!texts.empty()) return texts;
+  if (auto shortest = start.ShortestCompletion(); shortest && shortest->size() <= bytes)
+    texts.push_back(*std::move(shortest));
+  return texts;
+}
+
+size_t Grammar::PrepareMasks(std::span<const TokenId> tokens) const {
+  std::optional<State> at = Start();
+  size_t found = 0;
+  for (const TokenId token : tokens) {
+    (void)at->mask();
+    ++found;
+    at = at->Advance(token);
+    if (!at) return found;
+  }
+  (void)at->mask();
+  return found + 1;
+}
+
 bool Grammar::has_captures() const { return keeper_->has_captures(); }
 Result<std::vector<Capture>> Grammar::FindCaptures(std::span<const OutputPiece> output) const {
   if (!has_captures()) return std::vector<Capture>();

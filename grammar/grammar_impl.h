@@ -85,6 +85,9 @@ class GrammarImpl : public GrammarUse {
   int64_t CopyKnownMask(Machine::Key key, std::span<uint32_t> row) const {
     return memo_.Copy(key, row);
   }
+  std::vector<std::string> Specimens(size_t bytes) const {
+    return Asked([&] { return machine_->Specimens(bytes); });
+  }
   bool Accepting(Machine::Key key) const {
     std::lock_guard lock(mutex_);
     return machine_->Accepting(key);

@@ -65,6 +65,10 @@ class Machine {
     return std::vector<OutputPiece>{{.bytes = *std::move(bytes)}};
   }
 
+  // Texts that go together through as much of what the machine names as they can, about so many
+  // bytes of them at most, the last one perhaps only begun; none where that is not known.
+  virtual std::vector<std::string> Specimens(size_t /*bytes*/) { return {}; }
+
   // Bytes with which a text of the machine may end; all where that is not known.
   virtual std::bitset<256> LastBytes() { return std::bitset<256>().set(); }
 

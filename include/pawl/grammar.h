@@ -152,6 +152,17 @@ class PAWL_EXPORT Grammar {
   // Remarks of the compiler that are not errors, e.g. what was treated as an annotation.
   const std::vector<std::string>& notes() const;
 
+  // Texts that go together through as much as they can of what the grammar names, about so many
+  // bytes of them at most, the last one perhaps only begun: of a JSON Schema one that has each
+  // property once, and others for properties that had no place there; of other grammars the
+  // shortest text.
+  std::vector<std::string> Specimens(size_t bytes) const;
+  // Finds the masks along the tokens, as far as they fit, those before the first and behind the
+  // last included; returns how many. For engines that compile away from the steps of their outputs:
+  // with the tokens of Specimens() that is most of what an output will ask for. A mask is the same
+  // whether it was found before or not.
+  size_t PrepareMasks(std::span<const TokenId> tokens) const;
+
   // Rules of the grammar have captures.
   bool has_captures() const;
   // The captures of an output, in the order in which they end, the inner ones first; see

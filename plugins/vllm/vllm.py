@@ -44,7 +44,8 @@ def _options(config: Any) -> Tuple[Dict[str, Any], int]:
     extra = getattr(config, "additional_config", None)
     chosen = dict((extra.get(NAME) or {}) if isinstance(extra, dict) else {})
     cached = int(chosen.pop("cached_grammars", 512))
-    chosen.pop("close", None)
+    for ours in ("close", "prepare_bytes"):
+        chosen.pop(ours, None)
     outputs = config.structured_outputs_config
     options: Dict[str, Any] = {
         "whitespace": "compact" if outputs.disable_any_whitespace else "bounded"}
@@ -52,6 +53,36 @@ def _options(config: Any) -> Tuple[Dict[str, Any], int]:
         options["additional_properties"] = False
     options.update(chosen)
     return options, cached
+
+
+# Of the text whose masks are found while a grammar is compiled. That is away from the steps of the
+# outputs, and still takes less time than the other backends need to compile.
+PREPARE_BYTES = 600
+
+
+def prepare_bytes(config: Any) -> int:
+    """How much of a grammar's specimen its masks are found along when it is compiled; 0: none."""
+    extra = getattr(config, "additional_config", None)
+    chosen = (extra.get(NAME) or {}) if isinstance(extra, dict) else {}
+    return int(chosen.get("prepare_bytes", PREPARE_BYTES))
+
+
+def prepare(grammar: Any, tokenizer: Any, limit: int) -> int:
+    """Finds the masks that an output of the grammar will most likely ask for, along texts that have
+    all it names, in the tokens that the tokenizer writes them with. The number of masks."""
+    found = 0
+    # The library's own tokenizer where there is one: it takes half the time, and many threads.
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    for text in grammar.specimens(limit) if limit > 0 else ():
+        try:
+            if backend is not None:
+                tokens = backend.encode(text.decode(), add_special_tokens=False).ids
+            else:
+                tokens = tokenizer.encode(text.decode(), add_special_tokens=False)
+        except Exception:  # bytes that are no text, or a tokenizer of another kind
+            break
+        found += grammar.prepare_masks(tokens)
+    return found
 
 
 def closes(config: Any) -> bool:
@@ -150,17 +181,33 @@ def _backend_class() -> type:
             vocabulary = vocabulary_of(tokenizer, vocab_size)
             self.options, cached = _options(vllm_config)
             self.close = closes(vllm_config)
+            self.prepare_bytes = prepare_bytes(vllm_config)
             self.compiler = pawl.Compiler(vocabulary, cached_grammars=cached)
             self.compiler.warm_up()
             # For a handful of rows waking threads costs more than the rows do.
             self.one_thread, self.all_threads = pawl.BatchFiller(1), pawl.BatchFiller(0)
             self._tensor = self._view = None
+            # Schemas whose masks were prepared, the newest last: as many as the compiler keeps.
+            self._prepared: Dict[str, None] = {}
+            self._most_prepared = cached
 
         def compile_grammar(self, request_type: Any, grammar_spec: str,
                             stop_token_ids: Optional[Set[int]] = None) -> Any:
             grammar = compile_request(self.compiler, request_type, grammar_spec, self.options)
+            self._prepare(request_type.name, grammar_spec, grammar)
             ends = sorted(t for t in stop_token_ids or () if 0 <= t < self.vocab_size)
             return grammar_class(pawl.Matcher(grammar, ends or None))
+
+        def _prepare(self, kind: str, spec: str, grammar: Any) -> None:
+            """On the host's thread for compiling, away from the steps."""
+            if kind == "JSON":  # which are kept: another request with the schema finds all there
+                with _lock:
+                    if spec in self._prepared:
+                        return
+                    self._prepared[spec] = None
+                    if len(self._prepared) > self._most_prepared:
+                        self._prepared.pop(next(iter(self._prepared)))
+            prepare(grammar, self.tokenizer, self.prepare_bytes)
 
         def allocate_token_bitmask(self, max_num_seqs: int) -> Any:
             import torch

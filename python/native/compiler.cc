@@ -1,6 +1,8 @@
 // Compiler and Grammar for Python.
 #include "pawl/compiler.h"
 
+#include <algorithm>
+
 #include "pawl/combine.h"
 #include "python/native/binding.h"
 #include "schemas/read/option_fields.h"
@@ -90,6 +92,28 @@ Grammar Compile(const F& compile) {
   return Take(std::move(grammar));
 }
 
+// By how many tokens one token can make the shortest completion longer, as far as the grammar's
+// specimens show it: the token that opens a large object, or the name of one.
+int LongestStep(const Grammar& grammar, size_t limit) {
+  constexpr size_t kAtOnce = 3;  // places that one token may go through
+  int longest = 0;
+  for (const std::string& text : grammar.Specimens(limit)) {
+    std::optional<State> at = grammar.Start();
+    std::vector<int> closings = {at->shortest_close()};
+    for (const char byte : text) {
+      at = at->Advance(std::string_view(&byte, 1));
+      if (!at) break;
+      if (std::string_view("{[,:\"").find(byte) == std::string_view::npos) continue;
+      const int closing = at->shortest_close();
+      if (closing < 0) continue;
+      for (size_t k = 0; k < std::min(kAtOnce, closings.size()); ++k)
+        longest = std::max(longest, closing - closings[closings.size() - 1 - k]);
+      closings.push_back(closing);
+    }
+  }
+  return longest;
+}
+
 }  // namespace
 
 void BindCompiler(nb::module_& module) {
@@ -111,6 +135,27 @@ void BindCompiler(nb::module_& module) {
                      }
                      return ends;
                    })
+      .def(
+          "specimens",
+          [](const Grammar& self, size_t limit) {
+            const std::vector<std::string> texts = [&] {
+              nb::gil_scoped_release release;
+              return self.Specimens(limit);
+            }();
+            nb::list out;
+            for (const std::string& text : texts) out.append(BytesOf(text));
+            return out;
+          },
+          nb::arg("limit") = 1024)
+      .def("longest_step", &LongestStep, nb::arg("limit") = 512,
+           nb::call_guard<nb::gil_scoped_release>())
+      .def(
+          "prepare_masks",
+          [](const Grammar& self, const std::vector<TokenId>& tokens) {
+            nb::gil_scoped_release release;
+            return self.PrepareMasks(tokens);
+          },
+          nb::arg("tokens"))
       .def(
           "infill",
           [](const Grammar& self, nb::handle prefix, nb::args after) {

@@ -49,9 +49,11 @@ def closing_tokens(matcher: _pawl.Matcher, left: int, before: Sequence[int] = ()
     on with: completions are found anew from each place, and the next one may be longer, so that an
     output which followed the first token of each would not end for sure.
 
-    A token can make the shortest completion longer, and the output begins to be closed so early that
-    the longest such step that was seen in it, and half of the shortest output, still fit. The first
-    step that is longer than those can leave too little; then the output is cut.
+    A token can make the shortest completion longer: the brace of an object that requires much, or the
+    key in front of one. The output begins to be closed so early that the longest such step still fits
+    of those that texts with all the grammar's names have (`Grammar.longest_step`, asked once for an
+    output), or that were seen in this one; but half of the tokens that are left at the first call are
+    its own. Only a step that is longer than all of that can leave too little; then the output is cut.
     """
     if left > 4096 or matcher.terminated:
         return ()
@@ -63,9 +65,11 @@ def closing_tokens(matcher: _pawl.Matcher, left: int, before: Sequence[int] = ()
     found = matcher.completion_tokens()
     if found is None:
         return ()
-    growth = len(found) // 2
     if isinstance(before, _Open):
         growth = max(before.growth, len(found) - before.rest)
+    else:
+        most = max(left // 2 - len(found), CLOSING_SLACK)
+        growth = max(len(found) // 2, min(matcher.grammar.longest_step(), most))
     if len(found) + 1 + max(CLOSING_SLACK, growth + 2) < left:
         return _Open(len(found), growth)
     for end in matcher.grammar.end_tokens:

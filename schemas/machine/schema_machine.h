@@ -51,6 +51,7 @@ class SchemaMachine : public Machine {
   Key StepFrame(Key state, uint8_t byte) override;
   bool Accepting(Key state) override;
   std::optional<std::string> ShortestCompletion(Key state) override;
+  std::vector<std::string> Specimens(size_t bytes) override;
   bool Ends(Key state) override;
   std::bitset<256> LastBytes() override;
   bool TracksText(uint32_t frame) override {

@@ -44,14 +44,16 @@ class SchemaMasks : public MachineMasks {
   size_t MemoryBytes() const override {
     return lexemes_.bytes() + HeapBytes(stack_, number_stack_, rest_stack_, value_masks_, rests_,
                                         distinct_rests_, simple_closings_, value_rests_, key_rests_,
-                                        wide_walks_, indexed_sets_, indexed_items_, items_with_);
+                                        words_after_, scratch_words_, wide_walks_, indexed_sets_,
+                                        indexed_items_, items_with_);
   }
   size_t GrowthHint() const override {
     const auto words = static_cast<size_t>(vocabulary_.mask_words()) * sizeof(uint32_t);
     const size_t rests = tokens_.rest_count() / 8;
     return lexemes_.bytes() + (value_masks_.size() + wide_walks_.size()) * (words + 200) +
            (distinct_rests_.size() + value_rests_.size()) * (rests + 100) +
-           (rests_.size() + key_rests_.size()) * 40 + items_with_.size() * 100;
+           words_after_.size() * 600 + (rests_.size() + key_rests_.size()) * 40 +
+           items_with_.size() * 100;
   }
 
  private:
@@ -60,6 +62,7 @@ class SchemaMasks : public MachineMasks {
   using Node = SchemaMachine::Node;
   using Lexeme = SchemaMachine::Lexeme;
   using Mode = SchemaMachine::Mode;
+  using SparseWords = std::vector<std::pair<uint32_t, uint32_t>>;  // (index of the word, bits)
   using Rests = std::vector<uint64_t>;  // bits of the texts behind a quote that may follow
 
   // Values seen apart from what is around them, value_masks.cc.
@@ -126,6 +129,8 @@ class SchemaMasks : public MachineMasks {
   // The state of which `state` is the pending value's, after that value.
   Key AfterDetached(Key state) { return machine_.EndValue(Machine::FrameOf(state), {}, -1); }
   const ValueMask& ValueMaskOf(Key detached);
+  // What may come in a state behind a value, where the value itself has ended.
+  const SparseWords& WordsAfter(Key after);
   // The mask of a state outside strings by walking the trie. Its words are zero.
   void WalkAll(Key state, uint32_t* words, ValueMask* apart);
 
@@ -171,7 +176,6 @@ class SchemaMasks : public MachineMasks {
   NameId FreshName(const Frame& frame);
 
   // Plain keys, key_masks.cc.
-  using SparseWords = std::vector<std::pair<uint32_t, uint32_t>>;  // (index of the word, bits)
   // The tokens of the index that close a string and go on with one of the rests, but for the
   // intricate ones.
   const SparseWords& SimpleClosings(const StringIndex& index, const Rests& rests);
@@ -218,6 +222,8 @@ class SchemaMasks : public MachineMasks {
   std::set<Rests> distinct_rests_;
   std::map<std::pair<const StringIndex*, const Rests*>, SparseWords> simple_closings_;
   std::unordered_map<Key, ValueRests> value_rests_;
+  std::unordered_map<Key, SparseWords> words_after_;
+  std::vector<uint32_t> scratch_words_;
   std::unordered_map<uint64_t, const Rests*> key_rests_;  // by node, and rank or state of the key
   // Walks of strings under several conditions, by search and state: in keys, the text of which is
   // remembered, the same ones are asked for at many places.

@@ -89,6 +89,19 @@ const SchemaMasks::ValueMask& SchemaMasks::ValueMaskOf(Key detached) {
   return *slot;
 }
 
+// A number may end after any of its digits, and what may follow it is the same after each.
+const SchemaMasks::SparseWords& SchemaMasks::WordsAfter(Key after) {
+  const auto [it, fresh] = words_after_.try_emplace(after);
+  if (!fresh) return it->second;
+  scratch_words_.assign(static_cast<size_t>(vocabulary_.mask_words()), 0);
+  WalkAll(after, scratch_words_.data(), nullptr);
+  SparseWords found;
+  for (uint32_t i = 0; i < scratch_words_.size(); ++i) {
+    if (scratch_words_[i] != 0) found.emplace_back(i, scratch_words_[i]);
+  }
+  return words_after_[after] = std::move(found);
+}
+
 // Below a node that has led into a number.
 std::optional<MaskPath> SchemaMasks::FillNumber(const Place& place) {
   const uint32_t frame = Machine::FrameOf(place.state), first = Machine::LexemeOf(place.state);
@@ -146,7 +159,9 @@ std::optional<MaskPath> SchemaMasks::FillValue(const Place& place) {
   if (mask.exits.empty() && mask.closings.empty() && !mask.ends_here) return MaskPath::kValue;
   const Key after = AfterDetached(place.state);
   if (after == Machine::kDead) return MaskPath::kValue;
-  if (mask.ends_here) WalkAll(after, place.words, nullptr);
+  if (mask.ends_here) {
+    for (const auto& [word, bits] : WordsAfter(after)) place.words[word] |= bits;
+  }
   if (!mask.closings.empty()) {
     const Rests& rests = RestsAfter(after);
     for (const auto& [token, rest] : mask.closings) {

@@ -269,7 +269,7 @@ def test_masks_are_the_same_with_any_number_of_steps_beforehand():
     compiler = pawl.Compiler(vocabulary)
     text = "start: (A | B | C)+\nA: /[a-m]+[n-z]{3,9}/\nB: /[a-z]{2,40}[A-Z]+/\nC: /[^a]{5,70}b/"
     masks, sizes = [], []
-    for steps in ({}, {"prepare_steps": 0}, {"prepare_steps": 500}):
+    for steps in ({"prepare_steps": 3_000_000}, {}, {"prepare_steps": 500}):
         alone = pawl.Compiler(vocabulary)
         matcher = pawl.Matcher(alone.grammar(text, "lark", **steps))
         sizes.append(alone.memory_bytes)  # before the first mask
@@ -534,6 +534,55 @@ def test_what_a_token_has_cost_once_it_may_cost_again():
                 break
         assert matcher.terminated
     assert closed > 100
+
+
+def test_a_large_object_may_open_for_the_first_time_near_the_end():
+    """Its braces are avoided until there is too little left for what they ask for."""
+    names = [f"a long name {i}" for i in range(8)]
+    item = {"type": "object", "required": names, "properties": {name: {"const": name} for name in names},
+            "additionalProperties": False}
+    vocabulary = pawl.Vocabulary.from_tokenizer_json(pawl.shipped_model())
+    schema = {"type": "array", "items": {"anyOf": [item, {"enum": [1, 2]}]}}
+    grammar = pawl.Compiler(vocabulary).json_schema(schema, whitespace="compact")
+    braces = {token for token in range(len(vocabulary)) if b"{" in vocabulary.bytes(token)}
+    step_of_brace = grammar.longest_step()
+    assert step_of_brace > 100
+    for opens_at in (300, 190, 170, 100, 60, 30):
+        matcher, plan, budget = pawl.Matcher(grammar), (), 400
+        for step in range(budget):
+            left = budget - step
+            plan = pawl.closing_tokens(matcher, left, plan)
+            allowed = set(matcher.allowed_tokens())
+            free = allowed & braces if left <= opens_at and allowed & braces else allowed - braces
+            going_on = {t for t in free if b"]" not in vocabulary.bytes(t)} or free or allowed
+            assert matcher.accept(plan[0] if plan else min(going_on))
+            if matcher.terminated:
+                break
+        assert matcher.terminated, opens_at
+
+
+def test_masks_found_beforehand_are_the_same():
+    vocabulary = pawl.Vocabulary.from_tokenizer_json(pawl.shipped_model())
+    schema = {"type": "object", "required": ["a"], "properties": {
+        "a": {"type": "string"}, "n": {"type": "number"}, "list": {"type": "array", "items": {"type": "boolean"}}}}
+    cold, warm = (pawl.Compiler(vocabulary).json_schema(schema) for _ in range(2))
+    assert warm.specimens() == [b'{"a": "a", "n": 12.5, "list": [true, true]}']
+    assert warm.specimens(8) == [b'{"a": "a'] and warm.specimens(0) == []
+    tokens = []
+    for text in warm.specimens():
+        at = pawl.Matcher(warm)
+        while text:
+            token = max((t for t in at.allowed_tokens() if text.startswith(vocabulary.bytes(t))
+                         and vocabulary.bytes(t)), key=lambda t: len(vocabulary.bytes(t)))
+            tokens.append(token)
+            text = text[len(vocabulary.bytes(token)):]
+            assert at.accept(token)
+    assert pawl.Compiler(vocabulary).json_schema(schema).prepare_masks(tokens) == len(tokens) + 1
+    assert warm.prepare_masks([*tokens[:4], -5]) == 5
+    a, b = pawl.Matcher(cold), pawl.Matcher(warm)
+    for token in tokens:
+        assert a.allowed_tokens() == b.allowed_tokens()
+        assert a.accept(token) and b.accept(token)
 
 
 def test_a_warm_compiler_gives_the_same_masks():

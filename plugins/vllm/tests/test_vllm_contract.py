@@ -373,6 +373,48 @@ def test_options_of_schemas_for_the_engine():
     assert allowed(made.grammar_bitmask({"r": one}, ["r"], {})) == {ord('"')}
 
 
+class EncodingTokenizer(Tokenizer):
+    """Writes texts in the longest tokens."""
+
+    def encode(self, text, add_special_tokens):
+        assert add_special_tokens is False
+        known = {name.replace("\u2581", " ").encode(): token for name, token in self.get_vocab().items()
+                 if not name.startswith("<")}
+        known.update({bytes([b]): b for b in range(256)})
+        data, tokens = text.encode(), []
+        while data:
+            token = max((name for name in known if data.startswith(name)), key=len)
+            tokens.append(known[token])
+            data = data[len(token):]
+        return tokens
+
+
+def test_masks_of_likely_outputs_are_found_while_compiling():
+    schema = json.dumps({"type": "object", "properties": {"a": {"type": "string"}, "ab": {"enum": [12]}}})
+    text = '{"a": "a", "ab": 12}'
+    cold = plugin.backend_class()(config(extra={"pawl": {"prepare_bytes": 0}}), EncodingTokenizer(), 320)
+    warm = plugin.backend_class()(config(), EncodingTokenizer(), 320)
+    assert (cold.prepare_bytes, warm.prepare_bytes) == (0, plugin.PREPARE_BYTES)
+    tokens = warm.tokenizer.encode(text, add_special_tokens=False)
+    grammar = warm.compiler.json_schema(schema, **warm.options)
+    assert grammar.specimens() == [text.encode()]
+    assert plugin.prepare(grammar, warm.tokenizer, plugin.PREPARE_BYTES) == len(tokens) + 1
+    assert plugin.prepare(grammar, warm.tokenizer, 0) == 0
+    assert plugin.prepare(grammar, Tokenizer(), 600) == 0  # it has no encode
+    # Once for a schema, however many requests there are.
+    asked = []
+    warm.tokenizer.encode = lambda *a, **n: asked.append(1) or EncodingTokenizer().encode(*a, **n)
+    made = [warm.compile_grammar(Kind.JSON, schema) for _ in range(3)]
+    assert len(asked) == 1
+    other = cold.compile_grammar(Kind.JSON, schema)
+    rows = cold.allocate_token_bitmask(2)
+    for token in tokens:
+        made[0].fill_bitmask(rows, 0)
+        other.fill_bitmask(rows, 1)
+        assert torch.equal(rows[0], rows[1])
+        assert made[0].accept_tokens("r", [token]) and other.accept_tokens("r", [token])
+
+
 def test_white_space_ends_by_itself():
     made = manager()
     one = request(made, json={"type": "array", "items": {"type": "integer"}})

@@ -100,6 +100,7 @@ class SpecimenWriter {
     const ObjectLayout& layout = machine_.frames().layout(frame.layout);
     const bool in_order = machine_.options().order == JsonSchemaOptions::Order::kSchema;
     const auto count = static_cast<int64_t>(layout.names.size());
+    if (in_order && frame.last_rank >= count) return false;  // behind keys without a name here
     const int64_t first = in_order ? frame.last_rank + 1 : 0;
     for (const bool new_alone : {true, false}) {
       if (new_alone && !looks_for_new_) continue;

@@ -92,6 +92,16 @@ TEST(SpecimenTest, GoesIntoEachBranchOfAChoice) {
             expected);
 }
 
+TEST(SpecimenTest, GoesOnBehindKeysThatHaveNoName) {
+  const std::vector<std::string> texts =
+      GrammarOf(R"({"type":"object","properties":{"a":{"type":"integer"}},
+      "patternProperties":{"^x":{"const":7}},"additionalProperties":false,"minProperties":2})")
+          .Specimens(1000);
+  ASSERT_EQ(texts.size(), 1u);
+  EXPECT_TRUE(texts[0].starts_with(R"({"a": 12,)")) << texts[0];
+  EXPECT_TRUE(texts[0].ends_with("}")) << texts[0];
+}
+
 TEST(SpecimenTest, EndsWhereItIsToldTo) {
   EXPECT_TRUE(GrammarOf(kRecord).Specimens(0).empty());
   const std::string whole = GrammarOf(kRecord).Specimens(1000)[0];

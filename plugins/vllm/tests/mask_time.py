@@ -1,6 +1,6 @@
 """Time of vLLM's StructuredOutputManager for a step's masks, with Pawl, xgrammar and guidance in one run.
 
-    python plugins/vllm/tests/mask_time.py --tokenizer DIR --schemas DIR [--count N] [--json OUT]
+    python plugins/vllm/tests/mask_time.py --tokenizer DIR --schemas DIR [--count N] [--batch N...] [--json OUT]
 
 Requests of MaskBench schemas walk along their valid examples; every backend sees the same tokens. A step is one call of
 grammar_bitmask over a batch, with or without drafts of 4 tokens (which are right but for the last now and then). Measured is processor
@@ -181,6 +181,7 @@ def main():
     parser.add_argument("--tokenizer", required=True)
     parser.add_argument("--schemas", required=True)
     parser.add_argument("--count", type=int, default=128)
+    parser.add_argument("--batch", type=int, nargs="+", default=[1, 64])
     parser.add_argument("--json")
     options = parser.parse_args()
     tokenizer = transformers.PreTrainedTokenizerFast(
@@ -198,7 +199,7 @@ def main():
         timers[name] = Timer(owner, "fill_bitmask")
     cases = cases_of(options.schemas, tokenizer, options.count, 1)
     report = []
-    for batch in (1, 64):
+    for batch in options.batch:
         for drafts in (0, 4):
             both, compiles, schemas = run(backends, cases, tokenizer, vocab, batch, drafts, eos)
             whole = {}

@@ -142,15 +142,17 @@ constexpr char kUuid[] = "[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}";
 
 // Patterns of ECMA-262 with the "u" flag that are valid whatever surrounds them: no back references
 // or named groups, character ranges between ASCII letters, digits and signs in order, counters up
-// to 99 in order, and groups at most four deep.
+// to 99 in order, and groups at most four deep. No digit may follow "\0"; what begins with one
+// stands apart for that, since looking ahead would make a search of each step of the automaton.
 string RegexFormat() {
+  const string zeros = "(?:\\\\0)*";
   const string escape =
-      "\\\\(?:[dDwWsSfnrtv]|0(?![0-9])|c[A-Za-z]|x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|"
+      "\\\\(?:[dDwWsSfnrtv]|c[A-Za-z]|x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|"
       "u\\{0*(?:10|[0-9A-Fa-f])?[0-9A-Fa-f]{1,4}\\}|[pP]\\{(?:L[CulmtoU]?|M[nce]?|N[dlo]?|P["
       "cdseifo]?|"
       "S[mcko]?|Z[slp]?|C[cfson]?|Alphabetic|Any|ASCII|White_Space)\\}|"
       "[\\^$\\\\.*+?()\\[\\]{}|/])";
-  string range;  // x-y with x <= y
+  string range, digit_range;  // x-y with x <= y
   for (char lo = '!'; lo <= '~'; ++lo) {
     if (lo == '\\' || lo == ']' || lo == '[' || lo == '^' || lo == '-') continue;
     const auto hex = [](char c) {
@@ -161,11 +163,12 @@ string RegexFormat() {
     for (char hi = lo; hi <= '~'; ++hi) {
       if (hi != '\\' && hi != ']' && hi != '[' && hi != '-') highs += hex(hi);
     }
-    range += (range.empty() ? "" : "|") + hex(lo) + "-[" + highs + "]";
+    (lo >= '0' && lo <= '9' ? digit_range : range) += "|" + hex(lo) + "-[" + highs + "]";
   }
-  const string member = "(?:" + range + "|[^\\\\\\]\\-\\[\\^]|\\[|" + escape + "|\\\\b|\\\\-)";
+  const string member = "(?:[^\\\\\\]\\-\\[\\^0-9]|\\[|" + escape + "|\\\\b|\\\\-" + range + ")";
   // A plain '-' only first or last, so that it never makes a range.
-  const string set = "\\[\\^?-?" + member + "*-?\\]";
+  const string set =
+      "\\[\\^?-?(?:[0-9]" + digit_range + "|" + zeros + member + ")*" + zeros + "-?\\]";
   string ordered = "[0-9]|[1-9][0-9]|[0-9],|[1-9][0-9],|[0-9],[1-9][0-9]";
   for (char digit = '0'; digit <= '9'; ++digit) {
     const string d(1, digit);
@@ -178,15 +181,14 @@ string RegexFormat() {
     if (digit < '9')
       ordered += "|" + d + "[0-9],[" + string(1, static_cast<char>(digit + 1)) + "-9][0-9]";
   }
-  const string quantifier = "(?:(?:[*+?]|\\{(?:" + ordered +
-                            ")\\})\\?"
-                            "?)?";
-  const string atom = "[^\\^$\\\\.*+?()\\[\\]{}|]|\\.|" + escape + "|" + set;
-  string inner = "(?:[\\^$|]|\\\\[bB]|(?:" + atom + ")" + quantifier + ")*";
-  for (int depth = 0; depth < 4; ++depth) {
-    const string group =
-        "\\((?:\\?:)?" + inner + "\\)" + quantifier + "|\\(\\?<?[=!]" + inner + "\\)";
-    inner = "(?:[\\^$|]|\\\\[bB]|(?:" + atom + ")" + quantifier + "|" + group + ")*";
+  const string quantifier = "(?:[*+?]|\\{(?:" + ordered + ")\\})\\??";
+  const string maybe = "(?:" + quantifier + ")?";
+  const string item = "[\\^$|]|\\\\[bB]|\\\\0" + quantifier +
+                      "|(?:[^\\^$\\\\.*+?()\\[\\]{}|0-9]|\\.|" + escape + "|" + set + ")" + maybe;
+  string inner, group;
+  for (int depth = 0; depth <= 4; ++depth) {
+    inner = "(?:[0-9]" + maybe + "|" + zeros + "(?:" + item + group + "))*" + zeros;
+    group = "|\\((?:\\?:)?" + inner + "\\)" + maybe + "|\\(\\?<?[=!]" + inner + "\\)";
   }
   return inner;
 }

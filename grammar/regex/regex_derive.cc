@@ -110,6 +110,9 @@ ReId RegexArena::DeriveAt(ReId id, char32_t codepoint, int depth) {
       break;
   }
   if (id == kAnything) return kAnything;
+  // Asking whether this is remembered would take longer.
+  if (const Node& n = node(id); n.kind == Kind::kConcat && kind(n.a) == Kind::kSet)
+    return sets_[node(n.a).a].Contains(codepoint) ? n.b : ReId{kNothing};
   if (depth > limits_.max_depth || Stopped()) derive_failed_ = true;
   if (derive_failed_) return kNothing;
   const uint64_t key = uint64_t{id} << 32 | codepoint;

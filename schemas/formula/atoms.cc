@@ -3,10 +3,46 @@
 // every value of the kind fulfils become "true" here.
 #include "schemas/formula/atoms.h"
 
+#include <algorithm>
+#include <optional>
+
 #include "src/base/sorted.h"
 #include "src/base/utf8.h"
 
 namespace pawl::schema {
+namespace {
+
+// The only text of a term; nullopt where that can't be seen at a glance.
+std::optional<std::u32string> OnlyText(const RegexArena& arena, ReId id) {
+  using Op = RegexArena::View::Op;
+  if (arena.MinLength(id) != arena.MaxLength(id)) return std::nullopt;
+  const RegexArena::View view = arena.Inspect(id);
+  std::u32string text;
+  if (view.op == Op::kSet && view.set->size() == 1) text = view.set->ranges()[0].lo;
+  if (view.op == Op::kEmpty || !text.empty()) return text;
+  if (view.op != Op::kConcat) return std::nullopt;
+  for (const ReId part : view.operands) {
+    const auto more = OnlyText(arena, part);
+    if (!more) return std::nullopt;
+    text += *more;
+  }
+  return text;
+}
+
+// The texts of a term that is a list of them; empty for others.
+std::vector<std::u32string> TextsOf(const RegexArena& arena, ReId id) {
+  RegexArena::View view = arena.Inspect(id);
+  if (view.op != RegexArena::View::Op::kOr) view.operands = {id};
+  std::vector<std::u32string> texts;
+  for (const ReId alternative : view.operands) {
+    const auto text = OnlyText(arena, alternative);
+    if (!text) return {};
+    texts.push_back(*text);
+  }
+  return texts;
+}
+
+}  // namespace
 
 FormulaId SchemaTable::Add(Kind kind, size_t index) {
   atoms_.push_back({kind, static_cast<uint32_t>(index)});
@@ -14,6 +50,11 @@ FormulaId SchemaTable::Add(Kind kind, size_t index) {
 }
 
 FormulaId SchemaTable::AddString(StringAtom atom) {
+  if (atom.type == StringAtom::Type::kRegex) {
+    // "^text$", the constant of those who write patterns, is as cheap as a constant.
+    atom.literals = TextsOf(*regexes, atom.regex);
+    if (!atom.literals.empty()) atom.type = StringAtom::Type::kLiterals;
+  }
   std::string key;
   switch (atom.type) {
     case StringAtom::Type::kRegex:

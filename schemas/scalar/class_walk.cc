@@ -48,6 +48,7 @@ class ClassWalk {
       return false;
     }
     classes_.SetBits(first_, last_, words_);
+    for (const Apart& apart : apart_) ReadTokens(apart);
     for (const Exception& exception : exceptions_) Compare(exception);
     return true;
   }
@@ -64,6 +65,14 @@ class ClassWalk {
     StateId state, assumed;
   };
 
+  // The tokens first ... last - 1, to be read one by one: their first `read` characters lead to
+  // `state`, and what the next ones lead to their class does not tell.
+  struct Apart {
+    uint32_t first, last;
+    StateId state;
+    size_t read;
+  };
+
   // Returns the node to go on with.
   uint32_t Visit(uint32_t i) {
     const ClassTrie::Node& node = classes_.nodes()[i];
@@ -72,7 +81,8 @@ class ClassWalk {
     if (next == kNoState) return node.end;
     if (next == StringSearch::kMixed) {
       if ((before.assumed >> node.like & 1) == 0) {
-        ReadTokens(node.place, classes_.Place(node.end), before.state, node.depth - 1u);
+        apart_.push_back({node.place, classes_.Place(node.end), before.state, node.depth - 1u});
+        read_ += apart_.back().last - apart_.back().first;
         return node.end;
       }
       next = assumed_[node.depth - 1u][node.like];
@@ -169,19 +179,16 @@ class ClassWalk {
   }
 
  private:
-  // Each by itself; `state` is reached after `read` characters.
-  void ReadTokens(uint32_t first, uint32_t last, StateId state, size_t read) {
-    read_ += last - first;
-    if (read_ > limits::kTokensRead) return;
-    for (uint32_t place = first; place < last; ++place) {
+  void ReadTokens(const Apart& apart) {
+    for (uint32_t place = apart.first; place < apart.last; ++place) {
       const TokenId token = classes_.order()[place];
       const std::string_view bytes = vocabulary_.bytes(token);
       size_t from = 0;
-      for (size_t n = 0; n < read; ++n) {
+      for (size_t n = 0; n < apart.read; ++n) {
         ++from;
         while (from < bytes.size() && (static_cast<uint8_t>(bytes[from]) & 0xC0) == 0x80) ++from;
       }
-      if (MayFollow(bytes.substr(from), state)) Set(token);
+      if (MayFollow(bytes.substr(from), apart.state)) Set(token);
     }
   }
 
@@ -274,7 +281,8 @@ class ClassWalk {
   std::vector<std::array<StateId, kBeyondClass + 1>> assumed_;  // by depth and class
   std::vector<Exception> exceptions_;
   std::vector<Pair> pairs_;
-  uint32_t read_ = 0;              // tokens, one by one
+  std::vector<Apart> apart_;
+  uint32_t read_ = 0;              // tokens in apart_
   uint32_t first_ = 0, last_ = 0;  // places allowed that have no bits yet
 };
 

@@ -48,7 +48,6 @@ StringProgram::StringProgram(const SchemaTable& table, std::vector<AtomId> atoms
   width_ = std::max<size_t>(1, regex_words_ + tries_.size() + (counting_ ? 2 : 0));
   after_.resize(width_);
   peeked_.resize(width_);
-  table_of_keys_.assign(16, {0, kNoState});
   FindSlots();
   BuildClasses();
   for (size_t i = 0; grouped && i < regexes_.size(); ++i) {
@@ -229,46 +228,20 @@ size_t StringProgram::Interval(char32_t c) const {
   return static_cast<size_t>(std::upper_bound(first, last, c) - boundaries_.begin()) - 1;
 }
 
-uint32_t StringProgram::HashOf(const uint32_t* state_key) const {
+uint64_t StringProgram::HashOf(const uint32_t* words) const {
   uint64_t hash = 0;
-  for (size_t i = 0; i < width_; ++i)
-    hash = (hash ^ state_key[i]) * 0x9E3779B97F4A7C15u, hash ^= hash >> 31;
-  return static_cast<uint32_t>(hash >> 16);
+  for (size_t i = 0; i < width_; ++i) hash = HashMix(hash, words[i]);
+  return hash;
 }
 
-size_t StringProgram::KeyPlace(const uint32_t* state_key, uint32_t hash) const {
-  const size_t mask = table_of_keys_.size() - 1;
-  size_t place = hash & mask;
-  for (;; place = (place + 1) & mask) {
-    const auto& [known, state] = table_of_keys_[place];
-    if (state == kNoState) return place;
-    if (known == hash && std::equal(state_key, state_key + width_, key(state))) return place;
-  }
-}
-
-StringProgram::StateId StringProgram::Intern(const uint32_t* state_key) {
-  const uint32_t hash = HashOf(state_key);
-  size_t place = KeyPlace(state_key, hash);
-  if (table_of_keys_[place].second != kNoState) return table_of_keys_[place].second;
+StringProgram::StateId StringProgram::Intern(const uint32_t* words) {
+  const uint64_t hash = HashOf(words);
+  const StateId known = FindKey(words, hash);
+  if (known != kNoState) return known;
   const StateId id = static_cast<StateId>(size());
-  if (2 * (size() + 1) > table_of_keys_.size()) {
-    std::vector<std::pair<uint32_t, StateId>> old(2 * table_of_keys_.size(), {0, kNoState});
-    old.swap(table_of_keys_);
-    const size_t mask = table_of_keys_.size() - 1;
-    const auto put = [&](std::pair<uint32_t, StateId> entry) {
-      size_t at = entry.first & mask;
-      while (table_of_keys_[at].second != kNoState) at = (at + 1) & mask;
-      table_of_keys_[at] = entry;
-    };
-    for (const auto& entry : old) {
-      if (entry.second != kNoState) put(entry);
-    }
-    put({hash, id});
-  } else {
-    table_of_keys_[place] = {hash, id};
-  }
-  keys_.insert(keys_.end(), state_key, state_key + width_);
+  keys_.insert(keys_.end(), words, words + width_);
   rows_.push_back(kNoRow);
+  index_.Insert(hash, id);
   return id;
 }
 

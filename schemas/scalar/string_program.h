@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "grammar/hash_index.h"
 #include "grammar/regex/regex_dfa.h"
 #include "schemas/formula/atoms.h"
 #include "schemas/limits.h"
@@ -70,7 +71,7 @@ class StringProgram {
   // The program's classes of the characters that look alike from outside, each once.
   std::span<const int> ClassesOf(CharClass like) const { return classes_of_[like]; }
 
-  static constexpr StateId kNoState = UINT32_MAX;
+  static constexpr StateId kNoState = HashIndex::kNone;
   // The one state that every code point beyond ASCII leads to; kNoState when they differ.
   StateId NextBeyondAscii(StateId state);
 
@@ -134,7 +135,7 @@ class StringProgram {
     return HeapBytes(atoms_, regexes_, groups_, tries_, slots_, slot_by_atom_, critical_,
                      boundaries_, pages_, interval_class_, representative_, class_slots_,
                      class_of_ascii_, classes_of_, classes_apart_, keys_, rows_, next_, quiet_,
-                     table_of_keys_, after_, peeked_);
+                     index_, after_, peeked_);
   }
   // What the states take, roughly.
   size_t bytes() const {
@@ -160,9 +161,7 @@ class StringProgram {
   uint8_t SlotOfClass(int cls) const { return class_slots_[static_cast<size_t>(cls)]; }
   StateId KeepKey(const uint32_t* words) { return Intern(words); }
   // kNoState: not kept.
-  StateId FindKey(const uint32_t* words) const {
-    return table_of_keys_[KeyPlace(words, HashOf(words))].second;
-  }
+  StateId FindKey(const uint32_t* words) const { return FindKey(words, HashOf(words)); }
   StateId PeekKey(const uint32_t* words) {
     std::copy_n(words, width_, peeked_.data());
     return kPeeked;
@@ -215,10 +214,12 @@ class StringProgram {
     return it != list.end() && it->atom == atom ? static_cast<size_t>(it - list.begin())
                                                 : list.size();
   }
-  // The place in the table of a state with this key, or the free one where it belongs.
-  size_t KeyPlace(const uint32_t* state_key, uint32_t hash) const;
-  uint32_t HashOf(const uint32_t* state_key) const;
-  StateId Intern(const uint32_t* state_key);
+  uint64_t HashOf(const uint32_t* words) const;
+  StateId FindKey(const uint32_t* words, uint64_t hash) const {
+    return index_.Find(
+        hash, [&](StateId state) { return std::equal(words, words + width_, key(state)); });
+  }
+  StateId Intern(const uint32_t* words);
   void Step(const uint32_t* from, int cls, uint32_t* after);
   const uint32_t* key(StateId state) const {
     return state == kPeeked ? peeked_.data() : &keys_[static_cast<size_t>(state) * width_];
@@ -271,9 +272,8 @@ class StringProgram {
   static constexpr uint32_t kNoRow = UINT32_MAX;
   std::vector<uint32_t> rows_;  // by state: its row in next_
   std::vector<StateId> next_;
-  std::vector<int8_t> quiet_;  // by state, -1 unknown
-  // Open addressing: (hash, state), kNoState where nothing is. A power of two of them.
-  std::vector<std::pair<uint32_t, StateId>> table_of_keys_;
+  std::vector<int8_t> quiet_;             // by state, -1 unknown
+  HashIndex index_;                       // of keys_
   std::vector<uint32_t> after_, peeked_;  // keys being made
 };
 

@@ -436,32 +436,13 @@ void StringSearch::DecideAll() {
 }
 
 bool StringSearch::LiveWithin(StateId state, char32_t lo, char32_t hi) {
-  return Pick(state, lo, hi).has_value();
-}
-
-std::optional<char32_t> StringSearch::Pick(StateId state, char32_t lo, char32_t hi) {
   if (lo < kSurrogatesBegin && hi > kSurrogatesEnd) {
-    if (auto c = Pick(state, lo, kSurrogatesBegin - 1)) return c;
-    return Pick(state, kSurrogatesEnd + 1, hi);
+    return LiveWithin(state, lo, kSurrogatesBegin - 1) || LiveWithin(state, kSurrogatesEnd + 1, hi);
   }
-  if (lo >= kSurrogatesBegin && lo <= kSurrogatesEnd) lo = kSurrogatesEnd + 1;
-  if (hi >= kSurrogatesBegin && hi <= kSurrogatesEnd) hi = kSurrogatesBegin - 1;
-  if (lo > hi) return std::nullopt;
-  int found = -1;
-  program_.AnyClassIn(lo, hi, [&](int cls) {
-    if (!Live(program_.Next(state, cls))) return false;
-    found = cls;
-    return true;
-  });
-  if (found < 0) return std::nullopt;
-  // The first code point of the range in that class: classes are unions of intervals, so bisecting
-  // is not possible, but the interval that was found begins at `lo` or at a boundary.
-  const char32_t representative = program_.Representative(found);
-  if (representative >= lo && representative <= hi) return representative;
-  for (char32_t c = lo; c <= hi; ++c) {
-    if (program_.ClassOf(c) == found) return c;
-  }
-  return std::nullopt;
+  if (IsSurrogate(lo)) lo = kSurrogatesEnd + 1;
+  if (IsSurrogate(hi)) hi = kSurrogatesBegin - 1;
+  return lo <= hi &&
+         program_.AnyClassIn(lo, hi, [&](int cls) { return Live(program_.Next(state, cls)); });
 }
 
 std::optional<StringSearch::StateId> StringSearch::Next(StateId state, char32_t c) {

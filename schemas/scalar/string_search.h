@@ -92,18 +92,20 @@ class StringSearch {
   static constexpr StateId kNoState = StringProgram::kNoState;
   static constexpr StateId kFreeFlag = StateId{1} << 31;
   StateId NextAscii(StateId state, uint8_t c) {
-    const uint8_t cls = program_.AsciiClass(c);
-    if (state < rows_.size() && rows_[state] != nullptr && (rows_[state][cls] | 2) != kUnasked)
-      return rows_[state][cls];
-    return AskNextAscii(state, cls);
+    const StateId known = KnownAscii(state, c);
+    return (known | 2) != kUnasked ? known : AskNextAscii(state, program_.AsciiClass(c));
+  }
+  // What NextAscii remembers: below kFreeFlag a state that is live and not free, and anything else
+  // where nothing is remembered.
+  StateId KnownAscii(StateId state, uint8_t c) const {
+    if (state >= rows_.size() || rows_[state] == nullptr) return kUnasked;
+    return rows_[state][program_.AsciiClass(c)];
   }
   // Whether NextAscii is a state: for characters behind which nobody looks. Such states need not be
   // made where the string may end in them.
   bool LivesAfterAscii(StateId state, uint8_t c) {
-    const uint8_t cls = program_.AsciiClass(c);
-    if (state < rows_.size() && rows_[state] != nullptr && rows_[state][cls] != kUnasked)
-      return rows_[state][cls] != kNoState;
-    return AskLivesAfter(state, cls);
+    const StateId known = KnownAscii(state, c);
+    return known != kUnasked ? known != kNoState : AskLivesAfter(state, program_.AsciiClass(c));
   }
   // The one state that every code point beyond ASCII leads to; kNoState when they differ.
   StateId NextBeyondAscii(StateId state) {
@@ -144,8 +146,6 @@ class StringSearch {
   bool Loops(ClassRow& row, uint64_t classes);
   // A shortest accepted continuation; nullopt when none is known or it is longer than `max_length`.
   std::optional<std::u32string> Shortest(StateId state, size_t max_length);
-  // A code point in lo..hi that leads to a live state; nullopt when there is none.
-  std::optional<char32_t> Pick(StateId state, char32_t lo, char32_t hi);
 
  private:
   static constexpr size_t kAnswerBytes = 256;  // of what accept_ and the others keep, about

@@ -14,6 +14,7 @@
 #include "src/cli/command.h"
 #include "src/cli/engine.h"
 #include "src/cli/options.h"
+#include "src/model/model.h"
 
 namespace pawl::cli {
 namespace {
@@ -62,7 +63,7 @@ std::vector<std::string> Gpus() {
 
 std::string Build() {
   std::string out = fmt::format("{}, {}", PAWL_BUILD_TYPE, PAWL_COMPILER);
-  out += PAWL_BUILD_CUDA ? ", CUDA kernels" : ", CPU only";
+  out += HasCudaKernels() ? ", CUDA kernels" : ", CPU only";
   if (std::string_view(PAWL_BUILD_SANITIZE).size() > 0) out += ", sanitizers " PAWL_BUILD_SANITIZE;
   return out;
 }

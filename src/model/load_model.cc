@@ -61,6 +61,7 @@ std::string UnusedTensors(const std::vector<std::string>& names, const Transform
 }
 
 #if defined(PAWL_HAVE_CUDA)
+constexpr bool kHasCuda = true;
 Status FindDevice() {
   Result<cuda::DeviceFacts> device = cuda::CurrentDevice();
   if (!device.ok()) return device.error();
@@ -80,6 +81,7 @@ Result<std::unique_ptr<Model>> MakeOnCuda(const TransformerConfig& config,
   return cuda::TransformerCuda::Make(config, weights, cuda_options);
 }
 #else
+constexpr bool kHasCuda = false;
 Status FindDevice() { return Error{ErrorCode::kUnsupported, "not built with CUDA", "cuda"}; }
 Result<std::unique_ptr<Model>> MakeOnCuda(const TransformerConfig&, const TransformerWeights&,
                                           const ModelOptions&) {
@@ -88,6 +90,8 @@ Result<std::unique_ptr<Model>> MakeOnCuda(const TransformerConfig&, const Transf
 #endif
 
 }  // namespace
+
+bool HasCudaKernels() { return kHasCuda; }
 
 Result<std::unique_ptr<Model>> LoadModel(const std::string& path, const ModelOptions& options,
                                          const std::function<void(const std::string&)>& note) {

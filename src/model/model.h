@@ -186,6 +186,9 @@ class Model {
 Result<std::unique_ptr<Model>> LoadModel(const std::string& path, const ModelOptions& options = {},
                                          const std::function<void(const std::string&)>& note = {});
 
+// Whether this build can run models on CUDA devices, if there are any.
+bool HasCudaKernels();
+
 }  // namespace pawl
 
 #endif  // PAWL_SRC_MODEL_MODEL_H_

@@ -133,5 +133,29 @@ TEST_F(MergingTest, ManyBecomeOne) {
   EXPECT_TRUE(Truth(one, U"xxx"));
 }
 
+TEST_F(MergingTest, PatternsThatAreTextsAreLists) {
+  struct Case {
+    const char* pattern;
+    std::vector<std::u32string> texts;  // none: it stays a pattern
+  };
+  for (const Case& c : std::vector<Case>{{"^Pow$", {U"Pow"}},
+                                         {"^$", {U""}},
+                                         {"^(json|yaml)$", {U"json", U"yaml"}},
+                                         {"^(?:|\\.txt)$", {}},
+                                         {"^a\\u00e9$", {U"a\u00e9"}},
+                                         {"Pow", {}},
+                                         {"^Pow", {}},
+                                         {"^[Pp]ow$", {}},
+                                         {"^(json|ya?ml)$", {}},
+                                         {"^(?=a)(?!a)$", {}}}) {
+    StringAtom atom;
+    atom.regex = *ParseEcma(*table_.regexes, c.pattern);
+    const FormulaId formula = table_.AddString(std::move(atom));
+    const StringAtom& made = table_.string(table_.formulas.value(formula));
+    EXPECT_EQ(made.literals, c.texts) << c.pattern;
+    EXPECT_EQ(made.type == StringAtom::Type::kLiterals, !c.texts.empty()) << c.pattern;
+  }
+}
+
 }  // namespace
 }  // namespace pawl::schema

@@ -23,7 +23,6 @@
 #include "schemas/machine/schema_machine.h"
 #include "schemas/masks/schema_masks.h"
 #include "schemas/read/schema_reader.h"
-#include "schemas/read/strict_profile.h"
 #include "schemas/tag/structural_tag.h"
 #include "src/base/utf8.h"
 
@@ -53,19 +52,25 @@ Status CheckSeparators(const JsonSchemaOptions& options) {
 // for them.
 using Documents = std::map<std::string, Result<std::string>, std::less<>>;
 
+JsonSchemaOptions& SchemaOptionsOf(JsonSchemaOptions& options) { return options; }
+JsonSchemaOptions& SchemaOptionsOf(GrammarOptions& options) { return options.json_schema; }
+
 // Asks as `options` says, and writes down the answers.
-JsonSchemaOptions Recording(JsonSchemaOptions options, const std::shared_ptr<Documents>& answers) {
-  if (!options.resolve_document) return options;
-  options.resolve_document = [asked = options.resolve_document, answers](std::string_view uri) {
+template <typename Options>
+Options Recording(Options options, const std::shared_ptr<Documents>& answers) {
+  auto& resolve = SchemaOptionsOf(options).resolve_document;
+  if (!resolve) return options;
+  resolve = [asked = resolve, answers](std::string_view uri) {
     return answers->emplace(std::string(uri), asked(uri)).first->second;
   };
   return options;
 }
 
-JsonSchemaOptions Replaying(JsonSchemaOptions options,
-                            const std::shared_ptr<const Documents>& answers) {
-  if (!options.resolve_document) return options;
-  options.resolve_document = [answers](std::string_view uri) -> Result<std::string> {
+template <typename Options>
+Options Replaying(Options options, const std::shared_ptr<const Documents>& answers) {
+  auto& resolve = SchemaOptionsOf(options).resolve_document;
+  if (!resolve) return options;
+  resolve = [answers](std::string_view uri) -> Result<std::string> {
     const auto found = answers->find(uri);
     if (found == answers->end()) return Error{ErrorCode::kInternal, "was not asked for before", ""};
     return found->second;
@@ -176,9 +181,7 @@ MachineResult TagMachineOf(std::string_view json_text, const GrammarOptions& opt
 
 MachineResult RegexMachineOf(std::string_view pattern) {
   auto arena = std::make_shared<RegexArena>();
-  RegexSyntaxOptions syntax;
-  syntax.search = false;
-  auto regex = ParseEcma(*arena, pattern, syntax);
+  auto regex = ParseEcma(*arena, pattern, {.search = false});
   if (!regex.ok()) return regex.error();
   auto machine = std::make_shared<RegexMachine>(std::move(arena), *regex);
   if (machine->Start() == Machine::kDead) {
@@ -239,6 +242,19 @@ Result<Grammar> Keep(MachineResult machine, const std::shared_ptr<const Vocabula
                             source_bytes);
 }
 
+// The same where `make` reads a text under options, whose references may lead to other documents.
+template <typename Options, typename Make>
+Result<Grammar> KeepRead(std::string_view text, const Options& options, const Context& context,
+                         const std::shared_ptr<MemoryBudget>& budget, Make make) {
+  const auto documents = std::make_shared<Documents>();
+  auto machine = make(text, Recording(options, documents), context);
+  return Keep(
+      std::move(machine), context.vocabulary, budget, text.size() + BytesOf(*documents),
+      [source = std::string(text), kept = Replaying(options, documents),
+       again = context.Unstopped(), make] { return make(source, kept, again); },
+      context.stop);
+}
+
 }  // namespace
 
 Compiler::Compiler(std::shared_ptr<const Vocabulary> vocabulary, const CompilerOptions& options)
@@ -257,14 +273,8 @@ Result<Grammar> Compiler::CompileJsonSchema(std::string_view text, const JsonSch
   if (cached) {
     if (std::optional<Grammar> known = cache_->Find(key)) return *std::move(known);
   }
-  const auto documents = std::make_shared<Documents>();
-  const Context context{vocabulary_, witnesses_, stop};
-  auto machine = SchemaMachineOf(text, Recording(options, documents), context);
-  auto grammar = Keep(
-      std::move(machine), vocabulary_, budget_, text.size() + BytesOf(*documents),
-      [source = std::string(text), kept = Replaying(options, documents),
-       again = context.Unstopped()] { return SchemaMachineOf(source, kept, again); },
-      stop);
+  auto grammar =
+      KeepRead(text, options, {vocabulary_, witnesses_, stop}, budget_, &SchemaMachineOf);
   if (cached && grammar.ok()) cache_->Keep(key, *grammar);
   return grammar;
 }
@@ -277,35 +287,17 @@ Result<Grammar> Compiler::CompileGrammar(std::string_view text, GrammarLanguage 
     return Error{ErrorCode::kInvalid,
                  "is for EBNF and GBNF; the root of a Lark grammar is \"start\"", "root"};
   }
-  const auto documents = std::make_shared<Documents>();
-  GrammarOptions asking = options, kept = options;
-  asking.json_schema = Recording(options.json_schema, documents);
-  kept.json_schema = Replaying(options.json_schema, documents);
-  const Context context{vocabulary_, witnesses_, stop};
-  auto machine = GrammarMachineOf(text, language, asking, context);
-  return Keep(
-      std::move(machine), vocabulary_, budget_, text.size() + BytesOf(*documents),
-      [source = std::string(text), language, kept, again = context.Unstopped()] {
-        return GrammarMachineOf(source, language, kept, again);
-      },
-      stop);
+  return KeepRead(
+      text, options, {vocabulary_, witnesses_, stop}, budget_,
+      [language](std::string_view source, const GrammarOptions& reading, const Context& context) {
+        return GrammarMachineOf(source, language, reading, context);
+      });
 }
 
 Result<Grammar> Compiler::CompileStructuralTag(std::string_view json_text,
                                                const GrammarOptions& options,
                                                const std::shared_ptr<StopFlag>& stop) const {
-  const auto documents = std::make_shared<Documents>();
-  GrammarOptions asking = options, kept = options;
-  asking.json_schema = Recording(options.json_schema, documents);
-  kept.json_schema = Replaying(options.json_schema, documents);
-  const Context context{vocabulary_, witnesses_, stop};
-  auto machine = TagMachineOf(json_text, asking, context);
-  return Keep(
-      std::move(machine), vocabulary_, budget_, json_text.size() + BytesOf(*documents),
-      [source = std::string(json_text), kept, again = context.Unstopped()] {
-        return TagMachineOf(source, kept, again);
-      },
-      stop);
+  return KeepRead(json_text, options, {vocabulary_, witnesses_, stop}, budget_, &TagMachineOf);
 }
 
 Result<Grammar> Compiler::CompileRegex(std::string_view pattern) const {

@@ -103,7 +103,12 @@ FormulaId SchemaTable::AddNumber(NumberConstraint constraint) {
   return it->second;
 }
 
-FormulaId SchemaTable::AddNumberSet(std::vector<Decimal> values) {
+FormulaId SchemaTable::AddList(std::vector<std::u32string> values) {
+  if (values.empty()) return kFalseFormula;
+  return AddString({.type = StringAtom::Type::kLiterals, .literals = std::move(values)});
+}
+
+FormulaId SchemaTable::AddList(std::vector<Decimal> values) {
   if (values.empty()) return kFalseFormula;
   SortUnique(values);
   std::string key = "s";

@@ -7,8 +7,10 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
-#include <string_view>
+#include <type_traits>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -16,7 +18,7 @@
 #include "grammar/regex/regex_arena.h"
 #include "pawl/stop_flag.h"
 #include "schemas/formula/formula.h"
-#include "schemas/formula/witnesses.h"
+#include "schemas/limits.h"
 #include "schemas/number/number_automaton.h"
 #include "src/base/memory_size.h"
 
@@ -80,6 +82,32 @@ struct SearchSpending {
   bool Stopped() const { return stop != nullptr && stop->stopped(); }
 };
 
+// Witnesses: the shortest texts of formats, which schemas of one compiler share. To find that of a
+// date-time takes 2 ms, and 128 tools may each have one.
+//
+// Thread-safe. Keeps a few kilobytes at most: formats are few, and so are the settings of a
+// compiler's users.
+class Witnesses {
+ public:
+  // `name`: the format, and all options (KeyOf).
+  std::optional<std::string> Find(const std::string& name) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = texts_.find(name);
+    if (found == texts_.end()) return std::nullopt;
+    return found->second;
+  }
+  void Keep(const std::string& name, const std::string& text) {
+    if (name.size() + text.size() > limits::kWitnessBytes) return;
+    const std::lock_guard lock(mutex_);
+    if (texts_.size() >= limits::kWitnesses) texts_.clear();
+    texts_.emplace(name, text);
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::string, std::string> texts_;
+};
+
 // A schema, compiled as far as it can be without looking at text: the formula of the root and the
 // tables its leaves point into. Grows while it is used (formulas are derived lazily). Not
 // thread-safe.
@@ -98,7 +126,12 @@ class SchemaTable {
 
   FormulaId AddString(StringAtom atom);
   FormulaId AddNumber(NumberConstraint constraint);
-  FormulaId AddNumberSet(std::vector<Decimal> values);
+  FormulaId AddRegex(ReId regex) {
+    return AddString({.type = StringAtom::Type::kRegex, .regex = regex, .literals = {}});
+  }
+  // A value of the list, which may be empty.
+  FormulaId AddList(std::vector<std::u32string> values);
+  FormulaId AddList(std::vector<Decimal> values);
   FormulaId AddObject(ObjectAtom atom);
   FormulaId AddArray(ArrayAtom atom);
 
@@ -107,6 +140,16 @@ class SchemaTable {
   const ObjectAtom& object(AtomId id) const { return objects_[atoms_[id].index]; }
   const ArrayAtom& array(AtomId id) const { return arrays_[atoms_[id].index]; }
   Kind kind(AtomId id) const { return atoms_[id].kind; }
+  // Whether an atom is such a list, and its values (of std::u32string or Decimal).
+  bool IsList(AtomId id) const {
+    if (kind(id) == kStringValue) return string(id).type == StringAtom::Type::kLiterals;
+    return kind(id) == kNumberValue && !number(id).values.empty();
+  }
+  template <typename Value>
+  const std::vector<Value>& List(AtomId id) const {
+    if constexpr (std::is_same_v<Value, Decimal>) return number(id).values;
+    if constexpr (!std::is_same_v<Value, Decimal>) return string(id).literals;
+  }
 
   size_t MemoryBytes() const {
     return HeapBytes(formulas, *regexes, atoms_, strings_, numbers_, objects_, arrays_, interned_,

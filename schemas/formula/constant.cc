@@ -42,22 +42,17 @@ Result<FormulaId> EnumFormula(SchemaTable& table, const std::vector<const json::
   FormulaArena& formulas = table.formulas;
   std::vector<FormulaId> alternatives;
   KindSet plain = 0;
-  StringAtom strings;
-  strings.type = StringAtom::Type::kLiterals;
+  std::vector<std::u32string> strings;
   std::vector<Decimal> numbers;
   for (const json::Value* value : values) {
     switch (value->type) {
       case json::Type::kNull:
-        plain |= KindBit(kNullValue);
-        break;
       case json::Type::kFalse:
-        plain |= KindBit(kFalseValue);
-        break;
       case json::Type::kTrue:
-        plain |= KindBit(kTrueValue);
+        plain |= KindBit(KindOf(*value));
         break;
       case json::Type::kString:
-        strings.literals.push_back(DecodeCodepoints(value->text));
+        strings.push_back(DecodeCodepoints(value->text));
         break;
       case json::Type::kNumber: {
         auto decimal = Decimal::Parse(value->text);
@@ -96,15 +91,15 @@ Result<FormulaId> EnumFormula(SchemaTable& table, const std::vector<const json::
     }
   }
   if (plain != 0) alternatives.push_back(formulas.Kinds(plain));
-  if (!strings.literals.empty()) {
+  if (!strings.empty()) {
     alternatives.push_back(
-        formulas.And(formulas.Kinds(KindBit(kStringValue)), table.AddString(std::move(strings))));
+        formulas.And(formulas.Kinds(KindBit(kStringValue)), table.AddList(std::move(strings))));
   }
   if (!numbers.empty()) {
     // Limits are found here, where the caller can name the keyword.
     if (auto set = NumberSet::Create(numbers); !set.ok()) return set.error();
-    alternatives.push_back(formulas.And(formulas.Kinds(KindBit(kNumberValue)),
-                                        table.AddNumberSet(std::move(numbers))));
+    alternatives.push_back(
+        formulas.And(formulas.Kinds(KindBit(kNumberValue)), table.AddList(std::move(numbers))));
   }
   return formulas.Or(alternatives);
 }

@@ -13,6 +13,11 @@
 
 namespace pawl::schema {
 
+// Kinds of values and types of JSON are in one order.
+inline Kind KindOf(const json::Value& value) { return static_cast<Kind>(value.type); }
+static_assert(kTrueValue == static_cast<Kind>(json::Type::kTrue) &&
+              kObjectValue == static_cast<Kind>(json::Type::kObject));
+
 // Errors: kLimit for numbers beyond Decimal's limits.
 Result<FormulaId> ConstantFormula(SchemaTable& table, const json::Value& value);
 // One of `values`; strings share one literal set.

@@ -14,17 +14,10 @@ Merging::Sort Merging::SortOf(FormulaId formula) const {
   const FormulaArena& formulas = table_.formulas;
   if (formulas.op(formula) != FormulaArena::Op::kAtom) return Sort::kNone;
   const AtomId atom = formulas.value(formula);
-  if (table_.kind(atom) == kNumberValue)
-    return table_.number(atom).values.empty() ? Sort::kNone : Sort::kNumbers;
-  switch (table_.string(atom).type) {
-    case StringAtom::Type::kRegex:
-      return Sort::kRegex;
-    case StringAtom::Type::kLiterals:
-      return Sort::kLiterals;
-    case StringAtom::Type::kLength:
-      break;
-  }
-  return Sort::kNone;
+  const bool number = table_.kind(atom) == kNumberValue;
+  if (table_.IsList(atom)) return number ? Sort::kNumbers : Sort::kLiterals;
+  return !number && table_.string(atom).type == StringAtom::Type::kRegex ? Sort::kRegex
+                                                                         : Sort::kNone;
 }
 
 FormulaId Merging::Of(FormulaId formula) {
@@ -87,7 +80,8 @@ FormulaId Merging::MergeKids(FormulaArena::Op op, std::vector<FormulaId> kids) {
         std::any_of(atoms.begin(), atoms.end(), search))
       continue;
     if (op == Op::kExactlyOne) {
-      const Split split = SplitByCount(sort, atoms);
+      const Split split = sort == Sort::kLiterals ? SplitByCount<std::u32string>(atoms)
+                                                  : SplitByCount<Decimal>(atoms);
       rest.push_back(split.once);
       apart.push_back(formulas.Not(split.often));
     } else {
@@ -97,7 +91,10 @@ FormulaId Merging::MergeKids(FormulaArena::Op op, std::vector<FormulaId> kids) {
     }
     kids = std::move(rest);
   }
-  if (op == Op::kAnd) kids = Subtract(std::move(kids));
+  if (op == Op::kAnd) {
+    kids = Subtract<std::u32string>(std::move(kids), Sort::kLiterals);
+    kids = Subtract<Decimal>(std::move(kids), Sort::kNumbers);
+  }
   const FormulaId merged = op == Op::kAnd  ? formulas.And(kids)
                            : op == Op::kOr ? formulas.Or(kids)
                                            : formulas.ExactlyOne(kids);
@@ -108,50 +105,41 @@ FormulaId Merging::MergeKids(FormulaArena::Op op, std::vector<FormulaId> kids) {
 
 // A set that must hold the value, and others that must or must not, are one set: what a choice
 // between constants asks of a discriminator is then the same question each time.
-std::vector<FormulaId> Merging::Subtract(std::vector<FormulaId> kids) {
+template <typename Value>
+std::vector<FormulaId> Merging::Subtract(std::vector<FormulaId> kids, Sort sort) {
   const FormulaArena& formulas = table_.formulas;
-  for (const Sort sort : {Sort::kLiterals, Sort::kNumbers}) {
-    const auto first =
-        std::find_if(kids.begin(), kids.end(), [&](FormulaId kid) { return SortOf(kid) == sort; });
-    if (first == kids.end()) continue;
-    std::vector<FormulaId> rest;
-    const auto narrow = [&](auto values, const auto& values_of) {
-      for (auto it = kids.begin(); it != kids.end(); ++it) {
-        if (it == first) continue;
-        const bool denied = formulas.op(*it) == FormulaArena::Op::kNot;
-        const FormulaId inner = denied ? formulas.kids(*it)[0] : *it;
-        if (SortOf(inner) != sort) {
-          rest.push_back(*it);
-          continue;
-        }
-        const auto& others = values_of(inner);
-        std::erase_if(values, [&](const auto& value) {
-          return std::binary_search(others.begin(), others.end(), value) == denied;
-        });
-      }
-      return values;
-    };
-    const auto literals_of = [&](FormulaId atom) -> const std::vector<std::u32string>& {
-      return table_.string(table_.formulas.value(atom)).literals;
-    };
-    const auto numbers_of = [&](FormulaId atom) -> const std::vector<Decimal>& {
-      return table_.number(table_.formulas.value(atom)).values;
-    };
-    FormulaId left = kFalseFormula;
-    if (sort == Sort::kLiterals) {
-      if (literals_of(*first).size() > limits::kNarrowedValues) continue;
-      auto literals = narrow(literals_of(*first), literals_of);
-      if (!literals.empty())
-        left = table_.AddString(
-            {.type = StringAtom::Type::kLiterals, .literals = std::move(literals)});
-    } else {
-      if (numbers_of(*first).size() > limits::kNarrowedValues) continue;
-      left = table_.AddNumberSet(narrow(numbers_of(*first), numbers_of));
+  const auto first = std::ranges::find(kids, sort, [&](FormulaId kid) { return SortOf(kid); });
+  if (first == kids.end()) return kids;
+  const auto list_of = [&](FormulaId atom) -> const std::vector<Value>& {
+    return table_.List<Value>(formulas.value(atom));
+  };
+  if (list_of(*first).size() > limits::kNarrowedValues) return kids;
+  std::vector<Value> values = list_of(*first);
+  std::vector<FormulaId> rest;
+  for (auto it = kids.begin(); it != kids.end(); ++it) {
+    if (it == first) continue;
+    const bool denied = formulas.op(*it) == FormulaArena::Op::kNot;
+    const FormulaId inner = denied ? formulas.kids(*it)[0] : *it;
+    if (SortOf(inner) != sort) {
+      rest.push_back(*it);
+      continue;
     }
-    rest.push_back(left);
-    kids = std::move(rest);
+    std::erase_if(values, [&](const Value& value) {
+      return std::ranges::binary_search(list_of(inner), value) == denied;
+    });
   }
-  return kids;
+  rest.push_back(table_.AddList(std::move(values)));
+  return rest;
+}
+
+template <typename Value>
+std::vector<Value> Merging::AllValues(const std::vector<FormulaId>& atoms) const {
+  std::vector<Value> all;
+  for (const FormulaId atom : atoms) {
+    const std::vector<Value>& values = table_.List<Value>(table_.formulas.value(atom));
+    all.insert(all.end(), values.begin(), values.end());
+  }
+  return all;
 }
 
 FormulaId Merging::Union(Sort sort, const std::vector<FormulaId>& atoms) {
@@ -162,57 +150,25 @@ FormulaId Merging::Union(Sort sort, const std::vector<FormulaId>& atoms) {
     RegexArena::WorkBudget budget(*table_.regexes, limits::kUnionSteps);
     const ReId regex = table_.regexes->Or(alternatives);
     if (budget.exhausted()) return kFalseFormula;
-    return table_.AddString({.type = StringAtom::Type::kRegex, .regex = regex, .literals = {}});
+    return table_.AddRegex(regex);
   }
-  if (sort == Sort::kLiterals) {
-    StringAtom out{.type = StringAtom::Type::kLiterals, .literals = {}};
-    for (const FormulaId atom : atoms) {
-      const auto& literals = table_.string(table_.formulas.value(atom)).literals;
-      out.literals.insert(out.literals.end(), literals.begin(), literals.end());
-    }
-    return table_.AddString(std::move(out));
-  }
-  std::vector<Decimal> values;
-  for (const FormulaId atom : atoms) {
-    const auto& more = table_.number(table_.formulas.value(atom)).values;
-    values.insert(values.end(), more.begin(), more.end());
-  }
-  return table_.AddNumberSet(std::move(values));
+  if (sort == Sort::kLiterals) return table_.AddList(AllValues<std::u32string>(atoms));
+  return table_.AddList(AllValues<Decimal>(atoms));
 }
 
-Merging::Split Merging::SplitByCount(Sort sort, const std::vector<FormulaId>& atoms) {
+template <typename Value>
+Merging::Split Merging::SplitByCount(const std::vector<FormulaId>& atoms) {
+  std::vector<Value> all = AllValues<Value>(atoms), once, often;
   // Values of one set are distinct, so equal ones come from different sets.
-  const auto split = [](auto all, auto& once, auto& often) {
-    std::sort(all.begin(), all.end());
-    for (size_t i = 0; i < all.size();) {
-      size_t end = i + 1;
-      while (end < all.size() && all[end] == all[i]) ++end;
-      (end - i == 1 ? once : often).push_back(std::move(all[i]));
-      i = end;
-    }
-  };
-  if (sort == Sort::kLiterals) {
-    std::vector<std::u32string> all;
-    for (const FormulaId atom : atoms) {
-      const auto& literals = table_.string(table_.formulas.value(atom)).literals;
-      all.insert(all.end(), literals.begin(), literals.end());
-    }
-    StringAtom once{.type = StringAtom::Type::kLiterals, .literals = {}}, often = once;
-    split(std::move(all), once.literals, often.literals);
-    const auto formula_of = [&](StringAtom set) {
-      return set.literals.empty() ? kFalseFormula : table_.AddString(std::move(set));
-    };
-    const FormulaId first = formula_of(std::move(once));
-    return {first, formula_of(std::move(often))};
+  std::sort(all.begin(), all.end());
+  for (size_t i = 0; i < all.size();) {
+    size_t end = i + 1;
+    while (end < all.size() && all[end] == all[i]) ++end;
+    (end - i == 1 ? once : often).push_back(std::move(all[i]));
+    i = end;
   }
-  std::vector<Decimal> all, once, often;
-  for (const FormulaId atom : atoms) {
-    const auto& values = table_.number(table_.formulas.value(atom)).values;
-    all.insert(all.end(), values.begin(), values.end());
-  }
-  split(std::move(all), once, often);
-  const FormulaId first = table_.AddNumberSet(std::move(once));
-  return {first, table_.AddNumberSet(std::move(often))};
+  const FormulaId first = table_.AddList(std::move(once));
+  return {first, table_.AddList(std::move(often))};
 }
 
 }  // namespace pawl::schema

@@ -30,14 +30,18 @@ class Merging {
   // There may be something to do: most formulas hold one condition of a sort.
   bool Mergeable(const std::vector<FormulaId>& kids) const;
   FormulaId MergeKids(FormulaArena::Op op, std::vector<FormulaId> kids);
-  std::vector<FormulaId> Subtract(std::vector<FormulaId> kids);
+  template <typename Value>
+  std::vector<FormulaId> Subtract(std::vector<FormulaId> kids, Sort sort);
+  template <typename Value>
+  std::vector<Value> AllValues(const std::vector<FormulaId>& atoms) const;
   // The union of atoms of one sort; kFalseFormula when there are none.
   FormulaId Union(Sort sort, const std::vector<FormulaId>& atoms);
   // Of sets: those in one set only, and those in several.
   struct Split {
     FormulaId once, often;
   };
-  Split SplitByCount(Sort sort, const std::vector<FormulaId>& atoms);
+  template <typename Value>
+  Split SplitByCount(const std::vector<FormulaId>& atoms);
 
   SchemaTable& table_;
   std::unordered_map<FormulaId, FormulaId> known_;

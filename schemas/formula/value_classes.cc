@@ -14,34 +14,11 @@
 #include "src/base/sorted.h"
 
 namespace pawl::schema {
-namespace {
-
-bool IsList(const SchemaTable& table, Kind kind, AtomId atom) {
-  if (kind == kStringValue) return table.string(atom).type == StringAtom::Type::kLiterals;
-  return kind == kNumberValue && !table.number(atom).values.empty();
-}
-
-const std::vector<std::u32string>& ListOf(const SchemaTable& table, AtomId atom, std::u32string*) {
-  return table.string(atom).literals;
-}
-const std::vector<Decimal>& ListOf(const SchemaTable& table, AtomId atom, Decimal*) {
-  return table.number(atom).values;
-}
-FormulaId SetOf(SchemaTable& table, std::vector<std::u32string> literals) {
-  return table.AddString({.type = StringAtom::Type::kLiterals, .literals = std::move(literals)});
-}
-FormulaId SetOf(SchemaTable& table, std::vector<Decimal> values) {
-  return table.AddNumberSet(std::move(values));
-}
-
-}  // namespace
-
 bool ValueClasses::IsListed(SchemaTable& table, FormulaId formula) {
-  for (int k = 0; k < kKinds; ++k) {
-    const Kind kind = static_cast<Kind>(k);
-    const FormulaId part = table.formulas.ForKind(formula, kind);
+  for (int kind = 0; kind < kKinds; ++kind) {
+    const FormulaId part = table.formulas.ForKind(formula, static_cast<Kind>(kind));
     for (const AtomId atom : table.formulas.Atoms(part)) {
-      if (!IsList(table, kind, atom)) return false;
+      if (!table.IsList(atom)) return false;
     }
   }
   return true;
@@ -60,8 +37,7 @@ class ValueClasses::Builder {
       parts.push_back(arena_.ForKind(formula, kind));
       if (arena_.IsConstant(parts.back())) continue;
       open.push_back(static_cast<uint32_t>(parts.size() - 1));
-      for (const AtomId atom : arena_.Atoms(parts.back()))
-        listed = listed && IsList(table_, kind, atom);
+      for (const AtomId atom : arena_.Atoms(parts.back())) listed = listed && table_.IsList(atom);
     }
     const FormulaId any = arena_.Kinds(KindBit(kind));
     if (open.empty()) {
@@ -106,8 +82,7 @@ class ValueClasses::Builder {
     }
     std::map<Value, std::vector<AtomId>> lists_with;
     for (const auto& [atom, places] : users) {
-      for (const Value& value : ListOf(table_, atom, static_cast<Value*>(nullptr)))
-        lists_with[value].push_back(atom);
+      for (const Value& value : table_.List<Value>(atom)) lists_with[value].push_back(atom);
     }
     std::vector<bool> base;
     for (const FormulaId part : parts)
@@ -133,10 +108,10 @@ class ValueClasses::Builder {
     const size_t base_index = BaseOf(base);
     for (auto& [flips, values] : by_flips)
       out_.classes_.push_back(
-          {arena_.And(any, SetOf(table_, std::move(values))), base_index, flips});
+          {arena_.And(any, table_.AddList(std::move(values))), base_index, flips});
     FormulaId rest = any;
     if (!told_apart.empty())
-      rest = arena_.And(any, arena_.Not(SetOf(table_, std::move(told_apart))));
+      rest = arena_.And(any, arena_.Not(table_.AddList(std::move(told_apart))));
     AddRest(std::move(base), rest);
   }
 

@@ -51,7 +51,6 @@ const std::map<std::string_view, NameId>& Frames::SortedNames() {
 
 FrameId Frames::Root(FormulaId root) {
   Frame frame;
-  frame.kind = kNullValue;
   frame.has_pending = true;
   frame.pending_must = root;
   return Intern(std::move(frame));
@@ -134,12 +133,9 @@ uint32_t Frames::LayoutFor(const std::vector<AtomId>& atoms) {
     std::sort(ids.begin(), ids.end());
   }
   if (!layout->names.empty()) {
-    StringAtom literals;
-    literals.type = StringAtom::Type::kLiterals;
-    for (const std::string& name : layout->names)
-      literals.literals.push_back(DecodeCodepoints(name));
-    const FormulaId formula = table_.AddString(std::move(literals));
-    layout->names_atom = table_.formulas.value(formula);
+    std::vector<std::u32string> names;
+    for (const std::string& name : layout->names) names.push_back(DecodeCodepoints(name));
+    layout->names_atom = table_.formulas.value(table_.AddList(std::move(names)));
     layout->has_names = true;
     program_atoms.push_back(layout->names_atom);
   }
@@ -202,7 +198,7 @@ FormulaId Frames::ItemDemand(const Frame& frame, AtomId atom, uint64_t index) {
       rules_ == nullptr)
     return demand;
   // Uniqueness is one more demand on each item, so nothing else has to know of it.
-  return rules_->ItemDemand(frame, atom, index, demand);
+  return rules_->ItemDemand(frame, index, demand);
 }
 
 bool Frames::PlainUnique(const Frame& frame) const {
@@ -229,6 +225,25 @@ static bool Fail(FormulaArena& formulas, Frame& frame, std::vector<AtomId>& fail
   return frame.must != kFalseFormula;
 }
 
+// What the next value has to fulfil is `demands`, of the atoms that are left when some have failed.
+bool Frames::Await(Frame& frame, const std::vector<Pending>& demands, std::vector<AtomId>& failed) {
+  if (!Fail(table_.formulas, frame, failed)) return false;
+  const std::vector<AtomId> must = table_.formulas.MustAtoms(frame.must);
+  const std::vector<AtomId> alive = Atoms(frame);
+  frame.has_pending = true;
+  frame.pending_must = kTrueFormula;
+  frame.waiting.clear();
+  for (const Pending& demand : demands) {
+    if (!std::ranges::binary_search(alive, demand.atom)) continue;
+    if (!demand.contains && std::ranges::binary_search(must, demand.atom)) {
+      frame.pending_must = table_.formulas.And(frame.pending_must, demand.formula);
+    } else {
+      frame.waiting.push_back(demand);
+    }
+  }
+  return true;
+}
+
 FrameId Frames::WithKey(FrameId id, const StringProgram& program, StringProgram::StateId state,
                         int rank, NameId name) {
   Frame frame = frames_[id];
@@ -237,7 +252,7 @@ FrameId Frames::WithKey(FrameId id, const StringProgram& program, StringProgram:
   if (name != kAnyName && Seen(frame, name)) return kNoFrame;
   const ObjectLayout& layout = *layouts_[frame.layout];
   const std::vector<AtomId> atoms = Atoms(frame);
-  std::vector<std::pair<AtomId, FormulaId>> demands;
+  std::vector<Pending> demands;
   std::vector<AtomId> failed;
   for (const AtomId atom : atoms) {
     FormulaId demand = PropertyDemand(layout, atom, program, state, rank);
@@ -247,24 +262,10 @@ FrameId Frames::WithKey(FrameId id, const StringProgram& program, StringProgram:
     if (demand == kFalseFormula) {
       failed.push_back(atom);
     } else if (demand != kTrueFormula) {
-      demands.emplace_back(atom, demand);
+      demands.push_back({atom, demand, false});
     }
   }
-  if (!Fail(table_.formulas, frame, failed)) return kNoFrame;
-  const std::vector<AtomId> must = table_.formulas.MustAtoms(frame.must);
-  frame.has_pending = true;
-  frame.pending_must = kTrueFormula;
-  frame.waiting.clear();
-  const std::vector<AtomId> alive = Atoms(frame);
-  for (const auto& [atom, demand] : demands) {
-    if (!std::binary_search(alive.begin(), alive.end(), atom)) continue;
-    if (std::binary_search(must.begin(), must.end(), atom)) {
-      frame.pending_must = table_.formulas.And(frame.pending_must, demand);
-    } else {
-      frame.waiting.push_back({atom, demand, false});
-    }
-  }
-  if (frame.pending_must == kFalseFormula) return kNoFrame;
+  if (!Await(frame, demands, failed) || frame.pending_must == kFalseFormula) return kNoFrame;
   frame.pending_name = name;
   frame.pending_rank = rank;
   return Intern(std::move(frame));
@@ -285,20 +286,7 @@ FrameId Frames::WithItem(FrameId id) {
     if (table_.array(atom).has_contains)
       demands.push_back({atom, table_.array(atom).contains, true});
   }
-  if (!Fail(table_.formulas, frame, failed)) return kNoFrame;
-  const std::vector<AtomId> must = table_.formulas.MustAtoms(frame.must);
-  const std::vector<AtomId> alive = Atoms(frame);
-  frame.has_pending = true;
-  frame.pending_must = kTrueFormula;
-  frame.waiting.clear();
-  for (const Pending& demand : demands) {
-    if (!std::binary_search(alive.begin(), alive.end(), demand.atom)) continue;
-    if (!demand.contains && std::binary_search(must.begin(), must.end(), demand.atom)) {
-      frame.pending_must = table_.formulas.And(frame.pending_must, demand.formula);
-    } else {
-      frame.waiting.push_back(demand);
-    }
-  }
+  if (!Await(frame, demands, failed)) return kNoFrame;
   if (rules_ != nullptr)
     frame.pending_must = table_.formulas.And(frame.pending_must, rules_->LeavesEnough(frame));
   if (frame.pending_must == kFalseFormula) return kNoFrame;

@@ -11,7 +11,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -30,7 +29,6 @@
 namespace pawl::schema {
 
 using FrameId = uint32_t;  // 0: none
-using GoalId = uint32_t;
 using NameId = uint32_t;
 inline constexpr FrameId kNoFrame = 0;
 inline constexpr NameId kAnyName = 0;  // stands for "some key that is not named in the schema"
@@ -109,8 +107,7 @@ class ItemRules {
   virtual ~ItemRules() = default;
   // `demand` is what the atom asks of the item at `index` whatever items there are. REQUIRES: the
   // atom wants unique items, and there are some.
-  virtual FormulaId ItemDemand(const Frame& frame, AtomId atom, uint64_t index,
-                               FormulaId demand) = 0;
+  virtual FormulaId ItemDemand(const Frame& frame, uint64_t index, FormulaId demand) = 0;
   // What the item at the place that comes next must be to leave values for the places after it.
   virtual FormulaId LeavesEnough(const Frame& frame) = 0;
   // A frame that can be completed in the same ways, as far as look-ahead tells; the same one for
@@ -202,6 +199,7 @@ class Frames {
  private:
   uint32_t LayoutFor(const std::vector<AtomId>& atoms);
   uint64_t CountCap(const Frame& frame);
+  bool Await(Frame& frame, const std::vector<Pending>& demands, std::vector<AtomId>& failed);
   void SettleTrue(Frame& frame);
   void DropSettled(Frame& frame, bool named_key, std::optional<IdSets::Id> settled);
 

@@ -11,14 +11,17 @@
 
 namespace pawl::schema {
 
+std::vector<FormulaId> Scalars::TracksOf(const Goal& goal, Kind kind) {
+  std::vector<FormulaId> tracks;
+  for (const FormulaId track : goal.tracks) tracks.push_back(OfKind(track, kind));
+  return tracks;
+}
+
 Scalars::Shape Scalars::ShapeFor(const Goal& goal, Kind kind) {
   FormulaArena& formulas = table_.formulas;
-  std::vector<FormulaId> tracks;
-  bool constant = true;
-  for (const FormulaId track : goal.tracks) {
-    tracks.push_back(OfKind(track, kind));
-    constant = constant && formulas.IsConstant(tracks.back());
-  }
+  std::vector<FormulaId> tracks = TracksOf(goal, kind);
+  const bool constant =
+      std::ranges::all_of(tracks, [&](FormulaId track) { return formulas.IsConstant(track); });
   FormulaId must = OfKind(goal.must, kind);
   if (constant) {
     // The kind alone decides all tracks, so the frame around can be asked at once.
@@ -97,11 +100,8 @@ FormulaId Scalars::WithoutExcluded(FormulaId must) {
     const std::string_view text = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(std::min(rest.size(), text.size() + 1));
     if (text.empty()) continue;
-    StringAtom without;
-    without.type = StringAtom::Type::kRegex;
-    without.regex = regexes.Not(regexes.Concat(
-        {RegexArena::kAnything, regexes.Literal(DecodeCodepoints(text)), RegexArena::kAnything}));
-    parts.push_back(table_.AddString(std::move(without)));
+    parts.push_back(table_.AddRegex(regexes.Not(regexes.Concat(
+        {RegexArena::kAnything, regexes.Literal(DecodeCodepoints(text)), RegexArena::kAnything}))));
   }
   return table_.formulas.ForKind(table_.formulas.And(parts), kStringValue);
 }
@@ -128,17 +128,25 @@ StringSearch& Scalars::String(const Goal& goal) {
   return *strings_.emplace(key, std::move(entry)).first->second.search;
 }
 
+template <typename TruthOf>
+std::vector<bool> Scalars::Truths(const std::vector<FormulaId>& tracks, const TruthOf& truth_of) {
+  std::vector<bool> out;
+  for (const FormulaId track : tracks) out.push_back(table_.formulas.Evaluate(track, truth_of));
+  return out;
+}
+
+template <typename TruthOf>
+bool Scalars::Fits(const Shape& shape, const TruthOf& truth_of) {
+  const auto& [must, tracks, around] = shape;
+  if (!table_.formulas.Evaluate(must, truth_of)) return false;
+  return tracks.empty() || around_accepts_(around, Truths(tracks, truth_of));
+}
+
 Scalars::StringEntry Scalars::SearchFor(const Shape& shape) {
   std::shared_ptr<StringProgram> program = Program(AtomsOf(shape));
   StringProgram* const p = program.get();
   const auto accept = [this, p, shape](StringProgram::StateId state) {
-    const auto truth_of = [&](AtomId atom) { return p->Truth(state, atom); };
-    const auto& [must, tracks, around] = shape;
-    if (!table_.formulas.Evaluate(must, truth_of)) return false;
-    if (tracks.empty()) return true;
-    std::vector<bool> truth;
-    for (const FormulaId track : tracks) truth.push_back(table_.formulas.Evaluate(track, truth_of));
-    return around_accepts_(around, truth);
+    return Fits(shape, [&](AtomId atom) { return p->Truth(state, atom); });
   };
   const std::vector<AtomId>& atoms = program->atoms();
   const bool one_atom = std::get<1>(shape).empty() && atoms.size() == 1 &&
@@ -170,13 +178,7 @@ NumberProgram* Scalars::Number(const Goal& goal) {
   const bool conjunction = tracks.empty() && table_.formulas.IsConjunction(must);
   auto& slot = numbers_[shape];
   const auto accept = [this, shape](const NumberProgram::TruthOf& truth_of) {
-    if (!table_.formulas.Evaluate(std::get<0>(shape), truth_of)) return false;
-    if (std::get<1>(shape).empty()) return true;
-    std::vector<bool> truth;
-    for (const FormulaId track : std::get<1>(shape)) {
-      truth.push_back(table_.formulas.Evaluate(track, truth_of));
-    }
-    return around_accepts_(std::get<2>(shape), truth);
+    return Fits(shape, truth_of);
   };
   auto program = NumberProgram::Create(table_, std::move(atoms), must_atoms, conjunction, accept,
                                        options_.allow_exponents, options_.canonical_spelling,
@@ -187,22 +189,14 @@ NumberProgram* Scalars::Number(const Goal& goal) {
 
 std::vector<bool> Scalars::StringTruth(const Goal& goal, StringProgram::StateId state) {
   StringProgram& program = String(goal).program();
-  std::vector<bool> out;
-  for (const FormulaId track : goal.tracks) {
-    out.push_back(table_.formulas.Evaluate(
-        OfKind(track, kStringValue), [&](AtomId atom) { return program.Truth(state, atom); }));
-  }
-  return out;
+  return Truths(TracksOf(goal, kStringValue),
+                [&](AtomId atom) { return program.Truth(state, atom); });
 }
 
 std::vector<bool> Scalars::NumberTruth(const Goal& goal, NumberProgram::StateId state) {
   NumberProgram* program = Number(goal);
-  std::vector<bool> out;
-  for (const FormulaId track : goal.tracks) {
-    out.push_back(table_.formulas.Evaluate(
-        OfKind(track, kNumberValue), [&](AtomId atom) { return program->Truth(state, atom); }));
-  }
-  return out;
+  return Truths(TracksOf(goal, kNumberValue),
+                [&](AtomId atom) { return program->Truth(state, atom); });
 }
 
 }  // namespace pawl::schema

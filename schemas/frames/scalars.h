@@ -68,6 +68,11 @@ class Scalars {
   };
   StringEntry SearchFor(const Shape& shape);
   Shape ShapeFor(const Goal& goal, Kind kind);
+  std::vector<FormulaId> TracksOf(const Goal& goal, Kind kind);
+  template <typename TruthOf>
+  std::vector<bool> Truths(const std::vector<FormulaId>& tracks, const TruthOf& truth_of);
+  template <typename TruthOf>
+  bool Fits(const Shape& shape, const TruthOf& truth_of);
   // What the formula says of one kind, in as few atoms as that takes.
   FormulaId OfKind(FormulaId formula, Kind kind) {
     return merging_.Of(table_.formulas.ForKind(formula, kind));

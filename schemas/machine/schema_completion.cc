@@ -15,21 +15,16 @@ namespace pawl::schema {
 
 std::optional<std::string> SchemaMachine::NewString(Key state, const std::string& shortest,
                                                     size_t taken) {
-  const auto live = [&](Key from, const std::string& text) {
-    for (size_t i = 0; i < text.size() && from != kDead; ++i)
-      from = Step(from, static_cast<uint8_t>(text[i]));
-    return from;
-  };
-  if (live(state, shortest) != kDead) return shortest;
+  if (StepText(state, shortest) != kDead) return shortest;
   const std::string inside = shortest.substr(0, shortest.size() - 1);
-  state = live(state, inside);
+  state = StepText(state, inside);
   if (state == kDead) return std::nullopt;
   const Lexeme lexeme = lexemes_[LexemeOf(state)];
   // Beside those taken, some may be left to later places.
   for (const std::u32string& more :
        Continuations(*strings_[lexeme.search], lexeme.state, taken + limits::kOtherTexts)) {
     const std::string quoted = Quoted(EncodeCodepoints(more));
-    if (live(state, quoted.substr(1)) != kDead) return inside + quoted.substr(1);
+    if (StepText(state, quoted.substr(1)) != kDead) return inside + quoted.substr(1);
   }
   return std::nullopt;
 }
@@ -44,10 +39,7 @@ std::optional<std::string> SchemaMachine::NewKey(Key state) {
   const size_t taken = frames_.seen().Size(frame.seen) + frames_.layout(frame.layout).names.size();
   for (size_t extra = 0; extra <= taken; ++extra) {
     std::string longer = key->substr(0, key->size() - 1) + std::string(extra, 'a') + "\"";
-    Key after = state;
-    for (size_t i = 0; i < longer.size() && after != kDead; ++i)
-      after = Step(after, static_cast<uint8_t>(longer[i]));
-    if (after != kDead) return longer;
+    if (StepText(state, longer) != kDead) return longer;
   }
   return NewString(state, *key, taken);
 }
@@ -66,9 +58,7 @@ Machine::Key SchemaMachine::AfterPiece(Key state, const std::string& piece) {
     state = MakeKey(FrameOf(state),
                     InternLexeme({lexeme.mode, lexeme.search, position.state, position.part}));
   }
-  for (; read < piece.size() && state != kDead; ++read)
-    state = Step(state, static_cast<uint8_t>(piece[read]));
-  return state;
+  return StepText(state, std::string_view(piece).substr(read));
 }
 
 std::optional<std::string> SchemaMachine::NewNumber(Key state, const std::string& shortest) {
@@ -123,7 +113,7 @@ std::optional<std::string> SchemaMachine::ShortestCompletion(Key state) {
     if (!Owed(lexeme).empty()) {
       const std::string owed(Owed(lexeme));
       out += owed;
-      for (const char c : owed) state = Step(state, static_cast<uint8_t>(c));
+      state = StepText(state, owed);
       continue;
     }
     switch (lexeme.mode) {
@@ -144,9 +134,7 @@ std::optional<std::string> SchemaMachine::ShortestCompletion(Key state) {
         if (piece && piece->empty()) {
           // The number ends with the byte that comes after it; look at the frame as if it had
           // ended.
-          const Key ended = EndValue(
-              FrameOf(state),
-              solver_.scalars().NumberTruth(frames_.PendingGoal(node.frame), lexeme.state), -1);
+          const Key ended = EndNumber(FrameOf(state), lexeme);
           if (ended == kDead) return std::nullopt;
           if (const Key closed = CloseCounted(FrameOf(ended), out); closed != kDead) {
             state = closed;

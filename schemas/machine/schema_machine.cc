@@ -71,9 +71,7 @@ size_t SchemaMachine::GrowthHint() const {
 Machine::Key SchemaMachine::Start() {
   const FrameId root = frames_.Root(table_->root);
   if (!solver_.LivePending(root)) return kDead;
-  Node node;
-  node.frame = root;
-  return MakeKey(InternNode(node), Structure(Mode::kValue));
+  return MakeKey(InternNode({.frame = root}), Structure(Mode::kValue));
 }
 
 SchemaMachine::LexemeId SchemaMachine::InternLexeme(const Lexeme& lexeme) {
@@ -206,13 +204,11 @@ StringSearch& SchemaMachine::KeySearch(FrameId id) {
   if (layout.has_key_conditions) {
     // Where patterns restrict the keys, those already used may exhaust them, so the search must
     // know those that matter.
-    StringAtom literals;
-    literals.type = StringAtom::Type::kLiterals;
+    std::vector<std::u32string> keys;
     for (const NameId name : frames_.seen().Members(KeysApart(frame)))
-      literals.literals.push_back(DecodeCodepoints(frames_.Name(name)));
-    if (!literals.literals.empty()) {
-      const FormulaId formula = table_->AddString(std::move(literals));
-      taken = table_->formulas.value(formula);
+      keys.push_back(DecodeCodepoints(frames_.Name(name)));
+    if (!keys.empty()) {
+      taken = table_->formulas.value(table_->AddList(std::move(keys)));
       has_taken = true;
       std::vector<AtomId> atoms = layout.program->atoms();
       atoms.push_back(taken);
@@ -239,22 +235,10 @@ StringSearch& SchemaMachine::KeySearch(FrameId id) {
 }
 
 const char* SchemaMachine::Following(Mode mode) {
-  switch (mode) {
-    case Mode::kValue:
-      return "{[\"-0123456789ntf";
-    case Mode::kFirstItem:
-      return "{[\"-0123456789ntf]";
-    case Mode::kFirstKey:
-      return "\"}";
-    case Mode::kNextKey:
-      return "\"";
-    case Mode::kColon:
-      return ":";
-    case Mode::kAfter:
-      return ",]}";
-    default:
-      return "";
-  }
+  // In the order of the modes, up to kAfter.
+  static constexpr const char* kFollowing[] = {
+      "{[\"-0123456789ntf", "{[\"-0123456789ntf]", "\"}", "\"", ":", ",]}"};
+  return mode <= Mode::kAfter ? kFollowing[static_cast<size_t>(mode)] : "";
 }
 
 uint32_t SchemaMachine::StepNumber(LexemeId id, uint8_t byte) {
@@ -316,14 +300,8 @@ uint32_t SchemaMachine::StepLexeme(uint32_t id, uint8_t byte) {
   if (const std::string_view owed = Owed(lexeme); !owed.empty())
     return static_cast<uint8_t>(owed[0]) == byte ? kLeavesLexeme : kDeadLexeme;
   if (IsSpace(byte)) {
-    switch (options_.whitespace) {
-      case JsonSchemaOptions::Whitespace::kCompact:
-        return kDeadLexeme;
-      case JsonSchemaOptions::Whitespace::kBounded:
-        return kLeavesLexeme;
-      case JsonSchemaOptions::Whitespace::kAny:
-        return id;
-    }
+    if (options_.whitespace == JsonSchemaOptions::Whitespace::kCompact) return kDeadLexeme;
+    return options_.whitespace == JsonSchemaOptions::Whitespace::kAny ? id : kLeavesLexeme;
   }
   return byte != 0 && std::strchr(Following(lexeme.mode), byte) != nullptr ? kLeavesLexeme
                                                                            : kDeadLexeme;
@@ -366,19 +344,9 @@ Machine::Key SchemaMachine::Space(Key state, const Lexeme& lexeme, uint8_t byte)
     if (owed.size() == 1) return MakeKey(FrameOf(state), Structure(lexeme.mode));
     return MakeKey(FrameOf(state), InternLexeme({lexeme.mode, lexeme.search, lexeme.state + 1, 0}));
   }
-  const bool outermost = nodes_[FrameOf(state)].parent == 0;
-  switch (options_.whitespace) {
-    case JsonSchemaOptions::Whitespace::kCompact:
-      return kDead;
-    case JsonSchemaOptions::Whitespace::kBounded:
-      // Nothing asks for space around the whole text, and models like to dribble there.
-      if (outermost && lexeme.mode == Mode::kAfter) return kDead;
-      if (lexeme.state >= static_cast<uint32_t>(std::max(0, options_.max_whitespace))) return kDead;
-      return MakeKey(FrameOf(state), Structure(lexeme.mode, lexeme.state + 1));
-    case JsonSchemaOptions::Whitespace::kAny:
-      return MakeKey(FrameOf(state), Structure(lexeme.mode));
-  }
-  return kDead;
+  const uint64_t left = SpacesAllowed(state);
+  if (left == 0) return kDead;
+  return MakeKey(FrameOf(state), Structure(lexeme.mode, left == UINT64_MAX ? 0 : lexeme.state + 1));
 }
 
 uint64_t SchemaMachine::SpacesAllowed(Key state) const {
@@ -388,6 +356,7 @@ uint64_t SchemaMachine::SpacesAllowed(Key state) const {
       return 0;
     case JsonSchemaOptions::Whitespace::kBounded: {
       const auto most = static_cast<uint32_t>(std::max(0, options_.max_whitespace));
+      // Nothing asks for space around the whole text, and models like to dribble there.
       if (lexeme.mode == Mode::kAfter && nodes_[FrameOf(state)].parent == 0) return 0;
       return lexeme.state < most ? most - lexeme.state : 0;
     }
@@ -398,72 +367,58 @@ uint64_t SchemaMachine::SpacesAllowed(Key state) const {
 }
 
 Machine::Key SchemaMachine::StepFrame(Key state, uint8_t byte) {
-  const NodeId node = FrameOf(state);
   const Lexeme lexeme = lexemes_[LexemeOf(state)];
-  Key after = kDead;
+  if (lexeme.mode == Mode::kNumber) {
+    const Key ended = EndNumber(FrameOf(state), lexeme);
+    return ended == kDead ? kDead : StepFrame(ended, byte);  // kAfter: no further recursion
+  }
+  const bool space = lexeme.mode <= Mode::kAfter && IsSpace(byte);
+  const Key after = space ? Space(state, lexeme, byte) : Leave(FrameOf(state), lexeme, byte);
+  if (after == kDead || !TracksText(FrameOf(after))) return after;
+  return MakeKey(AppendText(FrameOf(after), byte), LexemeOf(after));
+}
+
+Machine::Key SchemaMachine::Leave(NodeId node, const Lexeme& lexeme, uint8_t byte) {
   switch (lexeme.mode) {
     case Mode::kValue:
-      after = IsSpace(byte) ? Space(state, lexeme, byte) : BeginValue(node, byte);
-      break;
-    case Mode::kFirstItem:
-      if (IsSpace(byte)) {
-        after = Space(state, lexeme, byte);
-      } else if (byte == ']') {
-        after = CloseContainer(node, byte);
-      } else {
-        const FrameId frame = frames_.WithItem(nodes_[node].frame);
-        if (frame == kNoFrame || !solver_.LivePending(frame)) return kDead;
-        after = BeginValue(WithFrame(node, frame), byte);
-      }
-      break;
+      return BeginValue(node, byte);
+    case Mode::kFirstItem: {
+      if (byte == ']') return CloseContainer(node, byte);
+      const FrameId frame = frames_.WithItem(nodes_[node].frame);
+      if (frame == kNoFrame || !solver_.LivePending(frame)) return kDead;
+      return BeginValue(WithFrame(node, frame), byte);
+    }
     case Mode::kFirstKey:
     case Mode::kNextKey:
-      if (IsSpace(byte)) {
-        after = Space(state, lexeme, byte);
-      } else if (byte == '"') {
-        after = BeginKey(node);
-      } else if (byte == '}' && lexeme.mode == Mode::kFirstKey) {
-        after = CloseContainer(node, byte);
-      }
-      break;
+      if (byte == '"') return BeginKey(node);
+      return byte == '}' && lexeme.mode == Mode::kFirstKey ? CloseContainer(node, byte) : kDead;
     case Mode::kColon:
-      if (IsSpace(byte)) {
-        after = Space(state, lexeme, byte);
-      } else if (byte == ':') {
-        after = MakeKey(node, Behind(byte, Mode::kValue));
-      }
-      break;
+      return byte == ':' ? MakeKey(node, Behind(byte, Mode::kValue)) : kDead;
     case Mode::kAfter:
-      after = IsSpace(byte) ? Space(state, lexeme, byte) : AfterByte(node, byte);
-      break;
+      return AfterByte(node, byte);
     case Mode::kKey:
-      after = EndKey(node, lexeme);
-      break;
-    case Mode::kString:
-      after = EndValue(
-          node,
-          solver_.scalars().StringTruth(frames_.PendingGoal(nodes_[node].frame), lexeme.state),
-          byte);
-      break;
+      return EndKey(node, lexeme);
+    case Mode::kString: {
+      const Goal goal = frames_.PendingGoal(nodes_[node].frame);
+      return EndValue(node, solver_.scalars().StringTruth(goal, lexeme.state), byte);
+    }
     case Mode::kLiteral: {
       const Kind kind = static_cast<Kind>(lexeme.state >> 3);
       std::vector<bool> truth;
       for (const FormulaId track : Frames::Tracks(frames_[nodes_[node].frame])) {
         truth.push_back(table_->formulas.ForKind(track, kind) == kTrueFormula);
       }
-      after = EndValue(node, truth, byte);
+      return EndValue(node, truth, byte);
+    }
+    case Mode::kNumber:
       break;
-    }
-    case Mode::kNumber: {
-      const Key ended = EndValue(
-          node,
-          solver_.scalars().NumberTruth(frames_.PendingGoal(nodes_[node].frame), lexeme.state), -1);
-      return ended == kDead ? kDead : StepFrame(ended, byte);  // kAfter: no further recursion
-    }
   }
-  if (after != kDead && TracksText(FrameOf(after)))
-    after = MakeKey(AppendText(FrameOf(after), byte), LexemeOf(after));
-  return after;
+  return kDead;
+}
+
+Machine::Key SchemaMachine::EndNumber(NodeId node, const Lexeme& lexeme) {
+  const Goal goal = frames_.PendingGoal(nodes_[node].frame);
+  return EndValue(node, solver_.scalars().NumberTruth(goal, lexeme.state), -1);
 }
 
 Machine::Key SchemaMachine::BeginValue(NodeId id, uint8_t byte) {
@@ -475,9 +430,9 @@ Machine::Key SchemaMachine::BeginValue(NodeId id, uint8_t byte) {
   const Goal goal = frames_.PendingGoal(nodes_[id].frame);
   switch (byte) {
     case '{':
-      return OpenContainer(id, kObjectValue, byte);
+      return OpenContainer(id, kObjectValue);
     case '[':
-      return OpenContainer(id, kArrayValue, byte);
+      return OpenContainer(id, kArrayValue);
     case '"': {
       if (table_->formulas.ForKind(goal.must, kStringValue) == kFalseFormula) return kDead;
       StringSearch& search = solver_.scalars().String(goal);
@@ -511,7 +466,7 @@ Machine::Key SchemaMachine::BeginValue(NodeId id, uint8_t byte) {
                     : MakeKey(id, InternLexeme({Mode::kNumber, IndexOf(program), state, 0}));
 }
 
-Machine::Key SchemaMachine::OpenContainer(NodeId id, Kind kind, uint8_t) {
+Machine::Key SchemaMachine::OpenContainer(NodeId id, Kind kind) {
   const FrameId frame = frames_.Open(kind, frames_.PendingGoal(nodes_[id].frame));
   if (frame == kNoFrame || !solver_.Live(frame)) return kDead;
   Node node;

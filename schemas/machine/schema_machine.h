@@ -131,6 +131,13 @@ class SchemaMachine : public Machine {
   // byte that ends the value when it belongs to it (a quote, a bracket, the last letter of a
   // literal), -1 for numbers.
   Key EndValue(NodeId node, const std::vector<bool>& truth, int last);
+  // The same behind a number, whose end no byte belongs to.
+  Key EndNumber(NodeId node, const Lexeme& lexeme);
+  Key StepText(Key state, std::string_view text) {
+    for (size_t i = 0; i < text.size() && state != kDead; ++i)
+      state = Step(state, static_cast<uint8_t>(text[i]));
+    return state;
+  }
 
  private:
   static constexpr const char* kLiterals[] = {"null", "false", "true"};  // by Kind
@@ -164,10 +171,12 @@ class SchemaMachine : public Machine {
   Key Space(Key state, const Lexeme& lexeme, uint8_t byte);
   // A JSON text as the options would have it written; `text` is compact and begins outside strings.
   std::string Written(std::string text) const;
+  // A byte that ends a lexeme, or structure; white space apart.
+  Key Leave(NodeId node, const Lexeme& lexeme, uint8_t byte);
   Key BeginValue(NodeId node, uint8_t byte);
   Key BeginKey(NodeId node);
   Key EndKey(NodeId node, const Lexeme& lexeme);
-  Key OpenContainer(NodeId node, Kind kind, uint8_t byte);
+  Key OpenContainer(NodeId node, Kind kind);
   Key CloseContainer(NodeId node, uint8_t byte);
   Key AfterByte(NodeId node, uint8_t byte);
   // What completes the item (or key) that is being read to one that is not among the `taken` ones

@@ -13,21 +13,13 @@ const SchemaMasks::SparseWords& SchemaMasks::SimpleClosings(const StringIndex& i
                                                             const Rests& rests) {
   const auto [it, fresh] = simple_closings_.try_emplace({&index, &rests});
   if (!fresh) return it->second;
-  std::vector<std::pair<uint32_t, uint32_t>> bits;
+  std::map<uint32_t, uint32_t> words;
   for (const StringIndex::Crossing& crossing : index.crossings()) {
     if (crossing.escaped || crossing.intricate || !Allows(rests, crossing.rest)) continue;
-    bits.emplace_back(static_cast<uint32_t>(crossing.token) >> 5, 1u << (crossing.token & 31));
+    words[static_cast<uint32_t>(crossing.token) >> 5] |= 1u << (crossing.token & 31);
   }
-  std::sort(bits.begin(), bits.end());
-  SparseWords& words = it->second;
-  for (const auto& [word, bit] : bits) {
-    if (!words.empty() && words.back().first == word) {
-      words.back().second |= bit;
-    } else {
-      words.emplace_back(word, bit);
-    }
-  }
-  return words;
+  it->second.assign(words.begin(), words.end());
+  return it->second;
 }
 
 void SchemaMasks::FillOtherKeys(const Place& place) {
@@ -41,7 +33,7 @@ void SchemaMasks::FillOtherKeys(const Place& place) {
   const Rests& rests =
       RestsAfterKey(Machine::FrameOf(place.state), program, program.start(), /*rank=*/-1);
   for (const auto& [word, bits] : SimpleClosings(*place.index, rests)) place.words[word] |= bits;
-  for (const uint32_t quote : QuotesOfSeenKeys(place)) ClearBelow(quote, place.words);
+  for (const uint32_t quote : QuotesOfSeenKeys(place)) ClearBelow(place, quote);
   const std::optional<std::string> begun = BegunKey(place);
   for (const StringIndex::Special& special : place.index->special()) {
     const StringIndex::Crossing& crossing = place.index->crossings()[special.place];
@@ -71,7 +63,7 @@ std::optional<MaskPath> SchemaMasks::FillKeys(const Place& place) {
     if (!allowed && !others) continue;
     const auto at = FollowName(place, name, range.depth, others, escapes);
     if (!at) continue;
-    if (others) ClearBelow(*at, place.words);
+    if (others) ClearBelow(place, *at);
     if (!allowed) continue;
     const auto state = layout.name_states[static_cast<size_t>(name.rank)];
     const Rests& rests = RestsAfterKey(node, program, state, name.rank);

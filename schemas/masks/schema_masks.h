@@ -106,11 +106,9 @@ class SchemaMasks : public MachineMasks {
   void Clear(const Place& place, TokenId token) const {
     place.words[static_cast<size_t>(token) >> 5] &= ~(1u << (token & 31));
   }
-  void ClearBelow(uint32_t node, uint32_t* words) const {
-    for (uint32_t t = trie_.FirstToken(node); t < trie_.FirstToken(trie_.nodes()[node].end); ++t) {
-      const TokenId token = trie_.order()[t];
-      words[static_cast<size_t>(token) >> 5] &= ~(1u << (token & 31));
-    }
+  void ClearBelow(const Place& place, uint32_t node) const {
+    for (uint32_t t = trie_.FirstToken(node); t < trie_.FirstToken(trie_.nodes()[node].end); ++t)
+      Clear(place, trie_.order()[t]);
   }
   // Inside a string or key, the text of which no items around it need. What is behind the quote of
   // one that is a part of a value seen apart may leave that value: only for the value itself that

@@ -215,10 +215,7 @@ void SchemaMasks::CloseOneKey(const Place& place, const StringClosings& group) {
       Allow(place, *rests, crossing);
       return;
     }
-    Key key = after_quote();
-    for (size_t i = 0; i < rest.size() && key != Machine::kDead; ++i)
-      key = machine_.Step(key, static_cast<uint8_t>(rest[i]));
-    if (key != Machine::kDead) Set(place, crossing.token);
+    if (machine_.StepText(after_quote(), rest) != Machine::kDead) Set(place, crossing.token);
   });
 }
 

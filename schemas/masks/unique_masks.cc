@@ -150,9 +150,7 @@ std::optional<MaskPath> SchemaMasks::FillTracked(const Place& place) {
     // It goes on, or it is there; then the items are known that follow.
     const Key detached = Detached(twin);
     if (detached == Machine::kDead) return std::nullopt;
-    const Goal goal = frames_.PendingGoal(machine_.node(node).frame);
-    const Key after =
-        machine_.EndValue(node, solver_.scalars().NumberTruth(goal, lexeme.state), -1);
+    const Key after = machine_.EndNumber(node, lexeme);
     std::vector<uint32_t> behind(static_cast<size_t>(vocabulary_.mask_words()), 0);
     if (after != Machine::kDead &&
         !FillTracked(At(after, TokenTrie::kRoot, behind.data(), nullptr))) {

@@ -20,23 +20,16 @@ constexpr uint32_t kPassed = UINT32_MAX - 1;
 }  // namespace
 
 Machine::Key SchemaMasks::Detached(Key state) {
-  const Lexeme& lexeme = LexemeAt(state);
-  switch (lexeme.mode) {
-    case Mode::kColon:
-    case Mode::kValue:
-    case Mode::kNumber:
-    case Mode::kLiteral:
-      break;
-    default:
-      return Machine::kDead;
-  }
+  const Mode mode = LexemeAt(state).mode;
+  if (mode != Mode::kColon && mode != Mode::kValue && mode != Mode::kNumber &&
+      mode != Mode::kLiteral)
+    return Machine::kDead;
   const Node& node = NodeAt(state);
   const Frame& frame = frames_[node.frame];
   if (node.tracks_items || !frame.has_pending || !frame.waiting.empty()) return Machine::kDead;
   if (frame.kind == kNullValue) return Machine::kDead;  // it stands alone already
-  Node alone;
-  alone.frame = frames_.Root(frame.pending_must);
-  return Machine::MakeKey(machine_.InternNode(alone), Machine::LexemeOf(state));
+  const NodeId alone = machine_.InternNode({.frame = frames_.Root(frame.pending_must)});
+  return Machine::MakeKey(alone, Machine::LexemeOf(state));
 }
 
 bool SchemaMasks::Exits(Key state, uint8_t byte) const {

@@ -157,12 +157,6 @@ Decimal Decimal::Shifted(int64_t places) const {
   return out;
 }
 
-Decimal Decimal::Abs() const {
-  Decimal out = *this;
-  out.negative_ = false;
-  return out;
-}
-
 std::string Decimal::ToString() const {
   if (is_zero()) return "0";
   std::string out = digits_;
@@ -214,11 +208,7 @@ Result<Decimal> Decimal::Lcm(const Decimal& a, const Decimal& b) {
   for (int64_t i = exponent; i < twos && product < kLimit; ++i) product *= 2;
   for (int64_t i = exponent; i < fives && product < kLimit; ++i) product *= 5;
   if (product >= kLimit) return too_long;
-  Decimal out;
-  out.digits_ = std::to_string(static_cast<uint64_t>(product));
-  out.exponent_ = exponent;
-  out.Normalize();
-  return out;
+  return Of(false, std::to_string(static_cast<uint64_t>(product)), exponent);
 }
 
 std::strong_ordering operator<=>(const Decimal& a, const Decimal& b) {

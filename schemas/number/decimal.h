@@ -19,6 +19,11 @@ namespace pawl {
 
 inline bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
+// "e3", "e-3"; nothing for 0.
+inline std::string ExponentText(int64_t exponent) {
+  return exponent == 0 ? "" : "e" + std::to_string(exponent);
+}
+
 class Decimal {
  public:
   Decimal() = default;  // zero
@@ -50,7 +55,7 @@ class Decimal {
   Decimal Negated() const;
   // The value times 10^places.
   Decimal Shifted(int64_t places) const;
-  Decimal Abs() const;
+  Decimal Abs() const { return negative_ ? Negated() : *this; }
 
   // Canonical text, equal for equal values: plain for moderate exponents, else "d.ddde+x".
   std::string ToString() const;

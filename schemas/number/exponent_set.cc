@@ -9,11 +9,10 @@
 #include <cstdlib>
 #include <deque>
 
+#include "grammar/hash_index.h"
 #include "schemas/limits.h"
 
 namespace pawl {
-namespace {}  // namespace
-
 ExponentSet::ExponentSet(const std::vector<Decimal>& values) {
   nodes_.resize(2);
   for (const Decimal& value : values) {
@@ -36,14 +35,11 @@ ExponentSet::ExponentSet(const std::vector<Decimal>& values) {
 }
 
 size_t ExponentSet::Hash::operator()(const State& s) const {
-  uint64_t h =
-      static_cast<uint64_t>(s.phase) << 2 | (s.negative ? 2 : 0) | (s.exponent_negative ? 1 : 0);
-  for (const uint64_t part : {uint64_t{s.node}, static_cast<uint64_t>(s.zeros),
-                              static_cast<uint64_t>(s.order), static_cast<uint64_t>(s.exponent)}) {
-    h = (h ^ part) * 0x9E3779B97F4A7C15u;
-    h ^= h >> 29;
-  }
-  return static_cast<size_t>(h);
+  const uint64_t signs = (s.negative ? 2 : 0) | (s.exponent_negative ? 1 : 0);
+  uint64_t hash = HashMix(static_cast<uint64_t>(s.phase) << 2 | signs, s.node);
+  for (const int64_t part : {s.zeros, s.order, s.exponent})
+    hash = HashMix(hash, static_cast<uint64_t>(part));
+  return static_cast<size_t>(hash);
 }
 
 uint32_t ExponentSet::Intern(const State& state) {

@@ -63,13 +63,6 @@ void TrimZeros(std::string& digits, size_t keep) {
   digits.resize(std::max(keep, last == std::string::npos ? 0 : last + 1));
 }
 
-std::string ExponentText(int64_t exponent) {
-  if (exponent == 0) return "";
-  std::string out = "e";
-  out += std::to_string(exponent);
-  return out;
-}
-
 }  // namespace
 
 int32_t NumberRules::Relation(const Prefix& p, const Bound& bound, int32_t progress,

@@ -33,8 +33,8 @@
 #include "schemas/number/number_rules.h"
 
 #include <algorithm>
-#include <utility>
 
+#include "grammar/hash_index.h"
 #include "schemas/limits.h"
 #include "schemas/number/modular.h"
 
@@ -56,37 +56,20 @@ bool WithinPlaces(const Decimal& d) {
 }  // namespace
 
 int NumberRules::Symbol(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  switch (c) {
-    case '-':
-      return kMinus;
-    case '+':
-      return kPlus;
-    case '.':
-      return kPoint;
-    case 'e':
-    case 'E':
-      return kExponent;
-    default:
-      return -1;
-  }
+  constexpr std::string_view kSigns = "-+.e";  // from kMinus on
+  if (IsDigit(c)) return c - '0';
+  const size_t at = kSigns.find(c == 'E' ? 'e' : c);
+  return at == std::string_view::npos ? -1 : kMinus + static_cast<int>(at);
 }
 
 size_t NumberRules::PrefixHash::operator()(const Prefix& p) const {
-  uint64_t hash = p.remainder;
-  const auto mix = [&hash](uint64_t value) {
-    hash = (hash ^ value) * 0x9E3779B97F4A7C15u;
-    hash ^= hash >> 29;
-  };
-  mix(static_cast<uint64_t>(p.phase) | static_cast<uint64_t>(p.hope) << 8 |
-      static_cast<uint64_t>(p.negative) << 16 | static_cast<uint64_t>(p.nonzero) << 17 |
-      static_cast<uint64_t>(static_cast<uint8_t>(p.exponent_sign)) << 24 |
-      static_cast<uint64_t>(static_cast<uint32_t>(p.exponent)) << 32);
-  mix(static_cast<uint64_t>(static_cast<uint32_t>(p.order)) |
-      static_cast<uint64_t>(static_cast<uint32_t>(p.low)) << 32);
-  mix(static_cast<uint64_t>(static_cast<uint32_t>(p.high)) |
-      static_cast<uint64_t>(static_cast<uint32_t>(p.weight)) << 32);
-  mix(static_cast<uint64_t>(static_cast<uint32_t>(p.places)));
+  uint64_t hash =
+      HashMix(p.remainder, static_cast<uint64_t>(p.phase) | static_cast<uint64_t>(p.hope) << 8 |
+                               static_cast<uint64_t>(p.negative) << 16 |
+                               static_cast<uint64_t>(p.nonzero) << 17);
+  for (const int32_t part :
+       {int32_t{p.exponent_sign}, p.exponent, p.order, p.low, p.high, p.weight, p.places})
+    hash = HashMix(hash, static_cast<uint32_t>(part));
   return static_cast<size_t>(hash);
 }
 
@@ -185,6 +168,10 @@ bool NumberRules::OnlyZerosFollow(const Prefix& p) const {
 
 // One digit of the mantissa. p.phase is already that of the text with the digit.
 void NumberRules::Feed(Prefix& p, int digit) const {
+  if (p.hope != Hope::kAlive) {
+    p.nonzero = p.nonzero || digit != 0;
+    return;
+  }
   const bool fraction = p.phase == Phase::kFraction;
   if (OnlyZerosFollow(p) && digit != 0) {
     p.nonzero = true;
@@ -248,15 +235,12 @@ NumberRules::Prefix NumberRules::Lost(const Prefix& p) const {
 // Forgets what cannot make a difference any more, so that equal futures become equal prefixes.
 void NumberRules::Normalize(Prefix& p) const {
   if (p.hope != Hope::kAlive) {
-    const Hope hope = p.hope;
-    const int32_t exponent = hope == Hope::kLost ? p.exponent : 0;
-    const bool nonzero = hope == Hope::kLost && p.nonzero;
-    const Phase phase = p.phase;
-    p = Prefix{};
-    p.phase = phase;
-    p.hope = hope;
-    p.exponent = exponent;
-    p.nonzero = nonzero;
+    Prefix lost;
+    lost.phase = p.phase;
+    lost.hope = p.hope;
+    if (p.hope == Hope::kLost) lost.exponent = p.exponent;
+    lost.nonzero = p.hope == Hope::kLost && p.nonzero;
+    p = lost;
     return;
   }
   if (!Tracked(p)) {
@@ -349,11 +333,7 @@ std::optional<NumberRules::Prefix> NumberRules::Next(const Prefix& prefix, int s
       }
       if (!digit) return std::nullopt;
       p.phase = symbol == 0 ? Phase::kZero : Phase::kInteger;
-      if (p.hope == Hope::kAlive) {
-        Feed(p, symbol);
-      } else {
-        p.nonzero = symbol != 0;
-      }
+      Feed(p, symbol);
       break;
     case Phase::kZero:
     case Phase::kInteger:
@@ -362,11 +342,7 @@ std::optional<NumberRules::Prefix> NumberRules::Next(const Prefix& prefix, int s
       if (digit) {
         if (p.phase == Phase::kZero) return std::nullopt;
         if (p.phase == Phase::kPoint) p.phase = Phase::kFraction;
-        if (p.hope == Hope::kAlive) {
-          Feed(p, symbol);
-        } else {
-          p.nonzero = p.nonzero || symbol != 0;
-        }
+        Feed(p, symbol);
       } else if (symbol == kPoint && (p.phase == Phase::kZero || p.phase == Phase::kInteger)) {
         p.phase = Phase::kPoint;
       } else if (symbol == kExponent && exponents_ && p.phase != Phase::kPoint) {

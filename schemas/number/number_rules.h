@@ -62,13 +62,12 @@ class NumberRules {
     int8_t exponent_sign = 0;
     int32_t exponent = 0;  // of the text, without sign
     int32_t order = 0;     // |mantissa| < 10^order, tight; kResolved when it no longer matters
-    int32_t low = 0,
-            high =
-                0;  // comparison with the bounds' digits: kLess, kGreater, or digits equal so far
+    // Comparison with the bounds' digits: kLess, kGreater, or digits equal so far.
+    int32_t low = 0, high = 0;
     int32_t weight = 0;  // 10^weight is the unit of the last nonzero digit
     int32_t places = 0;  // digits after the point
-    uint64_t remainder =
-        0;  // of the digits up to the last nonzero one, modulo the divisor's digits
+    // Of the digits up to the last nonzero one, modulo the divisor's digits.
+    uint64_t remainder = 0;
     friend bool operator==(const Prefix&, const Prefix&) = default;
   };
   struct PrefixHash {

@@ -65,8 +65,7 @@ void NumberSet::Insert(const std::string& plain, uint32_t index, bool canonical)
     nodes_[node].zeros = true;
   } else {
     // "5" is also "5." and zeros, at least one; the point itself is no end.
-    AddChild(AddChild(node, '.'), '0');
-    const uint32_t first_zero = Child(Child(node, '.'), '0');
+    const uint32_t first_zero = AddChild(AddChild(node, '.'), '0');
     nodes_[first_zero].accepting = nodes_[first_zero].zeros = true;
     nodes_[first_zero].index = index;
   }

@@ -4,7 +4,6 @@
 // something in another dialect, beside another keyword or under other options.
 #include <algorithm>
 #include <iterator>
-#include <unordered_map>
 
 #include "schemas/limits.h"
 #include "schemas/read/reader_internal.h"

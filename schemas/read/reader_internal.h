@@ -5,7 +5,6 @@
 #include <deque>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -31,6 +30,14 @@ struct Path {
   std::string_view root = "#";
   std::string ToString() const;
 };
+
+// Puts what a function read into `out`, or tells why there is nothing.
+template <typename Out, typename T>
+std::optional<Error> Take(Out& out, Result<T> read) {
+  if (!read.ok()) return read.error();
+  out = *std::move(read);
+  return std::nullopt;
+}
 
 class Reader {
  public:
@@ -101,7 +108,7 @@ class Reader {
   struct Visit;
   FormulaResult Unevaluated(const Value& schema, const Path& path);
   Result<std::vector<Evaluated>> Evaluations(const Value& schema, const Path& path);
-  Evaluated OwnEvaluation(const Visit& visit, Here here, bool is_top, const Path& path);
+  void AddEvaluation(const Visit& visit, Here here, bool is_top, const Path& path, Evaluated& sum);
   FormulaResult UnevaluatedProperties(const std::vector<Evaluated>& seen, FormulaId value,
                                       const Path& path);
   FormulaResult UnevaluatedItems(const std::vector<Evaluated>& seen, FormulaId value,

@@ -1,6 +1,5 @@
 // The keywords of each kind of value: what is checked of the schema, and the atom they become.
 #include <algorithm>
-#include <cctype>
 #include <string_view>
 #include <unordered_set>
 
@@ -8,6 +7,7 @@
 #include "grammar/regex/formats.h"
 #include "schemas/formula/constant.h"
 #include "schemas/read/reader_internal.h"
+#include "src/base/hex.h"
 
 namespace pawl::schema {
 namespace {
@@ -86,9 +86,7 @@ std::optional<KindSet> KindsOf(const std::string& type) {
 
 // RFC 3986 by its characters; beyond ASCII as RFC 3987 has it.
 bool MayBeUri(std::string_view text) {
-  const auto hex = [&](size_t i) {
-    return i < text.size() && std::isxdigit(static_cast<unsigned char>(text[i])) != 0;
-  };
+  const auto hex = [&](size_t i) { return i < text.size() && HexDigit(text[i]) >= 0; };
   for (size_t i = 0; i < text.size(); ++i) {
     if (static_cast<unsigned char>(text[i]) <= ' ' || text[i] == 0x7F) return false;
     if (std::string_view("\"<>\\^`{|}").find(text[i]) != std::string_view::npos) return false;
@@ -234,10 +232,7 @@ Result<FormulaId> Reader::Pattern(std::string_view pattern, const Path& path) {
         error.code, path,
         error.message + (error.place.empty() ? "" : " (" + error.place + " of the pattern)"));
   }
-  StringAtom atom;
-  atom.type = StringAtom::Type::kRegex;
-  atom.regex = *regex;
-  return table_.AddString(std::move(atom));
+  return table_.AddRegex(*regex);
 }
 
 Result<FormulaId> Reader::Strings(const Value& schema, const Path& path) {
@@ -248,18 +243,12 @@ Result<FormulaId> Reader::Strings(const Value& schema, const Path& path) {
     if (Ignored(name)) continue;
     const Path at{&path, name};
     if (name == "minLength" || name == "maxLength") {
-      auto count = Count(value, at);
-      if (!count.ok()) return count.error();
-      (name == "minLength" ? length.min : length.max) = *count;
+      if (auto e = Take(name == "minLength" ? length.min : length.max, Count(value, at))) return *e;
     } else if (name == "pattern") {
       if (value.type != json::Type::kString) return Wrong(at, "a string");
-      auto part = Pattern(value.text, at);
-      if (!part.ok()) return part.error();
-      parts.push_back(*part);
+      if (auto e = Take(parts.emplace_back(), Pattern(value.text, at))) return *e;
     } else if (name == "format") {
-      auto part = Format(value, at);
-      if (!part.ok()) return part.error();
-      parts.push_back(*part);
+      if (auto e = Take(parts.emplace_back(), Format(value, at))) return *e;
     }
   }
   if (length.min > length.max) {
@@ -288,10 +277,7 @@ Result<FormulaId> Reader::Format(const Value& value, const Path& path) {
   auto regex = format_cache_ != nullptr ? format_cache_->Regex(*table_.regexes, value.text)
                                         : FormatRegex(*table_.regexes, value.text);
   if (!regex.ok()) return Fail(regex.error().code, path, regex.error().message);
-  StringAtom atom;
-  atom.type = StringAtom::Type::kRegex;
-  atom.regex = *regex;
-  const FormulaId formula = table_.AddString(std::move(atom));
+  const FormulaId formula = table_.AddRegex(*regex);
   const bool has_seconds = value.text == "time" || value.text == "date-time";
   const bool counts = has_seconds || value.text == "duration";
   if (counts && options_.canonical_spelling && options_.max_decimals > 0) {
@@ -300,10 +286,8 @@ Result<FormulaId> Reader::Format(const Value& value, const Path& path) {
     auto many = ParseEcma(regexes, std::string(has_seconds ? "\\." : "") + "\\d{" +
                                        std::to_string(options_.max_decimals + 1) + "}");
     if (!many.ok()) return Fail(many.error().code, path, many.error().message);
-    StringAtom few;
-    few.type = StringAtom::Type::kRegex;
-    few.regex = regexes.And(*regex, regexes.Not(*many));
-    table_.written.emplace(formulas_.value(formula), table_.AddString(std::move(few)));
+    const ReId few = regexes.And(*regex, regexes.Not(*many));
+    table_.written.emplace(formulas_.value(formula), table_.AddRegex(few));
   }
   table_.formats.emplace(formula, value.text);
   return formats_.emplace(value.text, formula).first->second;
@@ -311,7 +295,6 @@ Result<FormulaId> Reader::Format(const Value& value, const Path& path) {
 
 Result<FormulaId> Reader::Numbers(const Value& schema, const Path& path) {
   std::vector<FormulaId> parts;
-  NumberConstraint constraint;
   for (const auto& [name, value] : schema.members) {
     if (Ignored(name)) continue;
     const Path at{&path, name};
@@ -321,8 +304,6 @@ Result<FormulaId> Reader::Numbers(const Value& schema, const Path& path) {
       continue;  // read with its bound
     }
     if (name == "minimum" || name == "maximum" || exclusive) {
-      auto bound = Number(value, at);
-      if (!bound.ok()) return bound.error();
       NumberConstraint one;
       const bool lower = name == "minimum" || name == "exclusiveMinimum";
       bool strict = exclusive;
@@ -330,7 +311,7 @@ Result<FormulaId> Reader::Numbers(const Value& schema, const Path& path) {
         const Value* flag = schema.Find(lower ? "exclusiveMinimum" : "exclusiveMaximum");
         strict = flag != nullptr && flag->type == json::Type::kTrue;
       }
-      (lower ? one.minimum : one.maximum) = *bound;
+      if (auto e = Take(lower ? one.minimum : one.maximum, Number(value, at))) return *e;
       (lower ? one.exclusive_minimum : one.exclusive_maximum) = strict;
       parts.push_back(table_.AddNumber(std::move(one)));
     } else if (name == "multipleOf") {
@@ -365,35 +346,27 @@ Result<FormulaId> Reader::Arrays(const Value& schema, const Path& path) {
     rest_name = "additionalItems";
   }
   if (tuple != nullptr) {
-    auto prefix = SchemaList(*tuple, {&path, tuple_name});
-    if (!prefix.ok()) return prefix.error();
-    atom.prefix = std::move(*prefix);
+    if (auto e = Take(atom.prefix, SchemaList(*tuple, {&path, tuple_name}))) return *e;
     any = true;
   }
   if (rest != nullptr) {
-    auto formula = Schema(*rest, {&path, rest_name});
-    if (!formula.ok()) return formula.error();
-    atom.items = *formula;
+    if (auto e = Take(atom.items, Schema(*rest, {&path, rest_name}))) return *e;
     any = true;
   }
   for (const auto& [name, value] : schema.members) {
     if (Ignored(name)) continue;
     const Path at{&path, name};
     if (name == "minItems" || name == "maxItems") {
-      auto count = Count(value, at);
-      if (!count.ok()) return count.error();
-      (name == "minItems" ? atom.min_items : atom.max_items) = *count;
+      uint64_t& bound = name == "minItems" ? atom.min_items : atom.max_items;
+      if (auto e = Take(bound, Count(value, at))) return *e;
       any = true;
     } else if (name == "contains" && At(Dialect::kDraft6)) {
-      auto formula = Schema(value, at, Stands::kInPlace);
-      if (!formula.ok()) return formula.error();
-      atom.contains = *formula;
+      if (auto e = Take(atom.contains, Schema(value, at, Stands::kInPlace))) return *e;
       atom.has_contains = true;
       any = true;
     } else if ((name == "minContains" || name == "maxContains") && At(Dialect::k2019)) {
-      auto count = Count(value, at);
-      if (!count.ok()) return count.error();
-      (name == "minContains" ? atom.min_contains : atom.max_contains) = *count;
+      uint64_t& bound = name == "minContains" ? atom.min_contains : atom.max_contains;
+      if (auto e = Take(bound, Count(value, at))) return *e;
     } else if (name == "uniqueItems") {
       if (!value.is_bool()) return Wrong(at, "a boolean");
       atom.unique = value.type == json::Type::kTrue;
@@ -419,36 +392,28 @@ Result<FormulaId> Reader::Objects(const Value& schema, const Path& path) {
       if (value.type != json::Type::kObject) return Wrong(at, "an object");
       for (const auto& [key, member] : value.members) {
         const Path inner{&at, key};
-        auto formula = Schema(member, inner);
-        if (!formula.ok()) return formula.error();
+        FormulaId formula = kTrueFormula, pattern = kTrueFormula;
+        if (auto e = Take(formula, Schema(member, inner))) return *e;
         if (name == "properties") {
-          atom.properties.emplace_back(key, *formula);
+          atom.properties.emplace_back(key, formula);
         } else {
-          auto pattern = Pattern(key, inner);
-          if (!pattern.ok()) return pattern.error();
-          atom.patterns.push_back({*pattern, *formula});
+          if (auto e = Take(pattern, Pattern(key, inner))) return *e;
+          atom.patterns.push_back({pattern, formula});
         }
         any = true;
       }
     } else if (name == "additionalProperties") {
-      auto formula = Schema(value, at);
-      if (!formula.ok()) return formula.error();
-      atom.additional = *formula;
+      if (auto e = Take(atom.additional, Schema(value, at))) return *e;
       any = true;
     } else if (name == "propertyNames" && At(Dialect::kDraft6)) {
-      auto formula = Schema(value, at);
-      if (!formula.ok()) return formula.error();
-      atom.property_names = *formula;
+      if (auto e = Take(atom.property_names, Schema(value, at))) return *e;
       any = true;
     } else if (name == "required") {
-      auto names = Names(value, at);
-      if (!names.ok()) return names.error();
-      atom.required = std::move(*names);
+      if (auto e = Take(atom.required, Names(value, at))) return *e;
       any = any || !atom.required.empty();
     } else if (name == "minProperties" || name == "maxProperties") {
-      auto count = Count(value, at);
-      if (!count.ok()) return count.error();
-      (name == "minProperties" ? atom.min_properties : atom.max_properties) = *count;
+      uint64_t& bound = name == "minProperties" ? atom.min_properties : atom.max_properties;
+      if (auto e = Take(bound, Count(value, at))) return *e;
       any = true;
     }
   }
@@ -485,18 +450,14 @@ Result<FormulaId> Reader::Dependencies(const Value& schema, const Path& path) {
       const Path inner{&at, name};
       FormulaId consequence = kTrueFormula;
       if (dependency.type == json::Type::kArray && !schemas_only) {
-        auto names = Names(dependency, inner);
-        if (!names.ok()) return names.error();
-        if (names->empty()) continue;
         ObjectAtom atom;
-        atom.required = std::move(*names);
+        if (auto e = Take(atom.required, Names(dependency, inner))) return *e;
+        if (atom.required.empty()) continue;
         consequence = table_.AddObject(std::move(atom));
       } else if (names_only) {
         return Wrong(inner, "an array of strings");
       } else {
-        auto formula = Schema(dependency, inner, Stands::kInPlace);
-        if (!formula.ok()) return formula.error();
-        consequence = *formula;
+        if (auto e = Take(consequence, Schema(dependency, inner, Stands::kInPlace))) return *e;
       }
       parts.push_back(formulas_.Or(formulas_.Not(Present(name)), consequence));
     }

@@ -62,37 +62,35 @@ struct Reader::Visit {
 };
 
 // What the schema's own keywords evaluate, without what it applies in place.
-Reader::Evaluated Reader::OwnEvaluation(const Visit& visit, Here here, bool is_top,
-                                        const Path& path) {
-  Evaluated own;
+void Reader::AddEvaluation(const Visit& visit, Here here, bool is_top, const Path& path,
+                           Evaluated& sum) {
   const Value& schema = *visit.schema;
   if (const Value* value = schema.Find("properties")) {
-    for (const auto& [name, member] : value->members) own.names.push_back(name);
+    for (const auto& [name, member] : value->members) sum.names.push_back(name);
   }
   if (const Value* value = schema.Find("patternProperties")) {
     for (const auto& [text, member] : value->members) {
       const auto pattern = Pattern(text, path);
       if (!pattern.ok()) continue;
-      if (*pattern == kTrueFormula) own.all_properties = true;
-      if (!formulas_.IsConstant(*pattern)) own.patterns.push_back(*pattern);
+      if (*pattern == kTrueFormula) sum.all_properties = true;
+      if (!formulas_.IsConstant(*pattern)) sum.patterns.push_back(*pattern);
     }
   }
   const bool modern = At(Dialect::k2019);
   if (schema.Find("additionalProperties") != nullptr ||
       (modern && !is_top && schema.Find("unevaluatedProperties") != nullptr))
-    own.all_properties = true;
+    sum.all_properties = true;
   const Value* tuple = At(Dialect::k2020) ? schema.Find("prefixItems") : nullptr;
   const Value* rest = schema.Find("items");
   if (tuple == nullptr && rest != nullptr && rest->type == json::Type::kArray) {
     tuple = rest;
     rest = schema.Find("additionalItems");
   }
-  if (tuple != nullptr) own.prefix = tuple->items.size();
+  if (tuple != nullptr) sum.prefix = std::max<uint64_t>(sum.prefix, tuple->items.size());
   if (rest != nullptr || (modern && !is_top && schema.Find("unevaluatedItems") != nullptr))
-    own.prefix = kUnbounded;
+    sum.prefix = kUnbounded;
   if (const Value* value = schema.Find("contains"); value != nullptr && At(Dialect::k2020))
-    own.contains.push_back(FormulaOf(*value, here, visit.pointer + "/contains"));
-  return own;
+    sum.contains.push_back(FormulaOf(*value, here, visit.pointer + "/contains"));
 }
 
 // Every failure of a reference or a pattern on the way is left to the reading of that place, which
@@ -133,16 +131,11 @@ Result<std::vector<Reader::Evaluated>> Reader::Evaluations(const Value& top, con
       if (At(Dialect::k2020)) follow("$dynamicRef");
       if (dialect() == Dialect::k2019) follow("$recursiveRef");
 
-      const Evaluated own = OwnEvaluation(visit, here, &schema == &top, path);
       const auto [it, fresh] = by_condition.try_emplace(visit.when);
       if (fresh) order.push_back(visit.when);
       Evaluated& sum = it->second;
       sum.when = visit.when;
-      sum.names.insert(sum.names.end(), own.names.begin(), own.names.end());
-      sum.patterns.insert(sum.patterns.end(), own.patterns.begin(), own.patterns.end());
-      sum.all_properties = sum.all_properties || own.all_properties;
-      sum.prefix = std::max(sum.prefix, own.prefix);
-      sum.contains.insert(sum.contains.end(), own.contains.begin(), own.contains.end());
+      AddEvaluation(visit, here, &schema == &top, path, sum);
 
       for (const char* name : {"allOf", "anyOf", "oneOf"}) {
         const Value* list = schema.Find(name);
@@ -203,8 +196,7 @@ Result<FormulaId> Reader::Unevaluated(const Value& schema, const Path& path) {
     }
     auto part = keyword == properties ? UnevaluatedProperties(seen, *value, at)
                                       : UnevaluatedItems(seen, *value, at);
-    if (!part.ok()) return part.error();
-    parts.push_back(*part);
+    if (auto e = Take(parts.emplace_back(), std::move(part))) return *e;
   }
   return formulas_.And(parts);
 }
@@ -278,17 +270,15 @@ Result<FormulaId> Reader::UnevaluatedProperties(const std::vector<Evaluated>& se
   // Other keys, by the set of conditional patterns that they match.
   const FormulaId unconditional = formulas_.Or(all);
   ObjectAtom others;
-  StringAtom literals;
-  literals.type = StringAtom::Type::kLiterals;
+  std::vector<std::u32string> literals;
   for (const auto* list : {&always_names, &names}) {
     for (const std::string& name : *list) {
       others.properties.emplace_back(name, kTrueFormula);
-      literals.literals.push_back(DecodeCodepoints(name));
+      literals.push_back(DecodeCodepoints(name));
     }
   }
   std::vector<FormulaId> apart;  // what a key beyond names and unconditional patterns fulfils
-  if (!literals.literals.empty())
-    apart.push_back(formulas_.Not(table_.AddString(std::move(literals))));
+  if (!literals.empty()) apart.push_back(formulas_.Not(table_.AddList(std::move(literals))));
   for (const FormulaId pattern : always_patterns) {
     others.patterns.push_back({pattern, kTrueFormula});
     apart.push_back(formulas_.Not(pattern));

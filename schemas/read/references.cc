@@ -3,11 +3,10 @@
 #include "schemas/read/references.h"
 
 #include <algorithm>
-#include <optional>
 #include <vector>
 
 #include "schemas/limits.h"
-#include "schemas/read/metaschemas.h"
+#include "src/base/hex.h"
 
 namespace pawl::schema {
 namespace {
@@ -36,7 +35,7 @@ Uri Split(std::string_view text) {
     uri.has_scheme = true;
     text = text.substr(colon + 1);
   }
-  if (text.substr(0, 2) == "//") {
+  if (text.starts_with("//")) {
     text = text.substr(2);
     const size_t slash = std::min(text.find('/'), text.size());
     uri.authority = text.substr(0, slash);
@@ -78,16 +77,11 @@ std::string WithoutFragment(std::string_view uri) {
 }
 
 std::string PercentDecode(std::string_view text) {
-  const auto hex = [](char c) {
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-  };
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '%' && i + 2 < text.size() && hex(text[i + 1]) >= 0 && hex(text[i + 2]) >= 0) {
-      out.push_back(static_cast<char>(hex(text[i + 1]) * 16 + hex(text[i + 2])));
+    if (text[i] == '%' && i + 2 < text.size() && HexDigit(text[i + 1]) >= 0 &&
+        HexDigit(text[i + 2]) >= 0) {
+      out.push_back(static_cast<char>(HexDigit(text[i + 1]) * 16 + HexDigit(text[i + 2])));
       i += 2;
     } else {
       out.push_back(text[i]);
@@ -119,16 +113,11 @@ std::string UnescapePointer(std::string_view token) {
 
 std::optional<Dialect> DialectOf(std::string_view name) {
   if (!name.empty() && name.back() == '#') name.remove_suffix(1);
-  for (const std::string_view scheme : {"http://", "https://"}) {
-    if (name.substr(0, scheme.size()) == scheme) name.remove_prefix(scheme.size());
+  for (const std::string_view part : {"http://", "https://", "json-schema.org/", "draft/"}) {
+    if (name.starts_with(part)) name.remove_prefix(part.size());
   }
-  constexpr std::string_view kHost = "json-schema.org/";
-  if (name.substr(0, kHost.size()) == kHost) name.remove_prefix(kHost.size());
-  constexpr std::string_view kFolder = "draft/";
-  if (name.substr(0, kFolder.size()) == kFolder) name.remove_prefix(kFolder.size());
   constexpr std::string_view kFile = "/schema";
-  if (name.size() >= kFile.size() && name.substr(name.size() - kFile.size()) == kFile)
-    name.remove_suffix(kFile.size());
+  if (name.ends_with(kFile)) name.remove_suffix(kFile.size());
   if (name == "draft-04" || name == "draft4") return Dialect::kDraft4;
   if (name == "draft-06" || name == "draft6") return Dialect::kDraft6;
   if (name == "draft-07" || name == "draft7") return Dialect::kDraft7;

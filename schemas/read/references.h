@@ -123,6 +123,12 @@ class References {
       members_;  // of large objects
 };
 
+// The metaschema or vocabulary document with this URI (without a fragment), as JSON text; nullopt
+// where the URI names none. So a "$ref" to "http://json-schema.org/draft-07/schema#" (a schema that
+// asks for a schema) needs no network and no resolver. They say what the published ones demand;
+// annotations (title, default) are left out.
+std::optional<std::string> Metaschema(std::string_view uri);
+
 }  // namespace pawl::schema
 
 #endif  // PAWL_SCHEMAS_REFERENCES_H_

@@ -212,11 +212,7 @@ Result<FormulaId> Reader::ObjectSchema(const Value& schema, const Path& path, St
   const Stands inside = Inside(schema, stands);
   if (Status status = CheckKeywords(schema, path); !status.ok()) return status.error();
   std::vector<FormulaId> parts;
-  const auto add = [&](FormulaResult part) -> std::optional<Error> {
-    if (!part.ok()) return part.error();
-    parts.push_back(*part);
-    return std::nullopt;
-  };
+  const auto add = [&](FormulaResult part) { return Take(parts.emplace_back(), std::move(part)); };
   for (const auto& [name, value] : schema.members) {
     if (Ignored(name)) continue;
     const Path at{&path, name};
@@ -241,12 +237,10 @@ Result<FormulaId> Reader::ObjectSchema(const Value& schema, const Path& path, St
     }
     if (error) return *error;
   }
-  for (FormulaResult part : {Strings(schema, path), Numbers(schema, path)}) {
-    if (auto error = add(std::move(part))) return *error;
+  for (const auto read : {&Reader::Strings, &Reader::Numbers, &Reader::Objects, &Reader::Arrays,
+                          &Reader::Dependencies}) {
+    if (auto error = add((this->*read)(schema, path))) return *error;
   }
-  if (auto error = add(Objects(schema, path))) return *error;
-  if (auto error = add(Arrays(schema, path))) return *error;
-  if (auto error = add(Dependencies(schema, path))) return *error;
   if (auto error = add(Combinations(schema, path, inside))) return *error;
   if (auto error = add(Unevaluated(schema, path))) return *error;
   if (!options_.additional_properties && stands == Stands::kAlone && inside == Stands::kInPlace) {
@@ -297,9 +291,8 @@ Result<std::vector<FormulaId>> Reader::SchemaList(const Value& value, const Path
   if (value.type != json::Type::kArray) return Wrong(path, "an array of schemas");
   std::vector<FormulaId> out;
   for (size_t i = 0; i < value.items.size(); ++i) {
-    auto formula = Schema(value.items[i], {&path, {}, i}, stands);
-    if (!formula.ok()) return formula.error();
-    out.push_back(*formula);
+    if (auto e = Take(out.emplace_back(), Schema(value.items[i], {&path, {}, i}, stands)))
+      return *e;
   }
   return out;
 }
@@ -341,15 +334,13 @@ Result<FormulaId> Reader::Combinations(const Value& schema, const Path& path, St
   if (const Value* condition = schema.Find("if"); condition != nullptr && At(Dialect::kDraft7)) {
     auto formula = Schema(*condition, {&path, "if"}, Stands::kInPlace);
     if (!formula.ok()) return formula.error();
-    if (const Value* then = schema.Find("then")) {
-      auto consequence = Schema(*then, {&path, "then"}, Stands::kInPlace);
-      if (!consequence.ok()) return consequence.error();
-      parts.push_back(formulas_.Or(formulas_.Not(*formula), *consequence));
-    }
-    if (const Value* otherwise = schema.Find("else")) {
-      auto alternative = Schema(*otherwise, {&path, "else"}, Stands::kInPlace);
-      if (!alternative.ok()) return alternative.error();
-      parts.push_back(formulas_.Or(*formula, *alternative));
+    for (const auto& [name, unless] :
+         {std::pair("then", formulas_.Not(*formula)), std::pair("else", *formula)}) {
+      const Value* branch = schema.Find(name);
+      if (branch == nullptr) continue;
+      FormulaId consequence = kTrueFormula;
+      if (auto e = Take(consequence, Schema(*branch, {&path, name}, Stands::kInPlace))) return *e;
+      parts.push_back(formulas_.Or(unless, consequence));
     }
   }
   return formulas_.And(parts);

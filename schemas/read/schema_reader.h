@@ -30,6 +30,12 @@ Result<ReadSchema> ReadJsonSchema(const json::Value& schema, const JsonSchemaOpt
 // An annotation by the specification.
 bool IsAnnotation(std::string_view keyword);
 
+// The strict profile: the subset of JSON Schema that services with "strict" structured outputs
+// take, as OpenAI's guide "Structured Outputs" describes it (docs/json_schema.md has the rules).
+// Ok when `document` keeps the rules; else kUnsupported with the place, the rule and what to write
+// instead. Keywords with values that no dialect allows are left to ReadJsonSchema.
+Status CheckStrictProfile(const json::Value& document, const JsonSchemaOptions& options);
+
 }  // namespace pawl::schema
 
 #endif  // PAWL_SCHEMAS_SCHEMA_READER_H_

@@ -5,8 +5,6 @@
 // The rules are those of OpenAI's guide "Structured Outputs", section "Supported schemas", in the
 // edition of August 2026. Where the guide leaves a question open, docs/json_schema.md says how it
 // is answered here.
-#include "schemas/read/strict_profile.h"
-
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -31,25 +29,12 @@ constexpr size_t kLargeEnum = 250;  // more strings than this have a limit of th
 constexpr size_t kMaxLargeEnumCharacters = 15'000;
 
 bool IsConstraint(std::string_view keyword) {
-  constexpr std::string_view kNames[] = {"type",
-                                         "enum",
-                                         "const",
-                                         "anyOf",
-                                         "$ref",
-                                         "items",
-                                         "additionalProperties",
-                                         "properties",
-                                         "required",
-                                         "minItems",
-                                         "maxItems",
-                                         "exclusiveMinimum",
-                                         "pattern",
-                                         "format",
-                                         "multipleOf",
-                                         "minimum",
-                                         "exclusiveMaximum",
-                                         "maximum"};
-  return std::ranges::find(kNames, keyword) != std::end(kNames);
+  static const std::unordered_set<std::string_view> kNames = {
+      "type",       "enum",     "const",           "anyOf",    "$ref",
+      "items",      "required", "minItems",        "maxItems", "additionalProperties",
+      "properties", "pattern",  "format",          "minimum",  "exclusiveMinimum",
+      "multipleOf", "maximum",  "exclusiveMaximum"};
+  return kNames.contains(keyword);
 }
 
 bool IsAllowed(std::string_view keyword, bool root) {

@@ -2,8 +2,6 @@
 // list of exceptions; then each exception is compared with what was assumed, byte by byte, until
 // the two states meet. When too many tokens have to be read one by one the walk is given up: bytes
 // are cheaper then.
-#include "schemas/scalar/class_walk.h"
-
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -13,6 +11,7 @@
 #include "grammar/vocabulary_tables.h"
 #include "schemas/limits.h"
 #include "schemas/scalar/json_string.h"
+#include "schemas/scalar/string_walk.h"
 
 namespace pawl::schema {
 namespace {

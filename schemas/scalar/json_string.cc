@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "src/base/hex.h"
 #include "src/base/json.h"
 #include "src/base/utf8.h"
 
@@ -52,35 +53,14 @@ bool LiveLongEscape(StringSearch& search, StringSearch::StateId state, uint32_t 
   });
 }
 
-int HexDigit(uint8_t byte) {
-  if (byte >= '0' && byte <= '9') return byte - '0';
-  if (byte >= 'a' && byte <= 'f') return byte - 'a' + 10;
-  if (byte >= 'A' && byte <= 'F') return byte - 'A' + 10;
-  return -1;
-}
+// The least code point that takes so many bytes.
+char32_t LeastOf(uint32_t length) { return length == 2 ? 0x80 : length == 3 ? 0x800 : 0x10000; }
 
 // The code point of a short escape, 0 for none.
 char32_t ShortEscape(uint8_t byte) {
-  switch (byte) {
-    case '"':
-      return U'"';
-    case '\\':
-      return U'\\';
-    case '/':
-      return U'/';
-    case 'b':
-      return U'\b';
-    case 'f':
-      return U'\f';
-    case 'n':
-      return U'\n';
-    case 'r':
-      return U'\r';
-    case 't':
-      return U'\t';
-    default:
-      return 0;
-  }
+  constexpr std::string_view kNames = "\"\\/bfnrt", kMeant = "\"\\/\b\f\n\r\t";
+  const size_t at = kNames.find(static_cast<char>(byte));
+  return at == std::string_view::npos ? 0 : static_cast<char32_t>(kMeant[at]);
 }
 
 bool LiveUnits(StringSearch& search, StringSearch::StateId state, uint32_t lo, uint32_t hi) {
@@ -120,7 +100,7 @@ bool LivePart(StringSearch& search, StringSearch::StateId state, const Part& par
       if (part.length == 0) return search.Live(search.NextBeyondAscii(state));
       const uint32_t shift = 6 * part.digits;
       char32_t lo = part.value << shift, hi = (part.value << shift) | ((1u << shift) - 1);
-      lo = std::max<char32_t>(lo, part.length == 2 ? 0x80 : part.length == 3 ? 0x800 : 0x10000);
+      lo = std::max<char32_t>(lo, LeastOf(part.length));
       hi = std::min<char32_t>(hi, kMaxCodepoint);
       return lo <= hi && search.LiveWithin(state, lo, hi);
     }
@@ -135,7 +115,7 @@ Part Canonical(StringSearch& search, StringSearch::StateId state, const Part& pa
   if (part.what != kUtf8 || part.length == 0) return part;
   const uint32_t shift = 6 * part.digits;
   const char32_t lo = part.value << shift, hi = lo | ((1u << shift) - 1);
-  const char32_t least = part.length == 2 ? 0x80 : part.length == 3 ? 0x800 : 0x10000;
+  const char32_t least = LeastOf(part.length);
   const bool whole = lo >= least && hi <= kMaxCodepoint && (hi < 0xD800 || lo > 0xDFFF);
   if (!whole || search.NextBeyondAscii(state) == StringSearch::kNoState) return part;
   return {kUtf8, part.digits, 0, 0, 0};
@@ -178,7 +158,7 @@ StringStep StepString(StringSearch& search, StringPosition& position, uint8_t by
                                     : StringStep::kDead;
     case kHex:
     case kLowHex: {
-      const int digit = HexDigit(byte);
+      const int digit = HexDigit(static_cast<char>(byte));
       if (digit < 0 || (spelling.canonical && byte >= 'A' && byte <= 'F')) return StringStep::kDead;
       part.value = part.value << 4 | static_cast<uint32_t>(digit);
       ++part.digits;
@@ -210,10 +190,8 @@ StringStep StepString(StringSearch& search, StringPosition& position, uint8_t by
       if (part.length == 0) part.value = 0;
       if (part.digits > 0) return EnterPart(search, position, part, spelling);
       if (part.length == 0) return Finish(search, position, 0x80);
-      if (part.value < (part.length == 2   ? 0x80u
-                        : part.length == 3 ? 0x800u
-                                           : 0x10000u) ||
-          part.value > kMaxCodepoint || (part.value >= 0xD800 && part.value <= 0xDFFF)) {
+      if (part.value < LeastOf(part.length) || part.value > kMaxCodepoint ||
+          (part.value >= 0xD800 && part.value <= 0xDFFF)) {
         return StringStep::kDead;
       }
       return Finish(search, position, part.value);

@@ -26,22 +26,14 @@ bool Fulfils(const Decimal& value, const NumberConstraint& c) {
 
 // The conjunction of two constraints; nullopt when their multiples are too big to combine.
 std::optional<NumberConstraint> Merge(NumberConstraint a, const NumberConstraint& b) {
-  if (b.minimum) {
-    if (!a.minimum || *b.minimum > *a.minimum) {
-      a.minimum = b.minimum;
-      a.exclusive_minimum = b.exclusive_minimum;
-    } else if (*b.minimum == *a.minimum) {
-      a.exclusive_minimum |= b.exclusive_minimum;
-    }
-  }
-  if (b.maximum) {
-    if (!a.maximum || *b.maximum < *a.maximum) {
-      a.maximum = b.maximum;
-      a.exclusive_maximum = b.exclusive_maximum;
-    } else if (*b.maximum == *a.maximum) {
-      a.exclusive_maximum |= b.exclusive_maximum;
-    }
-  }
+  const auto tighten = [](auto& bound, bool& exclusive, const auto& other, bool other_exclusive,
+                          const auto& tighter) {
+    if (!other || (bound && tighter(*bound, *other))) return;
+    exclusive = other_exclusive || (exclusive && bound == other);
+    bound = other;
+  };
+  tighten(a.minimum, a.exclusive_minimum, b.minimum, b.exclusive_minimum, std::greater<>());
+  tighten(a.maximum, a.exclusive_maximum, b.maximum, b.exclusive_maximum, std::less<>());
   if (b.multiple_of) {
     if (a.multiple_of) {
       auto lcm = Decimal::Lcm(*a.multiple_of, *b.multiple_of);

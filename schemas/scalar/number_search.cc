@@ -52,10 +52,6 @@ std::string Units(const Decimal& value, int64_t unit) {
   return out;
 }
 
-std::string ExponentText(int64_t exponent) {
-  return exponent == 0 ? "" : "e" + std::to_string(exponent);
-}
-
 // 10^digits, at most limits::kFarExponent.
 int64_t PowerOfTen(int64_t digits) {
   int64_t out = 1;

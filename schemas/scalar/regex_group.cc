@@ -13,12 +13,10 @@ namespace pawl::schema {
 uint32_t RegexGroup::Intern(const uint32_t* key) {
   const size_t width = parts_.size();
   uint64_t hash = 0;
-  for (size_t i = 0; i < width; ++i)
-    hash = (hash ^ key[i]) * 0x9E3779B97F4A7C15u, hash ^= hash >> 31;
-  const auto [first, last] = index_.equal_range(hash);
-  for (auto it = first; it != last; ++it) {
-    if (std::equal(key, key + width, &keys_[it->second * width])) return it->second;
-  }
+  for (size_t i = 0; i < width; ++i) hash = HashMix(hash, key[i]);
+  const uint32_t known = index_.Find(
+      hash, [&](uint32_t id) { return std::equal(key, key + width, &keys_[id * width]); });
+  if (known != HashIndex::kNone) return known;
   const auto id = static_cast<uint32_t>(states_.size());
   State& state = states_.emplace_back();
   for (size_t i = 0; i < width; ++i) {
@@ -26,7 +24,7 @@ uint32_t RegexGroup::Intern(const uint32_t* key) {
     state.truths = static_cast<uint8_t>(state.truths | (truth ? 1u << i : 0u));
   }
   keys_.insert(keys_.end(), key, key + width);
-  index_.emplace(hash, id);
+  index_.Insert(hash, id);
   return id;
 }
 

@@ -8,9 +8,9 @@
 
 #include <array>
 #include <cstdint>
-#include <unordered_map>
 #include <vector>
 
+#include "grammar/hash_index.h"
 #include "grammar/regex/regex_dfa.h"
 #include "src/base/memory_size.h"
 
@@ -86,7 +86,7 @@ class RegexGroup {
     bool known = false;
   };
   std::vector<Settles> settling_;  // by state
-  std::unordered_multimap<uint64_t, uint32_t> index_;
+  HashIndex index_;
 };
 
 }  // namespace pawl::schema

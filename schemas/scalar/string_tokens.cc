@@ -4,6 +4,7 @@
 #include "schemas/scalar/string_tokens.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "grammar/vocabulary_tables.h"
@@ -139,17 +140,13 @@ StringIndex StringTokens::Read(uint32_t from) {
       index.lengths_[t - index.first_] = at.length;
     ++i;
   }
-  std::vector<TokenId> inside;
+  std::map<uint32_t, uint32_t> inside;
   for (uint32_t t = index.first(); t < index.last(); ++t) {
-    if (index.length(t) != StringIndex::kOutside) inside.push_back(trie.order()[t]);
+    const TokenId token = trie.order()[t];
+    if (index.length(t) != StringIndex::kOutside)
+      inside[static_cast<uint32_t>(token) >> 5] |= 1u << (token & 31);
   }
-  std::sort(inside.begin(), inside.end());
-  for (const TokenId token : inside) {
-    const auto word = static_cast<uint32_t>(token) >> 5;
-    if (index.inside_.empty() || index.inside_.back().first != word)
-      index.inside_.emplace_back(word, 0);
-    index.inside_.back().second |= 1u << (token & 31);
-  }
+  index.inside_.assign(inside.begin(), inside.end());
   for (uint32_t k = 0; k < index.crossings_.size(); ++k) {
     const StringIndex::Crossing& crossing = index.crossings_[k];
     if (!crossing.escaped && !crossing.intricate) continue;

@@ -9,13 +9,10 @@
 #include "schemas/scalar/string_walk.h"
 
 #include <algorithm>
-#include <cstring>
 #include <tuple>
-#include <utility>
 
 #include "grammar/vocabulary_tables.h"
 #include "schemas/limits.h"
-#include "schemas/scalar/class_walk.h"
 #include "schemas/scalar/json_string.h"
 #include "src/base/utf8.h"
 
@@ -45,7 +42,8 @@ class Walk {
     const auto freedom = search_.FreedomOf(state);
     MaskPath path = freedom ? MaskPath::kFreeString : MaskPath::kNarrowString;
     if (freedom && fresh) {
-      CopyBase(freedom->max);
+      const auto base = tokens_.AtMost(freedom->max);
+      std::ranges::copy(base, words_);
       Close(index_.first(), index_.last(), state, 0, *freedom);
     } else if (freedom && freedom->max >= tokens_.longest()) {
       for (const auto& [word, bits] : index_.inside()) words_[word] |= bits;
@@ -349,10 +347,6 @@ class Walk {
     closings_.push_back({first, last, state, read, true, freedom.min, freedom.max});
   }
 
-  void CopyBase(uint64_t most) {
-    const auto base = tokens_.AtMost(most);
-    std::memcpy(words_, base.data(), base.size_bytes());
-  }
   void Set(TokenId token) { words_[static_cast<size_t>(token) >> 5] |= 1u << (token & 31); }
 
   StringSearch& search_;

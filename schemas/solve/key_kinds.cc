@@ -24,26 +24,6 @@ bool IsNamed(const ObjectLayout& layout, const StringProgram& program,
   return layout.has_names && program.Literal(state, layout.names_atom) >= 0;
 }
 
-// All texts that the search accepts; false when they may be more than kKeysOfAKind.
-bool ListAll(StringSearch& search, std::vector<std::u32string>& out) {
-  StringProgram& program = search.program();
-  std::vector<std::pair<StringProgram::StateId, std::u32string>> queue;
-  if (search.Live(program.start())) queue.emplace_back(program.start(), U"");
-  for (size_t i = 0; i < queue.size(); ++i) {
-    const auto [state, text] = queue[i];
-    if (search.Accepts(state)) out.push_back(text);
-    if (out.size() > limits::kKeysOfAKind || queue.size() > limits::kKeyListSteps) return false;
-    const auto live = [&, from = state](int cls) { return search.Live(program.Next(from, cls)); };
-    // Characters beyond ASCII come in thousands.
-    if (program.AnyClassIn(128, 0x10FFFF, live)) return false;
-    for (char32_t c = 0; c < 128; ++c) {
-      const StringProgram::StateId next = program.Next(state, program.ClassOf(c));
-      if (search.Live(next)) queue.emplace_back(next, text + c);
-    }
-  }
-  return true;
-}
-
 }  // namespace
 
 std::unique_ptr<KeyKinds> KeyKinds::Of(Frames& frames, const ObjectLayout& layout, int64_t fuel) {
@@ -77,7 +57,12 @@ std::unique_ptr<KeyKinds> KeyKinds::Of(Frames& frames, const ObjectLayout& layou
         },
         fuel);
     std::vector<std::u32string> keys;
-    kind.all = ListAll(search, keys);
+    kind.all = ListTexts(
+        search,
+        [](size_t steps, size_t found) {
+          return found <= limits::kKeysOfAKind && steps <= limits::kKeyListSteps;
+        },
+        keys);
     if (!kind.all) keys = Continuations(search, program.start(), limits::kSomeKeysOfAKind);
     for (const std::u32string& key : keys) {
       kind.keys.push_back(EncodeCodepoints(key));

@@ -11,59 +11,19 @@
 #include "schemas/limits.h"
 #include "schemas/number/number_set.h"
 #include "schemas/solve/solver.h"
+#include "schemas/unique/distinct.h"
 #include "src/base/json.h"
 #include "src/base/utf8.h"
 
 namespace pawl::schema {
-namespace {
-
-Kind KindOf(const json::Value& value) {
-  switch (value.type) {
-    case json::Type::kNull:
-      return kNullValue;
-    case json::Type::kFalse:
-      return kFalseValue;
-    case json::Type::kTrue:
-      return kTrueValue;
-    case json::Type::kNumber:
-      return kNumberValue;
-    case json::Type::kString:
-      return kStringValue;
-    case json::Type::kArray:
-      return kArrayValue;
-    default:
-      return kObjectValue;
-  }
-}
-
-}  // namespace
-
-// In the order of a search in breadth, so endless ones are noticed by their number.
 bool Solver::ListStrings(StringSearch& search, std::set<std::u32string>& out) {
-  StringProgram& program = search.program();
-  std::vector<std::pair<StringSearch::StateId, std::u32string>> queue;
-  if (search.Live(program.start())) queue.emplace_back(program.start(), U"");
-  for (size_t i = 0; i < queue.size(); ++i) {
-    const auto [state, text] = queue[i];
-    if (search.Accepts(state)) out.insert(text);
-    if (queue.size() > limits::kListedValues || (few_steps_ -= 8) < 0) return false;
-    // Characters beyond ASCII come in thousands.
-    const StringSearch::StateId from = state;
-    if (program.AnyClassIn(128, 0x10FFFF,
-                           [&](int cls) { return search.Live(program.Next(from, cls)); }))
-      return false;
-    std::vector<std::optional<StringSearch::StateId>> after;  // by class, of the live ones
-    for (int place = 0; place < program.ascii_classes(); ++place) {
-      const StringSearch::StateId next =
-          program.Next(from, program.ClassOfAsciiClass(static_cast<uint8_t>(place)));
-      after.push_back(search.Live(next) ? std::optional(next) : std::nullopt);
-    }
-    for (char32_t c = 0; c < 128; ++c) {
-      const auto& next = after[program.AsciiClass(static_cast<uint8_t>(c))];
-      if (next) queue.emplace_back(*next, text + c);
-    }
-  }
-  return true;
+  std::vector<std::u32string> texts;
+  const auto within = [this](size_t steps, size_t) {
+    return steps <= limits::kListedValues && (few_steps_ -= 8) >= 0;
+  };
+  const bool all = ListTexts(search, within, texts);
+  out.insert(texts.begin(), texts.end());
+  return all;
 }
 
 std::optional<std::set<std::u32string>> Solver::AllStrings(StringSearch& search) {

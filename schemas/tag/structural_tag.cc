@@ -10,7 +10,6 @@
 #include "schemas/tag/structural_tag.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "grammar/cfg/free_text.h"
 #include "grammar/cfg/import_ir.h"
@@ -222,9 +221,7 @@ Result<ExprId> StructuralTagReader::Dispatch(
   if (at_least_one && !loop) return OneOf(tags);
   Text text{.stops = excludes};
   for (const auto& [trigger, place] : triggers) text.stops.push_back(trigger);
-  for (const std::string& end : around.ends) {
-    if (!end.empty()) text.stops.push_back(end);
-  }
+  text.stops.insert(text.stops.end(), around.ends.begin(), around.ends.end());
   const ExprId free = FreeTextOf(text);
   FreeText plain({.stops = text.stops});
   // Triggers that a stop may reach into have a free text of their own.
@@ -309,15 +306,44 @@ Result<ExprId> StructuralTagReader::Format(const Value& value, Pointer at, const
   if (depth > std::clamp(context_.options.max_nesting, 0, 1000))
     return Error{ErrorCode::kLimit, "formats are nested too deeply", at};
   if (value.type != json::Type::kObject) return Wrong("a format is an object", at);
-  auto type = StringField(value, at, "type");
-  if (!type.ok()) return type.error();
-  return FormatOf(*type, value, at, around, depth);
-}
-
-Result<ExprId> StructuralTagReader::FormatOf(const std::string& type, const Value& value,
-                                             Pointer at, const Around& around, int depth) {
+  auto type_field = StringField(value, at, "type");
+  if (!type_field.ok()) return type_field.error();
+  const std::string& type = *type_field;
+  if (type == "tag") {
+    auto tag = ReadTag(value, at, depth);
+    if (!tag.ok()) return tag.error();
+    return TagOf(*tag);
+  }
+  static const std::map<std::string_view, std::vector<std::string_view>> kFields = {
+      {"const_string", {"type", "value"}},
+      {"json_schema",
+       {"type", "json_schema", "style", "any_order", "max_whitespace_cnt", "excludes"}},
+      {"qwen_xml_parameter",
+       {"type", "json_schema", "style", "any_order", "max_whitespace_cnt", "excludes"}},
+      {"grammar", {"type", "grammar", "syntax"}},
+      {"regex", {"type", "pattern"}},
+      {"any_text", {"type", "excludes", "max_tokens", "max_chars"}},
+      {"exclude_token", {"type", "exclude_tokens"}},
+      {"any_tokens", {"type", "exclude_tokens", "max_tokens"}},
+      {"token", {"type", "token"}},
+      {"sequence", {"type", "elements"}},
+      {"or", {"type", "elements"}},
+      {"optional", {"type", "content"}},
+      {"plus", {"type", "content"}},
+      {"star", {"type", "content"}},
+      {"repeat", {"type", "content", "min", "max"}},
+      {"triggered_tags",
+       {"type", "triggers", "tags", "at_least_one", "stop_after_first", "excludes"}},
+      {"token_triggered_tags",
+       {"type", "trigger_tokens", "tags", "exclude_tokens", "at_least_one", "stop_after_first"}},
+      {"dispatch", {"type", "rules", "loop", "excludes"}},
+      {"token_dispatch", {"type", "rules", "loop", "exclude_tokens"}},
+      {"tags_with_separator", {"type", "tags", "separator", "at_least_one", "stop_after_first"}}};
+  const auto fields = kFields.find(type);
+  if (fields == kFields.end())
+    return Wrong("no format has the type " + Shown(type), json::PointerJoin(at, "type"));
+  if (Status s = CheckFields(value, at, fields->second); !s.ok()) return s.error();
   if (type == "const_string") {
-    if (Status s = CheckFields(value, at, {"type", "value"}); !s.ok()) return s.error();
     auto text = StringField(value, at, "value");
     if (!text.ok()) return text.error();
     return TextOf(*text);
@@ -329,27 +355,18 @@ Result<ExprId> StructuralTagReader::FormatOf(const std::string& type, const Valu
   if (type == "exclude_token" || type == "any_tokens")
     return ReadAnyTokens(type, value, at, around);
   if (type == "token") {
-    if (Status s = CheckFields(value, at, {"type", "token"}); !s.ok()) return s.error();
-    const Value* field = Find(value, "token");
-    if (field == nullptr) return Wrong("\"token\" is missing", at);
-    auto token = Token(*field, json::PointerJoin(at, "token"));
+    auto token = TokenField(value, at);
     if (!token.ok()) return token.error();
     return TokensOf({*token}, false);
   }
   if (type == "sequence" || type == "or") return ReadElements(type, value, at, around, depth);
   if (type == "optional" || type == "plus" || type == "star" || type == "repeat")
     return ReadRepeat(type, value, at, around, depth);
-  if (type == "tag") {
-    auto tag = ReadTag(value, at, depth);
-    if (!tag.ok()) return tag.error();
-    return TagOf(*tag);
-  }
   if (type == "triggered_tags") return ReadTriggered(value, at, around, depth);
   if (type == "token_triggered_tags") return ReadTokenTriggered(value, at, around, depth);
   if (type == "dispatch") return ReadDispatch(value, at, false, depth);
   if (type == "token_dispatch") return ReadDispatch(value, at, true, depth);
-  if (type == "tags_with_separator") return ReadSeparated(value, at, depth);
-  return Wrong("no format has the type " + Shown(type), json::PointerJoin(at, "type"));
+  return ReadSeparated(value, at, depth);
 }
 
 Result<ExprId> StructuralTagReader::JsonSchema(const Value& schema, Pointer at,
@@ -366,12 +383,6 @@ Result<ExprId> StructuralTagReader::JsonSchema(const Value& schema, Pointer at,
 
 Result<ExprId> StructuralTagReader::ReadJsonSchema(const std::string& type, const Value& value,
                                                    Pointer at) {
-  if (Status s = CheckFields(
-          value, at,
-          {"type", "json_schema", "style", "any_order", "max_whitespace_cnt", "excludes"});
-      !s.ok()) {
-    return s.error();
-  }
   const Value* schema = Find(value, "json_schema");
   if (schema == nullptr) return Wrong("\"json_schema\" is missing", at);
   const std::string place = json::PointerJoin(at, "json_schema");
@@ -410,7 +421,6 @@ Result<ExprId> StructuralTagReader::ReadJsonSchema(const std::string& type, cons
 }
 
 Result<ExprId> StructuralTagReader::ReadGrammar(const Value& value, Pointer at) {
-  if (Status s = CheckFields(value, at, {"type", "grammar", "syntax"}); !s.ok()) return s.error();
   auto text = StringField(value, at, "grammar");
   if (!text.ok()) return text.error();
   GrammarLanguage language = GrammarLanguage::kEbnf;
@@ -440,12 +450,9 @@ Result<ExprId> StructuralTagReader::ReadGrammar(const Value& value, Pointer at) 
 }
 
 Result<ExprId> StructuralTagReader::ReadRegex(const Value& value, Pointer at) {
-  if (Status s = CheckFields(value, at, {"type", "pattern"}); !s.ok()) return s.error();
   auto pattern = StringField(value, at, "pattern");
   if (!pattern.ok()) return pattern.error();
-  RegexSyntaxOptions syntax;
-  syntax.search = false;
-  auto regex = ParseEcma(ir_.arena(), *pattern, syntax);
+  auto regex = ParseEcma(ir_.arena(), *pattern, {.search = false});
   const std::string place = json::PointerJoin(at, "pattern");
   if (!regex.ok()) return ErrorInside(regex.error(), place);
   return ir_.Regex(*regex);
@@ -453,8 +460,6 @@ Result<ExprId> StructuralTagReader::ReadRegex(const Value& value, Pointer at) {
 
 Result<ExprId> StructuralTagReader::ReadAnyText(const Value& value, Pointer at,
                                                 const Around& around) {
-  if (Status s = CheckFields(value, at, {"type", "excludes", "max_tokens", "max_chars"}); !s.ok())
-    return s.error();
   auto excludes = Strings(value, at, "excludes", false);
   if (!excludes.ok()) return excludes.error();
   auto max_tokens = CountField(value, at, "max_tokens");
@@ -467,32 +472,24 @@ Result<ExprId> StructuralTagReader::ReadAnyText(const Value& value, Pointer at,
   }
   Text text{.stops = {}, .max_chars = *max_chars, .max_tokens = *max_tokens};
   for (const auto& [exclude, place] : *excludes) text.stops.push_back(exclude);
-  for (const std::string& end : around.ends) {
-    if (!end.empty()) text.stops.push_back(end);
-  }
+  text.stops.insert(text.stops.end(), around.ends.begin(), around.ends.end());
   return FreeTextOf(text);
 }
 
 Result<ExprId> StructuralTagReader::ReadAnyTokens(const std::string& type, const Value& value,
                                                   Pointer at, const Around& around) {
-  const bool one = type == "exclude_token";
-  if (Status s = one ? CheckFields(value, at, {"type", "exclude_tokens"})
-                     : CheckFields(value, at, {"type", "exclude_tokens", "max_tokens"});
-      !s.ok()) {
-    return s.error();
-  }
   auto excludes = Tokens(value, at, "exclude_tokens", false);
   if (!excludes.ok()) return excludes.error();
   auto most = CountField(value, at, "max_tokens");
   if (!most.ok()) return most.error();
   excludes->insert(excludes->end(), around.end_tokens.begin(), around.end_tokens.end());
   const ExprId token = TokensOf(*excludes, true);
-  return one ? token : ir_.Repeat(token, 0, most->value_or(GrammarIr::kUnbounded));
+  return type == "exclude_token" ? token
+                                 : ir_.Repeat(token, 0, most->value_or(GrammarIr::kUnbounded));
 }
 
 Result<ExprId> StructuralTagReader::ReadElements(const std::string& type, const Value& value,
                                                  Pointer at, const Around& around, int depth) {
-  if (Status s = CheckFields(value, at, {"type", "elements"}); !s.ok()) return s.error();
   auto elements = ArrayField(value, at, "elements");
   if (!elements.ok()) return elements.error();
   std::vector<ExprId> parts;
@@ -511,8 +508,6 @@ Result<ExprId> StructuralTagReader::ReadRepeat(const std::string& type, const Va
   uint32_t min = type == "plus" ? 1 : 0;
   uint32_t max = type == "optional" ? 1 : GrammarIr::kUnbounded;
   if (type == "repeat") {
-    if (Status s = CheckFields(value, at, {"type", "content", "min", "max"}); !s.ok())
-      return s.error();
     auto least = CountField(value, at, "min");
     if (!least.ok()) return least.error();
     if (!*least) return Wrong("\"min\" is missing", at);
@@ -525,12 +520,8 @@ Result<ExprId> StructuralTagReader::ReadRepeat(const std::string& type, const Va
       max = **number;
       if (max < min) return Wrong("must not be less than \"min\"", json::PointerJoin(at, "max"));
     }
-  } else if (Status s = CheckFields(value, at, {"type", "content"}); !s.ok()) {
-    return s.error();
   }
-  const Value* content = Find(value, "content");
-  if (content == nullptr) return Wrong("\"content\" is missing", at);
-  auto part = Format(*content, json::PointerJoin(at, "content"), around, depth + 1);
+  auto part = ContentField(value, at, around, depth);
   if (!part.ok()) return part.error();
   return ir_.Repeat(*part, min, max);
 }
@@ -549,9 +540,7 @@ Result<StructuralTagReader::Tag> StructuralTagReader::ReadTag(const Value& value
     if (!type.ok()) return type.error();
     if (*type != "token") return Wrong("must be \"token\"", json::PointerJoin(place, "type"));
     if (Status s = CheckFields(field, place, {"type", "token"}); !s.ok()) return s.error();
-    const Value* token = Find(field, "token");
-    if (token == nullptr) return Wrong("\"token\" is missing", place);
-    return Token(*token, json::PointerJoin(place, "token"));
+    return TokenField(field, place);
   };
   Tag tag;
   const Value* begin = Find(value, "begin");
@@ -571,27 +560,27 @@ Result<StructuralTagReader::Tag> StructuralTagReader::ReadTag(const Value& value
   const std::string end_place = json::PointerJoin(at, "end");
   Around inside;
   std::vector<ExprId> ends;
+  const auto add_end = [&](const std::string& text) {
+    if (!text.empty()) inside.ends.push_back(text);
+    ends.push_back(TextOf(text));
+  };
   if (end->type == json::Type::kObject) {
     auto token = token_of(*end, end_place);
     if (!token.ok()) return token.error();
     inside.end_tokens.push_back(*token);
     ends.push_back(TokensOf({*token}, false));
   } else if (end->type == json::Type::kString) {
-    inside.ends.push_back(end->text);
-    ends.push_back(TextOf(end->text));
+    add_end(end->text);
   } else if (end->type == json::Type::kArray && !end->items.empty()) {
     for (size_t i = 0; i < end->items.size(); ++i) {
       if (end->items[i].type != json::Type::kString)
         return Wrong("must be a string", json::PointerJoin(end_place, std::to_string(i)));
-      inside.ends.push_back(end->items[i].text);
-      ends.push_back(TextOf(end->items[i].text));
+      add_end(end->items[i].text);
     }
   } else {
     return Wrong("must be a string, an array of strings that is not empty, or a token", end_place);
   }
-  const Value* content = Find(value, "content");
-  if (content == nullptr) return Wrong("\"content\" is missing", at);
-  auto part = Format(*content, json::PointerJoin(at, "content"), inside, depth + 1);
+  auto part = ContentField(value, at, inside, depth);
   if (!part.ok()) return part.error();
   tag.rest = ir_.Sequence({*part, ir_.Choice(ends)});
   return tag;
@@ -621,11 +610,6 @@ Result<StructuralTagReader::TagList> StructuralTagReader::ReadTagList(const Valu
 
 Result<ExprId> StructuralTagReader::ReadTriggered(const Value& value, Pointer at,
                                                   const Around& around, int depth) {
-  if (Status s = CheckFields(
-          value, at, {"type", "triggers", "tags", "at_least_one", "stop_after_first", "excludes"});
-      !s.ok()) {
-    return s.error();
-  }
   auto triggers = Strings(value, at, "triggers", true);
   if (!triggers.ok()) return triggers.error();
   auto excluded = Strings(value, at, "excludes", false);
@@ -653,8 +637,6 @@ Result<ExprId> StructuralTagReader::ReadTriggered(const Value& value, Pointer at
 Result<ExprId> StructuralTagReader::ReadDispatch(const Value& value, Pointer at, bool by_tokens,
                                                  int depth) {
   const char* const excludes = by_tokens ? "exclude_tokens" : "excludes";
-  if (Status s = CheckFields(value, at, {"type", "rules", "loop", excludes}); !s.ok())
-    return s.error();
   auto rules = ArrayField(value, at, "rules");
   if (!rules.ok()) return rules.error();
   auto loop = BoolField(value, at, "loop", true);
@@ -700,12 +682,6 @@ Result<ExprId> StructuralTagReader::ReadDispatch(const Value& value, Pointer at,
 
 Result<ExprId> StructuralTagReader::ReadTokenTriggered(const Value& value, Pointer at,
                                                        const Around& around, int depth) {
-  if (Status s = CheckFields(
-          value, at,
-          {"type", "trigger_tokens", "tags", "exclude_tokens", "at_least_one", "stop_after_first"});
-      !s.ok()) {
-    return s.error();
-  }
   auto triggers = Tokens(value, at, "trigger_tokens", true);
   if (!triggers.ok()) return triggers.error();
   auto excludes = Tokens(value, at, "exclude_tokens", false);
@@ -725,11 +701,6 @@ Result<ExprId> StructuralTagReader::ReadTokenTriggered(const Value& value, Point
 }
 
 Result<ExprId> StructuralTagReader::ReadSeparated(const Value& value, Pointer at, int depth) {
-  if (Status s =
-          CheckFields(value, at, {"type", "tags", "separator", "at_least_one", "stop_after_first"});
-      !s.ok()) {
-    return s.error();
-  }
   auto separator = StringField(value, at, "separator");
   if (!separator.ok()) return separator.error();
   auto list = ReadTagList(value, at, depth);

@@ -16,7 +16,7 @@ const json::Value* StructuralTagReader::Find(const Value& value, std::string_vie
 }
 
 Status StructuralTagReader::CheckFields(const Value& value, Pointer at,
-                                        std::initializer_list<std::string_view> known) const {
+                                        const std::vector<std::string_view>& known) const {
   for (const json::Member& member : value.members) {
     if (std::ranges::find(known, member.first) == known.end())
       return Error{ErrorCode::kUnsupported, "this field is not known here",
@@ -106,17 +106,32 @@ Result<TokenId> StructuralTagReader::Token(const Value& value, Pointer at) {
   if (value.type != json::Type::kString) return Wrong("must be a token's id or its text", at);
   if (!has_names_) {
     has_names_ = true;
-    for (TokenId id = vocabulary.size() - 1; id >= 0; --id) {
-      if (!vocabulary.is_special(id)) token_names_[std::string(vocabulary.bytes(id))] = id;
-    }
-    for (TokenId id = vocabulary.size() - 1; id >= 0; --id) {
-      if (vocabulary.is_special(id)) token_names_[std::string(vocabulary.bytes(id))] = id;
+    for (const bool special : {false, true}) {
+      for (TokenId id = vocabulary.size() - 1; id >= 0; --id) {
+        if (vocabulary.is_special(id) == special)
+          token_names_[std::string(vocabulary.bytes(id))] = id;
+      }
     }
   }
   const auto known = token_names_.find(value.text);
   if (known == token_names_.end())
     return Wrong("the vocabulary has no token " + Shown(value.text), at);
   return known->second;
+}
+
+Result<TokenId> StructuralTagReader::TokenField(const Value& value, Pointer at) {
+  const Value* token = Find(value, "token");
+  if (token == nullptr) return Wrong("\"token\" is missing", at);
+  return Token(*token, json::PointerJoin(at, "token"));
+}
+
+Result<StructuralTagReader::ExprId> StructuralTagReader::ContentField(const Value& value,
+                                                                      Pointer at,
+                                                                      const Around& around,
+                                                                      int depth) {
+  const Value* content = Find(value, "content");
+  if (content == nullptr) return Wrong("\"content\" is missing", at);
+  return Format(*content, json::PointerJoin(at, "content"), around, depth + 1);
 }
 
 Result<std::vector<TokenId>> StructuralTagReader::Tokens(const Value& value, Pointer at,

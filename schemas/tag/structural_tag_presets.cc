@@ -2,7 +2,6 @@
 // is what the model was trained to write, so that is what is asked for, with the white space there.
 #include "pawl/structural_tag_presets.h"
 
-#include <utility>
 #include <vector>
 
 #include "src/base/json.h"
@@ -172,30 +171,30 @@ Result<std::string> ToolCallTag(ToolCallFormat format, std::span<const Tool> too
     return Error{ErrorCode::kInvalid, "no tool has this name", options.named};
   if (calls.empty() && options.choice == Choice::kRequired)
     return Error{ErrorCode::kInvalid, "a call is required, but there are no tools", ""};
-  std::vector<std::string> tags;
+  const auto each = [&](std::string_view trigger, const auto& tag_of) {
+    std::vector<std::string> tags;
+    for (const Call& call : calls) tags.push_back(tag_of(call));
+    return Calls(trigger, tags, options, false);
+  };
   std::string body;
   switch (format) {
     case ToolCallFormat::kLlama3:
-      for (const Call& call : calls) {
-        tags.push_back(Tag(R"({"name": ")" + InString(call.name) + R"(", "parameters": )",
-                           Schema(call.schema), "}"));
-      }
-      body = Calls(R"({"name": )", tags, options, false);
+      body = each(R"({"name": )", [](const Call& call) {
+        return Tag(R"({"name": ")" + InString(call.name) + R"(", "parameters": )",
+                   Schema(call.schema), "}");
+      });
       break;
     case ToolCallFormat::kHermes:
-      for (const Call& call : calls) {
-        tags.push_back(
-            Tag("<tool_call>\n{\"name\": \"" + InString(call.name) + "\", \"arguments\": ",
-                Schema(call.schema), "}\n</tool_call>"));
-      }
-      body = Calls("<tool_call>", tags, options, false);
+      body = each("<tool_call>", [](const Call& call) {
+        return Tag("<tool_call>\n{\"name\": \"" + InString(call.name) + "\", \"arguments\": ",
+                   Schema(call.schema), "}\n</tool_call>");
+      });
       break;
     case ToolCallFormat::kQwenXml:
-      for (const Call& call : calls) {
-        tags.push_back(Tag("<tool_call>\n<function=" + call.name + ">",
-                           Schema(call.schema, "qwen_xml"), "</function>\n</tool_call>"));
-      }
-      body = Calls("<tool_call>", tags, options, false);
+      body = each("<tool_call>", [](const Call& call) {
+        return Tag("<tool_call>\n<function=" + call.name + ">", Schema(call.schema, "qwen_xml"),
+                   "</function>\n</tool_call>");
+      });
       break;
     case ToolCallFormat::kDeepSeekR1:
       body = DeepSeek(calls, options, true);

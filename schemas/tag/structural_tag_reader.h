@@ -39,7 +39,7 @@ class StructuralTagReader {
 
   // How the innermost tag around a format ends: free text inside of it stops there.
   struct Around {
-    std::vector<std::string> ends = {};
+    std::vector<std::string> ends = {};  // not empty
     std::vector<TokenId> end_tokens = {};
   };
   // A tag apart from where it stands.
@@ -57,8 +57,6 @@ class StructuralTagReader {
   using Value = json::Value;
 
   Result<ExprId> Format(const Value& value, Pointer at, const Around& around, int depth);
-  Result<ExprId> FormatOf(const std::string& type, const Value& value, Pointer at,
-                          const Around& around, int depth);
   Result<ExprId> JsonSchema(const Value& schema, Pointer at, const JsonSchemaOptions& options);
   Result<ExprId> ReadJsonSchema(const std::string& type, const Value& value, Pointer at);
   Result<ExprId> ReadGrammar(const Value& value, Pointer at);
@@ -103,7 +101,7 @@ class StructuralTagReader {
 
   // Fields.
   Status CheckFields(const Value& value, Pointer at,
-                     std::initializer_list<std::string_view> known) const;
+                     const std::vector<std::string_view>& known) const;
   // The field, nullptr where it is missing or null.
   static const Value* Find(const Value& value, std::string_view key);
   Result<std::string> StringField(const Value& value, Pointer at, std::string_view key) const;
@@ -119,6 +117,8 @@ class StructuralTagReader {
   Result<std::vector<TokenId>> Tokens(const Value& value, Pointer at, std::string_view key,
                                       bool required);
   Result<TokenId> Token(const Value& value, Pointer at);
+  Result<TokenId> TokenField(const Value& value, Pointer at);
+  Result<ExprId> ContentField(const Value& value, Pointer at, const Around& around, int depth);
 
   const StructuralTagContext& context_;
   GrammarIr ir_;

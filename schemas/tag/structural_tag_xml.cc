@@ -4,6 +4,7 @@
 #include "schemas/tag/structural_tag_xml.h"
 
 #include <algorithm>
+#include <map>
 
 #include "grammar/regex/ecma_parser.h"
 #include "grammar/regex/formats.h"
@@ -57,24 +58,20 @@ bool UsesReferences(const json::Value& schema) {
 
 std::optional<XmlStyle> XmlStyleOf(std::string_view name) {
   using Marks = XmlStyle::Marks;
-  if (name == "qwen_xml") return XmlStyle{Marks::kNone, "<parameter=", ">", "</parameter>"};
-  if (name == "minimax_xml")
-    return XmlStyle{Marks::kNone, "<parameter name=\"", "\">", "</parameter>"};
-  if (name == "glm_xml") return XmlStyle{Marks::kNone, "<arg_key>", "</arg_key>", "</arg_value>"};
-  if (name == "deepseek_xml")
-    return XmlStyle{Marks::kIsString, "<｜DSML｜parameter name=\"", "\" string=\"",
-                    "</｜DSML｜parameter>"};
-  if (name == "deepseek_v4_1_xml")
-    return XmlStyle{Marks::kIsString, "<｜DSML｜ parameter name=\"", "\" string=\"",
-                    "</｜DSML｜ parameter>"};
-  if (name == "cohere_xml")
-    return XmlStyle{Marks::kCohere, "<cofl:value", " type=\"", "</cofl:value>"};
-  if (name == "minimax_m3_xml")
-    return XmlStyle{Marks::kMinimaxM3, "]<]minimax[>[<", ">", "]<]minimax[>["};
-  if (name == "kimi_k3_xml")
-    return XmlStyle{Marks::kKimi, "<|open|>argument key=\"", "\" type=\"",
-                    "<|close|>argument<|sep|>"};
-  return std::nullopt;
+  static const std::map<std::string_view, XmlStyle> kStyles = {
+      {"qwen_xml", {Marks::kNone, "<parameter=", ">", "</parameter>"}},
+      {"minimax_xml", {Marks::kNone, "<parameter name=\"", "\">", "</parameter>"}},
+      {"glm_xml", {Marks::kNone, "<arg_key>", "</arg_key>", "</arg_value>"}},
+      {"deepseek_xml",
+       {Marks::kIsString, "<｜DSML｜parameter name=\"", "\" string=\"", "</｜DSML｜parameter>"}},
+      {"deepseek_v4_1_xml",
+       {Marks::kIsString, "<｜DSML｜ parameter name=\"", "\" string=\"", "</｜DSML｜ parameter>"}},
+      {"cohere_xml", {Marks::kCohere, "<cofl:value", " type=\"", "</cofl:value>"}},
+      {"minimax_m3_xml", {Marks::kMinimaxM3, "]<]minimax[>[<", ">", "]<]minimax[>["}},
+      {"kimi_k3_xml",
+       {Marks::kKimi, "<|open|>argument key=\"", "\" type=\"", "<|close|>argument<|sep|>"}}};
+  const auto found = kStyles.find(name);
+  return found == kStyles.end() ? std::nullopt : std::optional(found->second);
 }
 
 std::string XmlStyleReader::MarkOf(std::string_view type) const {
@@ -552,19 +549,11 @@ Result<std::vector<XmlStyleReader::Form>> XmlStyleReader::FormsOfTypes(const jso
     const bool list = type == "array" && nested;
     // Of any value only scalars: what is nested without end is written by no finite notation here.
     if ((dict || list) && wanted == nullptr) continue;
-    if (dict) {
-      auto value = Object(schema, at, depth + 1);
-      if (!value.ok()) return value.error();
-      forms.push_back({MarkOf(type), *value});
-    } else if (list) {
-      auto value = List(schema, at, depth + 1);
-      if (!value.ok()) return value.error();
-      forms.push_back({MarkOf(type), *value});
-    } else {
-      auto value = Json(schema, at, {type});
-      if (!value.ok()) return value.error();
-      forms.push_back({MarkOf(type), *value});
-    }
+    auto value = dict   ? Object(schema, at, depth + 1)
+                 : list ? List(schema, at, depth + 1)
+                        : Json(schema, at, {type});
+    if (!value.ok()) return value.error();
+    forms.push_back({MarkOf(type), *value});
   }
   return forms;
 }

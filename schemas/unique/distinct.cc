@@ -121,6 +121,33 @@ bool Endless(NumberProgram& program, NumberProgram::StateId state, const std::st
   return text != "0" && text != "-0" && Loops(program, state, "0123456789");
 }
 
+// In the order of a search in breadth, so endless ones are noticed by their number.
+bool ListTexts(StringSearch& search, const std::function<bool(size_t, size_t)>& within,
+               std::vector<std::u32string>& out) {
+  StringProgram& program = search.program();
+  std::vector<std::pair<StringSearch::StateId, std::u32string>> queue;
+  if (search.Live(program.start())) queue.emplace_back(program.start(), U"");
+  for (size_t i = 0; i < queue.size(); ++i) {
+    const auto [state, text] = queue[i];
+    if (search.Accepts(state)) out.push_back(text);
+    if (!within(queue.size(), out.size())) return false;
+    // Characters beyond ASCII come in thousands.
+    const auto live = [&, from = state](int cls) { return search.Live(program.Next(from, cls)); };
+    if (program.AnyClassIn(128, 0x10FFFF, live)) return false;
+    std::vector<std::optional<StringSearch::StateId>> after;  // by class, of the live ones
+    for (int place = 0; place < program.ascii_classes(); ++place) {
+      const StringSearch::StateId next =
+          program.Next(state, program.ClassOfAsciiClass(static_cast<uint8_t>(place)));
+      after.push_back(search.Live(next) ? std::optional(next) : std::nullopt);
+    }
+    for (char32_t c = 0; c < 128; ++c) {
+      const auto& next = after[program.AsciiClass(static_cast<uint8_t>(c))];
+      if (next) queue.emplace_back(*next, text + c);
+    }
+  }
+  return true;
+}
+
 std::vector<std::u32string> Continuations(StringSearch& search, StringSearch::StateId start,
                                           size_t count) {
   StringProgram& program = search.program();

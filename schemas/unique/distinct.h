@@ -2,6 +2,7 @@
 #ifndef PAWL_SCHEMAS_DISTINCT_H_
 #define PAWL_SCHEMAS_DISTINCT_H_
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,10 @@ bool Endless(NumberProgram& program, NumberProgram::StateId state, const std::st
 // Up to `count` accepted continuations, short ones first.
 std::vector<std::u32string> Continuations(StringSearch& search, StringSearch::StateId state,
                                           size_t count);
+// All accepted texts, short ones first; false where `within` (asked before each step of the search,
+// with the steps so far and the texts found) puts an end to it.
+bool ListTexts(StringSearch& search, const std::function<bool(size_t, size_t)>& within,
+               std::vector<std::u32string>& out);
 std::vector<std::string> Continuations(NumberProgram& program, NumberProgram::StateId state,
                                        size_t count);
 

@@ -12,8 +12,7 @@
 #include "src/base/utf8.h"
 
 namespace pawl::schema {
-FormulaId Uniqueness::ItemDemand(const Frame& frame, AtomId /*atom*/, uint64_t index,
-                                 FormulaId demand) {
+FormulaId Uniqueness::ItemDemand(const Frame& frame, uint64_t index, FormulaId demand) {
   IdSets::Id apart = frame.items;
   if (const Counting* counting = CountingOf(frame); counting != nullptr && counting->has_contains) {
     if (const auto left = LeftOf(counting->demand, frame.items)) return *left;
@@ -158,7 +157,7 @@ std::optional<FormulaId> Uniqueness::LeftOf(FormulaId demand, IdSets::Id items) 
   if (!numbers.empty()) {
     FormulaId number = kTrueFormula;
     if (!values->bounded) {
-      number = table_.AddNumberSet(std::move(numbers));
+      number = table_.AddList(std::move(numbers));
     } else {
       // A list of the schema has one spelling for each; where bounds say what fits, "-0" is
       // another.
@@ -166,18 +165,17 @@ std::optional<FormulaId> Uniqueness::LeftOf(FormulaId demand, IdSets::Id items) 
       for (const auto& pair : values->numbers) {
         if (!left(pair)) gone.push_back(pair.first);
       }
-      number = formulas.And(demand, formulas.Not(table_.AddNumberSet(std::move(gone))));
+      number = formulas.And(demand, formulas.Not(table_.AddList(std::move(gone))));
     }
     parts.push_back(formulas.And(formulas.Kinds(KindBit(kNumberValue)), number));
   }
-  StringAtom strings;
-  strings.type = StringAtom::Type::kLiterals;
+  std::vector<std::u32string> strings;
   for (const auto& pair : values->strings) {
-    if (left(pair)) strings.literals.push_back(pair.first);
+    if (left(pair)) strings.push_back(pair.first);
   }
-  if (!strings.literals.empty()) {
+  if (!strings.empty()) {
     parts.push_back(
-        formulas.And(formulas.Kinds(KindBit(kStringValue)), table_.AddString(std::move(strings))));
+        formulas.And(formulas.Kinds(KindBit(kStringValue)), table_.AddList(std::move(strings))));
   }
   if (values->containers) {
     IdSets::Id apart = IdSets::kEmpty;

@@ -12,7 +12,6 @@
 #include <array>
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -85,7 +84,7 @@ class Uniqueness : public ItemRules {
   }
 
   // Demands on single items.
-  FormulaId ItemDemand(const Frame& frame, AtomId atom, uint64_t index, FormulaId demand) override;
+  FormulaId ItemDemand(const Frame& frame, uint64_t index, FormulaId demand) override;
   FormulaId LeavesEnough(const Frame& frame) override;
   FrameId Alike(FrameId frame) override;
   // "Different from all of these items."

@@ -65,7 +65,7 @@ class MergingTest : public testing::Test {
     std::vector<Decimal> values;
     for (size_t n = 1 + dice.Below(3); n > 0; --n)
       values.push_back(*Decimal::Parse(std::to_string(dice.Below(8))));
-    return table_.AddNumberSet(std::move(values));
+    return table_.AddList(std::move(values));
   }
   template <typename Leaf>
   FormulaId Random(property::Dice& dice, int depth, const Leaf& leaf) {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "pawl/compiler.h"
-#include "schemas/read/metaschemas.h"
+#include "schemas/read/references.h"
 #include "tests/schemas/byte_vocabulary.h"
 
 namespace pawl {

@@ -1,12 +1,11 @@
 // The strict profile: each rule by a schema that breaks nothing else, and by its repair.
-#include "schemas/read/strict_profile.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
 #include "pawl/compiler.h"
+#include "schemas/read/schema_reader.h"
 #include "tests/schemas/byte_vocabulary.h"
 
 namespace pawl {

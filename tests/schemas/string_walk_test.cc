@@ -1,5 +1,5 @@
 // Masks inside strings against Advance, token by token. The vocabulary is large enough for the walk
-// over classes of characters (schemas/scalar/class_walk.h), which small random ones never reach,
+// over classes of characters (schemas/scalar/class_walk.cc), which small random ones never reach,
 // and has all kinds of tokens that it treats apart.
 #include <gtest/gtest.h>
 

@@ -97,7 +97,7 @@ FormulaId RandomFormula(SchemaTable& table, Dice& dice, int depth, bool lengths)
     if (atom.literals.empty()) atom.literals.emplace_back(U"a");
     return table.AddString(std::move(atom));
   }
-  return table.AddNumberSet({Number(dice.Between(0, 2)), Number(3 + dice.Between(0, 1))});
+  return table.AddList({Number(dice.Between(0, 2)), Number(3 + dice.Between(0, 1))});
 }
 
 TEST(ValueClassesTest, EachValueIsInOneClassThatTellsTheTruth) {

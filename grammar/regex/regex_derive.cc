@@ -119,8 +119,10 @@ ReId RegexArena::DeriveAt(ReId id, char32_t codepoint, int depth) {
       for (; kind(at) == Kind::kConcat; at = node(at).b) {
         const Node n = node(at);
         const ReId first = DeriveAt(n.a, codepoint, depth + 1);
-        for (const ReId alternative : Alternatives(first)) {
-          if (alternative != kNothing) parts.push_back(Concat(alternative, n.b));
+        if (kind(first) == Kind::kOr) {
+          for (const ReId part : Alternatives(first)) parts.push_back(Concat(part, n.b));
+        } else if (first != kNothing) {
+          parts.push_back(Concat(first, n.b));
         }
         if (!Nullable(n.a)) break;
       }
@@ -133,7 +135,9 @@ ReId RegexArena::DeriveAt(ReId id, char32_t codepoint, int depth) {
       const ReId first = DeriveAt(n.a, codepoint, depth + 1);
       if (first == kNothing) break;
       const ReId again = OnceLess(n);
-      result = OrOfEach(first, [&](ReId part) { return Concat(part, again); });
+      result = kind(first) == Kind::kOr
+                   ? OrOfEach(first, [&](ReId part) { return Concat(part, again); })
+                   : Concat(first, again);
       break;
     }
     case Kind::kOr:

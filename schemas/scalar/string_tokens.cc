@@ -4,7 +4,6 @@
 #include "schemas/scalar/string_tokens.h"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 
 #include "grammar/vocabulary_tables.h"
@@ -140,13 +139,15 @@ StringIndex StringTokens::Read(uint32_t from) {
       index.lengths_[t - index.first_] = at.length;
     ++i;
   }
-  std::map<uint32_t, uint32_t> inside;
+  std::vector<uint32_t> inside(static_cast<size_t>(vocabulary_.mask_words()));
   for (uint32_t t = index.first(); t < index.last(); ++t) {
     const TokenId token = trie.order()[t];
     if (index.length(t) != StringIndex::kOutside)
-      inside[static_cast<uint32_t>(token) >> 5] |= 1u << (token & 31);
+      inside[static_cast<size_t>(token) >> 5] |= 1u << (token & 31);
   }
-  index.inside_.assign(inside.begin(), inside.end());
+  for (uint32_t word = 0; word < inside.size(); ++word) {
+    if (inside[word] != 0) index.inside_.emplace_back(word, inside[word]);
+  }
   for (uint32_t k = 0; k < index.crossings_.size(); ++k) {
     const StringIndex::Crossing& crossing = index.crossings_[k];
     if (!crossing.escaped && !crossing.intricate) continue;

@@ -96,7 +96,7 @@ class ValueClasses::Builder {
         affected.insert(affected.end(), users[atom].begin(), users[atom].end());
       SortUnique(affected);
       for (const uint32_t i : affected) {
-        const bool truth = arena_.Evaluate(parts[i], [&](AtomId atom) {
+        const bool truth = arena_.Evaluate(parts[i], [&atoms = atoms](AtomId atom) {
           return std::find(atoms.begin(), atoms.end(), atom) != atoms.end();
         });
         if (truth != base[i]) flips.push_back(i);

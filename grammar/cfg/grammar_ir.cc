@@ -51,17 +51,20 @@ GrammarIr::ExprId GrammarIr::Call(RuleId rule) {
   return Intern({.kind = Kind::kCall, .index = rule});
 }
 
+void GrammarIr::AddFlat(Expr& expr, ExprId operand) const {
+  const Expr& added = exprs_[operand];
+  if (added.kind == expr.kind) {
+    expr.operands.insert(expr.operands.end(), added.operands.begin(), added.operands.end());
+  } else {
+    expr.operands.push_back(operand);
+  }
+}
+
 GrammarIr::ExprId GrammarIr::Sequence(std::span<const ExprId> operands) {
   Expr expr{.kind = Kind::kSequence};
   for (const ExprId operand : operands) {
     if (operand == kNever) return kNever;
-    if (operand == kEmpty) continue;
-    if (exprs_[operand].kind == Kind::kSequence) {
-      expr.operands.insert(expr.operands.end(), exprs_[operand].operands.begin(),
-                           exprs_[operand].operands.end());
-    } else {
-      expr.operands.push_back(operand);
-    }
+    if (operand != kEmpty) AddFlat(expr, operand);
   }
   if (expr.operands.empty()) return kEmpty;
   if (expr.operands.size() == 1) return expr.operands[0];
@@ -71,13 +74,7 @@ GrammarIr::ExprId GrammarIr::Sequence(std::span<const ExprId> operands) {
 GrammarIr::ExprId GrammarIr::Choice(std::span<const ExprId> operands) {
   Expr expr{.kind = Kind::kChoice};
   for (const ExprId operand : operands) {
-    if (operand == kNever) continue;
-    if (exprs_[operand].kind == Kind::kChoice) {
-      expr.operands.insert(expr.operands.end(), exprs_[operand].operands.begin(),
-                           exprs_[operand].operands.end());
-    } else {
-      expr.operands.push_back(operand);
-    }
+    if (operand != kNever) AddFlat(expr, operand);
   }
   // The first of equal alternatives stays, so that grammars are printed in their own order.
   std::vector<ExprId> distinct;
@@ -102,6 +99,38 @@ GrammarIr::ExprId GrammarIr::Repeat(ExprId operand, uint32_t min, uint32_t max) 
   if (operand == kNever) return min == 0 ? kEmpty : kNever;
   if (min == 1 && max == 1) return operand;
   return Intern({.kind = Kind::kRepeat, .min = min, .max = max, .operands = {operand}});
+}
+
+GrammarIr::ExprId GrammarIr::Like(const Expr& like, const std::vector<ExprId>& operands) {
+  if (like.kind == Kind::kSequence) return Sequence(operands);
+  if (like.kind == Kind::kChoice) return Choice(operands);
+  if (like.kind == Kind::kRepeat) return Repeat(operands[0], like.min, like.max);
+  return like.kind == Kind::kEmpty ? kEmpty : kNever;
+}
+
+GrammarIr::Reached GrammarIr::Reach() const {
+  std::vector<bool> exprs(exprs_.size()), rules(rules_.size());
+  std::vector<ExprId> open;
+  Reached out;
+  const auto reach = [&](RuleId id) {
+    if (rules[id]) return;
+    rules[id] = true;
+    out.rules.push_back(id);
+    open.push_back(rules_[id].body);
+  };
+  reach(root_);
+  while (!open.empty()) {
+    const ExprId id = open.back();
+    open.pop_back();
+    if (exprs[id]) continue;
+    exprs[id] = true;
+    out.exprs.push_back(id);
+    if (exprs_[id].kind == Kind::kCall) reach(exprs_[id].index);
+    open.insert(open.end(), exprs_[id].operands.begin(), exprs_[id].operands.end());
+  }
+  std::sort(out.exprs.begin(), out.exprs.end());
+  std::sort(out.rules.begin(), out.rules.end());
+  return out;
 }
 
 GrammarIr::RuleId GrammarIr::AddRule(std::string name, std::string place) {

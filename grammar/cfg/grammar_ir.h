@@ -146,6 +146,10 @@ class GrammarIr {
   ExprId Repeat(ExprId operand, uint32_t min, uint32_t max);
   ExprId Optional(ExprId operand) { return Repeat(operand, 0, 1); }
 
+  // A sequence, choice or repetition as in `like`, of other operands; else one without text, if
+  // `like` has none.
+  ExprId Like(const Expr& like, const std::vector<ExprId>& operands);
+
   // Rules may be called before they are defined. A rule that is never defined has no text.
   RuleId AddRule(std::string name, std::string place = "");
   void Define(RuleId rule, ExprId body);
@@ -160,12 +164,20 @@ class GrammarIr {
   uint32_t expr_count() const { return static_cast<uint32_t>(exprs_.size()); }
   const Automaton& automaton(uint32_t index) const { return automata_[index]; }
   const TokenSet& token_set(uint32_t index) const { return token_sets_[index]; }
+  // What the root reaches, in the order of ids: operands stand before what has them.
+  struct Reached {
+    std::vector<ExprId> exprs;
+    std::vector<RuleId> rules;
+  };
+  Reached Reach() const;
   // The arena and the machines of the automata aside.
   size_t MemoryBytes() const { return HeapBytes(exprs_, index_, rules_, automata_, token_sets_); }
   uint32_t token_set_count() const { return static_cast<uint32_t>(token_sets_.size()); }
 
  private:
   ExprId Intern(Expr expr);
+  // One more operand, or those of an expression of the same kind.
+  void AddFlat(Expr& expr, ExprId operand) const;
 
   std::shared_ptr<RegexArena> arena_;
   std::vector<Expr> exprs_;

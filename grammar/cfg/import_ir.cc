@@ -18,12 +18,6 @@ GrammarIr::RuleId ImportIr(GrammarIr& into, const GrammarIr& from) {
     std::vector<GrammarIr::ExprId> operands;
     for (const GrammarIr::ExprId operand : expr.operands) operands.push_back(exprs[operand]);
     switch (expr.kind) {
-      case Kind::kEmpty:
-        exprs.push_back(GrammarIr::kEmpty);
-        break;
-      case Kind::kNever:
-        exprs.push_back(GrammarIr::kNever);
-        break;
       case Kind::kRegex:
         exprs.push_back(into.Regex(into.arena().Import(from.arena(), expr.index), expr.lazy));
         break;
@@ -36,15 +30,8 @@ GrammarIr::RuleId ImportIr(GrammarIr& into, const GrammarIr& from) {
       case Kind::kCall:
         exprs.push_back(into.Call(rules[expr.index]));
         break;
-      case Kind::kSequence:
-        exprs.push_back(into.Sequence(operands));
-        break;
-      case Kind::kChoice:
-        exprs.push_back(into.Choice(operands));
-        break;
-      case Kind::kRepeat:
-        exprs.push_back(into.Repeat(operands[0], expr.min, expr.max));
-        break;
+      default:
+        exprs.push_back(into.Like(expr, operands));
     }
   }
   for (GrammarIr::RuleId id = 0; id < from.rule_count(); ++id) {

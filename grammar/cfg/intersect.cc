@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "grammar/cfg/open_rules.h"
 #include "grammar/cfg/program.h"
 #include "src/base/sorted.h"
 #include "src/base/utf8.h"
@@ -168,7 +169,8 @@ class Product {
         vocabulary_(vocabulary),
         limits_(limits),
         states_left_(limits.max_terminal_states),
-        cells_left_(limits.max_target_cells) {
+        cells_left_(limits.max_target_cells),
+        rules_(ir, "part_") {
     terminals_.resize(program.terminals.size());
     token_ends_.resize(program.token_sets.size());
     for (uint32_t i = 0; i < program.nodes.size(); ++i) places_.push_back({i, 0});
@@ -388,17 +390,12 @@ class Product {
       work_ += ways.size();
       return ir_.Choice(ways);
     }
-    const auto [known, inserted] = rules_.emplace(std::tuple(place, from, end), 0);
-    if (inserted) {
-      known->second = ir_.AddRule("part_" + std::to_string(to_write_.size()));
-      to_write_.emplace_back(place, from, end);
-    }
-    return ir_.Call(known->second);
+    return rules_.Call({place, from, end});
   }
 
   Status Write() {
-    for (size_t i = 0; i < to_write_.size(); ++i) {
-      const auto [index, from, end] = to_write_[i];
+    for (size_t i = 0; i < rules_.size(); ++i) {
+      const auto [index, from, end] = rules_.key(i);
       const Place place = places_[index];
       const CfgProgram::Node& node = program_.nodes[place.node];
       std::vector<ExprId> ways;
@@ -451,7 +448,7 @@ class Product {
       }
       work_ += ways.size() + 1;
       if (work_ > limits_.max_work) return Limit();
-      ir_.Define(rules_.at(to_write_[i]), ir_.Choice(ways));
+      rules_.Define(i, ir_.Choice(ways));
     }
     return {};
   }
@@ -501,8 +498,7 @@ class Product {
   std::vector<std::unique_ptr<TerminalProduct>> terminals_;
   std::vector<std::map<uint32_t, std::map<uint32_t, Ranges>>> token_ends_;
   using Fact = std::tuple<uint32_t, uint32_t, uint32_t>;
-  std::map<Fact, RuleId> rules_;
-  std::vector<Fact> to_write_;
+  OpenRules<Fact> rules_;
   std::map<Fact, ExprId> lexemes_;
 };
 

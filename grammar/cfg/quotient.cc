@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "grammar/cfg/cfg_machine.h"
+#include "grammar/cfg/open_rules.h"
 #include "grammar/cfg/reverse_ir.h"
 #include "grammar/derived_machines.h"
 #include "grammar/regex/regex_dfa.h"
@@ -72,12 +73,12 @@ class Rests {
 class StateWriter {
  public:
   StateWriter(GrammarIr& ir, CfgMachine& machine)
-      : ir_(ir), machine_(machine), rests_(ir, machine.program()) {}
+      : ir_(ir), machine_(machine), rests_(ir, machine.program()), rules_(ir, "rest_") {}
 
   Status Write(CfgMachine::StateId state) {
     std::vector<ExprId> ways;
     if (machine_.fresh(state) != Continuations::kNone)
-      ways.push_back(CallOf(machine_.fresh(state)));
+      ways.push_back(rules_.Call(machine_.fresh(state)));
     for (const CfgMachine::Thread& thread : machine_.threads(state)) {
       if (thread.tokens != CfgMachine::kNoLimit) {
         return Error{ErrorCode::kUnsupported,
@@ -90,39 +91,30 @@ class StateWriter {
                                                   machine_.program().machines[thread.source / 2],
                                                   thread.key, false),
                                               ""});
-      ways.push_back(ir_.Sequence({rest, CallOf(thread.then)}));
+      ways.push_back(ir_.Sequence({rest, rules_.Call(thread.then)}));
     }
     const RuleId root = ir_.AddRule("rest");
     ir_.Define(root, ir_.Choice(ways));
-    for (size_t i = 0; i < open_.size(); ++i) {
+    for (size_t i = 0; i < rules_.size(); ++i) {
       std::vector<ExprId> options;
-      const auto entries = machine_.continuations().entries(open_[i]);
+      const auto entries = machine_.continuations().entries(rules_.key(i));
       for (const Continuations::Entry& entry : entries) {
         std::vector<ExprId> parts;
-        if (!rests_.Append(entry.node, entry.count, parts)) parts.push_back(CallOf(entry.then));
+        if (!rests_.Append(entry.node, entry.count, parts))
+          parts.push_back(rules_.Call(entry.then));
         options.push_back(ir_.Sequence(parts));
       }
-      ir_.Define(rules_.at(open_[i]), ir_.Choice(options));
+      rules_.Define(i, ir_.Choice(options));
     }
     ir_.SetRoot(root);
     return {};
   }
 
  private:
-  ExprId CallOf(ContId cont) {
-    const auto [known, inserted] = rules_.emplace(cont, 0);
-    if (inserted) {
-      known->second = ir_.AddRule("rest_" + std::to_string(open_.size()));
-      open_.push_back(cont);
-    }
-    return ir_.Call(known->second);
-  }
-
   GrammarIr& ir_;
   CfgMachine& machine_;
   Rests rests_;
-  std::unordered_map<ContId, RuleId> rules_;
-  std::vector<ContId> open_;
+  OpenRules<ContId> rules_;
 };
 
 // The endings of a regex's texts. Without and, not and lookahead every part of a term has a text,
@@ -215,12 +207,13 @@ class EndingsWriter {
         program_(program),
         rests_(ir, program),
         regexes_(ir.shared_arena(), max_states),
-        max_states_(max_states) {}
+        max_states_(max_states),
+        rules_(ir, "ending_") {}
 
   Status Write() {
-    const ExprId whole = CallOf(program_.root);
-    for (size_t i = 0; i < open_.size(); ++i) {
-      if (Status status = Routine(open_[i]); !status.ok()) return status;
+    const ExprId whole = rules_.Call(program_.root);
+    for (size_t i = 0; i < rules_.size(); ++i) {
+      if (Status status = Routine(i); !status.ok()) return status;
     }
     const RuleId root = ir_.AddRule("endings");
     ir_.Define(root, whole);
@@ -229,18 +222,9 @@ class EndingsWriter {
   }
 
  private:
-  ExprId CallOf(uint32_t routine) {
-    const auto [known, inserted] = rules_.emplace(routine, 0);
-    if (inserted) {
-      known->second = ir_.AddRule("ending_" + std::to_string(open_.size()));
-      open_.push_back(routine);
-    }
-    return ir_.Call(known->second);
-  }
-
-  // The routine from any of its nodes on.
-  Status Routine(uint32_t routine) {
-    std::vector<uint32_t> nodes = {program_.routines[routine].start};
+  // The routine of a rule from any of its nodes on.
+  Status Routine(size_t rule) {
+    std::vector<uint32_t> nodes = {program_.routines[rules_.key(rule)].start};
     std::unordered_map<uint32_t, bool> seen = {{nodes[0], true}};
     const auto visit = [&](uint32_t node) {
       if (seen.emplace(node, true).second) nodes.push_back(node);
@@ -269,13 +253,13 @@ class EndingsWriter {
           break;
         }
         case Op::kCall:
-          part = CallOf(node.index);
+          part = rules_.Call(node.index);
           break;
         case Op::kRepeat: {
           const ExprId operand = rests_.Operand(program_.origins[nodes[i]].expr);
           const uint32_t most =
               node.max == GrammarIr::kUnbounded ? GrammarIr::kUnbounded : node.max - 1;
-          part = ir_.Sequence({CallOf(node.index), ir_.Repeat(operand, 0, most)});
+          part = ir_.Sequence({rules_.Call(node.index), ir_.Repeat(operand, 0, most)});
           break;
         }
       }
@@ -284,7 +268,7 @@ class EndingsWriter {
       rests_.Append(node.next, 0, parts);
       ways.push_back(ir_.Sequence(parts));
     }
-    ir_.Define(rules_.at(routine), ir_.Choice(ways));
+    rules_.Define(rule, ir_.Choice(ways));
     return {};
   }
 
@@ -316,8 +300,7 @@ class EndingsWriter {
   Rests rests_;
   RegexEndings regexes_;
   uint32_t max_states_;
-  std::unordered_map<uint32_t, RuleId> rules_;
-  std::vector<uint32_t> open_;
+  OpenRules<uint32_t> rules_;
 };
 
 Status CheckText(std::string_view text, const QuotientLimits& limits) {

@@ -8,12 +8,12 @@
 #include "grammar/cfg/reverse_ir.h"
 
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "grammar/cfg/open_rules.h"
 #include "grammar/derived_machines.h"
 #include "grammar/regex/regex_dfa.h"
 
@@ -23,38 +23,6 @@ namespace {
 using Kind = GrammarIr::Kind;
 using ExprId = GrammarIr::ExprId;
 using RuleId = GrammarIr::RuleId;
-
-// What the root reaches: expressions with those below them first.
-struct ReachedRules {
-  std::vector<ExprId> exprs;
-  std::vector<RuleId> rules;
-};
-
-ReachedRules Reach(const GrammarIr& ir) {
-  std::vector<bool> exprs(ir.expr_count()), rules(ir.rule_count());
-  std::vector<ExprId> open;
-  ReachedRules out;
-  const auto rule = [&](RuleId id) {
-    if (rules[id]) return;
-    rules[id] = true;
-    out.rules.push_back(id);
-    open.push_back(ir.rule(id).body);
-  };
-  rule(ir.root());
-  while (!open.empty()) {
-    const ExprId id = open.back();
-    open.pop_back();
-    if (exprs[id]) continue;
-    exprs[id] = true;
-    out.exprs.push_back(id);
-    if (ir.expr(id).kind == Kind::kCall) rule(ir.expr(id).index);
-    open.insert(open.end(), ir.expr(id).operands.begin(), ir.expr(id).operands.end());
-  }
-  // Operands have smaller ids than what has them.
-  std::sort(out.exprs.begin(), out.exprs.end());
-  std::sort(out.rules.begin(), out.rules.end());
-  return out;
-}
 
 }  // namespace
 
@@ -80,44 +48,25 @@ std::shared_ptr<Machine> ReverseMachine(const std::shared_ptr<Machine>& machine)
 ExprId IrReverser::StatesOf(GrammarIr& out, ReId regex) {
   RegexDfa dfa(out.shared_arena(), regex);
   const uint32_t start = dfa.Start();
-  std::vector<uint32_t> states;                // in the order of their rules
-  std::unordered_map<uint32_t, RuleId> rules;  // by state
+  OpenRules<uint32_t> states(out, "state_");
   std::unordered_map<uint32_t, std::vector<ExprId>> ways;
-  const auto rule_of = [&](uint32_t state) {
-    const auto [known, inserted] = rules.emplace(state, 0);
-    if (inserted) {
-      known->second = out.AddRule("state_" + std::to_string(states.size()));
-      states.push_back(state);
-    }
-    return known->second;
-  };
   if (start == RegexDfa::kDead) return GrammarIr::kNever;
-  rule_of(start);
+  states.Call(start);
   ways[start].push_back(GrammarIr::kEmpty);
   std::vector<ExprId> ends;
-  const auto boundaries = dfa.boundaries();
   for (size_t i = 0; i < states.size(); ++i) {
     if (states.size() > max_regex_states_ || dfa.overflow()) {
       overflow_ = true;
       return GrammarIr::kNever;
     }
-    const uint32_t from = states[i];
-    if (dfa.Accepting(from)) ends.push_back(out.Call(rules.at(from)));
-    std::map<uint32_t, std::vector<CodepointRange>> to;
-    for (size_t k = 0; k < boundaries.size(); ++k) {
-      const uint32_t next = dfa.Next(from, dfa.interval_class()[k]);
-      if (next == RegexDfa::kDead) continue;
-      const char32_t last = k + 1 < boundaries.size() ? boundaries[k + 1] - 1 : 0x10FFFF;
-      to[next].push_back({boundaries[k], last});
-    }
-    for (const auto& [next, ranges] : to) {
-      const ReId set = out.arena().Set(CodepointSet::FromRanges(ranges));
-      const ExprId before = out.Call(rules.at(from));
-      rule_of(next);
-      ways[next].push_back(out.Sequence({out.Regex(set), before}));
+    const uint32_t from = states.key(i);
+    if (dfa.Accepting(from)) ends.push_back(states.Call(from));
+    for (const auto& [next, set] : dfa.Steps(from)) {
+      states.Call(next);
+      ways[next].push_back(out.Sequence({out.Regex(out.arena().Set(set)), states.Call(from)}));
     }
   }
-  for (const uint32_t state : states) out.Define(rules.at(state), out.Choice(ways[state]));
+  for (size_t i = 0; i < states.size(); ++i) states.Define(i, out.Choice(ways[states.key(i)]));
   const RuleId whole = out.AddRule("regex");
   out.Define(whole, out.Choice(ends));
   listed_.emplace(whole, regex);
@@ -129,7 +78,7 @@ Result<GrammarIr> IrReverser::Reverse(const GrammarIr& ir) {
   listed_.clear();
   GrammarIr out(ir.shared_arena());
   RegexArena& arena = out.arena();
-  const ReachedRules reached = Reach(ir);
+  const GrammarIr::Reached reached = ir.Reach();
   std::vector<RuleId> rules(ir.rule_count());
   std::vector<ExprId> exprs(ir.expr_count());
   for (const RuleId id : reached.rules) {
@@ -147,12 +96,6 @@ Result<GrammarIr> IrReverser::Reverse(const GrammarIr& ir) {
     std::vector<ExprId> operands;
     for (const ExprId operand : expr.operands) operands.push_back(exprs[operand]);
     switch (expr.kind) {
-      case Kind::kEmpty:
-        exprs[id] = GrammarIr::kEmpty;
-        break;
-      case Kind::kNever:
-        exprs[id] = GrammarIr::kNever;
-        break;
       case Kind::kRegex: {
         ReId regex = arena.Close(expr.index);
         if (expr.lazy) {
@@ -182,16 +125,9 @@ Result<GrammarIr> IrReverser::Reverse(const GrammarIr& ir) {
           exprs[id] = out.Call(rules[expr.index]);
         }
         break;
-      case Kind::kSequence:
-        std::reverse(operands.begin(), operands.end());
-        exprs[id] = out.Sequence(operands);
-        break;
-      case Kind::kChoice:
-        exprs[id] = out.Choice(operands);
-        break;
-      case Kind::kRepeat:
-        exprs[id] = out.Repeat(operands[0], expr.min, expr.max);
-        break;
+      default:
+        if (expr.kind == Kind::kSequence) std::reverse(operands.begin(), operands.end());
+        exprs[id] = out.Like(expr, operands);
     }
   }
   for (const RuleId id : reached.rules) {

@@ -1,7 +1,7 @@
 // The characters of EBNF and GBNF: places, white space, names, escapes, classes. Columns count
 // characters; a line ends at \n, \r or both together.
 #include "grammar/languages/bnf_reader.h"
-#include "src/base/hex.h"
+#include "src/base/ascii.h"
 #include "src/base/utf8.h"
 
 namespace pawl {
@@ -9,31 +9,9 @@ namespace {
 
 // The characters that a backslash makes of a letter; 0 where there is none ('0' is apart).
 char32_t ControlEscape(char c, bool gbnf) {
-  switch (c) {
-    case 'n':
-      return '\n';
-    case 'r':
-      return '\r';
-    case 't':
-      return '\t';
-    default:
-      break;
-  }
-  if (gbnf) return 0;
-  switch (c) {
-    case 'a':
-      return '\a';
-    case 'b':
-      return '\b';
-    case 'f':
-      return '\f';
-    case 'v':
-      return '\v';
-    case 'e':
-      return 0x1B;
-    default:
-      return 0;
-  }
+  constexpr std::string_view kLetters = "nrtabfve", kMeant = "\n\r\t\a\b\f\v\x1B";
+  const size_t at = kLetters.substr(0, gbnf ? 3 : kLetters.size()).find(c);
+  return at == std::string_view::npos ? 0 : static_cast<char32_t>(kMeant[at]);
 }
 
 }  // namespace
@@ -70,14 +48,14 @@ std::string BnfReader::FoundAt(size_t offset) const {
   return "'" + std::string(text_.substr(offset, DecodeUtf8(text_.substr(offset)).length)) + "'";
 }
 
-void BnfReader::Fail(ErrorCode code, size_t offset, std::string message) {
-  if (failed()) return;
-  error_ = Error{code, std::move(message), PlaceOf(offset)};
+BnfReader::NoExpr BnfReader::Fail(ErrorCode code, size_t offset, std::string message) {
+  if (!failed()) error_ = Error{code, std::move(message), PlaceOf(offset)};
+  return {};
 }
 
-void BnfReader::Expected(std::string_view what, size_t offset) {
-  if (failed()) return;
-  Fail(ErrorCode::kInvalid, offset, "expected " + std::string(what) + ", found " + FoundAt(offset));
+BnfReader::NoExpr BnfReader::Expected(std::string_view what, size_t offset) {
+  return Fail(ErrorCode::kInvalid, offset,
+              "expected " + std::string(what) + ", found " + FoundAt(offset));
 }
 
 size_t BnfReader::SpaceEnd(size_t offset, bool newlines) const {
@@ -95,17 +73,14 @@ size_t BnfReader::SpaceEnd(size_t offset, bool newlines) const {
 
 bool BnfReader::Consume(std::string_view token, std::string_view what) {
   if (failed()) return false;
-  if (text_.substr(at_, token.size()) != token) {
-    Expected(what);
-    return false;
-  }
+  if (text_.substr(at_, token.size()) != token) return Expected(what);
   at_ += token.size();
   return true;
 }
 
 bool BnfReader::IsNameChar(char c, bool first) const {
-  if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '_') return true;
-  if (c >= '0' && c <= '9') return gbnf() || !first;
+  if (IsLetter(c) || c == '-' || c == '_') return true;
+  if (IsDigit(c)) return gbnf() || !first;
   return c == '.' && !gbnf();
 }
 
@@ -126,18 +101,13 @@ std::string_view BnfReader::ReadName(std::string_view what) {
 std::optional<uint64_t> BnfReader::ReadNumber(uint64_t max) {
   const size_t start = at_;
   uint64_t value = 0;
-  while (Peek() >= '0' && Peek() <= '9' && !AtEnd()) {
+  while (IsDigit(Peek())) {
     value = value * 10 + static_cast<uint64_t>(Peek() - '0');
-    if (value > max) {
-      Fail(ErrorCode::kLimit, start, "expected a number up to " + std::to_string(max));
-      return std::nullopt;
-    }
+    if (value > max)
+      return Fail(ErrorCode::kLimit, start, "expected a number up to " + std::to_string(max));
     ++at_;
   }
-  if (at_ == start) {
-    Expected("a number");
-    return std::nullopt;
-  }
+  if (at_ == start) return Expected("a number");
   return value;
 }
 

@@ -129,9 +129,9 @@ GrammarIr::ExprId BnfReader::ReadElement(bool nested) {
   if (c == '[') return ReadClass();
   if (c == '(') {
     if (depth_ >= options_.max_nesting) {
-      Fail(ErrorCode::kLimit, at_,
-           "groups inside groups more than " + std::to_string(options_.max_nesting) + " deep");
-      return GrammarIr::kNever;
+      return Fail(
+          ErrorCode::kLimit, at_,
+          "groups inside groups more than " + std::to_string(options_.max_nesting) + " deep");
     }
     const size_t open = at_++;
     SkipSpace(true);
@@ -213,10 +213,9 @@ bool BnfReader::ReadCounts(bool nested, uint32_t& min, uint32_t& max) {
     return false;
   }
   if (max < min) {
-    Fail(ErrorCode::kInvalid, start,
-         "expected counts from low to high, found " + std::to_string(min) + " to " +
-             std::to_string(max));
-    return false;
+    return Fail(ErrorCode::kInvalid, start,
+                "expected counts from low to high, found " + std::to_string(min) + " to " +
+                    std::to_string(max));
   }
   return true;
 }

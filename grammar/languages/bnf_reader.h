@@ -4,6 +4,7 @@
 #define PAWL_GRAMMAR_LANGUAGES_BNF_READER_H_
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -67,10 +68,17 @@ class BnfReader {
   bool failed() const { return error_.has_value(); }
   std::string PlaceOf(size_t offset);
   std::string FoundAt(size_t offset) const;
+  // What functions answer behind an error: false, no value, or no text.
+  struct NoExpr {
+    template <typename T>
+    requires std::same_as<T, bool> || std::same_as<T, ExprId>
+    operator T() const { return std::same_as<T, bool> ? T{false} : T{GrammarIr::kNever}; }
+    operator std::optional<uint64_t>() const { return std::nullopt; }
+  };
   // Note the first error only.
-  void Fail(ErrorCode code, size_t offset, std::string message);
-  void Expected(std::string_view what) { Expected(what, at_); }
-  void Expected(std::string_view what, size_t offset);
+  NoExpr Fail(ErrorCode code, size_t offset, std::string message);
+  NoExpr Expected(std::string_view what) { return Expected(what, at_); }
+  NoExpr Expected(std::string_view what, size_t offset);
   // The offset behind white space and comments.
   size_t SpaceEnd(size_t offset, bool newlines) const;
   void SkipSpace(bool newlines) { at_ = SpaceEnd(at_, newlines); }

@@ -97,12 +97,11 @@ BnfReader::RuleOptions BnfReader::ReadRuleOptions(std::string_view name) {
 }
 
 GrammarIr::ExprId BnfReader::ApplyOptions(const RuleOptions& options, ExprId body, size_t at) {
-  const auto regular = [&](std::string_view option) {
+  const auto regular = [&](std::string_view option) -> bool {
     if (IsPlain(body) || body == GrammarIr::kEmpty || body == GrammarIr::kNever) return true;
-    Fail(ErrorCode::kUnsupported, at,
-         "a rule with the option " + std::string(option) +
-             " must be regular: strings, classes and Regex(), no rules or tokens");
-    return false;
+    return Fail(ErrorCode::kUnsupported, at,
+                "a rule with the option " + std::string(option) +
+                    " must be regular: strings, classes and Regex(), no rules or tokens");
   };
   if (options.max_chars.has_value() && regular("max_chars") && IsPlain(body)) {
     const ReId regex = ir_.expr(body).index;
@@ -221,9 +220,8 @@ bool BnfReader::CheckNames(const MacroArguments& arguments, std::string_view mac
                            std::initializer_list<std::string_view> known) {
   for (const auto& [name, value] : arguments.named) {
     if (std::find(known.begin(), known.end(), name) == known.end()) {
-      Fail(ErrorCode::kInvalid, value.at,
-           std::string(macro) + " has no argument named " + name.substr(0, 80));
-      return false;
+      return Fail(ErrorCode::kInvalid, value.at,
+                  std::string(macro) + " has no argument named " + name.substr(0, 80));
     }
   }
   return true;
@@ -245,8 +243,7 @@ GrammarIr::ExprId BnfReader::RegexMacro(const MacroArguments& arguments, size_t 
   if (!CheckNames(arguments, "Regex", {"json_string", "flags"})) return GrammarIr::kNever;
   if (arguments.positional.size() != 1 ||
       arguments.positional[0].kind != MacroValue::Kind::kString) {
-    Fail(ErrorCode::kInvalid, at, "expected one string, the pattern, as argument of Regex");
-    return GrammarIr::kNever;
+    return Fail(ErrorCode::kInvalid, at, "expected one string, the pattern, as argument of Regex");
   }
   const MacroValue* json =
       Named(arguments, "json_string", MacroValue::Kind::kBoolean, "true or false");
@@ -270,9 +267,8 @@ GrammarIr::ExprId BnfReader::RegexMacro(const MacroArguments& arguments, size_t 
   const MacroValue& pattern = arguments.positional[0];
   const Result<ReId> regex = ParseEcma(arena(), pattern.text, syntax);
   if (!regex.ok()) {
-    Fail(regex.error().code, pattern.at,
-         "in the pattern, " + regex.error().place + ": " + regex.error().message);
-    return GrammarIr::kNever;
+    return Fail(regex.error().code, pattern.at,
+                "in the pattern, " + regex.error().place + ": " + regex.error().message);
   }
   if (json == nullptr || json->number == 0) return ir_.Regex(*regex);
   const CodepointRange escaped[] = {{0, 0x1F}, {'"', '"'}, {'\\', '\\'}};
@@ -288,10 +284,8 @@ GrammarIr::ExprId BnfReader::SubstringMacro(const MacroArguments& arguments, siz
   if (!CheckNames(arguments, "Substring", {})) return GrammarIr::kNever;
   std::vector<std::u32string> chunks;
   for (const MacroValue& value : arguments.positional) {
-    if (value.kind != MacroValue::Kind::kString) {
-      Fail(ErrorCode::kInvalid, value.at, "expected a string as argument of Substring");
-      return GrammarIr::kNever;
-    }
+    if (value.kind != MacroValue::Kind::kString)
+      return Fail(ErrorCode::kInvalid, value.at, "expected a string as argument of Substring");
     if (!value.text.empty()) chunks.push_back(DecodeCodepoints(value.text));
   }
   const auto regex = Fold([&] { return SubstringRegex(arena(), chunks); });
@@ -303,9 +297,8 @@ GrammarIr::ExprId BnfReader::SubstringMacro(const MacroArguments& arguments, siz
 
 bool BnfReader::ReadTokenId(const MacroValue& value, std::vector<TokenId>& ids) {
   if (value.kind != MacroValue::Kind::kInteger || value.number < 0 || value.number > INT32_MAX) {
-    Fail(ErrorCode::kInvalid, value.at,
-         "expected the id of a token, a number that is not negative");
-    return false;
+    return Fail(ErrorCode::kInvalid, value.at,
+                "expected the id of a token, a number that is not negative");
   }
   ids.push_back(static_cast<TokenId>(value.number));
   return true;
@@ -361,14 +354,12 @@ GrammarIr::ExprId BnfReader::TagDispatchMacro(const MacroArguments& arguments, s
   for (const MacroValue& pair : arguments.positional) {
     if (pair.kind == MacroValue::Kind::kTuple && !pair.elements.empty() &&
         pair.elements[0].kind == MacroValue::Kind::kString && pair.elements[0].text.empty()) {
-      Fail(ErrorCode::kInvalid, pair.elements[0].at, "expected a tag that is not empty");
-      return GrammarIr::kNever;
+      return Fail(ErrorCode::kInvalid, pair.elements[0].at, "expected a tag that is not empty");
     }
     if (pair.kind != MacroValue::Kind::kTuple || pair.elements.size() != 2 ||
         pair.elements[0].kind != MacroValue::Kind::kString ||
         pair.elements[1].kind != MacroValue::Kind::kName) {
-      Fail(ErrorCode::kInvalid, pair.at, "expected a pair (\"tag\", rule)");
-      return GrammarIr::kNever;
+      return Fail(ErrorCode::kInvalid, pair.at, "expected a pair (\"tag\", rule)");
     }
     tags.push_back({DecodeCodepoints(pair.elements[0].text),
                     RuleNamed(pair.elements[1].text, pair.elements[1].at)});
@@ -377,16 +368,13 @@ GrammarIr::ExprId BnfReader::TagDispatchMacro(const MacroArguments& arguments, s
   if (excludes != nullptr) {
     for (const MacroValue& value : excludes->elements) {
       if (value.kind != MacroValue::Kind::kString || value.text.empty()) {
-        Fail(ErrorCode::kInvalid, value.at,
-             "expected a text to exclude, a string that is not empty");
-        return GrammarIr::kNever;
+        return Fail(ErrorCode::kInvalid, value.at,
+                    "expected a text to exclude, a string that is not empty");
       }
       const std::u32string text = DecodeCodepoints(value.text);
       for (const Tag& tag : tags) {
-        if (tag.text.starts_with(text)) {
-          Fail(ErrorCode::kInvalid, value.at, "a tag begins with this excluded text");
-          return GrammarIr::kNever;
-        }
+        if (tag.text.starts_with(text))
+          return Fail(ErrorCode::kInvalid, value.at, "a tag begins with this excluded text");
       }
       stops.push_back(text);
     }
@@ -420,8 +408,7 @@ GrammarIr::ExprId BnfReader::TagDispatchMacro(const MacroArguments& arguments, s
       return ir_.Sequence({ir_.Repeat(dispatch, 0, GrammarIr::kUnbounded), *free});
     }
   }
-  Fail(ErrorCode::kLimit, at, "too many tags for TagDispatch");
-  return GrammarIr::kNever;
+  return Fail(ErrorCode::kLimit, at, "too many tags for TagDispatch");
 }
 
 GrammarIr::ExprId BnfReader::TokenTagDispatchMacro(const MacroArguments& arguments, size_t at) {
@@ -435,8 +422,7 @@ GrammarIr::ExprId BnfReader::TokenTagDispatchMacro(const MacroArguments& argumen
   for (const MacroValue& pair : arguments.positional) {
     if (pair.kind != MacroValue::Kind::kTuple || pair.elements.size() != 2 ||
         pair.elements[1].kind != MacroValue::Kind::kName) {
-      Fail(ErrorCode::kInvalid, pair.at, "expected a pair (token id, rule)");
-      return GrammarIr::kNever;
+      return Fail(ErrorCode::kInvalid, pair.at, "expected a pair (token id, rule)");
     }
     if (!ReadTokenId(pair.elements[0], ids)) return GrammarIr::kNever;
     const ExprId call = ir_.Call(RuleNamed(pair.elements[1].text, pair.elements[1].at));
@@ -447,10 +433,8 @@ GrammarIr::ExprId BnfReader::TokenTagDispatchMacro(const MacroArguments& argumen
   if (excludes != nullptr) {
     for (const MacroValue& value : excludes->elements) {
       if (!ReadTokenId(value, ids)) return GrammarIr::kNever;
-      if (std::binary_search(triggers.begin(), triggers.end(), ids.back())) {
-        Fail(ErrorCode::kInvalid, value.at, "the excluded token is a trigger");
-        return GrammarIr::kNever;
-      }
+      if (std::binary_search(triggers.begin(), triggers.end(), ids.back()))
+        return Fail(ErrorCode::kInvalid, value.at, "the excluded token is a trigger");
     }
   }
   if (failed()) return GrammarIr::kNever;

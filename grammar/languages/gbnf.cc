@@ -23,10 +23,8 @@ GrammarIr::ExprId BnfReader::ReadToken() {
     return ir_.Tokens(std::move(set));
   }
   const size_t end = text_.find_first_of(">\n\r", at_);
-  if (end == std::string_view::npos || text_[end] != '>') {
-    Expected("'>' to end the token", std::min(end, text_.size()));
-    return GrammarIr::kNever;
-  }
+  if (end == std::string_view::npos || text_[end] != '>')
+    return Expected("'>' to end the token", std::min(end, text_.size()));
   at_ = end + 1;
   set.names.emplace_back(text_.substr(open, at_ - open));
   return ir_.Tokens(std::move(set));

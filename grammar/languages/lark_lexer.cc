@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "src/base/ascii.h"
 #include "src/base/utf8.h"
 
 namespace pawl::lark {
@@ -14,11 +15,9 @@ constexpr size_t kStride = 256;
 
 bool IsLower(char c) { return c >= 'a' && c <= 'z'; }
 bool IsUpper(char c) { return c >= 'A' && c <= 'Z'; }
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-bool IsHex(char c) { return IsDigit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
 bool IsOneOf(char c, std::string_view set) { return set.find(c) != std::string_view::npos; }
 bool IsLead(char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }
-bool IsName(char c) { return IsLower(c) || IsUpper(c) || IsDigit(c) || c == '_' || c == '-'; }
+bool IsName(char c) { return IsLetter(c) || IsDigit(c) || c == '_' || c == '-'; }
 
 class Lexer {
  public:
@@ -91,7 +90,7 @@ bool Lexer::Next() {
   const size_t begin = at_;
   const char c = Peek();
   const char next = Peek(1);
-  if (IsLower(c) || IsUpper(c) || (c == '_' && (IsLower(next) || IsUpper(next)))) return Name();
+  if (IsLetter(c) || (c == '_' && IsLetter(next))) return Name();
   if ((c == '!' || c == '?') && AtStatement() && (IsName(next) || next == '?')) return Name();
   if (IsDigit(c) || ((c == '-' || c == '+') && IsDigit(next))) return Number();
   switch (c) {
@@ -174,7 +173,7 @@ bool Lexer::String() {
       return Fail("expected one of \\\" \\\\ \\/ \\b \\f \\n \\r \\t \\uHHHH \\xHH", escape);
     }
     for (size_t i = 0; i < digits; ++i, ++at_) {
-      if (!IsHex(Peek(1))) return Fail("expected hexadecimal digits", escape);
+      if (HexDigit(Peek(1)) < 0) return Fail("expected hexadecimal digits", escape);
     }
   }
   ++at_;
@@ -202,7 +201,7 @@ bool Lexer::Number() {
   if (text_[begin] == '0' && (Peek() == 'x' || Peek() == 'X')) {
     ++at_;
     const size_t digits = at_;
-    while (IsHex(Peek())) ++at_;
+    while (HexDigit(Peek()) >= 0) ++at_;
     if (at_ == digits) return Fail("expected hexadecimal digits", begin);
     return Add(Word::kNumber, begin);
   }

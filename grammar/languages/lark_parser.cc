@@ -9,12 +9,12 @@
 
 namespace pawl::lark {
 
-std::nullopt_t LarkParser::Fail(std::string message, size_t at, ErrorCode code) {
+Failed LarkParser::Fail(std::string message, size_t at, ErrorCode code) {
   if (!error_) error_ = Error{code, std::move(message), map_.Place(at)};
-  return std::nullopt;
+  return {};
 }
 
-std::nullopt_t LarkParser::Expected(std::string_view what) {
+Failed LarkParser::Expected(std::string_view what) {
   return Fail("expected " + std::string(what) + ", found " + Describe(Peek(), text_), Peek().begin);
 }
 
@@ -38,8 +38,7 @@ bool LarkParser::Take(std::string_view sign) {
 
 bool LarkParser::Require(std::string_view sign) {
   if (Take(sign)) return true;
-  Expected("'" + std::string(sign) + "'");
-  return false;
+  return Expected("'" + std::string(sign) + "'");
 }
 
 void LarkParser::SkipNewlines() {
@@ -72,89 +71,60 @@ bool LarkParser::Items(uint32_t scope, bool nested) {
     SkipNewlines();
     if (nested ? IsSign("}") : Is(Word::kEnd)) return true;
     if (!Item(scope)) return false;
-    if (!Is(Word::kNewline) && !Is(Word::kEnd) && !(nested && IsSign("}"))) {
-      Expected("the end of the line");
-      return false;
-    }
+    if (!Is(Word::kNewline) && !Is(Word::kEnd) && !(nested && IsSign("}")))
+      return Expected("the end of the line");
   }
 }
 
 bool LarkParser::Item(uint32_t scope) {
-  if (Is(Word::kRule)) return Rule(scope);
-  if (Is(Word::kTerminal)) return Terminal(scope);
+  if (Is(Word::kRule) || Is(Word::kTerminal)) return RuleOrTerminal(scope, Is(Word::kTerminal));
   if (Is(Word::kKeyword)) return Statement(scope);
-  Expected("a rule, a terminal or a statement such as %ignore");
-  return false;
+  return Expected("a rule, a terminal or a statement such as %ignore");
 }
 
 bool LarkParser::Define(uint32_t scope, Definition definition, bool terminal) {
   auto& names = terminal ? tree_.scopes[scope].terminals : tree_.scopes[scope].rules;
   const auto [it, fresh] = names.try_emplace(definition.name);
   if (!fresh) {
-    Fail((terminal ? "the terminal '" : "the rule '") + definition.name +
-             "' is already defined at " + map_.Place(it->second.place),
-         definition.place);
-    return false;
+    return Fail((terminal ? "the terminal '" : "the rule '") + definition.name +
+                    "' is already defined at " + map_.Place(it->second.place),
+                definition.place);
   }
   it->second = std::move(definition);
   return true;
 }
 
-bool LarkParser::Rule(uint32_t scope) {
-  Definition rule;
-  rule.place = Peek().begin;
+bool LarkParser::RuleOrTerminal(uint32_t scope, bool terminal) {
+  Definition made;
+  made.place = Peek().begin;
   std::string_view name = Text(Peek());
   name.remove_prefix(std::min(name.find_first_not_of("!?"), name.size()));
-  rule.name = name;
+  made.name = name;
   ++at_;
-  if (text_.substr(Peek().begin).starts_with("::=")) {
-    Fail("expected ':', found '::='", Peek().begin);
-    return false;
-  }
-  if (Take("::")) {
+  if (text_.substr(Peek().begin).starts_with("::="))
+    return Fail("expected ':', found '::='", Peek().begin);
+  if (!terminal && Take("::")) {
     if (!Require("_")) return false;
-    rule.parametric = true;
+    made.parametric = true;
   }
-  if (IsSign("{")) {
-    Fail("templates are not supported", Peek().begin, ErrorCode::kUnsupported);
-    return false;
-  }
+  if (IsSign("{"))
+    return Fail("templates are not supported", Peek().begin, ErrorCode::kUnsupported);
   if (IsSign(".")) {
-    Fail("priorities are not supported: every derivation counts", Peek().begin,
-         ErrorCode::kUnsupported);
-    return false;
+    return Fail(terminal ? "priorities are not supported: a text is cut into terminals in every "
+                           "way that fits"
+                         : "priorities are not supported: every derivation counts",
+                Peek().begin, ErrorCode::kUnsupported);
   }
-  if (IsSign("[") && !Attributes(rule)) return false;
+  if (terminal && IsSign("[")) {
+    return Fail("attributes are for rules; a rule whose body is a terminal takes them",
+                Peek().begin);
+  }
+  if (IsSign("[") && !Attributes(made)) return false;
   if (!Require(":")) return false;
   const auto body = Expansions(/*inside=*/false);
   if (!body) return false;
-  rule.body = *body;
-  return Define(scope, std::move(rule), /*terminal=*/false);
-}
-
-bool LarkParser::Terminal(uint32_t scope) {
-  Definition terminal;
-  terminal.place = Peek().begin;
-  terminal.name = Text(Peek());
-  ++at_;
-  if (IsSign("{")) {
-    Fail("templates are not supported", Peek().begin, ErrorCode::kUnsupported);
-    return false;
-  }
-  if (IsSign(".")) {
-    Fail("priorities are not supported: a text is cut into terminals in every way that fits",
-         Peek().begin, ErrorCode::kUnsupported);
-    return false;
-  }
-  if (IsSign("[")) {
-    Fail("attributes are for rules; a rule whose body is a terminal takes them", Peek().begin);
-    return false;
-  }
-  if (!Require(":")) return false;
-  const auto body = Expansions(/*inside=*/false);
-  if (!body) return false;
-  terminal.body = *body;
-  return Define(scope, std::move(terminal), /*terminal=*/true);
+  made.body = *body;
+  return Define(scope, std::move(made), terminal);
 }
 
 bool LarkParser::Attributes(Definition& rule) {
@@ -171,10 +141,7 @@ bool LarkParser::Attributes(Definition& rule) {
 }
 
 bool LarkParser::Attribute(Definition& rule) {
-  if (!Is(Word::kRule)) {
-    Expected("an attribute");
-    return false;
-  }
+  if (!Is(Word::kRule)) return Expected("an attribute");
   const Token key_token = Peek();
   const std::string_view key = Text(key_token);
   ++at_;
@@ -182,10 +149,8 @@ bool LarkParser::Attribute(Definition& rule) {
       (key == "lazy" && rule.lazy) || (key == "capture" && rule.capture) ||
       (key == "stop_capture" && rule.stop_capture) || (key == "max_tokens" && rule.max_tokens) ||
       (key == "max_chars" && rule.max_chars) || (key == "temperature" && rule.temperature);
-  if (again) {
-    Fail("the attribute '" + std::string(key) + "' stands here twice", key_token.begin);
-    return false;
-  }
+  if (again)
+    return Fail("the attribute '" + std::string(key) + "' stands here twice", key_token.begin);
   if (key == "lazy") {
     rule.lazy = true;
     return true;
@@ -198,12 +163,11 @@ bool LarkParser::Attribute(Definition& rule) {
   }
   const auto known = {"stop", "suffix", "stop_capture", "max_tokens", "max_chars", "temperature"};
   if (std::find(known.begin(), known.end(), key) == known.end()) {
-    Fail(
+    return Fail(
         "expected one of capture lazy stop suffix stop_capture max_tokens max_chars temperature, "
         "found '" +
             std::string(key) + "'",
         key_token.begin);
-    return false;
   }
   if (!Require("=")) return false;
   if (key == "max_tokens") {
@@ -218,10 +182,8 @@ bool LarkParser::Attribute(Definition& rule) {
     rule.stop_capture_place = key_token.begin;
     rule.stop_capture = CaptureName();
   } else {
-    if (rule.stop != kNoNode || rule.suffix != kNoNode) {
-      Fail("expected one 'stop' or 'suffix', found another", key_token.begin);
-      return false;
-    }
+    if (rule.stop != kNoNode || rule.suffix != kNoNode)
+      return Fail("expected one 'stop' or 'suffix', found another", key_token.begin);
     const auto value = Value();
     if (value) (key == "stop" ? rule.stop : rule.suffix) = *value;
   }
@@ -254,37 +216,29 @@ bool LarkParser::Statement(uint32_t scope) {
   if (name == "%import") return Import(scope);
   if (name == "%llguidance" || name == "%grammar_options") return Options(scope);
   if (name == "%override" || name == "%declare") {
-    Fail("'" + std::string(name) + "' is not supported", keyword.begin, ErrorCode::kUnsupported);
-    return false;
+    return Fail("'" + std::string(name) + "' is not supported", keyword.begin,
+                ErrorCode::kUnsupported);
   }
   --at_;
-  Expected("a rule, a terminal or one of %ignore %import %llguidance");
-  return false;
+  return Expected("a rule, a terminal or one of %ignore %import %llguidance");
 }
 
 // %import common.NAME, %import common.NAME -> OTHER, %import common (NAME, NAME)
 bool LarkParser::Import(uint32_t scope) {
   const bool common = Is(Word::kRule) && Text(Peek()) == "common";
   if (!common || (!IsSign(".", 1) && !IsSign("(", 1))) {
-    Fail("expected 'common.NAME' or 'common (NAME, ...)', found " + Describe(Peek(), text_) +
-             "; other imports are not supported",
-         Peek().begin, ErrorCode::kUnsupported);
-    return false;
+    return Fail("expected 'common.NAME' or 'common (NAME, ...)', found " + Describe(Peek(), text_) +
+                    "; other imports are not supported",
+                Peek().begin, ErrorCode::kUnsupported);
   }
   ++at_;
   if (Take(".")) {
-    if (!Is(Word::kTerminal)) {
-      Expected("the name of a terminal");
-      return false;
-    }
+    if (!Is(Word::kTerminal)) return Expected("the name of a terminal");
     const Token what = Peek();
     std::string_view alias = Text(what);
     ++at_;
     if (Take("->")) {
-      if (!Is(Word::kTerminal)) {
-        Expected("a name in capital letters");
-        return false;
-      }
+      if (!Is(Word::kTerminal)) return Expected("a name in capital letters");
       alias = Text(Peek());
       ++at_;
     }
@@ -293,10 +247,7 @@ bool LarkParser::Import(uint32_t scope) {
   ++at_;
   do {
     SkipNewlines();
-    if (!Is(Word::kTerminal)) {
-      Expected("the name of a terminal");
-      return false;
-    }
+    if (!Is(Word::kTerminal)) return Expected("the name of a terminal");
     const Token what = Peek();
     ++at_;
     if (!ImportCommon(scope, what, Text(what), Text(what))) return false;
@@ -309,10 +260,9 @@ bool LarkParser::ImportCommon(uint32_t scope, const Token& what, std::string_vie
                               std::string_view alias) {
   const std::string_view pattern = CommonTerminal(name);
   if (pattern.empty()) {
-    Fail("expected one of common's terminals (" + CommonTerminalNames() + "), found '" +
-             std::string(name.substr(0, 80)) + "'",
-         what.begin);
-    return false;
+    return Fail("expected one of common's terminals (" + CommonTerminalNames() + "), found '" +
+                    std::string(name.substr(0, 80)) + "'",
+                what.begin);
   }
   Node node;
   node.kind = Node::Kind::kRegex;
@@ -330,15 +280,11 @@ bool LarkParser::Options(uint32_t scope) {
   ++at_;
   const auto value = Json(token);
   if (!value) return false;
-  if (value->type != json::Type::kObject) {
-    Fail("expected an object after %llguidance", token.begin);
-    return false;
-  }
+  if (value->type != json::Type::kObject)
+    return Fail("expected an object after %llguidance", token.begin);
   for (const json::Member& member : value->members) {
-    if (!member.second.is_bool()) {
-      Fail("expected true or false for \"" + member.first + "\"", token.begin);
-      return false;
-    }
+    if (!member.second.is_bool())
+      return Fail("expected true or false for \"" + member.first + "\"", token.begin);
     const bool on = member.second.type == json::Type::kTrue;
     if (member.first == "ignore_once") {
       tree_.scopes[scope].ignore_once = on;
@@ -349,10 +295,9 @@ bool LarkParser::Options(uint32_t scope) {
     } else if (!on && member.first == "allow_invalid_utf8") {
     } else {
       const bool known = member.first == "allow_invalid_utf8";
-      Fail(known ? "the option \"" + member.first + "\" is not supported"
-                 : "there is no option \"" + member.first.substr(0, 80) + "\"",
-           token.begin, known ? ErrorCode::kUnsupported : ErrorCode::kInvalid);
-      return false;
+      return Fail(known ? "the option \"" + member.first + "\" is not supported"
+                        : "there is no option \"" + member.first.substr(0, 80) + "\"",
+                  token.begin, known ? ErrorCode::kUnsupported : ErrorCode::kInvalid);
     }
   }
   return true;
@@ -478,9 +423,8 @@ std::optional<NodeId> LarkParser::Atom() {
     if (!node) return std::nullopt;
     --depth_;
     const std::string close = optional ? "]" : ")";
-    if (!Take(close)) {
+    if (!Take(close))
       return Expected("'" + close + "' to close the bracket at " + map_.Place(place));
-    }
     if (optional) {
       node = AddParent(Node::Kind::kRepeat, {{*node}}, place);
       tree_.nodes[*node].max = 1;
@@ -528,9 +472,8 @@ std::optional<NodeId> LarkParser::Value() {
     case Word::kTerminal:
       node.kind = Node::Kind::kName;
       node.text = written;
-      if (IsSign("{", 1) && !IsSign(",", 2) && Peek(2).word != Word::kNumber) {
+      if (IsSign("{", 1) && !IsSign(",", 2) && Peek(2).word != Word::kNumber)
         return Fail("templates are not supported", Peek(1).begin, ErrorCode::kUnsupported);
-      }
       if (IsSign("::", 1)) {
         at_ += 2;
         const auto parameter = Parameter();
@@ -570,9 +513,8 @@ std::optional<NodeId> LarkParser::String() {
   };
   if (!is_one(node.text)) return Fail("expected one character as the range's start", token.begin);
   if (!is_one(*last)) return Fail("expected one character as the range's end", Peek().begin);
-  if (DecodeUtf8(node.text).codepoint > DecodeUtf8(*last).codepoint) {
+  if (DecodeUtf8(node.text).codepoint > DecodeUtf8(*last).codepoint)
     return Fail("expected a range whose end is not before its start", token.begin);
-  }
   node.text += *last;
   ++at_;
   return Add(std::move(node));

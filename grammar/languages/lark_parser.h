@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "grammar/languages/failed.h"
 #include "grammar/languages/lark_ast.h"
 #include "src/base/json.h"
 
@@ -23,8 +24,8 @@ class LarkParser {
 
  private:
   // Every function below answers false or nullopt when it has set error_.
-  std::nullopt_t Fail(std::string message, size_t at, ErrorCode code = ErrorCode::kInvalid);
-  std::nullopt_t Expected(std::string_view what);
+  Failed Fail(std::string message, size_t at, ErrorCode code = ErrorCode::kInvalid);
+  Failed Expected(std::string_view what);
   const Token& Peek(size_t ahead = 0) const;
   std::string_view Text(const Token& token) const {
     return text_.substr(token.begin, token.end - token.begin);
@@ -39,8 +40,7 @@ class LarkParser {
   // lark_parser.cc
   bool Items(uint32_t scope, bool nested);
   bool Item(uint32_t scope);
-  bool Rule(uint32_t scope);
-  bool Terminal(uint32_t scope);
+  bool RuleOrTerminal(uint32_t scope, bool terminal);
   bool Attributes(Definition& rule);
   bool Attribute(Definition& rule);
   bool Define(uint32_t scope, Definition definition, bool terminal);

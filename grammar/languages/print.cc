@@ -58,27 +58,11 @@ class Printer {
     Fail(ErrorCode::kUnsupported, std::string(LanguageName()) + " cannot say " + what);
   }
 
+  // The root's rule stands first.
   void FindRules() {
-    std::vector<bool> rule_seen(ir_.rule_count()), expr_seen(ir_.expr_count());
-    std::vector<GrammarIr::RuleId> rules = {ir_.root()};
-    rule_seen[ir_.root()] = true;
-    for (size_t i = 0; i < rules.size(); ++i) {
-      std::vector<GrammarIr::ExprId> stack = {ir_.rule(rules[i]).body};
-      while (!stack.empty()) {
-        const GrammarIr::ExprId id = stack.back();
-        stack.pop_back();
-        if (expr_seen[id]) continue;
-        expr_seen[id] = true;
-        const GrammarIr::Expr& expr = ir_.expr(id);
-        if (expr.kind == Kind::kCall && !rule_seen[expr.index]) {
-          rule_seen[expr.index] = true;
-          rules.push_back(expr.index);
-        }
-        stack.insert(stack.end(), expr.operands.begin(), expr.operands.end());
-      }
-    }
-    std::sort(rules.begin() + 1, rules.end());
-    order_ = std::move(rules);
+    order_ = ir_.Reach().rules;
+    const auto root = std::ranges::find(order_, ir_.root());
+    std::rotate(order_.begin(), root, std::next(root));
   }
 
   void NameRules() {
@@ -150,9 +134,7 @@ class Printer {
     }
     if (parts.empty()) return "";
     if (!ebnf() && !lark()) CannotSay("captures, lazy rules, max_tokens and temperature");
-    std::string out = "[";
-    for (const std::string& part : parts) out += (out.size() > 1 ? ", " : "") + part;
-    return out + "]";
+    return "[" + Joined(parts, ", ") + "]";
   }
 
   void PrintRule(GrammarIr::RuleId id) {
@@ -179,6 +161,12 @@ class Printer {
       return;
     }
     out_ += text;
+  }
+
+  static std::string Joined(const std::vector<std::string>& parts, std::string_view separator) {
+    std::string out;
+    for (const std::string& part : parts) out.append(out.empty() ? "" : separator).append(part);
+    return out;
   }
 
   static std::string Wrap(std::string text, Binding own, Binding wanted) {
@@ -278,23 +266,14 @@ class Printer {
         Fail(ErrorCode::kLimit, "a regex with and, not or a lazy end of more than 2000 states");
         return first;
       }
-      std::map<uint32_t, std::vector<CodepointRange>> ways;
-      const auto boundaries = dfa.boundaries();
-      for (size_t j = 0; j < boundaries.size(); ++j) {
-        const uint32_t next = dfa.Next(states[i], dfa.interval_class()[j]);
-        if (next == RegexDfa::kDead) continue;
-        const char32_t end = j + 1 < boundaries.size() ? boundaries[j + 1] : 0x110000;
-        ways[next].push_back({boundaries[j], end - 1});
-      }
       std::string line;
       if (dfa.Accepting(states[i])) line = "\"\"";
-      for (const auto& [next, ranges] : ways) {
+      for (const auto& [next, set] : dfa.Steps(states[i])) {
         auto [it, added] = names.try_emplace(next);
         if (added) {
           it->second = NewName(first);
           states.push_back(next);
         }
-        const CodepointSet set = CodepointSet::FromRanges(ranges);
         line += (line.empty() ? "" : " | ") + Term(ir_.arena().Set(set), Binding::kAtom) + " " +
                 it->second;
       }
@@ -321,13 +300,11 @@ class Printer {
       for (int64_t id = first; id <= last; ++id)
         parts.push_back(ebnf() ? std::to_string(id) : "<[" + std::to_string(id) + "]>");
     }
-    std::string out;
     if (ebnf()) {
       if (!set.names.empty()) CannotSay("the token " + set.names[0] + ", only its id");
       if (parts.empty() && set.complement) CannotSay("any token at all");
       if (parts.empty()) return Never();
-      for (const std::string& part : parts) out += (out.empty() ? "" : ", ") + part;
-      return (set.complement ? "ExcludeToken(" : "Token(") + out + ")";
+      return (set.complement ? "ExcludeToken(" : "Token(") + Joined(parts, ", ") + ")";
     }
     for (const std::string& name : set.names) {
       if (!IsBracketed(name)) CannotSay("the token " + name);
@@ -338,9 +315,13 @@ class Printer {
       if (parts.size() > 1) CannotSay("every token but several");
       return parts.empty() ? "" : "!" + parts[0];
     }
+    return AnyOf(parts);
+  }
+
+  // A choice of texts, in brackets where there are several.
+  std::string AnyOf(const std::vector<std::string>& parts) {
     if (parts.empty()) return Never();
-    for (const std::string& part : parts) out += (out.empty() ? "" : " | ") + part;
-    return parts.size() > 1 ? "(" + out + ")" : out;
+    return parts.size() > 1 ? "(" + Joined(parts, " | ") + ")" : parts[0];
   }
 
   static bool IsBracketed(std::string_view name) {
@@ -365,10 +346,7 @@ class Printer {
       if (!IsBracketed(name)) CannotSay("the token " + name);
       parts.push_back(name);
     }
-    if (parts.empty()) return Never();
-    std::string out;
-    for (const std::string& part : parts) out += (out.empty() ? "" : " | ") + part;
-    return parts.size() > 1 ? "(" + out + ")" : out;
+    return AnyOf(parts);
   }
 
   GrammarIr& ir_;

@@ -17,7 +17,7 @@
 
 #include "grammar/regex/codepoint_set.h"
 #include "grammar/regex/ecma_parser.h"
-#include "src/base/hex.h"
+#include "src/base/ascii.h"
 #include "src/base/unicode.h"
 #include "src/base/utf8.h"
 
@@ -28,8 +28,6 @@ constexpr int kMaxClassNesting = 50;
 constexpr size_t kMaxRewritten = size_t{4} << 20;
 constexpr size_t kMaxRanges = 1'000'000;  // read in classes, all together
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 CodepointSet Property(std::string_view name) {
   return CodepointSet::FromRanges(UnicodeProperty(name));
 }
@@ -207,7 +205,6 @@ class RustRegex {
   bool ReadProperty(size_t start, bool negative, Item& item);
   bool ReadClass(int depth, CodepointSet& set);
   bool ReadClassItem(int depth, Item& item);
-  bool PosixClass(Item& item);
   void SkipExtended();
   const CodepointSet& PerlClass(char letter) {
     const auto [it, fresh] = perl_.try_emplace(letter);
@@ -437,7 +434,7 @@ bool RustRegex::ReadEscape(Item& item, bool in_class) {
     item.codepoint = kMeant[control];
     return true;
   }
-  if (c >= '0' && c <= '9') {
+  if (c < 0x80 && IsDigit(static_cast<char>(c))) {
     return Fail("back references and octal escapes are not supported", start,
                 ErrorCode::kUnsupported);
   }
@@ -469,69 +466,26 @@ bool RustRegex::ReadHex(size_t start, char kind, Item& item) {
 }
 
 bool RustRegex::ReadProperty(size_t start, bool negative, Item& item) {
-  std::string_view name;
-  if (Take("{")) {
-    const size_t end = text_.find('}', at_);
-    if (end == std::string_view::npos) return Fail("expected '}' after a property name", start);
-    name = text_.substr(at_, end - at_);
-    at_ = end + 1;
-    if (name.starts_with('^')) {
-      negative = !negative;
-      name.remove_prefix(1);
-    }
-  } else {
-    name = text_.substr(at_, 1);
-    at_ += name.size();
-  }
+  const auto property = TakePropertyName(text_, at_);
+  if (!property) return Fail("expected a property's name: a letter, or a name in braces", start);
   item.is_set = true;
-  item.set = Folded(Property(name));
+  item.set = Folded(Property(property->name));
   work_ += item.set.ranges().size();
   if (item.set.empty()) {
-    return Fail("unknown Unicode property '" + std::string(name.substr(0, 80)) + "'", start);
+    return Fail("unknown Unicode property '" + std::string(property->name.substr(0, 80)) + "'",
+                start);
   }
-  if (negative) item.set = item.set.Complement();
+  if (negative != property->negative) item.set = item.set.Complement();
   return true;
-}
-
-// [:alpha:] inside a class.
-bool RustRegex::PosixClass(Item& item) {
-  const std::string_view rest = text_.substr(at_, 12);
-  const size_t end = rest.find(":]", 2);
-  if (!rest.starts_with("[:") || end == std::string_view::npos) return false;
-  std::string_view name = rest.substr(2, end - 2);
-  const bool negative = name.starts_with('^');
-  if (negative) name.remove_prefix(1);
-  struct Posix {
-    std::string_view name;
-    std::string_view ranges;  // pairs of first and last
-  };
-  static constexpr Posix kClasses[] = {
-      {"alnum", "09AZaz"},   {"alpha", "AZaz"},    {"ascii", {"\0\x7f", 2}},
-      {"blank", "\t\t  "},   {"digit", "09"},      {"cntrl", {"\0\x1f\x7f\x7f", 4}},
-      {"graph", "!~"},       {"lower", "az"},      {"print", " ~"},
-      {"punct", "!/:@[`{~"}, {"space", "\t\r  "},  {"upper", "AZ"},
-      {"word", "09AZ__az"},  {"xdigit", "09AFaf"},
-  };
-  for (const Posix& posix : kClasses) {
-    if (posix.name != name) continue;
-    std::vector<CodepointRange> ranges;
-    for (size_t i = 0; i < posix.ranges.size(); i += 2) {
-      ranges.push_back({static_cast<unsigned char>(posix.ranges[i]),
-                        static_cast<unsigned char>(posix.ranges[i + 1])});
-    }
-    item.is_set = true;
-    item.set = Folded(CodepointSet::FromRanges(ranges));
-    if (negative) item.set = item.set.Complement();
-    at_ += end + 2;
-    return true;
-  }
-  return false;
 }
 
 bool RustRegex::ReadClassItem(int depth, Item& item) {
   if (Peek() == '[') {
-    if (PosixClass(item)) return true;
     item.is_set = true;
+    if (auto posix = TakePosixClass(text_, at_, flags_.ignore_case)) {
+      item.set = std::move(*posix);
+      return true;
+    }
     return ReadClass(depth + 1, item.set);
   }
   if (Peek() == '\\') return ReadEscape(item, true);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "src/base/ascii.h"
 #include "src/base/utf8.h"
 
 namespace pawl {
@@ -95,6 +96,55 @@ size_t CodepointSet::size() const {
   size_t total = 0;
   for (const CodepointRange& range : ranges_) total += range.hi - range.lo + 1;
   return total;
+}
+
+std::optional<CodepointSet> TakePosixClass(std::string_view text, size_t& at, bool ignore_case) {
+  struct Posix {
+    std::string_view name;
+    std::string_view ranges;  // pairs of first and last
+  };
+  static constexpr Posix kClasses[] = {
+      {"alnum", "09AZaz"},   {"alpha", "AZaz"},    {"ascii", {"\0\x7f", 2}},
+      {"blank", "\t\t  "},   {"digit", "09"},      {"cntrl", {"\0\x1f\x7f\x7f", 4}},
+      {"graph", "!~"},       {"lower", "az"},      {"print", " ~"},
+      {"punct", "!/:@[`{~"}, {"space", "\t\r  "},  {"upper", "AZ"},
+      {"word", "09AZ__az"},  {"xdigit", "09AFaf"},
+  };
+  const std::string_view rest = text.substr(at, 12);
+  const size_t end = rest.find(":]", 2);
+  if (!rest.starts_with("[:") || end == std::string_view::npos) return std::nullopt;
+  std::string_view name = rest.substr(2, end - 2);
+  const bool negative = name.starts_with('^');
+  if (negative) name.remove_prefix(1);
+  for (const Posix& posix : kClasses) {
+    if (posix.name != name) continue;
+    std::vector<CodepointRange> ranges;
+    for (size_t i = 0; i < posix.ranges.size(); i += 2) {
+      ranges.push_back({static_cast<unsigned char>(posix.ranges[i]),
+                        static_cast<unsigned char>(posix.ranges[i + 1])});
+    }
+    at += end + 2;
+    CodepointSet set = CodepointSet::FromRanges(ranges);
+    if (ignore_case) set = set.CaseClosure();
+    return negative ? set.Complement() : set;
+  }
+  return std::nullopt;
+}
+
+std::optional<PropertyName> TakePropertyName(std::string_view text, size_t& at) {
+  if (!text.substr(at).starts_with('{')) {
+    const std::string_view letter = text.substr(at, 1);
+    if (letter.empty() || !IsLetter(letter[0])) return std::nullopt;
+    ++at;
+    return PropertyName{letter, false};
+  }
+  const size_t end = text.find('}', at);
+  if (end == std::string_view::npos) return std::nullopt;
+  std::string_view name = text.substr(at + 1, end - at - 1);
+  at = end + 1;
+  const bool negative = name.starts_with('^');
+  if (negative) name.remove_prefix(1);
+  return PropertyName{name, negative};
 }
 
 }  // namespace pawl

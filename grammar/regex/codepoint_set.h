@@ -5,7 +5,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "src/base/unicode.h"
@@ -40,6 +42,19 @@ class CodepointSet {
  private:
   std::vector<CodepointRange> ranges_;
 };
+
+// The set that a POSIX class such as [:alpha:] or [:^alpha:] names at text[at]; `at` is moved
+// behind it. nullopt, and `at` as it was, where none stands there. `ignore_case`: the class is
+// closed under case before '^' takes its complement, as in Rust and PCRE.
+std::optional<CodepointSet> TakePosixClass(std::string_view text, size_t& at, bool ignore_case);
+
+// The name of a Unicode property behind \p or \P: "{name}", "{^name}" or one letter; `at` is moved
+// behind it. nullopt where none of them stands there.
+struct PropertyName {
+  std::string_view name;
+  bool negative;
+};
+std::optional<PropertyName> TakePropertyName(std::string_view text, size_t& at);
 
 }  // namespace pawl
 

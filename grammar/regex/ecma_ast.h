@@ -6,6 +6,7 @@
 #include <limits>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "grammar/regex/codepoint_set.h"
@@ -53,6 +54,23 @@ struct EcmaTree {
 
   std::span<const uint32_t> children(const EcmaNode& node) const {
     return std::span<const uint32_t>(lists).subspan(node.a, node.b);
+  }
+  // New nodes; answers their index. A list of one node is that node.
+  uint32_t Add(const EcmaNode& node) {
+    nodes.push_back(node);
+    return static_cast<uint32_t>(nodes.size() - 1);
+  }
+  uint32_t AddList(EcmaNode::Kind kind, const std::vector<uint32_t>& list, uint32_t place) {
+    if (list.size() == 1) return list[0];
+    if (list.empty()) kind = EcmaNode::Kind::kEmpty;
+    const auto first = static_cast<uint32_t>(lists.size());
+    lists.insert(lists.end(), list.begin(), list.end());
+    return Add({.kind = kind, .a = first, .b = static_cast<uint32_t>(list.size()), .place = place});
+  }
+  uint32_t AddSet(CodepointSet set, uint32_t place) {
+    sets.push_back(std::move(set));
+    const auto index = static_cast<uint32_t>(sets.size() - 1);
+    return Add({.kind = EcmaNode::Kind::kSet, .a = index, .place = place});
   }
 };
 

@@ -111,33 +111,15 @@ class References {
   }
 
   // New nodes.
-  uint32_t Add(EcmaNode node) {
-    tree_.nodes.push_back(node);
-    return static_cast<uint32_t>(tree_.nodes.size() - 1);
-  }
   uint32_t AddList(Kind kind, const std::vector<uint32_t>& list, uint32_t at) {
-    if (list.size() == 1) return list[0];
-    EcmaNode node;
-    node.kind = list.empty() ? Kind::kEmpty : kind;
-    node.a = static_cast<uint32_t>(tree_.lists.size());
-    node.b = static_cast<uint32_t>(list.size());
-    node.place = tree_.nodes[at].place;
-    tree_.lists.insert(tree_.lists.end(), list.begin(), list.end());
-    return Add(node);
+    return tree_.AddList(kind, list, tree_.nodes[at].place);
   }
   uint32_t AddText(const std::u32string& text, bool ignore_case, uint32_t at) {
+    const uint32_t place = tree_.nodes[at].place;
     std::vector<uint32_t> characters;
     for (const char32_t c : text) {
-      EcmaNode node;
-      node.kind = Kind::kChar;
-      node.a = c;
-      node.place = tree_.nodes[at].place;
-      if (ignore_case) {
-        node.kind = Kind::kSet;
-        node.a = static_cast<uint32_t>(tree_.sets.size());
-        tree_.sets.push_back(CodepointSet::Of(c).CaseClosure());
-      }
-      characters.push_back(Add(node));
+      characters.push_back(ignore_case ? tree_.AddSet(CodepointSet::Of(c).CaseClosure(), place)
+                                       : tree_.Add({.kind = Kind::kChar, .a = c, .place = place}));
     }
     return AddList(Kind::kConcat, characters, at);
   }
@@ -145,7 +127,7 @@ class References {
   uint32_t AddAround(uint32_t id, uint32_t body) {
     EcmaNode node = tree_.nodes[id];
     node.a = body;
-    return Add(node);
+    return tree_.Add(node);
   }
   uint32_t Join(const Ways& ways, uint32_t at) {
     std::set<uint32_t> nodes;
@@ -259,7 +241,7 @@ class References {
       earlier.a = any;
       earlier.min = node.min == 0 ? 0 : node.min - 1;
       if (node.max != kEcmaInfinite) earlier.max = node.max - 1;
-      out.push_back({AddList(Kind::kConcat, {Add(earlier), way.node}, id), way.taken});
+      out.push_back({AddList(Kind::kConcat, {tree_.Add(earlier), way.node}, id), way.taken});
     }
     return Joined(std::move(out), id);
   }

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "grammar/regex/ecma_ast.h"
-#include "src/base/hex.h"
+#include "src/base/ascii.h"
 #include "src/base/utf8.h"
 
 namespace pawl {
@@ -24,9 +24,6 @@ struct SyntaxFlags {
   bool dot_all;
   bool multi_line;
 };
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 // What an escape stands for: a code point or a set.
 struct Escape {
@@ -81,39 +78,20 @@ class EcmaSyntax {
 
   uint32_t Add(EcmaNode node, size_t place) {
     node.place = static_cast<uint32_t>(place);
-    tree_.nodes.push_back(node);
-    return static_cast<uint32_t>(tree_.nodes.size() - 1);
-  }
-  uint32_t AddKind(Kind kind, size_t place) {
-    EcmaNode node;
-    node.kind = kind;
-    return Add(node, place);
+    return tree_.Add(node);
   }
   uint32_t AddList(Kind kind, const std::vector<uint32_t>& list, size_t place) {
-    if (list.size() == 1) return list[0];
-    EcmaNode node;
-    node.kind = list.empty() ? Kind::kEmpty : kind;
-    node.a = static_cast<uint32_t>(tree_.lists.size());
-    node.b = static_cast<uint32_t>(list.size());
-    tree_.lists.insert(tree_.lists.end(), list.begin(), list.end());
-    return Add(node, place);
+    return tree_.AddList(kind, list, static_cast<uint32_t>(place));
   }
   uint32_t AddSet(CodepointSet set, size_t place) {
-    EcmaNode node;
-    node.kind = Kind::kSet;
-    node.a = static_cast<uint32_t>(tree_.sets.size());
-    tree_.sets.push_back(std::move(set));
-    return Add(node, place);
+    return tree_.AddSet(std::move(set), static_cast<uint32_t>(place));
   }
   uint32_t AddChar(char32_t codepoint, size_t place) {
     if (flags_.ignore_case) {
       CodepointSet set = CodepointSet::Of(codepoint).CaseClosure();
       if (set.size() > 1) return AddSet(std::move(set), place);
     }
-    EcmaNode node;
-    node.kind = Kind::kChar;
-    node.a = codepoint;
-    return Add(node, place);
+    return Add({.kind = Kind::kChar, .a = codepoint}, place);
   }
   CodepointSet Folded(CodepointSet set) const {
     return flags_.ignore_case ? set.CaseClosure() : set;
@@ -133,14 +111,13 @@ class EcmaSyntax {
   std::optional<uint32_t> Quantified(uint32_t atom, bool quantifiable);
   // {m}, {m,} or {m,n} at the cursor; nullopt (and the cursor kept) when it is none.
   std::optional<std::pair<uint32_t, uint32_t>> Braces();
-  bool InlineFlags();
+  bool TakeFlags(size_t behind, char close);
   std::optional<Escape> ReadEscape(bool in_class);
   std::optional<Escape> ReadProperty(size_t start, bool negative);
   std::optional<char32_t> ReadHex(size_t start, int digits);
   std::optional<char32_t> ReadUnicodeEscape(size_t start);
   std::optional<uint32_t> Class();
   std::optional<Escape> ClassAtom();
-  std::optional<CodepointSet> PosixClass();
 
   std::string_view text_;
   const RegexSyntaxOptions& options_;
@@ -157,11 +134,7 @@ class EcmaSyntax {
 
 uint32_t EcmaSyntax::AddReference(uint32_t number, size_t place) {
   tree_.has_references = true;
-  EcmaNode node;
-  node.kind = Kind::kReference;
-  node.b = number;
-  node.negative = flags_.ignore_case;
-  return Add(node, place);
+  return Add({.kind = Kind::kReference, .negative = flags_.ignore_case, .b = number}, place);
 }
 
 std::optional<uint32_t> EcmaSyntax::NamedReference(char close, size_t start) {
@@ -230,7 +203,7 @@ std::optional<uint32_t> EcmaSyntax::Sequence(int depth) {
         at_ = end + 1;
         continue;
       }
-      if (InlineFlags()) continue;
+      if (TakeFlags(2, ')')) continue;  // up to the end of the group around it
       if (error_) return std::nullopt;
     }
     bool quantifiable = true;
@@ -244,39 +217,26 @@ std::optional<uint32_t> EcmaSyntax::Sequence(int depth) {
   return AddList(Kind::kConcat, terms, start);
 }
 
-// (?i) and the like: takes effect until the end of the group. Leaves the cursor when it is no such
-// thing.
-// (?i:...) is handled by Group.
-bool EcmaSyntax::InlineFlags() {
-  size_t i = at_ + 2;
-  while (i < text_.size() && (IsLetter(text_[i]) || text_[i] == '-')) ++i;
-  if (i == at_ + 2 || i >= text_.size() || text_[i] != ')') return false;
-  SyntaxFlags flags = flags_;
+// The letters of flags that begin `behind` the cursor; whether `close` ends them, and they are
+// read. Leaves the cursor when there are none, or another sign ends them.
+bool EcmaSyntax::TakeFlags(size_t behind, char close) {
+  const size_t start = at_ + behind;
+  size_t end = start;
+  while (end < text_.size() && (IsLetter(text_[end]) || text_[end] == '-')) ++end;
+  if (end == start || end == text_.size() || text_[end] != close) return false;
   bool on = true;
-  for (size_t k = at_ + 2; k < i; ++k) {
-    switch (text_[k]) {
-      case '-':
-        on = false;
-        break;
-      case 'i':
-        flags.ignore_case = on;
-        break;
-      case 's':
-        flags.dot_all = on;
-        break;
-      case 'm':
-        flags.multi_line = on;
-        break;
-      case 'u':
-        break;
-      default:
-        Fail(std::string("unsupported flag '") + text_[k] + "'", k, ErrorCode::kUnsupported);
-        return false;
+  for (size_t at = start; at < end; ++at) {
+    const char c = text_[at];
+    if (c == '-') {
+      on = false;
+    } else if (c == 'i' || c == 's' || c == 'm') {
+      (c == 'i' ? flags_.ignore_case : c == 's' ? flags_.dot_all : flags_.multi_line) = on;
+    } else if (c != 'u') {
+      Fail(std::string("unsupported flag '") + c + "'", at, ErrorCode::kUnsupported);
     }
   }
-  flags_ = flags;
-  at_ = i + 1;
-  return true;
+  at_ = end + 1;
+  return !error_;
 }
 
 std::optional<uint32_t> EcmaSyntax::Group(int depth) {
@@ -317,34 +277,7 @@ std::optional<uint32_t> EcmaSyntax::Group(int depth) {
       at_ = end + 1;
       capture = ++groups_;
     } else if (IsLetter(Peek()) || Peek() == '-') {
-      bool on = true;
-      for (; !AtEnd() && Peek() != ':'; ++at_) {
-        switch (Peek()) {
-          case '-':
-            on = false;
-            break;
-          case 'i':
-            flags_.ignore_case = on;
-            break;
-          case 's':
-            flags_.dot_all = on;
-            break;
-          case 'm':
-            flags_.multi_line = on;
-            break;
-          case 'u':
-            break;
-          case 'x':
-          case 'R':
-          case 'U':
-          case 'a':
-          case 'L':
-            return Fail("unsupported flag in a group", at_, ErrorCode::kUnsupported);
-          default:
-            return Fail("expected ':' after the flags of a group", at_);
-        }
-      }
-      if (!Take(":")) return Fail("expected ':' after the flags of a group", at_);
+      if (!TakeFlags(0, ':')) return Fail("expected ':' after the flags of a group", at_);
     } else if (Peek() == '(' || Peek() == '|' || Peek() == '&') {
       return Fail("this kind of group is not supported", start, ErrorCode::kUnsupported);
     } else {
@@ -356,11 +289,7 @@ std::optional<uint32_t> EcmaSyntax::Group(int depth) {
   if (!body) return std::nullopt;
   if (!Take(")")) return Fail("expected ')'", at_);
   if (capture != 0 && captures_) {
-    EcmaNode group;
-    group.kind = Kind::kCapture;
-    group.a = *body;
-    group.b = capture;
-    return Add(group, start);
+    return Add({.kind = Kind::kCapture, .a = *body, .b = capture}, start);
   }
   if (look.kind != Kind::kLook) return body;
   look.a = *body;
@@ -382,11 +311,11 @@ std::optional<uint32_t> EcmaSyntax::Term(int depth, bool& quantifiable) {
     case '^':
       ++at_;
       quantifiable = false;
-      return AddKind(flags_.multi_line ? Kind::kLineStart : Kind::kTextStart, start);
+      return Add({.kind = flags_.multi_line ? Kind::kLineStart : Kind::kTextStart}, start);
     case '$':
       ++at_;
       quantifiable = false;
-      return AddKind(flags_.multi_line ? Kind::kLineEnd : Kind::kTextEnd, start);
+      return Add({.kind = flags_.multi_line ? Kind::kLineEnd : Kind::kTextEnd}, start);
     case '.':
       ++at_;
       return AddSet(flags_.dot_all ? CodepointSet::All() : EcmaLineTerminator().Complement(),
@@ -459,10 +388,7 @@ std::optional<uint32_t> EcmaSyntax::EscapedTerm(bool& quantifiable) {
   if (assertion != Kind::kEmpty) {
     at_ += 2;
     quantifiable = false;
-    EcmaNode node;
-    node.kind = assertion;
-    node.negative = c == 'B';
-    return Add(node, start);
+    return Add({.kind = assertion, .negative = c == 'B'}, start);
   }
   auto escape = ReadEscape(/*in_class=*/false);
   if (!escape) return std::nullopt;
@@ -547,21 +473,9 @@ std::optional<char32_t> EcmaSyntax::ReadHex(size_t start, int digits) {
 }
 
 std::optional<Escape> EcmaSyntax::ReadProperty(size_t start, bool negative) {
-  std::string_view name;
-  if (Take("{")) {
-    const size_t end = text_.find('}', at_);
-    if (end == std::string_view::npos) return Fail("expected '}' after a property name", start);
-    name = text_.substr(at_, end - at_);
-    at_ = end + 1;
-    if (name.starts_with('^')) {
-      negative = !negative;
-      name.remove_prefix(1);
-    }
-  } else {
-    name = text_.substr(at_, 1);
-    if (name.empty() || !IsLetter(name[0])) return Fail("expected a property name", start);
-    ++at_;
-  }
+  const auto property = TakePropertyName(text_, at_);
+  if (!property) return Fail("expected a property's name: a letter, or a name in braces", start);
+  const std::string_view name = property->name;
   auto ranges = UnicodeProperty(name == "L&" ? std::string_view("LC") : name);
   if (ranges.empty() && (name.starts_with("Is") || name.starts_with("is"))) {
     ranges = UnicodeProperty(name.substr(2));
@@ -572,7 +486,7 @@ std::optional<Escape> EcmaSyntax::ReadProperty(size_t start, bool negative) {
   Escape escape;
   escape.is_set = true;
   escape.set = Folded(CodepointSet::FromRanges(ranges));
-  if (negative) escape.set = escape.set.Complement();
+  if (negative != property->negative) escape.set = escape.set.Complement();
   return escape;
 }
 
@@ -639,18 +553,6 @@ std::optional<Escape> EcmaSyntax::ReadEscape(bool in_class) {
     case 'p':
     case 'P':
       return ReadProperty(start, c == 'P');
-    case 't':
-      return codepoint('\t');
-    case 'n':
-      return codepoint('\n');
-    case 'v':
-      return codepoint('\v');
-    case 'f':
-      return codepoint('\f');
-    case 'r':
-      return codepoint('\r');
-    case 'e':
-      return codepoint(0x1B);
     case 'b':
       if (in_class) return codepoint('\b');
       break;
@@ -666,19 +568,18 @@ std::optional<Escape> EcmaSyntax::ReadEscape(bool in_class) {
       return codepoint(value);
     }
     case 'x':
-      if (Peek() != '{') {
-        const auto value = ReadHex(start, 2);
-        if (!value) return std::nullopt;
-        return codepoint(*value);
-      }
-      [[fallthrough]];
     case 'u': {
-      const auto value = ReadUnicodeEscape(start);
+      const bool two = c == 'x' && Peek() != '{';
+      const auto value = two ? ReadHex(start, 2) : ReadUnicodeEscape(start);
       if (!value) return std::nullopt;
       return codepoint(*value);
     }
     default:
       break;
+  }
+  constexpr std::u32string_view kControls = U"tnvfre", kMeant = U"\t\n\v\f\r\x1B";
+  if (const size_t control = kControls.find(c); control != kControls.npos) {
+    return codepoint(kMeant[control]);
   }
   // Any other sign stands for itself; an unknown letter or digit is more likely a mistake.
   if (c < 0x80 && (IsLetter(static_cast<char>(c)) || IsDigit(static_cast<char>(c)))) {
@@ -687,48 +588,10 @@ std::optional<Escape> EcmaSyntax::ReadEscape(bool in_class) {
   return codepoint(c);
 }
 
-// [:alpha:] at the cursor inside a class.
-std::optional<CodepointSet> EcmaSyntax::PosixClass() {
-  struct Posix {
-    std::string_view name;
-    CodepointRange ranges[4];
-    size_t count;
-  };
-  static constexpr Posix kClasses[] = {
-      {"alnum", {{'0', '9'}, {'A', 'Z'}, {'a', 'z'}}, 3},
-      {"alpha", {{'A', 'Z'}, {'a', 'z'}}, 2},
-      {"ascii", {{0, 0x7F}}, 1},
-      {"blank", {{'\t', '\t'}, {' ', ' '}}, 2},
-      {"cntrl", {{0, 0x1F}, {0x7F, 0x7F}}, 2},
-      {"digit", {{'0', '9'}}, 1},
-      {"graph", {{'!', '~'}}, 1},
-      {"lower", {{'a', 'z'}}, 1},
-      {"print", {{' ', '~'}}, 1},
-      {"punct", {{'!', '/'}, {':', '@'}, {'[', '`'}, {'{', '~'}}, 4},
-      {"space", {{'\t', '\r'}, {' ', ' '}}, 2},
-      {"upper", {{'A', 'Z'}}, 1},
-      {"word", {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}}, 4},
-      {"xdigit", {{'0', '9'}, {'A', 'F'}, {'a', 'f'}}, 3},
-  };
-  if (!LooksAt("[:")) return std::nullopt;
-  const size_t end = text_.substr(0, at_ + 12).find(":]", at_ + 2);
-  if (end == std::string_view::npos) return std::nullopt;
-  std::string_view name = text_.substr(at_ + 2, end - at_ - 2);
-  const bool negative = name.starts_with('^');
-  if (negative) name.remove_prefix(1);
-  for (const Posix& posix : kClasses) {
-    if (posix.name != name) continue;
-    at_ = end + 2;
-    CodepointSet set = CodepointSet::FromRanges(std::span(posix.ranges).first(posix.count));
-    return negative ? set.Complement() : set;
-  }
-  return std::nullopt;
-}
-
 std::optional<Escape> EcmaSyntax::ClassAtom() {
   if (Peek() == '\\') return ReadEscape(/*in_class=*/true);
   Escape atom;
-  if (auto posix = PosixClass()) {
+  if (auto posix = TakePosixClass(text_, at_, flags_.ignore_case)) {
     atom.is_set = true;
     atom.set = std::move(*posix);
     return atom;

@@ -17,6 +17,7 @@
 #include <tuple>
 
 #include "src/base/sorted.h"
+#include "src/base/utf8.h"
 
 namespace pawl {
 namespace {
@@ -222,6 +223,19 @@ bool RegexDfa::IsLive(uint32_t state) {
   if (overflow()) return true;
   for (const uint32_t s : seen) states_[s].life = Life::kDead;
   return false;
+}
+
+std::map<uint32_t, CodepointSet> RegexDfa::Steps(uint32_t state) {
+  std::map<uint32_t, std::vector<CodepointRange>> ranges;
+  for (size_t i = 0; i < boundaries_.size(); ++i) {
+    const uint32_t next = Next(state, interval_class_[i]);
+    if (next == kDead) continue;
+    const char32_t last = i + 1 < boundaries_.size() ? boundaries_[i + 1] - 1 : kMaxCodepoint;
+    ranges[next].push_back({boundaries_[i], last});
+  }
+  std::map<uint32_t, CodepointSet> steps;
+  for (const auto& [next, of] : ranges) steps.emplace(next, CodepointSet::FromRanges(of));
+  return steps;
 }
 
 bool RegexDfa::Absorbing(uint32_t state) {

@@ -10,11 +10,13 @@
 #define PAWL_GRAMMAR_REGEX_REGEX_DFA_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
+#include "grammar/regex/codepoint_set.h"
 #include "grammar/regex/regex_arena.h"
 #include "src/base/memory_size.h"
 
@@ -69,6 +71,8 @@ class RegexDfa {
     }
     return FindNext(state, cls);
   }
+  // The states that one code point leads to, each with those that do.
+  std::map<uint32_t, CodepointSet> Steps(uint32_t state);
   // The same without a search: perhaps no accepted string can follow.
   uint32_t NextPerhapsDead(uint32_t state, int cls) {
     const uint32_t next = RawNext(state, cls);

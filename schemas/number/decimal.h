@@ -13,11 +13,10 @@
 #include <string_view>
 
 #include "pawl/result.h"
+#include "src/base/ascii.h"
 #include "src/base/memory_size.h"
 
 namespace pawl {
-
-inline bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 // "e3", "e-3"; nothing for 0.
 inline std::string ExponentText(int64_t exponent) {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "schemas/limits.h"
-#include "src/base/hex.h"
+#include "src/base/ascii.h"
 
 namespace pawl::schema {
 namespace {

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "src/base/ascii.h"
 #include "src/base/utf8.h"
 
 namespace pawl::json {
@@ -22,8 +23,6 @@ namespace {
 
 constexpr size_t kFewMembers = 12;       // are compared pair by pair
 constexpr ptrdiff_t kLongNumber = 1000;  // bytes
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 // Whether one of eight bytes is a quote, a backslash, a control character or not ASCII.
 bool EndsRun(const char* bytes) {

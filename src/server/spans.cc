@@ -4,15 +4,14 @@
 
 #include <utility>
 
+#include "src/base/ascii.h"
+
 namespace pawl::server {
 namespace {
 
 bool IsWord(char c) {
-  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
-         static_cast<unsigned char>(c) >= 0x80;
+  return IsDigit(c) || IsLetter(c) || c == '_' || static_cast<unsigned char>(c) >= 0x80;
 }
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 // "12" is not in "312", nor in "12.5"; "an" is not in "man".
 bool StandsAlone(std::string_view text, size_t begin, size_t end, bool number) {

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 
+#include "src/base/ascii.h"
 #include "src/base/json.h"
 #include "src/base/utf8.h"
 #include "src/text/chat/jinja_text.h"
@@ -21,8 +22,7 @@ constexpr std::string_view kOperators[] = {"//", "**", "==", "!=", ">=", "<=", "
                                            "*",  "%",  "~",  "[",  "]",  "(",  ")", "{", "}",
                                            ">",  "<",  "=",  ".",  ":",  "|",  ",", ";"};
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-bool IsNameStart(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+bool IsNameStart(char c) { return IsLetter(c) || c == '_'; }
 bool IsNameByte(char c) { return IsNameStart(c) || IsDigit(c); }
 
 class Lexer {

@@ -241,7 +241,8 @@ std::map<uint32_t, CodepointSet> RegexDfa::Steps(uint32_t state) {
 bool RegexDfa::Absorbing(uint32_t state) {
   if (state == kDead) return true;
   if (states_[state].absorbing < 0) {
-    bool absorbing = true;
+    // What does not accept and yet counts as live has an end that no search has found.
+    bool absorbing = Accepting(state);
     for (int cls = 0; absorbing && cls < classes(); ++cls) {
       absorbing = cls == surrogate_class_ || Next(state, cls) == state;
     }

@@ -86,38 +86,45 @@ static char32_t Readable(char32_t chosen, char32_t c, char32_t last) {
   return chosen;
 }
 
-// The trie of a literal set over classes, and from each node the way to the nearest literal.
-template <typename Trie, typename ClassOf>
-static void BuildTrie(Trie& trie, const std::vector<std::u32string>& literals,
-                      const ClassOf& class_of) {
-  trie.nodes.emplace_back();
-  for (size_t k = 0; k < literals.size(); ++k) {
-    uint32_t node = 0;
-    for (const char32_t c : literals[k]) {
-      const int cls = class_of(c);
-      auto& children = trie.nodes[node].children;
-      const auto it = std::lower_bound(children.begin(), children.end(), std::pair(cls, 0u));
-      if (it != children.end() && it->first == cls) {
-        node = it->second;
-      } else {
-        const uint32_t fresh = static_cast<uint32_t>(trie.nodes.size());
-        children.insert(it, {cls, fresh});
-        trie.nodes.emplace_back();
-        node = fresh;
-      }
-    }
-    trie.nodes[node].literal = static_cast<int>(k);
+// Breadth first, so that children lie side by side: a node is a run of the sorted literals that
+// begin alike.
+void StringProgram::BuildTrie(Trie& trie) const {
+  const std::vector<std::u32string>& literals = atom(trie.atom).literals;
+  std::vector<std::vector<int>> texts(literals.size());
+  std::vector<size_t> order(literals.size());
+  for (size_t i = 0; i < literals.size(); ++i) {
+    order[i] = i;
+    for (const char32_t c : literals[i]) texts[i].push_back(ClassOf(c));
   }
-  // Children stand behind their parents.
-  std::vector<uint32_t> missing(trie.nodes.size(), 0);
+  std::ranges::sort(order, {}, [&](size_t i) -> const std::vector<int>& { return texts[i]; });
+  struct Run {
+    size_t begin, end, depth;
+  };
+  std::vector<Run> runs = {{0, order.size(), 0}};
+  trie.nodes.emplace_back();
+  for (size_t node = 0; node < runs.size(); ++node) {
+    auto [begin, end, depth] = runs[node];
+    if (begin < end && texts[order[begin]].size() == depth)
+      trie.nodes[node].literal = static_cast<int>(order[begin++]);
+    trie.nodes[node].first = static_cast<uint32_t>(runs.size());
+    while (begin < end) {
+      const int cls = texts[order[begin]][depth];
+      const size_t first = begin;
+      while (begin < end && texts[order[begin]][depth] == cls) ++begin;
+      trie.nodes.push_back({.cls = cls});
+      runs.push_back({first, begin, depth + 1});
+    }
+    trie.nodes[node].last = static_cast<uint32_t>(runs.size());
+  }
+  // The way to the nearest literal: children stand behind their parents.
   for (size_t node = trie.nodes.size(); node-- > 0;) {
-    auto& at = trie.nodes[node];
+    Trie::Node& at = trie.nodes[node];
+    at.missing = at.literal >= 0 ? 0 : UINT32_MAX;
     if (at.literal >= 0) continue;
-    missing[node] = UINT32_MAX;
-    for (const auto& [cls, child] : at.children) {
-      if (missing[child] + 1 >= missing[node]) continue;
-      missing[node] = missing[child] + 1;
-      at.towards_shortest = cls;
+    for (const Trie::Node& child : trie.Children(at)) {
+      if (child.missing + 1 >= at.missing) continue;
+      at.missing = child.missing + 1;
+      at.towards_shortest = child.cls;
     }
   }
 }
@@ -214,9 +221,7 @@ void StringProgram::BuildClasses() {
       regex.class_map[interval_class_[i]] = regex.dfa->ClassOf(boundaries_[i]);
     }
   }
-  for (Trie& trie : tries_) {
-    BuildTrie(trie, atom(trie.atom).literals, [this](char32_t c) { return ClassOf(c); });
-  }
+  for (Trie& trie : tries_) BuildTrie(trie);
 }
 
 size_t StringProgram::Interval(char32_t c) const {
@@ -285,9 +290,10 @@ void StringProgram::Step(const uint32_t* from, int cls, uint32_t* after) {
   for (const Trie& trie : tries_) {
     uint32_t& s = after[slot++];
     if (s == kNoNode) continue;
-    const auto& children = trie.nodes[s].children;
-    const auto it = std::lower_bound(children.begin(), children.end(), std::pair(cls, 0u));
-    s = it != children.end() && it->first == cls ? it->second : kNoNode;
+    const auto children = trie.Children(trie.nodes[s]);
+    const auto it = std::ranges::lower_bound(children, cls, {}, &Trie::Node::cls);
+    s = it != children.end() && it->cls == cls ? static_cast<uint32_t>(&*it - trie.nodes.data())
+                                               : kNoNode;
   }
   if (counting_) SetCount(after, std::min(CountOf(after) + 1, count_cap_));
 }
@@ -428,11 +434,16 @@ int StringProgram::Settled(StateId state, AtomId id) {
 
 uint32_t StringProgram::Distance(StateId state, bool apart) const {
   uint32_t distance = 0;
+  const auto need = [&](uint32_t characters) {
+    distance = apart ? distance + std::min(characters, 1u << 20) : std::max(distance, characters);
+  };
   for (size_t i = 0; i < regexes_.size(); ++i) {
     const uint32_t s = RegexState(key(state), i);
-    if (s == RegexDfa::kDead) continue;
-    const uint32_t needed = regexes_[i].dfa->MinLength(s);
-    distance = apart ? distance + std::min(needed, 1u << 20) : std::max(distance, needed);
+    if (s != RegexDfa::kDead) need(regexes_[i].dfa->MinLength(s));
+  }
+  for (size_t i = 0; i < tries_.size(); ++i) {
+    const uint32_t node = key(state)[regex_words_ + i];
+    if (node != kNoNode) need(tries_[i].nodes[node].missing);
   }
   return distance;
 }

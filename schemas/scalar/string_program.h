@@ -103,7 +103,8 @@ class StringProgram {
     return tries_[0].nodes[key(state)[0]].towards_shortest;
   }
   // A guess at how many more characters an accepted string needs at least, given that what each
-  // regex needs can be read at once (or, with `apart`, only one behind the other); guides searches.
+  // regex and each list of literals needs can be read at once (or, with `apart`, only one behind
+  // the other); guides searches.
   uint32_t Distance(StateId state, bool apart = false) const;
   // Steps of the regexes' arena so far.
   uint64_t work() const { return table_.regexes->work(); }
@@ -184,14 +185,19 @@ class StringProgram {
   struct Trie {
     AtomId atom;
     struct Node {
-      std::vector<std::pair<int, uint32_t>> children;  // (our class, node), sorted by class
+      int cls = -1;                  // our class that leads here
+      uint32_t first = 0, last = 0;  // children: nodes[first .. last), by class
       int literal = -1;
-      int towards_shortest = -1;  // class of the child with the shortest literal; -1: it ends here
-      size_t MemoryBytes() const { return HeapBytes(children); }
+      uint32_t missing = 0;       // characters to the nearest literal
+      int towards_shortest = -1;  // class of the child that leads there; -1: it ends here
     };
     std::vector<Node> nodes;
+    std::span<const Node> Children(const Node& node) const {
+      return std::span(nodes).subspan(node.first, node.last - node.first);
+    }
     size_t MemoryBytes() const { return HeapBytes(nodes); }
   };
+  void BuildTrie(Trie& trie) const;
   size_t Interval(char32_t c) const;
   void BuildClasses();
   StateId ComputeNext(StateId state, int cls);

@@ -3,17 +3,14 @@
 // smaller than the vocabulary's.
 #include "schemas/unique/item_tokens.h"
 
-#include <algorithm>
 #include <string>
 
-#include "schemas/number/decimal.h"
+#include "src/base/ascii.h"
 
 namespace pawl::schema {
 namespace {
 
 bool EndsNumber(char c) { return std::string_view(" \t\r\n,]}").find(c) != std::string_view::npos; }
-
-bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 // A run of letters that may be the end of a literal.
 bool EndsLiteral(std::string_view letters) {
@@ -24,18 +21,17 @@ bool EndsLiteral(std::string_view letters) {
 }
 
 bool MayEndValue(std::string_view token) {
-  if (token.find_first_of("]}") != std::string_view::npos) return true;
-  if (std::count(token.begin(), token.end(), '"') > 1) return true;
-  for (size_t i = 1; i < token.size(); ++i) {
-    if (IsDigit(token[i - 1]) && EndsNumber(token[i])) return true;
-  }
+  int quotes = 0;
+  size_t letters = 0;  // where the run of letters up to here begins
   for (size_t i = 0; i < token.size(); ++i) {
-    size_t end = i;
-    while (end < token.size() && IsLetter(token[end])) ++end;
-    if (end > i && EndsLiteral(token.substr(i, end - i))) return true;
-    i = end;
+    const char c = token[i];
+    if (c == ']' || c == '}' || (c == '"' && ++quotes > 1)) return true;
+    if (i > 0 && IsDigit(token[i - 1]) && EndsNumber(c)) return true;
+    if (IsLetter(c)) continue;
+    if (i > letters && EndsLiteral(token.substr(letters, i - letters))) return true;
+    letters = i + 1;
   }
-  return false;
+  return token.size() > letters && EndsLiteral(token.substr(letters));
 }
 
 }  // namespace

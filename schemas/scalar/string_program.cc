@@ -88,43 +88,35 @@ static char32_t Readable(char32_t chosen, char32_t c, char32_t last) {
 
 // Breadth first, so that children lie side by side: a node is a run of the sorted literals that
 // begin alike.
-void StringProgram::BuildTrie(Trie& trie) const {
-  const std::vector<std::u32string>& literals = atom(trie.atom).literals;
-  std::vector<std::vector<int>> texts(literals.size());
-  std::vector<size_t> order(literals.size());
-  for (size_t i = 0; i < literals.size(); ++i) {
-    order[i] = i;
-    for (const char32_t c : literals[i]) texts[i].push_back(ClassOf(c));
-  }
-  std::ranges::sort(order, {}, [&](size_t i) -> const std::vector<int>& { return texts[i]; });
+static void BuildTrie(std::vector<StringProgram::TrieNode>& nodes,
+                      const std::vector<std::u32string>& literals) {
   struct Run {
     size_t begin, end, depth;
   };
-  std::vector<Run> runs = {{0, order.size(), 0}};
-  trie.nodes.emplace_back();
+  std::vector<Run> runs = {{0, literals.size(), 0}};
+  nodes.emplace_back();
   for (size_t node = 0; node < runs.size(); ++node) {
     auto [begin, end, depth] = runs[node];
-    if (begin < end && texts[order[begin]].size() == depth)
-      trie.nodes[node].literal = static_cast<int>(order[begin++]);
-    trie.nodes[node].first = static_cast<uint32_t>(runs.size());
+    if (begin < end && literals[begin].size() == depth)
+      nodes[node].literal = static_cast<int>(begin++);
+    nodes[node].first = static_cast<uint32_t>(runs.size());
     while (begin < end) {
-      const int cls = texts[order[begin]][depth];
+      const char32_t c = literals[begin][depth];
       const size_t first = begin;
-      while (begin < end && texts[order[begin]][depth] == cls) ++begin;
-      trie.nodes.push_back({.cls = cls});
+      while (begin < end && literals[begin][depth] == c) ++begin;
+      nodes.push_back({.character = c});
       runs.push_back({first, begin, depth + 1});
     }
-    trie.nodes[node].last = static_cast<uint32_t>(runs.size());
+    nodes[node].last = static_cast<uint32_t>(runs.size());
   }
   // The way to the nearest literal: children stand behind their parents.
-  for (size_t node = trie.nodes.size(); node-- > 0;) {
-    Trie::Node& at = trie.nodes[node];
+  for (size_t node = nodes.size(); node-- > 0;) {
+    StringProgram::TrieNode& at = nodes[node];
     at.missing = at.literal >= 0 ? 0 : UINT32_MAX;
-    if (at.literal >= 0) continue;
-    for (const Trie::Node& child : trie.Children(at)) {
-      if (child.missing + 1 >= at.missing) continue;
-      at.missing = child.missing + 1;
-      at.towards_shortest = child.cls;
+    for (uint32_t child = at.first; at.literal < 0 && child < at.last; ++child) {
+      if (nodes[child].missing + 1 >= at.missing) continue;
+      at.missing = nodes[child].missing + 1;
+      at.nearest = child;
     }
   }
 }
@@ -221,7 +213,7 @@ void StringProgram::BuildClasses() {
       regex.class_map[interval_class_[i]] = regex.dfa->ClassOf(boundaries_[i]);
     }
   }
-  for (Trie& trie : tries_) BuildTrie(trie);
+  for (Trie& trie : tries_) BuildTrie(trie.nodes, atom(trie.atom).literals);
 }
 
 size_t StringProgram::Interval(char32_t c) const {
@@ -290,9 +282,12 @@ void StringProgram::Step(const uint32_t* from, int cls, uint32_t* after) {
   for (const Trie& trie : tries_) {
     uint32_t& s = after[slot++];
     if (s == kNoNode) continue;
-    const auto children = trie.Children(trie.nodes[s]);
-    const auto it = std::ranges::lower_bound(children, cls, {}, &Trie::Node::cls);
-    s = it != children.end() && it->cls == cls ? static_cast<uint32_t>(&*it - trie.nodes.data())
+    // A character of a literal has a class of its own.
+    const char32_t c = Representative(cls);
+    const auto first = trie.nodes.begin() + trie.nodes[s].first;
+    const auto last = trie.nodes.begin() + trie.nodes[s].last;
+    const auto child = std::ranges::lower_bound(first, last, c, {}, &TrieNode::character);
+    s = child != last && child->character == c ? static_cast<uint32_t>(child - trie.nodes.begin())
                                                : kNoNode;
   }
   if (counting_) SetCount(after, std::min(CountOf(after) + 1, count_cap_));

@@ -29,6 +29,14 @@ namespace pawl::schema {
 class StringProgram {
  public:
   using StateId = uint32_t;
+  // Of the trie of a list of literals.
+  struct TrieNode {
+    char32_t character = 0;        // that leads here
+    uint32_t first = 0, last = 0;  // children: [first, last), by character
+    int literal = -1;
+    uint32_t missing = 0;  // characters to the nearest literal
+    uint32_t nearest = 0;  // the child that leads there; 0: none
+  };
 
   // `atoms`: string atoms of `table`, sorted. The table must outlive the program.
   StringProgram(const SchemaTable& table, std::vector<AtomId> atoms);
@@ -100,7 +108,9 @@ class StringProgram {
   // literal goes on with, -1 at its end.
   bool Begins(StateId state) const { return key(state)[0] != kNoNode; }
   int ClassTowardsShortest(StateId state) const {
-    return tries_[0].nodes[key(state)[0]].towards_shortest;
+    const std::vector<TrieNode>& nodes = tries_[0].nodes;
+    const uint32_t child = nodes[key(state)[0]].nearest;
+    return child == 0 ? -1 : ClassOf(nodes[child].character);
   }
   // A guess at how many more characters an accepted string needs at least, given that what each
   // regex and each list of literals needs can be read at once (or, with `apart`, only one behind
@@ -184,20 +194,9 @@ class StringProgram {
   };
   struct Trie {
     AtomId atom;
-    struct Node {
-      int cls = -1;                  // our class that leads here
-      uint32_t first = 0, last = 0;  // children: nodes[first .. last), by class
-      int literal = -1;
-      uint32_t missing = 0;       // characters to the nearest literal
-      int towards_shortest = -1;  // class of the child that leads there; -1: it ends here
-    };
-    std::vector<Node> nodes;
-    std::span<const Node> Children(const Node& node) const {
-      return std::span(nodes).subspan(node.first, node.last - node.first);
-    }
+    std::vector<TrieNode> nodes;
     size_t MemoryBytes() const { return HeapBytes(nodes); }
   };
-  void BuildTrie(Trie& trie) const;
   size_t Interval(char32_t c) const;
   void BuildClasses();
   StateId ComputeNext(StateId state, int cls);

@@ -8,6 +8,19 @@
 
 namespace pawl {
 
+namespace {
+
+std::optional<State> AfterAll(State at, std::span<const TokenId> tokens) {
+  for (const TokenId token : tokens) {
+    std::optional<State> next = at.Advance(token);
+    if (!next) return std::nullopt;
+    at = *std::move(next);
+  }
+  return at;
+}
+
+}  // namespace
+
 const GrammarImpl& State::impl() const { return static_cast<const GrammarImpl&>(*grammar_); }
 
 std::optional<State> State::Advance(std::string_view bytes) const {
@@ -61,13 +74,8 @@ std::optional<std::vector<TokenId>> State::CompletionTokens() const {
   }
   // Bytes that complete may be more tokens than a rule may have.
   if (impl().CountsTokens()) {
-    State at = *this;
-    for (const TokenId token : tokens) {
-      std::optional<State> next = at.Advance(token);
-      if (!next) return std::nullopt;
-      at = *std::move(next);
-    }
-    if (!at.accepting()) return std::nullopt;
+    const std::optional<State> end = AfterAll(*this, tokens);
+    if (!end || !end->accepting()) return std::nullopt;
   }
   return tokens;
 }
@@ -154,13 +162,8 @@ MasksMade GrammarAccess::MasksMadeBy(const State& state) { return state.impl().m
 
 std::optional<State> GrammarAccess::Retake(const Grammar& grammar,
                                            std::span<const TokenId> tokens) {
-  State at = grammar.Start();
-  for (const TokenId token : tokens) {
-    std::optional<State> next = at.Advance(token);
-    if (!next) return std::nullopt;
-    at = *std::move(next);
-  }
-  Replayed(at);
+  const std::optional<State> at = AfterAll(grammar.Start(), tokens);
+  if (at) Replayed(*at);
   return at;
 }
 

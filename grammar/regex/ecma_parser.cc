@@ -123,6 +123,22 @@ class Translator {
   std::optional<Row> Star(const Matrix& body, HistoryState state);
   ReId Counted(ReId text, uint32_t least, uint32_t most);
   std::optional<Matrix> BodyFrom(uint32_t id, HistoryState state);
+  // The rows of `state` and of the states that rows lead to; nullopt where there is no row.
+  template <typename RowOf>
+  std::optional<Matrix> Reached(HistoryState state, const RowOf& row_of) {
+    Matrix reached;
+    std::vector<HistoryState> pending{state};
+    while (!pending.empty()) {
+      const HistoryState at = pending.back();
+      pending.pop_back();
+      if (reached.contains(at)) continue;
+      std::optional<Row> row = row_of(at);
+      if (!row) return std::nullopt;
+      for (const auto& [end, text] : *row) pending.push_back(end);
+      reached.emplace(at, *std::move(row));
+    }
+    return reached;
+  }
   // nullopt: it is not of that sort.
   std::optional<Row> RepeatSettling(const EcmaNode& node, const Matrix& body, HistoryState state);
   std::optional<Row> RepeatReturning(const EcmaNode& node, const Matrix& body, HistoryState state);
@@ -463,17 +479,9 @@ std::optional<Row> Translator::LookFrom(uint32_t id, HistoryState state) {
 std::optional<Row> Translator::AnythingFrom(HistoryState state) {
   if (facts_.empty()) return Row{{0, kAnything}};
   if (const auto known = anything_.find(state); known != anything_.end()) return known->second;
-  Matrix body;
-  std::vector<HistoryState> pending{state};
-  while (!pending.empty()) {
-    const HistoryState at = pending.back();
-    pending.pop_back();
-    if (body.count(at)) continue;
-    const Row row = SetFrom(CodepointSet::All(), at);
-    for (const auto& [end, text] : row) pending.push_back(end);
-    body.emplace(at, row);
-  }
-  const auto row = Star(body, state);
+  const auto body = Reached(
+      state, [&](HistoryState at) { return std::optional(SetFrom(CodepointSet::All(), at)); });
+  const auto row = Star(*body, state);
   if (!row)
     return Fail(ErrorCode::kUnsupported, "the lookbehinds need too much memory of the past",
                 NodeOf(LargestFact()));
@@ -532,21 +540,11 @@ uint32_t Fewer(uint32_t count) { return count == 0 || count == kEcmaInfinite ? c
 // Where the body leads from `state`, and from there, and so on.
 std::optional<Translator::Matrix> Translator::BodyFrom(uint32_t id, HistoryState state) {
   const EcmaNode& node = tree_.nodes[id];
-  Matrix body;
-  std::vector<HistoryState> pending{state};
-  while (!pending.empty()) {
-    const HistoryState at = pending.back();
-    pending.pop_back();
-    if (body.count(at)) continue;
-    auto row = From(node.a, at);
-    if (!row) return std::nullopt;
-    for (const auto& [end, text] : *row) pending.push_back(end);
-    body.emplace(at, std::move(*row));
-  }
-  if (body.at(state).empty()) return body;
+  auto body = Reached(state, [&](HistoryState at) { return From(node.a, at); });
+  if (!body || body->at(state).empty()) return body;
   // A body that can be empty only under a condition (it looks ahead) is tried again at each
   // iteration before a character is read; that goes as deep as the counter.
-  for (const auto& [at, row] : body) {
+  for (const auto& [at, row] : *body) {
     for (const auto& [end, text] : row) {
       if (arena_.IsOpen(text) && arena_.MinLength(text) == 0 && node.min > kMaxUnrolled) {
         return Fail(ErrorCode::kUnsupported,

@@ -97,18 +97,6 @@ Error Ambiguous(const std::string& name, const std::string& first, const std::st
       ""};
 }
 
-std::string UnescapePointer(std::string_view token) {
-  std::string out;
-  for (size_t i = 0; i < token.size(); ++i) {
-    if (token[i] == '~' && i + 1 < token.size() && (token[i + 1] == '0' || token[i + 1] == '1')) {
-      out.push_back(token[++i] == '0' ? '~' : '/');
-    } else {
-      out.push_back(token[i]);
-    }
-  }
-  return out;
-}
-
 }  // namespace
 
 std::optional<Dialect> DialectOf(std::string_view name) {
@@ -431,23 +419,14 @@ const json::Value* References::MemberOf(const json::Value& object, const std::st
 std::optional<References::Target> References::Follow(const Resource& resource,
                                                      const std::string& pointer) {
   Target target{resource.root, &resource, resource.pointer, ""};
-  for (size_t i = 1; i <= pointer.size();) {
-    const size_t slash = std::min(pointer.find('/', i), pointer.size());
-    const std::string token = UnescapePointer(std::string_view(pointer).substr(i, slash - i));
-    const json::Value* next = nullptr;
-    if (target.value->type == json::Type::kObject) {
-      next = MemberOf(*target.value, token);
-    } else if (target.value->type == json::Type::kArray && !token.empty() && token.size() < 10 &&
-               token.find_first_not_of("0123456789") == std::string::npos &&
-               (token == "0" || token[0] != '0')) {
-      const size_t index = std::stoul(token);
-      if (index < target.value->items.size()) next = &target.value->items[index];
-    }
+  for (const std::string& token : json::PointerTokens(pointer)) {
+    const bool object = target.value->type == json::Type::kObject;
+    const json::Value* next =
+        object ? MemberOf(*target.value, token) : json::ItemAt(*target.value, token);
     if (next == nullptr) return std::nullopt;
     target.pointer = json::PointerJoin(target.pointer, token);
     target.value = next;
     target.resource = &Inside(*next, *target.resource);
-    i = slash + 1;
   }
   return target;
 }

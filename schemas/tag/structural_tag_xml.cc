@@ -136,25 +136,14 @@ Result<std::pair<const json::Value*, std::string>> XmlStyleReader::Resolve(
     if (reference->type != json::Type::kString || !reference->text.starts_with("#"))
       return Refused("only references within the schema (\"#/...\") are followed here",
                      at_reference);
-    std::string_view path = std::string_view(reference->text).substr(1);
+    const std::string_view path = std::string_view(reference->text).substr(1);
+    if (!path.empty() && path[0] != '/')
+      return Refused("only JSON Pointers are followed here", at_reference);
     value = &root_;
     place = place_;
-    while (!path.empty()) {
-      if (path[0] != '/') return Refused("only JSON Pointers are followed here", at_reference);
-      path.remove_prefix(1);
-      const size_t end = std::min(path.find('/'), path.size());
-      std::string token;
-      for (size_t k = 0; k < end; ++k) {
-        const bool escaped = path[k] == '~' && k + 1 < end;
-        token.push_back(!escaped ? path[k] : path[++k] == '1' ? '/' : '~');
-      }
-      path.remove_prefix(end);
-      const json::Value* next = value->Find(token);
-      if (next == nullptr && value->type == json::Type::kArray) {
-        for (size_t k = 0; k < value->items.size(); ++k) {
-          if (std::to_string(k) == token) next = &value->items[k];
-        }
-      }
+    for (const std::string& token : json::PointerTokens(path)) {
+      const bool array = value->type == json::Type::kArray;
+      const json::Value* next = array ? json::ItemAt(*value, token) : value->Find(token);
       if (next == nullptr)
         return Error{ErrorCode::kInvalid, "the reference leads nowhere", at_reference};
       value = next;

@@ -4,6 +4,7 @@
 #include "src/base/json.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -324,6 +325,32 @@ std::string PointerJoin(std::string_view pointer, std::string_view token) {
     }
   }
   return out;
+}
+
+std::vector<std::string> PointerTokens(std::string_view pointer) {
+  std::vector<std::string> tokens;
+  for (size_t i = 0; i < pointer.size(); ++i) {
+    const bool escape = pointer[i] == '~' && i + 1 < pointer.size() &&
+                        (pointer[i + 1] == '0' || pointer[i + 1] == '1');
+    if (pointer[i] == '/') {
+      tokens.emplace_back();
+    } else if (escape) {
+      tokens.back() += pointer[++i] == '0' ? '~' : '/';
+    } else {
+      tokens.back() += pointer[i];
+    }
+  }
+  return tokens;
+}
+
+const Value* ItemAt(const Value& array, std::string_view token) {
+  size_t index = 0;
+  const char* const end = token.data() + token.size();
+  const auto [read, error] = std::from_chars(token.data(), end, index);
+  if (array.type != Type::kArray || error != std::errc() || read != end ||
+      (token.size() > 1 && token[0] == '0') || index >= array.items.size())
+    return nullptr;
+  return &array.items[index];
 }
 
 const char* TypeName(Type type) {

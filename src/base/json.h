@@ -59,6 +59,11 @@ std::string Dump(const Value& value);
 std::string Quote(std::string_view text);
 // Appends "/token" to a JSON Pointer (RFC 6901 escaping of ~ and /).
 std::string PointerJoin(std::string_view pointer, std::string_view token);
+// The tokens of a JSON Pointer: of "/a/b~1c" these are "a" and "b/c", of "" there are none.
+// REQUIRES: it is empty or begins with '/'.
+std::vector<std::string> PointerTokens(std::string_view pointer);
+// The item of an array that a token of a JSON Pointer names; nullptr where there is none.
+const Value* ItemAt(const Value& array, std::string_view token);
 
 // "null", "boolean", "number", ...
 const char* TypeName(Type type);

@@ -22,6 +22,26 @@ TEST(JsonTest, KeepsOrderAndNumberText) {
   EXPECT_EQ(value->Find("a")->items[0].text, "12345678901234567890123");
 }
 
+TEST(JsonTest, PointersAreReadAsTheyAreWritten) {
+  using Tokens = std::vector<std::string>;
+  EXPECT_EQ(PointerTokens(""), Tokens());
+  EXPECT_EQ(PointerTokens("/"), Tokens({""}));
+  EXPECT_EQ(PointerTokens("/a//b~1c~0~2~"), Tokens({"a", "", "b/c~~2~"}));
+  std::string pointer;
+  const Tokens tokens = {"~1", "/~", "", "x"};
+  for (const std::string& token : tokens) pointer = PointerJoin(pointer, token);
+  EXPECT_EQ(PointerTokens(pointer), tokens);
+}
+
+TEST(JsonTest, PointersNameItemsByNumber) {
+  const auto array = Parse("[10, 11]");
+  ASSERT_TRUE(array.ok());
+  EXPECT_EQ(ItemAt(*array, "1"), &array->items[1]);
+  for (const char* none : {"2", "", "-1", "+1", "01", "1x", "99999999999999999999"})
+    EXPECT_EQ(ItemAt(*array, none), nullptr) << none;
+  EXPECT_EQ(ItemAt(array->items[0], "0"), nullptr);
+}
+
 TEST(JsonTest, DuplicateKeysNameTheObject) {
   auto value = Parse(R"({"a": [1, {"x": 1, "x": 2}]})");
   ASSERT_FALSE(value.ok());

@@ -119,7 +119,10 @@ Uniqueness::Tightness Uniqueness::TightnessOf(FormulaId formula, const std::stri
     return state && !Endless(search, *state) ? Tightness::kHard : Tightness::kNone;
   }
   if (value->type == json::Type::kArray || value->type == json::Type::kObject) {
-    const FewValues* const few = source_.FewValuesOf(formula);
+    // Of its kind: beside endless numbers there may be one object.
+    const Kind kind = value->type == json::Type::kArray ? kArrayValue : kObjectValue;
+    const FewValues* const few =
+        source_.FewValuesOf(formulas.And(formula, formulas.Kinds(KindBit(kind))));
     return few != nullptr && few->items.size() <= limits::kKeptApart ? Tightness::kHard
                                                                      : Tightness::kSoft;
   }

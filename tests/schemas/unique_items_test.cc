@@ -160,6 +160,31 @@ TEST(UniqueItemsTest, LaterPlacesOfTuplesAreLeftTheirValues) {
   EXPECT_EQ(never.error().code, ErrorCode::kUnsatisfiable);
 }
 
+// Bug: `{` was allowed a second time, since five numbers were kept apart already and numbers are
+// endless: nothing came behind it.
+TEST(UniqueItemsTest, OneObjectBesideEndlessNumbersComesOnce) {
+  const Compiler compiler(Bytes());
+  JsonSchemaOptions options;
+  options.canonical_spelling = false;
+  options.allow_exponents = true;
+  for (const char* one : {"{}", "[]", R"({"a":[1]})"}) {
+    // What is no number is `one`, which 2 is not.
+    const std::string schema = R"({"type":"array","uniqueItems":true,"contains":{"enum":[0]},)"
+                               R"("items":{"if":{"maximum":2,"minimum":2},"then":{"const":)" +
+                               std::string(one) + "}}}";
+    const auto grammar = compiler.CompileJsonSchema(schema, options);
+    ASSERT_TRUE(grammar.ok()) << grammar.error().ToString();
+    std::string text = "[10";
+    for (int i = 11; i < 18; ++i) text += "," + std::to_string(i);
+    const auto before = grammar->Start().Advance(text + ",");
+    ASSERT_TRUE(before) << schema;
+    const auto after = before->Advance(std::string(one) + ",620,");
+    ASSERT_TRUE(after) << schema;
+    EXPECT_FALSE(after->Advance(std::string_view(one).substr(0, 1))) << schema;
+    EXPECT_TRUE(after->Advance("0]")) << schema;
+  }
+}
+
 // Bug: in any spelling a text of 64 unique numbers took minutes and gigabytes, since every further
 // number that a completion planned made a machine of its own.
 TEST(UniqueItemsTest, EndlessValuesAreListedOnce) {

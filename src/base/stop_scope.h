@@ -1,0 +1,55 @@
+// StopScope: lets another thread end what this thread computes, at the next place where the
+// computation asks.
+//
+//   std::atomic<bool> stop{false};
+//   try {
+//     const StopScope scope(&stop);
+//     mask = state.mask();                // calls StopScope::Check() at least every 1,000 steps
+//   } catch (const Stopped&) { ... }      // stop = true was set by another thread
+//
+// Scopes nest: the innermost one counts. Without a scope, Check does nothing. A computation that a
+// Stopped exception leaves may be half done; the owner of its memory has to drop or repair the
+// result.
+//
+// Thread safety: a scope belongs to the thread that made it; the flag may be set by any thread.
+#ifndef PAWL_SRC_BASE_STOP_SCOPE_H_
+#define PAWL_SRC_BASE_STOP_SCOPE_H_
+
+#include <atomic>
+#include <exception>
+
+namespace pawl {
+
+class Stopped : public std::exception {
+ public:
+  const char* what() const noexcept override { return "stopped"; }
+};
+
+class StopScope {
+ public:
+  explicit StopScope(const std::atomic<bool>* flag) : outer_(Current()) { Current() = flag; }
+  ~StopScope() { Current() = outer_; }
+  StopScope(const StopScope&) = delete;
+  StopScope& operator=(const StopScope&) = delete;
+
+  static bool Requested() {
+    const std::atomic<bool>* const flag = Current();
+    return flag != nullptr && flag->load(std::memory_order_relaxed);
+  }
+  // Throws Stopped where the flag of the innermost scope is set.
+  static void Check() {
+    if (Requested()) throw Stopped();
+  }
+
+ private:
+  static const std::atomic<bool>*& Current() {
+    static thread_local const std::atomic<bool>* current = nullptr;
+    return current;
+  }
+
+  const std::atomic<bool>* const outer_;
+};
+
+}  // namespace pawl
+
+#endif  // PAWL_SRC_BASE_STOP_SCOPE_H_

@@ -24,6 +24,11 @@
 // Failures. The model says which rows went wrong, and all others of the call are good. If it fails
 // a call as a whole, each request is tried in a call of its own, so that only those end for which
 // that fails too.
+//
+// Exceptions. Each piece of a step that may throw, above all because memory ran out, runs guarded
+// (failure.h) and for one request: its Result is the request's then. An output that was left in the
+// middle of a token is not asked again. What moves requests between the lists allocates nothing,
+// and sequences are freed by the same path as after any other end.
 #include "src/decode/batch.h"
 
 #include <algorithm>
@@ -44,6 +49,11 @@ constexpr int kMostWritten = 64;
 
 // The weight of the last step in a running mean.
 constexpr double kNewest = 1.0 / 16;
+
+template <typename T>
+void ReserveFor(size_t size, std::vector<T>& items) {
+  if (items.capacity() < size) items.reserve(2 * size);
+}
 
 }  // namespace
 
@@ -74,6 +84,11 @@ BatchEngine::~BatchEngine() {
 }
 
 RequestId BatchEngine::Add(BatchRequest request) {
+  const size_t all = running_.size() + waiting_.size() + 1;
+  const size_t most = std::min(all, static_cast<size_t>(options_.max_batch));
+  ReserveFor(all, ended_);
+  ReserveFor(most, running_);
+  ReserveFor(most, shares_);
   waiting_.push_back(std::make_unique<Request>(next_id_, task_, std::move(request)));
   return next_id_++;
 }
@@ -93,18 +108,29 @@ void BatchEngine::Release(Request& request) {
   request.length = 0;
 }
 
-bool BatchEngine::Step() {
-  EndCancelled();
-  Admit();
-  if (!running_.empty()) {
-    PlanShares();
-    ++stats_.steps;
-    stats_.most_running = std::max(stats_.most_running, running());
-    if (!Call(shares_, true).ok()) CallAlone();
-    TakeAnswers();
+bool BatchEngine::Step() noexcept {
+  try {
+    EndCancelled();
+    Admit();
+    if (!running_.empty()) {
+      PlanShares();
+      ++stats_.steps;
+      stats_.most_running = std::max(stats_.most_running, running());
+      if (!Call(shares_, true).ok()) CallAlone();
+      TakeAnswers();
+    }
+  } catch (...) {
+    // Nothing above is meant to throw. Where something does, no request is known to be sound.
+    FailAll(CurrentFailure());
   }
   Settle();
   return !running_.empty() || !waiting_.empty();
+}
+
+void BatchEngine::FailAll(const Error& why) {
+  for (const Owned& request : running_) {
+    if (!request->ended) request->Fail(CopyOf(why));
+  }
 }
 
 void BatchEngine::EndCancelled() {
@@ -136,31 +162,34 @@ void BatchEngine::Admit() {
     Request& request = *waiting_.front();
     if (!request.started) {
       request.started = true;
-      const Result<bool> wants = request.run.Start();
-      if (!wants.ok()) request.error = wants.error();
-      request.ended = !wants.ok() || !*wants;
-      const std::string_view lacks = request.run.NeedsLogits();
-      if (!request.ended && !lacks.empty() && options_.sample_in_model && model_.samples()) {
-        request.error = Error{ErrorCode::kUnsupported,
-                              "is not there where the device draws the tokens", std::string(lacks)};
-        request.ended = true;
-      }
-      BeginDrafts(request);
+      request.Take(Guarded([&] { return Begin(request); }));
     }
     if (!request.ended) {
       if (!running_.empty() && !HasRoomFor(request)) return;
-      const Result<SequenceId> sequence = model_.NewSequence(request.run.most_tokens());
+      const Result<SequenceId> sequence =
+          Guarded([&] { return model_.NewSequence(request.run.most_tokens()); });
       if (sequence.ok()) {
         request.sequence = *sequence;
       } else {
-        request.error = sequence.error();
-        request.ended = true;
+        request.Fail(CopyOf(sequence.error()));
       }
     }
     // Those that have ended already are settled with the others.
     running_.push_back(std::move(waiting_.front()));
     waiting_.pop_front();
   }
+}
+
+Result<bool> BatchEngine::Begin(Request& request) {
+  Result<bool> wants = request.run.Start();
+  if (!wants.ok() || !*wants) return wants;
+  const std::string_view lacks = request.run.NeedsLogits();
+  if (!lacks.empty() && options_.sample_in_model && model_.samples()) {
+    return Error{ErrorCode::kUnsupported, "is not there where the device draws the tokens",
+                 std::string(lacks)};
+  }
+  BeginDrafts(request);
+  return true;
 }
 
 bool BatchEngine::HasRoomFor(const Request& request) const {
@@ -200,9 +229,14 @@ void BatchEngine::PlanShares() {
       if (request->pending() > 1) {
         // The last token runs in any case, for its logits.
         const std::span<const TokenId> tokens = request->run.tokens();
-        const int reused =
-            std::max(request->length,
-                     model_.ReusePrefix(request->sequence, tokens.first(tokens.size() - 1)));
+        const Result<int> found = Guarded([&]() -> Result<int> {
+          return model_.ReusePrefix(request->sequence, tokens.first(tokens.size() - 1));
+        });
+        if (!found.ok()) {
+          request->Fail(CopyOf(found.error()));
+          continue;
+        }
+        const int reused = std::max(request->length, *found);
         if (!request->run.asked()) {
           const int prompt = request->run.stats().prompt_tokens;
           request->run.stats().reused_tokens +=
@@ -252,28 +286,32 @@ int64_t BatchEngine::MissingPages() const {
   return missing;
 }
 
-// The youngest goes, and is the first to come back.
+// The youngest goes, and is the first to come back. Without memory for its place in the queue it
+// ends, which makes room as well.
 void BatchEngine::Preempt() {
-  Owned request = std::move(running_.back());
-  running_.pop_back();
-  if (request->ended) {
-    ended_.push_back(std::move(request));
-    return;
+  Request& youngest = *running_.back();
+  if (!youngest.ended) {
+    try {
+      waiting_.emplace_front();
+    } catch (...) {
+      youngest.Fail(CurrentFailure());
+      FinishDrafts(youngest);
+    }
   }
-  Release(*request);
-  ++request->run.stats().preemptions;
-  ++stats_.preemptions;
-  waiting_.push_front(std::move(request));
+  Release(youngest);
+  if (youngest.ended) {
+    ended_.push_back(std::move(running_.back()));
+  } else {
+    ++youngest.run.stats().preemptions;
+    ++stats_.preemptions;
+    waiting_.front() = std::move(running_.back());
+  }
+  running_.pop_back();
 }
 
 // ---- The model ----
 
-Status BatchEngine::Call(std::span<const Share> shares, bool with_drafts) {
-  const bool drafted = with_drafts && MakeDrafts(shares);
-  if (!with_drafts) DropDrafts(shares);
-  const bool draws = options_.sample_in_model && model_.samples();
-  rows_.clear();
-  asking_.clear();
+void BatchEngine::MakeRows(std::span<const Share> shares, bool draws) {
   for (const Share& share : shares) {
     Request& request = *share.request;
     const std::span<const TokenId> tokens = request.run.tokens();
@@ -289,41 +327,57 @@ Status BatchEngine::Call(std::span<const Share> shares, bool with_drafts) {
     asking_.push_back({&request});
     AddDraftRows(request, share.rows, draws);
   }
-  if (rows_.empty()) return {};
   const auto width = static_cast<size_t>(model_.info().vocabulary_size);
   if (!draws && logits_.size() < width * asking_.size()) logits_.resize(width * asking_.size());
-  double seconds = 0;
-  Status status;
-  {
-    Timer timer(seconds);
-    if (draws) {
-      requests_.assign(asking_.size(), {});
-      tokens_.assign(asking_.size(), kNoToken);
-      status = model_.ForwardAndSample(rows_, requests_, tokens_, [this] { FollowLate(); });
-    } else {
-      status = model_.Forward(rows_, logits_);
-    }
+  if (draws) {
+    requests_.assign(asking_.size(), {});
+    tokens_.assign(asking_.size(), kNoToken);
   }
+}
+
+Status BatchEngine::RunRows(bool draws, double& seconds) {
+  Timer timer(seconds);
+  if (!draws) return model_.Forward(rows_, logits_);
+  return model_.ForwardAndSample(rows_, requests_, tokens_, [this] { FollowLate(); });
+}
+
+void BatchEngine::Forget(std::span<const Share> shares) {
+  for (const Share& share : shares) model_.Truncate(share.request->sequence, share.request->length);
+}
+
+Status BatchEngine::Call(std::span<const Share> shares, bool with_drafts) {
+  const bool drafted = with_drafts && DraftsMade(shares);
+  if (!with_drafts) DropDrafts(shares);
+  const bool draws = options_.sample_in_model && model_.samples();
+  rows_.clear();
+  asking_.clear();
+  double seconds = 0;
+  bool answered = false;  // rather than left by an exception
+  const Status status = Guarded([&] {
+    MakeRows(shares, draws);
+    Status ran;
+    if (!rows_.empty()) ran = RunRows(draws, seconds);
+    answered = true;
+    return ran;
+  });
+  if (rows_.empty() && answered) return {};
   if (!status.ok() && drafted) {
     // Drafts must not harm: there may be no memory for them, or a row that no output comes by has
     // no good logits.
-    for (const Share& share : shares) {
-      model_.Truncate(share.request->sequence, share.request->length);
-    }
+    Forget(shares);
     ++stats_.failed_drafts;
     return Call(shares, false);
   }
-  const std::span<const int32_t> bad = model_.bad_rows();
+  const std::span<const int32_t> bad = answered ? model_.bad_rows() : std::span<const int32_t>();
   if (!status.ok() && bad.empty() && shares.size() > 1) {
-    for (const Share& share : shares) {
-      model_.Truncate(share.request->sequence, share.request->length);
-    }
-    return status;
+    Forget(shares);
+    return CopyOf(status.error());
   }
+  const auto width = static_cast<size_t>(model_.info().vocabulary_size);
   call_seconds_ += (seconds - call_seconds_) * kNewest;
   LearnCost(shares, seconds);
   stats_.rows += static_cast<int64_t>(rows_.size());
-  const double per_row = seconds / static_cast<double>(rows_.size());
+  const double per_row = seconds / static_cast<double>(std::max<size_t>(1, rows_.size()));
   int32_t first = 0;
   for (const Share& share : shares) {
     Request& request = *share.request;
@@ -337,8 +391,7 @@ Status BatchEngine::Call(std::span<const Share> shares, bool with_drafts) {
     const int32_t last = first + share.rows - 1;
     first += rows;
     if (failed) {
-      if (!request.ended) request.error = status.error();
-      request.ended = true;
+      if (!request.ended) request.Fail(CopyOf(status.error()));
       continue;
     }
     request.length += share.rows;
@@ -371,18 +424,26 @@ void BatchEngine::FollowLate() {
       Request& request = *asking_[static_cast<size_t>(i)].request;
       SampleRequest& wanted = requests_[static_cast<size_t>(i)];
       if (const int node = asking_[static_cast<size_t>(i)].node; node > 0) {
-        AskBehind(request, node, wanted);
+        const Status asked = Guarded([&]() -> Status {
+          AskBehind(request, node, wanted);
+          return {};
+        });
+        if (asked.ok()) continue;
+        request.node_rows[static_cast<size_t>(node)].failure = CopyOf(asked.error());
+        wanted.unwanted = true;
         continue;
       }
-      const size_t tokens = request.run.tokens().size();
-      const Result<bool> wants = request.run.Follow();
-      if (!wants.ok()) request.error = wants.error();
-      request.ended = !wants.ok() || !*wants;
-      if (request.ended || request.run.tokens().size() != tokens) {
-        wanted.unwanted = true;
-      } else {
-        wanted = request.run.Request();
-      }
+      request.Take(Guarded([&]() -> Result<bool> {
+        const size_t tokens = request.run.tokens().size();
+        Result<bool> wants = request.run.Follow();
+        if (!wants.ok() || !*wants || request.run.tokens().size() != tokens) {
+          wanted.unwanted = true;
+        } else {
+          wanted = request.run.Request();
+        }
+        return wants;
+      }));
+      if (request.ended) wanted.unwanted = true;
     }
   };
   const bool late = std::any_of(asking_.begin(), asking_.end(),
@@ -419,18 +480,16 @@ void BatchEngine::TakeAnswers() {
       const auto width = static_cast<size_t>(model_.info().vocabulary_size);
       const size_t tokens = request.run.tokens().size();
       if (HasTree(request)) {
-        const Result<bool> wants = TakeDrafted(request);
-        if (!wants.ok()) request.error = wants.error();
-        request.ended = !wants.ok() || !*wants;
+        request.Take(Guarded([&] { return TakeDrafted(request); }));
         ++taken;
         continue;
       }
       const TokenId drawn = std::exchange(request.drawn, kNoToken);
       const float* logits = std::exchange(request.logits, nullptr);
-      const Result<bool> wants = drawn != kNoToken ? request.run.TakeToken(drawn, later)
-                                                   : request.run.Take({logits, width});
-      if (!wants.ok()) request.error = wants.error();
-      request.ended = !wants.ok() || !*wants;
+      request.Take(Guarded([&] {
+        return drawn != kNoToken ? request.run.TakeToken(drawn, later)
+                                 : request.run.Take({logits, width});
+      }));
       ++taken;
       if (request.run.tokens().size() > tokens + 1) ++forced;
     }
@@ -440,33 +499,49 @@ void BatchEngine::TakeAnswers() {
     Timer timer(seconds);
     pool_.ParallelFor(running(), 1, take);
   }
-  for (const Owned& request : running_) SettleDrafts(*request);
+  for (const Owned& request : running_) {
+    const Status settled = Guarded([&]() -> Status {
+      SettleDrafts(*request);
+      return {};
+    });
+    if (!settled.ok()) request->Fail(CopyOf(settled.error()));
+  }
   if (later || taken == 0) return;
   follow_seconds_ += (seconds - follow_seconds_) * kNewest;
   forced_share_ += (static_cast<double>(forced) / taken - forced_share_) * kNewest;
 }
 
 void BatchEngine::Settle() {
-  for (Owned& request : running_) {
-    if (!request->run.Tell()) {
-      request->ended = true;
-      request->error.reset();
+  // Callbacks may add requests, which moves what is in the lists.
+  for (size_t i = 0; i < running_.size(); ++i) {
+    Request& request = *running_[i];
+    const Result<bool> goes_on = Guarded([&]() -> Result<bool> { return request.run.Tell(); });
+    if (!goes_on.ok()) {
+      request.Fail(CopyOf(goes_on.error()));
+    } else if (!*goes_on) {
+      request.ended = true;
+      request.error.reset();
     }
-    if (!request->ended) continue;
-    FinishDrafts(*request);
-    Release(*request);
-    ended_.push_back(std::move(request));
+    if (!request.ended) continue;
+    FinishDrafts(request);
+    Release(request);
+    ended_.push_back(std::move(running_[i]));
   }
   std::erase(running_, nullptr);
   // A callback may add requests, not end them.
-  for (const Owned& request : std::exchange(ended_, {})) {
+  for (size_t i = 0; i < ended_.size(); ++i) {
+    const Owned request = std::move(ended_[i]);
     if (!request->done) continue;
-    if (request->error.has_value()) {
-      request->done(*request->error);
-    } else {
-      request->done(request->run.Finish());
+    Result<Generation> output = Guarded([&]() -> Result<Generation> {
+      if (request->error.has_value()) return std::move(*request->error);
+      return request->run.Finish();
+    });
+    try {
+      request->done(std::move(output));
+    } catch (...) {  // NOLINT(bugprone-empty-catch): see BatchRequest
     }
   }
+  ended_.clear();
 }
 
 }  // namespace pawl

@@ -18,7 +18,10 @@
 // kept, and nobody notices but by the time. The oldest always goes on, so every request ends.
 //
 // Failures. A request that fails (a prompt that is too long, a constraint without a token left,
-// logits that are not finite) ends with its error; the others go on.
+// logits that are not finite) ends with its error; the others go on. Exceptions are failures too:
+// one that leaves a constraint, a mask, a sampler or a callback ends that request; one that leaves
+// the model ends those requests of the call that fail again when each is called alone. The error is
+// kLimit with "memory ran out" after std::bad_alloc, else kInternal with the exception's text.
 #ifndef PAWL_SRC_DECODE_BATCH_H_
 #define PAWL_SRC_DECODE_BATCH_H_
 
@@ -70,7 +73,8 @@ struct BatchRequest {
   std::vector<TokenId> prompt;
   std::shared_ptr<const Constraint> constraint;  // nullptr: none
   GenerateOptions options;
-  // Called once, unless the engine goes before the request ends.
+  // Called once, unless the engine goes before the request ends. An exception that leaves it is
+  // dropped, because there is no one left to tell.
   std::function<void(Result<Generation> output)> done;
 };
 
@@ -97,12 +101,13 @@ class BatchEngine {
   BatchEngine(const BatchEngine&) = delete;
   BatchEngine& operator=(const BatchEngine&) = delete;
 
-  // All errors come by `done`, in a later Step.
+  // All errors come by `done`, in a later Step. Throws std::bad_alloc where there is no memory for
+  // the request: the engine is as before then, and `done` is not called.
   RequestId Add(BatchRequest request);
   // It ends at the next step, with what it has (StopReason::kCancelled). Unknown ids are ignored.
   void Cancel(RequestId id);
   // At most one call of the model. false: nothing is left to do.
-  bool Step();
+  bool Step() noexcept;
 
   int running() const { return static_cast<int>(running_.size()); }
   int waiting() const { return static_cast<int>(waiting_.size()); }
@@ -119,6 +124,7 @@ class BatchEngine {
 
   void EndCancelled();
   void Admit();
+  Result<bool> Begin(Request& request);
   bool HasRoomFor(const Request& request) const;
   // Which rows run now; makes room where memory is short.
   void PlanShares();
@@ -129,7 +135,12 @@ class BatchEngine {
   // Runs `shares` in one call, with drafts behind them where there are some; the failed ones get
   // their error.
   Status Call(std::span<const Share> shares, bool with_drafts);
+  void MakeRows(std::span<const Share> shares, bool draws);
+  Status RunRows(bool draws, double& seconds);
+  // After a call that failed as a whole.
+  void Forget(std::span<const Share> shares);
   // batch_drafts.cc: trees for those of `shares` whose next token is asked for.
+  bool DraftsMade(std::span<const Share> shares);
   bool MakeDrafts(std::span<const Share> shares);
   void BeginDrafts(Request& request);
   static bool HasTree(const Request& request);
@@ -151,6 +162,7 @@ class BatchEngine {
   bool LateIsFaster() const;
   // Tells and ends the requests that have something to tell or have ended.
   void Settle();
+  void FailAll(const Error& why);
   void Release(Request& request);
 
   Model& model_;
@@ -160,7 +172,9 @@ class BatchEngine {
   OutputTask task_;
   ThreadPool pool_;
   RequestId next_id_ = 0;
-  // Each in the order of ids; every running id is lower than every waiting one.
+  // Each in the order of ids; every running id is lower than every waiting one. running_, ended_
+  // and shares_ have memory for all requests that they may get, so that no step is lost for want of
+  // it.
   std::vector<Owned> running_;
   std::deque<Owned> waiting_;
   std::vector<Owned> ended_;  // `done` not yet called

@@ -13,7 +13,8 @@
 // values stay where they are.
 //
 // A call with drafts that fails - no memory for the tree, logits that are not numbers in a row that
-// no output comes by - is made again without them.
+// no output comes by - is made again without them. An exception while drafts are made means a call
+// without drafts.
 #include <algorithm>
 #include <utility>
 
@@ -44,6 +45,15 @@ void BatchEngine::DropDrafts(std::span<const Share> shares) {
     share.request->visited.clear();
     if (share.request->drafted != nullptr) share.request->drafted->tree.nodes.clear();
   }
+}
+
+// Requests whose drafts an exception has left half made get none from here on.
+bool BatchEngine::DraftsMade(std::span<const Share> shares) {
+  const Result<bool> made = Guarded([&]() -> Result<bool> { return MakeDrafts(shares); });
+  if (made.ok()) return *made;
+  DropDrafts(shares);
+  for (const Share& share : shares) share.request->drafted.reset();
+  return false;
 }
 
 bool BatchEngine::MakeDrafts(std::span<const Share> shares) {
@@ -156,6 +166,9 @@ Result<bool> BatchEngine::TakeDrafted(Request& request) {
   for (int node = 0;;) {
     const size_t before = request.run.tokens().size();
     const auto output = static_cast<size_t>(request.node_rows[static_cast<size_t>(node)].output);
+    if (auto& failure = request.node_rows[static_cast<size_t>(node)].failure; failure) {
+      return std::move(*failure);
+    }
     if (draws && tokens_[output] == kNoToken) {
       return Error{ErrorCode::kInternal, "the mask allows no token", ""};
     }
@@ -222,10 +235,14 @@ void BatchEngine::FinishDrafts(Request& request) {
   if (request.drafted == nullptr) return;
   const bool whole = !request.error && (request.run.stop_reason() == StopReason::kEnd ||
                                         request.run.stop_reason() == StopReason::kClosed);
-  std::span<const TokenId> output;
-  if (whole) output = request.run.tokens().subspan(request.run.prompt_size());
-  options_.drafter->Finish(*request.drafted, output);
-  request.run.stats().drafts = request.drafted->stats();
+  // The output is what it is, also where its drafts cannot learn from it.
+  (void)Guarded([&]() -> Status {
+    std::span<const TokenId> output;
+    if (whole) output = request.run.tokens().subspan(request.run.prompt_size());
+    options_.drafter->Finish(*request.drafted, output);
+    request.run.stats().drafts = request.drafted->stats();
+    return {};
+  });
   request.drafted.reset();
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "src/base/failure.h"
 #include "src/decode/batch.h"
 
 namespace pawl {
@@ -22,6 +23,15 @@ struct BatchEngine::Request {
         done(std::move(from.done)) {}
 
   int pending() const { return static_cast<int>(run.tokens().size()) - length; }
+  void Fail(Error why) noexcept {
+    error = std::move(why);
+    ended = true;
+  }
+  // What a step of the run has answered.
+  void Take(const Result<bool>& wants) noexcept {
+    if (!wants.ok()) return Fail(CopyOf(wants.error()));
+    ended = !*wants;
+  }
 
   RequestId id;
   OutputRun run;
@@ -44,7 +54,8 @@ struct BatchEngine::Request {
     int row = 0;        // which of its sequence
     uint64_t path = 0;  // as ancestors
     int32_t output = -1;
-    std::vector<SeenToken> seen;  // what the request of a backend that draws refers to
+    std::vector<SeenToken> seen;   // what the request of a backend that draws refers to
+    std::optional<Error> failure;  // no request could be made
   };
   std::vector<NodeRow> node_rows;  // by node of the tree
   // Nodes that the output came by, each with the token after it.

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "grammar/known_answers.h"
 #include "grammar/machine.h"
 #include "grammar/masks/mask_builder.h"
 #include "grammar/masks/mask_memo.h"
@@ -70,6 +71,8 @@ class GrammarImpl : public GrammarUse {
   }
   // Steps as long as the bytes fit; returns how many did, and the state after them.
   size_t Run(Machine::Key& key, std::string_view bytes) const;
+  // The states after each of the bytes, as far as they fit.
+  std::vector<Machine::Key> Path(Machine::Key key, std::string_view bytes) const;
   // The state after a token; kDead when it does not fit.
   Machine::Key RunToken(Machine::Key key, TokenId token) const;
   std::shared_ptr<const Mask> MaskOf(Machine::Key key) const;
@@ -85,6 +88,7 @@ class GrammarImpl : public GrammarUse {
   int64_t CopyKnownMask(Machine::Key key, std::span<uint32_t> row) const {
     return memo_.Copy(key, row);
   }
+  std::shared_ptr<const Mask> KnownMask(Machine::Key key) const { return memo_.Find(key); }
   std::vector<std::string> Specimens(size_t bytes) const {
     return Asked([&] { return machine_->Specimens(bytes); });
   }
@@ -103,6 +107,12 @@ class GrammarImpl : public GrammarUse {
     std::lock_guard lock(mutex_);
     return machine_->Temperature(key);
   }
+  bool TakesTokens(Machine::Key key) const {
+    std::lock_guard lock(mutex_);
+    return machine_->TakesTokens(key);
+  }
+  // What was asked before, as far as askers keep it there (GrammarAccess).
+  KnownAnswers& known() const { return known_; }
   bool NamesEndTokens() const { return machine_->NamesEndTokens(); }
   bool CountsTokens() const { return machine_->CountsTokens(); }
   Result<std::vector<Capture>> FindCaptures(std::span<const OutputPiece> output) const;
@@ -149,6 +159,7 @@ class GrammarImpl : public GrammarUse {
   const std::shared_ptr<const Vocabulary> vocabulary_;
   mutable MaskBuilder builder_;
   mutable MaskMemo memo_;  // may be read without any lock
+  mutable KnownAnswers known_;
   // With shared_->publish, which is taken after mutex_:
   mutable size_t memo_entries_ = 0;
   mutable std::vector<Machine::Key> being_made_;

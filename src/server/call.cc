@@ -351,6 +351,7 @@ void Call::ScorePrompts() {
     ScoreRequest request;
     request.tokens = choices_[p * static_cast<size_t>(spec_.n)]->prompt_tokens;
     request.top = spec_.options.logprobs;
+    request.group = group_;
     request.done = [self = shared_from_this(), p](Result<ScoredTokens> scores) {
       bool last = false;
       {
@@ -428,6 +429,7 @@ void Call::AddToDecoder(Choice& choice) {
   request.done = [self, &choice](Result<Generation> output) {
     self->Done(choice, std::move(output));
   };
+  request.group = group_;
   const Decoder::Id id = server_->decoder->Add(std::move(request));
   bool cancel = false;
   {

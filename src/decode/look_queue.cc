@@ -45,7 +45,15 @@ LookQueue::~LookQueue() {
     stop_ = true;
   }
   has_looks_.notify_all();
-  for (Worker& worker : workers_) worker.thread.join();
+  for (;;) {
+    std::list<Worker> one;
+    {
+      const std::lock_guard lock(mutex_);
+      if (workers_.empty()) break;
+      one.splice(one.end(), workers_, workers_.begin());
+    }
+    one.front().thread.join();
+  }
   // Those for which there never was a thread.
   for (Look& look : queued_) look.run();
 }
@@ -59,15 +67,16 @@ std::list<LookQueue::Look>::iterator LookQueue::NextLook() {
   });
 }
 
-void LookQueue::AddWorker() {
+// A thread for the next look.
+void LookQueue::Summon() {
+  if (NextLook() == queued_.end()) return;
+  if (idle_ > 0) return has_looks_.notify_one();
   for (auto it = workers_.begin(); it != workers_.end();) {
     if (it->ended) it->thread.join();
     it = it->ended ? workers_.erase(it) : std::next(it);
   }
   const auto all = static_cast<int>(workers_.size());
-  if (stop_ || idle_ > 0 || all - patient_ >= options_.threads || all >= options_.most_threads)
-    return;
-  if (NextLook() == queued_.end()) return;
+  if (all - patient_ >= options_.threads || all >= options_.most_threads) return;
   try {
     Worker& worker = workers_.emplace_back();
     worker.thread = std::thread([this, &worker] { Work(worker); });
@@ -80,14 +89,12 @@ void LookQueue::AddWorker() {
 void LookQueue::Push(const void* lane, std::function<void()> look, bool awaited) {
   std::list<Look> one;
   one.push_back({.lane = lane, .run = std::move(look), .awaited = awaited});
-  bool wake;
   bool alone;
   {
     const std::lock_guard lock(mutex_);
     queued_.splice(queued_.end(), one);
     if (awaited) ++fresh_;
-    AddWorker();
-    wake = idle_ > 0;
+    Summon();
     // No thread can be had.
     alone = workers_.empty();
     if (alone) {
@@ -95,7 +102,6 @@ void LookQueue::Push(const void* lane, std::function<void()> look, bool awaited)
       if (awaited) --fresh_;
     }
   }
-  if (wake) has_looks_.notify_one();
   if (alone) one.front().run();
 }
 
@@ -123,7 +129,7 @@ void LookQueue::Work(Worker& worker) {
     news_ = true;
     ended_.notify_all();
     if (!worker.patient) continue;
-    AddWorker();  // in place of this one, which still counts as patient
+    Summon();  // in place of this one, which still counts as patient
     --patient_;
     break;
   }
@@ -151,7 +157,7 @@ void LookQueue::BeLate() {
     look.late = true;
   }
   fresh_ = 0;
-  for (int i = 0; i < options_.threads; ++i) AddWorker();
+  for (int i = 0; i < options_.threads; ++i) Summon();
 }
 
 void LookQueue::WaitForNews(Clock::time_point until) {

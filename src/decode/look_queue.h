@@ -66,7 +66,7 @@ class LookQueue {
   };
 
   std::list<Look>::iterator NextLook();
-  void AddWorker();
+  void Summon();
   void Work(Worker& worker);
   void BePatient(Worker& worker);
   void BeLate();

@@ -46,7 +46,7 @@ class Decoder {
   struct Options {
     int max_batch = 8;
     int threads = 1;
-    std::shared_ptr<Drafter> drafter = nullptr;  // drafts for all outputs; nullptr: none
+    std::shared_ptr<Drafter> drafter = nullptr;     // drafts for all outputs; nullptr: none
     std::function<void(double)> on_step = nullptr;  // BatchOptions::on_step, scores included
   };
 

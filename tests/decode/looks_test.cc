@@ -143,7 +143,7 @@ TEST(LooksTest, RandomDelaysChangeNoOutput) {
   for (unsigned seed = 0; seed < 6; ++seed) {
     std::mt19937 random(seed);
     const auto below = [&](size_t n) { return static_cast<int>(random() % n); };
-    PagedModel model(14 + below(12), below(2) * 8);
+    PagedModel model(9 + below(8), below(2) * 8);
     BatchEngine engine(
         model, TestVocabulary(), {},
         WithThreads(
@@ -187,7 +187,8 @@ TEST(LooksTest, RandomDelaysChangeNoOutput) {
     for (size_t i = 0; i < outputs.size(); ++i) {
       ASSERT_TRUE(outputs[i].has_value()) << i;
       ExpectSame(*outputs[i], Alone(jobs[i]), i);
-      if (outputs[i]->ok()) EXPECT_EQ(told[i], static_cast<int>((*outputs[i])->tokens.size()));
+      if (!outputs[i]->ok()) continue;
+      EXPECT_EQ(told[i], static_cast<int>((*outputs[i])->tokens.size()));
     }
     EXPECT_EQ(model.sequences.pool().in_use(), 0);
     late += engine.stats().late_looks;

@@ -90,6 +90,7 @@ struct Call::Choice {
 Call::Call(std::shared_ptr<ServerState> server, std::shared_ptr<Exchange> exchange, CallSpec spec,
            std::unique_ptr<Formatter> formatter)
     : server_(std::move(server)),
+      group_(++server_->last_group),
       exchange_(std::move(exchange)),
       spec_(std::move(spec)),
       formatter_(std::move(formatter)) {

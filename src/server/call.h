@@ -165,7 +165,7 @@ class Call : public std::enable_shared_from_this<Call> {
   void Log(int status);
 
   const std::shared_ptr<ServerState> server_;
-  const uint64_t group_ = ++server_->last_group;  // of its outputs, among those of others
+  const uint64_t group_;  // of its outputs, among those of others
   const std::shared_ptr<Exchange> exchange_;
   CallSpec spec_;
   const std::unique_ptr<Formatter> formatter_;

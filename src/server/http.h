@@ -66,6 +66,9 @@ class Exchange {
   // `gone` is called once, on a thread of the connection, when the client goes away before the
   // answer is complete; at once where it has gone already. One function; a later one replaces it.
   virtual void OnGone(std::function<void()> gone) = 0;
+  // Closes the connection without an answer, or in the middle of one: for when there is no memory
+  // for anything else. Allocates nothing. The other functions may throw std::bad_alloc.
+  virtual void Abort() noexcept {}
 };
 
 // "Not Found" and the like.

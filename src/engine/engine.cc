@@ -66,7 +66,7 @@ Result<ChatInput> InputOf(const EngineRequest& request, const ChatSource& chat) 
 }
 
 Result<std::vector<TokenId>> ChatTokens(const EngineRequest& request, const ChatSource& chat,
-                                        const Tokenizer& tokenizer) {
+                                        const Tokenizer& tokenizer, int max_tokens) {
   Result<ChatInput> input = InputOf(request, chat);
   if (!input.ok()) return input.error();
   Result<MarkedText> prompt = chat.chat.Render(*input);
@@ -75,7 +75,10 @@ Result<std::vector<TokenId>> ChatTokens(const EngineRequest& request, const Chat
     const char* given = request.chat_json.empty() ? "messages" : "chat_json";
     return InFile(in_input ? given : chat.place, prompt.error());
   }
-  return EncodeChat(tokenizer, chat.chat, *prompt);
+  Result<std::vector<TokenId>> tokens =
+      EncodeChatWithin(tokenizer, chat.chat, *prompt, max_tokens);
+  if (!tokens.ok()) return InFile("prompt", tokens.error());
+  return tokens;
 }
 
 }  // namespace
@@ -226,6 +229,11 @@ Result<std::vector<TokenId>> Engine::PromptTokens(const EngineRequest& request) 
                  "more than one of prompt, messages, chat_json, tokens and extract is given",
                  "prompt"};
   }
+  const int context = impl_->model->info().context_length;
+  const auto placed = [](Result<std::vector<TokenId>> tokens, const char* place) {
+    if (tokens.ok() || !tokens.error().place.empty()) return tokens;
+    return Result<std::vector<TokenId>>(InFile(place, tokens.error()));
+  };
   if (request.extract) {
     const auto& [schema, text] = *request.extract;
     // From nothing a model makes up a record; more likely a variable was unset.
@@ -235,15 +243,18 @@ Result<std::vector<TokenId>> Engine::PromptTokens(const EngineRequest& request) 
     }
     if (Status status = CheckText(text, "text"); !status.ok()) return status.error();
     if (!impl_->extract.ok()) return impl_->extract.error();
-    return impl_->extract->Encode(*impl_->tokenizer, schema, text, request.now);
+    return placed(impl_->extract->Encode(*impl_->tokenizer, schema, text, context, request.now),
+                  "text");
   }
   if (!request.tokens.empty()) return request.tokens;
   if (!request.messages.empty() || !request.chat_json.empty()) {
     if (!impl_->chat.ok()) return impl_->chat.error();
-    return ChatTokens(request, *impl_->chat, *impl_->tokenizer);
+    return ChatTokens(request, *impl_->chat, *impl_->tokenizer, context);
   }
   if (Status status = CheckText(request.prompt, "prompt"); !status.ok()) return status.error();
-  return EncodeText(*impl_->tokenizer, impl_->layout, request.prompt, request.parse_special);
+  return placed(EncodeText(*impl_->tokenizer, impl_->layout, request.prompt, request.parse_special,
+                           context),
+                "prompt");
 }
 
 Result<RequestId> Engine::Add(const EngineRequest& request, Done done) {

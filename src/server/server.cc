@@ -21,9 +21,16 @@ class Server::Impl {
 
   Status Listen() {
     Router router(state_);
+    HttpOptions options = state_->options.http;
+    // Where only this machine listens and no key is asked for, every page of a browser gets here.
+    options.known_hosts_only = !options.allowed_hosts.empty() ||
+                               (IsLoopback(options.host) && state_->options.api_keys.empty());
     Result<std::unique_ptr<HttpServer>> http = HttpServer::Start(
-        state_->options.http,
-        [router](std::shared_ptr<Exchange> exchange) { router.Handle(std::move(exchange)); });
+        options,
+        {.judge = [router](const HttpRequest& head) { return router.Judge(head); },
+         .handle = [router](std::shared_ptr<Exchange> e) { router.Handle(std::move(e)); },
+         .refuse = [router](const HttpRequest& head,
+                            const ApiError& error) { return router.Refusal(head, error); }});
     if (!http.ok()) return http.error();
     http_ = *std::move(http);
     loader_ = std::thread([this] { LoadOrFail(); });

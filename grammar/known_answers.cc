@@ -20,8 +20,9 @@ KnownAnswers::Place KnownAnswers::Find(Machine::Key key) const {
 uint32_t KnownAnswers::IdOf(Machine::Key key) {
   if (const uint32_t* const id = ids_.Find(key)) return *id;
   const auto id = static_cast<uint32_t>(places_.size());
-  ids_.Insert(key, id);
+  // Should memory run out, a place without a number does no harm.
   places_.emplace_back();
+  ids_.Insert(key, id);
   return id;
 }
 

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "src/base/spin.h"
+#include "src/base/thread_name.h"
 
 #if defined(__linux__)
 #include <sched.h>
@@ -123,6 +124,7 @@ void ThreadPool::Work(int thread) noexcept {
 }
 
 void ThreadPool::WorkerLoop(int thread) {
+  NameThread("pawl-pool");
   uint64_t seen = 0;
   while (true) {
     for (int i = 0; i < kSpins && epoch_.load(std::memory_order_acquire) == seen; ++i) Pause();

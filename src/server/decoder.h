@@ -4,7 +4,8 @@
 //   Decoder::Id id = decoder.Add({.prompt = tokens, .constraint = c, .options = o, .done = f});
 //   decoder.Cancel(id);                       // f is called with what there is
 //
-// Callbacks run on the decoder's thread: every microsecond in them is one that all outputs wait.
+// Callbacks run on the decoder's thread: every microsecond in them is one that all outputs wait. An
+// exception on that thread fails the request that it belongs to (batch.h), scores included.
 #ifndef PAWL_SRC_SERVER_DECODER_H_
 #define PAWL_SRC_SERVER_DECODER_H_
 
@@ -58,9 +59,10 @@ class Decoder {
   Decoder(const Decoder&) = delete;
   Decoder& operator=(const Decoder&) = delete;
 
-  // `done` is called once.
+  // `done` is called once, and not where Add or Score throws std::bad_alloc.
   Id Add(BatchRequest request);
-  void Cancel(Id id);
+  // Without memory for the message the request goes on: its callback has to end it.
+  void Cancel(Id id) noexcept;
   // In steps of its own between those of the outputs, a chunk of one group after the other.
   Id Score(ScoreRequest request);
 
@@ -72,21 +74,23 @@ class Decoder {
 
  private:
   struct Scoring;
+  using Done = std::function<void(Result<Generation>)>;
   struct Message {
     Id id = 0;
     enum class Kind { kAdd, kCancel, kScore } kind = Kind::kCancel;
     std::unique_ptr<BatchRequest> request;
+    std::shared_ptr<Done> done;  // of the request
     std::unique_ptr<ScoreRequest> score;
   };
 
   void Send(Message message);
   void Loop();
-  void Take(Message message);
+  void Take(Message message) noexcept;
   // false: nothing to do.
-  bool ScoreStep();
-  // The scoring whose turn it is; nullptr: there is none.
+  bool ScoreStep() noexcept;
+  // The scoring whose turn it is.
   Scoring* NextScoring();
-  void ScoreChunk(Scoring& scoring);
+  Status ScoreChunk(Scoring& scoring);
 
   Model& model_;
   const std::shared_ptr<const Vocabulary> vocabulary_;

@@ -314,6 +314,42 @@ TEST(LooksTest, OutputsThatWaitHoldNoPlace) {
   EXPECT_EQ(model.sequences.pool().in_use(), 0);
 }
 
+// Nor do very many outputs of one request keep others out.
+TEST(LooksTest, ManyOutputsOfOneGroupThatWaitLeaveAPlace) {
+  PagedModel model(200);
+  auto gate = std::make_shared<Gate>();
+  BatchEngine engine(model, TestVocabulary(), {}, WithThreads({.max_batch = 2}));
+  int held = 0;
+  constexpr int kHeld = 30;
+  Job slow;
+  slow.prompt = {kOpen};
+  slow.options.max_tokens = 8;
+  for (int i = 0; i < kHeld; ++i) {
+    auto asked = std::make_shared<std::atomic<int>>(0);
+    slow.constraint = std::make_shared<Slow>(
+        std::make_shared<Brackets>(1, 9, 1000), MakeBefore([=](Question question) {
+          if (question != kFree && (i % 3 == 0 || ++*asked > 9)) gate->Pass();
+        }));
+    BatchRequest request = RequestOf(slow, [&](Result<Generation>) { ++held; });
+    request.group = 1;
+    engine.Add(std::move(request));
+  }
+  for (int round = 0; round < 4; ++round) {
+    for (int i = 0; i < 20; ++i) engine.Step();
+    std::optional<Result<Generation>> free;
+    Job quick;
+    quick.prompt = {kShut};
+    quick.options.max_tokens = 20;
+    engine.Add(RequestOf(quick, [&](Result<Generation> output) { free = std::move(output); }));
+    EXPECT_TRUE(StepUntil(engine, [&] { return free.has_value(); }));
+  }
+  EXPECT_EQ(held, 0);
+  gate->Open();
+  EXPECT_TRUE(StepUntil(engine, [&] { return held == kHeld; }));
+  EXPECT_FALSE(engine.Step());
+  EXPECT_EQ(model.sequences.pool().in_use(), 0);
+}
+
 TEST(LooksTest, CancelStopsALook) {
   for (const bool first : {true, false}) {
     PagedModel model(40);

@@ -143,16 +143,16 @@ TEST(LooksTest, RandomDelaysChangeNoOutput) {
   for (unsigned seed = 0; seed < 6; ++seed) {
     std::mt19937 random(seed);
     const auto below = [&](size_t n) { return static_cast<int>(random() % n); };
-    PagedModel model(9 + below(8), below(2) * 8);
+    PagedModel model(12 + below(8), below(2) * 8);
     BatchEngine engine(
         model, TestVocabulary(), {},
         WithThreads(
             {.max_batch = 1 + below(8), .max_rows = 24 + below(80), .threads = 1 + below(3)}));
     std::vector<Job> jobs;
-    std::vector<std::optional<Result<Generation>>> outputs(40);
+    std::vector<std::optional<Result<Generation>>> outputs(24);
     std::vector<int> told(outputs.size(), 0);
     for (size_t i = 0; i < outputs.size(); ++i) {
-      jobs.push_back(RandomJob(random, static_cast<int>(i), 60));
+      jobs.push_back(RandomJob(random, static_cast<int>(i), 150));
       Job job = jobs.back();
       if (job.constraint != nullptr) {
         // Each with delays of its own, some of them far longer than Step waits.

@@ -55,7 +55,8 @@ Result<std::shared_ptr<MonitorHost>> CompletionPlanner::HostOf(const CompletionR
   }
   std::unique_ptr<MonitorSet> set;
   if (monitored) {
-    MonitorOptions options{.monitors = request.monitors, .repo = request.repo};
+    MonitorOptions options{
+        .monitors = request.monitors, .repo = request.repo, .cache = request.cache};
     options.server = server_;
     options.file = request.file;
     auto made = MonitorSet::Make(*request.language, options);
@@ -274,6 +275,7 @@ Result<CompletionResult> CodeCompleter::Complete(const CompletionRequest& reques
   result.text = output.text();
   result.tokens = result.stats.output_tokens;
   result.refused = static_cast<int>(plan->host->refused() - refused);
+  result.limits = plan->host->Limits();
   result.model_seconds = result.stats.prefill_seconds + result.stats.decode_seconds;
   const MonitorCounts after = plan->host->counts();
   result.points = after.points - before.points;

@@ -2,8 +2,8 @@
 // are gone are taken out. Files are read and parsed by several threads, one parser each; one thread
 // writes, in one transaction, so that an index that is interrupted is the old one.
 //
-// A file that is opened as an index may have been written by a stranger: SQL in its schema would run
-// when a table is used. So the schema is compared, text by text, with the one that this version
+// A file that is opened as an index may have been written by a stranger: SQL in its schema would
+// run when a table is used. So the schema is compared, text by text, with the one that this version
 // makes, before any table is used, and SQLite is told to trust no schema. Update also lets SQLite
 // check the pages of the file, which reads all of them; what is no whole index is made anew.
 #include "plugins/monitors/index.h"
@@ -487,8 +487,8 @@ Result<IndexCounts> RepositoryIndex::Update(const std::string& folder,
   const Status ended = Run(status.ok() ? "COMMIT" : "ROLLBACK");
   if (!status.ok()) return status.error();
   if (!ended.ok()) return ended.error();
-  counts.symbols = static_cast<size_t>(
-      std::max<int64_t>(0, NumberOf(db_, "SELECT COUNT(*) FROM symbols")));
+  counts.symbols =
+      static_cast<size_t>(std::max<int64_t>(0, NumberOf(db_, "SELECT COUNT(*) FROM symbols")));
   return counts;
 }
 

@@ -51,8 +51,9 @@ struct FileSymbols {
 FileSymbols ExtractSymbols(const Tree& tree);
 
 struct IndexOptions {
-  int threads = 0;      // 0: all cores
-  SourceLimits limits;  // of the files that are read; IndexCounts::limit tells which one was reached
+  int threads = 0;  // 0: all cores
+  SourceLimits
+      limits;  // of the files that are read; IndexCounts::limit tells which one was reached
   // Of the index file: when it is larger, Update ends with kLimit.
   size_t max_bytes = size_t{1} << 30;
   std::function<void(size_t done, size_t all)> progress;
@@ -66,7 +67,8 @@ struct IndexCounts {
   std::string limit;   // the limit of SourceLimits that was reached, in words; empty: none
 };
 
-// Where the index of a folder is kept: a file in the cache folder, named for the folder's real path.
+// Where the index of a folder is kept: a file in the cache folder, named for the folder's real
+// path.
 std::string IndexPath(const std::string& cache, const std::string& folder);
 
 // What Open does with a file that holds something else than an index of Pawl.

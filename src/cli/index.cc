@@ -88,8 +88,8 @@ int Run(const IndexFlags& flags) {
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (!counts.limit.empty()) {
-    Note(kIndex, fmt::format("note: {} {}; the rest is not in the index", flags.folder,
-                             counts.limit));
+    Note(kIndex,
+         fmt::format("note: {} {}; the rest is not in the index", flags.folder, counts.limit));
   }
   if (counts.outside > 0) {
     Note(kIndex, fmt::format("note: {} links that lead out of {} were passed over", counts.outside,
@@ -126,7 +126,9 @@ void AddIndex(CLI::App& app, Action& action) {
       app.add_subcommand(kIndex, "Index the Java, TypeScript and Python files of a folder");
   auto flags = std::make_shared<IndexFlags>();
   command->add_option("dir", flags->folder, "The folder")->required()->check(NotEmpty);
-  command->add_option("--db", flags->db, "The index file (default: a file of DIR in the user's cache folder)")
+  command
+      ->add_option("--db", flags->db,
+                   "The index file (default: a file of DIR in the user's cache folder)")
       ->check(NotEmpty)
       ->type_name("FILE");
   command->add_option("--members", flags->members, "Print the members of this type")

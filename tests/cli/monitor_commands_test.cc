@@ -215,9 +215,10 @@ TEST_F(StrangerCommands, Index) {
 
 TEST_F(StrangerCommands, Complete) {
   const auto at = [&](const std::string& file) {
-    return std::vector<std::string>{"complete", "--model", RandomModelFolder(), "--repo",
-                                    folder_,    "--file",  file,                "--line",
-                                    "1",        "--col",   "1",                 "--max-tokens",
+    return std::vector<std::string>{"complete", "--model", RandomModelFolder(),
+                                    "--repo",   folder_,   "--file",
+                                    file,       "--line",  "1",
+                                    "--col",    "1",       "--max-tokens",
                                     "4"};
   };
   const CommandResult good = RunPawl(at("A.java"));
@@ -225,8 +226,7 @@ TEST_F(StrangerCommands, Complete) {
   Refuses(at("Link.java"), "Link.java");
   Refuses(at("Pipe.java"), "Pipe.java");
   Refuses(at("../outside/Secret.java"), "Secret.java");
-  const CommandResult monitored =
-      RunPawl({"monitor", "--repo", folder_, folder_ + "/A.java"});
+  const CommandResult monitored = RunPawl({"monitor", "--repo", folder_, folder_ + "/A.java"});
   EXPECT_EQ(monitored.exit_code, 0) << monitored.err;
   EXPECT_TRUE(fs::is_fifo(theirs_));
 }

@@ -147,8 +147,8 @@ std::unique_ptr<Module> World::Load(const std::string& name) {
   places.push_back({stubs_.empty() ? "" : stubs_ + "/", ".pyi", true});
   const auto read = [&](const Place& place, const std::string& path) -> std::optional<std::string> {
     if (place.stubs && stubs_.empty()) return PackagedStub(path);
-    auto text = place.stubs ? ReadRegularFile(path, kMaxFileBytes)
-                            : repository_->Read(path, kMaxFileBytes);
+    auto text =
+        place.stubs ? ReadRegularFile(path, kMaxFileBytes) : repository_->Read(path, kMaxFileBytes);
     if (!text.ok()) return std::nullopt;
     return *std::move(text);
   };

@@ -9,6 +9,7 @@
 
 #include "grammar/cfg/capture_parse.h"
 #include "grammar/cfg/cfg_masks.h"
+#include "src/base/stop_scope.h"
 
 namespace pawl {
 namespace {
@@ -122,6 +123,7 @@ CfgMachine::StateId CfgMachine::StepState(StateId state, uint8_t byte) {
 }
 
 CfgMachine::StateId CfgMachine::MakeStep(StateId state, uint8_t byte) {
+  StopScope::Step();
   std::vector<Thread>& next = made_;
   next.clear();
   ContId fresh = Continuations::kNone;
@@ -259,6 +261,7 @@ float CfgMachine::TemperatureOf(ContId then) const {
   std::vector<ContId> todo = {then};
   for (size_t i = 0; i < todo.size(); ++i) {
     for (const Continuations::Entry& entry : continuations_->entries(todo[i])) {
+      StopScope::Step();
       const float here = program_.temperatures[entry.node];
       if (here >= 0) {
         highest = std::max(highest, here);
@@ -294,6 +297,7 @@ std::optional<std::vector<OutputPiece>> CfgMachine::Complete(ContId then, std::s
   };
   size_t length = 0;  // of the parts that are done; a token counts as a byte
   while (length + text.size() <= kMaxCompletion) {
+    StopScope::Step();
     const auto entries = continuations_->entries(then);
     if (entries.empty()) return std::nullopt;
     const auto best = *std::ranges::min_element(
@@ -305,6 +309,7 @@ std::optional<std::vector<OutputPiece>> CfgMachine::Complete(ContId then, std::s
     };
     std::vector<Frame> stack = {{best.node, best.count}};
     while (!stack.empty() && length + text.size() <= kMaxCompletion) {
+      StopScope::Step();
       const auto [index, count] = stack.back();
       stack.pop_back();
       const CfgProgram::Node& node = program_.nodes[index];

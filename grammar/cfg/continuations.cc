@@ -18,6 +18,7 @@
 
 #include "src/base/memory_size.h"
 #include "src/base/sorted.h"
+#include "src/base/stop_scope.h"
 
 namespace pawl {
 namespace {
@@ -94,6 +95,7 @@ class Closure {
   void Run(ContId id, Continuations::Expansion& out) {
     for (const Entry& entry : conts_.entries(id)) Push(entry);
     while (!work_.empty()) {
+      StopScope::Step();
       const Entry entry = work_.back();
       work_.pop_back();
       Visit(entry, out);
@@ -163,6 +165,7 @@ class Closure {
       if (seen.Add({node, 0, 0})) work.push_back(node);
     };
     while (!work.empty()) {
+      StopScope::Step();
       const uint32_t at = work.back();
       work.pop_back();
       const CfgProgram::Node& node = program_.nodes[at];
@@ -264,6 +267,7 @@ class Closure {
         for (uint32_t to; (to = next_of(at, next)) != kNoMore;) {
           ++next;
           ++work_done_;
+          StopScope::Step();
           if (to == kNoSlot) continue;
           if (order_[to] == kNew) {
             path_.emplace_back(to, 0);  // invalidates the references

@@ -9,6 +9,7 @@
 #include "plugins/monitors/complete.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "src/base/utf8.h"
@@ -213,10 +214,11 @@ std::vector<TokenId> CodeCompleter::PromptOf(std::string prefix, std::string suf
                                              size_t room) const {
   const FimTemplate* form = suffix.empty() ? nullptr : FindFimTemplate(*tokenizer_);
   for (;;) {
+    constexpr int kAny = std::numeric_limits<int>::max();  // it is cut afterwards
     std::vector<TokenId> tokens =
-        form != nullptr ? FimTokens(*form, *tokenizer_,
-                                    {.prefix = prefix, .suffix = suffix, .bos = layout_.bos})
-                        : EncodeText(*tokenizer_, layout_, prefix, false);
+        form != nullptr ? *FimTokens(*form, *tokenizer_,
+                                     {.prefix = prefix, .suffix = suffix, .bos = layout_.bos})
+                        : *EncodeText(*tokenizer_, layout_, prefix, false, kAny);
     if (tokens.size() <= room) return tokens;
     if (form == nullptr) {
       const size_t step = std::max<size_t>(1, room / 4);

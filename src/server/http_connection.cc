@@ -389,7 +389,7 @@ void HttpConnection::Refuse(const ApiError& error) {
   if (id_.empty()) id_ = NewRequestId();
   reader_.SetId(id_);
   keep_alive_ = false;
-  head_only_ = false;
+  head_only_ = reader_.request().method == "HEAD";
   http11_ = true;
   BeginAnswer();
   StartReply(shared_->handler.refuse(reader_.request(), error), nullptr);

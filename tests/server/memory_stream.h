@@ -66,11 +66,12 @@ class OneTaskRunner final : public IoRunner {
 
 class MemoryClient {
  public:
-  explicit MemoryClient(std::shared_ptr<HttpShared> shared)
+  // `most`: bytes that either side may have said and the other has not taken.
+  explicit MemoryClient(std::shared_ptr<HttpShared> shared, size_t most = size_t{1} << 20)
       : connection_(std::make_shared<HttpConnection>(std::move(shared), runner_,
                                                      std::make_unique<MemoryStream>(wire_))) {
-    wire_->out.reserve(size_t{1} << 20);
-    wire_->in.reserve(size_t{1} << 20);
+    wire_->out.reserve(most);
+    wire_->in.reserve(most);
   }
 
   Wire& wire() { return *wire_; }

@@ -294,10 +294,8 @@ std::optional<std::vector<OutputPiece>> CfgMachine::Complete(ContId then, std::s
   };
   size_t length = 0;  // of the parts that are done; a token counts as a byte
   while (length + text.size() <= kMaxCompletion) {
-    const auto entries = continuations_->entries(then);
-    if (entries.empty()) return std::nullopt;
-    const auto best = *std::ranges::min_element(
-        entries, {}, [this](const auto& entry) { return continuations_->Shortest(entry); });
+    if (then == Continuations::kNone) return std::nullopt;
+    const Continuations::Entry best = continuations_->Best(then);
     if (continuations_->Shortest(best) >= CfgProgram::kInfinite) return std::nullopt;
     // Within a routine and those that it calls: a stack of nodes to go on with.
     struct Frame {

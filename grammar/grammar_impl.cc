@@ -63,6 +63,7 @@ Machine::Key GrammarImpl::RunToken(Machine::Key key, TokenId token) const {
   bool grew;
   {
     std::lock_guard lock(mutex_);
+    key = machine_->AtToken(key, *vocabulary_);
     if (!vocabulary_->is_special(token) && !bytes.empty()) {
       after = key;
       for (size_t i = 0; i < bytes.size() && after != Machine::kDead; ++i)
@@ -140,6 +141,7 @@ bool GrammarImpl::MakeMasks(std::span<const Machine::Key> keys,
 
 std::string GrammarImpl::Forced(Machine::Key key, size_t limit) const {
   std::lock_guard lock(mutex_);
+  key = machine_->AtToken(key, *vocabulary_);
   std::string out;
   while (out.size() < limit && !machine_->Accepting(key) && !machine_->TakesTokens(key)) {
     Machine::Key only = Machine::kDead;

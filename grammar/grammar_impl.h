@@ -103,6 +103,10 @@ class GrammarImpl : public GrammarUse {
     std::lock_guard lock(mutex_);
     return machine_->Temperature(key);
   }
+  std::string LimitNote(Machine::Key key) const {
+    std::lock_guard lock(mutex_);
+    return machine_->LimitNote(key);
+  }
   bool NamesEndTokens() const { return machine_->NamesEndTokens(); }
   bool CountsTokens() const { return machine_->CountsTokens(); }
   Result<std::vector<Capture>> FindCaptures(std::span<const OutputPiece> output) const;

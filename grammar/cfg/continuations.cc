@@ -116,8 +116,9 @@ class Closure {
     }
     if (whole) {
       Tie();
-      Collect(left_at_terminals_, out.terminals);
-      Collect(left_at_tokens_, out.tokens);
+      out.steps += Collect(left_at_terminals_, out.terminals);
+      out.steps += Collect(left_at_tokens_, out.tokens);
+      whole = out.steps <= most;
       for (const auto& begin : out.terminals)
         out.first_bytes |= program_.terminals[begin.what].first_bytes;
     }
@@ -365,8 +366,9 @@ class Closure {
 
   ContId Tied(uint32_t then) const { return then & kSlot ? id_of_slot_[then & ~kSlot] : then; }
 
-  void Collect(std::vector<Left>& from, std::vector<Continuations::Expansion::Begin>& out) {
+  uint64_t Collect(std::vector<Left>& from, std::vector<Continuations::Expansion::Begin>& out) {
     std::sort(from.begin(), from.end());
+    uint64_t steps = 0;
     for (size_t i = 0; i < from.size();) {
       const uint32_t what = from[i].what;
       scratch_.clear();
@@ -379,11 +381,13 @@ class Closure {
           scratch_.insert(scratch_.end(), more.begin(), more.end());
         }
       }
-      work_done_ += scratch_.size();
+      steps += scratch_.size();
       ticks_.Tick(scratch_.size());
       out.push_back({what, conts_.Intern(scratch_)});
     }
     from.clear();
+    work_done_ += steps;
+    return steps;
   }
 
   Continuations& conts_;

@@ -123,6 +123,11 @@ bool Knots::Look(ContId a, ContId b, int depth) {
   const uint64_t pair = PairOf(a, b);
   if (const std::optional<bool> known = Known(pair)) return *known;
   if (assumed_.contains(pair)) return true;
+  // What is in a continuation (as is assumed) is in all that this one is in.
+  if (!trail_.empty() && static_cast<ContId>(trail_.back() >> 32) == a &&
+      Known(PairOf(static_cast<ContId>(trail_.back()), b)).value_or(false)) {
+    return true;
+  }
   if (++compared_ > kMostPairs || depth >= kMostDepth) {
     gave_up_ = true;
     return false;

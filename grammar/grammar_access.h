@@ -4,12 +4,12 @@
 
 #include <compare>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 
 #include "grammar/grammar_keeper.h"
 #include "grammar/machine.h"
+#include "grammar/machine_lock.h"
 #include "grammar/masks/mask_path.h"
 #include "pawl/grammar.h"
 #include "pawl/mask.h"
@@ -19,7 +19,7 @@ namespace pawl {
 
 struct GrammarAccess {
   std::shared_ptr<Machine> machine;
-  std::shared_ptr<std::mutex> lock;  // of all grammars that share parts of the machine
+  std::shared_ptr<MachineLock> lock;  // of all grammars that share parts of the machine
   std::shared_ptr<const Vocabulary> vocabulary;
   std::shared_ptr<MemoryBudget> budget;
 

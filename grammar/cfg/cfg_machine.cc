@@ -9,6 +9,7 @@
 
 #include "grammar/cfg/capture_parse.h"
 #include "grammar/cfg/cfg_masks.h"
+#include "src/base/stop_scope.h"
 
 namespace pawl {
 namespace {
@@ -129,6 +130,7 @@ CfgMachine::StateId CfgMachine::StepState(StateId state, uint8_t byte) {
 }
 
 CfgMachine::StateId CfgMachine::MakeStep(StateId state, uint8_t byte) {
+  StopScope::Step();
   std::vector<Thread>& next = made_;
   next.clear();
   ContId fresh = Continuations::kNone;
@@ -139,7 +141,7 @@ CfgMachine::StateId CfgMachine::MakeStep(StateId state, uint8_t byte) {
     if (!accepting || ((thread.source & 1) == 0 && !machine.Ends(thread.key)))
       next.push_back(thread);
   };
-  ticks_.Tick(1 + states_[state].count);
+  StopScope::Steps(1 + states_[state].count);
   for (uint32_t i = 0; i < states_[state].count; ++i) {
     Thread thread = threads_[states_[state].begin + i];
     thread.key = machine_of(thread).Step(thread.key, byte);
@@ -148,7 +150,7 @@ CfgMachine::StateId CfgMachine::MakeStep(StateId state, uint8_t byte) {
   if (states_[state].fresh != Continuations::kNone) {
     const Continuations::Expansion& expansion = continuations_->Expand(states_[state].fresh);
     if (expansion.first_bytes[byte]) {
-      ticks_.Tick(expansion.terminals.size());
+      StopScope::Steps(expansion.terminals.size());
       for (const auto& begin : expansion.terminals) {
         Thread thread = ThreadOf(begin);
         thread.key = program_.terminals[begin.what].first[byte];
@@ -326,6 +328,7 @@ float CfgMachine::TemperatureOf(ContId then) const {
   std::vector<ContId> todo = {then};
   for (size_t i = 0; i < todo.size(); ++i) {
     for (const Continuations::Entry& entry : continuations_->entries(todo[i])) {
+      StopScope::Step();
       const float here = program_.temperatures[entry.node];
       if (here >= 0) {
         highest = std::max(highest, here);
@@ -370,7 +373,7 @@ std::optional<std::vector<OutputPiece>> CfgMachine::Complete(ContId then, std::s
     };
     std::vector<Frame> stack = {{best.node, best.count}};
     while (!stack.empty() && length + text.size() <= kMaxCompletion) {
-      ticks_.Tick();
+      StopScope::Step();
       const auto [index, count] = stack.back();
       stack.pop_back();
       const CfgProgram::Node& node = program_.nodes[index];

@@ -22,7 +22,6 @@
 #include "grammar/cfg/closing_texts.h"
 #include "grammar/cfg/continuations.h"
 #include "grammar/cfg/program.h"
-#include "grammar/cfg/stop_ticks.h"
 #include "grammar/flat_map.h"
 #include "grammar/hash_index.h"
 #include "grammar/machine.h"
@@ -145,7 +144,6 @@ class CfgMachine : public Machine {
   ClosingTexts closing_;
   FlatMap<uint32_t> closing_of_;  // by crowded state: its closing text and 1, or 0 for none
   uint64_t steps_made_ = 0;
-  StopTicks ticks_;
   std::unique_ptr<CfgMasks> masks_;
   std::unique_ptr<CaptureParse> captures_;  // made when first asked for
 };

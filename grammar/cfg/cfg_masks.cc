@@ -14,6 +14,7 @@
 #include "grammar/cfg/prepare_watch.h"
 #include "grammar/masks/walk.h"
 #include "grammar/vocabulary_tables.h"
+#include "src/base/stop_scope.h"
 
 namespace pawl {
 namespace {
@@ -199,7 +200,7 @@ bool CfgMasks::Mark(std::vector<uint32_t>& marks, uint32_t at) {
 
 CfgMasks::StateId CfgMasks::Step(StateId state, uint8_t byte) {
   ++work_;
-  ticks_.Tick();
+  StopScope::Step();
   if (!counts_) return machine_.StepState(state, byte);
   const ContId fresh = machine_.fresh(state);
   if (fresh != Continuations::kNone) Expand(fresh);

@@ -160,7 +160,6 @@ class CfgMasks : public MachineMasks {
   uint32_t count_ = 0;  // its number, in the marks
   std::vector<uint32_t> marked_states_, marked_conts_;
   uint64_t work_ = 0;
-  StopTicks ticks_;
 };
 
 }  // namespace pawl

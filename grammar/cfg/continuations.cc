@@ -18,9 +18,9 @@
 
 #include "grammar/cfg/components.h"
 #include "grammar/cfg/knots.h"
-#include "grammar/cfg/stop_ticks.h"
 #include "src/base/memory_size.h"
 #include "src/base/sorted.h"
+#include "src/base/stop_scope.h"
 
 namespace pawl {
 
@@ -104,7 +104,7 @@ class Closure {
       const Entry entry = work_.back();
       work_.pop_back();
       Visit(entry, out);
-      ticks_.Tick();
+      StopScope::Step();
       whole = seen_.size() + left_.size() <= most;
     }
     out.steps = seen_.size() + left_.size() + left_at_terminals_.size() + left_at_tokens_.size();
@@ -186,6 +186,7 @@ class Closure {
       if (seen.Add({node, 0, 0})) work.push_back(node);
     };
     while (!work.empty()) {
+      StopScope::Step();
       const uint32_t at = work.back();
       work.pop_back();
       const CfgProgram::Node& node = program_.nodes[at];
@@ -314,7 +315,7 @@ class Closure {
         flat_.insert(flat_.end(), list.begin(), list.end());
       }
       work_done_ += members.size() + list.size();
-      ticks_.Tick(members.size() + list.size());
+      StopScope::Steps(members.size() + list.size());
       for (const uint32_t member : members) flat_of_slot_[member] = range;
     });
   }
@@ -358,7 +359,7 @@ class Closure {
         entry.then = place == kNoSlot ? Tied(entry.then) : Knots::kMember | place;
       }
       SortUnique(list);
-      ticks_.Tick(list.size());
+      StopScope::Steps(list.size());
     }
     conts_.knots_->Tie(knot_, tied_);
     for (uint32_t i = 0; i < members.size(); ++i) id_of_slot_[members[i]] = tied_[i];
@@ -382,7 +383,7 @@ class Closure {
         }
       }
       steps += scratch_.size();
-      ticks_.Tick(scratch_.size());
+      StopScope::Steps(scratch_.size());
       out.push_back({what, conts_.Intern(scratch_)});
     }
     from.clear();
@@ -407,7 +408,6 @@ class Closure {
   Knots::Lists knot_;  // of TieMembers
   std::vector<ContId> tied_;
   Components components_;
-  StopTicks ticks_;
   uint64_t work_done_ = 0;
 };
 

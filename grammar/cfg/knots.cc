@@ -22,6 +22,7 @@
 #include <utility>
 
 #include "src/base/sorted.h"
+#include "src/base/stop_scope.h"
 
 namespace pawl {
 namespace {
@@ -65,7 +66,7 @@ void Knots::FindFacts() {
     bool changed = false;
     for (size_t i = 0; i < members_->size(); ++i) {
       for (const Entry& entry : (*members_)[i]) {
-        ticks_.Tick();
+        StopScope::Step();
         const CfgProgram::Cost length = conts_.WayOut(entry, FactsOf(entry.then).shortest);
         if (length >= facts_[i].shortest) continue;
         facts_[i].shortest = length;
@@ -115,7 +116,7 @@ bool Knots::IsIn(ContId a, ContId b) {
 
 bool Knots::Look(ContId a, ContId b, int depth) {
   ++work_;
-  ticks_.Tick();
+  StopScope::Step();
   if (a == b || a == Continuations::kNone) return true;
   if (b == Continuations::kNone) return false;
   const Facts of_a = FactsOf(a), of_b = FactsOf(b);
@@ -264,7 +265,7 @@ std::vector<uint32_t> Knots::Minimize(Lists& lists) {
       }
       SortUnique(list);
       work_ += list.size();
-      ticks_.Tick(list.size());
+      StopScope::Steps(list.size());
     }
   };
   for (uint32_t count = 1, before = 0; count != before;) {

@@ -23,7 +23,6 @@
 
 #include "grammar/cfg/components.h"
 #include "grammar/cfg/continuations.h"
-#include "grammar/cfg/stop_ticks.h"
 #include "grammar/flat_map.h"
 #include "grammar/hash_index.h"
 
@@ -96,7 +95,6 @@ class Knots {
   bool gave_up_ = false;
   uint64_t work_ = 0;
   Components components_;
-  StopTicks ticks_;
 };
 
 }  // namespace pawl

@@ -1,6 +1,7 @@
 // Adapters from the grammar core's State to the decode loop's Constraint.
 #include "src/decode/constraint.h"
 
+#include <mutex>
 #include <utility>
 
 #include "grammar/grammar_access.h"
@@ -28,39 +29,82 @@ class GrammarConstraint : public Constraint {
   GrammarConstraint(Grammar grammar, State state, std::shared_ptr<Trail> trail)
       : grammar_(std::move(grammar)), state_(std::move(state)), trail_(std::move(trail)) {}
 
-  std::shared_ptr<const Mask> mask() const override { return state_.mask(); }
+  std::shared_ptr<const Mask> mask() const override {
+    return Asked([](const State& at) { return at.mask(); });
+  }
 
   std::shared_ptr<const Constraint> Advance(TokenId token) const override {
-    std::optional<State> next = state_.outgrown() ? Renewed() : std::nullopt;
-    next = (next ? *next : state_).Advance(token);
+    std::optional<State> next = Asked([&](const State& at) {
+      while (at.outgrown()) {
+        const std::optional<State> renewed = Retaken();
+        if (!renewed) break;
+        std::optional<State> after = renewed->Advance(token);
+        if (!renewed->lost()) return after;
+      }
+      return at.Advance(token);
+    });
     if (!next.has_value()) return nullptr;
     return std::make_shared<GrammarConstraint>(grammar_, *std::move(next),
                                                std::make_shared<Trail>(trail_, token));
   }
 
-  bool accepting() const override { return state_.accepting(); }
-  std::string forced(size_t limit) const override { return state_.forced(limit); }
-  std::optional<float> temperature() const override { return state_.temperature(); }
-
-  std::optional<std::vector<TokenId>> Closing() const override { return state_.CompletionTokens(); }
-  std::optional<std::vector<TokenId>> ClosingWithin(int most) const override {
-    return CloseWithin(state_, most);
+  bool accepting() const override {
+    return Asked([](const State& at) { return at.accepting(); });
+  }
+  std::string forced(size_t limit) const override {
+    return Asked([&](const State& at) { return at.forced(limit); });
+  }
+  std::optional<float> temperature() const override {
+    return Asked([](const State& at) { return at.temperature(); });
   }
 
-  int shortest_close() const override { return state_.shortest_close(); }
+  std::optional<std::vector<TokenId>> Closing() const override {
+    return Asked([](const State& at) { return at.CompletionTokens(); });
+  }
+  std::optional<std::vector<TokenId>> ClosingWithin(int most) const override {
+    return Asked([&](const State& at) { return CloseWithin(at, most); });
+  }
+
+  int shortest_close() const override {
+    return Asked([](const State& at) { return at.shortest_close(); });
+  }
 
  private:
+  // What `ask` answers of the state, or of the same place in a new machine where the state is lost.
+  // What was answered before that is right, so looking afterwards is enough.
+  template <typename Ask>
+  auto Asked(const Ask& ask) const -> decltype(ask(std::declval<const State&>())) {
+    std::optional<State> at;
+    {
+      const std::lock_guard lock(mutex_);
+      at = state_;
+    }
+    auto answer = ask(*at);
+    while (at->lost()) {
+      at = Retaken();
+      // Only where there is no machine to take the tokens again in; see GrammarKeeper.
+      if (!at) break;
+      {
+        const std::lock_guard lock(mutex_);
+        state_ = *at;
+      }
+      answer = ask(*at);
+    }
+    return answer;
+  }
+
   // The same place in the grammar as it is now, which lets go what was found before it began anew.
-  std::optional<State> Renewed() const {
+  std::optional<State> Retaken() const {
     std::vector<TokenId> tokens;
     for (const Trail* step = trail_.get(); step != nullptr; step = step->before.get())
       tokens.push_back(step->token);
     return GrammarAccess::Retake(grammar_, std::vector<TokenId>(tokens.rbegin(), tokens.rend()));
   }
 
-  Grammar grammar_;
-  State state_;
-  std::shared_ptr<Trail> trail_;
+  const Grammar grammar_;
+  mutable std::mutex mutex_;
+  mutable State state_;  // with the mutex; moves only from one that is lost
+  const std::shared_ptr<Trail> trail_;
 };
 
 class Anything : public Constraint {

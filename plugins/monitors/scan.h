@@ -4,6 +4,7 @@
 #define PAWL_PLUGINS_MONITORS_SCAN_H_
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,10 @@ inline bool NameByte(char c) {
          c == '$' || static_cast<unsigned char>(c) >= 0x80;
 }
 inline bool NameStart(char c) { return NameByte(c) && !(c >= '0' && c <= '9'); }
+
+// Whether the text ends with `words NAME`, with one of the words and white space between them: the
+// name is declared there, and a "=" behind it assigns to nothing that was there before.
+bool EndsWithDeclared(std::string_view text, std::span<const std::string_view> words);
 
 // A value: copying it forks.
 class Scan {

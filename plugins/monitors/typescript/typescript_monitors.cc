@@ -190,7 +190,8 @@ class Constants : public Monitor {
       const char before = t[t.size() - 2];
       if (before == '=' || before == '!') return false;
       if (before == '<' || before == '>') return t.size() > 2 && t[t.size() - 3] == before;
-      return true;
+      static constexpr std::array<std::string_view, 4> kDeclares = {"let", "const", "var", "type"};
+      return !EndsWithDeclared(t.substr(0, t.size() - 1), kDeclares);
     }
     return (t.ends_with("++") || t.ends_with("--")) && !NameStart(c.next) &&
            NameByte(t[t.size() - 3 < t.size() ? t.size() - 3 : 0]);

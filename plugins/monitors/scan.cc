@@ -36,10 +36,10 @@ bool EndsWithDeclared(std::string_view text, std::span<const std::string_view> w
   while (!text.empty() && NameByte(text.back())) text.remove_suffix(1);
   if (text.size() == whole || !trim()) return false;
   return std::any_of(words.begin(), words.end(), [&](std::string_view word) {
-    return text.ends_with(word) && (text.size() == word.size()
-                                        ? whole < kMostBytes / 2
-                                        : !NameByte(text[text.size() - word.size() - 1]) &&
-                                              text[text.size() - word.size() - 1] != '.');
+    return text.ends_with(word) &&
+           (text.size() == word.size() ? whole < kMostBytes / 2
+                                       : !NameByte(text[text.size() - word.size() - 1]) &&
+                                             text[text.size() - word.size() - 1] != '.');
   });
 }
 

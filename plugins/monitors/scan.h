@@ -33,8 +33,8 @@ class Scan {
   void Add(std::string_view text) {
     for (const char c : text) Add(c);
   }
-  // Where more brackets are open than the limits allow: the number of bytes before the last of them.
-  // Nothing behind is looked at. SIZE_MAX: there are not.
+  // Where more brackets are open than the limits allow: the number of bytes before the last of
+  // them. Nothing behind is looked at. SIZE_MAX: there are not.
   size_t too_deep() const { return too_deep_; }
   // In code: not in a comment, string, character or regex.
   bool in_code() const { return mode_ == Mode::kCode && slash_ == Slash::kNone; }
@@ -98,8 +98,8 @@ class Scan {
   char significant_ = 0;   // the last byte of code that is no white space
   bool question_ = false;  // a "?" whose meaning the next byte tells
   bool spaced_question_ = false;
-  std::string word_;       // the name being written
-  std::string last_word_;  // the name before the last other byte of code
+  std::string word_;         // the name being written
+  std::string last_word_;    // the name before the last other byte of code
   char before_word_ = 0;     // the last byte of code before it that is no white space
   std::string word_before_;  // the one before that, where only white space is between them
   Open top_;

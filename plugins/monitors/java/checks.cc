@@ -259,8 +259,7 @@ class Constants : public Monitor {
       if (before == '=' || before == '!') return false;
       if (before == '<' || before == '>') return t[t.size() - 3] == before;
       static constexpr std::array<std::string_view, 10> kTypes = {
-          "int",  "long",  "short",  "byte", "char", "boolean", "float", "double",
-          "var", "String"};
+          "int", "long", "short", "byte", "char", "boolean", "float", "double", "var", "String"};
       return !EndsWithDeclared(t.substr(0, t.size() - 1), kTypes);
     }
     return (t.ends_with("++") || t.ends_with("--")) && !NameStart(c.next) &&

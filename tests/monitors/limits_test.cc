@@ -8,8 +8,13 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
+#include <memory>
+#include <optional>
 #include <random>
 #include <string>
+#include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -66,6 +71,14 @@ std::string Numbered(std::string_view part, size_t n) {
   return text;
 }
 
+// One of each language: what is read of the library is read once.
+MonitorSet& SharedMonitors(Language language) {
+  static std::map<Language, std::unique_ptr<MonitorSet>> sets;
+  auto& set = sets[language];
+  if (set == nullptr) set = AllMonitors(language);
+  return *set;
+}
+
 TEST(LimitsTest, DeclarationsThatDeriveFromThemselvesAreNoProblem) {
   const std::vector<std::pair<Language, std::string>> programs = {
       {Language::kTypeScript, "interface I extends I{}\ndeclare let i:I; i.x;\n"},
@@ -99,7 +112,7 @@ TEST(LimitsTest, DeclarationsThatDeriveFromThemselvesAreNoProblem) {
        "class A(list['A[A]']):\n  def f(self) -> 'A': return self\nA().f().f().x\n"},
   };
   for (const auto& [language, text] : programs) {
-    auto set = AllMonitors(language);
+    MonitorSet* const set = &SharedMonitors(language);
     const Reading reading = ReadText(*set, text);
     EXPECT_FALSE(reading.too_deep()) << text;
     EXPECT_EQ(reading.given_up, 0U) << text;
@@ -199,7 +212,7 @@ std::vector<Family> Families() {
 
 TEST(LimitsTest, StepsGrowWithTheText) {
   for (const Family& family : Families()) {
-    auto set = AllMonitors(family.language);
+    MonitorSet* const set = &SharedMonitors(family.language);
     ReadText(*set, family.text(16));  // declarations of the library are read once
     uint64_t steps = 0;
     for (const size_t n : {2000, 4000, 8000, 16000}) {
@@ -215,7 +228,7 @@ TEST(LimitsTest, StepsGrowWithTheText) {
 
 TEST(LimitsTest, LargeTextsEndSoon) {
   for (const Family& family : Families()) {
-    auto set = AllMonitors(family.language);
+    MonitorSet* const set = &SharedMonitors(family.language);
     const std::string text = family.text(family.most).substr(0, size_t{1} << 20);
     const double begin = ProcessorSeconds();
     ReadText(*set, text);

@@ -38,6 +38,7 @@ struct CompletionRequest {
   std::string suffix;
   std::optional<Language> language;   // nullopt: no monitors, and the output ends with its line
   std::string repo;                   // the folder that the file belongs to
+  std::string cache;                  // MonitorOptions::cache
   std::string file;                   // its name, for a language server; may be empty
   std::vector<std::string> monitors;  // by name; empty: all
   bool use_monitors = true;
@@ -128,6 +129,8 @@ struct CompletionResult {
   uint64_t given_up = 0;  // questions that a limit of the monitors ended
   double monitor_seconds = 0, model_seconds = 0;
   GenerationStats stats;
+  // Limits of the repository and the class path that were reached, in words.
+  std::vector<std::string> limits;
 };
 
 // Thread safety: one call at a time.

@@ -104,6 +104,11 @@ MonitorCounts MonitorHost::counts() {
   return set_ != nullptr ? set_->counts() : MonitorCounts{};
 }
 
+std::vector<std::string> MonitorHost::Limits() {
+  const std::lock_guard lock(mutex_);
+  return set_ != nullptr ? set_->analysis().Limits() : std::vector<std::string>();
+}
+
 namespace {
 
 using Counter = std::shared_ptr<std::atomic<uint64_t>>;

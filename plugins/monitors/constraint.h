@@ -62,6 +62,8 @@ class MonitorHost {
   std::mutex& mutex() { return mutex_; }
   // Of all that was asked so far.
   MonitorCounts counts();
+  // Analysis::Limits of the monitors.
+  std::vector<std::string> Limits();
   // Tokens that were asked about and refused.
   uint64_t refused() const { return refused_; }
   void Refused() { ++refused_; }

@@ -80,6 +80,8 @@ class Analysis {
   virtual std::vector<Refusal> CheckStrict(std::string_view text) {
     return CheckFinished(text, {});
   }
+  // The limits that were reached when the repository and the class path were read, in words.
+  virtual std::vector<std::string> Limits() const { return {}; }
   // Forgets all that a question which an exception ended may have left half done; the next one
   // finds it anew. `whole`: the exception may have come from anywhere, memory that ran out, say;
   // else it came from a step of the question (work.h), which what is read from files does not take.
@@ -110,7 +112,8 @@ struct LspSetting {
 
 struct MonitorOptions {
   std::vector<std::string> monitors;  // empty: all
-  std::string repo;                   // a folder with an index, empty: none
+  std::string repo;                   // the repository that the text belongs to, empty: none
+  std::string cache;                  // the folder for indexes of repositories, empty: in memory
   // Java: archives of compiled classes, and folders of them, beside those of the development kit.
   std::vector<std::string> class_path;
   std::string stubs;                  // Python: a folder of stubs, empty: those that Pawl brings

@@ -208,6 +208,7 @@ int Run(const MonitorCommandFlags& flags) {
     if (set == nullptr) {
       auto made = MonitorSet::Make(*language, {.monitors = flags.monitored.monitors,
                                                .repo = flags.monitored.repo,
+                                               .cache = MonitorFlags::CacheFolder(),
                                                .class_path = flags.class_path,
                                                .server = server,
                                                .file = Absolute(file)});
@@ -254,6 +255,11 @@ int Run(const MonitorCommandFlags& flags) {
     }
     if (inputs->size() > 1)
       Print(fmt::format("{}: {} of {} accepted\n", file, accepted, inputs->size()));
+  }
+  for (const auto& [language, set] : sets) {
+    if (set == nullptr) continue;
+    for (const std::string& limit : set->analysis().Limits())
+      Note(kMonitor, "note: " + limit + "; the rest is not known");
   }
   if (server != nullptr && server->counts().failures > 0 && server->counts().known == 0) {
     Note(kMonitor, fmt::format("the language server ({}) did not start, or ended: nothing is known "

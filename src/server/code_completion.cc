@@ -95,6 +95,7 @@ class Plans : public CodePlans {
     request.suffix_aware = true;
     request.language = LanguageOf(spec);
     request.repo = options_.repo;
+    request.cache = options_.cache;
     request.file = spec.file;
     request.monitors = spec.monitors.empty() ? options_.monitors : spec.monitors;
     request.use_monitors = spec.use_monitors;

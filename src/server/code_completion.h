@@ -22,6 +22,7 @@ struct CodeOptions {
   std::vector<std::string> monitors;  // empty: all
   std::string lsp_server;             // command line; empty: none
   double lsp_seconds = 0.5;
+  std::string cache;  // the folder for indexes of repositories; empty: in memory
 };
 
 // What a request says of it.

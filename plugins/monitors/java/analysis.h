@@ -20,7 +20,7 @@ inline constexpr std::string_view kName = "pawl_name__";
 class JavaAnalysis : public Analysis {
  public:
   explicit JavaAnalysis(const MonitorOptions& options)
-      : parser_(Language::kJava), repository_(Open(options.repo)) {
+      : parser_(Language::kJava), repository_(Open(options)) {
     path_ = options.class_path;
     if (std::string modules = DefaultJavaModules(); !modules.empty())
       path_.push_back(std::move(modules));
@@ -50,6 +50,12 @@ class JavaAnalysis : public Analysis {
     return nullptr;
   }
   World& world() { return *world_; }
+  std::vector<std::string> Limits() const override {
+    std::vector<std::string> limits = world_ != nullptr ? world_->limits() : std::vector<std::string>();
+    if (repository_ != nullptr && !repository_->limit().empty())
+      limits.push_back(repository_->folder() + ": " + repository_->limit());
+    return limits;
+  }
   void Drop(bool whole) noexcept override {
     parser_.Forget();
     if (world_ != nullptr && !whole) {
@@ -67,8 +73,8 @@ class JavaAnalysis : public Analysis {
   }
 
  private:
-  static std::unique_ptr<Repository> Open(const std::string& folder) {
-    return folder.empty() ? nullptr : Repository::Open(folder);
+  static std::unique_ptr<Repository> Open(const MonitorOptions& options) {
+    return options.repo.empty() ? nullptr : Repository::Open(options.repo, options.cache);
   }
   const Node* Program(std::string text, uint32_t cursor, uint32_t start, uint32_t end) {
     auto tree = parser_.Parse(std::move(text));

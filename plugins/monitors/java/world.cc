@@ -57,7 +57,10 @@ void World::SetProgram(std::unique_ptr<Tree> tree, uint32_t cursor) {
     files_.clear();
     file_bytes_ = 0;
   }
-  if (compiled_.size() > kMaxCompiled) compiled_.clear();
+  if (compiled_.size() > kMaxCompiled || path_.unpacked() > ClassPath::kMaxUnpackedBytes / 2) {
+    compiled_.clear();
+    path_.Forget();
+  }
   program_ = SourceFile();
   program_.tree = std::move(tree);
   program_.cursor = cursor;

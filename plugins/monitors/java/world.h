@@ -76,6 +76,8 @@ class World {
   void ReadClass(Class& c);
   void ReadHead(Class& c);
   size_t files() const { return files_.size(); }
+  // The limits that were reached on the class path, in words.
+  const std::vector<std::string>& limits() const { return path_.limits(); }
 
  private:
   void Collect(SourceFile& file);

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 
 #include "plugins/monitors/python/packaged.h"
 #include "plugins/monitors/scan.h"
@@ -15,13 +14,13 @@
 namespace pawl::monitors::python {
 namespace {
 
-namespace fs = std::filesystem;
 using K = Kind;
 using F = Field;
 using TK = Type::Kind;
 
 constexpr int kMaxImportDepth = 40;
 constexpr size_t kMaxModules = 600;
+constexpr size_t kMaxSubmodules = 100'000;
 constexpr size_t kMaxFileBytes = size_t{2} << 20;
 
 // Decorators behind which a function or class still has the members it is written with.
@@ -135,14 +134,14 @@ void World::Forget() noexcept {
   depth_ = 0;
 }
 
-void World::AddSubmodules(Module& module) const {
+void World::AddSubmodules(Module& module, bool in_repository) const {
   std::vector<std::string> files;
-  if (module.stub && stubs_.empty()) {
+  if (in_repository) {
+    files = repository_->NamesIn(module.path, kMaxSubmodules);
+  } else if (stubs_.empty()) {
     files = PackagedStubsIn(module.path);
   } else {
-    std::error_code ignored;
-    for (const auto& entry : fs::directory_iterator(module.path, ignored))
-      files.push_back(entry.path().filename().string());
+    files = SourceFolder(module.path).NamesIn(".", kMaxSubmodules);
   }
   for (const std::string& file : files) module.submodules.insert(file.substr(0, file.find('.')));
 }
@@ -156,13 +155,12 @@ std::unique_ptr<Module> World::Load(const std::string& name) {
     bool stubs = false;
   };
   std::vector<Place> places;
-  if (!repository_.empty())
-    places = {
-        {repository_ + "/", ".py"}, {repository_ + "/src/", ".py"}, {repository_ + "/", ".pyi"}};
+  if (repository_) places = {{"", ".py"}, {"src/", ".py"}, {"", ".pyi"}};
   places.push_back({stubs_.empty() ? "" : stubs_ + "/", ".pyi", true});
   const auto read = [&](const Place& place, const std::string& path) -> std::optional<std::string> {
     if (place.stubs && stubs_.empty()) return PackagedStub(path);
-    auto text = ReadRegularFile(path, kMaxFileBytes);
+    auto text =
+        place.stubs ? ReadRegularFile(path, kMaxFileBytes) : repository_->Read(path, kMaxFileBytes);
     if (!text.ok()) return std::nullopt;
     return *std::move(text);
   };
@@ -190,13 +188,12 @@ std::unique_ptr<Module> World::Load(const std::string& name) {
       if (module->scope.names.contains("__getattr__")) module->open = true;
       if (module->stub && Incomplete(name)) module->open = true;
       if (!module->stub && module->tree->broken()) module->open = true;
-      if (package) AddSubmodules(*module);
+      if (package) AddSubmodules(*module, !place.stubs);
       if (place.stubs) module->unlisted = UnlistedNames(name);
       return module;
     }
     // A folder without __init__ is a package too, of whatever is in it.
-    std::error_code ignored;
-    if (!place.stubs && fs::is_directory(place.folder + relative, ignored)) return nullptr;
+    if (!place.stubs && repository_->HasFolder(place.folder + relative)) return nullptr;
   }
   return nullptr;
 }

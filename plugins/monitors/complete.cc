@@ -106,9 +106,11 @@ Result<CompletionPlan> CompletionPlanner::Plan(const CompletionRequest& request)
 }
 
 std::shared_ptr<const Constraint> CompletionPlan::ConstraintWith(
-    std::shared_ptr<const Constraint> grammar) const {
+    std::shared_ptr<const Constraint> grammar,
+    std::shared_ptr<std::atomic<uint64_t>> given_up) const {
   MonitoredText with = text;
   with.grammar = std::move(grammar);
+  with.given_up = std::move(given_up);
   return MonitorConstraint(host, with);
 }
 
@@ -282,6 +284,7 @@ Result<CompletionResult> CodeCompleter::Complete(const CompletionRequest& reques
   const MonitorCounts after = plan->host->counts();
   result.points = after.points - before.points;
   result.constrained = after.constrained - before.constrained;
+  result.given_up = after.given_up - before.given_up;
   result.monitor_seconds = after.trigger_seconds - before.trigger_seconds;
   return result;
 }

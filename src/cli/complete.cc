@@ -140,6 +140,7 @@ int Run(const CompleteFlags& flags) {
                                            {"refused", done->refused},
                                            {"points", done->points},
                                            {"constrained", done->constrained},
+                                           {"given_up", done->given_up},
                                            {"model_seconds", done->model_seconds},
                                            {"monitor_seconds", done->monitor_seconds}};
     Print(report.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
@@ -153,9 +154,10 @@ int Run(const CompleteFlags& flags) {
     Note(
         kComplete,
         fmt::format(
-            "{} tokens, {} refused, {} of {} points constrained; model {:.3f} s, monitors {:.3f} s",
-            done->tokens, done->refused, done->constrained, done->points, done->model_seconds,
-            done->monitor_seconds));
+            "{} tokens, {} refused, {} of {} points constrained, {} given up; model {:.3f} s, "
+            "monitors {:.3f} s",
+            done->tokens, done->refused, done->constrained, done->points, done->given_up,
+            done->model_seconds, done->monitor_seconds));
   }
   return kExitOk;
 }

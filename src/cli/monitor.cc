@@ -84,6 +84,7 @@ Result<Outcome> Read(const MonitorCommandFlags& flags, MonitorSet& set, const Te
   auto state = set.Start("");
   size_t at = 0;
   for (const TokenId token : *tokens) {
+    if (state.too_deep() != SIZE_MAX) break;
     const size_t size = vocabulary.vocabulary->bytes(token).size();
     Refusal refusal;
     if (!state.Add(std::string_view(input.text).substr(at, size), &refusal)) {
@@ -97,10 +98,13 @@ Result<Outcome> Read(const MonitorCommandFlags& flags, MonitorSet& set, const Te
     }
     at += size;
   }
+  if (!outcome.refusal && state.too_deep() != SIZE_MAX)
+    outcome.refusal = monitors::TooDeepAt(input.text, state.too_deep());
   outcome.counts = set.counts();
   outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (!outcome.refusal && !flags.unfinished) outcome.refusal = set.Finish(input.text);
   if (!outcome.refusal && flags.strict) outcome.refusal = set.FinishStrict(input.text);
+  outcome.counts.given_up = set.counts().given_up;
   return outcome;
 }
 
@@ -113,6 +117,7 @@ nlohmann::ordered_json Entry(const Input& input, const Outcome& outcome) {
       outcome.refusal ? nlohmann::ordered_json(outcome.refusal->identifier) : nullptr;
   entry["constrained"] = outcome.counts.constrained;
   entry["points"] = outcome.counts.points;
+  entry["given_up"] = outcome.counts.given_up;
   const double trigger = outcome.counts.trigger_seconds;
   const double away = std::max(0.0, outcome.seconds - trigger);
   entry["us_per_token"] =
@@ -228,7 +233,10 @@ int Run(const MonitorCommandFlags& flags) {
       if (outcome->refusal) {
         exit_code = std::max(exit_code, static_cast<int>(kExitSomeFailed));
         const Refusal& r = *outcome->refusal;
-        if (inputs->size() == 1 || flags.json.empty()) {
+        const bool print = inputs->size() == 1 || flags.json.empty();
+        if (print && r.monitor == monitors::kLimits) {
+          Print(fmt::format("{}: {}\n", input.name, r.message));
+        } else if (print) {
           Print(fmt::format("{}: refused at {}: {}: {} ({}{})\n", input.name,
                             Place(input.text, r.byte), Readable(r.identifier), r.message,
                             r.monitor.empty() ? "strict" : r.monitor,
@@ -237,8 +245,10 @@ int Run(const MonitorCommandFlags& flags) {
       } else {
         ++accepted;
         if (inputs->size() == 1) {
-          Print(fmt::format("{}: accepted ({} tokens, {} of {} points constrained)\n", input.name,
-                            outcome->tokens, outcome->counts.constrained, outcome->counts.points));
+          const uint64_t given_up = outcome->counts.given_up;
+          Print(fmt::format("{}: accepted ({} tokens, {} of {} points constrained{})\n", input.name,
+                            outcome->tokens, outcome->counts.constrained, outcome->counts.points,
+                            given_up == 0 ? "" : fmt::format(", {} given up", given_up)));
         }
       }
       report["files"].push_back(Entry(input, *outcome));

@@ -50,6 +50,8 @@ class CodeOutput {
   virtual void Finish() = 0;
   virtual const std::string& text() const = 0;
   virtual bool Parses() const = 0;  // after Finish
+  // Questions about this output that the monitors gave up.
+  virtual uint64_t given_up() const = 0;
 };
 
 class CodePlan {

@@ -47,6 +47,8 @@ class World {
   // The text that is being written. `cursor`: what encloses it is unfinished.
   void SetProgram(std::unique_ptr<Tree> tree, uint32_t cursor);
   SourceFile& program() { return program_; }
+  // Forgets the program and the files of the repository; classes of the class path stay.
+  void Forget() noexcept;
 
   // The class with this name, nullptr: not known. It holds until the next SetProgram.
   Class* Find(const std::string& name);

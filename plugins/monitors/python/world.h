@@ -35,6 +35,8 @@ class World {
   Module& program() { return *program_; }
   uint32_t cursor() const { return cursor_; }
 
+  // Forgets the program, and what was found out about the classes of modules.
+  void Forget() noexcept;
   // nullptr: not known.
   Module* Find(const std::string& name);
   Class* ClassOf(const Node* node, Module& module);

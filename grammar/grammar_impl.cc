@@ -77,6 +77,7 @@ Machine::Key GrammarImpl::RunToken(Machine::Key key, TokenId token) const {
   {
     const MachineUse use(*lock_);
     if (use.broken()) return Machine::kDead;
+    key = machine_->AtToken(key, *vocabulary_);
     if (!vocabulary_->is_special(token) && !bytes.empty()) {
       after = key;
       for (size_t i = 0; i < bytes.size() && after != Machine::kDead; ++i)
@@ -158,6 +159,7 @@ std::string GrammarImpl::Forced(Machine::Key key, size_t limit) const {
   const MachineUse use(*lock_);
   std::string out;
   if (use.broken()) return out;
+  key = machine_->AtToken(key, *vocabulary_);
   while (out.size() < limit && !machine_->Accepting(key) && !machine_->TakesTokens(key)) {
     Machine::Key only = Machine::kDead;
     int byte = -1;

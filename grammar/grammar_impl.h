@@ -123,6 +123,9 @@ class GrammarImpl : public GrammarUse {
   }
   // What was asked before, as far as askers keep it there (GrammarAccess).
   KnownAnswers& known() const { return known_; }
+  std::string LimitNote(Machine::Key key) const {
+    return AskedBriefly([&] { return machine_->LimitNote(key); });
+  }
   bool NamesEndTokens() const { return machine_->NamesEndTokens(); }
   bool CountsTokens() const { return machine_->CountsTokens(); }
   // kInternal where the lock is broken.

@@ -726,7 +726,10 @@ void Call::EndOf(Choice& choice) {
     return;
   }
   out.stats = output->stats;
-  if (choice.code != nullptr) out.parses = choice.code->Parses();
+  if (choice.code != nullptr) {
+    out.parses = choice.code->Parses();
+    out.given_up = choice.code->given_up();
+  }
   out.closed = output->stop == StopReason::kClosed;
   const bool cut = output->stop == StopReason::kLength || out.closed;
   out.finish = cut ? "length" : "stop";

@@ -79,6 +79,7 @@ struct ChoiceOut {
   std::string stop_string;         // that ended it
   bool closed = false;             // by the budget, in a complete way
   std::optional<bool> parses;      // of code: whether the file still does, with the output
+  uint64_t given_up = 0;           // questions about code that the monitors gave up
   bool ended = false;
   std::optional<ApiError> error;
   GenerationStats stats;

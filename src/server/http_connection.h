@@ -145,8 +145,8 @@ class HttpConnection final : public IoTask, private WaitingBodies::Share {
   // What other threads put.
   struct Mail {
     uint64_t serial = 0;  // of the request it is for
-    bool has_answer = false, lost = false;
-    HttpReply reply;
+    bool lost = false;
+    std::optional<HttpReply> reply;
     Exchange::Pull pull;
     std::vector<std::function<void()>> work;
   };

@@ -124,7 +124,7 @@ int Serve(const ServeFlags& flags) {
   options.playground = !flags.no_playground;
   options.version = PAWL_VERSION;
   options.code = {flags.monitored.repo, flags.monitored.monitors, flags.monitored.lsp_server,
-                  flags.monitored.lsp_seconds};
+                  flags.monitored.lsp_seconds, MonitorFlags::CacheFolder()};
   if (flags.log == "json") options.log = WriteLog;
   RaiseFileLimit();
 

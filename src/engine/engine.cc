@@ -184,6 +184,7 @@ Result<Engine> Engine::Impl::Load(const std::string& path, const EngineOptions& 
   // A model on a device leaves the host's threads to the masks.
   const int threads = impl->model->samples() ? options.model.threads : impl->model->info().threads;
   batch.threads = options.max_batch > 1 ? threads : 1;
+  batch.look_threads = std::max(2, batch.threads);
   DraftSetting drafts;
   drafts.vocabulary = impl->vocabulary;
   drafts.encode = [tokenizer = impl->tokenizer](std::string_view piece) {
@@ -279,6 +280,7 @@ Result<RequestId> Engine::Add(const EngineRequest& request, Done done) {
     }
     added.prompt = *std::move(prompt);
     added.options = request.options;
+    added.group = request.group;
     added.done = [done = std::move(done)](Result<Generation> output) {
       if (done) done(ForCaller(std::move(output)));
     };

@@ -101,6 +101,7 @@ struct Call::Choice {
 Call::Call(std::shared_ptr<ServerState> server, std::shared_ptr<Exchange> exchange, CallSpec spec,
            std::unique_ptr<Formatter> formatter)
     : server_(std::move(server)),
+      group_(++server_->last_group),
       exchange_(std::move(exchange)),
       spec_(std::move(spec)),
       formatter_(std::move(formatter)) {
@@ -388,6 +389,7 @@ void Call::ScorePrompts() {
     ScoreRequest request;
     request.tokens = choices_[p * static_cast<size_t>(spec_.n)]->prompt_tokens;
     request.top = spec_.options.logprobs;
+    request.group = group_;
     request.done = [self = shared_from_this(), p](Result<ScoredTokens> scores) {
       const Status told = Guarded([&]() -> Status {
         self->Scored(p, std::move(scores));
@@ -490,6 +492,7 @@ void Call::AddToDecoder(Choice& choice) {
   request.done = [self, &choice](Result<Generation> output) {
     self->Done(choice, std::move(output));
   };
+  request.group = group_;
   const Decoder::Id id = server_->decoder->Add(std::move(request));
   bool cancel = false;
   {
@@ -723,7 +726,10 @@ void Call::EndOf(Choice& choice) {
     return;
   }
   out.stats = output->stats;
-  if (choice.code != nullptr) out.parses = choice.code->Parses();
+  if (choice.code != nullptr) {
+    out.parses = choice.code->Parses();
+    out.given_up = choice.code->given_up();
+  }
   out.closed = output->stop == StopReason::kClosed;
   const bool cut = output->stop == StopReason::kLength || out.closed;
   out.finish = cut ? "length" : "stop";

@@ -79,6 +79,7 @@ struct ChoiceOut {
   std::string stop_string;         // that ended it
   bool closed = false;             // by the budget, in a complete way
   std::optional<bool> parses;      // of code: whether the file still does, with the output
+  uint64_t given_up = 0;           // questions about code that the monitors gave up
   bool ended = false;
   std::optional<ApiError> error;
   GenerationStats stats;
@@ -176,6 +177,7 @@ class Call : public std::enable_shared_from_this<Call> {
   void LogLine(int status);
 
   const std::shared_ptr<ServerState> server_;
+  const uint64_t group_;  // of its outputs, among those of others
   const std::shared_ptr<Exchange> exchange_;
   CallSpec spec_;
   const std::unique_ptr<Formatter> formatter_;

@@ -1,5 +1,10 @@
 // The loop takes what has come, makes a step of the batch, and then a step of scoring: a chunk of
 // rows with the logits of each. So neither waits for the other longer than one call of the model.
+// Scorings take turns by chunks: one scoring of a group at a time, and one group after the other.
+//
+// What constraints are asked and is not known runs on threads of the batch, so a step is short
+// however long that takes. Where all outputs wait for such answers the step waits for the first of
+// them, and what comes into the inbox wakes it.
 #include "src/server/decoder.h"
 
 #include <algorithm>
@@ -26,6 +31,7 @@ struct Decoder::Scoring {
   size_t at = 0;  // rows that have run
   ScoredTokens out;
   bool cancelled = false;
+  bool lacks_memory = false;  // at its last turn, with others that go on
   std::optional<Error> error;
 };
 
@@ -37,7 +43,9 @@ Decoder::Decoder(Model& model, std::shared_ptr<const Vocabulary> vocabulary, Enc
               {.max_batch = options.max_batch,
                .max_rows = std::max(256, 2 * options.max_batch),
                .threads = options.threads,
-               .drafter = options.drafter}),
+               .look_threads = std::max(2, options.threads),
+               .drafter = options.drafter,
+               .on_step = options.on_step}),
       thread_([this] {
         NameThread("pawl-decoder");
         Loop();
@@ -49,6 +57,7 @@ Decoder::~Decoder() {
     stop_ = true;
   }
   wake_.notify_one();
+  engine_.Wake();
   thread_.join();
 }
 
@@ -58,6 +67,7 @@ void Decoder::Send(Message message) {
     inbox_.push_back(std::move(message));
   }
   wake_.notify_one();
+  engine_.Wake();
 }
 
 Decoder::Id Decoder::Add(BatchRequest request) {
@@ -73,6 +83,7 @@ Decoder::Id Decoder::Add(BatchRequest request) {
     ++waiting_;
   }
   wake_.notify_one();
+  engine_.Wake();
   return id;
 }
 
@@ -87,6 +98,7 @@ Decoder::Id Decoder::Score(ScoreRequest request) {
     inbox_.push_back(std::move(message));
   }
   wake_.notify_one();
+  engine_.Wake();
   return id;
 }
 
@@ -124,16 +136,26 @@ void Decoder::Take(Message message) noexcept {
       for (const auto& scoring : scoring_) {
         if (scoring->id == message.id) scoring->cancelled = true;
       }
+      score_line_.ForEach([&](const auto& scoring) {
+        if (scoring->id == message.id) scoring->cancelled = true;
+      });
       break;
     case Message::Kind::kScore:
       try {
-        scoring_.push_back(std::make_unique<Scoring>());
+        auto scoring = std::make_unique<Scoring>();
+        scoring->id = message.id;
+        const uint64_t group = message.score->group;
+        scoring->request = std::move(*message.score);
+        try {
+          score_line_.Add(std::move(scoring),
+                          group != 0 ? group : ~static_cast<uint64_t>(message.id));
+        } catch (...) {
+          *message.score = std::move(scoring->request);
+          throw;
+        }
       } catch (...) {
         message.score->done(CurrentFailure());
-        break;
       }
-      scoring_.back()->id = message.id;
-      scoring_.back()->request = std::move(*message.score);
       break;
   }
 }
@@ -165,19 +187,49 @@ void Decoder::Loop() {
   while (engine_.Step()) {
   }
   for (const auto& scoring : scoring_) scoring->cancelled = true;
+  score_line_.ForEach([](const auto& scoring) { scoring->cancelled = true; });
   while (ScoreStep()) {
   }
 }
 
+// nullptr: there is none.
+Decoder::Scoring* Decoder::NextScoring() {
+  const auto being_scored = [this](uint64_t group) {
+    return std::ranges::any_of(scoring_, [&](const auto& scoring) {
+      return scoring->request.group == group && group != 0;
+    });
+  };
+  const auto waits = [&](uint64_t group) { return !being_scored(group); };
+  // What memory does not hold besides others keeps newcomers out until it does.
+  const auto lacks_memory = [](const auto& scoring) { return scoring->lacks_memory; };
+  while (scoring_.size() < kScoredAtATime && std::ranges::none_of(scoring_, lacks_memory) &&
+         score_line_.HasGroup(waits))
+    scoring_.push_back(score_line_.Next(being_scored));
+  return scoring_.empty() ? nullptr : scoring_.front().get();
+}
+
 bool Decoder::ScoreStep() noexcept {
-  if (scoring_.empty()) return false;
+  if (NextScoring() == nullptr) return false;
   Scoring& scoring = *scoring_.front();
+  const KvMemory memory = model_.kv_memory();
+  const auto goes_on = [](const auto& other) { return other->sequence >= 0; };
+  scoring.lacks_memory = !scoring.cancelled && scoring.sequence < 0 &&
+                         std::ranges::any_of(scoring_, goes_on) &&
+                         static_cast<int64_t>(scoring.request.tokens.size()) >
+                             memory.available * memory.page_positions;
+  if (scoring.lacks_memory) {
+    std::rotate(scoring_.begin(), scoring_.begin() + 1, scoring_.end());
+    return true;
+  }
   if (!scoring.cancelled) {
     const Status scored = Guarded([&] { return ScoreChunk(scoring); });
     if (!scored.ok()) scoring.error = CopyOf(scored.error());
   }
   const size_t size = scoring.request.tokens.size();
-  if (!scoring.cancelled && !scoring.error && scoring.at + 1 < size) return true;
+  if (!scoring.cancelled && !scoring.error && scoring.at + 1 < size) {
+    std::rotate(scoring_.begin(), scoring_.begin() + 1, scoring_.end());
+    return true;
+  }
   if (scoring.sequence >= 0) model_.FreeSequence(scoring.sequence);
   const std::unique_ptr<Scoring> ended = std::move(scoring_.front());
   scoring_.pop_front();
@@ -187,7 +239,7 @@ bool Decoder::ScoreStep() noexcept {
     return std::move(ended->out);
   });
   ended->request.done(std::move(scores));
-  return !scoring_.empty();
+  return !scoring_.empty() || !score_line_.empty();
 }
 
 Status Decoder::ScoreChunk(Scoring& scoring) {

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "src/decode/batch.h"
+#include "src/decode/waiting_line.h"
 #include "src/model/model.h"
 
 namespace pawl::server {
@@ -35,7 +36,8 @@ struct ScoredTokens {
 
 struct ScoreRequest {
   std::vector<TokenId> tokens;
-  int top = 0;  // how many of the most probable tokens, at each place
+  int top = 0;         // how many of the most probable tokens, at each place
+  uint64_t group = 0;  // takes turns with other groups; 0: alone
   std::function<void(Result<ScoredTokens> scores)> done;
 };
 
@@ -45,7 +47,8 @@ class Decoder {
   struct Options {
     int max_batch = 8;
     int threads = 1;
-    std::shared_ptr<Drafter> drafter = nullptr;  // drafts for all outputs; nullptr: none
+    std::shared_ptr<Drafter> drafter = nullptr;     // drafts for all outputs; nullptr: none
+    std::function<void(double)> on_step = nullptr;  // BatchOptions::on_step, scores included
   };
 
   // The model must outlive it, and nobody else may run it meanwhile.
@@ -60,7 +63,7 @@ class Decoder {
   Id Add(BatchRequest request);
   // Without memory for the message the request goes on: its callback has to end it.
   void Cancel(Id id) noexcept;
-  // In steps of its own between those of the outputs.
+  // In steps of its own between those of the outputs, a chunk of one group after the other.
   Id Score(ScoreRequest request);
 
   int running() const { return running_; }
@@ -85,13 +88,18 @@ class Decoder {
   void Take(Message message) noexcept;
   // false: nothing to do.
   bool ScoreStep() noexcept;
+  // The scoring whose turn it is.
+  Scoring* NextScoring();
   Status ScoreChunk(Scoring& scoring);
 
   Model& model_;
   const std::shared_ptr<const Vocabulary> vocabulary_;
   BatchEngine engine_;
   std::unordered_map<Id, RequestId> ids_;
-  std::deque<std::unique_ptr<Scoring>> scoring_;
+  // One of each group is scored, so many groups at a time; the others wait in the line.
+  static constexpr size_t kScoredAtATime = 8;
+  WaitingLine<std::unique_ptr<Scoring>> score_line_;
+  std::deque<std::unique_ptr<Scoring>> scoring_;  // the next turn first
   std::vector<float> logits_;
 
   std::mutex mutex_;

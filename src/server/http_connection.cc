@@ -158,10 +158,9 @@ class HttpExchange : public Exchange {
 void HttpConnection::PutAnswer(uint64_t serial, HttpReply reply, Exchange::Pull pull) noexcept {
   {
     const std::lock_guard lock(mail_mutex_);
-    if (serial != mail_.serial || mail_.has_answer || mail_.lost) return;
-    mail_.reply = std::move(reply);
+    if (serial != mail_.serial || mail_.reply || mail_.lost) return;
+    mail_.reply.emplace(std::move(reply));
     mail_.pull.swap(pull);
-    mail_.has_answer = true;
   }
   runner_->Schedule(*this);
 }
@@ -169,7 +168,7 @@ void HttpConnection::PutAnswer(uint64_t serial, HttpReply reply, Exchange::Pull 
 void HttpConnection::PutLost(uint64_t serial) noexcept {
   {
     const std::lock_guard lock(mail_mutex_);
-    if (serial != mail_.serial || mail_.has_answer) return;
+    if (serial != mail_.serial || mail_.reply) return;
     mail_.lost = true;
   }
   runner_->Schedule(*this);
@@ -405,7 +404,7 @@ void HttpConnection::Refuse(const ApiError& error) {
   if (id_.empty()) id_ = NewRequestId();
   reader_.SetId(id_);
   keep_alive_ = false;
-  head_only_ = false;
+  head_only_ = reader_.request().method == "HEAD";
   http11_ = true;
   BeginAnswer();
   StartReply(shared_->handler.refuse(reader_.request(), error), nullptr);
@@ -444,22 +443,18 @@ void HttpConnection::BeginAnswer() {
 }
 
 bool HttpConnection::TakeAnswer() {
-  HttpReply reply;
+  std::optional<HttpReply> reply;
   Exchange::Pull pull;
   {
     const std::lock_guard lock(mail_mutex_);
-    if (!mail_.has_answer && !mail_.lost) return false;
-    if (mail_.has_answer) {
-      reply = std::move(mail_.reply);
-      pull.swap(mail_.pull);
-    } else {
-      started_ = true;
-    }
+    if (!mail_.reply && !mail_.lost) return false;
+    reply.swap(mail_.reply);
+    pull.swap(mail_.pull);
   }
-  if (started_) {
-    StartLost();
+  if (reply) {
+    StartReply(*std::move(reply), std::move(pull));
   } else {
-    StartReply(std::move(reply), std::move(pull));
+    StartLost();
   }
   return true;
 }
@@ -607,12 +602,12 @@ void HttpConnection::NextRequest() {
   id_.clear();
   phase_ = Phase::kReading;
   EndIn(shared_->options.idle_seconds);
-  HttpReply reply;
+  std::optional<HttpReply> reply;
   Exchange::Pull pull;
   const std::lock_guard lock(mail_mutex_);
   ++mail_.serial;
-  mail_.has_answer = mail_.lost = false;
-  std::swap(reply, mail_.reply);
+  mail_.lost = false;
+  reply.swap(mail_.reply);
   pull.swap(mail_.pull);
 }
 

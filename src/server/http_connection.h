@@ -147,8 +147,8 @@ class HttpConnection final : public IoTask, private WaitingBodies::Share {
   // What other threads put.
   struct Mail {
     uint64_t serial = 0;  // of the request it is for
-    bool has_answer = false, lost = false, aborted = false;
-    HttpReply reply;
+    bool lost = false, aborted = false;
+    std::optional<HttpReply> reply;
     Exchange::Pull pull;
     std::vector<std::function<void()>> work;
   };

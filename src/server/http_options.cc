@@ -105,7 +105,8 @@ Status HttpOptions::Check() const {
     return Error{ErrorCode::kInvalid, "is no origin, as https://example.org is one", "cors-origin"};
   }
   for (const std::string& name : allowed_hosts) {
-    if (name.empty() || !IsHttpAuthority(name) || NameOf(name).size() != name.size()) {
+    if (name.empty() || name.find('*') != std::string::npos || !IsHttpAuthority(name) ||
+        NameOf(name).size() != name.size()) {
       return Error{ErrorCode::kInvalid, "is no name of a host, as example.org is one",
                    "allowed-host"};
     }

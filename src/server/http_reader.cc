@@ -423,7 +423,10 @@ bool HttpReader::ChunkSize(std::string_view line) {
   if (digits == 0 || !AreChunkExtensions(extensions)) {
     return Fail(400, "not HTTP: the size of a chunk");
   }
-  head_bytes_ += std::min(extensions.size(), limits_.header_bytes - head_bytes_);
+  if (extensions.size() > limits_.header_bytes - head_bytes_) {
+    return Fail(431, "the headers are too large");
+  }
+  head_bytes_ += extensions.size();
   if (size > limits_.body_bytes - request_.body.size()) {
     return Fail(413, "the body is larger than " + std::to_string(limits_.body_bytes) + " bytes");
   }

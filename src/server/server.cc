@@ -110,6 +110,7 @@ class Server::Impl {
     options.max_batch = state.options.max_batch;
     options.threads = state.options.max_batch > 1 ? state.model->info().threads : 1;
     options.drafter = *std::move(drafter);
+    options.on_step = [&state](double seconds) { state.metrics.step.Observe(seconds); };
     state.decoder = std::make_unique<Decoder>(*state.model->model, state.model->vocabulary(),
                                               state.model->encoder(), options);
     state.ready = true;

@@ -16,9 +16,9 @@ namespace pawl::server {
 
 // What both sides of a connection have said.
 struct Wire {
-  std::string in;               // from the client, not read yet
-  bool in_ends = false;         // nothing follows
-  std::string out;              // to the client
+  std::string in;                 // from the client, not read yet
+  bool in_ends = false;           // nothing follows
+  std::string out;                // to the client
   size_t room = size_t{1} << 30;  // bytes that the client takes at a time
   bool out_ended = false, closed = false;
   bool broken = false;  // the client is gone
@@ -66,10 +66,12 @@ class OneTaskRunner final : public IoRunner {
 
 class MemoryClient {
  public:
-  explicit MemoryClient(std::shared_ptr<HttpShared> shared)
+  // `most`: bytes that either side may have said and the other has not taken.
+  explicit MemoryClient(std::shared_ptr<HttpShared> shared, size_t most = size_t{1} << 20)
       : connection_(std::make_shared<HttpConnection>(std::move(shared), runner_,
                                                      std::make_unique<MemoryStream>(wire_))) {
-    wire_->out.reserve(size_t{1} << 20);
+    wire_->out.reserve(most);
+    wire_->in.reserve(most);
   }
 
   Wire& wire() { return *wire_; }

@@ -24,6 +24,7 @@ int MyKind() noexcept {
   if (kind != -1) return kind;
   char name[16] = "";
   (void)pthread_getname_np(pthread_self(), name, sizeof name);
+  if (std::strcmp(name, "pawl-look") == 0) return kind = kPool;
   for (const int known : {kWorker, kDecoder, kPool}) {
     if (std::strcmp(name, kNames[known]) == 0) return kind = known;
   }

@@ -15,7 +15,7 @@
 
 namespace pawl::faults {
 
-// kOther: threads without a name, which are those of the connections.
+// kOther: threads without a name, which are those of the connections. kPool: also those of looks.
 enum Kind { kOther, kWorker, kDecoder, kPool, kCaller, kKinds };
 const char* NameOf(Kind kind);
 

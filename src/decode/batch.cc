@@ -300,7 +300,11 @@ void BatchEngine::MakePlace() {
   if (request.looking) {  // its look goes on
     InsertByAge(std::move(running_[chosen]), next_);
   } else {
-    line_.Return(std::move(running_[chosen]), request.group);
+    try {
+      line_.Return(std::move(running_[chosen]), request.group);
+    } catch (...) {
+      return;  // no memory for its place in the line: later
+    }
   }
   patience_ = 0;
   running_.erase(running_.begin() + static_cast<ptrdiff_t>(chosen));

@@ -757,6 +757,7 @@ void Call::SumUp() {
 // What an exception has left half written is not sent; the client hears of the failure instead.
 bool Call::PullOrFail(std::string& text) noexcept {
   const size_t before = text.size();
+  if (gone_) return true;  // the connection is about to be closed
   try {
     return Pull(text);
   } catch (...) {
@@ -766,10 +767,12 @@ bool Call::PullOrFail(std::string& text) noexcept {
     try {
       formatter_->Fail(error, text);
     } catch (...) {
+      // An end in the middle, which is not to look like a good one.
+      text.resize(before);
       Abandon();
     }
     Log(error.status);
-    return false;
+    return gone_;
   }
 }
 

@@ -164,6 +164,9 @@ GrammarAccess::Place GrammarAccess::PlaceOf(const State& state) {
 }
 
 bool GrammarAccess::NamesEndTokens(const State& state) { return state.impl().NamesEndTokens(); }
+std::string GrammarAccess::LimitNote(const State& state) {
+  return state.impl().LimitNote(state.key_);
+}
 MasksMade GrammarAccess::MasksMadeBy(const State& state) { return state.impl().masks_made(); }
 
 std::optional<State> GrammarAccess::Retake(const Grammar& grammar,

@@ -160,6 +160,10 @@ class Monitored : public Constraint {
     return MayEnd();
   }
 
+  std::string limit_note() const override {
+    return grammar_ != nullptr ? grammar_->limit_note() : std::string();
+  }
+
   std::optional<float> temperature() const override {
     return grammar_ != nullptr ? grammar_->temperature() : std::nullopt;
   }

@@ -58,6 +58,10 @@ class GrammarConstraint : public Constraint {
     return Asked([](const State& at) { return at.temperature(); });
   }
 
+  std::string limit_note() const override {
+    return Asked([](const State& at) { return GrammarAccess::LimitNote(at); });
+  }
+
   std::optional<std::vector<TokenId>> Closing() const override {
     return Asked([](const State& at) { return at.CompletionTokens(); });
   }

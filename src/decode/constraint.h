@@ -41,6 +41,9 @@ class Constraint {
   virtual std::string forced(size_t /*limit*/) const { return {}; }
   // What the constraint asks to sample the next token with; nullopt: as the caller likes.
   virtual std::optional<float> temperature() const { return std::nullopt; }
+  // Not empty: a limit of the constraint is reached, for this reason, and only the shortest
+  // completion may follow. Known once mask() was asked.
+  virtual std::string limit_note() const { return {}; }
   // Tokens that lead to an accepting place, few of them; empty when accepting() already. nullopt
   // when none were found.
   virtual std::optional<std::vector<TokenId>> Closing() const = 0;

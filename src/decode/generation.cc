@@ -308,6 +308,13 @@ Result<bool> OutputRun::Advance() {
     if (at_ != nullptr) {
       Timer timer(stats_.constraint_seconds);
       mask_ = at_->mask();
+    }
+    if (at_ != nullptr && AtLimit() && closes()) {
+      Keep();
+      return Close();
+    }
+    if (at_ != nullptr) {
+      Timer timer(stats_.constraint_seconds);
       if (at_->accepting() && mask_ != nullptr &&
           mask_->count() <= static_cast<int>(vocabulary_.end_tokens().size())) {
         return Stop(StopReason::kEnd);
@@ -350,6 +357,14 @@ Result<bool> OutputRun::Enter(TokenId token) {
 
 // Tokens taken since the last place whose completion is known to fit.
 int OutputRun::OnTrial() const { return closes() ? static_cast<int>(size() - kept_.tokens) : 0; }
+
+// Whether the constraint has reached a limit; if so, the output says why.
+bool OutputRun::AtLimit() {
+  std::string note = at_->limit_note();
+  if (note.empty()) return false;
+  if (std::ranges::find(notes_, note) == notes_.end()) notes_.push_back(std::move(note));
+  return true;
+}
 
 // Whether the completion from here fits the budget; if so, here is the place to return to.
 bool OutputRun::Keep() {
@@ -460,6 +475,7 @@ Generation OutputRun::Finish() {
   out.tokens.assign(output().begin(), output().end());
   out.text = std::move(text_);
   out.stop = stop_;
+  out.notes = std::move(notes_);
   stats_.mask_surprise = watch_.surprise_sum();
   out.stats = stats_;
   return out;

@@ -144,6 +144,7 @@ class OutputRun {
   float TemperatureAt(const Constraint* at) const;
   SampleRequest RequestAt(const Constraint* at, std::shared_ptr<const Mask> mask) const;
   void AddSeen(std::span<const TokenId> path, std::vector<SeenToken>& seen) const;
+  bool AtLimit();
   Result<bool> Close();
   Result<bool> Stop(StopReason reason);
   std::string_view BytesOf(TokenId token) const;
@@ -182,6 +183,7 @@ class OutputRun {
   std::vector<TokenLogprob> top_;  // of a request
   std::vector<float> biased_;
   StopReason stop_ = StopReason::kEnd;
+  std::vector<std::string> notes_;  // Generation::notes
   GenerationStats stats_;
 };
 

@@ -654,6 +654,7 @@ void Call::EndOf(Choice& choice) {
   out.stats = output->stats;
   if (choice.code != nullptr) out.parses = choice.code->Parses();
   out.closed = output->stop == StopReason::kClosed;
+  out.notes = output->notes;
   const bool cut = output->stop == StopReason::kLength || out.closed;
   out.finish = cut ? "length" : "stop";
   if (!cut && !out.calls.empty() && !spec_.asked.choice.named) out.finish = "tool_calls";

@@ -731,6 +731,7 @@ void Call::EndOf(Choice& choice) {
     out.given_up = choice.code->given_up();
   }
   out.closed = output->stop == StopReason::kClosed;
+  out.notes = output->notes;
   const bool cut = output->stop == StopReason::kLength || out.closed;
   out.finish = cut ? "length" : "stop";
   if (!cut && !out.calls.empty() && !spec_.asked.choice.named) out.finish = "tool_calls";

@@ -210,8 +210,7 @@ KnownAnswers::Place GrammarAccess::AskPlace(const State& state) {
   // Where a limit is reached, a token begins in another state than its bytes do.
   if (std::string note = impl.LimitNote(state.key_); !note.empty())
     place.limit = std::make_shared<const std::string>(std::move(note));
-  place.by_bytes =
-      place.limit == nullptr && !impl.CountsTokens() && !impl.TakesTokens(state.key_);
+  place.by_bytes = place.limit == nullptr && !impl.CountsTokens() && !impl.TakesTokens(state.key_);
   place.temperature = impl.Temperature(state.key_);
   return place;
 }

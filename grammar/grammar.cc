@@ -191,4 +191,36 @@ bool GrammarAccess::MakeMasks(const GrammarImpl* grammar, std::span<const Machin
   return soon;
 }
 
+KnownAnswers& GrammarAccess::KnownOf(const State& state) { return state.impl().known(); }
+
+std::shared_ptr<const Mask> GrammarAccess::KnownMask(const State& state) {
+  return state.impl().KnownMask(state.key_);
+}
+
+State GrammarAccess::At(const State& state, Machine::Key key) {
+  state.grammar_->Take();
+  return State(state.grammar_, key);
+}
+
+KnownAnswers::Place GrammarAccess::AskPlace(const State& state) {
+  const GrammarImpl& impl = state.impl();
+  KnownAnswers::Place place;
+  place.asked = true;
+  place.accepting = impl.Accepting(state.key_);
+  place.limited = impl.Limited(state.key_);
+  place.by_bytes = !place.limited && !impl.CountsTokens() && !impl.TakesTokens(state.key_);
+  place.temperature = impl.Temperature(state.key_);
+  return place;
+}
+
+void GrammarAccess::KeepStep(const State& from, TokenId token, const State& to) {
+  const GrammarImpl& impl = from.impl();
+  const std::string_view bytes = impl.vocabulary().bytes(token);
+  const bool special = impl.vocabulary().is_special(token);
+  if (special || bytes.empty() || !impl.known().Find(from.key_).by_bytes)
+    return impl.known().KeepStep(from.key_, token, to.key_);
+  const std::vector<Machine::Key> path = impl.Path(from.key_, bytes);
+  if (path.size() == bytes.size()) impl.known().KeepPath(from.key_, bytes, path);
+}
+
 }  // namespace pawl

@@ -58,6 +58,18 @@ size_t GrammarImpl::Run(Machine::Key& key, std::string_view bytes) const {
   return i;
 }
 
+std::vector<Machine::Key> GrammarImpl::Path(Machine::Key key, std::string_view bytes) const {
+  std::vector<Machine::Key> path;
+  const MachineUse use(*lock_);
+  if (use.broken()) return path;
+  for (const char byte : bytes) {
+    key = machine_->Step(key, static_cast<uint8_t>(byte));
+    if (key == Machine::kDead) break;
+    path.push_back(key);
+  }
+  return path;
+}
+
 Machine::Key GrammarImpl::RunToken(Machine::Key key, TokenId token) const {
   Machine::Key after = Machine::kDead;
   const std::string_view bytes = vocabulary_->bytes(token);
@@ -218,7 +230,8 @@ void GrammarImpl::Measure() const {
   {
     const MachineUse use(*lock_);
     if (use.broken()) return;
-    bytes = static_cast<int64_t>(sizeof(GrammarImpl) + machine_->MemoryBytes() + builder_.bytes());
+    bytes = static_cast<int64_t>(sizeof(GrammarImpl) + machine_->MemoryBytes() + builder_.bytes() +
+                                 known_.bytes());
     hinted_ = booked_ = machine_->GrowthHint();
     step_ = std::max(kLeastStep, static_cast<size_t>(bytes) / 8);
   }

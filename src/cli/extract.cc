@@ -143,8 +143,12 @@ class Extractor {
   // can be no prompt.
   void Add(std::string_view text, const std::string& source,
            std::function<void(Result<Generation>)> done) {
-    Result<std::vector<TokenId>> prompt = prompt_.Encode(*text_.tokenizer, schema_, text);
-    if (!prompt.ok()) return done(prompt.error());
+    Result<std::vector<TokenId>> prompt =
+        prompt_.Encode(*text_.tokenizer, schema_, text, model_->info().context_length);
+    if (!prompt.ok()) {
+      const bool placed = !prompt.error().place.empty();
+      return done(placed ? prompt.error() : InFile(source, prompt.error()));
+    }
     const Result<Grammar> grammar = GrammarFor(text);
     if (!grammar.ok()) return done(grammar.error());
     engine_.Add({.prompt = *std::move(prompt),

@@ -39,6 +39,9 @@ std::string ReportOf(const CallOut& out) {
   for (const ChoiceOut& choice : out.choices) {
     if (!choice.parses) continue;
     json.Key("parses").Bool(*choice.parses);
+    uint64_t given_up = 0;
+    for (const ChoiceOut& one : out.choices) given_up += one.given_up;
+    json.Key("given_up").Int(static_cast<int64_t>(given_up));
     break;
   }
   json.Key("mask_seconds").Number(sum.constraint_seconds);

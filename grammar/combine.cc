@@ -3,7 +3,9 @@
 // its schemas' machines, which grow; so it also shares the lock.
 #include "pawl/combine.h"
 
-#include <mutex>
+#include <functional>
+#include <optional>
+#include <utility>
 
 #include "grammar/cfg/cfg_machine.h"
 #include "grammar/cfg/intersect.h"
@@ -37,6 +39,16 @@ MachineMaker Again(const Make& make) {
   };
 }
 
+// `ask` with the access to a grammar whose machine may be asked, under its lock.
+template <typename Ask>
+auto WithMachineOf(const Grammar& grammar, const Ask& ask) {
+  for (;;) {
+    const GrammarAccess access = GrammarAccess::Of(grammar);
+    const MachineUse use(*access.lock);
+    if (!use.broken()) return ask(access);
+  }
+}
+
 Result<Grammar> Finish(const GrammarAccess& access, Result<GrammarIr> ir, MachineMaker again) {
   if (!ir.ok()) return ir.error();
   auto machine = CfgMachine::Create(*ir, *access.vocabulary);
@@ -62,78 +74,91 @@ Result<Grammar> OfRegex(const GrammarAccess& access, const std::shared_ptr<Regex
 Result<Grammar> Infill(const Grammar& grammar, const Infilling& infilling) {
   if (infilling.after.empty())
     return Error{ErrorCode::kInvalid, "has no text after the gap, not even an empty one", "after"};
-  const GrammarAccess access = GrammarAccess::Of(grammar);
-  const std::lock_guard lock(*access.lock);
-  return Finish(
-      access, FillGap(IrOf(access.machine), infilling.prefix, infilling.after, *access.vocabulary),
-      Again([grammar, infilling] { return Infill(grammar, infilling); }));
+  return WithMachineOf(grammar, [&](const GrammarAccess& access) {
+    return Finish(
+        access,
+        FillGap(IrOf(access.machine), infilling.prefix, infilling.after, *access.vocabulary),
+        Again([grammar, infilling] { return Infill(grammar, infilling); }));
+  });
 }
 
 Result<Grammar> RequireWords(const Grammar& grammar, std::span<const std::string> words) {
   const auto automaton = OccurrenceAutomaton(words);
   if (!automaton.ok()) return automaton.error();
-  const GrammarAccess access = GrammarAccess::Of(grammar);
-  const std::lock_guard lock(*access.lock);
-  return Finish(access, Intersect(IrOf(access.machine), **automaton, *access.vocabulary),
-                Again([grammar, list = std::vector<std::string>(words.begin(), words.end())] {
-                  return RequireWords(grammar, list);
-                }));
+  return WithMachineOf(grammar, [&](const GrammarAccess& access) {
+    return Finish(access, Intersect(IrOf(access.machine), **automaton, *access.vocabulary),
+                  Again([grammar, list = std::vector<std::string>(words.begin(), words.end())] {
+                    return RequireWords(grammar, list);
+                  }));
+  });
 }
 
-Result<Grammar> Intersect(const Grammar& a, const Grammar& b) {
-  const GrammarAccess left = GrammarAccess::Of(a), right = GrammarAccess::Of(b);
-  const MachineMaker again = Again([a, b] { return Intersect(a, b); });
-  auto* left_regex = dynamic_cast<RegexMachine*>(left.machine.get());
-  auto* right_regex = dynamic_cast<RegexMachine*>(right.machine.get());
-  if (left_regex != nullptr && right_regex == nullptr) return Intersect(b, a);
-  if (left_regex != nullptr) {
-    const auto both = [&]() -> Result<Grammar> {
-      RegexArena& arena = *left_regex->arena();
-      const ReId other = right_regex->TermOf(right.machine->Start());
-      const ReId own = left_regex->arena() == right_regex->arena()
-                           ? other
-                           : arena.Import(*right_regex->arena(), other);
-      return OfRegex(left, left_regex->arena(),
-                     arena.And(left_regex->TermOf(left.machine->Start()), own), again);
-    };
-    if (left.lock == right.lock) {
-      const std::lock_guard lock(*left.lock);
-      return both();
-    }
-    const std::scoped_lock locks(*left.lock, *right.lock);
-    return both();
+namespace {
+
+Result<Grammar> IntersectRegexes(const Grammar& a, const Grammar& b) {
+  for (;;) {
+    const GrammarAccess left = GrammarAccess::Of(a), right = GrammarAccess::Of(b);
+    auto* first = left.lock.get();
+    auto* second = right.lock.get();
+    if (std::less<>()(second, first)) std::swap(first, second);
+    const MachineUse use(*first);
+    std::optional<MachineUse> other_use;
+    if (first != second) other_use.emplace(*second);
+    if (first->broken() || second->broken()) continue;
+    auto& left_regex = dynamic_cast<RegexMachine&>(*left.machine);
+    auto& right_regex = dynamic_cast<RegexMachine&>(*right.machine);
+    RegexArena& arena = *left_regex.arena();
+    const ReId other = right_regex.TermOf(right_regex.Start());
+    const ReId own = left_regex.arena() == right_regex.arena()
+                         ? other
+                         : arena.Import(*right_regex.arena(), other);
+    return OfRegex(left, left_regex.arena(), arena.And(left_regex.TermOf(left_regex.Start()), own),
+                   Again([a, b] { return Intersect(a, b); }));
   }
-  if (dynamic_cast<CfgMachine*>(right.machine.get()) != nullptr) {
-    if (dynamic_cast<CfgMachine*>(left.machine.get()) == nullptr) return Intersect(b, a);
+}
+
+}  // namespace
+
+Result<Grammar> Intersect(const Grammar& a, const Grammar& b) {
+  const auto is_regex = [](const Grammar& of) {
+    return dynamic_cast<RegexMachine*>(GrammarAccess::Of(of).machine.get()) != nullptr;
+  };
+  const auto is_cfg = [](const Grammar& of) {
+    return dynamic_cast<CfgMachine*>(GrammarAccess::Of(of).machine.get()) != nullptr;
+  };
+  if (is_regex(a)) return is_regex(b) ? IntersectRegexes(a, b) : Intersect(b, a);
+  if (is_cfg(b)) {
+    if (!is_cfg(a)) return Intersect(b, a);
     return Error{ErrorCode::kUnsupported,
                  "one of the two must be a regex, choices, a substring or a schema: whether two "
                  "grammars have a text in common cannot be decided",
                  ""};
   }
-  const auto listed = [&] {
-    const std::lock_guard lock(*right.lock);
+  const auto listed = WithMachineOf(b, [](const GrammarAccess& right) {
     return ExplicitAutomaton::Explore(*right.machine, right.machine->Start());
-  }();
+  });
   if (!listed.ok()) {
     return Error{ErrorCode::kUnsupported,
                  "the states of one of the two must be listed, but it " + listed.error().message,
                  ""};
   }
-  const std::lock_guard lock(*left.lock);
-  return Finish(left, Intersect(IrOf(left.machine), **listed, *left.vocabulary), again);
+  return WithMachineOf(a, [&](const GrammarAccess& left) {
+    return Finish(left, Intersect(IrOf(left.machine), **listed, *left.vocabulary),
+                  Again([a, b] { return Intersect(a, b); }));
+  });
 }
 
 Result<Grammar> Complement(const Grammar& grammar) {
-  const GrammarAccess access = GrammarAccess::Of(grammar);
-  const std::lock_guard lock(*access.lock);
-  auto* regex = dynamic_cast<RegexMachine*>(access.machine.get());
-  if (regex == nullptr) {
-    return Error{ErrorCode::kUnsupported,
-                 "only regexes, choices and substrings have a complement here", ""};
-  }
-  return OfRegex(access, regex->arena(),
-                 regex->arena()->Not(regex->TermOf(access.machine->Start())),
-                 Again([grammar] { return Complement(grammar); }));
+  return WithMachineOf(grammar, [&](const GrammarAccess& access) -> Result<Grammar> {
+    auto* regex = dynamic_cast<RegexMachine*>(access.machine.get());
+    if (regex == nullptr) {
+      return Error{ErrorCode::kUnsupported,
+                   "only regexes, choices and substrings have a complement here", ""};
+    }
+    return OfRegex(access, regex->arena(),
+                   regex->arena()->Not(regex->TermOf(access.machine->Start())),
+                   Again([grammar] { return Complement(grammar); }));
+  });
 }
 
 }  // namespace pawl

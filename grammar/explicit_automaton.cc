@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "src/base/stop_scope.h"
+
 namespace pawl {
 
 ExplicitAutomaton::ExplicitAutomaton(std::vector<State> states) : states_(std::move(states)) {
@@ -35,6 +37,7 @@ Result<std::shared_ptr<const ExplicitAutomaton>> ExplicitAutomaton::Explore(
     const Machine::Key key = keys[at];
     states[at].accepting = machine.Accepting(key);
     for (int byte = 0; byte < 256; ++byte) {
+      StopScope::Step();
       const Machine::Key next = machine.Step(key, static_cast<uint8_t>(byte));
       if (next == Machine::kDead) continue;
       const uint32_t to = id_of(next);

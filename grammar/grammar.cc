@@ -88,13 +88,16 @@ int State::shortest_close() const {
 const Vocabulary& State::vocabulary() const { return impl().vocabulary(); }
 
 Grammar::Grammar(std::shared_ptr<Machine> machine, std::shared_ptr<const Vocabulary> vocabulary)
-    : keeper_(GrammarKeeper::Make({std::move(machine), std::make_shared<std::mutex>()},
+    : keeper_(GrammarKeeper::Make({std::move(machine), std::make_shared<MachineLock>()},
                                   std::move(vocabulary),
                                   std::make_shared<MemoryBudget>(MemoryBudget::kDefault), {})) {}
 
 State Grammar::Start() const {
-  const GrammarImpl* const impl = keeper_->Current();
-  return State(impl, impl->Start());
+  for (;;) {
+    State start(keeper_->Current(), Machine::kDead);
+    start.key_ = start.impl().Start();
+    if (!start.lost()) return start;
+  }
 }
 const Vocabulary& Grammar::vocabulary() const { return keeper_->vocabulary(); }
 const std::vector<std::string>& Grammar::notes() const { return keeper_->notes(); }
@@ -129,15 +132,18 @@ size_t Grammar::PrepareMasks(std::span<const TokenId> tokens) const {
 bool Grammar::has_captures() const { return keeper_->has_captures(); }
 Result<std::vector<Capture>> Grammar::FindCaptures(std::span<const OutputPiece> output) const {
   if (!has_captures()) return std::vector<Capture>();
-  const State start = Start();
-  return start.impl().FindCaptures(output);
+  for (;;) {
+    const State start = Start();
+    auto captures = start.impl().FindCaptures(output);
+    if (!start.lost()) return captures;
+  }
 }
 
 Grammar GrammarAccess::New(std::shared_ptr<Machine> made,
                            std::shared_ptr<const Vocabulary> vocabulary,
                            std::shared_ptr<MemoryBudget> budget, MachineMaker again,
                            size_t source_bytes) {
-  return Grammar(GrammarKeeper::Make({std::move(made), std::make_shared<std::mutex>()},
+  return Grammar(GrammarKeeper::Make({std::move(made), std::make_shared<MachineLock>()},
                                      std::move(vocabulary), std::move(budget), std::move(again),
                                      source_bytes));
 }
@@ -162,9 +168,13 @@ MasksMade GrammarAccess::MasksMadeBy(const State& state) { return state.impl().m
 
 std::optional<State> GrammarAccess::Retake(const Grammar& grammar,
                                            std::span<const TokenId> tokens) {
-  const std::optional<State> at = AfterAll(grammar.Start(), tokens);
-  if (at) Replayed(*at);
-  return at;
+  for (;;) {
+    const State start = grammar.Start();
+    const std::optional<State> at = AfterAll(start, tokens);
+    if (start.lost()) continue;
+    if (at) Replayed(*at);
+    return at;
+  }
 }
 
 void GrammarAccess::Replayed(const State& state) { state.impl().Replayed(); }
@@ -176,6 +186,37 @@ bool GrammarAccess::MakeMasks(const GrammarImpl* grammar, std::span<const Machin
     if (masks[i] == nullptr) masks[i] = grammar->MaskOf(keys[i]);
   }
   return soon;
+}
+
+KnownAnswers& GrammarAccess::KnownOf(const State& state) { return state.impl().known(); }
+
+std::shared_ptr<const Mask> GrammarAccess::KnownMask(const State& state) {
+  return state.impl().KnownMask(state.key_);
+}
+
+State GrammarAccess::At(const State& state, Machine::Key key) {
+  state.grammar_->Take();
+  return State(state.grammar_, key);
+}
+
+KnownAnswers::Place GrammarAccess::AskPlace(const State& state) {
+  const GrammarImpl& impl = state.impl();
+  KnownAnswers::Place place;
+  place.asked = true;
+  place.accepting = impl.Accepting(state.key_);
+  place.by_bytes = !impl.CountsTokens() && !impl.TakesTokens(state.key_);
+  place.temperature = impl.Temperature(state.key_);
+  return place;
+}
+
+void GrammarAccess::KeepStep(const State& from, TokenId token, const State& to) {
+  const GrammarImpl& impl = from.impl();
+  const std::string_view bytes = impl.vocabulary().bytes(token);
+  const bool special = impl.vocabulary().is_special(token);
+  if (special || bytes.empty() || !impl.known().Find(from.key_).by_bytes)
+    return impl.known().KeepStep(from.key_, token, to.key_);
+  const std::vector<Machine::Key> path = impl.Path(from.key_, bytes);
+  if (path.size() == bytes.size()) impl.known().KeepPath(from.key_, bytes, path);
 }
 
 }  // namespace pawl

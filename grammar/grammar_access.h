@@ -4,12 +4,13 @@
 
 #include <compare>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 
 #include "grammar/grammar_keeper.h"
+#include "grammar/known_answers.h"
 #include "grammar/machine.h"
+#include "grammar/machine_lock.h"
 #include "grammar/masks/mask_path.h"
 #include "pawl/grammar.h"
 #include "pawl/mask.h"
@@ -19,7 +20,7 @@ namespace pawl {
 
 struct GrammarAccess {
   std::shared_ptr<Machine> machine;
-  std::shared_ptr<std::mutex> lock;  // of all grammars that share parts of the machine
+  std::shared_ptr<MachineLock> lock;  // of all grammars that share parts of the machine
   std::shared_ptr<const Vocabulary> vocabulary;
   std::shared_ptr<MemoryBudget> budget;
 
@@ -48,6 +49,16 @@ struct GrammarAccess {
   static void Replayed(const State& state);
   // The state after the tokens of such a text in the grammar as it is now.
   static std::optional<State> Retake(const Grammar& grammar, std::span<const TokenId> tokens);
+  // What is kept of earlier answers about the state's grammar.
+  static KnownAnswers& KnownOf(const State& state);
+  // State::mask() where it is known; nullptr: it is not.
+  static std::shared_ptr<const Mask> KnownMask(const State& state);
+  // Another state of the same grammar, by its key.
+  static State At(const State& state, Machine::Key key);
+  // Asks for what KnownAnswers::Place::asked stands for.
+  static KnownAnswers::Place AskPlace(const State& state);
+  // Keeps that `token` leads from one state to the other.
+  static void KeepStep(const State& from, TokenId token, const State& to);
   // A grammar that shares parts with the one this came from. `again`: see GrammarKeeper.
   Grammar Make(std::shared_ptr<Machine> made, MachineMaker again) const;
 };

@@ -1,6 +1,6 @@
-// A machine grows lazily in every question, so one mutex per grammar serialises the questions; they
+// A machine grows lazily in every question, so one lock per grammar serialises the questions; they
 // are short once warm (a hash look-up). Masks are memoised by state key; a mask that is known is
-// found without that mutex, so that nobody waits for another one's new state. Of a new mask only
+// found without that lock, so that nobody waits for another one's new state. Of a new mask only
 // what the machine answers is found under it. Memory before, and hashing, interning and counting
 // the words after it, are half of the time of most masks of a JSON Schema, which is what lets two
 // threads share the new states of one grammar. Meanwhile the keys of such masks are in being_made_,
@@ -15,7 +15,7 @@
 #include <chrono>
 
 #include "grammar/masks/mask_path.h"
-#include "src/base/spin.h"
+#include "src/base/stop_scope.h"
 
 namespace pawl {
 namespace {
@@ -26,11 +26,11 @@ constexpr size_t kLeastStep = size_t{32} << 10;  // of growth, before it is meas
 
 GrammarUse::~GrammarUse() = default;
 
-GrammarImpl::GrammarImpl(std::shared_ptr<Machine> machine, std::shared_ptr<std::mutex> mutex,
+GrammarImpl::GrammarImpl(std::shared_ptr<Machine> machine, std::shared_ptr<MachineLock> lock,
                          std::shared_ptr<GrammarShared> shared)
-    : shared_(std::move(shared)),
-      lock_(std::move(mutex)),
-      mutex_(*lock_),
+    : GrammarUse(lock->broken_flag()),
+      shared_(std::move(shared)),
+      lock_(std::move(lock)),
       machine_(std::move(machine)),
       vocabulary_(shared_->vocabulary),
       builder_(*machine_, *vocabulary_),
@@ -45,7 +45,8 @@ size_t GrammarImpl::Run(Machine::Key& key, std::string_view bytes) const {
   size_t i = 0;
   bool grew;
   {
-    std::lock_guard lock(mutex_);
+    const MachineUse use(*lock_);
+    if (use.broken()) return 0;
     for (; i < bytes.size(); ++i) {
       const Machine::Key next = machine_->Step(key, static_cast<uint8_t>(bytes[i]));
       if (next == Machine::kDead) break;
@@ -57,12 +58,26 @@ size_t GrammarImpl::Run(Machine::Key& key, std::string_view bytes) const {
   return i;
 }
 
+std::vector<Machine::Key> GrammarImpl::Path(Machine::Key key, std::string_view bytes) const {
+  std::vector<Machine::Key> path;
+  const MachineUse use(*lock_);
+  if (use.broken()) return path;
+  for (const char byte : bytes) {
+    key = machine_->Step(key, static_cast<uint8_t>(byte));
+    if (key == Machine::kDead) break;
+    path.push_back(key);
+  }
+  return path;
+}
+
 Machine::Key GrammarImpl::RunToken(Machine::Key key, TokenId token) const {
   Machine::Key after = Machine::kDead;
   const std::string_view bytes = vocabulary_->bytes(token);
   bool grew;
   {
-    std::lock_guard lock(mutex_);
+    const MachineUse use(*lock_);
+    if (use.broken()) return Machine::kDead;
+    key = machine_->AtToken(key, *vocabulary_);
     if (!vocabulary_->is_special(token) && !bytes.empty()) {
       after = key;
       for (size_t i = 0; i < bytes.size() && after != Machine::kDead; ++i)
@@ -76,7 +91,7 @@ Machine::Key GrammarImpl::RunToken(Machine::Key key, TokenId token) const {
 }
 
 std::shared_ptr<const Mask> GrammarImpl::MaskOf(Machine::Key key) const {
-  std::shared_ptr<const Mask> mask = memo_.Find(key);
+  std::shared_ptr<const Mask> mask = lost() ? nullptr : memo_.Find(key);
   while (mask == nullptr) {
     MakeMasks({&key, 1}, {&mask, 1});
     if (mask != nullptr) break;
@@ -92,27 +107,28 @@ bool GrammarImpl::MakeMasks(std::span<const Machine::Key> keys,
   for (auto& of_one : words) of_one.resize(static_cast<size_t>(vocabulary_->mask_words()));
   MakingGuard making{*this, {}};
   making.list.reserve(keys.size());
-  bool soon = true, grew = false;
+  bool soon = true, grew = false, broken = false;
   using Clock = std::chrono::steady_clock;
   Clock::time_point locked;
   {
-    std::unique_lock machine = LockSoon(mutex_);
-    soon = machine.owns_lock();
-    if (!soon) machine.lock();
+    const MachineUse use(*lock_, soon);
+    broken = use.broken();
     locked = Clock::now();
     {
       const std::lock_guard publish(shared_->publish);
       being_made_.reserve(being_made_.size() + keys.size());
       for (size_t i = 0; i < keys.size(); ++i) {
-        masks[i] = memo_.Find(keys[i]);
+        masks[i] = broken ? nullptr : memo_.Find(keys[i]);
         if (masks[i] != nullptr || IsBeingMade(keys[i])) continue;
         making.list.push_back(i);
         being_made_.push_back(keys[i]);
       }
       making.keys = keys;
     }
-    for (const size_t i : making.list) made_ = {made_.count + 1, builder_.Build(keys[i], words[i])};
-    grew = Grew();
+    for (const size_t i : making.list) {
+      if (!broken) made_ = {made_.count + 1, builder_.Build(keys[i], words[i])};
+    }
+    grew = !broken && Grew();
   }
   const Clock::time_point unlocked = Clock::now();
   std::vector<uint64_t> hashes(keys.size());
@@ -122,6 +138,7 @@ bool GrammarImpl::MakeMasks(std::span<const Machine::Key> keys,
     for (const size_t i : making.list) {
       const size_t before = shared_->pool.bytes();
       masks[i] = shared_->pool.Intern(hashes[i], std::move(words[i]));
+      if (broken) continue;
       // The memo pins masks, so it goes together with the pool.
       if (shared_->pool.bytes() < before) {
         ForgetMemo();
@@ -139,11 +156,14 @@ bool GrammarImpl::MakeMasks(std::span<const Machine::Key> keys,
 }
 
 std::string GrammarImpl::Forced(Machine::Key key, size_t limit) const {
-  std::lock_guard lock(mutex_);
+  const MachineUse use(*lock_);
   std::string out;
+  if (use.broken()) return out;
+  key = machine_->AtToken(key, *vocabulary_);
   while (out.size() < limit && !machine_->Accepting(key) && !machine_->TakesTokens(key)) {
     Machine::Key only = Machine::kDead;
     int byte = -1;
+    StopScope::Steps(256);
     for (int b = 0; b < 256; ++b) {
       const Machine::Key next = machine_->Step(key, static_cast<uint8_t>(b));
       if (next == Machine::kDead) continue;
@@ -174,7 +194,8 @@ Result<std::vector<Capture>> GrammarImpl::FindCaptures(std::span<const OutputPie
     if (key == Machine::kDead) return misfit;
     size += vocabulary_->bytes(piece.token).size();
   }
-  std::lock_guard lock(mutex_);
+  const MachineUse use(*lock_);
+  if (use.broken()) return Error{ErrorCode::kInternal, "the grammar was given up meanwhile", ""};
   if (machine_->Accepting(key)) return machine_->FindCaptures(output, *vocabulary_);
   const auto rest = machine_->Completion(key);
   if (!rest) {
@@ -207,8 +228,10 @@ GrammarImpl::MakingGuard::~MakingGuard() {
 void GrammarImpl::Measure() const {
   int64_t bytes;
   {
-    const std::lock_guard lock(mutex_);
-    bytes = static_cast<int64_t>(sizeof(GrammarImpl) + machine_->MemoryBytes() + builder_.bytes());
+    const MachineUse use(*lock_);
+    if (use.broken()) return;
+    bytes = static_cast<int64_t>(sizeof(GrammarImpl) + machine_->MemoryBytes() + builder_.bytes() +
+                                 known_.bytes());
     hinted_ = booked_ = machine_->GrowthHint();
     step_ = std::max(kLeastStep, static_cast<size_t>(bytes) / 8);
   }
@@ -227,7 +250,8 @@ bool GrammarImpl::Book(size_t hint) const {
 void GrammarImpl::Settle() const {
   bool measure;
   {
-    const std::lock_guard lock(mutex_);
+    const MachineUse use(*lock_);
+    if (use.broken()) return;
     measure = machine_->GrowthHint() > hinted_ + step_;
   }
   if (measure) {

@@ -1,6 +1,8 @@
 // GrammarImpl: one epoch of a grammar, a machine with all that was found with it.
 //
-// Thread-safe: one mutex serialises what is asked of the machine (grammar_impl.cc).
+// Thread-safe: one lock serialises what is asked of the machine (grammar_impl.cc). Once an
+// exception has broken that lock (machine_lock.h), every question is answered like that of a state
+// after which nothing fits.
 #ifndef PAWL_GRAMMAR_GRAMMAR_IMPL_H_
 #define PAWL_GRAMMAR_GRAMMAR_IMPL_H_
 
@@ -17,7 +19,9 @@
 #include <utility>
 #include <vector>
 
+#include "grammar/known_answers.h"
 #include "grammar/machine.h"
+#include "grammar/machine_lock.h"
 #include "grammar/masks/mask_builder.h"
 #include "grammar/masks/mask_memo.h"
 #include "grammar/masks/mask_pool.h"
@@ -44,32 +48,44 @@ struct GrammarShared {
 };
 
 class GrammarImpl : public GrammarUse {
-  // What `ask` answers, asked under the lock.
+  // What `ask` answers, asked under the lock; an empty answer where that is broken.
   template <typename Ask>
-  auto Asked(const Ask& ask) const {
-    std::unique_lock lock(mutex_);
-    auto answer = ask();
-    const bool grew = Grew();
-    lock.unlock();
+  auto Asked(const Ask& ask) const -> decltype(ask()) {
+    std::optional<decltype(ask())> answer;
+    bool grew = false;
+    {
+      const MachineUse use(*lock_);
+      if (use.broken()) return {};
+      answer = ask();
+      grew = Grew();
+    }
     if (grew) Settle();
-    return answer;
+    return *std::move(answer);
+  }
+  // The same of what hardly makes a machine grow.
+  template <typename Ask>
+  auto AskedBriefly(const Ask& ask) const -> decltype(ask()) {
+    const MachineUse use(*lock_);
+    if (use.broken()) return {};
+    return ask();
   }
 
  public:
-  GrammarImpl(std::shared_ptr<Machine> machine, std::shared_ptr<std::mutex> mutex,
+  GrammarImpl(std::shared_ptr<Machine> machine, std::shared_ptr<MachineLock> lock,
               std::shared_ptr<GrammarShared> shared);
   ~GrammarImpl() override;
 
   const Vocabulary& vocabulary() const { return *vocabulary_; }
   const std::shared_ptr<Machine>& machine() const { return machine_; }
-  const std::shared_ptr<std::mutex>& lock() const { return lock_; }
+  const std::shared_ptr<MachineLock>& lock() const { return lock_; }
 
   Machine::Key Start() const {
-    std::lock_guard lock(mutex_);
-    return machine_->Start();
+    return AskedBriefly([&] { return machine_->Start(); });
   }
   // Steps as long as the bytes fit; returns how many did, and the state after them.
   size_t Run(Machine::Key& key, std::string_view bytes) const;
+  // The states after each of the bytes, as far as they fit.
+  std::vector<Machine::Key> Path(Machine::Key key, std::string_view bytes) const;
   // The state after a token; kDead when it does not fit.
   Machine::Key RunToken(Machine::Key key, TokenId token) const;
   std::shared_ptr<const Mask> MaskOf(Machine::Key key) const;
@@ -79,18 +95,18 @@ class GrammarImpl : public GrammarUse {
   bool MakeMasks(std::span<const Machine::Key> keys,
                  std::span<std::shared_ptr<const Mask>> masks) const;
   MasksMade masks_made() const {
-    std::lock_guard lock(mutex_);
+    const MachineUse use(*lock_);
     return made_;
   }
   int64_t CopyKnownMask(Machine::Key key, std::span<uint32_t> row) const {
-    return memo_.Copy(key, row);
+    return lost() ? -1 : memo_.Copy(key, row);
   }
+  std::shared_ptr<const Mask> KnownMask(Machine::Key key) const { return memo_.Find(key); }
   std::vector<std::string> Specimens(size_t bytes) const {
     return Asked([&] { return machine_->Specimens(bytes); });
   }
   bool Accepting(Machine::Key key) const {
-    std::lock_guard lock(mutex_);
-    return machine_->Accepting(key);
+    return AskedBriefly([&] { return machine_->Accepting(key); });
   }
   std::string Forced(Machine::Key key, size_t limit) const;
   std::optional<std::string> ShortestCompletion(Machine::Key key) const {
@@ -100,11 +116,19 @@ class GrammarImpl : public GrammarUse {
     return Asked([&] { return machine_->Completion(key); });
   }
   std::optional<float> Temperature(Machine::Key key) const {
-    std::lock_guard lock(mutex_);
-    return machine_->Temperature(key);
+    return AskedBriefly([&] { return machine_->Temperature(key); });
+  }
+  bool TakesTokens(Machine::Key key) const {
+    return AskedBriefly([&] { return machine_->TakesTokens(key); });
+  }
+  // What was asked before, as far as askers keep it there (GrammarAccess).
+  KnownAnswers& known() const { return known_; }
+  std::string LimitNote(Machine::Key key) const {
+    return AskedBriefly([&] { return machine_->LimitNote(key); });
   }
   bool NamesEndTokens() const { return machine_->NamesEndTokens(); }
   bool CountsTokens() const { return machine_->CountsTokens(); }
+  // kInternal where the lock is broken.
   Result<std::vector<Capture>> FindCaptures(std::span<const OutputPiece> output) const;
 
   // Memory. Of the machine and what was found with it, masks aside: as measured last, and what has
@@ -129,7 +153,7 @@ class GrammarImpl : public GrammarUse {
     ~MakingGuard();
   };
   bool IsBeingMade(Machine::Key key) const;
-  // Whether there is something to settle after the machine has grown. With mutex_ held.
+  // Whether there is something to settle after the machine has grown. With the lock held.
   bool Grew() const {
     const size_t hint = machine_->GrowthHint();
     return hint >= booked_ + kBookStep && Book(hint);
@@ -143,18 +167,18 @@ class GrammarImpl : public GrammarUse {
   void Settle() const;
 
   const std::shared_ptr<GrammarShared> shared_;
-  const std::shared_ptr<std::mutex> lock_;  // shared with grammars that share parts of the machine
-  std::mutex& mutex_;
+  const std::shared_ptr<MachineLock> lock_;  // shared with grammars that share parts of the machine
   const std::shared_ptr<Machine> machine_;
   const std::shared_ptr<const Vocabulary> vocabulary_;
   mutable MaskBuilder builder_;
   mutable MaskMemo memo_;  // may be read without any lock
-  // With shared_->publish, which is taken after mutex_:
+  mutable KnownAnswers known_;
+  // With shared_->publish, which is taken after the lock:
   mutable size_t memo_entries_ = 0;
   mutable std::vector<Machine::Key> being_made_;
   mutable std::condition_variable published_;
-  mutable MasksMade made_;  // with mutex_
-  // With mutex_: steps so far, and what the machine hinted at when it was measured.
+  mutable MasksMade made_;  // with the lock
+  // With the lock: steps so far, and what the machine hinted at when it was measured.
   mutable uint64_t steps_ = 0;
   // and when it was booked; how much it may grow until it is measured again.
   mutable size_t hinted_ = 0, booked_ = 0, step_;

@@ -1,6 +1,7 @@
 // A machine and all that was found with it is one epoch of a grammar. Its states hold it by a count
 // of uses, of which one is the keeper's. To begin anew is to drop that one: whoever starts next
-// gets a new machine, and the old one goes with the last of its states.
+// gets a new machine, and the old one goes with the last of its states. The same happens to an
+// epoch whose lock an exception has broken, as soon as somebody starts.
 #include "grammar/grammar_keeper.h"
 
 #include <algorithm>
@@ -49,7 +50,8 @@ GrammarKeeper::~GrammarKeeper() {
 
 const GrammarImpl* GrammarKeeper::Known() const {
   const std::lock_guard lock(mutex_);
-  if (current_ != nullptr) current_->Take();
+  if (current_ == nullptr || current_->lost()) return nullptr;
+  current_->Take();
   return current_;
 }
 
@@ -58,9 +60,10 @@ const GrammarImpl* GrammarKeeper::Current() {
   if (const GrammarImpl* const known = Known()) return known;
   const std::lock_guard making(making_);
   if (const GrammarImpl* const known = Known()) return known;
-  LockedMachine machine = again_();
+  LetGo();
+  LockedMachine machine = again_ != nullptr ? again_() : LockedMachine();
   if (machine.machine == nullptr)
-    machine = {std::make_shared<NoMachine>(), std::make_shared<std::mutex>()};
+    machine = {std::make_shared<NoMachine>(), std::make_shared<MachineLock>()};
   auto* const made = new GrammarImpl(std::move(machine.machine), std::move(machine.lock), shared_);
   made->Take();
   const std::lock_guard lock(mutex_);
@@ -102,8 +105,11 @@ void GrammarKeeper::LetGo() {
     std::swap(impl, current_);
   }
   if (impl == nullptr) return;
+  struct Leaving {
+    const GrammarImpl* impl;
+    ~Leaving() { impl->Leave(); }
+  } const leaving{impl};
   impl->Retire();
-  impl->Leave();
 }
 
 void GrammarKeeper::Measure() {

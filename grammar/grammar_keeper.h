@@ -17,6 +17,7 @@
 
 #include "grammar/grammar_impl.h"
 #include "grammar/machine.h"
+#include "grammar/machine_lock.h"
 #include "grammar/memory_budget.h"
 #include "pawl/vocabulary.h"
 
@@ -25,7 +26,7 @@ namespace pawl {
 // A machine, and the lock of all machines that share parts with it.
 struct LockedMachine {
   std::shared_ptr<Machine> machine;
-  std::shared_ptr<std::mutex> lock;
+  std::shared_ptr<MachineLock> lock;
 };
 // Makes the same machine from what it was compiled from; a null one if that fails, which it must
 // not, since it worked once.
@@ -33,7 +34,8 @@ using MachineMaker = std::function<LockedMachine()>;
 
 class GrammarKeeper : public std::enable_shared_from_this<GrammarKeeper> {
  public:
-  // `again`: may be empty; then only masks are given back. It holds `source_bytes`.
+  // `again`: may be empty; then only masks are given back, and an exception in a question of the
+  // machine is the grammar's end. It holds `source_bytes`.
   static std::shared_ptr<GrammarKeeper> Make(LockedMachine machine,
                                              std::shared_ptr<const Vocabulary> vocabulary,
                                              std::shared_ptr<MemoryBudget> budget,
@@ -42,7 +44,8 @@ class GrammarKeeper : public std::enable_shared_from_this<GrammarKeeper> {
   GrammarKeeper(const GrammarKeeper&) = delete;
   GrammarKeeper& operator=(const GrammarKeeper&) = delete;
 
-  // The machine of now, with one use of it for the caller. Made again when it was given back.
+  // The machine of now, with one use of it for the caller. Made again when it was given back, or
+  // when an exception has broken its lock; without `again` one that takes nothing stands for that.
   const GrammarImpl* Current();
   const Vocabulary& vocabulary() const { return *shared_->vocabulary; }
   const std::shared_ptr<const Vocabulary>& shared_vocabulary() const { return shared_->vocabulary; }
@@ -63,7 +66,7 @@ class GrammarKeeper : public std::enable_shared_from_this<GrammarKeeper> {
  private:
   GrammarKeeper(LockedMachine machine, std::shared_ptr<const Vocabulary> vocabulary,
                 std::shared_ptr<MemoryBudget> budget, MachineMaker again, size_t source_bytes);
-  // The machine of now with a use of it; nullptr when there is none.
+  // The machine of now with a use of it; nullptr when there is none, or its lock is broken.
   const GrammarImpl* Known() const;
 
   std::shared_ptr<GrammarShared> shared_;

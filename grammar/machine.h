@@ -79,6 +79,12 @@ class Machine {
   // a place for it; `by_bytes` is the state after the token's bytes, kDead for a special token or
   // where they do not fit. Most machines read bytes only.
   virtual Key StepToken(Key /*state*/, TokenId /*token*/, Key by_bytes) { return by_bytes; }
+  // The state in whose place a token begins: of a state that has reached a limit one that allows
+  // the shortest completion only. Masks and steps of whole tokens begin there; bytes do not.
+  virtual Key AtToken(Key state, const Vocabulary& /*vocabulary*/) { return state; }
+  // Why AtToken gives another state here, or gave one for a state that led here. Empty: it did not,
+  // or was not asked.
+  virtual std::string LimitNote(Key /*state*/) const { return {}; }
   // Sets the bits of the tokens for which StepToken adds to what their bytes allow.
   virtual void FillTokens(Key /*state*/, uint32_t* /*words*/) {}
   // Some token may come here that is taken as a whole, so that no byte is forced.

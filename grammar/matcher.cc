@@ -1,7 +1,7 @@
 // A stack of states is all the history there is: states are values that never go away while
 // somebody has them, so that taking a step back is forgetting the last one, and a clone is a copy
-// of the stack. When the grammar has begun anew to give memory back, the steps are taken again
-// there.
+// of the stack. When the grammar has begun anew to give memory back, or because an exception left a
+// question in the middle, the steps are taken again there.
 //
 // A batch and a tree of drafts are loops over the same question, "the mask of this position". The
 // tree's positions are found parents first whatever the order of the nodes, by climbing from each
@@ -89,11 +89,11 @@ std::optional<Matcher::Position> Matcher::After(const Position& position, TokenI
   return Position{*std::move(next), false, token, position.bytes_end};
 }
 
-void Matcher::Renew() {
+std::vector<Matcher::Position> Matcher::Retaken() const {
   std::vector<Position> renewed;
   renewed.reserve(history_.size() + 1);
   renewed.push_back({grammar_.Start()});
-  for (size_t i = 1; i < history_.size(); ++i) {
+  for (size_t i = 1; i < history_.size();) {
     const Position& step = history_[i];
     const State& at = renewed.back().state;
     const size_t begin = history_[i - 1].bytes_end;
@@ -102,29 +102,81 @@ void Matcher::Renew() {
         : step.token == kNoToken
             ? at.Advance(std::string_view(bytes_).substr(begin, step.bytes_end - begin))
             : at.Advance(step.token);
-    if (!next) return;  // never; the states there are good in any case
+    if (at.lost()) {  // meanwhile
+      renewed.assign(1, {grammar_.Start()});
+      i = 1;
+      continue;
+    }
+    if (!next) {
+      // Only where there is no machine to take them again in; see GrammarKeeper.
+      if (!state().lost()) return history_;
+      next = at;
+    }
     renewed.push_back({*std::move(next), step.ended, step.token, step.bytes_end});
+    ++i;
   }
-  history_ = std::move(renewed);
-  GrammarAccess::Replayed(state());
+  GrammarAccess::Replayed(renewed.back().state);
+  return renewed;
+}
+
+void Matcher::Renew() { history_ = Retaken(); }
+
+// What was answered before the state was lost is right, so looking afterwards is enough.
+template <typename Ask>
+auto Matcher::Asked(const Ask& ask) const {
+  auto answer = ask(history_.back());
+  bool lost = state().lost();
+  while (lost) {
+    const std::vector<Position> steps = Retaken();
+    answer = ask(steps.back());
+    lost = steps.back().state.lost();
+  }
+  return answer;
+}
+
+bool Matcher::accepting() const {
+  return Asked([](const Position& at) { return at.state.accepting(); });
+}
+
+std::optional<float> Matcher::temperature() const {
+  return Asked([](const Position& at) { return at.state.temperature(); });
+}
+
+std::optional<std::string> Matcher::ShortestCompletion() const {
+  return Asked([](const Position& at) { return at.state.ShortestCompletion(); });
+}
+
+std::optional<std::vector<TokenId>> Matcher::CompletionTokens() const {
+  return Asked([](const Position& at) { return at.state.CompletionTokens(); });
+}
+
+size_t Matcher::MatchedPrefix(std::string_view bytes) const {
+  return Asked([&](const Position& at) { return at.state.MatchedPrefix(bytes); });
 }
 
 bool Matcher::Accept(TokenId token) {
-  if (state().outgrown()) Renew();
-  std::optional<Position> next = After(history_.back(), token);
-  if (!next) return false;
-  history_.push_back(*std::move(next));
-  return true;
+  for (;;) {
+    if (state().outgrown()) Renew();
+    std::optional<Position> next = After(history_.back(), token);
+    if (state().lost()) continue;
+    if (!next) return false;
+    history_.push_back(*std::move(next));
+    return true;
+  }
 }
 
 bool Matcher::AcceptBytes(std::string_view bytes) {
   if (history_.back().ended) return false;
-  if (state().outgrown()) Renew();
-  std::optional<State> next = state().Advance(bytes);
-  if (!next) return false;
-  bytes_ += bytes;
-  history_.push_back({*std::move(next), false, kNoToken, bytes_.size()});
-  return true;
+  for (;;) {
+    if (state().outgrown()) Renew();
+    std::optional<State> next = state().Advance(bytes);
+    if (state().lost()) continue;
+    if (!next) return false;
+    history_.reserve(history_.size() + 1);
+    bytes_ += bytes;
+    history_.push_back({*std::move(next), false, kNoToken, bytes_.size()});
+    return true;
+  }
 }
 
 bool Matcher::Rollback(size_t steps) {
@@ -166,7 +218,9 @@ bool Matcher::TerminatedAt(const Position& position) const {
          grammar_.vocabulary().end_tokens().size();
 }
 
-bool Matcher::terminated() const { return TerminatedAt(history_.back()); }
+bool Matcher::terminated() const {
+  return Asked([this](const Position& at) { return TerminatedAt(at); });
+}
 
 std::optional<bool> Matcher::FillKnownMaskOf(const Position& position,
                                              std::span<uint32_t> row) const {
@@ -208,22 +262,26 @@ bool Matcher::WithOwnEndTokens(const Position& position, std::span<uint32_t> row
   return std::ranges::any_of(row, [](uint32_t word) { return word != 0; });
 }
 
-bool Matcher::FillMask(std::span<uint32_t> row) const { return FillMaskOf(history_.back(), row); }
+bool Matcher::FillMask(std::span<uint32_t> row) const {
+  return Asked([&](const Position& at) { return FillMaskOf(at, row); });
+}
 
 size_t Matcher::ValidateTokens(std::span<const TokenId> tokens) const {
-  Position position = history_.back();
-  size_t taken = 0;
-  for (const TokenId token : tokens) {
-    std::optional<Position> next = After(position, token);
-    if (!next) break;
-    position = *std::move(next);
-    ++taken;
-  }
-  return taken;
+  return Asked([&](Position position) {
+    size_t taken = 0;
+    for (const TokenId token : tokens) {
+      std::optional<Position> next = After(position, token);
+      if (!next) break;
+      position = *std::move(next);
+      ++taken;
+    }
+    return taken;
+  });
 }
 
 std::string Matcher::ForcedBytes(size_t limit) const {
-  return history_.back().ended ? std::string() : state().forced(limit);
+  return Asked(
+      [&](const Position& at) { return at.ended ? std::string() : at.state.forced(limit); });
 }
 
 std::vector<TokenId> Matcher::ForcedTokens(size_t limit, const Encoder& encode) const {
@@ -315,8 +373,9 @@ size_t BatchFiller::Fill(std::span<const Row> rows) const {
     const Matcher* matcher = rows[i].matcher;
     if (matcher == nullptr) return;
     const auto filled = matcher->FillKnownMaskOf(matcher->history_.back(), rows[i].words);
-    unknown[i] = filled ? 0 : 1;
-    if (filled) count(*filled);
+    const bool known = filled && !matcher->state().lost();
+    unknown[i] = known ? 0 : 1;
+    if (known) count(*filled);
   });
   Waiting waiting;
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -358,7 +417,9 @@ size_t BatchFiller::Fill(std::span<const Row> rows) const {
       for (size_t i = states[s], k = 0; i < states[last]; ++i) {
         if (i == states[s + k + 1]) ++k;
         const Matcher& matcher = *rows[list[i].row].matcher;
-        count(matcher.CopyMask(matcher.history_.back(), *masks[k], rows[list[i].row].words));
+        const Row& row = rows[list[i].row];
+        const bool any = matcher.CopyMask(matcher.history_.back(), *masks[k], row.words);
+        count(matcher.state().lost() ? matcher.FillMask(row.words) : any);
       }
       gains |= worth;
       if (helping && !worth && --patience == 0) return;
@@ -431,24 +492,26 @@ Result<size_t> FillTreeMasks(const Matcher& matcher, std::span<const TokenId> to
   if (order.size() != n) {
     return Error{ErrorCode::kInvalid, "a node of the draft tree is its own ancestor", ""};
   }
-  std::vector<std::optional<Matcher::Position>> positions(n);
-  size_t fit = 0;
   const auto words = static_cast<size_t>(matcher.grammar().vocabulary().mask_words());
-  for (const int32_t node : order) {
-    const auto i = static_cast<size_t>(node);
-    const std::optional<Matcher::Position> above =
-        parents[i] < 0 ? matcher.history_.back() : positions[static_cast<size_t>(parents[i])];
-    if (above) positions[i] = tokens[i] == kNoToken ? above : matcher.After(*above, tokens[i]);
-    const std::span<uint32_t> row(rows + i * stride, words);
-    if (positions[i]) {
-      ++fit;
-      matcher.FillMaskOf(*positions[i], row);
-    } else {
-      std::ranges::fill(row, 0u);
+  return matcher.Asked([&](const Matcher::Position& root) {
+    std::vector<std::optional<Matcher::Position>> positions(n);
+    size_t fit = 0;
+    for (const int32_t node : order) {
+      const auto i = static_cast<size_t>(node);
+      const std::optional<Matcher::Position> above =
+          parents[i] < 0 ? root : positions[static_cast<size_t>(parents[i])];
+      if (above) positions[i] = tokens[i] == kNoToken ? above : matcher.After(*above, tokens[i]);
+      const std::span<uint32_t> row(rows + i * stride, words);
+      if (positions[i]) {
+        ++fit;
+        matcher.FillMaskOf(*positions[i], row);
+      } else {
+        std::ranges::fill(row, 0u);
+      }
+      if (!accepted.empty()) accepted[i] = positions[i] ? 1 : 0;
     }
-    if (!accepted.empty()) accepted[i] = positions[i] ? 1 : 0;
-  }
-  return fit;
+    return fit;
+  });
 }
 
 Result<std::vector<int32_t>> DraftTreeParents(std::span<const int32_t> next_token,

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "grammar/vocabulary_tables.h"
+#include "src/base/stop_scope.h"
 
 namespace pawl {
 
@@ -76,6 +77,7 @@ std::vector<TokenId> Vocabulary::FewestTokens(std::string_view bytes) const {
   std::vector<TokenId> first(bytes.size() + 1, kNoToken);
   fewest[bytes.size()] = 0;
   for (size_t i = bytes.size(); i-- > 0;) {
+    StopScope::Step();
     uint32_t node = TokenTrie::kRoot;
     for (size_t j = i; j < bytes.size(); ++j) {
       node = tables_->trie.Child(node, static_cast<uint8_t>(bytes[j]));

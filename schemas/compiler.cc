@@ -236,7 +236,7 @@ Result<Grammar> Keep(MachineResult machine, const std::shared_ptr<const Vocabula
   MachineMaker again = [make = std::move(make)]() -> LockedMachine {
     MachineResult made = make();
     if (!made.ok()) return {};
-    return {*std::move(made), std::make_shared<std::mutex>()};
+    return {*std::move(made), std::make_shared<MachineLock>()};
   };
   return GrammarAccess::New(*std::move(machine), vocabulary, budget, std::move(again),
                             source_bytes);

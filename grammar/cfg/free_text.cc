@@ -13,6 +13,7 @@
 #include "grammar/masks/walk.h"
 #include "grammar/vocabulary_tables.h"
 #include "src/base/memory_size.h"
+#include "src/base/stop_scope.h"
 
 namespace pawl {
 namespace {
@@ -180,6 +181,7 @@ std::optional<std::string> FreeText::ShortestCompletion(Key state) {
       std::reverse(text.begin(), text.end());
       return text;
     }
+    StopScope::Steps(256);
     for (int byte = 0; byte < 256; ++byte) {
       const Key next = StepFrame(steps[i].key, static_cast<uint8_t>(byte));
       if (next != kDead)

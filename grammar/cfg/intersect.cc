@@ -19,6 +19,7 @@
 #include "grammar/cfg/open_rules.h"
 #include "grammar/cfg/program.h"
 #include "src/base/sorted.h"
+#include "src/base/stop_scope.h"
 #include "src/base/utf8.h"
 
 namespace pawl {
@@ -180,6 +181,7 @@ class Product {
     const uint32_t start = program_.routines[program_.root].start;
     const uint32_t root = Ask(start, 0);
     while (!open_.empty() || !news_.empty()) {
+      StopScope::Step();
       if (work_ > limits_.max_work) return Limit();
       if (!failure_.ok()) return failure_;
       if (!open_.empty()) {

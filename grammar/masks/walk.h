@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "grammar/masks/token_trie.h"
+#include "src/base/stop_scope.h"
 
 namespace pawl {
 
@@ -33,7 +34,8 @@ template <typename State, typename Stepper>
 void WalkSpan(const TokenTrie& trie, uint32_t begin, uint32_t end, std::vector<State>& stack,
               Stepper&& step) {
   const auto nodes = trie.nodes();
-  for (uint32_t i = begin; i < end;) {
+  for (uint32_t i = begin, visits = 0; i < end;) {
+    if ((++visits & 0xFF) == 0) StopScope::Check();
     const uint16_t depth = nodes[i].depth;
     const State after = step(stack[depth - 1u], i);
     if (after == State{}) {

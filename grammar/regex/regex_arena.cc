@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "src/base/stop_scope.h"
 #include "src/base/utf8.h"
 
 namespace pawl {
@@ -75,6 +76,7 @@ RegexArena::WorkBudget::~WorkBudget() {
 ReId RegexArena::Intern(const Node& candidate, std::span<const ReId> list,
                         const CodepointSet* set) {
   ++work_;
+  StopScope::Step();
   if (Stopped()) return kNothing;
   const uint64_t hash = HashOf(candidate, list, set);
   const ReId known = index_.Find(hash, [&](ReId id) {

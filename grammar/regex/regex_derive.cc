@@ -17,6 +17,7 @@
 #include <string>
 
 #include "grammar/regex/regex_arena.h"
+#include "src/base/stop_scope.h"
 
 namespace pawl {
 namespace {
@@ -49,6 +50,7 @@ ReId RegexArena::Close(ReId id, ReId rest) {
 // The closed term for `id` followed by `rest`, where `rest` is closed and reaches to the end.
 ReId RegexArena::CloseWith(ReId id, ReId rest, int depth) {
   ++work_;
+  StopScope::Step();
   if (Stopped()) return kNothing;
   if (!IsOpen(id)) return Concat(id, rest);
   if (TooDeep(depth)) return kNothing;
@@ -93,6 +95,7 @@ ReId RegexArena::Derive(ReId id, char32_t codepoint) {
 
 ReId RegexArena::DeriveAt(ReId id, char32_t codepoint, int depth) {
   ++work_;
+  StopScope::Step();
   switch (kind(id)) {
     case Kind::kEmptySet:
     case Kind::kEpsilon:

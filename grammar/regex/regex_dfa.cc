@@ -17,6 +17,7 @@
 #include <tuple>
 
 #include "src/base/sorted.h"
+#include "src/base/stop_scope.h"
 #include "src/base/utf8.h"
 
 namespace pawl {
@@ -209,6 +210,7 @@ bool RegexDfa::IsLive(uint32_t state) {
     const uint32_t at = std::get<2>(open.top());
     open.pop();
     for (int cls = 0; cls < classes(); ++cls) {
+      StopScope::Step();
       const uint32_t next = RawNext(at, cls);
       if (next == kDead || states_[next].life == Life::kDead) continue;
       if (states_[next].life == Life::kLive) {

@@ -8,6 +8,7 @@
 #include <queue>
 
 #include "grammar/byte_class.h"
+#include "src/base/stop_scope.h"
 #include "src/base/utf8.h"
 
 namespace pawl {
@@ -261,6 +262,7 @@ std::optional<std::string> RegexMachine::ShortestCompletion(Key key) {
       return out;
     }
     for (int cls = 0; cls < dfa_.classes(); ++cls) {
+      StopScope::Step();
       // Whether a state is live may take as long to find out as an end: not asked for long.
       const bool asks = dfa_.undecided() <= undecided + kUndecided;
       const uint32_t next = asks ? dfa_.Next(state, cls) : dfa_.NextPerhapsDead(state, cls);

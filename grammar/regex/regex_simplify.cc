@@ -16,6 +16,7 @@
 
 #include "grammar/regex/regex_arena.h"
 #include "src/base/sorted.h"
+#include "src/base/stop_scope.h"
 
 namespace pawl {
 namespace {
@@ -55,6 +56,7 @@ ReId RegexArena::Or(std::span<const ReId> alternatives) {
 
 ReId RegexArena::OrOfDistinct(std::vector<ReId> pending, int depth) {
   work_ += pending.size();
+  StopScope::Steps(pending.size());
   if (Stopped()) return kNothing;
   // Flatten, take out the empty string, unite sets, gather negations.
   std::vector<ReId> alternatives, negated, sets;
@@ -287,6 +289,7 @@ void RegexArena::DropSubsumed(std::vector<ReId>& alternatives) {
 
 ReId RegexArena::And(std::span<const ReId> given) {
   work_ += given.size();
+  StopScope::Steps(given.size());
   std::vector<ReId> pending, operands_left, negated;
   for (const ReId id : given) pending.push_back(Close(id));
   bool epsilon = false;

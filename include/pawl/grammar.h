@@ -49,13 +49,16 @@ class PAWL_EXPORT GrammarUse {
   void Leave() const {
     if (users_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
   }
-  bool outgrown() const { return outgrown_.load(std::memory_order_relaxed); }
+  bool outgrown() const { return outgrown_.load(std::memory_order_relaxed) || lost(); }
+  bool lost() const { return lost_.load(std::memory_order_acquire); }
 
  protected:
-  GrammarUse() = default;
+  // `lost` lives as long as this does.
+  explicit GrammarUse(const std::atomic<bool>& lost) : lost_(lost) {}
   virtual ~GrammarUse();
   mutable std::atomic<int64_t> users_{1};  // the grammar itself is one
   mutable std::atomic<bool> outgrown_{false};
+  const std::atomic<bool>& lost_;
 };
 
 // Where a text stands in a grammar. Keeps what it needs of the grammar alive.
@@ -122,6 +125,14 @@ class PAWL_EXPORT State {
   // what was found with it and others of its time is kept for them alone. Who knows the text and
   // takes it again from Grammar::Start() lets that go. Matcher and the decode loop do.
   bool outgrown() const { return grammar_->outgrown(); }
+
+  // An exception has left a question about this grammar in the middle: memory ran out, or the
+  // decode loop stopped a look that nobody waits for any more. What was found with the state and
+  // others of its time is not trusted after that, so the state answers like one after which nothing
+  // fits: no token, not accepting, no completion. An answer that was given while lost() was still
+  // false is right. Who knows the text takes it again from Grammar::Start(), in a new machine;
+  // Matcher and the decode loop do. lost() implies outgrown().
+  bool lost() const { return grammar_->lost(); }
 
   // true: the same place of the same text, as far as what may follow is concerned. States from
   // before and after a grammar began anew differ.

@@ -86,7 +86,7 @@ class PAWL_EXPORT Matcher {
   // No token may follow: an end token was accepted (or see terminate_without_end_token).
   bool terminated() const;
   // The text so far is a complete sentence of the grammar.
-  bool accepting() const { return state().accepting(); }
+  bool accepting() const;
 
   // Writes the mask of what may come next. false when no token may: the row is then all zero, and a
   // sampler must not be given it.
@@ -108,9 +108,15 @@ class PAWL_EXPORT Matcher {
   // What the grammar's captures hold so far: Grammar::FindCaptures of all that was accepted.
   Result<std::vector<Capture>> Captures() const;
   // The sampling temperature that the grammar asks for here; State::temperature().
-  std::optional<float> temperature() const { return state().temperature(); }
+  std::optional<float> temperature() const;
+  // State::ShortestCompletion(), CompletionTokens() and MatchedPrefix() of where the matcher
+  // stands.
+  std::optional<std::string> ShortestCompletion() const;
+  std::optional<std::vector<TokenId>> CompletionTokens() const;
+  size_t MatchedPrefix(std::string_view bytes) const;
 
-  // The state behind all this, e.g. for ShortestCompletion() or the interned mask.
+  // The state behind all this, e.g. for the interned mask. The matcher's own methods answer also
+  // where it is lost(): they take the steps again.
   const State& state() const { return history_.back().state; }
   const Grammar& grammar() const { return grammar_; }
 
@@ -127,8 +133,12 @@ class PAWL_EXPORT Matcher {
                                                   size_t stride, std::span<uint8_t> accepted);
 
   bool IsEnd(TokenId token) const;
-  // Takes all steps again where the grammar has begun anew, see State::outgrown().
+  // All steps, taken again where the grammar has begun anew, see State::outgrown().
+  std::vector<Position> Retaken() const;
   void Renew();
+  // What `ask` answers of the last position, of one that is not lost.
+  template <typename Ask>
+  auto Asked(const Ask& ask) const;
   std::optional<Position> After(const Position& position, TokenId token) const;
   friend class BatchFiller;
   // FillMask where the mask is known from before; nullopt where it has to be computed.

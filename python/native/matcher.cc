@@ -278,12 +278,12 @@ void BindMatcher(nb::module_& module) {
       .def(
           "matched_prefix",
           [](const Matcher& self, nb::handle text) {
-            return self.state().MatchedPrefix(TextOf(text, "the text"));
+            return self.MatchedPrefix(TextOf(text, "the text"));
           },
           nb::arg("text"))
       .def("shortest_completion",
            [](const Matcher& self) -> std::optional<nb::bytes> {
-             auto text = self.state().ShortestCompletion();
+             auto text = self.ShortestCompletion();
              if (!text) return std::nullopt;
              return BytesOf(*text);
            })
@@ -301,7 +301,7 @@ void BindMatcher(nb::module_& module) {
              return out;
            })
       .def_prop_ro("temperature", [](const Matcher& self) { return self.temperature(); })
-      .def("completion_tokens", [](const Matcher& self) { return self.state().CompletionTokens(); })
+      .def("completion_tokens", [](const Matcher& self) { return self.CompletionTokens(); })
       .def("fill_tree_masks", &FillTree, nb::arg("tokens"), nb::arg("parents"), nb::arg("mask"));
 
   nb::class_<BatchFiller>(module, "BatchFiller")

@@ -9,6 +9,7 @@
 
 #include "schemas/limits.h"
 #include "src/base/sorted.h"
+#include "src/base/stop_scope.h"
 
 namespace pawl::schema {
 namespace {
@@ -36,6 +37,7 @@ FormulaArena::FormulaArena() {
 }
 
 FormulaId FormulaArena::Intern(Op op, uint32_t value, std::vector<FormulaId> kids, Kind kind) {
+  StopScope::Steps(kids.size() + 1);
   uint64_t hash = HashMix(static_cast<uint64_t>(op), value);
   for (const FormulaId kid : kids) hash = HashMix(hash, kid);
   const FormulaId known = index_.Find(hash, [&](FormulaId id) {
@@ -90,6 +92,7 @@ FormulaId FormulaArena::Junction(Op op, std::span<const FormulaId> kids) {
       flat.push_back(kid);
     }
   };
+  StopScope::Steps(kids.size());
   for (const FormulaId kid : kids) {
     if (nodes_[kid].op != op) {
       add(kid);
@@ -243,6 +246,7 @@ const std::vector<AtomId>& FormulaArena::Atoms(FormulaId f) {
   while (!open.empty()) {
     const Node& node = nodes_[open.back()];
     open.pop_back();
+    StopScope::Steps(node.kids.size() + 1);
     if (node.op == Op::kAtom) out.push_back(node.value);
     for (const FormulaId kid : node.kids) {
       if (nodes_[kid].op == Op::kAtom) {
@@ -338,6 +342,7 @@ std::vector<Cube> FormulaArena::Cubes(FormulaId f, size_t limit, bool& complete)
 // with each level unless what was found is kept.
 std::vector<Cube> FormulaArena::Dnf(FormulaId f, bool positive, size_t limit, bool& complete,
                                     DnfMemory& memory) const {
+  StopScope::Step();
   const Op op = nodes_[f].op;
   if (op == Op::kFalse || op == Op::kTrue || op == Op::kAtom)
     return DnfOf(f, positive, limit, complete, memory);

@@ -9,6 +9,7 @@
 #include "schemas/formula/constant.h"
 #include "schemas/limits.h"
 #include "src/base/sorted.h"
+#include "src/base/stop_scope.h"
 #include "src/base/utf8.h"
 
 namespace pawl::schema {
@@ -32,11 +33,13 @@ uint64_t Hash(const Frame& f) {
 }  // namespace
 
 FrameId Frames::Intern(Frame frame) {
+  StopScope::Step();
   const uint64_t hash = Hash(frame);
   return index_.Intern(hash, frames_, std::move(frame));
 }
 
 NameId Frames::InternName(const std::string& name) {
+  StopScope::Step();
   const auto [it, fresh] = name_index_.try_emplace(name, static_cast<NameId>(names_.size()));
   if (fresh) names_.push_back(name);
   return it->second;

@@ -13,6 +13,7 @@
 #include "src/base/json.h"
 #include "src/base/memory_size.h"
 #include "src/base/sorted.h"
+#include "src/base/stop_scope.h"
 #include "src/base/utf8.h"
 
 namespace pawl::schema {
@@ -242,6 +243,7 @@ const char* SchemaMachine::Following(Mode mode) {
 }
 
 uint32_t SchemaMachine::StepNumber(LexemeId id, uint8_t byte) {
+  StopScope::Step();
   int symbol = -1;
   if (byte >= '0' && byte <= '9') {
     symbol = byte - '0';
@@ -367,6 +369,7 @@ uint64_t SchemaMachine::SpacesAllowed(Key state) const {
 }
 
 Machine::Key SchemaMachine::StepFrame(Key state, uint8_t byte) {
+  StopScope::Step();
   const Lexeme lexeme = lexemes_[LexemeOf(state)];
   if (lexeme.mode == Mode::kNumber) {
     const Key ended = EndNumber(FrameOf(state), lexeme);

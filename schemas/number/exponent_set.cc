@@ -11,6 +11,7 @@
 
 #include "grammar/hash_index.h"
 #include "schemas/limits.h"
+#include "src/base/stop_scope.h"
 
 namespace pawl {
 ExponentSet::ExponentSet(const std::vector<Decimal>& values) {
@@ -169,6 +170,7 @@ std::string ExponentSet::ShortestAccepting(uint32_t start) {
       return out;
     }
     for (const char c : std::string_view("0123456789.e-")) {
+      StopScope::Step();
       const uint32_t next = Step(state, c);
       if (next != kDead && from.emplace(next, std::pair(state, c)).second) queue.push_back(next);
     }

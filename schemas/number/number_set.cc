@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "schemas/limits.h"
+#include "src/base/stop_scope.h"
 
 namespace pawl {
 
@@ -107,6 +108,7 @@ std::string NumberSet::ShortestAccepting(uint32_t start) const {
       return out;
     }
     for (const auto& [c, child] : nodes_[node].children) {
+      StopScope::Step();
       if (from.emplace(child, std::pair(node, c)).second) queue.push_back(child);
     }
   }

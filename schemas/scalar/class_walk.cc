@@ -12,6 +12,7 @@
 #include "schemas/limits.h"
 #include "schemas/scalar/json_string.h"
 #include "schemas/scalar/string_walk.h"
+#include "src/base/stop_scope.h"
 
 namespace pawl::schema {
 namespace {
@@ -75,6 +76,7 @@ class ClassWalk {
 
   // Returns the node to go on with.
   uint32_t Visit(uint32_t i) {
+    StopScope::Step();
     const ClassTrie::Node& node = classes_.nodes()[i];
     const At& before = stack_[node.depth - 1u];
     StateId next = search_.NextOfClass(*before.row, node.like);
@@ -181,6 +183,7 @@ class ClassWalk {
  private:
   void ReadTokens(const Apart& apart) {
     for (uint32_t place = apart.first; place < apart.last; ++place) {
+      StopScope::Step();
       const TokenId token = classes_.order()[place];
       const std::string_view bytes = vocabulary_.bytes(token);
       size_t from = 0;
@@ -226,6 +229,7 @@ class ClassWalk {
   };
 
   uint32_t VisitBoth(uint32_t i) {
+    StopScope::Step();
     const TokenTrie::Node& node = trie_.nodes()[i];
     Pair at = pairs_[node.depth - 1u];
     const bool boundary = at.is.part == 0 && at.assumed.part == 0;

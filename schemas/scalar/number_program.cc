@@ -10,6 +10,7 @@
 
 #include "schemas/limits.h"
 #include "src/base/sorted.h"
+#include "src/base/stop_scope.h"
 
 namespace pawl::schema {
 namespace {
@@ -247,6 +248,7 @@ NumberProgram::StateId NumberProgram::StepExponent(StateId state, char c) {
 }
 
 NumberProgram::StateId NumberProgram::RawStep(StateId state, char c) {
+  StopScope::Step();
   if (state == 0) return 0;
   // An empty constraint reads exponents whether they are wanted or not.
   if (!exponents_ && (c == 'e' || c == 'E')) return 0;

@@ -22,6 +22,7 @@
 #include "schemas/limits.h"
 #include "schemas/number/modular.h"
 #include "src/base/sorted.h"
+#include "src/base/stop_scope.h"
 
 namespace pawl::schema {
 namespace {
@@ -231,6 +232,7 @@ std::optional<Decimal> NumberSearch::Dense(const Question& q, const Window& open
   for (int64_t unit = open.high.order() - 1; unit >= least - 2; --unit) {
     std::string digits = Units(open.low, unit);
     for (int i = 0; i < 11; ++i) {
+      StopScope::Step();
       Add(digits, 1);
       Decimal candidate = Decimal::Of(false, digits, unit);
       if (candidate >= open.high) break;
@@ -246,6 +248,7 @@ NumberSearch::Answer NumberSearch::Multiple(const Question& q, const Decimal& st
   std::string digits = Units(open.low, step.exponent());
   Add(digits, divisor - DigitsMod(digits, divisor));
   for (int i = 0; i < limits::kMultiplesInARow; ++i) {
+    StopScope::Step();
     Decimal candidate = Decimal::Of(false, digits, step.exponent());
     if (candidate >= open.high) return Answer::kNo;
     if (AcceptsMagnitude(q, candidate)) {
@@ -290,6 +293,7 @@ NumberSearch::Answer NumberSearch::In(const Question& q, const Window& window, D
   Window open{window.low, window.high};
   Answer answer = Answer::kNo;
   for (;; ++cut) {
+    StopScope::Step();
     const bool last = cut == cuts.size() || cuts[cut].at >= window.high;
     open.high = last ? window.high : cuts[cut].at;
     const Answer gap = InGap(q, GapAfter(q, cut), open, found);
@@ -357,6 +361,7 @@ NumberSearch::Answer NumberSearch::CompletesDigits(const Question& q, const Mant
   }
   const int64_t farthest = std::max(std::abs(low - here), std::abs(high - here));
   for (int64_t distance = 1; distance <= farthest; ++distance) {
+    StopScope::Step();
     for (const int64_t shift : {here + distance, here - distance}) {
       if (shift >= low && shift <= high && at(shift)) return answer;
     }

@@ -9,6 +9,7 @@
 
 #include "schemas/limits.h"
 #include "src/base/sorted.h"
+#include "src/base/stop_scope.h"
 #include "src/base/utf8.h"
 
 namespace pawl::schema {
@@ -268,6 +269,7 @@ bool StringProgram::QuietKey(const uint32_t* words) {
 }
 
 void StringProgram::Step(const uint32_t* from, int cls, uint32_t* after) {
+  StopScope::Step();
   std::copy_n(from, width_, after);
   size_t slot = 0;
   for (RegexGroup& group : groups_) {

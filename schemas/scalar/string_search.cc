@@ -11,6 +11,7 @@
 #include <unordered_set>
 
 #include "schemas/limits.h"
+#include "src/base/stop_scope.h"
 
 namespace pawl::schema {
 namespace {
@@ -319,6 +320,7 @@ StringSearch::Outcome StringSearch::Explore(StateId start, bool apart, bool way,
     for (int cls = 0; cls < program_.classes(); ++cls) {
       if (IsSurrogate(program_.Representative(cls))) continue;
       const StateId next = program_.Next(state, cls);
+      StopScope::Step();
       if (visited.contains(next)) continue;
       visited.emplace(next, Visit{state, cls});
       push(next, depth + 1);
@@ -350,6 +352,7 @@ bool StringSearch::Close(StateId start) {
     for (int cls = 0; cls < program_.classes(); ++cls) {
       if (IsSurrogate(program_.Representative(cls))) continue;
       const StateId next = program_.Next(state, cls);
+      StopScope::Step();
       if (seen.insert(next).second) open.push_back(next);
     }
   }
@@ -393,6 +396,7 @@ void StringSearch::DecideAll() {
     for (int cls = 0; cls < program_.classes(); ++cls) {
       if (IsSurrogate(program_.Representative(cls))) continue;
       const StateId next = program_.Next(states[at], cls);
+      StopScope::Step();
       const auto [it, fresh] = place.try_emplace(next, static_cast<uint32_t>(states.size()));
       if (fresh) states.push_back(next);
       steps.emplace_back(it->second, at);

@@ -14,6 +14,7 @@
 #include "grammar/vocabulary_tables.h"
 #include "schemas/limits.h"
 #include "schemas/scalar/json_string.h"
+#include "src/base/stop_scope.h"
 #include "src/base/utf8.h"
 
 namespace pawl::schema {
@@ -133,6 +134,7 @@ class Walk {
   }
 
   uint32_t VisitAny(uint32_t i) {
+    StopScope::Step();
     if (apart_ && stack_[trie_.nodes()[i].depth - 1u].where >= Where::kCarried)
       return VisitCarried(i);
     return IsPlainAscii(trie_.nodes()[i].byte) ? VisitPlain(i) : Visit(i);

@@ -9,6 +9,7 @@
 
 #include "schemas/limits.h"
 #include "src/base/json.h"
+#include "src/base/stop_scope.h"
 #include "src/base/utf8.h"
 
 namespace pawl::schema {
@@ -35,6 +36,7 @@ Solver::Solver(Frames& frames, const JsonSchemaOptions& options)
 }
 
 const Found& Solver::Value(FormulaId formula, bool want_text) {
+  StopScope::Step();
   if (const auto it = values_.find(formula);
       it != values_.end() && (it->second.with_text || !want_text)) {
     return it->second.found;
@@ -144,6 +146,7 @@ Found Solver::GuardedContainer(FrameId frame, bool want_text, bool& self_contain
 }
 
 Answer Solver::Container(FrameId frame) {
+  StopScope::Step();
   if (const auto it = containers_.find(frame); it != containers_.end()) return it->second;
   bool self_contained;
   const Answer answer = GuardedContainer(frame, false, self_contained).answer;

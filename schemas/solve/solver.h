@@ -29,6 +29,7 @@
 #include "schemas/unique/uniqueness.h"
 #include "src/base/json.h"
 #include "src/base/memory_size.h"
+#include "src/base/stop_scope.h"
 
 namespace pawl::schema {
 
@@ -120,6 +121,7 @@ class Solver : private ValueSource {
   // One step; false when the fuel of the question is spent.
   bool Spend() {
     ++steps_;
+    StopScope::Step();
     if (--fuel_ > 0 && !table_.spending->Stopped()) return true;
     lowest_reused_ = std::min(lowest_reused_, depth_ - 1);
     return false;

@@ -12,6 +12,7 @@
 #include "schemas/formula/constant.h"
 #include "schemas/limits.h"
 #include "schemas/solve/solver.h"
+#include "src/base/stop_scope.h"
 
 namespace pawl::schema {
 class Solver::ArrayPlan {
@@ -282,6 +283,7 @@ std::optional<Found> Solver::ArrayPlan::PlanItem(uint64_t& index, bool& ended) {
     has_text_ = text_size_ <= limits::kTextBytes;
     if (has_text_) texts_.insert(texts_.end(), times, *found.text);
   }
+  StopScope::Step();
   if (++steps_ > (unique_ ? limits::kPlannedApart : limits::kBuiltItems)) return kOpen;
   return std::nullopt;
 }

@@ -13,6 +13,7 @@
 #include "schemas/solve/solver.h"
 #include "schemas/unique/distinct.h"
 #include "src/base/json.h"
+#include "src/base/stop_scope.h"
 #include "src/base/utf8.h"
 
 namespace pawl::schema {
@@ -70,6 +71,7 @@ bool Solver::EachValue(FrameId pending, const Fn& fn, const std::vector<bool>* w
   few_as_written_ = few_as_written_ && few->as_written;
   for (size_t i = 0; i < few->items.size(); ++i) {
     if (--few_steps_ < 0) return false;
+    StopScope::Step();
     const std::string canonical = frames_.ItemText(few->items[i]);
     std::vector<bool> truth;
     if (!goal.tracks.empty()) {

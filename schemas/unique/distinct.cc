@@ -14,6 +14,7 @@
 #include <unordered_map>
 
 #include "schemas/limits.h"
+#include "src/base/stop_scope.h"
 
 namespace pawl::schema {
 namespace {
@@ -57,6 +58,7 @@ std::vector<Text> FirstTexts(StateId start, const Alphabet& alphabet, size_t cou
       std::ranges::reverse(text);
     }
     for (const auto c : alphabet) {
+      StopScope::Step();
       const std::optional<StateId> to =
           visits.size() < limits::kContinuationStates ? next(state, c) : std::nullopt;
       if (to && ways[*to]++ < count) visits.push_back({*to, at, c});

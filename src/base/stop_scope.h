@@ -16,6 +16,7 @@
 #define PAWL_SRC_BASE_STOP_SCOPE_H_
 
 #include <atomic>
+#include <cstddef>
 #include <exception>
 
 namespace pawl {
@@ -40,8 +41,22 @@ class StopScope {
   static void Check() {
     if (Requested()) throw Stopped();
   }
+  // For inner loops: steps that a computation counts. Checks at least at every 256th step of the
+  // thread, so one step should take microseconds at most.
+  static void Steps(size_t count) {
+    static thread_local size_t left = kStepsPerCheck;
+    if (count < left) {
+      left -= count;
+      return;
+    }
+    left = kStepsPerCheck;
+    Check();
+  }
+  static void Step() { Steps(1); }
 
  private:
+  static constexpr size_t kStepsPerCheck = 256;
+
   static const std::atomic<bool>*& Current() {
     static thread_local const std::atomic<bool>* current = nullptr;
     return current;

@@ -186,7 +186,7 @@ pawl_status pawl_matcher_completion_tokens(const pawl_matcher* matcher, int32_t*
   return Guard(nullptr, [&]() -> pawl_status {
     if (matcher == nullptr || !IsText(tokens, capacity) || count == nullptr)
       return PAWL_BAD_ARGUMENT;
-    const auto completion = matcher->matcher.state().CompletionTokens();
+    const auto completion = matcher->matcher.CompletionTokens();
     if (!completion) return PAWL_LIMIT;
     *count = completion->size();
     std::copy_n(completion->begin(), std::min(capacity, completion->size()), tokens);

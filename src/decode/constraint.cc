@@ -1,6 +1,10 @@
 // Adapters from the grammar core's State to the decode loop's Constraint.
+//
+// What a state was asked is kept with its grammar (grammar/known_answers.h), so that other outputs,
+// and this one when it comes by again, know the answer without the lock of the grammar.
 #include "src/decode/constraint.h"
 
+#include <mutex>
 #include <utility>
 
 #include "grammar/grammar_access.h"
@@ -28,39 +32,145 @@ class GrammarConstraint : public Constraint {
   GrammarConstraint(Grammar grammar, State state, std::shared_ptr<Trail> trail)
       : grammar_(std::move(grammar)), state_(std::move(state)), trail_(std::move(trail)) {}
 
-  std::shared_ptr<const Mask> mask() const override { return state_.mask(); }
+  std::shared_ptr<const Mask> mask() const override {
+    return Asked([](const State& at) { return at.mask(); });
+  }
 
   std::shared_ptr<const Constraint> Advance(TokenId token) const override {
-    std::optional<State> next = state_.outgrown() ? Renewed() : std::nullopt;
-    next = (next ? *next : state_).Advance(token);
+    std::optional<State> next = Asked([&](const State& at) {
+      while (at.outgrown()) {
+        const std::optional<State> renewed = Retaken();
+        if (!renewed) break;
+        std::optional<State> after = AfterOf(*renewed, token);
+        if (!renewed->lost()) return after;
+      }
+      return AfterOf(at, token);
+    });
     if (!next.has_value()) return nullptr;
-    return std::make_shared<GrammarConstraint>(grammar_, *std::move(next),
+    return After(token, *std::move(next));
+  }
+
+  bool accepting() const override {
+    return Asked([](const State& at) { return PlaceOf(at).accepting; });
+  }
+  std::string forced(size_t limit) const override {
+    return Asked([&](const State& at) {
+      if (limit != kForcedLimit) return at.forced(limit);
+      KnownAnswers::Place place = AnswersOf(at).Find(KeyOf(at));
+      if (place.forced == nullptr) {
+        place = {};
+        place.forced = std::make_shared<const std::string>(at.forced(limit));
+        Keep(at, place);
+      }
+      return *place.forced;
+    });
+  }
+  std::optional<float> temperature() const override {
+    return Asked([](const State& at) { return PlaceOf(at).temperature; });
+  }
+
+  std::optional<std::vector<TokenId>> Closing() const override {
+    return Asked([](const State& at) { return at.CompletionTokens(); });
+  }
+  std::optional<std::vector<TokenId>> ClosingWithin(int most) const override {
+    return Asked([&](const State& at) { return CloseWithin(at, most); });
+  }
+
+  int shortest_close() const override {
+    return Asked([](const State& at) {
+      KnownAnswers::Place place = AnswersOf(at).Find(KeyOf(at));
+      if (!place.close) {
+        place = {};
+        place.close = at.shortest_close();
+        Keep(at, place);
+      }
+      return *place.close;
+    });
+  }
+
+  Known known() const override {
+    const State at = Now();
+    if (at.outgrown()) return {};
+    KnownAnswers::Place place = AnswersOf(at).Find(KeyOf(at));
+    Known known;
+    known.mask = place.asked ? GrammarAccess::KnownMask(at) : nullptr;
+    known.place = known.mask != nullptr;
+    known.accepting = place.accepting;
+    known.temperature = place.temperature;
+    known.close = place.close;
+    known.forced = std::move(place.forced);
+    return known;
+  }
+  std::shared_ptr<const Constraint> KnownAdvance(TokenId token) const override {
+    const State at = Now();
+    const Vocabulary& vocabulary = at.vocabulary();
+    if (at.outgrown() || token < 0 || token >= vocabulary.size()) return nullptr;
+    const std::string_view bytes =
+        vocabulary.is_special(token) ? std::string_view() : vocabulary.bytes(token);
+    const Machine::Key after = AnswersOf(at).After(KeyOf(at), token, bytes);
+    return after == Machine::kDead ? nullptr : After(token, GrammarAccess::At(at, after));
+  }
+  const void* lane() const override { return GrammarAccess::PlaceOf(Now()).lock; }
+
+ private:
+  static KnownAnswers& AnswersOf(const State& at) { return GrammarAccess::KnownOf(at); }
+  static Machine::Key KeyOf(const State& at) { return GrammarAccess::PlaceOf(at).key; }
+  // Answers of a state that is lost by now may mean nothing.
+  static void Keep(const State& at, const KnownAnswers::Place& place) {
+    if (!at.lost()) AnswersOf(at).Keep(KeyOf(at), place);
+  }
+  static KnownAnswers::Place PlaceOf(const State& at) {
+    KnownAnswers::Place place = AnswersOf(at).Find(KeyOf(at));
+    if (place.asked) return place;
+    place = GrammarAccess::AskPlace(at);
+    Keep(at, place);
+    return place;
+  }
+  static std::optional<State> AfterOf(const State& at, TokenId token) {
+    std::optional<State> after = at.Advance(token);
+    if (after && !at.lost()) GrammarAccess::KeepStep(at, token, *after);
+    return after;
+  }
+  std::shared_ptr<const Constraint> After(TokenId token, State state) const {
+    return std::make_shared<GrammarConstraint>(grammar_, std::move(state),
                                                std::make_shared<Trail>(trail_, token));
   }
 
-  bool accepting() const override { return state_.accepting(); }
-  std::string forced(size_t limit) const override { return state_.forced(limit); }
-  std::optional<float> temperature() const override { return state_.temperature(); }
-
-  std::optional<std::vector<TokenId>> Closing() const override { return state_.CompletionTokens(); }
-  std::optional<std::vector<TokenId>> ClosingWithin(int most) const override {
-    return CloseWithin(state_, most);
+  State Now() const {
+    const std::lock_guard lock(mutex_);
+    return state_;
+  }
+  // What `ask` answers of the state, or of the same place in a new machine where the state is lost.
+  // What was answered before that is right, so looking afterwards is enough.
+  template <typename Ask>
+  auto Asked(const Ask& ask) const -> decltype(ask(std::declval<const State&>())) {
+    std::optional<State> at = Now();
+    auto answer = ask(*at);
+    while (at->lost()) {
+      at = Retaken();
+      // Only where there is no machine to take the tokens again in; see GrammarKeeper.
+      if (!at) break;
+      {
+        const std::lock_guard lock(mutex_);
+        state_ = *at;
+      }
+      answer = ask(*at);
+    }
+    return answer;
   }
 
-  int shortest_close() const override { return state_.shortest_close(); }
-
- private:
   // The same place in the grammar as it is now, which lets go what was found before it began anew.
-  std::optional<State> Renewed() const {
+  std::optional<State> Retaken() const {
     std::vector<TokenId> tokens;
     for (const Trail* step = trail_.get(); step != nullptr; step = step->before.get())
       tokens.push_back(step->token);
     return GrammarAccess::Retake(grammar_, std::vector<TokenId>(tokens.rbegin(), tokens.rend()));
   }
 
-  Grammar grammar_;
-  State state_;
-  std::shared_ptr<Trail> trail_;
+  const Grammar grammar_;
+  mutable std::mutex mutex_;
+  mutable State state_;  // with the mutex; moves only from one that is lost
+  const std::shared_ptr<Trail> trail_;
 };
 
 class Anything : public Constraint {
@@ -72,6 +182,15 @@ class Anything : public Constraint {
   bool accepting() const override { return true; }
   std::optional<std::vector<TokenId>> Closing() const override { return std::vector<TokenId>{}; }
   int shortest_close() const override { return 0; }
+  Known known() const override {
+    Known known;
+    known.place = known.accepting = true;
+    known.close = 0;
+    return known;
+  }
+  std::shared_ptr<const Constraint> KnownAdvance(TokenId token) const override {
+    return Advance(token);
+  }
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "src/base/failure.h"
 #include "src/base/stop_scope.h"
 #include "src/server/server_state.h"
 
@@ -63,7 +64,9 @@ void Intake::Run(const Work& work) {
   try {
     work(*this);
   } catch (const Stopped&) {
-    // Whoever stopped it has answered, or has nobody to answer to.
+    // Who stopped it has answered, or the client has gone.
+  } catch (...) {
+    GiveUp(FailureError(CurrentFailure()));
   }
 }
 
@@ -72,10 +75,14 @@ void Intake::End() {
   stop_->Stop();
 }
 
-bool Intake::GiveUp(const ApiError& error) {
+bool Intake::GiveUp(const ApiError& error) noexcept {
   if (!Claim()) return false;
   End();
-  refuse_(error);
+  try {
+    refuse_(error);
+  } catch (...) {
+    exchange_->Abort();
+  }
   return true;
 }
 

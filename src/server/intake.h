@@ -37,7 +37,7 @@ class Intake : public std::enable_shared_from_this<Intake> {
   // The answer is the caller's from now on. false: it was given already.
   bool Claim() { return !claimed_.exchange(true); }
   // Answers with `error`, and ends the work. false: the answer was somebody else's.
-  bool GiveUp(const ApiError& error);
+  bool GiveUp(const ApiError& error) noexcept;
   double seconds() const;
 
   const std::atomic<bool>& halt() const { return halt_; }

@@ -3,6 +3,7 @@
 #define PAWL_SRC_SERVER_ROUTER_H_
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "src/server/http.h"
@@ -17,9 +18,14 @@ class Router {
  public:
   explicit Router(std::shared_ptr<ServerState> server) : server_(std::move(server)) {}
 
+  // What the method, the path and the headers are answered before the body is read; nullopt: the
+  // body is wanted.
+  std::optional<HttpReply> Judge(const HttpRequest& head) const;
   // Answers, or starts what will. Does not wait: bodies over 64 KiB and answers that may take long
-  // go to a worker.
+  // go to a worker. The request was judged before.
   void Handle(std::shared_ptr<Exchange> exchange) const;
+  // The reply that says so; counted and logged.
+  HttpReply Refusal(const HttpRequest& request, const ApiError& error) const;
 
  private:
   void Read(const std::shared_ptr<Exchange>& exchange, const Route& route, Intake* intake) const;

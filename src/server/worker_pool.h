@@ -1,5 +1,7 @@
 // WorkerPool: threads for work that must not hold up connections or the model: bodies, prompts,
-// compiling. Work that has not begun when the pool goes is dropped. Thread-safe.
+// compiling. Work that has not begun when the pool goes is dropped. Work should not throw; an
+// exception that leaves it ends that work alone, and the exchange that it held answers 500.
+// Thread-safe.
 //
 // There are two lanes, so that long work of a few clients does not hold up all others: the last of
 // the threads takes small work only, the rest take what came first. A pool has at least two threads
@@ -18,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "src/base/thread_name.h"
 #include "src/server/server.h"
 
 namespace pawl::server {
@@ -70,6 +73,7 @@ class WorkerPool {
   };
 
   void Loop(WorkPlace place) {
+    NameThread("pawl-worker");
     Place() = place;
     for (;;) {
       std::function<void()> work;
@@ -81,7 +85,10 @@ class WorkerPool {
         work = std::move(lane.front().run);
         lane.pop_front();
       }
-      work();
+      try {
+        work();
+      } catch (...) {  // NOLINT(bugprone-empty-catch): see above
+      }
     }
   }
 

@@ -1,6 +1,7 @@
 // pawl monitor, complete, index and lsp through the command: what they answer, and what they say to
 // bad input. Skipped where pawl was built without the monitors.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cctype>
@@ -33,6 +34,10 @@ class MonitorCommands : public testing::Test {
     folder_ = ScratchPath("monitored");
     fs::remove_all(folder_);
     fs::create_directories(folder_ + "/src");
+    // The user's cache folder; a folder of the test's own.
+    cache_ = ScratchPath("cache");
+    fs::remove_all(cache_);
+    ::setenv("XDG_CACHE_HOME", cache_.c_str(), 1);
     file_ = WriteScratch("monitored/src/a.ts",
                          "class Stack {\n  items: number[] = [];\n  push(x: number): void {}\n}\n"
                          "const s = new Stack();\ns.\nconst done = true;\n");
@@ -45,7 +50,7 @@ class MonitorCommands : public testing::Test {
     EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
     EXPECT_TRUE(result.out.empty()) << result.out;
   }
-  std::string folder_, file_;
+  std::string folder_, file_, cache_;
 };
 
 TEST_F(MonitorCommands, CompleteNamesWhatExists) {
@@ -162,6 +167,68 @@ TEST_F(MonitorCommands, IndexSaysWhatIsWrong) {
   Refuses({"index", folder_, "--db", file_ + "/index.sqlite"}, "index.sqlite");
   Refuses({"index", folder_, "--db", WriteScratch("no.sqlite", "this is no database, certainly")},
           "no.sqlite");
+}
+
+// A repository with an index of its own, links out of the folder, and pipes where files should be.
+class StrangerCommands : public MonitorCommands {
+ protected:
+  void SetUp() override {
+    MonitorCommands::SetUp();
+    if (IsSkipped()) return;
+    const std::string outside = WriteScratch("outside/Secret.java", "class Secret { int key; }\n");
+    fs::create_directories(folder_ + "/.pawl");
+    theirs_ = folder_ + "/.pawl/index.sqlite";
+    ASSERT_EQ(::mkfifo(theirs_.c_str(), 0600), 0);  // opening it would wait for ever
+    ASSERT_EQ(::mkfifo((folder_ + "/Pipe.java").c_str(), 0600), 0);
+    fs::create_symlink(outside, folder_ + "/Link.java");
+    for (const char* name : {"A", "B", "C"}) {
+      WriteScratch(std::string("monitored/") + name + ".java",
+                   std::string("class ") + name + " { int width; }\n");
+    }
+  }
+  std::string theirs_;
+};
+
+TEST_F(StrangerCommands, Index) {
+  const CommandResult whole = RunPawl({"index", folder_});
+  EXPECT_EQ(whole.exit_code, 0) << whole.err;
+  EXPECT_NE(whole.out.find("4 files: 4 parsed"), std::string::npos) << whole.out;
+  EXPECT_NE(whole.err.find("1 links that lead out of"), std::string::npos) << whole.err;
+  const CommandResult secret = RunPawl({"index", folder_, "--members", "Secret"});
+  EXPECT_EQ(secret.exit_code, 1) << secret.out;
+  const CommandResult few = RunPawl({"index", folder_, "--max-files", "2"});
+  EXPECT_EQ(few.exit_code, 0) << few.err;
+  EXPECT_NE(few.err.find("has more than 2 source files"), std::string::npos) << few.err;
+  Refuses({"index", folder_, "--file", "Link.java"}, "Link.java");
+  Refuses({"index", folder_, "--file", "Pipe.java"}, "Pipe.java");
+  Refuses({"index", folder_, "--file", "../outside/Secret.java"}, "Secret.java");
+  // The index is in the cache folder; an altered one is made anew.
+  std::vector<fs::path> kept;
+  for (const auto& entry : fs::recursive_directory_iterator(cache_)) {
+    if (entry.path().extension() == ".sqlite") kept.push_back(entry.path());
+  }
+  ASSERT_EQ(kept.size(), 1U);
+  std::ofstream(kept[0], std::ios::binary) << "no database";
+  EXPECT_NE(RunPawl({"index", folder_}).out.find("4 parsed"), std::string::npos);
+  EXPECT_TRUE(fs::is_fifo(theirs_));
+}
+
+TEST_F(StrangerCommands, Complete) {
+  const auto at = [&](const std::string& file) {
+    return std::vector<std::string>{"complete", "--model", RandomModelFolder(),
+                                    "--repo",   folder_,   "--file",
+                                    file,       "--line",  "1",
+                                    "--col",    "1",       "--max-tokens",
+                                    "4"};
+  };
+  const CommandResult good = RunPawl(at("A.java"));
+  EXPECT_EQ(good.exit_code, 0) << good.err;
+  Refuses(at("Link.java"), "Link.java");
+  Refuses(at("Pipe.java"), "Pipe.java");
+  Refuses(at("../outside/Secret.java"), "Secret.java");
+  const CommandResult monitored = RunPawl({"monitor", "--repo", folder_, folder_ + "/A.java"});
+  EXPECT_EQ(monitored.exit_code, 0) << monitored.err;
+  EXPECT_TRUE(fs::is_fifo(theirs_));
 }
 
 // ---- pawl lsp ----
@@ -340,6 +407,36 @@ TEST_F(MonitorCommands, LspRefusesWhatIsNoPosition) {
   EXPECT_TRUE(at(2).contains("result")) << at(2);
   EXPECT_EQ(at(3)["method"], "window/logMessage");
   EXPECT_EQ(at(4)["error"]["message"], "no such document is open: " + uri);
+}
+
+TEST_F(StrangerCommands, Lsp) {
+  const std::string uri = "file://" + folder_ + "/D.java";
+  std::string input;
+  const auto say = [&](const Json& message) { input += Framed(message); };
+  say({{"jsonrpc", "2.0"},
+       {"id", 1},
+       {"method", "initialize"},
+       {"params", {{"capabilities", {}}}}});
+  say({{"jsonrpc", "2.0"},
+       {"method", "textDocument/didOpen"},
+       {"params",
+        {{"textDocument",
+          {{"uri", uri},
+           {"languageId", "java"},
+           {"version", 1},
+           {"text", "class D { void f(A a, Secret s) { a.\n s.\n } }\n"}}}}}});
+  say(Asked(2, uri, 0, 36));
+  say(Asked(3, uri, 1, 3));
+  say({{"jsonrpc", "2.0"}, {"id", 4}, {"method", "shutdown"}});
+  say({{"jsonrpc", "2.0"}, {"method", "exit"}});
+  const CommandResult result = RunPawl(
+      {"lsp", "--model", RandomModelFolder(), "--repo", folder_, "--max-tokens", "8"}, input);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const std::vector<Json> answers = Unframed(result.out);
+  ASSERT_EQ(answers.size(), 4U) << result.out;
+  EXPECT_TRUE(answers[1].contains("result")) << result.out;
+  EXPECT_TRUE(answers[2].contains("result")) << result.out;
+  EXPECT_TRUE(fs::is_fifo(theirs_));
 }
 
 TEST_F(MonitorCommands, LspSaysWhatIsWrong) {

@@ -149,7 +149,7 @@ std::string Large(const std::string& member) {
 const char* const kSmallRequest = R"({"prompt":"a","max_tokens":2})";
 
 void SendPost(Connection& c, const std::string& path, const std::string& body) {
-  c.Send("POST " + path + " HTTP/1.1\r\nHost: x\r\nContent-Length: " + std::to_string(body.size()) +
+  c.Send("POST " + path + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + std::to_string(body.size()) +
          "\r\n\r\n" + body);
 }
 

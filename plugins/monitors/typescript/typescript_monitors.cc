@@ -55,6 +55,10 @@ class TypeScriptAnalysis : public Analysis {
     return true;
   }
   Checker& checker() { return *checker_; }
+  void Drop(bool) noexcept override {
+    checker_.reset();
+    parser_.Forget();
+  }
 
   std::vector<Refusal> CheckFinished(std::string_view text,
                                      const std::vector<std::string>& monitors) override {
@@ -91,11 +95,13 @@ class TypeScriptAnalysis : public Analysis {
   // Types are never taken back one by one: when there are many, everything is made again.
   void Renew() {
     if (checker_ == nullptr || checker_->pool().size() > kMaxTypes) {
-      checker_ = std::make_unique<Checker>(std::string(ts::LibraryText()));
+      if (library_ == nullptr) library_ = Checker::ReadLibrary(ts::LibraryText());
+      checker_ = std::make_unique<Checker>(library_);
     }
   }
   static constexpr size_t kMaxTypes = 400000;
   Parser parser_;
+  std::shared_ptr<Tree> library_;
   std::unique_ptr<Checker> checker_;
 };
 
@@ -149,7 +155,7 @@ class ArgumentCount : public Monitor {
  public:
   const char* name() const override { return "arguments"; }
   bool Triggered(const Cursor& c) const override {
-    return c.next == ')' && c.scan->bracket() == '(';
+    return c.next == ')' && c.scan->in_call();
   }
   Verdict Ask(const Cursor& c, Analysis& analysis) const override {
     TypeScriptAnalysis& of = Of(analysis);

@@ -151,7 +151,7 @@ TEST(StopTest, EveryTokenizerLooksAtTheFlag) {
       EXPECT_TRUE(Stops([&] { (void)tokenizer->Encode(text); })) << name;
       EXPECT_TRUE(Stops([&] { (void)tokenizer->EncodeWithin(text, 1 << 20); })) << name;
     }
-    const std::vector<TokenId> tokens(3000, tokenizer->Encode("a").at(0));
+    const std::vector<TokenId> tokens(3000, 0);
     EXPECT_TRUE(Stops([&] { (void)tokenizer->Decode(tokens); })) << name;
     // A text that is done in fewer steps does not look.
     EXPECT_FALSE(Stops([&] { (void)tokenizer->Encode("a"); })) << name;

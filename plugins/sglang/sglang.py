@@ -151,8 +151,10 @@ def _make_classes() -> Dict[str, Any]:
                                  f"{self.key[1][:200]!r}")
 
         def rollback(self, k: int) -> None:
-            if not self.matcher.rollback(k):
-                raise ValueError(f"{k} tokens cannot be taken back")
+            try:
+                self.matcher.rollback(k)
+            except IndexError:
+                raise ValueError(f"{k} tokens cannot be taken back") from None
 
         def is_terminated(self) -> bool:
             return self.matcher.terminated

@@ -152,8 +152,10 @@ def _grammar_class() -> type:
         def rollback(self, num_tokens: int) -> None:
             if num_tokens <= 0:
                 return
-            if not self.matcher.rollback(num_tokens):
-                raise RuntimeError(f"{num_tokens} tokens cannot be taken back")
+            try:
+                self.matcher.rollback(num_tokens)
+            except IndexError:
+                raise RuntimeError(f"{num_tokens} tokens cannot be taken back") from None
 
         def fill_bitmask(self, bitmask: Any, batch_index: int) -> None:
             self.matcher.fill_mask(bitmask, batch_index)

@@ -2,6 +2,9 @@
 #include "pawl/compiler.h"
 
 #include <algorithm>
+#include <exception>
+#include <memory>
+#include <utility>
 
 #include "pawl/combine.h"
 #include "python/native/binding.h"
@@ -42,28 +45,43 @@ void SetOption(Field& field, nb::handle value, const std::string& name) {
   }
 }
 
-// A Python function that gives the text of another document. Held and called under the lock.
+// A Python function that gives the text of another document. Held and called under the lock. An
+// Exception of it is an error of the schema. What is none (KeyboardInterrupt, SystemExit) ends the
+// compilation, and is raised on from there.
 class Resolver {
  public:
   explicit Resolver(nb::handle function)
-      : function_(new nb::object(nb::borrow(function)), [](nb::object* held) {
+      : held_(new Held{nb::borrow(function), nullptr}, [](Held* held) {
           nb::gil_scoped_acquire acquire;
           delete held;
         }) {}
 
   Result<std::string> operator()(std::string_view uri) const {
     nb::gil_scoped_acquire acquire;
+    if (held_->raised) return Error{ErrorCode::kIo, "was interrupted", ""};
     try {
-      return TextOf((*function_)(nb::str(uri.data(), uri.size())), "a document");
+      return TextOf(held_->function(nb::str(uri.data(), uri.size())), "a document");
     } catch (nb::python_error& error) {
+      if (!error.matches(PyExc_Exception)) held_->raised = std::current_exception();
       return Error{ErrorCode::kIo, std::string(error.what()), ""};
     } catch (const std::exception& error) {
       return Error{ErrorCode::kIo, error.what(), ""};
     }
   }
 
+  // What the function of these options raised that is no Exception.
+  static void RaiseOn(const JsonSchemaOptions& options) {
+    const auto* const resolver = options.resolve_document.target<Resolver>();
+    if (resolver == nullptr || !resolver->held_->raised) return;
+    std::rethrow_exception(std::exchange(resolver->held_->raised, nullptr));
+  }
+
  private:
-  std::shared_ptr<nb::object> function_;
+  struct Held {
+    nb::object function;
+    std::exception_ptr raised;
+  };
+  std::shared_ptr<Held> held_;
 };
 
 JsonSchemaOptions SchemaOptionsOf(const nb::dict& given) {
@@ -82,13 +100,14 @@ JsonSchemaOptions SchemaOptionsOf(const nb::dict& given) {
   return options;
 }
 
-// Runs `compile` without the interpreter lock.
+// Runs `compile` without the interpreter lock. `options`: which it uses.
 template <typename F>
-Grammar Compile(const F& compile) {
+Grammar Compile(const F& compile, const JsonSchemaOptions& options = {}) {
   Result<Grammar> grammar = [&] {
     nb::gil_scoped_release release;
     return compile();
   }();
+  Resolver::RaiseOn(options);
   return Take(std::move(grammar));
 }
 
@@ -198,7 +217,7 @@ void BindCompiler(nb::module_& module) {
           [](const Compiler& self, nb::handle schema, const nb::dict& options) {
             const std::string text = TextOf(schema, "the schema");
             const JsonSchemaOptions read = SchemaOptionsOf(options);
-            return Compile([&] { return self.CompileJsonSchema(text, read); });
+            return Compile([&] { return self.CompileJsonSchema(text, read); }, read);
           },
           nb::arg("schema"), nb::arg("options") = nb::dict())
       .def(
@@ -248,7 +267,8 @@ void BindCompiler(nb::module_& module) {
             read.lark_as_xgrammar = lark_as_xgrammar;
             read.prepare_steps = prepare_steps;
             read.json_schema = SchemaOptionsOf(options);
-            return Compile([&] { return self.CompileGrammar(text, *known, read); });
+            return Compile([&] { return self.CompileGrammar(text, *known, read); },
+                           read.json_schema);
           },
           nb::arg("text"), nb::arg("language"), nb::arg("root") = GrammarOptions{}.root,
           nb::arg("max_bytes") = GrammarOptions{}.max_bytes,

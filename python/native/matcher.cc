@@ -231,7 +231,19 @@ void BindMatcher(nb::module_& module) {
           "accept_bytes",
           [](Matcher& self, nb::handle text) { return self.AcceptBytes(TextOf(text, "the text")); },
           nb::arg("text"))
-      .def("rollback", &Matcher::Rollback, nb::arg("steps") = 1)
+      .def(
+          "rollback",
+          [](Matcher& self, int64_t steps) {
+            const size_t most = self.steps();
+            if (steps >= 0 && static_cast<uint64_t>(steps) <= most) {
+              self.Rollback(static_cast<size_t>(steps));
+              return;
+            }
+            throw nb::index_error(("there are no " + std::to_string(steps) +
+                                   " steps to take back, there are " + std::to_string(most))
+                                      .c_str());
+          },
+          nb::arg("steps") = 1)
       .def("reset", &Matcher::Reset)
       .def("copy", [](const Matcher& self) { return Matcher(self); })
       .def("__copy__", [](const Matcher& self) { return Matcher(self); })
@@ -293,7 +305,18 @@ void BindMatcher(nb::module_& module) {
       .def("fill_tree_masks", &FillTree, nb::arg("tokens"), nb::arg("parents"), nb::arg("mask"));
 
   nb::class_<BatchFiller>(module, "BatchFiller")
-      .def(nb::init<int>(), nb::arg("threads") = 0)
+      .def(
+          "__init__",
+          [](BatchFiller* self, int64_t threads) {
+            constexpr int kMost = 1024;
+            if (threads < 0 || threads > kMost) {
+              throw nb::value_error(("threads must be from 0 (all processors) to 1024, not " +
+                                     std::to_string(threads))
+                                        .c_str());
+            }
+            new (self) BatchFiller(static_cast<int>(threads));
+          },
+          nb::arg("threads") = 0)
       .def_prop_ro("threads", &BatchFiller::threads)
       .def("fill", &FillBatch, nb::arg("matchers"), nb::arg("mask"), nb::arg("rows") = nb::none())
       .def("fill_drafts", &FillDrafts, nb::arg("matchers"), nb::arg("drafts"), nb::arg("mask"),

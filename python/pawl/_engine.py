@@ -392,6 +392,7 @@ class Engine:
     def _engine(self) -> _pawl.Engine:
         if self._native is None:
             raise PawlError("invalid", "the engine is closed")
+        self._running.hold_at_exit()
         if self._process != os.getpid():
             raise PawlError("invalid", "an engine does not survive a fork: make it in the process that "
                                        "uses it, or start processes with spawn")

@@ -113,6 +113,7 @@ class Stream:
         while not self._pieces.done:
             try:
                 self._job.wait(FOREVER)
+                self._engine._running.hold_at_exit()
             except BaseException:
                 self.close()
                 raise
@@ -131,6 +132,7 @@ class Stream:
         """The whole output; waits for it."""
         while not self._job.done:
             self._job.wait_done(FOREVER)
+            self._engine._running.hold_at_exit()
         self._finish()
         assert self._output is not None
         return self._output
@@ -161,6 +163,7 @@ class AsyncStream:
     async def __anext__(self) -> str:
         while not self._pieces.done:
             await self._engine._running.news(self._job)
+            self._engine._running.hold_at_exit()
             piece = self._pieces.take()
             if piece:
                 return piece

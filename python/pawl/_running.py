@@ -40,6 +40,7 @@ class Running:
     def __init__(self, native: _pawl.Engine) -> None:
         self._native = native
         self._process = os.getpid()
+        self._at_exit = False
         self._lock = threading.Lock()
         self._waker: Optional[threading.Thread] = None
         self._waiting: Dict[int, Tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = {}
@@ -55,16 +56,25 @@ class Running:
                 self._waker.join()
 
     def close_quietly(self) -> None:
+        """When nobody holds the engine any more, or at the end of the interpreter."""
+        self._at_exit = True
         try:
             self.close()
         except PawlError:  # the history of drafts could not be written; Engine.close would have told
             pass
+
+    def hold_at_exit(self) -> None:
+        """Only daemon threads still use an engine that the end of the interpreter has closed. That is
+        no error of theirs: they wait here until the process is gone."""
+        if self._at_exit and threading.current_thread() is not threading.main_thread():
+            threading.Event().wait()
 
     def one(self, request: Request) -> _pawl.Job:
         job = request(False)
         try:
             while not job.done:
                 job.wait_done(FOREVER)
+            self.hold_at_exit()
         except BaseException:
             job.cancel()
             raise
@@ -75,6 +85,7 @@ class Running:
         try:
             while not job.done:
                 await self.news(job)
+            self.hold_at_exit()
         except BaseException:
             job.cancel()
             raise
@@ -99,6 +110,7 @@ class Running:
                 first = waiting[0]
                 while not isinstance(first, Exception) and not first.done:
                     first.wait_done(FOREVER)
+                self.hold_at_exit()
                 yield waiting.popleft()
         finally:
             _cancel(waiting)
@@ -117,6 +129,7 @@ class Running:
                     reading = asyncio.ensure_future(_next(requests))
                 first = waiting[0] if waiting else None
                 if first is not None and (isinstance(first, Exception) or first.done):
+                    self.hold_at_exit()
                     yield waiting.popleft()
                     continue
                 if first is not None and watching is None:

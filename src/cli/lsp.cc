@@ -1,17 +1,24 @@
 // `pawl lsp`: a language server on stdin and stdout whose textDocument/inlineCompletion (LSP 3.18)
 // answers with a monitored completion. An item that the editor has selected in its own list is a
 // hard prefix: the completion begins with its text and replaces its range.
+//
+// Documents are kept in memory as the editor shows them. Where more are open than there are places,
+// the one that was used longest ago makes room; used is what was opened, changed or completed.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
+#include <cstdint>
 #include <cstdio>
+#include <limits>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "src/cli/command.h"
@@ -121,9 +128,14 @@ class Server {
     const auto found = object.find(key);
     return found == object.end() ? kNothing : *found;
   }
-  static int64_t Number(const LspJson& object, const char* key) {
+  // A line or a column: in LSP a whole number from 0 to 2^31 - 1.
+  static std::optional<int64_t> Number(const LspJson& object, const char* key) {
     const LspJson& value = At(object, key);
-    return value.is_number_integer() ? std::max<int64_t>(0, value.get<int64_t>()) : 0;
+    if (!value.is_number()) return std::nullopt;
+    const auto number = value.get<double>();
+    if (number < 0 || number > std::numeric_limits<int32_t>::max()) return std::nullopt;
+    if (number != std::floor(number)) return std::nullopt;
+    return static_cast<int64_t>(number);
   }
 
   LspJson Handle(const std::string& method, const LspJson& p, bool asks, std::string* problem) {
@@ -144,9 +156,14 @@ class Server {
     const std::string uri = Text(At(p, "textDocument"), "uri");
     if (method == "textDocument/didOpen") {
       if (uri.empty()) return nullptr;
-      if (documents_.size() >= kMostDocuments) documents_.erase(documents_.begin());
+      if (documents_.size() >= kMostDocuments && !documents_.contains(uri)) {
+        documents_.erase(std::ranges::min_element(
+            documents_, {}, [](const auto& entry) { return entry.second.used; }));
+      }
       Document& document = documents_[uri];
-      document = {Text(At(p, "textDocument"), "text"), Text(At(p, "textDocument"), "languageId")};
+      document = {.text = Text(At(p, "textDocument"), "text"),
+                  .language = Text(At(p, "textDocument"), "languageId"),
+                  .used = ++uses_};
       // The language server reads while nobody waits for it.
       const std::optional<monitors::Language> language = LanguageOf(document, uri);
       if (loaded_.server != nullptr && language) {
@@ -159,19 +176,11 @@ class Server {
       return nullptr;
     }
     if (method == "textDocument/didChange") {
-      const auto document = documents_.find(uri);
-      const LspJson& changes = At(p, "contentChanges");
-      if (document == documents_.end() || !changes.is_array()) return nullptr;
-      for (const LspJson& change : changes) {
-        std::string& text = document->second.text;
-        const LspJson& range = At(change, "range");
-        if (!range.is_object()) {
-          text = Text(change, "text");
-          continue;
-        }
-        const size_t from = Byte(text, At(range, "start"));
-        const size_t to = std::max(from, Byte(text, At(range, "end")));
-        text.replace(from, to - from, Text(change, "text"));
+      Change(uri, At(p, "contentChanges"), problem);
+      // Nothing answers a notification. What the editor shows is not known any more.
+      if (!problem->empty()) {
+        documents_.erase(uri);
+        LogError("textDocument/didChange: " + *problem + "; closed: " + uri);
       }
       return nullptr;
     }
@@ -183,6 +192,7 @@ class Server {
   struct Document {
     std::string text;
     std::string language;
+    uint64_t used = 0;  // the latest has the greatest
   };
   static std::optional<monitors::Language> LanguageOf(const Document& document,
                                                       const std::string& uri) {
@@ -190,8 +200,41 @@ class Server {
     return named ? named : monitors::LanguageOfFile(uri);
   }
 
-  size_t Byte(const std::string& text, const LspJson& position) const {
-    return ByteOf(text, Number(position, "line"), Number(position, "character"), utf8_);
+  // nullopt, with the problem: it is no position.
+  std::optional<size_t> Byte(const std::string& text, const LspJson& position, const char* name,
+                             std::string* problem) const {
+    for (const char* part : {"line", "character"}) {
+      if (Number(position, part)) continue;
+      *problem = fmt::format("{}: {} must be a whole number from 0 to 2147483647", name, part);
+      return std::nullopt;
+    }
+    return ByteOf(text, *Number(position, "line"), *Number(position, "character"), utf8_);
+  }
+  // The bytes of a range, empty where its end stands before its start.
+  std::optional<std::pair<size_t, size_t> > Bytes(const std::string& text, const LspJson& range,
+                                                  std::string* problem) const {
+    const std::optional<size_t> from = Byte(text, At(range, "start"), "range.start", problem);
+    const std::optional<size_t> to =
+        from ? Byte(text, At(range, "end"), "range.end", problem) : std::nullopt;
+    if (!to) return std::nullopt;
+    return std::pair(*from, std::max(*from, *to));
+  }
+
+  void Change(const std::string& uri, const LspJson& changes, std::string* problem) {
+    const auto document = documents_.find(uri);
+    if (document == documents_.end() || !changes.is_array()) return;
+    document->second.used = ++uses_;
+    for (const LspJson& change : changes) {
+      std::string& text = document->second.text;
+      const LspJson& range = At(change, "range");
+      if (range.is_null()) {
+        text = Text(change, "text");
+        continue;
+      }
+      const auto bytes = Bytes(text, range, problem);
+      if (!bytes) return;
+      text.replace(bytes->first, bytes->second - bytes->first, Text(change, "text"));
+    }
   }
 
   LspJson Complete(const std::string& uri, const LspJson& p, std::string* problem) {
@@ -200,17 +243,20 @@ class Server {
       *problem = "no such document is open: " + uri;
       return nullptr;
     }
+    document->second.used = ++uses_;
     const std::string& text = document->second.text;
-    size_t at = Byte(text, At(p, "position"));
-    size_t behind = at;
+    const std::optional<size_t> cursor = Byte(text, At(p, "position"), "position", problem);
+    if (!cursor) return nullptr;
+    size_t at = *cursor, behind = *cursor;
     monitors::CompletionRequest request;
     LspJson range = nullptr;
     const LspJson& selected = At(At(p, "context"), "selectedCompletionInfo");
     if (selected.is_object()) {
       // The item's text stands in place of its range, and the completion goes on from there.
       range = At(selected, "range");
-      at = Byte(text, At(range, "start"));
-      behind = std::max(at, Byte(text, At(range, "end")));
+      const auto bytes = Bytes(text, range, problem);
+      if (!bytes) return nullptr;
+      std::tie(at, behind) = *bytes;
       request.must_begin = Text(selected, "text");
     }
     request.prefix = text.substr(0, at);
@@ -269,6 +315,12 @@ class Server {
     if (std::fread(message.data(), 1, length, stdin) != length) return std::nullopt;
     return message;
   }
+  static void LogError(const std::string& message) {
+    constexpr int kError = 1;
+    Send({{"jsonrpc", "2.0"},
+          {"method", "window/logMessage"},
+          {"params", {{"type", kError}, {"message", message}}}});
+  }
   static void Send(const LspJson& message) {
     const std::string text = message.dump(-1, ' ', false, LspJson::error_handler_t::replace);
     Print(fmt::format("Content-Length: {}\r\n\r\n{}", text.size(), text));
@@ -279,6 +331,7 @@ class Server {
   const LspFlags& flags_;
   LoadedCompleter& loaded_;
   std::map<std::string, Document> documents_;
+  uint64_t uses_ = 0;
   std::set<std::string> told_;  // notes that were written
   bool utf8_ = false;
   bool shutdown_ = false;

@@ -239,7 +239,9 @@ void AddServe(CLI::App& app, Action& action) {
       ->transform(WholeNumber(1, 1 << 20))
       ->type_name("N")
       ->capture_default_str();
-  command->add_option("--workers", flags->workers, "Threads for prompts and compiling")
+  command
+      ->add_option("--workers", flags->workers,
+                   "Threads for large bodies, prompts and compiling; one more where it is one")
       ->transform(WholeNumber(1, 256))
       ->type_name("N")
       ->capture_default_str();

@@ -65,4 +65,12 @@ ApiError FromError(const Error& error, std::string_view pointer) {
   return out;
 }
 
+ApiError FailureError(const Error& error) noexcept {
+  try {
+    return FromError(error, "");
+  } catch (...) {
+    return {.status = 503, .message = std::string(kMemoryRanOut)};
+  }
+}
+
 }  // namespace pawl::server

@@ -34,6 +34,9 @@ struct ApiError {
 // What memory ran out for is 503: it may be there the next time.
 ApiError FromError(const Error& error, std::string_view pointer);
 
+// For an exception that was caught (src/base/failure.h). Throws nothing, also without memory.
+ApiError FailureError(const Error& error) noexcept;
+
 }  // namespace pawl::server
 
 #endif  // PAWL_SRC_SERVER_API_ERROR_H_

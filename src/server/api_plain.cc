@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "src/base/stop_scope.h"
 #include "src/server/api.h"
 #include "src/server/playground.h"
 
@@ -141,6 +142,7 @@ Result<HttpReply> MetricsPage(ServerState& server, const PlainRequest&) {
 
 // vLLM's {"prompt"} or {"messages"}, llama.cpp's {"content"}.
 Result<HttpReply> Tokenize(ServerState& server, const PlainRequest& request) {
+  const StopScope scope(request.halt);
   RequestReader in(*request.body, "#");
   const ServedModel& model = *server.model;
   std::string text;
@@ -181,6 +183,7 @@ Result<HttpReply> Tokenize(ServerState& server, const PlainRequest& request) {
 }
 
 Result<HttpReply> Detokenize(ServerState& server, const PlainRequest& request) {
+  const StopScope scope(request.halt);
   RequestReader in(*request.body, "#");
   const json::Value* list = in.FindArray("tokens");
   if (in.ok() && list == nullptr) in.Fail("tokens", "is missing");

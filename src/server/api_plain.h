@@ -2,6 +2,7 @@
 #ifndef PAWL_SRC_SERVER_API_PLAIN_H_
 #define PAWL_SRC_SERVER_API_PLAIN_H_
 
+#include <atomic>
 #include <memory>
 
 #include "pawl/result.h"
@@ -15,7 +16,10 @@ namespace pawl::server {
 struct PlainRequest {
   const HttpRequest& http;
   const json::Value* body = nullptr;  // of a POST
-  std::shared_ptr<StopFlag> stop;     // of what a worker does: the client has gone
+  // Of what a worker does: the client has gone, or the time is over. The first is for what
+  // compiles, the second for tokenizing.
+  std::shared_ptr<StopFlag> stop = nullptr;
+  const std::atomic<bool>* halt = nullptr;
 };
 
 // Errors: as of the routes in api.h.

@@ -9,12 +9,12 @@
 #include "src/server/call.h"
 
 #include <algorithm>
-#include <map>
 #include <random>
 #include <utility>
 
 #include "src/base/failure.h"
 #include "src/base/json.h"
+#include "src/base/stop_scope.h"
 #include "src/server/json_writer.h"
 #include "src/server/server_state.h"
 
@@ -28,15 +28,6 @@ std::string RandomName(size_t length) {
   std::string name;
   for (size_t i = 0; i < length; ++i) name += kLetters[random() % (sizeof kLetters - 1)];
   return name;
-}
-
-// For an exception that was caught.
-ApiError FailureError(const Error& error) noexcept {
-  try {
-    return FromError(error, "");
-  } catch (...) {
-    return {.status = 503, .message = std::string(kMemoryRanOut)};
-  }
 }
 
 ApiError Gone(const char* message) { return {.status = 503, .message = message}; }
@@ -104,7 +95,9 @@ Call::Call(std::shared_ptr<ServerState> server, std::shared_ptr<Exchange> exchan
       group_(++server_->last_group),
       exchange_(std::move(exchange)),
       spec_(std::move(spec)),
-      formatter_(std::move(formatter)) {
+      formatter_(std::move(formatter)),
+      begin_(exchange_->request().received),
+      size_(WorkSizeOf(exchange_->request().body.size())) {
   out_.id = RandomName(24);
   out_.created = std::chrono::duration_cast<std::chrono::seconds>(
                      std::chrono::system_clock::now().time_since_epoch())
@@ -155,7 +148,7 @@ void Call::Start(std::shared_ptr<ServerState> server, std::shared_ptr<Exchange> 
       if (alive->GiveUp(std::nullopt)) alive->Log(499);
     }
   });
-  server->workers->Submit([call] { call->OnWorker(&Call::Prepare); });
+  server->workers->Submit([call] { call->OnWorker(&Call::Prepare); }, call->size_);
 }
 
 void Call::Refuse(const ApiError& error) noexcept {
@@ -183,6 +176,7 @@ void Call::OnWorker(void (Call::*part)()) noexcept {
 
 bool Call::GiveUp(const std::optional<ApiError>& error) noexcept {
   bool wake = false;
+  halt_ = true;
   {
     const std::lock_guard lock(mutex_);
     if (gone_ && !error) return false;
@@ -224,7 +218,18 @@ void Call::Prepare() {
     if (failure_) return Refuse(*failure_);
   }
   out_.queue_seconds = seconds();
-  PrepareChoices();
+  server_->Begins("prepare", exchange_->request());
+  try {
+    PrepareChoices();
+  } catch (const Stopped&) {
+    // GiveUp has answered, or the client has gone.
+  }
+}
+
+Result<PreparedPrompt> Call::PrepareOne(const PromptSpec& prompt) {
+  const StopScope scope(&halt_);
+  StopScope::Check();
+  return server_->model->Prepare(prompt);
 }
 
 void Call::PrepareChoices() {
@@ -242,7 +247,7 @@ void Call::PrepareChoices() {
       plan = *std::move(made);
       asked.text = plan->prefix();
     }
-    Result<PreparedPrompt> prompt = server_->model->Prepare(asked);
+    Result<PreparedPrompt> prompt = PrepareOne(asked);
     if (!prompt.ok()) {
       error = prompt.error();
     } else if (prompt->tokens.empty()) {
@@ -256,7 +261,7 @@ void Call::PrepareChoices() {
     }
     if (error && !spec_.one_by_one) {
       ApiError refusal = FromError(*error, "");
-      if (error->code == ErrorCode::kLimit && prompt.ok()) refusal.code = "context_length_exceeded";
+      if (error->code == ErrorCode::kLimit) refusal.code = "context_length_exceeded";
       return Refuse(refusal);
     }
     for (int i = 0; i < spec_.n; ++i) {
@@ -284,100 +289,6 @@ void Call::PrepareChoices() {
   }
   if (spec_.echo && (spec_.options.logprobs >= 0)) return ScorePrompts();
   Launch();
-}
-
-// What bounds strings when neither the schema nor the request does: as in `pawl extract`, the
-// length of the prompt's longest text.
-static int MaxStringFor(const PromptSpec& prompt) {
-  constexpr int64_t kLeast = 256, kMost = 1 << 30;
-  int64_t longest = kLeast;
-  const auto count = [&longest](std::string_view text) {
-    longest = std::max<int64_t>(
-        longest, std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
-  };
-  count(prompt.text);
-  for (const json::Value& message : prompt.messages.items) {
-    const json::Value* content = message.Find("content");
-    if (content != nullptr && content->type == json::Type::kString) count(content->text);
-  }
-  return static_cast<int>(std::min(longest, kMost));
-}
-
-std::optional<ApiError> Call::CompilePlan(ThinkingStart thinking) {
-  LayoutSpec& layout = spec_.asked.layout;
-  std::vector<int> longest;  // by prompt, where it is not the same for all
-  if (layout.max_string < 0) {
-    for (const PromptSpec& prompt : spec_.prompts) longest.push_back(MaxStringFor(prompt));
-    layout.max_string = *std::ranges::max_element(longest);
-    if (!spec_.one_by_one) longest.clear();
-  }
-  PlanOptions options;
-  options.thinking_tokens = spec_.thinking_tokens;
-  Result<OutputPlan> plan = MakePlan(spec_.asked, server_->model->traits(), thinking, options);
-  if (!plan.ok()) return CompileError(plan.error());
-  plan_ = *std::move(plan);
-  names_specials_ = plan_.grammar.kind == ConstraintSpec::Kind::kStructuralTag &&
-                    (!plan_.calls.empty() || plan_.thinking != ThinkingStart::kOff);
-  if (plan_.grammar.kind == ConstraintSpec::Kind::kNone) return std::nullopt;
-  out_.has_grammar = true;
-  out_.grammar_known = true;
-  if (longest.empty()) longest.assign(spec_.prompts.size(), layout.max_string);
-  std::map<int, Grammar> by_length;
-  const double begin = seconds();
-  for (const int length : longest) {
-    if (!by_length.contains(length)) {
-      layout.max_string = length;
-      Result<Grammar> grammar = CompileOne();
-      if (!grammar.ok()) return CompileError(grammar.error());
-      if (spec_.options.at_budget == AtBudget::kClose && grammar->Start().shortest_close() < 0) {
-        return FromError({ErrorCode::kLimit,
-                          "no value that fits was found within the limits (which does not prove "
-                          "that there is none)",
-                          "#"},
-                         plan_.grammar.pointer);
-      }
-      by_length.emplace(length, *std::move(grammar));
-    }
-    grammars_.push_back(by_length.at(length));
-  }
-  out_.compile_seconds = seconds() - begin;
-  server_->metrics.compile.Observe(out_.compile_seconds);
-  return std::nullopt;
-}
-
-Result<Grammar> Call::CompileOne() {
-  bool known = false;
-  Result<Grammar> grammar =
-      server_->grammars->Get(plan_.grammar, spec_.asked.layout, known, NewStop());
-  out_.grammar_known = out_.grammar_known && known;
-  return grammar;
-}
-
-std::shared_ptr<StopFlag> Call::NewStop() {
-  const std::lock_guard lock(mutex_);
-  stop_ = std::make_shared<StopFlag>();
-  if (gone_ || failure_) stop_->Stop();
-  return stop_;
-}
-
-// In one grammar for everything places mean nothing to a client: the parts are tried one by one.
-ApiError Call::CompileError(const Error& error) {
-  const auto fails = [&](const ConstraintSpec& part) -> std::optional<ApiError> {
-    if (part.kind == ConstraintSpec::Kind::kNone) return std::nullopt;
-    bool known = false;
-    const Result<Grammar> alone =
-        server_->grammars->Get(part, spec_.asked.layout, known, NewStop());
-    if (alone.ok()) return std::nullopt;
-    return FromError(alone.error(), part.pointer);
-  };
-  if (std::optional<ApiError> found = fails(spec_.asked.answer)) return *found;
-  for (const ToolSpec& tool : spec_.asked.tools) {
-    if (std::optional<ApiError> found = fails(tool.input)) return *found;
-  }
-  Error whole = error;
-  whole.message = error.ToString();
-  whole.place.clear();
-  return FromError(whole, plan_.grammar.pointer);
 }
 
 // The prompts' own probabilities come first; what a prompt is scored for is the same for all of its
@@ -415,7 +326,7 @@ void Call::Scored(size_t prompt, Result<ScoredTokens> scores) {
     last = --score_left_ == 0;
   }
   if (last) {
-    server_->workers->Submit([self = shared_from_this()] { self->OnWorker(&Call::Launch); });
+    server_->workers->Submit([self = shared_from_this()] { self->OnWorker(&Call::Launch); }, size_);
   }
 }
 
@@ -876,29 +787,4 @@ void Call::Whole() {
 }
 
 // A line that is lost must not change the answer.
-void Call::Log(int status) noexcept {
-  (void)Guarded([&]() -> Status {
-    LogLine(status);
-    return {};
-  });
-}
-
-void Call::LogLine(int status) {
-  server_->metrics.CountRequest(spec_.route, status);
-  server_->metrics.request.Observe(seconds());
-  if (!server_->options.log) return;
-  JsonWriter json;
-  json.Object().Key("event").String("request");
-  json.Key("id").String(exchange_->request().id);
-  json.Key("route").String(spec_.route).Key("status").Int(status);
-  json.Key("seconds").Number(seconds());
-  if (status == 200) {
-    json.Key("prompt_tokens").Int(out_.prompt_tokens);
-    json.Key("output_tokens").Int(out_.output_tokens);
-    json.Key("outputs").Int(static_cast<int64_t>(out_.choices.size()));
-    json.Key("report").Raw(ReportOf(out_));
-  }
-  server_->Log(json.End().Take());
-}
-
 }  // namespace pawl::server

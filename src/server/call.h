@@ -28,6 +28,7 @@
 #include "src/server/http.h"
 #include "src/server/output_parser.h"
 #include "src/server/served_model.h"
+#include "src/server/worker_pool.h"
 
 namespace pawl::server {
 
@@ -148,6 +149,8 @@ class Call : public std::enable_shared_from_this<Call> {
 
   void Prepare();
   void PrepareChoices();
+  // Throws Stopped where the call is given up.
+  Result<PreparedPrompt> PrepareOne(const PromptSpec& prompt);
   std::optional<ApiError> CompilePlan(ThinkingStart thinking);
   Result<Grammar> CompileOne();
   ApiError CompileError(const Error& error);
@@ -182,7 +185,8 @@ class Call : public std::enable_shared_from_this<Call> {
   const std::shared_ptr<Exchange> exchange_;
   CallSpec spec_;
   const std::unique_ptr<Formatter> formatter_;
-  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  const std::chrono::steady_clock::time_point begin_;
+  const WorkSize size_;  // of what workers do for it
 
   OutputPlan plan_;
   std::vector<Grammar> grammars_;  // by prompt; none: no constraint
@@ -198,6 +202,7 @@ class Call : public std::enable_shared_from_this<Call> {
   std::shared_ptr<StopFlag> stop_;   // under mutex_
   std::optional<ApiError> failure_;  // under mutex_
   std::atomic<bool> gone_{false}, answered_{false};
+  std::atomic<bool> halt_{false};  // of what reads the prompts: GiveUp sets it
   std::atomic<double> first_token_{0};
   bool begun_ = false;  // of a stream
   bool counted_ = false;

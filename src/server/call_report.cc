@@ -4,8 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "src/base/failure.h"
 #include "src/server/call.h"
 #include "src/server/json_writer.h"
+#include "src/server/server_state.h"
 
 namespace pawl::server {
 
@@ -73,6 +75,31 @@ std::string ReportOf(const CallOut& out) {
     json.End();
   }
   return json.End().Take();
+}
+
+void Call::Log(int status) noexcept {
+  (void)Guarded([&]() -> Status {
+    LogLine(status);
+    return {};
+  });
+}
+
+void Call::LogLine(int status) {
+  server_->metrics.CountRequest(spec_.route, status);
+  server_->metrics.request.Observe(seconds());
+  if (!server_->options.log) return;
+  JsonWriter json;
+  json.Object().Key("event").String("request");
+  json.Key("id").String(exchange_->request().id);
+  json.Key("route").String(spec_.route).Key("status").Int(status);
+  json.Key("seconds").Number(seconds());
+  if (status == 200) {
+    json.Key("prompt_tokens").Int(out_.prompt_tokens);
+    json.Key("output_tokens").Int(out_.output_tokens);
+    json.Key("outputs").Int(static_cast<int64_t>(out_.choices.size()));
+    json.Key("report").Raw(ReportOf(out_));
+  }
+  server_->Log(json.End().Take());
 }
 
 }  // namespace pawl::server

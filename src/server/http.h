@@ -16,6 +16,7 @@
 #ifndef PAWL_SRC_SERVER_HTTP_H_
 #define PAWL_SRC_SERVER_HTTP_H_
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -37,6 +38,7 @@ struct HttpRequest {
   HttpHeaders headers;  // names in lower case
   BodyBytes body;
   std::string id;  // the client's x-request-id, or one made here
+  std::chrono::steady_clock::time_point received = std::chrono::steady_clock::now();
 
   // The first header of that name (in lower case); empty when there is none.
   std::string_view Header(std::string_view name) const;

@@ -27,7 +27,8 @@ size_t PartialAtEnd(std::string_view text, std::string_view mark) {
   return 0;
 }
 
-// Length of the character that begins at the front; 0: not complete; -1: not one.
+// Length of the character that begins at the front; 0: not complete; negative: that many bytes are
+// none.
 int CharacterLength(std::string_view bytes) {
   const auto at = [&](size_t i) { return static_cast<unsigned char>(bytes[i]); };
   const unsigned char first = at(0);
@@ -41,7 +42,7 @@ int CharacterLength(std::string_view bytes) {
     if (i == 1 && first == 0xED) most = 0x9F;
     if (i == 1 && first == 0xF0) least = 0x90;
     if (i == 1 && first == 0xF4) most = 0x8F;
-    if (at(i) < least || at(i) > most) return -1;
+    if (at(i) < least || at(i) > most) return -static_cast<int>(i);
   }
   return length;
 }
@@ -121,9 +122,7 @@ std::string Utf8Gate::Feed(std::string_view bytes) {
     if (length == 0) break;
     if (length < 0) {
       out += kReplacement;
-      ++at;
-      // The bytes that go with a broken first one are one mistake.
-      while (at < held_.size() && (static_cast<unsigned char>(held_[at]) & 0xC0) == 0x80) ++at;
+      at += static_cast<size_t>(-length);
     } else {
       out += rest.substr(0, static_cast<size_t>(length));
       at += static_cast<size_t>(length);

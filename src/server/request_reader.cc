@@ -66,6 +66,7 @@ std::vector<std::string> RequestReader::Unread(
     const std::vector<const json::Value*>& others) const {
   std::vector<std::string> out;
   for (const auto& [name, value] : object_.members) {
+    if (out.size() == kMostUnread) break;
     if (value.type == json::Type::kNull) continue;
     if (std::ranges::find(found_, &value) != found_.end()) continue;
     if (std::ranges::find(others, &value) != others.end()) continue;

@@ -56,6 +56,8 @@ class RequestReader {
   // The members that were looked for and are there.
   const std::vector<const json::Value*>& found() const { return found_; }
   // The pointers, without '#', of those that are neither among these nor among `others`, nor null.
+  // The first of them, where there are many.
+  static constexpr size_t kMostUnread = 256;
   std::vector<std::string> Unread(const std::vector<const json::Value*>& others = {}) const;
 
  private:

@@ -1,6 +1,7 @@
 // One table has all routes. A request goes through the same steps whatever it asks: the route, the
 // key, whether the model is there, all of them when the headers are there; then the body and the
-// answer. The handler's thread is one of the connections': what may take long goes to a worker.
+// answer. The handler's thread is one of the connections': what may take long, and every long body,
+// goes to a worker (intake.h).
 #include "src/server/router.h"
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "src/base/stop_scope.h"
 #include "src/server/api.h"
 #include "src/server/api_plain.h"
 
@@ -41,15 +43,22 @@ bool KeyIsGood(const ServerState& server, const HttpRequest& request) {
 
 using Start = Status (*)(const ApiRequest& request);
 
+// Arrays and objects take more memory than their text: so many bound both.
+constexpr json::ParseLimits kBodyLimits{.max_values = size_t{1} << 20};
+
+}  // namespace
+
 struct Route {
   enum class Access { kKey, kOpen };  // kOpen: for everybody, also before the model is there
   std::string_view method, path;
   PlainAnswer answer = nullptr;  // either this
   Start start = nullptr;         // or this
   Access access = Access::kKey;
-  bool slow = false;   // an answer for which a worker is wanted
+  bool slow = false;   // an answer for which a worker is wanted, however short the body
   bool tools = false;  // may be long, and often the same: they are looked for by their bytes
 };
+
+namespace {
 
 constexpr Route Get(std::string_view path, PlainAnswer answer,
                     Route::Access access = Route::Access::kKey) {
@@ -75,8 +84,8 @@ constexpr Route kRoutes[] = {
     Get("/api/tags", OllamaTags),
     Get("/api/ps", OllamaTags),
     Get("/props", Props),
-    Post("/tokenize", Tokenize),
-    Post("/detokenize", Detokenize),
+    Post("/tokenize", Tokenize, true),
+    Post("/detokenize", Detokenize, true),
     Post("/api/show", OllamaShow),
     Post("/v1/constraints/compile", CompileOnly, true),
     Outputs(
@@ -173,38 +182,61 @@ void Router::Handle(std::shared_ptr<Exchange> exchange) const {
   ApiError error;
   const Route* const route = FindRoute(*server_, request, error);
   if (route == nullptr) return Refuse(*exchange, error);
+  const bool read = route->method == "POST";
+  if (!read || (!route->slow && request.body.size() <= kSmallBytes)) {
+    return Read(exchange, *route, nullptr);
+  }
+  Intake::Start(
+      server_, exchange,
+      [self = *this, exchange](const ApiError& why) { self.Refuse(*exchange, why); },
+      [self = *this, exchange, route](Intake& intake) { self.Read(exchange, *route, &intake); });
+}
+
+// `intake`: on a worker; nullptr: on the connection's thread.
+void Router::Read(const std::shared_ptr<Exchange>& exchange, const Route& route,
+                  Intake* intake) const {
+  const HttpRequest& request = exchange->request();
+  const auto claim = [intake] { return intake == nullptr || intake->Claim(); };
+  const auto refuse = [&](const ApiError& why) {
+    if (claim()) Refuse(*exchange, why);
+  };
   json::Value body;
   KnownTools::Match tools;
-  if (route->tools) tools = server_->known_tools.Find(request.body);
-  if (route->method == "POST") {
+  if (route.method == "POST") {
+    server_->Begins("read", request);
+    const StopScope scope(intake == nullptr ? nullptr : &intake->halt());
+    if (route.tools) tools = server_->known_tools.Find(request.body);
     const bool known = tools.tools != nullptr;
-    Result<json::Value> parsed =
-        known ? json::Parse(tools.Rest(request.body)) : json::Parse(request.body);
+    Result<json::Value> parsed = known ? json::Parse(tools.Rest(request.body), kBodyLimits)
+                                       : json::Parse(request.body, kBodyLimits);
     if (known && !parsed.ok()) {
       tools = {};  // for the place of what is wrong
-      parsed = json::Parse(request.body);
+      parsed = json::Parse(request.body, kBodyLimits);
     }
     if (!parsed.ok()) {
-      return Refuse(*exchange, {.message = "the body is not JSON: " + parsed.error().ToString(),
-                                .code = ErrorCodeName(parsed.error().code)});
+      const bool limit = parsed.error().code == ErrorCode::kLimit;
+      return refuse(
+          {.message = (limit ? "the body is too much to read: " : "the body is not JSON: ") +
+                      parsed.error().ToString(),
+           .code = ErrorCodeName(parsed.error().code)});
     }
     body = *std::move(parsed);
   }
-  if (route->start != nullptr) {
-    const Status status = route->start({server_, exchange, body, route->tools ? &tools : nullptr});
+  if (route.start != nullptr) {
+    if (!claim()) return;
+    const Status status = route.start({server_, exchange, body, route.tools ? &tools : nullptr});
     if (!status.ok()) Refuse(*exchange, FromError(status.error(), ""));
     return;
   }
-  const auto stop = std::make_shared<StopFlag>();
-  const auto answer = [self = *this, route, exchange, stop](const json::Value& tree) {
-    Result<HttpReply> reply =
-        route->answer(*self.server_, {.http = exchange->request(), .body = &tree, .stop = stop});
-    if (!reply.ok()) return self.Refuse(*exchange, FromError(reply.error(), ""));
-    exchange->Reply(*std::move(reply));
-  };
-  if (!route->slow) return answer(body);
-  exchange->OnGone([stop] { stop->Stop(); });
-  server_->workers->Submit([answer, tree = std::move(body)] { answer(tree); });
+  server_->Begins("answer", request);
+  PlainRequest asked{.http = request, .body = &body};
+  if (intake != nullptr) {
+    asked.stop = intake->stop();
+    asked.halt = &intake->halt();
+  }
+  Result<HttpReply> reply = route.answer(*server_, asked);
+  if (!reply.ok()) return refuse(FromError(reply.error(), ""));
+  if (claim()) exchange->Reply(*std::move(reply));
 }
 
 }  // namespace pawl::server

@@ -11,6 +11,8 @@
 
 namespace pawl::server {
 
+struct Route;
+
 // Thread-safe.
 class Router {
  public:
@@ -19,12 +21,14 @@ class Router {
   // What the method, the path and the headers are answered before the body is read; nullopt: the
   // body is wanted.
   std::optional<HttpReply> Judge(const HttpRequest& head) const;
-  // Answers, or starts what will. Does not wait. The request was judged before.
+  // Answers, or starts what will. Does not wait: bodies over 64 KiB and answers that may take long
+  // go to a worker. The request was judged before.
   void Handle(std::shared_ptr<Exchange> exchange) const;
   // The reply that says so; counted and logged.
   HttpReply Refusal(const HttpRequest& request, const ApiError& error) const;
 
  private:
+  void Read(const std::shared_ptr<Exchange>& exchange, const Route& route, Intake* intake) const;
   void Refuse(Exchange& exchange, const ApiError& error) const;
 
   std::shared_ptr<ServerState> server_;

@@ -105,7 +105,7 @@ class Server::Impl {
         GrammarStore::Options{.max_bytes = state.options.grammar_bytes -
                                            state.options.grammar_bytes / state.kToolShare});
     state.code = MakeCodePlans(state.model->vocabulary(), state.options.code);
-    state.workers = std::make_unique<WorkerPool>(std::max(1, state.options.workers));
+    state.workers = std::make_unique<WorkerPool>(state.options.workers);
     Decoder::Options options;
     options.max_batch = state.options.max_batch;
     options.threads = state.options.max_batch > 1 ? state.model->info().threads : 1;
@@ -135,14 +135,20 @@ class Server::Impl {
 
   int GiveUpOlderThan(double seconds, const ApiError& error) {
     std::vector<std::shared_ptr<Call>> late;
+    std::vector<std::shared_ptr<Intake>> unread;
     {
       const std::lock_guard lock(state_->mutex);
       for (Call* call : state_->live) {
         if (call->seconds() <= seconds) continue;
         if (auto alive = call->weak_from_this().lock()) late.push_back(std::move(alive));
       }
+      for (Intake* intake : state_->intakes) {
+        if (intake->seconds() <= seconds) continue;
+        if (auto alive = intake->weak_from_this().lock()) unread.push_back(std::move(alive));
+      }
     }
     int count = 0;
+    for (const auto& intake : unread) count += intake->GiveUp(error) ? 1 : 0;
     for (const auto& call : late) count += call->GiveUp(error) ? 1 : 0;
     return count;
   }

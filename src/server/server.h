@@ -15,6 +15,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "pawl/result.h"
@@ -28,6 +29,10 @@ class Drafter;
 
 namespace pawl::server {
 
+// Where a part of a request is worked on: on a connection's thread, on a worker, on the worker that
+// takes small work only (worker_pool.h).
+enum class WorkPlace { kConnection, kWorker, kSmallWorker };
+
 struct ServerOptions {
   HttpOptions http;
   std::string model_path;
@@ -35,7 +40,9 @@ struct ServerOptions {
   std::vector<std::string> api_keys;  // none: keys are not looked at
   int max_batch = 8;
   int threads = 0;
-  int workers = 2;        // threads for prompts and compiling
+  // Threads for large bodies, prompts and compiling, at least two. One of them takes only what
+  // comes of bodies under 64 KiB.
+  int workers = 2;
   int max_queue = 256;    // requests that wait for the model; more are answered with 429
   int max_tokens = 4096;  // of an output for which the request names no number
   int max_string = -1;    // characters of strings without maxLength; -1: as `pawl extract`
@@ -49,6 +56,9 @@ struct ServerOptions {
   std::function<Result<std::shared_ptr<Drafter>>(const ServedModel& model)> make_drafter;
   // What is to run in place of the model that was loaded: for tests of what goes wrong in one.
   std::function<std::unique_ptr<Model>(std::unique_ptr<Model> model)> wrap_model;
+  // Gets each part of the work on a request ("read", "answer", "prepare") as it begins, on its
+  // thread: for tests of what runs where. `bytes`: of the body.
+  std::function<void(WorkPlace place, std::string_view part, size_t bytes)> on_work;
   // Gets a line of JSON for each request and what else is worth knowing.
   std::function<void(const std::string& line)> log;
 };

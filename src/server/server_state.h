@@ -7,12 +7,14 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "src/server/call.h"
 #include "src/server/code_completion.h"
 #include "src/server/decoder.h"
 #include "src/server/grammar_store.h"
+#include "src/server/intake.h"
 #include "src/server/known_tools.h"
 #include "src/server/metrics.h"
 #include "src/server/served_model.h"
@@ -43,13 +45,18 @@ class ServerState {
   std::atomic<bool> ready{false};
   std::atomic<bool> draining{false};
 
-  // Requests that were taken and not answered yet.
-  std::atomic<int> calls{0};
+  // Requests that were taken and not answered yet; those that wait for a worker to read them.
+  std::atomic<int> calls{0}, reading{0};
   std::atomic<uint64_t> last_group{0};  // BatchRequest::group of a call
 
   std::mutex mutex;
-  std::set<Call*> live;  // under mutex
+  std::set<Call*> live;       // under mutex
+  std::set<Intake*> intakes;  // under mutex
 
+  // Of a part of the work that begins now.
+  void Begins(std::string_view part, const HttpRequest& request) const {
+    if (options.on_work) options.on_work(WorkerPool::Here(), part, request.body.size());
+  }
   void Log(const std::string& line) const {
     if (options.log) options.log(line);
   }

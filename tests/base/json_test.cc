@@ -4,11 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "src/base/json_valid.h"
+#include "src/base/stop_scope.h"
 
 namespace pawl::json {
 namespace {
@@ -178,6 +180,36 @@ TEST(JsonTest, BothParsersAgreeOnBrokenTexts) {
     }
     ExpectTheSame(text);
   }
+}
+
+TEST(JsonTest, ValuesHaveABound) {
+  const ParseLimits limits{.max_values = 5};
+  EXPECT_TRUE(Parse(R"({"a":[1,{}],"b":null})", limits).ok());
+  for (const char* text : {R"({"a":[1,{}],"b":[null]})", "[1,2,3,4,5]", "[[[[[[]]]]]]"}) {
+    const auto value = Parse(text, limits);
+    ASSERT_FALSE(value.ok()) << text;
+    EXPECT_EQ(value.error().code, ErrorCode::kLimit);
+    EXPECT_EQ(value.error().message, "holds more than 5 values");
+    EXPECT_EQ(ParseWithReasons(text, limits).error().message, value.error().message);
+  }
+}
+
+// Both parsers: of the text that is good and of the one that is not.
+TEST(JsonTest, TheStopFlagEndsIt) {
+  const std::atomic<bool> stop{true};
+  const StopScope scope(&stop);
+  std::string many = "[0", members = "{\"a\":0";
+  for (int i = 0; i < 1100; ++i) {
+    many += ",0";
+    members += ",\"" + std::to_string(i) + "\":0";
+  }
+  for (const std::string& text :
+       {many + "]", members + "}", '"' + std::string(100000, 'x') + '"'}) {
+    EXPECT_THROW((void)Parse(text), Stopped);
+  }
+  EXPECT_THROW((void)ParseWithReasons(many + "]", {}), Stopped);
+  EXPECT_THROW((void)ParseWithReasons(members + "}", {}), Stopped);
+  EXPECT_TRUE(Parse("[1,2,3]").ok());
 }
 
 }  // namespace

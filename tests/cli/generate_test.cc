@@ -144,6 +144,23 @@ TEST(GenerateTest, SpecialTokensOfThePromptAreTextUnlessAsked) {
 }
 
 // One file holds the model and its tokenizer.
+TEST(GenerateTest, APromptThatNoContextHoldsIsRefusedAtOnce) {
+  const std::string file = WriteScratch("spaces.txt", std::string(1 << 20, ' '));
+  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
+           {"generate", "--prompt-file", file},
+           {"score", "--prompt", "a", "--text", std::string(100000, ' ')}}) {
+    const CommandResult result = RunPawl(arguments);
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    EXPECT_NE(result.err.find(" bytes, but 4096 tokens hold no more than "), std::string::npos)
+        << result.err;
+  }
+  const CommandResult extract =
+      RunPawl({"extract", "--schema", WriteScratch("any.json", "{}"),
+               WriteScratch("long.txt", "a" + std::string(1 << 20, ' '))});
+  EXPECT_EQ(extract.exit_code, 2);
+  EXPECT_NE(extract.err.find("long.txt: has 10"), std::string::npos) << extract.err;
+}
+
 TEST(GenerateTest, GgufFile) {
   const std::string golden = "llama-bf16-llama3";
   TransformerConfig config = *ReadTransformerConfig(GoldenFolder(golden));

@@ -395,6 +395,95 @@ TEST_F(MonitorCommands, LspSurvivesEndlessDeclarations) {
   for (const Json& answer : answers) EXPECT_TRUE(answer.contains("result")) << answer;
 }
 
+Json Opened(const std::string& uri, const std::string& text) {
+  return {{"jsonrpc", "2.0"},
+          {"method", "textDocument/didOpen"},
+          {"params",
+           {{"textDocument",
+             {{"uri", uri}, {"languageId", "typescript"}, {"version", 1}, {"text", text}}}}}};
+}
+
+// 256 documents are kept. The first of them by name is the first that was opened, but it is asked
+// about before one more comes, so the second has to go.
+TEST_F(MonitorCommands, LspDropsTheDocumentUsedLongestAgo) {
+  std::string input;
+  const auto say = [&](const Json& message) { input += Framed(message); };
+  const auto uri = [](int i) { return "file:///kept/" + std::to_string(1000 + i) + ".ts"; };
+  const std::string text = "const a = 1;\n";
+  say({{"jsonrpc", "2.0"}, {"id", 0}, {"method", "initialize"}, {"params", Json::object()}});
+  for (int i = 0; i < 256; ++i) say(Opened(uri(i), text));
+  say(Asked(1, uri(0), 0, 12));
+  say(Opened(uri(255), text));  // again: no other has to go
+  say(Opened(uri(256), text));
+  for (const int i : {0, 1, 2, 256}) say(Asked(10 + i, uri(i), 0, 12));
+  say({{"jsonrpc", "2.0"}, {"id", 2}, {"method", "shutdown"}});
+  say({{"jsonrpc", "2.0"}, {"method", "exit"}});
+  const CommandResult result =
+      RunPawl({"lsp", "--model", RandomModelFolder(), "--max-tokens", "1"}, input);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const std::vector<Json> answers = Unframed(result.out);
+  ASSERT_EQ(answers.size(), 7U) << result.out;
+  for (const size_t i : {1, 2, 4, 5}) EXPECT_TRUE(answers[i].contains("result")) << answers[i];
+  EXPECT_EQ(answers[3]["error"]["message"], "no such document is open: " + uri(1));
+}
+
+TEST_F(MonitorCommands, LspRefusesWhatIsNoPosition) {
+  const std::string uri = "file:///a.ts";
+  std::string input;
+  const auto say = [&](const Json& message) { input += Framed(message); };
+  say({{"jsonrpc", "2.0"}, {"id", 0}, {"method", "initialize"}, {"params", Json::object()}});
+  say(Opened(uri, "const a = 1;\n"));
+  const std::vector<Json> bad = {
+      -1,    nullptr, "3",           0.5,           2147483648, -9007199254740993,
+      1e300, true,    Json::array(), Json::object()};
+  int id = 0;
+  const auto asked = [&](const Json& position) {
+    Json request = Asked(++id, uri, 0, 0);
+    request["params"]["position"] = position;
+    return request;
+  };
+  for (const Json& value : bad) {
+    say(asked({{"line", value}, {"character", 0}}));
+    say(asked({{"line", 0}, {"character", value}}));
+  }
+  say(asked({{"line", 0}}));
+  say(asked(nullptr));
+  const Json range = {{"start", {{"line", 0}, {"character", 0}}},
+                      {"end", {{"line", 0}, {"character", -1}}}};
+  say(Asked(++id, uri, 0, 0,
+            {{"triggerKind", 2}, {"selectedCompletionInfo", {{"range", range}, {"text", "a"}}}}));
+  const int refused = id;
+  // The largest that there are stand at the end of the text.
+  say(asked({{"line", 2147483647}, {"character", 2147483647}}));
+  say(asked({{"line", 0}, {"character", 12.0}}));
+  // A change that makes no sense: what the editor shows is not known any more.
+  say({{"jsonrpc", "2.0"},
+       {"method", "textDocument/didChange"},
+       {"params",
+        {{"textDocument", {{"uri", uri}, {"version", 2}}},
+         {"contentChanges", {{{"range", range}, {"text", "x"}}}}}}});
+  say(Asked(++id, uri, 0, 0));
+  say({{"jsonrpc", "2.0"}, {"id", 1000}, {"method", "shutdown"}});
+  say({{"jsonrpc", "2.0"}, {"method", "exit"}});
+  const CommandResult result =
+      RunPawl({"lsp", "--model", RandomModelFolder(), "--max-tokens", "1"}, input);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const std::vector<Json> answers = Unframed(result.out);
+  ASSERT_EQ(answers.size(), static_cast<size_t>(id) + 3) << result.out;
+  for (int i = 1; i <= refused; ++i) {
+    const Json& answer = answers[static_cast<size_t>(i)];
+    EXPECT_EQ(answer["error"]["code"], -32602) << answer;
+    EXPECT_NE(answer["error"]["message"].get<std::string>().find("must be a whole number"),
+              std::string::npos)
+        << answer;
+  }
+  const auto at = [&](int i) { return answers[static_cast<size_t>(refused + i)]; };
+  EXPECT_TRUE(at(1).contains("result")) << at(1);
+  EXPECT_TRUE(at(2).contains("result")) << at(2);
+  EXPECT_EQ(at(3)["method"], "window/logMessage");
+  EXPECT_EQ(at(4)["error"]["message"], "no such document is open: " + uri);
+}
+
 TEST_F(StrangerCommands, Lsp) {
   const std::string uri = "file://" + folder_ + "/D.java";
   std::string input;

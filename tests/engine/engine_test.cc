@@ -276,6 +276,19 @@ TEST(EngineTest, RequestsSayWhatIsWrongAndWhere) {
   tight.options.max_tokens = 3;
   EXPECT_NE(error_of(tight).find("max_tokens"), std::string::npos) << error_of(tight);
   EngineRequest unknown;
+  // Before they are tokenized.
+  const std::string spaces(1 << 20, ' ');
+  EngineRequest spacious;
+  spacious.prompt = spaces;
+  EXPECT_EQ(error_of(spacious).rfind("prompt: has 1048576 bytes, but 4096 tokens hold no more", 0),
+            0u)
+      << error_of(spacious);
+  spacious = {};
+  spacious.messages = {{"user", spaces}};
+  EXPECT_EQ(error_of(spacious).rfind("prompt: has 10", 0), 0u) << error_of(spacious);
+  spacious = {};
+  spacious.extract = ExtractInput{"{}", "a" + spaces};
+  EXPECT_EQ(error_of(spacious).rfind("text: has 10", 0), 0u) << error_of(spacious);
   unknown.tokens = {1 << 30};
   EXPECT_EQ(error_of(unknown).rfind("prompt: has token 1073741824", 0), 0u) << error_of(unknown);
 }

@@ -74,8 +74,14 @@ def test_end_rollback_and_reset(compiler):
     assert not matcher.accepting and not matcher.accept(END)
     assert matcher.accept_bytes("a") and matcher.accepting and not matcher.terminated
     assert matcher.accept(END) and matcher.terminated and not matcher.accept(END)
-    assert not matcher.rollback(3)
-    assert matcher.rollback(2) and matcher.steps == 0 and not matcher.accepting
+    for steps in (3, 1000, -1, 2**40):
+        with pytest.raises(IndexError, match="there are 2"):
+            matcher.rollback(steps)
+        assert matcher.steps == 2 and matcher.terminated
+    matcher.rollback(0)
+    assert matcher.steps == 2
+    matcher.rollback(2)
+    assert matcher.steps == 0 and not matcher.accepting
     assert matcher.accept_bytes(b"a")
     matcher.reset()
     assert matcher.steps == 0 and matcher.forced_bytes() == b"a"
@@ -326,6 +332,32 @@ def test_documents_come_from_python(compiler):
 
     with pytest.raises(pawl.PawlError, match="offline"):
         compiler.json_schema({"$ref": "https://example.com/x"}, resolve_document=broken)
+
+
+@pytest.mark.parametrize("raised", [KeyboardInterrupt, SystemExit, GeneratorExit])
+def test_what_is_no_exception_is_raised_through_resolve_document(compiler, raised):
+    asked = []
+
+    def interrupted(uri):
+        asked.append(uri)
+        raise raised("stop")
+
+    schema = {"anyOf": [{"$ref": "https://example.com/x"}, {"$ref": "https://example.com/y"}]}
+    with pytest.raises(raised, match="stop"):
+        compiler.json_schema(schema, resolve_document=interrupted)
+    assert len(asked) == 1
+    # Also where the schema stands in a grammar.
+    with pytest.raises(raised, match="stop"):
+        compiler.grammar('start: %json {"$ref": "https://example.com/x"}', "lark",
+                         resolve_document=interrupted)
+
+
+@pytest.mark.parametrize("threads", [-1, -1000, 1025, 100_000, 2**40])
+def test_threads_of_a_batch_filler_are_bounded(threads):
+    with pytest.raises(ValueError, match="from 0 .* to 1024"):
+        pawl.BatchFiller(threads)
+    assert pawl.BatchFiller(0).threads >= 1
+    assert pawl.BatchFiller(2).threads == 2
 
 
 def test_grammars_outlive_what_made_them():

@@ -466,6 +466,45 @@ def test_drafts_change_nothing_and_are_kept(tmp_path, engine):
     assert history.stat().st_size > 0
 
 
+_DAEMON = """
+import asyncio, threading
+import pawl
+
+engine = pawl.Engine()
+begun = threading.Event()
+
+def stream():
+    for piece in engine.stream("Once ", max_tokens=4000, temperature=2, seed=1):
+        begun.set()
+
+def generate():
+    engine.generate("Once ", max_tokens=2)
+    begun.set()
+    while True:
+        engine.generate("Once ", max_tokens=20, temperature=2)
+
+def batches():
+    begun.set()
+    while True:
+        engine.generate(["Once "] * 4, max_tokens=20, temperature=2, progress=False)
+
+async def astream():
+    async for piece in engine.astream("Once ", max_tokens=4000, temperature=2, seed=1):
+        begun.set()
+
+threading.Thread(target=WORK, daemon=True).start()
+begun.wait()
+"""
+
+
+@pytest.mark.parametrize("work", ["stream", "generate", "batches", "lambda: asyncio.run(astream())"])
+def test_the_end_of_the_interpreter_is_no_error_of_daemon_threads(work):
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", _DAEMON.replace("WORK", work)], capture_output=True,
+                              timeout=60)
+        assert done.stderr.decode() == "" and done.returncode == 0
+
+
 def test_import_is_quick_and_light():
     # numpy comes with the first mask, not with the package.
     script = ("import sys, pawl\n"

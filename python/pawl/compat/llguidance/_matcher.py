@@ -182,7 +182,9 @@ class LLMatcher:
     def rollback(self, num_tokens: int) -> bool:
         if self._native is None or self._error:
             return False
-        if not self._native.rollback(num_tokens):
+        try:
+            self._native.rollback(num_tokens)
+        except IndexError:
             return self._fail(f"there are no {num_tokens} tokens to take back")
         return True
 

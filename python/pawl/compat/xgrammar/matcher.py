@@ -183,9 +183,10 @@ class GrammarMatcher:
         return forced.decode("utf-8", "ignore") if not forced.isascii() else forced.decode()
 
     def rollback(self, num_tokens: int = 1) -> None:
-        if num_tokens < 0 or not self._native.rollback(num_tokens):
-            raise RuntimeError(f"there are no {num_tokens} steps to take back, "
-                               f"there are {self._native.steps}")
+        try:
+            self._native.rollback(num_tokens)
+        except IndexError as error:
+            raise RuntimeError(str(error)) from None
 
     def is_terminated(self) -> bool:
         if self._terminate_without_stop_token:

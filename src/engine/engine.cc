@@ -367,15 +367,18 @@ Result<Generation> Engine::Generate(const EngineRequest& request) {
 }
 
 std::vector<Result<Generation>> Engine::GenerateAll(std::span<const EngineRequest> requests) {
-  // Callbacks refer to what is here, so nothing below may throw.
+  // Callbacks refer to what is here, so nothing may throw once a request is added.
   std::vector<Result<Generation>> outputs;
   outputs.reserve(requests.size());
   std::vector<std::optional<Result<Generation>>> answers(requests.size());
   size_t left = requests.size();
   for (size_t i = 0; i < requests.size(); ++i) {
-    const Result<RequestId> id = Add(requests[i], [&answers, &left, i](Result<Generation> output) {
-      answers[i] = std::move(output);
-      --left;
+    // Guarded: memory for the callback itself may run out.
+    const Result<RequestId> id = Guarded([&]() -> Result<RequestId> {
+      return Add(requests[i], [&answers, &left, i](Result<Generation> output) {
+        answers[i] = std::move(output);
+        --left;
+      });
     });
     if (!id.ok()) {
       answers[i] = CopyOf(id.error());

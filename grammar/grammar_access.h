@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "grammar/grammar_keeper.h"
 #include "grammar/machine.h"
@@ -48,6 +49,15 @@ struct GrammarAccess {
   static void Replayed(const State& state);
   // The state after the tokens of such a text in the grammar as it is now.
   static std::optional<State> Retake(const Grammar& grammar, std::span<const TokenId> tokens);
+  // State::CompletionTokens(), found once for each state as long as the grammar keeps it.
+  static std::shared_ptr<const std::optional<std::vector<TokenId>>> CompletionOf(
+      const State& state);
+  // What CloseWithin (src/decode/closing.h) has found for a state and a budget, kept with the
+  // grammar within a bound on bytes; nullptr: nothing is known.
+  static std::shared_ptr<const std::optional<std::vector<TokenId>>> KnownClosing(const State& state,
+                                                                                 int most);
+  static void KeepClosing(const State& state, int most,
+                          const std::optional<std::vector<TokenId>>& closing);
   // A grammar that shares parts with the one this came from. `again`: see GrammarKeeper.
   Grammar Make(std::shared_ptr<Machine> made, MachineMaker again) const;
 };

@@ -1,6 +1,7 @@
 // Adapters from the grammar core's State to the decode loop's Constraint.
 #include "src/decode/constraint.h"
 
+#include <algorithm>
 #include <mutex>
 #include <utility>
 
@@ -24,10 +25,21 @@ struct Trail {
   }
 };
 
+// Tokens that lead to the end, as many of which were taken.
+struct FollowedWay {
+  std::shared_ptr<const std::vector<TokenId>> tokens = nullptr;
+  size_t taken = 0;
+  size_t left() const { return tokens == nullptr ? 0 : tokens->size() - taken; }
+};
+
 class GrammarConstraint : public Constraint {
  public:
-  GrammarConstraint(Grammar grammar, State state, std::shared_ptr<Trail> trail)
-      : grammar_(std::move(grammar)), state_(std::move(state)), trail_(std::move(trail)) {}
+  GrammarConstraint(Grammar grammar, State state, std::shared_ptr<Trail> trail,
+                    FollowedWay way = {})
+      : grammar_(std::move(grammar)),
+        state_(std::move(state)),
+        trail_(std::move(trail)),
+        way_(std::move(way)) {}
 
   std::shared_ptr<const Mask> mask() const override {
     return Asked([](const State& at) { return at.mask(); });
@@ -44,8 +56,14 @@ class GrammarConstraint : public Constraint {
       return at.Advance(token);
     });
     if (!next.has_value()) return nullptr;
-    return std::make_shared<GrammarConstraint>(grammar_, *std::move(next),
-                                               std::make_shared<Trail>(trail_, token));
+    FollowedWay way;
+    {
+      const std::lock_guard lock(mutex_);
+      if (way_.left() > kFollowed && (*way_.tokens)[way_.taken] == token)
+        way = {way_.tokens, way_.taken + 1};
+    }
+    return std::make_shared<GrammarConstraint>(
+        grammar_, *std::move(next), std::make_shared<Trail>(trail_, token), std::move(way));
   }
 
   bool accepting() const override {
@@ -59,17 +77,46 @@ class GrammarConstraint : public Constraint {
   }
 
   std::optional<std::vector<TokenId>> Closing() const override {
-    return Asked([](const State& at) { return at.CompletionTokens(); });
+    const FollowedWay way = WayToTheEnd();
+    if (way.tokens == nullptr) return std::nullopt;
+    return std::vector<TokenId>(way.tokens->begin() + static_cast<ptrdiff_t>(way.taken),
+                                way.tokens->end());
   }
   std::optional<std::vector<TokenId>> ClosingWithin(int most) const override {
+    // A way that is followed may be another one than what is found from here.
+    {
+      const std::lock_guard lock(mutex_);
+      if (way_.tokens != nullptr && way_.left() <= static_cast<size_t>(std::max(0, most)))
+        return std::vector<TokenId>(way_.tokens->begin() + static_cast<ptrdiff_t>(way_.taken),
+                                    way_.tokens->end());
+    }
     return Asked([&](const State& at) { return CloseWithin(at, most); });
   }
 
   int shortest_close() const override {
-    return Asked([](const State& at) { return at.shortest_close(); });
+    const FollowedWay way = WayToTheEnd();
+    return way.tokens == nullptr ? -1 : static_cast<int>(way.left());
   }
 
  private:
+  // A completion so long that, as long as tokens follow it, no other is looked for: finding one
+  // takes time in proportion to its length, so that one for each token would be quadratic.
+  static constexpr size_t kFollowed = 256;
+  FollowedWay WayToTheEnd() const {
+    {
+      const std::lock_guard lock(mutex_);
+      if (way_.left() > 0) return way_;
+    }
+    auto tokens = Asked([](const State& at) { return at.CompletionTokens(); });
+    if (!tokens) return {};
+    FollowedWay way{std::make_shared<const std::vector<TokenId>>(*std::move(tokens))};
+    if (way.left() > kFollowed) {
+      const std::lock_guard lock(mutex_);
+      way_ = way;
+    }
+    return way;
+  }
+
   // What `ask` answers of the state, or of the same place in a new machine where the state is lost.
   // What was answered before that is right, so looking afterwards is enough.
   template <typename Ask>
@@ -105,6 +152,7 @@ class GrammarConstraint : public Constraint {
   mutable std::mutex mutex_;
   mutable State state_;  // with the mutex; moves only from one that is lost
   const std::shared_ptr<Trail> trail_;
+  mutable FollowedWay way_;  // with the mutex; empty where none is followed
 };
 
 class Anything : public Constraint {

@@ -9,7 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "grammar/machine.h"
 #include "pawl/compiler.h"
+#include "pawl/grammar.h"
 #include "src/decode/constraint.h"
 #include "tests/allowed_time.h"
 
@@ -104,6 +106,99 @@ TEST(ClosingTest, TokensTakenByNumberAreAmongThem) {
   const auto tokens = CloseWithin(start, 3);
   ASSERT_TRUE(tokens);
   EXPECT_EQ(*tokens, (std::vector<TokenId>{30, 27, 30}));
+}
+
+// Regression: a search derived a term of up to 20,000 alternatives for each character, 18 s each
+// time that it was asked.
+TEST(ClosingTest, LongRegexesAreReadOffTheirStructure) {
+  const Compiler compiler(Letters());
+  const double begin = ProcessorSeconds();
+  const auto grammar = compiler.CompileRegex("(a|b)*a(a|b){20000}");
+  ASSERT_TRUE(grammar.ok());
+  const State start = grammar->Start();
+  EXPECT_EQ(start.shortest_close(), 20'001);
+  EXPECT_FALSE(CloseWithin(start, 50));
+  EXPECT_LT(ProcessorSeconds() - begin, AllowedSeconds(0.5));
+}
+
+// Regression: 64 completions of 3,000 members were looked for, each time that it was asked.
+TEST(ClosingTest, WhatNoTokensReachIsNotLookedFor) {
+  std::string schema = R"({"type":"object","required":["prefix_0")";
+  for (int key = 1; key < 3000; ++key) schema += ",\"prefix_" + std::to_string(key) + "\"";
+  schema += "]}";
+  VocabularyInit init;
+  for (int byte = 0; byte < 256; ++byte) init.tokens.emplace_back(1, static_cast<char>(byte));
+  for (const char* more : {"prefix_", "{\"", "\":", "<end>"}) init.tokens.emplace_back(more);
+  init.special = init.end_tokens = {259};
+  const auto grammar = Compiler(*Vocabulary::Create(std::move(init))).CompileJsonSchema(schema);
+  ASSERT_TRUE(grammar.ok()) << grammar.error().ToString();
+  const double begin = ProcessorSeconds();
+  EXPECT_GT(grammar->Start().shortest_close(), 20'000);
+  EXPECT_FALSE(CloseWithin(grammar->Start(), 200));
+  EXPECT_LT(ProcessorSeconds() - begin, AllowedSeconds(1.0));
+}
+
+// Exactly `length` letters; counts the completions that it is asked for.
+class Counting : public Machine {
+ public:
+  explicit Counting(uint32_t length) : length_(length) {}
+  Key Start() override { return MakeKey(1, 1); }
+  uint32_t StepLexeme(uint32_t lexeme, uint8_t) override {
+    return lexeme <= length_ ? lexeme + 1 : kDeadLexeme;
+  }
+  Key StepFrame(Key, uint8_t) override { return kDead; }
+  bool Accepting(Key state) override { return LexemeOf(state) == length_ + 1; }
+  std::optional<std::string> ShortestCompletion(Key state) override {
+    ++asked;
+    return std::string(length_ + 1 - LexemeOf(state), 'a');
+  }
+  int asked = 0;
+
+ private:
+  const uint32_t length_;
+};
+
+TEST(ClosingTest, WhatWasFoundIsKeptWithTheGrammar) {
+  const auto machine = std::make_shared<Counting>(300);
+  const Grammar grammar(machine, Letters());
+  const auto first = CloseWithin(grammar.Start(), 30);
+  ASSERT_TRUE(first);
+  const auto nothing = CloseWithin(grammar.Start(), 20);
+  EXPECT_FALSE(nothing);
+  EXPECT_EQ(grammar.Start().shortest_close(), 300);
+  const int asked = machine->asked;
+  EXPECT_GT(asked, 0);
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_EQ(CloseWithin(grammar.Start(), 30), first);
+    EXPECT_EQ(CloseWithin(grammar.Start(), 20), nothing);
+    EXPECT_EQ(grammar.Start().CompletionTokens()->size(), 300u);
+  }
+  EXPECT_EQ(machine->asked, asked);
+}
+
+// Each of the 2,000 tokens would ask for a completion of up to 2,000.
+TEST(ClosingTest, ALongCompletionIsFollowed) {
+  const auto machine = std::make_shared<Counting>(2000);
+  const Grammar grammar(machine, Letters());
+  auto at = MakeConstraint(grammar);
+  for (int left = 2000; left > 0; --left) {
+    ASSERT_EQ(at->shortest_close(), left);
+    const auto closing = at->Closing();
+    ASSERT_TRUE(closing);
+    ASSERT_EQ(closing->size(), static_cast<size_t>(left));
+    ASSERT_EQ(at->ClosingWithin(left), closing);
+    at = at->Advance(closing->front());
+    ASSERT_NE(at, nullptr);
+  }
+  EXPECT_TRUE(at->accepting());
+  EXPECT_EQ(at->shortest_close(), 0);
+  EXPECT_LE(machine->asked, 300);
+  // Another token than the completion's: what is found then is the state's own.
+  at = MakeConstraint(grammar);
+  EXPECT_EQ(at->shortest_close(), 2000);
+  at = at->Advance(27);  // "international"
+  ASSERT_NE(at, nullptr);
+  EXPECT_EQ(at->shortest_close(), 2000 - 13);
 }
 
 }  // namespace

@@ -180,6 +180,9 @@ GrammarAccess::Place GrammarAccess::PlaceOf(const State& state) {
 }
 
 bool GrammarAccess::NamesEndTokens(const State& state) { return state.impl().NamesEndTokens(); }
+std::string GrammarAccess::LimitNote(const State& state) {
+  return state.impl().LimitNote(state.key_);
+}
 MasksMade GrammarAccess::MasksMadeBy(const State& state) { return state.impl().masks_made(); }
 
 std::optional<State> GrammarAccess::Retake(const Grammar& grammar,
@@ -212,6 +215,40 @@ bool GrammarAccess::MakeMasks(const GrammarImpl* grammar, std::span<const Machin
     if (masks[i] == nullptr) masks[i] = grammar->MaskOf(keys[i]);
   }
   return soon;
+}
+
+KnownAnswers& GrammarAccess::KnownOf(const State& state) { return state.impl().known(); }
+
+std::shared_ptr<const Mask> GrammarAccess::KnownMask(const State& state) {
+  return state.impl().KnownMask(state.key_);
+}
+
+State GrammarAccess::At(const State& state, Machine::Key key) {
+  state.grammar_->Take();
+  return State(state.grammar_, key);
+}
+
+KnownAnswers::Place GrammarAccess::AskPlace(const State& state) {
+  const GrammarImpl& impl = state.impl();
+  KnownAnswers::Place place;
+  place.asked = true;
+  place.accepting = impl.Accepting(state.key_);
+  // Where a limit is reached, a token begins in another state than its bytes do.
+  if (std::string note = impl.LimitNote(state.key_); !note.empty())
+    place.limit = std::make_shared<const std::string>(std::move(note));
+  place.by_bytes = place.limit == nullptr && !impl.CountsTokens() && !impl.TakesTokens(state.key_);
+  place.temperature = impl.Temperature(state.key_);
+  return place;
+}
+
+void GrammarAccess::KeepStep(const State& from, TokenId token, const State& to) {
+  const GrammarImpl& impl = from.impl();
+  const std::string_view bytes = impl.vocabulary().bytes(token);
+  const bool special = impl.vocabulary().is_special(token);
+  if (special || bytes.empty() || !impl.known().Find(from.key_).by_bytes)
+    return impl.known().KeepStep(from.key_, token, to.key_);
+  const std::vector<Machine::Key> path = impl.Path(from.key_, bytes);
+  if (path.size() == bytes.size()) impl.known().KeepPath(from.key_, bytes, path);
 }
 
 }  // namespace pawl

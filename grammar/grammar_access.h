@@ -6,9 +6,11 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "grammar/grammar_keeper.h"
+#include "grammar/known_answers.h"
 #include "grammar/machine.h"
 #include "grammar/machine_lock.h"
 #include "grammar/masks/mask_path.h"
@@ -38,6 +40,9 @@ struct GrammarAccess {
   static Place PlaceOf(const State& state);
   // The state's grammar may take a token that ends the output in the middle of it.
   static bool NamesEndTokens(const State& state);
+  // Why only the shortest completion may follow this state; empty where the grammar has reached no
+  // limit.
+  static std::string LimitNote(const State& state);
   // State::mask() of several states; the lock is taken once for all that are new. false: a second
   // thread would gain nothing.
   static bool MakeMasks(const GrammarImpl* grammar, std::span<const Machine::Key> keys,
@@ -58,6 +63,16 @@ struct GrammarAccess {
                                                                                  int most);
   static void KeepClosing(const State& state, int most,
                           const std::optional<std::vector<TokenId>>& closing);
+  // What is kept of earlier answers about the state's grammar.
+  static KnownAnswers& KnownOf(const State& state);
+  // State::mask() where it is known; nullptr: it is not.
+  static std::shared_ptr<const Mask> KnownMask(const State& state);
+  // Another state of the same grammar, by its key.
+  static State At(const State& state, Machine::Key key);
+  // Asks for what KnownAnswers::Place::asked stands for.
+  static KnownAnswers::Place AskPlace(const State& state);
+  // Keeps that `token` leads from one state to the other.
+  static void KeepStep(const State& from, TokenId token, const State& to);
   // A grammar that shares parts with the one this came from. `again`: see GrammarKeeper.
   Grammar Make(std::shared_ptr<Machine> made, MachineMaker again) const;
 };

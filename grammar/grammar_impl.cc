@@ -60,6 +60,18 @@ size_t GrammarImpl::Run(Machine::Key& key, std::string_view bytes) const {
   return i;
 }
 
+std::vector<Machine::Key> GrammarImpl::Path(Machine::Key key, std::string_view bytes) const {
+  std::vector<Machine::Key> path;
+  const MachineUse use(*lock_);
+  if (use.broken()) return path;
+  for (const char byte : bytes) {
+    key = machine_->Step(key, static_cast<uint8_t>(byte));
+    if (key == Machine::kDead) break;
+    path.push_back(key);
+  }
+  return path;
+}
+
 Machine::Key GrammarImpl::RunToken(Machine::Key key, TokenId token) const {
   Machine::Key after = Machine::kDead;
   const std::string_view bytes = vocabulary_->bytes(token);
@@ -67,6 +79,7 @@ Machine::Key GrammarImpl::RunToken(Machine::Key key, TokenId token) const {
   {
     const MachineUse use(*lock_);
     if (use.broken()) return Machine::kDead;
+    key = machine_->AtToken(key, *vocabulary_);
     if (!vocabulary_->is_special(token) && !bytes.empty()) {
       after = key;
       for (size_t i = 0; i < bytes.size() && after != Machine::kDead; ++i)
@@ -148,6 +161,7 @@ std::string GrammarImpl::Forced(Machine::Key key, size_t limit) const {
   const MachineUse use(*lock_);
   std::string out;
   if (use.broken()) return out;
+  key = machine_->AtToken(key, *vocabulary_);
   while (out.size() < limit && !machine_->Accepting(key) && !machine_->TakesTokens(key)) {
     Machine::Key only = Machine::kDead;
     int byte = -1;
@@ -248,7 +262,8 @@ void GrammarImpl::Measure() const {
   {
     const MachineUse use(*lock_);
     if (use.broken()) return;
-    bytes = static_cast<int64_t>(sizeof(GrammarImpl) + machine_->MemoryBytes() + builder_.bytes());
+    bytes = static_cast<int64_t>(sizeof(GrammarImpl) + machine_->MemoryBytes() + builder_.bytes() +
+                                 known_.bytes());
     hinted_ = booked_ = machine_->GrowthHint();
     step_ = std::max(kLeastStep, static_cast<size_t>(bytes) / 8);
   }

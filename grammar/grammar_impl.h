@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "grammar/known_answers.h"
 #include "grammar/machine.h"
 #include "grammar/machine_lock.h"
 #include "grammar/masks/mask_builder.h"
@@ -84,6 +85,8 @@ class GrammarImpl : public GrammarUse {
   }
   // Steps as long as the bytes fit; returns how many did, and the state after them.
   size_t Run(Machine::Key& key, std::string_view bytes) const;
+  // The states after each of the bytes, as far as they fit.
+  std::vector<Machine::Key> Path(Machine::Key key, std::string_view bytes) const;
   // The state after a token; kDead when it does not fit.
   Machine::Key RunToken(Machine::Key key, TokenId token) const;
   std::shared_ptr<const Mask> MaskOf(Machine::Key key) const;
@@ -99,6 +102,7 @@ class GrammarImpl : public GrammarUse {
   int64_t CopyKnownMask(Machine::Key key, std::span<uint32_t> row) const {
     return lost() ? -1 : memo_.Copy(key, row);
   }
+  std::shared_ptr<const Mask> KnownMask(Machine::Key key) const { return memo_.Find(key); }
   std::vector<std::string> Specimens(size_t bytes) const {
     return Asked([&] { return machine_->Specimens(bytes); });
   }
@@ -121,6 +125,17 @@ class GrammarImpl : public GrammarUse {
   std::shared_ptr<const Closing> KeepClosing(Machine::Key key, int most, Closing closing) const;
   std::optional<float> Temperature(Machine::Key key) const {
     return AskedBriefly([&] { return machine_->Temperature(key); });
+  }
+  bool TakesTokens(Machine::Key key) const {
+    return AskedBriefly([&] { return machine_->TakesTokens(key); });
+  }
+  // What was asked before, as far as askers keep it there (GrammarAccess).
+  KnownAnswers& known() const { return known_; }
+  std::string LimitNote(Machine::Key key) const {
+    return AskedBriefly([&] {
+      machine_->AtToken(key, *vocabulary_);
+      return machine_->LimitNote(key);
+    });
   }
   bool NamesEndTokens() const { return machine_->NamesEndTokens(); }
   bool CountsTokens() const { return machine_->CountsTokens(); }
@@ -168,6 +183,7 @@ class GrammarImpl : public GrammarUse {
   const std::shared_ptr<const Vocabulary> vocabulary_;
   mutable MaskBuilder builder_;
   mutable MaskMemo memo_;  // may be read without any lock
+  mutable KnownAnswers known_;
   // With shared_->publish, which is taken after the lock:
   mutable size_t memo_entries_ = 0;
   mutable std::vector<Machine::Key> being_made_;

@@ -79,6 +79,12 @@ class Machine {
   // a place for it; `by_bytes` is the state after the token's bytes, kDead for a special token or
   // where they do not fit. Most machines read bytes only.
   virtual Key StepToken(Key /*state*/, TokenId /*token*/, Key by_bytes) { return by_bytes; }
+  // The state in whose place a token begins: of a state that has reached a limit one that allows
+  // the shortest completion only. Masks and steps of whole tokens begin there; bytes do not.
+  virtual Key AtToken(Key state, const Vocabulary& /*vocabulary*/) { return state; }
+  // Why AtToken gives another state here, or gave one for a state that led here. Empty: it did not,
+  // or was not asked.
+  virtual std::string LimitNote(Key /*state*/) const { return {}; }
   // Sets the bits of the tokens for which StepToken adds to what their bytes allow.
   virtual void FillTokens(Key /*state*/, uint32_t* /*words*/) {}
   // Some token may come here that is taken as a whole, so that no byte is forced.
@@ -123,6 +129,11 @@ class Machine {
   virtual size_t MemoryBytes() const { return 0; }
   // About how many bytes it has gained, in a few loads: tells when to measure.
   virtual size_t GrowthHint() const { return 0; }
+
+  // Steps of all that was asked so far, a deterministic measure of time (some ten nanoseconds each,
+  // at most a hundred): those that limit a look-ahead, derivatives, states made, nodes of tries
+  // walked. 0 where nobody counts.
+  virtual uint64_t steps() const { return 0; }
 
   // Remarks of the compiler that are no errors, e.g. what it treated as an annotation.
   const std::vector<std::string>& notes() const { return notes_; }

@@ -20,7 +20,7 @@ if ! [[ $seconds =~ ^[1-9][0-9]*$ ]]; then
   exit 2
 fi
 targets=("$@")
-known=(schema regex instance ebnf infill lark structural_tag capi chat gguf safetensors)
+known=(schema regex instance ebnf infill lark structural_tag capi chat gguf safetensors monitor http)
 [[ $# -eq 0 ]] && targets=("${known[@]}")
 for target in "${targets[@]}"; do
   if [[ ! -d tests/fuzz/corpus/$target ]]; then
@@ -49,10 +49,13 @@ for target in "${targets[@]}"; do
   program=build-$preset/bin/${target}_fuzz
   seeds=tests/fuzz/corpus/$target
   echo "== $target, $seconds s"
+  # Pipelined requests are longer than what other targets read, and have words of their own.
+  most=400 words=words
+  [[ $target == http ]] && most=1500 words=http
   if [[ $preset == fuzz ]]; then
     mkdir -p "build-fuzz/corpus/$target"
-    "$program" -max_total_time="$seconds" -timeout=60 -rss_limit_mb=4096 -max_len=400 -print_final_stats=1 -verbosity=0 \
-      -dict=tests/fuzz/words.dict -artifact_prefix="build-fuzz/failures/$target-" "build-fuzz/corpus/$target" "$seeds" ||
+    "$program" -max_total_time="$seconds" -timeout=60 -rss_limit_mb=4096 -max_len=$most -print_final_stats=1 -verbosity=0 \
+      "-dict=tests/fuzz/$words.dict" -artifact_prefix="build-fuzz/failures/$target-" "build-fuzz/corpus/$target" "$seeds" ||
       status=1
   else
     "$program" -max_total_time="$seconds" -artifact="build-fuzz/failures/$target-input" "$seeds" || status=1

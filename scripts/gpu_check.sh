@@ -93,15 +93,30 @@ built() { # BUILD_FOLDER PROGRAM
   if [[ $2 == pawl ]]; then echo "$1/pawl"; else echo "$1/bin/$2"; fi
 }
 
+# The option for compilers that lets the paths in programs (__FILE__, also of the carried packages' headers, also in
+# precompiled headers) begin at the top of the sources: these programs go to other machines.
+from_the_top() { # c or cuda
+  local top before=
+  if [[ $1 == cuda ]]; then
+    # nvcc takes options of the host's compiler apart at commas and spaces.
+    [[ ! $PWD$(pwd -P) =~ [[:space:],] ]] || return 0
+    before=-Xcompiler=
+  fi
+  for top in "$PWD" "$(pwd -P)"; do printf '%s"-ffile-prefix-map=%s/=" ' "$before" "$top"; done
+}
+
 # The libraries that programs of a bundle may ask for: those of every Linux with glibc.
 plain_libraries='linux-vdso|libc|libm|libdl|librt|libpthread|ld-linux-x86-64'
 bundle() { # FOLDER
-  local to=$1 folder=build-bundle stage name=pawl-gpu-sm_90 program other bytes
+  local to=$1 folder=build-bundle stage name=pawl-gpu-sm_90 program other bytes maps
   find_nvcc || return 1
   mkdir -p "$to" || return 1
   # fmt as headers, GoogleTest as archives: nothing that the device machine would have to have.
   carry "$folder-carried" || return 1
+  maps=$(from_the_top c)
   configure "$folder" 90-real -DPAWL_WERROR=ON "-DCMAKE_PREFIX_PATH=$PWD/$folder-carried/usr" \
+    "-DCMAKE_C_FLAGS=${CFLAGS:-} $maps" "-DCMAKE_CXX_FLAGS=${CXXFLAGS:-} $maps" \
+    "-DCMAKE_CUDA_FLAGS=${CUDAFLAGS:-} $(from_the_top cuda)" \
     "-DCMAKE_EXE_LINKER_FLAGS=-static-libstdc++ -static-libgcc" || return 1
   cmake --build "$folder" -j "$(nproc)" --target "${programs[@]}" || return 1
   stage=$(mktemp -d)

@@ -130,7 +130,6 @@ header_packages=(
   "nlohmann/json.hpp:nlohmann-json3-dev"
   "CLI/CLI.hpp:libcli11-dev"
   "fmt/core.h:libfmt-dev"
-  "boost/beast/version.hpp:libboost-dev"
   "re2/re2.h:libre2-dev"
   "gtest/gtest.h:libgtest-dev"
   "benchmark/benchmark.h:libbenchmark-dev"

@@ -125,7 +125,7 @@ async def call(port, path, body, slow=0.0, hang_up=None):
     try:
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         begin = time.perf_counter()
-        writer.write(f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(data)}\r\n\r\n".encode() + data)
+        writer.write(f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(data)}\r\n\r\n".encode() + data)
         await writer.drain()
         if hang_up is not None:
             await asyncio.sleep(hang_up)
@@ -344,7 +344,7 @@ def fuzz(args):
                     data[at:at + rng.randrange(3)] = bytes(rng.randrange(256) for _ in range(rng.randrange(3)))
             data = bytes(data)
         length = len(data) if rng.random() > 0.03 else rng.choice([0, 1, len(data) + 5, -3, 10 ** 12])
-        head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n".encode()
+        head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n".encode()
         if rng.random() < 0.1:
             head = bytearray(head)
             head[rng.randrange(len(head))] = rng.randrange(256)

@@ -137,7 +137,7 @@ async def stream(server, text, schema, max_tokens):
     data = json.dumps(body).encode()
     reader, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=1 << 20)
     begin = time.perf_counter()
-    writer.write(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    writer.write(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
                  b"Connection: close\r\nContent-Length: " + str(len(data)).encode() + b"\r\n\r\n" + data)
     first, content = 0.0, ""
     while line := await reader.readline():

@@ -20,20 +20,22 @@ using Op = CfgProgram::Op;
 
 }  // namespace
 
-Result<std::shared_ptr<CfgMachine>> CfgMachine::Create(GrammarIr& ir,
-                                                       const Vocabulary& vocabulary) {
+Result<std::shared_ptr<CfgMachine>> CfgMachine::Create(GrammarIr& ir, const Vocabulary& vocabulary,
+                                                       const CfgLimits& limits) {
   auto program = CompileCfg(ir, vocabulary);
   if (!program.ok()) return program.error();
-  return std::shared_ptr<CfgMachine>(new CfgMachine(ir, std::move(*program)));
+  return std::shared_ptr<CfgMachine>(new CfgMachine(ir, std::move(*program), limits));
 }
 
-CfgMachine::CfgMachine(GrammarIr ir, CfgProgram program)
-    : ir_(std::make_shared<GrammarIr>(std::move(ir))), program_(std::move(program)) {
+CfgMachine::CfgMachine(GrammarIr ir, CfgProgram program, const CfgLimits& limits)
+    : ir_(std::make_shared<GrammarIr>(std::move(ir))),
+      program_(std::move(program)),
+      limits_(limits) {
   for (GrammarIr::RuleId rule = 0; rule < ir_->rule_count(); ++rule) {
     const GrammarIr::Attributes& attributes = ir_->rule(rule).attributes;
     has_captures_ |= attributes.capture || (attributes.marker && attributes.marker->capture);
   }
-  continuations_ = std::make_unique<Continuations>(program_);
+  continuations_ = std::make_unique<Continuations>(program_, limits_);
   states_.push_back({Continuations::kNone, 0, 0});
   start_ = StateOf(continuations_->Start());
 }
@@ -94,6 +96,11 @@ CfgMachine::StateId CfgMachine::Intern(ContId fresh, std::vector<Thread>& thread
   states_.push_back(
       {fresh, static_cast<uint32_t>(threads_.size()), static_cast<uint32_t>(threads.size())});
   threads_.insert(threads_.end(), threads.begin(), threads.end());
+  steps_made_ += 1 + threads.size();
+  states_.back().crowded =
+      continuations_->Crowded(fresh) || std::ranges::any_of(threads, [&](const Thread& thread) {
+        return continuations_->Crowded(thread.then);
+      });
   const auto id = static_cast<StateId>(states_.size() - 1);
   index_.Insert(hash, id);
   return id;
@@ -101,14 +108,14 @@ CfgMachine::StateId CfgMachine::Intern(ContId fresh, std::vector<Thread>& thread
 
 size_t CfgMachine::MemoryBytes() const {
   size_t sum = HeapBytes(*ir_, program_, continuations_, states_, threads_, index_, state_of_,
-                         made_, steps_, masks_, captures_);
+                         made_, steps_, masks_, captures_, closing_, closing_of_);
   for (const auto& machine : program_.machines) sum += machine->MemoryBytes();
   return sum;
 }
 
 size_t CfgMachine::GrowthHint() const {
   size_t sum = states_.size() * 48 + threads_.size() * sizeof(Thread) + steps_.size() * 48 +
-               continuations_->GrowthHint();
+               closing_of_.size() * 32 + closing_.bytes() + continuations_->GrowthHint();
   if (masks_ != nullptr) sum += masks_->bytes();
   for (const auto& machine : program_.machines) sum += machine->GrowthHint();
   return sum;
@@ -134,6 +141,7 @@ CfgMachine::StateId CfgMachine::MakeStep(StateId state, uint8_t byte) {
     if (!accepting || ((thread.source & 1) == 0 && !machine.Ends(thread.key)))
       next.push_back(thread);
   };
+  StopScope::Steps(1 + states_[state].count);
   for (uint32_t i = 0; i < states_[state].count; ++i) {
     Thread thread = threads_[states_[state].begin + i];
     thread.key = machine_of(thread).Step(thread.key, byte);
@@ -142,6 +150,7 @@ CfgMachine::StateId CfgMachine::MakeStep(StateId state, uint8_t byte) {
   if (states_[state].fresh != Continuations::kNone) {
     const Continuations::Expansion& expansion = continuations_->Expand(states_[state].fresh);
     if (expansion.first_bytes[byte]) {
+      StopScope::Steps(expansion.terminals.size());
       for (const auto& begin : expansion.terminals) {
         Thread thread = ThreadOf(begin);
         thread.key = program_.terminals[begin.what].first[byte];
@@ -153,12 +162,14 @@ CfgMachine::StateId CfgMachine::MakeStep(StateId state, uint8_t byte) {
 }
 
 bool CfgMachine::Accepting(Key state) {
+  if (IsClosing(state)) return closing_.Ends(PlaceOf(state));
   const ContId fresh = states_[FrameOf(state)].fresh;
   return fresh != Continuations::kNone && continuations_->Expand(fresh).accepts;
 }
 
 // Tokens taken as a whole, and the number of tokens that a lexeme has had.
 Machine::Key CfgMachine::StepToken(Key state, TokenId token, Key by_bytes) {
+  if (IsClosing(state)) return closing_.TokenAt(PlaceOf(state)) == token ? state + 1 : by_bytes;
   const StateId from = FrameOf(state);
   ContId fresh = Continuations::kNone;
   if (states_[from].fresh != Continuations::kNone) {
@@ -190,6 +201,11 @@ Machine::Key CfgMachine::StepToken(Key state, TokenId token, Key by_bytes) {
 }
 
 void CfgMachine::FillTokens(Key state, uint32_t* words) {
+  if (IsClosing(state)) {
+    const TokenId token = closing_.TokenAt(PlaceOf(state));
+    if (token != kNoToken) words[token >> 5] |= 1u << (token & 31);
+    return;
+  }
   const ContId fresh = states_[FrameOf(state)].fresh;
   if (fresh == Continuations::kNone) return;
   for (const auto& begin : continuations_->Expand(fresh).tokens) {
@@ -200,8 +216,58 @@ void CfgMachine::FillTokens(Key state, uint32_t* words) {
 }
 
 bool CfgMachine::TakesTokens(Key state) {
+  if (IsClosing(state)) return closing_.TokenAt(PlaceOf(state)) != kNoToken;
   const ContId fresh = states_[FrameOf(state)].fresh;
   return fresh != Continuations::kNone && !continuations_->Expand(fresh).tokens.empty();
+}
+
+Machine::Key CfgMachine::AtToken(Key state, const Vocabulary& vocabulary) {
+  if (IsClosing(state) || !states_[FrameOf(state)].crowded) return state;
+  const StateId id = FrameOf(state);
+  const uint32_t* known = closing_of_.Find(id);
+  if (known == nullptr) {
+    uint32_t closing = 0;
+    if (!MasksOf(vocabulary).WithinLimit(id)) {
+      closing =
+          1 + closing_.Add(Completion(state),
+                           CrowdedRule(id) + " can be read in too many ways here (more than " +
+                               std::to_string(limits_.mask_steps) +
+                               " steps for one mask), so the output was closed in the "
+                               "shortest form");
+    }
+    closing_of_.Insert(id, closing);
+    known = closing_of_.Find(id);
+  }
+  return *known == 0 ? state : MakeKey(*known - 1, 2);
+}
+
+std::string CfgMachine::LimitNote(Key state) const {
+  if (IsClosing(state)) return closing_.note(FrameOf(state));
+  if (!states_[FrameOf(state)].crowded) return {};
+  const uint32_t* const known = closing_of_.Find(FrameOf(state));
+  return known == nullptr || *known == 0 ? "" : closing_.note(*known - 1);
+}
+
+// Among the continuations that the state leads to, the one with the most entries.
+std::string CfgMachine::CrowdedRule(StateId state) const {
+  constexpr size_t kMostLookedAt = 2000;
+  std::vector<ContId> todo = {states_[state].fresh};
+  for (const Thread& thread : threads(state)) todo.push_back(thread.then);
+  std::set<ContId> seen(todo.begin(), todo.end());
+  ContId fullest = Continuations::kNone;
+  for (size_t i = 0; i < todo.size() && i < kMostLookedAt; ++i) {
+    const auto entries = continuations_->entries(todo[i]);
+    if (entries.size() > continuations_->entries(fullest).size()) fullest = todo[i];
+    for (const Continuations::Entry& entry : entries) {
+      if (seen.size() < kMostLookedAt && seen.insert(entry.then).second) todo.push_back(entry.then);
+    }
+  }
+  const GrammarIr::RuleId rule = program_.rules[continuations_->CrowdedNode(fullest)];
+  return rule == GrammarIr::kNoRule ? "the grammar" : "rule \"" + ir_->rule(rule).name + "\"";
+}
+
+uint64_t CfgMachine::work() const {
+  return continuations_->work() + steps_made_ + (masks_ == nullptr ? 0 : masks_->work());
 }
 
 MachineMasks* CfgMachine::Masks(const Vocabulary& vocabulary) { return &MasksOf(vocabulary); }
@@ -224,6 +290,7 @@ std::optional<std::string> CfgMachine::ShortestCompletion(Key state) {
 }
 
 std::optional<std::vector<OutputPiece>> CfgMachine::Completion(Key state) {
+  if (IsClosing(state)) return closing_.Rest(PlaceOf(state));
   if (Accepting(state)) return std::vector<OutputPiece>();
   const StateData at = states_[FrameOf(state)];
   // What remains of the lexeme, and then what its continuation needs at least.
@@ -274,7 +341,7 @@ float CfgMachine::TemperatureOf(ContId then) const {
 }
 
 std::optional<float> CfgMachine::Temperature(Key state) {
-  if (program_.temperatures.empty()) return std::nullopt;
+  if (program_.temperatures.empty() || IsClosing(state)) return std::nullopt;
   float highest = -1;
   for (const Thread& thread : threads(FrameOf(state)))
     highest = std::max(highest, TemperatureOf(thread.then));
@@ -297,11 +364,8 @@ std::optional<std::vector<OutputPiece>> CfgMachine::Complete(ContId then, std::s
   };
   size_t length = 0;  // of the parts that are done; a token counts as a byte
   while (length + text.size() <= kMaxCompletion) {
-    StopScope::Step();
-    const auto entries = continuations_->entries(then);
-    if (entries.empty()) return std::nullopt;
-    const auto best = *std::ranges::min_element(
-        entries, {}, [this](const auto& entry) { return continuations_->Shortest(entry); });
+    if (then == Continuations::kNone) return std::nullopt;
+    const Continuations::Entry best = continuations_->Best(then);
     if (continuations_->Shortest(best) >= CfgProgram::kInfinite) return std::nullopt;
     // Within a routine and those that it calls: a stack of nodes to go on with.
     struct Frame {

@@ -18,6 +18,8 @@
 #include <string>
 #include <vector>
 
+#include "grammar/cfg/cfg_limits.h"
+#include "grammar/cfg/closing_texts.h"
 #include "grammar/cfg/continuations.h"
 #include "grammar/cfg/program.h"
 #include "grammar/flat_map.h"
@@ -46,12 +48,14 @@ class CfgMachine : public Machine {
   static constexpr uint32_t kRelaxed = 1u << 31;  // in `tokens`: the limit may be overrun
 
   // Errors as CompileCfg's.
-  static Result<std::shared_ptr<CfgMachine>> Create(GrammarIr& ir, const Vocabulary& vocabulary);
+  static Result<std::shared_ptr<CfgMachine>> Create(GrammarIr& ir, const Vocabulary& vocabulary,
+                                                    const CfgLimits& limits = {});
   ~CfgMachine() override;
 
   Key Start() override { return MakeKey(start_, 1); }
   uint32_t StepLexeme(uint32_t, uint8_t) override { return kLeavesLexeme; }
   Key StepFrame(Key state, uint8_t byte) override {
+    if (IsClosing(state)) return closing_.Takes(PlaceOf(state), byte) ? state + 1 : kDead;
     const StateId next = StepState(FrameOf(state), byte);
     return next == kDeadState ? kDead : MakeKey(next, 1);
   }
@@ -59,6 +63,8 @@ class CfgMachine : public Machine {
   std::optional<std::string> ShortestCompletion(Key state) override;
   std::optional<std::vector<OutputPiece>> Completion(Key state) override;
   Key StepToken(Key state, TokenId token, Key by_bytes) override;
+  Key AtToken(Key state, const Vocabulary& vocabulary) override;
+  std::string LimitNote(Key state) const override;
   void FillTokens(Key state, uint32_t* words) override;
   bool TakesTokens(Key state) override;
   bool NamesEndTokens() const override { return program_.names_ends; }
@@ -71,6 +77,11 @@ class CfgMachine : public Machine {
   Result<std::vector<Capture>> FindCaptures(std::span<const OutputPiece> pieces,
                                             const Vocabulary& vocabulary) override;
   std::optional<float> Temperature(Key state) override;
+
+  // Steps so far of all that depends on how many ways there are to read a text, and of masks; to
+  // count in tests.
+  uint64_t work() const;
+  const CfgLimits& limits() const { return limits_; }
 
   // For CfgMasks.
   StateId StepState(StateId state, uint8_t byte);
@@ -93,6 +104,10 @@ class CfgMachine : public Machine {
   const CfgProgram& program() const { return program_; }
   // The grammar that it was made of; its regexes grow with this machine.
   const GrammarIr& ir() const { return *ir_; }
+  // States of an output that is closed, see AtToken.
+  static bool IsClosing(Key state) { return LexemeOf(state) != 1; }
+  static ClosingTexts::Place PlaceOf(Key state) { return {FrameOf(state), LexemeOf(state) - 2}; }
+  const ClosingTexts& closing() const { return closing_; }
   size_t state_count() const { return states_.size(); }
   size_t MemoryBytes() const override;
   size_t GrowthHint() const override;
@@ -101,19 +116,23 @@ class CfgMachine : public Machine {
   struct StateData {
     ContId fresh;
     uint32_t begin, count;  // in threads_
+    bool crowded = false;   // some continuation of it is
   };
 
-  CfgMachine(GrammarIr ir, CfgProgram program);
+  CfgMachine(GrammarIr ir, CfgProgram program, const CfgLimits& limits);
   CfgMasks& MasksOf(const Vocabulary& vocabulary);
   // Sorts the threads and unites those that are one.
   StateId Intern(ContId fresh, std::vector<Thread>& threads);
   StateId MakeStep(StateId state, uint8_t byte);
   std::optional<std::vector<OutputPiece>> Complete(ContId then, std::string prefix);
   float TemperatureOf(ContId then) const;
+  // The rule that makes the state's continuations crowded, in words.
+  std::string CrowdedRule(StateId state) const;
 
   std::shared_ptr<GrammarIr> ir_;
   bool has_captures_ = false;
   CfgProgram program_;
+  const CfgLimits limits_;
   std::unique_ptr<Continuations> continuations_;
   std::vector<StateData> states_;
   std::vector<Thread> threads_;
@@ -122,6 +141,9 @@ class CfgMachine : public Machine {
   std::vector<Thread> made_;       // scratch of MakeStep
   FlatMap<StateId> steps_;         // by state << 8 | byte
   StateId start_ = kDeadState;
+  ClosingTexts closing_;
+  FlatMap<uint32_t> closing_of_;  // by crowded state: its closing text and 1, or 0 for none
+  uint64_t steps_made_ = 0;
   std::unique_ptr<CfgMasks> masks_;
   std::unique_ptr<CaptureParse> captures_;  // made when first asked for
 };

@@ -14,6 +14,7 @@
 #include "grammar/cfg/prepare_watch.h"
 #include "grammar/masks/walk.h"
 #include "grammar/vocabulary_tables.h"
+#include "src/base/stop_scope.h"
 
 namespace pawl {
 namespace {
@@ -110,38 +111,119 @@ CfgMasks::TokenBits CfgMasks::Pack(std::vector<uint32_t> words) {
 }
 
 std::optional<MaskPath> CfgMasks::Fill(Machine::Key key_of_state, uint32_t* words) {
+  if (CfgMachine::IsClosing(key_of_state)) {
+    uint32_t node = TokenTrie::kRoot;
+    for (const char byte : machine_.closing().BytesAt(CfgMachine::PlaceOf(key_of_state))) {
+      node = trie_.Child(node, static_cast<uint8_t>(byte));
+      if (node == TokenTrie::kNone) break;
+      trie_.SetBits(trie_.nodes()[node], words);
+    }
+    return MaskPath::kTrieWalk;
+  }
   const StateId state = Machine::FrameOf(key_of_state);
+  const size_t count = machine_.threads(state).size();
+  for (size_t i = 0; i < count; ++i) {
+    const Thread thread = machine_.threads(state)[i];  // states grow while threads are followed
+    Or(PartOf(thread).tokens, words);
+  }
+  const ContId fresh = machine_.fresh(state);
+  if (fresh != Continuations::kNone) Or(PartOfFresh(fresh).tokens, words);
+  return MaskPath::kTrieWalk;
+}
+
+bool CfgMasks::WithinLimit(StateId state) {
+  const uint64_t most = machine_.limits().mask_steps;
+  uint64_t steps = 0;
+  const size_t count = machine_.threads(state).size();
+  for (size_t i = 0; i < count && steps <= most; ++i) {
+    const Thread thread = machine_.threads(state)[i];
+    steps += std::min(PartOf(thread).steps, most + 1);
+  }
+  const ContId fresh = machine_.fresh(state);
+  if (fresh != Continuations::kNone && steps <= most)
+    steps += std::min(PartOfFresh(fresh).steps, most + 1);
+  return steps <= most;
+}
+
+const CfgMasks::Part& CfgMasks::PartOf(const Thread& thread) {
+  const auto key = std::tuple(thread.source, thread.tokens == 1, thread.key, thread.then);
+  if (const auto known = threads_.find(key); known != threads_.end()) return known->second;
+  BeginCount(thread.then);
+  std::vector<uint32_t> mask(words_.size(), 0);
+  FillThread(TokenTrie::kRoot, thread, mask.data(), 0);
+  return threads_.emplace(key, EndCount(std::move(mask))).first->second;
+}
+
+const CfgMasks::Part& CfgMasks::PartOfFresh(ContId fresh) {
+  if (const auto known = fresh_.find(fresh); known != fresh_.end()) return known->second;
+  BeginCount(fresh);
+  std::vector<uint32_t> mask(words_.size(), 0);
+  for (const auto& begin : Expand(fresh).terminals)
+    FillThread(TokenTrie::kRoot, machine_.ThreadOf(begin), mask.data(), 0);
+  return fresh_.emplace(fresh, EndCount(std::move(mask))).first->second;
+}
+
+void CfgMasks::BeginCount(ContId then) {
   if (bytes_ > kMaxBytes) {
     inside_.clear();
     threads_.clear();
     fresh_.clear();
     bytes_ = 0;
   }
-  const size_t count = machine_.threads(state).size();
-  for (size_t i = 0; i < count; ++i) {
-    const Thread thread = machine_.threads(state)[i];  // states grow while threads are followed
-    const auto key = std::tuple(thread.source, thread.tokens == 1, thread.key, thread.then);
-    auto known = threads_.find(key);
-    if (known == threads_.end()) {
-      std::vector<uint32_t> mask(words_.size(), 0);
-      FillThread(TokenTrie::kRoot, thread, mask.data(), 0);
-      known = threads_.emplace(key, Pack(std::move(mask))).first;
-      bytes_ += BytesOf(known->second);
-    }
-    Or(known->second, words);
+  counts_ = machine_.continuations().Crowded(then);
+  over_ = false;
+  spent_ = 0;
+  if (counts_ && ++count_ == 0) {
+    marked_states_.clear();
+    marked_conts_.clear();
+    count_ = 1;
   }
+}
+
+CfgMasks::Part CfgMasks::EndCount(std::vector<uint32_t> mask) {
+  Part part{Pack(std::move(mask)), over_ ? kTooMany : spent_};
+  counts_ = false;
+  over_ = false;
+  bytes_ += BytesOf(part.tokens);
+  return part;
+}
+
+void CfgMasks::Spend(uint64_t steps) {
+  spent_ += steps;
+  over_ |= spent_ > machine_.limits().mask_steps;
+}
+
+bool CfgMasks::Mark(std::vector<uint32_t>& marks, uint32_t at) {
+  if (marks.size() <= at) marks.resize(std::max<size_t>(at + 1, 2 * marks.size()), 0);
+  return std::exchange(marks[at], count_) != count_;
+}
+
+CfgMasks::StateId CfgMasks::Step(StateId state, uint8_t byte) {
+  ++work_;
+  StopScope::Step();
+  if (!counts_) return machine_.StepState(state, byte);
   const ContId fresh = machine_.fresh(state);
-  if (fresh == Continuations::kNone) return MaskPath::kTrieWalk;
-  auto known = fresh_.find(fresh);
-  if (known == fresh_.end()) {
-    std::vector<uint32_t> mask(words_.size(), 0);
-    for (const auto& begin : machine_.continuations().Expand(fresh).terminals)
-      FillThread(TokenTrie::kRoot, machine_.ThreadOf(begin), mask.data(), 0);
-    known = fresh_.emplace(fresh, Pack(std::move(mask))).first;
-    bytes_ += BytesOf(known->second);
+  if (fresh != Continuations::kNone) Expand(fresh);
+  if (over_) return CfgMachine::kDeadState;
+  const StateId next = machine_.StepState(state, byte);
+  if (next != CfgMachine::kDeadState && Mark(marked_states_, next)) {
+    Spend(1 + machine_.threads(next).size() +
+          machine_.continuations().entries(machine_.fresh(next)).size());
   }
-  Or(known->second, words);
-  return MaskPath::kTrieWalk;
+  return next;
+}
+
+const Continuations::Expansion& CfgMasks::Expand(ContId then) {
+  static const Continuations::Expansion kNothing;
+  if (!counts_) return machine_.continuations().Expand(then);
+  if (over_) return kNothing;
+  const uint64_t left = machine_.limits().mask_steps - spent_;
+  if (!Mark(marked_conts_, then)) return machine_.continuations().Expand(then);
+  const auto* const expansion = machine_.continuations().ExpandWithin(then, left);
+  over_ = expansion == nullptr;
+  if (over_) return kNothing;
+  Spend(expansion->steps);
+  return *expansion;
 }
 
 // `state` is the one after `node`.
@@ -158,14 +240,14 @@ void CfgMasks::FillBelow(uint32_t node, StateId state, uint32_t* words, int dept
     return;
   }
   const size_t count = machine_.threads(state).size();
-  for (size_t i = 0; i < count; ++i) {
+  for (size_t i = 0; i < count && !over_; ++i) {
     const Thread thread = machine_.threads(state)[i];
     FillThread(node, thread, words, depth);
   }
   const ContId fresh = machine_.fresh(state);
   if (fresh == Continuations::kNone) return;
   const std::bitset<256>& bytes = classes_.ChildrenOf(node).bytes;
-  for (const auto& begin : machine_.continuations().Expand(fresh).terminals) {
+  for (const auto& begin : Expand(fresh).terminals) {
     if ((machine_.FirstBytes(begin) & bytes).none()) continue;
     FillThread(node, machine_.ThreadOf(begin), words, depth);
   }
@@ -174,7 +256,7 @@ void CfgMasks::FillBelow(uint32_t node, StateId state, uint32_t* words, int dept
 void CfgMasks::WalkState(uint32_t node, StateId state, uint32_t* words) {
   const auto nodes = trie_.nodes();
   Walk(trie_, node, state, stack_, [&](StateId before, uint32_t i) {
-    const StateId next = machine_.StepState(before, nodes[i].byte);
+    const StateId next = Step(before, nodes[i].byte);
     if (next == CfgMachine::kDeadState) return next;
     if (machine_.OutlivesToken(next)) trie_.SetBits(nodes[i], words);
     if (!TakesAll(i, next)) return next;
@@ -196,12 +278,12 @@ bool CfgMasks::TakesAll(uint32_t node, StateId state) {
 void CfgMasks::FillThread(uint32_t node, const Thread& thread, uint32_t* words, int depth) {
   const bool own_machine = thread.source >= 2;  // not a regex
   if (own_machine && node == TokenTrie::kRoot && thread.tokens > 1) {
-    const std::bitset<256> first = machine_.continuations().Expand(thread.then).first_bytes;
+    const std::bitset<256> first = Expand(thread.then).first_bytes;
     if (const auto leaving =
             automata_.Fill(machine_.machine_of(thread), thread.key, first, words)) {
       const StateId begin = machine_.StateOf(thread.then);
       for (const uint32_t at : *leaving) {
-        const StateId after = machine_.StepState(begin, trie_.nodes()[at].byte);
+        const StateId after = Step(begin, trie_.nodes()[at].byte);
         if (after != CfgMachine::kDeadState) FillBelow(at, after, words, depth + 1);
       }
       return;
@@ -211,11 +293,11 @@ void CfgMasks::FillThread(uint32_t node, const Thread& thread, uint32_t* words, 
   Or(inside.tokens, words);
   if (inside.leaving.nodes.empty()) return;
   const Groups& groups = inside.leaving;
-  const std::bitset<256>& first = machine_.continuations().Expand(thread.then).first_bytes;
+  const std::bitset<256>& first = Expand(thread.then).first_bytes;
   const StateId begin = machine_.StateOf(thread.then);
   for (size_t b = 0; b + 1 < groups.bytes.size(); ++b) {
     if (!first[groups.bytes[b].byte]) continue;
-    const StateId after = machine_.StepState(begin, groups.bytes[b].byte);
+    const StateId after = Step(begin, groups.bytes[b].byte);
     if (after == CfgMachine::kDeadState) continue;
     for (uint32_t i = groups.bytes[b].first; i < groups.bytes[b + 1].first; ++i) {
       FillGroup(
@@ -284,7 +366,7 @@ void CfgMasks::FillGroup(std::span<const uint32_t> group, StateId state, uint32_
     all_below_.push_back(0);
   } else {
     Walk(trie_, node, state, stack_, [&](StateId before, uint32_t i) {
-      const StateId next = machine_.StepState(before, nodes[i].byte);
+      const StateId next = Step(before, nodes[i].byte);
       if (next == CfgMachine::kDeadState) return next;
       if (nodes[i].token != kNoToken && machine_.OutlivesToken(next)) reached_.push_back(i - node);
       if (!TakesAll(i, next)) return next;

@@ -36,10 +36,14 @@ class CfgMasks : public MachineMasks {
   // Finds beforehand what lexemes allow: at the start of each regex, then where most tokens take
   // it. `steps`: as GrammarOptions::prepare_steps.
   void Prepare(uint64_t steps);
+  // Whether the mask of a crowded state takes no more steps than CfgLimits allows, counted as if
+  // nothing had been found before.
+  bool WithinLimit(CfgMachine::StateId state);
+  uint64_t work() const { return work_; }  // nodes of the trie that walks over states looked at
   const Vocabulary& vocabulary() const { return vocabulary_; }
   size_t MemoryBytes() const override {
     return HeapBytes(inside_, threads_, fresh_, words_, touched_, group_of_class_, reached_,
-                     all_below_, leaving_, group_of_node_, stack_);
+                     all_below_, leaving_, group_of_node_, stack_, marked_states_, marked_conts_);
   }
   size_t bytes() const { return bytes_; }  // about that
 
@@ -56,6 +60,13 @@ class CfgMasks : public MachineMasks {
     std::vector<uint32_t> all;
     size_t MemoryBytes() const { return HeapBytes(some, all); }
   };
+  // Of a thread, or of what may begin.
+  struct Part {
+    TokenBits tokens;
+    uint64_t steps = 0;  // counted where its continuation is crowded; kTooMany: they were stopped
+    size_t MemoryBytes() const { return tokens.MemoryBytes(); }
+  };
+  static constexpr uint64_t kTooMany = UINT64_MAX;
   // Nodes by their byte, and those of one byte by their SubtreeClasses class.
   struct Groups {
     struct Byte {
@@ -89,6 +100,17 @@ class CfgMasks : public MachineMasks {
     }
   };
 
+  const Part& PartOf(const Thread& thread);
+  const Part& PartOfFresh(ContId fresh);
+  // Between these two, steps are counted if the continuation is crowded.
+  void BeginCount(ContId then);
+  Part EndCount(std::vector<uint32_t> mask);
+  void Spend(uint64_t steps);
+  // The first time within a count: of the marks of states or of continuations.
+  bool Mark(std::vector<uint32_t>& marks, uint32_t at);
+  // As CfgMachine::StepState and Continuations::Expand. Beyond the limit dead, and nothing.
+  StateId Step(StateId state, uint8_t byte);
+  const Continuations::Expansion& Expand(ContId then);
   void FillBelow(uint32_t node, StateId state, uint32_t* words, int depth);
   void FillThread(uint32_t node, const Thread& thread, uint32_t* words, int depth);
   void FillGroup(std::span<const uint32_t> group, StateId state, uint32_t* words, int depth);
@@ -118,8 +140,8 @@ class CfgMasks : public MachineMasks {
   const TokenTrie& trie_;
   AutomatonMasks automata_;
   std::unordered_map<InsideKey, std::unique_ptr<Inside>, KeyHash> inside_;
-  std::map<std::tuple<uint32_t, bool, Machine::Key, ContId>, TokenBits> threads_;  // whole masks
-  std::unordered_map<ContId, TokenBits> fresh_;
+  std::map<std::tuple<uint32_t, bool, Machine::Key, ContId>, Part> threads_;  // whole masks
+  std::unordered_map<ContId, Part> fresh_;
   size_t bytes_ = 0;
   const SubtreeClasses& classes_;
   std::bitset<256> begins_;  // bytes with which some lexeme begins
@@ -132,6 +154,12 @@ class CfgMasks : public MachineMasks {
   std::vector<uint32_t> leaving_;              // of InsideOf and Prepare
   std::vector<uint32_t> group_of_node_;        // of GroupsOf
   std::vector<StateId> stack_;
+  // Counting, of one part.
+  bool counts_ = false, over_ = false;
+  uint64_t spent_ = 0;
+  uint32_t count_ = 0;  // its number, in the marks
+  std::vector<uint32_t> marked_states_, marked_conts_;
+  uint64_t work_ = 0;
 };
 
 }  // namespace pawl

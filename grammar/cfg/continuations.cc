@@ -16,24 +16,27 @@
 #include <optional>
 #include <utility>
 
+#include "grammar/cfg/components.h"
+#include "grammar/cfg/knots.h"
 #include "src/base/memory_size.h"
 #include "src/base/sorted.h"
 #include "src/base/stop_scope.h"
 
 namespace pawl {
-namespace {
 
-using Op = CfgProgram::Op;
-using Entry = Continuations::Entry;
-
-uint64_t HashOf(std::span<const Entry> entries) {
+uint64_t HashOfEntries(std::span<const ContinuationEntry> entries) {
   uint64_t hash = entries.size();
-  for (const Entry& entry : entries) {
+  for (const ContinuationEntry& entry : entries) {
     hash = HashMix(hash, uint64_t{entry.node} << 32 | entry.count);
     hash = HashMix(hash, entry.then);
   }
   return hash;
 }
+
+namespace {
+
+using Op = CfgProgram::Op;
+using Entry = Continuations::Entry;
 
 // Entries that were seen in this run. Emptied in no time: what an older run left does not count.
 class SeenEntries {
@@ -42,6 +45,7 @@ class SeenEntries {
     ++run_;
     size_ = 0;
   }
+  size_t size() const { return size_; }
   // false: it was there.
   bool Add(const Entry& entry) {
     if (2 * (size_ + 1) > places_.size()) Grow();
@@ -56,7 +60,7 @@ class SeenEntries {
     Entry entry{};
   };
   bool Put(const Entry& entry) {
-    for (size_t i = HashOf({&entry, 1});; ++i) {
+    for (size_t i = HashOfEntries({&entry, 1});; ++i) {
       Place& place = places_[i & (places_.size() - 1)];
       if (place.run != run_) {
         place = {run_, entry};
@@ -92,29 +96,48 @@ class Closure {
         openings_(program.nodes.size()),
         slot_of_(program.routines.size(), kNoSlot) {}
 
-  void Run(ContId id, Continuations::Expansion& out) {
+  // false: it takes more than `most` steps, and `out` is of no use.
+  bool Run(ContId id, uint64_t most, Continuations::Expansion& out) {
     for (const Entry& entry : conts_.entries(id)) Push(entry);
-    while (!work_.empty()) {
-      StopScope::Step();
+    bool whole = true;
+    while (!work_.empty() && whole) {
       const Entry entry = work_.back();
       work_.pop_back();
       Visit(entry, out);
+      StopScope::Step();
+      whole = seen_.size() + left_.size() + taken_over_ <= most;
     }
-    Tie();
-    Collect(left_at_terminals_, out.terminals);
-    Collect(left_at_tokens_, out.tokens);
-    for (const auto& begin : out.terminals)
-      out.first_bytes |= program_.terminals[begin.what].first_bytes;
+    out.steps = seen_.size() + left_.size() + taken_over_ + left_at_terminals_.size() +
+                left_at_tokens_.size();
+    work_done_ += out.steps;
+    if (whole) {
+      Flatten();
+      out.steps += flat_.size();
+      whole = out.steps <= most;
+    }
+    if (whole) {
+      Tie();
+      out.steps += Collect(left_at_terminals_, out.terminals);
+      out.steps += Collect(left_at_tokens_, out.tokens);
+      whole = out.steps <= most;
+      for (const auto& begin : out.terminals)
+        out.first_bytes |= program_.terminals[begin.what].first_bytes;
+    }
     for (const uint32_t routine : routine_of_slot_) slot_of_[routine] = kNoSlot;
     routine_of_slot_.clear();
+    work_.clear();
     left_.clear();
+    left_at_terminals_.clear();
+    left_at_tokens_.clear();
     seen_.Clear();
+    taken_over_ = 0;
+    return whole;
   }
   uint64_t work() const { return work_done_; }
   size_t MemoryBytes() const {
     return HeapBytes(openings_, work_, seen_, slot_of_, routine_of_slot_, left_, left_at_terminals_,
                      left_at_tokens_, left_of_slot_, flat_of_slot_, id_of_slot_, flat_, scratch_,
-                     lists_, order_, low_, stack_, members_, place_in_knot_, path_);
+                     lists_, place_in_knot_, knot_, tied_, components_);
   }
 
  private:
@@ -237,61 +260,10 @@ class Closure {
     for (const Opening::Call& call : opening.calls) Call(call, entry.then);
     out.accepts |= opening.accepts;
     if (opening.returns && (entry.then & kSlot) == 0) {
-      for (const Entry& next : conts_.entries(entry.then)) Push(next);
-    }
-  }
-
-  // Calls done() with members_ for each strongly connected component of the slots (Tarjan 1972), a
-  // component after those that it refers to. `next(slot, i)`: the i-th slot that a slot refers to;
-  // kNoSlot: nothing there; kNoMore: nor beyond.
-  static constexpr uint32_t kNoMore = UINT32_MAX - 1;
-  template <typename Next, typename Done>
-  void EachComponent(const Next& next_of, const Done& done) {
-    const auto n = static_cast<uint32_t>(routine_of_slot_.size());
-    constexpr uint32_t kNew = UINT32_MAX;
-    order_.assign(n, kNew);
-    low_.assign(n, 0);
-    on_stack_.assign(n, false);
-    uint32_t counter = 0;
-    for (uint32_t root = 0; root < n; ++root) {
-      if (order_[root] != kNew) continue;
-      path_.emplace_back(root, 0);
-      while (!path_.empty()) {
-        auto& [at, next] = path_.back();
-        if (next == 0) {
-          order_[at] = low_[at] = counter++;
-          stack_.push_back(at);
-          on_stack_[at] = true;
-        }
-        bool down = false;
-        for (uint32_t to; (to = next_of(at, next)) != kNoMore;) {
-          ++next;
-          ++work_done_;
-          StopScope::Step();
-          if (to == kNoSlot) continue;
-          if (order_[to] == kNew) {
-            path_.emplace_back(to, 0);  // invalidates the references
-            down = true;
-            break;
-          }
-          if (on_stack_[to]) low_[at] = std::min(low_[at], order_[to]);
-        }
-        if (down) continue;
-        const uint32_t last = at;
-        path_.pop_back();
-        if (!path_.empty()) {
-          uint32_t& above = low_[path_.back().first];
-          above = std::min(above, low_[last]);
-        }
-        if (low_[last] != order_[last]) continue;
-        members_.clear();
-        do {
-          members_.push_back(stack_.back());
-          on_stack_[stack_.back()] = false;
-          stack_.pop_back();
-        } while (members_.back() != last);
-        done();
-      }
+      const std::span<const Entry> more = conts_.entries(entry.then);
+      for (const Entry& next : more) Push(next);
+      taken_over_ += more.size();
+      StopScope::Steps(more.size());
     }
   }
 
@@ -313,16 +285,16 @@ class Closure {
     };
     const auto same = [&](uint32_t slot, size_t i) {
       const auto list = left_of(slot);
-      if (i >= list.size()) return kNoMore;
+      if (i >= list.size()) return Components::kNoMore;
       const Entry& entry = list[i].entry;
       const bool taken = entry.node == CfgProgram::kReturnNode && (entry.then & kSlot) != 0;
-      return taken ? entry.then & ~kSlot : kNoSlot;
+      return taken ? entry.then & ~kSlot : Components::kNothing;
     };
-    EachComponent(same, [&] {
+    work_done_ += components_.Each(n, same, [&](std::span<const uint32_t> members) {
       std::vector<Entry>& list = scratch_;
       list.clear();
       lists_.clear();
-      for (const uint32_t member : members_) {
+      for (const uint32_t member : members) {
         for (const Left& left : left_of(member)) {
           if (left.entry.node != CfgProgram::kReturnNode) {
             list.push_back(left.entry);
@@ -347,8 +319,9 @@ class Closure {
         range = {static_cast<uint32_t>(flat_.size()), static_cast<uint32_t>(list.size())};
         flat_.insert(flat_.end(), list.begin(), list.end());
       }
-      work_done_ += members_.size() + list.size();
-      for (const uint32_t member : members_) flat_of_slot_[member] = range;
+      work_done_ += members.size() + list.size();
+      StopScope::Steps(members.size() + list.size());
+      for (const uint32_t member : members) flat_of_slot_[member] = range;
     });
   }
   std::span<const Entry> flat(uint32_t slot) const {
@@ -357,50 +330,51 @@ class Closure {
 
   // Makes continuations of all slots, of those that they refer to first.
   void Tie() {
-    Flatten();
     id_of_slot_.assign(routine_of_slot_.size(), Continuations::kNone);
     const auto next = [&](uint32_t slot, size_t i) {
       const std::span<const Entry> entries = flat(slot);
-      if (i >= entries.size()) return kNoMore;
-      return entries[i].then & kSlot ? entries[i].then & ~kSlot : kNoSlot;
+      if (i >= entries.size()) return Components::kNoMore;
+      return entries[i].then & kSlot ? entries[i].then & ~kSlot : Components::kNothing;
     };
-    EachComponent(next, [&] { TieMembers(); });
+    work_done_ += components_.Each(static_cast<uint32_t>(routine_of_slot_.size()), next,
+                                   [&](std::span<const uint32_t> members) {
+                                     TieMembers({members.begin(), members.end()});
+                                   });
   }
 
-  void TieMembers() {
+  void TieMembers(std::span<const uint32_t> members) {
     const auto refers = [&](uint32_t slot) {
       return std::ranges::any_of(flat(slot),
                                  [&](const Entry& entry) { return entry.then == (kSlot | slot); });
     };
-    if (members_.size() == 1 && !refers(members_[0])) {
+    if (members.size() == 1 && !refers(members[0])) {
       scratch_.clear();
-      for (const Entry& entry : flat(members_[0]))
+      for (const Entry& entry : flat(members[0]))
         scratch_.push_back({entry.node, entry.count, Tied(entry.then)});
-      id_of_slot_[members_[0]] = conts_.Intern(scratch_);
+      id_of_slot_[members[0]] = conts_.Intern(scratch_);
       return;
     }
-    // By what they hold without the others, so that equal knots look the same wherever they arise.
-    std::sort(members_.begin(), members_.end(),
-              [&](uint32_t a, uint32_t b) { return routine_of_slot_[a] < routine_of_slot_[b]; });
     place_in_knot_.assign(routine_of_slot_.size(), kNoSlot);
-    for (uint32_t i = 0; i < members_.size(); ++i) place_in_knot_[members_[i]] = i;
-    std::vector<std::vector<Entry>> lists;
-    for (const uint32_t member : members_) {
-      std::vector<Entry>& list = lists.emplace_back(flat(member).begin(), flat(member).end());
+    for (uint32_t i = 0; i < members.size(); ++i) place_in_knot_[members[i]] = i;
+    knot_.clear();
+    for (const uint32_t member : members) {
+      std::vector<Entry>& list = knot_.emplace_back(flat(member).begin(), flat(member).end());
       for (Entry& entry : list) {
         const uint32_t place = entry.then & kSlot ? place_in_knot_[entry.then & ~kSlot] : kNoSlot;
-        entry.then = place == kNoSlot ? Tied(entry.then) : Continuations::kMember | place;
+        entry.then = place == kNoSlot ? Tied(entry.then) : Knots::kMember | place;
       }
       SortUnique(list);
+      StopScope::Steps(list.size());
     }
-    const ContId first = conts_.InternKnot(lists);
-    for (uint32_t i = 0; i < members_.size(); ++i) id_of_slot_[members_[i]] = first + i;
+    conts_.knots_->Tie(knot_, tied_);
+    for (uint32_t i = 0; i < members.size(); ++i) id_of_slot_[members[i]] = tied_[i];
   }
 
   ContId Tied(uint32_t then) const { return then & kSlot ? id_of_slot_[then & ~kSlot] : then; }
 
-  void Collect(std::vector<Left>& from, std::vector<Continuations::Expansion::Begin>& out) {
+  uint64_t Collect(std::vector<Left>& from, std::vector<Continuations::Expansion::Begin>& out) {
     std::sort(from.begin(), from.end());
+    uint64_t steps = 0;
     for (size_t i = 0; i < from.size();) {
       const uint32_t what = from[i].what;
       scratch_.clear();
@@ -413,9 +387,13 @@ class Closure {
           scratch_.insert(scratch_.end(), more.begin(), more.end());
         }
       }
+      steps += scratch_.size();
+      StopScope::Steps(scratch_.size());
       out.push_back({what, conts_.Intern(scratch_)});
     }
     from.clear();
+    work_done_ += steps;
+    return steps;
   }
 
   Continuations& conts_;
@@ -431,21 +409,31 @@ class Closure {
   std::vector<ContId> id_of_slot_;
   std::vector<Entry> flat_, scratch_;
   std::vector<std::pair<uint32_t, uint32_t>> lists_;  // of Flatten: ranges of flat_
-  std::vector<uint32_t> order_, low_, stack_, members_, place_in_knot_;
-  std::vector<bool> on_stack_;
+  std::vector<uint32_t> place_in_knot_;
+  Knots::Lists knot_;  // of TieMembers
+  std::vector<ContId> tied_;
+  Components components_;
+  uint64_t taken_over_ = 0;  // entries of the `then`s of routines that ended
   uint64_t work_done_ = 0;
-  std::vector<std::pair<uint32_t, size_t>> path_;  // slot, next entry to look at
 };
 
-uint64_t Continuations::work() const { return closure_->work(); }
+uint64_t Continuations::work() const { return closure_->work() + knots_->work(); }
 
 size_t Continuations::MemoryBytes() const {
   return HeapBytes(conts_, entries_, index_, knots_, expansions_, closure_, union_);
 }
 
-Continuations::Continuations(const CfgProgram& program)
-    : program_(program), closure_(std::make_unique<Closure>(*this, program)) {
-  conts_.push_back({0, 0, CfgProgram::kInfinite});
+size_t Continuations::GrowthHint() const {
+  return conts_.size() * (sizeof(Cont) + 24) + entries_.size() * sizeof(Entry) + expanded_bytes_ +
+         knots_->GrowthHint();
+}
+
+Continuations::Continuations(const CfgProgram& program, const CfgLimits& limits)
+    : program_(program),
+      limits_(limits),
+      knots_(std::make_unique<Knots>(*this)),
+      closure_(std::make_unique<Closure>(*this, program)) {
+  conts_.push_back({0, 0});
   std::vector<Entry> accept = {{CfgProgram::kAcceptNode, 0, kNone}};
   const ContId end = Intern(accept);
   // The root may stand anywhere in the grammar, so it is called, not entered.
@@ -455,7 +443,8 @@ Continuations::Continuations(const CfgProgram& program)
 
 Continuations::~Continuations() = default;
 
-CfgProgram::Cost Continuations::Shortest(const Entry& entry) const {
+// `behind`: what the shortest text of entry.then costs.
+CfgProgram::Cost Continuations::WayOut(const Entry& entry, CfgProgram::Cost behind) const {
   if (entry.node == CfgProgram::kAcceptNode) return 0;
   const CfgProgram::Node& node = program_.nodes[entry.node];
   CfgProgram::Cost here = node.shortest;
@@ -466,21 +455,64 @@ CfgProgram::Cost Continuations::Shortest(const Entry& entry) const {
                ? CfgProgram::kInfinite
                : left * round + program_.nodes[node.next].shortest;
   }
-  return std::min(CfgProgram::kInfinite,
-                  here + 1 + conts_[entry.then].shortest);  // a way out costs
+  return std::min(CfgProgram::kInfinite, here + 1 + behind);  // a way out costs
 }
 
 ContId Continuations::Append(std::span<const Entry> entries) {
-  conts_.push_back({static_cast<uint32_t>(entries_.size()), static_cast<uint32_t>(entries.size()),
-                    CfgProgram::kInfinite});
+  conts_.push_back({static_cast<uint32_t>(entries_.size()), static_cast<uint32_t>(entries.size())});
+  conts_.back().nodes = NodesOf(entries);
   entries_.insert(entries_.end(), entries.begin(), entries.end());
   return static_cast<ContId>(conts_.size() - 1);
+}
+
+uint64_t Continuations::NodesOf(std::span<const Entry> entries) {
+  uint64_t nodes = 0;
+  for (const Entry& entry : entries) {
+    const uint64_t hash = (uint64_t{entry.count} << 32 | entry.node) * 0x9E3779B97F4A7C15u;
+    nodes |= uint64_t{1} << (hash >> 58);
+  }
+  return nodes;
+}
+
+void Continuations::FindBest(ContId id) {
+  Cont& cont = conts_[id];
+  CfgProgram::Cost least = CfgProgram::kInfinite;
+  for (uint32_t i = 0; i < cont.size; ++i) {
+    const CfgProgram::Cost length = Shortest(entries_[cont.begin + i]);
+    if (length >= least) continue;
+    least = length;
+    cont.best = i;
+  }
+}
+
+bool Continuations::IsCrowded(std::span<const Entry> entries, ContId known) const {
+  size_t nodes = 0;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const Entry& entry = entries[i];
+    if (entry.then < known && conts_[entry.then].crowded) return true;
+    if (i == 0 || entries[i - 1].node != entry.node || entries[i - 1].count != entry.count) ++nodes;
+  }
+  return entries.size() - nodes > limits_.crowd;
+}
+
+uint32_t Continuations::CrowdedNode(ContId id) const {
+  uint32_t node = CfgProgram::kReturnNode;
+  size_t most = 0, of_node = 0;
+  const std::span<const Entry> all = entries(id);
+  for (size_t i = 0; i < all.size(); ++i) {
+    of_node = i > 0 && all[i - 1].node == all[i].node ? of_node + 1 : 1;
+    if (of_node <= most) continue;
+    most = of_node;
+    node = all[i].node;
+  }
+  return node;
 }
 
 ContId Continuations::Intern(std::vector<Entry>& list) {
   SortUnique(list);
   if (list.empty()) return kNone;
-  const uint64_t hash = HashOf(list);
+  knots_->Prune(list);
+  const uint64_t hash = HashOfEntries(list);
   const ContId known =
       index_.Find(hash, [&](ContId id) { return std::ranges::equal(entries(id), list); });
   if (known != HashIndex::kNone) return known;
@@ -488,41 +520,9 @@ ContId Continuations::Intern(std::vector<Entry>& list) {
   index_.Insert(hash, id);
   for (const Entry& entry : list)
     conts_[id].shortest = std::min(conts_[id].shortest, Shortest(entry));
+  FindBest(id);
+  conts_[id].crowded = IsCrowded(list, id);
   return id;
-}
-
-ContId Continuations::InternKnot(std::vector<std::vector<Entry>>& members) {
-  uint64_t hash = members.size();
-  for (const auto& list : members) hash = HashMix(hash, HashOf(list));
-  const auto [begin, end] = knots_.equal_range(hash);
-  for (auto it = begin; it != end; ++it) {
-    if (it->second.second == members) return it->second.first;
-  }
-  const auto first = static_cast<ContId>(conts_.size());
-  for (const auto& list : members) {
-    std::vector<Entry> entries = list;
-    for (Entry& entry : entries) {
-      if (entry.then & kMember) entry.then = first + (entry.then & ~kMember);
-    }
-    std::sort(entries.begin(), entries.end());
-    index_.Insert(HashOf(entries), Append(entries));
-  }
-  // A shortest way out passes each member at most once.
-  for (size_t round = 0; round < members.size(); ++round) {
-    bool changed = false;
-    for (ContId id = first; id < first + members.size(); ++id) {
-      for (const Entry& entry : entries(id)) {
-        const CfgProgram::Cost length = Shortest(entry);
-        if (length < conts_[id].shortest) {
-          conts_[id].shortest = length;
-          changed = true;
-        }
-      }
-    }
-    if (!changed) break;
-  }
-  knots_.emplace(hash, std::pair(first, std::move(members)));
-  return first;
 }
 
 ContId Continuations::Union(ContId a, ContId b) {
@@ -533,16 +533,24 @@ ContId Continuations::Union(ContId a, ContId b) {
   return Intern(union_);
 }
 
-const Continuations::Expansion& Continuations::Expand(ContId id) {
+bool Continuations::ExpandTo(ContId id, uint64_t steps) {
   if (expansions_.size() <= id)
     expansions_.resize(std::max<size_t>(id + 1, 2 * expansions_.size()));
-  if (expansions_[id] == nullptr) {
-    auto expansion = std::make_unique<Expansion>();
-    closure_->Run(id, *expansion);
-    expanded_bytes_ += sizeof(Expansion) + 32 + expansion->MemoryBytes();
-    expansions_[id] = std::move(expansion);
-  }
+  if (expansions_[id] != nullptr) return expansions_[id]->steps <= steps;
+  auto expansion = std::make_unique<Expansion>();
+  if (!closure_->Run(id, steps, *expansion)) return false;
+  expanded_bytes_ += sizeof(Expansion) + 32 + expansion->MemoryBytes();
+  expansions_[id] = std::move(expansion);
+  return true;
+}
+
+const Continuations::Expansion& Continuations::Expand(ContId id) {
+  ExpandTo(id, UINT64_MAX);
   return *expansions_[id];
+}
+
+const Continuations::Expansion* Continuations::ExpandWithin(ContId id, uint64_t steps) {
+  return ExpandTo(id, steps) ? expansions_[id].get() : nullptr;
 }
 
 }  // namespace pawl

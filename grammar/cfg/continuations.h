@@ -7,8 +7,13 @@
 // once.
 //
 // What a left-recursive rule leaves behind refers to itself; such a knot of continuations is
-// interned as a whole. A call at the very end of a routine leaves nothing behind but what was there
-// (as Leo 1991 has it for right recursion), so a right-recursive list does not grow.
+// interned as a whole, unless it accepts the same as one that was found at another place of the
+// text (knots.h). A call at the very end of a routine leaves nothing behind but what was there (as
+// Leo 1991 has it for right recursion), so a right-recursive list does not grow.
+//
+// In an unambiguous part of a grammar each node has one entry. Where a grammar can be read in many
+// ways, a node has an entry for each way that matters; continuations that lead to many of those are
+// *crowded*, and whoever looks at what they allow has to count (cfg_limits.h).
 //
 // Thread safety: none.
 #ifndef PAWL_GRAMMAR_CFG_CONTINUATIONS_H_
@@ -19,9 +24,9 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
+#include "grammar/cfg/cfg_limits.h"
 #include "grammar/cfg/program.h"
 #include "grammar/hash_index.h"
 #include "src/base/memory_size.h"
@@ -30,17 +35,21 @@ namespace pawl {
 
 using ContId = uint32_t;
 class Closure;
+class Knots;
+
+struct ContinuationEntry {
+  uint32_t node;
+  uint32_t count;  // rounds done, of a kRepeat node
+  ContId then;
+  friend auto operator<=>(const ContinuationEntry&, const ContinuationEntry&) = default;
+};
+uint64_t HashOfEntries(std::span<const ContinuationEntry> entries);
 
 class Continuations {
  public:
   static constexpr ContId kNone = 0;  // no entries: nothing may come, not even the end
 
-  struct Entry {
-    uint32_t node;
-    uint32_t count;  // rounds done, of a kRepeat node
-    ContId then;
-    friend auto operator<=>(const Entry&, const Entry&) = default;
-  };
+  using Entry = ContinuationEntry;
   // What a continuation begins with.
   struct Expansion {
     struct Begin {
@@ -51,49 +60,69 @@ class Continuations {
     std::vector<Begin> terminals, tokens;  // sorted, each `what` once
     std::bitset<256> first_bytes;
     bool accepts = false;  // the text may end
+    uint64_t steps = 0;    // that finding this takes, whatever was found before
     size_t MemoryBytes() const { return HeapBytes(terminals, tokens); }
   };
 
-  explicit Continuations(const CfgProgram& program);
+  explicit Continuations(const CfgProgram& program, const CfgLimits& limits = {});
   ~Continuations();
 
   // The whole program, from its root.
   ContId Start() const { return start_; }
   ContId Union(ContId a, ContId b);
   const Expansion& Expand(ContId id);
+  // The same where that takes at most so many steps; nullptr otherwise.
+  const Expansion* ExpandWithin(ContId id, uint64_t steps);
   std::span<const Entry> entries(ContId id) const {
     return std::span<const Entry>(entries_).subspan(conts_[id].begin, conts_[id].size);
   }
   // To the end of the text; CfgProgram::kInfinite where bytes alone do not get there.
   CfgProgram::Cost Shortest(ContId id) const { return conts_[id].shortest; }
-  CfgProgram::Cost Shortest(const Entry& entry) const;
+  CfgProgram::Cost Shortest(const Entry& entry) const {
+    return WayOut(entry, conts_[entry.then].shortest);
+  }
+  // Of the entries, the one with which the shortest text begins. REQUIRES: there are some.
+  const Entry& Best(ContId id) const { return entries_[conts_[id].begin + conts_[id].best]; }
+  // It, or some continuation behind it, has more than CfgLimits::crowd entries beyond one for each
+  // node.
+  bool Crowded(ContId id) const { return conts_[id].crowded; }
+  // Of the entries, the node that has the most.
+  uint32_t CrowdedNode(ContId id) const;
   size_t size() const { return conts_.size(); }
-  // Steps that tying up the calls of places took so far, to count in tests.
+  // Steps of all expansions and comparisons so far, to count in tests.
   uint64_t work() const;
   size_t MemoryBytes() const;
-  size_t GrowthHint() const {
-    return conts_.size() * (sizeof(Cont) + 32) + entries_.size() * sizeof(Entry) + expanded_bytes_;
-  }
+  size_t GrowthHint() const;
 
  private:
+  static constexpr uint32_t kNoKnot = UINT32_MAX;
   struct Cont {
     uint32_t begin, size;
-    CfgProgram::Cost shortest;
+    CfgProgram::Cost shortest = CfgProgram::kInfinite;
+    uint64_t nodes = 0;       // a bit for each node, 64 bits for all
+    uint32_t best = 0;        // entry
+    uint32_t knot = kNoKnot;  // that it is a member of
+    bool crowded = false;
   };
   friend class Closure;
+  friend class Knots;
 
-  ContId Intern(std::vector<Entry>& entries);  // sorts; no entry refers to itself
-  // The members of a knot: entries refer to member i as kMember | i. Ids are first + i.
-  ContId InternKnot(std::vector<std::vector<Entry>>& members);
+  // Sorts; no entry refers to the continuation itself.
+  ContId Intern(std::vector<Entry>& entries);
   ContId Append(std::span<const Entry> entries);
-
-  static constexpr uint32_t kMember = 1u << 31;
+  void FindBest(ContId id);
+  // With the `then`s below `known`.
+  bool IsCrowded(std::span<const Entry> entries, ContId known) const;
+  static uint64_t NodesOf(std::span<const Entry> entries);
+  CfgProgram::Cost WayOut(const Entry& entry, CfgProgram::Cost behind) const;
+  bool ExpandTo(ContId id, uint64_t steps);
 
   const CfgProgram& program_;
+  const CfgLimits limits_;
   std::vector<Cont> conts_;
   std::vector<Entry> entries_;
   HashIndex index_;
-  std::unordered_multimap<uint64_t, std::pair<ContId, std::vector<std::vector<Entry>>>> knots_;
+  std::unique_ptr<Knots> knots_;
   std::vector<std::unique_ptr<Expansion>> expansions_;
   std::unique_ptr<Closure> closure_;
   size_t expanded_bytes_ = 0;  // of expansions_, about

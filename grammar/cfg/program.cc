@@ -450,6 +450,7 @@ class Builder {
   uint32_t AddNode(CfgProgram::Node node) {
     program_.nodes.push_back(node);
     program_.origins.emplace_back();
+    program_.rules.push_back(owner_);
     return static_cast<uint32_t>(program_.nodes.size() - 1);
   }
 
@@ -480,6 +481,7 @@ class Builder {
     if (inserted) {
       program_.routines.push_back({.nullable = nullable_[thing], .shortest = shortest_[thing]});
       pending_.push_back(thing);
+      owner_of_.emplace(thing, depends_.is_rule(thing) ? thing - depends_.of_rule(0) : owner_);
     }
     return known->second;
   }
@@ -494,6 +496,7 @@ class Builder {
       const ExprId body =
           depends_.is_rule(thing) ? ir_.rule(thing - depends_.of_rule(0)).body : thing;
       rule_ = depends_.is_rule(thing) ? thing - depends_.of_rule(0) : GrammarIr::kNoRule;
+      owner_ = owner_of_.at(thing);
       const auto first_node = static_cast<uint32_t>(program_.nodes.size());
       const bool rule = depends_.is_rule(thing);
       const auto* attributes = rule ? &ir_.rule(rule_).attributes : nullptr;
@@ -638,8 +641,10 @@ class Builder {
   std::unordered_map<uint64_t, uint32_t> regex_terminals_;
   std::unordered_map<ExprId, uint32_t> terminal_of_;
   std::unordered_map<uint32_t, uint32_t> routine_of_;
+  std::unordered_map<uint32_t, GrammarIr::RuleId> owner_of_;  // by thing with a routine
   std::vector<uint32_t> pending_;
   uint32_t rule_ = GrammarIr::kNoRule;
+  GrammarIr::RuleId owner_ = GrammarIr::kNoRule;  // in whose text nodes are made
 };
 
 }  // namespace

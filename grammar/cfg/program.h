@@ -83,6 +83,7 @@ struct CfgProgram {
 
   std::vector<Node> nodes;
   std::vector<Origin> origins;  // by node
+  std::vector<uint32_t> rules;  // by node, of the IR: whose text it is a part of; or kNoRule
   std::vector<uint32_t> splits;
   std::vector<Routine> routines;
   uint32_t root = 0;  // routine
@@ -97,7 +98,7 @@ struct CfgProgram {
 
   // The machines aside.
   size_t MemoryBytes() const {
-    return HeapBytes(nodes, origins, splits, routines, terminals, token_sets, temperatures);
+    return HeapBytes(nodes, origins, rules, splits, routines, terminals, token_sets, temperatures);
   }
 };
 

@@ -13,6 +13,7 @@ std::vector<uint32_t> MaskBuilder::Build(Machine::Key state) {
 }
 
 MaskPath MaskBuilder::Build(Machine::Key state, std::vector<uint32_t>& words) {
+  state = machine_.AtToken(state, vocabulary_);
   MachineMasks* const own = machine_.Masks(vocabulary_);
   std::optional<MaskPath> path = own == nullptr ? std::nullopt : own->Fill(state, words.data());
   if (!path) {

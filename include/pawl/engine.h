@@ -108,6 +108,8 @@ struct EngineRequest {
   // What the output must be; compiled for Engine::vocabulary(). nullopt: anything.
   std::optional<Grammar> grammar;
   GenerateOptions options;
+  // Requests of one number take turns with others for the places in the batch. 0: alone.
+  uint64_t group = 0;
 };
 
 struct EngineInfo {

@@ -9,6 +9,7 @@
 #include "plugins/monitors/complete.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "src/base/utf8.h"
@@ -55,7 +56,8 @@ Result<std::shared_ptr<MonitorHost>> CompletionPlanner::HostOf(const CompletionR
   }
   std::unique_ptr<MonitorSet> set;
   if (monitored) {
-    MonitorOptions options{.monitors = request.monitors, .repo = request.repo};
+    MonitorOptions options{
+        .monitors = request.monitors, .repo = request.repo, .cache = request.cache};
     options.server = server_;
     options.file = request.file;
     auto made = MonitorSet::Make(*request.language, options);
@@ -104,9 +106,11 @@ Result<CompletionPlan> CompletionPlanner::Plan(const CompletionRequest& request)
 }
 
 std::shared_ptr<const Constraint> CompletionPlan::ConstraintWith(
-    std::shared_ptr<const Constraint> grammar) const {
+    std::shared_ptr<const Constraint> grammar,
+    std::shared_ptr<std::atomic<uint64_t>> given_up) const {
   MonitoredText with = text;
   with.grammar = std::move(grammar);
+  with.given_up = std::move(given_up);
   return MonitorConstraint(host, with);
 }
 
@@ -212,10 +216,11 @@ std::vector<TokenId> CodeCompleter::PromptOf(std::string prefix, std::string suf
                                              size_t room) const {
   const FimTemplate* form = suffix.empty() ? nullptr : FindFimTemplate(*tokenizer_);
   for (;;) {
+    constexpr int kAny = std::numeric_limits<int>::max();  // it is cut afterwards
     std::vector<TokenId> tokens =
-        form != nullptr ? FimTokens(*form, *tokenizer_,
-                                    {.prefix = prefix, .suffix = suffix, .bos = layout_.bos})
-                        : EncodeText(*tokenizer_, layout_, prefix, false);
+        form != nullptr ? *FimTokens(*form, *tokenizer_,
+                                     {.prefix = prefix, .suffix = suffix, .bos = layout_.bos})
+                        : *EncodeText(*tokenizer_, layout_, prefix, false, kAny);
     if (tokens.size() <= room) return tokens;
     if (form == nullptr) {
       const size_t step = std::max<size_t>(1, room / 4);
@@ -274,10 +279,12 @@ Result<CompletionResult> CodeCompleter::Complete(const CompletionRequest& reques
   result.text = output.text();
   result.tokens = result.stats.output_tokens;
   result.refused = static_cast<int>(plan->host->refused() - refused);
+  result.limits = plan->host->Limits();
   result.model_seconds = result.stats.prefill_seconds + result.stats.decode_seconds;
   const MonitorCounts after = plan->host->counts();
   result.points = after.points - before.points;
   result.constrained = after.constrained - before.constrained;
+  result.given_up = after.given_up - before.given_up;
   result.monitor_seconds = after.trigger_seconds - before.trigger_seconds;
   return result;
 }

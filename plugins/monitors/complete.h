@@ -10,6 +10,7 @@
 #ifndef PAWL_PLUGINS_MONITORS_COMPLETE_H_
 #define PAWL_PLUGINS_MONITORS_COMPLETE_H_
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -37,6 +38,7 @@ struct CompletionRequest {
   std::string suffix;
   std::optional<Language> language;   // nullopt: no monitors, and the output ends with its line
   std::string repo;                   // the folder that the file belongs to
+  std::string cache;                  // MonitorOptions::cache
   std::string file;                   // its name, for a language server; may be empty
   std::vector<std::string> monitors;  // by name; empty: all
   bool use_monitors = true;
@@ -63,7 +65,10 @@ struct CompletionPlan {
   std::shared_ptr<MonitorHost> host;
   MonitoredText text;
   // Under the monitors and, unless nullptr, a grammar.
-  std::shared_ptr<const Constraint> ConstraintWith(std::shared_ptr<const Constraint> grammar) const;
+  // `given_up`: as in MonitoredText.
+  std::shared_ptr<const Constraint> ConstraintWith(
+      std::shared_ptr<const Constraint> grammar,
+      std::shared_ptr<std::atomic<uint64_t>> given_up = nullptr) const;
 };
 
 // Thread safety: any number of calls at a time.
@@ -121,8 +126,11 @@ struct CompletionResult {
   int tokens = 0;
   int refused = 0;  // tokens that the model wanted and a monitor refused
   uint64_t points = 0, constrained = 0;
+  uint64_t given_up = 0;  // questions that a limit of the monitors ended
   double monitor_seconds = 0, model_seconds = 0;
   GenerationStats stats;
+  // Limits of the repository and the class path that were reached, in words.
+  std::vector<std::string> limits;
 };
 
 // Thread safety: one call at a time.

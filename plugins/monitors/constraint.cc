@@ -11,6 +11,8 @@
 #include <optional>
 #include <utility>
 
+#include "plugins/monitors/work.h"
+
 namespace pawl::monitors {
 namespace {
 
@@ -36,6 +38,7 @@ NameTokens::NameTokens(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {
     if (!NameStart(bytes[0])) Set(no_name_start_, t);
     size_t name = 0;
     while (name < bytes.size() && NameByte(bytes[name])) ++name;
+    longest_ = std::max(longest_, name);
     if (name > 0) (name == bytes.size() ? whole_ : tail_)[bytes.substr(0, name)].push_back(t);
   }
 }
@@ -76,8 +79,10 @@ void NameTokens::AddNames(const Completions& names, std::string_view begun, bool
     while (shared < left.size() && shared < before.size() && left[shared] == before[shared]) {
       ++shared;
     }
-    for (size_t n = shared + 1; n <= left.size(); ++n) add(whole_, left.substr(0, n), n);
-    add(tail_, left, left.size());
+    const size_t longest = std::min(left.size(), longest_);
+    for (size_t n = shared + 1; n <= longest; ++n) add(whole_, left.substr(0, n), n);
+    if (left.size() <= longest_) add(tail_, left, left.size());
+    Work::Step(1 + (longest > shared ? longest - shared : 0));
     before = left;
   }
 }
@@ -99,17 +104,44 @@ MonitorCounts MonitorHost::counts() {
   return set_ != nullptr ? set_->counts() : MonitorCounts{};
 }
 
+std::vector<std::string> MonitorHost::Limits() {
+  const std::lock_guard lock(mutex_);
+  return set_ != nullptr ? set_->analysis().Limits() : std::vector<std::string>();
+}
+
 namespace {
+
+using Counter = std::shared_ptr<std::atomic<uint64_t>>;
+
+// The right to ask the monitors. Questions of this constraint that are given up are counted.
+class Asking {
+ public:
+  Asking(MonitorHost& host, const Counter& given_up)
+      : lock_(host.mutex()), host_(host), given_up_(given_up), before_(Now()) {}
+  ~Asking() {
+    if (given_up_ != nullptr) *given_up_ += Now() - before_;
+  }
+  Asking(const Asking&) = delete;
+  Asking& operator=(const Asking&) = delete;
+
+ private:
+  uint64_t Now() { return host_.set() != nullptr ? host_.set()->counts().given_up : 0; }
+  const std::lock_guard<std::mutex> lock_;
+  MonitorHost& host_;
+  const Counter& given_up_;
+  const uint64_t before_;
+};
 
 class Monitored : public Constraint {
  public:
   // With the host's mutex.
   Monitored(std::shared_ptr<MonitorHost> host, std::optional<TextState> state, std::string must,
-            std::shared_ptr<const Constraint> grammar, bool name_first = false)
+            std::shared_ptr<const Constraint> grammar, Counter given_up, bool name_first = false)
       : host_(std::move(host)),
         state_(std::move(state)),
         must_(std::move(must)),
         grammar_(std::move(grammar)),
+        given_up_(std::move(given_up)),
         name_first_(name_first) {}
   ~Monitored() override {
     // States share their texts.
@@ -122,7 +154,7 @@ class Monitored : public Constraint {
   bool exact() const override { return false; }
 
   std::shared_ptr<const Mask> mask() const override {
-    const std::lock_guard lock(host_->mutex());
+    const Asking asking(*host_, given_up_);
     if (mask_ == nullptr) mask_ = MakeMask();
     return mask_;
   }
@@ -140,10 +172,10 @@ class Monitored : public Constraint {
       // Only a grammar names such tokens; they are no text.
       if (grammar == nullptr || !must_.empty()) return nullptr;
       const std::lock_guard lock(host_->mutex());
-      return std::make_shared<Monitored>(host_, state_, must_, std::move(grammar));
+      return std::make_shared<Monitored>(host_, state_, must_, std::move(grammar), given_up_);
     }
     if (!must_.starts_with(bytes) && !bytes.starts_with(must_)) return nullptr;
-    const std::lock_guard lock(host_->mutex());
+    const Asking asking(*host_, given_up_);
     if (WantsName() && !NameStart(bytes[0])) return nullptr;
     std::optional<TextState> next = state_;
     if (next && !next->Add(bytes, nullptr)) {
@@ -152,12 +184,16 @@ class Monitored : public Constraint {
     }
     return std::make_shared<Monitored>(host_, std::move(next),
                                        must_.substr(std::min(must_.size(), bytes.size())),
-                                       std::move(grammar));
+                                       std::move(grammar), given_up_);
   }
 
   bool accepting() const override {
-    const std::lock_guard lock(host_->mutex());
+    const Asking asking(*host_, given_up_);
     return MayEnd();
+  }
+
+  std::shared_ptr<const std::string> limit_note() const override {
+    return grammar_ != nullptr ? grammar_->limit_note() : nullptr;
   }
 
   std::optional<float> temperature() const override {
@@ -192,10 +228,11 @@ class Monitored : public Constraint {
   // names that may stand here, the shortest ones first.
   std::optional<std::vector<TokenId>> ClosingWithGrammar() const {
     constexpr size_t kMostNames = 64;
+    constexpr uint64_t kMostSteps = 1'000'000;
     if (auto tokens = Tried(grammar_->Closing())) return tokens;
     std::vector<std::string> ways;
     {
-      const std::lock_guard lock(host_->mutex());
+      const Asking asking(*host_, given_up_);
       const auto names = state_ && must_.empty() ? state_->Expected() : nullptr;
       if (names == nullptr) return std::nullopt;
       const size_t written = state_->completions() != nullptr ? state_->written() : 0;
@@ -207,7 +244,10 @@ class Monitored : public Constraint {
     const auto shorter = [](const auto& a, const auto& b) { return a.size() < b.size(); };
     std::stable_sort(ways.begin(), ways.end(), shorter);
     if (ways.size() > kMostNames) ways.resize(kMostNames);
+    // Each of them may ask questions; together they have a bound too.
+    const uint64_t before = Work::Total();
     for (const std::string& way : ways) {
+      if (Work::Total() - before > kMostSteps) break;
       std::vector<TokenId> tokens = host_->vocabulary()->FewestTokens(way);
       std::shared_ptr<const Constraint> at;
       const Constraint* from = this;
@@ -301,6 +341,7 @@ class Monitored : public Constraint {
   mutable std::optional<TextState> state_;  // under the host's mutex
   const std::string must_;
   const std::shared_ptr<const Constraint> grammar_;
+  const Counter given_up_;
   const bool name_first_;
   mutable std::shared_ptr<const Mask> mask_;  // under the host's mutex
 };
@@ -312,7 +353,7 @@ std::shared_ptr<const Constraint> MonitorConstraint(std::shared_ptr<MonitorHost>
   const std::lock_guard lock(host->mutex());
   std::optional<TextState> state;
   if (host->set() != nullptr) state = host->set()->Start(text.prefix, text.suffix);
-  return std::make_shared<Monitored>(host, std::move(state), text.must, text.grammar,
+  return std::make_shared<Monitored>(host, std::move(state), text.must, text.grammar, text.given_up,
                                      text.name_first);
 }
 

@@ -48,6 +48,7 @@ class NameTokens {
   Bits text_, no_name_byte_, no_name_start_;  // the last two by the token's first byte
   std::unordered_map<std::string_view, std::vector<TokenId>> whole_;  // a name and nothing else
   std::unordered_map<std::string_view, std::vector<TokenId>> tail_;   // a name and more
+  size_t longest_ = 0;  // bytes of the longest name in them
 };
 
 // Monitors that constraints share.
@@ -61,6 +62,8 @@ class MonitorHost {
   std::mutex& mutex() { return mutex_; }
   // Of all that was asked so far.
   MonitorCounts counts();
+  // Analysis::Limits of the monitors.
+  std::vector<std::string> Limits();
   // Tokens that were asked about and refused.
   uint64_t refused() const { return refused_; }
   void Refused() { ++refused_; }
@@ -81,6 +84,8 @@ struct MonitoredText {
   // comment: whoever asks for a completion there wants a name.
   bool name_first = false;
   std::shared_ptr<const Constraint> grammar = nullptr;  // that the output obeys too
+  // Counts the questions of this text that a limit ended, or nullptr.
+  std::shared_ptr<std::atomic<uint64_t>> given_up = nullptr;
 };
 std::shared_ptr<const Constraint> MonitorConstraint(std::shared_ptr<MonitorHost> host,
                                                     const MonitoredText& text);

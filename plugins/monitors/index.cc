@@ -1,6 +1,11 @@
 // The index file. A file whose bytes have the hash that is stored is not parsed again; files that
 // are gone are taken out. Files are read and parsed by several threads, one parser each; one thread
 // writes, in one transaction, so that an index that is interrupted is the old one.
+//
+// A file that is opened as an index may have been written by a stranger: SQL in its schema would
+// run when a table is used. So the schema is compared, text by text, with the one that this version
+// makes, before any table is used, and SQLite is told to trust no schema. Update also lets SQLite
+// check the pages of the file, which reads all of them; what is no whole index is made anew.
 #include "plugins/monitors/index.h"
 
 #include <sqlite3.h>
@@ -8,15 +13,17 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <cstdio>
 #include <deque>
 #include <filesystem>
+#include <functional>
 #include <mutex>
+#include <optional>
+#include <set>
 #include <thread>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
-
-#include "src/base/file.h"
 
 namespace pawl::monitors {
 namespace {
@@ -35,7 +42,8 @@ CREATE INDEX IF NOT EXISTS symbols_by_container ON symbols (container);
 CREATE INDEX IF NOT EXISTS imports_by_file ON imports (file);
 )";
 
-constexpr int64_t kVersion = 2;
+constexpr int64_t kVersion = 3;
+constexpr int64_t kApplication = 0x5061776c;  // "Pawl", in the header of the file
 
 uint64_t HashOf(std::string_view bytes) {
   uint64_t hash = 14695981039346656037ULL;  // FNV-1a
@@ -77,16 +85,6 @@ class Statement {
   int last_ = SQLITE_DONE;
 };
 
-struct Parsed {
-  std::string path;
-  Language language = Language::kTypeScript;
-  uint64_t hash = 0;
-  size_t lines = 0;
-  FileSymbols symbols;
-  bool skipped = false;
-  bool unchanged = false;
-};
-
 // The columns from `first` on: name, kind, container, visibility, static, arity, signature, type,
 // supertypes.
 IndexedSymbol SymbolAt(const Statement& row, int first) {
@@ -120,40 +118,121 @@ std::string KeyOf(const IndexedSymbol& s) {
   return key + std::to_string(s.arity) + (s.is_static ? "s" : "");
 }
 
-bool SkippedFolder(const std::string& name) {
-  return name.starts_with(".") || name == "node_modules" || name == "__pycache__" ||
-         name == "build" || name == "target" || name == "dist" || name == "venv";
+// The texts of all tables, indexes, triggers and views; nullopt: the file is no database.
+std::optional<std::set<std::string>> SchemaOf(sqlite3* db) {
+  Statement rows(db, "SELECT type, name, tbl_name, sql FROM sqlite_master");
+  std::set<std::string> schema;
+  while (rows.Step()) {
+    schema.insert(rows.TextAt(0) + "\n" + rows.TextAt(1) + "\n" + rows.TextAt(2) + "\n" +
+                  rows.TextAt(3));
+    if (schema.size() > 1000) break;  // no index has as many
+  }
+  if (rows.failed()) return std::nullopt;
+  return schema;
+}
+
+// The schema that kSchema makes.
+std::optional<std::set<std::string>> OwnSchema() {
+  sqlite3* db = nullptr;
+  std::optional<std::set<std::string>> schema;
+  if (sqlite3_open(":memory:", &db) == SQLITE_OK &&
+      sqlite3_exec(db, kSchema, nullptr, nullptr, nullptr) == SQLITE_OK) {
+    schema = SchemaOf(db);
+  }
+  sqlite3_close(db);
+  return schema;
+}
+
+int64_t NumberOf(sqlite3* db, const char* sql) {
+  Statement statement(db, sql);
+  return statement.Step() ? statement.NumberAt(0) : -1;
+}
+
+void RemoveDatabase(const std::string& path) {
+  std::error_code ignored;
+  for (const char* ending : {"", "-wal", "-shm", "-journal"}) fs::remove(path + ending, ignored);
 }
 
 }  // namespace
 
-Result<std::unique_ptr<RepositoryIndex>> RepositoryIndex::Open(const std::string& path) {
-  std::error_code ignored;
-  if (const fs::path folder = fs::path(path).parent_path(); !folder.empty())
-    fs::create_directories(folder, ignored);
+struct RepositoryIndex::Parsed {
+  std::string path;
+  Language language = Language::kTypeScript;
+  uint64_t hash = 0;
+  size_t lines = 0;
+  FileSymbols symbols;
+  bool skipped = false;
+  bool unchanged = false;
+};
+
+std::string IndexPath(const std::string& cache, const std::string& folder) {
+  std::error_code failed;
+  const fs::path real = fs::canonical(folder, failed);
+  const std::string name = failed ? folder : real.string();
+  char hash[17];
+  std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(HashOf(name)));
+  return (fs::path(cache) / "index" / (std::string(hash) + ".sqlite")).string();
+}
+
+Result<std::unique_ptr<RepositoryIndex>> RepositoryIndex::OpenFile(const std::string& path) {
   sqlite3* db = nullptr;
   if (sqlite3_open(path.c_str(), &db) != SQLITE_OK) {
     const Error error{ErrorCode::kIo, db == nullptr ? "out of memory" : sqlite3_errmsg(db), path};
     sqlite3_close(db);
     return error;
   }
-  std::unique_ptr<RepositoryIndex> index(new RepositoryIndex(db));
-  if (Status status = index->Run("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;");
-      !status.ok()) {
-    return Error{ErrorCode::kInvalid, "is no index: " + status.error().message, path};
+  sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
+#ifdef SQLITE_DBCONFIG_ENABLE_VIEW
+  sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
+#endif
+  std::unique_ptr<RepositoryIndex> index(new RepositoryIndex(db, path));
+  (void)index->Run("PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON;");
+  return index;
+}
+
+RepositoryIndex::Content RepositoryIndex::Look() {
+  const auto schema = SchemaOf(db_);
+  if (!schema) return Content::kForeign;
+  if (schema->empty()) return Content::kEmpty;
+  const bool named = NumberOf(db_, "PRAGMA application_id") == kApplication;
+  if (named && NumberOf(db_, "PRAGMA user_version") == kVersion && schema == OwnSchema())
+    return Content::kIndex;
+  // Versions 1 and 2 had no name in their header.
+  const bool tables =
+      NumberOf(db_,
+               "SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name IN "
+               "('files', 'symbols', 'imports')") == 3;
+  return named || tables ? Content::kOtherIndex : Content::kForeign;
+}
+
+Status RepositoryIndex::MakeTables() {
+  return Run(("PRAGMA application_id = " + std::to_string(kApplication) +
+              "; PRAGMA user_version = " + std::to_string(kVersion) + ";" + kSchema)
+                 .c_str());
+}
+
+Result<std::unique_ptr<RepositoryIndex>> RepositoryIndex::Open(const std::string& path,
+                                                               ForeignFile foreign) {
+  std::error_code ignored;
+  if (const fs::path folder = fs::path(path).parent_path(); !folder.empty())
+    fs::create_directories(folder, ignored);
+  auto index = OpenFile(path);
+  if (!index.ok()) return index.error();
+  Content content = (*index)->Look();
+  if (content == Content::kForeign && foreign == ForeignFile::kRefuse) {
+    return Error{ErrorCode::kInvalid, "is no index", path};
   }
-  // An index that an older Pawl made lacks what this one stores.
-  Statement version(db, "PRAGMA user_version");
-  if (version.Step() && version.NumberAt(0) != kVersion) {
-    version.Reset();
-    (void)index->Run(
-        "DROP TABLE IF EXISTS symbols; DROP TABLE IF EXISTS imports; DROP TABLE IF EXISTS files;");
-    (void)index->Run(("PRAGMA user_version = " + std::to_string(kVersion)).c_str());
+  if (content == Content::kForeign || content == Content::kOtherIndex) {
+    *index = nullptr;  // closes the file
+    RemoveDatabase(path);
+    index = OpenFile(path);
+    if (!index.ok()) return index.error();
+    content = (*index)->Look();
   }
-  version.Reset();
-  if (Status status = index->Run(kSchema); !status.ok()) {
-    return Error{ErrorCode::kInvalid, "is no index: " + status.error().message, path};
-  }
+  Status status = (*index)->Run("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;");
+  if (status.ok() && content == Content::kEmpty) status = (*index)->MakeTables();
+  if (!status.ok()) return Error{ErrorCode::kIo, status.error().message, path};
   return index;
 }
 
@@ -243,26 +322,120 @@ Status RepositoryIndex::UpdateFile(const std::string& path, Language language,
   return status.ok() ? ended : status;
 }
 
+bool RepositoryIndex::Whole() {
+  Statement check(db_, "PRAGMA quick_check(1)");
+  return check.Step() && check.TextAt(0) == "ok";
+}
+
+Status RepositoryIndex::Renew() {
+  sqlite3_close(db_);
+  db_ = nullptr;
+  RemoveDatabase(path_);
+  auto fresh = Open(path_);
+  if (!fresh.ok()) return fresh.error();
+  std::swap(db_, (*fresh)->db_);
+  return {};
+}
+
+Status RepositoryIndex::CheckSize(size_t max_bytes) {
+  const int64_t bytes =
+      NumberOf(db_, "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()");
+  if (bytes < 0 || static_cast<size_t>(bytes) <= max_bytes) return {};
+  return Error{ErrorCode::kLimit,
+               "the index would be larger than " + std::to_string(max_bytes) + " bytes", path_};
+}
+
+Status RepositoryIndex::Remove(const std::string& path) {
+  for (const char* sql : {"DELETE FROM symbols WHERE file = (SELECT id FROM files WHERE path = ?)",
+                          "DELETE FROM imports WHERE file = (SELECT id FROM files WHERE path = ?)",
+                          "DELETE FROM files WHERE path = ?"}) {
+    Statement clear(db_, sql);
+    clear.Text(1, path).Step();
+    if (clear.failed()) return clear.error();
+  }
+  return {};
+}
+
+namespace {
+
+// Reads and parses the files of a list on threads of its own; Take gives them in any order.
+template <typename Parsed>
+class ParsingThreads {
+ public:
+  using Read = std::function<Parsed(size_t at)>;
+  ParsingThreads(size_t files, int threads, Read read) : files_(files), read_(std::move(read)) {
+    if (threads <= 0) threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+    threads = std::min(threads, 64);
+    workers_.reserve(static_cast<size_t>(threads));
+    for (int i = 0; i < threads; ++i) workers_.emplace_back([this] { Work(); });
+  }
+  ~ParsingThreads() {
+    {
+      const std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    less_.notify_all();
+    for (std::thread& worker : workers_) worker.join();
+  }
+  ParsingThreads(const ParsingThreads&) = delete;
+  ParsingThreads& operator=(const ParsingThreads&) = delete;
+
+  // REQUIRES: is called once for each file at most.
+  Parsed Take() {
+    std::unique_lock lock(mutex_);
+    more_.wait(lock, [&] { return !done_.empty(); });
+    Parsed parsed = std::move(done_.front());
+    done_.pop_front();
+    less_.notify_one();
+    return parsed;
+  }
+
+ private:
+  static constexpr size_t kMostWaiting = 256;
+
+  void Work() {
+    for (;;) {
+      const size_t at = next_.fetch_add(1);
+      if (at >= files_ || stop_) return;
+      Parsed parsed = read_(at);
+      std::unique_lock lock(mutex_);
+      less_.wait(lock, [&] { return done_.size() < kMostWaiting || stop_; });
+      done_.push_back(std::move(parsed));
+      more_.notify_one();
+    }
+  }
+
+  const size_t files_;
+  const Read read_;
+  std::mutex mutex_;
+  std::condition_variable more_, less_;
+  std::deque<Parsed> done_;
+  std::atomic<size_t> next_{0};
+  std::atomic<bool> stop_{false};
+  std::vector<std::thread> workers_;
+};
+
+}  // namespace
+
+Status RepositoryIndex::StoreParsed(const Parsed& parsed, IndexCounts& counts) {
+  if (parsed.unchanged) {
+    ++counts.unchanged;
+    return {};
+  }
+  ++counts.parsed;
+  counts.lines += parsed.lines;
+  return Store(parsed.path, parsed.language, parsed.hash, parsed.lines, parsed.symbols);
+}
+
 Result<IndexCounts> RepositoryIndex::Update(const std::string& folder,
                                             const IndexOptions& options) {
-  std::error_code failed;
-  if (!fs::is_directory(folder, failed)) return Error{ErrorCode::kIo, "is no folder", folder};
-  std::vector<std::pair<std::string, Language>> paths;  // relative to the folder
-  fs::recursive_directory_iterator walk(folder, fs::directory_options::skip_permission_denied,
-                                        failed);
-  for (; !failed && walk != fs::recursive_directory_iterator(); walk.increment(failed)) {
-    const std::string name = walk->path().filename().string();
-    std::error_code ignored;
-    if (walk->is_directory(ignored)) {
-      if (SkippedFolder(name) || walk->is_symlink(ignored)) walk.disable_recursion_pending();
-      continue;
-    }
-    const auto language = LanguageOfFile(name);
-    if (!language || !HasGrammar(*language) || !walk->is_regular_file(ignored)) continue;
-    paths.emplace_back(fs::relative(walk->path(), folder, ignored).string(), *language);
+  const SourceFolder source(folder);
+  Result<SourceList> list = source.List(options.limits);
+  if (!list.ok()) return list.error();
+  if (!Whole()) {
+    if (Status status = Renew(); !status.ok()) return status.error();
   }
-  std::sort(paths.begin(), paths.end());
-
+  const auto& files = list->files;
   std::unordered_map<std::string, uint64_t> known;
   {
     Statement all(db_, "SELECT path, hash FROM files");
@@ -270,103 +443,52 @@ Result<IndexCounts> RepositoryIndex::Update(const std::string& folder,
     if (all.failed()) return all.error();
   }
   IndexCounts counts;
-  counts.files = paths.size();
-  std::mutex mutex;
-  std::condition_variable more;
-  std::condition_variable less;
-  std::deque<Parsed> done;
-  std::atomic<size_t> next{0};
-  std::atomic<bool> stop{false};
-  int threads = options.threads > 0
-                    ? options.threads
-                    : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  threads = std::min<int>(threads, 64);
-  const auto work = [&] {
-    std::unordered_map<int, std::unique_ptr<Parser>> parsers;
-    for (;;) {
-      const size_t at = next.fetch_add(1);
-      if (at >= paths.size() || stop) return;
-      Parsed parsed{.path = paths[at].first, .language = paths[at].second};
-      const Result<std::string> text =
-          ReadRegularFile((fs::path(folder) / parsed.path).string(), options.max_file_bytes);
-      if (!text.ok() || text->find('\0') != std::string::npos) {
-        parsed.skipped = true;
-      } else {
-        parsed.hash = HashOf(*text);
-        const auto old = known.find(parsed.path);
-        if (old != known.end() && old->second == parsed.hash) {
-          parsed.unchanged = true;
-        } else {
-          parsed.lines = static_cast<size_t>(std::count(text->begin(), text->end(), '\n')) + 1;
-          // A new parser for each file: there is no last tree to go on from.
-          Parser parser(parsed.language);
-          parsed.symbols = ExtractSymbols(*parser.Parse(*text));
-        }
-      }
-      std::unique_lock lock(mutex);
-      less.wait(lock, [&] { return done.size() < 256 || stop; });
-      done.push_back(std::move(parsed));
-      more.notify_one();
+  counts.files = files.size();
+  counts.outside = list->outside;
+  counts.limit = list->limit;
+  const auto read = [&](size_t at) {
+    Parsed parsed{.path = files[at].first, .language = files[at].second};
+    const Result<std::string> text = source.Read(parsed.path, options.limits.file_bytes);
+    if (!text.ok() || text->find('\0') != std::string::npos) {
+      parsed.skipped = true;
+      return parsed;
     }
+    parsed.hash = HashOf(*text);
+    const auto old = known.find(parsed.path);
+    parsed.unchanged = old != known.end() && old->second == parsed.hash;
+    if (parsed.unchanged) return parsed;
+    parsed.lines = static_cast<size_t>(std::count(text->begin(), text->end(), '\n')) + 1;
+    // A new parser for each file: there is no last tree to go on from.
+    Parser parser(parsed.language);
+    parsed.symbols = ExtractSymbols(*parser.Parse(*text));
+    return parsed;
   };
-  std::vector<std::thread> workers;
-  workers.reserve(static_cast<size_t>(threads));
-  for (int i = 0; i < threads; ++i) workers.emplace_back(work);
   Status status = Run("BEGIN");
   std::unordered_set<std::string> present;
-  for (size_t i = 0; i < paths.size() && status.ok(); ++i) {
-    Parsed parsed;
-    {
-      std::unique_lock lock(mutex);
-      more.wait(lock, [&] { return !done.empty(); });
-      parsed = std::move(done.front());
-      done.pop_front();
-      less.notify_one();
-    }
-    if (options.progress) options.progress(i + 1, paths.size());
-    if (parsed.skipped) {
-      ++counts.skipped;
-      continue;
-    }
-    present.insert(parsed.path);
-    if (parsed.unchanged) {
-      ++counts.unchanged;
-      continue;
-    }
-    ++counts.parsed;
-    counts.lines += parsed.lines;
-    status = Store(parsed.path, parsed.language, parsed.hash, parsed.lines, parsed.symbols);
-    if (status.ok() && i % 512 == 511) {
-      Statement pages(db_,
-                      "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()");
-      if (pages.Step() && static_cast<size_t>(pages.NumberAt(0)) > options.max_bytes) {
-        status =
-            Error{ErrorCode::kLimit,
-                  "the index would be larger than " + std::to_string(options.max_bytes) + " bytes",
-                  folder};
+  {
+    ParsingThreads<Parsed> threads(files.size(), options.threads, read);
+    for (size_t i = 0; i < files.size() && status.ok(); ++i) {
+      const Parsed parsed = threads.Take();
+      if (options.progress) options.progress(i + 1, files.size());
+      if (parsed.skipped) {
+        ++counts.skipped;
+        continue;
       }
+      present.insert(parsed.path);
+      status = StoreParsed(parsed, counts);
+      if (status.ok() && i % 512 == 511) status = CheckSize(options.max_bytes);
     }
   }
-  stop = true;
-  less.notify_all();
-  for (std::thread& worker : workers) worker.join();
   for (const auto& [path, hash] : known) {
     if (!status.ok() || present.contains(path)) continue;
     ++counts.removed;
-    for (const char* sql :
-         {"DELETE FROM symbols WHERE file = (SELECT id FROM files WHERE path = ?)",
-          "DELETE FROM imports WHERE file = (SELECT id FROM files WHERE path = ?)",
-          "DELETE FROM files WHERE path = ?"}) {
-      Statement clear(db_, sql);
-      clear.Text(1, path).Step();
-      if (clear.failed()) status = clear.error();
-    }
+    status = Remove(path);
   }
   const Status ended = Run(status.ok() ? "COMMIT" : "ROLLBACK");
   if (!status.ok()) return status.error();
   if (!ended.ok()) return ended.error();
-  Statement count(db_, "SELECT COUNT(*) FROM symbols");
-  if (count.Step()) counts.symbols = static_cast<size_t>(count.NumberAt(0));
+  counts.symbols =
+      static_cast<size_t>(std::max<int64_t>(0, NumberOf(db_, "SELECT COUNT(*) FROM symbols")));
   return counts;
 }
 

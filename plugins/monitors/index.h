@@ -1,9 +1,13 @@
 // The index of a repository: symbols, types and their members, supertypes and imports of its Java,
 // TypeScript and Python files, in an SQLite file.
 //
-//   auto index = RepositoryIndex::Open("repo/.pawl/index.sqlite");
-//   auto counts = (*index)->Update("repo", {.threads = 2});       // only what has changed is read
-//   again for (const IndexedSymbol& s : *(*index)->MembersOf("Stack")) ...
+//   auto index = RepositoryIndex::Open(IndexPath("/home/ann/.cache/pawl", "repo"));
+//   auto counts = (*index)->Update("repo", {.threads = 2});   // parses the files that have changed
+//   for (const IndexedSymbol& s : *(*index)->MembersOf("Stack")) ...
+//
+// A repository may come from a stranger. So the index file lies outside of the repository, in the
+// user's cache folder. Update reads regular files in the repository alone (source_folder.h), up to
+// the limits of IndexOptions.
 //
 // Thread safety: one call at a time; Update uses threads of its own.
 #ifndef PAWL_PLUGINS_MONITORS_INDEX_H_
@@ -13,9 +17,11 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "pawl/result.h"
+#include "plugins/monitors/source_folder.h"
 #include "plugins/monitors/syntax.h"
 
 struct sqlite3;
@@ -45,28 +51,45 @@ struct FileSymbols {
 FileSymbols ExtractSymbols(const Tree& tree);
 
 struct IndexOptions {
-  int threads = 0;                          // 0: all cores
-  size_t max_file_bytes = size_t{2} << 20;  // larger files are passed over
-  size_t max_bytes =
-      size_t{1} << 30;  // of the index file: when it is larger, Update ends with kLimit
+  int threads = 0;  // 0: all cores
+  SourceLimits
+      limits;  // of the files that are read; IndexCounts::limit tells which one was reached
+  // Of the index file: when it is larger, Update ends with kLimit.
+  size_t max_bytes = size_t{1} << 30;
   std::function<void(size_t done, size_t all)> progress;
 };
 
 struct IndexCounts {
-  size_t files = 0, parsed = 0, unchanged = 0, removed = 0, skipped = 0;
+  // `skipped`: too large, binary or not readable. `outside`: links that lead out of the folder.
+  size_t files = 0, parsed = 0, unchanged = 0, removed = 0, skipped = 0, outside = 0;
   size_t lines = 0;    // of the parsed files
   size_t symbols = 0;  // in the whole index
+  std::string limit;   // the limit of SourceLimits that was reached, in words; empty: none
+};
+
+// Where the index of a folder is kept: a file in the cache folder, named for the folder's real
+// path.
+std::string IndexPath(const std::string& cache, const std::string& folder);
+
+// What Open does with a file that holds something else than an index of Pawl.
+enum class ForeignFile {
+  kRefuse,   // an error; the file may be the user's data
+  kReplace,  // an index is made in its place
 };
 
 class RepositoryIndex {
  public:
-  // Makes the file and its folder when they are not there. Errors: kIo, kInvalid (no index file).
-  static Result<std::unique_ptr<RepositoryIndex>> Open(const std::string& path);
+  // Makes the file and its folder when they are not there. A file is an index when its tables,
+  // indexes, triggers and views are exactly those of this version; an index that was altered,
+  // damaged or made by another version is made anew. ":memory:": an index in memory. Errors: kIo,
+  // kInvalid (no index file).
+  static Result<std::unique_ptr<RepositoryIndex>> Open(const std::string& path,
+                                                       ForeignFile foreign = ForeignFile::kRefuse);
   ~RepositoryIndex();
   RepositoryIndex(const RepositoryIndex&) = delete;
   RepositoryIndex& operator=(const RepositoryIndex&) = delete;
 
-  // Brings the index up to date with the folder. Errors: kIo, kLimit.
+  // Brings the index up to date with the folder. A damaged index is made anew. Errors: kIo, kLimit.
   Result<IndexCounts> Update(const std::string& folder, const IndexOptions& options = {});
   // One file alone, with the content that an editor has. Errors: kIo.
   Status UpdateFile(const std::string& path, Language language, const std::string& content);
@@ -74,12 +97,23 @@ class RepositoryIndex {
   Result<std::vector<IndexedSymbol>> Named(const std::string& name);
 
  private:
-  explicit RepositoryIndex(sqlite3* db) : db_(db) {}
+  RepositoryIndex(sqlite3* db, std::string path) : db_(db), path_(std::move(path)) {}
+  static Result<std::unique_ptr<RepositoryIndex>> OpenFile(const std::string& path);
+  enum class Content { kEmpty, kIndex, kOtherIndex, kForeign };
+  Content Look();
+  Status MakeTables();
+  bool Whole();
+  Status Renew();
   Status Run(const char* sql);
   Status Store(const std::string& path, Language language, uint64_t hash, size_t lines,
                const FileSymbols& symbols);
   Result<std::vector<IndexedSymbol>> Query(const char* sql, const std::string& argument);
+  struct Parsed;
+  Status StoreParsed(const Parsed& parsed, IndexCounts& counts);
+  Status CheckSize(size_t max_bytes);
+  Status Remove(const std::string& path);
   sqlite3* db_;
+  std::string path_;
 };
 
 }  // namespace pawl::monitors

@@ -9,6 +9,9 @@
 #include <algorithm>
 #include <chrono>
 
+#include "plugins/monitors/work.h"
+#include "src/base/stop_scope.h"
+
 namespace pawl::monitors {
 namespace {
 
@@ -21,7 +24,8 @@ TextState::TextState(MonitorSet* set, std::string text, std::string suffix)
     : set_(set),
       text_(std::make_shared<std::string>(std::move(text))),
       suffix_(std::make_shared<const std::string>(std::move(suffix))),
-      scan_(set->language()) {
+      scan_(set->language(), set->limits().brackets) {
+  Work::Count(text_->size());
   scan_.Add(*text_);
   if (text_->find('\0') != std::string::npos) asked_from_ = SIZE_MAX;  // no text
 }
@@ -59,6 +63,41 @@ void TextState::Rest(bool unparsed) {
       text_->size() + std::min<size_t>(size_t{64} << (failures_ - kPatience), text_->size() / 4);
 }
 
+// A question that gives up may have left anything behind in the analysis. A text of which several
+// questions give up is not asked about any more, so that it costs no more than those.
+Verdict TextState::AskOne(const Monitor& monitor, const Cursor& cursor) {
+  MonitorCounts& counts = set_->counts_;
+  const MonitorLimits& limits = set_->limits_;
+  if (spent_ > limits.text_steps) {
+    ++counts.given_up;
+    return {};
+  }
+  uint64_t used = limits.question_steps;
+  Verdict verdict;
+  try {
+    const Work question(limits, limits.question_steps);
+    verdict = monitor.Ask(cursor, *set_->analysis_);
+    used = question.used();
+  } catch (const GaveUp& why) {
+    set_->analysis_->Drop(false);
+    verdict = {};
+    ++counts.given_up;
+    ++given_up_;
+    const bool deep = why.why() == GaveUp::Why::kDepth;
+    if (deep) too_deep_ = std::min<size_t>(why.byte(), text_->size());
+    if (deep || given_up_ >= limits.most_given_up) asked_from_ = SIZE_MAX;
+  } catch (const Stopped&) {
+    set_->analysis_->Drop(false);
+    throw;
+  } catch (...) {
+    set_->analysis_->Drop(true);
+    throw;
+  }
+  spent_ += used;
+  counts.steps += used;
+  return verdict;
+}
+
 TextState::Answer TextState::Ask(char next) {
   if (text_->size() > kMostBytes || text_->size() < asked_from_) return {};
   const Cursor cursor{.text = *text_, .suffix = *suffix_, .scan = &scan_, .next = next};
@@ -70,7 +109,7 @@ TextState::Answer TextState::Ask(char next) {
     const auto start = std::chrono::steady_clock::now();
     ++counts.points;
     set_->analysis_->unparsed = false;
-    Answer answer{monitor->Ask(cursor, *set_->analysis_), monitor->name()};
+    Answer answer{AskOne(*monitor, cursor), monitor->name()};
     unparsed = set_->analysis_->unparsed;
     counts.trigger_seconds +=
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -100,6 +139,7 @@ std::shared_ptr<const Completions> TextState::Expected() {
 
 bool TextState::Add(char c, Refusal* refusal) {
   ++set_->counts_.bytes;
+  Work::Count(1);
   const auto refuse = [&](size_t byte, std::string identifier, std::string message) {
     if (refusal != nullptr) {
       *refusal = Refusal{.byte = byte,
@@ -125,6 +165,7 @@ bool TextState::Add(char c, Refusal* refusal) {
       written_ = 0;
     }
   }
+  if (names_ != nullptr && written_ >= set_->limits_.name_bytes) names_ = nullptr;
   if (names_ != nullptr && names_->private_free && written_ == 0 && c == '_') names_ = nullptr;
   if (names_ != nullptr) {
     const std::string_view so_far = std::string_view(*text_).substr(text_->size() - written_);
@@ -165,17 +206,50 @@ TextState MonitorSet::Start(std::string text, std::string suffix) {
   return TextState(this, std::move(text), std::move(suffix));
 }
 
-std::optional<Refusal> MonitorSet::Finish(std::string_view text) {
-  if (text.size() > kMostBytes || text.find('\0') != std::string_view::npos) return std::nullopt;
-  auto refusals = analysis_->CheckFinished(text, names_);
+Refusal TooDeepAt(std::string_view text, size_t byte) {
+  byte = std::min(byte, text.size());
+  const std::string_view before = text.substr(0, byte);
+  const auto line = std::count(before.begin(), before.end(), '\n') + 1;
+  const size_t newline = before.rfind('\n');
+  const size_t column = newline == std::string_view::npos ? byte + 1 : byte - newline;
+  return Refusal{
+      .byte = byte,
+      .monitor = kLimits,
+      .message = "too deep to analyse at " + std::to_string(line) + ":" + std::to_string(column),
+      .at_end = true};
+}
+
+std::optional<Refusal> MonitorSet::FinishWith(std::string_view text, bool strict) {
+  Scan scan(language_, limits_.brackets);
+  Work::Count(text.size());
+  scan.Add(text);
+  if (scan.too_deep() != SIZE_MAX) return TooDeepAt(text, scan.too_deep());
+  std::vector<Refusal> refusals;
+  try {
+    const Work question(limits_,
+                        limits_.finish_steps + limits_.finish_steps_per_byte * text.size());
+    refusals = strict ? analysis_->CheckStrict(text) : analysis_->CheckFinished(text, names_);
+    counts_.steps += question.used();
+  } catch (const GaveUp& why) {
+    analysis_->Drop(false);
+    ++counts_.given_up;
+    if (why.why() == GaveUp::Why::kDepth) return TooDeepAt(text, why.byte());
+    return std::nullopt;
+  } catch (...) {
+    analysis_->Drop(true);
+    throw;
+  }
   if (refusals.empty()) return std::nullopt;
   return std::move(refusals.front());
 }
 
+std::optional<Refusal> MonitorSet::Finish(std::string_view text) {
+  if (text.size() > kMostBytes || text.find('\0') != std::string_view::npos) return std::nullopt;
+  return FinishWith(text, false);
+}
+
 std::optional<Refusal> MonitorSet::FinishStrict(std::string_view text) {
-  auto refusals = analysis_->CheckStrict(text);
-  if (refusals.empty()) return std::nullopt;
-  return std::move(refusals.front());
+  return FinishWith(text, true);
 }
 
 }  // namespace pawl::monitors

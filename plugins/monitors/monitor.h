@@ -17,6 +17,7 @@
 #ifndef PAWL_PLUGINS_MONITORS_MONITOR_H_
 #define PAWL_PLUGINS_MONITORS_MONITOR_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -26,6 +27,7 @@
 #include <vector>
 
 #include "pawl/result.h"
+#include "plugins/monitors/limits.h"
 #include "plugins/monitors/scan.h"
 #include "plugins/monitors/syntax.h"
 
@@ -78,6 +80,12 @@ class Analysis {
   virtual std::vector<Refusal> CheckStrict(std::string_view text) {
     return CheckFinished(text, {});
   }
+  // The limits that were reached when the repository and the class path were read, in words.
+  virtual std::vector<std::string> Limits() const { return {}; }
+  // Forgets all that a question which an exception ended may have left half done; the next one
+  // finds it anew. `whole`: the exception may have come from anywhere, memory that ran out, say;
+  // else it came from a step of the question (work.h), which what is read from files does not take.
+  virtual void Drop(bool whole) noexcept { (void)whole; }
   // Set by a question: the text does not parse, however it is closed.
   bool unparsed = false;
 };
@@ -104,12 +112,14 @@ struct LspSetting {
 
 struct MonitorOptions {
   std::vector<std::string> monitors;  // empty: all
-  std::string repo;                   // a folder with an index, empty: none
+  std::string repo;                   // the repository that the text belongs to, empty: none
+  std::string cache;                  // the folder for indexes of repositories, empty: in memory
   // Java: archives of compiled classes, and folders of them, beside those of the development kit.
   std::vector<std::string> class_path;
   std::string stubs;                  // Python: a folder of stubs, empty: those that Pawl brings
   std::shared_ptr<LspServer> server;  // nullptr: none
   std::string file;                   // the name of the text, for the server
+  MonitorLimits limits;
 };
 
 // Where a monitor was asked.
@@ -123,6 +133,8 @@ struct MonitorCounts {
   uint64_t bytes = 0;
   uint64_t points = 0;       // triggers
   uint64_t constrained = 0;  // triggers that led to a constraint
+  uint64_t given_up = 0;     // questions that a limit ended, or that were not asked for one
+  uint64_t steps = 0;        // of all questions
   double trigger_seconds = 0;
   bool keep_places = false;
   std::vector<MonitorPlace> places;  // when they are kept
@@ -140,6 +152,8 @@ class TextState {
   // cut off.
   std::shared_ptr<const Completions> completions() const { return names_; }
   size_t written() const { return written_; }
+  // Where the text is nested too deeply to be analysed; SIZE_MAX: nowhere. Nothing is refused then.
+  size_t too_deep() const { return std::min(scan_.too_deep(), too_deep_); }
   // Asks the monitors what they would say of a name that begins here, once: the answer is kept for
   // the bytes that are tried here, in this state and its copies. nullptr: anything may begin.
   std::shared_ptr<const Completions> Expected();
@@ -157,6 +171,8 @@ class TextState {
   void Rest(bool unparsed);
   // What the first monitor that knows something says of the next byte.
   Answer Ask(char next);
+  // One monitor's answer, within the limits.
+  Verdict AskOne(const Monitor& monitor, const Cursor& cursor);
   MonitorSet* set_;
   std::shared_ptr<std::string> text_;
   std::shared_ptr<const std::string> suffix_;
@@ -167,6 +183,9 @@ class TextState {
   std::shared_ptr<const Answer> expected_;  // of a name that begins here
   uint32_t failures_ = 0;                   // questions in a row about a text that does not parse
   size_t asked_from_ = 0;                   // shorter texts are not asked about
+  uint64_t spent_ = 0;                      // steps of the questions about this text
+  uint32_t given_up_ = 0;
+  size_t too_deep_ = SIZE_MAX;
 };
 
 class MonitorSet {
@@ -181,18 +200,27 @@ class MonitorSet {
   std::optional<Refusal> FinishStrict(std::string_view text);
   Language language() const { return language_; }
   MonitorCounts& counts() { return counts_; }
+  const MonitorLimits& limits() const { return limits_; }
   const std::vector<std::unique_ptr<Monitor>>& monitors() const { return monitors_; }
   Analysis& analysis() { return *analysis_; }
 
  private:
   friend class TextState;
-  explicit MonitorSet(Language language) : language_(language) {}
+  MonitorSet(Language language, const MonitorLimits& limits)
+      : language_(language), limits_(limits) {}
+  std::optional<Refusal> FinishWith(std::string_view text, bool strict);
   Language language_;
+  MonitorLimits limits_;
   std::vector<std::unique_ptr<Monitor>> monitors_;
   std::vector<std::string> names_;
   std::unique_ptr<Analysis> analysis_;
   MonitorCounts counts_;
 };
+
+// Refusal::monitor where no monitor refuses, but a text is nested too deeply.
+inline constexpr const char* kLimits = "limits";
+// What is said of a text that is nested too deeply, as a refusal of its end.
+Refusal TooDeepAt(std::string_view text, size_t byte);
 
 // A language brings its analysis and its monitors; registry.cc lists them.
 std::unique_ptr<Analysis> MakeTypeScriptAnalysis(const MonitorOptions& options);

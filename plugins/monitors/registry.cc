@@ -19,7 +19,7 @@ class NoAnalysis : public Analysis {
 
 Result<std::unique_ptr<MonitorSet>> MonitorSet::Make(Language language,
                                                      const MonitorOptions& options) {
-  std::unique_ptr<MonitorSet> set(new MonitorSet(language));
+  std::unique_ptr<MonitorSet> set(new MonitorSet(language, options.limits));
   std::vector<std::unique_ptr<Monitor>> all;
   switch (language) {
     case Language::kTypeScript:

@@ -3,25 +3,24 @@
 #include "plugins/monitors/repository.h"
 
 #include <algorithm>
-#include <filesystem>
-
-#include "src/base/file.h"
 
 namespace pawl::monitors {
 namespace {
 
-namespace fs = std::filesystem;
 constexpr size_t kMaxAnswers = 100000;
-constexpr size_t kMaxFileBytes = size_t{2} << 20;
 
 }  // namespace
 
-std::unique_ptr<Repository> Repository::Open(const std::string& folder) {
-  for (const std::string& path : {folder + "/.pawl/index.sqlite", std::string(":memory:")}) {
-    auto index = RepositoryIndex::Open(path);
+std::unique_ptr<Repository> Repository::Open(const std::string& folder, const std::string& cache,
+                                             const IndexOptions& options) {
+  std::vector<std::string> places = {":memory:"};
+  if (!cache.empty()) places.insert(places.begin(), IndexPath(cache, folder));
+  for (const std::string& path : places) {
+    auto index = RepositoryIndex::Open(path, ForeignFile::kReplace);
     if (!index.ok()) continue;
-    if (!(*index)->Update(folder).ok()) continue;
-    return std::unique_ptr<Repository>(new Repository(folder, std::move(*index)));
+    const auto counts = (*index)->Update(folder, options);
+    if (!counts.ok()) continue;
+    return std::unique_ptr<Repository>(new Repository(folder, std::move(*index), counts->limit));
   }
   return nullptr;
 }
@@ -52,13 +51,10 @@ bool Repository::HasPackage(const std::string& name) {
   return at->second;
 }
 
-bool Repository::Has(const std::string& path) const {
-  std::error_code ignored;
-  return fs::is_regular_file(fs::path(folder_) / path, ignored);
-}
+bool Repository::Has(const std::string& path) const { return folder_.HasFile(path); }
 
 std::optional<std::string> Repository::Read(const std::string& path) const {
-  auto text = ReadRegularFile((fs::path(folder_) / path).string(), kMaxFileBytes);
+  auto text = folder_.Read(path, SourceLimits().file_bytes);
   if (!text.ok()) return std::nullopt;
   return std::move(*text);
 }

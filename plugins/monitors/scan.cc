@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace pawl::monitors {
 namespace {
@@ -22,7 +23,28 @@ bool ExpressionFollows(const std::string& word) {
 
 }  // namespace
 
+bool EndsWithDeclared(std::string_view text, std::span<const std::string_view> words) {
+  constexpr size_t kMostBytes = 200;  // longer ones are asked about
+  text = text.substr(text.size() - std::min(text.size(), kMostBytes));
+  const auto trim = [&] {
+    const size_t before = text.size();
+    while (!text.empty() && Space(text.back())) text.remove_suffix(1);
+    return before != text.size();
+  };
+  trim();
+  const size_t whole = text.size();
+  while (!text.empty() && NameByte(text.back())) text.remove_suffix(1);
+  if (text.size() == whole || !trim()) return false;
+  return std::any_of(words.begin(), words.end(), [&](std::string_view word) {
+    return text.ends_with(word) &&
+           (text.size() == word.size() ? whole < kMostBytes / 2
+                                       : !NameByte(text[text.size() - word.size() - 1]) &&
+                                             text[text.size() - word.size() - 1] != '.');
+  });
+}
+
 void Scan::Add(char c) {
+  ++bytes_;
   switch (mode_) {
     case Mode::kCode:
       Code(c);
@@ -80,7 +102,7 @@ void Scan::Add(char c) {
         mode_ = Mode::kCode;
         significant_ = '"';
       } else if (c == '{' && last_ == '$') {
-        open_.push_back(Open{.bracket = '`'});
+        if (!Push(Open{.bracket = '`'})) return;
         mode_ = Mode::kCode;
         significant_ = '{';
         last_word_.clear();
@@ -103,9 +125,37 @@ void Scan::Add(char c) {
         return;
       }
       break;
+    case Mode::kTooDeep:
+      return;
   }
   before_ = last_;
   last_ = c;
+}
+
+// A scan is copied with the state of a text, so it holds few brackets.
+bool Scan::Push(Open open) {
+  if (open_.size() >= most_brackets_) {
+    too_deep_ = bytes_ - 1;
+    mode_ = Mode::kTooDeep;
+    return false;
+  }
+  open_.push_back(std::move(open));
+  return true;
+}
+
+// A name, or the end of an expression; not the words in front of conditions, nor a name that is
+// declared.
+bool Scan::CalledBefore(char previous) const {
+  if (!NameByte(previous)) return std::string_view(")]>\"}!.").find(previous) != std::string::npos;
+  if (before_word_ == '.') return true;
+  const auto is = [&](std::string_view word) { return last_word_ == word; };
+  if (is("if") || is("while") || is("return")) return false;
+  if (language_ == Language::kPython) {
+    return !is("elif") && !is("and") && !is("or") && !is("not") && !is("in") &&
+           word_before_ != "class" && word_before_ != "def";
+  }
+  return !is("for") && !is("switch") && !is("catch") && !is("throw") && !is("case") &&
+         (language_ != Language::kTypeScript || word_before_ != "function");
 }
 
 void Scan::EndWord() {
@@ -114,7 +164,7 @@ void Scan::EndWord() {
   if (word_ == "case") at.label = true;
   if (word_ == "of" || word_ == "in") at.of = true;
   if (word_ == "class" || word_ == "interface") at.heritage = true;
-  last_word_ = word_;
+  word_before_ = std::exchange(last_word_, std::move(word_));
   word_.clear();
 }
 
@@ -151,8 +201,10 @@ void Scan::Code(char c) {
     }
   }
   if (NameByte(c)) {
-    if (word_.empty()) last_word_.clear();
-    word_ += c;
+    // Of a long name it is enough to know that it is no word of the language.
+    constexpr size_t kMostWord = 24;
+    if (word_.empty()) before_word_ = significant_;
+    if (word_.size() < kMostWord) word_ += c;
     significant_ = c;
     return;
   }
@@ -198,6 +250,7 @@ void Scan::Code(char c) {
     case '{': {
       Open open{.bracket = c};
       open.word = last_word_;
+      open.call = c == '(' && CalledBefore(previous);
       if (c == '{') {
         level().heritage = false;
         level().label = level().label && !java;
@@ -207,7 +260,7 @@ void Scan::Code(char c) {
         open.try_body = last_word_ == "try";
         open.do_body = last_word_ == "do";
       }
-      open_.push_back(std::move(open));
+      if (!Push(std::move(open))) return;
       break;
     }
     case ')':

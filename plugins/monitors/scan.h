@@ -4,10 +4,12 @@
 #define PAWL_PLUGINS_MONITORS_SCAN_H_
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "plugins/monitors/limits.h"
 #include "plugins/monitors/syntax.h"
 
 namespace pawl::monitors {
@@ -18,16 +20,26 @@ inline bool NameByte(char c) {
 }
 inline bool NameStart(char c) { return NameByte(c) && !(c >= '0' && c <= '9'); }
 
+// Whether the text ends with `words NAME`, with one of the words and white space between them: the
+// name is declared there, and a "=" behind it assigns to nothing that was there before.
+bool EndsWithDeclared(std::string_view text, std::span<const std::string_view> words);
+
 // A value: copying it forks.
 class Scan {
  public:
-  explicit Scan(Language language) : language_(language) {}
+  explicit Scan(Language language, size_t most_brackets = MonitorLimits{}.brackets)
+      : language_(language), most_brackets_(most_brackets) {}
   void Add(char c);
   void Add(std::string_view text) {
     for (const char c : text) Add(c);
   }
+  // Where more brackets are open than the limits allow: the number of bytes before the last of
+  // them. Nothing behind is looked at. SIZE_MAX: there are not.
+  size_t too_deep() const { return too_deep_; }
   // In code: not in a comment, string, character or regex.
   bool in_code() const { return mode_ == Mode::kCode && slash_ == Slash::kNone; }
+  // Whether the innermost bracket is the "(" of a call, as far as the bytes before it tell.
+  bool in_call() const { return !open_.empty() && open_.back().call; }
   // The innermost open bracket, 0: none. '`' stands for the ${ of a template.
   char bracket() const { return open_.empty() ? 0 : open_.back().bracket; }
   // How many brackets are open.
@@ -47,7 +59,8 @@ class Scan {
     kTemplate,
     kRegex,
     kTripleSingle,
-    kTripleDouble
+    kTripleDouble,
+    kTooDeep
   };
   struct Open {
     char bracket = 0;
@@ -60,7 +73,10 @@ class Scan {
     bool try_body = false;
     bool do_body = false;
     bool array = false;  // the braces of a list of values
+    bool call = false;   // "(" behind what can be called
   };
+  bool Push(Open open);
+  bool CalledBefore(char previous) const;
   void Code(char c);
   void EndWord();
   Open& level() { return open_.empty() ? top_ : open_.back(); }
@@ -68,6 +84,9 @@ class Scan {
   void CloseLevel(const Open& open, bool ternaries, std::string& out) const;
 
   Language language_;
+  size_t most_brackets_;
+  size_t bytes_ = 0;
+  size_t too_deep_ = SIZE_MAX;
   Mode mode_ = Mode::kCode;
   enum class Slash : uint8_t { kNone, kDivision, kRegex };
   Slash slash_ = Slash::kNone;  // a slash whose meaning the next byte tells
@@ -79,8 +98,10 @@ class Scan {
   char significant_ = 0;   // the last byte of code that is no white space
   bool question_ = false;  // a "?" whose meaning the next byte tells
   bool spaced_question_ = false;
-  std::string word_;       // the name being written
-  std::string last_word_;  // the name before the last other byte of code
+  std::string word_;         // the name being written
+  std::string last_word_;    // the name before the last other byte of code
+  char before_word_ = 0;     // the last byte of code before it that is no white space
+  std::string word_before_;  // the one before that, where only white space is between them
   Open top_;
   std::vector<Open> open_;
 };

@@ -13,6 +13,9 @@
 #include <unordered_map>
 #include <utility>
 
+#include "plugins/monitors/work.h"
+#include "src/base/stop_scope.h"
+
 extern "C" {
 const TSLanguage* tree_sitter_typescript(void);
 const TSLanguage* tree_sitter_java(void);
@@ -114,6 +117,7 @@ const char* LanguageName(Language language) {
 bool HasGrammar(Language language) { return language != Language::kCpp; }
 
 std::span<const Node> Node::kids() const {
+  Work::Step(1 + child_count / 16);
   return expanded ? std::span<const Node>(children, child_count) : tree->Expand(*this);
 }
 
@@ -163,10 +167,15 @@ Tree::~Tree() { ts_tree_delete(tree_); }
 std::span<const Node> Tree::Expand(const Node& node) {
   const Tables& tables = TablesOf(language_);
   const uint32_t count = ts_node_child_count(node.raw);
-  node.expanded = true;
-  node.child_count = count;
-  if (count == 0) return {};
-  auto block = std::make_unique<Node[]>(count);
+  Work::At(node.start);
+  Work::CheckTreeDepth(node.depth);
+  Work::Step(count);
+  if (count == 0) {
+    node.expanded = true;
+    return {};
+  }
+  blocks_.push_back(std::make_unique<Node[]>(count));
+  Node* const block = blocks_.back().get();
   TSTreeCursor cursor = ts_tree_cursor_new(node.raw);
   uint32_t i = 0;
   for (bool more = ts_tree_cursor_goto_first_child(&cursor); more && i < count;
@@ -181,11 +190,12 @@ std::span<const Node> Tree::Expand(const Node& node) {
     kid.named = ts_node_is_named(kid.raw);
     kid.start = ts_node_start_byte(kid.raw);
     kid.end = ts_node_end_byte(kid.raw);
+    kid.depth = node.depth + (i == 0 ? 0 : 1);
   }
   ts_tree_cursor_delete(&cursor);
+  node.expanded = true;
   node.child_count = i;
-  node.children = block.get();
-  blocks_.push_back(std::move(block));
+  node.children = block;
   return {node.children, i};
 }
 
@@ -213,11 +223,41 @@ Parser::Parser(Language language) : language_(language), parser_(ts_parser_new()
 }
 
 Parser::~Parser() {
-  if (last_ != nullptr) ts_tree_delete(last_);
+  Forget();
   ts_parser_delete(parser_);
 }
 
+void Parser::Forget() {
+  if (last_ != nullptr) ts_tree_delete(last_);
+  last_ = nullptr;
+  last_text_.clear();
+}
+
+namespace {
+
+// A text that is read in pieces, so that a parser which reads it again and again is stopped.
+struct Pieces {
+  std::string_view text;
+  size_t stop = 0;  // what the parser looks at: other than 0, it ends
+  uint64_t left = 0;
+
+  static const char* Read(void* payload, uint32_t byte, TSPoint, uint32_t* size) {
+    auto& pieces = *static_cast<Pieces*>(payload);
+    if (pieces.left == 0 || StopScope::Requested()) pieces.stop = 1;
+    if (pieces.left > 0) --pieces.left;
+    if (pieces.stop != 0 || byte >= pieces.text.size()) {
+      *size = 0;
+      return "";
+    }
+    *size = static_cast<uint32_t>(std::min<size_t>(kParserPieceBytes, pieces.text.size() - byte));
+    return pieces.text.data() + byte;
+  }
+};
+
+}  // namespace
+
 std::unique_ptr<Tree> Parser::Parse(std::string text) {
+  Work::Bytes(text.size() / 16);
   if (last_ != nullptr) {
     const size_t shorter = std::min(text.size(), last_text_.size());
     const size_t same = static_cast<size_t>(
@@ -241,12 +281,29 @@ std::unique_ptr<Tree> Parser::Parse(std::string text) {
     edit.new_end_point = Behind(edit.start_point, before.substr(same, edit.new_end_byte - same));
     ts_tree_edit(last_, &edit);
   }
-  TSTree* tree =
-      ts_parser_parse_string(parser_, last_, text.data(), static_cast<uint32_t>(text.size()));
-  if (last_ != nullptr) ts_tree_delete(last_);
+  Pieces pieces{.text = text};
+  pieces.left = kParserPieces + kParserRereads * (text.size() / kParserPieceBytes);
+  ts_parser_set_cancellation_flag(parser_, &pieces.stop);
+  TSTree* tree = ts_parser_parse(
+      parser_, last_,
+      TSInput{.payload = &pieces, .read = Pieces::Read, .encoding = TSInputEncodingUTF8});
+  ts_parser_set_cancellation_flag(parser_, nullptr);
+  Forget();
+  // Where the last pieces were not read, the tree is that of another text.
+  if (tree == nullptr || pieces.stop != 0) {
+    if (tree != nullptr) ts_tree_delete(tree);
+    ts_parser_reset(parser_);
+    StopScope::Check();
+    Work::GiveUp();
+    auto cut =
+        std::make_unique<Tree>(ts_parser_parse_string(parser_, nullptr, "", 0), "", language_);
+    cut->cut_ = true;
+    return cut;
+  }
+  auto made = std::make_unique<Tree>(tree, std::move(text), language_);
+  last_text_ = made->text();
   last_ = ts_tree_copy(tree);
-  last_text_ = text;
-  return std::make_unique<Tree>(tree, std::move(text), language_);
+  return made;
 }
 
 }  // namespace pawl::monitors

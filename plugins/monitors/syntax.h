@@ -58,6 +58,11 @@ struct Node {
   mutable const Node* children = nullptr;
   mutable uint32_t child_count = 0;
   mutable bool expanded = false;
+  // How many nodes are above. A first child is as deep as its parent: chains of operators and of
+  // members lean to the left and may be long.
+  uint32_t depth = 0;
+  // The nearest node above that opens a scope, kept by whoever climbs to it.
+  mutable const Node* scope = nullptr;
 };
 
 class Tree {
@@ -70,7 +75,9 @@ class Tree {
   const Node* root() const { return &root_; }
   const std::string& text() const { return text_; }
   Language language() const { return language_; }
-  bool broken() const { return ts_node_has_error(root_.raw); }
+  bool broken() const { return cut_ || ts_node_has_error(root_.raw); }
+  // The parser was stopped (limits.h): this is the tree of an empty text.
+  bool cut() const { return cut_; }
   // The smallest named node that covers [start, end).
   const Node* Smallest(uint32_t start, uint32_t end) const;
 
@@ -82,6 +89,7 @@ class Tree {
   TSTree* tree_;
   std::string text_;
   Language language_;
+  bool cut_ = false;
   Node root_;
   std::vector<std::unique_ptr<Node[]>> blocks_;
 };
@@ -93,8 +101,11 @@ class Parser {
   Parser(const Parser&) = delete;
   Parser& operator=(const Parser&) = delete;
 
+  // In a question (work.h), throws GaveUp where the parser was stopped, else the tree is cut.
   std::unique_ptr<Tree> Parse(std::string text);
   Language language() const { return language_; }
+  // The next text is parsed from its beginning.
+  void Forget();
 
  private:
   Language language_;

@@ -203,14 +203,14 @@ bool WaitHearing(double seconds, const WaitFor& wait_for) {
   return false;
 }
 
-// (bytes, tokens, why it ended, stop text, report)
+// (bytes, tokens, why it ended, stop text, report, notes)
 nb::object OutputOf(Job& job) {
   if (!job.done()) RaiseInvalid("the output is not complete");
   const Result<Generation>& output = job.output();
   if (!output.ok()) Raise(output.error());
   const char* why = job.stop().empty() ? StopName(output->stop) : "stop";
   return nb::make_tuple(BytesOf(output->text), output->tokens, why, BytesOf(job.stop()),
-                        ReportOf(output->stats));
+                        ReportOf(output->stats), output->notes);
 }
 
 nb::object CapturesOf(Job& job) {
@@ -307,8 +307,10 @@ nb::dict InfoOf(const EngineInfo& info) {
 BoundJob Submit(const BoundEngine& self, const nb::tuple& prompt,
                 const std::optional<Grammar>& grammar, const nb::dict& options,
                 const std::vector<std::string>& stops,
-                const std::vector<std::pair<TokenId, float>>& logit_bias, bool streams) {
+                const std::vector<std::pair<TokenId, float>>& logit_bias, bool streams,
+                uint64_t group) {
   EngineRequest request = RequestOf(prompt);
+  request.group = group;
   request.options = GenerateOptionsOf(options);
   request.options.logit_bias = logit_bias;
   request.grammar = grammar;
@@ -374,7 +376,7 @@ void BindEngine(nb::module_& module) {
           },
           nb::arg("prompt"))
       .def("submit", &Submit, nb::arg("prompt"), nb::arg("grammar").none(), nb::arg("options"),
-           nb::arg("stops"), nb::arg("logit_bias"), nb::arg("streams"))
+           nb::arg("stops"), nb::arg("logit_bias"), nb::arg("streams"), nb::arg("group"))
       .def("wait_armed",
            [](const BoundEngine& self) -> std::optional<std::vector<int64_t>> {
              std::vector<int64_t> ids;

@@ -10,8 +10,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <exception>
 #include <utility>
+
+#include "src/base/failure.h"
 
 namespace pawl::python {
 namespace {
@@ -53,6 +54,7 @@ bool Job::done() const {
 bool Job::Arm() {
   const std::lock_guard lock(mutex_);
   if (HasNews()) return true;
+  if (!armed_) loop_->ReserveArmed();
   armed_ = true;
   return false;
 }
@@ -110,12 +112,16 @@ bool Job::AddToken(TokenId token, std::string_view bytes) {
 void Job::End(Result<Generation> output) {
   const std::lock_guard lock(mutex_);
   if (output_.has_value()) return;
-  if (output.ok() && !stop_.empty()) {
-    output->text = text_;
-  } else if (output.ok()) {
-    text_ = output->text;
-    if (tokens_.size() != output->tokens.size()) tokens_ = output->tokens;
-    released_ = text_.size();
+  try {
+    if (output.ok() && !stop_.empty()) {
+      output->text = text_;
+    } else if (output.ok()) {
+      text_ = output->text;
+      if (tokens_.size() != output->tokens.size()) tokens_ = output->tokens;
+      released_ = text_.size();
+    }
+  } catch (...) {
+    output = CurrentFailure();
   }
   output_ = std::move(output);
   Tell();
@@ -203,9 +209,17 @@ Status EngineLoop::Close() {
   return std::exchange(saved_, Status());
 }
 
+void EngineLoop::ReserveArmed() {
+  const std::lock_guard lock(armed_mutex_);
+  const size_t size = armed_.size() + arming_ + 1;
+  if (armed_.capacity() < size) armed_.reserve(2 * size);
+  ++arming_;
+}
+
 void EngineLoop::Armed(int64_t id) {
   {
     const std::lock_guard lock(armed_mutex_);
+    --arming_;
     armed_.push_back(id);
   }
   armed_changed_.notify_one();
@@ -214,8 +228,9 @@ void EngineLoop::Armed(int64_t id) {
 bool EngineLoop::WaitArmed(std::vector<int64_t>& ids) {
   std::unique_lock lock(armed_mutex_);
   armed_changed_.wait(lock, [&] { return closed_ || !armed_.empty(); });
+  ids.clear();
+  ids.reserve(2 * arming_);
   ids.swap(armed_);
-  armed_.clear();
   return !ids.empty() || !closed_;
 }
 
@@ -227,14 +242,17 @@ void EngineLoop::Start(Message& message) {
     }
     return;
   }
-  const Result<RequestId> id = engine_.Add(*message.request, [this, raw = job.get()](auto output) {
-    const auto at = std::find_if(running_.begin(), running_.end(),
-                                 [&](const auto& entry) { return entry.first.get() == raw; });
-    const std::shared_ptr<Job> ended = std::move(at->first);
-    running_.erase(at);
-    ended->End(std::move(output));
+  const Result<RequestId> id = Guarded([&]() -> Result<RequestId> {
+    if (running_.size() == running_.capacity()) running_.reserve(2 * running_.size() + 8);
+    return engine_.Add(*message.request, [this, raw = job.get()](auto output) {
+      const auto at = std::find_if(running_.begin(), running_.end(),
+                                   [&](const auto& entry) { return entry.first.get() == raw; });
+      const std::shared_ptr<Job> ended = std::move(at->first);
+      running_.erase(at);
+      ended->End(std::move(output));
+    });
   });
-  if (!id.ok()) return job->End(id.error());
+  if (!id.ok()) return job->End(CopyOf(id.error()));
   running_.emplace_back(job, *id);
   // It was given up before it began.
   const std::lock_guard lock(job->mutex_);
@@ -253,21 +271,14 @@ void EngineLoop::Loop() {
     }
     for (Message& message : taken) Start(message);
     taken.clear();
-    try {
-      busy = engine_.Step();
-    } catch (const std::exception& failure) {  // memory ran out
-      for (auto& [job, id] : running_) {
-        engine_.Cancel(id);
-        job->End(Error{ErrorCode::kLimit, failure.what(), ""});
-      }
-    }
+    busy = engine_.Step();
   }
   for (auto& [job, id] : running_) job->End(kClosedError);
   for (Message& message : inbox_) {
     if (message.request) message.job->End(kClosedError);
   }
   inbox_.clear();
-  saved_ = engine_.SaveDraftHistory();
+  saved_ = Guarded([&] { return engine_.SaveDraftHistory(); });
 }
 
 }  // namespace pawl::python

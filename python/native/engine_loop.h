@@ -9,6 +9,10 @@
 //
 // Nothing here knows Python: the thread never holds the interpreter's lock and never waits for it.
 // Whoever wants to be called when a job has news arms it and listens to WaitArmed.
+//
+// When memory runs out on the loop's thread the job that wanted it ends with the error of kLimit,
+// "memory ran out" (src/decode/batch.h); the others go on. The functions for other threads throw
+// std::bad_alloc, which is a MemoryError in Python.
 #ifndef PAWL_PYTHON_NATIVE_ENGINE_LOOP_H_
 #define PAWL_PYTHON_NATIVE_ENGINE_LOOP_H_
 
@@ -128,6 +132,8 @@ class EngineLoop {
 
   void Loop();
   void Start(Message& message);
+  // For an id that Armed is to keep: so that it needs no memory on the loop's thread.
+  void ReserveArmed();
   void Armed(int64_t id);
 
   Engine engine_;
@@ -146,6 +152,7 @@ class EngineLoop {
   std::mutex armed_mutex_;
   std::condition_variable armed_changed_;
   std::vector<int64_t> armed_;
+  size_t arming_ = 0;    // ids that will come, under armed_mutex_
   bool closed_ = false;  // under armed_mutex_
 };
 

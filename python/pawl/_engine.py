@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import itertools
 import os
 import threading
 import weakref
@@ -40,6 +41,8 @@ _EXTRACT_TOKENS = 4096  # as `pawl extract`; a record in single bytes easily has
 _LEAST_MAX_STRING = 256
 _KEPT_GRAMMARS = 64
 
+# The requests of one call, which take turns with those of others.
+_groups = itertools.count(1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -395,9 +398,9 @@ class Engine:
         return self._native
 
     def _submit(self, prompt: Tuple[Any, ...], grammar: Optional[_pawl.Grammar], options: Sorted,
-                streams: bool) -> _pawl.Job:
+                streams: bool, group: int) -> _pawl.Job:
         return self._engine().submit(prompt, grammar, options.sampling, options.stops,
-                                     options.logit_bias, streams)
+                                     options.logit_bias, streams, group)
 
     def _text_of_schema(self, schema: Any) -> str:
         """As compact JSON. Those of types are kept, since making them takes milliseconds."""
@@ -446,13 +449,15 @@ class _Call:
 
     def __init__(self, engine: Engine, options: Mapping[str, Any]) -> None:
         self._engine = engine
+        self._group = next(_groups)
         self._options = Sorted(options, with_constraint=True)
         self.special = self._options.special
         self.make_value: Optional[ValueMaker] = None
         self._grammar = self._compile()
 
     def request(self, prompt: Tuple[Any, ...]) -> Request:
-        return lambda streams: self._engine._submit(prompt, self._grammar, self._options, streams)
+        return lambda streams: self._engine._submit(prompt, self._grammar, self._options, streams,
+                                                    self._group)
 
     def output(self, job: _pawl.Job) -> Output[Any]:
         return Output(job, self.make_value)
@@ -487,6 +492,7 @@ class _Extract:
 
     def __init__(self, engine: Engine, schema: Any, options: Mapping[str, Any]) -> None:
         self._engine = engine
+        self._group = next(_groups)
         self._options = Sorted(options, with_constraint=False)
         self._options.sampling.setdefault("max_tokens", _EXTRACT_TOKENS)
         self._schema = engine._text_of_schema(schema)
@@ -498,7 +504,7 @@ class _Extract:
         def submit(streams: bool) -> _pawl.Job:
             checked = _checked(text)
             return self._engine._submit(("extract", self._schema, checked), self._grammar_for(checked),
-                                        self._options, streams)
+                                        self._options, streams, self._group)
 
         return submit
 

@@ -11,6 +11,7 @@
 #include <unordered_set>
 
 #include "src/base/json_valid.h"
+#include "src/base/stop_steps.h"
 #include "src/base/utf8.h"
 
 namespace pawl::json {
@@ -126,7 +127,15 @@ class TreeBuilder {
   Error error() const { return error_; }
 
  private:
+  bool Count() {
+    steps_.Step();
+    if (++values_ <= limits_.max_values) return true;
+    error_ = Error{ErrorCode::kLimit,
+                   "holds more than " + std::to_string(limits_.max_values) + " values", ""};
+    return false;
+  }
   bool Add(Value value) {
+    if (!Count()) return false;
     if (stack_.empty()) {
       root_ = std::move(value);
       return true;
@@ -148,6 +157,7 @@ class TreeBuilder {
     return &top->members.back().second;
   }
   bool Open(Type type) {
+    if (!Count()) return false;
     if (static_cast<int>(stack_.size()) >= limits_.max_depth) {
       error_ = Error{ErrorCode::kLimit,
                      "arrays and objects are nested deeper than the limit of " +
@@ -176,6 +186,8 @@ class TreeBuilder {
 
   std::string_view text_;
   const ParseLimits& limits_;
+  size_t values_ = 0;
+  StopSteps steps_;
   Value root_;
   std::vector<Value*> stack_;
   std::vector<std::unordered_set<std::string>> keys_;

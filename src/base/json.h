@@ -7,6 +7,7 @@
 #define PAWL_SRC_BASE_JSON_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -46,11 +47,14 @@ inline size_t Value::size() const { return type == Type::kObject ? members.size(
 struct ParseLimits {
   size_t max_bytes = size_t{64} << 20;
   int max_depth = 512;
+  // Of any type, those inside of others and empty ones as well. A value takes a hundred bytes where
+  // its text may take two.
+  size_t max_values = SIZE_MAX;
   bool allow_duplicate_keys = false;
 };
 
 // Errors: kInvalid with place "LINE:COLUMN (byte N)" for bad syntax, bad UTF-8 and duplicate keys;
-// kLimit.
+// kLimit. A StopScope of the calling thread ends it (stop_scope.h).
 Result<Value> Parse(std::string_view text, const ParseLimits& limits = {});
 
 // Compact JSON text, members in their order, numbers as they were written.

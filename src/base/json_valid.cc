@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "src/base/ascii.h"
+#include "src/base/stop_steps.h"
 #include "src/base/utf8.h"
 
 namespace pawl::json {
@@ -23,6 +24,7 @@ namespace {
 
 constexpr size_t kFewMembers = 12;       // are compared pair by pair
 constexpr ptrdiff_t kLongNumber = 1000;  // bytes
+constexpr ptrdiff_t kPiece = 64 << 10;   // of a string, between two looks at the stop flag
 
 // Whether one of eight bytes is a quote, a backslash, a control character or not ASCII.
 bool EndsRun(const char* bytes) {
@@ -42,6 +44,8 @@ class ValidParser {
 
   bool Run(Value& tree) {
     for (;;) {
+      if (++values_ > limits_.max_values) return false;  // the other says so
+      steps_.Step();
       Value value;
       bool opened = false;
       if (!Begin(value, opened)) return false;
@@ -161,7 +165,9 @@ class ValidParser {
       return false;
     }
     std::unordered_set<std::string_view> seen;
+    StopSteps steps;
     for (const Member& member : members) {
+      steps.Step();
       if (!seen.insert(member.first).second) return true;
     }
     return false;
@@ -207,8 +213,10 @@ class ValidParser {
     ++at_;
     for (;;) {
       const char* const begin = at_;
-      while (end_ - at_ >= 8 && !EndsRun(at_)) at_ += 8;
-      while (at_ != end_ && *at_ != '"' && *at_ != '\\' && static_cast<unsigned char>(*at_) >= 32 &&
+      const char* const stop = end_ - at_ > kPiece ? at_ + kPiece : end_;
+      StopScope::Check();
+      while (stop - at_ >= 8 && !EndsRun(at_)) at_ += 8;
+      while (at_ != stop && *at_ != '"' && *at_ != '\\' && static_cast<unsigned char>(*at_) >= 32 &&
              static_cast<unsigned char>(*at_) < 128) {
         ++at_;
       }
@@ -274,6 +282,8 @@ class ValidParser {
   const char* at_;
   const char* const end_;
   const ParseLimits& limits_;
+  size_t values_ = 0;
+  StopSteps steps_;
   std::vector<Container> open_;
   std::vector<Member> members_;
   std::vector<Value> items_;

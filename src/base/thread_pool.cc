@@ -6,12 +6,19 @@
 // A matrix product of a middling model takes tens of microseconds and a sleeping thread takes about
 // as long to wake, so a worker that ran dry looks for the next loop for a few microseconds before
 // it sleeps. The bound keeps an idle process at zero load.
+//
+// A body that throws does not leave its thread: the first exception is kept, the shared counter is
+// set to the end, and the caller throws the exception on when the loop is closed. So a body's
+// context outlives all that runs in it, and the next loop finds the pool as after a good one.
 #include "src/base/thread_pool.h"
 
 #include <algorithm>
+#include <new>
 #include <system_error>
+#include <utility>
 
 #include "src/base/spin.h"
+#include "src/base/thread_name.h"
 
 #if defined(__linux__)
 #include <sched.h>
@@ -39,6 +46,8 @@ ThreadPool::ThreadPool(int threads) {
     try {
       workers_.emplace_back([this, i] { WorkerLoop(i); });
     } catch (const std::system_error&) {
+      break;
+    } catch (const std::bad_alloc&) {
       break;
     }
   }
@@ -78,28 +87,44 @@ void ThreadPool::Run(int64_t n, int64_t grain, Function function, const void* co
   }
   for (int i = 0; i < wanted; ++i) wake_.notify_one();
   Work(0);
+  Close();
+  std::exception_ptr failure;
   {
-    std::unique_lock<std::mutex> lock(mutex_);
-    open_ = false;
-    if (active_.load(std::memory_order_relaxed) > 0) {
-      lock.unlock();
-      for (int i = 0; i < kSpins && active_.load(std::memory_order_acquire) > 0; ++i) Pause();
-      lock.lock();
-      done_.wait(lock, [this] { return active_.load(std::memory_order_relaxed) == 0; });
-    }
+    // No worker is active, but the lock orders this thread behind the one that failed.
+    std::lock_guard<std::mutex> lock(mutex_);
+    failure = std::exchange(failure_, nullptr);
   }
   busy_.store(false, std::memory_order_release);
+  if (failure != nullptr) std::rethrow_exception(std::move(failure));
 }
 
-void ThreadPool::Work(int thread) {
+// No worker joins the loop any more, and those that did have left it.
+void ThreadPool::Close() noexcept {
+  std::unique_lock<std::mutex> lock(mutex_);
+  open_ = false;
+  if (active_.load(std::memory_order_relaxed) == 0) return;
+  lock.unlock();
+  for (int i = 0; i < kSpins && active_.load(std::memory_order_acquire) > 0; ++i) Pause();
+  lock.lock();
+  done_.wait(lock, [this] { return active_.load(std::memory_order_relaxed) == 0; });
+}
+
+void ThreadPool::Work(int thread) noexcept {
   while (true) {
     const int64_t begin = next_.fetch_add(grain_, std::memory_order_relaxed);
     if (begin >= n_) return;
-    function_(context_, begin, std::min(n_, begin + grain_), thread);
+    try {
+      function_(context_, begin, std::min(n_, begin + grain_), thread);
+    } catch (...) {
+      next_.store(n_, std::memory_order_relaxed);
+      std::lock_guard<std::mutex> lock(mutex_);
+      if (failure_ == nullptr) failure_ = std::current_exception();
+    }
   }
 }
 
 void ThreadPool::WorkerLoop(int thread) {
+  NameThread("pawl-pool");
   uint64_t seen = 0;
   while (true) {
     for (int i = 0; i < kSpins && epoch_.load(std::memory_order_acquire) == seen; ++i) Pause();

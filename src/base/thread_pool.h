@@ -5,6 +5,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <exception>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -29,7 +30,11 @@ class ThreadPool {
   // Calls body(begin, end, thread) for disjoint ranges that cover 0 .. n-1, each of at most `grain`
   // iterations, and returns when all are done. `thread` is in 0 .. size()-1 and no two bodies of
   // one loop run at once with the same one. A loop of one range never leaves the calling thread.
-  // `body` must not throw.
+  //
+  // Exceptions. When a body throws, ranges that have not begun are left out, those that run end,
+  // and ParallelFor throws the loop's first exception to its caller once no worker is inside the
+  // loop. The pool is free again then. A nested loop throws out of the body that called it. The
+  // pool itself allocates nothing in a loop.
   template <typename Body>
   void ParallelFor(int64_t n, int64_t grain, const Body& body) {
     Run(
@@ -45,7 +50,8 @@ class ThreadPool {
 
   void Run(int64_t n, int64_t grain, Function function, const void* context);
   void WorkerLoop(int thread);
-  void Work(int thread);
+  void Work(int thread) noexcept;
+  void Close() noexcept;
 
   // The current loop. Written by its caller under mutex_ while no worker is active; read by active
   // workers.
@@ -54,6 +60,7 @@ class ThreadPool {
   int64_t n_ = 0;
   int64_t grain_ = 1;
   std::atomic<int64_t> next_{0};
+  std::exception_ptr failure_;  // the loop's first (under mutex_)
 
   std::atomic<bool> busy_{false};   // a caller owns the pool
   std::atomic<uint64_t> epoch_{0};  // grows with each loop: what idle workers watch

@@ -58,7 +58,7 @@ Status ChatFlags::Check() const {
 }
 
 Result<ChatPrompt> ChatFlags::Render(const std::string& path, const Tokenizer& tokenizer,
-                                     std::string_view user) const {
+                                     std::string_view user, int max_tokens) const {
   Result<ChatSource> source = [&]() -> Result<ChatSource> {
     if (template_file.empty()) return LoadModelChat(path, template_name, tokenizer);
     Result<std::string> text = ReadFile(template_file);
@@ -108,7 +108,10 @@ Result<ChatPrompt> ChatFlags::Render(const std::string& path, const Tokenizer& t
     const bool in_input = prompt.error().place.starts_with("#");
     return InFile(in_input ? (has_messages() ? name : "--chat") : source->place, prompt.error());
   }
-  return ChatPrompt{prompt->bytes(), EncodeChat(tokenizer, source->chat, *prompt, trust)};
+  Result<std::vector<TokenId>> tokens =
+      EncodeChatWithin(tokenizer, source->chat, *prompt, max_tokens, trust);
+  if (!tokens.ok()) return InFile("the prompt", tokens.error());
+  return ChatPrompt{prompt->bytes(), *std::move(tokens)};
 }
 
 }  // namespace pawl::cli

@@ -3,6 +3,7 @@
 #define PAWL_SRC_CLI_CHAT_H_
 
 #include <CLI/CLI.hpp>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,9 +35,10 @@ struct ChatFlags {
   bool has_messages() const { return !messages_file.empty(); }
   Status Check() const;
   // `path`: the model's folder or GGUF file, or a tokenizer.json. `user`: with --chat, what the
-  // user says.
+  // user says. `max_tokens`: the model's context, which bounds the prompt (EncodeChatWithin).
   Result<ChatPrompt> Render(const std::string& path, const Tokenizer& tokenizer,
-                            std::string_view user) const;
+                            std::string_view user,
+                            int max_tokens = std::numeric_limits<int>::max()) const;
 };
 
 }  // namespace pawl::cli

@@ -13,6 +13,9 @@
 #include "src/cli/monitor_flags.h"
 #include "src/cli/options.h"
 #include "src/text/fim.h"
+#ifdef PAWL_HAVE_MONITORS
+#include "plugins/monitors/source_folder.h"
+#endif
 
 namespace pawl::cli {
 namespace {
@@ -85,7 +88,9 @@ Status Fill(const CompleteFlags& flags, monitors::CompletionRequest& request) {
     }
     const std::string& repo = flags.monitored.repo;
     const bool in_repo = !repo.empty() && !flags.file.starts_with("/");
-    Result<std::string> text = ReadInput(in_repo ? repo + "/" + flags.file : flags.file);
+    Result<std::string> text = in_repo
+                                   ? monitors::SourceFolder(repo).Read(flags.file, kMaxFileBytes)
+                                   : ReadInput(flags.file);
     if (!text.ok()) return text.error();
     const Result<size_t> at = ByteAt(*text, flags.line, flags.column);
     if (!at.ok()) return at.error();
@@ -113,6 +118,7 @@ int Run(const CompleteFlags& flags) {
   Result<LoadedCompleter> loaded = flags.completer.Load(kComplete, flags.monitored);
   if (!loaded.ok()) return Fail(kComplete, loaded.error());
   request.repo = flags.monitored.repo;
+  request.cache = MonitorFlags::CacheFolder();
   request.monitors = flags.monitored.monitors;
   request.use_monitors = !flags.no_monitors;
   request.suffix_aware = flags.suffix_aware;
@@ -134,20 +140,23 @@ int Run(const CompleteFlags& flags) {
                                            {"refused", done->refused},
                                            {"points", done->points},
                                            {"constrained", done->constrained},
+                                           {"given_up", done->given_up},
                                            {"model_seconds", done->model_seconds},
                                            {"monitor_seconds", done->monitor_seconds}};
     Print(report.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   } else {
     Print(done->text + "\n");
   }
+  for (const std::string& limit : done->limits)
+    Note(kComplete, "note: " + limit + "; the rest is not known");
   if (!done->parses) Note(kComplete, "note: with this completion the file has a syntax error");
   if (flags.stats) {
-    Note(
-        kComplete,
-        fmt::format(
-            "{} tokens, {} refused, {} of {} points constrained; model {:.3f} s, monitors {:.3f} s",
-            done->tokens, done->refused, done->constrained, done->points, done->model_seconds,
-            done->monitor_seconds));
+    Note(kComplete,
+         fmt::format(
+             "{} tokens, {} refused, {} of {} points constrained, {} given up; model {:.3f} s, "
+             "monitors {:.3f} s",
+             done->tokens, done->refused, done->constrained, done->points, done->given_up,
+             done->model_seconds, done->monitor_seconds));
   }
   return kExitOk;
 }

@@ -143,8 +143,12 @@ class Extractor {
   // can be no prompt.
   void Add(std::string_view text, const std::string& source,
            std::function<void(Result<Generation>)> done) {
-    Result<std::vector<TokenId>> prompt = prompt_.Encode(*text_.tokenizer, schema_, text);
-    if (!prompt.ok()) return done(prompt.error());
+    Result<std::vector<TokenId>> prompt =
+        prompt_.Encode(*text_.tokenizer, schema_, text, model_->info().context_length);
+    if (!prompt.ok()) {
+      const bool placed = !prompt.error().place.empty();
+      return done(placed ? prompt.error() : InFile(source, prompt.error()));
+    }
     const Result<Grammar> grammar = GrammarFor(text);
     if (!grammar.ok()) return done(grammar.error());
     engine_.Add({.prompt = *std::move(prompt),
@@ -207,6 +211,7 @@ class Extractor {
 };
 
 std::string ClosedNote(const Generation& output) {
+  if (!output.notes.empty()) return "note: " + output.notes.front();
   return fmt::format(
       "note: the budget of {} tokens was nearly spent, so the output was closed in the shortest "
       "valid "

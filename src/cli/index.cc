@@ -6,7 +6,6 @@
 #include <memory>
 #include <string>
 
-#include "src/base/file.h"
 #include "src/cli/command.h"
 #include "src/cli/monitor_flags.h"
 #include "src/cli/options.h"
@@ -26,6 +25,8 @@ struct IndexFlags {
   std::string members;
   std::string file;
   int threads = 0;
+  int max_files = 200'000;
+  int max_source_mb = 2048;
 };
 
 #ifndef PAWL_HAVE_MONITORS
@@ -41,7 +42,8 @@ int UpdateFile(const IndexFlags& flags, monitors::RepositoryIndex& index) {
   if (!language || !monitors::HasGrammar(*language)) {
     return Fail(kIndex, Error{ErrorCode::kInvalid, "is no Java, TypeScript or Python file", path});
   }
-  const Result<std::string> text = ReadRegularFile(path, monitors::IndexOptions().max_file_bytes);
+  const Result<std::string> text =
+      monitors::SourceFolder(flags.folder).Read(flags.file, monitors::SourceLimits().file_bytes);
   if (!text.ok()) return Fail(kIndex, text.error());
   const auto start = std::chrono::steady_clock::now();
   if (Status status = index.UpdateFile(flags.file, *language, *text); !status.ok())
@@ -57,8 +59,15 @@ int Run(const IndexFlags& flags) {
   if (!std::filesystem::is_directory(flags.folder, error)) {
     return Fail(kIndex, Error{ErrorCode::kIo, "is no folder", flags.folder});
   }
-  const std::string path = flags.db.empty() ? flags.folder + "/.pawl/index.sqlite" : flags.db;
-  auto index = monitors::RepositoryIndex::Open(path);
+  const bool own = flags.db.empty();
+  const std::string cache = MonitorFlags::CacheFolder();
+  if (own && cache.empty()) {
+    return Fail(kIndex, Error{ErrorCode::kIo,
+                              "is needed: neither XDG_CACHE_HOME nor HOME names a folder", "--db"});
+  }
+  const std::string path = own ? monitors::IndexPath(cache, flags.folder) : flags.db;
+  auto index = monitors::RepositoryIndex::Open(
+      path, own ? monitors::ForeignFile::kReplace : monitors::ForeignFile::kRefuse);
   if (!index.ok()) return Fail(kIndex, index.error());
   if (!flags.file.empty()) return UpdateFile(flags, **index);
   const auto start = std::chrono::steady_clock::now();
@@ -67,6 +76,8 @@ int Run(const IndexFlags& flags) {
     Progress progress(kIndex, "indexing");
     monitors::IndexOptions options;
     options.threads = flags.threads;
+    options.limits.files = static_cast<size_t>(flags.max_files);
+    options.limits.source_bytes = static_cast<size_t>(flags.max_source_mb) << 20;
     options.progress = [&](size_t done, size_t all) {
       if (done % 64 == 0) progress.Set(fmt::format("indexing {} of {} files", done, all));
     };
@@ -76,6 +87,14 @@ int Run(const IndexFlags& flags) {
   }
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (!counts.limit.empty()) {
+    Note(kIndex,
+         fmt::format("note: {} {}; the rest is not in the index", flags.folder, counts.limit));
+  }
+  if (counts.outside > 0) {
+    Note(kIndex, fmt::format("note: {} links that lead out of {} were passed over", counts.outside,
+                             flags.folder));
+  }
   if (!flags.members.empty()) {
     auto members = (*index)->MembersOf(flags.members);
     if (!members.ok()) return Fail(kIndex, members.error());
@@ -107,7 +126,9 @@ void AddIndex(CLI::App& app, Action& action) {
       app.add_subcommand(kIndex, "Index the Java, TypeScript and Python files of a folder");
   auto flags = std::make_shared<IndexFlags>();
   command->add_option("dir", flags->folder, "The folder")->required()->check(NotEmpty);
-  command->add_option("--db", flags->db, "The index file (default: DIR/.pawl/index.sqlite)")
+  command
+      ->add_option("--db", flags->db,
+                   "The index file (default: a file of DIR in the user's cache folder)")
       ->check(NotEmpty)
       ->type_name("FILE");
   command->add_option("--members", flags->members, "Print the members of this type")
@@ -121,6 +142,16 @@ void AddIndex(CLI::App& app, Action& action) {
   command->add_option("--threads", flags->threads, "0: all cores")
       ->transform(WholeNumber(0, 1024))
       ->type_name("N");
+  command->add_option("--max-files", flags->max_files, "Source files that are read at most")
+      ->transform(WholeNumber(1, 100'000'000))
+      ->type_name("N")
+      ->capture_default_str();
+  command
+      ->add_option("--max-source-mb", flags->max_source_mb,
+                   "MiB of source files that are read at most")
+      ->transform(WholeNumber(1, 1 << 20))
+      ->type_name("N")
+      ->capture_default_str();
   command->footer("Example:\n  pawl index . --members Stack");
   command->callback([flags, &action] { action = [flags] { return Run(*flags); }; });
 }

@@ -10,6 +10,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -219,6 +220,7 @@ class Server {
     request.language = LanguageOf(document->second, uri);
     request.file = PathOf(uri);
     request.repo = flags_.monitored.repo;
+    request.cache = MonitorFlags::CacheFolder();
     request.monitors = flags_.monitored.monitors;
     request.use_monitors = !flags_.no_monitors;
     request.max_tokens = flags_.max_tokens;
@@ -227,6 +229,9 @@ class Server {
     if (!done.ok()) {
       *problem = done.error().ToString();
       return nullptr;
+    }
+    for (const std::string& limit : done->limits) {
+      if (told_.insert(limit).second) Note(kLsp, "note: " + limit + "; the rest is not known");
     }
     LspJson items = LspJson::array();
     const bool extends =
@@ -274,6 +279,7 @@ class Server {
   const LspFlags& flags_;
   LoadedCompleter& loaded_;
   std::map<std::string, Document> documents_;
+  std::set<std::string> told_;  // notes that were written
   bool utf8_ = false;
   bool shutdown_ = false;
 };

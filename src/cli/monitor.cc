@@ -84,6 +84,7 @@ Result<Outcome> Read(const MonitorCommandFlags& flags, MonitorSet& set, const Te
   auto state = set.Start("");
   size_t at = 0;
   for (const TokenId token : *tokens) {
+    if (state.too_deep() != SIZE_MAX) break;
     const size_t size = vocabulary.vocabulary->bytes(token).size();
     Refusal refusal;
     if (!state.Add(std::string_view(input.text).substr(at, size), &refusal)) {
@@ -97,10 +98,13 @@ Result<Outcome> Read(const MonitorCommandFlags& flags, MonitorSet& set, const Te
     }
     at += size;
   }
+  if (!outcome.refusal && state.too_deep() != SIZE_MAX)
+    outcome.refusal = monitors::TooDeepAt(input.text, state.too_deep());
   outcome.counts = set.counts();
   outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (!outcome.refusal && !flags.unfinished) outcome.refusal = set.Finish(input.text);
   if (!outcome.refusal && flags.strict) outcome.refusal = set.FinishStrict(input.text);
+  outcome.counts.given_up = set.counts().given_up;
   return outcome;
 }
 
@@ -113,6 +117,7 @@ nlohmann::ordered_json Entry(const Input& input, const Outcome& outcome) {
       outcome.refusal ? nlohmann::ordered_json(outcome.refusal->identifier) : nullptr;
   entry["constrained"] = outcome.counts.constrained;
   entry["points"] = outcome.counts.points;
+  entry["given_up"] = outcome.counts.given_up;
   const double trigger = outcome.counts.trigger_seconds;
   const double away = std::max(0.0, outcome.seconds - trigger);
   entry["us_per_token"] =
@@ -203,6 +208,7 @@ int Run(const MonitorCommandFlags& flags) {
     if (set == nullptr) {
       auto made = MonitorSet::Make(*language, {.monitors = flags.monitored.monitors,
                                                .repo = flags.monitored.repo,
+                                               .cache = MonitorFlags::CacheFolder(),
                                                .class_path = flags.class_path,
                                                .server = server,
                                                .file = Absolute(file)});
@@ -227,7 +233,10 @@ int Run(const MonitorCommandFlags& flags) {
       if (outcome->refusal) {
         exit_code = std::max(exit_code, static_cast<int>(kExitSomeFailed));
         const Refusal& r = *outcome->refusal;
-        if (inputs->size() == 1 || flags.json.empty()) {
+        const bool print = inputs->size() == 1 || flags.json.empty();
+        if (print && r.monitor == monitors::kLimits) {
+          Print(fmt::format("{}: {}\n", input.name, r.message));
+        } else if (print) {
           Print(fmt::format("{}: refused at {}: {}: {} ({}{})\n", input.name,
                             Place(input.text, r.byte), Readable(r.identifier), r.message,
                             r.monitor.empty() ? "strict" : r.monitor,
@@ -236,14 +245,21 @@ int Run(const MonitorCommandFlags& flags) {
       } else {
         ++accepted;
         if (inputs->size() == 1) {
-          Print(fmt::format("{}: accepted ({} tokens, {} of {} points constrained)\n", input.name,
-                            outcome->tokens, outcome->counts.constrained, outcome->counts.points));
+          const uint64_t given_up = outcome->counts.given_up;
+          Print(fmt::format("{}: accepted ({} tokens, {} of {} points constrained{})\n", input.name,
+                            outcome->tokens, outcome->counts.constrained, outcome->counts.points,
+                            given_up == 0 ? "" : fmt::format(", {} given up", given_up)));
         }
       }
       report["files"].push_back(Entry(input, *outcome));
     }
     if (inputs->size() > 1)
       Print(fmt::format("{}: {} of {} accepted\n", file, accepted, inputs->size()));
+  }
+  for (const auto& [language, set] : sets) {
+    if (set == nullptr) continue;
+    for (const std::string& limit : set->analysis().Limits())
+      Note(kMonitor, "note: " + limit + "; the rest is not known");
   }
   if (server != nullptr && server->counts().failures > 0 && server->counts().known == 0) {
     Note(kMonitor, fmt::format("the language server ({}) did not start, or ended: nothing is known "

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <utility>
 
@@ -51,6 +52,15 @@ Status MonitorFlags::Check() const {
     if (name.empty()) return Error{ErrorCode::kInvalid, "has an empty name", "--monitors"};
   }
   return {};
+}
+
+std::string MonitorFlags::CacheFolder() {
+  // As the XDG Base Directory Specification has it: a relative path is as good as none.
+  const char* const cache = std::getenv("XDG_CACHE_HOME");
+  if (cache != nullptr && cache[0] == '/') return std::string(cache) + "/pawl";
+  const char* const home = std::getenv("HOME");
+  if (home != nullptr && home[0] == '/') return std::string(home) + "/.cache/pawl";
+  return "";
 }
 
 #ifdef PAWL_HAVE_MONITORS

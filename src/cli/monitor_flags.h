@@ -32,6 +32,9 @@ struct MonitorFlags {
   void AddTo(CLI::App* command);
   // Errors name the option.
   Status Check() const;
+  // The folder for indexes of repositories: "pawl" in $XDG_CACHE_HOME or in ~/.cache. Empty: the
+  // user has no such folder.
+  static std::string CacheFolder();
 #ifdef PAWL_HAVE_MONITORS
   // nullptr without --lsp-server.
   std::shared_ptr<monitors::LspServer> Server() const;

@@ -2,6 +2,7 @@
 // told as soon as it can be known.
 #include "src/cli/prompted_model.h"
 
+#include <limits>
 #include <utility>
 
 #include "src/cli/command.h"
@@ -56,12 +57,18 @@ Result<Prompted> PromptedModelFlags::Load(const std::string& command) const {
   if (!layout.ok()) return layout.error();
   Prompted prompted{*std::move(folder), *std::move(text), *std::move(layout), {}};
   const Tokenizer& tokenizer = *prompted.text.tokenizer;
+  // What is wrong with the model's description is told with its weights.
+  const Result<int> known = ContextLengthOf(prompted.folder);
+  const int context = known.ok() ? *known : std::numeric_limits<int>::max();
   if (!chat.any()) {
-    prompted.tokens = EncodeText(tokenizer, prompted.layout, said, special);
+    Result<std::vector<TokenId>> tokens =
+        EncodeText(tokenizer, prompted.layout, said, special, context);
+    if (!tokens.ok()) return InFile("the prompt", tokens.error());
+    prompted.tokens = *std::move(tokens);
     return prompted;
   }
   // A chat template writes the beginning itself.
-  Result<ChatPrompt> rendered = chat.Render(prompted.folder, tokenizer, said);
+  Result<ChatPrompt> rendered = chat.Render(prompted.folder, tokenizer, said, context);
   if (!rendered.ok()) return rendered.error();
   prompted.tokens = std::move(rendered->tokens);
   return prompted;

@@ -40,7 +40,10 @@ int Score(const ScoreFlags& flags) {
     if (Status status = CheckUtf8(*flags.text); !status.ok()) {
       return Fail(kScore, InFile("--text", status.error()));
     }
-    tokens = text.tokenizer->Encode(*flags.text);
+    Result<std::vector<TokenId>> made =
+        text.tokenizer->EncodeWithin(*flags.text, (*model)->info().context_length);
+    if (!made.ok()) return Fail(kScore, InFile("--text", made.error()));
+    tokens = *std::move(made);
   } else {
     Result<std::vector<TokenId>> ids = ParseTokenIds(*flags.tokens, width, "--tokens");
     if (!ids.ok()) return Fail(kScore, ids.error());

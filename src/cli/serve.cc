@@ -12,6 +12,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "src/base/file.h"
 #include "src/cli/command.h"
@@ -29,8 +30,9 @@ constexpr const char* kServe = "serve";
 struct ServeFlags {
   std::string model, name, key_file, tool_syntax, template_file, cors, log = "json";
   std::string host = "127.0.0.1", dtype = "stored";
+  std::vector<std::string> allowed_hosts;
   int port = 8080, threads = 0, batch = 8, queue = 256, workers = 2, max_tokens = 4096;
-  int max_body_mb = 8, grammar_mb = 256;
+  int max_body_mb = 8, max_waiting_mb = 64, grammar_mb = 256;
   double request_seconds = 600, drain_seconds = 15;
   bool no_playground = false;
   DeviceFlags device;
@@ -109,7 +111,9 @@ int Serve(const ServeFlags& flags) {
   options.http.host = flags.host;
   options.http.port = flags.port;
   options.http.max_body_bytes = static_cast<size_t>(flags.max_body_mb) << 20;
+  options.http.max_waiting_bytes = static_cast<size_t>(flags.max_waiting_mb) << 20;
   options.http.cors_origin = flags.cors;
+  options.http.allowed_hosts = flags.allowed_hosts;
   options.max_batch = flags.batch;
   options.max_queue = flags.queue;
   options.workers = flags.workers;
@@ -120,7 +124,7 @@ int Serve(const ServeFlags& flags) {
   options.playground = !flags.no_playground;
   options.version = PAWL_VERSION;
   options.code = {flags.monitored.repo, flags.monitored.monitors, flags.monitored.lsp_server,
-                  flags.monitored.lsp_seconds};
+                  flags.monitored.lsp_seconds, MonitorFlags::CacheFolder()};
   if (flags.log == "json") options.log = WriteLog;
   RaiseFileLimit();
 
@@ -181,6 +185,12 @@ void AddServe(CLI::App& app, Action& action) {
       ->add_option("--cors-origin", flags->cors,
                    "Let web pages from this origin use the server; *: from any")
       ->type_name("ORIGIN");
+  command
+      ->add_option("--allowed-host", flags->allowed_hosts,
+                   "Name by which clients may reach the server (Host), besides localhost and "
+                   "127.0.0.1; may be given several times. Without it any name is good when the "
+                   "server listens on other addresses or asks for keys")
+      ->type_name("NAME");
   command->add_option("--chat-template", flags->template_file, "File with another chat template")
       ->check(NotEmpty)
       ->type_name("FILE");
@@ -217,6 +227,12 @@ void AddServe(CLI::App& app, Action& action) {
       ->capture_default_str();
   command->add_option("--max-body-mb", flags->max_body_mb, "Largest body of a request, in MiB")
       ->transform(WholeNumber(1, 1024))
+      ->type_name("N")
+      ->capture_default_str();
+  command
+      ->add_option("--max-waiting-mb", flags->max_waiting_mb,
+                   "Memory for all bodies that have not arrived whole, in MiB")
+      ->transform(WholeNumber(1, 1 << 20))
       ->type_name("N")
       ->capture_default_str();
   command->add_option("--grammar-mb", flags->grammar_mb, "Memory for compiled grammars, in MiB")

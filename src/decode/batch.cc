@@ -16,14 +16,26 @@
 // time, and not in front of it. But a constraint that turns out to force what comes next has wasted
 // a call, so that is done where measurements say that it pays.
 //
-// Memory. The ids that run are always the lowest of all that are left: requests are admitted in
-// order, none overtakes, and the youngest that runs makes room. So the oldest is never the one to
-// go, has rows in every call, and ends; then the next one is the oldest. One sequence alone always
-// fits, because a budget is cut to what memory holds in all.
+// Turns and memory. A request waits in the line until the turn of its group comes; then it gets its
+// age. Those with an age and no place come before the line, the oldest first, and where memory does
+// not hold one of them nobody overtakes it. The youngest that runs makes room. So the oldest of all
+// with an age is never the one to go: it has rows in every call in which it does not sit out, looks
+// end, and so does it; then the next one is the oldest. If it has no place because its first look
+// took long and younger ones filled the memory meanwhile, none is admitted until these have ended.
+// One sequence alone always fits, because a budget is cut to what memory holds in all.
+//
+// A group that holds no place waits for one for some steps only: then the youngest output of the
+// group with most places goes back to the line, and loses its age. That is never the oldest one,
+// nor the only one of its group, so each group goes on.
 //
 // Failures. The model says which rows went wrong, and all others of the call are good. If it fails
 // a call as a whole, each request is tried in a call of its own, so that only those end for which
 // that fails too.
+//
+// Exceptions. Each piece of a step that may throw, above all because memory ran out, runs guarded
+// (failure.h) and for one request: its Result is the request's then. An output that was left in the
+// middle of a token is not asked again. What moves requests between the lists allocates nothing,
+// and sequences are freed by the same path as after any other end.
 #include "src/decode/batch.h"
 
 #include <algorithm>
@@ -31,7 +43,9 @@
 #include <string>
 #include <utility>
 
+#include "src/base/stop_scope.h"
 #include "src/decode/batch_request.h"
+#include "src/decode/draft/source.h"
 
 namespace pawl {
 namespace {
@@ -42,8 +56,18 @@ constexpr int kHeadroom = 64;
 // Pending tokens of a request that writes: forced runs are not much longer.
 constexpr int kMostWritten = 64;
 
+// Steps that a group waits for a first place while another one has several.
+constexpr int kPatience = 8;
+// Running requests, those that wait for looks included, for each place in the batch.
+constexpr int kMostPerPlace = 2;
+
 // The weight of the last step in a running mean.
 constexpr double kNewest = 1.0 / 16;
+
+template <typename T>
+void ReserveFor(size_t size, std::vector<T>& items) {
+  if (items.capacity() < size) items.reserve(2 * size);
+}
 
 }  // namespace
 
@@ -54,6 +78,8 @@ BatchEngine::BatchEngine(Model& model, std::shared_ptr<const Vocabulary> vocabul
       encode_(std::move(encode)),
       options_(options),
       pool_(std::max(0, options.threads)) {
+  if (options.look_threads > 0)
+    looks_ = std::make_unique<LookQueue>(LookQueue::Options{.threads = options.look_threads});
   options_.max_batch = std::max(1, options_.max_batch);
   options_.max_rows = std::max(2 * options_.max_batch, options_.max_rows);
   // The lossy rule looks at the logits.
@@ -70,21 +96,38 @@ BatchEngine::BatchEngine(Model& model, std::shared_ptr<const Vocabulary> vocabul
 }
 
 BatchEngine::~BatchEngine() {
+  const auto stop = [](const Owned& request) { request->stop = true; };
+  std::for_each(running_.begin(), running_.end(), stop);
+  std::for_each(next_.begin(), next_.end(), stop);
+  looks_.reset();
   for (const Owned& request : running_) Release(*request);
 }
 
 RequestId BatchEngine::Add(BatchRequest request) {
-  waiting_.push_back(std::make_unique<Request>(next_id_, task_, std::move(request)));
+  const size_t all = running_.size() + next_.size() + leaving_.size() + ended_.size() +
+                     static_cast<size_t>(line_.size()) + 1;
+  const size_t most = std::min(all, static_cast<size_t>(kMostPerPlace * options_.max_batch));
+  ReserveFor(all, ended_);
+  ReserveFor(all, next_);
+  ReserveFor(all, leaving_);
+  ReserveFor(most, running_);
+  ReserveFor(most, present_);
+  ReserveFor(most, shares_);
+  auto added = std::make_unique<Request>(next_id_, task_, std::move(request));
+  const uint64_t group = added->group;
+  line_.Add(std::move(added), group);
   return next_id_++;
 }
 
 void BatchEngine::Cancel(RequestId id) {
-  for (const Owned& request : running_) {
-    if (request->id == id) request->cancelled = true;
-  }
-  for (const Owned& request : waiting_) {
-    if (request->id == id) request->cancelled = true;
-  }
+  const auto cancel = [&](const Owned& request) {
+    if (request->id != id) return;
+    request->cancelled = cancels_ = true;
+    request->stop = true;
+  };
+  std::for_each(running_.begin(), running_.end(), cancel);
+  std::for_each(next_.begin(), next_.end(), cancel);
+  line_.ForEach(cancel);
 }
 
 void BatchEngine::Release(Request& request) {
@@ -93,81 +136,212 @@ void BatchEngine::Release(Request& request) {
   request.length = 0;
 }
 
-bool BatchEngine::Step() {
-  EndCancelled();
-  Admit();
-  if (!running_.empty()) {
-    PlanShares();
-    ++stats_.steps;
-    stats_.most_running = std::max(stats_.most_running, running());
-    if (!Call(shares_, true).ok()) CallAlone();
-    TakeAnswers();
+bool BatchEngine::Step() noexcept {
+  bool ran = false;
+  try {
+    TakeLooks();
+    EndCancelled();
+    Admit();
+    if (present() > 0) {
+      PlanShares();
+      ran = true;
+      ++stats_.steps;
+      stats_.most_running = std::max(stats_.most_running, running());
+      if (!Call(shares_, true).ok()) CallAlone();
+      TakeAnswers();
+    }
+  } catch (...) {
+    // Nothing above is meant to throw. Where something does, no request is known to be sound.
+    FailAll(CurrentFailure());
   }
+  ran |= !ended_.empty();
   Settle();
-  return !running_.empty() || !waiting_.empty();
+  if (!ran && looking_ > 0) WaitForNews();
+  const bool more = !running_.empty() || !next_.empty() || !line_.empty() || !leaving_.empty();
+  if (!more) step_began_ = -1;
+  return more;
+}
+
+void BatchEngine::Wake() {
+  if (looks_ != nullptr) looks_->Wake();
+}
+
+void BatchEngine::FailAll(const Error& why) {
+  for (const Owned& request : running_) {
+    if (!request->ended) request->Fail(CopyOf(why));
+  }
 }
 
 void BatchEngine::EndCancelled() {
-  for (const Owned& request : running_) {
-    if (!request->cancelled) continue;
+  if (!std::exchange(cancels_, false)) return;
+  for (std::vector<Owned>* list : {&running_, &next_}) {
+    for (Owned& request : *list) {
+      if (!request->cancelled) continue;
+      if (request->looking) {
+        Release(*request);
+        leaving_.push_back(std::move(request));
+        continue;
+      }
+      request->run.Cancel();
+      FinishDrafts(*request);
+      request->ended = true;
+      Release(*request);
+      ended_.push_back(std::move(request));
+    }
+    std::erase(*list, nullptr);
+  }
+  line_.ForEach([&](Owned& request) {
+    if (!request->cancelled) return;
     request->run.Cancel();
     FinishDrafts(*request);
-    request->ended = true;
-  }
-  const auto cancelled = [](const Owned& request) { return request->cancelled; };
-  for (Owned& request : waiting_) {
-    if (!cancelled(request)) continue;
-    request->run.Cancel();
     ended_.push_back(std::move(request));
-  }
-  std::erase(waiting_, nullptr);
-  for (Owned& request : running_) {
-    if (!request->ended) continue;
-    Release(*request);
-    ended_.push_back(std::move(request));
-  }
-  std::erase(running_, nullptr);
+  });
+  line_.DropEmpty();
 }
 
 // ---- Admission ----
 
+int BatchEngine::present() const {
+  return static_cast<int>(std::count_if(running_.begin(), running_.end(),
+                                        [](const Owned& request) { return !request->looking; }));
+}
+
+int BatchEngine::PlacesOf(uint64_t group) const {
+  const auto of_group = [&](const Owned& request) { return request->group == group; };
+  return static_cast<int>(std::count_if(running_.begin(), running_.end(), of_group) +
+                          std::count_if(next_.begin(), next_.end(), of_group));
+}
+
+void BatchEngine::InsertByAge(Owned request, std::vector<Owned>& list) {
+  const auto younger = std::find_if(list.begin(), list.end(),
+                                    [&](const Owned& other) { return other->age > request->age; });
+  list.insert(younger, std::move(request));
+}
+
 void BatchEngine::Admit() {
-  while (!waiting_.empty() && running() < options_.max_batch) {
-    Request& request = *waiting_.front();
-    if (!request.started) {
-      request.started = true;
-      const Result<bool> wants = request.run.Start();
-      if (!wants.ok()) request.error = wants.error();
-      request.ended = !wants.ok() || !*wants;
-      const std::string_view lacks = request.run.NeedsLogits();
-      if (!request.ended && !lacks.empty() && options_.sample_in_model && model_.samples()) {
-        request.error = Error{ErrorCode::kUnsupported,
-                              "is not there where the device draws the tokens", std::string(lacks)};
-        request.ended = true;
+  MakePlace();
+  for (bool again = true; std::exchange(again, false);) {
+    if (!AdmitReady()) return;
+    while (!line_.empty()) {
+      const auto fresh = std::count_if(next_.begin(), next_.end(),
+                                       [](const Owned& request) { return !request->late; });
+      if (present() + static_cast<int>(fresh) >= options_.max_batch) break;
+      // First looks that take long hold no place, so their number has a bound of its own.
+      const int most = kMostPerPlace * options_.max_batch;
+      if (!line_.HasGroup([&](uint64_t group) { return PlacesOf(group) < most; })) break;
+      Owned request = line_.Next([this](uint64_t group) { return PlacesOf(group); });
+      request->age = next_age_++;
+      if (!std::exchange(request->started, true)) {
+        request->Take(Guarded([&] { return Begin(*request); }));
+        if (!request->ended && request->run.asks()) BeginLook(*request);
       }
-      BeginDrafts(request);
+      next_.push_back(std::move(request));
+      if (!AdmitReady()) return;
     }
+    // Looks that have begun are waited for where nothing else is to do.
+    if (present() > 0 || looking_ == 0) return;
+    again = std::any_of(next_.begin(), next_.end(),
+                        [](const Owned& request) { return request->looking && !request->late; });
+    if (again) WaitForLooks();
+  }
+}
+
+bool BatchEngine::AdmitReady() {
+  for (size_t i = 0; i < next_.size();) {
+    Request& request = *next_[i];
+    if (request.looking) {
+      ++i;
+      continue;
+    }
+    if (present() >= options_.max_batch || running() >= kMostPerPlace * options_.max_batch)
+      return false;
+    if (!request.ended && !std::exchange(request.begun, true))
+      request.Take(Guarded([&] { return FinishBegin(request); }));
     if (!request.ended) {
-      if (!running_.empty() && !HasRoomFor(request)) return;
-      const Result<SequenceId> sequence = model_.NewSequence(request.run.most_tokens());
+      if (!running_.empty() && !HasRoomFor(request)) return false;
+      const Result<SequenceId> sequence =
+          Guarded([&] { return model_.NewSequence(request.run.most_tokens()); });
       if (sequence.ok()) {
         request.sequence = *sequence;
       } else {
-        request.error = sequence.error();
-        request.ended = true;
+        request.Fail(CopyOf(sequence.error()));
       }
     }
     // Those that have ended already are settled with the others.
-    running_.push_back(std::move(waiting_.front()));
-    waiting_.pop_front();
+    InsertByAge(std::move(next_[i]), running_);
+    next_.erase(next_.begin() + static_cast<ptrdiff_t>(i));
   }
+  return true;
+}
+
+// For a group that has waited long enough.
+void BatchEngine::MakePlace() {
+  const auto begins = [](const Owned& request) { return !request->late; };
+  const bool full = present() >= options_.max_batch;
+  if ((!full && running() < kMostPerPlace * options_.max_batch) || line_.empty() ||
+      std::ranges::any_of(next_, begins) ||
+      !line_.HasGroup([this](uint64_t group) { return PlacesOf(group) == 0; })) {
+    patience_ = 0;
+    return;
+  }
+  if (++patience_ < kPatience) return;
+  // The youngest of the group with most places; the oldest of all stays.
+  size_t chosen = 0;
+  int most = 1;
+  for (size_t i = running_.size(); i-- > 1;) {
+    const Request& request = *running_[i];
+    const int places = PlacesOf(request.group);
+    if ((full && request.looking) || request.ended || places <= most) continue;
+    chosen = i;
+    most = places;
+  }
+  if (chosen == 0) return;
+  Request& request = *running_[chosen];
+  if (request.looking) {  // its look goes on
+    InsertByAge(std::move(running_[chosen]), next_);
+  } else {
+    try {
+      line_.Return(std::move(running_[chosen]), request.group);
+    } catch (...) {
+      return;  // no memory for its place in the line: later
+    }
+  }
+  patience_ = 0;
+  running_.erase(running_.begin() + static_cast<ptrdiff_t>(chosen));
+  Release(request);
+  ++request.preemptions;
+  ++stats_.preemptions;
+}
+
+Result<bool> BatchEngine::Begin(Request& request) {
+  Result<bool> wants = request.run.Start();
+  if (!wants.ok() || !*wants) return wants;
+  const StopScope scope(&request.stop);
+  // What drafts ask of a constraint is not known.
+  const bool asks_more = request.run.at() != nullptr && options_.drafter != nullptr &&
+                         options_.drafter->wants_fingerprint();
+  if (!MayWait() && asks_more) return true;
+  wants = request.run.Look(!MayWait());
+  if (wants.ok() && *wants && asks_more) request.fingerprint = FingerprintOf(&*request.run.at());
+  return wants;
+}
+
+Result<bool> BatchEngine::FinishBegin(Request& request) {
+  const std::string_view lacks = request.run.NeedsLogits();
+  if (!lacks.empty() && options_.sample_in_model && model_.samples()) {
+    return Error{ErrorCode::kUnsupported, "is not there where the device draws the tokens",
+                 std::string(lacks)};
+  }
+  BeginDrafts(request);
+  return true;
 }
 
 bool BatchEngine::HasRoomFor(const Request& request) const {
   const KvMemory memory = model_.kv_memory();
   const auto wants = [&](const Request& r) {
-    const int64_t most =
-        std::min(r.run.most_tokens(), static_cast<int>(r.run.tokens().size()) + kHeadroom);
+    // The tokens of one that sits out are not known here.
+    const int tokens = r.looking ? r.length : static_cast<int>(r.run.tokens().size());
+    const int64_t most = std::min(r.run.most_tokens(), tokens + kHeadroom);
     return Pages(most, memory.page_positions) - Pages(r.length, memory.page_positions);
   };
   int64_t pages = wants(request);
@@ -182,27 +356,36 @@ bool BatchEngine::HasRoomFor(const Request& request) const {
 void BatchEngine::PlanShares() {
   for (;;) {
     shares_.clear();
+    present_.clear();
+    for (const Owned& request : running_) {
+      if (request->looking || request->ended) continue;
+      if (static_cast<int>(present_.size()) < options_.max_batch) present_.push_back(&*request);
+    }
     int left = options_.max_rows;
     const auto writes = [](const Request& request) {
       return request.run.asked() && request.pending() <= kMostWritten;
     };
-    const bool prompts = std::any_of(running_.begin(), running_.end(), [&](const Owned& request) {
-      return !request->ended && !writes(*request);
-    });
+    const bool prompts = std::any_of(present_.begin(), present_.end(),
+                                     [&](const Request* request) { return !writes(*request); });
     int for_writing = prompts ? left - left / 4 : left;
     left -= for_writing;
-    for (const Owned& request : running_) {
-      if (!request->ended && writes(*request)) AddShare(*request, request->pending(), for_writing);
+    for (Request* const request : present_) {
+      if (writes(*request)) AddShare(*request, request->pending(), for_writing);
     }
     left += for_writing;
-    for (const Owned& request : running_) {
-      if (request->ended || writes(*request)) continue;
+    for (Request* const request : present_) {
+      if (writes(*request)) continue;
       if (request->pending() > 1) {
         // The last token runs in any case, for its logits.
         const std::span<const TokenId> tokens = request->run.tokens();
-        const int reused =
-            std::max(request->length,
-                     model_.ReusePrefix(request->sequence, tokens.first(tokens.size() - 1)));
+        const Result<int> found = Guarded([&]() -> Result<int> {
+          return model_.ReusePrefix(request->sequence, tokens.first(tokens.size() - 1));
+        });
+        if (!found.ok()) {
+          request->Fail(CopyOf(found.error()));
+          continue;
+        }
+        const int reused = std::max(request->length, *found);
         if (!request->run.asked()) {
           const int prompt = request->run.stats().prompt_tokens;
           request->run.stats().reused_tokens +=
@@ -252,28 +435,24 @@ int64_t BatchEngine::MissingPages() const {
   return missing;
 }
 
-// The youngest goes, and is the first to come back.
+// The youngest goes, and comes back before those whose turn has not come.
 void BatchEngine::Preempt() {
-  Owned request = std::move(running_.back());
+  Owned youngest = std::move(running_.back());
   running_.pop_back();
-  if (request->ended) {
-    ended_.push_back(std::move(request));
+  Release(*youngest);
+  if (youngest->ended) {
+    FinishDrafts(*youngest);
+    ended_.push_back(std::move(youngest));
     return;
   }
-  Release(*request);
-  ++request->run.stats().preemptions;
+  ++youngest->preemptions;
   ++stats_.preemptions;
-  waiting_.push_front(std::move(request));
+  InsertByAge(std::move(youngest), next_);
 }
 
 // ---- The model ----
 
-Status BatchEngine::Call(std::span<const Share> shares, bool with_drafts) {
-  const bool drafted = with_drafts && MakeDrafts(shares);
-  if (!with_drafts) DropDrafts(shares);
-  const bool draws = options_.sample_in_model && model_.samples();
-  rows_.clear();
-  asking_.clear();
+void BatchEngine::MakeRows(std::span<const Share> shares, bool draws) {
   for (const Share& share : shares) {
     Request& request = *share.request;
     const std::span<const TokenId> tokens = request.run.tokens();
@@ -289,41 +468,59 @@ Status BatchEngine::Call(std::span<const Share> shares, bool with_drafts) {
     asking_.push_back({&request});
     AddDraftRows(request, share.rows, draws);
   }
-  if (rows_.empty()) return {};
   const auto width = static_cast<size_t>(model_.info().vocabulary_size);
   if (!draws && logits_.size() < width * asking_.size()) logits_.resize(width * asking_.size());
-  double seconds = 0;
-  Status status;
-  {
-    Timer timer(seconds);
-    if (draws) {
-      requests_.assign(asking_.size(), {});
-      tokens_.assign(asking_.size(), kNoToken);
-      status = model_.ForwardAndSample(rows_, requests_, tokens_, [this] { FollowLate(); });
-    } else {
-      status = model_.Forward(rows_, logits_);
-    }
+  if (draws) {
+    requests_.assign(asking_.size(), {});
+    tokens_.assign(asking_.size(), kNoToken);
+    asked_tokens_.resize(asking_.size());
   }
+}
+
+Status BatchEngine::RunRows(bool draws, double& seconds) {
+  CountStep();
+  Timer timer(seconds);
+  if (!draws) return model_.Forward(rows_, logits_);
+  return model_.ForwardAndSample(rows_, requests_, tokens_, [this] { FollowLate(); });
+}
+
+void BatchEngine::Forget(std::span<const Share> shares) {
+  for (const Share& share : shares) model_.Truncate(share.request->sequence, share.request->length);
+}
+
+Status BatchEngine::Call(std::span<const Share> shares, bool with_drafts) {
+  const bool drafted = with_drafts && DraftsMade(shares);
+  if (!with_drafts) DropDrafts(shares);
+  const bool draws = options_.sample_in_model && model_.samples();
+  rows_.clear();
+  asking_.clear();
+  double seconds = 0;
+  bool answered = false;  // rather than left by an exception
+  const Status status = Guarded([&] {
+    MakeRows(shares, draws);
+    Status ran;
+    if (!rows_.empty()) ran = RunRows(draws, seconds);
+    answered = true;
+    return ran;
+  });
+  if (rows_.empty() && answered) return {};
   if (!status.ok() && drafted) {
     // Drafts must not harm: there may be no memory for them, or a row that no output comes by has
     // no good logits.
-    for (const Share& share : shares) {
-      model_.Truncate(share.request->sequence, share.request->length);
-    }
+    Forget(shares);
     ++stats_.failed_drafts;
     return Call(shares, false);
   }
-  const std::span<const int32_t> bad = model_.bad_rows();
+  const std::span<const int32_t> bad = answered ? model_.bad_rows() : std::span<const int32_t>();
   if (!status.ok() && bad.empty() && shares.size() > 1) {
-    for (const Share& share : shares) {
-      model_.Truncate(share.request->sequence, share.request->length);
-    }
-    return status;
+    Forget(shares);
+    return CopyOf(status.error());
   }
+  const auto width = static_cast<size_t>(model_.info().vocabulary_size);
   call_seconds_ += (seconds - call_seconds_) * kNewest;
   LearnCost(shares, seconds);
   stats_.rows += static_cast<int64_t>(rows_.size());
-  const double per_row = seconds / static_cast<double>(rows_.size());
+  const double per_row = seconds / static_cast<double>(std::max<size_t>(1, rows_.size()));
   int32_t first = 0;
   for (const Share& share : shares) {
     Request& request = *share.request;
@@ -337,8 +534,7 @@ Status BatchEngine::Call(std::span<const Share> shares, bool with_drafts) {
     const int32_t last = first + share.rows - 1;
     first += rows;
     if (failed) {
-      if (!request.ended) request.error = status.error();
-      request.ended = true;
+      if (!request.ended) request.Fail(CopyOf(status.error()));
       continue;
     }
     request.length += share.rows;
@@ -363,35 +559,35 @@ void BatchEngine::CallAlone() {
 }
 
 // The constraints follow the tokens whose rows the model computes now, and the requests are made
-// for what they allow. Where the output has ended, or goes on with what is forced, nobody wants the
-// token after that row.
+// for what they allow. Where the output has ended, sits out, or goes on with what is forced, nobody
+// wants the token after that row.
 void BatchEngine::FollowLate() {
   const auto follow = [this](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) {
       Request& request = *asking_[static_cast<size_t>(i)].request;
-      SampleRequest& wanted = requests_[static_cast<size_t>(i)];
-      if (const int node = asking_[static_cast<size_t>(i)].node; node > 0) {
-        AskBehind(request, node, wanted);
-        continue;
-      }
-      const size_t tokens = request.run.tokens().size();
-      const Result<bool> wants = request.run.Follow();
-      if (!wants.ok()) request.error = wants.error();
-      request.ended = !wants.ok() || !*wants;
-      if (request.ended || request.run.tokens().size() != tokens) {
-        wanted.unwanted = true;
-      } else {
-        wanted = request.run.Request();
-      }
+      if (asking_[static_cast<size_t>(i)].node > 0) continue;
+      asked_tokens_[static_cast<size_t>(i)] = request.run.tokens().size();
+      if (request.run.asks()) request.Take(Guarded([&] { return LookHere(request); }));
     }
   };
+  const auto ask = [this](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i) Ask(static_cast<size_t>(i));
+  };
+  const auto size = static_cast<int64_t>(asking_.size());
   const bool late = std::any_of(asking_.begin(), asking_.end(),
-                                [](const Asking& asking) { return asking.request->run.late(); });
+                                [](const Asking& asking) { return asking.request->follows_later; });
   stats_.late_steps += late ? 1 : 0;
   double seconds = 0;
   {
     Timer timer(seconds);
-    pool_.ParallelFor(static_cast<int64_t>(asking_.size()), 1, follow);
+    pool_.ParallelFor(size, 1, follow);
+    for (const Asking& asking : asking_) {
+      if (asking.node > 0) continue;
+      asking.request->follows_later = false;
+      if (!asking.request->ended && asking.request->run.asks()) BeginLook(*asking.request);
+    }
+    WaitForLooks();
+    pool_.ParallelFor(size, 1, ask);
   }
   if (!late) return;
   follow_seconds_ += (seconds - follow_seconds_) * kNewest;
@@ -399,6 +595,31 @@ void BatchEngine::FollowLate() {
       std::count_if(requests_.begin(), requests_.end(),
                     [](const SampleRequest& request) { return request.unwanted; }));
   forced_share_ += (forced / static_cast<double>(asking_.size()) - forced_share_) * kNewest;
+}
+
+// How the model is to draw the token of an output of the call.
+void BatchEngine::Ask(size_t output) {
+  Request& request = *asking_[output].request;
+  SampleRequest& wanted = requests_[output];
+  const int node = asking_[output].node;
+  wanted.unwanted = node == 0 && (request.looking || request.ended ||
+                                  request.run.tokens().size() != asked_tokens_[output]);
+  if (wanted.unwanted) return;
+  const Status asked = Guarded([&]() -> Status {
+    if (node > 0) {
+      AskBehind(request, node, wanted);
+    } else {
+      wanted = request.run.Request();
+    }
+    return {};
+  });
+  if (asked.ok()) return;
+  wanted.unwanted = true;
+  if (node > 0) {
+    request.node_rows[static_cast<size_t>(node)].failure = CopyOf(asked.error());
+  } else {
+    request.Fail(CopyOf(asked.error()));
+  }
 }
 
 // A step takes the sum of both, or the longer of the two and that again for what is forced.
@@ -416,57 +637,82 @@ void BatchEngine::TakeAnswers() {
     for (int64_t i = begin; i < end; ++i) {
       Request& request = *running_[static_cast<size_t>(i)];
       if (request.logits == nullptr && request.drawn == kNoToken) continue;
-      const auto width = static_cast<size_t>(model_.info().vocabulary_size);
       const size_t tokens = request.run.tokens().size();
-      if (HasTree(request)) {
-        const Result<bool> wants = TakeDrafted(request);
-        if (!wants.ok()) request.error = wants.error();
-        request.ended = !wants.ok() || !*wants;
-        ++taken;
-        continue;
-      }
-      const TokenId drawn = std::exchange(request.drawn, kNoToken);
-      const float* logits = std::exchange(request.logits, nullptr);
-      const Result<bool> wants = drawn != kNoToken ? request.run.TakeToken(drawn, later)
-                                                   : request.run.Take({logits, width});
-      if (!wants.ok()) request.error = wants.error();
-      request.ended = !wants.ok() || !*wants;
+      const bool tree = HasTree(request);
+      request.Take(
+          Guarded([&] { return tree ? TakeDrafted(request) : TakeAnswer(request, later); }));
       ++taken;
-      if (request.run.tokens().size() > tokens + 1) ++forced;
+      if (!tree && request.run.tokens().size() > tokens + 1) ++forced;
     }
   };
   double seconds = 0;
   {
     Timer timer(seconds);
     pool_.ParallelFor(running(), 1, take);
+    for (const Owned& request : running_) {
+      if (!request->looking && !request->ended && !request->follows_later && request->run.asks())
+        BeginLook(*request);
+    }
+    for (const Owned& request : running_) {
+      const Status settled = Guarded([&]() -> Status {
+        SettleDrafts(*request);
+        return {};
+      });
+      if (!settled.ok()) request->Fail(CopyOf(settled.error()));
+    }
+    WaitForLooks();
   }
-  for (const Owned& request : running_) SettleDrafts(*request);
   if (later || taken == 0) return;
   follow_seconds_ += (seconds - follow_seconds_) * kNewest;
   forced_share_ += (static_cast<double>(forced) / taken - forced_share_) * kNewest;
 }
 
+Result<bool> BatchEngine::TakeAnswer(Request& request, bool later) {
+  const TokenId drawn = std::exchange(request.drawn, kNoToken);
+  const float* const logits = std::exchange(request.logits, nullptr);
+  const auto width = static_cast<size_t>(model_.info().vocabulary_size);
+  Result<bool> wants =
+      drawn != kNoToken ? request.run.TakeToken(drawn) : request.run.Take({logits, width});
+  if (!wants.ok() || !*wants) return wants;
+  // The last token of the budget has no row.
+  request.follows_later = later && drawn != kNoToken && request.run.tokens_left() > 0;
+  return request.follows_later ? true : LookHere(request);
+}
+
 void BatchEngine::Settle() {
-  for (Owned& request : running_) {
-    if (!request->run.Tell()) {
-      request->ended = true;
-      request->error.reset();
+  // Callbacks may add requests, which moves what is in the lists.
+  for (size_t i = 0; i < running_.size(); ++i) {
+    Request& request = *running_[i];
+    if (request.looking) continue;
+    const Result<bool> goes_on = Guarded([&]() -> Result<bool> { return request.run.Tell(); });
+    if (!goes_on.ok()) {
+      request.Fail(CopyOf(goes_on.error()));
+    } else if (!*goes_on) {
+      request.ended = true;
+      request.error.reset();
     }
-    if (!request->ended) continue;
-    FinishDrafts(*request);
-    Release(*request);
-    ended_.push_back(std::move(request));
+    if (!request.ended) continue;
+    FinishDrafts(request);
+    Release(request);
+    ended_.push_back(std::move(running_[i]));
   }
   std::erase(running_, nullptr);
   // A callback may add requests, not end them.
-  for (const Owned& request : std::exchange(ended_, {})) {
+  for (size_t i = 0; i < ended_.size(); ++i) {
+    const Owned request = std::move(ended_[i]);
     if (!request->done) continue;
-    if (request->error.has_value()) {
-      request->done(*request->error);
-    } else {
-      request->done(request->run.Finish());
+    Result<Generation> output = Guarded([&]() -> Result<Generation> {
+      if (request->error.has_value()) return std::move(*request->error);
+      request->run.stats().preemptions = request->preemptions;
+      return request->run.Finish();
+    });
+    Discard(*request);
+    try {
+      request->done(std::move(output));
+    } catch (...) {  // NOLINT(bugprone-empty-catch): see BatchRequest
     }
   }
+  ended_.clear();
 }
 
 }  // namespace pawl

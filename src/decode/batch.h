@@ -12,18 +12,26 @@
 // What a request gets is token for token what it gets alone: rows do not depend on each other, and
 // sampling depends on the request's seed and position only.
 //
-// Order and memory. Requests start in the order in which they were added, when a place in the batch
-// is free and memory holds their prompt and some tokens more. When memory runs out, the youngest of
-// the running requests makes room; it is computed again later, from what the prefix cache has
-// kept, and nobody notices but by the time. The oldest always goes on, so every request ends.
+// Order and memory. Requests come in groups: what one client asked for at once. Places in the batch
+// are given to the groups in turn, and inside of a group in the order in which its requests were
+// added, when memory holds the prompt and some tokens more. A group without any place, whose turn
+// has come, gets one of a group that has several. When memory runs out, the youngest of the running
+// requests makes room; it is computed again later, from what the prefix cache has kept, and nobody
+// notices but by the time. The oldest always goes on, so every request ends.
+//
+// Looks. What a constraint is asked may take long. With BatchOptions::look_threads Step never waits
+// for it longer than 5 ms: the output sits out until the answer is there, while the others go on
+// (batch_looks.cc). Time decides when an output goes on, never what it says.
 //
 // Failures. A request that fails (a prompt that is too long, a constraint without a token left,
-// logits that are not finite) ends with its error; the others go on.
+// logits that are not finite) ends with its error; the others go on. Exceptions are failures too:
+// one that leaves a constraint, a mask, a sampler or a callback ends that request; one that leaves
+// the model ends those requests of the call that fail again when each is called alone. The error is
+// kLimit with "memory ran out" after std::bad_alloc, else kInternal with the exception's text.
 #ifndef PAWL_SRC_DECODE_BATCH_H_
 #define PAWL_SRC_DECODE_BATCH_H_
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -38,6 +46,8 @@
 #include "src/decode/draft/cost_curve.h"
 #include "src/decode/draft/drafter.h"
 #include "src/decode/generation.h"
+#include "src/decode/look_queue.h"
+#include "src/decode/waiting_line.h"
 #include "src/model/model.h"
 
 namespace pawl {
@@ -60,18 +70,26 @@ struct BatchOptions {
   int threads = 1;     // for masks and sampling, the caller counted; 0: one for each processor
   // For models that draw tokens themselves (Model::samples); others give logits in any case.
   bool sample_in_model = true;
+  // Threads for what constraints are asked and is not known yet; more are started while such a
+  // question takes long. 0: the thread that calls Step finds it, however long that takes.
+  int look_threads = 0;
   LateMasks late_masks = LateMasks::kAuto;
   // Guesses what outputs go on with, so that a call may give several tokens of one; nullptr: one at
   // a time. The outputs are the same. Used by one engine alone; outlives nothing but it.
   std::shared_ptr<Drafter> drafter = nullptr;
+  // Told of each step: the processor time of the thread that calls Step, from one call of the model
+  // to the next, that call included. Not called between them.
+  std::function<void(double seconds)> on_step = nullptr;
 };
 
 struct BatchRequest {
   std::vector<TokenId> prompt;
   std::shared_ptr<const Constraint> constraint;  // nullptr: none
   GenerateOptions options;
-  // Called once, unless the engine goes before the request ends.
+  // Called once, unless the engine goes before the request ends. An exception that leaves it is
+  // dropped, because there is no one left to tell.
   std::function<void(Result<Generation> output)> done;
+  uint64_t group = 0;  // requests of one number take turns with other groups; 0: alone
 };
 
 struct BatchStats {
@@ -82,6 +100,8 @@ struct BatchStats {
   int most_running = 0;
   int64_t drafts = 0, accepted = 0;  // rows of drafts; those that came
   int64_t failed_drafts = 0;         // calls that failed and were made again without
+  // Looks that were handed to threads, and those of them that an output sat out for.
+  int64_t looks = 0, late_looks = 0;
 };
 
 // One thread at a time. Callbacks run on the thread that calls Step; they may call Add and Cancel,
@@ -97,15 +117,20 @@ class BatchEngine {
   BatchEngine(const BatchEngine&) = delete;
   BatchEngine& operator=(const BatchEngine&) = delete;
 
-  // All errors come by `done`, in a later Step.
+  // All errors come by `done`, in a later Step. Throws std::bad_alloc where there is no memory for
+  // the request: the engine is as before then, and `done` is not called.
   RequestId Add(BatchRequest request);
-  // It ends at the next step, with what it has (StopReason::kCancelled). Unknown ids are ignored.
+  // It ends at the next step, with what it has (StopReason::kCancelled), or as soon as its look has
+  // stopped (base/stop_scope.h). Unknown ids are ignored.
   void Cancel(RequestId id);
-  // At most one call of the model. false: nothing is left to do.
-  bool Step();
+  // At most one call of the model. false: nothing is left to do. Where all outputs wait for looks,
+  // it waits for one of them, for Wake, or 5 ms.
+  bool Step() noexcept;
+  // Ends that wait. From any thread.
+  void Wake();
 
   int running() const { return static_cast<int>(running_.size()); }
-  int waiting() const { return static_cast<int>(waiting_.size()); }
+  int waiting() const { return line_.size() + static_cast<int>(next_.size()); }
   const BatchStats& stats() const { return stats_; }
 
  private:
@@ -119,6 +144,31 @@ class BatchEngine {
 
   void EndCancelled();
   void Admit();
+  // Those of next_ that can run begin to. false: one of them has to wait for a place or memory.
+  bool AdmitReady();
+  // Its options and what is known of its constraint.
+  Result<bool> Begin(Request& request);
+  // When its first look is done.
+  Result<bool> FinishBegin(Request& request);
+  void InsertByAge(Owned request, std::vector<Owned>& list);
+  // Running requests that wait for no look.
+  int present() const;
+  int PlacesOf(uint64_t group) const;
+  void MakePlace();
+  // batch_looks.cc: what is left of the request's look, on another thread.
+  void BeginLook(Request& request);
+  // The request's look on this thread: all of it, or with look threads what is known.
+  Result<bool> LookHere(Request& request);
+  void LookThere(Request& request) noexcept;
+  // For those that are not late, at most 5 ms.
+  void WaitForLooks();
+  void WaitForNews();
+  void TakeLooks();
+  void EndLook(Request& request);
+  // Frees what the request's constraint holds, for which it may wait.
+  void Discard(Request& request);
+  bool MayWait() const { return looks_ == nullptr; }  // Step, for constraints
+  void CountStep();
   bool HasRoomFor(const Request& request) const;
   // Which rows run now; makes room where memory is short.
   void PlanShares();
@@ -129,7 +179,12 @@ class BatchEngine {
   // Runs `shares` in one call, with drafts behind them where there are some; the failed ones get
   // their error.
   Status Call(std::span<const Share> shares, bool with_drafts);
+  void MakeRows(std::span<const Share> shares, bool draws);
+  Status RunRows(bool draws, double& seconds);
+  // After a call that failed as a whole.
+  void Forget(std::span<const Share> shares);
   // batch_drafts.cc: trees for those of `shares` whose next token is asked for.
+  bool DraftsMade(std::span<const Share> shares);
   bool MakeDrafts(std::span<const Share> shares);
   void BeginDrafts(Request& request);
   static bool HasTree(const Request& request);
@@ -146,11 +201,14 @@ class BatchEngine {
   void CallAlone();
   // Of the requests whose last token has run, the next one.
   void TakeAnswers();
+  Result<bool> TakeAnswer(Request& request, bool later);
   // What the model asks for while it computes.
   void FollowLate();
+  void Ask(size_t output);
   bool LateIsFaster() const;
   // Tells and ends the requests that have something to tell or have ended.
   void Settle();
+  void FailAll(const Error& why);
   void Release(Request& request);
 
   Model& model_;
@@ -159,11 +217,20 @@ class BatchEngine {
   BatchOptions options_;
   OutputTask task_;
   ThreadPool pool_;
+  std::unique_ptr<LookQueue> looks_;  // nullptr: no threads for looks
   RequestId next_id_ = 0;
-  // Each in the order of ids; every running id is lower than every waiting one.
-  std::vector<Owned> running_;
-  std::deque<Owned> waiting_;
+  int64_t next_age_ = 0;
+  // Those whose turn has not come, then those whose turn has: waiting for their first look, a place
+  // or memory; running; cancelled while another thread looks. The vectors have memory for all
+  // requests that they may get, so that no step is lost for want of it.
+  WaitingLine<Owned> line_;
+  std::vector<Owned> next_, running_;  // by age
+  std::vector<Owned> leaving_;
   std::vector<Owned> ended_;  // `done` not yet called
+  bool cancels_ = false;
+  int looking_ = 0;   // requests that another thread looks for
+  int patience_ = 0;  // steps for which a group has had no place
+  double step_began_ = -1;
   std::vector<Share> shares_;
   std::vector<Row> rows_;
   std::vector<float> logits_;  // or, where the model draws,
@@ -173,7 +240,9 @@ class BatchEngine {
     Request* request = nullptr;
     int node = 0;  // of its tree; 0: behind its last token
   };
-  std::vector<Asking> asking_;  // by output
+  std::vector<Asking> asking_;        // by output
+  std::vector<size_t> asked_tokens_;  // of FollowLate: tokens() before
+  std::vector<Request*> present_;     // of PlanShares
   CostCurve curve_;
   bool curve_tried_ = false;
   std::vector<DraftTask> draft_tasks_;

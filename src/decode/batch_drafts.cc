@@ -13,7 +13,8 @@
 // values stay where they are.
 //
 // A call with drafts that fails - no memory for the tree, logits that are not numbers in a row that
-// no output comes by - is made again without them.
+// no output comes by - is made again without them. An exception while drafts are made means a call
+// without drafts.
 #include <algorithm>
 #include <utility>
 
@@ -21,7 +22,38 @@
 #include "src/decode/batch_request.h"
 
 namespace pawl {
-namespace {}  // namespace
+namespace {
+
+// What is known of a constraint, for drafts, which are made on the thread that may not wait. A
+// place of which the mask is not known is none to draft for.
+class KnownView : public Constraint {
+ public:
+  explicit KnownView(std::shared_ptr<const Constraint> of)
+      : of_(std::move(of)), known_(of_->known()) {}
+  bool knows_place() const { return known_.place; }
+
+  std::shared_ptr<const Mask> mask() const override { return known_.mask; }
+  std::shared_ptr<const Constraint> Advance(TokenId token) const override {
+    std::shared_ptr<const Constraint> next = of_->KnownAdvance(token);
+    if (next == nullptr) return nullptr;
+    auto view = std::make_shared<KnownView>(std::move(next));
+    return view->knows_place() ? view : nullptr;
+  }
+  bool exact() const override { return of_->exact(); }
+  bool accepting() const override { return known_.accepting; }
+  std::string forced(size_t limit) const override {
+    return known_.forced == nullptr ? "" : known_.forced->substr(0, limit);
+  }
+  std::optional<float> temperature() const override { return known_.temperature; }
+  std::optional<std::vector<TokenId>> Closing() const override { return std::nullopt; }
+  int shortest_close() const override { return known_.close.value_or(-1); }
+
+ private:
+  const std::shared_ptr<const Constraint> of_;
+  const Known known_;
+};
+
+}  // namespace
 
 void BatchEngine::BeginDrafts(Request& request) {
   if (options_.drafter == nullptr || request.ended || !request.run.options().drafts) return;
@@ -30,6 +62,7 @@ void BatchEngine::BeginDrafts(Request& request) {
   request.drafted =
       options_.drafter->Begin({.prompt = request.run.tokens().first(request.run.prompt_size()),
                                .constraint = request.run.at(),
+                               .grammar = request.fingerprint,
                                .options = &request.run.options()});
 }
 
@@ -44,6 +77,15 @@ void BatchEngine::DropDrafts(std::span<const Share> shares) {
     share.request->visited.clear();
     if (share.request->drafted != nullptr) share.request->drafted->tree.nodes.clear();
   }
+}
+
+// Requests whose drafts an exception has left half made get none from here on.
+bool BatchEngine::DraftsMade(std::span<const Share> shares) {
+  const Result<bool> made = Guarded([&]() -> Result<bool> { return MakeDrafts(shares); });
+  if (made.ok()) return *made;
+  DropDrafts(shares);
+  for (const Share& share : shares) share.request->drafted.reset();
+  return false;
 }
 
 bool BatchEngine::MakeDrafts(std::span<const Share> shares) {
@@ -68,12 +110,18 @@ bool BatchEngine::MakeDrafts(std::span<const Share> shares) {
     const int nodes = std::min(drafter->options().nodes, kMaxTreeRows - share.rows);
     const int64_t needed = 2 * Pages(nodes, page) + 2;
     if (depth <= 0 || nodes <= 0 || needed > pages) continue;
+    std::shared_ptr<const Constraint> at = request.run.at();
+    if (at != nullptr && !MayWait()) {
+      auto view = std::make_shared<KnownView>(std::move(at));
+      if (!view->knows_place()) continue;
+      at = std::move(view);
+    }
     pages -= needed;
     context += request.length + share.rows;
     draft_tasks_.push_back({.request = request.drafted.get(),
                             .tokens = request.run.tokens(),
                             .prompt = request.run.prompt_size(),
-                            .at = request.run.at(),
+                            .at = std::move(at),
                             .mask = request.run.mask(),
                             .most_nodes = nodes,
                             .most_depth = depth});
@@ -153,27 +201,38 @@ Result<bool> BatchEngine::TakeDrafted(Request& request) {
   const DraftTree& tree = request.drafted->tree;
   const float lossy = options_.drafter->options().lossy;
   std::vector<TokenId> children;
+  request.took_drafted = true;
+  request.reached = 0;
   for (int node = 0;;) {
     const size_t before = request.run.tokens().size();
     const auto output = static_cast<size_t>(request.node_rows[static_cast<size_t>(node)].output);
+    if (auto& failure = request.node_rows[static_cast<size_t>(node)].failure; failure) {
+      return std::move(*failure);
+    }
     if (draws && tokens_[output] == kNoToken) {
       return Error{ErrorCode::kInternal, "the mask allows no token", ""};
     }
     if (lossy > 0) tree.ChildrenOf(node, children);
-    const Result<bool> wants =
+    Result<bool> wants =
         draws ? request.run.TakeToken(tokens_[output])
               : request.run.TakeOrDrafted(std::span(logits_).subspan(output * width, width),
                                           children, lossy);
+    if (wants.ok() && *wants) wants = LookHere(request);
     if (request.run.came_lossy()) request.drafted->CountLossy();
     // A token was taken, and perhaps forced ones behind it.
     const std::span<const TokenId> tokens = request.run.tokens();
     bool inside = tokens.size() > before;
+    if (wants.ok() && *wants && request.run.asks()) {
+      // The rest of the look is another thread's. What the tree has behind the token is left.
+      if (inside) request.visited.push_back({node, tokens[before]});
+      return wants;
+    }
     for (size_t i = before; inside && i < tokens.size(); ++i) {
       request.visited.push_back({node, tokens[i]});
       const int child = tree.Child(node, tokens[i]);
       inside = child >= 0;
       if (!inside) break;
-      node = child;
+      request.reached = node = child;
       request.run.MarkDrafted(i);
     }
     if (!wants.ok() || !*wants || !inside) return wants;
@@ -181,12 +240,11 @@ Result<bool> BatchEngine::TakeDrafted(Request& request) {
 }
 
 void BatchEngine::SettleDrafts(Request& request) {
-  if (!HasTree(request) || request.visited.empty()) return;
+  if (!HasTree(request) || !std::exchange(request.took_drafted, false)) return;
   Drafter& drafter = *options_.drafter;
   const DraftTree& tree = request.drafted->tree;
   const bool sees = drafter.wants_logits() && !(options_.sample_in_model && model_.samples());
   const auto width = static_cast<size_t>(model_.info().vocabulary_size);
-  int node = 0;
   for (const auto& [at, came] : request.visited) {
     if (sees) {
       const auto output = static_cast<size_t>(request.node_rows[static_cast<size_t>(at)].output);
@@ -194,9 +252,8 @@ void BatchEngine::SettleDrafts(Request& request) {
                         std::span(logits_).subspan(output * width, width));
     }
     drafter.Verified(*request.drafted, at, came);
-    const int child = tree.Child(at, came);
-    if (child >= 0) node = child;
   }
+  const int node = request.reached;
   const int accepted = tree.nodes[static_cast<size_t>(node)].depth;
   stats_.accepted += accepted;
   request.visited.clear();
@@ -222,10 +279,14 @@ void BatchEngine::FinishDrafts(Request& request) {
   if (request.drafted == nullptr) return;
   const bool whole = !request.error && (request.run.stop_reason() == StopReason::kEnd ||
                                         request.run.stop_reason() == StopReason::kClosed);
-  std::span<const TokenId> output;
-  if (whole) output = request.run.tokens().subspan(request.run.prompt_size());
-  options_.drafter->Finish(*request.drafted, output);
-  request.run.stats().drafts = request.drafted->stats();
+  // The output is what it is, also where its drafts cannot learn from it.
+  (void)Guarded([&]() -> Status {
+    std::span<const TokenId> output;
+    if (whole) output = request.run.tokens().subspan(request.run.prompt_size());
+    options_.drafter->Finish(*request.drafted, output);
+    request.run.stats().drafts = request.drafted->stats();
+    return {};
+  });
   request.drafted.reset();
 }
 

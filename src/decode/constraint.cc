@@ -1,7 +1,9 @@
 // Adapters from the grammar core's State to the decode loop's Constraint.
+//
+// What a state was asked is kept with its grammar (grammar/known_answers.h), so that other outputs,
+// and this one when it comes by again, know the answer without the lock of the grammar.
 #include "src/decode/constraint.h"
 
-#include <algorithm>
 #include <mutex>
 #include <utility>
 
@@ -25,21 +27,10 @@ struct Trail {
   }
 };
 
-// Tokens that lead to the end, as many of which were taken.
-struct FollowedWay {
-  std::shared_ptr<const std::vector<TokenId>> tokens = nullptr;
-  size_t taken = 0;
-  size_t left() const { return tokens == nullptr ? 0 : tokens->size() - taken; }
-};
-
 class GrammarConstraint : public Constraint {
  public:
-  GrammarConstraint(Grammar grammar, State state, std::shared_ptr<Trail> trail,
-                    FollowedWay way = {})
-      : grammar_(std::move(grammar)),
-        state_(std::move(state)),
-        trail_(std::move(trail)),
-        way_(std::move(way)) {}
+  GrammarConstraint(Grammar grammar, State state, std::shared_ptr<Trail> trail)
+      : grammar_(std::move(grammar)), state_(std::move(state)), trail_(std::move(trail)) {}
 
   std::shared_ptr<const Mask> mask() const override {
     return Asked([](const State& at) { return at.mask(); });
@@ -50,82 +41,115 @@ class GrammarConstraint : public Constraint {
       while (at.outgrown()) {
         const std::optional<State> renewed = Retaken();
         if (!renewed) break;
-        std::optional<State> after = renewed->Advance(token);
+        std::optional<State> after = AfterOf(*renewed, token);
         if (!renewed->lost()) return after;
       }
-      return at.Advance(token);
+      return AfterOf(at, token);
     });
     if (!next.has_value()) return nullptr;
-    FollowedWay way;
-    {
-      const std::lock_guard lock(mutex_);
-      if (way_.left() > kFollowed && (*way_.tokens)[way_.taken] == token)
-        way = {way_.tokens, way_.taken + 1};
-    }
-    return std::make_shared<GrammarConstraint>(
-        grammar_, *std::move(next), std::make_shared<Trail>(trail_, token), std::move(way));
+    return After(token, *std::move(next));
   }
 
   bool accepting() const override {
-    return Asked([](const State& at) { return at.accepting(); });
+    return Asked([](const State& at) { return PlaceOf(at).accepting; });
   }
   std::string forced(size_t limit) const override {
-    return Asked([&](const State& at) { return at.forced(limit); });
+    return Asked([&](const State& at) {
+      if (limit != kForcedLimit) return at.forced(limit);
+      KnownAnswers::Place place = AnswersOf(at).Find(KeyOf(at));
+      if (place.forced == nullptr) {
+        place = {};
+        place.forced = std::make_shared<const std::string>(at.forced(limit));
+        Keep(at, place);
+      }
+      return *place.forced;
+    });
   }
   std::optional<float> temperature() const override {
-    return Asked([](const State& at) { return at.temperature(); });
+    return Asked([](const State& at) { return PlaceOf(at).temperature; });
+  }
+
+  std::shared_ptr<const std::string> limit_note() const override {
+    return Asked([](const State& at) { return PlaceOf(at).limit; });
   }
 
   std::optional<std::vector<TokenId>> Closing() const override {
-    const FollowedWay way = WayToTheEnd();
-    if (way.tokens == nullptr) return std::nullopt;
-    return std::vector<TokenId>(way.tokens->begin() + static_cast<ptrdiff_t>(way.taken),
-                                way.tokens->end());
+    return Asked([](const State& at) { return at.CompletionTokens(); });
   }
   std::optional<std::vector<TokenId>> ClosingWithin(int most) const override {
-    // A way that is followed may be another one than what is found from here.
-    {
-      const std::lock_guard lock(mutex_);
-      if (way_.tokens != nullptr && way_.left() <= static_cast<size_t>(std::max(0, most)))
-        return std::vector<TokenId>(way_.tokens->begin() + static_cast<ptrdiff_t>(way_.taken),
-                                    way_.tokens->end());
-    }
     return Asked([&](const State& at) { return CloseWithin(at, most); });
   }
 
   int shortest_close() const override {
-    const FollowedWay way = WayToTheEnd();
-    return way.tokens == nullptr ? -1 : static_cast<int>(way.left());
+    return Asked([](const State& at) {
+      KnownAnswers::Place place = AnswersOf(at).Find(KeyOf(at));
+      if (!place.close) {
+        place = {};
+        place.close = at.shortest_close();
+        Keep(at, place);
+      }
+      return *place.close;
+    });
   }
+
+  Known known() const override {
+    const State at = Now();
+    if (at.outgrown()) return {};
+    KnownAnswers::Place place = AnswersOf(at).Find(KeyOf(at));
+    Known known;
+    known.mask = place.asked ? GrammarAccess::KnownMask(at) : nullptr;
+    known.place = known.mask != nullptr;
+    known.accepting = place.accepting;
+    known.temperature = place.temperature;
+    known.limit = std::move(place.limit);
+    known.close = place.close;
+    known.forced = std::move(place.forced);
+    return known;
+  }
+  std::shared_ptr<const Constraint> KnownAdvance(TokenId token) const override {
+    const State at = Now();
+    const Vocabulary& vocabulary = at.vocabulary();
+    if (at.outgrown() || token < 0 || token >= vocabulary.size()) return nullptr;
+    const std::string_view bytes =
+        vocabulary.is_special(token) ? std::string_view() : vocabulary.bytes(token);
+    const Machine::Key after = AnswersOf(at).After(KeyOf(at), token, bytes);
+    return after == Machine::kDead ? nullptr : After(token, GrammarAccess::At(at, after));
+  }
+  const void* lane() const override { return GrammarAccess::PlaceOf(Now()).lock; }
 
  private:
-  // A completion so long that, as long as tokens follow it, no other is looked for: finding one
-  // takes time in proportion to its length, so that one for each token would be quadratic.
-  static constexpr size_t kFollowed = 256;
-  FollowedWay WayToTheEnd() const {
-    {
-      const std::lock_guard lock(mutex_);
-      if (way_.left() > 0) return way_;
-    }
-    auto tokens = Asked([](const State& at) { return at.CompletionTokens(); });
-    if (!tokens) return {};
-    FollowedWay way{std::make_shared<const std::vector<TokenId>>(*std::move(tokens))};
-    if (way.left() > kFollowed) {
-      const std::lock_guard lock(mutex_);
-      way_ = way;
-    }
-    return way;
+  static KnownAnswers& AnswersOf(const State& at) { return GrammarAccess::KnownOf(at); }
+  static Machine::Key KeyOf(const State& at) { return GrammarAccess::PlaceOf(at).key; }
+  // Answers of a state that is lost by now may mean nothing.
+  static void Keep(const State& at, const KnownAnswers::Place& place) {
+    if (!at.lost()) AnswersOf(at).Keep(KeyOf(at), place);
+  }
+  static KnownAnswers::Place PlaceOf(const State& at) {
+    KnownAnswers::Place place = AnswersOf(at).Find(KeyOf(at));
+    if (place.asked) return place;
+    place = GrammarAccess::AskPlace(at);
+    Keep(at, place);
+    return place;
+  }
+  static std::optional<State> AfterOf(const State& at, TokenId token) {
+    std::optional<State> after = at.Advance(token);
+    if (after && !at.lost()) GrammarAccess::KeepStep(at, token, *after);
+    return after;
+  }
+  std::shared_ptr<const Constraint> After(TokenId token, State state) const {
+    return std::make_shared<GrammarConstraint>(grammar_, std::move(state),
+                                               std::make_shared<Trail>(trail_, token));
   }
 
+  State Now() const {
+    const std::lock_guard lock(mutex_);
+    return state_;
+  }
   // What `ask` answers of the state, or of the same place in a new machine where the state is lost.
   // What was answered before that is right, so looking afterwards is enough.
   template <typename Ask>
   auto Asked(const Ask& ask) const -> decltype(ask(std::declval<const State&>())) {
-    std::optional<State> at;
-    {
-      const std::lock_guard lock(mutex_);
-      at = state_;
-    }
+    std::optional<State> at = Now();
     auto answer = ask(*at);
     while (at->lost()) {
       at = Retaken();
@@ -152,7 +176,6 @@ class GrammarConstraint : public Constraint {
   mutable std::mutex mutex_;
   mutable State state_;  // with the mutex; moves only from one that is lost
   const std::shared_ptr<Trail> trail_;
-  mutable FollowedWay way_;  // with the mutex; empty where none is followed
 };
 
 class Anything : public Constraint {
@@ -164,6 +187,15 @@ class Anything : public Constraint {
   bool accepting() const override { return true; }
   std::optional<std::vector<TokenId>> Closing() const override { return std::vector<TokenId>{}; }
   int shortest_close() const override { return 0; }
+  Known known() const override {
+    Known known;
+    known.place = known.accepting = true;
+    known.close = 0;
+    return known;
+  }
+  std::shared_ptr<const Constraint> KnownAdvance(TokenId token) const override {
+    return Advance(token);
+  }
 };
 
 }  // namespace

@@ -41,6 +41,9 @@ class Constraint {
   virtual std::string forced(size_t /*limit*/) const { return {}; }
   // What the constraint asks to sample the next token with; nullopt: as the caller likes.
   virtual std::optional<float> temperature() const { return std::nullopt; }
+  // Why a limit of the constraint is reached, so that only the shortest completion may follow;
+  // nullptr: no limit is reached.
+  virtual std::shared_ptr<const std::string> limit_note() const { return nullptr; }
   // Tokens that lead to an accepting place, few of them; empty when accepting() already. nullopt
   // when none were found.
   virtual std::optional<std::vector<TokenId>> Closing() const = 0;
@@ -52,6 +55,27 @@ class Constraint {
   }
   // How many tokens Closing() gives; -1 when none were found.
   virtual int shortest_close() const = 0;
+
+  // A question may take seconds, and another thread may hold the lock of a grammar for as long. The
+  // thread that all outputs share asks only these two, which answer without work and without a
+  // wait. Which of the answers above are known:
+  struct Known {
+    bool place = false;  // the next four
+    std::shared_ptr<const Mask> mask;
+    bool accepting = false;
+    std::optional<float> temperature;
+    std::shared_ptr<const std::string> limit;   // limit_note()
+    std::optional<int> close;                   // shortest_close()
+    std::shared_ptr<const std::string> forced;  // forced(kForcedLimit)
+  };
+  static constexpr size_t kForcedLimit = 256;  // bytes
+  virtual Known known() const { return {}; }
+  // Advance where its answer is known; nullptr: it is not.
+  virtual std::shared_ptr<const Constraint> KnownAdvance(TokenId /*token*/) const {
+    return nullptr;
+  }
+  // Questions to constraints of one lane wait for each other. nullptr: they wait for nobody.
+  virtual const void* lane() const { return nullptr; }
 };
 
 // Follows a grammar, which it keeps alive.

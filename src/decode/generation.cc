@@ -18,6 +18,12 @@
 // the other rows of its call, so this changes nothing but the time. Forced bytes that several
 // tokens could spell are written as the tokenizer writes them (forced_spelling.h).
 //
+// A look is all that the constraint is asked between two logits. It goes from stage to stage: can
+// the constraint end in the budget, follow the token, do the tokens on trial stay, what may come
+// next. A stage changes the output only when it has all of its answers. So a look can begin on the
+// thread of the model, with what is known, stop at the first answer that is not, and go on from
+// there on another thread: which answers were known decides nothing but the time.
+//
 // Between two logits nothing waits for anyone, so the runs of a batch can go on in several threads.
 // The callback is the caller's code and is left out of that: Tell calls it.
 #include "src/decode/generation.h"
@@ -31,7 +37,6 @@
 namespace pawl {
 namespace {
 
-constexpr size_t kLongestRun = 256;  // bytes
 // One token goes on trial for so many of the completion.
 constexpr int kClosingPerTrial = 32;
 // After so many refusals of single tokens the constraint is asked about all that are left.
@@ -66,11 +71,16 @@ OutputRun::OutputRun(const OutputTask& task, std::vector<TokenId> prompt,
       watch_(options_) {}
 
 Result<bool> OutputRun::Start() {
-  if (Status status = Prepare(); !status.ok()) return status.error();
-  return Advance();
+  if (Status status = CheckOptions(); !status.ok()) return status.error();
+  const int context = task_.positions;
+  stats_.prompt_tokens = static_cast<int>(prompt_size_);
+  stats_.budget = std::min(options_.max_tokens, context - stats_.prompt_tokens);
+  if (at_ != nullptr) known_ = at_->known();
+  stage_ = Stage::kPrepare;
+  return true;
 }
 
-Status OutputRun::Prepare() {
+Status OutputRun::CheckOptions() const {
   if (Status status = CheckSamplingParams(options_.sampling); !status.ok()) return status;
   if (options_.max_tokens < 0) {
     return Error{ErrorCode::kInvalid, "must be at least 0", "max_tokens"};
@@ -96,52 +106,179 @@ Status OutputRun::Prepare() {
                    "prompt"};
     }
   }
-  const int context = task_.positions;
-  const std::string holder =
-      context < task_.model->context_length ? "memory for keys and values" : "context";
-  stats_.prompt_tokens = static_cast<int>(prompt_size_);
+  const auto context = static_cast<size_t>(task_.positions);
   if (prompt_size_ == 0) return Error{ErrorCode::kInvalid, "has no tokens", "prompt"};
-  if (prompt_size_ >= static_cast<size_t>(context)) {
+  if (prompt_size_ >= context) {
     return Limit("prompt", "has " + std::to_string(prompt_size_) + " tokens, but the model's " +
-                               holder + " holds " + std::to_string(context) + " with the output");
+                               Holder() + " holds " + std::to_string(context) + " with the output");
   }
-  stats_.budget = std::min(options_.max_tokens, context - stats_.prompt_tokens);
-  if (!closes()) return {};
-  int close = 0;
-  {
-    Timer timer(stats_.constraint_seconds);
-    close = at_->shortest_close();
+  return {};
+}
+
+// What the positions of a sequence are bounded by.
+std::string OutputRun::Holder() const {
+  return task_.positions < task_.model->context_length ? "memory for keys and values" : "context";
+}
+
+Error OutputRun::TooLong(int close) const {
+  std::string message = "the shortest output that was found takes " + std::to_string(close) +
+                        " tokens, but the budget is " + std::to_string(stats_.budget);
+  if (stats_.budget < options_.max_tokens) {
+    message += " (what a prompt of " + std::to_string(prompt_size_) +
+               " tokens leaves of the model's " + Holder() + " of " +
+               std::to_string(task_.positions) + ")";
   }
+  return Limit("max_tokens", std::move(message));
+}
+
+Result<bool> OutputRun::Look(bool known_only) {
+  if (stage_ == Stage::kNone) return true;
+  if (stage_ == Stage::kDraw) {
+    if (known_only) return true;
+    Result<bool> more = DrawAsked();
+    if (!more.ok() || !*more) return more;
+  }
+  if (at_ == nullptr) {
+    stage_ = Stage::kNone;
+    sure_ = size();
+    if (left() <= 0) return Stop(StopReason::kLength);
+    return true;
+  }
+  Timer timer(stats_.constraint_seconds);
+  bool waits = false;
+  for (;;) {
+    std::optional<Result<bool>> ends;
+    switch (stage_) {
+      case Stage::kPrepare:
+        ends = Prepare(known_only, waits);
+        break;
+      case Stage::kEnter:
+        ends = Enter(known_only, waits);
+        break;
+      case Stage::kKeep:
+        ends = KeepOrClose(known_only, waits);
+        break;
+      case Stage::kPlace:
+        ends = AtPlace(known_only, waits);
+        break;
+      case Stage::kNone:
+      case Stage::kDraw:
+        return true;
+    }
+    if (ends) {
+      stage_ = Stage::kNone;
+      return *std::move(ends);
+    }
+    if (waits) return true;
+  }
+}
+
+std::optional<Result<bool>> OutputRun::Prepare(bool known_only, bool& waits) {
+  if (!closes()) {
+    stage_ = Stage::kPlace;
+    return std::nullopt;
+  }
+  if (known_only && !KnowsRoom()) {
+    waits = true;
+    return std::nullopt;
+  }
+  int close = known_.close ? *known_.close : at_->shortest_close();
   const bool may_cut = options_.at_budget == AtBudget::kCloseOrCut;
-  if (close < 0 && may_cut) {
-    closes_ = false;
-    return {};
-  }
-  if (close < 0) {
+  if (close < 0 && !may_cut) {
     return Limit("constraint",
                  "no output that fits was found within the limits (which does not prove that "
                  "there is none)");
   }
   if (close > stats_.budget) {
-    Timer timer(stats_.constraint_seconds);
     if (const auto found = at_->ClosingWithin(stats_.budget))
       close = static_cast<int>(found->size());
   }
-  if (close > stats_.budget && may_cut) {
-    closes_ = false;
-    return {};
-  }
-  if (close > stats_.budget) {
-    std::string message = "the shortest output that was found takes " + std::to_string(close) +
-                          " tokens, but the budget is " + std::to_string(stats_.budget);
-    if (stats_.budget < options_.max_tokens) {
-      message += " (what a prompt of " + std::to_string(prompt_size_) +
-                 " tokens leaves of the model's " + holder + " of " + std::to_string(context) + ")";
+  const bool fits = close >= 0 && close <= stats_.budget;
+  if (!fits && !may_cut) return TooLong(close);
+  closes_ = fits;
+  if (fits) kept_ = {at_, close};
+  stage_ = Stage::kPlace;
+  return std::nullopt;
+}
+
+// The constraint follows the token that was appended.
+std::optional<Result<bool>> OutputRun::Enter(bool known_only, bool& waits) {
+  std::shared_ptr<const Constraint> next = std::exchange(behind_, nullptr);
+  if (next == nullptr) {
+    next = known_only ? at_->KnownAdvance(entering_) : at_->Advance(entering_);
+    if (next == nullptr && known_only) {
+      waits = true;
+      return std::nullopt;
     }
-    return Limit("max_tokens", std::move(message));
   }
-  kept_ = {at_, close};
-  return {};
+  if (next == nullptr) {
+    return Internal("the mask allowed token " + std::to_string(entering_) + ", the state did not");
+  }
+  at_ = std::move(next);
+  known_ = at_->known();
+  entering_ = kNoToken;
+  stage_ = Stage::kKeep;
+  return std::nullopt;
+}
+
+std::optional<Result<bool>> OutputRun::KeepOrClose(bool known_only, bool& waits) {
+  const bool stays_on_trial = closes() && OnTrial() <= kept_.close / kClosingPerTrial;
+  if (closes() && !stays_on_trial) {
+    if (known_only && !KnowsRoom()) {
+      waits = true;
+      return std::nullopt;
+    }
+    if (!Keep()) return Close();
+  }
+  if (!stays_on_trial) sure_ = size();
+  stage_ = Stage::kPlace;
+  return std::nullopt;
+}
+
+// Takes what is forced, until there is a choice or an end.
+std::optional<Result<bool>> OutputRun::AtPlace(bool known_only, bool& waits) {
+  waits = known_only && !known_.place;
+  if (waits) return std::nullopt;
+  if (!known_.place) {
+    known_.mask = at_->mask();
+    known_.accepting = at_->accepting();
+    known_.temperature = at_->temperature();
+    known_.limit = at_->limit_note();
+    known_.place = true;
+  }
+  mask_ = known_.mask;
+  accepting_ = known_.accepting;
+  temperature_ = known_.temperature;
+  if (known_.limit != nullptr) {
+    if (std::ranges::find(notes_, *known_.limit) == notes_.end()) notes_.push_back(*known_.limit);
+    waits = known_only && closes();
+    if (waits) return std::nullopt;
+    if (closes()) {
+      Keep();
+      return Close();
+    }
+  }
+  if (accepting_ && mask_ != nullptr &&
+      mask_->count() <= static_cast<int>(vocabulary_.end_tokens().size())) {
+    return Stop(StopReason::kEnd);
+  }
+  const bool stuck = mask_ != nullptr && mask_->count() == 0;
+  if (OnTrial() > 0 && (stuck || left() <= 0)) {
+    waits = known_only;
+    if (waits) return std::nullopt;
+    if (stuck || !Keep()) return Close();
+  }
+  if (left() <= 0) return Stop(closes() ? StopReason::kClosed : StopReason::kLength);
+  if (mask_ == nullptr || !options_.skip_forced || !at_->exact()) return true;
+  waits = known_only && WantsForcedText() && known_.forced == nullptr;
+  if (waits) return std::nullopt;
+  const TokenId token = Forced();
+  if (token == kNoToken) return true;
+  ++stats_.forced_tokens;
+  Append(token, TokenReport::Source::kForced);
+  entering_ = token;
+  stage_ = Stage::kEnter;
+  return std::nullopt;
 }
 
 // Logits beyond the vocabulary are padding of the weights: no token stands for them.
@@ -149,39 +286,51 @@ int OutputRun::KnownTokens() const {
   return std::min(task_.model->vocabulary_size, static_cast<int>(vocabulary_.size()));
 }
 
-// What the next token is drawn with.
-float OutputRun::TemperatureAt(const Constraint* at) const {
+// What the next token is drawn with, where the constraint has asked for `asked`.
+float OutputRun::Temperature(std::optional<float> asked) const {
   const float given = options_.sampling.temperature;
-  if (at == nullptr || !options_.grammar_temperature) return given;
-  return at->temperature().value_or(given);
+  return options_.grammar_temperature ? asked.value_or(given) : given;
 }
 
 Result<bool> OutputRun::Take(std::span<const float> logits) { return TakeOrDrafted(logits, {}, 0); }
 
 Result<bool> OutputRun::TakeOrDrafted(std::span<const float> logits,
                                       std::span<const TokenId> drafted, float lossy) {
-  TokenId token = kNoToken;
   came_lossy_ = false;
-  {
-    Timer timer(stats_.sample_seconds);
-    sampler_.set_temperature(TemperatureAt(at_.get()));
-    std::span<const float> known = logits.first(static_cast<size_t>(KnownTokens()));
-    watch_.See(known, mask_.get());
-    if (!options_.logit_bias.empty()) known = Biased(known);
-    const Result<TokenId> sampled = Draw(known);
-    if (!sampled.ok()) return sampled.error();
-    token = *sampled;
-    if (!drafted.empty() && lossy > 0) {
-      const Result<TokenId> probable = sampler_.ProbableDraft(
-          known, mask_.get(), {std::span(tokens_).first(prompt_size_), output()}, drafted, lossy);
-      if (probable.ok() && *probable != kNoToken && *probable != token) {
-        token = *probable;
-        behind_ = nullptr;
-        came_lossy_ = true;
-      }
-    }
+  if (at_ != nullptr && !at_->exact()) {
+    asked_ = true;
+    asked_logits_.assign(logits.begin(), logits.end());
+    asked_drafted_.assign(drafted.begin(), drafted.end());
+    asked_lossy_ = lossy;
+    stage_ = Stage::kDraw;
+    return true;
   }
-  return TakeToken(token);
+  const Result<TokenId> token = Choose(logits, drafted, lossy);
+  if (!token.ok()) return token.error();
+  return TakeToken(*token);
+}
+
+Result<bool> OutputRun::DrawAsked() {
+  const Result<TokenId> token = Choose(asked_logits_, asked_drafted_, asked_lossy_);
+  if (!token.ok()) return token.error();
+  return TakeToken(*token);
+}
+
+Result<TokenId> OutputRun::Choose(std::span<const float> logits, std::span<const TokenId> drafted,
+                                  float lossy) {
+  Timer timer(stats_.sample_seconds);
+  sampler_.set_temperature(Temperature(temperature_));
+  std::span<const float> known = logits.first(static_cast<size_t>(KnownTokens()));
+  watch_.See(known, mask_.get());
+  if (!options_.logit_bias.empty()) known = Biased(known);
+  const Result<TokenId> sampled = Draw(known);
+  if (!sampled.ok() || drafted.empty() || lossy <= 0) return sampled;
+  const Result<TokenId> probable = sampler_.ProbableDraft(
+      known, mask_.get(), {std::span(tokens_).first(prompt_size_), output()}, drafted, lossy);
+  if (!probable.ok() || *probable == kNoToken || *probable == *sampled) return sampled;
+  behind_ = nullptr;
+  came_lossy_ = true;
+  return probable;
 }
 
 // A constraint that is not exact is asked about what was drawn; what it refuses leaves the mask.
@@ -228,11 +377,12 @@ std::string_view OutputRun::NeedsLogits() const {
   return watch_.wants_all_logits() ? "mask_surprise" : "";
 }
 
-SampleRequest OutputRun::RequestAt(const Constraint* at, std::shared_ptr<const Mask> mask) const {
+SampleRequest OutputRun::RequestAt(std::optional<float> temperature,
+                                   std::shared_ptr<const Mask> mask) const {
   const SamplingParams& params = options_.sampling;
   SampleRequest request;
   request.mask = std::move(mask);
-  request.temperature = TemperatureAt(at);
+  request.temperature = Temperature(temperature);
   request.seed = params.seed;
   request.position = size();
   request.top_k = params.top_k;
@@ -254,7 +404,7 @@ void OutputRun::AddSeen(std::span<const TokenId> path, std::vector<SeenToken>& s
 }
 
 SampleRequest OutputRun::Request() {
-  SampleRequest request = RequestAt(at_.get(), mask_);
+  SampleRequest request = RequestAt(temperature_, mask_);
   if (watch_.wants_logits()) {
     top_.assign(kMostTopTokens, {});
     request.top = top_;
@@ -269,7 +419,8 @@ SampleRequest OutputRun::Request() {
 SampleRequest OutputRun::RequestBehind(std::span<const TokenId> path, const Constraint* at,
                                        std::shared_ptr<const Mask> mask,
                                        std::vector<SeenToken>& seen) const {
-  SampleRequest request = RequestAt(at, std::move(mask));
+  SampleRequest request =
+      RequestAt(at == nullptr ? std::nullopt : at->temperature(), std::move(mask));
   request.position += path.size();
   if (request.penalties.any()) {
     AddSeen(path, seen);
@@ -278,73 +429,14 @@ SampleRequest OutputRun::RequestBehind(std::span<const TokenId> path, const Cons
   return request;
 }
 
-Result<bool> OutputRun::TakeToken(TokenId token, bool later) {
+Result<bool> OutputRun::TakeToken(TokenId token) {
   asked_ = true;
   if (!top_.empty()) watch_.SeeTop(std::exchange(top_, {}));
   if (IsEnd(token)) return Stop(StopReason::kEnd);
-  // The last token of the budget has no row.
-  if (later && left() > 1) {
-    ++stats_.sampled_tokens;
-    Append(token, TokenReport::Source::kSampled);
-    late_ = token;
-    return true;
-  }
-  Result<bool> more = Add(token, false);
-  if (!more.ok() || !*more) return more;
-  return Advance();
-}
-
-Result<bool> OutputRun::Follow() {
-  if (late_ == kNoToken) return true;
-  Result<bool> more = Enter(std::exchange(late_, kNoToken));
-  if (!more.ok() || !*more) return more;
-  return Advance();
-}
-
-// Takes what is forced, until there is a choice or an end.
-Result<bool> OutputRun::Advance() {
-  for (;;) {
-    mask_ = nullptr;
-    if (at_ != nullptr) {
-      Timer timer(stats_.constraint_seconds);
-      mask_ = at_->mask();
-      if (at_->accepting() && mask_ != nullptr &&
-          mask_->count() <= static_cast<int>(vocabulary_.end_tokens().size())) {
-        return Stop(StopReason::kEnd);
-      }
-    }
-    const bool stuck = mask_ != nullptr && mask_->count() == 0;
-    if (OnTrial() > 0 && (stuck || (left() <= 0 && !Keep()))) return Close();
-    if (left() <= 0) return Stop(closes() ? StopReason::kClosed : StopReason::kLength);
-    const bool may_force = mask_ != nullptr && options_.skip_forced && at_->exact();
-    const TokenId token = may_force ? Forced(*mask_) : kNoToken;
-    if (token == kNoToken) return true;
-    Result<bool> more = Add(token, true);
-    if (!more.ok() || !*more) return more;
-  }
-}
-
-// false when the output has ended.
-Result<bool> OutputRun::Add(TokenId token, bool forced) {
-  ++(forced ? stats_.forced_tokens : stats_.sampled_tokens);
-  Append(token, forced ? TokenReport::Source::kForced : TokenReport::Source::kSampled);
-  return Enter(token);
-}
-
-// The constraint follows the token that was appended.
-Result<bool> OutputRun::Enter(TokenId token) {
-  if (at_ != nullptr) {
-    Timer timer(stats_.constraint_seconds);
-    at_ = behind_ != nullptr ? std::exchange(behind_, nullptr) : at_->Advance(token);
-    if (at_ == nullptr) {
-      return Internal("the mask allowed token " + std::to_string(token) + ", the state did not");
-    }
-  }
-  if (closes()) {
-    if (OnTrial() <= kept_.close / kClosingPerTrial) return true;
-    if (!Keep()) return Close();
-  }
-  sure_ = size();
+  ++stats_.sampled_tokens;
+  Append(token, TokenReport::Source::kSampled);
+  entering_ = token;
+  stage_ = Stage::kEnter;
   return true;
 }
 
@@ -353,8 +445,7 @@ int OutputRun::OnTrial() const { return closes() ? static_cast<int>(size() - kep
 
 // Whether the completion from here fits the budget; if so, here is the place to return to.
 bool OutputRun::Keep() {
-  Timer timer(stats_.constraint_seconds);
-  int close = at_->shortest_close();
+  int close = known_.close ? *known_.close : at_->shortest_close();
   if (close > left()) {
     const auto found = at_->ClosingWithin(left());
     close = found ? static_cast<int>(found->size()) : -1;
@@ -364,12 +455,24 @@ bool OutputRun::Keep() {
   return true;
 }
 
+// Whether at_ is known to end within the budget.
+bool OutputRun::KnowsRoom() const {
+  return known_.close && *known_.close >= 0 && *known_.close <= left();
+}
+
+// Whether Forced looks for a run of bytes.
+bool OutputRun::WantsForcedText() const {
+  return spelled_.empty() && mask_->singleton() == kNoToken && *task_.encode &&
+         mask_->count() <= kMostSpellings;
+}
+
 // The token that has to come next, or kNoToken when the model is to be asked.
-TokenId OutputRun::Forced(const Mask& mask) {
+TokenId OutputRun::Forced() {
+  const Mask& mask = *mask_;
   if (spelled_.empty() && mask.singleton() != kNoToken) return mask.singleton();
-  if (spelled_.empty() && *task_.encode && mask.count() <= kMostSpellings) {
-    Timer timer(stats_.constraint_seconds);
-    const std::string run = at_->forced(kLongestRun);
+  if (WantsForcedText()) {
+    const std::string run =
+        known_.forced != nullptr ? *known_.forced : at_->forced(Constraint::kForcedLimit);
     if (run.size() > 1) spelled_ = SpellForced(vocabulary_, *task_.encode, run);
     std::reverse(spelled_.begin(), spelled_.end());
   }
@@ -391,11 +494,7 @@ Result<bool> OutputRun::Close() {
     stats_.forced_tokens = kept_.forced;
     stats_.sampled_tokens = kept_.sampled;
   }
-  std::optional<std::vector<TokenId>> closing;
-  {
-    Timer timer(stats_.constraint_seconds);
-    closing = at_->ClosingWithin(left());
-  }
+  const std::optional<std::vector<TokenId>> closing = at_->ClosingWithin(left());
   if (!closing.has_value() || static_cast<int>(closing->size()) > left()) {
     return Internal("the completion no longer fits the budget");
   }
@@ -448,6 +547,7 @@ bool OutputRun::Tell() {
 }
 
 void OutputRun::Cancel() {
+  stage_ = Stage::kNone;
   tokens_.resize(prompt_size_ + told_);
   text_.resize(told_bytes_);
   sure_ = told_;
@@ -460,16 +560,22 @@ Generation OutputRun::Finish() {
   out.tokens.assign(output().begin(), output().end());
   out.text = std::move(text_);
   out.stop = stop_;
+  out.notes = std::move(notes_);
   stats_.mask_surprise = watch_.surprise_sum();
   out.stats = stats_;
   return out;
+}
+
+std::vector<std::shared_ptr<const Constraint>> OutputRun::TakeConstraints() {
+  return {std::exchange(at_, nullptr), std::exchange(kept_.at, nullptr),
+          std::exchange(behind_, nullptr)};
 }
 
 bool OutputRun::IsEnd(TokenId token) const {
   // Under a constraint the mask knows where the end may be, and it knows the vocabulary's end
   // tokens only: to stop at another one would cut the output. Where the end may not be, a grammar
   // may still name such a token in the middle of its texts.
-  if (at_ != nullptr) return vocabulary_.is_end(token) && at_->accepting();
+  if (at_ != nullptr) return vocabulary_.is_end(token) && accepting_;
   if (vocabulary_.is_end(token)) return true;
   const auto& ends = task_.model->end_tokens;
   return std::find(ends.begin(), ends.end(), token) != ends.end();

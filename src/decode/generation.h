@@ -1,12 +1,14 @@
 // OutputRun: one output in the making, and all that the decode loop decides about it: what is
 // forced, what is sampled, when and how it ends. It does not know the model; whoever drives it
-// (batch.h) brings the logits.
+// (batch.h) brings the logits, and says when and on which thread the constraint is asked.
 //
-//   pawl::OutputRun run(task, prompt, constraint, options);
-//   Result<bool> wants = run.Start();             // true: it wants the logits after run.tokens()
-//   while (wants.ok() && *wants) {
+//   OutputRun run(task, prompt, constraint, options);
+//   Result<bool> wants = run.Start();
+//   for (;;) {
+//     if (wants.ok() && *wants) wants = run.Look();   // asks the constraint
+//     if (!run.Tell()) break;                         // the callback stopped it
+//     if (!wants.ok() || !*wants) break;
 //     wants = run.Take(LogitsAfter(run.tokens()));
-//     if (!run.Tell()) break;                     // the callback stopped it
 //   }
 //   Generation output = run.Finish();
 #ifndef PAWL_SRC_DECODE_GENERATION_H_
@@ -64,21 +66,28 @@ class OutputRun {
   OutputRun(const OutputTask& task, std::vector<TokenId> prompt,
             std::shared_ptr<const Constraint> constraint, GenerateOptions options);
 
-  // These two return whether the logits after tokens() are wanted; false: the output has ended. No
-  // further call but Tell, Cancel and Finish after false or an error. Start, once: the errors of
-  // Session::Generate. Take: `logits` has at least the model's vocabulary.
+  // These return whether the output goes on; false: it has ended. No further call but Tell, Cancel
+  // and Finish after false or an error. Start and the Takes leave a look to do (asks()).
+  //
+  // Start, once: the errors of Session::Generate that need no constraint.
   Result<bool> Start();
+  // `logits`, after tokens(), has at least the model's vocabulary.
   Result<bool> Take(std::span<const float> logits);
   // As Take, but takes one of the `drafted` tokens where Sampler::ProbableDraft has one.
   Result<bool> TakeOrDrafted(std::span<const float> logits, std::span<const TokenId> drafted,
                              float lossy);
-  // Whether the last token came by that rule alone.
+  // As Take, with the token that a backend has drawn as Request() asks. Where tokens_left(), the
+  // row of the token may run before the look.
+  Result<bool> TakeToken(TokenId token);
+  // Asks the constraint what is to be known before the logits after tokens() are wanted: the other
+  // errors of Session::Generate. tokens() may gain more than the token taken. `known_only`: asks
+  // only what is known; where more is needed, asks() stays true, and a further Look goes on from
+  // there, with the same result.
+  Result<bool> Look(bool known_only = false);
+  // There is a look to do.
+  bool asks() const { return stage_ != Stage::kNone; }
+  // Whether the last token came by the rule of TakeOrDrafted alone; after Look.
   bool came_lossy() const { return came_lossy_; }
-  // As Take, with the token that a backend has drawn as Request() asks. `later`: only the token is
-  // taken, so that its row can run at once; Follow, before the next request or token, does the
-  // rest. Then the output may have ended, or tokens() may have gained more than that one.
-  Result<bool> TakeToken(TokenId token, bool later = false);
-  Result<bool> Follow();
   // How the next token is to be drawn, where logits are wanted. Points into this object, until the
   // next token is taken.
   SampleRequest Request();
@@ -103,7 +112,7 @@ class OutputRun {
   std::span<const TokenId> tokens() const { return tokens_; }
   // The most that tokens() can have; after Start.
   int most_tokens() const { return static_cast<int>(prompt_size_) + stats_.budget; }
-  // Where the next token is chosen, while logits are wanted and none is late.
+  // Where the next token is chosen, while logits are wanted and there is no look to do.
   const std::shared_ptr<const Constraint>& at() const { return at_; }
   const std::shared_ptr<const Mask>& mask() const { return mask_; }
   // Tokens that the budget leaves.
@@ -111,8 +120,7 @@ class OutputRun {
   size_t prompt_size() const { return prompt_size_; }
   const GenerateOptions& options() const { return options_; }
   StopReason stop_reason() const { return stop_; }
-  bool late() const { return late_ != kNoToken; }  // Follow has something to do
-  bool asked() const { return asked_; }            // logits were given once
+  bool asked() const { return asked_; }  // logits were given once
   // The tokens whose logits are wanted next, as bits; empty: all.
   std::span<const uint32_t> allowed() const { return AllowedBy(mask_.get()); }
   // The same where `mask` is what the constraint allows.
@@ -125,24 +133,48 @@ class OutputRun {
   // What a backend that draws tokens itself cannot do for this request; empty: nothing.
   std::string_view NeedsLogits() const;
   GenerationStats& stats() { return stats_; }
+  // What the constraint's questions wait for, Constraint::lane(); while no other thread looks.
+  const void* lane() const { return at_ == nullptr ? nullptr : at_->lane(); }
+  // Takes the constraint out of an output that has ended: to free it may take a while.
+  std::vector<std::shared_ptr<const Constraint>> TakeConstraints();
 
  private:
+  // What the next look begins with.
+  enum class Stage : uint8_t {
+    kNone,
+    kPrepare,  // whether the constraint can end in the budget
+    kDraw,     // drawing from asked_logits_, under a constraint that is not exact
+    kEnter,    // following entering_, the last token
+    kKeep,     // whether the tokens on trial stay
+    kPlace,    // what may come next, and whether it is forced
+  };
+
   size_t size() const { return tokens_.size() - prompt_size_; }  // tokens of the output
   int left() const { return stats_.budget - static_cast<int>(size()); }
   std::span<const TokenId> output() const { return std::span(tokens_).subspan(prompt_size_); }
 
   int KnownTokens() const;
-  Status Prepare();
-  Result<bool> Advance();
-  Result<bool> Add(TokenId token, bool forced);
-  Result<bool> Enter(TokenId token);
+  Status CheckOptions() const;
+  // The stages of a look. nullopt: on to the next one. They set `waits` where they need more than
+  // is known.
+  std::optional<Result<bool>> Prepare(bool known_only, bool& waits);
+  std::optional<Result<bool>> Enter(bool known_only, bool& waits);
+  std::optional<Result<bool>> KeepOrClose(bool known_only, bool& waits);
+  std::optional<Result<bool>> AtPlace(bool known_only, bool& waits);
+  std::string Holder() const;
+  Error TooLong(int close) const;
+  bool KnowsRoom() const;
   int OnTrial() const;
   bool Keep();
-  TokenId Forced(const Mask& mask);
+  bool WantsForcedText() const;
+  TokenId Forced();
+  Result<bool> DrawAsked();
+  Result<TokenId> Choose(std::span<const float> logits, std::span<const TokenId> drafted,
+                         float lossy);
   Result<TokenId> Draw(std::span<const float> logits);
   std::shared_ptr<const Mask> Without(const Mask& mask, TokenId token, int refusals);
-  float TemperatureAt(const Constraint* at) const;
-  SampleRequest RequestAt(const Constraint* at, std::shared_ptr<const Mask> mask) const;
+  float Temperature(std::optional<float> asked) const;
+  SampleRequest RequestAt(std::optional<float> temperature, std::shared_ptr<const Mask> mask) const;
   void AddSeen(std::span<const TokenId> path, std::vector<SeenToken>& seen) const;
   Result<bool> Close();
   Result<bool> Stop(StopReason reason);
@@ -160,13 +192,22 @@ class OutputRun {
   std::shared_ptr<const Constraint> at_;
   GenerateOptions options_;
   Sampler sampler_;
-  TokenId late_ = kNoToken;  // taken, and not yet followed
+  Stage stage_ = Stage::kNone;
+  TokenId entering_ = kNoToken;  // taken, and not yet followed
+  // Of a constraint that is not exact: what the next token is drawn from.
+  std::vector<float> asked_logits_;
+  std::vector<TokenId> asked_drafted_;
+  float asked_lossy_ = 0;
+  Constraint::Known known_;  // of at_, as far as it was asked
   // After a token that was drawn and asked about, until it is entered.
   bool came_lossy_ = false;
   std::shared_ptr<const Constraint> behind_;
-  std::vector<SeenToken> seen_;       // of a request
-  std::shared_ptr<const Mask> mask_;  // of at_, while logits are wanted
-  std::vector<TokenId> spelled_;      // of a forced run, not yet taken, the next one last
+  std::vector<SeenToken> seen_;  // of a request
+  // Of at_, while logits are wanted.
+  std::shared_ptr<const Mask> mask_;
+  bool accepting_ = false;
+  std::optional<float> temperature_;
+  std::vector<TokenId> spelled_;  // of a forced run, not yet taken, the next one last
   struct Kept {
     std::shared_ptr<const Constraint> at;
     int close = 0;                // tokens of its completion
@@ -182,6 +223,7 @@ class OutputRun {
   std::vector<TokenLogprob> top_;  // of a request
   std::vector<float> biased_;
   StopReason stop_ = StopReason::kEnd;
+  std::vector<std::string> notes_;  // Generation::notes
   GenerationStats stats_;
 };
 

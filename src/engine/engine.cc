@@ -9,6 +9,7 @@
 #include <list>
 #include <utility>
 
+#include "src/base/failure.h"
 #include "src/base/file.h"
 #include "src/base/json.h"
 #include "src/base/utf8.h"
@@ -66,7 +67,7 @@ Result<ChatInput> InputOf(const EngineRequest& request, const ChatSource& chat) 
 }
 
 Result<std::vector<TokenId>> ChatTokens(const EngineRequest& request, const ChatSource& chat,
-                                        const Tokenizer& tokenizer) {
+                                        const Tokenizer& tokenizer, int max_tokens) {
   Result<ChatInput> input = InputOf(request, chat);
   if (!input.ok()) return input.error();
   Result<MarkedText> prompt = chat.chat.Render(*input);
@@ -75,7 +76,9 @@ Result<std::vector<TokenId>> ChatTokens(const EngineRequest& request, const Chat
     const char* given = request.chat_json.empty() ? "messages" : "chat_json";
     return InFile(in_input ? given : chat.place, prompt.error());
   }
-  return EncodeChat(tokenizer, chat.chat, *prompt);
+  Result<std::vector<TokenId>> tokens = EncodeChatWithin(tokenizer, chat.chat, *prompt, max_tokens);
+  if (!tokens.ok()) return InFile("prompt", tokens.error());
+  return tokens;
 }
 
 }  // namespace
@@ -106,6 +109,10 @@ struct KnownTrie {
 }  // namespace
 
 struct Engine::Impl {
+  static Result<Engine> Load(const std::string& path, const EngineOptions& options);
+  Result<SamplerResult> Sample(const EngineRequest& request, const SamplerOptions& options,
+                               std::vector<TokenId> prompt, Model* proposal);
+
   // The one used last first.
   std::list<KnownTrie> tries;
   size_t oracle_bytes = 0;
@@ -127,6 +134,10 @@ Engine& Engine::operator=(Engine&& other) noexcept = default;
 Engine::~Engine() = default;
 
 Result<Engine> Engine::Load(const std::string& path, const EngineOptions& options) {
+  return Guarded([&] { return Impl::Load(path, options); });
+}
+
+Result<Engine> Engine::Impl::Load(const std::string& path, const EngineOptions& options) {
   if (options.max_batch < 1 || options.max_batch > kMostBatch) {
     return Error{ErrorCode::kInvalid,
                  "must be from 1 to " + std::to_string(kMostBatch) + ", not " +
@@ -173,6 +184,7 @@ Result<Engine> Engine::Load(const std::string& path, const EngineOptions& option
   // A model on a device leaves the host's threads to the masks.
   const int threads = impl->model->samples() ? options.model.threads : impl->model->info().threads;
   batch.threads = options.max_batch > 1 ? threads : 1;
+  batch.look_threads = std::max(2, batch.threads);
   DraftSetting drafts;
   drafts.vocabulary = impl->vocabulary;
   drafts.encode = [tokenizer = impl->tokenizer](std::string_view piece) {
@@ -226,6 +238,11 @@ Result<std::vector<TokenId>> Engine::PromptTokens(const EngineRequest& request) 
                  "more than one of prompt, messages, chat_json, tokens and extract is given",
                  "prompt"};
   }
+  const int context = impl_->model->info().context_length;
+  const auto placed = [](Result<std::vector<TokenId>> tokens, const char* place) {
+    if (tokens.ok() || !tokens.error().place.empty()) return tokens;
+    return Result<std::vector<TokenId>>(InFile(place, tokens.error()));
+  };
   if (request.extract) {
     const auto& [schema, text] = *request.extract;
     // From nothing a model makes up a record; more likely a variable was unset.
@@ -235,34 +252,40 @@ Result<std::vector<TokenId>> Engine::PromptTokens(const EngineRequest& request) 
     }
     if (Status status = CheckText(text, "text"); !status.ok()) return status.error();
     if (!impl_->extract.ok()) return impl_->extract.error();
-    return impl_->extract->Encode(*impl_->tokenizer, schema, text, request.now);
+    return placed(impl_->extract->Encode(*impl_->tokenizer, schema, text, context, request.now),
+                  "text");
   }
   if (!request.tokens.empty()) return request.tokens;
   if (!request.messages.empty() || !request.chat_json.empty()) {
     if (!impl_->chat.ok()) return impl_->chat.error();
-    return ChatTokens(request, *impl_->chat, *impl_->tokenizer);
+    return ChatTokens(request, *impl_->chat, *impl_->tokenizer, context);
   }
   if (Status status = CheckText(request.prompt, "prompt"); !status.ok()) return status.error();
-  return EncodeText(*impl_->tokenizer, impl_->layout, request.prompt, request.parse_special);
+  return placed(
+      EncodeText(*impl_->tokenizer, impl_->layout, request.prompt, request.parse_special, context),
+      "prompt");
 }
 
 Result<RequestId> Engine::Add(const EngineRequest& request, Done done) {
-  Result<std::vector<TokenId>> prompt = PromptTokens(request);
-  if (!prompt.ok()) return prompt.error();
-  BatchRequest added;
-  if (request.grammar.has_value()) {
-    if (&request.grammar->vocabulary() != impl_->vocabulary.get()) {
-      return Error{ErrorCode::kInvalid,
-                   "was compiled for another vocabulary than that of this engine", "grammar"};
+  return Guarded([&]() -> Result<RequestId> {
+    Result<std::vector<TokenId>> prompt = PromptTokens(request);
+    if (!prompt.ok()) return prompt.error();
+    BatchRequest added;
+    if (request.grammar.has_value()) {
+      if (&request.grammar->vocabulary() != impl_->vocabulary.get()) {
+        return Error{ErrorCode::kInvalid,
+                     "was compiled for another vocabulary than that of this engine", "grammar"};
+      }
+      added.constraint = MakeConstraint(*request.grammar);
     }
-    added.constraint = MakeConstraint(*request.grammar);
-  }
-  added.prompt = *std::move(prompt);
-  added.options = request.options;
-  added.done = [done = std::move(done)](Result<Generation> output) {
-    if (done) done(ForCaller(std::move(output)));
-  };
-  return impl_->batch->Add(std::move(added));
+    added.prompt = *std::move(prompt);
+    added.options = request.options;
+    added.group = request.group;
+    added.done = [done = std::move(done)](Result<Generation> output) {
+      if (done) done(ForCaller(std::move(output)));
+    };
+    return impl_->batch->Add(std::move(added));
+  });
 }
 
 Status Engine::SaveDraftHistory() {
@@ -271,50 +294,68 @@ Status Engine::SaveDraftHistory() {
 
 Result<SamplerResult> Engine::Sample(const EngineRequest& request, const SamplerOptions& options,
                                      Engine* proposal) {
-  Result<std::vector<TokenId>> prompt = PromptTokens(request);
-  if (!prompt.ok()) return prompt.error();
-  if (request.grammar.has_value() && &request.grammar->vocabulary() != impl_->vocabulary.get()) {
-    return Error{ErrorCode::kInvalid,
-                 "was compiled for another vocabulary than that of this engine", "grammar"};
-  }
-  if (proposal == this) {
-    return Error{ErrorCode::kInvalid, "is the model itself", "proposal"};
-  }
-  auto& tries = impl_->tries;
+  return Guarded([&]() -> Result<SamplerResult> {
+    Result<std::vector<TokenId>> prompt = PromptTokens(request);
+    if (!prompt.ok()) return prompt.error();
+    if (request.grammar.has_value() && &request.grammar->vocabulary() != impl_->vocabulary.get()) {
+      return Error{ErrorCode::kInvalid,
+                   "was compiled for another vocabulary than that of this engine", "grammar"};
+    }
+    if (proposal == this) {
+      return Error{ErrorCode::kInvalid, "is the model itself", "proposal"};
+    }
+    return impl_->Sample(request, options, *std::move(prompt),
+                         proposal != nullptr ? proposal->impl_->model.get() : nullptr);
+  });
+}
+
+Result<SamplerResult> Engine::Impl::Sample(const EngineRequest& request,
+                                           const SamplerOptions& options,
+                                           std::vector<TokenId> prompt, Model* proposal) {
   const auto known = std::find_if(tries.begin(), tries.end(), [&](const KnownTrie& t) {
-    return t.IsOf(*prompt, request.grammar, options);
+    return t.IsOf(prompt, request.grammar, options);
   });
   if (known != tries.end()) {
     tries.splice(tries.begin(), tries, known);
   } else {
     const bool adaptive = options.sampler == SamplerKind::kAdaptive && !options.fidelity;
-    tries.push_front({*prompt, request.grammar, options.temperature, options.max_tokens, adaptive,
-                      options.checks, OracleTrie({.max_bytes = impl_->oracle_bytes / 4})});
+    tries.push_front({prompt, request.grammar, options.temperature, options.max_tokens, adaptive,
+                      options.checks, OracleTrie({.max_bytes = oracle_bytes / 4})});
   }
-  ThreadPool pool(std::max(1, impl_->model->info().threads));
-  const SamplerInput input{*impl_->model,
-                           *impl_->vocabulary,
-                           *std::move(prompt),
+  // A trie that an exception has left half grown is not asked again.
+  struct Scope {
+    std::list<KnownTrie>& tries;
+    bool whole = false;
+    ~Scope() {
+      if (!whole) tries.pop_front();
+    }
+  } scope{tries};
+  ThreadPool pool(std::max(1, model->info().threads));
+  const SamplerInput input{*model,
+                           *vocabulary,
+                           std::move(prompt),
                            request.grammar ? MakeConstraint(*request.grammar) : nullptr,
                            pool,
-                           proposal != nullptr ? proposal->impl_->model.get() : nullptr,
+                           proposal,
                            &tries.front().trie};
   Result<SamplerResult> result = RunSampler(input, options);
+  scope.whole = true;
   size_t bytes = 0;
   for (auto it = tries.begin(); it != tries.end();) {
     bytes += it->trie.bytes();
     // One that knows nothing is not worth a place.
-    it =
-        bytes > impl_->oracle_bytes || it->trie.node_count() == 0 ? tries.erase(it) : std::next(it);
+    it = bytes > oracle_bytes || it->trie.node_count() == 0 ? tries.erase(it) : std::next(it);
   }
   return result;
 }
 
 Result<std::vector<double>> Engine::Score(const EngineRequest& request,
                                           std::span<const TokenId> tokens, double temperature) {
-  const Result<std::vector<TokenId>> prompt = PromptTokens(request);
-  if (!prompt.ok()) return prompt.error();
-  return ScoreTokens(*impl_->model, *prompt, tokens, temperature);
+  return Guarded([&]() -> Result<std::vector<double>> {
+    const Result<std::vector<TokenId>> prompt = PromptTokens(request);
+    if (!prompt.ok()) return prompt.error();
+    return ScoreTokens(*impl_->model, *prompt, tokens, temperature);
+  });
 }
 
 void Engine::Cancel(RequestId id) { impl_->batch->Cancel(id); }
@@ -326,6 +367,9 @@ Result<Generation> Engine::Generate(const EngineRequest& request) {
 }
 
 std::vector<Result<Generation>> Engine::GenerateAll(std::span<const EngineRequest> requests) {
+  // Callbacks refer to what is here, so nothing below may throw.
+  std::vector<Result<Generation>> outputs;
+  outputs.reserve(requests.size());
   std::vector<std::optional<Result<Generation>>> answers(requests.size());
   size_t left = requests.size();
   for (size_t i = 0; i < requests.size(); ++i) {
@@ -334,13 +378,12 @@ std::vector<Result<Generation>> Engine::GenerateAll(std::span<const EngineReques
       --left;
     });
     if (!id.ok()) {
-      answers[i] = id.error();
+      answers[i] = CopyOf(id.error());
       --left;
     }
   }
   while (left > 0 && Step()) {
   }
-  std::vector<Result<Generation>> outputs;
   for (auto& answer : answers) {
     outputs.push_back(answer ? *std::move(answer)
                              : Error{ErrorCode::kInternal, "the request did not end", ""});

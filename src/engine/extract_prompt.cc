@@ -2,6 +2,7 @@
 // template with the request as the user's words, plain text. Which one it is shows only here.
 #include "src/engine/extract_prompt.h"
 
+#include <limits>
 #include <utility>
 
 #include "src/base/file.h"
@@ -39,22 +40,23 @@ Result<ExtractPrompt> ExtractPrompt::Load(const std::string& path, const Tokeniz
   ExtractPrompt prompt(*std::move(plain), *std::move(chat), now);
   // What the template has against a message of a user is known before the weights are read.
   if (!now) return prompt;
-  if (Result<std::vector<TokenId>> tried = prompt.Encode(tokenizer, "{}", "text"); !tried.ok()) {
-    return tried.error();
-  }
+  constexpr int kAny = std::numeric_limits<int>::max();
+  Result<std::vector<TokenId>> tried = prompt.Encode(tokenizer, "{}", "text", kAny);
+  if (!tried.ok()) return tried.error();
   return prompt;
 }
 
 Result<std::vector<TokenId>> ExtractPrompt::Encode(const Tokenizer& tokenizer,
                                                    std::string_view schema,
-                                                   std::string_view text) const {
-  return Encode(tokenizer, schema, text, now_);
+                                                   std::string_view text, int max_tokens) const {
+  return Encode(tokenizer, schema, text, max_tokens, now_);
 }
 
 Result<std::vector<TokenId>> ExtractPrompt::Encode(const Tokenizer& tokenizer,
                                                    std::string_view schema, std::string_view text,
+                                                   int max_tokens,
                                                    const std::optional<std::tm>& now) const {
-  if (!chat_) return EncodePrompt(tokenizer, plain_, schema, text);
+  if (!chat_) return EncodePrompt(tokenizer, plain_, schema, text, max_tokens);
   ChatInput input;
   input.messages.type = json::Type::kArray;
   input.messages.items.push_back(MakeChatMessage("user", Request(schema, text)));
@@ -64,7 +66,7 @@ Result<std::vector<TokenId>> ExtractPrompt::Encode(const Tokenizer& tokenizer,
   input.now = now;
   Result<MarkedText> prompt = chat_->chat.Render(input);
   if (!prompt.ok()) return InFile(chat_->place, prompt.error());
-  return EncodeChat(tokenizer, chat_->chat, *prompt);
+  return EncodeChatWithin(tokenizer, chat_->chat, *prompt, max_tokens);
 }
 
 }  // namespace pawl

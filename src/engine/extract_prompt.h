@@ -3,7 +3,7 @@
 // template takes a system message); else the same as plain text.
 //
 //   Result<ExtractPrompt> prompt = ExtractPrompt::Load(folder, tokenizer);
-//   Result<std::vector<TokenId>> tokens = prompt->Encode(tokenizer, schema, text);
+//   Result<std::vector<TokenId>> tokens = prompt->Encode(tokenizer, schema, text, context_length);
 #ifndef PAWL_SRC_ENGINE_EXTRACT_PROMPT_H_
 #define PAWL_SRC_ENGINE_EXTRACT_PROMPT_H_
 
@@ -27,12 +27,12 @@ class ExtractPrompt {
   static Result<ExtractPrompt> Load(const std::string& path, const Tokenizer& tokenizer,
                                     const std::optional<std::tm>& now);
 
-  // What stands in the schema and the text never becomes a special token. Errors: those of the chat
-  // template.
+  // What stands in the schema and the text never becomes a special token. `max_tokens`: the model's
+  // context. Errors: those of the chat template; kLimit as EncodeText.
   Result<std::vector<TokenId>> Encode(const Tokenizer& tokenizer, std::string_view schema,
-                                      std::string_view text) const;
+                                      std::string_view text, int max_tokens) const;
   Result<std::vector<TokenId>> Encode(const Tokenizer& tokenizer, std::string_view schema,
-                                      std::string_view text,
+                                      std::string_view text, int max_tokens,
                                       const std::optional<std::tm>& now) const;
 
   // What pawl.json says, or the tokenizer.

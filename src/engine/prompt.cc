@@ -122,17 +122,20 @@ Result<PromptTemplate> LoadPromptTemplate(const std::string& folder, const Token
   return prompt;
 }
 
-std::vector<TokenId> EncodeText(const Tokenizer& tokenizer, const PromptTemplate& prompt,
-                                std::string_view text, bool special) {
-  std::vector<TokenId> tokens = tokenizer.Encode(text, {.parse_special = special});
+Result<std::vector<TokenId>> EncodeText(const Tokenizer& tokenizer, const PromptTemplate& prompt,
+                                        std::string_view text, bool special, int max_tokens) {
+  Result<std::vector<TokenId>> tokens =
+      tokenizer.EncodeWithin(text, max_tokens, {.parse_special = special});
+  if (!tokens.ok()) return tokens;
   const TokenId bos = tokenizer.bos();
-  const bool wanted = bos != kNoToken && (prompt.bos || tokens.empty());
-  if (wanted && (tokens.empty() || tokens.front() != bos)) tokens.insert(tokens.begin(), bos);
+  const bool wanted = bos != kNoToken && (prompt.bos || tokens->empty());
+  if (wanted && (tokens->empty() || tokens->front() != bos)) tokens->insert(tokens->begin(), bos);
   return tokens;
 }
 
-std::vector<TokenId> EncodePrompt(const Tokenizer& tokenizer, const PromptTemplate& prompt,
-                                  std::string_view schema, std::string_view text) {
+Result<std::vector<TokenId>> EncodePrompt(const Tokenizer& tokenizer, const PromptTemplate& prompt,
+                                          std::string_view schema, std::string_view text,
+                                          int max_tokens) {
   std::vector<TokenId> tokens;
   if (prompt.bos && tokenizer.bos() != kNoToken) tokens.push_back(tokenizer.bos());
   const std::vector<Part> parts = Fill(prompt.text, schema, text);
@@ -141,18 +144,23 @@ std::vector<TokenId> EncodePrompt(const Tokenizer& tokenizer, const PromptTempla
   for (const Part& part : parts) {
     special |= part.literal && tokenizer.Encode(part.text, kSpecial) != tokenizer.Encode(part.text);
   }
-  const auto append = [&](std::vector<TokenId> more) {
-    tokens.insert(tokens.end(), more.begin(), more.end());
+  const auto append = [&](std::string_view piece, const EncodeOptions& options) -> Status {
+    const int room = max_tokens - static_cast<int>(tokens.size());
+    const Result<std::vector<TokenId>> more = tokenizer.EncodeWithin(piece, room, options);
+    if (!more.ok()) return more.error();
+    tokens.insert(tokens.end(), more->begin(), more->end());
+    return {};
   };
-  if (special) {
-    for (const Part& part : parts) {
-      append(part.literal ? tokenizer.Encode(part.text, kSpecial) : tokenizer.Encode(part.text));
+  std::string whole;
+  for (const Part& part : parts) {
+    if (!special) {
+      whole += part.text;
+      continue;
     }
-  } else {
-    std::string whole;
-    for (const Part& part : parts) whole += part.text;
-    append(tokenizer.Encode(whole));
+    Status status = append(part.text, part.literal ? kSpecial : EncodeOptions{});
+    if (!status.ok()) return status.error();
   }
+  if (Status status = append(whole, {}); !status.ok()) return status.error();
   return tokens;
 }
 

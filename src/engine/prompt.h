@@ -35,12 +35,16 @@ Status CheckBos(const PromptTemplate& prompt, const Tokenizer& tokenizer, int lo
 
 // A text for the model to go on from, with the begin-of-sequence token where `prompt.bos` asks for
 // it or nothing else is there. Nothing is put behind it: an end token there would end the text.
-// `special`: special tokens that it spells become those tokens.
-std::vector<TokenId> EncodeText(const Tokenizer& tokenizer, const PromptTemplate& prompt,
-                                std::string_view text, bool special);
+// `special`: special tokens that it spells become those tokens. `max_tokens`: the model's context.
+// Errors: kLimit for a text that is too long for it whatever its tokens are
+// (Tokenizer::EncodeWithin); a longer prompt may pass, and is for the engine to refuse.
+Result<std::vector<TokenId>> EncodeText(const Tokenizer& tokenizer, const PromptTemplate& prompt,
+                                        std::string_view text, bool special, int max_tokens);
 
-std::vector<TokenId> EncodePrompt(const Tokenizer& tokenizer, const PromptTemplate& prompt,
-                                  std::string_view schema, std::string_view text);
+// The template filled in. Errors: as EncodeText.
+Result<std::vector<TokenId>> EncodePrompt(const Tokenizer& tokenizer, const PromptTemplate& prompt,
+                                          std::string_view schema, std::string_view text,
+                                          int max_tokens);
 
 }  // namespace pawl
 

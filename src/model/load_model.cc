@@ -93,6 +93,19 @@ Result<std::unique_ptr<Model>> MakeOnCuda(const TransformerConfig&, const Transf
 
 bool HasCudaKernels() { return kHasCuda; }
 
+Result<int> ContextLengthOf(const std::string& path) {
+  Result<TransformerConfig> config = Error{};
+  if (LooksLikeGguf(path)) {
+    Result<GgufFile> file = GgufFile::Open(path);
+    if (!file.ok()) return file.error();
+    config = ReadGgufConfig(*file);
+  } else {
+    config = ReadTransformerConfig(path);
+  }
+  if (!config.ok()) return config.error();
+  return config->context_length;
+}
+
 Result<std::unique_ptr<Model>> LoadModel(const std::string& path, const ModelOptions& options,
                                          const std::function<void(const std::string&)>& note) {
   const KernelSet* kernels = FindKernels(options.kernels);

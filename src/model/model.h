@@ -186,6 +186,9 @@ class Model {
 Result<std::unique_ptr<Model>> LoadModel(const std::string& path, const ModelOptions& options = {},
                                          const std::function<void(const std::string&)>& note = {});
 
+// The positions of a model, from its description alone. Errors: those of LoadModel.
+Result<int> ContextLengthOf(const std::string& path);
+
 // Whether this build can run models on CUDA devices, if there are any.
 bool HasCudaKernels();
 

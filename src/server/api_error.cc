@@ -2,6 +2,7 @@
 // request that is wrong stays wrong, so everything from 400 on says no but what time can heal.
 #include "src/server/api_error.h"
 
+#include "src/base/failure.h"
 #include "src/base/json.h"
 
 namespace pawl::server {
@@ -47,6 +48,9 @@ HttpReply ApiError::ToReply() const {
 }
 
 ApiError FromError(const Error& error, std::string_view pointer) {
+  if (IsOutOfMemory(error)) {
+    return {.status = 503, .message = error.message, .code = "out_of_memory", .retry_seconds = 1};
+  }
   ApiError out;
   out.code = ErrorCodeName(error.code);
   out.status = error.code == ErrorCode::kInternal || error.code == ErrorCode::kIo ? 500 : 400;

@@ -31,6 +31,7 @@ struct ApiError {
 
 // An error of the engine at a place of the request: `pointer` is where what failed stands in it
 // ("/response_format/json_schema/schema"); a JSON Pointer in the error's own place is appended.
+// What memory ran out for is 503: it may be there the next time.
 ApiError FromError(const Error& error, std::string_view pointer);
 
 }  // namespace pawl::server

@@ -126,6 +126,10 @@ Result<HttpReply> MetricsPage(ServerState& server, const PlainRequest&) {
           static_cast<double>(grammars.evicted));
   }
   WriteMemory(out);
+  m.step.Write("pawl_step_seconds",
+               "Processor time of the thread that all outputs share, from one call of the model to "
+               "the next, that call included.",
+               out);
   m.first_token.Write("pawl_first_token_seconds", "From the request to its first token.", out);
   m.request.Write("pawl_request_seconds", "From the request to the end of its answer.", out);
   m.compile.Write("pawl_compile_seconds", "Constraints into grammars.", out);

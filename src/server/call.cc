@@ -13,6 +13,7 @@
 #include <random>
 #include <utility>
 
+#include "src/base/failure.h"
 #include "src/base/json.h"
 #include "src/server/json_writer.h"
 #include "src/server/server_state.h"
@@ -29,6 +30,15 @@ std::string RandomName(size_t length) {
   return name;
 }
 
+// For an exception that was caught.
+ApiError FailureError(const Error& error) noexcept {
+  try {
+    return FromError(error, "");
+  } catch (...) {
+    return {.status = 503, .message = std::string(kMemoryRanOut)};
+  }
+}
+
 ApiError Gone(const char* message) { return {.status = 503, .message = message}; }
 
 // What the engine says of an output, with the place in the request. `constraint`: where that
@@ -38,6 +48,7 @@ ApiError OutputError(const Error& error, const CallSpec& spec, size_t prompt,
   static constexpr const char* kPlaces[] = {"prompt",   "constraint", "max_tokens",   "temperature",
                                             "top_k",    "top_p",      "min_p",        "logit_bias",
                                             "logprobs", "seed",       "mask_surprise"};
+  if (IsOutOfMemory(error)) return FromError(error, "");
   const bool known = std::any_of(std::begin(kPlaces), std::end(kPlaces),
                                  [&](const char* place) { return error.place == place; });
   ApiError out;
@@ -90,6 +101,7 @@ struct Call::Choice {
 Call::Call(std::shared_ptr<ServerState> server, std::shared_ptr<Exchange> exchange, CallSpec spec,
            std::unique_ptr<Formatter> formatter)
     : server_(std::move(server)),
+      group_(++server_->last_group),
       exchange_(std::move(exchange)),
       spec_(std::move(spec)),
       formatter_(std::move(formatter)) {
@@ -143,36 +155,62 @@ void Call::Start(std::shared_ptr<ServerState> server, std::shared_ptr<Exchange> 
       if (alive->GiveUp(std::nullopt)) alive->Log(499);
     }
   });
-  server->workers->Submit([call] { call->Prepare(); });
+  server->workers->Submit([call] { call->OnWorker(&Call::Prepare); });
 }
 
-void Call::Refuse(const ApiError& error) {
+void Call::Refuse(const ApiError& error) noexcept {
   if (answered_.exchange(true)) return;
-  if (!gone_) exchange_->Reply(formatter_->Refuse(error));
+  try {
+    if (!gone_) exchange_->Reply(formatter_->Refuse(error));
+  } catch (...) {
+    Abandon();
+  }
   Log(error.status);
 }
 
-bool Call::GiveUp(const std::optional<ApiError>& error) {
-  std::vector<Decoder::Id> ids;
+void Call::Abandon() noexcept {
+  gone_ = true;
+  exchange_->Abort();
+}
+
+void Call::OnWorker(void (Call::*part)()) noexcept {
+  const Status ran = Guarded([&]() -> Status {
+    (this->*part)();
+    return {};
+  });
+  if (!ran.ok()) GiveUp(FailureError(ran.error()));
+}
+
+bool Call::GiveUp(const std::optional<ApiError>& error) noexcept {
   bool wake = false;
   {
     const std::lock_guard lock(mutex_);
     if (gone_ && !error) return false;
     if (failure_) return false;
-    if (error) failure_ = error;
-    if (!error) gone_ = true;
+    if (error) {
+      try {
+        failure_ = error;
+      } catch (...) {
+        failure_ = FailureError(CurrentFailure());
+      }
+    } else {
+      gone_ = true;
+    }
     for (const auto& choice : choices_) {
-      if (choice->id != 0 && !choice->done) ids.push_back(choice->id);
+      if (choice->id != 0 && !choice->done) server_->decoder->Cancel(choice->id);
     }
     wake = launched_;
     if (stop_ != nullptr) stop_->Stop();
   }
-  for (const Decoder::Id id : ids) server_->decoder->Cancel(id);
   if (!error) return true;
   if (!wake) {
     Refuse(*error);  // nothing runs yet that would answer
   } else if (spec_.stream) {
-    exchange_->Wake();
+    try {
+      exchange_->Wake();
+    } catch (...) {
+      Abandon();
+    }
   }
   return true;
 }
@@ -351,18 +389,13 @@ void Call::ScorePrompts() {
     ScoreRequest request;
     request.tokens = choices_[p * static_cast<size_t>(spec_.n)]->prompt_tokens;
     request.top = spec_.options.logprobs;
+    request.group = group_;
     request.done = [self = shared_from_this(), p](Result<ScoredTokens> scores) {
-      bool last = false;
-      {
-        const std::lock_guard lock(self->mutex_);
-        if (scores.ok()) {
-          self->scores_[p] = *std::move(scores);
-        } else if (!self->failure_) {
-          self->failure_ = FromError(scores.error(), self->spec_.prompts[p].pointer);
-        }
-        last = --self->score_left_ == 0;
-      }
-      if (last) self->server_->workers->Submit([self] { self->Launch(); });
+      const Status told = Guarded([&]() -> Status {
+        self->Scored(p, std::move(scores));
+        return {};
+      });
+      if (!told.ok()) self->GiveUp(FailureError(told.error()));
     };
     // Locked, so that what follows the scores does not set the id first.
     const std::lock_guard lock(mutex_);
@@ -370,30 +403,61 @@ void Call::ScorePrompts() {
   }
 }
 
+void Call::Scored(size_t prompt, Result<ScoredTokens> scores) {
+  bool last = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (scores.ok()) {
+      scores_[prompt] = *std::move(scores);
+    } else if (!failure_) {
+      failure_ = FromError(scores.error(), spec_.prompts[prompt].pointer);
+    }
+    last = --score_left_ == 0;
+  }
+  if (last) {
+    server_->workers->Submit([self = shared_from_this()] { self->OnWorker(&Call::Launch); });
+  }
+}
+
+// What may throw comes before `launched_`: from there on the outputs answer, and each one ends.
 void Call::Launch() {
+  // A long list of texts does not take the queue from everybody else.
+  const size_t window =
+      spec_.one_by_one ? static_cast<size_t>(2 * server_->options.max_batch) : choices_.size();
+  std::vector<Choice*> first;
+  first.reserve(std::min(choices_.size(), window));
+  for (size_t i = 0; i < std::min(choices_.size(), window); ++i) first.push_back(choices_[i].get());
+  HttpReply head;
+  Exchange::Pull pull;
+  if (spec_.stream) {
+    head.content_type = formatter_->StreamType();
+    if (spec_.asked.answer.deprecated) head.headers.emplace_back("deprecation", "true");
+    pull = [self = shared_from_this()](std::string& text) { return self->PullOrFail(text); };
+  }
   {
     const std::lock_guard lock(mutex_);
     if (gone_) return;
     if (failure_) return Refuse(*failure_);
     launched_ = true;
+    added_ = first.size();
   }
   if (spec_.stream) {
     answered_ = true;
-    HttpReply head;
-    head.content_type = formatter_->StreamType();
-    if (spec_.asked.answer.deprecated) head.headers.emplace_back("deprecation", "true");
-    exchange_->Stream(std::move(head),
-                      [self = shared_from_this()](std::string& text) { return self->Pull(text); });
+    try {
+      exchange_->Stream(std::move(head), std::move(pull));
+    } catch (...) {
+      return Abandon();
+    }
   }
-  // A long list of texts does not take the queue from everybody else.
-  const size_t window =
-      spec_.one_by_one ? static_cast<size_t>(2 * server_->options.max_batch) : choices_.size();
-  std::vector<Choice*> first;
-  {
-    const std::lock_guard lock(mutex_);
-    while (added_ < choices_.size() && added_ < window) first.push_back(choices_[added_++].get());
-  }
-  for (Choice* choice : first) AddToDecoder(*choice);
+  for (Choice* choice : first) Begin(*choice);
+}
+
+void Call::Begin(Choice& choice) noexcept {
+  const Status added = Guarded([&]() -> Status {
+    AddToDecoder(choice);
+    return {};
+  });
+  if (!added.ok()) Done(choice, CopyOf(added.error()));
 }
 
 void Call::AddToDecoder(Choice& choice) {
@@ -428,6 +492,7 @@ void Call::AddToDecoder(Choice& choice) {
   request.done = [self, &choice](Result<Generation> output) {
     self->Done(choice, std::move(output));
   };
+  request.group = group_;
   const Decoder::Id id = server_->decoder->Add(std::move(request));
   bool cancel = false;
   {
@@ -456,13 +521,13 @@ bool Call::Told(Choice& choice, TokenId token, std::string_view bytes, const Tok
   bool goes_on = true;
   {
     const std::lock_guard lock(mutex_);
+    if (gone_ || failure_) return false;
     if (choice.code != nullptr) {
       goes_on = choice.code->Add(bytes);
       bytes = choice.code->added();
     }
     const size_t before = choice.text.size();
     choice.text += bytes;
-    choice.lengths.push_back(static_cast<uint32_t>(bytes.size()));
     if (spec_.want_tokens) {
       TokenEntry entry;
       entry.token = token;
@@ -476,6 +541,7 @@ bool Call::Told(Choice& choice, TokenId token, std::string_view bytes, const Tok
       }
       choice.entries.push_back(std::move(entry));
     }
+    choice.lengths.push_back(static_cast<uint32_t>(bytes.size()));
     choice.safe = choice.text.size();
     size_t found = std::string::npos;
     for (const std::string& stop : spec_.stop) {
@@ -502,7 +568,7 @@ bool Call::Told(Choice& choice, TokenId token, std::string_view bytes, const Tok
   return goes_on;
 }
 
-void Call::Done(Choice& choice, Result<Generation> output) {
+void Call::Done(Choice& choice, Result<Generation> output) noexcept {
   bool last = false;
   Choice* next = nullptr;
   // Every token was refused: code that cannot go on has ended.
@@ -526,8 +592,12 @@ void Call::Done(Choice& choice, Result<Generation> output) {
   {
     const std::lock_guard lock(mutex_);
     if (choice.code != nullptr && output.ok()) {
+      const Status finished = Guarded([&]() -> Status {
+        choice.code->Finish();
+        return {};
+      });
+      if (!finished.ok()) output = CopyOf(finished.error());
       // Of a stream the tail is gone already.
-      choice.code->Finish();
       if (!spec_.stream && choice.code->text().size() < choice.text.size()) {
         choice.text.resize(choice.code->text().size());
       }
@@ -545,10 +615,14 @@ void Call::Done(Choice& choice, Result<Generation> output) {
       last = left_ == 0;
     }
   }
-  if (next != nullptr) AddToDecoder(*next);
+  if (next != nullptr) Begin(*next);
   if (gone_) return;
-  if (spec_.stream) return exchange_->Wake();
-  if (last) exchange_->Post([self = shared_from_this()] { self->Whole(); });
+  try {
+    if (spec_.stream) return exchange_->Wake();
+    if (last) exchange_->Post([self = shared_from_this()] { self->WholeOrRefuse(); });
+  } catch (...) {
+    Abandon();
+  }
 }
 
 // ---- On the connection's thread ----
@@ -652,8 +726,12 @@ void Call::EndOf(Choice& choice) {
     return;
   }
   out.stats = output->stats;
-  if (choice.code != nullptr) out.parses = choice.code->Parses();
+  if (choice.code != nullptr) {
+    out.parses = choice.code->Parses();
+    out.given_up = choice.code->given_up();
+  }
   out.closed = output->stop == StopReason::kClosed;
+  out.notes = output->notes;
   const bool cut = output->stop == StopReason::kLength || out.closed;
   out.finish = cut ? "length" : "stop";
   if (!cut && !out.calls.empty() && !spec_.asked.choice.named) out.finish = "tool_calls";
@@ -675,6 +753,28 @@ void Call::SumUp() {
   }
   out_.first_token_seconds = first_token_;
   out_.total_seconds = seconds();
+}
+
+// What an exception has left half written is not sent; the client hears of the failure instead.
+bool Call::PullOrFail(std::string& text) noexcept {
+  const size_t before = text.size();
+  if (gone_) return true;  // the connection is about to be closed
+  try {
+    return Pull(text);
+  } catch (...) {
+    const ApiError error = FailureError(CurrentFailure());
+    text.resize(before);
+    GiveUp(error);
+    try {
+      formatter_->Fail(error, text);
+    } catch (...) {
+      // An end in the middle, which is not to look like a good one.
+      text.resize(before);
+      Abandon();
+    }
+    Log(error.status);
+    return gone_;
+  }
 }
 
 bool Call::Pull(std::string& text) {
@@ -716,6 +816,14 @@ bool Call::Pull(std::string& text) {
   return false;
 }
 
+void Call::WholeOrRefuse() noexcept {
+  try {
+    Whole();
+  } catch (...) {
+    Refuse(FailureError(CurrentFailure()));
+  }
+}
+
 void Call::Whole() {
   if (gone_ || answered_) return;
   for (const auto& choice : choices_) {
@@ -755,15 +863,27 @@ void Call::Whole() {
     }
   }
   SumUp();
-  if (answered_.exchange(true)) return;
   HttpReply reply = formatter_->Whole(out_);
   if (spec_.asked.answer.deprecated) reply.headers.emplace_back("deprecation", "true");
   const int status = reply.status;
-  exchange_->Reply(std::move(reply));
+  if (answered_.exchange(true)) return;
+  try {
+    exchange_->Reply(std::move(reply));
+  } catch (...) {
+    Abandon();
+  }
   Log(status);
 }
 
-void Call::Log(int status) {
+// A line that is lost must not change the answer.
+void Call::Log(int status) noexcept {
+  (void)Guarded([&]() -> Status {
+    LogLine(status);
+    return {};
+  });
+}
+
+void Call::LogLine(int status) {
   server_->metrics.CountRequest(spec_.route, status);
   server_->metrics.request.Observe(seconds());
   if (!server_->options.log) return;

@@ -77,8 +77,10 @@ struct ChoiceOut {
   std::vector<TokenEntry> tokens;  // with want_tokens
   std::string finish;              // "stop", "length", "tool_calls"; empty while it goes on
   std::string stop_string;         // that ended it
-  bool closed = false;             // by the budget, in a complete way
+  bool closed = false;             // by the budget or a limit, in a complete way
+  std::vector<std::string> notes;  // Generation::notes
   std::optional<bool> parses;      // of code: whether the file still does, with the output
+  uint64_t given_up = 0;           // questions about code that the monitors gave up
   bool ended = false;
   std::optional<ApiError> error;
   GenerationStats stats;
@@ -130,13 +132,19 @@ class Call : public std::enable_shared_from_this<Call> {
 
   // From any thread. The client hears of `error` where it is still there.
   // false: it had been given up before.
-  bool GiveUp(const std::optional<ApiError>& error);
+  bool GiveUp(const std::optional<ApiError>& error) noexcept;
   double seconds() const;
 
  private:
   struct Choice;
   Call(std::shared_ptr<ServerState> server, std::shared_ptr<Exchange> exchange, CallSpec spec,
        std::unique_ptr<Formatter> formatter);
+
+  // An exception that leaves a part of the call fails the call, whatever thread it is on: with 503
+  // where memory ran out, else with 500.
+  void OnWorker(void (Call::*part)()) noexcept;
+  // Where there is no memory for an answer either: the connection is closed.
+  void Abandon() noexcept;
 
   void Prepare();
   void PrepareChoices();
@@ -147,24 +155,30 @@ class Call : public std::enable_shared_from_this<Call> {
   std::shared_ptr<StopFlag> NewStop();
   void ScorePrompts();
   void Launch();
+  // A choice that cannot begin has ended, with the error.
+  void Begin(Choice& choice) noexcept;
   void AddToDecoder(Choice& choice);
-  void Answer();
-  void Refuse(const ApiError& error);
+  void Refuse(const ApiError& error) noexcept;
 
   // On the decoder's thread.
   bool Told(Choice& choice, TokenId token, std::string_view bytes, const TokenReport* report);
-  void Done(Choice& choice, Result<Generation> output);
+  void Done(Choice& choice, Result<Generation> output) noexcept;
+  void Scored(size_t prompt, Result<ScoredTokens> scores);
 
   // On the connection's thread.
   bool Pull(std::string& text);
+  bool PullOrFail(std::string& text) noexcept;
   void Whole();
+  void WholeOrRefuse() noexcept;
   std::vector<Delta> TakeFrom(Choice& choice, size_t& first_token);
   void Apply(Choice& choice, std::span<const Delta> deltas);
   void EndOf(Choice& choice);
   void SumUp();
-  void Log(int status);
+  void Log(int status) noexcept;
+  void LogLine(int status);
 
   const std::shared_ptr<ServerState> server_;
+  const uint64_t group_;  // of its outputs, among those of others
   const std::shared_ptr<Exchange> exchange_;
   CallSpec spec_;
   const std::unique_ptr<Formatter> formatter_;

@@ -1,5 +1,9 @@
 // What a request has cost, summed over its outputs: the `pawl` member of replies and the line of
 // the log.
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "src/server/call.h"
 #include "src/server/json_writer.h"
 
@@ -35,6 +39,9 @@ std::string ReportOf(const CallOut& out) {
   for (const ChoiceOut& choice : out.choices) {
     if (!choice.parses) continue;
     json.Key("parses").Bool(*choice.parses);
+    uint64_t given_up = 0;
+    for (const ChoiceOut& one : out.choices) given_up += one.given_up;
+    json.Key("given_up").Int(static_cast<int64_t>(given_up));
     break;
   }
   json.Key("mask_seconds").Number(sum.constraint_seconds);
@@ -52,6 +59,17 @@ std::string ReportOf(const CallOut& out) {
   if (!out.ignored.empty()) {
     json.Key("ignored").Array();
     for (const std::string& pointer : out.ignored) json.String(pointer);
+    json.End();
+  }
+  std::vector<std::string> notes;  // each once
+  for (const ChoiceOut& choice : out.choices) {
+    for (const std::string& note : choice.notes) {
+      if (std::ranges::find(notes, note) == notes.end()) notes.push_back(note);
+    }
+  }
+  if (!notes.empty()) {
+    json.Key("notes").Array();
+    for (const std::string& note : notes) json.String(note);
     json.End();
   }
   return json.End().Take();

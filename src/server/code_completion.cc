@@ -2,6 +2,9 @@
 // does not know whether there is one.
 #include "src/server/code_completion.h"
 
+#include <atomic>
+#include <cstdint>
+#include <memory>
 #include <utility>
 
 #ifdef PAWL_HAVE_MONITORS
@@ -37,7 +40,7 @@ class Output : public CodeOutput {
 
   std::shared_ptr<const Constraint> ConstraintWith(
       std::shared_ptr<const Constraint> grammar) override {
-    return planned_->plan.ConstraintWith(std::move(grammar));
+    return planned_->plan.ConstraintWith(std::move(grammar), given_up_);
   }
   int more_tokens() const override { return static_cast<int>(planned_->plan.skip); }
   bool Add(std::string_view bytes) override {
@@ -51,8 +54,11 @@ class Output : public CodeOutput {
   void Finish() override { output_.Finish(); }
   const std::string& text() const override { return output_.text(); }
   bool Parses() const override { return output_.Parses(); }
+  uint64_t given_up() const override { return *given_up_; }
 
  private:
+  const std::shared_ptr<std::atomic<uint64_t> > given_up_ =
+      std::make_shared<std::atomic<uint64_t> >(0);
   const std::shared_ptr<const Planned> planned_;
   monitors::CompletionOutput output_;
   size_t before_ = 0;
@@ -89,6 +95,7 @@ class Plans : public CodePlans {
     request.suffix_aware = true;
     request.language = LanguageOf(spec);
     request.repo = options_.repo;
+    request.cache = options_.cache;
     request.file = spec.file;
     request.monitors = spec.monitors.empty() ? options_.monitors : spec.monitors;
     request.use_monitors = spec.use_monitors;

@@ -22,6 +22,7 @@ struct CodeOptions {
   std::vector<std::string> monitors;  // empty: all
   std::string lsp_server;             // command line; empty: none
   double lsp_seconds = 0.5;
+  std::string cache;  // the folder for indexes of repositories; empty: in memory
 };
 
 // What a request says of it.
@@ -49,6 +50,8 @@ class CodeOutput {
   virtual void Finish() = 0;
   virtual const std::string& text() const = 0;
   virtual bool Parses() const = 0;  // after Finish
+  // Questions about this output that the monitors gave up.
+  virtual uint64_t given_up() const = 0;
 };
 
 class CodePlan {

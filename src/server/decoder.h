@@ -4,7 +4,8 @@
 //   Decoder::Id id = decoder.Add({.prompt = tokens, .constraint = c, .options = o, .done = f});
 //   decoder.Cancel(id);                       // f is called with what there is
 //
-// Callbacks run on the decoder's thread: every microsecond in them is one that all outputs wait.
+// Callbacks run on the decoder's thread: every microsecond in them is one that all outputs wait. An
+// exception on that thread fails the request that it belongs to (batch.h), scores included.
 #ifndef PAWL_SRC_SERVER_DECODER_H_
 #define PAWL_SRC_SERVER_DECODER_H_
 
@@ -21,6 +22,7 @@
 #include <vector>
 
 #include "src/decode/batch.h"
+#include "src/decode/waiting_line.h"
 #include "src/model/model.h"
 
 namespace pawl::server {
@@ -34,7 +36,8 @@ struct ScoredTokens {
 
 struct ScoreRequest {
   std::vector<TokenId> tokens;
-  int top = 0;  // how many of the most probable tokens, at each place
+  int top = 0;         // how many of the most probable tokens, at each place
+  uint64_t group = 0;  // takes turns with other groups; 0: alone
   std::function<void(Result<ScoredTokens> scores)> done;
 };
 
@@ -44,7 +47,8 @@ class Decoder {
   struct Options {
     int max_batch = 8;
     int threads = 1;
-    std::shared_ptr<Drafter> drafter = nullptr;  // drafts for all outputs; nullptr: none
+    std::shared_ptr<Drafter> drafter = nullptr;     // drafts for all outputs; nullptr: none
+    std::function<void(double)> on_step = nullptr;  // BatchOptions::on_step, scores included
   };
 
   // The model must outlive it, and nobody else may run it meanwhile.
@@ -55,10 +59,11 @@ class Decoder {
   Decoder(const Decoder&) = delete;
   Decoder& operator=(const Decoder&) = delete;
 
-  // `done` is called once.
+  // `done` is called once, and not where Add or Score throws std::bad_alloc.
   Id Add(BatchRequest request);
-  void Cancel(Id id);
-  // In steps of its own between those of the outputs.
+  // Without memory for the message the request goes on: its callback has to end it.
+  void Cancel(Id id) noexcept;
+  // In steps of its own between those of the outputs, a chunk of one group after the other.
   Id Score(ScoreRequest request);
 
   int running() const { return running_; }
@@ -69,25 +74,32 @@ class Decoder {
 
  private:
   struct Scoring;
+  using Done = std::function<void(Result<Generation>)>;
   struct Message {
     Id id = 0;
     enum class Kind { kAdd, kCancel, kScore } kind = Kind::kCancel;
     std::unique_ptr<BatchRequest> request;
+    std::shared_ptr<Done> done;  // of the request
     std::unique_ptr<ScoreRequest> score;
   };
 
   void Send(Message message);
   void Loop();
-  void Take(Message message);
+  void Take(Message message) noexcept;
   // false: nothing to do.
-  bool ScoreStep();
-  void ScoreChunk(Scoring& scoring);
+  bool ScoreStep() noexcept;
+  // The scoring whose turn it is.
+  Scoring* NextScoring();
+  Status ScoreChunk(Scoring& scoring);
 
   Model& model_;
   const std::shared_ptr<const Vocabulary> vocabulary_;
   BatchEngine engine_;
   std::unordered_map<Id, RequestId> ids_;
-  std::deque<std::unique_ptr<Scoring>> scoring_;
+  // One of each group is scored, so many groups at a time; the others wait in the line.
+  static constexpr size_t kScoredAtATime = 8;
+  WaitingLine<std::unique_ptr<Scoring>> score_line_;
+  std::deque<std::unique_ptr<Scoring>> scoring_;  // the next turn first
   std::vector<float> logits_;
 
   std::mutex mutex_;

@@ -68,6 +68,16 @@ Result<Grammar> GrammarStore::Get(const ConstraintSpec& spec, const LayoutSpec& 
     ++stats_.misses;
   }
   known = false;
+  // Whatever happens, those who wait for this one go on.
+  struct Scope {
+    GrammarStore& store;
+    const std::string& key;
+    ~Scope() {
+      const std::lock_guard lock(store.mutex_);
+      store.compiling_.erase(key);
+      store.compiled_.notify_all();
+    }
+  } const scope{*this, key};
   const auto begin = std::chrono::steady_clock::now();
   Result<Grammar> grammar = Compile(spec, layout, stop);
   if (grammar.ok()) Warm(*grammar);
@@ -75,8 +85,6 @@ Result<Grammar> GrammarStore::Get(const ConstraintSpec& spec, const LayoutSpec& 
   const std::lock_guard lock(mutex_);
   stats_.compile_seconds += seconds.count();
   if (!grammar.ok() && stop->stopped()) ++stats_.stopped;
-  compiling_.erase(key);
-  compiled_.notify_all();
   if (grammar.ok()) Keep(key, *grammar);
   return grammar;
 }
@@ -116,7 +124,12 @@ void GrammarStore::Keep(const std::string& key, const Grammar& grammar) {
   const size_t bytes = 2 * key.size() + kKeptBytes;  // the key, and the text in the grammar
   if (bytes > most_key_bytes_) return;
   entries_.push_front({key, grammar, bytes});
-  index_.emplace(entries_.front().key, entries_.begin());
+  try {
+    index_.emplace(entries_.front().key, entries_.begin());
+  } catch (...) {
+    entries_.pop_front();
+    throw;
+  }
   stats_.key_bytes += bytes;
   while (stats_.key_bytes > most_key_bytes_) {
     stats_.key_bytes -= entries_.back().bytes;

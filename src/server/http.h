@@ -16,12 +16,15 @@
 #ifndef PAWL_SRC_SERVER_HTTP_H_
 #define PAWL_SRC_SERVER_HTTP_H_
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "src/server/body_bytes.h"
 
 namespace pawl::server {
 
@@ -32,7 +35,7 @@ struct HttpRequest {
   std::string path;     // "/v1/models", as it was sent
   std::string query;    // what follows '?'
   HttpHeaders headers;  // names in lower case
-  std::string body;
+  BodyBytes body;
   std::string id;  // the client's x-request-id, or one made here
 
   // The first header of that name (in lower case); empty when there is none.
@@ -48,7 +51,8 @@ struct HttpReply {
 
 // A request that waits for its answer. Thread safety: all functions may be called from any thread.
 // Exactly one of Reply and Stream is to be called, once; more calls do nothing. An exchange that
-// goes without either is answered with status 500.
+// goes without either is answered with status 500. Reply, Stream, Wake, Abort and the destructor
+// allocate nothing and throw nothing.
 class Exchange {
  public:
   // Appends what is to be sent now, possibly nothing; false after the last of it. Called on a
@@ -66,6 +70,9 @@ class Exchange {
   // `gone` is called once, on a thread of the connection, when the client goes away before the
   // answer is complete; at once where it has gone already. One function; a later one replaces it.
   virtual void OnGone(std::function<void()> gone) = 0;
+  // Closes the connection without an answer, or in the middle of one: for when there is no memory
+  // for anything else.
+  virtual void Abort() noexcept = 0;
 };
 
 // "Not Found" and the like.

@@ -3,7 +3,7 @@
 //
 //   HttpOptions options;
 //   options.port = 8080;
-//   auto server = HttpServer::Start(options, [](std::shared_ptr<Exchange> exchange) { ... });
+//   auto server = HttpServer::Start(options, {.judge = ..., .handle = ..., .refuse = ...});
 //   ...
 //   (*server)->Drain();                          // no new connections; those at rest are closed
 //   while ((*server)->exchanges() > 0) Wait();
@@ -13,37 +13,17 @@
 #ifndef PAWL_SRC_SERVER_HTTP_SERVER_H_
 #define PAWL_SRC_SERVER_HTTP_SERVER_H_
 
-#include <cstddef>
-#include <functional>
 #include <memory>
-#include <string>
 
 #include "pawl/result.h"
-#include "src/server/http.h"
+#include "src/server/http_options.h"
 
 namespace pawl::server {
 
-struct HttpOptions {
-  std::string host = "127.0.0.1";
-  int port = 0;  // 0: any that is free
-  int threads = 2;
-  int max_connections = 4096;
-  size_t max_header_bytes = 32 << 10;
-  size_t max_body_bytes = 8 << 20;
-  double idle_seconds = 75;   // a connection without a request
-  double read_seconds = 30;   // from the first byte of a request to its last: status 408
-  double write_seconds = 30;  // in which a client takes nothing of what it is sent
-  // Pages of this origin may use the server (Access-Control-Allow-Origin of every reply); empty: no
-  // CORS.
-  std::string cors_origin;
-};
-
 class HttpServer {
  public:
-  using Handler = std::function<void(std::shared_ptr<Exchange>)>;
-
-  // Listens and serves. Errors: kIo when the address is not to be had.
-  static Result<std::unique_ptr<HttpServer>> Start(const HttpOptions& options, Handler handler);
+  // Listens and serves. Errors: kIo when the address is not to be had; kInvalid, of the options.
+  static Result<std::unique_ptr<HttpServer>> Start(const HttpOptions& options, HttpHandler handler);
   // Closes all connections; exchanges that are kept by others do nothing from then on.
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
@@ -55,6 +35,8 @@ class HttpServer {
   int connections() const;
   // Requests without a complete answer.
   int exchanges() const;
+  // Of bodies that have not arrived whole, above what each may have.
+  size_t waiting_bytes() const;
 
  private:
   class Impl;

@@ -22,21 +22,21 @@ void Head(const std::string& name, const std::string& type, const std::string& h
 
 void Histogram::Observe(double seconds) {
   size_t i = 0;
-  while (i < kBounds.size() && seconds > kBounds[i]) ++i;
+  while (i < bounds_.size() && seconds > bounds_[i]) ++i;
   ++counts_[i];
-  micros_ += static_cast<int64_t>(seconds * 1e6);
+  nanos_ += static_cast<int64_t>(seconds * 1e9);
 }
 
 void Histogram::Write(const std::string& name, const std::string& help, std::string& out) const {
   Head(name, "histogram", help, out);
   int64_t sum = 0;
-  for (size_t i = 0; i < kBounds.size(); ++i) {
+  for (size_t i = 0; i < bounds_.size(); ++i) {
     sum += counts_[i];
-    out += name + "_bucket{le=\"" + ShownNumber(kBounds[i]) + "\"} " + std::to_string(sum) + "\n";
+    out += name + "_bucket{le=\"" + ShownNumber(bounds_[i]) + "\"} " + std::to_string(sum) + "\n";
   }
-  sum += counts_[kBounds.size()];
+  sum += counts_[bounds_.size()];
   out += name + "_bucket{le=\"+Inf\"} " + std::to_string(sum) + "\n";
-  out += name + "_sum " + ShownNumber(static_cast<double>(micros_) * 1e-6) + "\n";
+  out += name + "_sum " + ShownNumber(static_cast<double>(nanos_) * 1e-9) + "\n";
   out += name + "_count " + std::to_string(sum) + "\n";
 }
 

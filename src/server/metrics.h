@@ -12,18 +12,26 @@
 
 namespace pawl::server {
 
-// How many observations were at most 1 ms, 2.5 ms, ... 60 s.
+// How many observations were at most so many seconds, by a list of bounds.
 class Histogram {
  public:
-  static constexpr std::array<double, 14> kBounds = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
-                                                     0.25,  0.5,    1,     2.5,  5,     10,   60};
+  using Bounds = std::array<double, 14>;
+  // Of requests.
+  static constexpr Bounds kBounds = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
+                                     0.25,  0.5,    1,     2.5,  5,     10,   60};
+  // Of steps of the batch.
+  static constexpr Bounds kStepBounds = {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01,
+                                         0.025,  0.05,    0.1,    0.25,  0.5,    1,     10};
+
+  explicit Histogram(const Bounds& bounds = kBounds) : bounds_(bounds) {}
   void Observe(double seconds);
   // In Prometheus's text format.
   void Write(const std::string& name, const std::string& help, std::string& out) const;
 
  private:
+  const Bounds bounds_;
   std::array<std::atomic<int64_t>, kBounds.size() + 1> counts_{};
-  std::atomic<int64_t> micros_{0};
+  std::atomic<int64_t> nanos_{0};
 };
 
 struct Metrics {
@@ -35,6 +43,7 @@ struct Metrics {
   std::atomic<int64_t> cancelled{0}, refused_full{0}, timed_out{0};
   std::atomic<int64_t> mask_micros{0}, prefill_micros{0}, decode_micros{0};
   Histogram first_token, request, compile, queue;
+  Histogram step{Histogram::kStepBounds};
 
  private:
   mutable std::mutex mutex_;

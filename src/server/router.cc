@@ -1,6 +1,6 @@
 // One table has all routes. A request goes through the same steps whatever it asks: the route, the
-// key, whether the model is there, the body, the answer. The handler's thread is one of the
-// connections': what may take long goes to a worker.
+// key, whether the model is there, all of them when the headers are there; then the body and the
+// answer. The handler's thread is one of the connections': what may take long goes to a worker.
 #include "src/server/router.h"
 
 #include <algorithm>
@@ -122,33 +122,57 @@ const Route* FindRoute(const ServerState& server, const HttpRequest& request, Ap
   return nullptr;
 }
 
+// Of a path that is there for other methods: what it is for.
+std::string AllowedMethods(std::string_view path) {
+  std::string out;
+  for (const Route& route : kRoutes) {
+    if (route.path != path) continue;
+    if (!out.empty()) out += ", ";
+    out += route.method;
+    if (route.method == "GET") out += ", HEAD";
+  }
+  return out.empty() ? "GET, HEAD" : out;
+}
+
 }  // namespace
 
-void Router::Refuse(Exchange& exchange, const ApiError& error) const {
-  const HttpRequest& request = exchange.request();
+HttpReply Router::Refusal(const HttpRequest& request, const ApiError& error) const {
   server_->metrics.CountRequest("refused", error.status);
   JsonWriter json;
   json.Object().Key("event").String("refused").Key("id").String(request.id);
   json.Key("status").Int(error.status).Key("message").String(ShownBytes(error.message));
   server_->Log(json.End().Take());
-  exchange.Reply(IsOllama(request) ? OllamaError(error) : error.ToReply());
+  return IsOllama(request) ? OllamaError(error) : error.ToReply();
+}
+
+void Router::Refuse(Exchange& exchange, const ApiError& error) const {
+  exchange.Reply(Refusal(exchange.request(), error));
+}
+
+std::optional<HttpReply> Router::Judge(const HttpRequest& head) const {
+  if (!server_->options.http.cors_origin.empty() && head.method == "OPTIONS") {
+    return HttpReply{.status = 204};
+  }
+  ApiError error;
+  const Route* const route = FindRoute(*server_, head, error);
+  const bool open = route != nullptr && route->access == Route::Access::kOpen;
+  if (!open && !KeyIsGood(*server_, head)) {
+    return Refusal(head, {.status = 401, .message = "the API key is missing or not known"});
+  }
+  if (route == nullptr) {
+    HttpReply reply = Refusal(head, error);
+    if (error.status == 405) reply.headers.emplace_back("allow", AllowedMethods(head.path));
+    return reply;
+  }
+  if (!open && !server_->ready) return *Health(*server_, {.http = head, .stop = nullptr});
+  return std::nullopt;
 }
 
 void Router::Handle(std::shared_ptr<Exchange> exchange) const {
   const HttpRequest& request = exchange->request();
-  if (!server_->options.http.cors_origin.empty() && request.method == "OPTIONS") {
-    return exchange->Reply({.status = 204});
-  }
   ApiError error;
   const Route* const route = FindRoute(*server_, request, error);
-  const bool open = route != nullptr && route->access == Route::Access::kOpen;
-  if (!open && !KeyIsGood(*server_, request)) {
-    return Refuse(*exchange, {.status = 401, .message = "the API key is missing or not known"});
-  }
   if (route == nullptr) return Refuse(*exchange, error);
-  if (!open && !server_->ready) {
-    return exchange->Reply(*Health(*server_, {.http = request, .stop = nullptr}));
-  }
   json::Value body;
   KnownTools::Match tools;
   if (route->tools) tools = server_->known_tools.Find(request.body);

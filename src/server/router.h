@@ -3,6 +3,7 @@
 #define PAWL_SRC_SERVER_ROUTER_H_
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "src/server/http.h"
@@ -15,8 +16,13 @@ class Router {
  public:
   explicit Router(std::shared_ptr<ServerState> server) : server_(std::move(server)) {}
 
-  // Answers, or starts what will. Does not wait.
+  // What the method, the path and the headers are answered before the body is read; nullopt: the
+  // body is wanted.
+  std::optional<HttpReply> Judge(const HttpRequest& head) const;
+  // Answers, or starts what will. Does not wait. The request was judged before.
   void Handle(std::shared_ptr<Exchange> exchange) const;
+  // The reply that says so; counted and logged.
+  HttpReply Refusal(const HttpRequest& request, const ApiError& error) const;
 
  private:
   void Refuse(Exchange& exchange, const ApiError& error) const;

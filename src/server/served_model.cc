@@ -88,6 +88,14 @@ Status Settle(Value& message, const std::string& pointer) {
   return {};
 }
 
+// Of a text that is too long, the error has the place in the request.
+Result<PreparedPrompt> WithTokens(Result<std::vector<TokenId>> tokens, const PromptSpec& spec) {
+  if (tokens.ok()) return PreparedPrompt{.tokens = *std::move(tokens)};
+  Error error = tokens.error();
+  if (error.place.empty()) error.place = spec.pointer;
+  return error;
+}
+
 std::tm Now() {
   const std::time_t seconds = std::time(nullptr);
   std::tm now{};
@@ -167,22 +175,20 @@ Result<PreparedPrompt> ServedModel::Prepare(const PromptSpec& spec) const {
   PreparedPrompt out;
   switch (spec.kind) {
     case PromptSpec::Kind::kText:
-      out.tokens = EncodeText(*tokenizer_, plain_, spec.text, spec.parse_special);
-      return out;
+      return WithTokens(
+          EncodeText(*tokenizer_, plain_, spec.text, spec.parse_special, info().context_length),
+          spec);
     case PromptSpec::Kind::kTokens:
       out.tokens = spec.tokens;
       return out;
     case PromptSpec::Kind::kInfill:
-      out.tokens = InfillTokens(spec);
-      return out;
+      return WithTokens(InfillTokens(spec), spec);
     case PromptSpec::Kind::kExtract: {
       if (!extract_) {
         return Error{ErrorCode::kUnsupported, "this model has no prompt for extracting", ""};
       }
-      Result<std::vector<TokenId>> tokens = extract_->Encode(*tokenizer_, spec.schema, spec.text);
-      if (!tokens.ok()) return tokens.error();
-      out.tokens = *std::move(tokens);
-      return out;
+      return WithTokens(
+          extract_->Encode(*tokenizer_, spec.schema, spec.text, info().context_length), spec);
     }
     case PromptSpec::Kind::kChat:
       return PrepareChat(spec);
@@ -191,7 +197,6 @@ Result<PreparedPrompt> ServedModel::Prepare(const PromptSpec& spec) const {
 }
 
 Result<PreparedPrompt> ServedModel::PrepareChat(const PromptSpec& spec) const {
-  PreparedPrompt out;
   ChatInput input;
   input.messages = spec.messages;
   for (size_t i = 0; i < input.messages.items.size(); ++i) {
@@ -235,17 +240,22 @@ Result<PreparedPrompt> ServedModel::PrepareChat(const PromptSpec& spec) const {
     }
     return error;
   }
-  out.tokens = EncodeChat(*tokenizer_, chat_->chat, *prompt);
-  out.thinking = ThinkingStartOf(prompt->bytes(), traits_);
+  Result<PreparedPrompt> out = WithTokens(
+      EncodeChatWithin(*tokenizer_, chat_->chat, *prompt, info().context_length), spec);
+  if (out.ok()) out->thinking = ThinkingStartOf(prompt->bytes(), traits_);
   return out;
 }
 
 // Without marks a model can only go on from what stands before the gap.
-std::vector<TokenId> ServedModel::InfillTokens(const PromptSpec& spec) const {
-  if (fim_ == nullptr) return EncodeText(*tokenizer_, plain_, spec.text, false);
-  return FimTokens(
-      *fim_, *tokenizer_,
-      {.prefix = spec.text, .suffix = spec.suffix, .files = spec.files, .bos = plain_.bos});
+Result<std::vector<TokenId>> ServedModel::InfillTokens(const PromptSpec& spec) const {
+  const int context = info().context_length;
+  if (fim_ == nullptr) return EncodeText(*tokenizer_, plain_, spec.text, false, context);
+  return FimTokens(*fim_, *tokenizer_,
+                   {.prefix = spec.text,
+                    .suffix = spec.suffix,
+                    .files = spec.files,
+                    .bos = plain_.bos,
+                    .max_tokens = context});
 }
 
 }  // namespace pawl::server

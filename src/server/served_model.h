@@ -69,7 +69,8 @@ class ServedModel {
   static Result<std::unique_ptr<ServedModel>> Load(const std::string& path,
                                                    const ServedModelOptions& options);
 
-  // Errors: place is a JSON Pointer where something in the request is wrong.
+  // Errors: place is a JSON Pointer where something in the request is wrong; kLimit for a text that
+  // is too long for the context. A StopScope of the calling thread ends it.
   Result<PreparedPrompt> Prepare(const PromptSpec& spec) const;
   // For messages to a model that has no chat template: the last thing that the user said, through
   // the prompt of `pawl extract` where there is one.
@@ -94,7 +95,7 @@ class ServedModel {
  private:
   ServedModel() = default;
   Result<PreparedPrompt> PrepareChat(const PromptSpec& spec) const;
-  std::vector<TokenId> InfillTokens(const PromptSpec& spec) const;
+  Result<std::vector<TokenId>> InfillTokens(const PromptSpec& spec) const;
 
   std::string name_, path_, chat_text_;
   std::shared_ptr<const Tokenizer> tokenizer_;

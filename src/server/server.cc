@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "src/base/failure.h"
 #include "src/server/router.h"
 #include "src/server/server_state.h"
 
@@ -20,12 +21,19 @@ class Server::Impl {
 
   Status Listen() {
     Router router(state_);
+    HttpOptions options = state_->options.http;
+    // Where only this machine listens and no key is asked for, every page of a browser gets here.
+    options.known_hosts_only = !options.allowed_hosts.empty() ||
+                               (IsLoopback(options.host) && state_->options.api_keys.empty());
     Result<std::unique_ptr<HttpServer>> http = HttpServer::Start(
-        state_->options.http,
-        [router](std::shared_ptr<Exchange> exchange) { router.Handle(std::move(exchange)); });
+        options,
+        {.judge = [router](const HttpRequest& head) { return router.Judge(head); },
+         .handle = [router](std::shared_ptr<Exchange> e) { router.Handle(std::move(e)); },
+         .refuse = [router](const HttpRequest& head,
+                            const ApiError& error) { return router.Refusal(head, error); }});
     if (!http.ok()) return http.error();
     http_ = *std::move(http);
-    loader_ = std::thread([this] { Load(); });
+    loader_ = std::thread([this] { LoadOrFail(); });
     watcher_ = std::thread([this] { Watch(); });
     return {};
   }
@@ -68,43 +76,45 @@ class Server::Impl {
   }
 
  private:
-  void Load() {
-    Result<std::unique_ptr<ServedModel>> model =
-        ServedModel::Load(state_->options.model_path, state_->options.model);
-    Status status;
-    Result<std::shared_ptr<Drafter>> drafter = std::shared_ptr<Drafter>();
-    if (model.ok() && state_->options.wrap_model) {
-      (*model)->model = state_->options.wrap_model(std::move((*model)->model));
-    }
-    if (model.ok() && state_->options.make_drafter) {
-      drafter = state_->options.make_drafter(**model);
-      if (!drafter.ok()) model = drafter.error();
-    }
-    if (model.ok()) {
-      ServerState& state = *state_;
-      state.model = *std::move(model);
-      state.grammars = std::make_unique<GrammarStore>(
-          state.model->vocabulary(),
-          GrammarStore::Options{.max_bytes = state.options.grammar_bytes -
-                                             state.options.grammar_bytes / state.kToolShare});
-      state.code = MakeCodePlans(state.model->vocabulary(), state.options.code);
-      state.workers = std::make_unique<WorkerPool>(std::max(1, state.options.workers));
-      Decoder::Options options;
-      options.max_batch = state.options.max_batch;
-      options.threads = state.options.max_batch > 1 ? state.model->info().threads : 1;
-      options.drafter = *std::move(drafter);
-      state.decoder = std::make_unique<Decoder>(*state.model->model, state.model->vocabulary(),
-                                                state.model->encoder(), options);
-      state.ready = true;
-    } else {
-      status = model.error();
-    }
+  void LoadOrFail() {
+    const Status status = Guarded([&] { return Load(); });
     {
       const std::lock_guard lock(mutex_);
-      load_status_ = status;
+      if (!status.ok()) load_status_ = CopyOf(status.error());
       loaded_ = true;
     }
     changed_.notify_all();
+  }
+
+  Status Load() {
+    Result<std::unique_ptr<ServedModel>> model =
+        ServedModel::Load(state_->options.model_path, state_->options.model);
+    if (!model.ok()) return model.error();
+    Result<std::shared_ptr<Drafter>> drafter = std::shared_ptr<Drafter>();
+    if (state_->options.wrap_model) {
+      (*model)->model = state_->options.wrap_model(std::move((*model)->model));
+    }
+    if (state_->options.make_drafter) {
+      drafter = state_->options.make_drafter(**model);
+      if (!drafter.ok()) return drafter.error();
+    }
+    ServerState& state = *state_;
+    state.model = *std::move(model);
+    state.grammars = std::make_unique<GrammarStore>(
+        state.model->vocabulary(),
+        GrammarStore::Options{.max_bytes = state.options.grammar_bytes -
+                                           state.options.grammar_bytes / state.kToolShare});
+    state.code = MakeCodePlans(state.model->vocabulary(), state.options.code);
+    state.workers = std::make_unique<WorkerPool>(std::max(1, state.options.workers));
+    Decoder::Options options;
+    options.max_batch = state.options.max_batch;
+    options.threads = state.options.max_batch > 1 ? state.model->info().threads : 1;
+    options.drafter = *std::move(drafter);
+    options.on_step = [&state](double seconds) { state.metrics.step.Observe(seconds); };
+    state.decoder = std::make_unique<Decoder>(*state.model->model, state.model->vocabulary(),
+                                              state.model->encoder(), options);
+    state.ready = true;
+    return {};
   }
 
   // Requests that take longer than they may.
@@ -112,10 +122,13 @@ class Server::Impl {
     std::unique_lock lock(mutex_);
     while (!changed_.wait_for(lock, std::chrono::milliseconds(200), [&] { return ending_; })) {
       lock.unlock();
-      const int given_up = GiveUpOlderThan(
-          state_->options.request_seconds,
-          {.status = 408, .message = "the request took longer than it may take on this server"});
-      state_->metrics.timed_out += given_up;
+      // Without memory for the list: the next time.
+      (void)Guarded([&]() -> Status {
+        state_->metrics.timed_out += GiveUpOlderThan(
+            state_->options.request_seconds,
+            {.status = 408, .message = "the request took longer than it may take on this server"});
+        return {};
+      });
       lock.lock();
     }
   }

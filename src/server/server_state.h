@@ -45,6 +45,7 @@ class ServerState {
 
   // Requests that were taken and not answered yet.
   std::atomic<int> calls{0};
+  std::atomic<uint64_t> last_group{0};  // BatchRequest::group of a call
 
   std::mutex mutex;
   std::set<Call*> live;  // under mutex

@@ -1,5 +1,6 @@
 // WorkerPool: threads for work that must not hold up connections or the model: prompts, compiling.
-// Work that has not begun when the pool goes is dropped. Thread-safe.
+// Work that has not begun when the pool goes is dropped. Work should not throw; an exception that
+// leaves it ends that work alone, and the exchange that it held answers 500. Thread-safe.
 #ifndef PAWL_SRC_SERVER_WORKER_POOL_H_
 #define PAWL_SRC_SERVER_WORKER_POOL_H_
 
@@ -10,6 +11,8 @@
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "src/base/thread_name.h"
 
 namespace pawl::server {
 
@@ -39,6 +42,7 @@ class WorkerPool {
 
  private:
   void Loop() {
+    NameThread("pawl-worker");
     for (;;) {
       std::function<void()> work;
       {
@@ -48,7 +52,10 @@ class WorkerPool {
         work = std::move(work_.front());
         work_.pop_front();
       }
-      work();
+      try {
+        work();
+      } catch (...) {  // NOLINT(bugprone-empty-catch): see above
+      }
     }
   }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "src/base/stop_steps.h"
 #include "src/base/utf8.h"
 #include "src/text/codepoint_set.h"
 
@@ -34,7 +35,9 @@ DecodedCodepoint DecodeLast(std::string_view text) {
 
 size_t SpacesAtStart(std::string_view text) {
   size_t i = 0;
+  StopSteps steps;
   while (i < text.size()) {
+    steps.Step();
     const DecodedCodepoint d = DecodeUtf8(text.substr(i));
     if (!d.valid || !IsSpace(d.codepoint)) break;
     i += static_cast<size_t>(d.length);
@@ -44,7 +47,9 @@ size_t SpacesAtStart(std::string_view text) {
 
 size_t SpacesAtEnd(std::string_view text) {
   size_t i = 0;
+  StopSteps steps;
   while (i < text.size()) {
+    steps.Step();
     const DecodedCodepoint d = DecodeLast(text.substr(0, text.size() - i));
     if (!d.valid || !IsSpace(d.codepoint)) break;
     i += static_cast<size_t>(d.length);
@@ -104,7 +109,9 @@ void AddedTokenMatcher::Split(std::string_view text, const Filter& filter,
                               std::vector<Part>& out) const {
   size_t done = 0;  // everything before is in `out`
   size_t next_data = 0;
+  StopSteps steps;
   for (size_t i = 0; !tokens_.empty() && i < text.size();) {
+    steps.Step();
     while (next_data < filter.data.size() && filter.data[next_data].end <= i) ++next_data;
     size_t limit = text.size();
     if (next_data < filter.data.size()) {

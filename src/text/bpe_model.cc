@@ -12,6 +12,7 @@
 #include <cstring>
 #include <functional>
 
+#include "src/base/stop_steps.h"
 #include "src/base/utf8.h"
 #include "src/text/byte_alphabet.h"
 
@@ -124,6 +125,7 @@ Result<BpeModel> BpeModel::Create(BpeInit init) {
       if (word.size() == 1) model.byte_tokens_[static_cast<unsigned char>(word[0])] = id;
     }
     model.words_.Insert(word, id);
+    model.longest_ = std::max(model.longest_, word.size());
   }
   if (init.byte_fallback && !init.byte_level) {
     static constexpr char kHex[] = "0123456789ABCDEF";
@@ -141,6 +143,11 @@ Result<BpeModel> BpeModel::Create(BpeInit init) {
       return Invalid("the unknown token is not in the vocabulary", "/unk_token");
     }
   }
+  constexpr size_t kCharacter = 4;  // the most bytes of one
+  const bool all_bytes = (init.byte_level || init.byte_fallback) &&
+                         std::ranges::find(model.byte_tokens_, kNoToken) == model.byte_tokens_.end();
+  model.longest_ = std::max(model.longest_, kCharacter);
+  if (!all_bytes && (model.unknown_ == kNoToken || model.fuse_unk_)) model.longest_ = 0;
   // A merge that makes a special token is kept out: text must never turn into one.
   model.merges_.resize(PowerOfTwoFor(init.merges.size()));
   std::string joined;
@@ -178,8 +185,10 @@ const BpeModel::MergeSlot* BpeModel::FindMerge(TokenId left, TokenId right) cons
 
 void BpeModel::Split(std::string_view word, std::vector<Scratch::Symbol>& symbols) const {
   bool after_unknown = false;
+  StopSteps steps;
   const auto add = [&](TokenId id) { symbols.push_back({id, 0, 0}); };
   for (size_t i = 0; i < word.size();) {
+    steps.Step();
     const auto byte = static_cast<unsigned char>(word[i]);
     size_t length = 1;
     TokenId id;
@@ -240,7 +249,9 @@ void BpeModel::MergeLong(Scratch& scratch) const {
   auto& symbols = scratch.symbols;
   auto& heap = scratch.heap;
   heap.clear();
-  const auto later = [](const Scratch::Candidate& a, const Scratch::Candidate& b) {
+  StopSteps steps;
+  const auto later = [&steps](const Scratch::Candidate& a, const Scratch::Candidate& b) {
+    steps.Step();
     return a.rank != b.rank ? a.rank > b.rank : a.position > b.position;
   };
   const auto candidate = [&](int32_t position) {
@@ -250,7 +261,10 @@ void BpeModel::MergeLong(Scratch& scratch) const {
     if (merge != nullptr) heap.push_back({merge->rank, position, merge->merged});
     return merge != nullptr;
   };
-  for (int32_t i = 0; i + 1 < static_cast<int32_t>(symbols.size()); ++i) candidate(i);
+  for (int32_t i = 0; i + 1 < static_cast<int32_t>(symbols.size()); ++i) {
+    steps.Step();
+    candidate(i);
+  }
   std::make_heap(heap.begin(), heap.end(), later);
   while (!heap.empty()) {
     std::pop_heap(heap.begin(), heap.end(), later);

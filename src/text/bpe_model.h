@@ -82,6 +82,9 @@ class BpeModel {
   std::string_view name(TokenId id) const { return names_[static_cast<size_t>(id)]; }
   int size() const { return static_cast<int>(names_.size()); }  // largest id + 1
   TokenId unknown() const { return unknown_; }
+  // The most bytes of a word that one token stands for; 0: no bound is known, as the model drops
+  // characters or makes one token of a row of unknown ones.
+  size_t longest() const { return longest_; }
 
  private:
   struct MergeSlot {
@@ -104,6 +107,7 @@ class BpeModel {
   std::vector<MergeSlot> merges_;
   std::array<TokenId, 256> byte_tokens_{};  // byte level: of each byte; byte fallback: <0xNN>
   TokenId unknown_ = kNoToken;
+  size_t longest_ = 0;
   bool fuse_unk_ = false, byte_fallback_ = false, ignore_merges_ = false, byte_level_ = false;
 };
 

@@ -11,10 +11,13 @@
 
 #include <algorithm>
 
+#include "src/base/stop_steps.h"
+
 namespace pawl {
 
 BpeTokenizer::BpeTokenizer(TokenizerParts parts) : parts_(std::move(parts)) {
   size_t size = static_cast<size_t>(parts_.model.size());
+  if (!parts_.pre_tokenizer.removes()) longest_ = parts_.model.longest();
   for (const AddedToken& token : parts_.added) {
     size = std::max(size, static_cast<size_t>(token.id) + 1);
   }
@@ -40,13 +43,11 @@ BpeTokenizer::BpeTokenizer(TokenizerParts parts) : parts_(std::move(parts)) {
   }
 }
 
-std::vector<TokenId> BpeTokenizer::Encode(std::string_view text,
-                                          const EncodeOptions& options) const {
-  std::vector<TokenId> out;
-  PieceStore store;
-  BpeModel::Scratch scratch;
+std::vector<BpeTokenizer::Stretch> BpeTokenizer::Cut(std::string_view text,
+                                                     const EncodeOptions& options,
+                                                     PieceStore& store) const {
+  std::vector<Stretch> out;
   std::vector<AddedTokenMatcher::Part> raw_parts, parts;
-  std::vector<Piece> pieces;
   AddedTokenMatcher::Filter filter{.special = options.parse_special};
   if (options.parse_special && !options.data.empty()) {
     std::vector<AddedTokenMatcher::Part> marked;
@@ -63,9 +64,11 @@ std::vector<TokenId> BpeTokenizer::Encode(std::string_view text,
   } else {
     raw_matcher_.Split(text, filter, raw_parts);
   }
+  StopSteps steps;
   for (const auto& raw : raw_parts) {
+    steps.Step();
     if (raw.token != kNoToken) {
-      out.push_back(raw.token);
+      out.push_back({.text = {}, .token = raw.token});
       continue;
     }
     std::string_view normalized = raw.text;
@@ -76,23 +79,71 @@ std::vector<TokenId> BpeTokenizer::Encode(std::string_view text,
     parts.clear();
     normalized_matcher_.Split(normalized, filter, parts);
     for (const auto& part : parts) {
-      if (part.token != kNoToken) {
-        out.push_back(part.token);
-        continue;
-      }
       const bool at_start = raw.text.data() == text.data() && part.text.data() == normalized.data();
-      pieces.assign(1, {part.text, at_start});
-      parts_.pre_tokenizer.Apply(pieces, store);
-      for (const Piece& piece : pieces) parts_.model.Encode(piece.text, scratch, out);
+      out.push_back({part.text, part.token, at_start});
+    }
+  }
+  return out;
+}
+
+std::vector<TokenId> BpeTokenizer::Merge(const std::vector<Stretch>& stretches,
+                                         const EncodeOptions& options, PieceStore& store) const {
+  std::vector<TokenId> out;
+  BpeModel::Scratch scratch;
+  std::vector<Piece> pieces;
+  StopSteps steps;
+  for (const Stretch& stretch : stretches) {
+    steps.Step();
+    if (stretch.token != kNoToken) {
+      out.push_back(stretch.token);
+      continue;
+    }
+    pieces.assign(1, {stretch.text, stretch.at_start});
+    parts_.pre_tokenizer.Apply(pieces, store);
+    for (const Piece& piece : pieces) {
+      steps.Step(piece.text.size());
+      parts_.model.Encode(piece.text, scratch, out);
     }
   }
   return options.add_special_tokens ? parts_.post_processor.Apply(std::move(out)) : out;
 }
 
+std::vector<TokenId> BpeTokenizer::Encode(std::string_view text,
+                                          const EncodeOptions& options) const {
+  PieceStore store;
+  return Merge(Cut(text, options, store), options, store);
+}
+
+// Each added token is one; all other bytes need a token for every `longest_` of them, or more.
+Result<std::vector<TokenId>> BpeTokenizer::EncodeWithin(std::string_view text, int max_tokens,
+                                                        const EncodeOptions& options) const {
+  PieceStore store;
+  const std::vector<Stretch> stretches = Cut(text, options, store);
+  size_t added = 0, bytes = 0;
+  for (const Stretch& stretch : stretches) {
+    if (stretch.token != kNoToken) {
+      ++added;
+    } else {
+      bytes += stretch.text.size();
+    }
+  }
+  const auto room = static_cast<size_t>(std::max(0, max_tokens));
+  const size_t most = (room - std::min(room, added)) * longest_;
+  if (longest_ > 0 && bytes > most) {
+    std::string message = "has " + std::to_string(bytes) + " bytes, but " + std::to_string(room) +
+                          " tokens hold no more than " + std::to_string(most);
+    message += ", as none stands for more than " + std::to_string(longest_);
+    return Error{ErrorCode::kLimit, std::move(message), ""};
+  }
+  return Merge(stretches, options, store);
+}
+
 std::string BpeTokenizer::Decode(std::span<const TokenId> ids, bool keep_special) const {
   std::vector<TokenDecoder::Token> tokens;
   tokens.reserve(ids.size());
+  StopSteps steps;
   for (const TokenId id : ids) {
+    steps.Step();
     if (id < 0 || id >= size()) continue;
     const TokenInfo& info = tokens_[static_cast<size_t>(id)];
     if (info.kind == Kind::kUnused || (info.kind == Kind::kSpecial && !keep_special)) continue;

@@ -34,6 +34,8 @@ class BpeTokenizer final : public Tokenizer {
   explicit BpeTokenizer(TokenizerParts parts);
 
   std::vector<TokenId> Encode(std::string_view text, const EncodeOptions& options) const override;
+  Result<std::vector<TokenId>> EncodeWithin(std::string_view text, int max_tokens,
+                                            const EncodeOptions& options) const override;
   std::string Decode(std::span<const TokenId> ids, bool keep_special) const override;
   int size() const override { return static_cast<int>(tokens_.size()); }
   TokenId IdOf(std::string_view token) const override;
@@ -51,7 +53,19 @@ class BpeTokenizer final : public Tokenizer {
     Kind kind = Kind::kUnused;
   };
 
+  // A stretch of the text: an added token, or normalized text that becomes words.
+  struct Stretch {
+    std::string_view text;
+    TokenId token = kNoToken;
+    bool at_start = false;
+  };
+  std::vector<Stretch> Cut(std::string_view text, const EncodeOptions& options,
+                           PieceStore& store) const;
+  std::vector<TokenId> Merge(const std::vector<Stretch>& stretches, const EncodeOptions& options,
+                             PieceStore& store) const;
+
   TokenizerParts parts_;
+  size_t longest_ = 0;  // bytes of normalized text that one token stands for; 0: no bound
   std::vector<TokenInfo> tokens_;
   TokenIndex added_index_;
   AddedTokenMatcher raw_matcher_;         // before normalizing

@@ -6,12 +6,15 @@
 #include <algorithm>
 #include <map>
 
+#include "src/base/stop_steps.h"
 #include "src/base/utf8.h"
 
 namespace pawl {
 
 void DecodeUnits(std::string_view text, std::vector<char32_t>& out) {
+  StopSteps steps;
   for (size_t i = 0; i < text.size();) {
+    steps.Step();
     const auto byte = static_cast<unsigned char>(text[i]);
     if (byte < 0x80) {
       out.push_back(byte);

@@ -52,9 +52,10 @@ std::string FimPrompt(const FimTemplate& form, std::string_view prefix, std::str
   return prompt.append(form.middle);
 }
 
-std::vector<TokenId> FimTokens(const FimTemplate& form, const Tokenizer& tokenizer,
-                               const FimInput& input) {
+Result<std::vector<TokenId>> FimTokens(const FimTemplate& form, const Tokenizer& tokenizer,
+                                       const FimInput& input) {
   std::vector<TokenId> out;
+  Status status;
   if (input.bos && tokenizer.bos() != kNoToken) out.push_back(tokenizer.bos());
   const auto mark = [&](const char* name) {
     const TokenId id = *name == 0 ? kNoToken : tokenizer.IdOf(name);
@@ -62,8 +63,14 @@ std::vector<TokenId> FimTokens(const FimTemplate& form, const Tokenizer& tokeniz
     return id != kNoToken;
   };
   const auto text = [&](std::string_view piece) {
-    const std::vector<TokenId> tokens = tokenizer.Encode(piece);
-    out.insert(out.end(), tokens.begin(), tokens.end());
+    if (!status.ok()) return;
+    const int room = input.max_tokens - static_cast<int>(out.size());
+    const Result<std::vector<TokenId>> tokens = tokenizer.EncodeWithin(piece, room);
+    if (tokens.ok()) {
+      out.insert(out.end(), tokens->begin(), tokens->end());
+    } else {
+      status = tokens.error();
+    }
   };
   if (!input.files.empty()) {
     if (mark(form.repository)) text("repository\n");
@@ -78,6 +85,7 @@ std::vector<TokenId> FimTokens(const FimTemplate& form, const Tokenizer& tokeniz
   mark(form.suffix_first ? form.prefix : form.suffix);
   text(form.suffix_first ? input.prefix : input.suffix);
   mark(form.middle);
+  if (!status.ok()) return status.error();
   return out;
 }
 

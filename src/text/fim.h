@@ -2,10 +2,12 @@
 // client has put the markers itself.
 //
 //   const FimTemplate* form = FindFimTemplate(tokenizer);
-//   std::vector<TokenId> prompt = FimTokens(*form, tokenizer, {.prefix = "a(", .suffix = ")"});
+//   Result<std::vector<TokenId>> prompt =
+//       FimTokens(*form, tokenizer, {.prefix = "a(", .suffix = ")"});
 #ifndef PAWL_SRC_TEXT_FIM_H_
 #define PAWL_SRC_TEXT_FIM_H_
 
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -37,10 +39,12 @@ struct FimInput {
   std::string_view prefix, suffix;
   std::span<const std::pair<std::string, std::string>> files = {};  // name, text: read before
   bool bos = false;  // begin with the tokenizer's begin-of-sequence token
+  int max_tokens = std::numeric_limits<int>::max();  // the model's context
 };
-// The prompt as tokens. What stands in the texts never becomes a marker.
-std::vector<TokenId> FimTokens(const FimTemplate& form, const Tokenizer& tokenizer,
-                               const FimInput& input);
+// The prompt as tokens. What stands in the texts never becomes a marker. Errors: as
+// Tokenizer::EncodeWithin, for texts that are too long for `max_tokens`.
+Result<std::vector<TokenId>> FimTokens(const FimTemplate& form, const Tokenizer& tokenizer,
+                                       const FimInput& input);
 
 struct FimParts {
   std::string prefix;

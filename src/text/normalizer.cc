@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "src/base/stop_steps.h"
+
 namespace pawl {
 namespace {
 
@@ -20,13 +22,18 @@ std::string Strip(std::string_view text, bool left, bool right) {
     return std::any_of(spaces.begin(), spaces.end(),
                        [unit](const CodepointRange& r) { return r.lo <= unit && unit <= r.hi; });
   };
+  StopSteps steps;
   if (left) {
     size_t i = 0;
-    for (; i < units.size() && is_space(units[i]); ++i) text.remove_prefix(UnitLength(units[i]));
+    for (; i < units.size() && is_space(units[i]); ++i) {
+      steps.Step();
+      text.remove_prefix(UnitLength(units[i]));
+    }
     units.erase(units.begin(), units.begin() + static_cast<ptrdiff_t>(i));
   }
   if (right) {
     for (; !units.empty() && is_space(units.back()); units.pop_back()) {
+      steps.Step();
       text.remove_suffix(UnitLength(units.back()));
     }
   }
@@ -59,9 +66,10 @@ std::string ReplaceMatches(std::string_view text, const SplitRegex& pattern,
   std::string out;
   out.reserve(text.size());
   size_t unit = 0, byte = 0;
+  StopSteps steps;
   const auto advance = [&](size_t to) {
     const size_t from = byte;
-    while (unit < to) byte += UnitLength(units[unit++]);
+    for (; unit < to; steps.Step()) byte += UnitLength(units[unit++]);
     return text.substr(from, byte - from);
   };
   for (const SplitRegex::Match& match : matches) {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "src/base/stop_steps.h"
 #include "src/base/utf8.h"
 #include "src/text/normalizer.h"
 
@@ -24,6 +25,11 @@ PreTokenizer PreTokenizer::Load(const JsonNode& node) {
   PreTokenizer out;
   if (node.present()) out.Add(node, 0);
   return out;
+}
+
+bool PreTokenizer::removes() const {
+  return std::ranges::any_of(steps_,
+                             [](const Step& step) { return step.behavior == Behavior::kRemoved; });
 }
 
 PreTokenizer::Behavior PreTokenizer::LoadBehavior(const JsonNode& node) {
@@ -136,9 +142,10 @@ void PreTokenizer::Split(const Step& step, const Piece& piece, Scratch& scratch,
 
   // The whole text as matches and what lies between them.
   size_t unit = 0, byte = 0;
+  StopSteps steps;
   const auto add = [&](size_t to, bool is_match) {
     const size_t from = byte;
-    while (unit < to) byte += UnitLength(units[unit++]);
+    for (; unit < to; steps.Step()) byte += UnitLength(units[unit++]);
     parts.push_back({from, byte, is_match != step.invert});
   };
   for (const SplitRegex::Match& match : matches) {
@@ -190,6 +197,7 @@ void PreTokenizer::Split(const Step& step, const Piece& piece, Scratch& scratch,
     }
   }
   for (size_t i = 0; i < kept; ++i) {
+    steps.Step();
     if (parts[i].begin == parts[i].end) continue;
     out.push_back({piece.text.substr(parts[i].begin, parts[i].end - parts[i].begin),
                    piece.at_start && parts[i].begin == 0});
@@ -199,10 +207,14 @@ void PreTokenizer::Split(const Step& step, const Piece& piece, Scratch& scratch,
 void PreTokenizer::Apply(std::vector<Piece>& pieces, PieceStore& store) const {
   Scratch scratch;
   std::vector<Piece> next;
+  StopSteps steps;
   for (const Step& step : steps_) {
     if (step.kind == Kind::kSplit) {
       next.clear();
-      for (const Piece& piece : pieces) Split(step, piece, scratch, next);
+      for (const Piece& piece : pieces) {
+        steps.Step();
+        Split(step, piece, scratch, next);
+      }
       pieces.swap(next);
       continue;
     }
@@ -210,6 +222,7 @@ void PreTokenizer::Apply(std::vector<Piece>& pieces, PieceStore& store) const {
       std::string text;
       if (step.kind == Kind::kMetaspace) {
         for (const char c : piece.text) {
+          steps.Step();
           if (c == ' ')
             text += step.replacement;
           else

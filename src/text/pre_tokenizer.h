@@ -29,6 +29,8 @@ class PreTokenizer {
 
   // Whether the words are to be read as bytes, with a vocabulary in the byte-level alphabet.
   bool byte_level() const { return byte_level_; }
+  // Whether parts of a text may be in no word.
+  bool removes() const;
   // Replaces the pieces by words, none of them empty.
   void Apply(std::vector<Piece>& pieces, PieceStore& store) const;
 

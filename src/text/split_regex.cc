@@ -11,6 +11,8 @@
 
 #include <algorithm>
 
+#include "src/base/stop_steps.h"
+
 namespace pawl {
 namespace {
 constexpr uint64_t kStepsPerUnit = 2000;
@@ -31,12 +33,14 @@ struct SplitRegex::Run {
   uint64_t steps_left;
   bool exhausted = false;
   std::vector<Frame> stack;
+  StopSteps stop;
 };
 
 bool SplitRegex::Step(Run& run, uint32_t pc, size_t position, size_t& end) const {
   const size_t base = run.stack.size();
   const std::span<const char32_t> units = run.units;
   const auto spend = [&run](uint64_t steps) {
+    run.stop.Step(steps);
     if (run.steps_left >= steps) {
       run.steps_left -= steps;
     } else {
@@ -62,8 +66,12 @@ bool SplitRegex::Step(Run& run, uint32_t pc, size_t position, size_t& end) const
         const size_t most = std::min<size_t>(in.max, units.size() - position);
         const size_t wanted = in.mode == Mode::kLazy ? std::min<size_t>(in.min, most) : most;
         size_t n = 0;
-        while (n < wanted && set.Contains(units[position + n])) ++n;
-        spend(n);
+        for (size_t part = 0; n < wanted && part == n;) {
+          part = std::min(wanted, n + StopSteps::kBetween);
+          const size_t before = n;
+          while (n < part && set.Contains(units[position + n])) ++n;
+          spend(n - before);
+        }
         ok = n >= in.min;
         if (!ok) break;
         ++pc;
@@ -139,7 +147,7 @@ bool SplitRegex::Step(Run& run, uint32_t pc, size_t position, size_t& end) const
 }
 
 void SplitRegex::FindAll(std::span<const char32_t> units, std::vector<Match>& out) const {
-  Run run{units, kStepsAtLeast + kStepsPerUnit * units.size(), false, {}};
+  Run run{units, kStepsAtLeast + kStepsPerUnit * units.size(), false, {}, {}};
   size_t start = 0;
   size_t last_end = SIZE_MAX;
   while (start <= units.size()) {

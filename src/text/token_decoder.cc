@@ -4,6 +4,7 @@
 // "the bytes of a token" well defined, which masks and streaming rest on.
 #include "src/text/token_decoder.h"
 
+#include "src/base/stop_steps.h"
 #include "src/text/byte_alphabet.h"
 #include "src/text/normalizer.h"
 
@@ -120,7 +121,11 @@ std::string TokenDecoder::DecodeOne(const Token& token, bool first) const {
 
 std::string TokenDecoder::DecodeAll(const std::vector<Token>& tokens) const {
   std::string out;
-  for (size_t i = 0; i < tokens.size(); ++i) out += DecodeOne(tokens[i], i == 0);
+  StopSteps steps;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    steps.Step(1 + tokens[i].text.size());
+    out += DecodeOne(tokens[i], i == 0);
+  }
   for (const Step& step : text_steps_) StripFront(out, step.content, step.start);
   return out;
 }

@@ -50,9 +50,17 @@ class Tokenizer {
   virtual ~Tokenizer() = default;
 
   // Bytes that are not UTF-8 are encoded where the format can (byte level, byte fallback), else as
-  // unknown.
+  // unknown. A StopScope of the calling thread ends it (src/base/stop_scope.h), as it ends
+  // EncodeWithin and Decode.
   virtual std::vector<TokenId> Encode(std::string_view text,
                                       const EncodeOptions& options = {}) const = 0;
+  // The same for a text that has to fit into `max_tokens` tokens, a model's context. Errors: kLimit
+  // where that cannot be: the text, normalized, has more bytes than so many tokens of the
+  // vocabulary's longest. Then nothing was tokenized. A text that passes may still make more tokens
+  // than that. Where the format drops a part of a text (a pre-tokenizer that removes its matches,
+  // characters without a token), no number of bytes is too large.
+  virtual Result<std::vector<TokenId>> EncodeWithin(std::string_view text, int max_tokens,
+                                                    const EncodeOptions& options = {}) const = 0;
   // The bytes that the tokens stand for; special tokens are left out unless `keep_special`.
   virtual std::string Decode(std::span<const TokenId> ids, bool keep_special = false) const = 0;
 

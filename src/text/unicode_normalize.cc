@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "src/base/stop_steps.h"
 #include "src/base/utf8.h"
 
 namespace pawl {
@@ -144,10 +145,12 @@ class Normalizer {
   }
 
   void ComposePending() {
+    StopSteps steps;
     size_t kept = 0;  // pending_[0, kept) is the result so far
     size_t starter = SIZE_MAX;
     int last_class = -1;  // class of the last code point kept after the starter; -1: none
     for (size_t i = 0; i < pending_.size(); ++i) {
+      steps.Step();
       const Mark mark = pending_[i];
       if (starter != SIZE_MAX && last_class < mark.combining_class) {
         const char32_t composed = Compose(pending_[starter].codepoint, mark.codepoint);
@@ -179,7 +182,9 @@ std::string NormalizeUnicode(std::string_view text, NormalizationForm form) {
   std::string out;
   out.reserve(text.size());
   Normalizer normalizer(form, out);
+  StopSteps steps;
   for (size_t i = 0; i < text.size();) {
+    steps.Step();
     const DecodedCodepoint d = DecodeUtf8(text.substr(i));
     if (d.valid) {
       normalizer.Add(d.codepoint);
@@ -196,7 +201,9 @@ std::string NormalizeUnicode(std::string_view text, NormalizationForm form) {
 std::string LowercaseUnicode(std::string_view text) {
   std::string out;
   out.reserve(text.size());
+  StopSteps steps;
   for (size_t i = 0; i < text.size();) {
+    steps.Step();
     const DecodedCodepoint d = DecodeUtf8(text.substr(i));
     if (!d.valid) {
       out.push_back(text[i]);

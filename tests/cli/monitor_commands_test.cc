@@ -1,6 +1,7 @@
 // pawl monitor, complete, index and lsp through the command: what they answer, and what they say to
 // bad input. Skipped where pawl was built without the monitors.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cctype>
@@ -33,6 +34,10 @@ class MonitorCommands : public testing::Test {
     folder_ = ScratchPath("monitored");
     fs::remove_all(folder_);
     fs::create_directories(folder_ + "/src");
+    // The user's cache folder; a folder of the test's own.
+    cache_ = ScratchPath("cache");
+    fs::remove_all(cache_);
+    ::setenv("XDG_CACHE_HOME", cache_.c_str(), 1);
     file_ = WriteScratch("monitored/src/a.ts",
                          "class Stack {\n  items: number[] = [];\n  push(x: number): void {}\n}\n"
                          "const s = new Stack();\ns.\nconst done = true;\n");
@@ -45,7 +50,7 @@ class MonitorCommands : public testing::Test {
     EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
     EXPECT_TRUE(result.out.empty()) << result.out;
   }
-  std::string folder_, file_;
+  std::string folder_, file_, cache_;
 };
 
 TEST_F(MonitorCommands, CompleteNamesWhatExists) {
@@ -164,6 +169,68 @@ TEST_F(MonitorCommands, IndexSaysWhatIsWrong) {
           "no.sqlite");
 }
 
+// A repository with an index of its own, links out of the folder, and pipes where files should be.
+class StrangerCommands : public MonitorCommands {
+ protected:
+  void SetUp() override {
+    MonitorCommands::SetUp();
+    if (IsSkipped()) return;
+    const std::string outside = WriteScratch("outside/Secret.java", "class Secret { int key; }\n");
+    fs::create_directories(folder_ + "/.pawl");
+    theirs_ = folder_ + "/.pawl/index.sqlite";
+    ASSERT_EQ(::mkfifo(theirs_.c_str(), 0600), 0);  // opening it would wait for ever
+    ASSERT_EQ(::mkfifo((folder_ + "/Pipe.java").c_str(), 0600), 0);
+    fs::create_symlink(outside, folder_ + "/Link.java");
+    for (const char* name : {"A", "B", "C"}) {
+      WriteScratch(std::string("monitored/") + name + ".java",
+                   std::string("class ") + name + " { int width; }\n");
+    }
+  }
+  std::string theirs_;
+};
+
+TEST_F(StrangerCommands, Index) {
+  const CommandResult whole = RunPawl({"index", folder_});
+  EXPECT_EQ(whole.exit_code, 0) << whole.err;
+  EXPECT_NE(whole.out.find("4 files: 4 parsed"), std::string::npos) << whole.out;
+  EXPECT_NE(whole.err.find("1 links that lead out of"), std::string::npos) << whole.err;
+  const CommandResult secret = RunPawl({"index", folder_, "--members", "Secret"});
+  EXPECT_EQ(secret.exit_code, 1) << secret.out;
+  const CommandResult few = RunPawl({"index", folder_, "--max-files", "2"});
+  EXPECT_EQ(few.exit_code, 0) << few.err;
+  EXPECT_NE(few.err.find("has more than 2 source files"), std::string::npos) << few.err;
+  Refuses({"index", folder_, "--file", "Link.java"}, "Link.java");
+  Refuses({"index", folder_, "--file", "Pipe.java"}, "Pipe.java");
+  Refuses({"index", folder_, "--file", "../outside/Secret.java"}, "Secret.java");
+  // The index is in the cache folder; an altered one is made anew.
+  std::vector<fs::path> kept;
+  for (const auto& entry : fs::recursive_directory_iterator(cache_)) {
+    if (entry.path().extension() == ".sqlite") kept.push_back(entry.path());
+  }
+  ASSERT_EQ(kept.size(), 1U);
+  std::ofstream(kept[0], std::ios::binary) << "no database";
+  EXPECT_NE(RunPawl({"index", folder_}).out.find("4 parsed"), std::string::npos);
+  EXPECT_TRUE(fs::is_fifo(theirs_));
+}
+
+TEST_F(StrangerCommands, Complete) {
+  const auto at = [&](const std::string& file) {
+    return std::vector<std::string>{"complete", "--model", RandomModelFolder(),
+                                    "--repo",   folder_,   "--file",
+                                    file,       "--line",  "1",
+                                    "--col",    "1",       "--max-tokens",
+                                    "4"};
+  };
+  const CommandResult good = RunPawl(at("A.java"));
+  EXPECT_EQ(good.exit_code, 0) << good.err;
+  Refuses(at("Link.java"), "Link.java");
+  Refuses(at("Pipe.java"), "Pipe.java");
+  Refuses(at("../outside/Secret.java"), "Secret.java");
+  const CommandResult monitored = RunPawl({"monitor", "--repo", folder_, folder_ + "/A.java"});
+  EXPECT_EQ(monitored.exit_code, 0) << monitored.err;
+  EXPECT_TRUE(fs::is_fifo(theirs_));
+}
+
 // ---- pawl lsp ----
 
 std::string Framed(const Json& message) {
@@ -251,6 +318,111 @@ TEST_F(MonitorCommands, LspCompletesAndKeepsDocuments) {
   EXPECT_EQ(answers[4]["error"]["code"], -32601);
   EXPECT_EQ(answers[5]["error"]["code"], -32602);
   EXPECT_EQ(answers[6]["error"]["code"], -32700);
+}
+
+// Programs whose declarations derive from themselves, at a place where a member is to be completed.
+const std::vector<std::string>& EndlessPrograms() {
+  static const std::vector<std::string> programs = {
+      "interface I extends I{}\ndeclare let i:I;\ni.",
+      "function f<T extends T>(t:T){\nt.",
+      "class A extends B{}\nclass B extends A{}\nlet a=new A();\na.",
+      "interface A<T> extends A<A<T>>{}\ndeclare let a:A<number>;\na.",
+      "function f<T extends U, U extends T>(t:T){\nt.",
+  };
+  return programs;
+}
+
+TEST_F(MonitorCommands, EndlessDeclarationsEnd) {
+  std::vector<std::string> arguments = {"monitor", "--json", folder_ + "/report.json"};
+  for (size_t i = 0; i < EndlessPrograms().size(); ++i) {
+    const std::string& text = EndlessPrograms()[i];
+    arguments.push_back(
+        WriteScratch("endless" + std::to_string(i) + ".ts",
+                     text + "x;\n" + (text.find("{\n") != std::string::npos ? "}\n" : "")));
+    const CommandResult result = RunPawl({"complete", "--model", RandomModelFolder(), "--language",
+                                          "ts", "--prefix", text, "--max-tokens", "4", "--json"});
+    ASSERT_EQ(result.exit_code, 0) << text << result.err;
+    EXPECT_EQ(Json::parse(result.out)["given_up"], 0) << text;
+  }
+  EXPECT_EQ(RunPawl(arguments).exit_code, 0);
+  std::ifstream file(folder_ + "/report.json");
+  for (const Json& entry : Json::parse(file)["files"]) EXPECT_EQ(entry["given_up"], 0) << entry;
+}
+
+TEST_F(MonitorCommands, WhatIsTooDeepIsNotAccepted) {
+  const std::string deep = "let x = " + std::string(200'000, '(') + "1" + std::string(200'000, ')');
+  const std::string file = WriteScratch("deep.ts", deep + ";\n");
+  const std::string json = folder_ + "/deep.json";
+  const CommandResult result = RunPawl({"monitor", file, "--json", json});
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  EXPECT_NE(result.out.find("deep.ts: too deep to analyse at 1:265\n"), std::string::npos)
+      << result.out.substr(0, 1000);
+  std::ifstream report(json);
+  const Json entry = Json::parse(report)["files"][0];
+  EXPECT_EQ(entry["accepted"], false);
+  EXPECT_EQ(entry["byte"], 264);
+  EXPECT_EQ(entry["monitor"], "limits");
+  // A completion there is not held up either.
+  const CommandResult stats =
+      RunPawl({"complete", "--model", RandomModelFolder(), "--language", "ts", "--prefix",
+               deep.substr(0, 20'000) + "Math.", "--max-tokens", "4", "--stats"});
+  EXPECT_EQ(stats.exit_code, 0) << stats.err;
+  EXPECT_NE(stats.err.find(" given up"), std::string::npos) << stats.err;
+}
+
+TEST_F(MonitorCommands, LspSurvivesEndlessDeclarations) {
+  std::string input;
+  const auto say = [&](const Json& message) { input += Framed(message); };
+  say({{"jsonrpc", "2.0"}, {"id", 1}, {"method", "initialize"}, {"params", Json::object()}});
+  int id = 1;
+  for (const std::string& text : EndlessPrograms()) {
+    const std::string uri = "file://" + folder_ + "/src/e" + std::to_string(++id) + ".ts";
+    say({{"jsonrpc", "2.0"},
+         {"method", "textDocument/didOpen"},
+         {"params",
+          {{"textDocument",
+            {{"uri", uri}, {"languageId", "typescript"}, {"version", 1}, {"text", text}}}}}});
+    const auto lines = static_cast<int>(std::count(text.begin(), text.end(), '\n'));
+    say(Asked(id, uri, lines, 2));
+  }
+  say({{"jsonrpc", "2.0"}, {"id", 99}, {"method", "shutdown"}});
+  say({{"jsonrpc", "2.0"}, {"method", "exit"}});
+  const CommandResult result =
+      RunPawl({"lsp", "--model", RandomModelFolder(), "--max-tokens", "4"}, input);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const std::vector<Json> answers = Unframed(result.out);
+  ASSERT_EQ(answers.size(), EndlessPrograms().size() + 2) << result.out;
+  for (const Json& answer : answers) EXPECT_TRUE(answer.contains("result")) << answer;
+}
+
+TEST_F(StrangerCommands, Lsp) {
+  const std::string uri = "file://" + folder_ + "/D.java";
+  std::string input;
+  const auto say = [&](const Json& message) { input += Framed(message); };
+  say({{"jsonrpc", "2.0"},
+       {"id", 1},
+       {"method", "initialize"},
+       {"params", {{"capabilities", {}}}}});
+  say({{"jsonrpc", "2.0"},
+       {"method", "textDocument/didOpen"},
+       {"params",
+        {{"textDocument",
+          {{"uri", uri},
+           {"languageId", "java"},
+           {"version", 1},
+           {"text", "class D { void f(A a, Secret s) { a.\n s.\n } }\n"}}}}}});
+  say(Asked(2, uri, 0, 36));
+  say(Asked(3, uri, 1, 3));
+  say({{"jsonrpc", "2.0"}, {"id", 4}, {"method", "shutdown"}});
+  say({{"jsonrpc", "2.0"}, {"method", "exit"}});
+  const CommandResult result = RunPawl(
+      {"lsp", "--model", RandomModelFolder(), "--repo", folder_, "--max-tokens", "8"}, input);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const std::vector<Json> answers = Unframed(result.out);
+  ASSERT_EQ(answers.size(), 4U) << result.out;
+  EXPECT_TRUE(answers[1].contains("result")) << result.out;
+  EXPECT_TRUE(answers[2].contains("result")) << result.out;
+  EXPECT_TRUE(fs::is_fifo(theirs_));
 }
 
 TEST_F(MonitorCommands, LspSaysWhatIsWrong) {

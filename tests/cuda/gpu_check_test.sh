@@ -161,6 +161,66 @@ says "bundle: its programs do not start here, so everything is built"
 [[ -e $work/cmake.log ]] || fail "nothing was built"
 mv "$work/pawl" "$work/made/pawl-gpu-sm_90/bin/pawl"
 
+# A bundle is made in a folder of any name, with the real compiler and a precompiled header of a carried package; the
+# stand-in for the build compiles as it was configured. No program has the folder's path, and each starts elsewhere.
+clone="$work/a clone, fresh"
+mkdir -p "$clone/tests/data" "$clone/models" "$clone/bench/peers" "$work/elsewhere"
+cp -r scripts "$clone/"
+cp bench/peers/gpu_masks.py "$clone/bench/peers/"
+cp -r tests/data/models "$clone/tests/data/"
+cp -r models/tiny-extract "$clone/models/"
+stub "$work/bin/ccache" <<<'exit 1'
+stub "$work/bin/cmake" <<'END'
+set -e
+if [[ $1 != --build ]]; then
+  : >flags
+  for option in "$@"; do
+    case $option in
+      -DCMAKE_CXX_FLAGS=*) echo "${option#*=}" >flags ;;
+      -DCMAKE_PREFIX_PATH=*) packages=${option#*=} ;;
+    esac
+  done
+  echo "$packages" >packages
+  exit
+fi
+folder=$2 packages=$(cat packages)
+mkdir -p "$folder/bin"
+cat >"$packages/include/where.h" <<'HEADER'
+inline const char* WhereOfHeader() { return __FILE__; }
+HEADER
+echo '#include "where.h"' >"$folder/all.h"
+cat >"$folder/program.cc" <<'SOURCE'
+#include <cstdio>
+#include <cstring>
+int main(int count, char** arguments) {
+  std::printf("%s %s\n", WhereOfHeader(), __FILE__);
+  if (count > 1 && std::strncmp(arguments[1], "--help", 6) == 0) return 2;
+  if (count > 1 && (std::strcmp(arguments[1], "--gtest_list_tests") == 0 || std::strncmp(arguments[1], "--", 2) != 0 ||
+                    std::strcmp(arguments[1], "--list") == 0 || std::strcmp(arguments[1], "--version") == 0)) return 0;
+  return 77;
+}
+SOURCE
+# As CMake's generators do it: the flags are a part of a command line.
+run() { eval "c++ $(cat flags) $*"; }
+run "-isystem '$packages/include' -x c++-header '$PWD/$folder/all.h' -o '$folder/all.h.gch'"
+run "-isystem '$packages/include' -include '$PWD/$folder/all.h' '$PWD/$folder/program.cc' -o '$folder/pawl'"
+for program in cuda_device_test gpu_bench kernel_bench; do cp "$folder/pawl" "$folder/bin/$program"; done
+END
+if PATH="$work/bin:$PATH" "$clone/scripts/gpu_check.sh" --bundle "$work/elsewhere" >"$work/said" 2>&1; then
+  says "pawl-gpu-sm_90.tar.gz"
+else
+  fail "no bundle"
+fi
+tar -C "$work/elsewhere" -xzf "$work/elsewhere/pawl-gpu-sm_90.tar.gz"
+rm -rf "$clone"
+for program in cuda_device_test gpu_bench kernel_bench pawl; do
+  unpacked="$work/elsewhere/pawl-gpu-sm_90/bin/$program"
+  ! grep -qaF "a clone, fresh" "$unpacked" || fail "$program has the path of the folder in it"
+  [[ $("$unpacked" --version) == "build-bundle-carried/usr/include/where.h build-bundle/program.cc" ]] || fail "$program: $("$unpacked" --version)"
+done
+rm "$work/bin/ccache"
+stub "$work/bin/cmake" <<<"echo \"\$*\" >>'$work/cmake.log'"
+
 # No device: one line where things would have to be built, and a line for each part of a bundle.
 stub "$work/bin/nvidia-smi" <<<'exit 9'
 check 77

@@ -176,30 +176,5 @@ TEST(ClosingTest, WhatWasFoundIsKeptWithTheGrammar) {
   EXPECT_EQ(machine->asked, asked);
 }
 
-// Each of the 2,000 tokens would ask for a completion of up to 2,000.
-TEST(ClosingTest, ALongCompletionIsFollowed) {
-  const auto machine = std::make_shared<Counting>(2000);
-  const Grammar grammar(machine, Letters());
-  auto at = MakeConstraint(grammar);
-  for (int left = 2000; left > 0; --left) {
-    ASSERT_EQ(at->shortest_close(), left);
-    const auto closing = at->Closing();
-    ASSERT_TRUE(closing);
-    ASSERT_EQ(closing->size(), static_cast<size_t>(left));
-    ASSERT_EQ(at->ClosingWithin(left), closing);
-    at = at->Advance(closing->front());
-    ASSERT_NE(at, nullptr);
-  }
-  EXPECT_TRUE(at->accepting());
-  EXPECT_EQ(at->shortest_close(), 0);
-  EXPECT_LE(machine->asked, 300);
-  // Another token than the completion's: what is found then is the state's own.
-  at = MakeConstraint(grammar);
-  EXPECT_EQ(at->shortest_close(), 2000);
-  at = at->Advance(27);  // "international"
-  ASSERT_NE(at, nullptr);
-  EXPECT_EQ(at->shortest_close(), 2000 - 13);
-}
-
 }  // namespace
 }  // namespace pawl

@@ -113,6 +113,21 @@ TEST_F(ZipArchiveTest, RefusesWhatIsNoArchive) {
   EXPECT_FALSE(ZipArchive::Open(testing::TempDir()).has_value());
 }
 
+// Entries that unpack to more than they say, or claim more packed bytes than any class has.
+TEST_F(ZipArchiveTest, BombsAreNotUnpacked) {
+  const File bomb = {"a/Bomb.class", std::string(64 << 20, '\0')};
+  auto archive = Open(Zip({bomb}));
+  ASSERT_TRUE(archive.has_value());
+  EXPECT_FALSE(archive->Read(archive->entries()[0], 4 << 20).has_value());
+  for (const uint64_t size : {uint64_t{0}, uint64_t{1000}, uint64_t{4} << 20}) {
+    ZipArchive::Entry entry = archive->entries()[0];
+    entry.size = size;
+    EXPECT_FALSE(archive->Read(entry, 4 << 20).has_value()) << size;
+    entry.packed = uint64_t{2} << 30;
+    EXPECT_FALSE(archive->Read(entry, 4 << 20).has_value()) << size;
+  }
+}
+
 TEST_F(ZipArchiveTest, DamageIsSeen) {
   const std::string whole = Zip(kFiles);
   std::mt19937 random(7);

@@ -92,7 +92,7 @@ class LongStream {
     const std::string body = R"({"prompt":"Ann","max_tokens":400,"temperature":1,"seed":5,
         "stream":true,"stream_options":{"include_usage":true},"close_at_budget":false,
         "structured_outputs":{"regex":"([a-z]{4} ){90}"}})";
-    connection_.Send("POST /v1/completions HTTP/1.1\r\nContent-Length: " +
+    connection_.Send("POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: " +
                      std::to_string(body.size()) + "\r\n\r\n" + body);
   }
   // Until its first token is there.

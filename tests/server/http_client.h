@@ -129,12 +129,12 @@ class Connection {
   }
 
   Answer Post(const std::string& path, const std::string& body, const std::string& headers = "") {
-    Send("POST " + path + " HTTP/1.1\r\nHost: x\r\n" + headers +
+    Send("POST " + path + " HTTP/1.1\r\nHost: localhost\r\n" + headers +
          "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
     return ReadAnswer();
   }
   Answer Get(const std::string& path, const std::string& headers = "") {
-    Send("GET " + path + " HTTP/1.1\r\nHost: x\r\n" + headers + "\r\n");
+    Send("GET " + path + " HTTP/1.1\r\nHost: localhost\r\n" + headers + "\r\n");
     return ReadAnswer();
   }
 

@@ -20,16 +20,18 @@ inline constexpr std::string_view kName = "pawl_name__";
 class JavaAnalysis : public Analysis {
  public:
   explicit JavaAnalysis(const MonitorOptions& options)
-      : parser_(Language::kJava), repository_(Open(options.repo)) {
-    std::vector<std::string> path = options.class_path;
-    if (const std::string modules = DefaultJavaModules(); !modules.empty()) path.push_back(modules);
-    world_ = std::make_unique<World>(std::move(path), repository_.get());
+      : parser_(Language::kJava), repository_(Open(options)) {
+    path_ = options.class_path;
+    if (std::string modules = DefaultJavaModules(); !modules.empty())
+      path_.push_back(std::move(modules));
+    Renew();
   }
 
   // The node of [start, end) in the text so far with `splice` at the cursor and everything closed.
   // nullptr: what it stands in has errors.
   const Node* Shadow(const Cursor& cursor, std::string_view splice, const Scan& scan,
                      uint32_t start, uint32_t end) {
+    Renew();
     const auto at = static_cast<uint32_t>(cursor.text.size());
     if (!cursor.suffix.empty()) {
       std::string text(cursor.text);
@@ -48,6 +50,21 @@ class JavaAnalysis : public Analysis {
     return nullptr;
   }
   World& world() { return *world_; }
+  std::vector<std::string> Limits() const override {
+    std::vector<std::string> limits =
+        world_ != nullptr ? world_->limits() : std::vector<std::string>();
+    if (repository_ != nullptr && !repository_->limit().empty())
+      limits.push_back(repository_->folder() + ": " + repository_->limit());
+    return limits;
+  }
+  void Drop(bool whole) noexcept override {
+    parser_.Forget();
+    if (world_ != nullptr && !whole) {
+      world_->Forget();
+    } else {
+      world_.reset();
+    }
+  }
 
   std::vector<Refusal> CheckFinished(std::string_view text,
                                      const std::vector<std::string>& monitors) override {
@@ -57,8 +74,8 @@ class JavaAnalysis : public Analysis {
   }
 
  private:
-  static std::unique_ptr<Repository> Open(const std::string& folder) {
-    return folder.empty() ? nullptr : Repository::Open(folder);
+  static std::unique_ptr<Repository> Open(const MonitorOptions& options) {
+    return options.repo.empty() ? nullptr : Repository::Open(options.repo, options.cache);
   }
   const Node* Program(std::string text, uint32_t cursor, uint32_t start, uint32_t end) {
     auto tree = parser_.Parse(std::move(text));
@@ -78,7 +95,12 @@ class JavaAnalysis : public Analysis {
     return world_->program().tree->Smallest(start, end);
   }
 
+  void Renew() {
+    if (world_ == nullptr) world_ = std::make_unique<World>(path_, repository_.get());
+  }
+
   Parser parser_;
+  std::vector<std::string> path_;
   std::unique_ptr<Repository> repository_;
   std::unique_ptr<World> world_;
 };

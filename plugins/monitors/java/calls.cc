@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "plugins/monitors/java/typer.h"
+#include "plugins/monitors/work.h"
 
 namespace pawl::monitors::java {
 namespace {
@@ -82,6 +83,7 @@ std::optional<std::vector<Candidate>> Typer::MethodsOf(const Type& of, std::stri
   bool doubtful = false;
   const bool closed = world_.Walk(type, [&](Class& c, const Substitution& with) {
     world_.ReadClass(c);
+    Work::Step(c.members.size() / 4 + found.size());
     for (const Member& m : c.members) {
       if (m.kind != Member::Kind::kMethod || m.name != name) continue;
       // One that overrides it came before.

@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMaxClassBytes = size_t{4} << 20;
-constexpr size_t kMaxEntries = 4'000'000;
+constexpr size_t kMaxEntries = 1'000'000;
 
 }  // namespace
 
@@ -47,7 +47,10 @@ void ClassPath::OpenArchive(const std::string& path) {
   if (!archive) return;
   const auto number = static_cast<uint32_t>(archives_.size());
   for (const ZipArchive::Entry& entry : archive->entries()) {
-    if (entries_.size() >= kMaxEntries) break;
+    if (entries_.size() >= kMaxEntries) {
+      Reached(path + ": the class path has more than " + std::to_string(kMaxEntries) + " classes");
+      break;
+    }
     std::string_view name = entry.name;
     if (module) {
       if (!name.starts_with("classes/")) continue;
@@ -67,6 +70,14 @@ void ClassPath::OpenArchive(const std::string& path) {
   archives_.push_back(std::move(*archive));
 }
 
+void ClassPath::Reached(const std::string& limit) {
+  constexpr size_t kMostLimits = 8;
+  if (limits_.size() < kMostLimits &&
+      std::find(limits_.begin(), limits_.end(), limit) == limits_.end()) {
+    limits_.push_back(limit);
+  }
+}
+
 bool ClassPath::HasPackage(std::string_view package) {
   Open();
   return packages_.contains(std::string(package));
@@ -84,7 +95,18 @@ std::unique_ptr<Class> ClassPath::Find(std::string_view name) {
     found = entries_.find(path);
   }
   if (found == entries_.end()) return nullptr;
-  const auto bytes = archives_[found->second.archive].Read(found->second.place, kMaxClassBytes);
+  const ZipArchive::Entry& place = found->second.place;
+  if (place.size > kMaxClassBytes) {
+    Reached(path + ".class: has more than " + std::to_string(kMaxClassBytes) + " bytes");
+    return nullptr;
+  }
+  if (unpacked_ + place.size > kMaxUnpackedBytes) {
+    Reached("the classes that one text needs have more than " + std::to_string(kMaxUnpackedBytes) +
+            " bytes");
+    return nullptr;
+  }
+  unpacked_ += place.size;
+  const auto bytes = archives_[found->second.archive].Read(place, kMaxClassBytes);
   if (!bytes) return nullptr;
   auto read = ReadClassFile(*bytes);
   if (!read.ok()) return nullptr;

@@ -23,6 +23,13 @@ class ClassPath {
   // The class with this dotted name, nullptr: there is none.
   std::unique_ptr<Class> Find(std::string_view name);
   bool HasPackage(std::string_view package);
+  // Bytes of the classes that Find has unpacked since the last Forget. When they reach
+  // kMaxUnpackedBytes, Find knows no further class.
+  size_t unpacked() const { return unpacked_; }
+  void Forget() { unpacked_ = 0; }
+  // The limits that were reached, in words.
+  const std::vector<std::string>& limits() const { return limits_; }
+  static constexpr size_t kMaxUnpackedBytes = size_t{256} << 20;
   size_t classes() {
     Open();
     return entries_.size();
@@ -35,7 +42,10 @@ class ClassPath {
   };
   void Open();
   void OpenArchive(const std::string& path);
+  void Reached(const std::string& limit);
   std::vector<std::string> places_;
+  std::vector<std::string> limits_;
+  size_t unpacked_ = 0;
   bool opened_ = false;
   std::vector<ZipArchive> archives_;
   std::unordered_map<std::string, Entry> entries_;  // java/util/Map$Entry

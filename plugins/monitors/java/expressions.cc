@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "plugins/monitors/java/typer.h"
+#include "plugins/monitors/work.h"
 
 namespace pawl::monitors::java {
 namespace {
@@ -31,6 +32,7 @@ Value Typer::Evaluate(const Node* node) {
   const auto found = known_.find(node);
   if (found != known_.end()) return found->second;
   if (depth_ > kMaxDepth) return {};
+  Work::Bytes(node->end - node->start);
   // While it is computed a node is not known: an expression that depends on itself ends here.
   known_[node] = {};
   ++depth_;
@@ -273,6 +275,7 @@ std::vector<Type> Typer::Patterns(std::string_view name, const Node* at) {
   while (!todo.empty()) {
     const Node* node = todo.back();
     todo.pop_back();
+    Work::Step();
     if (node->start >= at->start) continue;
     if (node->is(K::k_instanceof_expression)) {
       const Node* id = node->at(F::k_name);
@@ -296,6 +299,7 @@ std::vector<Type> Typer::Patterns(std::string_view name, const Node* at) {
 std::optional<Type> Typer::Local(std::string_view name, const Node* at) {
   const Node* below = at;
   for (const Node* up = at->parent; up != nullptr; below = up, up = up->parent) {
+    Work::Step();
     switch (up->kind) {
       case K::k_block:
       case K::k_constructor_body:
@@ -499,6 +503,7 @@ void Typer::Visible(Class& c, const Node* at, bool only_static, std::vector<std:
   const Class* here = EnclosingClass(at);
   const bool same_top = here != nullptr && here->top == c.top;
   const bool same_package = c.package == world_.program().package;
+  Work::Step(c.members.size());
   for (const Member& m : c.members) {
     if (m.kind == Member::Kind::kConstructor) continue;
     if (m.visibility == Visibility::kPrivate && !same_top) continue;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include "plugins/monitors/work.h"
+
 namespace pawl::monitors::java {
 
 using TK = Type::Kind;
@@ -23,6 +25,7 @@ Type ArrayOf(Type element) {
 }
 
 Type Either(std::vector<Type> types) {
+  Work::Step(1 + types.size());
   std::vector<Type> different;
   for (Type& type : types) {
     if (!type.known()) return {};
@@ -66,6 +69,8 @@ Type ReadFrom(const Type& type) {
 }
 
 Type Substitute(const Type& type, const Substitution& with) {
+  const Work::Deeper deeper;
+  Work::Step(2 + with.size() / 4);
   if (type.is(TK::kVariable)) {
     for (const auto& [name, value] : with) {
       if (name == type.name) return value;

@@ -8,6 +8,8 @@
 #include <array>
 #include <unordered_set>
 
+#include "plugins/monitors/work.h"
+
 namespace pawl::monitors::java {
 namespace {
 
@@ -55,7 +57,10 @@ void World::SetProgram(std::unique_ptr<Tree> tree, uint32_t cursor) {
     files_.clear();
     file_bytes_ = 0;
   }
-  if (compiled_.size() > kMaxCompiled) compiled_.clear();
+  if (compiled_.size() > kMaxCompiled || path_.unpacked() > ClassPath::kMaxUnpackedBytes / 2) {
+    compiled_.clear();
+    path_.Forget();
+  }
   program_ = SourceFile();
   program_.tree = std::move(tree);
   program_.cursor = cursor;
@@ -162,15 +167,28 @@ Class* World::ClassOf(const Node* node, SourceFile& file) {
 }
 
 SourceFile* World::FileOf(const std::string& path) {
-  auto& slot = files_[path];
-  if (slot != nullptr) return slot.get();
-  slot = std::make_unique<SourceFile>();
+  if (const auto known = files_.find(path); known != files_.end()) return known->second.get();
+  auto made = std::make_unique<SourceFile>();
   auto text = repository_->Read(path);
   Parser parser(Language::kJava);
   if (text) file_bytes_ += text->size() * 8;  // the tree is larger than its text
-  slot->tree = parser.Parse(text ? std::move(*text) : "");
-  Collect(*slot);
-  return slot.get();
+  try {
+    const Work file(Work::Limits(), Work::Limits().file_steps);
+    made->tree = parser.Parse(text ? std::move(*text) : "");
+    Collect(*made);
+  } catch (const GaveUp&) {
+    // As if it declared nothing.
+    made = std::make_unique<SourceFile>();
+    made->tree = parser.Parse("");
+  }
+  return (files_[path] = std::move(made)).get();
+}
+
+void World::Forget() noexcept {
+  program_ = SourceFile{};
+  files_.clear();
+  file_bytes_ = 0;
+  in_repository_.clear();
 }
 
 Class* World::FindInRepository(const std::string& name) {
@@ -310,6 +328,7 @@ Type World::Named(std::string_view name, const Node* node, SourceFile& file, int
   if (depth > 40 || name == "var" || name == "val") return {};
   const Node* below = node;
   for (const Node* up = node->parent; up != nullptr; below = up, up = up->parent) {
+    Work::Step();
     if (const Node* list = up->at(F::k_type_parameters)) {
       for (const Node& parameter : list->kids()) {
         if (!parameter.is(K::k_type_parameter)) continue;
@@ -359,6 +378,7 @@ Type World::Named(std::string_view name, const Node* node, SourceFile& file, int
 }
 
 Type World::Imported(std::string_view name, SourceFile& file) {
+  Work::Step(file.imports.size());
   for (const Import& import : file.imports) {
     if (import.all || !import.name.ends_with(name)) continue;
     const size_t before = import.name.size() - name.size();
@@ -399,6 +419,7 @@ bool World::Walk(const Type& type, const Visit& visit) {
   std::unordered_set<std::string> seen;
   bool closed = true;
   for (size_t i = 0; i < todo.size(); ++i) {
+    Work::Step(2);
     const Type here = todo[i].type;
     if (!here.is(TK::kClass)) {
       closed = false;
@@ -468,6 +489,7 @@ Type World::NestedType(Class& in, std::string_view name, bool& known) {
       }
       if (sees(c, visibility)) result = ClassType(full);
     } else {
+      Work::Step(c.members.size() / 4);
       for (const Member& m : c.members) {
         if (m.kind == Member::Kind::kType && m.name == name && sees(c, m.visibility))
           result = m.type;

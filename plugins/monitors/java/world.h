@@ -47,6 +47,8 @@ class World {
   // The text that is being written. `cursor`: what encloses it is unfinished.
   void SetProgram(std::unique_ptr<Tree> tree, uint32_t cursor);
   SourceFile& program() { return program_; }
+  // Forgets the program and the files of the repository; classes of the class path stay.
+  void Forget() noexcept;
 
   // The class with this name, nullptr: not known. It holds until the next SetProgram.
   Class* Find(const std::string& name);
@@ -74,6 +76,8 @@ class World {
   void ReadClass(Class& c);
   void ReadHead(Class& c);
   size_t files() const { return files_.size(); }
+  // The limits that were reached on the class path, in words.
+  const std::vector<std::string>& limits() const { return path_.limits(); }
 
  private:
   void Collect(SourceFile& file);

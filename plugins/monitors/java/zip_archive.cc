@@ -8,8 +8,10 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
 #include <string_view>
+#include <system_error>
 
 namespace pawl::monitors::java {
 namespace {
@@ -23,7 +25,7 @@ constexpr size_t kEndBytes = 22;
 constexpr size_t kLocatorBytes = 20;
 constexpr size_t kTableEntryBytes = 46;
 constexpr size_t kLocalHeaderBytes = 30;
-constexpr uint64_t kMaxTableBytes = uint64_t{1} << 30;
+constexpr uint64_t kMaxTableBytes = uint64_t{256} << 20;
 
 // Little-endian, of `bytes` bytes; the caller has looked that they are there.
 uint64_t Number(std::string_view text, size_t at, size_t bytes) {
@@ -110,6 +112,9 @@ bool ZipArchive::ReadTable(const std::string& table, uint64_t count) {
 
 std::optional<ZipArchive> ZipArchive::Open(const std::string& path) {
   ZipArchive archive;
+  // Opening a pipe would wait for its writer.
+  std::error_code failed;
+  if (!std::filesystem::is_regular_file(path, failed)) return std::nullopt;
   archive.file_.open(path, std::ios::binary | std::ios::ate);
   if (!archive.file_) return std::nullopt;
   const auto size = archive.file_.tellg();
@@ -129,7 +134,9 @@ std::optional<ZipArchive> ZipArchive::Open(const std::string& path) {
 }
 
 std::optional<std::string> ZipArchive::Read(const Entry& entry, size_t most) {
-  if (entry.size > most || entry.packed > size_ ||
+  // Deflate makes no text longer than this, so more bytes do not belong to the entry.
+  const uint64_t most_packed = entry.size + entry.size / 1000 + 64;
+  if (entry.size > most || entry.packed > most_packed || entry.packed > size_ ||
       entry.packed > std::numeric_limits<uInt>::max()) {
     return std::nullopt;
   }

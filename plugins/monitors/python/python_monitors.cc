@@ -5,6 +5,7 @@
 
 #include "plugins/monitors/monitor.h"
 #include "plugins/monitors/python/typer.h"
+#include "plugins/monitors/work.h"
 
 namespace pawl::monitors {
 namespace {
@@ -64,8 +65,8 @@ class PythonAnalysis : public Analysis {
  public:
   explicit PythonAnalysis(const MonitorOptions& options) : parser_(Language::kPython) {
     repo_ = options.repo;
-    world_ = std::make_unique<World>(options.stubs, options.repo);
-    world_->Find("builtins");
+    stubs_ = options.stubs;
+    Renew();
   }
 
   void SetFile(const std::string& path) override {
@@ -79,7 +80,9 @@ class PythonAnalysis : public Analysis {
   // The node of [start, end) in the text so far with `splice` at the cursor and everything closed.
   const Node* Shadow(const Cursor& cursor, std::string_view splice, const Scan& scan,
                      uint32_t start, uint32_t end) {
+    Renew();
     const auto at = static_cast<uint32_t>(cursor.text.size());
+    Work::Bytes(cursor.text.size());
     const std::string tries = OpenTries(cursor.text);
     for (const char* more : {"", ": pass", " else 0", " in ():\n pass"}) {
       std::string text(cursor.text);
@@ -108,9 +111,18 @@ class PythonAnalysis : public Analysis {
     return nullptr;
   }
   World& world() { return *world_; }
+  void Drop(bool whole) noexcept override {
+    parser_.Forget();
+    if (world_ != nullptr && !whole) {
+      world_->Forget();
+    } else {
+      world_.reset();
+    }
+  }
 
   std::vector<Refusal> CheckFinished(std::string_view text,
                                      const std::vector<std::string>& monitors) override {
+    Renew();
     world_->SetProgram(parser_.Parse(std::string(text)), file_, UINT32_MAX);
     Typer typer(*world_, false);
     std::vector<Refusal> refusals = typer.Check();
@@ -122,7 +134,14 @@ class PythonAnalysis : public Analysis {
   }
 
  private:
+  void Renew() {
+    if (world_ != nullptr) return;
+    auto world = std::make_unique<World>(stubs_, repo_);
+    world->Find("builtins");
+    world_ = std::move(world);
+  }
   Parser parser_;
+  std::string stubs_;
   std::string repo_;
   std::string file_;
   std::unique_ptr<World> world_;
@@ -164,9 +183,7 @@ class Dereference : public Monitor {
 class ArgumentCount : public Monitor {
  public:
   const char* name() const override { return "arguments"; }
-  bool Triggered(const Cursor& c) const override {
-    return c.next == ')' && c.scan->bracket() == '(';
-  }
+  bool Triggered(const Cursor& c) const override { return c.next == ')' && c.scan->in_call(); }
   Verdict Ask(const Cursor& c, Analysis& analysis) const override {
     PythonAnalysis& of = Of(analysis);
     Scan closed = *c.scan;
@@ -187,7 +204,7 @@ class Keywords : public Monitor {
  public:
   const char* name() const override { return "keywords"; }
   bool Triggered(const Cursor& c) const override {
-    return c.next != '=' && c.scan->bracket() == '(' && c.text.size() > 2 && c.text.back() == '=' &&
+    return c.next != '=' && c.scan->in_call() && c.text.size() > 2 && c.text.back() == '=' &&
            NameByte(c.text[c.text.size() - 2]);
   }
   Verdict Ask(const Cursor& c, Analysis& analysis) const override {

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 
+#include "plugins/monitors/work.h"
+
 namespace pawl::monitors::python {
 namespace {
 
@@ -35,7 +37,10 @@ bool Mentions(const Node* target, std::string_view name) {
 
 const Node* BlockOf(const Node* node) {
   const Node* up = node->parent;
-  while (up != nullptr && !up->is(K::k_block) && up->parent != nullptr) up = up->parent;
+  while (up != nullptr && !up->is(K::k_block) && up->parent != nullptr) {
+    Work::Step();
+    up = up->parent;
+  }
   return up;
 }
 
@@ -75,6 +80,7 @@ bool MayBeBoundBehind(const Node* use, uint32_t cursor) {
 // bltn_open = open, or __all__ = ["open"]: the module makes an `open` of its own further down.
 bool WillBeRedefined(const std::string& name, const Module& module) {
   for (const auto& [bound, bindings] : module.scope.names) {
+    Work::Step(bindings.size());
     for (const Binding& binding : bindings) {
       if (binding.kind != Binding::Kind::kAssignment) continue;
       const Node* right = binding.node->at(F::k_right);
@@ -271,6 +277,7 @@ Type Typer::BindingType(const Binding& binding) {
 
 Type Typer::Flow(const std::vector<Binding>& all, const Node* use, const Node* container) {
   const uint32_t cursor = world_.cursor();
+  Work::Step(all.size());
   std::vector<const Binding*> bindings;
   for (const Binding& binding : all) {
     if (binding.kind == Binding::Kind::kOther) return {};
@@ -321,6 +328,7 @@ Type Typer::TypeOfName(const Node* use) {
   bool in_function = false;
   const bool doubtful = unfinished_ && MayBeBoundBehind(use, world_.cursor());
   for (const Node* up = use->parent; up != nullptr; up = up->parent) {
+    Work::Step();
     if (Comprehension(up)) {
       for (const Node& kid : up->kids()) {
         const Node* left = kid.is(K::k_for_in_clause) ? kid.at(F::k_left) : nullptr;
@@ -390,6 +398,7 @@ Type Typer::TypeOfName(const Node* use) {
   for (const Binding& binding : bound->second) {
     const bool plain = binding.kind == Binding::Kind::kAssignment;
     // A variable of the module that a function sees: only one that was set once.
+    Work::Bytes(plain ? program.tree->text().size() : 0);
     if (plain &&
         (bound->second.size() != 1 || program.tree->text().find("global ") != std::string::npos)) {
       return {};
@@ -414,6 +423,7 @@ bool Typer::Guarded(const Node* attribute, const Type& receiver) {
     root = next;
   }
   const std::string& text = world_.program().tree->text();
+  Work::Bytes(8 * attribute->start / 4);
   if (root != nullptr && root->is(K::k_identifier)) {
     const std::string name(root->text());
     for (const std::string_view ask : {"isinstance(", "hasattr(", "issubclass(", "type(",
@@ -478,6 +488,7 @@ namespace {
 
 // The names of which the text has `.name =`.
 void AssignedNames(std::string_view text, std::vector<std::string>& names) {
+  Work::Bytes(text.size());
   for (size_t at = text.find('='); at != std::string_view::npos; at = text.find('=', at + 1)) {
     if (at + 1 < text.size() && text[at + 1] == '=') {
       ++at;

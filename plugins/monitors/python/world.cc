@@ -5,22 +5,22 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 
 #include "plugins/monitors/python/packaged.h"
 #include "plugins/monitors/scan.h"
+#include "plugins/monitors/work.h"
 #include "src/base/file.h"
 
 namespace pawl::monitors::python {
 namespace {
 
-namespace fs = std::filesystem;
 using K = Kind;
 using F = Field;
 using TK = Type::Kind;
 
 constexpr int kMaxImportDepth = 40;
 constexpr size_t kMaxModules = 600;
+constexpr size_t kMaxSubmodules = 100'000;
 constexpr size_t kMaxFileBytes = size_t{2} << 20;
 
 // Decorators behind which a function or class still has the members it is written with.
@@ -66,6 +66,7 @@ bool Incomplete(std::string_view module) {
 }  // namespace
 
 Type Either(std::vector<Type> types) {
+  Work::Step(1 + types.size());
   std::vector<Type> different;
   bool none = false;
   for (Type& type : types) {
@@ -93,6 +94,8 @@ Type Either(std::vector<Type> types) {
 }
 
 Type Substitute(const Type& type, const Substitution& with, const Type& self) {
+  const Work::Deeper deeper;
+  Work::Step(2);
   if (type.is(TK::kVariable)) {
     for (const auto& [name, value] : with) {
       if (name == type.name) return value;
@@ -123,14 +126,22 @@ void World::SetProgram(std::unique_ptr<Tree> tree, const std::string& path, uint
   CollectBindings(program_->tree->root(), program_->scope);
 }
 
-void World::AddSubmodules(Module& module) const {
+void World::Forget() noexcept {
+  *program_ = Module{};
+  for (auto& [name, module] : modules_) {
+    if (module != nullptr) module->classes.clear();
+  }
+  depth_ = 0;
+}
+
+void World::AddSubmodules(Module& module, bool in_repository) const {
   std::vector<std::string> files;
-  if (module.stub && stubs_.empty()) {
+  if (in_repository) {
+    files = repository_->NamesIn(module.path, kMaxSubmodules);
+  } else if (stubs_.empty()) {
     files = PackagedStubsIn(module.path);
   } else {
-    std::error_code ignored;
-    for (const auto& entry : fs::directory_iterator(module.path, ignored))
-      files.push_back(entry.path().filename().string());
+    files = SourceFolder(module.path).NamesIn(".", kMaxSubmodules);
   }
   for (const std::string& file : files) module.submodules.insert(file.substr(0, file.find('.')));
 }
@@ -144,16 +155,16 @@ std::unique_ptr<Module> World::Load(const std::string& name) {
     bool stubs = false;
   };
   std::vector<Place> places;
-  if (!repository_.empty())
-    places = {
-        {repository_ + "/", ".py"}, {repository_ + "/src/", ".py"}, {repository_ + "/", ".pyi"}};
+  if (repository_) places = {{"", ".py"}, {"src/", ".py"}, {"", ".pyi"}};
   places.push_back({stubs_.empty() ? "" : stubs_ + "/", ".pyi", true});
   const auto read = [&](const Place& place, const std::string& path) -> std::optional<std::string> {
     if (place.stubs && stubs_.empty()) return PackagedStub(path);
-    auto text = ReadRegularFile(path, kMaxFileBytes);
+    auto text =
+        place.stubs ? ReadRegularFile(path, kMaxFileBytes) : repository_->Read(path, kMaxFileBytes);
     if (!text.ok()) return std::nullopt;
     return *std::move(text);
   };
+  const Work file(Work::Limits(), Work::Limits().file_steps);
   for (const Place& place : places) {
     for (const bool package : {true, false}) {
       const std::string base = place.folder + relative;
@@ -166,18 +177,23 @@ std::unique_ptr<Module> World::Load(const std::string& name) {
       if (package) module->path = base;
       Parser parser(Language::kPython);
       module->open = text->find("globals()") != std::string::npos;
-      module->tree = parser.Parse(std::move(*text));
-      CollectBindings(module->tree->root(), module->scope);
+      try {
+        module->tree = parser.Parse(std::move(*text));
+        CollectBindings(module->tree->root(), module->scope);
+      } catch (const GaveUp&) {
+        module->scope = {};
+        module->open = true;
+        if (module->tree == nullptr) module->tree = parser.Parse("");
+      }
       if (module->scope.names.contains("__getattr__")) module->open = true;
       if (module->stub && Incomplete(name)) module->open = true;
       if (!module->stub && module->tree->broken()) module->open = true;
-      if (package) AddSubmodules(*module);
+      if (package) AddSubmodules(*module, !place.stubs);
       if (place.stubs) module->unlisted = UnlistedNames(name);
       return module;
     }
     // A folder without __init__ is a package too, of whatever is in it.
-    std::error_code ignored;
-    if (!place.stubs && fs::is_directory(place.folder + relative, ignored)) return nullptr;
+    if (!place.stubs && repository_->HasFolder(place.folder + relative)) return nullptr;
   }
   return nullptr;
 }
@@ -218,6 +234,7 @@ Class* World::ClassOf(const Node* node, Module& module) {
     if (!Harmless(decorator)) c.open = true;
   }
   if (!module.stub) {
+    Work::Bytes(node->end - node->start);
     const std::string_view text = node->text();
     for (const std::string_view dynamic : {"setattr(", "__dict__", "vars(", "locals("}) {
       if (text.find(dynamic) != std::string_view::npos) c.open = true;
@@ -422,6 +439,7 @@ bool World::Walk(const Type& type, const std::function<bool(Class&, const Substi
   bool at_root = false;
   bool closed = true;
   for (size_t i = 0; i < todo.size(); ++i) {
+    Work::Step();
     const Type here = todo[i];
     if (here.cls == nullptr) {
       closed = false;
@@ -616,6 +634,7 @@ const std::unordered_set<std::string>& World::SetOnSelf(Class& c) {
   // self.x = ..., whatever self is called.
   std::vector<const Node*> todo = {c.node};
   while (!todo.empty()) {
+    Work::Step();
     const Node* node = todo.back();
     todo.pop_back();
     if (node->is(K::k_attribute)) {
@@ -637,6 +656,7 @@ const std::unordered_set<std::string>& World::SetOnSelf(Class& c) {
 void World::AddImported(const std::string& module, std::vector<std::string>& names) const {
   if (program_->tree == nullptr) return;
   const std::string_view text = program_->tree->text();
+  Work::Bytes(text.size());
   const std::string wanted = "import " + module + ".";
   for (size_t at = text.find(wanted); at != std::string_view::npos;
        at = text.find(wanted, at + 1)) {
@@ -659,6 +679,7 @@ std::optional<std::vector<std::string>> World::NamesOf(const Type& type) {
       for (size_t m = 0; m < modules.size(); ++m) {
         Module& module = *modules[m];
         if (module.open || modules.size() > 50) return std::nullopt;
+        Work::Step(module.scope.names.size());
         for (const auto& [name, bindings] : module.scope.names) names.push_back(name);
         names.insert(names.end(), module.submodules.begin(), module.submodules.end());
         names.insert(names.end(), module.unlisted.begin(), module.unlisted.end());
@@ -678,6 +699,7 @@ std::optional<std::vector<std::string>> World::NamesOf(const Type& type) {
       bool metaclass = false;
       const bool closed = Walk(one, [&](Class& c, const Substitution& with) {
         (void)with;
+        Work::Step(c.scope.names.size());
         metaclass = metaclass || c.metaclass;
         for (const auto& [name, bindings] : c.scope.names) names.push_back(name);
         const auto& own = SetOnSelf(c);

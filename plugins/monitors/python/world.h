@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "plugins/monitors/python/types.h"
+#include "plugins/monitors/source_folder.h"
 
 namespace pawl::monitors::python {
 
@@ -25,14 +26,17 @@ class World {
  public:
   // `stubs`: a folder with builtins.pyi, empty: those that Pawl brings. `repository`: a folder,
   // empty: none.
-  World(std::string stubs, std::string repository)
-      : stubs_(std::move(stubs)), repository_(std::move(repository)) {}
+  World(std::string stubs, const std::string& repository) : stubs_(std::move(stubs)) {
+    if (!repository.empty()) repository_.emplace(repository);
+  }
 
   // The text that is being written; `path` says where it is in the repository, empty: not known.
   void SetProgram(std::unique_ptr<Tree> tree, const std::string& path, uint32_t cursor);
   Module& program() { return *program_; }
   uint32_t cursor() const { return cursor_; }
 
+  // Forgets the program, and what was found out about the classes of modules.
+  void Forget() noexcept;
   // nullptr: not known.
   Module* Find(const std::string& name);
   Class* ClassOf(const Node* node, Module& module);
@@ -59,14 +63,14 @@ class World {
  private:
   std::unique_ptr<Module> Load(const std::string& name);
   std::string Absolute(const Binding& import, const Module& from) const;
-  void AddSubmodules(Module& module) const;
+  void AddSubmodules(Module& module, bool in_repository) const;
   void AddImported(const std::string& module, std::vector<std::string>& names) const;
   Type Special(std::string_view name, const std::vector<const Node*>& args, Module& module,
                int depth);
   const std::unordered_set<std::string>& SetOnSelf(Class& c);
 
   std::string stubs_;
-  std::string repository_;
+  std::optional<SourceFolder> repository_;
   std::unique_ptr<Module> program_ = std::make_unique<Module>();
   uint32_t cursor_ = UINT32_MAX;
   std::unordered_map<std::string, std::unique_ptr<Module>> modules_;  // nullptr: not there

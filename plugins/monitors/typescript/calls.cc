@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "plugins/monitors/typescript/checker.h"
+#include "plugins/monitors/work.h"
 
 namespace pawl::monitors::ts {
 
@@ -42,6 +43,7 @@ bool Checker::ContextSensitive(const Node* argument) {
 }
 
 void Checker::Forget(const Node* inside) {
+  Work::Step(1 + (types_.size() + calls_.size() + scopes_.size()) / 4);
   const auto within = [&](const Node* node) {
     return node->tree == inside->tree && inside->start <= node->start && node->end <= inside->end;
   };
@@ -56,6 +58,7 @@ void Checker::Forget(const Node* inside) {
 void Checker::Infer(TypeRef from, TypeRef to,
                     std::unordered_map<TypeRef, std::vector<TypeRef>>& found, int depth) {
   if (depth > 8) return;
+  Work::Step();
   if (to->is(T::kParam)) {
     if (const auto at = found.find(to); at != found.end()) {
       at->second.push_back(from);
@@ -435,7 +438,9 @@ const Checker::Call& Checker::ResolveCall(const Node* call) {
     Symbol* maker = symbol;
     Mapper mapper;
     TypeRef at = instance;
+    // The bases of a declaration never come back to it (CheckBases).
     while (maker->constructs.empty()) {
+      Work::Step();
       const auto bases = BasesOf(at);
       if (maker->bases_open ||
           (!bases.empty() && (!bases[0]->is(T::kRef) || !bases[0]->symbol->is(kClass)))) {

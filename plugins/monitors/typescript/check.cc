@@ -8,6 +8,7 @@
 #include <array>
 
 #include "plugins/monitors/typescript/library.h"
+#include "plugins/monitors/work.h"
 
 namespace pawl::monitors::ts {
 
@@ -50,6 +51,7 @@ bool Extensible(TypeRef type, const Node* object) {
   if (type->loose() || type->is(T::kNever) || type->is(T::kVoid)) return true;
   if (type->is(T::kFunction)) return !object->is(K::k_member_expression);
   if (type->is(T::kUnion)) {
+    Work::Step(type->parts.size());
     return std::any_of(type->parts.begin(), type->parts.end(), [&](TypeRef p) {
       return !p->is(T::kNull) && !p->is(T::kUndefined) && Extensible(p, object);
     });

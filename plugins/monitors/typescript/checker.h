@@ -33,6 +33,9 @@ class Checker {
  public:
   // The declarations of the standard library, as one text.
   explicit Checker(std::string library);
+  // The same, of a tree that other checkers have used, one at a time.
+  explicit Checker(std::shared_ptr<Tree> library);
+  static std::shared_ptr<Tree> ReadLibrary(std::string library);
   ~Checker();
 
   // `cursor`: where the text goes on; what encloses it is unfinished. Its end: the text is
@@ -133,6 +136,8 @@ class Checker {
   void AddMembers(Symbol* symbol, const Node* body);
   void AddParameterProperties(Symbol* symbol, const Node* constructor);
 
+  void ReadBases(Symbol* symbol);
+  void CheckBases(Symbol* symbol);
   TypeRef ComputeTypeOf(const Node* node);
   TypeRef TypeOfIdentifier(const Node* node);
   TypeRef TypeOfMember(const Node* node);
@@ -179,7 +184,7 @@ class Checker {
   std::deque<Symbol> lib_symbols_;
   std::deque<Symbol> symbols_;
   uint64_t next_symbol_ = 1;
-  std::unique_ptr<Tree> lib_;
+  std::shared_ptr<Tree> lib_;
   std::unique_ptr<Tree> tree_;
   uint32_t cursor_ = 0;
   bool finished_ = true;
@@ -200,6 +205,8 @@ class Checker {
   std::unordered_map<const Node*, TypeRef> returns_;
   std::unordered_set<const Node*> returning_;
   int depth_ = 0;
+  int member_depth_ = 0;  // calls of Member in each other
+  int union_depth_ = 0;   // of Members, for constraints that are unions
 };
 
 }  // namespace pawl::monitors::ts

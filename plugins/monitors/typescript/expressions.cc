@@ -10,6 +10,7 @@
 
 #include "plugins/monitors/typescript/checker.h"
 #include "plugins/monitors/typescript/nodes.h"
+#include "plugins/monitors/work.h"
 
 namespace pawl::monitors::ts {
 
@@ -19,6 +20,7 @@ TypeRef Checker::TypeOf(const Node* node) {
   auto& known = lib ? lib_nodes_ : types_;
   if (const auto found = known.find(node); found != known.end()) return found->second;
   if (depth_ > 100 || !computing_.insert(node).second) return pool_.open;
+  Work::Step();
   ++depth_;
   const TypeRef type = ComputeTypeOf(node);
   --depth_;

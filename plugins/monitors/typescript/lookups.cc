@@ -1,9 +1,11 @@
 // A member by its name, all names of a type, what a type can be called with, and what its elements
 // are. A member of a union is one that all its parts have.
 #include <algorithm>
+#include <unordered_set>
 
 #include "plugins/monitors/typescript/checker.h"
 #include "plugins/monitors/typescript/nodes.h"
+#include "plugins/monitors/work.h"
 
 namespace pawl::monitors::ts {
 
@@ -17,7 +19,15 @@ TypeRef Checker::TypeOfProperty(const Property& property) {
 
 std::optional<Property> Checker::Member(TypeRef type, std::string_view name) {
   const auto open = [&] { return Property{.name = std::string(name), .type = pool_.open}; };
-  if (depth_ > 80) return open();
+  // A constraint may be a union of parameters that have it as a part of theirs.
+  constexpr int kMostInner = 60;
+  if (depth_ > 80 || member_depth_ > kMostInner) return open();
+  struct Inner {
+    int& depth;
+    explicit Inner(int& d) : depth(d) { ++depth; }
+    ~Inner() { --depth; }
+  } inner(member_depth_);
+  Work::Step();
   switch (type->kind) {
     case T::kOpen:
     case T::kAny:
@@ -181,7 +191,11 @@ std::optional<Property> Checker::Member(TypeRef type, std::string_view name) {
 
 std::optional<std::vector<std::string>> Checker::Members(TypeRef type, const Node* at) {
   std::vector<std::string> names;
-  const auto add_ref = [&](auto&& self, TypeRef ref) -> bool {
+  // The type and all above it, each once. False: there may be more members.
+  std::unordered_set<TypeRef> met;
+  std::vector<TypeRef> above;
+  const auto add_one = [&](TypeRef ref) -> bool {
+    Work::Step();
     if (ref->is(T::kShape)) {
       const Shape* shape = ShapeOf(ref);
       if (shape == nullptr || shape->open || shape->string_index != nullptr) return false;
@@ -192,19 +206,27 @@ std::optional<std::vector<std::string>> Checker::Members(TypeRef type, const Nod
     Symbol* symbol = ref->symbol;
     FillMembers(symbol);
     if (symbol->is(kEnum) || OpenSymbol(symbol)) return false;
+    Work::Step(symbol->members.size());
     for (const auto& [name, member] : symbol->members) {
       if (!name.starts_with("@@")) names.push_back(name);
     }
-    for (TypeRef base : BasesOf(ref)) {
-      if (!self(self, base)) return false;
-    }
+    for (TypeRef base : BasesOf(ref)) above.push_back(base);
     if (symbol->bases_open) return false;
     if (!symbol->indexes.empty() && ShapeOf(ref)->string_index != nullptr) return false;
     if (!symbol->calls.empty() || !symbol->constructs.empty()) {
       if (symbol->is(kClass)) return true;
       Symbol* function = Global("Function");
       if (function == nullptr) return false;
-      if (symbol != function && !self(self, pool_.Ref(function, {}))) return false;
+      if (symbol != function) above.push_back(pool_.Ref(function, {}));
+    }
+    return true;
+  };
+  const auto add_ref = [&](TypeRef ref) -> bool {
+    above.assign(1, ref);
+    while (!above.empty()) {
+      const TypeRef one = above.back();
+      above.pop_back();
+      if (met.insert(one).second && !add_one(one)) return false;
     }
     return true;
   };
@@ -212,6 +234,7 @@ std::optional<std::vector<std::string>> Checker::Members(TypeRef type, const Nod
   TypePool::Each(type, [&](TypeRef part) {
     if (!known || part->is(T::kNull) || part->is(T::kUndefined)) return;
     if (part->is(T::kStatic)) {
+      const Work::Deeper deeper;
       Symbol* symbol = part->symbol;
       FillMembers(symbol);
       if (!symbol->is(kEnum) && !symbol->is(kClass)) known = false;
@@ -231,26 +254,29 @@ std::optional<std::vector<std::string>> Checker::Members(TypeRef type, const Nod
         }
         if (symbol->bases_open) known = false;
         Symbol* function = Global("Function");
-        if (function == nullptr || !add_ref(add_ref, pool_.Ref(function, {}))) known = false;
+        if (function == nullptr || !add_ref(pool_.Ref(function, {}))) known = false;
       }
       return;
     }
     if (part->is(T::kFunction)) {
       for (const char* interface : {"CallableFunction", "Function"}) {
         Symbol* function = Global(interface);
-        if (function == nullptr || !add_ref(add_ref, pool_.Ref(function, {}))) known = false;
+        if (function == nullptr || !add_ref(pool_.Ref(function, {}))) known = false;
       }
       return;
     }
     const TypeRef seen = Apparent(part);
     if (seen->is(T::kIntersection)) {
       for (TypeRef inner : seen->parts) {
-        if (!add_ref(add_ref, Apparent(inner))) known = false;
+        if (!add_ref(Apparent(inner))) known = false;
       }
       return;
     }
     if (seen->is(T::kUnion)) {
-      const auto inner = Members(seen, at);
+      constexpr int kMostUnions = 8;
+      ++union_depth_;
+      const auto inner = union_depth_ > kMostUnions ? std::nullopt : Members(seen, at);
+      --union_depth_;
       if (!inner) {
         known = false;
       } else {
@@ -258,10 +284,10 @@ std::optional<std::vector<std::string>> Checker::Members(TypeRef type, const Nod
       }
       return;
     }
-    if (!add_ref(add_ref, seen)) known = false;
+    if (!add_ref(seen)) known = false;
   });
   if (!known || names.empty()) return std::nullopt;
-  if (Symbol* object = Global("Object")) add_ref(add_ref, pool_.Ref(object, {}));
+  if (Symbol* object = Global("Object")) add_ref(pool_.Ref(object, {}));
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;

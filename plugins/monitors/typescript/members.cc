@@ -9,6 +9,7 @@
 
 #include "plugins/monitors/typescript/checker.h"
 #include "plugins/monitors/typescript/nodes.h"
+#include "plugins/monitors/work.h"
 
 namespace pawl::monitors::ts {
 
@@ -156,6 +157,7 @@ Symbol* Checker::MemberSymbol(Symbol* of, const std::string& name) {
 }
 
 bool Checker::OpenSymbol(Symbol* symbol) {
+  Work::Step();
   FillMembers(symbol);
   if (symbol->bases_open && !symbol->is(kLib)) return true;
   for (const Node* d : symbol->declarations) {
@@ -167,8 +169,7 @@ bool Checker::OpenSymbol(Symbol* symbol) {
   return false;
 }
 
-std::vector<TypeRef> Checker::BasesOf(TypeRef type) {
-  Symbol* symbol = type->symbol;
+void Checker::ReadBases(Symbol* symbol) {
   if (!symbol->bases_known) {
     symbol->bases_known = true;
     for (const Node* d : symbol->declarations) {
@@ -211,6 +212,59 @@ std::vector<TypeRef> Checker::BasesOf(TypeRef type) {
       symbol->bases.push_back(DeclaredType(base, std::move(args)));
     }
   }
+}
+
+// `class A extends B {} class B extends A {}` is what a text says for a moment while it is written.
+// A declaration whose bases come back to it has bases that are not known. Each declaration is
+// visited once, with a stack of the search's own.
+void Checker::CheckBases(Symbol* start) {
+  using State = Symbol::Bases;
+  if (start->bases_state != State::kUnseen) return;
+  struct Entry {
+    Symbol* symbol;
+    size_t next = 0;
+  };
+  std::vector<Entry> path;
+  const auto enter = [&](Symbol* symbol) {
+    symbol->bases_state = State::kOnPath;
+    ReadBases(symbol);
+    path.push_back({symbol});
+  };
+  enter(start);
+  while (!path.empty()) {
+    Work::Step();
+    Symbol* const symbol = path.back().symbol;
+    if (path.back().next == symbol->bases.size()) {
+      symbol->bases_state = State::kDone;
+      if (symbol->bases_cyclic) {
+        symbol->bases.clear();
+        symbol->bases_open = true;
+      }
+      path.pop_back();
+      continue;
+    }
+    const TypeRef base = symbol->bases[path.back().next++];
+    if (!base->is(T::kRef)) continue;
+    if (base->symbol->bases_state == State::kUnseen) {
+      enter(base->symbol);
+    } else if (base->symbol->bases_state == State::kOnPath) {
+      // All from the base to here are on the cycle; a base that is not on this path is on that of
+      // a search around this one.
+      size_t i = path.size();
+      while (i > 0 && path[i - 1].symbol != base->symbol) --i;
+      if (i == 0) {
+        symbol->bases_cyclic = true;
+        continue;
+      }
+      for (--i; i < path.size(); ++i) path[i].symbol->bases_cyclic = true;
+    }
+  }
+}
+
+std::vector<TypeRef> Checker::BasesOf(TypeRef type) {
+  Symbol* symbol = type->symbol;
+  CheckBases(symbol);
+  Work::Step(1 + symbol->bases.size());
   const std::vector<TypeRef>& params = ParamsOf(symbol);
   Mapper mapper;
   for (size_t i = 0; i < params.size() && i < type->parts.size(); ++i) {
@@ -222,6 +276,13 @@ std::vector<TypeRef> Checker::BasesOf(TypeRef type) {
 }
 
 TypeRef Checker::Apparent(TypeRef type) {
+  // A parameter is seen as its constraint, which may be a parameter too.
+  while (type->is(T::kParam)) {
+    Work::Step();
+    const TypeRef constraint = ConstraintOf(type);
+    if (constraint->is(T::kUnknown)) break;
+    type = constraint;
+  }
   const auto global = [&](const char* name) -> TypeRef {
     Symbol* symbol = Global(name);
     return symbol == nullptr ? pool_.open : pool_.Ref(symbol, {});
@@ -247,10 +308,8 @@ TypeRef Checker::Apparent(TypeRef type) {
       Symbol* array = Global(type->readonly ? "ReadonlyArray" : "Array");
       return array == nullptr ? pool_.open : pool_.Ref(array, {element});
     }
-    case T::kParam: {
-      const TypeRef constraint = ConstraintOf(type);
-      return constraint->is(T::kUnknown) ? global("Object") : Apparent(constraint);
-    }
+    case T::kParam:
+      return global("Object");
     case T::kEnumMember:
       return pool_.open;
     default:
@@ -339,6 +398,7 @@ void Checker::InferGuard(const Node* node, Signature* signature) {
   bool guards = false;
   std::vector<const Node*> todo = {body};
   while (!todo.empty() && !guards) {
+    Work::Step();
     const Node* at = todo.back();
     todo.pop_back();
     if (at->is(K::k_binary_expression)) {
@@ -467,12 +527,14 @@ const Shape* Checker::ShapeOf(TypeRef type) {
   if (type->is(T::kShape)) {
     if (type->shape == nullptr) {
       // const_cast-free: `shape` is filled once.
+      const Work::Deeper deeper;
       type->shape = const_cast<Shape*>(ShapeFromNode(type->node, type->mapper));
     }
     return type->shape;
   }
   if (!type->is(T::kRef)) return nullptr;
   if (const auto found = shapes_.find(type); found != shapes_.end()) return found->second;
+  const Work::Deeper deeper;
   Shape* shape = pool_.NewShape();
   shapes_[type] = shape;
   Symbol* symbol = type->symbol;
@@ -483,6 +545,7 @@ const Shape* Checker::ShapeOf(TypeRef type) {
     mapper.emplace_back(params[i], type->parts[i]);
   }
   for (const auto& [name, member] : symbol->members) {
+    Work::Step(4);
     Property property{.name = name, .symbol = member, .mapper = mapper};
     property.optional = member->is(kOptional);
     property.readonly = member->is(kReadonly) || (member->is(kGetter) && !member->is(kSetter));
@@ -510,6 +573,7 @@ const Shape* Checker::ShapeOf(TypeRef type) {
     const Shape* inherited = ShapeOf(base);
     if (inherited == nullptr) continue;
     for (const Property& p : inherited->properties) {
+      Work::Step(4 + shape->properties.size() / 8);
       if (shape->Find(p.name) == nullptr) shape->properties.push_back(p);
     }
     if (shape->string_index == nullptr) shape->string_index = inherited->string_index;

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "plugins/monitors/typescript/checker.h"
+#include "plugins/monitors/work.h"
 
 namespace pawl::monitors::ts {
 
@@ -46,28 +47,34 @@ std::string_view Operator(const Node* node) {
 }  // namespace
 
 bool Checker::IsReference(const Node* node) const {
-  switch (node->kind) {
-    case K::k_identifier:
-    case K::k_this:
-      return true;
-    case K::k_member_expression: {
-      const Node* object = node->at(F::k_object);
-      return object != nullptr && IsReference(object);
+  // Longer paths are not followed.
+  constexpr int kMostLinks = 48;
+  for (int links = 0; node != nullptr && links < kMostLinks; ++links) {
+    switch (node->kind) {
+      case K::k_identifier:
+      case K::k_this:
+        return true;
+      case K::k_member_expression:
+        node = node->at(F::k_object);
+        break;
+      case K::k_non_null_expression:
+      case K::k_parenthesized_expression:
+        node = node->first_named();
+        break;
+      case K::k_subscript_expression: {
+        const Node* index = node->at(F::k_index);
+        if (index == nullptr ||
+            (!index->is(K::k_string) && !index->is(K::k_number) && !index->is(K::k_identifier))) {
+          return false;
+        }
+        node = node->at(F::k_object);
+        break;
+      }
+      default:
+        return false;
     }
-    case K::k_non_null_expression:
-    case K::k_parenthesized_expression: {
-      const Node* inner = node->first_named();
-      return inner != nullptr && IsReference(inner);
-    }
-    case K::k_subscript_expression: {
-      const Node* object = node->at(F::k_object);
-      const Node* index = node->at(F::k_index);
-      return object != nullptr && index != nullptr && IsReference(object) &&
-             (index->is(K::k_string) || index->is(K::k_number) || index->is(K::k_identifier));
-    }
-    default:
-      return false;
   }
+  return false;
 }
 
 std::string Checker::ReferenceKey(const Node* node) {
@@ -406,8 +413,15 @@ bool Checker::MentionsAssignment(const Node* node, const std::string& key) {
   const size_t mark = key.find('#');
   const std::string root = key.substr(0, mark == std::string::npos ? key.size() : mark);
   if (node->text().find(root) == std::string_view::npos) return false;
-  const std::function<bool(const Node*)> search = [&](const Node* n) -> bool {
-    if (n->text().find(root) == std::string_view::npos) return false;
+  Work::Bytes(node->end - node->start);
+  std::vector<const Node*> todo = {node};
+  while (!todo.empty()) {
+    const Node* n = todo.back();
+    todo.pop_back();
+    // A chain of operators would be searched again and again.
+    const bool chained = n->parent != nullptr && n->kind == n->parent->kind;
+    if (!chained) Work::Bytes(n->end - n->start);
+    if (!chained && n->text().find(root) == std::string_view::npos) continue;
     if (n->is(K::k_assignment_expression) || n->is(K::k_augmented_assignment_expression)) {
       const Node* left = n->at(F::k_left);
       if (left != nullptr) {
@@ -427,11 +441,10 @@ bool Checker::MentionsAssignment(const Node* node, const std::string& key) {
       return true;
     }
     for (const Node& kid : n->kids()) {
-      if (kid.named && search(&kid)) return true;
+      if (kid.named) todo.push_back(&kid);
     }
-    return false;
-  };
-  return search(node);
+  }
+  return false;
 }
 
 // The type behind a statement, given the one before it. `before` stands for the reference's
@@ -440,6 +453,8 @@ TypeRef Checker::AssignedIn(const Node* s, const std::string& key, const Node* r
                             TypeRef type) {
   const size_t mark = key.find_first_of("#.[");
   const std::string root = key.substr(0, mark);
+  const Work::Deeper deeper;
+  Work::Bytes(s->end - s->start);
   if (s->text().find(root) == std::string_view::npos) return type;
   const TypeRef declared = assumed_declared_;
   switch (s->kind) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "plugins/monitors/typescript/checker.h"
+#include "plugins/monitors/work.h"
 
 namespace pawl::monitors::ts {
 
@@ -42,6 +43,7 @@ Fits Checker::Assignable(TypeRef from, TypeRef to) {
   if (from->is(T::kNever)) return Fits::kYes;
   if (to->is(T::kNever)) return Fits::kNo;
   if (depth_ > 60) return Fits::kMaybe;
+  Work::Step();
   struct Deeper {
     int& depth;
     explicit Deeper(int& d) : depth(d) { ++depth; }

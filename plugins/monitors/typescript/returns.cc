@@ -4,18 +4,26 @@
 
 #include "plugins/monitors/typescript/checker.h"
 #include "plugins/monitors/typescript/nodes.h"
+#include "plugins/monitors/work.h"
 
 namespace pawl::monitors::ts {
 
 void Checker::EachReturn(const Node* body, const std::function<void(const Node*)>& visit) {
-  for (const Node& kid : body->kids()) {
-    if (!kid.named) continue;
-    if (kid.is(K::k_return_statement)) {
-      visit(&kid);
-    } else if (!IsFunction(&kid) && !kid.is(K::k_class_declaration) &&
-               !kid.is(K::k_expression_statement) && !kid.is(K::k_lexical_declaration) &&
-               !kid.is(K::k_variable_declaration)) {
-      EachReturn(&kid, visit);
+  std::vector<const Node*> todo = {body};
+  while (!todo.empty()) {
+    const Node* at = todo.back();
+    todo.pop_back();
+    if (at->is(K::k_return_statement) && at != body) {
+      visit(at);
+      continue;
+    }
+    const auto kids = at->kids();
+    for (auto kid = kids.rbegin(); kid != kids.rend(); ++kid) {
+      if (kid->named && !IsFunction(&*kid) && !kid->is(K::k_class_declaration) &&
+          !kid->is(K::k_expression_statement) && !kid->is(K::k_lexical_declaration) &&
+          !kid->is(K::k_variable_declaration)) {
+        todo.push_back(&*kid);
+      }
     }
   }
 }
@@ -90,17 +98,23 @@ namespace {
 
 // A `break` that leaves this statement, not one inside.
 bool Breaks(const Node* node) {
-  for (const Node& kid : node->kids()) {
-    if (!kid.named) continue;
-    if (kid.is(K::k_break_statement)) return true;
-    if (kid.is(K::k_for_statement) || kid.is(K::k_for_in_statement) ||
-        kid.is(K::k_while_statement) || kid.is(K::k_do_statement) ||
-        kid.is(K::k_switch_statement) || IsFunction(&kid)) {
-      // With a label it may go further.
-      if (kid.text().find("break ") != std::string_view::npos) return true;
-      continue;
+  std::vector<const Node*> todo = {node};
+  while (!todo.empty()) {
+    const Node* at = todo.back();
+    todo.pop_back();
+    for (const Node& kid : at->kids()) {
+      if (!kid.named) continue;
+      if (kid.is(K::k_break_statement)) return true;
+      if (kid.is(K::k_for_statement) || kid.is(K::k_for_in_statement) ||
+          kid.is(K::k_while_statement) || kid.is(K::k_do_statement) ||
+          kid.is(K::k_switch_statement) || IsFunction(&kid)) {
+        // With a label it may go further.
+        Work::Bytes(kid.end - kid.start);
+        if (kid.text().find("break ") != std::string_view::npos) return true;
+        continue;
+      }
+      todo.push_back(&kid);
     }
-    if (Breaks(&kid)) return true;
   }
   return false;
 }

@@ -8,15 +8,23 @@
 #include <algorithm>
 
 #include "plugins/monitors/typescript/checker.h"
+#include "plugins/monitors/work.h"
 
 namespace pawl::monitors::ts {
 
 using K = Kind;
 using F = Field;
 
-Checker::Checker(std::string library) {
+std::shared_ptr<Tree> Checker::ReadLibrary(std::string library) {
+  const Work file(Work::Limits(), Work::Limits().file_steps);
   Parser parser(Language::kTypeScript);
-  lib_ = parser.Parse(std::move(library));
+  return parser.Parse(std::move(library));
+}
+
+Checker::Checker(std::string library) : Checker(ReadLibrary(std::move(library))) {}
+
+Checker::Checker(std::shared_ptr<Tree> library) : lib_(std::move(library)) {
+  const Work file(Work::Limits(), Work::Limits().file_steps);
   binding_lib_ = true;
   Bind(lib_->root(), globals_);
   binding_lib_ = false;
@@ -40,6 +48,7 @@ void Checker::SetProgram(std::unique_ptr<Tree> tree, uint32_t cursor) {
   assumed_.clear();
   symbols_.clear();
   tree_ = std::move(tree);
+  Work::Bytes(tree_->text().size() / 16);
   cursor_ = cursor;
   finished_ = cursor >= tree_->text().size();
   // What the program adds to interfaces of the library counts for all types from here on.
@@ -329,17 +338,20 @@ void Checker::Bind(const Node* node, Scope& scope) {
     case K::k_infer_type:
       return;
     case K::k_conditional_type: {
-      const std::function<void(const Node*)> infers = [&](const Node* n) {
+      std::vector<const Node*> todo = {node};
+      while (!todo.empty()) {
+        const Node* n = todo.back();
+        todo.pop_back();
         if (n->is(K::k_infer_type)) {
           if (const Node* name = n->first(K::k_type_identifier)) {
             Declare(scope, name->text(), kTypeParameter, n);
           }
         }
-        for (const Node& kid : n->kids()) {
-          if (kid.named) infers(&kid);
+        const auto kids = n->kids();
+        for (auto kid = kids.rbegin(); kid != kids.rend(); ++kid) {
+          if (kid->named) todo.push_back(&*kid);
         }
-      };
-      infers(node);
+      }
       return;
     }
     default:
@@ -432,14 +444,42 @@ Checker::Scope& Checker::ScopeOf(const Node* node) {
   return *scope;
 }
 
+namespace {
+
+// The nearest node above that Resolve looks at. What was climbed over remembers it, so that many
+// names below one another climb once.
+const Node* ScopeAbove(const Node* node) {
+  const Node* at = node->parent;
+  size_t passed = 0;
+  for (const Node* below = node; at != nullptr; below = at, at = at->parent, ++passed) {
+    if (below->scope != nullptr) {
+      at = below->scope;
+      break;
+    }
+    Work::Step();
+    if (at->is(K::k_internal_module) || at->is(K::k_module) || at->is(K::k_enum_body) ||
+        at->is(K::k_index_signature) || OpensScope(at)) {
+      break;
+    }
+  }
+  if (at == nullptr) return nullptr;
+  const Node* below = node;
+  for (size_t i = 0; i <= passed && below != at; ++i, below = below->parent) below->scope = at;
+  return at;
+}
+
+}  // namespace
+
 Symbol* Checker::Global(std::string_view name) {
   const auto found = globals_.names.find(std::string(name));
   return found == globals_.names.end() ? nullptr : found->second;
 }
 
 Symbol* Checker::Resolve(std::string_view name, const Node* node, uint32_t meaning) {
+  const Work::Deeper deeper;
   const std::string key(name);
-  for (const Node* at = node; at != nullptr; at = at->parent) {
+  for (const Node* at = node; at != nullptr; at = ScopeAbove(at)) {
+    Work::Step();
     if (at->is(K::k_internal_module) || at->is(K::k_module)) {
       // Everything exported from any part of the namespace.
       if (Symbol* space = Resolve(at->at(F::k_name)->text(), at->parent, kNamespace)) {
@@ -475,10 +515,12 @@ Symbol* Checker::Resolve(std::string_view name, const Node* node, uint32_t meani
 void Checker::NamesAt(const Node* node, uint32_t meaning, std::vector<std::string>& names) {
   const auto add = [&](const Table& table) {
     for (const auto& [name, symbol] : table) {
+      Work::Step();
       if (symbol->is(meaning)) names.push_back(name);
     }
   };
   for (const Node* at = node; at != nullptr; at = at->parent) {
+    Work::Step();
     if (at->is(K::k_internal_module) || at->is(K::k_module)) {
       if (Symbol* space = Resolve(at->at(F::k_name)->text(), at->parent, kNamespace)) {
         FillMembers(space);

@@ -13,6 +13,7 @@
 
 #include "plugins/monitors/typescript/check.h"
 #include "plugins/monitors/typescript/library.h"
+#include "plugins/monitors/work.h"
 
 namespace pawl::monitors::ts {
 
@@ -428,10 +429,17 @@ class Strict {
     }
   }
   static bool Mentions(const Node* node, std::string_view name) {
-    if (node->is(K::k_identifier) && node->text() == name) return true;
-    if (node->text().find(name) == std::string_view::npos) return false;
-    for (const Node& kid : node->kids()) {
-      if (kid.named && Mentions(&kid, name)) return true;
+    std::vector<const Node*> todo = {node};
+    while (!todo.empty()) {
+      const Node* at = todo.back();
+      todo.pop_back();
+      if (at->is(K::k_identifier) && at->text() == name) return true;
+      const bool chained = at->parent != nullptr && at->kind == at->parent->kind;
+      if (!chained) Work::Bytes(at->end - at->start);
+      if (!chained && at->text().find(name) == std::string_view::npos) continue;
+      for (const Node& kid : at->kids()) {
+        if (kid.named) todo.push_back(&kid);
+      }
     }
     return false;
   }

@@ -66,6 +66,9 @@ struct Symbol {
   bool bases_known = false;
   std::vector<TypeRef> bases;
   bool bases_open = false;
+  enum class Bases : uint8_t { kUnseen, kOnPath, kDone };
+  Bases bases_state = Bases::kUnseen;  // of the search for cycles
+  bool bases_cyclic = false;
   TypeRef type = nullptr;
   TypeRef declared = nullptr;  // of aliases, and the constraint of type parameters
   bool resolving = false;

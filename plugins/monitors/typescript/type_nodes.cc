@@ -8,6 +8,7 @@
 #include <charconv>
 
 #include "plugins/monitors/typescript/checker.h"
+#include "plugins/monitors/work.h"
 
 namespace pawl::monitors::ts {
 
@@ -25,6 +26,8 @@ TypeRef Checker::PromiseOf(TypeRef type) {
 }
 
 TypeRef Checker::Awaited(TypeRef type) {
+  const Work::Deeper deeper;
+  Work::Step();
   std::vector<TypeRef> parts;
   TypePool::Each(type, [&](TypeRef part) {
     if (part->is(T::kRef) &&
@@ -74,6 +77,14 @@ TypeRef Checker::ConstraintOf(TypeRef param) {
     }
   }
   symbol->resolving_declared = false;
+  // <T extends U, U extends T>: what comes back to the parameter says nothing.
+  for (TypeRef at = result; at != nullptr && at->is(T::kParam); at = at->symbol->declared) {
+    Work::Step();
+    if (at == param) {
+      result = pool_.open;
+      break;
+    }
+  }
   symbol->declared = result;
   return result;
 }
@@ -267,17 +278,19 @@ TypeRef Checker::TypeFromNode(const Node* node) {
       if (inner != nullptr && inner->is(K::k_union_type)) {
         // The grammar takes `readonly T[] | null` for `readonly (T[] | null)`.
         std::vector<const Node*> flat;
-        const std::function<void(const Node*)> flatten = [&](const Node* n) {
-          for (const Node& kid : n->kids()) {
-            if (!kid.named || kid.is(K::k_comment)) continue;
-            if (kid.is(K::k_union_type)) {
-              flatten(&kid);
-            } else {
-              flat.push_back(&kid);
-            }
+        std::vector<const Node*> todo = {inner};
+        while (!todo.empty()) {
+          const Node* n = todo.back();
+          todo.pop_back();
+          if (n != inner && !n->is(K::k_union_type)) {
+            flat.push_back(n);
+            continue;
           }
-        };
-        flatten(inner);
+          const auto kids = n->kids();
+          for (auto kid = kids.rbegin(); kid != kids.rend(); ++kid) {
+            if (kid->named && !kid->is(K::k_comment)) todo.push_back(&*kid);
+          }
+        }
         std::vector<TypeRef> parts;
         for (const Node* part : flat)
           parts.push_back(parts.empty() ? readonly(TypeFromNode(part)) : TypeFromNode(part));
@@ -361,6 +374,7 @@ TypeRef Checker::TypeFromNode(const Node* node) {
 
 TypeRef Checker::ThisType(const Node* node) {
   for (const Node* at = node; at != nullptr; at = at->parent) {
+    Work::Step();
     if (at->is(K::k_function_declaration) || at->is(K::k_function_expression) ||
         at->is(K::k_generator_function) || at->is(K::k_generator_function_declaration)) {
       return pool_.open;
@@ -391,6 +405,7 @@ TypeRef Checker::ThisType(const Node* node) {
 
 bool Checker::HasParams(TypeRef type, int depth) {
   if (depth > 6) return true;
+  Work::Step();
   switch (type->kind) {
     case T::kParam:
       return true;
@@ -454,6 +469,7 @@ bool Sees(const Node* node, TypeRef param) {
 TypeRef Checker::Instantiate(TypeRef type, const Mapper& mapper) {
   if (mapper.empty()) return type;
   if (depth_ > 60) return pool_.open;
+  Work::Step(1 + mapper.size() / 4 + type->parts.size() / 4);
   struct Deeper {
     int& depth;
     explicit Deeper(int& d) : depth(d) { ++depth; }

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "plugins/monitors/typescript/symbols.h"
+#include "plugins/monitors/work.h"
 
 namespace pawl::monitors::ts {
 
@@ -29,6 +30,7 @@ TypePool::TypePool() {
 }
 
 Type* TypePool::New(T kind) {
+  Work::Step(4);
   types_.push_back(Type{.kind = kind, .id = static_cast<uint32_t>(types_.size())});
   return &types_.back();
 }
@@ -88,6 +90,7 @@ TypeRef TypePool::Interned(const std::string& key, T kind, std::vector<TypeRef> 
 namespace {
 
 std::string Key(std::string_view start, const std::vector<TypeRef>& parts) {
+  Work::Step(1 + parts.size() / 4);
   std::string key(start);
   for (TypeRef part : parts) key += std::to_string(part->id) + ",";
   return key;
@@ -102,6 +105,7 @@ TypeRef TypePool::Union(std::vector<TypeRef> parts) {
       if (!p->is(T::kNever)) flat.push_back(p);
     });
   }
+  Work::Step(1 + flat.size() / 2);
   std::set<T> primitives;
   for (TypeRef part : flat) {
     if (part->is(T::kOpen)) return open;
@@ -209,8 +213,15 @@ TypeRef TypePool::ShapeAt(const Node* node, Mapper mapper) {
   return type;
 }
 
-Signature* TypePool::NewSignature() { return &signatures_.emplace_back(); }
-Shape* TypePool::NewShape() { return &shapes_.emplace_back(); }
+Signature* TypePool::NewSignature() {
+  Work::Step(4);
+  return &signatures_.emplace_back();
+}
+
+Shape* TypePool::NewShape() {
+  Work::Step(4);
+  return &shapes_.emplace_back();
+}
 
 TypeRef TypePool::Widen(TypeRef type) {
   switch (type->kind) {

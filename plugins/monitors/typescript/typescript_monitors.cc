@@ -55,6 +55,10 @@ class TypeScriptAnalysis : public Analysis {
     return true;
   }
   Checker& checker() { return *checker_; }
+  void Drop(bool) noexcept override {
+    checker_.reset();
+    parser_.Forget();
+  }
 
   std::vector<Refusal> CheckFinished(std::string_view text,
                                      const std::vector<std::string>& monitors) override {
@@ -91,11 +95,13 @@ class TypeScriptAnalysis : public Analysis {
   // Types are never taken back one by one: when there are many, everything is made again.
   void Renew() {
     if (checker_ == nullptr || checker_->pool().size() > kMaxTypes) {
-      checker_ = std::make_unique<Checker>(std::string(ts::LibraryText()));
+      if (library_ == nullptr) library_ = Checker::ReadLibrary(ts::LibraryText());
+      checker_ = std::make_unique<Checker>(library_);
     }
   }
   static constexpr size_t kMaxTypes = 400000;
   Parser parser_;
+  std::shared_ptr<Tree> library_;
   std::unique_ptr<Checker> checker_;
 };
 
@@ -148,9 +154,7 @@ class Dereference : public Monitor {
 class ArgumentCount : public Monitor {
  public:
   const char* name() const override { return "arguments"; }
-  bool Triggered(const Cursor& c) const override {
-    return c.next == ')' && c.scan->bracket() == '(';
-  }
+  bool Triggered(const Cursor& c) const override { return c.next == ')' && c.scan->in_call(); }
   Verdict Ask(const Cursor& c, Analysis& analysis) const override {
     TypeScriptAnalysis& of = Of(analysis);
     Scan closed = *c.scan;
@@ -184,7 +188,8 @@ class Constants : public Monitor {
       const char before = t[t.size() - 2];
       if (before == '=' || before == '!') return false;
       if (before == '<' || before == '>') return t.size() > 2 && t[t.size() - 3] == before;
-      return true;
+      static constexpr std::array<std::string_view, 4> kDeclares = {"let", "const", "var", "type"};
+      return !EndsWithDeclared(t.substr(0, t.size() - 1), kDeclares);
     }
     return (t.ends_with("++") || t.ends_with("--")) && !NameStart(c.next) &&
            NameByte(t[t.size() - 3 < t.size() ? t.size() - 3 : 0]);

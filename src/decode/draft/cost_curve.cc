@@ -40,6 +40,11 @@ Status CostCurve::Measure(Model& model) {
   if (most < 1) return {};
   Result<SequenceId> sequence = model.NewSequence(most + 2);
   if (!sequence.ok()) return sequence.error();
+  struct Scope {
+    Model& model;
+    SequenceId sequence;
+    ~Scope() { model.FreeSequence(sequence); }
+  } const scope{model, *sequence};
   std::vector<float> logits(static_cast<size_t>(most) * static_cast<size_t>(info.vocabulary_size));
   Status status;
   size_t points = 0;
@@ -64,7 +69,6 @@ Status CostCurve::Measure(Model& model) {
       break;
     }
   }
-  model.FreeSequence(*sequence);
   if (!status.ok()) return status;
   for (size_t i = points; i < kPoints; ++i) points_[i] = points_[i - 1] * 2;
   for (size_t i = kPoints - 1; i-- > 0;) points_[i] = std::min(points_[i], points_[i + 1]);

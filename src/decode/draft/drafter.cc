@@ -93,11 +93,15 @@ Result<std::unique_ptr<Drafter>> Drafter::Make(DraftSetting setting,
   return drafter;
 }
 
+bool Drafter::wants_fingerprint() const {
+  return std::any_of(entries_.begin(), entries_.end(),
+                     [](const Entry& entry) { return entry.name == "history"; });
+}
+
 std::unique_ptr<DraftedRequest> Drafter::Begin(const DraftRequest& request) {
   auto drafted = std::make_unique<DraftedRequest>();
   DraftRequest full = request;
-  const auto by_grammar = [](const Entry& entry) { return entry.name == "history"; };
-  if (full.grammar == 0 && std::any_of(entries_.begin(), entries_.end(), by_grammar)) {
+  if (full.grammar == 0 && wants_fingerprint()) {
     full.grammar = FingerprintOf(request.constraint.get());
   }
   for (Entry& entry : entries_) {

@@ -100,6 +100,8 @@ class Drafter {
                                                std::vector<Named> more = {});
 
   std::unique_ptr<DraftedRequest> Begin(const DraftRequest& request);
+  // Begin looks at DraftRequest::grammar, and finds it where it is 0.
+  bool wants_fingerprint() const;
   // Grows the tree of each request; the trees of before are gone.
   void Draft(std::span<const DraftTask> tasks, const DraftLimits& limits);
   // At this node of the last tree the output went on with that token.

@@ -49,9 +49,15 @@ class HistorySource : public DraftSource {
     Past& past = pasts_[grammar];
     past.used = ++clock_;
     bytes_ -= past.text->bytes();
-    past.text->Append(kBeginning);
-    for (const TokenId token : output) past.text->Append(token);
-    if (past.text->bytes() > setting_.options.history_bytes / 2) Halve(past);
+    try {
+      past.text->Append(kBeginning);
+      for (const TokenId token : output) past.text->Append(token);
+      if (past.text->bytes() > setting_.options.history_bytes / 2) Halve(past);
+    } catch (...) {
+      // Followers that hold the text find it empty, and look for the grammar's new one.
+      pasts_.erase(grammar);
+      throw;
+    }
     bytes_ += past.text->bytes();
     while (bytes_ > setting_.options.history_bytes && !pasts_.empty()) {
       const auto oldest = std::min_element(

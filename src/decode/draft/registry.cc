@@ -104,6 +104,7 @@ uint64_t FingerprintOf(const Constraint* constraint) {
     const TokenId token = ShortestAllowed(*mask, *constraint);
     if (token == kNoToken) break;
     kept = constraint->Advance(token);
+    if (kept == nullptr) break;
     constraint = kept.get();
   }
   return hash == 0 ? 1 : hash;

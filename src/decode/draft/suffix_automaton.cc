@@ -114,6 +114,24 @@ uint32_t SuffixAutomaton::Clone(uint32_t state, uint32_t length) {
 }
 
 void SuffixAutomaton::Append(TokenId token) {
+  try {
+    Extend(token);
+  } catch (...) {
+    Clear();  // what is half linked must not be walked
+    throw;
+  }
+}
+
+void SuffixAutomaton::Clear() noexcept {
+  text_.clear();
+  states_.resize(1);
+  states_[kRoot] = {};
+  edges_.resize(1);
+  std::fill(table_.begin(), table_.end(), 0);
+  last_ = kRoot;
+}
+
+void SuffixAutomaton::Extend(TokenId token) {
   const auto at = static_cast<uint32_t>(text_.size());
   PushSlowly(text_, token);
   const auto made = static_cast<uint32_t>(states_.size());

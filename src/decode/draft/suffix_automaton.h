@@ -30,7 +30,8 @@ class SuffixAutomaton {
   };
 
   SuffixAutomaton();
-  // Any number but INT32_MIN.
+  // Any number but INT32_MIN. When memory runs out the text is empty afterwards: no Match of before
+  // may be used.
   void Append(TokenId token);
   // The longest end of the text that also stands somewhere before.
   Match Longest() const;
@@ -74,6 +75,8 @@ class SuffixAutomaton {
     uint32_t sibling = 0;
   };
 
+  void Extend(TokenId token);
+  void Clear() noexcept;
   // The target and the count of the edge, nullptr without one.
   uint32_t* Find(uint32_t state, TokenId token, uint32_t** count);
   uint32_t Target(uint32_t state, TokenId token) const;

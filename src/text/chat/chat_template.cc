@@ -4,6 +4,7 @@
 #include "src/text/chat/chat_template.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "src/base/utf8.h"
 #include "src/text/chat/jinja_interpreter.h"
@@ -113,6 +114,13 @@ Result<MarkedText> ChatTemplate::Render(const ChatInput& input, const ChatLimits
 
 std::vector<TokenId> EncodeChat(const Tokenizer& tokenizer, const ChatTemplate& chat,
                                 const MarkedText& prompt, bool trust_input) {
+  constexpr int kAny = std::numeric_limits<int>::max();
+  return *EncodeChatWithin(tokenizer, chat, prompt, kAny, trust_input);
+}
+
+Result<std::vector<TokenId>> EncodeChatWithin(const Tokenizer& tokenizer, const ChatTemplate& chat,
+                                              const MarkedText& prompt, int max_tokens,
+                                              bool trust_input) {
   EncodeOptions options;
   options.parse_special = true;
   std::vector<TokenId> control;
@@ -121,7 +129,7 @@ std::vector<TokenId> EncodeChat(const Tokenizer& tokenizer, const ChatTemplate& 
     options.control = control;
     options.data = prompt.data();
   }
-  return tokenizer.Encode(prompt.bytes(), options);
+  return tokenizer.EncodeWithin(prompt.bytes(), max_tokens, options);
 }
 
 }  // namespace pawl

@@ -84,6 +84,10 @@ class ChatTemplate {
 // `trust_input`. Input that spells none gets the same tokens either way.
 std::vector<TokenId> EncodeChat(const Tokenizer& tokenizer, const ChatTemplate& chat,
                                 const MarkedText& prompt, bool trust_input = false);
+// The same within a model's context. Errors: as Tokenizer::EncodeWithin.
+Result<std::vector<TokenId>> EncodeChatWithin(const Tokenizer& tokenizer, const ChatTemplate& chat,
+                                              const MarkedText& prompt, int max_tokens,
+                                              bool trust_input = false);
 
 }  // namespace pawl
 

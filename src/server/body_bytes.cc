@@ -1,0 +1,51 @@
+// Capacity doubles, from a kilobyte. Beyond kHeapBytes the bytes move to a mapping, which grows by
+// mremap; pages that nothing was written to take no memory.
+#include "src/server/body_bytes.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+namespace pawl::server {
+
+void BodyBytes::Append(std::string_view bytes) {
+  if (bytes.empty()) return;
+  if (capacity_ - size_ < bytes.size()) {
+    Grow(std::max({size_ + bytes.size(), 2 * capacity_, size_t{1} << 10}));
+  }
+  std::memcpy(data_ + size_, bytes.data(), bytes.size());
+  size_ += bytes.size();
+}
+
+void BodyBytes::Grow(size_t capacity) {
+  void* grown = nullptr;
+  if (capacity <= kHeapBytes) {
+    grown = std::realloc(data_, capacity);
+    if (grown == nullptr) throw std::bad_alloc();
+  } else if (capacity_ > kHeapBytes) {
+    grown = ::mremap(data_, capacity_, capacity, MREMAP_MAYMOVE);
+    if (grown == MAP_FAILED) throw std::bad_alloc();
+  } else {
+    grown = ::mmap(nullptr, capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (grown == MAP_FAILED) throw std::bad_alloc();
+    if (size_ > 0) std::memcpy(grown, data_, size_);
+    std::free(data_);
+  }
+  data_ = static_cast<char*>(grown);
+  capacity_ = capacity;
+}
+
+void BodyBytes::Clear() noexcept {
+  if (capacity_ > kHeapBytes) {
+    ::munmap(data_, capacity_);
+  } else {
+    std::free(data_);
+  }
+  data_ = nullptr;
+  size_ = capacity_ = 0;
+}
+
+}  // namespace pawl::server

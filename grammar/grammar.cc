@@ -59,8 +59,10 @@ std::optional<std::vector<OutputPiece>> State::Completion() const {
   return impl().Completion(key_);
 }
 
-std::optional<std::vector<TokenId>> State::CompletionTokens() const {
-  const auto parts = Completion();
+namespace {
+
+std::optional<std::vector<TokenId>> FindCompletion(const State& state, bool counts_tokens) {
+  const auto parts = state.Completion();
   if (!parts) return std::nullopt;
   std::vector<TokenId> tokens;
   for (const OutputPiece& part : *parts) {
@@ -68,21 +70,35 @@ std::optional<std::vector<TokenId>> State::CompletionTokens() const {
       tokens.push_back(part.token);
       continue;
     }
-    const std::vector<TokenId> spelled = impl().vocabulary().FewestTokens(part.bytes);
+    const std::vector<TokenId> spelled = state.vocabulary().FewestTokens(part.bytes);
     if (spelled.empty()) return std::nullopt;
     tokens.insert(tokens.end(), spelled.begin(), spelled.end());
   }
   // Bytes that complete may be more tokens than a rule may have.
-  if (impl().CountsTokens()) {
-    const std::optional<State> end = AfterAll(*this, tokens);
+  if (counts_tokens) {
+    const std::optional<State> end = AfterAll(state, tokens);
     if (!end || !end->accepting()) return std::nullopt;
   }
   return tokens;
 }
 
+}  // namespace
+
+std::shared_ptr<const std::optional<std::vector<TokenId>>> GrammarAccess::CompletionOf(
+    const State& state) {
+  const GrammarImpl& impl = state.impl();
+  if (auto known = impl.KnownClosing(state.key_, GrammarImpl::kShortest)) return known;
+  return impl.KeepClosing(state.key_, GrammarImpl::kShortest,
+                          FindCompletion(state, impl.CountsTokens()));
+}
+
+std::optional<std::vector<TokenId>> State::CompletionTokens() const {
+  return *GrammarAccess::CompletionOf(*this);
+}
+
 int State::shortest_close() const {
-  const auto tokens = CompletionTokens();
-  return tokens ? static_cast<int>(tokens->size()) : -1;
+  const auto tokens = GrammarAccess::CompletionOf(*this);
+  return *tokens ? static_cast<int>((*tokens)->size()) : -1;
 }
 
 const Vocabulary& State::vocabulary() const { return impl().vocabulary(); }
@@ -178,6 +194,16 @@ std::optional<State> GrammarAccess::Retake(const Grammar& grammar,
     if (at) Replayed(*at);
     return at;
   }
+}
+
+std::shared_ptr<const std::optional<std::vector<TokenId>>> GrammarAccess::KnownClosing(
+    const State& state, int most) {
+  return state.impl().KnownClosing(state.key_, most);
+}
+
+void GrammarAccess::KeepClosing(const State& state, int most,
+                                const std::optional<std::vector<TokenId>>& closing) {
+  state.impl().KeepClosing(state.key_, most, closing);
 }
 
 void GrammarAccess::Replayed(const State& state) { state.impl().Replayed(); }

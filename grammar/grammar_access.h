@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "grammar/grammar_keeper.h"
 #include "grammar/known_answers.h"
@@ -53,6 +54,15 @@ struct GrammarAccess {
   static void Replayed(const State& state);
   // The state after the tokens of such a text in the grammar as it is now.
   static std::optional<State> Retake(const Grammar& grammar, std::span<const TokenId> tokens);
+  // State::CompletionTokens(), found once for each state as long as the grammar keeps it.
+  static std::shared_ptr<const std::optional<std::vector<TokenId>>> CompletionOf(
+      const State& state);
+  // What CloseWithin (src/decode/closing.h) has found for a state and a budget, kept with the
+  // grammar within a bound on bytes; nullptr: nothing is known.
+  static std::shared_ptr<const std::optional<std::vector<TokenId>>> KnownClosing(const State& state,
+                                                                                 int most);
+  static void KeepClosing(const State& state, int most,
+                          const std::optional<std::vector<TokenId>>& closing);
   // What is kept of earlier answers about the state's grammar.
   static KnownAnswers& KnownOf(const State& state);
   // State::mask() where it is known; nullptr: it is not.

@@ -21,6 +21,8 @@ namespace pawl {
 namespace {
 constexpr size_t kMaxMemoEntries = size_t{1} << 20;
 constexpr size_t kMemoEntryBytes = 48;
+// Closings that are kept: of each beside its tokens, and of all.
+constexpr size_t kClosingBytes = 128, kMostClosingBytes = size_t{4} << 20;
 constexpr size_t kLeastStep = size_t{32} << 10;  // of growth, before it is measured
 }  // namespace
 
@@ -212,6 +214,36 @@ Result<std::vector<Capture>> GrammarImpl::FindCaptures(std::span<const OutputPie
   return captures;
 }
 
+std::shared_ptr<const GrammarImpl::Closing> GrammarImpl::KnownClosing(Machine::Key key,
+                                                                      int most) const {
+  if (lost()) return nullptr;
+  const std::lock_guard lock(closings_mutex_);
+  const auto known = closings_.find({key, most});
+  return known == closings_.end() ? nullptr : known->second;
+}
+
+std::shared_ptr<const GrammarImpl::Closing> GrammarImpl::KeepClosing(Machine::Key key, int most,
+                                                                     Closing closing) const {
+  const size_t cost = kClosingBytes + (closing ? closing->size() * sizeof(TokenId) : 0);
+  const auto made = std::make_shared<const Closing>(std::move(closing));
+  if (lost()) return made;
+  int64_t gained = 0;
+  {
+    const std::lock_guard lock(closings_mutex_);
+    if (closing_bytes_ + cost > kMostClosingBytes) {
+      closings_.clear();
+      gained -= static_cast<int64_t>(std::exchange(closing_bytes_, 0));
+    }
+    if (closings_.emplace(std::pair(key, most), made).second) {
+      closing_bytes_ += cost;
+      gained += static_cast<int64_t>(cost);
+    }
+    bytes_.fetch_add(gained, std::memory_order_relaxed);
+  }
+  shared_->budget->Add(gained);
+  return made;
+}
+
 bool GrammarImpl::IsBeingMade(Machine::Key key) const {
   return std::ranges::find(being_made_, key) != being_made_.end();
 }
@@ -235,6 +267,8 @@ void GrammarImpl::Measure() const {
     hinted_ = booked_ = machine_->GrowthHint();
     step_ = std::max(kLeastStep, static_cast<size_t>(bytes) / 8);
   }
+  const std::lock_guard lock(closings_mutex_);
+  bytes += static_cast<int64_t>(closing_bytes_);
   shared_->budget->Add(bytes - bytes_.exchange(bytes));
 }
 

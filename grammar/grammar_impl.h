@@ -10,6 +10,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -115,6 +116,13 @@ class GrammarImpl : public GrammarUse {
   std::optional<std::vector<OutputPiece>> Completion(Machine::Key key) const {
     return Asked([&] { return machine_->Completion(key); });
   }
+  // In which tokens a text is closed from a state on, as found before: at most `most` of them, or
+  // the completion (kShortest). nullptr: not known. Nothing in it: none was found.
+  static constexpr int kShortest = -1;
+  using Closing = std::optional<std::vector<TokenId>>;
+  std::shared_ptr<const Closing> KnownClosing(Machine::Key key, int most) const;
+  // Keeps it, within a bound on bytes, unless the lock is broken; returns it in any case.
+  std::shared_ptr<const Closing> KeepClosing(Machine::Key key, int most, Closing closing) const;
   std::optional<float> Temperature(Machine::Key key) const {
     return AskedBriefly([&] { return machine_->Temperature(key); });
   }
@@ -185,6 +193,9 @@ class GrammarImpl : public GrammarUse {
   mutable uint64_t steps_ = 0;
   // and when it was booked; how much it may grow until it is measured again.
   mutable size_t hinted_ = 0, booked_ = 0, step_;
+  mutable std::mutex closings_mutex_;  // of what follows; no other lock is taken with it
+  mutable std::map<std::pair<Machine::Key, int>, std::shared_ptr<const Closing>> closings_;
+  mutable size_t closing_bytes_ = 0;
   mutable std::atomic<int64_t> bytes_{0};
   mutable std::atomic<size_t> least_bytes_{0};
 };

@@ -121,6 +121,10 @@ class RegexArena {
   // Bounds on the number of characters of every string of the language (kInfinite: no bound known).
   uint32_t MinLength(ReId id) const { return nodes_[id].min_length; }
   uint32_t MaxLength(ReId id) const { return nodes_[id].max_length; }
+  // A shortest string of the language, read off the structure in a time linear in its length.
+  // nullopt for terms with And, Not or lookahead, for sets of surrogates alone, and where the
+  // string has more than `most` characters.
+  std::optional<std::u32string> ShortestText(ReId id, size_t most) const;
   // Every distinct character set in the term.
   std::vector<const CodepointSet*> Sets(ReId id) const;
 

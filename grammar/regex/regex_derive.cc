@@ -261,6 +261,69 @@ ReId RegexArena::NonEmpty(ReId id, int depth) {
   return result;
 }
 
+// Without And, Not and lookahead the lower bounds of lengths are exact: every part can be chosen
+// for itself, so of a choice the shortest alternative is taken, and a repetition as often as it
+// must be.
+std::optional<std::u32string> RegexArena::ShortestText(ReId id, size_t most) const {
+  if (id == kNothing || HasBoolean(id) || IsOpen(id) || MinLength(id) > most) return std::nullopt;
+  // What is best to read, and the lowest of those: a letter or digit, else something that prints.
+  const auto character = [](const CodepointSet& set) -> std::optional<char32_t> {
+    const auto first = [&](char32_t lo, char32_t hi) -> std::optional<char32_t> {
+      for (const CodepointRange& range : set.ranges()) {
+        const char32_t c = std::max(range.lo, lo);
+        if (c <= std::min(range.hi, hi)) return c;
+      }
+      return std::nullopt;
+    };
+    for (const auto& [lo, hi] : {std::pair<char32_t, char32_t>{'0', '9'},
+                                 {'A', 'Z'},
+                                 {'a', 'z'},
+                                 {'!', '~'},
+                                 {0, 0xD7FF},
+                                 {0xE000, 0x10FFFF}}) {
+      if (const auto c = first(lo, hi)) return c;
+    }
+    return std::nullopt;
+  };
+  std::u32string text;
+  std::vector<std::pair<ReId, uint32_t>> open = {{id, 1}};  // what is still to be written how often
+  while (!open.empty()) {
+    StopScope::Step();
+    auto& [at, times] = open.back();
+    const Node& n = nodes_[at];
+    const uint32_t count = times;
+    if (count == 0 || n.min_length == 0) {
+      open.pop_back();
+      continue;
+    }
+    --times;
+    switch (n.kind) {
+      case Kind::kSet: {
+        const auto c = character(sets_[n.a]);
+        if (!c) return std::nullopt;
+        text.append(count, *c);
+        open.pop_back();
+        break;
+      }
+      case Kind::kConcat:
+        open.emplace_back(n.b, 1);
+        open.emplace_back(n.a, 1);
+        break;
+      case Kind::kRepeat:
+        open.emplace_back(n.a, n.min);
+        break;
+      case Kind::kOr:
+        open.emplace_back(*std::ranges::min_element(operands(at), {},
+                                                    [this](ReId kid) { return MinLength(kid); }),
+                          1);
+        break;
+      default:
+        return std::nullopt;
+    }
+  }
+  return text;
+}
+
 std::string RegexArena::ToString(ReId id, size_t limit) const {
   // An explicit stack of terms and texts still to write.
   struct Item {

@@ -14,6 +14,8 @@
 namespace pawl {
 namespace {
 constexpr size_t kMaxCompletion = size_t{1} << 16;  // code points
+// Completions of so many characters are always searched for.
+constexpr uint32_t kSearchedLength = 64;
 constexpr size_t kMaxSeen = size_t{1} << 20;
 // States that a search for a completion goes on from: as many for a shortest one, then for any. And
 // more for each character that is needed at least.
@@ -219,6 +221,15 @@ std::optional<std::string> RegexMachine::ShortestCompletion(Key key) {
     AppendUtf8(*c, whole);
     out = whole.substr(whole.size() - p.missing);
     p = {dfa_.Next(p.state, dfa_.ClassOf(*c))};
+  }
+  // What is long and has a simple structure is read off that: the search would derive a term for
+  // each character, and the terms may be as large as the text is long.
+  const ReId term = dfa_.Term(p.state);
+  if (dfa_.MinLength(p.state) > kSearchedLength) {
+    if (const auto text = dfa_.arena().ShortestText(term, kMaxCompletion)) {
+      for (const char32_t c : *text) AppendUtf8(c, out);
+      return out;
+    }
   }
   // A* over the DFA: characters taken plus those that the term still needs at least; of equals the
   // deepest first. Where what the parts of a conjunction need says little of what all of them

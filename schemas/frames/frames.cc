@@ -171,22 +171,19 @@ FormulaId Frames::PropertyDemand(const ObjectLayout& layout, AtomId atom,
                              [&](AtomId a) { return program.Truth(state, a); });
   };
   if (object.property_names != kTrueFormula && !key_is(object.property_names)) return kFalseFormula;
-  FormulaId demand = kTrueFormula;
-  bool matched = false;
+  // One conjunction of all that hold: of hundreds of patterns, one after the other would be copied
+  // and sorted again for each.
+  std::vector<FormulaId> demands;
   if (rank >= 0) {
     const auto& named = layout.by_rank[static_cast<size_t>(rank)];
     auto it = std::lower_bound(named.begin(), named.end(), std::pair(atom, FormulaId{0}));
-    for (; it != named.end() && it->first == atom; ++it) {
-      demand = formulas.And(demand, it->second);
-      matched = true;
-    }
+    for (; it != named.end() && it->first == atom; ++it) demands.push_back(it->second);
   }
   for (const ObjectAtom::Pattern& pattern : object.patterns) {
-    if (!key_is(pattern.name)) continue;
-    demand = formulas.And(demand, pattern.value);
-    matched = true;
+    StopScope::Step();
+    if (key_is(pattern.name)) demands.push_back(pattern.value);
   }
-  return matched ? demand : formulas.And(demand, object.additional);
+  return demands.empty() ? object.additional : formulas.And(demands);
 }
 
 FormulaId Frames::AnyItemDemand(AtomId atom, uint64_t index) const {

@@ -9,11 +9,16 @@
 // would make that quadratic. A token that was good is therefore taken again, twice as often each
 // time, as long as each one brings the end nearer by as much as the first. And the search ends when
 // all the completions together have become so long that it has taken long: a hundred keys that are
-// missing have no shorter way among their tokens.
+// missing have no shorter way among their tokens. It does not begin where even the longest tokens
+// of the vocabulary, as many as there may be, have fewer bytes than the completion. What was found,
+// and that nothing was, is kept with the grammar: the next output under it asks the same.
 #include "src/decode/closing.h"
 
 #include <algorithm>
 #include <utility>
+
+#include "grammar/grammar_access.h"
+#include "grammar/vocabulary_tables.h"
 
 namespace pawl {
 namespace {
@@ -21,9 +26,20 @@ namespace {
 constexpr size_t kTried = 32;  // tokens, in each step
 // Tokens of completions, in all: so many times those of the first one and this many more.
 constexpr size_t kMostTimes = 64, kAsIfMore = 256;
+// Where the first completion is longer than that, each is dear: fewer are tried.
+constexpr size_t kSmall = 1000, kTriedOfLarge = 8, kMostTimesOfLarge = 24;
+
+// The completion was the shortest in bytes that was found, and so many tokens have fewer.
+bool OutOfReach(const Vocabulary& vocabulary, const std::vector<TokenId>& completion, int most) {
+  size_t bytes = 0;
+  for (const TokenId token : completion) bytes += vocabulary.bytes(token).size();
+  return bytes / static_cast<size_t>(TrieOf(vocabulary).max_depth()) >
+         static_cast<size_t>(std::max(0, most));
+}
 
 // Some of the longest tokens that may come next, the longest first.
-std::vector<TokenId> LongestAllowed(const State& state, const Vocabulary& vocabulary) {
+std::vector<TokenId> LongestAllowed(const State& state, size_t most) {
+  const Vocabulary& vocabulary = state.vocabulary();
   std::vector<TokenId> tokens;
   for (const TokenId token : state.mask()->Tokens()) {
     if (!vocabulary.is_end(token)) tokens.push_back(token);
@@ -32,7 +48,7 @@ std::vector<TokenId> LongestAllowed(const State& state, const Vocabulary& vocabu
     const size_t length_a = vocabulary.bytes(a).size(), length_b = vocabulary.bytes(b).size();
     return length_a != length_b ? length_a > length_b : a < b;
   };
-  const size_t kept = std::min(kTried, tokens.size());
+  const size_t kept = std::min(most, tokens.size());
   std::partial_sort(tokens.begin(), tokens.begin() + static_cast<ptrdiff_t>(kept), tokens.end(),
                     longer);
   tokens.resize(kept);
@@ -63,18 +79,22 @@ void Repeat(size_t most, size_t saved, std::vector<TokenId>& taken, State& at,
 
 }  // namespace
 
-std::optional<std::vector<TokenId>> CloseWithin(const State& state, int most) {
+namespace {
+
+std::optional<std::vector<TokenId>> FindClosing(const State& state, int most) {
   std::vector<TokenId> taken;
   State at = state;
   auto closing = at.CompletionTokens();
-  const size_t most_seen = closing ? kMostTimes * (closing->size() + kAsIfMore) : 0;
+  if (!closing || OutOfReach(state.vocabulary(), *closing, most)) return std::nullopt;
+  const bool small = closing->size() <= kSmall;
+  const size_t most_seen = (small ? kMostTimes : kMostTimesOfLarge) * (closing->size() + kAsIfMore);
   size_t seen = 0;
   while (closing && taken.size() < static_cast<size_t>(std::max(0, most)) && seen < most_seen) {
     if (taken.size() + closing->size() <= static_cast<size_t>(most)) break;
     std::optional<State> best;
     TokenId chosen = kNoToken;
     auto best_closing = closing;
-    for (const TokenId token : LongestAllowed(at, at.vocabulary())) {
+    for (const TokenId token : LongestAllowed(at, small ? kTried : kTriedOfLarge)) {
       std::optional<State> next = at.Advance(token);
       if (!next) continue;
       auto rest = next->CompletionTokens();
@@ -96,6 +116,16 @@ std::optional<std::vector<TokenId>> CloseWithin(const State& state, int most) {
     return std::nullopt;
   taken.insert(taken.end(), closing->begin(), closing->end());
   return taken;
+}
+
+}  // namespace
+
+std::optional<std::vector<TokenId>> CloseWithin(const State& state, int most) {
+  most = std::max(0, most);
+  if (const auto known = GrammarAccess::KnownClosing(state, most)) return *known;
+  auto closing = FindClosing(state, most);
+  GrammarAccess::KeepClosing(state, most, closing);
+  return closing;
 }
 
 }  // namespace pawl

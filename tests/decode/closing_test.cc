@@ -9,7 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "grammar/machine.h"
 #include "pawl/compiler.h"
+#include "pawl/grammar.h"
 #include "src/decode/constraint.h"
 #include "tests/allowed_time.h"
 
@@ -104,6 +106,74 @@ TEST(ClosingTest, TokensTakenByNumberAreAmongThem) {
   const auto tokens = CloseWithin(start, 3);
   ASSERT_TRUE(tokens);
   EXPECT_EQ(*tokens, (std::vector<TokenId>{30, 27, 30}));
+}
+
+// Regression: a search derived a term of up to 20,000 alternatives for each character, 18 s each
+// time that it was asked.
+TEST(ClosingTest, LongRegexesAreReadOffTheirStructure) {
+  const Compiler compiler(Letters());
+  const double begin = ProcessorSeconds();
+  const auto grammar = compiler.CompileRegex("(a|b)*a(a|b){20000}");
+  ASSERT_TRUE(grammar.ok());
+  const State start = grammar->Start();
+  EXPECT_EQ(start.shortest_close(), 20'001);
+  EXPECT_FALSE(CloseWithin(start, 50));
+  EXPECT_LT(ProcessorSeconds() - begin, AllowedSeconds(0.5));
+}
+
+// Regression: 64 completions of 3,000 members were looked for, each time that it was asked.
+TEST(ClosingTest, WhatNoTokensReachIsNotLookedFor) {
+  std::string schema = R"({"type":"object","required":["prefix_0")";
+  for (int key = 1; key < 3000; ++key) schema += ",\"prefix_" + std::to_string(key) + "\"";
+  schema += "]}";
+  VocabularyInit init;
+  for (int byte = 0; byte < 256; ++byte) init.tokens.emplace_back(1, static_cast<char>(byte));
+  for (const char* more : {"prefix_", "{\"", "\":", "<end>"}) init.tokens.emplace_back(more);
+  init.special = init.end_tokens = {259};
+  const auto grammar = Compiler(*Vocabulary::Create(std::move(init))).CompileJsonSchema(schema);
+  ASSERT_TRUE(grammar.ok()) << grammar.error().ToString();
+  const double begin = ProcessorSeconds();
+  EXPECT_GT(grammar->Start().shortest_close(), 20'000);
+  EXPECT_FALSE(CloseWithin(grammar->Start(), 200));
+  EXPECT_LT(ProcessorSeconds() - begin, AllowedSeconds(1.0));
+}
+
+// Exactly `length` letters; counts the completions that it is asked for.
+class Counting : public Machine {
+ public:
+  explicit Counting(uint32_t length) : length_(length) {}
+  Key Start() override { return MakeKey(1, 1); }
+  uint32_t StepLexeme(uint32_t lexeme, uint8_t) override {
+    return lexeme <= length_ ? lexeme + 1 : kDeadLexeme;
+  }
+  Key StepFrame(Key, uint8_t) override { return kDead; }
+  bool Accepting(Key state) override { return LexemeOf(state) == length_ + 1; }
+  std::optional<std::string> ShortestCompletion(Key state) override {
+    ++asked;
+    return std::string(length_ + 1 - LexemeOf(state), 'a');
+  }
+  int asked = 0;
+
+ private:
+  const uint32_t length_;
+};
+
+TEST(ClosingTest, WhatWasFoundIsKeptWithTheGrammar) {
+  const auto machine = std::make_shared<Counting>(300);
+  const Grammar grammar(machine, Letters());
+  const auto first = CloseWithin(grammar.Start(), 30);
+  ASSERT_TRUE(first);
+  const auto nothing = CloseWithin(grammar.Start(), 20);
+  EXPECT_FALSE(nothing);
+  EXPECT_EQ(grammar.Start().shortest_close(), 300);
+  const int asked = machine->asked;
+  EXPECT_GT(asked, 0);
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_EQ(CloseWithin(grammar.Start(), 30), first);
+    EXPECT_EQ(CloseWithin(grammar.Start(), 20), nothing);
+    EXPECT_EQ(grammar.Start().CompletionTokens()->size(), 300u);
+  }
+  EXPECT_EQ(machine->asked, asked);
 }
 
 }  // namespace

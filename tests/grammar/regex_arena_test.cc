@@ -4,8 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <functional>
+#include <memory>
+#include <optional>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -311,6 +316,77 @@ TEST(RegexArena, CompletionsOfHostileConjunctionsTakeFewSteps) {
     EXPECT_TRUE(machine.Accepting(key)) << text << " and " << *rest;
   }
   EXPECT_LT(arena->work(), 30'000'000u);
+}
+
+// The oracle: a search in breadth over the DFA.
+TEST(RegexArena, ShortestTextsAreReadOffTheStructure) {
+  std::mt19937 random(11);
+  const auto pick = [&](uint32_t n) { return static_cast<uint32_t>(random() % n); };
+  for (int round = 0; round < 2000; ++round) {
+    const auto arena = std::make_shared<RegexArena>();
+    const std::function<ReId(int)> make = [&](int depth) -> ReId {
+      switch (depth == 0 ? pick(2) : pick(6)) {
+        case 0:
+          return arena->Literal(std::u32string(1 + pick(3), static_cast<char32_t>(U'a' + pick(3))));
+        case 1:
+          return arena->Set(CodepointSet::FromRanges(
+              std::vector<CodepointRange>{{U'b', U'b' + pick(4)}, {0x4E00, 0x4E00 + pick(9)}}));
+        case 2:
+          return arena->Or(make(depth - 1), make(depth - 1));
+        case 3: {
+          const uint32_t min = pick(4);
+          const bool open = pick(2) == 0;
+          return arena->Repeat(make(depth - 1), min,
+                               open ? std::nullopt : std::optional(min + pick(3)));
+        }
+        default:
+          return arena->Concat(make(depth - 1), make(depth - 1));
+      }
+    };
+    const ReId id = make(3);
+    const auto text = arena->ShortestText(id, 1000);
+    ASSERT_TRUE(text) << arena->ToString(id);
+    ASSERT_TRUE(regex_test::MatchesByDerivative(*arena, id, *text)) << arena->ToString(id);
+    EXPECT_EQ(text->size(), arena->MinLength(id));
+    RegexDfa dfa(arena, id);
+    std::vector<uint32_t> states = {dfa.Start()};
+    size_t length = 0;
+    std::set<uint32_t> seen(states.begin(), states.end());
+    while (std::ranges::none_of(states, [&](uint32_t s) { return dfa.Accepting(s); })) {
+      std::vector<uint32_t> next;
+      for (const uint32_t state : states) {
+        for (int cls = 0; cls < dfa.classes(); ++cls) {
+          const uint32_t to = dfa.Next(state, cls);
+          if (to != RegexDfa::kDead && seen.insert(to).second) next.push_back(to);
+        }
+      }
+      states = std::move(next);
+      ++length;
+      ASSERT_LT(length, 1000u);
+    }
+    ASSERT_EQ(text->size(), length) << arena->ToString(id);
+    EXPECT_EQ(arena->ShortestText(id, length), text);
+    if (length > 0) {
+      EXPECT_FALSE(arena->ShortestText(id, length - 1));
+    }
+  }
+  RegexArena arena;
+  EXPECT_FALSE(arena.ShortestText(arena.Not(arena.Literal(U"a")), 10));
+  EXPECT_FALSE(arena.ShortestText(RegexArena::kNothing, 10));
+}
+
+// As many steps as characters, not their square.
+TEST(RegexArena, CompletionsWithoutBooleansTakeFewSteps) {
+  const auto arena = std::make_shared<RegexArena>();
+  const Result<ReId> id = ParseEcma(*arena, "^(a|b)*a(a|b){20000}$", {});
+  ASSERT_TRUE(id.ok());
+  RegexMachine machine(arena, *id);
+  const Machine::Key start = machine.Start();
+  const uint64_t before = arena->work();
+  const auto text = machine.ShortestCompletion(start);
+  ASSERT_TRUE(text);
+  EXPECT_EQ(text->size(), 20'001u);
+  EXPECT_LT(arena->work() - before, 1000u);
 }
 
 }  // namespace

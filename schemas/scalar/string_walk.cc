@@ -366,7 +366,7 @@ class Walk {
   uint32_t* words_;
   std::vector<StringClosings>& closings_;
   bool root_ = false;
-  uint64_t visited_ = 0;  // nodes
+  uint64_t visited_ = 0;                    // nodes
   std::span<const ClassTrie::Step> steps_;  // the nodes to visit, where it is not all of them
   size_t step_ = 0;
   std::vector<At> stack_;

@@ -77,8 +77,8 @@ int CheckEqual(const BenchDraftFlags& flags) {
       LoadWeights(kBenchDraft, *folder, flags.threads, flags.dtype);
   if (!model.ok()) return Fail(kBenchDraft, model.error());
   const std::string given = flags.prompt.empty() ? "Write a record: " : flags.prompt;
-  const Result<std::vector<TokenId>> prompt = EncodeText(
-      *text->tokenizer, *prompt_layout, given, false, (*model)->info().context_length);
+  const Result<std::vector<TokenId>> prompt =
+      EncodeText(*text->tokenizer, *prompt_layout, given, false, (*model)->info().context_length);
   if (!prompt.ok()) return Fail(kBenchDraft, InFile("--prompt", prompt.error()));
   DraftFlags drafts;
   drafts.options.sources = flags.sources;
@@ -99,8 +99,8 @@ int CheckEqual(const BenchDraftFlags& flags) {
       for (const int batch : flags.batches) {
         Result<std::shared_ptr<Drafter>> drafter = drafts.Make(*text, **model);
         if (!drafter.ok()) return Fail(kBenchDraft, AtSources(drafter.error()));
-        const std::vector<std::string> outputs = Outputs(**model, *text, *prompt, grammars[i], flags,
-                                                         temperature, batch, *drafter, drafted);
+        const std::vector<std::string> outputs = Outputs(
+            **model, *text, *prompt, grammars[i], flags, temperature, batch, *drafter, drafted);
         for (size_t seed = 0; seed < outputs.size(); ++seed, ++compared) {
           if (outputs[seed] == expected[seed]) continue;
           Print(

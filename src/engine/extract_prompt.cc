@@ -47,8 +47,8 @@ Result<ExtractPrompt> ExtractPrompt::Load(const std::string& path, const Tokeniz
 }
 
 Result<std::vector<TokenId>> ExtractPrompt::Encode(const Tokenizer& tokenizer,
-                                                   std::string_view schema,
-                                                   std::string_view text, int max_tokens) const {
+                                                   std::string_view schema, std::string_view text,
+                                                   int max_tokens) const {
   return Encode(tokenizer, schema, text, max_tokens, now_);
 }
 

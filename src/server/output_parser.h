@@ -37,7 +37,8 @@ struct Delta {
 
 // Bytes as they come into whole characters. What is not UTF-8 becomes U+FFFD as Unicode (3.9,
 // "maximal subparts"), browsers and Python have it: one for the bytes with which a character begins
-// and does not go on, one for each byte that begins none. So where the bytes were cut does not show.
+// and does not go on, one for each byte that begins none. So where the bytes were cut does not
+// show.
 class Utf8Gate {
  public:
   // What is complete. A character that has begun waits for its rest.

@@ -240,8 +240,8 @@ Result<PreparedPrompt> ServedModel::PrepareChat(const PromptSpec& spec) const {
     }
     return error;
   }
-  Result<PreparedPrompt> out = WithTokens(
-      EncodeChatWithin(*tokenizer_, chat_->chat, *prompt, info().context_length), spec);
+  Result<PreparedPrompt> out =
+      WithTokens(EncodeChatWithin(*tokenizer_, chat_->chat, *prompt, info().context_length), spec);
   if (out.ok()) out->thinking = ThinkingStartOf(prompt->bytes(), traits_);
   return out;
 }

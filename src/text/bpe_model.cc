@@ -144,8 +144,9 @@ Result<BpeModel> BpeModel::Create(BpeInit init) {
     }
   }
   constexpr size_t kCharacter = 4;  // the most bytes of one
-  const bool all_bytes = (init.byte_level || init.byte_fallback) &&
-                         std::ranges::find(model.byte_tokens_, kNoToken) == model.byte_tokens_.end();
+  const bool all_bytes =
+      (init.byte_level || init.byte_fallback) &&
+      std::ranges::find(model.byte_tokens_, kNoToken) == model.byte_tokens_.end();
   model.longest_ = std::max(model.longest_, kCharacter);
   if (!all_bytes && (model.unknown_ == kNoToken || model.fuse_unk_)) model.longest_ = 0;
   // A merge that makes a special token is kept out: text must never turn into one.

@@ -3,11 +3,9 @@
 #include "src/server/api_plain.h"
 
 #include <malloc.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <cstdint>
-#include <fstream>
 #include <optional>
 #include <span>
 #include <utility>
@@ -15,6 +13,7 @@
 
 #include "src/base/stop_scope.h"
 #include "src/server/api.h"
+#include "src/server/heap_trim.h"
 #include "src/server/playground.h"
 
 namespace pawl::server {
@@ -28,11 +27,9 @@ HttpReply JsonReply(std::string body) {
 
 // What the process takes of the machine, and how much of it is in use.
 void WriteMemory(std::string& out) {
-  std::ifstream file("/proc/self/statm");
-  int64_t size = 0, resident = 0;
-  if (file >> size >> resident) {
+  if (const int64_t resident = ResidentBytes(); resident > 0) {
     WriteMetric("process_resident_memory_bytes", "gauge", "Memory of the process.",
-                static_cast<double>(resident * sysconf(_SC_PAGESIZE)), out);
+                static_cast<double>(resident), out);
   }
   const struct mallinfo2 heap = mallinfo2();
   WriteMetric("pawl_heap_used_bytes", "gauge", "Memory that was asked for and not given back.",

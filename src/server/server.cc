@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "src/base/failure.h"
+#include "src/server/heap_trim.h"
 #include "src/server/router.h"
 #include "src/server/server_state.h"
 
@@ -117,8 +118,9 @@ class Server::Impl {
     return {};
   }
 
-  // Requests that take longer than they may.
+  // Requests that take longer than they may, and memory that is not in use.
   void Watch() {
+    HeapTrimmer trimmer;
     std::unique_lock lock(mutex_);
     while (!changed_.wait_for(lock, std::chrono::milliseconds(200), [&] { return ending_; })) {
       lock.unlock();
@@ -127,6 +129,7 @@ class Server::Impl {
         state_->metrics.timed_out += GiveUpOlderThan(
             state_->options.request_seconds,
             {.status = 408, .message = "the request took longer than it may take on this server"});
+        trimmer.Look();
         return {};
       });
       lock.lock();

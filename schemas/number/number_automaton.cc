@@ -25,16 +25,12 @@ Result<std::unique_ptr<NumberAutomaton>> NumberAutomaton::Create(const NumberCon
   return std::unique_ptr<NumberAutomaton>(new NumberAutomaton(std::move(*rules)));
 }
 
-uint32_t NumberAutomaton::Intern(const NumberRules::Prefix& raw) {
-  NumberRules::Prefix prefix = raw;
-  const auto found = ids_.find(prefix);
-  if (found != ids_.end()) return found->second;
+uint32_t NumberAutomaton::Intern(const NumberRules::Prefix& prefix) {
+  const uint64_t hash = NumberRules::PrefixHash()(prefix);
+  const uint32_t known = ids_.Find(hash, [&](uint32_t id) { return states_[id].prefix == prefix; });
+  if (known != HashIndex::kNone) return known;
   const bool can_accept = rules_.CanReach(prefix);
-  if (!can_accept && prefix.hope == NumberRules::Hope::kAlive) {
-    const uint32_t lost = Intern(rules_.Lost(prefix));
-    ids_.emplace(raw, lost);
-    return lost;
-  }
+  if (!can_accept && prefix.hope == NumberRules::Hope::kAlive) return Intern(rules_.Lost(prefix));
   State state;
   state.prefix = prefix;
   state.can_accept = can_accept;
@@ -43,7 +39,7 @@ uint32_t NumberAutomaton::Intern(const NumberRules::Prefix& raw) {
   state.next.fill(kUnknown);
   const auto id = static_cast<uint32_t>(states_.size());
   states_.push_back(state);
-  ids_.emplace(prefix, id);
+  ids_.Insert(hash, id);
   return id;
 }
 

@@ -20,6 +20,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "grammar/hash_index.h"
 #include "pawl/result.h"
 #include "schemas/number/decimal.h"
 #include "schemas/number/number_rules.h"
@@ -85,7 +86,7 @@ class NumberAutomaton {
 
   NumberRules rules_;
   std::vector<State> states_;
-  std::unordered_map<NumberRules::Prefix, uint32_t, NumberRules::PrefixHash> ids_;
+  HashIndex ids_;  // of states_
   uint32_t start_ = 0;
 };
 

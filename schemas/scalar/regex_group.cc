@@ -73,9 +73,9 @@ const RegexGroup::ClassBits& RegexGroup::FindSettling(uint32_t state,
     if (Settled(Next(state, static_cast<int>(cls))) != settled)
       bits[slots[cls] >> 6] |= uint64_t{1} << (slots[cls] & 63);
   }
-  if (state >= settling_.size()) settling_.resize(states_.size());
-  settling_[state] = {bits, true};
-  return settling_[state].bits;
+  states_[state].settling = bits;
+  states_[state].knows_settling = true;
+  return states_[state].settling;
 }
 
 }  // namespace pawl::schema

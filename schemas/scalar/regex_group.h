@@ -52,12 +52,10 @@ class RegexGroup {
   // a class (several may share one).
   using ClassBits = std::array<uint64_t, 2>;
   const ClassBits& Settling(uint32_t state, const std::vector<uint8_t>& slots) {
-    if (state < settling_.size() && settling_[state].known) return settling_[state].bits;
-    return FindSettling(state, slots);
+    const State& known = states_[state];
+    return known.knows_settling ? known.settling : FindSettling(state, slots);
   }
-  size_t MemoryBytes() const {
-    return HeapBytes(parts_, states_, keys_, cells_, settling_, index_);
-  }
+  size_t MemoryBytes() const { return HeapBytes(parts_, states_, keys_, cells_, index_); }
   // What the states take, roughly.
   size_t bytes() const { return states_.size() * 64 + 4 * (keys_.size() + cells_.size()); }
 
@@ -70,7 +68,9 @@ class RegexGroup {
   struct State {
     uint32_t row = kNone;  // in cells_
     uint8_t truths = 0;
+    bool knows_settling = false;
     int16_t settled = -1;  // unknown
+    ClassBits settling{};  // beside the row: one load brings both
   };
   uint32_t Intern(const uint32_t* key);
   uint32_t FindNext(uint32_t state, int cls);
@@ -81,11 +81,6 @@ class RegexGroup {
   std::vector<Part> parts_;
   std::vector<State> states_;
   std::vector<uint32_t> keys_, cells_;
-  struct Settles {
-    ClassBits bits{};
-    bool known = false;
-  };
-  std::vector<Settles> settling_;  // by state
   HashIndex index_;
 };
 

@@ -35,6 +35,9 @@ struct MonitorLimits {
   size_t name_bytes = 1024;
 };
 
+// Steps for a node of a type that is copied: a node takes some 100 bytes.
+inline constexpr uint64_t kStepsPerTypeNode = 4;
+
 // The parser reads a text in pieces. It is stopped when it has come back to earlier pieces so often
 // that the pieces read are more than `kParserPieces` and as many times `kParserRereads` as the text
 // has.

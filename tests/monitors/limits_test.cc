@@ -346,5 +346,20 @@ TEST(LimitsTest, LongNamesTakeLinearTime) {
   EXPECT_LT(ProcessorSeconds() - begin, AllowedSeconds(2));
 }
 
+// Each class doubles the type of the member: what is copied counts, so the question is given up
+// before the type has a million nodes.
+TEST(LimitsTest, TypesThatDoubleAreGivenUp) {
+  std::string text = "class A0<T> { T m; }\n";
+  for (int i = 1; i <= 22; ++i) {
+    text += "class A" + std::to_string(i) + "<T> extends A" + std::to_string(i - 1) +
+            "<java.util.Map<T,T>> {}\n";
+  }
+  auto set = MonitorSet::Make(Language::kJava, {});
+  ASSERT_TRUE(set.ok());
+  TextState state = (*set)->Start(text + "class M { void f(A22<String> a) { a.m.");
+  (void)state.Expected();
+  EXPECT_GT((*set)->counts().given_up, 0U);
+}
+
 }  // namespace
 }  // namespace pawl::monitors

@@ -164,6 +164,9 @@ GrammarAccess::Place GrammarAccess::PlaceOf(const State& state) {
 }
 
 bool GrammarAccess::NamesEndTokens(const State& state) { return state.impl().NamesEndTokens(); }
+std::string GrammarAccess::LimitNote(const State& state) {
+  return state.impl().LimitNote(state.key_);
+}
 MasksMade GrammarAccess::MasksMadeBy(const State& state) { return state.impl().masks_made(); }
 
 std::optional<State> GrammarAccess::Retake(const Grammar& grammar,
@@ -204,7 +207,10 @@ KnownAnswers::Place GrammarAccess::AskPlace(const State& state) {
   KnownAnswers::Place place;
   place.asked = true;
   place.accepting = impl.Accepting(state.key_);
-  place.by_bytes = !impl.CountsTokens() && !impl.TakesTokens(state.key_);
+  // Where a limit is reached, a token begins in another state than its bytes do.
+  if (std::string note = impl.LimitNote(state.key_); !note.empty())
+    place.limit = std::make_shared<const std::string>(std::move(note));
+  place.by_bytes = place.limit == nullptr && !impl.CountsTokens() && !impl.TakesTokens(state.key_);
   place.temperature = impl.Temperature(state.key_);
   return place;
 }

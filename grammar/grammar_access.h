@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "grammar/grammar_keeper.h"
 #include "grammar/known_answers.h"
@@ -38,6 +39,9 @@ struct GrammarAccess {
   static Place PlaceOf(const State& state);
   // The state's grammar may take a token that ends the output in the middle of it.
   static bool NamesEndTokens(const State& state);
+  // Why only the shortest completion may follow this state; empty where the grammar has reached no
+  // limit.
+  static std::string LimitNote(const State& state);
   // State::mask() of several states; the lock is taken once for all that are new. false: a second
   // thread would gain nothing.
   static bool MakeMasks(const GrammarImpl* grammar, std::span<const Machine::Key> keys,

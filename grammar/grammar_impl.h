@@ -124,7 +124,10 @@ class GrammarImpl : public GrammarUse {
   // What was asked before, as far as askers keep it there (GrammarAccess).
   KnownAnswers& known() const { return known_; }
   std::string LimitNote(Machine::Key key) const {
-    return AskedBriefly([&] { return machine_->LimitNote(key); });
+    return AskedBriefly([&] {
+      machine_->AtToken(key, *vocabulary_);
+      return machine_->LimitNote(key);
+    });
   }
   bool NamesEndTokens() const { return machine_->NamesEndTokens(); }
   bool CountsTokens() const { return machine_->CountsTokens(); }

@@ -29,7 +29,9 @@ GrammarKeeper::GrammarKeeper(LockedMachine machine, std::shared_ptr<const Vocabu
       source_bytes_(static_cast<int64_t>(source_bytes)),
       notes_(machine.machine->notes()),
       has_captures_(machine.machine->has_captures()),
-      current_(new GrammarImpl(std::move(machine.machine), std::move(machine.lock), shared_)) {}
+      current_(new GrammarImpl(std::move(machine.machine), std::move(machine.lock), shared_)) {
+  shared_->budget->Add(source_bytes_);
+}
 
 std::shared_ptr<GrammarKeeper> GrammarKeeper::Make(LockedMachine machine,
                                                    std::shared_ptr<const Vocabulary> vocabulary,
@@ -38,7 +40,6 @@ std::shared_ptr<GrammarKeeper> GrammarKeeper::Make(LockedMachine machine,
   std::shared_ptr<GrammarKeeper> keeper(new GrammarKeeper(std::move(machine), std::move(vocabulary),
                                                           std::move(budget), std::move(again),
                                                           source_bytes));
-  keeper->shared_->budget->Add(keeper->source_bytes_);
   keeper->shared_->budget->Enrol(keeper);
   return keeper;
 }

@@ -35,6 +35,10 @@ void KnownAnswers::Keep(Machine::Key key, const Place& more) {
     place.accepting = more.accepting;
     place.by_bytes = more.by_bytes;
     place.temperature = more.temperature;
+    if (more.limit != nullptr && place.limit == nullptr) {
+      place.limit = more.limit;
+      text_bytes_ += more.limit->size() + sizeof(std::string) + 16;
+    }
   }
   if (more.close) place.close = more.close;
   if (more.forced != nullptr && place.forced == nullptr) {

@@ -33,10 +33,11 @@ class KnownAnswers {
  public:
   // About a state. Each answer is there or not.
   struct Place {
-    bool asked = false;  // the next three
+    bool asked = false;  // the next four
     bool accepting = false;
     bool by_bytes = false;  // the bytes of a token alone decide where it leads
     std::optional<float> temperature;
+    std::shared_ptr<const std::string> limit;   // Machine::LimitNote; nullptr: empty
     std::optional<int> close;                   // State::shortest_close
     std::shared_ptr<const std::string> forced;  // State::forced of the default limit
   };

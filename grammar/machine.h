@@ -130,6 +130,11 @@ class Machine {
   // About how many bytes it has gained, in a few loads: tells when to measure.
   virtual size_t GrowthHint() const { return 0; }
 
+  // Steps of all that was asked so far, a deterministic measure of time (some ten nanoseconds each,
+  // at most a hundred): those that limit a look-ahead, derivatives, states made, nodes of tries
+  // walked. 0 where nobody counts.
+  virtual uint64_t steps() const { return 0; }
+
   // Remarks of the compiler that are no errors, e.g. what it treated as an annotation.
   const std::vector<std::string>& notes() const { return notes_; }
   void AddNote(std::string note) { notes_.push_back(std::move(note)); }

@@ -24,6 +24,7 @@
 #include "schemas/masks/schema_masks.h"
 #include "schemas/read/schema_reader.h"
 #include "schemas/tag/structural_tag.h"
+#include "src/base/failure.h"
 #include "src/base/utf8.h"
 
 namespace pawl {
@@ -255,6 +256,16 @@ Result<Grammar> KeepRead(std::string_view text, const Options& options, const Co
       context.stop);
 }
 
+// What is half made when memory runs out is dropped.
+template <typename Compile>
+Result<Grammar> WithinMemory(const Compile& compile) {
+  try {
+    return compile();
+  } catch (const std::bad_alloc&) {
+    return OutOfMemory();
+  }
+}
+
 }  // namespace
 
 Compiler::Compiler(std::shared_ptr<const Vocabulary> vocabulary, const CompilerOptions& options)
@@ -268,57 +279,69 @@ size_t Compiler::memory_bytes() const { return budget_->Measure(); }
 
 Result<Grammar> Compiler::CompileJsonSchema(std::string_view text, const JsonSchemaOptions& options,
                                             const std::shared_ptr<StopFlag>& stop) const {
-  const bool cached = cache_ != nullptr && !options.resolve_document;
-  const std::string key = cached ? GrammarCache::KeyOf(text, options) : "";
-  if (cached) {
-    if (std::optional<Grammar> known = cache_->Find(key)) return *std::move(known);
-  }
-  auto grammar =
-      KeepRead(text, options, {vocabulary_, witnesses_, stop}, budget_, &SchemaMachineOf);
-  if (cached && grammar.ok()) cache_->Keep(key, *grammar);
-  return grammar;
+  return WithinMemory([&]() -> Result<Grammar> {
+    const bool cached = cache_ != nullptr && !options.resolve_document;
+    const std::string key = cached ? GrammarCache::KeyOf(text, options) : "";
+    if (cached) {
+      if (std::optional<Grammar> known = cache_->Find(key)) return *std::move(known);
+    }
+    auto grammar =
+        KeepRead(text, options, {vocabulary_, witnesses_, stop}, budget_, &SchemaMachineOf);
+    if (cached && grammar.ok()) cache_->Keep(key, *grammar);
+    return grammar;
+  });
 }
 
 Result<Grammar> Compiler::CompileGrammar(std::string_view text, GrammarLanguage language,
                                          const GrammarOptions& options,
                                          const std::shared_ptr<StopFlag>& stop) const {
-  if (language != GrammarLanguage::kEbnf && language != GrammarLanguage::kGbnf &&
-      options.root != GrammarOptions().root && options.root != "start") {
-    return Error{ErrorCode::kInvalid,
-                 "is for EBNF and GBNF; the root of a Lark grammar is \"start\"", "root"};
-  }
-  return KeepRead(
-      text, options, {vocabulary_, witnesses_, stop}, budget_,
-      [language](std::string_view source, const GrammarOptions& reading, const Context& context) {
-        return GrammarMachineOf(source, language, reading, context);
-      });
+  return WithinMemory([&]() -> Result<Grammar> {
+    if (language != GrammarLanguage::kEbnf && language != GrammarLanguage::kGbnf &&
+        options.root != GrammarOptions().root && options.root != "start") {
+      return Error{ErrorCode::kInvalid,
+                   "is for EBNF and GBNF; the root of a Lark grammar is \"start\"", "root"};
+    }
+    return KeepRead(
+        text, options, {vocabulary_, witnesses_, stop}, budget_,
+        [language](std::string_view source, const GrammarOptions& reading, const Context& context) {
+          return GrammarMachineOf(source, language, reading, context);
+        });
+  });
 }
 
 Result<Grammar> Compiler::CompileStructuralTag(std::string_view json_text,
                                                const GrammarOptions& options,
                                                const std::shared_ptr<StopFlag>& stop) const {
-  return KeepRead(json_text, options, {vocabulary_, witnesses_, stop}, budget_, &TagMachineOf);
+  return WithinMemory([&]() -> Result<Grammar> {
+    return KeepRead(json_text, options, {vocabulary_, witnesses_, stop}, budget_, &TagMachineOf);
+  });
 }
 
 Result<Grammar> Compiler::CompileRegex(std::string_view pattern) const {
-  return Keep(RegexMachineOf(pattern), vocabulary_, budget_, pattern.size(),
-              [source = std::string(pattern)] { return RegexMachineOf(source); });
+  return WithinMemory([&]() -> Result<Grammar> {
+    return Keep(RegexMachineOf(pattern), vocabulary_, budget_, pattern.size(),
+                [source = std::string(pattern)] { return RegexMachineOf(source); });
+  });
 }
 
 Result<Grammar> Compiler::CompileChoice(std::span<const std::string> choices) const {
-  size_t bytes = 0;
-  for (const std::string& choice : choices) bytes += sizeof(choice) + choice.size();
-  return Keep(ChoiceMachineOf(choices), vocabulary_, budget_, bytes,
-              [source = std::vector<std::string>(choices.begin(), choices.end())] {
-                return ChoiceMachineOf(source);
-              });
+  return WithinMemory([&]() -> Result<Grammar> {
+    size_t bytes = 0;
+    for (const std::string& choice : choices) bytes += sizeof(choice) + choice.size();
+    return Keep(ChoiceMachineOf(choices), vocabulary_, budget_, bytes,
+                [source = std::vector<std::string>(choices.begin(), choices.end())] {
+                  return ChoiceMachineOf(source);
+                });
+  });
 }
 
 Result<Grammar> Compiler::CompileSubstring(std::string_view text, bool whole_words) const {
-  return Keep(SubstringMachineOf(text, whole_words), vocabulary_, budget_, text.size(),
-              [source = std::string(text), whole_words] {
-                return SubstringMachineOf(source, whole_words);
-              });
+  return WithinMemory([&]() -> Result<Grammar> {
+    return Keep(SubstringMachineOf(text, whole_words), vocabulary_, budget_, text.size(),
+                [source = std::string(text), whole_words] {
+                  return SubstringMachineOf(source, whole_words);
+                });
+  });
 }
 
 }  // namespace pawl

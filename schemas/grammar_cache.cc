@@ -22,7 +22,12 @@ void GrammarCache::Keep(const std::string& key, const Grammar& grammar) {
   std::lock_guard lock(mutex_);
   if (index_.contains(key)) return;
   entries_.emplace_front(key, grammar);
-  index_.emplace(entries_.front().first, entries_.begin());
+  try {
+    index_.emplace(entries_.front().first, entries_.begin());
+  } catch (...) {
+    entries_.pop_front();
+    throw;
+  }
   if (entries_.size() <= most_) return;
   index_.erase(entries_.back().first);
   entries_.pop_back();

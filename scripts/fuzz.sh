@@ -20,7 +20,7 @@ if ! [[ $seconds =~ ^[1-9][0-9]*$ ]]; then
   exit 2
 fi
 targets=("$@")
-known=(schema regex instance ebnf infill lark structural_tag capi chat gguf safetensors http)
+known=(schema regex instance ebnf infill lark structural_tag capi chat gguf safetensors monitor http)
 [[ $# -eq 0 ]] && targets=("${known[@]}")
 for target in "${targets[@]}"; do
   if [[ ! -d tests/fuzz/corpus/$target ]]; then

@@ -19,7 +19,7 @@ configure=(-DPAWL_SANITIZE_ONLY=)
 while [[ $# -gt 0 ]]; do
   case "$1" in
     --only-server)
-      configure=("-DPAWL_SANITIZE_ONLY=pawl_server;pawl_base;server_test;server_driver" -DCMAKE_BUILD_TYPE=Release)
+      configure=("-DPAWL_SANITIZE_ONLY=pawl_server;pawl_http;pawl_base;server_test;http_test;server_driver" -DCMAKE_BUILD_TYPE=Release)
       [[ $mode == thread ]] || kind=address
       shift ;;
     --requests) requests=$2; shift 2 ;;
@@ -28,8 +28,9 @@ while [[ $# -gt 0 ]]; do
 done
 build=build-$preset
 cmake --preset "$preset" "-DPAWL_SANITIZE=$kind" "${configure[@]}" ${CMAKE_LAUNCHER:+-DCMAKE_CXX_COMPILER_LAUNCHER=$CMAKE_LAUNCHER} >/dev/null
-ninja -C "$build" ${JOBS:+-j "$JOBS"} server_test server_driver
+ninja -C "$build" ${JOBS:+-j "$JOBS"} server_test http_test server_driver
 export ASAN_OPTIONS=detect_leaks=1:halt_on_error=1 TSAN_OPTIONS=halt_on_error=1
+"$build/bin/http_test" --gtest_brief=1
 "$build/bin/server_test" --gtest_brief=1
 driver=$build/bin/server_driver
 [[ -x $driver ]] || driver=$build/tests/server/server_driver

@@ -105,9 +105,10 @@ class Closure {
       work_.pop_back();
       Visit(entry, out);
       StopScope::Step();
-      whole = seen_.size() + left_.size() <= most;
+      whole = seen_.size() + left_.size() + taken_over_ <= most;
     }
-    out.steps = seen_.size() + left_.size() + left_at_terminals_.size() + left_at_tokens_.size();
+    out.steps = seen_.size() + left_.size() + taken_over_ + left_at_terminals_.size() +
+                left_at_tokens_.size();
     work_done_ += out.steps;
     if (whole) {
       Flatten();
@@ -129,6 +130,7 @@ class Closure {
     left_at_terminals_.clear();
     left_at_tokens_.clear();
     seen_.Clear();
+    taken_over_ = 0;
     return whole;
   }
   uint64_t work() const { return work_done_; }
@@ -258,7 +260,10 @@ class Closure {
     for (const Opening::Call& call : opening.calls) Call(call, entry.then);
     out.accepts |= opening.accepts;
     if (opening.returns && (entry.then & kSlot) == 0) {
-      for (const Entry& next : conts_.entries(entry.then)) Push(next);
+      const std::span<const Entry> more = conts_.entries(entry.then);
+      for (const Entry& next : more) Push(next);
+      taken_over_ += more.size();
+      StopScope::Steps(more.size());
     }
   }
 
@@ -408,6 +413,7 @@ class Closure {
   Knots::Lists knot_;  // of TieMembers
   std::vector<ContId> tied_;
   Components components_;
+  uint64_t taken_over_ = 0;  // entries of the `then`s of routines that ended
   uint64_t work_done_ = 0;
 };
 

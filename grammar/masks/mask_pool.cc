@@ -99,9 +99,9 @@ std::shared_ptr<const Mask> MaskPool::Intern(uint64_t hash, std::vector<uint32_t
   }
   const size_t cost = words.size() * 4 + 128;
   if (bytes_ + cost > max_bytes_) Clear();
-  bytes_ += cost;
   auto mask = std::make_shared<const Mask>(next_id_++, std::move(words));
   masks_.emplace(hash, mask);
+  bytes_ += cost;
   return mask;
 }
 

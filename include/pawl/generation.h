@@ -79,8 +79,8 @@ enum class AtBudget : uint8_t {
 
 enum class StopReason {
   kEnd,        // the model chose the end, or nothing but the end could follow
-  kClosed,     // the budget ran out: the constraint's shortest completion was appended (it may be
-               // empty)
+  kClosed,     // the budget ran out, or a limit of the grammar was reached (Generation::notes): the
+               // constraint's shortest completion was appended (it may be empty)
   kLength,     // the budget ran out and the output is cut: no constraint, or AtBudget
   kCancelled,  // the callback asked to stop
 };
@@ -141,6 +141,9 @@ struct Generation {
   std::string text;             // their bytes; special tokens have none
   StopReason stop = StopReason::kEnd;
   GenerationStats stats;
+  // What the caller should know about the output that is no error, e.g. that it was closed because
+  // the grammar can be read in too many ways (docs/grammars.md). Mostly none.
+  std::vector<std::string> notes;
 };
 
 }  // namespace pawl

@@ -192,6 +192,10 @@ class Monitored : public Constraint {
     return MayEnd();
   }
 
+  std::shared_ptr<const std::string> limit_note() const override {
+    return grammar_ != nullptr ? grammar_->limit_note() : nullptr;
+  }
+
   std::optional<float> temperature() const override {
     return grammar_ != nullptr ? grammar_->temperature() : std::nullopt;
   }

@@ -212,11 +212,11 @@ Refusal TooDeepAt(std::string_view text, size_t byte) {
   const auto line = std::count(before.begin(), before.end(), '\n') + 1;
   const size_t newline = before.rfind('\n');
   const size_t column = newline == std::string_view::npos ? byte + 1 : byte - newline;
-  return Refusal{.byte = byte,
-                 .monitor = kLimits,
-                 .message = "too deep to analyse at " + std::to_string(line) + ":" +
-                            std::to_string(column),
-                 .at_end = true};
+  return Refusal{
+      .byte = byte,
+      .monitor = kLimits,
+      .message = "too deep to analyse at " + std::to_string(line) + ":" + std::to_string(column),
+      .at_end = true};
 }
 
 std::optional<Refusal> MonitorSet::FinishWith(std::string_view text, bool strict) {

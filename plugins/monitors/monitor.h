@@ -82,9 +82,9 @@ class Analysis {
   }
   // The limits that were reached when the repository and the class path were read, in words.
   virtual std::vector<std::string> Limits() const { return {}; }
-  // Forgets all that a question which an exception ended may have left half done; the next one finds
-  // it anew. `whole`: the exception may have come from anywhere, memory that ran out, say; else it
-  // came from a step of the question (work.h), which what is read from files does not take.
+  // Forgets all that a question which an exception ended may have left half done; the next one
+  // finds it anew. `whole`: the exception may have come from anywhere, memory that ran out, say;
+  // else it came from a step of the question (work.h), which what is read from files does not take.
   virtual void Drop(bool whole) noexcept { (void)whole; }
   // Set by a question: the text does not parse, however it is closed.
   bool unparsed = false;

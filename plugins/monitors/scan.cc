@@ -23,6 +23,26 @@ bool ExpressionFollows(const std::string& word) {
 
 }  // namespace
 
+bool EndsWithDeclared(std::string_view text, std::span<const std::string_view> words) {
+  constexpr size_t kMostBytes = 200;  // longer ones are asked about
+  text = text.substr(text.size() - std::min(text.size(), kMostBytes));
+  const auto trim = [&] {
+    const size_t before = text.size();
+    while (!text.empty() && Space(text.back())) text.remove_suffix(1);
+    return before != text.size();
+  };
+  trim();
+  const size_t whole = text.size();
+  while (!text.empty() && NameByte(text.back())) text.remove_suffix(1);
+  if (text.size() == whole || !trim()) return false;
+  return std::any_of(words.begin(), words.end(), [&](std::string_view word) {
+    return text.ends_with(word) &&
+           (text.size() == word.size() ? whole < kMostBytes / 2
+                                       : !NameByte(text[text.size() - word.size() - 1]) &&
+                                             text[text.size() - word.size() - 1] != '.');
+  });
+}
+
 void Scan::Add(char c) {
   ++bytes_;
   switch (mode_) {

@@ -4,6 +4,7 @@
 #define PAWL_PLUGINS_MONITORS_SCAN_H_
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,10 @@ inline bool NameByte(char c) {
 }
 inline bool NameStart(char c) { return NameByte(c) && !(c >= '0' && c <= '9'); }
 
+// Whether the text ends with `words NAME`, with one of the words and white space between them: the
+// name is declared there, and a "=" behind it assigns to nothing that was there before.
+bool EndsWithDeclared(std::string_view text, std::span<const std::string_view> words);
+
 // A value: copying it forks.
 class Scan {
  public:
@@ -28,8 +33,8 @@ class Scan {
   void Add(std::string_view text) {
     for (const char c : text) Add(c);
   }
-  // Where more brackets are open than the limits allow: the number of bytes before the last of them.
-  // Nothing behind is looked at. SIZE_MAX: there are not.
+  // Where more brackets are open than the limits allow: the number of bytes before the last of
+  // them. Nothing behind is looked at. SIZE_MAX: there are not.
   size_t too_deep() const { return too_deep_; }
   // In code: not in a comment, string, character or regex.
   bool in_code() const { return mode_ == Mode::kCode && slash_ == Slash::kNone; }
@@ -93,8 +98,8 @@ class Scan {
   char significant_ = 0;   // the last byte of code that is no white space
   bool question_ = false;  // a "?" whose meaning the next byte tells
   bool spaced_question_ = false;
-  std::string word_;       // the name being written
-  std::string last_word_;  // the name before the last other byte of code
+  std::string word_;         // the name being written
+  std::string last_word_;    // the name before the last other byte of code
   char before_word_ = 0;     // the last byte of code before it that is no white space
   std::string word_before_;  // the one before that, where only white space is between them
   Open top_;

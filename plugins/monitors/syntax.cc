@@ -174,8 +174,8 @@ std::span<const Node> Tree::Expand(const Node& node) {
     node.expanded = true;
     return {};
   }
-  auto block = std::make_unique<Node[]>(count);
-  blocks_.reserve(blocks_.size() + 1);
+  blocks_.push_back(std::make_unique<Node[]>(count));
+  Node* const block = blocks_.back().get();
   TSTreeCursor cursor = ts_tree_cursor_new(node.raw);
   uint32_t i = 0;
   for (bool more = ts_tree_cursor_goto_first_child(&cursor); more && i < count;
@@ -195,8 +195,7 @@ std::span<const Node> Tree::Expand(const Node& node) {
   ts_tree_cursor_delete(&cursor);
   node.expanded = true;
   node.child_count = i;
-  node.children = block.get();
-  blocks_.push_back(std::move(block));
+  node.children = block;
   return {node.children, i};
 }
 

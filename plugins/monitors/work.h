@@ -2,7 +2,8 @@
 //
 //   try {
 //     Work question(limits, limits.question_steps);
-//     ...                                    // calls Work::Step() wherever there is something to do
+//     ...                                    // calls Work::Step() wherever there is something to
+//     do
 //   } catch (const GaveUp& why) { ... }      // the question has no answer
 //
 // Without a question around them, steps are counted and never end anything. At least every 1,000

@@ -203,14 +203,14 @@ bool WaitHearing(double seconds, const WaitFor& wait_for) {
   return false;
 }
 
-// (bytes, tokens, why it ended, stop text, report)
+// (bytes, tokens, why it ended, stop text, report, notes)
 nb::object OutputOf(Job& job) {
   if (!job.done()) RaiseInvalid("the output is not complete");
   const Result<Generation>& output = job.output();
   if (!output.ok()) Raise(output.error());
   const char* why = job.stop().empty() ? StopName(output->stop) : "stop";
   return nb::make_tuple(BytesOf(output->text), output->tokens, why, BytesOf(job.stop()),
-                        ReportOf(output->stats));
+                        ReportOf(output->stats), output->notes);
 }
 
 nb::object CapturesOf(Job& job) {

@@ -74,6 +74,8 @@ struct ArrayAtom {
 struct SearchSpending {
   uint64_t work = 0;  // steps of the regexes' arena
   int64_t steps = 0;  // as JsonSchemaOptions::step_fuel has them
+  // What is not limited, for Machine::steps: states of products made, nodes of tries walked.
+  uint64_t states = 0, nodes = 0;
   // After so many steps nothing is searched any more. The states of a product are kept; of one that
   // takes more bytes no more are made to look ahead.
   int64_t max_steps = 0;

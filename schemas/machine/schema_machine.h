@@ -61,6 +61,13 @@ class SchemaMachine : public Machine {
   MachineMasks* Masks(const Vocabulary& vocabulary) override;
   size_t MemoryBytes() const override;
   size_t GrowthHint() const override;
+  uint64_t steps() const override {
+    const SearchSpending& spending = *table_->spending;
+    return static_cast<uint64_t>(spending.steps) + table_->regexes->work() + solver_.steps() +
+           spending.states + spending.nodes;
+  }
+  // Nodes of tries that were walked for masks.
+  void CountNodes(uint64_t nodes) { table_->spending->nodes += nodes; }
 
   // What follows is for the room of masks. States of the machine, seen from inside.
   using NodeId = uint32_t;

@@ -30,7 +30,9 @@ void SchemaMasks::TryRests(Key before, uint32_t begin, uint32_t end, Rests& out,
   const TokenTrie& trie = tokens_.rests();
   if (begin == end) return;
   rest_stack_[trie.nodes()[begin].depth - 1u] = before;
+  uint64_t visited = 0;
   WalkSpan(trie, begin, end, rest_stack_, [&](Key at, uint32_t i) {
+    ++visited;
     if (leaves(at, i)) return Machine::kDead;
     const Key after = machine_.Step(at, trie.nodes()[i].byte);
     const TokenId rest = trie.nodes()[i].token;
@@ -38,6 +40,7 @@ void SchemaMasks::TryRests(Key before, uint32_t begin, uint32_t end, Rests& out,
       out[static_cast<size_t>(rest) >> 6] |= uint64_t{1} << (rest & 63);
     return after;
   });
+  machine_.CountNodes(visited);
 }
 
 const SchemaMasks::ValueRests& SchemaMasks::ValueRestsAfter(Key detached) {

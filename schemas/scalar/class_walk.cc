@@ -42,15 +42,19 @@ class ClassWalk {
       Allow(0, classes_.Place(nodes[0].end));
     } else {
       FindExceptions(0, nodes[0].below);
-      for (uint32_t i = 1; i < nodes.size() && read_ <= limits::kTokensRead;) i = Visit(i);
+      for (uint32_t i = 1; i < nodes.size() && read_ <= limits::kTokensRead; ++visited_)
+        i = Visit(i);
     }
+    uint64_t& nodes_walked = search_.program().spending().nodes;
     if (read_ > limits::kTokensRead) {
+      nodes_walked += visited_;
       std::fill_n(words_, vocabulary_.mask_words(), 0u);
       return false;
     }
     classes_.SetBits(first_, last_, words_);
     for (const Apart& apart : apart_) ReadTokens(apart);
     for (const Exception& exception : exceptions_) Compare(exception);
+    nodes_walked += visited_ + read_;
     return true;
   }
 
@@ -221,7 +225,7 @@ class ClassWalk {
       pairs_[nodes[i].depth] = {{exception.state, 0}, {exception.assumed, 0}};
       i = Judge(i);
     }
-    while (i < end) i = VisitBoth(i);
+    for (; i < end; ++visited_) i = VisitBoth(i);
   }
 
   struct Pair {
@@ -287,6 +291,7 @@ class ClassWalk {
   std::vector<Pair> pairs_;
   std::vector<Apart> apart_;
   uint32_t read_ = 0;              // tokens in apart_
+  uint64_t visited_ = 0;           // nodes
   uint32_t first_ = 0, last_ = 0;  // places allowed that have no bits yet
 };
 

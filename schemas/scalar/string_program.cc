@@ -240,6 +240,7 @@ StringProgram::StateId StringProgram::Intern(const uint32_t* words) {
   keys_.insert(keys_.end(), words, words + width_);
   rows_.push_back(kNoRow);
   index_.Insert(hash, id);
+  ++table_.spending->states;
   return id;
 }
 

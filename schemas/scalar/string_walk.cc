@@ -73,12 +73,18 @@ class Walk {
         for (step_ = 0; step_ < steps_.size();) {
           const ClassTrie::Step& step = steps_[step_];
           const bool on = VisitAny(step.node) == step.node + 1;
+          ++visited_;
           step_ = on ? step_ + 1 : step.after;
         }
       } else {
-        for (uint32_t i = begin; i < end;) i = VisitAny(Hurry(i, end));
+        for (uint32_t i = begin; i < end;) {
+          const uint32_t to = Hurry(i, end);
+          visited_ += to - i + 1;
+          i = VisitAny(to);
+        }
       }
     }
+    search_.program().spending().nodes += visited_;
     Gather();
     return path;
   }
@@ -360,6 +366,7 @@ class Walk {
   uint32_t* words_;
   std::vector<StringClosings>& closings_;
   bool root_ = false;
+  uint64_t visited_ = 0;  // nodes
   std::span<const ClassTrie::Step> steps_;  // the nodes to visit, where it is not all of them
   size_t step_ = 0;
   std::vector<At> stack_;

@@ -151,13 +151,12 @@ int Run(const CompleteFlags& flags) {
     Note(kComplete, "note: " + limit + "; the rest is not known");
   if (!done->parses) Note(kComplete, "note: with this completion the file has a syntax error");
   if (flags.stats) {
-    Note(
-        kComplete,
-        fmt::format(
-            "{} tokens, {} refused, {} of {} points constrained, {} given up; model {:.3f} s, "
-            "monitors {:.3f} s",
-            done->tokens, done->refused, done->constrained, done->points, done->given_up,
-            done->model_seconds, done->monitor_seconds));
+    Note(kComplete,
+         fmt::format(
+             "{} tokens, {} refused, {} of {} points constrained, {} given up; model {:.3f} s, "
+             "monitors {:.3f} s",
+             done->tokens, done->refused, done->constrained, done->points, done->given_up,
+             done->model_seconds, done->monitor_seconds));
   }
   return kExitOk;
 }

@@ -211,6 +211,7 @@ class Extractor {
 };
 
 std::string ClosedNote(const Generation& output) {
+  if (!output.notes.empty()) return "note: " + output.notes.front();
   return fmt::format(
       "note: the budget of {} tokens was nearly spent, so the output was closed in the shortest "
       "valid "

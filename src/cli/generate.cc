@@ -59,9 +59,10 @@ Result<std::vector<Capture>> CapturesOf(const Grammar& grammar, const Generation
   return grammar.FindCaptures(pieces);
 }
 
-// Says so where the budget ended the output.
+// Says so where the budget ended the output, or a limit did.
 void NoteStop(const Generation& output) {
-  if (output.stop == StopReason::kClosed) {
+  for (const std::string& note : output.notes) Note(kGenerate, "note: " + note);
+  if (output.stop == StopReason::kClosed && output.notes.empty()) {
     Note(kGenerate,
          fmt::format("note: the budget of {} tokens was nearly spent, so the output was closed "
                      "in the shortest valid way",

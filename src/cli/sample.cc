@@ -69,6 +69,7 @@ class RandomWalk {
     };
     Result<Generation> output = session_.Generate(prompt, MakeConstraint(grammar_), options_);
     if (!output.ok()) return output.error();
+    for (const std::string& note : output->notes) Note(kSample, "note: " + note);
     return std::move(output->text);
   }
 

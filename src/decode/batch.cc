@@ -226,6 +226,9 @@ void BatchEngine::Admit() {
       const auto fresh = std::count_if(next_.begin(), next_.end(),
                                        [](const Owned& request) { return !request->late; });
       if (present() + static_cast<int>(fresh) >= options_.max_batch) break;
+      // First looks that take long hold no place, so their number has a bound of its own.
+      const int most = kMostPerPlace * options_.max_batch;
+      if (!line_.HasGroup([&](uint64_t group) { return PlacesOf(group) < most; })) break;
       Owned request = line_.Next([this](uint64_t group) { return PlacesOf(group); });
       request->age = next_age_++;
       if (!std::exchange(request->started, true)) {
@@ -274,7 +277,9 @@ bool BatchEngine::AdmitReady() {
 // For a group that has waited long enough.
 void BatchEngine::MakePlace() {
   const auto begins = [](const Owned& request) { return !request->late; };
-  if (line_.empty() || present() < options_.max_batch || std::ranges::any_of(next_, begins) ||
+  const bool full = present() >= options_.max_batch;
+  if ((!full && running() < kMostPerPlace * options_.max_batch) || line_.empty() ||
+      std::ranges::any_of(next_, begins) ||
       !line_.HasGroup([this](uint64_t group) { return PlacesOf(group) == 0; })) {
     patience_ = 0;
     return;
@@ -286,13 +291,21 @@ void BatchEngine::MakePlace() {
   for (size_t i = running_.size(); i-- > 1;) {
     const Request& request = *running_[i];
     const int places = PlacesOf(request.group);
-    if (request.looking || request.ended || places <= most) continue;
+    if ((full && request.looking) || request.ended || places <= most) continue;
     chosen = i;
     most = places;
   }
   if (chosen == 0) return;
   Request& request = *running_[chosen];
-  line_.Return(std::move(running_[chosen]), request.group);
+  if (request.looking) {  // its look goes on
+    InsertByAge(std::move(running_[chosen]), next_);
+  } else {
+    try {
+      line_.Return(std::move(running_[chosen]), request.group);
+    } catch (...) {
+      return;  // no memory for its place in the line: later
+    }
+  }
   patience_ = 0;
   running_.erase(running_.begin() + static_cast<ptrdiff_t>(chosen));
   Release(request);

@@ -69,6 +69,10 @@ class GrammarConstraint : public Constraint {
     return Asked([](const State& at) { return PlaceOf(at).temperature; });
   }
 
+  std::shared_ptr<const std::string> limit_note() const override {
+    return Asked([](const State& at) { return PlaceOf(at).limit; });
+  }
+
   std::optional<std::vector<TokenId>> Closing() const override {
     return Asked([](const State& at) { return at.CompletionTokens(); });
   }
@@ -97,6 +101,7 @@ class GrammarConstraint : public Constraint {
     known.place = known.mask != nullptr;
     known.accepting = place.accepting;
     known.temperature = place.temperature;
+    known.limit = std::move(place.limit);
     known.close = place.close;
     known.forced = std::move(place.forced);
     return known;

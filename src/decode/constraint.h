@@ -41,6 +41,9 @@ class Constraint {
   virtual std::string forced(size_t /*limit*/) const { return {}; }
   // What the constraint asks to sample the next token with; nullopt: as the caller likes.
   virtual std::optional<float> temperature() const { return std::nullopt; }
+  // Why a limit of the constraint is reached, so that only the shortest completion may follow;
+  // nullptr: no limit is reached.
+  virtual std::shared_ptr<const std::string> limit_note() const { return nullptr; }
   // Tokens that lead to an accepting place, few of them; empty when accepting() already. nullopt
   // when none were found.
   virtual std::optional<std::vector<TokenId>> Closing() const = 0;
@@ -57,10 +60,11 @@ class Constraint {
   // thread that all outputs share asks only these two, which answer without work and without a
   // wait. Which of the answers above are known:
   struct Known {
-    bool place = false;  // the next three
+    bool place = false;  // the next four
     std::shared_ptr<const Mask> mask;
     bool accepting = false;
     std::optional<float> temperature;
+    std::shared_ptr<const std::string> limit;   // limit_note()
     std::optional<int> close;                   // shortest_close()
     std::shared_ptr<const std::string> forced;  // forced(kForcedLimit)
   };

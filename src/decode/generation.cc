@@ -243,11 +243,21 @@ std::optional<Result<bool>> OutputRun::AtPlace(bool known_only, bool& waits) {
     known_.mask = at_->mask();
     known_.accepting = at_->accepting();
     known_.temperature = at_->temperature();
+    known_.limit = at_->limit_note();
     known_.place = true;
   }
   mask_ = known_.mask;
   accepting_ = known_.accepting;
   temperature_ = known_.temperature;
+  if (known_.limit != nullptr) {
+    if (std::ranges::find(notes_, *known_.limit) == notes_.end()) notes_.push_back(*known_.limit);
+    waits = known_only && closes();
+    if (waits) return std::nullopt;
+    if (closes()) {
+      Keep();
+      return Close();
+    }
+  }
   if (accepting_ && mask_ != nullptr &&
       mask_->count() <= static_cast<int>(vocabulary_.end_tokens().size())) {
     return Stop(StopReason::kEnd);
@@ -550,6 +560,7 @@ Generation OutputRun::Finish() {
   out.tokens.assign(output().begin(), output().end());
   out.text = std::move(text_);
   out.stop = stop_;
+  out.notes = std::move(notes_);
   stats_.mask_surprise = watch_.surprise_sum();
   out.stats = stats_;
   return out;

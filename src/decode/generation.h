@@ -223,6 +223,7 @@ class OutputRun {
   std::vector<TokenLogprob> top_;  // of a request
   std::vector<float> biased_;
   StopReason stop_ = StopReason::kEnd;
+  std::vector<std::string> notes_;  // Generation::notes
   GenerationStats stats_;
 };
 

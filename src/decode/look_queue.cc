@@ -12,6 +12,8 @@
 #include <exception>
 #include <utility>
 
+#include "src/base/thread_name.h"
+
 #if defined(__linux__)
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -106,6 +108,7 @@ void LookQueue::Push(const void* lane, std::function<void()> look, bool awaited)
 }
 
 void LookQueue::Work(Worker& worker) {
+  NameThread("pawl-look");
   std::unique_lock lock(mutex_);
   worker.system_id = SystemThreadId();
   for (;;) {

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <new>
 
+#include "src/base/failure.h"
+
 namespace pawl {
 namespace {
 
@@ -57,10 +59,7 @@ Result<SequenceId> KvSequences::New(int capacity) {
     reserved_pages_ = static_cast<int32_t>(std::min<int64_t>(pages, kMostPages));
     return static_cast<SequenceId>(id);
   } catch (const std::bad_alloc&) {
-    return Error{ErrorCode::kLimit,
-                 "not enough memory for the bookkeeping of a sequence of " +
-                     std::to_string(capacity) + " positions",
-                 ""};
+    return OutOfMemory();
   }
 }
 

@@ -29,6 +29,8 @@
 #include <string>
 #include <utility>
 
+#include "src/base/failure.h"
+
 namespace pawl {
 namespace {
 
@@ -220,9 +222,7 @@ Result<SequenceId> TransformerCpu::NewSequence(int capacity) {
     return sequence;
   } catch (const std::bad_alloc&) {
     sequences_.Free(*sequence);
-    return Error{ErrorCode::kLimit,
-                 "not enough memory for a sequence of " + std::to_string(capacity) + " positions",
-                 ""};
+    return OutOfMemory();
   }
 }
 

@@ -642,6 +642,7 @@ void Call::EndOf(Choice& choice) {
     out.given_up = choice.code->given_up();
   }
   out.closed = output->stop == StopReason::kClosed;
+  out.notes = output->notes;
   const bool cut = output->stop == StopReason::kLength || out.closed;
   out.finish = cut ? "length" : "stop";
   if (!cut && !out.calls.empty() && !spec_.asked.choice.named) out.finish = "tool_calls";
@@ -668,6 +669,7 @@ void Call::SumUp() {
 // What an exception has left half written is not sent; the client hears of the failure instead.
 bool Call::PullOrFail(std::string& text) noexcept {
   const size_t before = text.size();
+  if (gone_) return true;  // the connection is about to be closed
   try {
     return Pull(text);
   } catch (...) {
@@ -677,10 +679,12 @@ bool Call::PullOrFail(std::string& text) noexcept {
     try {
       formatter_->Fail(error, text);
     } catch (...) {
+      // An end in the middle, which is not to look like a good one.
+      text.resize(before);
       Abandon();
     }
     Log(error.status);
-    return false;
+    return gone_;
   }
 }
 

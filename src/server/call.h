@@ -78,7 +78,8 @@ struct ChoiceOut {
   std::vector<TokenEntry> tokens;  // with want_tokens
   std::string finish;              // "stop", "length", "tool_calls"; empty while it goes on
   std::string stop_string;         // that ended it
-  bool closed = false;             // by the budget, in a complete way
+  bool closed = false;             // by the budget or a limit, in a complete way
+  std::vector<std::string> notes;  // Generation::notes
   std::optional<bool> parses;      // of code: whether the file still does, with the output
   uint64_t given_up = 0;           // questions about code that the monitors gave up
   bool ended = false;

@@ -1,5 +1,9 @@
 // What a request has cost, summed over its outputs: the `pawl` member of replies and the line of
 // the log.
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "src/base/failure.h"
 #include "src/server/call.h"
 #include "src/server/json_writer.h"
@@ -57,6 +61,17 @@ std::string ReportOf(const CallOut& out) {
   if (!out.ignored.empty()) {
     json.Key("ignored").Array();
     for (const std::string& pointer : out.ignored) json.String(pointer);
+    json.End();
+  }
+  std::vector<std::string> notes;  // each once
+  for (const ChoiceOut& choice : out.choices) {
+    for (const std::string& note : choice.notes) {
+      if (std::ranges::find(notes, note) == notes.end()) notes.push_back(note);
+    }
+  }
+  if (!notes.empty()) {
+    json.Key("notes").Array();
+    for (const std::string& note : notes) json.String(note);
     json.End();
   }
   return json.End().Take();

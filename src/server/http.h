@@ -53,8 +53,8 @@ struct HttpReply {
 
 // A request that waits for its answer. Thread safety: all functions may be called from any thread.
 // Exactly one of Reply and Stream is to be called, once; more calls do nothing. An exchange that
-// goes without either is answered with status 500. Reply, Stream, Wake and the destructor allocate
-// nothing and throw nothing.
+// goes without either is answered with status 500. Reply, Stream, Wake, Abort and the destructor
+// allocate nothing and throw nothing.
 class Exchange {
  public:
   // Appends what is to be sent now, possibly nothing; false after the last of it. Called on a
@@ -73,8 +73,8 @@ class Exchange {
   // answer is complete; at once where it has gone already. One function; a later one replaces it.
   virtual void OnGone(std::function<void()> gone) = 0;
   // Closes the connection without an answer, or in the middle of one: for when there is no memory
-  // for anything else. Allocates nothing. The other functions may throw std::bad_alloc.
-  virtual void Abort() noexcept {}
+  // for anything else.
+  virtual void Abort() noexcept = 0;
 };
 
 // "Not Found" and the like.

@@ -117,6 +117,7 @@ class HttpExchange : public Exchange {
     }
   }
   void Wake() override { connection_->Wake(); }
+  void Abort() noexcept override { connection_->PutAbort(serial_); }
   void Post(std::function<void()> work) override { connection_->PutWork(std::move(work)); }
   void OnGone(std::function<void()> gone) override {
     {
@@ -173,6 +174,15 @@ void HttpConnection::PutLost(uint64_t serial) noexcept {
   runner_->Schedule(*this);
 }
 
+void HttpConnection::PutAbort(uint64_t serial) noexcept {
+  {
+    const std::lock_guard lock(mail_mutex_);
+    if (serial != mail_.serial) return;
+    mail_.aborted = true;
+  }
+  runner_->Schedule(*this);
+}
+
 void HttpConnection::PutWork(std::function<void()> work) {
   {
     const std::lock_guard lock(mail_mutex_);
@@ -206,7 +216,7 @@ void HttpConnection::Run(unsigned events, TimePoint now) noexcept {
     if (end_ == kNever && phase_ == Phase::kReading) EndIn(shared_->options.idle_seconds);
     RunWork();
     if (phase_ == Phase::kClosed) return;
-    if ((events & kGone) != 0 || shared_->closing) return Close();
+    if ((events & kGone) != 0 || shared_->closing || Aborted()) return Close();
     if ((events & kHalfClosed) != 0) half_closed_ = true;
     if ((events & kTime) != 0) Late();
     for (int i = 0; i < kStepsAtATime; ++i) {
@@ -233,6 +243,11 @@ void HttpConnection::RunWork() {
       Close();
     }
   }
+}
+
+bool HttpConnection::Aborted() {
+  const std::lock_guard lock(mail_mutex_);
+  return mail_.aborted;
 }
 
 void HttpConnection::EndIn(double seconds) {

@@ -83,6 +83,7 @@ class HttpConnection final : public IoTask, private WaitingBodies::Share {
 
   void PutAnswer(uint64_t serial, HttpReply reply, Exchange::Pull pull) noexcept;
   void PutLost(uint64_t serial) noexcept;
+  void PutAbort(uint64_t serial) noexcept;
   void Wake() noexcept { runner_->Schedule(*this); }
   void PutWork(std::function<void()> work);
   void MayGoOn() noexcept override { runner_->Schedule(*this); }
@@ -90,6 +91,7 @@ class HttpConnection final : public IoTask, private WaitingBodies::Share {
   // ---- In Run ----
 
   void RunWork();
+  bool Aborted();
   void Late();
   // Each does the next thing, and says whether there was one.
   bool Step();
@@ -145,7 +147,7 @@ class HttpConnection final : public IoTask, private WaitingBodies::Share {
   // What other threads put.
   struct Mail {
     uint64_t serial = 0;  // of the request it is for
-    bool lost = false;
+    bool lost = false, aborted = false;
     std::optional<HttpReply> reply;
     Exchange::Pull pull;
     std::vector<std::function<void()>> work;

@@ -320,6 +320,81 @@ TEST_F(MonitorCommands, LspCompletesAndKeepsDocuments) {
   EXPECT_EQ(answers[6]["error"]["code"], -32700);
 }
 
+// Programs whose declarations derive from themselves, at a place where a member is to be completed.
+const std::vector<std::string>& EndlessPrograms() {
+  static const std::vector<std::string> programs = {
+      "interface I extends I{}\ndeclare let i:I;\ni.",
+      "function f<T extends T>(t:T){\nt.",
+      "class A extends B{}\nclass B extends A{}\nlet a=new A();\na.",
+      "interface A<T> extends A<A<T>>{}\ndeclare let a:A<number>;\na.",
+      "function f<T extends U, U extends T>(t:T){\nt.",
+  };
+  return programs;
+}
+
+TEST_F(MonitorCommands, EndlessDeclarationsEnd) {
+  std::vector<std::string> arguments = {"monitor", "--json", folder_ + "/report.json"};
+  for (size_t i = 0; i < EndlessPrograms().size(); ++i) {
+    const std::string& text = EndlessPrograms()[i];
+    arguments.push_back(
+        WriteScratch("endless" + std::to_string(i) + ".ts",
+                     text + "x;\n" + (text.find("{\n") != std::string::npos ? "}\n" : "")));
+    const CommandResult result = RunPawl({"complete", "--model", RandomModelFolder(), "--language",
+                                          "ts", "--prefix", text, "--max-tokens", "4", "--json"});
+    ASSERT_EQ(result.exit_code, 0) << text << result.err;
+    EXPECT_EQ(Json::parse(result.out)["given_up"], 0) << text;
+  }
+  EXPECT_EQ(RunPawl(arguments).exit_code, 0);
+  std::ifstream file(folder_ + "/report.json");
+  for (const Json& entry : Json::parse(file)["files"]) EXPECT_EQ(entry["given_up"], 0) << entry;
+}
+
+TEST_F(MonitorCommands, WhatIsTooDeepIsNotAccepted) {
+  const std::string deep = "let x = " + std::string(200'000, '(') + "1" + std::string(200'000, ')');
+  const std::string file = WriteScratch("deep.ts", deep + ";\n");
+  const std::string json = folder_ + "/deep.json";
+  const CommandResult result = RunPawl({"monitor", file, "--json", json});
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  EXPECT_NE(result.out.find("deep.ts: too deep to analyse at 1:265\n"), std::string::npos)
+      << result.out.substr(0, 1000);
+  std::ifstream report(json);
+  const Json entry = Json::parse(report)["files"][0];
+  EXPECT_EQ(entry["accepted"], false);
+  EXPECT_EQ(entry["byte"], 264);
+  EXPECT_EQ(entry["monitor"], "limits");
+  // A completion there is not held up either.
+  const CommandResult stats =
+      RunPawl({"complete", "--model", RandomModelFolder(), "--language", "ts", "--prefix",
+               deep.substr(0, 20'000) + "Math.", "--max-tokens", "4", "--stats"});
+  EXPECT_EQ(stats.exit_code, 0) << stats.err;
+  EXPECT_NE(stats.err.find(" given up"), std::string::npos) << stats.err;
+}
+
+TEST_F(MonitorCommands, LspSurvivesEndlessDeclarations) {
+  std::string input;
+  const auto say = [&](const Json& message) { input += Framed(message); };
+  say({{"jsonrpc", "2.0"}, {"id", 1}, {"method", "initialize"}, {"params", Json::object()}});
+  int id = 1;
+  for (const std::string& text : EndlessPrograms()) {
+    const std::string uri = "file://" + folder_ + "/src/e" + std::to_string(++id) + ".ts";
+    say({{"jsonrpc", "2.0"},
+         {"method", "textDocument/didOpen"},
+         {"params",
+          {{"textDocument",
+            {{"uri", uri}, {"languageId", "typescript"}, {"version", 1}, {"text", text}}}}}});
+    const auto lines = static_cast<int>(std::count(text.begin(), text.end(), '\n'));
+    say(Asked(id, uri, lines, 2));
+  }
+  say({{"jsonrpc", "2.0"}, {"id", 99}, {"method", "shutdown"}});
+  say({{"jsonrpc", "2.0"}, {"method", "exit"}});
+  const CommandResult result =
+      RunPawl({"lsp", "--model", RandomModelFolder(), "--max-tokens", "4"}, input);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const std::vector<Json> answers = Unframed(result.out);
+  ASSERT_EQ(answers.size(), EndlessPrograms().size() + 2) << result.out;
+  for (const Json& answer : answers) EXPECT_TRUE(answer.contains("result")) << answer;
+}
+
 Json Opened(const std::string& uri, const std::string& text) {
   return {{"jsonrpc", "2.0"},
           {"method", "textDocument/didOpen"},

@@ -143,16 +143,16 @@ TEST(LooksTest, RandomDelaysChangeNoOutput) {
   for (unsigned seed = 0; seed < 6; ++seed) {
     std::mt19937 random(seed);
     const auto below = [&](size_t n) { return static_cast<int>(random() % n); };
-    PagedModel model(9 + below(8), below(2) * 8);
+    PagedModel model(12 + below(8), below(2) * 8);
     BatchEngine engine(
         model, TestVocabulary(), {},
         WithThreads(
             {.max_batch = 1 + below(8), .max_rows = 24 + below(80), .threads = 1 + below(3)}));
     std::vector<Job> jobs;
-    std::vector<std::optional<Result<Generation>>> outputs(40);
+    std::vector<std::optional<Result<Generation>>> outputs(24);
     std::vector<int> told(outputs.size(), 0);
     for (size_t i = 0; i < outputs.size(); ++i) {
-      jobs.push_back(RandomJob(random, static_cast<int>(i), 60));
+      jobs.push_back(RandomJob(random, static_cast<int>(i), 150));
       Job job = jobs.back();
       if (job.constraint != nullptr) {
         // Each with delays of its own, some of them far longer than Step waits.
@@ -310,6 +310,42 @@ TEST(LooksTest, OutputsThatWaitHoldNoPlace) {
   EXPECT_EQ(held, 0);
   gate->Open();
   EXPECT_TRUE(StepUntil(engine, [&] { return held == 5; }));
+  EXPECT_FALSE(engine.Step());
+  EXPECT_EQ(model.sequences.pool().in_use(), 0);
+}
+
+// Nor do very many outputs of one request keep others out.
+TEST(LooksTest, ManyOutputsOfOneGroupThatWaitLeaveAPlace) {
+  PagedModel model(200);
+  auto gate = std::make_shared<Gate>();
+  BatchEngine engine(model, TestVocabulary(), {}, WithThreads({.max_batch = 2}));
+  int held = 0;
+  constexpr int kHeld = 30;
+  Job slow;
+  slow.prompt = {kOpen};
+  slow.options.max_tokens = 8;
+  for (int i = 0; i < kHeld; ++i) {
+    auto asked = std::make_shared<std::atomic<int>>(0);
+    slow.constraint = std::make_shared<Slow>(
+        std::make_shared<Brackets>(1, 9, 1000), MakeBefore([=](Question question) {
+          if (question != kFree && (i % 3 == 0 || ++*asked > 9)) gate->Pass();
+        }));
+    BatchRequest request = RequestOf(slow, [&](Result<Generation>) { ++held; });
+    request.group = 1;
+    engine.Add(std::move(request));
+  }
+  for (int round = 0; round < 4; ++round) {
+    for (int i = 0; i < 20; ++i) engine.Step();
+    std::optional<Result<Generation>> free;
+    Job quick;
+    quick.prompt = {kShut};
+    quick.options.max_tokens = 20;
+    engine.Add(RequestOf(quick, [&](Result<Generation> output) { free = std::move(output); }));
+    EXPECT_TRUE(StepUntil(engine, [&] { return free.has_value(); }));
+  }
+  EXPECT_EQ(held, 0);
+  gate->Open();
+  EXPECT_TRUE(StepUntil(engine, [&] { return held == kHeld; }));
   EXPECT_FALSE(engine.Step());
   EXPECT_EQ(model.sequences.pool().in_use(), 0);
 }

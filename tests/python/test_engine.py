@@ -96,6 +96,7 @@ def test_reports(engine):
     forced = engine.generate("Once ", regex="abcdefgh")
     assert forced.finish_reason == "stop" and forced.report["forced_tokens"] == len(forced.tokens)
     closed = engine.generate("Once ", regex="a[a-z ]*z", max_tokens=10)
+    assert closed.notes == [] == forced.notes
     assert closed.closed and closed.finish_reason == "length" and closed.report["closing_tokens"] > 0
 
 

@@ -67,6 +67,27 @@ TEST_F(CodeCompletionTest, FimNamesWhatExists) {
   }
 }
 
+// Each of them made a walk over types endless, and with it the server.
+TEST_F(CodeCompletionTest, EndlessDeclarationsEnd) {
+  Connection c(Port());
+  for (const char* prompt :
+       {"interface I extends I{}\ndeclare let i:I; i.", "function f<T extends T>(t:T){ t.",
+        "class A extends B{}\nclass B extends A{}\nlet a=new A(); a.",
+        "interface A<T> extends A<A<T>>{}\ndeclare let a:A<number>; a.",
+        "function f<T extends U, U extends T>(t:T){ t."}) {
+    const Answer answer = c.Post("/v1/fim/completions",
+                                 R"({"prompt":)" + Text(prompt) +
+                                     R"(,"suffix":"\n","language":"typescript","max_tokens":5})");
+    ASSERT_EQ(answer.status, 200) << answer.body;
+    EXPECT_EQ(At(answer.Json(), "/pawl/given_up").text, "0") << answer.body;
+  }
+  // What is too deep is not analysed, and holds up nothing.
+  const Answer deep = c.Post("/v1/fim/completions",
+                             R"({"prompt":)" + Text("x = " + std::string(1000, '(') + "Math.") +
+                                 R"(,"suffix":"\n","language":"typescript","max_tokens":5})");
+  EXPECT_EQ(deep.status, 200) << deep.body;
+}
+
 TEST_F(CodeCompletionTest, InfillStopsWithTheStatement) {
   Connection c(Port());
   for (int seed = 0; seed < 6; ++seed) {

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "src/server/call.h"
 #include "tests/server/http_client.h"
 
 namespace pawl::server {
@@ -293,6 +294,21 @@ TEST(ServerTest, CompletionsReportTheirTokens) {
     }
   }
   EXPECT_EQ(streamed, text);
+}
+
+// Notes of outputs are told once each, and only where there are some.
+TEST(ServerTest, ReportsHaveTheNotesOfTheirOutputs) {
+  CallOut out;
+  out.choices.resize(3);
+  const auto parsed = [&] {
+    const auto report = json::Parse(ReportOf(out));
+    EXPECT_TRUE(report.ok());
+    return json::Dump(At(*report, "/notes"));
+  };
+  EXPECT_EQ(parsed(), "null");
+  out.choices[0].notes = {"rule \"s\" is long"};
+  out.choices[2].notes = {"rule \"s\" is long", "another"};
+  EXPECT_EQ(parsed(), R"(["rule \"s\" is long","another"])");
 }
 
 // Nothing is taken silently: what changes nothing is told, and what cannot be is an error.

@@ -51,7 +51,8 @@ class JavaAnalysis : public Analysis {
   }
   World& world() { return *world_; }
   std::vector<std::string> Limits() const override {
-    std::vector<std::string> limits = world_ != nullptr ? world_->limits() : std::vector<std::string>();
+    std::vector<std::string> limits =
+        world_ != nullptr ? world_->limits() : std::vector<std::string>();
     if (repository_ != nullptr && !repository_->limit().empty())
       limits.push_back(repository_->folder() + ": " + repository_->limit());
     return limits;

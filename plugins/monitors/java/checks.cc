@@ -1,6 +1,7 @@
 // Two monitors of Java that judge what has just been written: a class that cannot be made, and a
 // variable that cannot be assigned to. Both look at declarations whose meaning the rest of the text
 // cannot change, and are silent about all others.
+#include <array>
 #include <optional>
 
 #include "plugins/monitors/java/analysis.h"
@@ -257,7 +258,9 @@ class Constants : public Monitor {
       const char before = t[t.size() - 2];
       if (before == '=' || before == '!') return false;
       if (before == '<' || before == '>') return t[t.size() - 3] == before;
-      return true;
+      static constexpr std::array<std::string_view, 10> kTypes = {
+          "int", "long", "short", "byte", "char", "boolean", "float", "double", "var", "String"};
+      return !EndsWithDeclared(t.substr(0, t.size() - 1), kTypes);
     }
     return (t.ends_with("++") || t.ends_with("--")) && !NameStart(c.next) &&
            NameByte(t[t.size() - 3]);

@@ -58,9 +58,7 @@ class Dereference : public Monitor {
 class ArgumentCount : public Monitor {
  public:
   const char* name() const override { return "arguments"; }
-  bool Triggered(const Cursor& c) const override {
-    return c.next == ')' && c.scan->in_call();
-  }
+  bool Triggered(const Cursor& c) const override { return c.next == ')' && c.scan->in_call(); }
   Verdict Ask(const Cursor& c, Analysis& analysis) const override {
     JavaAnalysis& of = Of(analysis);
     Scan closed = *c.scan;
@@ -99,8 +97,9 @@ bool InLabels(std::string_view text) {
   if (!text.ends_with(',')) return false;
   constexpr size_t kMostBytes = 4000;
   size_t at = text.size();
-  while (at > 0 && text.size() - at < kMostBytes && (NameByte(text[at - 1]) || text[at - 1] == ',' || text[at - 1] == ' ' ||
-                    text[at - 1] == '\n')) {
+  while (at > 0 && text.size() - at < kMostBytes &&
+         (NameByte(text[at - 1]) || text[at - 1] == ',' || text[at - 1] == ' ' ||
+          text[at - 1] == '\n')) {
     --at;
   }
   const std::string_view labels = text.substr(at);

@@ -183,9 +183,7 @@ class Dereference : public Monitor {
 class ArgumentCount : public Monitor {
  public:
   const char* name() const override { return "arguments"; }
-  bool Triggered(const Cursor& c) const override {
-    return c.next == ')' && c.scan->in_call();
-  }
+  bool Triggered(const Cursor& c) const override { return c.next == ')' && c.scan->in_call(); }
   Verdict Ask(const Cursor& c, Analysis& analysis) const override {
     PythonAnalysis& of = Of(analysis);
     Scan closed = *c.scan;

@@ -154,9 +154,7 @@ class Dereference : public Monitor {
 class ArgumentCount : public Monitor {
  public:
   const char* name() const override { return "arguments"; }
-  bool Triggered(const Cursor& c) const override {
-    return c.next == ')' && c.scan->in_call();
-  }
+  bool Triggered(const Cursor& c) const override { return c.next == ')' && c.scan->in_call(); }
   Verdict Ask(const Cursor& c, Analysis& analysis) const override {
     TypeScriptAnalysis& of = Of(analysis);
     Scan closed = *c.scan;
@@ -190,7 +188,8 @@ class Constants : public Monitor {
       const char before = t[t.size() - 2];
       if (before == '=' || before == '!') return false;
       if (before == '<' || before == '>') return t.size() > 2 && t[t.size() - 3] == before;
-      return true;
+      static constexpr std::array<std::string_view, 4> kDeclares = {"let", "const", "var", "type"};
+      return !EndsWithDeclared(t.substr(0, t.size() - 1), kDeclares);
     }
     return (t.ends_with("++") || t.ends_with("--")) && !NameStart(c.next) &&
            NameByte(t[t.size() - 3 < t.size() ? t.size() - 3 : 0]);

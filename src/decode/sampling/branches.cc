@@ -32,11 +32,12 @@ Status Branches::Start() {
 }
 
 Result<int> Branches::Make(std::vector<TokenId> tokens) {
-  Result<SequenceId> sequence = model_.NewSequence(capacity_);
-  if (!sequence.ok()) return sequence.error();
   size_t at = 0;
   while (at < branches_.size() && branches_[at].sequence >= 0) ++at;
+  // Before the sequence, which no branch would free if there were no memory for it.
   if (at == branches_.size()) branches_.emplace_back();
+  Result<SequenceId> sequence = model_.NewSequence(capacity_);
+  if (!sequence.ok()) return sequence.error();
   Branch& branch = branches_[at];
   branch.sequence = *sequence;
   branch.computed = model_.ReusePrefix(*sequence, tokens);

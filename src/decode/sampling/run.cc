@@ -147,10 +147,14 @@ Result<std::vector<double>> ScoreTokens(Model& model, std::span<const TokenId> p
   }
   Result<SequenceId> sequence = model.NewSequence(static_cast<int>(rows_in_all));
   if (!sequence.ok()) return sequence.error();
+  struct Scope {
+    Model& model;
+    SequenceId sequence;
+    ~Scope() { model.FreeSequence(sequence); }
+  } const scope{model, *sequence};
   std::vector<float> logits(static_cast<size_t>(kScoreRows) * static_cast<size_t>(width));
-  std::optional<Error> failed;
   // Row i, of the token at position i, has the logits of token i + 1.
-  for (size_t begin = 0; begin < rows_in_all && !failed; begin += kScoreRows) {
+  for (size_t begin = 0; begin < rows_in_all; begin += kScoreRows) {
     std::vector<Row> rows;
     for (size_t i = begin; i < std::min(rows_in_all, begin + kScoreRows); ++i) {
       const bool wanted = i + 1 >= prompt.size();
@@ -159,25 +163,17 @@ Result<std::vector<double>> ScoreTokens(Model& model, std::span<const TokenId> p
                       .sequence = *sequence,
                       .output = wanted ? static_cast<int32_t>(i - begin) : -1});
     }
-    if (Status status = model.Forward(rows, logits); !status.ok()) {
-      failed = status.error();
-      break;
-    }
+    if (Status status = model.Forward(rows, logits); !status.ok()) return status.error();
     for (const Row& row : rows) {
       if (row.output < 0) continue;
       const auto at = static_cast<size_t>(row.position) + 1 - prompt.size();
       const std::span<const float> of_row = std::span(logits).subspan(
           static_cast<size_t>(row.output) * static_cast<size_t>(width), static_cast<size_t>(width));
       const Result<StepLaw> law = MakeStepLaw(of_row, temperature, nullptr, 0);
-      if (!law.ok()) {
-        failed = law.error();
-        break;
-      }
+      if (!law.ok()) return law.error();
       scores.push_back(law->LogProbability(of_row, tokens[at]));
     }
   }
-  model.FreeSequence(*sequence);
-  if (failed.has_value()) return *failed;
   return scores;
 }
 

@@ -1,0 +1,2 @@
+type A = B; type B = A;
+declare let a:A; a.

@@ -1,0 +1,1 @@
+class C<T extends U, U extends T> { void f(T t, U u) { t.

@@ -1,0 +1,5 @@
+class A(B): pass
+class B(C): pass
+class C(A): pass
+a = A()
+a.

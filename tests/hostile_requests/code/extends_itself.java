@@ -1,0 +1,1 @@
+class A extends A { void f(A a) { a.

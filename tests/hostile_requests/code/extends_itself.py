@@ -1,0 +1,4 @@
+class A(A):
+  pass
+a = A()
+a.

@@ -1,0 +1,2 @@
+interface I extends I{}
+declare let i:I; i.

@@ -1,0 +1,2 @@
+interface A extends Partial<A>{}
+declare let a:A; a.

@@ -1,0 +1,1 @@
+function f<T extends U, U extends T>(t:T){ t.

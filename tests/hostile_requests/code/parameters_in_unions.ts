@@ -1,0 +1,1 @@
+function f<T extends U|{a:1}, U extends T|{b:2}>(t:T){ t.

@@ -1,0 +1,2 @@
+const a = () => b(); const b = () => a();
+a().

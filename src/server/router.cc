@@ -45,6 +45,7 @@ using Start = Status (*)(const ApiRequest& request);
 
 // Arrays and objects take more memory than their text: so many bound both.
 constexpr json::ParseLimits kBodyLimits{.max_values = size_t{1} << 20};
+constexpr size_t kMostMembers = 4096;
 
 }  // namespace
 
@@ -221,6 +222,12 @@ void Router::Read(const std::shared_ptr<Exchange>& exchange, const Route& route,
            .code = ErrorCodeName(parsed.error().code)});
     }
     body = *std::move(parsed);
+    // Each member that a route knows is looked for among all of them.
+    if (body.members.size() > kMostMembers) {
+      return refuse(
+          {.message = "the body has more than " + std::to_string(kMostMembers) + " members",
+           .code = ErrorCodeName(ErrorCode::kLimit)});
+    }
   }
   if (route.start != nullptr) {
     if (!claim()) return;

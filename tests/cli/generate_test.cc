@@ -155,7 +155,7 @@ TEST(GenerateTest, APromptThatNoContextHoldsIsRefusedAtOnce) {
         << result.err;
   }
   const CommandResult extract =
-      RunPawl({"extract", "--schema", WriteScratch("any.json", "{}"),
+      RunPawl({"extract", "--schema", WriteScratch("any.json", "{}"), "--file",
                WriteScratch("long.txt", "a" + std::string(1 << 20, ' '))});
   EXPECT_EQ(extract.exit_code, 2);
   EXPECT_NE(extract.err.find("long.txt: has 10"), std::string::npos) << extract.err;

@@ -329,6 +329,10 @@ TEST(WorkersTest, BodiesOfTooManyValuesAreRefused) {
   answer = c.Post("/v1/completions", members + "}");
   EXPECT_EQ(answer.status, 200);
   EXPECT_EQ(At(answer.Json(), "/pawl/ignored").items.size(), 256U);
+  for (int i = 3000; i < 700'000; ++i) members += ",\"m" + std::to_string(i) + "\":0";
+  answer = c.Post("/v1/completions", members + "}");
+  EXPECT_EQ(answer.status, 400);
+  EXPECT_NE(answer.body.find("more than 4096 members"), std::string::npos) << answer.body;
 }
 
 }  // namespace

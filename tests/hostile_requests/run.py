@@ -268,14 +268,14 @@ async def hostile(port, spec, data, seconds):
             if not piece:
                 break
             answer += piece
-            if "send" in spec and len(re.findall(rb"(?m)^HTTP/1\.[01] (?!100)\d\d\d", answer)) >= expected and not spec.get("half_close"):
+            if "send" in spec and len(re.findall(rb"HTTP/1\.[01] (?!100)\d\d\d [A-Z]", answer)) >= expected and not spec.get("half_close"):
                 break
     except (asyncio.TimeoutError, ConnectionError):
         pass
     finally:
         sending.cancel()
         writer.close()
-    return [int(s) for s in re.findall(rb"(?m)^HTTP/1\.[01] (\d\d\d)", answer) if s != b"100"]
+    return [int(s) for s in re.findall(rb"HTTP/1\.[01] (\d\d\d) [A-Z]", answer) if s != b"100"]
 
 
 async def run_beside(server, spec, data, seconds):

@@ -18,6 +18,9 @@
 namespace pawl::monitors {
 namespace {
 
+// A longer text is data: nothing is asked about it, and it is not parsed.
+constexpr size_t kMostParsed = size_t{1} << 20;
+
 constexpr size_t kKeptHosts = 4;
 
 // Where the name that is begun at the end of `prefix` begins, with a space in front of it.
@@ -76,7 +79,7 @@ Result<CompletionPlan> CompletionPlanner::Plan(const CompletionRequest& request)
   plan.host = *host;
   plan.prefix = request.prefix;
   MonitoredText text;
-  text.suffix = request.suffix_aware ? request.suffix : "";
+  text.suffix = request.suffix_aware && request.suffix.size() <= kMostParsed ? request.suffix : "";
   text.prefix = request.prefix;
   text.must = request.must_begin;
   if (request.language && request.heal) {
@@ -161,6 +164,7 @@ void CompletionOutput::Finish() {
 
 bool CompletionOutput::Parses() const {
   if (!request_.language || !HasGrammar(*request_.language)) return true;
+  if (request_.prefix.size() + text_.size() + request_.suffix.size() > kMostParsed) return true;
   Parser parser(*request_.language);
   const auto parses = [&](std::string text) { return !parser.Parse(std::move(text))->broken(); };
   if (parses(request_.prefix + text_ + request_.suffix)) return true;

@@ -400,8 +400,8 @@ class Engine:
 
     def _submit(self, prompt: Tuple[Any, ...], grammar: Optional[_pawl.Grammar], options: Sorted,
                 streams: bool, group: int) -> _pawl.Job:
-        return self._engine().submit(prompt, grammar, options.sampling, options.stops,
-                                     options.logit_bias, streams, group)
+        return self._running.call(self._engine().submit, prompt, grammar, options.sampling,
+                                  options.stops, options.logit_bias, streams, group)
 
     def _text_of_schema(self, schema: Any) -> str:
         """As compact JSON. Those of types are kept, since making them takes milliseconds."""

@@ -112,8 +112,7 @@ class Stream:
     def __next__(self) -> str:
         while not self._pieces.done:
             try:
-                self._job.wait(FOREVER)
-                self._engine._running.hold_at_exit()
+                self._engine._running.call(self._job.wait, FOREVER)
             except BaseException:
                 self.close()
                 raise
@@ -131,8 +130,7 @@ class Stream:
     def output(self) -> Output[Any]:
         """The whole output; waits for it."""
         while not self._job.done:
-            self._job.wait_done(FOREVER)
-            self._engine._running.hold_at_exit()
+            self._engine._running.call(self._job.wait_done, FOREVER)
         self._finish()
         assert self._output is not None
         return self._output

@@ -12,8 +12,9 @@ import collections
 import os
 import sys
 import threading
+import time
 from typing import (TYPE_CHECKING, Any, AsyncIterator, Callable, Deque, Dict, Iterable, Iterator, List, Optional,
-                    Tuple, TypeVar, Union)
+                    Set, Tuple, TypeVar, Union)
 
 from . import _pawl
 from ._errors import PawlError
@@ -41,6 +42,7 @@ class Running:
         self._native = native
         self._process = os.getpid()
         self._at_exit = False
+        self._inside: Set[int] = set()  # threads in the native module, but for the waker
         self._lock = threading.Lock()
         self._waker: Optional[threading.Thread] = None
         self._waiting: Dict[int, Tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = {}
@@ -62,6 +64,19 @@ class Running:
             self.close()
         except PawlError:  # the history of drafts could not be written; Engine.close would have told
             pass
+        # Closing wakes daemon threads; each has a second to come out.
+        end = time.monotonic() + 1
+        while self._inside - {threading.get_ident()} and time.monotonic() < end:
+            time.sleep(0.001)
+
+    def call(self, native: Callable[..., T], *arguments: Any) -> T:
+        """native(*arguments), which may wait, or raise because the engine was closed."""
+        self._inside.add(threading.get_ident())
+        try:
+            return native(*arguments)
+        finally:
+            self._inside.discard(threading.get_ident())
+            self.hold_at_exit()
 
     def hold_at_exit(self) -> None:
         """Only daemon threads still use an engine that the end of the interpreter has closed. That is
@@ -73,8 +88,7 @@ class Running:
         job = request(False)
         try:
             while not job.done:
-                job.wait_done(FOREVER)
-            self.hold_at_exit()
+                self.call(job.wait_done, FOREVER)
         except BaseException:
             job.cancel()
             raise
@@ -109,8 +123,7 @@ class Running:
                     return
                 first = waiting[0]
                 while not isinstance(first, Exception) and not first.done:
-                    first.wait_done(FOREVER)
-                self.hold_at_exit()
+                    self.call(first.wait_done, FOREVER)
                 yield waiting.popleft()
         finally:
             _cancel(waiting)

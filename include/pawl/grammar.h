@@ -127,7 +127,7 @@ class PAWL_EXPORT State {
   bool outgrown() const { return grammar_->outgrown(); }
 
   // An exception has left a question about this grammar in the middle: memory ran out, or the
-  // decode loop stopped a look that nobody waits for any more. What was found with the state and
+  // decode loop stopped a look whose client has gone. What was found with the state and
   // others of its time is not trusted after that, so the state answers like one after which nothing
   // fits: no token, not accepting, no completion. An answer that was given while lost() was still
   // false is right. Who knows the text takes it again from Grammar::Start(), in a new machine;

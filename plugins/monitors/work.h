@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <vector>
 
 #include "plugins/monitors/limits.h"
 
@@ -60,6 +61,19 @@ class Work {
   // Bytes that are searched or compared, and not understood.
   static void Bytes(uint64_t bytes) { Step(1 + bytes / 256); }
   // Ends the question, if there is one.
+  // A copy of a type, whose `args` are types again. A type is a tree that is copied as a whole, so
+  // a copy counts by its size: a class that names its variable twice doubles what stands for it.
+  template <typename Type>
+  static Type CountedCopy(const Type& type) {
+    std::vector<const Type*> todo = {&type};
+    while (!todo.empty()) {
+      const Type* const at = todo.back();
+      todo.pop_back();
+      Step(kStepsPerTypeNode);
+      for (const Type& arg : at->args) todo.push_back(&arg);
+    }
+    return type;
+  }
   static void GiveUp() {
     if (Here().question != nullptr) Steps();
   }

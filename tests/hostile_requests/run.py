@@ -111,17 +111,8 @@ def load(path):
     kind = os.path.basename(os.path.dirname(path))
     name = kind + "/" + os.path.splitext(os.path.basename(path))[0]
     folder = os.path.dirname(path)
-    if kind == "code" and not path.endswith(".json"):
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
-        language = {"ts": "typescript", "java": "java", "py": "python"}[path.rsplit(".", 1)[1]]
-        # The cursor is the mark, or the end of the file.
-        prefix, _, suffix = text.partition("/*cursor*/") if "/*cursor*/" in text else text.partition("#cursor#")
-        spec = {"route": "/v1/fim/completions",
-                "body": {"prompt": prefix, "suffix": suffix or "\n", "language": language, "max_tokens": 8}}
-    else:
-        with open(path) as file:
-            spec = json.load(file)
+    with open(path) as file:
+        spec = json.load(file)
     if "send" in spec:
         pieces = [text_part(p).encode("latin-1") for p in spec["send"]]
         return name, spec, b"".join(pieces)
@@ -147,7 +138,6 @@ class Server:
         command = [args.pawl, "serve", "--port", str(self.port), "--grammar-mb", "64", *args.option]
         if args.model:
             command += ["--model", args.model]
-        # One arena for each thread would hide what comes back.
         self.process = subprocess.Popen(command, stdout=self.log, stderr=self.log)
         for _ in range(600):
             try:

@@ -68,25 +68,12 @@ Type ReadFrom(const Type& type) {
   return type;
 }
 
-// A type is a tree that is copied as a whole, so what stands for a variable counts by its size: a
-// class that names its variable twice doubles it.
-static Type CountedCopy(const Type& type) {
-  std::vector<const Type*> todo = {&type};
-  while (!todo.empty()) {
-    const Type* const at = todo.back();
-    todo.pop_back();
-    Work::Step(kStepsPerTypeNode);
-    for (const Type& arg : at->args) todo.push_back(&arg);
-  }
-  return type;
-}
-
 Type Substitute(const Type& type, const Substitution& with) {
   const Work::Deeper deeper;
   Work::Step(2 + with.size() / 4);
   if (type.is(TK::kVariable)) {
     for (const auto& [name, value] : with) {
-      if (name == type.name) return CountedCopy(value);
+      if (name == type.name) return Work::CountedCopy(value);
     }
     return type;
   }

@@ -93,31 +93,18 @@ Type Either(std::vector<Type> types) {
   return {.kind = TK::kEither, .args = std::move(different)};
 }
 
-// A type is a tree that is copied as a whole, so what stands for a variable counts by its size: a
-// class that names its variable twice doubles it.
-static Type CountedCopy(const Type& type) {
-  std::vector<const Type*> todo = {&type};
-  while (!todo.empty()) {
-    const Type* const at = todo.back();
-    todo.pop_back();
-    Work::Step(kStepsPerTypeNode);
-    for (const Type& arg : at->args) todo.push_back(&arg);
-  }
-  return type;
-}
-
 Type Substitute(const Type& type, const Substitution& with, const Type& self) {
   const Work::Deeper deeper;
   Work::Step(2);
   if (type.is(TK::kVariable)) {
     for (const auto& [name, value] : with) {
-      if (name == type.name) return CountedCopy(value);
+      if (name == type.name) return Work::CountedCopy(value);
     }
     return {};
   }
-  if (type.is(TK::kSelf)) return CountedCopy(self);
-  if (type.args.empty() || type.is(TK::kFunction)) return CountedCopy(type);
-  Type result = CountedCopy(type);
+  if (type.is(TK::kSelf)) return Work::CountedCopy(self);
+  if (type.args.empty() || type.is(TK::kFunction)) return Work::CountedCopy(type);
+  Type result = Work::CountedCopy(type);
   for (Type& arg : result.args) arg = Substitute(arg, with, self);
   if (type.is(TK::kEither)) return Either(std::move(result.args));
   return result;

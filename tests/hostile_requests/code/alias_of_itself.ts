@@ -1,2 +1,0 @@
-type A = B; type B = A;
-declare let a:A; a.

@@ -1,1 +1,0 @@
-class C<T extends U, U extends T> { void f(T t, U u) { t.

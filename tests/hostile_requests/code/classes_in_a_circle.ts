@@ -1,3 +1,0 @@
-class A extends B{}
-class B extends A{}
-let a=new A(); a.

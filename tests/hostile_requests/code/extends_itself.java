@@ -1,1 +1,0 @@
-class A extends A { void f(A a) { a.

@@ -1,4 +1,0 @@
-class A(A):
-  pass
-a = A()
-a.

@@ -1,2 +1,0 @@
-interface I extends I{}
-declare let i:I; i.

@@ -1,2 +1,0 @@
-interface A<T> extends A<A<T>>{}
-declare let a:A<number>; a.

@@ -1,4 +1,0 @@
-interface A extends B{}
-interface B extends C{}
-interface C extends A{}
-declare let a:A; a.

@@ -1,2 +1,0 @@
-interface A extends Partial<A>{}
-declare let a:A; a.

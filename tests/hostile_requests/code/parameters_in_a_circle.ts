@@ -1,1 +1,0 @@
-function f<T extends U, U extends T>(t:T){ t.

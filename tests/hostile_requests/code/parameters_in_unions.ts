@@ -1,1 +1,0 @@
-function f<T extends U|{a:1}, U extends T|{b:2}>(t:T){ t.

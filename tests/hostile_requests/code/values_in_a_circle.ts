@@ -1,2 +1,0 @@
-const a = () => b(); const b = () => a();
-a().

@@ -6,7 +6,8 @@
 // few are a forced run, many are a prompt, or what has to be computed again. Those that have begun
 // to write come first, in the order of age; prompts share what is left of the rows of a call, the
 // oldest first, chunk by chunk, and a quarter of the rows is theirs in any case, so that neither
-// kind holds up the other.
+// kind holds up the other. Next to outputs that write, prompts get as many rows as the model
+// computes in about 25 ms, so that the outputs go on evenly.
 //
 // Prompts often begin alike. What a sequence computes is in the prefix cache after the call, so a
 // request whose next page is what an older one computes in this call waits for it.
@@ -63,6 +64,10 @@ constexpr int kMostPerPlace = 2;
 
 // The weight of the last step in a running mean.
 constexpr double kNewest = 1.0 / 16;
+// The same of the seconds for a row: a later part of a prompt costs more than an earlier one.
+constexpr double kNewestRows = 1.0 / 4;
+constexpr double kPromptSeconds = 0.025;
+constexpr int kLeastPromptRows = 64;
 
 template <typename T>
 void ReserveFor(size_t size, std::vector<T>& items) {
@@ -373,6 +378,8 @@ void BatchEngine::PlanShares() {
       if (writes(*request)) AddShare(*request, request->pending(), for_writing);
     }
     left += for_writing;
+    // Outputs that write wait for the rows of prompts in their call.
+    if (!shares_.empty()) left = std::min(left, PromptRows());
     for (Request* const request : present_) {
       if (writes(*request)) continue;
       if (request->pending() > 1) {
@@ -398,6 +405,13 @@ void BatchEngine::PlanShares() {
     if (running() <= 1 || MissingPages() <= model_.kv_memory().available) return;
     Preempt();
   }
+}
+
+// How many rows of prompts a call may have next to outputs that write: as many as take about
+// kPromptSeconds, and no fewer than a model computes well.
+int BatchEngine::PromptRows() const {
+  const double rows = row_seconds_ > 0 ? kPromptSeconds / row_seconds_ : options_.max_rows;
+  return std::max(kLeastPromptRows, static_cast<int>(std::min<double>(rows, options_.max_rows)));
 }
 
 void BatchEngine::AddShare(Request& request, int most, int& left) {
@@ -518,6 +532,10 @@ Status BatchEngine::Call(std::span<const Share> shares, bool with_drafts) {
   }
   const auto width = static_cast<size_t>(model_.info().vocabulary_size);
   call_seconds_ += (seconds - call_seconds_) * kNewest;
+  if (static_cast<int>(rows_.size()) >= kLeastPromptRows) {
+    const double row = seconds / static_cast<double>(rows_.size());
+    row_seconds_ += (row - row_seconds_) * (row_seconds_ > 0 ? kNewestRows : 1.0);
+  }
   LearnCost(shares, seconds);
   stats_.rows += static_cast<int64_t>(rows_.size());
   const double per_row = seconds / static_cast<double>(std::max<size_t>(1, rows_.size()));

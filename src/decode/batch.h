@@ -172,6 +172,7 @@ class BatchEngine {
   bool HasRoomFor(const Request& request) const;
   // Which rows run now; makes room where memory is short.
   void PlanShares();
+  int PromptRows() const;
   void AddShare(Request& request, int most, int& left);
   bool WaitsForElder(const Request& request) const;
   int64_t MissingPages() const;
@@ -249,6 +250,7 @@ class BatchEngine {
   // Running means by step: seconds of calls, seconds for what follows a token, and which part of
   // the tokens is followed by forced ones.
   double call_seconds_ = 0, follow_seconds_ = 0, forced_share_ = 0;
+  double row_seconds_ = 0;  // of calls with many rows: running mean for one of them
   BatchStats stats_;
 };
 

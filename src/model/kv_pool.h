@@ -63,6 +63,8 @@ class KvPool {
   int32_t window() const { return limits_.window; }
   int32_t in_use() const { return in_use_; }  // referenced
   int32_t kept() const { return kept_; }      // published, referenced by nobody
+  // Pages that were ever in use.
+  int32_t made() const { return static_cast<int32_t>(info_.size()); }
   // What Allocate can still give.
   int32_t available() const { return limits_.pages - in_use_; }
 

@@ -120,6 +120,7 @@ struct KvMemory {
   // That a sequence can still get: not in use, those kept for their tokens included.
   int64_t available = std::numeric_limits<int64_t>::max();
   int64_t page_bytes = 0;
+  int64_t made = 0;  // pages that have memory: they keep it
 };
 
 // Thread safety: one call at a time.

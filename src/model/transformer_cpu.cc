@@ -239,7 +239,7 @@ int TransformerCpu::ReusePrefix(SequenceId sequence, std::span<const TokenId> to
 KvMemory TransformerCpu::kv_memory() const {
   const KvPool& pool = sequences_.pool();
   return {kPagePositions, pool.pages(), pool.available(),
-          page_floats_ * static_cast<int64_t>(sizeof(float))};
+          page_floats_ * static_cast<int64_t>(sizeof(float)), pool.made()};
 }
 
 Status TransformerCpu::CommitTree(SequenceId sequence, int row) {

@@ -322,7 +322,7 @@ Status TransformerCuda::AllocateCache() {
 KvMemory TransformerCuda::kv_memory() const {
   const KvPool& pool = sequences_->pool();
   return {kPagePositions, pool.pages(), pool.available(),
-          cache_half_ / pool.pages() * 2 * config_.layer_count()};
+          cache_half_ / pool.pages() * 2 * config_.layer_count(), pool.pages()};
 }
 
 Cache TransformerCuda::CacheOf(int layer) const {

@@ -109,6 +109,9 @@ Result<HttpReply> MetricsPage(ServerState& server, const PlainRequest&) {
     count("pawl_model_steps_total", "Steps of the batch.", static_cast<double>(decoder.steps()));
     gauge("pawl_kv_usage_ratio", "Keys and values in use, of the memory for them.",
           decoder.kv_usage());
+    gauge("pawl_kv_bytes",
+          "Pages of keys and values that have memory, those in the prefix cache included.",
+          static_cast<double>(decoder.kv_bytes()));
     const GrammarStore::Stats grammars = server.grammars->stats();
     gauge("pawl_grammars", "Compiled grammars that are kept.",
           static_cast<double>(grammars.grammars));

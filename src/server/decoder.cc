@@ -179,6 +179,7 @@ void Decoder::Loop() {
     steps_ = engine_.stats().steps;
     const KvMemory memory = model_.kv_memory();
     kv_usage_ = 1.0 - static_cast<double>(memory.available) / static_cast<double>(memory.pages);
+    kv_bytes_ = memory.made * memory.page_bytes;
   }
   for (Message& message : inbox_) {
     if (message.kind != Message::Kind::kCancel) Take(std::move(message));

@@ -71,6 +71,8 @@ class Decoder {
   int64_t steps() const { return steps_; }
   // 0 to 1, of the memory for keys and values.
   double kv_usage() const { return kv_usage_; }
+  // Of the pages of keys and values that have memory.
+  int64_t kv_bytes() const { return kv_bytes_; }
 
  private:
   struct Scoring;
@@ -111,6 +113,7 @@ class Decoder {
   std::atomic<int> running_{0}, waiting_{0};
   std::atomic<int64_t> steps_{0};
   std::atomic<double> kv_usage_{0};
+  std::atomic<int64_t> kv_bytes_{0};
   std::thread thread_;
 };
 

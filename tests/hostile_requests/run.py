@@ -166,9 +166,10 @@ class Server:
         return self.process.poll() is None
 
     def resident_mb(self):
-        """Without mapped files: the weights of the model that ships are mapped."""
+        """Without mapped files (the weights of the model that ships are mapped) and without KV pages."""
         with open(f"/proc/{self.process.pid}/status") as file:
-            return int(re.search(r"RssAnon:\s+(\d+)", file.read()).group(1)) / 1024
+            resident = int(re.search(r"RssAnon:\s+(\d+)", file.read()).group(1)) / 1024
+        return resident - self.metrics()["pawl_kv_bytes"] / (1 << 20)
 
     def metrics(self):
         answer = self.ask(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").decode()
@@ -275,11 +276,11 @@ async def run_beside(server, spec, data, seconds):
     gaps.clear()
     slow = await asyncio.to_thread(server.slow_steps)
     attack = asyncio.ensure_future(hostile(server.port, spec, data, seconds))
-    peak, waits, start = server.resident_mb(), [], time.monotonic()
+    peak, waits, start = await asyncio.to_thread(server.resident_mb), [], time.monotonic()
     while not attack.done() or len(waits) < 1:
         await asyncio.sleep(0.05)
         waits.append(await small(server.port))
-        peak = max(peak, server.resident_mb())
+        peak = max(peak, await asyncio.to_thread(server.resident_mb))
         if time.monotonic() - start > seconds + 30:
             break
     statuses = await attack

@@ -276,6 +276,7 @@ Compiler::Compiler(std::shared_ptr<const Vocabulary> vocabulary, const CompilerO
 }
 
 size_t Compiler::memory_bytes() const { return budget_->Measure(); }
+void Compiler::FreeUnused() const { budget_->FreeUnused(); }
 
 Result<Grammar> Compiler::CompileJsonSchema(std::string_view text, const JsonSchemaOptions& options,
                                             const std::shared_ptr<StopFlag>& stop) const {

@@ -73,6 +73,10 @@ class PAWL_EXPORT Compiler {
   // Bytes that the grammars keep now (CompilerOptions::memory_budget). Walks over all of it: for
   // reports, not for every token.
   size_t memory_bytes() const;
+  // Frees grammars beyond the memory budget that no state uses and that were not used since the
+  // previous call; they are compiled again when they are used. A grammar frees memory when a
+  // grammar grows, so only a process that may stay idle has to call this, every few seconds.
+  void FreeUnused() const;
 
  private:
   std::shared_ptr<const Vocabulary> vocabulary_;

@@ -47,6 +47,8 @@ class GrammarStore {
   // kNone.
   Result<Grammar> Get(const ConstraintSpec& spec, const LayoutSpec& layout, bool& known,
                       const std::shared_ptr<StopFlag>& stop);
+  // Compiler::FreeUnused.
+  void FreeUnused() const { compiler_.FreeUnused(); }
   // Measures what the grammars take: for reports.
   Stats stats() const;
 

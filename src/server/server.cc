@@ -120,7 +120,9 @@ class Server::Impl {
 
   // Requests that take longer than they may, and memory that is not in use.
   void Watch() {
+    constexpr int kLooksBetweenFrees = 25;  // five seconds
     HeapTrimmer trimmer;
+    int looks = 0;
     std::unique_lock lock(mutex_);
     while (!changed_.wait_for(lock, std::chrono::milliseconds(200), [&] { return ending_; })) {
       lock.unlock();
@@ -129,6 +131,7 @@ class Server::Impl {
         state_->metrics.timed_out += GiveUpOlderThan(
             state_->options.request_seconds,
             {.status = 408, .message = "the request took longer than it may take on this server"});
+        if (++looks % kLooksBetweenFrees == 0) state_->grammars->FreeUnused();
         trimmer.Look();
         return {};
       });

@@ -55,6 +55,7 @@ FILTERS = [
 # What drafts do depends on the time that calls take: of cases with "draft" in their names these go too.
 DRAFT_FILTERS = [
     (r'"(?:drafted_tokens|accepted_tokens)": ?[0-9]+,', ""),
+    (r'"source":"(?:drafted|sampled)"', '"source":"SOURCE"'),
     (r'("(?:model_calls|forward_calls|points)": ?)[0-9]+', r"\1COUNT"),
     (r"\b[0-9]+ of [0-9]+ drafts came", "DRAFTS came"),
 ]
@@ -497,7 +498,8 @@ def compare(old, new, digits):
             continue
         unexpected += 1
         print(f"{case}: differs")
-        lines = [text.splitlines(True) for text in texts]
+        # Long lines of JSON are compared by members.
+        lines = [text.replace(',"', ',\n"').splitlines(True) for text in texts]
         sys.stdout.writelines(line if line.endswith("\n") else line + "\n" for line in difflib.unified_diff(*lines, "old", "new", n=1))
     for case in sorted(set(expected) - used):
         print(f"{case}: is expected to differ, and does not: remove the line from tests/{EXPECTED.name}")

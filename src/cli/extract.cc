@@ -5,12 +5,12 @@
 #include <ctime>
 #include <deque>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "schemas/grammar_cache.h"
 #include "src/base/json.h"
 #include "src/cli/command.h"
 #include "src/cli/draft_flags.h"
@@ -157,14 +157,10 @@ class Extractor {
   Result<Grammar> GrammarFor(std::string_view text) {
     const int64_t longest = MaxStringFor(text);
     if (fixed_max_string_ || longest == MaxStringFor("")) return grammar_;
-    const auto known = long_grammars_.find(longest);
-    if (known != long_grammars_.end()) return known->second;
-    grammar_flags_.layout.max_string = longest;
-    Result<Grammar> grammar = grammar_flags_.Compile(model_->vocabulary());
-    if (!grammar.ok()) return grammar;
-    constexpr size_t kKept = 32;
-    if (long_grammars_.size() == kKept) long_grammars_.clear();
-    return long_grammars_.emplace(longest, *std::move(grammar)).first->second;
+    return long_grammars_.Get(std::to_string(longest), [&] {
+      grammar_flags_.layout.max_string = longest;
+      return grammar_flags_.Compile(model_->vocabulary());
+    });
   }
 
   std::unique_ptr<LoadedModel> model_;
@@ -172,7 +168,7 @@ class Extractor {
   Grammar grammar_;  // for texts of up to MaxStringFor("") characters, or for all
   bool fixed_max_string_ = false;
   GrammarFlags grammar_flags_{LayoutFlags::ForWriting()};
-  std::map<int64_t, Grammar> long_grammars_;
+  GrammarCache long_grammars_{32};
   std::shared_ptr<Drafter> drafter_;
   BatchEngine engine_;
   std::string schema_;

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "src/base/utf8.h"
 #include "src/cli/command.h"
 #include "src/cli/options.h"
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "src/base/utf8.h"
 #include "src/cli/command.h"
 #include "src/cli/prompted_model.h"
 #include "src/cli/sampler_flags.h"

@@ -83,10 +83,14 @@ Status LoadedModel::LoadWeights(const ModelOptions& options,
   }
   model_ = *std::move(model);
   context_length_ = info().context_length;
-  const int host =
-      options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency());
-  mask_threads_ = std::max(1, model_->samples() ? host : info().threads);
+  threads_ = options.threads;
   return {};
+}
+
+int LoadedModel::mask_threads() const {
+  if (!model_->samples()) return std::max(1, info().threads);
+  return threads_ > 0 ? threads_
+                      : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
 Result<std::shared_ptr<Drafter>> LoadedModel::MakeDrafter(const DraftOptions& options) const {

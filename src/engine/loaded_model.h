@@ -94,7 +94,7 @@ class LoadedModel {
   const ModelInfo& info() const { return model_->info(); }
   // Threads for masks and samplers, the caller counted; at least 1. A model on a device leaves the
   // host's threads to the masks.
-  int mask_threads() const { return mask_threads_; }
+  int mask_threads() const;
   // For tests: a model around the one that was loaded.
   void WrapModel(const std::function<std::unique_ptr<Model>(std::unique_ptr<Model>)>& wrap) {
     model_ = wrap(std::move(model_));
@@ -131,7 +131,7 @@ class LoadedModel {
   Result<ExtractPrompt> extract_ = Error{};
   const FimTemplate* fim_ = nullptr;
   int context_length_ = 0;
-  int mask_threads_ = 1;
+  int threads_ = 0;  // of ModelOptions
   std::unique_ptr<Model> model_;
 };
 

@@ -2,6 +2,7 @@
 // its text with the same options.
 #include <utility>
 
+#include "src/base/file.h"
 #include "src/engine/loaded_model.h"
 #include "src/server/api.h"
 #include "src/server/spans.h"

@@ -188,9 +188,8 @@ std::string ClosedNote(const Generation& output) {
 
 // What is told and kept at the end.
 Status Report(const ExtractFlags& flags, const GenerationStats& stats, Extractor& extractor) {
-  if (flags.stats) NoteStats(kExtract, stats);
-  if (!flags.stats_json.empty()) {
-    if (Status status = WriteFile(flags.stats_json, StatsJson(stats)); !status.ok()) return status;
+  if (Status status = ReportStats(kExtract, flags.stats, flags.stats_json, stats); !status.ok()) {
+    return status;
   }
   return extractor.Save();
 }

@@ -170,11 +170,8 @@ int Generate(const GenerateFlags& flags) {
     tokens.insert(tokens.end(), behind.begin(), behind.end());
   }
   if (several) Print(OutputsLine(outputs));
-  if (flags.stats) NoteStats(kGenerate, stats);
-  if (!flags.stats_json.empty()) {
-    if (Status status = WriteFile(flags.stats_json, StatsJson(stats)); !status.ok()) {
-      return Fail(kGenerate, status.error());
-    }
+  if (Status status = ReportStats(kGenerate, flags.stats, flags.stats_json, stats); !status.ok()) {
+    return Fail(kGenerate, status.error());
   }
   if (*drafter != nullptr) {
     if (Status status = (*drafter)->Save(); !status.ok()) return Fail(kGenerate, status.error());

@@ -271,6 +271,20 @@ StringOutline::Answer StringOutline::At(StateId state) {
   return answers_[state];
 }
 
+uint32_t StringOutline::AtLeast(StateId state) {
+  const Answer answer = At(state);
+  if (!answer.live) return answer.distance;
+  if (state >= at_least_.size())
+    at_least_.resize(std::max<size_t>(program_.size(), size_t{state} + 1), kUnasked);
+  if (at_least_[state] == kUnasked) {
+    std::vector<const Side*> sides;
+    for (size_t i = 0; i < width_; ++i) sides.push_back(&SideOf(state, i));
+    const uint32_t distance = FindPossible(sides).distance;
+    at_least_[state] = overflow() ? kUnknown : distance;
+  }
+  return at_least_[state];
+}
+
 const StringOutline::Side& StringOutline::SideOf(StateId state, size_t regex) {
   const uint32_t s = program_.RegexStateOf(state, regex);
   if (s >= sides_[regex].size()) sides_[regex].resize(size_t{s} + 1);

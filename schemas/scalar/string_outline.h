@@ -4,9 +4,11 @@
 //   StringOutline outline(program);
 //   const StringOutline::Answer answer = outline.At(state);
 //   answer.distance == StringOutline::kNoEnd    // no accepted string goes on from the state
-//   answer.distance == 7                        // none does with fewer than 7 code points
-//   answer.via                                  // the class that such a string may go on with
 //   answer.live                                 // it is certain that one goes on
+//   answer.distance == 7                        // one may, or where it is live does, with 7 code
+//                                               // points
+//   answer.via                                  // the class that such a string may go on with
+//   outline.AtLeast(state) == 7                 // none goes on with fewer than 7 code points
 #ifndef PAWL_SCHEMAS_STRING_OUTLINE_H_
 #define PAWL_SCHEMAS_STRING_OUTLINE_H_
 
@@ -43,14 +45,17 @@ class StringOutline {
   };
   // Depends on nothing but the program and the state.
   Answer At(StateId state);
+  // A lower bound of the code points that are missing. kUnknown: none is known.
+  uint32_t AtLeast(StateId state);
 
   size_t MemoryBytes() const {
     return HeapBytes(parts_, part_of_, cells_, members_, points_, info_, index_, sides_, answers_,
-                     stamps_);
+                     at_least_, stamps_);
   }
   size_t GrowthHint() const {
     return parts_.size() * (sizeof(Part) + 40) + cells_.size() * sizeof(Span) + points_.size() * 4 +
-           info_.size() * (sizeof(Info) + 24) + answers_.size() * sizeof(Answer);
+           info_.size() * (sizeof(Info) + 24) + answers_.size() * sizeof(Answer) +
+           at_least_.size() * 4;
   }
 
  private:
@@ -128,6 +133,7 @@ class StringOutline {
   HashIndex index_;                      // of points_
   std::vector<std::deque<Side>> sides_;  // by regex and its state
   std::vector<Answer> answers_;          // by state; kUnasked
+  std::vector<uint32_t> at_least_;       // by state; kUnasked
   std::vector<uint32_t> stamps_;         // by point: its place in an exploration
 };
 

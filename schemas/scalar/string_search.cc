@@ -221,7 +221,10 @@ bool StringSearch::FollowOutline(StateId start, bool way) {
   uint32_t before = StringOutline::kUnknown;
   for (;;) {
     if (At(state).live == Verdict::kUnknown && program_.Quiet(state)) DecideByCount(state);
-    if (way ? HasWay(state) : At(state).live == Verdict::kLive && state != start) break;
+    // A way is to be the shortest, so it goes on to an end of its own.
+    if (way ? program_.Quiet(state) && HasWay(state)
+            : At(state).live == Verdict::kLive && state != start)
+      break;
     if (At(state).live == Verdict::kDead) return false;
     if (Accepts(state)) {
       At(state).live = Verdict::kLive;
@@ -234,6 +237,7 @@ bool StringSearch::FollowOutline(StateId start, bool way) {
     }
     // The way has to get shorter with each step.
     if (answer.via < 0 || answer.distance >= before || SpentAll()) return false;
+    if (way && outline->AtLeast(state) != answer.distance) return false;
     before = answer.distance;
     path.emplace_back(state, answer.via);
     program_.spending().steps += program_.StepCost();
@@ -339,7 +343,7 @@ StringSearch::Outcome StringSearch::Explore(StateId start, bool apart, bool way,
   const auto push = [&](StateId state, uint64_t depth) {
     uint64_t needed = program_.Distance(state, apart);
     if (outline != nullptr) {
-      const uint32_t shown = outline->At(state).distance;
+      const uint32_t shown = way ? outline->AtLeast(state) : outline->At(state).distance;
       if (shown < StringOutline::kUnknown) needed = std::max<uint64_t>(needed, shown);
     }
     if (const uint64_t count = program_.Count(state); count < least_)

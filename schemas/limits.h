@@ -72,6 +72,11 @@ inline constexpr int kCountedDigits = 30'000;
 inline constexpr int kCountlessDigits = 8;
 // Regexes whose steps are remembered together; of more a product has a group for each so many.
 inline constexpr size_t kRegexesInGroup = 8;
+// Tokens that settle a condition: conditions side by side, ranges of tokens that are kept (and that
+// have to be put together for one mask), states that are looked at to see that a condition is never
+// settled.
+inline constexpr size_t kSettlingRegexes = 200, kSettlingEvents = 500'000;
+inline constexpr size_t kSettlingStates = 64;
 // A row of slots by atom, if it is not longer than that. Switch.
 inline constexpr size_t kSlotRow = 4096;
 // Rows of next states that are made at once.

@@ -22,7 +22,7 @@ bool Holds(const std::vector<Literal>& clause, uint32_t values) {
 TEST(ClausesTest, AgreesWithTryingAllValues) {
   Dice dice(11);
   int yes = 0, no = 0;
-  for (int round = 0; round < 2000; ++round) {
+  for (int round = 0; round < 500; ++round) {
     const uint32_t variables = 1 + static_cast<uint32_t>(dice.Below(11));
     Clauses solver;
     for (uint32_t v = 0; v < variables; ++v) ASSERT_EQ(solver.NewVariable(dice.Percent(50)), 2 * v);
@@ -64,8 +64,8 @@ TEST(ClausesTest, AgreesWithTryingAllValues) {
       solver.Add(others);
     }
   }
-  EXPECT_GT(yes, 1000);
-  EXPECT_GT(no, 500);
+  EXPECT_GT(yes, 250);
+  EXPECT_GT(no, 100);
 }
 
 TEST(ClausesTest, TriesWhatIsPreferred) {
@@ -96,7 +96,7 @@ TEST(ClausesTest, StepsEnd) {
     int64_t steps = given;
     EXPECT_EQ(solver.Solve(steps),
               given == 1000 ? Clauses::Answer::kUnknown : Clauses::Answer::kNo);
-    if (given == 1000) EXPECT_GT(steps, -5000);
+    EXPECT_GT(steps, -5000);
   }
 }
 

@@ -10,6 +10,7 @@
 #endif
 
 #include <algorithm>
+#include <utility>
 
 #include "grammar/grammar_keeper.h"
 
@@ -63,17 +64,31 @@ void MemoryBudget::Settle() {
     asked[best] = true;
     keepers[best]->GiveBack();
   }
-  while (over()) {
-    size_t oldest = keepers.size();
-    for (size_t i = 0; i < keepers.size(); ++i) {
-      if (!keepers[i]->Idle()) continue;
-      if (oldest == keepers.size() || keepers[i]->used() < keepers[oldest]->used()) oldest = i;
-    }
-    if (oldest == keepers.size()) break;
-    keepers[oldest]->LetGo();
-  }
+  LetGoIdle(keepers, UINT64_MAX);
   const int64_t left = bytes_.load(std::memory_order_relaxed);
   again_.store(left > limit_ ? left + limit_ / 32 : limit_, std::memory_order_relaxed);
+}
+
+void MemoryBudget::LetGoIdle(const std::vector<std::shared_ptr<GrammarKeeper>>& keepers,
+                             uint64_t before) {
+  while (bytes_.load(std::memory_order_relaxed) > limit_) {
+    size_t oldest = keepers.size();
+    for (size_t i = 0; i < keepers.size(); ++i) {
+      if (!keepers[i]->Idle() || keepers[i]->used() >= before) continue;
+      if (oldest == keepers.size() || keepers[i]->used() < keepers[oldest]->used()) oldest = i;
+    }
+    if (oldest == keepers.size()) return;
+    keepers[oldest]->LetGo();
+  }
+}
+
+void MemoryBudget::FreeUnused() {
+  {
+    const std::lock_guard settling(settling_);
+    const uint64_t before = std::exchange(unused_since_, Tick());
+    LetGoIdle(Keepers(), before);
+  }
+  HandBack();
 }
 
 void MemoryBudget::HandBack() {

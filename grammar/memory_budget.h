@@ -40,6 +40,9 @@ class MemoryBudget {
     return bytes_.load(std::memory_order_relaxed) > again_.load(std::memory_order_relaxed);
   }
   void Settle();
+  // Frees grammars without states that were not used since the previous call, while more than the
+  // limit is kept. Settle happens when a grammar grows; this is for a process that is idle.
+  void FreeUnused();
   // A grammar that began anew is gone, now that no state holds it.
   void Freed(int64_t bytes) {
     Add(-bytes);
@@ -54,13 +57,16 @@ class MemoryBudget {
 
  private:
   std::vector<std::shared_ptr<GrammarKeeper>> Keepers();
+  // Those used longest ago first, and of them only those used before the tick `before`.
+  void LetGoIdle(const std::vector<std::shared_ptr<GrammarKeeper>>& keepers, uint64_t before);
 
   const int64_t limit_;
   std::atomic<int64_t> bytes_{0};
   std::atomic<int64_t> again_;  // Settle is worth while beyond so many bytes
   std::atomic<uint64_t> ticks_{0};
   std::atomic<int64_t> freed_{0};  // since free memory was handed back to the system
-  std::mutex settling_;            // by one thread at a time
+  std::mutex settling_;            // by one thread at a time; of unused_since_
+  uint64_t unused_since_ = 0;
   std::mutex mutex_;               // of what follows
   std::vector<std::weak_ptr<GrammarKeeper>> keepers_;
 };

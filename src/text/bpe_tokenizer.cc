@@ -45,7 +45,7 @@ BpeTokenizer::BpeTokenizer(TokenizerParts parts) : parts_(std::move(parts)) {
 
 std::vector<BpeTokenizer::Stretch> BpeTokenizer::Cut(std::string_view text,
                                                      const EncodeOptions& options,
-                                                     PieceStore& store) const {
+                                                     std::deque<std::string>& store) const {
   std::vector<Stretch> out;
   std::vector<AddedTokenMatcher::Part> raw_parts, parts;
   AddedTokenMatcher::Filter filter{.special = options.parse_special};
@@ -87,10 +87,9 @@ std::vector<BpeTokenizer::Stretch> BpeTokenizer::Cut(std::string_view text,
 }
 
 std::vector<TokenId> BpeTokenizer::Merge(const std::vector<Stretch>& stretches,
-                                         const EncodeOptions& options, PieceStore& store) const {
+                                         const EncodeOptions& options) const {
   std::vector<TokenId> out;
   BpeModel::Scratch scratch;
-  std::vector<Piece> pieces;
   StopSteps steps;
   for (const Stretch& stretch : stretches) {
     steps.Step();
@@ -98,26 +97,24 @@ std::vector<TokenId> BpeTokenizer::Merge(const std::vector<Stretch>& stretches,
       out.push_back(stretch.token);
       continue;
     }
-    pieces.assign(1, {stretch.text, stretch.at_start});
-    parts_.pre_tokenizer.Apply(pieces, store);
-    for (const Piece& piece : pieces) {
-      steps.Step(piece.text.size());
-      parts_.model.Encode(piece.text, scratch, out);
-    }
+    parts_.pre_tokenizer.Apply({stretch.text, stretch.at_start}, [&](const Piece& word) {
+      steps.Step(word.text.size());
+      parts_.model.Encode(word.text, scratch, out);
+    });
   }
   return options.add_special_tokens ? parts_.post_processor.Apply(std::move(out)) : out;
 }
 
 std::vector<TokenId> BpeTokenizer::Encode(std::string_view text,
                                           const EncodeOptions& options) const {
-  PieceStore store;
-  return Merge(Cut(text, options, store), options, store);
+  std::deque<std::string> store;
+  return Merge(Cut(text, options, store), options);
 }
 
 // Each added token is one; all other bytes need a token for every `longest_` of them, or more.
 Result<std::vector<TokenId>> BpeTokenizer::EncodeWithin(std::string_view text, int max_tokens,
                                                         const EncodeOptions& options) const {
-  PieceStore store;
+  std::deque<std::string> store;
   const std::vector<Stretch> stretches = Cut(text, options, store);
   size_t added = 0, bytes = 0;
   for (const Stretch& stretch : stretches) {
@@ -135,7 +132,7 @@ Result<std::vector<TokenId>> BpeTokenizer::EncodeWithin(std::string_view text, i
     message += ", as none stands for more than " + std::to_string(longest_);
     return Error{ErrorCode::kLimit, std::move(message), ""};
   }
-  return Merge(stretches, options, store);
+  return Merge(stretches, options);
 }
 
 std::string BpeTokenizer::Decode(std::span<const TokenId> ids, bool keep_special) const {

@@ -3,6 +3,7 @@
 #ifndef PAWL_SRC_TEXT_BPE_TOKENIZER_H_
 #define PAWL_SRC_TEXT_BPE_TOKENIZER_H_
 
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -59,10 +60,11 @@ class BpeTokenizer final : public Tokenizer {
     TokenId token = kNoToken;
     bool at_start = false;
   };
+  // `store`: memory for the normalized texts.
   std::vector<Stretch> Cut(std::string_view text, const EncodeOptions& options,
-                           PieceStore& store) const;
-  std::vector<TokenId> Merge(const std::vector<Stretch>& stretches, const EncodeOptions& options,
-                             PieceStore& store) const;
+                           std::deque<std::string>& store) const;
+  std::vector<TokenId> Merge(const std::vector<Stretch>& stretches,
+                             const EncodeOptions& options) const;
 
   TokenizerParts parts_;
   size_t longest_ = 0;  // bytes of normalized text that one token stands for; 0: no bound

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 
 #include "src/base/stop_steps.h"
 #include "src/base/utf8.h"
@@ -129,116 +130,90 @@ void PreTokenizer::AddMetaspace(const JsonNode& node) {
   }
 }
 
-void PreTokenizer::Split(const Step& step, const Piece& piece, Scratch& scratch,
-                         std::vector<Piece>& out) {
-  auto& units = scratch.units;
-  auto& matches = scratch.matches;
-  auto& parts = scratch.parts;
+// Cuts `piece` into parts and gives each to `emit` as soon as no later match can change it: only
+// the last part waits. `units` is memory that calls reuse.
+template <typename Emit>
+void PreTokenizer::Split(const Step& step, const Piece& piece, std::vector<char32_t>& units,
+                         const Emit& emit) {
+  struct Part {
+    size_t begin, end;  // bytes
+    bool is_match;      // of what was joined last
+  };
   units.clear();
-  matches.clear();
-  parts.clear();
   DecodeUnits(piece.text, units);
-  step.pattern.FindAll(units, matches);
-
+  StopSteps steps;
+  std::optional<Part> waiting;
+  const auto flush = [&] {
+    if (!waiting || waiting->begin == waiting->end) return;
+    emit(Piece{piece.text.substr(waiting->begin, waiting->end - waiting->begin),
+               piece.at_start && waiting->begin == 0});
+  };
   // The whole text as matches and what lies between them.
   size_t unit = 0, byte = 0;
-  StopSteps steps;
   const auto add = [&](size_t to, bool is_match) {
     const size_t from = byte;
     for (; unit < to; steps.Step()) byte += UnitLength(units[unit++]);
-    parts.push_back({from, byte, is_match != step.invert});
+    const Part part{from, byte, is_match != step.invert};
+    if (step.behavior == Behavior::kRemoved && part.is_match) return;
+    bool joins = false;
+    if (waiting) {
+      const bool previous = waiting->is_match;
+      joins = step.behavior == Behavior::kContiguous           ? part.is_match == previous
+              : step.behavior == Behavior::kMergedWithPrevious ? part.is_match && !previous
+              : step.behavior == Behavior::kMergedWithNext     ? previous && !part.is_match
+                                                               : false;
+    }
+    if (joins) {
+      waiting = Part{waiting->begin, part.end, part.is_match};
+    } else {
+      flush();
+      waiting = part;
+    }
   };
-  for (const SplitRegex::Match& match : matches) {
+  step.pattern.ForEach(units, [&](const SplitRegex::Match& match) {
     if (match.begin > unit) add(match.begin, false);
     add(match.end, true);
-  }
+  });
   if (unit < units.size()) add(units.size(), false);
-
-  // Merging keeps the parts that go on; a merged part no longer counts as a match of its own.
-  size_t kept = 0;
-  switch (step.behavior) {
-    case Behavior::kIsolated:
-      kept = parts.size();
-      break;
-    case Behavior::kRemoved:
-      for (const auto& part : parts) {
-        if (!part.is_match) parts[kept++] = part;
-      }
-      break;
-    case Behavior::kContiguous:
-    case Behavior::kMergedWithPrevious: {
-      const bool contiguous = step.behavior == Behavior::kContiguous;
-      bool previous_match = false;
-      for (size_t i = 0; i < parts.size(); ++i) {
-        const auto part = parts[i];
-        const bool merge =
-            contiguous ? part.is_match == previous_match : part.is_match && !previous_match;
-        if (merge && kept > 0)
-          parts[kept - 1].end = part.end;
-        else
-          parts[kept++] = part;
-        previous_match = part.is_match;
-      }
-      break;
-    }
-    case Behavior::kMergedWithNext: {
-      std::reverse(parts.begin(), parts.end());
-      bool next_match = false;
-      for (size_t i = 0; i < parts.size(); ++i) {
-        const auto part = parts[i];
-        if (part.is_match && !next_match && kept > 0)
-          parts[kept - 1].begin = part.begin;
-        else
-          parts[kept++] = part;
-        next_match = part.is_match;
-      }
-      std::reverse(parts.begin(), parts.begin() + static_cast<ptrdiff_t>(kept));
-      break;
-    }
-  }
-  for (size_t i = 0; i < kept; ++i) {
-    steps.Step();
-    if (parts[i].begin == parts[i].end) continue;
-    out.push_back({piece.text.substr(parts[i].begin, parts[i].end - parts[i].begin),
-                   piece.at_start && parts[i].begin == 0});
-  }
+  flush();
 }
 
-void PreTokenizer::Apply(std::vector<Piece>& pieces, PieceStore& store) const {
-  Scratch scratch;
-  std::vector<Piece> next;
-  StopSteps steps;
-  for (const Step& step : steps_) {
-    if (step.kind == Kind::kSplit) {
-      next.clear();
-      for (const Piece& piece : pieces) {
-        steps.Step();
-        Split(step, piece, scratch, next);
-      }
-      pieces.swap(next);
-      continue;
-    }
-    for (Piece& piece : pieces) {
-      std::string text;
-      if (step.kind == Kind::kMetaspace) {
-        for (const char c : piece.text) {
-          steps.Step();
-          if (c == ' ')
-            text += step.replacement;
-          else
-            text.push_back(c);
-        }
-      } else {
-        text = piece.text;
-      }
-      const bool wanted =
-          step.scheme == Scheme::kAlways || (step.scheme == Scheme::kFirst && piece.at_start);
-      if (wanted && !text.starts_with(step.replacement)) text.insert(0, step.replacement);
-      store.push_back(std::move(text));
-      piece.text = store.back();
-    }
+// Depth first: a word is taken before the next one is cut, so that a text of megabytes needs no
+// list of its words.
+void PreTokenizer::Run(size_t depth, const Piece& piece, Scratch& scratch,
+                       const std::function<void(const Piece&)>& take) const {
+  if (depth == steps_.size()) {
+    if (!piece.text.empty()) take(piece);
+    return;
   }
-  std::erase_if(pieces, [](const Piece& piece) { return piece.text.empty(); });
+  const Step& step = steps_[depth];
+  if (step.kind == Kind::kSplit) {
+    Split(step, piece, scratch[depth],
+          [&](const Piece& part) { Run(depth + 1, part, scratch, take); });
+    return;
+  }
+  std::string text;
+  StopSteps steps;
+  if (step.kind == Kind::kMetaspace) {
+    for (const char c : piece.text) {
+      steps.Step();
+      if (c == ' ')
+        text += step.replacement;
+      else
+        text.push_back(c);
+    }
+  } else {
+    text = piece.text;
+  }
+  const bool wanted =
+      step.scheme == Scheme::kAlways || (step.scheme == Scheme::kFirst && piece.at_start);
+  if (wanted && !text.starts_with(step.replacement)) text.insert(0, step.replacement);
+  Run(depth + 1, {text, piece.at_start}, scratch, take);
+}
+
+void PreTokenizer::Apply(const Piece& piece, const std::function<void(const Piece&)>& take) const {
+  Scratch scratch(steps_.size());
+  Run(0, piece, scratch, take);
 }
 
 }  // namespace pawl

@@ -3,7 +3,7 @@
 #ifndef PAWL_SRC_TEXT_PRE_TOKENIZER_H_
 #define PAWL_SRC_TEXT_PRE_TOKENIZER_H_
 
-#include <deque>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,12 +13,11 @@
 
 namespace pawl {
 
-// A stretch of the text on its way to tokens. `text` points into the input or into a PieceStore.
+// A stretch of the text on its way to tokens.
 struct Piece {
   std::string_view text;
   bool at_start = false;  // begins where the whole input begins
 };
-using PieceStore = std::deque<std::string>;
 
 class PreTokenizer {
  public:
@@ -31,8 +30,9 @@ class PreTokenizer {
   bool byte_level() const { return byte_level_; }
   // Whether parts of a text may be in no word.
   bool removes() const;
-  // Replaces the pieces by words, none of them empty.
-  void Apply(std::vector<Piece>& pieces, PieceStore& store) const;
+  // Calls `take` with each word of the piece, none of them empty. The text of a word is valid
+  // during the call.
+  void Apply(const Piece& piece, const std::function<void(const Piece&)>& take) const;
 
  private:
   enum class Kind { kSplit, kMetaspace, kPrefixSpace };
@@ -46,22 +46,17 @@ class PreTokenizer {
     std::string replacement = {};
     Scheme scheme = Scheme::kAlways;
   };
-  struct Scratch {
-    std::vector<char32_t> units;
-    std::vector<SplitRegex::Match> matches;
-    struct Part {
-      size_t begin, end;  // bytes
-      bool is_match;
-    };
-    std::vector<Part> parts;
-  };
+  using Scratch = std::vector<std::vector<char32_t>>;  // units, for each step
 
   void Add(const JsonNode& node, int depth);
   void AddMetaspace(const JsonNode& node);
   void AddSplit(std::string_view pattern, Behavior behavior, const JsonNode& node);
   static Behavior LoadBehavior(const JsonNode& node);
-  static void Split(const Step& step, const Piece& piece, Scratch& scratch,
-                    std::vector<Piece>& out);
+  template <typename Emit>
+  static void Split(const Step& step, const Piece& piece, std::vector<char32_t>& units,
+                    const Emit& emit);
+  void Run(size_t depth, const Piece& piece, Scratch& scratch,
+           const std::function<void(const Piece&)>& take) const;
 
   std::vector<Step> steps_;
   bool byte_level_ = false;

@@ -147,6 +147,11 @@ bool SplitRegex::Step(Run& run, uint32_t pc, size_t position, size_t& end) const
 }
 
 void SplitRegex::FindAll(std::span<const char32_t> units, std::vector<Match>& out) const {
+  ForEach(units, [&](const Match& match) { out.push_back(match); });
+}
+
+void SplitRegex::ForEach(std::span<const char32_t> units,
+                         const std::function<void(const Match&)>& take) const {
   Run run{units, kStepsAtLeast + kStepsPerUnit * units.size(), false, {}, {}};
   size_t start = 0;
   size_t last_end = SIZE_MAX;
@@ -163,7 +168,7 @@ void SplitRegex::FindAll(std::span<const char32_t> units, std::vector<Match>& ou
       ++start;
       continue;
     }
-    out.push_back({begin, end});
+    take({begin, end});
     start = last_end = end;
   }
 }

@@ -18,6 +18,7 @@
 #define PAWL_SRC_TEXT_SPLIT_REGEX_H_
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -44,6 +45,9 @@ class SplitRegex {
   // where a pattern would need more (only contrived ones do), the rest of the text counts as
   // without a match.
   void FindAll(std::span<const char32_t> units, std::vector<Match>& out) const;
+  // The same, one match at a time.
+  void ForEach(std::span<const char32_t> units,
+               const std::function<void(const Match&)>& take) const;
 
  private:
   friend class SplitRegexCompiler;

@@ -270,6 +270,26 @@ TEST(MemoryTest, GrammarsThatNobodyUsesGiveAllBack) {
   for (const Grammar& grammar : grammars) EXPECT_EQ(grammar.Start().forced(), "{\"");
 }
 
+// A grammar that is larger than the budget of all, in a process that then stays idle.
+TEST(MemoryTest, UnusedGrammarsBeyondTheBudgetAreFreed) {
+  const Compiler compiler(Tokens(), {.memory_budget = size_t{64} << 10});
+  const auto grammar = Compile(compiler, kRecord);
+  std::mt19937 random(7), other(7);
+  const uint64_t walk = Walk(*grammar, random);
+  ASSERT_GT(compiler.memory_bytes(), size_t{64} << 10);
+  const int64_t before = live_bytes;
+  compiler.FreeUnused();
+  std::optional<State> state = grammar->Start();
+  compiler.FreeUnused();
+  compiler.FreeUnused();
+  EXPECT_GT(live_bytes, before - (16 << 10)) << "the grammar is in use";
+  state.reset();
+  compiler.FreeUnused();
+  EXPECT_LT(live_bytes, before - (32 << 10));
+  EXPECT_LT(compiler.memory_bytes(), size_t{32} << 10);
+  EXPECT_EQ(Walk(*grammar, other), walk);
+}
+
 TEST(MemoryTest, CombinedGrammarsBeginAnew) {
   const Compiler free(Tokens(), {.memory_budget = size_t{1} << 40});
   const Compiler bound(Tokens(), {.memory_budget = size_t{512} << 10});

@@ -4,8 +4,8 @@
 // found by states that are remembered. Each pattern by itself has few. For each of them, and each
 // of its states, the tokens that settle the pattern (whatever follows, it is fulfilled, or cannot
 // be) are found once. A mask is then all tokens but those that settle too much.
-#ifndef PAWL_SCHEMAS_SETTLING_TOKENS_H_
-#define PAWL_SCHEMAS_SETTLING_TOKENS_H_
+#ifndef PAWL_SCHEMAS_SCALAR_SETTLING_TOKENS_H_
+#define PAWL_SCHEMAS_SCALAR_SETTLING_TOKENS_H_
 
 #include <cstdint>
 #include <map>
@@ -82,4 +82,4 @@ class SettlingTokens {
 
 }  // namespace pawl::schema
 
-#endif  // PAWL_SCHEMAS_SETTLING_TOKENS_H_
+#endif  // PAWL_SCHEMAS_SCALAR_SETTLING_TOKENS_H_

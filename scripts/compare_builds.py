@@ -7,7 +7,8 @@ OLD and NEW are build folders (or commands). Each round runs the work with both 
 changes from round to round. A row of the table is the median of the rounds' ratios NEW / OLD, with the smallest and
 largest. Exit code 1 when a median is above 1.03 (p99.9 of masks: 1.15): --bound, --tail-bound.
 
-  decode       pawl bench decode, one thread: processor time of the process, whose work is fixed
+  decode       pawl bench decode, one thread: microseconds of a step, of a step of 8 sequences and of a token of a prompt, the
+               least of --steps tries. By the clock: the process also reads memory for a fixed time, so its own time says little
   masks        pawl maskbench over 300 files, --thread-time: average, p99, p99.9 of the masks; time to the first mask
   maskbench    the same, processor time of the whole process
   server       processor time of `pawl serve` for the requests of bench/server/load.py (/v1/extract, 2 clients for each of
@@ -48,8 +49,11 @@ def seconds_of(words):
 
 
 def decode(pawl, options):
-    words = [pawl, "bench", "decode", "--threads", "1", "--rounds", options.steps, "--model", ROOT / "models/tiny-extract"]
-    return {"decode": seconds_of(words)}
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "out.json"
+        seconds_of([pawl, "bench", "decode", "--threads", "1", "--rounds", options.steps, "--model", ROOT / "models/tiny-extract", "--json", out])
+        report = json.loads(out.read_text(encoding="utf-8"))
+    return {"decode, step": report["step_us"], "decode, batch of 8": report["batch_step_us"], "decode, prompt": 1e6 / report["prefill_tokens_per_s"]}
 
 
 def maskbench(pawl, options):

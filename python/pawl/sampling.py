@@ -40,7 +40,6 @@ CheckFunction = Callable[[str, "list[int]", bool], Union[str, bool]]
 #: The same arguments -> a natural logarithm, -inf for what must not be
 CriticFunction = Callable[[str, "list[int]", bool], float]
 
-_DTYPES = ("stored", "fp32", "bf16", "fp16", "int8", "int4")
 _LANGUAGES = (".ebnf", ".gbnf", ".lark")
 _KEPT_GRAMMARS = 8
 
@@ -75,9 +74,7 @@ class Model:
 
     def __init__(self, path: "Union[None, os.PathLike[str], str]" = None, *, threads: int = 0, dtype: str = "stored",
                  oracle_bytes: int = 256 << 20) -> None:
-        if dtype not in _DTYPES:
-            raise PawlError("invalid", f"must be one of {', '.join(_DTYPES)}, not {dtype!r}", "dtype")
-        self._native = _pawl.SamplingEngine(os.fspath(path or shipped_model()), threads, _DTYPES.index(dtype),
+        self._native = _pawl.SamplingEngine(os.fspath(path or shipped_model()), threads, dtype,
                                             oracle_bytes)
         self.vocabulary = self._native.vocabulary
         # The same text is the same grammar, by which the engine knows what it has learnt.

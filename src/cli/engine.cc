@@ -24,8 +24,8 @@ std::vector<std::string> NamesOf(std::span<const char* const> names) {
   return {names.begin(), names.end()};
 }
 
-const std::vector<std::string> kDevices = NamesOf(ChoiceNames(Device()));
-const std::vector<std::string> kKvDtypes = NamesOf(ChoiceNames(KvDtype()));
+const std::vector<std::string> kDevices = NamesOf(OptionNames(Device()));
+const std::vector<std::string> kKvDtypes = NamesOf(OptionNames(KvDtype()));
 
 ptrdiff_t IndexOf(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) - names.begin();
@@ -76,7 +76,7 @@ Result<std::unique_ptr<LoadedModel>> OpenModel(const std::string& command,
 }
 
 const std::vector<std::string>& DtypeNames() {
-  static const std::vector<std::string> names = NamesOf(ChoiceNames(WeightDtype()));
+  static const std::vector<std::string> names = NamesOf(OptionNames(WeightDtype()));
   return names;
 }
 
@@ -86,7 +86,7 @@ WeightDtype DtypeNamed(const std::string& name) {
 }
 
 const std::vector<std::string>& KernelNames() {
-  static const std::vector<std::string> names = NamesOf(ChoiceNames(KernelVariant()));
+  static const std::vector<std::string> names = NamesOf(OptionNames(KernelVariant()));
   return names;
 }
 

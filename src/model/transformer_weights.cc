@@ -302,8 +302,16 @@ const char* DtypeName(WeightType type) {
       return "fp16";
     case WeightType::kI8:
       return "int8";
+    case WeightType::kI6:
+      return "int6";
+    case WeightType::kI5:
+      return "int5";
     case WeightType::kI4:
       return "int4";
+    case WeightType::kI3:
+      return "int3";
+    case WeightType::kI2:
+      return "int2";
   }
   return "";
 }

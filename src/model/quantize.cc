@@ -65,6 +65,11 @@ void ReadPackedRow(const PackedFormat& format, const PackedRow& row, int64_t col
   }
 }
 
+void ScalePacked(float factor, PackedRow& row) {
+  for (uint16_t& scale : row.scales) scale = FloatToHalf(HalfToFloat(scale) * factor);
+  for (uint16_t& minimum : row.minimums) minimum = FloatToHalf(HalfToFloat(minimum) * factor);
+}
+
 Matrix ShapeOf(const PackedFormat& format, int64_t rows, int64_t cols) {
   Matrix shape;
   shape.type = format.type;

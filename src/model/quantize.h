@@ -24,6 +24,9 @@ void QuantizeRow(WeightType type, const float* weights, int64_t cols, PackedRow&
 // What a row of integers is worth.
 void ReadPackedRow(const PackedFormat& format, const PackedRow& row, int64_t cols, float* out);
 
+// All scales and minimums times a number, rounded to halves.
+void ScalePacked(float factor, PackedRow& row);
+
 // A matrix of that format, without memory.
 Matrix ShapeOf(const PackedFormat& format, int64_t rows, int64_t cols);
 // The memory of a matrix of integers: its scales and minimums lie behind the integers.

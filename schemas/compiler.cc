@@ -1,7 +1,7 @@
 // A compiler turns texts into machines, and machines with its vocabulary into grammars. All ways
 // lead through a keeper, which knows how to make the machine again from the text (and from the
 // documents that references led to, which are written down), since the budget of memory may drop
-// it. JSON Schemas that were used last are found again by their text and options.
+// it. Grammars that were used last are found again by their texts and options.
 #include "pawl/compiler.h"
 
 #include <functional>
@@ -266,6 +266,24 @@ Result<Grammar> WithinMemory(const Compile& compile) {
   }
 }
 
+// The grammar of the key from the cache, where there is one, or what `compile` makes.
+template <typename Compile>
+Result<Grammar> Kept(GrammarCache* cache, std::string_view kind, std::span<const std::string> texts,
+                     const GrammarOptions& options, const Compile& compile,
+                     const std::shared_ptr<StopFlag>& stop = nullptr) {
+  return WithinMemory([&]() -> Result<Grammar> {
+    if (cache == nullptr || options.json_schema.resolve_document) return compile();
+    return cache->Get(GrammarKeyOf(kind, texts, options), compile, stop);
+  });
+}
+template <typename Compile>
+Result<Grammar> Kept(GrammarCache* cache, std::string_view kind, std::string_view text,
+                     const GrammarOptions& options, const Compile& compile,
+                     const std::shared_ptr<StopFlag>& stop = nullptr) {
+  const std::string one(cache == nullptr ? "" : text);
+  return Kept(cache, kind, std::span(&one, 1), options, compile, stop);
+}
+
 }  // namespace
 
 Compiler::Compiler(std::shared_ptr<const Vocabulary> vocabulary, const CompilerOptions& options)
@@ -280,53 +298,57 @@ void Compiler::FreeUnused() const { budget_->FreeUnused(); }
 
 Result<Grammar> Compiler::CompileJsonSchema(std::string_view text, const JsonSchemaOptions& options,
                                             const std::shared_ptr<StopFlag>& stop) const {
-  return WithinMemory([&]() -> Result<Grammar> {
-    const bool cached = cache_ != nullptr && !options.resolve_document;
-    const std::string key = cached ? GrammarCache::KeyOf(text, options) : "";
-    if (cached) {
-      if (std::optional<Grammar> known = cache_->Find(key)) return *std::move(known);
-    }
-    auto grammar =
-        KeepRead(text, options, {vocabulary_, witnesses_, stop}, budget_, &SchemaMachineOf);
-    if (cached && grammar.ok()) cache_->Keep(key, *grammar);
-    return grammar;
-  });
+  GrammarOptions all;
+  all.json_schema = options;
+  return Kept(
+      cache_.get(), "json_schema", text, all,
+      [&] {
+        return KeepRead(text, options, {vocabulary_, witnesses_, stop}, budget_, &SchemaMachineOf);
+      },
+      stop);
 }
 
 Result<Grammar> Compiler::CompileGrammar(std::string_view text, GrammarLanguage language,
                                          const GrammarOptions& options,
                                          const std::shared_ptr<StopFlag>& stop) const {
-  return WithinMemory([&]() -> Result<Grammar> {
-    if (language != GrammarLanguage::kEbnf && language != GrammarLanguage::kGbnf &&
-        options.root != GrammarOptions().root && options.root != "start") {
-      return Error{ErrorCode::kInvalid,
-                   "is for EBNF and GBNF; the root of a Lark grammar is \"start\"", "root"};
-    }
-    return KeepRead(
-        text, options, {vocabulary_, witnesses_, stop}, budget_,
-        [language](std::string_view source, const GrammarOptions& reading, const Context& context) {
-          return GrammarMachineOf(source, language, reading, context);
-        });
-  });
+  if (language != GrammarLanguage::kEbnf && language != GrammarLanguage::kGbnf &&
+      options.root != GrammarOptions().root && options.root != "start") {
+    return Error{ErrorCode::kInvalid,
+                 "is for EBNF and GBNF; the root of a Lark grammar is \"start\"", "root"};
+  }
+  const auto read = [language](std::string_view source, const GrammarOptions& reading,
+                               const Context& context) {
+    return GrammarMachineOf(source, language, reading, context);
+  };
+  return Kept(
+      cache_.get(), "grammar " + std::to_string(static_cast<int>(language)), text, options,
+      [&] {
+        return KeepRead(text, options, {vocabulary_, witnesses_, stop}, budget_, read);
+      },
+      stop);
 }
 
 Result<Grammar> Compiler::CompileStructuralTag(std::string_view json_text,
                                                const GrammarOptions& options,
                                                const std::shared_ptr<StopFlag>& stop) const {
-  return WithinMemory([&]() -> Result<Grammar> {
-    return KeepRead(json_text, options, {vocabulary_, witnesses_, stop}, budget_, &TagMachineOf);
-  });
+  return Kept(
+      cache_.get(), "structural_tag", json_text, options,
+      [&] {
+        return KeepRead(json_text, options, {vocabulary_, witnesses_, stop}, budget_,
+                        &TagMachineOf);
+      },
+      stop);
 }
 
 Result<Grammar> Compiler::CompileRegex(std::string_view pattern) const {
-  return WithinMemory([&]() -> Result<Grammar> {
+  return Kept(cache_.get(), "regex", pattern, {}, [&] {
     return Keep(RegexMachineOf(pattern), vocabulary_, budget_, pattern.size(),
                 [source = std::string(pattern)] { return RegexMachineOf(source); });
   });
 }
 
 Result<Grammar> Compiler::CompileChoice(std::span<const std::string> choices) const {
-  return WithinMemory([&]() -> Result<Grammar> {
+  return Kept(cache_.get(), "choice", choices, {}, [&] {
     size_t bytes = 0;
     for (const std::string& choice : choices) bytes += sizeof(choice) + choice.size();
     return Keep(ChoiceMachineOf(choices), vocabulary_, budget_, bytes,
@@ -337,7 +359,7 @@ Result<Grammar> Compiler::CompileChoice(std::span<const std::string> choices) co
 }
 
 Result<Grammar> Compiler::CompileSubstring(std::string_view text, bool whole_words) const {
-  return WithinMemory([&]() -> Result<Grammar> {
+  return Kept(cache_.get(), whole_words ? "substring of words" : "substring", text, {}, [&] {
     return Keep(SubstringMachineOf(text, whole_words), vocabulary_, budget_, text.size(),
                 [source = std::string(text), whole_words] {
                   return SubstringMachineOf(source, whole_words);

@@ -23,8 +23,10 @@ scripts/install_deps.sh
 PAWL_PROGRESS=${PAWL_PROGRESS:-50} scripts/build.sh --with-cuda release
 
 run() {  # kernels ("": all), ctest arguments
-  local name=${1:+ ($1)} log=build/test.log status=0
-  PAWL_KERNELS=$1 ctest --test-dir build --output-on-failure --no-tests=error -j "$(nproc)" "${@:2}" 2>&1 | tee "$log" || status=$?
+  local name=${1:+ ($1)} log=build/test.log report=$PWD/build/test${1:+-$1}.xml status=0
+  PAWL_KERNELS=$1 ctest --test-dir build --output-on-failure --no-tests=error --output-junit "$report" -j "$(nproc)" "${@:2}" 2>&1 | tee "$log" || status=$?
+  # The ten programs that take longest; the rest: scripts/test_times.py.
+  python3 scripts/test_times.py --most 10 "$report" || true
   # ctest's own last lines list failed and skipped tests; this is the one line to look at.
   local skipped total failed
   skipped=$(grep -c '\*\*\*Skipped' "$log" || true)

@@ -439,6 +439,18 @@ std::optional<Row> Translator::ConcatFrom(uint32_t id, HistoryState state) {
   // Forward: which states are reached before each factor; backward: the product, built from the
   // right so that long texts cost linear time.
   const auto children = tree_.children(tree_.nodes[id]);
+  if (facts_.empty()) {  // one state: a row is a text
+    std::vector<ReId> texts;
+    texts.reserve(children.size());
+    for (const uint32_t child : children) {
+      const auto row = From(child, state);
+      if (!row || row->empty()) return row;
+      texts.push_back(row->front().second);
+    }
+    ReId product = kEpsilon;
+    for (size_t i = texts.size(); i-- > 0;) product = arena_.Concat(texts[i], product);
+    return product == kNothing ? Row{} : Row{{state, product}};
+  }
   std::vector<Matrix> rows(children.size());
   std::vector<HistoryState> reached{state};
   for (size_t i = 0; i < children.size(); ++i) {

@@ -29,9 +29,9 @@ class Witnesses;
 }
 
 struct CompilerOptions {
-  // Grammars of JSON Schemas to keep, with the masks found so far, for when the same schema comes
-  // again with the same options; those used longest ago go first. Not for schemas compiled with
-  // resolve_document, whose answers may change.
+  // Grammars to keep, with the masks found so far, for when the same text comes again with the same
+  // options; those used longest ago go first. Not those compiled with resolve_document, whose
+  // answers may change. Threads that ask for the same grammar at once compile it once.
   size_t cached_grammars = 0;
   // Bytes that all grammars of the compiler together may keep: what was found of their states and
   // masks, and the texts they were made of. When it is spent, grammars give back what no state in

@@ -33,10 +33,10 @@ template <typename Field>
 void Set(Field& field, nb::handle value, const std::string& name) {
   if constexpr (std::is_enum_v<Field>) {
     const auto text = OptionValue<std::string>(value, name, "a str");
-    const std::optional<Field> choice = ChoiceOf<Field>(text);
+    const std::optional<Field> choice = OptionOf<Field>(text);
     if (!choice) {
       std::string list;
-      for (const char* known : ChoiceNames(Field()))
+      for (const char* known : OptionNames(Field()))
         list += (list.empty() ? "\"" : ", \"") + std::string(known) + "\"";
       Raise({ErrorCode::kInvalid, "must be one of " + list + ", not \"" + text + "\"", name});
     }

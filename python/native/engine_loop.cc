@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "src/base/failure.h"
+#include "src/decode/stop_strings.h"
 
 namespace pawl::python {
 namespace {
@@ -69,42 +70,18 @@ void Job::Tell() {
   }
 }
 
-// REQUIRES: mutex_ is held.
-void Job::FindStop(size_t before) {
-  size_t found = std::string::npos;
-  for (const std::string& stop : options_.stops) {
-    const size_t from = before >= stop.size() ? before - stop.size() + 1 : 0;
-    const size_t at = text_.find(stop, from);
-    if (at < found) {
-      found = at;
-      stop_ = stop;
-    }
-  }
-  if (found != std::string::npos) {
-    text_.resize(found);
-    released_ = found;
-    return;
-  }
-  size_t held = 0;
-  for (const std::string& stop : options_.stops) {
-    for (size_t n = std::min(stop.size() - 1, text_.size()); n > held; --n) {
-      if (std::string_view(text_).ends_with(std::string_view(stop).substr(0, n))) held = n;
-    }
-  }
-  released_ = text_.size() - held;
-}
-
 bool Job::AddToken(TokenId token, std::string_view bytes) {
   const std::lock_guard lock(mutex_);
   if (given_up_) return false;
   const size_t before = text_.size();
   text_ += bytes;
   tokens_.push_back(token);
-  if (options_.stops.empty()) {
-    released_ = text_.size();
-  } else {
-    FindStop(before);
+  const StopScan scan = FindStop(options_.stops, text_, before);
+  if (scan.which < options_.stops.size()) {
+    stop_ = options_.stops[scan.which];
+    text_.resize(scan.at);
   }
+  released_ = scan.safe;
   Tell();
   return stop_.empty();
 }

@@ -74,7 +74,6 @@ class Job {
   friend class EngineLoop;
   bool HasNews() const { return output_.has_value() || (options_.streams && released_ > taken_); }
   bool AddToken(TokenId token, std::string_view bytes);
-  void FindStop(size_t before);
   void End(Result<Generation> output);
   void Tell();
 

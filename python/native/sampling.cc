@@ -17,6 +17,7 @@
 #include "python/native/binding.h"
 #include "src/base/utf8.h"
 #include "src/decode/sampling/names.h"
+#include "src/engine/option_names.h"
 
 namespace pawl::python {
 namespace {
@@ -130,7 +131,7 @@ struct HeldCheck {
 };
 
 template <typename Choice>
-Choice ChoiceOf(const std::string& name, const char* place) {
+Choice RequiredOption(const std::string& name, const char* place) {
   Choice choice{};
   const Status status = SetByName(name, place, choice);
   if (!status.ok()) Raise(status.error());
@@ -162,13 +163,13 @@ SamplerOptions OptionsOf(const nb::dict& given) {
     const auto text = [&] { return Value<std::string>(value, name); };
     const auto number = [&](int& field) { field = Value<int>(value, name); };
     if (name == "sampler") {
-      o.sampler = ChoiceOf<SamplerKind>(text(), "sampler");
+      o.sampler = RequiredOption<SamplerKind>(text(), "sampler");
     } else if (name == "fidelity") {
-      o.fidelity = ChoiceOf<Fidelity>(text(), "fidelity");
+      o.fidelity = RequiredOption<Fidelity>(text(), "fidelity");
     } else if (name == "estimator") {
-      o.estimator = ChoiceOf<Estimator>(text(), "estimator");
+      o.estimator = RequiredOption<Estimator>(text(), "estimator");
     } else if (name == "resampling") {
-      o.resampling = ChoiceOf<Resampling>(text(), "resampling");
+      o.resampling = RequiredOption<Resampling>(text(), "resampling");
     } else if (name == "n") {
       number(o.n);
     } else if (name == "particles") {
@@ -268,14 +269,14 @@ void BindSampling(nb::module_& module) {
           [](nb::handle function, const std::string& granularity) {
             if (PyCallable_Check(function.ptr()) == 0) throw nb::type_error("is no function");
             const auto check = std::make_shared<FunctionCheck>(
-                function, ChoiceOf<CheckGranularity>(granularity, "granularity"));
+                function, RequiredOption<CheckGranularity>(granularity, "granularity"));
             return HeldCheck{check, check->raised};
           },
           nb::arg("function"), nb::arg("granularity"))
       .def_static(
           "from_grammar",
           [](const Grammar& grammar, const std::string& granularity) {
-            const auto when = ChoiceOf<CheckGranularity>(granularity, "granularity");
+            const auto when = RequiredOption<CheckGranularity>(granularity, "granularity");
             return HeldCheck{MakeGrammarCheck(grammar, when), nullptr};
           },
           nb::arg("grammar"), nb::arg("granularity"))
@@ -285,11 +286,12 @@ void BindSampling(nb::module_& module) {
   nb::class_<Engine>(module, "SamplingEngine")
       .def(
           "__init__",
-          [](Engine* self, const std::string& path, int threads, int dtype, size_t oracle_bytes) {
+          [](Engine* self, const std::string& path, int threads, const std::string& dtype,
+             size_t oracle_bytes) {
             EngineOptions options;
             options.max_batch = 1;
             options.model.threads = threads;
-            options.model.dtype = static_cast<WeightDtype>(dtype);
+            options.model.dtype = RequiredOption<WeightDtype>(dtype, "dtype");
             options.oracle_bytes = oracle_bytes;
             Result<Engine> engine = [&] {
               nb::gil_scoped_release release;

@@ -39,7 +39,7 @@ _WARM_VALUE = {
 class Compiler:
     """Makes grammars over one vocabulary. Every method may be called from several threads.
 
-    `cached_grammars`: how many grammars of JSON Schemas to keep for when the same schema comes again.
+    `cached_grammars`: how many grammars to keep for when the same text comes again with the same options.
     `memory_budget`: bytes that all its grammars may keep of what was found of their states and
     masks; beyond that they give back what no matcher needs, and find it again when it is wanted.
     """

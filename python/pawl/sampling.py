@@ -40,7 +40,6 @@ CheckFunction = Callable[[str, "list[int]", bool], Union[str, bool]]
 #: The same arguments -> a natural logarithm, -inf for what must not be
 CriticFunction = Callable[[str, "list[int]", bool], float]
 
-_DTYPES = ("stored", "fp32", "bf16", "fp16", "int8", "int4")
 _LANGUAGES = (".ebnf", ".gbnf", ".lark")
 _KEPT_GRAMMARS = 8
 
@@ -75,12 +74,11 @@ class Model:
 
     def __init__(self, path: "Union[None, os.PathLike[str], str]" = None, *, threads: int = 0, dtype: str = "stored",
                  oracle_bytes: int = 256 << 20) -> None:
-        if dtype not in _DTYPES:
-            raise PawlError("invalid", f"must be one of {', '.join(_DTYPES)}, not {dtype!r}", "dtype")
-        self._native = _pawl.SamplingEngine(os.fspath(path or shipped_model()), threads, _DTYPES.index(dtype),
+        self._native = _pawl.SamplingEngine(os.fspath(path or shipped_model()), threads, dtype,
                                             oracle_bytes)
         self.vocabulary = self._native.vocabulary
-        self._grammars: "dict[tuple[str, Any], _pawl.Grammar]" = {}
+        # The same text is the same grammar, by which the engine knows what it has learnt.
+        self._compiler = Compiler(self.vocabulary, cached_grammars=_KEPT_GRAMMARS)
 
     def encode(self, text: str) -> "list[int]":
         """The text as the tokenizer spells it, with nothing before or behind it."""
@@ -97,30 +95,19 @@ class Model:
         if isinstance(grammar, _pawl.Grammar):
             return grammar
         if regex is not None:
-            kind, text = "regex", regex
-        elif choice is not None:
-            kind, text = "choice", json.dumps(list(choice))
-        elif schema is not None:
-            kind = "schema"
+            return self._compiler.regex(regex)
+        if choice is not None:
+            return self._compiler.choice(list(choice))
+        if schema is not None:
             text = _text_of(schema) if isinstance(schema, (str, os.PathLike)) else schema_text(schema)
-        elif grammar is not None:
+            return self._compiler.json_schema(text)
+        if grammar is not None:
             extension = os.path.splitext(os.fspath(grammar))[1]
             if extension not in _LANGUAGES:
                 raise PawlError("invalid", f"its name does not end in one of {', '.join(_LANGUAGES)}",
                                 os.fspath(grammar))
-            kind, text = extension[1:], _text_of(grammar)
-        else:
-            return None
-        # The same grammar is one object, by which the engine knows what it has learnt.
-        known = self._grammars.pop((kind, text), None)
-        if known is None:
-            compiler = Compiler(self.vocabulary)
-            known = (compiler.regex(text) if kind == "regex" else compiler.choice(json.loads(text)) if kind == "choice"
-                     else compiler.json_schema(text) if kind == "schema" else compiler.grammar(text, kind))
-        self._grammars[(kind, text)] = known
-        while len(self._grammars) > _KEPT_GRAMMARS:
-            del self._grammars[next(iter(self._grammars))]
-        return known
+            return self._compiler.grammar(_text_of(grammar), extension[1:])
+        return None
 
     def _check(self, one: "Union[Check, str, CheckFunction]", granularity: str, check_timeout: float) -> Check:
         if isinstance(one, Check):

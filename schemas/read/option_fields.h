@@ -17,6 +17,7 @@
 #include <type_traits>
 
 #include "pawl/json_schema_options.h"
+#include "src/base/names.h"
 
 namespace pawl {
 
@@ -71,16 +72,6 @@ inline std::span<const char* const> OptionNames(JsonSchemaOptions::Whitespace) {
 inline std::span<const char* const> OptionNames(JsonSchemaOptions::Profile) {
   static constexpr const char* kNames[] = {"full", "strict"};
   return kNames;
-}
-
-// The choice with this name.
-template <typename Choice>
-std::optional<Choice> OptionOf(std::string_view name) {
-  const std::span<const char* const> names = OptionNames(Choice());
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (name == names[i]) return static_cast<Choice>(i);
-  }
-  return std::nullopt;
 }
 
 }  // namespace pawl

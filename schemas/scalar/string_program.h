@@ -13,6 +13,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -146,7 +147,7 @@ class StringProgram {
     return HeapBytes(atoms_, regexes_, groups_, tries_, slots_, slot_by_atom_, critical_,
                      boundaries_, pages_, interval_class_, representative_, class_slots_,
                      class_of_ascii_, classes_of_, classes_apart_, keys_, rows_, next_, quiet_,
-                     index_, after_, peeked_);
+                     index_, after_, peeked_, never_settled_);
   }
   // What the states take, roughly.
   size_t bytes() const {
@@ -171,6 +172,30 @@ class StringProgram {
   RegexGroup::ClassBits SettlingKey(const uint32_t* words);
   uint8_t SlotOfClass(int cls) const { return class_slots_[static_cast<size_t>(cls)]; }
   StateId KeepKey(const uint32_t* words) { return Intern(words); }
+  // Regex by regex, as settling_tokens.h asks: how many there are; the state of one in a key, a
+  // step from a state, whether it is settled (see Settled), and a key in which it is.
+  size_t regexes() const { return regexes_.size(); }
+  uint32_t RegexState(const uint32_t* words, size_t regex) const {
+    if (groups_.empty()) return words[regex];
+    return groups_[regex / limits::kRegexesInGroup].StateOf(words[regex / limits::kRegexesInGroup],
+                                                            regex % limits::kRegexesInGroup);
+  }
+  uint32_t StepRegex(size_t regex, uint32_t state, int cls) {
+    const Regex& one = regexes_[regex];
+    if (state == RegexDfa::kDead) return state;
+    return one.dfa->Next(state, one.class_map[static_cast<size_t>(cls)]);
+  }
+  int SettledRegex(size_t regex, uint32_t state) {
+    RegexDfa& dfa = *regexes_[regex].dfa;
+    if (!dfa.Absorbing(state)) return -1;
+    return state != RegexDfa::kDead && dfa.Accepting(state) ? 1 : 0;
+  }
+  void SettleRegex(uint32_t* words, size_t regex, bool truth);
+  // No literals and no counter look at what follows the state with these words.
+  bool OnlyRegexesLeft(const uint32_t* words) const;
+  // Some regex is never settled, whatever characters with a class (char_class.h) come. May say
+  // false where that is so.
+  bool NeverSettled(const uint32_t* words);
   // kNoState: not kept.
   StateId FindKey(const uint32_t* words) const { return FindKey(words, HashOf(words)); }
   StateId PeekKey(const uint32_t* words) {
@@ -241,13 +266,6 @@ class StringProgram {
 
   const SchemaTable& table_;
   std::vector<AtomId> atoms_;
-  // The state of a regex, in a key.
-  uint32_t RegexState(const uint32_t* words, size_t regex) const {
-    if (groups_.empty()) return words[regex];
-    return groups_[regex / limits::kRegexesInGroup].StateOf(words[regex / limits::kRegexesInGroup],
-                                                            regex % limits::kRegexesInGroup);
-  }
-
   std::vector<Regex> regexes_;      // both by atom
   std::vector<RegexGroup> groups_;  // of many regexes
   size_t regex_words_ = 0;          // words of a key for the groups, or else for the regexes
@@ -277,9 +295,10 @@ class StringProgram {
   static constexpr uint32_t kNoRow = UINT32_MAX;
   std::vector<uint32_t> rows_;  // by state: its row in next_
   std::vector<StateId> next_;
-  std::vector<int8_t> quiet_;             // by state, -1 unknown
-  HashIndex index_;                       // of keys_
-  std::vector<uint32_t> after_, peeked_;  // keys being made
+  std::vector<int8_t> quiet_;                         // by state, -1 unknown
+  HashIndex index_;                                   // of keys_
+  std::vector<uint32_t> after_, peeked_;              // keys being made
+  std::unordered_map<uint64_t, bool> never_settled_;  // by regex and state
 };
 
 }  // namespace pawl::schema

@@ -11,6 +11,7 @@
 #include <unordered_set>
 
 #include "schemas/limits.h"
+#include "schemas/scalar/settling_tokens.h"
 #include "src/base/stop_scope.h"
 
 namespace pawl::schema {
@@ -19,6 +20,10 @@ constexpr char32_t kSurrogatesBegin = 0xD800, kSurrogatesEnd = 0xDFFF;
 
 bool IsSurrogate(char32_t c) { return c >= kSurrogatesBegin && c <= kSurrogatesEnd; }
 }  // namespace
+
+size_t StringSearch::SettlingBytes() const {
+  return settling_tokens_ == nullptr ? 0 : settling_tokens_->MemoryBytes();
+}
 
 bool StringSearch::Accepts(StateId state) {
   if (At(state).accepts == Verdict::kUnknown) {

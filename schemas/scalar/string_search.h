@@ -17,6 +17,8 @@
 
 namespace pawl::schema {
 
+class SettlingTokens;
+
 class StringSearch {
  public:
   using StateId = StringProgram::StateId;
@@ -45,10 +47,12 @@ class StringSearch {
   StringProgram& program() { return program_; }
   // The program aside.
   size_t MemoryBytes() const {
-    return HeapBytes(info_, rows_, row_storage_, class_rows_, class_row_storage_) + kAnswerBytes;
+    return HeapBytes(info_, rows_, row_storage_, class_rows_, class_row_storage_) + kAnswerBytes +
+           SettlingBytes();
   }
   size_t GrowthHint() const {
-    return kAnswerBytes + pieces_ * sizeof(Piece) + class_row_storage_.size() * sizeof(ClassRow) +
+    return kAnswerBytes + SettlingBytes() + pieces_ * sizeof(Piece) +
+           class_row_storage_.size() * sizeof(ClassRow) +
            (info_.size() + rows_.size() + class_rows_.size()) * sizeof(void*);
   }
   // The product has grown too large to look ahead in, or to keep all of its states. From now on
@@ -60,6 +64,10 @@ class StringSearch {
   bool Hopeless(const uint32_t* words);
   // REQUIRES: Apart(). Hopeless may be true of states behind a step that settles nothing.
   bool FoundDead() const { return found_dead_; }
+  // Some states are hopeless.
+  bool LosesHope() const { return static_cast<bool>(hopeless_); }
+  // What is known of tokens that settle something; made by string_walk.cc.
+  std::shared_ptr<SettlingTokens>& settling_tokens() { return settling_tokens_; }
   bool Accepts(StateId state);
   // Some continuation (possibly none) is accepted.
   bool Live(StateId state) {
@@ -148,6 +156,7 @@ class StringSearch {
   std::optional<std::u32string> Shortest(StateId state, size_t max_length);
 
  private:
+  size_t SettlingBytes() const;
   static constexpr size_t kAnswerBytes = 256;  // of what accept_ and the others keep, about
   enum class Verdict : uint8_t { kUnknown, kDead, kLive };
   struct Info {
@@ -225,10 +234,11 @@ class StringSearch {
   bool conjunction_ = false;
   uint64_t least_ = 0;
   std::function<bool(StateId)> hopeless_;
-  int64_t spent_ = 0;                         // on searches that took more than small() steps
-  bool all_asked_ = false;                    // DecideAll has run
-  bool apart_ = false;                        // see Apart
-  bool found_dead_ = false;                   // by looking ahead
+  int64_t spent_ = 0;        // on searches that took more than small() steps
+  bool all_asked_ = false;   // DecideAll has run
+  bool apart_ = false;       // see Apart
+  bool found_dead_ = false;  // by looking ahead
+  std::shared_ptr<SettlingTokens> settling_tokens_;
   int last_via_ = 0;                          // what led to acceptance the last time: a good guess
   std::vector<std::unique_ptr<Piece>> info_;  // by state
   size_t pieces_ = 0;                         // of info_ that are there

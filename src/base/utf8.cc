@@ -76,6 +76,12 @@ size_t FindInvalidUtf8(std::string_view text) {
   return std::string_view::npos;
 }
 
+Status CheckUtf8(std::string_view text) {
+  const size_t bad = FindInvalidUtf8(text);
+  if (bad == std::string_view::npos) return {};
+  return Error{ErrorCode::kInvalid, "the text is not valid UTF-8", "byte " + std::to_string(bad)};
+}
+
 size_t CompleteUtf8Prefix(std::string_view text) {
   // Only the last three bytes can belong to a sequence that has not ended.
   for (size_t back = 1; back <= 3 && back <= text.size(); ++back) {

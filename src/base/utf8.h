@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "pawl/result.h"
+
 namespace pawl {
 
 inline constexpr char32_t kMaxCodepoint = 0x10FFFF;
@@ -26,6 +28,8 @@ std::string EncodeCodepoints(std::u32string_view codepoints);
 std::u32string DecodeCodepoints(std::string_view utf8);
 // Offset of the first byte that is not part of valid UTF-8, npos when all is valid.
 size_t FindInvalidUtf8(std::string_view text);
+// kInvalid with the place "byte N" when `text` is not UTF-8.
+Status CheckUtf8(std::string_view text);
 // Length of the longest prefix of `text` that ends at a code point boundary; a sequence cut short
 // at the end is left out, invalid bytes inside count as complete.
 size_t CompleteUtf8Prefix(std::string_view text);

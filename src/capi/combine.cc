@@ -18,10 +18,10 @@ bool Texts(const char* const* texts, const size_t* lengths, size_t count,
   return true;
 }
 
-pawl_status Finish(const pawl_grammar& from, Source::Step step, Result<Grammar> made,
+pawl_status Finish(const pawl_grammar& from, GrammarSource::Step step, Result<Grammar> made,
                    pawl_grammar** out, pawl_error** error) {
   if (!made.ok()) return Fail(error, made.error());
-  Source source = from.source;
+  GrammarSource source = from.source;
   source.steps.push_back(std::move(step));
   *out = new pawl_grammar{*std::move(made), from.vocabulary, std::move(source)};
   return PAWL_OK;
@@ -46,7 +46,7 @@ pawl_status pawl_grammar_infill(const pawl_grammar* grammar, const char* prefix,
     Infilling infilling{std::string(Text(prefix, prefix_length)), {}};
     if (!Texts(after, after_lengths, after_count, infilling.after)) return Null(error, "after");
     if (after_count == 0) infilling.after = {""};
-    Source::Step step{"infill", {infilling.prefix}};
+    GrammarSource::Step step{"infill", {infilling.prefix}};
     step.texts.insert(step.texts.end(), infilling.after.begin(), infilling.after.end());
     return Finish(*grammar, std::move(step), Infill(grammar->grammar, infilling), out, error);
   });
@@ -58,7 +58,7 @@ pawl_status pawl_grammar_require_words(const pawl_grammar* grammar, const char* 
   return Guard(error, [&]() -> pawl_status {
     if (grammar == nullptr) return Null(error, "grammar");
     if (out == nullptr) return Null(error, "out");
-    Source::Step step{"words", {}};
+    GrammarSource::Step step{"words", {}};
     if (!Texts(words, lengths, count, step.texts)) return Null(error, "words");
     Result<Grammar> made = RequireWords(grammar->grammar, step.texts);
     return Finish(*grammar, std::move(step), std::move(made), out, error);

@@ -32,7 +32,7 @@ pawl_json_schema_options Defaults() {
 // The callback of C as a resolver that remembers its answers.
 class Resolver {
  public:
-  Resolver(pawl_resolve_document resolve, void* context, Source& source)
+  Resolver(pawl_resolve_document resolve, void* context, GrammarSource& source)
       : resolve_(resolve), context_(context), source_(source) {}
 
   Result<std::string> operator()(std::string_view uri) const {
@@ -49,7 +49,7 @@ class Resolver {
  private:
   pawl_resolve_document resolve_;
   void* context_;
-  Source& source_;
+  GrammarSource& source_;
 };
 
 pawl_status ReadOptions(const pawl_json_schema_options* given, JsonSchemaOptions& out,
@@ -91,9 +91,9 @@ GrammarOptions Options(const pawl_compiler& compiler, const JsonSchemaOptions& j
   return options;
 }
 
-pawl_status Finish(const pawl_compiler& compiler, Source source, const JsonSchemaOptions& options,
-                   pawl_grammar** out, pawl_error** error) {
-  Result<Grammar> grammar = Compile(compiler.compiler, source, Options(compiler, options));
+pawl_status Finish(const pawl_compiler& compiler, GrammarSource source,
+                   const JsonSchemaOptions& options, pawl_grammar** out, pawl_error** error) {
+  Result<Grammar> grammar = CompileSource(compiler.compiler, source, Options(compiler, options));
   if (!grammar.ok()) return Fail(error, grammar.error());
   *out = new pawl_grammar{*std::move(grammar), compiler.vocabulary, std::move(source)};
   return PAWL_OK;
@@ -183,7 +183,7 @@ pawl_status pawl_compile(const pawl_compiler* compiler, const char* kind, const 
     if (!takes_options.ok()) return Fail(error, takes_options.error());
     if (options != nullptr && !*takes_options)
       return BadArgument(error, "options", "must be NULL for the kind '" + std::string(kind) + "'");
-    Source source;
+    GrammarSource source;
     source.kind = kind;
     pawl_json_schema_options read{};
     if (pawl_status bad = ReadOptions(options, source.options, read, error)) return bad;
@@ -198,7 +198,7 @@ pawl_status pawl_compile(const pawl_compiler* compiler, const char* kind, const 
     if (!source.resolves) return Finish(*compiler, std::move(source), now, grammar, error);
     // The documents arrive while the source is being compiled, so it stays where it is.
     now.resolve_document = Resolver(read.resolve_document, read.resolve_context, source);
-    Result<Grammar> made = Compile(compiler->compiler, source, Options(*compiler, now));
+    Result<Grammar> made = CompileSource(compiler->compiler, source, Options(*compiler, now));
     if (!made.ok()) return Fail(error, made.error());
     *grammar = new pawl_grammar{*std::move(made), compiler->vocabulary, std::move(source)};
     return PAWL_OK;
@@ -213,7 +213,7 @@ pawl_status pawl_compile_choice(const pawl_compiler* compiler, const char* const
     if (!IsText(choices, count)) return Null(error, "choices");
     if (!IsText(lengths, count)) return Null(error, "lengths");
     if (grammar == nullptr) return Null(error, "grammar");
-    Source source;
+    GrammarSource source;
     source.kind = "choice";
     for (size_t i = 0; i < count; ++i) {
       if (!IsText(choices[i], lengths[i])) return Null(error, "choices[" + std::to_string(i) + "]");
@@ -262,7 +262,8 @@ pawl_status pawl_grammar_deserialize(const pawl_compiler* compiler, const char* 
     if (compiler == nullptr) return Null(error, "compiler");
     if (!IsText(bytes, length)) return Null(error, "bytes");
     if (grammar == nullptr) return Null(error, "grammar");
-    Result<Source> source = Deserialize(Text(bytes, length), compiler->vocabulary->fingerprint);
+    Result<GrammarSource> source =
+        Deserialize(Text(bytes, length), compiler->vocabulary->fingerprint);
     if (!source.ok()) return Fail(error, source.error());
     Result<Grammar> made = CompileKept(compiler->compiler, *source,
                                        compiler->vocabulary->fingerprint, compiler->prepare_steps);

@@ -22,7 +22,7 @@
 #include "pawl/matcher.h"
 #include "pawl/pawl.h"
 #include "pawl/vocabulary.h"
-#include "src/capi/source.h"
+#include "schemas/grammar_source.h"
 #include "src/text/tokenizer.h"
 
 struct pawl_error {
@@ -120,7 +120,7 @@ struct pawl_compiler {
 struct pawl_grammar {
   pawl::Grammar grammar;
   std::shared_ptr<const pawl::capi::VocabularyData> vocabulary;
-  pawl::capi::Source source;
+  pawl::GrammarSource source;
 };
 
 struct pawl_matcher {

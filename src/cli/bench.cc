@@ -51,7 +51,7 @@ struct Times {
 };
 
 // Reads a text's tokens; the time of each mask and step.
-Status Read(const State& first, const Text& text, const std::string& content, Times& times) {
+Status Read(const State& first, const ModelText& text, const std::string& content, Times& times) {
   State state = first;
   size_t number = 0;
   for (const TokenId token : text.tokenizer->Encode(content)) {
@@ -97,7 +97,7 @@ int BenchMasks(const BenchFlags& flags) {
     if (Status status = CheckWritable(flags.json); !status.ok())
       return Fail(kBench, status.error());
   }
-  Result<Text> text = LoadText(kBench, flags.tokenizer);
+  Result<ModelText> text = LoadText(kBench, flags.tokenizer);
   if (!text.ok()) return Fail(kBench, text.error());
   if (Status status = WarmVocabulary(text->vocabulary); !status.ok())
     return Fail(kBench, status.error());

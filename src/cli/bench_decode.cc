@@ -323,7 +323,8 @@ class Walker {
 };
 
 Result<Walk> WalkTexts(Model& model, const BenchDecodeFlags& flags, const std::string& folder) {
-  Result<Text> text = LoadText(kBenchDecode, flags.tokenizer.empty() ? folder : flags.tokenizer);
+  Result<ModelText> text =
+      LoadText(kBenchDecode, flags.tokenizer.empty() ? folder : flags.tokenizer);
   if (!text.ok()) return text.error();
   if (text->vocabulary->size() > model.info().vocabulary_size) {
     return Error{ErrorCode::kInvalid,
@@ -495,7 +496,7 @@ Result<std::unique_ptr<Model>> MakeModel(const BenchDecodeFlags& flags, const st
   if (flags.shape.empty()) {
     DeviceFlags device;
     device.kernels = flags.kernels;
-    auto model = LoadWeights(kBenchDecode, folder, flags.threads, flags.dtype, device);
+    auto model = LoadWeightsOnly(kBenchDecode, folder, flags.threads, flags.dtype, device);
     if (!model.ok()) return model;
     Status status = CheckLengths(flags, (*model)->info().context_length, folder);
     // The weights are there already, or are the file's own pages.

@@ -22,14 +22,14 @@ namespace pawl::cli {
 namespace {
 
 // The outputs for the seeds 0, 1, ..., or their errors.
-std::vector<std::string> Outputs(Model& model, const Text& text, const std::vector<TokenId>& prompt,
-                                 const Grammar& grammar, const BenchDraftFlags& flags,
-                                 float temperature, int batch, std::shared_ptr<Drafter> drafter,
-                                 BatchStats& stats) {
+std::vector<std::string> Outputs(Model& model, const ModelText& text,
+                                 const std::vector<TokenId>& prompt, const Grammar& grammar,
+                                 const BenchDraftFlags& flags, float temperature, int batch,
+                                 std::shared_ptr<Drafter> drafter, BatchStats& stats) {
   BatchOptions options;
   options.max_batch = batch;
   options.drafter = std::move(drafter);
-  BatchEngine engine(model, text.vocabulary, EncoderOf(text), options);
+  BatchEngine engine(model, text.vocabulary, text.encoder(), options);
   std::vector<std::string> outputs(static_cast<size_t>(flags.seeds));
   for (size_t seed = 0; seed < outputs.size(); ++seed) {
     BatchRequest request;
@@ -59,9 +59,9 @@ int CheckEqual(const BenchDraftFlags& flags) {
   }
   Result<std::string> folder = FindModelFolder(flags.model);
   if (!folder.ok()) return Fail(kBenchDraft, folder.error());
-  Result<Text> text = LoadText(kBenchDraft, *folder);
-  if (!text.ok()) return Fail(kBenchDraft, text.error());
-  const Compiler compiler(text->vocabulary);
+  Result<std::unique_ptr<LoadedModel>> model = OpenModel(kBenchDraft, *folder);
+  if (!model.ok()) return Fail(kBenchDraft, model.error());
+  const Compiler compiler((*model)->vocabulary());
   LayoutFlags layout = LayoutFlags::ForWriting();
   std::vector<Grammar> grammars;
   for (const std::string& file : flags.schemas) {
@@ -71,14 +71,11 @@ int CheckEqual(const BenchDraftFlags& flags) {
     if (!grammar.ok()) return Fail(kBenchDraft, InFile(file, grammar.error()));
     grammars.push_back(*std::move(grammar));
   }
-  Result<PromptTemplate> prompt_layout = LoadPromptTemplate(*folder, *text->tokenizer);
-  if (!prompt_layout.ok()) return Fail(kBenchDraft, prompt_layout.error());
-  Result<std::unique_ptr<Model>> model =
-      LoadWeights(kBenchDraft, *folder, flags.threads, flags.dtype);
-  if (!model.ok()) return Fail(kBenchDraft, model.error());
+  if (Status status = LoadWeights(kBenchDraft, **model, flags.threads, flags.dtype); !status.ok()) {
+    return Fail(kBenchDraft, status.error());
+  }
   const std::string given = flags.prompt.empty() ? "Write a record: " : flags.prompt;
-  const Result<std::vector<TokenId>> prompt =
-      EncodeText(*text->tokenizer, *prompt_layout, given, false, (*model)->info().context_length);
+  const Result<std::vector<TokenId>> prompt = (*model)->EncodePlain(given, false);
   if (!prompt.ok()) return Fail(kBenchDraft, InFile("--prompt", prompt.error()));
   DraftFlags drafts;
   drafts.options.sources = flags.sources;
@@ -95,12 +92,14 @@ int CheckEqual(const BenchDraftFlags& flags) {
   for (size_t i = 0; i < grammars.size(); ++i) {
     for (const float temperature : flags.temperatures) {
       const std::vector<std::string> expected =
-          Outputs(**model, *text, *prompt, grammars[i], flags, temperature, 1, nullptr, plain);
+          Outputs((*model)->model(), (*model)->text(), *prompt, grammars[i], flags, temperature, 1,
+                  nullptr, plain);
       for (const int batch : flags.batches) {
-        Result<std::shared_ptr<Drafter>> drafter = drafts.Make(*text, **model);
+        Result<std::shared_ptr<Drafter>> drafter = drafts.Make(**model);
         if (!drafter.ok()) return Fail(kBenchDraft, AtSources(drafter.error()));
-        const std::vector<std::string> outputs = Outputs(
-            **model, *text, *prompt, grammars[i], flags, temperature, batch, *drafter, drafted);
+        const std::vector<std::string> outputs =
+            Outputs((*model)->model(), (*model)->text(), *prompt, grammars[i], flags, temperature,
+                    batch, *drafter, drafted);
         for (size_t seed = 0; seed < outputs.size(); ++seed, ++compared) {
           if (outputs[seed] == expected[seed]) continue;
           Print(

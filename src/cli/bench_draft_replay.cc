@@ -34,11 +34,11 @@ struct KindCount {
 // One drafter over all texts.
 class Replayer {
  public:
-  static Result<std::unique_ptr<Replayer>> Make(const Text& text, const BenchDraftFlags& flags,
+  static Result<std::unique_ptr<Replayer>> Make(const ModelText& text, const BenchDraftFlags& flags,
                                                 const std::string& sources, bool filter) {
     DraftSetting setting;
     setting.vocabulary = text.vocabulary;
-    setting.encode = EncoderOf(text);
+    setting.encode = text.encoder();
     setting.vocabulary_size = text.vocabulary->size();
     setting.as_skipped = false;
     setting.options.sources = sources;
@@ -191,7 +191,7 @@ int ReplayCounts(const BenchDraftFlags& flags) {
   }
   Result<std::vector<std::string>> files = ReplayFiles(flags.replay, flags.limit);
   if (!files.ok()) return Fail(kBenchDraft, files.error());
-  Result<Text> text = LoadText(kBenchDraft, flags.tokenizer);
+  Result<ModelText> text = LoadText(kBenchDraft, flags.tokenizer);
   if (!text.ok()) return Fail(kBenchDraft, text.error());
   auto forced = Replayer::Make(*text, flags, "forced", true);
   if (!forced.ok()) return Fail(kBenchDraft, forced.error());

@@ -29,7 +29,7 @@ double Microseconds(Clock::time_point start) {
   return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
 }
 
-Result<std::vector<TokenId>> TokensOf(const BenchDraftFlags& flags, const Text& text,
+Result<std::vector<TokenId>> TokensOf(const BenchDraftFlags& flags, const ModelText& text,
                                       size_t count) {
   Result<std::vector<std::string>> files = ReplayFiles(flags.replay, flags.limit);
   if (!files.ok()) return files.error();
@@ -64,7 +64,7 @@ int SuffixTimes(const BenchDraftFlags& flags) {
       return Fail(kBenchDraft, status.error());
     }
   }
-  Result<Text> text = LoadText(kBenchDraft, flags.tokenizer);
+  Result<ModelText> text = LoadText(kBenchDraft, flags.tokenizer);
   if (!text.ok()) return Fail(kBenchDraft, text.error());
   const auto stored = static_cast<size_t>(flags.suffix);
   Result<std::vector<TokenId>> tokens = TokensOf(flags, *text, stored + kProposals);

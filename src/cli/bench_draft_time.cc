@@ -57,13 +57,13 @@ struct Spent {
 class Contestant {
  public:
   // `nodes`: 0: off; -1: as the curve says; else always so many.
-  static Result<std::unique_ptr<Contestant>> Make(const Text& text, Model& model,
+  static Result<std::unique_ptr<Contestant>> Make(const ModelText& text, Model& model,
                                                   const BenchDraftFlags& flags, int nodes) {
     auto made = std::unique_ptr<Contestant>(new Contestant(text, model));
     if (nodes == 0) return made;
     DraftSetting setting;
     setting.vocabulary = text.vocabulary;
-    setting.encode = EncoderOf(text);
+    setting.encode = text.encoder();
     setting.vocabulary_size = text.vocabulary->size();
     setting.options.sources =
         flags.sources == "all" ? "forced,literals,suffix,history,ngram" : flags.sources;
@@ -125,8 +125,8 @@ class Contestant {
   const CostCurve& curve() const { return curve_; }
 
  private:
-  Contestant(const Text& text, Model& model)
-      : text_(text), encode_(EncoderOf(text)), model_(model), sampler_({}) {}
+  Contestant(const ModelText& text, Model& model)
+      : text_(text), encode_(text.encoder()), model_(model), sampler_({}) {}
 
   void Push(TokenId token, size_t position, SequenceId sequence) {
     Row row;
@@ -271,7 +271,7 @@ class Contestant {
     }
   }
 
-  const Text& text_;
+  const ModelText& text_;
   const Encoder encode_;
   Model& model_;
   Sampler sampler_;
@@ -315,7 +315,7 @@ size_t KindOf(const ReplayText& text) {
 
 // All texts of --limit files, or --per-kind texts of each kind, out of files in an order that is
 // spread evenly.
-Result<std::vector<ReplayFile>> PickTexts(const BenchDraftFlags& flags, const Text& text) {
+Result<std::vector<ReplayFile>> PickTexts(const BenchDraftFlags& flags, const ModelText& text) {
   Result<std::vector<std::string>> files = ReplayFiles(flags.replay, flags.limit);
   if (!files.ok()) return files.error();
   std::vector<ReplayFile> picked;
@@ -350,7 +350,7 @@ int ReplayTimes(const BenchDraftFlags& flags) {
       return Fail(kBenchDraft, status.error());
     }
   }
-  Result<Text> text = LoadText(kBenchDraft, flags.tokenizer);
+  Result<ModelText> text = LoadText(kBenchDraft, flags.tokenizer);
   if (!text.ok()) return Fail(kBenchDraft, text.error());
   Result<std::vector<ReplayFile>> files = PickTexts(flags, *text);
   if (!files.ok()) return Fail(kBenchDraft, files.error());

@@ -179,12 +179,6 @@ Result<std::optional<std::string>> LineReader::Next() {
   return std::optional(std::move(line));
 }
 
-Status CheckUtf8(std::string_view text) {
-  const size_t bad = FindInvalidUtf8(text);
-  if (bad == std::string_view::npos) return {};
-  return Error{ErrorCode::kInvalid, "the text is not valid UTF-8", fmt::format("byte {}", bad)};
-}
-
 void Print(std::string_view text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) RememberWriteError();
 }

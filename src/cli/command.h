@@ -87,9 +87,6 @@ class LineReader {
   bool at_end_ = false;
 };
 
-// kInvalid with the byte when `text` is not UTF-8.
-Status CheckUtf8(std::string_view text);
-
 // Writes to stdout; a failure is remembered and found by FlushOutput.
 void Print(std::string_view text);
 // Errors: kIo when not everything could be written.

@@ -78,18 +78,10 @@ Status DraftFlags::Check() const {
   return needs(options.history_file, "--draft-history", "history");
 }
 
-Result<std::shared_ptr<Drafter>> DraftFlags::Make(const Text& text, const Model& model) const {
-  const auto indices = ParseDraftSources(options);
-  if (!indices.ok()) return AtDraft(indices.error());
-  if (indices->empty()) return std::shared_ptr<Drafter>();
-  DraftSetting setting;
-  setting.vocabulary = text.vocabulary;
-  setting.encode = EncoderOf(text);
-  setting.options = options;
-  setting.vocabulary_size = model.info().vocabulary_size;
-  Result<std::unique_ptr<Drafter>> drafter = Drafter::Make(std::move(setting), *indices);
+Result<std::shared_ptr<Drafter>> DraftFlags::Make(const LoadedModel& model) const {
+  Result<std::shared_ptr<Drafter>> drafter = model.MakeDrafter(options);
   if (!drafter.ok()) return AtDraft(drafter.error());
-  return std::shared_ptr<Drafter>(*std::move(drafter));
+  return drafter;
 }
 
 }  // namespace pawl::cli

@@ -19,7 +19,7 @@ struct DraftFlags {
   // What can be checked before a model is loaded. Errors name the option.
   Status Check() const;
   // nullptr where drafts are off. Errors name the option or the file.
-  Result<std::shared_ptr<Drafter>> Make(const Text& text, const Model& model) const;
+  Result<std::shared_ptr<Drafter>> Make(const LoadedModel& model) const;
 };
 
 }  // namespace pawl::cli

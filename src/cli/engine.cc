@@ -24,8 +24,8 @@ std::vector<std::string> NamesOf(std::span<const char* const> names) {
   return {names.begin(), names.end()};
 }
 
-const std::vector<std::string> kDevices = NamesOf(ChoiceNames(Device()));
-const std::vector<std::string> kKvDtypes = NamesOf(ChoiceNames(KvDtype()));
+const std::vector<std::string> kDevices = NamesOf(OptionNames(Device()));
+const std::vector<std::string> kKvDtypes = NamesOf(OptionNames(KvDtype()));
 
 ptrdiff_t IndexOf(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) - names.begin();
@@ -58,7 +58,7 @@ Result<std::string> FindModelFolder(const std::string& given, const std::string&
                "--model"};
 }
 
-Result<Text> LoadText(const std::string& command, const std::string& given) {
+Result<ModelText> LoadText(const std::string& command, const std::string& given) {
   std::string path = given;
   if (path.empty()) {
     Result<std::string> folder = FindModelFolder("");
@@ -66,19 +66,17 @@ Result<Text> LoadText(const std::string& command, const std::string& given) {
     path = *std::move(folder);
   }
   Progress progress(command, "loading the tokenizer of " + path);
-  Result<std::shared_ptr<const Tokenizer>> tokenizer = LoadTokenizer(path);
-  if (!tokenizer.ok()) return tokenizer.error();
-  Result<std::shared_ptr<const Vocabulary>> vocabulary = (*tokenizer)->MakeVocabulary();
-  if (!vocabulary.ok()) return InFile(path, vocabulary.error());
-  return Text{*std::move(tokenizer), *std::move(vocabulary)};
+  return LoadModelText(path);
 }
 
-Encoder EncoderOf(const Text& text) {
-  return [tokenizer = text.tokenizer](std::string_view piece) { return tokenizer->Encode(piece); };
+Result<std::unique_ptr<LoadedModel>> OpenModel(const std::string& command,
+                                               const std::string& path) {
+  Progress progress(command, "loading the tokenizer of " + path);
+  return LoadedModel::Open(path);
 }
 
 const std::vector<std::string>& DtypeNames() {
-  static const std::vector<std::string> names = NamesOf(ChoiceNames(WeightDtype()));
+  static const std::vector<std::string> names = NamesOf(OptionNames(WeightDtype()));
   return names;
 }
 
@@ -88,7 +86,7 @@ WeightDtype DtypeNamed(const std::string& name) {
 }
 
 const std::vector<std::string>& KernelNames() {
-  static const std::vector<std::string> names = NamesOf(ChoiceNames(KernelVariant()));
+  static const std::vector<std::string> names = NamesOf(OptionNames(KernelVariant()));
   return names;
 }
 
@@ -131,17 +129,38 @@ ModelOptions ModelOptionsOf(const std::string& command, int threads, const std::
   return options;
 }
 
-Result<std::unique_ptr<Model>> LoadWeights(const std::string& command, const std::string& folder,
-                                           int threads, const std::string& dtype,
-                                           const DeviceFlags& device) {
+namespace {
+
+// Calls `load` with the options of the flags, while a line on stderr says how far the weights are.
+template <typename Load>
+auto WithProgress(const std::string& command, const std::string& folder, ModelOptions options,
+                  const Load& load) {
   Progress progress(command, "loading " + folder);
-  ModelOptions options = ModelOptionsOf(command, threads, dtype, device);
   options.progress = [&](double fraction) {
     progress.Set(fmt::format("loading {}: {:.0f} %", folder, fraction * 100));
   };
-  return LoadModel(folder, options, [&](const std::string& note) {
-    Note(command, "note: " + folder + ": " + note);
-  });
+  return load(options,
+              [&](const std::string& note) { Note(command, "note: " + folder + ": " + note); });
+}
+
+}  // namespace
+
+Status LoadWeights(const std::string& command, LoadedModel& model, int threads,
+                   const std::string& dtype, const DeviceFlags& device) {
+  return WithProgress(command, model.path(), ModelOptionsOf(command, threads, dtype, device),
+                      [&](const ModelOptions& options, const auto& note) {
+                        return model.LoadWeights(options, note);
+                      });
+}
+
+Result<std::unique_ptr<Model>> LoadWeightsOnly(const std::string& command,
+                                               const std::string& folder, int threads,
+                                               const std::string& dtype,
+                                               const DeviceFlags& device) {
+  return WithProgress(command, folder, ModelOptionsOf(command, threads, dtype, device),
+                      [&](const ModelOptions& options, const auto& note) {
+                        return LoadModel(folder, options, note);
+                      });
 }
 
 }  // namespace pawl::cli

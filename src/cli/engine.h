@@ -7,11 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "grammar/forced_spelling.h"
 #include "pawl/result.h"
-#include "pawl/vocabulary.h"
-#include "src/model/model.h"
-#include "src/text/tokenizer.h"
+#include "src/engine/loaded_model.h"
 
 namespace pawl::cli {
 
@@ -22,17 +19,12 @@ namespace pawl::cli {
 Result<std::string> FindModelFolder(const std::string& given,
                                     const std::string& shipped = "tiny-extract");
 
-struct Text {
-  std::shared_ptr<const Tokenizer> tokenizer;
-  std::shared_ptr<const Vocabulary> vocabulary;
-};
 inline constexpr const char* kTokenizerHelp =
     "tokenizer.json, or a folder with one (default: that of the model that ships)";
 // `path`: a tokenizer.json, a folder with one, or a GGUF file; empty: that of the model that ships.
-Result<Text> LoadText(const std::string& command, const std::string& path);
-
-// The tokenizer's spelling of forced text; keeps the tokenizer alive.
-Encoder EncoderOf(const Text& text);
+Result<ModelText> LoadText(const std::string& command, const std::string& path);
+// `path`: a model folder or a GGUF file.
+Result<std::unique_ptr<LoadedModel>> OpenModel(const std::string& command, const std::string& path);
 
 // The names of --dtype: "stored", "fp32", "bf16", "fp16", "int8", "int4", "fp8".
 const std::vector<std::string>& DtypeNames();
@@ -53,11 +45,14 @@ struct DeviceFlags {
 // `threads` 0: all cores. `dtype`: one of those names. on_fallback says so on stderr.
 ModelOptions ModelOptionsOf(const std::string& command, int threads, const std::string& dtype,
                             const DeviceFlags& device);
-// The same, loaded. Where --device auto falls back to the CPU, a
-// line on stderr says why.
-Result<std::unique_ptr<Model>> LoadWeights(const std::string& command, const std::string& folder,
-                                           int threads, const std::string& dtype = "stored",
-                                           const DeviceFlags& device = {});
+// The same, loaded. Where --device auto falls back to the CPU, a line on stderr says why.
+Status LoadWeights(const std::string& command, LoadedModel& model, int threads,
+                   const std::string& dtype = "stored", const DeviceFlags& device = {});
+// The weights of a model of which nothing else is used.
+Result<std::unique_ptr<Model>> LoadWeightsOnly(const std::string& command,
+                                               const std::string& folder, int threads,
+                                               const std::string& dtype = "stored",
+                                               const DeviceFlags& device = {});
 
 }  // namespace pawl::cli
 

@@ -5,12 +5,12 @@
 #include <ctime>
 #include <deque>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "schemas/grammar_cache.h"
 #include "src/base/json.h"
 #include "src/cli/command.h"
 #include "src/cli/draft_flags.h"
@@ -19,8 +19,7 @@
 #include "src/cli/progress.h"
 #include "src/cli/report.h"
 #include "src/decode/batch.h"
-#include "src/engine/extract_prompt.h"
-#include "src/engine/prompt.h"
+#include "src/engine/loaded_model.h"
 
 namespace pawl::cli {
 namespace {
@@ -51,22 +50,6 @@ std::string SourceOf(const ExtractFlags& flags) {
   return flags.file == "-" ? "standard input" : flags.file;
 }
 
-// From nothing a model makes up a record; more likely a variable was unset, or a file not written.
-Status CheckText(std::string_view text) {
-  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
-    return Error{ErrorCode::kInvalid, text.empty() ? "is empty" : "holds only white space", ""};
-  }
-  return CheckUtf8(text);
-}
-
-// What a string may have of characters where neither the schema nor the user says: a model that
-// repeats itself has to end, and nobody wants what is longer than the text.
-constexpr int64_t kLeastMaxString = 256;
-int64_t MaxStringFor(std::string_view text) {
-  const auto characters = std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; });
-  return std::max<int64_t>(kLeastMaxString, characters);
-}
-
 // Everything that is loaded once, and the engine that takes the texts.
 class Extractor {
  public:
@@ -87,11 +70,11 @@ class Extractor {
     grammar_flags.schema_text = *schema;
     Result<std::string> folder = FindModelFolder(flags.model);
     if (!folder.ok()) return folder.error();
-    Result<Text> text = LoadText(kExtract, *folder);
-    if (!text.ok()) return text.error();
+    Result<std::unique_ptr<LoadedModel>> model = OpenModel(kExtract, *folder);
+    if (!model.ok()) return model.error();
     if (!flags.grammar.layout.max_string.has_value())
-      grammar_flags.layout.max_string = kLeastMaxString;
-    Result<Grammar> grammar = grammar_flags.Compile(text->vocabulary);
+      grammar_flags.layout.max_string = MaxStringFor("");
+    Result<Grammar> grammar = grammar_flags.Compile((*model)->vocabulary());
     if (!grammar.ok()) return grammar.error();
     if (grammar->Start().shortest_close() < 0) {
       return Error{
@@ -100,34 +83,26 @@ class Extractor {
           "none)",
           grammar_flags.schema_file + ": #"};
     }
-    const std::time_t seconds = std::time(nullptr);
-    std::tm now{};
-    ::localtime_r(&seconds, &now);
-    Result<ExtractPrompt> prompt = ExtractPrompt::Load(*folder, *text->tokenizer, now);
-    if (!prompt.ok()) return prompt.error();
+    // What a chat template has against a message of a user.
+    const auto tried = (*model)->EncodeExtract("{}", "text", LocalTime());
+    if (!tried.ok()) return tried.error();
     std::string input;
     if (!flags.json_lines) {
       Result<std::string> read = flags.text.has_value() ? *flags.text : ReadInput(flags.file);
       if (!read.ok()) return read.error();
       input = *std::move(read);
-      if (Status status = CheckText(input); !status.ok()) {
+      if (Status status = CheckExtractText(input); !status.ok()) {
         return InFile(SourceOf(flags), status.error());
       }
     }
-    Result<std::unique_ptr<Model>> model =
-        LoadWeights(kExtract, *folder, flags.threads, flags.dtype, flags.device);
-    if (!model.ok()) return model.error();
-    if (Status status =
-            CheckBos(prompt->plain(), *text->tokenizer, (*model)->info().vocabulary_size, *folder);
+    if (Status status = LoadWeights(kExtract, **model, flags.threads, flags.dtype, flags.device);
         !status.ok()) {
       return status.error();
     }
-
-    Result<std::shared_ptr<Drafter>> drafter = flags.drafts.Make(*text, **model);
+    Result<std::shared_ptr<Drafter>> drafter = flags.drafts.Make(**model);
     if (!drafter.ok()) return drafter.error();
-    std::unique_ptr<Extractor> extractor(
-        new Extractor(*std::move(text), *std::move(grammar), *std::move(prompt), *std::move(model),
-                      flags.json_lines ? flags.batch : 1, *drafter));
+    std::unique_ptr<Extractor> extractor(new Extractor(
+        *std::move(model), *std::move(grammar), flags.json_lines ? flags.batch : 1, *drafter));
     const Result<json::Value> tree = json::Parse(*schema);
     extractor->schema_ = tree.ok() ? json::Dump(*tree) : *schema;
     extractor->input_ = std::move(input);
@@ -143,8 +118,7 @@ class Extractor {
   // can be no prompt.
   void Add(std::string_view text, const std::string& source,
            std::function<void(Result<Generation>)> done) {
-    Result<std::vector<TokenId>> prompt =
-        prompt_.Encode(*text_.tokenizer, schema_, text, model_->info().context_length);
+    Result<std::vector<TokenId>> prompt = model_->EncodeExtract(schema_, text, now_);
     if (!prompt.ok()) {
       const bool placed = !prompt.error().place.empty();
       return done(placed ? prompt.error() : InFile(source, prompt.error()));
@@ -169,39 +143,32 @@ class Extractor {
   const std::string& input() const { return input_; }
 
  private:
-  Extractor(Text text, Grammar grammar, ExtractPrompt prompt, std::unique_ptr<Model> model,
-            int batch, std::shared_ptr<Drafter> drafter)
-      : text_(std::move(text)),
+  Extractor(std::unique_ptr<LoadedModel> model, Grammar grammar, int batch,
+            std::shared_ptr<Drafter> drafter)
+      : model_(std::move(model)),
         grammar_(std::move(grammar)),
-        prompt_(std::move(prompt)),
-        model_(std::move(model)),
         drafter_(std::move(drafter)),
-        engine_(*model_, text_.vocabulary, EncoderOf(text_),
+        engine_(model_->model(), model_->vocabulary(), model_->encoder(),
                 {.max_batch = batch,
-                 .threads = batch > 1 ? model_->info().threads : 1,
+                 .threads = batch > 1 ? model_->mask_threads() : 1,
                  .drafter = drafter_}) {}
 
   // The schema with strings that are as long as the text at most. Kept for the lengths met last.
   Result<Grammar> GrammarFor(std::string_view text) {
     const int64_t longest = MaxStringFor(text);
-    if (fixed_max_string_ || longest == kLeastMaxString) return grammar_;
-    const auto known = long_grammars_.find(longest);
-    if (known != long_grammars_.end()) return known->second;
-    grammar_flags_.layout.max_string = longest;
-    Result<Grammar> grammar = grammar_flags_.Compile(text_.vocabulary);
-    if (!grammar.ok()) return grammar;
-    constexpr size_t kKept = 32;
-    if (long_grammars_.size() == kKept) long_grammars_.clear();
-    return long_grammars_.emplace(longest, *std::move(grammar)).first->second;
+    if (fixed_max_string_ || longest == MaxStringFor("")) return grammar_;
+    return long_grammars_.Get(std::to_string(longest), [&] {
+      grammar_flags_.layout.max_string = longest;
+      return grammar_flags_.Compile(model_->vocabulary());
+    });
   }
 
-  Text text_;
-  Grammar grammar_;  // for texts of up to kLeastMaxString characters, or for all
+  std::unique_ptr<LoadedModel> model_;
+  const std::optional<std::tm> now_ = LocalTime();  // of all prompts of this run
+  Grammar grammar_;  // for texts of up to MaxStringFor("") characters, or for all
   bool fixed_max_string_ = false;
   GrammarFlags grammar_flags_{LayoutFlags::ForWriting()};
-  std::map<int64_t, Grammar> long_grammars_;
-  ExtractPrompt prompt_;
-  std::unique_ptr<Model> model_;
+  GrammarCache long_grammars_{32};
   std::shared_ptr<Drafter> drafter_;
   BatchEngine engine_;
   std::string schema_;
@@ -221,9 +188,8 @@ std::string ClosedNote(const Generation& output) {
 
 // What is told and kept at the end.
 Status Report(const ExtractFlags& flags, const GenerationStats& stats, Extractor& extractor) {
-  if (flags.stats) NoteStats(kExtract, stats);
-  if (!flags.stats_json.empty()) {
-    if (Status status = WriteFile(flags.stats_json, StatsJson(stats)); !status.ok()) return status;
+  if (Status status = ReportStats(kExtract, flags.stats, flags.stats_json, stats); !status.ok()) {
+    return status;
   }
   return extractor.Save();
 }
@@ -248,7 +214,7 @@ int ExtractOne(const ExtractFlags& flags, Extractor& extractor) {
 
 // The text of one line: a JSON string, or an object with one under "text".
 Result<std::string> TextOfLine(std::string_view line) {
-  if (Status status = CheckText(line); !status.ok()) return status.error();
+  if (Status status = CheckExtractText(line); !status.ok()) return status.error();
   Result<json::Value> value = json::Parse(line);
   if (!value.ok()) return value.error();
   const json::Value* text = &*value;
@@ -305,7 +271,8 @@ class Lines {
       Line* const mine = lines_.back().get();
       Result<std::string> text = TextOfLine(**line);
       if (text.ok()) {
-        if (Status status = CheckText(*text); !status.ok()) text = InFile("text", status.error());
+        if (Status status = CheckExtractText(*text); !status.ok())
+          text = InFile("text", status.error());
       }
       if (!text.ok()) {
         mine->output = Result<Generation>(text.error());

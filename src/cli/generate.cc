@@ -101,7 +101,7 @@ int Generate(const GenerateFlags& flags) {
   }
   Result<Prompted> prompted = flags.model.Load(kGenerate);
   if (!prompted.ok()) return Fail(kGenerate, prompted.error());
-  const Text& text = prompted->text;
+  const ModelText& text = prompted->model->text();
   std::optional<Gaps> gaps;
   if (flags.grammar.any()) {
     Result<Gaps> created = Gaps::Create(flags.grammar, text.vocabulary);
@@ -114,17 +114,19 @@ int Generate(const GenerateFlags& flags) {
     return Fail(kGenerate,
                 Error{ErrorCode::kInvalid, "needs a grammar with captures", "--captures"});
   }
-  const Result<std::unique_ptr<Model>> model = flags.model.LoadWeightsOf(kGenerate, *prompted);
-  if (!model.ok()) return Fail(kGenerate, model.error());
+  if (Status status = flags.model.LoadWeightsOf(kGenerate, *prompted); !status.ok()) {
+    return Fail(kGenerate, status.error());
+  }
+  Model& model = prompted->model->model();
 
   if (flags.sampler.any()) {
-    return flags.sampler.Run(kGenerate, {prompted->folder, text, **model, prompted->tokens,
+    return flags.sampler.Run(kGenerate, {prompted->model->path(), text, model, prompted->tokens,
                                          gaps ? &gaps->grammar() : nullptr, flags.grammar,
                                          flags.sampling, flags.model.threads, flags.stats});
   }
-  Result<std::shared_ptr<Drafter>> drafter = flags.drafts.Make(text, **model);
+  Result<std::shared_ptr<Drafter>> drafter = flags.drafts.Make(*prompted->model);
   if (!drafter.ok()) return Fail(kGenerate, drafter.error());
-  Session session(**model, text.vocabulary, EncoderOf(text), *drafter);
+  Session session(model, text.vocabulary, text.encoder(), *drafter);
   Stream stream;
   GenerateOptions options;
   options.sampling = flags.sampling.params;
@@ -168,11 +170,8 @@ int Generate(const GenerateFlags& flags) {
     tokens.insert(tokens.end(), behind.begin(), behind.end());
   }
   if (several) Print(OutputsLine(outputs));
-  if (flags.stats) NoteStats(kGenerate, stats);
-  if (!flags.stats_json.empty()) {
-    if (Status status = WriteFile(flags.stats_json, StatsJson(stats)); !status.ok()) {
-      return Fail(kGenerate, status.error());
-    }
+  if (Status status = ReportStats(kGenerate, flags.stats, flags.stats_json, stats); !status.ok()) {
+    return Fail(kGenerate, status.error());
   }
   if (*drafter != nullptr) {
     if (Status status = (*drafter)->Save(); !status.ok()) return Fail(kGenerate, status.error());

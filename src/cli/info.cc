@@ -16,6 +16,7 @@
 #include "src/cli/engine.h"
 #include "src/cli/options.h"
 #include "src/model/model.h"
+#include "src/model/weight_plan.h"
 
 namespace pawl::cli {
 namespace {
@@ -106,8 +107,8 @@ int Info(const InfoFlags& flags) {
   if (!folder.ok()) {
     add("model", "none found");
   } else {
-    Result<Text> text = LoadText(kInfo, *folder);
-    if (!text.ok()) return Fail(kInfo, text.error());
+    Result<std::unique_ptr<LoadedModel>> model = OpenModel(kInfo, *folder);
+    if (!model.ok()) return Fail(kInfo, model.error());
     const Result<WeightPlan> plan = PlanWeights(*folder, DtypeNamed(flags.dtype));
     if (!plan.ok()) return Fail(kInfo, plan.error());
     add("files", FilesText(*plan));
@@ -117,10 +118,11 @@ int Info(const InfoFlags& flags) {
       PrintRows(rows);
       rows.clear();
     }
-    Result<std::unique_ptr<Model>> model =
-        LoadWeights(kInfo, *folder, 0, flags.dtype, flags.device);
-    if (!model.ok()) return Fail(kInfo, model.error());
+    if (Status status = LoadWeights(kInfo, **model, 0, flags.dtype, flags.device); !status.ok()) {
+      return Fail(kInfo, status.error());
+    }
     const ModelInfo& info = (*model)->info();
+    const Tokenizer& tokenizer = (*model)->tokenizer();
     add("model", *folder);
     add("architecture", info.architecture);
     add("parameters", fmt::format("{}", info.parameters));
@@ -129,11 +131,10 @@ int Info(const InfoFlags& flags) {
                              info.hidden, info.heads, info.kv_heads));
     add("kernels", fmt::format("{}, {} threads", info.kernels, info.threads));
     add("context", fmt::format("{} tokens", info.context_length));
-    add("vocabulary", fmt::format("{} tokens", text->tokenizer->size()));
+    add("vocabulary", fmt::format("{} tokens", tokenizer.size()));
     std::string ends;
-    for (TokenId id : text->tokenizer->end_tokens()) {
-      ends += fmt::format("{}{} {}", ends.empty() ? "" : ", ", id,
-                          Readable(text->tokenizer->NameOf(id)));
+    for (TokenId id : tokenizer.end_tokens()) {
+      ends += fmt::format("{}{} {}", ends.empty() ? "" : ", ", id, Readable(tokenizer.NameOf(id)));
     }
     add("end tokens", ends.empty() ? "none" : ends);
   }

@@ -66,7 +66,7 @@ void PrintTable(const State& state, const Vocabulary& vocabulary,
 
 int ShowMask(const MaskFlags& flags) {
   if (Status status = flags.grammar.CheckGiven(); !status.ok()) return Fail(kMask, status.error());
-  Result<Text> text = LoadText(kMask, flags.tokenizer);
+  Result<ModelText> text = LoadText(kMask, flags.tokenizer);
   if (!text.ok()) return Fail(kMask, text.error());
   Result<Grammar> grammar = flags.grammar.Compile(text->vocabulary);
   if (!grammar.ok()) return Fail(kMask, grammar.error());

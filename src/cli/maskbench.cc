@@ -70,7 +70,7 @@ uint64_t Nanoseconds(bool of_thread) {
 
 class Bench {
  public:
-  Bench(const MaskbenchFlags& flags, Text text)
+  Bench(const MaskbenchFlags& flags, ModelText text)
       : options_(flags.layout.ToOptions()),
         compiler_options_(flags.memory.ToOptions()),
         thread_time_(flags.thread_time),
@@ -177,7 +177,7 @@ class Bench {
   CompilerOptions compiler_options_;
   bool thread_time_;
   int best_of_;
-  Text text_;
+  ModelText text_;
   std::unique_ptr<Compiler> shared_;
 };
 
@@ -322,7 +322,7 @@ int Maskbench(const MaskbenchFlags& flags) {
   }
   Result<std::vector<std::string>> files = Files(flags);
   if (!files.ok()) return Fail(kMaskbench, files.error());
-  Result<Text> text = LoadText(kMaskbench, flags.tokenizer);
+  Result<ModelText> text = LoadText(kMaskbench, flags.tokenizer);
   if (!text.ok()) return Fail(kMaskbench, text.error());
   const Bench bench(flags, std::move(*text));
   Totals totals;

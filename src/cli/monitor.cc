@@ -71,7 +71,7 @@ std::string Place(std::string_view text, size_t byte) {
   return fmt::format("{}:{}", line, newline == std::string_view::npos ? byte + 1 : byte - newline);
 }
 
-Result<Outcome> Read(const MonitorCommandFlags& flags, MonitorSet& set, const Text& vocabulary,
+Result<Outcome> Read(const MonitorCommandFlags& flags, MonitorSet& set, const ModelText& vocabulary,
                      const Input& input) {
   Result<std::vector<TokenId> > tokens =
       SpellText(*vocabulary.tokenizer, *vocabulary.vocabulary, input.text);
@@ -187,7 +187,7 @@ int Run(const MonitorCommandFlags& flags) {
   const Result<std::optional<Language> > given = LanguageFlag(flags.language);
   if (!given.ok()) return Fail(kMonitor, given.error());
   const std::shared_ptr<monitors::LspServer> server = flags.monitored.Server();
-  Result<Text> text = LoadText(kMonitor, flags.tokenizer);
+  Result<ModelText> text = LoadText(kMonitor, flags.tokenizer);
   if (!text.ok()) return Fail(kMonitor, text.error());
   std::map<Language, std::unique_ptr<MonitorSet> > sets;
   nlohmann::ordered_json report;

@@ -103,19 +103,18 @@ Result<LoadedCompleter> CompleterFlags::Load(const std::string& command,
   LoadedCompleter out;
   Result<std::string> folder = FindModelFolder(model, "tiny-code");
   if (!folder.ok()) return folder.error();
-  Result<Text> text = LoadText(command, *folder);
-  if (!text.ok()) return text.error();
-  out.text = *std::move(text);
-  Result<PromptTemplate> layout = LoadPromptTemplate(*folder, *out.text.tokenizer);
-  if (!layout.ok()) return layout.error();
-  Result<std::unique_ptr<Model>> weights = LoadWeights(command, *folder, threads);
-  if (!weights.ok()) return weights.error();
-  out.model = *std::move(weights);
-  Result<std::shared_ptr<Drafter>> drafter = drafts.Make(out.text, *out.model);
+  Result<std::unique_ptr<LoadedModel>> opened = OpenModel(command, *folder);
+  if (!opened.ok()) return opened.error();
+  out.model = *std::move(opened);
+  if (Status status = LoadWeights(command, *out.model, threads); !status.ok()) {
+    return status.error();
+  }
+  Result<std::shared_ptr<Drafter>> drafter = drafts.Make(*out.model);
   if (!drafter.ok()) return drafter.error();
   out.server = monitors.Server();
   out.completer = std::make_unique<monitors::CodeCompleter>(
-      *out.model, out.text.tokenizer, out.text.vocabulary, *layout, out.server, *drafter);
+      out.model->model(), out.model->text().tokenizer, out.model->vocabulary(), out.model->plain(),
+      out.server, *drafter);
   return out;
 }
 

@@ -47,8 +47,7 @@ Result<std::optional<monitors::Language>> LanguageFlag(const std::string& name);
 
 // What completes, with all that it needs.
 struct LoadedCompleter {
-  Text text;
-  std::unique_ptr<Model> model;
+  std::unique_ptr<LoadedModel> model;
   std::shared_ptr<monitors::LspServer> server;
   std::unique_ptr<monitors::CodeCompleter> completer;
 };

@@ -2,9 +2,9 @@
 // told as soon as it can be known.
 #include "src/cli/prompted_model.h"
 
-#include <limits>
 #include <utility>
 
+#include "src/base/utf8.h"
 #include "src/cli/command.h"
 #include "src/cli/options.h"
 
@@ -51,40 +51,26 @@ Result<Prompted> PromptedModelFlags::Load(const std::string& command) const {
   if (Status status = CheckUtf8(said); !status.ok()) return InFile("the prompt", status.error());
   Result<std::string> folder = FindModelFolder(model);
   if (!folder.ok()) return folder.error();
-  Result<Text> text = LoadText(command, *folder);
-  if (!text.ok()) return text.error();
-  Result<PromptTemplate> layout = LoadPromptTemplate(*folder, *text->tokenizer);
-  if (!layout.ok()) return layout.error();
-  Prompted prompted{*std::move(folder), *std::move(text), *std::move(layout), {}};
-  const Tokenizer& tokenizer = *prompted.text.tokenizer;
-  // What is wrong with the model's description is told with its weights.
-  const Result<int> known = ContextLengthOf(prompted.folder);
-  const int context = known.ok() ? *known : std::numeric_limits<int>::max();
+  Result<std::unique_ptr<LoadedModel>> opened = OpenModel(command, *folder);
+  if (!opened.ok()) return opened.error();
+  Prompted prompted{*std::move(opened), {}};
+  const LoadedModel& loaded = *prompted.model;
   if (!chat.any()) {
-    Result<std::vector<TokenId>> tokens =
-        EncodeText(tokenizer, prompted.layout, said, special, context);
+    Result<std::vector<TokenId>> tokens = loaded.EncodePlain(said, special);
     if (!tokens.ok()) return InFile("the prompt", tokens.error());
     prompted.tokens = *std::move(tokens);
     return prompted;
   }
   // A chat template writes the beginning itself.
-  Result<ChatPrompt> rendered = chat.Render(prompted.folder, tokenizer, said, context);
+  Result<ChatPrompt> rendered =
+      chat.Render(loaded.path(), loaded.tokenizer(), said, loaded.context_length());
   if (!rendered.ok()) return rendered.error();
   prompted.tokens = std::move(rendered->tokens);
   return prompted;
 }
 
-Result<std::unique_ptr<Model>> PromptedModelFlags::LoadWeightsOf(const std::string& command,
-                                                                 const Prompted& prompted) const {
-  Result<std::unique_ptr<Model>> loaded =
-      LoadWeights(command, prompted.folder, threads, dtype, device);
-  if (!loaded.ok()) return loaded.error();
-  if (Status status = CheckBos(prompted.layout, *prompted.text.tokenizer,
-                               (*loaded)->info().vocabulary_size, prompted.folder);
-      !status.ok()) {
-    return status.error();
-  }
-  return loaded;
+Status PromptedModelFlags::LoadWeightsOf(const std::string& command, Prompted& prompted) const {
+  return LoadWeights(command, *prompted.model, threads, dtype, device);
 }
 
 }  // namespace pawl::cli

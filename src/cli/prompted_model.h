@@ -17,11 +17,9 @@
 
 namespace pawl::cli {
 
-// The folder of a model, its tokenizer, and the prompt in its tokens.
+// A model without its weights yet, and the prompt in its tokens.
 struct Prompted {
-  std::string folder;
-  Text text;
-  PromptTemplate layout;
+  std::unique_ptr<LoadedModel> model;
   std::vector<TokenId> tokens;
 };
 
@@ -43,8 +41,7 @@ struct PromptedModelFlags {
   Status Check() const { return chat.Check(); }
   // Without the weights, so that what is wrong elsewhere can be told before they are loaded.
   Result<Prompted> Load(const std::string& command) const;
-  Result<std::unique_ptr<Model>> LoadWeightsOf(const std::string& command,
-                                               const Prompted& prompted) const;
+  Status LoadWeightsOf(const std::string& command, Prompted& prompted) const;
 };
 
 }  // namespace pawl::cli

@@ -151,7 +151,7 @@ Result<std::vector<std::string>> ReplayFiles(const std::string& folder, int limi
   return some;
 }
 
-Result<std::optional<ReplayFile>> ReadReplayFile(const std::string& path, const Text& text) {
+Result<std::optional<ReplayFile>> ReadReplayFile(const std::string& path, const ModelText& text) {
   Result<std::string> content = ReadFile(path);
   if (!content.ok()) return content.error();
   Result<json::Value> file =

@@ -47,7 +47,7 @@ struct ReplayFile {
 // The files of a folder, by name; at most `limit` of them, spread evenly, unless 0.
 Result<std::vector<std::string>> ReplayFiles(const std::string& folder, int limit);
 // nullopt where the schema is refused or there are no valid instances. Errors: kIo, kInvalid.
-Result<std::optional<ReplayFile>> ReadReplayFile(const std::string& path, const Text& text);
+Result<std::optional<ReplayFile>> ReadReplayFile(const std::string& path, const ModelText& text);
 
 // Which part of the text each byte belongs to. For tests.
 std::vector<TextKind> KindsOfBytes(std::string_view text, const json::Value& schema,

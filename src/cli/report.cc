@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "src/base/file.h"
 #include "src/base/json.h"
 #include "src/cli/command.h"
 
@@ -81,6 +82,12 @@ std::string StatsJson(const GenerationStats& s) {
     comma = ",";
   }
   return out + "}}}\n";
+}
+
+Status ReportStats(std::string_view command, bool stats_flag, const std::string& file,
+                   const GenerationStats& stats) {
+  if (stats_flag) NoteStats(command, stats);
+  return file.empty() ? Status() : WriteFile(file, StatsJson(stats));
 }
 
 }  // namespace pawl::cli

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "pawl/result.h"
 #include "src/decode/session.h"
 
 namespace pawl::cli {
@@ -13,6 +14,10 @@ namespace pawl::cli {
 void Add(const GenerationStats& stats, GenerationStats& total);
 // As notes of a command: a line, and one more for each source of drafts.
 void NoteStats(std::string_view command, const GenerationStats& stats);
+// NoteStats where `stats_flag` (--stats) asks for it, and StatsJson to `file` (--stats-json; empty:
+// none). Errors: kIo.
+Status ReportStats(std::string_view command, bool stats_flag, const std::string& file,
+                   const GenerationStats& stats);
 // The same as a JSON object in a line.
 std::string StatsJson(const GenerationStats& stats);
 

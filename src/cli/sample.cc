@@ -83,7 +83,7 @@ class RandomWalk {
 int Sample(const SampleFlags& flags) {
   if (Status status = flags.grammar.CheckGiven(); !status.ok())
     return Fail(kSample, status.error());
-  Result<Text> text = LoadText(kSample, flags.tokenizer);
+  Result<ModelText> text = LoadText(kSample, flags.tokenizer);
   if (!text.ok()) return Fail(kSample, text.error());
   const Result<Gaps> gaps = Gaps::Create(flags.grammar, text->vocabulary);
   if (!gaps.ok()) return Fail(kSample, gaps.error());

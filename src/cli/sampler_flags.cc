@@ -288,7 +288,7 @@ int SamplerFlags::Run(const std::string& command, const Scene& scene) const {
   if (!options.ok()) return Fail(command, options.error());
   std::unique_ptr<Model> draft;
   if (!proposal.empty()) {
-    Result<std::unique_ptr<Model>> loaded = LoadWeights(command, proposal, scene.threads);
+    Result<std::unique_ptr<Model>> loaded = LoadWeightsOnly(command, proposal, scene.threads);
     if (!loaded.ok()) return Fail(command, loaded.error());
     draft = *std::move(loaded);
   }

@@ -45,7 +45,7 @@ struct SamplerFlags {
   // What a run needs beside the options.
   struct Scene {
     const std::string& folder;
-    const Text& text;
+    const ModelText& text;
     Model& model;
     const std::vector<TokenId>& prompt;
     const Grammar* grammar = nullptr;  // nullptr: none

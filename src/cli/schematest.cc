@@ -71,7 +71,7 @@ struct Spelling {
 
 Result<Spelling> LoadSpelling(const std::string& path) {
   if (!path.empty()) {
-    Result<Text> text = LoadText(kSchematest, path);
+    Result<ModelText> text = LoadText(kSchematest, path);
     if (!text.ok()) return text.error();
     return Spelling{std::move(text->vocabulary), std::move(text->tokenizer)};
   }

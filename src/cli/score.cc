@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "src/base/utf8.h"
 #include "src/cli/command.h"
 #include "src/cli/prompted_model.h"
 #include "src/cli/sampler_flags.h"
@@ -29,19 +30,21 @@ int Score(const ScoreFlags& flags) {
   if (flags.text.has_value() == flags.tokens.has_value()) {
     return Fail(kScore, Error{ErrorCode::kInvalid, "one of --text and --tokens is wanted", ""});
   }
-  const Result<Prompted> prompted = flags.model.Load(kScore);
+  Result<Prompted> prompted = flags.model.Load(kScore);
   if (!prompted.ok()) return Fail(kScore, prompted.error());
-  const Result<std::unique_ptr<Model>> model = flags.model.LoadWeightsOf(kScore, *prompted);
-  if (!model.ok()) return Fail(kScore, model.error());
-  const int width = (*model)->info().vocabulary_size;
-  const Text& text = prompted->text;
+  if (Status status = flags.model.LoadWeightsOf(kScore, *prompted); !status.ok()) {
+    return Fail(kScore, status.error());
+  }
+  Model& model = prompted->model->model();
+  const int width = model.info().vocabulary_size;
+  const ModelText& text = prompted->model->text();
   std::vector<TokenId> tokens;
   if (flags.text.has_value()) {
     if (Status status = CheckUtf8(*flags.text); !status.ok()) {
       return Fail(kScore, InFile("--text", status.error()));
     }
     Result<std::vector<TokenId>> made =
-        text.tokenizer->EncodeWithin(*flags.text, (*model)->info().context_length);
+        text.tokenizer->EncodeWithin(*flags.text, model.info().context_length);
     if (!made.ok()) return Fail(kScore, InFile("--text", made.error()));
     tokens = *std::move(made);
   } else {
@@ -56,7 +59,7 @@ int Score(const ScoreFlags& flags) {
     tokens.push_back(text.vocabulary->end_tokens()[0]);
   }
   const Result<std::vector<double>> scores =
-      ScoreTokens(**model, prompted->tokens, tokens, flags.temperature);
+      ScoreTokens(model, prompted->tokens, tokens, flags.temperature);
   if (!scores.ok()) {
     Error error = scores.error();
     if (error.place == "prompt") error.place = "the prompt";

@@ -103,8 +103,7 @@ int Serve(const ServeFlags& flags) {
   }
   std::shared_ptr<Drafter> drafter;
   options.make_drafter = [&](const server::ServedModel& model) {
-    Result<std::shared_ptr<Drafter>> made =
-        flags.drafts.Make({model.shared_tokenizer(), model.vocabulary()}, *model.model);
+    Result<std::shared_ptr<Drafter>> made = flags.drafts.Make(model.loaded());
     if (made.ok()) drafter = *made;
     return made;
   };

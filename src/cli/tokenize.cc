@@ -57,7 +57,7 @@ Result<std::vector<TokenId>> ParseIds(std::string_view text, int size) {
 }
 
 int Tokenize(const TokenizeFlags& flags) {
-  Result<Text> loaded = LoadText(kTokenize, flags.tokenizer);
+  Result<ModelText> loaded = LoadText(kTokenize, flags.tokenizer);
   if (!loaded.ok()) return Fail(kTokenize, loaded.error());
   const Tokenizer& tokenizer = *loaded->tokenizer;
   if (flags.decode.has_value()) {

@@ -37,7 +37,7 @@ int Validate(const ValidateFlags& flags) {
       1) {
     return Fail(kValidate, Error{ErrorCode::kInvalid, "standard input can be read only once", "-"});
   }
-  Result<Text> text = LoadText(kValidate, flags.tokenizer);
+  Result<ModelText> text = LoadText(kValidate, flags.tokenizer);
   if (!text.ok()) return Fail(kValidate, text.error());
   Result<Grammar> grammar = flags.grammar.Compile(text->vocabulary);
   if (!grammar.ok()) return Fail(kValidate, grammar.error());

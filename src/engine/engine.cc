@@ -15,9 +15,8 @@
 #include "src/base/utf8.h"
 #include "src/decode/batch.h"
 #include "src/decode/sampling/run.h"
-#include "src/engine/extract_prompt.h"
+#include "src/engine/loaded_model.h"
 #include "src/engine/model_files.h"
-#include "src/engine/prompt.h"
 #include "src/model/model.h"
 #include "src/text/chat/chat_input.h"
 
@@ -25,12 +24,6 @@ namespace pawl {
 namespace {
 
 constexpr int kMostBatch = 1024;
-
-Status CheckText(std::string_view text, const std::string& place) {
-  const size_t bad = FindInvalidUtf8(text);
-  if (bad == std::string_view::npos) return {};
-  return Error{ErrorCode::kInvalid, "not UTF-8 at byte " + std::to_string(bad), place};
-}
 
 // The decode loop knows constraints; whoever made the request gave a grammar.
 Result<Generation> ForCaller(Result<Generation> output) {
@@ -40,7 +33,7 @@ Result<Generation> ForCaller(Result<Generation> output) {
   return error;
 }
 
-Result<ChatInput> InputOf(const EngineRequest& request, const ChatSource& chat) {
+Result<ChatInput> InputOf(const EngineRequest& request) {
   ChatInput input;
   if (!request.chat_json.empty()) {
     Result<json::Value> value = json::Parse(request.chat_json);
@@ -52,38 +45,31 @@ Result<ChatInput> InputOf(const EngineRequest& request, const ChatSource& chat) 
     input.messages.type = json::Type::kArray;
     for (const ChatMessage& message : request.messages) {
       const std::string place = "messages: #/" + std::to_string(input.messages.items.size());
-      if (Status status = CheckText(message.role, place + "/role"); !status.ok()) {
-        return status.error();
+      if (Status status = CheckUtf8(message.role); !status.ok()) {
+        return InFile(place + "/role", status.error());
       }
-      if (Status status = CheckText(message.content, place + "/content"); !status.ok()) {
-        return status.error();
+      if (Status status = CheckUtf8(message.content); !status.ok()) {
+        return InFile(place + "/content", status.error());
       }
       input.messages.items.push_back(MakeChatMessage(message.role, message.content));
     }
   }
-  input.special_tokens = chat.special_tokens;
   input.now = request.now;
   return input;
 }
 
-Result<std::vector<TokenId>> ChatTokens(const EngineRequest& request, const ChatSource& chat,
-                                        const Tokenizer& tokenizer, int max_tokens) {
-  Result<ChatInput> input = InputOf(request, chat);
+Result<std::vector<TokenId>> ChatTokens(const EngineRequest& request, const LoadedModel& model) {
+  if (!model.chat().ok()) return model.chat().error();
+  Result<ChatInput> input = InputOf(request);
   if (!input.ok()) return input.error();
-  Result<MarkedText> prompt = chat.chat.Render(*input);
+  const Result<MarkedText> prompt = model.RenderChat(*std::move(input));
   if (!prompt.ok()) {
     const bool in_input = prompt.error().place.starts_with("#");
     const char* given = request.chat_json.empty() ? "messages" : "chat_json";
-    return InFile(in_input ? given : chat.place, prompt.error());
+    return InFile(in_input ? given : model.chat()->place, prompt.error());
   }
-  Result<std::vector<TokenId>> tokens = EncodeChatWithin(tokenizer, chat.chat, *prompt, max_tokens);
-  if (!tokens.ok()) return InFile("prompt", tokens.error());
-  return tokens;
+  return model.EncodeChat(*prompt);
 }
-
-}  // namespace
-
-namespace {
 
 // A trie and what it is of. The grammar is kept, so that another one cannot be at its address.
 struct KnownTrie {
@@ -117,13 +103,7 @@ struct Engine::Impl {
   std::list<KnownTrie> tries;
   size_t oracle_bytes = 0;
 
-  std::shared_ptr<const Tokenizer> tokenizer;
-  std::shared_ptr<const Vocabulary> vocabulary;
-  PromptTemplate layout;
-  // Or why there is none, told to those who need it.
-  Result<ChatSource> chat = Error{};
-  Result<ExtractPrompt> extract = Error{};
-  std::unique_ptr<Model> model;
+  std::unique_ptr<LoadedModel> loaded;
   std::shared_ptr<Drafter> drafter;    // nullptr where drafts are off
   std::unique_ptr<BatchEngine> batch;  // goes before the model that it refers to
 };
@@ -148,67 +128,39 @@ Result<Engine> Engine::Impl::Load(const std::string& path, const EngineOptions& 
     return Error{ErrorCode::kInvalid,
                  "must be at least 0, not " + std::to_string(options.model.threads), "threads"};
   }
-  const Result<std::vector<size_t>> sources = ParseDraftSources(options.drafts);
-  if (!sources.ok()) return sources.error();
-  if (Status status = CheckModelPath(path); !status.ok()) return status.error();
+  if (const auto sources = ParseDraftSources(options.drafts); !sources.ok()) {
+    return sources.error();
+  }
   auto impl = std::make_unique<Impl>();
   impl->oracle_bytes = options.oracle_bytes;
-  Result<std::shared_ptr<const Tokenizer>> tokenizer = LoadTokenizer(path);
-  if (!tokenizer.ok()) return tokenizer.error();
-  impl->tokenizer = *std::move(tokenizer);
-  Result<std::shared_ptr<const Vocabulary>> vocabulary = impl->tokenizer->MakeVocabulary();
-  if (!vocabulary.ok()) return InFile(path, vocabulary.error());
-  impl->vocabulary = *std::move(vocabulary);
-  Result<PromptTemplate> layout = LoadPromptTemplate(path, *impl->tokenizer);
-  if (!layout.ok()) return layout.error();
-  impl->layout = *std::move(layout);
-  if (options.chat_template.empty()) {
-    impl->chat = LoadModelChat(path, "", *impl->tokenizer);
-  } else {
-    impl->chat = MakeChatFor(path, *impl->tokenizer, options.chat_template, "chat_template");
-    // Given for this one purpose, so what is wrong with it is told now.
-    if (!impl->chat.ok()) return impl->chat.error();
-  }
-  impl->extract = ExtractPrompt::Load(path, *impl->tokenizer, std::nullopt);
-  Result<std::unique_ptr<Model>> model = LoadModel(path, options.model);
-  if (!model.ok()) return model.error();
-  impl->model = *std::move(model);
-  if (Status status =
-          CheckBos(impl->layout, *impl->tokenizer, impl->model->info().vocabulary_size, path);
-      !status.ok()) {
+  Result<std::unique_ptr<LoadedModel>> loaded =
+      LoadedModel::Open(path, {.text = options.chat_template});
+  if (!loaded.ok()) return loaded.error();
+  impl->loaded = *std::move(loaded);
+  const LoadedModel& model = *impl->loaded;
+  if (Status status = impl->loaded->LoadWeights(options.model); !status.ok()) {
     return status.error();
   }
+  Result<std::shared_ptr<Drafter>> drafter = model.MakeDrafter(options.drafts);
+  if (!drafter.ok()) return drafter.error();
+  impl->drafter = *std::move(drafter);
   BatchOptions batch;
   batch.max_batch = options.max_batch;
   batch.max_rows = std::max(batch.max_rows, 2 * options.max_batch);
-  // A model on a device leaves the host's threads to the masks.
-  const int threads = impl->model->samples() ? options.model.threads : impl->model->info().threads;
-  batch.threads = options.max_batch > 1 ? threads : 1;
+  batch.threads = options.max_batch > 1 ? model.mask_threads() : 1;
   batch.look_threads = std::max(2, batch.threads);
-  DraftSetting drafts;
-  drafts.vocabulary = impl->vocabulary;
-  drafts.encode = [tokenizer = impl->tokenizer](std::string_view piece) {
-    return tokenizer->Encode(piece);
-  };
-  drafts.options = options.drafts;
-  drafts.vocabulary_size = impl->model->info().vocabulary_size;
-  if (!sources->empty()) {
-    Result<std::unique_ptr<Drafter>> drafter = Drafter::Make(std::move(drafts), *sources);
-    if (!drafter.ok()) return drafter.error();
-    impl->drafter = *std::move(drafter);
-  }
   batch.drafter = impl->drafter;
-  impl->batch = std::make_unique<BatchEngine>(
-      *impl->model, impl->vocabulary,
-      [tokenizer = impl->tokenizer](std::string_view text) { return tokenizer->Encode(text); },
-      batch);
+  impl->batch =
+      std::make_unique<BatchEngine>(model.model(), model.vocabulary(), model.encoder(), batch);
   return Engine(std::move(impl));
 }
 
-const std::shared_ptr<const Vocabulary>& Engine::vocabulary() const { return impl_->vocabulary; }
+const std::shared_ptr<const Vocabulary>& Engine::vocabulary() const {
+  return impl_->loaded->vocabulary();
+}
 
 EngineInfo Engine::info() const {
-  const ModelInfo& model = impl_->model->info();
+  const ModelInfo& model = impl_->loaded->info();
   EngineInfo info;
   info.architecture = model.architecture;
   info.weights = model.dtype;
@@ -217,16 +169,16 @@ EngineInfo Engine::info() const {
   info.weight_bytes = model.weight_bytes;
   info.context_length = model.context_length;
   info.threads = model.threads;
-  info.has_chat_template = impl_->chat.ok();
+  info.has_chat_template = impl_->loaded->chat().ok();
   return info;
 }
 
 std::vector<TokenId> Engine::Encode(std::string_view text, bool parse_special) const {
-  return impl_->tokenizer->Encode(text, {.parse_special = parse_special});
+  return impl_->loaded->tokenizer().Encode(text, {.parse_special = parse_special});
 }
 
 std::string Engine::Decode(std::span<const TokenId> tokens) const {
-  return impl_->tokenizer->Decode(tokens);
+  return impl_->loaded->tokenizer().Decode(tokens);
 }
 
 Result<std::vector<TokenId>> Engine::PromptTokens(const EngineRequest& request) const {
@@ -238,32 +190,26 @@ Result<std::vector<TokenId>> Engine::PromptTokens(const EngineRequest& request) 
                  "more than one of prompt, messages, chat_json, tokens and extract is given",
                  "prompt"};
   }
-  const int context = impl_->model->info().context_length;
+  const LoadedModel& model = *impl_->loaded;
   const auto placed = [](Result<std::vector<TokenId>> tokens, const char* place) {
     if (tokens.ok() || !tokens.error().place.empty()) return tokens;
     return Result<std::vector<TokenId>>(InFile(place, tokens.error()));
   };
   if (request.extract) {
     const auto& [schema, text] = *request.extract;
-    // From nothing a model makes up a record; more likely a variable was unset.
-    if (text.find_first_not_of(" \t\r\n") == std::string::npos) {
-      return Error{ErrorCode::kInvalid, text.empty() ? "is empty" : "holds only white space",
-                   "text"};
+    if (Status status = CheckExtractText(text); !status.ok()) {
+      return InFile("text", status.error());
     }
-    if (Status status = CheckText(text, "text"); !status.ok()) return status.error();
-    if (!impl_->extract.ok()) return impl_->extract.error();
-    return placed(impl_->extract->Encode(*impl_->tokenizer, schema, text, context, request.now),
-                  "text");
+    return placed(model.EncodeExtract(schema, text, request.now), "text");
   }
   if (!request.tokens.empty()) return request.tokens;
   if (!request.messages.empty() || !request.chat_json.empty()) {
-    if (!impl_->chat.ok()) return impl_->chat.error();
-    return ChatTokens(request, *impl_->chat, *impl_->tokenizer, context);
+    return placed(ChatTokens(request, model), "prompt");
   }
-  if (Status status = CheckText(request.prompt, "prompt"); !status.ok()) return status.error();
-  return placed(
-      EncodeText(*impl_->tokenizer, impl_->layout, request.prompt, request.parse_special, context),
-      "prompt");
+  if (Status status = CheckUtf8(request.prompt); !status.ok()) {
+    return InFile("prompt", status.error());
+  }
+  return placed(model.EncodePlain(request.prompt, request.parse_special), "prompt");
 }
 
 Result<RequestId> Engine::Add(const EngineRequest& request, Done done) {
@@ -272,7 +218,7 @@ Result<RequestId> Engine::Add(const EngineRequest& request, Done done) {
     if (!prompt.ok()) return prompt.error();
     BatchRequest added;
     if (request.grammar.has_value()) {
-      if (&request.grammar->vocabulary() != impl_->vocabulary.get()) {
+      if (&request.grammar->vocabulary() != impl_->loaded->vocabulary().get()) {
         return Error{ErrorCode::kInvalid,
                      "was compiled for another vocabulary than that of this engine", "grammar"};
       }
@@ -297,7 +243,8 @@ Result<SamplerResult> Engine::Sample(const EngineRequest& request, const Sampler
   return Guarded([&]() -> Result<SamplerResult> {
     Result<std::vector<TokenId>> prompt = PromptTokens(request);
     if (!prompt.ok()) return prompt.error();
-    if (request.grammar.has_value() && &request.grammar->vocabulary() != impl_->vocabulary.get()) {
+    if (request.grammar.has_value() &&
+        &request.grammar->vocabulary() != impl_->loaded->vocabulary().get()) {
       return Error{ErrorCode::kInvalid,
                    "was compiled for another vocabulary than that of this engine", "grammar"};
     }
@@ -305,7 +252,7 @@ Result<SamplerResult> Engine::Sample(const EngineRequest& request, const Sampler
       return Error{ErrorCode::kInvalid, "is the model itself", "proposal"};
     }
     return impl_->Sample(request, options, *std::move(prompt),
-                         proposal != nullptr ? proposal->impl_->model.get() : nullptr);
+                         proposal != nullptr ? &proposal->impl_->loaded->model() : nullptr);
   });
 }
 
@@ -330,9 +277,9 @@ Result<SamplerResult> Engine::Impl::Sample(const EngineRequest& request,
       if (!whole) tries.pop_front();
     }
   } scope{tries};
-  ThreadPool pool(std::max(1, model->info().threads));
-  const SamplerInput input{*model,
-                           *vocabulary,
+  ThreadPool pool(loaded->mask_threads());
+  const SamplerInput input{loaded->model(),
+                           *loaded->vocabulary(),
                            std::move(prompt),
                            request.grammar ? MakeConstraint(*request.grammar) : nullptr,
                            pool,
@@ -354,7 +301,7 @@ Result<std::vector<double>> Engine::Score(const EngineRequest& request,
   return Guarded([&]() -> Result<std::vector<double>> {
     const Result<std::vector<TokenId>> prompt = PromptTokens(request);
     if (!prompt.ok()) return prompt.error();
-    return ScoreTokens(*impl_->model, *prompt, tokens, temperature);
+    return ScoreTokens(impl_->loaded->model(), *prompt, tokens, temperature);
   });
 }
 

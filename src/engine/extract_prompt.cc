@@ -2,7 +2,6 @@
 // template with the request as the user's words, plain text. Which one it is shows only here.
 #include "src/engine/extract_prompt.h"
 
-#include <limits>
 #include <utility>
 
 #include "src/base/file.h"
@@ -22,34 +21,12 @@ std::string Request(std::string_view schema, std::string_view text) {
 
 }  // namespace
 
-ExtractPrompt::ExtractPrompt(PromptTemplate plain, std::optional<ChatSource> chat,
-                             const std::optional<std::tm>& now)
-    : plain_(std::move(plain)), chat_(std::move(chat)), now_(now) {}
-
-Result<ExtractPrompt> ExtractPrompt::Load(const std::string& path, const Tokenizer& tokenizer,
-                                          const std::optional<std::tm>& now) {
-  Result<PromptTemplate> plain = LoadPromptTemplate(path, tokenizer);
-  if (!plain.ok()) return plain.error();
-  if (!plain->text.empty()) return ExtractPrompt(*std::move(plain), std::nullopt, now);
-  plain->text = Request("{schema}", "{text}") + "\n\nJSON: ";
-  Result<ChatSource> chat = LoadModelChat(path, "", tokenizer);
-  if (!chat.ok()) {
-    if (chat.error().code != ErrorCode::kIo) return chat.error();
-    return ExtractPrompt(*std::move(plain), std::nullopt, now);
-  }
-  ExtractPrompt prompt(*std::move(plain), *std::move(chat), now);
-  // What the template has against a message of a user is known before the weights are read.
-  if (!now) return prompt;
-  constexpr int kAny = std::numeric_limits<int>::max();
-  Result<std::vector<TokenId>> tried = prompt.Encode(tokenizer, "{}", "text", kAny);
-  if (!tried.ok()) return tried.error();
-  return prompt;
-}
-
-Result<std::vector<TokenId>> ExtractPrompt::Encode(const Tokenizer& tokenizer,
-                                                   std::string_view schema, std::string_view text,
-                                                   int max_tokens) const {
-  return Encode(tokenizer, schema, text, max_tokens, now_);
+Result<ExtractPrompt> ExtractPrompt::Make(PromptTemplate plain, const Result<ChatSource>& chat) {
+  if (!plain.text.empty()) return ExtractPrompt(std::move(plain), std::nullopt);
+  plain.text = Request("{schema}", "{text}") + "\n\nJSON: ";
+  if (chat.ok()) return ExtractPrompt(std::move(plain), *chat);
+  if (chat.error().code != ErrorCode::kIo) return chat.error();
+  return ExtractPrompt(std::move(plain), std::nullopt);
 }
 
 Result<std::vector<TokenId>> ExtractPrompt::Encode(const Tokenizer& tokenizer,

@@ -2,8 +2,8 @@
 // template around a general instruction, the schema and the text, as what the user says (not every
 // template takes a system message); else the same as plain text.
 //
-//   Result<ExtractPrompt> prompt = ExtractPrompt::Load(folder, tokenizer);
-//   Result<std::vector<TokenId>> tokens = prompt->Encode(tokenizer, schema, text, context_length);
+//   Result<ExtractPrompt> prompt = ExtractPrompt::Make(plain, chat);
+//   Result<std::vector<TokenId>> tokens = prompt->Encode(tokenizer, schema, text, length, now);
 #ifndef PAWL_SRC_ENGINE_EXTRACT_PROMPT_H_
 #define PAWL_SRC_ENGINE_EXTRACT_PROMPT_H_
 
@@ -21,30 +21,23 @@ namespace pawl {
 
 class ExtractPrompt {
  public:
-  // `path`: a model folder or a GGUF file. `now`: what templates may ask for; nullopt: each Encode
-  // gives it. Errors: those of pawl.json and of a chat template that cannot be read or, as far as
-  // the time is known, refuses what a user says.
-  static Result<ExtractPrompt> Load(const std::string& path, const Tokenizer& tokenizer,
-                                    const std::optional<std::tm>& now);
+  // `plain`: of pawl.json. `chat`: the model's chat template, or why there is none. Errors: those
+  // of `chat` but kIo, where the template is needed.
+  static Result<ExtractPrompt> Make(PromptTemplate plain, const Result<ChatSource>& chat);
 
   // What stands in the schema and the text never becomes a special token. `max_tokens`: the model's
-  // context. Errors: those of the chat template; kLimit as EncodeText.
-  Result<std::vector<TokenId>> Encode(const Tokenizer& tokenizer, std::string_view schema,
-                                      std::string_view text, int max_tokens) const;
+  // context. `now`: what templates may ask for. Errors: those of the chat template; kLimit as
+  // EncodeText.
   Result<std::vector<TokenId>> Encode(const Tokenizer& tokenizer, std::string_view schema,
                                       std::string_view text, int max_tokens,
                                       const std::optional<std::tm>& now) const;
 
-  // What pawl.json says, or the tokenizer.
-  const PromptTemplate& plain() const { return plain_; }
-
  private:
-  ExtractPrompt(PromptTemplate plain, std::optional<ChatSource> chat,
-                const std::optional<std::tm>& now);
+  ExtractPrompt(PromptTemplate plain, std::optional<ChatSource> chat)
+      : plain_(std::move(plain)), chat_(std::move(chat)) {}
 
   PromptTemplate plain_;
   std::optional<ChatSource> chat_;
-  std::optional<std::tm> now_;
 };
 
 }  // namespace pawl

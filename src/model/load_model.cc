@@ -21,6 +21,7 @@
 #include "src/model/transformer_cuda.h"
 #endif
 #include "src/model/transformer_weights.h"
+#include "src/model/weight_plan.h"
 
 namespace pawl {
 namespace {

@@ -42,7 +42,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "pawl/generation.h"
@@ -183,22 +182,10 @@ class Model {
 
 // Loads a folder with config.json and *.safetensors, or a GGUF file. Errors name the file and the
 // tensor, key or byte.
-// `note` gets what the caller may want to know of a model that loads: before the weights are read,
-// what they will take, where that is a gigabyte or much more than the files have; tensors that it
-// does not use.
+// `note` gets what the caller may want to know of a model that loads, such as tensors that it does
+// not use.
 Result<std::unique_ptr<Model>> LoadModel(const std::string& path, const ModelOptions& options = {},
                                          const std::function<void(const std::string&)>& note = {});
-
-// What the weights of a model will take: found in the headers of its files, before the weights are
-// read.
-struct WeightPlan {
-  int64_t memory_bytes = 0;  // those included that stay in the mapped file
-  int64_t file_bytes = 0;
-  // Bytes of the matrices of each dtype of the files ("Q4_K", "BF16"), the most first.
-  std::vector<std::pair<std::string, int64_t>> types;
-};
-// Errors: those of LoadModel.
-Result<WeightPlan> PlanWeights(const std::string& path, WeightDtype dtype);
 
 // The positions of a model, from its description alone. Errors: those of LoadModel.
 Result<int> ContextLengthOf(const std::string& path);

@@ -2,6 +2,8 @@
 // its text with the same options.
 #include <utility>
 
+#include "src/base/file.h"
+#include "src/engine/loaded_model.h"
 #include "src/server/api.h"
 #include "src/server/spans.h"
 
@@ -69,11 +71,6 @@ class ExtractFormatter : public Formatter {
   const bool spans_, single_;
 };
 
-Status CheckText(const std::string& text, const std::string& place) {
-  if (text.find_first_not_of(" \t\r\n") != std::string::npos) return {};
-  return Error{ErrorCode::kInvalid, text.empty() ? "is empty" : "holds only white space", place};
-}
-
 }  // namespace
 
 Status StartExtract(const ApiRequest& request) {
@@ -108,7 +105,9 @@ Status StartExtract(const ApiRequest& request) {
     if (one.type != json::Type::kString) {
       return Error{ErrorCode::kInvalid, "must be a string", place};
     }
-    if (Status status = CheckText(one.text, place); !status.ok()) return status;
+    if (Status status = CheckExtractText(one.text); !status.ok()) {
+      return InFile(place, status.error());
+    }
     PromptSpec prompt;
     prompt.kind = PromptSpec::Kind::kExtract;
     prompt.text = one.text;

@@ -15,6 +15,7 @@
 #include "src/base/failure.h"
 #include "src/base/json.h"
 #include "src/base/stop_scope.h"
+#include "src/decode/stop_strings.h"
 #include "src/server/json_writer.h"
 #include "src/server/server_state.h"
 
@@ -453,24 +454,12 @@ bool Call::Told(Choice& choice, TokenId token, std::string_view bytes, const Tok
       choice.entries.push_back(std::move(entry));
     }
     choice.lengths.push_back(static_cast<uint32_t>(bytes.size()));
-    choice.safe = choice.text.size();
-    size_t found = std::string::npos;
-    for (const std::string& stop : spec_.stop) {
-      const size_t from = before >= stop.size() ? before - stop.size() + 1 : 0;
-      const size_t at = choice.text.find(stop, from);
-      if (at < found) {
-        found = at;
-        choice.stop_string = stop;
-      }
-      for (size_t n = std::min(stop.size() - 1, choice.text.size()); n > 0; --n) {
-        if (!std::string_view(choice.text).ends_with(std::string_view(stop).substr(0, n))) continue;
-        choice.safe = std::min(choice.safe, choice.text.size() - n);
-        break;
-      }
-    }
-    if (found != std::string::npos) {
+    const StopScan scan = FindStop(spec_.stop, choice.text, before);
+    choice.safe = scan.safe;
+    if (scan.which < spec_.stop.size()) {
+      choice.stop_string = spec_.stop[scan.which];
       choice.stopped = true;
-      choice.text.resize(found + (spec_.include_stop ? choice.stop_string.size() : 0));
+      choice.text.resize(scan.at + (spec_.include_stop ? choice.stop_string.size() : 0));
       choice.safe = choice.text.size();
       goes_on = false;
     }

@@ -1,37 +1,36 @@
-// Two things grow with use. What is found of a grammar's states and masks is bounded by the
-// compiler's memory budget, over all grammars together. The keys, and what little a grammar keeps
-// whatever is given back, are counted here, and may take an eighth of the bytes.
+// What a request asks for, as a source of a grammar; the cache and the compiler are those of all
+// doors. The cache's keys may take an eighth of the bytes, what is found of states and masks the
+// rest.
 #include "src/server/grammar_store.h"
 
-#include <chrono>
+#include <limits>
+#include <string>
 #include <utility>
 
-#include "schemas/read/option_fields.h"
+#include "schemas/grammar_source.h"
 
 namespace pawl::server {
 namespace {
 
-constexpr size_t kKeptBytes = 4 << 10;  // of a grammar that has given all back, without its text
-
-// What `Get` asks the compiler for. A field that is not listed here does not compile.
-std::string KeyOf(const ConstraintSpec& spec, const LayoutSpec& layout) {
-  // Where a text stands, and what it is called, changes messages only.
-  [[maybe_unused]] const auto& [kind, text, choices, language, pointer, name, deprecated] = spec;
-  std::string key;
-  const auto number = [&](int64_t value) { key += std::to_string(value) + " "; };
-  number(static_cast<int>(kind));
-  number(static_cast<int>(language));
-  number(layout.asked_additional_properties ? 1 : 0);  // else a schema may be opened
-  key += pawl::KeyOf(layout.ToOptions());
-  number(static_cast<int64_t>(choices.size()));
-  for (const std::string& choice : choices) {
-    number(static_cast<int64_t>(choice.size()));
-    key += choice;
+GrammarSource SourceOf(const ConstraintSpec& spec) {
+  switch (spec.kind) {
+    case ConstraintSpec::Kind::kJsonSchema:
+      return {.kind = "json_schema", .texts = {spec.text}};
+    case ConstraintSpec::Kind::kRegex:
+      return {.kind = "regex", .texts = {spec.text}};
+    case ConstraintSpec::Kind::kChoice:
+      return {.kind = "choice", .texts = spec.choices};
+    case ConstraintSpec::Kind::kGrammar:
+      return {.kind = std::string(KindOf(spec.language)), .texts = {spec.text}};
+    case ConstraintSpec::Kind::kStructuralTag:
+      return {.kind = "structural_tag", .texts = {spec.text}};
+    case ConstraintSpec::Kind::kNone:
+      break;
   }
-  return key + text;
+  return {};
 }
 
-// The first masks are the dearest ones; here nobody else waits for them.
+// The first masks take the longest; no output waits for them here.
 void Warm(const Grammar& grammar) {
   State state = grammar.Start();
   (void)state.shortest_close();
@@ -44,108 +43,34 @@ void Warm(const Grammar& grammar) {
 }  // namespace
 
 GrammarStore::GrammarStore(std::shared_ptr<const Vocabulary> vocabulary, const Options& options)
-    : vocabulary_(vocabulary),
-      compiler_(std::move(vocabulary),
+    : compiler_(std::move(vocabulary),
                 {.memory_budget = options.max_bytes - options.max_bytes / kKeyShare}),
-      most_key_bytes_(options.max_bytes / kKeyShare) {}
+      cache_(std::numeric_limits<size_t>::max(), options.max_bytes / kKeyShare) {}
 
 Result<Grammar> GrammarStore::Get(const ConstraintSpec& spec, const LayoutSpec& layout, bool& known,
                                   const std::shared_ptr<StopFlag>& stop) {
-  const std::string key = KeyOf(spec, layout);
-  {
-    std::unique_lock lock(mutex_);
-    for (;;) {
-      if (const auto found = index_.find(key); found != index_.end()) {
-        entries_.splice(entries_.begin(), entries_, found->second);
-        ++stats_.hits;
-        known = true;
-        return found->second->grammar;
-      }
-      if (stop->stopped()) return Error{ErrorCode::kLimit, "nobody wants it any more", ""};
-      if (compiling_.insert(key).second) break;
-      compiled_.wait(lock);
-    }
-    ++stats_.misses;
-  }
-  known = false;
-  // Whatever happens, those who wait for this one go on.
-  struct Scope {
-    GrammarStore& store;
-    const std::string& key;
-    ~Scope() {
-      const std::lock_guard lock(store.mutex_);
-      store.compiling_.erase(key);
-      store.compiled_.notify_all();
-    }
-  } const scope{*this, key};
-  const auto begin = std::chrono::steady_clock::now();
-  Result<Grammar> grammar = Compile(spec, layout, stop);
-  if (grammar.ok()) Warm(*grammar);
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-  const std::lock_guard lock(mutex_);
-  stats_.compile_seconds += seconds.count();
-  if (!grammar.ok() && stop->stopped()) ++stats_.stopped;
-  if (grammar.ok()) Keep(key, *grammar);
-  return grammar;
-}
-
-Result<Grammar> GrammarStore::Compile(const ConstraintSpec& spec, const LayoutSpec& layout,
-                                      const std::shared_ptr<StopFlag>& stop) const {
-  Result<Grammar> grammar = CompileAs(spec, layout, stop);
-  const bool closed = !layout.additional_properties && !layout.asked_additional_properties;
-  if (grammar.ok() || !closed || grammar.error().code != ErrorCode::kUnsatisfiable) return grammar;
-  LayoutSpec open = layout;
-  open.additional_properties = true;
-  return CompileAs(spec, open, stop);
-}
-
-Result<Grammar> GrammarStore::CompileAs(const ConstraintSpec& spec, const LayoutSpec& layout,
-                                        const std::shared_ptr<StopFlag>& stop) const {
+  const GrammarSource source = SourceOf(spec);
   GrammarOptions options;
   options.json_schema = layout.ToOptions();
-  switch (spec.kind) {
-    case ConstraintSpec::Kind::kJsonSchema:
-      return compiler_.CompileJsonSchema(spec.text, options.json_schema, stop);
-    case ConstraintSpec::Kind::kRegex:
-      return compiler_.CompileRegex(spec.text);
-    case ConstraintSpec::Kind::kChoice:
-      return compiler_.CompileChoice(spec.choices);
-    case ConstraintSpec::Kind::kGrammar:
-      return compiler_.CompileGrammar(spec.text, spec.language, options, stop);
-    case ConstraintSpec::Kind::kStructuralTag:
-      return compiler_.CompileStructuralTag(spec.text, options, stop);
-    case ConstraintSpec::Kind::kNone:
-      break;
-  }
-  return Error{ErrorCode::kInternal, "there is no constraint", ""};
-}
-
-void GrammarStore::Keep(const std::string& key, const Grammar& grammar) {
-  const size_t bytes = 2 * key.size() + kKeptBytes;  // the key, and the text in the grammar
-  if (bytes > most_key_bytes_) return;
-  entries_.push_front({key, grammar, bytes});
-  try {
-    index_.emplace(entries_.front().key, entries_.begin());
-  } catch (...) {
-    entries_.pop_front();
-    throw;
-  }
-  stats_.key_bytes += bytes;
-  while (stats_.key_bytes > most_key_bytes_) {
-    stats_.key_bytes -= entries_.back().bytes;
-    index_.erase(entries_.back().key);
-    entries_.pop_back();
-    ++stats_.evicted;
-  }
-  stats_.grammars = entries_.size();
+  const bool closed = !layout.additional_properties && !layout.asked_additional_properties;
+  const auto compile = [&]() -> Result<Grammar> {
+    Result<Grammar> grammar = CompileSource(compiler_, source, options, stop);
+    if (!grammar.ok() && closed && grammar.error().code == ErrorCode::kUnsatisfiable) {
+      GrammarOptions open = options;
+      open.json_schema.additional_properties = true;
+      grammar = CompileSource(compiler_, source, open, stop);
+    }
+    if (grammar.ok()) Warm(*grammar);
+    return grammar;
+  };
+  // Whether a schema may be opened decides the grammar too.
+  const std::string key = (closed ? "c " : "o ") + GrammarKeyOf(source.kind, source.texts, options);
+  return cache_.Get(key, compile, stop, &known);
 }
 
 GrammarStore::Stats GrammarStore::stats() const {
   Stats out;
-  {
-    const std::lock_guard lock(mutex_);
-    out = stats_;
-  }
+  static_cast<GrammarCache::Stats&>(out) = cache_.stats();
   out.bytes = compiler_.memory_bytes() + out.key_bytes;
   return out;
 }

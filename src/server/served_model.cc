@@ -3,11 +3,8 @@
 #include "src/server/served_model.h"
 
 #include <algorithm>
-#include <ctime>
 #include <filesystem>
 
-#include "src/base/file.h"
-#include "src/engine/model_files.h"
 #include "src/text/chat/chat_input.h"
 
 namespace pawl::server {
@@ -96,13 +93,6 @@ Result<PreparedPrompt> WithTokens(Result<std::vector<TokenId>> tokens, const Pro
   return error;
 }
 
-std::tm Now() {
-  const std::time_t seconds = std::time(nullptr);
-  std::tm now{};
-  ::localtime_r(&seconds, &now);
-  return now;
-}
-
 }  // namespace
 
 json::Value StringValue(std::string text) {
@@ -115,80 +105,58 @@ json::Value StringValue(std::string text) {
 Result<std::unique_ptr<ServedModel>> ServedModel::Load(const std::string& path,
                                                        const ServedModelOptions& options) {
   std::unique_ptr<ServedModel> out(new ServedModel());
-  out->path_ = path;
   out->name_ = options.name;
   if (out->name_.empty()) {
     std::filesystem::path file = std::filesystem::path(path).lexically_normal();
     if (!file.has_filename()) file = file.parent_path();
     out->name_ = file.filename().string();
   }
-  Result<std::shared_ptr<const Tokenizer>> tokenizer = LoadTokenizer(path);
-  if (!tokenizer.ok()) return tokenizer.error();
-  out->tokenizer_ = *std::move(tokenizer);
-  Result<std::shared_ptr<const Vocabulary>> vocabulary = out->tokenizer_->MakeVocabulary();
-  if (!vocabulary.ok()) return InFile(path, vocabulary.error());
-  out->vocabulary_ = *std::move(vocabulary);
-  Result<PromptTemplate> plain = LoadPromptTemplate(path, *out->tokenizer_);
-  if (!plain.ok()) return plain.error();
-  out->plain_ = *std::move(plain);
-  Result<ChatSource> chat =
-      options.chat_template.empty()
-          ? LoadModelChat(path, "", *out->tokenizer_)
-          : MakeChatFor(path, *out->tokenizer_, options.chat_template, "chat template");
-  if (chat.ok()) {
-    out->chat_ = *std::move(chat);
-    out->chat_text_ = out->chat_->chat.literals();
+  Result<std::unique_ptr<LoadedModel>> loaded =
+      LoadedModel::Open(path, {.text = options.chat_template, .place = "chat template"});
+  if (!loaded.ok()) return loaded.error();
+  out->loaded_ = *std::move(loaded);
+  const LoadedModel& model = *out->loaded_;
+  const auto note = [&](const std::string& text) {
+    if (options.note) options.note(text);
+  };
+  if (out->has_chat()) {
+    out->chat_text_ = model.chat()->chat.literals();
     out->traits_ = TraitsOf(out->chat_text_);
-  } else if (chat.error().code != ErrorCode::kIo) {
-    return chat.error();
+  } else if (model.chat().error().code != ErrorCode::kIo) {
+    note("the chat template cannot be used: " + model.chat().error().ToString());
   }
   if (!options.tool_syntax.empty()) {
     const std::optional<ToolSyntax> syntax = ToolSyntaxOf(options.tool_syntax);
     if (!syntax) return Error{ErrorCode::kInvalid, "is not known", "--tool-syntax"};
     out->traits_.syntax = *syntax;
   }
-  Result<ExtractPrompt> extract = ExtractPrompt::Load(path, *out->tokenizer_, Now());
-  if (extract.ok()) {
-    out->extract_ = *std::move(extract);
-  } else if (out->chat_ && options.note) {
-    options.note("no prompt for extracting: " + extract.error().ToString());
-  } else {
-    return extract.error();
+  // What a template has against a message of a user is known before the weights are read.
+  const auto tried = model.EncodeExtract("{}", "text", LocalTime());
+  if (!tried.ok() && (out->has_chat() || model.extract().ok())) {
+    note("no prompt for extracting: " + tried.error().ToString());
   }
-  out->fim_ = FindFimTemplate(*out->tokenizer_);
-  Result<std::unique_ptr<Model>> model = LoadModel(path, options.model, options.note);
-  if (!model.ok()) return model.error();
-  out->model = *std::move(model);
-  if (Status status =
-          CheckBos(out->plain_, *out->tokenizer_, out->model->info().vocabulary_size, path);
-      !status.ok()) {
+  out->can_extract_ = tried.ok();
+  if (Status status = out->loaded_->LoadWeights(options.model, options.note); !status.ok()) {
     return status.error();
   }
   return out;
-}
-
-Encoder ServedModel::encoder() const {
-  return [tokenizer = tokenizer_](std::string_view piece) { return tokenizer->Encode(piece); };
 }
 
 Result<PreparedPrompt> ServedModel::Prepare(const PromptSpec& spec) const {
   PreparedPrompt out;
   switch (spec.kind) {
     case PromptSpec::Kind::kText:
-      return WithTokens(
-          EncodeText(*tokenizer_, plain_, spec.text, spec.parse_special, info().context_length),
-          spec);
+      return WithTokens(loaded_->EncodePlain(spec.text, spec.parse_special), spec);
     case PromptSpec::Kind::kTokens:
       out.tokens = spec.tokens;
       return out;
     case PromptSpec::Kind::kInfill:
-      return WithTokens(InfillTokens(spec), spec);
+      return WithTokens(loaded_->EncodeInfill(spec.text, spec.suffix, spec.files), spec);
     case PromptSpec::Kind::kExtract: {
-      if (!extract_) {
+      if (!can_extract_) {
         return Error{ErrorCode::kUnsupported, "this model has no prompt for extracting", ""};
       }
-      return WithTokens(
-          extract_->Encode(*tokenizer_, spec.schema, spec.text, info().context_length), spec);
+      return WithTokens(loaded_->EncodeExtract(spec.schema, spec.text, LocalTime()), spec);
     }
     case PromptSpec::Kind::kChat:
       return PrepareChat(spec);
@@ -205,7 +173,12 @@ Result<PreparedPrompt> ServedModel::PrepareChat(const PromptSpec& spec) const {
       return status.error();
     }
   }
-  if (!chat_) {
+  if (!has_chat()) {
+    if (loaded_->chat().error().code != ErrorCode::kIo) {
+      return Error{ErrorCode::kUnsupported,
+                   "the model's chat template cannot be used: " + loaded_->chat().error().message,
+                   spec.pointer};
+    }
     // The last thing that the user said.
     const auto& messages = input.messages.items;
     const auto last = std::find_if(messages.rbegin(), messages.rend(), [](const Value& message) {
@@ -217,7 +190,7 @@ Result<PreparedPrompt> ServedModel::PrepareChat(const PromptSpec& spec) const {
     }
     PromptSpec plain;
     plain.text = last->Find("content")->text;
-    const bool extracts = extract_ && (!spec.schema.empty() || !plain_.text.empty());
+    const bool extracts = can_extract_ && (!spec.schema.empty() || !loaded_->plain().text.empty());
     plain.kind = extracts ? PromptSpec::Kind::kExtract : PromptSpec::Kind::kText;
     plain.schema = spec.schema.empty() ? "{}" : spec.schema;
     return Prepare(plain);
@@ -226,9 +199,8 @@ Result<PreparedPrompt> ServedModel::PrepareChat(const PromptSpec& spec) const {
   for (const json::Member& argument : spec.arguments.members) {
     input.arguments.emplace_back(argument.first, argument.second);
   }
-  input.special_tokens = chat_->special_tokens;
-  input.now = Now();
-  Result<MarkedText> prompt = chat_->chat.Render(input);
+  input.now = LocalTime();
+  const Result<MarkedText> prompt = loaded_->RenderChat(std::move(input));
   if (!prompt.ok()) {
     Error error = prompt.error();
     if (error.place.starts_with("#")) {
@@ -240,22 +212,9 @@ Result<PreparedPrompt> ServedModel::PrepareChat(const PromptSpec& spec) const {
     }
     return error;
   }
-  Result<PreparedPrompt> out =
-      WithTokens(EncodeChatWithin(*tokenizer_, chat_->chat, *prompt, info().context_length), spec);
+  Result<PreparedPrompt> out = WithTokens(loaded_->EncodeChat(*prompt), spec);
   if (out.ok()) out->thinking = ThinkingStartOf(prompt->bytes(), traits_);
   return out;
-}
-
-// Without marks a model can only go on from what stands before the gap.
-Result<std::vector<TokenId>> ServedModel::InfillTokens(const PromptSpec& spec) const {
-  const int context = info().context_length;
-  if (fim_ == nullptr) return EncodeText(*tokenizer_, plain_, spec.text, false, context);
-  return FimTokens(*fim_, *tokenizer_,
-                   {.prefix = spec.text,
-                    .suffix = spec.suffix,
-                    .files = spec.files,
-                    .bos = plain_.bos,
-                    .max_tokens = context});
 }
 
 }  // namespace pawl::server

@@ -20,13 +20,8 @@
 #include "pawl/model_options.h"
 #include "pawl/result.h"
 #include "src/base/json.h"
-#include "src/engine/extract_prompt.h"
-#include "src/engine/prompt.h"
-#include "src/model/model.h"
+#include "src/engine/loaded_model.h"
 #include "src/server/output_plan.h"
-#include "src/text/chat/chat_source.h"
-#include "src/text/fim.h"
-#include "src/text/tokenizer.h"
 
 namespace pawl::server {
 
@@ -74,36 +69,27 @@ class ServedModel {
   Result<PreparedPrompt> Prepare(const PromptSpec& spec) const;
   // For messages to a model that has no chat template: the last thing that the user said, through
   // the prompt of `pawl extract` where there is one.
-  bool has_chat() const { return chat_.has_value(); }
-  bool can_infill() const { return fim_ != nullptr; }
-  const FimTemplate* fim() const { return fim_; }
-  Encoder encoder() const;
+  bool has_chat() const { return loaded_->chat().ok(); }
+  bool can_infill() const { return fim() != nullptr; }
+  const FimTemplate* fim() const { return loaded_->fim(); }
 
   const std::string& name() const { return name_; }
-  const std::string& path() const { return path_; }
-  const Tokenizer& tokenizer() const { return *tokenizer_; }
-  const std::shared_ptr<const Tokenizer>& shared_tokenizer() const { return tokenizer_; }
-  const std::shared_ptr<const Vocabulary>& vocabulary() const { return vocabulary_; }
+  LoadedModel& loaded() const { return *loaded_; }
+  const Tokenizer& tokenizer() const { return loaded_->tokenizer(); }
+  const std::shared_ptr<const Vocabulary>& vocabulary() const { return loaded_->vocabulary(); }
   const ModelTraits& traits() const { return traits_; }
-  const ModelInfo& info() const { return model->info(); }
+  const ModelInfo& info() const { return loaded_->info(); }
   // What a request without one gets.
   float temperature() const { return has_chat() ? 1.0f : 0.0f; }
   const std::string& chat_source() const { return chat_text_; }
 
-  std::unique_ptr<Model> model;
-
  private:
   ServedModel() = default;
   Result<PreparedPrompt> PrepareChat(const PromptSpec& spec) const;
-  Result<std::vector<TokenId>> InfillTokens(const PromptSpec& spec) const;
 
-  std::string name_, path_, chat_text_;
-  std::shared_ptr<const Tokenizer> tokenizer_;
-  std::shared_ptr<const Vocabulary> vocabulary_;
-  PromptTemplate plain_;
-  std::optional<ExtractPrompt> extract_;
-  std::optional<ChatSource> chat_;
-  const FimTemplate* fim_ = nullptr;  // how the tokenizer marks a gap
+  std::unique_ptr<LoadedModel> loaded_;
+  std::string name_, chat_text_;
+  bool can_extract_ = false;
   ModelTraits traits_;
 };
 

@@ -92,9 +92,7 @@ class Server::Impl {
         ServedModel::Load(state_->options.model_path, state_->options.model);
     if (!model.ok()) return model.error();
     Result<std::shared_ptr<Drafter>> drafter = std::shared_ptr<Drafter>();
-    if (state_->options.wrap_model) {
-      (*model)->model = state_->options.wrap_model(std::move((*model)->model));
-    }
+    if (state_->options.wrap_model) (*model)->loaded().WrapModel(state_->options.wrap_model);
     if (state_->options.make_drafter) {
       drafter = state_->options.make_drafter(**model);
       if (!drafter.ok()) return drafter.error();
@@ -109,11 +107,12 @@ class Server::Impl {
     state.workers = std::make_unique<WorkerPool>(state.options.workers);
     Decoder::Options options;
     options.max_batch = state.options.max_batch;
-    options.threads = state.options.max_batch > 1 ? state.model->info().threads : 1;
+    options.threads = state.options.max_batch > 1 ? state.model->loaded().mask_threads() : 1;
     options.drafter = *std::move(drafter);
     options.on_step = [&state](double seconds) { state.metrics.step.Observe(seconds); };
-    state.decoder = std::make_unique<Decoder>(*state.model->model, state.model->vocabulary(),
-                                              state.model->encoder(), options);
+    state.decoder =
+        std::make_unique<Decoder>(state.model->loaded().model(), state.model->vocabulary(),
+                                  state.model->loaded().encoder(), options);
     state.ready = true;
     return {};
   }
@@ -131,7 +130,8 @@ class Server::Impl {
         state_->metrics.timed_out += GiveUpOlderThan(
             state_->options.request_seconds,
             {.status = 408, .message = "the request took longer than it may take on this server"});
-        if (++looks % kLooksBetweenFrees == 0) state_->grammars->FreeUnused();
+        // There are none before the model is loaded, which may take longer.
+        if (++looks % kLooksBetweenFrees == 0 && state_->ready) state_->grammars->FreeUnused();
         trimmer.Look();
         return {};
       });

@@ -168,6 +168,10 @@ TEST(MessagesTest, ABeginTokenBeyondTheVocabularyIsRefusedAtLoad) {
       "far-bos: the tokenizer's begin-of-sequence token 999 is beyond the model's vocabulary of ";
   ExpectRefused({"generate", "--model", folder, "--prompt", "x"}, {message});
   ExpectRefused({"extract", "--schema", GoodSchema(), "--model", folder, "--text", "x"}, {message});
+#ifdef PAWL_HAVE_MONITORS
+  ExpectRefused({"complete", "--model", folder, "--language", "typescript", "--prefix", "let a"},
+                {message});
+#endif
 }
 
 TEST(MessagesTest, BadPromptFilesNameTheKey) {

@@ -148,7 +148,7 @@ TEST(EngineTest, ManyAtOnceGetWhatEachGetsAlone) {
   for (size_t i = 0; i < 7; ++i) {
     if (i == 4) {
       ASSERT_FALSE(outputs[i].ok());
-      EXPECT_EQ(outputs[i].error().ToString(), "prompt: not UTF-8 at byte 0");
+      EXPECT_EQ(outputs[i].error().ToString(), "prompt: byte 0: the text is not valid UTF-8");
     } else {
       ASSERT_TRUE(outputs[i].ok()) << outputs[i].error().ToString();
       EXPECT_EQ(outputs[i]->text, alone[i]);
@@ -256,14 +256,14 @@ TEST(EngineTest, RequestsSayWhatIsWrongAndWhere) {
   empty.extract->text = " \n";
   EXPECT_EQ(error_of(empty), "text: holds only white space");
   empty.extract->text = "a\xC3";
-  EXPECT_EQ(error_of(empty), "text: not UTF-8 at byte 1");
+  EXPECT_EQ(error_of(empty), "text: byte 1: the text is not valid UTF-8");
 
   EngineRequest bad_json;
   bad_json.chat_json = "[{\"role\":";
   EXPECT_EQ(error_of(bad_json).rfind("chat_json: 1:", 0), 0u) << error_of(bad_json);
   EngineRequest bad_message;
   bad_message.messages = {{"user", "a"}, {"user", "\xC3"}};
-  EXPECT_EQ(error_of(bad_message), "messages: #/1/content: not UTF-8 at byte 0");
+  EXPECT_EQ(error_of(bad_message), "messages: #/1/content: byte 0: the text is not valid UTF-8");
 
   const Engine other = Load();
   EXPECT_EQ(error_of(Under(other, kRegex, 1)),

@@ -387,7 +387,7 @@ class Run {
                                       failure.out());
     });
   }
-  // As src/capi/source.cc has it.
+  // As schemas/grammar_source.cc has it.
   static void SetChecksum(std::string& bytes) {
     constexpr size_t kChecksum = 8;
     uint64_t hash = 2;  // the version

@@ -13,7 +13,7 @@ namespace pawl::server {
 inline Result<std::shared_ptr<Drafter>> DraftsOfPrompt(const ServedModel& model) {
   DraftSetting setting;
   setting.vocabulary = model.vocabulary();
-  setting.encode = model.encoder();
+  setting.encode = model.loaded().encoder();
   setting.options.sources = "suffix";
   setting.options.always = true;  // whatever it costs on this machine
   setting.vocabulary_size = model.info().vocabulary_size;

@@ -5,6 +5,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <future>
 #include <memory>
 #include <string>
@@ -58,6 +60,19 @@ int ChatPort() {
   return server->port();
 }
 
+// A copy of the model that ships with a chat template that cannot be read.
+std::string BrokenTemplateFolder() {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(testing::TempDir()) / "broken_template";
+  fs::create_directories(folder);
+  for (const auto& file : fs::directory_iterator(PAWL_SOURCE_DIR "/models/tiny-extract")) {
+    if (file.is_regular_file())
+      fs::copy_file(file, folder / file.path().filename(), fs::copy_options::overwrite_existing);
+  }
+  std::ofstream(folder / "chat_template.jinja") << "{% for m in %}";
+  return folder.string();
+}
+
 std::string Chat(const std::string& more, const std::string& text = kText) {
   return R"({"messages":[{"role":"user","content":)" + json::Quote(text) + "}]" + more + "}";
 }
@@ -65,6 +80,21 @@ std::string Chat(const std::string& more, const std::string& text = kText) {
 std::string Format(const std::string& schema = kSchema) {
   return R"(,"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":)" +
          schema + "}}";
+}
+
+TEST(ServerTest, ABrokenChatTemplateIsToldToThoseWhoNeedOne) {
+  ServerOptions options = Options();
+  options.model_path = BrokenTemplateFolder();
+  std::vector<std::string> notes;
+  options.model.note = [&](const std::string& note) { notes.push_back(note); };
+  const std::unique_ptr<Server> server = StartServer(options);
+  ASSERT_FALSE(notes.empty());
+  EXPECT_NE(notes[0].find("chat template cannot be used"), std::string::npos) << notes[0];
+  Connection c(server->port());
+  EXPECT_EQ(c.Post("/v1/completions", R"({"prompt":"a","max_tokens":2})").status, 200);
+  const Answer chat = c.Post("/v1/chat/completions", Chat(R"(,"max_tokens":2)"));
+  EXPECT_GE(chat.status, 400) << chat.body;
+  EXPECT_NE(chat.body.find("chat template cannot be used"), std::string::npos) << chat.body;
 }
 
 TEST(ServerTest, PlainRoutes) {

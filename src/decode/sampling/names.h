@@ -10,7 +10,7 @@
 
 #include "pawl/check.h"
 #include "pawl/sampling.h"
-#include "schemas/read/option_fields.h"
+#include "src/base/names.h"
 
 namespace pawl {
 
@@ -39,35 +39,6 @@ inline std::span<const char* const> OptionNames(CheckGranularity) {
 inline std::span<const char* const> OptionNames(Verdict) {
   static constexpr const char* kNames[] = {"dead", "live", "accept", "unknown"};
   return kNames;
-}
-
-template <typename Choice>
-const char* NameOf(Choice choice) {
-  return OptionNames(choice)[static_cast<size_t>(choice)];
-}
-
-// "dead, live, accept, unknown", for messages.
-template <typename Choice>
-std::string NamesOf() {
-  std::string list;
-  for (const char* name : OptionNames(Choice())) {
-    if (!list.empty()) list += ", ";
-    list += name;
-  }
-  return list;
-}
-
-// Puts the choice of this name into `field`. Errors: kInvalid with `place`, with all the names.
-template <typename Choice>
-Status SetByName(std::string_view name, const char* place, Choice& field) {
-  const std::optional<Choice> found = OptionOf<Choice>(name);
-  if (!found.has_value()) {
-    return Error{ErrorCode::kInvalid,
-                 "must be one of " + NamesOf<Choice>() + ", not \"" + std::string(name) + "\"",
-                 place};
-  }
-  field = *found;
-  return {};
 }
 
 }  // namespace pawl

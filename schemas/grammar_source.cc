@@ -6,7 +6,7 @@
 //
 // where a string is a u64 length and its bytes, the options are each a u64 or a string in the order
 // of Options() below, and the checksum is a hash of everything before it.
-#include "src/capi/source.h"
+#include "schemas/grammar_source.h"
 
 #include <algorithm>
 #include <iterator>
@@ -14,10 +14,9 @@
 #include <type_traits>
 
 #include "pawl/combine.h"
-#include "pawl/pawl.h"
 #include "schemas/read/option_fields.h"
 
-namespace pawl::capi {
+namespace pawl {
 namespace {
 
 constexpr std::string_view kMagic = "PAWL-GRM";
@@ -30,43 +29,49 @@ uint64_t Hash(std::string_view bytes, uint64_t hash) {
   return (hash ^ (hash >> 32)) * 0x9E3779B97F4A7C15u;
 }
 
+using Stop = std::shared_ptr<StopFlag>;
+
 struct Kind {
   std::string_view name;
   bool takes_options;
-  Result<Grammar> (*compile)(const Compiler&, const Source&, const GrammarOptions&);
+  Result<Grammar> (*compile)(const Compiler&, const GrammarSource&, const GrammarOptions&,
+                             const Stop&);
 };
 
 template <GrammarLanguage language>
-Result<Grammar> CompileLanguage(const Compiler& compiler, const Source& source,
-                                const GrammarOptions& options) {
-  return compiler.CompileGrammar(source.texts[0], language, options);
+Result<Grammar> CompileLanguage(const Compiler& compiler, const GrammarSource& source,
+                                const GrammarOptions& options, const Stop& stop) {
+  return compiler.CompileGrammar(source.texts[0], language, options, stop);
 }
 
-// One line for each kind of text that pawl_compile takes.
+// One line for each kind of text that grammars are compiled from.
 constexpr Kind kKinds[] = {
     {"json_schema", true,
-     [](const Compiler& compiler, const Source& source, const GrammarOptions& options) {
-       return compiler.CompileJsonSchema(source.texts[0], options.json_schema);
+     [](const Compiler& compiler, const GrammarSource& source, const GrammarOptions& options,
+        const Stop& stop) {
+       return compiler.CompileJsonSchema(source.texts[0], options.json_schema, stop);
      }},
     {"regex", false,
-     [](const Compiler& compiler, const Source& source, const GrammarOptions&) {
+     [](const Compiler& compiler, const GrammarSource& source, const GrammarOptions&, const Stop&) {
        return compiler.CompileRegex(source.texts[0]);
      }},
     {"choice", false,
-     [](const Compiler& compiler, const Source& source, const GrammarOptions&) {
+     [](const Compiler& compiler, const GrammarSource& source, const GrammarOptions&, const Stop&) {
        return compiler.CompileChoice(source.texts);
      }},
     {"ebnf", true, CompileLanguage<GrammarLanguage::kEbnf>},
     {"gbnf", true, CompileLanguage<GrammarLanguage::kGbnf>},
     {"lark", true, CompileLanguage<GrammarLanguage::kLark>},
     {"lark_xgrammar", true, CompileLanguage<GrammarLanguage::kLarkXgrammar>},
+    {"llguidance", true, CompileLanguage<GrammarLanguage::kLlguidance>},
     {"substring", false,
-     [](const Compiler& compiler, const Source& source, const GrammarOptions&) {
+     [](const Compiler& compiler, const GrammarSource& source, const GrammarOptions&, const Stop&) {
        return compiler.CompileSubstring(source.texts[0]);
      }},
     {"structural_tag", true,
-     [](const Compiler& compiler, const Source& source, const GrammarOptions& options) {
-       return compiler.CompileStructuralTag(source.texts[0], options);
+     [](const Compiler& compiler, const GrammarSource& source, const GrammarOptions& options,
+        const Stop& stop) {
+       return compiler.CompileStructuralTag(source.texts[0], options, stop);
      }},
 };
 
@@ -194,24 +199,48 @@ Result<bool> TakesOptions(std::string_view kind) {
   return (*found)->takes_options;
 }
 
-Result<Grammar> Compile(const Compiler& compiler, const Source& source,
-                        const GrammarOptions& options) {
+std::vector<std::string_view> GrammarKinds() {
+  std::vector<std::string_view> names;
+  for (const Kind& kind : kKinds) names.push_back(kind.name);
+  return names;
+}
+
+std::string_view KindOf(GrammarLanguage language) {
+  switch (language) {
+    case GrammarLanguage::kEbnf:
+      return "ebnf";
+    case GrammarLanguage::kGbnf:
+      return "gbnf";
+    case GrammarLanguage::kLark:
+      return "lark";
+    case GrammarLanguage::kLarkXgrammar:
+      return "lark_xgrammar";
+    case GrammarLanguage::kLlguidance:
+      break;
+  }
+  return "llguidance";
+}
+
+Result<Grammar> CompileSource(const Compiler& compiler, const GrammarSource& source,
+                              const GrammarOptions& options,
+                              const std::shared_ptr<StopFlag>& stop) {
   const Result<const Kind*> kind = FindKind(source.kind);
   if (!kind.ok()) return kind.error();
-  return (*kind)->compile(compiler, source, options);
+  return (*kind)->compile(compiler, source, options, stop);
 }
 
 namespace {
 
 // One step; an intersection's other side is a source of its own, whose steps may be further ones.
-Result<Grammar> Apply(const Compiler& compiler, const Grammar& grammar, const Source::Step& step,
-                      const Fingerprint& fingerprint, uint64_t prepare_steps, int depth) {
+Result<Grammar> Apply(const Compiler& compiler, const Grammar& grammar,
+                      const GrammarSource::Step& step, const Fingerprint& fingerprint,
+                      uint64_t prepare_steps, int depth) {
   if (step.name == "infill" && step.texts.size() > 1)
     return Infill(grammar, {step.texts[0], {step.texts.begin() + 1, step.texts.end()}});
   if (step.name == "words") return RequireWords(grammar, step.texts);
   if (step.name == "complement") return Complement(grammar);
   if (step.name == "intersect" && step.texts.size() == 1 && depth > 0) {
-    const Result<Source> other = Deserialize(step.texts[0], fingerprint);
+    const Result<GrammarSource> other = Deserialize(step.texts[0], fingerprint);
     if (!other.ok()) return other.error();
     const Result<Grammar> made =
         CompileKept(compiler, *other, fingerprint, prepare_steps, depth - 1);
@@ -223,7 +252,7 @@ Result<Grammar> Apply(const Compiler& compiler, const Grammar& grammar, const So
 
 }  // namespace
 
-Result<Grammar> CompileKept(const Compiler& compiler, const Source& source,
+Result<Grammar> CompileKept(const Compiler& compiler, const GrammarSource& source,
                             const Fingerprint& fingerprint, uint64_t prepare_steps, int depth) {
   GrammarOptions options;
   options.json_schema = source.options;
@@ -237,15 +266,15 @@ Result<Grammar> CompileKept(const Compiler& compiler, const Source& source,
       return Error{ErrorCode::kInvalid, "the document was not kept with the grammar", ""};
     };
   }
-  Result<Grammar> grammar = Compile(compiler, source, options);
-  for (const Source::Step& step : source.steps) {
+  Result<Grammar> grammar = CompileSource(compiler, source, options);
+  for (const GrammarSource::Step& step : source.steps) {
     if (!grammar.ok()) return grammar;
     grammar = Apply(compiler, *grammar, step, fingerprint, prepare_steps, depth);
   }
   return grammar;
 }
 
-std::string Serialize(const Source& source, const Fingerprint& fingerprint) {
+std::string Serialize(const GrammarSource& source, const Fingerprint& fingerprint) {
   Writer writer;
   writer.Bytes(kMagic);
   writer.Version(kVersion);
@@ -261,7 +290,7 @@ std::string Serialize(const Source& source, const Fingerprint& fingerprint) {
     writer.String(text);
   }
   writer.Number(source.steps.size());
-  for (const Source::Step& step : source.steps) {
+  for (const GrammarSource::Step& step : source.steps) {
     writer.String(step.name);
     writer.Number(step.texts.size());
     for (const std::string& text : step.texts) writer.String(text);
@@ -270,7 +299,7 @@ std::string Serialize(const Source& source, const Fingerprint& fingerprint) {
   return writer.Take();
 }
 
-Result<Source> Deserialize(std::string_view bytes, const Fingerprint& fingerprint) {
+Result<GrammarSource> Deserialize(std::string_view bytes, const Fingerprint& fingerprint) {
   Reader reader(bytes);
   if (reader.Bytes(kMagic.size()) != kMagic) return Damaged();
   const uint32_t version = reader.Version();
@@ -290,7 +319,7 @@ Result<Source> Deserialize(std::string_view bytes, const Fingerprint& fingerprin
   if (found != fingerprint) {
     return Error{ErrorCode::kInvalid, "the grammar was compiled for another vocabulary", ""};
   }
-  Source source;
+  GrammarSource source;
   source.kind = reader.String();
   Options(reader, source.options);
   source.texts.resize(reader.Count(8));
@@ -302,7 +331,7 @@ Result<Source> Deserialize(std::string_view bytes, const Fingerprint& fingerprin
     text = reader.String();
   }
   source.steps.resize(reader.Count(16));
-  for (Source::Step& step : source.steps) {
+  for (GrammarSource::Step& step : source.steps) {
     step.name = reader.String();
     step.texts.resize(reader.Count(8));
     for (std::string& text : step.texts) text = reader.String();
@@ -313,4 +342,4 @@ Result<Source> Deserialize(std::string_view bytes, const Fingerprint& fingerprin
   return source;
 }
 
-}  // namespace pawl::capi
+}  // namespace pawl

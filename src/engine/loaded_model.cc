@@ -1,0 +1,143 @@
+// Loading a model, in the order in which mistakes show soonest: the tokenizer, the prompts, the
+// weights. The command, the server, the C++ and Python engine and code completion load models here
+// and nowhere else, so that each check is made for all of them.
+#include "src/engine/loaded_model.h"
+
+#include <algorithm>
+#include <limits>
+#include <thread>
+
+#include "src/base/file.h"
+#include "src/base/utf8.h"
+#include "src/engine/model_files.h"
+#include "src/text/chat/chat_input.h"
+
+namespace pawl {
+
+Encoder ModelText::encoder() const {
+  return [tokenizer = tokenizer](std::string_view piece) { return tokenizer->Encode(piece); };
+}
+
+Result<ModelText> LoadModelText(const std::string& path) {
+  Result<std::shared_ptr<const Tokenizer>> tokenizer = LoadTokenizer(path);
+  if (!tokenizer.ok()) return tokenizer.error();
+  Result<std::shared_ptr<const Vocabulary>> vocabulary = (*tokenizer)->MakeVocabulary();
+  if (!vocabulary.ok()) return InFile(path, vocabulary.error());
+  return ModelText{*std::move(tokenizer), *std::move(vocabulary)};
+}
+
+std::optional<std::tm> LocalTime() {
+  const std::time_t seconds = std::time(nullptr);
+  std::tm now{};
+  if (::localtime_r(&seconds, &now) == nullptr) return std::nullopt;
+  return now;
+}
+
+Status CheckExtractText(std::string_view text) {
+  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
+    return Error{ErrorCode::kInvalid, text.empty() ? "is empty" : "holds only white space", ""};
+  }
+  return CheckUtf8(text);
+}
+
+int64_t MaxStringFor(std::string_view text) {
+  constexpr int64_t kLeast = 256;
+  const auto characters = std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; });
+  return std::max<int64_t>(kLeast, characters);
+}
+
+Result<std::unique_ptr<LoadedModel>> LoadedModel::Open(const std::string& path,
+                                                       const ChatOverride& chat) {
+  if (Status status = CheckModelPath(path); !status.ok()) return status.error();
+  std::unique_ptr<LoadedModel> out(new LoadedModel(path));
+  Result<ModelText> text = LoadModelText(path);
+  if (!text.ok()) return text.error();
+  out->text_ = *std::move(text);
+  const Tokenizer& tokenizer = out->tokenizer();
+  Result<PromptTemplate> plain = LoadPromptTemplate(path, tokenizer);
+  if (!plain.ok()) return plain.error();
+  out->plain_ = *std::move(plain);
+  Result<ChatSource> own = LoadModelChat(path, "", tokenizer);
+  out->extract_ = ExtractPrompt::Make(out->plain_, own);
+  if (chat.text.empty()) {
+    out->chat_ = std::move(own);
+  } else {
+    out->chat_ = MakeChatFor(path, tokenizer, chat.text, chat.place);
+    // Given for this one purpose, so what is wrong with it is told now.
+    if (!out->chat_.ok()) return out->chat_.error();
+  }
+  out->fim_ = FindFimTemplate(tokenizer);
+  // What is wrong with the description is told with the weights.
+  const Result<int> context = ContextLengthOf(path);
+  out->context_length_ = context.ok() ? *context : std::numeric_limits<int>::max();
+  return out;
+}
+
+Status LoadedModel::LoadWeights(const ModelOptions& options,
+                                const std::function<void(const std::string&)>& note) {
+  Result<std::unique_ptr<Model>> model = LoadModel(path_, options, note);
+  if (!model.ok()) return model.error();
+  if (Status status = CheckBos(plain_, tokenizer(), (*model)->info().vocabulary_size, path_);
+      !status.ok()) {
+    return status;
+  }
+  model_ = *std::move(model);
+  context_length_ = info().context_length;
+  threads_ = options.threads;
+  return {};
+}
+
+int LoadedModel::mask_threads() const {
+  if (!model_->samples()) return std::max(1, info().threads);
+  return threads_ > 0 ? threads_
+                      : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+Result<std::shared_ptr<Drafter>> LoadedModel::MakeDrafter(const DraftOptions& options) const {
+  const Result<std::vector<size_t>> sources = ParseDraftSources(options);
+  if (!sources.ok()) return sources.error();
+  if (sources->empty()) return std::shared_ptr<Drafter>();
+  DraftSetting setting;
+  setting.vocabulary = vocabulary();
+  setting.encode = encoder();
+  setting.options = options;
+  setting.vocabulary_size = info().vocabulary_size;
+  Result<std::unique_ptr<Drafter>> drafter = Drafter::Make(std::move(setting), *sources);
+  if (!drafter.ok()) return drafter.error();
+  return std::shared_ptr<Drafter>(*std::move(drafter));
+}
+
+Result<std::vector<TokenId>> LoadedModel::EncodePlain(std::string_view text, bool special) const {
+  return EncodeText(tokenizer(), plain_, text, special, context_length_);
+}
+
+Result<std::vector<TokenId>> LoadedModel::EncodeExtract(std::string_view schema,
+                                                        std::string_view text,
+                                                        const std::optional<std::tm>& now) const {
+  if (!extract_.ok()) return extract_.error();
+  return extract_->Encode(tokenizer(), schema, text, context_length_, now);
+}
+
+Result<std::vector<TokenId>> LoadedModel::EncodeInfill(
+    std::string_view prefix, std::string_view suffix,
+    const std::vector<std::pair<std::string, std::string>>& files) const {
+  if (fim_ == nullptr) return EncodePlain(prefix, false);
+  return FimTokens(*fim_, tokenizer(),
+                   {.prefix = prefix,
+                    .suffix = suffix,
+                    .files = files,
+                    .bos = plain_.bos,
+                    .max_tokens = context_length_});
+}
+
+Result<MarkedText> LoadedModel::RenderChat(ChatInput input) const {
+  if (!chat_.ok()) return chat_.error();
+  input.special_tokens = chat_->special_tokens;
+  return chat_->chat.Render(input);
+}
+
+Result<std::vector<TokenId>> LoadedModel::EncodeChat(const MarkedText& prompt, bool trust) const {
+  return EncodeChatWithin(tokenizer(), chat_->chat, prompt, context_length_, trust);
+}
+
+}  // namespace pawl

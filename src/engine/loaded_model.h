@@ -1,0 +1,140 @@
+// LoadedModel: a model with all that belongs to it, as every door of the engine uses it.
+//
+//   Result<std::unique_ptr<LoadedModel>> model = LoadedModel::Open("models/tiny-extract");
+//   Result<std::vector<TokenId>> prompt = (*model)->EncodePlain("Hello", false);
+//   Status status = (*model)->LoadWeights({});
+//   const Logits& logits = (*model)->model().Forward(...);
+//
+// Open reads the tokenizer, the prompts and the description, which takes milliseconds, so that
+// callers can tell what is wrong with a prompt or a constraint before the weights are read.
+//
+// Thread safety: const methods may be called from several threads once LoadWeights has returned.
+#ifndef PAWL_SRC_ENGINE_LOADED_MODEL_H_
+#define PAWL_SRC_ENGINE_LOADED_MODEL_H_
+
+#include <ctime>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "grammar/forced_spelling.h"
+#include "pawl/drafts.h"
+#include "pawl/model_options.h"
+#include "pawl/result.h"
+#include "pawl/vocabulary.h"
+#include "src/decode/draft/drafter.h"
+#include "src/engine/extract_prompt.h"
+#include "src/engine/prompt.h"
+#include "src/model/model.h"
+#include "src/text/chat/chat_source.h"
+#include "src/text/fim.h"
+#include "src/text/tokenizer.h"
+
+namespace pawl {
+
+// A tokenizer and its vocabulary.
+struct ModelText {
+  std::shared_ptr<const Tokenizer> tokenizer;
+  std::shared_ptr<const Vocabulary> vocabulary;
+
+  // The tokenizer's spelling of a text; keeps the tokenizer alive.
+  Encoder encoder() const;
+};
+// `path`: a tokenizer.json, a folder with one, or a GGUF file. Errors name the file.
+Result<ModelText> LoadModelText(const std::string& path);
+
+// The local time now, for templates that ask for the time.
+std::optional<std::tm> LocalTime();
+
+// A text to extract a record from: kInvalid with place "" where it is empty, blank or not UTF-8. A
+// model would make up a record from nothing; a blank text is more likely an unset variable.
+Status CheckExtractText(std::string_view text);
+// The most characters of a string in a record of `text` where neither the schema nor the caller
+// says: a string longer than the text is a model that repeats itself. At least 256.
+int64_t MaxStringFor(std::string_view text);
+
+// A chat template in place of the model's own, and how errors name it. Without a text there is
+// none.
+struct ChatOverride {
+  std::string text;
+  std::string place = "chat_template";
+};
+
+class LoadedModel {
+ public:
+  // Errors: kIo where `path` is neither a model folder nor a GGUF file; those of the tokenizer, of
+  // pawl.json and of `chat`. A chat template of the model that cannot be used is
+  // told by chat() and extract(), to callers that need it.
+  static Result<std::unique_ptr<LoadedModel>> Open(const std::string& path,
+                                                   const ChatOverride& chat = {});
+  // `note` is called with what is unusual about the files but no error. Errors: those of LoadModel;
+  // kInvalid where prompts begin with a token that the model does not have (CheckBos).
+  Status LoadWeights(const ModelOptions& options,
+                     const std::function<void(const std::string&)>& note = {});
+
+  const std::string& path() const { return path_; }
+  const ModelText& text() const { return text_; }
+  const Tokenizer& tokenizer() const { return *text_.tokenizer; }
+  const std::shared_ptr<const Vocabulary>& vocabulary() const { return text_.vocabulary; }
+  Encoder encoder() const { return text_.encoder(); }
+  // What pawl.json says of prompts, or the tokenizer.
+  const PromptTemplate& plain() const { return plain_; }
+  // Or why there is none: kIo where the model has none.
+  const Result<ChatSource>& chat() const { return chat_; }
+  const Result<ExtractPrompt>& extract() const { return extract_; }
+  // How the tokenizer marks a gap; nullptr: it does not.
+  const FimTemplate* fim() const { return fim_; }
+
+  // REQUIRES: LoadWeights.
+  Model& model() const { return *model_; }
+  const ModelInfo& info() const { return model_->info(); }
+  // Threads for masks and samplers, the caller counted; at least 1. A model on a device leaves the
+  // host's threads to the masks.
+  int mask_threads() const;
+  // For tests: a model around the one that was loaded.
+  void WrapModel(const std::function<std::unique_ptr<Model>(std::unique_ptr<Model>)>& wrap) {
+    model_ = wrap(std::move(model_));
+  }
+  // nullptr where `options` asks for no drafts. Errors: those of ParseDraftSources and of sources
+  // that read files. REQUIRES: LoadWeights.
+  Result<std::shared_ptr<Drafter>> MakeDrafter(const DraftOptions& options) const;
+
+  // In tokens. The largest int before LoadWeights where the description cannot be read.
+  int context_length() const { return context_length_; }
+  // Prompts in tokens. Errors of a text that is too long for the context: kLimit, without a place.
+  // A prompt of more tokens than the context may pass, and is for the batch engine to refuse.
+  Result<std::vector<TokenId>> EncodePlain(std::string_view text, bool special) const;
+  // `schema`: compact JSON.
+  Result<std::vector<TokenId>> EncodeExtract(std::string_view schema, std::string_view text,
+                                             const std::optional<std::tm>& now) const;
+  // Without marks of a gap a model can only go on from what stands before the gap.
+  Result<std::vector<TokenId>> EncodeInfill(
+      std::string_view prefix, std::string_view suffix,
+      const std::vector<std::pair<std::string, std::string>>& files) const;
+  // The chat template over `input`, whose special tokens are set here. Errors: chat()'s; a place
+  // that begins with "#" is a JSON Pointer into the messages, another one a place in the template.
+  Result<MarkedText> RenderChat(ChatInput input) const;
+  // `trust`: special tokens that messages spell become those tokens. REQUIRES: chat().ok().
+  Result<std::vector<TokenId>> EncodeChat(const MarkedText& prompt, bool trust = false) const;
+
+ private:
+  explicit LoadedModel(std::string path) : path_(std::move(path)) {}
+
+  std::string path_;
+  ModelText text_;
+  PromptTemplate plain_;
+  Result<ChatSource> chat_ = Error{};
+  Result<ExtractPrompt> extract_ = Error{};
+  const FimTemplate* fim_ = nullptr;
+  int context_length_ = 0;
+  int threads_ = 0;  // of ModelOptions
+  std::unique_ptr<Model> model_;
+};
+
+}  // namespace pawl
+
+#endif  // PAWL_SRC_ENGINE_LOADED_MODEL_H_

@@ -1,0 +1,74 @@
+// Stop strings in outputs that grow: at random cuts, against a twin that reads byte by byte.
+#include "src/decode/stop_strings.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace pawl {
+namespace {
+
+std::string RandomText(std::mt19937& random, size_t least, size_t most) {
+  std::string text(least + random() % (most - least + 1), 'a');
+  for (char& c : text) c = static_cast<char>('a' + random() % 2);
+  return text;
+}
+
+// The text before the stop string that ends first, the longest of those that end there.
+std::string Twin(const std::vector<std::string>& stops, const std::string& text) {
+  for (size_t end = 1; end <= text.size(); ++end) {
+    size_t cut = std::string::npos;
+    for (const std::string& stop : stops) {
+      if (text.substr(0, end).ends_with(stop)) cut = std::min(cut, end - stop.size());
+    }
+    if (cut != std::string::npos) return text.substr(0, cut);
+  }
+  return text;
+}
+
+TEST(StopStringsTest, AnOutputDoesNotDependOnTheCuts) {
+  std::mt19937 random(5);
+  int stopped = 0;
+  for (int round = 0; round < 20000; ++round) {
+    std::vector<std::string> stops(random() % 4);
+    for (std::string& stop : stops) stop = RandomText(random, 1, 6);
+    const std::string text = RandomText(random, 0, 24);
+    const std::string expected = Twin(stops, text);
+    std::string output, shown;
+    for (size_t at = 0; at < text.size();) {
+      const size_t size = std::min<size_t>(random() % 5, text.size() - at);
+      const size_t before = output.size();
+      output += text.substr(at, size);
+      at += size;
+      const StopScan scan = FindStop(stops, output, before);
+      ASSERT_LE(shown.size(), scan.safe) << "bytes were shown that a stop string takes back";
+      ASSERT_LE(scan.safe, output.size());
+      shown = output.substr(0, scan.safe);
+      ASSERT_TRUE(expected.starts_with(shown));
+      if (scan.which == stops.size()) continue;
+      output.resize(scan.at);
+      ++stopped;
+      break;
+    }
+    ASSERT_EQ(output, expected) << text;
+  }
+  EXPECT_GT(stopped, 5000);
+}
+
+// What is held back is no more than what may begin a stop string.
+TEST(StopStringsTest, AllThatIsSafeIsShown) {
+  const std::vector<std::string> stops = {"END", "\n\n"};
+  EXPECT_EQ(FindStop(stops, "some EN", 0).safe, 5u);
+  EXPECT_EQ(FindStop(stops, "some ENd", 0).safe, 8u);
+  EXPECT_EQ(FindStop(stops, "some\n", 0).safe, 4u);
+  EXPECT_EQ(FindStop({}, "some", 0).safe, 4u);
+  const StopScan scan = FindStop(stops, "a\n\nEND", 0);
+  EXPECT_EQ(scan.which, 1u);
+  EXPECT_EQ(scan.at, 1u);
+}
+
+}  // namespace
+}  // namespace pawl

@@ -11,6 +11,8 @@
 
 #include "kernels/cpu/integers.h"
 #include "kernels/cpu/kernels.h"
+#include "kernels/cuda/matrix.h"
+#include "kernels/cuda/pack.h"
 #include "tests/kernels/kernels_test_util.h"
 
 namespace pawl {
@@ -308,6 +310,40 @@ TEST(KernelsTest, IntegersOfInputsThatAreNotFiniteOrTiny) {
         if (first.empty()) first = y;
         EXPECT_EQ(std::memcmp(y.data(), first.data(), y.size() * sizeof(float)), 0)
             << kernels->name << " " << bad;
+      }
+    }
+  }
+}
+
+// CUDA devices have integers of eight and of four bits: others become the former, with their
+// values, or are refused.
+TEST(KernelsTest, IntegersAreUnpackedForDevices) {
+  constexpr int64_t kRows = 35, kInputs = 100;
+  Random random(15);
+  for (const IntegerFormat& f : kIntegerFormats) {
+    const IntegerWeights w(random, f, kRows, kInputs);
+    const bool minimums_elsewhere = f.minimums && f.type != WeightType::kI4;
+    ASSERT_EQ(CanPack(w.m), !minimums_elsewhere);
+    if (minimums_elsewhere) continue;
+    const PackedMatrix packed = PackMatrix(w.m);
+    const bool four = f.type == WeightType::kI4 && f.table == nullptr;
+    EXPECT_EQ(packed.shape.type, four ? DeviceWeight::kI4 : DeviceWeight::kI8);
+    EXPECT_EQ(packed.scales, w.scales);
+    EXPECT_EQ(packed.minimums, w.minimums);
+    EXPECT_EQ(packed.shape.group_shift, f.shift);
+    if (four) continue;
+    for (int32_t r = 0; r < kRows; ++r) {
+      for (int32_t k = 0; k < kInputs; ++k) {
+        for (int quarter = 0; quarter < 4; ++quarter) {
+          for (int e = 0; e < 8; ++e) {
+            if (PackedColumn(quarter, e) != k % 32) continue;
+            const int64_t at =
+                PackedOffset(DeviceWeight::kI8, packed.shape.columns, r, k / 32, quarter) + e;
+            const auto q = static_cast<int8_t>(packed.data[static_cast<size_t>(at)]);
+            const auto stored = w.stored[static_cast<size_t>(r)][static_cast<size_t>(k)];
+            ASSERT_EQ(q, Worth(f, stored)) << r << " " << k;
+          }
+        }
       }
     }
   }

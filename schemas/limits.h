@@ -60,6 +60,10 @@ inline constexpr size_t kNarrowedValues = 4096;
 // not fail for what searches have cost.
 inline constexpr uint64_t kSearchWork = 1u << 20, kSearchWorkOfAll = 1u << 20;
 inline constexpr uint64_t kSearchWorkLater = 1u << 13, kSearchWorkEver = 1u << 21;
+// Steps in which the outline of a product (scalar/string_outline.h) is explored from its start, and
+// from what comes up besides; alternatives of a state that are looked at.
+inline constexpr int64_t kOutlineSteps = 60'000, kOutlineStepsLater = 6'000;
+inline constexpr size_t kOutlinePoints = 256;
 // Sets of multiples that combined conditions on one number have together.
 inline constexpr size_t kLattices = 256;
 // Multiples that are tried one behind the other: enough for 24 divisors.
@@ -84,9 +88,11 @@ inline constexpr size_t kRowsAtOnce = 16;
 // Walks of strings by classes of characters. Places with more plain tokens than that are wide; cuts
 // are made around nodes with so many tokens; subtrees with so many are worth a question, smaller
 // ones with a mixed class are read token by token, and after so many tokens the walk by classes is
-// given up for the one by bytes. Switches.
+// given up for the one by bytes; so many where searches restart, behind each of whose states many
+// others stand. Switches.
 inline constexpr uint32_t kWidePlace = 3000, kCutTokens = 2048;
 inline constexpr uint32_t kWorthAsking = 256, kWorthComparing = 128, kTokensRead = 4000;
+inline constexpr uint32_t kTokensReadAgain = 40'000;
 
 // read/: refused.
 inline constexpr int64_t kSubschemas = 150'000;

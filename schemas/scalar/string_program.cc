@@ -58,6 +58,23 @@ StringProgram::StringProgram(const SchemaTable& table, std::vector<AtomId> atoms
   for (size_t i = 0; i < regex_words_; ++i)
     after_[i] = grouped ? groups_[i].Start() : regexes_[i].dfa->Start();
   Intern(after_.data());
+  for (uint32_t i = 0; !grouped && tries_.empty() && i < regexes_.size(); ++i) {
+    const ReId term = RegexTerm(start(), i);
+    const RegexArena::View view = table_.regexes->Inspect(term);
+    if (view.op == RegexArena::View::Op::kConcat && view.operands[0] == RegexArena::kAnything)
+      searches_.push_back(i);
+  }
+}
+
+void StringProgram::Restart(uint32_t* words) {
+  for (const uint32_t i : searches_) {
+    if (!regexes_[i].dfa->Absorbing(words[i])) words[i] = key(start())[i];
+  }
+}
+
+bool StringProgram::AnyDead(const uint32_t* words) const {
+  return std::any_of(words, words + regexes_.size(),
+                     [](uint32_t state) { return state == RegexDfa::kDead; });
 }
 
 // Combinations of many conditions ask for them all at each state: with a row of slots by atom, if

@@ -144,7 +144,7 @@ class StringProgram {
   size_t size() const { return keys_.size() / width_; }
   // With the automata of the regexes, whose arena is the table's.
   size_t MemoryBytes() const {
-    return HeapBytes(atoms_, regexes_, groups_, tries_, slots_, slot_by_atom_, critical_,
+    return HeapBytes(atoms_, regexes_, groups_, searches_, tries_, slots_, slot_by_atom_, critical_,
                      boundaries_, pages_, interval_class_, representative_, class_slots_,
                      class_of_ascii_, classes_of_, classes_apart_, keys_, rows_, next_, quiet_,
                      index_, after_, peeked_, never_settled_);
@@ -202,6 +202,22 @@ class StringProgram {
     std::copy_n(words, width_, peeked_.data());
     return kPeeked;
   }
+
+  // For those who look at the regexes one by one: the state of each and what is left of it.
+  size_t RegexCount() const { return regexes_.size(); }
+  uint32_t RegexStateOf(StateId state, size_t regex) const { return RegexState(key(state), regex); }
+  ReId RegexTerm(StateId state, size_t regex) const {
+    return regexes_[regex].dfa->Term(RegexStateOf(state, regex));
+  }
+  // A regex of `.*r` goes on wherever it began: what it accepts from its start, it accepts from
+  // each of its states. `words` with those regexes at their start that have not found their r yet.
+  // What is accepted from there, is accepted from `words`.
+  bool Restarts() const { return !searches_.empty(); }
+  void Restart(uint32_t* words);
+  // A regex or list of literals of these words has no end any more.
+  bool AnyDead(const uint32_t* words) const;
+  bool HasLiterals() const { return !tries_.empty(); }
+  RegexArena& regex_arena() { return *table_.regexes; }
 
   // Several conditions side by side, whose states may be many.
   bool wide() const { return regexes_.size() + tries_.size() > 1; }
@@ -268,6 +284,7 @@ class StringProgram {
   std::vector<AtomId> atoms_;
   std::vector<Regex> regexes_;      // both by atom
   std::vector<RegexGroup> groups_;  // of many regexes
+  std::vector<uint32_t> searches_;  // places of the regexes that Restart is about
   size_t regex_words_ = 0;          // words of a key for the groups, or else for the regexes
   std::vector<Trie> tries_;
   std::vector<uint32_t> slots_, slot_by_atom_;  // of atoms_; from atoms_.front() on
